@@ -25,9 +25,9 @@ type Bridge struct {
 	Subnets []netip.Prefix
 }
 
-// HostBridges returns the engine's bridges in this network namespace. A bridge with another name was made by somebody
+// hostBridges returns the engine's bridges in this network namespace. A bridge with another name was made by somebody
 // else, though Docker may have a network on it.
-func HostBridges() ([]Bridge, error) {
+func hostBridges() ([]Bridge, error) {
 	links, err := netlink.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("listing the host's links: %w", err)

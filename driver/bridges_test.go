@@ -145,7 +145,7 @@ func TestDockersOwnPlanned(t *testing.T) {
 
 // TestHostBridges: those of this machine parse, and none but the engine's is among them.
 func TestHostBridges(t *testing.T) {
-	all, err := HostBridges()
+	all, err := hostBridges()
 	if err != nil {
 		t.Fatal(err)
 	}

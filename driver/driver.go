@@ -58,7 +58,7 @@ type Config struct {
 	Routes      func() ([]ipam.HostRoute, error)
 	NameServers func() ([]netip.Prefix, error)
 
-	// Host returns the engine's bridges that stand in the host; default: HostBridges. No subnet may overlap one of
+	// Host returns the engine's bridges that stand in the host; default: hostBridges. No subnet may overlap one of
 	// theirs.
 	Host func() ([]Bridge, error)
 
@@ -107,7 +107,7 @@ func New(cfg Config) *Driver {
 		d.servers = func() ([]netip.Prefix, error) { return nameServers(resolvConf) }
 	}
 	if d.host == nil {
-		d.host = HostBridges
+		d.host = hostBridges
 	}
 	if d.bridges == nil {
 		d.bridges = func() ([]ipam.EngineNetwork, bool) { return nil, false }

@@ -20,9 +20,9 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// AdminOrganization is the organization (O) in the subject of a client's certificate that makes it an admin's. Every
+// adminOrganization is the organization (O) in the subject of a client's certificate that makes it an admin's. Every
 // other certificate of the clients' authority is for looking only.
-const AdminOrganization = "berth:admin"
+const adminOrganization = "berth:admin"
 
 // KeyFiles name the PEM files of a listener over TLS. Without ClientCA it asks for no certificates, only for tokens.
 type KeyFiles struct {
@@ -193,7 +193,7 @@ func certified(cert *x509.Certificate, now time.Time) (*caller, *api.Problem) {
 		return nil, unauthenticated("the certificate expired at " + cert.NotAfter.UTC().Format(time.RFC3339))
 	}
 	who := &caller{actor: "certificate " + certificateName(cert), role: api.RoleReadOnly}
-	if slices.Contains(cert.Subject.Organization, AdminOrganization) {
+	if slices.Contains(cert.Subject.Organization, adminOrganization) {
 		who.role = api.RoleAdmin
 	}
 	return who, nil

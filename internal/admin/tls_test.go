@@ -285,15 +285,15 @@ func TestWhoMayAskOverTLS(t *testing.T) {
 		{"no scheme", who{header: []string{admin}}, "/v1/spaces", api.CodeUnauthenticated},
 		{"another scheme", who{header: []string{"Basic " + admin}}, "/v1/spaces", api.CodeUnauthenticated},
 		{"two headers", who{header: append(bearer(admin), bearer(look)...)}, "/v1/spaces", api.CodeUnauthenticated},
-		{"an admin's certificate", who{cert: cert(w.ca.client(t, "anna", AdminOrganization))}, tokens, ""},
-		{"one of several organizations", who{cert: cert(w.ca.client(t, "anna", "ops", AdminOrganization))}, tokens, ""},
+		{"an admin's certificate", who{cert: cert(w.ca.client(t, "anna", adminOrganization))}, tokens, ""},
+		{"one of several organizations", who{cert: cert(w.ca.client(t, "anna", "ops", adminOrganization))}, tokens, ""},
 		{"a certificate for looking", who{cert: cert(w.ca.client(t, "ben", "ops"))}, "/v1/spaces", ""},
 		{"a certificate for looking, at what is for admins",
 			who{cert: cert(w.ca.client(t, "ben", "berth:administrators"))}, tokens, api.CodeForbidden},
-		{"the organization as a name", who{cert: cert(w.ca.client(t, AdminOrganization))}, tokens, api.CodeForbidden},
-		{"another authority's certificate", who{cert: cert(other.client(t, "eve", AdminOrganization))}, "/v1/spaces",
+		{"the organization as a name", who{cert: cert(w.ca.client(t, adminOrganization))}, tokens, api.CodeForbidden},
+		{"another authority's certificate", who{cert: cert(other.client(t, "eve", adminOrganization))}, "/v1/spaces",
 			"-"},
-		{"a certificate that signs itself", who{cert: cert(new(authority).client(t, "eve", AdminOrganization))},
+		{"a certificate that signs itself", who{cert: cert(new(authority).client(t, "eve", adminOrganization))},
 			"/v1/spaces", "-"},
 		{"an expired certificate", who{cert: cert(w.ca.sign(t, year))}, "/v1/spaces", "-"},
 		{"a certificate of tomorrow", who{cert: cert(w.ca.sign(t, early))}, "/v1/spaces", "-"},
@@ -301,10 +301,10 @@ func TestWhoMayAskOverTLS(t *testing.T) {
 		{"another authority's certificate with a token", who{cert: cert(other.client(t, "eve")), header: bearer(admin)},
 			"/v1/spaces", "-"},
 		{"a token goes before a certificate",
-			who{cert: cert(w.ca.client(t, "anna", AdminOrganization)), header: bearer(look)}, tokens,
+			who{cert: cert(w.ca.client(t, "anna", adminOrganization)), header: bearer(look)}, tokens,
 			api.CodeForbidden},
 		{"a removed token beside a certificate",
-			who{cert: cert(w.ca.client(t, "anna", AdminOrganization)), header: bearer(gone)}, "/v1/spaces",
+			who{cert: cert(w.ca.client(t, "anna", adminOrganization)), header: bearer(gone)}, "/v1/spaces",
 			api.CodeUnauthenticated},
 		{"TLS 1.2", who{header: bearer(admin), config: func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }},
 			"/v1/spaces", "-"},
@@ -376,10 +376,10 @@ func TestActors(t *testing.T) {
 	}{
 		{nil, fmt.Sprintf("uid %d", uid)},
 		{&who{header: bearer(w.token(t, "ops", api.RoleAdmin, 0))}, "token ops"},
-		{&who{cert: ref(w.ca.client(t, "anna", AdminOrganization))}, "certificate anna"},
-		{&who{cert: ref(w.ca.client(t, "line\nbreak "+strings.Repeat("x", 100), AdminOrganization))},
+		{&who{cert: ref(w.ca.client(t, "anna", adminOrganization))}, "certificate anna"},
+		{&who{cert: ref(w.ca.client(t, "line\nbreak "+strings.Repeat("x", 100), adminOrganization))},
 			"certificate line?break " + strings.Repeat("x", 53)},
-		{&who{cert: ref(w.ca.client(t, "", AdminOrganization))}, "certificate no. "},
+		{&who{cert: ref(w.ca.client(t, "", adminOrganization))}, "certificate no. "},
 	} {
 		client, base := w.house.http, "http://berth"
 		var header []string
@@ -437,7 +437,7 @@ func TestRemovedTokenIsCutOff(t *testing.T) {
 // TestCertificateExpires: a connection that goes on does not outlive its certificate.
 func TestCertificateExpires(t *testing.T) {
 	w := startTLS(t, nil)
-	as := who{cert: ref(w.ca.client(t, "anna", AdminOrganization))}
+	as := who{cert: ref(w.ca.client(t, "anna", adminOrganization))}
 	client := w.client(t, as)
 	if _, p, err := w.callWith(t, client, as, "GET", "/v1/spaces"); err != nil || p != nil {
 		t.Fatal(p, err)
@@ -565,7 +565,7 @@ func TestRenewal(t *testing.T) {
 	}
 
 	// A new authority of the clients makes the certificates of the old one worthless.
-	old := who{cert: ref(w.ca.client(t, "anna", AdminOrganization))}
+	old := who{cert: ref(w.ca.client(t, "anna", adminOrganization))}
 	if _, p, err := w.call(t, old, "GET", "/v1/spaces"); p != nil || err != nil {
 		t.Fatal(p, err)
 	}

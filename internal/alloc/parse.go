@@ -12,30 +12,30 @@ import (
 
 // The errors that ParseRange and ParsePrefix wrap. Each comes with the text that was refused, why, and what to write.
 var (
-	ErrRange  = errors.New("invalid range")
-	ErrPrefix = errors.New("invalid subnet")
+	errRange  = errors.New("invalid range")
+	errPrefix = errors.New("invalid subnet")
 )
 
 // maxCount is how long the N of "A+N" may be: 2^128 has 39 digits.
 const maxCount = 39
 
 // ParseRange reads a range of addresses: "A-B" (both included), "A+N" (N addresses from A on), a CIDR without host
-// bits, or one address. It refuses, with an error that wraps ErrRange and says what to write instead: ranges that are
+// bits, or one address. It refuses, with an error that wraps errRange and says what to write instead: ranges that are
 // reversed, mix families, or run over their family's last address; IPv4 addresses mapped into IPv6; zones; blanks;
 // leading zeros in IPv4 addresses, lengths and counts; and a count of 0. GA-7
 func ParseRange(s string) (netipx.IPRange, error) {
 	r, err := parseRange(s)
 	if err != nil {
-		return netipx.IPRange{}, fmt.Errorf("%w %q: %w", ErrRange, s, err)
+		return netipx.IPRange{}, fmt.Errorf("%w %q: %w", errRange, s, err)
 	}
 	return r, nil
 }
 
-// ParsePrefix reads a CIDR with the strictness of ParseRange. Its errors wrap ErrPrefix.
+// ParsePrefix reads a CIDR with the strictness of ParseRange. Its errors wrap errPrefix.
 func ParsePrefix(s string) (netip.Prefix, error) {
 	p, err := parsePrefix(s)
 	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("%w %q: %w", ErrPrefix, s, err)
+		return netip.Prefix{}, fmt.Errorf("%w %q: %w", errPrefix, s, err)
 	}
 	return p, nil
 }

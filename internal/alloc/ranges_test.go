@@ -116,7 +116,7 @@ func TestParseRangeRefuses(t *testing.T) {
 		{"10.0.0.1-10.0.0.2-10.0.0.3", "is not an IPv4 or IPv6 address"},
 	} {
 		r, err := ParseRange(c.in)
-		if err == nil || !errors.Is(err, ErrRange) || !strings.Contains(err.Error(), c.says) {
+		if err == nil || !errors.Is(err, errRange) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("ParseRange(%q) = %v, %v; want an error with %q", c.in, r, err, c.says)
 		}
 	}
@@ -141,7 +141,7 @@ func TestParsePrefix(t *testing.T) {
 		"10.1/16":            `"10.1" is not an IPv4 or IPv6 address`,
 	} {
 		p, err := ParsePrefix(in)
-		if err == nil || !errors.Is(err, ErrPrefix) || !strings.Contains(err.Error(), says) {
+		if err == nil || !errors.Is(err, errPrefix) || !strings.Contains(err.Error(), says) {
 			t.Errorf("ParsePrefix(%q) = %v, %v; want an error with %q", in, p, err, says)
 		}
 	}
@@ -221,7 +221,7 @@ func FuzzParseRange(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		r, err := ParseRange(s)
 		if err != nil {
-			if !errors.Is(err, ErrRange) || r.IsValid() {
+			if !errors.Is(err, errRange) || r.IsValid() {
 				t.Fatalf("ParseRange(%q) = %v, %v", s, r, err)
 			}
 			return
@@ -243,7 +243,7 @@ func FuzzParsePrefix(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		p, err := ParsePrefix(s)
 		if err != nil {
-			if !errors.Is(err, ErrPrefix) || p.IsValid() {
+			if !errors.Is(err, errPrefix) || p.IsValid() {
 				t.Fatalf("ParsePrefix(%q) = %v, %v", s, p, err)
 			}
 			return

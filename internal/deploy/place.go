@@ -165,7 +165,7 @@ type problems struct {
 
 // add takes an error, or each of those that it joins.
 func (p *problems) add(err error) {
-	for _, one := range Each(err) {
+	for _, one := range each(err) {
 		if p.said == nil {
 			p.said = map[string]bool{}
 		}
@@ -203,8 +203,8 @@ func Join(all ...error) error {
 	return found.err()
 }
 
-// Each takes joined errors apart, also where what is joined is joined itself. Of no error it is none.
-func Each(err error) (all []error) {
+// each takes joined errors apart, also where what is joined is joined itself. Of no error it is none.
+func each(err error) (all []error) {
 	several, joined := err.(interface{ Unwrap() []error })
 	switch {
 	case err == nil:
@@ -213,7 +213,7 @@ func Each(err error) (all []error) {
 		return []error{err}
 	}
 	for _, one := range several.Unwrap() {
-		all = append(all, Each(one)...)
+		all = append(all, each(one)...)
 	}
 	return all
 }

@@ -70,7 +70,7 @@ services:
 func TestJoin(t *testing.T) {
 	at := func(file string, line int) error { return &Problem{file, line, errors.New("it is wrong")} }
 	loose := errors.New("the engine does not answer")
-	all := Each(Join(nil, loose, errors.Join(at("b", 1), at("a", 10), errors.Join(at("a", 9), loose)), at("a", 10)))
+	all := each(Join(nil, loose, errors.Join(at("b", 1), at("a", 10), errors.Join(at("a", 9), loose)), at("a", 10)))
 	var got []string
 	for _, one := range all {
 		got = append(got, one.Error())

@@ -102,7 +102,7 @@ services:
 	_, err := load(t, source).Plan(Mapping{}, planned())
 	for i, want := range []string{"1: x-berth.workers is 0; write a number from 1 to ",
 		"3: services.web.x-berth.workers is how many of all workers run at once; write it in the x-berth at the top of the"} {
-		if got := Each(err); len(got) != 2 || !strings.HasPrefix(got[i].Error(), source.Files[0]+":"+want) {
+		if got := each(err); len(got) != 2 || !strings.HasPrefix(got[i].Error(), source.Files[0]+":"+want) {
 			t.Errorf("it says %v; want %q", err, want)
 		}
 	}
@@ -177,7 +177,7 @@ networks:
 			"services.db.networks.front.ipv4_address gives another",
 		"33: services.job.x-berth is no mapping; it has addresses",
 	}
-	got := Each(err)
+	got := each(err)
 	for i := range max(len(got), len(want)) {
 		switch {
 		case i >= len(want):
@@ -264,7 +264,7 @@ services:
 	plan, err := load(t, source).Plan(Mapping{}, planned())
 	want := fmt.Sprintf("%s:4: the files give 10.8.0.9 to services.b, and to services.a at %s:3", source.Files[0],
 		source.Files[0])
-	if err == nil || !strings.HasPrefix(err.Error(), want) || len(Each(err)) != 1 {
+	if err == nil || !strings.HasPrefix(err.Error(), want) || len(each(err)) != 1 {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	if got := strings.Join(owners(plan.Edits()), " "); got != "shop/a/1 shop/b/1" {

@@ -8,11 +8,11 @@ import (
 	"github.com/miekg/dns"
 )
 
-// TTL is how long others may keep an answer, in seconds; NegativeTTL how long they may keep it that there is none: a
+// ttl is how long others may keep an answer, in seconds; negativeTTL how long they may keep it that there is none: a
 // name that is asked for before it is there is there soon.
 const (
-	TTL         = 5
-	NegativeTTL = 1
+	ttl         = 5
+	negativeTTL = 1
 )
 
 // The timers of the zone, in seconds, for those who would copy it; nobody may.
@@ -160,7 +160,7 @@ func (a *reply) forward(name string) {
 func (a *reply) apex(zone string) bool {
 	switch a.q.Qtype {
 	case dns.TypeSOA:
-		a.m.Answer = append(a.m.Answer, a.index.soa(zone, TTL))
+		a.m.Answer = append(a.m.Answer, a.index.soa(zone, ttl))
 	case dns.TypeNS:
 		a.m.Answer = append(a.m.Answer, a.index.ns(zone))
 		if addr := a.by.server(); addr.IsValid() {
@@ -176,7 +176,7 @@ func (a *reply) apex(zone string) bool {
 
 // any answers to who asks for anything with as little as there is to be said (RFC 8482).
 func (a *reply) any() {
-	a.m.Answer = append(a.m.Answer, &dns.HINFO{Hdr: header(a.q.Name, dns.TypeHINFO, TTL), Cpu: "RFC8482"})
+	a.m.Answer = append(a.m.Answer, &dns.HINFO{Hdr: header(a.q.Name, dns.TypeHINFO, ttl), Cpu: "RFC8482"})
 }
 
 func (a *reply) put(addr netip.Addr) { a.m.Answer = append(a.m.Answer, address(a.q.Name, addr)) }
@@ -189,7 +189,7 @@ func (a *reply) none(zone string, there bool) {
 	if !there {
 		a.m.Rcode = dns.RcodeNameError
 	}
-	a.m.Ns = append(a.m.Ns, a.index.soa(zone, NegativeTTL))
+	a.m.Ns = append(a.m.Ns, a.index.soa(zone, negativeTTL))
 }
 
 // backward answers for the name of an address, where it is one of ours.
@@ -225,7 +225,7 @@ func (a *reply) backward(name string) {
 	switch a.q.Qtype {
 	case dns.TypePTR:
 		for _, e := range all {
-			a.m.Answer = append(a.m.Answer, &dns.PTR{Hdr: header(a.q.Name, dns.TypePTR, TTL),
+			a.m.Answer = append(a.m.Answer, &dns.PTR{Hdr: header(a.q.Name, dns.TypePTR, ttl),
 				Ptr: dns.Fqdn(a.index.nameOf(e) + "." + a.index.zone)})
 		}
 	case dns.TypeANY:
@@ -242,9 +242,9 @@ func header(name string, kind uint16, ttl uint32) dns.RR_Header {
 
 func address(name string, addr netip.Addr) dns.RR {
 	if addr.Is6() {
-		return &dns.AAAA{Hdr: header(name, dns.TypeAAAA, TTL), AAAA: addr.AsSlice()}
+		return &dns.AAAA{Hdr: header(name, dns.TypeAAAA, ttl), AAAA: addr.AsSlice()}
 	}
-	return &dns.A{Hdr: header(name, dns.TypeA, TTL), A: addr.AsSlice()}
+	return &dns.A{Hdr: header(name, dns.TypeA, ttl), A: addr.AsSlice()}
 }
 
 // server is the name of who answers for the zone.
@@ -252,9 +252,9 @@ func (x *Index) server() string { return dns.Fqdn(nameServer + "." + x.zone) }
 
 func (x *Index) soa(zone string, ttl uint32) dns.RR {
 	return &dns.SOA{Hdr: header(zone, dns.TypeSOA, ttl), Ns: x.server(), Mbox: dns.Fqdn("hostmaster." + x.zone),
-		Serial: x.serial, Refresh: refresh, Retry: retry, Expire: expire, Minttl: NegativeTTL}
+		Serial: x.serial, Refresh: refresh, Retry: retry, Expire: expire, Minttl: negativeTTL}
 }
 
 func (x *Index) ns(zone string) dns.RR {
-	return &dns.NS{Hdr: header(zone, dns.TypeNS, TTL), Ns: x.server()}
+	return &dns.NS{Hdr: header(zone, dns.TypeNS, ttl), Ns: x.server()}
 }

@@ -102,8 +102,8 @@ func (x *Index) WriteZone(to io.Writer, servers []netip.Addr) error {
 func (x *Index) head(w io.Writer, zone string) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	_, _ = fmt.Fprintf(w, "; The names of %s by berth dns zone. Do not edit.\n$TTL %d\n%s\n%s\n", zone, TTL,
-		x.soa(zone, TTL), x.ns(zone))
+	_, _ = fmt.Fprintf(w, "; The names of %s by berth dns zone. Do not edit.\n$TTL %d\n%s\n%s\n", zone, ttl,
+		x.soa(zone, ttl), x.ns(zone))
 }
 
 // WriteReverse writes the names of the addresses of a prefix as a zone file of its own, whose server is ns
@@ -128,7 +128,7 @@ func (x *Index) WriteReverse(to io.Writer, of netip.Prefix) error {
 	for _, addr := range all {
 		for _, e := range x.at[addr] {
 			_, _ = fmt.Fprintln(w, &dns.PTR{Hdr: header(dns.Fqdn(reverseName(netip.PrefixFrom(addr, addr.BitLen()))),
-				dns.TypePTR, TTL), Ptr: dns.Fqdn(x.nameOf(e) + "." + x.zone)})
+				dns.TypePTR, ttl), Ptr: dns.Fqdn(x.nameOf(e) + "." + x.zone)})
 		}
 	}
 	return w.Flush()

@@ -11,19 +11,19 @@ import (
 	"berth/internal/ipam"
 )
 
-// Ask tells from whom a request without a name is. The engine's locks say it, where they can be asked; else it is
+// ask tells from whom a request without a name is. The engine's locks say it, where they can be asked; else it is
 // guessed (Guess). Who asks for one address by itself gets that or none, and is worth no question.
-func (r *Roster) Ask(ctx context.Context, q ipam.Question) ipam.Hint {
+func (r *Roster) ask(ctx context.Context, q ipam.Question) ipam.Hint {
 	r.mu.RLock()
 	ask, gone := r.askLocks, r.following.IsZero() && r.now().Sub(r.lost) < awayFor
 	r.mu.RUnlock()
 	switch {
 	case q.Address.IsValid():
-		return r.Guess(q)
+		return r.guess(q)
 	case ask == nil && gone: // `berth witness` is told by the engine what happens again when that has started
 		return ipam.Hint{Boots: true}
 	case ask == nil:
-		return r.Guess(q)
+		return r.guess(q)
 	}
 	locked := ask(ctx, q)
 	r.questions.count(&locked)
@@ -32,7 +32,7 @@ func (r *Roster) Ask(ctx context.Context, q ipam.Question) ipam.Hint {
 		r.boots.Store(true)
 		return ipam.Hint{Boots: true}
 	case !locked.Told:
-		hint := r.Guess(q)
+		hint := r.guess(q)
 		if name, homes := r.expected(q); hint.Name == "" || hint.Name == name {
 			hint.Home = homes
 		}

@@ -14,26 +14,26 @@ import (
 func TestStartedByABoot(t *testing.T) {
 	now := time.Unix(1000, 0)
 	r := NewRoster(func() time.Time { return now })
-	r.AskWith(func(context.Context, ipam.Question) ipam.Locked { return ipam.Locked{Boots: true} })
+	r.askWith(func(context.Context, ipam.Question) ipam.Locked { return ipam.Locked{Boots: true} })
 	tell := func(id string) {
 		r.Hear(&ipam.EngineNews{At: now,
 			Event: &ipam.EngineEvent{Action: "start", Container: ipam.EngineContainer{ID: id, Name: id}}})
 	}
 	r.Hear(&ipam.EngineNews{At: now, Begins: true})
 	tell("web")
-	r.Lose()
+	r.lose()
 	now = now.Add(time.Minute)
-	if hint := r.Ask(t.Context(), ipam.Question{}); !hint.Boots {
+	if hint := r.ask(t.Context(), ipam.Question{}); !hint.Boots {
 		t.Fatalf("%+v", hint)
 	}
 	now = now.Add(time.Second)
 	r.Hear(&ipam.EngineNews{At: now, Begins: true})
-	if at, settled := r.StartedAt("web"); !settled || !at.Equal(now) {
+	if at, settled := r.startedAt("web"); !settled || !at.Equal(now) {
 		t.Errorf("web has started at %s, %t, and the engine at %s", at, settled, now)
 	}
 	now = now.Add(time.Second)
 	tell("web")
-	if at, _ := r.StartedAt("web"); !at.Equal(now) {
+	if at, _ := r.startedAt("web"); !at.Equal(now) {
 		t.Errorf("web has started at %s, and again at %s", at, now)
 	}
 }
@@ -73,7 +73,7 @@ func TestAskOfOneThatIsPutBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := NewRoster(nil)
-			r.AskWith(func(context.Context, ipam.Question) ipam.Locked { return row.locked })
+			r.askWith(func(context.Context, ipam.Question) ipam.Locked { return row.locked })
 			r.Hear(&ipam.EngineNews{At: time.Now(), Begins: true})
 			view := &ipam.EngineView{Taken: time.Now(), Networks: lockNets}
 			if row.want.Name == "idle" {
@@ -84,7 +84,7 @@ func TestAskOfOneThatIsPutBack(t *testing.T) {
 			for name, homes := range row.expect {
 				defer r.Expect(name, homes)()
 			}
-			got := r.Ask(t.Context(), q)
+			got := r.ask(t.Context(), q)
 			if got.Name != row.want.Name || got.Live != row.want.Live || got.Soon != row.want.Soon ||
 				!slices.Equal(got.Others, row.want.Others) || !slices.Equal(got.Home, row.want.Home) {
 				t.Errorf("%+v, want %+v", got, row.want)

@@ -92,7 +92,7 @@ func forPorts(asked string) bool {
 }
 
 func (f *ears) guess() string {
-	return f.roster.Guess(ipam.Question{Space: "local", CIDR: prefix("10.8.0.0/24")}).Name
+	return f.roster.guess(ipam.Question{Space: "local", CIDR: prefix("10.8.0.0/24")}).Name
 }
 
 // TestFollowCreated: a container that was made is a candidate by its event alone, and with its networks by one list

@@ -23,11 +23,11 @@ const (
 
 // Known is the roster as requests ask it.
 func (r *Roster) Known() ipam.Known {
-	return ipam.Known{Ask: r.Ask, Wanted: r.Wanted, Container: r.Container, Containers: r.Containers,
-		Newcomer: r.Newcomer, Endpoint: r.Endpoint, Exists: r.Exists, Publishes: r.Publishes,
-		NetworkDriver: r.NetworkDriver,
-		DockerNetwork: r.DockerNetwork,
-		Holder:        r.Holder, Watch: r.Watch, Look: r.Look}
+	return ipam.Known{Ask: r.ask, Wanted: r.Wanted, Container: r.container, Containers: r.Containers,
+		Newcomer: r.newcomer, Endpoint: r.Endpoint, Exists: r.exists, Publishes: r.publishes,
+		NetworkDriver: r.networkDriver,
+		DockerNetwork: r.dockerNetwork,
+		Holder:        r.holder, Watch: r.Watch, Look: r.look}
 }
 
 // Bridges are the engine's bridge networks with addresses that are not of this Berth, and whether these are all.
@@ -40,10 +40,10 @@ func (r *Roster) Bridges() (networks []ipam.EngineNetwork, live bool) {
 // live tells whether all that happens is known.
 func (r *Roster) live() bool { return !r.following.IsZero() && !r.viewed.Before(r.following) }
 
-// Guess tells from whom a request without a name must be: the only container that is on the network and holds nothing
+// guess tells from whom a request without a name must be: the only container that is on the network and holds nothing
 // there, or of several the one that was created or ended in the last moments, where no other was. One that asks for
 // an address by its own configuration asks for no other. The replicas that Compose exchanges for one another are one.
-func (r *Roster) Guess(q ipam.Question) ipam.Hint {
+func (r *Roster) guess(q ipam.Question) ipam.Hint {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if !r.live() {

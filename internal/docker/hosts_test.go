@@ -117,7 +117,7 @@ func (h *homestead) vanish(name string) {
 // after the time of grace.
 func (h *homestead) check(req ipam.CheckRequest) (r ipam.CheckReport) {
 	h.t.Helper()
-	for _, wait := range []time.Duration{time.Second, time.Second, DefaultGrace} {
+	for _, wait := range []time.Duration{time.Second, time.Second, defaultGrace} {
 		h.clock.wait(wait)
 		view := h.view
 		view.Taken = h.clock.Now()

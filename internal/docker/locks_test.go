@@ -486,11 +486,11 @@ func TestGuessOthers(t *testing.T) {
 		tell("die", id)
 	}
 	q := lockQuestion("n1")
-	if hint := r.Ask(t.Context(), q); !slices.Equal(hint.Others, []string{"b", "a"}) || hint.Name != "" {
+	if hint := r.ask(t.Context(), q); !slices.Equal(hint.Others, []string{"b", "a"}) || hint.Name != "" {
 		t.Errorf("%+v", hint)
 	}
 	tell("create", "new")
-	if hint := r.Ask(t.Context(), q); hint.Others != nil || hint.Name != "" {
+	if hint := r.ask(t.Context(), q); hint.Others != nil || hint.Name != "" {
 		t.Errorf("with a new one: %+v", hint)
 	}
 }

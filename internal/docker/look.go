@@ -40,9 +40,9 @@ func (w *Witness) Listen(host string, by ipam.Onlooker) (hear func(*ipam.EngineN
 	defer w.mu.Unlock()
 	w.listening++
 	turn := w.listening
-	w.cfg.Roster.Lose() // what the one before has not told yet is not told any more
+	w.cfg.Roster.lose() // what the one before has not told yet is not told any more
 	w.onlooker = by
-	w.cfg.Roster.AskWith(by.Locked)
+	w.cfg.Roster.askWith(by.Locked)
 	current := func() bool {
 		w.mu.RLock()
 		defer w.mu.RUnlock()
@@ -58,8 +58,8 @@ func (w *Witness) Listen(host string, by ipam.Onlooker) (hear func(*ipam.EngineN
 		defer w.mu.Unlock()
 		if w.listening == turn {
 			w.onlooker = nil
-			w.cfg.Roster.AskWith(nil)
-			w.cfg.Roster.Lose()
+			w.cfg.Roster.askWith(nil)
+			w.cfg.Roster.lose()
 		}
 	}
 	return hear, end, nil

@@ -16,8 +16,8 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Publishes tells which container of those whose name has a property publishes ports, and which ports.
-func (r *Roster) Publishes(is func(name string) bool) (container string, ports []string) {
+// publishes tells which container of those whose name has a property publishes ports, and which ports.
+func (r *Roster) publishes(is func(name string) bool) (container string, ports []string) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if !r.current() {
@@ -31,9 +31,9 @@ func (r *Roster) Publishes(is func(name string) bool) (container string, ports [
 	return container, ports
 }
 
-// NetworkDriver tells by which driver the engine connects the Docker network of a subnet. Of several it is one that
+// networkDriver tells by which driver the engine connects the Docker network of a subnet. Of several it is one that
 // is no bridge.
-func (r *Roster) NetworkDriver(space string, cidr netip.Prefix) (driver string) {
+func (r *Roster) networkDriver(space string, cidr netip.Prefix) (driver string) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, n := range r.networks {
@@ -44,8 +44,8 @@ func (r *Roster) NetworkDriver(space string, cidr netip.Prefix) (driver string) 
 	return driver
 }
 
-// DockerNetwork is the name of the Docker network of a subnet; empty where none is known, or several are.
-func (r *Roster) DockerNetwork(space string, cidr netip.Prefix) (name string) {
+// dockerNetwork is the name of the Docker network of a subnet; empty where none is known, or several are.
+func (r *Roster) dockerNetwork(space string, cidr netip.Prefix) (name string) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, n := range r.subnets[cidr] {
@@ -60,9 +60,9 @@ func (r *Roster) DockerNetwork(space string, cidr netip.Prefix) (name string) {
 	return name
 }
 
-// Holder is what is known of the container that has a lease, by the endpoint that looks have shown of it or else by
+// holder is what is known of the container that has a lease, by the endpoint that looks have shown of it or else by
 // its name.
-func (r *Roster) Holder(lease ipam.LeaseRef, name string, since time.Time) (word ipam.Holder) {
+func (r *Roster) holder(lease ipam.LeaseRef, name string, since time.Time) (word ipam.Holder) {
 	sighting := r.Endpoint(lease, since)
 	r.mu.RLock()
 	defer r.mu.RUnlock()

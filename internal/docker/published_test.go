@@ -11,7 +11,7 @@ import (
 
 // publishes is what the roster says that a container publishes; nil where it does not know it.
 func publishes(r *Roster, name string) []string {
-	_, ports := r.Publishes(func(other string) bool { return other == name })
+	_, ports := r.publishes(func(other string) bool { return other == name })
 	return ports
 }
 
@@ -46,11 +46,11 @@ func TestPortsOfStopped(t *testing.T) {
 		made(name, "created")
 		engine.tell("create", name, 0, object{"name": name})
 		eventually(t, "the ports of "+name, func() bool {
-			word := f.roster.Holder(ipam.LeaseRef{}, name, time.Now())
+			word := f.roster.holder(ipam.LeaseRef{}, name, time.Now())
 			return word.PortsKnown && strings.Join(word.Published, ", ") == want
 		})
 	}
-	if word := f.roster.Holder(ipam.LeaseRef{}, "locked", time.Now()); word.PortsKnown || !word.Known {
+	if word := f.roster.holder(ipam.LeaseRef{}, "locked", time.Now()); word.PortsKnown || !word.Known {
 		t.Errorf("of one that the engine does not tell of it is known: %+v", word)
 	}
 	engine.asked()
@@ -71,7 +71,7 @@ func TestHolder(t *testing.T) {
 	before := time.Now()
 	engine.tell("start", "old", 0, object{"name": "old"})
 	f.next("its start")
-	ended := func(since time.Time) bool { return f.roster.Holder(ipam.LeaseRef{}, "old", since).Ended }
+	ended := func(since time.Time) bool { return f.roster.holder(ipam.LeaseRef{}, "old", since).Ended }
 	if ended(before) {
 		t.Error("it runs, and is said to have ended")
 	}
@@ -105,7 +105,7 @@ func TestHolderListed(t *testing.T) {
 		time.Now().Add(-time.Minute): {Known: true, Ended: true},
 		time.Now().Add(-time.Second): {Known: true, Unsure: true},
 	} {
-		got := f.roster.Holder(ipam.LeaseRef{}, "old", since)
+		got := f.roster.holder(ipam.LeaseRef{}, "old", since)
 		if got.Known != want.Known || got.Ended != want.Ended || got.Unsure != want.Unsure {
 			t.Errorf("of a lease of %s it is said: %+v", time.Since(since).Round(time.Second), got)
 		}

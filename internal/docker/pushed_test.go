@@ -189,7 +189,7 @@ func TestPushedBeforeClock(t *testing.T) {
 	if by := w.SeenBy("local", a, h.leaseOf(a).ID); by == nil || by.Container != "web" {
 		t.Errorf("it is seen by %v", by)
 	}
-	if hint := w.cfg.Roster.Guess(ipam.Question{Space: "local", CIDR: prefix("10.8.0.0/24")}); hint.Live {
+	if hint := w.cfg.Roster.guess(ipam.Question{Space: "local", CIDR: prefix("10.8.0.0/24")}); hint.Live {
 		t.Errorf("nobody tells what happens, and it is %+v", hint)
 	}
 }
@@ -208,7 +208,7 @@ func TestListen(t *testing.T) {
 	q := ipam.Question{Space: "local", CIDR: prefix("10.8.0.0/24")}
 	want := func(what string, hint ipam.Hint) {
 		t.Helper()
-		if got := w.cfg.Roster.Guess(q); got.Name != hint.Name || got.Live != hint.Live || w.State().Live != hint.Live {
+		if got := w.cfg.Roster.guess(q); got.Name != hint.Name || got.Live != hint.Live || w.State().Live != hint.Live {
 			t.Errorf("%s: %+v, live: %t; want %+v", what, got, w.State().Live, hint)
 		}
 	}

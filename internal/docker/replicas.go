@@ -127,8 +127,8 @@ func (r *Roster) named(name string) (found *member) {
 	return found
 }
 
-// Container is the id of the container of a name, and whether all that happens is known.
-func (r *Roster) Container(name string) (id string, live bool) {
+// container is the id of the container of a name, and whether all that happens is known.
+func (r *Roster) container(name string) (id string, live bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if m := r.named(name); m != nil {
@@ -150,9 +150,9 @@ func (r *Roster) Containers(id string) (all []ipam.Container) {
 	return all
 }
 
-// Newcomer tells which numbers of its service a container of Compose's may stand in for: the lower ones whose container
+// newcomer tells which numbers of its service a container of Compose's may stand in for: the lower ones whose container
 // was destroyed before it came, and of which none is being created.
-func (r *Roster) Newcomer(name string) (comer ipam.Newcomer) {
+func (r *Roster) newcomer(name string) (comer ipam.Newcomer) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if !r.live() || r.now().Sub(r.late) < lateFor || !r.gaps() {

@@ -95,8 +95,8 @@ func NewRoster(now func() time.Time) *Roster {
 	return r
 }
 
-// AskWith has requests without a name asked about with a function; nil: they are not.
-func (r *Roster) AskWith(ask func(context.Context, ipam.Question) ipam.Locked) {
+// askWith has requests without a name asked about with a function; nil: they are not.
+func (r *Roster) askWith(ask func(context.Context, ipam.Question) ipam.Locked) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.askLocks = ask
@@ -113,8 +113,8 @@ func (r *Roster) clear() {
 	r.services = map[composeService]*replicas{}
 }
 
-// Lose notes that the events have broken off. What the last view showed is kept: an engine that is away starts nothing.
-func (r *Roster) Lose() {
+// lose notes that the events have broken off. What the last view showed is kept: an engine that is away starts nothing.
+func (r *Roster) lose() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.following.IsZero() {
@@ -466,9 +466,9 @@ func (r *Roster) remove(m *member, destroyed time.Time) {
 	r.lately = slices.DeleteFunc(r.lately, func(other *member) bool { return other == m })
 }
 
-// StartedAt is when a container was last heard to start, or the engine to have started it at its own start; zero: it
+// startedAt is when a container was last heard to start, or the engine to have started it at its own start; zero: it
 // was so long ago. Settled is false while it is being started.
-func (r *Roster) StartedAt(id string) (at time.Time, settled bool) {
+func (r *Roster) startedAt(id string) (at time.Time, settled bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	switch m := r.containers[id]; {

@@ -449,7 +449,7 @@ func TestGuessSoon(t *testing.T) {
 	h := newHall(t)
 	soon := func(want bool) {
 		t.Helper()
-		hint := h.roster.Guess(ipam.Question{Space: "local", CIDR: prefix("10.8.0.0/24")})
+		hint := h.roster.guess(ipam.Question{Space: "local", CIDR: prefix("10.8.0.0/24")})
 		if hint.Soon != want || hint.Soon && (hint.Name != "" || !hint.Live) {
 			t.Errorf("the hint is %+v", hint)
 		}
@@ -482,7 +482,7 @@ func TestRosterAtOnce(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					h.roster.Guess(ipam.Question{Space: "local", CIDR: prefix("10.8.0.0/24")})
+					h.roster.guess(ipam.Question{Space: "local", CIDR: prefix("10.8.0.0/24")})
 					h.roster.Wanted("local", prefix("10.8.0.0/24"))
 					h.roster.Bridges()
 				}

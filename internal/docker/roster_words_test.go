@@ -231,7 +231,7 @@ func (h *hall) step(words []string) string {
 	case "begin":
 		h.tell(&ipam.EngineNews{At: h.clock.Now(), Begins: true})
 	case "lose":
-		h.roster.Lose()
+		h.roster.lose()
 	case "create", "create!":
 		owner, rest := "", words[2:]
 		if len(rest) > 0 && strings.Contains(rest[0], "/") {
@@ -318,7 +318,7 @@ func (h *hall) guess(words []string) string {
 			}
 		}
 	}
-	hint := h.roster.Guess(q)
+	hint := h.roster.guess(q)
 	switch {
 	case hint.Name != "" && hint.Live:
 		return hint.Name

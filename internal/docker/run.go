@@ -205,7 +205,7 @@ func (f *follower) followOnce(ctx context.Context) (connected bool) {
 			wake(f.stirred)
 		},
 	})
-	w.cfg.Roster.Lose()
+	w.cfg.Roster.lose()
 	f.tell(ctx, err)
 	return connected
 }

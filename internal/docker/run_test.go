@@ -84,11 +84,11 @@ func TestRunBeforeTheEngine(t *testing.T) {
 // before it would have been asked again, must be heard.
 func TestRunFollowsAgain(t *testing.T) {
 	signs := map[string]func(*town){
-		"it asks": func(tn *town) { tn.w.cfg.Roster.Guess(ipam.Question{}) },
+		"it asks": func(tn *town) { tn.w.cfg.Roster.guess(ipam.Question{}) },
 		"it asks for what is held": func(tn *town) {
 			tn.w.cfg.Roster.Endpoint(ipam.LeaseRef{}, tn.clock.Now())
 		},
-		"it answers": func(tn *town) { tn.w.cfg.Roster.Look() },
+		"it answers": func(tn *town) { tn.w.cfg.Roster.look() },
 	}
 	for name, sign := range signs {
 		t.Run(name, func(t *testing.T) {

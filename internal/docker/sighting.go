@@ -101,8 +101,8 @@ func (r *Roster) Endpoint(lease ipam.LeaseRef, since time.Time) (word ipam.Sight
 	return word
 }
 
-// Exists tells whether there is a container that ipam.NameKey calls so, or that has a short id.
-func (r *Roster) Exists(name, id string) bool {
+// exists tells whether there is a container that ipam.NameKey calls so, or that has a short id.
+func (r *Roster) exists(name, id string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return (r.names[name] > 0 || r.ids[id]) && r.current()
@@ -111,8 +111,8 @@ func (r *Roster) Exists(name, id string) bool {
 // current tells whether somebody looks still.
 func (r *Roster) current() bool { return !r.following.IsZero() || r.now().Sub(r.viewed) <= fresh }
 
-// Look has whoever reads the engine do so soon.
-func (r *Roster) Look() { wake(r.asked) }
+// look has whoever reads the engine do so soon.
+func (r *Roster) look() { wake(r.asked) }
 
 // count notes that more or fewer containers are called so.
 func (r *Roster) count(name string, more int) {

@@ -120,7 +120,7 @@ func TestSightingsOfCutOff(t *testing.T) {
 	b := tn.run("db", "front")
 	tn.vanish("db")
 	tn.clock.wait(time.Second)
-	tn.w.cfg.Roster.Lose() // whoever told is gone, and the engine need not be
+	tn.w.cfg.Roster.lose() // whoever told is gone, and the engine need not be
 	tn.wantWord("nobody tells", b, ipam.NotSeen, "")
 	tn.w.cfg.Roster.Hear(&ipam.EngineNews{At: tn.clock.Now(), Ends: true})
 	tn.wantWord("seen before", a, ipam.Seen, "web")
@@ -174,7 +174,7 @@ func TestSecondLook(t *testing.T) {
 	eventually(t, "the look that comes with the connection", func() bool { return tn.word(a).Sight == ipam.Seen })
 	tn.vanish("web")
 	tn.settle(time.Second)
-	tn.w.cfg.Roster.Look() // nobody asks for a second one
+	tn.w.cfg.Roster.look() // nobody asks for a second one
 	eventually(t, "two looks", func() bool { return tn.word(a).Sight == ipam.Gone })
 }
 
@@ -187,7 +187,7 @@ func TestSightingNames(t *testing.T) {
 	exist := func(when string, want map[string]bool) {
 		t.Helper()
 		for name, is := range want {
-			if r.Exists(ipam.NameKey(name), "") != is {
+			if r.exists(ipam.NameKey(name), "") != is {
 				t.Errorf("%s: %s exists: %t", when, name, !is)
 			}
 		}
@@ -199,7 +199,7 @@ func TestSightingNames(t *testing.T) {
 		r.Hear(&ipam.EngineNews{At: tn.clock.Now(),
 			Event: &ipam.EngineEvent{Action: action, Container: ipam.EngineContainer{ID: id, Name: name}}})
 	}
-	if !r.Exists("nobody", "id-web") || r.Exists("nobody", "id-other") || r.Exists("nobody", "") {
+	if !r.exists("nobody", "id-web") || r.exists("nobody", "id-other") || r.exists("nobody", "") {
 		t.Error("by ids others exist than the one that does")
 	}
 	event("rename", "id-web", "old")
@@ -216,7 +216,7 @@ func TestSightingNames(t *testing.T) {
 	tn.clock.wait(2 * fresh)
 	exist("nobody looks any more", map[string]bool{"last": false})
 	event("destroy", "id-web", "last")
-	if len(r.names)+len(r.byName)+len(r.ids) != 0 || r.Exists("nobody", "id-web") {
+	if len(r.names)+len(r.byName)+len(r.ids) != 0 || r.exists("nobody", "id-web") {
 		t.Errorf("left: %v, %v, %v", r.names, r.byName, r.ids)
 	}
 }

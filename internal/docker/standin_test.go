@@ -35,8 +35,8 @@ func (c *crew) open(before *house) {
 	c.t.Helper()
 	var roster *Roster
 	c.house = openHouse(c.t, c.dir, ipam.Known{
-		Container: func(name string) (string, bool) { return roster.Container(name) },
-		Newcomer:  func(name string) ipam.Newcomer { return roster.Newcomer(name) },
+		Container: func(name string) (string, bool) { return roster.container(name) },
+		Newcomer:  func(name string) ipam.Newcomer { return roster.newcomer(name) },
 	})
 	c.t.Cleanup(func() { _ = c.close() })
 	if before != nil {
@@ -148,7 +148,7 @@ func (c *crew) do(step string) (got string) {
 				Event: &ipam.EngineEvent{Action: eventDestroy, Container: one}})
 		}
 	case "break":
-		c.roster.Lose()
+		c.roster.lose()
 		c.begin()
 	case "daemon":
 		must(c.t, c.close())

@@ -200,12 +200,12 @@ func (w *Witness) tellAstray(c *comparison) {
 	for i := range c.found {
 		if a := c.found[i].astray; a != nil {
 			var settled bool
-			if a.Started, settled = w.cfg.Roster.StartedAt(a.ID); settled {
+			if a.Started, settled = w.cfg.Roster.startedAt(a.ID); settled {
 				all = append(all, *a)
 			}
 		}
 	}
-	all = append(all, w.homes.judge(c, w.cfg.Roster.StartedAt)...)
+	all = append(all, w.homes.judge(c, w.cfg.Roster.startedAt)...)
 	if len(all) > 0 {
 		w.cfg.Astray(all)
 	}

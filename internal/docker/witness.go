@@ -19,7 +19,7 @@ import (
 // otherwise.
 const (
 	DefaultEvery = 5 * time.Minute
-	DefaultGrace = 5 * time.Minute
+	defaultGrace = 5 * time.Minute
 )
 
 // fresh is how old a view may be that another one has read: after that it says nothing about what runs.
@@ -62,7 +62,7 @@ type Config struct {
 	Drivers []string         // the names under which the engine may know this Berth
 	Roster  *Roster          // who is there, as requests ask it; nil: one of its own
 	Every   time.Duration    // between checks; 0: none but those that are asked for
-	Grace   time.Duration    // default: DefaultGrace
+	Grace   time.Duration    // default: defaultGrace
 	Repair  bool             // put right what is sure in each check
 	Astray  func([]Astray)   // is told of them after each look, and waits for nothing; nil: nobody is
 	Now     func() time.Time // default: time.Now
@@ -107,7 +107,7 @@ type seenLease struct {
 // New returns a witness that has seen nothing.
 func New(cfg Config) *Witness {
 	if cfg.Grace == 0 {
-		cfg.Grace = DefaultGrace
+		cfg.Grace = defaultGrace
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -120,7 +120,7 @@ func New(cfg Config) *Witness {
 	w.turn <- struct{}{}
 	w.state.Engine = ipam.NoEngine
 	if cfg.Engine != nil {
-		cfg.Roster.AskWith(cfg.Engine.Locked)
+		cfg.Roster.askWith(cfg.Engine.Locked)
 		w.state = ipam.WitnessState{Engine: ipam.EngineUnreachable, Detail: "it was not asked yet"}
 	}
 	return w

@@ -21,8 +21,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// DefaultBound is how long a hook may run.
-const DefaultBound = 10 * time.Second
+// defaultBound is how long a hook may run.
+const defaultBound = 10 * time.Second
 
 // pause is how long to wait after the events could not be read.
 const pause = 10 * time.Second
@@ -41,7 +41,7 @@ type Config struct {
 	Dir     string
 	Host    string // only what this host does is told, where several share a store; empty: all
 	Log     *logrus.Entry
-	Bound   time.Duration // how long each may run; default: DefaultBound
+	Bound   time.Duration // how long each may run; default: defaultBound
 	// After is time.After for Bound; nil: that.
 	After func(time.Duration) <-chan time.Time
 }
@@ -68,7 +68,7 @@ type Counts struct {
 func Open(ctx context.Context, cfg Config) (*Hooks, error) {
 	h := &Hooks{cfg: cfg, log: cfg.Log, told: map[string]string{}}
 	if h.cfg.Bound == 0 {
-		h.cfg.Bound = DefaultBound
+		h.cfg.Bound = defaultBound
 	}
 	if h.cfg.After == nil {
 		h.cfg.After = time.After

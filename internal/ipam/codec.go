@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// AppendString appends a text behind its length.
-func AppendString(b []byte, s string) []byte {
+// appendString appends a text behind its length.
+func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// AppendTime keeps microseconds; the zero time is one byte.
-func AppendTime(b []byte, t time.Time) []byte {
+// appendTime keeps microseconds; the zero time is one byte.
+func appendTime(b []byte, t time.Time) []byte {
 	if t.IsZero() {
 		return binary.AppendUvarint(b, 0)
 	}
@@ -91,14 +91,14 @@ func AppendAddr(b []byte, a netip.Addr) []byte {
 	return b
 }
 
-// AppendSized writes the number of an address's bytes before them.
-func AppendSized(b []byte, a netip.Addr) []byte {
+// appendSized writes the number of an address's bytes before them.
+func appendSized(b []byte, a netip.Addr) []byte {
 	return AppendAddr(append(b, byte(a.BitLen()/8)), a)
 }
 
 // appendPrefix writes the address and the length of the prefix.
 func appendPrefix(b []byte, p netip.Prefix) []byte {
-	return append(AppendSized(b, p.Addr()), byte(max(p.Bits(), 0)))
+	return append(appendSized(b, p.Addr()), byte(max(p.Bits(), 0)))
 }
 
 // Addr reads an address; the zero one for none.

@@ -138,7 +138,7 @@ func TestNewerRecords(t *testing.T) {
 func FuzzDecodeLease(f *testing.F) {
 	f.Add(EncodeLease(nil, &Lease{ID: 1, Kind: Static, Name: "web", Host: "h", Since: EventTime(5)}))
 	f.Add(EncodeLease(nil, &Lease{Reservation: &Reservation{ID: 1, Owner: "web", Kind: Static,
-		Terms: Terms{Note: strings.Repeat("é", MaxNote)}}}))
+		Terms: Terms{Note: strings.Repeat("é", maxNote)}}}))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		l, err := DecodeLease(netip.MustParseAddr("10.0.0.2"), raw)
 		if err != nil {

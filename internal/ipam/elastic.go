@@ -162,7 +162,7 @@ type ElasticMode string
 // The modes.
 const (
 	ElasticOff ElasticMode = "" // written "off"
-	ElasticOn  ElasticMode = "on"
+	elasticOn  ElasticMode = "on"
 	// each container that runs has one of its host's, unless another is mapped to it (CS-7)
 	ElasticAuto ElasticMode = "auto"
 )
@@ -183,7 +183,7 @@ func ParseElasticMode(s string) (ElasticMode, error) {
 	case "off":
 		return ElasticOff, nil
 	case "on":
-		return ElasticOn, nil
+		return elasticOn, nil
 	case "auto":
 		return ElasticAuto, nil
 	}

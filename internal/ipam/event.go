@@ -211,19 +211,19 @@ func EncodeEvent(b []byte, e *Event) []byte {
 		b = append(b, eventVersion)
 	}
 	b = append(b, byte(e.Verb))
-	b = AppendString(b, e.Actor)
-	b = AppendString(b, e.Space)
+	b = appendString(b, e.Actor)
+	b = appendString(b, e.Space)
 	b = appendPrefix(b, e.Subnet)
-	b = AppendSized(b, e.Address)
+	b = appendSized(b, e.Address)
 	b = binary.AppendUvarint(b, e.Lease)
 	b = append(b, e.Attachment[:]...)
 	b = append(b, e.MAC[:]...)
-	b = AppendString(b, e.Name)
-	b = AppendString(b, e.Host)
-	b = AppendString(b, e.Detail)
-	b = AppendString(b, e.Network)
-	b = AppendString(b, string(e.Before))
-	b = AppendString(b, string(e.After))
+	b = appendString(b, e.Name)
+	b = appendString(b, e.Host)
+	b = appendString(b, e.Detail)
+	b = appendString(b, e.Network)
+	b = appendString(b, string(e.Before))
+	b = appendString(b, string(e.After))
 	if e.NetworkID == (ID{}) {
 		return b
 	}

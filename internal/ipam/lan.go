@@ -232,15 +232,15 @@ func (d *DHCPLease) append(b []byte) []byte {
 		returned = 1
 	}
 	b = append(b, byte(d.State), returned)
-	b = AppendString(b, d.Why)
-	b = AppendString(b, d.Client.ID)
-	b = AppendString(b, d.Client.Hostname)
+	b = appendString(b, d.Why)
+	b = appendString(b, d.Client.ID)
+	b = appendString(b, d.Client.Hostname)
 	b = append(b, d.Client.MAC[:]...)
-	b = AppendSized(b, d.Server)
-	b = AppendString(b, d.ServerID)
-	b = AppendTime(b, d.Renews)
-	b = AppendTime(b, d.Rebinds)
-	return AppendTime(b, d.Expires)
+	b = appendSized(b, d.Server)
+	b = appendString(b, d.ServerID)
+	b = appendTime(b, d.Renews)
+	b = appendTime(b, d.Rebinds)
+	return appendTime(b, d.Expires)
 }
 
 func (d *Decoder) dhcpLease() *DHCPLease {

@@ -208,20 +208,20 @@ func EncodeLease(b []byte, l *Lease) []byte {
 	b = binary.AppendUvarint(b, l.ID)
 	b = append(b, l.Attachment[:]...)
 	b = append(b, l.MAC[:]...)
-	b = AppendString(b, l.Name)
-	b = AppendString(b, l.Host)
-	b = AppendTime(b, l.Since)
-	b = AppendTime(b, l.Released)
-	b = AppendTime(b, l.QuarantineUntil)
+	b = appendString(b, l.Name)
+	b = appendString(b, l.Host)
+	b = appendTime(b, l.Since)
+	b = appendTime(b, l.Released)
+	b = appendTime(b, l.QuarantineUntil)
 	if l.Ahead > 0 {
 		b = binary.AppendUvarint(b, uint64(l.Ahead/time.Microsecond))
 	}
 	b = append(b, l.Slot.Interface, l.Slot.Number)
 	if l.Note != "" {
-		b = AppendString(b, l.Note)
+		b = appendString(b, l.Note)
 	}
 	if l.Container != "" {
-		b = AppendString(b, l.Container)
+		b = appendString(b, l.Container)
 	}
 	if l.DHCP != nil {
 		b = l.DHCP.append(b)

@@ -85,13 +85,13 @@ func (t Terms) Append(b []byte) []byte {
 		flags |= replacedFlag
 	}
 	if t.Note == "" {
-		return AppendTime(append(b, flags), t.Until)
+		return appendTime(append(b, flags), t.Until)
 	}
-	return AppendString(AppendTime(append(b, flags|notedFlag), t.Until), t.Note)
+	return appendString(appendTime(append(b, flags|notedFlag), t.Until), t.Note)
 }
 
-// Terms reads what Append wrote.
-func (d *Decoder) Terms() Terms {
+// terms reads what Append wrote.
+func (d *Decoder) terms() Terms {
 	flags := d.Byte()
 	d.Failed = d.Failed || flags > replacedFlag|notedFlag
 	t := Terms{Replaced: flags&replacedFlag != 0, Until: d.Time()}
@@ -284,7 +284,7 @@ func (r *Reservation) append(b []byte) []byte {
 	if r.Ahead > 0 {
 		b = binary.AppendUvarint(b, uint64(r.Ahead/time.Microsecond))
 	}
-	return r.Terms.Append(AppendString(binary.AppendUvarint(b, r.ID), r.Owner))
+	return r.Terms.Append(appendString(binary.AppendUvarint(b, r.ID), r.Owner))
 }
 
 // reservation reads one, nil where its kind is 0.
@@ -297,6 +297,6 @@ func (d *Decoder) reservation() *Reservation {
 	if kind&aheadKind != 0 {
 		r.Ahead = time.Duration(d.uvarint()) * time.Microsecond
 	}
-	r.ID, r.Owner, r.Terms = d.uvarint(), d.String(), d.Terms()
+	r.ID, r.Owner, r.Terms = d.uvarint(), d.String(), d.terms()
 	return r
 }

@@ -39,14 +39,14 @@ type PutBackMode string
 
 // The modes.
 const (
-	PutBackDefault  PutBackMode = ""         // of a network: that of its host's daemon; written "default"
+	putBackDefault  PutBackMode = ""         // of a network: that of its host's daemon; written "default"
 	PutBackReserved PutBackMode = "reserved" // those that have an address reserved
 	PutBackAll      PutBackMode = "all"      // these, and those that had another address before
 	PutBackOff      PutBackMode = "off"
 )
 
 func (m PutBackMode) String() string {
-	if m == PutBackDefault {
+	if m == putBackDefault {
 		return "default"
 	}
 	return string(m)
@@ -55,12 +55,12 @@ func (m PutBackMode) String() string {
 // ParsePutBackMode reads reserved, all, off or default; nothing is the default, too.
 func ParsePutBackMode(s string) (PutBackMode, error) {
 	switch m := PutBackMode(s); m {
-	case PutBackReserved, PutBackAll, PutBackOff, PutBackDefault:
+	case PutBackReserved, PutBackAll, PutBackOff, putBackDefault:
 		return m, nil
 	case "default":
-		return PutBackDefault, nil
+		return putBackDefault, nil
 	}
-	return PutBackDefault, Refuse(ErrInvalid,
+	return putBackDefault, Refuse(ErrInvalid,
 		"%q does not say which containers of a network are put back: write reserved, all, off or default", s)
 }
 

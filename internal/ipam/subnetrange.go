@@ -107,16 +107,16 @@ func (sub *Subnet) CheckGateway(gateway netip.Addr) error {
 // MaxText bounds tags and the names of owners, in bytes.
 const MaxText = 255
 
-// MaxNote bounds notes, in characters; NetBox's descriptions are no longer.
-const MaxNote = 200
+// maxNote bounds notes, in characters; NetBox's descriptions are no longer.
+const maxNote = 200
 
 // CheckNote refuses what is no note: one line of text, of so many characters. An empty one is none.
 func CheckNote(note string) error {
 	switch n := utf8.RuneCountInString(note); {
 	case !utf8.ValidString(note):
 		return Refuse(ErrInvalid, "the note %q is not UTF-8", note)
-	case n > MaxNote:
-		return Refuse(ErrInvalid, "the note has %d characters; at most %d are kept", n, MaxNote)
+	case n > maxNote:
+		return Refuse(ErrInvalid, "the note has %d characters; at most %d are kept", n, maxNote)
 	case strings.ContainsFunc(note, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return Refuse(ErrInvalid, "the note has characters that cannot be printed; write it on one line")
 	}

@@ -30,14 +30,14 @@ func EncodeThrowAway(b, taken []byte, id uint64, release *Event) ([]byte, bool) 
 	}
 	all := *release // its id and time tell how far the one is ahead of the other
 	all.Lease, all.Address, all.MAC, all.Name = 0, netip.Addr{}, MAC{}, ""
-	same := EncodeEvent(AppendString(AppendString(nil, t.Actor), t.Detail), &all)
+	same := EncodeEvent(appendString(appendString(nil, t.Actor), t.Detail), &all)
 	b = append(b, throwAwayVersion, 1)
-	b = AppendString(b, string(same))
+	b = appendString(b, string(same))
 	b = append(b, 0) // it is behind no other
 	b = binary.AppendUvarint(b, id-release.Lease)
-	b = AppendSized(b, release.Address)
+	b = appendSized(b, release.Address)
 	b = append(b, release.MAC[:]...)
-	return AppendString(b, release.Name), true
+	return appendString(b, release.Name), true
 }
 
 // JoinThrowAway is a record of leases that were thrown away, of which the last event has the id last, with one more, of

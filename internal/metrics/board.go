@@ -137,7 +137,7 @@ func (b *board) row(r boardRow) {
 func (b *board) add(p panel) {
 	p.ID = len(b.Panels) + 1
 	p.Description = ""
-	for _, m := range Table() {
+	for _, m := range table() {
 		for _, t := range p.Targets {
 			if strings.Contains(t.Expr, m.Name) {
 				p.Description = m.Help

@@ -152,7 +152,7 @@ func (a *packedAnswer) Write(b []byte) (int, error) {
 }
 
 func row(name string) Metric {
-	for _, m := range Table() {
+	for _, m := range table() {
 		if m.Name == name {
 			return m
 		}

@@ -91,7 +91,7 @@ func scraped(t *testing.T, m *Meter) map[string]*dto.MetricFamily {
 // TestTable: what is told is what the table says, by name, kind, help and labels, and nothing else.
 func TestTable(t *testing.T) {
 	got := scraped(t, all(1))
-	for _, row := range Table() {
+	for _, row := range table() {
 		f := got[row.Name]
 		if f == nil {
 			t.Errorf("%s is not told", row.Name)
@@ -119,7 +119,7 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range Table() {
+	for _, row := range table() {
 		line := fmt.Sprintf("| `%s` | %s | %s | %s |", row.Name, row.Kind, strings.Join(row.Labels, ", "), row.Help)
 		if !bytes.Contains(text, []byte(line)) {
 			t.Errorf("docs/metrics.md has no line\n%s", line)
@@ -188,7 +188,7 @@ func TestBoardShape(t *testing.T) {
 	if !slices.Equal(rows, []string{"Pools", "Requests", "Findings", "Cluster"}) {
 		t.Errorf("the rows are %q", rows)
 	}
-	for _, m := range Table() {
+	for _, m := range table() {
 		if !bytes.Contains(text, []byte(m.Name)) {
 			t.Errorf("%s is on no panel", m.Name)
 		}
@@ -369,9 +369,9 @@ func BenchmarkScrape(b *testing.B) {
 func named(t *testing.T, file string, text []byte) {
 	t.Helper()
 	known := map[string]bool{}
-	for _, row := range Table() {
+	for _, row := range table() {
 		known[row.Name] = true
-		if row.Kind == Histogram {
+		if row.Kind == histogram {
 			known[row.Name+"_bucket"], known[row.Name+"_sum"], known[row.Name+"_count"] = true, true, true
 		}
 	}

@@ -56,9 +56,9 @@ type desc struct {
 
 func described() map[string]desc {
 	all := map[string]desc{}
-	for _, m := range Table() {
+	for _, m := range table() {
 		kind := prometheus.GaugeValue
-		if m.Kind == Counter {
+		if m.Kind == counter {
 			kind = prometheus.CounterValue
 		}
 		all[m.Name] = desc{prometheus.NewDesc(m.Name, m.Help, m.Labels, nil), kind}

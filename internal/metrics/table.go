@@ -5,9 +5,9 @@ type Kind string
 
 // The kinds of Prometheus.
 const (
-	Gauge     Kind = "gauge"
-	Counter   Kind = "counter"
-	Histogram Kind = "histogram"
+	gauge     Kind = "gauge"
+	counter   Kind = "counter"
+	histogram Kind = "histogram"
 )
 
 // Metric is a row of the table of names.
@@ -44,39 +44,39 @@ const (
 	webhookLag       = "berth_webhook_lag_seconds"
 )
 
-// Table is all that is told, by name: the docs, the alerts and the board name nothing else.
-func Table() []Metric {
+// table is all that is told, by name: the docs, the alerts and the board name nothing else.
+func table() []Metric {
 	return []Metric{
-		{buildInfo, Gauge, "1, with what this Berth is.", []string{"version", "goversion"}},
-		{dhcpLeases, Gauge, "Addresses that the DHCP server of a network's LAN gave, by how it stands with them.",
+		{buildInfo, gauge, "1, with what this Berth is.", []string{"version", "goversion"}},
+		{dhcpLeases, gauge, "Addresses that the DHCP server of a network's LAN gave, by how it stands with them.",
 			[]string{"network", "state"}},
-		{dnsNames, Gauge, "Names in the zone that are answered for; reverse names (PTR) are not counted.", nil},
-		{dnsQueries, Counter, "Questions for names that were answered, by the code of the answer.", []string{"rcode"}},
-		{elasticAddresses, Gauge, "Elastic addresses of a range, by state; free are those that no account has.",
+		{dnsNames, gauge, "Names in the zone that are answered for; reverse names (PTR) are not counted.", nil},
+		{dnsQueries, counter, "Questions for names that were answered, by the code of the answer.", []string{"rcode"}},
+		{elasticAddresses, gauge, "Elastic addresses of a range, by state; free are those that no account has.",
 			[]string{"range", "state"}},
-		{elasticUnapplied, Gauge, "Associations whose guest is on a host, and which its edge does not say to have in force.",
+		{elasticUnapplied, gauge, "Associations whose guest is on a host, and which its edge does not say to have in force.",
 			[]string{"host"}},
-		{events, Counter, "Events that this daemon has written, by verb.", []string{"verb"}},
-		{findings, Gauge, "What the last check has found wrong between the records and what runs, by kind.",
+		{events, counter, "Events that this daemon has written, by verb.", []string{"verb"}},
+		{findings, gauge, "What the last check has found wrong between the records and what runs, by kind.",
 			[]string{"kind"}},
-		{headroom, Gauge, "Addresses that this host has ahead of need, to give while the shared store is away.",
+		{headroom, gauge, "Addresses that this host has ahead of need, to give while the shared store is away.",
 			[]string{"network", "subnet"}},
-		{hookFailures, Counter, "Hooks that have failed, or ran out of time.", nil},
-		{poolAddresses, Gauge, "Addresses of a pool, each in the first state that fits of leased, quarantined, reserved, " +
+		{hookFailures, counter, "Hooks that have failed, or ran out of time.", nil},
+		{poolAddresses, gauge, "Addresses of a pool, each in the first state that fits of leased, quarantined, reserved, " +
 			"excluded, free; the sum over the states is the pool. With an empty pool: those of the subnet in no pool.",
 			[]string{"network", "subnet", "pool", "family", "state"}},
-		{putBack, Counter, "Containers that were put back to their own addresses, or could not be.", []string{"result"}},
-		{questions, Counter, "Questions to the engine which container asks for an address, by how many it could be.",
+		{putBack, counter, "Containers that were put back to their own addresses, or could not be.", []string{"result"}},
+		{questions, counter, "Questions to the engine which container asks for an address, by how many it could be.",
 			[]string{"answer"}},
-		{requestDuration, Histogram, "Time from a request of the engine to its answer.", []string{"op"}},
-		{requests, Counter, "Requests of the engine, by what came of them.", []string{"op", "result"}},
-		{storeBytes, Gauge, "Size of the store's file.", nil},
-		{storeCommit, Histogram, "Time that the store took for one commit, of one or several changes.", nil},
-		{storeUp, Gauge, "1 where the store takes changes, of this host and of the cluster.", []string{"store"}},
-		{webhookAside, Counter, "Events that a receiver has refused for good, and that are not sent to it any more.", nil},
-		{webhookFailures, Counter, "Attempts to send an event that a receiver has not taken.", nil},
-		{webhookLag, Gauge, "How long ago the oldest event was written that a receiver has not taken yet; 0: they have all.",
+		{requestDuration, histogram, "Time from a request of the engine to its answer.", []string{"op"}},
+		{requests, counter, "Requests of the engine, by what came of them.", []string{"op", "result"}},
+		{storeBytes, gauge, "Size of the store's file.", nil},
+		{storeCommit, histogram, "Time that the store took for one commit, of one or several changes.", nil},
+		{storeUp, gauge, "1 where the store takes changes, of this host and of the cluster.", []string{"store"}},
+		{webhookAside, counter, "Events that a receiver has refused for good, and that are not sent to it any more.", nil},
+		{webhookFailures, counter, "Attempts to send an event that a receiver has not taken.", nil},
+		{webhookLag, gauge, "How long ago the oldest event was written that a receiver has not taken yet; 0: they have all.",
 			nil},
-		{witnessSuccess, Gauge, "When the engine was last looked at with success; 0: not yet.", nil},
+		{witnessSuccess, gauge, "When the engine was last looked at with success; 0: not yet.", nil},
 	}
 }

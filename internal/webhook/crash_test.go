@@ -71,7 +71,7 @@ func TestAtLeastOnce(t *testing.T) {
 func held(rt *rapid.T, all []sent, n int) {
 	next, gaps := 1, false
 	for _, m := range all {
-		if m.Type == TypeGap {
+		if m.Type == typeGap {
 			gaps = true
 			continue
 		}

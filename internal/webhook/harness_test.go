@@ -136,7 +136,7 @@ func read(r *http.Request) (*sent, error) {
 	if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" {
 		return one, fmt.Errorf("%s with the type %q", r.Method, r.Header.Get("Content-Type"))
 	}
-	if one.Type == TypeGap {
+	if one.Type == typeGap {
 		return one, json.Unmarshal(data, &one.gap)
 	}
 	return one, json.Unmarshal(data, &one.event)

@@ -31,15 +31,15 @@ type message struct {
 
 // envelope is the body of a message.
 type envelope struct {
-	Type      string    `json:"type"` // the event's verb, or TypeGap
+	Type      string    `json:"type"` // the event's verb, or typeGap
 	Timestamp time.Time `json:"timestamp"`
 	Host      string    `json:"host"`
 	Text      string    `json:"text,omitempty"` // what the event says in words
 	Data      any       `json:"data"`           // an event as the admin API has it, or a gap
 }
 
-// TypeGap is the type of a message that says that events are missing.
-const TypeGap = "events.gap"
+// typeGap is the type of a message that says that events are missing.
+const typeGap = "events.gap"
 
 // gap says why events are missing, and between which times they happened; no Since: nobody knows since when.
 type gap struct {
@@ -74,7 +74,7 @@ func gapMessage(host string, g *gap) (message, error) {
 	h := sha256.New()
 	_ = binary.Write(h, binary.BigEndian, g.Since.UnixMicro())
 	_, _ = h.Write([]byte(host + g.Reason))
-	body, err := json.Marshal(envelope{TypeGap, g.Until, host, g.Reason, g})
+	body, err := json.Marshal(envelope{typeGap, g.Until, host, g.Reason, g})
 	return message{"gap_" + hex.EncodeToString(h.Sum(nil)[:12]), g.Until, body}, err
 }
 

@@ -51,7 +51,7 @@ type Config struct {
 	Version  string         // of Berth, for the User-Agent
 	Log      *logrus.Entry
 	Clock    Clock // zero: the system's
-	// Attempt is how long a receiver may take for one message; default: DefaultAttempt.
+	// Attempt is how long a receiver may take for one message; default: defaultAttempt.
 	Attempt time.Duration
 }
 
@@ -68,8 +68,8 @@ type Webhooks struct {
 	receivers []*receiver
 }
 
-// DefaultAttempt is how long a receiver may take for one message, from connecting to the end of its answer.
-const DefaultAttempt = 10 * time.Second
+// defaultAttempt is how long a receiver may take for one message, from connecting to the end of its answer.
+const defaultAttempt = 10 * time.Second
 
 // Bounds of time.
 const (
@@ -83,7 +83,7 @@ func Open(ctx context.Context, cfg Config) (*Webhooks, error) {
 	if cfg.Clock.Now == nil {
 		cfg.Clock = Clock{Now: time.Now, After: time.After, Jitter: rand.Float64}
 	}
-	cfg.Attempt = cmp.Or(cfg.Attempt, DefaultAttempt)
+	cfg.Attempt = cmp.Or(cfg.Attempt, defaultAttempt)
 	w := &Webhooks{cfg: cfg}
 	seen := map[string]bool{}
 	for _, text := range cfg.URLs {

@@ -277,7 +277,7 @@ func testGap(t *testing.T, keep ipam.Retention) {
 	must(t, h.service.Trim(t.Context()))
 	h.begin()
 	m := in.next(t)
-	if m.Type != TypeGap || m.gap.Reason != reasonTrimmed || m.Host != "alpha" {
+	if m.Type != typeGap || m.gap.Reason != reasonTrimmed || m.Host != "alpha" {
 		t.Fatalf("%s came, want a gap", m.body)
 	}
 	events, err := h.service.Events(t.Context(), ipam.EventFilter{})
@@ -322,7 +322,7 @@ func TestGapByAge(t *testing.T) {
 	owners := h.take(1)
 	must(t, h.service.Trim(t.Context()))
 	h.begin()
-	if m := in.next(t); m.Type != TypeGap {
+	if m := in.next(t); m.Type != typeGap {
 		t.Errorf("%s came, want a gap", m.body)
 	}
 	in.receives(t, owners)
@@ -372,7 +372,7 @@ func TestGapOfState(t *testing.T) {
 			h.open() // that it was lost is not lost with a crash
 			owners := h.take(2)
 			h.run()
-			if m := in.next(t); m.Type != TypeGap || m.gap.Reason != c.want {
+			if m := in.next(t); m.Type != typeGap || m.gap.Reason != c.want {
 				t.Errorf("%s came, want the gap: %s", m.body, c.want)
 			}
 			in.receives(t, owners)
@@ -547,7 +547,7 @@ func TestSetAside(t *testing.T) {
 			refusals, began := 0, h.clock.Now()
 			in.answers(func(w http.ResponseWriter, _ *http.Request, m *sent) {
 				switch {
-				case m.Type == TypeGap && !c.gapToo, m.Type != TypeGap && m.event.Name != "o4":
+				case m.Type == typeGap && !c.gapToo, m.Type != typeGap && m.event.Name != "o4":
 					w.WriteHeader(http.StatusNoContent)
 				case c.between != 0 && refusals == 8:
 					refusals++
@@ -588,7 +588,7 @@ func TestSetAside(t *testing.T) {
 			var came []string
 			for len(came) == 0 || came[len(came)-1] != last[0] {
 				switch m := in.next(t); {
-				case m.Type == TypeGap:
+				case m.Type == typeGap:
 					came = append(came, m.gap.Reason)
 				case m.event.Name != "o4":
 					came = append(came, m.event.Name)

@@ -49,17 +49,17 @@ type meta struct {
 	Created string `json:"created"` // RFC 3339
 }
 
-// Format is the version of the layout that this package writes, and the newest one that it reads.
-const Format = 1
+// format is the version of the layout that this package writes, and the newest one that it reads.
+const format = 1
 
 func (m meta) check(where string) error {
 	switch {
 	case m.Program != "berth" || m.Cluster == "" || m.Version < 1:
 		return fmt.Errorf("%w: %s holds something that is not Berth's: choose another prefix (--etcd-prefix)",
-			ErrForeign, where)
-	case m.Version > Format:
+			errForeign, where)
+	case m.Version > format:
 		return fmt.Errorf("%w: %s was written by a newer Berth (format %d; this one reads up to %d): update this one",
-			ErrForeign, where, m.Version, Format)
+			errForeign, where, m.Version, format)
 	}
 	return nil
 }

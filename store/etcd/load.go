@@ -162,7 +162,7 @@ func (s *Store) found(ctx context.Context) error {
 	if s.cfg.Create && s.cfg.Cluster != "" {
 		id = s.cfg.Cluster
 	}
-	fresh, err := json.Marshal(meta{Program: "berth", Version: Format, Cluster: id,
+	fresh, err := json.Marshal(meta{Program: "berth", Version: format, Cluster: id,
 		Created: time.Now().UTC().Format(time.RFC3339)})
 	if err != nil {
 		return err
@@ -226,12 +226,12 @@ func (s *Store) expected(n *snapshot, before store.Trace) error {
 	switch {
 	case n.meta == nil && (n.others || n.tree.Len() > 0) && s.cfg.Cluster == "":
 		return fmt.Errorf("%w: there is something under %s that is not Berth's: choose another prefix (--etcd-prefix)",
-			ErrForeign, s.where(s.layout.prefix))
+			errForeign, s.where(s.layout.prefix))
 	case n.meta == nil:
 		return s.missing(before, n.place)
 	case s.cfg.Cluster != "" && n.meta.Cluster != s.cfg.Cluster:
 		return fmt.Errorf("%w: under %s is the cluster %s, and this host belongs to %s: look at --etcd-endpoints and "+
-			"--etcd-prefix", ErrForeign, s.where(s.layout.prefix), n.meta.Cluster, s.cfg.Cluster)
+			"--etcd-prefix", errForeign, s.where(s.layout.prefix), n.meta.Cluster, s.cfg.Cluster)
 	}
 	return s.check(found{before: before, place: n.place, rev: n.rev, counts: n.counts})
 }

@@ -74,12 +74,12 @@ func TestForeign(t *testing.T) {
 		"no meta":        {"config/a", "1"},
 		"no JSON":        {"meta", "hello"},
 		"other JSON":     {"meta", `{"version": 1}`},
-		"a newer format": {"meta", about(Format + 1)},
+		"a newer format": {"meta", about(format + 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			prefix := freshPrefix()
 			put(prefix, what[0], what[1])
-			if err := refusal(t, Config{Prefix: prefix}, prefix); !errors.Is(err, ErrForeign) {
+			if err := refusal(t, Config{Prefix: prefix}, prefix); !errors.Is(err, errForeign) {
 				t.Error(err)
 			}
 		})
@@ -94,7 +94,7 @@ func TestForeign(t *testing.T) {
 		t.Error("another handle has another cluster")
 	}
 	wrong := strings.Repeat("0", 32)
-	if err := refusal(t, Config{Prefix: prefix, Cluster: wrong}, s.Cluster(), wrong); !errors.Is(err, ErrForeign) {
+	if err := refusal(t, Config{Prefix: prefix, Cluster: wrong}, s.Cluster(), wrong); !errors.Is(err, errForeign) {
 		t.Error(err)
 	}
 	if _, err := Open(context.Background(),

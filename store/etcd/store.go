@@ -41,9 +41,9 @@ import (
 	"berth/store/internal/watch"
 )
 
-// ErrForeign: what is under the prefix belongs to another cluster of Berth than is expected, to something else, or to a
+// errForeign: what is under the prefix belongs to another cluster of Berth than is expected, to something else, or to a
 // newer Berth.
-var ErrForeign = errors.New("this is not the shared store that was expected")
+var errForeign = errors.New("this is not the shared store that was expected")
 
 var errClosed = fmt.Errorf("%w: the handle on etcd", store.ErrClosed)
 
@@ -150,7 +150,7 @@ func (t turn) take(ctx context.Context) error {
 func (t turn) give() { <-t }
 
 // Open connects, reads everything under the prefix, and makes an empty store where there is none. Without an answer of
-// etcd in time it fails with store.ErrAway; what is there and not the store expected is ErrForeign.
+// etcd in time it fails with store.ErrAway; what is there and not the store expected is errForeign.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if len(cfg.Endpoints) == 0 {
@@ -290,7 +290,7 @@ func (s *Store) step(name string) error {
 func (s *Store) refuse(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !errors.Is(err, ErrForeign) {
+	if !errors.Is(err, errForeign) {
 		s.refusal = nil
 		return
 	}

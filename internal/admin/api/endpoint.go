@@ -36,7 +36,7 @@ const Endless = math.MaxInt64
 
 // The types of answers and bodies that are no JSON.
 const (
-	TextType  = "text/plain"
+	textType  = "text/plain"
 	LinesType = "application/x-ndjson" // a JSON object a line
 )
 
@@ -46,7 +46,7 @@ type Pace int
 // The paces.
 const (
 	Brief   Pace = iota // AnswerTimeout for all of it
-	Streams             // it begins within that time, and may go on
+	streams             // it begins within that time, and may go on
 	Lasts               // it begins when all is done that there is to do
 )
 

@@ -8,12 +8,12 @@ import (
 
 // About the daemon, and not about what it keeps.
 var (
-	GetHealth = Endpoint[None, string]{Name: "health", Path: "/healthz", Role: RoleAnybody, Type: TextType,
+	GetHealth = Endpoint[None, string]{Name: "health", Path: "/healthz", Role: RoleAnybody, Type: textType,
 		Summary: "Whether the daemon serves",
 		Answer:  "It does; whether it can do what it is asked, readyz tells.",
 	}
 
-	GetReady = Endpoint[None, string]{Name: "ready", Path: "/readyz", Role: RoleAnybody, Type: TextType,
+	GetReady = Endpoint[None, string]{Name: "ready", Path: "/readyz", Role: RoleAnybody, Type: textType,
 		Summary: "Whether requests can be answered",
 		Text: "They cannot while the host's own store refuses writes: a full disk, a file that is gone, a failed write. " +
 			"They cannot while a shared store is out of reach; the space local goes on. They cannot while a state that " +
@@ -22,7 +22,7 @@ var (
 		Unready: "Some of them cannot, in a line that says which. Status says why.",
 	}
 
-	GetMetrics = Endpoint[None, string]{Name: "metrics", Path: "/metrics", Role: RoleReadOnly, Type: TextType,
+	GetMetrics = Endpoint[None, string]{Name: "metrics", Path: "/metrics", Role: RoleReadOnly, Type: textType,
 		Summary: "Metrics for Prometheus",
 		Text:    "In its text format, or as OpenMetrics where that is asked for. docs/metrics.md lists the names.",
 		Answer:  "What is counted, and what there is at this moment.",
@@ -130,7 +130,7 @@ var (
 	}
 
 	PostScan = Endpoint[ScanRequest, LANScan]{Name: "scan", Method: http.MethodPost,
-		Path: "/v1/networks/{network}/scan", Pace: Streams,
+		Path: "/v1/networks/{network}/scan", Pace: streams,
 		Summary: "Ask on a network's LAN who has its addresses",
 		Text: "The edge of the daemon's host asks for all addresses of the network's subnets by ARP and neighbour " +
 			"discovery, three times, 256 at a time, which takes some two seconds each. Of the host itself its own " +
@@ -167,7 +167,7 @@ var (
 		Summary: "Leases, by space, subnet and address",
 	}
 
-	GetWho = Endpoint[ipam.WhoFilter, TenureList]{Name: "who", Path: "/v1/who", Role: RoleReadOnly, Pace: Streams,
+	GetWho = Endpoint[ipam.WhoFilter, TenureList]{Name: "who", Path: "/v1/who", Role: RoleReadOnly, Pace: streams,
 		Summary: "Who has an address and who had it, or what a MAC or a name has and had, the earliest first",
 		Text: "Exactly one of address, mac and name is given. The answer comes out of the events that are kept, and " +
 			"for what lasts longer out of the records.",
@@ -212,7 +212,7 @@ var (
 // Plans as a whole.
 var (
 	GetExport = Endpoint[ExportRequest, ipam.Plan]{Name: "export", Path: "/v1/export", Role: RoleReadOnly,
-		Pace:    Streams,
+		Pace:    streams,
 		Summary: "The plan, as POST /v1/import takes it",
 		Text: "All networks that are planned, by name, each as it is at one moment, sent network by network. What " +
 			"Docker has in use is no part of it.",
@@ -265,7 +265,7 @@ var (
 	}
 
 	PostNews = Endpoint[NewsRequest, Done]{Name: "hearEngine", Method: http.MethodPost, Path: "/v1/witness/news",
-		Pace: Streams, MaxBody: Endless,
+		Pace: streams, MaxBody: Endless,
 		Summary: "Tell the daemon what happens in an engine, as it happens, where it may not hear that itself",
 		Text: "The body goes on for as long as somebody follows the engine's events. Each line is one thing that was " +
 			"heard; an empty line says that there is nothing new, and comes at least every 30 seconds. The last " +
@@ -323,17 +323,17 @@ var (
 	}
 
 	GetElasticCheck = Endpoint[None, ipam.CheckReport]{Name: "checkElastic", Path: "/v1/elastic/check",
-		Role: RoleReadOnly, Pace: Streams,
+		Role: RoleReadOnly, Pace: streams,
 		Summary: "What keeps elastic addresses of the daemon's host from working",
 		Text:    "Those of the findings of GET /v1/check that are about them.",
 	}
 
 	GetUsage = Endpoint[ipam.UsageFilter, ipam.UsageReport]{Name: "elasticUsage", Path: "/v1/elastic/usage",
-		Role: RoleReadOnly, Account: true, Pace: Streams,
+		Role: RoleReadOnly, Account: true, Pace: streams,
 		Summary: "How long accounts had elastic addresses",
 	}
 
-	GetEdge = Endpoint[EdgeNewsRequest, ipam.EdgeNews]{Name: "edgeNews", Path: "/v1/edge", Pace: Streams,
+	GetEdge = Endpoint[EdgeNewsRequest, ipam.EdgeNews]{Name: "edgeNews", Path: "/v1/edge", Pace: streams,
 		Type:    LinesType,
 		Summary: "What the edge of the daemon's host is to map, as a stream",
 		Answer:  "A line for the whole, and then one for each change, until the client goes or the daemon ends.",
@@ -349,7 +349,7 @@ var (
 		Summary: "Whether an edge is told what to map",
 	}
 
-	GetLAN = Endpoint[None, ipam.LANAsk]{Name: "lanAsks", Path: "/v1/edge/lan", Pace: Streams, Type: LinesType,
+	GetLAN = Endpoint[None, ipam.LANAsk]{Name: "lanAsks", Path: "/v1/edge/lan", Pace: streams, Type: LinesType,
 		Summary: "What the edge of the daemon's host is to do on a LAN, as a stream",
 		Answer: "A line for each question, until the client goes or the daemon ends. Of several edges the one that " +
 			"came last is asked.",

@@ -8,8 +8,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// MaxPage is how many items a page of a list has at most.
-const MaxPage = 1000
+// maxPage is how many items a page of a list has at most.
+const maxPage = 1000
 
 // Page says which part of a list is wanted.
 type Page struct {
@@ -32,7 +32,7 @@ func (p *WholeOrPage) Limit() int {
 	case p.Whole():
 		return math.MaxInt
 	case p.Most == 0:
-		return MaxPage
+		return maxPage
 	}
 	return p.Most
 }

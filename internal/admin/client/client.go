@@ -122,16 +122,16 @@ func textOf(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// Call asks for what a row of the table is about. Refusals come back as *api.Problem.
-func Call[Req, Resp any](ctx context.Context, c *Client, e api.Endpoint[Req, Resp], req Req) (Resp, error) {
+// call asks for what a row of the table is about. Refusals come back as *api.Problem.
+func call[Req, Resp any](ctx context.Context, c *Client, e api.Endpoint[Req, Resp], req Req) (Resp, error) {
 	var resp Resp
 	err := c.fetch(ctx, requestOf(e, req), &resp)
 	return resp, err
 }
 
-// Ask is Call for a row that asks nothing but what it is.
-func Ask[Resp any](ctx context.Context, c *Client, e api.Endpoint[api.None, Resp]) (Resp, error) {
-	return Call(ctx, c, e, api.None{})
+// ask is Call for a row that asks nothing but what it is.
+func ask[Resp any](ctx context.Context, c *Client, e api.Endpoint[api.None, Resp]) (Resp, error) {
+	return call(ctx, c, e, api.None{})
 }
 
 // all collects a list page by page; items tells what is on a page.

@@ -9,24 +9,24 @@ import (
 
 // Deploys lists the projects that are locked for a deploy.
 func (c *Client) Deploys(ctx context.Context) ([]ipam.DeployLock, error) {
-	list, err := Ask(ctx, c, api.GetDeploys)
+	list, err := ask(ctx, c, api.GetDeploys)
 	return list.Deploys, err
 }
 
 // Orphans lists the volumes of this host's projects that no service uses any more.
 func (c *Client) Orphans(ctx context.Context) ([]ipam.Orphan, error) {
-	list, err := Ask(ctx, c, api.GetOrphans)
+	list, err := ask(ctx, c, api.GetOrphans)
 	return list.Orphans, err
 }
 
 // DeployRuns lists the last deploys of a project, the latest first; 0: all that are kept.
 func (c *Client) DeployRuns(ctx context.Context, project string, last int) ([]ipam.DeployRun, error) {
-	list, err := Call(ctx, c, api.GetDeployRuns, api.DeployRunsRequest{Project: project, Last: last})
+	list, err := call(ctx, c, api.GetDeployRuns, api.DeployRunsRequest{Project: project, Last: last})
 	return list.Deploys, err
 }
 
 // Workers lists of what the workers of this host's projects were made when they ran last.
 func (c *Client) Workers(ctx context.Context) ([]ipam.WorkerRun, error) {
-	list, err := Ask(ctx, c, api.GetWorkers)
+	list, err := ask(ctx, c, api.GetWorkers)
 	return list.Workers, err
 }

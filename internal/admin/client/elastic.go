@@ -11,13 +11,13 @@ import (
 
 // Accounts lists the accounts by name.
 func (c *Client) Accounts(ctx context.Context) ([]ipam.AccountInfo, error) {
-	list, err := Ask(ctx, c, api.GetAccounts)
+	list, err := ask(ctx, c, api.GetAccounts)
 	return list.Accounts, err
 }
 
 // ElasticRanges lists the ranges of elastic addresses.
 func (c *Client) ElasticRanges(ctx context.Context) ([]ipam.ElasticRangeInfo, error) {
-	list, err := Ask(ctx, c, api.GetRanges)
+	list, err := ask(ctx, c, api.GetRanges)
 	return list.Ranges, err
 }
 
@@ -29,22 +29,22 @@ func (c *Client) Elastics(ctx context.Context, account string) ([]ipam.ElasticIn
 
 // Elastic shows one elastic address, also a free one.
 func (c *Client) Elastic(ctx context.Context, addr netip.Addr) (ipam.ElasticInfo, error) {
-	return Call(ctx, c, api.GetElastic, api.ElasticRequest{Address: addr})
+	return call(ctx, c, api.GetElastic, api.ElasticRequest{Address: addr})
 }
 
 // CheckElastic tells what is wrong with elastic addresses.
 func (c *Client) CheckElastic(ctx context.Context) (ipam.CheckReport, error) {
-	return Ask(ctx, c, api.GetElasticCheck)
+	return ask(ctx, c, api.GetElasticCheck)
 }
 
 // Usage tells how long accounts had elastic addresses.
 func (c *Client) Usage(ctx context.Context, f ipam.UsageFilter) (ipam.UsageReport, error) {
-	return Call(ctx, c, api.GetUsage, f)
+	return call(ctx, c, api.GetUsage, f)
 }
 
 // EdgeStatus tells of the edges that the daemon tells what to map.
 func (c *Client) EdgeStatus(ctx context.Context) (ipam.EdgeStatus, error) {
-	return Ask(ctx, c, api.GetEdgeStatus)
+	return ask(ctx, c, api.GetEdgeStatus)
 }
 
 // EdgeNews yields what the edge of the daemon's host is to map: the whole first, then each change, until ctx ends or
@@ -63,7 +63,7 @@ func (c *Client) LANAsks(ctx context.Context) iter.Seq2[ipam.LANAsk, error] {
 
 // AnswerLAN tells the daemon what came of a question.
 func (c *Client) AnswerLAN(ctx context.Context, a ipam.LANAnswer) error {
-	_, err := Call(ctx, c, api.PostLAN, api.Body[ipam.LANAnswer]{Body: a})
+	_, err := call(ctx, c, api.PostLAN, api.Body[ipam.LANAnswer]{Body: a})
 	return err
 }
 
@@ -81,7 +81,7 @@ func (c *Client) ReportEdge(ctx context.Context, r ipam.EdgeReport) error {
 			}
 		}
 		r.Applied, r.Withdrawn = r.Applied[len(part.Applied):], r.Withdrawn[len(part.Withdrawn):]
-		if _, err := Call(ctx, c, api.PostEdge, api.Body[ipam.EdgeReport]{Body: part}); err != nil {
+		if _, err := call(ctx, c, api.PostEdge, api.Body[ipam.EdgeReport]{Body: part}); err != nil {
 			return err
 		}
 		r.Whole = false

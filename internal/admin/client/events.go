@@ -20,7 +20,7 @@ func (c *Client) KnownSince(ctx context.Context) (time.Time, error) {
 
 // Events lists the last events that f chooses, the oldest first. f.Last is taken as it is: 0 chooses none.
 func (c *Client) Events(ctx context.Context, f ipam.EventFilter) (api.EventList, error) {
-	return Call(ctx, c, api.GetEvents, eventsRequest(f))
+	return call(ctx, c, api.GetEvents, eventsRequest(f))
 }
 
 // EventsAfter lists the events behind a mark that f chooses, the oldest first, f.Last of them at most. The mark of its
@@ -28,7 +28,7 @@ func (c *Client) Events(ctx context.Context, f ipam.EventFilter) (api.EventList,
 func (c *Client) EventsAfter(ctx context.Context, mark ipam.EventMark, f ipam.EventFilter) (api.EventList, error) {
 	req := eventsRequest(f)
 	req.After = &mark
-	return Call(ctx, c, api.GetEvents, req)
+	return call(ctx, c, api.GetEvents, req)
 }
 
 // Follow yields the events that Events lists and then each that comes, until ctx ends or an error is yielded, which is

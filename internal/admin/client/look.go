@@ -10,24 +10,24 @@ import (
 
 // Spaces lists the spaces by name.
 func (c *Client) Spaces(ctx context.Context) ([]ipam.SpaceInfo, error) {
-	list, err := Ask(ctx, c, api.GetSpaces)
+	list, err := ask(ctx, c, api.GetSpaces)
 	return list.Spaces, err
 }
 
 // Subnets lists the subnets of a space, or of all where it is empty, by space and address.
 func (c *Client) Subnets(ctx context.Context, space string) ([]ipam.SubnetInfo, error) {
-	list, err := Call(ctx, c, api.GetSubnets, api.SubnetsRequest{InSpace: api.InSpace{Space: space}})
+	list, err := call(ctx, c, api.GetSubnets, api.SubnetsRequest{InSpace: api.InSpace{Space: space}})
 	return list.Subnets, err
 }
 
 // Subnet shows one subnet, by id.
 func (c *Client) Subnet(ctx context.Context, id ipam.ID) (ipam.SubnetInfo, error) {
-	return Call(ctx, c, api.GetSubnet, api.OfSubnet{ID: id})
+	return call(ctx, c, api.GetSubnet, api.OfSubnet{ID: id})
 }
 
 // Leases lists leases by space, subnet and address.
 func (c *Client) Leases(ctx context.Context, f ipam.LeaseFilter) ([]ipam.LeaseInfo, error) {
-	list, err := Call(ctx, c, api.GetLeases, api.LeasesRequest{LeaseFilter: f})
+	list, err := call(ctx, c, api.GetLeases, api.LeasesRequest{LeaseFilter: f})
 	return list.Leases, err
 }
 
@@ -40,7 +40,7 @@ func (c *Client) BriefLeases(ctx context.Context, f ipam.LeaseFilter) iter.Seq2[
 
 // Who tells who has or had an address, or what a MAC or a name has and had, the earliest first.
 func (c *Client) Who(ctx context.Context, f ipam.WhoFilter) ([]ipam.Tenure, error) {
-	list, err := Call(ctx, c, api.GetWho, f)
+	list, err := call(ctx, c, api.GetWho, f)
 	return list.Tenures, err
 }
 
@@ -52,14 +52,14 @@ func (c *Client) Find(ctx context.Context, f ipam.FindFilter) ([]ipam.Found, err
 
 // Hosts lists the hosts that share the server's store.
 func (c *Client) Hosts(ctx context.Context) ([]ipam.HostInfo, error) {
-	list, err := Ask(ctx, c, api.GetHosts)
+	list, err := ask(ctx, c, api.GetHosts)
 	return list.Hosts, err
 }
 
 // Host shows one of them.
 func (c *Client) Host(ctx context.Context, name string) (ipam.HostInfo, error) {
-	return Call(ctx, c, api.GetHost, api.HostRequest{Name: name})
+	return call(ctx, c, api.GetHost, api.HostRequest{Name: name})
 }
 
 // Names tells whose which address is, of which names in DNS are made.
-func (c *Client) Names(ctx context.Context) (api.Names, error) { return Ask(ctx, c, api.GetNames) }
+func (c *Client) Names(ctx context.Context) (api.Names, error) { return ask(ctx, c, api.GetNames) }

@@ -28,7 +28,7 @@ func (c *Client) Edit(ctx context.Context, opt EditOptions, edits ...ipam.Edit) 
 	if opt.IfMatch > 0 {
 		req.IfMatch = api.ETag(opt.IfMatch)
 	}
-	return Call(ctx, c, api.PostEdits, req)
+	return call(ctx, c, api.PostEdits, req)
 }
 
 // Networks lists the networks of a space, or of all where it is empty, by name, without the maps of their pools.
@@ -39,7 +39,7 @@ func (c *Client) Networks(ctx context.Context, space string) ([]ipam.NetworkInfo
 
 // Network shows one network, by name or id, with its maps.
 func (c *Client) Network(ctx context.Context, ref string) (ipam.NetworkInfo, error) {
-	return Call(ctx, c, api.GetNetwork, api.OfNetwork{Network: ref})
+	return call(ctx, c, api.GetNetwork, api.OfNetwork{Network: ref})
 }
 
 // Reservations lists reserved addresses by space, subnet and address: those of a network and of an owner, or of all
@@ -75,7 +75,7 @@ func (c *Client) Free(ctx context.Context, network string, f ipam.FreeFilter) ([
 
 // NextFree tells which address of each family an endpoint that nobody knows would be given now.
 func (c *Client) NextFree(ctx context.Context, network string, f ipam.FreeFilter) ([]ipam.FreeRange, error) {
-	list, err := Call(ctx, c, api.GetNextFree, nextFree(network, f))
+	list, err := call(ctx, c, api.GetNextFree, nextFree(network, f))
 	return list.Free, err
 }
 
@@ -86,12 +86,12 @@ func nextFree(network string, f ipam.FreeFilter) api.NextFreeRequest {
 // Scan has the edge of the daemon's host ask on a network's LAN who has its addresses; parent: empty for the interface
 // that the network is probed by.
 func (c *Client) Scan(ctx context.Context, network, parent string) (api.LANScan, error) {
-	return Call(ctx, c, api.PostScan, api.ScanRequest{OfNetwork: api.OfNetwork{Network: network}, Parent: parent})
+	return call(ctx, c, api.PostScan, api.ScanRequest{OfNetwork: api.OfNetwork{Network: network}, Parent: parent})
 }
 
 // Environment lists the variables that describe an owner's addresses in a network, KEY=VALUE (GA-25).
 func (c *Client) Environment(ctx context.Context, network, owner string) ([]string, error) {
-	list, err := Call(ctx, c, api.GetEnvironment,
+	list, err := call(ctx, c, api.GetEnvironment,
 		api.EnvironmentRequest{OfNetwork: api.OfNetwork{Network: network}, Owner: owner})
 	return list.Variables, err
 }

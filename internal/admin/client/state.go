@@ -10,11 +10,11 @@ import (
 )
 
 // Status asks how the server is.
-func (c *Client) Status(ctx context.Context) (api.Status, error) { return Ask(ctx, c, api.GetStatus) }
+func (c *Client) Status(ctx context.Context) (api.Status, error) { return ask(ctx, c, api.GetStatus) }
 
 // Version asks which Berth answers.
 func (c *Client) Version(ctx context.Context) (api.Version, error) {
-	return Ask(ctx, c, api.GetVersion)
+	return ask(ctx, c, api.GetVersion)
 }
 
 // Backup copies the state of the server, as it is at one moment, to w: that of the host's own store, or of the one that
@@ -39,13 +39,13 @@ func (c *Client) Backup(ctx context.Context, w io.Writer, shared bool) (size int
 
 // SaveState has the server write its state to its place anew.
 func (c *Client) SaveState(ctx context.Context) (api.SavedState, error) {
-	return Ask(ctx, c, api.PostSave)
+	return ask(ctx, c, api.PostSave)
 }
 
 // Fsck has the server check its file and its records.
-func (c *Client) Fsck(ctx context.Context) (api.FsckReport, error) { return Ask(ctx, c, api.PostFsck) }
+func (c *Client) Fsck(ctx context.Context) (api.FsckReport, error) { return ask(ctx, c, api.PostFsck) }
 
 // Mend does the part of the server's host in mending a shared store that was put back to an earlier state.
 func (c *Client) Mend(ctx context.Context, opt ipam.MendOptions) (ipam.MendReport, error) {
-	return Call(ctx, c, api.PostMend, api.Body[ipam.MendOptions]{Body: opt})
+	return call(ctx, c, api.PostMend, api.Body[ipam.MendOptions]{Body: opt})
 }

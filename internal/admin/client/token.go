@@ -8,16 +8,16 @@ import (
 
 // Tokens lists the tokens by name.
 func (c *Client) Tokens(ctx context.Context) ([]api.TokenInfo, error) {
-	list, err := Ask(ctx, c, api.GetTokens)
+	list, err := ask(ctx, c, api.GetTokens)
 	return list.Tokens, err
 }
 
 // CreateToken makes a token. The answer is the only one that has its text.
 func (c *Client) CreateToken(ctx context.Context, req api.TokenRequest) (api.NewToken, error) {
-	return Call(ctx, c, api.PostTokens, api.Body[api.TokenRequest]{Body: req})
+	return call(ctx, c, api.PostTokens, api.Body[api.TokenRequest]{Body: req})
 }
 
 // RemoveToken ends a token.
 func (c *Client) RemoveToken(ctx context.Context, name string) (api.TokenInfo, error) {
-	return Call(ctx, c, api.DeleteToken, api.NamedToken{Token: name})
+	return call(ctx, c, api.DeleteToken, api.NamedToken{Token: name})
 }

@@ -16,14 +16,14 @@ import (
 // It takes as long as the engine does.
 func (c *Client) Check(ctx context.Context, req ipam.CheckRequest) (ipam.CheckReport, error) {
 	if req == (ipam.CheckRequest{}) {
-		return Ask(ctx, c, api.GetCheck)
+		return ask(ctx, c, api.GetCheck)
 	}
-	return Call(ctx, c, api.PostCheck, api.Body[ipam.CheckRequest]{Body: req})
+	return call(ctx, c, api.PostCheck, api.Body[ipam.CheckRequest]{Body: req})
 }
 
 // ReleaseLease ends a lease whose endpoint is gone, and returns what it was.
 func (c *Client) ReleaseLease(ctx context.Context, req ipam.LeaseRelease) (ipam.LeaseInfo, error) {
-	return Call(ctx, c, api.PostRelease, api.Body[ipam.LeaseRelease]{Body: req})
+	return call(ctx, c, api.PostRelease, api.Body[ipam.LeaseRelease]{Body: req})
 }
 
 // TellEngine tells the server's witness what is heard of the engine of a host, for as long as ctx and the connection
@@ -97,6 +97,6 @@ func answerTo(ctx context.Context, by ipam.Onlooker, q *ipam.EngineQuestion) *ip
 
 // ShowEngine tells the server's witness what an engine runs.
 func (c *Client) ShowEngine(ctx context.Context, view ipam.EngineView) error {
-	_, err := Call(ctx, c, api.PutWitness, api.Body[ipam.EngineView]{Body: view})
+	_, err := call(ctx, c, api.PutWitness, api.Body[ipam.EngineView]{Body: view})
 	return err
 }

@@ -12,8 +12,8 @@ func key(space, network, subnet, pool string) string {
 	return strings.TrimRight(strings.Join([]string{space, network, subnet, pool}, "\n"), "\n")
 }
 
-// Look takes down how much is used now. What was not there for a week is forgotten: a shared store may be away.
-func (b *Book) Look(ctx context.Context) {
+// look takes down how much is used now. What was not there for a week is forgotten: a shared store may be away.
+func (b *Book) look(ctx context.Context) {
 	all, err := b.use(ctx)
 	if err != nil {
 		return

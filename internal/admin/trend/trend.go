@@ -98,7 +98,7 @@ func (b *Book) Run(ctx context.Context) error {
 	tick := time.NewTicker(lookEach)
 	defer tick.Stop()
 	for n := 1; ; n++ {
-		b.Look(ctx)
+		b.look(ctx)
 		if n%writeEach == 0 {
 			b.write()
 		}

@@ -27,7 +27,7 @@ func TestTrend(t *testing.T) {
 	look := func(percent uint64, after time.Duration) {
 		used, now = percent, now.Add(after)
 		b.now = func() time.Time { return now }
-		b.Look(t.Context())
+		b.look(t.Context())
 	}
 	look(10, 0)
 	look(30, 20*time.Second) // the greatest of a minute counts
@@ -75,11 +75,11 @@ func TestSize(t *testing.T) {
 	now := time.Unix(0, 0)
 	b.now = func() time.Time { return now }
 	for range 20 { // what nobody saw takes the same room
-		b.Look(t.Context())
+		b.look(t.Context())
 		now = now.Add(10 * time.Hour)
 	}
 	for range 6 {
-		b.Look(t.Context())
+		b.look(t.Context())
 		now = now.Add(10 * time.Minute)
 	}
 	b.write()

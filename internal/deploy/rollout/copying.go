@@ -38,7 +38,7 @@ func (r *run) tidy(ctx context.Context) error {
 		return err
 	}
 	for _, v := range r.plan.Volumes {
-		if v.Do != Discard {
+		if v.Do != discard {
 			continue
 		}
 		if err := r.may(ctx); err != nil {
@@ -175,7 +175,7 @@ func (c *copying) goes(ctx context.Context, one *Instance) error {
 	}
 	ought, _ := before.Ought()
 	aside := short(before.ID) + "_" + ought
-	c.tell(Event{Step: Making, Instance: one.Owner, Detail: aside + ", which keeps its volumes without names"})
+	c.tell(Event{Step: making, Instance: one.Owner, Detail: aside + ", which keeps its volumes without names"})
 	keeper, err := c.Engine.Keep(ctx, before.ID, aside, c.ref)
 	if err != nil {
 		return err
@@ -373,7 +373,7 @@ func (r *run) orphaned(ctx context.Context) error {
 		}
 	}
 	for _, v := range r.plan.Volumes {
-		if s := has[v.Name]; v.Do != Use && (v.Do != Orphan || s == nil || s.Used()) {
+		if s := has[v.Name]; v.Do != use && (v.Do != orphan || s == nil || s.Used()) {
 			continue
 		}
 		if err := r.Edit(ctx, v.recorded(r.plan.Project, r.Host)); err != nil {
@@ -385,7 +385,7 @@ func (r *run) orphaned(ctx context.Context) error {
 
 // recorded is the edit that makes a volume an orphan, or ends that. One that is not the project's is none.
 func (v *Volume) recorded(project, host string) ipam.Edit {
-	if v.Foreign || v.Do == Use {
+	if v.Foreign || v.Do == use {
 		return &ipam.RemoveOrphan{Volume: v.Name}
 	}
 	return &ipam.KeepOrphan{Volume: v.Name, Project: project, Host: host, Service: strings.Join(v.Services, ","),

@@ -76,7 +76,7 @@ func (r *run) stop(ctx context.Context, one *Instance, c *scene.Container) error
 	if err := r.may(ctx); err != nil {
 		return err
 	}
-	r.tell(Event{Step: Stopping, Instance: one.Owner, Detail: one.Name})
+	r.tell(Event{Step: stopping, Instance: one.Owner, Detail: one.Name})
 	// An engine that was asked goes on with it though nobody waits; what is started before it has ended stops then.
 	if err := r.Engine.Stop(context.WithoutCancel(ctx), one.Container); err != nil {
 		return err
@@ -115,7 +115,7 @@ const againWithin = time.Minute
 func (r *run) again(ctx context.Context, one *Instance) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), againWithin)
 	defer cancel()
-	r.tell(Event{Step: Starting, Instance: one.Owner, Detail: one.Name})
+	r.tell(Event{Step: starting, Instance: one.Owner, Detail: one.Name})
 	return r.Engine.Start(ctx, one.Container)
 }
 
@@ -140,7 +140,7 @@ func (r *run) drain(ctx context.Context, one *Instance, c *scene.Container) erro
 	if err := r.may(ctx); err != nil {
 		return err
 	}
-	r.tell(Event{Step: Draining, Instance: one.Owner, Detail: one.Name})
+	r.tell(Event{Step: draining, Instance: one.Owner, Detail: one.Name})
 	if err := r.Engine.Exec(ctx, one.Container, hook.Command, hook.Timeout); err != nil {
 		return fmt.Errorf("it was not drained, and goes on: %w", err)
 	}

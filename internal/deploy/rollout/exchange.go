@@ -51,7 +51,7 @@ func (r *run) renew(ctx context.Context, s *Service, one *Instance, canary bool)
 		if err := r.regain(ctx, one); err != nil {
 			return "", err
 		}
-		r.tell(Event{Step: Starting, Instance: one.Owner, Canary: canary, Detail: one.Name})
+		r.tell(Event{Step: starting, Instance: one.Owner, Canary: canary, Detail: one.Name})
 		return one.Container, r.Engine.Start(ctx, one.Container)
 	}
 	if one.Do == Recreate {
@@ -86,7 +86,7 @@ func (r *run) make(ctx context.Context, s *Service, one *Instance, wanted single
 	if err := r.regain(ctx, one); err != nil {
 		return "", err
 	}
-	r.tell(Event{Step: Making, Instance: one.Owner, Canary: canary})
+	r.tell(Event{Step: making, Instance: one.Owner, Canary: canary})
 	return r.Maker.Make(ctx, wanted, func(ctx context.Context, id string) error {
 		if err := r.fits(ctx, s, one, id); err != nil || then == nil {
 			return err
@@ -100,7 +100,7 @@ func (r *run) make(ctx context.Context, s *Service, one *Instance, wanted single
 func (r *run) regain(ctx context.Context, one *Instance) error {
 	free, err := r.Regain(ctx, one)
 	if len(free) > 0 {
-		r.tell(Event{Step: Freeing, Instance: one.Owner,
+		r.tell(Event{Step: freeing, Instance: one.Owner,
 			Detail: deploy.Listed(free, ", ") + ", which no endpoint has any more"})
 	}
 	return err
@@ -142,7 +142,7 @@ func (r *run) settle(ctx context.Context, one *Instance, id string) error {
 		if err := r.may(ctx); err != nil {
 			return err
 		}
-		r.tell(Event{Step: Naming, Instance: one.Owner, Detail: ought})
+		r.tell(Event{Step: naming, Instance: one.Owner, Detail: ought})
 		if err := r.Engine.Rename(ctx, id, ought); err != nil {
 			return fmt.Errorf("it works, and cannot be called %s: %w", ought, err)
 		}
@@ -220,7 +220,7 @@ func (r *run) unchanged(ctx context.Context, s *Service, c *scene.Container) boo
 
 // works waits until an instance works, with the addresses that the plan gives it.
 func (r *run) works(ctx context.Context, s *Service, one *Instance, id string, canary bool) error {
-	r.tell(Event{Step: Watching, Instance: one.Owner, Canary: canary})
+	r.tell(Event{Step: watching, Instance: one.Owner, Canary: canary})
 	if s.Once {
 		return r.Engine.Ends(ctx, id)
 	}

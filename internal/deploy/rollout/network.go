@@ -277,7 +277,7 @@ func (r *run) removeNetwork(ctx context.Context, n *Network) error {
 	if err := r.may(ctx); err != nil {
 		return err
 	}
-	r.tell(Event{Step: Removing, Detail: "the network " + n.Name})
+	r.tell(Event{Step: removing, Detail: "the network " + n.Name})
 	now, there, err := r.Engine.Network(ctx, n.Name)
 	switch {
 	case err != nil:

@@ -42,7 +42,7 @@ func (r *run) takeAway(ctx context.Context, one *Instance, name string, canary b
 	if err := r.may(ctx); err != nil {
 		return err
 	}
-	r.tell(Event{Step: Removing, Instance: one.Owner, Canary: canary, Detail: name})
+	r.tell(Event{Step: removing, Instance: one.Owner, Canary: canary, Detail: name})
 	r.leaves(one)
 	return r.Engine.Remove(ctx, one.Container)
 }
@@ -57,7 +57,7 @@ func (r *run) setAside(ctx context.Context, one *Instance, c *scene.Container, v
 		return c.Name, nil
 	}
 	aside := short(volume) + "_" + c.Name
-	r.tell(Event{Step: Naming, Instance: one.Owner, Canary: canary, Detail: aside})
+	r.tell(Event{Step: naming, Instance: one.Owner, Canary: canary, Detail: aside})
 	if err := r.Engine.Rename(ctx, c.ID, aside); err != nil {
 		return "", fmt.Errorf("it has a volume without a name, and cannot be called %s until the next one has that: %w",
 			aside, err)

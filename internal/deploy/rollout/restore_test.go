@@ -171,7 +171,7 @@ func TestRunRegains(t *testing.T) {
 			s.small.held = map[string]bool{lost.String(): true}
 			s.must(s.carries(t.Context(), p))
 			told := slices.ContainsFunc(s.told, func(e Event) bool {
-				return e.Step == Freeing && e.Instance == "shop/web/1" && strings.HasPrefix(e.Detail, lost.String()+", ")
+				return e.Step == freeing && e.Instance == "shop/web/1" && strings.HasPrefix(e.Detail, lost.String()+", ")
 			})
 			if !told || s.plan().Changes() {
 				t.Errorf("it tells %v, and there are %s", s.told, s.small.has())

@@ -85,7 +85,7 @@ func (r *run) pull(ctx context.Context) error {
 		return err
 	}
 	for _, image := range r.plan.Pull {
-		r.tell(Event{Step: Pulling, Detail: image})
+		r.tell(Event{Step: pulling, Detail: image})
 	}
 	return r.Maker.Pull(ctx, services)
 }
@@ -125,7 +125,7 @@ func (r *run) delete(ctx context.Context, one *Instance) error {
 	if one.Container == "" { // it was removed by hand
 		return nil
 	}
-	r.tell(Event{Step: Removing, Instance: one.Owner, Detail: one.Name})
+	r.tell(Event{Step: removing, Instance: one.Owner, Detail: one.Name})
 	return r.Engine.Remove(ctx, one.Container)
 }
 
@@ -135,7 +135,7 @@ func (r *run) end(ctx context.Context, one *Instance) error {
 		return err
 	}
 	r.leaves(one)
-	r.tell(Event{Step: Removing, Instance: one.Owner, Detail: one.Name})
+	r.tell(Event{Step: removing, Instance: one.Owner, Detail: one.Name})
 	return r.Engine.Remove(ctx, one.Container)
 }
 

@@ -26,7 +26,7 @@ func (r *run) snapshot(ctx context.Context, one *Instance, c *scene.Container) e
 	if err := r.may(ctx); err != nil {
 		return err
 	}
-	r.tell(Event{Step: Saving, Instance: one.Owner})
+	r.tell(Event{Step: saving, Instance: one.Owner})
 	if err := runHook(ctx, hook, environment(r.plan, one, c)); err != nil {
 		return fmt.Errorf("no snapshot was taken, and it is as it was: %w", err)
 	}

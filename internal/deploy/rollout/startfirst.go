@@ -49,7 +49,7 @@ func (r *run) startFirst(ctx context.Context, s *Service, one *Instance, canary 
 	if err := r.may(ctx); err != nil {
 		return id, err
 	}
-	r.tell(Event{Step: Removing, Instance: one.Owner, Canary: canary, Detail: one.Name})
+	r.tell(Event{Step: removing, Instance: one.Owner, Canary: canary, Detail: one.Name})
 	return id, r.Engine.Remove(ctx, one.Container)
 }
 

@@ -5,17 +5,17 @@ type Step string
 
 // The steps of a deploy.
 const (
-	Pulling  Step = "pull"
-	Draining Step = "drain"
-	Stopping Step = "stop"
-	Saving   Step = "snapshot"
-	Removing Step = "remove"
-	Making   Step = "make"
-	Starting Step = "start"
-	Watching Step = "watch"
+	pulling  Step = "pull"
+	draining Step = "drain"
+	stopping Step = "stop"
+	saving   Step = "snapshot"
+	removing Step = "remove"
+	making   Step = "make"
+	starting Step = "start"
+	watching Step = "watch"
 	Running  Step = "run"
-	Naming   Step = "rename"
-	Freeing  Step = "release"
+	naming   Step = "rename"
+	freeing  Step = "release"
 	Done     Step = "done"
 	Failed   Step = "failed"
 )

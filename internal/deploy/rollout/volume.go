@@ -33,14 +33,14 @@ type VolumeAction string
 // The actions.
 const (
 	// Orphan: no service uses it any more; it stays, and is listed (BD-5).
-	Orphan VolumeAction = "orphan"
+	orphan VolumeAction = "orphan"
 	// Copy: it is made anew as the files describe it, and gets the content of From. Without From that is its own, which
 	// goes to Saved before (BD-8).
 	Copy VolumeAction = "copy"
 	// Use: it was orphaned, and a service uses it again.
-	Use VolumeAction = "use"
+	use VolumeAction = "use"
 	// Discard: it is a copy that was cut off, of a volume that is whole.
-	Discard VolumeAction = "discard"
+	discard VolumeAction = "discard"
 )
 
 // Title says of a volume what becomes of it, and why.
@@ -143,12 +143,12 @@ func (d *volumeDrawing) record(o *ipam.Orphan) {
 	whole := d.stored[o.Of] != nil
 	switch {
 	case d.uses[o.Volume]:
-		d.add(&Volume{Name: o.Volume, Do: Use, Why: []string{"a service uses it again"}})
+		d.add(&Volume{Name: o.Volume, Do: use, Why: []string{"a service uses it again"}})
 	case o.Stage == ipam.OrphanSaving && whole:
-		d.add(&Volume{Name: o.Volume, Do: Discard, Of: o.Of,
+		d.add(&Volume{Name: o.Volume, Do: discard, Of: o.Of,
 			Why: []string{"a deploy before was cut off while it copied " + o.Of + ", which is whole"}})
 	case o.Stage == ipam.OrphanSaving || !d.uses[o.Of]:
-		d.add(&Volume{Name: o.Volume, Do: Orphan, Of: o.Of, Services: servicesOf(o), Foreign: o.Foreign,
+		d.add(&Volume{Name: o.Volume, Do: orphan, Of: o.Of, Services: servicesOf(o), Foreign: o.Foreign,
 			Why: []string{"it holds the content of " + o.Of + ", which no service uses any more"}})
 	}
 }
@@ -314,7 +314,7 @@ func (d *volumeDrawing) free(name string) string {
 			return o.Volume == copied && o.Stage == "" // else it was never made
 		})
 		discarded := slices.ContainsFunc(d.plan.Volumes, func(v *Volume) bool {
-			return v.Name == copied && v.Do == Discard // before anything is copied
+			return v.Name == copied && v.Do == discard // before anything is copied
 		})
 		if discarded || d.stored[copied] == nil && !recorded {
 			return copied
@@ -332,7 +332,7 @@ func (d *volumeDrawing) orphans() {
 		if !ours || known || others || d.uses[s.Name] {
 			continue
 		}
-		v := &Volume{Name: s.Name, Do: Orphan, Of: s.CopyOf, Why: []string{"no service uses it any more"}}
+		v := &Volume{Name: s.Name, Do: orphan, Of: s.CopyOf, Why: []string{"no service uses it any more"}}
 		if i := slices.IndexFunc(d.plan.Volumes, func(v *Volume) bool { return v.From == s.Name }); i >= 0 {
 			v.Of = d.plan.Volumes[i].Name
 		}

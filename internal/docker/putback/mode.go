@@ -15,14 +15,14 @@ type Mode = ipam.PutBackMode
 const (
 	Reserved = ipam.PutBackReserved
 	All      = ipam.PutBackAll
-	Off      = ipam.PutBackOff
+	off      = ipam.PutBackOff
 )
 
 // Flag is the mode of all networks that have none of their own.
 type Flag Mode
 
 // Words are what it can be.
-func Words() []string { return []string{string(Reserved), string(All), string(Off)} }
+func Words() []string { return []string{string(Reserved), string(All), string(off)} }
 
 // Set implements pflag.Value.
 func (f *Flag) Set(word string) error {

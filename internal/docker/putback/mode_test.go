@@ -18,17 +18,17 @@ func TestModes(t *testing.T) {
 	}{
 		{daemon: Reserved, want: reserved},
 		{daemon: All, want: both},
-		{daemon: Off, want: nobody},
-		{daemon: Off, network: Reserved, want: reserved},
-		{daemon: Off, network: All, want: both},
-		{daemon: All, network: Off, want: nobody},
+		{daemon: off, want: nobody},
+		{daemon: off, network: Reserved, want: reserved},
+		{daemon: off, network: All, want: both},
+		{daemon: All, network: off, want: nobody},
 		{daemon: All, network: Reserved, want: reserved},
 		{daemon: Reserved, network: All, want: both},
-		{daemon: Reserved, network: Off, want: nobody},
+		{daemon: Reserved, network: off, want: nobody},
 		{daemon: All, set: func(n *ipam.NetworkInfo) { n.Sticky = false }, want: reserved},
-		{daemon: Off, network: All, set: func(n *ipam.NetworkInfo) { n.Sticky = false }, want: reserved},
+		{daemon: off, network: All, set: func(n *ipam.NetworkInfo) { n.Sticky = false }, want: reserved},
 		{daemon: All, set: func(n *ipam.NetworkInfo) { n.ID = ipam.ID{2} }, want: nobody},
-		{daemon: Off, network: All, set: func(n *ipam.NetworkInfo) { n.ID = ipam.ID{2} }, want: nobody},
+		{daemon: off, network: All, set: func(n *ipam.NetworkInfo) { n.ID = ipam.ID{2} }, want: nobody},
 	} {
 		e := newEngine(t)
 		e.networks[0].PutBack = row.network

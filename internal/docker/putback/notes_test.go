@@ -130,7 +130,7 @@ func TestKilled(t *testing.T) {
 			delete(e.at, "was")
 			must(t, os.WriteFile(e.path(), noted, 0o600))
 			e.calls = nil
-			must(t, e.keeper(Off).finish(t.Context()))
+			must(t, e.keeper(off).finish(t.Context()))
 			e.called(row.want...)
 			e.noNotes()
 			if moment == "off" {
@@ -196,7 +196,7 @@ func TestRun(t *testing.T) {
 	e := newEngine(t)
 	b := e.runs("b", 3, 4)
 	b.Reserved = true
-	k := e.keeper(Off)
+	k := e.keeper(off)
 	if !k.takeOff(t.Context(), &seat{Astray: b, has: []netip.Addr{b.Has}, homes: []netip.Addr{b.Home}, reserved: true}) {
 		t.Fatal("it was not taken off")
 	}

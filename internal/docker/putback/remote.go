@@ -131,7 +131,7 @@ func Do(ctx context.Context, hand Hand, mode Mode, order ipam.MoveOrder) ipam.Mo
 // mayMove refuses to take a container off its network where it is not to be put back. One whose address is reserved
 // asks for it afterwards.
 func mayMove(m Mode, order *ipam.MoveOrder) error {
-	if order.Step == ipam.MoveOff && (m == Off || m == Reserved && len(order.Addresses) == 0) {
+	if order.Step == ipam.MoveOff && (m == off || m == Reserved && len(order.Addresses) == 0) {
 		return fmt.Errorf("this berth witness runs with --put-back %s", m)
 	}
 	return nil

@@ -24,7 +24,7 @@ func TestRemote(t *testing.T) {
 	for _, row := range []struct {
 		mode     Mode
 		own, had int // where they are then
-	}{{Reserved, 2, 3}, {All, 2, 4}, {Off, 1, 3}} {
+	}{{Reserved, 2, 3}, {All, 2, 4}, {off, 1, 3}} {
 		e := newEngine(t)
 		own, had := e.runs("own", 1, 2), e.runs("had", 3, 4)
 		own.Reserved = true

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// MostHeard is how much of what is said in the time of one listening is told.
-const MostHeard = 4096
+// mostHeard is how much of what is said in the time of one listening is told.
+const mostHeard = 4096
 
 // Heard is somebody who says that he has an address.
 type Heard struct {
@@ -45,7 +45,7 @@ func Hear(ctx context.Context, device string, prefix netip.Prefix, long time.Dur
 		select {
 		case h := <-said:
 			one := Heard{h.addr, [6]byte(h.mac)}
-			if prefix.Contains(h.addr) && !own[one.MAC] && !known[one] && len(all) < MostHeard {
+			if prefix.Contains(h.addr) && !own[one.MAC] && !known[one] && len(all) < mostHeard {
 				known[one] = true
 				all = append(all, one)
 			}

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Most is how many addresses one asking is of.
-const Most = 256
+// most is how many addresses one asking is of.
+const most = 256
 
 const (
 	// rounds is how often each address is asked for. A frame may get lost, and a machine be asleep.
@@ -40,8 +40,8 @@ type ears interface {
 // Ask asks on the LAN behind an interface who has the addresses, and returns when all was heard that can be expected.
 // What this host has itself is told without asking, with the interface's own MAC: nobody else would answer.
 func Ask(ctx context.Context, device string, addrs []netip.Addr) (Answers, error) {
-	if len(addrs) > Most {
-		return nil, fmt.Errorf("%d addresses are too many at a time: at most %d are asked for", len(addrs), Most)
+	if len(addrs) > most {
+		return nil, fmt.Errorf("%d addresses are too many at a time: at most %d are asked for", len(addrs), most)
 	}
 	parent, err := lanBehind(device)
 	if err != nil {

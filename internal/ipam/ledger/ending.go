@@ -38,11 +38,11 @@ func (e *endings) Add(what Ending, end time.Time) {
 
 func (e *endings) Remove(what Ending) { delete(e.At, what) }
 
-// Overdue tells whether something can have ended.
-func (e *endings) Overdue(now time.Time) bool { return !e.Next.IsZero() && !e.Next.After(now) }
+// overdue tells whether something can have ended.
+func (e *endings) overdue(now time.Time) bool { return !e.Next.IsZero() && !e.Next.After(now) }
 
-// Due lists what has ended, at most limit of it.
-func (e *endings) Due(now time.Time, limit int) []Ending {
+// due lists what has ended, at most limit of it.
+func (e *endings) due(now time.Time, limit int) []Ending {
 	var due []Ending
 	e.Next = time.Time{}
 	for what, end := range e.At {
@@ -58,7 +58,7 @@ func (e *endings) Due(now time.Time, limit int) []Ending {
 
 // OverdueIn lists the addresses of a subnet whose reservation is over, which the next change ends, in no order.
 func (ix *Index) OverdueIn(sx *SubnetIndex, now time.Time) (all []netip.Addr) {
-	if !ix.ends.Overdue(now) {
+	if !ix.ends.overdue(now) {
 		return nil
 	}
 	for what, end := range ix.ends.At {

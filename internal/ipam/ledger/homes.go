@@ -50,16 +50,16 @@ func (h Homes) Reached() (l *Ledger, is bool) {
 
 // In which store something is, where the host shares one.
 const (
-	HostStore    = "host"    // this host's own
-	ClusterStore = "cluster" // the one that it shares with others
+	hostStore    = "host"    // this host's own
+	clusterStore = "cluster" // the one that it shares with others
 )
 
 // StoreOf names the store of one of the homes.
 func (h Homes) StoreOf(l *Ledger) string {
 	if l == h.Own {
-		return HostStore
+		return hostStore
 	}
-	return ClusterStore
+	return clusterStore
 }
 
 // All are the homes that can be read, the host's own first.
@@ -183,10 +183,10 @@ func (l *Ledger) Named(ref string) *ipam.Network {
 			id = ix.NetworkNamed(ref)
 		}
 		if id == (ipam.ID{}) {
-			id = ix.ShortNetwork(ref)
+			id = ix.shortNetwork(ref)
 		}
 		if id == (ipam.ID{}) {
-			id = l.DockerNetwork(ix, ref)
+			id = l.dockerNetwork(ix, ref)
 		}
 		if n := ix.Network(id); n != nil && n.Stage != ipam.Leaving {
 			return n

@@ -60,7 +60,7 @@ const (
 func AttachmentKey(b []byte, id ipam.ID) []byte { return append(append(b, AttachmentKeys), id[:]...) }
 func NetworkKey(b []byte, id ipam.ID) []byte    { return append(append(b, NetworkKeys), id[:]...) }
 func NameKey(b []byte, name string) []byte      { return append(append(b, NameKeys), name...) }
-func SpaceKey(b []byte, name string) []byte {
+func spaceKey(b []byte, name string) []byte {
 	return append(append(b, SpaceKeys), name...)
 }
 

@@ -100,8 +100,8 @@ func (ix *Index) inSpace(name string) *spaceIndex {
 // Blocks is where a space has subnets, for reading only.
 func (ix *Index) Blocks(space string) *alloc.Blocks { return ix.inSpace(space).Blocks }
 
-// SubnetAt is the subnet of a space that has just this CIDR; the zero ID where none has.
-func (ix *Index) SubnetAt(space string, cidr netip.Prefix) ipam.ID {
+// subnetAt is the subnet of a space that has just this CIDR; the zero ID where none has.
+func (ix *Index) subnetAt(space string, cidr netip.Prefix) ipam.ID {
 	return ix.inSpace(space).Ids[cidr]
 }
 
@@ -274,14 +274,14 @@ func (c *Change) mark(marks map[uint64]bool, lease uint64) {
 	}
 }
 
-// Due lists the reservations and owners of dynamic networks that have ended, a page of them at most.
-func (c *Change) Due() []Ending { return c.index.ends.Due(c.now, c.page) }
+// due lists the reservations and owners of dynamic networks that have ended, a page of them at most.
+func (c *Change) Due() []Ending { return c.index.ends.due(c.now, c.page) }
 
 // ForgetEnding has the index say no more that something ends: it has, or there is no such thing.
 func (c *Change) ForgetEnding(what Ending) { c.index.ends.Remove(what) }
 
-// SetEnding notes when an owner of a dynamic network ends; the zero time: never.
-func (c *Change) SetEnding(network ipam.ID, owner string, until time.Time) {
+// setEnding notes when an owner of a dynamic network ends; the zero time: never.
+func (c *Change) setEnding(network ipam.ID, owner string, until time.Time) {
 	what := Ending{Network: network, Owner: owner}
 	before := c.index.ends.At[what]
 	c.index.ends.Remove(what)
@@ -304,7 +304,7 @@ func (c *Change) RemoveSpace(name string) error {
 		delete(c.index.spaces, name)
 		c.undo = append(c.undo, func() { c.index.spaces[name] = before })
 	}
-	return c.tx.Delete(SpaceKey(nil, name))
+	return c.tx.Delete(spaceKey(nil, name))
 }
 
 // MoveSubnet puts a subnet whose CIDR changed in the place of what it was, with the index of what it is now.

@@ -13,7 +13,7 @@ func TestReadingMakesNoSpace(t *testing.T) {
 	if _, overlaps := ix.Blocks("lab").Overlap(lan); overlaps || ix.Overlapping("lab", lan) != nil {
 		t.Error("a subnet is there")
 	}
-	if id := ix.SubnetAt("lab", lan); id != (ipam.ID{}) {
+	if id := ix.subnetAt("lab", lan); id != (ipam.ID{}) {
 		t.Errorf("it is %s", id)
 	}
 	for id := range ix.SubnetsIn("lab") {

@@ -17,7 +17,7 @@ type Config struct {
 	Host      string               // this host's name, put in leases and events
 	Now       func() time.Time     // default: time.Now
 	Bases     []ipam.Base          // where pools come from that name no subnet
-	Memories  int                  // released addresses remembered per subnet; default: DefaultMemories
+	Memories  int                  // released addresses remembered per subnet; default: defaultMemories
 	Retention ipam.Retention       // of events; what is zero has its default
 	Forgets   bool                 // the state is rebuilt from what runs (BO-4)
 	Member    *ipam.Member         // makes the host one of several that share the store; nil: the store is the host's own
@@ -30,8 +30,8 @@ type Config struct {
 	AskLAN ipam.AskLAN
 }
 
-// DefaultMemories is how many released addresses a subnet remembers the holders of.
-const DefaultMemories = 4096
+// defaultMemories is how many released addresses a subnet remembers the holders of.
+const defaultMemories = 4096
 
 // Ledger keeps the records of one store, and the index of them. Its methods may be called from many goroutines at once.
 type Ledger struct {
@@ -92,7 +92,7 @@ func New(cfg Config) *Ledger {
 		l.moment = func() time.Duration { return time.Since(begun) }
 	}
 	if l.memories == 0 {
-		l.memories = DefaultMemories
+		l.memories = defaultMemories
 	}
 	l.changes.New = l.newChange
 	return l

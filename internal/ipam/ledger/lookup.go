@@ -67,7 +67,7 @@ func (c *Change) networkID(ref string, meant []func(*ipam.Subnet) bool) (ipam.ID
 	if len(raw) == len(ipam.ID{}) {
 		return ipam.ID(raw), nil
 	}
-	if id := c.index.ShortNetwork(ref); id != (ipam.ID{}) {
+	if id := c.index.shortNetwork(ref); id != (ipam.ID{}) {
 		return id, nil
 	}
 	all := c.index.dockerNetworks(&c.known, ref)
@@ -77,8 +77,8 @@ func (c *Change) networkID(ref string, meant []func(*ipam.Subnet) bool) (ipam.ID
 	return ipam.ID{}, c.index.several(ref, all)
 }
 
-// ShortNetwork is the network whose id begins with eight digits; the zero ID where there is none, or two.
-func (ix *Index) ShortNetwork(ref string) (found ipam.ID) {
+// shortNetwork is the network whose id begins with eight digits; the zero ID where there is none, or two.
+func (ix *Index) shortNetwork(ref string) (found ipam.ID) {
 	if len(ref) != 8 || strings.Trim(ref, "0123456789abcdef") != "" {
 		return ipam.ID{}
 	}
@@ -157,14 +157,14 @@ func (c *Change) NetworkName(id ipam.ID) string {
 
 // EnsureSpace makes a space on its first use (LN-5).
 func (c *Change) EnsureSpace(name string) error {
-	raw, err := c.tx.Get(SpaceKey(nil, name))
+	raw, err := c.tx.Get(spaceKey(nil, name))
 	if err != nil {
 		return err
 	}
 	if raw != nil {
 		return nil
 	}
-	if _, err := c.PutJSON(SpaceKey(nil, name), &ipam.Space{Name: name, Created: c.now}); err != nil {
+	if _, err := c.PutJSON(spaceKey(nil, name), &ipam.Space{Name: name, Created: c.now}); err != nil {
 		return err
 	}
 	c.index.space(name)

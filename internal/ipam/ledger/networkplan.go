@@ -19,7 +19,7 @@ func (p *NetworkPlan) Called() string { return p.ShownName(p.N) }
 // Note writes the event of an edit and gives the network a new revision, unless nobody sees it yet: then it gets one
 // when all of it is there. What changes nothing has no event.
 func (p *NetworkPlan) Note(e *ipam.Event, before, after any) error {
-	if same, err := Nothing(before, after); err != nil {
+	if same, err := nothing(before, after); err != nil {
 		return err
 	} else if same {
 		return nil
@@ -45,8 +45,8 @@ func rawJSON(v any) (json.RawMessage, error) {
 	return json.Marshal(v)
 }
 
-// Nothing tells whether a modification leaves things as they were.
-func Nothing(before, after any) (bool, error) {
+// nothing tells whether a modification leaves things as they were.
+func nothing(before, after any) (bool, error) {
 	if before == nil || after == nil {
 		return false, nil
 	}
@@ -103,7 +103,7 @@ func (p *NetworkPlan) SubnetNamed(ref string) (*ipam.Subnet, error) {
 	nx := p.Index().NetworkIndex(p.N.ID)
 	id := nx.SubnetNamed(ref)
 	if cidr, err := netip.ParsePrefix(ref); err == nil {
-		id = p.Index().SubnetAt(p.N.Space, cidr)
+		id = p.Index().subnetAt(p.N.Space, cidr)
 	}
 	if id == (ipam.ID{}) {
 		for _, other := range nx.Subnets() {

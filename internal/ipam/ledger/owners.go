@@ -63,6 +63,6 @@ func (c *Change) SetOwner(network ipam.ID, owner string, record *DynamicOwner) e
 	if record != nil {
 		until = record.Until
 	}
-	c.SetEnding(network, owner, until)
+	c.setEnding(network, owner, until)
 	return nil
 }

@@ -25,7 +25,7 @@ func Ask[T any](s *Ledger, fn func(*Index) T) T {
 func (s *Ledger) Overdue() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.index.ends.Overdue(s.now())
+	return s.index.ends.overdue(s.now())
 }
 
 // Attachment is what is known of an attachment; nil where it is unknown.

@@ -25,13 +25,13 @@ type absence struct {
 	since   time.Duration // this host's moment in which it was seen first
 }
 
-// SessionKey is that of the session of a host's edge.
-func SessionKey(host string) []byte { return append([]byte{SessionKeys}, host...) }
+// sessionKey is that of the session of a host's edge.
+func sessionKey(host string) []byte { return append([]byte{SessionKeys}, host...) }
 
 // EdgeSession reads the session of a host's edge as the change finds it; nil where it has none. Its commit holds to
 // that.
 func (c *Change) EdgeSession(host string) (*ipam.EdgeSession, error) {
-	raw, err := c.tx.Get(SessionKey(host))
+	raw, err := c.tx.Get(sessionKey(host))
 	if err != nil || raw == nil {
 		return nil, err
 	}
@@ -44,14 +44,14 @@ func (c *Change) EdgeSession(host string) (*ipam.EdgeSession, error) {
 
 // SetEdgeSession writes the session of a host's edge, or forgets it where one is nil.
 func (c *Change) SetEdgeSession(host string, one *ipam.EdgeSession) error {
-	return setElastic(c, c.index.elastic.sessions, host, SessionKey(host), one)
+	return setElastic(c, c.index.elastic.sessions, host, sessionKey(host), one)
 }
 
 // EdgeSession is the session of a host's edge as its record has it; nil where it has none.
 func (ix *Index) EdgeSession(host string) *ipam.EdgeSession { return ix.elastic.sessions[host].Value }
 
-// EdgeSessions yields the sessions of hosts' edges as their records have them, by host, in no order.
-func (ix *Index) EdgeSessions() iter.Seq2[string, *ipam.EdgeSession] {
+// edgeSessions yields the sessions of hosts' edges as their records have them, by host, in no order.
+func (ix *Index) edgeSessions() iter.Seq2[string, *ipam.EdgeSession] {
 	return values(ix.elastic.sessions)
 }
 
@@ -142,7 +142,7 @@ func (s *Ledger) SessionGone(host string, one *ipam.EdgeSession) (time.Duration,
 func (s *Ledger) EdgeHosts() []string {
 	held, hosts := s.Shared().Held(), map[string]bool{}
 	s.Read(func(ix *Index) {
-		for host, one := range ix.EdgeSessions() {
+		for host, one := range ix.edgeSessions() {
 			if held[host] == one.Session {
 				hosts[host] = true
 			}

@@ -39,8 +39,8 @@ func shownName(known *ipam.Known, ix *Index, n *ipam.Network) string {
 	return shown
 }
 
-// DockerNetwork is the network that is called by a name of Docker's (ShownName); the zero ID where none is, or several.
-func (s *Ledger) DockerNetwork(ix *Index, name string) ipam.ID {
+// dockerNetwork is the network that is called by a name of Docker's (ShownName); the zero ID where none is, or several.
+func (s *Ledger) dockerNetwork(ix *Index, name string) ipam.ID {
 	if all := ix.dockerNetworks(&s.known, name); len(all) == 1 {
 		return all[0]
 	}
