@@ -162,6 +162,7 @@ func (h *House) guards() {
 		h.Errorf("without a user one reads\n%s", out)
 	}
 	h.writes("/etc/berth/etcd-password", "secret\n", 0o600)
+	h.types("chown berth /etc/berth/etcd-password")
 	h.types("printf 'BERTH_ETCD_USER=berth\nBERTH_ETCD_PASSWORD_FILE=/etc/berth/etcd-password\n' >>/etc/default/berth")
 	h.started()
 	h.trusted()
