@@ -1,13 +1,17 @@
 package cluster_test
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
+	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
+	"berth/store"
 )
 
 // The engine's requests go to the store of the network or the space that they name, and the id of a pool tells what
@@ -230,5 +234,18 @@ func TestJoinedGuesses(t *testing.T) {
 	}
 	if n := a.local.Guesses(); n != (ipam.GuessCounts{Made: 1, Wrong: 1}) {
 		t.Errorf("the host's own: %+v", n)
+	}
+}
+
+// A newer Berth has brought the shared store to another format: this host writes nothing more there.
+func TestNewerFormatMeanwhile(t *testing.T) {
+	p := newParish(t)
+	a := p.host("a")
+	a.must(planned("lan", ipam.GlobalSpace, "10.77.0.0/24"))
+	err := p.store.Join().Update(t.Context(), func(tx store.Tx) error { return tx.Put(ledger.FormatKey(), []byte("5")) })
+	fine(t, err)
+	_, err = a.Edit(t.Context(), ipam.EditOptions{}, planned("lan2", ipam.GlobalSpace, "10.78.0.0/24"))
+	if !errors.Is(err, ipam.ErrHost) || !strings.Contains(err.Error(), "format 5") {
+		t.Errorf("written: %v", err)
 	}
 }

@@ -10,14 +10,9 @@ import (
 )
 
 // stateFormat is the number of the form that all records together have (GA-26). It goes up with each change of any
-// coding, be it that of events alone: a Berth of before would call what it cannot read damaged. States from
-// oldestFormat on are read, and have the number of today from then on. 2: events with the id of their network. 3:
-// takings and the releases right behind them in one record. 4: events, memories and
-// reservations whose ids are ahead of their times.
-const (
-	stateFormat  = 4
-	oldestFormat = 1
-)
+// coding, be it that of events alone: an older Berth would call what it cannot read damaged. 4 is that of 1.0; those
+// before were never released.
+const stateFormat = 4
 
 // FormatKey is that of the number of the form that the records have.
 func FormatKey() []byte { return append([]byte{SettingKeys}, "format"...) }
@@ -29,7 +24,7 @@ func (s *Ledger) checkFormat(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case format == 0, format >= oldestFormat && format < stateFormat:
+	case format == 0:
 		return s.store.Update(ctx, func(tx store.Tx) error {
 			return tx.Put(FormatKey(), strconv.AppendInt(nil, stateFormat, 10))
 		})
@@ -42,7 +37,7 @@ func (s *Ledger) checkFormat(ctx context.Context) error {
 // CheckBackup refuses a backup of a form that this Berth would not read as its state.
 func CheckBackup(ctx context.Context, backup store.Store) error {
 	format, err := (&Ledger{store: backup}).readFormat(ctx)
-	if err == nil && format != 0 && (format < oldestFormat || format > stateFormat) {
+	if err == nil && format != 0 && format != stateFormat {
 		err = otherFormat("backup", format, "nothing was changed; put it back with that one, or take another backup")
 	}
 	return err
@@ -50,8 +45,19 @@ func CheckBackup(ctx context.Context, backup store.Store) error {
 
 // otherFormat says that something is written in a form that this Berth does not read.
 func otherFormat(what string, format int, do string) error {
-	return fmt.Errorf("%w: the %s has the format %d of another Berth, and this one reads %d to %d; %s", ipam.ErrDamaged,
-		what, format, oldestFormat, stateFormat, do)
+	return fmt.Errorf("%w: the %s has the format %d of another Berth, and this one reads %d; %s", ipam.ErrDamaged,
+		what, format, stateFormat, do)
+}
+
+// sameFormat refuses a change of a shared store that a newer Berth has brought to another format since this one opened
+// it. The record is read in each change, so that it is compared when the change is committed.
+func (c *Change) sameFormat() error {
+	raw, err := c.tx.Get(FormatKey())
+	if err != nil || raw == nil || string(raw) == strconv.Itoa(stateFormat) {
+		return err
+	}
+	return ipam.Refuse(ipam.ErrHost, "the shared store has the format %s of another Berth, and this one writes %d: "+
+		"update Berth on this host", raw, stateFormat)
 }
 
 // readFormat reads the number of the state's form; 0: it is new, and has none yet.

@@ -63,6 +63,9 @@ func (c *Change) enter(joined bool) error {
 	if _, err := c.tx.Get(PlanKey()); err != nil {
 		return err
 	}
+	if err := c.sameFormat(); err != nil {
+		return err
+	}
 	if err := c.readAgain(); err != nil {
 		return err
 	}
