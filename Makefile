@@ -161,8 +161,9 @@ fuzz: ## every fuzz target for FUZZTIME
 # The licenses of what is linked in that Berth's own, Apache-2.0, goes with.
 LICENSES := Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT
 
-lint: ## golangci-lint, with gofmt and go vet in it; known vulnerabilities; licenses of what is linked in
+lint: ## golangci-lint, with gofmt and go vet in it; the style and links of pages; known vulnerabilities; licenses of what is linked in
 	@scripts/needs go lint
+	go test . -count 1 -run '^Test(Docs.*|Links)$$'
 	build/tools/golangci-lint run --build-tags engine,machine,edge,page ./...
 	build/tools/govulncheck -db "file://$(CURDIR)/build/tools/vulndb" ./cmd/berth
 	build/tools/go-licenses check ./cmd/berth --allowed_licenses=$(LICENSES) 2>build/licenses.log || { cat build/licenses.log >&2; exit 1; }

@@ -1,0 +1,284 @@
+package berth_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// The style of users' pages, checked here and not by a tool. Neither kept tool would do: vale counts words and
+// sentences, but knows neither notYet nor the terms of concepts.md; markdownlint checks only the form of Markdown.
+
+const (
+	longestSentence = 35    // words
+	longestPage     = 700   // words, code blocks not counted
+	allPages        = 25000 // words of all users' pages together, once notYet is empty
+)
+
+// notYet are the pages that have not been rewritten. A page here that passes fails the test: remove it.
+var notYet = []string{
+	"README.md",
+	"docs/README.md",
+	"docs/access.md",
+	"docs/address-in-use.md",
+	"docs/api.md",
+	"docs/backup.md",
+	"docs/cluster.md",
+	"docs/compose.md",
+	"docs/deploy.md",
+	"docs/dhcp.md",
+	"docs/dns.md",
+	"docs/drivers.md",
+	"docs/elastic.md",
+	"docs/hooks.md",
+	"docs/hosts.md",
+	"docs/import.md",
+	"docs/leave.md",
+	"docs/looking.md",
+	"docs/macvlan.md",
+	"docs/memory.md",
+	"docs/mend.md",
+	"docs/metrics.md",
+	"docs/no-free-pool.md",
+	"docs/options.md",
+	"docs/owners.md",
+	"docs/page.md",
+	"docs/planning.md",
+	"docs/pool-overlaps.md",
+	"docs/probes.md",
+	"docs/promises.md",
+	"docs/running.md",
+	"docs/security.md",
+	"docs/settings.md",
+	"docs/swarm.md",
+	"docs/trouble.md",
+	"docs/upgrade.md",
+	"docs/webhooks.md",
+}
+
+// plainWords are words of the other language that pages do not use, each with the words to use. They are looked for
+// outside code.
+var plainWords = []struct {
+	not *regexp.Regexp
+	but string
+}{
+	{wholeWord(`anew`), "again, recreated"},
+	{wholeWord(`away`), "unreachable, gone"},
+	{wholeWord(`besides?`), "next to, also"},
+	{wholeWord(`(?:come|comes|came) to blows`), "conflict"},
+	{wholeWord(`(?:give|gives|given|gave|giving)(?: (?:it|them|that|this))? free`), "releases"},
+	{wholeWord(`goes`), "works, is sent, is written"},
+	{wholeWord(`lends?|lent|lending`), "leases, is leased"},
+	{wholeWord(`(?:put|puts|putting)(?: (?:it|them|that|this|all))? right`), "repairs"},
+	{wholeWord(`says`), "reports, prints, returns"},
+	{wholeWord(`tells|told`), "reports, prints, returns"},
+	// a clause as a noun; a question may begin so
+	{wholeWord(`what (?:was|is) (?:\w+ly )?\w+ed\b[^?]*$`), "the noun: what was reserved = a reservation"},
+	{wholeWord(`who has (?:it|them|one|an?|the)\b[^?]*$`), "the noun: who has it = its holder"},
+}
+
+func wholeWord(pattern string) *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(?:` + pattern + `)(?:\b|$)`)
+}
+
+// plainExceptions are places where a word of plainWords is the right one: `page: words around it`.
+var plainExceptions = []string{}
+
+// concepts are the terms that pages use without explaining them. concepts.md defines each, in bold or in a heading.
+var concepts = []string{
+	"edge", "elastic address", "engine", "exclusion", "gateway", "host", "lease", "network", "owner", "pool", "prefix",
+	"reservation", "space", "store", "subnet", "witness",
+}
+
+// notForUsers are pages of docs that are not checked: this one is generated.
+var notForUsers = []string{"docs/commands.md"}
+
+// userPages are README.md and docs/*.md, by their paths.
+func userPages(t *testing.T) map[string]string {
+	t.Helper()
+	all := pages(t)
+	for page := range all {
+		if page == "CONTRIBUTING.md" || strings.HasPrefix(page, "docs/dev/") || slices.Contains(notForUsers, page) {
+			delete(all, page)
+		}
+	}
+	return all
+}
+
+var (
+	codeSpan    = regexp.MustCompile("(?s)``.+?``|`[^`]+`")
+	image       = regexp.MustCompile(`!\[[^\]]*\]\([^)]*\)`)
+	linkText    = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	htmlPart    = regexp.MustCompile(`(?s)<!--.*?-->|</?[a-z][^>]*>`)
+	listItem    = regexp.MustCompile(`^(?:[-*+]|\d+[.)]) +`)
+	tableRule   = regexp.MustCompile(`^\|[\s:|-]+\|$`)
+	sentenceEnd = regexp.MustCompile(`[.!?][)"'*]*\s+`)
+	notAnEnd    = regexp.MustCompile(`(?:\be\.g|\bi\.e|\betc|\bvs)\.\s+$`)
+)
+
+// words counts what a person reads as words: fields with a letter or a digit.
+func words(text string) (n int) {
+	for _, field := range strings.Fields(text) {
+		if strings.IndexFunc(field, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// plain is the prose of a page as it is read: links are their text, a piece of code is one word.
+func plain(page string) string {
+	text := htmlPart.ReplaceAllString(image.ReplaceAllString(codeSpan.ReplaceAllString(prose(page), "`code1`"), ""), "")
+	return linkText.ReplaceAllString(text, "$1")
+}
+
+// passages are the parts of a page in which sentences stand: paragraphs, headings, items of lists, cells of tables.
+func passages(page string) (all []string) {
+	open := false
+	for line := range strings.Lines(plain(page)) {
+		line = strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(line), ">"))
+		switch {
+		case line == "" || tableRule.MatchString(line):
+			open = false
+		case strings.HasPrefix(line, "|"):
+			all, open = append(all, strings.Split(strings.Trim(line, "|"), "|")...), false
+		case strings.HasPrefix(line, "#"):
+			all, open = append(all, line), false
+		case open && !listItem.MatchString(line):
+			all[len(all)-1] += " " + line
+		default:
+			all, open = append(all, listItem.ReplaceAllString(line, "")), true
+		}
+	}
+	return all
+}
+
+// sentences are those of a page, in their order.
+func sentences(page string) (all []string) {
+	for _, passage := range passages(page) {
+		from := 0
+		for _, end := range sentenceEnd.FindAllStringIndex(passage, -1) {
+			if notAnEnd.MatchString(passage[:end[1]]) {
+				continue
+			}
+			all, from = append(all, strings.TrimSpace(passage[from:end[1]])), end[1]
+		}
+		if rest := strings.TrimSpace(passage[from:]); rest != "" {
+			all = append(all, rest)
+		}
+	}
+	return all
+}
+
+// unplain lists what is wrong with a page. It notes in used which of plainExceptions it met.
+func unplain(page, text string, used map[string]bool) (problems []string) {
+	if n := words(htmlPart.ReplaceAllString(prose(text), "")); n > longestPage {
+		problems = append(problems, fmt.Sprintf("%d words, at most %d", n, longestPage))
+	}
+	for _, sentence := range sentences(text) {
+		if n := words(sentence); n > longestSentence {
+			problems = append(problems, fmt.Sprintf("a sentence of %d words, at most %d: %s", n, longestSentence, sentence))
+		}
+		for _, word := range plainWords {
+			found := word.not.FindString(sentence)
+			if found != "" && !plainExcepted(page, sentence, found, used) {
+				problems = append(problems, fmt.Sprintf("%q, better %s: %s", found, word.but, sentence))
+			}
+		}
+	}
+	return problems
+}
+
+// plainExcepted reports whether plainExceptions has the word as the sentence uses it.
+func plainExcepted(page, sentence, word string, used map[string]bool) bool {
+	for _, exception := range plainExceptions {
+		of, part, _ := strings.Cut(exception, ": ")
+		if of == page && strings.Contains(part, word) && strings.Contains(sentence, part) {
+			used[exception] = true
+			return true
+		}
+	}
+	return false
+}
+
+// TestDocsPlain: users' pages are short, in short sentences, in the words of the field.
+func TestDocsPlain(t *testing.T) {
+	all, used, total := userPages(t), map[string]bool{}, 0
+	for page, text := range all {
+		total += words(prose(text))
+		problems := unplain(page, text, used)
+		if slices.Contains(notYet, page) {
+			if len(problems) == 0 {
+				t.Errorf("%s passes: remove it from notYet", page)
+			}
+			continue
+		}
+		for _, problem := range problems {
+			t.Errorf("%s: %s", page, problem)
+		}
+	}
+	for _, page := range notYet {
+		if _, there := all[page]; !there {
+			t.Errorf("notYet has %s, which is no page: remove it", page)
+		}
+	}
+	for _, exception := range plainExceptions {
+		if !used[exception] {
+			t.Errorf("no page needs this exception any more: %s", exception)
+		}
+	}
+	if len(notYet) == 0 && total > allPages {
+		t.Errorf("the users' pages have %d words, at most %d", total, allPages)
+	}
+}
+
+// TestDocsConcepts: concepts.md defines the terms that pages use.
+func TestDocsConcepts(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("docs", "concepts.md"))
+	if os.IsNotExist(err) {
+		t.Skip("docs/concepts.md is not written yet")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, term := range concepts {
+		defined := regexp.MustCompile(`(?im)\*\*(?:an? )?` + term + `s?\*\*|^#+ .*\b` + term + `(?:s|es)?\b`)
+		if !defined.Match(text) {
+			t.Errorf("docs/concepts.md does not define %q in bold or in a heading", term)
+		}
+	}
+}
+
+// TestDocsUnplain: the check sees what it is for, and nothing in code.
+func TestDocsUnplain(t *testing.T) {
+	long := strings.Repeat("word ", longestSentence)
+	for _, c := range []struct{ text, problem string }{
+		{"Berth leases an address. It is short.", ""},
+		{long + "end.", "a sentence of 36 words"},
+		{long + "\nend.", "a sentence of 36 words"},
+		{long + "[one `berth ls`](x.md)", "a sentence of 37 words"},
+		{"- " + long + "\n- end", ""},
+		{"| a | " + long + " |\n|---|---|\n| b | " + long + " |", ""},
+		{long + "`berth x`.\nNext.", "a sentence of 36 words"},
+		{strings.Repeat("A word. ", longestPage/2+1), "702 words, at most 700"},
+		{"```\n" + strings.Repeat(long, 30) + "\n```", ""},
+		{"The host is away.", `"away"`},
+		{"Berth gives it\nfree.", `"gives it free"`},
+		{"The error Says so.", `"Says"`},
+		{"`berth` prints `says`.\n\n```\nsays\n```", ""},
+		{"What was reserved is released.", `"What was reserved`},
+		{"Who has it is told.", `"Who has it`},
+		{"## Who has it?", ""},
+		{"It is an essay.", ""},
+	} {
+		problems := strings.Join(unplain("docs/x.md", c.text, map[string]bool{}), "\n")
+		if c.problem == "" && problems != "" || !strings.Contains(problems, c.problem) {
+			t.Errorf("%.60q: %q, want %q", c.text, problems, c.problem)
+		}
+	}
+}
