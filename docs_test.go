@@ -29,7 +29,6 @@ var notYet = []string{
 	"docs/api.md",
 	"docs/backup.md",
 	"docs/cluster.md",
-	"docs/compose.md",
 	"docs/deploy.md",
 	"docs/dhcp.md",
 	"docs/dns.md",

@@ -9,9 +9,15 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
+// TestAdoptPage runs the examples of docs/adopt.md, next to an engine of its own.
+func TestAdoptPage(t *testing.T) {
+	runPageOn(t, "adopt.md", 3, nil, "env BERTH_DOCKER_HOST=unix://$WORK/engine.sock\nenv BERTH_PLUGIN_SOCKET=$WORK/berth.sock\nengine start\n"+
+		"exec berth serve --check-every 0 --check-grace 1ms &daemon&\nready\n")
+}
+
 // TestComposePage runs the examples of docs/compose.md, on the Compose file that it shows.
 func TestComposePage(t *testing.T) {
-	runPage(t, "compose.md", 12, map[string]string{"yaml": "compose.yaml"})
+	runPage(t, "compose.md", 9, map[string]string{"yaml": "compose.yaml"})
 }
 
 // Each Compose example names the subnet beside the options of a network, without which Compose up to 5.5 drops them.
@@ -31,8 +37,8 @@ func TestComposeExamplesNameTheSubnet(t *testing.T) {
 			found += checkExample(t, page, block)
 		}
 	}
-	if found < 2 {
-		t.Errorf("%d networks with options are in the examples; there are more", found)
+	if found == 0 {
+		t.Error("no example has a network with options: the test does not see them")
 	}
 }
 

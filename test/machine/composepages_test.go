@@ -11,6 +11,11 @@ import (
 	"berth/test/checkout"
 )
 
+const (
+	composeDoc   = "docs/compose.md"
+	composeBelow = "## Give the project its addresses"
+)
+
 // composes gives the machine a compose command.
 func (h *House) composes() {
 	h.Helper()
@@ -25,23 +30,23 @@ func (h *House) composes() {
 // without one takes the address that is reserved.
 func (h *House) composePage() {
 	h.composes()
-	h.writes("/root/compose.yaml", h.shows("docs/compose.md", "## An override file", 5)[1], 0o644)
-	h.plans("docs/compose.md", "## An override file")
-	up := h.shows("docs/compose.md", "## An override file", 5)[3]
+	h.writes("/root/compose.yaml", h.shows(composeDoc, composeBelow, 4)[1], 0o644)
+	h.plans(composeDoc, composeBelow)
+	up := h.shows(composeDoc, composeBelow, 4)[3]
 	h.types(up)
 	h.at("shop_front", "shop-web-1", "10.30.0.10")
 	h.at("shop_front", "shop-db-1", "10.30.0.9")
 	compose := strings.TrimSuffix(strings.TrimSpace(up), "up -d")
 	h.types(compose + "rm --stop --force web")
-	h.plans("docs/compose.md", "## Without an override")
-	lines := h.lines(h.shows("docs/compose.md", "## Without an override", 2)[1], 2)
-	id := h.types(lines[1])
+	h.plans(composeDoc, "## Without an override")
+	line := h.lines(h.shows(composeDoc, "## Without an override", 2)[1], 1)[0]
+	id := h.types(line)
 	h.types("docker rename " + id + " again")
 	h.at("shop_front", "again", "10.30.0.10")
 	h.types("docker rm -f again; " + compose + "down --timeout 1")
 }
 
-// docs/compose.md: a project that runs on the engine's own addresses moves to Berth, and keeps them.
+// docs/adopt.md: a project that runs on the engine's own addresses moves to Berth, and keeps them.
 func (h *House) adoptPage() {
 	h.composes()
 	h.writes("/srv/photos/compose.yaml", "services:\n  web: {image: nginx}\n  db: {image: postgres}\n", 0o644)
@@ -57,7 +62,7 @@ func (h *House) adoptPage() {
 	}
 	before := addresses()
 	var lines []string
-	for _, line := range checkout.LinesOf(h.shows("docs/compose.md", "## A project that runs already", 1)[0]) {
+	for _, line := range checkout.LinesOf(h.shows("docs/adopt.md", "## A Compose project", 1)[0]) {
 		line = strings.TrimPrefix(line, "$ ")
 		if strings.HasPrefix(line, "berth ") || strings.HasPrefix(line, "docker ") {
 			lines = append(lines, line)
