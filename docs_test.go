@@ -47,7 +47,6 @@ var notYet = []string{
 	"docs/options.md",
 	"docs/owners.md",
 	"docs/page.md",
-	"docs/planning.md",
 	"docs/pool-overlaps.md",
 	"docs/probes.md",
 	"docs/promises.md",

@@ -58,7 +58,7 @@ var linesRun = map[string]string{
 	"docs/options.md ## On a planned network":                "test/machine TestPages",
 	"docs/owners.md ## How a container gets what is its own": "test/machine TestPages",
 	"docs/page.md ## In your own browser":                    "test/machine TestPages",
-	"docs/planning.md ## A network for containers":           "test/machine TestPages",
+	"docs/planning.md ## Plan it":                            "test/machine TestPages",
 	"docs/running.md ## As a managed plugin":                 "test/machine TestPluginPages",
 	"docs/swarm.md ## Node-local networks out of one plan":   "test/machine TestPluginPages",
 	"docs/swarm.md ## Overlay networks":                      "test/machine TestPluginPages",

@@ -123,9 +123,9 @@ func (h *House) networkPages() {
 	h.types("docker rm -f mail; docker network rm front")
 
 	h.fresh()
-	h.plans("docs/planning.md", "## A network for containers")
+	h.plans("docs/planning.md", "## Plan it")
 	h.eth0()
-	lines := h.lines(h.shows("docs/planning.md", "## A network for containers", 4)[3], 2)
+	lines := h.lines(h.shows("docs/planning.md", "## Plan it", 4)[2], 2)
 	h.types(lines[0])
 	h.types("docker run -d --name one --network shop nginx")
 	h.at("shop", "one", "10.20.0.10")
