@@ -52,7 +52,7 @@ var linesRun = map[string]string{
 	"docs/leave.md # Back to Docker's own addresses":         "test/machine TestPages",
 	"docs/looking.md ## What was":                            "test/machine TestPages",
 	"docs/macvlan.md ## Reaching the host":                   "test/machine TestPages",
-	"docs/macvlan.md ## The Docker network":                  "test/machine TestPages",
+	"docs/macvlan.md ## Create the Docker network":           "test/machine TestPages",
 	"docs/mend.md # An etcd that went back":                  "test/machine TestClusterPages",
 	"docs/metrics.md ## Scraping it":                         "test/machine TestPages",
 	"docs/options.md ## On a planned network":                "test/machine TestPages",

@@ -160,8 +160,8 @@ func (h *House) eth0() {
 func (h *House) macvlanPage() {
 	h.eth0()
 	h.types("ip address add 192.168.1.5/24 dev eth0; ip -n lan address add 192.168.1.1/24 dev eth0")
-	h.types(h.shows("docs/macvlan.md", "## The plan", 1)[0])
-	h.types(h.shows("docs/macvlan.md", "## The Docker network", 1)[0])
+	h.types(h.shows("docs/macvlan.md", "## Plan it", 1)[0])
+	h.types(h.shows("docs/macvlan.md", "## Create the Docker network", 1)[0])
 	h.at("home", "web", "192.168.1.64")
 	h.types("ip netns exec lan busybox ping -c 1 -W 20 192.168.1.64")
 	h.types(h.shows("docs/macvlan.md", "## Reaching the host", 1)[0])
