@@ -21,8 +21,8 @@ func (h *House) dhcpPage() {
 	h.eth0()
 	h.types("ip address flush dev eth0; ip -n lan address replace 192.168.1.1/24 dev eth0")
 	h.hasRouter()
-	edges := h.shows(dhcpDoc, "## The edge", 2)
-	networks := h.shows(dhcpDoc, "## A network of the LAN", 2)
+	edges := h.shows(dhcpDoc, "## Start the edge", 2)
+	networks := h.shows(dhcpDoc, "## Create the network", 2)
 
 	h.types(edges[0])
 	first := h.lines(networks[0], 2)
