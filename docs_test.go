@@ -30,7 +30,6 @@ var notYet = []string{
 	"docs/backup.md",
 	"docs/cluster.md",
 	"docs/deploy.md",
-	"docs/dns.md",
 	"docs/drivers.md",
 	"docs/elastic.md",
 	"docs/hooks.md",

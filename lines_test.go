@@ -74,6 +74,7 @@ var linesNotRun = []struct{ lines, why string }{
 	{"README.md: make demo", "test/engine TestDemo, from the script that it runs"},
 	{"README.md: make test", "none: it is the tests"},
 	{"docs/dns.md: berth ", "cmd/berth/testdata/dns.txtar, on a port that is free; cmd/berth TestServeLines reads the flags"},
+	{"docs/dns-forward.md: berth dns ", "cmd/berth/testdata/dns.txtar, with files of its own"},
 }
 
 // TestLinesRun: each line for a shell that README.md and the pages show is run by a test as it stands there, or is one

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// forwarder is a DNS server of somebody's that asks Berth, set up with what docs/dns.md shows for it.
+// forwarder is a DNS server of somebody's that asks Berth, set up with what docs/dns-forward.md shows for it.
 type forwarder struct {
 	name string
 	// command is what runs it in the foreground at 127.0.0.1:53, with the page's lines in a file.
@@ -68,10 +68,10 @@ include: "%s"
 	return []string{program, "-d", "-c", conf}
 }
 
-// shownFor is the block of docs/dns.md below the name of a server.
+// shownFor is the block of docs/dns-forward.md below the name of a server.
 func shownFor(t *testing.T, name string) string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/dns.md")
+	page, err := os.ReadFile("../../docs/dns-forward.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,12 +79,12 @@ func shownFor(t *testing.T, name string) string {
 	_, block, opened := strings.Cut(below, "\n```\n")
 	block, _, closed := strings.Cut(block, "```\n")
 	if !found || !opened || !closed {
-		t.Fatalf("docs/dns.md shows nothing for %s", name)
+		t.Fatalf("docs/dns-forward.md shows nothing for %s", name)
 	}
 	return block
 }
 
-// TestForwarders: servers that are set up with the lines of docs/dns.md, as they stand there, answer names and
+// TestForwarders: servers that are set up with the lines of docs/dns-forward.md, as they stand there, answer names and
 // addresses of Berth's networks, also where they take private addresses from nobody else.
 func TestForwarders(t *testing.T) {
 	berth, dir := buildBerth(t), t.TempDir()

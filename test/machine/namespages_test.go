@@ -9,7 +9,7 @@ import (
 
 const namesDoc = "docs/dns.md"
 
-// docs/dns.md: names are answered for by the unit, on port 53 to a container that asks by itself, and beside
+// docs/dns.md and docs/dns-forward.md: names are answered for by the unit, on port 53 to a container that asks by itself, and beside
 // systemd-resolved, which asks for all others on the host.
 func (h *House) namesPage() {
 	h.types("berth network create home --subnet 10.1.0.0/16,gateway=10.1.0.1,pool")
@@ -30,7 +30,7 @@ func (h *House) namesPage() {
 	h.namesAt("127.0.0.1:5354")
 	h.types("dpkg -i /srv/apart/systemd-resolved_*.deb")
 	defer h.types("dpkg --purge systemd-resolved; rm -rf /etc/systemd/resolved.conf.d")
-	h.writes("/etc/systemd/resolved.conf.d/berth.conf", h.shows(namesDoc, "## A server that asks here", 3)[2], 0o644)
+	h.writes("/etc/systemd/resolved.conf.d/berth.conf", h.shows("docs/dns-forward.md", "## Forward the zone", 3)[2], 0o644)
 	h.types("systemctl restart systemd-resolved")
 	if out := h.types("resolvectl query web.home.lan.example"); !strings.Contains(out, web) {
 		h.Errorf("web is asked for, and %s is not said:\n%s", web, out)
