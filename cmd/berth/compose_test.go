@@ -17,7 +17,7 @@ func TestAdoptPage(t *testing.T) {
 
 // TestComposePage runs the examples of docs/compose.md, on the Compose file that it shows.
 func TestComposePage(t *testing.T) {
-	runPage(t, "compose.md", 9, map[string]string{"yaml": "compose.yaml"})
+	runPage(t, "compose.md", 7, map[string]string{"yaml": "compose.yaml"})
 }
 
 // Each Compose example names the subnet beside the options of a network, without which Compose up to 5.5 drops them.

@@ -15,7 +15,7 @@ import (
 func TestPlanningPage(t *testing.T) { runPage(t, "planning.md", 18, nil) }
 
 // TestPlanningChangesPage runs the examples of docs/planning-changes.md. GA-27
-func TestPlanningChangesPage(t *testing.T) { runPage(t, "planning-changes.md", 30, nil) }
+func TestPlanningChangesPage(t *testing.T) { runPage(t, "planning-changes.md", 26, nil) }
 
 // TestImportPage runs the examples of docs/import.md, on the document and the table that it shows.
 func TestImportPage(t *testing.T) {
