@@ -12,10 +12,10 @@ import (
 )
 
 // TestPlanningPage runs the examples of docs/planning.md. GA-27
-func TestPlanningPage(t *testing.T) { runPage(t, "planning.md", 18, nil) }
+func TestPlanningPage(t *testing.T) { runPage(t, "planning.md", 17, nil) }
 
 // TestPlanningChangesPage runs the examples of docs/planning-changes.md. GA-27
-func TestPlanningChangesPage(t *testing.T) { runPage(t, "planning-changes.md", 26, nil) }
+func TestPlanningChangesPage(t *testing.T) { runPage(t, "planning-changes.md", 24, nil) }
 
 // TestImportPage runs the examples of docs/import.md, on the document and the table that it shows.
 func TestImportPage(t *testing.T) {
