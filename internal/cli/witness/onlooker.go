@@ -123,6 +123,7 @@ func (w *onlooker) show(ctx context.Context) (who string, err error) {
 	if err := w.find(ctx); err != nil {
 		return theDaemon, err
 	}
+	w.relay.connect(ctx, w.client, w.host)
 	if w.names == nil {
 		if w.names, err = w.flags.engine.Names(ctx, w.engine, w.client); err != nil {
 			return theEngine, err
@@ -136,7 +137,7 @@ func (w *onlooker) show(ctx context.Context) (who string, err error) {
 		w.drop()
 		return theDaemon, err
 	}
-	if w.relay.open(ctx, w.client, w.host, w.names) { // who listens from now on needs a view from after that
+	if w.relay.open(w.names) { // who listens from now on needs a view from after that
 		return w.show(ctx)
 	}
 	if !w.told {

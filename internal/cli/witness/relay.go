@@ -15,11 +15,13 @@ import (
 const heartbeat = time.Second
 
 // relay passes on what an engine says to a daemon that listens, for as long as both are there. What is said while
-// nobody listens is in the next view.
+// nobody listens is in the next view. It is connected before the engine's events come, so that the daemon can ask who
+// is locked, and hear that the engine boots.
 type relay struct {
 	mu       sync.Mutex
 	names    []string                     // of the daemon, in the engine; nil: not known yet
 	engine   bool                         // its events come
+	begun    bool                         // the daemon was told so
 	listener func(*ipam.EngineNews) error // nil: nobody listens
 	stop     context.CancelFunc           // ends that
 	stir     func()                       // has a view be taken soon
@@ -50,21 +52,30 @@ func (r *relay) end() {
 	r.hangUp()
 }
 
-// open has the daemon listen, if the engine's events come and it does not listen yet, and tells whether it began to.
-func (r *relay) open(ctx context.Context, c *client.Client, host string, names []string) bool {
+// connect has the daemon listen, if it does not yet.
+func (r *relay) connect(ctx context.Context, c *client.Client, host string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.names = names
-	if !r.engine || r.listener != nil {
-		return false
+	if r.listener != nil {
+		return
 	}
 	ctx, r.stop = context.WithCancel(ctx)
 	r.listener = c.TellEngine(ctx, host, r.by)
-	if !r.say(&ipam.EngineNews{At: time.Now(), Begins: true}) {
+	if r.say(nil) {
+		go r.beat(ctx)
+	}
+}
+
+// open tells the daemon that the engine's events come from now on, if they do, and returns whether that was new.
+func (r *relay) open(names []string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.names = names
+	if !r.engine || r.listener == nil || r.begun {
 		return false
 	}
-	go r.beat(ctx)
-	return true
+	r.begun = r.say(&ipam.EngineNews{At: time.Now(), Begins: true})
+	return r.begun
 }
 
 // close ends the connection to the daemon.
@@ -79,14 +90,14 @@ func (r *relay) hangUp() {
 	if r.stop != nil {
 		r.stop()
 	}
-	r.listener, r.stop = nil, nil
+	r.listener, r.stop, r.begun = nil, nil, false
 }
 
 // tell passes news on; nil: that there are none.
 func (r *relay) tell(news *ipam.EngineNews) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.listener != nil {
+	if r.listener != nil && (r.begun || news == nil) {
 		r.say(news)
 	}
 }
