@@ -123,7 +123,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/cli/compose": {
 		"internal/admin/api", "internal/admin/client", "internal/cli", "internal/cli/document", "internal/deploy",
-		"internal/docker", "internal/docker/leave", "internal/docker/pin",
+		"internal/deploy/single", "internal/docker", "internal/docker/leave", "internal/docker/pin",
 		"internal/ipam", "internal/plan",
 	},
 	"internal/cli/deploy": {

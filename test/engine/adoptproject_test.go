@@ -173,7 +173,8 @@ func (p *project) follow(said string) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(2*time.Minute))
 		// 1.29 has no other name
-		command := append([]string{"DOCKER_HOST=unix://" + p.Engine.Socket, "docker-compose"}, words[2:]...)
+		command := append([]string{"DOCKER_HOST=unix://" + p.Engine.Socket, "docker-compose"},
+			words[slices.Index(words, "-p"):]...)
 		_, err := run(ctx, nil, "env", command...)
 		cancel()
 		if err != nil {

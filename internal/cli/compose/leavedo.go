@@ -18,6 +18,7 @@ import (
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/deploy"
+	"berth/internal/deploy/single"
 	"berth/internal/docker"
 	"berth/internal/docker/leave"
 	"berth/internal/ipam"
@@ -112,7 +113,7 @@ func (r *leaveRun) wouldLeave() error {
 
 // leave does what is noted, and ends the note when all is done.
 func (r *leaveRun) leave(ctx context.Context) error {
-	override, advice, err := r.override(ctx)
+	override, err := r.override(ctx)
 	if err != nil {
 		return err
 	}
@@ -138,8 +139,10 @@ func (r *leaveRun) leave(ctx context.Context) error {
 		say("%s gives the services these addresses from now on: keep it behind the Compose files", override.file)
 	}
 	r.endPlans(context.WithoutCancel(ctx), say)
-	for _, line := range advice {
-		say("%s", line)
+	if override.project != nil {
+		for _, line := range override.advice(single.Answering(context.WithoutCancel(ctx))) {
+			say("%s", line)
+		}
 	}
 	return os.Remove(r.notes.file)
 }
@@ -174,32 +177,34 @@ func (r *leaveRun) endPlans(ctx context.Context, say func(string, ...any)) {
 
 // override is the file that a project is to keep.
 type override struct {
-	file string
-	text []byte
+	file     string
+	text     []byte
+	project  *deploy.Project // nil: there is no file to keep
+	replicas []string        // of services that have several
 }
 
-// override works out the file that a project is to keep, before anything is touched, and what its people must do.
-func (r *leaveRun) override(ctx context.Context) (out override, advice []string, err error) {
+// override works out the file that a project is to keep, before anything is touched.
+func (r *leaveRun) override(ctx context.Context) (out override, err error) {
 	if r.notes.Project == "" {
-		return out, nil, nil
+		return out, nil
 	}
 	engine, err := docker.Open(r.flags.engine.Host)
 	if err != nil {
-		return out, nil, err
+		return out, err
 	}
 	defer engine.Close()
 	p, err := engine.Project(ctx, r.notes.Project)
 	if errors.Is(err, ipam.ErrNotFound) {
-		return out, nil, nil // it has no container whose address is to be kept
+		return out, nil // it has no container whose address is to be kept
 	}
 	if err != nil {
-		return out, nil, err
+		return out, err
 	}
 	r.p.SayOfCompose()
 	project, err := deploy.Load(ctx, deploy.Source{Project: p.Name, Files: p.Files, Directory: p.Directory,
 		EnvFiles: p.EnvFiles, Environment: os.Environ()})
 	if err != nil {
-		return out, nil, fmt.Errorf("nothing was changed: %w", err)
+		return out, fmt.Errorf("nothing was changed: %w", err)
 	}
 	out.file = r.flags.output
 	for _, file := range p.Files {
@@ -210,18 +215,20 @@ func (r *leaveRun) override(ctx context.Context) (out override, advice []string,
 	if out.file == "" {
 		out.file = filepath.Join(filepath.Dir(project.Files()[0]), overrideName)
 		if err := overwrites(out.file); err != nil {
-			return out, nil, err
+			return out, err
 		}
 	}
 	networks, replicas := leftNetworks(r.notes.Networks)
 	if out.text, err = project.Left(networks, !strings.HasPrefix(p.Version, "1.")); err != nil {
-		return out, nil, err
+		return out, err
 	}
-	return out, leaveAdvice(p.Name, project, out.file, replicas), nil
+	out.project, out.replicas = project, replicas
+	return out, nil
 }
 
-// leaveAdvice says what people must do themselves.
-func leaveAdvice(name string, project *deploy.Project, file string, replicas []string) (lines []string) {
+// advice says what people must do themselves, with the compose command that they have.
+func (o *override) advice(command string) (lines []string) {
+	project := o.project
 	files := ""
 	for _, one := range project.Files() {
 		files += " -f " + shellWord(one)
@@ -230,11 +237,11 @@ func leaveAdvice(name string, project *deploy.Project, file string, replicas []s
 		lines = append(lines, fmt.Sprintf("take driver and options out of the ipam of the network %s in %s", key,
 			strings.Join(project.Files(), ", ")))
 	}
-	lines = append(lines, fmt.Sprintf("the project is brought up from now on with: docker compose -p %s%s -f %s up -d",
-		name, files, shellWord(file)))
-	if len(replicas) > 0 {
+	lines = append(lines, fmt.Sprintf("the project is brought up from now on with: %s -p %s%s -f %s up -d",
+		command, project.Name(), files, shellWord(o.file)))
+	if len(o.replicas) > 0 {
 		lines = append(lines, fmt.Sprintf("a file cannot say the addresses of several replicas: %s keep theirs until "+
-			"Compose makes them anew", strings.Join(replicas, ", ")))
+			"Compose makes them anew", strings.Join(o.replicas, ", ")))
 	}
 	return lines
 }

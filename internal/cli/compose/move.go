@@ -100,11 +100,11 @@ func addressFlags(addrs []netip.Addr) (flags string) {
 
 // steps say how the project comes to Berth: by Compose itself, so that its containers keep what Compose gave them.
 // Where replicas share what a file says, they are pinned before they start, because not every engine says which of them
-// asks.
-func (a *projectAdoption) steps() string {
+// asks. command is the compose command.
+func (a *projectAdoption) steps(command string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintln(&b, cli.Printable(fmt.Sprintf(format, args...))) }
-	before := "docker compose -p " + a.engine.Name
+	before := command + " -p " + a.engine.Name
 	for _, file := range a.compose.Files() {
 		before += " -f " + shellWord(file)
 	}

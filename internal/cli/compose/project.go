@@ -15,6 +15,7 @@ import (
 	"berth/internal/cli"
 	"berth/internal/cli/document"
 	"berth/internal/deploy"
+	"berth/internal/deploy/single"
 	"berth/internal/docker"
 	"berth/internal/ipam"
 
@@ -97,7 +98,7 @@ func adoptProject(p *cli.Program, cmd *cobra.Command, flags *adoptFlags, show *c
 			return err
 		}
 	}
-	return showAdopted(show, &report, a.steps)
+	return showAdopted(show, &report, func() string { return a.steps(single.Answering(ctx)) })
 }
 
 // look has the mapping know the project's external networks, and refuses those that are not there.

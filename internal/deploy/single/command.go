@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Command is the compose command of a project, with what it needs to find the project's files.
@@ -21,6 +22,20 @@ type Command struct {
 	// Exec runs the program with arguments and with variables added to its environment. nil: as a process.
 	Exec func(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error
 }
+
+// Answering is the compose command that answers, as it is typed. Where none does in time it is `docker compose`.
+func Answering(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	words, _, err := FindCommand(ctx, "")
+	if err != nil {
+		return "docker compose"
+	}
+	return strings.Join(words, " ")
+}
+
+// answerTime is how long text with a command waits for one to answer.
+const answerTime = 3 * time.Second
 
 // FindCommand is the compose command that answers: the one that is said, else `docker compose`, else docker-compose.
 func FindCommand(ctx context.Context, said string) (words []string, version string, err error) {
@@ -43,7 +58,9 @@ func FindCommand(ctx context.Context, said string) (words []string, version stri
 
 func versionOf(ctx context.Context, words []string) (string, error) {
 	args := append(slices.Clone(words[1:]), "version", "--short")
-	out, err := exec.CommandContext(ctx, words[0], args...).Output()
+	cmd := exec.CommandContext(ctx, words[0], args...)
+	cmd.WaitDelay = time.Second // a plugin that docker started may keep the pipe open
+	out, err := cmd.Output()
 	return strings.TrimPrefix(strings.TrimSpace(string(out)), "v"), err
 }
 

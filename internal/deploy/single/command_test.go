@@ -19,6 +19,33 @@ func script(t *testing.T, lines ...string) []string {
 	return []string{file, "compose"}
 }
 
+// TestAnswering: text names the compose command that answers, be it a plugin of docker or the older program.
+func TestAnswering(t *testing.T) {
+	place := func(name, text string) string {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	plugin, bare := place("docker", "echo 5.5.0"), place("docker", "exit 1")
+	older := place("docker-compose", "echo 1.29.2")
+	for _, c := range []struct {
+		want string
+		path []string
+	}{
+		{"docker compose", []string{plugin, older}},
+		{"docker-compose", []string{bare, older}},
+		{"docker-compose", []string{older}},
+		{"docker compose", []string{t.TempDir()}},
+	} {
+		t.Setenv("PATH", strings.Join(c.path, ":"))
+		if got := Answering(t.Context()); got != c.want {
+			t.Errorf("with %v it is %q, not %q", c.path, got, c.want)
+		}
+	}
+}
+
 // TestCommand: the compose command runs as a process, with the project's files and options before the verb and with
 // the environment of Berth and what is added to it. An error names the command and quotes its last lines.
 func TestCommand(t *testing.T) {
