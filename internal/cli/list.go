@@ -37,9 +37,7 @@ type Listing[T any] struct {
 func (l Listing[T]) Command(p *Program) *cobra.Command {
 	var out Output
 	cmd := l.Verb.Command(p)
-	watch := false
 	out.TableFlags(p, cmd)
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "on a terminal: again every 3 seconds; q ends it")
 	filter := NewFilter(p, cmd, l.Keys)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if l.Check != nil {
@@ -60,7 +58,7 @@ func (l Listing[T]) Command(p *Program) *cobra.Command {
 			if err := filter.Ask(ctx, c); err != nil {
 				return err
 			}
-			show := func(ctx context.Context, w io.Writer) error {
+			return out.Show(ctx, p, func(ctx context.Context, w io.Writer) error {
 				if out.Quiet && l.Names != nil && !filter.Given() && out.sort == "" {
 					if names := l.Names(ctx, c, args); names != nil {
 						return writeNames(w, names)
@@ -75,15 +73,11 @@ func (l Listing[T]) Command(p *Program) *cobra.Command {
 					return err
 				}
 				all = filter.Rows(all)
-				if len(all) == 0 && !l.Said && table.format == "table" && !watch {
+				if len(all) == 0 && !l.Said && table.format == "table" && !out.watch {
 					fmt.Fprintf(p.Err, "berth: no %s found\n", noun(cmd))
 				}
 				return table.Rows(all)
-			}
-			if watch {
-				return p.Watch(ctx, show)
-			}
-			return show(ctx, p.Out)
+			})
 		})
 	}
 	return cmd

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ type Output struct {
 
 	sort      string
 	noHeaders bool
+	watch     bool
 	program   *Program
 }
 
@@ -42,10 +44,32 @@ func (o *Output) TableFlags(p *Program, cmd *cobra.Command) {
 	o.Flags(p, cmd)
 	cmd.Flags().StringVar(&o.sort, "sort", "", "by which `COLUMN`, such as name or use; -COLUMN: the other way round")
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "no line of titles")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "on a terminal: again every 3 seconds; q ends it")
 }
+
+// Show has fn write the rows: once, or with --watch again and again.
+func (o *Output) Show(ctx context.Context, p *Program, fn func(context.Context, io.Writer) error) error {
+	if o.watch {
+		return p.Watch(ctx, fn)
+	}
+	return fn(ctx, p.Out)
+}
+
+// Watched tells whether the rows are written again and again.
+func (o *Output) Watched() bool { return o.watch }
 
 // Wide tells whether all columns are shown.
 func (o *Output) Wide() bool { return o.Format == wide }
+
+// SortUnless sorts the rows by a column unless --sort names one.
+func (o *Output) SortUnless(by string) {
+	if o.sort == "" {
+		o.sort = by
+	}
+}
+
+// IsSorted tells whether --sort is given.
+func (o *Output) IsSorted() bool { return o.sort != "" }
 
 // Sorted tells whether the rows are sorted by a column.
 func (o *Output) Sorted(by string) bool { return strings.TrimPrefix(o.sort, "-") == by }
@@ -72,7 +96,13 @@ func Col[T any](title string, value func(*T) string) Column[T] {
 
 // WideCol is a column that is there with --format wide only.
 func WideCol[T any](title string, value func(*T) string) Column[T] {
-	return Column[T]{title: title, value: value, wide: true}
+	return Col(title, value).Wide()
+}
+
+// Wide is the column as one that is there with --format wide only.
+func (c Column[T]) Wide() Column[T] {
+	c.wide = true
+	return c
 }
 
 // RefCol is what identifies a row for the verbs of its noun (--quiet), where no column shows that.
@@ -83,6 +113,12 @@ func RefCol[T any](value func(*T) string) Column[T] {
 // Names is the column as that which identifies a row (--quiet); it is the first one where none is.
 func (c Column[T]) Names() Column[T] {
 	c.names = true
+	return c
+}
+
+// Stands is the column as one whose cells stand out on a terminal where alarm says so.
+func (c Column[T]) Stands(alarm func(*T) Alarm) Column[T] {
+	c.alarm = alarm
 	return c
 }
 

@@ -95,6 +95,24 @@ func TestOutputFails(t *testing.T) {
 	}
 }
 
+// A state that is wrong or gone is coloured on a terminal, and nowhere else; its column stays as wide.
+func TestStatesStandOut(t *testing.T) {
+	columns := []Column[fruit]{StateCol("STATE", func(f *fruit) string { return f.Name }),
+		Col("SIZE", func(*fruit) string { return "1" })}
+	rows := []fruit{{Name: "held"}, {Name: "removed"}, {Name: "replaced"}}
+	for colour, want := range map[bool]string{
+		false: "STATE     SIZE\nheld      1\nremoved   1\nreplaced  1\n",
+		true:  "STATE     SIZE\nheld      1\n\x1b[31mremoved\x1b[0m   1\n\x1b[33mreplaced\x1b[0m  1\n",
+	} {
+		var b bytes.Buffer
+		tab := PlainTable(&Program{Env: func(string) string { return "" }}, &b, columns, false)
+		tab.colour = colour
+		if err := tab.Rows(rows); err != nil || b.String() != want {
+			t.Errorf("%v\n%q\nwant\n%q", err, b.String(), want)
+		}
+	}
+}
+
 // A cell stays in its column whatever a container is called.
 func TestPrintable(t *testing.T) {
 	for in, want := range map[string]string{"": "-", "web": "web", "a\tb\nc": "a?b?c", "\x1b[31mred": "?[31mred",

@@ -20,7 +20,7 @@ func TestRoom(t *testing.T) {
 		{15, text[:20], text[:20]},
 	} {
 		var b strings.Builder
-		show := PlainTable(&b, []Column[row]{
+		show := PlainTable(&Program{}, &b, []Column[row]{
 			Col("NAME", func(r *row) string { return r.Name }),
 			Col("EXTRA", func(r *row) string { return r.Extra }).AtMost(12),
 		}, false)

@@ -16,8 +16,8 @@ import (
 )
 
 // PlainTable shows rows in columns, wide ones in all.
-func PlainTable[T any](w io.Writer, columns []Column[T], wide bool) *Table[T] {
-	return &Table[T]{W: w, columns: columns, format: "table", wide: wide, whole: wide}
+func PlainTable[T any](p *Program, w io.Writer, columns []Column[T], wide bool) *Table[T] {
+	return &Table[T]{W: w, columns: columns, format: "table", wide: wide, whole: wide, colour: p.colours()}
 }
 
 // Alarm is how a cell stands out on a terminal: the colour in which it is shown (ECMA-48).
@@ -51,6 +51,18 @@ func UseCol[T any](out Output, use func(*T) ipam.Use) Column[T] {
 		return Wrong
 	}
 	return c
+}
+
+// states are the words in tables that stand out: what waits for something, and what is wrong or gone.
+var states = map[string]Alarm{
+	"draining": Warned, "leaving": Warned, "releasing": Warned, "replaced": Warned, "unconfirmed": Warned,
+	"conflict": Wrong, "ended without a word": Wrong, "expired": Wrong, "failed": Wrong, "lock lost": Wrong,
+	"lock taken away": Wrong, "lost": Wrong, "refused": Wrong, "removed": Wrong,
+}
+
+// StateCol is the column of a state: what is wrong or gone stands out.
+func StateCol[T any](title string, value func(*T) string) Column[T] {
+	return Col(title, value).Stands(func(row *T) Alarm { return states[value(row)] })
 }
 
 // colours tells whether the output is a terminal on which colours are welcome (https://no-color.org).

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -42,7 +43,7 @@ func (p *Program) Watch(ctx context.Context, fn func(context.Context, io.Writer)
 		var text bytes.Buffer
 		if err := fn(ctx, &text); ctx.Err() != nil {
 			return nil // somebody has ended it
-		} else if err != nil {
+		} else if err != nil && !errors.As(err, new(Difference)) { // which the rows show
 			return err
 		}
 		if !entered {

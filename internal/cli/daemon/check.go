@@ -99,7 +99,7 @@ func CheckCommand(p *cli.Program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		err = cli.ShowObject(show, &report, func(w io.Writer) error { return writeReport(w, &report, wide) })
+		err = cli.ShowObject(show, &report, func(w io.Writer) error { return writeReport(p, w, &report, wide) })
 		if err != nil {
 			return err
 		}
@@ -163,12 +163,12 @@ func checkRequest(p *cli.Program, cmd *cobra.Command, flags *checkFlags) (req ip
 }
 
 // writeReport is a report for a person.
-func writeReport(w io.Writer, r *ipam.CheckReport, wide bool) error {
+func writeReport(p *cli.Program, w io.Writer, r *ipam.CheckReport, wide bool) error {
 	if r.Engine != ipam.EngineReachable {
 		return nil // the error says it
 	}
 	var text bytes.Buffer
-	rows := cli.PlainTable(&text, findingColumns(), wide)
+	rows := cli.PlainTable(p, &text, findingColumns(), wide)
 	if err := rows.Rows(r.Findings); err != nil {
 		return err
 	}
@@ -189,7 +189,12 @@ func writeReport(w io.Writer, r *ipam.CheckReport, wide bool) error {
 
 func findingColumns() []cli.Column[ipam.Finding] {
 	return []cli.Column[ipam.Finding]{
-		cli.Col("KIND", func(f *ipam.Finding) string { return string(f.Kind) }),
+		cli.Col("KIND", func(f *ipam.Finding) string { return string(f.Kind) }).Stands(func(f *ipam.Finding) cli.Alarm {
+			if f.Repaired {
+				return ""
+			}
+			return cli.Wrong
+		}),
 		cli.Col("ADDRESS", func(f *ipam.Finding) string {
 			switch {
 			case f.Address.IsValid():

@@ -53,7 +53,7 @@ func StatusCommand(p *cli.Program) *cobra.Command {
 		},
 		Text: func(w io.Writer, st *api.Status) error {
 			if settings {
-				return settingsText(w, st)
+				return settingsText(p, w, st)
 			}
 			return statusText(w, socket, st, networks)
 		},
@@ -63,8 +63,8 @@ func StatusCommand(p *cli.Program) *cobra.Command {
 }
 
 // settingsText lists the settings in force.
-func settingsText(w io.Writer, st *api.Status) error {
-	return cli.PlainTable(w, []cli.Column[api.Setting]{
+func settingsText(p *cli.Program, w io.Writer, st *api.Status) error {
+	return cli.PlainTable(p, w, []cli.Column[api.Setting]{
 		cli.Col("SETTING", func(s *api.Setting) string { return s.Name }),
 		cli.Col("VALUE", func(s *api.Setting) string { return s.Value }),
 		cli.Col("SOURCE", func(s *api.Setting) string { return s.Source }),

@@ -180,7 +180,7 @@ func tokenColumns(cli.Output) []cli.Column[api.TokenInfo] {
 		cli.Col("ROLE", func(t *api.TokenInfo) string { return string(t.Role) }),
 		cli.Col("ACCOUNT", func(t *api.TokenInfo) string { return t.Account }),
 		cli.Col("EXPIRES", func(t *api.TokenInfo) string { return cli.ShortTime(t.Expires) }),
-		cli.Col("STATE", tokenState),
+		cli.StateCol("STATE", tokenState),
 		cli.WideCol("CREATED", func(t *api.TokenInfo) string { return cli.ShortTime(t.Created) }),
 		cli.WideCol("BY", func(t *api.TokenInfo) string { return t.By }),
 	}

@@ -49,7 +49,7 @@ func runColumns(now func() time.Time) []cli.Column[ipam.DeployRun] {
 		cli.Col("BEGUN", func(r *ipam.DeployRun) string { return cli.ShortTime(r.Begun) }).Names(),
 		cli.Col("TASK", func(r *ipam.DeployRun) string { return r.Task }).AtMost(taskShown),
 		cli.Col("TOOK", func(r *ipam.DeployRun) string { return took(r, now()) }),
-		cli.Col("OUTCOME", func(r *ipam.DeployRun) string { return words(r.Outcome) }).AtMost(outcomeShown),
+		cli.StateCol("OUTCOME", func(r *ipam.DeployRun) string { return words(r.Outcome) }).AtMost(outcomeShown),
 		cli.Col("DID", func(r *ipam.DeployRun) string { return r.Did }).AtMost(shown),
 		cli.WideCol("BY", func(r *ipam.DeployRun) string { return r.By }),
 		cli.WideCol("HOST", func(r *ipam.DeployRun) string { return r.Host }),

@@ -69,7 +69,7 @@ func stateColumns(now func() time.Time) []cli.Column[state] {
 		locked("EXPIRES", func(s *state) string {
 			return "in " + max(0, s.Expires.Sub(now())).Round(time.Second).String()
 		}),
-		cli.Col("LAST", func(s *state) string {
+		cli.StateCol("LAST", func(s *state) string {
 			if s.Last == nil {
 				return ""
 			}

@@ -50,10 +50,10 @@ func elasticKeys() []cli.Key[ipam.ElasticInfo] {
 func elasticColumns() []cli.Column[ipam.ElasticInfo] {
 	return []cli.Column[ipam.ElasticInfo]{
 		cli.Col("ADDRESS", func(e *ipam.ElasticInfo) string { return e.Address.String() }),
-		cli.Col("STATE", func(e *ipam.ElasticInfo) string { return string(e.State) }),
+		cli.StateCol("STATE", func(e *ipam.ElasticInfo) string { return string(e.State) }),
 		cli.Col("ACCOUNT", func(e *ipam.ElasticInfo) string { return e.Account }),
 		cli.Col("INSTANCE", func(e *ipam.ElasticInfo) string { return e.Instance }),
-		cli.Col("MAPPED", mappedText),
+		cli.StateCol("MAPPED", mappedText),
 		cli.WideCol("GUEST", guestText),
 		cli.WideCol("NETWORK", func(e *ipam.ElasticInfo) string { return e.Network }),
 		cli.WideCol("HOST", func(e *ipam.ElasticInfo) string { return e.Host }),

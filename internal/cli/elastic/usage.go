@@ -57,7 +57,7 @@ func usageCommand(p *cli.Program) *cobra.Command {
 				fmt.Fprintf(p.Err, "%s: events reach back to %s only: of addresses that were released before, nothing "+
 					"is known\n", cmd.CommandPath(), cli.LocalTime(report.KnownSince))
 			}
-			return cli.ShowObject(show, &report, func(w io.Writer) error { return form.write(w, &report) })
+			return cli.ShowObject(show, &report, func(w io.Writer) error { return form.write(p, w, &report) })
 		})
 	}
 	return cmd
@@ -72,10 +72,10 @@ func (u *usageForm) filter(cmd *cobra.Command) (f ipam.UsageFilter, err error) {
 }
 
 // write shows a report as a table, or as CSV.
-func (u *usageForm) write(w io.Writer, report *ipam.UsageReport) error {
+func (u *usageForm) write(p *cli.Program, w io.Writer, report *ipam.UsageReport) error {
 	hours := func(a *ipam.AccountUsage) string { return strconv.FormatFloat(a.Hours, 'f', -1, 64) }
 	if u.format != "csv" {
-		return cli.PlainTable(w, []cli.Column[ipam.AccountUsage]{
+		return cli.PlainTable(p, w, []cli.Column[ipam.AccountUsage]{
 			cli.Col("ACCOUNT", func(a *ipam.AccountUsage) string { return a.Account }),
 			cli.Col("DOMAIN", func(a *ipam.AccountUsage) string { return a.Domain }),
 			cli.Col("ADDRESSES", func(a *ipam.AccountUsage) string { return strconv.Itoa(a.Addresses) }),

@@ -57,8 +57,14 @@ func hostColumns(cli.Output) []cli.Column[ipam.HostInfo] {
 	return []cli.Column[ipam.HostInfo]{
 		cli.Col("NAME", func(h *ipam.HostInfo) string { return h.Name }),
 		cli.Col("SELF", func(h *ipam.HostInfo) string { return cli.Mark(h.Self) }),
-		cli.Col("STATE", func(h *ipam.HostInfo) string { return cli.StateText(h.State) }),
-		cli.Col("PRESENT", func(h *ipam.HostInfo) string { return cli.YesNo(h.Present) }),
+		cli.StateCol("STATE", func(h *ipam.HostInfo) string { return cli.StateText(h.State) }),
+		cli.Col("PRESENT", func(h *ipam.HostInfo) string { return cli.YesNo(h.Present) }).
+			Stands(func(h *ipam.HostInfo) cli.Alarm {
+				if h.Present {
+					return ""
+				}
+				return cli.Wrong
+			}),
 		cli.Col("POOLS", func(h *ipam.HostInfo) string { return strconv.Itoa(h.Pools) }),
 		cli.Col("LEASES", func(h *ipam.HostInfo) string { return strconv.Itoa(h.Leases) }),
 		cli.Col("HEADROOM", func(h *ipam.HostInfo) string { return strconv.Itoa(h.Headroom) }),

@@ -4,7 +4,10 @@ package lan
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/netip"
 
 	"berth/internal/admin/api"
 	"berth/internal/admin/client"
@@ -44,24 +47,36 @@ func scanCommand(p *cli.Program) *cobra.Command {
 	f.BoolVar(&record, "record", false, "take what nobody has by the records for devices")
 	cli.Completes(cmd, "parent", cobra.NoFileCompletions)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		show, err := cli.NewTable(p.Out, cmd, out, columns())
-		if err != nil {
+		if record && out.Watched() {
+			return cli.Usage(cmd, errors.New("--record takes what answers once; leave --watch out"))
+		}
+		if _, err := cli.NewTable(p.Out, cmd, out, columns()); err != nil {
 			return err
 		}
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-			scan, err := c.Scan(ctx, args[0], parent)
-			if err != nil {
-				return err
-			}
-			for _, sub := range scan.Skipped {
-				fmt.Fprintf(p.Err, "%s: subnet %s has too many addresses, and is left out\n", cmd.CommandPath(), sub)
-			}
-			if record {
-				if err := recorded(ctx, c, &scan); err != nil {
+			var told []netip.Prefix // of the subnets that are left out
+			return out.Show(ctx, p, func(ctx context.Context, w io.Writer) error {
+				show, err := cli.NewTable(w, cmd, out, columns())
+				if err != nil {
 					return err
 				}
-			}
-			return show.Rows(scan.Answered)
+				scan, err := c.Scan(ctx, args[0], parent)
+				if err != nil {
+					return err
+				}
+				if told == nil {
+					told = scan.Skipped
+					for _, sub := range told {
+						fmt.Fprintf(p.Err, "%s: subnet %s has too many addresses, and is left out\n", cmd.CommandPath(), sub)
+					}
+				}
+				if record {
+					if err := recorded(ctx, c, &scan); err != nil {
+						return err
+					}
+				}
+				return show.Rows(scan.Answered)
+			})
 		})
 	}
 	return cmd
@@ -71,7 +86,13 @@ func columns() []cli.Column[api.LANPresence] {
 	return []cli.Column[api.LANPresence]{
 		cli.Col("ADDRESS", func(a *api.LANPresence) string { return a.Address.String() }).Names(),
 		cli.Col("MAC", func(a *api.LANPresence) string { return a.MAC.String() }),
-		cli.Col("STATE", func(a *api.LANPresence) string { return string(a.State) }),
+		cli.Col("STATE", func(a *api.LANPresence) string { return string(a.State) }).
+			Stands(func(a *api.LANPresence) cli.Alarm {
+				if a.State == ipam.AddressFree { // the next container may be given it
+					return cli.Wrong
+				}
+				return ""
+			}),
 		cli.Col("HOLDER", func(a *api.LANPresence) string { return a.Holder }),
 		cli.WideCol("NOTE", func(a *api.LANPresence) string { return a.Note }),
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +31,8 @@ name of who has it, and what changed. --format wide adds what else is known, suc
 who asked (by) and the host. --format json is one object a line, and yaml one
 sequence, to which --follow adds each event as it happens.
 
+--watch shows the latest events first. --sort sorts by id, time, verb, address, network, name or by.
+
 In --filter the kind of an event is its verb, also with a star: kind=lease.*.`
 
 // eventsRequest is what the flags of events say.
@@ -54,7 +57,7 @@ func EventsCommand(p *cli.Program) *cobra.Command {
   berth events --follow --format json`,
 		Instead: map[string]string{"tail": "--last N shows the last N events",
 			"limit": "--last N shows the last N events"}}.Command(p)
-	out.Flags(p, cmd)
+	out.TableFlags(p, cmd)
 	chosen := cli.NewFilter(p, cmd, eventKeys())
 	f := cmd.Flags()
 	f.StringVar(&req.since, "since", "", "only those since `WHEN`: "+cli.WhenText)
@@ -67,22 +70,19 @@ func EventsCommand(p *cli.Program) *cobra.Command {
 	cli.Completes(cmd, "network", p.CompleteFlag(cli.NetworkRefs))
 	cli.Completes(cmd, "verb", cli.Words(verbPatterns()...))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		filter, err := req.filter(cmd, p)
+		filter, err := req.filter(cmd, p, &out)
 		if err != nil {
 			return err
 		}
 		if err := chosen.Read(); err != nil {
 			return cli.Usage(cmd, err)
 		}
-		show, err := cli.NewTable(p.Out, cmd, out, []cli.Column[ipam.Event]{
-			cli.Col("ID", func(e *ipam.Event) string { return strconv.FormatUint(e.ID, 10) }),
-		})
+		if out.Watched() {
+			out.SortUnless("-id") // the latest is what a screen has room for
+		}
+		show, err := eventTable(p.Out, cmd, out)
 		if err != nil {
 			return err
-		}
-		show.Line = func(e *ipam.Event) string { return eventLine(e) }
-		if out.Wide() {
-			show.Line = func(e *ipam.Event) string { return wholeEvent(e, out.NoTrunc) }
 		}
 		c, err := p.Find(cmd.Context())
 		if err != nil {
@@ -95,31 +95,65 @@ func EventsCommand(p *cli.Program) *cobra.Command {
 		if req.follow {
 			return followEvents(cmd.Context(), c, filter, chosen, show)
 		}
-		list, err := lastOf(cmd.Context(), c, filter, chosen)
-		if err != nil {
-			return err
-		}
-		if len(list.Events) == 0 && req.last > 0 {
-			if err := tellKnown(cmd.Context(), p, c, "there is no such event"); err != nil {
+		return out.Show(cmd.Context(), p, func(ctx context.Context, w io.Writer) error {
+			list, err := lastOf(ctx, c, filter, chosen)
+			if err != nil {
 				return err
 			}
-		}
-		if list.More && req.since != "" {
-			fmt.Fprintf(p.Err, "berth: there are older events since then; these are the last %d (--last)\n",
-				len(list.Events))
-		}
-		return show.Rows(list.Events)
+			if !out.Watched() {
+				if err := req.told(ctx, p, c, &list); err != nil {
+					return err
+				}
+			}
+			show.W = w
+			return show.Rows(list.Events)
+		})
 	}
 	return cmd
 }
 
+// told says what a list of events leaves open.
+func (req eventsRequest) told(ctx context.Context, p *cli.Program, c *client.Client, list *api.EventList) error {
+	if list.More && req.since != "" {
+		fmt.Fprintf(p.Err, "berth: there are older events since then; these are the last %d (--last)\n",
+			len(list.Events))
+	}
+	if len(list.Events) > 0 || req.last == 0 {
+		return nil
+	}
+	return tellKnown(ctx, p, c, "there is no such event")
+}
+
+// eventTable shows events, a line each; its columns are those of --sort.
+func eventTable(w io.Writer, cmd *cobra.Command, out cli.Output) (*cli.Table[ipam.Event], error) {
+	show, err := cli.NewTable(w, cmd, out, []cli.Column[ipam.Event]{
+		cli.Col("ID", func(e *ipam.Event) string { return strconv.FormatUint(e.ID, 10) }),
+		cli.Col("TIME", func(e *ipam.Event) string { return e.Time.UTC().Format("2006-01-02T15:04:05.000000") }),
+		cli.Col("VERB", func(e *ipam.Event) string { return e.Verb.String() }),
+		cli.Col("ADDRESS", eventObject),
+		cli.Col("NETWORK", func(e *ipam.Event) string { return e.Network }),
+		cli.Col("NAME", func(e *ipam.Event) string { return e.Name }),
+		cli.Col("BY", func(e *ipam.Event) string { return e.Actor }),
+	})
+	if err != nil {
+		return nil, err
+	}
+	show.Line = eventLine
+	if out.Wide() {
+		show.Line = func(e *ipam.Event) string { return wholeEvent(e, out.NoTrunc) }
+	}
+	return show, nil
+}
+
 // filter works out how many past events are wanted.
-func (req eventsRequest) filter(cmd *cobra.Command, p *cli.Program) (f ipam.EventFilter, err error) {
+func (req eventsRequest) filter(cmd *cobra.Command, p *cli.Program, out *cli.Output) (f ipam.EventFilter, err error) {
 	f.Last = req.last
 	switch {
 	case req.follow && req.until != "":
 		return f, cli.Usage(cmd, errors.New("--follow shows what happens from now on, and --until only what was before: "+
 			"give one of them"))
+	case req.follow && (out.Watched() || out.IsSorted()):
+		return f, cli.Usage(cmd, errors.New("--follow shows each event as it happens; leave --watch and --sort out"))
 	case req.last < 0 || req.last > api.MaxEvents:
 		return f, cli.Usage(cmd, fmt.Errorf("--last is %d and must be from 0 to %d", req.last, api.MaxEvents))
 	case cmd.Flags().Changed("last"):

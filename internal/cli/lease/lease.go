@@ -167,7 +167,7 @@ func leaseColumns(all, noTrunc bool) []cli.Column[ipam.LeaseInfo] {
 		cli.WideCol("MAC", func(l *ipam.LeaseInfo) string { return l.MAC.String() }),
 		cli.WideCol("POOL", func(l *ipam.LeaseInfo) string { return cli.ShortID(l.Pool, noTrunc) }),
 		cli.WideCol("SINCE", func(l *ipam.LeaseInfo) string { return cli.ShortTime(l.Since) }),
-		cli.WideCol("DHCP", dhcpColumn(func(d *ipam.DHCPInfo) string { return d.State.String() })),
+		cli.StateCol("DHCP", dhcpColumn(func(d *ipam.DHCPInfo) string { return d.State.String() })).Wide(),
 		cli.WideCol("SERVER", dhcpColumn(func(d *ipam.DHCPInfo) string {
 			if !d.Server.IsValid() {
 				return ""

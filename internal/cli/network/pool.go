@@ -172,7 +172,12 @@ func poolColumns() []cli.Column[poolRow] {
 		cli.Col("NAME", func(r *poolRow) string { return r.Name }),
 		cli.Col("NETWORK", func(r *poolRow) string { return r.Network }),
 		cli.Col("SIZE", func(r *poolRow) string { return r.Size.Text() }),
-		cli.Col("FREE", func(r *poolRow) string { return r.Free.Text() }),
+		cli.Col("FREE", func(r *poolRow) string { return r.Free.Text() }).Stands(func(r *poolRow) cli.Alarm {
+			if r.Free.Sign() > 0 {
+				return ""
+			}
+			return cli.Wrong
+		}),
 		cli.WideCol("SUBNET", func(r *poolRow) string { return r.Subnet.String() }),
 		cli.WideCol("SPACE", func(r *poolRow) string { return r.Space }),
 	}

@@ -265,7 +265,7 @@ func reservationColumns() []cli.Column[ipam.ReservationInfo] {
 		cli.Col("ADDRESS", reservedText),
 		cli.Col("OWNER", func(r *ipam.ReservationInfo) string { return r.Owner }),
 		cli.Col("NETWORK", func(r *ipam.ReservationInfo) string { return r.Network }),
-		cli.Col("STATE", reservationState),
+		cli.StateCol("STATE", reservationState),
 		cli.Col("IN USE BY", userText),
 		cli.WideCol("HOST", func(r *ipam.ReservationInfo) string { return r.Host }),
 		cli.WideCol("SUBNET", func(r *ipam.ReservationInfo) string {

@@ -10,6 +10,8 @@ package pin
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"strings"
 
 	"berth/internal/cli"
@@ -71,15 +73,14 @@ func Command(p *cli.Program) *cobra.Command {
 		if err := flags.fit(cmd, args); err != nil {
 			return err
 		}
-		show, err := cli.NewTable(p.Out, cmd, flags.list, pinColumns())
-		if err != nil {
+		if _, err := cli.NewTable(p.Out, cmd, flags.list, pinColumns()); err != nil {
 			return err
 		}
-		return withPins(p, cmd, &flags, args, func(ctx context.Context, r *pinRun) error {
-			if flags.check {
-				return r.check(show)
-			}
-			return r.pin(ctx)
+		if !flags.check {
+			return withPins(p, cmd, &flags, args, func(ctx context.Context, r *pinRun) error { return r.pin(ctx) })
+		}
+		return flags.list.Show(cmd.Context(), p, func(_ context.Context, w io.Writer) error {
+			return withPins(p, cmd, &flags, args, func(_ context.Context, r *pinRun) error { return r.check(w) })
 		})
 	}
 	return cmd
@@ -118,8 +119,10 @@ func (f *pinFlags) fit(cmd *cobra.Command, args []string) error {
 	case f.check && (f.dryRun || f.yes):
 		return cli.Usage(cmd, errors.New("--check changes nothing; leave --dry-run and --yes out"))
 	}
-	if !f.check && (cmd.Flags().Changed("format") || f.list.Quiet) {
-		return cli.Usage(cmd, errors.New("--format and --quiet are for --check"))
+	for _, flag := range []string{"format", "quiet", "sort", "no-headers", "watch"} {
+		if !f.check && cmd.Flags().Changed(flag) {
+			return cli.Usage(cmd, fmt.Errorf("--%s is for --check", flag))
+		}
 	}
 	return nil
 }
@@ -136,13 +139,18 @@ func pinColumns() []cli.Column[pin.Pin] {
 		cli.Col("NETWORK", func(place *pin.Pin) string { return place.Network }),
 		cli.Col("ADDRESSES", func(place *pin.Pin) string { return joinAddrs(place.Addresses) }).AtMost(addressesShown),
 		cli.Col("STATE", func(place *pin.Pin) string { return place.State }),
-		cli.Col("MISSING", func(place *pin.Pin) string { return place.Missing }).AtMost(missingShown),
+		cli.Col("MISSING", func(place *pin.Pin) string { return place.Missing }).AtMost(missingShown).
+			Stands(func(*pin.Pin) cli.Alarm { return cli.Warned }),
 		cli.WideCol("OWNER", func(place *pin.Pin) string { return place.Owner }),
 	}
 }
 
 // check lists who is not pinned.
-func (r *pinRun) check(show *cli.Table[pin.Pin]) error {
+func (r *pinRun) check(w io.Writer) error {
+	show, err := cli.NewTable(w, r.cmd, r.flags.list, pinColumns())
+	if err != nil {
+		return err
+	}
 	left := []pin.Pin{}
 	for _, place := range r.pins {
 		if !place.Pinned {
