@@ -58,6 +58,7 @@ var states = map[string]Alarm{
 	"draining": Warned, "leaving": Warned, "releasing": Warned, "replaced": Warned, "unconfirmed": Warned,
 	"conflict": Wrong, "ended without a word": Wrong, "expired": Wrong, "failed": Wrong, "lock lost": Wrong,
 	"lock taken away": Wrong, "lost": Wrong, "refused": Wrong, "removed": Wrong,
+	"taken": Wrong,
 }
 
 // StateCol is the column of a state: what is wrong or gone stands out.

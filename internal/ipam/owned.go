@@ -192,7 +192,8 @@ type ReservationInfo struct {
 	Leased    netip.Addr   `json:"leased,omitzero"` // there: what its DHCP server gave the owner
 	Kind      Kind         `json:"kind"`            // static or automatic
 	InUse     bool         `json:"in_use"`
-	Endpoint  string       `json:"endpoint"` // who has it in use
+	Endpoint  string       `json:"endpoint"`        // who has it in use
+	Taken     bool         `json:"taken,omitempty"` // that is somebody else than the owner
 	Host      string       `json:"host"`
 	Space     string       `json:"space"`
 	Network   string       `json:"network"` // its name; empty: there is none any more

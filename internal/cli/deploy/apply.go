@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"berth/internal/cli"
 	"berth/internal/cli/compose"
 	"berth/internal/deploy/rollout"
+	"berth/internal/deploy/scene"
 	"berth/internal/ipam"
 
 	"github.com/spf13/cobra"
@@ -124,7 +127,7 @@ func (s *site) agree(ctx context.Context, cmd *cobra.Command, p *cli.Program, fr
 		}
 	}
 	if !plan.Changes() {
-		return nil, p.Say([]string{summary(plan)})
+		return nil, s.nothing(ctx, p, plan)
 	}
 	if how.dryRun {
 		return nil, show(p.Out, plan)
@@ -163,7 +166,7 @@ func (s *site) apply(ctx context.Context, p *cli.Program, agreed *rollout.Plan, 
 		return err
 	}
 	if !plan.Changes() {
-		return p.Say([]string{summary(plan)})
+		return s.nothing(ctx, p, plan)
 	}
 	t.plans(plan)
 	outcome = ipam.DeployFailed
@@ -171,7 +174,71 @@ func (s *site) apply(ctx context.Context, p *cli.Program, agreed *rollout.Plan, 
 	if lost := locked.held(); lost != nil && err != nil {
 		return lost
 	}
+	if err == nil && s.task.Do == rollout.Stop && how.format == "text" {
+		err = s.sayRunning(ctx, p, "")
+	}
 	return err
+}
+
+// nothing says that there is nothing to do.
+func (s *site) nothing(ctx context.Context, p *cli.Program, plan *rollout.Plan) error {
+	if s.task.Do == rollout.Stop {
+		return s.sayRunning(ctx, p, ": nothing to do")
+	}
+	return p.Say([]string{summary(plan)})
+}
+
+// sayRunning says which services run, after a stop of some; the line ends with more.
+func (s *site) sayRunning(ctx context.Context, p *cli.Program, more string) error {
+	all, _, err := s.engine.Containers(ctx, s.project.Name())
+	if err != nil {
+		return err
+	}
+	return p.Say([]string{runningText(s.project.Name(), s.task.Service, all) + more})
+}
+
+// runningText says which services of a project run and, of those that were meant, which do not: "web does not run; db
+// and api run".
+func runningText(project, meant string, all []scene.Container) string {
+	runs := map[string]bool{}
+	for i := range all {
+		if c := &all[i]; !c.OneOff {
+			runs[c.Service] = runs[c.Service] || c.Runs()
+		}
+	}
+	var up, down []string
+	for _, service := range slices.Sorted(maps.Keys(runs)) {
+		switch {
+		case runs[service]:
+			up = append(up, service)
+		case meant == "" || service == meant:
+			down = append(down, service)
+		}
+	}
+	if len(up) == 0 {
+		return fmt.Sprintf("nothing of %s runs", project)
+	}
+	text := listed(up) + plural(up, " runs", " run")
+	if len(down) > 0 {
+		text = listed(down) + plural(down, " does not run; ", " do not run; ") + text
+	}
+	return text
+}
+
+func plural(names []string, one, more string) string {
+	if len(names) == 1 {
+		return one
+	}
+	return more
+}
+
+// listed are names in a sentence: a, b and c.
+func listed(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // underLock draws the plan that is carried out, and reserves what it gives once nothing is in its way: what is refused

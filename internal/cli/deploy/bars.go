@@ -23,7 +23,8 @@ type teller struct {
 	todo    map[string]rollout.Action // by owner
 	total   int
 	done    map[rollout.Action]int
-	failed  string // the first instance that failed, and why
+	anew    []string // the instances that were made anew
+	failed  string   // the first instance that failed, and why
 }
 
 func newTeller(p *cli.Program, plan *rollout.Plan, asJSON bool) *teller {
@@ -37,7 +38,7 @@ func newTeller(p *cli.Program, plan *rollout.Plan, asJSON bool) *teller {
 
 // plans has it tell of what a plan does.
 func (t *teller) plans(plan *rollout.Plan) {
-	t.todo, t.total, t.done = map[string]rollout.Action{}, 0, map[rollout.Action]int{}
+	t.todo, t.total, t.done, t.anew = map[string]rollout.Action{}, 0, map[rollout.Action]int{}, nil
 	all := plan.Delete
 	for _, s := range plan.Services {
 		all = append(all[:len(all):len(all)], s.Instances...)
@@ -61,7 +62,11 @@ func (t *teller) plans(plan *rollout.Plan) {
 func (t *teller) tell(e rollout.Event) {
 	switch {
 	case e.Step == rollout.Done:
-		t.done[t.todo[e.Instance]]++
+		do := t.todo[e.Instance]
+		t.done[do]++
+		if do == rollout.Recreate {
+			t.anew = append(t.anew, strings.TrimPrefix(e.Instance, t.project+"/"))
+		}
 	case e.Step == rollout.Failed && t.failed == "":
 		t.failed = e.Instance + " failed: " + e.Detail
 		if e.Canary {
@@ -109,7 +114,11 @@ func (t *teller) did() string {
 	var parts []string
 	for _, past := range pasts {
 		if n := t.done[past.do]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, past.word))
+			part := fmt.Sprintf("%d %s", n, past.word)
+			if past.do == rollout.Recreate {
+				part += " (" + some(t.anew) + ")"
+			}
+			parts = append(parts, part)
 		}
 	}
 	text := strings.Join(parts, ", ")
@@ -123,6 +132,15 @@ func (t *teller) did() string {
 		text += "; " + t.failed
 	}
 	return text
+}
+
+// some names the first of many.
+func some(names []string) string {
+	const most = 5
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 // cut leaves of a text what a record of a deploy holds.

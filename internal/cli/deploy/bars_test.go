@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"berth/internal/cli"
@@ -22,10 +23,35 @@ func TestDid(t *testing.T) {
 	}
 	p := cli.New("v1")
 	p.Out, p.Err = &bytes.Buffer{}, &bytes.Buffer{}
-	const all = "1 created, 1 made anew, 1 started, 1 run, 1 stopped, 1 deleted"
+	const all = "1 created, 1 made anew (recreate/1), 1 started, 1 run, 1 stopped, 1 deleted"
 	if got := deploy.Did(p, plan, told...); got != all {
 		t.Errorf("it says %q, want %q", got, all)
 	}
+	web := plan.Services[0]
+	web.Instances, told = nil, nil
+	for n := range 7 {
+		owner := fmt.Sprintf("shop/web/%d", n+1)
+		web.Instances = append(web.Instances, &rollout.Instance{Owner: owner, Do: rollout.Recreate})
+		told = append(told, rollout.Event{Step: rollout.Done, Instance: owner})
+	}
+	const anew = "7 made anew (web/1, web/2, web/3, web/4, web/5 and 2 more)"
+	if got := deploy.Did(p, plan, told...); got != anew {
+		t.Errorf("it says %q, want %q", got, anew)
+	}
+}
+
+// TestDidSome: what was not done of a plan is told, too.
+func TestDidSome(t *testing.T) {
+	plan := &rollout.Plan{Project: "shop", Services: []*rollout.Service{{Name: "web"}}}
+	var told []rollout.Event
+	for i := range 6 {
+		owner := fmt.Sprintf("shop/web/%d", i+1)
+		plan.Services[0].Instances = append(plan.Services[0].Instances,
+			&rollout.Instance{Owner: owner, Do: rollout.Create})
+		told = append(told, rollout.Event{Step: rollout.Done, Instance: owner})
+	}
+	p := cli.New("v1")
+	p.Out, p.Err = &bytes.Buffer{}, &bytes.Buffer{}
 	for i, want := range []string{"nothing was done", "1 created, of 6"} {
 		if got := deploy.Did(p, plan, told[:i]...); got != want {
 			t.Errorf("after %d it says %q, want %q", i, got, want)

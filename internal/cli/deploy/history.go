@@ -14,7 +14,7 @@ import (
 )
 
 const historyHelp = `Shows the deploys of a project, the latest first: what was done with it, by whom and where, how long it
-took, what came of it and what it did. It is told by the events of the plan, and so as far back as these
+took, what came of it and what it did, with the containers that were made anew. It is told by the events of the plan, and so as far back as these
 are kept (berth serve --event-age). One that was killed has "ended without a word" once its lock is over.`
 
 func historyCommand(p *cli.Program) *cobra.Command {

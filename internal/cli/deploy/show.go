@@ -65,8 +65,6 @@ func summary(p *rollout.Plan) string {
 	case p.Changes():
 	case p.Task.Do == rollout.Start:
 		return fmt.Sprintf("%s runs: nothing to do", p.Project)
-	case p.Task.Do == rollout.Stop:
-		return fmt.Sprintf("nothing of %s runs: nothing to do", p.Project)
 	default:
 		return fmt.Sprintf("%s is as its files say: nothing to do", p.Project)
 	}

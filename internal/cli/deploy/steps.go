@@ -33,7 +33,7 @@ func stopCommand(p *cli.Program) *cobra.Command {
 	return taskCommand(p, rollout.Stop, "Stop the containers, and keep what is reserved for them",
 		`Stops the containers of a project, each service before those that it needs, after their drain. They stay,
 with their volumes and with what is reserved for them; berth deploy start, and the next berth deploy
-apply, start them again.`)
+apply, start them again. At the end it says which services still run.`)
 }
 
 func recreateCommand(p *cli.Program) *cobra.Command {

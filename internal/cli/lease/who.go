@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
 	"berth/internal/admin/client"
 	"berth/internal/cli"
@@ -19,6 +20,8 @@ shop_web_1 and shop/web/1 are the same replica, whichever of them was recorded. 
 from the events, and goes back as far as they are kept (berth serve --event-age, --event-count,
 --event-size); what still lasts is known for longer.
 
+Restarts of one holder, at most ten minutes apart, are one line; --format json has each.
+
 WHAT is a lease, for which somebody held the address; a reservation, for which it belonged to somebody; or
 elastic, for which the elastic address was associated with somebody.
 --at asks who had it at one moment: a time, or how long ago. --format wide also shows the MAC, the host, who did
@@ -28,7 +31,8 @@ it (BY), and the notes.`
 func WhoCommand(p *cli.Program) *cobra.Command {
 	var filter ipam.WhoFilter
 	var at string
-	cmd := cli.Listing[ipam.Tenure]{
+	var cmd *cobra.Command
+	cmd = cli.Listing[ipam.Tenure]{
 		Verb: cli.Verb{Use: "who ADDRESS|MAC|NAME", Short: "Tell who has an address, and who had it", Long: whoHelp,
 			Refs: []cli.Refs{cli.AnyNames},
 			Example: `  berth who 10.8.0.9
@@ -55,12 +59,50 @@ func WhoCommand(p *cli.Program) *cobra.Command {
 				}
 				err = tellKnown(ctx, p, c, nobody)
 			}
+			if format := cmd.Flag("format").Value.String(); format == "table" || format == "wide" {
+				all = joined(all)
+			}
 			return all, err
 		},
 	}.Command(p)
 	cmd.Flags().StringVar(&at, "at", "", "only who had it `WHEN`: "+cli.WhenText)
 	p.SpaceFlag(cmd, &filter.Space)
 	return cmd
+}
+
+// restart is how long a holder may be away and come back in the same line.
+const restart = 10 * time.Minute
+
+// joined are tenures, the earliest first, where the restarts of one holder are one tenure.
+func joined(all []ipam.Tenure) (lines []ipam.Tenure) {
+	type place struct {
+		space string
+		addr  netip.Addr
+	}
+	last := map[place]int{} // the line of the last lease of an address
+	for i := range all {
+		t := &all[i]
+		if t.What != ipam.LeaseTenure {
+			lines = append(lines, *t)
+			continue
+		}
+		at := place{t.Space, t.Address}
+		if n, had := last[at]; had && continues(&lines[n], t) {
+			from := lines[n]
+			lines[n] = *t
+			lines[n].From, lines[n].By, lines[n].Early = from.From, from.By, from.Early
+			continue
+		}
+		last[at] = len(lines)
+		lines = append(lines, *t)
+	}
+	return lines
+}
+
+// continues tells whether a lease of an address is that of the holder before it, who came back.
+func continues(before, t *ipam.Tenure) bool {
+	same := before.Name == t.Name && (t.Name != "" || before.MAC == t.MAC) && before.Host == t.Host
+	return same && !before.Until.IsZero() && t.From.Sub(before.Until) <= restart
 }
 
 // tellKnown says, where an answer about the past is empty, how far back anything is known.

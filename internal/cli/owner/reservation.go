@@ -206,8 +206,8 @@ func reservedOwners(ctx context.Context, c *client.Client, network string) (all 
 }
 
 const reservationListHelp = `Lists the reserved addresses of one network or of all, with their owners, and who
-holds them now (IN USE BY). STATE is held, idle where nobody holds the address, or replaced where its owner
-keeps it until it runs with the new one. On a network whose addresses a DHCP server gives, the address is the
+holds them now (IN USE BY). STATE is held, taken where somebody else than the owner holds the address, idle
+where nobody does, or replaced where its owner keeps it until it runs with the new one. On a network whose addresses a DHCP server gives, the address is the
 one that it gave the owner. --format wide also shows on which host it is held, when a short-lived owner
 ends (UNTIL), and the notes.`
 
@@ -231,6 +231,7 @@ func reservationListCommand(p *cli.Program) *cobra.Command {
 // The states of reservations.
 const (
 	stateHeld     = "held"
+	stateTaken    = "taken"
 	stateIdle     = "idle"
 	stateReplaced = "replaced"
 )
@@ -239,6 +240,8 @@ func reservationState(r *ipam.ReservationInfo) string {
 	switch {
 	case r.Replaced:
 		return stateReplaced
+	case r.Taken:
+		return stateTaken
 	case r.InUse:
 		return stateHeld
 	}
@@ -255,7 +258,7 @@ func reservationKeys() []cli.Key[ipam.ReservationInfo] {
 		cli.ByTagOf(func(r *ipam.ReservationInfo) ipam.ID { return r.NetworkID }),
 		cli.By(cli.KeyKind, func(r *ipam.ReservationInfo) string { return r.Kind.String() },
 			ipam.Static.String(), ipam.Automatic.String()),
-		cli.By(cli.KeyState, reservationState, stateHeld, stateIdle, stateReplaced),
+		cli.By(cli.KeyState, reservationState, stateHeld, stateTaken, stateIdle, stateReplaced),
 	}
 }
 
@@ -266,7 +269,7 @@ func reservationColumns() []cli.Column[ipam.ReservationInfo] {
 		cli.Col("OWNER", func(r *ipam.ReservationInfo) string { return r.Owner }),
 		cli.Col("NETWORK", func(r *ipam.ReservationInfo) string { return r.Network }),
 		cli.StateCol("STATE", reservationState),
-		cli.Col("IN USE BY", userText),
+		cli.Col("IN USE BY", userText).AtMost(userShown),
 		cli.WideCol("HOST", func(r *ipam.ReservationInfo) string { return r.Host }),
 		cli.WideCol("SUBNET", func(r *ipam.ReservationInfo) string {
 			if !r.Subnet.IsValid() {
@@ -303,6 +306,9 @@ func reservedText(r *ipam.ReservationInfo) string {
 	return ""
 }
 
+// userShown is how many characters of it 80 columns have room for.
+const userShown = 19
+
 // userText says who has a reserved address in use.
 func userText(r *ipam.ReservationInfo) string {
 	switch {
@@ -310,6 +316,8 @@ func userText(r *ipam.ReservationInfo) string {
 		return ""
 	case r.Endpoint == "":
 		return "somebody"
+	case r.Taken:
+		return "taken by " + r.Endpoint
 	}
 	return r.Endpoint
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"berth/internal/alloc"
+	"berth/internal/allocator"
 	"berth/internal/aside"
 	"berth/internal/ipam"
 	"berth/internal/ipam/edit"
@@ -287,7 +288,9 @@ func reservedAddresses(ctx context.Context, s *ledger.Ledger, f ipam.AddressFilt
 		if r == nil || f.Owner != "" && r.Owner != f.Owner || !r.Until.IsZero() && !r.Until.After(s.Now()) {
 			return ipam.ReservationInfo{}, false
 		}
-		return showReservation(s, sub, l), true
+		info := showReservation(s, sub, l)
+		info.Taken = info.InUse && isTaken(ctx, s, sub, l)
+		return info, true
 	})
 }
 
@@ -303,6 +306,22 @@ func showReservation(s *ledger.Ledger, sub *ipam.SubnetInfo, l *ipam.Lease) ipam
 			l.Host
 	}
 	return info
+}
+
+// isTaken tells whether the holder of a reserved address is known to be another than its owner. Who sent no name may be
+// the owner, as may who stands in for it.
+func isTaken(ctx context.Context, s *ledger.Ledger, sub *ipam.SubnetInfo, l *ipam.Lease) (taken bool) {
+	owner := l.Reservation.Owner
+	if l.Name == "" || l.Guessed || l.MAC.String() == owner || (&ipam.Network{}).Means(l.Name, owner) {
+		return false
+	}
+	err := s.Look(ctx, func(c *ledger.Change) error {
+		n := cmp.Or(c.Index().Network(sub.NetworkID), &ipam.Network{})
+		stands, err := allocator.ReadStandIn(c, allocator.StandInKey(l.Name, l.Host))
+		taken = !n.Means(l.Name, owner) && (stands == nil || !n.Means(stands.For, owner))
+		return err
+	})
+	return taken && err == nil
 }
 
 // Taken yields the addresses that were taken for what is no container, until an error is yielded, which is the last.
