@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"net/netip"
 	"os"
 	"strconv"
@@ -161,9 +162,13 @@ func addressIn(cell string) netip.Addr {
 	return addr
 }
 
-// numberIn is the number with which a cell begins: 7, 2e19 or 83%.
+// numberIn is the number with which a cell begins: 7, 2e19 2^64 or 83%.
 func numberIn(cell string) (float64, bool) {
 	first, _, _ := strings.Cut(strings.TrimLeft(cell, " "), " ")
+	if power, is := strings.CutPrefix(first, "2^"); is {
+		n, err := strconv.ParseFloat(power, 64)
+		return math.Exp2(n), err == nil
+	}
 	n, err := strconv.ParseFloat(strings.TrimSuffix(first, "%"), 64)
 	return n, err == nil
 }

@@ -28,6 +28,19 @@ func (n Count) Text() string {
 	return "2^" + strconv.FormatFloat(math.Round(10*math.Log2(f))/10, 'f', -1, 64)
 }
 
+// TextOf is a count of what is free, of so many, as people read it. Of very many a part that nobody would count may be
+// missing (1 in 1,000).
+func (n Count) TextOf(size Count) string {
+	if n.Int == nil || size.Int == nil || n.BitLen() <= 32 {
+		return n.Text()
+	}
+	gone := new(big.Int).Sub(size.Int, n.Int)
+	if gone.Mul(gone, big.NewInt(1000)).Cmp(size.Int) > 0 {
+		return n.Text()
+	}
+	return "practically all"
+}
+
 // MarshalJSON keeps what a JSON number can hold exactly, and writes the rest as a string.
 func (n Count) MarshalJSON() ([]byte, error) {
 	if n.Int == nil {

@@ -187,6 +187,12 @@ type Fullest struct {
 	Percent int          `json:"percent"`
 }
 
+// FreeText is how many addresses are free, as people read it.
+func (u *Use) FreeText() string {
+	used := new(big.Int).SetUint64(u.Leased + u.Reserved + u.Quarantined)
+	return u.Free.TextOf(u.Free.plus(u.Excluded).plus(Count{used}))
+}
+
 // SubnetUse is the use of a subnet, of its parts.
 func SubnetUse(cidr netip.Prefix, parts []PoolUse) (u Use) {
 	var pools StateCounts

@@ -1,6 +1,7 @@
 package ipam_test
 
 import (
+	"math/big"
 	"net/netip"
 	"testing"
 
@@ -46,5 +47,31 @@ func TestFullest(t *testing.T) {
 		if sum.Fullest.Subnet != c.fullest {
 			t.Errorf("%s: the fullest is %s", name, sum.Fullest.Subnet)
 		}
+	}
+}
+
+// TestFreeText: of very many free addresses it is said that they are practically all, where no part worth a word is
+// gone; smaller counts are exact.
+func TestFreeText(t *testing.T) {
+	power := func(n uint) *big.Int { return new(big.Int).Lsh(big.NewInt(1), n) }
+	less := func(n uint, by int64) *big.Int { return new(big.Int).Sub(power(n), big.NewInt(by)) }
+	for _, c := range []struct {
+		free, size *big.Int
+		want       string
+	}{
+		{big.NewInt(251), big.NewInt(254), "251"},
+		{less(32, 1), power(32), "4294967295"},
+		{power(64), power(64), "practically all"},
+		{less(64, 1_000_000), power(64), "practically all"},
+		{power(63), power(64), "2^63"},
+		{nil, power(64), "0"},
+	} {
+		if got := (ipam.Count{Int: c.free}).TextOf(ipam.Count{Int: c.size}); got != c.want {
+			t.Errorf("%s of %s is %q, want %q", c.free, c.size, got, c.want)
+		}
+	}
+	u := ipam.Use{StateCounts: ipam.StateCounts{Leased: 5, Free: ipam.Count{Int: less(64, 5)}}}
+	if got := u.FreeText(); got != "practically all" {
+		t.Errorf("of a subnet it is %q", got)
 	}
 }

@@ -125,7 +125,7 @@ func (p *Page) containers(r *http.Request, s *shown) error {
 
 // useCells are how many addresses are in which state.
 func useCells(p *Page, u *ipam.Use) row {
-	return row{p.of(u.Leased), p.of(u.Reserved), p.of(u.Quarantined), count(u.Free), count(u.Excluded)}
+	return row{p.of(u.Leased), p.of(u.Reserved), p.of(u.Quarantined), free(u.Free, u.FreeText()), count(u.Excluded)}
 }
 
 // levelOf is the level of a percentage, for its colour.

@@ -94,7 +94,8 @@ func (p *Page) ranges(s *shown, n *ipam.NetworkInfo) {
 		sub := &n.Subnets[i]
 		for _, pool := range sub.Pools {
 			name := cmp.Or(pool.Name, span(pool.Start, pool.End))
-			pools.add(slices.Concat(row{p.of(span(pool.Start, pool.End)), p.of(pool.Name), p.of(sub.CIDR), count(pool.Free)},
+			size := ipam.Count{Int: sizeOf(ipam.Range{IPRange: netipx.IPRangeFrom(pool.Start, pool.End)})}
+			pools.add(slices.Concat(row{p.of(span(pool.Start, pool.End)), p.of(pool.Name), p.of(sub.CIDR), free(pool.Free, pool.Free.TextOf(size))},
 				p.charts(n.Space, n.Name, sub.CIDR, name))...)
 		}
 		for _, x := range sub.Exclusions {

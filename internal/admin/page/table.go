@@ -86,8 +86,11 @@ func columns(pairs ...string) (all []column) {
 }
 
 // count is the cell of a number of addresses.
-func count(n ipam.Count) cell {
-	c := cell{Value: n, Text: n.Text()}
+func count(n ipam.Count) cell { return free(n, n.Text()) }
+
+// free is the cell of a number of free addresses, which is written as text.
+func free(n ipam.Count, text string) cell {
+	c := cell{Value: n, Text: text}
 	if n.Int != nil && c.Text != n.String() {
 		c.Exact = n.String()
 	}

@@ -114,7 +114,7 @@ func freeColumns() []cli.Column[ipam.FreeRange] {
 	}
 	return []cli.Column[ipam.FreeRange]{
 		cli.Col("FREE", func(r *ipam.FreeRange) string { return r.String() }).Names(),
-		cli.Col("ADDRESSES", func(r *ipam.FreeRange) string { return r.Addresses.String() }),
+		cli.Col("ADDRESSES", func(r *ipam.FreeRange) string { return r.Addresses.Text() }),
 		cli.Col("POOL", func(r *ipam.FreeRange) string { return r.Pool }).OrWide(func(all []ipam.FreeRange) bool {
 			return short(all) && slices.ContainsFunc(all, func(r ipam.FreeRange) bool { return r.Pool != "" })
 		}),

@@ -139,11 +139,11 @@ func (pg *page) pool(p *ipam.PoolPlan) {
 	if p.Name != "" {
 		text = p.Name + "  " + text
 	}
-	undrawn := ""
+	size, undrawn := ipam.Count{Int: alloc.Size(r)}, ""
 	if p.Map == "" {
 		undrawn = "; too many to draw"
 	}
-	pg.Line("  POOL %s  %s of %s free%s", text, p.Free, alloc.Size(r), undrawn)
+	pg.Line("  POOL %s  %s of %s free%s", text, p.Free.TextOf(size), size.Text(), undrawn)
 	if p.Map == "" {
 		return
 	}
