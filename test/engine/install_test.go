@@ -35,7 +35,7 @@ func TestInstall(t *testing.T) {
 		"lib/systemd/system/berth-mac.socket", "lib/systemd/system/berth-witness.service",
 		"lib/systemd/system/berth.service", "lib/systemd/system/berth.socket", "opt/bin/berth"}
 	starts := map[string]string{"berth.service": "serve --docker-host none", "berth-edge.service": "edge",
-		"berth-witness.service": "witness --docker-host unix:///var/run/docker.sock"}
+		"berth-witness.service": "witness --docker-host unix:///var/run/docker.sock --put-back all"}
 	if got := files(t, dest); !slices.Equal(got, want) {
 		t.Errorf("installed: %v", got)
 	}
