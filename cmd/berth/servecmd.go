@@ -45,7 +45,8 @@ type serveConfig struct {
 	store                            string
 	etcd                             etcdFlags // of --store etcd
 	host                             string
-	dockerHost                       string        // of the engine that is read; check leaves it empty where none is
+	saidHost                         string        // of the engine, as the flag has it
+	dockerHost                       string        // of the engine that is read; empty: none is. check finds it out
 	ipamDriver                       string        // as the engine calls this daemon
 	checkEvery, checkGrace           time.Duration // every 0: never
 	checkRepair                      bool
@@ -154,7 +155,7 @@ func serveCommand(p *cli.Program, on surroundings) *cobra.Command {
 		"share; or mem, which is empty at each start")
 	cfg.etcd.flags(cmd)
 	f.StringVar(&cfg.host, "host", "", "`name` of this host in leases and events (default: the system's host name)")
-	f.StringVar(&cfg.dockerHost, "docker-host", "",
+	f.StringVar(&cfg.saidHost, "docker-host", "",
 		"`URL` of the engine that is read (default: "+docker.DefaultHost+
 			", unless it is not for this user to open; none: no engine)")
 	f.StringVar(&cfg.ipamDriver, "ipam-driver", "",
@@ -263,7 +264,7 @@ func (cfg *serveConfig) check() (err error) {
 	if cfg.ipamDriver == "" {
 		cfg.ipamDriver = driverOf(cfg.pluginSocket)
 	}
-	if cfg.dockerHost, err = engineHost(cfg.dockerHost); err != nil {
+	if cfg.dockerHost, err = engineHost(cfg.saidHost); err != nil {
 		return err
 	}
 	if cfg.store == "mem" && cfg.dockerHost == "" {
