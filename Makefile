@@ -46,7 +46,7 @@ SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 GOBUILD  = CGO_ENABLED=0 go build -ldflags "-s -w -X main.version=$(VERSION)"
 
 .PHONY: help build dist unit race busy-host histories ipam-etcd ipam-etcd-sample engine engine-whole engines engine-clean edge page page-shots machine machine-clean test mutants soak nightly bench fuzz lint plugin plugins push push-plugins \
-	packages release image edge-image install uninstall \
+	packages release release-check image edge-image install uninstall \
 	demo demo-clean clean
 
 help: ## show what can be made
@@ -178,6 +178,13 @@ push: ## push PLUGIN_NAME:PLUGIN_TAG to its registry
 packages: dist ## Debian packages for amd64 and arm64, in build/packages: the same commit makes the same bytes
 	@scripts/needs packages
 	packaging/build "$(VERSION)" build/packages amd64=bin/berth-linux-amd64 arm64=bin/berth-linux-arm64
+
+release-check: release ## the files of the release VERSION on Debian 12 and 13 and Ubuntu 24.04: installed, used, upgraded and removed
+	@scripts/needs compose machine ubuntu
+	@for suite in bookworm trixie noble; do \
+	  $(SUDO) scripts/machine-tree $(MACHINE_TREE)-$$suite $$suite && \
+	  go test -tags machine,release -count 1 -timeout 30m -exec "$(CURDIR)/scripts/as-root" ./test/machine -run 'TestRelease$$' -v \
+	    -tree $(MACHINE_TREE)-$$suite -release "$(CURDIR)/build/release/$(VERSION)" -version "$(VERSION)" || exit 1; done
 
 release: ## all files of the release VERSION, in build/release/VERSION: the same commit makes the same bytes
 	@scripts/needs go release

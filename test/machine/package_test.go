@@ -200,6 +200,12 @@ func (h *House) packagePurged() {
 	if said := h.dpkg("--purge", "berth"); strings.Contains(said, "these Docker networks") {
 		h.Errorf("it names networks that are gone:\n%s", said)
 	}
+	h.leftNothing()
+}
+
+// leftNothing checks that a purged package has left no file and no unit.
+func (h *House) leftNothing() {
+	h.Helper()
 	left, err := h.In("find", "/etc", "/lib", "/usr", "/run", "/var/lib", "-xdev", "(", "-path", "/var/lib/docker",
 		"-o", "-path", "/usr/share/doc", ")", "-prune", "-o", "-name", "*berth*", "-print")
 	if err != nil || left != "" {
