@@ -180,7 +180,7 @@ packages: dist ## Debian packages for amd64 and arm64, in build/packages: the sa
 	packaging/build "$(VERSION)" build/packages amd64=bin/berth-linux-amd64 arm64=bin/berth-linux-arm64
 
 release-check: release ## the files of the release VERSION on Debian 12 and 13 and Ubuntu 24.04: installed, used, upgraded and removed
-	@scripts/needs compose machine ubuntu
+	@scripts/needs compose machine web
 	@for suite in bookworm trixie noble; do \
 	  $(SUDO) scripts/machine-tree $(MACHINE_TREE)-$$suite $$suite && \
 	  go test -tags machine,release -count 1 -timeout 30m -exec "$(CURDIR)/scripts/as-root" ./test/machine -run 'TestRelease$$' -v \
