@@ -45,7 +45,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 GOBUILD  = CGO_ENABLED=0 go build -ldflags "-s -w -X main.version=$(VERSION)"
 
-.PHONY: help build dist unit race busy-host histories ipam-etcd ipam-etcd-sample engine engine-whole engines engine-clean edge page page-shots machine machine-clean test mutants soak nightly bench fuzz lint plugin plugins push push-plugins \
+.PHONY: help build dist unit race busy-host histories ipam-etcd ipam-etcd-sample engine engine-whole engines engine-clean edge docs page page-shots machine machine-clean test mutants soak nightly bench fuzz lint plugin plugins push push-plugins \
 	packages release release-check image edge-image install uninstall \
 	demo demo-clean clean
 
@@ -112,6 +112,10 @@ edge: ## the tests of elastic addresses on this kernel, as root (EDGE_FLAGS='-ru
 page: build ## the page in Debian's chromium: every view, narrow and wide, dark and light, with scripts and without, by keyboard
 	@scripts/needs page
 	$(GOTEST) -tags page $(SHORT) -count 1 -timeout 20m ./test/page $(PAGE_FLAGS)
+
+docs: ## docs/commands.md, from the help of the commands
+	@scripts/needs go
+	go test ./cmd/berth -count 1 -run TestCommandsPage -update
 
 page-shots: build ## the pictures of docs/page.md
 	@scripts/needs page

@@ -64,7 +64,7 @@ var linesRun = map[string]string{
 	"docs/swarm.md ## Overlay networks":                      "test/machine TestPluginPages",
 	"docs/swarm.md ## What each node needs":                  "test/machine TestPluginPages",
 	"docs/webhooks.md # Webhooks":                            "test/machine TestPages",
-	"docs/webhooks.md ## Whether they come":                  "test/machine TestPages",
+	"docs/webhooks.md ## Status":                             "test/machine TestPages",
 }
 
 // linesNotRun are the lines that no test takes from their page, by `page: beginning`, with the test or the script that

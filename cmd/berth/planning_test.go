@@ -8,7 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"berth/internal/cli"
+	"berth/internal/ipam"
+
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/pflag"
 )
 
 // TestPlanningPage runs the examples of docs/planning.md. GA-27
@@ -39,16 +43,44 @@ func TestHostsPage(t *testing.T) {
 }
 
 // Tests of the pages whose lines want nothing but a daemon.
-func TestMacvlanPage(t *testing.T) { runPage(t, "macvlan.md", 4, nil) }
-func TestOptionsPage(t *testing.T) { runPage(t, "options.md", 3, nil) }
-func TestAccessPage(t *testing.T)  { runPage(t, "access.md", 5, nil) }
+func TestMacvlanPage(t *testing.T)   { runPage(t, "macvlan.md", 4, nil) }
+func TestOptionsPage(t *testing.T)   { runPage(t, "options.md", 3, nil) }
+func TestAccessPage(t *testing.T)    { runPage(t, "access.md", 5, nil) }
+func TestExitCodesPage(t *testing.T) { runPage(t, "exit-codes.md", 2, nil) }
+
+// TestEventsPage runs the lines of docs/events.md, which lists each verb.
+func TestEventsPage(t *testing.T) {
+	runPage(t, "events.md", 7, nil)
+	page, err := os.ReadFile("../../docs/events.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range ipam.Verbs() {
+		if !strings.Contains(string(page), "`"+verb+"`") {
+			t.Errorf("docs/events.md does not list %s", verb)
+		}
+	}
+}
+
+// TestSettingsPage: docs/settings.md has each flag of berth serve.
+func TestSettingsPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/settings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveCommand(cli.New("dev"), emptyHost()).Flags().VisitAll(func(f *pflag.Flag) {
+		if !strings.Contains(string(page), "`--"+f.Name+"`") && !strings.Contains(string(page), "berth serve --"+f.Name) {
+			t.Errorf("docs/settings.md does not list --%s", f.Name)
+		}
+	})
+}
 
 // TestPagePage asks for the page as docs/page.md does for programs.
 func TestPagePage(t *testing.T) { runPage(t, "page.md", 3, nil) }
 
-// TestProbesPage asks for the probes as docs/probes.md does, on the socket and over TLS.
-func TestProbesPage(t *testing.T) {
-	runPageOn(t, "probes.md", 2, nil, "certs\nenv CURL_CA_BUNDLE=ca.pem\nexec sh -c 'exec berth serve --docker-host none --plugin-socket berth.sock "+
+// TestMetricsPage asks for the probes as docs/metrics.md does, on the socket and over TLS.
+func TestMetricsPage(t *testing.T) {
+	runPageOn(t, "metrics.md", 2, nil, "certs\nenv CURL_CA_BUNDLE=ca.pem\nexec sh -c 'exec berth serve --docker-host none --plugin-socket berth.sock "+
 		"--admin-listen 127.0.0.1:0 --admin-cert daemon.pem --admin-key daemon.key 2>log' &daemon&\nready\nremote log\n")
 }
 

@@ -143,8 +143,8 @@ func (h *House) receives(address string, config *tls.Config) <-chan message {
 func (h *House) webhooksPage() {
 	h.stopped()
 	lines := h.lines(h.shows("docs/webhooks.md", "# Webhooks", 1)[0], 3)
-	check := h.shows("docs/webhooks.md", "## Whether it comes from Berth", 1)[0]
-	try := h.lines(h.shows("docs/webhooks.md", "## Whether they come", 1)[0], 1)
+	check := h.shows("docs/webhooks.md", "## Check the signature", 1)[0]
+	try := h.lines(h.shows("docs/webhooks.md", "## Status", 1)[0], 1)
 	a := h.authority("of receivers")
 	pair := a.vouches(&x509.Certificate{DNSNames: []string{"hooks.example"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
