@@ -26,6 +26,7 @@ var linesRun = map[string]string{
 	"docs/pool-overlaps.md":                     "test/engine TestErrorPages",
 	"docs/address-in-use.md":                    "test/engine TestErrorPages",
 	"docs/no-free-pool.md":                      "test/engine TestErrorPages",
+	"docs/fixed-ip-refused.md":                  "test/engine TestErrorPages",
 	"docs/deploy.md":                            "test/engine TestDeployPage",
 	"docs/upgrade.md ## The managed plugin":     "test/engine TestPluginUpgrade",
 	"docs/completion.md":                        "test/machine TestPackage",

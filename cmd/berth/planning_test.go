@@ -43,10 +43,13 @@ func TestHostsPage(t *testing.T) {
 }
 
 // Tests of the pages whose lines want nothing but a daemon.
-func TestMacvlanPage(t *testing.T)   { runPage(t, "macvlan.md", 4, nil) }
-func TestOptionsPage(t *testing.T)   { runPage(t, "options.md", 3, nil) }
-func TestAccessPage(t *testing.T)    { runPage(t, "access.md", 5, nil) }
-func TestExitCodesPage(t *testing.T) { runPage(t, "exit-codes.md", 2, nil) }
+func TestMacvlanPage(t *testing.T)        { runPage(t, "macvlan.md", 4, nil) }
+func TestOptionsPage(t *testing.T)        { runPage(t, "options.md", 3, nil) }
+func TestAccessPage(t *testing.T)         { runPage(t, "access.md", 5, nil) }
+func TestHangsPage(t *testing.T)          { runPage(t, "hangs.md", 1, nil) }
+func TestPluginNotFoundPage(t *testing.T) { runPage(t, "plugin-not-found.md", 1, nil) }
+func TestAddressChangedPage(t *testing.T) { runPage(t, "address-changed.md", 4, nil) }
+func TestExitCodesPage(t *testing.T)      { runPage(t, "exit-codes.md", 2, nil) }
 
 // TestEventsPage runs the lines of docs/events.md, which lists each verb.
 func TestEventsPage(t *testing.T) {

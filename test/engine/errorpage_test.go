@@ -28,6 +28,8 @@ func TestErrorPages(t *testing.T) {
 		{"pool-overlaps.md", "Pool overlaps with other one on this address space", 9},
 		{"address-in-use.md", "Address already in use", 14},
 		{"no-free-pool.md", "could not find an available, non-overlapping IPv4 address pool", 9},
+		{"fixed-ip-refused.md", "user specified IP address is supported only when connecting to networks with user " +
+			"configured subnets", 9},
 	} {
 		t.Run(c.page, func(t *testing.T) {
 			t.Parallel()
