@@ -22,7 +22,7 @@ type absence struct {
 
 // What a Berth that is away costs in each way to run it: containers that run go on and reach one another, a start in
 // the midst of a crash waits, and one while it is gone for good is refused in the end; nothing is given twice.
-// docs/promises.md has the seconds of a run on an idle machine. (systemd is in test/machine.)
+// docs/hangs.md has the seconds of a run. (systemd is in test/machine.)
 func TestAbsence(t *testing.T) {
 	t.Parallel()
 	for i, way := range []struct {

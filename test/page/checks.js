@@ -1,4 +1,4 @@
-// What each view is held to, by the names that docs/page.md has: a function each, which tells what is wrong.
+// What each view is held to, by the names that docs/dev/page-checks.md has: a function each, which tells what is wrong.
 (() => {
   const wrong = [];
   const all = (q, of = document) => [...of.querySelectorAll(q)];

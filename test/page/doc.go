@@ -4,6 +4,6 @@
 //
 // The site (site_test.go) is what is looked at. A browser (browser_test.go) looks in one of several ways: narrow or
 // wide, dark or light, with scripts or without. The walk (walk_test.go) holds each view to the checks (checks.js, named
-// in docs/page.md), and goes through it by keyboard (keys_test.go). Screenshots for docs/page.md are made by
+// in docs/dev/page-checks.md), and goes through it by keyboard (keys_test.go). Screenshots for docs/page.md are made by
 // shots_test.go.
 package page
