@@ -113,9 +113,10 @@ page: build ## the page in Debian's chromium: every view, narrow and wide, dark 
 	@scripts/needs page
 	$(GOTEST) -tags page $(SHORT) -count 1 -timeout 20m ./test/page $(PAGE_FLAGS)
 
-docs: ## docs/commands.md, from the help of the commands
+docs: ## docs/commands.md and docs/metrics-list.md, from the program
 	@scripts/needs go
 	go test ./cmd/berth -count 1 -run TestCommandsPage -update
+	go test ./internal/metrics -count 1 -run TestDocs -update
 
 page-shots: build ## the pictures of docs/page.md
 	@scripts/needs page

@@ -24,7 +24,7 @@ var (
 
 	GetMetrics = Endpoint[None, string]{Name: "metrics", Path: "/metrics", Role: RoleReadOnly, Type: textType,
 		Summary: "Metrics for Prometheus",
-		Text:    "In its text format, or as OpenMetrics where that is asked for. docs/metrics.md lists the names.",
+		Text:    "In its text format, or as OpenMetrics where that is asked for. docs/metrics-list.md lists the names.",
 		Answer:  "What is counted, and what there is at this moment.",
 	}
 
