@@ -57,7 +57,8 @@ func commandsPage(t *testing.T) string {
 func commandSections(t *testing.T, cmd *cobra.Command, list, sections *strings.Builder) {
 	path := cmd.CommandPath()
 	depth := strings.Count(path, " ") - 1
-	fmt.Fprintf(list, "%s- [%s](#%s): %s\n", strings.Repeat("  ", depth), path, strings.ReplaceAll(path, " ", "-"), cmd.Short)
+	anchor := strings.ReplaceAll(path, " ", "-")
+	fmt.Fprintf(list, "%s- [%s](#%s): %s\n", strings.Repeat("  ", depth), path, anchor, cmd.Short)
 	text := helpOf(t, append(strings.Fields(path)[1:], "--help")...)
 	_, text, _ = strings.Cut(text, "\n\n") // the short description stands above the block
 	text, _, _ = strings.Cut(text, "\nGlobal flags")

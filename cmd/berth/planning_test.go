@@ -83,7 +83,8 @@ func TestPagePage(t *testing.T) { runPage(t, "page.md", 3, nil) }
 
 // TestMetricsPage asks for the probes as docs/metrics.md does, on the socket and over TLS.
 func TestMetricsPage(t *testing.T) {
-	runPageOn(t, "metrics.md", 2, nil, "certs\nenv CURL_CA_BUNDLE=ca.pem\nexec sh -c 'exec berth serve --docker-host none --plugin-socket berth.sock "+
+	runPageOn(t, "metrics.md", 2, nil, "certs\nenv CURL_CA_BUNDLE=ca.pem\n"+
+		"exec sh -c 'exec berth serve --docker-host none --plugin-socket berth.sock "+
 		"--admin-listen 127.0.0.1:0 --admin-cert daemon.pem --admin-key daemon.key 2>log' &daemon&\nready\nremote log\n")
 }
 
