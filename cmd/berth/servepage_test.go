@@ -16,6 +16,9 @@ func TestServeLines(t *testing.T) {
 	}
 	seen := 0
 	for _, page := range append(pages, "../../README.md") {
+		if filepath.Base(page) == "commands.md" { // the help itself, in its columns
+			continue
+		}
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
