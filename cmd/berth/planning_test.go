@@ -33,6 +33,13 @@ func TestOwnersPage(t *testing.T) {
 			"engine start\nexec berth serve --check-every 0 --check-grace 1ms &daemon&\nready\n")
 }
 
+// TestChecksPage runs the examples of docs/checks.md, beside an engine of its own.
+func TestChecksPage(t *testing.T) {
+	runPageOn(t, "checks.md", 5, nil,
+		"env BERTH_DOCKER_HOST=unix://$WORK/engine.sock\nenv BERTH_PLUGIN_SOCKET=$WORK/berth.sock\n"+
+			"engine start\nexec berth serve --check-every 0 --check-grace 1ms &daemon&\nready\n")
+}
+
 // TestHostsPage runs the examples of docs/hosts.md on two hosts that share a store, of which b is the one that
 // Docker asks.
 func TestHostsPage(t *testing.T) {
