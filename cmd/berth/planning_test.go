@@ -40,6 +40,26 @@ func TestChecksPage(t *testing.T) {
 			"engine start\nexec berth serve --check-every 0 --check-grace 1ms &daemon&\nready\n")
 }
 
+// TestBackupPage runs the examples of docs/backup.md, and the lines of the service that its timer starts.
+func TestBackupPage(t *testing.T) {
+	unit, err := checkout.Block("docs/backup.md", "ini")
+	if err != nil {
+		t.Fatal(err)
+	}
+	start, lines := "exec berth serve &daemon&\nready\n", 0
+	for line := range strings.Lines(unit) {
+		if run, is := strings.CutPrefix(line, "ExecStart="); is {
+			start += "exec " + strings.NewReplacer("$$", "$", "%%", "%", "/var/backups", "backups").Replace(run)
+			lines++
+		}
+	}
+	if lines != 2 {
+		t.Errorf("the unit starts %d programs", lines)
+	}
+	start += "exec sh -c 'berth state check backups/berth/*.db'\n"
+	runPageOn(t, "backup.md", 2, nil, start)
+}
+
 // TestHostsPage runs the examples of docs/hosts.md on two hosts that share a store, of which b is the one that
 // Docker asks.
 func TestHostsPage(t *testing.T) {

@@ -113,11 +113,11 @@ func (h *House) hasBridge() {
 // mends has etcd lose everything, brings a backup back, and what was done since.
 func (h *House) mends() {
 	h.Helper()
-	h.plans(clusterPage, "## Backup")
+	h.types("berth state backup --shared cluster.db")
 	h.types("berth reservation add lan --owner later --ip 10.77.0.99")
 	h.stopped()
 	h.types("etcdctl del --prefix berth/")
-	h.types(h.shows(clusterPage, "## Backup", 2)[1])
+	h.types(h.shows("docs/backup.md", "## Restore a cluster", 1)[0])
 	h.started()
 	h.must(ground.Eventually(20*time.Second, func() error {
 		out, err := h.Berth("status")
@@ -126,7 +126,7 @@ func (h *House) mends() {
 		}
 		return err
 	}))
-	lines := h.lines(h.shows("docs/mend.md", "# An etcd that went back", 1)[0], 2)
+	lines := h.lines(h.shows("docs/cluster-recovery.md", "## Recover", 2)[0], 2)
 	if said := h.types(lines[0]); !strings.Contains(said, "would be put back") {
 		h.Errorf("%s says %s", lines[0], said)
 	}

@@ -46,14 +46,20 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// docs/backup.md: what was there when the backup was taken is there again, and nothing else.
+// docs/backup.md: what was there when the backup was taken is there again, and nothing else; and the timer's service
+// takes one.
 func (h *House) backupPage() {
 	h.types("berth network create front --subnet 10.30.0.0/24,pool; berth reservation add front --owner mail")
 	h.types("rm -f /srv/berth.backup; berth state backup /srv/berth.backup; berth reservation add front --owner later")
-	h.types(h.shows("docs/backup.md", "# Backup and restore", 1)[0])
+	h.types(h.shows("docs/backup.md", "## Restore", 1)[0])
 	if out := h.types("berth reservation ls front --format '{{.Owner}}'"); out != "mail" {
 		h.Errorf("after the restore these have reservations: %s", out)
 	}
+	daily := h.shows("docs/backup.md", "## Back up every day", 3)
+	h.writes("/etc/systemd/system/berth-backup.service", daily[0], 0o644)
+	h.writes("/etc/systemd/system/berth-backup.timer", daily[1], 0o644)
+	h.types(daily[2])
+	h.types("berth state check /var/backups/berth/$(LC_ALL=C date +%a).db; systemctl disable --now berth-backup.timer")
 	h.must(h.sound())
 }
 
