@@ -138,7 +138,7 @@ func TestClusterPage(t *testing.T) {
 		start += fmt.Sprintf("exec berth serve --host %[1]s --state %[1]s --plugin-socket %[1]s.sock --admin-socket "+
 			"%[1]s-admin.sock &%[1]s&\nready\n", host)
 	}
-	runPageOn(t, "cluster.md", 7, nil, start)
+	runPageOn(t, "cluster.md", 5, nil, start)
 }
 
 // runPage runs the examples of a page of docs, from the first to the last, on one daemon: each line that begins with "$

@@ -35,7 +35,7 @@ func (h *House) hasEtcd() {
 	h.Helper()
 	h.types("rm -f /etc/apt/sources.list.d/* /etc/apt/sources.list; " +
 		"echo 'deb [trusted=yes] file:/srv/apart ./' >/etc/apt/sources.list.d/apart.list; apt-get update")
-	blocks := h.shows(clusterPage, "## etcd", 4)
+	blocks := h.shows(clusterPage, "## Run etcd", 4)
 	h.types(blocks[0])
 	h.writes("/etc/default/etcd", blocks[1], 0o644)
 	start := h.lines(blocks[2], 2)
@@ -69,8 +69,8 @@ func (h *House) hasEtcd() {
 func (h *House) bringsAlong() {
 	h.Helper()
 	h.types("berth network create old --space site --subnet 10.50.0.0/24,pool; berth reservation add old --owner mail")
-	h.types(h.shows(clusterPage, "## Bringing along what a host has", 1)[0])
-	h.writes("/etc/default/berth", h.shows(clusterPage, "## Berth", 2)[0], 0o644)
+	h.types(h.shows(clusterPage, "## Bring along an existing host", 1)[0])
+	h.writes("/etc/default/berth", h.shows(clusterPage, "## Point Berth at etcd", 2)[0], 0o644)
 	h.started()
 	h.trusted()
 	if out := h.types("berth reservation ls old --format '{{.Owner}}'; berth host ls -q"); out != "mail\na" {
@@ -93,8 +93,8 @@ func (h *House) trusted() {
 // hasBridge makes the network, the bridge and the containers.
 func (h *House) hasBridge() {
 	h.Helper()
-	h.plans(clusterPage, "## The network")
-	for _, block := range h.shows(clusterPage, "## A bridge on each host", 2) {
+	h.plans(clusterPage, "## Plan the network")
+	for _, block := range h.shows(clusterPage, "## Create a bridge on each host", 2) {
 		h.types(block)
 	}
 	h.must(ground.Eventually(20*time.Second, func() error {
@@ -104,7 +104,7 @@ func (h *House) hasBridge() {
 		}
 		return err
 	}))
-	blocks := h.shows(clusterPage, "## Containers", 3)
+	blocks := h.shows(clusterPage, "## Start containers", 3)
 	h.types(blocks[0])
 	h.at("lan", "web", "10.77.1.16")
 	h.types(blocks[2])
@@ -143,15 +143,14 @@ func (h *House) mends() {
 func (h *House) guards() {
 	h.Helper()
 	h.stopped()
-	blocks := h.shows(hostsPage, "# Hosts that share a store", 3)
-	h.meanwhile(h.lines(blocks[0], 1)[0], func(string) error {
+	h.meanwhile(h.lines(h.shows(hostsPage, "## Settings", 1)[0], 1)[0], func(string) error {
 		out, err := h.Berth("host", "ls", "--format", "{{.Name}} {{.Present}}")
 		if err == nil && out != "a true" {
 			err = fmt.Errorf("berth host ls says %s", out)
 		}
 		return err
 	})
-	for _, line := range h.lines(blocks[1], 6) {
+	for _, line := range h.lines(h.shows(hostsPage, "## Require a user", 1)[0], 6) {
 		if strings.Contains(line, "user add ") {
 			h.answers(line, answer{"assword of", "secret"}, answer{"again", "secret"})
 		} else {

@@ -129,7 +129,7 @@ func (h *House) sharing() {
 		"user add berth:secret", "user grant-role berth berth", "user add root:root", "auth enable"} {
 		h.types(ctl + line)
 	}
-	line := h.lines(h.shows(hostsPage, "# Hosts that share a store", 3)[2], 1)[0]
+	line := h.lines(h.shows(hostsPage, "## A managed plugin", 1)[0], 1)[0]
 	h.types("docker plugin disable -f registry.example/berth:1.0; " +
 		"cd /var/lib/docker/plugins/$(docker plugin inspect -f '{{.Id}}' registry.example/berth:1.0)/propagated-mount; " +
 		"cp /root/etcd-ca.pem .; echo secret >etcd-password; chmod 600 etcd-password; " + line +
