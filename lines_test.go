@@ -50,7 +50,7 @@ var linesRun = map[string]string{
 	"docs/elastic.md ## The edge":                            "test/machine TestPages, test/engine TestElasticContainer",
 	"docs/hosts.md # Hosts that share a store":               "test/machine TestClusterPages, test/machine TestPluginPages",
 	"docs/import.md ## What an import does, and what not":    "test/machine TestPages",
-	"docs/leave.md # Back to Docker's own addresses":         "test/machine TestPages",
+	"docs/leave.md ## Leave":                                 "test/machine TestPages",
 	"docs/looking.md ## What was":                            "test/machine TestPages",
 	"docs/macvlan.md ## Reaching the host":                   "test/machine TestPages",
 	"docs/macvlan.md ## Create the Docker network":           "test/machine TestPages",

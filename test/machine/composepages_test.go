@@ -88,7 +88,7 @@ func (h *House) adoptPage() {
 
 // docs/leave.md: what would be done, and, asked on the terminal, doing it.
 func (h *House) leavePage() {
-	lines := h.lines(h.shows("docs/leave.md", "# Back to Docker's own addresses", 1)[0], 2)
+	lines := h.lines(h.shows("docs/leave.md", "## Leave", 1)[0], 2)
 	h.types("docker network create --ipam-driver berth --subnet 10.33.0.0/24 shop; " +
 		"docker run -d --name kept --network shop nginx")
 	before, err := h.running("shop")
