@@ -115,7 +115,8 @@ func TestMetricsPage(t *testing.T) {
 		"--admin-listen 127.0.0.1:0 --admin-cert daemon.pem --admin-key daemon.key 2>log' &daemon&\nready\nremote log\n")
 }
 
-func TestElasticPage(t *testing.T) { runPage(t, "elastic.md", 10, nil) }
+func TestElasticPage(t *testing.T)     { runPage(t, "elastic.md", 9, nil) }
+func TestElasticEdgePage(t *testing.T) { runPage(t, "elastic-edge.md", 8, nil) }
 
 // TestSwarmPage plans as docs/swarm.md does; test/engine has the swarms.
 func TestSwarmPage(t *testing.T) {

@@ -31,8 +31,8 @@ func TestElasticContainer(t *testing.T) {
 	s.berth("elastic", "range", "add", elasticAddress)
 	s.berth("elastic", "allocate")
 	s.berth("network", "modify", s.planned, "--elastic", "on")
-	// as docs/elastic.md says it, under a name and on a socket of its own
-	shown, err := checkout.Shows("docs/elastic.md", "## The edge")
+	// as docs/elastic-edge.md says it, under a name and on a socket of its own
+	shown, err := checkout.Shows("docs/elastic-edge.md", "## Run it")
 	if err != nil || len(shown) != 2 {
 		t.Fatalf("the page shows %q (%v)", shown, err)
 	}

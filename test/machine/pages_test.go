@@ -178,16 +178,16 @@ func (h *House) macvlanPage() {
 	h.types("docker rm -f web; docker network rm home; ip link del shim0; ip address flush dev eth0")
 }
 
-// docs/elastic.md: the unit of the edge is there, off, and maps for the daemon once it was turned on.
+// docs/elastic.md and docs/elastic-edge.md: the unit of the edge is there, off, and maps for the daemon once it was turned on.
 func (h *House) elasticPage() {
 	if state, err := h.property("berth-edge.service", "UnitFileState"); err != nil || state != "disabled" {
 		h.Errorf("the unit is %s (%v)", state, err)
 	}
-	h.types(h.shows("docs/elastic.md", "## The edge", 2)[0])
+	h.types(h.shows("docs/elastic-edge.md", "## Run it", 2)[0])
 	h.types("berth network create net1 --subnet 10.60.0.0/24,gateway=10.60.0.1,pool; " +
 		"berth reservation add net1 --owner mail; docker network create --ipam-driver berth --ipam-opt network=net1 " +
 		"--subnet 10.60.0.0/24 net1")
-	h.types(h.shows("docs/elastic.md", "## Give this container its own outgoing address", 1)[0])
+	h.types(h.shows("docs/elastic.md", "## Give a container its own outgoing address", 1)[0])
 	h.must(ground.Eventually(20*time.Second, func() error {
 		rules, err := h.In("nft", "list", "ruleset")
 		if err == nil && !strings.Contains(rules, "203.0.113.10") {
