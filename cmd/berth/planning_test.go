@@ -21,9 +21,14 @@ func TestPlanningPage(t *testing.T) { runPage(t, "planning.md", 17, nil) }
 // TestPlanningChangesPage runs the examples of docs/planning-changes.md. GA-27
 func TestPlanningChangesPage(t *testing.T) { runPage(t, "planning-changes.md", 24, nil) }
 
-// TestImportPage runs the examples of docs/import.md, on the document and the table that it shows.
+// TestImportPage runs the examples of docs/import.md, on the documents that it shows.
 func TestImportPage(t *testing.T) {
-	runPage(t, "import.md", 12, map[string]string{"yaml": "plan.yaml", "csv": "prefixes.csv", "yml": "moved.yaml"})
+	runPage(t, "import.md", 11, map[string]string{"yaml": "plan.yaml", "yml": "moved.yaml"})
+}
+
+// TestImportNetBoxPage runs the examples of docs/import-netbox.md, on the table that it shows.
+func TestImportNetBoxPage(t *testing.T) {
+	runPage(t, "import-netbox.md", 5, map[string]string{"csv": "prefixes.csv"})
 }
 
 // TestOwnersPage runs the examples of docs/owners.md, beside an engine of its own.

@@ -202,7 +202,7 @@ func (h *House) elasticPage() {
 
 // docs/import.md: an import that was cut off is finished, and taken back.
 func (h *House) importPage() {
-	lines := h.lines(h.shows("docs/import.md", "## What an import does, and what not", 2)[1], 2)
+	lines := h.lines(h.shows("docs/import.md", "## Take an import back", 1)[0], 2)
 	const networks, each = 30, 1000
 	var plan strings.Builder
 	plan.WriteString("version: 1\nnetworks:\n")

@@ -85,7 +85,7 @@ func TestExportImportOwners(t *testing.T) {
 	`)
 }
 
-// The tables of all nouns together bring back the same, in the order that docs/import.md gives.
+// The tables of all nouns together bring back the same, in the order that docs/import-netbox.md gives.
 func TestExportImportOwnersByTables(t *testing.T) {
 	r, empty := ipamtest.New(t), ipamtest.New(t)
 	r.Run(ownersHouse)
