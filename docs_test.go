@@ -24,20 +24,10 @@ const (
 var notYet = []string{
 	"README.md",
 	"docs/README.md",
-	"docs/backup.md",
-	"docs/cluster.md",
-	"docs/deploy.md",
 	"docs/drivers.md",
-	"docs/elastic.md",
-	"docs/hosts.md",
-	"docs/import.md",
-	"docs/leave.md",
 	"docs/memory.md",
-	"docs/mend.md",
 	"docs/owners.md",
 	"docs/running.md",
-	"docs/swarm.md",
-	"docs/upgrade.md",
 }
 
 // plainWords are words of the other language that pages do not use, each with the words to use. They are looked for

@@ -10,6 +10,7 @@ import (
 
 	"berth/internal/cli"
 	"berth/internal/ipam"
+	"berth/test/checkout"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/pflag"
