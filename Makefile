@@ -46,7 +46,7 @@ SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 GOBUILD  = CGO_ENABLED=0 go build -ldflags "-s -w -X main.version=$(VERSION)"
 
 .PHONY: help build dist unit race busy-host histories ipam-etcd ipam-etcd-sample engine engine-whole engines engine-clean edge docs page page-shots machine machine-clean test mutants soak nightly bench fuzz lint plugin plugins push push-plugins \
-	packages release release-check image edge-image install uninstall \
+	packages arm64 release release-check image edge-image install uninstall \
 	demo demo-clean clean
 
 help: ## show what can be made
@@ -183,6 +183,13 @@ push: ## push PLUGIN_NAME:PLUGIN_TAG to its registry
 packages: dist ## Debian packages for amd64 and arm64, in build/packages: the same commit makes the same bytes
 	@scripts/needs packages
 	packaging/build "$(VERSION)" build/packages amd64=bin/berth-linux-amd64 arm64=bin/berth-linux-arm64
+
+arm64: ## unit tests of stores, state and allocator as an arm64 runs them, and a daemon without an engine, under qemu-user
+	@scripts/needs go arm64
+	CGO_ENABLED=0 GOARCH=arm64 go test -short -count 1 -exec qemu-aarch64-static ./store/mem ./store/bolt ./internal/alloc ./internal/allocator \
+	  ./internal/ipam/ledger ./internal/ipam/service
+	CGO_ENABLED=0 GOARCH=arm64 go build -o build/berth-arm64 ./cmd/berth
+	scripts/without-engine qemu-aarch64-static build/berth-arm64
 
 release-check: release ## the files of the release VERSION on Debian 12 and 13 and Ubuntu 24.04: installed, used, upgraded and removed
 	@scripts/needs compose machine web
