@@ -75,9 +75,30 @@ func nearTo(cmd *cobra.Command, word string) []string {
 	}
 	all := cmd.SuggestionsFor(word)
 	if len(word) <= 3 {
-		all = slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, strings.ToLower(word)) })
+		all = slices.DeleteFunc(all, func(name string) bool {
+			return !strings.HasPrefix(name, strings.ToLower(word)) && !suggested(cmd, name, word)
+		})
 	}
 	return all
+}
+
+// suggested tells whether a verb says of itself that a word may mean it.
+func suggested(cmd *cobra.Command, name, word string) bool {
+	return slices.ContainsFunc(cmd.Commands(), func(verb *cobra.Command) bool {
+		return verb.Name() == name && slices.Contains(verb.SuggestFor, word)
+	})
+}
+
+// noVerb refuses the help of a verb that is none, for which the library shows that of its group.
+func noVerb(root *cobra.Command, args []string) error {
+	if !slices.Contains(args, "--help") && !slices.Contains(args, "-h") {
+		return nil
+	}
+	cmd, rest, err := root.Find(args)
+	if err != nil || cmd.Args == nil || !cmd.HasSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
+		return nil
+	}
+	return cmd.Args(cmd, rest[:1])
 }
 
 // completionCommand adds cobra's command that writes the completion of a shell, for the shells of Linux.

@@ -92,8 +92,13 @@ func helpCommand() *cobra.Command {
 			all(root)
 			return nil
 		case slices.Equal(args, []string{"options"}):
-			_, err := fmt.Fprintf(root.OutOrStdout(), "Flags that all commands have. Each can also be given in the "+
-				"environment:\n%s\n%s\n", root.PersistentFlags().FlagUsagesWrapped(width), wrapped(ExitCodes))
+			var names []string
+			root.PersistentFlags().VisitAll(func(f *pflag.Flag) { names = append(names, variable(f.Name)) })
+			_, err := fmt.Fprintf(root.OutOrStdout(), "Flags that all commands have:\n%s\n%s\n\n%s\n",
+				root.PersistentFlags().FlagUsagesWrapped(width), wrapped("The environment can say the same: "+
+					strings.Join(names, ", ")+". "+variable(flagDockerHost)+" is --"+flagDockerHost+
+					" of the commands that read the engine. berth serve --help names those of the daemon."),
+				wrapped(ExitCodes))
 			return err
 		}
 		found, rest, err := root.Find(args)

@@ -42,7 +42,8 @@ func (o *Output) Flags(p *Program, cmd *cobra.Command) {
 // TableFlags adds those of a table.
 func (o *Output) TableFlags(p *Program, cmd *cobra.Command) {
 	o.Flags(p, cmd)
-	cmd.Flags().StringVar(&o.sort, "sort", "", "by which `COLUMN`, such as name or use; -COLUMN: the other way round")
+	cmd.Flags().StringVar(&o.sort, "sort", "", "by which `COLUMN`, such as name: the smallest first, "+
+		"but the fullest with use; -COLUMN: the other way round")
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "no line of titles")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "on a terminal: again every 3 seconds; q ends it")
 }

@@ -47,7 +47,10 @@ func New(version string) *Program {
 // Run carries out one command line and returns the exit code.
 func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := noVerb(root, args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	if err != nil && err.Error() != "" {
 		fmt.Fprintf(p.Err, "berth: %s\n", OneLine(err))
 	}

@@ -27,8 +27,8 @@ events: one, such as lease.take, or all of a noun, as in lease or lease.*. Both 
 and also choose what --follow shows.
 
 A line has the time, the verb, the address, subnet or network that it is about, the
-name of who has it, and what changed. --format wide adds what else is known, such as
-who asked (by) and the host. --format json is one object a line, and yaml one
+name of who has it, what changed, and by whom, if it was not the engine. --format
+wide adds what else is known, such as the host. --format json is one object a line, and yaml one
 sequence, to which --follow adds each event as it happens.
 
 --watch shows the latest events first. --sort sorts by id, time, verb, address, network, name or by.
@@ -50,7 +50,7 @@ func EventsCommand(p *cli.Program) *cobra.Command {
 	cmd := cli.Verb{Use: "events", Aliases: []string{"event"}, Short: "Show who took, gave back or changed what",
 		Long: eventsHelp,
 		Example: `  berth events
-  berth events --since 1h --format wide       and who asked
+  berth events --since 1h --format wide
   berth events --since 2h --network net1
   berth events --since 2026-11-17 --until "2026-11-17 10:00" --last 500
   berth events --follow --verb lease --verb reservation.add
@@ -265,7 +265,10 @@ func eventLine(e *ipam.Event) string {
 	}
 	line := strings.TrimRight(fmt.Sprintf("%s  %-18s  %-15s  %s", cli.LocalTime(e.Time), e.Verb, cli.Printable(object),
 		printable(who)), " ")
-	changed = printable(changed)
+	if changed = printable(changed); e.Actor != "" && e.Actor != engineActor {
+		name, _, _ := strings.Cut(e.Actor, " (uid ")
+		changed = strings.TrimLeft(changed+"  by "+cli.Printable(name), " ")
+	}
 	short := []rune(line)
 	switch {
 	case changed != "" && len(short)+2+len([]rune(changed)) <= eventWidth:
@@ -278,6 +281,9 @@ func eventLine(e *ipam.Event) string {
 	}
 	return line + changed
 }
+
+// engineActor is whose events are not said to be by somebody: most are the Docker Engine's.
+const engineActor = "engine"
 
 // dots end a line that was cut.
 const dots = "..."

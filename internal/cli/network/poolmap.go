@@ -1,6 +1,7 @@
 package network
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -10,25 +11,52 @@ import (
 
 const (
 	foldAt = 64 // characters to a line of a map
-	foldIn = 4  // so many lines in a row that are all free, or all taken, are still drawn
+	foldIn = 4  // so many lines in a row that are all the same are still drawn
 )
 
 // mapRow is one line of a drawn map: the address that it begins with, and what it shows.
 type mapRow struct{ label, text string }
 
-// foldMap draws the map of a pool in lines of foldAt, and has one line stand for more than foldIn that are all free or
-// all taken.
-func foldMap(p *ipam.PoolPlan) []mapRow {
+// excludedIn is the map of a pool in which what is excluded differs from what is taken.
+func excludedIn(p *ipam.PoolPlan, excluded []ipam.ExclusionPlan) string {
+	text := []byte(p.Map)
+	for _, e := range excluded {
+		if len(text) == 0 || e.End.Less(p.Start) || p.End.Less(e.Start) {
+			continue
+		}
+		from, to := 0, len(text)-1
+		if p.Start.Less(e.Start) {
+			from = distance(p.Start, e.Start)
+		}
+		if e.End.Less(p.End) {
+			to = distance(p.Start, e.End)
+		}
+		for i := from; i <= to; i++ {
+			text[i] = '-'
+		}
+	}
+	return string(text)
+}
+
+// distance is how far a is behind start, at most ipam.MaxMap.
+func distance(start, a netip.Addr) int {
+	x, y := start.As16(), a.As16()
+	return int(binary.BigEndian.Uint64(y[8:]) - binary.BigEndian.Uint64(x[8:]))
+}
+
+// foldMap draws the map of a pool that begins with an address in lines of foldAt, and has one line stand for more than
+// foldIn that are all the same.
+func foldMap(first netip.Addr, m string) []mapRow {
 	var rows []mapRow
-	for at := 0; at < len(p.Map); {
-		start := addrAt(p.Start, at)
-		if run := uniform(p.Map[at:]); run > foldIn*foldAt {
+	for at := 0; at < len(m); {
+		start := addrAt(first, at)
+		if run := uniform(m[at:]); run > foldIn*foldAt {
 			rows = append(rows, mapRow{start.String(), fmt.Sprintf("all %s to %s: %d lines, %d addresses",
-				meaning(p.Map[at]), addrAt(p.Start, at+run-1), (run+foldAt-1)/foldAt, run)})
+				meaning(m[at]), addrAt(first, at+run-1), (run+foldAt-1)/foldAt, run)})
 			at += run
 			continue
 		}
-		line := p.Map[at:min(at+foldAt, len(p.Map))]
+		line := m[at:min(at+foldAt, len(m))]
 		rows = append(rows, mapRow{start.String(), line})
 		at += len(line)
 	}
@@ -45,8 +73,11 @@ func uniform(m string) int {
 }
 
 func meaning(c byte) string {
-	if c == '.' {
+	switch c {
+	case '.':
 		return "free"
+	case '-':
+		return "excluded"
 	}
 	return "taken"
 }

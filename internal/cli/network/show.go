@@ -16,14 +16,15 @@ import (
 )
 
 const networkShowHelp = `Shows a network with all that is planned in it, and draws each pool: a character for
-each address, X taken or excluded and . free, 64 to a line, which begins with the first address on it. Where
-more than four lines in a row are all free, or all taken, one line stands for them. Pools of more than 65,536
+each address, X taken, - excluded and . free, 64 to a line, which begins with the first address on it. Where
+more than four lines in a row are all the same, one line stands for them. Pools of more than 65,536
 addresses are not drawn.
 
 NETWORK is a name or id or, where Berth has no network of that name, the name of the Docker network that is on it.
 A Docker network of both families is two networks, and both are shown.
 
---format json is one object for each, with the subnets, and for each pool start, end, map and free.`
+--format json is one object for each, with the subnets, and for each pool start, end, map and free. The map has X for what is
+excluded, too.`
 
 func networkShowCommand(p *cli.Program) *cobra.Command {
 	return cli.Showing[ipam.NetworkInfo]{
@@ -83,7 +84,7 @@ func writeNetwork(w io.Writer, n *ipam.NetworkInfo) error {
 	}
 	if pg.drawn {
 		pg.Line("")
-		pg.Line("X taken or excluded   . free")
+		pg.Line("X taken   - excluded   . free")
 	}
 	return pg.Show(w)
 }
@@ -123,7 +124,7 @@ func (pg *page) subnet(s *ipam.SubnetPlan) {
 	}
 	pg.Entry("in use", useText(s.Use.Leased, s.Use.Reserved, s.Docker))
 	for i := range s.Pools {
-		pg.pool(&s.Pools[i])
+		pg.pool(&s.Pools[i], s.Exclusions)
 	}
 	if len(s.Pools) == 0 && !s.FromDHCP() {
 		pg.Line("  no pool: addresses are given only where they are asked for")
@@ -133,7 +134,7 @@ func (pg *page) subnet(s *ipam.SubnetPlan) {
 	}
 }
 
-func (pg *page) pool(p *ipam.PoolPlan) {
+func (pg *page) pool(p *ipam.PoolPlan, excluded []ipam.ExclusionPlan) {
 	r := netipx.IPRangeFrom(p.Start, p.End)
 	text := alloc.FormatRange(r)
 	if p.Name != "" {
@@ -148,7 +149,7 @@ func (pg *page) pool(p *ipam.PoolPlan) {
 		return
 	}
 	pg.drawn = true
-	rows := foldMap(p)
+	rows := foldMap(p.Start, excludedIn(p, excluded))
 	width := 0
 	for _, row := range rows {
 		width = max(width, len(row.label))

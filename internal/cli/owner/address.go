@@ -20,13 +20,18 @@ func AddressCommand(p *cli.Program) *cobra.Command {
 }
 
 const addressTakeHelp = `Takes addresses for a device that is not a container, and prints them, one a line.
---ip says which:
-  ADDRESS, pool or NAME        this one; one of any pool (the default); one of the pools of that name
-  ip0=...,ip1=...              several of one interface, which is 0, or N with N: in front; ip is ip0
-  -1:add,ip0=...               one more interface
-  N:modify,ip1=ADDRESS         only that one is changed; ip1=none gives it back
-  N:remove                     gives back all addresses of the interface
-Run again, it takes nothing twice. Several --ip are ip0, ip1 and so on of interface 0.
+--ip says which: an ADDRESS, pool (one of any pool, the default) or the NAME of a pool. Run again, it takes
+nothing twice.
+
+A device may have several interfaces, numbered from 0. The addresses of one are in slots: ip0, ip1 and so on
+(SLOT in berth address ls --format wide). Where B stands, pool and NAME may stand, too:
+  --ip A --ip B       A is ip0 of interface 0, and B is ip1
+  ip0=A,ip1=B         the same
+  1:ip0=B             ip0 of interface 1
+  -1:add,ip0=B        ip0 of one more interface
+  0:modify,ip1=B      puts B in the place of ip1, and leaves the other slots
+  0:modify,ip1=none   gives ip1 back, and leaves the other slots
+  0:remove            gives back all addresses of interface 0
 
 --note says what they are for, as for reservations; an empty one takes the note away.`
 
@@ -61,6 +66,7 @@ func addressTakeCommand(p *cli.Program) *cobra.Command {
 	cmd.Flags().StringVar(&take.Subnet, "subnet", "", "only of this `SUBNET`, a CIDR, a name or an id")
 	cmd.Flags().BoolVar(&take.Force, "force", false, "also excluded addresses")
 	cmd.Flags().StringVar(&note, "note", "", "what they are for, a `TEXT`; an empty one takes it away")
+	cmd.SuggestFor = []string{"add", "create", "reserve"}
 	cli.Completes(cmd, "subnet", p.CompleteFlag(cli.SubnetRefs))
 	cli.Completes(cmd, "ip", p.CompleteFlag(wishRefs))
 	return cmd

@@ -21,7 +21,7 @@ import (
 func endCommand(p *cli.Program, verb cli.Verb, owners cli.Refs, help string, whose ownersOf,
 	end func(network, owner string, addr netip.Addr) ipam.Edit) *cobra.Command {
 	var owner, ip string
-	verb.Refs, verb.Args = []cli.Refs{cli.NetworkRefs}, cli.Some("ADDRESS")
+	verb.Refs, verb.Args = []cli.Refs{cli.NetworkRefs}, networkOrAddresses
 	cmd := cli.Change{
 		Verb: verb,
 		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) {
@@ -44,6 +44,15 @@ func endCommand(p *cli.Program, verb cli.Verb, owners cli.Refs, help string, who
 		return endPlaces(p, cmd, args, whose, end)
 	}
 	return cmd
+}
+
+// networkOrAddresses demands a network, or addresses as lists print them.
+func networkOrAddresses(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cli.Usage(cmd, fmt.Errorf("NETWORK is missing: %s NETWORK --owner OWNER, or %[1]s ADDRESS...",
+			cmd.CommandPath()))
+	}
+	return cli.Some("ADDRESS")(cmd, args)
 }
 
 // editFlags reads those that a Change has added.
