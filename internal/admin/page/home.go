@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -73,17 +74,34 @@ func (p *Page) networks(r *http.Request, s *shown, found map[string]int) error {
 		Columns: columns("network", "Network", "cidrs", "Subnets", "used", "Used", "trend", "-Last day", "leased", "#Held",
 			"reserved", "#Reserved", "quarantined", "-#Quarantined", "free", "#Free", "excluded", "-#Excluded", "findings",
 			"#Findings", "space", "-Space", "tags", "-Tags", "network_id", "-Id")})
-	for i := range all {
-		n := &all[i]
+	whole := func(n *ipam.NetworkInfo) row {
 		wrong := p.of(found[n.Name])
 		if wrong = unlessZero(wrong); wrong.Text != "" {
 			wrong.Sign, wrong.Note = "!", "something is wrong"
 		}
-		t.add(slices.Concat(row{p.of(n.Name).to(networkLink(root, n.ID)), p.of(cidrsOf(n)), usedCell(&n.Use),
-			p.trend(n.Space, n.Name)}, useCells(p, &n.Use), row{wrong, p.of(n.Space), p.of(n.Tags), p.of(n.ID)})...)
+		return slices.Concat(row{p.of(n.Name).to(networkLink(root, n.ID)), p.of(cidrsOf(n)), usedCell(&n.Use),
+			p.trend(n.Space, n.Name)}, useCells(p, &n.Use), row{wrong, p.of(n.Space), p.of(n.Tags), p.of(n.ID)})
+	}
+	const usual, used = "-used", 2 // the column of it
+	q := r.URL.Query()
+	brief := q.Get(filterParameter) == "" && cmp.Or(q.Get(sortParameter), usual) == usual
+	for i := range all {
+		if !brief {
+			t.add(whole(&all[i])...)
+			continue
+		}
+		cells := make(row, used+1) // what it is sorted by, and which one it is: most of many are not shown
+		cells[0].Value, cells[used] = i, usedCell(&all[i].Use)
+		t.Rows = append(t.Rows, cells)
 	}
 	p.offer(r, s, offered{"Create a network", link(root, []string{"change", creating})})
-	return p.arrange(r, t, "-used")
+	if err := p.arrange(r, t, usual); err != nil || !brief {
+		return err
+	}
+	for i := range t.Rows {
+		t.Rows[i] = whole(&all[t.Rows[i][0].Value.(int)])
+	}
+	return nil
 }
 
 // cidrsOf are the subnets of a network.

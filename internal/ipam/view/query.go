@@ -108,6 +108,15 @@ func describeUse(s *ledger.Ledger, ix *ledger.Index, sub *ipam.Subnet, sx *ledge
 	return info
 }
 
+// name describes a subnet by what leases show of it.
+func name(s *ledger.Ledger, ix *ledger.Index, sub *ipam.Subnet, _ *ledger.SubnetIndex) ipam.SubnetInfo {
+	info := ipam.SubnetInfo{Subnet: *sub, NetworkID: sub.Network}
+	if n := ix.Network(sub.Network); n != nil {
+		info.Network = s.ShownName(ix, n)
+	}
+	return info
+}
+
 func describe(s *ledger.Ledger, ix *ledger.Index, sub *ipam.Subnet, sx *ledger.SubnetIndex) ipam.SubnetInfo {
 	info := ipam.SubnetInfo{Subnet: *sub, NetworkID: sub.Network, Remembered: sx.Remembered()}
 	// in JSON lists, not null
@@ -161,7 +170,7 @@ func leases(ctx context.Context, s *ledger.Ledger, f ipam.LeaseFilter) iter.Seq2
 			return
 		}
 		begin := ipam.AddressFilter{AfterSpace: f.AfterSpace, After: f.After}
-		for _, sub := range subnets(s, f.Space, describe) {
+		for _, sub := range subnets(s, f.Space, name) {
 			if f.Subnet.IsValid() && f.Subnet != sub.CIDR || past(&begin, &sub) ||
 				f.Address.IsValid() && !sub.CIDR.Contains(f.Address) {
 				continue
