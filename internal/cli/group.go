@@ -94,6 +94,7 @@ func noVerb(root *cobra.Command, args []string) error {
 	if !slices.Contains(args, "--help") && !slices.Contains(args, "-h") {
 		return nil
 	}
+	root.InitDefaultHelpCmd()
 	cmd, rest, err := root.Find(args)
 	if err != nil || cmd.Args == nil || !cmd.HasSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
 		return nil
