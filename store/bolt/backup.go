@@ -5,11 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"go.etcd.io/bbolt"
 
 	"berth/store"
 )
@@ -75,7 +74,9 @@ func (s *Store) copyTo(ctx context.Context, h *handle, w *os.File) (err error) {
 	}
 	defer func() { _ = btx.Rollback() }() // a read transaction: nothing can be lost
 	out := &ctxWriter{ctx: ctx, w: w}
-	if _, err := btx.WriteTo(out); err != nil {
+	if _, err := btx.WriteTo(out); errors.Is(err, io.EOF) {
+		return s.faultError(err)
+	} else if err != nil {
 		return cmp.Or(out.err, err) // bbolt passes some errors on as text only
 	}
 	return w.Sync()
@@ -93,24 +94,4 @@ func (c *ctxWriter) Write(b []byte) (n int, err error) {
 		n, c.err = c.w.Write(b)
 	}
 	return n, c.err
-}
-
-// snapshot begins a read transaction and returns the meta page that it stands on. done ends it.
-func (s *Store) snapshot(ctx context.Context, h *handle) (m meta, done func(), err error) {
-	var btx *bbolt.Tx
-	begin := func() (err error) {
-		if btx, err = s.begin(h, false); err != nil {
-			return err
-		}
-		if m, _ = readMetas(h.reader).newest(); m.txid != uint64(btx.ID()) {
-			_ = btx.Rollback()
-			return fmt.Errorf("%w: the meta pages of %s are damaged%s", store.ErrCorrupt, s.files.db, adviceRestore)
-		}
-		return nil
-	}
-	// Nothing commits meanwhile, so both see the same commit.
-	if err := s.commit.quietly(ctx, begin); err != nil {
-		return meta{}, nil, err
-	}
-	return m, func() { _ = btx.Rollback() }, nil
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -103,6 +105,39 @@ func exchanged(t *testing.T, path string) {
 	must(t, os.Rename(filled(t), path))
 }
 
+// pageOf finds a page of a kind, of which next tells whether the one behind it will do, and puts n at an offset in it.
+func pageOf(kind string, next func(kind string) bool, at int64, n uint32) func(*testing.T, string) {
+	return func(t *testing.T, path string) {
+		db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
+		must(t, err)
+		found := int64(0)
+		must(t, db.View(func(tx *bbolt.Tx) error {
+			for id := 2; found == 0; id++ {
+				p, err := tx.Page(id)
+				if p == nil || err != nil {
+					return fmt.Errorf("there is no such page: %w", err)
+				}
+				behind := ""
+				if q, _ := tx.Page(id + 1); q != nil {
+					behind = q.Type
+				}
+				if p.Type == kind && next(behind) {
+					found = int64(id)
+				}
+			}
+			return nil
+		}))
+		must(t, db.Close())
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		must(t, err)
+		defer f.Close()
+		_, err = f.WriteAt(order.AppendUint32(nil, n), found*4096+at)
+		must(t, err)
+	}
+}
+
+func anyKind(string) bool { return true }
+
 // damages is the table of faults.md: what is done to a closed state, and what Open must say.
 var damages = []struct {
 	name   string
@@ -137,6 +172,15 @@ var damages = []struct {
 	{"id file is garbage", func(t *testing.T, path string) {
 		must(t, os.WriteFile(strings.TrimSuffix(path, ".db")+".id", []byte("garbage"), 0o600))
 	}, []string{"does not hold a store id"}},
+	// bbolt's own check finds none of these four.
+	{"a page that reaches into a free one", pageOf("leaf", func(kind string) bool { return kind == free }, 12, 1),
+		[]string{"is free and used", "berth state restore"}},
+	{"a page that reaches out of the file", pageOf("leaf", anyKind, 12, 1<<30),
+		[]string{"reaches out of the file", "berth state restore"}},
+	{"an entry that reaches out of its page", pageOf("branch", anyKind, pageHeader+4, 5000),
+		[]string{"has an entry that reaches out of it", "berth state restore"}},
+	{"a list of free pages that is too long", pageOf("freelist", anyKind, 8, 500<<16|0x10),
+		[]string{"the list of free pages has 500 entries", "berth state restore"}},
 	{"one flipped bit in a record", func(t *testing.T, path string) {
 		b, err := os.ReadFile(path)
 		must(t, err)
@@ -240,6 +284,32 @@ func FuzzCheck(f *testing.F) {
 			t.Errorf("neither passed nor ErrCorrupt: %v", err)
 		}
 	})
+}
+
+// TestChildFails: where the process that checks a file does not come to an end, the file is refused, or not checked.
+func TestChildFails(t *testing.T) {
+	ctx, path := context.Background(), filled(t)
+	f, err := os.Open(path)
+	must(t, err)
+	defer f.Close()
+	if r, err := runChild(ctx, path, f, time.Nanosecond); err != nil || len(r.Problems) != 1 ||
+		!strings.Contains(r.Problems[0], "did not end within 1ns") {
+		t.Errorf("out of time: %v, %v", r.Problems, err)
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := runChild(ended, path, f, time.Minute); !errors.Is(err, context.Canceled) {
+		t.Errorf("not wanted any more: %v", err)
+	}
+	short, err := os.Create(filepath.Join(t.TempDir(), "short"))
+	must(t, err)
+	defer short.Close()
+	_, err = io.CopyN(short, f, 8192)
+	must(t, err)
+	if r, err := runChild(ctx, path, short, time.Minute); err != nil || len(r.Problems) != 1 ||
+		!strings.Contains(r.Problems[0], "bbolt breaks down on it: ") {
+		t.Errorf("a file on which bbolt faults: %v, %v", r.Problems, err)
+	}
 }
 
 // TestInterruptedCreation cuts the making of a state off at each of its steps.

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"berth/store"
+	"go.etcd.io/bbolt"
 )
 
 // Repair mends the one damage that can be: one of the two meta pages is lost, and the other one leads to a sound state.
@@ -47,15 +48,12 @@ func repair(ctx context.Context, path string, now time.Time) (Restored, error) {
 	if err := f.compareID(report.ID); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Restored{}, err
 	}
-	if err := copyFile(ctx, f.temp, db); err != nil {
-		return Restored{}, fmt.Errorf("copy the state, nothing was changed: %w", spaceError(err))
-	}
 	done := Restored{}
-	if err = mendMeta(f.temp); err == nil {
+	if err = mendedCopy(ctx, f.temp, db); err == nil {
 		done.Report, err = checkPath(ctx, f.temp)
 	}
 	if err != nil {
-		return Restored{}, errors.Join(fmt.Errorf("the copy cannot be mended, nothing was changed: %w", err),
+		return Restored{}, errors.Join(fmt.Errorf("the copy cannot be mended, nothing was changed: %w", spaceError(err)),
 			os.Remove(f.temp))
 	}
 	done.Report.Path = f.db
@@ -63,30 +61,17 @@ func repair(ctx context.Context, path string, now time.Time) (Restored, error) {
 	return done, err
 }
 
-// mendMeta writes the sound meta page over the damaged one, as one commit older, the way bbolt's own copies have it.
-func mendMeta(path string) error {
-	w, err := os.OpenFile(path, os.O_RDWR, 0)
+// mendedCopy writes what a file holds to path. bbolt makes both meta pages of a copy anew.
+func mendedCopy(ctx context.Context, path string, from *os.File) error {
+	w, err := createNew(path)
 	if err != nil {
 		return err
 	}
-	defer w.Close()
-	ms := readMetas(w)
-	m, ok := ms.newest()
-	if !ok || ms.err[0] == nil && ms.err[1] == nil {
-		return fmt.Errorf("%w: %s has no single damaged meta page", store.ErrCorrupt, path)
+	db, err := openReadOnly(from)
+	if err == nil {
+		out := &ctxWriter{ctx: ctx, w: w}
+		err = db.View(func(tx *bbolt.Tx) error { _, err := tx.WriteTo(out); return cmp.Or(out.err, err) })
+		err = errors.Join(err, db.Close(), w.Sync())
 	}
-	good := uint64(0)
-	if ms.err[0] != nil {
-		good = 1
-	}
-	b := make([]byte, m.pageSize)
-	if _, err := w.ReadAt(b, int64(good)*int64(m.pageSize)); err != nil {
-		return err
-	}
-	other := 1 - good
-	setMeta(b, other, m.txid-1)
-	if _, err := w.WriteAt(b, int64(other)*int64(m.pageSize)); err != nil {
-		return err
-	}
-	return w.Sync()
+	return errors.Join(err, w.Close())
 }

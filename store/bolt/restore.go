@@ -74,20 +74,6 @@ func restore(ctx context.Context, from, statePath string, force bool, now time.T
 	return done, err
 }
 
-// checkPath checks a file that has no id beside it.
-func checkPath(ctx context.Context, path string) (Report, error) {
-	db, err := openQuiet(path)
-	if err != nil {
-		return Report{}, err
-	}
-	defer db.Close()
-	report, err := checkFile(ctx, path, db)
-	if err != nil {
-		return report, err
-	}
-	return report, secondOpinion(ctx, path)
-}
-
 // unheld refuses when a process has the state's own file locked: one that does not know of our lock file.
 func (f files) unheld() error {
 	db, err := openPlain(f.db, os.O_RDONLY)

@@ -8,25 +8,23 @@ import (
 	"os"
 )
 
-// What a bbolt file looks like (go.etcd.io/bbolt, internal/common: page.go, meta.go, bucket.go), read without trusting
-// a byte of it. Numbers are in the order of the machine that wrote the file.
+// What is read of a bbolt file by hand (go.etcd.io/bbolt, internal/common: page.go, meta.go, bucket.go): the two meta
+// pages, and the bounds of entries (child.go). bbolt itself does not say that one of the two is damaged: it takes the other one, and the last commit is gone. Numbers are in the order
+// of the machine that wrote the file.
 const (
 	boltMagic   = 0xED0CDAED
 	boltVersion = 2
 
 	pageHeader  = 16 // id 8, flags 2, count 2, overflow 4
 	elementSize = 16 // branch: pos 4, ksize 4, page 8; leaf: flags 4, pos 4, ksize 4, vsize 4
-	bucketSize  = 16 // root page 8, sequence 8
+	bucketSize  = 16 // root page 8, or 0 where its page follows; sequence 8
 	metaSize    = 64
 
-	flagBranch   = 0x01
-	flagLeaf     = 0x02
-	flagMeta     = 0x04
-	flagFreelist = 0x10
+	flagBranch = 0x01
+	flagLeaf   = 0x02
+	flagMeta   = 0x04
 
 	leafBucket = 0x01
-
-	noFreelist = ^uint64(0)
 )
 
 var order = binary.NativeEndian
@@ -34,8 +32,6 @@ var order = binary.NativeEndian
 // meta is a meta page: the root of one committed state. There are two, written in turn.
 type meta struct {
 	pageSize int
-	root     uint64 // page of the root bucket
-	freelist uint64 // page of the list of free pages, or noFreelist
 	pages    uint64 // number of pages in use, free ones included
 	txid     uint64
 }
@@ -60,8 +56,6 @@ func parseMeta(b []byte, id uint64) (meta, error) {
 	}
 	r := meta{
 		pageSize: int(order.Uint32(m[8:])),
-		root:     order.Uint64(m[16:]),
-		freelist: order.Uint64(m[32:]),
 		pages:    order.Uint64(m[40:]),
 		txid:     order.Uint64(m[48:]),
 	}
@@ -130,54 +124,4 @@ func fileSize(f *os.File) int64 {
 		return 0
 	}
 	return info.Size()
-}
-
-// page is one page with those that overflow from it.
-type page struct {
-	id    uint64
-	flags uint16
-	count int
-	data  []byte // the whole, header included
-}
-
-// element is one entry of a branch or leaf page; its slices lie in the page.
-type element struct {
-	bucket bool   // leaf: value is a bucket
-	key    []byte // never nil
-	value  []byte // leaf
-	child  uint64 // branch
-}
-
-// element reads entry i.
-func (p page) element(i int) (element, error) {
-	at := pageHeader + i*elementSize
-	if at+elementSize > len(p.data) {
-		return element{}, fmt.Errorf("has %d entries, more than fit it", p.count)
-	}
-	e := p.data[at:]
-	var pos, ksize, vsize uint64
-	var r element
-	if p.flags == flagBranch {
-		pos, ksize = uint64(order.Uint32(e)), uint64(order.Uint32(e[4:]))
-		r.child = order.Uint64(e[8:])
-	} else {
-		r.bucket = order.Uint32(e)&leafBucket != 0
-		pos, ksize, vsize = uint64(order.Uint32(e[4:])), uint64(order.Uint32(e[8:])), uint64(order.Uint32(e[12:]))
-	}
-	if pos+ksize+vsize > uint64(len(e)) || pos < elementSize {
-		return element{}, fmt.Errorf("has entry %d reaching out of it", i)
-	}
-	r.key = e[pos : pos+ksize : pos+ksize]
-	r.value = e[pos+ksize : pos+ksize+vsize : pos+ksize+vsize]
-	return r, nil
-}
-
-// setMeta makes the meta page in b number id of transaction txid.
-func setMeta(b []byte, id, txid uint64) {
-	order.PutUint64(b, id)
-	m := b[pageHeader:]
-	order.PutUint64(m[48:], txid)
-	sum := fnv.New64a()
-	_, _ = sum.Write(m[:56])
-	order.PutUint64(m[56:], sum.Sum64())
 }
