@@ -43,7 +43,7 @@ func CopySpaces(ctx context.Context, from, to *ledger.Ledger, opt ipam.CopyOptio
 	if err := cp.check(ctx, names, &report); err != nil || opt.DryRun {
 		return report, err
 	}
-	report.Spaces = report.Spaces[:0]
+	report.Spaces = []ipam.CopiedSpace{}
 	for _, name := range names {
 		if err := cp.prepare(ctx, name, names, &report); err != nil {
 			return ipam.CopyReport{}, cp.stopped(ctx, name, err)
@@ -129,31 +129,27 @@ func spacesInUse(s *ledger.Ledger) []string {
 	})
 }
 
-// prepare makes the target's copy of a space what the source has, and compares them, from wherever a run before was cut
-// off. names are all spaces that are copied.
-func (cp *copying) prepare(ctx context.Context, name string, names []string, to *ipam.CopyReport) (err error) {
-	if name == elasticPart {
-		to.Elastic, err = cp.prepareElastic(ctx, names)
-		return err
-	}
+// prepare makes the target's copy of a part what the source has, and compares them, from wherever a run before was cut
+// off. names are all parts that are copied.
+func (cp *copying) prepare(ctx context.Context, name string, names []string, to *ipam.CopyReport) error {
 	source, target, err := cp.both(ctx, name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	report := ipam.CopiedSpace{Name: name, Networks: []ipam.CopiedNetwork{}, Finished: true}
-	if source == nil || source.Stage == copyFrozen {
-		if _, err = cp.begin(ctx, name, source, target); err != nil {
+	case source == nil || source.Stage == copyFrozen:
+		if err := cp.begin(ctx, name, source, target); err != nil {
 			return err
 		}
-		if report, err = cp.write(ctx, name); err != nil {
-			return err
-		}
+		return cp.copy(ctx, name, names, to)
+	case name == elasticPart:
+		to.Elastic = &ipam.CopiedElastic{Finished: true}
+	default:
+		to.Spaces = append(to.Spaces, ipam.CopiedSpace{Name: name, Networks: []ipam.CopiedNetwork{}, Finished: true})
 	}
-	to.Spaces = append(to.Spaces, report)
 	return nil
 }
 
-// letGo has the source let go of a space, unless it has.
+// letGo has the source let go of a part, unless it has.
 func (cp *copying) letGo(ctx context.Context, name string) error {
 	source, target, err := cp.both(ctx, name)
 	if err != nil || source != nil && source.Stage != copyFrozen {
@@ -164,26 +160,25 @@ func (cp *copying) letGo(ctx context.Context, name string) error {
 
 // finish shows in the target what the source has let go of, and clears that away.
 func (cp *copying) finish(ctx context.Context, name string) error {
-	if name == elasticPart {
-		return cp.finishElastic(ctx)
-	}
 	_, target, err := cp.both(ctx, name)
+	if err == nil && target != nil {
+		err = cp.reveal(ctx, target)
+	}
 	if err != nil {
 		return err
 	}
-	if target != nil {
-		if err := cp.reveal(ctx, target); err != nil {
-			return err
-		}
-	}
-	if err := cp.end(ctx, name); err != nil {
+	left, err := cp.left(ctx, name)
+	if err != nil {
 		return err
 	}
-	return cp.clearSource(ctx, name)
+	if err := cp.end(ctx, name, left); err != nil {
+		return err
+	}
+	return cp.clearSource(ctx, name, left)
 }
 
 // begin marks the target, and where other hosts have the source, too, keeps them from it.
-func (cp *copying) begin(ctx context.Context, name string, source, target *copyMark) (*copyMark, error) {
+func (cp *copying) begin(ctx context.Context, name string, source, target *copyMark) error {
 	if target == nil {
 		target = &copyMark{ID: ipam.NewID(), Space: name, Host: cp.from.Host(), HostID: cp.hostID(),
 			Stage:   copyArriving,
@@ -193,20 +188,20 @@ func (cp *copying) begin(ctx context.Context, name string, source, target *copyM
 			target.ID = source.ID
 		}
 		if err := cp.to.Update(ctx, func(c *ledger.Change) error { return newMark(c, target) }); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if cp.from.Member() == nil {
-		return target, nil
+		return nil
 	}
 	if source == nil {
 		frozen := *target
 		frozen.Stage = copyFrozen
 		if err := cp.from.Update(ctx, func(c *ledger.Change) error { return newMark(c, &frozen) }); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return target, cp.freeze(ctx, name)
+	return cp.freeze(ctx, name)
 }
 
 // hostID is the id of the host whose own store takes part; zero where none of the stores has several hosts.
@@ -220,39 +215,35 @@ func (cp *copying) hostID() ipam.ID {
 // maxPasses is how often what is written is compared. Something can end by its time meanwhile, in either store.
 const maxPasses = 4
 
-// write makes the target's copy what the source has, and compares them.
-func (cp *copying) write(ctx context.Context, name string) (ipam.CopiedSpace, error) {
+// copy makes the target's copy what the source has, and compares them.
+func (cp *copying) copy(ctx context.Context, name string, names []string, to *ipam.CopyReport) error {
 	for pass := 1; ; pass++ {
-		report, err := cp.writeOnce(ctx, name, pass == 1)
+		for _, s := range []*ledger.Ledger{cp.from, cp.to} {
+			if err := allocator.KeepTime(ctx, s); err != nil {
+				return err
+			}
+		}
+		all, err := cp.read(ctx, name, names)
+		if err != nil {
+			return err
+		}
+		if err := cp.write(ctx, name, all); err != nil {
+			return err
+		}
+		report := *to
+		if err = cp.compare(ctx, name, all, &report); err == nil {
+			*to = report
+		}
 		if pass == maxPasses || !errors.Is(err, errDiffers) {
-			return report, err
+			return err
 		}
 	}
-}
-
-func (cp *copying) writeOnce(ctx context.Context, name string, first bool) (report ipam.CopiedSpace, err error) {
-	for _, s := range []*ledger.Ledger{cp.from, cp.to} {
-		if err := allocator.KeepTime(ctx, s); err != nil {
-			return report, err
-		}
-	}
-	all, err := cp.read(ctx, name)
-	if err != nil {
-		return report, err
-	}
-	if err := cp.count(ctx, name, all, first); err != nil {
-		return report, err
-	}
-	if err := cp.writeSpace(ctx, name, all); err != nil {
-		return report, err
-	}
-	return cp.compare(ctx, name, all)
 }
 
 // step tells how far it is.
 func (cp *copying) step(n int) {
 	cp.done += n
-	if cp.opt.Progress != nil {
+	if cp.opt.Progress != nil && cp.total > 0 {
 		cp.opt.Progress(min(cp.done, cp.total), cp.total)
 	}
 }

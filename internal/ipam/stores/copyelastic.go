@@ -2,17 +2,12 @@ package stores
 
 import (
 	"bytes"
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
-	"berth/store"
 )
 
 // Elastic addresses are of no space, and go along with whatever is copied: accounts, ranges, addresses with their
@@ -48,6 +43,7 @@ type elasticCopy struct {
 	ranges    []*ipam.ElasticRange
 	addresses []*ipam.Elastic
 	applied   []*ipam.Applied // by this host's edge
+	others    []*ipam.Elastic // that the store has besides
 }
 
 // hasElastic tells whether there is anything to be copied.
@@ -66,25 +62,31 @@ func hasElastic(s *ledger.Ledger) bool {
 	})
 }
 
-// readElastic reads what the target is to have, in the order of the keys. names are the spaces that are copied.
-func (cp *copying) readElastic(names []string) *elasticCopy {
+// elasticIn lists what a store has, in the order of the keys: all, or what is being copied.
+func elasticIn(s *ledger.Ledger, moving bool) *elasticCopy {
 	e := new(elasticCopy)
-	there := cp.networksThere(names)
-	cp.from.Read(func(ix *ledger.Index) {
+	s.Read(func(ix *ledger.Index) {
 		for _, a := range ix.Accounts() {
 			e.accounts = append(e.accounts, a)
 		}
 		for _, r := range ix.AllElasticRanges() {
-			e.ranges = append(e.ranges, cp.movingRange(r))
-		}
-		for _, one := range ix.Elastics() {
-			if !one.System || one.Association == nil || there[one.Association.Network] {
-				e.addresses = append(e.addresses, one)
+			if r.Moving || !moving {
+				e.ranges = append(e.ranges, r)
 			}
 		}
-		for _, one := range e.addresses {
-			if at := ix.Applied(ledger.AppliedAt{Host: cp.from.Host(), Address: one.Address}); at != nil {
-				e.applied = append(e.applied, cp.appliedThere(at))
+		is := func(addr netip.Addr) bool {
+			return !moving || slices.ContainsFunc(e.ranges, func(r *ipam.ElasticRange) bool { return r.Range.Contains(addr) })
+		}
+		for addr, one := range ix.Elastics() {
+			if is(addr) {
+				e.addresses = append(e.addresses, one)
+			} else {
+				e.others = append(e.others, one)
+			}
+		}
+		for at, one := range ix.AllApplied() {
+			if is(at.Address) {
+				e.applied = append(e.applied, one)
 			}
 		}
 	})
@@ -92,11 +94,48 @@ func (cp *copying) readElastic(names []string) *elasticCopy {
 	slices.SortFunc(e.ranges, func(a, b *ipam.ElasticRange) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	slices.SortFunc(e.addresses, func(a, b *ipam.Elastic) int { return a.Address.Compare(b.Address) })
 	slices.SortFunc(e.applied, func(a, b *ipam.Applied) int { return a.Address.Compare(b.Address) })
-	e.Accounts, e.Ranges, e.Addresses = len(e.accounts), len(e.ranges), len(e.addresses)
+	return e
+}
+
+// ofMark leaves the accounts that the copy has made, less those that have other addresses by now.
+func (e *elasticCopy) ofMark(m *copyMark) *elasticCopy {
+	e.accounts = slices.DeleteFunc(e.accounts, func(a *ipam.Account) bool {
+		return !slices.Contains(m.Accounts, a.Name) ||
+			slices.ContainsFunc(e.others, func(one *ipam.Elastic) bool { return one.Account == a.Name })
+	})
+	return e
+}
+
+// wantedElastic is what the target is to have. names are the parts that are copied.
+func (cp *copying) wantedElastic(names []string) *elasticCopy {
+	e, there, copied := elasticIn(cp.from, false), cp.networksThere(names), map[netip.Addr]bool{}
+	for i, a := range e.accounts {
+		known := ledger.Ask(cp.to, func(ix *ledger.Index) *ipam.Account { return ix.Account(a.Name) })
+		if known != nil && sameAccount(known, a) {
+			e.accounts[i] = known // one that says the same and was there already stays
+		}
+	}
+	for i, r := range e.ranges {
+		moving := *r
+		if moving.Moving = true; r.Host != "" && cp.from.Member() == nil {
+			moving.Host = cp.to.Host() // this host, whatever that was called
+		}
+		e.ranges[i] = &moving
+	}
+	e.addresses = slices.DeleteFunc(e.addresses, func(one *ipam.Elastic) bool {
+		return one.System && one.Association != nil && !there[one.Association.Network]
+	})
 	for _, one := range e.addresses {
-		if one.Association != nil {
+		if copied[one.Address] = true; one.Association != nil {
 			e.Associations++
 		}
+	}
+	e.Accounts, e.Ranges, e.Addresses = len(e.accounts), len(e.ranges), len(e.addresses)
+	e.applied = slices.DeleteFunc(e.applied, func(at *ipam.Applied) bool {
+		return at.Host != cp.from.Host() || !copied[at.Address]
+	})
+	for i, at := range e.applied {
+		e.applied[i] = cp.appliedThere(at)
 	}
 	return e
 }
@@ -116,15 +155,6 @@ func (cp *copying) networksThere(names []string) map[ipam.ID]bool {
 	return there
 }
 
-// movingRange is a range the way the target is to have it. That of a host is this one's, whatever that was called.
-func (cp *copying) movingRange(r *ipam.ElasticRange) *ipam.ElasticRange {
-	moving := *r
-	if moving.Moving = true; r.Host != "" && cp.from.Member() == nil {
-		moving.Host = cp.to.Host()
-	}
-	return &moving
-}
-
 // appliedThere is what the edge has, the way the target is to have it: told by a daemon that shared the store with
 // nobody, it holds for as long as the edge likes.
 func (cp *copying) appliedThere(at *ipam.Applied) *ipam.Applied {
@@ -136,247 +166,83 @@ func (cp *copying) appliedThere(at *ipam.Applied) *ipam.Applied {
 	return &there
 }
 
-// elasticRecord is a record that is copied.
-type elasticRecord struct {
-	key   []byte
-	value []byte
-	ids   [2]uint64 // that it has, behind which others begin
-}
-
-func recordOf(key []byte, v any, ids ...uint64) (r elasticRecord, err error) {
-	r.key = key
-	copy(r.ids[:], ids)
-	r.value, err = ipam.EncodeJSON(v)
-	return r, err
-}
-
-// records are those of the addresses, and then those of what is applied of them.
-func (e *elasticCopy) records() (all []elasticRecord, err error) {
+// elasticGroup has the records: first those of accounts and ranges, so that nobody else takes them in the target.
+func (cp *copying) elasticGroup(e *elasticCopy) *group {
+	g := &group{elastic: e}
+	g.unit()
+	for _, a := range e.accounts {
+		g.add("the account "+a.Name, ledger.AccountKey(a.Name), a)
+	}
+	for _, r := range e.ranges {
+		g.add("the elastic range "+r.Range.String(), ledger.ElasticRangeKey(r.ID), r)
+	}
 	for _, one := range e.addresses {
-		ids := []uint64{one.ID}
-		if one.Association != nil {
-			ids = append(ids, one.Association.ID)
-		}
-		r, err := recordOf(ledger.ElasticKey(one.Address), one, ids...)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, r)
+		g.unit()
+		g.add("the elastic address "+one.Address.String(), ledger.ElasticKey(one.Address), one)
 	}
 	for _, at := range e.applied {
-		r, err := recordOf(ledger.AppliedKey(ledger.AppliedAt{Host: at.Host, Address: at.Address}), at)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, r)
+		g.unit()
+		g.add("what the edge has of "+at.Address.String(), ledger.AppliedKey(ledger.AppliedAt{Host: at.Host,
+			Address: at.Address}), at)
 	}
-	return all, nil
+	g.collide = func(c *ledger.Change, unit int, wrong *ipam.PlanError) error {
+		if unit == 0 {
+			cp.elasticCollisions(c, e, wrong)
+		}
+		return nil
+	}
+	g.first = e.noteAccounts
+	return g
 }
 
-// writeElastic makes the target have what the source has: first the accounts and ranges, so that nobody else takes them
-// there, then the addresses.
-func (cp *copying) writeElastic(ctx context.Context, e *elasticCopy, first bool) error {
-	all, err := e.records()
-	if err != nil {
-		return err
-	}
-	if cp.total += 2 * len(all); first {
-		cp.total += len(all)
-	}
-	if err := cp.to.Update(ctx, func(c *ledger.Change) error { return cp.claimElastic(c, e) }); err != nil {
-		return err
-	}
-	wanted := map[string]bool{}
-	for i := range all {
-		wanted[string(all[i].key)] = true
-	}
-	if err := dropElastic(ctx, cp.to, func(key string) bool { return !wanted[key] }, true, func(int) {}); err != nil {
-		return err
-	}
-	for page := range slices.Chunk(all, copyPage(cp.to)) {
-		err := cp.to.Update(ctx, func(c *ledger.Change) error { return putElastic(c, page) })
-		if err != nil {
-			return err
-		}
-		cp.step(len(page))
-	}
-	return eachEvent(ctx, cp.from, elasticPart, copyPage(cp.to),
-		func(page []store.Record) error { return cp.writeEvents(ctx, page) })
-}
-
-func putElastic(c *ledger.Change, page []elasticRecord) error {
-	c.TouchPlan()
-	for i := range page {
-		r := &page[i]
-		has, err := c.Tx().Get(r.key)
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(has, r.value) {
-			if err := c.PutElastic(r.key, r.value); err != nil {
-				return err
-			}
-		}
-		c.SkipIDs(max(r.ids[0], r.ids[1]))
-	}
-	return nil
-}
-
-// claimElastic writes accounts and ranges, unless they are there, and notes which accounts are new.
-func (cp *copying) claimElastic(c *ledger.Change, e *elasticCopy) error {
-	wrong := new(ipam.PlanError)
-	if err := cp.elasticCollisions(c, e, wrong); err != nil {
-		return err
-	}
-	if err := wrong.Err(); err != nil {
-		return err
-	}
+// noteAccounts notes which accounts are new in the target.
+func (e *elasticCopy) noteAccounts(c *ledger.Change) error {
 	m, err := readMark(c.Tx(), elasticPart)
 	if err != nil {
 		return err
 	}
-	c.TouchPlan()
 	for _, a := range e.accounts {
-		if c.Index().Account(a.Name) != nil {
-			continue
-		}
-		if !slices.Contains(m.Accounts, a.Name) {
+		if c.Index().Account(a.Name) == nil && !slices.Contains(m.Accounts, a.Name) {
 			m.Accounts = append(m.Accounts, a.Name)
-		}
-		if err := c.SetAccount(a.Name, a); err != nil {
-			return err
-		}
-	}
-	wanted := map[ipam.ID]bool{}
-	for _, r := range e.ranges {
-		wanted[r.ID] = true
-		if err := c.SetElasticRange(r.ID, r); err != nil {
-			return err
-		}
-	}
-	for id, r := range c.Index().AllElasticRanges() {
-		if r.Moving && !wanted[id] { // of a run before, whose source has it no more
-			if err := c.SetElasticRange(id, nil); err != nil {
-				return err
-			}
 		}
 	}
 	return putMark(c, m)
 }
 
-// movingKeys are those of the addresses of a store that are being copied, and of what edges have of them; without
-// moving, those of all.
-func movingKeys(s *ledger.Ledger, moving bool) (keys []string) {
-	s.Read(func(ix *ledger.Index) {
-		is := func(addr netip.Addr) bool {
-			for _, r := range ix.AllElasticRanges() {
-				if r.Moving && r.Range.Contains(addr) {
-					return true
-				}
-			}
-			return !moving
-		}
-		for addr := range ix.Elastics() {
-			if is(addr) {
-				keys = append(keys, string(ledger.ElasticKey(addr)))
-			}
-		}
-		for at := range ix.AllApplied() {
-			if is(at.Address) {
-				keys = append(keys, string(ledger.AppliedKey(at)))
-			}
-		}
-	})
-	slices.Sort(keys)
-	return keys
+// skipElastic has ids begin behind those of an address.
+func skipElastic(c *ledger.Change, e *ipam.Elastic) {
+	if e == nil {
+		return
+	}
+	if c.SkipIDs(e.ID); e.Association != nil {
+		c.SkipIDs(e.Association.ID)
+	}
 }
 
-// dropElastic removes addresses of a store, of which some are meant: those that are being copied, or all.
-func dropElastic(ctx context.Context, s *ledger.Ledger, meant func(key string) bool, moving bool,
-	step func(int)) error {
-	keys := slices.DeleteFunc(movingKeys(s, moving), func(key string) bool { return !meant(key) })
-	for page := range slices.Chunk(keys, copyPage(s)) {
-		err := s.Update(ctx, func(c *ledger.Change) error {
-			c.TouchPlan()
-			for _, key := range page {
-				if err := c.PutElastic([]byte(key), nil); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
+// moveRanges marks all ranges of a store as being copied, or those that are as copied.
+func moveRanges(c *ledger.Change, moving bool) error {
+	c.TouchPlan()
+	var all []*ipam.ElasticRange
+	for _, r := range c.Index().AllElasticRanges() {
+		if r.Moving != moving {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b *ipam.ElasticRange) int { return strings.Compare(a.ID.String(), b.ID.String()) })
+	for _, r := range all {
+		changed := *r
+		changed.Moving = moving
+		if err := c.SetElasticRange(r.ID, &changed); err != nil {
 			return err
-		}
-		step(len(page))
-	}
-	return nil
-}
-
-// compareElastic reads everything back, and holds it against the source.
-func (cp *copying) compareElastic(ctx context.Context, e *elasticCopy) (report *ipam.CopiedElastic, err error) {
-	all, err := e.records()
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range e.accounts {
-		r, err := recordOf(ledger.AccountKey(a.Name), cp.accountThere(a))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, r)
-	}
-	for _, r := range e.ranges {
-		rec, err := recordOf(ledger.ElasticRangeKey(r.ID), r)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, rec)
-	}
-	back := cp.readBack()
-	digest := sha256.New()
-	for page := range slices.Chunk(all, ledger.PageSize) {
-		err := back.View(ctx, func(tx store.Tx) error { return holdElastic(tx, page) })
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range page {
-			fmt.Fprintf(digest, "%d %s%d %s", len(r.key), r.key, len(r.value), r.value)
-		}
-		cp.step(len(page))
-	}
-	if more := len(movingKeys(cp.to, true)) - len(e.addresses) - len(e.applied); more > 0 {
-		return nil, fmt.Errorf("%w: the target has %d records of elastic addresses that the source has not", errDiffers,
-			more)
-	}
-	report = &e.CopiedElastic
-	report.Digest, report.Events = hex.EncodeToString(digest.Sum(nil)), 0
-	return report, eachEvent(ctx, cp.from, elasticPart, copyPage(cp.from), func(page []store.Record) error {
-		report.Events += len(page)
-		return back.View(ctx, func(tx store.Tx) error { return compareEvents(tx, page) })
-	})
-}
-
-// holdElastic holds records against what was read back.
-func holdElastic(tx store.Tx, page []elasticRecord) error {
-	for _, r := range page {
-		got, err := tx.Get(r.key)
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(got, r.value) {
-			return fmt.Errorf("%w: the record %q of an elastic address, its range or account is another one in the "+
-				"target", errDiffers, r.key)
 		}
 	}
 	return nil
 }
 
-// accountThere is an account the way the target has it: one that says the same and was there already stays.
-func (cp *copying) accountThere(a *ipam.Account) *ipam.Account {
-	there := ledger.Ask(cp.to, func(ix *ledger.Index) *ipam.Account { return ix.Account(a.Name) })
-	if there != nil && sameAccount(there, a) {
-		return there
+// stillMoving refuses to let go of ranges of a shared source to which one was added.
+func stillMoving(c *ledger.Change) error {
+	for _, r := range c.Index().ElasticRanges() {
+		return ipam.Refuse(ipam.ErrChanged, "the elastic range %s was added meanwhile", r.Range)
 	}
-	return a
+	return nil
 }

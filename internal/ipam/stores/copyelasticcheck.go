@@ -2,7 +2,6 @@ package stores
 
 import (
 	"cmp"
-	"context"
 	"net/netip"
 	"slices"
 
@@ -17,12 +16,6 @@ import (
 func sameAccount(a, b *ipam.Account) bool {
 	return a.Name == b.Name && a.Domain == b.Domain && (a.Quota == nil) == (b.Quota == nil) &&
 		(a.Quota == nil || *a.Quota == *b.Quota) && slices.Equal(a.Owners, b.Owners)
-}
-
-// checkElastic notes what keeps elastic addresses from being copied along.
-func (cp *copying) checkElastic(ctx context.Context, e *elasticCopy, names []string, wrong *ipam.PlanError) error {
-	cp.leftBehind(e, names, wrong)
-	return cp.to.Look(ctx, func(c *ledger.Change) error { return cp.elasticCollisions(c, e, wrong) })
 }
 
 // leftBehind notes associations with guests on networks that stay where they are, where they would lead nowhere.
@@ -92,7 +85,7 @@ func (cp *copying) elasticStays(names []string) (why string) {
 }
 
 // elasticCollisions notes what the target has that is in the way of accounts, ranges and associations.
-func (cp *copying) elasticCollisions(c *ledger.Change, e *elasticCopy, wrong *ipam.PlanError) error {
+func (cp *copying) elasticCollisions(c *ledger.Change, e *elasticCopy, wrong *ipam.PlanError) {
 	n := 0
 	for range c.Index().Accounts() {
 		n++
@@ -110,7 +103,6 @@ func (cp *copying) elasticCollisions(c *ledger.Change, e *elasticCopy, wrong *ip
 		cp.rangeCollides(c, r, wrong)
 	}
 	cp.claimsCollide(c, e, wrong)
-	return nil
 }
 
 func (cp *copying) accountCollides(c *ledger.Change, e *elasticCopy, a *ipam.Account, wrong *ipam.PlanError) {

@@ -7,7 +7,6 @@ import (
 	"berth/internal/allocator"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
-	"berth/store"
 )
 
 // freeze keeps other hosts from a space of a shared source: its networks are Moving, and so seen by nobody. It refuses
@@ -34,29 +33,33 @@ func (cp *copying) freeze(ctx context.Context, space string) error {
 }
 
 func (cp *copying) freezeNetwork(c *ledger.Change, n *ipam.Network) error {
-	one, err := cp.readNetwork(c, n)
+	g, err := cp.readNetwork(c, n)
+	if err == nil {
+		err = ownAlone(c, n)
+	}
 	if err != nil {
 		return err
 	}
-	for _, sub := range one.subnets {
-		if err := ownAlone(c, n, sub.Subnet); err != nil {
-			return err
-		}
-	}
-	return c.SetNetwork(n.ID, one.network)
+	return c.SetNetwork(n.ID, g.network)
 }
 
-// ownAlone refuses a subnet that another host holds.
-func ownAlone(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet) error {
-	for _, id := range sub.Attachments {
-		at, err := c.Attachment(id)
-		if err != nil {
-			return err
-		}
-		if at.Host != c.Host() {
-			return ipam.Refuse(ipam.ErrInUse,
-				"host %s has a Docker network on the subnet %s of network %s; a space that several hosts use stays "+
-					"in the store that they share", at.Host, sub.CIDR, n.Name)
+// ownAlone refuses a network that another host holds.
+func ownAlone(c *ledger.Change, n *ipam.Network) error {
+	if n == nil {
+		return nil
+	}
+	for _, id := range c.Index().NetworkIndex(n.ID).Subnets() {
+		sub := c.Index().Subnet(id).Record()
+		for _, id := range sub.Attachments {
+			at, err := c.Attachment(id)
+			if err != nil {
+				return err
+			}
+			if at.Host != c.Host() {
+				return ipam.Refuse(ipam.ErrInUse,
+					"host %s has a Docker network on the subnet %s of network %s; a space that several hosts use stays "+
+						"in the store that they share", at.Host, sub.CIDR, n.Name)
+			}
 		}
 	}
 	return nil
@@ -80,40 +83,51 @@ func (cp *copying) release(ctx context.Context, target *copyMark) error {
 		}
 		released := *target
 		released.Stage = copyReleased
-		verb := ipam.SpaceMoved
-		if released.Space == elasticPart {
-			verb = ipam.ElasticMoved
-		}
-		if _, err := c.Event(&ipam.Event{Verb: verb, Name: released.Space, Detail: "to another store"}); err != nil {
+		if err := moved(c, released.Space, "to another store"); err != nil {
 			return err
 		}
 		return putMark(c, &released)
 	})
 }
 
+// moved is the event of a part that goes to another store, or came from one.
+func moved(c *ledger.Change, part, detail string) error {
+	e := &ipam.Event{Verb: ipam.SpaceMoved, Name: part, Detail: detail}
+	if part == elasticPart {
+		e.Verb = ipam.ElasticMoved
+	}
+	_, err := c.Event(e)
+	return err
+}
+
 // reveal lets the target's copy be seen. The last of its transactions takes the mark away.
 func (cp *copying) reveal(ctx context.Context, m *copyMark) error {
 	// of no space: the source keeps them, too, as long as their containers live
 	stands, err := allocator.Of(ledger.Alone(cp.from)).StandIns(ctx)
+	if err == nil && len(stands) > 0 && m.Space != elasticPart {
+		err = cp.to.Update(ctx, func(c *ledger.Change) error { return allocator.PutStandIns(c, stands) })
+	}
 	if err != nil {
 		return err
 	}
-	if len(stands) > 0 {
-		if err := cp.to.Update(ctx, func(c *ledger.Change) error { return allocator.PutStandIns(c, stands) }); err != nil {
-			return err
-		}
-	}
 	return unhide(ctx, cp.to, m.Space, func(c *ledger.Change) error {
-		if _, err := c.Event(&ipam.Event{Verb: ipam.SpaceMoved, Name: m.Space, Detail: "from another store, by host " +
-			m.Host}); err != nil {
+		if err := moved(c, m.Space, "from another store, by host "+m.Host); err != nil {
 			return err
 		}
 		return c.Tx().Delete(copyKey(m.Space))
 	})
 }
 
-// unhide lets the networks of a space be seen that are Moving, and does the last thing with the last of them.
+// unhide lets what is Moving of a part be seen, and does the last thing with the last of it.
 func unhide(ctx context.Context, s *ledger.Ledger, space string, last func(*ledger.Change) error) error {
+	if space == elasticPart {
+		return s.Update(ctx, func(c *ledger.Change) error {
+			if err := moveRanges(c, false); err != nil {
+				return err
+			}
+			return last(c)
+		})
+	}
 	for more := true; more; {
 		err := s.Update(ctx, func(c *ledger.Change) error {
 			did := 0
@@ -141,20 +155,14 @@ func unhide(ctx context.Context, s *ledger.Ledger, space string, last func(*ledg
 	return nil
 }
 
-// end notes in the source that the target has the space, after a look whether that is so.
-func (cp *copying) end(ctx context.Context, space string) error {
-	all, err := cp.read(ctx, space)
-	if err == nil && space == elasticPart {
-		err = cp.elasticThere()
-	}
-	if err != nil {
-		return err
-	}
-	err = cp.to.Look(ctx, func(c *ledger.Change) error {
-		for _, one := range all {
-			if n := c.Index().Network(one.network.ID); n == nil || n.Stage != "" {
-				return fmt.Errorf("%w: the source has let go of network %s, and the target does not have it: the "+
-					"target was replaced meanwhile; nothing more was removed", ipam.ErrDamaged, one.network.Name)
+// end notes in the source that the target has a part, after a look whether that is so.
+func (cp *copying) end(ctx context.Context, part string, all []*group) error {
+	err := cp.to.Look(ctx, func(c *ledger.Change) error {
+		for _, g := range all {
+			for _, r := range g.units[0] {
+				if err := there(c, r); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
@@ -163,39 +171,56 @@ func (cp *copying) end(ctx context.Context, space string) error {
 		return err
 	}
 	return cp.from.Update(ctx, func(c *ledger.Change) error {
-		m, err := readMark(c.Tx(), space)
-		if err != nil {
+		m, err := readMark(c.Tx(), part)
+		if err != nil || m == nil || m.Stage == copyGone {
 			return err
-		}
-		if m == nil || m.Stage == copyGone {
-			return nil
 		}
 		m.Stage = copyGone
 		return putMark(c, m)
 	})
 }
 
-// clearSource removes what a source that has let go of a space still has of it. The last of its transactions takes the
-// mark away.
-func (cp *copying) clearSource(ctx context.Context, space string) error {
-	s := cp.from
-	if space == elasticPart {
-		return cp.clearElastic(ctx)
+// there holds to it that the target has a network or a range which the source has let go of.
+func there(c *ledger.Change, r record) error {
+	if r.key[0] != ledger.NetworkKeys && r.key[0] != ledger.ElasticRangeKeys {
+		return nil
 	}
-	all := ledger.Ask(s, func(ix *ledger.Index) []*ipam.Network { return networksIn(ix, space) })
-	for _, n := range all {
-		if err := clearNetwork(ctx, s, n, cp.step); err != nil {
-			return err
-		}
-	}
-	if err := cp.dropEventsOf(ctx, s, space); err != nil {
+	raw, err := c.Tx().Get(r.key)
+	if err != nil {
 		return err
 	}
-	return s.Update(ctx, func(c *ledger.Change) error {
-		if err := dropSpace(c, space); err != nil {
+	var hidden struct {
+		Stage  ipam.Stage `json:"stage"`
+		Moving bool       `json:"moving"`
+	}
+	if raw != nil {
+		if err := ipam.DecodeJSON(r.what, raw, &hidden); err != nil {
 			return err
 		}
-		return c.Tx().Delete(copyKey(space))
+	}
+	if raw == nil || hidden.Stage != "" || hidden.Moving {
+		return fmt.Errorf("%w: the source has let go of %s, and the target does not have it: the "+
+			"target was replaced meanwhile; nothing more was removed", ipam.ErrDamaged, r.what)
+	}
+	return nil
+}
+
+// clearSource removes what a source that has let go of a part still has of it. The last of its transactions takes the
+// mark away.
+func (cp *copying) clearSource(ctx context.Context, part string, all []*group) error {
+	if err := cp.clear(ctx, cp.from, all); err != nil {
+		return err
+	}
+	if err := cp.dropEventsOf(ctx, cp.from, part); err != nil {
+		return err
+	}
+	return cp.from.Update(ctx, func(c *ledger.Change) error {
+		if part != elasticPart {
+			if err := dropSpace(c, part); err != nil {
+				return err
+			}
+		}
+		return c.Tx().Delete(copyKey(part))
 	})
 }
 
@@ -205,83 +230,6 @@ func dropSpace(c *ledger.Change, space string) error {
 		return nil
 	}
 	return c.RemoveSpace(space)
-}
-
-// dropEventsOf removes the events that one of the stores has of a space, or of elastic addresses, which the other one
-// has, too.
-func (cp *copying) dropEventsOf(ctx context.Context, s *ledger.Ledger, part string) error {
-	return eachEvent(ctx, cp.from, part, copyPage(s), func(page []store.Record) error {
-		cp.step(len(page))
-		return s.Update(ctx, func(c *ledger.Change) error { return dropEvents(c, page) })
-	})
-}
-
-// dropEvents removes events where they are, and as they are.
-func dropEvents(c *ledger.Change, page []store.Record) error {
-	for _, e := range page {
-		id, there, err := placeOfEvent(c.EventAlone, e)
-		if err != nil {
-			return err
-		}
-		if !there {
-			continue
-		}
-		if err := c.DropEvent(id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// clearNetwork removes a network with all that is in it, without an event: another store has it. Leases go before their
-// subnet, and attachments with it, so that nobody takes what is left for the rest of something that was given up.
-func clearNetwork(ctx context.Context, s *ledger.Ledger, n *ipam.Network, step func(int)) error {
-	subnets := s.SubnetsOf(n.ID)
-	for _, id := range subnets {
-		leases := &rangeCopy{keys: ledger.LeasesOf(id), limit: copyPage(s)}
-		put := func(c *ledger.Change) putting { return leasesInto(c, id) }
-		if err := leases.into(ctx, nil, s, put, step); err != nil {
-			return err
-		}
-	}
-	put := func(c *ledger.Change) putting { return ownersInto(c, n.ID) }
-	if err := ownersOf(n.ID, copyPage(s)).into(ctx, nil, s, put, step); err != nil {
-		return err
-	}
-	for len(subnets) > 0 {
-		left, did := subnets, 0
-		err := s.Update(ctx, func(c *ledger.Change) error {
-			for left, did = subnets, 0; len(left) > 0 && did < copyPage(s); left = left[1:] {
-				n, err := clearSubnet(c, left[0])
-				if err != nil {
-					return err
-				}
-				did += n
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		subnets = left
-		step(did)
-	}
-	step(2)
-	return s.Update(ctx, func(c *ledger.Change) error { return c.SetNetwork(n.ID, nil) })
-}
-
-func clearSubnet(c *ledger.Change, id ipam.ID) (int, error) {
-	sx := c.Index().Subnet(id)
-	if sx == nil {
-		return 0, nil
-	}
-	sub := sx.Record()
-	for _, at := range sub.Attachments {
-		if err := c.SetAttachment(at, nil); err != nil {
-			return 0, err
-		}
-	}
-	return 1 + len(sub.Attachments), c.RemoveSubnet(sub)
 }
 
 // undo takes back copies that were cut off, unless their source has let go.
@@ -301,7 +249,7 @@ func (cp *copying) undo(ctx context.Context, names []string) (ipam.CopyReport, e
 		if source == nil && target == nil {
 			continue
 		}
-		if err := cp.undoSpace(ctx, name, source); err != nil {
+		if err := cp.undoPart(ctx, name, source); err != nil {
 			return ipam.CopyReport{}, cp.stopped(ctx, name, err)
 		}
 		if name == elasticPart {
@@ -313,23 +261,22 @@ func (cp *copying) undo(ctx context.Context, names []string) (ipam.CopyReport, e
 	return report, nil
 }
 
-func (cp *copying) undoSpace(ctx context.Context, name string, source *copyMark) error {
-	if name == elasticPart {
-		return cp.undoElastic(ctx, source)
-	}
-	for _, n := range moving(cp.to, name) {
-		if err := clearNetwork(ctx, cp.to, n, func(int) {}); err != nil {
-			return err
-		}
-	}
-	if err := cp.dropEventsOf(ctx, cp.to, name); err != nil {
+func (cp *copying) undoPart(ctx context.Context, part string, source *copyMark) error {
+	all, err := cp.there(ctx, part)
+	if err != nil {
 		return err
 	}
+	if err := cp.clear(ctx, cp.to, all); err != nil {
+		return err
+	}
+	if err := cp.dropEventsOf(ctx, cp.to, part); err != nil {
+		return err
+	}
+	unmark := func(c *ledger.Change) error { return c.Tx().Delete(copyKey(part)) }
 	if source != nil {
-		err := unhide(ctx, cp.from, name, func(c *ledger.Change) error { return c.Tx().Delete(copyKey(name)) })
-		if err != nil {
+		if err := unhide(ctx, cp.from, part, unmark); err != nil {
 			return err
 		}
 	}
-	return cp.to.Update(ctx, func(c *ledger.Change) error { return c.Tx().Delete(copyKey(name)) })
+	return cp.to.Update(ctx, unmark)
 }

@@ -116,7 +116,11 @@ func RefuseCopied(ctx context.Context, s *ledger.Ledger) error {
 	for _, m := range marks {
 		switch m.Stage {
 		case copyGone:
-			err = (&copying{from: s}).clearSource(ctx, m.Space)
+			cp := &copying{from: s, to: s}
+			var left []*group
+			if left, err = cp.left(ctx, m.Space); err == nil {
+				err = cp.clearSource(ctx, m.Space, left)
+			}
 		case copyReleased:
 			err = ipam.Refuse(ipam.ErrInUse,
 				"%s was copied to another store, and let go of here before that one had "+

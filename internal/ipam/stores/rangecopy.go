@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 )
@@ -150,10 +149,11 @@ func (p *rangePage) write(tx store.Tx, put putting) error {
 }
 
 // into gives a ledger what it is to have of a source, each page in a change of its own.
-func (rc *rangeCopy) into(ctx context.Context, from viewing, to *ledger.Ledger,
-	put func(*ledger.Change) putting, step func(int)) error {
+func (rc *rangeCopy) into(ctx context.Context, from viewing, to *ledger.Ledger, step func(int)) error {
 	return rc.eachPage(ctx, from, func(page *rangePage) error {
-		err := to.Update(ctx, func(c *ledger.Change) error { return page.write(c.Tx(), put(c)) })
+		err := to.Update(ctx, func(c *ledger.Change) error {
+			return page.write(c.Tx(), func(key, has, want []byte) error { return put(c, key, has, want) })
+		})
 		if err == nil {
 			step(page.seen)
 		}
@@ -171,46 +171,6 @@ func recordsInto(tx store.Tx) putting {
 			return tx.Delete(key)
 		}
 		return tx.Put(key, want)
-	}
-}
-
-// leasesInto puts records of a subnet's addresses, and has the index follow.
-func leasesInto(c *ledger.Change, subnet ipam.ID) putting {
-	return func(key, has, want []byte) error {
-		_, addr, _ := ledger.LeaseKeyParts(key)
-		var known [2]*ipam.Lease
-		for i, raw := range [][]byte{has, want} {
-			if raw == nil {
-				continue
-			}
-			l, err := ipam.DecodeLease(addr, raw)
-			if err != nil {
-				return err
-			}
-			known[i] = l
-		}
-		if err := c.SetLease(subnet, addr, known[0], known[1]); err != nil {
-			return err
-		}
-		if known[1] != nil {
-			c.SkipIDs(known[1].ID)
-		}
-		return nil
-	}
-}
-
-// ownersInto puts owners of a dynamic network, and has the index follow.
-func ownersInto(c *ledger.Change, network ipam.ID) putting {
-	return func(key, _, want []byte) error {
-		owner := string(key[len(ledger.OwnerKey(network, "")):])
-		if want == nil {
-			return c.SetOwner(network, owner, nil)
-		}
-		record := new(ledger.DynamicOwner)
-		if err := ipam.DecodeJSON("an owner", want, record); err != nil {
-			return err
-		}
-		return c.SetOwner(network, owner, record)
 	}
 }
 
