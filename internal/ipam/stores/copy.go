@@ -201,7 +201,7 @@ func (cp *copying) begin(ctx context.Context, name string, source, target *copyM
 			return err
 		}
 	}
-	return cp.freeze(ctx, name)
+	return hide(ctx, cp.from, name, true, func(*ledger.Change) error { return nil })
 }
 
 // hostID is the id of the host whose own store takes part; zero where none of the stores has several hosts.

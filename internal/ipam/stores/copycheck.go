@@ -222,25 +222,17 @@ func (t *tally) all(ctx context.Context, from, to store.Tx) error {
 			return err
 		}
 	}
-	many := func(key, want, got []byte) error {
-		what, err := t.count(key, want)
-		if err != nil {
-			return err
-		}
-		return t.is(fmt.Sprintf("%s of network %s", what, t.Name), key, want, got)
-	}
 	for _, rc := range t.g.ranges {
-		err := rc.eachPage(ctx, within(from), func(page *rangePage) error {
-			if to != nil {
-				return page.hold(to, many)
+		err := rc.each(ctx, within(from), within(to), func(_ store.Tx, key, want, got []byte) error {
+			if to == nil {
+				got = want
 			}
-			for _, rec := range page.records {
-				if err := many(rec.Key, rec.Value, rec.Value); err != nil {
-					return err
-				}
+			what, err := t.count(key, want)
+			if err != nil {
+				return err
 			}
-			return nil
-		})
+			return t.is(fmt.Sprintf("%s of network %s", what, t.Name), key, want, got)
+		}, func(int) {})
 		if err != nil {
 			return err
 		}

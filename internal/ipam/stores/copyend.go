@@ -9,38 +9,44 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// freeze keeps other hosts from a space of a shared source: its networks are Moving, and so seen by nobody. It refuses
-// a network that other hosts use.
-func (cp *copying) freeze(ctx context.Context, space string) error {
-	if space == elasticPart {
-		return cp.from.Update(ctx, func(c *ledger.Change) error { return moveRanges(c, true) })
-	}
-	for frozen := false; !frozen; {
-		err := cp.from.Update(ctx, func(c *ledger.Change) error {
-			for _, n := range networksIn(c.Index(), space) {
-				if n.Stage != ipam.Moving {
-					return cp.freezeNetwork(c, n) // one at a time: it reads all its subnets
+// hide keeps other hosts from a part of a shared store, or lets it be seen: its networks and ranges are Moving, or not
+// any more. It does a last thing with the last of them. It refuses to hide a network that other hosts use.
+func hide(ctx context.Context, s *ledger.Ledger, part string, hidden bool, last func(*ledger.Change) error) error {
+	stage := map[bool]ipam.Stage{true: ipam.Moving}
+	for more := true; more; {
+		err := s.Update(ctx, func(c *ledger.Change) error {
+			did := 0
+			for _, n := range networksIn(c.Index(), part) {
+				if n.Stage != stage[!hidden] {
+					continue
+				}
+				if more = did >= s.Page() || hidden && did > 0; more { // to hide one reads its pools
+					return nil
+				}
+				if hidden {
+					if err := ownAlone(c, n); err != nil {
+						return err
+					}
+				}
+				changed := *n
+				changed.Stage = stage[hidden]
+				if err := c.SetNetwork(n.ID, &changed); err != nil {
+					return err
+				}
+				did++
+			}
+			if more = false; part == elasticPart {
+				if err := moveRanges(c, hidden); err != nil {
+					return err
 				}
 			}
-			frozen = true
-			return nil
+			return last(c)
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (cp *copying) freezeNetwork(c *ledger.Change, n *ipam.Network) error {
-	g, err := cp.readNetwork(c, n)
-	if err == nil {
-		err = ownAlone(c, n)
-	}
-	if err != nil {
-		return err
-	}
-	return c.SetNetwork(n.ID, g.network)
 }
 
 // ownAlone refuses a network that another host holds.
@@ -110,49 +116,12 @@ func (cp *copying) reveal(ctx context.Context, m *copyMark) error {
 	if err != nil {
 		return err
 	}
-	return unhide(ctx, cp.to, m.Space, func(c *ledger.Change) error {
+	return hide(ctx, cp.to, m.Space, false, func(c *ledger.Change) error {
 		if err := moved(c, m.Space, "from another store, by host "+m.Host); err != nil {
 			return err
 		}
 		return c.Tx().Delete(copyKey(m.Space))
 	})
-}
-
-// unhide lets what is Moving of a part be seen, and does the last thing with the last of it.
-func unhide(ctx context.Context, s *ledger.Ledger, space string, last func(*ledger.Change) error) error {
-	if space == elasticPart {
-		return s.Update(ctx, func(c *ledger.Change) error {
-			if err := moveRanges(c, false); err != nil {
-				return err
-			}
-			return last(c)
-		})
-	}
-	for more := true; more; {
-		err := s.Update(ctx, func(c *ledger.Change) error {
-			did := 0
-			for _, n := range networksIn(c.Index(), space) {
-				if n.Stage != ipam.Moving {
-					continue
-				}
-				if more = did >= s.Page(); more {
-					return nil
-				}
-				whole := *n
-				whole.Stage = ""
-				if err := c.SetNetwork(n.ID, &whole); err != nil {
-					return err
-				}
-				did++
-			}
-			more = false
-			return last(c)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // end notes in the source that the target has a part, after a look whether that is so.
@@ -274,7 +243,7 @@ func (cp *copying) undoPart(ctx context.Context, part string, source *copyMark) 
 	}
 	unmark := func(c *ledger.Change) error { return c.Tx().Delete(copyKey(part)) }
 	if source != nil {
-		if err := unhide(ctx, cp.from, part, unmark); err != nil {
+		if err := hide(ctx, cp.from, part, false, unmark); err != nil {
 			return err
 		}
 	}

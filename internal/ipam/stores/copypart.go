@@ -350,7 +350,7 @@ func (cp *copying) claim(ctx context.Context, g *group) error {
 func (cp *copying) clear(ctx context.Context, s *ledger.Ledger, all []*group) error {
 	for _, g := range all {
 		for _, rc := range g.ranges {
-			if err := (&rangeCopy{keys: rc.keys, limit: copyPage(s)}).into(ctx, nil, s, cp.step); err != nil {
+			if err := (&rangeCopy{keys: rc.keys, limit: copyPage(s)}).into(ctx, nothing, s, cp.step); err != nil {
 				return err
 			}
 		}

@@ -2,8 +2,10 @@
 // and checks of all records against one another. It promises that a copy which was cut off is gone on with or undone,
 // and that nothing is in two stores at once.
 //
-// CopySpaces (copy.go) marks what it does (copymark.go), reads (copyread.go), writes (copywrite.go), compares
-// (copycheck.go) and ends (copyend.go). PutBack (putback.go) is for a backup of a shared store. What both of them, and
-// Fill, take over from another store goes through rangecopy.go: a range of records, page by page, written and read
-// back. CheckStore (check.go) is for `berth state check`.
+// CopySpaces (copy.go) marks each part that it copies: a space, or the elastic addresses (copymark.go). A part is
+// described once, as groups of records that the target must have (copypart.go, copyelastic.go). From that description
+// it is written and cleared (copypart.go), checked and compared (copycheck.go), and ended or undone (copyend.go). Events
+// have ids that may be taken in the target, so they go by themselves (copyevents.go). PutBack (putback.go) restores a
+// backup of a shared store. Long ranges of records go through rangecopy.go, part by part. CheckStore (check.go) is for
+// `berth state check`.
 package stores

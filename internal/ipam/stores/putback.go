@@ -106,31 +106,18 @@ func besidesFormat() [2]*rangeCopy {
 }
 
 // write makes the store what the backup is. What a call before has written of it stays, and the rest goes.
-func (p *puttingBack) write(ctx context.Context) error {
-	for _, records := range besidesFormat() {
-		err := records.eachPage(ctx, p.from.View, func(page *rangePage) error {
-			err := p.to.Update(ctx, func(tx store.Tx) error { return page.write(tx, recordsInto(tx)) })
-			p.step(page.seen)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (p *puttingBack) write(ctx context.Context) error { return p.each(ctx, p.to.Update, write) }
 
 var errNotPutBack = errors.New("what was put back differs from the backup")
 
 // compare reads everything back.
 func (p *puttingBack) compare(ctx context.Context, readBack store.Store) error {
+	return p.each(ctx, readBack.View, isPutBack)
+}
+
+func (p *puttingBack) each(ctx context.Context, to viewing, is holding) error {
 	for _, records := range besidesFormat() {
-		err := records.eachPage(ctx, p.from.View, func(page *rangePage) error {
-			err := readBack.View(ctx, func(tx store.Tx) error { return page.hold(tx, isPutBack) })
-			p.step(page.seen)
-			return err
-		})
-		if err != nil {
+		if err := records.each(ctx, p.from.View, to, is, p.step); err != nil {
 			return err
 		}
 	}
@@ -138,7 +125,7 @@ func (p *puttingBack) compare(ctx context.Context, readBack store.Store) error {
 }
 
 // isPutBack holds a record that was read back against that of the backup.
-func isPutBack(key, want, got []byte) error {
+func isPutBack(_ store.Tx, key, want, got []byte) error {
 	switch {
 	case want == nil:
 		return fmt.Errorf("%w: it has no record %q, which is there", errNotPutBack, key)
@@ -161,7 +148,7 @@ func (p *puttingBack) end(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = p.to.Update(ctx, func(tx store.Tx) error { return recordsInto(tx)(ledger.FormatKey(), nil, format) })
+	err = p.to.Update(ctx, func(tx store.Tx) error { return write(tx, ledger.FormatKey(), format, nil) })
 	p.step(2)
 	return err
 }

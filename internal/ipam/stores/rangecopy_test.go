@@ -75,7 +75,7 @@ func TestRangeCopy(t *testing.T) {
 		from, to := storeOf(t, source), storeOf(t, before)
 		if rapid.IntRange(0, 3).Draw(t, "nothing") == 0 {
 			maps.DeleteFunc(want, func(key, _ string) bool { return inside(key) })
-			copyRange(t, rc, nil, to)
+			copyRange(t, rc, nothing, to)
 		} else {
 			copyRange(t, rc, from.View, to)
 			comparedRange(t, rc, from, to, want)
@@ -88,28 +88,23 @@ func TestRangeCopy(t *testing.T) {
 
 // copyRange copies, and fails where a transaction makes too much.
 func copyRange(t *rapid.T, rc *rangeCopy, from viewing, to store.Store) {
-	err := rc.eachPage(t.Context(), from, func(page *rangePage) error {
+	writes := 0
+	update := func(ctx context.Context, fn func(store.Tx) error) error {
 		again := errors.New("once more") // a function may run again
-		if err := to.Update(t.Context(), func(tx store.Tx) error {
-			if err := page.write(tx, recordsInto(tx)); err != nil {
-				return err
-			}
-			return again
-		}); !errors.Is(err, again) {
+		if err := to.Update(ctx, func(tx store.Tx) error {
+			return errors.Join(fn(tx), again)
+		}); err.Error() != again.Error() {
 			return err
 		}
-		return to.Update(t.Context(), func(tx store.Tx) error {
-			writes := 0
-			err := page.write(tx, func(key, has, want []byte) error {
-				writes++
-				return recordsInto(tx)(key, has, want)
-			})
-			if writes > 2*rc.limit {
-				t.Fatalf("a page of %d makes %d writes", rc.limit, writes)
-			}
-			return err
-		})
-	})
+		writes = 0
+		return to.Update(ctx, fn)
+	}
+	err := rc.each(t.Context(), from, update, func(tx store.Tx, key, want, got []byte) error {
+		if writes++; writes > 2*rc.limit {
+			t.Fatalf("a part of %d has %d keys", rc.limit, writes)
+		}
+		return write(tx, key, want, got)
+	}, func(int) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,16 +114,12 @@ func copyRange(t *rapid.T, rc *rangeCopy, from viewing, to store.Store) {
 func comparedRange(t *rapid.T, rc *rangeCopy, from, to *mem.Store, want map[string]string) {
 	differing := func(of store.Store) (keys []string) {
 		err := from.View(t.Context(), func(source store.Tx) error {
-			return of.View(t.Context(), func(target store.Tx) error {
-				return rc.eachPage(context.Background(), within(source), func(page *rangePage) error {
-					return page.hold(target, func(key, want, got []byte) error {
-						if want == nil || got == nil || string(want) != string(got) {
-							keys = append(keys, string(key))
-						}
-						return nil
-					})
-				})
-			})
+			return rc.each(t.Context(), within(source), of.View, func(_ store.Tx, key, want, got []byte) error {
+				if want == nil || got == nil || string(want) != string(got) {
+					keys = append(keys, string(key))
+				}
+				return nil
+			}, func(int) {})
 		})
 		if err != nil {
 			t.Fatal(err)
