@@ -9,8 +9,8 @@ import (
 )
 
 // What is read of a bbolt file by hand (go.etcd.io/bbolt, internal/common: page.go, meta.go, bucket.go): the two meta
-// pages, and the bounds of entries (child.go). bbolt itself does not say that one of the two is damaged: it takes the other one, and the last commit is gone. Numbers are in the order
-// of the machine that wrote the file.
+// pages, and the bounds of entries (child.go). bbolt does not say that one of the two is damaged: it takes the other
+// one, and the last commit is gone. Numbers are in the order of the machine that wrote the file.
 const (
 	boltMagic   = 0xED0CDAED
 	boltVersion = 2

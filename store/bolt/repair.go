@@ -53,8 +53,8 @@ func repair(ctx context.Context, path string, now time.Time) (Restored, error) {
 		done.Report, err = checkPath(ctx, f.temp)
 	}
 	if err != nil {
-		return Restored{}, errors.Join(fmt.Errorf("the copy cannot be mended, nothing was changed: %w", spaceError(err)),
-			os.Remove(f.temp))
+		return Restored{}, errors.Join(fmt.Errorf("the copy cannot be mended, nothing was changed: %w",
+			spaceError(err)), os.Remove(f.temp))
 	}
 	done.Report.Path = f.db
 	done.Kept, err = f.exchange(report.ID, now)

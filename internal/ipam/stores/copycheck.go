@@ -82,8 +82,8 @@ func (cp *copying) collisions(ctx context.Context, all []*group, names []string,
 func networkCollides(c *ledger.Change, n *ipam.Network, wrong *ipam.PlanError) error {
 	if known := c.Index().Network(n.ID); known != nil {
 		if known.Stage != ipam.Moving { // else it is of the copy that was cut off
-			wrong.Add(0, "network %s of space %s is in the target already, as %s in space %s, with the same id %s", n.Name,
-				n.Space, known.Name, known.Space, n.ID)
+			wrong.Add(0, "network %s of space %s is in the target already, as %s in space %s, with the same id %s",
+				n.Name, n.Space, known.Name, known.Space, n.ID)
 		}
 		return nil
 	}

@@ -75,7 +75,9 @@ func elasticIn(s *ledger.Ledger, moving bool) *elasticCopy {
 			}
 		}
 		is := func(addr netip.Addr) bool {
-			return !moving || slices.ContainsFunc(e.ranges, func(r *ipam.ElasticRange) bool { return r.Range.Contains(addr) })
+			return !moving || slices.ContainsFunc(e.ranges, func(r *ipam.ElasticRange) bool {
+				return r.Range.Contains(addr)
+			})
 		}
 		for addr, one := range ix.Elastics() {
 			if is(addr) {

@@ -344,7 +344,7 @@ func (cp *copying) claim(ctx context.Context, g *group) error {
 	return nil
 }
 
-// clear removes groups with all that is in them, without an event: another store has them, or is to have them. Leases go
+// clear removes groups with all that is in them, without an event: another store has them, or will. Leases go
 // before their subnet, and attachments with it, so that nobody takes what is left for the rest of something that was
 // given up.
 func (cp *copying) clear(ctx context.Context, s *ledger.Ledger, all []*group) error {

@@ -4,8 +4,8 @@
 //
 // CopySpaces (copy.go) marks each part that it copies: a space, or the elastic addresses (copymark.go). A part is
 // described once, as groups of records that the target must have (copypart.go, copyelastic.go). From that description
-// it is written and cleared (copypart.go), checked and compared (copycheck.go), and ended or undone (copyend.go). Events
-// have ids that may be taken in the target, so they go by themselves (copyevents.go). PutBack (putback.go) restores a
+// it is written and cleared (copypart.go), checked and compared (copycheck.go), and ended or undone (copyend.go).
+// Events have ids that may be taken in the target, so they go by themselves (copyevents.go). PutBack (putback.go) restores a
 // backup of a shared store. Long ranges of records go through rangecopy.go, part by part. CheckStore (check.go) is for
 // `berth state check`.
 package stores
