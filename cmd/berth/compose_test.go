@@ -11,8 +11,7 @@ import (
 
 // TestAdoptPage runs the examples of docs/adopt.md, next to an engine of its own.
 func TestAdoptPage(t *testing.T) {
-	runPageOn(t, "adopt.md", 3, nil, "env BERTH_DOCKER_HOST=unix://$WORK/engine.sock\nenv BERTH_PLUGIN_SOCKET=$WORK/berth.sock\nengine start\n"+
-		"exec berth serve --check-every 0 --check-grace 1ms &daemon&\nready\n")
+	runPageOn(t, "adopt.md", 3, nil, nextToAnEngine)
 }
 
 // TestComposePage runs the examples of docs/compose.md, on the Compose file that it shows.

@@ -32,12 +32,16 @@ func TestImportNetBoxPage(t *testing.T) {
 	runPage(t, "import-netbox.md", 5, map[string]string{"csv": "prefixes.csv"})
 }
 
-// TestOwnersPage runs the examples of docs/owners.md, beside an engine of its own.
-func TestOwnersPage(t *testing.T) {
-	runPageOn(t, "owners.md", 40, nil,
-		"env BERTH_DOCKER_HOST=unix://$WORK/engine.sock\nenv BERTH_PLUGIN_SOCKET=$WORK/berth.sock\n"+
-			"engine start\nexec berth serve --check-every 0 --check-grace 1ms &daemon&\nready\n")
-}
+// nextToAnEngine starts the daemon of a page, next to an engine of its own.
+const nextToAnEngine = "env BERTH_DOCKER_HOST=unix://$WORK/engine.sock\nenv BERTH_PLUGIN_SOCKET=$WORK/berth.sock\n" +
+	"engine start\nexec berth serve --check-every 0 --check-grace 1ms &daemon&\nready\n"
+
+// Tests of the pages whose containers run on that engine.
+func TestOwnersPage(t *testing.T)         { runPageOn(t, "owners.md", 20, nil, nextToAnEngine) }
+func TestFixedAddressesPage(t *testing.T) { runPageOn(t, "fixed-addresses.md", 12, nil, nextToAnEngine) }
+
+// TestEnginesPage sets how containers of a network are put back, as docs/engines.md does.
+func TestEnginesPage(t *testing.T) { runPage(t, "engines.md", 4, nil) }
 
 // TestChecksPage runs the examples of docs/checks.md, beside an engine of its own.
 func TestChecksPage(t *testing.T) {
