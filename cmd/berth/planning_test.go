@@ -37,8 +37,10 @@ const nextToAnEngine = "env BERTH_DOCKER_HOST=unix://$WORK/engine.sock\nenv BERT
 	"engine start\nexec berth serve --check-every 0 --check-grace 1ms &daemon&\nready\n"
 
 // Tests of the pages whose containers run on that engine.
-func TestOwnersPage(t *testing.T)         { runPageOn(t, "owners.md", 20, nil, nextToAnEngine) }
-func TestFixedAddressesPage(t *testing.T) { runPageOn(t, "fixed-addresses.md", 12, nil, nextToAnEngine) }
+func TestOwnersPage(t *testing.T) { runPageOn(t, "owners.md", 20, nil, nextToAnEngine) }
+func TestFixedAddressesPage(t *testing.T) {
+	runPageOn(t, "fixed-addresses.md", 12, nil, nextToAnEngine)
+}
 
 // TestEnginesPage sets how containers of a network are put back, as docs/engines.md does.
 func TestEnginesPage(t *testing.T) { runPage(t, "engines.md", 4, nil) }

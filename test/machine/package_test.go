@@ -140,10 +140,10 @@ func (h *House) packageUpgraded(deb string) {
 	}
 }
 
-// completionPage runs the lines of docs/completion.md, in the places that the packages of the shells make.
+// completionPage runs the lines of docs/install.md for completion and manual pages, in the places that the packages of the shells make.
 func (h *House) completionPage() {
 	h.Helper()
-	lines, err := checkout.Lines("docs/completion.md", "# Completion, and manual pages")
+	lines, err := checkout.Lines("docs/install.md", "## Completion and manual pages")
 	h.must(err)
 	const places = "/usr/share/bash-completion/completions /usr/local/share/zsh/site-functions /etc/fish/completions " +
 		"/usr/local/share/man/man1"

@@ -22,6 +22,7 @@ func TestPages(t *testing.T) {
 		name  string
 		typed func(*House)
 	}{
+		{"quick-start", (*House).quickStartPage},
 		{"access", (*House).accessPage},
 		{"backup", (*House).backupPage},
 		{"looking", (*House).lookingPage},
@@ -43,6 +44,27 @@ func TestPages(t *testing.T) {
 			on.fresh()
 			page.typed(on)
 		})
+	}
+}
+
+// docs/quick-start.md: a container has its address again after another one, and when it is pinned; at the end nothing
+// is left.
+func (h *House) quickStartPage() {
+	block := func(below string, n int) string { return h.shows("docs/quick-start.md", below, n)[0] }
+	h.types(block("## 1. Install", 1))
+	h.types(block("## 2. Plan a network, and create it in Docker", 1))
+	h.types(block("## 3. Start a container", 2))
+	h.at("demo", "web", "10.22.0.10")
+	h.types(block("## 4. See that the address stays", 1))
+	h.at("demo", "web", "10.22.0.10")
+	h.types(block("## 5. Reserve an address", 1))
+	h.at("demo", "db", "10.22.0.5")
+	h.types(block("## 6. Pin what runs", 1))
+	h.at("demo", "web", "10.22.0.10")
+	h.types(block("## 7. Look", 1))
+	h.types(block("## 8. Undo", 1))
+	if left := h.types("berth network ls -q"); left != "" {
+		h.Errorf("these networks are left: %s", left)
 	}
 }
 
@@ -114,7 +136,7 @@ func (h *House) metricsPage() {
 	})
 }
 
-// The Docker networks of docs/options.md, docs/owners.md and docs/planning.md, on the plans of these pages.
+// The Docker networks of docs/options.md, docs/fixed-addresses.md and docs/planning.md, on the plans of these pages.
 func (h *House) networkPages() {
 	h.types(h.shows("docs/options.md", "## On a planned network", 1)[0])
 	h.types("docker run -d --name web1 --network shop nginx")
@@ -122,8 +144,8 @@ func (h *House) networkPages() {
 	h.types("docker rm -f web1; docker network rm shop")
 
 	h.fresh()
-	h.plans("docs/owners.md", "## Owners")
-	h.types(h.shows("docs/owners.md", "## How a container gets what is its own", 3)[0])
+	h.plans("docs/fixed-addresses.md", "## Reserve an address")
+	h.types(h.shows("docs/fixed-addresses.md", "## Start the container with it", 3)[0])
 	h.types("docker run -d --name mail --network front --ip $(berth ip shop/db/1 --network front) nginx")
 	h.at("front", "mail", "10.40.0.9")
 	h.types("docker rm -f mail; docker network rm front")

@@ -56,8 +56,7 @@ func (h *House) hasRegistry() {
 // managed makes the plugin, pushes it, installs it and sets it.
 func (h *House) managed() {
 	h.Helper()
-	const below = "## As a managed plugin"
-	blocks := h.shows("docs/running.md", below, 3)
+	blocks := h.shows("docs/install.md", "## Managed plugin", 3)
 	h.types("cd " + source + "\n" + blocks[0])
 	h.types("docker plugin rm registry.example/berth:1.0") // the next lines are those of another host
 	h.types(blocks[1])
