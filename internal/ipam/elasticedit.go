@@ -4,7 +4,7 @@ import "net/netip"
 
 // CreateAccount makes an account.
 type CreateAccount struct {
-	Account string   `json:"account"`
+	Account string   `json:"account" plan:"name"`
 	Domain  string   `json:"domain,omitempty"`
 	Quota   *int     `json:"quota,omitempty"`  // how many addresses it may have; nil: any number
 	Owners  []string `json:"owners,omitempty"` // patterns of the owners that are its own, such as shop/*

@@ -17,8 +17,8 @@ import (
 type Terms struct {
 	// another address is wanted in its place; it is kept until the owner runs with that one (BO-13)
 	Replaced bool      `json:"replaced,omitempty"`
-	Until    time.Time `json:"until,omitzero"` // the owner's end; zero: none (BO-11)
-	Note     string    `json:"note,omitempty"` // what it is for, in a person's words
+	Until    time.Time `json:"until,omitzero"`              // the owner's end; zero: none (BO-11)
+	Note     string    `json:"note,omitempty" plan:",last"` // what it is for, in a person's words
 }
 
 // WantedTerms are what an edit says of them. What it does not say stays as it is.
@@ -225,12 +225,12 @@ type TakenAddress struct {
 type PlannedReservation struct {
 	Owner     string     `json:"owner"`
 	Address   netip.Addr `json:"address,omitzero"`
+	Unplaced  bool       `json:"unplaced,omitempty" plan:"-"` // at the next free slot of the owner's interface 0
+	Interface int        `json:"interface,omitempty" plan:",with=Slot"`
+	Slot      int        `json:"slot,omitempty" plan:",with=Interface"`
 	Automatic bool       `json:"automatic,omitempty"` // Berth chose it
 	Terms                // one of which Until is over is not imported
-	Force     bool       `json:"force,omitempty"`    // somebody else holds it: for after its release
-	Unplaced  bool       `json:"unplaced,omitempty"` // at the next free slot of the owner's interface 0
-	Interface int        `json:"interface,omitempty"`
-	Slot      int        `json:"slot,omitempty"`
+	Force     bool       `json:"force,omitempty"` // somebody else holds it: for after its release
 	Line      int        `json:"line,omitempty"`
 }
 
@@ -250,9 +250,9 @@ func (a *PlannedAddress) Reserved() PlannedReservation {
 type PlannedAddress struct {
 	Owner     string     `json:"owner"`
 	Address   netip.Addr `json:"address"`
-	Unplaced  bool       `json:"unplaced,omitempty"` // at the next free slot of the owner's interface 0
-	Interface int        `json:"interface,omitempty"`
-	Slot      int        `json:"slot,omitempty"`
+	Unplaced  bool       `json:"unplaced,omitempty" plan:"-"` // at the next free slot of the owner's interface 0
+	Interface int        `json:"interface,omitempty" plan:",with=Slot"`
+	Slot      int        `json:"slot,omitempty" plan:",with=Interface"`
 	Note      string     `json:"note,omitempty"`
 	Line      int        `json:"line,omitempty"`
 }

@@ -119,12 +119,13 @@ func (sub *Subnet) CheckTexts() error {
 type PlannedSubnet struct {
 	CIDR        netip.Prefix `json:"cidr"`
 	Name        string       `json:"name,omitempty"`
-	Gateway     netip.Addr   `json:"gateway,omitzero"`
+	Gateway     netip.Addr   `json:"gateway,omitzero" plan:",null"`
 	GatewayNote string       `json:"gateway_note,omitempty"`
 	DHCP        bool         `json:"dhcp,omitempty"`
 	LANTerms
 	Note       string             `json:"note,omitempty"` // what the subnet is for, in a person's words
 	Static     []PlannedBand      `json:"static,omitempty"`
+	Whole      bool               `json:"-" plan:"pool"` // in a document alone: its one pool is all of it
 	Pools      []PlannedPool      `json:"pools,omitempty"`
 	Exclusions []PlannedExclusion `json:"exclusions,omitempty"`
 	Line       int                `json:"line,omitempty"`

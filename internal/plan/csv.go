@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -33,17 +34,18 @@ type Notes struct {
 // column is one column of a table of rows of T. Cells are read by set, which sees none that are empty, and written by
 // get.
 type column[T any] struct {
-	name    string
-	aliases []string
-	raw     bool // blanks around a text belong to it
-	set     func(*T, string) error
-	get     func(*T) string // nil: a column that is read and not written
+	names []string // the title, and others that are read
+	raw   bool     // blanks around a text belong to it
+	set   func(*T, string) error
+	get   func(*T) string // nil: a column that is read and not written
 }
 
-// sheet is a table of rows of T.
+// sheet is a table of rows of T. Its columns are the keys of T, each with the names that are also read behind a bar;
+// "<" marks one that is read and not written, "!" a key that is no column; "*" stands for all that are not named.
 type sheet[T any] struct {
-	columns []column[T]
-	needs   [][]string // of each, one column at least
+	columns string
+	sets    map[string]func(*T, string) error // of columns that are not read as their field is
+	needs   [][]string                        // of each, one column at least
 	row     func(line int) T
 	name    func(*T)        // names what a row is about, where no column is Berth's own name of it; may be nil
 	check   func(*T) error  // a row as a whole; may be nil
@@ -53,7 +55,69 @@ type sheet[T any] struct {
 }
 
 // where says to which network a row belongs.
-type where struct{ network, space string }
+type where struct {
+	Network string `json:"network,omitempty"`
+	Space   string `json:"space,omitempty"`
+}
+
+// parts are the columns, in order.
+func (s *sheet[T]) parts() (all []column[T]) {
+	t := reflect.TypeFor[T]()
+	fields, specs := cellShapes().of(t), strings.Fields(s.columns)
+	taken := func(f field) bool {
+		return f.as == nil || slices.ContainsFunc(specs, func(spec string) bool {
+			return slices.Contains(strings.Split(strings.TrimLeft(spec, "<!"), "|"), f.key)
+		})
+	}
+	for _, spec := range specs {
+		names, readOnly := strings.CutPrefix(spec, "<")
+		for _, f := range fields {
+			c := column[T]{names: strings.Split(names, "|"), raw: f.key == "tags" || strings.HasSuffix(f.key, "note")}
+			switch {
+			case spec == "*" && taken(f) || spec != "*" && !slices.Contains(c.names, f.key):
+				continue
+			case f.key == "note":
+				c.names = []string{"note", "description"}
+			case spec == "*":
+				c.names = []string{f.key}
+			}
+			if c.set = s.sets[f.key]; c.set == nil {
+				c.set = func(row *T, text string) error {
+					return f.as.set(reflect.ValueOf(row).Elem().FieldByIndex(f.index), text)
+				}
+			}
+			if !readOnly {
+				c.get = func(row *T) string { return f.cell(reflect.ValueOf(row).Elem()) }
+			}
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// cell is what a table says of the field of a row: nothing where it is zero.
+func (f *field) cell(row reflect.Value) string {
+	if v := row.FieldByIndex(f.index); !f.leftOut(row) && (f.with != nil || !v.IsZero()) {
+		return f.as.text(v)
+	}
+	return ""
+}
+
+// table is a sheet of any rows.
+type table interface {
+	read([]byte, Table) (ipam.Plan, Notes, error)
+	writer(io.Writer) Writer
+}
+
+var tables = map[string]table{"networks": networkSheet, "subnets": subnetSheet, "pools": poolSheet,
+	"exclusions": exclusionSheet, "reservations": reservationSheet, "addresses": addressSheet}
+
+func tableOf(noun string) (table, error) {
+	if t := tables[noun]; t != nil {
+		return t, nil
+	}
+	return nil, fmt.Errorf("%w: there is no table of %q; there are %s", ipam.ErrInvalid, noun, strings.Join(Nouns, ", "))
+}
 
 // ReadCSV reads the table of one noun. What is wrong with it is an *ipam.PlanError.
 func ReadCSV(r io.Reader, t Table) (ipam.Plan, Notes, error) {
@@ -61,32 +125,19 @@ func ReadCSV(r io.Reader, t Table) (ipam.Plan, Notes, error) {
 	if err != nil {
 		return ipam.Plan{}, Notes{}, err
 	}
-	switch t.Noun {
-	case "networks":
-		return read(text, t, networkSheet)
-	case "subnets":
-		return read(text, t, subnetSheet)
-	case "pools":
-		return read(text, t, poolSheet)
-	case "exclusions":
-		return read(text, t, exclusionSheet)
-	case "reservations":
-		return read(text, t, reservationSheet)
-	case "addresses":
-		return read(text, t, addressSheet)
+	of, err := tableOf(t.Noun)
+	if err != nil {
+		return ipam.Plan{}, Notes{}, err
 	}
-	return ipam.Plan{}, Notes{}, unknownNoun(t.Noun)
-}
-
-func unknownNoun(noun string) error {
-	return fmt.Errorf("%w: there is no table of %q; there are %s", ipam.ErrInvalid, noun, strings.Join(Nouns, ", "))
+	return of.read(text, t)
 }
 
 // reading is a table that is being read.
 type reading[T any] struct {
 	ipam.PlanError
 	Table
-	sheet[T]
+	*sheet[T]
+	columns []column[T]
 	notes   Notes
 	rows    *csv.Reader
 	header  []string     // as it is written
@@ -96,8 +147,8 @@ type reading[T any] struct {
 	byWhere map[where]int // the networks of the plan
 }
 
-func read[T any](text []byte, t Table, s sheet[T]) (ipam.Plan, Notes, error) {
-	rd := &reading[T]{Table: t, sheet: s, status: -1, byWhere: map[where]int{}}
+func (s *sheet[T]) read(text []byte, t Table) (ipam.Plan, Notes, error) {
+	rd := &reading[T]{Table: t, sheet: s, columns: s.parts(), status: -1, byWhere: map[where]int{}}
 	if line, why := notText(text); line > 0 {
 		rd.Add(line, "%s", why)
 		return ipam.Plan{}, Notes{}, rd.Err()
@@ -160,7 +211,7 @@ func (rd *reading[T]) head() bool {
 		c := rd.column(name)
 		switch {
 		case c != nil && slices.Contains(rd.at, c):
-			rd.Add(line, "the column %q is there twice, perhaps under another name", c.name)
+			rd.Add(line, "the column %q is there twice, perhaps under another name", c.names[0])
 		case c == nil && rd.Noun == "subnets" && name == "status":
 			rd.status = i
 			fallthrough
@@ -175,7 +226,7 @@ func (rd *reading[T]) head() bool {
 		rd.at = append(rd.at, c)
 	}
 	for _, one := range rd.needs {
-		if !slices.ContainsFunc(rd.at, func(c *column[T]) bool { return c != nil && slices.Contains(one, c.name) }) {
+		if !slices.ContainsFunc(rd.at, func(c *column[T]) bool { return c != nil && slices.Contains(one, c.names[0]) }) {
 			rd.Add(line, "there is no column %s, which %s need", strings.Join(one, " or "), rd.Noun)
 		}
 	}
@@ -189,7 +240,7 @@ func columnName(title string) string {
 
 func (rd *reading[T]) column(name string) *column[T] {
 	for i := range rd.columns {
-		if c := &rd.columns[i]; c.name == name || slices.Contains(c.aliases, name) {
+		if c := &rd.columns[i]; slices.Contains(c.names, name) {
 			return c
 		}
 	}
@@ -199,7 +250,7 @@ func (rd *reading[T]) column(name string) *column[T] {
 func (rd *reading[T]) names() string {
 	var all []string
 	for _, c := range rd.columns {
-		all = append(all, c.name)
+		all = append(all, c.names[0])
 	}
 	return strings.Join(all, ", ")
 }
@@ -253,7 +304,7 @@ func (rd *reading[T]) next() bool {
 
 // foreign tells whether the table is another tool's: it has no column for owners.
 func (rd *reading[T]) foreign() bool {
-	return !slices.ContainsFunc(rd.at, func(c *column[T]) bool { return c != nil && c.name == "owner" })
+	return !slices.ContainsFunc(rd.at, func(c *column[T]) bool { return c != nil && c.names[0] == "owner" })
 }
 
 // take puts a row into its network.
@@ -261,13 +312,13 @@ func (rd *reading[T]) take(row *T, line int) {
 	at := where{rd.Network, rd.Space}
 	if rd.sheet.place != nil {
 		own := rd.sheet.place(row)
-		at = where{cmp.Or(own.network, at.network), cmp.Or(own.space, at.space)}
+		at = where{cmp.Or(own.Network, at.Network), cmp.Or(own.Space, at.Space)}
 	}
 	i, ok := rd.byWhere[at]
 	if !ok || rd.sheet.place == nil {
 		i = len(rd.plan.Networks)
 		rd.byWhere[at] = i
-		rd.plan.Networks = append(rd.plan.Networks, ipam.PlannedNetwork{Name: at.network, Space: at.space, Line: line})
+		rd.plan.Networks = append(rd.plan.Networks, ipam.PlannedNetwork{Name: at.Network, Space: at.Space, Line: line})
 	}
 	rd.add(&rd.plan.Networks[i], row)
 }

@@ -3,39 +3,32 @@ package plan
 import (
 	"encoding/csv"
 	"io"
+	"slices"
 
 	"berth/internal/ipam"
 )
 
 // csvWriter writes the table of one noun.
 type csvWriter[T any] struct {
-	sheet[T]
-	w     *csv.Writer
-	cells []string
-	begun bool
+	*sheet[T]
+	columns []column[T]
+	w       *csv.Writer
+	cells   []string
+	begun   bool
 }
 
 // NewCSV returns a Writer of the table of one noun; an unknown one is an error.
 func NewCSV(w io.Writer, noun string) (Writer, error) {
-	switch noun {
-	case "networks":
-		return newCSV(w, networkSheet), nil
-	case "subnets":
-		return newCSV(w, subnetSheet), nil
-	case "pools":
-		return newCSV(w, poolSheet), nil
-	case "exclusions":
-		return newCSV(w, exclusionSheet), nil
-	case "reservations":
-		return newCSV(w, reservationSheet), nil
-	case "addresses":
-		return newCSV(w, addressSheet), nil
+	of, err := tableOf(noun)
+	if err != nil {
+		return nil, err
 	}
-	return nil, unknownNoun(noun)
+	return of.writer(w), nil
 }
 
-func newCSV[T any](w io.Writer, s sheet[T]) *csvWriter[T] {
-	return &csvWriter[T]{sheet: s, w: csv.NewWriter(w)}
+func (s *sheet[T]) writer(w io.Writer) Writer {
+	columns := slices.DeleteFunc(s.parts(), func(c column[T]) bool { return c.get == nil })
+	return &csvWriter[T]{sheet: s, columns: columns, w: csv.NewWriter(w)}
 }
 
 // Write implements Writer.
@@ -66,15 +59,13 @@ func (w *csvWriter[T]) head() error {
 		return nil
 	}
 	w.begun = true
-	return w.row(func(c *column[T]) string { return c.name })
+	return w.row(func(c *column[T]) string { return c.names[0] })
 }
 
 func (w *csvWriter[T]) row(cell func(*column[T]) string) error {
 	w.cells = w.cells[:0]
 	for i := range w.columns {
-		if c := &w.columns[i]; c.get != nil {
-			w.cells = append(w.cells, cell(c))
-		}
+		w.cells = append(w.cells, cell(&w.columns[i]))
 	}
 	return w.w.Write(w.cells)
 }

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"berth/internal/alloc"
 	"berth/internal/ipam"
@@ -27,38 +25,15 @@ var netBoxOnly = []string{"id", "url", "status", "tenant", "tenant_group", "role
 	"last_updated", "nat_(inside)", "nat_(outside)",
 	"assigned", "fhrp_group", "is_primary", "is_oob"}
 
-// whereColumns are the columns that say to which network a row belongs.
-func whereColumns[T any](at func(*T) *where) []column[T] {
-	return []column[T]{
-		{name: "network", set: func(r *T, s string) error { at(r).network = s; return nil },
-			get: func(r *T) string { return at(r).network }},
-		{name: "space", aliases: []string{"vrf"},
-			set: func(r *T, s string) error { at(r).space = spaceOf(s); return nil }},
-	}
-}
-
 // spaceOf is the space for a VRF of NetBox, which is shown with its route distinguisher, or as Global where there is
 // none.
-func spaceOf(text string) string {
+func spaceOf(text string) (string, error) {
 	if text == "Global" {
-		return ""
+		return "", nil
 	}
 	name, _, _ := strings.Cut(text, " (")
-	return name
+	return name, nil
 }
-
-// parsed makes the setter of a column out of a parser.
-func parsed[T, V any](parse func(string) (V, error), set func(*T, V)) func(*T, string) error {
-	return func(row *T, text string) error {
-		v, err := parse(text)
-		if err == nil {
-			set(row, v)
-		}
-		return err
-	}
-}
-
-func asIs(text string) (string, error) { return text, nil }
 
 // parseHost reads an address, which NetBox writes with the length of its prefix.
 func parseHost(text string) (netip.Addr, error) {
@@ -71,49 +46,10 @@ func parseHost(text string) (netip.Addr, error) {
 	return alloc.ParseAddr(text)
 }
 
-func yes(b bool) string {
-	if b {
-		return "true"
-	}
-	return ""
-}
-
-var networkSheet = sheet[ipam.PlannedNetwork]{
-	columns: []column[ipam.PlannedNetwork]{
-		{name: "name", aliases: []string{"network"},
-			set: parsed(asIs, func(n *ipam.PlannedNetwork, s string) { n.Name = s }),
-			get: func(n *ipam.PlannedNetwork) string { return n.Name }},
-		{name: "space", aliases: []string{"vrf"},
-			set: func(n *ipam.PlannedNetwork, s string) error { n.Space = spaceOf(s); return nil },
-			get: func(n *ipam.PlannedNetwork) string { return n.Space }},
-		{name: "mac_prefix", set: parsed(asIs, func(n *ipam.PlannedNetwork, s string) { n.MACPrefix = s }),
-			get: func(n *ipam.PlannedNetwork) string { return n.MACPrefix }},
-		{name: "sticky", set: parsed(parseBool, func(n *ipam.PlannedNetwork, b bool) { n.Sticky = &b }),
-			get: func(n *ipam.PlannedNetwork) string { return stickyText(n.Sticky) }},
-		{name: "quarantine", set: parsed(parseDuration,
-			func(n *ipam.PlannedNetwork, d *ipam.Duration) { n.Quarantine = d }),
-			get: func(n *ipam.PlannedNetwork) string { return quarantineText(n.Quarantine) }},
-		{name: "headroom", set: parsed(parseNumber, func(n *ipam.PlannedNetwork, count int) { n.Headroom = count }),
-			get: func(n *ipam.PlannedNetwork) string { return countText(n.Headroom) }},
-		{name: "elastic", set: parsed(parseElastic, func(n *ipam.PlannedNetwork, s string) { n.Elastic = s }),
-			get: func(n *ipam.PlannedNetwork) string { return n.Elastic }},
-		{name: "probe", set: parsed(asIs, func(n *ipam.PlannedNetwork, s string) { n.Probe = s }),
-			get: func(n *ipam.PlannedNetwork) string { return n.Probe }},
-		{name: "put_back", set: parsed(parsePutBack, func(n *ipam.PlannedNetwork, s string) { n.PutBack = s }),
-			get: func(n *ipam.PlannedNetwork) string { return n.PutBack }},
-		{name: "type", set: parsed(parseType, func(n *ipam.PlannedNetwork, s string) { n.Type = s }),
-			get: func(n *ipam.PlannedNetwork) string { return n.Type }},
-		{name: "owner_rules", set: parsed(parseRules,
-			func(n *ipam.PlannedNetwork, r []ipam.OwnerRule) { n.OwnerRules = r }),
-			get: func(n *ipam.PlannedNetwork) string { return formatRules(n.OwnerRules) }},
-		{name: "tags", raw: true,
-			set: parsed(parseTags, func(n *ipam.PlannedNetwork, t map[string]string) { n.Tags = t }),
-			get: func(n *ipam.PlannedNetwork) string { return formatTags(n.Tags) }},
-		{name: "links", set: parsed(parseLinks, func(n *ipam.PlannedNetwork, l []ipam.Link) { n.Links = l }),
-			get: func(n *ipam.PlannedNetwork) string { return formatLinks(n.Links) }},
-	},
-	needs: [][]string{{"name"}},
-	row:   func(line int) ipam.PlannedNetwork { return ipam.PlannedNetwork{Line: line} },
+var networkSheet = &sheet[ipam.PlannedNetwork]{
+	columns: "name|network space|vrf * tags links !static",
+	needs:   [][]string{{"name"}},
+	row:     func(line int) ipam.PlannedNetwork { return ipam.PlannedNetwork{Line: line} },
 	check: func(n *ipam.PlannedNetwork) error {
 		if n.Name == "" {
 			return errors.New("the network has no name")
@@ -128,61 +64,17 @@ var networkSheet = sheet[ipam.PlannedNetwork]{
 	of: func(n *ipam.PlannedNetwork) []ipam.PlannedNetwork { return []ipam.PlannedNetwork{*n} },
 }
 
-func stickyText(b *bool) string {
-	if b == nil {
-		return ""
-	}
-	return strconv.FormatBool(*b)
-}
-
-func quarantineText(d *ipam.Duration) string {
-	if d == nil {
-		return ""
-	}
-	return formatDuration(*d)
-}
-
-// countText leaves out nothing at all.
-func countText(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.Itoa(n)
-}
-
-func untilText(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return formatTime(t)
-}
-
 type subnetRow struct {
 	where
 	ipam.PlannedSubnet
-	pool bool
 }
 
-var subnetSheet = sheet[subnetRow]{
-	columns: slices.Concat(whereColumns(func(r *subnetRow) *where { return &r.where }), []column[subnetRow]{
-		{name: "prefix", aliases: []string{"cidr", "subnet"},
-			set: parsed(alloc.ParsePrefix, func(r *subnetRow, p netip.Prefix) { r.CIDR = p }),
-			get: func(r *subnetRow) string { return r.CIDR.String() }},
-		{name: "name", set: parsed(asIs, func(r *subnetRow, s string) { r.Name = s }),
-			get: func(r *subnetRow) string { return r.Name }},
-		{name: "gateway", set: parsed(parseHost, func(r *subnetRow, a netip.Addr) { r.Gateway = a }),
-			get: func(r *subnetRow) string { return addrText(r.Gateway) }},
-	}, termColumns(subnetTerms, func(r *subnetRow) *ipam.PlannedSubnet { return &r.PlannedSubnet }),
-		[]column[subnetRow]{
-			{name: "static",
-				set: parsed(parseBands, func(r *subnetRow, b []ipam.PlannedBand) { r.Static = b }),
-				get: func(r *subnetRow) string { return formatBands(r.Static) }},
-			{name: "pool", aliases: []string{"is_pool"},
-				set: parsed(parseBool, func(r *subnetRow, b bool) { r.pool = b })},
-		}),
-	needs: [][]string{{"prefix"}},
-	row:   func(line int) subnetRow { return subnetRow{PlannedSubnet: ipam.PlannedSubnet{Line: line}} },
+var subnetSheet = &sheet[subnetRow]{
+	columns: "network <space|vrf prefix|cidr|subnet * static <pool|is_pool",
+	needs:   [][]string{{"prefix"}},
+	row:     func(line int) subnetRow { return subnetRow{PlannedSubnet: ipam.PlannedSubnet{Line: line}} },
 	check: func(r *subnetRow) error {
+		settleSubnet(&r.PlannedSubnet)
 		if !r.CIDR.IsValid() {
 			return errors.New("the subnet has no prefix")
 		}
@@ -193,133 +85,121 @@ var subnetSheet = sheet[subnetRow]{
 		for i := range r.Static {
 			r.Static[i].Line = r.Line
 		}
-		if r.pool {
-			r.Pools = []ipam.PlannedPool{{Range: wholeOf(r.CIDR), Line: r.Line}}
+		if r.Whole {
+			r.Whole, r.Pools = false, []ipam.PlannedPool{{Range: wholeOf(r.CIDR), Line: r.Line}}
 		}
 		n.Subnets = append(n.Subnets, r.PlannedSubnet)
 	},
-	of: func(n *ipam.PlannedNetwork) []subnetRow {
-		var rows []subnetRow
+	of: func(n *ipam.PlannedNetwork) (rows []subnetRow) {
 		for _, sub := range n.Subnets {
-			rows = append(rows, subnetRow{where: where{network: n.Name}, PlannedSubnet: sub})
+			rows = append(rows, subnetRow{where{Network: n.Name}, sub})
 		}
 		return rows
 	},
-}
-
-func addrText(a netip.Addr) string {
-	if !a.IsValid() {
-		return ""
-	}
-	return a.String()
 }
 
 // rangeRow is a row of pools or of exclusions.
 type rangeRow struct {
 	where
-	from, to netip.Addr
-	whole    ipam.Range // of the column range
-	text     string     // name or note
-	line     int
+	From  netip.Addr `json:"start_address"`
+	To    netip.Addr `json:"end_address"`
+	Whole ipam.Range `json:"range"`
+	Name  string     `json:"name"`
+	Note  string     `json:"note"`
+	line  int
 }
 
-// rangeColumns are the columns of a table of ranges. text is the one of name or note.
-func rangeColumns(text string, aliases ...string) []column[rangeRow] {
-	return append(whereColumns(func(r *rangeRow) *where { return &r.where }),
-		column[rangeRow]{name: "start_address", aliases: []string{"start"},
-			set: parsed(parseHost, func(r *rangeRow, a netip.Addr) { r.from = a }),
-			get: func(r *rangeRow) string { return addrText(r.from) }},
-		column[rangeRow]{name: "end_address", aliases: []string{"end"},
-			set: parsed(parseHost, func(r *rangeRow, a netip.Addr) { r.to = a }),
-			get: func(r *rangeRow) string { return addrText(r.to) }},
-		column[rangeRow]{name: "range", set: parsed(parseRange, func(r *rangeRow, all ipam.Range) { r.whole = all })},
-		column[rangeRow]{name: text, aliases: aliases, raw: text == "note",
-			set: parsed(asIs, func(r *rangeRow, s string) { r.text = s }),
-			get: func(r *rangeRow) string { return r.text }},
-	)
+// rangeSheet is a table of ranges, each with a text.
+func rangeSheet(text string, add func(*ipam.PlannedNetwork, *rangeRow),
+	of func(*ipam.PlannedSubnet) []rangeRow) *sheet[rangeRow] {
+	return &sheet[rangeRow]{
+		columns: "network <space|vrf start_address|start end_address|end <range " + text,
+		needs:   [][]string{{"start_address", "range"}},
+		row:     func(line int) rangeRow { return rangeRow{line: line} },
+		check:   checkRange,
+		place:   func(r *rangeRow) *where { return &r.where },
+		add:     add,
+		of: func(n *ipam.PlannedNetwork) (rows []rangeRow) {
+			for i := range n.Subnets {
+				for _, row := range of(&n.Subnets[i]) {
+					row.Network, row.From, row.To = n.Name, row.Whole.From(), row.Whole.To()
+					rows = append(rows, row)
+				}
+			}
+			return rows
+		},
+	}
 }
-
-var rangeNeeds = [][]string{{"start_address", "range"}}
-
-func newRangeRow(line int) rangeRow { return rangeRow{line: line} }
 
 // checkRange puts the two ends together. An end that is not given is the start.
-func checkRange(r *rangeRow) error {
+func checkRange(r *rangeRow) (err error) {
 	switch {
-	case !r.whole.IsZero() && r.from.IsValid():
+	case !r.Whole.IsZero() && r.From.IsValid():
 		return errors.New("the row has a start and a range; give one of them")
-	case !r.whole.IsZero():
+	case !r.Whole.IsZero():
 		return nil
-	case !r.from.IsValid():
+	case !r.From.IsValid():
 		return errors.New("the row has no start")
-	case !r.to.IsValid():
-		r.to = r.from
+	case !r.To.IsValid():
+		r.To = r.From
 	}
-	text := r.from.String() + "-" + r.to.String()
-	var err error
-	r.whole, err = parseRange(text)
+	r.Whole, err = parseRange(r.From.String() + "-" + r.To.String())
 	return err
 }
 
-var poolSheet = sheet[rangeRow]{
-	columns: rangeColumns("name"), needs: rangeNeeds, row: newRangeRow, check: checkRange,
-	place: func(r *rangeRow) *where { return &r.where },
-	add: func(n *ipam.PlannedNetwork, r *rangeRow) {
-		n.Pools = append(n.Pools, ipam.PlannedPool{Range: r.whole, Name: r.text, Line: r.line})
-	},
-	of: func(n *ipam.PlannedNetwork) (rows []rangeRow) {
-		for _, sub := range n.Subnets {
-			for _, p := range sub.Pools {
-				rows = append(rows, rangeRow{where: where{network: n.Name}, from: p.Range.From(), to: p.Range.To(),
-					text: p.Name})
-			}
-		}
-		return rows
-	},
-}
+var poolSheet = rangeSheet("name", func(n *ipam.PlannedNetwork, r *rangeRow) {
+	n.Pools = append(n.Pools, ipam.PlannedPool{Range: r.Whole, Name: r.Name, Line: r.line})
+}, func(sub *ipam.PlannedSubnet) (rows []rangeRow) {
+	for _, p := range sub.Pools {
+		rows = append(rows, rangeRow{Whole: p.Range, Name: p.Name})
+	}
+	return rows
+})
 
-var exclusionSheet = sheet[rangeRow]{
-	columns: rangeColumns("note", "description"), needs: rangeNeeds, row: newRangeRow, check: checkRange,
-	place: func(r *rangeRow) *where { return &r.where },
-	add: func(n *ipam.PlannedNetwork, r *rangeRow) {
-		n.Exclusions = append(n.Exclusions, ipam.PlannedExclusion{Range: r.whole, Note: r.text, Line: r.line})
-	},
-	of: func(n *ipam.PlannedNetwork) (rows []rangeRow) {
-		for _, sub := range n.Subnets {
-			for _, x := range sub.Exclusions {
-				rows = append(rows, rangeRow{where: where{network: n.Name}, from: x.Range.From(), to: x.Range.To(),
-					text: x.Note})
-			}
-		}
-		return rows
-	},
-}
+var exclusionSheet = rangeSheet("note", func(n *ipam.PlannedNetwork, r *rangeRow) {
+	n.Exclusions = append(n.Exclusions, ipam.PlannedExclusion{Range: r.Whole, Note: r.Note, Line: r.line})
+}, func(sub *ipam.PlannedSubnet) (rows []rangeRow) {
+	for _, x := range sub.Exclusions {
+		rows = append(rows, rangeRow{Whole: x.Range, Note: x.Note})
+	}
+	return rows
+})
 
 // ownedRow is a row of reservations or of addresses.
 type ownedRow struct {
 	where
 	ipam.PlannedReservation
-	device, dns string // who has it, by NetBox
+	Device string `json:"device"` // who has it, by NetBox
+	DNS    string `json:"dns_name"`
 }
 
-// ownedColumns are the columns of a table of addresses with owners. An owner may also be NetBox's device, virtual
-// machine or DNS name; its interfaces are names and not numbers, so they say nothing here.
-func ownedColumns() []column[ownedRow] {
-	return append(whereColumns(func(r *ownedRow) *where { return &r.where }),
-		column[ownedRow]{name: "address", aliases: []string{"ip_address"},
-			set: parsed(parseHost, func(r *ownedRow, a netip.Addr) { r.Address = a }),
-			get: func(r *ownedRow) string { return addrText(r.Address) }},
-		column[ownedRow]{name: "owner", set: parsed(asIs, func(r *ownedRow, s string) { r.Owner = s }),
-			get: func(r *ownedRow) string { return r.Owner }},
-		column[ownedRow]{name: "interface", set: (*ownedRow).setInterface,
-			get: func(r *ownedRow) string { return r.number(r.Interface) }},
-		column[ownedRow]{name: "slot",
-			set: parsed(parseNumber, func(r *ownedRow, n int) { r.Slot, r.Unplaced = n, false }),
-			get: func(r *ownedRow) string { return r.number(r.Slot) }},
-		column[ownedRow]{name: "device", aliases: []string{"virtual_machine", "device/vm", "parent"},
-			set: parsed(asIs, func(r *ownedRow, s string) { r.device = s })},
-		column[ownedRow]{name: "dns_name", set: parsed(asIs, func(r *ownedRow, s string) { r.dns = s })},
-	)
+// ownedColumns begin a table of addresses with owners. An owner may also be NetBox's device, virtual machine or DNS
+// name; its interfaces are names and not numbers, so they say nothing here.
+const ownedColumns = "network <space|vrf address|ip_address owner interface slot " +
+	"<device|virtual_machine|device/vm|parent <dns_name "
+
+// ownedSheet is a table of addresses with owners.
+func ownedSheet(columns string, needs [][]string, check func(*ownedRow) error,
+	add func(*ipam.PlannedNetwork, *ownedRow),
+	of func(*ipam.PlannedNetwork) []ipam.PlannedReservation) *sheet[ownedRow] {
+	return &sheet[ownedRow]{
+		columns: ownedColumns + columns,
+		sets: map[string]func(*ownedRow, string) error{"interface": (*ownedRow).setInterface,
+			"slot": (*ownedRow).setSlot},
+		needs: append(needs, []string{"owner", "device", "dns_name"}),
+		row: func(line int) ownedRow {
+			return ownedRow{PlannedReservation: ipam.PlannedReservation{Line: line, Unplaced: true}}
+		},
+		name: nameByAddress, check: check,
+		place: func(r *ownedRow) *where { return &r.where },
+		add:   add,
+		of: func(n *ipam.PlannedNetwork) (rows []ownedRow) {
+			for _, r := range of(n) {
+				rows = append(rows, ownedRow{where: where{Network: n.Name}, PlannedReservation: r})
+			}
+			return rows
+		},
+	}
 }
 
 func (r *ownedRow) setInterface(text string) error {
@@ -331,32 +211,23 @@ func (r *ownedRow) setInterface(text string) error {
 	return err
 }
 
-// number is empty where the place is the first: a row without one takes the first that is free.
-func (r *ownedRow) number(n int) string {
-	if r.Interface == 0 && r.Slot == 0 {
-		return ""
-	}
-	return strconv.Itoa(n)
-}
-
-// said is what the terms of the row are said of.
-func (r *ownedRow) said() *ipam.PlannedReservation { return &r.PlannedReservation }
-
-func newOwnedRow(line int) ownedRow {
-	return ownedRow{PlannedReservation: ipam.PlannedReservation{Line: line, Unplaced: true}}
+func (r *ownedRow) setSlot(text string) (err error) {
+	r.Slot, err = parseNumber(text)
+	r.Unplaced = false
+	return err
 }
 
 // nameByAddress gives a row of NetBox's that has neither a device nor a DNS name an owner: NetBox knows addresses
 // without one, of which the description alone says what they are for.
 func nameByAddress(r *ownedRow) {
-	if r.Address.IsValid() && cmp.Or(r.Owner, r.device, r.dns) == "" {
+	if r.Address.IsValid() && cmp.Or(r.Owner, r.Device, r.DNS) == "" {
 		r.Owner = "ip-" + strings.NewReplacer(".", "-", ":", "-").Replace(r.Address.String())
 	}
 }
 
 // checkOwned finds the owner.
 func checkOwned(r *ownedRow) error {
-	r.Owner = cmp.Or(r.Owner, r.device, r.dns)
+	r.Owner = cmp.Or(r.Owner, r.Device, r.DNS)
 	switch {
 	case r.Owner == "" && r.Address.IsValid():
 		return fmt.Errorf("%s has no owner", r.Address)
@@ -366,42 +237,21 @@ func checkOwned(r *ownedRow) error {
 	return nil
 }
 
-func checkAddress(r *ownedRow) error {
+// reservationSheet may lack addresses, where somebody else chooses them.
+var reservationSheet = ownedSheet("*", nil, checkOwned, func(n *ipam.PlannedNetwork, r *ownedRow) {
+	n.Reservations = append(n.Reservations, r.PlannedReservation)
+}, func(n *ipam.PlannedNetwork) []ipam.PlannedReservation { return n.Reservations })
+
+var addressSheet = ownedSheet("note", [][]string{{"address"}}, func(r *ownedRow) error {
 	if !r.Address.IsValid() {
 		return errors.New("the row has no address")
 	}
 	return checkOwned(r)
-}
-
-// ownerNeeds are those of reservations, which have no address where somebody else chooses them.
-var ownerNeeds = [][]string{{"owner", "device", "dns_name"}}
-
-var reservationSheet = sheet[ownedRow]{
-	columns: append(ownedColumns(), termColumns(terms, (*ownedRow).said)...),
-	needs:   ownerNeeds, row: newOwnedRow, name: nameByAddress, check: checkOwned,
-	place: func(r *ownedRow) *where { return &r.where },
-	add: func(n *ipam.PlannedNetwork, r *ownedRow) {
-		n.Reservations = append(n.Reservations, r.PlannedReservation)
-	},
-	of: func(n *ipam.PlannedNetwork) (rows []ownedRow) {
-		for _, r := range n.Reservations {
-			rows = append(rows, ownedRow{where: where{network: n.Name}, PlannedReservation: r})
-		}
-		return rows
-	},
-}
-
-var addressSheet = sheet[ownedRow]{
-	columns: append(ownedColumns(), termColumns(addressTerms, (*ownedRow).said)...),
-	needs:   append([][]string{{"address"}}, ownerNeeds...), row: newOwnedRow, name: nameByAddress, check: checkAddress,
-	place: func(r *ownedRow) *where { return &r.where },
-	add: func(n *ipam.PlannedNetwork, r *ownedRow) {
-		n.Addresses = append(n.Addresses, r.Taken())
-	},
-	of: func(n *ipam.PlannedNetwork) (rows []ownedRow) {
-		for _, a := range n.Addresses {
-			rows = append(rows, ownedRow{where: where{network: n.Name}, PlannedReservation: a.Reserved()})
-		}
-		return rows
-	},
-}
+}, func(n *ipam.PlannedNetwork, r *ownedRow) {
+	n.Addresses = append(n.Addresses, r.Taken())
+}, func(n *ipam.PlannedNetwork) (rows []ipam.PlannedReservation) {
+	for i := range n.Addresses {
+		rows = append(rows, n.Addresses[i].Reserved())
+	}
+	return rows
+})

@@ -47,8 +47,7 @@ func parseNumber(text string) (int, error) {
 	return n, nil
 }
 
-func parseDuration(text string) (*ipam.Duration, error) {
-	d := new(ipam.Duration)
+func parseDuration(text string) (d ipam.Duration, err error) {
 	return d, d.UnmarshalText([]byte(text))
 }
 

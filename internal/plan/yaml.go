@@ -2,13 +2,16 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
+	"net/netip"
+	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
-	"berth/internal/alloc"
 	"berth/internal/ipam"
 
 	"go.yaml.in/yaml/v4"
@@ -23,7 +26,7 @@ func ReadYAML(r io.Reader) (ipam.Plan, error) {
 	if err != nil {
 		return ipam.Plan{}, err
 	}
-	d := &document{}
+	d := &document{shapes: newShapes()}
 	if line, why := notText(text); line > 0 {
 		d.Add(line, "%s", why)
 		return ipam.Plan{}, d.Err()
@@ -43,12 +46,26 @@ func ReadYAML(r io.Reader) (ipam.Plan, error) {
 	} else if !errors.Is(err, io.EOF) {
 		d.syntax(err)
 	}
-	p := d.plan(root.Content[0])
-	return p, d.Err()
+	var top struct {
+		Version string `json:"version"`
+		ipam.Plan
+	}
+	d.mapping(root.Content[0], "the plan", reflect.ValueOf(&top).Elem())
+	switch {
+	case top.Version == "" && root.Content[0].Kind == yaml.MappingNode:
+		d.Add(root.Content[0].Line, "the document has no version; write version: %s", version)
+	case top.Version != "" && top.Version != version:
+		d.Add(valueOf(root.Content[0], "version").Line, "the document has version %q; this Berth reads %s", top.Version,
+			version)
+	}
+	return top.Plan, d.Err()
 }
 
 // document is one that is being read: what is wrong with it is collected.
-type document struct{ ipam.PlanError }
+type document struct {
+	ipam.PlanError
+	*shapes
+}
 
 var yamlLine = regexp.MustCompile(`^yaml: line (\d+): (.*)`)
 
@@ -62,240 +79,88 @@ func (d *document) syntax(err error) {
 	d.Add(0, "it is no YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 }
 
-func (d *document) plan(n *yaml.Node) (p ipam.Plan) {
-	said := ""
-	d.mapping(n, "the plan", "version, networks, elastic", func(key string, v *yaml.Node) bool {
-		switch key {
-		case "version":
-			said = d.text(v)
-			if said != version {
-				d.Add(v.Line, "the document has version %q; this Berth reads %s", said, version)
-			}
-		case "networks":
-			p.Networks = list(d, v, "networks", d.network)
-		case "elastic":
-			p.Elastic = d.elastic(v)
-		default:
-			return false
+// noun is what errors call a thing of a document, and what must be said of it: the key, and the error without it.
+type noun struct {
+	name  string
+	needs [][2]string
+}
+
+var nouns = map[reflect.Type]noun{
+	reflect.TypeFor[ipam.PlannedNetwork](): {"a network", [][2]string{{"name", "the network has no name"}}},
+	reflect.TypeFor[ipam.PlannedSubnet](): {"a subnet",
+		[][2]string{{"cidr", "the subnet has no cidr; write one like cidr: 192.0.2.0/24"}}},
+	reflect.TypeFor[ipam.PlannedPool](): {"a pool",
+		[][2]string{{"range", "a pool has no range; write one like range: 192.0.2.10-192.0.2.99"}}},
+	reflect.TypeFor[ipam.PlannedExclusion](): {"an exclusion",
+		[][2]string{{"range", "an exclusion has no range; write one like range: 192.0.2.10-192.0.2.99"}}},
+	reflect.TypeFor[ipam.PlannedReservation](): {"a reservation", [][2]string{{"owner", "a reservation has no owner"}}},
+	reflect.TypeFor[ipam.PlannedAddress](): {"an address",
+		[][2]string{{"owner", "an address has no owner"}, {"address", "an address has no address"}}},
+	reflect.TypeFor[ipam.Link]():           {name: "a link"},
+	reflect.TypeFor[ipam.OwnerRule]():      {name: "a rule for owners"},
+	reflect.TypeFor[ipam.PlannedAccount](): {"an account", [][2]string{{"name", "the account has no name"}}},
+	reflect.TypeFor[ipam.PlannedElasticRange](): {"a range",
+		[][2]string{{"range", "a range has no range; write one like range: 203.0.113.10-203.0.113.20"}}},
+	reflect.TypeFor[ipam.PlannedElasticAddress](): {"an elastic address",
+		[][2]string{{"address", "an elastic address has no address"}}},
+}
+
+// isShort tells whether a thing can be written as its range alone.
+func isShort(t reflect.Type) bool {
+	return t == reflect.TypeFor[ipam.PlannedPool]() || t == reflect.TypeFor[ipam.PlannedExclusion]() ||
+		t == reflect.TypeFor[ipam.PlannedBand]()
+}
+
+// item reads one thing of a list.
+func (d *document) item(n *yaml.Node, v reflect.Value) {
+	if c := d.codec(v.Type(), ""); c != nil {
+		d.scalar(n, c, v)
+		return
+	}
+	if line := v.FieldByName("Line"); line.IsValid() {
+		line.SetInt(int64(n.Line))
+	}
+	fields := d.of(v.Type())
+	if isShort(v.Type()) && (n.Kind == yaml.ScalarNode || len(fields) == 1) {
+		d.scalar(n, fields[0].as, v.FieldByIndex(fields[0].index))
+		return
+	}
+	noun := nouns[v.Type()]
+	said := d.mapping(n, noun.name, v)
+	for _, need := range noun.needs {
+		i := slices.IndexFunc(fields, func(f field) bool { return f.key == need[0] })
+		missing := valueOf(n, need[0]) == nil || fields[i].as.any && v.FieldByIndex(fields[i].index).IsZero()
+		if said && missing {
+			d.Add(n.Line, "%s", need[1])
 		}
-		return true
-	})
-	if said == "" && n.Kind == yaml.MappingNode {
-		d.Add(n.Line, "the document has no version; write version: %s", version)
 	}
-	return p
+	d.settle(n, said, v.Addr().Interface())
 }
 
-func (d *document) network(n *yaml.Node) ipam.PlannedNetwork {
-	p := ipam.PlannedNetwork{Line: n.Line}
-	d.mapping(n, "a network",
-		"name, space, tags, mac_prefix, links, sticky, quarantine, headroom, elastic, probe, put_back, type, owner_rules, "+
-			"subnets, static, pools, exclusions, reservations, addresses",
-		func(key string, v *yaml.Node) bool {
-			switch key {
-			case "name":
-				p.Name = d.text(v)
-			case "space":
-				p.Space = d.text(v)
-			case "tags":
-				p.Tags = d.tags(v)
-			case "mac_prefix":
-				p.MACPrefix = d.text(v)
-			case "links":
-				p.Links = list(d, v, key, d.link)
-			case "sticky":
-				if b, ok := value(d, v, parseBool); ok {
-					p.Sticky = &b
-				}
-			case "quarantine":
-				p.Quarantine, _ = value(d, v, parseDuration)
-			case "headroom":
-				p.Headroom, _ = value(d, v, parseNumber)
-			case "elastic":
-				p.Elastic, _ = value(d, v, parseElastic)
-			case "probe":
-				p.Probe = d.text(v)
-			case "put_back":
-				p.PutBack, _ = value(d, v, parsePutBack)
-			case "type":
-				p.Type, _ = value(d, v, parseType)
-			case "owner_rules":
-				p.OwnerRules = list(d, v, key, d.rule)
-			case "subnets":
-				p.Subnets = list(d, v, key, d.subnet)
-			case "static":
-				p.Static = list(d, v, key, d.band)
-			case "pools":
-				p.Pools = list(d, v, key, d.pool)
-			case "exclusions":
-				p.Exclusions = list(d, v, key, d.exclusion)
-			case "reservations":
-				p.Reservations = list(d, v, key, d.reservation)
-			case "addresses":
-				p.Addresses = list(d, v, key, d.address)
-			default:
-				return false
-			}
-			return true
-		})
-	if p.Name == "" && n.Kind == yaml.MappingNode {
-		d.Add(n.Line, "the network has no name")
-	}
-	if p.Space == "" {
-		p.Space = ipam.LocalSpace // a document says all of a network
-	}
-	return p
-}
-
-func (d *document) tags(n *yaml.Node) map[string]string {
-	tags := map[string]string{}
-	d.mapping(n, "tags", "", func(key string, v *yaml.Node) bool {
-		tags[key] = d.text(v)
-		return true
-	})
-	return tags
-}
-
-func (d *document) link(n *yaml.Node) (l ipam.Link) {
-	d.texts(n, "a link", "host, mode, link", map[string]*string{"host": &l.Host, "mode": &l.Mode, "link": &l.Link})
-	return l
-}
-
-func (d *document) rule(n *yaml.Node) (r ipam.OwnerRule) {
-	d.texts(n, "a rule for owners", "pattern, owner, pool",
-		map[string]*string{"pattern": &r.Pattern, "owner": &r.Owner, "pool": &r.Pool})
-	return r
-}
-
-// texts reads a mapping of which each value is a text.
-func (d *document) texts(n *yaml.Node, what, keys string, to map[string]*string) {
-	d.mapping(n, what, keys, func(key string, v *yaml.Node) bool {
-		text, known := to[key]
-		if known {
-			*text = d.text(v)
+// settle adds what a thing says without words.
+func (d *document) settle(n *yaml.Node, said bool, thing any) {
+	switch p := thing.(type) {
+	case *ipam.PlannedNetwork:
+		p.Space = cmp.Or(p.Space, ipam.LocalSpace) // a document says all of a network
+	case *ipam.PlannedSubnet:
+		settleSubnet(p)
+		if p.Whole && p.CIDR.IsValid() {
+			p.Pools = append(p.Pools, ipam.PlannedPool{Range: wholeOf(p.CIDR), Line: valueOf(n, "pool").Line})
 		}
-		return known
-	})
-}
-
-func (d *document) subnet(n *yaml.Node) ipam.PlannedSubnet {
-	p := ipam.PlannedSubnet{Line: n.Line}
-	whole := 0 // the line of pool: true
-	said := d.mapping(n, "a subnet", "cidr, name, gateway"+termNames(subnetTerms)+", static, pool, pools, exclusions",
-		func(key string, v *yaml.Node) bool {
-			switch key {
-			case "cidr":
-				p.CIDR, _ = value(d, v, alloc.ParsePrefix)
-			case "name":
-				p.Name = d.text(v)
-			case "gateway":
-				if v.Tag != "!!null" {
-					p.Gateway, _ = value(d, v, alloc.ParseAddr)
-				}
-			case "static":
-				p.Static = list(d, v, key, d.band)
-			case "pool":
-				if b, _ := value(d, v, parseBool); b {
-					whole = v.Line
-				}
-			case "pools":
-				p.Pools = list(d, v, key, d.pool)
-			case "exclusions":
-				p.Exclusions = list(d, v, key, d.exclusion)
-			default:
-				return readTerm(d, subnetTerms, &p, key, v)
-			}
-			return true
-		})
-	if said && !p.CIDR.IsValid() && !hasKey(n, "cidr") {
-		d.Add(n.Line, "the subnet has no cidr; write one like cidr: 192.0.2.0/24")
-	}
-	if whole > 0 && p.CIDR.IsValid() {
-		p.Pools = append(p.Pools, ipam.PlannedPool{Range: wholeOf(p.CIDR), Line: whole})
-	}
-	return p
-}
-
-func (d *document) band(n *yaml.Node) ipam.PlannedBand {
-	p := ipam.PlannedBand{Line: n.Line}
-	p.Range, _ = value(d, n, parseRange)
-	return p
-}
-
-// pool reads a range with its name, or a range alone.
-func (d *document) pool(n *yaml.Node) ipam.PlannedPool {
-	p := ipam.PlannedPool{Line: n.Line}
-	p.Range = d.ranged(n, "a pool", "name", &p.Name)
-	return p
-}
-
-// exclusion reads a range with its note, or a range alone.
-func (d *document) exclusion(n *yaml.Node) ipam.PlannedExclusion {
-	p := ipam.PlannedExclusion{Line: n.Line}
-	p.Range = d.ranged(n, "an exclusion", "note", &p.Note)
-	return p
-}
-
-// ranged reads a range and one further text, or a range alone.
-func (d *document) ranged(n *yaml.Node, what, further string, text *string) (r ipam.Range) {
-	if n.Kind == yaml.ScalarNode {
-		r, _ = value(d, n, parseRange)
-		return r
-	}
-	said := d.mapping(n, what, "range, "+further, func(key string, v *yaml.Node) bool {
-		switch key {
-		case "range":
-			r, _ = value(d, v, parseRange)
-		case further:
-			*text = d.text(v)
-		default:
-			return false
+		p.Whole = false
+	case *ipam.PlannedReservation:
+		p.Unplaced = unplaced(n)
+	case *ipam.PlannedAddress:
+		p.Unplaced = unplaced(n)
+	case *ipam.PlannedElasticAddress:
+		if said && p.Instance == "" && (p.Network != "" || p.Guest != (netip.Addr{}) || p.EgressOnly) {
+			d.Add(n.Line, "the elastic address %s has no instance, of which the rest would be", p.Address)
 		}
-		return true
-	})
-	if said && !hasKey(n, "range") {
-		d.Add(n.Line, "%s has no range; write one like range: 192.0.2.10-192.0.2.99", what)
+		p.Account = cmp.Or(p.Account, ipam.DefaultAccount)
 	}
-	return r
 }
 
-func (d *document) reservation(n *yaml.Node) ipam.PlannedReservation {
-	r, _ := d.owned(n, "a reservation", terms)
-	return r
-}
+func unplaced(n *yaml.Node) bool { return valueOf(n, "interface") == nil && valueOf(n, "slot") == nil }
 
-func (d *document) address(n *yaml.Node) ipam.PlannedAddress {
-	r, said := d.owned(n, "an address", addressTerms)
-	if said && !hasKey(n, "address") {
-		d.Add(n.Line, "an address has no address")
-	}
-	return r.Taken()
-}
-
-// owned reads an address with its owner, its place there and its terms, and answers whether there was one to be read.
-func (d *document) owned(n *yaml.Node, what string, of []term[ipam.PlannedReservation]) (r ipam.PlannedReservation,
-	said bool) {
-	r.Line, r.Unplaced = n.Line, true
-	said = d.mapping(n, what, "owner, address, interface, slot"+termNames(of), func(key string, v *yaml.Node) bool {
-		var ok bool
-		switch key {
-		case "owner":
-			r.Owner = d.text(v)
-		case "address":
-			r.Address, _ = value(d, v, alloc.ParseAddr)
-		case "interface":
-			r.Interface, ok = value(d, v, parseNumber)
-			r.Unplaced = !ok
-		case "slot":
-			r.Slot, ok = value(d, v, parseNumber)
-			r.Unplaced = !ok
-		default:
-			return readTerm(d, of, &r, key, v)
-		}
-		return true
-	})
-	if said && r.Owner == "" {
-		d.Add(n.Line, "%s has no owner", what)
-	}
-	return r, said
-}
+// settleSubnet: a subnet that has its addresses from a DHCP server has one.
+func settleSubnet(p *ipam.PlannedSubnet) { p.DHCP = p.DHCP || p.FromDHCP() }

@@ -2,91 +2,112 @@ package plan
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 
 	"go.yaml.in/yaml/v4"
 )
 
-// What every part of a document is read with: mappings, lists, texts and values, with a problem at its line where there
+// What every part of a document is read with: mappings, lists and single texts, with a problem at its line where there
 // is something else.
 
-// mapping hands each key of n to field, which answers false for one that it does not know. It answers whether n is one.
-func (d *document) mapping(n *yaml.Node, what, keys string, field func(key string, v *yaml.Node) bool) bool {
+// mapping reads the keys of n into the fields of v, a struct or a map of texts. It answers whether n is one.
+func (d *document) mapping(n *yaml.Node, what string, v reflect.Value) bool {
+	var fields []field
+	known := "KEY: VALUE"
+	if v.Kind() == reflect.Map {
+		v.Set(reflect.MakeMap(v.Type()))
+	} else {
+		fields = d.of(v.Type())
+		known = keys(fields)
+	}
 	if n.Kind != yaml.MappingNode {
-		d.Add(n.Line, "%s is %s here, and must have keys: %s", what, kindOf(n), orAny(keys))
+		d.Add(n.Line, "%s is %s here, and must have keys: %s", what, kindOf(n), known)
 		return false
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, v := n.Content[i], n.Content[i+1]
-		for j := 0; j < i; j += 2 {
-			if n.Content[j].Value == key.Value {
-				d.Add(key.Line, "%s has the key %s twice", what, key.Value)
-				break
-			}
+		key, value := n.Content[i], n.Content[i+1]
+		if first, _ := entry(n, key.Value); first != key {
+			d.Add(key.Line, "%s has the key %s twice", what, key.Value)
 		}
-		if key.Kind != yaml.ScalarNode || !field(key.Value, v) {
-			d.Add(key.Line, "%s has no key %q; it has %s", what, key.Value, orAny(keys))
+		at := slices.IndexFunc(fields, func(f field) bool { return f.key == key.Value })
+		switch {
+		case key.Kind != yaml.ScalarNode || v.Kind() == reflect.Struct && at < 0:
+			d.Add(key.Line, "%s has no key %q; it has %s", what, key.Value, known)
+		case v.Kind() == reflect.Map:
+			text := reflect.New(v.Type().Elem()).Elem()
+			d.item(value, text)
+			v.SetMapIndex(reflect.ValueOf(key.Value), text)
+		default:
+			d.field(value, &fields[at], v.FieldByIndex(fields[at].index))
 		}
 	}
 	return true
 }
 
-func orAny(keys string) string {
-	if keys == "" {
-		return "KEY: VALUE"
-	}
-	return keys
-}
-
-func hasKey(n *yaml.Node, key string) bool {
+// entry is the first entry of a key; nil: there is none.
+func entry(n *yaml.Node, key string) (at, value *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
-			return true
+			return n.Content[i], n.Content[i+1]
 		}
 	}
-	return false
+	return nil, nil
+}
+
+// valueOf is the value of a key; nil: n has none.
+func valueOf(n *yaml.Node, key string) *yaml.Node {
+	_, value := entry(n, key)
+	return value
+}
+
+// field reads the value of a key.
+func (d *document) field(n *yaml.Node, f *field, v reflect.Value) {
+	switch {
+	case f.as != nil && f.null && isNull(n):
+	case f.as != nil:
+		d.scalar(n, f.as, v)
+	case v.Kind() == reflect.Slice:
+		d.list(n, f.key, v)
+	case v.Kind() == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		d.mapping(n, f.key, v.Elem())
+	default:
+		d.mapping(n, f.key, v)
+	}
 }
 
 // list reads each item of a sequence; nothing at all is the empty one.
-func list[T any](d *document, n *yaml.Node, what string, item func(*yaml.Node) T) []T {
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
-		return nil
+func (d *document) list(n *yaml.Node, what string, v reflect.Value) {
+	if isNull(n) {
+		return
 	}
 	if n.Kind != yaml.SequenceNode {
 		d.Add(n.Line, "%s is %s here, and must be a list", what, kindOf(n))
-		return nil
+		return
 	}
-	items := make([]T, 0, len(n.Content))
-	for _, child := range n.Content {
-		items = append(items, item(child))
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	for i, child := range n.Content {
+		d.item(child, v.Index(i))
 	}
-	return items
 }
 
-// text reads a scalar as it is written, be it a number or a word that YAML has a meaning for: names are names.
-func (d *document) text(n *yaml.Node) string {
+// scalar reads a single text as it is written, be it a number or a word that YAML has a meaning for: names are names.
+func (d *document) scalar(n *yaml.Node, c *codec, v reflect.Value) {
 	switch {
-	case n.Kind != yaml.ScalarNode:
+	case n.Kind != yaml.ScalarNode && c.any:
 		d.Add(n.Line, "there is %s here, and a text is expected", kindOf(n))
-		return ""
-	case n.Tag == "!!null":
-		return ""
+	case n.Kind != yaml.ScalarNode:
+		d.Add(n.Line, "there is %s here, and a single value is expected", kindOf(n))
+	case isNull(n) && c.any:
+	default:
+		if err := c.set(v, n.Value); err != nil {
+			d.Add(n.Line, "%v", err)
+		}
 	}
-	return n.Value
 }
 
-// value reads a scalar by one of the parsers; false where it could not.
-func value[T any](d *document, n *yaml.Node, parse func(string) (T, error)) (v T, ok bool) {
-	if n.Kind != yaml.ScalarNode {
-		d.Add(n.Line, "there is %s here, and a single value is expected", kindOf(n))
-		return v, false
-	}
-	v, err := parse(n.Value)
-	if err != nil {
-		d.Add(n.Line, "%v", err)
-		return v, false
-	}
-	return v, true
-}
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
 func kindOf(n *yaml.Node) string {
 	switch n.Kind {
@@ -97,7 +118,7 @@ func kindOf(n *yaml.Node) string {
 	case yaml.AliasNode:
 		return "an alias (*" + n.Value + ")" // references could make a small document a huge one
 	case yaml.ScalarNode:
-		if n.Tag == "!!null" {
+		if isNull(n) {
 			return "nothing"
 		}
 		return fmt.Sprintf("%q", n.Value)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,9 +15,10 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// yamlWriter writes the document line by line. The shape is fixed, so only texts need the library, and few of those: a
-// plan of a hundred thousand addresses is written in a fraction of the time that building nodes for it would take.
+// yamlWriter writes the document line by line. Only texts need the library, and few of those: a plan of a hundred
+// thousand addresses is written in a fraction of the time that building nodes for it would take.
 type yamlWriter struct {
+	*shapes
 	b     *bufio.Writer
 	begun bool
 	err   error // of a text
@@ -24,55 +26,45 @@ type yamlWriter struct {
 	elastic *ipam.PlannedElastic // written at the end
 }
 
+// ElasticWriter is a Writer that also writes what there is of elastic addresses, at its end.
+type ElasticWriter interface {
+	Writer
+	WriteElastic(*ipam.PlannedElastic)
+}
+
 // NewYAML returns a Writer of a YAML document.
-func NewYAML(w io.Writer) Writer { return &yamlWriter{b: bufio.NewWriterSize(w, 64<<10)} }
+func NewYAML(w io.Writer) Writer {
+	return &yamlWriter{shapes: newShapes(), b: bufio.NewWriterSize(w, 64<<10)}
+}
 
 // Write implements Writer.
 func (w *yamlWriter) Write(n *ipam.PlannedNetwork) error {
-	w.begin("\n")
-	w.line("- name: %s", w.text(n.Name))
-	if n.Space != "" && n.Space != ipam.LocalSpace {
-		w.line("  space: %s", w.text(n.Space))
+	w.begin("")
+	said := *n
+	if said.Space == ipam.LocalSpace {
+		said.Space = ""
 	}
-	if len(n.Tags) > 0 {
-		w.line("  tags:")
-		for _, key := range slices.Sorted(maps.Keys(n.Tags)) {
-			w.line("    %s: %s", w.text(key), w.text(n.Tags[key]))
+	said.Subnets = slices.Clone(n.Subnets)
+	for i := range said.Subnets {
+		sub := &said.Subnets[i]
+		if len(sub.Pools) == 1 && sub.Pools[0].Name == "" && sub.Pools[0].Range == wholeOf(sub.CIDR) {
+			sub.Whole, sub.Pools = true, nil
 		}
 	}
-	w.field("  mac_prefix", n.MACPrefix)
-	if len(n.Links) > 0 {
-		w.line("  links:")
-		for _, l := range n.Links {
-			w.line("    - {host: %s, mode: %s, link: %s}", w.text(l.Host), w.text(l.Mode), w.text(l.Link))
-		}
-	}
-	if n.Sticky != nil {
-		w.line("  sticky: %t", *n.Sticky)
-	}
-	if n.Quarantine != nil {
-		w.line("  quarantine: %s", formatDuration(*n.Quarantine))
-	}
-	if n.Headroom > 0 {
-		w.line("  headroom: %d", n.Headroom)
-	}
-	w.field("  elastic", n.Elastic)
-	w.field("  probe", n.Probe)
-	w.field("  put_back", n.PutBack)
-	w.field("  type", n.Type)
-	w.rules(n.OwnerRules)
-	w.subnets(n.Subnets)
-	w.bands("  ", n.Static)
-	w.pools("  ", n.Pools)
-	w.exclusions("  ", n.Exclusions)
-	w.owned(n)
+	w.block("- ", "  ", reflect.ValueOf(said))
 	return w.err
 }
 
+// WriteElastic implements ElasticWriter.
+func (w *yamlWriter) WriteElastic(e *ipam.PlannedElastic) { w.elastic = e }
+
 // Close implements Writer.
 func (w *yamlWriter) Close() error {
-	w.begin(" []\n")
-	w.elasticLines(w.elastic)
+	w.begin(" []")
+	if e := w.elastic; e != nil && len(e.Accounts)+len(e.Ranges)+len(e.Addresses) > 0 {
+		w.line("elastic:")
+		w.block("  ", "  ", reflect.ValueOf(*e))
+	}
 	if w.err != nil {
 		return w.err
 	}
@@ -83,120 +75,83 @@ func (w *yamlWriter) Close() error {
 func (w *yamlWriter) begin(rest string) {
 	if !w.begun {
 		w.begun = true
-		w.line("version: %s\nnetworks:%s", version, strings.TrimSuffix(rest, "\n"))
+		w.line("version: %s\nnetworks:%s", version, rest)
 	}
 }
 
-func (w *yamlWriter) rules(all []ipam.OwnerRule) {
-	if len(all) > 0 {
-		w.line("  owner_rules:")
-	}
-	for _, r := range all {
-		meaning := ""
-		if r.Owner != "" {
-			meaning = ", owner: " + w.text(r.Owner)
+// block writes a struct, a line for each key; the first line begins with first.
+func (w *yamlWriter) block(first, indent string, v reflect.Value) {
+	fields := w.of(v.Type())
+	for i := range fields {
+		f := &fields[i]
+		if f.leftOut(v) {
+			continue
 		}
-		if r.Pool != "" {
-			meaning += ", pool: " + w.text(r.Pool)
+		of := v.FieldByIndex(f.index)
+		switch {
+		case f.as != nil:
+			w.line("%s%s: %s", first, f.key, w.scalar(f.as, of))
+		case of.Kind() == reflect.Map:
+			w.line("%s%s:", first, f.key)
+			tags, _ := of.Interface().(map[string]string)
+			for _, key := range slices.Sorted(maps.Keys(tags)) {
+				w.line("%s  %s: %s", indent, w.text(key), w.text(tags[key]))
+			}
+		default:
+			w.line("%s%s:", first, f.key)
+			w.list(indent+"  ", of)
 		}
-		w.line("    - {pattern: %s%s}", w.text(r.Pattern), meaning)
+		first = indent
 	}
 }
 
-func (w *yamlWriter) subnets(all []ipam.PlannedSubnet) {
-	if len(all) > 0 {
-		w.line("  subnets:")
-	}
-	for _, sub := range all {
-		w.line("    - cidr: %s", w.text(sub.CIDR.String()))
-		w.field("      name", sub.Name)
-		if sub.Gateway.IsValid() {
-			w.line("      gateway: %s", w.text(sub.Gateway.String()))
-		}
-		w.subnetTerms("      ", &sub)
-		w.bands("      ", sub.Static)
-		if len(sub.Pools) == 1 && sub.Pools[0].Name == "" && sub.Pools[0].Range == wholeOf(sub.CIDR) {
-			w.line("      pool: true")
+// list writes each item on a line of its own, but for subnets, whose keys are many.
+func (w *yamlWriter) list(indent string, v reflect.Value) {
+	for i := range v.Len() {
+		if one := v.Index(i); one.Type() == reflect.TypeFor[ipam.PlannedSubnet]() {
+			w.block(indent+"- ", indent+"  ", one)
 		} else {
-			w.pools("      ", sub.Pools)
+			w.line("%s- %s", indent, w.flow(one))
 		}
-		w.exclusions("      ", sub.Exclusions)
 	}
 }
 
-func (w *yamlWriter) bands(indent string, all []ipam.PlannedBand) {
-	if len(all) > 0 {
-		w.line("%sstatic:", indent)
+// flow is a struct, or a text, on one line.
+func (w *yamlWriter) flow(v reflect.Value) string {
+	if c := w.codec(v.Type(), ""); c != nil {
+		return w.scalar(c, v)
 	}
-	for _, b := range all {
-		w.ranged(indent, b.Range, "", "")
+	var keys, values []string
+	fields := w.of(v.Type())
+	for i := range fields {
+		f := &fields[i]
+		if f.leftOut(v) {
+			continue
+		}
+		of, text := v.FieldByIndex(f.index), ""
+		if f.as != nil {
+			text = w.scalar(f.as, of)
+		} else {
+			var items []string
+			for i := range of.Len() {
+				items = append(items, w.flow(of.Index(i)))
+			}
+			text = "[" + strings.Join(items, ", ") + "]"
+		}
+		keys, values = append(keys, f.key+": "+text), append(values, text)
 	}
+	if len(values) == 1 && isShort(v.Type()) {
+		return values[0]
+	}
+	return "{" + strings.Join(keys, ", ") + "}"
 }
 
-func (w *yamlWriter) pools(indent string, all []ipam.PlannedPool) {
-	if len(all) > 0 {
-		w.line("%spools:", indent)
+// scalar is a single text.
+func (w *yamlWriter) scalar(c *codec, v reflect.Value) string {
+	if c.bare {
+		return c.text(v)
 	}
-	for _, p := range all {
-		w.ranged(indent, p.Range, "name", p.Name)
-	}
-}
-
-func (w *yamlWriter) exclusions(indent string, all []ipam.PlannedExclusion) {
-	if len(all) > 0 {
-		w.line("%sexclusions:", indent)
-	}
-	for _, x := range all {
-		w.ranged(indent, x.Range, "note", x.Note)
-	}
-}
-
-func (w *yamlWriter) ranged(indent string, r ipam.Range, key, text string) {
-	if text == "" {
-		w.line("%s  - %s", indent, w.text(r.String()))
-		return
-	}
-	w.line("%s  - {range: %s, %s: %s}", indent, w.text(r.String()), key, w.text(text))
-}
-
-func (w *yamlWriter) owned(n *ipam.PlannedNetwork) {
-	if len(n.Reservations) > 0 {
-		w.line("  reservations:")
-	}
-	for i := range n.Reservations {
-		w.reservation(&n.Reservations[i])
-	}
-	if len(n.Addresses) > 0 {
-		w.line("  addresses:")
-	}
-	for i := range n.Addresses {
-		r := n.Addresses[i].Reserved()
-		w.reservation(&r)
-	}
-}
-
-// reservation writes one, or an address as one.
-func (w *yamlWriter) reservation(r *ipam.PlannedReservation) {
-	address := ""
-	if r.Address.IsValid() {
-		address = ", address: " + w.text(r.Address.String())
-	}
-	w.line("    - {owner: %s%s%s%s}", w.text(r.Owner), address, place(r.Interface, r.Slot), w.terms(r))
-}
-
-// place is left out where it is the first: an address without one takes the first that is free.
-func place(nic, slot int) string {
-	if nic == 0 && slot == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", interface: %d, slot: %d", nic, slot)
-}
-
-// field writes a text that is not empty.
-func (w *yamlWriter) field(key, text string) {
-	if text != "" {
-		w.line("%s: %s", key, w.text(text))
-	}
+	return w.text(c.text(v))
 }
 
 func (w *yamlWriter) line(format string, args ...any) {
@@ -209,7 +164,7 @@ func (w *yamlWriter) line(format string, args ...any) {
 var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$|^[0-9]+\.[0-9]+\.[0-9]+\.[0-9][-/.0-9]*$|` +
 	`^[0-9a-f][0-9a-f:]*::[0-9a-f:/-]*[0-9a-f]$`)
 
-// text is a scalar.
+// text is a text, in quotes where it needs them.
 func (w *yamlWriter) text(s string) string {
 	if plain.MatchString(s) && !hasMeaning(s) {
 		return s
