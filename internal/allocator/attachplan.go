@@ -2,7 +2,6 @@ package allocator
 
 import (
 	"errors"
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -153,9 +152,7 @@ func noneLeft(p *ledger.NetworkPlan, ipv6 bool, taken int) error {
 
 // joinPlan holds a request to what is planned of the network: what it asks for must be there.
 func joinPlan(c *ledger.Change, req ipam.PoolRequest, sub *ipam.Subnet, n *ipam.Network) error {
-	same := *n
-	same.Tags = maps.Clone(n.Tags)
-	changed, err := apply(&req, &same)
+	_, changed, err := apply(&req, n)
 	if err != nil {
 		return err
 	}

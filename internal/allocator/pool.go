@@ -4,8 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 
 	"berth/internal/alloc"
@@ -200,7 +200,8 @@ func createSubnet(c *ledger.Change, req ipam.PoolRequest, cidr netip.Prefix) (*i
 	if taken, err := c.Tx().Get(ledger.NameKey(nil, n.Name)); err != nil || taken != nil {
 		n.Name = "net-" + n.ID.String()
 	}
-	if _, err := apply(&req, n); err != nil {
+	n, _, err := apply(&req, n)
+	if err != nil {
 		return nil, err
 	}
 	pools := []ipam.Pool{}
@@ -251,20 +252,15 @@ func joinSubnet(c *ledger.Change, req ipam.PoolRequest, found *ipam.Subnet) (*ip
 			return nil, err
 		}
 	}
-	edited := *n
-	edited.Tags = maps.Clone(n.Tags)
-	changed, err := apply(&req, &edited)
-	if err != nil {
+	edited, changed, err := apply(&req, n)
+	if err != nil || !changed {
 		return &sub, err
-	}
-	if !changed {
-		return &sub, nil
 	}
 	if _, err := c.Event(&ipam.Event{Verb: ipam.PolicyChanged, Space: sub.Space, Subnet: sub.CIDR,
 		Name: n.Name}); err != nil {
 		return nil, err
 	}
-	return &sub, c.SetNetwork(n.ID, &edited)
+	return &sub, c.SetNetwork(n.ID, edited)
 }
 
 // joinPool adds the range to the subnet's pools, unless it is one of them.
@@ -287,26 +283,16 @@ func joinPool(c *ledger.Change, sub *ipam.Subnet, r ipam.Range) error {
 	return nil
 }
 
-// apply sets what the request says of the network, and tells whether that changed anything. Tags have the bounds that
-// they have for who edits a network.
-func apply(req *ipam.PoolRequest, n *ipam.Network) (changed bool, err error) {
-	before := n.Policy
+// apply is the network as the request wants it, and whether that is another. Tags have the bounds that they have for who
+// edits a network.
+func apply(req *ipam.PoolRequest, n *ipam.Network) (edited *ipam.Network, changed bool, err error) {
+	e := ipam.ModifyNetwork{Tags: map[string]*string{}, Quarantine: (*ipam.Duration)(req.Quarantine)}
 	if req.Forget != nil {
-		n.Policy.Forget = *req.Forget
+		e.Sticky = new(!*req.Forget)
 	}
-	if req.Quarantine != nil {
-		n.Policy.Quarantine = *req.Quarantine
+	for key, value := range req.Tags {
+		e.Tags[key] = &value
 	}
-	changed = n.Policy != before
-	for _, key := range slices.Sorted(maps.Keys(req.Tags)) {
-		value := req.Tags[key]
-		if old, ok := n.Tags[key]; ok && old == value {
-			continue
-		}
-		if err := n.SetTag(key, &value); err != nil {
-			return false, err
-		}
-		changed = true
-	}
-	return changed, n.CheckTags()
+	edited, err = e.Over(*n)
+	return edited, !reflect.DeepEqual(edited, n), err
 }

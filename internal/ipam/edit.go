@@ -107,47 +107,6 @@ func (o *EditOptions) Fits(edits int) error {
 	return nil
 }
 
-// CreateNetwork makes a network with its subnets (GA-1, GA-2).
-type CreateNetwork struct {
-	Name       string            `json:"name"`
-	Space      string            `json:"space,omitempty"` // default: local
-	Tags       map[string]string `json:"tags,omitempty"`
-	MACPrefix  string            `json:"mac_prefix,omitempty"`
-	Links      []Link            `json:"links,omitempty"`
-	Sticky     *bool             `json:"sticky,omitempty"`
-	Quarantine *Duration         `json:"quarantine,omitempty"`
-	// addresses that each host keeps claimed for each of its attachments
-	Headroom   int          `json:"headroom,omitempty"`
-	Probe      string       `json:"probe,omitempty"`    // the hosts' interface to the LAN, see Network
-	PutBack    string       `json:"put_back,omitempty"` // default (which is the default), reserved, all or off
-	Type       string       `json:"type,omitempty"`     // manual (default), dynamic or vip (BO-8)
-	Static     []Range      `json:"static,omitempty"`
-	OwnerRules []OwnerRule  `json:"owner_rules,omitempty"`
-	Subnets    []SubnetSpec `json:"subnets,omitempty"`
-}
-
-// ModifyNetwork changes what is not nil.
-type ModifyNetwork struct {
-	Network    string             `json:"network"`
-	Name       *string            `json:"name,omitempty"`
-	Tags       map[string]*string `json:"tags,omitempty"` // nil removes a tag; tags that are not named stay
-	MACPrefix  *string            `json:"mac_prefix,omitempty"`
-	Links      []Link             `json:"links,omitempty"` // replaces that of the same host; an empty Mode removes it
-	Sticky     *bool              `json:"sticky,omitempty"`
-	Quarantine *Duration          `json:"quarantine,omitempty"`
-	Headroom   *int               `json:"headroom,omitempty"`
-	Probe      *string            `json:"probe,omitempty"`    // empty: there is none any more
-	PutBack    *string            `json:"put_back,omitempty"` // reserved, all, off or default
-	// the bands for static use; replaces those there are (BO-10)
-	Static *[]Range `json:"static,omitempty"`
-	// replaces that of the same pattern; one without owner and pool removes it
-	OwnerRules []OwnerRule `json:"owner_rules,omitempty"`
-	Elastic    *string     `json:"elastic,omitempty"` // off, on or auto (CS-7, CS-16)
-	// of its subnets that a DHCP server serves or, where none is said to be, of all (LN-15)
-	DHCPParent *string `json:"dhcp_parent,omitempty"` // "": no server is asked any more
-	DHCPID     *LANID  `json:"dhcp_id,omitempty"`
-}
-
 // RemoveNetwork removes a network of which nothing is in use. Force removes it with its reservations.
 type RemoveNetwork struct {
 	Network string `json:"network"`

@@ -17,33 +17,6 @@ type Plan struct {
 	Elastic *PlannedElastic `json:"elastic,omitempty"` // what there is of elastic addresses, which is made after them
 }
 
-// PlannedNetwork is one network of a Plan with all that is planned in it. An import makes it, or, where a network of
-// its name is there, adds to that one what it lacks; a field that is zero says nothing about a network that is there.
-// Without a name it stands for whichever networks of its space have the addresses of its pools, exclusions,
-// reservations and addresses, and has nothing else.
-type PlannedNetwork struct {
-	Name         string               `json:"name,omitempty"`
-	Space        string               `json:"space,omitempty"` // default: local
-	Tags         map[string]string    `json:"tags,omitempty"`
-	MACPrefix    string               `json:"mac_prefix,omitempty"`
-	Links        []Link               `json:"links,omitempty"`
-	Sticky       *bool                `json:"sticky,omitempty"`
-	Quarantine   *Duration            `json:"quarantine,omitempty"`
-	Headroom     int                  `json:"headroom,omitempty"`
-	Elastic      string               `json:"elastic,omitempty"`     // off (default), on or auto
-	Probe        string               `json:"probe,omitempty"`       // the hosts' interface to the LAN that is probed
-	PutBack      string               `json:"put_back,omitempty"`    // default, reserved, all or off
-	Type         string               `json:"type,omitempty"`        // manual (default), dynamic or vip
-	OwnerRules   []OwnerRule          `json:"owner_rules,omitempty"` // in the order in which they are tried
-	Subnets      []PlannedSubnet      `json:"subnets,omitempty"`
-	Static       []PlannedBand        `json:"static,omitempty"` // of whichever of its subnets holds them,
-	Pools        []PlannedPool        `json:"pools,omitempty"`  // beside those that stand with a subnet
-	Exclusions   []PlannedExclusion   `json:"exclusions,omitempty"`
-	Reservations []PlannedReservation `json:"reservations,omitempty"`
-	Addresses    []PlannedAddress     `json:"addresses,omitempty"` // taken for what is no container
-	Line         int                  `json:"line,omitempty"`
-}
-
 // PlannedPool is one range of a pool.
 type PlannedPool struct {
 	Range Range  `json:"range"`

@@ -37,15 +37,15 @@ func (spec *SubnetSpec) Subnet(id ID, n *Network, cidr netip.Prefix) *Subnet {
 type ModifySubnet struct {
 	Network string        `json:"network"`
 	Subnet  string        `json:"subnet"`
-	Name    *string       `json:"name,omitempty"` // "": none
 	CIDR    *netip.Prefix `json:"cidr,omitempty"`
+	Name    *string       `json:"name,omitempty"`    // "": none
 	Gateway *netip.Addr   `json:"gateway,omitempty"` // the zero Addr: none
 	// "": none. Without it the gateway keeps its note, and another one has none.
 	GatewayNote *string `json:"gateway_note,omitempty"`
 	DHCP        *bool   `json:"dhcp,omitempty"`        // false also ends that a server is asked
+	Note        *string `json:"note,omitempty"`        // "": none
 	DHCPParent  *string `json:"dhcp_parent,omitempty"` // "": no server is asked any more
 	DHCPID      *LANID  `json:"dhcp_id,omitempty"`
-	Note        *string `json:"note,omitempty"` // "": none
 }
 
 // Over is the subnet as the edit wants it, but for its CIDR, with which its ranges change.

@@ -11,7 +11,6 @@ import (
 
 	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 	"berth/store/mem"
@@ -83,7 +82,7 @@ func TestHeadroomRefused(t *testing.T) {
 	for _, e := range []ipam.Edit{
 		&ipam.CreateNetwork{Name: "n", Space: ipam.LocalSpace, Headroom: 1},
 		&ipam.CreateNetwork{Name: "n", Space: ipam.GlobalSpace, Headroom: -1},
-		&ipam.CreateNetwork{Name: "n", Space: ipam.GlobalSpace, Headroom: edit.MaxHeadroom + 1},
+		&ipam.CreateNetwork{Name: "n", Space: ipam.GlobalSpace, Headroom: ipam.MaxHeadroom + 1},
 		&ipam.CreateNetwork{Name: "n", Space: ipam.GlobalSpace, Headroom: 1, Type: "vip"},
 		&ipam.CreateNetwork{Name: "n", Space: ipam.GlobalSpace, Headroom: 1, Type: "dynamic"},
 	} {

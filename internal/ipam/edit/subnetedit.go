@@ -197,9 +197,7 @@ func modifySubnet(e *ipam.ModifySubnet, c *run) (ipam.Result, error) {
 	if err != nil {
 		return ipam.Result{}, err
 	}
-	before, after := ledger.FactsOfSubnet(sub), ledger.FactsOfSubnet(edited)
-	if err := p.Note(&ipam.Event{Verb: ipam.SubnetModified, Subnet: sub.CIDR}, before.Differing(after),
-		after.Differing(before)); err != nil {
+	if err := p.noteModified(sub, edited); err != nil {
 		return ipam.Result{}, err
 	}
 	if sub.Gateway != edited.Gateway {
@@ -216,6 +214,12 @@ func modifySubnet(e *ipam.ModifySubnet, c *run) (ipam.Result, error) {
 		err = p.SetGatewayLease(edited)
 	}
 	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: edited.CIDR}, err
+}
+
+// noteModified tells what is otherwise of a subnet.
+func (p *Plan) noteModified(sub, edited *ipam.Subnet) error {
+	before, after := ledger.Differing(ledger.FactsOfSubnet(sub), ledger.FactsOfSubnet(edited))
+	return p.Note(&ipam.Event{Verb: ipam.SubnetModified, Subnet: sub.CIDR}, before, after)
 }
 
 // setLAN says how a DHCP server is asked for the addresses of the subnets that one serves or, where none is said to be
@@ -240,9 +244,7 @@ func (p *Plan) setLAN(e *ipam.ModifyNetwork) error {
 		if err != nil {
 			return err
 		}
-		before, after := ledger.FactsOfSubnet(sub), ledger.FactsOfSubnet(edited)
-		if err := p.Note(&ipam.Event{Verb: ipam.SubnetModified, Subnet: sub.CIDR}, before.Differing(after),
-			after.Differing(before)); err != nil {
+		if err := p.noteModified(sub, edited); err != nil {
 			return err
 		}
 		if err := p.SetSubnet(edited); err != nil {

@@ -2,7 +2,7 @@ package ledger
 
 import (
 	"net/netip"
-	"slices"
+	"reflect"
 
 	"berth/internal/ipam"
 )
@@ -37,40 +37,15 @@ func FactsOfSubnet(sub *ipam.Subnet) SubnetFacts {
 	return f
 }
 
-// Differing is f less what is the same in other.
-func (f SubnetFacts) Differing(other SubnetFacts) SubnetFacts {
-	if f.Name == other.Name {
-		f.Name = ""
+// Differing are the facts of one thing at two times, each less the fields that are the same in both.
+func Differing[T any](was, is T) (T, T) {
+	before, after := reflect.ValueOf(&was).Elem(), reflect.ValueOf(&is).Elem()
+	for _, f := range reflect.VisibleFields(before.Type()) {
+		a, b := before.FieldByIndex(f.Index), after.FieldByIndex(f.Index)
+		if reflect.DeepEqual(a.Interface(), b.Interface()) {
+			a.SetZero()
+			b.SetZero()
+		}
 	}
-	if f.CIDR == other.CIDR {
-		f.CIDR = netip.Prefix{}
-	}
-	if f.Gateway == other.Gateway {
-		f.Gateway = ""
-	}
-	if f.GatewayNote == other.GatewayNote {
-		f.GatewayNote = ""
-	}
-	if *f.DHCP == *other.DHCP {
-		f.DHCP = nil
-	}
-	if f.Note == other.Note {
-		f.Note = ""
-	}
-	if f.DHCPParent == other.DHCPParent {
-		f.DHCPParent = ""
-	}
-	if f.DHCPID == other.DHCPID {
-		f.DHCPID = ""
-	}
-	if slices.Equal(f.Pools, other.Pools) {
-		f.Pools = nil
-	}
-	if slices.Equal(f.Exclusions, other.Exclusions) {
-		f.Exclusions = nil
-	}
-	if slices.Equal(f.Static, other.Static) {
-		f.Static = nil
-	}
-	return f
+	return was, is
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -87,7 +86,7 @@ func PlanOf(ctx context.Context, s *ledger.Ledger, id ipam.ID) (planned *ipam.Pl
 		if err != nil {
 			return err
 		}
-		planned = planNetwork(n)
+		planned = n.Document()
 		for _, sub := range subnets {
 			planned.Subnets = append(planned.Subnets, planSubnet(sub))
 		}
@@ -162,28 +161,6 @@ func ViewSubnet(tx store.Tx, known ledger.Cached[ipam.Subnet]) (*ipam.Subnet, er
 		return nil, nil
 	}
 	return sub, nil
-}
-
-// planNetwork describes the network without what is in it.
-func planNetwork(n *ipam.Network) *ipam.PlannedNetwork {
-	p := &ipam.PlannedNetwork{Name: n.Name, Space: n.Space, Tags: maps.Clone(n.Tags), MACPrefix: n.MACPrefix,
-		Links: slices.Clone(n.Links)}
-	if n.Policy.Forget {
-		p.Sticky = new(bool)
-	}
-	if n.Policy.Quarantine > 0 {
-		quarantine := ipam.Duration(n.Policy.Quarantine)
-		p.Quarantine = &quarantine
-	}
-	p.Headroom, p.Probe, p.PutBack = n.Headroom, n.Probe, string(n.PutBack)
-	if n.Elastic != ipam.ElasticOff {
-		p.Elastic = n.Elastic.String()
-	}
-	if n.Type != ipam.Manual {
-		p.Type = n.Type.String()
-	}
-	p.OwnerRules = slices.Clone(n.Rules)
-	return p
 }
 
 func planSubnet(sub *ipam.Subnet) ipam.PlannedSubnet {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -109,17 +108,8 @@ func showNetwork(s *ledger.Ledger, ix *ledger.Index, nx *ledger.NetworkIndex, ma
 // showBriefly shows a network without what is in it.
 func showBriefly(s *ledger.Ledger, ix *ledger.Index, nx *ledger.NetworkIndex) ipam.NetworkInfo {
 	n, now := nx.Record(), s.Now()
-	info := ipam.NetworkInfo{ID: n.ID, Name: s.ShownName(ix, n), Recorded: n.Name, Space: n.Space,
-		Tags: copyTags(n.Tags), MACPrefix: n.MACPrefix,
-		Subnets: []ipam.SubnetPlan{}, Links: append([]ipam.Link{}, n.Links...), Sticky: !n.Policy.Forget,
-		Planned: n.Planned,
-		Type:    n.Type.String(), Static: []ipam.Range{},
-		OwnerRules: append([]ipam.OwnerRule{}, n.Rules...),
-		Headroom:   n.Headroom, Elastic: n.Elastic.String(), Probe: n.Probe, PutBack: n.PutBack,
-		Revision: n.LastRevision(), Created: n.Created}
-	if n.Policy.Quarantine > 0 {
-		info.Quarantine = n.Policy.Quarantine.String()
-	}
+	info := n.Shown()
+	info.Name = s.ShownName(ix, n)
 	for _, id := range nx.Subnets() {
 		sx := ix.Subnet(id)
 		info.CIDRs = append(info.CIDRs, sx.Record().CIDR)
@@ -128,13 +118,6 @@ func showBriefly(s *ledger.Ledger, ix *ledger.Index, nx *ledger.NetworkIndex) ip
 		info.Use.And(&use)
 	}
 	return info
-}
-
-func copyTags(tags map[string]string) map[string]string {
-	if tags == nil {
-		return map[string]string{}
-	}
-	return maps.Clone(tags)
 }
 
 // flatten fills the flat fields from the first subnet of each family, and the map from the first pool of the first IPv4

@@ -5,9 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"berth/internal/ipam"
 )
@@ -38,9 +36,7 @@ func (c *comparison) networksGo(wanted, there map[string]*network) {
 func (c *comparison) newNetwork(n *network) *network {
 	f := &n.fields
 	c.found(Change{Sign: "+", Kind: "network", Name: f.Name, Line: f.Line})
-	c.edit(goes, f.Line, &ipam.CreateNetwork{Name: f.Name, Space: f.Space, Tags: f.Tags, MACPrefix: f.MACPrefix,
-		Links: f.Links, Sticky: f.Sticky, Quarantine: f.Quarantine, Headroom: f.Headroom, Type: f.Type,
-		Probe: f.Probe, PutBack: f.PutBack, OwnerRules: f.OwnerRules})
+	c.edit(goes, f.Line, f.Create())
 	if f.Elastic != "" && f.Elastic != ipam.ElasticOff.String() {
 		c.edit(last, f.Line, &ipam.ModifyNetwork{Network: f.Name, Elastic: &f.Elastic})
 	}
@@ -64,68 +60,26 @@ func (c *comparison) network(n, is *network) {
 	edited := c.tags(of, e, f.Tags, was.Tags)
 	edited = c.links(of, e, f.Links, was.Links) || edited
 	edited = c.rules(of, e, f.OwnerRules, was.OwnerRules) || edited
-	if c.field(of, "mac_prefix", was.MACPrefix, strings.ToLower(f.MACPrefix)) {
-		e.MACPrefix, edited = &f.MACPrefix, true
-	}
-	if c.setting(of, "sticky", strconv.FormatBool(isSticky(was.Sticky)), strconv.FormatBool(isSticky(f.Sticky)),
-		f.Sticky != nil) {
-		sticky := isSticky(f.Sticky)
-		e.Sticky, edited = &sticky, true
-	}
-	if c.setting(of, "quarantine", durationText(was.Quarantine), durationText(f.Quarantine),
-		f.Quarantine != nil) {
-		wanted := ipam.Duration(quarantine(f.Quarantine))
-		e.Quarantine, edited = &wanted, true
-	}
-	if c.setting(of, "headroom", strconv.Itoa(was.Headroom), strconv.Itoa(f.Headroom), f.Headroom != 0) {
-		e.Headroom, edited = &f.Headroom, true
-	}
-	if c.setting(of, "probe", cmp.Or(was.Probe, none), cmp.Or(f.Probe, none), f.Probe != "") {
-		e.Probe, edited = &f.Probe, true
-	}
-	if c.setting(of, "put_back", cmp.Or(was.PutBack, byDefault), cmp.Or(f.PutBack, byDefault), f.PutBack != "") {
-		e.PutBack, edited = &f.PutBack, true
-	}
+	wanted, before := inForce(f), inForce(was)
+	edited = c.settings(of, e, &wanted, &before, func(key string) bool {
+		return key != "name" && key != "elastic" && (c.opt.Prune || said(f, key))
+	}) || edited
 	if edited {
 		c.edit(changes, f.Line, e)
 	}
 	off := ipam.ElasticOff.String()
-	if c.setting(of, "elastic", cmp.Or(was.Elastic, off), cmp.Or(f.Elastic, off), f.Elastic != "") {
+	if (f.Elastic != "" || c.opt.Prune) && c.field(of, "elastic", cmp.Or(was.Elastic, off), cmp.Or(f.Elastic, off)) {
 		wanted := cmp.Or(f.Elastic, off)
 		c.edit(last, f.Line, &ipam.ModifyNetwork{Network: f.Name, Elastic: &wanted})
 	}
 }
 
-// none is a setting that is not there, as people write it.
-const none = "none"
-
-// byDefault is what the daemon of each host says.
-const byDefault = "default"
-
-// setting is field of what has a value where nothing is said.
-func (c *comparison) setting(of Change, name, was, is string, said bool) bool {
-	return (said || c.opt.Prune) && c.field(of, name, was, is)
-}
-
-func isSticky(said *bool) bool { return said == nil || *said }
-
-// durationText is how a document writes it: 10m, not 10m0s.
-func durationText(said *ipam.Duration) string {
-	text := quarantine(said).String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
-
-func quarantine(said *ipam.Duration) time.Duration {
-	if said == nil {
-		return 0
-	}
-	return time.Duration(*said)
+// inForce is a network of a document with what holds where nothing is said.
+func inForce(said *ipam.PlannedNetwork) ipam.PlannedNetwork {
+	n := *said
+	n.MACPrefix, n.Sticky = strings.ToLower(n.MACPrefix), cmp.Or(n.Sticky, new(true))
+	n.Quarantine, n.PutBack = cmp.Or(n.Quarantine, new(ipam.Duration(0))), cmp.Or(n.PutBack, "default")
+	return n
 }
 
 func (c *comparison) tags(of Change, e *ipam.ModifyNetwork, tags, was map[string]string) (edited bool) {
@@ -257,16 +211,9 @@ func (c *comparison) subnets(n, is *network) {
 func (c *comparison) subnet(network string, sub, was *ipam.PlannedSubnet) {
 	of := Change{Kind: "subnet", Name: was.CIDR.String(), Network: network, Line: sub.Line}
 	e := &ipam.ModifySubnet{Network: network, Subnet: was.CIDR.String()}
-	edited := false
-	if c.field(of, "cidr", was.CIDR.String(), sub.CIDR.String()) {
-		e.CIDR, edited = &sub.CIDR, true
-	}
-	if c.field(of, "name", was.Name, sub.Name) {
-		e.Name, edited = &sub.Name, true
-	}
-	if c.field(of, "gateway", addrText(was.Gateway), addrText(sub.Gateway)) {
-		e.Gateway, edited = &sub.Gateway, true
-	}
+	edited := c.settings(of, e, sub, was, func(key string) bool {
+		return key != "gateway_note" && key != "dhcp_id" && (c.opt.Prune || said(sub, key))
+	})
 	note := was.GatewayNote
 	if !sub.Gateway.IsValid() && c.opt.Prune {
 		note = sub.GatewayNote // it goes with its gateway
@@ -278,26 +225,10 @@ func (c *comparison) subnet(network string, sub, was *ipam.PlannedSubnet) {
 		}
 		e.GatewayNote, edited = &kept, true
 	}
-	if c.setting(of, "dhcp", strconv.FormatBool(was.DHCP), strconv.FormatBool(sub.DHCP), sub.DHCP) {
-		e.DHCP, edited = &sub.DHCP, true
-	}
-	if c.field(of, "note", was.Note, sub.Note) {
-		e.Note, edited = &sub.Note, true
-	}
-	if c.field(of, "dhcp_parent", was.DHCPParent, sub.DHCPParent) {
-		e.DHCPParent, edited = &sub.DHCPParent, true
-	}
 	if sub.FromDHCP() && c.field(of, "dhcp_id", was.DHCPID.String(), sub.DHCPID.String()) {
 		e.DHCPID, edited = &sub.DHCPID, true
 	}
 	if edited {
 		c.edit(subnets, sub.Line, e)
 	}
-}
-
-func addrText(a netip.Addr) string {
-	if !a.IsValid() {
-		return ""
-	}
-	return a.String()
 }

@@ -1,0 +1,300 @@
+package ipam
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// What is said of a network as a whole has a form in edits, one in documents and one in answers. They stand here
+// together with how they become the record (Network) and come out of it. Documents, tables, comparisons and events
+// follow their json tags.
+
+// CreateNetwork makes a network with its subnets (GA-1, GA-2).
+type CreateNetwork struct {
+	Name       string            `json:"name"`
+	Space      string            `json:"space,omitempty"` // default: local
+	Tags       map[string]string `json:"tags,omitempty"`
+	MACPrefix  string            `json:"mac_prefix,omitempty"`
+	Links      []Link            `json:"links,omitempty"`
+	Sticky     *bool             `json:"sticky,omitempty"`
+	Quarantine *Duration         `json:"quarantine,omitempty"`
+	// addresses that each host keeps claimed for each of its attachments
+	Headroom   int          `json:"headroom,omitempty"`
+	Probe      string       `json:"probe,omitempty"`    // the hosts' interface to the LAN, see Network
+	PutBack    string       `json:"put_back,omitempty"` // default (which is the default), reserved, all or off
+	Type       string       `json:"type,omitempty"`     // manual (default), dynamic or vip (BO-8)
+	Static     []Range      `json:"static,omitempty"`
+	OwnerRules []OwnerRule  `json:"owner_rules,omitempty"`
+	Subnets    []SubnetSpec `json:"subnets,omitempty"`
+}
+
+// Network is the record of one that is made as the edit says, without its subnets.
+func (e *CreateNetwork) Network(id ID, now time.Time) (*Network, error) {
+	kind, err := ParseNetworkType(e.Type)
+	if err != nil {
+		return nil, err
+	}
+	said := ModifyNetwork{Tags: map[string]*string{}, MACPrefix: &e.MACPrefix, Links: e.Links, Sticky: e.Sticky,
+		Quarantine: e.Quarantine, Headroom: &e.Headroom, Probe: &e.Probe, PutBack: &e.PutBack, OwnerRules: e.OwnerRules}
+	for key, value := range e.Tags {
+		said.Tags[key] = &value
+	}
+	return said.Over(Network{ID: id, Name: e.Name, Space: cmp.Or(e.Space, LocalSpace), Type: kind, Created: now,
+		Planned: true})
+}
+
+// ModifyNetwork changes what is not nil.
+type ModifyNetwork struct {
+	Network    string             `json:"network"`
+	Name       *string            `json:"name,omitempty"`
+	Tags       map[string]*string `json:"tags,omitempty"` // nil removes a tag; tags that are not named stay
+	MACPrefix  *string            `json:"mac_prefix,omitempty"`
+	Links      []Link             `json:"links,omitempty"` // replaces that of the same host; an empty Mode removes it
+	Sticky     *bool              `json:"sticky,omitempty"`
+	Quarantine *Duration          `json:"quarantine,omitempty"`
+	Headroom   *int               `json:"headroom,omitempty"`
+	Probe      *string            `json:"probe,omitempty"`    // empty: there is none any more
+	PutBack    *string            `json:"put_back,omitempty"` // reserved, all, off or default
+	// the bands for static use; replaces those there are (BO-10)
+	Static *[]Range `json:"static,omitempty"`
+	// replaces that of the same pattern; one without owner and pool removes it
+	OwnerRules []OwnerRule `json:"owner_rules,omitempty"`
+	Elastic    *string     `json:"elastic,omitempty"` // off, on or auto (CS-7, CS-16)
+	// of its subnets that a DHCP server serves or, where none is said to be, of all (LN-15)
+	DHCPParent *string `json:"dhcp_parent,omitempty"` // "": no server is asked any more
+	DHCPID     *LANID  `json:"dhcp_id,omitempty"`
+}
+
+// Over is the network as the edit wants it, but for its name, which others may have, and for its elastic addresses and
+// subnets.
+func (e *ModifyNetwork) Over(n Network) (*Network, error) {
+	n.Tags, n.Links, n.Rules = maps.Clone(n.Tags), slices.Clone(n.Links), slices.Clone(n.Rules)
+	if e.MACPrefix != nil {
+		n.MACPrefix = strings.ToLower(*e.MACPrefix)
+		if err := checkMACPrefix(n.MACPrefix); err != nil {
+			return nil, err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(e.Tags)) {
+		if err := n.SetTag(key, e.Tags[key]); err != nil {
+			return nil, err
+		}
+	}
+	if err := n.CheckTags(); err != nil {
+		return nil, err
+	}
+	for _, link := range e.Links {
+		if err := setLink(&n, link); err != nil {
+			return nil, err
+		}
+	}
+	if e.Sticky != nil {
+		n.Policy.Forget = !*e.Sticky
+	}
+	if e.Quarantine != nil {
+		if *e.Quarantine < 0 {
+			return nil, Refuse(ErrInvalid, "the quarantine %s is negative", time.Duration(*e.Quarantine))
+		}
+		n.Policy.Quarantine = time.Duration(*e.Quarantine)
+	}
+	for _, r := range e.OwnerRules {
+		if err := n.SetRule(r); err != nil {
+			return nil, err
+		}
+	}
+	if e.Headroom != nil {
+		if err := setHeadroom(&n, *e.Headroom); err != nil {
+			return nil, err
+		}
+	}
+	if e.PutBack != nil {
+		mode, err := ParsePutBackMode(*e.PutBack)
+		if err != nil {
+			return nil, err
+		}
+		n.PutBack = mode
+	}
+	if e.Probe != nil {
+		n.Probe = *e.Probe
+		if err := (LANTerms{DHCPParent: n.Probe}).CheckDHCP(); err != nil {
+			return nil, err
+		}
+	}
+	return &n, nil
+}
+
+// PlannedNetwork is one network of a Plan with all that is planned in it. An import makes it, or, where a network of
+// its name is there, adds to that one what it lacks; a field that is zero says nothing about a network that is there.
+// Without a name it stands for whichever networks of its space have the addresses of its pools, exclusions,
+// reservations and addresses, and has nothing else.
+type PlannedNetwork struct {
+	Name         string               `json:"name,omitempty"`
+	Space        string               `json:"space,omitempty"` // default: local
+	Tags         map[string]string    `json:"tags,omitempty"`
+	MACPrefix    string               `json:"mac_prefix,omitempty"`
+	Links        []Link               `json:"links,omitempty"`
+	Sticky       *bool                `json:"sticky,omitempty"`
+	Quarantine   *Duration            `json:"quarantine,omitempty"`
+	Headroom     int                  `json:"headroom,omitempty"`
+	Elastic      string               `json:"elastic,omitempty"`     // off (default), on or auto
+	Probe        string               `json:"probe,omitempty"`       // the hosts' interface to the LAN that is probed
+	PutBack      string               `json:"put_back,omitempty"`    // default, reserved, all or off
+	Type         string               `json:"type,omitempty"`        // manual (default), dynamic or vip
+	OwnerRules   []OwnerRule          `json:"owner_rules,omitempty"` // in the order in which they are tried
+	Subnets      []PlannedSubnet      `json:"subnets,omitempty"`
+	Static       []PlannedBand        `json:"static,omitempty"` // of whichever of its subnets holds them,
+	Pools        []PlannedPool        `json:"pools,omitempty"`  // beside those that stand with a subnet
+	Exclusions   []PlannedExclusion   `json:"exclusions,omitempty"`
+	Reservations []PlannedReservation `json:"reservations,omitempty"`
+	Addresses    []PlannedAddress     `json:"addresses,omitempty"` // taken for what is no container
+	Line         int                  `json:"line,omitempty"`
+}
+
+// Document is how a document says it, without what is in it.
+func (n *Network) Document() *PlannedNetwork {
+	p := &PlannedNetwork{Name: n.Name, Space: n.Space, Tags: maps.Clone(n.Tags), MACPrefix: n.MACPrefix,
+		Links: slices.Clone(n.Links), Headroom: n.Headroom, Probe: n.Probe, PutBack: string(n.PutBack),
+		Type: string(n.Type), OwnerRules: slices.Clone(n.Rules)}
+	if n.Policy.Forget {
+		p.Sticky = new(false)
+	}
+	if n.Policy.Quarantine > 0 {
+		p.Quarantine = new(Duration(n.Policy.Quarantine))
+	}
+	if n.Elastic != ElasticOff {
+		p.Elastic = n.Elastic.String()
+	}
+	return p
+}
+
+// Create is the edit that makes it, without what is in it and with no elastic addresses.
+func (p *PlannedNetwork) Create() *CreateNetwork {
+	return &CreateNetwork{Name: p.Name, Space: p.Space, Tags: p.Tags, MACPrefix: p.MACPrefix, Links: p.Links,
+		Sticky: p.Sticky, Quarantine: p.Quarantine, Headroom: p.Headroom, Probe: p.Probe, PutBack: p.PutBack,
+		Type: p.Type, OwnerRules: p.OwnerRules}
+}
+
+// NetworkInfo is a network as it is shown, with all that is planned in it (GA-23, GA-26).
+type NetworkInfo struct {
+	ID        ID                `json:"id"`
+	Name      string            `json:"name"`
+	Recorded  string            `json:"-"` // the name of its record, by which lists are ordered and which no two have
+	Space     string            `json:"space"`
+	Tags      map[string]string `json:"tags"`
+	MACPrefix string            `json:"mac_prefix"`
+
+	// The first subnet of each family, and the map of its first pool: what there was before a network could have
+	// several.
+	CIDR     netip.Prefix `json:"cidr"`
+	Gateway  netip.Addr   `json:"gateway"`
+	CIDR6    netip.Prefix `json:"cidr6"`
+	Gateway6 netip.Addr   `json:"gateway6"`
+	Map      string       `json:"map,omitempty"`
+
+	CIDRs      []netip.Prefix `json:"-"` // of all its subnets, in brief, too
+	Subnets    []SubnetPlan   `json:"subnets"`
+	Type       string         `json:"type"` // manual, dynamic or vip
+	Static     []Range        `json:"static"`
+	OwnerRules []OwnerRule    `json:"owner_rules"`
+	Links      []Link         `json:"links"`
+	Sticky     bool           `json:"sticky"`
+	Quarantine string         `json:"quarantine,omitempty"`
+	// addresses that each host keeps claimed for each Docker network
+	Headroom int    `json:"headroom,omitempty"`
+	Elastic  string `json:"elastic"`         // off, on or auto
+	Probe    string `json:"probe,omitempty"` // the hosts' interface to the LAN that is probed
+	// which containers are put back; left out where each host's daemon says it
+	PutBack  PutBackMode `json:"put_back,omitempty"`
+	Planned  bool        `json:"planned"` // it stays when Docker leaves it
+	Revision uint64      `json:"revision"`
+	Created  time.Time   `json:"created"`
+	Docker   int         `json:"docker"` // Docker networks on it
+	Use      Use         `json:"use"`    // of its addresses
+}
+
+// Shown is how lists show it, without what is in it.
+func (n *Network) Shown() NetworkInfo {
+	info := NetworkInfo{ID: n.ID, Name: n.Name, Recorded: n.Name, Space: n.Space, Tags: map[string]string{},
+		MACPrefix: n.MACPrefix, Subnets: []SubnetPlan{}, Type: n.Type.String(), Static: []Range{},
+		OwnerRules: append([]OwnerRule{}, n.Rules...), Links: append([]Link{}, n.Links...), Sticky: !n.Policy.Forget,
+		Headroom: n.Headroom, Elastic: n.Elastic.String(), Probe: n.Probe, PutBack: n.PutBack, Planned: n.Planned,
+		Revision: n.LastRevision(), Created: n.Created}
+	maps.Copy(info.Tags, n.Tags)
+	if n.Policy.Quarantine > 0 {
+		info.Quarantine = n.Policy.Quarantine.String()
+	}
+	return info
+}
+
+// MaxHeadroom is how much of it an attachment can have: all of it is claimed by, and written for, each host.
+const MaxHeadroom = 1024
+
+// setHeadroom says how many addresses each host keeps claimed for each of its attachments.
+func setHeadroom(n *Network, wanted int) error {
+	switch {
+	case wanted < 0 || wanted > MaxHeadroom:
+		return Refuse(ErrInvalid, "a headroom of %d addresses is none: write 0 to %d", wanted, MaxHeadroom)
+	case wanted > 0 && n.Space == LocalSpace:
+		return Refuse(ErrInvalid,
+			"network %s is in the space local, which each host keeps for itself: it needs no "+
+				"headroom", n.Name)
+	case wanted > 0 && n.Type != Manual:
+		return RefuseAs(WrongType, ErrInvalid,
+			"network %s is of the type %s: Berth chooses none of its addresses, "+
+				"and can keep none as headroom", n.Name, n.Type)
+	}
+	n.Headroom = wanted
+	return nil
+}
+
+var macPrefixForm = regexp.MustCompile(`^[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}$`)
+
+// checkMACPrefix refuses what does not begin the MAC address of one interface: an odd first octet is that of a group
+// (IEEE 802).
+func checkMACPrefix(prefix string) error {
+	if prefix == "" {
+		return nil
+	}
+	if !macPrefixForm.MatchString(prefix) {
+		return Refuse(ErrInvalid, "%q begins no MAC address: write three octets, such as aa:00:00", prefix)
+	}
+	if strings.ContainsRune("13579bdf", rune(prefix[1])) {
+		return Refuse(ErrInvalid,
+			"MAC addresses that begin with %s are those of groups (the first octet is odd); "+
+				"choose an even one, such as aa:00:00", prefix)
+	}
+	return nil
+}
+
+// linkModes are the ways in which a network is connected to a host, as they are told to one who mistyped one.
+var linkModes = []string{"bridged", "routed", "macvlan", "ipvlan", "ovs"}
+
+// setLink sets the L2 attachment of one host, or removes it where it has no mode.
+func setLink(n *Network, l Link) error {
+	if err := CheckName("host", l.Host); err != nil {
+		return err
+	}
+	n.Links = slices.DeleteFunc(n.Links, func(other Link) bool { return other.Host == l.Host })
+	if l.Mode == "" && l.Link == "" {
+		return nil
+	}
+	if !slices.Contains(linkModes, l.Mode) {
+		return Refuse(ErrInvalid, "%q is no mode of a link on host %s: use one of %s", l.Mode, l.Host,
+			strings.Join(linkModes, ", "))
+	}
+	if l.Link == "" || len(l.Link) > 63 || strings.ContainsFunc(l.Link,
+		func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+		return Refuse(ErrInvalid, "%q names no bridge, parent or table on host %s: write a name such as br0",
+			l.Link,
+			l.Host)
+	}
+	n.Links = append(n.Links, l)
+	slices.SortFunc(n.Links, func(a, b Link) int { return cmp.Compare(a.Host, b.Host) })
+	return nil
+}
