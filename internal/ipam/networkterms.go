@@ -12,8 +12,40 @@ import (
 )
 
 // What is said of a network as a whole has a form in edits, one in documents and one in answers. They stand here
-// together with how they become the record (Network) and come out of it. Documents, tables, comparisons and events
+// together with the record, and with how they become it and come out of it. Documents, tables, comparisons and events
 // follow their json tags.
+
+// Network carries the name, the tags and the policy of its subnets (GA-2). Those made for a pool that Docker asked for
+// are named `net-` and the first eight digits of their id, and end with their last attachment, unless they are Planned.
+type Network struct {
+	ID    ID                `json:"id"`
+	Name  string            `json:"name"` // unique in a store
+	Space string            `json:"space"`
+	Tags  map[string]string `json:"tags,omitempty"`
+	// three octets, as in "aa:00:00", of the MACs in Compose overrides
+	MACPrefix string      `json:"mac_prefix,omitempty"`
+	Links     []Link      `json:"links,omitempty"` // by host
+	Policy    Policy      `json:"policy"`
+	Type      NetworkType `json:"type,omitempty"`
+	Rules     []OwnerRule `json:"rules,omitempty"` // in the order in which they were made
+	// addresses that each host keeps claimed for each of its attachments
+	Headroom int         `json:"headroom,omitempty"`
+	Elastic  ElasticMode `json:"elastic,omitempty"`
+	// the hosts' interface to the LAN that others have addresses of, too, by which they are looked for; empty: none
+	Probe string `json:"probe,omitempty"`
+	// which containers are put back to their own addresses after a start of which nobody could tell whose it was
+	PutBack PutBackMode `json:"put_back,omitempty"`
+	Created time.Time   `json:"created"`
+
+	// Planned networks were made, edited or reserved in by a person, and stay when Docker leaves them.
+	Planned bool `json:"planned,omitempty"`
+	// Revision is the id of the event of the last change to the network, its subnets, pools or exclusions.
+	Revision uint64 `json:"revision,omitempty"`
+	// Stage is not empty while the network is not there as a whole: it is seen by nobody and gives no address.
+	Stage Stage `json:"stage,omitempty"`
+	// Importer is the daemon whose import writes an Arriving network. Nil: that of the host whose own store it is.
+	Importer *Importer `json:"importer,omitempty"`
+}
 
 // CreateNetwork makes a network with its subnets (GA-1, GA-2).
 type CreateNetwork struct {

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"berth/internal/admin/client"
 	"berth/internal/cli"
@@ -24,63 +23,6 @@ func Command(p *cli.Program) *cobra.Command {
 	return cli.Group("network", "Networks: what is planned, and what Docker asked for", networkCreateCommand(p),
 		networkListCommand(p),
 		networkShowCommand(p), networkModifyCommand(p), networkRemoveCommand(p), freeCommand(p))
-}
-
-// networkFlags are the flags of what create and modify have in common.
-type networkFlags struct {
-	macPrefix          string
-	sticky, quarantine string
-	headroom           int
-	probe, putBack     string
-	tags, links        []string
-	dhcp, dhcpID       string
-	owners             ownerFlags
-}
-
-func (n *networkFlags) flags(cmd *cobra.Command, static string) {
-	f := cmd.Flags()
-	f.StringVar(&n.macPrefix, "mac-prefix", "", "the first three octets, `aa:00:00`, of the MACs that berth compose "+
-		"writes for its services; stated, shown and told to hooks, since all other MACs are drawn by the engine")
-	f.StringArrayVar(&n.tags, "tag", nil, "a tag, `KEY=VALUE` (repeatable)")
-	f.StringArrayVar(&n.links, "link", nil, "what it is attached to on a host: `host=H,mode=M,link=L`; this is only "+
-		"stated and shown, Berth connects nothing (repeatable)")
-	f.StringVar(&n.sticky, "sticky", "", "`on|off`: whether a released address is kept for its last holder (a new "+
-		"network: on)")
-	f.StringVar(&n.quarantine, "quarantine", "", "how long a released address is chosen for its last holder only, "+
-		"a `duration` such as 10m (a new network: 0s)")
-	f.IntVar(&n.headroom, "headroom", 0, "how many addresses `N` each host of a cluster keeps claimed for each of its "+
-		"Docker networks, for when the shared store is out of reach")
-	f.StringVar(&n.dhcp, "dhcp", "", "have the DHCP server of its LAN choose the addresses, which `PARENT`, an "+
-		"interface of the host, leads to; where hosts have different ones, alpha=eth0,beta=eno1")
-	f.StringVar(&n.dhcpID, "dhcp-id", "owner", "by what that server knows who asks: `owner|mac`")
-	cli.Completes(cmd, "dhcp-id", cli.Words("owner", "mac"))
-	f.StringVar(&n.probe, "probe", "", "the hosts' `INTERFACE` to the network's LAN (alpha=eth0,beta=eno1 where they "+
-		"have different ones): by it berth edge probes addresses before they are given, and excludes those that others "+
-		"have; none: it does not")
-	f.StringVar(&n.putBack, "put-back", "", "`which` containers are put back to their own addresses after a start of "+
-		"which nobody could tell whose it was: reserved, all, off or, as berth serve --put-back says, default")
-	cli.Completes(cmd, "put-back", cli.Words("reserved", "all", "off", "default"))
-	n.owners.flags(cmd, static)
-	cli.Completes(cmd, "sticky", cli.Words("off", "on", "auto"))
-}
-
-// policy reads what was said of it; nil where nothing was.
-func (n *networkFlags) policy(cmd *cobra.Command) (sticky *bool, quarantine *ipam.Duration, err error) {
-	if cmd.Flags().Changed("sticky") {
-		on, err := parseSwitch(n.sticky, true)
-		if err != nil {
-			return nil, nil, fmt.Errorf("--sticky: %w", err)
-		}
-		sticky = &on
-	}
-	if cmd.Flags().Changed("quarantine") {
-		d, err := cli.ParseDuration(n.quarantine)
-		if err != nil {
-			return nil, nil, fmt.Errorf("--quarantine: %w", err)
-		}
-		quarantine = &d
-	}
-	return sticky, quarantine, nil
 }
 
 const networkCreateHelp = `Creates a network with its subnets, and prints its id. Without --subnet it is a
@@ -133,7 +75,9 @@ func networkCreateCommand(p *cli.Program) *cobra.Command {
 			if _, err := ipam.ParseNetworkType(kind); err != nil {
 				return nil, fmt.Errorf("--type: %w", err)
 			}
-			return flags.create(cmd, &ipam.CreateNetwork{Name: args[0], Space: space, Type: kind}, subnets)
+			create := flags.said
+			create.Name, create.Space, create.Type = args[0], space, kind
+			return flags.create(cmd, &create, subnets)
 		},
 		Said: func(out ipam.Outcome) []string { return []string{out.Results[0].Network.String()} },
 	}.Command(p)
@@ -144,66 +88,6 @@ func networkCreateCommand(p *cli.Program) *cobra.Command {
 	cli.Completes(cmd, "type", cli.Words(networkTypes...))
 	flags.flags(cmd, "a static band, a `RANGE` in which no address is chosen (repeatable)")
 	return cmd
-}
-
-// create makes the edits: the network with its subnets, and the pools that a SubnetSpec cannot say.
-func (n *networkFlags) create(cmd *cobra.Command, create *ipam.CreateNetwork, subnets []string) ([]ipam.Edit, error) {
-	create.MACPrefix, create.Headroom, create.Probe = n.macPrefix, n.headroom, n.parent()
-	if err := n.read(cmd, create); err != nil {
-		return nil, err
-	}
-	terms := ipam.LANTerms{DHCPParent: n.dhcp}
-	var err error
-	if terms.DHCPID, err = ipam.ParseLANID(n.dhcpID); err == nil {
-		err = terms.CheckDHCP()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--dhcp: %w", err)
-	}
-	if terms.FromDHCP() && len(subnets) == 0 {
-		return nil, errors.New("--dhcp is about the subnet of the LAN; say which one with --subnet")
-	}
-	edits := []ipam.Edit{create}
-	for _, text := range subnets {
-		sub, err := parseSubnet(text)
-		if err != nil {
-			return nil, err
-		}
-		if sub.spec.LANTerms = terms; terms.FromDHCP() && !strings.Contains(text, ",") {
-			sub.spec.Pool = false // which the short form has where Berth chooses
-		}
-		create.Subnets = append(create.Subnets, sub.spec)
-		for _, pool := range sub.pools {
-			pool.Network = create.Name
-			edits = append(edits, pool)
-		}
-	}
-	return edits, nil
-}
-
-// read reads what the flags say of a new network, but for its subnets.
-func (n *networkFlags) read(cmd *cobra.Command, create *ipam.CreateNetwork) (err error) {
-	if err := ipam.CheckName("network", create.Name); err != nil {
-		return err
-	}
-	if create.Tags, err = parseTags(n.tags); err != nil {
-		return err
-	}
-	if create.Links, err = parseLinks(n.links); err != nil {
-		return err
-	}
-	if create.Static, err = parseStatic(n.owners.static); err != nil {
-		return err
-	}
-	if create.OwnerRules, err = parseOwnerRules(n.owners.rules); err != nil {
-		return err
-	}
-	if _, err := ipam.ParsePutBackMode(n.putBack); err != nil {
-		return fmt.Errorf("--put-back: %w", err)
-	}
-	create.PutBack = n.putBack
-	create.Sticky, create.Quarantine, err = n.policy(cmd)
-	return err
 }
 
 const networkModifyHelp = `Changes what the flags say and leaves the rest. Addresses stay with their holders;
@@ -234,8 +118,8 @@ func networkModifyCommand(p *cli.Program) *cobra.Command {
 			if err == nil && cmd.Flags().Changed("name") {
 				modify.Name, err = &name, ipam.CheckName("network", name)
 			}
-			if err == nil && cmd.Flags().Changed("elastic") {
-				modify.Elastic = &elastic
+			if err == nil {
+				modify.Elastic = given(cmd, "elastic", elastic)
 				_, err = ipam.ParseElasticMode(elastic)
 			}
 			return cli.One(modify, err)
@@ -254,101 +138,6 @@ func networkModifyCommand(p *cli.Program) *cobra.Command {
 	cli.Completes(cmd, "elastic", cli.Words("off", "on", "auto"))
 	cli.Completes(cmd, "owner-rule-rm", p.CompleteFlag(ruleRefs))
 	return cmd
-}
-
-// parent is the interface to be probed by; none is no interface.
-func (n *networkFlags) parent() string {
-	if n.probe == noProbe {
-		return ""
-	}
-	return n.probe
-}
-
-// noProbe is what is written for no interface.
-const noProbe = "none"
-
-// removals name what modify takes away.
-type removals struct{ tags, links, rules []string }
-
-// modify makes the edit.
-func (n *networkFlags) modify(cmd *cobra.Command, network string, gone removals) (*ipam.ModifyNetwork, error) {
-	err := cli.Changed(cmd, "name", "tag", "tag-rm", "mac-prefix", "link", "link-rm", "sticky", "quarantine",
-		"headroom", "probe", "put-back", "static", "elastic", "dhcp", "dhcp-id",
-		"owner-rule", "owner-rule-rm")
-	if err != nil {
-		return nil, err
-	}
-	m := &ipam.ModifyNetwork{Network: network}
-	if err := n.retag(m, gone.tags); err != nil {
-		return nil, err
-	}
-	if m.Links, err = parseLinks(n.links); err != nil {
-		return nil, err
-	}
-	if err := n.owners.modify(cmd, m, gone.rules); err != nil {
-		return nil, err
-	}
-	for _, host := range gone.links {
-		m.Links = append(m.Links, ipam.Link{Host: host})
-	}
-	if cmd.Flags().Changed("mac-prefix") {
-		m.MACPrefix = &n.macPrefix
-	}
-	if cmd.Flags().Changed("headroom") {
-		m.Headroom = &n.headroom
-	}
-	if cmd.Flags().Changed("probe") {
-		parent := n.parent()
-		m.Probe = &parent
-	}
-	if cmd.Flags().Changed("put-back") {
-		if _, err := ipam.ParsePutBackMode(n.putBack); err != nil {
-			return nil, fmt.Errorf("--put-back: %w", err)
-		}
-		m.PutBack = &n.putBack
-	}
-	if m.DHCPParent, m.DHCPID, err = lanFlags(cmd, "dhcp", n.dhcp, n.dhcpID); err != nil {
-		return nil, err
-	}
-	m.Sticky, m.Quarantine, err = n.policy(cmd)
-	return m, err
-}
-
-// lanFlags are what flags say of how a DHCP server is asked from now on, where they are given; none takes that away.
-func lanFlags(cmd *cobra.Command, parentFlag, parent, id string) (to *string, by *ipam.LANID, err error) {
-	if cmd.Flags().Changed(parentFlag) {
-		if parent == "none" {
-			parent = ""
-		}
-		to = &parent
-	}
-	if cmd.Flags().Changed("dhcp-id") {
-		known, err := ipam.ParseLANID(id)
-		if err != nil {
-			return nil, nil, fmt.Errorf("--dhcp-id: %w", err)
-		}
-		by = &known
-	}
-	return to, by, nil
-}
-
-// retag says which tags are set and which removed.
-func (n *networkFlags) retag(m *ipam.ModifyNetwork, gone []string) error {
-	tags, err := parseTags(n.tags)
-	if err != nil {
-		return err
-	}
-	m.Tags = map[string]*string{}
-	for key, value := range tags {
-		m.Tags[key] = &value
-	}
-	for _, key := range gone {
-		if _, ok := tags[key]; ok {
-			return fmt.Errorf("the tag %s is set and removed; do one of them", key)
-		}
-		m.Tags[key] = nil
-	}
-	return nil
 }
 
 const networkRemoveHelp = `Removes networks that are not in use (no Docker network is on them, and no address

@@ -49,36 +49,7 @@ type page struct {
 // writeNetwork is the page of a network (GA-23).
 func writeNetwork(w io.Writer, n *ipam.NetworkInfo) error {
 	pg := &page{}
-	pg.Line("NETWORK %s", n.Name)
-	pg.Entry("id", n.ID.String())
-	pg.Entry("space", n.Space)
-	pg.Entry("type", n.Type)
-	pg.Entry("tags", tagText(n.Tags))
-	pg.Entry("mac prefix", n.MACPrefix)
-	for _, l := range n.Links {
-		pg.Entry("link", fmt.Sprintf("on %s: %s %s", l.Host, l.Mode, l.Link))
-	}
-	pg.Entry("policy", policyText(n))
-	if n.Headroom > 0 {
-		pg.Entry("headroom", fmt.Sprintf("%d for each Docker network of each host", n.Headroom))
-	}
-	if n.Elastic != ipam.ElasticOff.String() {
-		pg.Entry("elastic", n.Elastic)
-	}
-	if n.Probe != "" {
-		pg.Entry("probed by", n.Probe)
-	}
-	pg.Entry("put back", string(n.PutBack))
-	for _, band := range n.Static {
-		pg.Entry("static", band.String())
-	}
-	for _, r := range n.OwnerRules {
-		pg.Entry("owner rule", r.String())
-	}
-	pg.Entry("in use", useText(n.Use.Leased, n.Use.Reserved, n.Docker))
-	if !n.Planned {
-		pg.Entry("made for", "Docker; it ends with its last Docker network, unless it is edited")
-	}
+	pg.network(n)
 	for i := range n.Subnets {
 		pg.subnet(&n.Subnets[i])
 	}
@@ -87,17 +58,6 @@ func writeNetwork(w io.Writer, n *ipam.NetworkInfo) error {
 		pg.Line("X taken   - excluded   . free")
 	}
 	return pg.Show(w)
-}
-
-func policyText(n *ipam.NetworkInfo) string {
-	text := "released addresses are kept for their last holder"
-	if !n.Sticky {
-		text = "released addresses go to whoever is next"
-	}
-	if n.Quarantine != "" {
-		text += ", quarantine " + n.Quarantine
-	}
-	return text
 }
 
 func useText(held, reserved uint64, docker int) string {
@@ -119,9 +79,7 @@ func (pg *page) subnet(s *ipam.SubnetPlan) {
 	case s.DHCP:
 		pg.Entry("dhcp", "yes")
 	}
-	if s.Note != "" {
-		pg.Entry("note", s.Note)
-	}
+	pg.Entry("note", s.Note)
 	pg.Entry("in use", useText(s.Use.Leased, s.Use.Reserved, s.Docker))
 	for i := range s.Pools {
 		pg.pool(&s.Pools[i], s.Exclusions)

@@ -124,16 +124,14 @@ func subnetModifyCommand(p *cli.Program) *cobra.Command {
 
 // modify makes the edit of the flags that were given.
 func (s *subnetFlags) modify(cmd *cobra.Command, cidr string) (*ipam.ModifySubnet, error) {
-	m := &ipam.ModifySubnet{}
-	f := cmd.Flags()
-	if f.Changed("name") {
-		if s.name != "" {
-			if err := ipam.CheckName("subnet", s.name); err != nil {
-				return nil, err
-			}
+	m := &ipam.ModifySubnet{Name: given(cmd, "name", s.name), GatewayNote: given(cmd, "gateway-note", s.gatewayNote),
+		Note: given(cmd, "note", s.note), DHCP: given(cmd, "dhcp", s.dhcp)}
+	if s.name != "" {
+		if err := ipam.CheckName("subnet", s.name); err != nil {
+			return nil, err
 		}
-		m.Name = &s.name
 	}
+	f := cmd.Flags()
 	if f.Changed("cidr") {
 		p, err := alloc.ParsePrefix(cidr)
 		if err != nil {
@@ -147,15 +145,6 @@ func (s *subnetFlags) modify(cmd *cobra.Command, cidr string) (*ipam.ModifySubne
 			return nil, err
 		}
 		m.Gateway = &a
-	}
-	if f.Changed("gateway-note") {
-		m.GatewayNote = &s.gatewayNote
-	}
-	if f.Changed("note") {
-		m.Note = &s.note
-	}
-	if f.Changed("dhcp") {
-		m.DHCP = &s.dhcp
 	}
 	return m, nil
 }
