@@ -35,6 +35,7 @@ type Network struct {
 	Probe string `json:"probe,omitempty"`
 	// which containers are put back to their own addresses after a start of which nobody could tell whose it was
 	PutBack PutBackMode `json:"put_back,omitempty"`
+	Note    string      `json:"note,omitempty"` // what the network is for, in a person's words
 	Created time.Time   `json:"created"`
 
 	// Planned networks were made, edited or reserved in by a person, and stay when Docker leaves them.
@@ -60,7 +61,8 @@ type CreateNetwork struct {
 	Headroom   int          `json:"headroom,omitempty"`
 	Probe      string       `json:"probe,omitempty"`    // the hosts' interface to the LAN, see Network
 	PutBack    string       `json:"put_back,omitempty"` // default (which is the default), reserved, all or off
-	Type       string       `json:"type,omitempty"`     // manual (default), dynamic or vip (BO-8)
+	Note       string       `json:"note,omitempty"`
+	Type       string       `json:"type,omitempty"` // manual (default), dynamic or vip (BO-8)
 	Static     []Range      `json:"static,omitempty"`
 	OwnerRules []OwnerRule  `json:"owner_rules,omitempty"`
 	Subnets    []SubnetSpec `json:"subnets,omitempty"`
@@ -73,7 +75,8 @@ func (e *CreateNetwork) Network(id ID, now time.Time) (*Network, error) {
 		return nil, err
 	}
 	said := ModifyNetwork{Tags: map[string]*string{}, MACPrefix: &e.MACPrefix, Links: e.Links, Sticky: e.Sticky,
-		Quarantine: e.Quarantine, Headroom: &e.Headroom, Probe: &e.Probe, PutBack: &e.PutBack, OwnerRules: e.OwnerRules}
+		Quarantine: e.Quarantine, Headroom: &e.Headroom, Probe: &e.Probe, PutBack: &e.PutBack, Note: &e.Note,
+		OwnerRules: e.OwnerRules}
 	for key, value := range e.Tags {
 		said.Tags[key] = &value
 	}
@@ -93,6 +96,7 @@ type ModifyNetwork struct {
 	Headroom   *int               `json:"headroom,omitempty"`
 	Probe      *string            `json:"probe,omitempty"`    // empty: there is none any more
 	PutBack    *string            `json:"put_back,omitempty"` // reserved, all, off or default
+	Note       *string            `json:"note,omitempty"`     // "": none
 	// the bands for static use; replaces those there are (BO-10)
 	Static *[]Range `json:"static,omitempty"`
 	// replaces that of the same pattern; one without owner and pool removes it
@@ -152,6 +156,12 @@ func (e *ModifyNetwork) Over(n Network) (*Network, error) {
 		}
 		n.PutBack = mode
 	}
+	if e.Note != nil {
+		n.Note = *e.Note
+		if err := CheckNote(n.Note); err != nil {
+			return nil, err
+		}
+	}
 	if e.Probe != nil {
 		n.Probe = *e.Probe
 		if err := (LANTerms{DHCPParent: n.Probe}).CheckDHCP(); err != nil {
@@ -178,6 +188,7 @@ type PlannedNetwork struct {
 	Probe        string               `json:"probe,omitempty"`       // the hosts' interface to the LAN that is probed
 	PutBack      string               `json:"put_back,omitempty"`    // default, reserved, all or off
 	Type         string               `json:"type,omitempty"`        // manual (default), dynamic or vip
+	Note         string               `json:"note,omitempty"`        // what it is for, in a person's words
 	OwnerRules   []OwnerRule          `json:"owner_rules,omitempty"` // in the order in which they are tried
 	Subnets      []PlannedSubnet      `json:"subnets,omitempty"`
 	Static       []PlannedBand        `json:"static,omitempty"` // of whichever of its subnets holds them,
@@ -192,7 +203,7 @@ type PlannedNetwork struct {
 func (n *Network) Document() *PlannedNetwork {
 	p := &PlannedNetwork{Name: n.Name, Space: n.Space, Tags: maps.Clone(n.Tags), MACPrefix: n.MACPrefix,
 		Links: slices.Clone(n.Links), Headroom: n.Headroom, Probe: n.Probe, PutBack: string(n.PutBack),
-		Type: string(n.Type), OwnerRules: slices.Clone(n.Rules)}
+		Type: string(n.Type), Note: n.Note, OwnerRules: slices.Clone(n.Rules)}
 	if n.Policy.Forget {
 		p.Sticky = new(false)
 	}
@@ -209,7 +220,7 @@ func (n *Network) Document() *PlannedNetwork {
 func (p *PlannedNetwork) Create() *CreateNetwork {
 	return &CreateNetwork{Name: p.Name, Space: p.Space, Tags: p.Tags, MACPrefix: p.MACPrefix, Links: p.Links,
 		Sticky: p.Sticky, Quarantine: p.Quarantine, Headroom: p.Headroom, Probe: p.Probe, PutBack: p.PutBack,
-		Type: p.Type, OwnerRules: p.OwnerRules}
+		Type: p.Type, Note: p.Note, OwnerRules: p.OwnerRules}
 }
 
 // NetworkInfo is a network as it is shown, with all that is planned in it (GA-23, GA-26).
@@ -243,6 +254,7 @@ type NetworkInfo struct {
 	Probe    string `json:"probe,omitempty"` // the hosts' interface to the LAN that is probed
 	// which containers are put back; left out where each host's daemon says it
 	PutBack  PutBackMode `json:"put_back,omitempty"`
+	Note     string      `json:"note,omitempty"`
 	Planned  bool        `json:"planned"` // it stays when Docker leaves it
 	Revision uint64      `json:"revision"`
 	Created  time.Time   `json:"created"`
@@ -255,7 +267,8 @@ func (n *Network) Shown() NetworkInfo {
 	info := NetworkInfo{ID: n.ID, Name: n.Name, Recorded: n.Name, Space: n.Space, Tags: map[string]string{},
 		MACPrefix: n.MACPrefix, Subnets: []SubnetPlan{}, Type: n.Type.String(), Static: []Range{},
 		OwnerRules: append([]OwnerRule{}, n.Rules...), Links: append([]Link{}, n.Links...), Sticky: !n.Policy.Forget,
-		Headroom: n.Headroom, Elastic: n.Elastic.String(), Probe: n.Probe, PutBack: n.PutBack, Planned: n.Planned,
+		Headroom: n.Headroom, Elastic: n.Elastic.String(), Probe: n.Probe, PutBack: n.PutBack, Note: n.Note,
+		Planned:  n.Planned,
 		Revision: n.LastRevision(), Created: n.Created}
 	maps.Copy(info.Tags, n.Tags)
 	if n.Policy.Quarantine > 0 {

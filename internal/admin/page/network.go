@@ -26,11 +26,11 @@ func (p *Page) network(r *http.Request) (*shown, error) {
 	t := s.table(&table{Name: "network", One: true, Columns: columns("network", "Network", "space", "Space",
 		"type", "Type",
 		"tags", "Tags", "sticky", "Sticky", "quarantine", "Quarantine", "elastic", "Elastic", "headroom", "Headroom",
-		"probe", "Probed by", "put_back", "Put back", "mac_prefix", "MAC prefix", "static", "For static use",
+		"probe", "Probed by", "put_back", "Put back", "note", "Note", "mac_prefix", "MAC prefix", "static", "For static use",
 		"links", "Links",
 		"docker", "Docker networks", "planned", "Planned", "created", "Created", "network_id", "Id")})
 	t.add(p.of(n.Name), p.of(n.Space), p.of(n.Type), p.of(n.Tags), p.of(n.Sticky), p.of(n.Quarantine), p.of(n.Elastic),
-		unlessZero(p.of(n.Headroom)), p.of(n.Probe), p.of(string(n.PutBack)), p.of(n.MACPrefix),
+		unlessZero(p.of(n.Headroom)), p.of(n.Probe), p.of(string(n.PutBack)), p.of(n.Note), p.of(n.MACPrefix),
 		p.of(texts(n.Static, ipam.Range.String)),
 		p.of(texts(n.Links, func(l ipam.Link) string { return l.Host + ": " + l.Mode + " " + l.Link })),
 		p.of(n.Docker), p.of(n.Planned), p.of(n.Created), p.of(n.ID))

@@ -45,6 +45,7 @@ func (n *networkFlags) flags(cmd *cobra.Command, static string) {
 	f.StringVar(&n.said.PutBack, "put-back", "", "`which` containers are put back to their own addresses after a start of "+
 		"which nobody could tell whose it was: reserved, all, off or, as berth serve --put-back says, default")
 	cli.Completes(cmd, "put-back", cli.Words("reserved", "all", "off", "default"))
+	f.StringVar(&n.said.Note, "note", "", "what it is for, a `TEXT`; an empty one takes it away")
 	n.owners.flags(cmd, static)
 	cli.Completes(cmd, "sticky", cli.Words("off", "on", "auto"))
 }
@@ -149,14 +150,14 @@ type removals struct{ tags, links, rules []string }
 // modify makes the edit.
 func (n *networkFlags) modify(cmd *cobra.Command, network string, gone removals) (*ipam.ModifyNetwork, error) {
 	err := cli.Changed(cmd, "name", "tag", "tag-rm", "mac-prefix", "link", "link-rm", "sticky", "quarantine",
-		"headroom", "probe", "put-back", "static", "elastic", "dhcp", "dhcp-id",
+		"headroom", "probe", "put-back", "note", "static", "elastic", "dhcp", "dhcp-id",
 		"owner-rule", "owner-rule-rm")
 	if err != nil {
 		return nil, err
 	}
 	m := &ipam.ModifyNetwork{Network: network, MACPrefix: given(cmd, "mac-prefix", n.said.MACPrefix),
 		Headroom: given(cmd, "headroom", n.said.Headroom), Probe: given(cmd, "probe", unlessNone(n.said.Probe)),
-		PutBack: given(cmd, "put-back", n.said.PutBack)}
+		PutBack: given(cmd, "put-back", n.said.PutBack), Note: given(cmd, "note", n.said.Note)}
 	if _, err := ipam.ParsePutBackMode(n.said.PutBack); err != nil {
 		return nil, fmt.Errorf("--put-back: %w", err)
 	}
@@ -231,6 +232,7 @@ func (pg *page) network(n *ipam.NetworkInfo) {
 	}
 	pg.Entry("probed by", n.Probe)
 	pg.Entry("put back", string(n.PutBack))
+	pg.Entry("note", n.Note)
 	for _, band := range n.Static {
 		pg.Entry("static", band.String())
 	}
