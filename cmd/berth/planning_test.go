@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/pflag"
+
 	"berth/internal/cli"
 	"berth/internal/ipam"
 	"berth/test/checkout"
-
-	"github.com/rogpeppe/go-internal/testscript"
-	"github.com/spf13/pflag"
 )
 
 // TestPlanningPage runs the examples of docs/planning.md. GA-27

@@ -200,7 +200,8 @@ func (h *House) macvlanPage() {
 	h.types("docker rm -f web; docker network rm home; ip link del shim0; ip address flush dev eth0")
 }
 
-// docs/elastic.md and docs/elastic-edge.md: the unit of the edge is there, off, and maps for the daemon once it was turned on.
+// docs/elastic.md and docs/elastic-edge.md: the unit of the edge is there, off, and maps for the daemon once it was
+// turned on.
 func (h *House) elasticPage() {
 	if state, err := h.property("berth-edge.service", "UnitFileState"); err != nil || state != "disabled" {
 		h.Errorf("the unit is %s (%v)", state, err)
