@@ -89,14 +89,17 @@ func TestRangeCopy(t *testing.T) {
 // copyRange copies, and fails where a transaction makes too much.
 func copyRange(t *rapid.T, rc *rangeCopy, from viewing, to store.Store) {
 	writes := 0
-	update := func(ctx context.Context, fn func(store.Tx) error) error {
+	update := func(ctx context.Context, part func(store.Tx) error) error {
+		fn := func(tx store.Tx) error {
+			writes = 0
+			return part(tx)
+		}
 		again := errors.New("once more") // a function may run again
 		if err := to.Update(ctx, func(tx store.Tx) error {
 			return errors.Join(fn(tx), again)
 		}); err.Error() != again.Error() {
 			return err
 		}
-		writes = 0
 		return to.Update(ctx, fn)
 	}
 	err := rc.each(t.Context(), from, update, func(tx store.Tx, key, want, got []byte) error {
