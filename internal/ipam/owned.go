@@ -12,8 +12,8 @@ import (
 
 // Terms are those on which an address is reserved, or an owner known: what is said of it besides whose it is and where.
 // It is said alike by records, events, lists, documents and the journals of imports, and all of them have this struct.
-// One more term is a field here, with its line in each function of this file, in the table of internal/plan and in the
-// columns and flags of internal/cli/owner.
+// One more term is a field here, with its line in each function of this file, and in the columns and flags of
+// internal/cli/owner.
 type Terms struct {
 	// another address is wanted in its place; it is kept until the owner runs with that one (BO-13)
 	Replaced bool      `json:"replaced,omitempty"`

@@ -13,8 +13,8 @@ import (
 )
 
 // A document follows the structs of ipam: each field is a key, by its json tag, and a column of a table. A tag `plan`
-// overrides that: "name" is another key, "-" is none, ",null" accepts a key without a value, ",last" writes it behind all
-// others, and ",with=Field" writes it also where the other field is set.
+// overrides that: "name" is another key, "-" is none, ",null" accepts a key without a value, ",last" writes it behind
+// all others, and ",with=Field" writes it also where the other field is set.
 
 // field is one key of a document.
 type field struct {
