@@ -128,7 +128,8 @@ func (w *yamlWriter) flow(v reflect.Value) string {
 		if f.leftOut(v) {
 			continue
 		}
-		of, text := v.FieldByIndex(f.index), ""
+		of := v.FieldByIndex(f.index)
+		var text string
 		if f.as != nil {
 			text = w.scalar(f.as, of)
 		} else {

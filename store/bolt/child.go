@@ -203,17 +203,19 @@ func (r *Report) records(tx *bbolt.Tx) {
 // pages holds each page in use to its bounds, and counts the free ones. bbolt's own check does neither.
 func (r *Report) pages(tx *bbolt.Tx, file []byte) {
 	listed := 0
-	for id, end := 0, 0; id < r.Pages && len(r.Problems) < maxProblems; id = end {
+	for id := 0; id < r.Pages && len(r.Problems) < maxProblems; {
 		p, err := tx.Page(id)
-		if end = id + 1; err != nil {
+		if err != nil {
 			r.problem("page %d: %v", id, err)
 			return
 		}
 		if p.Type == free {
 			r.Free++
+			id++
 			continue
 		}
-		if end += p.OverflowCount; end > r.Pages {
+		end := id + 1 + p.OverflowCount
+		if end > r.Pages {
 			r.problem("page %d reaches out of the file", id)
 			return
 		}
@@ -227,6 +229,7 @@ func (r *Report) pages(tx *bbolt.Tx, file []byte) {
 		if !within(page) {
 			r.problem("page %d has an entry that reaches out of it", id)
 		}
+		id = end
 		if p.Type != "freelist" {
 			continue
 		}

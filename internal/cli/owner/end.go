@@ -49,7 +49,7 @@ func endCommand(p *cli.Program, verb cli.Verb, owners cli.Refs, help string, who
 // networkOrAddresses demands a network, or addresses as lists print them.
 func networkOrAddresses(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return cli.Usage(cmd, fmt.Errorf("NETWORK is missing: %s NETWORK --owner OWNER, or %[1]s ADDRESS...",
+		return cli.Usage(cmd, fmt.Errorf("NETWORK is missing: %s NETWORK --owner OWNER, or %[1]s ADDRESS",
 			cmd.CommandPath()))
 	}
 	return cli.Some("ADDRESS")(cmd, args)
