@@ -9,44 +9,44 @@ import (
 // About the daemon, and not about what it keeps.
 var (
 	GetHealth = Endpoint[None, string]{Name: "health", Path: "/healthz", Role: RoleAnybody, Type: textType,
-		Summary: "Whether the daemon serves",
-		Answer:  "It does; whether it can do what it is asked, readyz tells.",
+		Summary: "Whether the daemon runs",
+		Answer:  "The daemon runs. Use /readyz to find out whether it can answer requests.",
 	}
 
 	GetReady = Endpoint[None, string]{Name: "ready", Path: "/readyz", Role: RoleAnybody, Type: textType,
-		Summary: "Whether requests can be answered",
-		Text: "They cannot while the host's own store refuses writes: a full disk, a file that is gone, a failed write. " +
-			"They cannot while a shared store is out of reach; the space local goes on. They cannot while a state that " +
-			"is in memory alone is rebuilt.",
-		Answer:  "They can.",
-		Unready: "Some of them cannot, in a line that says which. Status says why.",
+		Summary: "Whether the daemon can answer requests",
+		Text: "The daemon is not ready while its own store refuses writes, for example on a full disk. It is not " +
+			"ready while the shared store is unreachable; the space local still works. It is not ready while it " +
+			"rebuilds a state that is only in memory.",
+		Answer:  "The daemon is ready.",
+		Unready: "Some requests fail. A line names the reason. GET /v1/status has details.",
 	}
 
 	GetMetrics = Endpoint[None, string]{Name: "metrics", Path: "/metrics", Role: RoleReadOnly, Type: textType,
 		Summary: "Metrics for Prometheus",
-		Text:    "In its text format, or as OpenMetrics where that is asked for. docs/metrics-list.md lists the names.",
-		Answer:  "What is counted, and what there is at this moment.",
+		Text:    "Prometheus text format, or OpenMetrics if you request it. docs/metrics-list.md lists the names.",
+		Answer:  "The metrics.",
 	}
 
 	GetDescription = Endpoint[None, string]{Name: "description", Path: "/openapi.yaml", Role: RoleReadOnly,
 		Type:    "application/yaml",
-		Summary: "This description",
-		Text:    "With an ETag of its own, by which who has it already gets a 304.",
+		Summary: "This description as OpenAPI",
+		Text:    "The answer has its own ETag.",
 	}
 
 	GetDocs = Endpoint[None, string]{Name: "docs", Path: "/docs", Role: RoleReadOnly, Type: "text/html",
-		Summary: "This description as a page for people",
-		Text:    "It needs no scripts and nothing from elsewhere. It has an ETag as the description has.",
+		Summary: "This description as a web page",
+		Text:    "The page needs no scripts and loads nothing from other sites. It has an ETag.",
 	}
 
 	GetVersion = Endpoint[None, Version]{Name: "version", Path: "/v1/version", Role: RoleReadOnly,
-		Summary: "Which Berth this is",
-		Answer:  "Version and place of the daemon.",
+		Summary: "Version of the daemon",
+		Answer:  "Version, host and state path of the daemon.",
 	}
 
 	GetStatus = Endpoint[None, Status]{Name: "status", Path: "/v1/status", Role: RoleReadOnly,
-		Summary: "How the daemon is, what it keeps, and which import is open",
-		Answer:  "What there is to say; a daemon that takes no writes is an answer too.",
+		Summary: "State of the daemon, its stores and its engine, and the open import",
+		Answer:  "The status. A daemon that cannot write answers 200, too.",
 	}
 )
 
@@ -54,158 +54,158 @@ var (
 var (
 	PostEdits = Endpoint[EditsRequest, ipam.Outcome]{Name: "edits", Method: http.MethodPost, Path: "/v1/edits",
 		Account: true, Response: "Outcome",
-		Summary: "Change the plan, by one edit or by several of any kind, all or none, in one transaction",
-		Text: "This is the one way in which networks, subnets, pools, exclusions, reservations, addresses and hosts " +
-			"are changed. Networks, subnets and pools are named as they are called, without escapes.",
+		Summary: "Change the plan with one or more edits in one transaction",
+		Text: "Use edits to change networks, subnets, pools, exclusions, reservations, addresses and hosts. Berth " +
+			"makes all edits of a request or none. Write names as they are, without URL escapes.",
 	}
 
 	GetSpaces = Endpoint[None, SpaceList]{Name: "spaces", Path: "/v1/spaces", Role: RoleReadOnly,
-		Summary: "All spaces, by name",
+		Summary: "List all spaces by name",
 	}
 
 	GetNetworks = Endpoint[NetworksRequest, NetworkList]{Name: "networks", Path: "/v1/networks", Role: RoleReadOnly,
-		Summary: "Networks, by name",
+		Summary: "List networks by name",
 	}
 
 	GetNetwork = Endpoint[OfNetwork, ipam.NetworkInfo]{Name: "network", Path: "/v1/networks/{network}",
 		Role: RoleReadOnly, Tagged: true,
-		Summary: "One network, with the maps of its pools",
-		Text: "By its name or id or, where there is no network of that name, by the name of the Docker network that " +
-			"is on it, as this host's engine calls it. Where Docker networks of one name are on several, the " +
-			"refusal names these.",
+		Summary: "Get one network with the maps of its pools",
+		Text: "Name it by name or id. You can also use the name of its Docker network on this host. If that name " +
+			"belongs to several networks, the error lists them.",
 	}
 
 	GetNetworkSubnets = Endpoint[PartsRequest, SubnetPlanList]{Name: "networkSubnets",
 		Path: "/v1/networks/{network}/subnets", Role: RoleReadOnly, Tagged: true,
-		Summary: "The subnets of a network, by address",
+		Summary: "List the subnets of a network by address",
 	}
 
 	GetPools = Endpoint[PartsRequest, PoolList]{Name: "pools", Path: "/v1/networks/{network}/pools",
 		Role: RoleReadOnly, Tagged: true,
-		Summary: "The pools of a network, by address, with their maps",
+		Summary: "List the pools of a network by address, with their maps",
 	}
 
 	GetExclusions = Endpoint[PartsRequest, ExclusionList]{Name: "exclusions",
 		Path: "/v1/networks/{network}/exclusions", Role: RoleReadOnly, Tagged: true,
-		Summary: "The exclusions of a network, by address",
+		Summary: "List the exclusions of a network by address",
 	}
 
 	GetReservations = Endpoint[OwnedRequest, ReservationList]{Name: "reservations", Path: "/v1/reservations",
 		Role:    RoleReadOnly,
-		Summary: "Reserved addresses of all networks, by space and address",
+		Summary: "List the reserved addresses of all networks by space and address",
 	}
 
 	GetNetworkReservations = Endpoint[OwnedRequest, ReservationList]{Name: "networkReservations",
 		Path: "/v1/networks/{network}/reservations", Role: RoleReadOnly, Tagged: true,
-		Summary: "Reserved addresses of a network, by address",
+		Summary: "List the reserved addresses of a network by address",
 	}
 
 	GetAddresses = Endpoint[OwnedRequest, AddressList]{Name: "addresses", Path: "/v1/addresses", Role: RoleReadOnly,
-		Summary: "Addresses of devices that are not containers, in all networks, by space and address",
+		Summary: "List the device addresses of all networks by space and address",
+		Text:    "A device is not a container: a router, a VM or a printer.",
 	}
 
 	GetNetworkAddresses = Endpoint[OwnedRequest, AddressList]{Name: "networkAddresses",
 		Path: "/v1/networks/{network}/addresses", Role: RoleReadOnly, Tagged: true,
-		Summary: "Addresses of devices that are not containers, in one network, by address",
+		Summary: "List the device addresses of a network by address",
 	}
 
 	GetEnvironment = Endpoint[EnvironmentRequest, VariableList]{Name: "environment",
 		Path: "/v1/networks/{network}/env/{owner}", Role: RoleReadOnly,
-		Summary: "The variables that describe the addresses of an owner, in the form of Ganeti's hooks",
+		Summary: "List an owner's addresses as variables for Ganeti's hooks",
 	}
 
 	GetFree = Endpoint[FreeRequest, FreeList]{Name: "free", Path: "/v1/networks/{network}/free", Role: RoleReadOnly,
-		Summary: "Addresses of a network that could be given to anybody now, as ranges by address",
-		Text: "Of its pools, what nobody has, had within a quarantine, owns, or asks for by the configuration of a " +
-			"container. The network may be one that Docker calls so, where no network of Berth's has the name. Of " +
-			"a network of the type vip or dynamic nothing is chosen automatically, and the question is refused.",
+		Summary: "List the free addresses of a network as ranges",
+		Text: "An address is free if it is in a pool, has no holder and no owner, and is not in quarantine. No " +
+			"container may ask for it in its configuration. You can also use the name of a Docker network. " +
+			"Networks of type vip or dynamic refuse the request, because Berth chooses no addresses there.",
 	}
 
 	GetNextFree = Endpoint[NextFreeRequest, NextFreeList]{Name: "nextFree", Path: "/v1/networks/{network}/free/next",
 		Role:    RoleReadOnly,
-		Summary: "Which address a container that nobody knows would be given now, of each family",
-		Text: "By the first subnet that gives one, of those on which this host has a Docker network where there are " +
-			"any, and in the range that this has. Nothing is taken: two who ask are told the same.",
-		Answer: "At most one address of each family; none where nothing is free.",
+		Summary: "Get the next free address of each family for an unknown container",
+		Text: "Berth searches the subnets in order. If this host has Docker networks on some of them, it searches " +
+			"only these, in their ranges. The request takes nothing, so two callers can get the same address.",
+		Answer: "At most one address of each family; none if nothing is free.",
 	}
 
 	PostScan = Endpoint[ScanRequest, LANScan]{Name: "scan", Method: http.MethodPost,
 		Path: "/v1/networks/{network}/scan", Pace: streams,
-		Summary: "Ask on a network's LAN who has its addresses",
-		Text: "The edge of the daemon's host asks for all addresses of the network's subnets by ARP and neighbour " +
-			"discovery, three times, 256 at a time, which takes some two seconds each. Of the host itself its own " +
-			"addresses are told. Nothing is changed.",
+		Summary: "Scan the LAN of a network for addresses in use",
+		Text: "The edge of this host probes all addresses of the network with ARP and neighbour discovery. It " +
+			"probes 256 addresses at a time, three times each, in about two seconds. The answer includes the " +
+			"host's own addresses. Nothing changes.",
 	}
 
 	GetSubnets = Endpoint[SubnetsRequest, SubnetList]{Name: "subnets", Path: "/v1/subnets", Role: RoleReadOnly,
-		Summary: "Subnets, by space and address",
+		Summary: "List subnets by space and address",
 	}
 
 	GetSubnet = Endpoint[OfSubnet, ipam.SubnetInfo]{Name: "subnet", Path: "/v1/subnets/{id}", Role: RoleReadOnly,
 		Tagged:  true,
-		Summary: "One subnet",
+		Summary: "Get one subnet",
 	}
 
 	GetAvailable = Endpoint[AvailableRequest, AvailableList]{Name: "available",
 		Path: "/v1/subnets/{id}/available-ips", Role: RoleReadOnly,
-		Summary: "The lowest addresses that an automatic request could be given",
-		Answer:  "The addresses; somebody else may take them before you do.",
+		Summary: "List the lowest addresses that Berth can lease automatically",
+		Answer:  "The addresses. Another caller may take them first.",
 	}
 
 	PostAvailable = Endpoint[TakeRequest, ipam.Outcome]{Name: "takeNext", Method: http.MethodPost,
 		Path: "/v1/subnets/{id}/available-ips", Response: "Outcome",
-		Summary: "Take the next addresses",
-		Text: "Takes the lowest addresses that an automatic request could be given, one or many, for a device that " +
-			"is not a container. They become another interface of the owner, with one slot for each; " +
-			"address.release gives them back.",
+		Summary: "Take the next free addresses",
+		Text: "Takes the lowest free addresses for a device that is not a container. They become a new interface " +
+			"of the owner, with one slot for each address. The edit address.release releases them.",
 	}
 )
 
 // What is there, and what was.
 var (
 	GetLeases = Endpoint[LeasesRequest, LeaseList]{Name: "leases", Path: "/v1/leases", Role: RoleReadOnly,
-		Summary: "Leases, by space, subnet and address",
+		Summary: "List leases by space, subnet and address",
 	}
 
 	GetWho = Endpoint[ipam.WhoFilter, TenureList]{Name: "who", Path: "/v1/who", Role: RoleReadOnly, Pace: streams,
-		Summary: "Who has an address and who had it, or what a MAC or a name has and had, the earliest first",
-		Text: "Exactly one of address, mac and name is given. The answer comes out of the events that are kept, and " +
-			"for what lasts longer out of the records.",
+		Summary: "Get the history of an address, a MAC or a name, oldest first",
+		Text: "Give exactly one of address, mac and name. The answer comes from the stored events. Tenures that " +
+			"still last come from the records, so they can be older.",
 	}
 
 	GetFind = Endpoint[FindRequest, FoundList]{Name: "find", Path: "/v1/find", Role: RoleReadOnly,
-		Summary: "At what a word is found, in whatever way it can be meant",
-		Text: "The word is an address, a prefix, a range, a MAC, an id, or a part of one of these or of a name, an " +
-			"owner, a tag or a note. Names are found as Docker and Compose write them (shop-web-1, shop_web_1) and " +
-			"as owners (shop/web/1); case does not count. An address is also found at the subnet, the pools and " +
-			"the exclusions that it is in. The id of a container of this host, or its first 12 digits and more, " +
-			"finds what that container has, where it is known what runs. What is found comes in one order: spaces, " +
-			"networks, subnets, pools, exclusions, what there is of each address, addresses that are free, elastic " +
-			"ones, accounts, ranges of elastic addresses, hosts.",
+		Summary: "Search for a word in all records",
+		Text: "The word is an address, a prefix, a range, a MAC or an id, or a part of one. It can also be a part " +
+			"of a name, an owner, a tag or a note. You can write names as Docker and Compose do (shop-web-1, " +
+			"shop_web_1) or as owners (shop/web/1). Case does not matter. An address also finds its subnet, pools " +
+			"and exclusions. A container id of this host, with at least 12 digits, finds the addresses of that " +
+			"container. This needs a witness. Results have a fixed order: spaces, networks, subnets, pools, " +
+			"exclusions, records of addresses, free addresses, elastic addresses, accounts, elastic ranges, " +
+			"hosts.",
 	}
 
 	GetEvents = Endpoint[EventsRequest, EventList]{Name: "events", Path: "/v1/events", Role: RoleReadOnly,
 		Response: "Events",
-		Summary:  "The last events, the oldest of them first",
-		Text: "With after, the earliest behind the mark; whoever goes on from mark to mark is told each event once " +
-			"and misses none, in whichever order hosts write them. Several networks, or verbs, have commas between " +
-			"them; a noun, as in lease or lease.*, stands for all of its verbs. A stream has marks in its lines, and " +
-			"no bound where it goes on from one; it lasts until the client goes away or the daemon ends.",
+		Summary:  "List the last events, oldest first",
+		Text: "With after, the list begins behind that mark. If you continue from mark to mark, you get each " +
+			"event exactly once, even if hosts write them in another order. Separate several networks or verbs " +
+			"with commas. A noun such as lease or lease.* matches all of its verbs. With follow, the answer is a " +
+			"stream that ends when the client or the daemon ends. Its lines contain marks. A stream that starts " +
+			"at a mark has no limit.",
 	}
 
 	GetNames = Endpoint[None, Names]{Name: "names", Path: "/v1/names", Role: RoleReadOnly,
-		Summary: "Whose which address is, of which names in DNS are made",
-		Text: "All addresses that are somebody's, in use or not, and the ranges that they are in. Of these `berth " +
-			"dns` and the daemon's own server make the names, by the rules of docs/dns.md. It is refused (503) on " +
-			"a host of a cluster whose store was not reached since the daemon began: it is the whole, or nothing.",
+		Summary: "List addresses and owners for DNS",
+		Text: "All addresses that have a holder or an owner, and their ranges. `berth dns` and the daemon's DNS " +
+			"server create names from them (docs/dns.md). A host of a cluster answers 503 until it has reached " +
+			"the shared store once, because the list must be complete.",
 	}
 
 	GetHosts = Endpoint[None, HostList]{Name: "hosts", Path: "/v1/hosts", Role: RoleReadOnly,
-		Summary: "The hosts that share the store, by name, those that were removed last",
+		Summary: "List the hosts that share the store by name, removed hosts last",
 	}
 
 	GetHost = Endpoint[HostRequest, ipam.HostInfo]{Name: "host", Path: "/v1/hosts/{name}", Role: RoleReadOnly,
-		Summary: "One host, with what its removal would free",
+		Summary: "Get one host and what its removal would release",
 	}
 )
 
@@ -213,20 +213,19 @@ var (
 var (
 	GetExport = Endpoint[ExportRequest, ipam.Plan]{Name: "export", Path: "/v1/export", Role: RoleReadOnly,
 		Pace:    streams,
-		Summary: "The plan, as POST /v1/import takes it",
-		Text: "All networks that are planned, by name, each as it is at one moment, sent network by network. What " +
-			"Docker has in use is no part of it.",
+		Summary: "Export the plan for POST /v1/import",
+		Text: "All planned networks by name. Each network is consistent in itself. The export omits what Docker " +
+			"has in use.",
 	}
 
 	PostImport = Endpoint[ImportRequest, ImportLine]{Name: "import", Method: http.MethodPost, Path: "/v1/import",
 		Pace: Lasts, Type: LinesType, MaxBody: 64 << 20,
-		Summary: "Add what a plan has and the records lack",
-		Text: "The plan is checked as a whole, against itself and what is there, before anything is written; what is " +
-			"wrong with it is in the problems of the refusal. A network that is there gets what it lacks, and " +
-			"nothing of it is changed. It is written in bounded transactions, each network as a whole or not at " +
-			"all. Where an import stops, because of an error, because the connection ends or the daemon, what it " +
-			"has added stays, and the same import again adds the rest. One runs at a time.",
-		Answer: "Lines of JSON, of how far it is, and at the end of what it came to or why it stopped.",
+		Summary: "Add the missing parts of a plan",
+		Text: "Berth checks the whole plan before it writes anything. Errors are in the field problems of the " +
+			"answer. An existing network gets what it lacks; Berth changes nothing else in it. Berth writes in " +
+			"bounded transactions and never splits a network. If an import stops, what it added stays. Run the " +
+			"same import again to add the rest. Only one import runs at a time.",
+		Answer: "JSON lines with the progress. The last line has the report or the error.",
 	}
 )
 
@@ -236,66 +235,66 @@ const maxView = 32 << 20
 // What runs.
 var (
 	GetCheck = Endpoint[None, ipam.CheckReport]{Name: "check", Path: "/v1/check", Role: RoleReadOnly, Pace: Lasts,
-		Summary: "Compare the records with what runs, and change nothing",
-		Text: "It asks the Docker Engine, and takes as long as that does. A daemon that has no witness refuses it " +
-			"with the code no_witness; one whose engine does not answer says so in the report.",
-		Answer: "What was found; nothing is an answer too.",
+		Summary: "Compare the records with the engine without changes",
+		Text: "The check queries the Docker Engine and takes as long as the engine needs. A daemon without a " +
+			"witness answers no_witness. If the engine does not answer, the report contains the reason.",
+		Answer: "The findings, which may be none.",
 	}
 
 	PostCheck = Endpoint[Body[ipam.CheckRequest], ipam.CheckReport]{Name: "checkWith", Method: http.MethodPost,
 		Path: "/v1/check", Pace: Lasts, MaxBody: maxView,
-		Summary: "Compare the records with what runs, and repair what is certain",
-		Text: "It repairs what the report calls repairable, and nothing that a partition or a stopped engine may " +
-			"hide. One body of more than 1 MiB is read at a time; others are refused with the code busy meanwhile.",
-		Answer: "What was found; nothing is an answer too.",
+		Summary: "Compare the records with the engine and repair certain cases",
+		Text: "Berth repairs only what the report marks as repairable. It repairs nothing that a partition or a " +
+			"stopped engine may hide. Berth reads one body above 1 MiB at a time and refuses others with busy.",
+		Answer: "The findings, which may be none.",
 	}
 
 	PostRelease = Endpoint[Body[ipam.LeaseRelease], ipam.LeaseInfo]{Name: "releaseLease", Method: http.MethodPost,
 		Path: "/v1/leases/release", MaxBody: maxView,
-		Summary: "Free an address whose endpoint is gone",
-		Text: "It is refused where an endpoint has the address, where its container may be starting, and where " +
-			"nobody can tell because the engine cannot be read, unless it is forced; and where it is held on " +
-			"another host or by no endpoint.",
-		Answer: "The lease as it was.",
+		Summary: "Release an address whose endpoint no longer exists",
+		Text: "Berth refuses if an endpoint has the address, if its container may be starting, or if the engine " +
+			"cannot be read. Use force to release it anyway. Force does not help if another host holds the " +
+			"address, or if its holder is not an endpoint.",
+		Answer: "The lease before its release.",
 	}
 
 	PutWitness = Endpoint[Body[ipam.EngineView], Done]{Name: "showEngine", Method: http.MethodPut,
 		Path: "/v1/witness", MaxBody: maxView,
-		Summary: "Tell the daemon what an engine runs, where it may not ask that itself",
+		Summary: "Report what an engine runs, for a daemon that cannot read the engine",
 	}
 
 	PostNews = Endpoint[NewsRequest, Done]{Name: "hearEngine", Method: http.MethodPost, Path: "/v1/witness/news",
 		Pace: streams, MaxBody: Endless,
-		Summary: "Tell the daemon what happens in an engine, as it happens, where it may not hear that itself",
-		Text: "The body goes on for as long as somebody follows the engine's events. Each line is one thing that was " +
-			"heard; an empty line says that there is nothing new, and comes at least every 30 seconds. The last " +
-			"one who begins counts. Containers are guessed while it lasts, from the next view (PUT /v1/witness) " +
-			"on. Where the daemon has a question about the engine, the answer begins, with a line of JSON for each " +
-			"question (EngineQuestion); lines of the body answer them: who is locked within 300 ms.",
-		Answer: "The body has ended.",
+		Summary: "Stream the engine's events to a daemon that cannot read the engine",
+		Text: "The body lasts as long as the sender follows the engine's events. Each line is one event. An empty " +
+			"line means no news; send one at least every 30 seconds. A new stream replaces the previous one. The " +
+			"daemon guesses containers during the stream, starting with the next view (PUT /v1/witness). If the " +
+			"daemon has a question about the engine, it sends a JSON line in the answer (EngineQuestion). Answer " +
+			"it with a line of the body. Answer the question locked within 300 ms.",
+		Answer: "The body ended.",
 	}
 )
 
 // Deploys of projects.
 var (
 	GetDeploys = Endpoint[None, DeployList]{Name: "deploys", Path: "/v1/deploys", Role: RoleReadOnly,
-		Summary: "The projects that are locked for a deploy, by name",
+		Summary: "List the projects with a deploy lock by name",
 	}
 
 	GetDeployRuns = Endpoint[DeployRunsRequest, DeployRunList]{Name: "deployRuns", Path: "/v1/deploys/{project}",
 		Role:    RoleReadOnly,
-		Summary: "The deploys of a project of which there are events, the latest first",
-		Answer:  "They; of a project that was never deployed there are none.",
+		Summary: "List a project's deploys from the stored events, latest first",
+		Answer:  "The deploys. The list is empty if the project was never deployed.",
 	}
 
 	GetOrphans = Endpoint[None, OrphanList]{Name: "orphans", Path: "/v1/orphans", Role: RoleReadOnly,
-		Summary: "The volumes of this host's projects that no service uses any more, by name",
-		Text: "What deploys have recorded. Whether the engine has a volume still, and whether a container uses it " +
-			"again, is for the engine to say.",
+		Summary: "List the volumes of this host that no service uses any more",
+		Text: "The records come from deploys. Only the engine knows whether a volume still exists and whether a " +
+			"container uses it again.",
 	}
 
 	GetWorkers = Endpoint[None, WorkerList]{Name: "workers", Path: "/v1/workers", Role: RoleReadOnly,
-		Summary: "Of what the workers of this host's projects were made when they ran last, by project and service",
+		Summary: "List the images and hashes of this host's last worker runs by project and service",
 	}
 )
 
@@ -303,61 +302,61 @@ var (
 var (
 	GetAccounts = Endpoint[None, AccountList]{Name: "accounts", Path: "/v1/accounts", Role: RoleReadOnly,
 		Account: true,
-		Summary: "The accounts, by name",
+		Summary: "List the accounts by name",
 	}
 
 	GetElastics = Endpoint[ElasticsRequest, ElasticList]{Name: "elastics", Path: "/v1/elastic", Role: RoleReadOnly,
 		Account: true,
-		Summary: "The elastic addresses that are not free, by address",
+		Summary: "List the elastic addresses that are not free by address",
 	}
 
 	GetElastic = Endpoint[ElasticRequest, ipam.ElasticInfo]{Name: "elastic", Path: "/v1/elastic/{address}",
 		Role: RoleReadOnly, Account: true, Tagged: true,
-		Summary: "One elastic address, also a free one",
-		Answer:  "The address. Its ETag is what If-Match of a change of it takes.",
+		Summary: "Get one elastic address, also a free one",
+		Answer:  "The address. Send its ETag as If-Match when you change it.",
 	}
 
 	GetRanges = Endpoint[None, ElasticRangeList]{Name: "elasticRanges", Path: "/v1/elastic/ranges",
 		Role:    RoleReadOnly,
-		Summary: "The ranges of elastic addresses, by address",
+		Summary: "List the ranges of elastic addresses by address",
 	}
 
 	GetElasticCheck = Endpoint[None, ipam.CheckReport]{Name: "checkElastic", Path: "/v1/elastic/check",
 		Role: RoleReadOnly, Pace: streams,
-		Summary: "What keeps elastic addresses of the daemon's host from working",
-		Text:    "Those of the findings of GET /v1/check that are about them.",
+		Summary: "List problems of this host's elastic addresses",
+		Text:    "The findings of GET /v1/check that concern elastic addresses.",
 	}
 
 	GetUsage = Endpoint[ipam.UsageFilter, ipam.UsageReport]{Name: "elasticUsage", Path: "/v1/elastic/usage",
 		Role: RoleReadOnly, Account: true, Pace: streams,
-		Summary: "How long accounts had elastic addresses",
+		Summary: "Report how long accounts had elastic addresses",
 	}
 
 	GetEdge = Endpoint[EdgeNewsRequest, ipam.EdgeNews]{Name: "edgeNews", Path: "/v1/edge", Pace: streams,
 		Type:    LinesType,
-		Summary: "What the edge of the daemon's host is to map, as a stream",
-		Answer:  "A line for the whole, and then one for each change, until the client goes or the daemon ends.",
+		Summary: "Stream the mappings that this host's edge must make",
+		Answer:  "One line with all mappings, then one line for each change, until the client or the daemon ends.",
 	}
 
 	PostEdge = Endpoint[Body[ipam.EdgeReport], Done]{Name: "edgeReport", Method: http.MethodPost, Path: "/v1/edge",
-		Summary: "What the edge of the daemon's host has mapped",
+		Summary: "Report the mappings that this host's edge has made",
 	}
 
 	// Account: who associates waits for the edge.
 	GetEdgeStatus = Endpoint[None, ipam.EdgeStatus]{Name: "edgeStatus", Path: "/v1/edge/status", Role: RoleReadOnly,
 		Account: true,
-		Summary: "Whether an edge is told what to map",
+		Summary: "Whether an edge is connected",
 	}
 
 	GetLAN = Endpoint[None, ipam.LANAsk]{Name: "lanAsks", Path: "/v1/edge/lan", Pace: streams, Type: LinesType,
-		Summary: "What the edge of the daemon's host is to do on a LAN, as a stream",
-		Answer: "A line for each question, until the client goes or the daemon ends. Of several edges the one that " +
-			"came last is asked.",
+		Summary: "Stream the LAN requests for this host's edge",
+		Answer: "One line for each request, until the client or the daemon ends. If several edges are connected, " +
+			"the latest one gets the requests.",
 	}
 
 	PostLAN = Endpoint[Body[ipam.LANAnswer], Done]{Name: "lanAnswer", Method: http.MethodPost, Path: "/v1/edge/lan",
-		Summary: "What came of a question to a LAN",
-		Answer:  "It is handed on, or passed over because nobody waits for it any more.",
+		Summary: "Report the result of a LAN request",
+		Answer:  "The daemon used the result, or dropped it because nobody waits for it any more.",
 	}
 )
 
@@ -365,46 +364,46 @@ var (
 var (
 	PostBackup = Endpoint[BackupRequest, []byte]{Name: "backup", Method: http.MethodPost, Path: "/v1/backup",
 		Pace: Lasts, Type: "application/octet-stream", Response: "Backup",
-		Summary: "The state as it is at one moment",
-		Text: "The file that the answer is can be put in the place of a state with berth state restore. One copy of the " +
-			"state is made at a time; another one meanwhile is refused with the code busy.",
+		Summary: "Back up the state",
+		Text: "The answer is a consistent copy. `berth state restore` accepts this file. One backup runs at a " +
+			"time; others get the code busy.",
 	}
 
 	PostFsck = Endpoint[None, FsckReport]{Name: "fsck", Method: http.MethodPost, Path: "/v1/fsck", Pace: Lasts,
-		Summary: "Check the state's file and its records",
-		Answer:  "What was found; a state that is damaged is an answer too.",
+		Summary: "Check the state file and its records",
+		Answer:  "The problems, which may be none. A damaged state also gets status 200.",
 	}
 
 	PostSave = Endpoint[None, SavedState]{Name: "saveState", Method: http.MethodPost, Path: "/v1/store/save",
 		Pace:    Lasts,
-		Summary: "Write all that the daemon holds to the place of its state's file",
-		Text: "For a file that was removed, moved or exchanged while the daemon had it open, so that it takes no " +
-			"writes any more (state_astray). What lies in the place is kept under another name. Refused where the " +
-			"file is in its place.",
-		Answer: "It is written, and the daemon goes on, unless restart says that it has to be started again.",
+		Summary: "Write the daemon's whole state to its file again",
+		Text: "Use this if somebody removed, moved or replaced the file and the daemon refuses writes " +
+			"(state_astray). Berth keeps the file at that path under another name. Berth refuses if the file is " +
+			"in its place.",
+		Answer: "Berth wrote the file. If restart is set, restart the daemon.",
 	}
 
 	PostMend = Endpoint[Body[ipam.MendOptions], ipam.MendReport]{Name: "mendStore", Method: http.MethodPost,
 		Path: "/v1/store/mend", Pace: Lasts,
-		Summary: "Do this host's part in mending a shared store that was put back to an earlier state",
+		Summary: "Restore this host's part of a shared store that went back to an earlier state",
 	}
 
 	GetTokens = Endpoint[None, TokenList]{Name: "tokens", Path: "/v1/tokens",
-		Summary: "The tokens with which one may ask over TLS, by name",
-		Text:    "For admins.",
-		Answer:  "The tokens, without their texts, which nobody knows any more.",
+		Summary: "List the API tokens by name",
+		Text:    "Only for admins.",
+		Answer:  "The tokens without their secrets. Berth stores only hashes.",
 	}
 
 	PostTokens = Endpoint[Body[TokenRequest], NewToken]{Name: "createToken", Method: http.MethodPost,
 		Path:    "/v1/tokens",
 		Summary: "Create a token",
-		Text:    "For admins. The answer is the only one that has the token's text; it is kept as a hash.",
+		Text:    "Only for admins. Only this answer contains the secret; Berth stores its hash.",
 	}
 
 	DeleteToken = Endpoint[NamedToken, TokenInfo]{Name: "removeToken", Method: http.MethodDelete,
 		Path:    "/v1/tokens/{token}",
 		Summary: "Remove a token",
-		Text:    "For admins. Requests with it are refused from then on, and one that is under way is cut off.",
-		Answer:  "The token as it was.",
+		Text:    "Only for admins. Berth refuses later requests with the token and cuts off running ones.",
+		Answer:  "The token before its removal.",
 	}
 )
