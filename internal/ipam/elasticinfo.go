@@ -199,8 +199,8 @@ type EdgeStatus struct {
 // UsageFilter says of which time the usage of elastic addresses is asked for. A zero Since is as far back as is known,
 // a zero Until now.
 type UsageFilter struct {
-	Since time.Time `query:"since" doc:"From when on; without it, as far back as is known."`
-	Until time.Time `query:"until" doc:"Until when; without it, until now."`
+	Since time.Time `query:"since" doc:"The start. Default: the oldest known time."`
+	Until time.Time `query:"until" doc:"The end. Default: now."`
 }
 
 // UsageReport is how long accounts had elastic addresses (CS-10).

@@ -122,10 +122,10 @@ type LeaseInfo struct {
 
 // LeaseFilter chooses leases. Zero fields choose all that are held.
 type LeaseFilter struct {
-	Space      string       `query:"space" doc:"Only those of this space; one that is not there is a problem."`
-	Subnet     netip.Prefix `query:"subnet" doc:"Only those of the subnet of this prefix." example:"10.1.0.0/24"`
-	Address    netip.Addr   `query:"address" doc:"Only that of this address." example:"10.1.0.7"`
-	Remembered bool         `query:"remembered" doc:"Also those that were given back and are remembered."`
+	Space      string       `query:"space" doc:"Only this space. An unknown space is an error."`
+	Subnet     netip.Prefix `query:"subnet" doc:"Only the subnet with this prefix." example:"10.1.0.0/24"`
+	Address    netip.Addr   `query:"address" doc:"Only this address." example:"10.1.0.7"`
+	Remembered bool         `query:"remembered" doc:"Also released leases that Berth remembers."`
 	AfterSpace string
 	After      netip.Addr // only those behind this address of that space; zero: all
 }

@@ -9,11 +9,11 @@ import (
 
 // WhoFilter chooses tenures: by exactly one of Address, MAC and Name.
 type WhoFilter struct {
-	Address netip.Addr `query:"address" doc:"Who has or had this one." example:"192.0.2.11"`
-	MAC     MAC        `query:"mac" doc:"What this one has or had, also as an owner."`
-	Name    string     `query:"name" doc:"What this endpoint or owner has or had." example:"shop/web/1"`
-	Space   string     `query:"space" doc:"Only those of this space; one that is not there is a problem."`
-	At      time.Time  `query:"at" doc:"Only what somebody had at this time."`
+	Address netip.Addr `query:"address" doc:"The history of this address." example:"192.0.2.11"`
+	MAC     MAC        `query:"mac" doc:"The history of this MAC, also as an owner."`
+	Name    string     `query:"name" doc:"The history of this endpoint or owner." example:"shop/web/1"`
+	Space   string     `query:"space" doc:"Only this space. An unknown space is an error."`
+	At      time.Time  `query:"at" doc:"Only the holders and owners at this time."`
 }
 
 // What a tenure is of.
@@ -68,10 +68,10 @@ func FoundKinds() []string {
 
 // FindFilter says what is looked for. Word is an address, a prefix, a MAC, an id, or a part of a name, a note or a tag.
 type FindFilter struct {
-	Word  string    `query:"q" required:"true" doc:"The word, of up to 256 characters." example:"shop_web_1"`
-	Exact bool      `query:"exact" doc:"Only what has just this; tags and notes are not looked at."`
-	Kinds []string  `query:"kind" doc:"Only things of these kinds, with commas between." example:"lease,reservation"`
-	Space string    `query:"space" doc:"Only those of this space; one that is not there is a problem."`
+	Word  string    `query:"q" required:"true" doc:"The word, at most 256 characters." example:"shop_web_1"`
+	Exact bool      `query:"exact" doc:"Only exact matches. Tags and notes are not searched."`
+	Kinds []string  `query:"kind" doc:"Only these kinds, separated by commas." example:"lease,reservation"`
+	Space string    `query:"space" doc:"Only this space. An unknown space is an error."`
 	After FoundMark // only what stands behind it; zero: from the first
 }
 

@@ -147,8 +147,8 @@ type RangeUse struct {
 
 // FreeFilter chooses free addresses of a network. Zero fields choose all.
 type FreeFilter struct {
-	Subnet netip.Prefix `query:"subnet" doc:"Only of this subnet." example:"192.0.2.0/24"`
-	Pool   string       `query:"pool" doc:"Only of the pools of this name." example:"web"`
+	Subnet netip.Prefix `query:"subnet" doc:"Only this subnet." example:"192.0.2.0/24"`
+	Pool   string       `query:"pool" doc:"Only pools with this name." example:"web"`
 	After  netip.Addr   // only those behind it
 	Limit  int          // only so many ranges
 }

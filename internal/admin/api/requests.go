@@ -13,14 +13,14 @@ const maxPage = 1000
 
 // Page says which part of a list is wanted.
 type Page struct {
-	Most   int    `query:"limit" min:"1" max:"1000" default:"1000" doc:"At most so many in one answer."`
-	Cursor string `query:"after" doc:"The cursor that an answer gave as next; what follows it is wanted."`
+	Most   int    `query:"limit" min:"1" max:"1000" default:"1000" doc:"Maximum number in one answer."`
+	Cursor string `query:"after" doc:"The cursor from next in an earlier answer. The list continues there."`
 }
 
 // WholeOrPage is a Page of a list that is whole where none is asked for.
 type WholeOrPage struct {
-	Most   int    `query:"limit" min:"1" max:"1000" doc:"At most so many in one answer; without it and a cursor, all."`
-	Cursor string `query:"after" doc:"The cursor that an answer gave as next; what follows it is wanted."`
+	Most   int    `query:"limit" min:"1" max:"1000" doc:"Maximum number in one answer. Without it and a cursor, all."`
+	Cursor string `query:"after" doc:"The cursor from next in an earlier answer. The list continues there."`
 }
 
 // Whole tells whether no page is asked for.
@@ -39,7 +39,7 @@ func (p *WholeOrPage) Limit() int {
 
 // InSpace chooses what is in a space.
 type InSpace struct {
-	Space string `query:"space" doc:"Only those of this space; one that is not there is a problem."`
+	Space string `query:"space" doc:"Only this space. An unknown space is an error."`
 }
 
 // NetworksRequest asks for networks.
@@ -56,7 +56,7 @@ type SubnetsRequest struct {
 
 // OfNetwork names a network.
 type OfNetwork struct {
-	Network string `path:"network" doc:"Its name or id."`
+	Network string `path:"network" doc:"The network's name or id."`
 }
 
 // PartsRequest asks for what is in a network.
@@ -68,7 +68,7 @@ type PartsRequest struct {
 // OwnedRequest asks for what owners have, in a network or in all.
 type OwnedRequest struct {
 	OfNetwork
-	Owner string `query:"owner" doc:"Only those of this owner."`
+	Owner string `query:"owner" doc:"Only this owner."`
 	Page
 }
 
@@ -93,7 +93,7 @@ type FreeRequest struct {
 // ScanRequest asks who is on a LAN.
 type ScanRequest struct {
 	OfNetwork
-	Parent string `query:"parent" example:"eth0" doc:"The host's interface to the LAN; else that of its probes."`
+	Parent string `query:"parent" example:"eth0" doc:"The host's interface to the LAN. Default: that of its probes."`
 }
 
 // OfSubnet names a subnet.
@@ -104,12 +104,12 @@ type OfSubnet struct {
 // AvailableRequest asks for addresses of a subnet.
 type AvailableRequest struct {
 	OfSubnet
-	Limit int `query:"limit" min:"1" max:"1000" default:"50" doc:"At most so many."`
+	Limit int `query:"limit" min:"1" max:"1000" default:"50" doc:"Maximum number."`
 }
 
 // Trial says whether a change is only tried.
 type Trial struct {
-	DryRun bool `query:"dry_run" doc:"Tell what would change, and change nothing."`
+	DryRun bool `query:"dry_run" doc:"Report what would change, and change nothing."`
 }
 
 // Change has the headers of a change of the plan, which openapi.yaml describes.
@@ -153,7 +153,7 @@ type Edits struct {
 // LeasesRequest asks for leases.
 type LeasesRequest struct {
 	ipam.LeaseFilter
-	Brief bool `query:"brief" doc:"Only what each is called by, which is told sooner."`
+	Brief bool `query:"brief" doc:"Only the fields that identify a lease. This is faster."`
 	WholeOrPage
 }
 
@@ -165,18 +165,18 @@ type FindRequest struct {
 
 // EventsRequest asks for events.
 type EventsRequest struct {
-	Since    time.Time       `query:"since" doc:"Only those since this time."`
-	Until    time.Time       `query:"until" doc:"Only those before this time."`
-	After    *ipam.EventMark `query:"after" doc:"Those behind the mark of an earlier answer of this host."`
-	Last     int             `query:"last" min:"0" max:"10000" default:"100" doc:"At most so many."`
-	Follow   bool            `query:"follow" doc:"Go on with each event as it is committed, a line of JSON for each."`
-	Networks []string        `query:"network" example:"net1,net2" doc:"Of the networks of these names."`
-	Verbs    []string        `query:"verb" example:"lease.take,pool.*" doc:"Of these verbs, or nouns."`
+	Since    time.Time       `query:"since" doc:"Only events since this time."`
+	Until    time.Time       `query:"until" doc:"Only events before this time."`
+	After    *ipam.EventMark `query:"after" doc:"Only events after this mark from an earlier answer of this host."`
+	Last     int             `query:"last" min:"0" max:"10000" default:"100" doc:"Maximum number."`
+	Follow   bool            `query:"follow" doc:"Stream new events, one JSON line each."`
+	Networks []string        `query:"network" example:"net1,net2" doc:"Only these networks, by name."`
+	Verbs    []string        `query:"verb" example:"lease.take,pool.*" doc:"Only these verbs or nouns."`
 }
 
 // ExportRequest asks for the plan.
 type ExportRequest struct {
-	Network string `query:"network" doc:"Only this one, by name or id, planned or not."`
+	Network string `query:"network" doc:"Only this network, by name or id, planned or not."`
 }
 
 // ImportRequest adds what a plan has.
@@ -192,19 +192,19 @@ type HostRequest struct {
 
 // NewsRequest tells of an engine.
 type NewsRequest struct {
-	Host string          `query:"host" required:"true" doc:"Whose engine it is, as leases call the host."`
+	Host string          `query:"host" required:"true" doc:"The engine's host, named as in leases."`
 	Body ipam.EngineNews `body:""`
 }
 
 // DeployRunsRequest asks for the deploys of a project.
 type DeployRunsRequest struct {
 	Project string `path:"project"`
-	Last    int    `query:"last" min:"1" max:"1000" default:"1000" doc:"At most so many."`
+	Last    int    `query:"last" min:"1" max:"1000" default:"1000" doc:"Maximum number."`
 }
 
 // ElasticsRequest asks for elastic addresses.
 type ElasticsRequest struct {
-	Account string `query:"account" doc:"Those of this account only."`
+	Account string `query:"account" doc:"Only this account."`
 	Page
 }
 
@@ -215,15 +215,15 @@ type ElasticRequest struct {
 
 // EdgeNewsRequest asks what is to be mapped.
 type EdgeNewsRequest struct {
-	Looks bool `query:"looks" doc:"Only the whole, to be looked at; no session begins."`
+	Looks bool `query:"looks" doc:"Only the current mappings, without a session."`
 }
 
 // BackupRequest asks for a state.
 type BackupRequest struct {
-	Store string `query:"store" enum:"own,shared" default:"own" doc:"Of the host's own, or of the shared one."`
+	Store string `query:"store" enum:"own,shared" default:"own" doc:"The host's own store, or the shared one."`
 }
 
 // NamedToken names a token.
 type NamedToken struct {
-	Token string `path:"token" doc:"Its name."`
+	Token string `path:"token" doc:"The token's name."`
 }

@@ -54,8 +54,8 @@ func sorted(of object) []string {
 // facts are what a schema says in a word and a value, and how that reads.
 var facts = []struct{ key, words string }{{"format", "%v"}, {"pattern", "matches %v"}, {"minimum", "at least %v"},
 	{"maximum", "at most %v"}, {"minLength", "length at least %v"}, {"maxLength", "length at most %v"},
-	{"minItems", "entries at least %v"}, {"maxItems", "entries at most %v"}, {"default", "default %v"},
-	{"example", "such as %v"}}
+	{"minItems", "at least %v entries"}, {"maxItems", "at most %v entries"}, {"default", "default %v"},
+	{"example", "example %v"}}
 
 // functions are what the template asks of a description.
 func functions(doc object) template.FuncMap {

@@ -169,7 +169,7 @@ func (d *describer) body(row *api.Spec, t reflect.Type) object {
 	case 0:
 	case api.Endless:
 		b["content"] = object{api.LinesType: object{"schema": d.schema(t)}}
-		b["description"] = "Lines of JSON, each at most 4 MiB."
+		b["description"] = "JSON lines of at most 4 MiB each."
 	default:
 		b["description"] = fmt.Sprintf("At most %d MiB.", row.MaxBody>>20)
 	}
