@@ -171,7 +171,7 @@ func (h *House) packageRemoved(deb string) {
 	h.Helper()
 	containers, before := h.settled(4), h.held()
 	if said := h.dpkg("--remove", "berth"); !strings.Contains(said,
-		"these Docker networks have their addresses from Berth: "+lan+" \n") {
+		"these Docker networks get their addresses from Berth: "+lan+" \n") {
 		h.Errorf("it does not say that %s is left without it:\n%s", lan, said)
 	}
 	for _, unit := range append([]string{"berth-mac.socket", "berth-edge.service"}, units...) {
