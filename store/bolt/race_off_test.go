@@ -1,5 +1,0 @@
-//go:build !race
-
-package bolt
-
-const raceEnabled = false
