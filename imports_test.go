@@ -1,5 +1,4 @@
-// Package berth_test holds the rooms of the repository to the order in which a request passes through them
-// (docs/dev/design.md).
+// Package berth_test checks which packages may import which. Imports follow the path of a request (docs/dev/design.md).
 package berth_test
 
 import (

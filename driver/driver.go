@@ -1,11 +1,9 @@
-// Package driver speaks Docker's IPAM protocol: the calls of a libnetwork remote IPAM driver, as JSON over HTTP on a
-// unix socket. It promises that each call is answered with what was asked for or with a sentence that says why not,
-// that nothing malformed is read as something else (the engine repeats a broken call with an empty body), and that a
-// release succeeds whatever it finds.
+// Package driver speaks Docker's IPAM protocol: JSON over HTTP on a unix socket. Every call gets its answer or an error
+// that gives the reason. A malformed call is refused, because the engine repeats a broken call with an empty body. A
+// release always succeeds.
 //
-// A call comes in as a message of docker/go-plugins-helpers, is parsed here into netip values and an ipam request,
-// and goes to the Service; the answer goes back as strings. The driver keeps no state, but whether its engine sends
-// names.
+// A call arrives as a message of docker/go-plugins-helpers. The driver parses it into netip values and an ipam request,
+// asks the Service, and returns strings. Its only state is whether the engine sends names.
 package driver
 
 import (

@@ -1,14 +1,12 @@
-// Package admin is the way into a running Berth for people and programs: HTTP under /v1/ on a unix socket or over TLS,
-// each operation a row of the table in the room api. It promises that every answer is JSON of the type that its row
-// says, that every refusal is a problem (RFC 9457) with a code that does not change (to a browser outside of /v1/: a
-// page that says it), that nobody is served but whom access.go lets in, and changes nothing whom it lets only read, and
-// that a client which is slow, gone or hostile costs a bounded amount and harms no other.
+// Package admin serves the admin API: HTTP under /v1/ on a unix socket or over TLS. Each operation is an entry in the
+// table of package api. Answers are JSON of the declared type. Refusals are problems (RFC 9457) with stable codes;
+// browsers outside of /v1/ get a page instead. access.go decides who may read and who may change. The cost of a slow,
+// vanished or hostile client is bounded.
 //
-// A request passes the connection cap, the look at who asks (access.go), the recovery and the route table (this file,
-// router.go); it is decoded by the tags of its type (bind.go, parameters.go), answered by a function that asks the
-// Service, and goes back as JSON or as a problem (refuse.go). What changes the plan is read as edits (edits.go); what
-// is listed, page by page (plan.go, page.go). The room api has the words of both ends, the room apidoc makes the
-// description and its page, and the room client is the other end, for the command line.
+// A request passes the connection limit, authentication (access.go), panic recovery and the routes (server.go,
+// router.go). It is decoded by the tags of its type (bind.go, parameters.go), and a handler asks the Service. The
+// result is JSON or a problem (refuse.go). Changes of the plan are decoded as edits (edits.go), and lists are paged
+// (plan.go, page.go). Package apidoc describes the API, and package client is the other end.
 package admin
 
 import (

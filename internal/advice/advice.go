@@ -1,9 +1,8 @@
-// Package advice writes the sentences that help against a refusal. The core says what can be done as data
-// (ipam.Advice), because it knows nothing of commands; here is which command does it. It promises that what a person
-// reads, on the command line, in Docker's own errors or in the log, ends with what to do next.
+// Package advice turns the advice of a refusal into a sentence with the command that helps. The core returns advice as
+// data (ipam.Advice), because it knows no commands. Every error that a person reads ends with what to do next.
 //
-// Whoever shows an error to a person asks for its Text: the driver, the command line and the log. sentence is the
-// table; a kind of advice that has no sentence is a defect that a test shows.
+// The driver, the command line and the log call Text before they show an error. The sentences are a table; a test fails
+// for a kind of advice without a sentence.
 package advice
 
 import (

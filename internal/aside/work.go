@@ -1,9 +1,8 @@
-// Package aside is for work that stands beside the engine's requests: what people look at and what Prometheus scrapes.
-// It promises that such work, however long, keeps a processor from requests that come meanwhile for some milliseconds
-// at most, one where there are many, and that it takes little longer by giving way.
+// Package aside runs background work, such as page views and scrapes, without delaying the engine's requests. Such work
+// holds a processor for a few milliseconds at most, or one millisecond under load. The pauses cost little time.
 //
-// Whoever works through something long counts it as a Work, and calls Pause between its pieces, with no lock held. What
-// writes does so through a Writer; an answer that is packed (pack.go) pauses by itself.
+// A caller counts long work as a Work and calls Pause between its pieces, without holding a lock. Output passes through
+// a Writer. Compressed answers pause by themselves (pack.go).
 package aside
 
 import (

@@ -1,14 +1,12 @@
-// Package cli is the frame of the command line: what all verbs of `berth` share, and what the rooms below it (network,
-// owner, lease, host, daemon, document, compose, pin, witness) build their verbs of. It promises that every verb
-// behaves alike: the same exit codes (exit.go), and one line on standard error that says why; the same flags and formats for all lists and all changes; completion of whatever has a name; and
-// that a verb which only asks the daemon touches no file of its.
+// Package cli is the frame of the command line: the code that all commands of `berth` share. The packages below it hold
+// the commands. All commands have the same exit codes (exit.go), flags, formats and completion. An error is one line on
+// standard error. A command that only asks the daemon never touches the daemon's files.
 //
-// A command line passes through a Program (program.go): Run reads it, with flags that the environment carries
-// (environ.go), and a verb's arguments are held to their number (args.go, usage.go). The verb finds the daemon
-// (find.go, remote.go) and asks it: a list through list.go and output.go, a change of the plan through edit.go, which
-// shows what came of it, or would (changes.go). What names something is completed by refs.go and complete.go. engine.go
-// is for verbs that read the Docker Engine by themselves, and files.go, confirm.go and progress.go are for files,
-// questions and waits.
+// Run (program.go) reads the command line and the flags from the environment (environ.go), and checks the number of
+// arguments (args.go, usage.go). The command finds the daemon (find.go, remote.go) and asks it. Lists go through
+// list.go and output.go; changes go through edit.go, which prints the result (changes.go). refs.go and complete.go
+// complete names. engine.go reads the Docker Engine; files.go, confirm.go and progress.go handle files, questions and
+// waits.
 package cli
 
 import (

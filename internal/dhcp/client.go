@@ -1,13 +1,11 @@
-// Package dhcp asks the DHCP servers of a LAN for addresses, on behalf of others, by an interface of the host. It
-// promises that nobody whom it asks for needs an interface or a namespace of his own, that many questions go side by
-// side and none waits for another, that each ends within its time with an answer that names interface and tries, and
-// that nothing which comes from the LAN does any harm but to be passed over. It keeps nothing of what it was given.
+// Package dhcp requests addresses from a LAN's DHCP servers for others, over an interface of the host. The containers
+// need neither an interface nor a namespace. Requests run in parallel, and each ends in time with an answer that names
+// interface and tries. Malformed packets are ignored. The package keeps no leases.
 //
-// Do (this file) takes an ipam.LANAsk and gives an ipam.LANAnswer. An exchange (exchange.go) says a message up to four
-// times and hears what comes back with its number, of DHCP (ask4.go, message4.go) or DHCPv6 (ask6.go, message6.go).
-// What is said and heard on one interface goes by a station (station.go), whose packet socket is made anew when the
-// interface is another one, as whole frames (frame.go), of which the kernel shows only those that may be for it
-// (filter.go).
+// Do (client.go) takes an ipam.LANAsk and returns an ipam.LANAnswer. An exchange (exchange.go) sends a DHCP (ask4.go,
+// message4.go) or DHCPv6 (ask6.go, message6.go) message up to four times and reads replies with its transaction ID. A
+// station (station.go) owns the packet socket of an interface and reopens it when the interface is replaced. It sends
+// and receives whole frames (frame.go), and a kernel filter drops foreign ones (filter.go).
 package dhcp
 
 import (

@@ -1,11 +1,10 @@
-// Package dns answers for names out of records: A and AAAA of owners, services and their short names in one zone, and
-// PTR of all addresses of Berth's subnets and elastic ranges (RFC 1034, 1035). It promises that an address has its name
-// within a moment after the commit and for no longer than one after its end, that each name that an address is said to
-// have leads to that address, that nobody is answered but this host, who is in a planned network, and who is allowed,
-// that it asks no other server, and that no request for an address ever waits for it.
+// Package dns answers DNS queries from the records: A and AAAA for owners and services in one zone, PTR for addresses
+// of Berth (RFC 1034, 1035). A name appears shortly after the commit and disappears shortly after the lease ends. Every
+// PTR name resolves back to its address. Only this host, planned networks and allowed clients get answers. The package
+// asks no other server, and no request for an address waits for it.
 //
-// What the service tells of named addresses (ipam.NameNews) moves the Index along (index.go): each address claims its
-// names (claim.go), and who has a name that several claim is told by an order of claims (node.go). A query comes in by
-// server.go, is held against who may ask and made an answer in answer.go; names below the zone are looked up in the
-// nodes, and those of addresses in reverse.go. export.go writes the same names as a file of hosts and as a zone.
+// The service's news of named addresses (ipam.NameNews) update the Index (index.go). Each address claims its names
+// (claim.go), and a fixed order decides between claims (node.go). server.go receives a query; answer.go checks the
+// client (asker.go) and answers from the nodes or from reverse.go. export.go writes the names as a hosts file and as a
+// zone.
 package dns

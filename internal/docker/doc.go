@@ -1,17 +1,15 @@
-// Package docker is the witness: it reads from the Docker Engine of a host which container has which address, holds
-// that against the records, and puts right what is sure. It promises that it only ever reads from the engine, that a
-// request of the engine's waits for it a quarter of a second at most, and that a repair ends nothing which a
-// partition, a stopped engine or a lagging answer only hides: what is not known to the engine must have been so for a
-// time and in several checks, without a break.
+// Package docker is the witness: it reads the engine's containers and addresses, compares them with the records, and
+// repairs certain differences. It only reads from the engine. A request waits for it at most a quarter of a second. It
+// ends a lease only if several checks in a row, over some time, found no endpoint. So a partition, a stopped engine or
+// a late answer ends nothing.
 //
-// An Engine is asked for a view (view.go); compare (compare.go) holds the view against the records, once more with a
-// view that was taken after them, and makes findings; the Witness (witness.go) remembers since when each is there
-// (patience.go), and repairs those that are ripe (repair.go). A finding is judged in the file of what it is about:
-// leases.go, pools.go, reservations.go, strays.go, empty.go; records.go is what the records say, finding.go the order.
+// An Engine returns a view (view.go). compare (compare.go) compares it with the records, twice, and makes findings. The
+// Witness (witness.go) remembers how long each finding lasts (patience.go) and repairs those that last long enough
+// (repair.go). Findings are judged by subject: leases.go, pools.go, reservations.go, strays.go, empty.go. records.go is
+// the records' side, and finding.go sorts.
 //
-// Between checks the witness follows the engine's events (follow.go, run.go), which the Roster keeps as who is there at
-// this moment (roster.go; guess.go and replicas.go answer requests out of it). Which container asks without a name is
-// found out from the engine's locks (locks.go). A look (look.go) is a view without
-// findings: it gives leases the names of their containers, and notes which endpoints it saw (sighting.go). What takes
-// containers off networks and puts them back is the room pin above.
+// Between checks the witness follows the engine's events (follow.go, run.go) into the Roster of current containers
+// (roster.go), from which guess.go and replicas.go answer requests. The engine's locks show which container asks
+// without a name (locks.go). A look (look.go) is a view without findings: it names the containers of leases and notes
+// the endpoints seen (sighting.go). internal/docker/pin moves containers.
 package docker

@@ -1,10 +1,10 @@
-// Package api is what both ends of the admin API know: what can be asked, what answers and refusals look like, and how
-// the files are read in which either end has its secrets. It promises that the codes of problems do not change.
+// Package api defines the admin API for both of its ends: requests, answers, problems, and the files that hold secrets.
+// The codes of problems never change.
 //
-// Each thing that can be asked is a row (endpoint.go) of one table (endpoints.go), with the type of its request
-// (requests.go) and headers (header.go). Its answer is what the daemon says of itself (daemon.go), a list (lists.go),
-// what there is about tokens (tokens.go), or what the room ipam has words for; a refusal is a Problem (problem.go). A
-// token, a password or an authority comes out of a file (secret.go).
+// Each operation is an Endpoint (endpoint.go) in one table (endpoints.go), with the types of its request (requests.go)
+// and its headers (header.go). Answers describe the daemon (daemon.go), lists (lists.go) and tokens (tokens.go);
+// package ipam defines the rest. A refusal is a Problem (problem.go). Tokens, passwords and certificate authorities are
+// read from files (secret.go).
 package api
 
 import "time"

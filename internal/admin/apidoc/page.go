@@ -1,11 +1,10 @@
-// Package apidoc makes the description of the API, and of that a page for people. It promises that each row of the
-// table is described, and that all of the description is on the page: a test looks for each of its sentences, names and
-// values. The page needs no script and nothing from elsewhere, and its links are relative, so that it reads the same on
-// a unix socket, over TLS, and behind whatever serves it to a browser.
+// Package apidoc generates the OpenAPI description of the admin API and a page that shows it. The description covers
+// every operation, and the page shows the whole description. The page needs no script, loads nothing from elsewhere,
+// and has only relative links.
 //
-// The description is a text with the schemas, which gets its paths from the rows and their types (paths.go). It goes
-// through a template (page.html, with the functions of document.go) that carries its own style (style.css). serve.go
-// answers with both.
+// The description is a document of schemas. The paths are added from the table of operations and their types
+// (paths.go). A template (page.html, with the functions of document.go and the style of style.css) makes the page.
+// serve.go serves both.
 package apidoc
 
 import (

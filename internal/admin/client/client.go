@@ -1,12 +1,10 @@
-// Package client asks a running Berth over its admin API: Call for any row of the table, and methods that save a
-// thought. It promises that a refusal comes back as the *api.Problem that the daemon sent, that a daemon which takes
-// connections and answers nothing is not waited for without end, that a stream which breaks off is an error, and that a
-// token goes to the host that it was given for and to no other.
+// Package client calls the admin API of a running daemon. Call runs any operation; the other methods are shorthands. A
+// refusal returns the daemon's *api.Problem, and a stream that breaks off returns an error. A daemon that accepts
+// connections but never answers causes a timeout. A token is sent only to the host that it belongs to.
 //
-// A call makes a request of a row of the room api. It is sent over the socket (this file) or over TLS (remote.go).
-// The methods stand by nouns: what is there (look.go) and what was (events.go), the plan and its edits (plan.go), plans
-// as a whole (import.go, export.go), what runs (witness.go), the daemon and its state (state.go), who may ask
-// (token.go).
+// A call becomes the HTTP request of an operation in package api. It is sent over the unix socket (client.go) or over
+// TLS (remote.go). The methods are grouped by noun: current state (look.go), events (events.go), edits (plan.go), whole
+// plans (import.go, export.go), the engine (witness.go), the daemon (state.go) and tokens (token.go).
 package client
 
 import (

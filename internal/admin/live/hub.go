@@ -1,11 +1,10 @@
-// Package live tells browsers that what they show has changed, as server-sent events (WHATWG HTML, 9.2). It promises
-// that a browser costs a bounded amount however much happens and however slow it is, that all of them together have
-// little drawn anew, whatever happens, that nothing runs while nobody watches, and that it ends with the server.
+// Package live notifies browsers that their view is out of date, as server-sent events (WHATWG HTML, 9.2). The cost of
+// each browser is bounded, however slow it is. All browsers together redraw at a limited rate. Nothing runs while
+// nobody watches, and everything ends with the server.
 //
-// A browser becomes a watcher (watch.go) of one network, or of all. While there is one, the Hub (this file) looks each
-// second what is behind the last event that it knows, at most a page of it, and notes which watchers show something
-// old; these it tells one after the other, at a pace. A browser that is told asks for its view again by itself: what
-// has changed is said nowhere here, so that a view has one source.
+// A browser becomes a watcher of one network or of all (watch.go). Each second the Hub (hub.go) reads at most one page
+// of new events and marks the watchers whose view is stale. It notifies them one by one. The browser then requests its
+// view again, because notifications carry no content.
 package live
 
 import (

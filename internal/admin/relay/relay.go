@@ -1,10 +1,9 @@
-// Package relay brings the questions of the daemon to the edge of its host, which alone speaks on the host's LANs, and
-// the answers back. It promises that nobody waits for an edge that is not there, nor for one that went or is stopped
-// any longer than the question allows, and that an answer reaches the question that it is of, also over restarts of
-// either process.
+// Package relay passes the daemon's questions to the edge of its host, which alone speaks on the LANs, and returns the
+// answers. A question without an edge fails at once. If the edge stops or disconnects, the question fails when its time
+// is over. An answer always matches its question, even after a restart of either process.
 //
-// Ask puts a question to the edge that connected last, and Answer ends it (this file). An edge that is connected is a
-// link (link.go), from which the admin API reads the questions of one stream.
+// Ask sends a question to the edge that connected last, and Answer completes it (relay.go). A connected edge is a link
+// (link.go), from which the admin API streams the questions.
 package relay
 
 import (

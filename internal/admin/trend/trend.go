@@ -1,8 +1,8 @@
-// Package trend remembers how much of each network and pool was used: by the minute for an hour, by the quarter for a
-// day, by the hour for a week. It is kept in a small file beside the state, which may be lost without harm.
+// Package trend records the use of each network and pool. It keeps an hour by the minute, a day by the quarter of an
+// hour, and a week by the hour. The small file next to the state may be lost without harm.
 //
-// Run asks for the use of all pools once a minute (sample.go), and writes the file now and then. Of answers for one
-// network or pool what the page draws.
+// Run samples all pools once a minute (sample.go) and writes the file from time to time. Of returns the samples of one
+// network or pool for the page.
 package trend
 
 import (

@@ -1,10 +1,9 @@
-// Package compose has the verbs that bring Docker's own configuration to Berth: Compose projects and Docker networks.
-// It promises to change nothing in Docker: it reserves, plans, and writes files and steps for a person to carry out.
+// Package compose has the commands that move Compose projects and Docker networks to Berth. They change nothing in
+// Docker: they reserve, plan, and write files and steps for a person to carry out.
 //
-// source.go says which project is meant, and reserves for its services; compose.go writes its override file. adopt.go
-// plans what a Docker network has, and project.go does so for all networks of a Compose project; move.go says in steps
-// how Docker is moved afterwards. Compose files are read and overrides made by internal/deploy, the engine is read by
-// internal/docker.
+// source.go finds the project and reserves for its services; compose.go writes its override file. adopt.go plans an
+// existing Docker network, and project.go all networks of a project. move.go lists the steps that move Docker
+// afterwards. internal/deploy reads Compose files and builds overrides; internal/docker reads the engine.
 package compose
 
 import (

@@ -1,10 +1,9 @@
-// Package daemon has the verbs about the daemon itself: how it is, which version, whether what it has given is what
-// runs, who may ask it, and where its state is written. It promises to say what is wrong in words of a person, with the
-// command that helps.
+// Package daemon has the commands about the daemon itself: status, version, consistency checks, tokens, and backups of
+// the state. Problems are reported in plain words, with the command that helps.
 //
-// status.go is the page of its status, with what cluster.go says of a shared store. check.go asks for a comparison with
-// the engine, and shows an engine's view to a daemon that has none. token.go makes and removes tokens, version.go tells
-// both versions, and save.go has the state written to its place.
+// status.go prints the status, with the shared store's part from cluster.go. check.go compares the records with the
+// engine, or shows an engine's view to a daemon that has no engine. token.go manages tokens, version.go prints both
+// versions, and save.go makes the daemon save its state.
 package daemon
 
 import (

@@ -1,11 +1,11 @@
-// Package deploy has the verbs that bring a Compose project to what its files say, container by container, each with
-// the addresses that are its own. It promises that `plan` changes nothing, neither on the engine nor in the plan of
-// addresses, and that `apply` does what was shown, or says what has moved since.
+// Package deploy has the commands that deploy a Compose project container by container, each with its own addresses.
+// `plan` changes neither the engine nor the address plan. `apply` does what the plan shows, or reports what has changed
+// since.
 //
-// deploy.go has what the verbs share: the flags, and how a plan is drawn of files, engine and daemon (prepare.go).
-// show.go writes a plan; apply.go carries one out and tells of it (bars.go), under a lock of the project (lock.go),
-// which status.go shows and ends; regain.go frees addresses that an engine has forgotten to release; history.go has
-// what came of a deploy. steps.go has the verbs that take the same steps for another end.
+// deploy.go holds the shared flags; prepare.go draws a plan from files, engine and daemon. show.go prints a plan.
+// apply.go runs it with progress bars (bars.go), under a lock of the project (lock.go) that status.go shows and ends.
+// regain.go releases addresses that the engine forgot to release, and history.go lists past deploys. steps.go has the
+// commands that use the same steps for other purposes.
 package deploy
 
 import (

@@ -1,11 +1,10 @@
-// Package document has the verbs for the plan as a whole: export and import of a YAML document or a table. It promises
-// that a document is added as a whole or refused with all that is wrong with it, each with its line, and that a file is
-// written whole or not at all.
+// Package document has the commands for the whole plan: export and import, as YAML or as tables. An import is all or
+// nothing, and a refusal lists every error with its line. Files are written whole or not at all.
 //
-// import.go reads a file by way of internal/plan and hands the plan to the daemon; report.go does that for any plan,
-// shows how far it is and lists what was refused or added, also for the adoption of Docker networks. export.go writes
-// what the daemon tells, network by network. compare.go holds a file against that by way of internal/plan/compare, for
-// diff.go, which tries the edits that come of it, and apply.go, which makes them.
+// import.go reads a file through internal/plan and sends the plan to the daemon. report.go does so for any plan, shows
+// progress and lists the result; adoption of Docker networks uses it, too. export.go writes the daemon's plan network
+// by network. compare.go compares a file with that plan through internal/plan/compare, diff.go tries the resulting
+// edits, and apply.go makes them.
 package document
 
 import (

@@ -1,8 +1,8 @@
-// Package elastic has the verbs of elastic addresses: accounts, the ranges that they are given addresses of, and the
-// addresses themselves. It promises that whoever associates an address is told whether it is in force.
+// Package elastic has the commands for elastic addresses: accounts, ranges, and the addresses themselves. Associating
+// an address reports whether the mapping is active.
 //
-// account.go and range.go are about what admins lay out; address.go has the verbs of one address, and associate.go the
-// one that waits until the host's edge has mapped it. list.go shows what there is.
+// account.go and range.go are for admins. address.go has the commands for one address; associate.go waits until the
+// host's edge has mapped it. list.go lists them all.
 package elastic
 
 import (

@@ -1,9 +1,8 @@
-// Package host has the verbs of a cluster: the hosts that share a store, and the mending of that store when it went
-// back. It promises that nothing is freed before a person has seen what it is and has said yes.
+// Package host has the commands for a cluster: its hosts, and the repair of a shared store that went back in time.
+// Nothing is released until a person has seen the list and confirmed.
 //
-// host.go lists and shows hosts, and has them drain or take part again. remove.go takes one out: it shows what that
-// frees, asks, and waits until the host has left. mend.go asks the daemon of this host for its part in mending a shared
-// store.
+// host.go lists, shows, drains and admits hosts. remove.go removes a host: it shows what that releases, asks, and waits
+// until the host has left. mend.go asks this host's daemon to do its part of a repair.
 package host
 
 import (

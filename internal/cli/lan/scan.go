@@ -1,5 +1,4 @@
-// Package lan has the verb that asks a LAN: who is there, `berth lan scan`. It promises that asking changes nothing but
-// what --record says.
+// Package lan has `berth lan scan`, the command that lists who is on a LAN. A scan changes nothing without --record.
 package lan
 
 import (

@@ -1,9 +1,9 @@
-// Package lease has the verbs of what is and was in use: leases, who has or had an address, and the events. It promises
-// to show what the daemon has recorded, and changes nothing but a lease that a person gives free.
+// Package lease has the commands for leases, holders and events. They show the daemon's records; the only change they
+// make is to release a lease.
 //
-// lease.go lists, release.go gives one address free that no endpoint has, who.go asks for tenures of an address, a MAC
-// or a name, and events.go lists or follows what happened. Each makes a filter out of its flags, asks the daemon once,
-// and shows rows.
+// lease.go lists leases, release.go releases an address that no endpoint has, who.go finds tenures by address, MAC or
+// name, and events.go lists or follows events. Each builds a filter from its flags, asks the daemon once, and prints
+// rows.
 package lease
 
 import (

@@ -1,8 +1,8 @@
-// Package look has the questions that go over all nouns: at what a word is found, and what a thing is as a whole. It promises to change nothing, and to say what was looked
-// for where nothing is there.
+// Package look has the commands that search all nouns: find and inspect. They change nothing. If nothing matches, the
+// error names the word and where it was searched for.
 //
-// find.go asks the daemon for what a word is found at, inspect.go for just what is called so and then for the whole of
-// it (whole.go).
+// find.go asks the daemon for every match of a word. inspect.go looks for an exact name and then prints the whole
+// object (whole.go).
 package look
 
 import (

@@ -1,8 +1,7 @@
-// Package names has the verbs of names in DNS. It promises that what it lists and writes are the names that the daemon
-// answers: they are made by the same rules out of the same records, here, so that a daemon that answers for no zone can
-// be asked, too.
+// Package names has the commands for DNS names. It lists and writes the names that the daemon answers. It computes them
+// from the same records by the same rules, so it also works with a daemon that serves no zone.
 //
-// list.go shows them; files.go writes them for other servers.
+// list.go prints names; files.go writes them for other DNS servers.
 package names
 
 import (

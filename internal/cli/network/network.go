@@ -1,9 +1,9 @@
-// Package network has the verbs of the plan's own things: networks, their subnets, pools and exclusions. It promises to read what a person writes in the notations of the field (a range, a CIDR, /BITS out
-// of a larger one, KEY=VALUE), and to refuse what cannot be meant before the daemon is asked.
+// Package network has the commands for networks, subnets, pools and exclusions. It reads the usual notations: a range,
+// a CIDR, /BITS out of a larger one, KEY=VALUE. It refuses an impossible value before it asks the daemon.
 //
-// Each noun is a file (network.go, subnet.go, pool.go, exclusion.go) with a command for each verb, which
-// makes an edit out of flags and arguments, read by parse.go and ownerrule.go, and hands it to the frame. show.go is
-// the page of one network, on which poolmap.go draws the pools; free.go lists what is free; refs.go completes names.
+// Each noun has a file (network.go, subnet.go, pool.go, exclusion.go) with a command per verb. A command parses flags
+// and arguments (parse.go, ownerrule.go) into an edit and passes it to package cli. show.go prints one network, with a
+// map of its pools (poolmap.go). free.go lists free space, and refs.go completes names.
 package network
 
 import (

@@ -1,9 +1,8 @@
-// Package owner has the verbs of what belongs to somebody: reservations, addresses of devices that are not containers,
-// and what an owner's addresses are (ip), as one word or as variables. It promises that a script which asks twice
-// is answered the same twice.
+// Package owner has the commands for owners: reservations, addresses of devices, and `ip`, which prints an owner's
+// addresses as words or variables. A script that repeats a request gets the same answer.
 //
-// reservation.go and address.go make edits out of the wishes that wish.go reads. ip.go finds the network that is meant
-// and the addresses in their order, by reservations first and by leases where there are none.
+// reservation.go and address.go make edits from wishes (wish.go). ip.go finds the network and prints the addresses in
+// order: reservations, or leases if there are none.
 package owner
 
 import (

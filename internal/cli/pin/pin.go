@@ -1,10 +1,9 @@
-// Package pin has the verbs that change the Docker Engine: pin and unpin, which have containers ask for their addresses
-// or for none. It promises that nothing is changed where one of the containers that are meant cannot be, and that an
-// interrupted run can be run again.
+// Package pin has the commands that change the Docker Engine. `pin` makes containers ask for their addresses, and
+// `unpin` reverts that. If one of the named containers cannot be changed, none is. An interrupted run can be repeated.
 //
-// run.go reads what runs and what is recorded, and finds the places that are meant. do.go pins: it tries all
-// reservations, asks, makes them, and moves one container after the other; unpin.go goes the other way. text.go has the
-// words for it; what is to be done with a place is decided in internal/docker.
+// run.go reads the engine and the records and finds the containers' places. do.go pins: it tries all reservations,
+// asks, makes them, and moves the containers one by one. unpin.go reverts, and text.go holds the messages.
+// internal/docker decides what each place needs.
 package pin
 
 import (

@@ -1,10 +1,9 @@
-// Package seen has the verb that shows Berth's page in one's own browser: `berth page`. It promises that nobody sees
-// the page, nor changes anything through it, but whose browser has opened the link that the command wrote, and only
-// while the command runs.
+// Package seen has `berth page`, the command that shows Berth's page in your browser. Only the browser that opened the
+// printed link can see or change anything, and only while the command runs.
 //
-// page.go is the command. It listens on an address of this machine, and each request that comes there passes the gate
-// (gate.go), which looks at the Host, at the secret and at where the request was made; what is let in goes to the
-// daemon over its admin socket (pass.go), as the user who runs the command. The views themselves are the daemon's.
+// page.go listens on an address of this machine. Each request passes the gate (gate.go), which checks the Host, the
+// secret and the origin. Then pass.go forwards it to the daemon's admin socket, as the user who runs the command. The
+// daemon renders the views.
 package seen
 
 import (

@@ -1,9 +1,9 @@
-// Package witness has the verb that tells a daemon what an engine runs, where that daemon has none to read. It
-// promises to change nothing in the engine but what the daemon asks for (--put-back), and to go on when either of the
-// two is away for a time.
+// Package witness has the command that reports the containers of an engine to a daemon that cannot read that engine. It
+// changes nothing in the engine unless --put-back is given and the daemon asks for it. It survives an outage of either
+// side.
 //
-// witness.go reads the flags. onlooker.go takes views of the engine and shows them, again when something has happened;
-// relay.go passes on each event at once, as long as the daemon listens.
+// witness.go reads the flags. onlooker.go sends a view of the engine after each change; relay.go forwards each event at
+// once while the daemon listens.
 package witness
 
 import (

@@ -1,10 +1,8 @@
-// Package rollout brings the containers of a Compose project to what its files say, one replica after the other, each
-// with the addresses that are its own. It promises that what a Plan says is all that is done, that no more replicas of
-// a service are away at once than it may have in flight, and that a canary which fails leaves the others as they were,
-// or says which do not run.
+// Package rollout updates the containers of a Compose project one replica at a time, each with its own addresses. It
+// does only what the Plan lists. The number of replicas down at once never exceeds the limit in flight. If a canary
+// fails, the others stay as they were, or the error names those that do not run.
 //
-// Draw (draw.go) holds what the files want against what the engine has, and makes a Plan (plan.go) of it, which changes
-// nothing. A plan that was saved is held against one that was drawn afresh (stale.go). Run (run.go) does what it says
-// in the order of BD-5 to BD-8; how one replica is exchanged for its successor is in exchange.go, what is told of it
-// meanwhile in tell.go, and what is put back when it fails in restore.go.
+// Draw (draw.go) compares files and engine and makes a Plan (plan.go), without changing anything. stale.go compares a
+// saved plan with a fresh one. Run (run.go) executes the plan in the order of BD-5 to BD-8. exchange.go replaces one
+// replica, tell.go reports progress, and restore.go restores the old state after a failure.
 package rollout

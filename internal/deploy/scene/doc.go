@@ -1,8 +1,7 @@
-// Package scene is what an engine has of a Compose project, and what a deploy does there with one container at a time.
-// It promises that what it says of a container is what the engine says of it, and that nothing but the container that
-// is named changes.
+// Package scene reads a Compose project's containers from the engine and changes one at a time. It reports exactly the
+// engine's view, and changes only the container that is named.
 //
-// Containers (container.go) are read whole, and those that cannot be told. What is done with one is in act.go, and how
-// it is watched until it works, in watch.go. Containers that are to run are not made here: that is Compose's
-// (internal/deploy/single). Those that are never started are: to copy volumes (archive.go) or to keep them (keeper.go).
+// container.go reads the containers and lists those that cannot be read. act.go acts on one container, and watch.go
+// waits until it works. internal/deploy/single creates the containers that run. This package creates only containers
+// that never start: to copy volumes (archive.go) or to keep them (keeper.go).
 package scene

@@ -1,9 +1,9 @@
-// Package single makes one container of a Compose project, which the project's own compose command then knows as its
-// own. It promises that exactly the replica that was asked for is made, with the labels, the hash and the translation
-// of all fields that Compose itself gives it, that nothing else on the engine changes, and that the container runs only
-// after whoever asked has looked at it.
+// Package single creates one container of a Compose project, which the project's compose command then recognizes as its
+// own. It creates exactly the requested replica, with Compose's own labels, hash and translation of fields. Nothing
+// else on the engine changes. The container starts only after the caller has checked it.
 //
-// Maker (maker.go) runs the compose command (command.go) against a Filter (filter.go): a socket that passes to the
-// engine what reads, hides the replicas from the wanted number on, so that Compose fills that place (listing.go), sets
-// the addresses that are the owner's (create.go), and holds the start until it is looked at. All else is refused.
+// Maker (maker.go) runs the compose command (command.go) against a Filter (filter.go), a socket in front of the engine.
+// The Filter passes reads on and hides the replicas from the wanted number on, so that Compose creates that one
+// (listing.go). It sets the owner's addresses (create.go), holds the start until the check, and refuses everything
+// else.
 package single

@@ -1,11 +1,11 @@
-// Package leave takes a Docker network from Berth back to the engine's own IPAM driver, with the subnets that it has
-// and its containers at the addresses that they have. It promises that nothing is touched before all that is needed to
-// put it back is noted down; that a run which was cut off at any point is finished by the next one with that note; and
-// that where the engine refuses the new network, the old one is made again with its containers on it.
+// Package leave moves a Docker network from Berth back to the engine's own IPAM driver. Subnets and container addresses
+// stay the same. Before any change, a note on disk holds all that is needed to restore the network. The next run
+// continues an interrupted one from that note. If the engine refuses the new network, the old one is recreated with its
+// containers.
 //
-// What there is is read into a Note (read.go), which whoever runs the command keeps in a file. Leave (do.go) looks at
-// how far the engine is by now and does the rest, step by step: containers off, network away, network anew, containers
-// on, those that ran started. The engine lets it do no more than that (hand.go).
+// read.go reads the network into a Note, which the caller keeps in a file. Leave (do.go) compares the engine with the
+// Note and does the remaining steps. It disconnects containers, replaces the network, reconnects the containers and
+// starts those that ran. hand.go limits its calls to the engine.
 package leave
 
 import (

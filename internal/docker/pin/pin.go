@@ -1,13 +1,11 @@
-// Package pin has containers keep the addresses that they have for good, on a person's word: their addresses are
-// reserved in Berth, and their endpoints ask for them at each start. It promises that it judges without asking anybody
-// or changing anything, that an engine is told nothing but to take a container off a network and to put it back, and
-// that a container which was taken off is put back with all that its user had set, whoever asks to stop meanwhile;
-// where that fails, the error has the command that does it.
+// Package pin makes containers keep their addresses, at a person's request. It reserves the addresses and makes the
+// endpoints ask for them at each start. Judging a container has no side effects. The package only disconnects and
+// reconnects containers. A container is always reconnected with all its settings, even if the caller stops. If that
+// fails, the error holds the command that does it.
 //
-// Find (pin.go) looks at each place of a container in a view of the engine: what it has, what it asks for, and which
-// edits are missing or forbidden (judge.go), which depends on whose an address is by reservations and memories
-// (owner.go). Whoever runs the command writes the edits, and then has a Hand (hand.go) read the endpoint as the engine
-// knows it (endpoint.go), and move it (move.go).
+// Find (pin.go) examines each place of a container: its address, the address it asks for, and the edits that are
+// missing or forbidden (judge.go). Reservations and memories decide whose an address is (owner.go). The caller makes
+// the edits. Then a Hand (hand.go) reads the endpoint (endpoint.go) and moves it (move.go).
 package pin
 
 import (

@@ -1,10 +1,9 @@
-// Package putback puts containers back to the addresses that are reserved for them, where an engine that sends no names
-// could not tell who they were when they started. It promises that a container is taken off a network only when
-// everything that is needed to put it on again is on disk; that what is noted there, and nothing else, is put on again
-// after a crash; that a container is moved soon after its start or not at all, and never while it is being deployed.
+// Package putback moves containers back to their reserved addresses after an engine without names started them on
+// others. It disconnects a container only when the data to reconnect it is on disk. After a crash it reconnects exactly
+// the noted endpoints. It moves a container soon after its start or never, and never during a deploy.
 //
-// The witness finds who runs on another address than its own (docker.Astray). A Keeper (putback.go) decides whether it
-// is moved (due.go) and in which order (queue.go), notes its endpoint (notes.go), and has a pin.Hand move it.
+// The witness finds containers on the wrong address (docker.Astray). A Keeper (putback.go) decides whether to move them
+// (due.go) and in which order (queue.go), notes the endpoint (notes.go), and lets a pin.Hand move it.
 package putback
 
 import (
