@@ -1,9 +1,8 @@
-// Package edge says what a host's edge to the network is to have for elastic addresses, as plain data, and what a
-// provider of it can do. It promises that a State which passes Check can be applied in any order and any number of
-// times with the same outcome, and it knows nothing of networks, owners or stores: only addresses.
+// Package edge describes as plain data what a host's network edge must map for elastic addresses, and defines the
+// Provider interface. A State that passes Check has the same effect in any order and after any number of repetitions.
+// The package knows only addresses: no networks, owners or stores.
 //
-// A State (state.go) is made elsewhere, checked (check.go), and handed whole to a Provider (provider.go), which brings
-// the host there: internal/edge/nft by the kernel of this host, internal/edge/command by a program. Until when a host
-// may answer for addresses that another one could take over is a Moment (moment.go), which every process of the host
-// reads alike.
+// A State (state.go) is checked (check.go) and passed whole to a Provider (provider.go), which applies it.
+// internal/edge/nft applies it in the kernel, internal/edge/command through a program. If another host could take over,
+// the host may answer only until a Moment (moment.go), which all processes of the host read alike.
 package edge

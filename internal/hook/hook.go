@@ -1,12 +1,10 @@
-// Package hook tells other programs who has which address: after each address that is taken or given back it runs the
-// executables of a directory, with the variables of Ganeti's hooks (GA-25). It promises that no request ever waits for
-// them, that they run one at a time and in the order of the events, that none runs longer than its bound or leaves
-// something of its process group behind, and that nothing runs which others than root or the daemon's user could have
-// written.
+// Package hook runs the executables of a directory after each address that is taken or released, with the variables of
+// Ganeti's hooks (GA-25). No request waits for a hook. Hooks run one at a time, in the order of the events. Each has a
+// time limit, and its process group ends with it. A program that others than root or the daemon's user could write is
+// not run.
 //
-// An event is read from the records (Service.TailPages) in a goroutine of its own, its variables are asked for
-// (Service.EventEnvironment), the directory is read (dir.go), and each program in it is run (run.go). A hook that fails
-// is logged and counted; nothing else comes of it.
+// A goroutine reads the events (Service.TailPages) and the variables of each (Service.EventEnvironment). Then it reads
+// the directory (dir.go) and runs each program (run.go). A failed hook is only logged and counted.
 package hook
 
 import (

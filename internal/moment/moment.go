@@ -1,5 +1,5 @@
-// Package moment reads the moments that people write: on the command line and in the page, so that both take the same.
-// It is pure: it knows neither a clock nor a command.
+// Package moment parses the times that people write, alike on the command line and in the page. It uses neither a clock
+// nor a command.
 package moment
 
 import (

@@ -1,9 +1,9 @@
-// Package neighbours finds machines on the host's LANs that have addresses of Berth's networks without its knowing. It
-// promises that no request waits for it, that nothing is excluded which somebody has by the records, and that an edge
-// which is not there costs nothing but the knowledge.
+// Package neighbours finds machines on the host's LANs that use addresses of Berth's networks without a record. No
+// request waits for it. It excludes no address that has a holder in the records. Without an edge, only these
+// observations are missing.
 //
-// A Prober (this file) keeps a small stock of addresses probed that are given next, and excludes those that answer. A
-// Listener (listen.go) hears who says that he has what a container has.
+// A Prober (probe.go) keeps a small stock of probed addresses for the next leases and excludes those that answer. A
+// Listener (listen.go) hears machines that claim a container's address.
 package neighbours
 
 import (

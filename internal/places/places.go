@@ -1,12 +1,11 @@
-// Package places bounds what the connections of an HTTP server may cost, and lets whoever connects in: where all places
-// are taken, or too many bytes wait, a connection ends on which nothing is being answered. So silent clients, slow
-// ones, and those that never send a whole request keep nobody out.
+// Package places limits the connections of an HTTP server and still admits new clients. When all places are taken or
+// too many bytes wait, it closes a connection that has no request in progress. So idle clients, slow clients and
+// endless requests keep nobody out.
 //
-// A connection takes its place when it is accepted (listener.go). The server puts it into the context of its requests
-// (Context), and the handler says when a request is there as a whole, and when it is answered (Answering); in between
-// the connection keeps its place. The others are silent, as nothing was ever answered on them, or idle. Of the two kinds
-// the one with more connections yields a place, and of that the connection that has waited for the longest time. Where
-// too many bytes wait, the connection ends that has most of them.
+// A connection takes a place when it is accepted (listener.go). The server adds the place to the context of its
+// requests (Context). The handler reports when a request is complete and when it is answered (Answering); in between
+// the connection is safe. Other connections are silent (never answered) or idle. The larger of the two groups loses the
+// connection that has waited longest. If too many bytes wait, the connection with the most bytes is closed.
 package places
 
 import (

@@ -1,12 +1,10 @@
-// Package plan is the document of a plan: one YAML document of all networks, or one CSV table per noun, as `berth
-// export` writes them and `berth plan import` reads them. It promises that what it writes it reads back as the same
-// ipam.Plan, that it writes the same plan as the same bytes, and that of a document which cannot be read it names every
-// line that is wrong, and why.
+// Package plan reads and writes the document of a plan: one YAML file, or one CSV table per noun. `berth export` writes
+// it and `berth plan import` reads it. Writing and reading return the same ipam.Plan, and the same plan gives the same
+// bytes. A refusal lists every wrong line and its reason.
 //
-// A document comes in as bytes, is parsed by a library that knows the lines (yaml.go, csv.go), has each of its values
-// read by the parsers of alloc and ipam (values.go), and goes out as an ipam.Plan with the line of each thing. Whether
-// the plan makes sense, and fits what is there, is asked by service.Service.Import. The other way, networks come one by
-// one and are written one by one (yamlwriter.go, csvwriter.go), so that a plan need not be in memory as a whole.
+// A document is parsed with line numbers (yaml.go, csv.go), and the parsers of alloc and ipam read its values
+// (values.go). The result is an ipam.Plan with the line of each thing. service.Service.Import decides whether the plan
+// is valid. Writing handles one network at a time, so the plan need not fit in memory (yamlwriter.go, csvwriter.go).
 package plan
 
 import "berth/internal/ipam"

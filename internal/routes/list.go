@@ -1,5 +1,5 @@
-// Package routes reads the host's routes, and finds those that came after the subnets that they lead away from, such
-// as a VPN's.
+// Package routes reads the host's routes. It finds routes that appeared after a subnet and divert its traffic, such as
+// a VPN's.
 package routes
 
 import (

@@ -1,9 +1,8 @@
-// Package shorten cuts what others have chosen before it is shown. It promises that a value which a caller or a
-// receiver has sent fills no log, no answer and no list, and that sentences of Berth's own stay whole.
+// Package shorten cuts values from outside before they are shown. A value from a caller or receiver cannot fill a log,
+// an answer or a list. Berth's own sentences stay whole.
 //
-// What is repeated of one value alone goes through To; a sentence with values in it through Text, at the edge where it
-// leaves: the driver's and the admin API's refusals, what the witness finds. The log has lines that may be long, of
-// which Values cuts the values alone.
+// To cuts a single value. Text cuts the values in a sentence where it leaves Berth: refusals of the driver and the
+// admin API, findings of the witness. Values cuts only the values, for log lines, which may be long.
 package shorten
 
 import (

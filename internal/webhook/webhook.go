@@ -1,13 +1,11 @@
-// Package webhook tells receivers on the network what happens: each event is sent to each of them as the body of a
-// POST, signed, and again until it is taken. It promises that every event of this host comes at least once and in
-// order, whatever restarts meanwhile, or that a message says that some were removed before they could be sent or were
-// refused for good; that no request waits for a receiver; and that one which is slow, gone or hostile costs one event
-// of memory, one connection and nothing of the others.
+// Package webhook sends each event to receivers on the network, as a signed POST that is repeated until it is accepted.
+// Every event of this host arrives at least once and in order, across restarts. Otherwise a message reports that events
+// were removed before delivery or refused for good. No request waits for a receiver. A slow, vanished or hostile
+// receiver costs one event of memory and one connection, and does not delay the others.
 //
-// The events that the store keeps are the outbox. Of each receiver a file in the directory of the state says up to
-// where it has them (cursor.go). A goroutine per receiver reads the next event behind that (Service.EventsBehind),
-// makes a message of it (message.go), and sends it until a receiver says 2xx (receiver.go); one more wakes them all
-// when something was committed (this file).
+// The store's events are the outbox. A file per receiver in the state directory records its position (cursor.go). A
+// goroutine per receiver reads the next event (Service.EventsBehind), makes a message (message.go), and sends it until
+// the receiver answers 2xx (receiver.go). One more goroutine wakes them after each commit (webhook.go).
 package webhook
 
 import (

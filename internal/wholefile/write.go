@@ -1,4 +1,4 @@
-// Package wholefile writes small files whole: after a crash a file is as it was, or as it was to be.
+// Package wholefile writes small files atomically: after a crash a file has its old or its new content.
 package wholefile
 
 import (

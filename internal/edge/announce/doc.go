@@ -1,7 +1,7 @@
-// Package announce tells neighbours on a network which addresses are here, and hears when somebody else says so. It
-// promises that an address is announced at once, and again for some seconds, that nothing is sent of one that this
-// host may not answer for, and that one who contests an address is told of and answered.
+// Package announce announces this host's addresses to the neighbours on a network and detects conflicts. It announces
+// an address at once and repeats that for some seconds. It sends nothing for an address that this host may not answer
+// for. It reports and answers a machine that contests an address.
 //
-// The Announcer (announcer.go) keeps a station for each device (station.go), which speaks ARP (arp.go) and neighbour
-// discovery (ndp.go). Frames of ARP are sent by a packet socket, so the gate of internal/edge/nft stands on the device.
+// The Announcer (announcer.go) keeps a station per device (station.go), which speaks ARP (arp.go) and neighbour
+// discovery (ndp.go). ARP frames leave through a packet socket, so the gate of internal/edge/nft is on the device.
 package announce

@@ -1,14 +1,14 @@
-// Package command is the provider of an edge by a program: a router's client, a BGP speaker, a cloud's API. It promises
-// that the program is given the same as every other provider, one call after the other, and that what it writes to
-// standard error is told where it fails.
+// Package command is the edge provider that runs a program: a router's client, a BGP speaker, a cloud's API. The
+// program gets the same state as every other provider, one call at a time. If it fails, the error holds its standard
+// error.
 //
-// The program is run with its own arguments and one word behind them (command.go):
+// The program gets its own arguments and one more word (command.go):
 //
-//	set      the whole wanted state as JSON on standard input; what is not in it is to be taken away
-//	renew    {"until": N} on standard input: the time until which the state may be answered for has moved. Exit
-//	         status 3: it had passed already, and the whole state is wanted again
-//	enabled  writes true or false: something of it is in place
-//	remove   takes away all that it has put in place
+//	set      the whole wanted state as JSON on standard input; the program removes everything else
+//	renew    {"until": N} on standard input: the state is now valid until N. Exit status 3: it had already expired,
+//	         and the program needs the whole state again
+//	enabled  prints true or false: whether any of the state is in place
+//	remove   removes everything that the program has put in place
 //
 // Times are nanoseconds of the host's clock since its start (CLOCK_BOOTTIME).
 package command

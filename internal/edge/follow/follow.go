@@ -1,11 +1,10 @@
-// Package follow keeps a host's edge at what its daemon wants. It promises that what it has mapped stays mapped while
-// the daemon is away or this process is exchanged, that the daemon is told of each mapping whether it is in force, and
-// that what could not be mapped is tried again. Where another host may take over, what is mapped answers only for a
-// time that begins anew with each sign that the host's session was kept; it is reckoned from that sign on, and never
-// from when it was heard.
+// Package follow keeps a host's edge in the state that its daemon wants. Mappings stay while the daemon is down or this
+// process is replaced. The daemon gets a report on each mapping, and failed mappings are retried. If another host may
+// take over, mappings expire unless the host's session is renewed. The time counts from the renewal, not from its
+// arrival here.
 //
-// Run (this file) listens to the daemon's news and begins anew when they break off. What they come to is a wanted
-// (wanted.go), which a provider is set to; what is said of that to the daemon is a report (report.go).
+// Run (follow.go) reads the daemon's news and starts again when the stream breaks off. The news add up to a wanted
+// state (wanted.go), which the provider applies. report.go reports the result to the daemon.
 package follow
 
 import (

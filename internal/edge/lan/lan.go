@@ -1,9 +1,8 @@
-// Package lan has a host's edge do on its LANs what its daemon asks for. It promises that each question is answered
-// within its time whatever becomes of the others, that one of a daemon which has ended is given up, and that the edge
-// comes back by itself to a daemon that was started again.
+// Package lan runs the daemon's questions on the LANs of a host's edge. Each question ends in time, independent of the
+// others. Questions of a daemon that has ended are cancelled. The edge reconnects to a restarted daemon by itself.
 //
-// Run listens to the daemon's questions, has each done beside the others, and tells what came of it. What is done on
-// the wire is a function of who starts it: internal/dhcp.
+// Run reads the daemon's questions, runs them in parallel, and sends the answers. The caller passes the function that
+// works on the wire, such as that of internal/dhcp.
 package lan
 
 import (

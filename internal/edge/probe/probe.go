@@ -1,8 +1,8 @@
-// Package probe asks the neighbours on a LAN which addresses they have. It promises that nobody's tables are changed by
-// its asking (RFC 5227, 2.1), that it goes at a pace which a LAN does not feel, and that it has either asked for all
-// addresses, several times, or says that it has not.
+// Package probe asks the neighbours on a LAN which addresses they have. Probes change nobody's tables (RFC 5227, 2.1),
+// and their rate is too low to disturb a LAN. Either every address is probed several times, or the result is marked
+// incomplete.
 //
-// Ask (this file) asks by ARP (arp.go) and by IPv6's neighbour discovery (ndp.go); Hear (hear.go) only listens.
+// Ask (probe.go) uses ARP (arp.go) and IPv6 neighbour discovery (ndp.go). Hear (hear.go) only listens.
 package probe
 
 import (

@@ -1,12 +1,13 @@
-// Package cluster makes a host's own store and the one that hosts share answer as one, and keeps the host going while
-// the shared one is away. It promises that nothing is given which somebody else may have been given meanwhile, that
-// what is released is delivered in the end, and that an etcd which went back to an earlier state is noticed and can be
-// mended.
+// Package cluster combines a host's own store and the shared store, and keeps the host working while the shared one is
+// unreachable. No address is leased that another host may have leased meanwhile. Every release is delivered eventually.
+// An etcd that went back to an earlier state is detected and can be repaired.
 //
-// A Service (service.go) sends what the engine asks for, and plans, to one of the stores; edits.go does so with edits,
-// by what place.go says that they are about. What is only asked goes to the homes themselves (ledger.Homes). Shared (shared.go) is the shared store: sharedcall.go answers requests, also out of reach, and
-// sharedrun.go keeps the connection. What a host writes down in its own store meanwhile: outbox.go has the releases
-// that wait; headroom.go what may be given, headroomkeep.go how it is claimed ahead, headroomuse.go how it is used.
-// recall.go remembers for a mending: mend.go is its way, mendplan.go and mendown.go what is put back of the plan and of
-// a host's leases, mendseen.go what the engine says.
+// A Service (service.go) sends requests and plans to one of the two stores. edits.go does so for edits, by their
+// subject (place.go). Reads go directly to the ledgers (ledger.Homes). Shared (shared.go) is the shared store:
+// sharedcall.go answers requests, even during an outage, and sharedrun.go keeps the connection.
+//
+// During an outage the host's own store holds the waiting releases (outbox.go) and the headroom. headroom.go defines
+// the headroom, headroomkeep.go claims it in advance, and headroomuse.go leases from it. recall.go remembers data for a
+// repair. mend.go runs the repair: mendplan.go restores the plan, mendown.go the host's leases, and mendseen.go adds
+// what the engine runs.
 package cluster

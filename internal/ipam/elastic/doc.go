@@ -1,13 +1,12 @@
-// Package elastic has the rules of elastic addresses: whose they are, to which guests they are to be mapped, and what
-// the edges of hosts have applied. It promises that what is wanted and what is applied are two things, that a refusal
-// changes nothing, that every edit may be asked for again in every state, and that no address is stuck: one that an
-// account released is free as soon as no edge says that it maps it.
+// Package elastic holds the rules of elastic addresses: their accounts, the guests that they map to, and the mappings
+// that the hosts' edges report. Wanted and applied mappings are recorded separately. A refusal changes nothing, and
+// every edit may be repeated. A released address is free as soon as no edge reports a mapping of it.
 //
-// Apply (apply.go) makes each edit inside a change of the room edit: accounts (account.go), ranges (range.go),
-// addresses (allocate.go) and associations (associate.go), whose guests are found in guest.go. What ends with its
-// owner or its network is in end.go, and what ends with its container in releaseon.go; who is associated with whom is
-// looked up by lookup.go. What a host's edge is to map is worked out in wanted.go, by track.go for all addresses and
-// then for those that a commit can bear on (commits.go), and told by news.go; what it has mapped it says to report.go;
-// what those of hosts have said that are no more is forgotten by sweep.go. show.go lists all of it, usage.go sums who
-// had how much, and asker.go keeps who asks for one account to what is its own.
+// Apply (apply.go) makes each edit inside a change of package edit: accounts (account.go), ranges (range.go), addresses
+// (allocate.go) and associations (associate.go), whose guests guest.go finds. end.go ends associations with their owner
+// or network, releaseon.go with their container. lookup.go finds associations.
+//
+// wanted.go computes a host's mappings. track.go does so first for all addresses, then for those that a commit affects
+// (commits.go). news.go sends them to the edge, report.go takes its reports, and sweep.go forgets reports of removed
+// hosts. show.go lists, usage.go sums up use, and asker.go limits an account to its own addresses.
 package elastic

@@ -1,9 +1,8 @@
-// Package names tells which addresses are somebody's, and whose, for those who answer for names. It promises that what
-// it has told comes to what the records say, a moment after each commit, whoever has made it and on whichever host;
-// and that it never keeps a request waiting: it reads the store in pages, and holds no lock of the ledger but for the
+// Package names streams named addresses to DNS and other consumers. Shortly after each commit, of any host, the stream
+// agrees with the records. It never delays a request: it reads the store in pages and locks the ledger only for the
 // names of networks.
 //
-// Book.NameNews (news.go) reads all networks, subnets and leases, and elastic ranges and addresses, at first, and tells
-// them as a whole. From then on it takes what commits have written (ledger.Commits) and tells what has come of it
-// (follow.go): of a lease by its record alone, of a subnet or a network that is another one by reading its leases anew.
+// Book.NameNews (news.go) first reads all networks, subnets, leases, elastic ranges and elastic addresses, and sends
+// them as a whole. Then it follows the commits (ledger.Commits) and sends the differences (follow.go). For a lease it
+// needs only the record; for a changed subnet or network it rereads the leases.
 package names

@@ -1,8 +1,8 @@
-// Package view tells what is and what was, and changes nothing. It promises that an answer is of one moment where it
-// fits a transaction, and says where a page ends where it does not.
+// Package view reads current state and history, and changes nothing. An answer that fits one transaction is consistent.
+// A longer one states where its page ends.
 //
-// Lists of what is: query.go, networkquery.go, hosts.go, lookup.go for one thing, status.go in sums, export.go as a
-// plan. At what a word is found: find.go, which reads the word by findword.go. Who had an address and when: who.go and
-// whohistory.go, out of events. What happens from now on: tail.go and, where hosts share the store, tailshared.go. What
-// a hook's program is told: environ.go and environevent.go.
+// query.go, networkquery.go and hosts.go list the current state, lookup.go returns one thing, status.go sums, and
+// export.go a plan. find.go finds a word, which findword.go parses. who.go and whohistory.go find the holders of an
+// address over time, from the events. tail.go follows new events; tailshared.go does so on a shared store. environ.go
+// and environevent.go make the variables of a hook.
 package view

@@ -1,13 +1,11 @@
-// Package compare holds the document of a plan against the plan that there is: what is otherwise, one line for each
-// thing, and the edits that make the plan what the document says. It promises that edits of one comparison, made in
-// their order over the plan that was compared, leave a plan in which the same document finds nothing otherwise; and
-// that it decides no rule: what may not be is refused by the edits, tried in a dry run or made.
+// Package compare compares the document of a plan with the current plan. It returns the differences, one line each, and
+// the edits that remove them. Made in order on the same plan, the edits leave no difference. The package enforces no
+// rules: the edits themselves are refused, in a dry run or for real.
 //
-// Both sides come in as an ipam.Plan, the document out of internal/plan and the plan out of an export. flat.go lays
-// either out by networks and kinds. network.go, ranges.go, owned.go and elastic.go each find what is otherwise of
-// their kind, by names: of networks, of subnets (or what they lie over), of pools, of owners with their slots, of
-// accounts. What is found goes into a draft (draft.go), which keeps the edits in the order in which they can be made:
-// what goes first, then what changes, then what comes.
+// Both sides are an ipam.Plan: the document from internal/plan, the current plan from an export. flat.go sorts each by
+// network and kind. network.go, ranges.go, owned.go and elastic.go find the differences of their kind. They match
+// networks, subnets, pools, owners with slots, and accounts by name. A draft (draft.go) orders the edits: first
+// removals, then changes, then additions.
 package compare
 
 import (
