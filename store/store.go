@@ -1,12 +1,10 @@
-// Package store is the durable, ordered key-value store under Berth. It promises serializable transactions over byte
-// strings and nothing else: it knows no address, no subnet and no host. What Update has answered with nil is on disk
-// (or on a quorum) before the caller hears of it; what it has answered with an error wrapping ErrUnknown may be there
-// or not; any other error means that nothing of it is there.
+// Package store is the durable, ordered key-value store of Berth. It promises serializable transactions over byte
+// strings and nothing else. When Update returns nil, the write is on disk, or on a quorum. After an error that wraps
+// ErrUnknown the write may or may not be there; after any other error it is not.
 //
-// Data passes through it as functions: a caller hands Update a function of a Tx, and the store runs it against a state
-// that no other function can change meanwhile. Backends live in store/bolt (a file of one host), store/etcd (which
-// several hosts share; shared.go) and store/mem (which keeps nothing); store/storetest holds the one conformance suite
-// that every backend passes.
+// A caller passes Update a function of a Tx. The store runs it on a state that no other function can change meanwhile.
+// The backends are store/bolt (a file of one host), store/etcd (shared by several hosts; shared.go) and store/mem
+// (keeps nothing). Every backend passes the conformance suite in store/storetest.
 package store
 
 import (

@@ -7,7 +7,7 @@
 // encodes them. owner.go and ownerrule.go interpret names. elastic.go and its two sibling files define elastic
 // addresses; engineview.go and known.go define the observations of engine and witness.
 //
-// The packages below do the work, each on top of those before it. ledger keeps records and index, and choose selects
-// addresses. elastic, edit (the plan), attach (the engine's requests), view (lists and history) and stores (whole
-// stores) follow. service joins them and imports plans, cluster joins two services, and ipamtest is for tests.
+// The packages below it do the work: ledger (records and index), elastic, edit (the plan), lan (DHCP leases), names
+// (DNS), view (lists and history) and stores (whole stores). internal/allocator answers the engine's requests. service
+// joins them and imports plans, cluster joins two services, and ipamtest is for tests.
 package ipam

@@ -1,13 +1,14 @@
-// Package bolt keeps a store.Store in one bbolt file of one host. It promises what store promises, and that a file
-// which is not whole is refused when it is opened, with what happened to it and how to go on: it never serves a
-// damaged, cut, exchanged or emptied file as if it were a new one, and it never crashes or hangs on one.
+// Package bolt keeps a store.Store in one bbolt file of one host. It promises what store promises. If the file is
+// damaged, cut, replaced or emptied, opening it fails with the cause and the next step. It never treats such a file as
+// new, and never crashes or hangs on one.
 //
-// A function handed to Update waits in a queue; whoever has the lead runs all that wait, one after the other, inside
-// one bbolt transaction, commits once, and answers them all (committer.go). What a function writes lies in a buffer of
-// its own (writes.go) until it has succeeded, then becomes sealed records (seal.go) in the one data bucket. View runs
-// on bbolt's read transactions. Beside the file berth.db lie berth.id, which says which store belongs here, and
-// berth.lock, which says who has it open. While it is open, the path is held to lead to the open file (astray.go): what
-// was written to one that nobody finds again is not acknowledged.
+// Functions passed to Update wait in a queue. The caller with the lead runs all of them, one after the other, in one
+// bbolt transaction, commits once, and answers them all (committer.go). A function writes to a buffer (writes.go);
+// after success its writes become sealed records (seal.go) in the one data bucket. View uses bbolt's read transactions.
+//
+// Next to berth.db, berth.id names the store that belongs here, and berth.lock names the process that has it open.
+// While the store is open, astray.go checks that the path still leads to the open file. Writes to a file that was moved
+// or deleted are not acknowledged.
 package bolt
 
 import (

@@ -1,27 +1,24 @@
-// Package etcd keeps a store.Shared in an etcd cluster, where the daemons of several hosts share it. It promises what
-// package store promises, also when connections break, answers get lost, members of etcd die or a handle ends in the
-// midst of an update; and that what is under the prefix and is not the store expected is refused. Etcd's default limits
-// suffice.
+// Package etcd keeps a store.Shared in an etcd cluster, which the daemons of several hosts share. It promises what
+// package store promises, even if connections break, answers get lost, members die or a handle ends during an update.
+// It refuses a prefix that holds anything but the expected store. Etcd's default limits suffice.
 //
-// A handle has all that is stored in memory (mirror.go), exact as of one revision of etcd: it reads everything when it
-// is opened (load.go), moves on with one watch (feed.go), and reads everything afresh where the watch has missed
-// something (reload.go). Whoever follows the store is told of what others wrote in the moment in which the mirror
-// moves. A View is a function over a copy of the mirror (view.go).
+// A handle holds the whole store in memory, exact as of one revision (mirror.go). It reads everything at open
+// (load.go), follows one watch (feed.go), and reloads if the watch missed something (reload.go). Followers of the store
+// get the writes of others at the moment the mirror moves. A View runs on a copy of the mirror (view.go).
 //
-// A function handed to Update waits in a queue (committer.go). One goroutine takes all that wait and runs them in one
-// turn, in which nothing else moves the mirror (commit.go), one after the other over the mirror and what those before
-// it wrote (tx.go, batch.go). Then one transaction of etcd compares that all they have read is still so, and writes
-// what they wrote (request.go, limits.go). Either all of them are answered, or somebody else was first: then their
-// hooks are run, the mirror moves on, and they are run again. Where etcd does not answer, a key of the handle's own
-// tells what came of it (marker.go, outcome.go). What is too large for one transaction goes through a gate, and so does
-// what others come before too often (gate.go, chunk.go). New records
-// of a kind that makes many share keys of etcd (bundle.go).
+// Functions passed to Update wait in a queue (committer.go). One goroutine runs all of them in one turn, during which
+// the mirror does not move (commit.go). Each sees the mirror and the writes of those before it (tx.go, batch.go). One
+// etcd transaction checks that everything they read is unchanged, and writes (request.go, limits.go). On a conflict
+// their hooks run, the mirror moves on, and they run again.
 //
-// Beside that a pulse asks etcd once a second how fresh the mirror is, keeps who is present present, and clears up what
-// was left behind (pulse.go, reach.go, room.go, presence.go). Sessions are kept by who holds them (session.go). A
-// handle knows whether this etcd is the one that was written to, and as far as it was (trace.go), and tells what is to
-// be remembered of it elsewhere (journal.go). All requests go to one member at a time (members.go, errors.go). The
-// names of all keys are in layout.go.
+// If etcd does not answer, a key of the handle reveals the outcome (marker.go, outcome.go). Updates too large for one
+// transaction pass a gate, and so do those that conflict too often (gate.go, chunk.go). Many small new records share
+// keys of etcd (bundle.go).
+//
+// Each second a pulse asks etcd how fresh the mirror is, renews presence, and cleans up (pulse.go, reach.go, room.go,
+// presence.go). session.go keeps sessions. trace.go detects an etcd that was replaced or went back; journal.go reports
+// what must be remembered elsewhere. All requests use one member at a time (members.go, errors.go). layout.go names all
+// keys.
 package etcd
 
 import (

@@ -1,13 +1,11 @@
-// Package mem keeps a store.Shared in the memory of one process. It promises what store promises, except that nothing
-// is there after Close: it is for tests, and for a daemon that draws its state anew from what runs (BO-4). Several
-// handles (Join) stand for several hosts; one can be put out of reach, and lose outcomes, as over a network
-// (outage.go).
+// Package mem keeps a store.Shared in the memory of one process. It promises what store promises, but Close discards
+// everything. It serves tests, and daemons that rebuild their state from the running containers (BO-4). Several handles
+// (Join) act as several hosts; one can be cut off and lose outcomes, as on a network (outage.go).
 //
-// The state is a B-tree whose copies share their nodes until one of them is written to (tidwall/btree). Each
-// transaction has a copy of its own, made in constant time: View reads it, Update writes to it (tx.go), and an update
-// that succeeds has its copy take the place of the state, in the same moment in which those who watch are handed its
-// changes (store/internal/watch). The other handles are handed them right before (commit.go). Updates of all handles
-// run one at a time on the goroutines of their callers; the package starts no goroutine.
+// The state is a B-tree with copy-on-write (tidwall/btree). Each transaction has its own copy, made in constant time:
+// View reads it, Update writes to it (tx.go). A successful update replaces the state with its copy and passes the
+// changes to the watchers in the same step (store/internal/watch). Other handles get the changes just before
+// (commit.go). Updates of all handles run one at a time on their callers' goroutines; the package starts none.
 package mem
 
 import (

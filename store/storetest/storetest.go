@@ -1,16 +1,14 @@
-// Package storetest is the one conformance suite of all backends of store.Store. A backend that passes Run keeps the
-// promises of package store: atomic and serializable updates, the order and the meaning of reads, hooks, contexts,
-// watches and Close. Faulty wraps a store and makes it fail the ways a disk or a cluster does, for the tests of whoever
-// stands on a store.
+// Package storetest is the conformance suite for all backends of store.Store. A backend that passes Run keeps the
+// promises of package store: atomic and serializable updates, reads, hooks, contexts, watches and Close. Faulty wraps a
+// store and makes it fail like a disk or a cluster, for tests of code above the store.
 //
-// Run hands each of its tests a store of its own. What the tests write is compared with sums that must come out,
-// with Model, a store so simple that it is right by inspection, and with a search for a serial order of a concurrent
-// history (porcupine). A backend joins in a test function of its own:
+// Run gives each test its own store. The tests check the results in three ways: sums that must come out, the simple
+// Model, and a search for a serial order of a concurrent history (porcupine). A backend joins with a test function:
 //
 //	storetest.Run(t, func(t *testing.T) store.Store { return mustOpen(t, t.TempDir()) })
 //
-// Its package looks for goroutines that are left when all its tests are over (goleak.VerifyTestMain). Under -short the
-// tests of what happens at the same time take a quarter of their rounds.
+// The backend's package checks for leaked goroutines after its tests (goleak.VerifyTestMain). With -short, the
+// concurrent tests run a quarter of their rounds.
 package storetest
 
 import (

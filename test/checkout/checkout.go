@@ -1,4 +1,4 @@
-// Package checkout is the source tree that the tests outside of the rooms try: where it is, and a Berth built of it.
+// Package checkout finds the source tree and builds Berth from it, for the tests outside of the packages.
 package checkout
 
 import (

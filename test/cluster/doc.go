@@ -1,12 +1,11 @@
-// Package cluster shows that hosts that share a store give no address twice, whatever becomes of the store's members,
-// of a daemon or of a clock. Three members of etcd and three daemons of Berth run, each in a network namespace of its
-// own on one bridge; callers on each host take and release addresses of one small pool over the plugin's protocol while
-// a fault is put in force, proven to be in force, and ended. Where etcd went back to a snapshot, or to nothing
-// (back_test.go), it is the mending of all hosts that ends it, and nothing is given until then.
+// Package cluster tests that hosts with a shared store never lease an address twice, whatever fails: members of etcd, a
+// daemon, or a clock. Three members of etcd and three daemons run in network namespaces on one bridge. Callers on each
+// host take and release addresses of a small pool over the plugin protocol. Meanwhile a fault is started, verified and
+// ended. If etcd went back in time (back_test.go), only the repair by all hosts ends the fault, and until then nothing
+// is leased.
 //
-// All that was asked and answered is a history (history_test.go). It is held against a model (model_test.go,
-// linearizability address by address), against a ledger of what was acknowledged (ledger_test.go, which knows nothing
-// of the model), and against the records, read back when all is over. What an unanswered request may have taken, and
-// how long, is in stray_test.go. No bound of a history is one on time: a busy machine makes it slower. The tests run in
-// namespaces that end with them (namespace_test.go).
+// All requests and answers form a history (history_test.go). It is checked against a linearizable model per address
+// (model_test.go), an independent ledger of acknowledged answers (ledger_test.go), and the records at the end.
+// stray_test.go limits what an unanswered request may hold, and for how long. No limit of a history is a time, so a
+// busy machine only makes it slower. The namespaces end with the tests (namespace_test.go).
 package cluster

@@ -1,12 +1,11 @@
-// Package crash shows that Berth keeps what it has acknowledged, whatever ends it: the tests build the daemon, kill it
-// in the midst of its work, fail its disk, and read back. What was acknowledged is there and in one holder's hands;
-// what was not may be there. Nothing outside of a temporary directory is touched, and only processes that the tests
-// started are ended, by their id.
+// Package crash tests that Berth keeps everything it has acknowledged, however it ends. The tests build the daemon,
+// kill it at work, make its disk fail, and read back. Each acknowledged address must have exactly its holder;
+// unacknowledged ones may be missing. The tests touch only a temporary directory and end only their own processes, by
+// id.
 //
-// A test starts a daemon (daemon_test.go) over a state directory, lets callers take and release (caller_test.go), who
-// write down what they asked for and what they heard in a ledger (ledger_test.go), then ends the daemon, starts it
-// again, and has the ledger ask for everything that must be there. Or it puts an older state in the place of its own,
-// by hand, and the engine's word, which is that of the ledger, puts it right (rollback_test.go); or two hosts work on
-// an etcd that is put back to a snapshot, or to nothing, and `berth state mend` on both puts it right (mend_test.go).
-// `go test ./test/crash -run Soak -rounds 1000` goes on for long.
+// A test starts a daemon (daemon_test.go) and callers that take and release (caller_test.go) and record everything in a
+// ledger (ledger_test.go). Then it ends and restarts the daemon, and the ledger checks that nothing is lost. Other
+// tests put back an older state, which is repaired from the engine's view, here the ledger's (rollback_test.go). With
+// two hosts, etcd itself goes back, and `berth state mend` on both repairs it (mend_test.go). `go test ./test/crash
+// -run Soak -rounds 1000` runs for a long time.
 package crash

@@ -1,18 +1,17 @@
-// Package edge holds the tests of internal/edge on a kernel: hosts, guests and an outside peer are network namespaces
-// that the tests make, so that nothing of the machine is touched. They run as root, by `make edge`. Each test has a
-// process and namespaces of its own, so that several can run side by side (beside_test.go).
+// Package edge tests internal/edge on a kernel. Hosts, guests and an outside peer are network namespaces of the tests,
+// so nothing of the machine changes. The tests run as root, by `make edge`. Each has its own process and namespaces, so
+// several can run in parallel (beside_test.go).
 //
-// The test process is the host. The lab (lab_test.go) puts a switch, guests on a bridge, a peer and a second host
-// around it, and imitates the rules of Docker's two firewall backends (docker_test.go). Who answers is found out by
-// sockets, ARP and neighbour discovery inside the namespaces (ask_test.go).
+// The test process is the host. The lab adds a switch, guests on a bridge, a peer and a second host (lab_test.go), and
+// imitates Docker's two firewall backends (docker_test.go). Sockets, ARP and neighbour discovery in the namespaces show
+// who answers (ask_test.go).
 //
-// Two hosts that share an etcd, each a namespace with a daemon, a `berth edge` and guests, are in hosts_test.go. An
-// address moves between them (move_test.go), and is taken over from one that is killed, frozen or cut off
+// hosts_test.go has two hosts with a shared etcd, each a namespace with a daemon, a `berth edge` and guests. An address
+// moves between them (move_test.go), and one host takes over from a killed, frozen or disconnected one
 // (takeover_test.go).
 //
-// internal/dhcp is tested on a LAN (dhcplan_test.go) with servers as people run them, dnsmasq and Kea
-// (dhcpserver_test.go): each case with both, by DHCP and by DHCPv6 (dhcp_test.go). What people have, a daemon and
-// `berth edge` on a host of such LANs, is in lanhost_test.go: its starts and what comes between (dhcpdaemon_test.go),
-// leases that are kept over kills (dhcpkept_test.go), and that go with their owners to another host
-// (dhcpmoves_test.go). What is said on the wire is heard (dhcptap_test.go).
+// internal/dhcp is tested on a LAN (dhcplan_test.go) with dnsmasq and Kea (dhcpserver_test.go), over DHCP and DHCPv6
+// (dhcp_test.go). lanhost_test.go runs a daemon and `berth edge` on such a host: restarts (dhcpdaemon_test.go), leases
+// that survive kills (dhcpkept_test.go), and owners that move to another host (dhcpmoves_test.go). dhcptap_test.go
+// captures the traffic.
 package edge

@@ -1,9 +1,8 @@
-// Package ground is what the suites on a machine stand on: those on the engine (test/engine), those of elastic
-// addresses (test/edge), and those on a whole Debian (test/machine). It promises that one run of a suite does not meet
-// another, that a thing is waited for as long as a busy machine may take and no longer than it needs, and that what is
-// taken off is taken off whole.
+// Package ground is the common base of the suites that need a machine: test/engine, test/edge and test/machine. Two
+// runs of a suite never overlap. A wait ends as soon as its condition holds, and is long enough for a busy machine.
+// Mounts are removed completely.
 //
-// A suite begins with Exclusive (lock.go), runs its commands by Output (command.go), waits for what they lead to with
-// Eventually (wait.go), asks by a Probe who answers for an address (probe.go), and leaves nothing mounted
-// (UnmountUnder, mount.go).
+// A suite begins with Exclusive (lock.go) and runs commands with Output (command.go). Eventually waits for their
+// effects (wait.go), and a Probe shows who answers for an address (probe.go). UnmountUnder removes all mounts
+// (mount.go).
 package ground

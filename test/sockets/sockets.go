@@ -1,8 +1,8 @@
-// Package sockets makes the unix sockets that tests of commands and daemons come upon, and finds them ports. It
-// promises that what it leaves open is closed with the test.
+// Package sockets makes unix sockets and finds free ports for tests of commands and daemons. Sockets close with the
+// test.
 //
-// Listening is one on which somebody listens; Dead is one that was left behind. FreeAddress, and Free, are where a
-// program that is not of the test may listen.
+// Listening returns a socket with a listener, and Dead one without. FreeAddress and Free return addresses where another
+// program may listen.
 package sockets
 
 import (

@@ -1,8 +1,8 @@
-// Package still stands in for what a deploy looks at: an engine and a compose command that show what they were given
-// and do nothing. It promises that nothing which would change an engine goes by uncounted.
+// Package still fakes an engine and a compose command for tests of deploys. They return prepared data and change
+// nothing. Every request that would change an engine is counted.
 //
-// An Engine answers on a unix socket (engine.go); what it has is data, which may be changed between requests. The
-// compose command is a script that tells a version and hashes (command.go).
+// An Engine answers on a unix socket (engine.go); tests may change its data between requests. The compose command is a
+// script that prints a version and hashes (command.go).
 package still
 
 import (

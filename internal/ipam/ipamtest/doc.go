@@ -1,20 +1,19 @@
-// Package ipamtest is what the tests of the rooms of ipam stand on: a service over a store of its own whose clock only
-// the test moves, scripts that say in a line what is asked and what comes of it, stores that fail, plans that are
-// drawn, and the slow obvious model of how an address is chosen. Nothing but tests imports it. A test stands beside
-// the room that it shows; one that shows several at once stands in service.
+// Package ipamtest supports the tests of the packages of ipam. It has a service over its own store with a clock that
+// only the test moves, scripts, failing stores, random plans, and a slow, obvious model of address selection. Only
+// tests import it. A test lives in the package that it checks, or in service if it checks several.
 //
-// New makes such a Room (room.go), and Run runs a script in it, a step to a line:
+// New makes a Room (room.go), and Run runs a script in it, one step per line:
 //
-//	take net1 web pool -> 192.0.2.10                   a step, and what it answers
-//	take net1 db pool ! exhausted; full                one that is refused: the kind of the error, or KIND|KIND,
-//	                                                   and what its sentence holds
+//	take net1 web pool -> 192.0.2.10                   a step and its answer
+//	take net1 db pool ! exhausted; full                a refusal: the kind of the error, or KIND|KIND, and a
+//	                                                   part of its text
 //	take net1 db pool ! exhausted; =NotEnoughCapacity  its code (codes)
-//	# take net1                                        nothing: a comment
+//	# take net1                                        a comment
 //
-// Whatever is refused leaves every record as it was, after each step Berth finds no contradiction between its records,
-// and at the end a service that is started afresh shows the same.
+// A refusal leaves every record unchanged. After each step the records must be consistent. At the end a restarted
+// service must show the same.
 //
-// A step of the plan (planwords.go, ownerwords.go) is a word, a network and what is to be changed:
+// A step of the plan (planwords.go, ownerwords.go) is a word, a network and the change:
 //
 //	network NET      [space=S] [mac=P] [sticky=off] [quarantine=D] [tag.K=V] [link=HOST,MODE,LINK] [type=T]
 //	                 [subnet=CIDR,gw=A,name=N,dhcp,pool+CIDR,...] [static=RANGE,RANGE]
@@ -36,17 +35,17 @@
 //	bind NET         OWNER=WISH,... OWNER@NET=WISH,...; all of them at once
 //	end OWNER        [under] [replaced]
 //
-// What Docker asks for (docker.go) is about an attachment, which the script names:
+// Docker's requests (docker.go) use an attachment, which the script names:
 //
 //	attach POOL      [net=NET] [pool=NAME] [cidr=CIDR] [range=RANGE] [space=S] [six] [swarm] [gw=A]; answers with subnet
 //	                 and gateway
 //	ask POOL         [NAME] [mac=N] [ip=ADDRESS] [telling]
-//	has POOL         the same; answers with what the endpoint has that would ask so
+//	has POOL         the same; answers with the address of the endpoint with this request
 //	gateway POOL     [ip=ADDRESS]
 //	back POOL        ADDRESS
 //	detach POOL
 //
-// What a witness says of the requests and leases that follow (witnesswords.go), and what the service was told by it:
+// The witness's view of the following requests and leases, and its reports to the service (witnesswords.go):
 //
 //	idle NAME        a request must be of NAME; idle none: of nobody, or of one of several; idle lost: the witness does
 //	                 not follow the engine; idle long: of one whose name no lease can keep
@@ -57,11 +56,11 @@
 //	seen ADDRESS     NAME [ID]; the engine shows whose lease that is; seen2: the same twice in one call
 //	lost ADDRESS     the witness ends the lease, of which no endpoint is left; answers whether there was one
 //
-// What goes on meanwhile, and what is shown:
+// Time, restarts and lists:
 //
-//	wait D           the clock goes on
-//	host NAME        the daemon is started anew on a host of this name
-//	restart          the daemon is started anew, and shows the same
+//	wait D           moves the clock
+//	host NAME        restarts the daemon on a host of this name
+//	restart          restarts the daemon, which must show the same
 //	show NET         flat, reserved, taken, counts, subnets, exclusions, pools, maps, free, or env OWNER (show.go)
 //	show networks    their names
 //	owned NET        [OWNER]; OWNER=ADDRESS for each that is reserved, with ":a" where it is automatic, "*" where it is in
@@ -75,5 +74,5 @@
 //	asked            what the witness was asked since the last time: SPACE/CIDR/ADDRESS of each question
 //	guesses          how many were made, and how many were wrong
 //
-// Tests that show what is the same over every store run over an etcd in the place of files, too (-etcd, etcd.go).
+// Tests of behaviour that all stores share also run on etcd instead of files (-etcd, etcd.go).
 package ipamtest

@@ -1,6 +1,6 @@
-// Package etcdtest runs etcd in the process of a test or a benchmark, so that nothing has to be installed for it.
+// Package etcdtest runs etcd inside a test or benchmark process, so that nothing has to be installed.
 //
-// Start returns when the members answer. What they keep is under a directory of the caller's.
+// Start returns when the members answer. They keep their data in a directory of the caller.
 package etcdtest
 
 import (

@@ -1,5 +1,5 @@
-// Package record is what the backends of store.Store have in common about one record: the checksum that its value is
-// stored with (seal.go), and which writes a transaction takes (rules.go).
+// Package record holds the rules for one record that the backends of store.Store share. seal.go adds the checksum to a
+// value; rules.go decides which writes a transaction accepts.
 package record
 
 import (

@@ -1,4 +1,4 @@
-// Package scan passes over a range of records that are kept in a B-tree, for the backends of store.Store that do so.
+// Package scan iterates over a range of records in a B-tree, for the backends of store.Store that use one.
 package scan
 
 import (

@@ -1,5 +1,5 @@
-// Package watch hands the changes that a backend of store.Store commits to those who watch them. A reader that falls
-// too far behind is told so and left alone: it never holds up a commit.
+// Package watch passes a backend's commits to its watchers. A reader that falls too far behind gets an error and is
+// dropped, so it never delays a commit.
 package watch
 
 import (
