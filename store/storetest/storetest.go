@@ -2,8 +2,8 @@
 // promises of package store: atomic and serializable updates, reads, hooks, contexts, watches and Close. Faulty wraps a
 // store and makes it fail like a disk or a cluster, for tests of code above the store.
 //
-// Run gives each test its own store. The tests check the results in three ways: sums that must come out, the simple
-// Model, and a search for a serial order of a concurrent history (porcupine). A backend joins with a test function:
+// Run gives each test its own store. Some tests check sums, and some compare with the simple Model. Others search for a
+// serial order of a concurrent history (porcupine). A backend joins with a test function:
 //
 //	storetest.Run(t, func(t *testing.T) store.Store { return mustOpen(t, t.TempDir()) })
 //

@@ -11,7 +11,7 @@
 // (takeover_test.go).
 //
 // internal/dhcp is tested on a LAN (dhcplan_test.go) with dnsmasq and Kea (dhcpserver_test.go), over DHCP and DHCPv6
-// (dhcp_test.go). lanhost_test.go runs a daemon and `berth edge` on such a host: restarts (dhcpdaemon_test.go), leases
-// that survive kills (dhcpkept_test.go), and owners that move to another host (dhcpmoves_test.go). dhcptap_test.go
-// captures the traffic.
+// (dhcp_test.go). lanhost_test.go runs a daemon and `berth edge` on such a host. The cases are restarts
+// (dhcpdaemon_test.go), leases that survive kills (dhcpkept_test.go), and owners that move to another host
+// (dhcpmoves_test.go). dhcptap_test.go captures the traffic.
 package edge

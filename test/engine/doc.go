@@ -8,7 +8,7 @@
 // A second engine, for the swarm, has its own network namespace. A Cluster has several hosts, each with an engine and a
 // Berth, and three members of etcd, all in namespaces. A Fabric joins them, invisible from outside.
 //
-// A scenario is a function of a House: an engine with a Berth that is either a daemon on a legacy plugin socket
+// A scenario is a function of a House: an engine with a Berth. That Berth is a daemon on a legacy plugin socket
 // (Daemon) or a managed plugin (Plugin). The same scenarios run on both. They check Docker (its API, `ip addr` in
 // containers) and Berth's command line (`berth lease ls`).
 //

@@ -5,9 +5,9 @@
 // and acknowledged data is checked afterwards. It has its own processes, network, cgroup and files, and never uses the
 // engine of the host.
 //
-// The tests type the lines of the docs exactly (typing_test.go): for the service (pages_test.go), the first host of a
-// cluster (clusterpages_test.go), and the managed plugin (pluginpages_test.go). lines_test.go at the top assigns
-// headings to tests.
+// The tests type the lines of the docs exactly (typing_test.go). There are machines for the service (pages_test.go),
+// the first host of a cluster (clusterpages_test.go), and the managed plugin (pluginpages_test.go). lines_test.go at
+// the top assigns headings to tests.
 //
 // scripts/machine-tree makes one tree that all machines share and none changes. Each Machine writes to a layer over it
 // in /var/tmp/berth-m, and runs under systemd-nspawn. A power cut is a SIGKILL of its init, which ends all its
