@@ -19,7 +19,7 @@ var defaultBridges = map[string]string{"docker0": "bridge", "docker_gwbridge": "
 // networkBridge is the name that the engine gives the bridge of a network: the beginning of the network's id.
 var networkBridge = regexp.MustCompile(`^br-([0-9a-f]{12})$`)
 
-// Bridge is a link of the host which by its name is the engine's, and the subnets that are reached over it.
+// Bridge is a link of the host whose name marks it as the engine's, with the subnets reached over it.
 type Bridge struct {
 	Link    string
 	Subnets []netip.Prefix

@@ -33,8 +33,7 @@ const (
 // metaGateway is the key under which a pool's gateway goes back, as a CIDR (LN-11).
 const metaGateway = "com.docker.network.gateway"
 
-// Service decides who has which address. It is a service.Service or, where the
-// host shares a store, a cluster.Service.
+// Service decides who has which address. It is a service.Service or, if the host shares a store, a cluster.Service.
 type Service interface {
 	RequestPool(context.Context, ipam.PoolRequest) (ipam.PoolGrant, error)
 	ReleasePool(ctx context.Context, pool ipam.ID) error

@@ -8,8 +8,7 @@ import (
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
-// ParseNetwork reads the request that the engine made for one subnet of a Docker network out of what the engine shows
-// of the network.
+// ParseNetwork rebuilds the request for one subnet of a Docker network from the engine's description of the network.
 func ParseNetwork(n ipam.EngineNetwork, sub ipam.EngineSubnet) (ipam.PoolRequest, error) {
 	msg := &api.RequestPoolRequest{AddressSpace: ipam.LocalSpace, Pool: sub.CIDR.String(),
 		Options: maps.Clone(n.Options), V6: sub.CIDR.Addr().Is6()}

@@ -36,8 +36,8 @@ const (
 	idleTimeout    = 2 * time.Minute
 )
 
-// Handler serves the plugin protocol. It takes the messages and the encoding of docker/go-plugins-helpers but not its
-// handler, which has no time-outs, no bound on bodies, no context, and answers an empty body without the
+// Handler serves the plugin protocol. It uses the messages and the encoding of docker/go-plugins-helpers, but not its
+// handler. That one has no timeouts, no limit on bodies and no context. It also answers an empty body without the
 // {"Err": ...} that the engine reads.
 func (d *Driver) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -57,7 +57,7 @@ func (d *Driver) Handler() http.Handler {
 	return mux
 }
 
-// Serve answers calls on l until ctx ends, then finishes those that are under way and returns nil.
+// Serve answers calls on l until ctx ends. Then it finishes running calls and returns nil.
 func (d *Driver) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           d.Handler(),

@@ -15,12 +15,12 @@ import (
 
 // The errors that a Store answers with; each comes wrapped, with what happened and what to do about it.
 var (
-	// ErrUnknown: the commit may or may not have reached the disk. A store on a disk refuses further writes until it is
-	// opened again; a Shared one until it has found out.
+	// ErrUnknown: the commit may or may not have reached the disk. A store on disk refuses further writes until it is
+	// reopened, a Shared one until it knows the outcome.
 	ErrUnknown = errors.New("the outcome of the write is unknown")
-	// ErrNoSpace: there was no room; nothing was written, and writes succeed again as soon as there is room.
+	// ErrNoSpace: the disk or quota is full and nothing was written. Writes succeed again as soon as there is space.
 	ErrNoSpace = errors.New("no space left for the store")
-	// ErrCorrupt: what is stored is not what was written (checksum, structure, version).
+	// ErrCorrupt: the stored data differs from the written data (checksum, structure, version).
 	ErrCorrupt = errors.New("the stored data is damaged")
 	// ErrLocked: another process has the store open.
 	ErrLocked = errors.New("the store is in use")
@@ -34,56 +34,55 @@ var (
 	ErrTooLarge = errors.New("too large for one record")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
-	// ErrAstray: the store's place does not lead to what is open any more, so that the next start would not find what
-	// is written; it is refused instead. What was acknowledged before can still be read and backed up.
+	// ErrAstray: the path no longer leads to the open file, so the next start would miss new writes. They are refused.
+	// Acknowledged data can still be read and backed up.
 	ErrAstray = errors.New("the store's file is not in its place")
-	// ErrAway: a Shared store is out of reach. Nothing was written, and it is tried again with the next request.
+	// ErrAway: a Shared store is unreachable. Nothing was written; the next request tries again.
 	ErrAway = errors.New("the shared store is out of reach")
-	// ErrBack: a Shared store is not the one that was written to, or not as far as it was written. It comes with
-	// ErrAway.
+	// ErrBack: a Shared store was replaced or went back to an earlier state. It comes with ErrAway.
 	ErrBack = errors.New("the shared store went back")
 )
 
 // Store is a serializable, durable map from byte strings to byte strings, in the order of bytes.Compare.
 // All its methods may be called from many goroutines at once.
 type Store interface {
-	// View runs fn over one consistent state. It may run beside updates and sees none that commits after it began.
+	// View runs fn over one consistent state. It may run in parallel with updates and sees no later commit.
 	View(ctx context.Context, fn func(Tx) error) error
 
-	// Update runs fn and commits what it wrote, atomically and durably, or, when fn fails, nothing of it: fn's error is
-	// returned as it is. fn may run more than once and must touch nothing but tx (see Tx.OnAbort). It must make a
-	// bounded number of writes, at most MaxWrites. A ctx that ends before fn began cancels the update; afterwards the
-	// answer is awaited, because the commit can no longer be taken back.
+	// Update runs fn and commits its writes atomically and durably. If fn fails, nothing is written and Update returns
+	// fn's error unchanged. fn may run more than once and must touch nothing but tx (see Tx.OnAbort). It may make at
+	// most MaxWrites writes. If ctx ends before fn begins, the update is cancelled. Later, Update waits for the
+	// outcome, because the commit can no longer be undone.
 	Update(ctx context.Context, fn func(Tx) error) error
 
-	// Watch yields, in commit order, each change to a key with the given prefix that commits after Watch was called,
-	// until ctx ends (then it stops without an error) or an error is yielded, which is the last.
+	// Watch yields each change to a key with the given prefix that commits after the call, in commit order. It stops
+	// without an error when ctx ends. An error is the last thing it yields.
 	Watch(ctx context.Context, prefix []byte) iter.Seq2[Change, error]
 
-	// Close waits for running transactions and releases the store. Calls after it answer ErrClosed.
+	// Close waits for running transactions and releases the store. Later calls return ErrClosed.
 	Close() error
 }
 
-// MaxWrites is how many Puts and Deletes one Update may make.
+// MaxWrites is the maximum number of Puts and Deletes in one Update.
 const MaxWrites = 4096
 
-// MaxValue is how many bytes one value has at most. etcd's request of 1.5 MiB bounds it, too.
+// MaxValue is the maximum size of a value in bytes. It fits etcd's request limit of 1.5 MiB.
 const MaxValue = 1 << 20
 
-// Tx is the view that a function passed to View or Update has of the store. It is valid, and the slices that it hands
-// out are valid and unchanged, until that function returns; they must not be modified. It is for one goroutine.
+// Tx gives the function of a View or Update access to the store. The Tx and the slices that it returns are valid until
+// that function returns. The slices must not be modified. Only one goroutine may use a Tx.
 type Tx interface {
-	// Get returns the value of key, or nil where there is none. An empty value is not nil.
+	// Get returns the value of key, or nil if there is none. An empty value is not nil.
 	Get(key []byte) ([]byte, error)
 	// Put sets key to value. The key is not empty. Both slices may be reused once Put has returned.
 	Put(key, value []byte) error
-	// Delete removes key; deleting what is not there succeeds.
+	// Delete removes key. It succeeds if there is no such key.
 	Delete(key []byte) error
 	// Scan yields the records of a range in order. Writes to that range while it runs are not allowed.
 	Scan(Range) iter.Seq2[Record, error]
-	// OnAbort has undo called when what this run of the function wrote does not become part of the store: it failed,
-	// the commit failed, or it is run again. It is called before any other update can run that would have seen those
-	// writes.
+	// OnAbort registers undo for the case that this run's writes do not become part of the store. That happens if the
+	// function or the commit fails, or the function runs again. undo runs before any other update that would have seen
+	// those writes.
 	OnAbort(undo func())
 }
 

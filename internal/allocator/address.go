@@ -8,9 +8,9 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// RequestAddress takes an address and returns it with the length of its subnet's prefix (LN-3). It is on disk
-// then. What an endpoint has is given to no second one, whatever MAC or name that says; the next start of one that has
-// lost its address gets it again (Target.Repeats). A preferred address is given or refused with the reason
+// RequestAddress leases an address and returns it with its subnet's prefix length (LN-3). The lease is on disk by then.
+// An address of one endpoint is never given to a second, whatever MAC or name that sends. An endpoint that lost its
+// address gets it again at its next start (Target.Repeats). A preferred address is given or refused with the reason
 // (LN-9).
 func (s Allocator) RequestAddress(ctx context.Context, req ipam.AddressRequest) (netip.Prefix, error) {
 	given, _, err := RequestAddress(ctx, s.homes.Own, req)
@@ -20,7 +20,7 @@ func (s Allocator) RequestAddress(ctx context.Context, req ipam.AddressRequest) 
 	return given, err
 }
 
-// RequestAddress is RequestAddress that tells, also with store.ErrUnknown, which lease was made; nil where none was.
+// RequestAddress also returns the lease that was made, even with store.ErrUnknown; nil if there was none.
 func RequestAddress(ctx context.Context, s *ledger.Ledger, req ipam.AddressRequest) (given netip.Prefix,
 	made *ipam.Lease, err error) {
 	if fromDHCP(s, &req) {
@@ -59,16 +59,15 @@ func RequestAddress(ctx context.Context, s *ledger.Ledger, req ipam.AddressReque
 	return given, made, err
 }
 
-// ReleaseAddress gives an address back (LN-4). It acts only on a lease taken through this attachment; what is free,
-// somebody else's, the subnet's gateway, or of a pool that is gone, is left as it is, and that is no error, because the
-// engine could do nothing about one. The address is remembered for its last holder.
+// ReleaseAddress releases an address (LN-4). It acts only on a lease taken through this attachment. It ignores a free
+// address, another attachment's, the subnet's gateway, and a removed pool, because the engine could not handle an
+// error. The address is remembered for its last holder.
 func (s Allocator) ReleaseAddress(ctx context.Context, pool ipam.ID, addr netip.Addr) error {
 	_, err := ReleaseAddress(ctx, s.homes.Own, pool, addr)
 	return err
 }
 
-// ReleaseAddress is ReleaseAddress that tells, also with store.ErrUnknown, which lease it ended; 0 where none was to be
-// ended.
+// ReleaseAddress also returns the id of the lease that it ended, even with store.ErrUnknown; 0 if there was none.
 func ReleaseAddress(ctx context.Context, s *ledger.Ledger, pool ipam.ID, addr netip.Addr) (ended uint64, err error) {
 	err = s.Update(ctx, func(c *ledger.Change) (err error) {
 		ended, err = GiveFree(c, pool, addr, 0)

@@ -51,7 +51,8 @@ func attachPlanned(c *ledger.Change, req ipam.PoolRequest) (ipam.PoolGrant, erro
 	return grant, err
 }
 
-// SinceRenamed puts today's names into a swarm manager's replay, which says those of the network's creation.
+// SinceRenamed replaces the old names in a swarm manager's repeated request by the current ones. The request holds the
+// names from the network's creation.
 func SinceRenamed(ix *ledger.Index, req *ipam.PoolRequest) {
 	req.Asked.Network, req.Asked.Pool = req.Network, req.Pool
 	if !req.Swarm || !req.CIDR.IsValid() {

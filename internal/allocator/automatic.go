@@ -6,8 +6,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// TakeAny chooses an address in the order that the design gives: what is the requester's already, what it had last,
-// then per pool the lowest that nobody ever had, then the one released longest ago.
+// TakeAny chooses an address in the order of the design: the requester's own, then its last one. Then each pool gives
+// its lowest address that was never used, or the one released longest ago.
 func (t *Target) TakeAny(req ipam.AddressRequest) (netip.Addr, error) {
 	lost, err := t.Repeated(&req, func(*ipam.Lease) bool { return true })
 	if err != nil {

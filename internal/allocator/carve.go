@@ -14,9 +14,9 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Carve chooses a subnet: the lowest free block in the first base that has one, away from the host's routes (LN-7). The
-// engine keeps a subnet that overlaps one of its routes and asks again, and each of these is an attachment, so that it
-// gets another every time and in the end an error.
+// Carve chooses the lowest free block of the first base that has one, and avoids the host's routes (LN-7). If a subnet
+// overlaps a route, the engine keeps it and asks again. Each request is an attachment, so the engine gets another
+// subnet every time, and finally an error.
 func Carve(s *ledger.Ledger, c *ledger.Change, req ipam.PoolRequest) (netip.Prefix, error) {
 	blocks := c.Index().Blocks(req.Space)
 	var searched []ipam.Base

@@ -27,7 +27,7 @@ type requested struct {
 	who ipam.Meaning
 }
 
-// Reserved implements Source. Whoever stands in for another has that one's.
+// Reserved implements Source. A stand-in gets the reservation of the container that it replaces.
 func (r *requested) Reserved() (*ipam.Lease, error) {
 	if l, err := r.t.ReservedFor(r.who, r.req.MAC); err != nil || l != nil {
 		return l, err
@@ -50,7 +50,7 @@ func (r *requested) Remembered() (*ipam.Lease, error) { return r.t.Remembered(r.
 // Any implements Source.
 func (r *requested) Any() (netip.Addr, *ipam.Lease, error) { return r.t.Any() }
 
-// AddressOf is the address of a record; the zero one for none.
+// AddressOf is the address of a record, or the zero address for nil.
 func AddressOf(l *ipam.Lease) netip.Addr {
 	if l == nil {
 		return netip.Addr{}
@@ -58,8 +58,8 @@ func AddressOf(l *ipam.Lease) netip.Addr {
 	return l.Address
 }
 
-// ReservedFor is the free address that is reserved for whom a name can mean, else for a MAC. Where the owner's
-// addresses are all in other hands it is refused, because another address would not be the owner's.
+// ReservedFor returns the free address that is reserved for the owners of a name, or else for a MAC. If all of an
+// owner's addresses are taken, it returns a refusal, because any other address would be wrong.
 func (t *Target) ReservedFor(who ipam.Meaning, mac ipam.MAC) (*ipam.Lease, error) {
 	if t.Sx.Reserved() == 0 {
 		return nil, nil
@@ -96,9 +96,10 @@ func (t *Target) reservedOf(owner string) (*ipam.Lease, error) {
 	return nil, nil
 }
 
-// Remembered is the free address that the container, else the name, else the MAC, of req had last, or else one of those
-// that start together with it. An address outside the pools counts only where it was asked for by address then, and no
-// pool is named now; one for which another container asks by its own configuration does not.
+// Remembered returns the free address that the container, else the name, else the MAC, of req had last. Otherwise it
+// may be the address of one of the containers that start together with it. An address outside the pools counts only if
+// it was requested by address, and no pool is named now. An address that another container requests by its own
+// configuration does not count.
 func (t *Target) Remembered(req *ipam.AddressRequest) (*ipam.Lease, error) {
 	if n := t.Index().Network(t.Sub.Network); n != nil && n.Policy.Forget {
 		return nil, nil
@@ -126,8 +127,8 @@ func (t *Target) recalls(m *ipam.Lease) bool {
 		t.Sub.StaticBand(m.Address).IsZero()
 }
 
-// Any is an address of the pools, in their order, that anybody may have, with its record; the zero one where there is
-// none.
+// Any returns an unreserved address of the pools, in their order, with its record. It returns the zero address if there
+// is none.
 func (t *Target) Any() (netip.Addr, *ipam.Lease, error) {
 	slot := t.Slot()
 	for _, p := range t.Pools() {
@@ -156,7 +157,7 @@ func (t *Target) chooseIn(p ledger.OpenPool, slot int) (netip.Addr, *ipam.Lease,
 	}
 }
 
-// Free tells whether l, the record of an address or nil, lets anybody have it at the given time.
+// Free reports whether anybody may have an address at the given time. l is the record of the address, or nil.
 func Free(l *ipam.Lease, now time.Time) bool {
 	return l == nil || !l.Held() && l.Reservation == nil && !ipam.Quarantined(l.QuarantineUntil, now)
 }

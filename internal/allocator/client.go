@@ -8,9 +8,9 @@ import (
 	"berth/internal/ipam"
 )
 
-// ClientOf is as whom a DHCP server is asked for an owner: shop/web/1, the name of a container, or a MAC. The hardware
-// address is that of the endpoint where it is known, and else one that is the owner's alone and always the same. By
-// its MAC a client has no identifier.
+// ClientOf is the DHCP client of an owner, which is a name such as shop/web/1, a container's name, or a MAC. Its
+// hardware address is the endpoint's if known, or else a constant one made for the owner. A client known by its MAC has
+// no identifier.
 func ClientOf(owner string, mac ipam.MAC, by ipam.LANID) ipam.LANClient {
 	c := ipam.LANClient{Hostname: hostname(owner), MAC: mac}
 	if by == ipam.LANByMAC {
@@ -44,10 +44,10 @@ func hostname(owner string) string {
 	return strings.Trim(name, "-")
 }
 
-// NamelessOwner stands for the owner of one lease, of which nobody is known.
+// NamelessOwner makes an owner for a lease whose owner is unknown.
 func NamelessOwner() string { return ipam.LANNameless + ipam.NewID().String() }
 
-// NamelessOwnerOf is the same for a lease that is there already.
+// NamelessOwnerOf does the same for an existing lease.
 func NamelessOwnerOf(lease uint64) string { return ipam.LANNameless + strconv.FormatUint(lease, 10) }
 
 // ownMAC is a unicast hardware address of the locally administered ones, worked out of a text.

@@ -60,7 +60,7 @@ func holdsHere(c *ledger.Change, cidr netip.Prefix) (bool, error) {
 	return false, nil
 }
 
-// LessHeld leaves out what is unsure and on a subnet of this store's.
+// LessHeld omits the uncertain subnets that lie on a subnet of this store.
 func LessHeld(s *ledger.Ledger, docker []ipam.DockerSubnet) []ipam.DockerSubnet {
 	return ledger.Ask(s, func(ix *ledger.Index) []ipam.DockerSubnet {
 		return slices.DeleteFunc(slices.Clone(docker), func(d ipam.DockerSubnet) bool {

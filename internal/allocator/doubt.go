@@ -37,10 +37,9 @@ func doubtOf(c *ledger.Change, space string, l *ipam.Lease) doubt {
 	return noDoubt
 }
 
-// Repeats tells whether req is the next start of the endpoint that held was taken for: a lease in doubt, and the same
-// attachment, MAC, and name where one is sent, or container. Where no MAC is sent the name alone does, if it is sure
-// that the lease has no endpoint: a container that was renamed has the address still. An address alone identifies
-// nobody.
+// Repeats reports whether req is the next start of the endpoint that held was taken for. The lease must be in doubt.
+// The attachment and MAC must match, and so must the name, if sent, or the container. Without a MAC the name suffices
+// if the lease surely has no endpoint, so a renamed container keeps its address. An address alone identifies nobody.
 func (t *Target) Repeats(req ipam.AddressRequest, held *ipam.Lease) bool {
 	if !held.Held() || held.Attachment != t.At.ID || !t.sameEndpoint(&req, held) {
 		return false
@@ -60,7 +59,7 @@ func (t *Target) sameEndpoint(req *ipam.AddressRequest, held *ipam.Lease) bool {
 	return SameEndpoint(req, held.MAC, held.Name)
 }
 
-// Repeated is the lease that the endpoint of req has lost, of those that may be given again; nil where there is none.
+// Repeated returns the lease that the endpoint of req has lost, if it may be given again; nil if there is none.
 func (t *Target) Repeated(req *ipam.AddressRequest, may func(*ipam.Lease) bool) (*ipam.Lease, error) {
 	return Repeated(t.Sx, req, t.Known().ContainerOf(req.Name), t.read, func(l *ipam.Lease) bool { return may(l) && t.Repeats(*req, l) })
 }
@@ -79,8 +78,8 @@ const (
 	otherPoolTime   = 10 * time.Second
 )
 
-// LeaveBehind puts in doubt the IPv4 lease of a start whose IPv6 address was refused: the engine ends that start, and
-// those before 28 never give the IPv4 address back.
+// LeaveBehind marks as doubtful the IPv4 lease of a start whose IPv6 address was refused. The engine ends that start,
+// and engines before 28 never release the IPv4 address.
 func LeaveBehind(ctx context.Context, s *ledger.Ledger, req ipam.AddressRequest) {
 	if req.MAC == (ipam.MAC{}) || req.Gateway || !IsIPv6(s, req.Pool) {
 		return
@@ -131,8 +130,8 @@ func isStartOf(c *ledger.Change, l *ipam.Lease, req ipam.AddressRequest, at *ipa
 	return at.Created.Sub(other.Created).Abs() <= otherPoolTime
 }
 
-// Repeated is the lease of which req is a repetition: one that somebody has, and whose endpoint has lost it, as is
-// tells. Where an address is asked for it can be no other one.
+// Repeated returns the held lease that req repeats and whose endpoint has lost it, as the function is decides. If req
+// asks for an address, only its lease can match.
 func Repeated(sx *ledger.SubnetIndex, req *ipam.AddressRequest, container string, read Reading,
 	is func(*ipam.Lease) bool) (*ipam.Lease, error) {
 	places := sx.SawMAC(req.MAC)
@@ -154,8 +153,8 @@ func Repeated(sx *ledger.SubnetIndex, req *ipam.AddressRequest, container string
 	return latest(places, read, lost)
 }
 
-// SameEndpoint tells whether req says what the endpoint of a lease said: the MAC, and the name where one is sent. An
-// address alone identifies nobody.
+// SameEndpoint reports whether req has the MAC of a lease's endpoint and, if one is sent, its name. An address alone
+// identifies nobody.
 func SameEndpoint(req *ipam.AddressRequest, mac ipam.MAC, name string) bool {
 	if req.MAC == (ipam.MAC{}) && req.Name == "" {
 		return false
