@@ -20,7 +20,8 @@ func (s Allocator) RequestAddress(ctx context.Context, req ipam.AddressRequest) 
 	return given, err
 }
 
-// RequestAddress also returns the lease that was made, even with store.ErrUnknown; nil if there was none.
+// RequestAddress is Allocator.RequestAddress on one ledger. It also returns the lease that was made, even with
+// store.ErrUnknown; nil if there was none.
 func RequestAddress(ctx context.Context, s *ledger.Ledger, req ipam.AddressRequest) (given netip.Prefix,
 	made *ipam.Lease, err error) {
 	if fromDHCP(s, &req) {
@@ -67,7 +68,8 @@ func (s Allocator) ReleaseAddress(ctx context.Context, pool ipam.ID, addr netip.
 	return err
 }
 
-// ReleaseAddress also returns the id of the lease that it ended, even with store.ErrUnknown; 0 if there was none.
+// ReleaseAddress is Allocator.ReleaseAddress on one ledger. It also returns the id of the lease that it ended, even
+// with store.ErrUnknown; 0 if there was none.
 func ReleaseAddress(ctx context.Context, s *ledger.Ledger, pool ipam.ID, addr netip.Addr) (ended uint64, err error) {
 	err = s.Update(ctx, func(c *ledger.Change) (err error) {
 		ended, err = GiveFree(c, pool, addr, 0)

@@ -130,8 +130,8 @@ func isStartOf(c *ledger.Change, l *ipam.Lease, req ipam.AddressRequest, at *ipa
 	return at.Created.Sub(other.Created).Abs() <= otherPoolTime
 }
 
-// Repeated returns the held lease that req repeats and whose endpoint has lost it, as the function is decides. If req
-// asks for an address, only its lease can match.
+// Repeated returns the held lease that req repeats and whose endpoint has lost it, according to is. If req asks for an
+// address, only that address can match.
 func Repeated(sx *ledger.SubnetIndex, req *ipam.AddressRequest, container string, read Reading,
 	is func(*ipam.Lease) bool) (*ipam.Lease, error) {
 	places := sx.SawMAC(req.MAC)

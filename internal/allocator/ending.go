@@ -8,11 +8,11 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// EndingActor is who ends them, for their events, and nobody who happens to ask for something at that moment.
+// EndingActor is the actor of events that end an owner, instead of whoever made the current request.
 const EndingActor = "berth"
 
-// Update is a change, after KeepTime: who chooses an address in it finds those free whose owners have ended (BO-11)
-// and whose quarantines have. Those that the change has made shorter are so at once.
+// Update runs a change after KeepTime. Addresses whose owners (BO-11) or quarantines have ended are therefore free
+// inside it. Durations that the change shortens take effect at once.
 func Update(ctx context.Context, s *ledger.Ledger, fn func(*ledger.Change) error) error {
 	if err := KeepTime(ctx, s); err != nil {
 		return err
@@ -24,8 +24,8 @@ func Update(ctx context.Context, s *ledger.Ledger, fn func(*ledger.Change) error
 	return nil
 }
 
-// KeepTime brings the records to what the clock says: it ends the reservations of owners whose time is over, and
-// quarantines that would last longer than those which begin now.
+// KeepTime ends the reservations of owners whose time is over. It also shortens quarantines that would last longer than
+// those that begin now.
 func KeepTime(ctx context.Context, s *ledger.Ledger) error {
 	if err := endOwners(ctx, s); err != nil {
 		return err
@@ -116,7 +116,7 @@ func endDynamic(c *ledger.Change, what ledger.Ending) error {
 	return elastic.EndOwner(c, n, what.Owner)
 }
 
-// ForgetOwner ends what RecordOwner made, and tells whether it was there.
+// ForgetOwner undoes RecordOwner and reports whether there was a record.
 func ForgetOwner(p *ledger.NetworkPlan, owner, why string) (known bool, err error) {
 	raw, err := p.Tx().Get(ledger.OwnerKey(p.N.ID, owner))
 	if err != nil {

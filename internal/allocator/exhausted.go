@@ -33,7 +33,7 @@ func (t *Target) exhausted() error {
 		f)
 }
 
-// Fullness is how full pools are, for an error.
+// Fullness describes the use of pools, for an error.
 type Fullness struct {
 	Pools    []string
 	until    time.Time      // the first end of a quarantine; zero: none

@@ -9,11 +9,10 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// TakeGateway answers a request of the type com.docker.network.gateway. The first gateway of a subnet belongs to the
-// subnet: it is the same for every attachment, and no ReleaseAddress frees it; where only one has ever asked for it, it
-// goes with that one (dropGatewayOf). Another one asked for by address is a lease of the attachment, as a host needs
-// that shares a subnet with others; so is the one that an engine insists on where the network was made with
-// gateway=none.
+// TakeGateway answers a request of the type com.docker.network.gateway. The first gateway belongs to the subnet: all
+// attachments share it, and no ReleaseAddress releases it. If only one attachment ever asked for it, it ends with that
+// attachment (dropGatewayOf). Any other gateway that is requested by address is a lease of the attachment, for hosts
+// that share a subnet. So is the gateway that an engine insists on for a network with gateway=none.
 func (t *Target) TakeGateway(req ipam.AddressRequest) (netip.Addr, error) {
 	if !req.Preferred.IsValid() && t.Sub.Gateway.IsValid() {
 		return t.Sub.Gateway, t.shareGateway()

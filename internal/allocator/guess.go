@@ -13,7 +13,7 @@ import (
 // restartTime is how soon after the one release through an attachment a take is its restart, where no witness tells.
 const restartTime = time.Second
 
-// Ask has the witness find out from whom req is, where it says no name. It is called before the transaction: the answer
+// Ask asks the witness which container sent req, if req has no name. Call it before the transaction, because the answer
 // may take a quarter of a second.
 func Ask(ctx context.Context, s *ledger.Ledger, req *ipam.AddressRequest) {
 	if s.Known().Ask == nil || req.Gateway || req.Seen {

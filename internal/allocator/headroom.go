@@ -14,11 +14,11 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// ClaimPage is how many addresses of headroom one transaction claims, uses or gives back: each is a lease and an event,
-// and the transaction of a shared store is to be small.
+// ClaimPage is the maximum number of headroom addresses that one transaction claims, uses or releases. Each is a lease
+// and an event, and transactions of a shared store must be small.
 const ClaimPage = 16
 
-// HeadroomOf reads which headroom an attachment has, with the ids of the leases.
+// HeadroomOf returns the headroom of an attachment: addresses with the ids of their leases.
 func (t *Target) HeadroomOf() (map[netip.Addr]uint64, error) {
 	all := map[netip.Addr]uint64{}
 	for addr := range t.Sx.Headroom(t.At.ID) {
@@ -33,8 +33,8 @@ func (t *Target) HeadroomOf() (map[netip.Addr]uint64, error) {
 	return all, nil
 }
 
-// ClaimHeadroom claims addresses for an attachment, until it has so many or there are no more, and tells all that it
-// has. They are chosen as for an endpoint that nobody knows.
+// ClaimHeadroom claims addresses for an attachment up to the wanted number, or until none is free. It returns the whole
+// headroom. Addresses are chosen as for an unknown endpoint.
 func ClaimHeadroom(ctx context.Context, s *ledger.Ledger, pool ipam.ID,
 	want int) (has map[netip.Addr]uint64, err error) {
 	for claimed := ClaimPage; claimed == ClaimPage && len(has) < want; {
@@ -103,7 +103,7 @@ func unclaim(c *ledger.Change, sub *ipam.Subnet, held *ipam.Lease) error {
 	return c.SetLease(sub.ID, held.Address, held, held.Unheld())
 }
 
-// GiveHeadroom gives addresses of an attachment's headroom back, those that are still it by their leases' ids.
+// GiveHeadroom releases addresses of an attachment's headroom whose lease ids still match.
 func GiveHeadroom(ctx context.Context, s *ledger.Ledger, pool ipam.ID, leases map[netip.Addr]uint64) error {
 	for page := range Pages(leases, ClaimPage) {
 		err := s.Update(ctx, func(c *ledger.Change) error { return givePage(c, pool, page) })
@@ -136,7 +136,7 @@ func givePage(c *ledger.Change, pool ipam.ID, leases map[netip.Addr]uint64) erro
 	return nil
 }
 
-// HeadroomUse is a use that the shared store is told of.
+// HeadroomUse is a use of headroom that the host reports to the shared store.
 type HeadroomUse struct {
 	Pool     ipam.ID
 	Addr     netip.Addr
@@ -147,7 +147,7 @@ type HeadroomUse struct {
 	Sure     bool // it was given since the daemon's start, so that nobody else is to have it
 }
 
-// HeadroomHolder is whom a host has given an address of its headroom.
+// HeadroomHolder is the endpoint to which a host gave an address of its headroom.
 type HeadroomHolder struct {
 	Kind      ipam.Kind `json:"kind"` // Automatic, Static or Auxiliary
 	MAC       ipam.MAC  `json:"mac,omitzero"`
@@ -156,9 +156,8 @@ type HeadroomHolder struct {
 	Since     time.Time `json:"since"`
 }
 
-// SettleUses makes the headroom that was used the leases of those who have it, and ends those that were released since.
-// It may be done twice. What is no longer that lease of this host is left as it is; of what should be, it returns the
-// indexes.
+// SettleUses turns used headroom into leases of its holders and ends those that were released since. It may be
+// repeated. It skips leases that this host no longer has, and returns the indexes of those that it should still have.
 func SettleUses(ctx context.Context, s *ledger.Ledger, uses []HeadroomUse) (lost []int, err error) {
 	err = s.Update(ctx, func(c *ledger.Change) error {
 		lost = nil
@@ -240,7 +239,7 @@ func SortedAddrs[V any](of map[netip.Addr]V) []netip.Addr {
 	return slices.SortedFunc(maps.Keys(of), netip.Addr.Compare)
 }
 
-// IsIPv6 tells whether an attachment is known, and of an IPv6 subnet.
+// IsIPv6 reports whether an attachment is known and its subnet is IPv6.
 func IsIPv6(s *ledger.Ledger, pool ipam.ID) bool {
 	at := s.Attachment(pool)
 	return at != nil && at.CIDR.Addr().Is6()

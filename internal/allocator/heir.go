@@ -36,7 +36,7 @@ func (t *Target) inheritAll() error {
 	return nil
 }
 
-// SetHeir marks an attachment, or with the zero heir takes the mark off. One that is gone needs none.
+// SetHeir sets the heir of an attachment; the zero heir removes it. It does nothing if the attachment is gone.
 func SetHeir(c *ledger.Change, id, heir ipam.ID, bereft bool) error {
 	at, err := c.Attachment(id)
 	if errors.Is(err, ipam.ErrNotFound) || err == nil && at.Heir == heir && at.Bereft == bereft {
@@ -50,7 +50,7 @@ func SetHeir(c *ledger.Change, id, heir ipam.ID, bereft bool) error {
 	return c.SetAttachment(id, &marked)
 }
 
-// Revive takes the mark off an attachment that somebody asks through: it is in use.
+// Revive removes the heir of an attachment that a request uses.
 func (t *Target) Revive() error {
 	if t.At.Heir == (ipam.ID{}) {
 		return nil
@@ -68,7 +68,7 @@ func InheritedBy(ix *ledger.Index, heir ipam.ID) (all []ipam.ID) {
 	return all
 }
 
-// Idle tells whether no live lease was taken through at.
+// Idle reports whether at has no live lease.
 func Idle(c *ledger.Change, at *ipam.Attachment) bool {
 	sx := c.Index().Subnet(at.Subnet)
 	return sx == nil || sx.Live(at.ID) == 0

@@ -5,7 +5,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Asker is for whom a DHCP server is asked, and what that one has of it (LN-15).
+// Asker is the client for whom a DHCP server is asked, with its current lease (LN-15).
 type Asker struct {
 	Req    ipam.AddressRequest // with the name that it is taken for
 	Client ipam.LANClient
@@ -13,9 +13,9 @@ type Asker struct {
 	Soon   bool        // nobody knows who it is, and the witness may in a moment
 }
 
-// AskerOf finds whom a request is from by the rules that any request goes by, and asks nobody: a repetition, the name
-// that was sent, the witness's guess, the one who just left, the MAC. Who is known by nothing gets an id of its own, by
-// which the memory of the lease is known to the server again.
+// AskerOf finds the client of a request by the usual rules, without asking anybody. The order is: a repetition, the
+// sent name, the witness's guess, the container that just left, the MAC. An unknown client gets a new id, by which the
+// server recognizes its lease later.
 func (t *Target) AskerOf(req ipam.AddressRequest) (a Asker, err error) {
 	a.Req = req
 	if a.Had, err = t.Repeated(&req, func(*ipam.Lease) bool { return true }); err != nil {
@@ -48,7 +48,7 @@ func (a *Asker) had() *ipam.DHCPLease {
 	return a.Had.DHCP
 }
 
-// Lasting is the lease that the asker may go on with, nil where its time is over or another client got it.
+// Lasting returns the lease that the asker may keep. It is nil if the lease has expired or another client has it.
 func (a *Asker) Lasting(c *ledger.Change) *ipam.DHCPLease {
 	if had := a.had(); had.Lasts(c.Now()) && had.Client.SameClient(a.Client) {
 		return had
@@ -126,8 +126,8 @@ func (t *Target) knowsOwner(n *ipam.Network, owner string) (bool, error) {
 	return raw != nil, err
 }
 
-// TakeGiven writes the lease of an address that a DHCP server gave. An address that the records know as another's is
-// not taken, and its holder returned: a gateway, what somebody recorded, or another client's.
+// TakeGiven writes the lease that a DHCP server gave. It does not take an address that the records give to another: a
+// gateway, a recorded device, or another client. Then it returns the holder.
 func (t *Target) TakeGiven(a *Asker, given ipam.Asked) (other *ipam.Lease, err error) {
 	before, err := t.Lease(t.Sub.ID, given.Address)
 	if err != nil {
@@ -174,14 +174,14 @@ func (t *Target) forgetDHCP(had *ipam.Lease) error {
 	return t.SetLease(t.Sub.ID, had.Address, now, now.Unheld())
 }
 
-// LANEvent is the event of what became of a lease of a DHCP server.
+// LANEvent is the event of a change to a DHCP lease.
 func LANEvent(verb ipam.Verb, sub *ipam.Subnet, l *ipam.Lease) *ipam.Event {
 	return &ipam.Event{Verb: verb, Space: sub.Space, Subnet: sub.CIDR, Address: l.Address, Lease: l.ID,
 		Attachment: l.Attachment, MAC: l.MAC, Name: l.Name, Detail: l.DHCP.Why}
 }
 
-// LeaseOf tells whether a lease of a DHCP server, held or remembered, is an owner's: it was got for him, or his name or
-// MAC had it.
+// LeaseOf reports whether a DHCP lease, held or remembered, is an owner's. It is if it was requested for the owner, or
+// if the owner's name or MAC had it.
 func LeaseOf(n *ipam.Network, l *ipam.Lease, owner string) bool {
 	switch {
 	case l.DHCP == nil:
@@ -194,8 +194,8 @@ func LeaseOf(n *ipam.Network, l *ipam.Lease, owner string) bool {
 	return n.CanBe(ipam.AddressRequest{Name: l.Name, MAC: l.MAC}, owner)
 }
 
-// ReturnLeases has the leases that an owner keeps without having them given back to their servers: the owner has ended.
-// Who has one keeps it, and it ends with its time once he is gone.
+// ReturnLeases marks the unused DHCP leases of an owner that has ended for release to their servers. A lease in use
+// stays and expires after its container is gone.
 func ReturnLeases(c *ledger.Change, n *ipam.Network, owner string) error {
 	nx := c.Index().NetworkIndex(n.ID)
 	if nx == nil {

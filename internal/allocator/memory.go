@@ -7,12 +7,12 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Reading reads the record of an address; nil: it has none. What an index says of one is advice.
+// Reading reads the record of an address, or nil if it has none. An index alone is only a hint.
 type Reading func(netip.Addr) (*ipam.Lease, error)
 
-// LastHad is the memory that a container, by its short id, else its name, else its MAC, has left last, of those that
-// may be given: a container that was renamed is the same one, and what a name had is of whoever has the name, once
-// nobody else has it again. The quarantine does not bind it.
+// LastHad returns the latest memory of a container, by its short id, else its name, else its MAC, that may be given. A
+// renamed container is the same container. The address of a name belongs to whoever has the name, once its old holder
+// is gone. The quarantine does not apply.
 func LastHad(sx *ledger.SubnetIndex, container, name string, mac ipam.MAC, read Reading,
 	may func(*ipam.Lease) bool) (*ipam.Lease, error) {
 	own, err := latest(sx.SawContainer(container), read, func(m *ipam.Lease) bool {

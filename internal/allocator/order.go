@@ -8,7 +8,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Source is what one subnet has for one who asks.
+// Source holds what one subnet offers to a requester.
 type Source interface {
 	// Reserved is the address that is his by a reservation, nil where there is none.
 	Reserved() (*ipam.Lease, error)
@@ -20,9 +20,9 @@ type Source interface {
 	Any() (netip.Addr, *ipam.Lease, error)
 }
 
-// First is the rule of which address is chosen, for whoever asks: what is reserved for him, else what he had last,
-// else of the first source that has any what its pools give (Next). It comes with its record, a memory, a reservation
-// or nil, and with the source; the zero address where there is none.
+// First applies the rule of which address a requester gets: its reservation, else its last address. Else it is an
+// address from the pools of the first source that has one (Next). First also returns the address's record (a memory, a
+// reservation or nil) and its source. It returns the zero address if there is none.
 func First[S Source](sources ...S) (from S, addr netip.Addr, record *ipam.Lease, err error) {
 	for _, from = range sources {
 		if record, err = from.Reserved(); err != nil || record != nil {
@@ -47,9 +47,9 @@ func First[S Source](sources ...S) (from S, addr netip.Addr, record *ipam.Lease,
 	return from, netip.Addr{}, nil, nil
 }
 
-// Next is what a pool gives to whom nothing in it belongs: the lowest address that nobody ever had, on a host that
-// shares the pool with others from its own place in it on, else the one that was released longest ago and is past its
-// quarantine, of one who is gone before that of one who exists.
+// Next chooses an address of a pool for a requester without a claim to one. It is the lowest address that was never
+// used; hosts that share the pool start at different places. Otherwise it is the address released longest ago and past
+// its quarantine. Addresses of removed containers come before those of existing ones.
 func Next(sx *ledger.SubnetIndex, p ledger.OpenPool, slot int, now time.Time, kept ipam.Wants,
 	exists func(name, id string) bool) (netip.Addr, bool) {
 	if addr, ok := sx.NeverUsed(p, slot, kept); ok {

@@ -13,9 +13,9 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// RequestPool attaches to the subnet of the given CIDR, which is made if it is not there, or to one that it chooses out
-// of the bases (LN-1, LN-7). The same CIDR and range asked for again is a second attachment to the same subnet; one
-// that overlaps another subnet of the space, another range of the subnet, or a subnet of Docker's own, is refused.
+// RequestPool attaches to the subnet of the given CIDR and creates it if necessary. Without a CIDR it carves one from
+// the bases (LN-1, LN-7). A repeated CIDR and range is a second attachment to the same subnet. It refuses an overlap
+// with another subnet of the space, another range of the subnet, or one of Docker's own subnets.
 func (s Allocator) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.PoolGrant, error) {
 	if err := check(&req); err != nil {
 		return ipam.PoolGrant{}, err

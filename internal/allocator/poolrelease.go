@@ -11,9 +11,8 @@ import (
 	"berth/store"
 )
 
-// ReleasePool ends an attachment with the leases taken through it (LN-2, LN-10). The last one to go takes its subnet
-// and network with it. An attachment that is not there is no error. It succeeds with addresses still out, since the
-// engine leaks some.
+// ReleasePool ends an attachment and its leases (LN-2, LN-10). The last attachment removes its subnet and network. An
+// unknown attachment is no error. Remaining leases are no error either, because the engine leaks some.
 func (s Allocator) ReleasePool(ctx context.Context, pool ipam.ID) error {
 	return end(ctx, s.homes.Own, pool, func(*ledger.Change, *ipam.Attachment) (bool, error) { return true, nil })
 }
@@ -61,8 +60,8 @@ func end(ctx context.Context, s *ledger.Ledger, pool ipam.ID,
 	return ReleaseInherited(ctx, s, pool, inherited)
 }
 
-// Detach takes the attachment off its subnet, and the subnet away with the last one. Leases stay for now: those of a
-// subnet that is gone mean nothing, and those of an attachment that is Ended are released in pages.
+// Detach removes the attachment from its subnet, and with the last attachment the subnet. Leases remain for now. Those
+// of a removed subnet have no meaning; those of an Ended attachment are released in pages.
 func Detach(c *ledger.Change, at *ipam.Attachment, found *ipam.Subnet) (last bool, err error) {
 	edited := *found
 	edited.Attachments = ipam.Without(found.Attachments, at.ID)
@@ -181,11 +180,10 @@ func releasePage(c *ledger.Change, pool ipam.ID, page store.Range) (next []byte,
 	return next, nil
 }
 
-// SubnetGone is why a reservation ended that was swept.
+// SubnetGone is the reason recorded when Sweep ends a reservation.
 const SubnetGone = "its subnet is gone"
 
-// Sweep ends what there is of leases and reservations in a subnet that is gone. A crash in the midst leaves the rest to
-// the next Open.
+// Sweep ends the leases and reservations of a removed subnet. After a crash the next Open completes it.
 func Sweep(ctx context.Context, s *ledger.Ledger, gone *ipam.Subnet) error {
 	page := ledger.LeasesOf(gone.ID)
 	page.Limit = s.Page()
@@ -228,7 +226,7 @@ func sweepPage(c *ledger.Change, gone *ipam.Subnet, page store.Range) (next []by
 	return next, nil
 }
 
-// ReleaseInherited ends those of the attachments whose heir has ended, and takes the mark off those that are in use.
+// ReleaseInherited ends the idle attachments whose heir has ended, and removes the heir of those in use.
 func ReleaseInherited(ctx context.Context, s *ledger.Ledger, heir ipam.ID, attachments []ipam.ID) error {
 	for _, id := range attachments {
 		err := end(ctx, s, id, func(c *ledger.Change, at *ipam.Attachment) (bool, error) {

@@ -7,7 +7,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// TakePreferred takes the address that was asked for, wherever in the subnet it lies.
+// TakePreferred takes the requested address, anywhere in the subnet.
 func (t *Target) TakePreferred(req ipam.AddressRequest) (netip.Addr, error) {
 	addr := req.Preferred
 	if err := t.CheckHost(addr); err != nil {

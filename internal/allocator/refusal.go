@@ -14,7 +14,7 @@ func excludedError(c *ledger.Change, addr netip.Addr, x *ipam.Exclusion) error {
 		ipam.OrAdvise(ipam.DoEndExclusion))
 }
 
-// ReservedError refuses an address that is reserved for another.
+// ReservedError is the refusal of an address that is reserved for another owner.
 func ReservedError(c *ledger.Change, addr netip.Addr, r *ipam.Reservation) error {
 	return ipam.Help(ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse,
 		"%s is held by %s, for whom it is reserved since %s; ask for another "+
@@ -22,7 +22,7 @@ func ReservedError(c *ledger.Change, addr netip.Addr, r *ipam.Reservation) error
 		addr, r.Owner, r.Since().Format("2006-01-02 15:04:05 MST")), ipam.OrAdvise(ipam.DoEndReservation))
 }
 
-// HeldError refuses what somebody has. That he still has it, the witness is asked to see.
+// HeldError is the refusal of a leased address. It also asks the witness to check that the holder still has it.
 func HeldError(c *ledger.Change, sub *ipam.Subnet, held *ipam.Lease) error {
 	doLook(c)
 	todo, advice := "remove that container, or ask for another address", []ipam.Advice{ipam.Advise(ipam.DoReleaseDead)}

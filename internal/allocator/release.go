@@ -8,8 +8,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// GiveFree ends the lease of an address that was taken through an attachment, and tells its id. With an id it ends only
-// that lease.
+// GiveFree ends the lease of an address that was taken through an attachment, and returns its id. With an id, it ends
+// only that lease.
 func GiveFree(c *ledger.Change, pool ipam.ID, addr netip.Addr, id uint64) (ended uint64, err error) {
 	t, err := OpenTarget(c, pool)
 	if errors.Is(err, ipam.ErrNotFound) {
@@ -33,8 +33,8 @@ func GiveFree(c *ledger.Change, pool ipam.ID, addr netip.Addr, id uint64) (ended
 	return held.ID, Release(t.Change, t.Sub, held)
 }
 
-// Release turns a live lease into a memory, for which the oldest one is forgotten where there are enough. Headroom was
-// nobody's, and leaves none.
+// Release turns a live lease into a memory. If there are too many memories, it forgets the oldest. Headroom had no
+// holder and leaves no memory.
 func Release(c *ledger.Change, sub *ipam.Subnet, held *ipam.Lease) error {
 	if held.Kind == ipam.Headroom {
 		return unclaim(c, sub, held)

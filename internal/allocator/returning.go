@@ -9,8 +9,7 @@ import (
 	"berth/store"
 )
 
-// Returning is a lease of a DHCP server in a subnet that is gone (LN-15): nobody needs it any more, and the server does
-// not know that yet.
+// Returning is a DHCP lease of a removed subnet that has yet to be released to its server (LN-15).
 type Returning struct {
 	Host     string         `json:"host"`   // who had it, and tells the server
 	Parent   string         `json:"parent"` // by this interface
@@ -29,7 +28,7 @@ func returning() store.Range {
 	return store.Prefix(append([]byte{ledger.SettingKeys}, "returning "...))
 }
 
-// ReturnGone notes the leases of a subnet that is being removed, so that they are given back.
+// ReturnGone records the DHCP leases of a subnet that is being removed, so that they are released to their servers.
 func ReturnGone(c *ledger.Change, sub *ipam.Subnet) error {
 	if !sub.FromDHCP() {
 		return nil
@@ -54,7 +53,7 @@ func ReturnGone(c *ledger.Change, sub *ipam.Subnet) error {
 	return err
 }
 
-// ReadReturning reads all leases that are to be given back.
+// ReadReturning reads all leases that have yet to be released to their servers.
 func ReadReturning(tx store.Tx) (all []Returning, err error) {
 	for rec, err := range tx.Scan(returning()) {
 		if err != nil {
@@ -70,7 +69,7 @@ func ReadReturning(tx store.Tx) (all []Returning, err error) {
 	return all, nil
 }
 
-// InUse tells whether the same client has the address again, in a subnet that was made since.
+// InUse reports whether the same client has the address again, in a newer subnet.
 func (r *Returning) InUse(c *ledger.Change) (bool, error) {
 	for _, sx := range c.Index().Subnets() {
 		sub := sx.Record()
@@ -88,7 +87,7 @@ func (r *Returning) InUse(c *ledger.Change) (bool, error) {
 	return false, nil
 }
 
-// Forget takes the record away: the lease was given back, is in use again, or its time is over.
+// Forget deletes the record, because the lease was released, is in use again, or has expired.
 func (r *Returning) Forget(c *ledger.Change) error {
 	return c.Tx().Delete(r.Key)
 }

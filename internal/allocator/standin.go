@@ -15,10 +15,10 @@ const (
 	standInForKeys = 'o'
 )
 
-// StandInKey is that of a stand-in by its own name.
+// StandInKey is the key of a stand-in by its own name.
 func StandInKey(name, host string) []byte { return hostedKey(StandInKeys, name, host) }
 
-// StandInForKey is that of a stand-in by the name for which it stands.
+// StandInForKey is the key of a stand-in by the name that it replaces.
 func StandInForKey(name, host string) []byte { return hostedKey(standInForKeys, name, host) }
 
 func hostedKey(kind byte, name, host string) []byte {
@@ -152,7 +152,7 @@ func ReadStandIn(c *ledger.Change, key []byte) (*ipam.StandIn, error) {
 	return s, ipam.DecodeJSON("who stands in for a container", raw, s)
 }
 
-// CheckStandIns tells found of each record of who stands in for whom that does not decode, or is not in its place.
+// CheckStandIns reports each stand-in record that does not decode or has the wrong key.
 func CheckStandIns(tx store.Tx, found func(error)) error {
 	for _, kind := range []byte{StandInKeys, standInForKeys} {
 		for rec, err := range tx.Scan(ledger.KindRange(kind)) {
@@ -204,8 +204,8 @@ func keysOf(s *ipam.StandIn) [][]byte {
 	return [][]byte{StandInKey(s.Name, s.Host), StandInForKey(s.For, s.Host)}
 }
 
-// PutStandIns writes those of which nothing is known. One whose container has gone meanwhile ends by the witness's next
-// look.
+// PutStandIns writes the stand-ins that have no record yet. If a container is gone by now, the witness's next look ends
+// its stand-in.
 func PutStandIns(c *ledger.Change, all []ipam.StandIn) error {
 	for i := range all {
 		in := &all[i]

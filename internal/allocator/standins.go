@@ -46,7 +46,7 @@ func standIns(ctx context.Context, l *ledger.Ledger) (all []ipam.StandIn, err er
 	return all, err
 }
 
-// EndStandIns ends those whose containers were destroyed. One of another container is passed over.
+// EndStandIns ends the stand-ins whose containers were destroyed. It skips one that has another container by now.
 func (s Allocator) EndStandIns(ctx context.Context, gone []ipam.StandIn) error {
 	for _, l := range s.homes.All() {
 		if err := endStandIns(ctx, l, gone); err != nil {

@@ -8,8 +8,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// TellStrays writes an event of each. What is no longer that lease is passed over. At most MaxEdits are written at
-// once.
+// TellStrays writes an event for each stray. It skips leases that have changed. One transaction writes at most
+// MaxEdits.
 func (s Allocator) TellStrays(ctx context.Context, strays []ipam.Stray) error {
 	at := func(one ipam.Stray) ipam.LeaseRef { return one.LeaseRef }
 	return eachHome(s.homes, strays, at, func(l *ledger.Ledger, page []ipam.Stray) error {
@@ -62,8 +62,8 @@ func tellStray(c *ledger.Change, stray *ipam.Stray) error {
 	return err
 }
 
-// Note writes the event of a change that was made beside the store. Its id and time, host and actor are filled in. It is
-// in the store of its space, and in the host's own where it has none.
+// Note writes the event of a change outside of the store. It fills in id, time, host and actor. The event goes to the
+// store of its space, or to the host's own store if it has no space.
 func (s Allocator) Note(ctx context.Context, e ipam.Event) error {
 	l, err := s.homes.In(e.Space)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// Take writes the lease and its event. before is the address's record as it was read in this transaction.
+// Take writes the lease and its event. before is the address's record in this transaction.
 func (t *Target) Take(req ipam.AddressRequest, addr netip.Addr, before *ipam.Lease, kind ipam.Kind) error {
 	t.TakenSince(t.At.ID)
 	e := &ipam.Event{Verb: ipam.LeaseTaken, Space: t.Sub.Space, Subnet: t.Sub.CIDR, Address: addr, Attachment: t.At.ID,
@@ -41,10 +41,10 @@ func (t *Target) takeOver(req ipam.AddressRequest, held *ipam.Lease) error {
 // auxiliaryTime is how soon after its pool an auxiliary address is asked for: the engine does so at once.
 const auxiliaryTime = time.Second
 
-// KindOf is the kind that a lease is to have. It tells a wanted address from one that the network keeps for itself
-// (`--aux-address`): an engine that sends neither MAC nor name asks for both with the same words, and what comes right
-// after the pool is the network's. The witness puts right what is not so (NameLeases). A swarm's manager sends neither
-// for anything. at is the attachment; nil where it is not known, because the store is away: no pool is made then.
+// KindOf is the kind of a new lease. It distinguishes a requested address from one that the network keeps for itself
+// (`--aux-address`). An engine that sends neither MAC nor name uses the same words for both; requests right after the
+// pool are the network's. The witness corrects errors (NameLeases). A swarm's manager sends neither for anything. at is
+// nil if the store is unreachable, when no pool can be made.
 func KindOf(req ipam.AddressRequest, at *ipam.Attachment, now time.Time) ipam.Kind {
 	switch {
 	case !req.Preferred.IsValid():

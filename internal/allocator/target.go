@@ -10,7 +10,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Target is where a request takes its address: the attachment and what it holds, as read in the transaction.
+// Target is where a request takes its address: the attachment and its subnet, as read in the transaction.
 type Target struct {
 	*ledger.Change
 	At  *ipam.Attachment
@@ -23,7 +23,7 @@ type Target struct {
 	DHCP *ipam.DHCPLease // what a LAN's server said of what is taken; nil: nothing
 }
 
-// OpenTarget opens the attachment that the engine knows as a pool, with its subnet; ErrNotFound where it is not there.
+// OpenTarget opens the attachment of the engine's pool id, with its subnet. It returns ErrNotFound if there is none.
 func OpenTarget(c *ledger.Change, pool ipam.ID) (*Target, error) {
 	at, err := c.Attachment(pool)
 	if err != nil {
@@ -39,7 +39,8 @@ func OpenTarget(c *ledger.Change, pool ipam.ID) (*Target, error) {
 	return &Target{Change: c, At: at, Sub: sub, Sx: sx, Pool: at.Named, Kept: KeptOf(c, sub)}, nil
 }
 
-// KeptOf is what is kept of a subnet.
+// KeptOf returns the addresses of a subnet that automatic choice must leave alone, because containers ask for them by
+// their own configuration.
 func KeptOf(c *ledger.Change, sub *ipam.Subnet) ipam.Wants {
 	if c.Known().Wanted == nil {
 		return nil
@@ -47,8 +48,8 @@ func KeptOf(c *ledger.Change, sub *ipam.Subnet) ipam.Wants {
 	return c.Known().Wanted(sub.Space, sub.CIDR)
 }
 
-// ByRule has an attachment that names no pool take from that which a rule of the network gives the owner. A rule binds
-// the families in which its pool is: a network's other family may have pools without names.
+// ByRule makes an attachment without a pool name use the pool that a rule of the network gives the owner. A rule binds
+// only the families of its pool, because the other family may have pools without names.
 func (t *Target) ByRule(who ipam.Meaning) {
 	if t.Pool != "" || !t.At.Pool.IsZero() {
 		return
@@ -67,8 +68,8 @@ func familyHasPool(ix *ledger.Index, network ipam.ID, is6 bool, name string) boo
 	})
 }
 
-// Pools are where automatic addresses come from, in order: all pools of the subnet, or those of the name that is wanted
-// (which never spills over to others; GA-16), or what lies of them in the attachment's range.
+// Pools returns the sources of automatic addresses, in order. These are all pools of the subnet, or those of the wanted
+// name, which never spills over to others (GA-16). Both are limited to the attachment's range.
 func (t *Target) Pools() []ledger.OpenPool {
 	all := t.Sx.OpenPools(t.Sub)
 	if t.Pool == "" && t.At.Pool.IsZero() {
@@ -101,7 +102,7 @@ func (t *Target) InPools(addr netip.Addr) bool {
 // read reads the record of an address in the subnet.
 func (t *Target) read(addr netip.Addr) (*ipam.Lease, error) { return t.Lease(t.Sub.ID, addr) }
 
-// CheckHost refuses what can be nobody's address in the subnet.
+// CheckHost refuses an address that no host can have in the subnet.
 func (t *Target) CheckHost(addr netip.Addr) error {
 	if why := NotHost(t.Sub.CIDR, addr); why != "" {
 		return ipam.RefuseAs(ipam.OutsideSubnet, ipam.ErrInvalid, "%s is %s; ask for another", addr, why)
@@ -109,7 +110,7 @@ func (t *Target) CheckHost(addr netip.Addr) error {
 	return nil
 }
 
-// NotHost says what an address is that can be nobody's in a subnet; empty where it can be somebody's.
+// NotHost returns why no host can have an address in a subnet, such as its broadcast address. It returns "" if one can.
 func NotHost(cidr netip.Prefix, addr netip.Addr) string {
 	switch {
 	case !cidr.Contains(addr):
@@ -125,8 +126,7 @@ func NotHost(cidr netip.Prefix, addr netip.Addr) string {
 	}
 }
 
-// CheckWanted refuses what nobody may ask for by address, whether it is free or not: no host address, or one that is
-// excluded (GA-9).
+// CheckWanted refuses an address that nobody may request, free or not: no host address, or excluded (GA-9).
 func (t *Target) CheckWanted(addr netip.Addr) error {
 	if err := t.CheckHost(addr); err != nil {
 		return err

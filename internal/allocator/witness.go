@@ -45,9 +45,8 @@ func orderAttachments(a, b ipam.AttachmentInfo) int {
 		cmp.Compare(a.ID.String(), b.ID.String()))
 }
 
-// NameLeases writes what the engine shows of endpoints into their leases: which container it is, names where none was
-// sent, or the right one where it was guessed wrong, or that the guess was right. What is no longer that lease is
-// passed over. At most MaxEdits are named at once.
+// NameLeases writes the engine's view of endpoints into their leases: the container, a missing name, or the correction
+// or confirmation of a guess. It skips leases that have changed. One transaction writes at most MaxEdits.
 func (s Allocator) NameLeases(ctx context.Context, names []ipam.LeaseName) error {
 	at := func(one ipam.LeaseName) ipam.LeaseRef { return one.LeaseRef }
 	return eachHome(s.homes, names, at, func(l *ledger.Ledger, page []ipam.LeaseName) error {
@@ -133,9 +132,8 @@ func leaseOf(c *ledger.Change, ref ipam.LeaseRef) (*ipam.Subnet, *ipam.Lease, er
 	return sub, l, nil
 }
 
-// ReplaceLease ends one lease of this host, whose endpoint is gone, and takes its address for the endpoint that the
-// engine shows with it, in one transaction. It tells whether the lease was still there. Whose the address is reserved
-// stays as it is.
+// ReplaceLease ends a lease of this host whose endpoint is gone. In the same transaction it leases the address to the
+// endpoint that the engine shows there. It reports whether the lease still existed. Reservations stay unchanged.
 func (s Allocator) ReplaceLease(ctx context.Context, ref ipam.LeaseRef, req ipam.AddressRequest) (done bool, err error) {
 	home, err := s.homes.At(ref.Space, ref.Address)
 	if err != nil {
@@ -176,8 +174,7 @@ func endpoints(l *ipam.Lease) bool {
 	return l.Held() && l.Attachment != (ipam.ID{}) && (l.Kind == ipam.Automatic || l.Kind == ipam.Static)
 }
 
-// ReleaseLease ends one lease of this host, which was taken through an attachment, and tells whether it was still
-// there.
+// ReleaseLease ends a lease of this host that was taken through an attachment, and reports whether it still existed.
 func (s Allocator) ReleaseLease(ctx context.Context, ref ipam.LeaseRef) (done bool, err error) {
 	home, err := s.homes.At(ref.Space, ref.Address)
 	if err != nil {
@@ -199,7 +196,7 @@ func (s Allocator) ReleaseLease(ctx context.Context, ref ipam.LeaseRef) (done bo
 	return done && err == nil, err
 }
 
-// ForgetMemory ends one memory, and tells whether it was still there.
+// ForgetMemory deletes a memory and reports whether it still existed.
 func (s Allocator) ForgetMemory(ctx context.Context, ref ipam.LeaseRef) (done bool, err error) {
 	home, err := s.homes.At(ref.Space, ref.Address)
 	if err != nil {
@@ -220,7 +217,7 @@ func (s Allocator) ForgetMemory(ctx context.Context, ref ipam.LeaseRef) (done bo
 	return done && err == nil, err
 }
 
-// Guesses tells how often a name was guessed.
+// Guesses returns how often names were guessed, and how often wrongly.
 func (s Allocator) Guesses() (sum ipam.GuessCounts) {
 	for _, l := range s.homes.All() {
 		n := l.Guesses()

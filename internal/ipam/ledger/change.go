@@ -11,8 +11,8 @@ import (
 	"berth/store"
 )
 
-// Change is one run of a request inside a store transaction: it reads records, writes them, and moves the index along
-// with them. When the run does not become part of the store, the index is moved back.
+// Change is one run of a request inside a store transaction. It reads and writes records and updates the index. If the
+// run does not become part of the store, the index is reverted.
 type Change struct {
 	tx      store.Tx
 	index   *Index
@@ -50,7 +50,7 @@ type leaseMove struct {
 	before, after *ipam.Lease
 }
 
-// Update runs fn as one durable change. Whatever fn's error, nothing of it remains then.
+// Update runs fn as one durable change. If fn fails, nothing of it remains.
 func (s *Ledger) Update(ctx context.Context, fn func(*Change) error) error {
 	s.asked.Add(1)
 	c := s.changes.Get().(*Change)
@@ -200,7 +200,7 @@ func (c *Change) SetLease(subnet ipam.ID, addr netip.Addr, before, after *ipam.L
 	return nil
 }
 
-// Account is the account to which the request is bounded (ipam.WithAccount); empty where it is not.
+// Account is the account that the request is limited to (ipam.WithAccount), or empty.
 func (c *Change) Account() string { return c.account }
 
 // tellNetwork names the network of the subnet that an event is about, where it names none.
@@ -245,7 +245,7 @@ func (c *Change) SetAttachment(id ipam.ID, a *ipam.Attachment) error {
 	return nil
 }
 
-// SetSubnet writes a subnet that is new or has changed, but for its CIDR.
+// SetSubnet writes a new or changed subnet. The CIDR cannot change.
 func (c *Change) SetSubnet(sub *ipam.Subnet) error {
 	if len(sub.Pools) > ipam.MaxRanges || len(sub.Exclusions) > ipam.MaxRanges || len(sub.Static) > ipam.MaxRanges {
 		return ipam.Refuse(ipam.ErrInvalid,
@@ -278,8 +278,8 @@ func (c *Change) RemoveSubnet(sub *ipam.Subnet) error {
 	return nil
 }
 
-// SetNetwork writes n, or removes it where n is nil, together with the record of its name. Whether a name is free is
-// asked before (nameFree).
+// SetNetwork writes n and the record of its name, or removes both if n is nil. The caller checks first that the name is
+// free (nameFree).
 func (c *Change) SetNetwork(id ipam.ID, n *ipam.Network) error {
 	var before Cached[ipam.Network]
 	if nx := c.index.networks[id]; nx != nil {

@@ -27,12 +27,12 @@ type clientLock struct {
 	users  int           // who has it or waits
 }
 
-// ShareClient waits until nobody gives the client's lease back, and keeps it so until the end is called.
+// ShareClient waits until nobody releases the client's lease, and prevents that until end is called.
 func (s *Ledger) ShareClient(ctx context.Context, c ipam.LANClient) (end func(), err error) {
 	return s.clients.lock(ctx, c, false)
 }
 
-// OwnClient waits until nobody asks for the client, and has others wait until the end is called.
+// OwnClient waits until no request uses the client, and makes others wait until end is called.
 func (s *Ledger) OwnClient(ctx context.Context, c ipam.LANClient) (end func(), err error) {
 	return s.clients.lock(ctx, c, true)
 }

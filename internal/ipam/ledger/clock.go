@@ -25,11 +25,11 @@ func (c *Change) nextID() uint64 {
 	return ix.lastEvent
 }
 
-// TimeOf is when the event of an id was written that this change has made.
+// TimeOf is the time of an event of this change, by its id.
 func (c *Change) TimeOf(id uint64) time.Time { return ipam.EventTime(id - c.index.ahead) }
 
-// Began is when what the event of an id has made began. Where ids are ahead of times the event says it, as long as it is
-// kept.
+// Began is when the lease or record of an event id began. If ids run ahead of the clock, the event holds the time, as
+// long as it is kept.
 func (c *Change) Began(id uint64) time.Time {
 	if c.index.events.Ahead > 0 {
 		if e, err := FindEvent(c.tx, id); err == nil && e != nil {

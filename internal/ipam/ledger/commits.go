@@ -13,7 +13,7 @@ import (
 // mostCommits is how many records are kept that were written and not looked at; more are looked at as if all had been.
 const mostCommits = 1 << 15
 
-// Commits are the records of some kinds that were written since somebody asked.
+// Commits collects records of some kinds that were written since the last Take.
 type Commits struct {
 	kept  []byte        // the kinds of records that are kept
 	woken chan struct{} // has a token once something was committed of a kind that is kept, or wakes
@@ -24,7 +24,7 @@ type Commits struct {
 	all  bool              // some were missed
 }
 
-// Watch collects what is committed from now on of some kinds, and is woken by others, too, until ctx ends.
+// Watch collects commits of the kinds in kept until ctx ends. Commits of the kinds in wakes only wake the reader.
 func (s *Ledger) Watch(ctx context.Context, kept, wakes []byte) *Commits {
 	st := s.store
 	w := &Commits{kept: kept, woken: make(chan struct{}, 1), seen: map[string][]byte{}}
@@ -115,7 +115,7 @@ func (w *Commits) wake() {
 	}
 }
 
-// Take hands out what there is; all tells that some were missed.
+// Take returns the collected records; all reports that some were missed.
 func (w *Commits) Take() (seen map[string][]byte, all bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +123,7 @@ func (w *Commits) Take() (seen map[string][]byte, all bool) {
 	return seen, all
 }
 
-// Woken has a token once something was committed of a kind that is kept, or wakes.
+// Woken receives a token after each commit of a kind in kept or wakes.
 func (w *Commits) Woken() <-chan struct{} { return w.woken }
 
 // sleep waits; false: ctx has ended.

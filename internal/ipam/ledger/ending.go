@@ -14,7 +14,7 @@ type endings struct {
 	Next time.Time // none ends before; zero: there is none
 }
 
-// Ending is what ends: an address of a subnet, or an owner that is known in a dynamic network.
+// Ending is an address of a subnet, or an owner in a dynamic network, that ends at a known time.
 type Ending struct {
 	Sx   *SubnetIndex
 	Addr netip.Addr

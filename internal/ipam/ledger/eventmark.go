@@ -16,8 +16,8 @@ func (s *Ledger) Pass(m *ipam.StoreMark, id uint64) bool {
 	return fresh
 }
 
-// LateCommit is the longest time from when a change of a shared store was decided until it is committed, and more: a
-// host that was stopped in between finds that its session has ended.
+// LateCommit is more than the longest time between the decision and the commit of a change of a shared store. If a host
+// stops in between, its session ends first.
 const LateCommit = time.Minute
 
 // reading notes that what was read held all that there was at a time, up to an id.
@@ -45,8 +45,8 @@ func (s *settledEvents) caughtUp(at time.Time, id uint64) (upTo uint64) {
 	return s.upTo
 }
 
-// Settles moves a mark up to where no event comes any more, once all up to an id that a view had was told. fresh is
-// when what that view had was all that there was.
+// Settles moves a mark to the id below which no new event can appear, after a view's events up to last were sent. fresh
+// is the time at which that view was complete.
 func (s *Ledger) Settles(m *ipam.StoreMark, fresh time.Time, last uint64) {
 	if s.member == nil || fresh.IsZero() {
 		return
@@ -56,14 +56,14 @@ func (s *Ledger) Settles(m *ipam.StoreMark, fresh time.Time, last uint64) {
 	m.After = max(m.After, min(s.settled.caughtUp(fresh, last), last))
 }
 
-// SettledUpTo is up to where no event comes any more, as far as is known.
+// SettledUpTo is the highest id below which no new event can appear, as far as is known.
 func (s *Ledger) SettledUpTo() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.settled.upTo
 }
 
-// FreshSince is a time at which what is read from now on was all that there was.
+// FreshSince is a time at which everything read from now on was complete.
 func (s *Ledger) FreshSince() time.Time {
 	if s.member == nil {
 		return time.Time{}

@@ -12,7 +12,7 @@ import (
 	"berth/store"
 )
 
-// EventSum is how many events are stored, and how many bytes of the store they take.
+// EventSum is the number of stored events and their size in bytes.
 type EventSum struct {
 	Count int
 	Bytes int64
@@ -38,13 +38,13 @@ func (s *EventSum) add(other EventSum) {
 
 func (s EventSum) negative() EventSum { return EventSum{-s.Count, -s.Bytes, -s.Ahead} }
 
-// Without is the sum less that of a record.
+// Without is the sum minus one record.
 func (s EventSum) Without(record []byte) EventSum {
 	s.add(sumOf(record).negative())
 	return s
 }
 
-// Over tells whether it is more than is to be kept.
+// Over reports whether the sum exceeds the retention.
 func (s EventSum) Over(keep ipam.Retention) bool { return s.Count > keep.Count || s.Bytes > keep.Bytes }
 
 // largestRecord is what one record takes at most.

@@ -7,9 +7,9 @@ import (
 	"berth/store"
 )
 
-// Event writes an entry of the audit trail and returns its id: the time in microseconds, made strictly increasing, so
-// that ids stay unique when the clock is set back, and the order is that of what happened. Of hosts that share a store each makes ids of its own
-// (membership.own).
+// Event writes an entry of the audit trail and returns its id. The id is the time in microseconds, made strictly
+// increasing. So ids stay unique and in order even if the clock is set back. Hosts that share a store each make their
+// own ids (membership.own).
 func (c *Change) Event(e *ipam.Event) (uint64, error) {
 	last := c.index.lastEvent
 	id := c.nextID()
@@ -95,8 +95,8 @@ func (c *Change) LeaveEvents(left EventSum) {
 	c.countEvents(left)
 }
 
-// PutEvent writes an event of another store, as a record of its own, under an id that is free. Where it comes between
-// those of one record, these part: they could not be read in the order of ids.
+// PutEvent writes an event of another store as its own record, under a free id. If the id lies between events of one
+// record, that record is split to keep the order of ids.
 func (c *Change) PutEvent(id uint64, event []byte) error {
 	next, err := c.recordAt(id)
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *Change) PutEvent(id uint64, event []byte) error {
 	return c.putRecord(id, event)
 }
 
-// DropEvent removes an event. Those that share its record part, and stay.
+// DropEvent removes an event. Other events of its record are stored separately.
 func (c *Change) DropEvent(id uint64) error {
 	rec, err := c.recordAt(id)
 	if err != nil || eventIn(rec, id) == nil {

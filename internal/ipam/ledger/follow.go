@@ -53,7 +53,7 @@ func (ix *Index) follow(w *store.Foreign) {
 	}
 }
 
-// Decoded is a record beside its bytes; the zero one where there is none, or none that can be read.
+// Decoded is a record with its bytes. It is zero if there is no record or it cannot be decoded.
 func Decoded[T any](raw []byte) (Cached[T], bool) {
 	v := new(T)
 	if raw == nil || ipam.DecodeJSON("", raw, v) != nil {
@@ -162,7 +162,7 @@ func (ix *Index) followGone(before *ipam.Subnet, after Cached[ipam.Subnet]) {
 	}
 }
 
-// CatchUp has the leases read again that are to be, where nobody asks for anything.
+// CatchUp rereads the leases of subnets whose CIDR another host has changed, without waiting for a request.
 func (s *Ledger) CatchUp(ctx context.Context) error {
 	s.mu.Lock()
 	n := len(s.index.unread)

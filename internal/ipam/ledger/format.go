@@ -34,7 +34,7 @@ func (s *Ledger) checkFormat(ctx context.Context) error {
 	return nil
 }
 
-// CheckBackup refuses a backup of a form that this Berth would not read as its state.
+// CheckBackup refuses a backup whose format this version cannot read.
 func CheckBackup(ctx context.Context, backup store.Store) error {
 	format, err := (&Ledger{store: backup}).readFormat(ctx)
 	if err == nil && format != 0 && format != stateFormat {
@@ -84,12 +84,11 @@ func (s *Ledger) readFormat(ctx context.Context) (format int, err error) {
 	return format, err
 }
 
-// BeingCopied is the refusal of what would change a network that is being copied.
+// BeingCopied is the refusal to change a network that is being copied.
 func BeingCopied(n *ipam.Network) error {
 	return ipam.Help(ipam.Refuse(ipam.ErrInUse, "network %s is being copied from one store to another", n.Name),
 		ipam.Advise(ipam.DoCopyOn))
 }
 
-// Restoring is what a store has in the place of the number of its format while a backup is put back into it. No Service
-// opens it then.
+// Restoring replaces the format number while a backup is restored into a store. No Service opens the store then.
 const Restoring = "restoring"

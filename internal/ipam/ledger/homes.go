@@ -12,22 +12,22 @@ import (
 	"berth/internal/ipam"
 )
 
-// Homes are the stores that a host's records are in: its own and, where it shares one, that of its cluster. A record
-// is in the home of its space. The space `local` is the host's own, and so is each in which its own store has networks;
-// all others are the cluster's. What has an id is where the id is known.
+// Homes are the stores that hold a host's records: its own and, if it shares one, the cluster's. A record's space
+// decides its home. The space `local` and all spaces with networks in the host's own store belong to the host; all
+// others belong to the cluster. An object with an id is in the store that knows the id.
 type Homes struct {
 	Own    *Ledger
 	shared func() (*Ledger, error) // nil: the host shares no store
 }
 
-// Alone is the one home of a host that shares no store, or one store by itself.
+// Alone returns the homes of a host without a shared store, or of a single store.
 func Alone(own *Ledger) Homes { return Homes{Own: own} }
 
-// Sharing are the homes of a host that shares a store. The error of shared says why that was never reached.
+// Sharing returns the homes of a host with a shared store. shared fails, with the reason, until that store was reached.
 func Sharing(own *Ledger, shared func() (*Ledger, error)) Homes { return Homes{own, shared} }
 
-// Partial tells why only the host's own records can be seen: the cluster's store was not reached since the daemon
-// began. nil: all can, if they may be old.
+// Partial returns why only the host's own records are visible: the cluster's store was not reached since the daemon's
+// start. nil means that all are visible, though they may be old.
 func (h Homes) Partial() error {
 	if h.shared == nil {
 		return nil
@@ -70,8 +70,8 @@ func (h Homes) All() []*Ledger {
 	return []*Ledger{h.Own}
 }
 
-// Cluster is the home of what all hosts have together: the cluster's or, where there is none, the host's own. what is
-// for the refusal where the cluster's was never reached.
+// Cluster is the home of the objects that all hosts share: the cluster's store, or the host's own if there is no
+// cluster. what names the objects in the refusal if the cluster's store was never reached.
 func (h Homes) Cluster(what string) (*Ledger, error) {
 	if h.shared == nil {
 		return h.Own, nil
@@ -128,8 +128,8 @@ func (h Homes) With(ref string) (*Ledger, error) {
 	return h.Cluster(fmt.Sprintf("network %q", ref))
 }
 
-// Find is the network that ref names, as far as the indexes know, and whether the host's own store has it: the one in
-// the given space, where both stores have one of that name; nil where neither has.
+// Find returns the network that ref names, according to the indexes, and whether the host's own store has it. If both
+// stores have one of that name, space decides. It returns nil if neither has one.
 func (h Homes) Find(ref, space string) (n *ipam.Network, own bool, err error) {
 	mine := h.Own.Named(ref)
 	var theirs *ipam.Network
@@ -195,8 +195,7 @@ func (l *Ledger) Named(ref string) *ipam.Network {
 	})
 }
 
-// Merged is one list of what all homes have, each of whose lists is in that order; of what is equal the host's own
-// comes first.
+// Merged merges the sorted lists of all homes into one. Among equal elements the host's own come first.
 func Merged[T any](h Homes, order func(a, b T) int, list func(*Ledger) ([]T, error)) ([]T, error) {
 	homes := h.All()
 	all, err := list(h.Own)
@@ -212,8 +211,8 @@ func Merged[T any](h Homes, order func(a, b T) int, list func(*Ledger) ([]T, err
 	return all, nil
 }
 
-// UpTo is the beginning of a list, so many of it and what is equal to the last of these: who goes on behind that one
-// misses nothing. 0: all.
+// UpTo returns the first n elements of a list and any that equal the last of these. So a reader that continues after it
+// misses nothing. 0 returns all.
 func UpTo[T any](all []T, n int, order func(a, b T) int) []T {
 	if n <= 0 || len(all) <= n {
 		return all
@@ -224,7 +223,7 @@ func UpTo[T any](all []T, n int, order func(a, b T) int) []T {
 	return all[:n]
 }
 
-// MergedEach is Merged for what is yielded, and ends like UpTo.
+// MergedEach is Merged for sequences, limited like UpTo.
 func MergedEach[T any](h Homes, n int, order func(a, b T) int,
 	list func(*Ledger) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	homes := h.All()
@@ -287,8 +286,8 @@ type From[T any] struct {
 	What T
 }
 
-// FromEach yields what the sequences of all homes yield, as it comes, until ctx ends or an error, which is the last.
-// That of the cluster's begins as soon as that was reached.
+// FromEach yields the elements of all homes' sequences as they arrive. It stops when ctx ends or after an error. The
+// cluster's sequence begins as soon as its store is reached.
 func FromEach[T any](ctx context.Context, h Homes,
 	of func(context.Context, *Ledger) iter.Seq2[T, error]) iter.Seq2[From[T], error] {
 	return func(yield func(From[T], error) bool) {

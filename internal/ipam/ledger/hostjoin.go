@@ -6,8 +6,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// Join has the host take part in the cluster, and this daemon speak for it from now on. A host that was removed is
-// refused until it is admitted, and so is a second host of one name, or a second name of one host.
+// Join makes the host part of the cluster, with this daemon as its only voice. It refuses a removed host until the host
+// is admitted. It also refuses a second host of the same name and a second name of the same host.
 func (s *Ledger) Join(ctx context.Context) error {
 	if s.member == nil {
 		return nil
@@ -68,7 +68,7 @@ func (c *Change) addHost() error {
 	return c.SetHost(h)
 }
 
-// FreeSlot is the lowest that no host has.
+// FreeSlot is the lowest slot that no host has.
 func (c *Change) FreeSlot() (slot int, err error) {
 	used := map[int]bool{}
 	for _, known := range c.index.hosts {

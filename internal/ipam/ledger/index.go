@@ -14,9 +14,9 @@ import (
 	"berth/internal/ipam"
 )
 
-// Index is advice about the records: which addresses have none yet, which were released longest ago, where a MAC or a
-// name was seen last. It is built by one scan and moved on by each change; what it says is always checked against the
-// record itself, so that a wrong index costs a second look and never a second holder. Ledger.mu guards it.
+// Index is derived from the records: unused addresses, the order of release, where a MAC or name was last seen. One
+// scan builds it and each change updates it. Every result is checked against the record itself, so a wrong index costs
+// time but never correctness. Ledger.mu guards it.
 type Index struct {
 	spaces      map[string]*spaceIndex
 	subnets     map[ipam.ID]*SubnetIndex
@@ -62,7 +62,7 @@ func newIndex() *Index {
 	}
 }
 
-// Cached is a decoded record beside its bytes, so that a record read again is decoded only when it changed.
+// Cached is a decoded record with its bytes. A record is decoded again only if its bytes changed.
 type Cached[T any] struct {
 	Raw   []byte
 	Value *T
@@ -77,7 +77,7 @@ type spaceIndex struct {
 	Ids    map[netip.Prefix]ipam.ID
 }
 
-// FromDHCP is how many subnets have their addresses from a LAN's DHCP server.
+// FromDHCP is the number of subnets that get their addresses from a LAN's DHCP server.
 func (ix *Index) FromDHCP() int { return ix.fromDHCP }
 
 // countDHCP adds a subnet, or takes it away.
@@ -145,14 +145,14 @@ func newSubnetIndex(p netip.Prefix, ends *endings) *SubnetIndex {
 	}
 }
 
-// IndexOf is an index of records that no ledger has, of which none is reserved.
+// IndexOf builds an index of leases outside of any ledger, none of them reserved.
 func IndexOf(cidr netip.Prefix, leases []*ipam.Lease) *SubnetIndex {
 	sx := newSubnetIndex(cidr, nil)
 	sx.load(leases)
 	return sx
 }
 
-// Held is the number of addresses in somebody's hands.
+// Held is the number of leased addresses.
 func (sx *SubnetIndex) Held() uint64 {
 	return sx.recorded.Len() - uint64(sx.released.Len()) - sx.idle.Len()
 }
@@ -269,9 +269,8 @@ func byLastUse(a, b *ipam.Lease) int {
 	return cmp.Or(a.LastUsed().Compare(b.LastUsed()), a.Address.Compare(b.Address))
 }
 
-// NeverUsed is the lowest address of p that has no record and is not kept. Each slot but the first begins at a place
-// of its own in each range and comes to what lies before it in the end: hosts that share a pool do not race for the
-// same address then.
+// NeverUsed is the lowest address of p that has no record and is not kept. Each slot but the first starts at its own
+// place in each range and wraps around. So hosts that share a pool do not compete for the same address.
 func (sx *SubnetIndex) NeverUsed(p OpenPool, slot int, kept ipam.Wants) (netip.Addr, bool) {
 	for _, r := range p.Ranges {
 		if addr, ok := sx.NextFree(netipx.IPRangeFrom(alloc.Place(r, uint8(slot)), r.To()), kept); ok {
@@ -307,9 +306,9 @@ func (sx *SubnetIndex) NextTaken(r netipx.IPRange) (netip.Addr, bool) {
 	return sx.recorded.NextTaken(r)
 }
 
-// LongestReleased is the address of p that was released longest ago, is past its quarantine and not kept: of one who is
-// gone or, where there is none such, of one who exists still. Else ready tells when the first quarantine in p ends; it
-// is zero where nothing in p is in quarantine.
+// LongestReleased is the address of p that was released longest ago, is past its quarantine and not kept. Addresses of
+// removed containers come before those of existing ones. If there is none, ready is when the first quarantine in p
+// ends, or zero without a quarantine.
 func (sx *SubnetIndex) LongestReleased(p OpenPool, now time.Time, kept ipam.Wants,
 	exists func(name, id string) bool) (addr netip.Addr, ready time.Time, ok bool) {
 	for e := sx.released.Front(); e != nil; e = e.Next() {
@@ -334,7 +333,7 @@ func (sx *SubnetIndex) LongestReleased(p OpenPool, now time.Time, kept ipam.Want
 	return netip.Addr{}, ready, false
 }
 
-// LastReleased are the addresses that were released within a time before the last one, the longest released first.
+// LastReleased returns the addresses released within a period before the last release, oldest first.
 func (sx *SubnetIndex) LastReleased(within time.Duration) (all []netip.Addr) {
 	last := sx.released.Back()
 	if last == nil {
@@ -348,8 +347,8 @@ func (sx *SubnetIndex) LastReleased(within time.Duration) (all []netip.Addr) {
 	return all
 }
 
-// Stale is the oldest memory, where there are more than limit and no quarantine keeps it: of one who is gone, or else
-// of one who exists.
+// Stale is the oldest memory without a quarantine, if there are more than limit. Memories of removed containers come
+// first.
 func (sx *SubnetIndex) Stale(limit int, now time.Time, exists func(name, id string) bool) (netip.Addr, bool) {
 	if sx.released.Len() <= limit {
 		return netip.Addr{}, false
