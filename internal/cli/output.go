@@ -34,7 +34,7 @@ func (o *Output) Flags(p *Program, cmd *cobra.Command) {
 	f.StringVar(&o.Format, "format", "table", "`form` of the output: table, wide (all columns), json (one array; "+
 		"events: an object per line), yaml (one sequence of the same objects), a Go template for each row, or "+
 		"\"table TEMPLATE\"")
-	f.BoolVarP(&o.Quiet, "quiet", "q", false, "only what identifies a row, as other verbs take it")
+	f.BoolVarP(&o.Quiet, "quiet", "q", false, "only the identifier of each row, for other commands")
 	f.BoolVar(&o.NoTrunc, "no-trunc", false, "do not shorten ids and notes")
 	Completes(cmd, "format", Words("table", "wide", "json", "yaml"))
 }
@@ -42,10 +42,9 @@ func (o *Output) Flags(p *Program, cmd *cobra.Command) {
 // TableFlags adds those of a table.
 func (o *Output) TableFlags(p *Program, cmd *cobra.Command) {
 	o.Flags(p, cmd)
-	cmd.Flags().StringVar(&o.sort, "sort", "", "by which `COLUMN`, such as name: the smallest first, "+
-		"but the fullest with use; -COLUMN: the other way round")
-	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "no line of titles")
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "on a terminal: again every 3 seconds; q ends it")
+	cmd.Flags().StringVar(&o.sort, "sort", "", "sort by `COLUMN`, such as name; use: the fullest first; -COLUMN reverses")
+	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "no header line")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "refresh every 3 seconds on a terminal; q ends it")
 }
 
 // Show has fn write the rows: once, or with --watch again and again.

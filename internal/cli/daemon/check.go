@@ -16,46 +16,44 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const checkHelp = `Compares what Berth has given with what the Docker Engine says that runs, and lists each
-difference with a sentence that says what it is and what to do. It changes nothing in Docker, and without
---repair nothing in Berth, with one exception: an address that was replaced is released once its owner
-runs with the new one.
+const checkHelp = `Compares Berth's leases with what runs in the Docker Engine. Each difference comes with a
+sentence that explains it and what to do. It changes nothing in Docker. Without --repair it changes nothing in
+Berth either, with one exception: it releases a replaced address once the owner runs with the new one.
 
-  empty_state             no Docker network is known, and the engine has some of this Berth's: the state was lost
-  unused_lease            an address is held, and no endpoint has it
-  uncovered_address       an endpoint has an address, and nobody holds it
+  empty_state             the engine has networks of this Berth, but Berth knows none: the state was lost
+  unused_lease            an address is held, but no endpoint uses it
+  uncovered_address       an endpoint uses an address that nobody holds
   doubled_address         two endpoints have one address
-  outdated_lease          an endpoint has an address that is held for another one, which is gone
-  lost_lease              a DHCP server took back an address that a container has, or its time is over
-  conflicting_lease       a DHCP server gave an address to two
-  unconfirmed_lease       a DHCP server does not answer, and a container has what that said last
-  unused_subnet           the Docker networks that it was made for are not there
-  unused_attachment       the Docker network that it was made for is not there
-  unknown_pool            a Docker network's subnet is not known
+  outdated_lease          an endpoint uses an address that is held for another, removed endpoint
+  lost_lease              a DHCP server withdrew a container's address, or the lease expired
+  conflicting_lease       a DHCP server gave one address to two clients
+  unconfirmed_lease       a DHCP server does not answer; the container keeps its last address
+  unused_subnet           the Docker networks of the subnet no longer exist
+  unused_attachment       its Docker network no longer exists
+  unknown_pool            Berth does not know the subnet of a Docker network
   wrong_gateway           a Docker network has another gateway than its subnet
   foreign_holder          a container runs with an address that is reserved for another
   owner_elsewhere         an owner runs with another address than the one reserved for it
-  stale_memory            an address is remembered for one who will not come back
+  stale_memory            an address is remembered for a holder that will not come back
   superseded_reservation  its owner runs with the address that replaced it
-  published_elastic       a container that publishes ports has an elastic address, or has none for that reason
-  no_system_address       a container is to have a system address, and none is free
-  shadowed_subnet         a route, such as a VPN's, came over a subnet after its Docker network was made
+  published_elastic       a container publishes ports and has an elastic address, or has none for that reason
+  no_system_address       a container needs a system address, but none is free
+  shadowed_subnet         a newer route, such as a VPN's, covers the subnet of a Docker network
   bridge_on_lan           a Docker network of the driver bridge overlaps a LAN of this host
-  unprobed_network        a network is to be probed, and nobody can ask on its LAN on this host: berth edge is not there
-  foreign_answer          another machine of the LAN says that it has the address of a container
-  ending_token            a token of the admin API ends within two weeks
+  unprobed_network        a network needs probes, but berth edge does not run on this host
+  foreign_answer          another machine on the LAN answers for a container's address
+  ending_token            a token of the admin API expires within two weeks
 
-and what keeps elastic addresses from working (berth elastic check --help): edge_away, unmapped_elastic,
-guest_gone, missing_device, firewall_in_way.
+Findings about elastic addresses (berth elastic check --help): edge_away, unmapped_elastic, guest_gone,
+missing_device, firewall_in_way.
 
---repair puts right what is sure: what the engine, reachable all the while, has not known for five minutes
-(berth serve --check-grace) and in two checks. --repair-from takes an earlier report (--format json), and
-puts right only what is listed there and is still so. The daemon compares by itself every five minutes
-(--check-every).
+--repair repairs a finding when it is certain. The engine must be reachable, and two checks must find it over
+at least five minutes (berth serve --check-grace). --repair-from repairs only findings of an earlier report
+(--format json) that still hold. The daemon checks by itself every five minutes (--check-every).
 
-For a daemon that reads no engine, such as a managed plugin, the command reads the one of this host.
+If the daemon cannot read an engine, as in a managed plugin, the command reads this host's engine.
 
-Exit code 0: nothing is wrong, or all of it was repaired. 2: findings are left. 1: the check could not look.`
+Exit codes: 0 no findings are left; 1 the check failed; 2 findings are left.`
 
 // checkFlags are the flags of check.
 type checkFlags struct {
@@ -68,16 +66,15 @@ type checkFlags struct {
 // CheckCommand is `berth check`.
 func CheckCommand(p *cli.Program) *cobra.Command {
 	var flags checkFlags
-	cmd := cli.Verb{Use: "check", Short: "Compare what is given with what runs, and put it right", Long: checkHelp,
+	cmd := cli.Verb{Use: "check", Short: "Compare leases with running containers, and repair", Long: checkHelp,
 		Example: `  berth check
   berth check --repair
   berth check --format json > report.json
   berth check --repair-from report.json
   berth check --docker-host unix:///run/docker.sock --ipam-driver berth:latest`}.Command(p)
 	f := cmd.Flags()
-	f.BoolVar(&flags.repair, "repair", false, "put right what is sure")
-	f.StringVar(&flags.from, "repair-from", "", "put right what is sure among the findings of the report in `FILE`, "+
-		"and nothing else; - is standard input")
+	f.BoolVar(&flags.repair, "repair", false, "repair certain findings")
+	f.StringVar(&flags.from, "repair-from", "", "repair only certain findings of the report in `FILE`; - is standard input")
 	f.StringVar(&flags.format, "format", "table",
 		"`form` of the output: table, wide (also the host, the owner and when it was seen), json (the report, one object), yaml (the same), or a "+
 			"Go template")

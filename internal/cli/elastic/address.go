@@ -73,7 +73,7 @@ address that is free already is no error.`
 
 func releaseCommand(p *cli.Program) *cobra.Command {
 	return cli.Change{
-		Verb: cli.Verb{Use: "release ADDRESS...", Short: "Give addresses back", Long: releaseHelp,
+		Verb: cli.Verb{Use: "release ADDRESS...", Short: "Release addresses", Long: releaseHelp,
 			Args: cli.Some("ADDRESS"), Refs: []cli.Refs{addressRefs},
 			Example: "  berth elastic release 203.0.113.12\n  berth elastic release $(berth elastic ls -q)"},
 		PerArg: func(arg string) (ipam.Edit, error) {

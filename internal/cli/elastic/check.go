@@ -22,7 +22,7 @@ sentence that says what it is and what to do. It changes nothing. berth check fi
   missing_device    a range is announced at a network device that the host has not
   firewall_in_way   the engine's firewall drops what comes in; with the option that its network needs
   published_elastic a container publishes ports beside an elastic address, or instead of a system address
-  no_system_address a container is to have a system address, and none is free
+  no_system_address a container needs a system address, but none is free
 
 Exit code 0: nothing was found. 2: there are findings. 1: the check could not look.`
 

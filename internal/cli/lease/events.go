@@ -17,23 +17,20 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const eventsHelp = `Shows who took, gave back or changed what, how it was before, and when; the oldest first.
-Without --since it shows the last 100 events, with it the events since then, at most 10,000. --follow
-shows each event as it happens, until it is interrupted, and past ones only if --since or --last asks for
-them.
+const eventsHelp = `Shows who took, released or changed what and when, with the values before. The oldest
+event comes first. Without --since it shows the last 100 events; with it, at most 10,000. --follow prints each
+event as it happens, until you interrupt it. Past events need --since or --last.
 
---network shows only what is of a network, by the name that it had then. --verb shows only some kinds of
-events: one, such as lease.take, or all of a noun, as in lease or lease.*. Both can be given several times,
-and also choose what --follow shows.
+--network shows only events of a network, by its name at that time. --verb shows one kind of event, such as
+lease.take, or all of a noun, such as lease or lease.*. You can repeat both, and both filter --follow.
 
-A line has the time, the verb, the address, subnet or network that it is about, the
-name of who has it, what changed, and by whom, if it was not the engine. --format
-wide adds what else is known, such as the host. --format json is one object a line, and yaml one
-sequence, to which --follow adds each event as it happens.
+A line shows the time, verb, object, holder, change and author (unless it was the engine). --format wide adds
+other fields, such as the host. --format json prints one object per line. --format yaml prints one sequence,
+and --follow appends to it.
 
 --watch shows the latest events first. --sort sorts by id, time, verb, address, network, name or by.
 
-In --filter the kind of an event is its verb, also with a star: kind=lease.*.`
+In --filter, the kind of an event is its verb: kind=lease.take or kind=lease.*.`
 
 // eventsRequest is what the flags of events say.
 type eventsRequest struct {
@@ -47,7 +44,7 @@ type eventsRequest struct {
 func EventsCommand(p *cli.Program) *cobra.Command {
 	var out cli.Output
 	var req eventsRequest
-	cmd := cli.Verb{Use: "events", Aliases: []string{"event"}, Short: "Show who took, gave back or changed what",
+	cmd := cli.Verb{Use: "events", Aliases: []string{"event"}, Short: "Show who took, released or changed what",
 		Long: eventsHelp,
 		Example: `  berth events
   berth events --since 1h --format wide
@@ -66,7 +63,7 @@ func EventsCommand(p *cli.Program) *cobra.Command {
 	f.StringArrayVar(&req.verbs, "verb", nil, "only those of the `VERB`, such as lease.take, or of a noun, such as lease "+
 		"(repeatable)")
 	f.IntVarP(&req.last, "last", "n", api.DefaultEvents, "at most the last `N` of them")
-	f.BoolVarP(&req.follow, "follow", "f", false, "go on with each event as it happens")
+	f.BoolVarP(&req.follow, "follow", "f", false, "print each event as it happens")
 	cli.Completes(cmd, "network", p.CompleteFlag(cli.NetworkRefs))
 	cli.Completes(cmd, "verb", cli.Words(verbPatterns()...))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -31,18 +31,17 @@ func subnetRefs(ctx context.Context, c *client.Client, _ string) (names []string
 
 // Command is `berth lease`.
 func Command(p *cli.Program) *cobra.Command {
-	return cli.Group("lease", "Addresses that somebody has", leaseListCommand(p), leaseReleaseCommand(p))
+	return cli.Group("lease", "Addresses in use", leaseListCommand(p), leaseReleaseCommand(p))
 }
 
-const leaseListHelp = `Lists the addresses that are held, all or those of NETWORK, by space, subnet and
-address. With --all it also lists those that were given back and are remembered for their last holder.
+const leaseListHelp = `Lists held addresses, all or those of NETWORK, sorted by space, subnet and address.
+--all adds released addresses that Berth remembers for their last holder.
 
-NAME is that of the container that has the address, where the daemon knows from the engine which one it is,
-else the one that the engine sent when it asked for the address. --format wide also shows the Compose project and
-service, the owner that the address is reserved for, and the state of the container, and which subnet, space,
-MAC and pool it is and since when; --format json has the container as seen_by. Of an address that a LAN's DHCP server
-gave (docs/dhcp.md) --format wide shows how it stands with it: bound, unconfirmed, lost or conflict, which server gave it, and
-until when.`
+NAME is the container that uses the address, if the daemon can read the engine. Otherwise it is the name that
+the engine sent with its request. --format wide adds the Compose project and service, owner, container state,
+subnet, space, MAC, pool and time. In --format json the container is seen_by. For an address from a DHCP
+server (docs/dhcp.md), --format wide adds its state, the server and the expiry. The state is bound,
+unconfirmed, lost or conflict.`
 
 func leaseListCommand(p *cli.Program) *cobra.Command {
 	var filter ipam.LeaseFilter
@@ -84,7 +83,7 @@ func leaseListCommand(p *cli.Program) *cobra.Command {
 	p.SpaceFlag(cmd, &filter.Space)
 	cmd.Flags().StringVar(&subnet, "subnet", "", "only those of the subnet `CIDR`")
 	cmd.Flags().BoolVarP(&filter.Remembered, "all", "a", false,
-		"also the addresses that are remembered for their last holder")
+		"also addresses that are remembered for their last holder")
 	cli.Completes(cmd, "subnet", p.CompleteFlag(subnetRefs))
 	return cmd
 }

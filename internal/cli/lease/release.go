@@ -14,22 +14,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const leaseReleaseHelp = `Frees at once an address whose endpoint is gone without having released it.
-"berth check --repair" does the same for all such addresses, once the engine has not known them for five minutes.
+const leaseReleaseHelp = `Releases an address at once if its endpoint disappeared without releasing it. "berth
+check --repair" does this for all such addresses after five minutes.
 
-It is refused where an endpoint has the address, where its container may be starting, and where nobody can
-tell because the engine cannot be read. --force frees it all the same: a container that has it keeps using it,
-and another one may be given it, too. The address is remembered for its last holder, and one that is
-reserved stays reserved.`
+Berth refuses if an endpoint uses the address, if its container may be starting, or if the engine is
+unreachable. --force releases it anyway: the container keeps using it, and another one may get it too. Berth
+remembers the last holder, and a reservation stays.`
 
 func leaseReleaseCommand(p *cli.Program) *cobra.Command {
 	var req ipam.LeaseRelease
 	var engine cli.EngineFlags
-	cmd := cli.Verb{Use: "release ADDRESS...", Short: "Free addresses that no endpoint has", Long: leaseReleaseHelp,
+	cmd := cli.Verb{Use: "release ADDRESS...", Short: "Release addresses that no endpoint uses", Long: leaseReleaseHelp,
 		Args:    cli.Some("ADDRESS"),
 		Example: "  berth lease release 10.1.0.7\n  berth lease release 10.1.0.7 --space lab --force"}.Command(p)
 	p.SpaceFlag(cmd, &req.Space)
-	cmd.Flags().BoolVar(&req.Force, "force", false, "also where an endpoint has it, or nobody can tell")
+	cmd.Flags().BoolVar(&req.Force, "force", false, "also if an endpoint uses it, or may use it")
 	cli.DryRunFlag(cmd, &req.DryRun)
 	engine.Flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {

@@ -14,18 +14,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const whoHelp = `Tells who has an address and who had it, or what a MAC or a name has and had: since when,
-until when, on which host, and who took it. A NAME is that of an endpoint or an owner: shop-web-1,
-shop_web_1 and shop/web/1 are the same replica, whichever of them was recorded. The answer comes
-from the events, and goes back as far as they are kept (berth serve --event-age, --event-count,
---event-size); what still lasts is known for longer.
+const whoHelp = `Shows the current and past holders of an address, or the addresses of a MAC or name. Each
+line has the start, the end and the host. NAME is an endpoint or an owner. shop-web-1, shop_web_1 and
+shop/web/1 are the same replica. The history reaches back as far as the events (berth serve --event-age,
+--event-count, --event-size). Current holders are always known.
 
-Restarts of one holder, at most ten minutes apart, are one line; --format json has each.
+One line covers restarts of a holder that are at most ten minutes apart. --format json lists each.
 
-WHAT is a lease, for which somebody held the address; a reservation, for which it belonged to somebody; or
-elastic, for which the elastic address was associated with somebody.
---at asks who had it at one moment: a time, or how long ago. --format wide also shows the MAC, the host, who did
-it (BY), and the notes.`
+WHAT is lease (held), reservation (reserved for an owner) or elastic (associated). --at shows the holder at
+one moment: a time, or how long ago. --format wide adds the MAC, the host, the author (BY) and the notes.`
 
 // WhoCommand is `berth who`.
 func WhoCommand(p *cli.Program) *cobra.Command {
@@ -33,7 +30,7 @@ func WhoCommand(p *cli.Program) *cobra.Command {
 	var at string
 	var cmd *cobra.Command
 	cmd = cli.Listing[ipam.Tenure]{
-		Verb: cli.Verb{Use: "who ADDRESS|MAC|NAME", Short: "Tell who has an address, and who had it", Long: whoHelp,
+		Verb: cli.Verb{Use: "who ADDRESS|MAC|NAME", Short: "Show the current and past holders of an address", Long: whoHelp,
 			Refs: []cli.Refs{cli.AnyNames},
 			Example: `  berth who 10.8.0.9
   berth who 10.8.0.9 --at 2h
@@ -65,7 +62,7 @@ func WhoCommand(p *cli.Program) *cobra.Command {
 			return all, err
 		},
 	}.Command(p)
-	cmd.Flags().StringVar(&at, "at", "", "only who had it `WHEN`: "+cli.WhenText)
+	cmd.Flags().StringVar(&at, "at", "", "only the holder at `WHEN`: "+cli.WhenText)
 	p.SpaceFlag(cmd, &filter.Space)
 	return cmd
 }

@@ -18,17 +18,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const findHelp = `Finds a word wherever it stands: in addresses, prefixes and ranges, MACs, ids, the names of networks,
-subnets, pools and containers, owners, tags and notes. A part of it is enough, and case does not count.
-A replica is found by each of its names: shop-web-1, shop_web_1 and shop/web/1 are the same. An address is
-also found at the subnet, the pools and the exclusions that it is in, and is said to be free where it is.
+const findHelp = `Searches addresses, prefixes, ranges, MACs, ids, names, owners, tags and notes. A part of a
+word matches, and case does not matter. All names of a replica match: shop-web-1, shop_web_1 and shop/web/1
+are the same. An address also matches its subnet, pools and exclusions. The command reports an address that is
+free.
 
-KIND says what was found, and WHY in which of its texts. A lease is of who has the address or had it last;
-an address was taken for what is no container (berth address take). Where ranges or IPv6 leave no room,
-WHY and NETWORK are shown with --format wide only. --kind shows only some kinds. What is
-no more is found by berth who and berth events. The id of a container of the daemon's own host, whole or as
-docker ps shows it, finds the addresses of that container, where the daemon knows what runs; so does the
-MAC that the engine drew for one, on a driver that was not told it.`
+KIND is the type of the object, WHY the field that matched. A lease shows the current or last holder. An
+address belongs to a device (berth address take). If ranges or IPv6 need the space, only --format wide shows
+WHY and NETWORK. --kind limits the kinds. For removed objects use berth who and berth events. If the daemon
+reads the engine, you can search for a container of its host by id or by MAC. The short id of docker ps works
+too.`
 
 // FindCommand is `berth find`.
 func FindCommand(p *cli.Program) *cobra.Command {

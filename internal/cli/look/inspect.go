@@ -15,15 +15,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const inspectHelp = `Shows all that is known of things, as one JSON array, whatever they are: a network, a subnet, an address,
-the name of a container or its id, an owner, a MAC, a pool, another id. WHAT is the whole of its name; for a part of one
-there is berth find. shop-web-1, shop_web_1 and shop/web/1 name the same replica.
+const inspectHelp = `Shows everything that Berth knows about objects of any kind, as one JSON array. WHAT is a
+complete name, address, MAC, owner or id. To search for a part, use berth find. shop-web-1, shop_web_1 and
+shop/web/1 name the same replica.
 
-If several kinds of things are called so, those of the first of these kinds are shown, and the others are
-named on standard error: network, subnet, lease, address, reservation, free (an address that nobody has),
-elastic, pool, exclusion, space, account, range, host. --type shows those of another kind. If several things of
-a kind are called so, all of them are shown. If one is not there, that is said, the others are shown, and
-the exit code is 1.`
+If several kinds of objects match, the command shows the first kind of this list and names the others on
+standard error: network, subnet, lease, address, reservation, free (an address that nobody has), elastic,
+pool, exclusion, space, account, range, host. --type selects another kind. If several objects of a kind match,
+it shows all of them. If one does not exist, it reports that, shows the others and exits with code 1.`
 
 // order is that in which kinds are looked at.
 var order = []string{ipam.FoundNetwork, ipam.FoundSubnet, ipam.LeaseTenure, ipam.FoundAddress, ipam.ReservationTenure,
@@ -34,7 +33,7 @@ var order = []string{ipam.FoundNetwork, ipam.FoundSubnet, ipam.LeaseTenure, ipam
 func InspectCommand(p *cli.Program) *cobra.Command {
 	var format, space string
 	var kinds []string
-	cmd := cli.Verb{Use: "inspect WHAT [WHAT...]", Short: "Show all that is known of any name, address or id",
+	cmd := cli.Verb{Use: "inspect WHAT [WHAT...]", Short: "Show everything about a name, address or id",
 		Long: inspectHelp,
 		Example: `  berth inspect net1
   berth inspect 10.8.0.9 shop-web-1

@@ -13,14 +13,14 @@ import (
 
 // ExclusionCommand is `berth exclusion`.
 func ExclusionCommand(p *cli.Program) *cobra.Command {
-	return cli.Group("exclusion", "Exclusions: ranges in which no address is chosen", exclusionAddCommand(p),
+	return cli.Group("exclusion", "Exclusions: ranges from which Berth assigns nothing", exclusionAddCommand(p),
 		exclusionListCommand(p), exclusionRemoveCommand(p))
 }
 
 const exclusionAddHelp = `Excludes a range, and prints it: A-B, A+N (N addresses from A on), a CIDR or one
-address. No address in it is chosen, and one is given by request only with --force. An address that is
-held or reserved stays with its holder or owner, who is named on standard error, and goes to nobody
-afterwards. Exclusions lie inside their subnet and do not overlap one another.`
+address. Berth assigns no address from it; a request for one needs --force. Held and reserved addresses stay
+with their holders, whom the command names on standard error. Exclusions lie inside their subnet and do not
+overlap.`
 
 func exclusionAddCommand(p *cli.Program) *cobra.Command {
 	var add ipam.AddExclusion
@@ -36,17 +36,17 @@ func exclusionAddCommand(p *cli.Program) *cobra.Command {
 		},
 		Said: func(ipam.Outcome) []string { return []string{add.Range.String()} },
 	}.Command(p)
-	cmd.Flags().StringVar(&add.Note, "note", "", "what it is for, a `TEXT`")
+	cmd.Flags().StringVar(&add.Note, "note", "", "a note, `TEXT`")
 	return cmd
 }
 
-const exclusionRemoveHelp = `Takes a range out of the exclusions. An exclusion that reaches beyond the range
-is split, and what is left of it keeps its note. Several ranges, and those without NETWORK, are as berth
-exclusion ls -q prints them: RANGE of the space local, or NETWORK/RANGE.`
+const exclusionRemoveHelp = `Ends the exclusion of a range. An exclusion that reaches beyond the range is
+split; the rest keeps its note. You can pass several ranges as berth exclusion ls -q prints them: RANGE of the
+space local, or NETWORK/RANGE.`
 
 func exclusionRemoveCommand(p *cli.Program) *cobra.Command {
 	return cli.Change{
-		Verb: cli.Verb{Use: "rm [NETWORK] RANGE...", Short: "Take ranges out of the exclusions",
+		Verb: cli.Verb{Use: "rm [NETWORK] RANGE...", Short: "Remove exclusions",
 			Long: exclusionRemoveHelp, Args: cli.SomePlaces("RANGE"),
 			Refs: []cli.Refs{cli.NetworkRefs, exclusionRefs},
 			Example: "  berth exclusion rm net1 192.0.2.60+5\n  berth exclusion rm net1 192.0.2.62 --dry-run\n" +

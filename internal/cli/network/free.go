@@ -13,15 +13,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const freeHelp = `Lists which addresses of a network could be given to anybody now, as ranges: those of its pools that
-nobody has, owns or has given back within the quarantine, that are not excluded, and that no container asks
-for by its own configuration. NETWORK may be one that Docker calls so. Where ranges are of IPv6, their
-pools and subnets are shown with --format wide only.
+const freeHelp = `Lists the free addresses of a network's pools, as ranges. It leaves out addresses that are
+held, reserved, excluded, in quarantine or configured in a container. NETWORK may be Docker's name. For IPv6,
+only --format wide shows pools and subnets.
 
---next shows only the address that a container which nobody knows would be given by docker run, and
-nothing else; of a network of both families one of each. It comes from the subnet and the range of the
-Docker network of this host, where there is one. Nothing is taken by asking: two who ask are told the same.
-Where none is free, that is refused. To take one, use docker run, berth reservation add or berth address take.`
+--next prints only the address that a new container would get from docker run. A dual-stack network has one of
+each family. If this host has a Docker network, its subnet and range apply. The command takes nothing, so a
+second call prints the same. It fails if no address is free. To take one, use docker run, berth reservation
+add or berth address take.`
 
 // freeCommand is `berth network free`.
 func freeCommand(p *cli.Program) *cobra.Command {
@@ -30,7 +29,7 @@ func freeCommand(p *cli.Program) *cobra.Command {
 	var next bool
 	var cmd *cobra.Command
 	cmd = cli.Listing[ipam.FreeRange]{
-		Verb: cli.Verb{Use: "free NETWORK", Short: "List the addresses that are free", Long: freeHelp,
+		Verb: cli.Verb{Use: "free NETWORK", Short: "List free addresses", Long: freeHelp,
 			Refs: []cli.Refs{cli.NetworkRefs},
 			Example: `  berth network free net1
   berth network free net1 --subnet 10.8.0.0/24 --pool web
@@ -63,7 +62,7 @@ func freeCommand(p *cli.Program) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&subnet, "subnet", "", "only those of the subnet `CIDR`")
 	f.StringVar(&filter.Pool, "pool", "", "only those of the pools of this `NAME`")
-	f.BoolVar(&next, "next", false, "only the one that would be given next")
+	f.BoolVar(&next, "next", false, "only the next address")
 	cli.Completes(cmd, "subnet", p.CompleteFlag(cli.SubnetRefs))
 	return cmd
 }

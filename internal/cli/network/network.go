@@ -20,35 +20,32 @@ import (
 
 // Command is `berth network`.
 func Command(p *cli.Program) *cobra.Command {
-	return cli.Group("network", "Networks: what is planned, and what Docker asked for", networkCreateCommand(p),
+	return cli.Group("network", "Networks: planned ones and Docker's", networkCreateCommand(p),
 		networkListCommand(p),
 		networkShowCommand(p), networkModifyCommand(p), networkRemoveCommand(p), freeCommand(p))
 }
 
 const networkCreateHelp = `Creates a network with its subnets, and prints its id. Without --subnet it is a
-network of layer 2 only; berth subnet add gives it subnets later.
+layer 2 network; berth subnet add adds subnets later.
 
---subnet CIDR is the short form: automatic addresses come from the whole subnet. With options behind it,
-separated by commas, they come only from the pools that are among these:
+--subnet CIDR is the short form: automatic addresses come from the whole subnet. With options, separated by
+commas, they come only from the pools that you list:
   gateway=ADDRESS      name=NAME      dhcp
   pool                 a pool of the whole subnet
   pool=NAME            the same, with a name
   pool=RANGE           a pool of A-B, A+N, a CIDR or one address (repeatable)
-/BITS,from=CIDR is a subnet of that length: the lowest one inside CIDR that is still free.
-A gateway gets its note with berth subnet modify --gateway-note, as commas separate the options here.
+/BITS,from=CIDR is a subnet of that length: the lowest one inside CIDR that is still free. To describe a
+gateway, use berth subnet modify --gateway-note.
 
---type says who chooses the addresses. In a manual network Berth does, where a request names none. In a dynamic one
-somebody else does, and Berth records what it is told. In a vip one people do, and Berth never does. In a --static band
-nothing is chosen: its addresses go only to those who ask for them.
+--type sets who chooses addresses. In a manual network Berth chooses, unless the request names an address. In
+a dynamic network another system chooses, and Berth records its choice. In a vip network people choose.
+Addresses in a --static band are assigned only on request.
 
---dhcp PARENT has the DHCP server of the LAN choose the addresses of a dynamic network: berth edge asks it by that
-interface of the host, for each container by its name, and Berth keeps what it gives. --dhcp-id mac is for servers that
-reserve by MAC. docs/dhcp.md tells how.
+With --dhcp PARENT the LAN's DHCP server chooses the addresses of a dynamic network. berth edge asks it on
+that interface, by container name. --dhcp-id mac is for servers that reserve by MAC. See docs/dhcp.md.
 
---headroom N lets each host of a cluster claim N addresses in advance, for each Docker network that it has on
-the network. It gives them to containers while the shared store is out of reach. They count as held; berth
-lease ls shows them.
-` + ownerRuleHelp
+With --headroom N each host of a cluster claims N addresses in advance, for each of its Docker networks. It
+assigns them while the shared store is unreachable. They count as held, and berth lease ls shows them.` + ownerRuleHelp
 
 // behindSubnet is what goes into --subnet, and not beside it as in docker network create.
 var behindSubnet = map[string]string{
@@ -90,13 +87,11 @@ func networkCreateCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-const networkModifyHelp = `Changes what the flags say and leaves the rest. Addresses stay with their holders;
-a network that Docker asked for becomes a planned one, and stays when Docker leaves it. --static replaces the
-bands that there are, --owner-rule the rule of the same pattern; a new rule is tried after the others. --dhcp is about
-the subnets that a DHCP server serves; none ends that it is asked, once nobody has an address of it any more.
---put-back says for the containers of this network what berth serve --put-back says for those of all; default takes
-that away.
-` + ownerRuleHelp
+const networkModifyHelp = `Changes only what the flags name. Addresses stay with their holders. A network of
+Docker becomes a planned one and stays when Docker leaves it. --static replaces all bands. --owner-rule
+replaces the rule of the same pattern or comes last. --dhcp is for subnets with a DHCP server; none ends its
+use once nobody has an address from it. --put-back overrides berth serve --put-back for this network; default
+removes the override.` + ownerRuleHelp
 
 func networkModifyCommand(p *cli.Program) *cobra.Command {
 	var flags networkFlags
@@ -104,7 +99,7 @@ func networkModifyCommand(p *cli.Program) *cobra.Command {
 	var elastic string
 	var gone removals
 	cmd := cli.Change{
-		Verb: cli.Verb{Use: "modify NETWORK", Short: "Rename a network, change its tags, links and policy",
+		Verb: cli.Verb{Use: "modify NETWORK", Short: "Change a network's name, tags, links and policy",
 			Long: networkModifyHelp, Refs: []cli.Refs{cli.NetworkRefs},
 			Example: `  berth network modify net1 --name front
   berth network modify net1 --tag site=b --tag-rm rack
@@ -140,9 +135,9 @@ func networkModifyCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-const networkRemoveHelp = `Removes networks that are not in use (no Docker network is on them, and no address
-is held but a gateway), and prints their names. Networks with reservations are refused, unless --force
-ends these, too; --dry-run lists them.`
+const networkRemoveHelp = `Removes unused networks, and prints their names. A network is unused if it has no
+Docker network and holds no address but a gateway. For networks with reservations use --force; --dry-run lists
+those reservations.`
 
 func networkRemoveCommand(p *cli.Program) *cobra.Command {
 	var flags cli.EditFlags

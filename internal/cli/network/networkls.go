@@ -14,12 +14,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const networkListHelp = `Lists the networks by name: those that were planned, and those that Berth made
-because Docker asked for a subnet. These have the name that Docker has for them, or net- and the beginning of
-their id where the engine has not said one. USE counts what is held, reserved or in quarantine, of the
-addresses that the pools can give. 100% is said only where none is free, and 0% only where none is in use.
-HELD counts the addresses that somebody has, RESERVED those that are reserved; --format wide also the Docker
-networks on it (DOCKER).
+const networkListHelp = `Lists networks by name: planned ones, and those that Berth created for Docker. The
+latter have Docker's name, or net- and the start of their id if the name is unknown. USE is the share of the
+pools that is held, reserved or in quarantine. 100% means that no address is free, 0% that none is in use.
+HELD counts held addresses, RESERVED reserved ones. --format wide adds the Docker networks (DOCKER).
 
 -q prints ids, which berth network rm takes.`
 

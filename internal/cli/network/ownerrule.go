@@ -25,9 +25,9 @@ func (o *ownerFlags) flags(cmd *cobra.Command, static string) {
 }
 
 const ownerRuleHelp = `
-An --owner-rule is for endpoints whose names match PATTERN, in which * stands for any characters. With pool, their
-automatic addresses come from the pools of that name. With owner, they count as that owner; a * in it becomes what the
-* in the same place of PATTERN matched. The first rule that matches counts.`
+An --owner-rule applies to endpoints whose names match PATTERN; * matches any characters. pool: their
+automatic addresses come from the pools of that name. owner: they count as that owner. A * in it becomes what
+the same * of PATTERN matched. The first matching rule applies.`
 
 // networkTypes are the words of --type.
 var networkTypes = []string{ipam.Manual.String(), ipam.Dynamic.String(), ipam.VIP.String()}

@@ -15,16 +15,15 @@ import (
 	"go4.org/netipx"
 )
 
-const networkShowHelp = `Shows a network with all that is planned in it, and draws each pool: a character for
-each address, X taken, - excluded and . free, 64 to a line, which begins with the first address on it. Where
-more than four lines in a row are all the same, one line stands for them. Pools of more than 65,536
-addresses are not drawn.
+const networkShowHelp = `Shows a network with its plan, and a map of each pool. One character is one address:
+X taken, - excluded, . free. A line starts with its first address and has 64. One line replaces more than four
+equal lines. Pools of more than 65,536 addresses have no map.
 
-NETWORK is a name or id or, where Berth has no network of that name, the name of the Docker network that is on it.
-A Docker network of both families is two networks, and both are shown.
+NETWORK is a name, an id or the name of a Docker network. A dual-stack Docker network is two networks; the
+command shows both.
 
---format json is one object for each, with the subnets, and for each pool start, end, map and free. The map has X for what is
-excluded, too.`
+--format json prints one object per network, with its subnets, and start, end, map and free of each pool. Its
+map shows excluded addresses as X too.`
 
 func networkShowCommand(p *cli.Program) *cobra.Command {
 	return cli.Showing[ipam.NetworkInfo]{

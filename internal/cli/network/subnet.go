@@ -33,11 +33,11 @@ type subnetFlags struct {
 func (s *subnetFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.gateway, "gateway", "", "the gateway, an `ADDRESS` of the subnet, or none")
-	f.StringVar(&s.gatewayNote, "gateway-note", "", "what the gateway is, a `TEXT`; an empty one takes it away")
+	f.StringVar(&s.gatewayNote, "gateway-note", "", "a note on the gateway, `TEXT`; an empty one removes it")
 	f.BoolVar(&s.dhcp, "dhcp", false, "state that a DHCP server serves it, which one subnet of each family may; Berth "+
 		"starts none")
 	f.StringVar(&s.name, "name", "", "its `NAME` in the network")
-	f.StringVar(&s.note, "note", "", "what it is for, a `TEXT`; an empty one takes it away")
+	f.StringVar(&s.note, "note", "", "a note, `TEXT`; an empty one removes it")
 }
 
 const subnetAddHelp = `Adds a subnet to a network, and prints its CIDR. /BITS stands for a subnet of that
@@ -116,7 +116,7 @@ func subnetModifyCommand(p *cli.Program) *cobra.Command {
 	flags.flags(cmd)
 	cmd.Flags().StringVar(&parent, "dhcp-parent", "", "have the DHCP server of its LAN choose the addresses, which "+
 		"`PARENT`, an interface such as eth0, leads to (alpha=eth0,beta=eno1 where hosts have different ones), or none")
-	cmd.Flags().StringVar(&id, "dhcp-id", "owner", "by what that server knows who asks: `owner|mac`")
+	cmd.Flags().StringVar(&id, "dhcp-id", "owner", "what identifies clients to that server: `owner|mac`")
 	cli.Completes(cmd, "dhcp-id", cli.Words("owner", "mac"))
 	cmd.Flags().StringVar(&cidr, "cidr", "", "the new `CIDR`")
 	return cmd
@@ -167,9 +167,8 @@ func subnetRemoveCommand(p *cli.Program) *cobra.Command {
 }
 
 const subnetListHelp = `Lists the subnets of one network or of all, by space and address: the network of each,
-its gateway, and how much of its pools is in use. USE counts what is held, reserved or in quarantine, of the
-addresses that the pools can give. 100% is said only where none is free, and 0% only where none is in use.
-FREE is how many are free.
+its gateway, and how much of its pools is in use. USE is the share of the pools that is held, reserved or in
+quarantine. 100% means that no address is free, 0% that none is in use. FREE is how many are free.
 
 Subnets of one space never overlap; those of different spaces may. The space "local" is the one that networks
 of this host use, "global" the one of swarm managers; others are made when a network first names them (docker

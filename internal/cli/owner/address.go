@@ -19,21 +19,20 @@ func AddressCommand(p *cli.Program) *cobra.Command {
 		addressReleaseCommand(p))
 }
 
-const addressTakeHelp = `Takes addresses for a device that is not a container, and prints them, one a line.
---ip says which: an ADDRESS, pool (one of any pool, the default) or the NAME of a pool. Run again, it takes
-nothing twice.
+const addressTakeHelp = `Takes addresses for a device that is not a container, and prints one per line. --ip
+is an ADDRESS, pool (any pool, the default) or the NAME of a pool. A second run takes nothing new.
 
-A device may have several interfaces, numbered from 0. The addresses of one are in slots: ip0, ip1 and so on
-(SLOT in berth address ls --format wide). Where B stands, pool and NAME may stand, too:
+A device may have several interfaces, numbered from 0. The addresses of each are in slots: ip0, ip1 and so on
+(SLOT in berth address ls --format wide). Instead of A or B you can write pool or NAME:
   --ip A --ip B       A is ip0 of interface 0, and B is ip1
   ip0=A,ip1=B         the same
   1:ip0=B             ip0 of interface 1
   -1:add,ip0=B        ip0 of one more interface
-  0:modify,ip1=B      puts B in the place of ip1, and leaves the other slots
-  0:modify,ip1=none   gives ip1 back, and leaves the other slots
-  0:remove            gives back all addresses of interface 0
+  0:modify,ip1=B      replaces ip1 with B, and leaves the other slots
+  0:modify,ip1=none   releases ip1, and leaves the other slots
+  0:remove            releases all addresses of interface 0
 
---note says what they are for, as for reservations; an empty one takes the note away.`
+--note describes the addresses, as for reservations. An empty note removes it.`
 
 func addressTakeCommand(p *cli.Program) *cobra.Command {
 	var take ipam.TakeAddress
@@ -65,20 +64,20 @@ func addressTakeCommand(p *cli.Program) *cobra.Command {
 		"which: an address, pool, the `NAME` of a pool, or ip0=...,ip1=... (repeatable)")
 	cmd.Flags().StringVar(&take.Subnet, "subnet", "", "only of this `SUBNET`, a CIDR, a name or an id")
 	cmd.Flags().BoolVar(&take.Force, "force", false, "also excluded addresses")
-	cmd.Flags().StringVar(&note, "note", "", "what they are for, a `TEXT`; an empty one takes it away")
+	cmd.Flags().StringVar(&note, "note", "", "a note, `TEXT`; an empty one removes it")
 	cmd.SuggestFor = []string{"add", "create", "reserve"}
 	cli.Completes(cmd, "subnet", p.CompleteFlag(cli.SubnetRefs))
 	cli.Completes(cmd, "ip", p.CompleteFlag(wishRefs))
 	return cmd
 }
 
-const addressReleaseHelp = `Gives back the addresses that berth address take has taken for an owner in a
-network, all of them or the one of --ip, and prints the owner. An address that is free already is no
-error. Instead of network and owner it takes addresses as berth address ls -q prints them.`
+const addressReleaseHelp = `Releases the addresses that an owner took with berth address take in a network,
+and prints the owner. --ip releases only one. A free address is no error. Instead of network and owner you can
+pass addresses, as berth address ls -q prints them.`
 
 func addressReleaseCommand(p *cli.Program) *cobra.Command {
 	verb := cli.Verb{Use: "release NETWORK --owner OWNER | ADDRESS...", Aliases: []string{"rm"},
-		Short:   "Give addresses back",
+		Short:   "Release addresses",
 		Long:    addressReleaseHelp,
 		Example: "  berth address release net1 --owner rtr\n  berth address release net1 --owner rtr --ip 192.0.2.12"}
 	return endCommand(p, verb, cli.AddressOwners, "whose addresses are given back", takenOwners,
@@ -99,8 +98,7 @@ func addressListCommand(p *cli.Program) *cobra.Command {
 	var owner string
 	cmd := cli.Listing[ipam.TakenAddress]{
 		Verb: cli.Verb{Use: "ls [NETWORK]", Short: "List addresses of devices that are not containers",
-			Long: "Lists what berth address take has taken, of one network or of all. Containers' addresses are in " +
-				"berth lease ls. --format wide also shows the subnets and the notes.",
+			Long: "Lists addresses of devices (berth address take), of one network or of all. For addresses of containers see berth lease ls. --format wide adds subnets and notes.",
 			Refs: []cli.Refs{cli.NetworkRefs}, Example: "  berth address ls\n  berth address ls net1 --owner rtr\n" +
 				"  berth address ls -q"},
 		Keys:    addressKeys(),

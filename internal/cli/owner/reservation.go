@@ -76,7 +76,7 @@ func reservationAddCommand(p *cli.Program) *cobra.Command {
 		"with --ip: instead of what the owner has reserved, which it keeps until it runs with the new address")
 	f.BoolVar(&add.Automatic, "automatic", false, "the addresses of --ip count as chosen by Berth, and not as static")
 	f.StringVar(&lives, "for", "", "how long the owner lives, a `duration` such as 2h (default: without an end)")
-	f.StringVar(&note, "note", "", "what it is for, a `TEXT`; an empty one takes it away")
+	f.StringVar(&note, "note", "", "a note, `TEXT`; an empty one removes it")
 	cli.Completes(cmd, "ip", p.CompleteFlag(wishRefs))
 	reserve := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -23,15 +23,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const pageHelp = `Serves Berth's page to a browser on this machine, until it is interrupted (Ctrl-C). The first line on
-standard output is the link to open. The secret in it lets in whoever has it, and is good until the command ends; the
-first visit puts it into a cookie, so that it does not stay in the address bar.
+const pageHelp = `Serves Berth's page to a browser on this machine, until you press Ctrl-C. The first line of
+output is the link to open. Anyone with the secret in the link has access until the command ends. The first
+visit moves the secret from the address bar into a cookie.
 
-The page shows and changes what you may see and change over the admin socket, or over TLS with --admin-socket
-https://HOST:PORT and --token-file. Only pages are passed on, nothing of the API below /v1.
+The page has your rights on the admin socket. To use TLS instead, give --admin-socket https://HOST:PORT and
+--token-file. The command forwards only pages, not the API below /v1.
 
-Nobody but this machine can connect, unless --listen names another address of it: what is spoken there is not
-encrypted. Over SSH take the same port at both ends: ssh -L 7891:127.0.0.1:7891 HOST berth page --listen 127.0.0.1:7891`
+Only this machine can connect, unless --listen names another address. The connection is not encrypted. Over
+SSH, use the same port at both ends: ssh -L 7891:127.0.0.1:7891 HOST berth page --listen 127.0.0.1:7891`
 
 // Bounds on what a connection may cost.
 const (
@@ -45,7 +45,7 @@ const (
 // PageCommand is `berth page`.
 func PageCommand(p *cli.Program) *cobra.Command {
 	var listen string
-	cmd := cli.Verb{Use: "page", Short: "Show what is used and what is free in your browser", Long: pageHelp,
+	cmd := cli.Verb{Use: "page", Short: "Show used and free addresses in your browser", Long: pageHelp,
 		Example: "  berth page\n  berth page --listen 127.0.0.1:7891"}.Command(p)
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "`address` and port to serve the page on; port 0 is any that "+
 		"is free")
