@@ -19,20 +19,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const adoptHelp = `Takes the addresses of a Docker network that uses another IPAM driver into a planned
-network: its subnets and gateways, a pool of its range, and each address that a container has, or was
-given by its user, as a reservation of that container. Nothing is changed in Docker. What is planned
-already stays, as with berth plan import.
+const adoptHelp = `Plans a network from a Docker network that uses another IPAM driver: its subnets, gateways
+and range. Each address that a container has, or that you configured for it, becomes a reservation. Nothing
+changes in Docker. Existing plans stay, as with berth plan import.
 
-With -o the plan is written as a document instead, to be changed and imported. At the end the command says
-how to move the Docker network to Berth. You do that by hand, because its containers lose their network
-for a moment.
+With -o it writes the plan to a document that you can edit and import. At the end it prints how to move the
+Docker network to Berth. You do this by hand, because the containers lose their network for a moment.
 
---project takes a whole Compose project. Each network that Compose makes for it is planned, and each
-address that a container has is reserved for its owner (project/service/1, or the container_name). An
-override file is written beside the Compose file (-o names another), which puts the networks on Berth and
-gives each service the address that it has. Then the steps are printed; Compose itself does the move. The
-Compose files are those that the containers were made from; -f names others.`
+--project adopts a whole Compose project. It plans each network of the project and reserves each address for
+its owner (project/service/1, or the container_name). It writes an override file next to the Compose file (or
+to -o). The file moves the networks to Berth and keeps each service's address. Then it prints the steps;
+Compose does the move. It uses the Compose files of the containers; -f names others.`
 
 // adoptFlags are the flags of adopt.
 type adoptFlags struct {
@@ -47,7 +44,7 @@ type adoptFlags struct {
 func AdoptCommand(p *cli.Program) *cobra.Command {
 	var flags adoptFlags
 	cmd := cli.Verb{Use: "adopt DOCKER-NETWORK | --project PROJECT",
-		Short: "Plan the addresses that a Docker network or Compose project has", Long: adoptHelp,
+		Short: "Plan the addresses of a Docker network or Compose project", Long: adoptHelp,
 		Args: flags.fit,
 		Example: `  berth adopt shop --dry-run
   berth adopt shop

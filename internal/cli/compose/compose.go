@@ -22,32 +22,29 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const composeHelp = `Reserves addresses for the services of a Compose project on planned networks, and writes
-an override file that gives each service its own, on any engine: ipv4_address, ipv6_address and
-mac_address (by which Berth knows a container where the network's driver asks for MACs, as berth-mac
-does). The override goes beside the Compose file:
+const composeHelp = `Reserves addresses for the services of a Compose project on planned networks. Then it
+writes an override file with ipv4_address, ipv6_address and mac_address of each service. The MAC identifies a
+container if the driver asks for MACs, as berth-mac does. Use the override with the Compose file, on any
+engine:
 
   docker compose -f compose.yaml -f berth.override.yaml up -d
 
-The owner is project/service/1, or the container_name where a service has one. What it has reserved stays,
-so that another run writes the same file. Each replica of a service with several has its own reservation,
-but the file fixes no address for them, because all of them share what it says.
+The owner is project/service/1, or the container_name where a service has one. Reservations stay, so a second
+run writes the same file. Replicas have their own reservations, but the file cannot give each its own address.
 
-A service that the files put on another network keeps its address on the old one until it runs with the
-new one. What is reserved for a service that the files no longer name stays, and is listed. If that
-service had a container_name, it is only known from the old override, where -o writes over that.
+A service that the files put on another network keeps its address on the old one until it runs with the new
+one. Reservations of services that the files no longer name stay; the command lists them. It finds those with
+a container_name only in the old override file, so pass -o with the same name.
 
-A network is Berth's if its IPAM driver is called berth or berth-mac, also with a path and a tag, or as
-the engine calls the daemon, or what --ipam-driver says; its option network names the planned one. Of
-external networks the engine is asked; --network says by hand which one is meant, where nothing else does.
---release gives back all that is reserved for the project, and writes nothing.
-Whatever no flag says is found the way Compose finds it.
+A network is Berth's if its IPAM driver is berth, berth-mac (also with path and tag), the daemon's name in the
+engine or --ipam-driver. Its option network names the planned network. For external networks the command asks
+the engine. Otherwise use --network. --release ends all reservations of the project, and writes nothing. Other
+settings are found as Compose finds them.
 
-A service may say that it is to have an elastic address, x-berth: {elastic: auto} or {elastic: ADDRESS},
-and egress_only: true in it: it is allocated to the account of the service's containers, for auto one for
-each replica, and associated. A service that says it no more is disassociated, and its account keeps the
-address. x-berth: {addresses: [IP, ...]} gives each replica its own. What else is said there is for
-berth deploy; a key that is not known is refused.`
+For an elastic address, give a service x-berth: {elastic: auto} or {elastic: ADDRESS}, and egress_only: true
+if you want. The command allocates it to the account of the containers and associates it; auto is one per
+replica. If you delete the key, the association ends, but the account keeps the address. x-berth: {addresses:
+[IP, ...]} gives each replica its own. Other keys are for berth deploy; unknown keys are refused.`
 
 // composeFlags are the flags of compose.
 type composeFlags struct {
@@ -72,11 +69,11 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.Project.Flags(cmd)
 	f.StringVarP(&flags.output, "output", "o", "", "write to `FILE` instead of standard output")
 	f.StringToIntVar(&flags.Source.Scale, "scale", nil,
-		"`SERVICE=N`: a service has N replicas, whatever the file says (repeatable)")
+		"`SERVICE=N`: a service has N replicas, instead of the file's number (repeatable)")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "show what would be reserved or released, a line for each event, and "+
 		"change and write nothing")
-	f.BoolVar(&flags.release, "release", false, "release all that is reserved for the project's owners")
-	f.DurationVar(&flags.wait, "lock-wait", 0, "wait so long for a deploy of the project (berth deploy)")
+	f.BoolVar(&flags.release, "release", false, "end all reservations of the project's owners")
+	f.DurationVar(&flags.wait, "lock-wait", 0, "how long to wait for a deploy of the project")
 	f.StringVar(&flags.engine.Host, "docker-host", "", "`URL` of the engine, which knows external networks (default: "+
 		docker.DefaultHost+"; none: it is not asked)")
 	if err := cmd.MarkFlagFilename("output", "yaml", "yml"); err != nil {

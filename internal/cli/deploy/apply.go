@@ -72,7 +72,7 @@ func (how *carrying) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVarP(&how.yes, "yes", "y", false, "do not ask")
 	cli.DryRunFlag(cmd, &how.dryRun)
-	f.DurationVar(&how.wait, "lock-wait", 0, "wait so long for another deploy of the project")
+	f.DurationVar(&how.wait, "lock-wait", 0, "how long to wait for another deploy of the project")
 	f.StringVar(&how.format, "format", "text", "`form` of what is told meanwhile: text, or json (an event a line)")
 }
 

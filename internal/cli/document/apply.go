@@ -11,23 +11,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const applyHelp = `Makes the plan what FILE says, and shows what was changed as berth plan diff does. FILE is a document in
-the form that berth plan export writes, or - for standard input. Nothing is asked. Applied again it changes nothing.
+const applyHelp = `Changes the plan to match FILE, and shows the changes as berth plan diff does. FILE is a
+document of berth plan export, or - for standard input. It does not ask. A second run changes nothing.
 
-Things are the same by their names (see berth plan diff --help): an address that was edited has moved. What is in
-the plan and not in the document stays; with --prune it goes, also networks, as far as nobody uses them.
-Addresses that somebody holds are in the way, and refused with who holds them; containers keep the address
-that they run with until they are started again.
+Names identify objects (see berth plan diff --help), so an edited address moves. Objects that are not in the
+document stay. --prune removes them, also networks, if nobody uses them. Berth refuses to change a held
+address and names its holder. Containers keep their address until they restart.
 
-All of it is one transaction, up to 256 edits: all or nothing. More are made in several, network by network,
-and so is what lies in the two stores of a host that shares one. What was made before a refusal, or before
-the command was killed, stays then; apply goes on from there when it is run again.`
+Up to 256 edits are one transaction. More edits, or edits in both stores of a cluster host, take several
+transactions, network by network. If a later one fails, the earlier ones stay; run apply again to continue.`
 
 // applyCommand is `berth plan apply`.
 func applyCommand(p *cli.Program) *cobra.Command {
 	var flags compareFlags
 	var dryRun bool
-	cmd := cli.Verb{Use: "apply FILE|-", Short: "Make the plan what an edited document says", Long: applyHelp,
+	cmd := cli.Verb{Use: "apply FILE|-", Short: "Apply an edited document to the plan", Long: applyHelp,
 		Example: `  berth plan export -o plan.yaml
   berth plan apply plan.yaml --dry-run
   berth plan apply plan.yaml

@@ -30,8 +30,7 @@ type compareFlags struct {
 
 func (f *compareFlags) add(p *cli.Program, cmd *cobra.Command) {
 	set := cmd.Flags()
-	set.BoolVar(&f.prune, "prune", false, "what the document does not name goes: networks, what is in them, and what "+
-		"is said of them")
+	set.BoolVar(&f.prune, "prune", false, "remove networks, their contents and settings that are not in the document")
 	tableFlags(p, cmd, &f.table, "only the network `NETWORK`, or with --csv the one of the rows that name none")
 	cli.FormatFlag(cmd, &f.format, "changes, an object each, and what was refused")
 }

@@ -9,18 +9,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const diffHelp = `Shows what berth plan apply would change so that the plan is as FILE says: a line for each change, with a +
-for what comes, a - for what goes and a ~ for what is otherwise. FILE is a document in the form that berth
-plan export writes, or - for standard input. Nothing is changed.
+const diffHelp = `Shows what berth plan apply would change, one line per change: + added, - removed, ~
+changed. FILE is a document of berth plan export, or - for standard input. The command changes nothing.
 
-Things are the same by their names: networks, subnets (by prefix, else by name, else by what they lie over),
-pools, accounts, and owners with the slots of their addresses. So an address that was edited has moved. What
-is in the plan and not in the document stays; with --prune it goes.
+Names identify networks, pools, accounts and owners with their slots. Subnets match by prefix, else by name,
+else by overlap. So an edited address moves. Objects that are not in the document stay; --prune removes them.
 
-The changes are tried in a dry run. What would be refused is listed with its line, and with who holds what is
-in the way.
+The command tries the changes in a dry run. It lists each refusal with its line and the holder in the way.
 
-Exit codes: 0 the plan is as the document says; 2 it differs; 1 refused.`
+Exit codes: 0 the plan matches the document; 1 refused; 2 it differs.`
 
 // diffCommand is `berth plan diff`.
 func diffCommand(p *cli.Program) *cobra.Command {

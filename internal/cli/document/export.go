@@ -13,27 +13,26 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const exportHelp = `Writes the plan as one YAML document: all networks that are planned, with their subnets,
-pools, exclusions, reservations, and the addresses of devices that are not containers, and all that there is of
-elastic addresses: accounts, ranges, whose they are, and what they are associated with. What Docker holds is no
-part of it; berth state backup keeps that. berth plan import reads it back, there or in another Berth.
+const exportHelp = `Writes the plan as one YAML document. It has all planned networks with their subnets,
+pools, exclusions, reservations and device addresses. It also has accounts and elastic addresses with their
+ranges and associations. Docker's leases are not in it; use berth state backup for them. berth plan import
+reads the document, here or in another Berth.
 
---csv writes one kind of thing as a table for a spreadsheet, with the names of columns that NetBox has:
-networks, subnets, pools, exclusions, reservations or addresses. A cell that a spreadsheet would take for a
-formula has a ' before it, which berth plan import takes away.
+--csv writes one kind of object as a table with NetBox's column names: networks, subnets, pools, exclusions,
+reservations or addresses. A ' protects cells that look like a formula; berth plan import removes it.
 
-A FILE (-o) is written whole or not at all, and replaces one that is there. A new one is for you alone (mode 600).`
+-o replaces FILE atomically. Only you can read a new file (mode 600).`
 
 // Command is `berth plan`.
 func Command(p *cli.Program) *cobra.Command {
-	return cli.Group("plan", "Write the plan as a document, add one to it, compare and apply one", exportCommand(p),
+	return cli.Group("plan", "Export, import, compare and apply the plan", exportCommand(p),
 		importCommand(p), diffCommand(p), applyCommand(p))
 }
 
 // exportCommand is `berth plan export`.
 func exportCommand(p *cli.Program) *cobra.Command {
 	var file, noun, network string
-	cmd := cli.Verb{Use: "export", Short: "Write the plan as a document or as tables", Long: exportHelp,
+	cmd := cli.Verb{Use: "export", Short: "Export the plan as a document or as tables", Long: exportHelp,
 		Example: `  berth plan export
   berth plan export -o plan.yaml
   berth plan export --network net1

@@ -26,25 +26,23 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const importHelp = `Reads a document in the form that berth plan export writes, and adds what is missing: networks,
-and in networks that exist already, subnets, pools, exclusions, reservations and addresses. Nothing that
-exists is changed; a document that contradicts it is refused. FILE may be -, which is standard input.
+const importHelp = `Reads a document of berth plan export, and adds what is missing: networks, subnets, pools,
+exclusions, reservations and addresses. It changes nothing that exists, and refuses a document that
+contradicts it. FILE - is standard input.
 
-The document is checked as a whole before anything is written, and everything that is wrong with it is
-listed with its line. Then it is written in small steps, between which Docker goes on getting addresses; a
-new network appears as a whole or not at all. What an interrupted import has added stays, and importing the
-same document again adds the rest.
+The command first checks the whole document, and lists all errors with their lines. Then it writes in small
+steps, so Docker can still get addresses. A new network appears as a whole. If an import is interrupted,
+import the same document again to add the rest.
 
-The way back is an export from before: --export FILE writes it first, and berth plan apply --prune FILE makes the
-plan again what it was then.
+To undo an import, save the plan first with --export FILE, and restore it with berth plan apply --prune FILE.
 
-Accounts, elastic ranges and elastic addresses are added after the networks. An association that is refused,
-because its container has no address yet for one, is listed, and the rest is made.
+Accounts, elastic ranges and elastic addresses are added after the networks. The command lists associations
+that are refused, for example because the container has no address yet, and adds the rest.
 
---csv reads a table of one kind of thing, as spreadsheets and NetBox write it (prefixes are subnets,
-ip-ranges pools or exclusions, ip-addresses addresses or reservations). Its first row names the columns,
-in any order. Rows that name no network belong to --network. Without that flag, all but subnets find their
-network by their address.`
+--csv reads a table of one kind of object, as spreadsheets and NetBox write it (prefixes are subnets,
+ip-ranges pools or exclusions, ip-addresses addresses or reservations). Its first row names the columns, in
+any order. --network is the network of rows that name none. Without it, the address determines the network,
+except for subnets.`
 
 // importFlags are the flags of import.
 type importFlags struct {
@@ -57,7 +55,7 @@ type importFlags struct {
 func importCommand(p *cli.Program) *cobra.Command {
 	var flags importFlags
 	cmd := cli.Verb{Use: "import FILE|-",
-		Short: "Add the contents of a document or a table to the plan", Long: importHelp,
+		Short: "Add a document or a table to the plan", Long: importHelp,
 		Example: `  berth plan import plan.yaml --dry-run
   berth plan import plan.yaml
   berth plan export --admin-socket /run/a.sock | berth plan import - --admin-socket /run/b.sock
@@ -67,7 +65,7 @@ func importCommand(p *cli.Program) *cobra.Command {
 	tableFlags(p, cmd, &flags.table, "with --csv: the `NETWORK` of the rows that name none")
 	f.BoolVar(&flags.edit.DryRun, "dry-run", false, "check, show what would be added, and change nothing")
 	cli.FormatFlag(cmd, &flags.edit.Format, "")
-	f.StringVar(&flags.export, "export", "", "first write the plan that there is to `FILE`, as the way back")
+	f.StringVar(&flags.export, "export", "", "first save the current plan to `FILE`, to undo the import")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := flags.check(cmd); err != nil {
 			return err

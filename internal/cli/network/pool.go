@@ -21,7 +21,7 @@ func PoolCommand(p *cli.Program) *cobra.Command {
 
 const poolAddHelp = `Adds a pool to the subnet that holds its range, and prints the range: A-B, A+N (N
 addresses from A on), a CIDR or one address. With --subnet instead of a range the pool is the whole subnet.
-Pools do not overlap; several may have one name, and are then used one after the other.`
+Pools do not overlap. Pools with the same name are used one after the other.`
 
 func poolAddCommand(p *cli.Program) *cobra.Command {
 	var add ipam.AddPool
@@ -67,7 +67,7 @@ func poolAddCommand(p *cli.Program) *cobra.Command {
 }
 
 const poolModifyHelp = `Renames a pool: all ranges of a NAME, or exactly one RANGE. Docker networks that use
-the pool by name follow the new one. --name '' takes the name away.`
+the pool by name follow the new one. --name '' removes the name.`
 
 func poolModifyCommand(p *cli.Program) *cobra.Command {
 	var name string
@@ -91,14 +91,13 @@ func poolModifyCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-const poolRemoveHelp = `Takes a range out of the pools. A pool that reaches beyond the range is split, and
-what is left of it keeps its name. A NAME takes all ranges of that name. Addresses that are held stay with
-their holders. Several ranges, and those without NETWORK, are as berth pool ls -q prints them: RANGE of the
-space local, or NETWORK/RANGE.`
+const poolRemoveHelp = `Removes a range from the pools. A pool that reaches beyond the range is split; the
+rest keeps its name. A NAME removes all ranges of that name. Held addresses stay with their holders. You can
+pass several ranges as berth pool ls -q prints them: RANGE of the space local, or NETWORK/RANGE.`
 
 func poolRemoveCommand(p *cli.Program) *cobra.Command {
 	return cli.Change{
-		Verb: cli.Verb{Use: "rm [NETWORK] NAME|RANGE...", Short: "Remove pools, or a range out of them",
+		Verb: cli.Verb{Use: "rm [NETWORK] NAME|RANGE...", Short: "Remove pools, or a range from them",
 			Long: poolRemoveHelp, Args: cli.SomePlaces("NAME|RANGE"),
 			Refs: []cli.Refs{cli.NetworkRefs, poolRefs},
 			Example: "  berth pool rm net1 192.0.2.20-192.0.2.50\n  berth pool rm net1 front --dry-run\n" +

@@ -34,21 +34,18 @@ func (s *subnetFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.gateway, "gateway", "", "the gateway, an `ADDRESS` of the subnet, or none")
 	f.StringVar(&s.gatewayNote, "gateway-note", "", "a note on the gateway, `TEXT`; an empty one removes it")
-	f.BoolVar(&s.dhcp, "dhcp", false, "state that a DHCP server serves it, which one subnet of each family may; Berth "+
-		"starts none")
+	f.BoolVar(&s.dhcp, "dhcp", false, "record that a DHCP server serves it (one subnet per family)")
 	f.StringVar(&s.name, "name", "", "its `NAME` in the network")
 	f.StringVar(&s.note, "note", "", "a note, `TEXT`; an empty one removes it")
 }
 
-const subnetAddHelp = `Adds a subnet to a network, and prints its CIDR. /BITS stands for a subnet of that
-length: the lowest one inside --from that is still free. Without --pool no address of the subnet is chosen
-until berth pool add says out of which range.
+const subnetAddHelp = `Adds a subnet to a network, and prints its CIDR. /BITS takes the lowest free subnet of
+that length inside --from. Without --pool Berth assigns no address until you add a pool with berth pool add.
 
 ` + gatewayNoteHelp
 
-const gatewayNoteHelp = `--note says what the subnet is for, and --gateway-note what the gateway is, on one line of at most 200
-characters each: berth subnet ls --format wide shows them. The gateway's goes with its gateway:
-another one has no note unless it is given with it.`
+const gatewayNoteHelp = `--note describes the subnet, --gateway-note the gateway, in one line of at most 200
+characters each. berth subnet ls --format wide shows them. A new gateway starts without a note.`
 
 func subnetAddCommand(p *cli.Program) *cobra.Command {
 	var flags subnetFlags
@@ -75,17 +72,17 @@ func subnetAddCommand(p *cli.Program) *cobra.Command {
 		Said: func(out ipam.Outcome) []string { return []string{out.Results[0].CIDR.String()} },
 	}.Command(p)
 	flags.flags(cmd)
-	cmd.Flags().StringVar(&from, "from", "", "the larger `CIDR` in which /BITS looks for its place")
+	cmd.Flags().StringVar(&from, "from", "", "the larger `CIDR` that /BITS is taken from")
 	cmd.Flags().BoolVar(&pool, "pool", false, "with a pool of the whole subnet")
 	return cmd
 }
 
-const subnetModifyHelp = `Changes what the flags say and leaves the rest. SUBNET is a CIDR, a name or an id.
-The CIDR changes only while no Docker network is on the subnet. The part that is cut off must have no
-exclusions, and no addresses that are held or reserved; pools are trimmed.
+const subnetModifyHelp = `Changes only what the flags name. SUBNET is a CIDR, a name or an id. The CIDR can
+change only while no Docker network uses the subnet. The removed part must have no exclusions and no held or
+reserved addresses; pools are trimmed.
 
---dhcp-parent says by which interface the DHCP server of the LAN is asked for the addresses of a dynamic network
-(docs/dhcp.md), or that another one leads there. None ends that it is asked, once nobody has an address of it any more.
+--dhcp-parent sets the interface to the LAN's DHCP server of a dynamic network (docs/dhcp.md). None ends the
+use of that server once nobody has an address from it.
 
 ` + gatewayNoteHelp
 
@@ -150,9 +147,8 @@ func (s *subnetFlags) modify(cmd *cobra.Command, cidr string) (*ipam.ModifySubne
 }
 
 const subnetRemoveHelp = `Removes a subnet with its pools and exclusions, and prints what it was called.
-SUBNET is a CIDR, a name or an id. A subnet with an address that is reserved, or held and not the gateway,
-is refused. Several, and those without NETWORK, are as berth subnet ls -q prints them: a CIDR of the space
-local, or NETWORK/CIDR.`
+SUBNET is a CIDR, a name or an id. It refuses a subnet with reserved addresses, or held ones other than the
+gateway. You can pass several as berth subnet ls -q prints them: a CIDR of the space local, or NETWORK/CIDR.`
 
 func subnetRemoveCommand(p *cli.Program) *cobra.Command {
 	return cli.Change{
@@ -170,12 +166,12 @@ const subnetListHelp = `Lists the subnets of one network or of all, by space and
 its gateway, and how much of its pools is in use. USE is the share of the pools that is held, reserved or in
 quarantine. 100% means that no address is free, 0% that none is in use. FREE is how many are free.
 
-Subnets of one space never overlap; those of different spaces may. The space "local" is the one that networks
-of this host use, "global" the one of swarm managers; others are made when a network first names them (docker
-network create --ipam-driver berth --ipam-opt space=NAME). --sort space shows the spaces, too.
+Subnets of one space never overlap; those of different spaces may. Networks of this host use the space
+"local", swarm managers "global". Other spaces are created when a network first names them (docker network
+create --ipam-driver berth --ipam-opt space=NAME). --sort space shows the spaces, too.
 
---format wide also shows the name, the pools, how many addresses are held and how many remembered for their last
-holder, the notes of the gateways and, in a cluster, the hosts with a Docker network on the subnet.`
+--format wide adds the name, the pools, the counts of held and remembered addresses, and the gateway notes. In
+a cluster it adds the hosts with a Docker network on the subnet.`
 
 func subnetListCommand(p *cli.Program) *cobra.Command {
 	var space string

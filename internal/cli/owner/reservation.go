@@ -25,19 +25,18 @@ func ReservationCommand(p *cli.Program) *cobra.Command {
 		reservationListCommand(p), reservationRemoveCommand(p))
 }
 
-const reservationAddHelp = `Reserves addresses for an owner, and prints them, one a line. An endpoint of that
-name or MAC gets them, and nobody else. It is known by its MAC only where the driver asks for MACs (berth
-serve --mac-socket). --ip is an address, pool (one of any pool, the default), or the name of a pool; several
---ip reserve several, as ip0=...,ip1=... does. What the owner has reserved already stays as it is, so that
-running it again prints the same addresses.
+const reservationAddHelp = `Reserves addresses for an owner, and prints them, one a line. Only an endpoint of
+that name or MAC gets them. A MAC works only if the driver asks for MACs (berth serve --mac-socket). --ip is
+an address, pool (any pool, the default), or the name of a pool. Repeat --ip, or use ip0=...,ip1=..., for
+several addresses. Existing reservations stay, so a second run prints the same addresses.
 
---note says what it is for, on one line of at most 200 characters: berth reservation ls --format wide shows it. With
-the same --ip again it replaces the note, and an empty one takes it away.
+--note describes the reservation in one line of at most 200 characters; berth reservation ls --format wide
+shows it. Run the command again with the same --ip to replace the note; an empty one removes it.
 
---replace reserves other addresses in place of the old ones, which the owner keeps until it runs with the new
-ones. --for is for owners that live for a while only: after that time their reservations end.
+--replace reserves other addresses; the owner keeps the old ones until it runs with the new ones. --for ends
+the reservations after that time.
 
-A refusal begins with its code, such as NetworkReservationAlreadyInUse, and says who has what.`
+An error begins with its code, such as NetworkReservationAlreadyInUse, and names the holder.`
 
 func reservationAddCommand(p *cli.Program) *cobra.Command {
 	var add ipam.AddReservation
@@ -70,12 +69,11 @@ func reservationAddCommand(p *cli.Program) *cobra.Command {
 	f := cmd.Flags()
 	f.StringArrayVar(&wishes, "ip", nil,
 		"which: an address, pool, the `NAME` of a pool, or ip0=...,ip1=... (repeatable)")
-	f.BoolVar(&add.Force, "force", false, "also addresses that are excluded, or held by somebody until their "+
-		"release")
+	f.BoolVar(&add.Force, "force", false, "also excluded addresses, and held ones once they are released")
 	f.BoolVar(&add.Replace, "replace", false,
-		"with --ip: instead of what the owner has reserved, which it keeps until it runs with the new address")
-	f.BoolVar(&add.Automatic, "automatic", false, "the addresses of --ip count as chosen by Berth, and not as static")
-	f.StringVar(&lives, "for", "", "how long the owner lives, a `duration` such as 2h (default: without an end)")
+		"with --ip: replace the owner's reservations once it runs with the new address")
+	f.BoolVar(&add.Automatic, "automatic", false, "count the addresses of --ip as chosen by Berth, not as static")
+	f.StringVar(&lives, "for", "", "end the reservations after this `duration`, such as 2h (default: never)")
 	f.StringVar(&note, "note", "", "a note, `TEXT`; an empty one removes it")
 	cli.Completes(cmd, "ip", p.CompleteFlag(wishRefs))
 	reserve := cmd.RunE
@@ -125,14 +123,13 @@ func parseLife(text string) (ipam.Duration, error) {
 	return d, nil
 }
 
-const reservationRemoveHelp = `Ends the reservations of an owner in a network, or the one of --ip, and prints the owner. Addresses that are
-held stay with their holders. Instead of network and owner it takes addresses as berth reservation ls -q
-prints them.
+const reservationRemoveHelp = `Ends the reservations of an owner in a network, or the one of --ip, and prints
+the owner. Held addresses stay with their holders. Instead of network and owner you can pass addresses, as
+berth reservation ls -q prints them.
 
---everywhere ends all that is reserved for an owner, on all networks and also in subnets that are gone, and
-what was taken for it with berth address take. It prints the addresses. It is no error if the owner has
-nothing. --under also ends those of all owners below it. --replaced ends only what was replaced (berth
-reservation add --replace), if the owner holds its new address.`
+--everywhere ends all reservations of an owner, also in removed subnets, releases its berth address take
+addresses and prints them. An owner without any is no error. --under includes all owners below it. --replaced
+ends only replaced reservations (berth reservation add --replace) of owners that hold their new address.`
 
 func reservationRemoveCommand(p *cli.Program) *cobra.Command {
 	var all ipam.ReleaseOwner
@@ -149,10 +146,10 @@ func reservationRemoveCommand(p *cli.Program) *cobra.Command {
 			return &ipam.RemoveReservation{Network: network, Owner: owner, Address: addr}
 		})
 	f := cmd.Flags()
-	f.BoolVar(&everywhere, "everywhere", false, "with --owner: on all networks, with what was taken for it")
+	f.BoolVar(&everywhere, "everywhere", false, "with --owner: on all networks, with its taken addresses")
 	f.BoolVar(&all.Under, "under", false,
 		"with --everywhere: also of all owners below it; shop/web/1 is below shop and shop/web")
-	f.BoolVar(&all.Replaced, "replaced", false, "with --everywhere: only what was replaced, and is not needed any more")
+	f.BoolVar(&all.Replaced, "replaced", false, "with --everywhere: only replaced reservations that are no longer needed")
 	some, here := cmd.Args, cmd.RunE
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if everywhere {
@@ -204,11 +201,10 @@ func reservedOwners(ctx context.Context, c *client.Client, network string) (all 
 	return all, err
 }
 
-const reservationListHelp = `Lists the reserved addresses of one network or of all, with their owners, and who
-holds them now (IN USE BY). STATE is held, taken where somebody else than the owner holds the address, idle
-where nobody does, or replaced where its owner keeps it until it runs with the new one. On a network whose addresses a DHCP server gives, the address is the
-one that it gave the owner. --format wide also shows on which host it is held, when a short-lived owner
-ends (UNTIL), and the notes.`
+const reservationListHelp = `Lists the reserved addresses of one network or of all, with their owners and
+holders (IN USE BY). STATE is held, taken (somebody else holds it), idle (nobody holds it) or replaced (until
+the owner runs with the new one). On a network with DHCP the address comes from the server. --format wide adds
+the host, the end of the reservation (UNTIL) and the notes.`
 
 func reservationListCommand(p *cli.Program) *cobra.Command {
 	var owner string
