@@ -33,8 +33,9 @@ networks that were made with dhcp=INTERFACE, and who has addresses of networks w
 CAP_NET_RAW alone. --provider none does only this, on hosts
 without elastic addresses.
 
-It runs in the foreground. At SIGTERM or SIGINT it ends and leaves everything mapped, so that an exchange of it
-cuts nothing; while the daemon is away, too. What others take away it puts back. --remove takes all of it away.`
+It runs in the foreground. At SIGTERM or SIGINT it ends and leaves everything mapped, so that an exchange of
+it cuts nothing; while the daemon is away, too. It restores mappings that others remove. --remove removes all
+mappings.`
 
 // edgeFlags are the flags of edge.
 type edgeFlags struct {
@@ -73,7 +74,7 @@ func (f *edgeFlags) check() error {
 
 func edgeCommand(p *cli.Program) *cobra.Command {
 	var flags edgeFlags
-	cmd := cli.Verb{Use: "edge", Short: "Map elastic addresses on this host, and speak on its LANs",
+	cmd := cli.Verb{Use: "edge", Short: "Map elastic addresses on this host, and probe its LANs",
 		Long: edgeHelp,
 		Example: "  berth edge\n  berth edge --once\n  berth edge --dry-run\n  berth edge --remove\n" +
 			"  berth edge --provider exec --exec /usr/local/bin/map-at-the-router\n  berth edge --provider none",
@@ -81,7 +82,7 @@ func edgeCommand(p *cli.Program) *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&flags.once, "once", false, "map what is wanted now, and end")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "show what is to be mapped, a line each, and change nothing")
-	f.BoolVar(&flags.remove, "remove", false, "take away all that was ever mapped, and end")
+	f.BoolVar(&flags.remove, "remove", false, "remove all mappings, and end")
 	f.StringVar(&flags.provider, "provider", providerNftables, "what maps: `nftables|exec|none`")
 	f.StringVar(&flags.program, "exec", "", "the `PROGRAM` of --provider exec")
 	cli.Completes(cmd, "provider", cli.Words(providers()...))

@@ -34,7 +34,7 @@ func restoreCommand(p *cli.Program) *cobra.Command {
 	var state string
 	var force, shared, dryRun bool
 	var where etcdFlags
-	cmd := &cobra.Command{Use: "restore FILE", Short: "Put a backup in the place of the state", Long: restoreHelp,
+	cmd := &cobra.Command{Use: "restore FILE", Short: "Replace the state with a backup", Long: restoreHelp,
 		Args: cli.OneArg("the backup"),
 		Example: `  systemctl stop berth.socket berth-mac.socket berth-admin.socket berth
   berth state restore berth-2026-01-31.db

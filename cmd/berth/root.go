@@ -42,7 +42,7 @@ func rootCommand(p *cli.Program, on surroundings) *cobra.Command {
 // topics are all commands, by what people come for.
 func topics(p *cli.Program, on surroundings) []cli.Topic {
 	return []cli.Topic{
-		{Title: "Who has what", Commands: []*cobra.Command{
+		{Title: "Addresses in use", Commands: []*cobra.Command{
 			lease.Command(p), lease.WhoCommand(p), lease.EventsCommand(p), look.FindCommand(p), look.InspectCommand(p),
 			seen.PageCommand(p), daemon.CheckCommand(p),
 		}},

@@ -85,10 +85,10 @@ With --webhook each event is sent to a receiver on the network, as JSON by POST,
 --webhook-secret-file: at least once, in order, and over restarts of the daemon. What a receiver has not taken
 yet is kept as long as events are (--event-age, --event-count, --event-size); hosts of one cluster should have the same.
 
-The daemon reads the Docker Engine of this host where it may: it learns which container has which address,
-and compares what it has given with what runs, at its start and every --check-every ("berth check"). With
---check-repair it puts right what is sure, and without it nothing. A managed plugin has no engine to read;
-"berth witness" reads it there.
+The daemon reads the Docker Engine of this host where it may: it learns which container has which address, and
+compares what it has given with what runs, at its start and every --check-every ("berth check"). With
+--check-repair it repairs certain findings. A managed plugin has no engine to read; "berth witness" reads it
+there.
 
 An engine before 29 does not say which of several containers asks that start at the same moment. One that has
 an address reserved, and was given another one, is put back to its own right after its start: taken off its
@@ -165,10 +165,9 @@ func serveCommand(p *cli.Program, on surroundings) *cobra.Command {
 	f.DurationVar(&cfg.checkGrace, "check-grace", 5*time.Minute,
 		"how long a lease must be without its endpoint until that is sure, a `duration`")
 	f.BoolVar(&cfg.elastic, "elastic", true, "elastic addresses; --elastic=false turns them off: nothing is mapped")
-	f.BoolVar(&cfg.checkRepair, "check-repair", false, "put right without being asked what is sure")
+	f.BoolVar(&cfg.checkRepair, "check-repair", false, "repair certain findings automatically")
 	cfg.putBack = putback.Flag(putback.Reserved)
-	f.Var(&cfg.putBack, "put-back", "`which` containers are put back to their own addresses, where the engine did not "+
-		"tell who they were, unless the network has a mode of its own: reserved, all or off (default reserved)")
+	f.Var(&cfg.putBack, "put-back", "`which` containers are put back to their own addresses, if the engine did not identify them, unless the network has a mode of its own: reserved, all or off (default reserved)")
 	f.Var(&cfg.bases, "default-pool", "where the subnets come from that no request names; repeatable (see above)")
 	f.DurationVar(&cfg.retention.Age, "event-age", 90*24*time.Hour, "how long events are kept, a `duration`")
 	f.IntVar(&cfg.retention.Count, "event-count", 1_000_000, "at most `N` events are kept")

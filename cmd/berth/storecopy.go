@@ -58,7 +58,7 @@ type storeCopy struct {
 }
 
 func stateCommand(p *cli.Program) *cobra.Command {
-	return cli.Group("state", "The state of the daemon: back it up, restore, check, move and mend it",
+	return cli.Group("state", "The daemon's state: backup, restore, check, move, repair",
 		backupCommand(p), restoreCommand(p), fsckCommand(p), storeCopyCommand(p), daemon.SaveCommand(p),
 		host.MendCommand(p), host.AcceptCommand(p))
 }
@@ -66,7 +66,7 @@ func stateCommand(p *cli.Program) *cobra.Command {
 func storeCopyCommand(p *cli.Program) *cobra.Command {
 	var c storeCopy
 	cmd := &cobra.Command{Use: "copy --from STORE --to STORE",
-		Short: "Take spaces from the host's own store to the shared one, or back", Long: storeCopyHelp,
+		Short: "Move spaces between the host's and the shared store", Long: storeCopyHelp,
 		Args: cli.NoArgs,
 		Example: `  systemctl stop berth.socket berth-mac.socket berth-admin.socket berth
   berth state copy --from bolt --to etcd --etcd-endpoints http://10.0.0.11:2379 --dry-run

@@ -18,25 +18,25 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const leaveHelp = `Takes a Docker network, or all those that Compose made for a project, back to the engine's own
-IPAM driver, with the same subnets, gateways, options and labels, and every container at the address that it
-has: it asks for it from then on, as with docker run --ip. A container that does not run gets the address
-that Berth would give it. It is the way back from berth adopt.
+const leaveHelp = `Moves a Docker network, or all networks of a Compose project, back to the engine's own IPAM
+driver. Subnets, gateways, options and labels stay. Each container keeps its address and requests it from then
+on, as with docker run --ip. A container that does not run gets the address that Berth would give it. It is
+the way back from berth adopt.
 
-A Docker network cannot change its driver. So its containers are taken off it, it is removed and made anew,
-and they are put back, with their aliases, links, driver options and the MAC that they were given. They go
-on running, and are cut off for some seconds. Without --yes the command asks first.
+A Docker network cannot change its driver. So the command disconnects the containers, recreates the network
+and reconnects them with their aliases, links, driver options and configured MACs. They keep running, but lose
+the network for some seconds. Without --yes the command asks first.
 
-For a project an override file is written, which gives each service the address that it has: in the place of
-the one that Berth wrote before, else as berth.override.yaml beside the Compose file (-o names another). Keep
-it. What must go out of the Compose file itself is said at the end. A service with several replicas cannot
-say their addresses in a file: those containers keep them until they are made anew.
+For a project the command writes an override file with the address of each service. It replaces Berth's
+earlier file, or is berth.override.yaml next to the Compose file (-o names another). Keep it. At the end the
+command prints what to delete from the Compose file. Replicas keep their addresses only until they are
+recreated.
 
-All that is needed is noted down before anything is touched. A run that was cut off says so when the command
-is run again, and is finished then. Where the engine refuses the new network the old one is made again.
+The command first saves what it needs to a note. If a run is interrupted, run the command again to finish it.
+If the engine refuses the new network, the command recreates the old one.
 
-The plan of the network, with what is reserved in it, is removed from Berth at the end, unless somebody else
-uses it; --keep leaves it there.`
+At the end it removes the network's plan and reservations from Berth, unless somebody else uses them; --keep
+keeps them.`
 
 // leaveFlags are the flags of leave.
 type leaveFlags struct {
@@ -52,7 +52,7 @@ type leaveFlags struct {
 func LeaveCommand(p *cli.Program) *cobra.Command {
 	var flags leaveFlags
 	cmd := cli.Verb{Use: "leave PROJECT|NETWORK",
-		Short: "Take a network or a project back to Docker's own IPAM", Long: leaveHelp,
+		Short: "Move a network or project back to Docker's own IPAM", Long: leaveHelp,
 		Example: `  berth leave shop --dry-run
   berth leave shop
   berth leave front --yes --keep`}.Command(p)

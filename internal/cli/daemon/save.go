@@ -23,7 +23,7 @@ the daemon is stopped.`
 
 // SaveCommand is `berth state save`.
 func SaveCommand(p *cli.Program) *cobra.Command {
-	cmd := cli.Verb{Use: "save", Short: "Write the state to its place, from which it was taken away",
+	cmd := cli.Verb{Use: "save", Short: "Rewrite a state file that was removed",
 		Long:    storeSaveHelp,
 		Example: "  berth state save\n  berth state save --dry-run"}.Command(p)
 	var dryRun bool

@@ -19,20 +19,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const applyHelp = `Brings a Compose project to what its files say: what is new is reserved, images are pulled, what the files
-do not name any more is deleted with its addresses (its volumes stay), workers run to their ends, missing
-containers are made, and then service by service what has changed is made anew: first a canary, then so many
-at once as may be in flight. Each container keeps the addresses that are reserved for it, but with order:
-start-first, where the next one runs beside it before it is stopped. A canary that fails stops it.
+const applyHelp = `Deploys a Compose project. It reserves addresses, pulls images, deletes containers that the
+files no longer name (volumes stay), runs workers and creates missing containers. Then it recreates changed
+containers, service by service: first a canary, then as many at once as in flight allows. Containers keep
+their reserved addresses, except with order: start-first, where old and new run together. A failed canary
+stops the deploy.
 
-With a PLAN of berth deploy plan -o exactly that is done; if something has moved since, it is refused. It
-asks before it begins; --yes is the answer, and has what is there done where another deploy came first.
-What is refused has changed nothing.`
+With a PLAN of berth deploy plan -o it does exactly that, and refuses if something has changed since. It asks
+first; --yes skips the question, also if another deploy came first. A refusal changes nothing.`
 
 func applyCommand(p *cli.Program) *cobra.Command {
 	var f flags
 	var how carrying
-	cmd := cli.Verb{Use: "apply [PLAN]", Short: "Do what a plan says, or what the files say now", Long: applyHelp,
+	cmd := cli.Verb{Use: "apply [PLAN]", Short: "Deploy a project or a saved plan", Long: applyHelp,
 		Example: "  berth deploy apply shop.plan --yes\n  berth deploy apply -f compose.yaml -p shop"}.Command(p)
 	f.add(cmd)
 	how.add(cmd)

@@ -17,7 +17,7 @@ import (
 
 // Command is `berth deploy`.
 func Command(p *cli.Program) *cobra.Command {
-	return cli.Group("deploy", "Bring a Compose project to what its files say",
+	return cli.Group("deploy", "Deploy a Compose project",
 		planCommand(p), applyCommand(p), startCommand(p), stopCommand(p), recreateCommand(p), statusCommand(p),
 		historyCommand(p), unlockCommand(p), orphansCommand(p))
 }

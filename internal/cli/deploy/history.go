@@ -13,14 +13,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const historyHelp = `Shows the deploys of a project, the latest first: what was done with it, by whom and where, how long it
-took, what came of it and what it did, with the containers that were made anew. It is told by the events of the plan, and so as far back as these
-are kept (berth serve --event-age). One that was killed has "ended without a word" once its lock is over.`
+const historyHelp = `Shows the deploys of a project, the latest first: the verb, author, host, duration,
+result and recreated containers. The history reaches back as far as the events (berth serve --event-age). A
+killed deploy shows "ended without a word" once its lock expires.`
 
 func historyCommand(p *cli.Program) *cobra.Command {
 	last := 0
 	cmd := cli.Listing[ipam.DeployRun]{
-		Verb: cli.Verb{Use: "history PROJECT", Short: "Show who deployed a project when, and what came of it",
+		Verb: cli.Verb{Use: "history PROJECT", Short: "Show the deploys of a project",
 			Long: historyHelp, Example: "  berth deploy history shop\n  berth deploy history shop --last 1 --format json"},
 		Check: func([]string) error {
 			if last < 0 {

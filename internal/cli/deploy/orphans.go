@@ -17,16 +17,15 @@ import (
 )
 
 func orphansCommand(p *cli.Program) *cobra.Command {
-	return cli.Group("orphans", "Volumes that no service uses any more", orphanListCommand(p), orphanRemoveCommand(p))
+	return cli.Group("orphans", "Volumes that no service uses", orphanListCommand(p), orphanRemoveCommand(p))
 }
 
 func hostFlag(cmd *cobra.Command, host *string) {
 	cmd.Flags().StringVar(host, "docker-host", "", "`URL` of the engine (default: unix:///var/run/docker.sock)")
 }
 
-const orphanListHelp = `Lists the volumes on this host that deploys have left behind: those that no service of their
-project uses any more, and the copies of volumes that were made anew. They stay until berth deploy orphans rm
-removes them. One that is gone meanwhile, or that a container uses again, is not listed.`
+const orphanListHelp = `Lists the volumes that deploys left on this host: those that no service uses, and
+copies of recreated volumes. They stay until berth deploy orphans rm removes them.`
 
 func orphanListCommand(p *cli.Program) *cobra.Command {
 	var host string
@@ -100,9 +99,9 @@ func isOrphan(o *ipam.Orphan, s *scene.Stored) bool {
 	return true
 }
 
-const orphanRemoveHelp = `Removes a volume that no service uses any more, with all that is in it. It asks before;
---yes is the answer. While a container uses the volume, or its project is being deployed, that is refused. What
-no deploy has left behind is not removed.`
+const orphanRemoveHelp = `Removes a volume that no service uses, with its data. It asks first, unless you give
+--yes. It refuses while a container uses the volume, while its project is being deployed, and for volumes that
+no deploy left.`
 
 func orphanRemoveCommand(p *cli.Program) *cobra.Command {
 	var host string

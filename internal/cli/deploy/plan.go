@@ -15,11 +15,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const planHelp = `Shows what a deploy of a Compose project would do: which containers would be made, made anew and why,
-started, deleted, and which addresses each has and gets. Nothing is changed, neither on the engine nor
-in the plan. -o saves the plan for berth deploy apply.
+const planHelp = `Shows which containers a deploy would create, recreate (and why), start or delete, with
+their old and new addresses. It changes nothing. -o saves the plan for berth deploy apply.
 
-Exit code 0: there is nothing to do. 2: there is. 1: refused; standard error lists what is in the way.`
+Exit codes: 0 nothing to do; 1 refused, with the reasons on standard error; 2 there are changes.`
 
 func planCommand(p *cli.Program) *cobra.Command {
 	var f flags

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const statusHelp = `Shows which projects are being deployed, by whom and where, and until when at least they are locked. Of a
-PROJECT it also shows what came of its last deploy; berth deploy history has those before.`
+const statusHelp = `Shows which projects are being deployed, by whom, where and until when they are locked at
+least. For a PROJECT it also shows the result of the last deploy.`
 
 // state is a project's: its lock, where it has one, and what came of the last deploy, where that was asked for.
 type state struct {
@@ -87,12 +87,12 @@ func stateColumns(now func() time.Time) []cli.Column[state] {
 	}
 }
 
-const unlockHelp = `Takes the lock of a project away from the deploy that holds it. That deploy does nothing further once it
-notices, at its next step. A lock ends by itself half a minute after the last sign of life of its deploy.`
+const unlockHelp = `Removes the lock of a project from the deploy that holds it. That deploy stops at its next
+step. A lock expires half a minute after the last sign of its deploy.`
 
 func unlockCommand(p *cli.Program) *cobra.Command {
 	return cli.Change{
-		Verb: cli.Verb{Use: "unlock PROJECT", Short: "Take the lock of a project away from its deploy",
+		Verb: cli.Verb{Use: "unlock PROJECT", Short: "Remove the lock of a project",
 			Long: unlockHelp, Refs: []cli.Refs{projectRefs}},
 		Edits: func(_ *cobra.Command, args []string) ([]ipam.Edit, error) {
 			return cli.One(&ipam.UnlockDeploy{Project: args[0], Force: true}, nil)

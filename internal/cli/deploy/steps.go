@@ -16,31 +16,29 @@ import (
 
 const stepsHelp = `
 
-PROJECT is known by its containers, which say of which files it was made (-f and the other flags name
-others); the variables of the environment are those of here. One service of it may be named, or one
-replica (web/2). It takes the lock of the project, shows what it would do and asks, as berth deploy apply
-does; --yes is the answer.`
+The containers of PROJECT name its Compose files, unless you give -f. Variables come from your environment.
+You can name one service, or one replica (web/2). The command locks the project, shows what it would do and
+asks first; --yes skips the question.`
 
 func startCommand(p *cli.Program) *cobra.Command {
-	return taskCommand(p, rollout.Start, "Make run what the files say is there",
-		`Starts the containers of a project that do not run, and makes those that the files say are there and that
-are missing, each with the addresses that are reserved for it, service by service in the order of their
-dependencies. One that does not run and is not as its files say is made anew. What runs is left as it is:
-berth deploy apply brings it to what the files say.`)
+	return taskCommand(p, rollout.Start, "Start all containers of the files",
+		`Starts stopped containers of a project and creates missing ones, with their reserved addresses, in the
+order of dependencies. It recreates stopped containers that differ from the files. It leaves running ones
+alone; use berth deploy apply for them.`)
 }
 
 func stopCommand(p *cli.Program) *cobra.Command {
-	return taskCommand(p, rollout.Stop, "Stop the containers, and keep what is reserved for them",
-		`Stops the containers of a project, each service before those that it needs, after their drain. They stay,
-with their volumes and with what is reserved for them; berth deploy start, and the next berth deploy
-apply, start them again. At the end it says which services still run.`)
+	return taskCommand(p, rollout.Stop, "Stop the containers, and keep their reservations",
+		`Drains and stops the containers of a project, each service before its dependencies. Containers, volumes and
+reservations stay. berth deploy start and berth deploy apply start them again. At the end it lists the
+services that still run.`)
 }
 
 func recreateCommand(p *cli.Program) *cobra.Command {
-	return taskCommand(p, rollout.Recreate, "Make the containers anew though nothing has changed",
-		`Makes the containers of a project anew though nothing has changed, with the addresses and the volumes
-that they have, in the order and with the canaries of berth deploy apply. What uses the network or the
-volumes of a service is made anew with it.`)
+	return taskCommand(p, rollout.Recreate, "Recreate containers even if nothing has changed",
+		`Recreates the containers of a project even if nothing has changed. They keep their addresses and volumes.
+Order and canaries are those of berth deploy apply. Containers that use the network or volumes of a service
+are recreated with it.`)
 }
 
 // taskCommand is a verb that takes the steps of a deploy for another end (BD-10).

@@ -59,7 +59,7 @@ const disassociateHelp = `Ends the association of an elastic address, and prints
 account. An address that is associated with nobody is no error.`
 
 func disassociateCommand(p *cli.Program) *cobra.Command {
-	verb := cli.Verb{Use: "disassociate ADDRESS", Short: "Map an address to nobody", Long: disassociateHelp,
+	verb := cli.Verb{Use: "disassociate ADDRESS", Short: "End the mapping of an address", Long: disassociateHelp,
 		Example: "  berth elastic disassociate 203.0.113.12\n  berth elastic disassociate 203.0.113.12 --dry-run"}
 	return addressChange(p, verb, func(_ *cobra.Command, text string) ([]ipam.Edit, error) {
 		addr, err := parseAddress(text)
@@ -67,9 +67,9 @@ func disassociateCommand(p *cli.Program) *cobra.Command {
 	})
 }
 
-const releaseHelp = `Gives an elastic address back, and prints it. While it is associated that is refused. It is
-free at once, or, if an edge has it mapped still, as soon as that says that it has not (state releasing). An
-address that is free already is no error.`
+const releaseHelp = `Releases an elastic address, and prints it. It refuses while the address is associated.
+The address is free once no edge maps it (until then: state releasing). An address that is free already is no
+error.`
 
 func releaseCommand(p *cli.Program) *cobra.Command {
 	return cli.Change{

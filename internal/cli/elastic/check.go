@@ -28,7 +28,7 @@ Exit code 0: nothing was found. 2: there are findings. 1: the check could not lo
 
 func checkCommand(p *cli.Program) *cobra.Command {
 	var format string
-	cmd := cli.Verb{Use: "check", Short: "Find what keeps addresses from working",
+	cmd := cli.Verb{Use: "check", Short: "Find problems with elastic addresses",
 		Long:    checkHelp,
 		Example: "  berth elastic check\n  berth elastic check --format json"}.Command(p)
 	cli.FormatFlag(cmd, &format, "the report, one object")

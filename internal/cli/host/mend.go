@@ -43,14 +43,14 @@ type mending struct {
 // MendCommand is `berth state mend`.
 func MendCommand(p *cli.Program) *cobra.Command {
 	return mendCommand(p, false, cli.Verb{Use: "mend (--dry-run|--yes)", Long: storeMendHelp,
-		Short:   "Put back what this host held in a shared store that went back",
+		Short:   "Repair a shared store that was rolled back",
 		Example: "  berth state mend --dry-run\n  berth state mend --yes\n  berth state mend --yes --gone b"})
 }
 
 // AcceptCommand is `berth state accept`.
 func AcceptCommand(p *cli.Program) *cobra.Command {
 	return mendCommand(p, true, cli.Verb{Use: "accept (--dry-run|--yes)", Long: storeAcceptHelp,
-		Short:   "Take a shared store that went back as it is",
+		Short:   "Accept a shared store that was rolled back",
 		Example: "  berth state accept --dry-run\n  berth state accept --yes"})
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const hostRemoveHelp = `Takes a host out of the cluster, and frees all it holds there. It first says what that
-is, and asks. A removed host is refused in the spaces of the cluster until "berth host admit".
+const hostRemoveHelp = `Removes a host from the cluster, and releases all it holds there. It first lists that,
+and asks. A removed host is refused in the spaces of the cluster until "berth host admit".
 
 A host whose daemon answers is asked to leave: it gives everything back by itself, and the command waits
 for that. If the daemon does not answer, only you can know whether the host is off: say so with --off, and
@@ -32,7 +32,7 @@ type removal struct {
 
 func hostRemoveCommand(p *cli.Program) *cobra.Command {
 	var r removal
-	cmd := cli.Verb{Use: "rm HOST...", Short: "Take hosts out of the cluster", Long: hostRemoveHelp,
+	cmd := cli.Verb{Use: "rm HOST...", Short: "Remove hosts from the cluster", Long: hostRemoveHelp,
 		Args: cli.Some("HOST"), Refs: []cli.Refs{hostRefs},
 		Example: "  berth host rm b\n  berth host rm b --off\n  berth host rm b --off --yes\n" +
 			"  berth host rm b --dry-run",

@@ -25,7 +25,7 @@ type networkFlags struct {
 func (n *networkFlags) flags(cmd *cobra.Command, static string) {
 	f := cmd.Flags()
 	f.StringVar(&n.said.MACPrefix, "mac-prefix", "", "the first three octets, `aa:00:00`, of the MACs that berth compose "+
-		"writes for its services; stated, shown and told to hooks, since all other MACs are drawn by the engine")
+		"writes for its services; shown and passed to hooks; the engine chooses all other MACs")
 	f.StringArrayVar(&n.tags, "tag", nil, "a tag, `KEY=VALUE` (repeatable)")
 	f.StringArrayVar(&n.links, "link", nil, "what it is attached to on a host: `host=H,mode=M,link=L`; for display only (repeatable)")
 	f.StringVar(&n.sticky, "sticky", "", "`on|off`: whether a released address is kept for its last holder (a new "+

@@ -19,21 +19,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const pinHelp = `Lets containers keep the addresses that they have for good, and writes that into the Docker
-Engine itself: each address is reserved for the container's owner, and the container asks for it at each
-start from now on, as with docker run --ip. So it keeps the address on any engine, also over a power cut.
---network and --project stand for all containers of a network (Berth's name or Docker's) or of a Compose
-project.
+const pinHelp = `Makes containers keep their addresses on any engine, also after a power cut. It reserves each
+address for the container's owner and configures it in the Docker Engine. The container then requests it at
+each start, as with docker run --ip. --network and --project stand for all containers of a network (Berth's
+name or Docker's) or of a Compose project.
 
-For that a running container is taken off its network and put back, with its aliases, links and driver
-options. It is cut off for some 0.2 s, its connections on that network end, and its interface has another
-name (eth1) until its next start. Published ports stay. For a container that does not run only its
-configuration is written, with the address that is reserved for it or that it had last. Without --yes the
-command asks first.
+A running container is disconnected for about 0.2 s and reconnected with its aliases, links and driver
+options. Its connections on that network end, and its interface has another name (eth1) until its next start.
+Published ports stay. A stopped container gets its reserved or last address in its configuration. Without
+--yes the command asks first.
 
-If one of the containers cannot be pinned, nothing is changed; those that are pinned already are left
-alone. A container that is made anew, also by Compose, asks for no address again: berth compose writes the
-addresses into the Compose project instead.
+If one container cannot be pinned, nothing changes. A recreated container is no longer pinned; for Compose
+projects use berth compose instead.
 
 Engines before v29 refuse an address of a container's own on a network that was created without --subnet.
 Networks of a swarm are left out, because its manager gives their addresses.

@@ -12,19 +12,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const unpinHelp = `Takes back what berth pin did: the containers ask for no address any more, and the
-reservations of these addresses end, unless --keep-reservation is given. An address that was given with
-docker run --ip or by Compose is taken back in the same way. A container that asks for none is left alone,
-with its reservation.
+const unpinHelp = `Undoes berth pin: the containers no longer request an address, and their reservations end
+unless you give --keep-reservation. This also removes addresses from docker run --ip or Compose. It leaves a
+container that requests none alone, with its reservation.
 
-A running container is cut off from its network for a moment, as by berth pin, and may have another
-address afterwards: engines before v29 do not tell Berth who asks. Without --yes the command asks first.`
+A running container loses its network for a moment, and may get another address: engines before v29 do not
+name the container that asks. Without --yes the command asks first.`
 
 // UnpinCommand is `berth unpin`.
 func UnpinCommand(p *cli.Program) *cobra.Command {
 	var flags pinFlags
 	cmd := cli.Verb{Args: cobra.ArbitraryArgs, Use: "unpin CONTAINER... | --network NETWORK | --project PROJECT",
-		Short: "Let containers ask for no address of their own", Long: unpinHelp,
+		Short: "Undo berth pin", Long: unpinHelp,
 		Example: "  berth unpin web\n  berth unpin --project shop --dry-run\n" +
 			"  berth unpin --network front --keep-reservation --yes"}.Command(p)
 	flags.flags(p, cmd)

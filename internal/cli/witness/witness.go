@@ -44,13 +44,13 @@ type witnessFlags struct {
 // Command is `berth witness`.
 func Command(p *cli.Program) *cobra.Command {
 	var flags witnessFlags
-	cmd := cli.Verb{Use: "witness", Short: "Tell a managed plugin what the engine runs", Long: witnessHelp,
+	cmd := cli.Verb{Use: "witness", Short: "Report running containers to a managed plugin", Long: witnessHelp,
 		Example: `  berth witness
   berth witness --every 10s
   berth witness --admin-socket /run/docker/plugins/ID/berth-admin.sock --ipam-driver registry.example/berth:1.0`,
 	}.Command(p)
 	cmd.Flags().DurationVar(&flags.every, "every", 30*time.Second,
-		"how often the daemon is told at least, a `duration`")
+		"report to the daemon at least this often, a `duration`")
 	flags.putBack = putback.Flag(putback.Reserved)
 	cmd.Flags().Var(&flags.putBack, "put-back", "`which` containers may be put back to their own addresses: reserved, "+
 		"all or off (default reserved)")
