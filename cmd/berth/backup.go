@@ -17,8 +17,8 @@ import (
 )
 
 const backupHelp = `Fetches the whole state from the daemon, as it is at one moment, while the daemon goes on
-giving addresses. It is written to a temporary name beside FILE, checked as a whole, and only then called
-FILE, which only you can read. A FILE that is there is replaced only with --force, and then as a whole.
+giving addresses. It writes and checks a temporary file next to FILE, and then renames it. Only you can read
+FILE. It replaces an existing FILE only with --force.
 
 It is the state of the host's own store. What several hosts share in etcd is written with --shared, by any of
 them: a cluster needs one such backup, and each host's own besides.`

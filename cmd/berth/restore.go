@@ -16,9 +16,9 @@ import (
 	"berth/store/etcd"
 )
 
-const restoreHelp = `Puts a backup in the place of the state of a daemon that does not run. The backup is
-checked as a whole before anything is touched. A state in use is never replaced; one that holds something, or
-that belongs to another store, only with --force, and its file is then kept beside the new one.
+const restoreHelp = `Replaces the state of a stopped daemon with a backup. It checks the whole backup first.
+It never replaces a state in use. A state that is not empty, or that belongs to another store, needs --force;
+its old file stays next to the new one.
 
 Where the daemon of this host reads another directory, as its settings or the daemon that answers say, that is
 refused without --state, which names the one that is meant; with it that is said.
