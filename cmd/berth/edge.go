@@ -20,22 +20,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const edgeHelp = `Maps elastic addresses on this host: it asks the daemon of the host what is to be mapped, follows
-each change, puts it into the kernel with nftables, and tells the daemon what is in force. It needs CAP_NET_ADMIN
-and CAP_NET_RAW, and the program nft.
+const edgeHelp = `Maps elastic addresses on this host. It asks the daemon for the mappings, follows each change, writes them
+to the kernel with nftables, and reports what is in force. It needs CAP_NET_ADMIN, CAP_NET_RAW and the program nft.
 
---provider exec has a program map instead: a router's client, a BGP speaker, a cloud's API. It is run with one word:
-set (the whole wanted state as JSON on standard input), renew ({"until": N}; exit code 3: too late), enabled (it
-writes true or false), or remove. It needs none of these rights, unless the program does.
+With --provider exec a program does the mapping: a router's client, a BGP speaker, a cloud's API. It is run with one
+word: set (the whole wanted state as JSON on standard input), renew ({"until": N}; exit code 3: too late), enabled (it
+prints true or false), or remove. The edge itself needs no rights then.
 
-It also speaks on this host's LANs, for the daemon, which may not: it asks their DHCP servers for the addresses of
-networks that were made with dhcp=INTERFACE, and who has addresses of networks with --probe INTERFACE. That takes
-CAP_NET_RAW alone. --provider none does only this, on hosts
-without elastic addresses.
+It also speaks on this host's LANs for the daemon. It asks DHCP servers for the addresses of networks with
+dhcp=INTERFACE, and probes addresses of networks with --probe INTERFACE. This needs CAP_NET_RAW alone. --provider none
+does only this, on hosts without elastic addresses.
 
-It runs in the foreground. At SIGTERM or SIGINT it ends and leaves everything mapped, so that an exchange of
-it cuts nothing; while the daemon is away, too. It restores mappings that others remove. --remove removes all
-mappings.`
+It runs in the foreground. When it ends, or while the daemon is unreachable, all mappings stay, so an upgrade cuts no
+connection. It restores mappings that others remove. --remove removes all mappings.`
 
 // edgeFlags are the flags of edge.
 type edgeFlags struct {

@@ -19,14 +19,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const fsckHelp = `Checks a state: the structure of its file and the checksum of every record, then the records
-against one another. It lists what is wrong.
+const fsckHelp = `Checks a state and lists what is wrong: the structure of its file, the checksum of each record, and
+whether the records agree.
 
-Without FILE and --state the daemon checks its own state, while it goes on giving addresses. With
---state the state of a daemon that does not run is checked; FILE is a backup. A running daemon whose
-file was removed or exchanged under it says so, too. --repair mends the one damage
-that can be mended: the loss of one of the two pages that name the last commit. It goes back to the
-commit before, and keeps the file as it was beside the new one.`
+Without FILE and --state the running daemon checks its own state; it keeps working. With --state the command checks
+the state of a stopped daemon. FILE is a backup. A running daemon also reports that its file was removed or replaced.
+
+--repair repairs one kind of damage: the loss of one of the two pages that name the last commit. It goes back to the
+commit before, and keeps the old file next to the new one.`
 
 func fsckCommand(p *cli.Program) *cobra.Command {
 	var state string

@@ -26,22 +26,20 @@ import (
 	"berth/store/etcd"
 )
 
-const storeCopyHelp = `Takes the spaces of one store to the other, with all that is in them: networks,
-subnets, Docker's pools, leases, memories, reservations, events. From bolt to etcd a host that was alone joins
-a cluster with its networks; from etcd to bolt it leaves with them. The ids stay as they are, so that Docker's
-networks and containers go on as before. The space "local" belongs to one host, and stays in bolt.
+const storeCopyHelp = `Moves spaces from one store to the other, with everything in them: networks, subnets, Docker's pools,
+leases, memories, reservations and events. From bolt to etcd, a host joins a cluster with its networks. From etcd to
+bolt, it leaves with them. All ids stay, so Docker's networks and containers keep working. The space "local" belongs to
+one host and stays in bolt.
 
-Accounts, elastic ranges and elastic addresses with their associations go along, whatever spaces are named: to
-etcd always, and from there where no other host takes part and nothing of another space is left behind. An
-association with a guest on a network that stays is refused.
+Accounts, elastic ranges and elastic addresses always move to etcd. They move back only if no other host takes part and
+nothing of another space stays behind. An association with a container on a network that stays is refused.
 
-The daemon of this host must not run meanwhile; those of other hosts may. What the other store has already (a
-network of the name, a subnet that overlaps) is refused before anything is written, and so are networks that
-several hosts use.
+Stop the daemon of this host first; those of other hosts may run. The command refuses conflicts before it writes
+anything: a network's name or a subnet that the other store has, and networks that several hosts use.
 
-Everything is written to the other store first, where nobody sees it, and read back and compared, record by
-record. Then the one store lets go, and the other shows it: nothing is ever in both. The same command finishes a copy
-that was cut off, and --undo takes it back as long as the one store has not let go.`
+It writes everything to the other store, where nobody sees it yet, reads it back and compares each record. Then the
+first store releases the spaces and the other shows them, so nothing is ever in both. If a copy was interrupted, run
+the same command again. --undo reverts it, as long as the first store has not released the spaces.`
 
 // storeBolt is the value of --store for the host's own.
 const storeBolt = "bolt"

@@ -11,15 +11,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const storeSaveHelp = `Has the daemon write all that it holds to the place of its state's file, and use that
-file from then on. It is for a file that was removed, moved or exchanged while the daemon had it open. The
-daemon takes no writes then ("berth status", "berth state check"), because its next start would not find them. It
-does not write the file by itself, because somebody may have moved it on purpose. A file that lies in the
-place is kept beside the new one, under a name with the time.
+const storeSaveHelp = `Makes the daemon write its whole state to the path of its state file, and use that file from then on. Use
+it when the file was removed, moved or replaced while the daemon had it open. The daemon refuses writes then (see
+"berth status"), because its next start would not find them. It does not rewrite the file by itself, because somebody
+may have moved it on purpose. A file at that path is kept, under a name with the time.
 
-Nothing that was acknowledged is lost. If the file is in its place, the command is refused. If the daemon
-can no longer write there, "berth state backup" takes a copy elsewhere, and "berth state restore" puts that back while
-the daemon is stopped.`
+Nothing that was acknowledged is lost. If the file is in its place, the command is refused. If the daemon cannot write
+there, use "berth state backup", stop the daemon, and run "berth state restore".`
 
 // SaveCommand is `berth state save`.
 func SaveCommand(p *cli.Program) *cobra.Command {

@@ -22,18 +22,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const statusHelp = `Shows which Berth answers and since when, where its state is and how much it keeps,
-whether it takes writes, and if not, why. It also shows which networks are used to 90% or more, whether the engine can be read and what the last check found,
-whether the engine says which container asks for an address and, if it does not, how often Berth found
-out, what became of the
-hooks and webhooks, and where names are answered and how many.
+const statusHelp = `Shows the daemon: its version, since when it runs, where its state is and how much it holds, and whether
+it takes writes. It also shows networks that are 90% full or more, the engine and the last check, whether the engine
+sends names, and the state of hooks, webhooks and DNS.
 
-With --store etcd it also shows whether the shared store is in reach, and if not, since when and why, how
-old the data shown from it is, which other hosts are there, what waits to be written to the store, and how
-much headroom there is.
+With --store etcd it also shows whether the shared store is reachable, how old its data is, which hosts are present,
+what waits to be written, and the headroom.
 
---settings shows each setting of the daemon that is in force, and whether a flag, its environment or a default
-says so.`
+--settings lists each setting in force and its source: a flag, the environment or the default.`
 
 // StatusCommand is `berth status`.
 func StatusCommand(p *cli.Program) *cobra.Command {

@@ -25,20 +25,18 @@ func TokenCommand(p *cli.Program) *cobra.Command {
 		tokenListCommand(p), tokenRemoveCommand(p))
 }
 
-const tokenCreateHelp = `Creates a token, with which somebody may ask the daemon over the network, and prints
-it. That is the only time, since the daemon keeps just a hash of it. Events name whoever uses it as "token
-NAME".
+const tokenCreateHelp = `Creates a token for requests over the network, and prints it. It is shown only once, because the daemon
+keeps a hash of it. Events name its user as "token NAME".
 
 --output writes it to a file that nobody else can read, as --token-file requires.
 
-Say for what it is. With --role admin it is for everything. With --role read-only it is for looking: whatever
-changes something is refused.
+--role admin allows everything. --role read-only refuses every change.
 
-A token is valid for 90 days, with --expires for another time, with --no-end until it is removed. From two
-weeks before its end on, "berth check" and the log of the daemon tell of it.
+A token is valid for 90 days. --expires sets another time, and --no-end none. Two weeks before its end, "berth check"
+and the daemon's log report it.
 
-With --account it is for the elastic addresses of one account alone: it lists them, allocates, associates,
-disassociates and releases them, and tells nothing of anybody else. It ends with the account.`
+With --account the token is for one account's elastic addresses: it lists, allocates, associates, disassociates and
+releases them, and shows nothing of other accounts. It ends with the account.`
 
 func tokenCreateCommand(p *cli.Program) *cobra.Command {
 	var req api.TokenRequest
@@ -138,8 +136,8 @@ func createToken(ctx context.Context, p *cli.Program, c *client.Client, req api.
 	return err
 }
 
-const tokenListHelp = `Lists the tokens with which one may ask the daemon over the network. The tokens
-themselves cannot be shown again: if one is lost, create another.`
+const tokenListHelp = `Lists the tokens for requests over the network. A token cannot be shown again: if you lost it, create
+another.`
 
 func tokenListCommand(p *cli.Program) *cobra.Command {
 	return cli.Listing[api.TokenInfo]{

@@ -12,11 +12,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const accountCreateHelp = `Makes an account, which elastic addresses are allocated to. --owner says which
-containers are its own: a pattern such as 'shop/*' of owners or containers' names, in which each * stands
-for any characters. An address is mapped only to a container of its own account. If the patterns of several
-accounts fit, the one with the most characters besides its stars counts. A container that no account claims
-belongs to the account default, which is always there. --quota bounds how many addresses the account may have.`
+const accountCreateHelp = `Creates an account for elastic addresses. --owner sets its containers: a pattern such as 'shop/*' of
+owners or container names, in which * stands for any characters. An address is mapped only to containers of its own
+account. If several accounts match, the longest pattern wins; * is not counted. Other containers belong to the account
+default, which always exists. --quota limits the number of addresses.`
 
 func accountCreateCommand(p *cli.Program) *cobra.Command {
 	var create ipam.CreateAccount

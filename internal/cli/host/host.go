@@ -26,11 +26,10 @@ func Command(p *cli.Program) *cobra.Command {
 		hostRemoveCommand(p), hostAdmitCommand(p))
 }
 
-const hostListHelp = `Lists the hosts that share a store (berth serve --store etcd), removed ones last. SELF
-is the host whose daemon answers. PRESENT says whether a host's daemon is there at this moment; nothing is
-freed when it is not. POOLS counts the Docker networks on the host, LEASES the addresses held through
-them, and HEADROOM the addresses that the host has claimed in advance. --format wide also shows since when each daemon
-runs, and its version.`
+const hostListHelp = `Lists the hosts that share a store (berth serve --store etcd), removed ones last. SELF marks the host
+whose daemon answers. PRESENT shows whether a host's daemon is there now; if not, the host keeps its addresses. POOLS
+counts its Docker networks, LEASES the addresses on them, and HEADROOM the addresses that it claimed in advance.
+--format wide adds when each daemon started, and its version.`
 
 func hostListCommand(p *cli.Program) *cobra.Command {
 	return cli.Listing[ipam.HostInfo]{
@@ -72,9 +71,8 @@ func hostColumns(cli.Output) []cli.Column[ipam.HostInfo] {
 	}
 }
 
-const hostShowHelp = `Shows a host that shares the store, and what "berth host rm" would free: its Docker
-networks, the addresses held through them, of which it names the first ones, and the addresses that the
-host has claimed in advance.`
+const hostShowHelp = `Shows a host that shares the store, and what "berth host rm" would release: its Docker networks, the
+addresses held on them (the first ones by name), and its headroom.`
 
 func hostShowCommand(p *cli.Program) *cobra.Command {
 	return cli.Showing[ipam.HostInfo]{
@@ -132,9 +130,8 @@ func addressesText(n int, first []netip.Addr) string {
 	return fmt.Sprintf("%d addresses in use (%s)", n, strings.Join(names, ", "))
 }
 
-const hostDrainHelp = `Stops a host from taking new addresses, and from creating Docker networks, in the
-spaces of the cluster. It keeps what it has, and gives that back as its containers end. --undo lets it
-take them again.`
+const hostDrainHelp = `Stops a host from taking new addresses and creating Docker networks in the cluster's spaces. It keeps
+what it has, and releases it as its containers end. --undo ends the drain.`
 
 func hostDrainCommand(p *cli.Program) *cobra.Command {
 	var undo bool
@@ -149,8 +146,8 @@ func hostDrainCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-const hostAdmitHelp = `Lets a removed host take part again. It holds nothing at first. Others may hold by now
-what it held, so stop its containers on networks of the cluster before, and start them again afterwards.`
+const hostAdmitHelp = `Lets a removed host take part again. It holds nothing at first. Others may have its former addresses now.
+So stop its containers on networks of the cluster first, and start them again afterwards.`
 
 func hostAdmitCommand(p *cli.Program) *cobra.Command {
 	return cli.Change{

@@ -14,24 +14,22 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const storeMendHelp = `Does this host's part in mending a shared store that went back: etcd was put back to an
-earlier snapshot, or lost its data. Until it is mended, nothing is given in the spaces of the cluster;
-"berth status" says since when, and how much is missing.
+const storeMendHelp = `Does this host's part in the recovery of a shared store that went back: etcd was restored from an
+older snapshot, or lost its data. Until then Berth gives no address in the cluster's spaces. "berth status" shows since
+when, and how much is missing.
 
-Each host knows what it held. It puts back what etcd lacks, with the ids that it had: Docker's networks,
-leases and headroom. It ends again what it had released since. It also holds what runs here and nobody
-remembers. The plan (networks, subnets, reservations) comes from the host that remembers its latest state.
-Where two have one address, both are named, and the one that runs keeps it.
+Each host knows what it held. It writes back what etcd lacks, with the same ids: Docker's networks, leases and
+headroom. It ends again what it had released since. It also holds addresses that run here without a record. The plan
+(networks, subnets, reservations) comes from the host that knows its latest state. If two have one address, the command
+names both, and the running one keeps it.
 
-Run it with --yes on each host. The first one stops all hosts, and they go on when every one has mended.
---gone HOST leaves out a host whose machine is off for good; if it comes back, it does its part then.
---dry-run changes nothing.`
+Run it with --yes on each host. The first run stops all hosts; they resume when every host has done its part. --gone
+HOST leaves out a host whose machine is off for good. If it returns, it does its part then. --dry-run changes nothing.`
 
-const storeAcceptHelp = `Takes a shared store that went back as it is, instead of putting back what this host
-remembers. Only what runs on this host, by the engine's word, is held. It is this host's part in mending
-the store ("berth state mend"): the other hosts have to do theirs as well.
+const storeAcceptHelp = `Accepts a shared store that went back as it is, and writes nothing back. Only what runs on this host now
+is held. This is the host's part of the recovery ("berth state mend"); the other hosts must do theirs, too.
 
-What was reserved, planned or given since the store's earlier state, and does not run, is lost.`
+Reservations, plans and addresses since the store's earlier state are lost, unless their containers run.`
 
 // mending is what the flags of store mend and store accept say.
 type mending struct {

@@ -14,14 +14,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const hostRemoveHelp = `Removes a host from the cluster, and releases all it holds there. It first lists that,
-and asks. A removed host is refused in the spaces of the cluster until "berth host admit".
+const hostRemoveHelp = `Removes a host from the cluster and releases all it holds there. It lists that first, and asks. The
+cluster refuses a removed host until "berth host admit".
 
-A host whose daemon answers is asked to leave: it gives everything back by itself, and the command waits
-for that. If the daemon does not answer, only you can know whether the host is off: say so with --off, and
-what it holds is free at once. If it is on after all, addresses of its containers are given to others.
+If the host's daemon answers, the host leaves by itself, and the command waits for it. If not, only you can know
+whether the host is off. Confirm that with --off, and its addresses are released at once. If the host runs after all,
+others get the addresses of its containers.
 
-Of several hosts each is asked about and removed for itself; where one is refused, the others go on.`
+With several hosts the command handles each by itself. If one is refused, the others continue.`
 
 // removal holds the flags of host rm.
 type removal struct {

@@ -21,16 +21,16 @@ func Command(p *cli.Program) *cobra.Command {
 	return cli.Group("lan", "The LANs of this host: who answers there", scanCommand(p))
 }
 
-const scanHelp = `Asks on a network's LAN who has its addresses, by ARP and IPv6's neighbour discovery, and lists who
-answers: with the MAC, and with what the records say of the address. It is berth edge that asks, by the interface that
-the network is probed by (berth network modify --probe), or by that of --parent. It takes two seconds and more, two for
-each 256 addresses. Subnets with more than 4096 addresses are left out, and named.
+const scanHelp = `Lists who answers on a network's LAN, by ARP and IPv6 neighbour discovery, with the MAC and the record of
+each address. berth edge sends the questions through the interface of the network (berth network modify --probe) or of
+--parent. A scan takes about two seconds for each 256 addresses. It skips and names subnets with more than 4096
+addresses.
 
-Of the host itself its own addresses are listed, with the MAC of the interface. Containers that have the interface for
-their parent do not hear what their host asks: macvlan and ipvlan keep them from it.
+The host's own addresses are listed with the interface's MAC. Containers whose parent is this interface do not hear
+their host: macvlan and ipvlan prevent it.
 
---record takes what answers, and nobody has by the records, for a device with its MAC as its owner, as berth address
-take does, also what is excluded. What is reserved or in quarantine is left alone.`
+--record takes each address that answers and has no holder for a device whose owner is its MAC, like berth address
+take. It also takes excluded addresses, and leaves reserved and quarantined ones alone.`
 
 func scanCommand(p *cli.Program) *cobra.Command {
 	var out cli.Output

@@ -19,19 +19,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const witnessHelp = `Reads the Docker Engine for a daemon that cannot read it, such as a managed plugin, and
-tells it what runs: which container has which address. So "berth lease ls" shows names there, "berth
-check" knows what is wrong, and a container whose engine sends no name (before 29) is known and keeps its
-address.
+const witnessHelp = `Reads the Docker Engine and reports to the daemon which container has which address. It is for a daemon
+that has no access to the engine: the one of the package (berth-witness.service does this there) and a managed plugin.
+With it "berth lease ls" shows names, "berth check" can compare, and containers of an engine before 29 are recognized.
 
-It changes one thing in the engine: a container that has an address reserved, and was given another one
-because nobody could tell who it was, is put back to its own right after its start. --put-back all has this
-done for containers with nothing reserved, too, where the daemon says so as well, and --put-back off for none.
+It changes one thing in the engine. If a container got another address than its reserved one, because several started
+at once, it moves the container to its own address right after the start. --put-back all does so for last addresses,
+too, if the daemon's setting allows it. --put-back off never does.
 
-It runs in the foreground and ends at SIGTERM or SIGINT. It tells each event at once, and all that runs at
-its start, when something changes in the engine, and at least every --every. If the engine or the daemon
-is away, it says so once and waits. Every flag can also be given in the environment, as BERTH_ and its
-name.`
+It runs in the foreground and ends at SIGTERM or SIGINT. It reports each event at once, and the whole state at its
+start, after changes, and at least every --every. If the engine or the daemon is unreachable, it logs that once and
+retries. Every flag is also a variable: BERTH_ and its name.`
 
 // witnessFlags are the flags of witness.
 type witnessFlags struct {
