@@ -78,13 +78,13 @@ func (r *reader) mapping(at path, value any, known map[string]func(path, any)) {
 	names := slices.Sorted(maps.Keys(known))
 	keys, is := value.(map[string]any)
 	if !is {
-		r.refuse(at, "is no mapping; it has %s", listed(names))
+		r.refuse(at, "is no mapping; it has %s", InWords(names))
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		read, there := known[key]
 		if !there {
-			r.refuse(at.with(key), "is not known; %s has %s", at[len(at)-1], listed(names))
+			r.refuse(at.with(key), "is not known; %s has %s", at[len(at)-1], InWords(names))
 			continue
 		}
 		r.said.lines[strings.Join(at.with(key)[len(r.said.at):], ".")] = at.with(key)
@@ -92,8 +92,12 @@ func (r *reader) mapping(at path, value any, known map[string]func(path, any)) {
 	}
 }
 
-func listed(names []string) string {
+// InWords is a list as a sentence has it: a, b and c.
+func InWords(names []string) string {
 	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"berth/internal/admin/api"
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 
@@ -38,7 +37,8 @@ func BugReportCommand(p *cli.Program) *cobra.Command {
 	var names, yes bool
 	var file string
 	cmd := cli.Verb{Use: "bugreport", Short: "Collect what a bug report needs", Long: bugReportHelp,
-		Example: "  berth bugreport\n  berth bugreport --output report.txt\n  berth bugreport --with-names --output report.txt --yes",
+		Example: "  berth bugreport\n  berth bugreport --output report.txt\n" +
+			"  berth bugreport --with-names --output report.txt --yes",
 	}.Command(p)
 	f := cmd.Flags()
 	f.BoolVar(&names, "with-names", false, "show names and addresses, too")
@@ -94,10 +94,21 @@ func (r *bugReport) shown(text string) string {
 
 func (r *bugReport) collect(ctx context.Context, p *cli.Program) {
 	r.hide = newScrubber()
+	var st api.Status
+	var list api.EventList
+	var noEvents error
 	c, err := p.Find(ctx)
 	if err == nil {
 		defer c.Close()
-		r.hide.learn(ctx, c)
+		st, err = c.Status(ctx)
+		last := reportEvents
+		if !r.clear {
+			last = scrubEvents
+		}
+		list, noEvents = c.Events(ctx, ipam.EventFilter{Last: last})
+		if !r.clear {
+			r.hide.learn(ctx, c, &st, list.Events)
+		}
 	}
 	fmt.Fprintln(r.w, "# Berth bug report")
 	r.section("Versions")
@@ -105,19 +116,19 @@ func (r *bugReport) collect(ctx context.Context, p *cli.Program) {
 	if err != nil {
 		r.failed(err)
 	} else {
-		r.daemon(ctx, c)
+		r.daemon(&st)
+		r.section("Last events")
+		if noEvents != nil {
+			r.failed(noEvents)
+		}
+		r.events(list.Events)
 	}
 	r.section("Log")
 	r.journal(ctx)
 }
 
 // daemon writes what the daemon says of itself.
-func (r *bugReport) daemon(ctx context.Context, c *client.Client) {
-	st, err := c.Status(ctx)
-	if err != nil {
-		r.failed(err)
-		return
-	}
+func (r *bugReport) daemon(st *api.Status) {
 	r.line("daemon %s, store %s, up %s", st.Version.Version, st.Store, time.Duration(st.Uptime)*time.Second)
 	r.section("Settings")
 	for _, s := range st.Settings {
@@ -148,14 +159,13 @@ func (r *bugReport) daemon(ctx context.Context, c *client.Client) {
 			r.shown(one.Error))
 	}
 	r.cluster(st.Cluster)
-	r.section("Last events")
-	list, err := c.Events(ctx, ipam.EventFilter{Last: reportEvents})
-	if err != nil {
-		r.failed(err)
-		return
-	}
-	for i := range list.Events {
-		e := &list.Events[i]
+}
+
+// events writes the last of them.
+func (r *bugReport) events(all []ipam.Event) {
+	all = all[max(0, len(all)-reportEvents):]
+	for i := range all {
+		e := &all[i]
 		text := e.Time.UTC().Format(time.RFC3339) + " " + e.Verb.String()
 		if r.clear {
 			text += strings.TrimRight(fmt.Sprintf(" %s %s %s %s", e.Network, e.Name, shortAddress(e), e.Detail), " ")

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"berth/internal/admin/api"
 	"berth/internal/admin/client"
 	"berth/internal/ipam"
 )
@@ -23,8 +24,9 @@ func newScrubber() *scrubber { return &scrubber{names: map[string]bool{}} }
 // scrubEvents is how far back names are looked for of what is gone.
 const scrubEvents = 10_000
 
-// learn asks the daemon for the names that it knows. What it does not answer is not known.
-func (s *scrubber) learn(ctx context.Context, c *client.Client) {
+// learn takes the names out of what the daemon has answered, and asks it for the others. What it does not answer is not
+// known.
+func (s *scrubber) learn(ctx context.Context, c *client.Client, st *api.Status, events []ipam.Event) {
 	add := func(names ...string) {
 		for _, name := range names {
 			if len(name) > 1 {
@@ -32,9 +34,7 @@ func (s *scrubber) learn(ctx context.Context, c *client.Client) {
 			}
 		}
 	}
-	if st, err := c.Status(ctx); err == nil {
-		add(st.Host)
-	}
+	add(st.Host)
 	networks, _ := c.Networks(ctx, "")
 	for i := range networks {
 		add(networks[i].Name, networks[i].Space)
@@ -61,11 +61,9 @@ func (s *scrubber) learn(ctx context.Context, c *client.Client) {
 			}
 		}
 	}
-	if list, err := c.Events(ctx, ipam.EventFilter{Last: scrubEvents}); err == nil {
-		for i := range list.Events {
-			e := &list.Events[i]
-			add(e.Network, e.Name, e.Host, e.Actor, e.Space)
-		}
+	for i := range events {
+		e := &events[i]
+		add(e.Network, e.Name, e.Host, e.Actor, e.Space)
 	}
 	// of every Berth
 	for _, name := range []string{ipam.LocalSpace, ipam.GlobalSpace, ipam.DefaultAccount, "docker", "check"} {

@@ -12,6 +12,7 @@ import (
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/cli/compose"
+	"berth/internal/deploy"
 	"berth/internal/deploy/rollout"
 	"berth/internal/deploy/scene"
 	"berth/internal/ipam"
@@ -217,9 +218,9 @@ func runningText(project, meant string, all []scene.Container) string {
 	if len(up) == 0 {
 		return fmt.Sprintf("nothing of %s runs", project)
 	}
-	text := listed(up) + plural(up, " runs", " run")
+	text := deploy.InWords(up) + plural(up, " runs", " run")
 	if len(down) > 0 {
-		text = listed(down) + plural(down, " does not run; ", " do not run; ") + text
+		text = deploy.InWords(down) + plural(down, " does not run; ", " do not run; ") + text
 	}
 	return text
 }
@@ -229,15 +230,6 @@ func plural(names []string, one, more string) string {
 		return one
 	}
 	return more
-}
-
-// listed are names in a sentence: a, b and c.
-func listed(names []string) string {
-	last := len(names) - 1
-	if last < 1 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // underLock draws the plan that is carried out, and reserves what it gives once nothing is in its way: what is refused
