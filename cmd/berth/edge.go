@@ -20,7 +20,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const edgeHelp = `Maps elastic addresses on this host. It asks the daemon for the mappings, follows each change, writes them
+const edgeHelp = `Maps elastic addresses on this host. It asks the daemon for the mappings, follows each
+change, writes them
 to the kernel with nftables, and reports what is in force. It needs CAP_NET_ADMIN, CAP_NET_RAW and the program nft.
 
 With --provider exec a program does the mapping: a router's client, a BGP speaker, a cloud's API. It is run with one

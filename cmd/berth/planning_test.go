@@ -111,7 +111,8 @@ func TestSettingsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	serveCommand(cli.New("dev"), emptyHost()).Flags().VisitAll(func(f *pflag.Flag) {
-		if !strings.Contains(string(page), "`--"+f.Name+"`") && !strings.Contains(string(page), "berth serve --"+f.Name) {
+		text := string(page)
+		if !strings.Contains(text, "`--"+f.Name+"`") && !strings.Contains(text, "berth serve --"+f.Name) {
 			t.Errorf("docs/settings.md does not list --%s", f.Name)
 		}
 	})

@@ -167,7 +167,8 @@ func serveCommand(p *cli.Program, on surroundings) *cobra.Command {
 	f.BoolVar(&cfg.elastic, "elastic", true, "elastic addresses; --elastic=false turns them off: nothing is mapped")
 	f.BoolVar(&cfg.checkRepair, "check-repair", false, "repair certain findings automatically")
 	cfg.putBack = putback.Flag(putback.Reserved)
-	f.Var(&cfg.putBack, "put-back", "`which` containers are put back to their own addresses, if the engine did not identify them, unless the network has a mode of its own: reserved, all or off (default reserved)")
+	f.Var(&cfg.putBack, "put-back", "`which` containers are put back to their own addresses, if the engine "+
+		"did not identify them, unless the network has a mode of its own: reserved, all or off (default reserved)")
 	f.Var(&cfg.bases, "default-pool", "where the subnets come from that no request names; repeatable (see above)")
 	f.DurationVar(&cfg.retention.Age, "event-age", 90*24*time.Hour, "how long events are kept, a `duration`")
 	f.IntVar(&cfg.retention.Count, "event-count", 1_000_000, "at most `N` events are kept")

@@ -26,7 +26,8 @@ import (
 	"berth/store/etcd"
 )
 
-const storeCopyHelp = `Moves spaces from one store to the other, with everything in them: networks, subnets, Docker's pools,
+const storeCopyHelp = `Moves spaces from one store to the other, with everything in them: networks, subnets,
+Docker's pools,
 leases, memories, reservations and events. From bolt to etcd, a host joins a cluster with its networks. From etcd to
 bolt, it leaves with them. All ids stay, so Docker's networks and containers keep working. The space "local" belongs to
 one host and stays in bolt.

@@ -15,7 +15,8 @@ import (
 func (p *Plan) Override() ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s: the addresses that its services have reserved. Write it again when\n"+
-		"# the Compose file has changed. If Docker made a network without it, run `down` and `up` of the project.\n", marked(p.project.Name()))
+		"# the Compose file has changed. If Docker made a network without it, run `down` and `up` of the project.\n",
+		marked(p.project.Name()))
 	macs := p.macs()
 	if len(macs) > 0 {
 		fmt.Fprint(&b, "# By its mac_address a container is known on networks whose driver asks for MACs (berth-mac); "+

@@ -33,7 +33,7 @@ type Network struct {
 	Elastic  ElasticMode `json:"elastic,omitempty"`
 	// the hosts' interface to the LAN that others have addresses of, too, by which they are looked for; empty: none
 	Probe string `json:"probe,omitempty"`
-	// which containers are put back to their own addresses after a start of which nobody could tell whose it was
+	// which containers are put back to their own addresses, if the engine did not identify them
 	PutBack PutBackMode `json:"put_back,omitempty"`
 	Note    string      `json:"note,omitempty"` // what the network is for, in a person's words
 	Created time.Time   `json:"created"`

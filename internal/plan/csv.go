@@ -116,7 +116,8 @@ func tableOf(noun string) (table, error) {
 	if t := tables[noun]; t != nil {
 		return t, nil
 	}
-	return nil, fmt.Errorf("%w: there is no table of %q; there are %s", ipam.ErrInvalid, noun, strings.Join(Nouns, ", "))
+	return nil, fmt.Errorf("%w: there is no table of %q; there are %s", ipam.ErrInvalid, noun,
+		strings.Join(Nouns, ", "))
 }
 
 // ReadCSV reads the table of one noun. What is wrong with it is an *ipam.PlanError.

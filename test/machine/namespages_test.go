@@ -9,7 +9,8 @@ import (
 
 const namesDoc = "docs/dns.md"
 
-// docs/dns.md and docs/dns-forward.md: names are answered for by the unit, on port 53 to a container that asks by itself, and beside
+// docs/dns.md and docs/dns-forward.md: names are answered for by the unit, on port 53 to a container that asks by
+// itself, and beside
 // systemd-resolved, which asks for all others on the host.
 func (h *House) namesPage() {
 	h.types("berth network create home --subnet 10.1.0.0/16,gateway=10.1.0.1,pool")

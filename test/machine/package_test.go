@@ -140,7 +140,8 @@ func (h *House) packageUpgraded(deb string) {
 	}
 }
 
-// completionPage runs the lines of docs/install.md for completion and manual pages, in the places that the packages of the shells make.
+// completionPage runs the lines of docs/install.md for completion and manual pages, in the places that the packages of
+// the shells make.
 func (h *House) completionPage() {
 	h.Helper()
 	lines, err := checkout.Lines("docs/install.md", "## Completion and manual pages")

@@ -54,7 +54,8 @@ func TestRelease(t *testing.T) {
 		t.Errorf("before: %v; made anew: %v", before, after)
 	}
 	h.must(h.sound())
-	h.typed("berth leave shop --yes", "docker compose down --remove-orphans; docker rm --force a-stranger; docker network rm shop_default || true")
+	h.typed("berth leave shop --yes",
+		"docker compose down --remove-orphans; docker rm --force a-stranger; docker network rm shop_default || true")
 	h.dpkg("--purge", "berth")
 	h.leftNothing()
 
@@ -66,7 +67,8 @@ func TestRelease(t *testing.T) {
 		h.types("test -s /root/tar/berth-" + *version + "/" + file)
 	}
 	h.types("docker load --quiet --input " + there + "/berth-image_" + *version + "_amd64.tar")
-	if out := h.types("docker run --rm --entrypoint /berth berth:" + *version + " --version"); out != "berth version "+*version {
+	out := h.types("docker run --rm --entrypoint /berth berth:" + *version + " --version")
+	if out != "berth version "+*version {
 		t.Errorf("the image has %s", out)
 	}
 
@@ -77,7 +79,8 @@ func TestRelease(t *testing.T) {
 		"docker plugin create " + name + " /root/plugin && docker plugin push " + name + " && docker plugin rm " + name)
 	h.types("docker plugin install --grant-all-permissions " + name + " && docker network create --ipam-driver " + name +
 		" --subnet 10.61.0.0/24 managed && docker run -d --name one --network managed nginx")
-	if out := h.types("docker inspect --format '{{.NetworkSettings.Networks.managed.IPAddress}}' one"); !strings.HasPrefix(out, "10.61.0.") {
+	out = h.types("docker inspect --format '{{.NetworkSettings.Networks.managed.IPAddress}}' one")
+	if !strings.HasPrefix(out, "10.61.0.") {
 		t.Errorf("the plugin gave %q", out)
 	}
 	h.types("docker rm --force one && docker network rm managed && docker plugin rm --force " + name)

@@ -26,7 +26,8 @@ func (p *Page) network(r *http.Request) (*shown, error) {
 	t := s.table(&table{Name: "network", One: true, Columns: columns("network", "Network", "space", "Space",
 		"type", "Type",
 		"tags", "Tags", "sticky", "Sticky", "quarantine", "Quarantine", "elastic", "Elastic", "headroom", "Headroom",
-		"probe", "Probed by", "put_back", "Put back", "note", "Note", "mac_prefix", "MAC prefix", "static", "For static use",
+		"probe", "Probed by", "put_back", "Put back", "note", "Note", "mac_prefix", "MAC prefix",
+		"static", "For static use",
 		"links", "Links",
 		"docker", "Docker networks", "planned", "Planned", "created", "Created", "network_id", "Id")})
 	t.add(p.of(n.Name), p.of(n.Space), p.of(n.Type), p.of(n.Tags), p.of(n.Sticky), p.of(n.Quarantine), p.of(n.Elastic),
@@ -95,7 +96,8 @@ func (p *Page) ranges(s *shown, n *ipam.NetworkInfo) {
 		for _, pool := range sub.Pools {
 			name := cmp.Or(pool.Name, span(pool.Start, pool.End))
 			size := ipam.Count{Int: sizeOf(ipam.Range{IPRange: netipx.IPRangeFrom(pool.Start, pool.End)})}
-			pools.add(slices.Concat(row{p.of(span(pool.Start, pool.End)), p.of(pool.Name), p.of(sub.CIDR), free(pool.Free, pool.Free.TextOf(size))},
+			pools.add(slices.Concat(row{p.of(span(pool.Start, pool.End)), p.of(pool.Name), p.of(sub.CIDR),
+				free(pool.Free, pool.Free.TextOf(size))},
 				p.charts(n.Space, n.Name, sub.CIDR, name))...)
 		}
 		for _, x := range sub.Exclusions {

@@ -141,8 +141,8 @@ func (r *bugReport) daemon(st *api.Status) {
 	}
 	r.section("State")
 	t := &st.Totals
-	r.line("%d spaces, %d networks, %d subnets, %d Docker networks, %d addresses held, %d reserved", t.Spaces, t.Networks,
-		t.Subnets, t.Docker, t.Leases, t.Reserved)
+	r.line("%d spaces, %d networks, %d subnets, %d Docker networks, %d addresses held, %d reserved",
+		t.Spaces, t.Networks, t.Subnets, t.Docker, t.Leases, t.Reserved)
 	r.line("writable: %t %s", st.Writable, r.shown(st.Reason))
 	if w := st.Witness; w != nil {
 		r.line("engine %s %s %s", w.Engine, w.Version, r.shown(w.Detail))
@@ -168,21 +168,11 @@ func (r *bugReport) events(all []ipam.Event) {
 		e := &all[i]
 		text := e.Time.UTC().Format(time.RFC3339) + " " + e.Verb.String()
 		if r.clear {
-			text += strings.TrimRight(fmt.Sprintf(" %s %s %s %s", e.Network, e.Name, shortAddress(e), e.Detail), " ")
+			place := placeText(e.Address, e.Subnet)
+			text += strings.TrimRight(fmt.Sprintf(" %s %s %s %s", e.Network, e.Name, place, e.Detail), " ")
 		}
 		r.line("%s", text)
 	}
-}
-
-// shortAddress is the address or the subnet of an event.
-func shortAddress(e *ipam.Event) string {
-	switch {
-	case e.Address.IsValid():
-		return e.Address.String()
-	case e.Subnet.IsValid():
-		return e.Subnet.String()
-	}
-	return ""
 }
 
 func (r *bugReport) cluster(c *api.ClusterStatus) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -74,7 +75,8 @@ func CheckCommand(p *cli.Program) *cobra.Command {
   berth check --docker-host unix:///run/docker.sock --ipam-driver berth:latest`}.Command(p)
 	f := cmd.Flags()
 	f.BoolVar(&flags.repair, "repair", false, "repair certain findings")
-	f.StringVar(&flags.from, "repair-from", "", "repair only certain findings of the report in `FILE`; - is standard input")
+	f.StringVar(&flags.from, "repair-from", "", "repair only certain findings of the report in `FILE`; - is "+
+		"standard input")
 	f.StringVar(&flags.format, "format", "table",
 		"`form` of the output: table, wide (also the host, the owner and when it was seen), json (the report, one object), yaml (the same), or a "+
 			"Go template")
@@ -192,15 +194,7 @@ func findingColumns() []cli.Column[ipam.Finding] {
 			}
 			return cli.Wrong
 		}),
-		cli.Col("ADDRESS", func(f *ipam.Finding) string {
-			switch {
-			case f.Address.IsValid():
-				return f.Address.String()
-			case f.Subnet.IsValid():
-				return f.Subnet.String()
-			}
-			return ""
-		}),
+		cli.Col("ADDRESS", func(f *ipam.Finding) string { return placeText(f.Address, f.Subnet) }),
 		cli.Col("NETWORK", func(f *ipam.Finding) string { return f.Network }),
 		cli.Col("REPAIRABLE", func(f *ipam.Finding) string {
 			if f.Repaired {
@@ -212,6 +206,17 @@ func findingColumns() []cli.Column[ipam.Finding] {
 		cli.WideCol("OWNER", func(f *ipam.Finding) string { return f.Owner }),
 		cli.WideCol("SEEN", func(f *ipam.Finding) string { return cli.LocalTime(f.Seen) }),
 	}
+}
+
+// placeText is the address, or else the subnet, that something is about.
+func placeText(addr netip.Addr, subnet netip.Prefix) string {
+	switch {
+	case addr.IsValid():
+		return addr.String()
+	case subnet.IsValid():
+		return subnet.String()
+	}
+	return ""
 }
 
 // reportSummary is how much was found, and what can be done about it.

@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const storeSaveHelp = `Makes the daemon write its whole state to the path of its state file, and use that file from then on. Use
+const storeSaveHelp = `Makes the daemon write its whole state to the path of its state file, and use that file
+from then on. Use
 it when the file was removed, moved or replaced while the daemon had it open. The daemon refuses writes then (see
 "berth status"), because its next start would not find them. It does not rewrite the file by itself, because somebody
 may have moved it on purpose. A file at that path is kept, under a name with the time.

@@ -88,7 +88,7 @@ func (s *scrubber) text(text string) string {
 		switch {
 		case w == "<text>":
 			return w
-		case s.names[bare] || slices.ContainsFunc(strings.Split(bare, "/"), func(part string) bool { return s.names[part] }):
+		case s.names[bare], slices.ContainsFunc(strings.Split(bare, "/"), s.knows):
 			return "<name>"
 		case !plain.MatchString(w):
 			return "<value>"
@@ -96,6 +96,8 @@ func (s *scrubber) text(text string) string {
 		return w
 	})
 }
+
+func (s *scrubber) knows(name string) bool { return s.names[name] }
 
 // logPart is a field of a line of the log.
 var logPart = regexp.MustCompile(`([A-Za-z_]+)=("(?:[^"\\]|\\.)*"|\S*)`)

@@ -22,7 +22,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const statusHelp = `Shows the daemon: its version, since when it runs, where its state is and how much it holds, and whether
+const statusHelp = `Shows the daemon: its version, since when it runs, where its state is and how much it
+holds, and whether
 it takes writes. It also shows networks that are 90% full or more, the engine and the last check, whether the engine
 sends names, and the state of hooks, webhooks and DNS.
 

@@ -25,7 +25,8 @@ func TokenCommand(p *cli.Program) *cobra.Command {
 		tokenListCommand(p), tokenRemoveCommand(p))
 }
 
-const tokenCreateHelp = `Creates a token for requests over the network, and prints it. It is shown only once, because the daemon
+const tokenCreateHelp = `Creates a token for requests over the network, and prints it. It is shown only once,
+because the daemon
 keeps a hash of it. Events name its user as "token NAME".
 
 --output writes it to a file that nobody else can read, as --token-file requires.
@@ -136,7 +137,8 @@ func createToken(ctx context.Context, p *cli.Program, c *client.Client, req api.
 	return err
 }
 
-const tokenListHelp = `Lists the tokens for requests over the network. A token cannot be shown again: if you lost it, create
+const tokenListHelp = `Lists the tokens for requests over the network. A token cannot be shown again: if you
+lost it, create
 another.`
 
 func tokenListCommand(p *cli.Program) *cobra.Command {

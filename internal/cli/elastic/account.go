@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const accountCreateHelp = `Creates an account for elastic addresses. --owner sets its containers: a pattern such as 'shop/*' of
+const accountCreateHelp = `Creates an account for elastic addresses. --owner sets its containers: a pattern
+such as 'shop/*' of
 owners or container names, in which * stands for any characters. An address is mapped only to containers of its own
 account. If several accounts match, the longest pattern wins; * is not counted. Other containers belong to the account
 default, which always exists. --quota limits the number of addresses.`

@@ -26,7 +26,8 @@ func Command(p *cli.Program) *cobra.Command {
 		hostRemoveCommand(p), hostAdmitCommand(p))
 }
 
-const hostListHelp = `Lists the hosts that share a store (berth serve --store etcd), removed ones last. SELF marks the host
+const hostListHelp = `Lists the hosts that share a store (berth serve --store etcd), removed ones last. SELF
+marks the host
 whose daemon answers. PRESENT shows whether a host's daemon is there now; if not, the host keeps its addresses. POOLS
 counts its Docker networks, LEASES the addresses on them, and HEADROOM the addresses that it claimed in advance.
 --format wide adds when each daemon started, and its version.`
@@ -71,7 +72,8 @@ func hostColumns(cli.Output) []cli.Column[ipam.HostInfo] {
 	}
 }
 
-const hostShowHelp = `Shows a host that shares the store, and what "berth host rm" would release: its Docker networks, the
+const hostShowHelp = `Shows a host that shares the store, and what "berth host rm" would release: its Docker
+networks, the
 addresses held on them (the first ones by name), and its headroom.`
 
 func hostShowCommand(p *cli.Program) *cobra.Command {
@@ -130,7 +132,8 @@ func addressesText(n int, first []netip.Addr) string {
 	return fmt.Sprintf("%d addresses in use (%s)", n, strings.Join(names, ", "))
 }
 
-const hostDrainHelp = `Stops a host from taking new addresses and creating Docker networks in the cluster's spaces. It keeps
+const hostDrainHelp = `Stops a host from taking new addresses and creating Docker networks in the cluster's
+spaces. It keeps
 what it has, and releases it as its containers end. --undo ends the drain.`
 
 func hostDrainCommand(p *cli.Program) *cobra.Command {
@@ -146,7 +149,8 @@ func hostDrainCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-const hostAdmitHelp = `Lets a removed host take part again. It holds nothing at first. Others may have its former addresses now.
+const hostAdmitHelp = `Lets a removed host take part again. It holds nothing at first. Others may have its
+former addresses now.
 So stop its containers on networks of the cluster first, and start them again afterwards.`
 
 func hostAdmitCommand(p *cli.Program) *cobra.Command {

@@ -26,7 +26,8 @@ names both, and the running one keeps it.
 Run it with --yes on each host. The first run stops all hosts; they resume when every host has done its part. --gone
 HOST leaves out a host whose machine is off for good. If it returns, it does its part then. --dry-run changes nothing.`
 
-const storeAcceptHelp = `Accepts a shared store that went back as it is, and writes nothing back. Only what runs on this host now
+const storeAcceptHelp = `Accepts a shared store that went back as it is, and writes nothing back. Only what
+runs on this host now
 is held. This is the host's part of the recovery ("berth state mend"); the other hosts must do theirs, too.
 
 Reservations, plans and addresses since the store's earlier state are lost, unless their containers run.`

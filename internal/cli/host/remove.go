@@ -14,7 +14,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const hostRemoveHelp = `Removes a host from the cluster and releases all it holds there. It lists that first, and asks. The
+const hostRemoveHelp = `Removes a host from the cluster and releases all it holds there. It lists that first,
+and asks. The
 cluster refuses a removed host until "berth host admit".
 
 If the host's daemon answers, the host leaves by itself, and the command waits for it. If not, only you can know

@@ -21,7 +21,8 @@ func Command(p *cli.Program) *cobra.Command {
 	return cli.Group("lan", "The LANs of this host: who answers there", scanCommand(p))
 }
 
-const scanHelp = `Lists who answers on a network's LAN, by ARP and IPv6 neighbour discovery, with the MAC and the record of
+const scanHelp = `Lists who answers on a network's LAN, by ARP and IPv6 neighbour discovery, with the MAC and
+the record of
 each address. berth edge sends the questions through the interface of the network (berth network modify --probe) or of
 --parent. A scan takes about two seconds for each 256 addresses. It skips and names subnets with more than 4096
 addresses.
@@ -66,7 +67,8 @@ func scanCommand(p *cli.Program) *cobra.Command {
 				if told == nil {
 					told = scan.Skipped
 					for _, sub := range told {
-						fmt.Fprintf(p.Err, "%s: subnet %s has too many addresses, and is left out\n", cmd.CommandPath(), sub)
+						fmt.Fprintf(p.Err, "%s: subnet %s has too many addresses, and is left out\n",
+							cmd.CommandPath(), sub)
 					}
 				}
 				if record {

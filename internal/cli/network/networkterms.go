@@ -24,23 +24,26 @@ type networkFlags struct {
 
 func (n *networkFlags) flags(cmd *cobra.Command, static string) {
 	f := cmd.Flags()
-	f.StringVar(&n.said.MACPrefix, "mac-prefix", "", "the first three octets, `aa:00:00`, of the MACs that berth compose "+
-		"writes for its services; shown and passed to hooks; the engine chooses all other MACs")
+	f.StringVar(&n.said.MACPrefix, "mac-prefix", "", "the first three octets, `aa:00:00`, of the MACs that berth "+
+		"compose writes for its services; shown and passed to hooks; the engine chooses all other MACs")
 	f.StringArrayVar(&n.tags, "tag", nil, "a tag, `KEY=VALUE` (repeatable)")
-	f.StringArrayVar(&n.links, "link", nil, "what it is attached to on a host: `host=H,mode=M,link=L`; for display only (repeatable)")
+	f.StringArrayVar(&n.links, "link", nil, "what it is attached to on a host: `host=H,mode=M,link=L`; for "+
+		"display only (repeatable)")
 	f.StringVar(&n.sticky, "sticky", "", "`on|off`: whether a released address is kept for its last holder (a new "+
 		"network: on)")
 	f.StringVar(&n.quarantine, "quarantine", "", "how long a released address is chosen for its last holder only, "+
 		"a `duration` such as 10m (a new network: 0s)")
-	f.IntVar(&n.said.Headroom, "headroom", 0, "`N` addresses that each host claims in advance for each of its Docker networks")
-	f.StringVar(&n.dhcp, "dhcp", "", "let the LAN's DHCP server on the host interface `PARENT` choose the addresses; per host: alpha=eth0,beta=eno1")
+	f.IntVar(&n.said.Headroom, "headroom", 0, "`N` addresses that each host claims in advance for each of its "+
+		"Docker networks")
+	f.StringVar(&n.dhcp, "dhcp", "", "let the LAN's DHCP server on the host interface `PARENT` choose the "+
+		"addresses; per host: alpha=eth0,beta=eno1")
 	f.StringVar(&n.dhcpID, "dhcp-id", "owner", "what identifies clients to that server: `owner|mac`")
 	cli.Completes(cmd, "dhcp-id", cli.Words("owner", "mac"))
-	f.StringVar(&n.said.Probe, "probe", "", "the hosts' `INTERFACE` to the network's LAN (alpha=eth0,beta=eno1 where they "+
-		"have different ones): by it berth edge probes addresses before they are given, and excludes those that others "+
-		"have; none: it does not")
-	f.StringVar(&n.said.PutBack, "put-back", "", "`which` containers are put back to their own addresses after a start of "+
-		"which nobody could tell whose it was: reserved, all, off or, as berth serve --put-back says, default")
+	f.StringVar(&n.said.Probe, "probe", "", "the hosts' `INTERFACE` to the network's LAN, on which berth edge "+
+		"probes addresses before Berth leases them, and excludes those in use; per host: alpha=eth0,beta=eno1; none: no "+
+		"probes")
+	f.StringVar(&n.said.PutBack, "put-back", "", "`which` containers are put back to their own addresses, if the "+
+		"engine did not identify them: reserved, all, off, or default (as berth serve --put-back)")
 	cli.Completes(cmd, "put-back", cli.Words("reserved", "all", "off", "default"))
 	f.StringVar(&n.said.Note, "note", "", "a note, `TEXT`; an empty one removes it")
 	n.owners.flags(cmd, static)

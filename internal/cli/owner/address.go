@@ -98,7 +98,8 @@ func addressListCommand(p *cli.Program) *cobra.Command {
 	var owner string
 	cmd := cli.Listing[ipam.TakenAddress]{
 		Verb: cli.Verb{Use: "ls [NETWORK]", Short: "List addresses of devices that are not containers",
-			Long: "Lists addresses of devices (berth address take), of one network or of all. For addresses of containers see berth lease ls. --format wide adds subnets and notes.",
+			Long: "Lists addresses of devices (berth address take), of one network or of all. For addresses of " +
+				"containers see berth lease ls. --format wide adds subnets and notes.",
 			Refs: []cli.Refs{cli.NetworkRefs}, Example: "  berth address ls\n  berth address ls net1 --owner rtr\n" +
 				"  berth address ls -q"},
 		Keys:    addressKeys(),

@@ -149,7 +149,8 @@ func reservationRemoveCommand(p *cli.Program) *cobra.Command {
 	f.BoolVar(&everywhere, "everywhere", false, "with --owner: on all networks, with its taken addresses")
 	f.BoolVar(&all.Under, "under", false,
 		"with --everywhere: also of all owners below it; shop/web/1 is below shop and shop/web")
-	f.BoolVar(&all.Replaced, "replaced", false, "with --everywhere: only replaced reservations that are no longer needed")
+	f.BoolVar(&all.Replaced, "replaced", false, "with --everywhere: only replaced reservations that are no "+
+		"longer needed")
 	some, here := cmd.Args, cmd.RunE
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if everywhere {

@@ -19,7 +19,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const witnessHelp = `Reads the Docker Engine and reports to the daemon which container has which address. It is for a daemon
+const witnessHelp = `Reads the Docker Engine and reports to the daemon which container has which address. It is
+for a daemon
 that has no access to the engine: the one of the package (berth-witness.service does this there) and a managed plugin.
 With it "berth lease ls" shows names, "berth check" can compare, and containers of an engine before 29 are recognized.
 

@@ -113,7 +113,8 @@ func writeGolden(t *testing.T) {
 	}
 	r.Open() // what is shown is what a start reads
 	var text strings.Builder
-	text.WriteString("# The records of a state of 1.0: key and value of each, in hexadecimal. 1.0.json is what is shown of them.\n")
+	text.WriteString("# The records of a state of 1.0: key and value of each, in hexadecimal. 1.0.json is what is shown of " +
+		"them.\n")
 	err := r.Store.View(ctx, func(tx store.Tx) error {
 		for rec, err := range tx.Scan(store.Range{}) {
 			if err != nil {
