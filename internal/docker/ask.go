@@ -29,7 +29,7 @@ func (r *Roster) ask(ctx context.Context, q ipam.Question) ipam.Hint {
 	r.questions.count(&locked)
 	switch all := locked.All(); {
 	case locked.Boots:
-		r.boots.Store(true)
+		r.sawBoot()
 		return ipam.Hint{Boots: true}
 	case !locked.Told:
 		hint := r.guess(q)
@@ -46,6 +46,13 @@ func (r *Roster) ask(ctx context.Context, q ipam.Question) ipam.Hint {
 		}
 		return ipam.Hint{Live: true, Others: r.startTogether(q, locked.Silent)}
 	}
+}
+
+// sawBoot notes that the engine starts. The answer is too late where its events come by now.
+func (r *Roster) sawBoot() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.boots = r.boots || r.following.IsZero()
 }
 
 // hintOf is what there is to say of the container that asks.

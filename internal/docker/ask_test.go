@@ -26,6 +26,9 @@ func TestStartedByABoot(t *testing.T) {
 	if hint := r.ask(t.Context(), ipam.Question{}); !hint.Boots {
 		t.Fatalf("%+v", hint)
 	}
+	if at, settled := r.startedAt("web"); settled {
+		t.Errorf("web has started at %s, and the engine still starts", at)
+	}
 	now = now.Add(time.Second)
 	r.Hear(&ipam.EngineNews{At: now, Begins: true})
 	if at, settled := r.startedAt("web"); !settled || !at.Equal(now) {

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"berth/internal/ipam"
@@ -53,8 +52,8 @@ type Roster struct {
 	homes    map[string][]netip.Addr // to which containers are being put back, by name
 
 	questions questions
-	boots     atomic.Bool // it was seen to start since its events came last
-	booted    time.Time   // when its events came after it was seen to start; zero: never
+	boots     bool      // it was seen to start since its events came last
+	booted    time.Time // when its events came after it was seen to start; zero: never
 }
 
 // claim is which containers ask for an address.
@@ -179,8 +178,8 @@ func (r *Roster) Hear(news *ipam.EngineNews) {
 	}
 	if news.Begins { // what happened before is in the next view, before which nobody is guessed
 		r.following = news.At
-		if r.boots.Swap(false) {
-			r.booted = news.At
+		if r.boots {
+			r.boots, r.booted = false, news.At
 		}
 	}
 	if news.Networks != nil {
@@ -466,13 +465,14 @@ func (r *Roster) remove(m *member, destroyed time.Time) {
 	r.lately = slices.DeleteFunc(r.lately, func(other *member) bool { return other == m })
 }
 
-// startedAt is when a container was last heard to start, or the engine to have started it at its own start; zero: it
-// was so long ago. Settled is false while it is being started.
+// startedAt is when a container was last heard to start, or when the engine that started it answered; zero: long ago.
+// Settled is false while the container starts, and while the engine does: a view of an engine that starts can come
+// before the word that its events come.
 func (r *Roster) startedAt(id string) (at time.Time, settled bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	switch m := r.containers[id]; {
-	case m == nil:
+	case m == nil, r.boots:
 		return time.Time{}, false
 	case m.turned.Before(r.booted) || m.turned.IsZero(): // the engine has started it since
 		return r.booted, true
