@@ -20,7 +20,7 @@ func (r *Roster) ask(ctx context.Context, q ipam.Question) ipam.Hint {
 	switch {
 	case q.Address.IsValid():
 		return r.guess(q)
-	case ask == nil && gone: // `berth witness` is told by the engine what happens again when that has started
+	case ask == nil && gone: // `berth witness` comes again, or hears the engine again, when that has started
 		return ipam.Hint{Boots: true}
 	case ask == nil:
 		return r.guess(q)
@@ -30,6 +30,8 @@ func (r *Roster) ask(ctx context.Context, q ipam.Question) ipam.Hint {
 	switch all := locked.All(); {
 	case locked.Boots:
 		r.sawBoot()
+		return ipam.Hint{Boots: true}
+	case !locked.Told && gone: // on a busy host even the answer that it starts can come late
 		return ipam.Hint{Boots: true}
 	case !locked.Told:
 		hint := r.guess(q)
@@ -95,7 +97,8 @@ func (r *Roster) expected(q ipam.Question) (one string, homes []netip.Addr) {
 	return one, homes
 }
 
-// awayFor is for how long after its events broke off an engine that asks for addresses is taken for one that starts.
+// awayFor is how long an engine whose events do not come is taken for one that starts, from their end or the daemon's
+// start.
 const awayFor = 2 * time.Minute
 
 // questions counts what came of the questions to the engine.

@@ -41,6 +41,29 @@ func TestStartedByABoot(t *testing.T) {
 	}
 }
 
+// TestAskAfterAStart: while nobody tells what the engine does, it is taken for one that starts, for two minutes.
+func TestAskAfterAStart(t *testing.T) {
+	now := time.Unix(1000, 0)
+	silent := func(context.Context, ipam.Question) ipam.Locked { return ipam.Locked{} }
+	for name, ask := range map[string]func(context.Context, ipam.Question) ipam.Locked{"nobody": nil, "late": silent} {
+		r := NewRoster(func() time.Time { return now })
+		r.askWith(ask)
+		for _, row := range []struct {
+			after  time.Duration
+			begins bool
+			boots  bool
+		}{{0, false, true}, {awayFor - 1, false, true}, {1, false, false}, {-1, true, false}} {
+			now = now.Add(row.after)
+			if row.begins {
+				r.Hear(&ipam.EngineNews{At: now, Begins: true})
+			}
+			if hint := r.ask(t.Context(), ipam.Question{}); hint.Boots != row.boots {
+				t.Errorf("%s, %+v: %+v", name, row, hint)
+			}
+		}
+	}
+}
+
 // TestAskOfOneThatIsPutBack: whoever is put on its network at this moment is the one who asks, also where many others
 // answer late; unless one that starts on this network is among them.
 func TestAskOfOneThatIsPutBack(t *testing.T) {

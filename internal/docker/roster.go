@@ -19,7 +19,7 @@ type Roster struct {
 
 	mu         sync.RWMutex
 	following  time.Time // since when the engine's events come without a break; zero: they do not
-	lost       time.Time // when they broke off last; zero: they never came
+	lost       time.Time // when they broke off last; before that, when the daemon started
 	viewed     time.Time // when the last view was taken
 	late       time.Time // when an event last came late, with none in time behind it; zero: that is not so
 	networked  time.Time // when the networks were last listed
@@ -87,7 +87,7 @@ func NewRoster(now func() time.Time) *Roster {
 	if now == nil {
 		now = time.Now
 	}
-	r := &Roster{now: now, asked: make(chan struct{}, 1), missed: make(chan struct{}, 1),
+	r := &Roster{now: now, lost: now(), asked: make(chan struct{}, 1), missed: make(chan struct{}, 1),
 		watchers: map[chan struct{}]bool{}, together: map[starter]together{},
 		homes: map[string][]netip.Addr{}}
 	r.clear()
