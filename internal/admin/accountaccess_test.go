@@ -144,7 +144,7 @@ func TestRemovedAccountsToken(t *testing.T) {
 	}
 	_, err := h.server.cfg.Service.Edit(ctx, ipam.EditOptions{}, &ipam.RemoveAccount{Account: "shop", Force: true})
 	must(t, err)
-	for _, step := range []string{"removed", "made anew"} {
+	for _, step := range []string{"removed", "recreated"} {
 		status, body := h.askFor(t, "shop", since, "GET", "/v1/elastic", "")
 		if status != http.StatusForbidden || !strings.Contains(body, "the account shop") {
 			t.Errorf("%s: %d: %s", step, status, body)

@@ -96,7 +96,7 @@ func (s *Server) edgeFindings(c *ipam.ElasticCheck) []ipam.Finding {
 		unmapped = "it is"
 	}
 	text := fmt.Sprintf("no edge is connected on host %s, where %s to be mapped, and %s; what is mapped stays so, and "+
-		"nothing is put right: start berth edge (systemctl enable --now berth-edge.service)", c.Host, wanted, unmapped)
+		"nothing is repaired: start berth edge (systemctl enable --now berth-edge.service)", c.Host, wanted, unmapped)
 	found := []ipam.Finding{{Kind: ipam.EdgeAway, Host: c.Host, Seen: time.Now().UTC(), Detail: text}}
 	for _, f := range c.Findings {
 		if f.Kind != ipam.UnmappedElastic {

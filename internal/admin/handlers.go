@@ -137,7 +137,7 @@ func (s *Server) saveState(ctx context.Context, _ api.None) (saved api.SavedStat
 		return saved, invalid("this Berth has no file of its state (--store mem), so that there is nothing to write")
 	}
 	if saved, err = s.cfg.Save(ctx); err == nil {
-		s.log.WithField("by", callerIn(ctx).actor).Warn("the state was written to its place anew")
+		s.log.WithField("by", callerIn(ctx).actor).Warn("the state was written to its place again")
 	}
 	return saved, err
 }

@@ -59,7 +59,7 @@ func OpenTokens(path string, now func() time.Time) (*Tokens, error) {
 	all, err := readTokens(text)
 	if err != nil {
 		return nil, fmt.Errorf("the tokens of the admin API, in %s, cannot be read: %w; mend the file, or move it "+
-			"away and create the tokens anew", path, err)
+			"away and create the tokens again", path, err)
 	}
 	t.all.Store(&all)
 	return t, nil

@@ -73,7 +73,7 @@ func (p *Project) Left(networks []LeftNetwork, merges bool) ([]byte, error) {
 	put(root, "networks", described)
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s: the addresses that its services had when it left Berth.\n# Keep this file: without it the "+
-		"engine gives any addresses to containers that are made anew.\n", marked(p.Name()))
+		"engine gives any addresses to containers that are recreated.\n", marked(p.Name()))
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	if err := e.Encode(root); err != nil {

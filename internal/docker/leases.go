@@ -189,7 +189,7 @@ func (c *comparison) addUncovered(s *sight) {
 // other is in use.
 func (c *comparison) attachmentFor(s *sight) (*ipam.AttachmentInfo, string) {
 	if s.subnet == nil {
-		return nil, fmt.Sprintf("it is in no subnet of the Docker network %s, which has to be made anew",
+		return nil, fmt.Sprintf("it is in no subnet of the Docker network %s, which has to be recreated",
 			s.network.Name)
 	}
 	if s.endpoint.MAC == (ipam.MAC{}) && s.container.ID == "" {
@@ -207,7 +207,7 @@ func (c *comparison) attachmentFor(s *sight) (*ipam.AttachmentInfo, string) {
 	if len(all) != 1 {
 		return nil,
 			"several Docker networks are on its subnet, and the engine does not tell whose it is: start the " +
-				"container anew"
+				"container again"
 	}
 	return &all[0], ""
 }

@@ -264,7 +264,7 @@ func (c *comparison) judgeFirewall() {
 				Finding: ipam.Finding{Kind: ipam.FirewallInWay, Space: seg.space, Network: n.Name, Subnet: seg.cidr,
 					Detail: fmt.Sprintf(
 						"the engine filters with nftables, and drops what comes to elastic addresses of the "+
-							"Docker network %s (%s): make it anew with `--opt "+
+							"Docker network %s (%s): recreate it with `--opt "+
 							"com.docker.network.bridge.gateway_mode_%s=nat-unprotected`; what its containers send is mapped "+
 							"all the same", n.Name, seg.cidr, family)}})
 		}

@@ -69,7 +69,7 @@ func (w *Witness) repairOne(ctx context.Context, f *finding) (bool, error) {
 		}
 		return true, nil
 	}
-	return false, fmt.Errorf("nothing puts right what is %s", f.Kind)
+	return false, fmt.Errorf("there is no repair for a finding %s", f.Kind)
 }
 
 // endSuperseded ends what is kept for owners besides what they run with, which is sure at once (BO-13).
@@ -101,7 +101,7 @@ func (w *Witness) endSuperseded(ctx context.Context, found []finding) error {
 }
 
 // fail tells in a finding why it could not be put right.
-func (f *finding) fail(err error) { f.Detail += "; it could not be put right: " + err.Error() }
+func (f *finding) fail(err error) { f.Detail += "; it could not be repaired: " + err.Error() }
 
 func (w *Witness) tellRepaired(f *finding) {
 	fields := logrus.Fields{"kind": f.Kind, "space": f.Space}
@@ -110,5 +110,5 @@ func (w *Witness) tellRepaired(f *finding) {
 	} else {
 		fields["subnet"] = f.Subnet
 	}
-	w.log.WithFields(fields).Info("put right: " + f.Detail)
+	w.log.WithFields(fields).Info("repaired: " + f.Detail)
 }

@@ -131,7 +131,7 @@ func (c *comparison) addForeign(m match, r *ipam.ReservationInfo) {
 		text += fmt.Sprintf("; it was called %s when it was given that, and a reservation stays with the name", was)
 		brief += ", as it was called"
 	}
-	text += fmt.Sprintf(": remove %s, or start it with another address, and then start %s anew; or make the "+
+	text += fmt.Sprintf(": remove %s, or start it with another address, and then start %s again; or make the "+
 		"address %s's, "+
 		"beginning with `berth reservation rm %s --owner %s --ip %s`", who, r.Owner, who, r.Network, r.Owner, r.Address)
 	c.addStray(m, finding{stray: brief,
@@ -151,7 +151,7 @@ func (c *comparison) addElsewhere(m match, own, instead *ipam.ReservationInfo) {
 	} else {
 		text += " and which no container has:"
 	}
-	text += fmt.Sprintf(" start %s anew with it (`docker run --ip`, or ipv4_address in an override file as `berth "+
+	text += fmt.Sprintf(" start %s again with it (`docker run --ip`, or ipv4_address in an override file as `berth "+
 		"compose` writes it), "+
 		"or stop it, `berth pin %s`, and start it", who, who)
 	if instead == nil {

@@ -21,7 +21,7 @@ func TestForeignHolder(t *testing.T) {
 	}{
 		"another's": {func(s *scene) { s.reserve("odb", "10.8.0.2", false) }, []string{foreign},
 			[]string{"the container web runs with 10.8.0.2, which is reserved for odb: remove web, or start it with " +
-				"another address, and then start odb anew"}},
+				"another address, and then start odb again"}},
 		"another's, who runs elsewhere": {func(s *scene) {
 			s.reserve("odb", "10.8.0.2", false)
 			s.run("odb", 1, "10.8.0.3", 3)
@@ -49,7 +49,7 @@ func TestForeignHolder(t *testing.T) {
 		}, []string{foreign, "foreign_holder 10.8.0.3 pool1", elsewhere, "owner_elsewhere 10.8.0.3 pool1"}, nil},
 		"beside its own": {func(s *scene) { s.reserve("web", "10.8.0.8", false) }, []string{elsewhere},
 			[]string{"the container web runs with 10.8.0.2 and not with 10.8.0.8, which is reserved for web and " +
-				"which no container has: start web anew with it"}},
+				"which no container has: start web again with it"}},
 		"beside its own, by Compose's labels": {func(s *scene) {
 			c := &s.view.Containers[0]
 			c.Project, c.Service, c.Number = "shop", "web", 2

@@ -63,7 +63,7 @@ type Config struct {
 	Roster  *Roster          // who is there, as requests ask it; nil: one of its own
 	Every   time.Duration    // between checks; 0: none but those that are asked for
 	Grace   time.Duration    // default: defaultGrace
-	Repair  bool             // put right what is sure in each check
+	Repair  bool             // each check repairs what is certain
 	Astray  func([]Astray)   // is told of them after each look, and waits for nothing; nil: nobody is
 	Now     func() time.Time // default: time.Now
 	Log     *logrus.Entry

@@ -151,7 +151,7 @@ func TestRepairRefused(t *testing.T) {
 	tn.settle(time.Second)
 	r := tn.check(ipam.CheckRequest{Repair: true})
 	wantTold(t, r, "uncovered_address 10.8.0.9 repairable")
-	if d := r.Findings[0].Detail; !strings.Contains(d, "could not be put right") || !strings.Contains(d, "db") {
+	if d := r.Findings[0].Detail; !strings.Contains(d, "could not be repaired") || !strings.Contains(d, "db") {
 		t.Errorf("it says %q", d)
 	}
 	if r.Repaired != 0 || tn.leaseOf(addr("10.8.0.9")).State == "held" {

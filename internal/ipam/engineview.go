@@ -168,7 +168,7 @@ type CheckReport struct {
 	Trouble  string              `json:"trouble,omitempty"`  // why it could not be asked, or why not all was compared
 	Findings []Finding           `json:"findings"`           // by kind, space and address
 	Counts   map[FindingKind]int `json:"counts"`             // of all kinds, 0 where there are none
-	Repaired int                 `json:"repaired,omitempty"` // how many were put right
+	Repaired int                 `json:"repaired,omitempty"` // how many were repaired
 }
 
 // CheckRequest asks for a comparison.

@@ -74,6 +74,6 @@ func shadowed(host string, at *ipam.AttachmentInfo, r ipam.HostRoute, seen time.
 	}
 	return ipam.Finding{Kind: ipam.ShadowedSubnet, Space: at.Space, Network: at.Network, Host: host, Subnet: at.CIDR,
 		Seen: seen, Detail: fmt.Sprintf("the route %s came after the Docker network on subnet %s of network %s: %s; "+
-			"have the VPN or the router leave %s out (`ip route`), or make the Docker network anew on another subnet",
+			"have the VPN or the router leave %s out (`ip route`), or recreate the Docker network on another subnet",
 			r, at.CIDR, at.Network, hurt, at.CIDR)}
 }

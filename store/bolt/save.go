@@ -11,7 +11,7 @@ import (
 )
 
 // ErrInPlace is Save's answer where the path leads to the open file.
-var ErrInPlace = errors.New("there is nothing to write anew")
+var ErrInPlace = errors.New("there is nothing to write again")
 
 // Saved says what Save has done.
 type Saved struct {
@@ -55,7 +55,7 @@ func (s *Store) save(ctx context.Context, now time.Time) (done Saved, err error)
 		return done, err
 	}
 	if err := s.writeCopy(ctx, old); err != nil {
-		return done, fmt.Errorf("write the state anew, nothing was changed: %w", spaceError(err))
+		return done, fmt.Errorf("write the state again, nothing was changed: %w", spaceError(err))
 	}
 	if done.Kept, err = s.files.exchange(s.id, now); err != nil {
 		return done, err
@@ -65,7 +65,7 @@ func (s *Store) save(ctx context.Context, now time.Time) (done Saved, err error)
 	if err != nil {
 		return done, err
 	}
-	s.log.WithField("records", report.Records).Warnf("%s was written anew", s.files.db)
+	s.log.WithField("records", report.Records).Warnf("%s was written again", s.files.db)
 	if done.Restart = s.commit.brokenNow(); done.Restart != nil {
 		return done, h.close(false)
 	}

@@ -18,9 +18,9 @@ var losses = []struct {
 	take func(p *place) error
 	back func(t *testing.T, d *daemon) *daemon
 }{
-	{"file gone, written anew", func(p *place) error { return os.RemoveAll(p.state()) }, savedAnew},
+	{"file gone, written again", func(p *place) error { return os.RemoveAll(p.state()) }, savedAnew},
 	{"file gone, restored from a backup", func(p *place) error { return os.RemoveAll(p.state()) }, restored},
-	{"file exchanged, written anew", exchange, savedAnew},
+	{"file exchanged, written again", exchange, savedAnew},
 	{"file exchanged, restored from a backup", exchange, restored},
 	{"file moved, and moved back", func(p *place) error { return os.Rename(p.db(), p.db()+".away") },
 		func(t *testing.T, d *daemon) *daemon {

@@ -333,7 +333,7 @@ func TestDHCPParent(t *testing.T) {
 		broken("is not there")
 		l.plug(lanParent)
 		run(t, "ip -n sw link set p-eth0 master lan")
-		again("made anew")
+		again("recreated")
 	})
 }
 

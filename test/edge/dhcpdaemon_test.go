@@ -18,7 +18,7 @@ import (
 	"berth/internal/ipam"
 )
 
-var recreated = flag.Int("recreated", 10, "how often a container is made anew on a LAN with a DHCP server")
+var recreated = flag.Int("recreated", 10, "how often a container is recreated on a LAN with a DHCP server")
 
 // clientOf is as whom a server knows an owner: its name, of DHCPv6 its DUID in hexadecimal digits.
 func (l *dhcpLAN) clientOf(owner string) string {
@@ -75,7 +75,7 @@ func TestLN15Recreated(t *testing.T) {
 			if got == first {
 				same++
 			} else {
-				t.Errorf("made anew it has %s, and had %s", got, first)
+				t.Errorf("recreated it has %s, and had %s", got, first)
 				first = got
 			}
 			if l := n.lease(got); l.MAC != macNo(i+1) || l.DHCP.State != ipam.LANBound {

@@ -22,7 +22,7 @@ func TestDeployLostRelease(t *testing.T) {
 	}
 	says(1)
 	p.deploys()
-	for round, what := range []string{"started", "made anew"} {
+	for round, what := range []string{"started", "recreated"} {
 		says(1 + round)
 		relay.Drop(true)
 		p.docker("stop", "--time", "1", p.containerOf("a", 1))

@@ -33,11 +33,11 @@ func renumbered(h *House, command []string) {
 	p.write(deployedFile, says("128/25", "200"))
 	stranger := p.name + "-stranger"
 	h.docker("run", "--detach", "--name", stranger, "--network", p.name, imageName, "sleep", "1000")
-	p.plans(1, "the network "+p.name+" is made anew: its subnet changes "+h.v4("0/25")+" -> "+h.v4("128/25"),
+	p.plans(1, "the network "+p.name+" is recreated: its subnet changes "+h.v4("0/25")+" -> "+h.v4("128/25"),
 		"the container "+stranger+" is on it, which is not of this project",
 		"the container "+oneOff+" is on it, which is left as it is")
 	if said, code := p.deploy("apply", "--yes"); code != 1 {
-		p.Errorf("a network with a stranger on it is made anew with %d:\n%s", code, said)
+		p.Errorf("a network with a stranger on it is recreated with %d:\n%s", code, said)
 	}
 	if now := p.ids(); !slices.Equal(now, ids) {
 		p.Errorf("a refused deploy makes %v of %v", now, ids)

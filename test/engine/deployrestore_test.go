@@ -78,7 +78,7 @@ func (p *project) returns(says func(does, a, b string) map[string]string) {
 	p.write(anew, says(`["sh", "-c", "exit 3"]`, "12", "11"))
 	said, code := p.deploy("apply", "--yes")
 	if code != 1 || !strings.Contains(said, "a canary of a failed, and the others are as they were") {
-		p.Errorf("a canary that fails on a network that is made anew ends with %d:\n%s", code, said)
+		p.Errorf("a canary that fails on a network that is recreated ends with %d:\n%s", code, said)
 	}
 	if has := p.at(b, p.name); has != p.v4("11") {
 		p.Errorf("what had to leave the network has %q", has)

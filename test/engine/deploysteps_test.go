@@ -73,7 +73,7 @@ func stepped(h *House, command []string) {
 	ids = p.ids()
 	said = p.does("recreate", "web")
 	if again := p.ids(); len(again) != 4 || len(shared(again, ids)) != 1 || !slices.Contains(again, p.containerOf("db", 1)) {
-		p.Errorf("of %v there are %v after web was made anew", ids, again)
+		p.Errorf("of %v there are %v after web was recreated", ids, again)
 	}
 	if i, j := strings.Index(said, "done "+p.webOwner(1)+" (canary)"), strings.Index(said, "stop "+p.webOwner(2)); i < 0 ||
 		j < i {

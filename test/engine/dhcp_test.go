@@ -29,7 +29,7 @@ const (
 	dhcpSubnet6 = "fd00:213:171::/64" // of which DHCPv6 does not tell
 )
 
-var dhcpRounds = flag.Int("dhcp.rounds", 0, "how often a container is made anew on a LAN with a DHCP server")
+var dhcpRounds = flag.Int("dhcp.rounds", 0, "how often a container is recreated on a LAN with a DHCP server")
 
 func newDHCPLAN(t *testing.T) *dhcpLAN {
 	t.Helper()
@@ -176,11 +176,11 @@ func TestDHCP(t *testing.T) {
 		l.docker(run...)
 		got, mac := l.has(web, network)
 		if got != first {
-			t.Fatalf("made anew it has %s, and had %s", got, first)
+			t.Fatalf("recreated it has %s, and had %s", got, first)
 		}
 		macs[mac] = true
 	}
-	t.Logf("made anew %d times with %d MACs it has %s", rounds, len(macs), first)
+	t.Logf("recreated %d times with %d MACs it has %s", rounds, len(macs), first)
 	if len(macs) <= rounds/2 {
 		t.Errorf("it had only the MACs %v", macs)
 	}

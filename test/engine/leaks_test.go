@@ -166,7 +166,7 @@ func TestLeakByItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.address(c, n)
-	if log := d.Log(); !strings.Contains(log, "1 unused_lease") || !strings.Contains(log, "put right: "+leaked) {
+	if log := d.Log(); !strings.Contains(log, "1 unused_lease") || !strings.Contains(log, "repaired: "+leaked) {
 		t.Errorf("the daemon does not tell of it")
 	}
 	h.finds()

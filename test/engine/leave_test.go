@@ -253,7 +253,7 @@ func TestLeaveProject(t *testing.T) {
 		p.files = append(p.files, override)
 		p.run("up", "--detach", "--scale", "worker=2")
 		if now := p.everywhere(); !maps.EqualFunc(had, now, maps.Equal[map[string]string]) {
-			h.Errorf("made anew they had\n%v\nand have\n%v", had, now)
+			h.Errorf("recreated they had\n%v\nand have\n%v", had, now)
 		}
 		ids = p.ids()
 		p.run("up", "--detach", "--scale", "worker=2")

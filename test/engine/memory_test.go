@@ -66,7 +66,7 @@ func (h *House) forgotten(network, within string) {
 		all := map[string]Lease{}
 		for _, cidr := range []string{h.v4("0/24"), h.v6("/48")} {
 			for _, l := range h.leases(cidr) {
-				if l.Kind == "gateway" { // that of a planned network is in its plan when it was made anew
+				if l.Kind == "gateway" { // that of a planned network is in its plan when it was recreated
 					l.Pool = ""
 				}
 				all[l.Address] = Lease{Address: l.Address, Kind: l.Kind, MAC: l.MAC, Space: l.Space, Host: l.Host,

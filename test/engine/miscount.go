@@ -14,7 +14,7 @@ import (
 // errMiscounted says that an engine keeps a network for endpoints that are not there. Engines of the 20.10 line lose
 // count where many containers start or end at once, or the machine is busy, whichever driver gives the addresses; they
 // count anew when they are started.
-var errMiscounted = errors.New("the engine miscounts its endpoints, and keeps it until it is started anew (systemctl " +
+var errMiscounted = errors.New("the engine miscounts its endpoints, and keeps it until it is restarted (systemctl " +
 	"restart docker)")
 
 // activeEndpoints is what such an engine says.

@@ -96,7 +96,7 @@ func TestMACStays(t *testing.T) {
 	h.docker("rm", "-f", c)
 	h.docker(containerCommand(c, n, "--ip", h.v4("20"))...)
 	if now := mac(); now != before {
-		t.Errorf("before it was made anew it had the MAC %s, now %s", before, now)
+		t.Errorf("before it was recreated it had the MAC %s, now %s", before, now)
 	}
 }
 

@@ -136,7 +136,7 @@ func oneReplica(h *House, command []string) {
 	}
 	p.run("up", "--detach", "--scale", "web=3")
 	if again := p.ids(); !slices.Equal(again, after) {
-		p.Errorf("`up` makes anew: %v after %v", again, after)
+		p.Errorf("`up` recreates: %v after %v", again, after)
 	}
 	p.run("down", "--timeout", "1")
 }

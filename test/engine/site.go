@@ -36,7 +36,7 @@ func siteBeside(left []string) (begin string, byte2 int, err error) {
 		}
 	}
 	return "", 0, fmt.Errorf("networks of %d runs are left behind, which this engine cannot remove (%s); start it "+
-		"anew: systemctl restart docker",
+		"again: systemctl restart docker",
 		sites, strings.Join(left, ", "))
 }
 

@@ -41,7 +41,7 @@ func TestNewcomer(t *testing.T) {
 	h.must(h.showsWhatIsTold())
 	after := h.shop(3)
 	if after["shop-web-1"] != before["shop-web-1"] || after["shop-db-1"] != before["shop-db-1"] {
-		t.Errorf("before: %v; made anew: %v", before, after)
+		t.Errorf("before: %v; recreated: %v", before, after)
 	}
 	t.Logf("an address was kept after %s", time.Since(begin).Round(time.Second))
 	h.planned()

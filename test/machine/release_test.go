@@ -51,7 +51,7 @@ func TestRelease(t *testing.T) {
 	h.typed(lines[3:7]...)
 	after := h.shop(3)
 	if after["shop-web-1"] != before["shop-web-1"] || after["shop-db-1"] != before["shop-db-1"] {
-		t.Errorf("before: %v; made anew: %v", before, after)
+		t.Errorf("before: %v; recreated: %v", before, after)
 	}
 	h.must(h.sound())
 	h.typed("berth leave shop --yes",

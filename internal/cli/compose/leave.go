@@ -119,7 +119,7 @@ func leaving(p *cli.Program, cmd *cobra.Command, flags *leaveFlags, what string)
 		return r.wouldLeave()
 	}
 	if !flags.yes {
-		question := fmt.Sprintf("%s made anew, and %s cut off for some seconds. Go on?",
+		question := fmt.Sprintf("%s recreated, and %s cut off for some seconds. Go on?",
 			cli.Counted(len(r.notes.Networks), "network"), cli.Counted(r.notes.running(), "running container"))
 		if err := p.Confirm(cmd, question); err != nil {
 			return err

@@ -95,7 +95,7 @@ func (n *leaveNotes) running() (count int) {
 // wouldLeave says what would be done.
 func (r *leaveRun) wouldLeave() error {
 	for _, note := range r.notes.Networks {
-		lines := []string{fmt.Sprintf("%s would be made anew with the engine's own IPAM driver", note.Network)}
+		lines := []string{fmt.Sprintf("%s would be recreated with the engine's own IPAM driver", note.Network)}
 		for i := range note.Seats {
 			seat := &note.Seats[i]
 			with := "any address, because Berth knows of none"
@@ -241,7 +241,7 @@ func (o *override) advice(command string) (lines []string) {
 		command, project.Name(), files, shellWord(o.file)))
 	if len(o.replicas) > 0 {
 		lines = append(lines, fmt.Sprintf("a file cannot say the addresses of several replicas: %s keep theirs until "+
-			"Compose makes them anew", strings.Join(o.replicas, ", ")))
+			"Compose recreates them", strings.Join(o.replicas, ", ")))
 	}
 	return lines
 }

@@ -114,7 +114,7 @@ func (a *projectAdoption) steps(command string) string {
 		up += fmt.Sprintf(" --scale %s=%d", service, a.scaled[service])
 	}
 	line("Nothing was changed in Docker. To move the project %s to Berth, which ends its containers and makes them "+
-		"anew with the addresses that they have (volumes stay):", a.engine.Name)
+		"again with the addresses that they have (volumes stay):", a.engine.Name)
 	line("  %s down", before)
 	if a.replicas() {
 		line("  %s up --no-start%s", after, up)

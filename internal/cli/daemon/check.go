@@ -229,10 +229,10 @@ func reportSummary(r *ipam.CheckReport) string {
 		}
 	}
 	if r.Repaired > 0 {
-		text += fmt.Sprintf("; %d put right", r.Repaired)
+		text += fmt.Sprintf("; %d repaired", r.Repaired)
 	}
 	if repairable > 0 {
-		text += fmt.Sprintf("; %d can be put right with `berth check --repair`", repairable)
+		text += fmt.Sprintf("; %d can be repaired with `berth check --repair`", repairable)
 	}
 	return text
 }

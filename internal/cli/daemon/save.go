@@ -34,7 +34,7 @@ func SaveCommand(p *cli.Program) *cobra.Command {
 				if err == nil && st.Writable {
 					err = errors.New("the state is in its place: there is nothing to write")
 				} else if err == nil {
-					err = p.Say([]string{"would write the state anew: " + st.Reason})
+					err = p.Say([]string{"would write the state again: " + st.Reason})
 				}
 				return err
 			}

@@ -106,7 +106,7 @@ func (t *teller) count() (count int) {
 var pasts = [...]struct {
 	do   rollout.Action
 	word string
-}{{rollout.Create, "created"}, {rollout.Recreate, "made anew"}, {rollout.Start, "started"}, {rollout.Work, "run"},
+}{{rollout.Create, "created"}, {rollout.Recreate, "recreated"}, {rollout.Start, "started"}, {rollout.Work, "run"},
 	{rollout.Stop, "stopped"}, {rollout.Delete, "deleted"}}
 
 // did says in words what was done, and what failed.

@@ -23,7 +23,7 @@ func TestDid(t *testing.T) {
 	}
 	p := cli.New("v1")
 	p.Out, p.Err = &bytes.Buffer{}, &bytes.Buffer{}
-	const all = "1 created, 1 made anew (recreate/1), 1 started, 1 run, 1 stopped, 1 deleted"
+	const all = "1 created, 1 recreated (recreate/1), 1 started, 1 run, 1 stopped, 1 deleted"
 	if got := deploy.Did(p, plan, told...); got != all {
 		t.Errorf("it says %q, want %q", got, all)
 	}
@@ -34,7 +34,7 @@ func TestDid(t *testing.T) {
 		web.Instances = append(web.Instances, &rollout.Instance{Owner: owner, Do: rollout.Recreate})
 		told = append(told, rollout.Event{Step: rollout.Done, Instance: owner})
 	}
-	const anew = "7 made anew (web/1, web/2, web/3, web/4, web/5 and 2 more)"
+	const anew = "7 recreated (web/1, web/2, web/3, web/4, web/5 and 2 more)"
 	if got := deploy.Did(p, plan, told...); got != anew {
 		t.Errorf("it says %q, want %q", got, anew)
 	}

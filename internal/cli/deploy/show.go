@@ -20,7 +20,7 @@ func show(w io.Writer, p *rollout.Plan) error {
 		page.Line("%-9s %s", one.Do, about(one))
 	}
 	for _, n := range p.Networks {
-		page.Line("network   %s is made anew: %s", n.Name, strings.Join(n.Why, "; "))
+		page.Line("network   %s is recreated: %s", n.Name, strings.Join(n.Why, "; "))
 	}
 	for _, s := range p.Services {
 		for _, one := range s.Instances {
@@ -81,9 +81,9 @@ func summary(p *rollout.Plan) string {
 	switch n := len(p.Networks); n {
 	case 0:
 	case 1:
-		parts = append(parts, "1 network to make anew")
+		parts = append(parts, "1 network to recreate")
 	default:
-		parts = append(parts, fmt.Sprintf("%d networks to make anew", n))
+		parts = append(parts, fmt.Sprintf("%d networks to recreate", n))
 	}
 	return fmt.Sprintf("%s: %s", p.Project, strings.Join(parts, ", "))
 }

@@ -61,7 +61,7 @@ func (d *compared) make(ctx context.Context) error {
 	for i, step := range d.transactions {
 		out, err := d.c.Edit(ctx, client.EditOptions{}, edits(step.Edits)...)
 		if err != nil && i > 0 {
-			return fmt.Errorf("%w; %d of %s were made before, and stay: apply it again when that is put right",
+			return fmt.Errorf("%w; %d of %s were made before, and stay: apply it again when that is fixed",
 				d.refusal(err, step.Edits), i, cli.Counted(len(d.transactions), "transaction"))
 		}
 		if err != nil {

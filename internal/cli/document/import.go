@@ -151,7 +151,7 @@ func unmade(p *cli.Program, problems []ipam.PlanProblem, file string) error {
 		fmt.Fprintln(p.Err, cli.Printable(where+advice.Join(one.Text, one.Advice)))
 	}
 	if len(problems) > 0 {
-		return fmt.Errorf("%s could not be made, and all else is imported; import it again when that is put right",
+		return fmt.Errorf("%s could not be made, and all else is imported; import it again when that is fixed",
 			cli.Counted(len(problems), "association"))
 	}
 	return nil

@@ -341,7 +341,7 @@ func (c *copying) makeAnew(ctx context.Context) error {
 	}
 	s, err := c.stored(ctx, c.volume.Name)
 	if err == nil && s == nil {
-		err = fmt.Errorf("the volume %s was not made anew by Compose", c.volume.Name)
+		err = fmt.Errorf("the volume %s was not recreated by Compose", c.volume.Name)
 	}
 	return err
 }

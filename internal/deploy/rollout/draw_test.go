@@ -333,7 +333,7 @@ func TestDrawShares(t *testing.T) {
 		want   string
 	}{
 		"as it should be": {func(*Inputs) {}, "keep:shop/db/1 keep:shop/web/1 keep:shop/web/2 keep:shop/log/1"},
-		"made anew": {func(in *Inputs) { in.Containers[1].Hash = "w0" },
+		"recreated": {func(in *Inputs) { in.Containers[1].Hash = "w0" },
 			"keep:shop/db/1 recreate:shop/web/1 keep:shop/web/2 recreate:shop/log/1"},
 		"another one of it": {func(in *Inputs) { in.Containers[2].Hash = "w0" },
 			"keep:shop/db/1 keep:shop/web/1 recreate:shop/web/2 keep:shop/log/1"},

@@ -62,7 +62,7 @@ func (d *drawing) networks() {
 
 // told says that the network is made anew, and why.
 func (n *Network) told() string {
-	return fmt.Sprintf("the network %s is made anew: %s", n.Name, strings.Join(n.Why, "; "))
+	return fmt.Sprintf("the network %s is recreated: %s", n.Name, strings.Join(n.Why, "; "))
 }
 
 func foreignGuest(name string) error {
@@ -262,7 +262,7 @@ func (r *run) renumber(ctx context.Context) error {
 	}
 	for _, n := range r.plan.Networks {
 		if err := r.removeNetwork(ctx, n); err != nil {
-			return fmt.Errorf("the network %s cannot be made anew: %w", n.Name, err)
+			return fmt.Errorf("the network %s cannot be recreated: %w", n.Name, err)
 		}
 	}
 	return nil
@@ -311,12 +311,12 @@ func movedNetworks(p, now *Plan) (moved []string) {
 	same := func(a, b *Network) bool { return a.ID == b.ID && slices.Equal(a.Why, b.Why) }
 	for _, n := range now.Networks {
 		if !slices.ContainsFunc(p.Networks, func(before *Network) bool { return same(before, n) }) {
-			moved = append(moved, fmt.Sprintf("the network %s is made anew now: %s", n.Name, strings.Join(n.Why, "; ")))
+			moved = append(moved, fmt.Sprintf("the network %s is recreated now: %s", n.Name, strings.Join(n.Why, "; ")))
 		}
 	}
 	for _, before := range p.Networks {
 		if !slices.ContainsFunc(now.Networks, func(n *Network) bool { return n.Name == before.Name }) {
-			moved = append(moved, fmt.Sprintf("the network %s is not made anew any more", before.Name))
+			moved = append(moved, fmt.Sprintf("the network %s is not recreated any more", before.Name))
 		}
 	}
 	return moved

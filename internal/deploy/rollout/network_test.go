@@ -88,7 +88,7 @@ func TestDrawNetwork(t *testing.T) {
 			}
 			if why := p.Services[1].Instances[0].Why; c.because == "" && len(p.Networks) > 0 ||
 				c.because != "" && !strings.Contains(strings.Join(why, "; "), c.because) {
-				t.Errorf("networks are made anew: %+v, and the container because of %v", p.Networks, why)
+				t.Errorf("networks are recreated: %+v, and the container because of %v", p.Networks, why)
 			}
 		})
 	}
@@ -187,8 +187,8 @@ func TestMovedNetworks(t *testing.T) {
 		want        string
 	}{
 		{same, same, ""}, {internal, internal, ""},
-		{same, internal, "the network shop_front is made anew now: its internal changes false -> true"},
-		{internal, same, "the network shop_front is not made anew any more"},
+		{same, internal, "the network shop_front is recreated now: its internal changes false -> true"},
+		{internal, same, "the network shop_front is not recreated any more"},
 	} {
 		if got, _, _ := strings.Cut(strings.Join(c.before.Moved(c.now), "; "), "; what becomes"); got != c.want {
 			t.Errorf("moved is %q, and was to be %q", got, c.want)
@@ -213,7 +213,7 @@ func TestDrawNetworkLasting(t *testing.T) {
 		change func(in *Inputs, n *NetworkState)
 		want   string // the steps, or the refusal
 	}{
-		"of compose run": {probe, nil, "the network shop_front is made anew: its internal changes false -> true, and " +
+		"of compose run": {probe, nil, "the network shop_front is recreated: its internal changes false -> true, and " +
 			"the container shop-web-run-1 is on it, which is left as it is; remove it, or take it off the network"},
 		"of compose run, made":  {made, nil, "the container shop-web-run-1 is on it, which is left as it is"},
 		"of compose run, ended": {ended, nil, "delete:shop-web-run-2 keep:shop/db/1 " + anew},

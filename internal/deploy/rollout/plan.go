@@ -14,7 +14,7 @@ type Plan struct {
 	Pull     []string    `json:"pull"`            // images that the engine does not have
 	Notes    []string    `json:"notes,omitempty"` // what is seen, and left as it is
 	Delete   []*Instance `json:"delete"`
-	Networks []*Network  `json:"networks,omitempty"` // that are made anew
+	Networks []*Network  `json:"networks,omitempty"` // that are recreated
 	Services []*Service  `json:"services"`           // in the order of their dependencies
 	Workers  int         `json:"workers,omitempty"`  // so many run at once; 0: one
 	Task     Task        `json:"task,omitzero"`

@@ -156,7 +156,7 @@ func TestRunRegains(t *testing.T) {
 		"made": func(s *shop, web *body) {
 			s.small.all = slices.DeleteFunc(s.small.all, func(b *body) bool { return b == web })
 		},
-		"made anew": func(s *shop, _ *body) { s.hashes["web"] = "w2" },
+		"recreated": func(s *shop, _ *body) { s.hashes["web"] = "w2" },
 		"start-first": func(s *shop, _ *body) {
 			s.hashes["web"], s.service("web").Update.StartFirst = "w2", true
 		},

@@ -170,7 +170,7 @@ func (d *volumeDrawing) declared(want *deploy.Volume) {
 	has := d.stored[want.Name]
 	switch {
 	case begun >= 0:
-		v.Why = []string{"a deploy before was cut off while it made it anew"}
+		v.Why = []string{"a deploy before was cut off while it recreated it"}
 		o := &d.in.Orphans[begun]
 		v.From, v.Foreign = o.Volume, o.Foreign
 		d.restart(v, d.stored[o.Volume])
@@ -221,7 +221,7 @@ func (d *volumeDrawing) before(want *deploy.Volume) *scene.Stored {
 // restart has the containers of a volume that is copied be made anew, and refuses it where others use it, too.
 func (d *volumeDrawing) restart(v *Volume, has *scene.Stored) {
 	if has.Name == v.Name && has.Project != "" && has.Project != d.in.Project {
-		d.problem("the volume %s is to be made anew (%s), and is of the project %s; declare it external, or give it "+
+		d.problem("the volume %s is to be recreated (%s), and is of the project %s; declare it external, or give it "+
 			"another name", v.Name, strings.Join(v.Why, "; "), has.Project)
 		return
 	}
@@ -237,7 +237,7 @@ func (d *volumeDrawing) restart(v *Volume, has *scene.Stored) {
 			}
 			continue
 		}
-		d.because[u.ID] = append(d.because[u.ID], fmt.Sprintf("its volume %s is made anew: %s", v.Name,
+		d.because[u.ID] = append(d.because[u.ID], fmt.Sprintf("its volume %s is recreated: %s", v.Name,
 			strings.Join(v.Why, "; ")))
 	}
 }
@@ -272,7 +272,7 @@ func (d *drawing) narrowVolumes() {
 			s.Update.MaxInFlight = 1
 			if s.Update.StartFirst {
 				s.Update.StartFirst = false
-				d.note("%s is stopped before it is made anew, since its volume %s is copied", name, v.Name)
+				d.note("%s is stopped before it is recreated, since its volume %s is copied", name, v.Name)
 			}
 		}
 	}
@@ -292,7 +292,7 @@ func (d *drawing) leftWith(v *Volume, has *scene.Stored) {
 		if u.Copier || u.Project != d.in.Project || has.Name != v.Name && !u.Runs || d.plan.instance(u.ID) != nil {
 			continue
 		}
-		d.problem("the volume %s is made anew, and the container %s, which is left as it is, has it: remove that, or "+
+		d.problem("the volume %s is recreated, and the container %s, which is left as it is, has it: remove that, or "+
 			"deploy the project as a whole", v.Name, u.Name)
 	}
 }

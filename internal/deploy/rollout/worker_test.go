@@ -24,7 +24,7 @@ func TestRunNeeded(t *testing.T) {
 		s.hashes["db"] = "d3"
 		s.small.takes()
 		s.must(s.deploys())
-		s.wants("made anew", "stop db/1", "remove db/1", "make db/1", "start db/1", "make work/1", "start work/1",
+		s.wants("recreated", "stop db/1", "remove db/1", "make db/1", "start db/1", "make work/1", "start work/1",
 			"stop work/1", "remove work/1", "release shop/work/1", "stop side/1", "remove side/1", "make side/1",
 			"start side/1")
 	})

@@ -43,7 +43,7 @@ func (h *Hand) Leave(ctx context.Context, note *Note, say func(format string, ar
 		if err := h.create(ctx, note.Network, &note.New); err != nil {
 			return h.goBack(ctx, note, err)
 		}
-		say("%s is made anew with the engine's own IPAM driver", note.Network)
+		say("%s is recreated with the engine's own IPAM driver", note.Network)
 	}
 	if err := h.seat(ctx, note, say); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (h *Hand) goBack(ctx context.Context, note *Note, why error) error {
 	why = fmt.Errorf("the engine refuses the Docker network %s with its own IPAM driver: %w", note.Network, why)
 	if err := h.create(ctx, note.Network, &note.Old); err != nil {
 		return errors.Join(why, fmt.Errorf("and as it was, too, so that THERE IS NO DOCKER NETWORK %s; run this again "+
-			"when that is put right: %w", note.Network, err))
+			"when that is fixed: %w", note.Network, err))
 	}
 	return h.seatBack(ctx, note, why)
 }

@@ -41,10 +41,10 @@ func (h *Hand) Read(ctx context.Context, name string, pins []pin.Pin, gateways m
 	switch {
 	case n.Scope == "swarm":
 		return nil, ipam.Refuse(ipam.ErrInvalid, "the Docker network %s is a swarm's: its services are removed before it "+
-			"can be made anew. Do that, remove it, and create it without --ipam-driver", n.Name)
+			"can be recreated. Do that, remove it, and create it without --ipam-driver", n.Name)
 	case n.ConfigOnly || n.ConfigFrom.Network != "":
 		return nil, ipam.Refuse(ipam.ErrInvalid, "the Docker network %s is made of a configuration (--config-from), which "+
-			"says its driver; remove it, and create both anew", n.Name)
+			"says its driver; remove it, and create both again", n.Name)
 	}
 	note := &Note{Network: n.Name, ID: n.ID, Taken: now.UTC(), Key: n.Labels[labelNetwork],
 		Project: n.Labels[docker.LabelProject]}

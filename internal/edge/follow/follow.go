@@ -226,7 +226,7 @@ func (l *listening) wait() {
 		return
 	}
 	if err := <-l.sending; err != nil {
-		l.cfg.Log.WithError(err).Debug("the last report did not arrive; all is told anew")
+		l.cfg.Log.WithError(err).Debug("the last report did not arrive; all is reported again")
 	}
 }
 

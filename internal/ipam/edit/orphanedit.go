@@ -103,7 +103,7 @@ func removeOrphan(e *ipam.RemoveOrphan, c *run) (ipam.Result, error) {
 	}
 	if had.Stage == ipam.OrphanRestoring && c.deploy == (ipam.ID{}) {
 		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse, "the volume %s may hold the only whole copy of %s, "+
-			"which a deploy of %s has begun to make anew and did not end", e.Volume, had.Of, had.Project),
+			"which a deploy of %s has begun to recreate and did not end", e.Volume, had.Of, had.Project),
 			ipam.Advise(ipam.DoDeploy, had.Project))
 	}
 	if _, err := c.Event(&ipam.Event{Verb: ipam.OrphanEnded, Name: e.Volume, Detail: had.Project}); err != nil {

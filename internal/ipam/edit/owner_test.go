@@ -89,7 +89,7 @@ func TestBO2Successor(t *testing.T) {
 			lost 192.0.2.2 -> false
 			host h1
 			lost 192.0.2.2 -> true`},
-		{"the Docker network is made anew", full + `
+		{"the Docker network is recreated", full + `
 			detach A
 			attach A net=n
 			ask A p mac=21
