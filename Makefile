@@ -184,12 +184,15 @@ packages: dist ## Debian packages for amd64 and arm64, in build/packages: the sa
 	@scripts/needs packages
 	packaging/build "$(VERSION)" build/packages amd64=bin/berth-linux-amd64 arm64=bin/berth-linux-arm64
 
+# proot runs the children of a program in the same emulator. The test that is left out needs a fault in a mapping, which
+# qemu does not pass on.
+QEMU := proot -q qemu-aarch64-static
 arm64: ## unit tests of stores, state and allocator as an arm64 runs them, and a daemon without an engine, under qemu-user
 	@scripts/needs go arm64
-	CGO_ENABLED=0 GOARCH=arm64 go test -short -count 1 -exec qemu-aarch64-static ./store/mem ./store/bolt ./internal/alloc ./internal/allocator \
-	  ./internal/ipam/ledger ./internal/ipam/service
+	CGO_ENABLED=0 GOARCH=arm64 go test -short -count 1 -skip TestCutUnderAnOpenStore -exec "$(QEMU)" ./store/mem ./store/bolt \
+	  ./internal/alloc ./internal/allocator ./internal/ipam/ledger ./internal/ipam/service
 	CGO_ENABLED=0 GOARCH=arm64 go build -o build/berth-arm64 ./cmd/berth
-	scripts/without-engine qemu-aarch64-static build/berth-arm64
+	scripts/without-engine $(QEMU) build/berth-arm64
 
 release-check: release ## the files of the release VERSION on Debian 12 and 13 and Ubuntu 24.04: installed, used, upgraded and removed
 	@scripts/needs compose machine web
