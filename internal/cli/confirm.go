@@ -18,7 +18,7 @@ func (p *Program) Confirm(cmd *cobra.Command, question string) error {
 		return Usage(cmd, fmt.Errorf("nobody can be asked, because standard input is no terminal; say yes with --yes. "+
 			"The question is: %s", question))
 	}
-	fmt.Fprintf(p.Err, "%s [y/N] ", question)
+	fmt.Fprintf(p.Err, "%s [y/N] ", Printable(question))
 	line, err := bufio.NewReader(in).ReadString('\n')
 	if answer := strings.ToLower(strings.TrimSpace(line)); answer == "y" || answer == "yes" {
 		return nil

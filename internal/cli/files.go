@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"berth/internal/plan"
 
@@ -26,7 +27,8 @@ func WriteWhole(out io.Writer, name string, fn func(io.Writer) error) error {
 	return WriteWith(openMode, out, name, fn)
 }
 
-// WriteWith is WriteWhole for a file that has a mode where it is new. One that is replaced keeps its own.
+// WriteWith is WriteWhole for a file that has a mode where it is new. A file of the caller keeps its own mode when it is
+// replaced. One of somebody else does not, or its owner could have a secret written for him. No link is followed.
 func WriteWith(mode fs.FileMode, out io.Writer, name string, fn func(io.Writer) error) error {
 	if name == "" || name == "-" {
 		return fn(out)
@@ -37,7 +39,9 @@ func WriteWith(mode fs.FileMode, out io.Writer, name string, fn func(io.Writer) 
 		return err
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is there and is not a regular file; give another name", name)
-	default:
+	}
+	info, err := os.Lstat(name)
+	if err == nil && info.Mode().IsRegular() && info.Sys().(*syscall.Stat_t).Uid == uint32(os.Geteuid()) {
 		mode = info.Mode().Perm()
 	}
 	temp, err := os.OpenFile(fmt.Sprintf("%s/.%s.%d.part", filepath.Dir(name), filepath.Base(name), os.Getpid()),

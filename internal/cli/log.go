@@ -42,7 +42,7 @@ func (composeSays) Format(e *logrus.Entry) ([]byte, error) {
 	if strings.Contains(e.Message, "`version` is obsolete") {
 		return nil, nil
 	}
-	return []byte("berth: " + e.Message + "\n"), nil
+	return []byte("berth: " + Printable(e.Message) + "\n"), nil
 }
 
 // NewLog returns the log of the daemon. The journal has times of its own.

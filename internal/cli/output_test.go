@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 )
 
@@ -120,6 +121,29 @@ func TestPrintable(t *testing.T) {
 		if got := Printable(in); got != want {
 			t.Errorf("%q is shown as %q, want %q", in, got, want)
 		}
+	}
+}
+
+// TestNoEscapes: what others have written moves no cursor and sets no title, wherever it is said on the terminal.
+func TestNoEscapes(t *testing.T) {
+	const hostile, want = "a\x1b]0;title\x07\u009b2J\u202eb", "a?]0;title??2J?b"
+	var b bytes.Buffer
+	p := New("test")
+	p.Out, p.Err = &b, &b
+	if err := p.Say([]string{hostile}); err != nil {
+		t.Fatal(err)
+	}
+	p.Warn([]string{hostile})
+	fails := &cobra.Command{Use: "berth", SilenceErrors: true, SilenceUsage: true,
+		RunE: func(*cobra.Command, []string) error { return errors.New(hostile) }}
+	p.Run(t.Context(), fails, []string{})
+	line, err := composeSays{}.Format(&logrus.Entry{Message: hostile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Write(line)
+	if got := b.String(); got != want+"\n"+strings.Repeat("berth: "+want+"\n", 3) {
+		t.Errorf("the terminal gets %q", got)
 	}
 }
 

@@ -50,7 +50,7 @@ func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) i
 		err = root.ExecuteContext(ctx)
 	}
 	if err != nil && err.Error() != "" {
-		fmt.Fprintf(p.Err, "berth: %s\n", OneLine(err))
+		p.Warn([]string{OneLine(err)})
 	}
 	return exitCode(err, p.understood)
 }
@@ -102,10 +102,10 @@ func (p *Program) Warn(about ...[]string) {
 	}
 }
 
-// Say writes lines to standard output.
+// Say writes lines to standard output, without the control characters that names of others may have.
 func (p *Program) Say(lines []string) error {
 	for _, line := range lines {
-		if _, err := fmt.Fprintln(p.Out, line); err != nil {
+		if _, err := fmt.Fprintln(p.Out, Printable(line)); err != nil {
 			return err
 		}
 	}

@@ -80,7 +80,10 @@ func save(file string, plan *rollout.Plan) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, append(text, '\n'), 0o600)
+	return cli.WriteWith(cli.PrivateMode, nil, file, func(w io.Writer) error {
+		_, err := w.Write(append(text, '\n'))
+		return err
+	})
 }
 
 // saved reads a plan that was saved.

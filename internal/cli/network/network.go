@@ -179,8 +179,8 @@ func showEnding(ctx context.Context, p *cli.Program, c *client.Client, network s
 		if !r.Address.IsValid() {
 			address = "-"
 		}
-		lines = append(lines, cli.Printable(fmt.Sprintf("%-18s  %-24s  owner=%s", ipam.ReservationRemoved, r.Network+" "+address,
-			r.Owner)))
+		lines = append(lines, fmt.Sprintf("%-18s  %-24s  owner=%s", ipam.ReservationRemoved, r.Network+" "+address,
+			r.Owner))
 	}
 	return p.Say(lines)
 }

@@ -102,7 +102,7 @@ func (r *pinRun) ask(cut func(*pin.Pin) bool, question string) error {
 	}
 	return r.p.Confirm(r.cmd, fmt.Sprintf("%s cut off from the network for a moment (about 0.2 s), and connections "+
 		"there end: %s. %s",
-		isOrAre(len(names), "running container"), cli.Printable(strings.Join(names, ", ")), question))
+		isOrAre(len(names), "running container"), strings.Join(names, ", "), question))
 }
 
 // move has one place ask for its addresses, or for none. Signals are obeyed before it and after it.
