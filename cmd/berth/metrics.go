@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
+	"strings"
 	"time"
 
 	"berth/internal/admin"
@@ -95,6 +97,24 @@ func (cfg serveConfig) listenMetrics(ctx context.Context, log *logrus.Entry) (ne
 	return l, nil
 }
 
+// ownName refuses a browser in which a page of somebody else has led a name of its own to this host's loopback (DNS
+// rebinding): that page could read the answer. On other addresses nobody here knows by which names clients come.
+func ownName(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		at, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+		name := r.Host
+		if host, _, err := net.SplitHostPort(name); err == nil {
+			name = host
+		}
+		_, err := netip.ParseAddr(strings.Trim(name, "[]"))
+		if at != nil && at.IP.IsLoopback() && err != nil && name != "" && !strings.EqualFold(name, "localhost") {
+			http.Error(w, "ask for localhost, or for the address", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // serve answers GET /metrics, and nothing else, until ctx ends.
 func (m *meter) serve(ctx context.Context, l net.Listener, log *logrus.Entry) error {
 	if l == nil {
@@ -105,7 +125,7 @@ func (m *meter) serve(ctx context.Context, l net.Listener, log *logrus.Entry) er
 		defer places.Answering(r.Context())()
 		metrics.ServeHTTP(w, r)
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: metricsHeader, ReadTimeout: metricsHeader,
+	server := &http.Server{Handler: ownName(mux), ReadHeaderTimeout: metricsHeader, ReadTimeout: metricsHeader,
 		WriteTimeout: metricsAnswer, IdleTimeout: metricsIdle, ErrorLog: admin.ErrorLog(log, logrus.DebugLevel),
 		ConnContext: places.Context, MaxHeaderBytes: metricsHead}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // a scrape is made again by itself
