@@ -282,6 +282,7 @@ func TestPrepareState(t *testing.T) {
 	}
 }
 
+// TestNewLog: a line of the log is one whatever others have written, and moves no cursor.
 func TestNewLog(t *testing.T) {
 	for _, c := range []struct {
 		format  string
@@ -299,8 +300,8 @@ func TestNewLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		log.Debug("hidden")
-		log.Info("a line\nand another")
-		if got := b.String(); !strings.Contains(got, c.has) || strings.Contains(got, c.hasNot) ||
+		log.WithField("name", "a\nmsg=\"another\" \x1b[2J").Info("a line\nand another\r\x1b[2J")
+		if got := b.String(); strings.ContainsAny(got, "\r\x1b") || !strings.Contains(got, c.has) || strings.Contains(got, c.hasNot) ||
 			strings.Contains(got, "hidden") || strings.Count(got, "\n") != 1 {
 			t.Errorf("%+v: %q", c, got)
 		}

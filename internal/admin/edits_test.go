@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -179,6 +181,26 @@ func (h *house) everything(t *testing.T) []string {
 		all = append(all, body.String()[strings.Index(body.String(), "\r\n\r\n"):])
 	}
 	return all
+}
+
+// TestPackedBody: no body is unpacked, so none grows on its way.
+func TestPackedBody(t *testing.T) {
+	h := start(t, nil)
+	var body bytes.Buffer
+	packed := gzip.NewWriter(&body)
+	_, err := packed.Write([]byte(`{"dry_run": true, "edits": [{"op": "network.create", "name": "net2"}]}`))
+	must(t, err)
+	must(t, packed.Close())
+	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://berth/v1/edits", &body)
+	must(t, err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Content-Encoding", "gzip")
+	res, err := h.http.Do(req)
+	must(t, err)
+	if p := refusal(res); res.StatusCode != http.StatusBadRequest || codeOf(p) != api.CodeInvalid {
+		t.Errorf("%d, %v", res.StatusCode, p)
+	}
+	must(t, res.Body.Close())
 }
 
 func TestContentType(t *testing.T) {

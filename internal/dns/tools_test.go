@@ -2,10 +2,12 @@ package dns
 
 import (
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -73,6 +75,38 @@ func TestCheckZone(t *testing.T) {
 			path).CombinedOutput()
 		if err != nil || !strings.HasSuffix(strings.TrimSpace(string(out)), "OK") || strings.Count(string(out), "\n") != 2 {
 			t.Errorf("%s: %v: %s", zone, err, out)
+		}
+	}
+}
+
+// TestFilesOfHostileNames: a name of somebody else adds no line, record or directive to a file for other servers.
+func TestFilesOfHostileNames(t *testing.T) {
+	news := house()
+	for i, name := range []string{"a\n203.0.113.66 bank.example", "b\r\n$INCLUDE /etc/passwd", "c 60 IN A 203.0.113.66 ;",
+		"d\x00", "@", "*", "..", `e\010`, "f) (", `"g`} {
+		news.Set = append(news.Set, of(1, fmt.Sprintf("192.0.2.%d", 100+i), name))
+	}
+	x := told(news)
+	for _, file := range []struct {
+		write func(io.Writer) error
+		head  int // lines that are not of a name
+		line  string
+	}{
+		{x.WriteHosts, 1, `^[0-9a-f.:]+( [a-z0-9.-]+)+$`},
+		{func(w io.Writer) error { return x.WriteZone(w, nil) }, 4, `^[a-z0-9.-]+\t5\tIN\tA{1,4}\t[0-9a-f.:]+$`},
+		{func(w io.Writer) error { return x.WriteReverse(w, netip.MustParsePrefix("192.0.2.0/24")) }, 4,
+			`^[0-9.]+in-addr\.arpa\.\t5\tIN\tPTR\t[a-z0-9.-]+$`},
+	} {
+		var b strings.Builder
+		must(t, file.write(&b))
+		lines, form := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")[file.head:], regexp.MustCompile(file.line)
+		if len(lines) < 15 {
+			t.Errorf("only %d lines:\n%s", len(lines), b.String())
+		}
+		for _, line := range lines {
+			if !form.MatchString(line) {
+				t.Errorf("a line is %q", line)
+			}
 		}
 	}
 }

@@ -51,6 +51,8 @@ func TestCheck(t *testing.T) {
 		{"on a cut", func(s *edge.State) { s.Ranges[2].OnCut = "" }, "neither"},
 		{"a negative TTL", func(s *edge.State) { s.Ranges[1].TTL = -1 }, "must not be negative"},
 		{"a device with a quote", func(s *edge.State) { s.Ranges[1].Announce = `eth0" drop` }, "no name of a device"},
+		{"a device with a line", func(s *edge.State) { s.Ranges[1].Announce = "eth0\n}" }, "no name of a device"},
+		{"a device that is a path", func(s *edge.State) { s.Ranges[1].Announce = "../all" }, "no name of a device"},
 		{"no range", func(s *edge.State) { s.Mappings[0].Elastic = addr("192.0.2.9") }, "lies in no range"},
 		{"elastic twice", func(s *edge.State) { s.Mappings[1].Elastic = s.Mappings[0].Elastic }, "mapped twice"},
 		{"guest twice", func(s *edge.State) { s.Mappings[1].Guest = s.Mappings[0].Guest }, "a guest has one"},

@@ -149,6 +149,8 @@ func TestHandKeepsToItself(t *testing.T) {
 		"GET /v1.41/containers/json":    true,
 		"POST /v1.41/containers/x/stop": false, "DELETE /v1.41/networks/front": false,
 		"POST /v1.41/networks/create":                           false,
+		"POST /networks/../containers/x/exec":                   false,
+		"POST /networks/..%2Fcontainers%2Fx/connect":            false,
 		"POST /v1.41/containers/x/exec?/networks/front/connect": false,
 	} {
 		method, path, _ := strings.Cut(call, " ")
