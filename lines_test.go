@@ -129,34 +129,17 @@ func excepted(page, line string, used []bool) bool {
 
 // TestLinesRunBy: the tests that are said to run lines are there.
 func TestLinesRunBy(t *testing.T) {
-	check := func(by string) {
-		dir, name, _ := strings.Cut(by, " ")
-		files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.Contains(string(text), "\nfunc "+name+"(") {
-				return
-			}
-		}
-		t.Errorf("there is no %s in %s", name, dir)
-	}
 	for _, tests := range linesRun {
 		for by := range strings.SplitSeq(tests, ", ") {
-			check(by)
+			holdTest(t, by)
 		}
 	}
 	for _, e := range linesNotRun {
-		tests := regexp.MustCompile(`(?:cmd|test|internal|store)/[a-z/]+ Test\w+`).FindAllString(e.why, -1)
+		tests := testNamed.FindAllString(e.why, -1)
 		for _, by := range tests {
-			check(by)
+			holdTest(t, by)
 		}
-		scripts := regexp.MustCompile(`cmd/berth/testdata/\w+\.txtar`).FindAllString(e.why, -1)
+		scripts := scriptNamed.FindAllString(e.why, -1)
 		for _, script := range scripts {
 			holdScript(t, script, e.lines)
 		}
@@ -164,6 +147,32 @@ func TestLinesRunBy(t *testing.T) {
 			t.Errorf("%s: %q names a test or a script, or why there can be none", e.lines, e.why)
 		}
 	}
+}
+
+// A test is named by its directory, a script by its path.
+var (
+	testNamed   = regexp.MustCompile(`(?:driver|(?:cmd|test|internal|store)/[a-z/]+) (?:Test|Fuzz)\w+`)
+	scriptNamed = regexp.MustCompile(`cmd/berth/testdata/\w+\.txtar`)
+)
+
+// holdTest looks that a test is there.
+func holdTest(t *testing.T, by string) {
+	t.Helper()
+	dir, name, _ := strings.Cut(by, " ")
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "\nfunc "+name+"(") {
+			return
+		}
+	}
+	t.Errorf("there is no %s in %s", name, dir)
 }
 
 // holdScript looks that a script is there, and that it runs the command of a line.
