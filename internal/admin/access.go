@@ -58,11 +58,16 @@ func (s *Server) permitted(next http.Handler) http.Handler {
 }
 
 // ownSite refuses what changes anything where a page of another site has the browser ask, which shows its user's
-// certificate by itself. Programs do not say from where they ask, and are served.
+// certificate by itself. Programs do not say from where they ask, and are served. Whoever reads what is for the edge is
+// taken for it, and gets its questions, so that reading counts as a change there.
 func (s *Server) ownSite(next http.Handler) http.Handler {
 	origin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := origin.Check(r); err != nil {
+		asked := *r
+		if r.URL.Path == api.GetEdge.Path || r.URL.Path == api.GetLAN.Path {
+			asked.Method = http.MethodPost
+		}
+		if err := origin.Check(&asked); err != nil {
 			s.log.WithField("peer", r.RemoteAddr).WithField("path", pathOf(r)).
 				Warn("refused a change that a page of another site asked for: " + err.Error())
 			s.refuse(w, r, forbidden("this was sent by another site, and not by Berth's page; nothing was changed"))
