@@ -27,7 +27,7 @@ func WriteWhole(out io.Writer, name string, fn func(io.Writer) error) error {
 	return WriteWith(openMode, out, name, fn)
 }
 
-// WriteWith is WriteWhole for a file that has a mode where it is new. A file of the caller keeps its own mode when it is
+// WriteWith is WriteWhole for a file that has a mode where it is new. A file of the caller keeps its mode when it is
 // replaced. One of somebody else does not, or its owner could have a secret written for him. No link is followed.
 func WriteWith(mode fs.FileMode, out io.Writer, name string, fn func(io.Writer) error) error {
 	if name == "" || name == "-" {
