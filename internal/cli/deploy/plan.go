@@ -41,7 +41,7 @@ func planCommand(p *cli.Program) *cobra.Command {
 		if err != nil {
 			return p.All(err)
 		}
-		if err := save(output, plan); err != nil {
+		if err := save(p.Out, output, plan); err != nil {
 			return err
 		}
 		if err := cli.ShowObject(table, plan, func(w io.Writer) error { return show(w, plan) }); err != nil {
@@ -71,8 +71,8 @@ func withSite(cmd *cobra.Command, p *cli.Program, f *flags, do func(context.Cont
 	})
 }
 
-// save writes a plan to a file, for `berth deploy apply`.
-func save(file string, plan *rollout.Plan) error {
+// save writes a plan to a file, or to standard output with "-", for `berth deploy apply`.
+func save(out io.Writer, file string, plan *rollout.Plan) error {
 	if file == "" {
 		return nil
 	}
@@ -80,7 +80,7 @@ func save(file string, plan *rollout.Plan) error {
 	if err != nil {
 		return err
 	}
-	return cli.WriteWith(cli.PrivateMode, nil, file, func(w io.Writer) error {
+	return cli.WriteWith(cli.PrivateMode, out, file, func(w io.Writer) error {
 		_, err := w.Write(append(text, '\n'))
 		return err
 	})
