@@ -22,7 +22,6 @@ import (
 // The managed plugin is made and pushed for both architectures, a tag each, as `make plugins` and `make push-plugins`
 // do: what is in the registry under each tag is a program for that architecture, and the tag for this machine runs.
 func TestPluginArchitectures(t *testing.T) {
-	t.Parallel()
 	repository := prefix + "arch"
 	r := registry(t)
 	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
@@ -44,6 +43,7 @@ func TestPluginArchitectures(t *testing.T) {
 			t.Errorf("the plugin for %s has the config %+v", arch, config)
 		}
 	}
+	t.Parallel()
 	alias := prefix + "arch:latest"
 	p, err := installPlugin(machineEngine, r.Addr+"/"+repository+":1.0-"+runtime.GOARCH, alias, binary)
 	if err != nil {

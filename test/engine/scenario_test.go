@@ -56,12 +56,12 @@ var waysIn = []string{"network with subnet, range, gateway and auxiliary address
 
 // TestManaged runs every scenario over the managed plugin, installed from a registry by one command.
 func TestManaged(t *testing.T) {
-	t.Parallel()
 	r := registry(t)
 	remote := r.Addr + "/" + prefix + "plugin:v1"
 	if err := publishPlugin(machineEngine, remote, binary); err != nil {
 		t.Fatal(err)
 	}
+	t.Parallel()
 	p, err := installPlugin(machineEngine, remote, "", binary, "BERTH_LOG_LEVEL=debug")
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,6 @@ import (
 // The data of a managed plugin lives on through `docker plugin upgrade`: the leases, what Berth remembers of owners,
 // and the pool ids that the engine has stored (invariant 5); and so does what was set with `docker plugin set`.
 func TestPluginUpgrade(t *testing.T) {
-	t.Parallel()
 	newer := filepath.Join(base, "bin", "berth-newer")
 	if err := checkout.Build(newer, "test-2"); err != nil {
 		t.Fatal(err)
@@ -25,6 +24,7 @@ func TestPluginUpgrade(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	t.Parallel()
 	// as docs/upgrade.md says it
 	lines, err := checkout.Lines("docs/upgrade.md", "## The managed plugin")
 	if err != nil || len(lines) != 5 {
