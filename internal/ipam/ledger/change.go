@@ -12,45 +12,46 @@ import (
 )
 
 // Change is one run of a request inside a store transaction. It reads and writes records and updates the index. If the
-// run does not become part of the store, the index is reverted.
+// transaction does not commit, the index is reverted.
 type Change struct {
 	tx      store.Tx
 	index   *Index
 	now     time.Time
 	actor   string
-	account string // what is this account's alone may be seen and touched; empty: all
+	account string // the request sees and changes only what is this account's; empty: everything
 	host    string
-	begun   uint64 // the last event before the daemon's start
+	begun   uint64 // id of the last event before the daemon's start
 
 	known     ipam.Known
-	memories  int  // how many a subnet keeps
-	forgets   bool // the state is rebuilt from what runs (BO-4)
+	memories  int  // memories that a subnet keeps
+	forgets   bool // the state is rebuilt from the running containers (BO-4)
 	noElastic bool
-	page      int // how many leases a transaction ends at most
+	page      int // leases that one transaction ends at most
 	membership
 
 	collects bool
-	events   []ipam.Event // what was written, where it collects
+	events   []ipam.Event // the written events, once collects is set
 	orphans  []*ipam.Subnet
 	strays   []Stray
 
-	moves []leaseMove // of the index, to be undone in reverse order
-	undo  []func()    // the same for what is not a lease, and independent of the leases
+	moves []leaseMove // steps of leases in the index; an abort reverts them in reverse order
+	undo  []func()    // the other steps in the index, which do not depend on leases
 	added EventSum
-	verbs []ipam.Verb // of the events that this host has written
-	key   []byte      // buffers that are used again
+	verbs []ipam.Verb // of the written events
+	key   []byte      // reused buffers
 	value []byte
 	abort func()
 }
 
-// leaseMove is a step of one address in the index.
+// leaseMove is one step of an address's lease in the index.
 type leaseMove struct {
 	sx            *SubnetIndex
 	addr          netip.Addr
 	before, after *ipam.Lease
 }
 
-// Update runs fn as one durable change. If fn fails, nothing of it remains.
+// Update runs fn as one durable change and may run it again after a conflict. If fn fails, nothing is written. The error is
+// fn's, the store's, or the refusal of a host that may not take part.
 func (s *Ledger) Update(ctx context.Context, fn func(*Change) error) error {
 	s.asked.Add(1)
 	c := s.changes.Get().(*Change)
@@ -87,8 +88,8 @@ func (s *Ledger) Update(ctx context.Context, fn func(*Change) error) error {
 	return nil
 }
 
-// NewChange makes a change for the pool of them. Its abort moves the index back to before its last run; it is called
-// when that run is over and the lock is free.
+// newChange makes a change for the pool of changes. The store calls its abort after a run that did not commit, while
+// the ledger is not locked.
 func (s *Ledger) newChange() any {
 	c := &Change{host: s.host, known: s.known, memories: s.memories, forgets: s.forgets, page: s.page,
 		noElastic:  s.noElastic,
@@ -111,7 +112,7 @@ func (s *Ledger) newChange() any {
 	return c
 }
 
-// Attachment reads the attachment that the engine knows as pool id.
+// Attachment reads the attachment that the engine knows as pool id. An unknown id is ipam.ErrNotFound.
 func (c *Change) Attachment(id ipam.ID) (*ipam.Attachment, error) {
 	c.key = AttachmentKey(c.key[:0], id)
 	raw, err := c.tx.Get(c.key)
@@ -134,7 +135,7 @@ func (c *Change) Attachment(id ipam.ID) (*ipam.Attachment, error) {
 	return a, nil
 }
 
-// SubnetOf reads the subnet that an attachment holds.
+// SubnetOf reads the subnet of an attachment. If the subnet is missing or was replaced, the error is ipam.ErrDamaged.
 func (c *Change) SubnetOf(a *ipam.Attachment) (*ipam.Subnet, *SubnetIndex, error) {
 	c.key = SubnetKey(c.key[:0], a.Space, a.CIDR)
 	raw, err := c.tx.Get(c.key)
@@ -162,7 +163,7 @@ func (c *Change) SubnetOf(a *ipam.Attachment) (*ipam.Subnet, *SubnetIndex, error
 	return sub, sx, nil
 }
 
-// Lease reads the record of an address; nil where it has none.
+// Lease reads the record of an address. It returns nil if there is none.
 func (c *Change) Lease(subnet ipam.ID, addr netip.Addr) (*ipam.Lease, error) {
 	c.key = LeaseKey(c.key[:0], subnet, addr)
 	raw, err := c.tx.Get(c.key)
@@ -175,7 +176,7 @@ func (c *Change) Lease(subnet ipam.ID, addr netip.Addr) (*ipam.Lease, error) {
 	return ipam.DecodeLease(addr, raw)
 }
 
-// SetLease replaces the record of an address: before as it was read, after nil to delete it.
+// SetLease replaces the record of an address. before is the record that was read; after is nil to delete it.
 func (c *Change) SetLease(subnet ipam.ID, addr netip.Addr, before, after *ipam.Lease) error {
 	var err error
 	if before.Held() && (!after.Held() || after.ID != before.ID) {
@@ -193,7 +194,7 @@ func (c *Change) SetLease(subnet ipam.ID, addr netip.Addr, before, after *ipam.L
 	}
 	sx := c.index.subnets[subnet]
 	if sx == nil {
-		return nil // the subnet is gone, and its index with it
+		return nil // the subnet was removed together with its index
 	}
 	sx.Move(addr, before, after)
 	c.moves = append(c.moves, leaseMove{sx, addr, before, after})
@@ -203,7 +204,7 @@ func (c *Change) SetLease(subnet ipam.ID, addr netip.Addr, before, after *ipam.L
 // Account is the account that the request is limited to (ipam.WithAccount), or empty.
 func (c *Change) Account() string { return c.account }
 
-// tellNetwork names the network of the subnet that an event is about, where it names none.
+// tellNetwork adds the network of the event's subnet to an event that names no network.
 func (c *Change) tellNetwork(e *ipam.Event) {
 	id := e.NetworkID
 	if id == (ipam.ID{}) && e.Subnet.IsValid() && e.Subnet.Bits() > 0 {
@@ -222,7 +223,7 @@ func (c *Change) tellNetwork(e *ipam.Event) {
 	}
 }
 
-// SetAttachment writes a, or removes it where a is nil.
+// SetAttachment writes an attachment, or removes it if a is nil.
 func (c *Change) SetAttachment(id ipam.ID, a *ipam.Attachment) error {
 	raw, err := setJSON(c, AttachmentKey(nil, id), a)
 	if err != nil {
@@ -245,7 +246,8 @@ func (c *Change) SetAttachment(id ipam.ID, a *ipam.Attachment) error {
 	return nil
 }
 
-// SetSubnet writes a new or changed subnet. The CIDR cannot change.
+// SetSubnet writes a new or changed subnet. The CIDR cannot change. More than ipam.MaxRanges pools, exclusions or
+// static bands are ipam.ErrInvalid.
 func (c *Change) SetSubnet(sub *ipam.Subnet) error {
 	if len(sub.Pools) > ipam.MaxRanges || len(sub.Exclusions) > ipam.MaxRanges || len(sub.Static) > ipam.MaxRanges {
 		return ipam.Refuse(ipam.ErrInvalid,
@@ -268,7 +270,7 @@ func (c *Change) SetSubnet(sub *ipam.Subnet) error {
 	return nil
 }
 
-// RemoveSubnet deletes a subnet's record. Its leases lose their meaning with it and are swept later.
+// RemoveSubnet deletes a subnet's record. Its lease records are swept later.
 func (c *Change) RemoveSubnet(sub *ipam.Subnet) error {
 	if err := c.tx.Delete(SubnetKey(nil, sub.Space, sub.CIDR)); err != nil {
 		return err
@@ -279,7 +281,7 @@ func (c *Change) RemoveSubnet(sub *ipam.Subnet) error {
 }
 
 // SetNetwork writes n and the record of its name, or removes both if n is nil. The caller checks first that the name is
-// free (nameFree).
+// free.
 func (c *Change) SetNetwork(id ipam.ID, n *ipam.Network) error {
 	var before Cached[ipam.Network]
 	if nx := c.index.networks[id]; nx != nil {
@@ -305,7 +307,7 @@ func (c *Change) SetNetwork(id ipam.ID, n *ipam.Network) error {
 	return nil
 }
 
-// setJSON writes v as the record of a key, or removes the record where v is nil, and returns its bytes.
+// setJSON writes v as the record of a key and returns its bytes. If v is nil, it removes the record.
 func setJSON[T any](c *Change, key []byte, v *T) ([]byte, error) {
 	if v == nil {
 		return nil, c.tx.Delete(key)
@@ -313,7 +315,7 @@ func setJSON[T any](c *Change, key []byte, v *T) ([]byte, error) {
 	return c.PutJSON(key, v)
 }
 
-// PutJSON writes v as the record of a key, and returns its bytes.
+// PutJSON writes v as the record of a key and returns its bytes.
 func (c *Change) PutJSON(key []byte, v any) ([]byte, error) {
 	raw, err := ipam.EncodeJSON(v)
 	if err != nil {

@@ -7,24 +7,24 @@ import (
 	"berth/internal/ipam"
 )
 
-// clientLocks keep apart what must not run side by side for one client of a DHCP server: that its lease is given back,
-// and that it is asked for and written. Who asks shares; who gives back is alone.
+// clientLocks has a lock for each client of a DHCP server. Requests for the client's lease share the lock; a release
+// has it alone.
 type clientLocks struct {
 	mu  sync.Mutex
 	all map[clientKey]*clientLock
 }
 
-// clientKey is by what a server knows a client.
+// clientKey is the identity by which a DHCP server knows a client: its identifier, or else its MAC.
 type clientKey struct {
 	id  string
 	mac ipam.MAC
 }
 
 type clientLock struct {
-	asking int           // who shares
-	alone  bool          // somebody is alone
-	freed  chan struct{} // closed when anybody goes; the next waiter makes another
-	users  int           // who has it or waits
+	asking int           // requests that share the lock
+	alone  bool          // a release has the lock
+	freed  chan struct{} // closed when a user unlocks, and then replaced
+	users  int           // users that have the lock or wait for it
 }
 
 // ShareClient waits until nobody releases the client's lease, and prevents that until end is called.
@@ -84,7 +84,7 @@ func (cl *clientLocks) lock(ctx context.Context, c ipam.LANClient, alone bool) (
 	}), nil
 }
 
-// leave forgets a lock that nobody has or waits for.
+// leave removes a lock that nobody has or waits for.
 func (cl *clientLocks) leave(key clientKey, l *clientLock) {
 	if l.users--; l.users == 0 {
 		delete(cl.all, key)

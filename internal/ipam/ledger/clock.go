@@ -7,11 +7,11 @@ import (
 	"berth/store"
 )
 
-// clockSlack is how far clocks may differ, or be set back, before anything is done about it.
+// clockSlack is the tolerated difference between clocks, and the tolerated step back of one.
 const clockSlack = time.Second
 
-// nextID is the id of the event that this change writes next: behind all others, and so ahead of the clock where that
-// was set back. How far ahead stays the same while events come one after the other, so that they can share a record.
+// nextID returns the id of the next event. It is greater than all earlier ids, so it runs ahead of a clock that was set
+// back. Within a series of events the lead stays constant, because only such events can share a record.
 func (c *Change) nextID() uint64 {
 	ix, now := c.index, uint64(max(c.now.UnixMicro(), 0))
 	ahead := uint64(max(int64(ix.lastEvent+1-now), 0))
@@ -28,8 +28,8 @@ func (c *Change) nextID() uint64 {
 // TimeOf is the time of an event of this change, by its id.
 func (c *Change) TimeOf(id uint64) time.Time { return ipam.EventTime(id - c.index.ahead) }
 
-// Began is when the lease or record of an event id began. If ids run ahead of the clock, the event holds the time, as
-// long as it is kept.
+// Began is when the lease or record of an event id began. If ids run ahead of the clock, the event itself has the time,
+// as long as it is kept.
 func (c *Change) Began(id uint64) time.Time {
 	if c.index.events.Ahead > 0 {
 		if e, err := FindEvent(c.tx, id); err == nil && e != nil {
@@ -39,17 +39,18 @@ func (c *Change) Began(id uint64) time.Time {
 	return ipam.EventTime(id)
 }
 
-// farJump is how far a clock jumps ahead that is not believed before it has stayed there as long.
+// farJump is the longest jump ahead that is believed at once. A longer one is believed after the clock has stayed there
+// for as long.
 const farJump = 24 * time.Hour
 
-// sane follows a clock, for what cannot be undone: a clock that jumps far ahead, and back, has not moved it.
+// sane follows a clock for decisions that cannot be reverted. It ignores a clock that jumps far ahead and back.
 type sane struct {
-	at    time.Time // what is believed
-	doubt time.Time // since when the clock says what is not; zero: there is no doubt
-	last  time.Time // what it said last then
+	at    time.Time // the time that is believed
+	doubt time.Time // when the clock began to show a time too far ahead; zero: it does not
+	last  time.Time // the last of these times
 }
 
-// see takes note of what the clock says.
+// see takes a reading of the clock.
 func (s *sane) see(now time.Time) {
 	switch {
 	case s.at.IsZero() || !now.After(s.at.Add(farJump)):
@@ -63,7 +64,7 @@ func (s *sane) see(now time.Time) {
 	}
 }
 
-// SaneTime is the time of the change, or that of the newest event from which the clock has not jumped far ahead.
+// SaneTime is the time of the change. If the clock has jumped far ahead, it is the last time that was believed.
 func (c *Change) SaneTime() time.Time {
 	c.index.sane.see(c.now)
 	return c.index.sane.at

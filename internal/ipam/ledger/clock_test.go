@@ -8,7 +8,7 @@ import (
 	"berth/store/storetest"
 )
 
-// Times in the index are the wall's alone, as those of records are: after a jump of the clock both have passed alike.
+// The index keeps wall-clock times only, as the records do. So after a jump of the clock both have the same age.
 func TestNoMonotonicTime(t *testing.T) {
 	for name, now := range map[string]func() time.Time{"the clock": nil, "another": time.Now} {
 		l := ledger.New(ledger.Config{Store: storetest.NewModel(), Now: now})

@@ -10,17 +10,18 @@ import (
 	"berth/store"
 )
 
-// mostCommits is how many records are kept that were written and not looked at; more are looked at as if all had been.
+// mostCommits is how many records wait for a Take. If there are more, all are dropped and Take reports that some were
+// missed.
 const mostCommits = 1 << 15
 
-// Commits collects records of some kinds that were written since the last Take.
+// Commits collects the records of some kinds that were written since the last Take.
 type Commits struct {
-	kept  []byte        // the kinds of records that are kept
-	woken chan struct{} // has a token once something was committed of a kind that is kept, or wakes
+	kept  []byte        // kinds of records to keep
+	woken chan struct{} // has a token after a commit of a kind in kept or wakes
 	ended sync.WaitGroup
 
 	mu   sync.Mutex
-	seen map[string][]byte // what was written last, by key; nil: it is gone
+	seen map[string][]byte // the last value by key; nil: the record was deleted
 	all  bool              // some were missed
 }
 
@@ -28,14 +29,14 @@ type Commits struct {
 func (s *Ledger) Watch(ctx context.Context, kept, wakes []byte) *Commits {
 	st := s.store
 	w := &Commits{kept: kept, woken: make(chan struct{}, 1), seen: map[string][]byte{}}
-	for _, kind := range slices.Concat(kept, wakes) { // each by itself: events are most of what is written
+	for _, kind := range slices.Concat(kept, wakes) { // one watch per kind, because most of what is written is events
 		committed := st.Watch(ctx, []byte{kind})
 		w.ended.Go(func() { w.collect(ctx, st, kind, committed) })
 	}
 	return w
 }
 
-// collect collects what is committed of one kind.
+// collect collects the commits of one kind.
 func (w *Commits) collect(ctx context.Context, st store.Store, kind byte, committed iter.Seq2[store.Change, error]) {
 	for {
 		busy := pace{begun: time.Now()}
@@ -50,28 +51,28 @@ func (w *Commits) collect(ctx context.Context, st store.Store, kind byte, commit
 			return
 		}
 		committed = st.Watch(ctx, []byte{kind})
-		w.miss() // what was committed in between
+		w.miss() // commits in between were missed
 	}
 }
 
-// watchAgain is how long after it has broken off a watch is begun anew.
+// watchAgain is the pause before a watch that broke off starts again.
 const watchAgain = 100 * time.Millisecond
 
-// Where so many records come within a window, it is rested behind it: to be woken for each of them would cost more than
-// to look at what they bear on.
+// After a window with this many records the watch rests. To wake the reader for each record would cost more than the
+// work that the record causes.
 const (
 	paced      = 16
 	paceWindow = time.Millisecond
 	paceRest   = 5 * time.Millisecond
 )
 
-// pace counts what was read in a window.
+// pace counts the records read in a window.
 type pace struct {
 	begun time.Time
 	read  int
 }
 
-// keep counts a record, and rests where it is time to.
+// keep counts a record, and rests after a busy window.
 func (p *pace) keep(ctx context.Context) {
 	p.read++
 	if time.Since(p.begun) < paceWindow {
@@ -83,7 +84,7 @@ func (p *pace) keep(ctx context.Context) {
 	p.begun, p.read = time.Now(), 0
 }
 
-// Wait returns once ctx has ended and nothing is collected any more.
+// Wait returns when ctx has ended and the collection has stopped.
 func (w *Commits) Wait() { w.ended.Wait() }
 
 func (w *Commits) note(one *store.Change) {
@@ -99,7 +100,7 @@ func (w *Commits) note(one *store.Change) {
 	w.wake()
 }
 
-// miss notes that anything may have been committed.
+// miss notes that any record may have been committed.
 func (w *Commits) miss() {
 	w.mu.Lock()
 	clear(w.seen)
@@ -115,7 +116,8 @@ func (w *Commits) wake() {
 	}
 }
 
-// Take returns the collected records; all reports that some were missed.
+// Take returns the collected records by key, with nil for a deleted one. all reports that some were missed; then any
+// record may have changed.
 func (w *Commits) Take() (seen map[string][]byte, all bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,10 +125,10 @@ func (w *Commits) Take() (seen map[string][]byte, all bool) {
 	return seen, all
 }
 
-// Woken receives a token after each commit of a kind in kept or wakes.
+// Woken receives a token after a commit of a kind in kept or wakes.
 func (w *Commits) Woken() <-chan struct{} { return w.woken }
 
-// sleep waits; false: ctx has ended.
+// sleep waits. It returns false if ctx has ended.
 func sleep(ctx context.Context, long time.Duration) bool {
 	timer := time.NewTimer(long)
 	defer timer.Stop()

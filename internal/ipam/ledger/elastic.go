@@ -10,8 +10,8 @@ import (
 	"berth/store"
 )
 
-// elastics is what is known of elastic addresses: whose they are, out of which ranges, to whom they are to be mapped,
-// and what edges have applied.
+// elastics is the index of elastic addresses: accounts, ranges, addresses with their associations, and what the edges
+// have applied.
 type elastics struct {
 	accounts  map[string]Cached[ipam.Account]
 	ranges    map[ipam.ID]Cached[ipam.ElasticRange]
@@ -19,12 +19,12 @@ type elastics struct {
 	applied   map[AppliedAt]Cached[ipam.Applied]
 	sessions  map[string]Cached[ipam.EdgeSession] // by host
 
-	byInstance Places[InstanceAt, netip.Addr] // elastic addresses by whom they are associated with
-	byGuest    Places[netip.Addr, netip.Addr] // and by the guest that was found for it
+	byInstance Places[InstanceAt, netip.Addr] // by the associated instance
+	byGuest    Places[netip.Addr, netip.Addr] // by the guest found for the association
 	use        elasticUse
 }
 
-// InstanceAt is an instance on a network, by the form in which names are remembered.
+// InstanceAt is an instance on a network. Its name has the form of ipam.RememberedName.
 type InstanceAt struct {
 	Network  ipam.ID
 	Instance string
@@ -34,7 +34,7 @@ func instanceAt(network ipam.ID, instance string) InstanceAt {
 	return InstanceAt{network, ipam.RememberedName(instance)}
 }
 
-// AppliedAt is where an edge has something to say of an address.
+// AppliedAt identifies what a host's edge reported about an address.
 type AppliedAt struct {
 	Host    string
 	Address netip.Addr
@@ -51,16 +51,16 @@ func newElastics() elastics {
 	}
 }
 
-// AccountKey is that of an account.
+// AccountKey is the key of an account.
 func AccountKey(name string) []byte { return append([]byte{AccountKeys}, name...) }
 
-// ElasticRangeKey is that of a range of elastic addresses.
+// ElasticRangeKey is the key of a range of elastic addresses.
 func ElasticRangeKey(id ipam.ID) []byte { return append([]byte{ElasticRangeKeys}, id[:]...) }
 
-// ElasticKey is that of an elastic address that is not free.
+// ElasticKey is the key of an elastic address that is not free.
 func ElasticKey(addr netip.Addr) []byte { return ipam.AppendAddr([]byte{ElasticKeys}, addr) }
 
-// AppliedKey is that of what an edge has said of an address.
+// AppliedKey is the key of an edge's report about an address.
 func AppliedKey(at AppliedAt) []byte {
 	return ipam.AppendAddr(append(append([]byte{AppliedKeys}, at.Host...), 0), at.Address)
 }
@@ -72,7 +72,7 @@ func appliedAt(key []byte) (at AppliedAt, ok bool) {
 	return AppliedAt{string(host), addr}, found && fits
 }
 
-// loadElastics reads all of them.
+// loadElastics reads all records of elastic addresses. One that does not decode is ipam.ErrDamaged.
 func loadElastics(ix *Index, tx store.Tx) error {
 	for _, kind := range []byte{AccountKeys, ElasticRangeKeys, ElasticKeys, AppliedKeys, SessionKeys} {
 		for rec, err := range tx.Scan(KindRange(kind)) {
@@ -88,7 +88,8 @@ func loadElastics(ix *Index, tx store.Tx) error {
 	return nil
 }
 
-// takeElastic takes over one record of elastic addresses, nil where it is gone, and tells whether it could be read.
+// takeElastic puts one record of elastic addresses into the index; raw is nil if it was deleted. It reports whether the
+// record could be decoded.
 func (ix *Index) takeElastic(key, raw []byte) bool {
 	switch key[0] {
 	case AccountKeys:
@@ -106,7 +107,7 @@ func (ix *Index) takeElastic(key, raw []byte) bool {
 	}
 }
 
-// takeAddress takes over the record of an address.
+// takeAddress puts the record of an elastic address into the index.
 func (e *elastics) takeAddress(addr netip.Addr, raw []byte) bool {
 	before := e.addresses[addr].Value
 	ok := takeCached(e.addresses, addr, raw)
@@ -114,8 +115,7 @@ func (e *elastics) takeAddress(addr netip.Addr, raw []byte) bool {
 	return ok
 }
 
-// place moves an address from one record to the next, and so from where it was associated to where it is now; nil is
-// none.
+// place moves an address from the instance and guest of one record to those of the next. nil means no record.
 func (e *elastics) place(addr netip.Addr, before, after *ipam.Elastic) {
 	e.use.move(addr, before, after)
 	if before != nil && before.Association != nil {
@@ -130,20 +130,20 @@ func (e *elastics) place(addr netip.Addr, before, after *ipam.Elastic) {
 	}
 }
 
-// takeCached is setCached that tells whether the record could be read.
+// takeCached is setCached and reports whether the record could be decoded.
 func takeCached[K comparable, T any](in map[K]Cached[T], key K, raw []byte) bool {
 	setCached(in, key, raw)
 	_, there := in[key]
 	return there || raw == nil
 }
 
-// Account is an account; nil where it has no record.
+// Account returns an account, or nil if it has no record.
 func (ix *Index) Account(name string) *ipam.Account { return ix.elastic.accounts[name].Value }
 
 // Accounts yields all accounts, in no order.
 func (ix *Index) Accounts() iter.Seq2[string, *ipam.Account] { return values(ix.elastic.accounts) }
 
-// ElasticRanges yields the ranges of elastic addresses, in no order, but for those that are being copied.
+// ElasticRanges yields the ranges of elastic addresses that are not being copied, in no order.
 func (ix *Index) ElasticRanges() iter.Seq2[ipam.ID, *ipam.ElasticRange] {
 	return func(yield func(ipam.ID, *ipam.ElasticRange) bool) {
 		for id, r := range ix.AllElasticRanges() {
@@ -159,46 +159,45 @@ func (ix *Index) AllElasticRanges() iter.Seq2[ipam.ID, *ipam.ElasticRange] {
 	return values(ix.elastic.ranges)
 }
 
-// Elastic is an elastic address; nil where it is free, or none.
+// Elastic returns an elastic address, or nil if it is free or no elastic address.
 func (ix *Index) Elastic(addr netip.Addr) *ipam.Elastic { return ix.elastic.addresses[addr].Value }
 
 // Elastics yields all elastic addresses that are not free, in no order.
 func (ix *Index) Elastics() iter.Seq2[netip.Addr, *ipam.Elastic] { return values(ix.elastic.addresses) }
 
-// AssociatedAs yields the elastic addresses that are associated with an instance on a network, also those of other
-// forms of its name.
+// AssociatedAs yields the elastic addresses associated with an instance on a network, under any form of its name.
 func (ix *Index) AssociatedAs(network ipam.ID, instance string) iter.Seq[netip.Addr] {
 	return ix.elastic.byInstance.Of(instanceAt(network, instance))
 }
 
-// AssociatedAt yields the elastic addresses for which a guest was found when they were associated, on any network.
+// AssociatedAt yields the elastic addresses whose association found this guest, on any network.
 func (ix *Index) AssociatedAt(guest netip.Addr) iter.Seq[netip.Addr] {
 	return ix.elastic.byGuest.Of(guest)
 }
 
-// Applied is what an edge has said of an address; nil where it has said nothing.
+// Applied is an edge's last report about an address, or nil.
 func (ix *Index) Applied(at AppliedAt) *ipam.Applied { return ix.elastic.applied[at].Value }
 
-// AllApplied yields what edges have said, in no order.
+// AllApplied yields the edges' reports, in no order.
 func (ix *Index) AllApplied() iter.Seq2[AppliedAt, *ipam.Applied] { return values(ix.elastic.applied) }
 
-// NoElastic tells whether this daemon has all of it turned off (CS-11).
+// NoElastic reports whether elastic addresses are turned off on this daemon (CS-11).
 func (c *Change) NoElastic() bool { return c.noElastic }
 
-// NoElastic tells whether this daemon has all of it turned off (CS-11).
+// NoElastic reports whether elastic addresses are turned off on this daemon (CS-11).
 func (s *Ledger) NoElastic() bool { return s.noElastic }
 
-// SetAccount writes an account, or removes it where a is nil.
+// SetAccount writes an account, or removes it if a is nil.
 func (c *Change) SetAccount(name string, a *ipam.Account) error {
 	return setElastic(c, c.index.elastic.accounts, name, AccountKey(name), a)
 }
 
-// SetElasticRange writes a range, or removes it where r is nil.
+// SetElasticRange writes a range, or removes it if r is nil.
 func (c *Change) SetElasticRange(id ipam.ID, r *ipam.ElasticRange) error {
 	return setElastic(c, c.index.elastic.ranges, id, ElasticRangeKey(id), r)
 }
 
-// SetElastic writes an address, or makes it free where e is nil.
+// SetElastic writes an elastic address, or frees it if e is nil.
 func (c *Change) SetElastic(addr netip.Addr, e *ipam.Elastic) error {
 	known := &c.index.elastic
 	before := known.addresses[addr].Value
@@ -210,12 +209,12 @@ func (c *Change) SetElastic(addr netip.Addr, e *ipam.Elastic) error {
 	return nil
 }
 
-// SetApplied writes what an edge says of an address, or forgets it where a is nil.
+// SetApplied writes an edge's report about an address, or removes it if a is nil.
 func (c *Change) SetApplied(at AppliedAt, a *ipam.Applied) error {
 	return setElastic(c, c.index.elastic.applied, at, AppliedKey(at), a)
 }
 
-// PutElastic writes a record of elastic addresses as it stood in a store before, or removes it where raw is nil.
+// PutElastic writes a record of elastic addresses as bytes from another store, or removes it if raw is nil.
 func (c *Change) PutElastic(key, raw []byte) error {
 	before, err := c.tx.Get(key)
 	if err != nil {
@@ -238,7 +237,7 @@ func (c *Change) PutElastic(key, raw []byte) error {
 	return nil
 }
 
-// setElastic writes a record of elastic addresses and moves the index along.
+// setElastic writes a record of elastic addresses and updates its map in the index. A nil v removes it.
 func setElastic[K comparable, T any](c *Change, in map[K]Cached[T], key K, record []byte, v *T) error {
 	raw, err := setJSON(c, record, v)
 	if err != nil {
@@ -260,7 +259,7 @@ func setElastic[K comparable, T any](c *Change, in map[K]Cached[T], key K, recor
 	return nil
 }
 
-// lines describes what is known of elastic addresses.
+// lines describes the index of elastic addresses, for Verify.
 func (e *elastics) lines(d description) {
 	for name, a := range e.accounts {
 		d.line("account %s: %s", name, a.Raw)

@@ -11,11 +11,11 @@ import (
 	"berth/internal/ipam"
 )
 
-// elasticUse is which elastic addresses are not free, so that the lowest free one is found at once.
+// elasticUse holds the elastic addresses that are not free, so that the lowest free one is found quickly.
 type elasticUse struct {
 	taken4, taken6 *alloc.Set
-	releasing      map[netip.Addr]struct{} // those of them that were released
-	held           map[string]int          // how many accounts have, system addresses not among them
+	releasing      map[netip.Addr]struct{} // the released ones that still have a record
+	held           map[string]int          // number of addresses by account, without system addresses
 }
 
 func newElasticUse() elasticUse {
@@ -31,7 +31,7 @@ func (u *elasticUse) of(addr netip.Addr) *alloc.Set {
 	return u.taken4
 }
 
-// move takes it from one record of an address to the next; nil is none.
+// move replaces an address's record in the sets. nil means no record.
 func (u *elasticUse) move(addr netip.Addr, before, after *ipam.Elastic) {
 	if before != nil {
 		u.of(addr).Remove(addr)
@@ -56,7 +56,6 @@ func (u *elasticUse) hold(one *ipam.Elastic, n int) {
 	}
 }
 
-// lines describes it.
 func (u *elasticUse) lines(d description) {
 	d.line("%d elastic addresses of IPv4 are not free, and %d of IPv6", u.taken4.Len(), u.taken6.Len())
 	for addr := range u.releasing {
@@ -67,13 +66,13 @@ func (u *elasticUse) lines(d description) {
 	}
 }
 
-// FreeElastic is the lowest address of r that has no record; false where there is none.
+// FreeElastic returns the lowest address of r without a record. It returns false if there is none.
 func (ix *Index) FreeElastic(r netipx.IPRange) (netip.Addr, bool) {
 	return ix.elastic.use.of(r.From()).NextFree(r)
 }
 
-// ReleasingElastics yields the addresses that were released and have a record still, in no order.
+// ReleasingElastics yields the released addresses that still have a record, in no order.
 func (ix *Index) ReleasingElastics() iter.Seq[netip.Addr] { return maps.Keys(ix.elastic.use.releasing) }
 
-// HeldElastics is how many addresses an account has, system addresses not among them.
+// HeldElastics is the number of an account's addresses, without system addresses.
 func (ix *Index) HeldElastics(account string) int { return ix.elastic.use.held[account] }

@@ -7,14 +7,14 @@ import (
 	"berth/internal/ipam"
 )
 
-// endings are the reservations of owners that live for a time (BO-11). They are few, and what has ended is looked for
-// only when something can have.
+// endings are the reservations and dynamic owners with a set end (BO-11). There are few, and they are searched only if
+// one may have ended.
 type endings struct {
 	At   map[Ending]time.Time
-	Next time.Time // none ends before; zero: there is none
+	Next time.Time // nothing ends earlier; zero: nothing ends
 }
 
-// Ending is an address of a subnet, or an owner in a dynamic network, that ends at a known time.
+// Ending is a reserved address of a subnet, or an owner in a dynamic network, that ends at a known time.
 type Ending struct {
 	Sx   *SubnetIndex
 	Addr netip.Addr
@@ -38,10 +38,10 @@ func (e *endings) Add(what Ending, end time.Time) {
 
 func (e *endings) Remove(what Ending) { delete(e.At, what) }
 
-// overdue tells whether something can have ended.
+// overdue reports whether anything may have ended.
 func (e *endings) overdue(now time.Time) bool { return !e.Next.IsZero() && !e.Next.After(now) }
 
-// due lists what has ended, at most limit of it.
+// due lists at most limit endings whose time has passed.
 func (e *endings) due(now time.Time, limit int) []Ending {
 	var due []Ending
 	e.Next = time.Time{}
@@ -56,7 +56,7 @@ func (e *endings) due(now time.Time, limit int) []Ending {
 	return due
 }
 
-// OverdueIn lists the addresses of a subnet whose reservation is over, which the next change ends, in no order.
+// OverdueIn lists the addresses of a subnet whose reservation is over but not yet ended by a change, in no order.
 func (ix *Index) OverdueIn(sx *SubnetIndex, now time.Time) (all []netip.Addr) {
 	if !ix.ends.overdue(now) {
 		return nil
@@ -69,5 +69,5 @@ func (ix *Index) OverdueIn(sx *SubnetIndex, now time.Time) (all []netip.Addr) {
 	return all
 }
 
-// IsIdle tells whether an address is reserved and not held.
+// IsIdle reports whether an address is reserved and not held.
 func (sx *SubnetIndex) IsIdle(addr netip.Addr) bool { return sx.idle.Contains(addr) }

@@ -7,7 +7,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// What is read again after falling behind is less than all of it, and nothing that may come yet is left out.
+// A reader that fell behind rereads less than everything, and misses nothing that may still come.
 func TestTailReadsAgain(t *testing.T) {
 	var s settledEvents
 	var m ipam.StoreMark

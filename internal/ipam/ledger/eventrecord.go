@@ -16,14 +16,14 @@ import (
 type EventSum struct {
 	Count int
 	Bytes int64
-	Ahead int // records of which the ids are ahead of the times
+	Ahead int // records whose ids are ahead of their times
 }
 
-// eventOverhead is what a record of events takes of a file besides its value: its key, its seal, and its entry in the
-// page.
+// eventOverhead is the number of bytes that a record of events takes in a file besides its value: its key, its seal,
+// and its entry in the page.
 const eventOverhead = 9 + 5 + 16
 
-// sumOf is what one record adds to a sum.
+// sumOf is the sum of one record.
 func sumOf(record []byte) EventSum {
 	sum := EventSum{Count: ipam.RecordEvents(record), Bytes: int64(len(record)) + eventOverhead}
 	if ipam.EventsAhead(record) > 0 {
@@ -47,24 +47,26 @@ func (s EventSum) Without(record []byte) EventSum {
 // Over reports whether the sum exceeds the retention.
 func (s EventSum) Over(keep ipam.Retention) bool { return s.Count > keep.Count || s.Bytes > keep.Bytes }
 
-// largestRecord is what one record takes at most.
+// largestRecord is the largest possible sum of one record.
 var largestRecord = EventSum{Count: ipam.MaxRecordEvents, Bytes: store.MaxValue + eventOverhead}
 
-// Few tells whether so few are left that none was removed because there were more than are to be kept.
+// Few reports whether the sum plus a largest record is within the retention. Then no event was removed for the number
+// or the bytes.
 func (s EventSum) Few(keep ipam.Retention) bool {
 	s.add(largestRecord)
 	return s.Count <= keep.Count && s.Bytes <= keep.Bytes
 }
 
-// StoredEvent is an event as it lies in the store.
+// StoredEvent is an event from the store, which may not be decoded yet.
 type StoredEvent struct {
 	ID     uint64
-	record []byte      // of it alone, which is not decoded yet
-	event  *ipam.Event // one of several in a record
-	err    error       // the record does not decode
+	record []byte      // its own record, not yet decoded; nil: it shares a record
+	event  *ipam.Event // decoded from a shared record
+	err    error       // the shared record does not decode
 }
 
-// eventsIn are the events of a record, in order; one with an error for a record of several that cannot be read.
+// eventsIn returns the events of a record, in order. If a shared record cannot be decoded, it returns one element with
+// the error.
 func eventsIn(rec store.Record) []StoredEvent {
 	id := EventID(rec.Key)
 	if ipam.RecordEvents(rec.Value) == 1 {
@@ -89,7 +91,7 @@ func (e *StoredEvent) Time() time.Time {
 	return ipam.EventTime(e.ID - ipam.EventsAhead(e.record))
 }
 
-// Decode reads the event.
+// Decode returns the event, or an error if its record is damaged.
 func (e *StoredEvent) Decode() (*ipam.Event, error) {
 	if e.record == nil {
 		return e.event, e.err
@@ -97,7 +99,7 @@ func (e *StoredEvent) Decode() (*ipam.Event, error) {
 	return ipam.DecodeEvent(e.ID, e.record)
 }
 
-// Address reads the address of the event, and nothing else of it; false where that cannot be read so.
+// Address reads only the address of the event. It returns false if the address cannot be read alone.
 func (e *StoredEvent) Address() (netip.Addr, bool) {
 	if e.event != nil {
 		return e.event.Address, true
@@ -105,7 +107,7 @@ func (e *StoredEvent) Address() (netip.Addr, bool) {
 	return ipam.EventAddress(e.record)
 }
 
-// Alone is the event as a record of its own.
+// Alone returns the event encoded as its own record.
 func (e *StoredEvent) Alone() ([]byte, error) {
 	if e.event == nil {
 		return e.record, e.err
@@ -116,10 +118,10 @@ func (e *StoredEvent) Alone() ([]byte, error) {
 // EventRange selects the events from From (included) to To (excluded; 0: to the last one).
 type EventRange struct {
 	From, To uint64
-	Reverse  bool // the last one first
+	Reverse  bool // newest first
 }
 
-// EventsIn yields the events of a range in order, whatever record they are in.
+// EventsIn yields the events of a range in order. An error ends the sequence.
 func EventsIn(tx store.Tx, r EventRange) iter.Seq2[StoredEvent, error] {
 	to := cmp.Or(r.To, math.MaxUint64)
 	return func(yield func(StoredEvent, error) bool) {
@@ -143,8 +145,8 @@ func EventsIn(tx store.Tx, r EventRange) iter.Seq2[StoredEvent, error] {
 	}
 }
 
-// keys are where the records of a range are, in the order in which they are read. A record has the id of its last event, so
-// that the first one behind the range may have events of it.
+// keys are the key ranges of an event range's records, in reading order. A record has the id of its last event. So the
+// first record after the range may also hold events of the range.
 func (r EventRange) keys() []store.Range {
 	all := KindRange(EventKeys)
 	all.From, all.Reverse = EventKey(nil, r.From), r.Reverse
@@ -159,7 +161,7 @@ func (r EventRange) keys() []store.Range {
 	return []store.Range{all, last}
 }
 
-// FindEvent reads an event; nil where there is none of that id.
+// FindEvent reads an event. It returns nil if no event has the id.
 func FindEvent(tx store.Tx, id uint64) (*ipam.Event, error) {
 	rec, err := recordFrom(tx, EventKey(nil, id))
 	if e := eventIn(rec, id); err == nil && e != nil {
@@ -168,7 +170,7 @@ func FindEvent(tx store.Tx, id uint64) (*ipam.Event, error) {
 	return nil, err
 }
 
-// EventAlone reads an event as a record of its own; nil where there is none of that id.
+// EventAlone reads an event, encoded as its own record. It returns nil if no event has the id.
 func EventAlone(tx store.Tx, id uint64) ([]byte, error) {
 	rec, err := recordFrom(tx, EventKey(nil, id))
 	if e := eventIn(rec, id); err == nil && e != nil {
@@ -177,7 +179,7 @@ func EventAlone(tx store.Tx, id uint64) ([]byte, error) {
 	return nil, err
 }
 
-// eventIn is the event of an id in a record; nil where that has none.
+// eventIn returns the event of an id in a record, or nil.
 func eventIn(rec store.Record, id uint64) *StoredEvent {
 	all := eventsIn(rec)
 	for i := range all {
@@ -188,12 +190,12 @@ func eventIn(rec store.Record, id uint64) *StoredEvent {
 	return nil
 }
 
-// recordFrom is the first record of events from a key on; the zero one where there is none.
+// recordFrom is the first record of events at or after a key, or the zero record.
 func recordFrom(tx store.Tx, key []byte) (store.Record, error) {
 	return firstRecord(tx, store.Range{From: key, To: KindRange(EventKeys).To})
 }
 
-// recordBefore is the last record of events before a key; the zero one where there is none.
+// recordBefore is the last record of events before a key, or the zero record.
 func recordBefore(tx store.Tx, key []byte) (store.Record, error) {
 	return firstRecord(tx, store.Range{From: KindRange(EventKeys).From, To: key, Reverse: true})
 }

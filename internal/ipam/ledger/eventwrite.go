@@ -29,17 +29,16 @@ func (c *Change) Event(e *ipam.Event) (uint64, error) {
 	return id, c.putRecord(id, c.value)
 }
 
-// oneRecord is within what time leases are thrown away that share a record: all of it is removed together when its last
-// event is too old.
+// oneRecord is the longest time, in microseconds, between short leases that share a record. When the last event of a
+// record is too old, the whole record is removed.
 const oneRecord = uint64(time.Minute / time.Microsecond)
 
-// putRelease writes the release of a lease whose taking is the event right before. The two become one record, which those
-// join that were thrown away right before: so containers that come one after the other leave a sixth of the bytes. It is
-// the record of the last of these events, and each of them has its place in the order of ids still, for a reader who is
-// before them, between them, or behind.
+// putRelease writes the release of a lease that was taken by the event directly before. Both events become one record,
+// and join the record of the previous short lease. So containers that run one after another need a sixth of the bytes.
+// The record has the id of its last event, but each event keeps its own id, so a reader can continue anywhere.
 //
-// In a shared store each event has its own record: two of one host seldom come one after the other, and the taking would
-// have to be taken out of what its transaction has put as a whole.
+// In a shared store each event has its own record. There, two consecutive events are seldom of one host, and the first
+// would have to be removed from what its transaction wrote as a whole.
 func (c *Change) putRelease(id uint64, e *ipam.Event) error {
 	key := EventKey(nil, e.Lease)
 	taken, err := c.tx.Get(key)
@@ -69,27 +68,27 @@ func (c *Change) putRelease(id uint64, e *ipam.Event) error {
 	return c.putRecord(id, record)
 }
 
-// putRecord writes a record of events that is not there, and counts it.
+// putRecord writes a new record of events and counts it.
 func (c *Change) putRecord(id uint64, record []byte) error {
 	c.countEvents(sumOf(record))
 	c.key = EventKey(c.key[:0], id)
 	return c.tx.Put(c.key, record)
 }
 
-// dropRecord removes a record of events.
+// dropRecord removes a record of events and its count.
 func (c *Change) dropRecord(id uint64, record []byte) error {
 	c.countEvents(sumOf(record).negative())
 	c.key = EventKey(c.key[:0], id)
 	return c.tx.Delete(c.key)
 }
 
-// countEvents adds to what is stored of events.
+// countEvents adds n to the sum of stored events.
 func (c *Change) countEvents(n EventSum) {
 	c.added.add(n)
 	c.index.events.add(n)
 }
 
-// LeaveEvents notes what is left of events, of which the change has removed the others.
+// LeaveEvents sets the sum of stored events, after the change has removed the others without counting.
 func (c *Change) LeaveEvents(left EventSum) {
 	left.add(c.index.events.negative())
 	c.countEvents(left)
@@ -110,7 +109,7 @@ func (c *Change) PutEvent(id uint64, event []byte) error {
 	return c.putRecord(id, event)
 }
 
-// DropEvent removes an event. Other events of its record are stored separately.
+// DropEvent removes an event. The other events of its record get their own records.
 func (c *Change) DropEvent(id uint64) error {
 	rec, err := c.recordAt(id)
 	if err != nil || eventIn(rec, id) == nil {
@@ -119,7 +118,7 @@ func (c *Change) DropEvent(id uint64) error {
 	return c.part(rec, id)
 }
 
-// part replaces a record of events by one of each of them, less one.
+// part splits a record into one record per event, without the event less.
 func (c *Change) part(rec store.Record, less uint64) error {
 	if err := c.dropRecord(EventID(rec.Key), rec.Value); err != nil {
 		return err
@@ -139,7 +138,7 @@ func (c *Change) part(rec store.Record, less uint64) error {
 	return nil
 }
 
-// EventAlone reads an event as a record of its own; nil where there is none of that id.
+// EventAlone reads an event, encoded as its own record. It returns nil if no event has the id.
 func (c *Change) EventAlone(id uint64) ([]byte, error) {
 	rec, err := c.recordAt(id)
 	if e := eventIn(rec, id); err == nil && e != nil {
@@ -148,8 +147,9 @@ func (c *Change) EventAlone(id uint64) ([]byte, error) {
 	return nil, err
 }
 
-// recordAt is the record of the event of an id; in a host's own store, where there is none, the next one, which may have
-// it. In a shared store each event has its own record, and a range that is read there is compared with what others write.
+// recordAt is the record of an event. In a host's own store it is the first record at or after the id, which may hold
+// the event. In a shared store it is the exact record: there each event has its own, and reading a range would conflict
+// with others' writes.
 func (c *Change) recordAt(id uint64) (store.Record, error) {
 	key := EventKey(nil, id)
 	if c.member == nil {

@@ -7,11 +7,11 @@ import (
 	"berth/internal/ipam"
 )
 
-// SubnetFacts is what events tell of a subnet.
+// SubnetFacts is the part of a subnet that its events record.
 type SubnetFacts struct {
 	Name        string       `json:"name,omitempty"`
 	CIDR        netip.Prefix `json:"cidr,omitzero"`
-	Gateway     string       `json:"gateway,omitempty"` // "none" where there is none
+	Gateway     string       `json:"gateway,omitempty"` // "none": the subnet has no gateway
 	GatewayNote string       `json:"gateway_note,omitempty"`
 	DHCP        *bool        `json:"dhcp,omitempty"`
 	Note        string       `json:"note,omitempty"`
@@ -23,7 +23,7 @@ type SubnetFacts struct {
 	Static     []ipam.Range     `json:"static,omitempty"`
 }
 
-// FactsOfSubnet is what the events of a subnet tell of it.
+// FactsOfSubnet returns the facts of a subnet for its events.
 func FactsOfSubnet(sub *ipam.Subnet) SubnetFacts {
 	gateway, dhcp := "none", sub.DHCP
 	if sub.Gateway.IsValid() {
@@ -37,7 +37,7 @@ func FactsOfSubnet(sub *ipam.Subnet) SubnetFacts {
 	return f
 }
 
-// Differing are the facts of one thing at two times, each less the fields that are the same in both.
+// Differing returns both values without the fields in which they are equal.
 func Differing[T any](was, is T) (T, T) {
 	before, after := reflect.ValueOf(&was).Elem(), reflect.ValueOf(&is).Elem()
 	for _, f := range reflect.VisibleFields(before.Type()) {

@@ -6,21 +6,21 @@ import (
 	"berth/internal/ipam"
 )
 
-// fillPage is how many leases are put in at once.
+// fillPage is the number of leases that are passed to the goroutine at once.
 const fillPage = 512
 
-// filler puts leases into the indexes of their subnets on a goroutine of its own, while the next ones are read. Nobody
-// else touches these indexes until it has ended.
+// filler puts leases into the indexes of their subnets on a goroutine, while the caller reads the next ones. Until end
+// returns, nobody else may use these indexes.
 type filler struct {
-	subnet   *SubnetIndex // whose leases are being read; nil: one that is gone
+	subnet   *SubnetIndex // the subnet whose leases are being read; nil: it was removed
 	leases   []*ipam.Lease
-	memories []*ipam.Lease // of the subnet; they are put in when all are there, the last one released at the end
+	memories []*ipam.Lease // of the subnet; indexed after all were read, in the order of release
 
 	full  chan filling
 	ended chan struct{}
 }
 
-// filling is what is to be put into an index.
+// filling is a page of leases for one index.
 type filling struct {
 	subnet *SubnetIndex
 	leases []*ipam.Lease
@@ -37,7 +37,7 @@ func newFiller() *filler {
 	return f
 }
 
-// turn goes on with the leases of another subnet; nil: there is nothing to be filled.
+// turn continues with the leases of another subnet, or with none if to is nil.
 func (f *filler) turn(to *SubnetIndex) {
 	f.pass()
 	if len(f.memories) > 0 {
@@ -48,7 +48,7 @@ func (f *filler) turn(to *SubnetIndex) {
 	f.subnet = to
 }
 
-// add has a lease of the subnet put in.
+// add passes a lease of the current subnet.
 func (f *filler) add(l *ipam.Lease) {
 	if l.Remembered() {
 		f.memories = append(f.memories, l)
@@ -69,7 +69,7 @@ func (f *filler) pass() {
 	}
 }
 
-// end waits until all is put in that was passed on.
+// end waits until all leases are in the indexes.
 func (f *filler) end() {
 	close(f.full)
 	<-f.ended

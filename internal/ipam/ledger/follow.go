@@ -8,11 +8,11 @@ import (
 	"berth/store"
 )
 
-// Shared is the store of a ledger that has a Member.
+// Shared is the store of a ledger with a Member. Without a Member it panics.
 func (s *Ledger) Shared() store.Shared { return s.store.(store.Shared) }
 
-// follow moves the index along with what other hosts have committed. A record that cannot be read is passed over: the
-// index is advice, and whoever reads that record is refused.
+// follow applies commits of other hosts to the index. It skips a record that does not decode: the index is only advice,
+// and a change that reads the record itself is refused.
 func (s *Ledger) follow(all []store.Foreign) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -22,7 +22,7 @@ func (s *Ledger) follow(all []store.Foreign) {
 	}
 }
 
-// follow takes over one write of another host, of all kinds but subnets, which leases need before.
+// follow applies one write of another host. Subnets were applied before, because leases need them.
 func (ix *Index) follow(w *store.Foreign) {
 	switch w.Key[0] {
 	case SpaceKeys:
@@ -116,8 +116,8 @@ func (ix *Index) followLease(w *store.Foreign) {
 	}
 }
 
-// followSubnets takes over the subnets of a commit: first those that are gone, then those that are there. One that has
-// got another CIDR is both.
+// followSubnets applies the subnets of a commit: first the removed ones, then the others. A subnet with a new CIDR is
+// both.
 func (ix *Index) followSubnets(all []store.Foreign) {
 	after := map[ipam.ID]Cached[ipam.Subnet]{}
 	var order []ipam.ID
@@ -148,8 +148,8 @@ func (ix *Index) followSubnets(all []store.Foreign) {
 	}
 }
 
-// followGone drops a subnet, unless it stays what it is but for its record. The leases of one that has got another CIDR
-// are to be read again.
+// followGone drops a subnet unless only its record changed. If the subnet has a new CIDR, its leases must be read
+// again.
 func (ix *Index) followGone(before *ipam.Subnet, after Cached[ipam.Subnet]) {
 	sx := ix.subnets[before.ID]
 	if sx == nil || after.Value != nil && after.Value.CIDR == sx.record.Value.CIDR {
@@ -173,7 +173,7 @@ func (s *Ledger) CatchUp(ctx context.Context) error {
 	return s.Update(ctx, func(*Change) error { return nil })
 }
 
-// readAgain builds the index of the subnets to which others have given another CIDR out of their leases.
+// readAgain rebuilds the indexes of subnets whose CIDR another host has changed, from their lease records.
 func (c *Change) readAgain() error {
 	for _, id := range c.index.unread {
 		sx := c.index.subnets[id]

@@ -9,15 +9,15 @@ import (
 	"berth/store"
 )
 
-// stateFormat is the number of the form that all records together have (GA-26). It goes up with each change of any
-// coding, be it that of events alone: an older Berth would call what it cannot read damaged. 4 is that of 1.0; those
-// before were never released.
+// stateFormat is the format number of all records together (GA-26). Every change of an encoding increases it, even of
+// events alone, because an older Berth would report such records as damaged. 4 is the format of 1.0; earlier ones were
+// never released.
 const stateFormat = 4
 
-// FormatKey is that of the number of the form that the records have.
+// FormatKey is the key of the format number.
 func FormatKey() []byte { return append([]byte{SettingKeys}, "format"...) }
 
-// checkFormat refuses a state of another form than today's, and writes down that of a new one.
+// checkFormat refuses a state of another format, and writes the number into a new state.
 func (s *Ledger) checkFormat(ctx context.Context) error {
 	format, err := s.readFormat(ctx)
 	if err != nil {
@@ -43,14 +43,14 @@ func CheckBackup(ctx context.Context, backup store.Store) error {
 	return err
 }
 
-// otherFormat says that something is written in a form that this Berth does not read.
+// otherFormat is the refusal of a format that this Berth cannot read.
 func otherFormat(what string, format int, do string) error {
 	return fmt.Errorf("%w: the %s has the format %d of another Berth, and this one reads %d; %s", ipam.ErrDamaged,
 		what, format, stateFormat, do)
 }
 
-// sameFormat refuses a change of a shared store that a newer Berth has brought to another format since this one opened
-// it. The record is read in each change, so that it is compared when the change is committed.
+// sameFormat refuses a change if a newer Berth has changed the shared store's format since this one opened it. Each
+// change reads the record, so the commit checks it.
 func (c *Change) sameFormat() error {
 	raw, err := c.tx.Get(FormatKey())
 	if err != nil || raw == nil || string(raw) == strconv.Itoa(stateFormat) {
@@ -60,7 +60,7 @@ func (c *Change) sameFormat() error {
 		"update Berth on this host", raw, stateFormat)
 }
 
-// readFormat reads the number of the state's form; 0: it is new, and has none yet.
+// readFormat reads the format number of the state; 0 means a new state.
 func (s *Ledger) readFormat(ctx context.Context) (format int, err error) {
 	err = s.store.View(ctx, func(tx store.Tx) error {
 		raw, err := tx.Get(FormatKey())

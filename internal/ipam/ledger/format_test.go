@@ -65,7 +65,7 @@ func TestNewerStateIsRefused(t *testing.T) {
 	}
 }
 
-// A backup is refused for what the daemon would refuse its state for.
+// A backup is refused for the same formats as the daemon's state.
 func TestBackupFormat(t *testing.T) {
 	for format, refused := range map[string]bool{"3": true, "4": false, "5": true, "two": true, "0": true} {
 		r := ipamtest.New(t)

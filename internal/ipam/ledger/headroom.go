@@ -6,7 +6,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// claims are the addresses of a subnet that are headroom, by the attachment.
+// claims are the headroom addresses of a subnet, by attachment.
 type claims map[ipam.ID]map[netip.Addr]struct{}
 
 func (c *claims) add(l *ipam.Lease) {

@@ -23,7 +23,8 @@ type Homes struct {
 // Alone returns the homes of a host without a shared store, or of a single store.
 func Alone(own *Ledger) Homes { return Homes{Own: own} }
 
-// Sharing returns the homes of a host with a shared store. shared fails, with the reason, until that store was reached.
+// Sharing returns the homes of a host with a shared store. Until that store was reached, shared returns an error with
+// the reason.
 func Sharing(own *Ledger, shared func() (*Ledger, error)) Homes { return Homes{own, shared} }
 
 // Partial returns why only the host's own records are visible: the cluster's store was not reached since the daemon's
@@ -36,10 +37,10 @@ func (h Homes) Partial() error {
 	return err
 }
 
-// Shares tells whether the host shares a store.
+// Shares reports whether the host shares a store.
 func (h Homes) Shares() bool { return h.shared != nil }
 
-// Reached is the cluster's home, once it was reached.
+// Reached returns the cluster's home. It returns false if it was not reached yet.
 func (h Homes) Reached() (l *Ledger, is bool) {
 	if h.shared == nil {
 		return nil, false
@@ -48,13 +49,13 @@ func (h Homes) Reached() (l *Ledger, is bool) {
 	return l, err == nil
 }
 
-// In which store something is, where the host shares one.
+// The two stores of a host that shares one.
 const (
 	hostStore    = "host"    // this host's own
-	clusterStore = "cluster" // the one that it shares with others
+	clusterStore = "cluster" // shared with other hosts
 )
 
-// StoreOf names the store of one of the homes.
+// StoreOf returns the name of a home's store, "host" or "cluster".
 func (h Homes) StoreOf(l *Ledger) string {
 	if l == h.Own {
 		return hostStore
@@ -62,7 +63,7 @@ func (h Homes) StoreOf(l *Ledger) string {
 	return clusterStore
 }
 
-// All are the homes that can be read, the host's own first.
+// All returns the homes that can be read, the host's own first.
 func (h Homes) All() []*Ledger {
 	if l, is := h.Reached(); is {
 		return []*Ledger{h.Own, l}
@@ -83,7 +84,7 @@ func (h Homes) Cluster(what string) (*Ledger, error) {
 	return l, nil
 }
 
-// Having is the home of a subnet, by id.
+// Having returns the home of a subnet id.
 func (h Homes) Having(subnet ipam.ID) (*Ledger, error) {
 	if h.shared == nil || h.Own.Knows(subnet) {
 		return h.Own, nil
@@ -91,7 +92,7 @@ func (h Homes) Having(subnet ipam.ID) (*Ledger, error) {
 	return h.Cluster("subnet " + subnet.String())
 }
 
-// In is the home of a space.
+// In returns the home of a space.
 func (h Homes) In(space string) (*Ledger, error) {
 	if h.OwnsSpace(space) {
 		return h.Own, nil
@@ -99,7 +100,7 @@ func (h Homes) In(space string) (*Ledger, error) {
 	return h.Cluster("the space " + space)
 }
 
-// At is the home of an address of a space.
+// At returns the home of an address in a space.
 func (h Homes) At(space string, addr netip.Addr) (*Ledger, error) {
 	if h.shared == nil || space == ipam.LocalSpace {
 		return h.Own, nil
@@ -113,7 +114,7 @@ func (h Homes) At(space string, addr netip.Addr) (*Ledger, error) {
 	return h.Cluster(addr.String())
 }
 
-// With is the home of the network that ref names.
+// With returns the home of the network that ref names.
 func (h Homes) With(ref string) (*Ledger, error) {
 	if h.shared == nil {
 		return h.Own, nil
@@ -123,7 +124,7 @@ func (h Homes) With(ref string) (*Ledger, error) {
 		return h.Own, err
 	}
 	if n == nil && h.Own.Several(ref) != nil {
-		return h.Own, nil // which refuses it
+		return h.Own, nil // the home refuses the ambiguous name
 	}
 	return h.Cluster(fmt.Sprintf("network %q", ref))
 }
@@ -151,7 +152,7 @@ func (h Homes) Find(ref, space string) (n *ipam.Network, own bool, err error) {
 		ref, mine.Space, mine.ID, theirs.Space, theirs.ID, theirs.Space)
 }
 
-// OwnsSpace tells whether the host's own store is the home of a space. An empty name is the default space's.
+// OwnsSpace reports whether the host's own store is the home of a space. An empty name means the default space.
 func (h Homes) OwnsSpace(name string) bool {
 	if h.shared == nil || name == "" || name == ipam.LocalSpace {
 		return true
@@ -159,7 +160,7 @@ func (h Homes) OwnsSpace(name string) bool {
 	return h.Own.hasNetworksIn(name)
 }
 
-// Has tells whether l has anything in a space. `global` is in each store from the beginning.
+// Has reports whether l has anything in a space. The space `global` exists in each store from the beginning.
 func (h Homes) Has(l *Ledger, space string) bool {
 	return l != h.Own || h.shared == nil || space == ipam.LocalSpace || l.hasNetworksIn(space)
 }
@@ -175,7 +176,7 @@ func (l *Ledger) hasNetworksIn(space string) bool {
 	})
 }
 
-// Named is the network that a name or an id means, as far as the index knows; nil where there is none.
+// Named returns the network of a name or id according to the index, or nil.
 func (l *Ledger) Named(ref string) *ipam.Network {
 	return Ask(l, func(ix *Index) *ipam.Network {
 		id, err := ipam.ParseID(ref)
@@ -245,8 +246,8 @@ func MergedEach[T any](h Homes, n int, order func(a, b T) int,
 	}
 }
 
-// woven yields what two sequences yield in one order, which each has; of what is equal that of the first one first. An
-// error is the last.
+// woven merges two sequences that are in the same order. Among equal elements those of first come first. An error ends
+// the merged sequence.
 func woven[T any](first, second iter.Seq2[T, error], order func(a, b T) int) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		next, stop := iter.Pull2(second)
@@ -280,7 +281,7 @@ func Refused[T any](err error) iter.Seq2[T, error] {
 	}
 }
 
-// From is what one home yields.
+// From is an element with the home that yielded it.
 type From[T any] struct {
 	Home *Ledger
 	What T
@@ -335,10 +336,10 @@ func FromEach[T any](ctx context.Context, h Homes,
 	}
 }
 
-// reachAgain is how often it is looked whether the cluster's store was reached.
+// reachAgain is the time between two attempts to get the cluster's store.
 const reachAgain = time.Second
 
-// awaitReached is the cluster's home as soon as it was reached; false where ctx ends before.
+// awaitReached waits for the cluster's home. It returns false if ctx ends first.
 func (h Homes) awaitReached(ctx context.Context) (*Ledger, bool) {
 	again := time.NewTicker(reachAgain)
 	defer again.Stop()

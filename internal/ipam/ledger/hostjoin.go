@@ -6,8 +6,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// Join makes the host part of the cluster, with this daemon as its only voice. It refuses a removed host until the host
-// is admitted. It also refuses a second host of the same name and a second name of the same host.
+// Join makes the host part of the cluster, and this daemon the only one that writes for it. It refuses a removed host
+// until the host is admitted. It also refuses a second host of the same name and a second name of the same host.
 func (s *Ledger) Join(ctx context.Context) error {
 	if s.member == nil {
 		return nil
@@ -42,7 +42,7 @@ func (c *Change) joinHost() error {
 	return c.SetHost(&again)
 }
 
-// addHost makes the record of a host that is new.
+// addHost writes the record of a new host.
 func (c *Change) addHost() error {
 	for _, known := range c.index.hosts {
 		if h := known.Value; h.ID == c.member.Host && h.State != ipam.HostRemoved {
@@ -68,7 +68,7 @@ func (c *Change) addHost() error {
 	return c.SetHost(h)
 }
 
-// FreeSlot is the lowest slot that no host has.
+// FreeSlot returns the lowest slot that no host has. If all ipam.MaxHosts are taken, it returns ipam.ErrHost.
 func (c *Change) FreeSlot() (slot int, err error) {
 	used := map[int]bool{}
 	for _, known := range c.index.hosts {

@@ -25,24 +25,24 @@ type Index struct {
 	names       map[string]ipam.ID // of networks
 	hosts       map[string]Cached[ipam.Host]
 	mending     Cached[mending]
-	unread      []ipam.ID // subnets whose leases are to be read again
+	unread      []ipam.ID // subnets whose leases must be read again
 	lastEvent   uint64
-	ahead       uint64 // how many microseconds its id is ahead of the clock; 0: no more than clockSlack
+	ahead       uint64 // microseconds that lastEvent is ahead of the clock; 0: at most clockSlack
 	sane        sane
 	events      EventSum
-	orphans     []*ipam.Subnet // that are gone and may have leases still
+	orphans     []*ipam.Subnet // removed subnets that may still have leases
 	strays      []Stray
-	fromDHCP    int     // subnets whose addresses a LAN's server chooses
+	fromDHCP    int     // subnets whose addresses a LAN's DHCP server chooses
 	ends        endings // of reservations
 	turnover    map[ipam.ID]Turnover
-	clock       time.Time        // when FarMemories was asked last
-	suspects    map[ipam.ID]bool // subnets at whose memories it looks
+	clock       time.Time        // when FarMemories was last called
+	suspects    map[ipam.ID]bool // subnets whose memories it examines
 	elastic     elastics
 
-	// Of leases, by id, in this life of the daemon:
+	// Marks of leases, by id, since the daemon's start:
 	leftBehind map[uint64]bool // the IPv6 address of the same start was refused
 	used       map[uint64]bool // headroom that came into use
-	answered   map[uint64]bool // given again out of reach of the store, where nothing could be written
+	answered   map[uint64]bool // given again while the store was unreachable, so no record shows it
 }
 
 func newIndex() *Index {
@@ -68,10 +68,10 @@ type Cached[T any] struct {
 	Value *T
 }
 
-// Is tells whether the record has these bytes still.
+// Is reports whether the record still has these bytes.
 func (c Cached[T]) Is(raw []byte) bool { return c.Value != nil && bytes.Equal(c.Raw, raw) }
 
-// spaceIndex knows where a space has room for another subnet.
+// spaceIndex finds room for another subnet in a space.
 type spaceIndex struct {
 	Blocks *alloc.Blocks
 	Ids    map[netip.Prefix]ipam.ID
@@ -80,14 +80,14 @@ type spaceIndex struct {
 // FromDHCP is the number of subnets that get their addresses from a LAN's DHCP server.
 func (ix *Index) FromDHCP() int { return ix.fromDHCP }
 
-// countDHCP adds a subnet, or takes it away.
+// countDHCP adds n to the number of DHCP subnets if sub is one.
 func (ix *Index) countDHCP(sub *ipam.Subnet, n int) {
 	if sub.FromDHCP() {
 		ix.fromDHCP += n
 	}
 }
 
-// space is the index of a space, which is there from now on.
+// space returns the index of a space, and creates it if it is missing.
 func (ix *Index) space(name string) *spaceIndex {
 	sp := ix.spaces[name]
 	if sp == nil {
@@ -104,34 +104,34 @@ func newSpaceIndex() *spaceIndex {
 // SubnetIndex is the index of one subnet.
 type SubnetIndex struct {
 	record   Cached[ipam.Subnet]
-	open     []OpenPool     // of the subnet openOf
-	openOf   *ipam.Subnet   // as it was when open was worked out
-	usable   netipx.IPRange // what the subnet allows (alloc.Usable)
-	recorded *alloc.Set     // addresses that have a record: held, remembered or reserved
-	idle     *alloc.Set     // those of them that are reserved and not held
-	reserved int            // how many are reserved
-	released list.List      // of memory, the one released longest ago first
+	open     []OpenPool     // the pools of openOf
+	openOf   *ipam.Subnet   // the record from which open was computed
+	usable   netipx.IPRange // host addresses (alloc.Usable)
+	recorded *alloc.Set     // addresses with a record: held, remembered or reserved
+	idle     *alloc.Set     // of these, the addresses that are reserved and not held
+	reserved int            // number of reserved addresses
+	released list.List      // of Memory, the one released longest ago first
 	memories map[netip.Addr]*list.Element
-	live     map[ipam.ID]int // leases in somebody's hands, by the attachment; headroom among them
+	live     map[ipam.ID]int // held leases by attachment, with headroom
 	headroom claims
 	byMAC    sightings
-	byName   sightings                    // by rememberedName
+	byName   sightings                    // by ipam.RememberedName
 	byID     sightings                    // by the short id of a container
-	byTaken  OwnerPlaces                  // of what persons took for owners, by rememberedName
+	byTaken  OwnerPlaces                  // held addresses that a person took for an owner, by ipam.RememberedName
 	byOwner  OwnerPlaces                  // of reservations
-	lan      map[netip.Addr]ipam.LANState // how it stands with what a DHCP server gave; nil: it gave nothing
+	lan      map[netip.Addr]ipam.LANState // states of the leases from a DHCP server; nil: there are none
 	ends     *endings
 }
 
 // Memory is a released address in the order of release.
 type Memory struct {
 	Addr            netip.Addr
-	name, id        string // of whose it was, and of its container
+	name, id        string // of the last holder and its container
 	Released        time.Time
 	QuarantineUntil time.Time
 }
 
-// Quarantined is that of the record.
+// Quarantined reports whether the address is still kept for its last holder.
 func (m *Memory) Quarantined(now time.Time) bool { return ipam.Quarantined(m.QuarantineUntil, now) }
 
 func newSubnetIndex(p netip.Prefix, ends *endings) *SubnetIndex {
@@ -145,7 +145,7 @@ func newSubnetIndex(p netip.Prefix, ends *endings) *SubnetIndex {
 	}
 }
 
-// IndexOf builds an index of leases outside of any ledger, none of them reserved.
+// IndexOf builds an index of leases that have no reservations, outside of any ledger.
 func IndexOf(cidr netip.Prefix, leases []*ipam.Lease) *SubnetIndex {
 	sx := newSubnetIndex(cidr, nil)
 	sx.load(leases)
@@ -157,7 +157,7 @@ func (sx *SubnetIndex) Held() uint64 {
 	return sx.recorded.Len() - uint64(sx.released.Len()) - sx.idle.Len()
 }
 
-// Move takes the index from one state of addr's record to the next; nil is no record.
+// Move replaces the record of addr in the index: before by after. nil means no record.
 func (sx *SubnetIndex) Move(addr netip.Addr, before, after *ipam.Lease) {
 	sx.forget(addr, before)
 	if after == nil {
@@ -215,7 +215,7 @@ func (sx *SubnetIndex) forget(addr netip.Addr, before *ipam.Lease) {
 	}
 }
 
-// see notes whom a record names.
+// see adds the MAC, name and container of a record.
 func (sx *SubnetIndex) see(addr netip.Addr, l *ipam.Lease) {
 	name := ipam.RememberedName(l.Name)
 	sx.byMAC.Add(macKey(l.MAC), spotOf(addr))
@@ -226,7 +226,7 @@ func (sx *SubnetIndex) see(addr netip.Addr, l *ipam.Lease) {
 	}
 }
 
-// unsee forgets it.
+// unsee removes them.
 func (sx *SubnetIndex) unsee(addr netip.Addr, l *ipam.Lease) {
 	name := ipam.RememberedName(l.Name)
 	sx.byMAC.remove(macKey(l.MAC), spotOf(addr))
@@ -237,10 +237,10 @@ func (sx *SubnetIndex) unsee(addr netip.Addr, l *ipam.Lease) {
 	}
 }
 
-// isTaken tells whether a person took the address for an owner, who has it.
+// isTaken reports whether an owner holds the address because a person took it.
 func isTaken(l *ipam.Lease) bool { return l.Held() && l.Kind == ipam.External }
 
-// remember puts m in its place: at the end, but for a change that is undone.
+// remember inserts m in the order of release. That is the end, unless a change is reverted.
 func (sx *SubnetIndex) remember(m Memory) {
 	for e := sx.released.Back(); e != nil; e = e.Prev() {
 		if !m.Released.Before(e.Value.(Memory).Released) {
@@ -251,14 +251,14 @@ func (sx *SubnetIndex) remember(m Memory) {
 	sx.memories[m.Addr] = sx.released.PushFront(m)
 }
 
-// load fills a new index from leases of the subnet, in whichever order: the least recently used first, so that each
-// memory is put in at the end.
+// load fills a new index with leases in any order. It sorts them by last use, so that each memory goes to the end of
+// the list.
 func (sx *SubnetIndex) load(leases []*ipam.Lease) {
 	slices.SortFunc(leases, byLastUse)
 	sx.put(leases)
 }
 
-// put puts records in that have no place yet.
+// put adds records of addresses that the index does not know.
 func (sx *SubnetIndex) put(leases []*ipam.Lease) {
 	for _, l := range leases {
 		sx.Move(l.Address, nil, l)
@@ -269,8 +269,8 @@ func byLastUse(a, b *ipam.Lease) int {
 	return cmp.Or(a.LastUsed().Compare(b.LastUsed()), a.Address.Compare(b.Address))
 }
 
-// NeverUsed is the lowest address of p that has no record and is not kept. Each slot but the first starts at its own
-// place in each range and wraps around. So hosts that share a pool do not compete for the same address.
+// NeverUsed returns the lowest address of p that has no record and is not kept. Each slot but the first starts at its
+// own place in each range and wraps around. So hosts that share a pool do not compete for the same address.
 func (sx *SubnetIndex) NeverUsed(p OpenPool, slot int, kept ipam.Wants) (netip.Addr, bool) {
 	for _, r := range p.Ranges {
 		if addr, ok := sx.NextFree(netipx.IPRangeFrom(alloc.Place(r, uint8(slot)), r.To()), kept); ok {
@@ -283,7 +283,7 @@ func (sx *SubnetIndex) NeverUsed(p OpenPool, slot int, kept ipam.Wants) (netip.A
 	return sx.NeverUsed(p, 0, kept)
 }
 
-// NextFree is the lowest address of r that has no record and is not kept.
+// NextFree returns the lowest address of r that has no record and is not kept. It returns false if there is none.
 func (sx *SubnetIndex) NextFree(r netipx.IPRange, kept ipam.Wants) (netip.Addr, bool) {
 	at, _ := kept.After(r.From())
 	for {
@@ -301,14 +301,14 @@ func (sx *SubnetIndex) NextFree(r netipx.IPRange, kept ipam.Wants) (netip.Addr, 
 	}
 }
 
-// NextTaken is the lowest address of r that has a record.
+// NextTaken returns the lowest address of r that has a record. It returns false if there is none.
 func (sx *SubnetIndex) NextTaken(r netipx.IPRange) (netip.Addr, bool) {
 	return sx.recorded.NextTaken(r)
 }
 
-// LongestReleased is the address of p that was released longest ago, is past its quarantine and not kept. Addresses of
-// removed containers come before those of existing ones. If there is none, ready is when the first quarantine in p
-// ends, or zero without a quarantine.
+// LongestReleased returns the address of p that was released longest ago, is past its quarantine and is not kept.
+// Addresses of removed containers come before those of existing ones. If there is none, ready is when the first
+// quarantine in p ends, or zero without a quarantine.
 func (sx *SubnetIndex) LongestReleased(p OpenPool, now time.Time, kept ipam.Wants,
 	exists func(name, id string) bool) (addr netip.Addr, ready time.Time, ok bool) {
 	for e := sx.released.Front(); e != nil; e = e.Next() {
@@ -347,8 +347,8 @@ func (sx *SubnetIndex) LastReleased(within time.Duration) (all []netip.Addr) {
 	return all
 }
 
-// Stale is the oldest memory without a quarantine, if there are more than limit. Memories of removed containers come
-// first.
+// Stale returns the oldest memory if there are more than limit, but false while that one is in quarantine. Memories of
+// removed containers come first.
 func (sx *SubnetIndex) Stale(limit int, now time.Time, exists func(name, id string) bool) (netip.Addr, bool) {
 	if sx.released.Len() <= limit {
 		return netip.Addr{}, false

@@ -15,8 +15,8 @@ import (
 	"berth/store/bolt"
 )
 
-// The index is advice: whatever it is made to believe, no address has two holders, and every free one is found by
-// somebody in the end. (GA-22)
+// The index is advice. Even if it is wrong, no address has two holders, and every free address is found in the end
+// (GA-22).
 func TestWrongIndex(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(t *rapid.T) {
@@ -70,7 +70,7 @@ func TestWrongIndex(t *testing.T) {
 	})
 }
 
-// lie makes the index believe that an address is free, remembered or held, against its record.
+// lie makes the index show an address as free, remembered or held, against its record.
 func lie(t *rapid.T, s *service.Service) {
 	s.Ledger.Read(func(ix *ledger.Index) {
 		for _, sx := range ix.Subnets() {

@@ -8,32 +8,31 @@ import (
 	"berth/store"
 )
 
-// The keys of the store. Each begins with a letter for its kind of record. All letters are here; those of records that
-// one other room alone reads and writes have their names there:
+// The keys of the store. Each begins with a letter for its kind of record. All letters are listed here. If only one
+// other package uses a kind, that package (in parentheses) defines the constant:
 //
 //	a ID                         an attachment
-//	c space                      a copy of the space to or from another store, which has not ended (stores)
-//	e id(8)                      an event, in the order of time
+//	c space                      an unfinished copy of the space to or from another store (stores)
+//	d network ID, owner          an owner in a dynamic network
+//	e id(8)                      events, in the order of time
 //	f ID                         a range of elastic addresses
 //	g address(4|16)              an elastic address that is not free
 //	h name                       a host that shares the store
 //	i name                       the id of the network of that name
 //	k key                        the outcome of the edits that were made with that key (edit)
-//	d network ID, owner          an owner in a network whose addresses somebody else chooses
 //	l subnet ID, address(4|16)   a lease, a memory or a reservation
 //	m name                       the store's own settings
 //	n ID                         a network
-//	o name 0 host                who stands in for the container of that name (choose)
-//	p space 0 family address     a subnet, by its first address: overlap is a look at two neighbours
-//	q seq(8)                     of a host that shares a store, in its own: what that store has not been told
-//	                             (cluster)
-//	r pool ID [address]          likewise: its headroom, by attachment (cluster)
+//	o name 0 host                the stand-in for the container of that name (allocator)
+//	p space 0 family address     a subnet, by its first address: overlaps are found among two neighbours
+//	q seq(8)                     in a host's own store: what waits for the shared store (cluster)
+//	r pool ID [address]          in a host's own store: its headroom, by attachment (cluster)
 //	s name                       a space
-//	t time(8) key                when a key was used, for its end (edit)
+//	t time(8) key                when an edit key was used, so that it can expire (edit)
 //	u name                       an account, which has elastic addresses
-//	v ...                        likewise: what it remembers of that store (cluster)
-//	w name 0 host                for whom the container of that name stands in (choose)
-//	x host 0 address(4|16)       what the edge of a host may have of an elastic address, and has said of it
+//	v ...                        in a host's own store: what it remembers of the shared store (cluster)
+//	w name 0 host                the container that the one of that name stands in for (allocator)
+//	x host 0 address(4|16)       the report of a host's edge about an elastic address
 //	y host                       the session of a host's edge in a shared store
 const (
 	AttachmentKeys = 'a'
@@ -56,7 +55,7 @@ const (
 
 // The functions append, so that the keys of a request share one buffer.
 
-// AttachmentKey is that of an attachment.
+// AttachmentKey is the key of an attachment.
 func AttachmentKey(b []byte, id ipam.ID) []byte { return append(append(b, AttachmentKeys), id[:]...) }
 func NetworkKey(b []byte, id ipam.ID) []byte    { return append(append(b, NetworkKeys), id[:]...) }
 func NameKey(b []byte, name string) []byte      { return append(append(b, NameKeys), name...) }
@@ -64,17 +63,17 @@ func spaceKey(b []byte, name string) []byte {
 	return append(append(b, SpaceKeys), name...)
 }
 
-// OwnerKey is that of an owner in a dynamic network.
+// OwnerKey is the key of an owner in a dynamic network.
 func OwnerKey(network ipam.ID, owner string) []byte {
 	return append(append([]byte{DynamicKeys}, network[:]...), owner...)
 }
 
-// EventKey is that of an event.
+// EventKey is the key of a record of events, by the id of its last event.
 func EventKey(b []byte, id uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(b, EventKeys), id)
 }
 
-// EventID is the reverse of EventKey; 0 where the key is none.
+// EventID is the reverse of EventKey. It returns 0 if the key is not of events.
 func EventID(key []byte) uint64 {
 	if len(key) != 9 {
 		return 0
@@ -82,13 +81,13 @@ func EventID(key []byte) uint64 {
 	return binary.BigEndian.Uint64(key[1:])
 }
 
-// LeaseKey is that of the lease of an address.
+// LeaseKey is the key of an address's lease, memory or reservation.
 func LeaseKey(b []byte, subnet ipam.ID, a netip.Addr) []byte {
 	b = append(append(b, LeaseKeys), subnet[:]...)
 	return ipam.AppendAddr(b, a)
 }
 
-// LeasesOf is the range of the leases of one subnet.
+// LeasesOf is the range of one subnet's lease keys.
 func LeasesOf(subnet ipam.ID) store.Range {
 	return store.Prefix(append([]byte{LeaseKeys}, subnet[:]...))
 }
@@ -102,7 +101,7 @@ func LeaseKeyParts(key []byte) (subnet ipam.ID, a netip.Addr, ok bool) {
 	return ipam.ID(key[1:17]), a, ok
 }
 
-// subnetFamily is the part of a subnet's key that it shares with all subnets of its space and family.
+// subnetFamily is the beginning that all subnet keys of a space and family share.
 func subnetFamily(b []byte, space string, is6 bool) []byte {
 	family := byte(4)
 	if is6 {
@@ -111,7 +110,7 @@ func subnetFamily(b []byte, space string, is6 bool) []byte {
 	return append(append(append(b, SubnetKeys), space...), 0, family)
 }
 
-// SubnetKey is that of a subnet; those of a space and family are in the order of their addresses.
+// SubnetKey is the key of a subnet. Within a space and family the keys have the order of the addresses.
 func SubnetKey(b []byte, space string, p netip.Prefix) []byte {
 	return ipam.AppendAddr(subnetFamily(b, space, p.Addr().Is6()), p.Addr())
 }

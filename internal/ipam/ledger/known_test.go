@@ -7,7 +7,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// Who asks about a space that is not there makes none.
+// A question about a missing space does not create it.
 func TestReadingMakesNoSpace(t *testing.T) {
 	ix, lan := newIndex(), netip.MustParsePrefix("10.0.0.0/24")
 	if _, overlaps := ix.Blocks("lab").Overlap(lan); overlaps || ix.Overlapping("lab", lan) != nil {

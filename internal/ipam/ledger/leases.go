@@ -9,7 +9,8 @@ import (
 	"berth/store"
 )
 
-// EachLease walks over all records of a subnet's addresses, until fn fails.
+// EachLease calls fn for each lease record of a subnet, until fn fails. A key or record that does not decode is
+// ipam.ErrDamaged.
 func EachLease(tx store.Tx, subnet ipam.ID, fn func(*ipam.Lease) error) error {
 	return EachLeaseOf(tx, LeasesOf(subnet), fn)
 }
@@ -35,7 +36,7 @@ func EachLeaseOf(tx store.Tx, of store.Range, fn func(*ipam.Lease) error) error 
 	return nil
 }
 
-// Reservations reads what is reserved for an owner in a subnet: what is free, and what somebody has, both by slot.
+// Reservations reads an owner's reservations in a subnet: those that are not held and those that are, each by slot.
 func (c *Change) Reservations(subnet ipam.ID, owner string) (free, held []*ipam.Lease, err error) {
 	for addr := range c.index.subnets[subnet].byOwner.Of(owner) {
 		l, err := c.Lease(subnet, addr)
@@ -64,7 +65,7 @@ func CompareSlots(s ipam.Slot, other ipam.Slot) int {
 	return cmp.Or(cmp.Compare(s.Interface, other.Interface), cmp.Compare(s.Number, other.Number))
 }
 
-// ReadPage reads the leases of a range, and tells where the next page begins, nil at the end.
+// ReadPage reads the leases of a range. next is the first key of the next page, or nil at the end.
 func ReadPage(tx store.Tx, r store.Range) (page []*ipam.Lease, next []byte, err error) {
 	for rec, err := range tx.Scan(r) {
 		if err != nil {
@@ -84,7 +85,7 @@ func ReadPage(tx store.Tx, r store.Range) (page []*ipam.Lease, next []byte, err 
 	return page, append(next, 0), nil
 }
 
-// DeleteWhile deletes the records of a range up to the first one that does not go, and returns how many there were.
+// DeleteWhile deletes records from the start of a range, until goes returns false. It returns how many it deleted.
 func DeleteWhile(tx store.Tx, r store.Range, goes func(store.Record) bool) (int, error) {
 	var keys [][]byte
 	for rec, err := range tx.Scan(r) {

@@ -11,29 +11,29 @@ import (
 	"berth/store"
 )
 
-// Config is what a Ledger needs. Store and Host are mandatory.
+// Config configures a Ledger. Store and Host are mandatory.
 type Config struct {
 	Store     store.Store
-	Host      string               // this host's name, put in leases and events
+	Host      string               // this host's name, written in leases and events
 	Now       func() time.Time     // default: time.Now
-	Bases     []ipam.Base          // where pools come from that name no subnet
+	Bases     []ipam.Base          // from which subnets are carved if a pool request names none
 	Memories  int                  // released addresses remembered per subnet; default: defaultMemories
-	Retention ipam.Retention       // of events; what is zero has its default
-	Forgets   bool                 // the state is rebuilt from what runs (BO-4)
-	Member    *ipam.Member         // makes the host one of several that share the store; nil: the store is the host's own
-	Known     ipam.Known           // what a witness of this host's engine can tell
+	Retention ipam.Retention       // of events; a zero field means its default
+	Forgets   bool                 // the state is rebuilt from the running containers (BO-4)
+	Member    *ipam.Member         // of a host that shares the store; nil: the store is the host's own
+	Known     ipam.Known           // observations of the witness of this host's engine
 	NoElastic bool                 // elastic addresses are turned off (CS-11)
 	Moment    func() time.Duration // since the host's start, on the clock that its edge reads; default: since New
-	Mends     bool                 // the store is opened to be mended: the host does not take part
+	Mends     bool                 // the store is opened for a repair; the host does not take part
 
-	// AskLAN speaks on the LANs of this host; nil: nothing can (ipam.LANNoEdge).
+	// AskLAN sends and receives on the LANs of this host; nil: that is impossible (ipam.LANNoEdge).
 	AskLAN ipam.AskLAN
 }
 
-// defaultMemories is how many released addresses a subnet remembers the holders of.
+// defaultMemories is the number of released addresses whose holders a subnet remembers.
 const defaultMemories = 4096
 
-// Ledger keeps the records of one store, and the index of them. Its methods may be called from many goroutines at once.
+// Ledger keeps the records of one store and their index. Its methods are safe for concurrent use.
 type Ledger struct {
 	store    store.Store
 	host     string
@@ -50,26 +50,26 @@ type Ledger struct {
 	moment    func() time.Duration
 	edges     edges
 	askLAN    ipam.AskLAN
-	page      int // how many leases, or other records, one transaction ends at most: an attachment may have millions
+	page      int // records that one transaction ends at most: an attachment may have millions of leases
 
 	mu      sync.Mutex // guards index, settled
 	index   *Index
 	settled settledEvents
 
 	joined  bool           // the host takes part in the cluster
-	begun   ipam.StoreMark // behind the events that there were when it was opened
-	opened  uint64         // the last of them
+	begun   ipam.StoreMark // behind the events from before the store was opened
+	opened  uint64         // the last of these events
 	clients clientLocks
 	changes sync.Pool     // of *Change
-	trim    chan struct{} // wakes Run when there are too many events
+	trim    chan struct{} // wakes service.Run when there are too many events
 
-	asked     atomic.Uint64 // how many changes were begun
-	importing atomic.Bool   // one works on an import, or on taking it back
+	asked     atomic.Uint64 // number of changes begun
+	importing atomic.Bool   // an import runs, or is reverted
 	guesses   struct{ made, wrong atomic.Uint64 }
-	told      [256]atomic.Uint64 // events that were written, by verb
+	told      [256]atomic.Uint64 // number of written events, by verb
 }
 
-// New makes a Ledger over a store, of which it has read nothing yet: Upgrade, Load and Join do, in this order.
+// New makes a Ledger over a store. Load reads the records and Join makes the host take part, in this order.
 func New(cfg Config) *Ledger {
 	l := &Ledger{
 		store: cfg.Store, host: cfg.Host, bases: cfg.Bases, memories: cfg.Memories,
@@ -84,8 +84,8 @@ func New(cfg Config) *Ledger {
 	if clock == nil {
 		clock = time.Now
 	}
-	// Times of records are compared with the clock's, which may jump. A reading of Go's monotonic clock, which does
-	// not, would be in the index until the daemon ends, and in no record.
+	// Only wall-clock times are kept, because records have no others. A monotonic reading in the index would not follow
+	// a jump of the clock, but the records would.
 	l.now = func() time.Time { return clock().Round(0) }
 	if l.moment == nil {
 		begun := time.Now()
@@ -98,14 +98,14 @@ func New(cfg Config) *Ledger {
 	return l
 }
 
-// Begin notes up to where the events were there when the store was opened.
+// Begin sets the mark behind the events that existed when the store was opened.
 func (s *Ledger) Begin(behind ipam.StoreMark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begun, s.opened = behind, s.index.lastEvent
 }
 
-// Store is that of the records: for those who copy or close it as a whole, or follow what is committed.
+// Store is the store of the records, for code that copies, closes or watches all of it.
 func (s *Ledger) Store() store.Store { return s.store }
 
 // View runs fn over the records alone, without the index. An error is fn's or the store's.
@@ -116,16 +116,16 @@ func (s *Ledger) View(ctx context.Context, fn func(store.Tx) error) error {
 // Host is this host's name.
 func (s *Ledger) Host() string { return s.host }
 
-// Member is this host's part in a cluster; nil where the store is the host's own.
+// Member is this host's part in a cluster, or nil if the store is the host's own.
 func (s *Ledger) Member() *ipam.Member { return s.member }
 
 // Now is the time of the ledger's clock.
 func (s *Ledger) Now() time.Time { return s.now() }
 
-// Known is what a witness of this host's engine can tell.
+// Known has the observations of the witness of this host's engine.
 func (s *Ledger) Known() *ipam.Known { return &s.known }
 
-// AskLAN has something done on a LAN of this host. It is never called inside of a change.
+// AskLAN sends a question to the edge of this host. It waits for the network, so no change may call it.
 func (s *Ledger) AskLAN(ctx context.Context, ask ipam.LANAsk) (ipam.LANAnswer, error) {
 	if s.askLAN == nil {
 		return ipam.LANAnswer{Failure: ipam.LANNoEdge, Error: "no edge is connected to this daemon"}, nil
@@ -133,51 +133,51 @@ func (s *Ledger) AskLAN(ctx context.Context, ask ipam.LANAsk) (ipam.LANAnswer, e
 	return s.askLAN(ctx, ask)
 }
 
-// Bases are where pools come from that name no subnet, in order.
+// Bases are the blocks from which subnets are carved if a pool request names none, in order.
 func (s *Ledger) Bases() []ipam.Base { return s.bases }
 
-// SetBases replaces them; only while the store is being opened.
+// SetBases replaces the bases. Call it only while the store is being opened.
 func (s *Ledger) SetBases(all []ipam.Base) { s.bases = all }
 
-// Page is how many records one transaction removes at most.
+// Page is the most records that one transaction removes.
 func (s *Ledger) Page() int { return s.page }
 
-// Mends tells whether the store was opened to be mended.
+// Mends reports whether the store was opened for a repair.
 func (s *Ledger) Mends() bool { return s.mends }
 
-// Begun is the mark behind the events that there were when the store was opened.
+// Begun is the mark behind the events that existed when the store was opened.
 func (s *Ledger) Begun() ipam.StoreMark { return s.begun }
 
-// Retention is how long events are kept, how many of them, and how many bytes.
+// Retention is how long events are kept, how many, and how many bytes.
 func (s *Ledger) Retention() ipam.Retention { return s.retain }
 
-// TrimWanted wakes who trims the events when there are too many.
+// TrimWanted receives a token when there are too many events.
 func (s *Ledger) TrimWanted() <-chan struct{} { return s.trim }
 
-// Asked is how many changes were begun, an import's own among them.
+// Asked is the number of changes begun, including those of imports.
 func (s *Ledger) Asked() uint64 { return s.asked.Load() }
 
-// StartImport makes the caller the only one here who works on an import, until EndImport; false where another one does.
+// StartImport makes the caller the only import on this ledger until EndImport. It returns false if another import runs.
 func (s *Ledger) StartImport() bool { return s.importing.CompareAndSwap(false, true) }
 
-// EndImport lets the next one begin.
+// EndImport lets the next import begin.
 func (s *Ledger) EndImport() { s.importing.Store(false) }
 
-// Importing tells whether somebody here works on an import.
+// Importing reports whether an import runs.
 func (s *Ledger) Importing() bool { return s.importing.Load() }
 
-// CountGuesses adds to how many names were guessed, and how many of them were wrong.
+// CountGuesses adds to the numbers of guessed names and of wrong guesses.
 func (s *Ledger) CountGuesses(made, wrong int) {
 	s.guesses.made.Add(uint64(made))
 	s.guesses.wrong.Add(uint64(wrong))
 }
 
-// Guesses is how many names were guessed since the start.
+// Guesses returns the numbers of guessed names and of wrong guesses since the start.
 func (s *Ledger) Guesses() ipam.GuessCounts {
 	return ipam.GuessCounts{Made: s.guesses.made.Load(), Wrong: s.guesses.wrong.Load()}
 }
 
-// Told is how many events were written since the start, by verb.
+// Told is the number of events written since the start, by verb.
 func (s *Ledger) Told() map[ipam.Verb]uint64 {
 	all := map[ipam.Verb]uint64{}
 	for verb := range s.told {
@@ -188,13 +188,13 @@ func (s *Ledger) Told() map[ipam.Verb]uint64 {
 	return all
 }
 
-// slack is how far the events may run over before the trimming is woken, so that it works in whole pages.
+// slack is the excess of events that is tolerated before a trim, so that a trim removes whole pages.
 const (
 	slack      = 4 * PageSize
 	slackBytes = slack * 128
 )
 
-// wakeTrim has Run trim soon where there are too many events. It never waits.
+// wakeTrim wakes the trimming if there are too many events. It never waits.
 func (s *Ledger) wakeTrim(events EventSum) {
 	if events.Count <= s.retain.Count+slack && events.Bytes <= s.retain.Bytes+slackBytes {
 		return
@@ -215,15 +215,15 @@ func (s *Ledger) Look(ctx context.Context, fn func(*Change) error) error {
 	})
 }
 
-// PageSize is Ledger.Page of a host's own store. That of a shared one fits a transaction of etcd, which makes 128
-// writes at most: a larger one would keep all other hosts waiting.
+// PageSize is Ledger.Page of a host's own store, SharedPageSize that of a shared one. A shared page fits one
+// transaction of etcd (at most 128 writes), because larger ones hold up all other hosts.
 const (
 	PageSize       = 512
 	SharedPageSize = 48
 )
 
-// catchAll is the subnet of an address of which is not known in which it was: one that fits every address of its
-// family, so that what is left of a subnet that is gone ends by the same path as everything else (BO-12).
+// catchAll stands in for the removed subnet of an address. It contains every address of the family, so leftover leases
+// end by the same path as others (BO-12).
 func catchAll(gone ipam.ID, addr netip.Addr) *ipam.Subnet {
 	return &ipam.Subnet{ID: gone, CIDR: netip.PrefixFrom(addr, 0).Masked()}
 }

@@ -8,7 +8,7 @@ import (
 	"berth/store"
 )
 
-// Load builds the index by one scan of the store, of which a state of another format is refused.
+// Load builds the index by one scan of the store. It refuses a state of another format.
 func (s *Ledger) Load(ctx context.Context) error {
 	if err := s.checkFormat(ctx); err != nil {
 		return err
@@ -46,8 +46,8 @@ func (ix *Index) load(tx store.Tx) error {
 	return loadEvents(ix, tx)
 }
 
-// LoadPlan is an index of spaces, networks, subnets, attachments and elastic addresses alone, for a look at a store
-// that nobody has open, with an error for each of these kinds that cannot be read whole.
+// LoadPlan builds an index without leases and events, to examine a store that no daemon has open. wrong has an error
+// for each kind of record that could not be read completely.
 func LoadPlan(tx store.Tx) (ix *Index, wrong []error) {
 	ix = newIndex()
 	for _, step := range []func(*Index, store.Tx) error{loadSpaces, loadNetworks, loadSubnets, loadAttachments,
@@ -130,8 +130,8 @@ func loadAttachments(ix *Index, tx store.Tx) error {
 	return nil
 }
 
-// loadLeases takes the leases subnet by subnet, as their keys are ordered, and has them put in beside (filler). Those
-// of a subnet that is gone are noted as orphans, for settle to sweep.
+// loadLeases reads the leases subnet by subnet, in the order of their keys, while the filler indexes them. It notes the
+// leases of removed subnets as orphans, which are swept later.
 func (ix *Index) loadLeases(tx store.Tx, fill *filler) error {
 	var subnet ipam.ID
 	for rec, err := range tx.Scan(KindRange(LeaseKeys)) {
@@ -166,8 +166,8 @@ func (ix *Index) loadLeases(tx store.Tx, fill *filler) error {
 	return nil
 }
 
-// loadEvents counts the events and finds the last one. Ids go on behind it, and behind those of leases whose events
-// were trimmed away.
+// loadEvents counts the events and finds the last one. New ids are greater than its id, and than the ids of leases
+// whose events were trimmed.
 func loadEvents(ix *Index, tx store.Tx) error {
 	for rec, err := range tx.Scan(KindRange(EventKeys)) {
 		if err != nil {

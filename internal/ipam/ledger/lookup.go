@@ -9,8 +9,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// findNetwork reads the network of a name or an id, whole or its first eight digits; nil where there is none. Of
-// several that Docker calls so it is the one whose subnets are meant (ipam.Meant).
+// findNetwork reads the network of a name, an id or an id's first eight digits. It returns nil if there is none. If
+// Docker uses a name for several, meant selects one by its subnets (ipam.Meant).
 func (c *Change) findNetwork(ref string, meant []func(*ipam.Subnet) bool) (*ipam.Network, error) {
 	id, err := c.networkID(ref, meant)
 	if err != nil {
@@ -22,7 +22,7 @@ func (c *Change) findNetwork(ref string, meant []func(*ipam.Subnet) bool) (*ipam
 	return c.ReadNetwork(id)
 }
 
-// ReadNetwork reads the network of an id; nil where there is none.
+// ReadNetwork reads the network of an id. It returns nil if there is none.
 func (c *Change) ReadNetwork(id ipam.ID) (*ipam.Network, error) {
 	c.key = NetworkKey(c.key[:0], id)
 	raw, err := c.tx.Get(c.key)
@@ -39,7 +39,7 @@ func (c *Change) ReadNetwork(id ipam.ID) (*ipam.Network, error) {
 	return n, ipam.DecodeJSON("network "+id.String(), raw, n)
 }
 
-// ReadSubnet reads the record of a subnet that the index knows.
+// ReadSubnet reads the record of a subnet that is in the index.
 func (c *Change) ReadSubnet(known *ipam.Subnet) (*ipam.Subnet, error) {
 	c.key = SubnetKey(c.key[:0], known.Space, known.CIDR)
 	raw, err := c.tx.Get(c.key)
@@ -58,7 +58,7 @@ func (c *Change) ReadSubnet(known *ipam.Subnet) (*ipam.Subnet, error) {
 
 func (c *Change) networkID(ref string, meant []func(*ipam.Subnet) bool) (ipam.ID, error) {
 	if id, err := ipam.ParseID(ref); err == nil {
-		return id, nil // which no name looks like
+		return id, nil // no name has the form of an id
 	}
 	raw, err := c.tx.Get(NameKey(nil, ref))
 	if err != nil {
@@ -77,7 +77,8 @@ func (c *Change) networkID(ref string, meant []func(*ipam.Subnet) bool) (ipam.ID
 	return ipam.ID{}, c.index.several(ref, all)
 }
 
-// shortNetwork is the network whose id begins with eight digits; the zero ID where there is none, or two.
+// shortNetwork returns the network whose id begins with these eight digits. It returns the zero ID if none or several
+// do.
 func (ix *Index) shortNetwork(ref string) (found ipam.ID) {
 	if len(ref) != 8 || strings.Trim(ref, "0123456789abcdef") != "" {
 		return ipam.ID{}
@@ -93,10 +94,11 @@ func (ix *Index) shortNetwork(ref string) (found ipam.ID) {
 	return found
 }
 
-// Network reads the network that ref names, and refuses one that is not there as a whole.
+// Network reads the network that ref names. It is refused if it is missing, or being removed, imported or copied.
 func (c *Change) Network(ref string) (*ipam.Network, error) { return c.NetworkOf(ref, nil) }
 
-// NetworkOf is as Network, for an edit, which may say by what else it names which of several is meant; nil: it is none.
+// NetworkOf is Network for an edit. If ref names several networks, the subnets that the edit names select one. e may be
+// nil.
 func (c *Change) NetworkOf(ref string, e ipam.Edit) (*ipam.Network, error) {
 	n, err := c.findNetwork(ref, ipam.Meant(e))
 	switch {
@@ -113,8 +115,8 @@ func (c *Change) NetworkOf(ref string, e ipam.Edit) (*ipam.Network, error) {
 	return n, nil
 }
 
-// FindSubnet returns the subnet of exactly this CIDR, nil where the CIDR is free, and an error where it overlaps
-// another (LN-5).
+// FindSubnet returns the subnet of exactly this CIDR, or nil if the CIDR is free. If it overlaps another subnet, the
+// error is ipam.ErrOverlap (LN-5).
 func (c *Change) FindSubnet(space string, cidr netip.Prefix) (*ipam.Subnet, error) {
 	sub, err := c.Overlapping(space, cidr, ipam.ID{})
 	if err != nil {
@@ -129,7 +131,8 @@ func (c *Change) FindSubnet(space string, cidr netip.Prefix) (*ipam.Subnet, erro
 	return nil, c.OverlapError(cidr, sub, "choose another subnet, or another space by --ipam-opt space=NAME")
 }
 
-// NoElasticIn refuses a new subnet over a range of elastic addresses: the guests would take these for neighbours.
+// NoElasticIn refuses a new subnet that overlaps a range of elastic addresses. Its guests would take elastic addresses
+// for neighbours on the link.
 func (c *Change) NoElasticIn(cidr netip.Prefix) error {
 	for _, r := range c.index.AllElasticRanges() {
 		if r.Range.Overlaps(netipx.RangeOfPrefix(cidr)) {
@@ -141,13 +144,13 @@ func (c *Change) NoElasticIn(cidr netip.Prefix) error {
 	return nil
 }
 
-// OverlapError is the refusal of a subnet that overlaps another one; todo says what can be done.
+// OverlapError is the refusal of a subnet that overlaps another. todo tells the reader what to do.
 func (c *Change) OverlapError(cidr netip.Prefix, other *ipam.Subnet, todo string) error {
 	return ipam.Refuse(ipam.ErrOverlap, "the subnet %s overlaps %s, which space %s has already (network %s); %s",
 		cidr, other.CIDR, other.Space, c.NetworkName(other.Network), todo)
 }
 
-// NetworkName is the name of a network, or the beginning of its id where it is unknown.
+// NetworkName is the shown name of a network, or the beginning of its id if it is unknown.
 func (c *Change) NetworkName(id ipam.ID) string {
 	if n := c.index.Network(id); n != nil {
 		return c.ShownName(n)
@@ -155,7 +158,7 @@ func (c *Change) NetworkName(id ipam.ID) string {
 	return id.Short()
 }
 
-// EnsureSpace makes a space on its first use (LN-5).
+// EnsureSpace creates a space on its first use (LN-5).
 func (c *Change) EnsureSpace(name string) error {
 	raw, err := c.tx.Get(spaceKey(nil, name))
 	if err != nil {

@@ -7,30 +7,29 @@ import (
 	"berth/store"
 )
 
-// membership is what a change does for a shared store, and nothing where the store is the host's own.
+// membership is the part of a change that only a shared store needs. It does nothing in a host's own store.
 //
-// Records are compared when a transaction of a shared store is committed, and the index is not. So each change reads
-// two records. The one at planKey is written by each change of anything but leases and events: what the index says of
-// networks, subnets, pools, attachments and owners is true when the change is committed, or the change is run again.
-// The other one is the host's own: a host that was removed, or for which a later daemon speaks, has nothing committed
-// any more.
+// The commit of a shared store compares the records that were read, but not the index. So each change reads two more
+// records. Every change of anything but leases and events writes the record at PlanKey. So the index of networks,
+// subnets, pools, attachments and owners is current at the commit, or the change runs again. The other record is the
+// host's own. A removed host, or a daemon that a later one has replaced, cannot commit.
 type membership struct {
 	member *ipam.Member
-	self   *ipam.Host // as the host's record says
+	self   *ipam.Host // the host's record
 	plans  bool       // the change touches the plan
-	mends  bool       // it is part of mending the store
-	tx     plannedTx  // the store's, which notices that
+	mends  bool       // the change is part of a repair of the store
+	tx     plannedTx  // wraps the store's, to set plans
 
-	present func() map[string][]byte // the hosts whose daemons are there
+	present func() map[string][]byte // the hosts whose daemons are running
 }
 
-// PlanKey has the number of the last change of the plan.
+// PlanKey is the key of the number of the last change of the plan.
 func PlanKey() []byte { return append([]byte{SettingKeys}, "plan"...) }
 
-// hostKey is that of a host's record.
+// hostKey is the key of a host's record.
 func hostKey(name string) []byte { return append([]byte{HostKeys}, name...) }
 
-// plannedTx notices what touches the plan.
+// plannedTx detects writes to the plan.
 type plannedTx struct {
 	store.Tx
 	plans *bool
@@ -52,7 +51,7 @@ func (t *plannedTx) note(key []byte) {
 	}
 }
 
-// enter begins a change: it has the host take part, and brings the index to where the store is.
+// enter begins a change in a shared store. It brings the index up to date, and refuses a host that may not take part.
 func (c *Change) enter(joined bool) error {
 	if c.member == nil {
 		return nil
@@ -75,7 +74,7 @@ func (c *Change) enter(joined bool) error {
 	return c.asHost()
 }
 
-// ReadSelf reads the host's record, where it has one.
+// ReadSelf reads the host's own record, if there is one.
 func (c *Change) ReadSelf() error {
 	c.self = nil
 	raw, err := c.tx.Get(hostKey(c.host))
@@ -93,7 +92,7 @@ func (c *Change) ReadSelf() error {
 	return ipam.DecodeJSON("host "+c.host, raw, c.self)
 }
 
-// asHost refuses a host that takes no part in the cluster.
+// asHost refuses a host that does not take part in the cluster.
 func (c *Change) asHost() error {
 	if err := c.ReadSelf(); err != nil {
 		return err
@@ -104,8 +103,8 @@ func (c *Change) asHost() error {
 	return SpeaksFor(c.member, c.host, c.self)
 }
 
-// SpeaksFor refuses this daemon where it is not the one that speaks for the host, by the host's record; nil: there is
-// none.
+// SpeaksFor refuses this daemon with ipam.ErrHost unless h, the host's record, names it as the one that writes for the
+// host. A nil h means no record.
 func SpeaksFor(m *ipam.Member, host string, h *ipam.Host) error {
 	const form = "2006-01-02 15:04:05 MST"
 	switch {
@@ -125,7 +124,7 @@ func SpeaksFor(m *ipam.Member, host string, h *ipam.Host) error {
 	return nil
 }
 
-// removed is the refusal of a host that was removed.
+// removed is the refusal of a removed host.
 func removed(host string) error {
 	return ipam.Help(ipam.Refuse(ipam.ErrHost,
 		"host %s was removed from the cluster, and what it held may be in other hands: "+
@@ -133,7 +132,7 @@ func removed(host string) error {
 		ipam.Advise(ipam.DoLetHostIn, host))
 }
 
-// MayTake refuses a host new addresses and pools that is on its way out.
+// MayTake refuses new addresses and pools to a host that is being drained or removed.
 func (c *Change) MayTake() error {
 	if c.member == nil || c.self.State == "" {
 		return nil
@@ -143,7 +142,7 @@ func (c *Change) MayTake() error {
 		c.self.State), ipam.Advise(ipam.DoEndDrain, c.host))
 }
 
-// leave ends a change that succeeded.
+// leave ends a successful change. If the change touched the plan, it writes PlanKey.
 func (c *Change) leave() error {
 	if c.member == nil || !c.plans {
 		return nil
@@ -151,8 +150,8 @@ func (c *Change) leave() error {
 	return c.membership.tx.Tx.Put(PlanKey(), binary.BigEndian.AppendUint64(nil, c.nextID()))
 }
 
-// own is the first id from at on that only this host makes: those of a host have its slot as the rest when they are
-// divided by maxHosts.
+// own is the first id from at on that belongs to this host. The remainder of a host's ids, divided by ipam.MaxHosts, is
+// its slot.
 func (m *membership) own(at uint64) uint64 {
 	if m.member == nil || m.self == nil {
 		return at
@@ -160,25 +159,25 @@ func (m *membership) own(at uint64) uint64 {
 	return at + (uint64(m.self.Slot)+ipam.MaxHosts-at%ipam.MaxHosts)%ipam.MaxHosts
 }
 
-// Member is this host's part in a cluster; nil where the store is the host's own.
+// Member is this host's part in a cluster, or nil if the store is the host's own.
 func (m *membership) Member() *ipam.Member { return m.member }
 
-// Self is this host, as its record says; nil where it has none.
+// Self is this host's record, or nil.
 func (m *membership) Self() *ipam.Host { return m.self }
 
-// Present are the hosts whose daemons are there, by name; for a shared store only.
+// Present are the hosts whose daemons are running, by name. Call it only for a shared store.
 func (m *membership) Present() map[string][]byte { return m.present() }
 
-// TouchPlan has the change be decided as one of the plan, whatever it writes.
+// TouchPlan makes the change count as one of the plan, whatever it writes.
 func (m *membership) TouchPlan() { m.plans = true }
 
-// SetSelf writes this host's own record, by which the change goes on.
+// SetSelf writes this host's own record, which the rest of the change uses.
 func (c *Change) SetSelf(h *ipam.Host) error {
 	c.self = h
 	return c.SetHost(h)
 }
 
-// Slot is the host's, 0 where the store is its own.
+// Slot is this host's slot, or 0 if the store is its own.
 func (m *membership) Slot() int {
 	if m.self == nil {
 		return 0
@@ -186,5 +185,5 @@ func (m *membership) Slot() int {
 	return m.self.Slot
 }
 
-// NewID draws an id of what is made in the store.
+// NewID draws an id for a new object in the store.
 func (m *membership) NewID() ipam.ID { return m.member.Marked(ipam.NewID()) }

@@ -8,17 +8,17 @@ import (
 	"berth/store"
 )
 
-// mending is the record of a shared store which was put back to an earlier state: as long as it is open no host gives
-// anything of it. It stays when that is over.
+// mending is the record of a shared store that went back to an earlier state. While it is open, no host leases anything
+// from the store. The record remains after the repair.
 type mending struct {
-	Open *ipam.Mending   `json:"open,omitempty"` // how hosts are refused; nil: it is over
-	Mark json.RawMessage `json:"mark"`           // what those who mend it know (cluster/mendmark.go)
+	Open *ipam.Mending   `json:"open,omitempty"` // the refusal that hosts get; nil: the repair is complete
+	Mark json.RawMessage `json:"mark"`           // written and read by the repair (cluster/mendmark.go)
 }
 
-// MendKey is that of the record.
+// MendKey is the key of the record of a repair.
 func MendKey() []byte { return append([]byte{SettingKeys}, "mend"...) }
 
-// open is how hosts are refused while the store is being mended; nil: it is not.
+// open is the refusal that hosts get during a repair of the store, or nil.
 func (ix *Index) open() *ipam.Mending {
 	if m := ix.mending.Value; m != nil {
 		return m.Open
@@ -26,7 +26,7 @@ func (ix *Index) open() *ipam.Mending {
 	return nil
 }
 
-// Mending is what those who mend the store know, as they wrote it; nil where it was never mended.
+// Mending is the mark of the last repair as it was written, or nil if there was none.
 func (ix *Index) Mending() []byte {
 	if m := ix.mending.Value; m != nil {
 		return m.Mark
@@ -34,7 +34,7 @@ func (ix *Index) Mending() []byte {
 	return nil
 }
 
-// SetMending writes what those who mend the store know, and how hosts are refused until that is over; open nil: it is.
+// SetMending writes the mark of a repair and the refusal for hosts. A nil open ends the repair.
 func (c *Change) SetMending(open *ipam.Mending, mark any) error {
 	text, err := json.Marshal(mark)
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *Change) SetMending(open *ipam.Mending, mark any) error {
 	return nil
 }
 
-// beingMended refuses what is not part of the mending while that goes on.
+// beingMended refuses a change that is not part of the repair, while the store is being repaired.
 func (c *Change) beingMended() error {
 	if open := c.index.open(); open != nil && !c.mends {
 		return open
@@ -59,7 +59,8 @@ func (c *Change) beingMended() error {
 	return nil
 }
 
-// BeingMended tells whether the store is being mended, as far as is known here; nil: it is not.
+// BeingMended is the refusal while the store is being repaired, as far as this host knows, or nil. It is always nil for
+// the repair itself.
 func (s *Ledger) BeingMended() *ipam.Mending {
 	s.mu.Lock()
 	defer s.mu.Unlock()

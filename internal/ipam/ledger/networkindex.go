@@ -8,15 +8,15 @@ import (
 	"berth/internal/ipam"
 )
 
-// NetworkIndex is the index of one network: its record, and its subnets in the order in which they were made, which is
-// that in which they are searched (GA-16).
+// NetworkIndex is the index of one network: its record, and its subnets by age. They are searched in this order
+// (GA-16).
 type NetworkIndex struct {
 	record  Cached[ipam.Network]
 	subnets []ipam.ID
 	names   map[string]ipam.ID // of subnets
 }
 
-// Network is what is known of a network's record, nil where nothing is.
+// Network returns a network's record, or nil.
 func (ix *Index) Network(id ipam.ID) *ipam.Network {
 	if nx := ix.networks[id]; nx != nil {
 		return nx.record.Value
@@ -33,7 +33,7 @@ func (ix *Index) networkIndex(id ipam.ID) *NetworkIndex {
 	return nx
 }
 
-// setNetwork takes the index to another record of a network; the zero one is none.
+// setNetwork replaces a network's record in the index. The zero record means none.
 func (ix *Index) setNetwork(id ipam.ID, record Cached[ipam.Network]) {
 	nx := ix.networkIndex(id)
 	if before := nx.record.Value; before != nil {
@@ -59,14 +59,14 @@ func (ix *Index) dropEmpty(id ipam.ID, nx *NetworkIndex) {
 	}
 }
 
-// addSubnet puts a new subnet into the index.
+// addSubnet adds a new subnet to the index.
 func (ix *Index) addSubnet(sub *ipam.Subnet, raw []byte) {
 	sx := newSubnetIndex(sub.CIDR, &ix.ends)
 	sx.record = Cached[ipam.Subnet]{raw, sub}
 	ix.putSubnet(sub, sx)
 }
 
-// putSubnet puts a subnet in with an index of its own that is there already.
+// putSubnet adds a subnet that has its own index already.
 func (ix *Index) putSubnet(sub *ipam.Subnet, sx *SubnetIndex) {
 	ix.subnets[sub.ID] = sx
 	ix.countDHCP(sub, 1)
@@ -80,12 +80,12 @@ func (ix *Index) putSubnet(sub *ipam.Subnet, sx *SubnetIndex) {
 	nx.name(sub.Name, sub.ID)
 }
 
-// ByAge orders the subnets of a network.
+// ByAge orders the subnets of a network by creation, then by CIDR.
 func ByAge(sub *ipam.Subnet, other *ipam.Subnet) int {
 	return cmp.Or(sub.Created.Compare(other.Created), strings.Compare(sub.CIDR.String(), other.CIDR.String()))
 }
 
-// DropSubnet takes a subnet out, and returns its index for putSubnet.
+// dropSubnet removes a subnet and returns its index, for putSubnet.
 func (ix *Index) dropSubnet(sub *ipam.Subnet) *SubnetIndex {
 	sx := ix.subnets[sub.ID]
 	delete(ix.subnets, sub.ID)
@@ -100,7 +100,7 @@ func (ix *Index) dropSubnet(sub *ipam.Subnet) *SubnetIndex {
 	return sx
 }
 
-// replaceSubnet takes the record of a subnet to another one of the same CIDR.
+// replaceSubnet replaces the record of a subnet. The CIDR stays the same.
 func (ix *Index) replaceSubnet(sx *SubnetIndex, record Cached[ipam.Subnet]) {
 	before := sx.record.Value
 	nx := ix.networkIndex(before.Network)

@@ -7,17 +7,17 @@ import (
 	"berth/internal/ipam"
 )
 
-// NetworkPlan is a network that a change works on, as it was read in the transaction.
+// NetworkPlan is a network that a change edits, as read in its transaction.
 type NetworkPlan struct {
 	*Change
 	N *ipam.Network
 }
 
-// Called is what the network is called to people, in refusals.
+// Called is the name of the network in messages.
 func (p *NetworkPlan) Called() string { return p.ShownName(p.N) }
 
-// Note writes the event of an edit and gives the network a new revision, unless nobody sees it yet: then it gets one
-// when all of it is there. What changes nothing has no event.
+// Note writes the event of an edit and gives the network a new revision. An unfinished network gets its revision when
+// it is complete. An edit that changes nothing has no event.
 func (p *NetworkPlan) Note(e *ipam.Event, before, after any) error {
 	if same, err := nothing(before, after); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (p *NetworkPlan) Note(e *ipam.Event, before, after any) error {
 	return p.SetNetwork(edited.ID, &edited)
 }
 
-// rawJSON is v for an event; nil is nothing.
+// rawJSON encodes v for an event. nil stays nil.
 func rawJSON(v any) (json.RawMessage, error) {
 	if v == nil {
 		return nil, nil
@@ -45,7 +45,7 @@ func rawJSON(v any) (json.RawMessage, error) {
 	return json.Marshal(v)
 }
 
-// nothing tells whether a modification leaves things as they were.
+// nothing reports whether a modification changes nothing.
 func nothing(before, after any) (bool, error) {
 	if before == nil || after == nil {
 		return false, nil
@@ -58,7 +58,7 @@ func nothing(before, after any) (bool, error) {
 	return string(was) == string(is), err
 }
 
-// Tell writes the event of a change in the network that is no change of its plan.
+// Tell writes the event of a change in the network that does not change its plan. It returns the event's id.
 func (p *NetworkPlan) Tell(e *ipam.Event, before, after any) (id uint64, err error) {
 	e.Space, e.Network, e.NetworkID = p.N.Space, p.ShownName(p.N), p.N.ID
 	if e.Before, err = rawJSON(before); err != nil {
@@ -70,7 +70,7 @@ func (p *NetworkPlan) Tell(e *ipam.Event, before, after any) (id uint64, err err
 	return p.Event(e)
 }
 
-// Keep makes a network that Docker's request made a planned one: somebody counts on it.
+// Keep makes a network that a Docker request created a planned one, because something now depends on it.
 func (p *NetworkPlan) Keep() error {
 	if p.N.Planned {
 		return nil
@@ -81,7 +81,7 @@ func (p *NetworkPlan) Keep() error {
 	return p.SetNetwork(edited.ID, &edited)
 }
 
-// Subnets lists the network's subnets in the order in which they are searched.
+// Subnets reads the network's subnets in search order.
 func (p *NetworkPlan) Subnets() ([]*ipam.Subnet, error) {
 	nx := p.Index().NetworkIndex(p.N.ID)
 	if nx == nil {
@@ -98,7 +98,7 @@ func (p *NetworkPlan) Subnets() ([]*ipam.Subnet, error) {
 	return all, nil
 }
 
-// SubnetNamed finds a subnet of the network by CIDR, name or id (GA-11).
+// SubnetNamed finds a subnet of the network by CIDR, name, id or short id (GA-11).
 func (p *NetworkPlan) SubnetNamed(ref string) (*ipam.Subnet, error) {
 	nx := p.Index().NetworkIndex(p.N.ID)
 	id := nx.SubnetNamed(ref)
@@ -134,7 +134,7 @@ func (p *NetworkPlan) SubnetList() string {
 	return ipam.Summarize("subnet", all)
 }
 
-// Holding finds the subnet of the network that a range lies in.
+// Holding finds the subnet of the network that contains a whole range.
 func (p *NetworkPlan) Holding(r ipam.Range) (*ipam.Subnet, error) {
 	if r.IsZero() {
 		return nil, ipam.Refuse(ipam.ErrInvalid, "a range is missing: write one as A-B, A+N, a CIDR, or one address")
@@ -156,14 +156,14 @@ func (p *NetworkPlan) Holding(r ipam.Range) (*ipam.Subnet, error) {
 	return nil, ipam.Refuse(ipam.ErrInvalid, "no subnet of network %s holds %s; it has %s", p.Called(), r, p.SubnetList())
 }
 
-// NoSubnet is the answer of a network that is L2 only (GA-1).
+// NoSubnet is the refusal of a network without subnets, which has L2 only (GA-1).
 func (p *NetworkPlan) NoSubnet() error {
 	return ipam.Help(ipam.Refuse(ipam.ErrExhausted, "network %s has no subnet, so that it gives no addresses",
 		p.Called()),
 		ipam.Advise(ipam.DoAddSubnetTo, p.Called()))
 }
 
-// DynamicOwners reads the owners that are known in the network, by name.
+// DynamicOwners reads the owners in the dynamic network, by name.
 func (p *NetworkPlan) DynamicOwners() ([]KnownOwner, error) { return ReadOwners(p.Tx(), p.N.ID) }
 
 // DropGateway ends the lease of the subnet's gateway.

@@ -9,14 +9,14 @@ import (
 	"berth/internal/ipam"
 )
 
-// OpenPool is what a pool leaves for automatic addresses: its host addresses less the exclusions and static bands
-// (GA-8).
+// OpenPool is a pool with the part of it that automatic addresses come from: its host addresses less the exclusions and
+// static bands (GA-8).
 type OpenPool struct {
 	ipam.Pool
 	Ranges []netipx.IPRange // disjoint, the lowest first
 }
 
-// Contains tells whether an automatic request may be given addr.
+// Contains reports whether an automatic request may get addr.
 func (p *OpenPool) Contains(addr netip.Addr) bool {
 	i, found := slices.BinarySearchFunc(p.Ranges, addr,
 		func(r netipx.IPRange, a netip.Addr) int { return r.From().Compare(a) })
@@ -34,7 +34,7 @@ func (p *OpenPool) Within(r netipx.IPRange) OpenPool {
 	return part
 }
 
-// OpenPools are the pools of sub, in order. They are worked out once for each state of the subnet's record.
+// OpenPools returns the pools of sub, in order. They are computed once per version of the subnet's record.
 func (sx *SubnetIndex) OpenPools(sub *ipam.Subnet) []OpenPool {
 	if sx.openOf == sub {
 		return sx.open
@@ -47,8 +47,8 @@ func (sx *SubnetIndex) OpenPools(sub *ipam.Subnet) []OpenPool {
 	return open
 }
 
-// ClosedRanges is where nothing automatic comes from: the exclusions and the static bands, which never overlap one
-// another, in order (GA-8, BO-10).
+// ClosedRanges are the exclusions and static bands of a subnet, lowest first. They never overlap, and no automatic
+// address comes from them (GA-8, BO-10).
 func ClosedRanges(sub *ipam.Subnet) []ipam.Range {
 	all := make([]ipam.Range, 0, len(sub.Exclusions)+len(sub.Static))
 	for _, x := range sub.Exclusions {
@@ -61,7 +61,7 @@ func ClosedRanges(sub *ipam.Subnet) []ipam.Range {
 	return all
 }
 
-// OpenRanges is the part of r that is usable and not closed.
+// OpenRanges returns the parts of r that are usable and not closed.
 func OpenRanges(r, usable netipx.IPRange, closed []ipam.Range) (left []netipx.IPRange) {
 	r, ok := Intersect(r, usable)
 	if !ok {
@@ -82,7 +82,7 @@ func OpenRanges(r, usable netipx.IPRange, closed []ipam.Range) (left []netipx.IP
 	return append(left, r)
 }
 
-// Intersect is the part that a and b share; false where they share nothing, or are of different families.
+// Intersect returns the part that a and b share. It returns false if they share nothing or have different families.
 func Intersect(a, b netipx.IPRange) (netipx.IPRange, bool) {
 	if a.From().Is4() != b.From().Is4() {
 		return netipx.IPRange{}, false

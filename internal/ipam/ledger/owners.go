@@ -7,10 +7,10 @@ import (
 	"berth/store"
 )
 
-// DynamicOwner is the record of an owner in a network whose addresses somebody else chooses: the owner is known there,
-// whatever its address is (BO-8).
+// DynamicOwner is the record of an owner in a dynamic network, where another system chooses the addresses. It makes the
+// owner known there under any address (BO-8).
 type DynamicOwner struct {
-	ID uint64 `json:"id"` // of the event that made it
+	ID uint64 `json:"id"` // of the event that created it
 	ipam.Terms
 }
 
@@ -20,7 +20,7 @@ type KnownOwner struct {
 	DynamicOwner
 }
 
-// ReadOwners reads the owners that are known in a dynamic network, by name.
+// ReadOwners reads the owners in a dynamic network, by name.
 func ReadOwners(tx store.Tx, network ipam.ID) ([]KnownOwner, error) {
 	prefix := OwnerKey(network, "")
 	var all []KnownOwner
@@ -37,7 +37,7 @@ func ReadOwners(tx store.Tx, network ipam.ID) ([]KnownOwner, error) {
 	return all, nil
 }
 
-// loadOwners takes the owners of dynamic networks whose time will be over.
+// loadOwners notes the ends of owners in dynamic networks.
 func loadOwners(ix *Index, tx store.Tx) error {
 	for id, nx := range ix.networks {
 		if nx.record.Value == nil || nx.record.Value.Type != ipam.Dynamic {
@@ -54,7 +54,7 @@ func loadOwners(ix *Index, tx store.Tx) error {
 	return nil
 }
 
-// SetOwner writes an owner of a dynamic network, or removes it where the record is nil.
+// SetOwner writes an owner of a dynamic network, or removes it if record is nil.
 func (c *Change) SetOwner(network ipam.ID, owner string, record *DynamicOwner) error {
 	if _, err := setJSON(c, OwnerKey(network, owner), record); err != nil {
 		return err

@@ -10,29 +10,29 @@ import (
 	"berth/internal/ipam"
 )
 
-// Places tells at which addresses something was seen, in no order that says anything. Nearly all that is seen has one
-// place, so further ones lie apart.
+// Places maps a key to the addresses where it was seen, in no order. Nearly all keys have one address, so the further
+// ones are stored apart.
 type Places[K, A comparable] struct {
 	one  map[K]A
 	more map[K][]A
 }
 
-// OwnerPlaces are the places of owners, by name.
+// OwnerPlaces are the addresses of owners, by name.
 type OwnerPlaces = Places[string, netip.Addr]
 
-// sightings are the places in a subnet of MACs, or of names, held or remembered. A subnet may have millions of them: as
-// they hold no pointers, the collector does not look at them, and one takes some 40 bytes.
+// sightings are the addresses of MACs or names in a subnet, held or remembered. A subnet may have millions. They hold
+// no pointers, so the garbage collector skips them, and each takes some 40 bytes.
 type sightings = Places[uint64, spot]
 
-// spot is an address.
+// spot is an address as 16 bytes.
 type spot [16]byte
 
 func spotOf(a netip.Addr) spot { return a.As16() }
 
-// addr is the reverse of spotOf. No subnet has IPv4 addresses that are written as IPv6 ones.
+// addr is the reverse of spotOf. No subnet has IPv4-mapped IPv6 addresses, so Unmap is safe.
 func (s spot) addr() netip.Addr { return netip.AddrFrom16(s).Unmap() }
 
-// macKey is by what the places of a MAC are found; 0 for none.
+// macKey is a MAC as a key of sightings; 0 means none.
 func macKey(m ipam.MAC) uint64 {
 	var b [8]byte
 	copy(b[2:], m[:])
@@ -41,8 +41,8 @@ func macKey(m ipam.MAC) uint64 {
 
 var nameSeed = maphash.MakeSeed()
 
-// nameKey is by what the places of a name are found; 0 for none. Two names may share it: each is then seen at the
-// other's places, too, and told apart by the records.
+// nameKey is the hash of a name as a key of sightings; 0 means none. Names with the same hash share their addresses,
+// and the records tell them apart.
 func nameKey(name string) uint64 {
 	if name == "" {
 		return 0
@@ -50,14 +50,14 @@ func nameKey(name string) uint64 {
 	return maphash.String(nameSeed, name)
 }
 
-// Add makes addr a place of k, which is not the zero K.
+// Add notes that k was seen at addr. The zero K is ignored.
 func (p *Places[K, A]) Add(k K, addr A) {
 	var none K
 	if k == none {
 		return
 	}
 	if p.one == nil {
-		p.one, p.more = map[K]A{}, map[K][]A{} // with the first: there may be many empty subnets
+		p.one, p.more = map[K]A{}, map[K][]A{} // made late, because many subnets stay empty
 	}
 	if was, ok := p.one[k]; ok && was != addr {
 		p.more[k] = append(p.more[k], was)
@@ -84,7 +84,7 @@ func (p *Places[K, A]) remove(k K, addr A) {
 	}
 }
 
-// Of yields the places of k.
+// Of yields the addresses where k was seen.
 func (p *Places[K, A]) Of(k K) iter.Seq[A] {
 	return func(yield func(A) bool) {
 		addr, ok := p.one[k]
@@ -99,7 +99,7 @@ func (p *Places[K, A]) Of(k K) iter.Seq[A] {
 	}
 }
 
-// All yields each place with what was seen there.
+// All yields each key with each of its addresses.
 func (p *Places[K, A]) All() iter.Seq2[K, A] {
 	return func(yield func(K, A) bool) {
 		for k, addr := range p.one {
@@ -117,7 +117,7 @@ func (p *Places[K, A]) All() iter.Seq2[K, A] {
 	}
 }
 
-// addresses is where something was seen; nil: nowhere.
+// addresses returns the addresses where k was seen, or nil.
 func addresses(p *sightings, k uint64) (all []netip.Addr) {
 	if at, seen := p.one[k]; seen {
 		all = append(all, at.addr())

@@ -6,12 +6,12 @@ import (
 	"berth/internal/ipam"
 )
 
-// isFar tells whether a quarantine lasts longer than one that begins now.
+// isFar reports whether a quarantine ends later than one that begins now.
 func isFar(until, now time.Time, quarantine time.Duration) bool {
 	return until.After(now.Add(quarantine + clockSlack))
 }
 
-// quarantineOf is how long what is given back in a subnet is kept for its last holder.
+// quarantineOf is how long a released address of the subnet is kept for its last holder.
 func (ix *Index) quarantineOf(sub *ipam.Subnet) time.Duration {
 	if n := ix.Network(sub.Network); n != nil {
 		return n.Policy.Quarantine
@@ -19,7 +19,7 @@ func (ix *Index) quarantineOf(sub *ipam.Subnet) time.Duration {
 	return 0
 }
 
-// suspect has the memories of a subnet be looked at by FarMemories.
+// suspect makes FarMemories examine the memories of a subnet.
 func (ix *Index) suspect(id ipam.ID, sx *SubnetIndex) {
 	if sx != nil && sx.released.Len() > 0 {
 		ix.suspects[id] = true
@@ -32,9 +32,9 @@ func (ix *Index) suspectAll() {
 	}
 }
 
-// FarMemories lists memories that BringNearer brings nearer, a page of one subnet at most: those whose quarantine is of a
-// time when the clock was ahead, or quarantines longer. They are looked for only after a start, a step of the clock back,
-// a shorter quarantine, or a release on another host.
+// FarMemories lists memories whose quarantine is too long, at most a page of one subnet. They were released while the
+// clock was ahead or the network's quarantine was longer. It searches only after a start, a step of the clock back, a
+// shorter quarantine, or a release on another host.
 func (s *Ledger) FarMemories() (all []Stray) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (sx *SubnetIndex) far(now time.Time, quarantine time.Duration, most int) (a
 	return all
 }
 
-// BringNearer has memories be in quarantine no longer than what is released now.
+// BringNearer shortens the quarantines of memories to that of a release now.
 func (c *Change) BringNearer(all []Stray) error {
 	for _, one := range all {
 		sx := c.index.subnets[one.Subnet]

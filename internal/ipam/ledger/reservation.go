@@ -6,14 +6,14 @@ import (
 	"berth/internal/ipam"
 )
 
-// Picked is an address that may be taken: where it is, and its record.
+// Picked is an address that may be taken: its subnet and its record.
 type Picked struct {
 	Sub    *ipam.Subnet
 	Addr   netip.Addr
 	Record *ipam.Lease // as it was read; nil: none
 }
 
-// ReservationFacts is what events tell of a reservation.
+// ReservationFacts is the part of a reservation that its events record.
 type ReservationFacts struct {
 	Owner string    `json:"owner"`
 	Kind  ipam.Kind `json:"kind"`
@@ -21,19 +21,18 @@ type ReservationFacts struct {
 	ipam.Terms
 }
 
-// FactsOf are those of a reservation.
+// FactsOf returns the facts of a reservation.
 func FactsOf(r *ipam.Reservation) ReservationFacts {
 	return ReservationFacts{r.Owner, r.Kind, r.Slot.String(), r.Terms}
 }
 
-// DynamicFacts is what events tell of an owner in a dynamic network.
+// DynamicFacts returns the facts of an owner in a dynamic network.
 func DynamicFacts(owner string, terms ipam.Terms) ReservationFacts {
 	return ReservationFacts{Owner: owner, Kind: ipam.Automatic, Terms: terms}
 }
 
-// EndReservation makes an address nobody's, and why tells the reason, where it is not that somebody asked for it. Who
-// has it in use keeps it. It is the one way in which a reservation ends, also that of an address whose subnet is gone
-// (BO-12).
+// EndReservation removes an address's reservation. why is the reason for the event, empty if a person asked for it. A
+// holder keeps the address. Every reservation ends here, also one whose subnet was removed (BO-12).
 func EndReservation(c *Change, at Picked, why string) error {
 	r := at.Record.Reservation
 	if err := TellOwner(c, &ipam.Event{Verb: ipam.ReservationRemoved, Address: at.Addr, Name: r.Owner, Detail: why}, at,
@@ -44,7 +43,7 @@ func EndReservation(c *Change, at Picked, why string) error {
 	return c.SetLease(at.Sub.ID, at.Addr, at.Record, at.Record.WithReservation(at.Addr, nil))
 }
 
-// TellOwner writes the event of a change that is about an owner's address.
+// TellOwner writes the event of a change of an owner's address.
 func TellOwner(c *Change, e *ipam.Event, at Picked, before, after any) error {
 	e.Subnet = at.Sub.CIDR
 	if n := c.Index().Network(at.Sub.Network); n != nil {

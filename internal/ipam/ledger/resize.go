@@ -8,9 +8,8 @@ import (
 	"berth/store"
 )
 
-// Overlapping reads the subnet of a space that overlaps cidr and is not self, nil where there is none. Since subnets of
-// a space are disjoint, only the last one to begin before the end of cidr can, or the one before that where the last is
-// self.
+// Overlapping reads the subnet of a space that overlaps cidr and is not self, or nil. Subnets of a space are disjoint.
+// So only the last one that begins before the end of cidr can overlap, or the one before it if the last is self.
 func (c *Change) Overlapping(space string, cidr netip.Prefix, self ipam.ID) (*ipam.Subnet, error) {
 	family := subnetFamily(nil, space, cidr.Addr().Is6())
 	last := ipam.AppendAddr(slices.Clone(family), ipam.LastAddr(cidr))
@@ -33,7 +32,7 @@ func (c *Change) Overlapping(space string, cidr netip.Prefix, self ipam.ID) (*ip
 	return nil, nil
 }
 
-// ReadIndex builds the index of a subnet from its records, and lists the memories that lie outside of it.
+// ReadIndex builds the index of a subnet from its records. outside lists the memories that lie outside of the subnet.
 func (c *Change) ReadIndex(sub *ipam.Subnet) (sx *SubnetIndex, outside []netip.Addr, err error) {
 	sx = newSubnetIndex(sub.CIDR, &c.index.ends)
 	var leases []*ipam.Lease
@@ -49,7 +48,7 @@ func (c *Change) ReadIndex(sub *ipam.Subnet) (sx *SubnetIndex, outside []netip.A
 	return sx, outside, err
 }
 
-// Stray is the memory of an address that lies outside of its subnet since that was made smaller. It means nothing.
+// Stray is the memory of an address that is outside of its subnet since the subnet was made smaller. It has no effect.
 type Stray struct {
 	Subnet ipam.ID
 	Addr   netip.Addr

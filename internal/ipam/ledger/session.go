@@ -10,26 +10,25 @@ import (
 	"berth/internal/ipam"
 )
 
-// edges is what this daemon knows of the edges of hosts that share the store: of the one that it tells what to map, and
-// since when sessions of others are gone.
+// edges is this daemon's knowledge of the edges in the cluster: the one that it serves, and since when other hosts'
+// sessions are gone.
 type edges struct {
 	mu    sync.Mutex
-	told  string        // the session of the edge that is told; empty: none is
-	heard time.Duration // when that one has said something last
+	told  string        // the session of the edge that gets this daemon's news; empty: none
+	heard time.Duration // when that edge last reported
 	gone  map[string]absence
 }
 
-// absence is that of a session.
+// absence is a host's session that ended.
 type absence struct {
-	session string        // that of the host's record; empty: it has none
-	since   time.Duration // this host's moment in which it was seen first
+	session string        // from the host's record; empty: it has none
+	since   time.Duration // on this host's clock (moment), when the absence was first seen
 }
 
-// sessionKey is that of the session of a host's edge.
+// sessionKey is the key of the session of a host's edge.
 func sessionKey(host string) []byte { return append([]byte{SessionKeys}, host...) }
 
-// EdgeSession reads the session of a host's edge as the change finds it; nil where it has none. Its commit holds to
-// that.
+// EdgeSession reads the session of a host's edge, or nil. The change commits only if the session is still the same.
 func (c *Change) EdgeSession(host string) (*ipam.EdgeSession, error) {
 	raw, err := c.tx.Get(sessionKey(host))
 	if err != nil || raw == nil {
@@ -42,20 +41,20 @@ func (c *Change) EdgeSession(host string) (*ipam.EdgeSession, error) {
 	return one, ipam.DecodeJSON("the edge session of host "+host, raw, one)
 }
 
-// SetEdgeSession writes the session of a host's edge, or forgets it where one is nil.
+// SetEdgeSession writes the session of a host's edge, or removes it if one is nil.
 func (c *Change) SetEdgeSession(host string, one *ipam.EdgeSession) error {
 	return setElastic(c, c.index.elastic.sessions, host, sessionKey(host), one)
 }
 
-// EdgeSession is the session of a host's edge as its record has it; nil where it has none.
+// EdgeSession returns the recorded session of a host's edge, or nil.
 func (ix *Index) EdgeSession(host string) *ipam.EdgeSession { return ix.elastic.sessions[host].Value }
 
-// edgeSessions yields the sessions of hosts' edges as their records have them, by host, in no order.
+// edgeSessions yields the recorded sessions of edges by host, in no order.
 func (ix *Index) edgeSessions() iter.Seq2[string, *ipam.EdgeSession] {
 	return values(ix.elastic.sessions)
 }
 
-// ReadApplied reads what an edge may have of an address as the change finds it; nil where it has nothing.
+// ReadApplied reads an edge's report about an address, or nil.
 func (c *Change) ReadApplied(at AppliedAt) (*ipam.Applied, error) {
 	raw, err := c.tx.Get(AppliedKey(at))
 	if err != nil || raw == nil {
@@ -68,20 +67,20 @@ func (c *Change) ReadApplied(at AppliedAt) (*ipam.Applied, error) {
 	return a, ipam.DecodeJSON("what is mapped of "+at.Address.String(), raw, a)
 }
 
-// NextID draws a number that is greater than all that this host has seen.
+// NextID draws a number that is greater than all ids that this host has seen.
 func (c *Change) NextID() uint64 { return c.nextID() }
 
 // Moment is the time since the host's start, on the clock that its edge reads.
 func (s *Ledger) Moment() time.Duration { return s.moment() }
 
-// TellsEdge notes that an edge is told by a session from now on, and that others are told no more.
+// TellsEdge notes that the edge of a session gets this daemon's news from now on. It replaces the edge before it.
 func (s *Ledger) TellsEdge(session string) {
 	s.edges.mu.Lock()
 	defer s.edges.mu.Unlock()
 	s.edges.told, s.edges.heard = session, s.moment()
 }
 
-// TellsEdgeNoMore takes that back.
+// TellsEdgeNoMore notes that the edge of a session gets no more news.
 func (s *Ledger) TellsEdgeNoMore(session string) {
 	s.edges.mu.Lock()
 	defer s.edges.mu.Unlock()
@@ -90,14 +89,14 @@ func (s *Ledger) TellsEdgeNoMore(session string) {
 	}
 }
 
-// ToldEdge is the session by which an edge is told; empty where none is.
+// ToldEdge is the session of the edge that gets this daemon's news, or empty.
 func (s *Ledger) ToldEdge() string {
 	s.edges.mu.Lock()
 	defer s.edges.mu.Unlock()
 	return s.edges.told
 }
 
-// HeardEdge notes that the edge of a session has said something.
+// HeardEdge notes that the edge of a session has reported.
 func (s *Ledger) HeardEdge(session string) {
 	s.edges.mu.Lock()
 	defer s.edges.mu.Unlock()
@@ -106,15 +105,15 @@ func (s *Ledger) HeardEdge(session string) {
 	}
 }
 
-// EdgeSilent is for how long the edge that is told has said nothing.
+// EdgeSilent is the time since the last report of the edge that gets this daemon's news.
 func (s *Ledger) EdgeSilent() time.Duration {
 	s.edges.mu.Lock()
 	defer s.edges.mu.Unlock()
 	return s.moment() - s.edges.heard
 }
 
-// SessionGone is for how long this daemon has known that the session of a host, as its record has it, stands no more;
-// nil is a host without a record. false: it stands, or it was seen to be gone only now.
+// SessionGone returns for how long this daemon has known that a host's recorded session ended; one is nil without a
+// record. It returns false if the session is valid, or if its end is noted by this call.
 func (s *Ledger) SessionGone(host string, one *ipam.EdgeSession) (time.Duration, bool) {
 	session := ""
 	if one != nil {
@@ -138,7 +137,7 @@ func (s *Ledger) SessionGone(host string, one *ipam.EdgeSession) (time.Duration,
 	return 0, false
 }
 
-// EdgeHosts are the hosts whose edges have a session that stands, by name.
+// EdgeHosts lists the hosts whose edges have a valid session, by name.
 func (s *Ledger) EdgeHosts() []string {
 	held, hosts := s.Shared().Held(), map[string]bool{}
 	s.Read(func(ix *Index) {

@@ -9,12 +9,12 @@ import (
 	"berth/internal/ipam"
 )
 
-// ShownName is what a network is called to people. A network that was made because Docker asked for a subnet, and that
-// nobody has named, planned meanwhile or not, is called what Docker calls its own network there, where the engine has
-// said that. Where another network of Berth has this name, or several of Docker's are on it, it keeps its own.
+// ShownName is the name of a network in output. A network that a Docker request created, and that nobody has named, has
+// the name of its Docker network, if the engine has sent that. If another network of Berth has this name, or several
+// Docker networks use the subnets, it keeps its own name.
 func (s *Ledger) ShownName(ix *Index, n *ipam.Network) string { return shownName(&s.known, ix, n) }
 
-// ShownName is as that of the ledger.
+// ShownName is Ledger.ShownName for a change.
 func (c *Change) ShownName(n *ipam.Network) string { return shownName(&c.known, c.index, n) }
 
 func shownName(known *ipam.Known, ix *Index, n *ipam.Network) string {
@@ -39,7 +39,8 @@ func shownName(known *ipam.Known, ix *Index, n *ipam.Network) string {
 	return shown
 }
 
-// dockerNetwork is the network that is called by a name of Docker's (ShownName); the zero ID where none is, or several.
+// dockerNetwork returns the network with this Docker name (ShownName). It returns the zero ID if none or several have
+// it.
 func (s *Ledger) dockerNetwork(ix *Index, name string) ipam.ID {
 	if all := ix.dockerNetworks(&s.known, name); len(all) == 1 {
 		return all[0]
@@ -47,7 +48,8 @@ func (s *Ledger) dockerNetwork(ix *Index, name string) ipam.ID {
 	return ipam.ID{}
 }
 
-// Several refuses a name of Docker's by which several networks are called: those of a Docker network of both families.
+// Several refuses a Docker name that several networks have, such as those of a Docker network with both families. If
+// only one or none has it, it returns nil.
 func (s *Ledger) Several(name string) error {
 	return Ask(s, func(ix *Index) error { return ix.several(name, ix.dockerNetworks(&s.known, name)) })
 }
@@ -68,7 +70,7 @@ func (ix *Index) several(name string, all []ipam.ID) error {
 		name, len(all), strings.Join(texts, " and "))
 }
 
-// having are those of the networks that have a subnet for each thing that is meant; all, where nothing is.
+// having selects the networks that have a matching subnet for each function of meant. Without any it returns all.
 func (ix *Index) having(all []ipam.ID, meant []func(*ipam.Subnet) bool) (fit []ipam.ID) {
 	for _, id := range all {
 		fits := func(one func(*ipam.Subnet) bool) bool {
@@ -83,17 +85,17 @@ func (ix *Index) having(all []ipam.ID, meant []func(*ipam.Subnet) bool) (fit []i
 	return fit
 }
 
-// DockerNames tells what networks are called now that events name. It asks once for each network that comes up, so that
-// who reads a few events does not look at all networks. It is for one reader.
+// DockerNames translates network names in events into the current names. It looks up each network once, so a few events
+// do not cost a search of all networks. It is for one goroutine.
 type DockerNames struct {
 	ledger *Ledger
-	names  map[ipam.ID]string // empty: the network is called as events have it
+	names  map[ipam.ID]string // empty: the name in the event is right
 }
 
-// DockerNames is what Docker calls the networks that were made for it, as far as the engine has said that.
+// DockerNames returns a translator of the network names in events.
 func (s *Ledger) DockerNames() DockerNames { return DockerNames{s, map[ipam.ID]string{}} }
 
-// Show has an event that was written before the engine said a name tell that.
+// Show gives an event the network's Docker name, if the engine sent that name only after the event.
 func (d DockerNames) Show(e *ipam.Event) {
 	if d.ledger.known.DockerNetwork == nil || e.NetworkID == (ipam.ID{}) {
 		return
@@ -106,13 +108,13 @@ func (d DockerNames) Show(e *ipam.Event) {
 	if name == "" {
 		return
 	}
-	if e.Name == e.Network { // what happened to the network itself
+	if e.Name == e.Network { // the event is about the network itself
 		e.Name = name
 	}
 	e.Network = name
 }
 
-// dockerName is what Docker calls a network whose record has another name; empty where that is not so.
+// dockerName is the Docker name of a network, or empty if the network is shown under its own name.
 func (ix *Index) dockerName(known *ipam.Known, id ipam.ID) string {
 	n := ix.Network(id)
 	if n == nil {
@@ -124,7 +126,7 @@ func (ix *Index) dockerName(known *ipam.Known, id ipam.ID) string {
 	return ""
 }
 
-// dockerNetworks are the networks that are called by a name of Docker's (ShownName), by their ids.
+// dockerNetworks lists the networks with this Docker name (ShownName), by id.
 func (ix *Index) dockerNetworks(known *ipam.Known, name string) (found []ipam.ID) {
 	if known.DockerNetwork == nil {
 		return nil
@@ -138,7 +140,7 @@ func (ix *Index) dockerNetworks(known *ipam.Known, name string) (found []ipam.ID
 	return found
 }
 
-// madeName tells whether a network is called as one that is made because Docker asks for a subnet.
+// madeName reports whether a network still has the generated name of one that a Docker request created.
 func madeName(n *ipam.Network) bool {
 	id, made := strings.CutPrefix(n.Name, "net-")
 	return made && (id == n.ID.Short() || id == n.ID.String())

@@ -7,21 +7,21 @@ import (
 	"berth/internal/ipam"
 )
 
-// Turnover is what was given back through an attachment last.
+// Turnover is the last release through an attachment.
 type Turnover struct {
 	Addr    netip.Addr
 	At      time.Time
-	Crowded bool // another one was given back shortly before, so that nobody knows who comes back
+	Crowded bool // another release came shortly before, so nobody knows which container returns
 }
 
-// TakenSince notes a take: whoever comes next is another one.
+// TakenSince notes that an address was taken: the next request is not from the released endpoint.
 func (c *Change) TakenSince(at ipam.ID) {
 	if _, was := c.index.turnover[at]; was {
 		c.SetTurnover(at, Turnover{})
 	}
 }
 
-// SetTurnover notes t, nothing where it is zero.
+// SetTurnover sets the last release of an attachment. The zero t removes it.
 func (c *Change) SetTurnover(at ipam.ID, t Turnover) {
 	before, was := c.index.turnover[at]
 	c.undo = append(c.undo, func() {
@@ -38,7 +38,7 @@ func (c *Change) SetTurnover(at ipam.ID, t Turnover) {
 	}
 }
 
-// settled forgets the doubts about a lease that ends.
+// settled removes the marks of a lease that ends.
 func (c *Change) settled(id uint64) {
 	for _, marks := range []map[uint64]bool{c.index.leftBehind, c.index.answered, c.index.used} {
 		if marks[id] {

@@ -11,9 +11,8 @@ import (
 	"berth/store"
 )
 
-// Verify compares the index with one that is loaded from what is seen of the store, and returns a line for each
-// difference: what the index says alone begins with "-", what the records say alone with "+". It holds up all changes
-// meanwhile.
+// Verify compares the index with a fresh one from the store. It returns a line per difference: "-" for what only the
+// index has, "+" for what only the records have. It holds up all changes meanwhile.
 func (s *Ledger) Verify(ctx context.Context) (wrong []string, err error) {
 	fresh := newIndex()
 	err = s.View(ctx, func(tx store.Tx) error {
@@ -31,7 +30,7 @@ func (s *Ledger) Verify(ctx context.Context) (wrong []string, err error) {
 
 func (ix *Index) differences(fresh *Index) (wrong []string) {
 	got, want := ix.Lines(), fresh.Lines()
-	for _, id := range ix.unread { // what is said of it comes with the next change
+	for _, id := range ix.unread { // the next change reads its leases
 		about := "subnet " + id.String()
 		forget := func(line string, _ bool) bool { return strings.HasPrefix(line, about) }
 		maps.DeleteFunc(got, forget)
@@ -60,8 +59,8 @@ func (ix *Index) differences(fresh *Index) (wrong []string) {
 	return wrong
 }
 
-// Lines is the index as lines that can be compared: all that it says of the records, and nothing of how it has come to
-// say so.
+// Lines describes the index as lines that can be compared. They depend only on the records, not on the order of
+// changes.
 func (ix *Index) Lines() map[string]bool {
 	d := description{}
 	d.line("%d events of %d bytes, %d records ahead", ix.events.Count, ix.events.Bytes, ix.events.Ahead)
@@ -99,7 +98,7 @@ func (ix *Index) Lines() map[string]bool {
 		switch sx := what.Sx; {
 		case sx == nil:
 			d.line("owner %s of network %s ends at %s", what.Owner, what.Network, end.UTC())
-		case ix.subnets[sx.Record().ID] == sx: // of one that is gone it is forgotten when it is due
+		case ix.subnets[sx.Record().ID] == sx: // for a removed subnet an ending stays until it is due
 			d.line("subnet %s: the reservation of %s ends at %s", sx.Record().ID, what.Addr, end.UTC())
 		}
 	}
@@ -110,7 +109,7 @@ type description map[string]bool
 
 func (d description) line(format string, args ...any) { d[fmt.Sprintf(format, args...)] = true }
 
-// subnet describes one of at most some hundred addresses.
+// subnet describes a subnet of at most a few hundred addresses.
 func (d description) subnet(id string, sx *SubnetIndex) {
 	d.line("subnet %s: %s, usable %s, %d records, %d idle, %d reserved, %d memories", id, sx.record.Raw, sx.usable,
 		sx.recorded.Len(), sx.idle.Len(), sx.reserved, len(sx.memories))
