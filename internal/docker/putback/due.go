@@ -8,17 +8,18 @@ import (
 	"berth/internal/ipam"
 )
 
-// trial is how often a container was moved after a start: where others start beside it, it may get a wrong address
-// again.
+// trial counts the moves of a container after one start. A move can fail to give the right address if other containers
+// start at the same time.
 type trial struct {
 	start time.Time
 	times int
 }
 
-// trials is how often a container is moved after one start at most.
+// trials is the most moves of a container after one start.
 const trials = 3
 
-// due tells whether a container may be moved.
+// due reports whether a container may be moved now: soon after its start, not during a deploy of its project, and at
+// most trials times.
 func (k *Keeper) due(a docker.Astray, deploys []ipam.DeployLock) bool {
 	now := k.cfg.Now()
 	if age := now.Sub(a.Started); age < 0 || age > docker.StartFor {
@@ -35,7 +36,7 @@ func (k *Keeper) due(a docker.Astray, deploys []ipam.DeployLock) bool {
 	return !t.start.Equal(a.Started) || t.times < trials
 }
 
-// tries notes that a container is moved after a start.
+// tries counts a move of a container.
 func (k *Keeper) tries(a docker.Astray) {
 	now := k.cfg.Now()
 	k.mu.Lock()

@@ -33,16 +33,16 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// object is one of JSON.
+// object is a JSON object.
 type object = map[string]any
 
-// front is Berth's network of the tests, and started when their containers were started.
+// front is Berth's network in the tests. started is when its containers started.
 var (
 	front   = ipam.ID{1}
 	started = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 )
 
-// engine is one with containers on the network front, which gives them addresses as Berth would have it.
+// engine fakes an engine with containers on the network front. It gives them addresses as Berth would.
 type engine struct {
 	*testing.T
 	dir string
@@ -52,16 +52,16 @@ type engine struct {
 	networks []ipam.NetworkInfo
 
 	mu     sync.Mutex
-	at     map[string]object // the settings of a container on front, by its name; nil: it is off
+	at     map[string]object // settings on front by container; nil: it is disconnected
 	homes  map[string][]netip.Addr
-	calls  []string       // off NAME and on NAME, as they were made
-	refuse map[string]int // so many of such calls fail
-	gone   bool           // front is
-	ended  func()         // the daemon before
-	most   int            // containers that were off at one moment
+	calls  []string       // "off NAME" and "on NAME", in order
+	refuse map[string]int // number of these calls that fail
+	gone   bool           // front was removed
+	ended  func()         // stops the previous daemon
+	most   int            // most containers disconnected at once
 	before func(call string)
 	events []ipam.Event
-	noted  chan struct{} // an event was
+	noted  chan struct{} // an event was written
 }
 
 func newEngine(t *testing.T) *engine {
@@ -81,7 +81,7 @@ func newEngine(t *testing.T) *engine {
 func (e *engine) socket() string { return filepath.Join(e.dir, "docker.sock") }
 func (e *engine) path() string   { return filepath.Join(e.dir, "put-back.json") }
 
-// keeper is that of a daemon that starts, when the one before has ended.
+// keeper starts a Keeper like a new daemon's, after the previous one has stopped.
 func (e *engine) keeper(mode Mode) *Keeper {
 	e.Helper()
 	e.ended()
@@ -123,10 +123,9 @@ func (e *engine) expect(name string, homes []netip.Addr) (end func()) {
 
 func addrOf(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 9, 0, byte(n)}) }
 
-// idOf is the id of a container.
 func idOf(name string) string { return fmt.Sprintf("%064x", name) }
 
-// runs has a container run with an address, whose own is another one.
+// runs starts a container with an address that is not its own.
 func (e *engine) runs(name string, has, home int) docker.Astray {
 	a := docker.Astray{Container: name, ID: idOf(name), Network: "front", Space: "local", Planned: front,
 		Has: addrOf(has), Home: addrOf(home), Started: started}
@@ -136,7 +135,7 @@ func (e *engine) runs(name string, has, home int) docker.Astray {
 	return a
 }
 
-// taken fills in who has the own address of each.
+// taken fills in which container has the own address of each.
 func (e *engine) taken(all ...docker.Astray) []docker.Astray {
 	for i := range all {
 		for name, at := range e.at {
@@ -148,7 +147,7 @@ func (e *engine) taken(all ...docker.Astray) []docker.Astray {
 	return all
 }
 
-// has is the last number of the address of a container; 0: it is off.
+// has is the last byte of a container's address; 0: it is disconnected.
 func (e *engine) has(name string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -160,7 +159,7 @@ func (e *engine) has(name string) int {
 	return int(addr.As4()[3])
 }
 
-// home checks that each of some has its own address.
+// home checks that each container has its own address.
 func (e *engine) home(all []docker.Astray) {
 	e.Helper()
 	for _, a := range all {
@@ -170,7 +169,7 @@ func (e *engine) home(all []docker.Astray) {
 	}
 }
 
-// notes are the names of those that are noted on disk.
+// notes lists the containers that are noted on disk.
 func (e *engine) notes() (names []string) {
 	e.Helper()
 	n, err := openNotes(e.path())
@@ -181,7 +180,7 @@ func (e *engine) notes() (names []string) {
 	return names
 }
 
-// noNotes checks that nobody is noted on disk.
+// noNotes checks that no container is noted on disk.
 func (e *engine) noNotes() {
 	e.Helper()
 	if names := e.notes(); len(names) > 0 {
@@ -251,7 +250,8 @@ func (e *engine) shown(name string) (int, object) {
 		"NetworkSettings": object{"Networks": networks}}
 }
 
-// told does what a call says, and counts who is off then. What fails fails for good, so that nobody waits.
+// told records a call, runs it, and counts the disconnected containers. An error is final, so that no test waits for a
+// retry.
 func (e *engine) told(call string, do func() error) (int, object) {
 	e.before(call)
 	e.calls = append(e.calls, call)
@@ -274,7 +274,7 @@ func (e *engine) told(call string, do func() error) (int, object) {
 	return http.StatusOK, object{}
 }
 
-// connect gives a container the address that it asks for, or that it is expected to have, or one that is nobody's.
+// connect gives a container the address that it asks for, or the expected one, or a free one.
 func (e *engine) connect(name string, settings object) error {
 	asked, _ := settings["IPAMConfig"].(object)
 	text, _ := asked["IPv4Address"].(string)

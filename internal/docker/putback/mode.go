@@ -8,20 +8,20 @@ import (
 	"berth/internal/ipam"
 )
 
-// Mode is which containers are put back.
+// Mode selects the containers that are put back.
 type Mode = ipam.PutBackMode
 
-// The modes.
+// The modes: containers with a reservation, all containers, or none.
 const (
 	Reserved = ipam.PutBackReserved
 	All      = ipam.PutBackAll
 	off      = ipam.PutBackOff
 )
 
-// Flag is the mode of all networks that have none of their own.
+// Flag is the mode of all networks without a mode of their own.
 type Flag Mode
 
-// Words are what it can be.
+// Words are the valid values of Flag.
 func Words() []string { return []string{string(Reserved), string(All), string(off)} }
 
 // Set implements pflag.Value.

@@ -7,8 +7,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// What the network says goes before what the daemon says, and one that says nothing is as the daemon says. On one that
-// forgets who had what, and on one that is gone, nobody goes back to what he had.
+// A network's mode overrides the daemon's. On a network that is not sticky only reserved addresses count. On a removed
+// network no container is moved.
 func TestModes(t *testing.T) {
 	const nobody, reserved, both = 0, 1, 2
 	for _, row := range []struct {

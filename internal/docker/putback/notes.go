@@ -15,7 +15,7 @@ import (
 	"berth/internal/wholefile"
 )
 
-// note is a container that is being moved: what is needed to put it on its network again, and with which addresses.
+// note is what is needed to reconnect a container that is being moved, and the addresses that it then asks for.
 type note struct {
 	Endpoint  *pin.Endpoint `json:"endpoint"`
 	Addresses []netip.Addr  `json:"addresses"`
@@ -23,13 +23,13 @@ type note struct {
 
 func (n *note) key() string { return n.Endpoint.ID + " " + n.Endpoint.Network }
 
-// notes are those of all that are off their networks at this moment, in a file. Whoever uses them holds a lock.
+// notes are the containers that are disconnected now, in a file. The caller must hold a lock.
 type notes struct {
 	path string
 	all  map[string]note
 }
 
-// openNotes reads what a daemon left that was killed.
+// openNotes reads the notes of a killed daemon. A missing file means none.
 func openNotes(path string) (*notes, error) {
 	n := &notes{path: path, all: map[string]note{}}
 	text, err := os.ReadFile(path)
@@ -51,7 +51,7 @@ func openNotes(path string) (*notes, error) {
 	return n, nil
 }
 
-// put notes one, durably.
+// put adds a note. It is on disk when put returns.
 func (n *notes) put(one note) error {
 	n.all[one.key()] = one
 	if err := n.save(); err != nil {
@@ -61,7 +61,7 @@ func (n *notes) put(one note) error {
 	return nil
 }
 
-// drop forgets one. Where that cannot be written it is found to be on its network after a restart.
+// drop removes a note. If that fails, the next daemon finds the container connected and drops the note.
 func (n *notes) drop(one note) error {
 	delete(n.all, one.key())
 	return n.save()
@@ -71,7 +71,7 @@ func (n *notes) list() []note {
 	return slices.SortedFunc(maps.Values(n.all), func(a, b note) int { return strings.Compare(a.key(), b.key()) })
 }
 
-// save writes the file whole, or leaves it as it was.
+// save writes the file whole, or leaves it unchanged.
 func (n *notes) save() error {
 	text, err := json.Marshal(n.list())
 	if err != nil {

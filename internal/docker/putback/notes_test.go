@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// settled has a container run with all that its user can set of a network.
+// settled starts a container with every setting that a user can make on a network.
 func (e *engine) settled(name string, has, home int) docker.Astray {
 	a := e.runs(name, has, home)
 	a.Reserved = true
@@ -25,11 +25,11 @@ func (e *engine) settled(name string, has, home int) docker.Astray {
 	for key, value := range maps {
 		e.at[name][key] = value
 	}
-	e.at[name]["MacAddress"] = "02:42:00:00:00:01" // which the engine drew
+	e.at[name]["MacAddress"] = "02:42:00:00:00:01" // the engine chose this one
 	return a
 }
 
-// whole checks that a container has all of its settings on its network, and asks there for one address or for none.
+// whole checks that a container has all of its settings on its network, and asks for the given address or for none.
 func (e *engine) whole(name string, asks object) {
 	e.Helper()
 	asks["LinkLocalIPs"] = []any{"169.254.8.8"}
@@ -39,7 +39,7 @@ func (e *engine) whole(name string, asks object) {
 		"DriverOpts": object{"mode": "a b"}, "GwPriority": 7.0, "MacAddress": "02:42:0a:09:00:77"}
 	for key := range got {
 		if want[key] == nil {
-			delete(got, key) // what the engine's client sends empty
+			delete(got, key) // the engine's client sends it empty
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -47,8 +47,7 @@ func (e *engine) whole(name string, asks object) {
 	}
 }
 
-// All that a user could have set comes back. A reserved address is asked for from then on, and one that is only
-// remembered leaves nothing behind.
+// All settings survive a move. Afterwards the endpoint asks for a reserved address, but not for a remembered one.
 func TestSettings(t *testing.T) {
 	for mode, asks := range map[Mode]object{Reserved: {"IPv4Address": "10.9.0.2"}, All: {}} {
 		e := newEngine(t)
@@ -60,7 +59,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// Of two addresses both come back, or the container is not home.
+// Both addresses of a container must come back, or the move is counted as refused.
 func TestBothFamilies(t *testing.T) {
 	e := newEngine(t)
 	a := e.runs("a", 1, 2)
@@ -80,7 +79,7 @@ func TestBothFamilies(t *testing.T) {
 	}
 }
 
-// What is needed to put a container on again is on disk before it comes off, and until it is on.
+// The note is on disk before the container is disconnected, and until it is reconnected.
 func TestNotedMeanwhile(t *testing.T) {
 	e := newEngine(t)
 	all := e.taken(e.runs("a", 1, 2), e.runs("b", 2, 1))
@@ -94,7 +93,7 @@ func TestNotedMeanwhile(t *testing.T) {
 	e.noNotes()
 }
 
-// A container of which nothing can be noted stays on its network.
+// If the note cannot be written, the container stays connected.
 func TestNotNoted(t *testing.T) {
 	e := newEngine(t)
 	a := e.runs("a", 1, 2)
@@ -107,11 +106,11 @@ func TestNotNoted(t *testing.T) {
 	}
 }
 
-// A daemon that was killed at any moment leaves nobody off: the next one puts on again who is off, as it was to be.
+// Whenever the daemon is killed, no container stays disconnected: the next daemon reconnects it as noted.
 func TestKilled(t *testing.T) {
 	for moment, row := range map[string]struct {
 		kill func(e *engine, a docker.Astray)
-		want []string // what the next one does
+		want []string // calls of the next daemon
 	}{
 		"noted":               {func(e *engine, _ docker.Astray) { e.at["a"] = e.at["was"] }, nil},
 		"off":                 {func(e *engine, _ docker.Astray) { e.at["a"] = nil }, []string{"on a"}},
@@ -141,12 +140,12 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// One that cannot be put on stays noted, until it can.
+// The note of a container that cannot be reconnected stays until it can be.
 func TestStaysNoted(t *testing.T) {
 	e := newEngine(t)
 	a := e.runs("a", 1, 2)
 	a.Reserved = true
-	e.refuse["on a"] = 4 // with its address and without, twice
+	e.refuse["on a"] = 4 // two tries each, with and without its address
 	k := e.keeper(Reserved)
 	k.putBack(t.Context(), []docker.Astray{a})
 	if got := e.notes(); !slices.Equal(got, []string{"a"}) || k.Counts() != (ipam.PutBackCounts{Refused: 1}) {
@@ -160,8 +159,8 @@ func TestStaysNoted(t *testing.T) {
 	e.noNotes()
 }
 
-// An engine that lets nobody ask for an address, as on a network without a subnet of its user's, gives it all the same;
-// and one that somebody else has taken meanwhile costs the container no more than that.
+// On a network without a subnet of its own, the engine refuses requested addresses, but the container gets its address
+// anyway. If another container has taken the address meanwhile, the container still gets connected.
 func TestAddressRefused(t *testing.T) {
 	for taken, want := range map[bool]ipam.PutBackCounts{false: {Done: 1}, true: {Refused: 1}} {
 		e := newEngine(t)
@@ -181,7 +180,7 @@ func TestAddressRefused(t *testing.T) {
 	}
 }
 
-// Notes that cannot be read stop whoever would write over them.
+// Damaged notes are an error, so that they are not overwritten.
 func TestDamagedNotes(t *testing.T) {
 	e := newEngine(t)
 	must(t, os.WriteFile(e.path(), []byte("[{"), 0o600))
@@ -191,7 +190,7 @@ func TestDamagedNotes(t *testing.T) {
 	}
 }
 
-// Run puts on who was left off, then puts back who is told of, and ends with its context.
+// Run reconnects the noted containers, then moves those that Tell reports, and ends with its context.
 func TestRun(t *testing.T) {
 	e := newEngine(t)
 	b := e.runs("b", 3, 4)

@@ -12,7 +12,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// A container is moved after the one that has its own address: nobody is off its network but for its own move.
+// A container moves after the container that has its address. Each is disconnected only for its own move.
 func TestChain(t *testing.T) {
 	e := newEngine(t)
 	all := e.taken(e.runs("a", 1, 2), e.runs("b", 2, 3), e.runs("c", 3, 4))
@@ -30,8 +30,8 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// Where each has the address of the next, one of them is taken off first and put on last, and each other is off for its
-// own move alone.
+// In a ring each container has the next one's address. One is disconnected first and reconnected last; the others are
+// disconnected only for their own moves.
 func TestRing(t *testing.T) {
 	for _, n := range []int{2, 3, 25} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -59,10 +59,10 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// One that waits for a ring, but is none of it, is not cut off for it: one of the ring is.
+// A container that waits for a ring, but is not part of it, is not the one that is disconnected first.
 func TestBesideRing(t *testing.T) {
 	e := newEngine(t)
-	// of a it is another address that c waits for, so that a has two
+	// a has a second address, for which c waits
 	a, b, c := e.runs("a", 1, 2), e.runs("b", 2, 1), e.runs("c", 3, 4)
 	six := a
 	six.Has, six.Home = addrOf(4), addrOf(5)
@@ -78,7 +78,7 @@ func TestBesideRing(t *testing.T) {
 	}
 }
 
-// Who needs an address that stays in another's hands stays, too: it would be cut off for nothing.
+// A container is not moved if its address stays taken, because a disconnection would not help.
 func TestStays(t *testing.T) {
 	for name, row := range map[string]struct {
 		set  func(e *engine) []docker.Astray
@@ -121,7 +121,8 @@ func TestStays(t *testing.T) {
 	}
 }
 
-// One in the midst of a ring is not taken off: whoever is off already is put on all the same, with another address.
+// If one container of a ring cannot be disconnected, the one that is disconnected already is reconnected with another
+// address.
 func TestBrokenRing(t *testing.T) {
 	e := newEngine(t)
 	all := e.taken(e.runs("a", 1, 2), e.runs("b", 2, 3), e.runs("c", 3, 1))
@@ -138,7 +139,7 @@ func TestBrokenRing(t *testing.T) {
 	}
 }
 
-// Those that ask for their addresses are moved side by side, few at a time.
+// Containers that ask for their addresses move in parallel, a few at a time.
 func TestSideBySide(t *testing.T) {
 	e := newEngine(t)
 	var all []docker.Astray
@@ -155,11 +156,11 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
-// A container is moved soon after its start, three times at most, and not while it is being deployed.
+// A container moves soon after its start, at most three times, and not during its deploy.
 func TestWhen(t *testing.T) {
 	for name, row := range map[string]struct {
 		set  func(e *engine, a *docker.Astray)
-		want int // moves
+		want int // number of moves
 	}{
 		"it has just started":            {func(*engine, *docker.Astray) {}, 1},
 		"half a minute ago":              {func(e *engine, a *docker.Astray) { e.now = started.Add(docker.StartFor) }, 1},
@@ -185,7 +186,7 @@ func TestWhen(t *testing.T) {
 	}
 }
 
-// asks has a container ask for an address by its configuration.
+// asks makes a container ask for an address by its configuration.
 func (e *engine) asks(name string, n int) {
 	e.at[name]["IPAMConfig"] = object{"IPv4Address": addrOf(n).String()}
 }
@@ -209,7 +210,7 @@ func TestTries(t *testing.T) {
 	}
 }
 
-// Who asks to stop in the midst of a ring leaves nobody off.
+// A stop in the middle of a ring leaves no container disconnected.
 func TestStopped(t *testing.T) {
 	e := newEngine(t)
 	all := e.taken(e.runs("a", 1, 2), e.runs("b", 2, 3), e.runs("c", 3, 1))

@@ -1,9 +1,11 @@
-// Package putback moves containers back to their reserved addresses after an engine without names started them on
-// others. It disconnects a container only when the data to reconnect it is on disk. After a crash it reconnects exactly
-// the noted endpoints. It moves a container soon after its start or never, and never during a deploy.
+// Package putback moves containers back to their own addresses after an engine without names started them on others. An
+// own address is reserved or, where a network's mode allows it, remembered. A container moves soon after its start or
+// never, and never during a deploy. It is disconnected only when the data to reconnect it is on disk. After a crash
+// exactly the noted endpoints are reconnected.
 //
 // The witness finds containers on the wrong address (docker.Astray). A Keeper (putback.go) decides whether to move them
-// (due.go) and in which order (queue.go), notes the endpoint (notes.go), and lets a pin.Hand move it.
+// (due.go) and in which order (queue.go). It notes each endpoint on disk (notes.go) and moves it through a Hand
+// (remote.go), locally or by `berth witness`.
 package putback
 
 import (
@@ -22,45 +24,46 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// atOnce is how many containers are moved at a time.
+// atOnce is the most containers that move at a time.
 const atOnce = 4
 
-// retry is how long to wait at first for an engine that does not put a container on again, and longestRetry at most.
+// retry is the first pause before the next try to reconnect a container. Each pause is twice the one before, up to
+// longestRetry.
 const (
 	retry        = 5 * time.Second
 	longestRetry = 5 * time.Minute
 )
 
-// Records are what a Keeper asks and tells: service.Service, or cluster.Service.
+// Records are the records that a Keeper reads and writes: a service.Service or a cluster.Service.
 type Records interface {
 	Deploys(context.Context) ([]ipam.DeployLock, error)
 	Networks(context.Context, ipam.NetworkFilter) ([]ipam.NetworkInfo, error)
 	Note(context.Context, ipam.Event) error
 }
 
-// Config is what a Keeper needs. All of it is mandatory but Now.
+// Config configures a Keeper. Only Now may be nil.
 type Config struct {
-	Mode    Mode // on networks that say nothing of it
+	Mode    Mode // of networks without a mode of their own
 	Records Records
 	Hand    Hand
-	Expect  func(name string, homes []netip.Addr) (end func()) // docker.Roster's
+	Expect  func(name string, homes []netip.Addr) (end func()) // docker.Roster.Expect
 	Notes   string                                             // path of the file
 	Now     func() time.Time
 	Log     *logrus.Entry
 }
 
-// Keeper puts containers back; a nil one does not. Its methods may be called from many goroutines at once.
+// Keeper puts containers back. The methods of a nil Keeper do nothing. They are safe for concurrent use.
 type Keeper struct {
 	cfg  Config
 	todo chan []docker.Astray
 
 	mu     sync.Mutex
 	notes  *notes
-	tried  map[string]trial // by the id of a container, and its network
+	tried  map[string]trial // by container id and network
 	counts ipam.PutBackCounts
 }
 
-// New returns a Keeper, with what one before it has noted.
+// New returns a Keeper with the notes of the previous one. It fails if they cannot be read.
 func New(cfg Config) (*Keeper, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -72,7 +75,7 @@ func New(cfg Config) (*Keeper, error) {
 	return &Keeper{cfg: cfg, notes: notes, todo: make(chan []docker.Astray, 1), tried: map[string]trial{}}, nil
 }
 
-// Counts is what came of it since the start.
+// Counts counts the moves since the start.
 func (k *Keeper) Counts() ipam.PutBackCounts {
 	if k == nil {
 		return ipam.PutBackCounts{}
@@ -82,7 +85,8 @@ func (k *Keeper) Counts() ipam.PutBackCounts {
 	return k.counts
 }
 
-// Tell tells who runs on another address than its own. It waits for nothing: whoever is left is told of again.
+// Tell reports the containers on wrong addresses. It never waits: if the Keeper is busy, the next look reports them
+// again.
 func (k *Keeper) Tell(all []docker.Astray) {
 	if k == nil {
 		return
@@ -93,8 +97,9 @@ func (k *Keeper) Tell(all []docker.Astray) {
 	}
 }
 
-// Run puts back who is told of until ctx ends, and first who was left off by a daemon that was killed. One that is off
-// its network is put on again before it returns, unless the engine refuses that: then it is tried again and again.
+// Run reconnects the containers that a killed daemon left disconnected. Then it moves the containers that Tell reports,
+// until ctx ends. Before it returns, it reconnects what it has disconnected. If the engine refuses that, Run or the
+// next daemon tries again.
 func (k *Keeper) Run(ctx context.Context) error {
 	if k == nil {
 		return nil
@@ -118,14 +123,14 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// calm is for how long nothing must have changed before containers are moved, and longestCalm how long that is waited
-// for: while others start beside them it is not known who asks.
+// calm is the time without a new report before containers move, and longestCalm the longest wait for it. While other
+// containers start, the requesting one is unknown.
 const (
 	calm        = 300 * time.Millisecond
 	longestCalm = 1500 * time.Millisecond
 )
 
-// lastTold waits until nothing more is told, and is what was told last.
+// lastTold waits until reports pause and returns the last one.
 func (k *Keeper) lastTold(ctx context.Context, all []docker.Astray) []docker.Astray {
 	over := time.After(longestCalm)
 	for {
@@ -141,7 +146,7 @@ func (k *Keeper) lastTold(ctx context.Context, all []docker.Astray) []docker.Ast
 	}
 }
 
-// finish puts on again who is noted. An error is that the engine has not said yet how one is.
+// finish reconnects the noted containers. It returns an error if some are left.
 func (k *Keeper) finish(ctx context.Context) error {
 	k.mu.Lock()
 	left := k.notes.list()
@@ -168,8 +173,8 @@ func (k *Keeper) finish(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// putBack moves those of a list that may be: one whose own address is another's waits until that one was moved. Where
-// each waits for the next, one of them is taken off first and put on last.
+// putBack moves the containers that may move, each after the one that has its address. In a ring one container is
+// disconnected first and reconnected last.
 func (k *Keeper) putBack(ctx context.Context, all []docker.Astray) {
 	deploys, err := k.cfg.Records.Deploys(ctx)
 	if err != nil {
@@ -194,14 +199,14 @@ func (k *Keeper) putBack(ctx context.Context, all []docker.Astray) {
 	}
 }
 
-// wanted are those of a list that are put back on their networks. On one that keeps nothing for whoever had it nobody
-// is put back to what he had.
+// wanted selects the containers whose network wants them back. On a network that is not sticky only reserved addresses
+// count.
 func (k *Keeper) wanted(ctx context.Context, all []docker.Astray) (wanted []docker.Astray, err error) {
 	networks, err := k.cfg.Records.Networks(ctx, ipam.NetworkFilter{Brief: true})
 	if err != nil {
 		return nil, err
 	}
-	modes := map[ipam.ID]Mode{} // without an entry it is off: the network is gone
+	modes := map[ipam.ID]Mode{} // a missing network counts as off
 	for i := range networks {
 		n := &networks[i]
 		modes[n.ID] = cmp.Or(n.PutBack, k.cfg.Mode)
@@ -217,8 +222,8 @@ func (k *Keeper) wanted(ctx context.Context, all []docker.Astray) (wanted []dock
 	return wanted, nil
 }
 
-// moveAll moves some: those that ask for their addresses side by side, and the others one after the other, so that it
-// is known of each that it is the one who asks.
+// moveAll moves containers with reserved addresses in parallel. The others do not ask for an address, so they move one
+// by one: then the only request is theirs.
 func (k *Keeper) moveAll(ctx context.Context, all []*seat) {
 	var moving sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
@@ -240,14 +245,14 @@ func (k *Keeper) moveAll(ctx context.Context, all []*seat) {
 	}
 }
 
-// move takes a container off its network, unless it is, and puts it on with its own addresses.
+// move disconnects a container, unless it is disconnected already, and reconnects it with its own addresses.
 func (k *Keeper) move(ctx context.Context, s *seat) {
 	if s.off == nil && !k.takeOff(ctx, s) {
 		return
 	}
-	ctx = context.WithoutCancel(ctx) // what is off is put on, whoever asks to stop
-	// A reserved address it asks for from now on. What is only remembered it is given this time, as it is known that it
-	// is the one who asks, and nothing of that stays in the engine.
+	ctx = context.WithoutCancel(ctx) // a disconnected container is reconnected even during a stop
+	// The endpoint asks for reserved addresses from now on. Remembered ones are given once through Expect, and the
+	// engine does not keep them.
 	end := k.cfg.Expect(s.Container, s.homes)
 	off, err := k.cfg.Hand.PutOn(ctx, s.off.Endpoint, s.off.Addresses)
 	end()
@@ -285,8 +290,8 @@ func hasAll(has, want []netip.Addr) bool {
 	return !slices.ContainsFunc(want, func(a netip.Addr) bool { return !slices.Contains(has, a) })
 }
 
-// takeOff takes a container off its network, with a note of it on disk. It does not where somebody asks to stop, or the
-// container is not any more as it was seen: the next look tells.
+// takeOff disconnects a container after it has noted it on disk. It does nothing during a stop, or if the container has
+// changed since the look; the next look reports it again.
 func (k *Keeper) takeOff(ctx context.Context, s *seat) (done bool) {
 	if ctx.Err() != nil {
 		return false
@@ -325,7 +330,7 @@ func (k *Keeper) log(s *seat) *logrus.Entry {
 	return k.cfg.Log.WithFields(logrus.Fields{"container": s.Container, "network": s.Network})
 }
 
-// refused notes that a container was not put back.
+// refused logs and counts a container that was not put back.
 func (k *Keeper) refused(s *seat, why error) {
 	k.mu.Lock()
 	k.counts.Refused++

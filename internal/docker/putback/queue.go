@@ -9,29 +9,29 @@ import (
 	"berth/internal/ipam"
 )
 
-// place is an address where it means one thing: in its space.
+// place is an address in its space, where it is unique.
 type place struct {
 	space string
 	addr  netip.Addr
 }
 
-// seat is a container on one network, that is to be moved.
+// seat is a container on one network that is to be moved.
 type seat struct {
-	docker.Astray // of one of its addresses
+	docker.Astray // for its first address
 	has, homes    []netip.Addr
-	reserved      bool // all of homes are
+	reserved      bool // all homes are reserved
 	off           *note
-	cut           time.Time // when it was taken off
+	cut           time.Time // when it was disconnected
 }
 
-// queue are seats that are to be moved, each after those that have its own addresses.
+// queue holds the seats to move, each after those that have its addresses.
 type queue struct {
 	seats []*seat
-	stuck map[place]bool // own addresses that somebody has who stays where he is
+	stuck map[place]bool // taken addresses whose holders do not move
 }
 
-// queueOf are the seats of those of a list that may be moved. An address that several call their own is the first
-// one's, and before it that of whoever has it reserved.
+// queueOf returns the seats of the containers that may move. If several claim an address, a reservation comes first,
+// then the first in the list.
 func (k *Keeper) queueOf(all []docker.Astray, deploys []ipam.DeployLock) *queue {
 	q := &queue{stuck: map[place]bool{}}
 	at, taken := map[string]*seat{}, map[place]bool{}
@@ -59,7 +59,7 @@ func (k *Keeper) queueOf(all []docker.Astray, deploys []ipam.DeployLock) *queue 
 	return q
 }
 
-// held are the addresses of those that are on their networks, and whose they are.
+// held maps the addresses of connected containers to their seats.
 func (q *queue) held() map[place]*seat {
 	held := map[place]*seat{}
 	for _, s := range q.seats {
@@ -72,7 +72,7 @@ func (q *queue) held() map[place]*seat {
 	return held
 }
 
-// blocker is one that has an address which is another's own, nil where there is none.
+// blocker returns a seat that has one of s's own addresses, or nil.
 func (s *seat) blocker(held map[place]*seat) *seat {
 	for _, home := range s.homes {
 		if by := held[place{s.Space, home}]; by != nil && by != s {
@@ -82,7 +82,7 @@ func (s *seat) blocker(held map[place]*seat) *seat {
 	return nil
 }
 
-// ready are those whose own addresses are free.
+// ready returns the seats whose own addresses are free.
 func (q *queue) ready() (ready []*seat) {
 	held := q.held()
 	for _, s := range q.seats {
@@ -93,7 +93,7 @@ func (q *queue) ready() (ready []*seat) {
 	return ready
 }
 
-// inRing is one of those that wait for one another, where nobody is ready.
+// inRing returns a seat of a ring. Call it only if no seat is ready.
 func (q *queue) inRing() *seat {
 	held, seen := q.held(), map[*seat]bool{}
 	s := q.seats[0]
@@ -103,7 +103,7 @@ func (q *queue) inRing() *seat {
 	return s
 }
 
-// leave takes out those that were moved, or could not be.
+// leave removes the seats that were moved or could not be.
 func (q *queue) leave(some []*seat) {
 	q.seats = slices.DeleteFunc(q.seats, func(s *seat) bool { return slices.Contains(some, s) })
 	for _, s := range some {
@@ -120,8 +120,8 @@ func (q *queue) stays(s *seat) {
 	}
 }
 
-// settle takes out whoever needs the address of one that stays: it would be cut off for nothing. One that is off its
-// network is put on, whatever it gets there.
+// settle removes connected seats whose address stays taken, because a move would not help them. A disconnected one
+// stays, because it must be reconnected with any address.
 func (q *queue) settle() {
 	for again := true; again; {
 		again = false

@@ -11,8 +11,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// Hand takes containers off Docker networks and puts them on again: Local or Remote. Its methods are pin.Hand's, and
-// TakeOff is told the addresses as well that the container is to ask for afterwards.
+// Hand disconnects and reconnects containers: Local or Remote. It has the methods of pin.Hand, but TakeOff also gets
+// the addresses that the container asks for afterwards.
 type Hand interface {
 	Endpoint(ctx context.Context, id, network string) (*pin.Endpoint, error)
 	TakeOff(ctx context.Context, ep *pin.Endpoint, addrs []netip.Addr) error
@@ -21,7 +21,7 @@ type Hand interface {
 	Close()
 }
 
-// Local is the Hand of whoever reaches the engine.
+// Local is the Hand of a process that reaches the engine.
 type Local struct{ *pin.Hand }
 
 // TakeOff implements Hand.
@@ -29,9 +29,9 @@ func (l Local) TakeOff(ctx context.Context, ep *pin.Endpoint, _ []netip.Addr) er
 	return l.Hand.TakeOff(ctx, ep)
 }
 
-// Remote is the Hand of a daemon that may not reach its engine: `berth witness` moves containers for it.
+// Remote is the Hand of a daemon that cannot reach its engine. `berth witness` moves the containers for it.
 type Remote struct {
-	Onlooker func() ipam.Onlooker // nil: there is none at this moment
+	Onlooker func() ipam.Onlooker // returns nil if none is connected
 }
 
 // Close implements Hand.
@@ -78,7 +78,8 @@ func (r Remote) with(ctx context.Context, step ipam.MoveStep, ep *pin.Endpoint,
 		Addresses: addrs})
 }
 
-// do has one step done. Where nobody answers, a container that was to be put on may be off: its note tells.
+// do runs one step at the onlooker. After a failed MoveOn the answer has Off set, because the container may be
+// disconnected; its note remains.
 func (r Remote) do(ctx context.Context, order ipam.MoveOrder) (ipam.MoveAnswer, error) {
 	onlooker := r.Onlooker()
 	if onlooker == nil {
@@ -96,8 +97,7 @@ func (r Remote) do(ctx context.Context, order ipam.MoveOrder) (ipam.MoveAnswer, 
 	return answer, nil
 }
 
-// Do carries out one step for a daemon that asks for it, as far as a mode lets it. A container that is off its network
-// is put on again in any case.
+// Do runs one step for a daemon, if the mode allows it. It always reconnects a disconnected container.
 func Do(ctx context.Context, hand Hand, mode Mode, order ipam.MoveOrder) ipam.MoveAnswer {
 	var answer ipam.MoveAnswer
 	var ep pin.Endpoint
@@ -128,8 +128,8 @@ func Do(ctx context.Context, hand Hand, mode Mode, order ipam.MoveOrder) ipam.Mo
 	return answer
 }
 
-// mayMove refuses to take a container off its network where it is not to be put back. One whose address is reserved
-// asks for it afterwards.
+// mayMove refuses to disconnect a container that the mode does not put back. Only a container with a reservation has
+// addresses in the order.
 func mayMove(m Mode, order *ipam.MoveOrder) error {
 	if order.Step == ipam.MoveOff && (m == off || m == Reserved && len(order.Addresses) == 0) {
 		return fmt.Errorf("this berth witness runs with --put-back %s", m)

@@ -19,11 +19,11 @@ func (m mover) Move(ctx context.Context, order ipam.MoveOrder) (ipam.MoveAnswer,
 	return Do(ctx, m.hand, m.mode, order), nil
 }
 
-// Berth witness moves whom its own mode lets it: by default those that have their address reserved.
+// `berth witness` moves only the containers that its own mode allows; by default those with a reserved address.
 func TestRemote(t *testing.T) {
 	for _, row := range []struct {
 		mode     Mode
-		own, had int // where they are then
+		own, had int // last bytes of their addresses afterwards
 	}{{Reserved, 2, 3}, {All, 2, 4}, {off, 1, 3}} {
 		e := newEngine(t)
 		own, had := e.runs("own", 1, 2), e.runs("had", 3, 4)
