@@ -11,9 +11,9 @@ import (
 	"go4.org/netipx"
 )
 
-// AdoptPlan is a Docker network as a plan, for a network of a name: its subnets with gateways, a pool of its range, and
-// each address that a container has, or that its user gave it, reserved for the container. What is no container's is an
-// address that is taken. The view is that of Engine.Network; nothing is changed.
+// AdoptPlan returns the plan of a Docker network, under the given name. It has the network's subnets with their
+// gateways, and a pool for its range. Each address that a container has or asks for is reserved for the container.
+// Other used addresses are taken. The view comes from Engine.Network. Nothing is changed.
 func AdoptPlan(view ipam.EngineView, name string) (ipam.Plan, error) {
 	if len(view.Networks) != 1 {
 		return ipam.Plan{}, refuse(ipam.ErrInvalid, "the view has %d Docker networks; a plan is made of one",
@@ -47,7 +47,7 @@ func AdoptPlan(view ipam.EngineView, name string) (ipam.Plan, error) {
 	return ipam.Plan{Networks: []ipam.PlannedNetwork{planned}}, nil
 }
 
-// adoption gathers the addresses of a Docker network. Each is somebody's once.
+// adoption collects the addresses of a Docker network, each for one owner.
 type adoption struct {
 	network      *ipam.EngineNetwork
 	taken        map[netip.Addr]bool
@@ -56,8 +56,8 @@ type adoption struct {
 	addresses    []ipam.PlannedAddress
 }
 
-// addContainers adds what containers have or, in a second round, what users gave to those that do not run: an address
-// that another one has is that one's.
+// addContainers adds the addresses of running containers or, in a second round, the configured ones of stopped
+// containers. An address belongs to the first container that claims it.
 func (a *adoption) addContainers(all []ipam.EngineContainer, running bool) {
 	for i := range all {
 		c := &all[i]
@@ -93,9 +93,9 @@ func (a *adoption) addContainer(c *ipam.EngineContainer, ep *ipam.EngineEndpoint
 		Automatic: !slices.Contains(ep.Wanted, addr), Unplaced: true})
 }
 
-// ownerOf is the owner that a container stands for: that of Compose's replica where its name means it, else its name
-// (container_name), because that is what an engine sends and what `berth compose` reserves for. Two containers of one
-// replica are two owners, and one whose name cannot be an owner's goes by its MAC or, where that is unknown, by its id.
+// ownerOf returns the owner for a container: Compose's replica, if the container's name means that one. Otherwise it is
+// the name (container_name), because engines send it and `berth compose` reserves for it. Two containers of one replica
+// are two owners. If the name is no valid owner, the MAC serves, or the id if the MAC is unknown.
 func (a *adoption) ownerOf(c *ipam.EngineContainer, ep *ipam.EngineEndpoint) string {
 	names := []string{c.Name, c.Owner(), ep.MAC.String()}
 	if (&ipam.Network{}).Means(c.Name, c.Owner()) {
@@ -110,7 +110,7 @@ func (a *adoption) ownerOf(c *ipam.EngineContainer, ep *ipam.EngineEndpoint) str
 	return "container-" + c.ID[:min(len(c.ID), 12)]
 }
 
-// addTaken adds an address that is no container's.
+// addTaken adds an address that belongs to no container.
 func (a *adoption) addTaken(name string, addr netip.Addr) {
 	if a.taken[addr] {
 		return

@@ -11,8 +11,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// ask tells from whom a request without a name is. The engine's locks say it, where they can be asked; else it is
-// guessed (Guess). Who asks for one address by itself gets that or none, and is worth no question.
+// ask finds the container of a request without a name. It asks the engine's locks if possible, and otherwise guesses
+// (guess). A request for a certain address gets that address or none, so it is not worth a question to the engine.
 func (r *Roster) ask(ctx context.Context, q ipam.Question) ipam.Hint {
 	r.mu.RLock()
 	ask, gone := r.askLocks, r.following.IsZero() && r.now().Sub(r.lost) < awayFor
@@ -20,7 +20,7 @@ func (r *Roster) ask(ctx context.Context, q ipam.Question) ipam.Hint {
 	switch {
 	case q.Address.IsValid():
 		return r.guess(q)
-	case ask == nil && gone: // `berth witness` comes again, or hears the engine again, when that has started
+	case ask == nil && gone: // `berth witness` reconnects, or hears the engine again, after the engine's start
 		return ipam.Hint{Boots: true}
 	case ask == nil:
 		return r.guess(q)
@@ -31,7 +31,7 @@ func (r *Roster) ask(ctx context.Context, q ipam.Question) ipam.Hint {
 	case locked.Boots:
 		r.sawBoot()
 		return ipam.Hint{Boots: true}
-	case !locked.Told && gone: // on a busy host even the answer that it starts can come late
+	case !locked.Told && gone: // on a busy host even the answer that it starts can be too late
 		return ipam.Hint{Boots: true}
 	case !locked.Told:
 		hint := r.guess(q)
@@ -42,7 +42,7 @@ func (r *Roster) ask(ctx context.Context, q ipam.Question) ipam.Hint {
 	case len(all) == 1:
 		return r.hintOf(q, all[0])
 	default:
-		// those elsewhere that answer late hardly ask at the very moment at which one is put back
+		// silent containers elsewhere hardly ask at the moment of a move
 		if name, _ := r.expected(q); len(locked.Silent) == 0 && slices.Contains(all, name) {
 			return r.hintOf(q, name)
 		}
@@ -50,19 +50,19 @@ func (r *Roster) ask(ctx context.Context, q ipam.Question) ipam.Hint {
 	}
 }
 
-// sawBoot notes that the engine starts. The answer is too late where its events come by now.
+// sawBoot notes that the engine is starting, unless its events came meanwhile.
 func (r *Roster) sawBoot() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.boots = r.boots || r.following.IsZero()
 }
 
-// hintOf is what there is to say of the container that asks.
+// hintOf is the hint for a request of a known container.
 func (r *Roster) hintOf(q ipam.Question, name string) ipam.Hint {
 	return ipam.Hint{Live: true, Name: name, Others: r.startingWith(q, name), Home: r.homeOf(name)}
 }
 
-// Expect has a container of a name that asks be given the addresses that it is put back to, until end is called.
+// Expect makes requests of a container get the given addresses, to which it is being put back, until end is called.
 func (r *Roster) Expect(name string, homes []netip.Addr) (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,8 +80,8 @@ func (r *Roster) homeOf(name string) []netip.Addr {
 	return r.homes[name]
 }
 
-// expected is the only container that is being put back in a subnet, and its addresses; empty: there is none, or several
-// are.
+// expected returns the only container that is being put back in a subnet, and its addresses. It is empty if there is
+// none, or several.
 func (r *Roster) expected(q ipam.Question) (one string, homes []netip.Addr) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -97,11 +97,11 @@ func (r *Roster) expected(q ipam.Question) (one string, homes []netip.Addr) {
 	return one, homes
 }
 
-// awayFor is how long an engine whose events do not come is taken for one that starts, from their end or the daemon's
-// start.
+// awayFor is how long an engine without events counts as starting. The time begins when the events end, or when the
+// daemon starts.
 const awayFor = 2 * time.Minute
 
-// questions counts what came of the questions to the engine.
+// questions counts the outcomes of questions to the engine.
 type questions struct{ one, several, none, late, boots atomic.Uint64 }
 
 func (n *questions) count(l *ipam.Locked) {
@@ -119,29 +119,30 @@ func (n *questions) count(l *ipam.Locked) {
 	}
 }
 
-// Questions is what came of the questions to the engine since the start.
+// Questions returns the outcomes of questions to the engine since the start.
 func (r *Roster) Questions() ipam.QuestionCounts {
 	n := &r.questions
 	return ipam.QuestionCounts{One: n.one.Load(), Several: n.several.Load(), None: n.none.Load(), Late: n.late.Load(),
 		Boots: n.boots.Load()}
 }
 
-// togetherFor is for how long those count as starting together who were locked at once.
+// togetherFor is how long containers that were locked at the same time count as starting together.
 const togetherFor = 10 * time.Second
 
-// starter is a container, by its name, in a subnet.
+// starter is a container in a subnet, by name.
 type starter struct {
 	name string
 	cidr netip.Prefix
 }
 
-// together is with whom one was started.
+// together lists the containers that started together with one.
 type together struct {
 	at     time.Time
 	others []string
 }
 
-// startTogether notes that containers are started at once, and returns all who are, in the order that is given.
+// startTogether notes that containers start together. It returns the given names in their order, and then those that
+// started with them before.
 func (r *Roster) startTogether(q ipam.Question, names []string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,7 +162,7 @@ func (r *Roster) startTogether(q ipam.Question, names []string) []string {
 	return all
 }
 
-// startingWith is who was started together with a container a moment ago.
+// startingWith lists the containers that started together with one a moment ago.
 func (r *Roster) startingWith(q ipam.Question, name string) []string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -9,14 +9,14 @@ import (
 	"berth/internal/ipam"
 )
 
-// Check compares the records with what runs, at this moment, and puts right what is sure if that is wanted. An engine
-// that does not answer is no error: the report says so, and finds nothing.
+// Check compares the records with the running containers, and repairs certain differences if the request asks for it.
+// If the engine does not answer, the report says so and has no findings; that is no error.
 func (w *Witness) Check(ctx context.Context, req ipam.CheckRequest) (ipam.CheckReport, error) {
 	return w.check(ctx, req, false)
 }
 
-// check is Check. One that nobody has asked for repairs nothing by an engine without any Docker network of Berth's:
-// that may be another engine than the one that Berth serves.
+// check is Check. A check that nobody requested repairs nothing if the engine has no Docker network of this Berth. It
+// may be a different engine.
 func (w *Witness) check(ctx context.Context, req ipam.CheckRequest, unasked bool) (ipam.CheckReport, error) {
 	if req.Only != nil && req.Only.Host != w.cfg.Host {
 		return ipam.CheckReport{},
@@ -40,7 +40,7 @@ func (w *Witness) check(ctx context.Context, req ipam.CheckRequest, unasked bool
 	if err != nil {
 		return ipam.CheckReport{}, err
 	}
-	if src.view == nil { // or not any more
+	if src.view == nil { // no longer
 		return w.blind(src.trouble), nil
 	}
 	for i := range found {
@@ -66,8 +66,8 @@ func (w *Witness) check(ctx context.Context, req ipam.CheckRequest, unasked bool
 	return r, nil
 }
 
-// examine finds what is wrong. What the engine said before the records were read may have been over by then, so that
-// only that counts which a second view shows, too. If the engine is gone by then, src has no view any more.
+// examine returns the findings. The records are read after the view, so a difference may be over by then. It counts
+// only if a second view shows it, too. If the engine is gone by then, src.view becomes nil.
 func (w *Witness) examine(ctx context.Context, src *source) ([]finding, error) {
 	rec, err := w.read(ctx, src.view, true)
 	if err != nil {
@@ -99,14 +99,14 @@ func (w *Witness) examine(ctx context.Context, src *source) ([]finding, error) {
 	w.patience.note(src.view.Engine, src.view.Taken, found)
 	w.learn(ctx, src, c)
 	w.tellStrays(ctx, found)
-	if src.own { // after an engine's start nothing may happen that would be looked at
+	if src.own { // after an engine's start nothing may cause another look
 		w.tellAstray(c)
 	}
 	return found, nil
 }
 
-// confirmed leaves out what a single view of another's says of endpoints: it may have been over when the records were
-// read. It counts when a later view shows the same endpoint.
+// confirmed removes findings about endpoints from a view that another process read, until a later view shows them
+// again. They may have ended before the records were read.
 func (w *Witness) confirmed(found []finding, taken, now time.Time) []finding {
 	doubts := map[key]time.Time{}
 	sure := make([]finding, 0, len(found))
@@ -124,7 +124,7 @@ func (w *Witness) confirmed(found []finding, taken, now time.Time) []finding {
 	return sure
 }
 
-// blind is the report of a check that saw nothing.
+// blind is the report of a check without a view.
 func (w *Witness) blind(trouble error) ipam.CheckReport {
 	r := report(w.cfg.Host, ipam.NoEngine, w.cfg.Now(), nil)
 	if trouble != nil {
@@ -137,7 +137,7 @@ func (w *Witness) blind(trouble error) ipam.CheckReport {
 	return r
 }
 
-// checked notes what a check came to.
+// checked keeps the report of a check.
 func (w *Witness) checked(r *ipam.CheckReport) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,7 +148,7 @@ func (w *Witness) checked(r *ipam.CheckReport) {
 	w.last = &last
 }
 
-// View is what runs at this moment, as far as it can be seen; nil: it cannot.
+// View reads the engine now, or returns the last view that `berth witness` has sent. It returns nil if there is none.
 func (w *Witness) View(ctx context.Context) (*ipam.EngineView, error) {
 	done, err := w.take(ctx)
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"berth/internal/ipam"
 )
 
-// What is of other hosts, where several share a store, no engine here can tell anything about: it is neither judged nor
-// put right, and what runs here is not taken for the one who has it.
+// In a cluster this engine knows nothing about other hosts. Their leases are neither judged nor repaired, and a local
+// container is not taken for their holder.
 
-// elsewhere tells whether a lease is another host's. A swarm's manager leases for all nodes, on whichever host it is;
-// the space local is this host's own, whatever it was called before.
+// elsewhere reports whether a lease belongs to another host. A swarm's manager leases for all nodes, so its leases may
+// be here. The space local is always this host's, even if the host had another name.
 func (c *comparison) elsewhere(l *ipam.LeaseInfo) bool {
 	if !c.rec.cluster || l.Space == ipam.LocalSpace || l.Host == c.view.Host {
 		return false
@@ -19,8 +19,8 @@ func (c *comparison) elsewhere(l *ipam.LeaseInfo) bool {
 	return known && !at.Swarm
 }
 
-// visible is the view without the Docker networks of which nothing is known because the cluster's records were never
-// read: those of which this host's own have no subnet.
+// visible returns the view without the Docker networks that may be the cluster's, if the cluster's records could not be
+// read. Those are the networks whose subnets this host's own records do not have.
 func (rec *records) visible(view *ipam.EngineView) *ipam.EngineView {
 	if rec.partial == nil {
 		return view

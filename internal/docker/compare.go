@@ -8,10 +8,10 @@ import (
 	"berth/internal/ipam"
 )
 
-// longGone is after how long the memory of one who is not there any more is stale.
+// longGone is the age from which the memory of a removed container is stale.
 const longGone = 30 * 24 * time.Hour
 
-// comparison is a view held against the records. It asks nobody: the same view and records make the same findings.
+// comparison compares a view with the records. It asks nobody, so the same input gives the same findings.
 type comparison struct {
 	view *ipam.EngineView
 	rec  *records
@@ -19,8 +19,8 @@ type comparison struct {
 	now  time.Time
 
 	held    map[place]*ipam.LeaseInfo
-	foreign map[netip.Prefix]*ipam.EngineNetwork // which may be this Berth's by another name
-	busy    map[ipam.ID]bool                     // attachments with a lease of an address that an endpoint has
+	foreign map[netip.Prefix]*ipam.EngineNetwork // networks that may belong to this Berth under another driver name
+	busy    map[ipam.ID]bool                     // attachments with a lease whose address an endpoint has
 	doubled map[place]bool
 	matches []match
 	found   []finding
@@ -28,14 +28,14 @@ type comparison struct {
 	reserved *reserved
 }
 
-// match is a lease and the endpoint that has it.
+// match is a lease and the endpoint that has its address.
 type match struct {
 	lease *ipam.LeaseInfo
 	sight *sight
 }
 
-// compare finds what is wrong. It judges only leases and attachments of the view's host, and only those that are older
-// than the view.
+// compare returns the differences. It judges only leases and attachments of the view's host that are older than the
+// view.
 func compare(view *ipam.EngineView, rec *records, now time.Time) *comparison {
 	view = rec.visible(view)
 	c := &comparison{view: view, rec: rec, seen: newSights(view, rec), now: now,

@@ -9,10 +9,11 @@ import (
 	"berth/internal/ipam"
 )
 
-// This file finds containers to which elastic addresses cannot lead as they should: those that publish ports, and those
-// for which there is none.
+// This file finds containers with elastic addresses that do not work as they should: containers that publish ports, and
+// containers that lack a system address.
 
-// readElastic reads what elastic addresses lead to containers that publish ports, and who lacks a system address.
+// readElastic reads the elastic addresses of containers that publish ports, and the containers that lack a system
+// address.
 func (rec *records) readElastic(ctx context.Context, s Records, view *ipam.EngineView) (err error) {
 	var guests []netip.Addr
 	for i := range view.Containers {
@@ -30,7 +31,7 @@ func (rec *records) readElastic(ctx context.Context, s Records, view *ipam.Engin
 	return err
 }
 
-// judgeElastic finds them.
+// judgeElastic adds findings for them.
 func (c *comparison) judgeElastic() {
 	for i := range c.rec.mapped {
 		g := &c.rec.mapped[i]

@@ -6,11 +6,11 @@ import (
 	"berth/internal/ipam"
 )
 
-// maxNamed is how many names a sentence lists.
+// maxNamed is the most names in a sentence.
 const maxNamed = 5
 
-// judgeEmpty finds a state that knows no Docker network at all beside an engine that has some of this Berth's: it was
-// lost, or is another one than that which the networks were made with. What runs there has addresses that look free.
+// judgeEmpty finds an empty state next to an engine that has Docker networks of this Berth. The state was lost, or is
+// not the one of these networks. Berth would then lease addresses that are in use.
 func (c *comparison) judgeEmpty() {
 	if len(c.rec.attachments) > 0 || c.rec.partial != nil {
 		return
@@ -37,7 +37,7 @@ func (c *comparison) judgeEmpty() {
 			"`berth check --repair`; without a backup, remove and create these networks", which)}})
 }
 
-// tellEmpty says loudly, once, that the state is empty where it should not be. Whoever looks holds the turn.
+// tellEmpty logs once, as an error, that the state is empty and should not be. The caller holds the turn.
 func (w *Witness) tellEmpty(found []finding) {
 	for i := range found {
 		if found[i].Kind == ipam.EmptyState {

@@ -14,14 +14,13 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// DefaultHost is where an engine listens unless it was told otherwise.
+// DefaultHost is the engine's default address.
 const DefaultHost = client.DefaultDockerHost
 
-// Patience is how long an engine is waited for. It bounds what an engine may take for all the answers that make a view:
-// it holds its locks at times.
+// Patience is the longest wait for all answers that make up a view. The engine may hold its locks for a while.
 const Patience = 30 * time.Second
 
-// Engine is a Docker Engine that is read from. Its methods may be called from many goroutines at once.
+// Engine reads from a Docker Engine. Its methods are safe for concurrent use.
 type Engine struct {
 	host      string
 	transport *Reading
@@ -30,19 +29,19 @@ type Engine struct {
 
 	mu    sync.Mutex
 	api   *client.Client
-	known identity // zero until it was asked for
+	known identity // zero until the engine was asked
 }
 
-// identity is what an engine says of itself.
+// identity is what an engine reports about itself.
 type identity struct {
 	id       string
 	version  string
-	firewall string // its backend; empty where it does not tell, as engines before 28.2
+	firewall string // firewall backend; empty for engines before 28.2, which do not report it
 }
 
-// Open returns the engine that listens at a URL such as unix:///var/run/docker.sock or tcp://127.0.0.1:2375; empty is
-// DefaultHost. It connects to nothing yet: whether there is an engine is seen when it is asked. The version of its API
-// is agreed upon then.
+// Open returns the engine at a URL such as unix:///var/run/docker.sock or tcp://127.0.0.1:2375; empty means
+// DefaultHost. It does not connect yet, so a missing engine shows at the first request. That also negotiates the API
+// version.
 func Open(host string) (*Engine, error) {
 	if host == "" {
 		host = DefaultHost
@@ -58,14 +57,14 @@ func Open(host string) (*Engine, error) {
 	return e, e.renew()
 }
 
-// Locked tells which containers the engine has locked, of those from which a request can be. It takes a quarter of a
-// second at most, and knows nothing while nobody follows the engine's events.
+// Locked returns the locked containers among those that may send the request. It takes at most a quarter of a second,
+// and knows nothing while the engine's events are not followed.
 func (e *Engine) Locked(ctx context.Context, q ipam.Question) ipam.Locked { return e.locks.ask(ctx, q) }
 
-// DialFunc is what an http.Transport connects with.
+// DialFunc dials for an http.Transport.
 type DialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Dial returns what connects to the engine at a URL, whatever is dialled. It connects to nothing yet.
+// Dial returns a function that connects to the engine at a URL and ignores its arguments. Dial itself does not connect.
 func Dial(host string) (DialFunc, error) {
 	scheme, address, found := strings.Cut(host, "://")
 	d := &net.Dialer{Timeout: 10 * time.Second}
@@ -80,7 +79,7 @@ func Dial(host string) (DialFunc, error) {
 		host)
 }
 
-// renew forgets what was agreed upon with the engine: after a restart it may be another version.
+// renew drops the negotiated API version, because a restarted engine may have another.
 func (e *Engine) renew() error {
 	api, err := client.New(client.WithHost(e.host),
 		client.WithHTTPClient(&http.Client{Transport: e.transport, CheckRedirect: client.CheckRedirect}))
@@ -99,15 +98,15 @@ func (e *Engine) client() *client.Client {
 	return e.api
 }
 
-// Close ends the connections that are not in use, and the questions that were not answered.
+// Close closes idle connections and cancels open questions about locks.
 func (e *Engine) Close() error {
 	e.locks.stop()
 	e.transport.Base.CloseIdleConnections()
 	return nil
 }
 
-// identify adds to a view what the engine says of itself: nothing where that cannot be had, because only a change of it
-// says anything.
+// identify adds to a view what the engine reports about itself. If that fails, it adds nothing, because only changes of
+// it matter.
 func (e *Engine) identify(ctx context.Context, api *client.Client, view *ipam.EngineView) {
 	e.mu.Lock()
 	is := e.known
@@ -130,7 +129,7 @@ func (e *Engine) identify(ctx context.Context, api *client.Client, view *ipam.En
 	view.Engine, view.Version, view.Firewall = is.id, is.version, is.firewall
 }
 
-// PluginName is the name of a managed plugin, with its tag, by its id.
+// PluginName returns the name of a managed plugin, with its tag, by its id.
 func (e *Engine) PluginName(ctx context.Context, id string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()

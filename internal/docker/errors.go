@@ -2,7 +2,8 @@ package docker
 
 import "fmt"
 
-// refusal is a sentence for a person and the kind of error (of the room ipam) for errors.Is; the kind is not spoken.
+// refusal is a sentence for a person, with a kind of error of package ipam for errors.Is. The text does not include the
+// kind.
 type refusal struct {
 	kind error
 	text string

@@ -19,20 +19,20 @@ var kinds = append([]ipam.FindingKind{
 	ipam.ShadowedSubnet, ipam.BridgeOnLAN, ipam.UnprobedNetwork, ipam.ForeignAnswer, ipam.EndingToken,
 }, ipam.ElasticKinds()...)
 
-// finding is one thing that is wrong, with what is needed to put it right.
+// finding is a difference, with the data for its repair.
 type finding struct {
 	ipam.Finding
-	thing  string    // the endpoint or Docker network that it is about, by id
-	name   string    // the container's, for a lease of its address
-	stray  string    // what an event says of a container with the wrong address; empty: it is not about one
+	thing  string    // id of the endpoint or Docker network
+	name   string    // of the container, for a lease of its address
+	stray  string    // detail of the event for a container on a wrong address; empty: there is no event
 	pools  []ipam.ID // attachments that a repair ends
-	astray *Astray   // the container that can be put back; nil: there is none
+	astray *Astray   // the container that can be put back; nil: none
 
-	// sure says that it may be put right: at once or, with slow, when it has been so for long enough.
+	// sure means that a repair is allowed: at once or, with slow, when the finding has lasted long enough.
 	sure, slow bool
 }
 
-// key tells a finding from others, and from one of the same address that came later.
+// key identifies a finding, also among later ones of the same address.
 type key struct {
 	kind   ipam.FindingKind
 	space  string
@@ -47,12 +47,12 @@ func (f *finding) key() key {
 	return key{f.Kind, f.Space, f.Address, f.Subnet, f.Lease, f.Pool, f.thing}
 }
 
-// mark is what a report of before has of a key.
+// mark returns the key of a finding in an earlier report.
 func mark(f *ipam.Finding) key {
 	return key{f.Kind, f.Space, f.Address, f.Subnet, f.Lease, f.Pool, ""}
 }
 
-// both are those of the findings that others have, too.
+// both returns the findings that others contains, too.
 func both(found, others []finding) []finding {
 	there := make(map[key]bool, len(others))
 	for i := range others {

@@ -12,20 +12,20 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// patienceWithList bounds how long an engine may take to list a few containers: later nobody needs it.
+// patienceWithList is the longest wait for a list of a few containers. A later answer is of no use.
 const patienceWithList = 2 * time.Second
 
-// Listener is told what an engine says as it happens, from several goroutines.
+// Listener receives an engine's news as they happen. Its functions are called from several goroutines.
 type Listener struct {
-	Drivers func() []string        // the names under which the engine may know this Berth; none: they are not known yet
-	Begun   func()                 // the events come from now on
-	Tell    func(*ipam.EngineNews) // at once, and before Stirred
-	Stirred func(soon bool)        // something has changed, and is to be looked at soon: networks, or an address
+	Drivers func() []string        // the names under which the engine may know this Berth; empty: not known yet
+	Begun   func()                 // the event stream has begun
+	Tell    func(*ipam.EngineNews) // called at once, before Stirred
+	Stirred func(soon bool)        // something changed: networks (look soon) or an address
 }
 
-// Follow follows the engine's events until ctx ends or they break off, and returns why, never nil. An event of a new
-// container does not say on which networks it is: the engine is asked for its list, beside the events. One container
-// itself, which waits for its lock, is asked for only beside both, for the ports that it publishes.
+// Follow follows the engine's events until ctx ends or the stream breaks off. It always returns an error. The event of
+// a new container does not name its networks, so Follow lists the container meanwhile. It inspects a single container
+// only for its published ports, on another goroutine, because that waits for the container's lock.
 func (e *Engine) Follow(ctx context.Context, to Listener) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	tell := to.Tell
@@ -67,11 +67,10 @@ func (e *Engine) Follow(ctx context.Context, to Listener) (err error) {
 	return ctx.Err()
 }
 
-// patienceWithPing is how soon an engine answers that is there. One that starts answers nobody before it has started
-// its containers.
+// patienceWithPing is the longest wait for a ping. A starting engine answers only after it has started its containers.
 const patienceWithPing = time.Second
 
-// answers tells whether the engine is there, at this moment.
+// answers reports whether the engine answers now.
 func (e *Engine) answers(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, patienceWithPing)
 	defer cancel()
@@ -79,20 +78,20 @@ func (e *Engine) answers(ctx context.Context) bool {
 	return err == nil
 }
 
-// lister asks for what events leave open.
+// lister lists what the events leave open.
 type lister struct {
 	engine *Engine
 	to     Listener
 	wake   chan struct{}
-	known  []ipam.EngineNetwork // of this Berth, as they were listed last
-	asked  []string             // the drivers by which these were told from others; none: they are to be listed anew
+	known  []ipam.EngineNetwork // of this Berth, as last listed
+	asked  []string             // drivers used for the last list; empty: list again
 
 	mu       sync.Mutex
-	ids      map[string]bool // of containers that are to be listed
-	networks bool            // are to be listed
+	ids      map[string]bool // containers to list
+	networks bool            // list the networks
 }
 
-// want has a container listed or, without an id, the networks.
+// want queues a container for the next list or, if id is empty, the networks.
 func (l *lister) want(id string) {
 	l.mu.Lock()
 	if id == "" {
@@ -121,7 +120,7 @@ func (l *lister) run(ctx context.Context) {
 	}
 }
 
-// list lists what is wanted. What the engine does not tell now stands in the next view.
+// list lists what is wanted. If the engine fails, the next view has it.
 func (l *lister) list(ctx context.Context, networks bool) {
 	ctx, cancel := context.WithTimeout(ctx, patienceWithList)
 	defer cancel()

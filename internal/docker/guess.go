@@ -11,17 +11,18 @@ import (
 )
 
 const (
-	// recently is for how long the last word of a container tells it from others that hold nothing either.
+	// recently is how long the last event of a container sets it apart from other containers without addresses.
 	recently = 10 * time.Second
 
-	// lateness is how late an event may come: one that is made before a request is heard before it then.
+	// lateness is the largest delay of an event that counts as on time. Then every event from before a request was
+	// heard first.
 	lateness = 200 * time.Millisecond
 
-	// lateFor is for how long nobody is guessed after an event that came late, where none in time comes behind it.
+	// lateFor is how long nothing is guessed after a late event, unless an event on time follows.
 	lateFor = 2 * time.Second
 )
 
-// Known is the roster as requests ask it.
+// Known returns the functions by which requests ask the roster.
 func (r *Roster) Known() ipam.Known {
 	return ipam.Known{Ask: r.ask, Wanted: r.Wanted, Container: r.container, Containers: r.Containers,
 		Newcomer: r.newcomer, Endpoint: r.Endpoint, Exists: r.exists, Publishes: r.publishes,
@@ -30,19 +31,21 @@ func (r *Roster) Known() ipam.Known {
 		Holder:        r.holder, Watch: r.Watch, Look: r.look}
 }
 
-// Bridges are the engine's bridge networks with addresses that are not of this Berth, and whether these are all.
+// Bridges returns the engine's bridge networks that do not get their addresses from this Berth. live reports whether
+// the list is complete.
 func (r *Roster) Bridges() (networks []ipam.EngineNetwork, live bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.bridges, r.live()
 }
 
-// live tells whether all that happens is known.
+// live reports whether the roster is complete: events come, and a view was read since they began.
 func (r *Roster) live() bool { return !r.following.IsZero() && !r.viewed.Before(r.following) }
 
-// guess tells from whom a request without a name must be: the only container that is on the network and holds nothing
-// there, or of several the one that was created or ended in the last moments, where no other was. One that asks for
-// an address by its own configuration asks for no other. The replicas that Compose exchanges for one another are one.
+// guess finds the container that must have sent a request without a name. That is the only container on the network
+// without an address there. If there are several, it is the only one that was created or ended in the last seconds. A
+// container that asks for a configured address sends no other request. Compose's containers for one replica count as
+// one.
 func (r *Roster) guess(q ipam.Question) ipam.Hint {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -69,8 +72,8 @@ func (r *Roster) guess(q ipam.Question) ipam.Hint {
 	return hint
 }
 
-// namesOfEnded are the names of containers that ended, in their order; none where one was just made: it may be the one
-// that asks, and has nothing to share with them.
+// namesOfEnded returns the names of ended containers, in order. If a container was just created, it returns none: that
+// one may be asking, and shares no addresses with them.
 func namesOfEnded(all iter.Seq[*member]) (names []string) {
 	for m := range all {
 		if m.fresh {
@@ -88,8 +91,7 @@ func none(all iter.Seq[*member]) bool {
 	return true
 }
 
-// only is the one owner of all, by the latest of its containers; nil where there is none, or another one, at which it
-// stops.
+// only returns the latest container of the only owner in all. It returns nil if there is no owner, or more than one.
 func only(all iter.Seq[*member]) (one *member) {
 	for m := range all {
 		switch {
@@ -102,7 +104,7 @@ func only(all iter.Seq[*member]) (one *member) {
 	return one
 }
 
-// candidates are the containers that a request can be from.
+// candidates yields the containers that may send the request.
 func (r *Roster) candidates(q ipam.Question) iter.Seq[*member] {
 	return func(yield func(*member) bool) {
 		known := false
@@ -128,7 +130,7 @@ func (r *Roster) candidates(q ipam.Question) iter.Seq[*member] {
 	}
 }
 
-// recent are those candidates that were created or ended in the last moments.
+// recent yields the candidates that were created or ended in the last seconds.
 func (r *Roster) recent(q ipam.Question, now time.Time) iter.Seq[*member] {
 	return func(yield func(*member) bool) {
 		for _, m := range r.lately {
@@ -139,7 +141,7 @@ func (r *Roster) recent(q ipam.Question, now time.Time) iter.Seq[*member] {
 	}
 }
 
-// mayAsk tells whether a container is one of those that a request can be from.
+// mayAsk reports whether a container is a candidate for the request.
 func (r *Roster) mayAsk(m *member, q ipam.Question) bool {
 	_, strange := r.strange[m.ID]
 	for _, n := range r.networks {
@@ -151,13 +153,14 @@ func (r *Roster) mayAsk(m *member, q ipam.Question) bool {
 	return false
 }
 
-// mayStart tells whether a container is not on its way out, and known by its name.
+// mayStart reports whether a container has a name and is not being removed.
 func (m *member) mayStart() bool {
 	return m.Name != "" && m.State != stateDead && m.State != stateRemoving
 }
 
-// asksFor tells whether a container may ask what is asked: for the address that its configuration has or, without one
-// of that family, for any. What it is put on again with is not known before it starts.
+// asksFor reports whether a container may send this request. It asks for its configured address or, without one in the
+// subnet, for any. A container that was disconnected before its first start may come back with other settings, so it
+// may ask for anything.
 func (s *spot) asksFor(q ipam.Question) bool {
 	if s.left {
 		return true
@@ -168,8 +171,8 @@ func (s *spot) asksFor(q ipam.Question) bool {
 	return !slices.ContainsFunc(s.wanted, q.CIDR.Contains)
 }
 
-// Wanted is which addresses of a subnet containers ask for by their own configuration, in order. It is not to be
-// changed.
+// Wanted returns the addresses of a subnet that containers ask for by their configuration, in order. The caller must
+// not change it. It returns nil if nobody reads the engine.
 func (r *Roster) Wanted(space string, cidr netip.Prefix) []ipam.Want {
 	of := segment{space, cidr}
 	r.mu.RLock()
@@ -177,7 +180,7 @@ func (r *Roster) Wanted(space string, cidr netip.Prefix) []ipam.Want {
 	wants, known := r.wants[of]
 	r.mu.RUnlock()
 	switch {
-	case gone: // whoever looked
+	case gone: // nobody reads the engine any more
 		return nil
 	case known:
 		return wants
@@ -189,8 +192,8 @@ func (r *Roster) Wanted(space string, cidr netip.Prefix) []ipam.Want {
 	return wants
 }
 
-// wantsOf gathers what Wanted tells. Of several containers that ask for one address it is the first by name, of those
-// that ran where there are such.
+// wantsOf computes Wanted. If several containers ask for one address, those that have run come first, then the first by
+// name.
 func (r *Roster) wantsOf(of segment) (wants []ipam.Want) {
 	for _, n := range r.networks {
 		if !serves(n, of.space, of.cidr) {
@@ -220,8 +223,8 @@ func ranFirst(a, b ipam.Want) int {
 	return 1
 }
 
-// serves tells whether a Docker network can be one of a subnet of a space. One that names a planned network may be in
-// any space: that makes more candidates, and never fewer. A swarm's tasks ask through their manager.
+// serves reports whether a Docker network may be one of a subnet of a space. A network that names a planned network may
+// be in any space; that can only add candidates. A swarm's tasks ask through their manager.
 func serves(n *ipam.EngineNetwork, space string, cidr netip.Prefix) bool {
 	if n.Swarm || !slices.ContainsFunc(n.Subnets, func(sub ipam.EngineSubnet) bool { return sub.CIDR == cidr }) {
 		return false

@@ -8,21 +8,22 @@ import (
 	"berth/internal/ipam"
 )
 
-// StartFor is for how long after its start a container may be on an address that is not its own, and may be cut off to
-// be put back: nobody relies on its connections yet. What it has later is its own.
+// StartFor is how long after its start a container may be put back, which interrupts it. So far nothing relies on its
+// connections. Later its current address counts as its own.
 const StartFor = 30 * time.Second
 
-// homes are the addresses that containers had last, by name and subnet: where several start at once nobody can tell
-// which is whose, and each is given one of those that they had.
+// homes are the last addresses of containers, by name and subnet. If several start at once, each of them may get
+// another's address.
 type homes map[home]netip.Addr
 
-// home is a container in a subnet, by ipam.NameKey: while Compose recreates it, it has another name.
+// home is a container in a subnet. The name is an ipam.NameKey, because Compose renames a container while it recreates
+// it.
 type home struct {
 	name string
 	segment
 }
 
-// learn takes in who had what before the first look: an engine that booted has mixed it up since.
+// learn reads the homes from the leases before the first look, because an engine's start may mix up the addresses.
 func (h homes) learn(ctx context.Context, s Records, host string) error {
 	since := map[home]time.Time{}
 	for l, err := range s.Leases(ctx, ipam.LeaseFilter{}) {
@@ -30,7 +31,7 @@ func (h homes) learn(ctx context.Context, s Records, host string) error {
 			return err
 		}
 		key := home{ipam.NameKey(l.Name), segment{l.Space, l.Subnet}}
-		// the release of an older one may have gone astray
+		// the release of an older lease may be lost
 		if l.Host == host && l.Name != "" && l.Kind == ipam.Automatic && l.DHCP == nil && l.Since.After(since[key]) {
 			h[key], since[key] = l.Address, l.Since
 		}
@@ -38,7 +39,8 @@ func (h homes) learn(ctx context.Context, s Records, host string) error {
 	return nil
 }
 
-// judge finds containers that have started and run on another address than before, and takes in where all others are.
+// judge returns the containers that have just started on another address than their last. It updates the homes of the
+// others.
 func (h homes) judge(c *comparison, startedAt func(id string) (time.Time, bool)) (all []Astray) {
 	for _, m := range c.matches {
 		l, by := m.lease, m.sight.container
@@ -57,7 +59,7 @@ func (h homes) judge(c *comparison, startedAt func(id string) (time.Time, bool))
 			continue
 		}
 		if c.reserved.at[place{l.Space, had}] != nil || c.wantedElsewhere(m) != nil {
-			continue // it is somebody's by a reservation, which goes before
+			continue // a reservation overrides the last address
 		}
 		all = append(all, Astray{Container: by.Name, ID: by.ID, Project: by.Project, Network: m.sight.network.Name,
 			Space: l.Space, Planned: l.NetworkID, Subnet: l.Subnet, Has: l.Address, Home: had,

@@ -14,7 +14,7 @@ import (
 
 const timeForm = "2006-01-02 15:04:05 MST"
 
-// judgeSights finds the lease of each address that an endpoint has, and what is wrong with it.
+// judgeSights finds the lease of each endpoint's address, and the differences.
 func (c *comparison) judgeSights() {
 	for _, s := range c.seen.all {
 		c.judgeTwo(s)
@@ -24,7 +24,7 @@ func (c *comparison) judgeSights() {
 	}
 }
 
-// judgeTwo finds a second endpoint with the address of one.
+// judgeTwo finds a second endpoint with the same address.
 func (c *comparison) judgeTwo(s *sight) {
 	var ids, names []string
 	for _, other := range c.seen.at[s.home()] {
@@ -45,8 +45,8 @@ func (c *comparison) judgeTwo(s *sight) {
 			Detail: fmt.Sprintf("%s have %s at once; stop all of them but one", strings.Join(names, " and "), s.addr)}})
 }
 
-// cover finds the leases of what an endpoint has: a swarm's address is leased by its manager and by its node. It
-// returns one that is somebody else's, nil where there is none such.
+// cover matches an endpoint's address with its leases. An address of a swarm has one of its manager and one of its
+// node. It returns a lease that belongs to another holder, or nil.
 func (c *comparison) cover(s *sight) (other *ipam.LeaseInfo) {
 	covered := false
 	for _, space := range s.spaces {
@@ -60,15 +60,14 @@ func (c *comparison) cover(s *sight) (other *ipam.LeaseInfo) {
 			return l
 		}
 	}
-	if !covered && !c.doubled[s.home()] { // whose it is to be is known when only one has it
+	if !covered && !c.doubled[s.home()] { // while several endpoints have the address, its holder is unknown
 		c.addUncovered(s)
 	}
 	return nil
 }
 
-// fits tells whether a lease can be that of an endpoint. Where one of the two has no MAC it goes by the address: a
-// swarm's manager sends none, and ipvlan has none. Out of its headroom a host gives addresses of which the store hears
-// later.
+// fits reports whether a lease may be the endpoint's. If one of them has no MAC, only the address counts: a swarm's
+// manager sends none, and ipvlan has none. Headroom fits any endpoint, because the store learns its holder later.
 func fits(l *ipam.LeaseInfo, s *sight) bool {
 	switch l.Kind {
 	case ipam.Headroom:
@@ -81,7 +80,7 @@ func fits(l *ipam.LeaseInfo, s *sight) bool {
 	return false
 }
 
-// keeps tells whether a Docker network keeps an address for itself (`--aux-address`).
+// keeps reports whether a Docker network keeps an address for itself (`--aux-address`).
 func keeps(n *ipam.EngineNetwork, addr netip.Addr) bool {
 	return slices.ContainsFunc(n.Subnets, func(sub ipam.EngineSubnet) bool {
 		return slices.Contains(slices.Collect(maps.Values(sub.Aux)), addr)
@@ -90,7 +89,7 @@ func keeps(n *ipam.EngineNetwork, addr netip.Addr) bool {
 
 func (c *comparison) addLeasedToOther(s *sight, l *ipam.LeaseInfo) {
 	if c.doubled[s.home()] {
-		return // the endpoints are told of already
+		return // judgeTwo has reported the endpoints
 	}
 	c.doubled[s.home()] = true
 	if at := c.outdated(s, l); at != nil {
@@ -105,20 +104,19 @@ func (c *comparison) addLeasedToOther(s *sight, l *ipam.LeaseInfo) {
 				s.endpoint.MAC, s.addr, holder(l))}})
 }
 
-// settled is the age from which on a lease has had the time to show its endpoint, and its predecessor's to go.
+// settled is the age from which a lease must show its endpoint. By then the previous endpoint is gone, too.
 const settled = time.Minute
 
-// outdated is the attachment through which an address is to be leased to the only endpoint that has it, in the place of
-// a lease of this host that names another one. That is so after an older state was put back. Nil where whoever the
-// lease names may have the address too: on another host, as what is no endpoint of a container, or because he is being
-// started.
+// outdated handles an address of one endpoint whose lease names another container. That happens after an older state
+// was restored. It returns the attachment for the endpoint's lease. It returns nil if the lease's holder may still have
+// the address. That one may be on another host, be no container, or be starting.
 func (c *comparison) outdated(s *sight, l *ipam.LeaseInfo) *ipam.AttachmentInfo {
 	switch {
 	case l.Host != c.view.Host || l.Space != s.spaces[0] || c.view.Taken.Sub(l.Since) < settled:
 		return nil
 	case l.Kind != ipam.Automatic && l.Kind != ipam.Static || !c.endpointsOwn(l) || l.Pool == (ipam.ID{}):
 		return nil
-	case s.container.ID == "" || len(s.spaces) > 1: // a swarm's manager and its nodes have each their own
+	case s.container.ID == "" || len(s.spaces) > 1: // a swarm's manager and nodes have separate leases
 		return nil
 	}
 	at, _ := c.attachmentFor(s)
@@ -139,7 +137,7 @@ func (c *comparison) addOutdated(s *sight, l *ipam.LeaseInfo, at *ipam.Attachmen
 				holder(l))}})
 }
 
-// holder names who has a lease, by what it has.
+// holder describes the holder of a lease.
 func holder(l *ipam.LeaseInfo) string {
 	text := "the endpoint"
 	switch {
@@ -158,7 +156,7 @@ func holder(l *ipam.LeaseInfo) string {
 	return fmt.Sprintf("%s on host %s since %s", text, l.Host, l.Since.Format(timeForm))
 }
 
-// networkOf is the name of Berth's network that an address is in, else of Docker's.
+// networkOf returns the name of Berth's network of an address, or else of Docker's network.
 func (c *comparison) networkOf(s *sight) string {
 	if s.subnet != nil {
 		for _, space := range s.spaces {
@@ -184,9 +182,9 @@ func (c *comparison) addUncovered(s *sight) {
 	c.add(f)
 }
 
-// attachmentFor is the attachment through which the engine will release the address, or why that is not known. Only
-// what is certain counts: a lease through another one would outlive its container, and be taken for a sign that the
-// other is in use.
+// attachmentFor returns the attachment through which the engine will release the address, or the reason why it is
+// unknown. It must be certain. A lease through another attachment would outlive its container and keep that attachment
+// in use.
 func (c *comparison) attachmentFor(s *sight) (*ipam.AttachmentInfo, string) {
 	if s.subnet == nil {
 		return nil, fmt.Sprintf("it is in no subnet of the Docker network %s, which has to be recreated",
@@ -212,8 +210,8 @@ func (c *comparison) attachmentFor(s *sight) (*ipam.AttachmentInfo, string) {
 	return &all[0], ""
 }
 
-// attachmentsHere are those of this host on a subnet, without those of a swarm's manager, through which no container
-// has anything.
+// attachmentsHere returns this host's attachments to a subnet without those of a swarm's manager, because no container
+// uses them.
 func (c *comparison) attachmentsHere(seg segment) (all []ipam.AttachmentInfo) {
 	for _, at := range c.rec.here[seg] {
 		if !at.Swarm {
@@ -223,11 +221,11 @@ func (c *comparison) attachmentsHere(seg segment) (all []ipam.AttachmentInfo) {
 	return all
 }
 
-// judgeLease finds leases that no endpoint has, and memories that are of no use. What a swarm's manager has leased may
-// be in use on any node.
+// judgeLease finds leases without an endpoint and stale memories. Leases of a swarm's manager are ignored, because any
+// node may use them.
 func (c *comparison) judgeLease(l *ipam.LeaseInfo) {
 	if l.State != "held" {
-		if l.DHCP == nil { // else it ends with its time, and an owner may keep it
+		if l.DHCP == nil { // a lease from DHCP ends by its own time, and an owner may keep it
 			c.judgeMemory(l)
 		}
 		return
@@ -250,8 +248,8 @@ func (c *comparison) judgeLease(l *ipam.LeaseInfo) {
 			Detail: fmt.Sprintf("%s is leased to %s, and no endpoint of the engine has it", l.Address, holder(l))}})
 }
 
-// endpointsOwn tells whether a lease was taken for an endpoint. What an engine without MACs and names asks for by
-// address may be the network's own: the Docker networks of the subnet tell.
+// endpointsOwn reports whether a lease was taken for an endpoint. A lease of an engine without MACs and names may be of
+// the network itself. The Docker networks of the subnet decide that.
 func (c *comparison) endpointsOwn(l *ipam.LeaseInfo) bool {
 	networks := c.seen.networks[segment{l.Space, l.Subnet}]
 	auxiliary := slices.ContainsFunc(networks, func(n *ipam.EngineNetwork) bool { return keeps(n, l.Address) })
@@ -266,8 +264,8 @@ func (c *comparison) endpointsOwn(l *ipam.LeaseInfo) bool {
 	return false
 }
 
-// judgeMemory finds the memory of one who will not come back: who was released long ago, and of whom the engine has no
-// container, be it stopped. A stopped one's MAC is not known, so that a memory without a name may be its.
+// judgeMemory finds the memory of a container that was released long ago and no longer exists, not even stopped. The
+// MAC of a stopped container is unknown, so a memory without a name may be its.
 func (c *comparison) judgeMemory(l *ipam.LeaseInfo) {
 	switch {
 	case l.State != "remembered" || l.Host != c.view.Host || c.now.Sub(l.Released) <= longGone ||
@@ -286,8 +284,8 @@ func (c *comparison) judgeMemory(l *ipam.LeaseInfo) {
 				cmp.Or(l.Name, l.MAC.String(), "nobody"), l.Released.Format(timeForm))}})
 }
 
-// dhcpFindings are what is found where a lease of a DHCP server is not bound, and what is to be done then. The engine
-// can be told of no other address while a container runs.
+// dhcpFindings are the findings for a DHCP lease that is not bound, and their remedies. A running container cannot get
+// another address.
 var dhcpFindings = map[ipam.LANState]struct {
 	kind ipam.FindingKind
 	todo string
@@ -299,7 +297,7 @@ var dhcpFindings = map[ipam.LANState]struct {
 	ipam.LANUnconfirmed: {ipam.UnconfirmedLease, "see that the DHCP server runs, and that berth edge does"},
 }
 
-// judgeDHCP finds what somebody has, and its DHCP server does not give, or not surely.
+// judgeDHCP finds held addresses that the DHCP server no longer grants, or may not grant.
 func (c *comparison) judgeDHCP(l *ipam.LeaseInfo) {
 	if l.DHCP == nil || l.Host != c.view.Host {
 		return

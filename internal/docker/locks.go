@@ -15,52 +15,52 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// How long is asked who is locked. The engine keeps the network's other containers waiting meanwhile.
+// Limits of a question to the engine. Meanwhile the network's other containers wait.
 const (
-	// silenceTime is how long an engine that is not followed may say nothing: then it starts.
+	// silenceTime is the longest wait for an engine whose events are not followed. If it stays silent, it is starting.
 	silenceTime = 30 * time.Millisecond
-	// lockTime bounds one question, and longLockTime one with more candidates than one wave. One that is busy may say
-	// nothing for a good part of it.
+	// lockTime limits one question; longLockTime limits one with more candidates than one wave. A busy engine may be
+	// silent for a good part of it.
 	lockTime     = 130 * time.Millisecond
 	longLockTime = 250 * time.Millisecond
-	// leastSilence is from when on a container is silent, if it also takes three times as long as all others.
+	// leastSilence is the shortest time that counts as silence, if it is also silenceFactor times the slowest answer.
 	leastSilence  = 3 * time.Millisecond
 	silenceFactor = 3
-	// longestSilence is from when on a container's silence says nothing: it is being copied from, or hangs.
+	// longestSilence is the time after which silence proves nothing: the container is being copied from, or hangs.
 	longestSilence = 10 * time.Second
-	// startsFor is how long a start takes at most from its connection to a network on.
+	// startsFor is the longest time from a container's connection to a network to the end of its start.
 	startsFor = 10 * time.Second
-	// longestLate is how late events may come for what they say of seats to be believed: a container that has its
-	// address ends and asks anew no sooner than that.
+	// longestLate is the largest delay of events at which their seats are trusted. A container that has its address
+	// needs longer to end and ask again.
 	longestLate = 100 * time.Millisecond
-	// waveSize is how many containers are asked for at once: more of them drown the answers.
+	// waveSize is the most containers that are inspected at once. More would drown the answers.
 	waveSize = 128
 )
 
-// locks tells which containers an engine has locked. The engine, from 20.10 to 29 at the least, holds the lock of a
-// container for as long as it starts or connects it, asks for its addresses meanwhile, and inspects no container that
-// is locked: the one whose inspection is not answered is the one that asks. No inspection is ever ended: the silence
-// of one that is under way tells later questions something, too.
+// locks finds the containers that an engine has locked. The engine (20.10 to 29 at least) holds a container's lock
+// while it starts or connects the container. Meanwhile it asks for the addresses, and answers no inspection of that
+// container. So the container whose inspection gets no answer is the one that asks. Inspections are never cancelled,
+// because a pending one also answers later questions.
 type locks struct {
 	engine *Engine
 	http   *http.Client
-	alive  context.Context // until stop
-	stop   func()          // ends the inspections that are under way, too
+	alive  context.Context // ends with stop
+	stop   func()          // also ends pending inspections
 
 	mu        sync.Mutex
-	changed   chan struct{}        // closed with each change of what is below
-	drivers   func() []string      // by which the networks of this Berth are told
+	changed   chan struct{}        // closed at each change of the fields below
+	drivers   func() []string      // by which this Berth's networks are recognized
 	networks  []ipam.EngineNetwork // of this Berth
-	follows   bool                 // the engine's events come
-	started   func()               // who was locked is so no more
-	stirred   map[string]time.Time // when containers were created or ended last, by id
-	connected map[seat]time.Time   // which of those that do not run yet have their address
-	late      time.Duration        // the event that was heard last
-	open      map[string]time.Time // inspections under way: when they were sent
-	answered  map[string]span      // the last one that was answered
+	follows   bool                 // the event stream is up
+	started   func()               // called when a locked container is free again
+	stirred   map[string]time.Time // last creation or end of a container, by id
+	connected map[seat]time.Time   // containers that have their address but do not run yet
+	late      time.Duration        // delay of the last event
+	open      map[string]time.Time // pending inspections: when they were sent
+	answered  map[string]span      // the last answered inspection, by id
 }
 
-// seat is a container on a network, both by their ids.
+// seat is a container on a network, by their ids.
 type seat struct{ container, network string }
 
 type span struct{ sent, ended time.Time }
@@ -79,12 +79,12 @@ func newLocks(e *Engine, dial DialFunc) *locks {
 	return l
 }
 
-// begin forgets what was heard before: the engine's events come from now on, for a listener.
+// begin resets the state when the event stream begins.
 func (l *locks) begin(to *Listener) {
 	l.reset(true, to.Drivers, func() { to.Stirred(true) })
 }
 
-// end notes that the events have broken off.
+// end notes that the event stream broke off.
 func (l *locks) end() { l.reset(false, nil, func() {}) }
 
 func (l *locks) reset(follows bool, drivers func() []string, started func()) {
@@ -96,13 +96,13 @@ func (l *locks) reset(follows bool, drivers func() []string, started func()) {
 	l.stir()
 }
 
-// stir lets those go on who wait for a change, for one who holds the lock.
+// stir wakes those who wait for a change. The caller holds the lock.
 func (l *locks) stir() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
 
-// hear takes in what the engine says.
+// hear records the engine's news.
 func (l *locks) hear(news *ipam.EngineNews) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,7 +130,7 @@ func (l *locks) hear(news *ipam.EngineNews) {
 	l.stir()
 }
 
-// unseat forgets where a container got addresses: it has started, or will ask again.
+// unseat forgets where a container got addresses, because it has started or will ask again.
 func (l *locks) unseat(id string) {
 	for s := range l.connected {
 		if s.container == id {
@@ -139,7 +139,7 @@ func (l *locks) unseat(id string) {
 	}
 }
 
-// ask tells who is locked of those from whom a request can be.
+// ask returns the locked containers among those that may send the request.
 func (l *locks) ask(ctx context.Context, q ipam.Question) ipam.Locked {
 	ctx, cancel := context.WithTimeout(ctx, longLockTime)
 	defer cancel()
@@ -169,30 +169,30 @@ func (l *locks) ask(ctx context.Context, q ipam.Question) ipam.Locked {
 	}
 }
 
-// isFollowed tells whether the engine's events come.
+// isFollowed reports whether the event stream is up.
 func (l *locks) isFollowed() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.follows
 }
 
-// boots tells whether the engine is there and answers nobody: it starts its containers first.
+// boots reports whether the engine accepts connections but does not answer. Then it is starting its containers first.
 func (l *locks) boots(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, silenceTime)
 	defer cancel()
 	return errors.Is(l.get(ctx, "/_ping"), context.DeadlineExceeded)
 }
 
-// candidate is a container from which a request can be.
+// candidate is a container that may send the request.
 type candidate struct {
 	*ipam.EngineContainer
-	network string // on which it would ask
-	here    bool   // it had a place there before
+	network string // id of the network that the request would be for
+	here    bool   // it already had an entry there
 	stirred time.Time
 }
 
-// candidates are those from which a request can be by what the engine lists at this moment, the likeliest first; nil
-// where that cannot be told.
+// candidates lists the containers that may send the request, the likeliest first, from the engine's current list. It
+// returns nil if that is unknown.
 func (l *locks) candidates(ctx context.Context, q ipam.Question) (all []candidate) {
 	networks := l.serving(ctx, q)
 	if len(networks) == 0 {
@@ -210,7 +210,7 @@ func (l *locks) candidates(ctx context.Context, q ipam.Question) (all []candidat
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range p.containers {
-		if isRunning(c.State) { // what it has is listed, and the event of its start may be on its way
+		if isRunning(c.State) { // its endpoints are listed, and its start event may be late
 			l.unseat(c.ID)
 		}
 		if network, here, may := mayAsk(c, networks, q); may {
@@ -229,8 +229,8 @@ func (l *locks) candidates(ctx context.Context, q ipam.Question) (all []candidat
 	return all
 }
 
-// serving are the Docker networks on which it can be asked. Where none is known they are listed: it is a new one, or
-// who follows the events did not know by which drivers to tell them.
+// serving returns the Docker networks that may be asking. If none is known, it lists them: the network is new, or the
+// drivers were not known when the events began.
 func (l *locks) serving(ctx context.Context, q ipam.Question) []ipam.EngineNetwork {
 	l.mu.Lock()
 	known, drivers := l.networks, l.drivers
@@ -247,8 +247,8 @@ func (l *locks) serving(ctx context.Context, q ipam.Question) []ipam.EngineNetwo
 	return slices.DeleteFunc(slices.Clone(list.Networks), no)
 }
 
-// mayAsk tells whether a container can ask what is asked: one that does not run and is on such a network, or one that
-// runs and has no endpoint there, because it is being connected.
+// mayAsk reports whether a container may send this request. Either it does not run and is on such a network, or it runs
+// without an endpoint there, because it is being connected.
 func mayAsk(c *ipam.EngineContainer, networks []ipam.EngineNetwork, q ipam.Question) (network string, here, may bool) {
 	if c.Name == "" || c.State == stateDead || c.State == stateRemoving {
 		return "", false, false
@@ -269,14 +269,14 @@ func mayAsk(c *ipam.EngineContainer, networks []ipam.EngineNetwork, q ipam.Quest
 	return network, false, may
 }
 
-// round is one question to an engine.
+// round is one question to the engine.
 type round struct {
 	*locks
 	begun   time.Time
-	slowest time.Duration // answer so far; guarded by mu
+	slowest time.Duration // slowest answer so far; guarded by mu
 }
 
-// ping asks the engine for nothing: how long that takes tells what is slow.
+// ping measures how long the engine takes to answer, to tell what is slow.
 func (r *round) ping(ctx context.Context) {
 	if r.get(ctx, "/_ping") != nil {
 		return
@@ -287,14 +287,14 @@ func (r *round) ping(ctx context.Context) {
 	r.stir()
 }
 
-// heard tells whether the engine has said anything since the question.
+// heard reports whether the engine has answered anything since the question began.
 func (r *round) heard() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.slowest > 0
 }
 
-// waves asks for the candidates, and goes on to the next of them where nobody is silent.
+// waves inspects the candidates wave by wave, until a wave has silent ones.
 func (r *round) waves(ctx context.Context, all []candidate) ipam.Locked {
 	until := r.begun.Add(lockTime)
 	if len(all) > waveSize {
@@ -312,8 +312,8 @@ func (r *round) waves(ctx context.Context, all []candidate) ipam.Locked {
 	return ipam.Locked{Told: true}
 }
 
-// silent are those of a wave who are locked, and can be the one who asks. Where several are it looks again until there
-// is one, or the time is over: the others get their addresses meanwhile, or are let go.
+// silent returns the locked containers of a wave that may be asking. If there are several, it looks again until one is
+// left or the time is over. The others get their addresses meanwhile, or are unlocked.
 func (r *round) silent(ctx context.Context, wave []candidate, until time.Time) (silent []candidate, told bool) {
 	for {
 		silent, settled, changed := r.look(wave)
@@ -338,7 +338,7 @@ func (r *round) silent(ctx context.Context, wave []candidate, until time.Time) (
 	}
 }
 
-// look tells who of a wave has not answered yet, and from when on that is silence, as far as is known now.
+// look returns the containers of a wave without an answer, and the time from which that counts as silence.
 func (r *round) look(wave []candidate) (silent []candidate, settled time.Time, changed <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -372,14 +372,14 @@ func (r *round) look(wave []candidate) (silent []candidate, settled time.Time, c
 	slices.Sort(answers)
 	for _, took := range answers {
 		if took > silenceTime && took > silenceFactor*r.slowest && r.slowest > 0 {
-			break // it was locked, and let go
+			break // it was locked, and is free now
 		}
 		r.slowest = max(r.slowest, took)
 	}
 	return silent, settled.Add(max(leastSilence, silenceFactor*r.slowest)), r.changed
 }
 
-// inspect asks for a container, and notes that it was answered.
+// inspect inspects a container and records when the answer came.
 func (l *locks) inspect(id string, sent time.Time) {
 	_ = l.get(l.alive, "/containers/"+id+"/json")
 	l.mu.Lock()
@@ -388,7 +388,7 @@ func (l *locks) inspect(id string, sent time.Time) {
 		go l.started() // it has its address now
 	}
 	delete(l.open, id)
-	for id, s := range l.answered { // of no use to any round
+	for id, s := range l.answered { // no round needs it
 		if sent.Sub(s.ended) > longLockTime {
 			delete(l.answered, id)
 		}
@@ -397,7 +397,7 @@ func (l *locks) inspect(id string, sent time.Time) {
 	l.stir()
 }
 
-// get reads an answer to its end, whatever it says.
+// get reads an answer to its end, whatever its status.
 func (l *locks) get(ctx context.Context, path string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://docker"+path, nil)
 	if err != nil {
@@ -411,8 +411,8 @@ func (l *locks) get(ctx context.Context, path string) error {
 	return errors.Join(err, resp.Body.Close())
 }
 
-// inOrderOfEnd are the names of containers, the one first that ended first. Of several of one owner, as Compose
-// exchanges them for one another, it is the last.
+// inOrderOfEnd sorts the names of containers, the one that ended first in front. Of several containers of one owner, as
+// Compose replaces them, it keeps the last.
 func inOrderOfEnd(all []candidate) (names []string) {
 	slices.SortStableFunc(all, func(a, b candidate) int { return a.stirred.Compare(b.stirred) })
 	for i, c := range all {

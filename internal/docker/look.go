@@ -8,8 +8,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// Show takes a view that another has read, for a daemon that may not read the engine (`berth witness`). It counts as
-// the engine's word for as long as it is fresh.
+// Show takes a view that another process has read (`berth witness`), for a daemon that cannot read the engine. It is
+// used while it is fresh.
 func (w *Witness) Show(ctx context.Context, view ipam.EngineView) error {
 	if err := w.accept(&view); err != nil {
 		return err
@@ -25,8 +25,9 @@ func (w *Witness) Show(ctx context.Context, view ipam.EngineView) error {
 	return w.glance(ctx, &source{view: &view})
 }
 
-// Listen begins to take what another hears of the engine of a host as it happens, for a daemon that may not read the
-// engine, and has it asked who is locked there. It counts until end is called, or somebody else begins.
+// Listen makes an onlooker the source of the engine's news, for a daemon that cannot read the engine. Questions about
+// locks go to it, too. This lasts until end is called or another onlooker begins. It returns an error if the daemon has
+// an engine or the host is another.
 func (w *Witness) Listen(host string, by ipam.Onlooker) (hear func(*ipam.EngineNews), end func(), err error) {
 	switch {
 	case w.cfg.Engine != nil:
@@ -40,7 +41,7 @@ func (w *Witness) Listen(host string, by ipam.Onlooker) (hear func(*ipam.EngineN
 	defer w.mu.Unlock()
 	w.listening++
 	turn := w.listening
-	w.cfg.Roster.lose() // what the one before has not told yet is not told any more
+	w.cfg.Roster.lose() // news that the previous onlooker has not sent are lost
 	w.onlooker = by
 	w.cfg.Roster.askWith(by.Locked)
 	current := func() bool {
@@ -65,18 +66,18 @@ func (w *Witness) Listen(host string, by ipam.Onlooker) (hear func(*ipam.EngineN
 	return hear, end, nil
 }
 
-// Onlooker is who tells of the engine at this moment; nil: nobody does.
+// Onlooker returns the current onlooker, or nil.
 func (w *Witness) Onlooker() ipam.Onlooker {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	return w.onlooker
 }
 
-// push keeps a view, unless a later one is there.
+// push keeps a view, unless there is a later one. It reports whether it did.
 func (w *Witness) push(view *ipam.EngineView) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// else the clock was set back
+	// a kept view from far in the future is from before the clock was set back
 	if w.pushed != nil && !view.Taken.After(w.pushed.Taken) && w.pushed.Taken.Sub(w.cfg.Now()) <= fresh {
 		return false
 	}
@@ -85,7 +86,7 @@ func (w *Witness) push(view *ipam.EngineView) bool {
 	return true
 }
 
-// look reads the engine after events, so that leases have the names of their containers soon.
+// look reads the engine after events, so that leases get the names of their containers soon.
 func (w *Witness) look(ctx context.Context) error {
 	done, err := w.take(ctx)
 	if err != nil {
@@ -102,7 +103,7 @@ func (w *Witness) look(ctx context.Context) error {
 	return w.glance(ctx, &source{view: view, own: true})
 }
 
-// glance does with a view what asks for no second one.
+// glance uses a view for everything that needs no second view to confirm it.
 func (w *Witness) glance(ctx context.Context, src *source) error {
 	ctx = ipam.WithActor(ctx, actor)
 	rec, err := w.read(ctx, src.view, false)
@@ -121,15 +122,14 @@ func (w *Witness) glance(ctx context.Context, src *source) error {
 	return w.endSuperseded(ctx, c.found)
 }
 
-// judge tells whoever asks in the midst of a request which leases have an endpoint, and has a second look made where
-// that would show more.
+// judge updates the roster with the leases that have an endpoint, and asks for a second look if that would tell more.
 func (w *Witness) judge(view *ipam.EngineView, c *comparison) {
 	if w.cfg.Roster.judge(view, c) {
 		wake(w.unsure)
 	}
 }
 
-// learn keeps what a view tells of those who have leases.
+// learn keeps what a view shows about the holders of leases.
 func (w *Witness) learn(ctx context.Context, src *source, c *comparison) {
 	if src.own || w.cfg.Engine == nil {
 		w.reached(src.view)
@@ -145,7 +145,7 @@ func (w *Witness) learn(ctx context.Context, src *source, c *comparison) {
 	}
 }
 
-// leftStandIns are those whose containers are not there any more.
+// leftStandIns returns the stand-ins whose containers no longer exist.
 func (c *comparison) leftStandIns() (gone []ipam.StandIn) {
 	for _, s := range c.rec.standIns {
 		there := slices.ContainsFunc(c.view.Containers, func(one ipam.EngineContainer) bool { return one.ID == s.ID })
@@ -156,9 +156,8 @@ func (c *comparison) leftStandIns() (gone []ipam.StandIn) {
 	return gone
 }
 
-// nameLeases gives the names of their containers to leases that have none, or whose name was guessed, and their ids
-// to those that do not say them. A lease that was there before the view was taken, and still is now, is that of
-// whoever has its address in the view.
+// nameLeases sets the container's name in leases without a name or with a guessed one, and the id in leases without it.
+// It does so only if the lease is certainly the endpoint's (match.certain).
 func (w *Witness) nameLeases(ctx context.Context, taken time.Time, matches []match) error {
 	var names []ipam.LeaseName
 	for _, m := range matches {
@@ -175,8 +174,8 @@ func (w *Witness) nameLeases(ctx context.Context, taken time.Time, matches []mat
 	return w.cfg.Service.NameLeases(ctx, names)
 }
 
-// certain tells whether it is this lease that the endpoint has: an address alone may have changed hands between the
-// view and the records, unless the lease is older than both.
+// certain reports whether the endpoint certainly has this lease. Equal MACs prove it. Without both MACs the lease must
+// be older than the view, because the address may have changed its holder since.
 func (m match) certain(taken time.Time) bool {
 	if m.lease.MAC != (ipam.MAC{}) && m.sight.endpoint.MAC != (ipam.MAC{}) {
 		return m.lease.MAC == m.sight.endpoint.MAC

@@ -7,7 +7,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// Named are the Docker networks of a name, as they were listed last.
+// Named returns the Docker networks of a name, as last listed.
 func (r *Roster) Named(name string) (all []ipam.EngineNetwork) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -19,8 +19,8 @@ func (r *Roster) Named(name string) (all []ipam.EngineNetwork) {
 	return all
 }
 
-// Places are where the Docker networks of a name are among Berth's, which Docker tells nobody: they are known by space
-// and subnet. A swarm's network is in its manager's space, and not where a node has the same addresses once more.
+// Places returns the places in Berth of the Docker networks of a name. Docker sends no names to IPAM drivers, so space
+// and subnet identify them. A swarm's network is in its manager's space, not where a node has the same addresses.
 func (w *Witness) Places(ctx context.Context, name string) (all []ipam.DockerPlace, err error) {
 	networks := w.cfg.Roster.Named(name)
 	if len(networks) == 0 {
@@ -49,7 +49,8 @@ func (w *Witness) Places(ctx context.Context, name string) (all []ipam.DockerPla
 	return all, nil
 }
 
-// placesOf are the attachments that can be a Docker network's, of the space that a person means by it.
+// placesOf returns the attachments that may be a Docker network's, in the first of its spaces that has any. For a swarm
+// the manager's space comes first.
 func (rec *records) placesOf(n *ipam.EngineNetwork, sub ipam.EngineSubnet) []ipam.AttachmentInfo {
 	spaces := rec.spacesOf(n, sub.CIDR)
 	known := rec.here

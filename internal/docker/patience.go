@@ -6,25 +6,25 @@ import (
 	"berth/internal/ipam"
 )
 
-// patience remembers what checks have found, so that nothing is put right which a check saw for the first time. It is
-// in memory only: a daemon that starts anew begins to wait anew.
+// patience remembers the findings of checks, so that nothing is repaired at its first finding. It is only in memory: a
+// restarted daemon waits again from the beginning.
 type patience struct {
 	grace  time.Duration
-	engine string            // whose words these are, as far as it said
-	first  map[key]time.Time // when each was found first, over breaks
+	engine string            // id of the engine that the findings are from, once it has sent it
+	first  map[key]time.Time // when each was first found; breaks do not reset it
 	waits  map[key]wait      // since the last break
 }
 
-// wait is for how long a thing has been so.
+// wait is how long, and in how many checks, a finding has lasted.
 type wait struct {
 	since  time.Time
 	checks int
 }
 
-// broken forgets how long things have been so: the engine was away, or stopped, or did not answer.
+// broken resets all waits, because the engine was away, stopped or silent.
 func (p *patience) broken() { p.waits = nil }
 
-// note takes down what a check of a view has found. What it did not find is forgotten.
+// note records the findings of a check. Earlier findings that are not among them are forgotten.
 func (p *patience) note(engine string, taken time.Time, found []finding) {
 	if engine != "" && engine != p.engine {
 		if p.engine != "" {
@@ -51,7 +51,7 @@ func (p *patience) note(engine string, taken time.Time, found []finding) {
 	p.first, p.waits = first, waits
 }
 
-// seen forgets how long a lease has had no endpoint: it has one.
+// seen resets the wait of a lease whose endpoint was seen, and of its attachment.
 func (p *patience) seen(l *ipam.LeaseInfo) {
 	f := finding{Finding: ipam.Finding{Kind: ipam.UnusedLease, Space: l.Space, Address: l.Address, Subnet: l.Subnet,
 		Lease: l.ID, Pool: l.Pool}}
@@ -61,7 +61,7 @@ func (p *patience) seen(l *ipam.LeaseInfo) {
 	}
 }
 
-// ripe tells whether a thing has been so for the time of grace, and in two checks at least.
+// ripe reports whether a finding has lasted for the grace period and in at least two checks.
 func (p *patience) ripe(f *finding, taken time.Time) bool {
 	for _, k := range f.waitKeys() {
 		if w := p.waits[k]; w.checks < 2 || taken.Sub(w.since) < p.grace {
@@ -71,7 +71,7 @@ func (p *patience) ripe(f *finding, taken time.Time) bool {
 	return true
 }
 
-// ready is when a thing will have been so for the time of grace, if it stays so.
+// ready is when a finding will have lasted for the grace period.
 func (p *patience) ready(f *finding) (at time.Time) {
 	for _, k := range f.waitKeys() {
 		if one := p.waits[k].since.Add(p.grace); one.After(at) {
@@ -81,7 +81,7 @@ func (p *patience) ready(f *finding) (at time.Time) {
 	return at
 }
 
-// waitKeys are what a finding waits for: itself or, of attachments, each of them.
+// waitKeys are the keys of a finding's waits: its own or, for attachments, one for each.
 func (f *finding) waitKeys() []key {
 	if len(f.pools) == 0 {
 		return []key{f.key()}

@@ -11,15 +11,15 @@ import (
 	"github.com/moby/moby/api/types/network"
 )
 
-// places gathers the containers of a view, and where each is on its networks, from the list of containers and from what
-// each network says itself: a network knows endpoints that are no container's, such as a swarm's load balancer.
+// places collects a view's containers and their endpoints. It uses the list of containers and each network's own list,
+// because only a network lists endpoints without a container, such as a swarm's load balancer.
 type places struct {
 	byID       map[string]string // network by id
 	byName     map[string]string
 	containers map[string]*ipam.EngineContainer
 	others     []*ipam.EngineContainer
 	known      map[string]bool         // endpoints by id
-	gateways   map[string][]netip.Addr // of the containers on a network, by its id
+	gateways   map[string][]netip.Addr // of the containers on a network, by the network's id
 }
 
 func newPlaces(networks []ipam.EngineNetwork) *places {
@@ -48,7 +48,7 @@ func (p *places) addContainer(c *container.Summary) {
 			continue
 		}
 		ep := ipam.EngineEndpoint{Network: id}
-		if s.IPAMConfig != nil && !task { // a swarm's manager gives its tasks their addresses, and no user
+		if s.IPAMConfig != nil && !task { // a task's address comes from its swarm's manager, not from a user
 			ep.Wanted = ValidAddresses(s.IPAMConfig.IPv4Address, s.IPAMConfig.IPv6Address)
 		}
 		if runs && s.EndpointID != "" {
@@ -61,14 +61,14 @@ func (p *places) addContainer(c *container.Summary) {
 	}
 }
 
-// lives tells whether the list of containers is to be believed about the endpoints of one in a state. Others show what
-// was left of theirs when the engine was killed; one that is being started is told of by its network.
+// lives reports whether the container list shows the real endpoints for a state. In other states it shows remains from
+// before the engine was killed, and a starting container is in its network's list.
 func lives(state container.ContainerState) bool {
 	return state == container.StateRunning || state == container.StatePaused || state == container.StateRestarting
 }
 
-// networkOf finds the network of a container's entry. A container that does not run names it as its user did, and its
-// id is that of the network which it was on last: another one of that name takes its place.
+// networkOf returns the network of a container's entry. The entry of a stopped container has the name that its user
+// gave, and the id of its last network. If that network was replaced, the new one of the same name counts.
 func (p *places) networkOf(name string, s *network.EndpointSettings, runs bool) (string, bool) {
 	if id, ours := p.byID[s.NetworkID]; ours {
 		return id, true
@@ -83,7 +83,7 @@ func (p *places) networkOf(name string, s *network.EndpointSettings, runs bool) 
 	return id, ours
 }
 
-// addEndpoint adds what a network says is on it, under a container's id or another key.
+// addEndpoint adds an endpoint from a network's own list, under a container's id or another key.
 func (p *places) addEndpoint(networkID, key string, r network.EndpointResource) {
 	if p.known[r.EndpointID] {
 		return
@@ -107,8 +107,8 @@ func (p *places) addEndpoint(networkID, key string, r network.EndpointResource) 
 	c.Endpoints = append(c.Endpoints, ep)
 }
 
-// fillGateways gives the subnets of a network the gateways that its containers have, where the network itself does not
-// say one: that is so where its user gave the subnet and no gateway.
+// fillGateways sets missing gateways of a network's subnets from its containers. They are missing if the user gave a
+// subnet and no gateway.
 func (p *places) fillGateways(n *ipam.EngineNetwork) {
 	for _, gateway := range p.gateways[n.ID] {
 		for i := range n.Subnets {
@@ -119,7 +119,7 @@ func (p *places) fillGateways(n *ipam.EngineNetwork) {
 	}
 }
 
-// drop forgets the places on a network that is gone.
+// drop removes the endpoints on a network that no longer exists.
 func (p *places) drop(networkID string) {
 	for _, c := range p.containers {
 		c.Endpoints = slices.DeleteFunc(c.Endpoints,
@@ -127,7 +127,7 @@ func (p *places) drop(networkID string) {
 	}
 }
 
-// sorted lists all, by name.
+// sorted returns the containers by name.
 func (p *places) sorted() []ipam.EngineContainer {
 	all := make([]ipam.EngineContainer, 0, len(p.containers)+len(p.others))
 	for _, c := range p.containers {
@@ -147,7 +147,7 @@ func (p *places) sorted() []ipam.EngineContainer {
 	return all
 }
 
-// ValidAddresses are those of the addresses that are addresses.
+// ValidAddresses returns the valid ones of some addresses.
 func ValidAddresses(addrs ...netip.Addr) (all []netip.Addr) {
 	for _, addr := range addrs {
 		if addr.IsValid() && !addr.IsUnspecified() {
@@ -157,7 +157,7 @@ func ValidAddresses(addrs ...netip.Addr) (all []netip.Addr) {
 	return all
 }
 
-// macOf reads a hardware address; the zero MAC stands for those of another length, and for none (ipvlan).
+// macOf converts a hardware address. Without one (ipvlan), or with another length, it returns the zero MAC.
 func macOf(hw network.HardwareAddr) (mac ipam.MAC) {
 	if len(hw) == len(mac) {
 		copy(mac[:], hw)

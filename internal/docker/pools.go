@@ -10,14 +10,14 @@ import (
 	"go4.org/netipx"
 )
 
-// judgeSegments counts the attachments of each subnet of this host against the Docker networks that have it.
+// judgeSegments compares, for each subnet of this host, the number of attachments with the number of Docker networks.
 func (c *comparison) judgeSegments() {
 	for seg, all := range c.rec.here {
 		var own, manager []ipam.AttachmentInfo
 		young := false
 		for _, at := range all {
 			switch {
-			case at.Created.After(c.view.Taken): // its Docker network is being made
+			case at.Created.After(c.view.Taken): // its Docker network is being created
 			case at.Swarm:
 				manager = append(manager, at)
 			default:
@@ -32,7 +32,7 @@ func (c *comparison) judgeSegments() {
 			}
 		}
 		switch surplus := len(own) - len(networks); {
-		case surplus > 0 && young: // its Docker network may be the one that is not there yet
+		case surplus > 0 && young: // its Docker network may not be listed yet
 		case surplus > 0:
 			c.judgeSurplus(seg, own, networks, surplus)
 		case surplus < 0 && len(own) > 0:
@@ -41,15 +41,14 @@ func (c *comparison) judgeSegments() {
 	}
 }
 
-// beingMade tells whether the Docker network of an attachment may be being created still: the engine lists it at the
-// end.
+// beingMade reports whether an attachment's Docker network may still be being created. The engine lists a network only
+// at the end.
 func (c *comparison) beingMade(at *ipam.AttachmentInfo) bool {
 	return at.Created.After(c.view.Taken.Add(-c.rec.creation))
 }
 
-// judgeSurplus tells which of the attachments belong to no Docker network. That is sure only where those through which
-// no endpoint has anything are exactly as many as are too many, and the others go with the Docker networks that are
-// there.
+// judgeSurplus finds attachments without a Docker network. That is certain only if two conditions hold. The attachments
+// without an endpoint are exactly as many as the surplus, and the others match the existing networks.
 func (c *comparison) judgeSurplus(seg segment, own []ipam.AttachmentInfo, networks []*ipam.EngineNetwork, surplus int) {
 	var idle, rest []ipam.AttachmentInfo
 	for _, at := range own {
@@ -93,8 +92,8 @@ func (c *comparison) addUnusedSubnet(seg segment, all []ipam.AttachmentInfo) {
 	c.add(f)
 }
 
-// addLeftManager reports what a swarm's manager has attached to, and does not list any more. It may have handed its
-// office on, so that this is never sure.
+// addLeftManager reports an attachment of a swarm's manager whose network this engine does not list. It is never
+// certain, because another manager may have taken over.
 func (c *comparison) addLeftManager(at *ipam.AttachmentInfo) {
 	c.add(finding{Finding: ipam.Finding{Kind: ipam.UnusedAttachment, Space: at.Space, Network: at.Network,
 		Subnet: at.CIDR, Pool: at.ID,
@@ -103,11 +102,11 @@ func (c *comparison) addLeftManager(at *ipam.AttachmentInfo) {
 			at.ID.Short(), at.CIDR, at.Created.Format(timeForm))}})
 }
 
-// judgeLack reports Docker networks that are more than the attachments of their subnet.
+// judgeLack reports Docker networks in excess of the attachments of their subnet.
 func (c *comparison) judgeLack(seg segment, own []ipam.AttachmentInfo, networks []*ipam.EngineNetwork) {
 	var local []*ipam.EngineNetwork
 	for _, n := range networks {
-		if !n.Swarm { // of which a node has nothing before its first container
+		if !n.Swarm { // a node has no attachment before its first container
 			local = append(local, n)
 		}
 	}
@@ -125,8 +124,8 @@ func (c *comparison) judgeLack(seg segment, own []ipam.AttachmentInfo, networks 
 				names(local), seg.cidr, len(own))}})
 }
 
-// agree tells whether the attachments can be those of the networks, as far as their ranges tell. One by the name of a
-// pool, and a swarm's, goes with any.
+// agree reports whether the attachments may be those of the networks, judging by their ranges. An attachment to a named
+// pool, or of a swarm, matches any network.
 func agree(seg segment, attachments []ipam.AttachmentInfo, networks []*ipam.EngineNetwork) bool {
 	count := map[ipam.Range]int{}
 	anyAttachment, anyNetwork := 0, 0
@@ -154,7 +153,7 @@ func agree(seg segment, attachments []ipam.AttachmentInfo, networks []*ipam.Engi
 	return anyAttachment >= 0 && anyNetwork >= 0
 }
 
-// rangeOf is the part of a subnet that a Docker network was given by --ip-range; the whole subnet is no part.
+// rangeOf is the part of a subnet that a Docker network got by --ip-range. For the whole subnet it is zero.
 func rangeOf(n *ipam.EngineNetwork, cidr netip.Prefix) ipam.Range {
 	for _, sub := range n.Subnets {
 		if sub.CIDR == cidr && sub.Range.IsValid() && sub.Range != cidr {
@@ -175,7 +174,7 @@ func names(networks []*ipam.EngineNetwork) string {
 	return strings.Join(all, ", ")
 }
 
-// judgeNetworks looks for the subnets of each Docker network among the attachments.
+// judgeNetworks looks for an attachment for each subnet of each Docker network.
 func (c *comparison) judgeNetworks() {
 	for i := range c.view.Networks {
 		n := &c.view.Networks[i]
@@ -196,8 +195,8 @@ func (c *comparison) judgeNetworks() {
 	}
 }
 
-// attachedTo are the attachments that may be a Docker network's: those of this host or, of a swarm's network, also
-// those of whichever host its manager is on.
+// attachedTo returns the attachments that may be a Docker network's. They are of this host or, for a swarm's network,
+// of any host with its manager.
 func (c *comparison) attachedTo(n *ipam.EngineNetwork, spaces []string, cidr netip.Prefix) (all []ipam.AttachmentInfo) {
 	for _, space := range spaces {
 		if n.Swarm && space != ipam.LocalSpace {
@@ -209,7 +208,7 @@ func (c *comparison) attachedTo(n *ipam.EngineNetwork, spaces []string, cidr net
 	return all
 }
 
-// judgeGateway finds a gateway that is neither the subnet's nor one that an attachment has for itself.
+// judgeGateway finds a gateway that is neither the subnet's nor an attachment's own.
 func (c *comparison) judgeGateway(n *ipam.EngineNetwork, sub *ipam.EngineSubnet, spaces []string,
 	attached []ipam.AttachmentInfo) {
 	if !sub.Gateway.IsValid() {
@@ -238,12 +237,11 @@ func (c *comparison) judgeGateway(n *ipam.EngineNetwork, sub *ipam.EngineSubnet,
 				n.Name, sub.Gateway, sub.CIDR, instead)}})
 }
 
-// nftables is the backend of an engine's firewall in whose rules nobody else has a say: what its chain drops, an accept
-// in another table does not let in.
+// nftables is a backend of the engine's firewall. If one of its chains drops a packet, an accept in another table does
+// not help.
 const nftables = "nftables"
 
-// judgeFirewall finds Docker networks of this host into which the engine's firewall lets nothing that comes to an
-// elastic address of theirs.
+// judgeFirewall finds Docker networks of this host whose elastic addresses are blocked by the engine's firewall.
 func (c *comparison) judgeFirewall() {
 	if c.view.Firewall != nftables {
 		return

@@ -13,25 +13,25 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Project is a Compose project as its containers tell of it.
+// Project is a Compose project, as its containers describe it.
 type Project struct {
 	Name      string
-	Directory string         // in which Compose was run; empty: they do not say
-	Files     []string       // of which it was made, as paths; none: they do not say
-	EnvFiles  []string       // of variables that it was told of, as paths
-	Version   string         // of that Compose; empty: they do not say
+	Directory string         // working directory of Compose; empty: unknown
+	Files     []string       // paths of its Compose files; empty: unknown
+	EnvFiles  []string       // paths of its env files
+	Version   string         // Compose's version; empty: unknown
 	Replicas  map[string]int // the highest number of each service's containers, running or not
 }
 
-// The labels that say where Compose made a container.
+// Labels with which Compose marks a container's origin.
 const (
 	labelDirectory = "com.docker.compose.project.working_dir"
 	labelFiles     = "com.docker.compose.project.config_files"
 	labelEnvFiles  = "com.docker.compose.project.environment_file"
 )
 
-// Project reads of which files a Compose project was made, and how many replicas its services have. It fails where the
-// engine has no container of it.
+// Project reads the files of a Compose project and the number of its services' replicas from its containers. It fails
+// if the engine has no container of the project.
 func (e *Engine) Project(ctx context.Context, name string) (Project, error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
@@ -44,7 +44,7 @@ func (e *Engine) Project(ctx context.Context, name string) (Project, error) {
 	for i := range list.Items {
 		c := &list.Items[i]
 		shown := showContainer(c)
-		if shown.Project != name || shown.Number == 0 { // another's, or one of `docker compose run`
+		if shown.Project != name || shown.Number == 0 { // of another project, or made by `docker compose run`
 			continue
 		}
 		found = true
@@ -63,7 +63,7 @@ func (e *Engine) Project(ctx context.Context, name string) (Project, error) {
 	return p, nil
 }
 
-// pathsOf are the files that a label of a container names. docker-compose 1.29 names them beside its directory.
+// pathsOf returns the files in a container's label. docker-compose 1.29 writes them relative to the directory.
 func pathsOf(c *container.Summary, label string) (files []string) {
 	for file := range strings.SplitSeq(c.Labels[label], ",") {
 		if file == "" {
@@ -77,9 +77,9 @@ func pathsOf(c *container.Summary, label string) (files []string) {
 	return files
 }
 
-// AdoptProject is the plan of the Docker networks that Compose made for a project, each under the name that Docker has
-// for it. The views are those of Engine.Network. What is kept for a network itself (--aux-address) is left out: Compose
-// asks for it again.
+// AdoptProject returns the plan of the Docker networks that Compose created for a project. Each keeps Docker's name.
+// The views come from Engine.Network. Addresses kept for a network itself (--aux-address) are left out, because Compose
+// asks for them again.
 func AdoptProject(views []ipam.EngineView) (ipam.Plan, error) {
 	var all ipam.Plan
 	for i := range views {

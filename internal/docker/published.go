@@ -16,7 +16,7 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// publishes tells which container of those whose name has a property publishes ports, and which ports.
+// publishes returns a container that publishes ports, and these ports, among those whose name satisfies is.
 func (r *Roster) publishes(is func(name string) bool) (container string, ports []string) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -31,8 +31,8 @@ func (r *Roster) publishes(is func(name string) bool) (container string, ports [
 	return container, ports
 }
 
-// networkDriver tells by which driver the engine connects the Docker network of a subnet. Of several it is one that
-// is no bridge.
+// networkDriver returns the engine's driver of a subnet's Docker network. If there are several networks, one that is no
+// bridge counts.
 func (r *Roster) networkDriver(space string, cidr netip.Prefix) (driver string) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -44,7 +44,7 @@ func (r *Roster) networkDriver(space string, cidr netip.Prefix) (driver string) 
 	return driver
 }
 
-// dockerNetwork is the name of the Docker network of a subnet; empty where none is known, or several are.
+// dockerNetwork returns the name of a subnet's Docker network. It is empty if none is known, or several.
 func (r *Roster) dockerNetwork(space string, cidr netip.Prefix) (name string) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -60,7 +60,7 @@ func (r *Roster) dockerNetwork(space string, cidr netip.Prefix) (name string) {
 	return name
 }
 
-// holder is what is known of the container that has a lease, by the endpoint that looks have shown of it or else by
+// holder returns what is known of a lease's container. It is found by the endpoint that a look has shown, or else by
 // its name.
 func (r *Roster) holder(lease ipam.LeaseRef, name string, since time.Time) (word ipam.Holder) {
 	sighting := r.Endpoint(lease, since)
@@ -92,10 +92,10 @@ func (r *Roster) holder(lease ipam.LeaseRef, name string, since time.Time) (word
 	return word
 }
 
-// beginTime is for how long a container that has taken its address may be listed as one that does not run.
+// beginTime is how long a container may be listed as not running after it has taken its address.
 const beginTime = 5 * time.Second
 
-// called is a container of a name; of several the one that was heard of last. nil: there is none.
+// called returns the container of a name, or nil. If there are several, the last one heard of counts.
 func (r *Roster) called(name string) (found *member) {
 	if name == "" || r.names[ipam.NameKey(name)] == 0 {
 		return nil
@@ -108,7 +108,7 @@ func (r *Roster) called(name string) (found *member) {
 	return found
 }
 
-// Watch lets somebody know of each change of who is there, until end is called.
+// Watch returns a channel that receives a token after each change of the roster, until end is called.
 func (r *Roster) Watch() (changed <-chan struct{}, end func()) {
 	ch := make(chan struct{}, 1)
 	r.mu.Lock()
@@ -121,7 +121,7 @@ func (r *Roster) Watch() (changed <-chan struct{}, end func()) {
 	}
 }
 
-// tellWatchers is for one who holds the lock.
+// tellWatchers wakes the watchers. The caller holds the lock.
 func (r *Roster) tellWatchers() {
 	for ch := range r.watchers {
 		wake(ch)
@@ -129,21 +129,22 @@ func (r *Roster) tellWatchers() {
 }
 
 const (
-	// patienceWithOne is how long the engine may take to tell of one container: it holds its lock while that starts.
+	// patienceWithOne is the longest wait for an inspection of one container. The engine holds the container's lock
+	// while it starts.
 	patienceWithOne = 2 * time.Second
-	// askAgain is how long a container is left alone of which the engine did not tell.
+	// askAgain is the pause before a container is inspected again after a failure.
 	askAgain = time.Second
-	// askAtOnce is how many containers are asked for at a time.
+	// askAtOnce is the most containers inspected at once.
 	askAtOnce = 4
 )
 
-// ports is what containers publish by their configuration, which stays what it was when they were made. The engine's
-// list tells it only of those that run; of others each is to be asked for once, and never in the midst of a view or of
-// what events wake: the engine may be holding its lock.
+// ports remembers the ports that containers publish by their configuration, which never changes. The engine lists them
+// only for running containers. Others are inspected once, on a separate goroutine, because an inspection waits for the
+// container's lock.
 type ports struct {
 	mu     sync.Mutex
 	of     map[string][]string  // by the container's id
-	unread map[string]time.Time // those that are to be asked for, and from when on
+	unread map[string]time.Time // containers to inspect, and from when on
 	wake   chan struct{}
 }
 
@@ -151,8 +152,8 @@ func newPorts() *ports {
 	return &ports{of: map[string][]string{}, unread: map[string]time.Time{}, wake: make(chan struct{}, 1)}
 }
 
-// fill adds to listed containers what they publish though they do not run, and has those asked for that are on a
-// network of Berth's and not known. Those that a list of all has not are forgotten.
+// fill adds the known ports to listed containers that do not run. It queues an inspection of unknown ones on a network
+// of Berth's. If all is set, it forgets the containers that are not listed.
 func (p *ports) fill(listed []ipam.EngineContainer, all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,7 +178,7 @@ func (p *ports) fill(listed []ipam.EngineContainer, all bool) {
 	}
 }
 
-// next are some that are to be asked for now, and whether others are later.
+// next returns the containers to inspect now, and whether others are due later.
 func (p *ports) next(now time.Time) (ids []string, later bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,8 +190,8 @@ func (p *ports) next(now time.Time) (ids []string, later bool) {
 	return ids, len(p.unread) > 0
 }
 
-// know takes in what one publishes. One that is not there is asked for no more, and one of which the engine did not
-// tell is asked for again.
+// know records the ports of a container. If the container no longer exists it is not inspected again; after another
+// error it is.
 func (p *ports) know(id string, published []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,7 +206,7 @@ func (p *ports) know(id string, published []string, err error) {
 	}
 }
 
-// run asks for those that are wanted until ctx ends, and tells of each that is known then.
+// run inspects the queued containers until ctx ends, and calls tell for each one that becomes known.
 func (p *ports) run(ctx context.Context, api func() *client.Client, tell func(id string)) {
 	for ctx.Err() == nil {
 		ids, later := p.next(time.Now())
@@ -233,7 +234,7 @@ func (p *ports) run(ctx context.Context, api func() *client.Client, tell func(id
 	}
 }
 
-// ask asks for one, and tells whether it is known now.
+// ask inspects a container and reports whether its ports are known now.
 func (p *ports) ask(ctx context.Context, api *client.Client, id string) bool {
 	ctx, cancel := context.WithTimeout(ctx, patienceWithOne)
 	defer cancel()
@@ -242,8 +243,8 @@ func (p *ports) ask(ctx context.Context, api *client.Client, id string) bool {
 	return err == nil
 }
 
-// configuredPorts are the ports that a container publishes whenever it runs, such as 8080/tcp. Of one that the engine
-// chooses it is said for which port of the container it is.
+// configuredPorts returns the ports that a container publishes when it runs, such as 8080/tcp. If the engine chooses
+// the host's port, the container's port is named.
 func configuredPorts(c *container.InspectResponse) []string {
 	all := []string{}
 	if c.HostConfig == nil || c.HostConfig.NetworkMode.IsHost() {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Reading lets nothing through to the engine but what reads, whatever asks. Base is the way to it.
+// Reading is a transport to the engine that refuses every request that does not only read. Base is the transport below.
 type Reading struct{ Base *http.Transport }
 
 func (r *Reading) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -30,12 +30,12 @@ func (r *Reading) RoundTrip(req *http.Request) (*http.Response, error) {
 	return mend(resp)
 }
 
-// longGateway is a gateway as engines before v28 write that of an IPv6 subnet which they chose themselves: with the
-// length of its prefix. The client, which wants an address there, would refuse the whole list for it.
+// longGateway matches a gateway with a prefix length. Engines before v28 write it for IPv6 subnets that they chose. The
+// client expects an address and would refuse the whole list.
 var longGateway = regexp.MustCompile(`("Gateway":\s*"[0-9A-Fa-f:.]+)/[0-9]{1,3}"`)
 
-// mended is an answer with the prefixes taken off its gateways. What looks like one elsewhere is in a string, where its
-// quotes are escaped.
+// mended removes the prefix lengths from the gateways in an answer. It cannot match inside of a string, because quotes
+// are escaped there.
 func mended(body []byte) []byte { return longGateway.ReplaceAll(body, []byte(`$1"`)) }
 
 func mend(resp *http.Response) (*http.Response, error) {

@@ -9,49 +9,48 @@ import (
 	"berth/internal/ipam"
 )
 
-// place is an address where it means one thing: in its space.
+// place is an address in its space, where it is unique.
 type place struct {
 	space string
 	addr  netip.Addr
 }
 
-// segment is a subnet of a space. Docker does not tell which pool a network has; this is what both know of it.
+// segment is a subnet of a space. Docker does not report the pool of a network, so a segment is what both sides know.
 type segment struct {
 	space string
 	cidr  netip.Prefix
 }
 
-// networkCreation is for how long an engine may be making a network: it asks for pools and gateways first, of a managed
-// plugin for at most 30 s, and lists the network in the end.
+// networkCreation is the longest time that an engine takes to create a network. It requests pools and gateways first,
+// from a managed plugin for up to 30 s, and lists the network last.
 const networkCreation = 30 * time.Second
 
-// planned is a network of Berth's by its name, where that means one thing.
+// planned identifies a network of Berth by its space and name.
 type planned struct{ space, name string }
 
-// records is what Berth has written, read after a view was taken.
+// records are Berth's records, read after a view was taken.
 type records struct {
 	leases       []ipam.LeaseInfo // held and remembered
 	reservations []ipam.ReservationInfo
 	standIns     []ipam.StandIn                    // of this host
-	networks     map[string]string                 // the spaces of networks, by name and by id
-	rules        map[planned]*ipam.Network         // what names mean there
-	elastic      map[planned]bool                  // on which elastic addresses are mapped to guests
+	networks     map[string]string                 // spaces of networks, by name and by id
+	rules        map[planned]*ipam.Network         // the owner rules of these networks
+	elastic      map[planned]bool                  // networks with elastic addresses turned on
 	all          map[segment][]ipam.AttachmentInfo // of all hosts
 	here         map[segment][]ipam.AttachmentInfo // of the host that is judged
 	attachments  map[ipam.ID]ipam.AttachmentInfo
 
-	creation time.Duration // for how long an attachment may be there before its Docker network is
+	creation time.Duration // how long an attachment may exist before its Docker network
 
-	mapped []ipam.ElasticGuest // elastic addresses that lead to containers which publish ports
+	mapped []ipam.ElasticGuest // elastic addresses of containers that publish ports
 	gaps   []ipam.SystemGap
 
-	cluster bool  // other hosts' are among them
-	partial error // why those of the cluster could not be read
+	cluster bool  // the records include other hosts'
+	partial error // why the cluster's records could not be read
 }
 
-// read reads what a view is to be held against: the leases of the spaces that this host has something in, and with
-// memories also those that are remembered. Attachments are read last, so that a lease whose attachment is not among
-// them is one that is being ended.
+// read reads the records to compare with a view: the leases of all spaces in which this host has something. With
+// memories it reads the remembered ones, too. Attachments come last, so a lease without its attachment is being ended.
 func read(ctx context.Context, s Records, view *ipam.EngineView, memories bool) (*records, error) {
 	rec := &records{networks: map[string]string{}, rules: map[planned]*ipam.Network{}, elastic: map[planned]bool{},
 		partial: s.Partial()}
@@ -100,8 +99,8 @@ func (w *Witness) read(ctx context.Context, view *ipam.EngineView, memories bool
 	return rec, err
 }
 
-// readNetworks finds out the spaces of networks, if a Docker network names one by --ipam-opt network=, what names mean
-// on them, if something is reserved, and where elastic addresses are on, if the engine's firewall may be in the way.
+// readNetworks reads networks if they are needed. A Docker network may name one (--ipam-opt network=), reservations
+// depend on owner rules, and a firewall may block elastic addresses.
 func (rec *records) readNetworks(ctx context.Context, s Records, view *ipam.EngineView) error {
 	names := slices.ContainsFunc(view.Networks, func(n ipam.EngineNetwork) bool { return n.Options["network"] != "" })
 	if !names && len(rec.reservations) == 0 && view.Firewall != nftables {
@@ -118,7 +117,7 @@ func (rec *records) readNetworks(ctx context.Context, s Records, view *ipam.Engi
 			rec.rules[planned{n.Space, n.Name}] = &ipam.Network{Name: n.Name, Rules: n.OwnerRules}
 		}
 		if other, two := rec.networks[n.Name]; two && other != n.Space {
-			rec.networks[n.Name] = "" // the subnet tells which
+			rec.networks[n.Name] = "" // ambiguous: the subnet decides
 		} else {
 			rec.networks[n.Name] = n.Space
 		}
@@ -126,7 +125,7 @@ func (rec *records) readNetworks(ctx context.Context, s Records, view *ipam.Engi
 	return nil
 }
 
-// spaces are those in which the host holds, or the view sees, a subnet.
+// spaces lists the spaces in which the host has a subnet, or the view shows one.
 func (rec *records) spaces(ctx context.Context, s Records, view *ipam.EngineView) ([]string, error) {
 	attachments, err := s.Attachments(ctx)
 	if err != nil {
@@ -160,9 +159,9 @@ func (rec *records) index(attachments []ipam.AttachmentInfo, host string) {
 	}
 }
 
-// spacesOf are the spaces in which Berth may hold a subnet for a Docker network, the likeliest first. A swarm's network
-// has its addresses in the manager's space, and once more in the space local of each node on which it is in use. A
-// planned network that is not called any more what the Docker network calls it is looked for by the subnet.
+// spacesOf returns the spaces in which Berth may have a Docker network's subnet, the likeliest first. A swarm's network
+// has its addresses in the manager's space, and also in the space local of each node that uses it. If a planned network
+// was renamed since, its subnet identifies it.
 func (rec *records) spacesOf(n *ipam.EngineNetwork, cidr netip.Prefix) []string {
 	space, named := n.Options["space"], n.Options["network"]
 	if space == "" && named != "" {
@@ -187,7 +186,7 @@ func (rec *records) spacesOf(n *ipam.EngineNetwork, cidr netip.Prefix) []string 
 	return []string{space}
 }
 
-// spacesWith are those in which this host has the subnet.
+// spacesWith returns the spaces in which this host has the subnet.
 func (rec *records) spacesWith(cidr netip.Prefix) (all []string) {
 	for seg := range rec.here {
 		if seg.cidr == cidr {

@@ -9,13 +9,12 @@ import (
 	"berth/internal/ipam"
 )
 
-// starting is for how long a lease may be there before the engine shows its endpoint: a start takes as long at most as
-// the engine tries to reach a driver.
+// starting is how old a lease may be without an endpoint in the engine. A start takes at most as long as the engine
+// tries to reach a driver.
 const starting = 15 * time.Second
 
-// ReleaseLease ends a lease at once, for which a repair waits, and returns it. It is refused where an endpoint has the
-// address or may have it, because nobody can tell, unless it is forced; and always where a lease is none of this host's
-// endpoints.
+// ReleaseLease ends a lease at once, without the wait of a repair, and returns it. Unless forced, it refuses if an
+// endpoint has the address, or if that is unknown. It always refuses a lease that is not of an endpoint of this host.
 func (w *Witness) ReleaseLease(ctx context.Context, req ipam.LeaseRelease) (ipam.LeaseInfo, error) {
 	done, err := w.take(ctx)
 	if err != nil {
@@ -44,7 +43,7 @@ func (w *Witness) ReleaseLease(ctx context.Context, req ipam.LeaseRelease) (ipam
 	return l, err
 }
 
-// heldLease is the lease that is meant.
+// heldLease returns the requested lease. It refuses an address that is not held, or that two spaces hold.
 func (w *Witness) heldLease(ctx context.Context, req *ipam.LeaseRelease) (found ipam.LeaseInfo, err error) {
 	for l, err := range w.cfg.Service.Leases(ctx, ipam.LeaseFilter{Space: req.Space}) {
 		if err != nil {
@@ -65,7 +64,7 @@ func (w *Witness) heldLease(ctx context.Context, req *ipam.LeaseRelease) (found 
 	return found, nil
 }
 
-// releasable refuses what is no endpoint's, or another host's.
+// releasable refuses a lease that is not of an endpoint, or of another host.
 func (w *Witness) releasable(l *ipam.LeaseInfo) error {
 	switch {
 	case l.Kind == ipam.External:
@@ -85,7 +84,7 @@ func (w *Witness) releasable(l *ipam.LeaseInfo) error {
 	return nil
 }
 
-// unused refuses to end a lease whose address an endpoint has, or may have.
+// unused refuses a lease whose address an endpoint has, or may have.
 func (w *Witness) unused(ctx context.Context, l *ipam.LeaseInfo, req *ipam.LeaseRelease) error {
 	const todo = "--force gives it free all the same, and if somebody has it, others are given it, too"
 	src, err := w.ask(ctx, req.View)
@@ -126,7 +125,7 @@ func (w *Witness) unused(ctx context.Context, l *ipam.LeaseInfo, req *ipam.Lease
 	return nil
 }
 
-// due says when a repair may put a finding right, for a person.
+// due tells a person when a repair of a finding is possible.
 func (w *Witness) due(f *finding, taken time.Time) string {
 	ready := w.patience.ready(f)
 	if ready.After(taken) {

@@ -11,8 +11,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// repair puts right what is sure. Each repair names what it ends by the id of the lease or attachment, so that what was
-// taken meanwhile is not touched. What the service refuses is told of in the finding.
+// repair repairs the findings that are certain. Each repair names the lease or attachment by its id, so it never ends a
+// newer one. If the service refuses, the finding gets the reason.
 func (w *Witness) repair(ctx context.Context, found []finding, req ipam.CheckRequest) error {
 	chosen := chooser(req)
 	for i := range found {
@@ -34,7 +34,7 @@ func (w *Witness) repair(ctx context.Context, found []finding, req ipam.CheckReq
 	return nil
 }
 
-// chooser tells of a finding whether its repair is wanted: with a report of before only if it stands in that one, too.
+// chooser selects the findings to repair. If the request has an earlier report, a finding must be in it, too.
 func chooser(req ipam.CheckRequest) func(*finding) bool {
 	if req.Only == nil {
 		return func(*finding) bool { return true }
@@ -46,7 +46,7 @@ func chooser(req ipam.CheckRequest) func(*finding) bool {
 	return func(f *finding) bool { return listed[mark(&f.Finding)] }
 }
 
-// repairOne tells whether there was still something to be put right.
+// repairOne repairs a finding. It reports whether there was still something to repair.
 func (w *Witness) repairOne(ctx context.Context, f *finding) (bool, error) {
 	s := w.cfg.Service
 	ref := ipam.LeaseRef{Space: f.Space, Address: f.Address, ID: f.Lease}
@@ -72,9 +72,9 @@ func (w *Witness) repairOne(ctx context.Context, f *finding) (bool, error) {
 	return false, fmt.Errorf("there is no repair for a finding %s", f.Kind)
 }
 
-// endSuperseded ends what is kept for owners besides what they run with, which is sure at once (BO-13).
+// endSuperseded ends the reservations that were kept until their owners run with others. These need no wait (BO-13).
 func (w *Witness) endSuperseded(ctx context.Context, found []finding) error {
-	ended := map[string][]netip.Addr{} // by owner: one edit ends all that is kept for it
+	ended := map[string][]netip.Addr{} // by owner: one edit ends all of an owner's
 	for i := range found {
 		f := &found[i]
 		if f.Kind != ipam.SupersededReservation {
@@ -100,7 +100,7 @@ func (w *Witness) endSuperseded(ctx context.Context, found []finding) error {
 	return nil
 }
 
-// fail tells in a finding why it could not be put right.
+// fail adds to a finding why it could not be repaired.
 func (f *finding) fail(err error) { f.Detail += "; it could not be repaired: " + err.Error() }
 
 func (w *Witness) tellRepaired(f *finding) {

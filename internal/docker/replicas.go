@@ -9,19 +9,19 @@ import (
 	"berth/internal/ipam"
 )
 
-// composeService is one of a Compose project.
+// composeService is a service of a Compose project.
 type composeService struct{ project, name string }
 
-// replicas are the numbers of a service: those that have a container, and those whose container was destroyed while one
-// with a higher number stayed. What a break of the events or an absence in a view hides is no such gap.
+// replicas are the numbers of a service. A gap is a number whose container was destroyed while a higher number stayed.
+// A container that vanished during a break of the events, or only from a view, leaves no gap.
 type replicas struct {
 	there map[int]*replica
 	gone  map[int]departed
-	// the last container of a number that a view showed no more, before the event of its end was heard
+	// the last container of a number that vanished from a view before its end was heard
 	missing map[int]*member
 }
 
-// replica is a number that has had a container without a break; two, while Compose recreates it.
+// replica is a number that has had a container without a break. It has two containers while Compose recreates one.
 type replica struct {
 	since time.Time
 	now   map[string]*member // by id
@@ -33,7 +33,8 @@ type departed struct {
 	at   time.Time // when it was destroyed
 }
 
-// serviceOf is whose replica a container is; one that Compose runs once, and has no number, is none.
+// serviceOf returns the service of which a container is a replica. A container from `docker compose run` is none,
+// because showContainer leaves out its number.
 func serviceOf(m *member) (of composeService, ok bool) {
 	return composeService{m.Project, m.Service}, m.Project != "" && m.Service != "" && m.Number > 0
 }
@@ -57,7 +58,7 @@ func (r *Roster) enroll(m *member, at time.Time) {
 	s.there[m.Number].now[m.ID] = m
 }
 
-// dismiss notes that a container is not there any more: destroyed at a time or, with the zero time, nobody knows when.
+// dismiss notes that a container no longer exists. The zero time means that nobody knows when it was destroyed.
 func (r *Roster) dismiss(m *member, destroyed time.Time) {
 	of, ok := serviceOf(m)
 	s := r.services[of]
@@ -77,7 +78,7 @@ func (r *Roster) dismiss(m *member, destroyed time.Time) {
 	r.prune(of)
 }
 
-// destroyed notes the event of the end of a container that a view had shown no more before.
+// destroyed notes the end of a container that had vanished from a view before.
 func (r *Roster) destroyed(c *ipam.EngineContainer, at time.Time) {
 	of, ok := serviceOf(&member{EngineContainer: *c})
 	s := r.services[of]
@@ -89,7 +90,7 @@ func (r *Roster) destroyed(c *ipam.EngineContainer, at time.Time) {
 	r.prune(of)
 }
 
-// prune forgets the gaps above which no number has stayed, and a service without containers.
+// prune forgets the gaps without a higher number that has stayed, and a service without containers.
 func (r *Roster) prune(of composeService) {
 	s := r.services[of]
 	maps.DeleteFunc(s.gone, func(n int, d departed) bool { return len(s.above(n, d.at)) == 0 })
@@ -98,7 +99,7 @@ func (r *Roster) prune(of composeService) {
 	}
 }
 
-// above are the higher numbers that had a container at a time and have had one ever since.
+// above returns the higher numbers that had a container at a time and have had one ever since.
 func (s *replicas) above(number int, at time.Time) (all []int) {
 	for n, one := range s.there {
 		if n > number && one.since.Before(at) {
@@ -109,7 +110,7 @@ func (s *replicas) above(number int, at time.Time) (all []int) {
 	return all
 }
 
-// forgetGaps forgets the numbers that have no container: the events have broken off.
+// forgetGaps forgets all gaps, because the events broke off.
 func (r *Roster) forgetGaps() {
 	for _, s := range r.services {
 		clear(s.gone)
@@ -117,7 +118,8 @@ func (r *Roster) forgetGaps() {
 	}
 }
 
-// named is the container of a name; nil: none. Of two, because the end of one was not heard of, it is the later one.
+// named returns the container of a name, or nil. There are two if the end of one was not heard; then the later one
+// counts.
 func (r *Roster) named(name string) (found *member) {
 	for _, m := range r.byName[name] {
 		if found == nil || found.at.Before(m.at) {
@@ -127,7 +129,7 @@ func (r *Roster) named(name string) (found *member) {
 	return found
 }
 
-// container is the id of the container of a name, and whether all that happens is known.
+// container returns the id of the container of a name. live reports whether the roster is complete.
 func (r *Roster) container(name string) (id string, live bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -137,7 +139,7 @@ func (r *Roster) container(name string) (id string, live bool) {
 	return id, r.live()
 }
 
-// Containers are those whose id begins with some digits, in the order of their ids.
+// Containers returns the containers whose id begins with the given digits, by id.
 func (r *Roster) Containers(id string) (all []ipam.Container) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -150,8 +152,8 @@ func (r *Roster) Containers(id string) (all []ipam.Container) {
 	return all
 }
 
-// newcomer tells which numbers of its service a container of Compose's may stand in for: the lower ones whose container
-// was destroyed before it came, and of which none is being created.
+// newcomer returns the gaps that a new container of Compose may stand in for. These are lower numbers whose container
+// was destroyed before the new one came, and was not replaced.
 func (r *Roster) newcomer(name string) (comer ipam.Newcomer) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -187,7 +189,7 @@ func (r *Roster) newcomer(name string) (comer ipam.Newcomer) {
 	return comer
 }
 
-// gaps tells whether any service has a number without a container, for all who ask where none has.
+// gaps reports whether any service has a gap. Without one, most requests end here.
 func (r *Roster) gaps() bool {
 	for _, s := range r.services {
 		if len(s.gone) > 0 {

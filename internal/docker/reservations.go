@@ -6,13 +6,13 @@ import (
 	"berth/internal/ipam"
 )
 
-// judgeReservations finds the addresses that were kept for owners until they run with others, which they do (BO-13).
+// judgeReservations finds reservations that were kept until their owners run with others, which they do now (BO-13).
 func (c *comparison) judgeReservations() {
 	at := make(map[place]match, len(c.matches))
 	for _, m := range c.matches {
 		at[place{m.lease.Space, m.lease.Address}] = m
 	}
-	wanted := map[holding]bool{} // owners that want an address on a network, and
+	wanted := map[holding]bool{} // owners with a current reservation on a network
 	runs := map[holding]*ipam.ReservationInfo{}
 	for i := range c.rec.reservations {
 		r := &c.rec.reservations[i]
@@ -28,7 +28,7 @@ func (c *comparison) judgeReservations() {
 		r := &c.rec.reservations[i]
 		where := holding{r.Owner, r.Network}
 		if !wanted[where] {
-			where.network = "" // it wants none there any more, so that whichever it has elsewhere counts
+			where.network = "" // nothing is reserved for it there any more, so its address on any network counts
 		}
 		if now := runs[where]; r.Replaced && !r.InUse && now != nil {
 			c.addSuperseded(r, now)
@@ -36,7 +36,7 @@ func (c *comparison) judgeReservations() {
 	}
 }
 
-// holding is an owner on a network; on whichever where that is empty.
+// holding is an owner on a network, or on any network if that is empty.
 type holding struct{ owner, network string }
 
 func (c *comparison) addSuperseded(old, now *ipam.ReservationInfo) {

@@ -10,79 +10,78 @@ import (
 	"berth/internal/ipam"
 )
 
-// Roster is who is on the networks of this Berth at this moment, and who exists there and holds nothing. It is
-// written by views of an engine and by its events as they come, in whichever order they arrive: of two words about
-// one thing the later one counts. It is read in the midst of requests (ipam.Known), and answers from memory. Its
-// methods may be called from many goroutines at once.
+// Roster knows the containers on this Berth's networks, and which of them hold no address there. Views of an engine and
+// its events update it, in any order. The later of two statements about one thing counts. Requests ask it (ipam.Known),
+// and it answers from memory. Its methods are safe for concurrent use.
 type Roster struct {
 	now func() time.Time
 
 	mu         sync.RWMutex
-	following  time.Time // since when the engine's events come without a break; zero: they do not
-	lost       time.Time // when they broke off last; before that, when the daemon started
+	following  time.Time // since when events come without a break; zero: they do not come
+	lost       time.Time // when they last broke off, or when the daemon started
 	viewed     time.Time // when the last view was taken
-	late       time.Time // when an event last came late, with none in time behind it; zero: that is not so
+	late       time.Time // last late event without an event on time after it; zero: none
 	networked  time.Time // when the networks were last listed
 	networks   []*ipam.EngineNetwork
-	subnets    map[netip.Prefix][]*ipam.EngineNetwork // the same, by subnet
+	subnets    map[netip.Prefix][]*ipam.EngineNetwork // the networks by subnet
 	bridges    []ipam.EngineNetwork
 	containers map[string]*member
-	gone       map[string]time.Time            // containers that were destroyed, which an older view may still show
-	idle       map[string][]*member            // those that hold nothing on a network, by its id, in no order
-	lately     []*member                       // those that were created or ended in the last moments, and perhaps more
-	strange    map[string]*member              // those of which it is not known yet on which networks they are
-	wanted     map[string]map[netip.Addr]claim // addresses that containers ask for themselves, by the network's id
+	gone       map[string]time.Time            // destroyed containers that an older view may still show
+	idle       map[string][]*member            // containers without an address on a network, by its id, in no order
+	lately     []*member                       // containers created or ended in the last seconds, and maybe older ones
+	strange    map[string]*member              // containers whose networks are not known yet
+	wanted     map[string]map[netip.Addr]claim // addresses that containers ask for, by the network's id
 	services   map[composeService]*replicas    // of Compose (replicas.go)
 
-	wants  map[segment][]ipam.Want // what Wanted answers, as far as it was asked; each stays as it was made
-	names  map[string]int          // how many containers ipam.NameKey calls so
-	byName map[string][]*member    // the containers of a name: several where an end or a renaming was not heard of
-	ids    map[string]bool         // the short ids of all containers
+	wants  map[segment][]ipam.Want // cached answers of Wanted; none is ever changed
+	names  map[string]int          // number of containers by ipam.NameKey
+	byName map[string][]*member    // containers of a name: several if an end or a renaming was not heard
+	ids    map[string]bool         // short ids of all containers
 
 	leases map[place]sighted // what looks have shown of their endpoints
-	looked *ipam.EngineView  // in the last look; nil: there was none
-	ended  time.Time         // when the engine ended last, as far as that was heard; zero: never
-	asked  chan struct{}     // somebody wants a look
-	missed chan struct{}     // somebody asked, or was answered by the engine, while its events do not come
+	looked *ipam.EngineView  // the view of the last look; nil: none
+	ended  time.Time         // when the engine was last heard to end; zero: never
+	asked  chan struct{}     // a look is wanted
+	missed chan struct{}     // the engine was used while its events do not come
 
-	watchers map[chan struct{}]bool // who wants to know of each change
+	watchers map[chan struct{}]bool // channels of Watch
 
-	askLocks func(context.Context, ipam.Question) ipam.Locked // nil: nobody can ask the engine
+	askLocks func(context.Context, ipam.Question) ipam.Locked // nil: the engine cannot be asked
 	together map[starter]together
-	homes    map[string][]netip.Addr // to which containers are being put back, by name
+	homes    map[string][]netip.Addr // addresses of containers that are being put back, by name
 
 	questions questions
-	boots     bool      // it was seen to start since its events came last
-	booted    time.Time // when its events came after it was seen to start; zero: never
+	boots     bool      // the engine was seen starting, and its events have not come since
+	booted    time.Time // when its events began after such a start; zero: never
 }
 
-// claim is which containers ask for an address.
-type claim map[string]*member // by id
+// claim holds the containers that ask for an address, by id.
+type claim map[string]*member
 
 // member is a container.
 type member struct {
 	ipam.EngineContainer // without the endpoints
 
-	at      time.Time // of what is known of its name and state
-	listed  time.Time // when it was last heard on which networks it is; zero: never
+	at      time.Time // of the latest name and state
+	listed  time.Time // when its networks were last listed; zero: never
 	stirred time.Time // when it was last created, or ended
-	turned  time.Time // when it was last created, started, or ended; zero: nothing was heard of that
-	runs    bool      // it was started then
-	fresh   bool      // it was created then, and was not started yet
-	ran     bool      // it was started once
+	turned  time.Time // when it was last created, started, or ended; zero: unknown
+	runs    bool      // that was a start
+	fresh   bool      // that was its creation
+	ran     bool      // it was started at least once
 	on      map[string]*spot
 }
 
 // spot is a container's place on a network.
 type spot struct {
-	at     time.Time // of what is known of it
-	holds  bool      // it has an endpoint there
-	idle   int       // where it is among the network's idle ones, from 1 on; 0: it is not
-	left   bool      // it was taken off before its first start, perhaps to be put on again, of which nothing is told
+	at     time.Time // of the latest statement
+	holds  bool      // it has an address there
+	idle   int       // its position among the network's idle ones, from 1; 0: it is not idle
+	left   bool      // it was disconnected before its first start, and may be connected again without an event
 	wanted []netip.Addr
 }
 
-// NewRoster returns one that knows nobody.
+// NewRoster returns an empty Roster.
 func NewRoster(now func() time.Time) *Roster {
 	if now == nil {
 		now = time.Now
@@ -94,7 +93,7 @@ func NewRoster(now func() time.Time) *Roster {
 	return r
 }
 
-// askWith has requests without a name asked about with a function; nil: they are not.
+// askWith sets the function that asks the engine about requests without a name. With nil they are guessed.
 func (r *Roster) askWith(ask func(context.Context, ipam.Question) ipam.Locked) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +111,7 @@ func (r *Roster) clear() {
 	r.services = map[composeService]*replicas{}
 }
 
-// lose notes that the events have broken off. What the last view showed is kept: an engine that is away starts nothing.
+// lose notes that the events broke off. The last view stays, because an engine that is away starts nothing.
 func (r *Roster) lose() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,18 +122,18 @@ func (r *Roster) lose() {
 	r.forgetGaps()
 }
 
-// miss notes that the engine is there, while its events do not come: whoever waits to follow them again need not.
+// miss notes that the engine is there although its events do not come, so the follower need not wait.
 func (r *Roster) miss() {
 	if r.following.IsZero() {
 		wake(r.missed)
 	}
 }
 
-// Show takes a view in, which is as old as its beginning.
+// Show applies a view. Its time is the beginning of the reading.
 func (r *Roster) Show(view *ipam.EngineView) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if view.Taken.Before(r.viewed) { // the clock was set back: nothing can be told by the order of times
+	if view.Taken.Before(r.viewed) { // the clock was set back, so times cannot be compared
 		r.clear()
 		if !r.following.IsZero() && r.following.After(view.Taken) {
 			r.following = view.Taken
@@ -163,20 +162,20 @@ func (r *Roster) Show(view *ipam.EngineView) {
 	}
 }
 
-// Hear takes news in.
+// Hear applies news of the engine.
 func (r *Roster) Hear(news *ipam.EngineNews) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case news.Late > lateness:
 		r.late = r.now()
-	case news.Event != nil: // events come in order: nothing that happened before this one is still on its way
+	case news.Event != nil: // events come in order: no earlier one is still on its way
 		r.late = time.Time{}
 	}
 	if news.Ends {
 		r.ended = news.At
 	}
-	if news.Begins { // what happened before is in the next view, before which nobody is guessed
+	if news.Begins { // the next view shows what happened before, and until then nothing is guessed
 		r.following = news.At
 		if r.boots {
 			r.boots, r.booted = false, news.At
@@ -194,7 +193,7 @@ func (r *Roster) Hear(news *ipam.EngineNews) {
 	r.tellWatchers()
 }
 
-// setNetworks replaces the networks as they were listed at a time. Who is on them stays.
+// setNetworks replaces the networks by a list from a time. The containers on them stay.
 func (r *Roster) setNetworks(networks, bridges []ipam.EngineNetwork, at time.Time) {
 	if r.networked.After(at) {
 		return
@@ -212,7 +211,7 @@ func (r *Roster) setNetworks(networks, bridges []ipam.EngineNetwork, at time.Tim
 	clear(r.wants)
 }
 
-// happen moves the roster on by one event.
+// happen applies one event.
 func (r *Roster) happen(e *ipam.EngineEvent, at time.Time) {
 	id := e.Container.ID
 	if id == "" {
@@ -246,12 +245,12 @@ func (r *Roster) happen(e *ipam.EngineEvent, at time.Time) {
 		r.put(m, e.Network, at, true)
 	case eventDisconnect:
 		if r.put(m, e.Network, at, false) {
-			m.on[e.Network].left = m.fresh // as Compose does before v2, to give it other aliases
+			m.on[e.Network].left = m.fresh // Compose before v2 does this to set other aliases
 		}
 	}
 }
 
-// turn notes that a container was created, started, or ended, and what that means for all its places.
+// turn notes that a container was created, started, or ended, and updates its places.
 func (r *Roster) turn(m *member, action string, at time.Time) {
 	if action != eventStart && !m.stirred.After(at) {
 		m.stirred = at
@@ -272,7 +271,7 @@ func (r *Roster) turn(m *member, action string, at time.Time) {
 	}
 }
 
-// ran notes that a container was started once, which never ceases to be so.
+// ran notes that a container has been started. That never changes back.
 func (r *Roster) ran(m *member) {
 	if m.ran {
 		return
@@ -283,15 +282,15 @@ func (r *Roster) ran(m *member) {
 	}
 }
 
-// stir notes that a container was created or ended, and forgets those of whom that is long ago.
+// stir notes that a container was created or ended, and drops those that did so long ago.
 func (r *Roster) stir(m *member) {
 	r.lately = slices.DeleteFunc(r.lately,
 		func(other *member) bool { return other == m || m.stirred.Sub(other.stirred) > recently })
 	r.lately = append(r.lately, m)
 }
 
-// member is the container of an id, which is made where it is new; nil for one that was destroyed, of which older
-// words may come still.
+// member returns the container of an id, and adds it if it is new. It returns nil for a destroyed one, about which
+// older news may still come.
 func (r *Roster) member(id string, at time.Time) *member {
 	if m := r.containers[id]; m != nil {
 		return m
@@ -304,8 +303,8 @@ func (r *Roster) member(id string, at time.Time) *member {
 	return m
 }
 
-// list takes in all that the engine lists of a container. A list alone does not show what one holds that is being
-// started: only a whole view does.
+// list applies the engine's list entry of a container. Only a whole view shows the endpoints of a starting container; a
+// list alone does not.
 func (r *Roster) list(c *ipam.EngineContainer, at time.Time, whole bool) {
 	m := r.member(c.ID, at)
 	if m == nil || m.listed.After(at) {
@@ -344,7 +343,8 @@ func (r *Roster) list(c *ipam.EngineContainer, at time.Time, whole bool) {
 	}
 }
 
-// put says whether a container holds something on a network, unless a later word is known, and tells whether it was.
+// put records whether a container has an address on a network, unless a later statement is known. It reports whether it
+// did.
 func (r *Roster) put(m *member, network string, at time.Time, holds bool) (done bool) {
 	s := m.on[network]
 	if s == nil {
@@ -365,7 +365,7 @@ func (r *Roster) put(m *member, network string, at time.Time, holds bool) (done 
 	return true
 }
 
-// busy notes that a container is not one of those that hold nothing on a network.
+// busy removes a container from those without an address on a network.
 func (r *Roster) busy(s *spot, network string) {
 	if s.idle == 0 {
 		return
@@ -379,7 +379,7 @@ func (r *Roster) busy(s *spot, network string) {
 	}
 }
 
-// want says which addresses a container asks for on a network.
+// want records the addresses that a container asks for on a network.
 func (r *Roster) want(m *member, network string, wanted []netip.Addr) {
 	s := m.on[network]
 	if s == nil || slices.Equal(s.wanted, wanted) {
@@ -415,14 +415,14 @@ func (r *Roster) unclaim(m *member, network string, s *spot) {
 	}
 }
 
-// forgetWants has Wanted gather anew what it tells, where what a container asks for is part of that.
+// forgetWants drops the cached answers of Wanted if they depend on this place.
 func (r *Roster) forgetWants(s *spot) {
 	if len(s.wanted) > 0 {
 		clear(r.wants)
 	}
 }
 
-// name notes what a container is called.
+// name records a container's name.
 func (r *Roster) name(m *member, name string) {
 	if m.Name == name {
 		return
@@ -444,7 +444,7 @@ func (r *Roster) unname(m *member) {
 	}
 }
 
-// leave takes a container off a network.
+// leave removes a container from a network.
 func (r *Roster) leave(m *member, network string) {
 	s := m.on[network]
 	r.unclaim(m, network, s)
@@ -452,7 +452,7 @@ func (r *Roster) leave(m *member, network string) {
 	delete(m.on, network)
 }
 
-// remove forgets a container that was destroyed at a time or, with the zero time, that is not there any more.
+// remove removes a container. The zero time means that its end was not heard.
 func (r *Roster) remove(m *member, destroyed time.Time) {
 	r.dismiss(m, destroyed)
 	r.unname(m)
@@ -465,9 +465,9 @@ func (r *Roster) remove(m *member, destroyed time.Time) {
 	r.lately = slices.DeleteFunc(r.lately, func(other *member) bool { return other == m })
 }
 
-// startedAt is when a container was last heard to start, or when the engine that started it answered; zero: long ago.
-// Settled is false while the container starts, and while the engine does: a view of an engine that starts can come
-// before the word that its events come.
+// startedAt returns when a container last started, as heard, or when the engine that started it answered; zero means
+// unknown. settled is false while the container or the engine is starting. A view of a starting engine may come before
+// its events do.
 func (r *Roster) startedAt(id string) (at time.Time, settled bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

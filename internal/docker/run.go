@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// longestPause is how long to wait at most before an engine that is away is asked again.
+	// longestPause is the longest pause between two tries to reach the engine.
 	longestPause = time.Minute
 
-	// shortestPause is how long to wait at least: an engine that asks for addresses may not answer yet.
+	// shortestPause is the shortest pause. An engine that asks for addresses may not answer requests yet.
 	shortestPause = 50 * time.Millisecond
 )
 
-// Run checks when the engine is there for the first time and after each break, and every so often; and it looks after
-// the engine's events. It returns nil when ctx ends, and goes on whatever the engine does.
+// Run checks when the engine is first there, after each break, and at intervals. It looks at the engine after events.
+// It returns nil when ctx ends, and no failure of the engine ends it.
 func (w *Witness) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	f := follower{witness: w, news: make(chan word), stirred: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
@@ -69,7 +69,7 @@ func (w *Witness) Run(ctx context.Context) error {
 	}
 }
 
-// learnHomes takes in who had what when the daemon ended last.
+// learnHomes reads the last addresses from the leases, before the first look.
 func (w *Witness) learnHomes(ctx context.Context) error {
 	done, err := w.take(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func (w *Witness) learnHomes(ctx context.Context) error {
 	return w.homes.learn(ctx, w.cfg.Service, w.cfg.Host)
 }
 
-// lookIfRead looks, unless it is another who reads the engine.
+// lookIfRead looks if this daemon reads the engine itself.
 func (w *Witness) lookIfRead(ctx context.Context) error {
 	if w.cfg.Engine == nil {
 		return nil
@@ -87,8 +87,8 @@ func (w *Witness) lookIfRead(ctx context.Context) error {
 	return w.look(ctx)
 }
 
-// breakOff forgets how long things have been so: the engine's events broke off, or have begun anew. An engine that was
-// read since they broke off is not away.
+// breakOff resets the waits of findings, because the events broke off or began again. If the engine was read since the
+// break, it is not away.
 func (w *Witness) breakOff(ctx context.Context, said word) {
 	done, err := w.take(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func (w *Witness) breakOff(ctx context.Context, said word) {
 	w.patience.broken()
 }
 
-// round is a check or, where none is wanted, a look.
+// round checks, or only looks if checks are turned off.
 func (w *Witness) round(ctx context.Context, d *diary) {
 	if w.cfg.Every <= 0 {
 		d.failed(w, w.look(ctx))
@@ -115,7 +115,7 @@ func (w *Witness) round(ctx context.Context, d *diary) {
 	d.found(w, &r)
 }
 
-// gather waits for more events, so that many of them make one look. A network that comes or goes is looked at at once.
+// gather waits a moment for more events, so that many events cause one look. A changed network ends the wait.
 func (w *Witness) gather(ctx context.Context, f *follower) {
 	select {
 	case <-ctx.Done():
@@ -126,7 +126,7 @@ func (w *Witness) gather(ctx context.Context, f *follower) {
 	drain(f.stirred)
 }
 
-// wake lets whoever waits go on.
+// wake puts a token into a channel of size one. It never waits.
 func wake(waiting chan struct{}) {
 	select {
 	case waiting <- struct{}{}:
@@ -141,16 +141,15 @@ func drain(waiting chan struct{}) {
 	}
 }
 
-// follower passes on what the engine's events say.
+// follower follows the engine's events for a witness.
 type follower struct {
 	witness *Witness
 	news    chan word
 	stirred chan struct{} // something has changed
-	hurry   chan struct{} // the networks have
+	hurry   chan struct{} // a network has changed
 }
 
-// word is what a follower has to say of the events: that they broke off at a time, with an error, or else that they
-// have begun.
+// word reports that the events broke off (with the error and the time) or, if broken is nil, that they began.
 type word struct {
 	broken error
 	at     time.Time
@@ -167,8 +166,8 @@ func (f *follower) follow(ctx context.Context) {
 	}
 }
 
-// rest waits before the engine is asked again, not as long where it shows by itself that it is there: an engine that
-// ends a second time, before it is followed again, is not heard to end. It returns false when ctx ends.
+// rest waits before the next try to reach the engine. It ends early if the engine uses this Berth. Otherwise a second
+// end of the engine could pass unheard. It returns false when ctx ends.
 func (f *follower) rest(ctx context.Context, pause time.Duration) bool {
 	missed := f.witness.cfg.Roster.missed
 	drain(missed)
@@ -187,7 +186,7 @@ func (f *follower) rest(ctx context.Context, pause time.Duration) bool {
 	return true
 }
 
-// followOnce follows the events until they break off, and tells whether there was an engine at all.
+// followOnce follows the events until they break off. It reports whether the engine was reached.
 func (f *follower) followOnce(ctx context.Context) (connected bool) {
 	w := f.witness
 	err := w.cfg.Engine.Follow(ctx, Listener{
@@ -210,7 +209,7 @@ func (f *follower) followOnce(ctx context.Context) (connected bool) {
 	return connected
 }
 
-// nextPause is how long to wait for an engine: twice as long as before, unless it was there.
+// nextPause doubles the pause, up to longestPause. It starts again if the engine was reached.
 func nextPause(before, first time.Duration, connected bool) time.Duration {
 	if before == 0 || connected {
 		return first
@@ -220,15 +219,15 @@ func nextPause(before, first time.Duration, connected bool) time.Duration {
 
 func (f *follower) tell(ctx context.Context, broken error) {
 	select {
-	case f.news <- word{broken, time.Now()}: // the time is from before anybody took it
+	case f.news <- word{broken, time.Now()}: // the time of the break, not of its receipt
 	case <-ctx.Done():
 	}
 }
 
-// diary logs what changes, once.
+// diary logs changes, each once.
 type diary struct{ reach, findings, version string }
 
-// engine tells when the engine comes and goes.
+// engine logs when the engine comes and goes.
 func (d *diary) engine(w *Witness) {
 	state := w.State()
 	if state.Engine == d.reach {
@@ -244,7 +243,7 @@ func (d *diary) engine(w *Witness) {
 	d.naming(w, &state)
 }
 
-// naming tells once which engine it is, and what that means for who keeps its address.
+// naming logs once which engine it is, and what that means for containers that keep their addresses.
 func (d *diary) naming(w *Witness, state *ipam.WitnessState) {
 	sends, known := state.SendsNames()
 	if !known || d.version == state.Version {
@@ -260,7 +259,7 @@ func (d *diary) naming(w *Witness, state *ipam.WitnessState) {
 		"after the other keep their addresses; for those that start at once, reserve them (berth pin)")
 }
 
-// found tells what a check came to.
+// found logs the findings of a check.
 func (d *diary) found(w *Witness, r *ipam.CheckReport) {
 	var parts []string
 	for _, kind := range kinds {
@@ -278,7 +277,7 @@ func (d *diary) found(w *Witness, r *ipam.CheckReport) {
 	}
 }
 
-// failed tells of an error, unless it is that of an engine which is away, of which is told elsewhere.
+// failed logs an error. If the engine is away, diary.engine has logged that already.
 func (d *diary) failed(w *Witness, err error) {
 	if err != nil && w.State().Engine != ipam.EngineUnreachable {
 		w.log.WithError(err).Error("the records could not be held against what runs")

@@ -6,20 +6,20 @@ import (
 	"berth/internal/ipam"
 )
 
-// sight is an address that an endpoint has, as the engine says.
+// sight is an address of an endpoint, according to the engine.
 type sight struct {
 	addr      netip.Addr
 	endpoint  *ipam.EngineEndpoint
 	container *ipam.EngineContainer
 	network   *ipam.EngineNetwork
-	subnet    *ipam.EngineSubnet // nil where the address is in none of the network's
-	spaces    []string           // in which Berth may know it, the likeliest first
+	subnet    *ipam.EngineSubnet // nil if no subnet of the network has the address
+	spaces    []string           // in which Berth may have the address, the likeliest first
 }
 
-// home is where the address is to be unique.
+// home is the place in which the address must be unique.
 func (s *sight) home() place { return place{s.spaces[0], s.addr} }
 
-// who names the container for a person.
+// who describes the container for a person.
 func (s *sight) who() string {
 	if s.container.ID == "" {
 		return "the endpoint " + s.container.Name
@@ -27,7 +27,7 @@ func (s *sight) who() string {
 	return "the container " + s.container.Name
 }
 
-// sights is a view by what is looked for in it.
+// sights is a view with indexes for comparisons.
 type sights struct {
 	all      []*sight
 	at       map[place][]*sight // in each of the spaces
@@ -36,7 +36,7 @@ type sights struct {
 	names    map[string]bool // of containers, running or not
 	ids      map[string]bool // the short ids of all containers
 	macs     map[ipam.MAC]bool
-	stopped  map[segment]bool // has a container that does not run, whose MAC is unknown
+	stopped  map[segment]bool // has a stopped container, whose MAC is unknown
 }
 
 func newSights(view *ipam.EngineView, rec *records) *sights {

@@ -6,27 +6,27 @@ import (
 	"berth/internal/ipam"
 )
 
-// startTime is for how long an endpoint may not be seen after it was given its address, because it is being made.
+// startTime is how long after its lease an endpoint may not be visible, because it is being created.
 const startTime = time.Minute
 
-// sighted is what looks have shown of the endpoint of a lease.
+// sighted is what looks have shown of a lease's endpoint.
 type sighted struct {
 	lease     uint64
-	container string // that has it or had it last, by id; empty: none that has one
-	name      string // as it was then
+	container string // id of the container that last had it; empty: no container
+	name      string // its name then
 	mac       ipam.MAC
 	seen      bool // some look has shown it
-	missed    int  // by how many looks, one after the other, it was not shown since
+	missed    int  // number of looks in a row since then that did not show it
 }
 
-// judge takes in which leases have an endpoint, by a comparison with a view, which counts once. It tells whether a
-// second look would show more: that of a lease which has none now.
+// judge updates the sightings by a comparison with a view, once per view. It reports whether a second look would tell
+// more, because an endpoint was missing for the first time.
 func (r *Roster) judge(view *ipam.EngineView, c *comparison) (unsure bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	taken := view.Taken
 	if view == r.looked || r.looked != nil && taken.Before(r.looked.Taken) && !r.looked.Taken.After(r.now()) {
-		return false // later ones are known, unless the clock was set back
+		return false // a later view is known, and the clock was not set back
 	}
 	r.looked = view
 	judged := r.sights(taken, c)
@@ -59,8 +59,8 @@ func (r *Roster) judge(view *ipam.EngineView, c *comparison) (unsure bool) {
 	return unsure
 }
 
-// sights are the leases of addresses that endpoints have, whether it is the lease's own or another one. Of a lease that
-// is younger than the view it is not sure that it is not the one before which is seen.
+// sights returns the sightings of leases whose address some endpoint has, even if that is another lease's. If lease and
+// view are too close in time, the endpoint may be of the previous lease, so it does not count.
 func (r *Roster) sights(taken time.Time, c *comparison) map[place]sighted {
 	all := make(map[place]sighted, len(c.held))
 	for at, sights := range c.seen.at {
@@ -77,7 +77,7 @@ func (r *Roster) sights(taken time.Time, c *comparison) map[place]sighted {
 	return all
 }
 
-// Endpoint tells whether a lease, which was taken at a time, has an endpoint, and whose.
+// Endpoint reports whether a lease has an endpoint, and whose. since is when the lease was taken.
 func (r *Roster) Endpoint(lease ipam.LeaseRef, since time.Time) (word ipam.Sighting) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -101,20 +101,20 @@ func (r *Roster) Endpoint(lease ipam.LeaseRef, since time.Time) (word ipam.Sight
 	return word
 }
 
-// exists tells whether there is a container that ipam.NameKey calls so, or that has a short id.
+// exists reports whether there is a container with this ipam.NameKey or this short id.
 func (r *Roster) exists(name, id string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return (r.names[name] > 0 || r.ids[id]) && r.current()
 }
 
-// current tells whether somebody looks still.
+// current reports whether somebody still reads the engine.
 func (r *Roster) current() bool { return !r.following.IsZero() || r.now().Sub(r.viewed) <= fresh }
 
-// look has whoever reads the engine do so soon.
+// look asks for a look soon.
 func (r *Roster) look() { wake(r.asked) }
 
-// count notes that more or fewer containers are called so.
+// count adds to the number of containers with this name.
 func (r *Roster) count(name string, more int) {
 	if name == "" {
 		return

@@ -9,14 +9,14 @@ import (
 	"berth/internal/ipam"
 )
 
-// source is where a check has its view from.
+// source is the origin of a check's view.
 type source struct {
 	view    *ipam.EngineView // nil: there is none
-	own     bool             // the engine was asked just now, and can be asked again
-	trouble error            // why there is none, or not all of the records to hold against it
+	own     bool             // this daemon has just read it, and can read again
+	trouble error            // why there is no view, or why some records are missing
 }
 
-// ask reads the engine, or takes a view that another has read: that of the request, or the last one that was pushed.
+// ask reads the engine. If it cannot, it takes the view of the request, or the last one that was pushed.
 func (w *Witness) ask(ctx context.Context, req *ipam.EngineView) (source, error) {
 	var failed error
 	if w.cfg.Engine != nil {
@@ -51,7 +51,7 @@ func (w *Witness) ask(ctx context.Context, req *ipam.EngineView) (source, error)
 	return source{view: pushed}, nil
 }
 
-// readEngine takes a view, which is as old as its beginning.
+// readEngine reads a view. Its time is the beginning of the reading.
 func (w *Witness) readEngine(ctx context.Context) (*ipam.EngineView, error) {
 	taken := w.cfg.Now()
 	view, err := w.cfg.Engine.View(ctx, w.cfg.Host, w.cfg.Drivers)
@@ -63,7 +63,7 @@ func (w *Witness) readEngine(ctx context.Context) (*ipam.EngineView, error) {
 	return &view, nil
 }
 
-// accept refuses a view of another's that says nothing about what runs here and now.
+// accept refuses a view of another host, an old one, and one from the future.
 func (w *Witness) accept(view *ipam.EngineView) error {
 	age := w.cfg.Now().Sub(view.Taken)
 	switch {

@@ -10,11 +10,11 @@ import (
 	"berth/internal/ipam"
 )
 
-// This file finds containers whose address is not that which reservations say. A request of an engine that sends no
-// names cannot tell who asks; the view can.
+// This file finds containers whose address contradicts the reservations. A request of an engine without names does not
+// show who asks, but a view shows who has the address.
 
-// judgeStrays finds containers that run on what is reserved for another, and owners that run beside what is reserved
-// for them. A lease that may be another's than the endpoint's, because it is younger than the view, tells nothing.
+// judgeStrays finds containers on addresses that are reserved for others, and owners that do not have their own. It
+// skips leases that are not certainly the endpoint's.
 func (c *comparison) judgeStrays() {
 	if len(c.rec.reservations) == 0 {
 		return
@@ -36,13 +36,13 @@ func (c *comparison) judgeStrays() {
 	}
 }
 
-// reserved are reservations by what they are looked up by.
+// reserved indexes the reservations.
 type reserved struct {
 	at    map[place]*ipam.ReservationInfo
-	owned map[ownedIn][]*ipam.ReservationInfo // those that are wanted
+	owned map[ownedIn][]*ipam.ReservationInfo // without the replaced ones
 }
 
-// ownedIn is what an owner has in a subnet.
+// ownedIn is an owner in a subnet.
 type ownedIn struct {
 	owner string
 	segment
@@ -64,8 +64,8 @@ func newReserved(all []ipam.ReservationInfo) *reserved {
 	return r
 }
 
-// owners are whom a container can be on the network of a lease that it has, the likeliest first: what its name means
-// there, what Compose's labels make it, its MAC.
+// owners yields the owners that a container may be on the network of its lease, the likeliest first. They come from the
+// rules for its name, from Compose's labels, and from its MAC.
 func (c *comparison) owners(m match) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for owner := range c.rulesOf(m.lease).Owners(m.sight.container.Name) {
@@ -79,7 +79,7 @@ func (c *comparison) owners(m match) iter.Seq[string] {
 	}
 }
 
-// isOwner tells whether a container can be the one that an address is reserved for, or stands in for that one.
+// isOwner reports whether a container may be the owner of a reservation, or stands in for it.
 func (c *comparison) isOwner(m match, r *ipam.ReservationInfo) bool {
 	for owner := range c.owners(m) {
 		if owner == r.Owner {
@@ -94,7 +94,7 @@ func (c *comparison) isOwner(m match, r *ipam.ReservationInfo) bool {
 	return false
 }
 
-// rulesOf is what names mean on the network of a lease.
+// rulesOf returns the network with the owner rules for a lease.
 func (c *comparison) rulesOf(l *ipam.LeaseInfo) *ipam.Network {
 	if n := c.rec.rules[planned{l.Space, l.Network}]; n != nil {
 		return n
@@ -102,7 +102,7 @@ func (c *comparison) rulesOf(l *ipam.LeaseInfo) *ipam.Network {
 	return &ipam.Network{}
 }
 
-// wantedElsewhere is what is reserved for a container in the subnet of a lease that it has; nil where there is nothing.
+// wantedElsewhere returns a reservation for the lease's container in the same subnet, or nil.
 func (c *comparison) wantedElsewhere(m match) *ipam.ReservationInfo {
 	for owner := range c.owners(m) {
 		if own := c.reserved.owned[ownedIn{owner, segment{m.lease.Space, m.lease.Subnet}}]; len(own) > 0 {
@@ -112,7 +112,7 @@ func (c *comparison) wantedElsewhere(m match) *ipam.ReservationInfo {
 	return nil
 }
 
-// whoHas names the container that has an address; empty where no container has it.
+// whoHas returns the name of the container that has an address, or empty.
 func (c *comparison) whoHas(space string, addr netip.Addr) string {
 	for _, s := range c.seen.at[place{space, addr}] {
 		return s.container.Name
@@ -139,7 +139,8 @@ func (c *comparison) addForeign(m match, r *ipam.ReservationInfo) {
 			Owner: r.Owner, Detail: text}})
 }
 
-// addElsewhere tells of an owner without its address. What it has instead may be reserved, too.
+// addElsewhere reports an owner on another address than its own. instead is the reservation of that other address, or
+// nil.
 func (c *comparison) addElsewhere(m match, own, instead *ipam.ReservationInfo) {
 	who := m.sight.container.Name
 	text := fmt.Sprintf("%s runs with %s and not with %s, which is reserved for %s", m.sight.who(), m.lease.Address,
@@ -162,22 +163,22 @@ func (c *comparison) addElsewhere(m match, own, instead *ipam.ReservationInfo) {
 		Address: m.lease.Address, Owner: own.Owner, Detail: text}})
 }
 
-// Astray is a container that runs on another address than is reserved for it, because nobody could tell who it was when
-// it started.
+// Astray is a container on another address than its own (reserved or last used), because its request could not be
+// identified when it started.
 type Astray struct {
 	Container, ID, Project string
-	Network                string // Docker's, by its name
+	Network                string // the name of Docker's network
 	Space                  string
-	Planned                ipam.ID // Berth's network
+	Planned                ipam.ID // the id of Berth's network
 	Subnet                 netip.Prefix
 	Has, Home              netip.Addr
-	Reserved               bool      // Home is
-	Taken                  string    // the container that has Home, by its name; empty: none
-	Started                time.Time // when it was last heard to; zero: that is not known
+	Reserved               bool      // Home is reserved for it
+	Taken                  string    // the container that has Home, by name; empty: none
+	Started                time.Time // when it was last heard to start; zero: unknown
 }
 
-// astray is a container that can be put back to its own address: nobody has that, it was reserved before the container
-// was given another one, and that other one is not of its user's choice.
+// astray returns the container if it can be put back, or nil. Its own address must be unused, and must have been
+// reserved before the container got the other one. A user's choice of the other one is respected.
 func (c *comparison) astray(m match, own *ipam.ReservationInfo) *Astray {
 	l := m.lease
 	if c.whoHas(own.Space, own.Address) != "" || !l.Since.After(own.Since) || l.Kind != ipam.Automatic || l.DHCP != nil ||
@@ -189,8 +190,8 @@ func (c *comparison) astray(m match, own *ipam.ReservationInfo) *Astray {
 		Planned: l.NetworkID, Subnet: l.Subnet, Has: l.Address, Home: own.Address, Reserved: true}
 }
 
-// tellAstray tells whoever puts containers back which are to be. Where the engine sends names nothing was unknown, and
-// what a container has is what it was to have.
+// tellAstray reports the containers to put back. If the engine sends names, it does nothing, because every request was
+// identified.
 func (w *Witness) tellAstray(c *comparison) {
 	state := w.State()
 	if named, _ := state.SendsNames(); named || w.cfg.Astray == nil {
@@ -211,7 +212,7 @@ func (w *Witness) tellAstray(c *comparison) {
 	}
 }
 
-// addStray fills in what both kinds have in common.
+// addStray fills in what both kinds of findings share.
 func (c *comparison) addStray(m match, f finding) {
 	f.thing, f.name = m.sight.container.ID, m.sight.container.Name
 	f.Space, f.Network, f.Subnet = m.lease.Space, m.lease.Network, m.lease.Subnet
@@ -219,7 +220,7 @@ func (c *comparison) addStray(m match, f finding) {
 	c.add(f)
 }
 
-// tellStrays writes an event of each container that is found with the wrong address and was not told of yet.
+// tellStrays writes an event for each container that is newly found on a wrong address.
 func (w *Witness) tellStrays(ctx context.Context, found []finding) {
 	now := map[key]bool{}
 	var news []ipam.Stray

@@ -17,9 +17,9 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// View reads which networks have their addresses from one of the drivers, and all containers with their places on
-// these. A driver's name and the same with :latest are one. It asks for the list of networks, that of containers, and
-// each network of ours; what ends in between is not in the view.
+// View reads the networks that use one of the drivers, and all containers with their endpoints on them. A driver's name
+// with and without :latest is the same. It requests the lists of networks and containers, and each of these networks.
+// Objects that end meanwhile are not in the view.
 func (e *Engine) View(ctx context.Context, host string, drivers []string) (ipam.EngineView, error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
@@ -38,8 +38,8 @@ func (e *Engine) View(ctx context.Context, host string, drivers []string) (ipam.
 	return view, nil
 }
 
-// networks lists the networks of a view: those of the drivers, those of drivers that are nobody's, and the bridges of
-// others.
+// networks lists the networks of a view: those of the drivers, those of other IPAM
+// plugins (Foreign), and the bridges of others.
 func (e *Engine) networks(ctx context.Context, api *client.Client, drivers []string) (ipam.EngineView, error) {
 	ours := func(n *network.Network) bool {
 		return slices.ContainsFunc(drivers, func(d string) bool { return driverName(d) == driverName(n.IPAM.Driver) })
@@ -70,8 +70,8 @@ func (e *Engine) networks(ctx context.Context, api *client.Client, drivers []str
 // builtIn are the engine's own IPAM drivers.
 var builtIn = []string{"", "default", "null", "windowsnull"}
 
-// The engine's network driver that makes a bridge in the host, and the options of such a network that name the
-// bridge: the default network has docker0.
+// The engine's bridge driver, and the options that name a network's bridge in the host. The default network has
+// docker0.
 const (
 	bridgeDriver     = "bridge"
 	optBridge        = "com.docker.network.bridge.name"
@@ -79,14 +79,14 @@ const (
 	defaultBridge    = "docker0"
 )
 
-// The options of a network that say how its bridge is reached, and the mode in which all of it is.
+// The network options that say how a bridge is reached, and the mode that admits everything.
 const (
 	optGateway4 = "com.docker.network.bridge.gateway_mode_ipv4"
 	optGateway6 = "com.docker.network.bridge.gateway_mode_ipv6"
 	openGateway = "nat-unprotected"
 )
 
-// linkOf is the name of a network's bridge in the host; empty where the engine does not tell.
+// linkOf returns the name of a network's bridge in the host, or empty if the engine does not report it.
 func linkOf(n *network.Network) string {
 	if n.Driver != bridgeDriver {
 		return ""
@@ -97,10 +97,10 @@ func linkOf(n *network.Network) string {
 	return n.Options[optBridge]
 }
 
-// driverName is the name of a driver without the tag that managed plugins have where none was said.
+// driverName removes the tag :latest, which managed plugins get by default.
 func driverName(s string) string { return strings.TrimSuffix(s, ":latest") }
 
-// Network reads one network, by name or id, whichever driver its addresses come from, with the containers on it.
+// Network reads one network of any IPAM driver, by name or id, with its containers.
 func (e *Engine) Network(ctx context.Context, ref string) (ipam.EngineView, error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
@@ -125,7 +125,7 @@ func (e *Engine) Network(ctx context.Context, ref string) (ipam.EngineView, erro
 	return view, nil
 }
 
-// readContainers adds the containers to a view, with their places on its networks.
+// readContainers adds the containers to a view, with their endpoints on its networks.
 func readContainers(ctx context.Context, api *client.Client, view *ipam.EngineView) error {
 	list, err := api.ContainerList(ctx, client.ContainerListOptions{All: true})
 	if err != nil {
@@ -164,7 +164,7 @@ func showNetwork(n *network.Network) ipam.EngineNetwork {
 		Swarm: n.Scope == "swarm", Link: linkOf(n), Open4: n.Options[optGateway4] == openGateway,
 		Open6: n.Options[optGateway6] == openGateway, Options: n.IPAM.Options, Subnets: []ipam.EngineSubnet{}}
 	for _, c := range n.IPAM.Config {
-		if c.Subnet.IsValid() { // that of a swarm's network is not there yet before its first task
+		if c.Subnet.IsValid() { // a swarm's network has none before its first task
 			shown.Subnets = append(shown.Subnets,
 				ipam.EngineSubnet{CIDR: c.Subnet.Masked(), Range: c.IPRange.Masked(), Gateway: c.Gateway,
 					Aux: c.AuxAddress})
@@ -173,30 +173,32 @@ func showNetwork(n *network.Network) ipam.EngineNetwork {
 	return shown
 }
 
-// The labels that say what a container is to Compose, and that it is a swarm's.
+// Labels that mark a container of Compose, or of a swarm.
 const (
-	ComposeLabels = "com.docker.compose." // they begin so
+	ComposeLabels = "com.docker.compose." // their common prefix
 
 	LabelProject = ComposeLabels + "project"
 	LabelService = ComposeLabels + "service"
 	LabelNumber  = ComposeLabels + "container-number"
 	LabelOneOff  = ComposeLabels + "oneoff"
-	LabelHash    = ComposeLabels + "config-hash" // of what it was made of
+	LabelHash    = ComposeLabels + "config-hash" // of the configuration it was made from
 	LabelVersion = ComposeLabels + "version"     // of the Compose that made it
 
 	LabelTask = "com.docker.swarm.task.id"
 
-	// LabelMade is our own, by which a deploy knows of what a container was made where Compose's hash does not say:
-	// since version 2 that holds the ids of the containers with which a service shares, and is told without them.
+	// LabelMade is Berth's label with the hash of a container's configuration. A deploy needs it for services
+	// that share with others: since version 2 Compose's own hash includes the ids of their containers, but the hash
+	// that Compose prints does not.
 	LabelMade = "berth.config-hash"
 )
 
-// showContainer leaves out the endpoints. What `docker compose run` makes has the number of a replica, and is none.
+// showContainer converts a container, without its endpoints. A container of `docker compose run` has a number but is no
+// replica.
 func showContainer(c *container.Summary) *ipam.EngineContainer {
 	shown := &ipam.EngineContainer{ID: c.ID, State: string(c.State), Project: c.Labels[LabelProject],
 		Service: c.Labels[LabelService]}
 	for _, name := range c.Names {
-		if name = strings.TrimPrefix(name, "/"); !strings.Contains(name, "/") { // others are those of legacy links
+		if name = strings.TrimPrefix(name, "/"); !strings.Contains(name, "/") { // names with a slash are legacy links
 			shown.Name = name
 		}
 	}
@@ -208,7 +210,7 @@ func showContainer(c *container.Summary) *ipam.EngineContainer {
 	return shown
 }
 
-// publishedBy are the ports that a container publishes, such as 8080/tcp, each once.
+// publishedBy returns the ports that a container publishes, such as 8080/tcp, each once.
 func publishedBy(c *container.Summary) (all []string) {
 	for _, port := range c.Ports {
 		if port.PublicPort != 0 {

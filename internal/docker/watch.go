@@ -16,7 +16,7 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// What can happen to a container, as the engine calls it.
+// Actions on a container, in the engine's words.
 const (
 	eventCreate     = string(events.ActionCreate)
 	eventStart      = string(events.ActionStart)
@@ -28,13 +28,13 @@ const (
 	eventDisconnect = string(events.ActionDisconnect)
 )
 
-// The states of a container that will not be started any more.
+// States of a container that will not start again.
 const (
 	stateDead     = string(container.StateDead)
 	stateRemoving = string(container.StateRemoving)
 )
 
-// The states of one that runs.
+// States of a running container.
 const (
 	stateRunning = string(container.StateRunning)
 	statePaused  = string(container.StatePaused)
@@ -42,8 +42,8 @@ const (
 
 func isRunning(state string) bool { return state == stateRunning || state == statePaused }
 
-// hasRun tells whether a container in a state was started once. One whose start was refused stays created; one that is
-// being removed may be either.
+// hasRun reports whether a state proves that a container was started. After a refused start it stays created, and a
+// container that is being removed may have been either.
 func hasRun(state string) bool {
 	switch state {
 	case "", string(container.StateCreated), stateDead, stateRemoving:
@@ -52,9 +52,9 @@ func hasRun(state string) bool {
 	return true
 }
 
-// Watch follows the engine's events: it yields nil once when it is connected, then each event after which a container
-// may have another address or name, and in the end the error that ended it, which is never nil. An event without a
-// container is one of the networks themselves. A stream that breaks means that the engine stopped.
+// Watch follows the engine's events. It yields nil once when it is connected, then each event that may change a
+// container's address or name. At the end it yields the error, which is never nil. An event without a container is
+// about a network. A broken stream means that the engine stopped.
 func (e *Engine) Watch(ctx context.Context) iter.Seq2[*ipam.EngineNews, error] {
 	return func(yield func(*ipam.EngineNews, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -86,7 +86,7 @@ func (e *Engine) Watch(ctx context.Context) iter.Seq2[*ipam.EngineNews, error] {
 	}
 }
 
-// greet makes sure that an engine is there, and agrees with it upon the version of its API.
+// greet checks that the engine answers, and negotiates the API version.
 func (e *Engine) greet(ctx context.Context) error {
 	if err := e.renew(); err != nil {
 		return err
@@ -108,7 +108,7 @@ func watched() client.Filters {
 	return f
 }
 
-// newsOf reads an event that was heard at a time.
+// newsOf converts an event that was heard at a time.
 func newsOf(msg *events.Message, heard time.Time) *ipam.EngineNews {
 	e := &ipam.EngineEvent{Action: string(msg.Action)}
 	switch msg.Type {

@@ -15,21 +15,20 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// How often is checked, and for how long the engine must not have known a thing before it is ended, unless a user says
-// otherwise.
+// Defaults: the interval of checks, and how long a difference must last before it is repaired.
 const (
 	DefaultEvery = 5 * time.Minute
 	defaultGrace = 5 * time.Minute
 )
 
-// fresh is how old a view may be that another one has read: after that it says nothing about what runs.
+// fresh is the largest age of a pushed view. An older one says nothing about the containers now.
 const fresh = 2 * time.Minute
 
-// actor is who does what is done here, in events.
+// actor is the witness's name in events.
 const actor = "check"
 
-// Records are what is held against the engine, and put right. A service.Service has them or, where the
-// host shares a store, a cluster.Service.
+// Records are the records to compare with the engine, and to repair. A service.Service has them or, if the host shares
+// a store, a cluster.Service.
 type Records interface {
 	Networks(context.Context, ipam.NetworkFilter) ([]ipam.NetworkInfo, error)
 	Leases(context.Context, ipam.LeaseFilter) iter.Seq2[ipam.LeaseInfo, error]
@@ -53,58 +52,58 @@ type Records interface {
 	Edit(context.Context, ipam.EditOptions, ...ipam.Edit) (ipam.Outcome, error)
 }
 
-// Config is what a Witness needs. Service, Host and Log are mandatory.
+// Config configures a Witness. Service, Host and Log are mandatory.
 type Config struct {
 	Service Records
 	Host    string           // whose leases and attachments are judged
 	Cluster bool             // other hosts have leases and attachments, too, in all spaces but local
-	Engine  *Engine          // nil: only views that others push
-	Drivers []string         // the names under which the engine may know this Berth
-	Roster  *Roster          // who is there, as requests ask it; nil: one of its own
-	Every   time.Duration    // between checks; 0: none but those that are asked for
+	Engine  *Engine          // nil: only pushed views
+	Drivers []string         // names under which the engine may know this Berth
+	Roster  *Roster          // answers requests; nil: the witness makes one
+	Every   time.Duration    // between checks; 0: only on request
 	Grace   time.Duration    // default: defaultGrace
 	Repair  bool             // each check repairs what is certain
-	Astray  func([]Astray)   // is told of them after each look, and waits for nothing; nil: nobody is
+	Astray  func([]Astray)   // gets the containers to put back after each look and must not wait; nil: nobody
 	Now     func() time.Time // default: time.Now
 	Log     *logrus.Entry
 }
 
-// Witness holds what the engine says against the records. Its methods may be called from many goroutines at once.
+// Witness compares the engine with the records. Its methods are safe for concurrent use.
 type Witness struct {
 	cfg  Config
 	log  *logrus.Entry
-	turn chan struct{} // holds a token while nobody looks or checks; it guards the next four
+	turn chan struct{} // holds a token while nobody looks or checks; it guards the next four fields
 
-	emptyTold bool // it was logged that the state is empty, and is so still
+	emptyTold bool // the empty state was logged
 	patience  patience
-	// what a view of another's showed of endpoints, and when the records were read that it was held against
+	// findings about endpoints from a pushed view, with the time of the records
 	doubts map[key]time.Time
-	strays map[key]bool // containers with the wrong address that were told of
+	strays map[key]bool // containers on a wrong address that have an event
 	homes  homes
 
-	unsure chan struct{} // a second look would show more
+	unsure chan struct{} // a second look would tell more
 
 	calm  time.Duration // how long events are gathered before a look
-	pause time.Duration // how long to wait at first for an engine that is away
+	pause time.Duration // first pause before the engine is tried again
 
-	mu     sync.RWMutex // guards what is below
+	mu     sync.RWMutex // guards the fields below
 	pushed *ipam.EngineView
 
-	onlooker  ipam.Onlooker // the last one; nil: nobody tells of the engine
-	listening int           // how many have begun to tell what they hear of an engine; the last one counts
+	onlooker  ipam.Onlooker // the current one; nil: none
+	listening int           // number of onlookers so far; only the last one counts
 	seen      map[place]seenLease
 	state     ipam.WitnessState
-	last      *ipam.CheckReport // of the last check; nil: there was none
-	answered  time.Time         // when it was read last, by the clock of the machine
+	last      *ipam.CheckReport // of the last check; nil: none
+	answered  time.Time         // when the engine last answered, by the machine's clock
 }
 
-// seenLease is who has a lease.
+// seenLease is the holder of a lease.
 type seenLease struct {
 	lease uint64
 	by    ipam.SeenBy
 }
 
-// New returns a witness that has seen nothing.
+// New returns a Witness that has seen nothing yet.
 func New(cfg Config) *Witness {
 	if cfg.Grace == 0 {
 		cfg.Grace = defaultGrace
@@ -126,7 +125,7 @@ func New(cfg Config) *Witness {
 	return w
 }
 
-// take waits for the turn to look or check, and returns what ends it.
+// take waits for the turn to look or check. It returns the function that ends the turn.
 func (w *Witness) take(ctx context.Context) (func(), error) {
 	select {
 	case <-w.turn:
@@ -136,8 +135,7 @@ func (w *Witness) take(ctx context.Context) (func(), error) {
 	}
 }
 
-// SeenBy is the container that has a lease, nil where none is known. It tells what was seen last, also when the engine
-// is away.
+// SeenBy returns the container that has a lease, or nil. While the engine is away it returns the last one seen.
 func (w *Witness) SeenBy(space string, addr netip.Addr, lease uint64) *ipam.SeenBy {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -148,7 +146,7 @@ func (w *Witness) SeenBy(space string, addr netip.Addr, lease uint64) *ipam.Seen
 	return nil
 }
 
-// State tells how it stands.
+// State returns the state of the engine and of the last check.
 func (w *Witness) State() ipam.WitnessState {
 	w.mu.RLock()
 	state := w.state
@@ -158,8 +156,7 @@ func (w *Witness) State() ipam.WitnessState {
 	return state
 }
 
-// Report is what the last check came to, of whoever asked for it; nothing is asked for it. Before the first one it has
-// not been taken.
+// Report returns the report of the last check, and checks nothing. Before the first check its time is zero.
 func (w *Witness) Report() ipam.CheckReport {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -173,7 +170,7 @@ func (w *Witness) Report() ipam.CheckReport {
 	return r
 }
 
-// publish lets others see who has which lease.
+// publish records the holders of leases for SeenBy.
 func (w *Witness) publish(matches []match) {
 	seen := make(map[place]seenLease, len(matches))
 	for _, m := range matches {
@@ -197,14 +194,14 @@ func (w *Witness) reached(view *ipam.EngineView) {
 	w.answered = time.Now()
 }
 
-// readSince tells whether the engine was read after a moment of the machine's own clock.
+// readSince reports whether the engine was read after a time of the machine's clock.
 func (w *Witness) readSince(at time.Time) bool {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	return w.answered.After(at)
 }
 
-// lost notes that the engine has not answered, so that nothing is sure of what was seen before.
+// lost notes that the engine did not answer, so that earlier findings must be confirmed again.
 func (w *Witness) lost(why error) {
 	w.patience.broken()
 	w.mu.Lock()
