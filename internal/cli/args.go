@@ -20,7 +20,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// OneArg demands one, which is what.
+// OneArg demands one argument. what is its name in messages.
 func OneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -30,7 +30,7 @@ func OneArg(what string) cobra.PositionalArgs {
 	}
 }
 
-// Takes holds a verb to its arguments, each by its name in the help.
+// Takes demands an argument for each name in the help. It also refuses empty ones.
 func Takes(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < len(names) {
@@ -40,7 +40,7 @@ func Takes(names ...string) cobra.PositionalArgs {
 			return Usage(cmd, fmt.Errorf("%q is one argument too many: %s", args[len(names)], lineOf(cmd, names)))
 		}
 		for i, arg := range args {
-			if strings.TrimSpace(arg) == "" { // a script's variable that is not set
+			if strings.TrimSpace(arg) == "" { // an unset variable of a script
 				return Usage(cmd, fmt.Errorf("%s is empty: %s", names[i], lineOf(cmd, names)))
 			}
 		}
@@ -48,7 +48,7 @@ func Takes(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// lineOf is a command line with the arguments of a verb, and the flags that it needs.
+// lineOf is a command line with a verb's arguments and its required flags.
 func lineOf(cmd *cobra.Command, names []string) string {
 	line := cmd.CommandPath() + " " + strings.Join(names, " ")
 	if i := strings.Index(cmd.Use, " --"); i >= 0 {
@@ -57,7 +57,7 @@ func lineOf(cmd *cobra.Command, names []string) string {
 	return line
 }
 
-// TakesNetwork demands one argument, before which a network may be named.
+// TakesNetwork demands one argument, optionally after a network.
 func TakesNetwork(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 2 {
@@ -77,7 +77,7 @@ func MayTake(name string) cobra.PositionalArgs {
 	}
 }
 
-// First is the argument of a verb that may take one.
+// First is the argument of a verb with an optional one, or empty.
 func First(args []string) string {
 	if len(args) == 0 {
 		return ""
@@ -91,7 +91,7 @@ func (p *Program) SpaceFlag(cmd *cobra.Command, space *string) {
 	Completes(cmd, "space", p.CompleteSpaces)
 }
 
-// NotEmpty refuses flags that are given without a value, where no value would mean something else.
+// NotEmpty refuses empty values of flags for which no value means something else.
 func NotEmpty(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && strings.TrimSpace(f.Value.String()) == "" {
@@ -101,7 +101,7 @@ func NotEmpty(cmd *cobra.Command, names ...string) error {
 	return nil
 }
 
-// Changed refuses a verb that modifies without a flag that says what.
+// Changed refuses a modify verb without any of its flags.
 func Changed(cmd *cobra.Command, flags ...string) error {
 	if slices.ContainsFunc(flags, cmd.Flags().Changed) {
 		return nil
@@ -109,7 +109,7 @@ func Changed(cmd *cobra.Command, flags ...string) error {
 	return Usage(cmd, fmt.Errorf("nothing is to be changed; say what with --%s", strings.Join(flags, ", --")))
 }
 
-// OwnerFlag adds --owner to what needs one; whose is what the verb does with it.
+// OwnerFlag adds the required flag --owner. whose describes it in the help.
 func OwnerFlag(cmd *cobra.Command, owner *string, whose string) {
 	cmd.Flags().StringVar(owner, "owner", "", "`OWNER` "+whose+": a name, project/service/1, or a MAC")
 }
@@ -122,7 +122,7 @@ func NeedsOwner(cmd *cobra.Command, owner string) error {
 	return nil
 }
 
-// ParseDuration reads how long.
+// ParseDuration parses a duration. The error names the forms.
 func ParseDuration(text string) (ipam.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {

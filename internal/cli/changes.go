@@ -7,7 +7,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// ChangeLines shows events of a dry run.
+// ChangeLines describes the events of a dry run, one per line.
 func ChangeLines(changes []ipam.Event) []string {
 	if len(changes) == 0 {
 		return []string{"nothing would change"}

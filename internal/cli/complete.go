@@ -9,33 +9,33 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Completes has the shell complete a flag.
+// Completes sets the completion of a flag's value.
 func Completes(cmd *cobra.Command, flag string, fn cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, fn); err != nil {
-		panic(err) // the command has no such flag: a slip in its own file
+		panic(err) // the command has no such flag, which is a mistake in the code
 	}
 }
 
-// CompletesDirs has the shell complete a flag that takes a directory.
+// CompletesDirs completes a flag's value with directories.
 func CompletesDirs(cmd *cobra.Command, flag string) {
 	if err := cmd.MarkFlagDirname(flag); err != nil {
 		panic(err)
 	}
 }
 
-// CompletesFiles has the shell complete a flag that takes a file.
+// CompletesFiles completes a flag's value with files.
 func CompletesFiles(cmd *cobra.Command, flag string) {
 	if err := cmd.MarkFlagFilename(flag); err != nil {
 		panic(err)
 	}
 }
 
-// Words completes a flag that takes one of a few.
+// Words completes a flag that takes one of a few words.
 func Words(all ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(all, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// completionTime bounds what a press of the tab key may wait for.
+// completionTime is the longest wait after a press of the tab key.
 const completionTime = 2 * time.Second
 
 func (p *Program) CompleteSpaces(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -50,7 +50,7 @@ func spaceNames(ctx context.Context, c *client.Client) (names []string, err erro
 	return names, err
 }
 
-// Complete asks the daemon for names. Where it does not answer there is nothing to complete with, and no error to show.
+// Complete asks the daemon for names. If it does not answer, there are no completions and no error.
 func (p *Program) Complete(cmd *cobra.Command,
 	ask func(context.Context, *client.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)

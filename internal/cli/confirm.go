@@ -11,7 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Confirm asks on the terminal. Where there is none nobody can say yes.
+// Confirm asks a question on the terminal. It returns an error unless the answer is yes; without a terminal that is
+// wrong usage.
 func (p *Program) Confirm(cmd *cobra.Command, question string) error {
 	in, ok := p.in.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {

@@ -14,41 +14,41 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// EditFlags holds the flags of everything that changes the plan.
+// EditFlags holds the flags of all commands that change the plan.
 type EditFlags struct {
 	DryRun bool
 	Format string
 }
 
-// DryRunFlag adds --dry-run to what changes something else than the plan.
+// DryRunFlag adds --dry-run to a command that changes something else than the plan.
 func DryRunFlag(cmd *cobra.Command, dryRun *bool) {
 	cmd.Flags().BoolVar(dryRun, "dry-run", false, "show what would be done, and change nothing")
 }
 
-// Flags adds them.
+// Flags adds the flags to cmd.
 func (e *EditFlags) Flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&e.DryRun, "dry-run", false,
 		"show what would change, a line for each event, and change nothing")
 	FormatFlag(cmd, &e.Format, "the whole outcome, as the admin API has it")
 }
 
-// Change is a verb that changes the plan, in one transaction.
+// Change is a command that changes the plan: by Edits in one transaction, by Each and PerArg in one per argument.
 type Change struct {
 	Verb
-	// Edits are made out of flags and arguments; its error is wrong usage.
+	// Edits makes the edits from flags and arguments. Its error is wrong usage.
 	Edits func(cmd *cobra.Command, args []string) ([]ipam.Edit, error)
-	// Each is instead of Edits an edit for each place that the arguments name (Places); its error is wrong usage.
+	// Each replaces Edits: it makes an edit for each place that the arguments name (Places). Its error is wrong usage.
 	Each func(place Place) (ipam.Edit, error)
-	// PerArg is instead of Edits an edit for each argument; its error is wrong usage.
+	// PerArg replaces Edits: it makes an edit for each argument. Its error is wrong usage.
 	PerArg func(arg string) (ipam.Edit, error)
-	// Said is what it says when that is done; nil: its last argument.
+	// Said returns the output after success; nil: the last argument.
 	Said func(ipam.Outcome) []string
 }
 
-// One is the edits of a verb that makes one.
+// One turns one edit into the result of Edits.
 func One(edit ipam.Edit, err error) ([]ipam.Edit, error) { return []ipam.Edit{edit}, err }
 
-// Command is the command; flags of its own are added to it.
+// Command returns the command. The caller may add flags.
 func (c Change) Command(p *Program) *cobra.Command {
 	var flags EditFlags
 	cmd := c.Verb.Command(p)
@@ -75,7 +75,7 @@ func (c Change) Command(p *Program) *cobra.Command {
 	return cmd
 }
 
-// each makes the edits of several places, each for itself, as docker does.
+// each makes one edit per place, each in its own transaction, and continues after a refusal, like docker.
 func (c Change) each(p *Program, cmd *cobra.Command, flags EditFlags, args []string) error {
 	e, err := p.Editor(cmd, flags)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c Change) each(p *Program, cmd *cobra.Command, flags EditFlags, args []str
 	return errors.Join(failed...)
 }
 
-// Editor makes edits and shows what they came to.
+// Editor makes edits and shows the outcome.
 type Editor struct {
 	p      *Program
 	Cmd    *cobra.Command
@@ -112,7 +112,7 @@ type Editor struct {
 	Client *client.Client
 }
 
-// Editor reads the format and finds the daemon. The caller closes it.
+// Editor checks the format and finds the daemon. The caller closes the result.
 func (p *Program) Editor(cmd *cobra.Command, flags EditFlags) (*Editor, error) {
 	show, err := NewObject[ipam.Outcome](p.Out, cmd, flags.Format)
 	if err != nil {
@@ -125,11 +125,11 @@ func (p *Program) Editor(cmd *cobra.Command, flags EditFlags) (*Editor, error) {
 	return &Editor{p: p, Cmd: cmd, dryRun: flags.DryRun, show: show, Client: c}, nil
 }
 
-// Close lets the daemon go.
+// Close closes the connection to the daemon.
 func (e *Editor) Close() { e.Client.Close() }
 
-// Make makes the edits in one transaction. As text it shows what would change, or, when it has changed, what said says
-// of it.
+// Make makes the edits in one transaction. As text it shows what a dry run would change or, after the change, what said
+// returns.
 func (e *Editor) Make(said func(ipam.Outcome) []string, edits ...ipam.Edit) error {
 	out, err := e.Client.Edit(e.Cmd.Context(), client.EditOptions{DryRun: e.dryRun}, edits...)
 	if err != nil {
@@ -153,12 +153,12 @@ func (e *Editor) Make(said func(ipam.Outcome) []string, edits ...ipam.Edit) erro
 	})
 }
 
-// Echo says a word of the command line again, as docker does.
+// Echo repeats an argument as the output, like docker.
 func Echo(word string) func(ipam.Outcome) []string {
 	return func(ipam.Outcome) []string { return []string{word} }
 }
 
-// SayAddresses says the addresses that the edits came to, one a line.
+// SayAddresses returns the addresses that the edits chose, one per line.
 func SayAddresses(out ipam.Outcome) []string {
 	var lines []string
 	for _, r := range out.Results {
@@ -169,13 +169,14 @@ func SayAddresses(out ipam.Outcome) []string {
 	return lines
 }
 
-// EditInSteps makes edits, more than one transaction takes in several: those that were made before a refusal are made
-// again without a change when the command is run again. A refusal ends with what where says of the edit.
+// EditInSteps makes any number of edits, in as many transactions as they need. After a refusal, earlier transactions
+// stay. If the command runs again, their edits change nothing. where names the source of an edit, such as a line, and a
+// refusal ends with it.
 func EditInSteps(ctx context.Context, c *client.Client, opt client.EditOptions, edits []ipam.Edit,
 	where func(edit int) string) (all ipam.Outcome, err error) {
 	most := ipam.MaxEdits
 	if opt.DryRun {
-		most = ipam.MaxTried // what one of them takes, the others are to know
+		most = ipam.MaxTried // a later step depends on the steps before, which a dry run does not keep
 	}
 	for done := 0; done < len(edits); {
 		step := edits[done:min(done+most, len(edits))]
@@ -194,7 +195,8 @@ func EditInSteps(ctx context.Context, c *client.Client, opt client.EditOptions, 
 	return all, nil
 }
 
-// located says for which part of a file an edit was refused. Refusals begin with their code, so it comes last.
+// located adds to a refusal the part of a file that the edit is from. It comes last, because refusals begin with their
+// code.
 func located(err error, before int, where func(edit int) string) error {
 	var refused *api.Problem
 	if !errors.As(err, &refused) {
@@ -210,7 +212,7 @@ func located(err error, before int, where func(edit int) string) error {
 	return err
 }
 
-// locatedError is a refusal with the part of a file that it is about, behind what helps.
+// locatedError is a refusal with its advice, followed by the part of a file.
 type locatedError struct {
 	refused error
 	at      string
@@ -218,5 +220,4 @@ type locatedError struct {
 
 func (e *locatedError) Error() string { return fmt.Sprintf("%s (%s)", advice.Text(e.refused), e.at) }
 
-// Unwrap is the refusal.
 func (e *locatedError) Unwrap() error { return e.refused }

@@ -14,19 +14,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// EngineFlags say which engine a command reads by itself, and what Berth is called there.
+// EngineFlags name the engine that a command reads itself, and Berth's driver name there.
 type EngineFlags struct {
 	Host    string
 	Drivers []string
 }
 
-// The names of those flags, which are also read from the environment.
+// Names of these flags, which are also read from the environment.
 const (
 	flagDockerHost = "docker-host"
 	flagDriver     = "ipam-driver"
 )
 
-// NoDockerHost is the value of --docker-host for no engine at all.
+// NoDockerHost is the value of --docker-host that means no engine.
 const NoDockerHost = "none"
 
 func (e *EngineFlags) Flags(cmd *cobra.Command) {
@@ -37,7 +37,7 @@ func (e *EngineFlags) Flags(cmd *cobra.Command) {
 			"is used, else what the daemon says)")
 }
 
-// Open opens the engine; whether it answers is seen when it is asked.
+// Open returns the engine. It does not connect yet, so a missing engine shows at the first request.
 func (e *EngineFlags) Open() (*docker.Engine, error) {
 	if e.Host == NoDockerHost {
 		return nil, errors.New("--docker-host is none, and an engine is to be read: give its URL, such as " +
@@ -46,11 +46,11 @@ func (e *EngineFlags) Open() (*docker.Engine, error) {
 	return docker.Open(e.Host)
 }
 
-// pluginDir is the directory of a managed plugin's sockets: its id.
+// pluginDir matches the directory of a managed plugin's sockets, which is its id.
 var pluginDir = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// Names are those that the engine has for the daemon behind a socket: what is said, that of the managed plugin whose
-// socket it is, or what the daemon calls itself.
+// Names returns the driver names that the engine may have for this daemon. They come from the flags, from the managed
+// plugin that has the daemon's socket, or from the daemon.
 func (e *EngineFlags) Names(ctx context.Context, engine *docker.Engine, c *client.Client) ([]string, error) {
 	if len(e.Drivers) > 0 {
 		return e.Drivers, nil
@@ -61,7 +61,7 @@ func (e *EngineFlags) Names(ctx context.Context, engine *docker.Engine, c *clien
 		if err != nil {
 			return nil, err
 		}
-		if len(daemon.Drivers) == 0 { // an older one
+		if len(daemon.Drivers) == 0 { // an older daemon does not report them
 			return []string{daemon.Driver}, nil
 		}
 		return daemon.Drivers, nil
@@ -73,16 +73,16 @@ func (e *EngineFlags) Names(ctx context.Context, engine *docker.Engine, c *clien
 	return []string{name}, nil
 }
 
-// Given tells whether an engine was named, which is read then whatever the daemon reads itself.
+// Given reports whether the command line names an engine. Then that one is read, whatever engine the daemon reads.
 func (e *EngineFlags) Given() bool { return e.Host != "" && e.Host != NoDockerHost }
 
-// MayLookHere tells whether the engine of this host may be read for a daemon: not where that is on another one.
+// MayLookHere reports whether this host's engine is the daemon's. It is not if the daemon is on another host.
 func (e *EngineFlags) MayLookHere(c *client.Client) bool {
 	return e.Host != NoDockerHost && !strings.Contains(c.Socket(), "://")
 }
 
-// OfDaemon finds the daemon whose engine is to be changed. It refuses to take the engine of this host for that of a
-// daemon elsewhere, unless an engine was named.
+// OfDaemon finds the daemon whose engine is to be changed. For a daemon on another host it demands a named engine,
+// because the engine here is another one.
 func (e *EngineFlags) OfDaemon(ctx context.Context, p *Program, cmd *cobra.Command) (*client.Client, error) {
 	c, err := p.Find(ctx)
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// variable is the name under which the environment carries a flag: --admin-socket is BERTH_ADMIN_SOCKET.
+// variable is the environment variable of a flag: --admin-socket is BERTH_ADMIN_SOCKET.
 func variable(flag string) string {
 	return "BERTH_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// fromEnvironment sets the flags that the command line did not from the environment. An empty variable counts as unset,
-// because the settable variables of a managed plugin are empty until somebody sets them.
+// fromEnvironment sets flags that the command line does not set. An empty variable counts as unset, because a managed
+// plugin's settable variables are empty by default.
 func fromEnvironment(cmd *cobra.Command, getenv func(string) string) error {
 	var failed error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -32,11 +32,11 @@ func fromEnvironment(cmd *cobra.Command, getenv func(string) string) error {
 	return failed
 }
 
-// FlagCheckSettings is the flag of serve that has it check its settings and end.
+// FlagCheckSettings is the flag of serve that only checks the settings.
 const FlagCheckSettings = "check-settings"
 
-// reads tells whether a verb takes a flag from the environment: only what belongs to an installation. A variable for
-// --format or --force would change what a script does behind its back.
+// reads reports whether a verb reads a flag from the environment. Only flags of an installation qualify: a variable for
+// --format or --force could break scripts without a trace.
 func reads(verb, flag string) bool {
 	switch verb {
 	case "serve", "witness":
@@ -45,7 +45,7 @@ func reads(verb, flag string) bool {
 		if flag == "provider" || flag == "exec" {
 			return true
 		}
-	case "copy", "restore": // which stand in for the daemon
+	case "copy", "restore": // these act in place of the daemon
 		return flag == "admin-socket" || flag == "state" || flag == "host" || strings.HasPrefix(flag, "etcd-")
 	}
 	return flag == "admin-socket" || flag == flagDockerHost || isRemoteFlag(flag)

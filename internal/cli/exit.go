@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// The exit codes of all verbs. A list or a search that finds nothing is done; one thing that is asked for by its name,
-// and is not there, has failed. A check that could not look has failed, too.
+// Exit codes of all commands. An empty list or search is success; a missing object that the command names is failure. A
+// check that could not look has failed, too.
 const (
 	exitDone        = 0
 	exitFailed      = 1 // or refused
@@ -15,21 +15,20 @@ const (
 	exitInterrupted = 130 // as a shell reports SIGINT
 )
 
-// ExitCodes is the rule as the help states it.
+// ExitCodes explains the exit codes in the help.
 const ExitCodes = `Exit codes: 0 done; 1 refused or failed, with the reason on standard error; 2 there is a
 difference (plan diff, deploy plan, a check with findings); 64 wrong usage; 130 interrupted.`
 
-// Difference ends a command that has done its work, and found what is not as it should be. It is printed unless it is
-// empty.
+// Difference ends a command that worked but found a difference. The text is printed unless it is empty.
 type Difference string
 
 // Error implements error.
 func (d Difference) Error() string { return string(d) }
 
-// ErrInterrupted is of a command that a signal ended while it waited for something.
+// ErrInterrupted means that a signal ended a command while it waited.
 var ErrInterrupted = errors.New("interrupted")
 
-// exitCode is that of a command that ended with an error; understood: its command line was one.
+// exitCode is the exit code for an error. understood reports whether the command line was valid.
 func exitCode(err error, understood bool) int {
 	switch {
 	case err == nil:

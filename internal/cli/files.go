@@ -14,21 +14,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The modes of files that commands write, less what the umask takes away: one for whoever the caller lets see what he
-// writes, and one for himself alone, of what says more than he may think.
+// Modes of files that commands write, before the umask: one for files that others may read, and a private one for files
+// that may hold secrets.
 const (
 	openMode    fs.FileMode = 0o666
 	PrivateMode fs.FileMode = 0o600
 )
 
-// WriteWhole has fn write a file, which gets its name when it is whole and on the disk; whatever goes wrong, what was
-// there stays as it was. Without a name it writes to out.
+// WriteWhole writes a file through fn. The file gets its name when it is complete and on disk; after an error the old
+// file stays. Without a name fn writes to out.
 func WriteWhole(out io.Writer, name string, fn func(io.Writer) error) error {
 	return WriteWith(openMode, out, name, fn)
 }
 
-// WriteWith is WriteWhole for a file that has a mode where it is new. A file of the caller keeps its mode when it is
-// replaced. One of somebody else does not, or its owner could have a secret written for him. No link is followed.
+// WriteWith is WriteWhole with the mode of a new file. A file of the caller keeps its mode when it is replaced. A file
+// of somebody else does not: its owner could otherwise read a secret. It follows no link.
 func WriteWith(mode fs.FileMode, out io.Writer, name string, fn func(io.Writer) error) error {
 	if name == "" || name == "-" {
 		return fn(out)
@@ -49,7 +49,7 @@ func WriteWith(mode fs.FileMode, out io.Writer, name string, fn func(io.Writer) 
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temp.Name()) // after the renaming there is nothing of that name
+	defer os.Remove(temp.Name()) // fails after the rename, which is harmless
 	err = fn(temp)
 	if err == nil {
 		err = temp.Sync()
@@ -88,7 +88,7 @@ func (p *Program) ReadFile(cmd *cobra.Command, file string) ([]byte, error) {
 	return text, nil
 }
 
-// Named is what a document is called in messages.
+// Named is a document's name in messages.
 func Named(file string) string {
 	if file == "-" {
 		return "standard input"

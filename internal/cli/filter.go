@@ -13,38 +13,38 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The keys of --filter. All lists call the same thing by the same key, and each has those that mean something there.
+// Keys of --filter. One key means the same in all lists; each list has only those that make sense there.
 const (
 	KeyNetwork = "network"
 	KeySpace   = "space"
 	KeyHost    = "host"
-	KeyOwner   = "owner" // whose something is: an owner, or the name of a container
+	KeyOwner   = "owner" // an owner or a container's name
 	KeyTag     = "tag"
 	KeyKind    = "kind"
 	KeyState   = "state"
 	KeyID      = "id"
 )
 
-// Key is a key by which the rows of a list can be chosen.
+// Key is a key of --filter for rows of type T.
 type Key[T any] struct {
 	name   string
-	values func(*T) []string          // what a row has of it
-	words  []string                   // all values that there are; none: any
-	tags   func(*T) map[string]string // of the key tag: its own
+	values func(*T) []string          // a row's values of the key
+	words  []string                   // all possible values; nil: any
+	tags   func(*T) map[string]string // of the key tag: the row's tags
 	tagged func(*T) ipam.ID           // of the key tag: the network whose tags count
 }
 
-// By is a key of which a row has one value. With words these are all that there are.
+// By is a key with one value per row. words are all possible values, if given.
 func By[T any](key string, of func(*T) string, words ...string) Key[T] {
 	return ByAny(key, func(row *T) []string { return []string{of(row)} }, words...)
 }
 
-// ByAny is a key of which a row has any number of values.
+// ByAny is a key with any number of values per row.
 func ByAny[T any](key string, of func(*T) []string, words ...string) Key[T] {
 	return Key[T]{name: key, values: of, words: words}
 }
 
-// ByNetwork chooses by a network: by its name or its id, whole or the first eight digits.
+// ByNetwork selects by network: its name, its id, or the id's first eight digits.
 func ByNetwork[T any](name func(*T) string, id func(*T) ipam.ID) Key[T] {
 	return ByAny(KeyNetwork, func(row *T) []string {
 		n := id(row)
@@ -55,21 +55,21 @@ func ByNetwork[T any](name func(*T) string, id func(*T) ipam.ID) Key[T] {
 	})
 }
 
-// ByTag chooses by the tags of a row: KEY, whatever its value, or KEY=VALUE.
+// ByTag selects by a row's tags: KEY (any value) or KEY=VALUE.
 func ByTag[T any](of func(*T) map[string]string) Key[T] { return Key[T]{name: KeyTag, tags: of} }
 
-// ByTagOf chooses by the tags of the network that a row is of.
+// ByTagOf selects by the tags of a row's network.
 func ByTagOf[T any](network func(*T) ipam.ID) Key[T] { return Key[T]{name: KeyTag, tagged: network} }
 
-// Filter is the flag --filter of a list: values of one key are alternatives, and all keys must fit.
+// Filter is the flag --filter of a list. Values of one key are alternatives, and all keys must match.
 type Filter[T any] struct {
 	keys  []Key[T]
 	given []string
-	want  map[string][]string // what was given, by key
+	want  map[string][]string // the given values by key
 	tags  map[ipam.ID]map[string]string
 }
 
-// NewFilter is the flag of a list that has these keys; without any it has no such flag.
+// NewFilter adds --filter with these keys to a list. Without keys it adds no flag.
 func NewFilter[T any](p *Program, cmd *cobra.Command, keys []Key[T]) *Filter[T] {
 	f := &Filter[T]{keys: keys}
 	if len(keys) == 0 {
@@ -81,7 +81,7 @@ func NewFilter[T any](p *Program, cmd *cobra.Command, keys []Key[T]) *Filter[T] 
 	return f
 }
 
-// Read reads what was given; its error is wrong usage.
+// Read parses the flag. Its error is wrong usage.
 func (f *Filter[T]) Read() error {
 	f.want = map[string][]string{}
 	for _, text := range f.given {
@@ -104,7 +104,7 @@ func (f *Filter[T]) Read() error {
 	return nil
 }
 
-// Ask asks the daemon for what the rows do not say themselves. It does so once.
+// Ask asks the daemon once for the networks' tags, if the filter needs them.
 func (f *Filter[T]) Ask(ctx context.Context, c *client.Client) error {
 	for _, k := range f.keys {
 		if k.tagged == nil || len(f.want[k.name]) == 0 || f.tags != nil {
@@ -122,10 +122,10 @@ func (f *Filter[T]) Ask(ctx context.Context, c *client.Client) error {
 	return nil
 }
 
-// Given tells whether something was given.
+// Given reports whether the command line has a filter.
 func (f *Filter[T]) Given() bool { return len(f.want) > 0 }
 
-// Rows are those that fit.
+// Rows returns the rows that match.
 func (f *Filter[T]) Rows(all []T) []T {
 	if len(f.want) == 0 {
 		return all
@@ -133,7 +133,7 @@ func (f *Filter[T]) Rows(all []T) []T {
 	return slices.DeleteFunc(all, func(row T) bool { return !f.Fits(&row) })
 }
 
-// Fits tells whether a row is one that was asked for.
+// Fits reports whether a row matches.
 func (f *Filter[T]) Fits(row *T) bool {
 	for i := range f.keys {
 		k := &f.keys[i]
@@ -145,7 +145,7 @@ func (f *Filter[T]) Fits(row *T) bool {
 	return true
 }
 
-// has tells whether a row has a value of a key. A star stands for any characters, as in the patterns of owners.
+// has reports whether a row has a value of a key. A star in value matches any characters, as in patterns of owners.
 func (f *Filter[T]) has(k *Key[T], row *T, value string) bool {
 	switch {
 	case k.tags != nil:
@@ -158,7 +158,7 @@ func (f *Filter[T]) has(k *Key[T], row *T, value string) bool {
 	})
 }
 
-// tagged tells whether there is a tag KEY, or KEY=VALUE.
+// tagged reports whether there is a tag KEY or KEY=VALUE.
 func tagged(tags map[string]string, want string) bool {
 	key, value, said := strings.Cut(want, "=")
 	has, there := tags[key]
@@ -173,7 +173,7 @@ func (f *Filter[T]) names() []string {
 	return names
 }
 
-// complete completes keys, and then their values where the shell can know them.
+// complete completes keys, and then values as far as they are known.
 func (f *Filter[T]) complete(p *Program) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		name, _, said := strings.Cut(typed, "=")
@@ -199,7 +199,7 @@ func (f *Filter[T]) complete(p *Program) cobra.CompletionFunc {
 	}
 }
 
-// valuesOf are the values of keys that the daemon can list.
+// valuesOf has the keys whose values the daemon can list.
 var valuesOf = map[string]func(context.Context, *client.Client) ([]string, error){
 	KeyNetwork: func(ctx context.Context, c *client.Client) ([]string, error) { return NetworkRefs(ctx, c, "") },
 	KeyOwner:   func(ctx context.Context, c *client.Client) ([]string, error) { return AnyOwners(ctx, c, "") },

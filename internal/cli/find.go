@@ -13,28 +13,28 @@ import (
 	"berth/internal/admin/client"
 )
 
-// places are where a daemon's admin socket may be: that of a daemon of this host, and those of managed plugins, whose
-// directories the Docker Engine shows here under their ids.
+// places are the possible admin sockets: that of a daemon on this host, and those of managed plugins. The Docker Engine
+// shows the plugins' directories here under their ids.
 type places struct {
 	host    string
-	plugins string // a pattern
+	plugins string // a glob pattern
 }
 
-// DefaultAdminSocket is where the daemon's admin socket is unless somebody says otherwise.
+// DefaultAdminSocket is the daemon's default admin socket.
 const DefaultAdminSocket = "/run/berth/admin.sock"
 
-// AdminGroup is the group whose members may use it.
+// AdminGroup is the group whose members may use the admin socket.
 const AdminGroup = api.AdminGroup
 
 func defaultPlaces() places {
 	return places{host: DefaultAdminSocket, plugins: "/run/docker/plugins/*/berth-admin.sock"}
 }
 
-// probeTime is how long a socket has to take a connection while we look for a daemon.
+// probeTime is the longest wait for a connection to a socket during a search.
 const probeTime = 2 * time.Second
 
-// Find returns a client of the daemon that --admin-socket names, a path or an https:// address, or of the only one that
-// answers.
+// Find returns a client of the daemon that --admin-socket names: a path or an https:// address. Without it,
+// Find takes the daemon of this host or, if that does not answer, the only managed plugin that does.
 func (p *Program) Find(ctx context.Context) (*client.Client, error) {
 	c, err := p.client(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (p *Program) Find(ctx context.Context) (*client.Client, error) {
 	return c, nil
 }
 
-// warnAway says once that what is shown of the shared store is old, or nothing at all.
+// warnAway warns once that data of the shared store is old or missing.
 func (p *Program) warnAway(a api.Away) {
 	p.warned.Do(func() {
 		shown := "nothing of it can be shown"
@@ -58,7 +58,7 @@ func (p *Program) warnAway(a api.Away) {
 func (p *Program) client(ctx context.Context) (*client.Client, error) {
 	socket := p.AdminSocket
 	if socket == "" {
-		socket = strings.TrimSpace(p.Env(variable("admin-socket"))) // completion runs without the flags being read
+		socket = strings.TrimSpace(p.Env(variable("admin-socket"))) // completion runs before fromEnvironment
 	}
 	if socket == "" {
 		var err error
@@ -72,7 +72,7 @@ func (p *Program) client(ctx context.Context) (*client.Client, error) {
 	return client.New(socket), nil
 }
 
-// search looks at the places in order.
+// search returns the socket of this host's daemon or, if that does not answer, of the only managed plugin that does.
 func (pl places) search(ctx context.Context) (string, error) {
 	hostErr := probe(ctx, pl.host)
 	if hostErr == nil {
@@ -106,7 +106,7 @@ func (pl places) search(ctx context.Context) (string, error) {
 		"`docker plugin enable NAME` or `berth serve`, or say where it is with --admin-socket", pl.host, hidden)
 }
 
-// probe tells whether something takes connections on a socket.
+// probe connects to a socket and closes the connection.
 func probe(ctx context.Context, socket string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -118,5 +118,5 @@ func probe(ctx context.Context, socket string) error {
 	return conn.Close()
 }
 
-// IsDenied tells whether an error is that we may not.
+// IsDenied reports whether an error is missing permission.
 func IsDenied(err error) bool { return client.IsDenied(err) }

@@ -14,7 +14,7 @@ func TestFind(t *testing.T) {
 		name  string
 		alive []string
 		dead  []string
-		want  string // empty: an error with all of err in it
+		want  string // empty: an error that contains all of err
 		err   []string
 	}{
 		{"a daemon of this host", []string{host}, nil, host, nil},
@@ -58,7 +58,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// What a person names is taken as it is, the flag before the environment.
+// A named daemon is taken without a search. The flag overrides the environment.
 func TestFindNamed(t *testing.T) {
 	env := map[string]string{"BERTH_ADMIN_SOCKET": "/environment"}
 	p := &Program{Env: func(name string) string { return env[name] }}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Group makes a command that only holds others.
+// Group returns a command that only holds others.
 func Group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 	plural := use + "s"
 	switch {
@@ -24,7 +24,7 @@ func Group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// asGroup has a command without a verb show its help, and refuse a verb that is none.
+// asGroup makes a command without a verb show its help, and refuse an unknown verb.
 func asGroup(cmd *cobra.Command) {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -43,7 +43,7 @@ func asGroup(cmd *cobra.Command) {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
 
-// verbsOf are the names of the commands that one holds.
+// verbsOf returns the names of a group's visible commands.
 func verbsOf(cmd *cobra.Command) (names []string) {
 	for _, verb := range cmd.Commands() {
 		names = append(names, verb.Name())
@@ -51,7 +51,7 @@ func verbsOf(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// habits are what people type who come from other programs, and what they mean.
+// habits maps words from other programs to Berth's commands.
 var habits = map[string]string{
 	"ls": "`berth lease ls`", "list": "`berth lease ls`", "ps": "`berth lease ls`", "ips": "`berth lease ls`",
 	"net": "`berth network`", "log": "`berth events`", "logs": "`berth events`", "history": "`berth events`",
@@ -67,8 +67,8 @@ var habits = map[string]string{
 	"space": "`berth subnet ls --sort space`", "env": "`berth ip --env`",
 }
 
-// nearTo are the commands that somebody may have meant by a word that is none. To a word of three letters or less,
-// most of those that are as short are near: of these one begins with it.
+// nearTo returns the commands that an unknown word may mean. For a word of three letters or less, the library suggests
+// most short names. So only names with this beginning, or with this word in SuggestFor, count.
 func nearTo(cmd *cobra.Command, word string) []string {
 	if meant, is := habits[strings.ToLower(word)]; is && !cmd.HasParent() {
 		return []string{meant}
@@ -82,14 +82,14 @@ func nearTo(cmd *cobra.Command, word string) []string {
 	return all
 }
 
-// suggested tells whether a verb says of itself that a word may mean it.
+// suggested reports whether a command has the word in its SuggestFor.
 func suggested(cmd *cobra.Command, name, word string) bool {
 	return slices.ContainsFunc(cmd.Commands(), func(verb *cobra.Command) bool {
 		return verb.Name() == name && slices.Contains(verb.SuggestFor, word)
 	})
 }
 
-// noVerb refuses the help of a verb that is none, for which the library shows that of its group.
+// noVerb refuses --help of an unknown verb, for which the library would show the group's help.
 func noVerb(root *cobra.Command, args []string) error {
 	if !slices.Contains(args, "--help") && !slices.Contains(args, "-h") {
 		return nil
@@ -102,7 +102,7 @@ func noVerb(root *cobra.Command, args []string) error {
 	return cmd.Args(cmd, rest[:1])
 }
 
-// completionCommand adds cobra's command that writes the completion of a shell, for the shells of Linux.
+// completionCommand adds cobra's command for shell completion, without PowerShell.
 func completionCommand(root *cobra.Command) {
 	root.InitDefaultCompletionCmd("")
 	for _, cmd := range root.Commands() {

@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// first are the commands that the first screen shows.
+// first are the commands on the first screen of the help.
 var first = []string{"status", "check", "find", "network", "subnet", "reservation", "lease", "events", "pin", "adopt",
 	"leave", "deploy"}
 
-// help writes the help of a command, for 80 columns: what it is for, how it is called, examples, and then the rest.
+// help prints a command's help in 80 columns: purpose, usage, examples, and then the rest.
 func help(cmd *cobra.Command, _ []string) {
 	var b strings.Builder
 	if !cmd.HasParent() {
@@ -54,7 +54,7 @@ func help(cmd *cobra.Command, _ []string) {
 	_, _ = io.WriteString(cmd.OutOrStdout(), b.String())
 }
 
-// listed writes a line for each command below one that is to be shown.
+// listed writes a line for each subcommand that show selects.
 func listed(b *strings.Builder, cmd *cobra.Command, show func(*cobra.Command) bool) {
 	const name = 11
 	for _, sub := range cmd.Commands() {
@@ -64,7 +64,7 @@ func listed(b *strings.Builder, cmd *cobra.Command, show func(*cobra.Command) bo
 	}
 }
 
-// all writes all commands, by what people come for.
+// all prints all commands by topic.
 func all(root *cobra.Command) {
 	var b strings.Builder
 	for i, group := range root.Groups() {
@@ -79,7 +79,7 @@ func all(root *cobra.Command) {
 	_, _ = io.WriteString(root.OutOrStdout(), b.String())
 }
 
-// helpCommand shows the help of a command, all commands, or the flags that all of them have.
+// helpCommand shows the help of a command, all commands, or the global flags.
 func helpCommand() *cobra.Command {
 	var every bool
 	cmd := &cobra.Command{Use: "help [COMMAND | options]", Short: "Show the help of a command",
@@ -114,7 +114,8 @@ func helpCommand() *cobra.Command {
 	return cmd
 }
 
-// wrapped is a text of help in lines of 80 columns. What begins with blanks is in columns, and stays in them.
+// wrapped breaks help text into lines of 80 columns. A line that begins with blanks is in columns, and its continuation
+// is indented.
 func wrapped(text string) string {
 	var lines []string
 	paragraph := ""
@@ -146,8 +147,8 @@ func wrapped(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// hanging breaks a line so that it fits; what follows stands so many columns in. Each line but the last ends with more.
-// It is not broken between quotes.
+// hanging breaks a line at width. Continuation lines are indented by in, and each line but the last ends with more. It
+// does not break between quotes.
 func hanging(line string, in int, more string) string {
 	var b strings.Builder
 	for utf8.RuneCountInString(line) > width {
@@ -172,7 +173,7 @@ func hanging(line string, in int, more string) string {
 	return b.String() + line
 }
 
-// nearFlag is a flag of a command that somebody may have meant.
+// nearFlag suggests the flags that a wrong name may mean, or returns an empty text.
 func nearFlag(cmd *cobra.Command, name string) string {
 	flags := &cobra.Command{SuggestionsMinimumDistance: 2}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -184,7 +185,8 @@ func nearFlag(cmd *cobra.Command, name string) string {
 	return ""
 }
 
-// flagError is that flags cannot be read: what stands before them may be the trouble, or another way be meant.
+// flagError is the error for flags that cannot be parsed. It names a wrong command before the flags, what to write
+// instead, or a similar flag.
 func flagError(cmd *cobra.Command, err error) error {
 	missing := (*pflag.NotExistError)(nil)
 	if !errors.As(err, &missing) {

@@ -12,28 +12,28 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Listing is a verb that lists what the daemon has of one kind, in the format that is asked for. A wrong format is told
-// before the daemon is looked for.
+// Listing is a command that lists the daemon's objects of one kind, in any format. A wrong format is reported before
+// the daemon is searched for.
 type Listing[T any] struct {
 	Verb
-	// Check reads flags and arguments; its error is wrong usage. It may be nil.
+	// Check checks flags and arguments; its error is wrong usage. It may be nil.
 	Check func(args []string) error
-	// Keys are those of --filter.
+	// Keys are the keys of --filter.
 	Keys []Key[T]
-	// Columns are asked for when the flags are read.
+	// Columns is called after the flags were parsed.
 	Columns func(Output) []Column[T]
-	// Fetch asks for all rows.
+	// Fetch reads all rows.
 	Fetch func(ctx context.Context, c *client.Client, args []string) ([]T, error)
-	// Names asks for what identifies the rows alone, where that is all that is shown and there may be very many of them;
-	// nil, or answering nil: the rows tell.
+	// Names reads only the names of the rows, for --quiet on very long lists. If it is nil or returns nil, the names
+	// come from the rows.
 	Names func(ctx context.Context, c *client.Client, args []string) iter.Seq2[string, error]
-	// Bare tells whether the rows are shown as with --quiet unless a format is given. It may be nil.
+	// Bare reports whether the default is --quiet instead of a table. It may be nil.
 	Bare func() bool
-	// Said is set where Fetch says itself that it has found nothing.
+	// Said is set if Fetch itself reports an empty list.
 	Said bool
 }
 
-// Command is the command; flags of its own are added to it.
+// Command returns the command. The caller may add flags.
 func (l Listing[T]) Command(p *Program) *cobra.Command {
 	var out Output
 	cmd := l.Verb.Command(p)
@@ -68,7 +68,7 @@ func (l Listing[T]) Command(p *Program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				table, err := NewTable(w, cmd, out, l.Columns(out)) // anew: rows decide on its columns
+				table, err := NewTable(w, cmd, out, l.Columns(out)) // again, because the rows decide its columns
 				if err != nil {
 					return err
 				}
@@ -83,7 +83,7 @@ func (l Listing[T]) Command(p *Program) *cobra.Command {
 	return cmd
 }
 
-// noun is what a list lists: the plural of its group.
+// noun is the plural of what a list lists, from its group.
 func noun(cmd *cobra.Command) string {
 	if group := cmd.Parent(); cmd.Name() == "ls" && len(group.Aliases) > 0 {
 		return group.Aliases[0]
@@ -91,7 +91,7 @@ func noun(cmd *cobra.Command) string {
 	return "rows"
 }
 
-// writeNames writes a line for each, once all are there: a list that breaks off is not taken for a whole one.
+// writeNames writes one name per line, after all have arrived: a broken list must not look complete.
 func writeNames(w io.Writer, names iter.Seq2[string, error]) error {
 	var text bytes.Buffer
 	for name, err := range names {
@@ -105,16 +105,16 @@ func writeNames(w io.Writer, names iter.Seq2[string, error]) error {
 	return err
 }
 
-// Showing is a verb that shows one thing: as text, or in the format that is asked for.
+// Showing is a command that shows one object, as text or in another format.
 type Showing[T any] struct {
 	Verb
 	Fetch func(ctx context.Context, c *client.Client, args []string) (T, error)
-	// Each is instead of Fetch, where arguments can mean several things of a kind: they are shown one after the other.
+	// Each replaces Fetch if the arguments may match several objects, which are shown one after another.
 	Each func(ctx context.Context, c *client.Client, args []string) ([]T, error)
-	Text func(io.Writer, *T) error // for a person
+	Text func(io.Writer, *T) error // writes the text form
 }
 
-// Command is the command.
+// Command returns the command.
 func (s Showing[T]) Command(p *Program) *cobra.Command {
 	var format string
 	cmd := s.Verb.Command(p)
@@ -154,7 +154,7 @@ func (s Showing[T]) fetch(ctx context.Context, c *client.Client, args []string) 
 	return []T{one}, err
 }
 
-// Ask finds the daemon and has fn ask it.
+// Ask finds the daemon and calls fn with its client.
 func (p *Program) Ask(cmd *cobra.Command, fn func(context.Context, *client.Client) error) error {
 	c, err := p.Find(cmd.Context())
 	if err != nil {

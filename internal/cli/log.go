@@ -14,8 +14,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// IsJournal tells whether w is the journal: systemd says in JOURNAL_STREAM which device and inode that is
-// (systemd.exec(5)), because a child may inherit the variable and write elsewhere.
+// IsJournal reports whether w is the journal. systemd puts its device and inode in JOURNAL_STREAM (systemd.exec(5)),
+// because a child may inherit the variable and write elsewhere.
 func IsJournal(w io.Writer, stream string) bool {
 	f, ok := w.(*os.File)
 	if !ok || stream == "" {
@@ -29,13 +29,14 @@ func IsJournal(w io.Writer, stream string) bool {
 	return ok && stream == fmt.Sprintf("%d:%d", st.Dev, st.Ino)
 }
 
-// SayOfCompose has the library that reads Compose files say what it has to say as lines of ours.
+// SayOfCompose prints the messages of the library for Compose files as messages of berth.
 func (p *Program) SayOfCompose() {
-	logrus.SetOutput(p.Err) // of the library, which has no other
+	logrus.SetOutput(p.Err) // the library has no other logger
 	logrus.SetFormatter(composeSays{})
 }
 
-// composeSays writes a line. That `version` is obsolete is left out: we write it for those who need it.
+// composeSays is a hook that prints a message. It drops the one about the obsolete `version`, which Berth writes for
+// old programs.
 type composeSays struct{}
 
 func (composeSays) Format(e *logrus.Entry) ([]byte, error) {
@@ -45,7 +46,7 @@ func (composeSays) Format(e *logrus.Entry) ([]byte, error) {
 	return []byte("berth: " + Printable(e.Message) + "\n"), nil
 }
 
-// NewLog returns the log of the daemon. The journal has times of its own.
+// NewLog returns the daemon's log. In the journal its lines have no time, because the journal adds one.
 func NewLog(w io.Writer, atLeast, form string, journal bool) (*logrus.Entry, error) {
 	log := logrus.New()
 	log.SetOutput(w)
@@ -66,13 +67,11 @@ func NewLog(w io.Writer, atLeast, form string, journal bool) (*logrus.Entry, err
 	return logrus.NewEntry(log), nil
 }
 
-// advised has errors in the log end with what helps against them, and cuts what others have chosen.
+// advised adds advice to errors in the log, and shortens values from outside.
 type advised struct{}
 
-// Levels implements logrus.Hook.
 func (advised) Levels() []logrus.Level { return logrus.AllLevels }
 
-// Fire implements logrus.Hook.
 func (advised) Fire(e *logrus.Entry) error {
 	if err, ok := e.Data[logrus.ErrorKey].(error); ok {
 		e.Data[logrus.ErrorKey] = advice.Text(err)

@@ -18,7 +18,7 @@ The package has them in /usr/share/man/man1; a berth that was installed otherwis
 
 With SOURCE_DATE_EPOCH in the environment the pages are dated by that, in seconds since 1970.`
 
-// manualCommand writes the manual pages of all commands below root.
+// manualCommand returns the command that writes the manual pages of all commands below root.
 func (p *Program) manualCommand(root *cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: "man DIR", Short: "Write the manual pages", Long: manualHelp, Args: Takes("DIR"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -37,7 +37,7 @@ func (p *Program) manualCommand(root *cobra.Command) *cobra.Command {
 		if err := os.MkdirAll(args[0], 0o755); err != nil {
 			return err
 		}
-		root.DisableAutoGenTag = true // it would name the day once more
+		root.DisableAutoGenTag = true // the tag would add today's date
 		asManual(root)
 		return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Berth " + p.Version, Manual: "Berth",
 			Date: &date}, args[0])
@@ -45,8 +45,8 @@ func (p *Program) manualCommand(root *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// asManual gives a command and those below it the texts that become their pages: Markdown, in which what help writes in
-// columns, two places in, is a block that is left as it is.
+// asManual converts the texts of a command and its subcommands to Markdown for their pages. Help in columns, indented
+// by two, becomes a block that stays unchanged.
 func asManual(cmd *cobra.Command) {
 	cmd.Long = markdown(cmd.Long)
 	for _, verb := range cmd.Commands() {
@@ -54,7 +54,7 @@ func asManual(cmd *cobra.Command) {
 	}
 }
 
-// markdown is a text of help as Markdown.
+// markdown converts help text to Markdown.
 func markdown(help string) string {
 	var page strings.Builder
 	block := false
@@ -65,7 +65,7 @@ func markdown(help string) string {
 			block = inColumns
 		}
 		if inColumns {
-			page.WriteString("  " + line) // four places make a block
+			page.WriteString("  " + line) // an indent of four makes a block
 		} else {
 			page.WriteString(asItIs.Replace(line))
 		}
@@ -73,5 +73,5 @@ func markdown(help string) string {
 	return page.String()
 }
 
-// asItIs has a character that Markdown takes for a mark of its own stand for itself.
+// asItIs escapes the characters that Markdown would interpret.
 var asItIs = strings.NewReplacer("*", `\*`, "<", `\<`, "_", `\_`)

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Output holds the flags of everything that lists.
+// Output holds the flags of every list.
 type Output struct {
 	Format  string
 	Quiet   bool
@@ -27,7 +27,7 @@ type Output struct {
 	program   *Program
 }
 
-// Flags adds those of what goes on row by row.
+// Flags adds the flags for output row by row.
 func (o *Output) Flags(p *Program, cmd *cobra.Command) {
 	o.program = p
 	f := cmd.Flags()
@@ -39,7 +39,7 @@ func (o *Output) Flags(p *Program, cmd *cobra.Command) {
 	Completes(cmd, "format", Words("table", "wide", "json", "yaml"))
 }
 
-// TableFlags adds those of a table.
+// TableFlags adds the flags for a table.
 func (o *Output) TableFlags(p *Program, cmd *cobra.Command) {
 	o.Flags(p, cmd)
 	cmd.Flags().StringVar(&o.sort, "sort", "", "sort by `COLUMN`, such as name; use: the fullest first; -COLUMN reverses")
@@ -47,7 +47,7 @@ func (o *Output) TableFlags(p *Program, cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "refresh every 3 seconds on a terminal; q ends it")
 }
 
-// Show has fn write the rows: once, or with --watch again and again.
+// Show calls fn to write the rows: once or, with --watch, repeatedly.
 func (o *Output) Show(ctx context.Context, p *Program, fn func(context.Context, io.Writer) error) error {
 	if o.watch {
 		return p.Watch(ctx, fn)
@@ -55,87 +55,87 @@ func (o *Output) Show(ctx context.Context, p *Program, fn func(context.Context, 
 	return fn(ctx, p.Out)
 }
 
-// Watched tells whether the rows are written again and again.
+// Watched reports whether --watch is given.
 func (o *Output) Watched() bool { return o.watch }
 
-// Wide tells whether all columns are shown.
+// Wide reports whether all columns are shown.
 func (o *Output) Wide() bool { return o.Format == wide }
 
-// SortUnless sorts the rows by a column unless --sort names one.
+// SortUnless sorts the rows by a column, unless --sort names one.
 func (o *Output) SortUnless(by string) {
 	if o.sort == "" {
 		o.sort = by
 	}
 }
 
-// IsSorted tells whether --sort is given.
+// IsSorted reports whether the rows are sorted.
 func (o *Output) IsSorted() bool { return o.sort != "" }
 
-// Sorted tells whether the rows are sorted by a column.
+// Sorted reports whether the rows are sorted by a column.
 func (o *Output) Sorted(by string) bool { return strings.TrimPrefix(o.sort, "-") == by }
 
 const wide = "wide"
 
-// Column is one column of the table that --format table shows.
+// Column is a column of a table.
 type Column[T any] struct {
 	title string
 	value func(*T) string
-	when  func([]T) bool // whether it is there; nil: always
-	alarm func(*T) Alarm // how it stands out; nil: never
-	large bool           // sorted by it, the largest comes first
-	names bool           // what is in it identifies a row
-	wide  bool           // it is there with --format wide only
-	also  bool           // it is there with --format wide, whatever when says
-	most  int            // so many characters of it are shown without --format wide; 0: all
+	when  func([]T) bool // whether the table has it; nil: always
+	alarm func(*T) Alarm // colour of a cell; nil: none
+	large bool           // sorted with the largest first
+	names bool           // its value identifies a row
+	wide  bool           // only with --format wide
+	also  bool           // always with --format wide, whatever when returns
+	most  int            // characters shown without --format wide; 0: all
 }
 
-// Col is a column. The columns that are always there fit into 80 characters together, where names have 15.
+// Col returns a column. Columns that are always there must fit into 80 characters together, with names of 15.
 func Col[T any](title string, value func(*T) string) Column[T] {
 	return Column[T]{title: title, value: value}
 }
 
-// WideCol is a column that is there with --format wide only.
+// WideCol returns a column for --format wide only.
 func WideCol[T any](title string, value func(*T) string) Column[T] {
 	return Col(title, value).Wide()
 }
 
-// Wide is the column as one that is there with --format wide only.
+// Wide returns the column for --format wide only.
 func (c Column[T]) Wide() Column[T] {
 	c.wide = true
 	return c
 }
 
-// RefCol is what identifies a row for the verbs of its noun (--quiet), where no column shows that.
+// RefCol returns a hidden column that identifies a row for the noun's other commands (--quiet).
 func RefCol[T any](value func(*T) string) Column[T] {
 	return Column[T]{value: value, names: true, when: func([]T) bool { return false }}
 }
 
-// Names is the column as that which identifies a row (--quiet); it is the first one where none is.
+// Names returns the column as the one that identifies a row (--quiet). Without any, the first column does.
 func (c Column[T]) Names() Column[T] {
 	c.names = true
 	return c
 }
 
-// Stands is the column as one whose cells stand out on a terminal where alarm says so.
+// Stands returns the column with colours on a terminal, as alarm selects them.
 func (c Column[T]) Stands(alarm func(*T) Alarm) Column[T] {
 	c.alarm = alarm
 	return c
 }
 
-// AtMost is the column as one of which only so many characters are shown without --format wide, or more where the others
-// leave room for it.
+// AtMost returns the column shortened to n characters without --format wide. It gets more if the other columns leave
+// room.
 func (c Column[T]) AtMost(n int) Column[T] {
 	c.most = n
 	return c
 }
 
-// When is the column as one that is only there for some lists.
+// When returns the column for lists for which when returns true.
 func (c Column[T]) When(when func([]T) bool) Column[T] {
 	c.when = when
 	return c
 }
 
-// IfAny is the column as one that is only there where a row has something in it.
+// IfAny returns the column for lists in which a row has a value of it.
 func (c Column[T]) IfAny() Column[T] {
 	return c.When(func(rows []T) bool {
 		for i := range rows {
@@ -147,13 +147,13 @@ func (c Column[T]) IfAny() Column[T] {
 	})
 }
 
-// OrWide is the column as one that is there for some lists, and always with --format wide.
+// OrWide returns the column like When, but always with --format wide.
 func (c Column[T]) OrWide(when func([]T) bool) Column[T] {
 	c.also = true
 	return c.When(when)
 }
 
-// cell is what a table shows of a row.
+// cell is the text of a cell.
 func (c *Column[T]) cell(row *T, whole bool) string {
 	text := []rune(Printable(c.value(row)))
 	if most := c.most; most > 0 && !whole && len(text) > most {
@@ -162,25 +162,25 @@ func (c *Column[T]) cell(row *T, whole bool) string {
 	return string(text)
 }
 
-// cut ends what is not shown whole.
+// cut ends a shortened value.
 const cut = "..."
 
-// Table shows rows of T in the format that was asked for.
+// Table writes rows of T in the requested format.
 type Table[T any] struct {
 	W       io.Writer
-	Line    func(*T) string // instead of columns, for what comes row by row
+	Line    func(*T) string // replaces columns, for output row by row
 	columns []Column[T]
-	format  string // table, json, yaml, quiet, or empty: by rows
+	format  string // table, json, yaml, quiet, or empty: a template
 	row     *template.Template
 	titled  bool // "table TEMPLATE": aligned, with titles
 	wide    bool // with all columns
-	whole   bool // nothing is shortened
+	whole   bool // without shortening
 	bare    bool // without titles
 	colour  bool
-	sort    func(a, b *T) int // nil: as they come
+	sort    func(a, b *T) int // nil: unsorted
 }
 
-// NewTable reads the format; a template that cannot be read is wrong usage.
+// NewTable parses the format. An invalid template is wrong usage.
 func NewTable[T any](w io.Writer, cmd *cobra.Command, o Output, columns []Column[T]) (*Table[T], error) {
 	t := &Table[T]{W: w, columns: columns, format: o.Format, wide: o.Wide(), whole: o.Wide() || o.NoTrunc,
 		bare: o.noHeaders, colour: o.program != nil && o.program.colours()}
@@ -206,13 +206,13 @@ func NewTable[T any](w io.Writer, cmd *cobra.Command, o Output, columns []Column
 	}
 	if !strings.Contains(text, "{{") {
 		words := "table, wide, json, yaml"
-		if o.program == nil { // of one object
+		if o.program == nil { // a table of one object
 			words = "text, json, yaml"
 		}
 		return nil, Usage(cmd, fmt.Errorf("--format %s is none of %s, nor a template such as '{{.%s}}'", o.Format, words,
 			fieldNames[T]()[0]))
 	}
-	text = strings.NewReplacer(`\t`, "\t", `\n`, "\n").Replace(text) // shells leave them as they are
+	text = strings.NewReplacer(`\t`, "\t", `\n`, "\n").Replace(text) // shells pass these escapes unchanged
 	row, err := template.New("--format").Funcs(templateFuncs()).Parse(text)
 	if err == nil {
 		err = checkFields[T](row)
@@ -226,7 +226,7 @@ func NewTable[T any](w io.Writer, cmd *cobra.Command, o Output, columns []Column
 	return t, nil
 }
 
-// FormatFlag adds --format to what shows one object; what says what its JSON is, where that is not plain.
+// FormatFlag adds --format for one object. what explains its JSON, if that needs an explanation.
 func FormatFlag(cmd *cobra.Command, format *string, what string) {
 	text := "`form` of the output: text, json, yaml or a Go template"
 	if what != "" {
@@ -236,7 +236,7 @@ func FormatFlag(cmd *cobra.Command, format *string, what string) {
 	Completes(cmd, "format", Words("text", "json", "yaml"))
 }
 
-// NewObject reads the format of what is one object and not a list. What it calls text, a table would call table.
+// NewObject parses the format for one object. Its text form is the format "table" of lists.
 func NewObject[T any](w io.Writer, cmd *cobra.Command, format string) (*Table[T], error) {
 	if format == "text" {
 		format = "table"
@@ -244,7 +244,7 @@ func NewObject[T any](w io.Writer, cmd *cobra.Command, format string) (*Table[T]
 	return NewTable[T](w, cmd, Output{Format: format}, nil)
 }
 
-// ShowObject shows one object: as text where no other format was asked for.
+// ShowObject writes one object, by default as text.
 func ShowObject[T any](t *Table[T], item *T, text func(io.Writer) error) error {
 	switch {
 	case t.format == "table":
@@ -257,8 +257,8 @@ func ShowObject[T any](t *Table[T], item *T, text func(io.Writer) error) error {
 	return t.One(t.W, item)
 }
 
-// checkFields refuses a template that names a field which a T does not have. What else goes wrong with an empty T is
-// nobody's fault.
+// checkFields refuses a template with a field that T does not have. It ignores other errors, which an empty T may
+// cause.
 func checkFields[T any](row *template.Template) error {
 	err := row.Execute(io.Discard, new(T))
 	if err != nil && strings.Contains(err.Error(), "can't evaluate field") {
@@ -279,7 +279,7 @@ func templateFuncs() template.FuncMap {
 	}
 }
 
-// Rows shows all items.
+// Rows writes all items.
 func (t *Table[T]) Rows(items []T) (err error) {
 	if t.sort != nil {
 		slices.SortStableFunc(items, func(a, b T) int { return t.sort(&a, &b) })
@@ -308,7 +308,7 @@ func (t *Table[T]) Rows(items []T) (err error) {
 	if t.titled {
 		tabs := tabwriter.NewWriter(t.W, 0, 8, gap, ' ', 0)
 		defer func() {
-			if failed := tabs.Flush(); err == nil { // most is written only here
+			if failed := tabs.Flush(); err == nil { // most errors of writing appear only here
 				err = failed
 			}
 		}()
@@ -325,10 +325,10 @@ func (t *Table[T]) Rows(items []T) (err error) {
 	return nil
 }
 
-// gap is how far columns are from one another.
+// gap is the number of spaces between columns.
 const gap = 2
 
-// array shows all items as one JSON array, each on a line of its own.
+// array writes all items as one JSON array, one item per line.
 func (t *Table[T]) array(items []T) error {
 	sep := "["
 	for i := range items {
@@ -348,7 +348,7 @@ func (t *Table[T]) array(items []T) error {
 	return err
 }
 
-// One shows one item.
+// One writes one item.
 func (t *Table[T]) One(w io.Writer, item *T) error {
 	switch t.format {
 	case "quiet":
@@ -356,7 +356,7 @@ func (t *Table[T]) One(w io.Writer, item *T) error {
 		return err
 	case "json":
 		return json.NewEncoder(w).Encode(item)
-	case "yaml": // each is one of a sequence
+	case "yaml": // each item is an element of a sequence
 		return writeYAML(w, []*T{item})
 	case "table": // row by row
 		_, err := fmt.Fprintln(w, t.Line(item))
@@ -369,7 +369,7 @@ func (t *Table[T]) One(w io.Writer, item *T) error {
 	return err
 }
 
-// name is what identifies an item.
+// name is the value that identifies an item.
 func (t *Table[T]) name(item *T) string {
 	for _, c := range t.columns {
 		if c.names {
@@ -379,8 +379,8 @@ func (t *Table[T]) name(item *T) string {
 	return t.columns[0].value(item)
 }
 
-// titles writes the first line of a template's table: the template itself, over the names of the fields. One that does
-// more with them than print them has no titles.
+// titles writes the header of a template's table: the template with field names for values. A template that does more
+// than print fields gets no header.
 func (t *Table[T]) titles(w io.Writer) error {
 	if t.bare {
 		return nil
@@ -397,7 +397,7 @@ func (t *Table[T]) titles(w io.Writer) error {
 	return err
 }
 
-// fieldNames lists what a template can show of a T.
+// fieldNames lists the fields of T for templates.
 func fieldNames[T any]() []string {
 	var names []string
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {

@@ -76,12 +76,12 @@ func TestOutputRefused(t *testing.T) {
 	}
 }
 
-// full is a disk on which nothing more can be written.
+// full is a disk without free space.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// A list that could not be written is a failure, whichever its form.
+// A failed write is an error in every format.
 func TestOutputFails(t *testing.T) {
 	columns := []Column[fruit]{Col("NAME", func(f *fruit) string { return f.Name }),
 		Col("INITIAL", func(f *fruit) string { return f.Name[:1] })}
@@ -96,7 +96,7 @@ func TestOutputFails(t *testing.T) {
 	}
 }
 
-// A state that is wrong or gone is coloured on a terminal, and nowhere else; its column stays as wide.
+// On a terminal a wrong or gone state is coloured, and nowhere else. The column keeps its width.
 func TestStatesStandOut(t *testing.T) {
 	columns := []Column[fruit]{StateCol("STATE", func(f *fruit) string { return f.Name }),
 		Col("SIZE", func(*fruit) string { return "1" })}
@@ -114,7 +114,7 @@ func TestStatesStandOut(t *testing.T) {
 	}
 }
 
-// A cell stays in its column whatever a container is called.
+// A cell stays in its column, whatever the container's name contains.
 func TestPrintable(t *testing.T) {
 	for in, want := range map[string]string{"": "-", "web": "web", "a\tb\nc": "a?b?c", "\x1b[31mred": "?[31mred",
 		"größe": "größe"} {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Page is text about one thing, written line by line.
+// Page is text about one object, written line by line.
 type Page struct{ text strings.Builder }
 
-// Line writes one; what names and notes bring along does not break it.
+// Line writes one line. Line breaks in names and notes do not break it.
 func (pg *Page) Line(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if text != "" {
@@ -18,7 +18,7 @@ func (pg *Page) Line(format string, args ...any) {
 	pg.text.WriteString(text + "\n")
 }
 
-// Entry writes what has a value.
+// Entry writes a name and its value, unless the value is empty.
 func (pg *Page) Entry(name, value string) {
 	if value != "" {
 		pg.Line("  %-11s %s", name, value)

@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Place is something that lies in a network, as arguments name it: a CIDR, a range, an address or a name there.
+// Place is something in a network, as arguments name it: a CIDR, a range, an address or a name.
 type Place struct{ Network, Space, Thing string }
 
-// Some demands at least one argument, each of which is what.
+// Some demands at least one argument. what is its name in messages.
 func Some(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -29,7 +29,7 @@ func Some(what string) cobra.PositionalArgs {
 	}
 }
 
-// SomePlaces demands at least one argument that Places can read, which is what.
+// SomePlaces demands at least one argument in the forms of Places. what is its name in messages.
 func SomePlaces(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := Some(what)(cmd, args); err != nil {
@@ -42,14 +42,14 @@ func SomePlaces(what string) cobra.PositionalArgs {
 	}
 }
 
-// isID tells whether a text is an id, whole or its first eight digits.
+// isID reports whether a text is an id or an id's first eight digits.
 func isID(text string) bool {
 	_, err := ipam.ParseID(text)
 	return err == nil || len(text) == 8 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// Places reads what a list prints with --quiet (Ref), any number of it: NETWORK/THING, or THING of the space local. Two
-// arguments of which the first can only be a network are NETWORK THING.
+// Places parses any number of arguments in the form that lists print with --quiet (Ref): NETWORK/THING, or THING in the
+// space local. Two arguments are NETWORK THING if the first can only be a network.
 func Places(ctx context.Context, c *client.Client, args []string) ([]Place, error) {
 	if len(args) == 2 && !strings.Contains(args[0], "/") && !hasAddress(args[0]) {
 		return []Place{{Network: args[0], Thing: args[1]}}, nil
@@ -78,12 +78,13 @@ func Places(ctx context.Context, c *client.Client, args []string) ([]Place, erro
 	return all, nil
 }
 
-// hasAddress tells whether a text is an address, a CIDR or a range.
+// hasAddress reports whether a text is an address, a CIDR or a range.
 func hasAddress(text string) bool {
 	return new(ipam.Range).UnmarshalText([]byte(text)) == nil
 }
 
-// liesIn tells whether what stands alone lies in a subnet: by the id of that, or in the space local by its addresses.
+// liesIn reports whether a thing without a network is in a subnet: by the subnet's id or, in the space local, by its
+// addresses.
 func liesIn(thing string, s *ipam.SubnetInfo) bool {
 	if thing == s.ID.String() || thing == s.ID.Short() {
 		return true

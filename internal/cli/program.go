@@ -20,29 +20,29 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Program is what the verbs share: where they write, the environment, and the flags that all of them have.
+// Program holds what all commands share: output, environment, and global flags.
 type Program struct {
-	in          io.Reader // where somebody can be asked
+	in          io.Reader // for questions to the user
 	Out, Err    io.Writer
 	Env         func(string) string
-	Environ     func() []string // all of the environment; nil: nothing is known of it
+	Environ     func() []string // the whole environment; nil: unknown
 	Now         func() time.Time
-	Started     time.Time // of the process
-	understood  bool      // the command line names a verb, with flags and arguments that it has
+	Started     time.Time // when the process started
+	understood  bool      // the command line names a command, with valid flags and arguments
 	AdminSocket string    // --admin-socket; empty: not given
 	Remote      RemoteFlags
-	places      places    // where a daemon is looked for without it
-	warned      sync.Once // that the shared store is out of reach
+	places      places    // where to look for a daemon without --admin-socket
+	warned      sync.Once // of an unreachable shared store
 	Version     string    // of this command
 }
 
-// New is the program of this process.
+// New returns the program of this process.
 func New(version string) *Program {
 	return &Program{in: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv, Environ: os.Environ, Now: time.Now, Started: time.Now(),
 		places: defaultPlaces(), Version: version}
 }
 
-// Run carries out one command line and returns the exit code.
+// Run runs one command line and returns the exit code.
 func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
 	err := noVerb(root, args)
@@ -55,14 +55,14 @@ func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) i
 	return exitCode(err, p.understood)
 }
 
-// Topic is what commands have in common, under whose title the help of the program lists them.
+// Topic is a heading in the program's help with its commands.
 type Topic struct {
 	Title    string
 	Commands []*cobra.Command
 }
 
-// Hang makes root the command that those of the topics hang from, with the flags that all of them have. What every
-// program has (help, completion, manual pages) is of the last topic.
+// Hang adds the topics' commands and the global flags to root. The last topic also gets the commands of every program:
+// help, completion and manual pages.
 func (p *Program) Hang(root *cobra.Command, topics ...Topic) {
 	root.SetOut(p.Out)
 	root.SetErr(p.Err)
@@ -93,7 +93,7 @@ func (p *Program) Hang(root *cobra.Command, topics ...Topic) {
 	completionCommand(root)
 }
 
-// Warn writes lines that ask for a person's eye to standard error, beside what a script reads.
+// Warn writes lines for a person to standard error, apart from what a script reads.
 func (p *Program) Warn(about ...[]string) {
 	for _, lines := range about {
 		for _, line := range lines {
@@ -112,8 +112,8 @@ func (p *Program) Say(lines []string) error {
 	return nil
 }
 
-// All says each of several errors that were joined in a line of its own. What it returns is the last word of them; one
-// error is returned as it is.
+// All prints several joined errors, each on its own line, and returns an error with their number. A single error is
+// returned unchanged.
 func (p *Program) All(err error) error {
 	all := apart(err)
 	if len(all) < 2 {
@@ -125,7 +125,7 @@ func (p *Program) All(err error) error {
 	return fmt.Errorf("these are %d problems", len(all))
 }
 
-// apart are the errors that one joins, each once.
+// apart returns the errors that were joined, each once.
 func apart(err error) (all []error) {
 	several, joined := err.(interface{ Unwrap() []error })
 	if !joined {

@@ -8,16 +8,16 @@ import (
 	"golang.org/x/term"
 )
 
-// Progress shows on a terminal how far something is; elsewhere it shows nothing.
+// Progress shows a progress bar on a terminal, and nothing elsewhere.
 type Progress struct {
 	w     io.Writer // nil: nothing is shown
 	what  string
 	bar   *progressbar.ProgressBar
-	first int  // of what is taken back: how much there was
-	back  bool // it counts down
+	first int  // of an undo: the amount at the beginning
+	back  bool // it counts down, for an undo
 }
 
-// ShowProgress shows how far something is.
+// ShowProgress returns a progress bar for an operation or its undo.
 func (p *Program) ShowProgress(what string, undo bool) *Progress {
 	g := &Progress{what: what, back: undo}
 	if undo {
@@ -44,20 +44,20 @@ func (g *Progress) Set(done, total int) {
 	if g.back {
 		done = g.first - done
 	}
-	_ = g.bar.Set(done) // a terminal that takes nothing: there is nobody to tell
+	_ = g.bar.Set(done) // if the terminal fails, nobody could see the error
 }
 
-// Shown tells whether there is a terminal on which it is shown.
+// Shown reports whether there is a terminal for the bar.
 func (g *Progress) Shown() bool { return g.w != nil }
 
-// Say has the bar say what is done at the moment.
+// Say sets the text of the bar.
 func (g *Progress) Say(what string) {
 	if g.bar != nil {
 		g.bar.Describe(what)
 	}
 }
 
-// End clears the line of the bar.
+// End clears the bar's line.
 func (g *Progress) End() {
 	if g.bar != nil {
 		_ = g.bar.Clear()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A bar goes to a terminal and nowhere else.
+// A bar is written to a terminal and nowhere else.
 func TestProgress(t *testing.T) {
 	var shown bytes.Buffer
 	if g := (&Program{Err: &shown}).ShowProgress("importing", false); g.w != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// This file has the shell complete what names a thing of the plan.
+// This file completes the names of the plan's objects in the shell.
 
-// Refs lists what can stand for one argument; network is the first one, where it is there already.
+// Refs lists the completions of one argument. network is the first argument, if it is there already.
 type Refs func(ctx context.Context, c *client.Client, network string) ([]string, error)
 
-// CompleteRefs completes arguments, each with what lists it; further ones with nothing.
+// CompleteRefs completes each argument with its own list, and further ones with nothing.
 func (p *Program) CompleteRefs(of ...Refs) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= len(of) {
@@ -32,7 +32,7 @@ func (p *Program) CompleteRefs(of ...Refs) cobra.CompletionFunc {
 	}
 }
 
-// CompleteFlag completes a flag of a verb whose first argument is the network.
+// CompleteFlag completes a flag of a command whose first argument is the network.
 func (p *Program) CompleteFlag(of Refs) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return p.Complete(cmd, func(ctx context.Context, c *client.Client) ([]string, error) {
@@ -48,8 +48,8 @@ func (p *Program) CompleteNetworks(cmd *cobra.Command, _ []string, _ string) ([]
 	})
 }
 
-// NetworksOf returns one network with its maps, or with the empty name all, without. It is for verbs that read: where
-// Docker calls several so, those of a Docker network of both families, these are all of them.
+// NetworksOf returns one network with its maps or, if the name is empty, all without maps. It is for commands that only
+// read. If Docker uses the name for several networks, as for both families of one, it returns all of these.
 func NetworksOf(ctx context.Context, c *client.Client, network string) ([]ipam.NetworkInfo, error) {
 	if network == "" {
 		return c.Networks(ctx, "")
@@ -81,7 +81,7 @@ func NetworksOf(ctx context.Context, c *client.Client, network string) ([]ipam.N
 	return all, nil
 }
 
-// familyOf has networks of IPv4 sort before those of IPv6.
+// familyOf is a sort key that puts IPv4 networks before IPv6 networks.
 func familyOf(n *ipam.NetworkInfo) string {
 	if n.CIDR.IsValid() {
 		return "4 " + n.ID.String()
@@ -97,10 +97,10 @@ func NetworkRefs(ctx context.Context, c *client.Client, _ string) (names []strin
 	return names, err
 }
 
-// completedSubnets is how many subnets stand beside a network that is completed.
+// completedSubnets is the number of subnets shown next to a completed network.
 const completedSubnets = 2
 
-// SomeSubnets names the first subnets, and counts the others; with 0 it names all.
+// SomeSubnets names the first some subnets and the number of the others. 0 means all.
 func SomeSubnets(subnets []ipam.SubnetPlan, some int) string {
 	var texts []string
 	for i, s := range subnets {
@@ -145,7 +145,7 @@ func AnyOwners(ctx context.Context, c *client.Client, network string) ([]string,
 	return owners(append(reserving, taking...), func(name string) string { return name }), err
 }
 
-// AnyNames are owners, and those who have an address now.
+// AnyNames lists owners and the current holders of addresses.
 func AnyNames(ctx context.Context, c *client.Client, network string) ([]string, error) {
 	names, err := AnyOwners(ctx, c, network)
 	if err != nil {
@@ -182,7 +182,7 @@ func (p *Program) CompleteProjects(cmd *cobra.Command, _ []string, _ string) ([]
 	return p.completeSeen(cmd, func(l ipam.LeaseInfo) string { return l.SeenBy.Project })
 }
 
-// completeSeen completes with what the witness tells of those who have an address.
+// completeSeen completes with a field of the leases, from the witness.
 func (p *Program) completeSeen(cmd *cobra.Command, of func(ipam.LeaseInfo) string) ([]string,
 	cobra.ShellCompDirective) {
 	return p.Complete(cmd, func(ctx context.Context, c *client.Client) ([]string, error) {
@@ -192,7 +192,7 @@ func (p *Program) completeSeen(cmd *cobra.Command, of func(ipam.LeaseInfo) strin
 	})
 }
 
-// owners names each once.
+// owners lists each owner once.
 func owners[T any](all []T, of func(T) string) []string {
 	var names []string
 	seen := map[string]bool{}
@@ -205,9 +205,8 @@ func owners[T any](all []T, of func(T) string) []string {
 	return names
 }
 
-// Ref is how what lies in a network is called without naming the network beside it: a CIDR, a range or an address in
-// the space local by itself, where nothing lies over it; NETWORK/THING in other spaces. Verbs that end such things take
-// both (Places).
+// Ref is the shortest unique name of a thing in a network, which Places can parse. In the space local a CIDR, a range
+// or an address stands alone, because subnets there do not overlap. In other spaces it is NETWORK/THING.
 func Ref(space, network, thing string) string {
 	if space == ipam.LocalSpace {
 		return thing

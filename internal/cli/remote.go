@@ -10,13 +10,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// RemoteFlags say how a daemon is asked over the network.
+// RemoteFlags set how a daemon is reached over the network.
 type RemoteFlags struct {
 	client.Remote
 }
 
-// The names of those flags; each is also read from the environment, which serve, that has no use for them, leaves
-// alone.
+// Names of these flags. All commands but serve, which has no use for them, also read them from the environment.
 const (
 	flagTokenFile  = "token-file"
 	flagCA         = "admin-ca"
@@ -35,7 +34,7 @@ func (r *RemoteFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&r.Key, flagClientKey, "", "`file` with the key of that certificate")
 }
 
-// NotForServe refuses those flags where they are given to the daemon itself.
+// NotForServe refuses these flags for the daemon itself.
 func (r *RemoteFlags) NotForServe(f *pflag.FlagSet) error {
 	for _, name := range remoteFlagNames {
 		if f.Changed(name) {
@@ -46,8 +45,8 @@ func (r *RemoteFlags) NotForServe(f *pflag.FlagSet) error {
 	return nil
 }
 
-// client asks the daemon at an address. What no flag says is taken from the environment: completion runs without the
-// flags being read from there.
+// client returns a client of the daemon at an address. Missing flags come from the environment here, because completion
+// runs before the flags are set from it.
 func (r RemoteFlags) client(address string, env func(string) string) (*client.Client, error) {
 	for flag, value := range map[string]*string{flagTokenFile: &r.TokenFile, flagCA: &r.CA, flagClientCert: &r.Cert,
 		flagClientKey: &r.Key} {

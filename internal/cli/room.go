@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// width is how many characters a table has without --format wide.
+// width is the number of characters of a table without --format wide.
 const width = 80
 
-// fill gives columns that are shortened the room that the others leave, the last ones first.
+// fill widens shortened columns by the room that is left, the last ones first.
 func fill[T any](columns []Column[T], items []T) {
 	shortened := func(c Column[T]) bool { return c.most > 0 }
 	if !slices.ContainsFunc(columns, shortened) {
@@ -27,7 +27,7 @@ func fill[T any](columns []Column[T], items []T) {
 	}
 }
 
-// widest is how many characters the longest cell of a column has, or its title.
+// widest is the number of characters of a column's longest cell or its title.
 func widest[T any](c *Column[T], items []T, whole bool) int {
 	most := utf8.RuneCountInString(c.title)
 	for i := range items {

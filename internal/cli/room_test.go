@@ -5,18 +5,18 @@ import (
 	"testing"
 )
 
-// A column that is shortened has the room that the others leave of 80 columns, and no more.
+// A shortened column gets what the others leave of 80 columns, and no more.
 func TestRoom(t *testing.T) {
 	text := strings.Repeat("0123456789", 12)
 	for _, c := range []struct {
-		name  int // how long it is
+		name  int // its length
 		extra string
 		want  string
 	}{
 		{10, "short", "short"},
 		{10, text[:68], text[:68]},
 		{10, text[:69], text[:65] + "..."},
-		{70, text, text[:9] + "..."}, // what it has in any case
+		{70, text, text[:9] + "..."}, // its least width
 		{15, text[:20], text[:20]},
 	} {
 		var b strings.Builder

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Settings are the flags of a command with the values that are in force, and where each comes from.
+// Settings returns the flags of a command with their current values and sources.
 func (p *Program) Settings(cmd *cobra.Command) (all []api.Setting) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Name == "help" || !reads(cmd.Name(), f.Name) || isRemoteFlag(f.Name) {
@@ -28,7 +28,7 @@ func (p *Program) Settings(cmd *cobra.Command) (all []api.Setting) {
 	return all
 }
 
-// Unknown are the variables of the environment that begin as ours do, and that no command reads.
+// Unknown returns the environment variables with Berth's prefix that no command reads.
 func (p *Program) Unknown(root *cobra.Command) (names []string) {
 	known := map[string]bool{}
 	var walk func(*cobra.Command)

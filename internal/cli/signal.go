@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// UntilSignal returns a context that ends with SIGTERM, SIGINT, or the end of the terminal (SIGHUP), unless whoever has
-// started the process had that one ignored, as nohup(1) has. Afterwards a signal does what it does by itself.
+// UntilSignal returns a context that ends with SIGTERM, SIGINT, or SIGHUP (the end of the terminal). A SIGHUP that the
+// parent process ignores, as nohup(1) does, stays ignored. After the cancel function, signals have their default
+// effect.
 func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	ends := []os.Signal{syscall.SIGTERM, syscall.SIGINT}
 	if !signal.Ignored(syscall.SIGHUP) {

@@ -16,28 +16,28 @@ import (
 	"golang.org/x/term"
 )
 
-// PlainTable shows rows in columns, wide ones in all.
+// PlainTable returns a table in columns, without flags. wide shows all columns.
 func PlainTable[T any](p *Program, w io.Writer, columns []Column[T], wide bool) *Table[T] {
 	return &Table[T]{W: w, columns: columns, format: "table", wide: wide, whole: wide, colour: p.colours()}
 }
 
-// Alarm is how a cell stands out on a terminal: the colour in which it is shown (ECMA-48).
+// Alarm is the colour of a cell on a terminal (ECMA-48).
 type Alarm string
 
-// The colours of what is nearly full, and of what is full, wrong or gone.
+// Colours: for nearly full, and for full, wrong or gone.
 const (
 	Warned Alarm = "\x1b[33m"
 	Wrong  Alarm = "\x1b[31m"
 	calm         = "\x1b[0m"
 )
 
-// The percentages of use from which a pool is nearly full, and full.
+// Percentages of use at which a pool is nearly full, and full.
 const (
 	nearlyFull = 80
 	wholeFull  = 90
 )
 
-// UseCol is the column USE: what is nearly full stands out, and the fullest comes first.
+// UseCol is the column USE. It marks nearly full pools, and sorts the fullest first.
 func UseCol[T any](out Output, use func(*T) ipam.Use) Column[T] {
 	c := Col("USE", func(row *T) string { return out.Use(use(row)) })
 	c.large = true
@@ -54,7 +54,7 @@ func UseCol[T any](out Output, use func(*T) ipam.Use) Column[T] {
 	return c
 }
 
-// states are the words in tables that stand out: what waits for something, and what is wrong or gone.
+// states are the words that are marked in tables: waiting, and wrong or gone.
 var states = map[string]Alarm{
 	"draining": Warned, "leaving": Warned, "releasing": Warned, "replaced": Warned, "unconfirmed": Warned,
 	"conflict": Wrong, "ended without a word": Wrong, "expired": Wrong, "failed": Wrong, "lock lost": Wrong,
@@ -62,18 +62,18 @@ var states = map[string]Alarm{
 	"taken": Wrong,
 }
 
-// StateCol is the column of a state: what is wrong or gone stands out.
+// StateCol is the column of a state. It marks wrong and gone states.
 func StateCol[T any](title string, value func(*T) string) Column[T] {
 	return Col(title, value).Stands(func(row *T) Alarm { return states[value(row)] })
 }
 
-// colours tells whether the output is a terminal on which colours are welcome (https://no-color.org).
+// colours reports whether the output is a terminal on which colours are allowed (https://no-color.org).
 func (p *Program) colours() bool {
 	out, ok := p.Out.(*os.File)
 	return ok && term.IsTerminal(int(out.Fd())) && p.Env("NO_COLOR") == "" && p.Env("TERM") != "dumb"
 }
 
-// table writes all items in columns, with their titles.
+// table writes all items in columns with titles.
 func (t *Table[T]) table(items []T) error {
 	widths := make([]int, len(t.columns))
 	for i := range t.columns {
@@ -109,7 +109,7 @@ func (t *Table[T]) table(items []T) error {
 	return err
 }
 
-// sortBy reads --sort.
+// sortBy parses --sort.
 func (t *Table[T]) sortBy(by string) error {
 	if by == "" {
 		return nil
@@ -139,7 +139,7 @@ func (t *Table[T]) sortBy(by string) error {
 	return nil
 }
 
-// compareCells compares addresses and prefixes as such, then numbers, and all else as texts.
+// compareCells compares cells as addresses or prefixes, then as numbers, and otherwise as texts.
 func compareCells(a, b string) int {
 	x, y := addressIn(a), addressIn(b)
 	if x.IsValid() && y.IsValid() {
@@ -153,7 +153,7 @@ func compareCells(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// addressIn is the address with which a cell begins.
+// addressIn returns the address at the beginning of a cell.
 func addressIn(cell string) netip.Addr {
 	if i := strings.IndexAny(cell, "/-, "); i >= 0 {
 		cell = cell[:i]
@@ -162,7 +162,7 @@ func addressIn(cell string) netip.Addr {
 	return addr
 }
 
-// numberIn is the number with which a cell begins: 7, 2e19 2^64 or 83%.
+// numberIn returns the number at the beginning of a cell, such as 7, 2e19, 2^64 or 83%.
 func numberIn(cell string) (float64, bool) {
 	first, _, _ := strings.Cut(strings.TrimLeft(cell, " "), " ")
 	if power, is := strings.CutPrefix(first, "2^"); is {

@@ -16,7 +16,8 @@ func Counted(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Printable keeps a cell to its line and its column: names come from whoever may create containers.
+// Printable removes from a cell what would leave its line or column. Anyone who may create containers chooses their
+// names.
 func Printable(s string) string {
 	if s == "" {
 		return "-"
@@ -39,7 +40,7 @@ func ShortID(id ipam.ID, whole bool) string {
 	return id.Short()
 }
 
-// LocalTime is a time for a person, as the clock of this machine shows it, with the zone; JSON has the exact one.
+// LocalTime formats a time for a person, in this machine's zone. JSON has the exact time.
 func LocalTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -61,7 +62,7 @@ func YesNo(b bool) string {
 	return "no"
 }
 
-// StateText is a host's state for a person.
+// StateText describes a host's state for a person.
 func StateText(s ipam.HostState) string {
 	if s == "" {
 		return "active"
@@ -69,7 +70,7 @@ func StateText(s ipam.HostState) string {
 	return string(s)
 }
 
-// Yes is a cell that says whether; no is empty.
+// Yes is the cell "yes", or an empty one.
 func Yes(is bool) string {
 	if is {
 		return "yes"
@@ -77,7 +78,7 @@ func Yes(is bool) string {
 	return ""
 }
 
-// ShortTime is a time in a table: to the minute, as the clock of this machine shows it, with the zone.
+// ShortTime formats a time for a table, to the minute, in this machine's zone.
 func ShortTime(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -10,21 +10,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Things shows things of several kinds, as `docker inspect` does: as one JSON array, or each by a template.
+// Things shows objects of several kinds, as `docker inspect` does: as one JSON array, or each by a template.
 type Things struct {
 	w      io.Writer
 	format string
 	each   *template.Template
 }
 
-// NewThings reads the format; a template that cannot be read is wrong usage. Which fields there are depends on what
-// is shown.
+// NewThings parses the format. An invalid template is wrong usage. Its fields are not checked, because they depend on
+// the objects.
 func NewThings(w io.Writer, cmd *cobra.Command, format string) (*Things, error) {
 	t := &Things{w: w, format: format}
 	if format == "json" || format == "yaml" {
 		return t, nil
 	}
-	text := strings.NewReplacer(`\t`, "\t", `\n`, "\n").Replace(format) // shells leave them as they are
+	text := strings.NewReplacer(`\t`, "\t", `\n`, "\n").Replace(format) // shells pass these escapes unchanged
 	each, err := template.New("--format").Funcs(templateFuncs()).Parse(text)
 	if err != nil {
 		return nil, Usage(cmd, fmt.Errorf("--format is none of its words, and as a template it is wrong: %w", err))
@@ -33,10 +33,10 @@ func NewThings(w io.Writer, cmd *cobra.Command, format string) (*Things, error) 
 	return t, nil
 }
 
-// All shows all of them.
+// All writes all objects.
 func (t *Things) All(things []any) error {
 	if things == nil {
-		things = []any{} // in JSON a list, not null
+		things = []any{} // JSON gets an empty list, not null
 	}
 	switch {
 	case t.each == nil && t.format == "yaml":

@@ -7,8 +7,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// Use is how much of pools is in use, as a percentage and a bar: 50% █████░░░░░. The bar is of ASCII where the locale
-// is not UTF-8. It is empty where there is no pool.
+// Use shows the use of pools as a percentage and a bar: 50% █████░░░░░. The bar is ASCII if the locale is not UTF-8.
+// Without a pool the text is empty.
 func (o Output) Use(u ipam.Use) string {
 	percent, ok := u.Percent()
 	if !ok {
@@ -23,10 +23,10 @@ func (o Output) Use(u ipam.Use) string {
 	return fmt.Sprintf("%3d%% %s%s", percent, strings.Repeat(full, filled), strings.Repeat(empty, cells-filled))
 }
 
-// Use is a Use as tables show it.
+// Use formats a use like in tables.
 func (p *Program) Use(u ipam.Use) string { return Output{program: p}.Use(u) }
 
-// utf8 tells whether the locale is one of UTF-8 (setlocale(3): the first of these that is set counts).
+// utf8 reports whether the locale is UTF-8. The first set variable counts (setlocale(3)).
 func (p *Program) utf8() bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if value := p.Env(name); value != "" {

@@ -6,19 +6,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Verb says how a command is called, what it takes, and what its help tells.
+// Verb describes a command: its usage, arguments and help.
 type Verb struct {
-	Use     string // with its arguments as the help has them: "rm NETWORK RANGE", "ls [NETWORK]"
+	Use     string // with arguments as in the help: "rm NETWORK RANGE", "ls [NETWORK]"
 	Short   string
 	Long    string
 	Example string
-	Aliases []string             // besides those of its word
-	Args    cobra.PositionalArgs // nil: what Use says
-	Refs    []Refs               // what completes its arguments
-	Instead map[string]string    // by flags that people try, and that it does not have: what to write
+	Aliases []string             // in addition to those of its word
+	Args    cobra.PositionalArgs // nil: from Use
+	Refs    []Refs               // completions of its arguments
+	Instead map[string]string    // replacements for flags that people try but the command lacks
 }
 
-// aliases are other words for some words, whatever the noun.
+// aliases are the alternative words for a verb, the same for all nouns.
 func aliases(word string) []string {
 	switch word {
 	case "ls":
@@ -37,7 +37,7 @@ func aliases(word string) []string {
 	return nil
 }
 
-// Command is the command, which does nothing yet.
+// Command returns the command, without a function to run.
 func (v Verb) Command(p *Program) *cobra.Command {
 	word, _, _ := strings.Cut(v.Use, " ")
 	cmd := &cobra.Command{
@@ -53,8 +53,7 @@ func (v Verb) Command(p *Program) *cobra.Command {
 	return cmd
 }
 
-// argsOf reads out of a line of usage how many arguments a verb takes: those before its flags, of which a single one
-// may be in brackets.
+// argsOf derives the arguments of a command from its usage line: those before the flags. A single one may be optional.
 func argsOf(use string) cobra.PositionalArgs {
 	names := strings.Fields(use)[1:]
 	for i, name := range names {

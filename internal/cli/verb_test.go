@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A verb takes as many arguments as its line of usage says, and completes none that it does not take.
+// A command takes as many arguments as its usage line has, and completes no others.
 func TestArgsOfUse(t *testing.T) {
 	for use, counts := range map[string]string{
 		"status": "0", "ls [NETWORK]": "0 1", "rm NETWORK RANGE": "2", "take NETWORK --owner OWNER": "1",
@@ -30,7 +30,7 @@ func TestArgsOfUse(t *testing.T) {
 
 type row struct{ Name, Extra string }
 
-// A column that is only for some lists is there for these, and -q shows what identifies a row wherever that stands.
+// A conditional column appears only for its lists. -q prints the identifying column, wherever it is.
 func TestColumns(t *testing.T) {
 	for _, c := range []struct {
 		rows   []row

@@ -12,20 +12,20 @@ import (
 	"golang.org/x/term"
 )
 
-// watchEvery is how long a screen stands.
+// watchEvery is the time between two screens.
 const watchEvery = 3 * time.Second
 
-// What a terminal is told (ECMA-48; the alternate screen is xterm's).
+// Control sequences of the terminal (ECMA-48; the alternate screen is xterm's).
 const (
-	enterScreen = "\x1b[?1049h\x1b[?25l" // another screen, without a cursor
+	enterScreen = "\x1b[?1049h\x1b[?25l" // the alternate screen, without a cursor
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
 	toBegin     = "\x1b[H"
 	clearLine   = "\x1b[K"
 	clearRest   = "\x1b[J"
 )
 
-// Watch has fn write again and again, on a screen of its own, until q, Ctrl-C or a signal, and leaves the terminal as
-// it was. Where the output is no terminal it is written once.
+// Watch calls fn repeatedly to fill the alternate screen, until q, Ctrl-C or a signal. Then it restores the terminal.
+// If the output is no terminal, it calls fn once.
 func (p *Program) Watch(ctx context.Context, fn func(context.Context, io.Writer) error) error {
 	out, ok := p.Out.(*os.File)
 	if !ok || !term.IsTerminal(int(out.Fd())) {
@@ -42,8 +42,8 @@ func (p *Program) Watch(ctx context.Context, fn func(context.Context, io.Writer)
 	for ; ; PauseFor(ctx, watchEvery) {
 		var text bytes.Buffer
 		if err := fn(ctx, &text); ctx.Err() != nil {
-			return nil // somebody has ended it
-		} else if err != nil && !errors.As(err, new(Difference)) { // which the rows show
+			return nil // the user has ended it
+		} else if err != nil && !errors.As(err, new(Difference)) { // the rows show a Difference
 			return err
 		}
 		if !entered {
@@ -66,7 +66,7 @@ func (p *Program) Watch(ctx context.Context, fn func(context.Context, io.Writer)
 	}
 }
 
-// awaitKey ends a screen with q, Ctrl-C or Ctrl-D. It waits for a key when the process ends.
+// awaitKey calls stop at q, Ctrl-C or Ctrl-D. It may still wait for a key when the process ends.
 func awaitKey(in io.Reader, stop func()) {
 	key := make([]byte, 1)
 	for {
@@ -77,7 +77,7 @@ func awaitKey(in io.Reader, stop func()) {
 	}
 }
 
-// screen is a text over the one before, as many lines as the terminal has.
+// screen is a text that overwrites the one before, cut to the terminal's lines.
 func screen(text string, out *os.File) string {
 	_, height, err := term.GetSize(int(out.Fd()))
 	if err != nil || height < 1 {

@@ -7,11 +7,11 @@ import (
 	"berth/internal/moment"
 )
 
-// WhenText says in the help of a flag which forms a moment has.
+// WhenText lists the forms of a time, for the help of a flag.
 const WhenText = moment.Forms
 
-// WhenFlag reads the value of a flag that is a moment; an error is wrong usage. A day without a time is its beginning,
-// and the empty value the zero time.
+// WhenFlag parses a flag's time. Its error is wrong usage. A date alone means its first moment, and an empty value the
+// zero time.
 func WhenFlag(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -23,7 +23,7 @@ func WhenFlag(flag, text string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// Period reads the flags --since and --until, the second of which must be later.
+// Period parses --since and --until. The second must be later.
 func Period(since, until string, now time.Time) (from, to time.Time, err error) {
 	if from, err = WhenFlag("since", since, now); err != nil {
 		return from, to, err

@@ -11,14 +11,14 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// writeYAML writes the document that v is in JSON, in the same order, as YAML.
+// writeYAML writes v as YAML, with the fields and order of its JSON.
 func writeYAML(w io.Writer, v any) error {
 	document, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
 	d := json.NewDecoder(bytes.NewReader(document))
-	d.UseNumber() // ids of events have more digits than a float
+	d.UseNumber() // event ids have more digits than a float
 	node, err := yamlNode(d)
 	if err != nil {
 		return err
@@ -45,14 +45,13 @@ func yamlNode(d *json.Decoder) (*yaml.Node, error) {
 	case nil:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
 	}
-	return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(token)}, nil // a number, or true and false
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(token)}, nil // a number or a boolean
 }
 
-// word is a text that no reader of YAML takes for anything else, unless it has a meaning of its own: one that begins
-// with a letter.
+// word matches texts that need no quotes, because they begin with a letter, unless YAML gives them a meaning.
 var word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$`)
 
-// text is a text that every reader of YAML takes for one: of older versions of it "yes" is true, and 1:30 is ninety.
+// text returns a text that every YAML reader takes for one: for older readers, yes is true and 1:30 is ninety.
 func text(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 	switch strings.ToLower(s) {
@@ -65,7 +64,7 @@ func text(s string) *yaml.Node {
 	return n
 }
 
-// yamlNodes reads what is in an object or an array.
+// yamlNodes reads the elements of an object or an array.
 func yamlNodes(d *json.Decoder, begin json.Delim) (*yaml.Node, error) {
 	all := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 	if begin == '{' {
