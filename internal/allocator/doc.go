@@ -11,5 +11,5 @@
 // used, longest released. take.go writes the lease, release.go ends it, and ending.go ends owners whose time is over.
 //
 // refusal.go words the errors; lanrefusal.go does so for DHCP servers, and exhausted.go for full pools. witness.go and
-// stray.go receive the witness's observations. Edits and a host's headroom (headroom.go) use the same order.
+// stray.go receive the witness's observations. Edits, and headroom (headroom.go), choose addresses in the same order.
 package allocator

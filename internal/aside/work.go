@@ -1,5 +1,5 @@
 // Package aside runs background work, such as page views and scrapes, without delaying the engine's requests. Such work
-// holds a processor for a few milliseconds at most, or one millisecond under load. The pauses cost little time.
+// keeps a processor for at most a few milliseconds at a time, and under load for one. Its pauses cost it little time.
 //
 // A caller counts long work as a Work and calls Pause between its pieces, without holding a lock. Output passes through
 // a Writer. Compressed answers pause by themselves (pack.go).

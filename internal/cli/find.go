@@ -33,8 +33,8 @@ func defaultPlaces() places {
 // probeTime is the longest wait for a connection to a socket during a search.
 const probeTime = 2 * time.Second
 
-// Find returns a client of the daemon that --admin-socket names: a path or an https:// address. Without it,
-// Find takes the daemon of this host or, if that does not answer, the only managed plugin that does.
+// Find returns a client of the daemon that --admin-socket names: a path or an https:// address. Without it, Find takes
+// the daemon of this host or, if that does not answer, the only managed plugin that does.
 func (p *Program) Find(ctx context.Context) (*client.Client, error) {
 	c, err := p.client(ctx)
 	if err != nil {

@@ -43,7 +43,7 @@ func asGroup(cmd *cobra.Command) {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
 
-// verbsOf returns the names of a group's visible commands.
+// verbsOf returns the names of a group's commands.
 func verbsOf(cmd *cobra.Command) (names []string) {
 	for _, verb := range cmd.Commands() {
 		names = append(names, verb.Name())

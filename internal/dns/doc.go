@@ -4,7 +4,7 @@
 // asks no other server, and no request for an address waits for it.
 //
 // The service's news of named addresses (ipam.NameNews) update the Index (index.go). Each address claims its names
-// (claim.go), and a fixed order decides between claims (node.go). server.go receives a query; answer.go checks the
-// client (asker.go) and answers from the nodes or from reverse.go. export.go writes the names as a hosts file and as a
-// zone.
+// (claim.go), and if several addresses claim a name, a fixed order decides (node.go). server.go receives a query;
+// answer.go checks the client (asker.go) and answers from the nodes or from reverse.go. export.go writes the names as a
+// hosts file and as a zone.
 package dns

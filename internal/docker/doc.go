@@ -3,10 +3,10 @@
 // ends a lease only if several checks in a row, over some time, found no endpoint. So a partition, a stopped engine or
 // a late answer ends nothing.
 //
-// An Engine returns a view (view.go). compare (compare.go) compares it with the records, twice, and makes findings. The
-// Witness (witness.go) remembers how long each finding lasts (patience.go) and repairs those that last long enough
-// (repair.go). Findings are judged by subject: leases.go, pools.go, reservations.go, strays.go, empty.go. records.go is
-// the records' side, and finding.go sorts.
+// An Engine returns a view (view.go). compare (compare.go) compares it with the records. A difference that a second
+// view shows, too, becomes a finding. The Witness (witness.go) remembers how long each finding lasts (patience.go) and
+// repairs those that last long enough (repair.go). Findings are judged by subject: leases.go, pools.go,
+// reservations.go, strays.go, empty.go. records.go reads the records, and finding.go sorts the findings.
 //
 // Between checks the witness follows the engine's events (follow.go, run.go) into the Roster of current containers
 // (roster.go), from which guess.go and replicas.go answer requests. The engine's locks show which container asks

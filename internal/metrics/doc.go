@@ -1,5 +1,5 @@
-// Package metrics exports Berth's metrics to Prometheus. A scrape reads only memory and never waits. The states of a
-// pool add up to the pool. No label is unbounded: none is a container, an address or an owner.
+// Package metrics exports Berth's metrics to Prometheus. A scrape reads only memory and never waits. The counts of a
+// pool's states add up to the pool's size. No label is unbounded: none is a container, an address or an owner.
 //
 // table.go lists the names; tests compare the docs, alerts and dashboard with it. count.go counts while requests are
 // answered, and scrape.go reads values at each scrape. board.go makes the dashboard.

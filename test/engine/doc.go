@@ -17,5 +17,5 @@
 // that change shared state run alone; without -short, so do measurements (beside).
 //
 // With -short each promise still has its test. Rounds, variants and the second generation of Compose belong to the full
-// run (sample, eachGeneration). If there is enough memory, base is in memory.
+// run (sample, eachGeneration). If there is enough memory, the tests' directory (base) is in memory.
 package engine

@@ -3,7 +3,7 @@
 // else on the engine changes. The container starts only after the caller has checked it.
 //
 // Maker (maker.go) runs the compose command (command.go) against a Filter (filter.go), a socket in front of the engine.
-// The Filter passes reads on and hides the replicas from the wanted number on, so that Compose creates that one
-// (listing.go). It sets the owner's addresses (create.go), holds the start until the check, and refuses everything
-// else.
+// The Filter passes reads on and hides the replicas with the wanted number and above, so that Compose creates the
+// wanted one (listing.go). It sets the owner's addresses (create.go), holds the start until the check, and refuses
+// everything else.
 package single

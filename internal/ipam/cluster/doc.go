@@ -9,5 +9,5 @@
 // During an outage the host's own store holds the waiting releases (outbox.go) and the headroom. headroom.go defines
 // the headroom, headroomkeep.go claims it in advance, and headroomuse.go leases from it. recall.go remembers data for a
 // repair. mend.go runs the repair: mendplan.go restores the plan, mendown.go the host's leases, and mendseen.go adds
-// what the engine runs.
+// the addresses of the engine's containers.
 package cluster

@@ -1,4 +1,4 @@
-// Package names streams named addresses to DNS and other consumers. Shortly after each commit, of any host, the stream
+// Package names streams named addresses to DNS and other consumers. Shortly after a commit by any host, the stream
 // agrees with the records. It never delays a request: it reads the store in pages and locks the ledger only for the
 // names of networks.
 //

@@ -4,5 +4,6 @@
 //
 // Open (service.go) creates the ledger, loads it and settles it. rebuild.go rebuilds an in-memory state from the
 // running containers, and run.go does the housekeeping. import.go adds a plan with the packages compare and edit. It
-// first tries everything in a draft (importdraft.go) and then pauses for other requests (importpace.go).
+// first tries everything in a draft (importdraft.go). Then it writes in pieces and lets other requests in between
+// (importpace.go).
 package service
