@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// adoptable is a network of the engine's own IPAM driver with all that one may have.
+// adoptable returns a network of the engine's own IPAM driver with everything that one may have.
 func adoptable(t *testing.T) ipam.EngineView {
 	t.Helper()
 	one := func(id, name, state string, ep ipam.EngineEndpoint) ipam.EngineContainer {
@@ -43,14 +43,14 @@ func adoptable(t *testing.T) ipam.EngineView {
 				ipam.EngineEndpoint{ID: "e7", MAC: macN(7), Addresses: addrs("172.20.8.7")}),
 			one("c8aaaaaaaaaaaaaaaa", strings.Repeat("long", 21), "exited",
 				ipam.EngineEndpoint{Wanted: addrs("172.20.0.79")}),
-			// of a subnet that is not there any more
+			// of a removed subnet
 			one("c9", "lost", "exited", ipam.EngineEndpoint{Wanted: addrs("192.0.2.1")}),
 			one("", "legacy-endpoint", "", ipam.EngineEndpoint{ID: "e8", MAC: macN(8), Addresses: addrs("172.20.8.8")}),
 		},
 	}
 }
 
-// TestAdoptPlan: the plan has each address once, for whom has it or was given it.
+// TestAdoptPlan: the plan has each address once, for the container that has it or asks for it.
 func TestAdoptPlan(t *testing.T) {
 	got, err := AdoptPlan(adoptable(t), "front")
 	must(t, err)
@@ -80,7 +80,7 @@ func TestAdoptPlan(t *testing.T) {
 	}
 }
 
-// TestAdoptedIsImported: the plan is one that can be imported, and its addresses are given to nobody else then.
+// TestAdoptedIsImported: the plan can be imported, and then its addresses go to nobody else.
 func TestAdoptedIsImported(t *testing.T) {
 	h := newHouse(t, t.TempDir())
 	t.Cleanup(func() { must(t, h.close()) })
@@ -115,7 +115,7 @@ func TestAdoptedIsImported(t *testing.T) {
 	}
 }
 
-// TestAdoptSwarm: a swarm's network is planned where its manager asks.
+// TestAdoptSwarm: a swarm's network is planned in its manager's space.
 func TestAdoptSwarm(t *testing.T) {
 	view := adoptable(t)
 	view.Networks[0].Swarm = true

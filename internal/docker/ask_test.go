@@ -10,7 +10,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// TestStartedByABoot: what an engine started when it booted has started then, whenever it was heard to start before.
+// TestStartedByABoot: a container that the engine started at its own start counts as started then, whatever was heard
+// before.
 func TestStartedByABoot(t *testing.T) {
 	now := time.Unix(1000, 0)
 	r := NewRoster(func() time.Time { return now })
@@ -41,7 +42,7 @@ func TestStartedByABoot(t *testing.T) {
 	}
 }
 
-// TestAskAfterAStart: while nobody tells what the engine does, it is taken for one that starts, for two minutes.
+// TestAskAfterAStart: while no news of the engine come, it counts as starting, for two minutes.
 func TestAskAfterAStart(t *testing.T) {
 	now := time.Unix(1000, 0)
 	silent := func(context.Context, ipam.Question) ipam.Locked { return ipam.Locked{} }
@@ -64,8 +65,8 @@ func TestAskAfterAStart(t *testing.T) {
 	}
 }
 
-// TestAskOfOneThatIsPutBack: whoever is put on its network at this moment is the one who asks, also where many others
-// answer late; unless one that starts on this network is among them.
+// TestAskOfOneThatIsPutBack: the container that is being put back is the one that asks, even if many others answer
+// late. That does not hold if a container that starts on this network is among them.
 func TestAskOfOneThatIsPutBack(t *testing.T) {
 	q := lockQuestion("n1")
 	home, six, other := addr("10.1.0.9"), addr("fd00::9"), addr("10.2.0.9")

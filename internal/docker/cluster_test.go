@@ -8,8 +8,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// newLAN is a planned network of which the hosts h1, whose engine is seen, and h2 have a Docker network each, and on
-// each of which one container runs: web here at .10, and one of h2 at .20. Its gateway was made by h2.
+// newLAN is a planned network of the hosts h1, whose engine is seen, and h2. Each has a Docker network and a container
+// on it: web at .10 on h1, and one at .20 on h2. The lease of the gateway is h2's.
 func newLAN() *scene {
 	s := &scene{view: ipam.EngineView{Host: "h1", Taken: took}, networks: map[string]string{"lan": "global"},
 		cluster: true}
@@ -29,14 +29,14 @@ func newLAN() *scene {
 	return s
 }
 
-// inLAN is a further lease there.
+// inLAN adds a lease on the network.
 func (s *scene) inLAN(address string, n int, host string) *ipam.LeaseInfo {
 	l := s.lease(address, n, map[string]int{"h1": 1, "h2": 2}[host])
 	l.Space, l.Network, l.Host = "global", "lan", host
 	return l
 }
 
-// One engine sees the containers of its own host: what is of others is neither wrong nor put right.
+// An engine sees only its own host's containers, so other hosts' leases are neither reported nor repaired.
 func TestCompareInCluster(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(s *scene)
@@ -68,11 +68,11 @@ func TestCompareInCluster(t *testing.T) {
 			s.view.Networks[0].Subnets[0].Gateway = addr("10.77.0.3")
 		}, []string{"wrong_gateway 10.77.0.3 in global"}},
 
-		// Engines make the MAC address out of the IPv4 address, so that it is no sign of who has it.
+		// Engines derive the MAC from the IPv4 address, so it does not prove the holder.
 		"an address of another host, and the same MAC": {func(s *scene) { s.run("db", 1, "10.77.0.20", 20) },
 			[]string{"doubled_address 10.77.0.20 in global"}},
 		"the same, and whoever leases it now is called otherwise": {func(s *scene) {
-			s.cluster = false // one store, whose host has got another name
+			s.cluster = false // one store, whose host was renamed
 			s.run("db", 1, "10.77.0.20", 20)
 		}, nil},
 		"the same in the space local": {func(s *scene) {
@@ -83,7 +83,7 @@ func TestCompareInCluster(t *testing.T) {
 			s.lease("10.8.0.2", 5, 5).Host = "before"
 		}, nil},
 
-		// What the host keeps in advance, and what it gives out of that.
+		// Headroom, and leases from it.
 		"headroom":                 {func(s *scene) { s.headroom("10.77.0.40", "h1") }, nil},
 		"headroom of another host": {func(s *scene) { s.headroom("10.77.0.41", "h2") }, nil},
 		"a container that has headroom": {func(s *scene) {
@@ -113,7 +113,7 @@ func TestCompareInCluster(t *testing.T) {
 			s.reserve("web", "10.77.0.10", false).Space = "global"
 		}, []string{"superseded_reservation 10.77.0.60 in global sure"}},
 
-		// A swarm's manager leases for all nodes, and it may be any host.
+		// A swarm's manager leases for all nodes, and may be on any host.
 		"a task of another manager's": {func(s *scene) {
 			at := s.attach(7, "10.0.9.0/24")
 			at.Space, at.Host, at.Swarm = "global", "h2", true
@@ -147,8 +147,7 @@ func (s *scene) headroom(address, host string) {
 	l.Kind, l.MAC = ipam.Headroom, ipam.MAC{}
 }
 
-// Where the store of the cluster was not reached since the daemon began, nothing is said of its Docker networks, and of
-// the host's own what there is to be said.
+// If the cluster's store was not reached since the start, its Docker networks are not judged. The host's own are.
 func TestCompareWithoutCluster(t *testing.T) {
 	s := newScene()
 	s.view.Containers = nil
@@ -165,7 +164,7 @@ func TestCompareWithoutCluster(t *testing.T) {
 	}
 }
 
-// A name that each store has a network of does not tell in which space a Docker network is.
+// If both stores have a network of a name, the name does not give the Docker network's space.
 func TestNameOfTwoNetworks(t *testing.T) {
 	s := newLAN()
 	s.networks = map[string]string{"lan": ""}

@@ -13,7 +13,7 @@ import (
 )
 
 func TestCompare(t *testing.T) {
-	swarm := func(s *scene) { // its network: the manager's attachment, and that of the node
+	swarm := func(s *scene) { // a swarm's network: the attachments of the manager and the node
 		*s = scene{view: ipam.EngineView{Host: "h1", Taken: took}, networks: map[string]string{}}
 		s.network(1, "10.0.9.0/24", "10.0.9.1").Swarm = true
 		global := s.attach(1, "10.0.9.0/24")
@@ -24,7 +24,7 @@ func TestCompare(t *testing.T) {
 		l := s.lease("10.0.9.3", 0, 1)
 		l.Space, l.MAC, l.Host, l.Kind = "global", ipam.MAC{}, "manager", ipam.Static
 	}
-	lacking := map[ipam.FindingKind]bool{} // of which no row tells
+	lacking := map[ipam.FindingKind]bool{} // kinds that no row produces
 	for _, kind := range kinds {
 		lacking[kind] = true
 	}
@@ -73,7 +73,7 @@ func TestCompare(t *testing.T) {
 		"it has no system address, because it publishes ports": {func(_ *testing.T, s *scene) { s.lacks("8080/tcp") },
 			[]string{"published_elastic 10.8.0.2"}},
 
-		// What a DHCP server gave (LN-15).
+		// Leases from a DHCP server (LN-15).
 		"a lease that its DHCP server gave": {func(_ *testing.T, s *scene) {
 			s.leases[1].DHCP = &ipam.DHCPInfo{
 				State: ipam.LANBound}
@@ -90,7 +90,7 @@ func TestCompare(t *testing.T) {
 			s.leases[1].DHCP = &ipam.DHCPInfo{State: ipam.LANUnconfirmed}
 		}, []string{"unconfirmed_lease 10.8.0.2 pool1"}},
 
-		// Leases that nobody uses.
+		// Unused leases.
 		"a container that is gone": {func(_ *testing.T, s *scene) { s.view.Containers = nil },
 			[]string{"unused_lease 10.8.0.2 surely"}},
 		"of another host":          {func(_ *testing.T, s *scene) { s.lease("10.8.0.7", 7, 1).Host = "h2" }, nil},
@@ -131,7 +131,7 @@ func TestCompare(t *testing.T) {
 			s.lease("10.8.0.9", 9, 1)
 		}, []string{"unused_lease 10.8.0.9 surely"}},
 
-		// Addresses that no lease covers.
+		// Addresses without a lease.
 		"a container without a lease": {func(_ *testing.T, s *scene) { s.run("db", 1, "10.8.0.3", 3) },
 			[]string{"uncovered_address 10.8.0.3 pool1 sure"}},
 		"a MAC that is not known (ipvlan)": {func(_ *testing.T, s *scene) {
@@ -161,7 +161,7 @@ func TestCompare(t *testing.T) {
 			c.ID, c.Endpoints[0].MAC = "", ipam.MAC{}
 		}, []string{"uncovered_address 10.8.0.3"}},
 
-		// One address with two users.
+		// One address of two users.
 		"leased to another MAC, who is being started": {func(_ *testing.T, s *scene) {
 			s.leases[1].MAC, s.leases[1].Since = macN(9), took.Add(-59*time.Second)
 		}, []string{"doubled_address 10.8.0.2"}},
@@ -178,7 +178,7 @@ func TestCompare(t *testing.T) {
 			s.run("db", 1, "10.8.0.2", 2)
 		}, []string{"doubled_address 10.8.0.2"}},
 
-		// One address with one user, who is not the one that the record names.
+		// One address of one user, but the lease names another.
 		"leased to another MAC, who is gone": {func(_ *testing.T, s *scene) { s.leases[1].MAC = macN(9) },
 			[]string{"outdated_lease 10.8.0.2 pool1 sure"}},
 		"leased to another MAC, who runs with another address": {func(_ *testing.T, s *scene) {
@@ -473,7 +473,7 @@ func TestCompare(t *testing.T) {
 	}
 	for _, kind := range []ipam.FindingKind{ipam.EdgeAway, ipam.UnmappedElastic, ipam.GuestGone, ipam.MissingDevice,
 		ipam.ShadowedSubnet, ipam.BridgeOnLAN, ipam.UnprobedNetwork, ipam.ForeignAnswer, ipam.EndingToken} {
-		// no comparison finds these: elastic.TestCheckMapped, admin.TestElasticCheck and routes has do
+		// elastic.TestCheckMapped, admin.TestElasticCheck and package routes test these
 		delete(lacking, kind)
 	}
 	if len(lacking) > 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// TestEmptyStateIsTold: a daemon whose state was lost says so as soon as it sees what runs, once, and in each check
-// until it is no longer so.
+// TestEmptyStateIsTold: a daemon whose state was lost logs that once, at its first look, and reports it in each check
+// until it is over.
 func TestEmptyStateIsTold(t *testing.T) {
 	tn := newTown(t)
 	tn.run("web", "front")

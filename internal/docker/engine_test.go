@@ -19,7 +19,7 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// load lets the engine answer with what one of version 20.10.24 answered.
+// load makes the fake engine return recorded answers of an engine 20.10.24.
 func (f *fakeEngine) load(networks, containers string) {
 	f.t.Helper()
 	f.mu.Lock()
@@ -51,9 +51,8 @@ func mac(t testing.TB, text string) ipam.MAC {
 	return m
 }
 
-// TestView: what an engine answers is read as what runs: networks of ours under either name of the driver, containers
-// that run, stopped ones with the addresses that their users gave them, a swarm's load balancer, Compose's replicas;
-// and the bridges whose addresses are not ours.
+// TestView: a view has our networks under either name of the driver, and the bridges of others. Its containers are
+// running, stopped (with configured addresses), a swarm's load balancer, and Compose's replicas.
 func TestView(t *testing.T) {
 	f := newFakeEngine(t)
 	f.load("networks.json", "containers.json")
@@ -136,7 +135,7 @@ func TestView(t *testing.T) {
 	}
 }
 
-// TestNetworkOfAnyDriver: one network, by its name, with those containers only that are on it.
+// TestNetworkOfAnyDriver: Network reads one network by name, with only the containers on it.
 func TestNetworkOfAnyDriver(t *testing.T) {
 	f := newFakeEngine(t)
 	f.load("networks.json", "containers.json")
@@ -158,8 +157,7 @@ func TestNetworkOfAnyDriver(t *testing.T) {
 	}
 }
 
-// TestOnlyReads: nothing but GET, and HEAD of /_ping, is sent to an engine, whatever is asked of an Engine; not even by
-// the client in it.
+// TestOnlyReads: an Engine, and the client in it, send only GET, and HEAD of /_ping.
 func TestOnlyReads(t *testing.T) {
 	f := newFakeEngine(t)
 	f.load("networks.json", "containers.json")
@@ -228,7 +226,7 @@ func TestNetworkEndsMeanwhile(t *testing.T) {
 	}
 }
 
-// TestEngineRefuses: an answer that is an error makes no view that lacks something.
+// TestEngineRefuses: after an error there is no view, rather than an incomplete one.
 func TestEngineRefuses(t *testing.T) {
 	for _, path := range []string{"/networks", "/networks/n1", "/containers/json"} {
 		f := newFakeEngine(t)
@@ -255,7 +253,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestEngineAway: the error says where there was none.
+// TestEngineAway: the error names the address without an engine.
 func TestEngineAway(t *testing.T) {
 	f := newFakeEngine(t)
 	e := f.open()
@@ -278,7 +276,7 @@ func TestEngineAway(t *testing.T) {
 	}
 }
 
-// TestWatch: once for the connection, once for each event, and the end of the engine is an error.
+// TestWatch: it yields nil once, then each event, and an error when the engine ends.
 func TestWatch(t *testing.T) {
 	f := newFakeEngine(t)
 	n := 0
@@ -299,7 +297,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchEnds with its context.
+// TestWatchEnds: Watch ends with its context.
 func TestWatchEnds(t *testing.T) {
 	f := newFakeEngine(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -317,8 +315,8 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
-// TestOlderEngine: one that was replaced by an older one is spoken to in its version after its events were followed
-// anew, and its id is asked for anew.
+// TestOlderEngine: if the engine was replaced by an older one, following its events again negotiates the version and
+// reads the new id.
 func TestOlderEngine(t *testing.T) {
 	f := newFakeEngine(t)
 	e := f.open()
@@ -341,7 +339,7 @@ func TestOlderEngine(t *testing.T) {
 	}
 }
 
-// TestHangingEngine: who waits for one need not wait longer than he wants.
+// TestHangingEngine: a context ends the wait for a hanging engine.
 func TestHangingEngine(t *testing.T) {
 	f := newFakeEngine(t)
 	hang, hung := make(chan struct{}), make(chan struct{}, 1)
@@ -359,7 +357,8 @@ func TestHangingEngine(t *testing.T) {
 	}
 }
 
-// TestMend: the gateway that an engine of before v28 writes with a prefix is an address; nothing else changes.
+// TestMend: mended turns a gateway with a prefix length, from engines before v28, into an address, and changes nothing
+// else.
 func TestMend(t *testing.T) {
 	for before, after := range map[string]string{
 		`{"Subnet":"fd00::/64","Gateway":"fd00::1/64"}`:          `{"Subnet":"fd00::/64","Gateway":"fd00::1"}`,

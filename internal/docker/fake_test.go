@@ -27,10 +27,10 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// object is one of JSON.
+// object is a JSON object.
 type object = map[string]any
 
-// fakeEngine answers as Docker Engine 20.10.24 does, on a unix socket, and writes down what it is asked.
+// fakeEngine answers like Docker Engine 20.10.24 on a unix socket, and records the requests.
 type fakeEngine struct {
 	t    *testing.T
 	path string
@@ -42,16 +42,16 @@ type fakeEngine struct {
 	networks   []object
 	containers []object
 	plugins    map[string]string         // names by id
-	configs    map[string]object         // what containers were made with, by id: their HostConfig
-	ask        func(method, path string) // called for each request, before it is answered
-	refuse     string                    // paths that hold this are answered with an error
+	configs    map[string]object         // HostConfig of containers, by id
+	ask        func(method, path string) // called before each answer
+	refuse     string                    // paths that contain this get an error
 	requests   []string
 	streams    map[chan string]bool
 	server     *http.Server
 	stopped    chan struct{}
 }
 
-// newFakeEngine starts one.
+// newFakeEngine starts a fake engine.
 func newFakeEngine(t *testing.T) *fakeEngine {
 	t.Helper()
 	f := &fakeEngine{t: t, path: filepath.Join(t.TempDir(), "docker.sock"), id: "AAAA:BBBB", version: "1.41",
@@ -61,7 +61,7 @@ func newFakeEngine(t *testing.T) *fakeEngine {
 	return f
 }
 
-// start is also what follows stop.
+// start starts the engine, also after stop.
 func (f *fakeEngine) start() {
 	f.t.Helper()
 	l, err := net.Listen("unix", f.path)
@@ -76,7 +76,7 @@ func (f *fakeEngine) start() {
 	}()
 }
 
-// stop ends the engine with all its connections, as a crash does. One that has stopped stays so.
+// stop ends the engine and all its connections, like a crash. A second stop does nothing.
 func (f *fakeEngine) stop() {
 	f.mu.Lock()
 	server, stopped := f.server, f.stopped
@@ -85,7 +85,7 @@ func (f *fakeEngine) stop() {
 	<-stopped
 }
 
-// open returns an Engine for it.
+// open returns an Engine that reads it.
 func (f *fakeEngine) open() *Engine {
 	f.t.Helper()
 	e, err := Open("unix://" + f.path)
@@ -121,7 +121,7 @@ func (f *fakeEngine) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// listedIDs are the containers that a list is to be of; nil: all.
+// listedIDs returns the containers in the filter of a list; nil: all.
 func listedIDs(r *http.Request) map[string]bool {
 	var filters struct {
 		ID map[string]bool `json:"id"`
@@ -167,7 +167,7 @@ func reply(w http.ResponseWriter, code int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// stream is the way of events.
+// stream serves the events.
 func (f *fakeEngine) stream(w http.ResponseWriter, r *http.Request) {
 	ch := make(chan string, 16)
 	f.mu.Lock()
@@ -193,7 +193,7 @@ func (f *fakeEngine) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// breakOff ends the events, and goes on.
+// breakOff ends the event streams, but not the engine.
 func (f *fakeEngine) breakOff() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -202,7 +202,7 @@ func (f *fakeEngine) breakOff() {
 	}
 }
 
-// happen tells all who follow the events of one.
+// happen sends an event to all streams.
 func (f *fakeEngine) happen(kind, action string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -211,7 +211,7 @@ func (f *fakeEngine) happen(kind, action string) {
 	}
 }
 
-// tell tells all who follow the events of one of a container, as the engine does, that happened a time ago.
+// tell sends an event of a container that happened some time ago.
 func (f *fakeEngine) tell(action, id string, ago time.Duration, attributes object) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -223,7 +223,7 @@ func (f *fakeEngine) tell(action, id string, ago time.Duration, attributes objec
 	}
 }
 
-// tellNetwork is tell of a container that came to a network or left it.
+// tellNetwork sends an event of a container that was connected or disconnected.
 func (f *fakeEngine) tellNetwork(action, network, id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -235,14 +235,14 @@ func (f *fakeEngine) tellNetwork(action, network, id string) {
 	}
 }
 
-// follows tells whether somebody follows the events.
+// follows reports whether somebody follows the events.
 func (f *fakeEngine) follows() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.streams) > 0
 }
 
-// asked lists what it was asked since the last time, without the versions.
+// asked returns the requests since its last call, without API versions.
 func (f *fakeEngine) asked() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -254,7 +254,7 @@ func (f *fakeEngine) asked() []string {
 	return all
 }
 
-// set lets the engine run what a view has.
+// set makes the engine run what a view has.
 func (f *fakeEngine) set(view ipam.EngineView) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -2,7 +2,7 @@ package docker
 
 import "testing"
 
-// TestFirewallIsRead: an engine's view says by what it filters, and into which networks it lets what comes.
+// TestFirewallIsRead: a view has the firewall's backend, and the networks that it lets packets into.
 func TestFirewallIsRead(t *testing.T) {
 	f := newFakeEngine(t)
 	f.load("networks.json", "containers.json")

@@ -12,15 +12,15 @@ import (
 	"berth/internal/ipam"
 )
 
-// ears is who follows an engine, and what was heard.
+// ears records the news from an engine.
 type ears struct {
 	t       *testing.T
 	roster  *Roster
 	begun   chan struct{}
 	told    chan *ipam.EngineNews
 	stirred chan bool
-	end     func() error // ends it
-	ended   chan error   // what it ended with
+	end     func() error // stops following
+	ended   chan error   // the error of Follow
 }
 
 // follow follows an engine until the end of the test, or until end is called.
@@ -49,7 +49,7 @@ func follow(t *testing.T, e *Engine) *ears {
 	return f
 }
 
-// next is what is told next.
+// next returns the next news.
 func (f *ears) next(what string) *ipam.EngineNews {
 	f.t.Helper()
 	select {
@@ -61,7 +61,7 @@ func (f *ears) next(what string) *ipam.EngineNews {
 	}
 }
 
-// followed is an engine with a network and a stopped container, and who follows it from a moment with a view on.
+// followed returns an engine with a network and a stopped container, its follower, and a view from its beginning.
 func followed(t *testing.T) (*fakeEngine, *ears, ipam.EngineView) {
 	t.Helper()
 	engine := newFakeEngine(t)
@@ -85,8 +85,8 @@ func followed(t *testing.T) (*fakeEngine, *ears, ipam.EngineView) {
 	return engine, f, view
 }
 
-// forPorts says whether a request is one for the ports of a container that does not run: they are asked for beside
-// the events, one container after the other, so that such a request may come at any moment.
+// forPorts reports whether a request reads the ports of a stopped container. Such requests run on their own goroutine
+// and may come at any time.
 func forPorts(asked string) bool {
 	return strings.HasPrefix(asked, "GET /containers/") && asked != "GET /containers/json"
 }
@@ -95,8 +95,7 @@ func (f *ears) guess() string {
 	return f.roster.guess(ipam.Question{Space: "local", CIDR: prefix("10.8.0.0/24")}).Name
 }
 
-// TestFollowCreated: a container that was made is a candidate by its event alone, and with its networks by one list
-// of it.
+// TestFollowCreated: the event of a new container makes it a candidate, and one list gives its networks.
 func TestFollowCreated(t *testing.T) {
 	engine, f, view := followed(t)
 	if got := f.guess(); got != "old" {
@@ -143,7 +142,7 @@ func TestFollowCreated(t *testing.T) {
 	}
 }
 
-// TestFollowNetworks: when a network comes or goes they are listed anew, and whoever looks at them is told to hurry.
+// TestFollowNetworks: if a network comes or goes, the networks are listed again, and a look follows soon.
 func TestFollowNetworks(t *testing.T) {
 	engine, f, view := followed(t)
 	view.Networks = append(view.Networks,
@@ -163,7 +162,7 @@ func TestFollowNetworks(t *testing.T) {
 	}
 }
 
-// TestFollowLate: an event says how late it comes, and one from the future is not late.
+// TestFollowLate: the news have the delay of an event. An event from the future has none.
 func TestFollowLate(t *testing.T) {
 	engine, f, _ := followed(t)
 	engine.tell("die", "old", time.Hour, object{"name": "old"})
@@ -183,7 +182,7 @@ func TestFollowLate(t *testing.T) {
 	}
 }
 
-// TestFollowHangs: an engine that hangs in its list stops no event, and nobody waits for it in the end.
+// TestFollowHangs: an engine whose list hangs delays neither the events nor the end.
 func TestFollowHangs(t *testing.T) {
 	engine, f, _ := followed(t)
 	hangs, free := make(chan struct{}, 9), make(chan struct{})
@@ -213,7 +212,7 @@ func TestFollowHangs(t *testing.T) {
 	}
 }
 
-// TestFollowEnds: when the engine goes, that is said.
+// TestFollowEnds: the end of the engine is news.
 func TestFollowEnds(t *testing.T) {
 	engine, f, _ := followed(t)
 	engine.stop()

@@ -37,10 +37,10 @@ func (c *clock) wait(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// house is a service with records of its own and an engine that asks it for addresses.
+// house is a service over its own store, and an engine that asks it for addresses.
 type house struct {
 	t       rapid.TB
-	close   func() error // of its store
+	close   func() error // closes its store
 	service *service.Service
 	clock   *clock
 	view    ipam.EngineView // what the engine runs
@@ -72,7 +72,7 @@ func (h *house) must(err error) {
 	}
 }
 
-// taken is the engine's view at this moment.
+// taken returns the engine's view now.
 func (h *house) taken() ipam.EngineView {
 	view := h.view
 	view.Taken = h.clock.Now()
@@ -80,7 +80,7 @@ func (h *house) taken() ipam.EngineView {
 	return view
 }
 
-// network makes a Docker network, as the engine does.
+// network creates a Docker network, as the engine does.
 func (h *house) network(name, cidr string) {
 	h.t.Helper()
 	grant, err := h.service.RequestPool(context.Background(),
@@ -94,7 +94,7 @@ func (h *house) network(name, cidr string) {
 			Subnets: []ipam.EngineSubnet{{CIDR: grant.CIDR, Gateway: gateway.Addr()}}})
 }
 
-// lease takes an address as the engine does for a container of a MAC, and says nothing of a name.
+// lease requests an address for a MAC, as the engine does without names.
 func (h *house) lease(network string, mac ipam.MAC, preferred netip.Addr) netip.Addr {
 	h.t.Helper()
 	got, err := h.service.RequestAddress(context.Background(),
@@ -112,7 +112,7 @@ func (h *house) run(name, network string) netip.Addr {
 	return got
 }
 
-// appear is a container that runs with an address, and the MAC of the last number, whatever the records say.
+// appear adds a container with an address and the last number's MAC to the view, whatever the records contain.
 func (h *house) appear(name, network string, addr netip.Addr) {
 	h.view.Containers = append(h.view.Containers,
 		ipam.EngineContainer{ID: "id-" + name, Name: name, State: "running", Endpoints: []ipam.EngineEndpoint{
@@ -120,7 +120,7 @@ func (h *house) appear(name, network string, addr netip.Addr) {
 				Addresses: []netip.Addr{addr}}}})
 }
 
-// vanish is the end of a container of which Berth learns nothing.
+// vanish removes a container without a word to Berth.
 func (h *house) vanish(name string) {
 	h.view.Containers = slices.DeleteFunc(slices.Clone(h.view.Containers),
 		func(c ipam.EngineContainer) bool { return c.Name == name })
@@ -136,7 +136,7 @@ func (h *house) release(network string, addr netip.Addr) {
 	h.must(h.service.ReleaseAddress(context.Background(), h.pools[network], addr))
 }
 
-// leaseOf is the lease or memory of an address; its zero value where there is none.
+// leaseOf returns the lease or memory of an address, or the zero value.
 func (h *house) leaseOf(addr netip.Addr) ipam.LeaseInfo {
 	h.t.Helper()
 	for l, err := range h.service.Leases(context.Background(), ipam.LeaseFilter{Remembered: true}) {
@@ -154,7 +154,7 @@ func (h *house) edit(edits ...ipam.Edit) {
 	h.must(err)
 }
 
-// lastEvent is the last one of a verb.
+// lastEvent returns the last event of a verb.
 func (h *house) lastEvent(verb ipam.Verb) ipam.Event {
 	h.t.Helper()
 	all, err := h.service.Events(context.Background(), ipam.EventFilter{})
@@ -168,7 +168,7 @@ func (h *house) lastEvent(verb ipam.Verb) ipam.Event {
 	return ipam.Event{}
 }
 
-// witness returns one that is pushed its views or, with an engine, reads that.
+// witness returns a Witness that reads the engine or, if it is nil, gets pushed views.
 func (h *house) witness(engine *Engine, change func(*Config)) *Witness {
 	cfg := Config{Service: h.service, Host: "h1", Engine: engine, Drivers: []string{"berth"}, Now: h.clock.Now,
 		Log: quiet()}
@@ -203,13 +203,13 @@ func newTown(t *testing.T) *town {
 	return tn
 }
 
-// settle lets the engine run what was made, and time pass.
+// settle makes the engine run the view, and moves the clock.
 func (tn *town) settle(d time.Duration) {
 	tn.engine.set(tn.view)
 	tn.clock.wait(d)
 }
 
-// check makes a check, which is to succeed.
+// check runs a check, which must succeed.
 func (tn *town) check(req ipam.CheckRequest) ipam.CheckReport {
 	tn.t.Helper()
 	r, err := tn.w.Check(tn.t.Context(), req)
@@ -217,7 +217,7 @@ func (tn *town) check(req ipam.CheckRequest) ipam.CheckReport {
 	return r
 }
 
-// told lists findings: the kind, the address or subnet, and what may or did become of it.
+// told lists findings: kind, address or subnet, and the repair.
 func told(r *ipam.CheckReport) []string {
 	all := []string{}
 	for _, f := range r.Findings {

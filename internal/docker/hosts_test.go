@@ -28,7 +28,7 @@ type homestead struct {
 	number int
 }
 
-// newHomestead joins a host to the cluster over a store; reached tells whether it reaches it.
+// newHomestead adds a host to the cluster. reached is whether it reaches the shared store.
 func newHomestead(t *testing.T, name string, first *mem.Store, c *clock, reached bool) *homestead {
 	t.Helper()
 	h := &homestead{t: t, name: name, clock: c, shared: first.Join(),
@@ -72,7 +72,7 @@ func (h *homestead) reach() {
 	eventually(h.t, h.name+" reaches the shared store", func() bool { return h.joined.Partial() == nil })
 }
 
-// network makes a Docker network on a planned one, or of a subnet, as the engine does.
+// network creates a Docker network on a planned one, or of a subnet, as the engine does.
 func (h *homestead) network(name string, req ipam.PoolRequest) {
 	h.t.Helper()
 	grant, err := h.joined.RequestPool(h.t.Context(), req)
@@ -92,7 +92,7 @@ func (h *homestead) network(name string, req ipam.PoolRequest) {
 	h.view.Networks = append(h.view.Networks, n)
 }
 
-// run starts a container. Engines make the MAC address out of the IPv4 address, so that two hosts have the same ones.
+// run starts a container. Engines derive the MAC from the IPv4 address, so two hosts have the same ones.
 func (h *homestead) run(name, network string) netip.Addr {
 	h.t.Helper()
 	h.number++
@@ -113,8 +113,7 @@ func (h *homestead) vanish(name string) {
 		func(c ipam.EngineContainer) bool { return c.Name == name })
 }
 
-// check makes two checks by views of the engine, as many as are needed to confirm what is seen, and in the end one
-// after the time of grace.
+// check runs two checks, each with the views that confirm findings about endpoints, and one after the grace period.
 func (h *homestead) check(req ipam.CheckRequest) (r ipam.CheckReport) {
 	h.t.Helper()
 	for _, wait := range []time.Duration{time.Second, time.Second, defaultGrace} {
@@ -131,7 +130,7 @@ func (h *homestead) check(req ipam.CheckRequest) (r ipam.CheckReport) {
 	return r
 }
 
-// leases are those that are held, by address.
+// leases returns the held leases by address.
 func (h *homestead) leases() map[netip.Addr]ipam.LeaseInfo {
 	h.t.Helper()
 	all := map[netip.Addr]ipam.LeaseInfo{}
@@ -142,8 +141,7 @@ func (h *homestead) leases() map[netip.Addr]ipam.LeaseInfo {
 	return all
 }
 
-// TestWitnessOfHosts: each host's witness finds, names and puts right what is of its own host, in its own store and in
-// the cluster's.
+// TestWitnessOfHosts: each host's witness finds, names and repairs what belongs to its own host, in both stores.
 func TestWitnessOfHosts(t *testing.T) {
 	first, c := mem.New(), &clock{now: now}
 	a, b := newHomestead(t, "a", first, c, true), newHomestead(t, "b", first, c, true)
@@ -180,7 +178,7 @@ func TestWitnessOfHosts(t *testing.T) {
 	a.vanish("aown1")
 	stray, foreign := addr("10.77.0.200"), running["blan1"]
 	a.appear("stray", "lan", stray, macN(200))
-	a.appear("thief", "lan", foreign, macN(2)) // of the same MAC as the one of b that has it
+	a.appear("thief", "lan", foreign, macN(2)) // with the MAC of b's container that has it
 	wantTold(t, b.check(ipam.CheckRequest{Repair: true}))
 	wantTold(t, a.check(ipam.CheckRequest{}), "unused_lease "+running["alan0"].String()+" repairable", "unused_lease "+
 		running["aown1"].String()+" repairable",
@@ -197,7 +195,7 @@ func TestWitnessOfHosts(t *testing.T) {
 		t.Errorf("%s is leased still", running["alan0"])
 	}
 
-	// A host's Docker networks that are gone are its own, too.
+	// A host also repairs its own removed Docker networks.
 	a.view.Networks, a.view.Containers = a.view.Networks[:0], nil
 	a.view.Networks = append(a.view.Networks, ipam.EngineNetwork{ID: "id-other", Name: "other", Driver: "berth"})
 	a.check(ipam.CheckRequest{Repair: true})
@@ -216,7 +214,7 @@ func TestWitnessOfHosts(t *testing.T) {
 	}
 }
 
-// TestWitnessNeverReached: as long as the cluster's records cannot be read its Docker networks are not judged, and the
+// TestWitnessNeverReached: while the cluster's records cannot be read, its Docker networks are not judged, and the
 // report says so.
 func TestWitnessNeverReached(t *testing.T) {
 	first, c := mem.New(), &clock{now: now}

@@ -25,7 +25,7 @@ import (
 
 var locksAsked = flag.Int("locks.asked", 0, "how many requests TestLocksModel makes")
 
-// lockedEngine is an engine in a bubble of time, as far as its locks and its lists go.
+// lockedEngine fakes an engine's locks and lists, in a synctest bubble.
 type lockedEngine struct {
 	*locks
 	rand *rand.Rand
@@ -34,8 +34,8 @@ type lockedEngine struct {
 	all     []*lockedContainer
 	pause   func() time.Duration // before each answer
 	mute    bool                 // it answers nothing
-	asked   map[string]int       // how often each container was inspected
-	most    int                  // inspections of one container at once
+	asked   map[string]int       // number of inspections by container
+	most    int                  // most inspections of one container at once
 	inspect map[string]int
 }
 
@@ -46,7 +46,7 @@ type lockedContainer struct {
 	lock        bubbleLock
 }
 
-// bubbleLock is a mutex that time in a bubble does not wait for.
+// bubbleLock is a mutex whose waiters do not stop the time of a bubble.
 type bubbleLock chan struct{}
 
 func (l bubbleLock) Lock()   { l <- struct{}{} }
@@ -66,7 +66,7 @@ func lockQuestion(network string) ipam.Question {
 	panic(network)
 }
 
-// newLockedEngine is one that is followed, whose answers take a millisecond.
+// newLockedEngine returns a followed engine that answers in a millisecond.
 func newLockedEngine(t *testing.T) *lockedEngine {
 	t.Helper()
 	e := &lockedEngine{rand: rand.New(rand.NewPCG(1, 2)), asked: map[string]int{}, inspect: map[string]int{},
@@ -82,7 +82,7 @@ func newLockedEngine(t *testing.T) *lockedEngine {
 	return e
 }
 
-// add makes a container that is on networks, and has an endpoint there if it runs.
+// add adds a container on networks. If it runs, it has endpoints there.
 func (e *lockedEngine) add(name, state string, networks ...string) *lockedContainer {
 	c := &lockedContainer{name: name, state: state, on: map[string]bool{}, lock: make(bubbleLock, 1)}
 	for _, n := range networks {
@@ -94,7 +94,7 @@ func (e *lockedEngine) add(name, state string, networks ...string) *lockedContai
 	return c
 }
 
-// RoundTrip answers as the engine does: what is locked is not inspected.
+// RoundTrip answers as the engine does: an inspection waits for the container's lock.
 func (e *lockedEngine) RoundTrip(req *http.Request) (*http.Response, error) {
 	e.mu.Lock()
 	pause, mute := e.pause(), e.mute
@@ -158,13 +158,13 @@ func (e *lockedEngine) list() (all []object) {
 	return all
 }
 
-// happens tells of an event at once.
+// happens sends an event at once.
 func (e *lockedEngine) happens(action, name, network string) {
 	e.hear(&ipam.EngineNews{At: time.Now(),
 		Event: &ipam.EngineEvent{Action: action, Network: network, Container: ipam.EngineContainer{ID: name}}})
 }
 
-// asks is the answer to a question about the network n1, in words.
+// asks asks about the network n1 and returns the answer as text, and how long it took.
 func (e *lockedEngine) asks() (string, time.Duration) {
 	begun := time.Now()
 	l := e.ask(context.Background(), lockQuestion("n1"))
@@ -178,13 +178,14 @@ func (e *lockedEngine) asks() (string, time.Duration) {
 	return strings.Join(l.All(), " "), took
 }
 
-// TestLocks: the container whose inspection is not answered is the one that asks, and how long it takes to know.
+// TestLocks: the container whose inspection is not answered is the one that asks. The rows limit the time of the
+// answer.
 func TestLocks(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		begin func(*lockedEngine)
 		want  string
-		least time.Duration // that it takes
+		least time.Duration // time to the answer
 		most  time.Duration
 	}{
 		{"one of several", func(e *lockedEngine) {
@@ -282,8 +283,7 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// TestLocksAreAskedOnce: a container that hangs is asked for once, however many requests come, and an engine that says
-// nothing keeps nobody.
+// TestLocksAreAskedOnce: a hanging container is inspected once for all requests, and a silent engine delays nobody.
 func TestLocksAreAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newLockedEngine(t)
@@ -308,8 +308,8 @@ func TestLocksAreAskedOnce(t *testing.T) {
 	})
 }
 
-// TestLocksModel: many things happen to many containers at once, and events come late; whoever alone is said to be
-// locked is the one that asks.
+// TestLocksModel: many containers change at once, and events come late. A container that is reported alone is the one
+// that asks.
 func TestLocksModel(t *testing.T) {
 	requests := 10000
 	if testing.Short() {
@@ -322,7 +322,7 @@ func TestLocksModel(t *testing.T) {
 			seat: map[string]bubbleLock{"n1": make(bubbleLock, 1), "n2": make(bubbleLock, 1)}}
 		e.pause = func() time.Duration { return time.Duration(e.rand.ExpFloat64() * float64(2*time.Millisecond)) }
 		events := make(chan func(), 1000)
-		m.tell = func(action, name, network string) { // each within 20 ms, one after the other
+		m.tell = func(action, name, network string) { // each within 20 ms, in order
 			heard := time.Now().Add(m.random(20))
 			events <- func() { time.Sleep(time.Until(heard)); e.happens(action, name, network) }
 		}
@@ -362,7 +362,7 @@ func TestLocksModel(t *testing.T) {
 	})
 }
 
-// lockModel does to the containers of an engine what people do.
+// lockModel changes the containers of an engine as people do.
 type lockModel struct {
 	*lockedEngine
 	t    *testing.T
@@ -380,7 +380,7 @@ func (m *lockModel) goesOn() bool {
 	return m.left > 0
 }
 
-// random is up to so many milliseconds.
+// random returns at most so many milliseconds.
 func (m *lockModel) random(ms int) time.Duration {
 	m.lockedEngine.mu.Lock()
 	defer m.lockedEngine.mu.Unlock()
@@ -391,7 +391,7 @@ func (m *lockModel) work(mine []*lockedContainer) {
 	for m.goesOn() {
 		c := mine[int(m.random(1000))%len(mine)]
 		switch m.random(10) / time.Millisecond {
-		case 0: // some at once
+		case 0: // several at once
 			var all sync.WaitGroup
 			for _, c := range mine[:3] {
 				all.Go(func() { m.stop(c); m.start(c) })
@@ -423,7 +423,7 @@ func (m *lockModel) stop(c *lockedContainer) {
 	c.lock.Lock()
 	m.set(c, func() { c.state, c.on["n1"] = "exited", false })
 	m.tell("die", c.name, "")
-	time.Sleep(30*time.Millisecond + m.random(30)) // in which its endpoint goes
+	time.Sleep(30*time.Millisecond + m.random(30)) // its endpoint goes meanwhile
 	c.lock.Unlock()
 }
 
@@ -431,12 +431,12 @@ func (m *lockModel) start(c *lockedContainer) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	m.request(c, "n1")
-	time.Sleep(100*time.Millisecond + m.random(100)) // in which runc makes the process
+	time.Sleep(100*time.Millisecond + m.random(100)) // runc makes the process meanwhile
 	m.set(c, func() { c.state = "running" })
 	m.tell("start", c.name, "")
 }
 
-// request is what libnetwork does for one that is locked, under the lock of the network.
+// request does what libnetwork does for a locked container, under the lock of the network.
 func (m *lockModel) request(c *lockedContainer, network string) {
 	m.seat[network].Lock()
 	defer m.seat[network].Unlock()
@@ -464,8 +464,8 @@ func (m *lockModel) request(c *lockedContainer, network string) {
 	m.tell("connect", c.name, network)
 }
 
-// TestGuessOthers: where the engine gives no answer, containers that ended together share out what they had, unless a
-// new one may be the one that asks.
+// TestGuessOthers: if the engine does not answer, containers that ended together share their old addresses, unless a
+// new one may be asking.
 func TestGuessOthers(t *testing.T) {
 	now := time.Unix(1000, 0)
 	r := NewRoster(func() time.Time { return now })

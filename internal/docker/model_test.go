@@ -14,18 +14,18 @@ import (
 	"pgregory.net/rapid"
 )
 
-// machine lets containers come and go, some of them unseen by Berth, beside a list of who has and who holds each
+// machine starts and ends containers, some unseen by Berth. It keeps its own list of who has and who holds each
 // address.
 type machine struct {
 	*house
 	w    *Witness
-	has  map[netip.Addr][]string // names of containers, by what the engine says
-	held map[netip.Addr]string   // of the container that an address is leased to
+	has  map[netip.Addr][]string // names of containers in the engine
+	held map[netip.Addr]string   // the container that an address is leased to
 	made int
 }
 
-// TestModel: whatever happened, a check finds exactly what is wrong by the list, and a repair leaves nothing of it but
-// addresses that two have.
+// TestModel: a check finds exactly the differences in the machine's lists. After a repair only addresses of two
+// containers remain.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "berth-witness")
@@ -65,7 +65,7 @@ func (m *machine) start(t *rapid.T) {
 	m.held[got.Addr()] = name
 }
 
-// end takes a container away, or its lease, or both.
+// end removes a container, its lease, or both.
 func (m *machine) end(t *rapid.T, container, lease bool) {
 	if len(m.view.Containers) == 0 {
 		t.Skip("nothing runs")
@@ -83,7 +83,7 @@ func (m *machine) end(t *rapid.T, container, lease bool) {
 	}
 }
 
-// wrong is what a check is to find.
+// wrong lists what a check must find.
 func (m *machine) wrong() (all []string) {
 	for addr := netip.MustParseAddr("10.8.0.2"); addr != netip.MustParseAddr("10.8.0.15"); addr = addr.Next() {
 		has, holder := m.has[addr], m.held[addr]
@@ -102,7 +102,7 @@ func (m *machine) wrong() (all []string) {
 	return all
 }
 
-// check pushes a view and checks by it, twice, since what is said of endpoints wants to be confirmed.
+// check pushes a view and checks, twice, because findings about endpoints need a confirmation.
 func (m *machine) check(t *rapid.T, req ipam.CheckRequest) (r ipam.CheckReport) {
 	for range 2 {
 		m.clock.wait(time.Second)
@@ -132,7 +132,7 @@ func (m *machine) repair(t *rapid.T) {
 	m.check(t, ipam.CheckRequest{Repair: true})
 	for addr, has := range m.has {
 		switch {
-		case len(has) == 1: // the lease of another is older than the wait by now
+		case len(has) == 1: // another's lease is old enough by now
 			m.held[addr] = has[0]
 		case len(has) == 0:
 			delete(m.held, addr)

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestPlaces: Docker networks are found among Berth's by the name that Docker has for them, in each space; a swarm's in
-// its manager's.
+// TestPlaces: Docker networks are found among Berth's by Docker's name, in each space, and a swarm's in its manager's
+// space.
 func TestPlaces(t *testing.T) {
 	tn := newTown(t)
 	unplanned := tn.leaseOf(addr("10.8.0.1")).Network

@@ -9,7 +9,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// leaked is a town with a container whose lease outlived it.
+// leaked returns a town with a lease that outlived its container.
 func leaked(t *testing.T) (*town, string) {
 	t.Helper()
 	tn := newTown(t)
@@ -20,13 +20,13 @@ func leaked(t *testing.T) (*town, string) {
 	return tn, addr.String()
 }
 
-// TestPatience: a lease that nobody uses is ended when the engine has not known it for five minutes and in two checks,
-// whatever has been in between.
+// TestPatience: an unused lease is ended after five minutes and two checks without its endpoint, unless something
+// breaks the wait.
 func TestPatience(t *testing.T) {
 	repair := ipam.CheckRequest{Repair: true}
 	for name, row := range map[string]struct {
-		do   func(tn *town) // after a first check, from which on five minutes pass
-		want string         // of the check after that
+		do   func(tn *town) // after a first check; five minutes then pass
+		want string         // the findings of the next check
 	}{
 		"nothing":         {func(tn *town) { tn.clock.wait(5 * time.Minute) }, "repaired"},
 		"too little time": {func(tn *town) { tn.clock.wait(5*time.Minute - time.Second) }, ""},
@@ -122,7 +122,7 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestPatienceBeginsAnew: what broke the wait breaks it once; after that two checks and five minutes are enough again.
+// TestPatienceBeginsAnew: a break resets the wait once; then two checks and five minutes are enough again.
 func TestPatienceBeginsAnew(t *testing.T) {
 	tn, leak := leaked(t)
 	first := tn.check(ipam.CheckRequest{}).Findings[0].Seen
@@ -142,7 +142,7 @@ func TestPatienceBeginsAnew(t *testing.T) {
 	wantTold(t, tn.check(ipam.CheckRequest{Repair: true}))
 }
 
-// TestPatienceSeen: what is over, and comes again, is seen from then on.
+// TestPatienceSeen: if a finding ends and returns, its time starts again.
 func TestPatienceSeen(t *testing.T) {
 	tn, leak := leaked(t)
 	tn.check(ipam.CheckRequest{})
@@ -159,7 +159,7 @@ func TestPatienceSeen(t *testing.T) {
 	}
 }
 
-// TestPatienceOfAttachments: one more attachment to a subnet that is to end does not wait less for having come later.
+// TestPatienceOfAttachments: a later attachment to a subnet that will be ended has its own full wait.
 func TestPatienceOfAttachments(t *testing.T) {
 	p := patience{grace: 5 * time.Minute}
 	at := func(pools ...int) []finding {
@@ -192,7 +192,7 @@ func TestPatienceOfAttachments(t *testing.T) {
 	}
 }
 
-// TestPatienceWithoutIdentity: an engine that does not say its id once is no other engine.
+// TestPatienceWithoutIdentity: a view without the engine's id is not from another engine.
 func TestPatienceWithoutIdentity(t *testing.T) {
 	found := []finding{{sure: true, slow: true,
 		Finding: ipam.Finding{Kind: ipam.UnusedLease, Address: addr("10.8.0.2"), Lease: 7}}}

@@ -12,7 +12,8 @@ import (
 )
 
 // places collects a view's containers and their endpoints. It uses the list of containers and each network's own list,
-// because only a network lists endpoints without a container, such as a swarm's load balancer.
+// because only a
+// network lists endpoints without a container (a swarm's load balancer).
 type places struct {
 	byID       map[string]string // network by id
 	byName     map[string]string

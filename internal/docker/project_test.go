@@ -11,9 +11,8 @@ import (
 	"github.com/moby/moby/api/types/container"
 )
 
-// TestAdoptProject: each network is planned under Docker's name for it; an owner is the replica where the container's
-// name means it, and the container_name otherwise, as an engine says it and `berth compose` reserves it; what Compose
-// asks for again for the network itself is not planned.
+// TestAdoptProject: each network keeps Docker's name. An owner is the replica, if the container's name means it, or
+// else the container_name. Addresses of the network itself, which Compose requests again, are not planned.
 func TestAdoptProject(t *testing.T) {
 	of := func(name, service string, network string, addresses ...string) ipam.EngineContainer {
 		return ipam.EngineContainer{ID: "c-" + name, Name: name, State: "running", Project: "shop", Service: service,
@@ -51,7 +50,8 @@ func TestAdoptProject(t *testing.T) {
 	}
 }
 
-// TestPathsOf: docker-compose 1.29 names files beside its directory, newer ones by their paths, and others nothing.
+// TestPathsOf: docker-compose 1.29 names files relative to its directory, newer versions by path, and other programs
+// not at all.
 func TestPathsOf(t *testing.T) {
 	for _, c := range []struct {
 		directory, files string

@@ -9,14 +9,14 @@ import (
 	"berth/internal/ipam"
 )
 
-// publishes is what the roster says that a container publishes; nil where it does not know it.
+// publishes returns the ports of a container in the roster; nil if it is unknown.
 func publishes(r *Roster, name string) []string {
 	_, ports := r.publishes(func(other string) bool { return other == name })
 	return ports
 }
 
-// TestPortsOfStopped: what a container publishes is known from its configuration, also before its first start and
-// while it does not run, and of one that was there before the engine was followed (CS-13).
+// TestPortsOfStopped: the ports of a container are known from its configuration. That includes containers that have
+// never run, are stopped, or are older than the event stream (CS-13).
 func TestPortsOfStopped(t *testing.T) {
 	engine := newFakeEngine(t)
 	engine.configs["old"] = object{"PortBindings": object{"80/tcp": []object{{"HostPort": "8080"}}}}
@@ -31,7 +31,7 @@ func TestPortsOfStopped(t *testing.T) {
 		engine.set(view)
 	}
 	made("old", "exited")
-	made("locked", "created") // of which the engine does not tell
+	made("locked", "created") // the engine does not answer for this one
 	e := engine.open()
 	f := follow(t, e)
 	<-f.begun
@@ -64,8 +64,8 @@ func TestPortsOfStopped(t *testing.T) {
 	}
 }
 
-// TestHolder: a container has ended when it died after its lease was taken, not when it died before, as at a restart;
-// a rename changes nothing (CS-8).
+// TestHolder: a container has ended if it died after its lease was taken. A death before that is a restart, and a
+// rename changes nothing (CS-8).
 func TestHolder(t *testing.T) {
 	engine, f, _ := followed(t)
 	before := time.Now()
@@ -97,8 +97,8 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// TestHolderListed: of a container whose end was not heard, because nobody listened then, its state tells, once it has
-// had the time to start (CS-8).
+// TestHolderListed: if nobody heard the end of a container, its listed state decides, once it has had time to start
+// (CS-8).
 func TestHolderListed(t *testing.T) {
 	_, f, _ := followed(t)
 	for since, want := range map[time.Time]ipam.Holder{

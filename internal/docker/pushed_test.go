@@ -10,7 +10,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// newPushed is a house whose engine is read by another, and a witness of it.
+// newPushed returns a house and its witness, which gets pushed views.
 func newPushed(t *testing.T) (*house, *Witness) {
 	t.Helper()
 	h := newHouse(t, t.TempDir())
@@ -27,13 +27,13 @@ func checkOf(t *testing.T, w *Witness, req ipam.CheckRequest) ipam.CheckReport {
 	return r
 }
 
-// show pushes what runs at this moment.
+// show pushes the current view.
 func (h *house) show(t *testing.T, w *Witness) {
 	t.Helper()
 	must(t, w.Show(t.Context(), h.taken()))
 }
 
-// TestShow: a view that is pushed does what a look does.
+// TestShow: a pushed view does what a look does.
 func TestShow(t *testing.T) {
 	h, w := newPushed(t)
 	a := h.run("web", "front")
@@ -55,10 +55,10 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestPushedRepair: what is pushed is good for repairs, as long as it keeps coming.
+// TestPushedRepair: pushed views allow repairs, as long as they keep coming.
 func TestPushedRepair(t *testing.T) {
 	for name, row := range map[string]struct {
-		gap  time.Duration // in the midst, without a view, at whose end there is a check
+		gap  time.Duration // a gap without a view, with a check at its end
 		want string
 	}{
 		"each minute":       {0, "unused_lease 10.8.0.2 repaired"},
@@ -91,7 +91,7 @@ func TestPushedRepair(t *testing.T) {
 	}
 }
 
-// TestPushedEndpoints: what a single view says of an endpoint may be over; a later one that shows the same endpoint
+// TestPushedEndpoints: a finding about an endpoint in a single view may be over. A later view of the same endpoint
 // confirms it.
 func TestPushedEndpoints(t *testing.T) {
 	h, w := newPushed(t)
@@ -115,7 +115,7 @@ func TestPushedEndpoints(t *testing.T) {
 	}
 }
 
-// TestGivenView: a view may come with the request.
+// TestGivenView: a request may contain a view.
 func TestGivenView(t *testing.T) {
 	h, w := newPushed(t)
 	h.run("gone", "front")
@@ -131,8 +131,8 @@ func TestGivenView(t *testing.T) {
 	wantTold(t, checkOf(t, w, given()))
 }
 
-// TestGivenViewBesideEngine: where the daemon's own engine does not answer, a view that is given tells what is wrong,
-// and nothing is sure that takes time.
+// TestGivenViewBesideEngine: if the daemon's own engine does not answer, the view of a request gives findings. But
+// nothing that needs a wait is repaired.
 func TestGivenViewBesideEngine(t *testing.T) {
 	tn, leak := leaked(t)
 	tn.engine.stop()
@@ -147,7 +147,7 @@ func TestGivenViewBesideEngine(t *testing.T) {
 	}
 }
 
-// TestViewsRefused: what says nothing about what runs here and now is refused.
+// TestViewsRefused: a view of another host or time is refused.
 func TestViewsRefused(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*ipam.EngineView)
@@ -177,8 +177,7 @@ func TestViewsRefused(t *testing.T) {
 	}
 }
 
-// TestPushedBeforeClock: when the clock is set back, what was taken before does not stand in the way of what is taken
-// now.
+// TestPushedBeforeClock: after the clock is set back, older views with later times do not block new ones.
 func TestPushedBeforeClock(t *testing.T) {
 	h, w := newPushed(t)
 	h.show(t, w)
@@ -194,13 +193,12 @@ func TestPushedBeforeClock(t *testing.T) {
 	}
 }
 
-// silentOnlooker says nothing.
+// silentOnlooker never answers.
 type silentOnlooker struct{ ipam.Onlooker }
 
 func (silentOnlooker) Locked(context.Context, ipam.Question) ipam.Locked { return ipam.Locked{} }
 
-// TestListen: who tells what happens counts until he ends, or another one begins; and nobody is guessed before a view
-// of after that.
+// TestListen: an onlooker counts until it ends or another begins. Until a view from after that, nothing is guessed.
 func TestListen(t *testing.T) {
 	h, w := newPushed(t)
 	h.view.Containers = []ipam.EngineContainer{{ID: "id-web", Name: "web", State: "exited",
@@ -254,7 +252,7 @@ func TestListen(t *testing.T) {
 	want("nobody tells", lost)
 }
 
-// TestListenRefused: news of another host, or beside an engine of one's own, are refused.
+// TestListenRefused: news of another host are refused, and so are all news if the daemon has an engine.
 func TestListenRefused(t *testing.T) {
 	_, w := newPushed(t)
 	if _, _, err := w.Listen("h2", silentOnlooker{}); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), `host "h2"`) {

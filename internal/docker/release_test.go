@@ -10,13 +10,13 @@ import (
 	"berth/internal/ipam"
 )
 
-// TestReleaseLease: a lease whose endpoint is gone ends at once; one that an endpoint has, or may have, only by force;
-// and what is no endpoint's never.
+// TestReleaseLease: a lease without an endpoint ends at once. One that an endpoint has or may have ends only by force,
+// and one that is not of an endpoint never.
 func TestReleaseLease(t *testing.T) {
 	for name, row := range map[string]struct {
 		make   func(tn *town) netip.Addr
-		says   string // of the refusal; empty: it is released
-		forced string // likewise, with force
+		says   string // part of the refusal; empty: it is released
+		forced string // the same with force
 	}{
 		"its container is gone": {func(tn *town) netip.Addr {
 			a := tn.run("web", "front")
@@ -83,7 +83,7 @@ func TestReleaseLease(t *testing.T) {
 	}
 }
 
-// TestReleaseLeaseOfSpace: where two spaces have the address, it is said which is meant.
+// TestReleaseLeaseOfSpace: if two spaces have the address, the request must name one.
 func TestReleaseLeaseOfSpace(t *testing.T) {
 	tn := newTown(t)
 	a := tn.run("web", "front")

@@ -8,7 +8,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// TestContainersNoted: a look writes into each lease which container has it, once, also where the name was sent.
+// TestContainersNoted: a look writes the container into each lease once, even if the engine sends names.
 func TestContainersNoted(t *testing.T) {
 	tn := newTown(t)
 	guessed := tn.run("web", "front")
@@ -28,7 +28,7 @@ func TestContainersNoted(t *testing.T) {
 	tn.look(time.Second)
 }
 
-// unnamed are records in which nothing is left to be named.
+// unnamed are records whose leases all have names.
 type unnamed struct {
 	Records
 	t *testing.T

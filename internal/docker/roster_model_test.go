@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// life is a hall in which anything happens.
+// life is a hall in which anything may happen.
 type life struct{ *hall }
 
 var lifeNetworks = []string{"front", "back", "twin"}
@@ -76,7 +76,7 @@ func (l life) steps() map[string]func(*rapid.T) {
 	}
 }
 
-// truth is who holds nothing, and who asks for what, by network.
+// truth returns the containers without addresses, and those that ask for one, by network.
 func (l life) truth() (idle, wanted []string) {
 	for _, g := range l.all {
 		for _, s := range g.on {
@@ -93,7 +93,7 @@ func (l life) truth() (idle, wanted []string) {
 	return idle, wanted
 }
 
-// known is what the roster has of that.
+// known returns the same from the roster.
 func (l life) known() (idle, wanted []string) {
 	for network, all := range l.roster.idle {
 		for _, m := range all {
@@ -124,8 +124,8 @@ func (l life) compare(t *rapid.T) {
 	}
 }
 
-// TestRosterModel: in whichever order it is told, after the last word and one view the roster knows what is so; and
-// nothing of those that are gone is kept.
+// TestRosterModel: in any order of news, after the last one and a view the roster is right, and keeps nothing of
+// removed containers.
 func TestRosterModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := life{newHall(t)}
@@ -147,15 +147,15 @@ func TestRosterModel(t *testing.T) {
 	})
 }
 
-// TestRosterInOrder: told in order, and of each new one where it is, the roster misses nobody who holds nothing, and
-// takes nobody who runs for one, at any moment.
+// TestRosterInOrder: if news come in order, the roster is right at every moment. It misses no container without an
+// address, and takes no running one for such.
 func TestRosterInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := life{newHall(t)}
 		l.run("begin\nview")
 		steps := l.steps()
 		steps["create"] = func(t *rapid.T) { l.list(l.create(fmt.Sprintf("c%d", l.number+1), "", l.chair(t))) }
-		delete(steps, "connect") // of one that does not run, of which nothing is told
+		delete(steps, "connect") // a stopped container's connection has no event
 		steps[""] = func(t *rapid.T) {
 			idle, _ := l.truth()
 			got, _ := l.known()

@@ -8,7 +8,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// TestGuess: from whom a request without a name must be.
+// TestGuess: which container must have sent a request without a name.
 func TestGuess(t *testing.T) {
 	for name, steps := range map[string]string{
 		"the only one": `
@@ -328,9 +328,9 @@ func TestGuess(t *testing.T) {
 	}
 }
 
-// TestOldWords: what comes late counts for no more than it did when it was true.
+// TestOldWords: late news count no more than older ones.
 func TestOldWords(t *testing.T) {
-	// hold one word back until the rest was told
+	// hold one piece of news back until the rest was sent
 	after := func(before string, word, rest, then string) func(*testing.T) {
 		return func(t *testing.T) {
 			h := newHall(t)
@@ -382,7 +382,7 @@ func TestOldWords(t *testing.T) {
 	}
 }
 
-// TestOldListOfPlaces: where a container is may be heard after it was started or has ended, and of the rest nothing.
+// TestOldListOfPlaces: a late list still gives a container's networks after its start or end, but nothing else.
 func TestOldListOfPlaces(t *testing.T) {
 	for _, row := range []struct {
 		action, before, want string
@@ -401,7 +401,7 @@ func TestOldListOfPlaces(t *testing.T) {
 	}
 }
 
-// TestUnheard: a whole view shows what no event told; a list alone does not show what one holds who is being started.
+// TestUnheard: a whole view shows what no event did. A list alone does not show the endpoints of a starting container.
 func TestUnheard(t *testing.T) {
 	h := newHall(t)
 	h.run("begin\ncreate web front\nstart web\nview\nguess front -> -")
@@ -413,7 +413,7 @@ func TestUnheard(t *testing.T) {
 	h.run("list web\nguess front -> -")
 }
 
-// TestOldNetworks: a list of the networks that is older than a view does not take its place.
+// TestOldNetworks: a list of networks that is older than a view does not replace it.
 func TestOldNetworks(t *testing.T) {
 	h := newHall(t)
 	h.run("begin\ncreate web front\nview")
@@ -431,7 +431,7 @@ func TestOldNetworks(t *testing.T) {
 	h.run("view\nguess front -> web")
 }
 
-// TestDead: what will not be started any more asks for nothing.
+// TestDead: a container that will not start again asks for nothing.
 func TestDead(t *testing.T) {
 	for _, state := range []string{stateDead, stateRemoving} {
 		h := newHall(t)
@@ -444,7 +444,7 @@ func TestDead(t *testing.T) {
 	}
 }
 
-// TestGuessSoon: it is said whether a name may be known in a moment, and where it is no use to wait.
+// TestGuessSoon: a hint says whether a name may be known soon, or a wait is useless.
 func TestGuessSoon(t *testing.T) {
 	h := newHall(t)
 	soon := func(want bool) {
@@ -456,7 +456,7 @@ func TestGuessSoon(t *testing.T) {
 	}
 	soon(false) // nobody follows the engine
 	h.run("begin\nview")
-	soon(true) // who asks was not heard of
+	soon(true) // the container was not heard of
 	h.run("create web front")
 	soon(false)
 	h.run("create db front")
@@ -469,7 +469,7 @@ func TestGuessSoon(t *testing.T) {
 	soon(false)
 }
 
-// TestRosterAtOnce: requests ask while events and views come.
+// TestRosterAtOnce: requests, events and views run concurrently.
 func TestRosterAtOnce(t *testing.T) {
 	h := newHall(t)
 	h.run("begin\ncreate web front=10.8.0.5\nview")

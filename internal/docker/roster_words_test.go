@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hall is an engine with its containers as they truly are, and a roster that is told of them, at once or in another
+// hall is an engine with the true state of its containers, and a roster that gets its news, at once or in another
 // order.
 type hall struct {
 	t        rapid.TB
@@ -23,10 +23,10 @@ type hall struct {
 	networks []ipam.EngineNetwork
 	all      []*guest
 	number   int
-	held     []func() // what is not told yet
+	held     []func() // news held back
 	holds    bool
-	views    int // how many were taken
-	latest   int // of them that was shown
+	views    int // number taken
+	latest   int // the last one shown
 }
 
 // guest is a container.
@@ -62,7 +62,7 @@ func newHall(t rapid.TB) *hall {
 	return h
 }
 
-// tell tells the roster of something, now or when the held is let go.
+// tell sends news to the roster, now or when the held news are released.
 func (h *hall) tell(news *ipam.EngineNews) { h.later(func() { h.roster.Hear(news) }) }
 
 func (h *hall) later(do func()) {
@@ -141,7 +141,7 @@ func (h *hall) start(g *guest) {
 	h.event(eventStart, g, "")
 }
 
-// end is what the engine tells when a container ends, by itself or by `docker stop`.
+// end sends the events of a container's end, by itself or by `docker stop`.
 func (h *hall) end(g *guest, stopped bool) {
 	g.runs = false
 	for _, s := range g.on {
@@ -163,7 +163,7 @@ func (h *hall) destroy(g *guest) {
 	h.event(eventDestroy, g, "")
 }
 
-// connect puts a container on a network: of one that does not run nothing is told.
+// connect connects a container to a network. For a stopped one there is no event.
 func (h *hall) connect(g *guest, s *chair) {
 	g.on = append(g.on, s)
 	if g.runs {
@@ -176,13 +176,13 @@ func (h *hall) disconnect(g *guest, network string) {
 	h.event(eventDisconnect, g, network)
 }
 
-// view takes one and shows it.
+// view takes a view and shows it.
 func (h *hall) view() {
 	h.clock.wait(time.Millisecond)
 	h.views++
 	view, turn := h.seen(), h.views
 	h.later(func() {
-		if turn > h.latest { // the witness passes over those that come late
+		if turn > h.latest { // the witness skips late ones
 			h.latest = turn
 			h.roster.Show(view)
 		}
@@ -197,7 +197,7 @@ func (h *hall) seen() *ipam.EngineView {
 	return view
 }
 
-// release tells what was held, in an order.
+// release sends the held news in an order.
 func (h *hall) release(order []func()) {
 	h.holds, h.held = false, nil
 	for _, do := range order {
@@ -205,19 +205,19 @@ func (h *hall) release(order []func()) {
 	}
 }
 
-// step does one:
+// step runs one step. Its forms are:
 //
 //	begin | lose                            the engine's events begin, or break off
-//	create NAME [OWNER] NET[=ADDR] ...      and listed: "create! NAME" is not listed
+//	create NAME [OWNER] NET[=ADDR] ...      the container is listed, too; with "create!" it is not
 //	start | stop | die | rm | list NAME
 //	rename NAME NEW
 //	on NAME NET[=ADDR] | off NAME NET       docker network connect and disconnect
 //	view
-//	hold | go | go back                     tells nothing from here on | tells it | in the reverse order
-//	late DURATION                           an event comes so late
-//	wait DURATION                           which may be less than nothing
-//	guess NET [ADDR] -> NAME                whom a request on it is taken for; "-": nobody, "lost": nobody is followed
-//	wanted NET ADDR -> NAME                 who asks for an address; "NAME new": it never ran
+//	hold | go | go back                     hold news back | send them | send them in reverse order
+//	late DURATION                           the delay of the next events
+//	wait DURATION                           may be negative
+//	guess NET [ADDR] -> NAME                the guess for a request; "-": none, "lost": the engine is not followed
+//	wanted NET ADDR -> NAME                 the container that asks for an address; "NAME new": it has never run
 func (h *hall) step(words []string) string {
 	chairOf := func(word string) *chair {
 		network, wanted, is := strings.Cut(word, "=")
@@ -346,7 +346,7 @@ func (h *hall) run(script string) {
 	}
 }
 
-// leaks lists what a roster keeps of containers that are gone.
+// leaks lists what a roster keeps of removed containers.
 func (h *hall) leaks() (all []string) {
 	r := h.roster
 	for what, n := range map[string]int{"containers": len(r.containers), "gone": len(r.gone), "idle": len(r.idle),
@@ -358,7 +358,7 @@ func (h *hall) leaks() (all []string) {
 	return all
 }
 
-// wantedBy is the container that asks for an address; empty: none.
+// wantedBy returns the container that asks for an address, or empty.
 func wantedBy(r *Roster, space string, cidr netip.Prefix, addr netip.Addr) string {
 	for _, w := range r.Wanted(space, cidr) {
 		if w.Address == addr {

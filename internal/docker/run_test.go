@@ -14,7 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// live lets the town's witness run until the end of the test, and returns what ends it before.
+// live runs the town's witness until the end of the test, or until stop is called.
 func (tn *town) live(change func(*Config)) (stop func()) {
 	tn.t.Helper()
 	tn.w = tn.witness(tn.w.cfg.Engine, change)
@@ -22,7 +22,7 @@ func (tn *town) live(change func(*Config)) (stop func()) {
 	return tn.begin()
 }
 
-// begin lets the town's witness run as it is.
+// begin runs the town's witness unchanged.
 func (tn *town) begin() (stop func()) {
 	tn.t.Helper()
 	ctx, cancel := context.WithCancel(tn.t.Context())
@@ -40,8 +40,8 @@ func (tn *town) begin() (stop func()) {
 
 func every(d time.Duration) func(*Config) { return func(cfg *Config) { cfg.Every = d } }
 
-// TestRun: there is a check at the start; events have leases named; an engine that comes back is checked at once; and
-// it ends with its context.
+// TestRun: Run checks at the start, and at once when an engine returns. Events lead to named leases. Run ends with its
+// context.
 func TestRun(t *testing.T) {
 	tn := newTown(t)
 	stop := tn.live(every(time.Hour))
@@ -67,7 +67,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunBeforeTheEngine: a daemon that starts before the engine checks when that is there.
+// TestRunBeforeTheEngine: a daemon that starts before the engine checks when the engine is there.
 func TestRunBeforeTheEngine(t *testing.T) {
 	tn := newTown(t)
 	tn.engine.stop()
@@ -80,8 +80,8 @@ func TestRunBeforeTheEngine(t *testing.T) {
 	eventually(t, "a check", func() bool { return tn.w.State().Runs == 1 })
 }
 
-// TestRunFollowsAgain: an engine that came back, and asks for an address, is followed at once: that it ends once more,
-// before it would have been asked again, must be heard.
+// TestRunFollowsAgain: an engine that has returned, and asks for an address, is followed at once, so that a second end
+// is heard.
 func TestRunFollowsAgain(t *testing.T) {
 	signs := map[string]func(*town){
 		"it asks": func(tn *town) { tn.w.cfg.Roster.guess(ipam.Question{}) },
@@ -109,7 +109,7 @@ func TestRunFollowsAgain(t *testing.T) {
 	}
 }
 
-// TestRunEvery: checks go on by the clock, and repair where that is wanted.
+// TestRunEvery: checks repeat by the clock, and repair if that is configured.
 func TestRunEvery(t *testing.T) {
 	tn, leak := leaked(t)
 	tn.live(func(cfg *Config) { cfg.Every, cfg.Repair = 5*time.Millisecond, true })
@@ -124,8 +124,8 @@ func TestRunEvery(t *testing.T) {
 	eventually(t, "a check that finds nothing", func() bool { return tn.w.State().Counts[ipam.UnusedLease] == 0 })
 }
 
-// TestRunBesideTheWrongEngine: one that has no Docker network of Berth's may be another one, by which nothing is ended
-// that nobody has asked for.
+// TestRunBesideTheWrongEngine: an engine without any network of Berth's may be the wrong one. A check that nobody
+// requested ends nothing then.
 func TestRunBesideTheWrongEngine(t *testing.T) {
 	tn, leak := leaked(t)
 	tn.vanish("web")
@@ -146,7 +146,7 @@ func TestRunBesideTheWrongEngine(t *testing.T) {
 		" repaired", "unused_subnet 10.8.0.0/24 repaired")
 }
 
-// TestNextPause: an engine that stays away is asked more and more seldom, and one that was there soon.
+// TestNextPause: the pauses grow while an engine stays away, and are short again after it was there.
 func TestNextPause(t *testing.T) {
 	pause := time.Duration(0)
 	var got []time.Duration
@@ -177,7 +177,7 @@ func TestRunRestart(t *testing.T) {
 	wantTold(t, tn.check(ipam.CheckRequest{}), "unused_lease "+leak+" repairable")
 }
 
-// TestRunLooksOnly: where no checks are wanted there are looks.
+// TestRunLooksOnly: without checks there are looks.
 func TestRunLooksOnly(t *testing.T) {
 	tn := newTown(t)
 	a := tn.run("web", "front")
@@ -193,7 +193,7 @@ func TestRunLooksOnly(t *testing.T) {
 	}
 }
 
-// TestRunGathers: many events make few looks.
+// TestRunGathers: many events cause few looks.
 func TestRunGathers(t *testing.T) {
 	tn := newTown(t)
 	tn.live(nil)
@@ -216,8 +216,7 @@ func TestRunGathers(t *testing.T) {
 	}
 }
 
-// TestLateWord: that the events broke off is heard late, when the engine was read again: it is not away. Otherwise it
-// is.
+// TestLateWord: if the engine was read since the events broke off, it is not away. Otherwise it is.
 func TestLateWord(t *testing.T) {
 	tn := newTown(t)
 	before := time.Now()
@@ -232,7 +231,7 @@ func TestLateWord(t *testing.T) {
 	}
 }
 
-// TestRunPushed: without an engine, what is pushed is checked by the clock.
+// TestRunPushed: without an engine, pushed views are checked by the clock.
 func TestRunPushed(t *testing.T) {
 	tn, _ := leaked(t)
 	w := tn.w
@@ -248,7 +247,7 @@ func TestRunPushed(t *testing.T) {
 	eventually(t, "an old view", func() bool { return tn.w.State().Engine == ipam.EngineUnreachable })
 }
 
-// lines gathers what is logged.
+// lines collects log lines.
 type lines struct {
 	mu  sync.Mutex
 	all []string
@@ -274,7 +273,7 @@ func (l *lines) count(text string) (n int) {
 	return n
 }
 
-// TestRunLogs: what lasts is logged once.
+// TestRunLogs: a lasting state is logged once.
 func TestRunLogs(t *testing.T) {
 	tn, _ := leaked(t)
 	var l lines

@@ -11,7 +11,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// now is when the comparisons of these tests are made, and took when their views were taken.
+// now is the time of the comparisons in these tests, and took that of their views.
 var (
 	now  = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	took = now.Add(-time.Second)
@@ -31,7 +31,7 @@ func rangeText(t testing.TB, text string) ipam.Range {
 	return ipam.Range{IPRange: r}
 }
 
-// scene is what a comparison is made of.
+// scene is the input of a comparison.
 type scene struct {
 	view         ipam.EngineView
 	attachments  []ipam.AttachmentInfo
@@ -46,7 +46,7 @@ type scene struct {
 	partial      error
 }
 
-// newScene is a Docker network n1 of 10.8.0.0/24 with the container web at .2, all of it as it is to be.
+// newScene is a Docker network n1 of 10.8.0.0/24 with the container web at .2, without any difference.
 func newScene() *scene {
 	s := &scene{view: ipam.EngineView{Host: "h1", Taken: took}, networks: map[string]string{},
 		rules: map[planned]*ipam.Network{}}
@@ -76,7 +76,7 @@ func (s *scene) attach(n int, cidr string) *ipam.AttachmentInfo {
 	return &s.attachments[len(s.attachments)-1]
 }
 
-// run is a container with one endpoint, whose MAC and id have a number.
+// run adds a container with one endpoint. n determines its MAC and id.
 func (s *scene) run(name string, network int, address string, n int) *ipam.EngineContainer {
 	s.view.Containers = append(s.view.Containers,
 		ipam.EngineContainer{ID: "c-" + name, Name: name, State: "running", Endpoints: []ipam.EngineEndpoint{
@@ -85,7 +85,7 @@ func (s *scene) run(name string, network int, address string, n int) *ipam.Engin
 	return &s.view.Containers[len(s.view.Containers)-1]
 }
 
-// lease is one of a MAC, through an attachment.
+// lease adds a lease of MAC n through an attachment.
 func (s *scene) lease(address string, n, attachment int) *ipam.LeaseInfo {
 	s.leases = append(s.leases,
 		ipam.LeaseInfo{ID: uint64(100 + len(s.leases)), Address: addr(address),
@@ -113,27 +113,27 @@ func (s *scene) reserve(owner, address string, replaced bool) *ipam.ReservationI
 	return &s.reservations[len(s.reservations)-1]
 }
 
-// rule has the network front make owners of names.
+// rule adds an owner rule to the network front.
 func (s *scene) rule(pattern, owner string) {
 	s.rules[planned{"local", "front"}] = &ipam.Network{Name: "front",
 		Rules: []ipam.OwnerRule{{Pattern: pattern, Owner: owner}}}
 }
 
-// nftables has the engine filter with nftables, and elastic addresses on on the network front.
+// nftables sets the firewall's backend to nftables, and turns elastic addresses on for the network front.
 func (s *scene) nftables() {
 	s.view.Firewall = "nftables"
 	s.view.Networks[0].Kind = "bridge"
 	s.elastic = map[planned]bool{{"local", "front"}: true}
 }
 
-// maps has an elastic address lead to the container web, which publishes ports.
+// maps maps an elastic address to the container web, which publishes ports.
 func (s *scene) maps(ports ...string) {
 	s.view.Containers[0].Published = ports
 	s.mapped = []ipam.ElasticGuest{{Space: "local", Network: "front", Guest: addr("10.8.0.2"),
 		Elastic: addr("203.0.113.1")}}
 }
 
-// lacks has the container web run without the system address that it is to have.
+// lacks takes the system address from the container web.
 func (s *scene) lacks(ports ...string) {
 	s.gaps = []ipam.SystemGap{{Space: "local", Network: "front", Subnet: prefix("10.8.0.0/24"), Guest: addr("10.8.0.2"),
 		Instance: "web", Published: ports}}
@@ -146,7 +146,7 @@ func (s *scene) compare() *comparison {
 	return compare(&s.view, rec, now)
 }
 
-// brief lists findings: the kind, what it is about, and whether it is sure.
+// brief lists findings: kind, subject, and whether they are certain.
 func brief(found []finding) []string {
 	all := []string{}
 	for _, f := range found {
@@ -166,7 +166,7 @@ func brief(found []finding) []string {
 			text += " sure"
 		}
 		if f.slow {
-			text += "ly" // after a time
+			text += "ly" // after a wait
 		}
 		all = append(all, text)
 	}

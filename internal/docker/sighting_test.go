@@ -8,7 +8,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// word is what a request would hear of the lease of an address.
+// word returns what a request would learn about an address's lease.
 func (tn *town) word(a netip.Addr) ipam.Sighting {
 	tn.t.Helper()
 	l := tn.leaseOf(a)
@@ -22,15 +22,15 @@ func (tn *town) wantWord(when string, a netip.Addr, want ipam.Sight, container s
 	}
 }
 
-// look has the witness look at what the engine runs, some time later.
+// look makes the witness look after some time.
 func (tn *town) look(d time.Duration) {
 	tn.t.Helper()
 	tn.settle(d)
 	must(tn.t, tn.w.look(tn.t.Context()))
 }
 
-// TestSightings: a lease has an endpoint when a look has shown it, and none when two looks have missed it, one after
-// the other. A lease that was never seen may be that of an endpoint which is being made.
+// TestSightings: a lease has an endpoint if a look has shown it, and none if two looks in a row have missed it. A lease
+// that was never seen may be of an endpoint that is being created.
 func TestSightings(t *testing.T) {
 	tn := newTown(t)
 	a := tn.run("web", "front")
@@ -65,7 +65,7 @@ func TestSightings(t *testing.T) {
 	}
 }
 
-// TestSightingOfAnother: an address that any endpoint has is that of none whose lease is in doubt.
+// TestSightingOfAnother: if any endpoint has the address, the lease counts as seen.
 func TestSightingOfAnother(t *testing.T) {
 	tn := newTown(t)
 	a := tn.run("web", "front")
@@ -78,7 +78,7 @@ func TestSightingOfAnother(t *testing.T) {
 	}
 }
 
-// TestSightingsOfCheck: a check makes two looks.
+// TestSightingsOfCheck: a check counts as two looks.
 func TestSightingsOfCheck(t *testing.T) {
 	tn := newTown(t)
 	a := tn.run("web", "front")
@@ -89,7 +89,7 @@ func TestSightingsOfCheck(t *testing.T) {
 	tn.wantWord("checked", a, ipam.Gone, "web")
 }
 
-// TestSightingsPushed: the same view of another's counts once.
+// TestSightingsPushed: the same pushed view counts once.
 func TestSightingsPushed(t *testing.T) {
 	h := newHouse(t, t.TempDir())
 	t.Cleanup(func() { must(t, h.close()) })
@@ -112,7 +112,8 @@ func TestSightingsPushed(t *testing.T) {
 	tn.wantWord("two views without it", a, ipam.Gone, "web")
 }
 
-// TestSightingsOfCutOff: when the engine ends, what was never seen may not have come to be, and what was seen is seen.
+// TestSightingsOfCutOff: if the engine ends, an endpoint that was never seen may not exist. One that was seen stays
+// seen.
 func TestSightingsOfCutOff(t *testing.T) {
 	tn := newTown(t)
 	a := tn.run("web", "front")
@@ -120,7 +121,7 @@ func TestSightingsOfCutOff(t *testing.T) {
 	b := tn.run("db", "front")
 	tn.vanish("db")
 	tn.clock.wait(time.Second)
-	tn.w.cfg.Roster.lose() // whoever told is gone, and the engine need not be
+	tn.w.cfg.Roster.lose() // the onlooker is gone, but maybe not the engine
 	tn.wantWord("nobody tells", b, ipam.NotSeen, "")
 	tn.w.cfg.Roster.Hear(&ipam.EngineNews{At: tn.clock.Now(), Ends: true})
 	tn.wantWord("seen before", a, ipam.Seen, "web")
@@ -132,7 +133,7 @@ func TestSightingsOfCutOff(t *testing.T) {
 	tn.wantWord("after two looks", b, ipam.Gone, "")
 }
 
-// TestEngineEnds: who follows an engine hears that it has ended, and not that the events broke off while it is there.
+// TestEngineEnds: a follower hears when the engine ends, but not when only the events break off.
 func TestEngineEnds(t *testing.T) {
 	for _, ends := range []bool{true, false} {
 		f := newFakeEngine(t)
@@ -164,8 +165,7 @@ func TestEngineEnds(t *testing.T) {
 	}
 }
 
-// TestSecondLook: a lease whose endpoint was missed is looked for a second time without any event, and whoever asks for
-// a look gets one.
+// TestSecondLook: a missing endpoint causes a second look without any event, and a request for a look gets one.
 func TestSecondLook(t *testing.T) {
 	tn := newTown(t)
 	a := tn.run("web", "front")
@@ -178,8 +178,7 @@ func TestSecondLook(t *testing.T) {
 	eventually(t, "two looks", func() bool { return tn.word(a).Sight == ipam.Gone })
 }
 
-// TestSightingNames: a container that has a lease is known by its present name, and there by its name as long as it
-// exists.
+// TestSightingNames: a lease's container is found by its present name, as long as it exists.
 func TestSightingNames(t *testing.T) {
 	tn := newTown(t)
 	a := tn.run("web", "front")

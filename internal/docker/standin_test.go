@@ -12,14 +12,14 @@ import (
 	"berth/internal/ipam"
 )
 
-// crew is a service of Compose's on an engine that sends names, and a witness that hears what happens.
+// crew is a service of Compose on an engine that sends names, and a witness that follows it.
 type crew struct {
 	*house
 	t      *testing.T
 	dir    string
 	roster *Roster
 	w      *Witness
-	ids    map[string]string // of the containers that are there, by name
+	ids    map[string]string // of the existing containers, by name
 	run    map[string]netip.Addr
 }
 
@@ -30,7 +30,7 @@ func newCrew(t *testing.T) *crew {
 	return c
 }
 
-// open starts the daemon, with what was there before.
+// open starts the daemon with the earlier state.
 func (c *crew) open(before *house) {
 	c.t.Helper()
 	var roster *Roster
@@ -49,7 +49,7 @@ func (c *crew) open(before *house) {
 	c.begin()
 }
 
-// begin has the events come from now on.
+// begin begins the event stream.
 func (c *crew) begin() {
 	c.tick()
 	c.roster.Hear(&ipam.EngineNews{At: c.clock.Now(), Begins: true})
@@ -58,7 +58,7 @@ func (c *crew) begin() {
 
 func (c *crew) tick() { c.clock.wait(time.Millisecond) }
 
-// look shows the witness what is there.
+// look shows the witness a view.
 func (c *crew) look() {
 	c.t.Helper()
 	c.tick()
@@ -88,21 +88,22 @@ func (c *crew) tell(action, name string) {
 	c.roster.Hear(&ipam.EngineNews{At: c.clock.Now(), Event: &ipam.EngineEvent{Action: action, Container: one}})
 }
 
-// reservedAt is the address that is reserved for a number.
+// reservedAt is the address reserved for a number.
 func reservedAt(number string) netip.Addr { return addr("10.8.0.1" + number) }
 
-// do runs a step, and tells what came of it.
+// do runs a step and returns the result. The steps are:
 //
-//	reserve N...    the addresses of the numbers
-//	create N...     containers, which do not run yet
-//	start N...      answers of each whose reserved address it was given: a number, "-" for one that is reserved for nobody, "!" for a refusal
+//	reserve N...    reserves an address for each number
+//	create N...     creates containers without starting them
+//	start N...      returns for each the number whose reserved address it got;
+//	                "-": an unreserved address, "!": a refusal
 //	stop N...
-//	rm N...         the containers are destroyed
-//	recreate N...   as Compose does it, of containers that run or not; they do not run afterwards
+//	rm N...         destroys the containers
+//	recreate N...   recreates running or stopped containers like Compose, without starting them
 //	look            the witness looks
-//	break rm N...   the containers go while the events have broken off
-//	rush rm N...    likewise, and the witness looks before it hears of it
-//	daemon          is started anew
+//	break rm N...   destroys the containers during a break of the events
+//	rush rm N...    destroys them, and the witness looks before it hears of that
+//	daemon          restarts the daemon
 func (c *crew) do(step string) (got string) {
 	c.t.Helper()
 	words, gone := strings.Fields(step), map[string]string{}
@@ -163,7 +164,7 @@ func (c *crew) create(name string) {
 	c.tell(eventCreate, name)
 }
 
-// start asks as an engine from v29 on does.
+// start requests an address like an engine from v29 on.
 func (c *crew) start(name string) string {
 	got, err := c.service.RequestAddress(c.t.Context(),
 		ipam.AddressRequest{Pool: c.pools["front"], Name: name, Telling: true})
@@ -191,8 +192,8 @@ func (c *crew) destroy(name string) {
 	delete(c.ids, name)
 }
 
-// TestStandIn: a new replica takes the address of one that was destroyed while a higher one stayed, for as long as its
-// container is there; and in no other case is it given anybody's (BO-2).
+// TestStandIn: a new replica gets the address of one that was destroyed while a higher one stayed, as long as its
+// container exists. In no other case does it get another's address (BO-2).
 func TestStandIn(t *testing.T) {
 	const three = "reserve 1 2 3|create 1 2 3|start 1 2 3 -> 1 2 3"
 	for name, steps := range map[string]string{
@@ -255,7 +256,7 @@ func TestStandIn(t *testing.T) {
 	}
 }
 
-// sound checks that no two have one address.
+// sound checks that no address has two holders.
 func (c *crew) sound() {
 	c.t.Helper()
 	has := map[netip.Addr]string{}
@@ -267,8 +268,8 @@ func (c *crew) sound() {
 	}
 }
 
-// TestStandInEverywhere: a container stands in for the same replica on all networks, whichever asks first there; and
-// one that owns something on any of them is itself on all.
+// TestStandInEverywhere: a container stands in for the same replica on all networks, whichever asks first. A container
+// that owns something on any network stands in on none.
 func TestStandInEverywhere(t *testing.T) {
 	c := newCrew(t)
 	c.network("back", "10.9.0.0/24")
@@ -294,7 +295,7 @@ func TestStandInEverywhere(t *testing.T) {
 	}
 }
 
-// TestStandInTold: it is told once, who stands in is no stranger, and the end of its container is the end of that.
+// TestStandInTold: there is one event of it, a stand-in is no stray, and it ends with its container.
 func TestStandInTold(t *testing.T) {
 	c := newCrew(t)
 	for _, step := range []string{"reserve 1 2 3", "create 1 2 3", "start 1 2 3", "rm 2", "create 4", "start 4", "look",

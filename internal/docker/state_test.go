@@ -9,8 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestNames: leases of an engine that sends no names get them from what runs, and who asks is told who has a lease, and
-// no other.
+// TestNames: leases of an engine without names get them from views. SeenBy names the container of exactly the lease.
 func TestNames(t *testing.T) {
 	tn := newTown(t)
 	a := tn.run("web", "front")
@@ -54,13 +53,13 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestNameByAddress: an endpoint without a MAC names the lease of its address where that is older than the view; a
-// younger one may be that of whoever got the address after the view was taken.
+// TestNameByAddress: an endpoint without a MAC names the lease of its address only if the lease is older than the view.
+// A younger lease may be another container's.
 func TestNameByAddress(t *testing.T) {
 	tn := newTown(t)
 	a := tn.run("web", "front")
 	tn.view.Containers[0].Endpoints[0].MAC = ipam.MAC{}
-	tn.settle(0) // the view is taken in the moment of the lease
+	tn.settle(0) // the view has the same time as the lease
 	wantTold(t, tn.check(ipam.CheckRequest{}))
 	l := tn.leaseOf(a)
 	if l.Name != "" {
@@ -76,7 +75,7 @@ func TestNameByAddress(t *testing.T) {
 	}
 }
 
-// TestState: how it stands, for a person.
+// TestState: the state as a person sees it.
 func TestState(t *testing.T) {
 	tn, _ := leaked(t)
 	if s := tn.w.State(); s.Engine != ipam.EngineUnreachable || s.Runs != 0 || s.Detail == "" {

@@ -10,14 +10,14 @@ import (
 	"berth/internal/ipam"
 )
 
-// TestForeignHolder: who runs with what is reserved for another, and which owner runs beside what is reserved for it,
-// by its name, what a rule or Compose makes of it, or its MAC; and what is to be done, with both names.
+// TestForeignHolder: containers on others' reserved addresses, and owners that run next to their own. Owners are found
+// by name, rule, Compose's labels or MAC. The details name both containers and a remedy.
 func TestForeignHolder(t *testing.T) {
 	const foreign, elsewhere = "foreign_holder 10.8.0.2 pool1", "owner_elsewhere 10.8.0.2 pool1"
 	for name, row := range map[string]struct {
 		change func(s *scene)
 		want   []string
-		says   []string // in the details, in the order of want
+		says   []string // parts of the details, in the order of want
 	}{
 		"another's": {func(s *scene) { s.reserve("odb", "10.8.0.2", false) }, []string{foreign},
 			[]string{"the container web runs with 10.8.0.2, which is reserved for odb: remove web, or start it with " +
@@ -131,8 +131,8 @@ func TestForeignHolder(t *testing.T) {
 	}
 }
 
-// TestStrayEvents: a container that runs with what is reserved for another, and the owner that runs elsewhere, have one
-// event each, in looks as in checks, and another one only for another lease.
+// TestStrayEvents: a container on another's reserved address, and the owner on another address, have one event each, in
+// looks and checks. A new event needs a new lease.
 func TestStrayEvents(t *testing.T) {
 	tn := newTown(t)
 	n := tn.leaseOf(addr("10.8.0.1")).Network
@@ -183,8 +183,8 @@ func TestStrayEvents(t *testing.T) {
 	told(foreign, elsewhere, "lease.foreign_holder 10.8.0.30 other: reserved for odb")
 }
 
-// TestAstray: an owner that runs with another address although nobody has its own any more is told to whoever puts it
-// back; not where the engine sends names, as it has what it was to have.
+// TestAstray: an owner on another address, whose own is free, is reported to be put back. With an engine that sends
+// names it is not, because it got the address it should have.
 func TestAstray(t *testing.T) {
 	for version, want := range map[string]int{"20.10.24": 1, "28.5.1": 1, "29.0.0": 0} {
 		t.Run(version, func(t *testing.T) {
@@ -219,8 +219,8 @@ func TestAstray(t *testing.T) {
 	}
 }
 
-// TestAstrayAfterBoot: who came up with another address when the engine started is told by the check that follows, after
-// which nothing happens that would be looked at.
+// TestAstrayAfterBoot: the check after an engine's start reports containers on other addresses, because no event may
+// follow.
 func TestAstrayAfterBoot(t *testing.T) {
 	tn := newTown(t)
 	n := tn.leaseOf(addr("10.8.0.1"))

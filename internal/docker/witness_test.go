@@ -14,7 +14,7 @@ import (
 
 var errTest = errors.New("the stream broke")
 
-// TestRepairs: each kind of what is sure is put right, by the actor check, and is not there any more afterwards.
+// TestRepairs: each kind of certain finding is repaired by the actor check, and is gone afterwards.
 func TestRepairs(t *testing.T) {
 	for name, row := range map[string]struct {
 		make func(tn *town)
@@ -141,7 +141,7 @@ func TestRepairs(t *testing.T) {
 	}
 }
 
-// TestRepairRefused: what the service refuses is told of, and stays as it is.
+// TestRepairRefused: a refusal of the service is reported and changes nothing.
 func TestRepairRefused(t *testing.T) {
 	tn := newTown(t)
 	net := tn.leaseOf(addr("10.8.0.1")).Network
@@ -159,8 +159,8 @@ func TestRepairRefused(t *testing.T) {
 	}
 }
 
-// TestNetworkBeingCreated: an engine asks for the subnet of a network that it creates before it lists that network, and
-// nothing is wrong meanwhile; nor is it where the network came, beside one that was there. Later it is.
+// TestNetworkBeingCreated: an engine requests the subnet of a new network before it lists the network. That is no
+// finding for a while, also if the subnet has another network.
 func TestNetworkBeingCreated(t *testing.T) {
 	tn := newTown(t)
 	tn.settle(time.Hour)
@@ -176,14 +176,14 @@ func TestNetworkBeingCreated(t *testing.T) {
 	wantTold(t, tn.check(ipam.CheckRequest{}), "unused_subnet 10.9.0.0/24", "unused_attachment 10.8.0.0/24")
 }
 
-// TestNotRepaired: what is not sure is not put right, however long it has been so.
+// TestNotRepaired: an uncertain finding is never repaired, however long it lasts.
 func TestNotRepaired(t *testing.T) {
 	tn := newTown(t)
 	tn.run("web", "front")
 	tn.number++
-	tn.appear("other", "front", addr("10.8.0.2")) // doubled
+	tn.appear("other", "front", addr("10.8.0.2")) // two have it
 	tn.network("back", "10.9.0.0/24")
-	tn.network("twin", "10.9.0.0/24") // either may be the one that is gone
+	tn.network("twin", "10.9.0.0/24") // either may be the removed one
 	tn.vanishNetwork("twin")
 	tn.view.Networks[1].Subnets[0].Gateway = addr("10.9.0.77")
 	tn.view.Networks = append(tn.view.Networks,
@@ -201,7 +201,7 @@ func TestNotRepaired(t *testing.T) {
 	}
 }
 
-// TestRepairOnly: with a report of before only that is put right which stands in it and is so still.
+// TestRepairOnly: with an earlier report, only findings that are in both are repaired.
 func TestRepairOnly(t *testing.T) {
 	tn := newTown(t)
 	tn.run("one", "front")
@@ -218,7 +218,7 @@ func TestRepairOnly(t *testing.T) {
 	wantTold(t, tn.check(ipam.CheckRequest{Repair: true, Only: &before}), "unused_lease 10.8.0.2 repaired",
 		"unused_lease 10.8.0.3 repairable")
 
-	// The same address leaked once more is another lease.
+	// A second leak of the same address is another lease.
 	tn.lease("front", macN(1), addr("10.8.0.2"))
 	tn.clock.wait(time.Second)
 	tn.check(ipam.CheckRequest{})
@@ -232,7 +232,7 @@ func TestRepairOnly(t *testing.T) {
 	}
 }
 
-// during does something once, when the engine has been asked for the last thing of its n-th view from now.
+// during calls do once, after the last request of the n-th view from now.
 func (tn *town) during(n int, do func()) {
 	tn.engine.mu.Lock()
 	defer tn.engine.mu.Unlock()
@@ -247,7 +247,7 @@ func (tn *town) during(n int, do func()) {
 			do()
 			tn.engine.mu.Lock()
 			later, laterContainers := tn.engine.networks, tn.engine.containers
-			tn.engine.networks, tn.engine.containers = networks, containers // for the answer to this
+			tn.engine.networks, tn.engine.containers = networks, containers // for the answer to this request
 			tn.engine.ask = func(_, _ string) {
 				tn.engine.mu.Lock()
 				defer tn.engine.mu.Unlock()
@@ -258,8 +258,8 @@ func (tn *town) during(n int, do func()) {
 	}
 }
 
-// TestStoppedMeanwhile: a container that stops, and whose address goes to another, between the view and the records,
-// has lost nothing: it is in the first view only.
+// TestStoppedMeanwhile: a container stops, and another gets its address, between the view and the records. That is no
+// finding, because only the first view has it.
 func TestStoppedMeanwhile(t *testing.T) {
 	tn := newTown(t)
 	stopped, other := tn.run("stopped", "front"), tn.run("other", "front")
@@ -283,7 +283,7 @@ func TestStoppedMeanwhile(t *testing.T) {
 	wantTold(t, tn.check(ipam.CheckRequest{Repair: true}))
 }
 
-// TestDiesMeanwhile: an engine that is gone when it is asked for a second view hides what it shows no more.
+// TestDiesMeanwhile: if the engine is gone before the second view, nothing is reported.
 func TestDiesMeanwhile(t *testing.T) {
 	tn, leak := leaked(t)
 	tn.check(ipam.CheckRequest{})
@@ -310,8 +310,8 @@ func TestDiesMeanwhile(t *testing.T) {
 	}
 }
 
-// TestSuperseded: an address that was kept until its owner runs with another one ends in checks and in looks, wanted or
-// not (BO-13).
+// TestSuperseded: a replaced reservation ends when its owner runs with another, in checks and looks, whether or not
+// repairs are wanted (BO-13).
 func TestSuperseded(t *testing.T) {
 	for name, see := range map[string]func(tn *town){
 		"check": func(tn *town) {
@@ -344,7 +344,7 @@ func TestSuperseded(t *testing.T) {
 			if got := kept(); !slices.Equal(got, all) {
 				t.Fatalf("before it runs it has %v", got)
 			}
-			// of two, because Docker gives one no second address
+			// two containers, because Docker gives one no second address
 			for a, name := range map[string]string{"10.8.0.30": "web", "10.8.0.31": "0123456789ab_web"} {
 				tn.number++
 				got, err := tn.service.RequestAddress(t.Context(),
@@ -364,7 +364,7 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
-// TestCheckEnds: who waits for his turn need not.
+// TestCheckEnds: a context ends the wait for the turn.
 func TestCheckEnds(t *testing.T) {
 	tn := newTown(t)
 	done, err := tn.w.take(t.Context())

@@ -1,7 +1,7 @@
 // Package webhook sends each event to receivers on the network, as a signed POST that is repeated until it is accepted.
-// Every event of this host arrives at least once and in order, across restarts. Otherwise a message reports that events
-// were removed before delivery or refused for good. No request waits for a receiver. A slow, vanished or hostile
-// receiver costs one event of memory and one connection, and does not delay the others.
+// Every event of this host arrives at least once and in order, across restarts. If events were removed before delivery,
+// or refused for good, a message reports that. No request waits for a receiver. A slow, vanished or hostile receiver
+// costs one event of memory and one connection, and does not delay the others.
 //
 // The store's events are the outbox. A file per receiver in the state directory records its position (cursor.go). A
 // goroutine per receiver reads the next event (Service.EventsBehind), makes a message (message.go), and sends it until

@@ -1,6 +1,6 @@
-// Package probe asks the neighbours on a LAN which addresses they have. Probes change nobody's tables (RFC 5227, 2.1),
-// and their rate is too low to disturb a LAN. Either every address is probed several times, or the result is marked
-// incomplete.
+// Package probe asks the neighbours on a LAN which addresses they have. Probes change no neighbour's tables (RFC 5227,
+// 2.1), and their rate is too low to disturb a LAN. Either every address is probed several times, or the result is
+// marked incomplete.
 //
 // Ask (probe.go) uses ARP (arp.go) and IPv6 neighbour discovery (ndp.go). Hear (hear.go) only listens.
 package probe

@@ -6,5 +6,5 @@
 // An edited network is opened as a Plan (plan.go). ranges.go limits where pools, exclusions and bands may lie, also for
 // imports. pick.go finds addresses for wishes, and capacity.go reports how many a call lacks. importing.go holds the
 // state that the edits of an import share, and networkarrive.go completes unfinished networks. finish.go and
-// ownerrelease.go end things; unused.go finds who is in the way.
+// ownerrelease.go end things; unused.go finds the users that prevent a removal.
 package edit

@@ -1,6 +1,6 @@
-// Package ipamtest supports the tests of the packages of ipam. It has a service over its own store with a clock that
-// only the test moves, scripts, failing stores, random plans, and a slow, obvious model of address selection. Only
-// tests import it. A test lives in the package that it checks, or in service if it checks several.
+// Package ipamtest supports the tests of the packages of ipam. It has a service over its own store, with a clock that
+// only the test moves. It also has scripts, failing stores, random plans, and a slow, obvious model of address
+// selection. Only tests import it. A test lives in the package that it checks, or in service if it checks several.
 //
 // New makes a Room (room.go), and Run runs a script in it, one step per line:
 //
@@ -47,14 +47,14 @@
 //
 // The witness's view of the following requests and leases, and its reports to the service (witnesswords.go):
 //
-//	idle NAME        a request must be of NAME; idle none: of nobody, or of one of several; idle lost: the witness does
-//	                 not follow the engine; idle long: of one whose name no lease can keep
-//	want ADDRESS     [NAME [new]]; a container asks for the address itself, one that never ran, or none any more
-//	exist NAME...    these containers are there, and no others
-//	call ID          NAME; the container of that id is called so, or is gone
-//	sight ADDRESS    NAME|gone; a look has shown NAME with the address, or two looks have missed its endpoint
-//	seen ADDRESS     NAME [ID]; the engine shows whose lease that is; seen2: the same twice in one call
-//	lost ADDRESS     the witness ends the lease, of which no endpoint is left; answers whether there was one
+//	idle NAME        requests come from NAME; idle none: the container is unknown; idle lost: the witness does not follow
+//	                 the engine; idle long: from a container whose name is too long for a lease
+//	want ADDRESS     [NAME [new]]; a container asks for the address; new: it has never run; without a NAME: none asks for it
+//	exist NAME...    exactly these containers exist
+//	call ID          NAME; the container of that id has this name; without a NAME: it was removed
+//	sight ADDRESS    NAME|gone; a look has shown NAME with the address; gone: two looks have missed its endpoint
+//	seen ADDRESS     NAME [ID]; a view shows the container of the lease; seen2: the same twice in one call
+//	lost ADDRESS     the witness ends the lease, because no endpoint has it; answers whether there was one
 //
 // Time, restarts and lists:
 //
@@ -63,16 +63,16 @@
 //	restart          restarts the daemon, which must show the same
 //	show NET         flat, reserved, taken, counts, subnets, exclusions, pools, maps, free, or env OWNER (show.go)
 //	show networks    their names
-//	owned NET        [OWNER]; OWNER=ADDRESS for each that is reserved, with ":a" where it is automatic, "*" where it is in
-//	                 use, "!" where another one replaces it, "~" where its owner has an end
-//	users NET        who has what is reserved: ADDRESS=NAME
-//	lease ADDRESS    KIND NAME, with "?" behind a name that is a guess, and STATE where it is not held
-//	free NET         N; what may be given of the first subnet, at most N
-//	had NAME         which addresses one had: ADDRESS, with "*" where it has it now
+//	owned NET        [OWNER]; OWNER=ADDRESS for each reservation, with ":a" if it is automatic, "*" if it is in use, "!" if another
+//	                 one replaces it, "~" if it ends at a set time
+//	users NET        the holders of reserved addresses: ADDRESS=NAME
+//	lease ADDRESS    KIND NAME, with "?" after a guessed name, and STATE if it is not held
+//	free NET         N; the free addresses of the first subnet, at most N
+//	had NAME         the addresses that NAME had: ADDRESS, with "*" if it has it now
 //	events N         VERB...; the addresses of the last N events that are of these kinds
-//	told VERB        how many events of it there are, and the last one: ADDRESS NAME (DETAIL)
-//	asked            what the witness was asked since the last time: SPACE/CIDR/ADDRESS of each question
-//	guesses          how many were made, and how many were wrong
+//	told VERB        the number of such events, and the last one: ADDRESS NAME (DETAIL)
+//	asked            the questions to the witness since the last time: SPACE/CIDR/ADDRESS of each
+//	guesses          the numbers of guesses, and of wrong ones
 //
 // Tests of behaviour that all stores share also run on etcd instead of files (-etcd, etcd.go).
 package ipamtest
