@@ -49,7 +49,7 @@
 //
 //	idle NAME        requests come from NAME; idle none: the container is unknown; idle lost: the witness does not follow
 //	                 the engine; idle long: from a container whose name is too long for a lease
-//	want ADDRESS     [NAME [new]]; a container asks for the address; new: it has never run; without a NAME: none asks for it
+//	want ADDRESS     [NAME [new]]; a container asks for the address; new: it has never run; no NAME: none asks
 //	exist NAME...    exactly these containers exist
 //	call ID          NAME; the container of that id has this name; without a NAME: it was removed
 //	sight ADDRESS    NAME|gone; a look has shown NAME with the address; gone: two looks have missed its endpoint
@@ -63,8 +63,8 @@
 //	restart          restarts the daemon, which must show the same
 //	show NET         flat, reserved, taken, counts, subnets, exclusions, pools, maps, free, or env OWNER (show.go)
 //	show networks    their names
-//	owned NET        [OWNER]; OWNER=ADDRESS for each reservation, with ":a" if it is automatic, "*" if it is in use, "!" if another
-//	                 one replaces it, "~" if it ends at a set time
+//	owned NET        [OWNER]; OWNER=ADDRESS for each reservation, with ":a" if automatic, "*" if in use, "!" if
+//	                 replaced by another, "~" if it ends at a set time
 //	users NET        the holders of reserved addresses: ADDRESS=NAME
 //	lease ADDRESS    KIND NAME, with "?" after a guessed name, and STATE if it is not held
 //	free NET         N; the free addresses of the first subnet, at most N

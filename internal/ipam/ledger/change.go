@@ -50,8 +50,8 @@ type leaseMove struct {
 	before, after *ipam.Lease
 }
 
-// Update runs fn as one durable change and may run it again after a conflict. If fn fails, nothing is written. The error is
-// fn's, the store's, or the refusal of a host that may not take part.
+// Update runs fn as one durable change and may run it again after a conflict. If fn fails, nothing is written. The
+// error is fn's, the store's, or the refusal of a host that may not take part.
 func (s *Ledger) Update(ctx context.Context, fn func(*Change) error) error {
 	s.asked.Add(1)
 	c := s.changes.Get().(*Change)
