@@ -16,7 +16,7 @@ import (
 func (p *Program) Confirm(cmd *cobra.Command, question string) error {
 	in, ok := p.in.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
-		return Usage(cmd, fmt.Errorf("nobody can be asked, because standard input is no terminal; say yes with --yes. "+
+		return Usage(cmd, fmt.Errorf("standard input is no terminal, so nobody can answer; use --yes. "+
 			"The question is: %s", question))
 	}
 	fmt.Fprintf(p.Err, "%s [y/N] ", Printable(question))

@@ -108,8 +108,8 @@ func TestPatience(t *testing.T) {
 			first := tn.check(repair)
 			wantTold(t, first, "unused_lease "+leak)
 			ready := first.Taken.Add(5 * time.Minute).Format(timeForm)
-			if d := first.Findings[0].Detail; !strings.Contains(d, "can put it right from "+ready+
-				" on, when that has been so for 5m0s and in two checks") {
+			if d := first.Findings[0].Detail; !strings.Contains(d, "can repair it from "+ready+
+				" on, after it has lasted 5m0s and two checks have found it") {
 				t.Errorf("it says %q", d)
 			}
 			row.do(tn)

@@ -68,14 +68,14 @@ func (w *Witness) heldLease(ctx context.Context, req *ipam.LeaseRelease) (found 
 func (w *Witness) releasable(l *ipam.LeaseInfo) error {
 	switch {
 	case l.Kind == ipam.External:
-		return refuse(ipam.ErrInvalid, "%s was taken for %s by hand; give it back with `berth address release`",
+		return refuse(ipam.ErrInvalid, "%s was taken for %s by hand; release it with `berth address release`",
 			l.Address, l.Name)
 	case l.Kind == ipam.Headroom:
 		return refuse(ipam.ErrInvalid, "%s is headroom of host %s; lower that with `berth network modify --headroom`",
 			l.Address, l.Host)
 	case l.Kind == ipam.Gateway || l.Pool == (ipam.ID{}):
 		return refuse(ipam.ErrInvalid,
-			"%s is a gateway, which goes with its Docker network, or by `berth subnet modify --gateway`", l.Address)
+			"%s is a gateway; remove its Docker network, or change it with `berth subnet modify --gateway`", l.Address)
 	case l.Host != w.cfg.Host:
 		return refuse(ipam.ErrInvalid,
 			"%s is held on host %s; release it there, or remove that host with `berth host rm` when it is gone",
@@ -86,7 +86,7 @@ func (w *Witness) releasable(l *ipam.LeaseInfo) error {
 
 // unused refuses a lease whose address an endpoint has, or may have.
 func (w *Witness) unused(ctx context.Context, l *ipam.LeaseInfo, req *ipam.LeaseRelease) error {
-	const todo = "--force gives it free all the same, and if somebody has it, others are given it, too"
+	const todo = "--force releases it anyway; a container that has it could then share it with another"
 	src, err := w.ask(ctx, req.View)
 	if err != nil {
 		return err
@@ -129,8 +129,8 @@ func (w *Witness) unused(ctx context.Context, l *ipam.LeaseInfo, req *ipam.Lease
 func (w *Witness) due(f *finding, taken time.Time) string {
 	ready := w.patience.ready(f)
 	if ready.After(taken) {
-		return fmt.Sprintf("`berth check --repair` can put it right from %s on, when that has been so for %s and in "+
-			"two checks", ready.Format(timeForm), w.cfg.Grace)
+		return fmt.Sprintf("`berth check --repair` can repair it from %s on, after it has lasted %s and two checks "+
+			"have found it", ready.Format(timeForm), w.cfg.Grace)
 	}
-	return "`berth check --repair` can put it right at the next check, when that has been so in two"
+	return "`berth check --repair` can repair it once two checks have found it"
 }

@@ -280,6 +280,6 @@ func (d *diary) found(w *Witness, r *ipam.CheckReport) {
 // failed logs an error. If the engine is away, diary.engine has logged that already.
 func (d *diary) failed(w *Witness, err error) {
 	if err != nil && w.State().Engine != ipam.EngineUnreachable {
-		w.log.WithError(err).Error("the records could not be held against what runs")
+		w.log.WithError(err).Error("the records could not be compared with what runs")
 	}
 }
