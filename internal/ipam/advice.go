@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// Do says what can be done about a refusal. The sentence for it is written by whoever shows the refusal
-// (internal/advice).
+// Do names a remedy for a refusal. The code that shows the refusal writes the sentence for it (internal/advice).
 type Do string
 
-// What can be done. Where it is done with something, Advice.With names that.
+// The remedies. Advice.With holds the objects that a remedy needs.
 const (
 	DoListNetworks       Do = "network.list"
 	DoListSubnets        Do = "subnet.list"
@@ -77,14 +76,14 @@ const (
 	DoCopyToShared       Do = "store.copy.shared"
 )
 
-// Advice is what helps against a refusal, as data.
+// Advice is one remedy for a refusal, as data.
 type Advice struct {
 	Do   Do       `json:"do"`
 	With []string `json:"with,omitempty"` // names, ranges or hosts, in the order of the command
-	Or   bool     `json:"or,omitempty"`   // it is another way than what the refusal itself says last
+	Or   bool     `json:"or,omitempty"`   // an alternative to what the refusal itself suggests last
 }
 
-// Advise makes one.
+// Advise makes an Advice.
 func Advise(do Do, with ...any) Advice {
 	a := Advice{Do: do}
 	for _, what := range with {
@@ -93,10 +92,10 @@ func Advise(do Do, with ...any) Advice {
 	return a
 }
 
-// OrLeaveOut is advice about what a document has, which may also be left out.
+// OrLeaveOut adds that the object may also be left out of the document.
 func (a Advice) OrLeaveOut() []Advice { return []Advice{a, OrAdvise(DoLeaveOut)} }
 
-// OrAdvise makes one that is another way than what the refusal itself says.
+// OrAdvise makes an Advice that is an alternative to what the refusal itself suggests.
 func OrAdvise(do Do, with ...any) Advice {
 	a := Advise(do, with...)
 	a.Or = true
@@ -112,13 +111,14 @@ type helped struct {
 // Help gives a refusal advice.
 func Help(refused error, advice ...Advice) error { return &helped{refused, advice} }
 
-// Unwrap is the refusal.
+// Unwrap returns the refusal.
 func (e *helped) Unwrap() error { return e.error }
 
-// Helps is the advice.
+// Helps returns the advice.
 func (e *helped) Helps() []Advice { return e.advice }
 
-// within is the advice of what an error wraps. Behind what the error says itself it is no other way any more.
+// within returns the advice of the wrapped error. If err adds text after inner's, the first Advice no longer follows
+// the sentence that it was an alternative to. Its Or is then cleared.
 func within(err, inner error) []Advice {
 	if inner == nil {
 		return nil
@@ -133,8 +133,8 @@ func within(err, inner error) []Advice {
 	return all
 }
 
-// AdviceOf is all advice of an error and of what it wraps, the innermost first: the cause is mended before
-// what it has stopped goes on.
+// AdviceOf returns the advice of an error and of all errors that it wraps, the innermost first. The cause comes first
+// because it must be removed before the rest can go on.
 func AdviceOf(err error) (all []Advice) {
 	if err == nil {
 		return nil

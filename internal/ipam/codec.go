@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// appendString appends a text behind its length.
+// appendString appends the length of a text and then the text.
 func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// appendTime keeps microseconds; the zero time is one byte.
+// appendTime stores microseconds. The zero time takes one byte.
 func appendTime(b []byte, t time.Time) []byte {
 	if t.IsZero() {
 		return binary.AppendUvarint(b, 0)
@@ -19,7 +19,7 @@ func appendTime(b []byte, t time.Time) []byte {
 	return binary.AppendUvarint(b, uint64(max(t.UnixMicro(), 1)))
 }
 
-// Decoder reads the compact records. The first field that does not fit sets failed, and all further ones are zero.
+// Decoder reads compact records. The first field that does not fit sets Failed; all later fields are then zero.
 type Decoder struct {
 	B      []byte
 	Failed bool
@@ -53,7 +53,7 @@ func (d *Decoder) uvarint() uint64 {
 	return v
 }
 
-// Copy reads as many bytes as dst is long.
+// Copy reads len(dst) bytes into dst.
 func (d *Decoder) Copy(dst []byte) { copy(dst, d.take(len(dst))) }
 
 // String reads a text.
@@ -66,10 +66,10 @@ func (d *Decoder) String() string {
 	return string(d.take(int(n)))
 }
 
-// skip passes over a text.
+// skip passes over a text without allocating it.
 func (d *Decoder) skip() { d.take(int(min(d.uvarint(), uint64(len(d.B))+1))) }
 
-// Time reads a time, in microseconds; the zero time for none.
+// Time reads a time stored in microseconds. It returns the zero time if none was stored.
 func (d *Decoder) Time() time.Time {
 	us := d.uvarint()
 	if us == 0 || us > 1<<62 {
@@ -78,7 +78,7 @@ func (d *Decoder) Time() time.Time {
 	return time.UnixMicro(int64(us)).UTC()
 }
 
-// AppendAddr writes the 4 or 16 bytes of an address, none for the zero Addr.
+// AppendAddr writes the 4 or 16 bytes of an address, and nothing for the zero Addr.
 func AppendAddr(b []byte, a netip.Addr) []byte {
 	if a.Is4() {
 		raw := a.As4()
@@ -91,17 +91,17 @@ func AppendAddr(b []byte, a netip.Addr) []byte {
 	return b
 }
 
-// appendSized writes the number of an address's bytes before them.
+// appendSized writes the length of an address in bytes, then the address.
 func appendSized(b []byte, a netip.Addr) []byte {
 	return AppendAddr(append(b, byte(a.BitLen()/8)), a)
 }
 
-// appendPrefix writes the address and the length of the prefix.
+// appendPrefix writes the sized address, then the prefix length.
 func appendPrefix(b []byte, p netip.Prefix) []byte {
 	return append(appendSized(b, p.Addr()), byte(max(p.Bits(), 0)))
 }
 
-// Addr reads an address; the zero one for none.
+// Addr reads a sized address. It returns the zero Addr if the length is 0.
 func (d *Decoder) Addr() netip.Addr {
 	n := d.Byte()
 	if n == 0 {

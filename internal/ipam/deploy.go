@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// DeployLock has a project be of one deploy: until it ends nobody else deploys it, or changes what is reserved for its
-// owners (BD-1).
+// DeployLock reserves a project for one deploy. Until it ends, no other deploy may run, and nobody else may change the
+// reservations of the project's owners (BD-1).
 type DeployLock struct {
 	Project string    `json:"project"`
 	ID      ID        `json:"id"`
-	Holder  string    `json:"holder"` // who asked for it
+	Holder  string    `json:"holder"` // the actor that requested it
 	Host    string    `json:"host"`
-	PID     int       `json:"pid,omitempty"`    // of the deploy's process
-	Task    string    `json:"task,omitempty"`   // what is done with the project, such as apply, or stop web/2
-	Owners  []string  `json:"owners,omitempty"` // of the project, besides those below its name
+	PID     int       `json:"pid,omitempty"`    // the deploy's process
+	Task    string    `json:"task,omitempty"`   // what the deploy does, such as apply, or stop web/2
+	Owners  []string  `json:"owners,omitempty"` // the project's owners outside its own path
 	Since   time.Time `json:"since"`
 	Expires time.Time `json:"expires"`
-	TTL     Duration  `json:"ttl"` // how long it lasts without a sign of life
+	TTL     Duration  `json:"ttl"` // how long the lock lasts without renewal
 }
 
-// Lasts tells whether the lock is in force. One that was renewed later than now by more than it lasts is not: the clock
-// was set back, and nobody knows how long ago that was. A deploy that lives renews it soon.
+// Lasts reports whether the lock is in force. It is not if it expires more than two TTLs from now. Then the clock was
+// set back, and the time of the last renewal is unknown. A live deploy soon renews it.
 func (l *DeployLock) Lasts(now time.Time) bool {
 	return now.Before(l.Expires) && l.Expires.Sub(now) <= 2*time.Duration(l.TTL)
 }
 
-// Of tells whether an owner is the project's.
+// Of reports whether an owner belongs to the project.
 func (l *DeployLock) Of(owner string) bool {
 	project, _, below := strings.Cut(owner, "/")
 	return owner == l.Project || below && project == l.Project || slices.Contains(l.Owners, owner)
@@ -36,46 +36,46 @@ func (l *DeployLock) Of(owner string) bool {
 // LockDeploy locks a project for a deploy, or renews the lock that has the same ID.
 type LockDeploy struct {
 	Project string   `json:"project"`
-	ID      ID       `json:"id"` // is chosen by the deploy, so that it may ask again
+	ID      ID       `json:"id"` // chosen by the deploy, so that it can repeat the request
 	Host    string   `json:"host,omitempty"`
 	PID     int      `json:"pid,omitempty"`
-	Task    string   `json:"task,omitempty"` // what is done with the project
+	Task    string   `json:"task,omitempty"` // what the deploy does
 	Owners  []string `json:"owners,omitempty"`
 	TTL     Duration `json:"ttl"`
-	Renews  bool     `json:"renews,omitempty"` // it has the lock, and wants no other one where that is gone
+	Renews  bool     `json:"renews,omitempty"` // only renew: fail if the lock is gone
 }
 
-// UnlockDeploy ends the lock of a project: the one of the ID, or with Force whichever there is.
+// UnlockDeploy ends the lock with this ID. Force ends the project's lock whatever its ID.
 type UnlockDeploy struct {
 	Project string        `json:"project"`
 	ID      ID            `json:"id,omitzero"`
 	Force   bool          `json:"force,omitempty"`
-	Outcome DeployOutcome `json:"outcome,omitempty"` // what came of the deploy; empty: it does not say
-	Did     string        `json:"did,omitempty"`     // what it did, in words
+	Outcome DeployOutcome `json:"outcome,omitempty"` // the result of the deploy; empty: not reported
+	Did     string        `json:"did,omitempty"`     // what the deploy did, in words
 }
 
-// DeployOutcome is what came of a deploy.
+// DeployOutcome is the result of a deploy.
 type DeployOutcome string
 
-// The outcomes. A deploy says one of the first four itself; the others are seen by its lock.
+// The outcomes. A deploy reports the first four itself; Berth derives the others from the lock.
 const (
 	DeployDone    DeployOutcome = "done"
 	DeployFailed  DeployOutcome = "failed"
 	DeployRefused DeployOutcome = "refused"   // nothing was changed
-	DeployLost    DeployOutcome = "lock_lost" // and it did nothing further
+	DeployLost    DeployOutcome = "lock_lost" // the deploy lost its lock and stopped
 	DeployTaken   DeployOutcome = "lock_taken_away"
 	DeployRuns    DeployOutcome = "running"
-	DeploySilent  DeployOutcome = "silent" // it ended without a word
+	DeploySilent  DeployOutcome = "silent" // it ended without reporting
 )
 
-// MaxDid is how many bytes of what a deploy did are kept.
+// MaxDid is the limit, in bytes, on the stored description of what a deploy did.
 const MaxDid = 400
 
-// DeployRun is a deploy of a project, as its events tell of it.
+// DeployRun is a deploy of a project, reconstructed from its events.
 type DeployRun struct {
 	Project string        `json:"project"`
 	ID      ID            `json:"id"`
-	Task    string        `json:"task,omitempty"` // what was done with the project
+	Task    string        `json:"task,omitempty"` // what the deploy did
 	By      string        `json:"by"`
 	Host    string        `json:"host"`
 	PID     int           `json:"pid,omitempty"`
@@ -85,7 +85,7 @@ type DeployRun struct {
 	Did     string        `json:"did,omitempty"`
 }
 
-// DeployBeginning is what the event of a deploy's beginning tells besides.
+// DeployBeginning is the extra data in the event that starts a deploy.
 type DeployBeginning struct {
 	ID   ID     `json:"id"`
 	Host string `json:"host,omitempty"`
@@ -93,7 +93,7 @@ type DeployBeginning struct {
 	Task string `json:"task,omitempty"`
 }
 
-// DeployEnding is what the event of its end tells.
+// DeployEnding is the extra data in the event that ends a deploy.
 type DeployEnding struct {
 	ID      ID            `json:"id"`
 	Outcome DeployOutcome `json:"outcome,omitempty"`
@@ -106,23 +106,23 @@ func (*LockDeploy) Op() string { return "deploy.lock" }
 // Op is the name of the operation.
 func (*UnlockDeploy) Op() string { return "deploy.unlock" }
 
-// Bounds of how long a deploy's lock lasts without a sign of life.
+// The bounds of a deploy lock's TTL.
 const (
 	LeastDeployTTL = Duration(5 * time.Second)
 	MostDeployTTL  = Duration(10 * time.Minute)
 )
 
-// WorkerRun says of what a worker of a project was made when it ran last to a good end (BD-6): its container is deleted
-// then, so that nothing else knows. It is a host's, as containers are.
+// WorkerRun records the service hash and image of a worker's last successful run (BD-6). It is needed because the
+// worker's container is deleted then. It belongs to one host, as containers do.
 type WorkerRun struct {
 	Project string    `json:"project"`
 	Service string    `json:"service"`
-	Hash    string    `json:"hash"`  // Compose's, of the service
-	Image   string    `json:"image"` // its id
+	Hash    string    `json:"hash"`  // Compose's hash of the service
+	Image   string    `json:"image"` // the image's id
 	At      time.Time `json:"at"`
 }
 
-// RecordWorker records that a worker has run to a good end, now.
+// RecordWorker records that a worker has just finished successfully.
 type RecordWorker struct {
 	Project string `json:"project"`
 	Service string `json:"service"`
@@ -133,32 +133,33 @@ type RecordWorker struct {
 // Op is the name of the operation.
 func (*RecordWorker) Op() string { return "deploy.worker" }
 
-// OrphanStage says how far a volume that holds another one's content is.
+// OrphanStage is the progress of copying a volume's content.
 type OrphanStage string
 
-// The stages of a copy. None: the volume is whole, and nothing waits for it.
+// The stages of a copy. The empty stage means that the volume is complete and nothing depends on it.
 const (
-	// OrphanSaving: the content is being copied into it; the volume that it comes from is whole.
+	// OrphanSaving: the content is being copied into this volume; the source is complete.
 	OrphanSaving OrphanStage = "saving"
-	// OrphanRestoring: the content is whole here, and perhaps nowhere else, until the new volume has it.
+	// OrphanRestoring: this volume is complete. It may be the only copy until the new volume has the content.
 	OrphanRestoring OrphanStage = "restoring"
 )
 
-// Orphan is a volume that no service of its project uses any more (BD-5), or the copy of one that is made anew (BD-8).
-// It is a host's, as volumes are.
+// Orphan is a volume that no service of its project uses any more (BD-5), or a copy of a volume being recreated (BD-8).
+// It belongs to one host, as volumes do.
 type Orphan struct {
-	Volume  string      `json:"volume"` // as the engine calls it
+	Volume  string      `json:"volume"` // the engine's name for it
 	Project string      `json:"project"`
-	Service string      `json:"service"` // which used it last, several with commas between; empty: that is not known
+	Service string      `json:"service"` // the last users, separated by commas; empty: unknown
 	Since   time.Time   `json:"since"`
 	Host    string      `json:"host,omitempty"`
-	Of      string      `json:"of,omitempty"` // the volume whose content it holds
+	Of      string      `json:"of,omitempty"` // the volume whose content this one holds
 	Stage   OrphanStage `json:"stage,omitempty"`
-	// Foreign: the volume is not the project's, and is none of its orphans once the new one has its content.
+	// Foreign: the volume does not belong to the project. Once the new volume has its content, it is no orphan of
+	// the project.
 	Foreign bool `json:"foreign,omitempty"`
 }
 
-// KeepOrphan records a volume as an orphan, or says of one that is recorded how far it is.
+// KeepOrphan records a volume as an orphan, or updates the stage of a recorded one.
 type KeepOrphan struct {
 	Volume  string      `json:"volume"`
 	Project string      `json:"project"`
@@ -169,7 +170,7 @@ type KeepOrphan struct {
 	Foreign bool        `json:"foreign,omitempty"`
 }
 
-// RemoveOrphan ends the record of an orphan, because the volume is gone or in use again. One that is not recorded is no
+// RemoveOrphan deletes the record of an orphan, because the volume is gone or in use again. A missing record is no
 // error.
 type RemoveOrphan struct {
 	Volume string `json:"volume"`

@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// Edit is one change of the plan: a network, subnet, pool, exclusion, reservation, or an address taken for what is no
-// container. It names its network by name or id, and a subnet by CIDR, name or id.
+// Edit is one change of the plan: to a network, subnet, pool, exclusion or reservation, or to an address held by a
+// non-container. It gives its network by name or id, and a subnet by CIDR, name or id.
 type Edit interface {
-	// Op names the operation, such as "pool.add", as NewEdit reads it.
+	// Op returns the operation's name, such as "pool.add", as NewEdit expects it.
 	Op() string
 }
 
-// Result tells what an edit made or changed. Fields that do not apply are zero.
+// Result is what an edit made or changed. Fields that do not apply are zero.
 type Result struct {
 	Network   ID           `json:"network,omitzero"`
 	Subnet    ID           `json:"subnet,omitzero"`
 	CIDR      netip.Prefix `json:"cidr,omitzero"` // of the subnet
 	Addresses []netip.Addr `json:"addresses,omitempty"`
-	Warnings  []string     `json:"warnings,omitempty"` // what a person should know of what was done, a sentence each
+	Warnings  []string     `json:"warnings,omitempty"` // one sentence each, for people
 }
 
-// EditOptions say how edits are made.
+// EditOptions control how edits are made.
 type EditOptions struct {
-	DryRun  bool   // tell what would change, and change nothing
-	Refused bool   // with DryRun: an edit that is refused leaves the others to be tried, and all refusals are told
-	IfMatch uint64 // refuse (ErrChanged) unless this is the revision of the first edit's network; 0: any
+	DryRun  bool   // report the changes without making them
+	Refused bool   // with DryRun: go on after a refusal, and report all refusals
+	IfMatch uint64 // refuse with ErrChanged unless the first edit's network has this revision; 0: any
 
-	Deploy ID // whose edits these are, where its project is locked for it; zero: no deploy's
+	Deploy ID // the deploy that sends the edits, if its project is locked for it; zero: none
 
-	// Key makes edits happen once: given again within KeyAge it gets the first answer, provided that Request, a digest
-	// of what was asked, is the same (else ErrKeyReused). Empty: none.
+	// Key makes edits idempotent. A repeat within KeyAge returns the first answer. Request is a digest of the
+	// request and must be the same (else ErrKeyReused). Empty: no key.
 	Key     string
 	Request [32]byte
 }
@@ -40,18 +40,19 @@ type EditOptions struct {
 // KeyAge is how long the answer to a key is kept.
 const KeyAge = 24 * time.Hour
 
-// Outcome is what edits came to.
+// Outcome is the result of one call with edits.
 type Outcome struct {
 	Results  []Result `json:"results"` // one for each edit
-	Changes  []Event  `json:"changes"` // in order; those of a dry run have no id
+	Changes  []Event  `json:"changes"` // in order; changes of a dry run have no id
 	Revision uint64   `json:"revision"`
-	Replayed bool     `json:"replayed,omitempty"` // the answer is that of the same key before
+	Replayed bool     `json:"replayed,omitempty"` // this repeats the earlier answer to the same key
 
-	// Refused are the edits that would be refused, where all were asked for; their results are empty.
+	// Refused lists the edits that would be refused, if EditOptions.Refused asked for them. Their results are
+	// empty.
 	Refused []Refused `json:"refused,omitempty"`
 }
 
-// Refused is an edit of a dry run that would be refused, as data: an error on either side of the wire.
+// Refused is a refused edit of a dry run, as data. It is an error on both sides of the wire.
 type Refused struct {
 	Index  int      `json:"index"` // from 0
 	Detail string   `json:"detail"`
@@ -59,7 +60,7 @@ type Refused struct {
 	Advice []Advice `json:"advice,omitempty"`
 }
 
-// RefusedOf is the refusal of an edit as data. False: the error is none, but a failure.
+// RefusedOf returns the refusal of an edit as data. It returns false if err is a failure and not a refusal.
 func RefusedOf(index int, err error) (Refused, bool) {
 	for _, refusal := range []error{ErrInvalid, ErrNotFound, ErrInUse, ErrExhausted, ErrOverlap, ErrChanged, ErrHost} {
 		if errors.Is(err, refusal) {
@@ -71,10 +72,10 @@ func RefusedOf(index int, err error) (Refused, bool) {
 
 func (r *Refused) Error() string { return r.Detail }
 
-// Helps is what helps against it.
+// Helps returns the advice against the refusal.
 func (r *Refused) Helps() []Advice { return r.Advice }
 
-// EditError says which of several edits was refused.
+// EditError identifies which of several edits was refused.
 type EditError struct {
 	Index int // from 0
 	Err   error
@@ -83,13 +84,13 @@ type EditError struct {
 func (e *EditError) Error() string { return e.Err.Error() }
 func (e *EditError) Unwrap() error { return e.Err }
 
-// MaxEdits is how many edits one call makes, so that its transaction stays bounded.
+// MaxEdits is the number of edits that one call may make. It bounds the transaction.
 const MaxEdits = 256
 
-// MaxTried is how many edits one dry run tries: nothing of it is written.
+// MaxTried is the number of edits that one dry run may try. It is higher because nothing is written.
 const MaxTried = 1024
 
-// Fits refuses a number of edits that one call does not make.
+// Fits refuses an empty list, a list that is too long for one call, and Refused without DryRun.
 func (o *EditOptions) Fits(edits int) error {
 	most, verb := MaxEdits, "makes"
 	if o.DryRun {
@@ -107,7 +108,7 @@ func (o *EditOptions) Fits(edits int) error {
 	return nil
 }
 
-// RemoveNetwork removes a network of which nothing is in use. Force removes it with its reservations.
+// RemoveNetwork removes a network if nothing in it is in use. Force also removes its reservations.
 type RemoveNetwork struct {
 	Network string `json:"network"`
 	Force   bool   `json:"force,omitempty"`
@@ -119,13 +120,13 @@ type AddSubnet struct {
 	SubnetSpec
 }
 
-// RemoveSubnet removes a subnet of which nothing is in use (GA-11).
+// RemoveSubnet removes a subnet if nothing in it is in use (GA-11).
 type RemoveSubnet struct {
 	Network string `json:"network"`
 	Subnet  string `json:"subnet"`
 }
 
-// AddPool adds a pool: a range, or with the zero Range the whole of Subnet (GA-17, GA-18).
+// AddPool adds a pool. The zero Range means the whole of Subnet (GA-17, GA-18).
 type AddPool struct {
 	Network string `json:"network"`
 	Range   Range  `json:"range,omitzero"`
@@ -133,45 +134,45 @@ type AddPool struct {
 	Name    string `json:"name,omitempty"`
 }
 
-// ModifyPool renames a pool: all ranges of a name, or the one of exactly a range (GA-21). The empty Name takes the name
-// away.
+// ModifyPool renames a pool: all ranges with a name, or the one with exactly this range (GA-21). An empty Name removes
+// the name.
 type ModifyPool struct {
 	Network string `json:"network"`
 	Pool    string `json:"pool"` // a name or a range
 	Name    string `json:"name"`
 }
 
-// RemovePool takes a range out of the pools, which splits those that it lies in, or all ranges of a name (GA-19). What
-// is in use stays in use.
+// RemovePool removes a range from the pools, or all ranges with a name (GA-19). It splits pools that extend beyond the
+// range. Addresses in use stay in use.
 type RemovePool struct {
 	Network string `json:"network"`
 	Pool    string `json:"pool"` // a name or a range
 }
 
-// AddExclusion excludes a range; what is in use stays with its holder (GA-10, GA-20).
+// AddExclusion excludes a range. Addresses in use stay with their holders (GA-10, GA-20).
 type AddExclusion struct {
 	Network string `json:"network"`
 	Range   Range  `json:"range"`
 	Note    string `json:"note,omitempty"`
 
-	// Answered is who has the one address of Range on the LAN by a probe, which nobody ever had by the records: else it
-	// is refused (ErrInUse). No client can say so.
+	// Answered is the MAC that answered a probe for the single address in Range. The edit is refused with ErrInUse
+	// if the address has a record. Clients cannot set it.
 	Answered MAC `json:"-"`
 }
 
-// RemoveExclusion takes a range out of the exclusions, which splits those that it lies in (GA-20).
+// RemoveExclusion removes a range from the exclusions (GA-20). It splits exclusions that extend beyond the range.
 type RemoveExclusion struct {
 	Network string `json:"network"`
 	Range   Range  `json:"range"`
 }
 
-// Duration is a time.Duration written as in "10m" or "24h".
+// Duration is a time.Duration written as "10m" or "24h".
 type Duration time.Duration
 
 // MarshalText makes a Duration a string in JSON.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText reads what MarshalText wrote. Its errors wrap ErrInvalid.
 func (d *Duration) UnmarshalText(b []byte) error {
 	parsed, err := time.ParseDuration(string(b))
 	if err != nil || parsed < 0 {

@@ -6,52 +6,52 @@ import (
 	"time"
 )
 
-// DefaultAccount has the containers that no other account claims. It is always there, with a record or without.
+// DefaultAccount has the containers that no other account claims. It always exists, even without a record.
 const DefaultAccount = "default"
 
-// Account has elastic addresses, and the containers that they are mapped to.
+// Account has elastic addresses, and the containers to which they are mapped.
 type Account struct {
 	Name    string    `json:"name"`
 	Domain  string    `json:"domain,omitempty"`
-	Quota   *int      `json:"quota,omitempty"`  // of addresses; nil: any number
-	Owners  []string  `json:"owners,omitempty"` // patterns of the owners that are the account's
+	Quota   *int      `json:"quota,omitempty"`  // maximum number of addresses; nil: no limit
+	Owners  []string  `json:"owners,omitempty"` // owner patterns that belong to the account
 	Created time.Time `json:"created,omitzero"` // zero: it has no record
 }
 
-// OnCut says what an elastic range does on a host that is cut off from the shared store.
+// OnCut is what an elastic range does on a host that is cut off from the shared store.
 type OnCut string
 
-// What it does.
+// The choices.
 const (
-	CutWithdraw OnCut = "withdraw" // it answers no more, so that another host may
-	CutKeep     OnCut = "keep"     // it stays as it is: nobody takes over
+	CutWithdraw OnCut = "withdraw" // stop answering, so that another host can take over
+	CutKeep     OnCut = "keep"     // keep answering; no host takes over
 )
 
-// ElasticRange is a range of addresses that accounts are given.
+// ElasticRange is a range of addresses that are allocated to accounts.
 type ElasticRange struct {
 	ID       ID        `json:"id"`
 	Range    Range     `json:"range"`
-	Host     string    `json:"host,omitempty"`     // whose alone it is; empty: the cluster's
-	Announce string    `json:"announce,omitempty"` // the device at which its addresses are announced; empty: none
+	Host     string    `json:"host,omitempty"`     // the only host that may use it; empty: the cluster
+	Announce string    `json:"announce,omitempty"` // the device that announces its addresses; empty: none
 	TTL      Duration  `json:"ttl"`
 	OnCut    OnCut     `json:"on_cut"`
 	Created  time.Time `json:"created"`
 
-	// it is copied from another store, or to it: it is nobody's to use, and no other may lie over it
+	// It is being copied to or from another store. Nobody may use it, and no other range may overlap it.
 	Moving bool `json:"moving,omitempty"`
 }
 
-// DefaultElasticTTL is how long a range answers after its host was cut off.
+// DefaultElasticTTL is how long a range still answers after its host was cut off.
 const DefaultElasticTTL = Duration(5 * time.Second)
 
-// ElasticState says how it stands with an elastic address.
+// ElasticState is the state of an elastic address.
 type ElasticState string
 
 // The states. Each can be entered again.
 const (
 	ElasticFree      ElasticState = "free" // it has no record
 	ElasticAllocated ElasticState = "allocated"
-	// released by its account, while the edge of a host has not said that it is no more mapped there
+	// the account released it, but the edge has not yet confirmed that the mapping is gone
 	ElasticReleasing ElasticState = "releasing"
 )
 
@@ -62,19 +62,19 @@ type Elastic struct {
 	State       ElasticState `json:"state"`
 	Account     string       `json:"account"`
 	Allocated   time.Time    `json:"allocated"`
-	Association *Association `json:"association,omitempty"` // what is wanted; nil: it is mapped to nobody
+	Association *Association `json:"association,omitempty"` // the wanted mapping; nil: none
 
-	// it was given to a container because that runs, and is not its account's to keep (CS-7)
+	// Berth allocated it because a container runs; the account cannot keep it (CS-7)
 	System bool `json:"system,omitempty"`
 
 	ReleaseOn ReleaseOn `json:"release_on,omitempty"`
 }
 
-// ReleaseOn says when an elastic address is released without anybody's asking: by what becomes of the container that it
-// is associated with.
+// ReleaseOn is the container event at which Berth releases an elastic address automatically. It refers to the container
+// that the address is associated with.
 type ReleaseOn string
 
-// The moments.
+// The events.
 const (
 	ReleaseNever     ReleaseOn = "" // written "never"
 	ReleaseOnDestroy ReleaseOn = "destroy"
@@ -99,75 +99,75 @@ func ParseReleaseOn(s string) (ReleaseOn, error) {
 	return ReleaseNever, Refuse(ErrInvalid, "an elastic address is released on destroy, on stop or never, not on %q", s)
 }
 
-// Association is the wish that an elastic address be mapped to a guest. What of it is in force is Applied.
+// Association is the request to map an elastic address to a guest address. Applied records what is in force.
 type Association struct {
 	ID         uint64     `json:"id"`       // of the event that made it
 	Instance   string     `json:"instance"` // the owner
 	Network    ID         `json:"network"`
-	Guest      netip.Addr `json:"guest"`            // as it was found
-	Chosen     bool       `json:"chosen,omitempty"` // it was named, so that no other address of the owner will do
+	Guest      netip.Addr `json:"guest"`            // as found when the association was made
+	Chosen     bool       `json:"chosen,omitempty"` // the user named it; no other address of the owner will do
 	EgressOnly bool       `json:"egress_only,omitempty"`
-	Declared   string     `json:"declared,omitempty"` // the Compose project that says so; empty: a person does
+	Declared   string     `json:"declared,omitempty"` // the Compose project that declares it; empty: a person made it
 
-	// the host that saw the guest run, of an address that is released when it ends; empty: none has
+	// the host that saw the guest run, for an address released when the guest ends; empty: none
 	Ran string `json:"ran,omitempty"`
 }
 
-// Same tells whether two associations map the same guest in the same way, for the same owner: an address that has
-// changed hands is another's guest.
+// Same reports whether two associations map the same guest in the same way for the same owner. The owner counts because
+// an address may have changed hands.
 func (a *Association) Same(other *Association) bool {
 	return a.Instance == other.Instance && a.At(other) && a.EgressOnly == other.EgressOnly && a.Chosen == other.Chosen
 }
 
-// At tells whether two associations are of one guest address.
+// At reports whether two associations have the same guest address.
 func (a *Association) At(other *Association) bool {
 	return a.Network == other.Network && a.Guest == other.Guest
 }
 
-// Applied is what the edge of a host may have in its kernel of an elastic address, and what it has said of it: that it
-// is mapped there, or why it is not.
+// Applied is what a host's edge may have in its kernel for an elastic address. It also holds the edge's last report:
+// mapped, or why not.
 type Applied struct {
 	Host        string     `json:"host"`
 	Address     netip.Addr `json:"address"`
 	Association uint64     `json:"association"` // its id
 	Guest       netip.Addr `json:"guest"`
 	Since       time.Time  `json:"since"`
-	Error       string     `json:"error,omitempty"`    // why this association is not in force
-	InForce     bool       `json:"in_force,omitempty"` // it may have one of the address in its kernel: this, or one before
-	Grant       uint64     `json:"grant,omitempty"`    // by which it may, where hosts share the store
-	Unsaid      bool       `json:"unsaid,omitempty"`   // it may have it, and has said nothing of this association yet
+	Error       string     `json:"error,omitempty"` // why this association is not in force
+	// the kernel may have this association of the address, or an earlier one
+	InForce bool   `json:"in_force,omitempty"`
+	Grant   uint64 `json:"grant,omitempty"`  // the grant that allows it, if hosts share the store
+	Unsaid  bool   `json:"unsaid,omitempty"` // the edge has not yet reported on this association
 
-	// it may have it for as long as it likes: it was told so while its host shared the store with nobody
+	// The mapping has no time limit, because the edge got it while its host shared the store with no other host.
 	Untimed bool `json:"untimed,omitempty"`
 }
 
-// EdgeSession is the record of the session of a host's edge, where hosts share the store. It is written when the
-// session has begun and before the edge is told anything by it, so that who has compared it knows that the edge of
-// before is told nothing more.
+// EdgeSession records the session of a host's edge when hosts share a store. It is written after the session begins and
+// before the edge receives anything in it. Whoever has compared it knows that the previous edge receives nothing more.
 type EdgeSession struct {
 	Host    string    `json:"host"`
-	ID      uint64    `json:"id"`      // every grant that is greater was made in this session
-	Session string    `json:"session"` // its id in the store
+	ID      uint64    `json:"id"`      // every greater grant was made in this session
+	Session string    `json:"session"` // the session's id in the store
 	Begun   time.Time `json:"begun"`
 }
 
-// ElasticID names an elastic address for ever, whoever has it: it is worked out of the address.
+// ElasticID is the permanent ID of an elastic address. It is derived from the address, whoever has that.
 func ElasticID(addr netip.Addr) ID {
 	return WorkedOut(sha256.Sum256(append([]byte("elastic address "), addr.AsSlice()...)))
 }
 
-// ElasticMode says whether elastic addresses are mapped to guests of a network.
+// ElasticMode is whether elastic addresses are mapped to guests of a network.
 type ElasticMode string
 
 // The modes.
 const (
 	ElasticOff ElasticMode = "" // written "off"
 	elasticOn  ElasticMode = "on"
-	// each container that runs has one of its host's, unless another is mapped to it (CS-7)
+	// each running container has one of its host's, unless another is mapped to it (CS-7)
 	ElasticAuto ElasticMode = "auto"
 )
 
-// Maps tells whether anything is mapped to guests of the network.
+// Maps reports whether elastic addresses are mapped to guests of the network.
 func (m ElasticMode) Maps() bool { return m != ElasticOff }
 
 func (m ElasticMode) String() string {
@@ -190,11 +190,11 @@ func ParseElasticMode(s string) (ElasticMode, error) {
 	return ElasticOff, Refuse(ErrInvalid, "elastic addresses of a network are off, on or auto, not %q", s)
 }
 
-// MatchesPattern tells whether a name is one of an owner pattern, such as shop/*.
+// MatchesPattern reports whether a name matches an owner pattern such as shop/*.
 func MatchesPattern(pattern, name string) bool {
 	_, ok := OwnerRule{Pattern: pattern}.match(name)
 	return ok
 }
 
-// CheckPattern refuses an owner pattern that no name is of.
+// CheckPattern refuses an owner pattern that can match no name.
 func CheckPattern(pattern string) error { return OwnerRule{Pattern: pattern}.check() }

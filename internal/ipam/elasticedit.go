@@ -6,17 +6,18 @@ import "net/netip"
 type CreateAccount struct {
 	Account string   `json:"account" plan:"name"`
 	Domain  string   `json:"domain,omitempty"`
-	Quota   *int     `json:"quota,omitempty"`  // how many addresses it may have; nil: any number
-	Owners  []string `json:"owners,omitempty"` // patterns of the owners that are its own, such as shop/*
+	Quota   *int     `json:"quota,omitempty"`  // maximum number of addresses; nil: no limit
+	Owners  []string `json:"owners,omitempty"` // owner patterns of the account, such as shop/*
 }
 
-// RemoveAccount removes an account that has no address; with Force its addresses are released.
+// RemoveAccount removes an account without addresses. Force releases its addresses first.
 type RemoveAccount struct {
 	Account string `json:"account"`
 	Force   bool   `json:"force,omitempty"`
 }
 
-// AddElasticRange makes a range of elastic addresses: the cluster's or, with Host, that of one host (CS-1, CS-15).
+// AddElasticRange adds a range of elastic addresses. It belongs to the cluster or, with Host, to one host (CS-1,
+// CS-15).
 type AddElasticRange struct {
 	Range    Range     `json:"range"`
 	Host     string    `json:"host,omitempty"`
@@ -25,43 +26,43 @@ type AddElasticRange struct {
 	OnCut    string    `json:"on_cut,omitempty"`   // withdraw (default) or keep
 }
 
-// RemoveElasticRange removes a range of which no address is anybody's (CS-1).
+// RemoveElasticRange removes a range if all of its addresses are free (CS-1).
 type RemoveElasticRange struct {
 	Range Range `json:"range"`
 }
 
-// AllocateElastic gives an account an address: the lowest free one of the cluster's ranges, or of those of Host, or
-// Address (CS-2).
+// AllocateElastic allocates an address to an account (CS-2). Without Address it takes the lowest free one of the
+// cluster's ranges, or of Host's.
 type AllocateElastic struct {
 	Account string     `json:"account,omitempty"` // default: DefaultAccount
 	Address netip.Addr `json:"address,omitzero"`
 	Host    string     `json:"host,omitempty"`
-	// never (default), destroy or stop: when it is released by itself. Empty leaves it as it is.
+	// never (default), destroy or stop: when Berth releases it automatically. Empty leaves it unchanged.
 	ReleaseOn string `json:"release_on,omitempty"`
 }
 
-// AssociateElastic maps an address to a guest of an owner (CS-3). Network and Guest say which, where it has several.
+// AssociateElastic maps an address to a guest address of an owner (CS-3). Network and Guest choose among several.
 type AssociateElastic struct {
 	Address    netip.Addr `json:"address"`
 	Instance   string     `json:"instance"` // the owner
 	Network    string     `json:"network,omitempty"`
 	Guest      netip.Addr `json:"guest,omitzero"`
-	Move       bool       `json:"move,omitempty"` // also where it is associated elsewhere
+	Move       bool       `json:"move,omitempty"` // also if it is associated elsewhere
 	EgressOnly bool       `json:"egress_only,omitempty"`
 }
 
-// DisassociateElastic ends the association of an address (CS-4). One that has none stays as it is.
+// DisassociateElastic ends the association of an address (CS-4). An address without one stays as it is.
 type DisassociateElastic struct {
 	Address netip.Addr `json:"address"`
 }
 
-// ReleaseElastic gives back an address that is mapped to nobody (CS-2).
+// ReleaseElastic releases an address that has no association (CS-2).
 type ReleaseElastic struct {
 	Address netip.Addr `json:"address"`
 }
 
-// DeclareElastic maps an address to an owner because a Compose project says so. Without an Address it is the one that
-// the owner has, or else the lowest free one, which the owner's account is given then.
+// DeclareElastic maps an address to an owner for a Compose project. Without Address it uses the one that the owner has.
+// Otherwise it allocates the lowest free one to the owner's account.
 type DeclareElastic struct {
 	Project    string     `json:"project"`
 	Instance   string     `json:"instance"` // the owner
@@ -70,19 +71,19 @@ type DeclareElastic struct {
 	EgressOnly bool       `json:"egress_only,omitempty"`
 }
 
-// EndDeclaredElastic ends the associations that a Compose project has declared, but for some.
+// EndDeclaredElastic ends the associations that a Compose project declared, except those in But.
 type EndDeclaredElastic struct {
 	Project string            `json:"project"`
 	But     []DeclaredElastic `json:"but,omitempty"`
 }
 
-// DeclaredElastic is an owner with an address, or with any.
+// DeclaredElastic is an owner with an address. The zero address means any.
 type DeclaredElastic struct {
 	Instance string     `json:"instance"`
 	Address  netip.Addr `json:"address,omitzero"`
 }
 
-// elasticEdits are those of elastic addresses, one of each.
+// elasticEdits returns one empty edit of each elastic operation.
 func elasticEdits() []Edit {
 	return []Edit{
 		new(CreateAccount),

@@ -8,20 +8,20 @@ import (
 
 // The kinds of elastic addresses.
 const (
-	KindElastic = "elastic" // of a range of the cluster
-	KindHost    = "host"    // of a range of one host
-	KindSystem  = "system"  // of a range of one host, and a container's as long as that runs
+	KindElastic = "elastic" // from a range of the cluster
+	KindHost    = "host"    // from a range of one host
+	KindSystem  = "system"  // from a range of one host, and held by a container while it runs
 )
 
-// ElasticInfo is an elastic address as it is shown (CS-6). In JSON, what it is of an account is there only while it is
-// not free, and what it is of a guest only while it is associated.
+// ElasticInfo is an elastic address as shown to users (CS-6). The JSON omits account fields for a free address, and
+// guest fields for an address without an association.
 type ElasticInfo struct {
 	ID        ID           `json:"id"`
 	Address   netip.Addr   `json:"address"`
-	Region    string       `json:"region"` // the host whose store it is in, or cluster
+	Region    string       `json:"region"` // the host whose store has it, or cluster
 	State     ElasticState `json:"state"`
 	Kind      string       `json:"kind"`
-	HostRange string       `json:"host_range"` // the host whose range it is of; empty: the cluster's
+	HostRange string       `json:"host_range"` // the host whose range it is in; empty: the cluster's
 
 	Account   string    `json:"account"`
 	Domain    string    `json:"domain"`
@@ -29,25 +29,25 @@ type ElasticInfo struct {
 	ReleaseOn string    `json:"release_on"` // never, destroy or stop
 
 	Associated bool         `json:"associated"`
-	Host       string       `json:"host"` // where the guest runs, or ran last
+	Host       string       `json:"host"` // where the guest runs, or last ran
 	Instance   string       `json:"instance"`
 	Interface  int          `json:"interface"`
 	Network    string       `json:"network"` // its name
 	NetworkID  ID           `json:"network_id"`
 	Guest      netip.Addr   `json:"guest"`
 	EgressOnly bool         `json:"egress_only"`
-	Applied    *AppliedInfo `json:"applied,omitempty"` // nil: no edge has said anything of it
-	Revision   uint64       `json:"-"`                 // of its last change; 0 while it is free
+	Applied    *AppliedInfo `json:"applied,omitempty"` // nil: no edge has reported on it
+	Revision   uint64       `json:"-"`                 // its last change; 0 while it is free
 }
 
-// AppliedInfo is what an edge has said of an association.
+// AppliedInfo is an edge's report on an association.
 type AppliedInfo struct {
 	Host  string    `json:"host"`
 	Since time.Time `json:"since"`
 	Error string    `json:"error"` // empty: it is in force
 }
 
-// shownElastic is an ElasticInfo in JSON.
+// shownElastic is the JSON form of ElasticInfo.
 type shownElastic struct {
 	ID        ID           `json:"id"`
 	Address   netip.Addr   `json:"address"`
@@ -78,7 +78,7 @@ type shownAssociation struct {
 	Applied    *AppliedInfo `json:"applied,omitempty"`
 }
 
-// MarshalJSON leaves out what a free address, or one that is mapped to nobody, does not have.
+// MarshalJSON omits the fields that a free or unassociated address does not have.
 func (e ElasticInfo) MarshalJSON() ([]byte, error) {
 	shown := shownElastic{ID: e.ID, Address: e.Address, Region: e.Region, State: e.State, Kind: e.Kind,
 		HostRange: e.HostRange, Associated: e.Associated}
@@ -93,47 +93,47 @@ func (e ElasticInfo) MarshalJSON() ([]byte, error) {
 	return json.Marshal(shown)
 }
 
-// AccountInfo is an account as it is shown.
+// AccountInfo is an account as shown to users.
 type AccountInfo struct {
 	Account
-	Addresses int `json:"addresses"` // that are not free
+	Addresses int `json:"addresses"` // not free
 }
 
-// ElasticRangeInfo is a range of elastic addresses as it is shown.
+// ElasticRangeInfo is a range of elastic addresses as shown to users.
 type ElasticRangeInfo struct {
 	ElasticRange
 	Allocated  int `json:"allocated"`  // addresses that are not free
-	Associated int `json:"associated"` // of these
+	Associated int `json:"associated"` // allocated addresses with an association
 }
 
-// SystemGap is a container that runs on a network with the mode auto and has no system address, nor another.
+// SystemGap is a container that runs on a network in mode auto without any elastic address.
 type SystemGap struct {
 	Space, Network string
 	Subnet         netip.Prefix
 	Guest          netip.Addr
-	Lease          uint64   // of the guest address
+	Lease          uint64   // the lease of the guest address
 	Instance       string   // the container's name
-	Published      []string // it publishes these ports, which is why; none: no address was free
+	Published      []string // the published ports that prevent it; none: no address was free
 }
 
-// ElasticGuest is a guest address to which an elastic one leads.
+// ElasticGuest is a guest address to which an elastic address is mapped.
 type ElasticGuest struct {
 	Space, Network string
 	Guest, Elastic netip.Addr
 }
 
-// EdgeMapping is one elastic address that a host's edge is to map.
+// EdgeMapping is one elastic address that a host's edge must map.
 type EdgeMapping struct {
 	Elastic     netip.Addr   `json:"elastic"`
 	Guest       netip.Addr   `json:"guest"`
 	Subnet      netip.Prefix `json:"subnet"` // of the guest
 	EgressOnly  bool         `json:"egress_only,omitempty"`
-	Staged      bool         `json:"staged,omitempty"` // the guest does not run here: only what goes out
+	Staged      bool         `json:"staged,omitempty"` // the guest runs on another host: map outgoing traffic only
 	Association uint64       `json:"association"`
-	Grant       uint64       `json:"grant,omitempty"` // by which this host may have it; 0: none is needed
+	Grant       uint64       `json:"grant,omitempty"` // the grant that allows this host to map it; 0: none is needed
 }
 
-// EdgeRange is a range of elastic addresses as a host's edge knows it.
+// EdgeRange is a range of elastic addresses as sent to a host's edge.
 type EdgeRange struct {
 	Range    Range    `json:"range"`
 	Announce string   `json:"announce,omitempty"`
@@ -141,43 +141,44 @@ type EdgeRange struct {
 	OnCut    OnCut    `json:"on_cut"`
 }
 
-// EdgeNews is one line of what a host's edge is told: the whole at first, then what has changed.
+// EdgeNews is one line of the stream to a host's edge. The first line has everything; later ones have the changes.
 type EdgeNews struct {
 	Host    string        `json:"host"`
-	Whole   bool          `json:"whole,omitempty"`  // all that was said before is void
-	Ranges  []EdgeRange   `json:"ranges,omitempty"` // all of them, where Whole or Ranged
+	Whole   bool          `json:"whole,omitempty"`  // discard all that was sent before
+	Ranges  []EdgeRange   `json:"ranges,omitempty"` // all ranges, if Whole or Ranged is set
 	Ranged  bool          `json:"ranged,omitempty"`
 	Set     []EdgeMapping `json:"set,omitempty"`
 	Removed []netip.Addr  `json:"removed,omitempty"`
 
-	// Session is the host's in a shared store; empty where the store is its own, and nobody takes over.
+	// Session is the host's session in a shared store. It is empty if the store is the host's own, so that no other
+	// host takes over.
 	Session string `json:"session,omitempty"`
-	// Sent is when the host's session was kept last: the moment before that was sent, since the host's start. Each
-	// range that is withdrawn on a cut answers for its TTL from then on. A line may tell nothing but this.
+	// Sent is when the request that last renewed the host's session was sent, counted from the host's start. Ranges
+	// that withdraw on a cut answer for their TTL from then on. A line may have only this field.
 	Sent time.Duration `json:"sent,omitempty"`
 }
 
-// Bare tells whether a line tells nothing but Sent.
+// Bare reports whether a line has nothing but Sent.
 func (n *EdgeNews) Bare() bool {
 	return !n.Whole && !n.Ranged && len(n.Set) == 0 && len(n.Removed) == 0
 }
 
-// EdgeReport is what a host's edge has applied. What it does not name stays as it was said before.
+// EdgeReport is what a host's edge has applied. Addresses that it does not list keep their earlier report.
 type EdgeReport struct {
-	Whole     bool            `json:"whole,omitempty"` // it has nothing but what stands here
-	Only      []netip.Addr    `json:"only,omitempty"`  // with Whole: and these, of which it tells in other reports
+	Whole     bool            `json:"whole,omitempty"` // the edge has nothing else
+	Only      []netip.Addr    `json:"only,omitempty"`  // with Whole: further addresses, which other reports cover
 	Applied   []EdgeApplied   `json:"applied,omitempty"`
 	Withdrawn []EdgeWithdrawn `json:"withdrawn,omitempty"`
-	Session   string          `json:"session,omitempty"` // of the news that led to it
+	Session   string          `json:"session,omitempty"` // the session of the news that caused the report
 }
 
-// EdgeWithdrawn is one mapping that is in force no more.
+// EdgeWithdrawn is a mapping that is no longer in force.
 type EdgeWithdrawn struct {
 	Address netip.Addr `json:"address"`
-	Grant   uint64     `json:"grant,omitempty"` // by which it was there: a later one is another
+	Grant   uint64     `json:"grant,omitempty"` // the grant of that mapping; a later grant is another mapping
 }
 
-// EdgeApplied is one mapping that is in force, or with Error one that is not.
+// EdgeApplied is one mapping that is in force, or that failed with Error.
 type EdgeApplied struct {
 	Address     netip.Addr `json:"address"`
 	Association uint64     `json:"association"`
@@ -187,17 +188,17 @@ type EdgeApplied struct {
 	Error       string     `json:"error,omitempty"`
 }
 
-// EdgeStatus tells of the edges of a daemon's host, and of those that share its store.
+// EdgeStatus describes the edges of the daemon's host and of the hosts that share its store.
 type EdgeStatus struct {
 	Host      string `json:"host"`
 	Connected int    `json:"connected"`
 	Enabled   bool   `json:"enabled"` // by the daemon's --elastic
-	// Hosts are those whose edges have a session in the shared store, by name.
+	// Hosts lists the hosts whose edges have a session in the shared store, sorted by name.
 	Hosts []string `json:"hosts,omitempty"`
 }
 
-// UsageFilter says of which time the usage of elastic addresses is asked for. A zero Since is as far back as is known,
-// a zero Until now.
+// UsageFilter is the period for which usage is requested. A zero Since means as far back as known; a zero Until means
+// now.
 type UsageFilter struct {
 	Since time.Time `query:"since" doc:"The start. Default: the oldest known time."`
 	Until time.Time `query:"until" doc:"The end. Default: now."`
@@ -207,55 +208,57 @@ type UsageFilter struct {
 type UsageReport struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
-	// KnownSince is since when the events tell what was released: of what was released before, nothing is in the sums.
-	// Zero where that is all of the time that is asked for.
+	// KnownSince is the start of the events that record releases. Addresses released earlier are missing from the
+	// sums. It is zero if the events cover the whole period.
 	KnownSince time.Time      `json:"known_since,omitzero"`
 	Accounts   []AccountUsage `json:"accounts"` // by name
 }
 
-// AccountUsage is how long an account had elastic addresses in some time. System addresses do not count: nobody asked
-// for them.
+// AccountUsage is how long an account had elastic addresses. System addresses do not count, because nobody requested
+// them.
 type AccountUsage struct {
 	Account   string  `json:"account"`
-	Domain    string  `json:"domain"`    // empty: it has none, or is no more
-	Addresses int     `json:"addresses"` // how many it had in that time, each counted once
-	Hours     float64 `json:"hours"`     // of address and hour, summed
+	Domain    string  `json:"domain"`    // empty: it has none, or no longer exists
+	Addresses int     `json:"addresses"` // how many it had in the period, each counted once
+	Hours     float64 `json:"hours"`     // address-hours in total
 }
 
-// ElasticCheck is what the records say is wrong with the elastic addresses of a host (`berth elastic check`), and what
-// who knows its edge and its devices needs to find the rest.
+// ElasticCheck lists the problems that the records show for a host's elastic addresses (`berth elastic check`). It also
+// has what the caller needs to check the edge and the devices.
 type ElasticCheck struct {
 	Host     string
 	Findings []Finding
-	Ranges   []EdgeRange // of which the host may have addresses
-	Wanted   int         // how many addresses are to be mapped on the host
-	Unmapped int         // how many of them its edge has not mapped
+	Ranges   []EdgeRange // the ranges from which the host may have addresses
+	Wanted   int         // addresses to be mapped on the host
+	Unmapped int         // of these, how many the edge has not mapped
 }
 
-// The kinds of findings that are of elastic addresses, and of nothing that a repair could put right.
+// The kinds of findings about elastic addresses. A repair cannot correct any of them.
 const (
-	EdgeAway        FindingKind = "edge_away"        // addresses are to be mapped on a host without an edge
-	UnmappedElastic FindingKind = "unmapped_elastic" // it is to be mapped, and is not
-	GuestGone       FindingKind = "guest_gone"       // an address is associated with a container that is no more
-	MissingDevice   FindingKind = "missing_device"   // a range is announced at a device that is not there
-	FirewallInWay   FindingKind = "firewall_in_way"  // the engine's firewall drops what comes in
+	EdgeAway        FindingKind = "edge_away"        // a host must map addresses and has no edge
+	UnmappedElastic FindingKind = "unmapped_elastic" // an address must be mapped and is not
+	GuestGone       FindingKind = "guest_gone"       // an address is associated with a container that no longer exists
+	MissingDevice   FindingKind = "missing_device"   // a range is announced at a device that does not exist
+	FirewallInWay   FindingKind = "firewall_in_way"  // the engine's firewall drops incoming traffic
 	// a container that publishes ports has an elastic address, or has no system address for that reason (CS-13)
 	PublishedElastic FindingKind = "published_elastic"
-	NoSystemAddress  FindingKind = "no_system_address" // a container is to have one, and none is free (CS-7)
+	// no address was free for a container that should have one (CS-7)
+	NoSystemAddress FindingKind = "no_system_address"
 )
 
-// ElasticKinds are the kinds of findings of elastic addresses, in the order of a report.
+// ElasticKinds returns the kinds of findings about elastic addresses, in report order.
 func ElasticKinds() []FindingKind {
 	return []FindingKind{EdgeAway, UnmappedElastic, GuestGone, MissingDevice, FirewallInWay, PublishedElastic,
 		NoSystemAddress}
 }
 
-// PlanElastic is how a document plans what there is of elastic addresses.
+// PlanElastic converts accounts, ranges and addresses to the form of a document. It leaves out the default account if
+// that has no record, system addresses, and addresses that are being released.
 func PlanElastic(accounts []AccountInfo, ranges []ElasticRangeInfo, addresses []ElasticInfo) *PlannedElastic {
 	p := &PlannedElastic{}
 	for _, a := range accounts {
 		if a.Created.IsZero() {
-			continue // the one that is always there
+			continue // the default account, without a record
 		}
 		p.Accounts = append(p.Accounts, PlannedAccount{CreateAccount: CreateAccount{Account: a.Name,
 			Domain: a.Domain, Quota: a.Quota, Owners: a.Owners}})

@@ -7,37 +7,37 @@ import (
 	"berth/store"
 )
 
-// The errors of the room, each wrapped in a sentence that says which object, who holds it and what to do. Errors of the
-// store come through as they are.
+// The errors of this package. Each is wrapped in a sentence that names the object, its holder and what to do. Store
+// errors pass through unchanged.
 var (
 	// ErrInvalid: the request itself makes no sense, whatever the state.
 	ErrInvalid = errors.New("invalid request")
-	// ErrNotFound: the named space, subnet, pool or attachment is not there.
+	// ErrNotFound: the named space, subnet, pool or attachment does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrInUse: somebody else holds it.
+	// ErrInUse: it has another holder.
 	ErrInUse = errors.New("already in use")
 	// ErrExhausted: there is nothing left to give.
 	ErrExhausted = errors.New("nothing free")
 	// ErrOverlap: the prefix or range overlaps another.
 	ErrOverlap = errors.New("overlap")
-	// ErrChanged: it is no longer as the requester saw it.
+	// ErrChanged: it has changed since the requester read it.
 	ErrChanged = errors.New("changed meanwhile")
 	// ErrKeyReused: the key of an edit was used for another one.
 	ErrKeyReused = errors.New("key used for another request")
-	// ErrAlone: hosts are asked for, and the store is one host's own.
+	// ErrAlone: the request is about hosts, but the store belongs to one host.
 	ErrAlone = errors.New("no other hosts")
-	// ErrHost: this host may not do that in the cluster, or take no part in it at all.
+	// ErrHost: the cluster does not allow this host to do that, or to take part at all.
 	ErrHost = errors.New("the host is refused")
-	// ErrForbidden: who asks may not do that.
+	// ErrForbidden: the requester may not do that.
 	ErrForbidden = errors.New("forbidden")
-	// ErrLAN: a LAN's DHCP server was asked, and gave nothing.
+	// ErrLAN: the DHCP server of a LAN gave no address.
 	ErrLAN = errors.New("nothing from the LAN")
 	// ErrDamaged: a record cannot be read, or contradicts another.
 	ErrDamaged = errors.New("damaged record")
 )
 
-// Refusal is a sentence for a person, the kind of error for errors.Is, which is not spoken, and a code, with which the
-// sentence begins, where programs are to tell it from others of its kind.
+// Refusal is an error with a sentence for people. errors.Is finds its kind, which the sentence does not show. If it has
+// a code for programs, the sentence begins with that.
 type Refusal struct {
 	kind error
 	code Code
@@ -63,47 +63,48 @@ func RefuseAs(code Code, kind error, format string, args ...any) *Refusal {
 	return &Refusal{kind, code, fmt.Sprintf(format, args...)}
 }
 
-// Code is the stable name of a refusal that is about a reservation or an address, with which its sentence begins.
-// Programs compare it; the names are BOSH's.
+// Code is the stable name of a refusal about a reservation, an address or a deploy. The sentence begins with it, and
+// programs compare it. The names of reservation codes are BOSH's.
 type Code string
 
 // The codes.
 const (
-	// it is somebody else's, or in somebody else's hands (BO-5)
-	AlreadyInUse      Code = "NetworkReservationAlreadyInUse"
-	AlreadyExists     Code = "NetworkReservationAlreadyExists"     // the owner has another one on the network (BO-6)
+	// it belongs to another owner, or another endpoint holds it (BO-5)
+	AlreadyInUse Code = "NetworkReservationAlreadyInUse"
+	// the owner has another reservation on the network (BO-6)
+	AlreadyExists     Code = "NetworkReservationAlreadyExists"
 	NotEnoughCapacity Code = "NetworkReservationNotEnoughCapacity" // nothing is free (BO-7)
-	OutsideSubnet     Code = "NetworkReservationIpOutsideSubnet"   // no subnet of the network has it as a host address
-	IPReserved        Code = "NetworkReservationIpReserved"        // it is excluded
-	// the network's type, or the static band, allows no such kind (BO-8)
+	OutsideSubnet     Code = "NetworkReservationIpOutsideSubnet"   // it is no host address of any subnet of the network
+	IPReserved        Code = "NetworkReservationIpReserved"        // the address is excluded
+	// the network's type, or the static band, does not allow this kind (BO-8)
 	WrongType Code = "NetworkReservationWrongType"
-	IPMissing Code = "NetworkReservationIpMissing" // one is needed, or none is there
-	// a static band is outside of the subnets, or excluded
+	IPMissing Code = "NetworkReservationIpMissing" // an address is needed, or none exists
+	// a static band is outside the subnets, or excluded
 	StaticOutOfRange Code = "NetworkStaticIpOutOfRange"
 
-	// Of elastic addresses, accounts and their ranges.
+	// The codes of elastic addresses, accounts and their ranges.
 	AddressAssociated    Code = "ElasticAddressAssociated"   // it is mapped to a guest
-	AddressAllocated     Code = "ElasticAddressAllocated"    // it is an account's
-	AddressNotAllocated  Code = "ElasticAddressNotAllocated" // it is no account's
-	OtherAccount         Code = "ElasticOtherAccount"        // the container is another account's
-	QuotaExceeded        Code = "ElasticQuotaExceeded"       // the account has as many as it may have
+	AddressAllocated     Code = "ElasticAddressAllocated"    // an account has it
+	AddressNotAllocated  Code = "ElasticAddressNotAllocated" // no account has it
+	OtherAccount         Code = "ElasticOtherAccount"        // the container belongs to another account
+	QuotaExceeded        Code = "ElasticQuotaExceeded"       // the account has reached its quota
 	NoElasticFree        Code = "ElasticNotEnoughCapacity"   // no range has a free one
 	ElasticRangeOverlaps Code = "ElasticRangeOverlap"        // it overlaps another one
-	ElasticRangeInUse    Code = "ElasticRangeInUse"          // addresses of it are accounts'
+	ElasticRangeInUse    Code = "ElasticRangeInUse"          // accounts have addresses of it
 	GuestAssociated      Code = "ElasticGuestAssociated"     // another elastic address is mapped to the guest
-	GuestUnclear         Code = "ElasticGuestUnclear"        // the owner has several, or none
-	NetworkNotElastic    Code = "ElasticNetworkOff"          // the network has them off
-	NetworkUnsuited      Code = "ElasticNetworkUnsuited"     // its kind has no place for a mapping
+	GuestUnclear         Code = "ElasticGuestUnclear"        // the owner has several guest addresses, or none
+	NetworkNotElastic    Code = "ElasticNetworkOff"          // elastic addresses are off on the network
+	NetworkUnsuited      Code = "ElasticNetworkUnsuited"     // the network's kind cannot be mapped
 	PublishesPorts       Code = "ElasticContainerPublishes"  // the container publishes ports
-	IsSystemAddress      Code = "ElasticSystemAddress"       // it comes and goes with a container, not by hand
+	IsSystemAddress      Code = "ElasticSystemAddress"       // it comes and goes with a container, not by request
 	LacksSystemAddress   Code = "ElasticNoSystemAddress"     // the network is auto, and the guest has none to replace
-	ElasticTurnedOff     Code = "ElasticOff"                 // the daemon has all of it off
-	AccountInUse         Code = "AccountInUse"               // it has addresses, or is there
+	ElasticTurnedOff     Code = "ElasticOff"                 // the daemon has elastic addresses turned off
+	AccountInUse         Code = "AccountInUse"               // it has addresses, or already exists
 
-	DeployLocked Code = "DeployLocked" // somebody else deploys the project (BD-1)
+	DeployLocked Code = "DeployLocked" // another deploy holds the project (BD-1)
 )
 
-// CodeOf is the code of a refusal; empty where it has none.
+// CodeOf returns the code of a refusal, or the empty Code if it has none.
 func CodeOf(err error) Code {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if refused, is := errors.AsType[*Refusal](err); is && refused.code != "" {
@@ -113,5 +114,5 @@ func CodeOf(err error) Code {
 	return ""
 }
 
-// ErrAway: the shared store is out of reach, or was never reached since the daemon began. Nothing was changed.
+// ErrAway: the shared store is unreachable, or was never reached since the daemon started. Nothing was changed.
 var ErrAway = store.ErrAway

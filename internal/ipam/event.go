@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Verb says what happened.
+// Verb is what happened in an event.
 type Verb uint8
 
-// The verbs of events. Their numbers are stored.
+// The verbs. Their numbers are stored.
 const (
 	LeaseTaken Verb = iota + 1
 	LeaseReleased
@@ -25,7 +25,7 @@ const (
 	SpaceCreated
 	GatewaySet
 	PolicyChanged
-	LeaseMoved // by a replay in the global space, to another attachment
+	LeaseMoved // to another attachment, by a replay in the global space
 	NetworkCreated
 	NetworkModified
 	NetworkRemoved
@@ -37,48 +37,48 @@ const (
 	ExclusionRemoved
 	ReservationAdded
 	ReservationRemoved
-	TokenCreated // by the admin API, which keeps them beside the store
+	TokenCreated // by the admin API, which keeps tokens outside the store
 	TokenRemoved
 	ImportBegun
-	ImportEnded // finished or taken back
-	LeaseNamed  // a witness learnt whose it is; Name says it
+	ImportEnded // finished or rolled back
+	LeaseNamed  // a witness learnt the endpoint; Name is its name
 	ReservationModified
-	HostJoined // a shared store's; Name is the host's in all of these
+	HostJoined // of a shared store; Name is the host in all host verbs
 	HostDrained
-	HostLeft // it was asked to, and has not gone yet
+	HostLeft // it was asked to leave and has not left yet
 	HostGone
 	HostAdmitted
-	SpaceMoved         // to this store, or from it; Name is the space's
-	HeadroomClaimed    // a lease begins, of nobody yet: LeaseTaken follows when it is used
-	HeadroomReleased   // it ends, and nobody had it
-	GuessedWrong       // the engine shows another container than was guessed; Name is the right one
-	ForeignHolderTold  // a container runs with what is reserved for another
-	OwnerElsewhereTold // an owner runs with another address than what is reserved for it
-	StoodIn            // a container stands in for one that was destroyed; Name is its own
+	SpaceMoved         // to this store or from it; Name is the space
+	HeadroomClaimed    // a host claims the address for nobody yet; LeaseTaken follows at its use
+	HeadroomReleased   // the claim ends without use
+	GuessedWrong       // the engine shows another container than the guess; Name is the right one
+	ForeignHolderTold  // a container runs with an address that is reserved for another
+	OwnerElsewhereTold // an owner runs with another address than the reserved one
+	StoodIn            // a container stands in for a destroyed one; Name is its own
 	StandInEnded
-	LeaseNoted // an address that a person has taken has another note
+	LeaseNoted // the note of an external address changed
 	AccountCreated
 	AccountRemoved
 	ElasticRangeAdded
 	ElasticRangeRemoved
-	ElasticTaken // an account has the address from now on
+	ElasticTaken // an account gets the address
 	ElasticAssociated
 	ElasticDisassociated
 	ElasticReleased
-	ElasticApplied   // an edge has mapped the address, or says why it cannot
-	ElasticWithdrawn // an edge maps it no more
-	DeployBegun      // a project is locked; Name is the project's in both
+	ElasticApplied   // an edge has mapped the address, or reports why it cannot
+	ElasticWithdrawn // an edge no longer maps the address
+	DeployBegun      // a project is locked; Name is the project in both deploy verbs
 	DeployEnded
-	VolumeOrphaned   // no service uses the volume any more; Name is its own, Detail the project
-	OrphanEnded      // it is gone, or in use again
-	ElasticMoved     // what there is of elastic addresses was copied to this store, or from it
-	LeaseLost        // a DHCP server took it back, or its time was over
-	LeaseConflict    // a DHCP server gave it to two
-	LeaseUnconfirmed // it was given again while its DHCP server did not answer
-	LeaseConfirmed   // the DHCP server says again that it is so
-	AnswerFound      // somebody on the LAN has an address that nobody has by the records: it is excluded; MAC is his
-	LeasePutBack     // a container was put back to its own address
-	BridgeFound      // a Docker network of the driver bridge lies on a LAN of its host; Name is Berth's network
+	VolumeOrphaned   // no service uses the volume any more; Name is the volume, Detail the project
+	OrphanEnded      // the volume is gone, or in use again
+	ElasticMoved     // the elastic records were copied to this store, or from it
+	LeaseLost        // a DHCP server took the lease back, or it expired
+	LeaseConflict    // a DHCP server gave the address to two clients
+	LeaseUnconfirmed // the lease was used again while its DHCP server did not answer
+	LeaseConfirmed   // the DHCP server confirmed the lease again
+	AnswerFound      // a LAN host answered for an address without a record, so it is excluded; MAC is that host's
+	LeasePutBack     // a container was moved back to its own address
+	BridgeFound      // a Docker network of the driver bridge overlaps a LAN of its host; Name is Berth's network
 )
 
 var verbNames = [...]string{
@@ -121,10 +121,10 @@ func (v Verb) String() string {
 	return fmt.Sprintf("verb %d", uint8(v))
 }
 
-// MarshalText makes a Verb its name in JSON.
+// MarshalText returns the name of the verb.
 func (v Verb) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText reads what MarshalText wrote. Its error wraps ErrInvalid.
 func (v *Verb) UnmarshalText(b []byte) error {
 	for i, name := range verbNames {
 		if name != "" && name == string(b) {
@@ -135,7 +135,7 @@ func (v *Verb) UnmarshalText(b []byte) error {
 	return fmt.Errorf("%w: no event is called %q", ErrInvalid, b)
 }
 
-// Verbs lists the names of all verbs, in order.
+// Verbs returns the names of all verbs, sorted.
 func Verbs() []string {
 	var all []string
 	for _, name := range verbNames {
@@ -147,8 +147,8 @@ func Verbs() []string {
 	return all
 }
 
-// VerbsLike are the verbs of a pattern: that of the name, such as lease.take, or all of a noun, as in lease or lease.*;
-// none where nothing is called so.
+// VerbsLike returns the verbs that match a pattern: one name, such as lease.take, or all of a noun, as in lease or
+// lease.*. It returns none if nothing matches.
 func VerbsLike(pattern string) (all []Verb) {
 	noun := strings.TrimSuffix(pattern, ".*")
 	for v, name := range verbNames {
@@ -159,8 +159,8 @@ func VerbsLike(pattern string) (all []Verb) {
 	return all
 }
 
-// Event is one entry of the audit trail: who took or gave what, when. It is written in the transaction of the change
-// itself, so there is no change without its event.
+// Event is one entry of the audit trail. The transaction of a change also writes its event, so there is no change
+// without one.
 type Event struct {
 	ID         uint64       `json:"id"` // microseconds since 1970, made strictly increasing
 	Time       time.Time    `json:"time"`
@@ -169,26 +169,26 @@ type Event struct {
 	Space      string       `json:"space,omitempty"`
 	Subnet     netip.Prefix `json:"subnet,omitzero"`
 	Address    netip.Addr   `json:"address,omitzero"`
-	Lease      uint64       `json:"lease,omitempty"` // id of the lease that the event made or ended
+	Lease      uint64       `json:"lease,omitempty"` // the lease that the event made or ended
 	Attachment ID           `json:"pool,omitzero"`
 	MAC        MAC          `json:"mac,omitzero"`
 	Name       string       `json:"name,omitempty"`
 	Host       string       `json:"host,omitempty"`
 	Detail     string       `json:"detail,omitempty"`
 
-	// The network that the address or the subnet is of, or whose plan was changed.
+	// The network of the address or subnet, or the network whose plan changed.
 	Network   string `json:"network,omitempty"` // its name
 	NetworkID ID     `json:"network_id,omitzero"`
 
-	// What a change of the plan changed, as JSON: the fields that differ, or the whole of what was made or removed.
+	// The change of the plan as JSON: the fields that differ, or all of what was made or removed.
 	Before json.RawMessage `json:"before,omitempty"`
 	After  json.RawMessage `json:"after,omitempty"`
 }
 
-// EventTime is when the event of an id was written, unless ids were ahead of the clock then.
+// EventTime returns the time in an event's id. It is the time of writing unless ids were ahead of the clock then.
 func EventTime(id uint64) time.Time { return time.UnixMicro(int64(id)).UTC() }
 
-// aheadOf is how many microseconds the id of an event is ahead of its time.
+// aheadOf returns by how many microseconds the id of an event is ahead of its time.
 func (e *Event) aheadOf() uint64 {
 	if at := uint64(max(e.Time.UnixMicro(), 0)); !e.Time.IsZero() && at < e.ID {
 		return e.ID - at
@@ -196,14 +196,15 @@ func (e *Event) aheadOf() uint64 {
 	return 0
 }
 
-// eventVersion leads the record of one event, aheadVersion that of one whose id is ahead of its time (throwAwayVersion:
-// of several). A record of another version is refused instead of misread.
+// The first byte of an event's record. aheadVersion marks an event whose id is ahead of its time, and throwAwayVersion
+// several events. Other versions are refused, so that they are not misread.
 const (
 	eventVersion = 1
 	aheadVersion = 3
 )
 
-// EncodeEvent appends e without its id, which is the key and holds the time: that is written where it is another one.
+// EncodeEvent appends e without its id, which is the record's key. The time follows from the id, so only a difference
+// between them is stored.
 func EncodeEvent(b []byte, e *Event) []byte {
 	if ahead := e.aheadOf(); ahead > 0 {
 		b = binary.AppendUvarint(append(b, aheadVersion), ahead)
@@ -230,7 +231,7 @@ func EncodeEvent(b []byte, e *Event) []byte {
 	return append(b, e.NetworkID[:]...)
 }
 
-// DecodeEvent reads what EncodeEvent wrote under id.
+// DecodeEvent reads what EncodeEvent wrote under id. Its errors wrap ErrDamaged.
 func DecodeEvent(id uint64, b []byte) (*Event, error) {
 	d := Decoder{B: b}
 	ahead, ok := d.ahead()
@@ -246,7 +247,7 @@ func DecodeEvent(id uint64, b []byte) (*Event, error) {
 	d.Copy(e.MAC[:])
 	e.Name, e.Host, e.Detail = d.String(), d.String(), d.String()
 	e.Network, e.Before, e.After = d.String(), d.json(), d.json()
-	if len(d.B) > 0 { // events of before have none
+	if len(d.B) > 0 { // older events have none
 		d.Copy(e.NetworkID[:])
 		d.Failed = d.Failed || e.NetworkID == (ID{})
 	}
@@ -256,7 +257,8 @@ func DecodeEvent(id uint64, b []byte) (*Event, error) {
 	return e, nil
 }
 
-// ahead reads how many microseconds the id of the event that follows is ahead of its time; false where no event does.
+// ahead reads by how many microseconds the following event's id is ahead of its time. It returns false if no event
+// follows.
 func (d *Decoder) ahead() (us uint64, ok bool) {
 	switch d.Byte() {
 	case eventVersion:
@@ -268,8 +270,8 @@ func (d *Decoder) ahead() (us uint64, ok bool) {
 	return 0, false
 }
 
-// EventsAhead is how many microseconds the ids of the events of a record are ahead of their times; 0 also where that
-// cannot be read.
+// EventsAhead returns by how many microseconds the ids in a record of events are ahead of their times. It also returns
+// 0 if the record cannot be read.
 func EventsAhead(b []byte) uint64 {
 	d := Decoder{B: b}
 	if _, same, _, ok := cutThrowAway(b); ok {
@@ -281,8 +283,8 @@ func EventsAhead(b []byte) uint64 {
 	return us
 }
 
-// EventAddress reads the address of an event out of its record, and nothing else of it; false where that cannot be read
-// so, which DecodeEvent says why.
+// EventAddress reads only the address from the record of an event. It returns false if that fails; DecodeEvent then
+// reports why.
 func EventAddress(b []byte) (addr netip.Addr, ok bool) {
 	d := Decoder{B: b}
 	if _, ok = d.ahead(); !ok {
@@ -297,7 +299,8 @@ func EventAddress(b []byte) (addr netip.Addr, ok bool) {
 	return addr, !d.Failed
 }
 
-// json reads a document, nil where it is empty. One that is no JSON is damage: it could not be shown.
+// json reads a JSON document, and returns nil for an empty one. Invalid JSON counts as damage because it could not be
+// shown.
 func (d *Decoder) json() json.RawMessage {
 	text := d.String()
 	if text == "" {
@@ -309,12 +312,12 @@ func (d *Decoder) json() json.RawMessage {
 
 type actorKey struct{}
 
-// WithActor names in ctx who asks, for the events of the request.
+// WithActor stores in ctx the requester's name, for the events of the request.
 func WithActor(ctx context.Context, actor string) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }
 
-// ActorOf is who asks, as WithActor has named it; empty where nobody has.
+// ActorOf returns the requester's name from WithActor, or the empty string.
 func ActorOf(ctx context.Context) string {
 	actor, _ := ctx.Value(actorKey{}).(string)
 	return actor
@@ -322,29 +325,28 @@ func ActorOf(ctx context.Context) string {
 
 type accountKey struct{}
 
-// WithAccount bounds a request to what is an account's, for one who may see and touch that alone (CS-14). The empty
-// account bounds nothing.
+// WithAccount limits a request to what one account may see and change (CS-14). The empty account sets no limit.
 func WithAccount(ctx context.Context, account string) context.Context {
 	return context.WithValue(ctx, accountKey{}, account)
 }
 
-// AccountOf is the account to which WithAccount has bounded a request; empty where nobody has.
+// AccountOf returns the account to which WithAccount limited a request, or the empty string.
 func AccountOf(ctx context.Context) string {
 	account, _ := ctx.Value(accountKey{}).(string)
 	return account
 }
 
-// Retention bounds the audit trail. Zero fields take the defaults: 90 days, a million events, 64 MiB.
+// Retention limits the audit trail. Zero fields take the defaults: 90 days, a million events, 64 MiB.
 type Retention struct {
 	Age   time.Duration
 	Count int
-	Bytes int64 // that they take in the store
+	Bytes int64 // their size in the store
 }
 
 // DefaultEventBytes is how many bytes of events are kept.
 const DefaultEventBytes = 64 << 20
 
-// WithDefaults fills what is zero.
+// WithDefaults returns r with its zero fields set to the defaults.
 func (r Retention) WithDefaults() Retention {
 	if r.Age == 0 {
 		r.Age = 90 * 24 * time.Hour

@@ -8,27 +8,26 @@ import (
 	"hash/fnv"
 )
 
-// EventMark is a place in the events of a host: behind so many of its own store, and of the cluster's. The zero one is
-// before all. As text it is for those who go on from there later; it means something only on the host that made it.
+// EventMark is a position in a host's events: one in its own store and one in the cluster's. The zero mark is before
+// all events. Its text lets a client continue later, but only on the host that made it.
 type EventMark struct {
-	Host        [4]byte // of the host's name; zero: any
+	Host        [4]byte // a hash of the host's name; zero: any host
 	Own, Shared StoreMark
 }
 
-// StoreMark is a place in the events of one store. One id tells it where the store is a host's own. The events of
-// hosts that share a store do not become part of it in the order of their ids: of two changes that touch nothing in
-// common the later one may have the lower id. Those of one host do, and an id tells whose it is
-// (ledger.membership.own).
+// StoreMark is a position in the events of one store. A single id is enough if the store belongs to one host. In a
+// shared store, events do not appear in the order of their ids. Of two independent changes, the later one may have the
+// lower id. The events of one host do appear in order, and an id tells its host (ledger.membership.own).
 type StoreMark struct {
-	After   uint64           // what has no greater id was told, or is not wanted
-	Told    [MaxHosts]uint64 // of a shared store: the last id of each host, by its slot
-	AtReach bool             // it is where the store is reached: what was there before is not new
+	After   uint64           // events up to this id were sent, or are not wanted
+	Told    [MaxHosts]uint64 // in a shared store: the last id sent for each host, by slot
+	AtReach bool             // start at the moment the store is reached; earlier events are not new
 }
 
-// Passed tells whether the mark is behind an event.
+// Passed reports whether the mark is at or after an event.
 func (m *StoreMark) Passed(id uint64) bool { return id <= max(m.Told[id%MaxHosts], m.After) }
 
-// Pass tells whether an event was not told yet, and that it is now. Those of one host come in order.
+// Pass moves the mark past an event, and reports whether it was before it. The events of one host must come in order.
 func (m *StoreMark) Pass(id uint64) bool {
 	if m.Passed(id) {
 		return false
@@ -37,17 +36,17 @@ func (m *StoreMark) Pass(id uint64) bool {
 	return true
 }
 
-// markVersion leads the text of a mark.
+// markVersion is the first byte of an encoded mark.
 const markVersion = 1
 
-// HostMark is what a mark says of the host that made it.
+// HostMark returns the hash of a host's name for its marks.
 func HostMark(host string) (m [4]byte) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(host))
 	return [4]byte(h.Sum(nil))
 }
 
-// CheckHost refuses a mark that another host has made: of its own store this one knows nothing.
+// CheckHost refuses a mark from another host, because this host does not know the other's own store.
 func (m *EventMark) CheckHost(host string) error {
 	if m.Host == HostMark(host) || m.Host == ([4]byte{}) {
 		return nil
@@ -56,14 +55,14 @@ func (m *EventMark) CheckHost(host string) error {
 		"ask this host for events without a mark, and go on from the one that it answers with")
 }
 
-// MarshalText makes a mark a word of letters, digits, - and _.
+// MarshalText writes a mark as letters, digits, - and _ (RFC 4648, base64url).
 func (m EventMark) MarshalText() ([]byte, error) {
 	raw := append([]byte{markVersion}, m.Host[:]...)
 	raw = m.Shared.append(m.Own.append(raw))
 	return base64.RawURLEncoding.AppendEncode(nil, raw), nil
 }
 
-// UnmarshalText reads what MarshalText wrote; anything else is ErrInvalid.
+// UnmarshalText reads what MarshalText wrote. Any other text is ErrInvalid.
 func (m *EventMark) UnmarshalText(text []byte) error {
 	raw, err := base64.RawURLEncoding.AppendDecode(nil, text)
 	d := Decoder{B: raw}
@@ -78,7 +77,7 @@ func (m *EventMark) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// append writes a mark: what it is behind, and the slots that have told more than that.
+// append writes After and, for each slot beyond it, the difference.
 func (m *StoreMark) append(b []byte) []byte {
 	var slots []byte
 	for slot, id := range m.Told {
@@ -108,9 +107,9 @@ func (d *Decoder) storeMark() (m StoreMark) {
 	return m
 }
 
-// EventPage is events that came together, and the mark behind them.
+// EventPage is a batch of events, and the mark after the last one.
 type EventPage struct {
 	Events []Event
 	Next   EventMark
-	More   bool // EventsBehind: there are more behind the mark
+	More   bool // EventsBehind: more events follow the mark
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Text says in one line what happened: the verb, what it happened to, and what changed.
+// Text describes the event in one line: the verb, its object, and the change.
 func (e *Event) Text() string {
 	text := e.Verb.String() + " " + e.Object()
 	if changed := e.Changed(); changed != "" {
@@ -19,7 +19,8 @@ func (e *Event) Text() string {
 	return text
 }
 
-// Object is what an event happened to: its network, subnet, address and name, as far as there are any; else its space.
+// Object names what an event happened to: its network, subnet, address and name, as far as set. If none is set, it is
+// the space.
 func (e *Event) Object() string {
 	var object []string
 	if e.Network != "" {
@@ -40,8 +41,8 @@ func (e *Event) Object() string {
 	return strings.Join(object, " ")
 }
 
-// Changed says in words what an event changed: `10.77.20.5-10.77.20.9 "printer"` of what was made or removed,
-// `quarantine 5m -> 0` of what is different, `web A-D -> web A-B; web C-D` of what was divided.
+// Changed describes an event's change. A thing made or removed reads `10.77.20.5-10.77.20.9 "printer"`. A difference
+// reads `quarantine 5m -> 0`. A divided range reads `web A-D -> web A-B; web C-D`.
 func (e *Event) Changed() string {
 	was, is := factsIn(e.Before), factsIn(e.After)
 	said := strings.Fields(e.Object())
@@ -63,17 +64,18 @@ func (e *Event) Changed() string {
 	return text + " (" + e.Detail + ")"
 }
 
-// fact is a field of a record, its value as people write it.
+// fact is a field of a record, with its value as people write it.
 type fact struct{ name, value string }
 
-// plain tells whether the value says by itself what it is.
+// plain reports whether the value is clear without the field's name.
 func (f fact) plain() bool {
 	return slices.Contains([]string{"name", "range", "cidr", "address", "owner", "note"}, f.name)
 }
 
 func (f fact) label() string { return strings.ReplaceAll(f.name, "_", " ") }
 
-// differenceText has what is the same in both first, and once, but for what is said already.
+// differenceText writes the values that both have, once, and then the differences. It leaves out unchanged values that
+// are in said.
 func differenceText(was, is []fact, said []string) string {
 	value := func(of []fact, name string) string {
 		if i := slices.IndexFunc(of, func(f fact) bool { return f.name == name }); i >= 0 {
@@ -97,7 +99,7 @@ func differenceText(was, is []fact, said []string) string {
 	return strings.TrimSpace(strings.Join(same, " ") + " " + strings.Join(differs, ", "))
 }
 
-// factsText writes whole records, but for what is said already.
+// factsText writes whole records. It leaves out plain values that are in said.
 func factsText(records [][]fact, said []string) string {
 	texts := make([]string, len(records))
 	for i, facts := range records {
@@ -120,7 +122,7 @@ func factsText(records [][]fact, said []string) string {
 	return strings.Join(texts, "; ")
 }
 
-// factsIn reads a JSON object, or an array of them.
+// factsIn reads a JSON object, or an array of objects.
 func factsIn(raw json.RawMessage) (all [][]fact) {
 	var several []json.RawMessage
 	if json.Unmarshal(raw, &several) != nil {
@@ -134,7 +136,7 @@ func factsIn(raw json.RawMessage) (all [][]fact) {
 	return all
 }
 
-// factsOf reads a JSON object, in the order in which it is written.
+// factsOf reads a JSON object and keeps the order of its fields.
 func factsOf(raw json.RawMessage) (all []fact) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -188,7 +190,7 @@ func factValue(name string, raw json.RawMessage) string {
 	return s
 }
 
-// shortDuration leaves out the parts that are zero: 5m and not 5m0s.
+// shortDuration omits zero parts: 5m, not 5m0s.
 func shortDuration(d time.Duration) string {
 	switch text := d.String(); {
 	case d == 0:

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// HostRoute is a route of a host that is no default one.
+// HostRoute is a route of a host, other than a default route.
 type HostRoute struct {
 	Prefix netip.Prefix `json:"prefix"`
-	Link   string       `json:"link,omitempty"` // where it leads to; empty: it drops
+	Link   string       `json:"link,omitempty"` // its interface; empty: it drops packets
 }
 
 func (r HostRoute) String() string {
@@ -19,11 +19,10 @@ func (r HostRoute) String() string {
 	return fmt.Sprintf("%s over %s", r.Prefix, r.Link)
 }
 
-// maxBeneath is how many routes an attachment remembers: they are in its one record. Of one with so many, no other
-// counts as new.
+// maxBeneath is how many routes an attachment's record keeps. If it has that many, no other route counts as new.
 const maxBeneath = 64
 
-// RoutesOver are those of the routes that overlap a subnet, as an attachment to it remembers them.
+// RoutesOver returns the routes that overlap a subnet, at most maxBeneath, for the attachment's record.
 func RoutesOver(cidr netip.Prefix, routes []HostRoute) (over []HostRoute) {
 	for _, r := range routes {
 		if r.Prefix.Overlaps(cidr) && len(over) < maxBeneath && !slices.Contains(over, r) {
@@ -33,7 +32,7 @@ func RoutesOver(cidr netip.Prefix, routes []HostRoute) (over []HostRoute) {
 	return over
 }
 
-// CameAfter tells whether a route was not there yet when one of the attachments was made that remember these.
+// CameAfter reports whether a route is newer than the attachments whose recorded routes these are.
 func (r HostRoute) CameAfter(beneath []HostRoute) bool {
 	return len(beneath) < maxBeneath && !slices.Contains(beneath, r)
 }

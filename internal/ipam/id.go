@@ -7,11 +7,11 @@ import (
 	"net"
 )
 
-// ID names a network, a subnet or an attachment for its whole life: 128 random bits, written as a UUID of version 4
-// (RFC 9562). The zero ID names nothing.
+// ID identifies a network, a subnet or an attachment permanently. It has 128 bits, written as a UUID (RFC 9562):
+// version 4 from NewID, version 8 from WorkedOut. The zero ID identifies nothing.
 type ID [16]byte
 
-// NewID draws an ID.
+// NewID returns a random ID.
 func NewID() ID {
 	var id ID
 	rand.Read(id[:]) // never fails (crypto/rand)
@@ -20,7 +20,7 @@ func NewID() ID {
 	return id
 }
 
-// WorkedOut is the ID that a digest makes: a UUID of version 8 (RFC 9562).
+// WorkedOut derives an ID from a digest: a UUID of version 8 (RFC 9562).
 func WorkedOut(sum [32]byte) ID {
 	id := ID(sum[:16])
 	id[6] = id[6]&0x0f | 0x80
@@ -28,7 +28,7 @@ func WorkedOut(sum [32]byte) ID {
 	return id
 }
 
-// ParseID reads what String wrote.
+// ParseID reads what String wrote. Its errors wrap ErrInvalid.
 func ParseID(s string) (ID, error) {
 	var id ID
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
@@ -52,10 +52,10 @@ func (id ID) String() string {
 	return string(b[:])
 }
 
-// Short is the first eight digits, as `docker` shortens its own ids.
+// Short returns the first eight digits, as `docker` shortens its own ids.
 func (id ID) Short() string { return hex.EncodeToString(id[:4]) }
 
-// MarshalText makes an ID a string in JSON; the zero ID is the empty one.
+// MarshalText writes an ID as String does. The zero ID becomes the empty string.
 func (id ID) MarshalText() ([]byte, error) {
 	if id == (ID{}) {
 		return nil, nil
@@ -72,10 +72,11 @@ func (id *ID) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// MAC is an Ethernet hardware address; the zero MAC is none.
+// MAC is an Ethernet hardware address. The zero MAC means none.
 type MAC [6]byte
 
-// ParseMAC reads the notations of net.ParseMAC, of 48 bits only, since Docker has no others.
+// ParseMAC accepts the notations of net.ParseMAC, but only 48 bits, because Docker has no others. Its errors wrap
+// ErrInvalid.
 func ParseMAC(s string) (MAC, error) {
 	hw, err := net.ParseMAC(s)
 	if err != nil || len(hw) != len(MAC{}) {
@@ -91,7 +92,7 @@ func (m MAC) String() string {
 	return net.HardwareAddr(m[:]).String()
 }
 
-// MarshalText makes a MAC a string in JSON.
+// MarshalText writes a MAC as String does.
 func (m MAC) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.

@@ -7,92 +7,91 @@ import (
 	"time"
 )
 
-// Known is what a witness can tell of its engine. The zero Known knows nothing. All but Ask answers from memory, at
-// once, and may be called within a transaction.
+// Known is what a witness can report about its engine. The zero Known reports nothing. Every function except Ask
+// answers at once from memory and may be called within a transaction.
 type Known struct {
-	// Ask tells from whom a request is that says no name. It may ask the engine, for a quarter of a second at most, and
-	// is called before a transaction, with no lock held.
+	// Ask identifies the container behind a request without a name. It may ask the engine, for a quarter of a
+	// second at most. Call it before a transaction, with no lock held.
 	Ask func(context.Context, Question) Hint
 
-	// Wanted tells which addresses of a subnet containers of this host ask for by their own configuration (`--ip`),
-	// whether these run or not. Such an address is lent to nobody else, save that who had it last has it again where
-	// the container that asks never ran. The answer is in the order of addresses, each is there once, of one that ran
-	// before one that never did, and it is never changed again.
+	// Wanted returns the addresses of a subnet that this host's containers request in their configuration (`--ip`),
+	// running or not. Such an address goes to no other container. One exception: its last holder gets it again if
+	// the requesting container never ran. The result is sorted by address without duplicates, and never modified
+	// afterwards. If two containers want one address, the one that ran before counts.
 	Wanted func(space string, cidr netip.Prefix) []Want
 
-	// Container is the id of the container that has a name; empty: none is known. Unless it is live, one may be there
-	// all the same.
+	// Container returns the id of the container with a name. It is empty if none is known; unless live is true, one
+	// may exist all the same.
 	Container func(name string) (id string, live bool)
 
-	// Containers are those, be they stopped, whose id begins with some digits.
+	// Containers returns all containers whose id begins with these digits, including stopped ones.
 	Containers func(id string) []Container
 
-	// Newcomer tells of a container that Compose has made which numbers of its service it may stand in for.
+	// Newcomer returns, for a container that Compose made, the numbers of its service for which it may stand in.
 	Newcomer func(name string) Newcomer
 
-	// Endpoint tells whether a lease of this host, which was taken at a time, has an endpoint.
+	// Endpoint reports whether a lease of this host, taken at that time, has an endpoint.
 	Endpoint func(lease LeaseRef, since time.Time) Sighting
 
-	// Exists tells whether there is a container on this host, be it stopped, that has this short id, or whose name has
-	// this NameKey.
+	// Exists reports whether a container of this host, even a stopped one, has this short id or this NameKey.
 	Exists func(name, id string) bool
 
-	// Publishes tells which container of those whose name has a property publishes ports, and which; none: it is not
-	// known that one does.
+	// Publishes returns a container with published ports whose name satisfies is, and those ports. It returns
+	// nothing if none is known to publish any.
 	Publishes func(is func(name string) bool) (container string, ports []string)
 
-	// NetworkDriver tells by which driver the engine connects the Docker network of a subnet, such as bridge; empty: it
-	// is not known.
+	// NetworkDriver returns the driver of the Docker network on a subnet, such as bridge. It is empty if unknown.
 	NetworkDriver func(space string, cidr netip.Prefix) string
 
-	// DockerNetwork tells what the engine calls the Docker network of a subnet; empty: it is not known, or several are
-	// on it.
+	// DockerNetwork returns the engine's name of the Docker network on a subnet. It is empty if unknown, or if
+	// several are on it.
 	DockerNetwork func(space string, cidr netip.Prefix) string
 
-	// Holder tells what is known of the container that has a lease of this host, which was taken at a time under a
-	// name.
+	// Holder returns what is known of the container with a lease of this host, taken at that time under that name.
 	Holder func(lease LeaseRef, name string, since time.Time) Holder
 
-	// NameHolder tells which name in DNS an owner would have on a network, by space and name, and which other owner has
-	// it; empty: none has, or the owner has one already. It is who answers for names that knows.
+	// NameHolder returns the DNS name that an owner would have on a network, and the other owner that has the name.
+	// Both are empty if nobody has it, or the owner already has a name. Berth's DNS server provides it.
 	NameHolder func(space, network, owner string) (name, other string)
 
-	// Watch lets somebody know of each change of what is known, through a channel of one place, until end is called.
+	// Watch returns a channel that receives after each change of what is known, until end is called. It has a
+	// buffer of one.
 	Watch func() (changed <-chan struct{}, end func())
 
-	// Look has the witness look soon, and waits for nothing.
+	// Look asks the witness to look soon, and does not wait.
 	Look func()
 }
 
-// Container is one of Docker's, as it is called now.
+// Container is one of Docker's, with its current name.
 type Container struct{ ID, Name string }
 
-// Holder is what a witness knows of the container that has a lease.
+// Holder is what a witness knows of the container with a lease.
 type Holder struct {
-	Known      bool     // there is such a container
-	Ended      bool     // it ended after the lease was taken, or two looks have shown no endpoint of it
-	Unsure     bool     // it may have ended, which a later look tells
-	PortsKnown bool     // it publishes nothing but what is named
+	Known      bool     // such a container exists
+	Ended      bool     // it ended after the lease was taken, or two looks found no endpoint of it
+	Unsure     bool     // it may have ended; a later look will show it
+	PortsKnown bool     // Published is complete
 	Published  []string // ports of the host that lead to it, such as 8080/tcp
 }
 
-// Want is an address that a container asks for by its own configuration.
+// Want is an address that a container requests in its own configuration.
 type Want struct {
 	Address   netip.Addr
 	Container string // its name
-	New       bool   // it was created and never ran: the address was never its own
+	New       bool   // it was created and never ran, so it never had the address
 }
 
-// NameKey is the form of a container's name by which it is known again: while Compose recreates it, it has another one.
+// NameKey returns the form of a container's name by which the container is recognized. Compose changes the name while
+// it recreates a container.
 func NameKey(name string) string { return RememberedName(name) }
 
 // shortContainer is the length of a short id, as Docker shows it.
 const shortContainer = 12
 
-// ShortContainer is the short id of a container, by which records know it whatever it is called.
+// ShortContainer returns the short id of a container. Records use it because it stays the same when the name changes.
 func ShortContainer(id string) string { return id[:min(len(id), shortContainer)] }
 
-// ContainerOf is the short id of the container that has a name now; empty: it is not known.
+// ContainerOf returns the short id of the container that has a name now. It is empty if unknown.
 func (k *Known) ContainerOf(name string) string {
 	if name == "" || k.Container == nil {
 		return ""
@@ -101,86 +100,91 @@ func (k *Known) ContainerOf(name string) string {
 	return ShortContainer(id)
 }
 
-// StillExists tells whether the container is there still that had an address last, by its name or its short id.
+// StillExists reports whether the last holder of an address still exists, by its name or its short id.
 func (k *Known) StillExists(name, id string) bool {
 	return (name != "" || id != "") && k.Exists != nil && k.Exists(NameKey(name), id)
 }
 
-// All are those who can be it.
+// All returns every container that may have sent the request.
 func (l *Locked) All() []string { return slices.Concat(l.Silent, l.Elsewhere) }
 
-// Question is what a request without a name says.
+// Question describes a request without a name.
 type Question struct {
 	Space   string       `json:"space"`
-	CIDR    netip.Prefix `json:"cidr"`             // of the subnet
-	Address netip.Addr   `json:"address,omitzero"` // that is asked for; zero: any
+	CIDR    netip.Prefix `json:"cidr"`             // the subnet's
+	Address netip.Addr   `json:"address,omitzero"` // the requested address; zero: any
 }
 
-// Hint is what a witness makes of a Question. It chooses among free addresses, and nothing else rests on it: it may
-// be wrong.
+// Hint is a witness's answer to a Question. It may be wrong, so it serves only to choose among free addresses.
 type Hint struct {
-	Name string // the container's; empty: it can be several, or nobody is known
-	Live bool   // whoever is not known here is known to nobody: the engine said so, or its events are followed
-	Soon bool   // it may be known in a moment: what the engine tells comes late, or of nobody who could ask
+	Name string // the container's name; empty: several are possible, or none is known
+	// the witness is complete, because the engine answered or its events are followed: an unknown container does
+	// not exist
+	Live bool
+	// the answer may be known in a moment: the engine's events are late, or show no container that could ask
+	Soon bool
 
-	// Others are the containers that start together with the one that asks, in the order in which they ended. Where his
-	// own address is not free, or nobody knows which of them he is, he is given one of theirs.
+	// Others are the containers that start together with the requester, in the order in which they ended. It gets
+	// one of their addresses if its own is not free, or if nobody knows which of them it is.
 	Others []string
 
-	// Home are the addresses that he is being put back to, as he is known, one of each family at most.
+	// Home are the addresses to which the identified container is being put back, at most one per family.
 	Home []netip.Addr
 
-	// Boots says that the engine is starting, so that whoever asks had an address before.
+	// Boots means that the engine is starting, so the requester had an address before.
 	Boots bool
 }
 
-// Locked is what an engine's locks tell of a Question: it inspects no container that is being started, and a container
-// asks for its address while it is being started.
+// Locked is what an engine's locks show about a Question. The engine does not inspect a container while it starts, and
+// a container requests its address while it starts.
 type Locked struct {
-	Told   bool     `json:"told,omitempty"`   // the engine answered: who is not silent is not the one who asks
-	Silent []string `json:"silent,omitempty"` // who can be it, by name, in the order in which they ended
-	// Elsewhere are those of whom nothing is known on this network: one that runs may be connected to it, or end.
+	// the engine answered: a container that is not silent did not send the request
+	Told   bool     `json:"told,omitempty"`
+	Silent []string `json:"silent,omitempty"` // the possible requesters, by name, in the order in which they ended
+	// Elsewhere lists containers without a known endpoint on this network. A running one may be connecting to it,
+	// or ending.
 	Elsewhere []string `json:"elsewhere,omitempty"`
-	Boots     bool     `json:"boots,omitempty"` // the engine answers nobody: it starts its containers first
+	// the engine answers nobody, because it is still starting its containers
+	Boots bool `json:"boots,omitempty"`
 }
 
-// GuessCounts is how often a name was guessed since the start, and how often the engine showed another container then.
+// GuessCounts counts, since the start, the guessed names and those that the engine then disproved.
 type GuessCounts struct {
 	Made  uint64 `json:"made"`
 	Wrong uint64 `json:"wrong"`
 }
 
-// QuestionCounts is what came of the questions to an engine, since the start, of who asks: how many containers it had
-// locked that could be it.
+// QuestionCounts counts, since the start, how many locked containers the engine reported for each question about a
+// requester.
 type QuestionCounts struct {
 	One     uint64 `json:"one"`
 	Several uint64 `json:"several"` // at least two
 	None    uint64 `json:"none"`
-	Late    uint64 `json:"late"`  // it did not answer in time
-	Boots   uint64 `json:"boots"` // it was starting
+	Late    uint64 `json:"late"`  // the engine did not answer in time
+	Boots   uint64 `json:"boots"` // the engine was starting
 }
 
-// PutBackCounts is how many containers were put back to the addresses that are reserved for them, since the start.
+// PutBackCounts counts, since the start, the containers that were put back to the addresses reserved for them.
 type PutBackCounts struct {
 	Done    uint64 `json:"done"`
-	Refused uint64 `json:"refused"` // they could not be
+	Refused uint64 `json:"refused"` // it was not possible
 }
 
-// Wants is the addresses that are lent to nobody because a container asks for them (Known.Wanted).
+// Wants are the addresses that are kept because a container requests them (Known.Wanted), sorted by address.
 type Wants []Want
 
-// After is the first that is not below addr.
+// After returns the index of the first want that is not below addr, and whether that is addr itself.
 func (w Wants) After(addr netip.Addr) (at int, there bool) {
 	return slices.BinarySearchFunc(w, addr, func(one Want, addr netip.Addr) int { return one.Address.Compare(addr) })
 }
 
-// Has tells whether a container asks for addr.
+// Has reports whether a container wants addr.
 func (w Wants) Has(addr netip.Addr) bool {
 	_, there := w.After(addr)
 	return there
 }
 
-// And are these with another address, which somebody keeps who has no name.
+// And returns the wants with one more address, which is kept for a requester without a name. It does not change w.
 func (w Wants) And(addr netip.Addr) Wants {
 	at, there := w.After(addr)
 	if there {
@@ -189,38 +193,38 @@ func (w Wants) And(addr netip.Addr) Wants {
 	return slices.Insert(slices.Clone(w), at, Want{Address: addr})
 }
 
-// From tells whether an address is kept from one of a name who had it last. It may be what he asks for himself. One who
-// never ran keeps nothing from him: its start may have been refused because he had the address.
+// From reports whether the last holder with this name must not get an address, because a container wants it. It may be
+// the holder's own wish. A container that never ran does not block the last holder: its start may have been refused
+// because of that holder.
 func (w Wants) From(name string, addr netip.Addr) bool {
 	at, there := w.After(addr)
 	return there && !w[at].New && RememberedName(w[at].Container) != RememberedName(name)
 }
 
-// The engine never sends a request twice: when it asks again with a MAC that has a lease, that is another endpoint
-// which was given the same MAC, or the next start of one whose address the engine has lost. The first must not have the
-// address and the second is to have it at once. So a lease is taken over only where it is in doubt whether an endpoint
-// has it.
+// The engine never repeats a request. A request with a MAC that already has a lease has two possible reasons. Another
+// endpoint may have the same MAC: it must not get the address. Or the engine lost the address, and the endpoint starts
+// again: it must get the address at once. So a lease is taken over only if it is in doubt whether an endpoint has it.
 
-// Sight is a witness's word on whether a lease has an endpoint.
+// Sight is a witness's answer to whether a lease has an endpoint.
 type Sight uint8
 
-// The words of a witness.
+// The answers of a witness.
 const (
 	NotSeen Sight = iota // nothing is known
-	Seen                 // an endpoint has the address, or had it before the last look at the least
-	// two looks, one after the other, have shown no endpoint of it, which it has had the time to show
+	Seen                 // an endpoint has the address, or had it at least until the last look
+	// two successive looks found no endpoint, and it had the time to appear
 	Gone
-	CutOff // the engine ended before it was seen: what was being started then may never have come to be
+	CutOff // the engine stopped before the endpoint was seen; its start may have failed
 )
 
 // Sighting is what a witness knows of the endpoint of a lease.
 type Sighting struct {
 	Sight
-	Container string // that has it or had it last, by its name now; empty: not known
-	MAC       MAC    // of the endpoint; zero: not known
+	Container string // the current name of the present or last holder; empty: unknown
+	MAC       MAC    // of the endpoint; zero: unknown
 }
 
-// Sighting is what the witness knows of a lease.
+// Sighting returns what the witness knows of the endpoint of a lease.
 func (k *Known) Sighting(space string, l *Lease) Sighting {
 	if k.Endpoint == nil || !l.Held() || l.Attachment == (ID{}) {
 		return Sighting{}

@@ -8,112 +8,115 @@ import (
 	"time"
 )
 
-// LANVerb is what a host's edge is asked to do on a LAN.
+// LANVerb is a task for a host's edge on a LAN.
 type LANVerb string
 
-// The verbs. DHCPv6's messages are those that RFC 8415 has for the same.
+// The verbs. For DHCPv6 they use the corresponding messages of RFC 8415.
 const (
-	LANOffer   LANVerb = "offer"   // what would the server give: DISCOVER, and nothing is taken
-	LANTake    LANVerb = "take"    // an address of the server's choice: DISCOVER, REQUEST (RFC 2131, 3.1)
-	LANConfirm LANVerb = "confirm" // Address again, or for longer: REQUEST of an INIT-REBOOT (RFC 2131, 3.2)
-	LANRelease LANVerb = "release" // Address is not needed any more; nobody answers that
-	LANDecline LANVerb = "decline" // Address is somebody else's; nobody answers that
+	LANOffer   LANVerb = "offer"   // what the server would give, without taking it: DISCOVER
+	LANTake    LANVerb = "take"    // take an address of the server's choice: DISCOVER, REQUEST (RFC 2131, 3.1)
+	LANConfirm LANVerb = "confirm" // take Address again, or extend it: REQUEST in INIT-REBOOT (RFC 2131, 3.2)
+	LANRelease LANVerb = "release" // return Address; the server does not answer
+	LANDecline LANVerb = "decline" // report that another machine uses Address; the server does not answer
 	LANProbe   LANVerb = "probe"   // who has Addresses: ARP (RFC 5227), neighbour discovery (RFC 4861)
-	LANHear    LANVerb = "hear"    // who says within the time that he has addresses of Subnet, without being asked
+	LANHear    LANVerb = "hear"    // who announces addresses of Subnet, unasked, within the time
 )
 
-// LANAsk is one question to a host's edge, which alone speaks on the LANs of its host.
+// LANAsk is one question to a host's edge. Only the edge sends packets on the LANs of its host.
 type LANAsk struct {
-	ID      uint64       `json:"id"` // of the question, for its answer; unique in a daemon's run
-	Verb    LANVerb      `json:"verb"`
-	Parent  string       `json:"parent"` // the host's interface to that LAN
-	IPv6    bool         `json:"ipv6,omitempty"`
-	Client  LANClient    `json:"client,omitzero"`
-	Subnet  netip.Prefix `json:"subnet,omitzero"`  // an offer outside it is not taken; zero: any
-	Address netip.Addr   `json:"address,omitzero"` // for all verbs but offer; of take: wished for, zero for none
-	// of a probe, at most MaxProbe of them
+	ID     uint64       `json:"id"` // the question's id for its answer; unique in a daemon's run
+	Verb   LANVerb      `json:"verb"`
+	Parent string       `json:"parent"` // the host's interface to that LAN
+	IPv6   bool         `json:"ipv6,omitempty"`
+	Client LANClient    `json:"client,omitzero"`
+	Subnet netip.Prefix `json:"subnet,omitzero"` // offers outside it are not taken; zero: any
+	// for all verbs except offer; for take: the preferred one, zero for none
+	Address netip.Addr `json:"address,omitzero"`
+	// for probe, at most MaxProbe
 	Addresses []netip.Addr `json:"addresses,omitempty"`
-	Server    netip.Addr   `json:"server,omitzero"` // of the lease: release and decline name it; else zero
-	// ServerID is the lease's, of DHCPv6: release and decline name it there, and confirm does, where it is known
+	Server    netip.Addr   `json:"server,omitzero"` // the lease's, for release and decline; otherwise zero
+	// ServerID is the lease's, for DHCPv6: release and decline need it, and confirm sends it if known
 	ServerID string   `json:"server_id,omitempty"`
-	Within   Duration `json:"within"` // after that it is answered in any case
+	Within   Duration `json:"within"` // the edge answers by then in any case
 }
 
-// LANClient is who a lease is for, as a DHCP server sees it.
+// LANClient is a lease's client, as a DHCP server sees it.
 type LANClient struct {
-	// ID is the client identifier behind its type 0, such as berth:shop/web/1 (RFC 2132, 9.14); empty: none is sent,
-	// and the server goes by the MAC
+	// ID is the client identifier after its type 0, such as berth:shop/web/1 (RFC 2132, 9.14). If it is empty, none
+	// is sent and the server goes by the MAC.
 	ID       string `json:"id,omitempty"`
 	Hostname string `json:"hostname,omitempty"` // empty: none is sent
 	MAC      MAC    `json:"mac"`                // the hardware address in the packets (chaddr)
 }
 
-// LANAnswer is what came of a LANAsk.
+// LANAnswer is the result of a LANAsk.
 type LANAnswer struct {
 	ID      uint64     `json:"id"`
-	Failure LANFailure `json:"failure,omitempty"` // empty: what was asked for is done
-	Error   string     `json:"error,omitempty"`   // of a Failure, for people: interface, tries, what the server said
-	Lease   LANLease   `json:"lease,omitzero"`    // of offer, take and confirm; of outside: what was offered
-	// of a probe and of hear: who answered, or said so; of hear an address may be there several times
+	Failure LANFailure `json:"failure,omitempty"` // empty: the task is done
+	// for a Failure: the interface, the tries and the server's words, for people
+	Error string   `json:"error,omitempty"`
+	Lease LANLease `json:"lease,omitzero"` // for offer, take and confirm; for the failure outside: the offer
+	// for probe and hear: the machines that answered or announced themselves. For hear, an address may occur
+	// several times.
 	Answered []LANNeighbour `json:"answered,omitempty"`
 }
 
-// MaxProbe is how many addresses one probe is of.
+// MaxProbe is the maximum number of addresses in one probe.
 const MaxProbe = 256
 
-// LANNeighbour is who says on a LAN that he has an address.
+// LANNeighbour is a machine on a LAN that claims an address.
 type LANNeighbour struct {
 	Address netip.Addr `json:"address"`
 	MAC     MAC        `json:"mac"`
 }
 
-// Unprobed is what of a network is to be probed: addresses that nobody ever had by the records.
+// Unprobed lists a network's addresses to be probed: those without any record.
 type Unprobed struct {
 	Network ID
 	Name    string
 	Parent  string // the hosts' interface to its LAN
-	// Addresses are those that are given next of each of its subnets, in the order in which they are
+	// Addresses are the next ones to be given from each of its subnets, in that order
 	Addresses []netip.Addr
 }
 
-// LANLease is an address as a DHCP server gives it. Durations count from when the request was sent (RFC 2131, 4.4.1).
+// LANLease is an address as a DHCP server gives it. Durations count from the sending of the request (RFC 2131, 4.4.1).
 type LANLease struct {
 	Address netip.Addr   `json:"address"`
-	Subnet  netip.Prefix `json:"subnet,omitzero"`  // by the server's mask; DHCPv6 tells none
-	Gateway netip.Addr   `json:"gateway,omitzero"` // the first router; DHCPv6 tells none
-	Server  netip.Addr   `json:"server"`           // its identifier; of DHCPv6 the address that it answered from
-	// ServerID is DHCPv6's DUID of the server in hexadecimal digits
+	Subnet  netip.Prefix `json:"subnet,omitzero"`  // from the server's mask; DHCPv6 has none
+	Gateway netip.Addr   `json:"gateway,omitzero"` // the first router; DHCPv6 has none
+	Server  netip.Addr   `json:"server"`           // its identifier; for DHCPv6 the address that it answered from
+	// ServerID is the server's DUID in hexadecimal digits (DHCPv6)
 	ServerID string   `json:"server_id,omitempty"`
 	Lasts    Duration `json:"lasts"`
-	T1       Duration `json:"t1"` // when it is to be renewed; the server's or half of Lasts
-	T2       Duration `json:"t2"` // when any server is asked; the server's or 7/8 of Lasts
+	T1       Duration `json:"t1"` // renewal time: the server's, or half of Lasts
+	T2       Duration `json:"t2"` // rebinding time, when any server is asked: the server's, or 7/8 of Lasts
 }
 
-// LANFailure is why a question was not done.
+// LANFailure is the reason why a question failed.
 type LANFailure string
 
 // The failures.
 const (
-	LANSilent  LANFailure = "silent"  // nobody answered within the time
-	LANRefused LANFailure = "refused" // the server said no: a NAK, or no address is left
-	LANOutside LANFailure = "outside" // only addresses outside the subnet were offered
-	LANParent  LANFailure = "parent"  // the interface is not there, is down, or cannot be spoken on
-	LANNoEdge  LANFailure = "no_edge" // no edge is connected to the daemon, or it went meanwhile
+	LANSilent  LANFailure = "silent"  // nobody answered in time
+	LANRefused LANFailure = "refused" // the server refused with a NAK, or has no address left
+	LANOutside LANFailure = "outside" // the server offered only addresses outside the subnet
+	LANParent  LANFailure = "parent"  // the interface does not exist, is down, or cannot be used
+	LANNoEdge  LANFailure = "no_edge" // no edge is connected to the daemon, or it disconnected meanwhile
 )
 
-// AskLAN has the edge of this host do something on a LAN, and waits for it, at most until ctx ends or a second longer
-// than Within. An answer with a Failure is no error; an error is ctx's. Nothing may be held meanwhile that others wait
-// for.
+// AskLAN sends a task to the edge of this host and waits for the answer. It waits until ctx ends, or a second longer
+// than Within. A Failure in the answer is no error; an error comes from ctx. Callers must not hold a lock or
+// transaction meanwhile.
 type AskLAN func(context.Context, LANAsk) (LANAnswer, error)
 
-// The beginnings of client identifiers and of what stands in them for an owner that nobody knows: so that a server's
-// list tells whose leases these are.
+// The prefixes of client identifiers, and of the substitute for an unknown owner. They let a reader of the server's
+// list recognize Berth's leases.
 const (
 	LANClientPrefix = "berth:"
-	LANNameless     = "lease:" // and an id; no owner is called so
+	LANNameless     = "lease:" // followed by an id; no owner has such a name
 )
 
-// Owner is whom the client identifier is of; empty where there is none.
+// Owner returns the owner in the client identifier, or the empty string.
 func (c LANClient) Owner() string {
 	owner, is := strings.CutPrefix(c.ID, LANClientPrefix)
 	if !is {
@@ -122,7 +125,7 @@ func (c LANClient) Owner() string {
 	return owner
 }
 
-// String is how a client is called in sentences.
+// String returns the client's name for messages.
 func (c LANClient) String() string {
 	switch {
 	case c.ID == "":
@@ -133,7 +136,7 @@ func (c LANClient) String() string {
 	return c.Owner()
 }
 
-// SameClient tells whether a server takes both for one.
+// SameClient reports whether a DHCP server treats both as one client.
 func (c LANClient) SameClient(other LANClient) bool {
 	if c.ID != "" || other.ID != "" {
 		return c.ID == other.ID
@@ -141,15 +144,15 @@ func (c LANClient) SameClient(other LANClient) bool {
 	return c.MAC == other.MAC
 }
 
-// LANState is how it stands with a lease of a DHCP server.
+// LANState is the state of a DHCP lease.
 type LANState uint8
 
 // The states. Their numbers are stored.
 const (
-	LANBound       LANState = iota + 1 // the server gave it, or said so again
-	LANUnconfirmed                     // it lasts by what the server said last, who does not answer now (RFC 2131, 3.2)
-	LANLost                            // the server took it back, or its time was over, while somebody had it
-	LANConflict                        // the server gave it to another client of ours, too
+	LANBound       LANState = iota + 1 // the server gave it, or confirmed it
+	LANUnconfirmed                     // it has not expired, but the server does not answer now (RFC 2131, 3.2)
+	LANLost                            // the server took it back, or it expired, while in use
+	LANConflict                        // the server also gave it to another client of Berth
 )
 
 var lanStateNames = [...]string{LANBound: "bound", LANUnconfirmed: "unconfirmed", LANLost: "lost",
@@ -176,49 +179,49 @@ func (s *LANState) UnmarshalText(b []byte) error {
 	return fmt.Errorf("%w: no lease of a DHCP server is %q", ErrInvalid, b)
 }
 
-// DHCPLease is what the record of an address knows of the lease that a DHCP server gave of it (LN-15). It stays in the
-// memory of who had it, so that he can have it again. Times are those of the wall clock: they outlast a restart.
+// DHCPLease is the DHCP lease in the record of an address (LN-15). The memory of the last holder keeps it, so that the
+// holder can get it again. Times are wall-clock times, because they must survive a restart.
 type DHCPLease struct {
 	State    LANState
-	Why      string    // it is not bound, in the words of who found it; empty where it is
-	Client   LANClient // as whom it was got
+	Why      string    // why it is not bound, in the finder's words; empty if it is
+	Client   LANClient // the client that got it
 	Server   netip.Addr
-	ServerID string // of DHCPv6
+	ServerID string // DHCPv6 only
 	Renews   time.Time
 	Rebinds  time.Time
 	Expires  time.Time
-	Returned bool // its owner has ended: it is to be given back to the server, and then forgotten
+	Returned bool // its owner has ended: return it to the server, then forget it
 }
 
-// Asked is an address with what a DHCP server said of it.
+// Asked is an address with its DHCP lease.
 type Asked struct {
 	Address netip.Addr
 	DHCP    *DHCPLease
 }
 
-// NewDHCPLease is what an answer makes of a lease. Its durations count from when it was asked for.
+// NewDHCPLease makes a bound lease from an answer. asked is when the request was sent; durations count from there.
 func NewDHCPLease(c LANClient, l LANLease, asked time.Time) *DHCPLease {
 	at := func(d Duration) time.Time { return asked.Add(time.Duration(d)).UTC().Truncate(time.Microsecond) }
 	return &DHCPLease{State: LANBound, Client: c, Server: l.Server, ServerID: l.ServerID, Renews: at(l.T1),
 		Rebinds: at(l.T2), Expires: at(l.Lasts)}
 }
 
-// Lasts tells whether the address may be used by what the server has said.
+// Lasts reports whether the server's last answer still allows use of the address.
 func (d *DHCPLease) Lasts(now time.Time) bool {
 	return d != nil && (d.State == LANBound || d.State == LANUnconfirmed) && !d.Returned && d.Expires.After(now)
 }
 
-// IsReturned tells whether the lease is on its way back to the server; so is none.
+// IsReturned reports whether the lease is being returned to the server. A nil lease counts as returned.
 func (d *DHCPLease) IsReturned() bool { return d == nil || d.Returned }
 
-// As is the lease in another state.
+// As returns the lease in another state.
 func (d *DHCPLease) As(s LANState, why string) *DHCPLease {
 	after := *d
 	after.State, after.Why = s, clip(why)
 	return &after
 }
 
-// clip bounds what is kept of a text.
+// clip cuts a text to MaxText bytes.
 func clip(text string) string {
 	if len(text) <= MaxText {
 		return text
@@ -255,7 +258,7 @@ func (d *Decoder) dhcpLease() *DHCPLease {
 	return l
 }
 
-// DHCPInfo is a lease of a DHCP server as it is shown.
+// DHCPInfo is a DHCP lease as shown to users.
 type DHCPInfo struct {
 	State    LANState   `json:"state"`
 	Why      string     `json:"why,omitempty"`
@@ -269,7 +272,7 @@ type DHCPInfo struct {
 	Expires  time.Time  `json:"expires,omitzero"`
 }
 
-// Shown is how a lease shows it; nil where there is none.
+// Shown returns the lease as shown to users, nil for none.
 func (d *DHCPLease) Shown() *DHCPInfo {
 	if d == nil {
 		return nil

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Kind says how an address was taken.
+// Kind is how an address was taken.
 type Kind uint8
 
 // The kinds of lease. Their numbers are stored.
 const (
 	Automatic Kind = iota + 1 // Berth chose it
 	Static                    // asked for by address
-	Gateway                   // a subnet's gateway, or one that an attachment has for itself
-	Auxiliary                 // kept for the network by `--aux-address`: static, with nobody's MAC
-	External                  // taken by a person for what is no container; Name is its owner
-	// claimed for a host of a cluster, which gives it to a container while the shared store is out of reach
+	Gateway                   // a subnet's gateway, or one that belongs to an attachment
+	Auxiliary                 // kept for the network by `--aux-address`: static, without a MAC
+	External                  // taken by a person for a non-container; Name is its owner
+	// claimed for a host of a cluster, to be given while the shared store is unreachable
 	Headroom
 )
 
 var kindNames = [...]string{Automatic: "automatic", Static: "static", Gateway: "gateway", Auxiliary: "auxiliary",
 	External: "external", Headroom: "headroom"}
 
-// Kinds are the names of all kinds.
+// Kinds returns the names of all kinds.
 func Kinds() []string { return kindNames[1:] }
 
 func (k Kind) String() string {
@@ -34,7 +34,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// MarshalText makes a Kind its name in JSON.
+// MarshalText returns the name of the kind.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.
@@ -48,47 +48,47 @@ func (k *Kind) UnmarshalText(b []byte) error {
 	return fmt.Errorf("%w: no kind of lease is called %q", ErrInvalid, b)
 }
 
-// Lease is the record of an address: in somebody's hands or, once Released is set, the memory of whose it was, or, with
-// the zero Kind, reserved and nothing else. There is one record per address, so that no address can have two holders
-// (GA-22).
+// Lease is the record of an address. Somebody holds the address, or Released is set and the record remembers the last
+// holder. With the zero Kind, the address is only reserved. There is one record per address, so no address can have two
+// holders (GA-22).
 type Lease struct {
-	ID              uint64     // of the event that made it; unique in a store, increasing
-	Address         netip.Addr // kept in the record's key
+	ID              uint64     // the event that made it; unique in a store, increasing
+	Address         netip.Addr // stored in the record's key
 	Kind            Kind
-	Attachment      ID     // through which it was taken; zero: it belongs to the subnet (its gateway)
+	Attachment      ID     // the attachment that took it; zero: it belongs to the subnet (its gateway)
 	MAC             MAC    // zero: none was sent
-	Name            string // the endpoint's name, from engines that send it, else from the witness
-	Container       string // its short id (ShortContainer); empty: no witness knew it
-	Guessed         bool   // the name is a guess, which the engine has not shown to be right yet
+	Name            string // the endpoint's name, from the engine if it sends it, otherwise from the witness
+	Container       string // short id (ShortContainer); empty: no witness knew it
+	Guessed         bool   // the name is a guess that the engine has not confirmed yet
 	Host            string
-	Since           time.Time // of the event that made it
-	Released        time.Time // of the id of the event that ended it, so that memories have an order; zero while it is held
-	QuarantineUntil time.Time // end of the quarantine after the release; zero: none
+	Since           time.Time // the time of the event that made it
+	Released        time.Time // from the id of the event that ended it, so that memories have an order; zero while held
+	QuarantineUntil time.Time // the end of the quarantine after the release; zero: none
 
-	Ahead time.Duration // how far Released is ahead of what the clock said then (Left)
+	Ahead time.Duration // how far Released was ahead of the clock (Left)
 
-	DHCP *DHCPLease // that a LAN's server gave of it (LN-15); nil: no server did
+	DHCP *DHCPLease // from the LAN's DHCP server (LN-15); nil: not from DHCP
 
-	Slot        Slot         // of an External one
-	Note        string       // of an External one: what it is for, in a person's words
-	Reservation *Reservation // whose the address is, in use or not; nil: nobody's
+	Slot        Slot         // External only
+	Note        string       // External only: its purpose, in a person's words
+	Reservation *Reservation // the reservation of the address, held or not; nil: none
 }
 
-// Slot is a place at an owner's interface (GA-24): the number of the interface, and of the address there.
+// Slot is a place at an owner's interface (GA-24): the interface's number, and the address's number there.
 type Slot struct{ Interface, Number uint8 }
 
 func (s Slot) String() string { return fmt.Sprintf("%d:ip%d", s.Interface, s.Number) }
 
-// Held tells whether somebody has the address now.
+// Held reports whether somebody has the address now.
 func (l *Lease) Held() bool { return l != nil && l.Kind != 0 && l.Released.IsZero() }
 
-// Remembered tells whether nobody has the address, and somebody had it.
+// Remembered reports whether the address is free and the record names its last holder.
 func (l *Lease) Remembered() bool { return l != nil && l.Kind != 0 && !l.Released.IsZero() }
 
-// Quarantined tells whether an address of which a quarantine ends at a time is kept for its last holder now.
+// Quarantined reports whether a quarantine that ends at until still keeps the address for its last holder.
 func Quarantined(until, now time.Time) bool { return until.After(now) }
 
-// Left is when the address was given back; zero while it is held.
+// Left returns when the address was released. It is zero while held.
 func (l *Lease) Left() time.Time {
 	if l.Released.IsZero() {
 		return l.Released
@@ -96,7 +96,7 @@ func (l *Lease) Left() time.Time {
 	return l.Released.Add(-l.Ahead)
 }
 
-// Reserved is the reservation of the address, nil where there is none.
+// Reserved returns the reservation of the address, nil for none.
 func (l *Lease) Reserved() *Reservation {
 	if l == nil {
 		return nil
@@ -104,10 +104,10 @@ func (l *Lease) Reserved() *Reservation {
 	return l.Reservation
 }
 
-// Idle tells whether the address is reserved and nobody has it.
+// Idle reports whether the address is reserved and not held.
 func (l *Lease) Idle() bool { return l.Reserved() != nil && !l.Held() }
 
-// Unheld is what is left of a record when nobody has the address any more, and no memory of it is kept.
+// Unheld returns the record without its holder and without a memory. It is nil if nothing is left.
 func (l *Lease) Unheld() *Lease {
 	if l.Reserved() == nil {
 		return nil
@@ -115,8 +115,8 @@ func (l *Lease) Unheld() *Lease {
 	return &Lease{Address: l.Address, Reservation: l.Reservation, DHCP: l.DHCP}
 }
 
-// WithReservation is the record of the same address with another reservation, nil where nothing is left to be said of
-// it. What is reserved has no memory of others.
+// WithReservation returns the record of addr with another reservation, nil if nothing is left. A reserved address that
+// is not held keeps no memory of its last holder.
 func (l *Lease) WithReservation(addr netip.Addr, r *Reservation) *Lease {
 	if l.Held() {
 		after := *l
@@ -133,8 +133,8 @@ func (l *Lease) WithReservation(addr netip.Addr, r *Reservation) *Lease {
 	return after
 }
 
-// LastUsed orders leases and memories by when they were last in somebody's hands: by their events' ids, which stay in
-// order when the clock is set back. What a host gave of its headroom has the id of an older event.
+// LastUsed returns when the address was last held, to order leases and memories. It uses event ids, which stay in order
+// when the clock is set back. A lease from headroom has the id of an older event, so Since counts if it is later.
 func (l *Lease) LastUsed() time.Time {
 	made := EventTime(l.ID)
 	switch {
@@ -146,7 +146,7 @@ func (l *Lease) LastUsed() time.Time {
 	return l.Since
 }
 
-// Holder names who has the address, or had it, for an error: the endpoint, else the MAC, else the attachment.
+// Holder names the present or last holder for an error: the endpoint, otherwise the MAC, otherwise the attachment.
 func (l *Lease) Holder() string {
 	switch {
 	case l.Kind == Gateway && l.Attachment == (ID{}):
@@ -172,11 +172,11 @@ func (l *Lease) Holder() string {
 	}
 }
 
-// leaseVersion leads the record of a lease. A record of another one is refused instead of misread.
+// leaseVersion is the first byte of a lease's record. Other versions are refused, so that they are not misread.
 const leaseVersion = 1
 
-// guessedFlag marks a lease whose name is a guess, notedLeaseFlag one with a note, dhcpLeaseFlag one of a DHCP server,
-// containerFlag one whose container is known, aheadFlag one that was released while ids were ahead of the clock.
+// The flags of a lease's record: the name is a guess; it has a note; it has a DHCP lease; its container is known; it
+// was released while ids were ahead of the clock.
 const (
 	guessedFlag = 1 << iota
 	notedLeaseFlag
@@ -185,8 +185,8 @@ const (
 	aheadFlag
 )
 
-// EncodeLease appends l without its address. Leases are written once per allocation, hence a compact form of their own
-// instead of JSON: about 80 bytes.
+// EncodeLease appends l without its address. It has a compact form of about 80 bytes, because every allocation writes
+// one.
 func EncodeLease(b []byte, l *Lease) []byte {
 	flags := byte(0)
 	if l.Guessed {
@@ -229,7 +229,7 @@ func EncodeLease(b []byte, l *Lease) []byte {
 	return l.Reservation.append(b)
 }
 
-// DecodeLease reads what EncodeLease wrote for addr.
+// DecodeLease reads what EncodeLease wrote for addr. Its errors wrap ErrDamaged.
 func DecodeLease(addr netip.Addr, b []byte) (*Lease, error) {
 	d := Decoder{B: b}
 	if version := d.Byte(); version != leaseVersion {
@@ -264,21 +264,21 @@ func DecodeLease(addr netip.Addr, b []byte) (*Lease, error) {
 
 func (d *Decoder) slot() Slot { return Slot{d.Byte(), d.Byte()} }
 
-// LeaseRef names one lease or memory of an address, and no later one.
+// LeaseRef identifies one lease or memory of an address, and no later one.
 type LeaseRef struct {
 	Space   string     `json:"space"`
 	Address netip.Addr `json:"address"`
 	ID      uint64     `json:"id"`
 }
 
-// LeaseName is what a witness has learnt of a lease.
+// LeaseName is what a witness has learnt about a lease.
 type LeaseName struct {
 	LeaseRef
 	Name      string // the endpoint's
-	Container string // the short id of whose it is; empty: not known
+	Container string // the container's short id; empty: unknown
 }
 
-// AttachmentInfo is a Docker network's hold on a subnet as the witness sees it.
+// AttachmentInfo is a Docker network's hold on a subnet, as shown to the witness.
 type AttachmentInfo struct {
 	ID      ID           `json:"id"`
 	Space   string       `json:"space"`
@@ -293,6 +293,6 @@ type AttachmentInfo struct {
 	// the host's routes that overlapped the subnet when the attachment was made
 	Beneath []HostRoute `json:"beneath,omitempty"`
 	Created time.Time   `json:"created"`
-	Live    int         `json:"live"`             // leases held through it, headroom not counted
+	Live    int         `json:"live"`             // leases held through it, without headroom
 	Gateway netip.Addr  `json:"gateway,omitzero"` // the subnet's
 }

@@ -11,40 +11,41 @@ import (
 	"unicode"
 )
 
-// What is said of a network as a whole has a form in edits, one in documents and one in answers. They stand here
-// together with the record, and with how they become it and come out of it. Documents, tables, comparisons and events
-// follow their json tags.
+// A network's own settings have one form in edits, one in documents and one in answers. This file has these forms, the
+// record, and the conversions. Documents, tables, comparisons and events follow the json tags.
 
-// Network carries the name, the tags and the policy of its subnets (GA-2). Those made for a pool that Docker asked for
-// are named `net-` and the first eight digits of their id, and end with their last attachment, unless they are Planned.
+// Network carries the name, the tags and the policy of its subnets (GA-2). A network made for a pool that Docker
+// requested is named `net-` plus the first eight digits of its id. It ends with its last attachment, unless it is
+// Planned.
 type Network struct {
 	ID    ID                `json:"id"`
 	Name  string            `json:"name"` // unique in a store
 	Space string            `json:"space"`
 	Tags  map[string]string `json:"tags,omitempty"`
-	// three octets, as in "aa:00:00", of the MACs in Compose overrides
+	// the first three octets, such as "aa:00:00", of MACs in Compose overrides
 	MACPrefix string      `json:"mac_prefix,omitempty"`
-	Links     []Link      `json:"links,omitempty"` // by host
+	Links     []Link      `json:"links,omitempty"` // sorted by host
 	Policy    Policy      `json:"policy"`
 	Type      NetworkType `json:"type,omitempty"`
-	Rules     []OwnerRule `json:"rules,omitempty"` // in the order in which they were made
+	Rules     []OwnerRule `json:"rules,omitempty"` // in the order of their creation
 	// addresses that each host keeps claimed for each of its attachments
 	Headroom int         `json:"headroom,omitempty"`
 	Elastic  ElasticMode `json:"elastic,omitempty"`
-	// the hosts' interface to the LAN that others have addresses of, too, by which they are looked for; empty: none
+	// the hosts' interface to a LAN shared with other machines, which Berth probes for them; empty: no probes
 	Probe string `json:"probe,omitempty"`
-	// which containers are put back to their own addresses, if the engine did not identify them
+	// which containers are put back to their own addresses if the engine did not identify them
 	PutBack PutBackMode `json:"put_back,omitempty"`
-	Note    string      `json:"note,omitempty"` // what the network is for, in a person's words
+	Note    string      `json:"note,omitempty"` // its purpose, in a person's words
 	Created time.Time   `json:"created"`
 
-	// Planned networks were made, edited or reserved in by a person, and stay when Docker leaves them.
+	// Planned networks were made, edited, or used for a reservation by a person. They stay when Docker leaves them.
 	Planned bool `json:"planned,omitempty"`
 	// Revision is the id of the event of the last change to the network, its subnets, pools or exclusions.
 	Revision uint64 `json:"revision,omitempty"`
-	// Stage is not empty while the network is not there as a whole: it is seen by nobody and gives no address.
+	// Stage is set while the network is incomplete. Then nobody sees it and it gives no address.
 	Stage Stage `json:"stage,omitempty"`
-	// Importer is the daemon whose import writes an Arriving network. Nil: that of the host whose own store it is.
+	// Importer is the daemon whose import writes an Arriving network. Nil means the daemon of the host that owns
+	// the store.
 	Importer *Importer `json:"importer,omitempty"`
 }
 
@@ -60,7 +61,7 @@ type CreateNetwork struct {
 	// addresses that each host keeps claimed for each of its attachments
 	Headroom   int          `json:"headroom,omitempty"`
 	Probe      string       `json:"probe,omitempty"`    // the hosts' interface to the LAN, see Network
-	PutBack    string       `json:"put_back,omitempty"` // default (which is the default), reserved, all or off
+	PutBack    string       `json:"put_back,omitempty"` // default (if empty), reserved, all or off
 	Note       string       `json:"note,omitempty"`
 	Type       string       `json:"type,omitempty"` // manual (default), dynamic or vip (BO-8)
 	Static     []Range      `json:"static,omitempty"`
@@ -68,7 +69,7 @@ type CreateNetwork struct {
 	Subnets    []SubnetSpec `json:"subnets,omitempty"`
 }
 
-// Network is the record of one that is made as the edit says, without its subnets.
+// Network returns the record of the network that the edit creates, without its subnets.
 func (e *CreateNetwork) Network(id ID, now time.Time) (*Network, error) {
 	kind, err := ParseNetworkType(e.Type)
 	if err != nil {
@@ -84,30 +85,30 @@ func (e *CreateNetwork) Network(id ID, now time.Time) (*Network, error) {
 		Planned: true})
 }
 
-// ModifyNetwork changes what is not nil.
+// ModifyNetwork changes the fields that are not nil.
 type ModifyNetwork struct {
 	Network    string             `json:"network"`
 	Name       *string            `json:"name,omitempty"`
 	Tags       map[string]*string `json:"tags,omitempty"` // nil removes a tag; tags that are not named stay
 	MACPrefix  *string            `json:"mac_prefix,omitempty"`
-	Links      []Link             `json:"links,omitempty"` // replaces that of the same host; an empty Mode removes it
+	Links      []Link             `json:"links,omitempty"` // replaces the host's link; an empty Mode and Link remove it
 	Sticky     *bool              `json:"sticky,omitempty"`
 	Quarantine *Duration          `json:"quarantine,omitempty"`
 	Headroom   *int               `json:"headroom,omitempty"`
-	Probe      *string            `json:"probe,omitempty"`    // empty: there is none any more
+	Probe      *string            `json:"probe,omitempty"`    // empty: no probes
 	PutBack    *string            `json:"put_back,omitempty"` // reserved, all, off or default
-	Note       *string            `json:"note,omitempty"`     // "": none
-	// the bands for static use; replaces those there are (BO-10)
+	Note       *string            `json:"note,omitempty"`     // empty removes the note
+	// replaces the bands for static use (BO-10)
 	Static *[]Range `json:"static,omitempty"`
-	// replaces that of the same pattern; one without owner and pool removes it
+	// each replaces the rule with the same pattern; one without owner and pool removes it
 	OwnerRules []OwnerRule `json:"owner_rules,omitempty"`
 	Elastic    *string     `json:"elastic,omitempty"` // off, on or auto (CS-7, CS-16)
-	// of its subnets that a DHCP server serves or, where none is said to be, of all (LN-15)
-	DHCPParent *string `json:"dhcp_parent,omitempty"` // "": no server is asked any more
+	// for the subnets marked as served by DHCP or, if none is, for all (LN-15)
+	DHCPParent *string `json:"dhcp_parent,omitempty"` // empty: ask no server
 	DHCPID     *LANID  `json:"dhcp_id,omitempty"`
 }
 
-// Over is the network as the edit wants it, but for its name, which others may have, and for its elastic addresses and
+// Over returns the network after the edit. It leaves out the name, which may be taken, and elastic addresses and
 // subnets.
 func (e *ModifyNetwork) Over(n Network) (*Network, error) {
 	n.Tags, n.Links, n.Rules = maps.Clone(n.Tags), slices.Clone(n.Links), slices.Clone(n.Rules)
@@ -171,10 +172,11 @@ func (e *ModifyNetwork) Over(n Network) (*Network, error) {
 	return &n, nil
 }
 
-// PlannedNetwork is one network of a Plan with all that is planned in it. An import makes it, or, where a network of
-// its name is there, adds to that one what it lacks; a field that is zero says nothing about a network that is there.
-// Without a name it stands for whichever networks of its space have the addresses of its pools, exclusions,
-// reservations and addresses, and has nothing else.
+// PlannedNetwork is one network of a Plan with all of its contents. An import creates the network, or adds what an
+// existing one of this name lacks. A zero field leaves an existing network unchanged.
+//
+// Without a name, it stands for those networks of its space that have the addresses listed in it. It may then list only
+// pools, exclusions, reservations and addresses.
 type PlannedNetwork struct {
 	Name         string               `json:"name,omitempty"`
 	Space        string               `json:"space,omitempty"` // default: local
@@ -188,18 +190,18 @@ type PlannedNetwork struct {
 	Probe        string               `json:"probe,omitempty"`       // the hosts' interface to the LAN that is probed
 	PutBack      string               `json:"put_back,omitempty"`    // default, reserved, all or off
 	Type         string               `json:"type,omitempty"`        // manual (default), dynamic or vip
-	Note         string               `json:"note,omitempty"`        // what it is for, in a person's words
+	Note         string               `json:"note,omitempty"`        // its purpose, in a person's words
 	OwnerRules   []OwnerRule          `json:"owner_rules,omitempty"` // in the order in which they are tried
 	Subnets      []PlannedSubnet      `json:"subnets,omitempty"`
-	Static       []PlannedBand        `json:"static,omitempty"` // of whichever of its subnets holds them,
-	Pools        []PlannedPool        `json:"pools,omitempty"`  // beside those that stand with a subnet
+	Static       []PlannedBand        `json:"static,omitempty"` // each goes to the subnet that contains it
+	Pools        []PlannedPool        `json:"pools,omitempty"`  // in addition to those listed with a subnet
 	Exclusions   []PlannedExclusion   `json:"exclusions,omitempty"`
 	Reservations []PlannedReservation `json:"reservations,omitempty"`
-	Addresses    []PlannedAddress     `json:"addresses,omitempty"` // taken for what is no container
+	Addresses    []PlannedAddress     `json:"addresses,omitempty"` // held by non-containers
 	Line         int                  `json:"line,omitempty"`
 }
 
-// Document is how a document says it, without what is in it.
+// Document returns the form of a document, without the network's contents.
 func (n *Network) Document() *PlannedNetwork {
 	p := &PlannedNetwork{Name: n.Name, Space: n.Space, Tags: maps.Clone(n.Tags), MACPrefix: n.MACPrefix,
 		Links: slices.Clone(n.Links), Headroom: n.Headroom, Probe: n.Probe, PutBack: string(n.PutBack),
@@ -216,31 +218,31 @@ func (n *Network) Document() *PlannedNetwork {
 	return p
 }
 
-// Create is the edit that makes it, without what is in it and with no elastic addresses.
+// Create returns the edit that makes the network, without its contents and elastic mode.
 func (p *PlannedNetwork) Create() *CreateNetwork {
 	return &CreateNetwork{Name: p.Name, Space: p.Space, Tags: p.Tags, MACPrefix: p.MACPrefix, Links: p.Links,
 		Sticky: p.Sticky, Quarantine: p.Quarantine, Headroom: p.Headroom, Probe: p.Probe, PutBack: p.PutBack,
 		Type: p.Type, Note: p.Note, OwnerRules: p.OwnerRules}
 }
 
-// NetworkInfo is a network as it is shown, with all that is planned in it (GA-23, GA-26).
+// NetworkInfo is a network as shown to users, with all that is planned in it (GA-23, GA-26).
 type NetworkInfo struct {
 	ID        ID                `json:"id"`
 	Name      string            `json:"name"`
-	Recorded  string            `json:"-"` // the name of its record, by which lists are ordered and which no two have
+	Recorded  string            `json:"-"` // the unique name in its record, by which lists are sorted
 	Space     string            `json:"space"`
 	Tags      map[string]string `json:"tags"`
 	MACPrefix string            `json:"mac_prefix"`
 
-	// The first subnet of each family, and the map of its first pool: what there was before a network could have
-	// several.
+	// The first subnet of each family, and the map of its first pool. They date from when a network had only one
+	// subnet.
 	CIDR     netip.Prefix `json:"cidr"`
 	Gateway  netip.Addr   `json:"gateway"`
 	CIDR6    netip.Prefix `json:"cidr6"`
 	Gateway6 netip.Addr   `json:"gateway6"`
 	Map      string       `json:"map,omitempty"`
 
-	CIDRs      []netip.Prefix `json:"-"` // of all its subnets, in brief, too
+	CIDRs      []netip.Prefix `json:"-"` // of all its subnets, also in brief lists
 	Subnets    []SubnetPlan   `json:"subnets"`
 	Type       string         `json:"type"` // manual, dynamic or vip
 	Static     []Range        `json:"static"`
@@ -252,7 +254,7 @@ type NetworkInfo struct {
 	Headroom int    `json:"headroom,omitempty"`
 	Elastic  string `json:"elastic"`         // off, on or auto
 	Probe    string `json:"probe,omitempty"` // the hosts' interface to the LAN that is probed
-	// which containers are put back; left out where each host's daemon says it
+	// which containers are put back; omitted if each host's daemon decides
 	PutBack  PutBackMode `json:"put_back,omitempty"`
 	Note     string      `json:"note,omitempty"`
 	Planned  bool        `json:"planned"` // it stays when Docker leaves it
@@ -262,7 +264,7 @@ type NetworkInfo struct {
 	Use      Use         `json:"use"`    // of its addresses
 }
 
-// Shown is how lists show it, without what is in it.
+// Shown returns the network for lists, without its contents.
 func (n *Network) Shown() NetworkInfo {
 	info := NetworkInfo{ID: n.ID, Name: n.Name, Recorded: n.Name, Space: n.Space, Tags: map[string]string{},
 		MACPrefix: n.MACPrefix, Subnets: []SubnetPlan{}, Type: n.Type.String(), Static: []Range{},
@@ -277,10 +279,11 @@ func (n *Network) Shown() NetworkInfo {
 	return info
 }
 
-// MaxHeadroom is how much of it an attachment can have: all of it is claimed by, and written for, each host.
+// MaxHeadroom is the maximum headroom of an attachment. Each host claims all of it and writes a record for each
+// address.
 const MaxHeadroom = 1024
 
-// setHeadroom says how many addresses each host keeps claimed for each of its attachments.
+// setHeadroom sets how many addresses each host keeps claimed for each of its attachments.
 func setHeadroom(n *Network, wanted int) error {
 	switch {
 	case wanted < 0 || wanted > MaxHeadroom:
@@ -300,8 +303,8 @@ func setHeadroom(n *Network, wanted int) error {
 
 var macPrefixForm = regexp.MustCompile(`^[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}$`)
 
-// checkMACPrefix refuses what does not begin the MAC address of one interface: an odd first octet is that of a group
-// (IEEE 802).
+// checkMACPrefix refuses what cannot begin the MAC of a single interface. An odd first octet is a group address (IEEE
+// 802).
 func checkMACPrefix(prefix string) error {
 	if prefix == "" {
 		return nil
@@ -317,10 +320,10 @@ func checkMACPrefix(prefix string) error {
 	return nil
 }
 
-// linkModes are the ways in which a network is connected to a host, as they are told to one who mistyped one.
+// linkModes are the ways to connect a network to a host. The message about a wrong mode lists them.
 var linkModes = []string{"bridged", "routed", "macvlan", "ipvlan", "ovs"}
 
-// setLink sets the L2 attachment of one host, or removes it where it has no mode.
+// setLink sets the link of one host, or removes it if Mode and Link are empty.
 func setLink(n *Network, l Link) error {
 	if err := CheckName("host", l.Host); err != nil {
 		return err

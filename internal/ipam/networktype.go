@@ -4,13 +4,13 @@ import (
 	"net/netip"
 )
 
-// NetworkType says who chooses the addresses of a network (BO-8).
+// NetworkType is who chooses the addresses of a network (BO-8).
 type NetworkType string
 
 // The types of networks.
 const (
-	Manual  NetworkType = ""        // static and automatic addresses, chosen here; written "manual"
-	Dynamic NetworkType = "dynamic" // somebody else chooses; here they are recorded
+	Manual  NetworkType = ""        // static addresses, and automatic ones chosen by Berth; written "manual"
+	Dynamic NetworkType = "dynamic" // another system chooses; Berth records
 	VIP     NetworkType = "vip"     // static addresses only
 )
 
@@ -21,7 +21,7 @@ func (t NetworkType) String() string {
 	return string(t)
 }
 
-// ParseNetworkType reads manual, dynamic or vip; empty is manual.
+// ParseNetworkType reads manual, dynamic or vip. Empty means manual.
 func ParseNetworkType(s string) (NetworkType, error) {
 	switch t := NetworkType(s); t {
 	case Manual, Dynamic, VIP:
@@ -32,7 +32,7 @@ func ParseNetworkType(s string) (NetworkType, error) {
 	return Manual, Refuse(ErrInvalid, "%q is no type of network: write manual, dynamic or vip", s)
 }
 
-// CheckAutomatic refuses to choose an address in a network of which Berth chooses none.
+// CheckAutomatic refuses an automatic address if Berth chooses none in the network. A nil network allows it.
 func (n *Network) CheckAutomatic() error {
 	switch {
 	case n == nil || n.Type == Manual:
@@ -46,8 +46,8 @@ func (n *Network) CheckAutomatic() error {
 	}
 }
 
-// CheckAutomaticAt refuses an automatic reservation of a given address where the network's type, or a static band, has
-// static ones only (BO-10).
+// CheckAutomaticAt refuses an automatic reservation of a given address if the network's type or a static band allows
+// only static ones (BO-10).
 func (n *Network) CheckAutomaticAt(owner string, sub *Subnet, addr netip.Addr) error {
 	switch band := sub.StaticBand(addr); {
 	case n.Type == VIP:
@@ -61,7 +61,7 @@ func (n *Network) CheckAutomaticAt(owner string, sub *Subnet, addr netip.Addr) e
 	return nil
 }
 
-// CheckStatic refuses to reserve a given address in a network of which somebody else chooses the addresses.
+// CheckStatic refuses to reserve a given address if another system chooses the network's addresses.
 func (n *Network) CheckStatic() error {
 	if n.Type != Dynamic {
 		return nil

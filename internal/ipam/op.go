@@ -1,6 +1,7 @@
 package ipam
 
-// NewEdit returns an empty edit of an operation such as "pool.add", to be filled from JSON; false for an unknown one.
+// NewEdit returns an empty edit for an operation such as "pool.add", to be filled from JSON. It returns false for an
+// unknown operation.
 func NewEdit(op string) (Edit, bool) {
 	for _, e := range Edits() {
 		if e.Op() == op {
@@ -10,12 +11,12 @@ func NewEdit(op string) (Edit, bool) {
 	return nil, false
 }
 
-// Edits are the edits that there are, an empty one of each.
+// Edits returns one empty edit of each operation.
 func Edits() []Edit {
 	return append(planEdits(), elasticEdits()...)
 }
 
-// planEdits are those of the plan and of hosts.
+// planEdits returns those for the plan, hosts and deploys.
 func planEdits() []Edit {
 	return []Edit{
 		new(CreateNetwork),

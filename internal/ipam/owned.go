@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// This file is about what an owner has: addresses that are reserved for it, and addresses that are taken for what is no
-// container. Both are here in each of their forms: as records keep them, edits ask for them, lists show them and
-// documents plan them. Terms come first, because they are in all of these.
+// This file has what an owner has: reserved addresses, and external addresses held by non-containers. Both have one
+// form each in records, edits, lists and documents. Terms come first, because all of these have them.
 
-// Terms are those on which an address is reserved, or an owner known: what is said of it besides whose it is and where.
-// It is said alike by records, events, lists, documents and the journals of imports, and all of them have this struct.
-// One more term is a field here, with its line in each function of this file, and in the columns and flags of
+// Terms are the terms of a reservation, or of an owner known in a dynamic network: all except the owner and the
+// address. Records, events, lists, documents and import journals share this struct.
+//
+// To add a term, add a field here and a line in each function of this file. Then add it to the columns and flags of
 // internal/cli/owner.
 type Terms struct {
-	// another address is wanted in its place; it is kept until the owner runs with that one (BO-13)
+	// another address replaces it; it is kept until the owner runs with that one (BO-13)
 	Replaced bool      `json:"replaced,omitempty"`
-	Until    time.Time `json:"until,omitzero"`              // the owner's end; zero: none (BO-11)
-	Note     string    `json:"note,omitempty" plan:",last"` // what it is for, in a person's words
+	Until    time.Time `json:"until,omitzero"`              // the end of the owner's life; zero: none (BO-11)
+	Note     string    `json:"note,omitempty" plan:",last"` // its purpose, in a person's words
 }
 
-// WantedTerms are what an edit says of them. What it does not say stays as it is.
+// WantedTerms are the terms that an edit sets. Zero fields leave a term unchanged.
 type WantedTerms struct {
-	// For is how long the owner lives; then what is reserved for it is nobody's (BO-11). Zero: without an end.
+	// For is how long the owner lives. Its reservations end then (BO-11). Zero leaves the end as it is.
 	For Duration `json:"for,omitempty"`
-	// Until is the same as a moment, as documents say it; not both of them.
+	// Until is the end as a time, as in documents. At most one of For and Until may be set.
 	Until time.Time `json:"until,omitzero"`
-	Note  *string   `json:"note,omitempty"` // empty: none any more; nil: as it is
+	Note  *string   `json:"note,omitempty"` // empty: remove it; nil: keep it
 }
 
-// Check refuses what makes no sense for any owner.
+// Check refuses terms that are invalid for any owner.
 func (w *WantedTerms) Check(owner string) error {
 	if w.For < 0 {
 		return Refuse(ErrInvalid, "%s cannot live for %s; give a time that is not negative, or none", owner,
@@ -46,7 +46,7 @@ func (w *WantedTerms) Check(owner string) error {
 	return nil
 }
 
-// Over are the terms that come of others when these are wanted.
+// Over returns t with the wanted terms applied.
 func (w *WantedTerms) Over(t Terms, now time.Time) Terms {
 	if w.For > 0 {
 		t.Until = now.Add(time.Duration(w.For))
@@ -60,19 +60,19 @@ func (w *WantedTerms) Over(t Terms, now time.Time) Terms {
 	return t
 }
 
-// Anew are the terms of an address that was replaced and is wanted again: what was said of its end counts no longer.
+// Anew returns the terms of a replaced address that is wanted again. Its old end no longer applies.
 func (t Terms) Anew() Terms {
 	t.Replaced, t.Until = false, time.Time{}
 	return t
 }
 
-// Stored are the terms as the record of an address keeps them: times in microseconds.
+// Stored returns the terms as a record keeps them, with times in microseconds.
 func (t Terms) Stored() Terms {
 	t.Until = t.Until.UTC().Truncate(time.Microsecond)
 	return t
 }
 
-// The flags of terms in their compact form. Most have no note, and no byte for it.
+// The flags of compact terms. A record without a note, as most are, has no byte for one.
 const (
 	replacedFlag = 1 << iota
 	notedFlag
@@ -101,7 +101,7 @@ func (d *Decoder) terms() Terms {
 	return t
 }
 
-// Reservation is what makes an address somebody's: it is given to nobody else, and stays when the address is released.
+// Reservation gives an address to an owner. Nobody else gets the address, even after its release.
 type Reservation struct {
 	ID    uint64 // of the event that made it
 	Owner string
@@ -109,110 +109,110 @@ type Reservation struct {
 	Slot  Slot
 	Terms
 
-	Ahead time.Duration // how far its id is ahead of what the clock said then
+	Ahead time.Duration // how far its id was ahead of the clock
 }
 
-// Since is when it was made.
+// Since returns when the reservation was made.
 func (r *Reservation) Since() time.Time { return EventTime(r.ID).Add(-r.Ahead) }
 
-// AddReservation reserves addresses for an owner: given ones (static), or such as Berth chooses (automatic). What the
-// owner has reserved already stays, if the wish can mean it (BO-5). Force goes over exclusions, and reserves what
-// somebody holds, for after its release.
+// AddReservation reserves addresses for an owner: given ones (static), or ones that Berth chooses (automatic). An
+// existing reservation of the owner stays if it satisfies a wish (BO-5). Force ignores exclusions. It also reserves an
+// address with another holder, for the time after its release.
 type AddReservation struct {
 	Network string `json:"network"`
 	Owner   string `json:"owner"`
-	Number  int    `json:"interface,omitempty"` // of the owner's interface
-	Wishes  []Wish `json:"wishes,omitempty"`    // none: one address out of any pool
+	Number  int    `json:"interface,omitempty"` // the number of the owner's interface
+	Wishes  []Wish `json:"wishes,omitempty"`    // none: one address from any pool
 	Force   bool   `json:"force,omitempty"`
 
-	// Automatic makes given addresses automatic ones, which those of a static band cannot be.
+	// Automatic makes given addresses automatic. Addresses in a static band cannot be.
 	Automatic bool `json:"automatic,omitempty"`
-	// Replace keeps an address that is not wished for any more until its owner runs with the new one (BO-13).
+	// Replace keeps an address that is no longer wanted until its owner runs with the new one (BO-13).
 	Replace bool `json:"replace,omitempty"`
-	// Only lists, with Replace, the networks besides this one on which the owner is to have anything, by name or id:
-	// what it has on others is kept until it runs with what it is to have (BO-13). Nil: what it has on others stays as
-	// it is.
+	// Only lists, with Replace, the further networks on which the owner is to have addresses, by name or id.
+	// Reservations on all other networks are replaced: the owner keeps them until it runs with its new addresses
+	// (BO-13). Nil leaves other networks unchanged.
 	Only []string `json:"only,omitempty"`
-	// Moves gives, with Replace, another address in the place of an automatic one that may not be given automatically
-	// any more: it is excluded, or outside of every pool (BO-9). Otherwise it stays its owner's.
+	// Moves replaces, with Replace, an automatic address that Berth may no longer choose: it is excluded, or
+	// outside every pool (BO-9). Without Moves the owner keeps it.
 	Moves bool `json:"moves,omitempty"`
 	WantedTerms
 
-	// Planned has a document's word count: its addresses are reserved be they excluded or not. Replaced says that
-	// something has taken their place already. No client can say so.
+	// Planned reserves a document's addresses even if they are excluded. Replaced marks them as already replaced.
+	// Clients cannot set either.
 	Planned, Replaced bool `json:"-"`
 }
 
-// BindReservations makes what is reserved for owners what is wanted, as a deploy does: what is there and fits is bound
-// first (BO-9), then static addresses are reserved, then automatic ones (BO-10). What an owner has elsewhere, or has
-// otherwise, is kept until it runs with the new one (BO-13).
+// BindReservations changes the reservations of owners to the wanted ones, as a deploy does. First it binds reservations
+// that already fit (BO-9). Then it reserves static addresses, then automatic ones (BO-10). An owner keeps its other
+// reservations until it runs with the new ones (BO-13).
 type BindReservations struct {
-	Wanted []AddReservation `json:"wanted"` // at most MaxEdits, one for each owner and network (BO-6)
+	Wanted []AddReservation `json:"wanted"` // at most MaxEdits; one for each owner and network (BO-6)
 }
 
-// ReleaseOwner ends all that is reserved for an owner, on all networks and where there is none any more (BO-3, BO-12),
-// and what it has in hand by TakeAddress. What an endpoint has in use stays in use.
+// ReleaseOwner ends all reservations of an owner, on all networks and on those that no longer exist (BO-3, BO-12). It
+// also releases the owner's external addresses. Addresses that endpoints hold stay in use.
 type ReleaseOwner struct {
 	Owner string `json:"owner"`
-	Under bool   `json:"under,omitempty"` // and of all owners whose path begins with it: shop, shop/web
-	// only what was replaced, where the owner has its new address in use (BO-13)
+	Under bool   `json:"under,omitempty"` // also owners below this path: shop includes shop/web
+	// only replaced reservations whose owner runs with its new address (BO-13)
 	Replaced bool `json:"replaced,omitempty"`
 }
 
-// RemoveReservation ends the reservation of one address of an owner, or with the zero Address of all. What is in use
-// stays in use.
+// RemoveReservation ends an owner's reservation of one address, or of all with the zero Address. Addresses in use stay
+// in use.
 type RemoveReservation struct {
 	Network string     `json:"network"`
 	Owner   string     `json:"owner"`
 	Address netip.Addr `json:"address,omitzero"`
 }
 
-// TakeAddress takes addresses for an interface of what is no container: a router, a VM, a printer (GA-24).
+// TakeAddress takes addresses for an interface of a non-container, such as a router, a VM or a printer (GA-24).
 type TakeAddress struct {
 	Network   string    `json:"network"`
-	Subnet    string    `json:"subnet,omitempty"` // only out of this one
+	Subnet    string    `json:"subnet,omitempty"` // only from this subnet
 	Owner     string    `json:"owner"`
 	Interface Interface `json:"interface"`
-	Force     bool      `json:"force,omitempty"` // over exclusions (GA-9)
-	Note      *string   `json:"note,omitempty"`  // of all of them; empty: none any more; nil: as it is
-	Planned   bool      `json:"-"`               // as of AddReservation
+	Force     bool      `json:"force,omitempty"` // ignore exclusions (GA-9)
+	Note      *string   `json:"note,omitempty"`  // for all of its addresses; empty: remove it; nil: keep it
+	Planned   bool      `json:"-"`               // as in AddReservation
 }
 
-// ReleaseAddress gives back one address that was taken for an owner by TakeAddress, or with the zero Address all.
+// ReleaseAddress releases one external address of an owner, or all with the zero Address.
 type ReleaseAddress struct {
 	Network string     `json:"network"`
 	Owner   string     `json:"owner"`
 	Address netip.Addr `json:"address,omitzero"`
 }
 
-// ReservationInfo is a reserved address as it is shown.
+// ReservationInfo is a reserved address as shown to users.
 type ReservationInfo struct {
 	Owner     string       `json:"owner"`
-	Address   netip.Addr   `json:"address"`         // zero in a dynamic network, until one is recorded
-	Leased    netip.Addr   `json:"leased,omitzero"` // there: what its DHCP server gave the owner
+	Address   netip.Addr   `json:"address"`         // zero in a dynamic network until one is recorded
+	Leased    netip.Addr   `json:"leased,omitzero"` // in a dynamic network: the owner's address from its DHCP server
 	Kind      Kind         `json:"kind"`            // static or automatic
 	InUse     bool         `json:"in_use"`
-	Endpoint  string       `json:"endpoint"`        // who has it in use
-	Taken     bool         `json:"taken,omitempty"` // that is somebody else than the owner
+	Endpoint  string       `json:"endpoint"`        // who holds it
+	Taken     bool         `json:"taken,omitempty"` // the holder is not the owner
 	Host      string       `json:"host"`
 	Space     string       `json:"space"`
-	Network   string       `json:"network"` // its name; empty: there is none any more
+	Network   string       `json:"network"` // its name; empty: the network no longer exists
 	NetworkID ID           `json:"network_id,omitzero"`
 	Subnet    netip.Prefix `json:"subnet"`
 	Interface int          `json:"interface"`
 	Slot      int          `json:"slot"`
 	Since     time.Time    `json:"since"`
 	Terms
-	// the owner is known in a dynamic network, whatever its address is
+	// the owner is known in a dynamic network, whatever its address
 	Dynamic bool `json:"-"`
 }
 
-// TakenAddress is an address that was taken for what is no container.
+// TakenAddress is an external address: one that a non-container holds.
 type TakenAddress struct {
 	Owner     string       `json:"owner"`
 	Address   netip.Addr   `json:"address"`
 	Space     string       `json:"space"`
-	Network   string       `json:"network"` // its name; empty: there is none any more
+	Network   string       `json:"network"` // its name; empty: the network no longer exists
 	NetworkID ID           `json:"network_id,omitzero"`
 	Subnet    netip.Prefix `json:"subnet"`
 	Interface int          `json:"interface"`
@@ -221,58 +221,58 @@ type TakenAddress struct {
 	Note      string       `json:"note,omitempty"`
 }
 
-// PlannedReservation is one address that belongs to an owner; in a dynamic network it is an owner alone.
+// PlannedReservation is one reserved address in a document. In a dynamic network it is only an owner.
 type PlannedReservation struct {
 	Owner     string     `json:"owner"`
 	Address   netip.Addr `json:"address,omitzero"`
-	Unplaced  bool       `json:"unplaced,omitempty" plan:"-"` // at the next free slot of the owner's interface 0
+	Unplaced  bool       `json:"unplaced,omitempty" plan:"-"` // use the next free slot of the owner's interface 0
 	Interface int        `json:"interface,omitempty" plan:",with=Slot"`
 	Slot      int        `json:"slot,omitempty" plan:",with=Interface"`
 	Automatic bool       `json:"automatic,omitempty"` // Berth chose it
-	Terms                // one of which Until is over is not imported
-	Force     bool       `json:"force,omitempty"` // somebody else holds it: for after its release
+	Terms                // not imported if Until has passed
+	Force     bool       `json:"force,omitempty"` // another holder has it: reserve it for the time after its release
 	Line      int        `json:"line,omitempty"`
 }
 
-// Taken is the address without what is said of reservations alone.
+// Taken returns the address without the fields that only reservations have.
 func (r *PlannedReservation) Taken() PlannedAddress {
 	return PlannedAddress{Owner: r.Owner, Address: r.Address, Unplaced: r.Unplaced, Interface: r.Interface,
 		Slot: r.Slot, Note: r.Note, Line: r.Line}
 }
 
-// Reserved is the address as if it were reserved for who has taken it.
+// Reserved returns the address as a reservation for its holder.
 func (a *PlannedAddress) Reserved() PlannedReservation {
 	return PlannedReservation{Owner: a.Owner, Address: a.Address, Unplaced: a.Unplaced, Interface: a.Interface,
 		Slot: a.Slot, Terms: Terms{Note: a.Note}, Line: a.Line}
 }
 
-// PlannedAddress is one address that is in use by what is no container.
+// PlannedAddress is one address in a document that a non-container holds.
 type PlannedAddress struct {
 	Owner     string     `json:"owner"`
 	Address   netip.Addr `json:"address"`
-	Unplaced  bool       `json:"unplaced,omitempty" plan:"-"` // at the next free slot of the owner's interface 0
+	Unplaced  bool       `json:"unplaced,omitempty" plan:"-"` // use the next free slot of the owner's interface 0
 	Interface int        `json:"interface,omitempty" plan:",with=Slot"`
 	Slot      int        `json:"slot,omitempty" plan:",with=Interface"`
 	Note      string     `json:"note,omitempty"`
 	Line      int        `json:"line,omitempty"`
 }
 
-// TakenAddress is how a lease of what is no container is shown, without where its address lies.
+// TakenAddress returns an external lease as shown to users, without its space, network and subnet.
 func (l *Lease) TakenAddress() TakenAddress {
 	return TakenAddress{Owner: l.Name, Address: l.Address, Interface: int(l.Slot.Interface), Slot: int(l.Slot.Number),
 		Since: l.Since, Note: l.Note}
 }
 
-// PlannedAddress is how a document plans what such a lease has.
+// PlannedAddress returns an external lease in the form of a document.
 func (l *Lease) PlannedAddress() PlannedAddress {
 	return PlannedAddress{Owner: l.Name, Address: l.Address, Interface: int(l.Slot.Interface),
 		Slot: int(l.Slot.Number), Note: l.Note}
 }
 
-// aheadKind marks the kind of a reservation that was made while ids were ahead of the clock.
+// aheadKind is set in the kind of a reservation that was made while ids were ahead of the clock.
 const aheadKind = 1 << 7
 
-// append adds the reservation to the record of its address; nil is a kind of 0.
+// append adds the reservation to the record of its address. A nil reservation becomes the kind 0.
 func (r *Reservation) append(b []byte) []byte {
 	if r == nil {
 		return append(b, 0)
@@ -288,7 +288,7 @@ func (r *Reservation) append(b []byte) []byte {
 	return r.Terms.Append(appendString(binary.AppendUvarint(b, r.ID), r.Owner))
 }
 
-// reservation reads one, nil where its kind is 0.
+// reservation reads what append wrote, nil for the kind 0.
 func (d *Decoder) reservation() *Reservation {
 	kind := d.Byte()
 	if kind == 0 {

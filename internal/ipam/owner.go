@@ -7,21 +7,20 @@ import (
 	"unicode"
 )
 
-// OwnerRule maps the names of endpoints to an owner, a pool, or both. Of a network's rules the first that matches
-// counts.
+// OwnerRule maps the names of endpoints to an owner, a pool, or both. The first matching rule of a network counts.
 type OwnerRule struct {
-	Pattern string `json:"pattern"`         // of a name or an owner; each * stands for any characters
-	Owner   string `json:"owner,omitempty"` // where each * stands for what the pattern's * of that place matched
+	Pattern string `json:"pattern"`         // of a name or an owner; * matches any characters
+	Owner   string `json:"owner,omitempty"` // each * is replaced with what the pattern's * at that position matched
 	Pool    string `json:"pool,omitempty"`
 }
 
-// maxRules is how many rules a network keeps: a request looks at all of them.
+// maxRules is how many rules a network keeps. It is bounded because each request tries them all.
 const maxRules = 64
 
-// maxStars is how many places of a pattern may vary.
+// maxStars is how many * a pattern may have.
 const maxStars = 4
 
-// check refuses a rule that could never do what it says.
+// check refuses a rule that can never match, or never yield an owner or pool.
 func (r OwnerRule) check() error {
 	stars := strings.Count(r.Pattern, "*")
 	switch {
@@ -52,8 +51,8 @@ func (r OwnerRule) check() error {
 	return CheckOwner(strings.ReplaceAll(r.Owner, "*", "x"))
 }
 
-// match tells whether the pattern is that of a name, and what its stars stand for. Each but the last stands for as
-// little as it can.
+// match reports whether the pattern matches a name, and what its stars matched. Each star except the last matches as
+// little as possible.
 func (r OwnerRule) match(name string) (stars []string, ok bool) {
 	first, rest, varies := strings.Cut(r.Pattern, "*")
 	if !varies {
@@ -75,16 +74,16 @@ func (r OwnerRule) match(name string) (stars []string, ok bool) {
 	return stars, ok
 }
 
-// owner is whom the rule makes of a name that it matched; empty where it names none.
+// owner returns the owner that the rule derives from a matched name. It is empty if the rule names none.
 func (r OwnerRule) owner(stars []string) string {
 	owner := fill(r.Owner, stars)
 	if owner == "" || !isPath(owner) {
-		return "" // what a star stood for is no part of an owner
+		return "" // what a star matched is not valid in an owner
 	}
 	return owner
 }
 
-// fill puts what stars stand for in their places.
+// fill replaces the stars of a pattern, in order.
 func fill(pattern string, stars []string) string {
 	for _, star := range stars {
 		pattern = strings.Replace(pattern, "*", star, 1)
@@ -92,7 +91,7 @@ func fill(pattern string, stars []string) string {
 	return pattern
 }
 
-// Rule is the first of the network's rules that matches a name or an owner, and whom it makes of it.
+// Rule returns the first rule that matches a name or an owner, and the owner that it derives.
 func (n *Network) Rule(name string) (found OwnerRule, owner string) {
 	if n == nil || name == "" {
 		return OwnerRule{}, ""
@@ -109,27 +108,27 @@ func (n *Network) Rule(name string) (found OwnerRule, owner string) {
 	return OwnerRule{}, ""
 }
 
-// Owners are whom the name of an endpoint can mean, the likeliest first: what a rule of the network makes of it,
-// itself, and project/service/number for the names that Compose gives (shop-web-1, shop_web_1, and
-// 0123456789ab_shop-web-1 while a replica is recreated).
+// Owners yields the owners that an endpoint's name can mean, the likeliest first. First comes the owner from a rule,
+// then the name itself. Then come the owners project/service/number for names that Compose makes. Those are shop-web-1
+// and shop_web_1, and 0123456789ab_shop-web-1 while a replica is recreated.
 func (n *Network) Owners(name string) iter.Seq[string] { return n.Meaning(name).Owners }
 
-// Meaning is what a network makes of the name of an endpoint.
+// Meaning is a network's interpretation of an endpoint's name.
 type Meaning struct {
 	N           *Network
 	name, Final string
-	rule        OwnerRule // the one that matches; zero: none
-	owner       string    // whom that makes of it
+	rule        OwnerRule // the matching rule; zero: none
+	owner       string    // the owner that it derives
 }
 
-// Meaning is what a name of a container can mean on the network.
+// Meaning returns the network's interpretation of a container's name.
 func (n *Network) Meaning(name string) Meaning {
 	m := Meaning{N: n, name: name, Final: finalName(name)}
 	m.rule, m.owner = n.Rule(m.Final)
 	return m
 }
 
-// Owners yields them as Owners says.
+// Owners yields the owners in the order of Network.Owners.
 func (m Meaning) Owners(yield func(string) bool) {
 	if m.owner != "" && !yield(m.owner) || m.name == "" {
 		return
@@ -140,7 +139,7 @@ func (m Meaning) Owners(yield func(string) bool) {
 	ComposeOwners(m.Final)(yield)
 }
 
-// Pool is that which the rules give one of the name; empty: none.
+// Pool returns the pool that the rules give the name, or the empty string.
 func (m Meaning) Pool() string {
 	if m.N == nil || len(m.N.Rules) == 0 {
 		return ""
@@ -156,8 +155,8 @@ func (m Meaning) Pool() string {
 	return ""
 }
 
-// finalName is the name of a container that Compose recreates: until the old one is gone, one of the two has the first
-// digits of an id before its name.
+// finalName returns the final name of a container that Compose recreates. Until the old container is gone, one of the
+// two has the first digits of an id before its name.
 func finalName(name string) string {
 	const digits = 12
 	if len(name) <= digits+1 || name[digits] != '_' || strings.Trim(name[:digits], "0123456789abcdef") != "" {
@@ -166,8 +165,8 @@ func finalName(name string) string {
 	return name[digits+1:]
 }
 
-// ComposeOwners are the owners project/service/number of which Compose makes a name. A dash may be one of the project's
-// or of the service's name, so that there may be several.
+// ComposeOwners yields the owners project/service/number from which Compose makes a name. There may be several, because
+// a dash can belong to the project's or the service's name.
 func ComposeOwners(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		at := strings.LastIndexAny(name, "-_")
@@ -183,8 +182,8 @@ func ComposeOwners(name string) iter.Seq[string] {
 	}
 }
 
-// composeName is the name that Compose gives the container of an owner project/service/number; other owners stay as
-// they are.
+// composeName returns the name that Compose gives the container of an owner project/service/number. It returns other
+// owners unchanged.
 func composeName(owner string) string {
 	if parts := strings.Split(owner, "/"); len(parts) == 3 && isNumber(parts[2]) {
 		return strings.Join(parts, "-")
@@ -192,8 +191,8 @@ func composeName(owner string) string {
 	return owner
 }
 
-// NamesOf are the names by which an owner can have come: itself, the one that Compose gives, and those of which the
-// network's rules make the owner.
+// NamesOf returns the names with which an owner's request can have come. These are the owner itself, Compose's name,
+// and names from which the network's rules derive the owner.
 func (n *Network) NamesOf(owner string) []string {
 	names := []string{owner}
 	if name := composeName(owner); name != owner {
@@ -212,8 +211,8 @@ func isNumber(s string) bool {
 	return s != "" && s[0] != '0' && strings.Trim(s, "0123456789") == ""
 }
 
-// RememberedName is the form of a name by which memories are found: Compose's older names differ from its newer ones in
-// the characters between their parts, and are the same replica's.
+// RememberedName returns the form of a name by which memories are found. Compose's older names have other separators
+// than its newer ones, but mean the same replica.
 func RememberedName(name string) string {
 	name = finalName(name)
 	if at := strings.LastIndexByte(name, '_'); at > 0 && isNumber(name[at+1:]) {
@@ -222,9 +221,9 @@ func RememberedName(name string) string {
 	return name
 }
 
-// Forms are the texts by which one container or owner may be called: what is given, and where it is the name of a
-// replica or its owner, the owner shop/web/1 and both names that Compose gives, shop-web-1 and shop_web_1. A dash may
-// be one of the project's or of the service's name, so that there may be several owners.
+// Forms returns the texts that name the same container or owner. For a replica these are the owner shop/web/1 and
+// Compose's names shop-web-1 and shop_web_1. A dash can belong to the project's or the service's name, so there may be
+// several owners.
 func Forms(text string) []string {
 	final := finalName(text)
 	forms := []string{CanonicalOwner(text)}
@@ -246,13 +245,13 @@ func Forms(text string) []string {
 	return forms
 }
 
-// IsForm tells whether a name is one of some forms, also while Compose recreates its container.
+// IsForm reports whether a name is one of the forms, even while Compose recreates its container.
 func IsForm(forms []string, name string) bool {
 	return slices.Contains(forms, name) || slices.Contains(forms, finalName(name))
 }
 
-// Folded is a text in the form in which a part of it is looked for: without case, and with one character for those that
-// stand between the parts of a replica's names and its owner.
+// Folded returns a text in the form for searching parts of it. It has no upper case, and one character for all
+// separators of a replica's names and its owner.
 func Folded(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r == '/' {
@@ -262,13 +261,13 @@ func Folded(text string) string {
 	}, text)
 }
 
-// CanBe tells whether one who sends a name, a MAC, or neither, may be an owner: it is for the address that was asked
-// for to say whose it is where nothing is sent.
+// CanBe reports whether the requester may be an owner. A request without a name, or whose MAC is the owner, always may.
+// Without a name, the requested address decides whose it is.
 func (n *Network) CanBe(req AddressRequest, owner string) bool {
 	return req.Name == "" || req.MAC != (MAC{}) && req.MAC.String() == owner || n.Means(req.Name, owner)
 }
 
-// Means tells whether the name of an endpoint can mean an owner.
+// Means reports whether an endpoint's name can mean an owner.
 func (n *Network) Means(name, owner string) bool {
 	for other := range n.Owners(name) {
 		if other == owner {
@@ -278,7 +277,8 @@ func (n *Network) Means(name, owner string) bool {
 	return false
 }
 
-// SetRule puts a rule in the place of that of its pattern, or behind the others; one that says nothing removes it.
+// SetRule replaces the rule with the same pattern, or appends the rule. A rule without owner and pool removes the
+// existing one.
 func (n *Network) SetRule(r OwnerRule) error {
 	if err := r.check(); err != nil {
 		return err
@@ -301,10 +301,9 @@ func (n *Network) SetRule(r OwnerRule) error {
 	return nil
 }
 
-// NamedBy is whose an address of the network is by its record, and the name of the container that has it, where that
-// is another one; false where it has no name. A guess is none, and what is the network's own (its gateway, auxiliary
-// addresses, a host's headroom) has none. What is reserved for one, and in the hands of another, is known by the
-// latter.
+// NamedBy returns the owner of an address of the network, and the holding container's name if it differs. It returns
+// false if the address has no name. Guessed names do not count, and the network's own addresses (gateway, auxiliary,
+// headroom) have none. If an address is reserved for one owner and held by another, the holder counts.
 func (n *Network) NamedBy(l *Lease) (owner, name string, ok bool) {
 	r, held := l.Reserved(), l.Held()
 	if held {
@@ -335,7 +334,7 @@ func (n *Network) NamedBy(l *Lease) (owner, name string, ok bool) {
 	return owner, name, true
 }
 
-// ServiceOf are project, service and number of an owner project/service/number; false for another one.
+// ServiceOf splits an owner project/service/number. It returns false for any other owner.
 func ServiceOf(owner string) (project, service, number string, ok bool) {
 	parts := strings.Split(owner, "/")
 	if len(parts) != 3 || !isNumber(parts[2]) {
@@ -344,6 +343,6 @@ func ServiceOf(owner string) (project, service, number string, ok bool) {
 	return parts[0], parts[1], parts[2], true
 }
 
-// ComposeName is the name that Compose gives the container of an owner project/service/number; other owners stay as
-// they are.
+// ComposeName returns the name that Compose gives the container of an owner project/service/number. It returns other
+// owners unchanged.
 func ComposeName(owner string) string { return composeName(owner) }

@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// ParseOwnerRule reads the form that a rule has as a text: PATTERN=pool:NAME, PATTERN=owner:PATH, or
-// PATTERN=pool:NAME,owner:PATH.
+// ParseOwnerRule reads the text of a rule: PATTERN=pool:NAME, PATTERN=owner:PATH, or PATTERN=pool:NAME,owner:PATH. Its
+// errors wrap ErrInvalid.
 func ParseOwnerRule(text string) (OwnerRule, error) {
 	pattern, meaning, ok := strings.Cut(text, "=")
 	r := OwnerRule{Pattern: pattern}
@@ -28,7 +28,7 @@ func ParseOwnerRule(text string) (OwnerRule, error) {
 	return r, r.check()
 }
 
-// String is the form that ParseOwnerRule reads.
+// String returns the text that ParseOwnerRule reads.
 func (r OwnerRule) String() string {
 	var parts []string
 	if r.Pool != "" {
@@ -40,7 +40,8 @@ func (r OwnerRule) String() string {
 	return r.Pattern + "=" + strings.Join(parts, ",")
 }
 
-// isSegment tells whether a text has the grammar of names. Owners are worked out of names while an engine waits.
+// isSegment reports whether a text is a valid name. It has no regular expression, because it runs while the engine
+// waits.
 func isSegment(s string) bool {
 	if s == "" || len(s) > 63 {
 		return false
@@ -55,7 +56,7 @@ func isSegment(s string) bool {
 	return true
 }
 
-// CanonicalOwner writes a MAC address the one way in which it is compared.
+// CanonicalOwner writes a MAC address in the one form that is compared. It returns other owners unchanged.
 func CanonicalOwner(owner string) string {
 	if mac, err := ParseMAC(owner); err == nil {
 		return mac.String()
@@ -63,8 +64,8 @@ func CanonicalOwner(owner string) string {
 	return owner
 }
 
-// CheckOwner refuses what names no owner: a path of segments in the grammar of names, such as shop/web/1, a container's
-// name, or a MAC address.
+// CheckOwner refuses an invalid owner. An owner is a path of names such as shop/web/1, a container's name, or a MAC
+// address.
 func CheckOwner(owner string) error {
 	if isPath(owner) {
 		return nil
@@ -79,7 +80,7 @@ func CheckOwner(owner string) error {
 		"address", owner)
 }
 
-// isPath tells whether an owner is a path, of one segment or more.
+// isPath reports whether an owner is a path of one or more names.
 func isPath(owner string) bool {
 	if len(owner) > MaxText {
 		return false

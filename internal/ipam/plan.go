@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Plan is networks the way a document describes them (`berth plan export`, `berth plan import`). Lines are those of the document,
-// for errors; 0: unknown.
+// Plan is networks in the form of a document (`berth plan export`, `berth plan import`). Each Line is a line of the
+// document, for errors; 0 means unknown.
 type Plan struct {
 	Networks []PlannedNetwork `json:"networks"`
 
-	Elastic *PlannedElastic `json:"elastic,omitempty"` // what there is of elastic addresses, which is made after them
+	Elastic *PlannedElastic `json:"elastic,omitempty"` // elastic addresses, made after the networks
 }
 
 // PlannedPool is one range of a pool.
@@ -37,7 +37,7 @@ type PlannedBand struct {
 	Line  int   `json:"line,omitempty"`
 }
 
-// PlanProblem is one thing that is wrong with a plan.
+// PlanProblem is one error in a plan.
 type PlanProblem struct {
 	Line   int      `json:"line,omitempty"`
 	Text   string   `json:"text"`
@@ -51,17 +51,17 @@ func (p PlanProblem) String() string {
 	return p.Text
 }
 
-// MaxProblems is how many problems of a plan are listed; the rest is only counted.
+// MaxProblems is how many problems of a plan are listed. Further ones are only counted.
 const MaxProblems = 100
 
-// PlanError is all that is wrong with a plan; nothing of it was written. It is of the kind ErrInvalid. The zero
-// PlanError says that nothing is.
+// PlanError lists all errors in a plan, of which nothing was written. It wraps ErrInvalid. The zero PlanError has no
+// errors.
 type PlanError struct {
 	Problems []PlanProblem `json:"problems"`
-	More     int           `json:"more,omitempty"` // how many there are beside those
+	More     int           `json:"more,omitempty"` // number of further problems
 }
 
-// Add notes a problem of a line; 0: unknown.
+// Add adds a problem at a line; 0 means unknown.
 func (e *PlanError) Add(line int, format string, args ...any) {
 	if len(e.Problems) >= MaxProblems {
 		e.More++
@@ -70,7 +70,7 @@ func (e *PlanError) Add(line int, format string, args ...any) {
 	e.Problems = append(e.Problems, PlanProblem{Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
-// AddHelp is Add of what there is advice for.
+// AddHelp is Add for a problem with advice.
 func (e *PlanError) AddHelp(advice []Advice, line int, format string, args ...any) {
 	before := len(e.Problems)
 	e.Add(line, format, args...)
@@ -79,7 +79,7 @@ func (e *PlanError) AddHelp(advice []Advice, line int, format string, args ...an
 	}
 }
 
-// Err is e, the problems in the order of their lines, or nil where nothing is wrong.
+// Err returns e with its problems sorted by line, or nil if there are none.
 func (e *PlanError) Err() error {
 	if len(e.Problems) == 0 {
 		return nil
@@ -98,7 +98,7 @@ func (e *PlanError) Error() string {
 
 func (e *PlanError) Unwrap() error { return ErrInvalid }
 
-// Counts says how many things of each kind there are.
+// Counts is a number of objects of each kind.
 type Counts struct {
 	Networks     int `json:"networks"`
 	Subnets      int `json:"subnets"`
@@ -107,20 +107,20 @@ type Counts struct {
 	Reservations int `json:"reservations"`
 	Addresses    int `json:"addresses"`
 
-	// Of elastic addresses.
+	// Elastic addresses.
 	Accounts     int `json:"accounts,omitempty"`
 	Ranges       int `json:"ranges,omitempty"`
 	Elastic      int `json:"elastic,omitempty"`
 	Associations int `json:"associations,omitempty"`
 }
 
-// Sum is how many there are in all.
+// Sum returns the total.
 func (n Counts) Sum() int {
 	return n.Networks + n.Subnets + n.Pools + n.Exclusions + n.Reservations + n.Addresses +
 		n.Accounts + n.Ranges + n.Elastic + n.Associations
 }
 
-// Plus is n and so many times m.
+// Plus returns n + times*m.
 func (n Counts) Plus(m Counts, times int) Counts {
 	return Counts{n.Networks + times*m.Networks, n.Subnets + times*m.Subnets, n.Pools + times*m.Pools,
 		n.Exclusions + times*m.Exclusions, n.Reservations + times*m.Reservations, n.Addresses + times*m.Addresses,
@@ -128,7 +128,7 @@ func (n Counts) Plus(m Counts, times int) Counts {
 		n.Associations + times*m.Associations}
 }
 
-// Counts says how many things a plan has, but for reservations whose time is over.
+// Counts counts the objects in a plan, without reservations that have ended.
 func (p *Plan) Counts(now time.Time) (n Counts) {
 	for i := range p.Networks {
 		of := &p.Networks[i]
@@ -184,51 +184,50 @@ func (n Counts) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// ImportReport says what an import came to.
+// ImportReport is the result of an import.
 type ImportReport struct {
 	DryRun    bool              `json:"dry_run,omitempty"`
 	Added     Counts            `json:"added"`
-	Unchanged Counts            `json:"unchanged"`          // what was there already, just so
-	Networks  []ImportedNetwork `json:"networks,omitempty"` // of a dry run: where something would be added
-	Unmade    []PlanProblem     `json:"unmade,omitempty"`   // associations that were refused; all else was added
+	Unchanged Counts            `json:"unchanged"`          // identical objects that already existed
+	Networks  []ImportedNetwork `json:"networks,omitempty"` // in a dry run: the networks that would change
+	Unmade    []PlanProblem     `json:"unmade,omitempty"`   // refused associations; all else was added
 }
 
-// ImportedNetwork is what an import would add in one network.
+// ImportedNetwork is what an import would add to one network.
 type ImportedNetwork struct {
 	Name  string `json:"name"`
 	New   bool   `json:"new,omitempty"`
 	Added Counts `json:"added"`
 }
 
-// ImportOptions say how a plan is imported.
+// ImportOptions control how a plan is imported.
 type ImportOptions struct {
 	DryRun   bool
 	Progress func(done, total int) // called after each transaction; may be nil
 }
 
-// PlannedElastic is what there is of elastic addresses, the way a document describes it: accounts, ranges, and which
-// addresses whose are, with what they are associated with. What edges have applied, and system addresses, are no part
-// of it.
+// PlannedElastic is the elastic part of a document: accounts, ranges, and allocated addresses with their associations.
+// It has no system addresses, and nothing of what edges have applied.
 type PlannedElastic struct {
 	Accounts  []PlannedAccount        `json:"accounts,omitempty"`
 	Ranges    []PlannedElasticRange   `json:"ranges,omitempty"`
 	Addresses []PlannedElasticAddress `json:"addresses,omitempty"`
 }
 
-// PlannedAccount is an account of a document.
+// PlannedAccount is an account in a document.
 type PlannedAccount struct {
 	CreateAccount
 	Line int `json:"line,omitempty"`
 }
 
-// PlannedElasticRange is a range of elastic addresses of a document.
+// PlannedElasticRange is a range of elastic addresses in a document.
 type PlannedElasticRange struct {
 	AddElasticRange
 	Line int `json:"line,omitempty"`
 }
 
-// PlannedElasticAddress is an address of a document. Without an instance it is associated with nobody. The guest counts
-// only where it is not clear without it which is meant.
+// PlannedElasticAddress is an elastic address in a document. Without an instance it has no association. The guest
+// counts only if the rest is ambiguous.
 type PlannedElasticAddress struct {
 	Address    netip.Addr `json:"address"`
 	Account    string     `json:"account,omitempty"`

@@ -6,22 +6,23 @@ import (
 	"time"
 )
 
-// AddressRequest asks for one address through an attachment.
+// AddressRequest requests one address through an attachment.
 type AddressRequest struct {
 	Pool      ID         // the attachment
-	Preferred netip.Addr // zero: choose one
+	Preferred netip.Addr // zero: Berth chooses
 	MAC       MAC        // zero: none was sent
 	Name      string     // the endpoint's name; empty: none was sent
-	Gateway   bool       // it is to be the gateway
-	Telling   bool       // the engine tells the MAC or the name of each endpoint: who says neither is none
+	Gateway   bool       // the address becomes the gateway
+	// the engine sends the MAC or the name of each endpoint, so a request without both is for no endpoint
+	Telling bool
 
-	Seen bool // the engine shows that the endpoint has Preferred: a DHCP server chose it before
+	Seen bool // the engine shows that the endpoint already has Preferred, from a DHCP server
 
-	Hint    Hint // from whom it is, where it says no name
-	Guessed bool // the name was not sent: it is that of the hint
+	Hint    Hint // the witness's hint, for a request without a name
+	Guessed bool // Name is from the hint
 }
 
-// TakeHint has a request without a name be from whom the hint names, and tells whether it names one.
+// TakeHint sets the name from the hint if the request has none. It reports whether it did.
 func (req *AddressRequest) TakeHint() bool {
 	if req.Name != "" || req.Hint.Name == "" {
 		return false
@@ -30,37 +31,38 @@ func (req *AddressRequest) TakeHint() bool {
 	return true
 }
 
-// EndOf is the event of a lease's end.
+// EndOf returns the event of a lease's end.
 func EndOf(sub *Subnet, held *Lease) *Event {
 	return &Event{Verb: LeaseReleased, Space: sub.Space, Subnet: sub.CIDR, Address: held.Address,
 		Lease: held.ID, Attachment: held.Attachment, MAC: held.MAC, Name: held.Name}
 }
 
-// PoolRequest asks for an attachment to a subnet. Nil and zero fields were not given.
+// PoolRequest requests an attachment to a subnet. Nil and zero fields were not given.
 type PoolRequest struct {
 	Space string
-	CIDR  netip.Prefix // zero: choose one
+	CIDR  netip.Prefix // zero: Berth chooses
 	Range Range        // the subPool (LN-6); needs CIDR
 
-	// For a subnet that is to be chosen:
+	// For a subnet that Berth chooses:
 	IPv6  bool
-	Bits  int            // length of its prefix; 0: that of the base
-	Avoid []netip.Prefix // what it must not overlap besides: the host's routes
+	Bits  int            // prefix length; 0: that of the base
+	Avoid []netip.Prefix // further prefixes that it must not overlap: the host's routes
 
-	Routes []HostRoute // of the host, less default ones; those over the subnet are remembered
+	Routes []HostRoute // of the host, without default routes; the attachment remembers those that overlap the subnet
 
-	// Docker are the subnets of the engine's own bridges, which no other overlaps.
+	// Docker lists the subnets of the engine's own bridges. No other subnet may overlap them.
 	Docker []DockerSubnet
 
-	// For a planned network: its name or id, and the name of the pool to take from. CIDR chooses one of its subnets.
+	// For a planned network: its name or id, and the name of the pool to take from. CIDR selects one of its
+	// subnets.
 	Network string
 	Pool    string
-	Asked   struct{ Network, Pool string } // as they were called when the request was first made
+	Asked   struct{ Network, Pool string } // the names in the first request
 
-	LANTerms      // whence the addresses come of a subnet that is to be made
+	LANTerms      // the source of the addresses, for a new subnet
 	AskedMAC bool // the engine sends the MAC of each endpoint
 
-	Swarm      bool // a swarm manager asks: it sends no MAC, and asks for everything again after its restart
+	Swarm      bool // a swarm manager asks: it sends no MAC, and repeats all requests after its restart
 	Gateway    netip.Addr
 	NoGateway  bool
 	Forget     *bool
@@ -72,19 +74,19 @@ type PoolRequest struct {
 type PoolGrant struct {
 	ID      ID           // of the attachment
 	CIDR    netip.Prefix // of the subnet
-	Gateway netip.Prefix // with the subnet's length; zero unless the request named one
+	Gateway netip.Prefix // with the subnet's prefix length; zero unless the request named a gateway
 }
 
-// Base is a prefix out of which subnets of one size are carved.
+// Base is a prefix from which Berth takes subnets of one size.
 type Base struct {
 	Prefix netip.Prefix
-	Bits   int // length of the subnets' prefix
+	Bits   int // prefix length of the subnets
 }
 
 func (b Base) String() string { return fmt.Sprintf("%s in /%d", b.Prefix, b.Bits) }
 
-// DefaultBases are the private prefixes of RFC 1918 in /24s. For IPv6 the default is a ULA /48 of the store's own in
-// /64s (RFC 4193), drawn by Open.
+// DefaultBases returns the private prefixes of RFC 1918, divided into /24s. For IPv6, Open draws a ULA /48 for the
+// store, divided into /64s (RFC 4193).
 func DefaultBases() []Base {
 	return []Base{
 		{netip.MustParsePrefix("172.16.0.0/12"), 24},

@@ -2,8 +2,8 @@ package ipam
 
 import "net/netip"
 
-// PoolPlan is a pool with what is taken of it. Map has a character for each address from Start to End, X taken and .
-// free; it is empty for more than MaxMap addresses.
+// PoolPlan is a pool with its usage. Map has one character per address from Start to End: X for taken, . for free. It
+// is empty for more than MaxMap addresses.
 type PoolPlan struct {
 	Name  string     `json:"name"`
 	Start netip.Addr `json:"start"`
@@ -12,10 +12,10 @@ type PoolPlan struct {
 	Free  Count      `json:"free"`
 }
 
-// MaxMap is the most addresses that a map is drawn of.
+// MaxMap is the maximum number of addresses in a map.
 const MaxMap = 65536
 
-// ExclusionPlan is an exclusion as its subnet shows it.
+// ExclusionPlan is an exclusion as shown with its subnet.
 type ExclusionPlan struct {
 	Start netip.Addr `json:"start"`
 	End   netip.Addr `json:"end"`

@@ -9,35 +9,34 @@ import (
 	"berth/store"
 )
 
-// CopyOptions say what CopySpaces copies.
+// CopyOptions control what CopySpaces copies.
 type CopyOptions struct {
-	Spaces   []string // none: all that the source has but the local one
+	Spaces   []string // none: all spaces of the source except local
 	DryRun   bool
-	Undo     bool        // take back a copy that was cut off
-	Command  string      // that goes on with a copy which is cut off, for errors
-	ReadBack store.Store // another handle on the target, through which it is compared; nil: the target's own
+	Undo     bool        // roll back an interrupted copy
+	Command  string      // the command that continues an interrupted copy, for errors
+	ReadBack store.Store // a second handle on the target for the comparison; nil: the target's own
 	Progress func(done, total int)
 }
 
-// CopyReport says what was copied.
+// CopyReport is what was copied.
 type CopyReport struct {
 	DryRun bool          `json:"dry_run,omitempty"`
 	Undone bool          `json:"undone,omitempty"`
 	Spaces []CopiedSpace `json:"spaces"`
 
-	Elastic *CopiedElastic `json:"elastic,omitempty"` // nil: nothing of it was copied
+	Elastic *CopiedElastic `json:"elastic,omitempty"` // nil: no elastic records were copied
 }
 
-// CopiedElastic counts what was copied of elastic addresses. The digest is that of all records, and the same in both
-// stores.
+// CopiedElastic counts the copied elastic records. Digest covers all records and is the same in both stores.
 type CopiedElastic struct {
 	Accounts     int    `json:"accounts"`
 	Ranges       int    `json:"ranges"`
 	Addresses    int    `json:"addresses"`
-	Associations int    `json:"associations"` // of these addresses
+	Associations int    `json:"associations"` // among these addresses
 	Events       int    `json:"events"`
 	Digest       string `json:"digest,omitempty"`
-	// it was compared by a run before, which was cut off behind that
+	// an earlier run compared it, and was interrupted afterwards
 	Finished bool `json:"finished,omitempty"`
 }
 
@@ -46,11 +45,11 @@ type CopiedSpace struct {
 	Name     string          `json:"name"`
 	Networks []CopiedNetwork `json:"networks"`
 	Events   int             `json:"events"`
-	// it was compared by a run before, which was cut off behind that
+	// an earlier run compared it, and was interrupted afterwards
 	Finished bool `json:"finished,omitempty"`
 }
 
-// CopiedNetwork counts the records of a network. The digest is that of all of them, and the same in both stores.
+// CopiedNetwork counts the records of a network. Digest covers all of them and is the same in both stores.
 type CopiedNetwork struct {
 	Name         string `json:"name"`
 	Subnets      int    `json:"subnets"`
@@ -61,82 +60,82 @@ type CopiedNetwork struct {
 	Digest       string `json:"digest,omitempty"`
 }
 
-// MendOptions say how a shared store is mended that was put back to an earlier state.
+// MendOptions control the repair of a shared store that was restored to an earlier state.
 type MendOptions struct {
-	DryRun bool     `json:"dry_run,omitempty"` // tell what would be done, and do nothing
-	Accept bool     `json:"accept,omitempty"`  // take the store as it is, and hold what runs here
-	Gone   []string `json:"gone,omitempty"`    // hosts that are not waited for
+	DryRun bool     `json:"dry_run,omitempty"` // report the changes without making them
+	Accept bool     `json:"accept,omitempty"`  // accept the store as it is, and record what runs here
+	Gone   []string `json:"gone,omitempty"`    // hosts not to wait for
 }
 
-// MendReport is what the mending of one host's part came to.
+// MendReport is the result of the repair of one host's part.
 type MendReport struct {
 	Host      string `json:"host"`
 	DryRun    bool   `json:"dry_run,omitempty"`
 	Accepted  bool   `json:"accepted,omitempty"`
-	Nothing   bool   `json:"nothing,omitempty"` // there was nothing to mend
+	Nothing   bool   `json:"nothing,omitempty"` // there was nothing to repair
 	Remembers bool   `json:"remembers"`         // the host remembers something of the store
-	Sees      bool   `json:"sees"`              // its engine has said what runs
-	// whose plan it is: the host that remembers the highest revision, so far
+	Sees      bool   `json:"sees"`              // its engine has reported what runs
+	// the host whose plan counts: so far the one that remembers the highest revision
 	Planner  string `json:"planner,omitempty"`
-	Networks int    `json:"networks,omitempty"` // of the plan, put back or put right
-	Reserved int    `json:"reserved,omitempty"` // reservations, and what a person has taken, likewise
-	Removed  int    `json:"removed,omitempty"`  // of both, ended again
-	Pools    int    `json:"pools,omitempty"`    // Docker networks' holds on subnets, put back
-	Leases   int    `json:"leases,omitempty"`   // put back
-	Headroom int    `json:"headroom,omitempty"` // put back
-	Ended    int    `json:"ended,omitempty"`    // holds and leases that had been released
-	Running  int    `json:"running,omitempty"`  // addresses that run, and that nobody remembered
+	Networks int    `json:"networks,omitempty"` // restored or corrected networks of the plan
+	Reserved int    `json:"reserved,omitempty"` // restored or corrected reservations and external addresses
+	Removed  int    `json:"removed,omitempty"`  // of both, those ended again
+	Pools    int    `json:"pools,omitempty"`    // restored attachments of Docker networks
+	Leases   int    `json:"leases,omitempty"`   // restored
+	Headroom int    `json:"headroom,omitempty"` // restored
+	Ended    int    `json:"ended,omitempty"`    // attachments and leases that had been released
+	Running  int    `json:"running,omitempty"`  // running addresses that no host remembered
 
 	Collisions []MendCollision `json:"collisions,omitempty"`
-	Problems   []string        `json:"problems,omitempty"` // what could not be put back, and why
-	Missing    []string        `json:"missing,omitempty"`  // hosts that are waited for
+	Problems   []string        `json:"problems,omitempty"` // what could not be restored, and why
+	Missing    []string        `json:"missing,omitempty"`  // hosts that the repair waits for
 }
 
-// MendCollision is an address that two have.
+// MendCollision is an address with two holders.
 type MendCollision struct {
 	Space   string     `json:"space"`
 	Address netip.Addr `json:"address"`
-	Here    string     `json:"here"`  // who has it by this host's word
-	There   string     `json:"there"` // and who by etcd's
-	Kept    string     `json:"kept"`  // the host with which it stays
-	Seen    bool       `json:"seen"`  // it runs here, by the engine's word
+	Here    string     `json:"here"`  // the holder as this host remembers it
+	There   string     `json:"there"` // the holder as etcd records it
+	Kept    string     `json:"kept"`  // the host that keeps it
+	Seen    bool       `json:"seen"`  // the engine of this host shows it running
 }
 
-// Mending is the refusal of what needs a shared store that is being mended. It wraps store.ErrBack and ErrAway.
+// Mending refuses a request that needs a shared store under repair. It wraps store.ErrBack and ErrAway.
 type Mending struct {
 	Since   time.Time `json:"since"`
 	By      string    `json:"by"`
-	Missing []string  `json:"missing"` // hosts that have not mended yet
+	Missing []string  `json:"missing"` // hosts that have not finished their repair
 }
 
 func (e *Mending) Error() string {
 	return fmt.Sprintf("it is being mended, and waits for %s", strings.Join(e.Missing, ", "))
 }
 
-// Helps says what its hosts are waited for with.
+// Helps returns the advice to repair the missing hosts.
 func (e *Mending) Helps() []Advice { return []Advice{Advise(DoMendThere)} }
 
-// Unwrap has it be of these kinds.
 func (e *Mending) Unwrap() []error { return []error{store.ErrBack, ErrAway} }
 
-// SharedState is how it stands with the shared store and with what this host keeps meanwhile, for `berth status`.
+// SharedState is the state of the shared store, and of what this host keeps while it is unreachable, for `berth
+// status`.
 type SharedState struct {
-	Err      error           // why the store is out of reach; nil: it is within
-	Since    time.Time       // when that began
-	Fresh    time.Time       // what is read of it is all that there was at that time; zero: it was never read
-	Mark     [4]byte         // of the cluster
-	Host     HostState       // of this host, as far as is known
-	Waiting  int             // releases, and uses of headroom, that the store has not heard of yet
-	Oldest   time.Time       // since when the first of them waits; zero: none does
+	Err      error           // why the store is unreachable; nil: it is reachable
+	Since    time.Time       // since when it is unreachable
+	Fresh    time.Time       // reads show all changes up to this time; zero: never read
+	Mark     [4]byte         // the cluster's mark
+	Host     HostState       // this host's state, as far as known
+	Waiting  int             // releases and uses of headroom that the store does not have yet
+	Oldest   time.Time       // since when the oldest of them waits; zero: none waits
 	Headroom []HeadroomState // by space, network and subnet
 }
 
-// HeadroomState is this host's headroom of one Docker network on a subnet.
+// HeadroomState is this host's headroom for one Docker network on a subnet.
 type HeadroomState struct {
 	Space   string       `json:"space"`
 	Network string       `json:"network"`
 	Subnet  netip.Prefix `json:"subnet"`
 	Wanted  int          `json:"wanted"`
-	Claimed int          `json:"claimed"` // those that can be given out
-	Used    int          `json:"used"`    // given out, and the store has not heard of it yet
+	Claimed int          `json:"claimed"` // addresses ready to be given
+	Used    int          `json:"used"`    // given, and not yet in the store
 }

@@ -17,31 +17,31 @@ import (
 // The spaces that exist in every store (LN-5).
 const (
 	LocalSpace  = "local"  // of one host
-	GlobalSpace = "global" // of the cluster; swarm managers ask in it
+	GlobalSpace = "global" // of the cluster; swarm managers use it
 )
 
-// Space is a set of subnets that do not overlap; subnets of different spaces may (LN-5).
+// Space is a set of subnets that do not overlap. Subnets of different spaces may (LN-5).
 type Space struct {
 	Name    string    `json:"name"`
 	Created time.Time `json:"created"`
 }
 
-// Policy says how the addresses of a network go round.
+// Policy is how a network reuses released addresses.
 type Policy struct {
-	// sticky=off: a released address is not kept for its last holder
+	// sticky=off: do not keep a released address for its last holder
 	Forget bool `json:"forget,omitempty"`
-	// how long a released address is chosen for nobody but its last holder
+	// how long after its release an address goes only to its last holder
 	Quarantine time.Duration `json:"quarantine,omitempty"`
 }
 
-// PutBackMode says which containers are put back to their own addresses.
+// PutBackMode is which containers are put back to their own addresses.
 type PutBackMode string
 
 // The modes.
 const (
-	putBackDefault  PutBackMode = ""         // of a network: that of its host's daemon; written "default"
-	PutBackReserved PutBackMode = "reserved" // those that have an address reserved
-	PutBackAll      PutBackMode = "all"      // these, and those that had another address before
+	putBackDefault  PutBackMode = ""         // in a network: use the mode of the host's daemon; written "default"
+	PutBackReserved PutBackMode = "reserved" // containers with a reserved address
+	PutBackAll      PutBackMode = "all"      // also containers that had another address before
 	PutBackOff      PutBackMode = "off"
 )
 
@@ -52,7 +52,7 @@ func (m PutBackMode) String() string {
 	return string(m)
 }
 
-// ParsePutBackMode reads reserved, all, off or default; nothing is the default, too.
+// ParsePutBackMode reads reserved, all, off or default. Empty means default.
 func ParsePutBackMode(s string) (PutBackMode, error) {
 	switch m := PutBackMode(s); m {
 	case PutBackReserved, PutBackAll, PutBackOff, putBackDefault:
@@ -70,39 +70,38 @@ type Importer struct {
 	Session ID     `json:"session"`
 }
 
-// Stage says why a network is not there as a whole.
+// Stage is why a network is incomplete.
 type Stage string
 
-// The stages. A network that is there has none.
+// The stages. A complete network has none.
 const (
-	Arriving Stage = "arriving" // an import writes it
-	Leaving  Stage = "leaving"  // it was removed, and its records go in pages
-	Moving   Stage = "moving"   // it is copied from another store, or to it
+	Arriving Stage = "arriving" // an import is writing it
+	Leaving  Stage = "leaving"  // it was removed, and its records are being deleted in batches
+	Moving   Stage = "moving"   // it is being copied to or from another store
 )
 
-// Link is a network's L2 attachment on one host: how, and to what (GA-2). It is stated, shown and exported; Berth
-// connects nothing.
+// Link is a network's L2 attachment on one host (GA-2). It is only stated, shown and exported: Berth connects nothing.
 type Link struct {
 	Host string `json:"host"`
 	Mode string `json:"mode"` // bridged, routed, macvlan, ipvlan, ovs
 	Link string `json:"link"` // the bridge, the parent or the routing table
 }
 
-// Pool is a range of a subnet out of which automatic addresses come (libnetwork's subPool; LN-6). Several may have one
-// name, in several subnets of a network.
+// Pool is a range of a subnet from which Berth chooses automatic addresses (libnetwork's subPool; LN-6). Several pools
+// may share a name, even across the subnets of a network.
 type Pool struct {
 	Name  string `json:"name,omitempty"`
 	Range Range  `json:"range"`
 }
 
-// Exclusion is a range of which nothing is given automatically, and by request only where that is forced (GA-8, GA-9).
+// Exclusion is a range from which Berth never chooses. It gives an address of it only on a forced request (GA-8, GA-9).
 type Exclusion struct {
 	Range Range  `json:"range"`
 	Note  string `json:"note,omitempty"`
 }
 
-// MaxRanges is how many pools, and how many exclusions, a subnet keeps: all of them are in its one record, which each
-// change of one of them writes anew.
+// MaxRanges is how many pools, and how many exclusions, a subnet keeps. They are all in its one record, which each
+// change rewrites.
 const MaxRanges = 4096
 
 func (x Exclusion) String() string {
@@ -112,8 +111,8 @@ func (x Exclusion) String() string {
 	return fmt.Sprintf("%s (%s)", x.Range, x.Note)
 }
 
-// Subnet is a prefix with its gateway, pools and exclusions (libnetwork's pool; GA-4). It names the attachments that
-// hold it, so that the last one to go is known from this record alone.
+// Subnet is a prefix with its gateway, pools and exclusions (libnetwork's pool; GA-4). Its record lists the
+// attachments, so the record alone shows when the last one ends.
 type Subnet struct {
 	ID      ID           `json:"id"`
 	Network ID           `json:"network"`
@@ -121,50 +120,50 @@ type Subnet struct {
 	Name    string       `json:"name,omitempty"` // unique in its network
 	CIDR    netip.Prefix `json:"cidr"`
 	Gateway netip.Addr   `json:"gateway,omitzero"`
-	// what the gateway is, in a person's words; it goes with it
+	// a description of the gateway, in a person's words; removed with it
 	GatewayNote string `json:"gateway_note,omitempty"`
-	// the only attachment that has asked for it, with which it goes; zero: it stays
+	// the only attachment that requested the gateway, which ends with it; zero: it stays
 	GatewayBy ID     `json:"gateway_by,omitzero"`
-	NoGateway bool   `json:"no_gateway,omitempty"` // none is chosen for it
-	Note      string `json:"note,omitempty"`       // what it is for, in a person's words
-	// a DHCP server serves it (GA-12); Berth serves none, and asks that one where the terms say so
+	NoGateway bool   `json:"no_gateway,omitempty"` // Berth chooses no gateway
+	Note      string `json:"note,omitempty"`       // its purpose, in a person's words
+	// a DHCP server serves it (GA-12). Berth has no DHCP server, and asks that one if LANTerms are set.
 	DHCP bool `json:"dhcp,omitempty"`
 	LANTerms
 	Pools      []Pool      `json:"pools"`
-	Exclusions []Exclusion `json:"exclusions,omitempty"` // disjoint, the lowest first
-	// bands for static use: nothing automatic comes out of them (BO-10); like Exclusions
+	Exclusions []Exclusion `json:"exclusions,omitempty"` // disjoint and ascending
+	// bands for static use, from which Berth never chooses (BO-10); disjoint and ascending
 	Static      []Range   `json:"static,omitempty"`
-	Attachments []ID      `json:"attachments"` // the oldest first
-	Created     time.Time `json:"created"`     // unique in a store: the order of a network's subnets
+	Attachments []ID      `json:"attachments"` // oldest first
+	Created     time.Time `json:"created"`     // unique in a store; orders the subnets of a network
 }
 
-// Attachment is a Docker network's hold on a subnet: what RequestPool makes, what the engine knows as its pool id, and
-// what ReleasePool ends. The same CIDR asked for again in a space is a second attachment to the same subnet.
+// Attachment is a Docker network's hold on a subnet. RequestPool makes it, the engine knows it as a pool id, and
+// ReleasePool ends it. A second request for the same CIDR in a space makes a second attachment to the same subnet.
 type Attachment struct {
 	ID      ID           `json:"id"`
 	Space   string       `json:"space"`
 	Subnet  ID           `json:"subnet"`
 	CIDR    netip.Prefix `json:"cidr"`
-	Pool    Range        `json:"pool,omitzero"`    // the subPool asked for; zero: all pools of the subnet
-	Named   string       `json:"named,omitempty"`  // the pool asked for by name; it follows a renaming
-	Gateway netip.Addr   `json:"gateway,omitzero"` // the one that the request for it named
+	Pool    Range        `json:"pool,omitzero"`    // the requested subPool; zero: all pools of the subnet
+	Named   string       `json:"named,omitempty"`  // the pool requested by name; it follows a renaming
+	Gateway netip.Addr   `json:"gateway,omitzero"` // the gateway that the request named
 	Host    string       `json:"host"`
 	Created time.Time    `json:"created"`
 	// the host's routes that overlapped the subnet when the attachment was made
 	Beneath []HostRoute `json:"beneath,omitempty"`
-	Ended   bool        `json:"ended,omitempty"` // ReleasePool was asked for; its leases are being released
+	Ended   bool        `json:"ended,omitempty"` // ReleasePool was called; its leases are being released
 
 	Swarm bool `json:"swarm,omitempty"` // held by a swarm manager
-	// Chosen tells that the Docker network named no subnet, so that Berth chose this one. An engine before v29 takes no
-	// address of a container's own there.
+	// Chosen means that the Docker network named no subnet, so Berth chose one. An engine before v29 then refuses
+	// `--ip`.
 	Chosen bool `json:"chosen,omitempty"`
-	// The names by which the network and pool were asked for then: a manager that restarts says them again, whatever
-	// they are now.
+	// The names of the network and pool in the request. A restarted manager repeats them, even if they have changed
+	// since.
 	AskedNetwork string `json:"asked_network,omitempty"`
 	AskedPool    string `json:"asked_pool,omitempty"`
 
-	// Heir is the attachment that the manager's replay after its restart made in the place of this one. It ends with
-	// its heir, if nothing is held through it or it is Bereft, which means that the heir took leases over (heir.go).
+	// Heir is the attachment that a restarted manager's replay made instead of this one. This one ends with its
+	// heir if it has no leases or is Bereft. Bereft means that the heir took over leases (heir.go).
 	Heir   ID   `json:"heir,omitzero"`
 	Bereft bool `json:"bereft,omitempty"`
 }
@@ -172,7 +171,7 @@ type Attachment struct {
 // Range is a range of addresses, written as alloc.FormatRange does. The zero Range is none.
 type Range struct{ netipx.IPRange }
 
-// IsZero tells whether r is no range at all.
+// IsZero reports whether r is the zero Range.
 func (r Range) IsZero() bool { return !r.IsValid() }
 
 func (r Range) String() string {
@@ -182,10 +181,10 @@ func (r Range) String() string {
 	return alloc.FormatRange(r.IPRange)
 }
 
-// MarshalText makes a Range a string in JSON.
+// MarshalText writes a Range as String does.
 func (r Range) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText reads what MarshalText wrote. Its errors wrap ErrInvalid.
 func (r *Range) UnmarshalText(b []byte) error {
 	*r = Range{}
 	if len(b) == 0 {
@@ -199,15 +198,15 @@ func (r *Range) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Without returns ids less id, in a slice of its own.
+// Without returns a copy of ids without id.
 func Without(ids []ID, id ID) []ID {
 	return slices.DeleteFunc(slices.Clone(ids), func(other ID) bool { return other == id })
 }
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
-// CheckName refuses what cannot name a thing of the given noun: the grammar is that of Docker's own names, and a name
-// must not read as a word of the command line or as an address.
+// CheckName refuses an invalid name for an object of the given noun. The grammar is that of Docker's names. A name must
+// not read as a keyword of the command line, an address or an id.
 func CheckName(noun, name string) error {
 	_, idErr := ParseID(name)
 	switch {
@@ -225,7 +224,7 @@ func CheckName(noun, name string) error {
 	return nil
 }
 
-// meansRange tells whether a text was meant as an address or a range, right or wrong: a mistyped one must not pass for
+// meansRange reports whether a text was meant as an address or a range, valid or not. A mistyped one must not count as
 // a name.
 func meansRange(s string) bool {
 	a, b, two := strings.Cut(s, "-")
@@ -236,10 +235,10 @@ func meansAddress(s string) bool {
 	return strings.Contains(s, ":") || strings.Count(s, ".") == 3 && strings.Trim(s, "0123456789.") == ""
 }
 
-// RecordVersion leads every JSON record. A record of another one is refused instead of misread.
+// RecordVersion is the first byte of every JSON record. Other versions are refused, so that they are not misread.
 const RecordVersion = 1
 
-// EncodeJSON is the form of the few records that are seldom written.
+// EncodeJSON encodes records that are few and seldom written.
 func EncodeJSON(v any) ([]byte, error) {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -248,7 +247,7 @@ func EncodeJSON(v any) ([]byte, error) {
 	return append([]byte{RecordVersion}, body...), nil
 }
 
-// DecodeJSON reads what EncodeJSON wrote; what names the record for the error.
+// DecodeJSON reads what EncodeJSON wrote. Its errors wrap ErrDamaged and name the record as what says.
 func DecodeJSON(what string, b []byte, v any) error {
 	if len(b) == 0 || b[0] != RecordVersion {
 		return fmt.Errorf("%w: the record of %s has a version that this Berth does not read", ErrDamaged, what)
@@ -259,7 +258,7 @@ func DecodeJSON(what string, b []byte, v any) error {
 	return nil
 }
 
-// LastRevision is never 0: of a network that nobody has edited it is the time at which it was made.
+// LastRevision returns the network's revision, or its creation time if nobody has edited it. It is never 0.
 func (n *Network) LastRevision() uint64 {
 	if n.Revision == 0 {
 		return uint64(max(n.Created.UnixMicro(), 1))
@@ -267,14 +266,14 @@ func (n *Network) LastRevision() uint64 {
 	return n.Revision
 }
 
-// DockerSubnet is a subnet of one of the engine's own bridges, whose addresses are not Berth's. The engine takes a
-// bridge whose subnet a driver of addresses accepts once more for a stale one: docker0 is lost that way.
+// DockerSubnet is a subnet of one of the engine's own bridges, whose addresses are not Berth's. Berth must not grant
+// it: the engine would then treat that bridge as stale, and docker0 would be lost.
 type DockerSubnet struct {
 	CIDR    netip.Prefix
-	Network string // Docker's name of it; empty: only its bridge was seen
-	Link    string // the bridge in the host; empty: not known
+	Network string // Docker's name of the network; empty: only its bridge was seen
+	Link    string // the bridge on the host; empty: unknown
 
-	// Unsure tells that it may be a network of Berth's own: only its bridge was seen, or its driver of addresses is
-	// neither the engine's nor known as this Berth.
+	// Unsure means that it may be one of Berth's networks. Only its bridge was seen, or its IPAM driver is neither
+	// the engine's nor known as this Berth.
 	Unsure bool
 }

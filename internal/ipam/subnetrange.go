@@ -11,7 +11,7 @@ import (
 	"go4.org/netipx"
 )
 
-// EndingBefore counts the ranges, disjoint and in order, that end before addr.
+// EndingBefore counts the ranges that end before addr. The ranges must be disjoint and ascending.
 func EndingBefore(ranges []Range, addr netip.Addr) int {
 	n, _ := slices.BinarySearchFunc(ranges, addr, func(r Range, a netip.Addr) int { return r.To().Compare(a) })
 	return n
@@ -24,8 +24,8 @@ func (sub *Subnet) exclusionsBefore(addr netip.Addr) int {
 	return n
 }
 
-// PlaceOfExclusion is where an exclusion of r belongs among the others, and the one that has an address of r, nil where
-// none has.
+// PlaceOfExclusion returns the index at which an exclusion of r belongs, and an exclusion that overlaps r, nil for
+// none.
 func (sub *Subnet) PlaceOfExclusion(r Range) (at int, other *Exclusion) {
 	at = sub.exclusionsBefore(r.From())
 	if at < len(sub.Exclusions) && sub.Exclusions[at].Range.Overlaps(r.IPRange) {
@@ -34,7 +34,7 @@ func (sub *Subnet) PlaceOfExclusion(r Range) (at int, other *Exclusion) {
 	return at, nil
 }
 
-// Exclusion is the one that addr lies in, nil where it lies in none.
+// Exclusion returns the exclusion that contains addr, nil for none.
 func (sub *Subnet) Exclusion(addr netip.Addr) *Exclusion {
 	n := sub.exclusionsBefore(addr)
 	if n < len(sub.Exclusions) && sub.Exclusions[n].Range.Contains(addr) {
@@ -43,10 +43,10 @@ func (sub *Subnet) Exclusion(addr netip.Addr) *Exclusion {
 	return nil
 }
 
-// Covers tells whether all of r is in p.
+// Covers reports whether p contains all of r.
 func Covers(p netip.Prefix, r netipx.IPRange) bool { return p.Contains(r.From()) && p.Contains(r.To()) }
 
-// StaticBand is the band of the subnet that addr lies in; the zero Range where it lies in none.
+// StaticBand returns the static band that contains addr, or the zero Range.
 func (sub *Subnet) StaticBand(addr netip.Addr) Range {
 	n := EndingBefore(sub.Static, addr)
 	if n < len(sub.Static) && sub.Static[n].Contains(addr) {
@@ -55,7 +55,7 @@ func (sub *Subnet) StaticBand(addr netip.Addr) Range {
 	return Range{}
 }
 
-// OrStatic speaks of the static bands beside the exclusions, where there are any.
+// OrStatic returns text for messages about exclusions, if the subnet also has static bands.
 func (sub *Subnet) OrStatic() string {
 	if len(sub.Static) == 0 {
 		return ""
@@ -73,7 +73,7 @@ func (sub *Subnet) OutsideStatic(r Range) error {
 		r, sub.Static[n], sub.CIDR), OrAdvise(DoModifyStatic))
 }
 
-// String names a pool for an error: by its name and range.
+// String returns a pool's name and range for an error.
 func (pool Pool) String() string {
 	if pool.Name == "" {
 		return pool.Range.String()
@@ -81,13 +81,13 @@ func (pool Pool) String() string {
 	return fmt.Sprintf("%s (%s)", pool.Name, pool.Range)
 }
 
-// HasPool tells whether a pool of the subnet has a name.
+// HasPool reports whether a pool of the subnet has this name.
 func (sub *Subnet) HasPool(name string) bool {
 	return slices.ContainsFunc(sub.Pools, func(pool Pool) bool { return pool.Name == name })
 }
 
-// CheckGateway refuses to set a gateway onto an exclusion, of which nothing is given, or into a static band, which is
-// for owners.
+// CheckGateway refuses a new gateway in an exclusion, from which nothing is given, or in a static band, which is for
+// owners.
 func (sub *Subnet) CheckGateway(gateway netip.Addr) error {
 	if !gateway.IsValid() || gateway == sub.Gateway {
 		return nil
@@ -104,13 +104,13 @@ func (sub *Subnet) CheckGateway(gateway netip.Addr) error {
 	return nil
 }
 
-// MaxText bounds tags and the names of owners, in bytes.
+// MaxText is the maximum length of tags and owners, in bytes.
 const MaxText = 255
 
-// maxNote bounds notes, in characters; NetBox's descriptions are no longer.
+// maxNote is the maximum length of notes, in characters. NetBox has the same limit for descriptions.
 const maxNote = 200
 
-// CheckNote refuses what is no note: one line of text, of so many characters. An empty one is none.
+// CheckNote refuses a note that is not one printable line of at most maxNote characters. Empty is allowed.
 func CheckNote(note string) error {
 	switch n := utf8.RuneCountInString(note); {
 	case !utf8.ValidString(note):
@@ -123,7 +123,7 @@ func CheckNote(note string) error {
 	return nil
 }
 
-// Summarize counts things and shows the first of them.
+// Summarize returns the number of prefixes and the first three.
 func Summarize(noun string, all []netip.Prefix) string {
 	const shown = 3
 	text := fmt.Sprintf("%d %ss", len(all), noun)
@@ -144,5 +144,5 @@ func Summarize(noun string, all []netip.Prefix) string {
 	return text
 }
 
-// LastAddr is the highest address of a prefix.
+// LastAddr returns the highest address of a prefix.
 func LastAddr(p netip.Prefix) netip.Addr { return netipx.RangeOfPrefix(p).To() }

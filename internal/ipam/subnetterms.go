@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// What is said of a subnet as a whole, its name, gateway, note and how it stands with DHCP, has a form in edits, one in
-// documents and one
-// in answers. They stand here together with how they become the record and come out of it.
+// A subnet's own settings (name, gateway, note, DHCP) have one form in edits, one in documents and one in answers. This
+// file has these forms and the conversions to and from the record.
 
-// SubnetSpec describes a subnet that is to be made: by its CIDR, or as the lowest free prefix of Bits inside From.
+// SubnetSpec describes a subnet to be made: its CIDR, or the lowest free prefix of length Bits inside From.
 type SubnetSpec struct {
 	CIDR        netip.Prefix `json:"cidr,omitzero"`
 	Bits        int          `json:"bits,omitempty"`
@@ -21,34 +20,34 @@ type SubnetSpec struct {
 	DHCP        bool         `json:"dhcp,omitempty"`
 	Note        string       `json:"note,omitempty"`
 	LANTerms
-	Pool bool `json:"pool,omitempty"` // a pool of the whole subnet (GA-15, GA-18)
+	Pool bool `json:"pool,omitempty"` // make a pool of the whole subnet (GA-15, GA-18)
 
-	ID ID `json:"-"` // zero: one is drawn. No client can say one
+	ID ID `json:"-"` // zero: a random one; clients cannot set it
 }
 
-// Subnet is the record of one that is made as the spec says, at the place that was found for it.
+// Subnet returns the record of the subnet that the spec makes at cidr.
 func (spec *SubnetSpec) Subnet(id ID, n *Network, cidr netip.Prefix) *Subnet {
 	return &Subnet{ID: id, Network: n.ID, Space: n.Space, Name: spec.Name, CIDR: cidr, Gateway: spec.Gateway,
 		GatewayNote: spec.GatewayNote, NoGateway: !spec.Gateway.IsValid(), DHCP: spec.DHCP || spec.FromDHCP(),
 		LANTerms: spec.LANTerms, Note: spec.Note, Pools: []Pool{}}
 }
 
-// ModifySubnet changes what is not nil (GA-11 to GA-14).
+// ModifySubnet changes the fields that are not nil (GA-11 to GA-14).
 type ModifySubnet struct {
 	Network string        `json:"network"`
 	Subnet  string        `json:"subnet"`
 	CIDR    *netip.Prefix `json:"cidr,omitempty"`
-	Name    *string       `json:"name,omitempty"`    // "": none
-	Gateway *netip.Addr   `json:"gateway,omitempty"` // the zero Addr: none
-	// "": none. Without it the gateway keeps its note, and another one has none.
+	Name    *string       `json:"name,omitempty"`    // empty removes it
+	Gateway *netip.Addr   `json:"gateway,omitempty"` // the zero Addr removes it
+	// Empty removes it. If nil, the gateway keeps its note, and a new gateway has none.
 	GatewayNote *string `json:"gateway_note,omitempty"`
-	DHCP        *bool   `json:"dhcp,omitempty"`        // false also ends that a server is asked
-	Note        *string `json:"note,omitempty"`        // "": none
-	DHCPParent  *string `json:"dhcp_parent,omitempty"` // "": no server is asked any more
+	DHCP        *bool   `json:"dhcp,omitempty"`        // false also clears the LANTerms
+	Note        *string `json:"note,omitempty"`        // empty removes it
+	DHCPParent  *string `json:"dhcp_parent,omitempty"` // empty: ask no server
 	DHCPID      *LANID  `json:"dhcp_id,omitempty"`
 }
 
-// Over is the subnet as the edit wants it, but for its CIDR, with which its ranges change.
+// Over returns the subnet after the edit, except for its CIDR, which also changes its ranges.
 func (e *ModifySubnet) Over(sub Subnet) Subnet {
 	if e.Name != nil {
 		sub.Name = *e.Name
@@ -82,7 +81,7 @@ func (e *ModifySubnet) Over(sub Subnet) Subnet {
 	return sub
 }
 
-// CheckLAN refuses a subnet whose addresses cannot come from its LAN's DHCP server (LN-15).
+// CheckLAN refuses a subnet whose addresses cannot come from a DHCP server on its LAN (LN-15).
 func (sub *Subnet) CheckLAN(n *Network) error {
 	if err := sub.CheckDHCP(); err != nil || !sub.FromDHCP() {
 		return err
@@ -98,7 +97,7 @@ func (sub *Subnet) CheckLAN(n *Network) error {
 	return nil
 }
 
-// CheckTexts refuses a subnet whose name or note is none, or the note of its gateway, or that has that and no gateway.
+// CheckTexts refuses an invalid name or note, and a gateway note without a gateway.
 func (sub *Subnet) CheckTexts() error {
 	if sub.Name != "" {
 		if err := CheckName("subnet", sub.Name); err != nil {
@@ -123,27 +122,27 @@ type PlannedSubnet struct {
 	GatewayNote string       `json:"gateway_note,omitempty"`
 	DHCP        bool         `json:"dhcp,omitempty"`
 	LANTerms
-	Note       string             `json:"note,omitempty"` // what the subnet is for, in a person's words
+	Note       string             `json:"note,omitempty"` // its purpose, in a person's words
 	Static     []PlannedBand      `json:"static,omitempty"`
-	Whole      bool               `json:"-" plan:"pool"` // in a document alone: its one pool is all of it
+	Whole      bool               `json:"-" plan:"pool"` // only in documents: one pool covers the whole subnet
 	Pools      []PlannedPool      `json:"pools,omitempty"`
 	Exclusions []PlannedExclusion `json:"exclusions,omitempty"`
 	Line       int                `json:"line,omitempty"`
 }
 
-// Planned is how a document says it, without its ranges.
+// Planned returns the form of a document, without the subnet's ranges.
 func (sub *Subnet) Planned() PlannedSubnet {
 	return PlannedSubnet{CIDR: sub.CIDR, Name: sub.Name, Gateway: sub.Gateway, GatewayNote: sub.GatewayNote,
 		DHCP: sub.DHCP, LANTerms: sub.LANTerms, Note: sub.Note}
 }
 
-// Spec is how an edit would make it, without its ranges.
+// Spec returns the edit's form of the subnet, without its ranges.
 func (p *PlannedSubnet) Spec() *SubnetSpec {
 	return &SubnetSpec{CIDR: p.CIDR, Name: p.Name, Gateway: p.Gateway, GatewayNote: p.GatewayNote, DHCP: p.DHCP,
 		LANTerms: p.LANTerms, Note: p.Note}
 }
 
-// SubnetPlan is a subnet as its network shows it.
+// SubnetPlan is a subnet as shown with its network.
 type SubnetPlan struct {
 	ID          ID           `json:"id"`
 	Name        string       `json:"name"`
@@ -159,7 +158,7 @@ type SubnetPlan struct {
 	Docker     int             `json:"docker"`
 }
 
-// Shown is how its network shows it, without its ranges and what is in use of it.
+// Shown returns the subnet as shown with its network, without its ranges and usage.
 func (sub *Subnet) Shown() SubnetPlan {
 	return SubnetPlan{ID: sub.ID, Name: sub.Name, CIDR: sub.CIDR, Gateway: sub.Gateway,
 		GatewayNote: sub.GatewayNote, DHCP: sub.DHCP, LANTerms: sub.LANTerms, Note: sub.Note, Pools: []PoolPlan{},
@@ -167,21 +166,21 @@ func (sub *Subnet) Shown() SubnetPlan {
 		Docker:     len(sub.Attachments)}
 }
 
-// LANTerms say by which interface of a host a LAN's DHCP server is asked for a subnet's addresses, and as whom (LN-15).
-// The zero LANTerms say that none is asked.
+// LANTerms define the host interface on which Berth asks a LAN's DHCP server for a subnet's addresses, and the identity
+// that it uses (LN-15). With the zero LANTerms it asks none.
 type LANTerms struct {
-	// DHCPParent is an interface such as eth0 or, where hosts have different ones, alpha=eth0,beta=eno1.
+	// DHCPParent is an interface such as eth0 or, if hosts differ, alpha=eth0,beta=eno1.
 	DHCPParent string `json:"dhcp_parent,omitempty"`
 	DHCPID     LANID  `json:"dhcp_id,omitempty"`
 }
 
-// LANID says by what a DHCP server knows who asks.
+// LANID is how a DHCP server identifies a client.
 type LANID string
 
-// The ways of being known.
+// The ways to identify a client.
 const (
-	LANByOwner LANID = ""    // by a client identifier that is the owner's; written "owner"
-	LANByMAC   LANID = "mac" // by the MAC of the endpoint, and no client identifier: for servers that reserve by MAC
+	LANByOwner LANID = ""    // by a client identifier with the owner; written "owner"
+	LANByMAC   LANID = "mac" // by the endpoint's MAC without a client identifier, for servers that reserve by MAC
 )
 
 func (id LANID) String() string {
@@ -191,7 +190,7 @@ func (id LANID) String() string {
 	return string(id)
 }
 
-// ParseLANID reads owner or mac; empty is owner.
+// ParseLANID reads owner or mac. Empty means owner.
 func ParseLANID(s string) (LANID, error) {
 	switch s {
 	case "", "owner":
@@ -202,13 +201,13 @@ func ParseLANID(s string) (LANID, error) {
 	return LANByOwner, Refuse(ErrInvalid, "%q is no way of being known to a DHCP server: write owner or mac", s)
 }
 
-// linkForm is what the kernel takes as the name of an interface, less what would not be told from other words.
+// linkForm is the kernel's form of an interface name, without characters that would make it ambiguous here.
 var linkForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:@+-]{0,14}$`)
 
-// FromDHCP tells whether a DHCP server chooses the addresses.
+// FromDHCP reports whether a DHCP server chooses the addresses.
 func (t LANTerms) FromDHCP() bool { return t.DHCPParent != "" }
 
-// CheckDHCP refuses terms that can be no host's.
+// CheckDHCP refuses terms that are valid on no host.
 func (t LANTerms) CheckDHCP() error {
 	if _, err := ParseLANID(string(t.DHCPID)); err != nil {
 		return err
@@ -239,7 +238,7 @@ func (t LANTerms) CheckDHCP() error {
 	return nil
 }
 
-// ParentOn is the interface of a host; empty where the host has none.
+// ParentOn returns the interface for a host, or the empty string.
 func (t LANTerms) ParentOn(host string) string {
 	for part := range strings.SplitSeq(t.DHCPParent, ",") {
 		on, link, two := strings.Cut(part, "=")

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// SetTag sets a tag of a network, or with nil takes it away.
+// SetTag sets a tag of a network. A nil value removes it.
 func (n *Network) SetTag(key string, value *string) error {
 	if err := CheckName("tag", key); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (n *Network) SetTag(key string, value *string) error {
 // maxTags is how many tags a network keeps.
 const maxTags = 128
 
-// CheckTags refuses tags beyond their bounds.
+// CheckTags refuses too many tags.
 func (n *Network) CheckTags() error {
 	if len(n.Tags) <= maxTags {
 		return nil
@@ -36,7 +36,7 @@ func (n *Network) CheckTags() error {
 		maxTags)
 }
 
-// checkText refuses what is no line of text.
+// checkText refuses a text that is not one printable line of at most MaxText bytes.
 func checkText(what, text string) error {
 	if len(text) > MaxText {
 		return Refuse(ErrInvalid, "%s has %d bytes; at most %d are kept", what, len(text), MaxText)

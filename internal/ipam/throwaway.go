@@ -8,40 +8,40 @@ import (
 	"net/netip"
 )
 
-// A container that is thrown away leaves two events, the taking of its address and the release right behind it, which say
-// nearly the same; and where such containers come one after the other, so do their events. They share a record: what all
-// of them say stands in it once, and then of each lease what is its own. The record is that of the last of its events.
+// A throwaway container leaves two events that are nearly the same: the lease of its address, and the release right
+// after it. If such containers run one after another, so do their events. They share one record, which stores the
+// common part once and then each lease's own part. The record has the id of its last event.
 
-// throwAwayVersion leads a record of leases that were thrown away.
+// throwAwayVersion is the first byte of a record of several events.
 const throwAwayVersion = 2
 
-// maxThrowAway is how many bytes a record of several leases has at most: six of these fill a page of bbolt.
+// maxThrowAway is the maximum size, in bytes, of a record of several leases. Six of them fill a page of bbolt.
 const maxThrowAway = 576
 
-// MaxRecordEvents is how many events one record has at most.
+// MaxRecordEvents is the maximum number of events in one record.
 const MaxRecordEvents = 2 * math.MaxUint8
 
-// EncodeThrowAway appends the record of a lease that was released right behind its taking, of which taken is the record.
-// False: the taking says more than the release does, and both keep records of their own.
+// EncodeThrowAway appends the record of a lease that was released right after it was taken. taken is the record of the
+// taking. It returns false if the taking has data that the release lacks; then both keep their own records.
 func EncodeThrowAway(b, taken []byte, id uint64, release *Event) ([]byte, bool) {
 	t, err := DecodeEvent(release.Lease, taken)
 	if err != nil || !bytes.Equal(EncodeEvent(nil, release.taking(t.Actor, t.Detail)), taken) {
 		return b, false
 	}
-	all := *release // its id and time tell how far the one is ahead of the other
+	all := *release // its id and time give the offset between them
 	all.Lease, all.Address, all.MAC, all.Name = 0, netip.Addr{}, MAC{}, ""
 	same := EncodeEvent(appendString(appendString(nil, t.Actor), t.Detail), &all)
 	b = append(b, throwAwayVersion, 1)
 	b = appendString(b, string(same))
-	b = append(b, 0) // it is behind no other
+	b = append(b, 0) // no lease comes before it
 	b = binary.AppendUvarint(b, id-release.Lease)
 	b = appendSized(b, release.Address)
 	b = append(b, release.MAC[:]...)
 	return appendString(b, release.Name), true
 }
 
-// JoinThrowAway is a record of leases that were thrown away, of which the last event has the id last, with one more, of
-// which one is the record, and taken the id of its taking. False: they are too many for a record, or too different.
+// JoinThrowAway adds the lease in the record one to the record before. last is the id of before's last event, and taken
+// the id of the new lease's first. It returns false if the record would be too large, or the leases differ too much.
 func JoinThrowAway(before []byte, last uint64, one []byte, taken uint64) ([]byte, bool) {
 	n, same, _, ok := cutThrowAway(before)
 	_, sameHere, own, okHere := cutThrowAway(one)
@@ -55,7 +55,7 @@ func JoinThrowAway(before []byte, last uint64, one []byte, taken uint64) ([]byte
 	return b, len(b) <= maxThrowAway
 }
 
-// cutThrowAway takes a record apart: the number of its leases, what all of them say, and what each says.
+// cutThrowAway splits a record into the number of its leases, their common part, and their own parts.
 func cutThrowAway(b []byte) (n int, same, own []byte, ok bool) {
 	d := Decoder{B: b}
 	if d.Byte() != throwAwayVersion {
@@ -66,7 +66,7 @@ func cutThrowAway(b []byte) (n int, same, own []byte, ok bool) {
 	return n, same, d.B, !d.Failed
 }
 
-// taking is the event that began what a release ends, with what only that one says.
+// taking returns the event that began the lease which a release ended. actor and detail are the taking's own.
 func (e *Event) taking(actor, detail string) *Event {
 	t := *e
 	t.ID, t.Time, t.Verb, t.Actor, t.Detail = e.Lease, e.Time.Add(EventTime(e.Lease).Sub(EventTime(e.ID))), LeaseTaken,
@@ -74,7 +74,7 @@ func (e *Event) taking(actor, detail string) *Event {
 	return &t
 }
 
-// RecordEvents is how many events a record has.
+// RecordEvents returns the number of events in a record.
 func RecordEvents(b []byte) int {
 	if len(b) > 1 && b[0] == throwAwayVersion {
 		return 2 * int(b[1])
@@ -82,7 +82,7 @@ func RecordEvents(b []byte) int {
 	return 1
 }
 
-// DecodeEvents reads the events of a record, in order, of which the last one has the record's id.
+// DecodeEvents reads the events of a record, in order. The last one has the record's id. Its errors wrap ErrDamaged.
 func DecodeEvents(id uint64, b []byte) ([]Event, error) {
 	if len(b) == 0 || b[0] != throwAwayVersion {
 		e, err := DecodeEvent(id, b)
@@ -99,7 +99,7 @@ func DecodeEvents(id uint64, b []byte) ([]Event, error) {
 		return nil, err
 	}
 	all := make([]Event, 0, 2*n)
-	d, at := Decoder{B: own}, uint64(0) // behind the first event
+	d, at := Decoder{B: own}, uint64(0) // relative to the first event
 	for range n {
 		e := *release
 		e.Lease = at + d.uvarint()

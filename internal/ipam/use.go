@@ -5,58 +5,58 @@ import (
 	"net/netip"
 )
 
-// PoolUse is how the addresses of one pool of a subnet are used, or those of the subnet that are in no pool.
+// PoolUse is the usage of one pool of a subnet, or of the subnet's addresses outside all pools.
 type PoolUse struct {
 	Space   string
 	Network string // its name
 	Subnet  netip.Prefix
-	Pool    string // its name, else its range; empty: in no pool
+	Pool    string // its name, otherwise its range; empty: in no pool
 	StateCounts
 }
 
-// AddressState is how one address is used: the first that fits of those below, in their order.
+// AddressState is how one address is used. If several states apply, the first in the order below counts.
 type AddressState string
 
 // The states of an address.
 const (
-	AddressLeased      AddressState = "leased"      // in somebody's hands
-	AddressQuarantined AddressState = "quarantined" // given back, and not to be given to others yet
-	AddressReserved    AddressState = "reserved"    // for an owner that does not hold it
-	AddressExcluded    AddressState = "excluded"    // not given automatically, whichever pool it is in
-	AddressFree        AddressState = "free"        // in a pool: the next one may be given it
-	AddressOutside     AddressState = "outside"     // in no pool: only who asks for it is given it
+	AddressLeased      AddressState = "leased"      // held
+	AddressQuarantined AddressState = "quarantined" // released, and kept for its last holder
+	AddressReserved    AddressState = "reserved"    // reserved for an owner that does not hold it
+	AddressExcluded    AddressState = "excluded"    // never chosen, even if it is in a pool
+	AddressFree        AddressState = "free"        // in a pool, available to anyone
+	AddressOutside     AddressState = "outside"     // in no pool, given only on request
 )
 
-// AddressStates are all of them, in their order.
+// AddressStates returns all states in their order.
 func AddressStates() []AddressState {
 	return []AddressState{AddressLeased, AddressQuarantined, AddressReserved, AddressExcluded, AddressFree,
 		AddressOutside}
 }
 
-// LayoutFilter chooses a part of a subnet.
+// LayoutFilter selects part of a subnet.
 type LayoutFilter struct {
 	Within netip.Prefix // zero: all of it
-	From   netip.Addr   // rows from this address on; zero: from the first
-	Limit  int          // at most so many rows; 0: all
+	From   netip.Addr   // rows from this address on; zero: all
+	Limit  int          // at most this many rows; 0: all
 }
 
-// Layout is how the addresses of a part of a subnet lie.
+// Layout is the usage of part of a subnet, address by address.
 type Layout struct {
 	Subnet SubnetInfo
 	Within netip.Prefix
 	Sum    StateCounts
-	// Parts are the blocks of Within that are looked at one by one: where it has more than MaxParts addresses, MaxParts
-	// equal ones; of IPv6 those alone in which an address has a record, as small as MaxParts of them allow. None where
-	// it has no more addresses than that: the rows tell each.
+	// Parts divides Within into blocks if it has more than MaxParts addresses. IPv4 has MaxParts equal blocks. IPv6
+	// has only blocks that contain a record, as small as a limit of MaxParts allows. For fewer addresses there are
+	// no parts, because the rows show each.
 	Parts []LayoutPart
-	Rows  []LayoutRow // cover Within from the first row on, in the order of addresses
-	Next  netip.Addr  // where the rows go on; zero: they do not
+	Rows  []LayoutRow // in address order; they cover Within from the first row on
+	Next  netip.Addr  // where the next rows start; zero: there are none
 }
 
-// MaxParts is how many parts a Layout has at most.
+// MaxParts is the maximum number of parts in a Layout.
 const MaxParts = 256
 
-// StateCounts is how many addresses are in which state. Each is counted once, in the first that fits.
+// StateCounts is the number of addresses in each state. Each address counts once, in the first state that applies.
 type StateCounts struct {
 	Leased      uint64 `json:"leased"`
 	Quarantined uint64 `json:"quarantined"`
@@ -66,7 +66,7 @@ type StateCounts struct {
 	Outside     Count  `json:"outside"`
 }
 
-// Of is how many are in a state.
+// Of returns the number of addresses in a state.
 func (n *StateCounts) Of(state AddressState) Count {
 	exact := func(n uint64) Count { return Count{new(big.Int).SetUint64(n)} }
 	switch state {
@@ -84,16 +84,16 @@ func (n *StateCounts) Of(state AddressState) Count {
 	return n.Outside.plus(Count{})
 }
 
-// Add counts those of other addresses, too.
+// Add adds the counts of other addresses.
 func (n *StateCounts) Add(other *StateCounts) {
 	n.Leased, n.Quarantined = n.Leased+other.Leased, n.Quarantined+other.Quarantined
 	n.Reserved, n.Excluded = n.Reserved+other.Reserved, n.Excluded.plus(other.Excluded)
 	n.Free, n.Outside = n.Free.plus(other.Free), n.Outside.plus(other.Outside)
 }
 
-// Percent is how much of what can be given is leased, reserved or in quarantine; excluded addresses cannot be given. It
-// is rounded to the nearest whole number: 100 only where none is free, 0 only where all are. It is false where nothing
-// can be given at all.
+// Percent returns how much of the usable addresses is leased, reserved or in quarantine. Excluded addresses are not
+// usable. It is rounded to the nearest whole number, but is 100 only if none is free and 0 only if all are. ok is false
+// if there are no usable addresses.
 func (n *StateCounts) Percent() (percent int, ok bool) {
 	used := new(big.Int).SetUint64(n.Leased)
 	used.Add(used, new(big.Int).SetUint64(n.Quarantined)).Add(used, new(big.Int).SetUint64(n.Reserved))
@@ -106,7 +106,7 @@ func (n *StateCounts) Percent() (percent int, ok bool) {
 	case used.Cmp(all) == 0:
 		return whole, true
 	}
-	rounded := used.Mul(used, big.NewInt(2*whole)) // to the nearest: (200 used + all) / (2 all)
+	rounded := used.Mul(used, big.NewInt(2*whole)) // round to the nearest: (200 used + all) / (2 all)
 	rounded.Add(rounded, all).Div(rounded, new(big.Int).Lsh(all, 1))
 	return min(max(int(rounded.Int64()), 1), whole-1), true
 }
@@ -119,42 +119,41 @@ type LayoutPart struct {
 	StateCounts
 }
 
-// LayoutRow is one address that somebody has, or that is kept for somebody, or a range of addresses of one state for
-// which nothing else is to be said.
+// LayoutRow is one address that is held or kept for somebody, or a range of addresses with the same state and no other
+// data.
 type LayoutRow struct {
 	Range Range
 	State AddressState
-	Pool  string // its name, of what is free
+	Pool  string // its name, for free addresses
 	Note  string // of an exclusion
 
-	Lease       *LeaseInfo       // who has it, or had it last
-	Reservation *ReservationInfo // whose it is
+	Lease       *LeaseInfo       // the present or last holder
+	Reservation *ReservationInfo // the owner
 }
 
-// ElasticUse is how elastic addresses are used.
+// ElasticUse is the usage of elastic addresses.
 type ElasticUse struct {
-	Host      string // this one
+	Host      string // this host
 	Ranges    []RangeUse
-	Unapplied int // associations that are to be in force here, and of which this host's edge does not say so
+	Unapplied int // associations due on this host that its edge has not confirmed
 }
 
-// RangeUse is how the addresses of one range are used: free are those that no account has.
+// RangeUse is the usage of one elastic range. Free addresses belong to no account.
 type RangeUse struct {
 	Range                Range
 	Allocated, Releasing uint64
 	Free                 Count
 }
 
-// FreeFilter chooses free addresses of a network. Zero fields choose all.
+// FreeFilter selects free addresses of a network. The zero filter selects all.
 type FreeFilter struct {
 	Subnet netip.Prefix `query:"subnet" doc:"Only this subnet." example:"192.0.2.0/24"`
 	Pool   string       `query:"pool" doc:"Only pools with this name." example:"web"`
-	After  netip.Addr   // only those behind it
-	Limit  int          // only so many ranges
+	After  netip.Addr   // only addresses after this one
+	Limit  int          // at most this many ranges
 }
 
-// FreeRange is a range of addresses of one pool of which each could be given to anybody now, and of which neither
-// neighbour could. It may be one address.
+// FreeRange is a maximal range of addresses in one pool that could all be given now. It may be a single address.
 type FreeRange struct {
 	Space     string       `json:"space"`
 	Network   string       `json:"network"` // its name
@@ -166,7 +165,7 @@ type FreeRange struct {
 	Addresses Count        `json:"addresses"`
 }
 
-// String is START-END, or the one address.
+// String returns START-END, or the single address.
 func (r *FreeRange) String() string {
 	if r.Start == r.End {
 		return r.Start.String()
@@ -174,26 +173,26 @@ func (r *FreeRange) String() string {
 	return r.Start.String() + "-" + r.End.String()
 }
 
-// Use is how the addresses of a subnet or a network are used: the counts are of all of them, in pools or not. It is as
-// full as the pools of its fullest subnet: the addresses of one family do not help who needs one of the other.
+// Use is the usage of a subnet or a network. The counts cover all addresses, in pools or not. The percentage is that of
+// the pools of the fullest subnet, because free addresses of one family do not help the other.
 type Use struct {
 	StateCounts
-	Fullest Fullest `json:"fullest,omitzero"` // zero: nothing can be given
+	Fullest Fullest `json:"fullest,omitzero"` // zero: there are no usable addresses
 }
 
-// Fullest is the subnet of which the greatest part is used.
+// Fullest is the subnet with the highest percentage.
 type Fullest struct {
 	Subnet  netip.Prefix `json:"subnet"`
 	Percent int          `json:"percent"`
 }
 
-// FreeText is how many addresses are free, as people read it.
+// FreeText returns the number of free addresses for people.
 func (u *Use) FreeText() string {
 	used := new(big.Int).SetUint64(u.Leased + u.Reserved + u.Quarantined)
 	return u.Free.TextOf(u.Free.plus(u.Excluded).plus(Count{used}))
 }
 
-// SubnetUse is the use of a subnet, of its parts.
+// SubnetUse sums the usage of a subnet's parts.
 func SubnetUse(cidr netip.Prefix, parts []PoolUse) (u Use) {
 	var pools StateCounts
 	for i := range parts {
@@ -208,7 +207,7 @@ func SubnetUse(cidr netip.Prefix, parts []PoolUse) (u Use) {
 	return u
 }
 
-// And counts another subnet, too.
+// And adds the usage of another subnet.
 func (u *Use) And(other *Use) {
 	u.Add(&other.StateCounts)
 	if percent, ok := other.Percent(); ok && (!u.Fullest.Subnet.IsValid() || percent > u.Fullest.Percent) {
@@ -216,10 +215,10 @@ func (u *Use) And(other *Use) {
 	}
 }
 
-// Percent is how much of the fullest subnet's pools is used.
+// Percent returns the usage of the fullest subnet's pools.
 func (u *Use) Percent() (percent int, ok bool) { return u.Fullest.Percent, u.Fullest.Subnet.IsValid() }
 
-// Cells is how many of the cells of a bar are filled at a percentage: all only at 100, and none only at 0.
+// Cells returns how many cells of a bar are filled at a percentage. It is all only at 100, and none only at 0.
 func Cells(percent, cells int) int {
 	filled := (2*percent*cells + whole) / (2 * whole)
 	switch percent {
@@ -229,7 +228,7 @@ func Cells(percent, cells int) int {
 	return min(max(filled, 1), cells-1)
 }
 
-// The percentages from which on somebody should look, and has to, as the alerts do.
+// The percentages of a warning and of an alarm, as in the alert rules.
 const (
 	HighUse = 80
 	FullUse = 90

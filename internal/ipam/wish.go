@@ -12,54 +12,54 @@ import (
 	"berth/internal/alloc"
 )
 
-// Interface says what is wanted of one interface of an owner (GA-24).
+// Interface is a request for one interface of an owner (GA-24).
 type Interface struct {
 	Number int    `json:"number"` // -1, with Action add: the next one
 	Action Action `json:"action,omitempty"`
-	Wishes []Wish `json:"wishes,omitempty"` // none: one address out of any pool
+	Wishes []Wish `json:"wishes,omitempty"` // none: one address from any pool
 }
 
-// Action says what becomes of an interface that may be there already.
+// Action is what to do with an interface that may already exist.
 type Action string
 
-// The actions. With the empty one, wishes that are met stay as they are, and others are refused.
+// The actions. Ensure keeps wishes that are already met and refuses those that contradict existing addresses.
 const (
 	Ensure          Action = ""
-	AddInterface    Action = "add"    // it must not be there yet
-	ModifyInterface Action = "modify" // what is wished replaces what is there; the rest stays
+	AddInterface    Action = "add"    // it must not exist yet
+	ModifyInterface Action = "modify" // wishes replace the addresses in their slots; the rest stays
 	RemoveInterface Action = "remove"
 )
 
-// Wish asks for the address in one slot of an interface: a given one, one out of the pools of a name, or one of any
-// pool.
+// Wish requests the address in one slot of an interface: a given address, one from the pools with a name, or one from
+// any pool.
 type Wish struct {
-	Slot    int        `json:"slot"`             // i of `ipi`
-	Address netip.Addr `json:"address,omitzero"` // this one
-	Pool    string     `json:"pool,omitempty"`   // any of the pools of this name
-	None    bool       `json:"none,omitempty"`   // give it back (modify)
-	Family  int        `json:"family,omitempty"` // 4 or 6: only an address of that one; 0: either
-	Subnet  string     `json:"subnet,omitempty"` // CIDR, name or id: only an address of that one
-	Not     netip.Addr `json:"not,omitzero"`     // any other than this one
+	Slot    int        `json:"slot"`             // the number in ip0, ip1, ...
+	Address netip.Addr `json:"address,omitzero"` // exactly this address
+	Pool    string     `json:"pool,omitempty"`   // any pool with this name
+	None    bool       `json:"none,omitempty"`   // release the address (modify)
+	Family  int        `json:"family,omitempty"` // 4 or 6: only this family; 0: either
+	Subnet  string     `json:"subnet,omitempty"` // CIDR, name or id: only this subnet
+	Not     netip.Addr `json:"not,omitzero"`     // any address except this one
 }
 
-// family tells whether an address is of the family that is wished for.
+// family reports whether an address has the wanted family.
 func (w *Wish) family(addr netip.Addr) bool {
 	return w.Family == 0 || (w.Family == 6) == addr.Is6()
 }
 
-// Suits tells whether a subnet is one that is wished for.
+// Suits reports whether a subnet has the wanted family and is the wanted subnet.
 func (w *Wish) Suits(sub *Subnet) bool {
 	return w.family(sub.CIDR.Addr()) &&
 		(w.Subnet == "" || w.Subnet == sub.CIDR.String() || w.Subnet == sub.Name || w.Subnet == sub.ID.String() ||
 			w.Subnet == sub.ID.Short())
 }
 
-// MaxSlots bounds the interfaces of an owner, and the addresses of each.
+// MaxSlots is the maximum number of interfaces of an owner, and of addresses of each.
 const MaxSlots = 64
 
-// ParseInterface reads Ganeti's form, "0:ip0=192.0.2.4,ip1=pool,ip2=NAME", where "ip" is "ip0" and a number of the
-// interface that is left out is 0; "N:add,...", "N:modify,ip1=A", "N:modify,ip1=none", "N:remove"; or a lone address,
-// "pool" or name. The wishes come by slot. Its errors wrap ErrInvalid. GA-24
+// ParseInterface reads Ganeti's form (GA-24). It accepts "0:ip0=192.0.2.4,ip1=pool,ip2=NAME", where "ip" means "ip0"
+// and the interface number defaults to 0. It also accepts "N:add,...", "N:modify,ip1=A", "N:modify,ip1=none" and
+// "N:remove", or a single address, "pool" or pool name. The wishes are sorted by slot. Its errors wrap ErrInvalid.
 func ParseInterface(s string) (Interface, error) {
 	in, err := parseInterface(s)
 	if err != nil {
@@ -100,7 +100,8 @@ func parseInterface(s string) (in Interface, err error) {
 	return in, in.Check()
 }
 
-// cutNumber takes the number of the interface from the front. An IPv6 address may begin like one.
+// cutNumber cuts the interface number from the front. It leaves an IPv6 address, which may start with digits and a
+// colon, whole.
 func cutNumber(s string) (number, rest string, ok bool) {
 	number, rest, ok = strings.Cut(s, ":")
 	digits := strings.TrimPrefix(number, "-")
@@ -160,8 +161,8 @@ func parseWish(slot int, value string) (Wish, error) {
 	return Wish{Slot: slot, Pool: value}, nil
 }
 
-// Check refuses slots that are given twice, gaps where the whole interface is described, and what goes not together. It
-// holds for what came as JSON, too.
+// Check refuses duplicate slots, gaps unless the action is modify, and contradictions. It also checks what came as
+// JSON.
 func (in *Interface) Check() error {
 	if in.Number < -1 || in.Number >= MaxSlots {
 		return fmt.Errorf("%d is not the number of an interface; write 0 to %d, or -1 for the next", in.Number,
@@ -206,7 +207,7 @@ func (in *Interface) Check() error {
 	return nil
 }
 
-// check refuses what is no wish for one address.
+// check refuses a wish that is not for exactly one address.
 func (w *Wish) check() error {
 	a := w.Address
 	switch {
@@ -233,9 +234,9 @@ func (w *Wish) check() error {
 	return nil
 }
 
-// Meant tells which subnets an edit names besides its network, a function for each thing that it names: a subnet, an
-// address, a range, a pool, or a family alone. By these one of several networks of one name is found: a Docker network
-// of both families is two networks, each with a subnet of its own. None: the edit names its network, and nothing in it.
+// Meant returns a test of subnets for each thing that an edit names in its network: a subnet, an address, a range, a
+// pool or a family. The tests select one of several networks with the same name. A Docker network of both families is
+// two such networks, with one subnet each. Nil means that the edit names only its network.
 func Meant(e Edit) []func(*Subnet) bool {
 	switch e := e.(type) {
 	case *AddSubnet:
@@ -271,7 +272,7 @@ func Meant(e Edit) []func(*Subnet) bool {
 	return nil
 }
 
-// meantBy are the wishes that say where, each as what it says.
+// meantBy returns one test for each wish that names a place.
 func meantBy(wishes ...Wish) (all []func(*Subnet) bool) {
 	for _, w := range wishes {
 		if w.Subnet == "" && w.Pool == "" && w.Family == 0 && !w.Address.IsValid() {
@@ -292,7 +293,7 @@ func meantByRange(r Range) []func(*Subnet) bool {
 	return []func(*Subnet) bool{func(sub *Subnet) bool { return Covers(sub.CIDR, r.IPRange) }}
 }
 
-// meantByPool is a pool by its range or its name.
+// meantByPool tests for a pool, given by its range or its name.
 func meantByPool(pool string) []func(*Subnet) bool {
 	if r, err := alloc.ParseRange(pool); err == nil {
 		return meantByRange(Range{IPRange: r})
