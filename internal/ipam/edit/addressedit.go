@@ -9,8 +9,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// ready fills in what an interface without wishes means, and refuses what makes no sense in any state. One that is
-// planned comes address by address, so that its slots may begin anywhere.
+// ready fills in the default wish and refuses an interface that is invalid in any state. A planned interface comes
+// address by address, so its slots may begin anywhere.
 func ready(in *ipam.Interface, owner string, planned bool) error {
 	if err := ipam.CheckOwner(owner); err != nil {
 		return err
@@ -35,8 +35,8 @@ func ready(in *ipam.Interface, owner string, planned bool) error {
 	return nil
 }
 
-// each fulfils the wishes, those for a given address first, lest one of the others is given it. It returns the
-// addresses by slot, without those of slots that have none.
+// each fulfils the wishes. Given addresses come first, so that no other wish takes them. It returns the addresses by
+// slot, without empty slots.
 func each(in *ipam.Interface, fulfil func(ipam.Slot, ipam.Wish) (netip.Addr, error)) ([]netip.Addr, error) {
 	addrs := make([]netip.Addr, len(in.Wishes))
 	for _, given := range []bool{true, false} {
@@ -53,7 +53,7 @@ func each(in *ipam.Interface, fulfil func(ipam.Slot, ipam.Wish) (netip.Addr, err
 	return slices.DeleteFunc(addrs, func(addr netip.Addr) bool { return !addr.IsValid() }), nil
 }
 
-// interfaces is what an owner has taken in a network.
+// interfaces holds the external addresses of an owner in a network.
 type interfaces map[ipam.Slot]ledger.Picked
 
 func takeAddress(wanted *ipam.TakeAddress, c *run) (ipam.Result, error) {
@@ -114,7 +114,7 @@ func takeAddress(wanted *ipam.TakeAddress, c *run) (ipam.Result, error) {
 	return result, p.Keep()
 }
 
-// Taken reads what was taken for an owner in the network.
+// Taken reads the external addresses of an owner in the network.
 func (p *Plan) Taken(owner string) (interfaces, error) {
 	all := interfaces{}
 	for _, id := range p.Index().NetworkIndex(p.N.ID).Subnets() {
@@ -132,8 +132,8 @@ func (p *Plan) Taken(owner string) (interfaces, error) {
 	return all, nil
 }
 
-// admit refuses an action on an interface that is not as the action takes it to be, numbers the next one, and sees to
-// it that no gaps come about (GA-24).
+// admit refuses an action that does not fit the existing interfaces, assigns the number of a next interface, and
+// prevents gaps (GA-24).
 func (has interfaces) admit(owner string, in *ipam.Interface) error {
 	next := 0
 	filled := map[int]bool{} // slots of the interface
@@ -188,8 +188,8 @@ func noGap(owner string, number int, filled map[int]bool) error {
 	return nil
 }
 
-// makeRoom releases what is given back, and what another given address replaces, before anything is taken: two slots
-// may change places.
+// makeRoom releases addresses that are given up or replaced by a given address. It runs before anything is taken, so
+// that two slots can swap.
 func (p *Plan) makeRoom(in *ipam.Interface, has interfaces) error {
 	for _, w := range in.Wishes {
 		slot := ipam.Slot{Interface: uint8(in.Number), Number: uint8(w.Slot)}
@@ -205,7 +205,7 @@ func (p *Plan) makeRoom(in *ipam.Interface, has interfaces) error {
 	return nil
 }
 
-// settleSlot makes one slot of an interface what a wish wants of it, and returns its address; the zero one for none.
+// settleSlot applies a wish to one slot of an interface. It returns the slot's address, or the zero Addr for none.
 func (p *Plan) settleSlot(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subnets []*ipam.Subnet, has ledger.Picked,
 	action ipam.Action) (netip.Addr, error) {
 	switch {
@@ -220,7 +220,7 @@ func (p *Plan) settleSlot(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subn
 			"%s has %s as %s in network %s already; change it with %d:modify,ip%d=...",
 			e.Owner, has.Addr, slot, p.Called(), slot.Interface, slot.Number)
 	}
-	addr, err := p.takeFor(e, slot, w, subnets, has.Record.Note) // first the new one, then the old one goes
+	addr, err := p.takeFor(e, slot, w, subnets, has.Record.Note) // take the new address before releasing the old one
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -230,7 +230,7 @@ func (p *Plan) settleSlot(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subn
 	return addr, allocator.Release(p.Change, has.Sub, has.Record)
 }
 
-// noteTaken gives what is taken already another note, where one is said.
+// noteTaken changes the note of an external address, if the edit has another one.
 func (p *Plan) noteTaken(e *ipam.TakeAddress, has ledger.Picked) error {
 	if e.Note == nil || *e.Note == has.Record.Note {
 		return nil
@@ -245,8 +245,7 @@ func (p *Plan) noteTaken(e *ipam.TakeAddress, has ledger.Picked) error {
 	return p.SetLease(has.Sub.ID, has.Addr, has.Record, &after)
 }
 
-// takeFor takes a free address for a slot. What the slot had had a note, which the address keeps unless another one is
-// said.
+// takeFor takes a free address for a slot. The address keeps the slot's old note unless the edit has one.
 func (p *Plan) takeFor(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subnets []*ipam.Subnet,
 	note string) (netip.Addr, error) {
 	found, err := p.pick(e.Owner, w, subnets, e.Force)
@@ -268,12 +267,12 @@ func (p *Plan) takeFor(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subnets
 	return found.Addr, p.WriteTaken(found, e.Owner, slot, note)
 }
 
-// TakenFacts is what events tell of an address that is taken, besides its owner and slot.
+// TakenFacts is the event data of an external address, besides its owner and slot.
 type TakenFacts struct {
 	Note string `json:"note"`
 }
 
-// WriteTaken puts a free address into the hands of what is no container.
+// WriteTaken leases a free address to a non-container.
 func (p *Plan) WriteTaken(at ledger.Picked, owner string, slot ipam.Slot, note string) error {
 	e := &ipam.Event{Verb: ipam.LeaseTaken, Subnet: at.Sub.CIDR, Address: at.Addr, Name: owner,
 		Detail: ipam.External.String() + " " + slot.String()}
@@ -290,7 +289,7 @@ func (p *Plan) WriteTaken(at ledger.Picked, owner string, slot ipam.Slot, note s
 	return p.SetLease(at.Sub.ID, at.Addr, at.Record, after)
 }
 
-// giveBack releases what of it goes, by slot.
+// giveBack releases the addresses that goes selects, in slot order.
 func (p *Plan) giveBack(has interfaces, goes func(ipam.Slot, netip.Addr) bool) (released []netip.Addr, err error) {
 	for _, slot := range slots(has) {
 		one := has[slot]
@@ -326,7 +325,7 @@ func releaseAddress(e *ipam.ReleaseAddress, c *run) (ipam.Result, error) {
 	return result, err
 }
 
-// gapsWithout refuses to release one address of an interface that would leave a gap.
+// gapsWithout refuses to release one address of an interface if that leaves a gap.
 func (has interfaces) gapsWithout(owner string, addr netip.Addr) error {
 	for slot, one := range has {
 		if one.Addr != addr {

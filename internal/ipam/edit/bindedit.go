@@ -7,12 +7,12 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// binding is one wanted reservation on its way to be one.
+// binding is one wanted reservation in progress.
 type binding struct {
 	*ipam.AddReservation
 	p     *Plan
 	in    ipam.Interface
-	addrs []netip.Addr // as they came to be
+	addrs []netip.Addr // the resulting addresses
 }
 
 // ownerIn is an owner in a network.
@@ -33,7 +33,7 @@ func bindReservations(e *ipam.BindReservations, c *run) (ipam.Result, error) {
 	if err := replaceOthers(c, all, wanted); err != nil {
 		return ipam.Result{}, err
 	}
-	for _, static := range []bool{true, false} { // BO-10: what is given by name first
+	for _, static := range []bool{true, false} { // BO-10: given addresses first
 		for _, b := range all {
 			if b.unplaced() {
 				continue
@@ -63,7 +63,7 @@ func bindReservations(e *ipam.BindReservations, c *run) (ipam.Result, error) {
 	return result, nil
 }
 
-// beginBinding opens the networks, and refuses two reservations of one owner in one of them (BO-6).
+// beginBinding opens the networks. It refuses two reservations of one owner in one network (BO-6).
 func beginBinding(e *ipam.BindReservations, c *run) (all []*binding, wanted map[ownerIn]*binding, err error) {
 	wanted = map[ownerIn]*binding{}
 	for i := range e.Wanted {
@@ -84,8 +84,8 @@ func beginBinding(e *ipam.BindReservations, c *run) (all []*binding, wanted map[
 	return all, wanted, nil
 }
 
-// replaceOthers marks what the owners have and do not want any more: in other networks, and in slots that are not
-// wished for.
+// replaceOthers marks the owners' unwanted reservations as replaced: those in other networks and in slots without a
+// wish.
 func replaceOthers(c *run, all []*binding, wanted map[ownerIn]*binding) error {
 	var owners OwnerSet
 	for _, b := range all {
@@ -102,10 +102,10 @@ func replaceOthers(c *run, all []*binding, wanted map[ownerIn]*binding) error {
 	})
 }
 
-// unplaced tells whether somebody else chooses the address.
+// unplaced reports whether another system chooses the address.
 func (b *binding) unplaced() bool { return b.p.N.Type == ipam.Dynamic && !byAddress(&b.in) }
 
-// bySlot are the addresses that the wishes came to: those that were given, and in their places those that were chosen.
+// bySlot returns the addresses of all wishes: the given ones, and the chosen ones in their places.
 func (b *binding) bySlot(chosen []netip.Addr) (all []netip.Addr) {
 	for _, w := range b.in.Wishes {
 		if w.Address.IsValid() {

@@ -11,16 +11,15 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// capacity is what one request, of however many edits, wants of pools besides what is there already (BO-7). Its
-// refusal is to say how much that is in all, what was free before it, and who goes without. So a request that has
-// come to a wish for which nothing is free goes on as if that were fulfilled, and is refused at its end: nothing of
-// it is committed.
+// capacity collects what all edits of one request need from pools, in addition to existing reservations (BO-7). A
+// refusal must report the total need, the free addresses, and who gets none. So the request continues after a wish that
+// finds no address, and is refused at its end. Nothing is committed then.
 type capacity struct {
 	needs []need
 	short []*shortage // in order; none: there was enough
 }
 
-// need is an address that a request wants and that its owner does not have.
+// need is an address that a request wants and its owner does not have.
 type need struct {
 	Network ipam.ID
 	Owner   string
@@ -30,22 +29,21 @@ type need struct {
 
 // shortage is the refusal of one wish for which no pool has an address.
 type shortage struct {
-	*ipam.Refusal // what it says where nothing else is wanted
+	*ipam.Refusal // the text if nothing else is wanted
 	Wish          ipam.Wish
 	Network       ipam.ID
 	Where         string
-	Open          []ledger.OpenPool // where the wish looks
-	Full          string            // how that is taken
-	Edit          int               // which edit's it is, of a request
+	Open          []ledger.OpenPool // the pools in which the wish looks
+	Full          string            // how those are used
+	Edit          int               // the index of its edit in the request
 }
 
-// Helps says that there can be more.
+// Helps advises to enlarge the pools.
 func (s *shortage) Helps() []ipam.Advice { return []ipam.Advice{ipam.Advise(ipam.DoEnlargePools)} }
 
 func (s *shortage) Unwrap() error { return s.Refusal }
 
-// needed notes what became of a wish that needs an address. A shortage is no error until the request has been gone
-// through.
+// needed records the result of a wish that needs an address. A shortage is no error until the end of the request.
 func (p *Plan) needed(owner string, w ipam.Wish, addr netip.Addr, err error) (netip.Addr, error) {
 	var short *shortage
 	if err != nil && !errors.As(err, &short) {
@@ -60,14 +58,14 @@ func (p *Plan) needed(owner string, w ipam.Wish, addr netip.Addr, err error) (ne
 	return addr, nil
 }
 
-// refusedEdit is the refusal of an edit of a request.
+// refusedEdit is the refusal of one edit of a request.
 type refusedEdit struct {
 	edit int
 	err  error
 }
 
-// refusals are those of a request which has too little: of the addresses where the first shortage was, and then of
-// those where another was that is not counted to one before, because it looks for its address in the same place.
+// refusals returns one refusal for each distinct shortage of a request. A shortage that looks in the same place as an
+// earlier one is counted with that.
 func refusals(c *capacity) (all []refusedEdit) {
 	var told []*shortage
 	for _, s := range c.short {
@@ -80,7 +78,7 @@ func refusals(c *capacity) (all []refusedEdit) {
 	return all
 }
 
-// refusal is that of a request which has too little where a shortage is.
+// refusal returns the refusal for one shortage, with the counts of the whole request.
 func refusal(c *capacity, s *shortage) error {
 	free := 0
 	var without []need
@@ -104,14 +102,14 @@ func refusal(c *capacity, s *shortage) error {
 		s.Where, len(without)+free, free, whose(without), s.Full), ipam.Advise(ipam.DoEnlargePools))
 }
 
-// same tells whether a wish looks for its address in the same place, or in one that is a part of it.
+// same reports whether a wish looks in the same place as the shortage, or in an overlapping one.
 func same(s *shortage, w ipam.Wish) bool {
 	overlaps := func(a, b string) bool { return a == b || a == "" || b == "" }
 	return overlaps(s.Wish.Pool, w.Pool) && overlaps(s.Wish.Subnet, w.Subnet) &&
 		(s.Wish.Family == w.Family || s.Wish.Family == 0 || w.Family == 0)
 }
 
-// whose names those who go without, each once, and which addresses where they want several; at most eight of them.
+// whose names the owners without an address, each once, with their slots if needed. It names at most eight.
 func whose(without []need) string {
 	const shown = 8
 	slots := map[string][]string{}

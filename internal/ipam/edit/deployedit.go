@@ -10,7 +10,7 @@ import (
 	"berth/store"
 )
 
-// deployLocks is the range of the locks of projects.
+// deployLocks is the key range of the project locks.
 func deployLocks() store.Range {
 	return store.Prefix(append([]byte{ledger.SettingKeys}, "deploying "...))
 }
@@ -19,7 +19,7 @@ func deployLockKey(project string) []byte {
 	return append(deployLocks().From, project...)
 }
 
-// DeployLocks reads the locks of projects that are in force.
+// DeployLocks reads the project locks that are in force.
 func DeployLocks(tx store.Tx, now time.Time) (all []*ipam.DeployLock, err error) {
 	for rec, err := range tx.Scan(deployLocks()) {
 		if err != nil {
@@ -45,8 +45,8 @@ func deployLock(c *ledger.Change, project string) (*ipam.DeployLock, error) {
 	return lock, ipam.DecodeJSON("the lock of a deploy", raw, lock)
 }
 
-// lockDeploy locks a project, or renews its lock. One that has expired is anybody's. A deploy whose lock was taken away,
-// or was another's meanwhile, does not get it again by renewing: what it knows of the project may be no longer so.
+// lockDeploy locks a project or renews its lock. An expired lock is free for anyone. A deploy that lost its lock cannot
+// renew it, because its view of the project may be outdated.
 func lockDeploy(e *ipam.LockDeploy, c *run) (ipam.Result, error) {
 	if err := checkLock(e); err != nil {
 		return ipam.Result{}, err
@@ -74,7 +74,7 @@ func lockDeploy(e *ipam.LockDeploy, c *run) (ipam.Result, error) {
 	return ipam.Result{}, err
 }
 
-// begin tells of a deploy, and clears away the locks of those that ended long ago without a word.
+// begin records the start of a deploy, and removes locks that expired long ago.
 func begin(c *ledger.Change, e *ipam.LockDeploy) error {
 	if err := trimDeployLocks(c); err != nil {
 		return err
@@ -107,7 +107,7 @@ func checkLock(e *ipam.LockDeploy) error {
 	return nil
 }
 
-// LockRefusal is the refusal of what a deploy keeps others from.
+// LockRefusal refuses a request because of another deploy's lock.
 func LockRefusal(held *ipam.DeployLock) error {
 	who := held.Holder
 	if held.Host != "" {
@@ -119,8 +119,8 @@ func LockRefusal(held *ipam.DeployLock) error {
 		ipam.Advise(ipam.DoUnlockDeploy, held.Project))
 }
 
-// unlockDeploy ends a lock. One that is gone, or is another's by now, is no error: it is not this deploy's, and all
-// that can be told is that it was lost.
+// unlockDeploy ends a lock. A missing lock, or another deploy's, is no error. If the deploy reports that it lost its
+// lock, only the event is written.
 func unlockDeploy(e *ipam.UnlockDeploy, c *run) (ipam.Result, error) {
 	if len(e.Did) > ipam.MaxDid {
 		return ipam.Result{}, ipam.Refuse(ipam.ErrInvalid, "what the deploy of %s did is told in %d bytes; at most %d "+
@@ -149,7 +149,7 @@ func unlockDeploy(e *ipam.UnlockDeploy, c *run) (ipam.Result, error) {
 	return ipam.Result{}, c.Tx().Delete(deployLockKey(e.Project))
 }
 
-// said is what a deploy says of itself, for those who read events.
+// said returns the deploy's own report for readers of events.
 func said(e *ipam.UnlockDeploy) string {
 	if e.Did == "" {
 		return string(e.Outcome)
@@ -157,7 +157,7 @@ func said(e *ipam.UnlockDeploy) string {
 	return string(e.Outcome) + ": " + e.Did
 }
 
-// ended tells of the end of a deploy.
+// ended records the end of a deploy.
 func ended(c *ledger.Change, project, detail string, how ipam.DeployEnding) error {
 	after, err := rawJSON(how)
 	if err != nil {
@@ -167,7 +167,7 @@ func ended(c *ledger.Change, project, detail string, how ipam.DeployEnding) erro
 	return err
 }
 
-// unlocked refuses an edit of what is reserved for a project that somebody else deploys.
+// unlocked refuses an edit of reservations in a project that another deploy has locked.
 func unlocked(c *run, e ipam.Edit) error {
 	owners := ownersOf(e)
 	if len(owners) == 0 {
@@ -188,7 +188,7 @@ func unlocked(c *run, e ipam.Edit) error {
 	return nil
 }
 
-// ownersOf are the owners whose reservations an edit changes.
+// ownersOf returns the owners whose reservations an edit changes.
 func ownersOf(e ipam.Edit) (owners []string) {
 	switch e := e.(type) {
 	case *ipam.AddReservation:
@@ -205,7 +205,7 @@ func ownersOf(e ipam.Edit) (owners []string) {
 	return owners
 }
 
-// trimDeployLocks removes the locks that have expired long ago, so that they do not gather.
+// trimDeployLocks removes locks that expired long ago, so that they do not accumulate.
 func trimDeployLocks(c *ledger.Change) error {
 	var over [][]byte
 	for rec, err := range c.Tx().Scan(deployLocks()) {

@@ -12,8 +12,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// RecordOwner makes an owner known in a dynamic network, and returns what addresses are known of it. The terms are what
-// comes of those that it had; who says what there is to be in the end has it known again.
+// RecordOwner records an owner in a dynamic network and returns its known addresses. terms maps the owner's old terms
+// to the new ones. again allows an owner that is already known in a store that forgets.
 func (p *Plan) RecordOwner(owner string, again bool, terms func(had ipam.Terms) ipam.Terms) (addrs []netip.Addr,
 	err error) {
 	owned, err := p.Owned(owner)
@@ -64,7 +64,7 @@ func (p *Plan) writeOwner(owner string, again bool, terms func(ipam.Terms) ipam.
 	return p.Keep()
 }
 
-// forgetOwners ends what is known of owners in all dynamic networks.
+// forgetOwners removes owners from all dynamic networks.
 func forgetOwners(c *ledger.Change, owners OwnerSet) error {
 	for _, n := range DynamicNetworks(c) {
 		p := PlanOf(c, n)
@@ -84,7 +84,7 @@ func forgetOwners(c *ledger.Change, owners OwnerSet) error {
 	return nil
 }
 
-// dismissOwners ends what is known of owners in a network that is to be removed, or refuses that.
+// dismissOwners removes the owners of a network that is being removed. Without force it refuses if there are any.
 func (p *Plan) dismissOwners(force bool) error {
 	if p.N.Type != ipam.Dynamic {
 		return nil
@@ -106,7 +106,7 @@ func (p *Plan) dismissOwners(force bool) error {
 	return nil
 }
 
-// DynamicNetworks lists the networks of the type that are there as a whole, by name.
+// DynamicNetworks lists the complete dynamic networks, by name.
 func DynamicNetworks(c *ledger.Change) []*ipam.Network {
 	var all []*ipam.Network
 	for _, nx := range c.Index().Networks() {
@@ -118,8 +118,8 @@ func DynamicNetworks(c *ledger.Change) []*ipam.Network {
 	return all
 }
 
-// DynamicReservations lists the owners of dynamic networks as reservations without an address, or with the one that was
-// recorded for them. A page that begins behind an address has them all: they have no place among addresses.
+// DynamicReservations lists the owners of dynamic networks as reservations, with a recorded or leased address if there
+// is one. A page that starts after an address still has all of them, because they have no place among addresses.
 func DynamicReservations(ctx context.Context, s *ledger.Ledger,
 	f ipam.AddressFilter) (all []ipam.ReservationInfo, err error) {
 	owner := ipam.CanonicalOwner(f.Owner)
@@ -166,7 +166,7 @@ func DynamicReservations(ctx context.Context, s *ledger.Ledger,
 	return all, err
 }
 
-// passed tells whether f begins behind an owner of a dynamic network.
+// passed reports whether the page of f begins after this owner.
 func passed(f *ipam.AddressFilter, n *ipam.Network, owner string) bool {
 	return cmp.Or(strings.Compare(n.Name, f.AfterNetwork), strings.Compare(owner, f.AfterOwner)) <= 0
 }

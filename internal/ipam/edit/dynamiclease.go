@@ -9,13 +9,13 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// given is a lease of a DHCP server, with the subnet that it is in.
+// given is a DHCP lease and its subnet.
 type given struct {
 	sub   *ipam.Subnet
 	lease *ipam.Lease
 }
 
-// givenIn reads the leases of DHCP servers in a network (LN-15), but for those that are on their way back.
+// givenIn reads the DHCP leases in a network (LN-15), except those being returned.
 func (p *Plan) givenIn() (all []given, err error) {
 	nx := p.Index().NetworkIndex(p.N.ID)
 	if nx == nil {
@@ -38,8 +38,8 @@ func (p *Plan) givenIn() (all []given, err error) {
 	return all, nil
 }
 
-// noneGiven refuses to ask the DHCP server of a subnet no more while somebody has an address of it: nobody would renew
-// that, and the server would give it to another one.
+// noneGiven refuses to stop asking a subnet's DHCP server while its leases are in use. Nobody would renew them, and the
+// server would give the addresses to others.
 func (p *Plan) noneGiven(sub *ipam.Subnet) error {
 	var first *ipam.Lease
 	n := 0
@@ -64,7 +64,7 @@ func (p *Plan) noneGiven(sub *ipam.Subnet) error {
 		"interface", cmp.Or(first.Name, first.MAC.String()), first.Address, sub.CIDR, more, p.Called())
 }
 
-// showGiven adds to what is shown of an owner the lease that he has, else the one that is kept for him.
+// showGiven adds the owner's DHCP lease: the held one, otherwise the one kept for the owner.
 func (p *Plan) showGiven(info *ipam.ReservationInfo, all []given) {
 	for _, one := range all {
 		l := one.lease

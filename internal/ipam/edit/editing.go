@@ -14,33 +14,32 @@ import (
 	"berth/store"
 )
 
-// errDryRun ends a transaction whose writes are not wanted.
+// errDryRun ends the transaction of a dry run.
 var errDryRun = errors.New("a dry run")
 
-// run is the one change in which the edits of a request are made, and what they know of one another.
+// run is the one change that makes the edits of a request, with the state that they share.
 type run struct {
 	*ledger.Change
-	names newNames // in DNS, that they give
+	names newNames // the DNS names that the request assigns
 
-	match   uint64 // the revision that the first network edited must have; 0: any
-	leaving bool   // a network is left to be removed in pages
-	ended   bool   // attachments are left to be ended in pages
+	match   uint64 // the required revision of the first edited network; 0: any
+	leaving bool   // a network is left to be removed in batches
+	ended   bool   // attachments are left to be ended in batches
 
-	goesOn bool // after a refusal: nothing of it is committed
+	goesOn bool // continue after a refusal: nothing is committed
 
-	imports *Importing // whose edits these are; nil: no import's
+	imports *Importing // the import that makes the edits; nil: none
 
-	at       int // which of the edits is made now
+	at       int // the index of the current edit
 	capacity capacity
-	edits    []ipam.Edit // all of the request
+	edits    []ipam.Edit // all edits of the request
 
-	deploy    ipam.ID            // whose edits these are; zero: no deploy's
-	locks     []*ipam.DeployLock // of projects, once they were read
+	deploy    ipam.ID            // the deploy that sends the edits; zero: none
+	locks     []*ipam.DeployLock // the project locks, once read
 	locksRead bool
 }
 
-// Edit makes the edits as one durable change: all of them, or none, with an *EditError that says which was refused
-// where there are several.
+// Edit makes all edits as one durable change, or none. If there are several, an *EditError identifies the refused one.
 func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Edit) (ipam.Outcome, error) {
 	if err := opt.Fits(len(edits)); err != nil {
 		return ipam.Outcome{}, err
@@ -98,8 +97,8 @@ func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Ed
 	return out, nil
 }
 
-// prepare does in transactions of their own what one could not hold, before the edits are made, and not again where
-// they were made before.
+// prepare does the work that is too large for one transaction, before the edits. It does nothing if the key was used
+// before.
 func (s Editor) prepare(ctx context.Context, opt ipam.EditOptions, edits []ipam.Edit) error {
 	if opt.DryRun {
 		return nil
@@ -133,7 +132,7 @@ func makeEdits(c *run, edits []ipam.Edit, out *ipam.Outcome) error {
 		case err != nil && len(c.capacity.short) == 0:
 			return ofSeveral(edits, i, err)
 		case err != nil:
-			return c.tooFew(out) // what came first is told
+			return c.tooFew(out) // report the earlier shortage
 		}
 		out.Results = append(out.Results, result)
 	}
@@ -145,8 +144,8 @@ func makeEdits(c *run, edits []ipam.Edit, out *ipam.Outcome) error {
 	return nil
 }
 
-// tooFew is the refusal of edits that want more addresses than there are. Where all refusals are told, it adds one for
-// each place that has too few.
+// tooFew refuses edits that want more addresses than there are. If all refusals are requested, it adds one for each
+// distinct shortage.
 func (of *run) tooFew(out *ipam.Outcome) error {
 	all := refusals(&of.capacity)
 	switch {
@@ -162,7 +161,8 @@ func (of *run) tooFew(out *ipam.Outcome) error {
 	return nil
 }
 
-// revision is that of what the first edit was of, after all of them: an elastic address, or else a network; 0: none.
+// revision returns the revision after all edits of the first edit's object: an elastic address, otherwise a network. It
+// is 0 for neither.
 func revision(c *ledger.Change, first ipam.Edit, came *ipam.Result) uint64 {
 	if addr, is := elastic.Edited(first, came); is {
 		if e := c.Index().Elastic(addr); e != nil {
@@ -176,8 +176,8 @@ func revision(c *ledger.Change, first ipam.Edit, came *ipam.Result) uint64 {
 	return 0
 }
 
-// apply makes one edit, or refuses it with nothing changed that the transaction would keep. It may run again, touches
-// nothing but the transaction, and copies a record before it changes it.
+// apply makes one edit or refuses it. It may run again, so it changes only the transaction, and copies a record before
+// it changes it.
 func apply(c *run, e ipam.Edit) (ipam.Result, error) {
 	if err := elastic.MayAsk(c.Change, e); err != nil {
 		return ipam.Result{}, err
@@ -245,7 +245,7 @@ func apply(c *run, e ipam.Edit) (ipam.Result, error) {
 	return ipam.Result{}, ipam.RefuseAs("", ipam.ErrInvalid, "the operation %q is not one of this Berth", e.Op())
 }
 
-// ofSeveral is the refusal of one edit, which says which it is where there are several.
+// ofSeveral adds the index to the refusal of one edit, if there are several.
 func ofSeveral(edits []ipam.Edit, i int, err error) error {
 	if len(edits) > 1 {
 		return &ipam.EditError{Index: i, Err: err}
@@ -253,8 +253,8 @@ func ofSeveral(edits []ipam.Edit, i int, err error) error {
 	return err
 }
 
-// clearAway removes in pages what removals have left, which means nothing any more. What a failure cuts off is gone on
-// with by Run and the next Open, and is no failure of the edits.
+// clearAway removes the leftovers of removals in batches. They no longer mean anything, so a failure here is no failure
+// of the edits. Run and the next Open continue.
 func clearAway(ctx context.Context, s *ledger.Ledger, did *run) {
 	switch {
 	case did.ended:
@@ -264,7 +264,7 @@ func clearAway(ctx context.Context, s *ledger.Ledger, did *run) {
 	}
 }
 
-// finishPlans removes the rest of networks and subnets that were removed.
+// finishPlans removes the rest of removed networks and subnets.
 func finishPlans(ctx context.Context, s *ledger.Ledger) error {
 	if err := errors.Join(finishLeaving(ctx, s), sweepStrays(ctx, s)); err != nil {
 		return err
@@ -272,7 +272,7 @@ func finishPlans(ctx context.Context, s *ledger.Ledger) error {
 	return SweepOrphans(ctx, s)
 }
 
-// SweepOrphans ends what is left of subnets that are gone.
+// SweepOrphans removes the leftovers of removed subnets.
 func SweepOrphans(ctx context.Context, s *ledger.Ledger) error {
 	for {
 		gone := s.Orphan()
@@ -286,14 +286,14 @@ func SweepOrphans(ctx context.Context, s *ledger.Ledger) error {
 	}
 }
 
-// Kept is the record of a key: what was asked and what came of it.
+// Kept is the record of an idempotency key: the request's digest and its outcome.
 type Kept struct {
 	Request [32]byte     `json:"request"`
-	Time    uint64       `json:"time"` // of the key's other record
+	Time    uint64       `json:"time"` // the time in the key's other record
 	Outcome ipam.Outcome `json:"outcome"`
 }
 
-// replayed reads the outcome of the same edits before, where the key was used within KeyAge.
+// replayed reads the earlier outcome if the key was used within KeyAge.
 func replayed(c *ledger.Change, opt ipam.EditOptions, out *ipam.Outcome) (bool, error) {
 	if opt.Key == "" {
 		return false, nil
@@ -321,7 +321,8 @@ func replayed(c *ledger.Change, opt ipam.EditOptions, out *ipam.Outcome) (bool, 
 	return true, nil
 }
 
-// keepOutcome writes it in the transaction of the edits, so that a key is used exactly when they are made.
+// keepOutcome writes the outcome in the transaction of the edits, so that a key counts as used exactly if they are
+// made.
 func keepOutcome(c *ledger.Change, opt ipam.EditOptions, out *ipam.Outcome) error {
 	if opt.Key == "" {
 		return nil
@@ -333,20 +334,20 @@ func keepOutcome(c *ledger.Change, opt ipam.EditOptions, out *ipam.Outcome) erro
 	return c.Tx().Put(usedKey(k.Time, opt.Key), []byte{ipam.RecordVersion})
 }
 
-// The letters of outcomes, and of when their keys were used; ledger/keys.go has all letters.
+// The key letters of outcomes and of the times of their use. ledger/keys.go lists all letters.
 const (
 	outcomeKeys = 'k'
 	usedKeys    = 't'
 )
 
-// OutcomeKey is that of what came of the edits that an idempotency key names.
+// OutcomeKey returns the store key for the outcome of an idempotency key.
 func OutcomeKey(key string) []byte { return append([]byte{outcomeKeys}, key...) }
 
 func usedKey(used uint64, key string) []byte {
 	return append(binary.BigEndian.AppendUint64([]byte{usedKeys}, used), key...)
 }
 
-// TrimKeys removes the outcomes whose time is over, one page of them.
+// TrimKeys removes one batch of expired outcomes.
 func TrimKeys(c *ledger.Change) (removed int, err error) {
 	over := uint64(max(c.Now().Add(-ipam.KeyAge).UnixMicro(), 0))
 	page := ledger.KindRange(usedKeys)
@@ -367,7 +368,7 @@ func TrimKeys(c *ledger.Change) (removed int, err error) {
 	return removed, err
 }
 
-// trimOutcome removes the outcome of a key, unless the key was used again since.
+// trimOutcome removes the outcome of a key, unless the key was used again.
 func trimOutcome(c *ledger.Change, key string, over uint64) error {
 	raw, err := c.Tx().Get(OutcomeKey(key))
 	if err != nil {
@@ -385,7 +386,7 @@ func trimOutcome(c *ledger.Change, key string, over uint64) error {
 	return c.Tx().Delete(OutcomeKey(key))
 }
 
-// rawJSON is v for an event; nil is nothing.
+// rawJSON encodes v for an event. Nil stays nil.
 func rawJSON(v any) (json.RawMessage, error) {
 	if v == nil {
 		return nil, nil

@@ -33,9 +33,8 @@ func addExclusion(e *ipam.AddExclusion, c *run) (ipam.Result, error) {
 	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR, Warnings: warnings}, err
 }
 
-// excludeAnswered excludes an address that somebody has on the LAN, if it has no record: one who has been given it
-// meanwhile is he who answers, or was when it was asked, where he has given it back since. What is probed had no record
-// when that began.
+// excludeAnswered excludes an address that answered a probe, if it has no record. A record means that the answer may
+// come from its present or last holder: probed addresses had no record when the probe began.
 func (p *Plan) excludeAnswered(sub *ipam.Subnet, e *ipam.AddExclusion) error {
 	addr := e.Range.From()
 	if addr != e.Range.To() {
@@ -54,11 +53,11 @@ func (p *Plan) excludeAnswered(sub *ipam.Subnet, e *ipam.AddExclusion) error {
 	return err
 }
 
-// maxKeepers is how many of those who keep an excluded address are named.
+// maxKeepers is how many holders of excluded addresses are named.
 const maxKeepers = 10
 
-// keepers says who keeps an address of a range although it is excluded (GA-10): who has it, and whom it is reserved
-// for. The gateway is nobody's anyway.
+// keepers names those who keep an address although it is excluded (GA-10): holders and owners of reservations. It
+// leaves out the gateway.
 func (p *Plan) keepers(sub *ipam.Subnet, r ipam.Range) (warnings []string, err error) {
 	more := 0
 	err = eachLeaseIn(p.Tx(), sub.ID, r, func(l *ipam.Lease) error {
@@ -78,7 +77,7 @@ func (p *Plan) keepers(sub *ipam.Subnet, r ipam.Range) (warnings []string, err e
 	return warnings, err
 }
 
-// answererText says who may have answered for an address.
+// answererText names who may have answered for an address.
 func answererText(l *ipam.Lease) string {
 	if l.Held() || l.Reservation != nil {
 		return keeperText(l)

@@ -9,8 +9,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Finish ends the attachments, networks and subnets whose end was cut off, and forgets what edges have said that are no
-// more.
+// Finish completes interrupted removals of attachments, networks and subnets. It also forgets reports of edges that no
+// longer exist.
 func Finish(ctx context.Context, s *ledger.Ledger) error {
 	var ended []ipam.ID
 	s.Read(func(ix *ledger.Index) {
@@ -31,13 +31,13 @@ func Finish(ctx context.Context, s *ledger.Ledger) error {
 	return SweepElastic(ctx, s)
 }
 
-// SweepElastic forgets what edges have said of hosts that are gone, or cut off, so that released addresses become free.
+// SweepElastic forgets edge reports of hosts that are gone or cut off, so that released addresses become free.
 func SweepElastic(ctx context.Context, s *ledger.Ledger) error {
 	return elastic.Sweep(ipam.WithActor(ctx, allocator.EndingActor), s)
 }
 
-// finishes tells whether what a host has begun is for this Service to finish: of hosts that share a store each finishes
-// its own, and all those of one that was removed.
+// finishes reports whether this service must complete what a host began. Hosts that share a store each complete their
+// own work, and that of removed hosts.
 func finishes(s *ledger.Ledger, ix *ledger.Index, host string) bool {
 	if s.Member() == nil || host == s.Host() {
 		return true

@@ -11,7 +11,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// hostOf is the record of a host of the cluster.
+// hostOf returns the record of a host of the cluster.
 func hostOf(c *ledger.Change, name string) (*ipam.Host, error) {
 	if c.Member() == nil {
 		return nil, ipam.ErrNoShared
@@ -47,7 +47,7 @@ func drainHost(e *ipam.DrainHost, c *run) (ipam.Result, error) {
 	return ipam.Result{}, setHostState(c.Change, h, want, ipam.HostDrained, detail)
 }
 
-// setHostState writes a host's record with another state, and the event of that.
+// setHostState writes a host's new state and its event.
 func setHostState(c *ledger.Change, h *ipam.Host, state ipam.HostState, verb ipam.Verb, detail string) error {
 	if _, err := c.Event(&ipam.Event{Verb: verb, Name: h.Name, Detail: detail}); err != nil {
 		return err
@@ -88,7 +88,7 @@ func removeHost(e *ipam.RemoveHost, c *run) (ipam.Result, error) {
 	return ipam.Result{}, setHostState(c.Change, h, ipam.HostLeaving, ipam.HostLeft, "")
 }
 
-// RemoveHost ends all holds of a host. Their leases are released in pages afterwards.
+// RemoveHost ends all attachments of a host. Their leases are released in batches afterwards.
 func RemoveHost(c *ledger.Change, h *ipam.Host) error {
 	for _, id := range HeldBy(c.Index(), h.Name) {
 		at, err := c.Attachment(id)
@@ -113,7 +113,7 @@ func RemoveHost(c *ledger.Change, h *ipam.Host) error {
 	return setHostState(c, h, ipam.HostRemoved, ipam.HostGone, "")
 }
 
-// ReleasePools ends all holds of this host with all leases taken through them.
+// ReleasePools ends all attachments of this host, with their leases.
 func ReleasePools(ctx context.Context, s *ledger.Ledger) error {
 	held := ledger.Ask(s, func(ix *ledger.Index) []ipam.ID { return HeldBy(ix, s.Host()) })
 	for _, id := range held {
@@ -124,7 +124,7 @@ func ReleasePools(ctx context.Context, s *ledger.Ledger) error {
 	return Finish(ctx, s)
 }
 
-// otherHost tells whether a host but this one takes part in the cluster, and goes on doing so.
+// otherHost reports whether another host takes part in the cluster and is not leaving.
 func otherHost(ix *ledger.Index, name string) bool {
 	for _, h := range ix.Hosts() {
 		if h.Name != name && h.State != ipam.HostRemoved && h.State != ipam.HostLeaving {
@@ -134,7 +134,7 @@ func otherHost(ix *ledger.Index, name string) bool {
 	return false
 }
 
-// HeldBy lists the holds of a host that have not ended, the oldest first.
+// HeldBy lists the active attachments of a host, the oldest first.
 func HeldBy(ix *ledger.Index, host string) (all []ipam.ID) {
 	for id, at := range ix.Attachments() {
 		if at.Host == host && !at.Ended {
@@ -164,22 +164,22 @@ func admitHost(e *ipam.AdmitHost, c *run) (ipam.Result, error) {
 	return ipam.Result{}, setHostState(c.Change, &again, "", ipam.HostAdmitted, "")
 }
 
-// isPresent tells whether the daemon of a host is there at this moment.
+// isPresent reports whether a host's daemon is connected now.
 func isPresent(c *ledger.Change, host string) bool {
 	_, ok := c.Present()[host]
 	return ok
 }
 
-// ShownAddresses is how many HostInfo names.
+// ShownAddresses is how many addresses HostInfo names.
 const ShownAddresses = 10
 
-// Counted is what is held through one attachment.
+// Counted is the number of leases of one attachment.
 type Counted struct {
 	Leases, Headroom int
-	First            []netip.Addr // of the leases, up to shownAddresses
+	First            []netip.Addr // the first leased addresses, up to ShownAddresses
 }
 
-// Count counts one lease of a host.
+// Count counts one lease. Gateways do not count.
 func (n *Counted) Count(l *ipam.LeaseInfo) {
 	switch l.Kind {
 	case ipam.Headroom:

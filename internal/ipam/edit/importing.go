@@ -5,8 +5,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Importing is what the edits of an import know of one another. Networks that they make are hidden until Reveal; the
-// rest is the rule of each edit.
+// Importing is the state that the edits of an import share. Networks that they make stay hidden until Reveal.
 type Importing struct {
 	Tried bool // in a draft, which nobody else sees
 	p     *Plan
@@ -14,12 +13,12 @@ type Importing struct {
 	names newNames // in DNS
 }
 
-// Begin has what follows be made in a change.
+// Begin makes the following edits part of a change.
 func (im *Importing) Begin(c *ledger.Change) {
 	im.p, im.run = nil, &run{Change: c, imports: im, names: im.names}
 }
 
-// Apply makes edits that are made together: one, or pools or exclusions of a network.
+// Apply makes one edit, or several that add pools or exclusions to a network.
 func (im *Importing) Apply(edits []ipam.Edit) error {
 	switch edits[0].(type) {
 	case *ipam.AddPool, *ipam.AddExclusion:
@@ -30,7 +29,7 @@ func (im *Importing) Apply(edits []ipam.Edit) error {
 	return err
 }
 
-// addRanges adds pools or exclusions, all of a subnet in one write.
+// addRanges adds pools or exclusions. It writes each subnet once for a run of edits.
 func (im *Importing) addRanges(edits []ipam.Edit) error {
 	var pools []ipam.Pool
 	var exclusions []ipam.Exclusion
@@ -80,7 +79,7 @@ func (im *Importing) addRanges(edits []ipam.Edit) error {
 	return put()
 }
 
-// open is OpenPlan for an import, which writes in its hidden network, too.
+// open is OpenPlan for an import, which may also write in its own hidden network.
 func (im *Importing) open(name string) (*Plan, error) {
 	if im.p != nil && im.p.N.Name == name {
 		return im.p, nil
@@ -108,7 +107,7 @@ func (im *Importing) open(name string) (*Plan, error) {
 	return im.p, nil
 }
 
-// hide has nobody see a network that is made.
+// hide hides a new network until Reveal.
 func (im *Importing) hide(p *Plan) error {
 	p.N.Stage = ipam.Arriving
 	if m := p.Member(); m != nil {
@@ -118,7 +117,7 @@ func (im *Importing) hide(p *Plan) error {
 	return p.SetNetwork(p.N.ID, p.N)
 }
 
-// Reveal lets a network be seen, with all that is in it.
+// Reveal shows a network with all of its contents.
 func (im *Importing) Reveal(name string) error {
 	p, err := im.open(name)
 	if err != nil {
@@ -130,19 +129,18 @@ func (im *Importing) Reveal(name string) error {
 	return p.SetNetwork(n.ID, &n)
 }
 
-// fewSubnets is how many subnets a network may have for an owner's slots to be looked up in all of them again.
+// fewSubnets is the maximum number of subnets in which an owner's slots are looked up again.
 const fewSubnets = 64
 
-// placed tells whether slots that an import says are taken to be free: it has looked at all before it began. Between
-// that and the edit another admin may have filled the same slot of a network with many subnets, which then has two
-// addresses.
+// placed reports whether an import's slots count as free, because it checked them before it began. Another admin may
+// fill the same slot of a large network meanwhile. That slot then has two addresses.
 func (p *Plan) placed() bool {
 	im := p.run.imports
 	return im != nil && (im.Tried || p.N.Stage != "" || len(p.Index().NetworkIndex(p.N.ID).Subnets()) > fewSubnets)
 }
 
-// Unlocked refuses edits of what is reserved for projects that are being deployed, as for every edit (BD-1). What an
-// import has begun it goes on with: a deploy that begins meanwhile finds what was added.
+// Unlocked refuses edits of reservations in projects that are being deployed (BD-1). An import that has begun
+// continues: a deploy that starts meanwhile finds what was added.
 func (im *Importing) Unlocked(edits ...ipam.Edit) error {
 	for _, e := range edits {
 		if err := unlocked(im.run, e); err != nil {

@@ -4,24 +4,24 @@ import (
 	"berth/internal/ipam"
 )
 
-// A service can move from a network of one store to one of the other. What it had is kept for it until it runs with
-// what it has then, as it is within one store (BO-13). That is two transactions, the new reservation's first; made
-// again, both change nothing.
+// A service can move from a network of one store to one of the other. As within one store, it keeps its old address
+// until it runs with the new one (BO-13). This takes two transactions, the new reservation first. Repeating them
+// changes nothing.
 
-// LeaveStore marks what an owner has in a store as replaced, but for what it has on some networks.
+// LeaveStore marks an owner's reservations in a store as replaced, except those on some networks.
 type LeaveStore struct {
 	Owner string
 	Only  []string
 }
 
-// Op is the name of the operation, which nobody asks for by it.
+// Op is the name of the operation. Clients cannot request it.
 func (*LeaveStore) Op() string { return "owner.leave" }
 
 func (e *LeaveStore) apply(c *run) (ipam.Result, error) {
 	return ipam.Result{}, replaceBut(c.Change, ipam.CanonicalOwner(e.Owner), e.Only)
 }
 
-// ReleaseKnowing ends what was replaced, knowing which owners run with an address of the other store.
+// ReleaseKnowing ends replaced reservations. Runs names the owners that run with an address of the other store.
 type ReleaseKnowing struct {
 	*ipam.ReleaseOwner
 	Runs map[string]bool

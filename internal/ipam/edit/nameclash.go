@@ -4,12 +4,12 @@ import (
 	"berth/internal/ipam"
 )
 
-// newNames are the names in DNS that a request gives, with whose they are. The zero newNames has none.
+// newNames maps the DNS names that a request assigns to their owners.
 type newNames struct{ owner map[string]string }
 
-// nameClash refuses an owner on a network whose name in DNS another one has already, or is given by the same request, where
-// names are answered. What is there already is asked of memory, which may be a moment behind: of two requests that come
-// at once each may be taken, and the names tell them apart then.
+// nameClash refuses an owner whose DNS name on a network belongs to another owner, or to one in the same request. It
+// applies only if Berth answers DNS. Existing names come from memory, which may lag. Two simultaneous requests may then
+// both succeed, and DNS distinguishes their names.
 func (c *run) nameClash(n *ipam.Network, owner string) error {
 	known, names := c.Known(), &c.names
 	if known.NameHolder == nil || n == nil {

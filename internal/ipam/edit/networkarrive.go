@@ -11,8 +11,8 @@ import (
 // arrivingOwners is how many owners of a dynamic network one transaction forgets.
 const arrivingOwners = 256
 
-// Withdraw removes the networks that an import left unfinished. It does not touch those that an import writes at this
-// moment, here or on another host. What a failure leaves of this, the next call does.
+// Withdraw removes networks that an import left unfinished. It leaves those that an import is writing, here or on
+// another host. After a failure, the next call continues.
 func Withdraw(ctx context.Context, s *ledger.Ledger) error {
 	for arriving(s) {
 		left := false
@@ -31,7 +31,7 @@ func Withdraw(ctx context.Context, s *ledger.Ledger) error {
 	return finishPlans(ctx, s)
 }
 
-// arriving tells whether a network is being imported.
+// arriving reports whether a network is being imported.
 func arriving(s *ledger.Ledger) bool {
 	return ledger.Ask(s, func(ix *ledger.Index) bool {
 		for _, nx := range ix.Networks() {
@@ -43,7 +43,7 @@ func arriving(s *ledger.Ledger) bool {
 	})
 }
 
-// withdrawPage begins to remove one unfinished network, and tells whether there may be more to do.
+// withdrawPage starts to remove one unfinished network. It reports whether more may be left.
 func withdrawPage(s *ledger.Ledger, c *ledger.Change) (left bool, err error) {
 	for _, nx := range c.Index().Networks() {
 		n := nx.Record()
@@ -64,7 +64,7 @@ func withdrawPage(s *ledger.Ledger, c *ledger.Change) (left bool, err error) {
 	return false, nil
 }
 
-// imported tells whether the import that writes an arriving network is under way: its daemon runs, and imports.
+// imported reports whether the import of an arriving network still runs: its daemon is connected and imports.
 func imported(s *ledger.Ledger, c *ledger.Change, n *ipam.Network) bool {
 	by := n.Importer
 	switch {
@@ -80,7 +80,7 @@ func imported(s *ledger.Ledger, c *ledger.Change, n *ipam.Network) bool {
 	return there && h != nil && h.Session == by.Session
 }
 
-// dismissSome forgets so many owners of a dynamic network, and tells whether there were any.
+// dismissSome forgets at most this many owners of a dynamic network. It reports whether there were any.
 func (p *Plan) dismissSome(most int) (some bool, err error) {
 	if p.N.Type != ipam.Dynamic {
 		return false, nil

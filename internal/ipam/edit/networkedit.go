@@ -8,18 +8,18 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// maxSubnets is how many subnets one edit makes or removes, so that its transaction stays bounded.
+// maxSubnets is how many subnets one edit makes or removes. It bounds the transaction.
 const maxSubnets = 500
 
-// networkFacts is what events tell of a network: what a document says of it, and the policy in any case.
+// networkFacts is the event data of a network: its document, always with the policy.
 type networkFacts struct {
 	ipam.PlannedNetwork
-	Headroom *int         `json:"headroom,omitempty"` // nil: none, or it does not differ
-	Probe    *string      `json:"probe,omitempty"`    // nil: none, or it does not differ
+	Headroom *int         `json:"headroom,omitempty"` // nil: none, or unchanged
+	Probe    *string      `json:"probe,omitempty"`    // nil: none, or unchanged
 	Static   []ipam.Range `json:"static,omitempty"`
 }
 
-// FactsOfNetwork is what the events of a network tell of it.
+// FactsOfNetwork returns the event data of a network.
 func FactsOfNetwork(n *ipam.Network) networkFacts {
 	f := networkFacts{PlannedNetwork: *n.Document()}
 	f.Space, f.Sticky, f.Quarantine = "", new(!n.Policy.Forget), new(ipam.Duration(n.Policy.Quarantine))
@@ -32,7 +32,7 @@ func FactsOfNetwork(n *ipam.Network) networkFacts {
 	return f
 }
 
-// changedFacts are the facts of a network that is modified: what is none is told, too.
+// changedFacts returns the event data of a modified network. It includes empty values.
 func changedFacts(c *run, n *ipam.Network) networkFacts {
 	f := FactsOfNetwork(n)
 	f.Headroom, f.Probe, f.Static = &n.Headroom, &n.Probe, Bands(c.Index(), n.ID)

@@ -46,7 +46,7 @@ func removeNetwork(e *ipam.RemoveNetwork, c *run) (ipam.Result, error) {
 	return result, c.SetNetwork(p.N.ID, nil)
 }
 
-// finishLeaving removes what is left of networks that were removed, a page of subnets at a time.
+// finishLeaving removes the rest of removed networks, a batch of subnets at a time.
 func finishLeaving(ctx context.Context, s *ledger.Ledger) error {
 	for leaving(s) {
 		left := false
@@ -64,7 +64,7 @@ func finishLeaving(ctx context.Context, s *ledger.Ledger) error {
 	return nil
 }
 
-// leaving tells whether a network is being removed.
+// leaving reports whether a network is being removed.
 func leaving(s *ledger.Ledger) bool {
 	return ledger.Ask(s, func(ix *ledger.Index) bool {
 		for _, nx := range ix.Networks() {
@@ -76,7 +76,7 @@ func leaving(s *ledger.Ledger) bool {
 	})
 }
 
-// leavePage removes one page of a network that is leaving, and tells whether there may be more.
+// leavePage removes one batch of a leaving network. It reports whether more may be left.
 func leavePage(c *ledger.Change) (left bool, err error) {
 	for id, nx := range c.Index().Networks() {
 		if nx.Record() == nil || nx.Record().Stage != ipam.Leaving {
