@@ -9,10 +9,10 @@ import (
 	"berth/store"
 )
 
-// mostVolumeName is how many bytes the name of a volume has at most: engines make directories of these names.
+// mostVolumeName is the maximum length of a volume's name, in bytes. Engines make directories with these names.
 const mostVolumeName = 255
 
-// orphans is the range of the records of orphaned volumes.
+// orphans is the key range of the records of orphaned volumes.
 func orphans() store.Range {
 	return store.Prefix(append([]byte{ledger.SettingKeys}, "orphan "...))
 }
@@ -44,8 +44,8 @@ func orphan(c *ledger.Change, volume string) (*ipam.Orphan, error) {
 	return one, ipam.DecodeJSON("an orphaned volume", raw, one)
 }
 
-// keepOrphan records an orphaned volume. One that is recorded keeps its time, and by whom it was used if that is not
-// said again.
+// keepOrphan records an orphaned volume. A recorded one of the same project keeps its time, and its services unless the
+// edit names them.
 func keepOrphan(e *ipam.KeepOrphan, c *run) (ipam.Result, error) {
 	if err := checkOrphan(e); err != nil {
 		return ipam.Result{}, err
@@ -91,8 +91,8 @@ func checkOrphan(e *ipam.KeepOrphan) error {
 	return nil
 }
 
-// removeOrphan ends a record. That of the only whole copy of a volume ends by a deploy alone, which has seen the new
-// volume be whole.
+// removeOrphan deletes a record. Only a deploy may delete that of a volume's only complete copy, because it has
+// verified the new volume.
 func removeOrphan(e *ipam.RemoveOrphan, c *run) (ipam.Result, error) {
 	had, err := orphan(c.Change, e.Volume)
 	if err != nil || had == nil {
@@ -112,7 +112,7 @@ func removeOrphan(e *ipam.RemoveOrphan, c *run) (ipam.Result, error) {
 	return ipam.Result{}, c.Tx().Delete(orphanKey(e.Volume))
 }
 
-// changeable refuses to change what is a project's while somebody else deploys it.
+// changeable refuses to change a project's data while another deploy has the lock.
 func changeable(c *run, project string) error {
 	locks, err := DeployLocks(c.Tx(), c.Now())
 	if err != nil {

@@ -43,7 +43,7 @@ func releaseOwner(e *ipam.ReleaseOwner, c *run) (ipam.Result, error) {
 	return result, forgetOwners(c.Change, owners)
 }
 
-// Owners is whom a release means.
+// Owners returns the owners that a release covers.
 func Owners(e *ipam.ReleaseOwner) OwnerSet {
 	owners := OwnerSet{names: []string{ipam.CanonicalOwner(e.Owner)}}
 	if e.Under {
@@ -52,13 +52,13 @@ func Owners(e *ipam.ReleaseOwner) OwnerSet {
 	return owners
 }
 
-// OwnerSet is owners by name, or by what their paths begin with.
+// OwnerSet is a set of owners: some by name, and all below a path.
 type OwnerSet struct {
 	names []string
-	under string // with the slash at its end; empty: none
+	under string // the path with its trailing slash; empty: none
 }
 
-// in lists the places of the owners.
+// in lists the addresses of the owners.
 func (o OwnerSet) in(p *ledger.OwnerPlaces) (all []netip.Addr) {
 	if o.under == "" {
 		for _, name := range o.names {
@@ -74,12 +74,12 @@ func (o OwnerSet) in(p *ledger.OwnerPlaces) (all []netip.Addr) {
 	return all
 }
 
-// Has tells whether an owner is one of them.
+// Has reports whether an owner is in the set.
 func (o OwnerSet) Has(owner string) bool {
 	return slices.Contains(o.names, owner) || o.under != "" && strings.HasPrefix(owner, o.under)
 }
 
-// EachOwned walks over what is reserved for owners in networks that are there as a whole, by space and address.
+// EachOwned calls fn for each reservation of the owners in complete networks, by space and address.
 func EachOwned(c *ledger.Change, owners OwnerSet, fn func(ledger.Picked) error) error {
 	there := func(sx *ledger.SubnetIndex) bool { return sx.Reserved() > 0 && len(owners.in(sx.ByOwner())) > 0 }
 	for _, sx := range wholeSubnets(c, there) {
@@ -92,7 +92,7 @@ func EachOwned(c *ledger.Change, owners OwnerSet, fn func(ledger.Picked) error) 
 	return nil
 }
 
-// EachTaken walks over what owners have in hand by TakeAddress.
+// EachTaken calls fn for each external address of the owners.
 func EachTaken(c *ledger.Change, owners OwnerSet, fn func(ledger.Picked) error) error {
 	for _, sx := range wholeSubnets(c, func(*ledger.SubnetIndex) bool { return true }) {
 		named := OwnerSet{under: owners.under}
@@ -108,7 +108,7 @@ func EachTaken(c *ledger.Change, owners OwnerSet, fn func(ledger.Picked) error) 
 	return nil
 }
 
-// eachAt reads the records of places, which are advice, and hands on those that are chosen.
+// eachAt reads the records at places, which may be outdated, and calls fn for the chosen ones.
 func eachAt(c *ledger.Change, sx *ledger.SubnetIndex, places []netip.Addr, fn func(ledger.Picked) error,
 	chosen func(*ipam.Lease) bool) error {
 	sub := sx.Record()
@@ -125,7 +125,7 @@ func eachAt(c *ledger.Change, sx *ledger.SubnetIndex, places []netip.Addr, fn fu
 	return nil
 }
 
-// wholeSubnets lists the subnets of networks that are there as a whole, of those that are kept, by space and address.
+// wholeSubnets lists the subnets of complete networks that keep selects, by space and address.
 func wholeSubnets(c *ledger.Change, keep func(*ledger.SubnetIndex) bool) []*ledger.SubnetIndex {
 	var all []*ledger.SubnetIndex
 	for _, sx := range c.Index().Subnets() {
@@ -140,19 +140,19 @@ func wholeSubnets(c *ledger.Change, keep func(*ledger.SubnetIndex) bool) []*ledg
 	return all
 }
 
-// ownerPlace is what an address is of its owner.
+// ownerPlace is an owner's slot in a network.
 type ownerPlace struct {
 	owner   string
 	network ipam.ID
 	slot    ipam.Slot
 }
 
-// releaseReplaced ends what was replaced where the owner has in use what replaced it (BO-13): the address in the same
-// place or, where that is wanted no more, any that the owner has, be it in the other store. Who has the old one in hand
-// keeps it.
+// releaseReplaced ends replaced reservations whose owner uses the replacement (BO-13). That is the address in the same
+// slot. If that slot is no longer wanted, it is any address of the owner, even in the other store. A holder of the old
+// address keeps it.
 func releaseReplaced(c *ledger.Change, owners OwnerSet, elsewhere map[string]bool) (ipam.Result, error) {
 	var old []ledger.Picked
-	inUse := map[ownerPlace]bool{} // of each that is wanted
+	inUse := map[ownerPlace]bool{} // for each wanted slot
 	any := map[string]bool{}
 	err := EachOwned(c, owners, func(at ledger.Picked) error {
 		r := at.Record.Reservation

@@ -10,7 +10,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// reach is where an edit looks for addresses: the network's subnets in order, or one of them.
+// reach returns the subnets in which an edit looks for addresses: all of the network in order, or the named one.
 func (p *Plan) reach(subnet string) ([]*ipam.Subnet, error) {
 	if subnet != "" {
 		sub, err := p.SubnetNamed(subnet)
@@ -23,7 +23,8 @@ func (p *Plan) reach(subnet string) ([]*ipam.Subnet, error) {
 	return all, err
 }
 
-// reachFor is where the addresses of an interface are: the subnets that hold them, where all are given.
+// reachFor returns the subnets of an interface's given addresses. If a wish has no address, or one outside the network,
+// it returns all subnets.
 func (p *Plan) reachFor(in *ipam.Interface) ([]*ipam.Subnet, error) {
 	var all []*ipam.Subnet
 	for _, w := range in.Wishes {
@@ -43,8 +44,8 @@ func (p *Plan) reachFor(in *ipam.Interface) ([]*ipam.Subnet, error) {
 	return all, nil
 }
 
-// pick finds what a wish may be given: the address that it names, if the owner may have it, or a free one out of its
-// pools. Force goes over exclusions (GA-9).
+// pick finds an address for a wish: the given address if the owner may have it, or a free one from its pools. Force
+// ignores exclusions (GA-9).
 func (p *Plan) pick(owner string, w ipam.Wish, subnets []*ipam.Subnet, force bool) (ledger.Picked, error) {
 	if w.Address.IsValid() {
 		return p.pickAddress(owner, w.Address, subnets, force)
@@ -57,8 +58,7 @@ func (p *Plan) pick(owner string, w ipam.Wish, subnets []*ipam.Subnet, force boo
 	return p.first(w, subnets, reserved, owner)
 }
 
-// first is the first address in the order of every choice (allocator.First), over all subnets, where reserved tells what
-// comes before all others.
+// first returns the first address in the order of allocator.First over all subnets. Addresses from reserved come first.
 func (p *Plan) first(w ipam.Wish, subnets []*ipam.Subnet, reserved func(*allocator.Target) (*ipam.Lease, error),
 	owner string) (ledger.Picked, error) {
 	sources := make([]*wanted, 0, len(subnets))
@@ -79,7 +79,7 @@ func (p *Plan) first(w ipam.Wish, subnets []*ipam.Subnet, reserved func(*allocat
 	return ledger.Picked{Sub: from.t.Sub, Addr: addr, Record: l}, nil
 }
 
-// wanted is a target for a person who wants an address for an owner.
+// wanted is an allocator.Source for an address that a person wants for an owner.
 type wanted struct {
 	p        *Plan
 	t        *allocator.Target
@@ -93,7 +93,7 @@ func (w *wanted) Reserved() (*ipam.Lease, error) { return w.reserved(w.t) }
 // Open implements allocator.Source.
 func (w *wanted) Open() error { return w.p.N.CheckAutomatic() }
 
-// Remembered implements allocator.Source: what any name of the owner had.
+// Remembered implements allocator.Source with the addresses that any name of the owner had.
 func (w *wanted) Remembered() (*ipam.Lease, error) {
 	mac, _ := ipam.ParseMAC(w.owner)
 	for _, name := range w.t.Index().Network(w.t.Sub.Network).NamesOf(w.owner) {
@@ -108,14 +108,14 @@ func (w *wanted) Remembered() (*ipam.Lease, error) {
 // Any implements allocator.Source.
 func (w *wanted) Any() (netip.Addr, *ipam.Lease, error) { return w.t.Any() }
 
-// target is a subnet for one who asks for an address without a Docker network, by the name of a pool or by none.
+// target returns a subnet as the target of a request without a Docker network. An empty pool means any.
 func (p *Plan) target(sub *ipam.Subnet, pool string) *allocator.Target {
 	return &allocator.Target{Change: p.Change, At: &ipam.Attachment{Subnet: sub.ID, Space: sub.Space, CIDR: sub.CIDR},
 		Sub: sub,
 		Sx:  p.Index().Subnet(sub.ID), Pool: pool, Kept: allocator.KeptOf(p.Change, sub)}
 }
 
-// pickReserved is the first address that is reserved for the owner, free and, where a pool is named, in it.
+// pickReserved returns the first free address that is reserved for the owner and, if a pool is named, lies in it.
 func pickReserved(t *allocator.Target, owner string, not netip.Addr) (*ipam.Lease, error) {
 	free, _, err := t.Reservations(t.Sub.ID, owner)
 	for _, l := range free {
@@ -126,7 +126,7 @@ func pickReserved(t *allocator.Target, owner string, not netip.Addr) (*ipam.Leas
 	return nil, err
 }
 
-// pickAddress finds out whether the owner may have an address.
+// pickAddress returns a given address if the owner may have it.
 func (p *Plan) pickAddress(owner string, addr netip.Addr, subnets []*ipam.Subnet, force bool) (ledger.Picked, error) {
 	for _, sub := range subnets {
 		if !sub.CIDR.Contains(addr) {
@@ -160,7 +160,7 @@ func (p *Plan) pickAddress(owner string, addr netip.Addr, subnets []*ipam.Subnet
 		p.SubnetList())
 }
 
-// exhausted says why no pool of the subnets has an address.
+// exhausted explains why no pool of the subnets has an address.
 func (p *Plan) exhausted(w ipam.Wish, subnets []*ipam.Subnet) error {
 	var f allocator.Fullness
 	var open []ledger.OpenPool
@@ -188,7 +188,7 @@ func (p *Plan) exhausted(w ipam.Wish, subnets []*ipam.Subnet) error {
 	return &shortage{Refusal: one, Wish: w, Network: p.N.ID, Where: where, Open: open, Full: f.String()}
 }
 
-// in lists the subnets that suit, and refuses to go on where there is none.
+// in lists the subnets that suit a wish, and refuses if there are none.
 func in(w *ipam.Wish, p *Plan, subnets []*ipam.Subnet) ([]*ipam.Subnet, error) {
 	if w.Family == 0 && w.Subnet == "" {
 		return subnets, nil

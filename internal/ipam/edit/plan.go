@@ -11,15 +11,14 @@ type Plan struct {
 	run *run
 }
 
-// PlanOf is the plan of a network in a change that is no request's.
+// PlanOf returns the plan of a network in a change without a request.
 func PlanOf(c *ledger.Change, n *ipam.Network) *Plan { return (&run{Change: c}).plan(n) }
 
 func (c *run) plan(n *ipam.Network) *Plan {
 	return &Plan{ledger.NetworkPlan{Change: c.Change, N: n}, c}
 }
 
-// OpenPlan opens the network that an edit names. The first one must have the revision that the requester saw, where one
-// was given.
+// OpenPlan opens the network that an edit names. The first one must have the revision in IfMatch, if that is set.
 func OpenPlan(c *run, ref string, e ipam.Edit) (*Plan, error) {
 	if c.imports != nil {
 		return c.imports.open(ref)
@@ -37,7 +36,7 @@ func OpenPlan(c *run, ref string, e ipam.Edit) (*Plan, error) {
 	return c.plan(n), nil
 }
 
-// NameFree refuses a name that another network has.
+// NameFree refuses an invalid name, or one that another network has.
 func NameFree(c *ledger.Change, name string) error {
 	if err := ipam.CheckName("network", name); err != nil {
 		return err

@@ -35,7 +35,7 @@ func addPool(e *ipam.AddPool, c *run) (ipam.Result, error) {
 	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, nil
 }
 
-// poolPlace is the subnet and the range of a pool that is to be made.
+// poolPlace returns the subnet and the range of a new pool.
 func (p *Plan) poolPlace(e *ipam.AddPool) (*ipam.Subnet, ipam.Range, error) {
 	if e.Subnet == "" {
 		sub, err := p.Holding(e.Range)
@@ -67,7 +67,8 @@ func modifyPool(e *ipam.ModifyPool, c *run) (ipam.Result, error) {
 	return ipam.Result{Network: p.N.ID}, p.renamePool(e.Pool, e.Name)
 }
 
-// renameRange names the pool of exactly one range. Attachments follow it where it was the last of its name.
+// renameRange renames the pool with exactly this range. If no other pool of the subnet has the old name, its
+// attachments get the new name.
 func (p *Plan) renameRange(r ipam.Range, name string) error {
 	sub, err := p.Holding(r)
 	if err != nil {
@@ -95,7 +96,7 @@ func (p *Plan) renameRange(r ipam.Range, name string) error {
 	return p.renameAttached(sub, before.Name, name)
 }
 
-// renamePool gives all ranges of a name another one, and tells the attachments that take from it (GA-21, invariant 5).
+// renamePool renames all pools of a name, and updates the attachments that use them (GA-21, invariant 5).
 func (p *Plan) renamePool(old, name string) error {
 	all, err := p.named(old)
 	if err != nil {
@@ -147,7 +148,7 @@ func (p *Plan) renameAttached(sub *ipam.Subnet, old, name string) error {
 	return nil
 }
 
-// named lists the subnets that have a pool of a name.
+// named lists the subnets that have a pool with this name.
 func (p *Plan) named(name string) ([]*ipam.Subnet, error) {
 	all, err := p.Subnets()
 	if err != nil {
@@ -187,7 +188,7 @@ func removePool(e *ipam.RemovePool, c *run) (ipam.Result, error) {
 	return ipam.Result{Network: p.N.ID}, nil
 }
 
-// cutPools takes a range out of the pools of a subnet; what is left of one keeps its name (GA-19).
+// cutPools removes a range from the pools of a subnet. The rest of a pool keeps its name (GA-19).
 func (p *Plan) cutPools(sub *ipam.Subnet, r ipam.Range) error {
 	edited := *sub
 	edited.Pools = []ipam.Pool{}
@@ -216,7 +217,7 @@ func (p *Plan) cutPools(sub *ipam.Subnet, r ipam.Range) error {
 	return p.SetSubnet(&edited)
 }
 
-// less is what is left of r without hole, which it overlaps.
+// less returns the parts of r outside hole. The two must overlap.
 func less(r, hole netipx.IPRange) (left []netipx.IPRange) {
 	if r.From().Less(hole.From()) {
 		left = append(left, netipx.IPRangeFrom(r.From(), hole.From().Prev()))

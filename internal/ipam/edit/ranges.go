@@ -9,14 +9,14 @@ import (
 	"berth/internal/ipam"
 )
 
-// Misplaced is a range that cannot be where it is.
+// Misplaced is a range in an invalid place.
 type Misplaced struct {
-	At   int // which of the ranges it is
-	Over int // which of them it overlaps, and does not begin before; -1: it is not inside the subnet
+	At   int // the index of the range
+	Over int // the index of a range that it overlaps and that does not begin later; -1: it is outside the subnet
 }
 
-// MisplacedIn is the rule for the pools of a subnet, for its exclusions and for its static bands: those of one kind lie
-// inside it and apart. It lists what breaks the rule: what is not inside, and then what overlaps, the lowest first.
+// MisplacedIn checks the ranges of one kind in a subnet (pools, exclusions or static bands). They must lie inside it
+// and must not overlap. It lists the ranges outside first, then the overlaps in ascending order.
 func MisplacedIn(cidr netip.Prefix, all []ipam.Range) (wrong []Misplaced) {
 	inside := make([]int, 0, len(all))
 	for i, r := range all {
@@ -29,7 +29,7 @@ func MisplacedIn(cidr netip.Prefix, all []ipam.Range) (wrong []Misplaced) {
 	slices.SortStableFunc(inside, func(a, b int) int {
 		return cmp.Or(all[a].From().Compare(all[b].From()), all[a].To().Compare(all[b].To()))
 	})
-	last := -1 // of those that begin no later, the one that reaches furthest
+	last := -1 // of the ranges that begin no later, the one that ends last
 	for _, i := range inside {
 		if last >= 0 && !all[last].To().Less(all[i].From()) {
 			wrong = append(wrong, Misplaced{i, last})
@@ -41,7 +41,7 @@ func MisplacedIn(cidr netip.Prefix, all []ipam.Range) (wrong []Misplaced) {
 	return wrong
 }
 
-// placed refuses to put more of a kind into a subnet that is there: all of them, and how many of these it has already.
+// placed refuses misplaced new ranges of a kind. all has the existing ranges first; had is their number.
 func placed[T fmt.Stringer](sub *ipam.Subnet, noun string, all []T, had int, rangeOf func(T) ipam.Range) error {
 	ranges := make([]ipam.Range, len(all))
 	for i, one := range all {
@@ -50,7 +50,7 @@ func placed[T fmt.Stringer](sub *ipam.Subnet, noun string, all []T, had int, ran
 	for _, m := range MisplacedIn(sub.CIDR, ranges) {
 		later := max(m.At, m.Over)
 		switch {
-		case later < had: // it is there
+		case later < had: // it already exists
 		case m.Over < 0:
 			return ipam.Refuse(ipam.ErrInvalid, "the range %s is not inside the subnet %s", ranges[later], sub.CIDR)
 		default:
@@ -62,7 +62,7 @@ func placed[T fmt.Stringer](sub *ipam.Subnet, noun string, all []T, had int, ran
 	return nil
 }
 
-// AddPools gives a subnet more pools.
+// AddPools adds pools to a subnet.
 func (p *Plan) AddPools(sub *ipam.Subnet, more ...ipam.Pool) (*ipam.Subnet, error) {
 	edited := *sub
 	edited.Pools = append(slices.Clone(sub.Pools), more...)
@@ -81,7 +81,7 @@ func (p *Plan) AddPools(sub *ipam.Subnet, more ...ipam.Pool) (*ipam.Subnet, erro
 	return &edited, p.SetSubnet(&edited)
 }
 
-// dropPools takes the pools of a name away from a subnet.
+// dropPools removes the pools with this name from a subnet.
 func (p *Plan) dropPools(sub *ipam.Subnet, name string) error {
 	edited := *sub
 	edited.Pools = nil
@@ -97,12 +97,12 @@ func (p *Plan) dropPools(sub *ipam.Subnet, name string) error {
 	return p.SetSubnet(&edited)
 }
 
-// AddExclusions gives a subnet more exclusions. They lie beside its static bands, too.
+// AddExclusions adds exclusions to a subnet. They must not overlap its static bands.
 func (p *Plan) AddExclusions(sub *ipam.Subnet, more ...ipam.Exclusion) (*ipam.Subnet, error) {
 	return p.exclude(ipam.Event{Verb: ipam.ExclusionAdded}, sub, more...)
 }
 
-// exclude adds exclusions, each with an event like the given one.
+// exclude adds exclusions, each with a copy of the given event.
 func (p *Plan) exclude(like ipam.Event, sub *ipam.Subnet, more ...ipam.Exclusion) (*ipam.Subnet, error) {
 	like.Subnet = sub.CIDR
 	edited := *sub

@@ -9,7 +9,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// WriteReservation makes an address the owner's.
+// WriteReservation reserves an address for an owner.
 func (p *Plan) WriteReservation(at ledger.Picked, r *ipam.Reservation) (err error) {
 	e := &ipam.Event{Verb: ipam.ReservationAdded, Subnet: at.Sub.CIDR, Address: at.Addr, Name: r.Owner,
 		Detail: r.Kind.String()}
@@ -20,7 +20,7 @@ func (p *Plan) WriteReservation(at ledger.Picked, r *ipam.Reservation) (err erro
 	return p.SetLease(at.Sub.ID, at.Addr, at.Record, at.Record.WithReservation(at.Addr, r))
 }
 
-// changeReservation makes a reservation another of the same address and owner.
+// changeReservation changes a reservation. The address and the owner stay.
 func changeReservation(c *ledger.Change, at ledger.Picked, r ipam.Reservation) error {
 	before := at.Record.Reservation
 	if *before == r {
@@ -33,14 +33,14 @@ func changeReservation(c *ledger.Change, at ledger.Picked, r ipam.Reservation) e
 	return c.SetLease(at.Sub.ID, at.Addr, at.Record, at.Record.WithReservation(at.Addr, &r))
 }
 
-// ownedSlots are what is reserved for an owner in a network: what is wanted, by slot, and what was replaced and is kept
-// for a while (BO-13).
+// ownedSlots are an owner's reservations in a network: the wanted ones by slot, and the replaced ones that are still
+// kept (BO-13).
 type ownedSlots struct {
 	Wanted   map[ipam.Slot]ledger.Picked
-	replaced []ledger.Picked // in the order of subnets
+	replaced []ledger.Picked // in subnet order
 }
 
-// Owned reads what is reserved for an owner in the network.
+// Owned reads an owner's reservations in the network.
 func (p *Plan) Owned(owner string) (ownedSlots, error) {
 	all := ownedSlots{Wanted: map[ipam.Slot]ledger.Picked{}}
 	nx := p.Index().NetworkIndex(p.N.ID)
@@ -68,7 +68,7 @@ func (p *Plan) Owned(owner string) (ownedSlots, error) {
 	return all, nil
 }
 
-// last is the one of a slot that was reserved last, of those that were replaced.
+// last returns the newest replaced reservation of a slot.
 func (o ownedSlots) last(slot ipam.Slot) (last ledger.Picked, found bool) {
 	for _, old := range o.replaced {
 		if r := old.Record.Reservation; r.Slot == slot && (!found || last.Record.Reservation.ID < r.ID) {
@@ -78,7 +78,7 @@ func (o ownedSlots) last(slot ipam.Slot) (last ledger.Picked, found bool) {
 	return last, found
 }
 
-// all lists both, what is wanted first, by slot.
+// all lists the wanted reservations by slot, then the replaced ones.
 func (o ownedSlots) all() []ledger.Picked {
 	var all []ledger.Picked
 	for _, slot := range slots(o.Wanted) {
@@ -87,13 +87,13 @@ func (o ownedSlots) all() []ledger.Picked {
 	return append(all, o.replaced...)
 }
 
-// Bars tells whether an address is in hands that keep it from being reserved for an owner. By force it is the owner's
-// once it is released, unless it is a gateway, which never is.
+// Bars reports whether a holder prevents a reservation for an owner. With force, the reservation applies after the
+// holder's release. A gateway always prevents it.
 func Bars(n *ipam.Network, l *ipam.Lease, owner string, force bool) bool {
 	return l.Held() && (l.Kind == ipam.Gateway || !Holds(n, l, owner) && !force)
 }
 
-// Holds tells whether a lease is in an owner's hands: its name can mean the owner, or its MAC is the owner.
+// Holds reports whether an owner holds a lease: its name can mean the owner, or its MAC is the owner.
 func Holds(n *ipam.Network, l *ipam.Lease, owner string) bool {
 	if l.Name == "" {
 		return l.MAC != (ipam.MAC{}) && l.MAC.String() == owner
@@ -101,8 +101,7 @@ func Holds(n *ipam.Network, l *ipam.Lease, owner string) bool {
 	return n.CanBe(ipam.AddressRequest{Name: l.Name, MAC: l.MAC}, owner)
 }
 
-// inUseBy is an address in the pools of a subnet, another one than not, that the owner has in hand, and that is
-// nobody's reservation.
+// inUseBy returns an unreserved address in the subnet's pools, other than not, that the owner holds.
 func (p *Plan) inUseBy(owner string, t *allocator.Target, not netip.Addr) (*ipam.Lease, error) {
 	var found []netip.Addr
 	for _, name := range p.N.NamesOf(owner) {
@@ -123,7 +122,7 @@ func (p *Plan) inUseBy(owner string, t *allocator.Target, not netip.Addr) (*ipam
 	return nil, nil
 }
 
-// slots lists the slots of a map in order.
+// slots returns the slots of a map in order.
 func slots(of map[ipam.Slot]ledger.Picked) []ipam.Slot {
 	all := make([]ipam.Slot, 0, len(of))
 	for slot := range of {
@@ -133,8 +132,8 @@ func slots(of map[ipam.Slot]ledger.Picked) []ipam.Slot {
 	return all
 }
 
-// alreadyExists refuses a second reservation of an owner in a network (BO-6). Without anything else to do it can be
-// replaced.
+// alreadyExists refuses a second reservation of an owner in a network (BO-6). If todo is empty, it advises to replace
+// the first.
 func (p *Plan) alreadyExists(owner string, has ledger.Picked, todo string) error {
 	if todo == "" {
 		return ipam.Help(ipam.RefuseAs(ipam.AlreadyExists, ipam.ErrInUse,
@@ -146,8 +145,8 @@ func (p *Plan) alreadyExists(owner string, has ledger.Picked, todo string) error
 		p.Called(), has.Record.Reservation.Slot, todo)
 }
 
-// secondUse refuses what a state that is rebuilt from what runs knows already, whoever asks (BO-5). Who says what there
-// is to be in the end (Replace), as a Compose project does, asks for no second use.
+// secondUse refuses a reservation that exists, in a store that is rebuilt from what runs (BO-5). Requests with Replace,
+// as from Compose projects, are exempt.
 func (p *Plan) secondUse(has ledger.Picked) error {
 	return ipam.Help(ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse,
 		"%s is reserved for %s in network %s already, and this store, which "+

@@ -32,14 +32,14 @@ func addReservation(wanted *ipam.AddReservation, c *run) (ipam.Result, error) {
 	return ipam.Result{Network: p.N.ID, Addresses: addrs}, p.Keep()
 }
 
-// recordWanted makes an owner known as an edit wants it.
+// recordWanted records an owner with the terms of an edit.
 func (p *Plan) recordWanted(e *ipam.AddReservation) ([]netip.Addr, error) {
 	return p.RecordOwner(e.Owner, e.Replace, func(had ipam.Terms) ipam.Terms {
 		return e.WantedTerms.Over(had, p.Now())
 	})
 }
 
-// replaceElsewhere marks what the owner has on networks on which it is to have nothing any more as replaced (BO-13).
+// replaceElsewhere marks the owner's reservations on all other networks that Only does not list as replaced (BO-13).
 func (p *Plan) replaceElsewhere(e *ipam.AddReservation) error {
 	if e.Only == nil {
 		return nil
@@ -47,8 +47,8 @@ func (p *Plan) replaceElsewhere(e *ipam.AddReservation) error {
 	return replaceBut(p.Change, e.Owner, append([]string{p.N.ID.String()}, e.Only...))
 }
 
-// replaceBut marks what an owner has as replaced, but for what it has on some networks. One of these that is not there
-// may be one of the other store (cluster/edits.go).
+// replaceBut marks an owner's reservations as replaced, except on these networks. An unknown network may be in the
+// other store (cluster/edits.go).
 func replaceBut(c *ledger.Change, owner string, networks []string) error {
 	return EachOwned(c, OwnerSet{names: []string{owner}}, func(at ledger.Picked) error {
 		n := c.Index().Network(at.Sub.Network)
@@ -61,13 +61,13 @@ func replaceBut(c *ledger.Change, owner string, networks []string) error {
 	})
 }
 
-// byAddress tells whether all that is wished for are given addresses.
+// byAddress reports whether all wishes are given addresses.
 func byAddress(in *ipam.Interface) bool {
 	return !slices.ContainsFunc(in.Wishes, func(w ipam.Wish) bool { return !w.Address.IsValid() })
 }
 
-// beginReservation opens the network of a reservation, and refuses what makes no sense in any state of it. It gives the
-// owner its canonical form, so that e must be the caller's own copy of the edit.
+// beginReservation opens the network and refuses a reservation that is invalid in any state. It makes the owner
+// canonical, so e must be the caller's own copy.
 func beginReservation(e *ipam.AddReservation, c *run) (*Plan, ipam.Interface, error) {
 	in := ipam.Interface{Number: e.Number, Wishes: slices.Clone(e.Wishes)}
 	p, err := OpenPlan(c, e.Network, e)
@@ -108,7 +108,7 @@ func beginReservation(e *ipam.AddReservation, c *run) (*Plan, ipam.Interface, er
 	return p, in, nil
 }
 
-// fulfil reserves what is wished for, of the wishes that are chosen now, and returns the addresses by slot.
+// fulfil reserves addresses for the wishes that now selects, and returns them by slot.
 func (p *Plan) fulfil(e *ipam.AddReservation, in ipam.Interface, now func(ipam.Wish) bool) ([]netip.Addr, error) {
 	subnets, err := p.reachFor(&in)
 	if err != nil {
@@ -145,8 +145,7 @@ func (p *Plan) fulfil(e *ipam.AddReservation, in ipam.Interface, now func(ipam.W
 	})
 }
 
-// reslot gives addresses that the owner has, and that are wished for in other slots, these slots: two may change
-// places.
+// reslot moves the owner's reservations to the slots in which they are wished for. Two can swap.
 func (p *Plan) reslot(e *ipam.AddReservation, in ipam.Interface, owned ownedSlots) error {
 	had := maps.Clone(owned.Wanted)
 	for _, w := range in.Wishes {
@@ -172,7 +171,7 @@ func (p *Plan) reslot(e *ipam.AddReservation, in ipam.Interface, owned ownedSlot
 	return p.displaced(had, owned)
 }
 
-// displaced marks what had to make room for an address of another slot as replaced.
+// displaced marks reservations as replaced if an address from another slot took their slot.
 func (p *Plan) displaced(had map[ipam.Slot]ledger.Picked, owned ownedSlots) error {
 	for _, slot := range slots(had) {
 		at, has := had[slot], owned.Wanted[slot]
@@ -190,8 +189,9 @@ func (p *Plan) displaced(had map[ipam.Slot]ledger.Picked, owned ownedSlots) erro
 	return nil
 }
 
-// reserve makes one slot of an owner's interface a reserved address. What is reserved there already stays, if the wish
-// can mean it (BO-5, BO-9); else it is refused (BO-6), or kept beside the new one until that is in use (BO-13).
+// reserve reserves an address for one slot of an owner's interface. An existing reservation stays if it satisfies the
+// wish (BO-5, BO-9). Otherwise the edit is refused (BO-6), or the old address is kept until the new one is in use
+// (BO-13).
 func (p *Plan) reserve(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, subnets []*ipam.Subnet,
 	owned ownedSlots) (netip.Addr, error) {
 	has, there := owned.Wanted[slot]
@@ -227,8 +227,7 @@ func (p *Plan) reserve(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, subn
 	return found.Addr, p.reserveNew(e, slot, w, found)
 }
 
-// wantedAgain is the address that the owner had last in a slot, and that is kept still, where an automatic wish can
-// mean it (BO-9).
+// wantedAgain returns the newest replaced address of a slot if it satisfies an automatic wish (BO-9).
 func (p *Plan) wantedAgain(e *ipam.AddReservation, w ipam.Wish, slot ipam.Slot, owned ownedSlots) (ledger.Picked, bool) {
 	if w.Address.IsValid() {
 		return ledger.Picked{}, false
@@ -239,8 +238,7 @@ func (p *Plan) wantedAgain(e *ipam.AddReservation, w ipam.Wish, slot ipam.Slot, 
 	return owned.last(slot)
 }
 
-// reserveAgain is what comes of a reservation that is there when it is wished for again: its kind is that of the wish,
-// and it lives for as long as is said now.
+// reserveAgain updates an existing reservation with the kind and the terms of the new wish.
 func (p *Plan) reserveAgain(e *ipam.AddReservation, w ipam.Wish, has ledger.Picked) error {
 	kind, err := p.kindOf(e, w, has)
 	if err != nil {
@@ -251,7 +249,7 @@ func (p *Plan) reserveAgain(e *ipam.AddReservation, w ipam.Wish, has ledger.Pick
 	return changeReservation(p.Change, has, r)
 }
 
-// reserveNew writes a reservation of a free address, or one of the owner's that was replaced and is wanted again.
+// reserveNew reserves a free address, or restores a replaced reservation of the owner.
 func (p *Plan) reserveNew(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, found ledger.Picked) error {
 	kind, err := p.kindOf(e, w, found)
 	if err != nil {
@@ -274,8 +272,8 @@ func (p *Plan) reserveNew(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, f
 	return p.alreadyExists(e.Owner, found, "an address is reserved once")
 }
 
-// kindOf is static for an address that was wished for, unless it is said to be an automatic one, which none of a static
-// band can be (BO-10).
+// kindOf returns static for a given address unless the edit says automatic. An automatic one must not lie in a static
+// band (BO-10).
 func (p *Plan) kindOf(e *ipam.AddReservation, w ipam.Wish, at ledger.Picked) (ipam.Kind, error) {
 	had := at.Record.Reserved()
 	switch {
@@ -284,15 +282,15 @@ func (p *Plan) kindOf(e *ipam.AddReservation, w ipam.Wish, at ledger.Picked) (ip
 	case w.Address.IsValid():
 		return ipam.Automatic, p.N.CheckAutomaticAt(e.Owner, at.Sub, at.Addr)
 	case e.Moves && had != nil && had.Kind == ipam.Static && !p.givable(w, at):
-		return had.Kind, nil // a person said so, and no deploy moves it
+		return had.Kind, nil // a person chose it, and no deploy moves it
 	case had != nil && p.N.CheckAutomaticAt(e.Owner, at.Sub, at.Addr) != nil:
-		return had.Kind, nil // which address it is to be was left open, and it can be no other
+		return had.Kind, nil // the wish accepts any address, but this one can only be static
 	}
 	return ipam.Automatic, nil
 }
 
-// toReserve finds the address: the one wished for, where nobody else has it; else the one that the owner has in use and
-// not reserved, or a free one.
+// toReserve finds the address: the given one if nobody else has it, otherwise one that the owner holds unreserved, or a
+// free one.
 func (p *Plan) toReserve(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subnet) (ledger.Picked, error) {
 	if !w.Address.IsValid() {
 		return p.toReserveAny(e, w, subnets)
@@ -322,10 +320,10 @@ func (p *Plan) toReserveAny(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam
 		w.Pool = r.Pool
 	}
 	inUse := func(t *allocator.Target) (*ipam.Lease, error) { return p.inUseBy(e.Owner, t, w.Not) }
-	return p.first(w, subnets, inUse, e.Owner) // less what is reserved for the owner in other slots
+	return p.first(w, subnets, inUse, e.Owner) // without addresses reserved for the owner in other slots
 }
 
-// meets tells whether an address is what a wish can mean.
+// meets reports whether an address satisfies a wish.
 func (p *Plan) meets(w ipam.Wish, sub *ipam.Subnet, addr netip.Addr) bool {
 	switch {
 	case w.Address.IsValid():
@@ -340,15 +338,14 @@ func (p *Plan) meets(w ipam.Wish, sub *ipam.Subnet, addr netip.Addr) bool {
 	})
 }
 
-// moves tells whether what an owner has of an automatic wish is to be replaced, because it may not be given any more
-// (BO-9). What a person has reserved by address, or what is left of a subnet without pools, stays.
+// moves reports whether an automatic reservation must be replaced because Berth may no longer choose its address
+// (BO-9). Static reservations stay, and so do those in subnets without pools.
 func (p *Plan) moves(e *ipam.AddReservation, w ipam.Wish, has ledger.Picked) bool {
 	return e.Moves && !w.Address.IsValid() && has.Record.Reserved().Kind == ipam.Automatic &&
 		len(has.Sub.Pools) > 0 && !p.givable(w, has)
 }
 
-// givable tells whether an address may be given automatically: it is in a pool, and neither excluded nor in a static
-// band.
+// givable reports whether Berth may choose an address: it is in a pool, and neither excluded nor in a static band.
 func (p *Plan) givable(w ipam.Wish, at ledger.Picked) bool {
 	return p.target(at.Sub, w.Pool).InPools(at.Addr)
 }

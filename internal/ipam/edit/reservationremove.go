@@ -53,8 +53,8 @@ func removeReservation(e *ipam.RemoveReservation, c *run) (ipam.Result, error) {
 		ipam.Advise(ipam.DoListReservations, p.Called()))
 }
 
-// gapsWithout refuses to end the reservation of one address of an interface that would leave a gap (GA-24). What it was
-// to replace takes its slot again.
+// gapsWithout refuses to end one reservation of an interface if that leaves a gap (GA-24). There is no gap if a
+// replaced reservation returns to the slot.
 func (o ownedSlots) gapsWithout(owner string, addr netip.Addr) error {
 	for slot, has := range o.Wanted {
 		if _, again := o.last(slot); has.Addr == addr && again {
@@ -64,8 +64,7 @@ func (o ownedSlots) gapsWithout(owner string, addr netip.Addr) error {
 	return interfaces(o.Wanted).gapsWithout(owner, addr)
 }
 
-// wantAgain takes a change of an address back: where the one that was to replace another is given up, that is wanted
-// again.
+// wantAgain restores a slot's replaced reservation when its replacement is given up.
 func (p *Plan) wantAgain(owned ownedSlots, gone netip.Addr) error {
 	for slot, has := range owned.Wanted {
 		if has.Addr != gone {

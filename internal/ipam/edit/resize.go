@@ -11,8 +11,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// checkResize refuses another CIDR of a subnet where it overlaps another subnet (GA-13), or where the part cut off
-// holds a lease, a reservation or an exclusion (GA-14), and trims the pools.
+// checkResize refuses a new CIDR that overlaps another subnet (GA-13), or cuts off a lease, reservation, exclusion or
+// static band (GA-14). It trims the pools.
 func (p *Plan) checkResize(sub, edited *ipam.Subnet) error {
 	if err := CheckPrefix(edited.CIDR); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (p *Plan) checkResize(sub, edited *ipam.Subnet) error {
 	return nil
 }
 
-// checkCutOff refuses to cut off an address that somebody has or owns; the gateway counts unless it changes, too.
+// checkCutOff refuses to cut off a held or reserved address. The gateway counts unless the edit also changes it.
 func (p *Plan) checkCutOff(sub, edited *ipam.Subnet) error {
 	var used error
 	err := ledger.EachLease(p.Tx(), sub.ID, func(l *ipam.Lease) error {
@@ -73,7 +73,7 @@ func (p *Plan) checkCutOff(sub, edited *ipam.Subnet) error {
 	return err
 }
 
-// holderOf names who has an address, or else whose it is.
+// holderOf names the holder of an address, otherwise its owner.
 func holderOf(l *ipam.Lease) string {
 	if l.Held() {
 		return l.Holder()
@@ -81,7 +81,7 @@ func holderOf(l *ipam.Lease) string {
 	return l.Reservation.Owner
 }
 
-// trimmed is the pools less what lies outside of r.
+// trimmed returns the parts of the pools inside r.
 func trimmed(pools []ipam.Pool, r netipx.IPRange) []ipam.Pool {
 	left := []ipam.Pool{}
 	for _, pool := range pools {
@@ -92,7 +92,7 @@ func trimmed(pools []ipam.Pool, r netipx.IPRange) []ipam.Pool {
 	return left
 }
 
-// Resize writes the subnet under its other CIDR. Its leases are keyed by its id and stay.
+// Resize stores the subnet with its new CIDR. Its leases stay, because their keys have its id.
 func (p *Plan) Resize(sub, edited *ipam.Subnet) error {
 	sx, outside, err := p.ReadIndex(edited)
 	if err != nil {
@@ -105,7 +105,7 @@ func (p *Plan) Resize(sub, edited *ipam.Subnet) error {
 	return p.MoveSubnet(sub, edited, sx)
 }
 
-// moveAttachments tells attachments that are being ended where their subnet is now; others keep it from changing.
+// moveAttachments updates the CIDR of attachments that are ending. Active attachments prevent a resize.
 func (p *Plan) moveAttachments(edited *ipam.Subnet) error {
 	for id, at := range p.Index().Attachments() {
 		if at.Subnet != edited.ID {
@@ -124,7 +124,7 @@ func (p *Plan) moveAttachments(edited *ipam.Subnet) error {
 	return nil
 }
 
-// sweepStrays deletes the strays that the index knows, in pages.
+// sweepStrays deletes the strays that the index knows, in batches.
 func sweepStrays(ctx context.Context, s *ledger.Ledger) error {
 	for {
 		page := s.Strays()
@@ -146,7 +146,7 @@ func sweepStrays(ctx context.Context, s *ledger.Ledger) error {
 	}
 }
 
-// sweepStray deletes one, unless its subnet has grown over it again.
+// sweepStray deletes one stray, unless its subnet covers it again.
 func sweepStray(c *ledger.Change, one ledger.Stray) error {
 	if sx := c.Index().Subnet(one.Subnet); sx != nil && sx.Usable().Contains(one.Addr) {
 		return nil

@@ -2,8 +2,8 @@ package edit
 
 import "berth/internal/ipam/ledger"
 
-// Editor changes the plan, and ends what owners have.
+// Editor changes the plan and ends what owners have.
 type Editor struct{ ledger *ledger.Ledger }
 
-// Of is the room over a ledger.
+// Of returns the Editor of a ledger.
 func Of(l *ledger.Ledger) Editor { return Editor{l} }

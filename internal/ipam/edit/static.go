@@ -8,7 +8,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// setStatic makes bands the network's only ones. What is in use, or somebody's, in a band stays.
+// setStatic replaces the network's static bands. Addresses held or reserved in a band stay.
 func (p *Plan) setStatic(bands []ipam.Range) error {
 	if p.N.Type == ipam.Dynamic && len(bands) > 0 {
 		return ipam.RefuseAs(ipam.WrongType, ipam.ErrInvalid,
@@ -29,7 +29,7 @@ func (p *Plan) setStatic(bands []ipam.Range) error {
 	}
 	for _, sub := range all {
 		after := wanted[sub.ID]
-		if wrong := MisplacedIn(sub.CIDR, after); len(wrong) > 0 { // apart: each lies in the subnet
+		if wrong := MisplacedIn(sub.CIDR, after); len(wrong) > 0 { // they overlap, because each lies inside the subnet
 			return ipam.RefuseAs(ipam.StaticOutOfRange, ipam.ErrOverlap,
 				"the static bands %s and %s of network %s overlap; put them into one", after[wrong[0].Over],
 				after[wrong[0].At], p.Called())
@@ -47,7 +47,7 @@ func (p *Plan) setStatic(bands []ipam.Range) error {
 	return nil
 }
 
-// bandIn is the subnet that a static band lies in. It lies beside the exclusions, of which nothing is given at all.
+// bandIn returns the subnet that contains a static band. The band must not overlap an exclusion.
 func (p *Plan) bandIn(band ipam.Range) (*ipam.Subnet, error) {
 	sub, err := p.Holding(band)
 	if errors.Is(err, ipam.ErrInvalid) {
@@ -64,7 +64,7 @@ func (p *Plan) bandIn(band ipam.Range) (*ipam.Subnet, error) {
 	return sub, nil
 }
 
-// Bands lists the static bands of a network's subnets, in the order of the subnets.
+// Bands lists a network's static bands, in subnet order.
 func Bands(ix *ledger.Index, network ipam.ID) []ipam.Range {
 	var all []ipam.Range
 	if nx := ix.NetworkIndex(network); nx != nil {

@@ -22,7 +22,7 @@ func addSubnet(e *ipam.AddSubnet, c *run) (ipam.Result, error) {
 	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, nil
 }
 
-// addSubnet makes a subnet of the network.
+// addSubnet adds a subnet to the network.
 func (p *Plan) addSubnet(spec *ipam.SubnetSpec) (*ipam.Subnet, error) {
 	cidr, err := p.place(spec)
 	if err != nil {
@@ -39,7 +39,7 @@ func (p *Plan) addSubnet(spec *ipam.SubnetSpec) (*ipam.Subnet, error) {
 	return sub, p.MakeSubnet(sub)
 }
 
-// MakeSubnet puts a subnet into the network, with what it has already, and gives its gateway a lease.
+// MakeSubnet adds a subnet with its ranges to the network, and leases its gateway.
 func (p *Plan) MakeSubnet(sub *ipam.Subnet) error {
 	if err := p.NoOverlap(sub.CIDR, ipam.ID{}); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (p *Plan) MakeSubnet(sub *ipam.Subnet) error {
 	return p.SetGatewayLease(sub)
 }
 
-// place is the CIDR of a subnet that is to be made: the one given, or the lowest free one of a size in a larger prefix.
+// place returns the CIDR of a new subnet: the given one, or the lowest free one of a length in a larger prefix.
 func (p *Plan) place(spec *ipam.SubnetSpec) (netip.Prefix, error) {
 	if spec.From.IsValid() || spec.Bits != 0 {
 		return p.placeIn(spec)
@@ -93,7 +93,7 @@ func (p *Plan) placeIn(spec *ipam.SubnetSpec) (netip.Prefix, error) {
 	return cidr, err
 }
 
-// CheckPrefix refuses what is no subnet.
+// CheckPrefix refuses an invalid subnet.
 func CheckPrefix(p netip.Prefix) error {
 	switch {
 	case !p.IsValid():
@@ -124,7 +124,7 @@ func (p *Plan) NoOverlap(cidr netip.Prefix, self ipam.ID) error {
 	return p.OverlapError(cidr, other, todo)
 }
 
-// checkSubnet refuses a subnet whose name, gateway or dhcp flag its network cannot have.
+// checkSubnet refuses a subnet whose name, gateway or DHCP settings do not fit its network.
 func (p *Plan) checkSubnet(sub *ipam.Subnet) error {
 	nx := p.Index().NetworkIndex(p.N.ID)
 	if err := sub.CheckTexts(); err != nil {
@@ -155,7 +155,7 @@ func (p *Plan) checkSubnet(sub *ipam.Subnet) error {
 	return nil
 }
 
-// SetGatewayLease makes the subnet's gateway a lease of its own (GA-5), unless it is one already.
+// SetGatewayLease leases the subnet's gateway (GA-5), unless that is done.
 func (p *Plan) SetGatewayLease(sub *ipam.Subnet) error {
 	if !sub.Gateway.IsValid() {
 		return nil
@@ -216,14 +216,13 @@ func modifySubnet(e *ipam.ModifySubnet, c *run) (ipam.Result, error) {
 	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: edited.CIDR}, err
 }
 
-// noteModified tells what is otherwise of a subnet.
+// noteModified records the differences between two versions of a subnet.
 func (p *Plan) noteModified(sub, edited *ipam.Subnet) error {
 	before, after := ledger.Differing(ledger.FactsOfSubnet(sub), ledger.FactsOfSubnet(edited))
 	return p.Note(&ipam.Event{Verb: ipam.SubnetModified, Subnet: sub.CIDR}, before, after)
 }
 
-// setLAN says how a DHCP server is asked for the addresses of the subnets that one serves or, where none is said to be
-// served, of all.
+// setLAN sets how Berth asks a DHCP server for the subnets marked as served by DHCP or, if none is, for all.
 func (p *Plan) setLAN(e *ipam.ModifyNetwork) error {
 	if e.DHCPParent == nil && e.DHCPID == nil {
 		return nil
@@ -254,7 +253,7 @@ func (p *Plan) setLAN(e *ipam.ModifyNetwork) error {
 	return nil
 }
 
-// modified is the subnet as e wants it, if it may be so.
+// modified returns the subnet after the edit, or refuses the edit.
 func (p *Plan) modified(sub *ipam.Subnet, e *ipam.ModifySubnet) (*ipam.Subnet, error) {
 	edited := e.Over(*sub)
 	if err := sub.CheckGateway(edited.Gateway); err != nil {

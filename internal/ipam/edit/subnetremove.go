@@ -18,7 +18,7 @@ func removeSubnet(e *ipam.RemoveSubnet, c *run) (ipam.Result, error) {
 	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, p.unmakeSubnet(sub)
 }
 
-// unmakeSubnet takes a subnet that nobody uses out of the network. What is left of it then is memories.
+// unmakeSubnet removes an unused subnet from the network. Only memories are left.
 func (p *Plan) unmakeSubnet(sub *ipam.Subnet) error {
 	if err := p.Unused(sub, false); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (p *Plan) unmakeSubnet(sub *ipam.Subnet) error {
 	return p.dropRecord(sub)
 }
 
-// dropRecord removes the record of a subnet, and notes what its DHCP server is to be given back.
+// dropRecord removes a subnet's record, and notes which leases to return to its DHCP server.
 func (p *Plan) dropRecord(sub *ipam.Subnet) error {
 	if err := allocator.ReturnGone(p.Change, sub); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (p *Plan) dropRecord(sub *ipam.Subnet) error {
 	return p.RemoveSubnet(sub)
 }
 
-// DropSubnet removes a subnet with its network.
+// DropSubnet removes a subnet together with its network.
 func (p *Plan) DropSubnet(sub *ipam.Subnet) error {
 	if _, err := p.Tell(&ipam.Event{Verb: ipam.SubnetRemoved, Subnet: sub.CIDR}, ledger.FactsOfSubnet(sub), nil); err != nil {
 		return err

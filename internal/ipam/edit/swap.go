@@ -8,11 +8,11 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Owners that change places (a swap of two static addresses, or a ring of more) cannot each hold both addresses until
-// they run with the new ones, as BO-13 has it: each new address is another's old one. Where all of them are asked for
-// by one request, what one leaves is the next one's at once; who has it in hand keeps it in hand until its release.
+// Owners that swap static addresses, or rotate more of them, cannot keep both addresses until they run with the new
+// ones (BO-13). Each new address is another's old one. If one request has all of them, each address changes its owner
+// at once. A present holder keeps it until its release.
 
-// makeWay ends what is reserved of a wished address for another owner that leaves it by the same request, and tells
+// makeWay ends another owner's reservation of a given address if that owner leaves it in the same request. It reports
 // whether it did.
 func (p *Plan) makeWay(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subnet) (bool, error) {
 	if !e.Replace || !w.Address.IsValid() {
@@ -27,14 +27,14 @@ func (p *Plan) makeWay(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Subn
 		return false, err
 	}
 	r := l.Reserved()
-	byHand := l.Held() && l.Attachment == (ipam.ID{}) // which nothing releases but a hand
+	byHand := l.Held() && l.Attachment == (ipam.ID{}) // only a person releases it
 	if r == nil || r.Owner == e.Owner || byHand || !p.leaves(r, w.Address) {
 		return false, nil
 	}
 	return true, ledger.EndReservation(p.Change, ledger.Picked{Sub: subnets[i], Addr: w.Address, Record: l}, "it is "+e.Owner+"'s by the same request")
 }
 
-// leaves tells whether the request gives the owner of a reservation another static address in its place.
+// leaves reports whether the request gives the reservation's owner another static address for it.
 func (p *Plan) leaves(r *ipam.Reservation, addr netip.Addr) bool {
 	for _, wanted := range reservationsOf(p.run.edits) {
 		if !wanted.Replace || ipam.CanonicalOwner(wanted.Owner) != r.Owner || !isNetwork(p.Change, p.N, wanted) {
@@ -51,7 +51,7 @@ func (p *Plan) leaves(r *ipam.Reservation, addr netip.Addr) bool {
 	return false
 }
 
-// reservationsOf are the reservations that edits ask for.
+// reservationsOf returns the reservations in the edits.
 func reservationsOf(edits []ipam.Edit) (all []*ipam.AddReservation) {
 	for _, e := range edits {
 		switch e := e.(type) {

@@ -11,8 +11,7 @@ import (
 // ErrStop ends a walk over leases.
 var ErrStop = errors.New("seen enough")
 
-// Unused refuses a subnet that somebody uses: a Docker network, the holder of an address or, unless reservations do not
-// count, an owner (GA-11).
+// Unused refuses a subnet in use: by a Docker network, a holder or, unless reserved is set, an owner (GA-11).
 func (p *Plan) Unused(sub *ipam.Subnet, reserved bool) error {
 	if n := len(sub.Attachments); n > 0 {
 		return ipam.Refuse(ipam.ErrInUse, "%s on the subnet %s of network %s; remove it with `docker network rm` first",
@@ -40,7 +39,7 @@ func (p *Plan) Unused(sub *ipam.Subnet, reserved bool) error {
 	return err
 }
 
-// eachLeaseIn is eachLease for a range of its addresses.
+// eachLeaseIn is ledger.EachLease for a range of addresses.
 func eachLeaseIn(tx store.Tx, subnet ipam.ID, r ipam.Range, fn func(*ipam.Lease) error) error {
 	end := append(ledger.LeaseKey(nil, subnet, r.To()), 0)
 	return ledger.EachLeaseOf(tx, store.Range{From: ledger.LeaseKey(nil, subnet, r.From()), To: end}, fn)

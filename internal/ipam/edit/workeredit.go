@@ -8,15 +8,15 @@ import (
 	"berth/store"
 )
 
-// mostWorkerWord is how many bytes the hash and the image of a worker have at most.
+// mostWorkerWord is the maximum length of a worker's hash and image, in bytes.
 const mostWorkerWord = 255
 
-// workers is the range of the records of workers that have run.
+// workers is the key range of the records of worker runs.
 func workers() store.Range {
 	return store.Prefix(append([]byte{ledger.SettingKeys}, "worker "...))
 }
 
-// Workers reads which workers have run, by project and service.
+// Workers reads the last runs of workers, by project and service.
 func Workers(tx store.Tx) (all []ipam.WorkerRun, err error) {
 	all = []ipam.WorkerRun{}
 	for rec, err := range tx.Scan(workers()) {
@@ -32,7 +32,7 @@ func Workers(tx store.Tx) (all []ipam.WorkerRun, err error) {
 	return all, nil
 }
 
-// recordWorker records that a worker has run. There is one record of each, the last.
+// recordWorker records a worker's run. Each worker has one record, the last.
 func recordWorker(e *ipam.RecordWorker, c *run) (ipam.Result, error) {
 	for what, name := range map[string]string{"project": e.Project, "service": e.Service} {
 		if err := ipam.CheckName(what, name); err != nil {
