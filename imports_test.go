@@ -30,6 +30,7 @@ var mayImport = map[string][]string{
 	"store/storetest":       {"store"},
 	"internal/alloc":        {},
 	"internal/aside":        {},
+	"internal/golden":       {},
 	"internal/moment":       {},
 	"internal/ipam":         {"internal/alloc", "store"},
 	"internal/ipam/ledger":  {"internal/alloc", "internal/ipam", "store"},
@@ -58,7 +59,8 @@ var mayImport = map[string][]string{
 		"internal/ipam/elastic", "internal/ipam/ledger", "internal/ipam/service", "internal/ipam/view", "store",
 	},
 	"internal/ipam/ipamtest": {
-		"internal/advice", "internal/ipam", "internal/ipam/cluster", "internal/ipam/service", "internal/plan", "store",
+		"internal/advice", "internal/golden", "internal/ipam", "internal/ipam/cluster", "internal/ipam/service",
+		"internal/plan", "store",
 		"store/bolt", "store/etcd", "store/mem", "store/storetest",
 	},
 	"internal/plan":         {"internal/alloc", "internal/ipam"},
@@ -172,7 +174,7 @@ var mayImport = map[string][]string{
 }
 
 // onlyForTests are the rooms that no code imports but tests, and one another.
-var onlyForTests = []string{"internal/ipam/ipamtest", "store/storetest"}
+var onlyForTests = []string{"internal/golden", "internal/ipam/ipamtest", "store/storetest"}
 
 // onlyStandard are the rooms that import nothing but the standard library, other rooms, and range arithmetic.
 var onlyStandard = []string{
