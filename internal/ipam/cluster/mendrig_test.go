@@ -49,6 +49,7 @@ type backRig struct {
 	client *clientv3.Client
 	saved  map[string]string
 	hosts  map[string]*backHost
+	now    func() time.Time // nil: time.Now
 }
 
 func newBackRig(t *testing.T, of rapid.TB) *backRig {
@@ -116,7 +117,13 @@ type backHost struct {
 
 func (r *backRig) host(name string) *backHost {
 	r.t.Helper()
-	h := &backHost{r: r, name: name, id: ipam.NewID(), own: mem.New(), runs: map[netip.Addr]ipam.MAC{}, sees: true}
+	return r.hostOf(name, ipam.NewID(), mem.New())
+}
+
+// hostOf is a host of that id, with what it has kept.
+func (r *backRig) hostOf(name string, id ipam.ID, own *mem.Store) *backHost {
+	r.t.Helper()
+	h := &backHost{r: r, name: name, id: id, own: own, runs: map[netip.Addr]ipam.MAC{}, sees: true}
 	r.hosts[name] = h
 	h.start()
 	return h
@@ -138,7 +145,7 @@ func (h *backHost) opened() *etcd.Store {
 func (h *backHost) service(ctx context.Context, st store.Shared, mends bool,
 	session ipam.ID) (*service.Service, error) {
 	return service.Open(ctx,
-		service.Config{Store: st, Host: h.name, Mends: mends,
+		service.Config{Store: st, Host: h.name, Now: h.r.now, Mends: mends,
 			Member: &ipam.Member{Host: h.id, Session: session, Mark: sharedMark}})
 }
 
@@ -147,7 +154,7 @@ func (h *backHost) start() {
 	h.r.t.Helper()
 	session := ipam.NewID()
 	var err error
-	h.Shared, err = OpenShared(context.Background(), SharedConfig{Own: h.own, Mark: sharedMark, Host: h.name,
+	h.Shared, err = OpenShared(context.Background(), SharedConfig{Own: h.own, Mark: sharedMark, Host: h.name, Now: h.r.now,
 		Reach: func() store.Reach {
 			if st := h.opened(); st != nil {
 				return st.Reach()

@@ -1,17 +1,16 @@
 package ipamtest
 
 import (
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"net/netip"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/golden"
 	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
 	"berth/store"
 	"berth/store/storetest"
 )
@@ -70,7 +69,7 @@ func Golden(t testing.TB) *Room {
 	r.Store = storetest.NewFaulty(OpenStore(t, r.Path))
 	t.Cleanup(func() { r.Store.Close() })
 	err := r.Store.Update(ctx, func(tx store.Tx) error {
-		for _, rec := range GoldenRecords(t, "state.txt") {
+		for _, rec := range golden.Records(t, "state.txt") {
 			if err := tx.Put(rec.Key, rec.Value); err != nil {
 				return err
 			}
@@ -83,6 +82,25 @@ func Golden(t testing.TB) *Room {
 	return r
 }
 
+// mapped has the edge report all that it must map.
+func (r *Room) mapped() {
+	r.T.Helper()
+	for news, err := range r.S.EdgeNews(ctx, true) {
+		if err != nil {
+			r.T.Fatal(err)
+		}
+		var report ipam.EdgeReport
+		for _, m := range news.Set {
+			report.Applied = append(report.Applied, ipam.EdgeApplied{Address: m.Elastic, Association: m.Association,
+				Guest: m.Guest})
+		}
+		if err := r.S.ReportEdge(ctx, report); err != nil || len(report.Applied) == 0 {
+			r.T.Fatalf("%+v, %v", report, err)
+		}
+		return
+	}
+}
+
 // writeGolden writes state.txt and state.json.
 func writeGolden(t testing.TB) {
 	r := New(t)
@@ -90,16 +108,24 @@ func writeGolden(t testing.TB) {
 	if _, err := r.S.Edit(ctx, ipam.EditOptions{Key: "golden"}, goldenEdits...); err != nil {
 		t.Fatal(err)
 	}
+	r.mapped()
+	err := r.S.Ledger.Update(ctx, func(c *ledger.Change) error {
+		return allocator.WriteStandIn(c, &ipam.StandIn{Name: "shop-web-4", ID: "17", For: "shop-web-2", Host: r.Host,
+			Since: r.Clock.Now()})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	r.Open() // its start may write, too
 	var all []store.Record
-	err := r.Store.View(ctx, func(tx store.Tx) error {
+	err = r.Store.View(ctx, func(tx store.Tx) error {
 		for rec, err := range tx.Scan(store.Range{}) {
 			if err != nil {
 				return err
 			}
 			all = append(all, rec)
 		}
-		WriteGoldenRecords(t, "state.txt", "The records of a state of 1.0: key and value of each, in hexadecimal. "+
+		golden.WriteRecords(t, "state.txt", "The records of a state of 1.0: key and value of each, in hexadecimal. "+
 			"shown.json is what Berth shows of them.", all)
 		return nil
 	})
@@ -111,33 +137,4 @@ func writeGolden(t testing.TB) {
 		t.Fatal(err)
 	}
 	golden.Write(t, "state.json", append(state, '\n'))
-}
-
-// WriteGoldenRecords writes a golden file of records, one a line in hexadecimal.
-func WriteGoldenRecords(t testing.TB, name, about string, all []store.Record) {
-	t.Helper()
-	var text strings.Builder
-	fmt.Fprintf(&text, "# %s\n", about)
-	for _, rec := range all {
-		fmt.Fprintf(&text, "%x %x\n", rec.Key, rec.Value)
-	}
-	golden.Write(t, name, []byte(text.String()))
-}
-
-// GoldenRecords reads a golden file of records.
-func GoldenRecords(t testing.TB, name string) (all []store.Record) {
-	t.Helper()
-	for line := range strings.Lines(string(golden.Read(t, name))) {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		k, err := hex.DecodeString(key)
-		v, err2 := hex.DecodeString(value)
-		if err != nil || err2 != nil || len(k) == 0 {
-			t.Fatalf("%s: %q: %v, %v", name, line, err, err2)
-		}
-		all = append(all, store.Record{Key: k, Value: v})
-	}
-	return all
 }

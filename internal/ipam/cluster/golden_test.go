@@ -1,0 +1,291 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/golden"
+	"berth/internal/ipam"
+	"berth/internal/ipam/service"
+	"berth/store"
+	"berth/store/etcd"
+	"berth/store/mem"
+)
+
+// goldenCluster is what a test must know of the golden cluster. Its only host is a.
+type goldenCluster struct {
+	Now     time.Time
+	Host    ipam.ID
+	Cluster string
+	Pool    ipam.ID    // of its Docker network on lan
+	Queued  netip.Addr // its release waits in the host's own store
+}
+
+// goldenEdits make a record of every kind of a shared store that an edit can make.
+func goldenEdits() []ipam.Edit {
+	on := "on"
+	var elastic ipam.Range
+	if err := elastic.UnmarshalText([]byte("203.0.113.0/28")); err != nil {
+		panic(err)
+	}
+	return []ipam.Edit{
+		lanWith(2, lanCIDR),
+		&ipam.ModifyNetwork{Network: "lan", Elastic: &on},
+		&ipam.AddReservation{Network: "lan", Owner: "db", Wishes: []ipam.Wish{{Address: addrs("200")[0]}}},
+		&ipam.CreateNetwork{Name: "seen", Space: ipam.GlobalSpace, Type: string(ipam.Dynamic),
+			Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.78.0.0/24")}}},
+		&ipam.AddReservation{Network: "seen", Owner: "vm/1"},
+		&ipam.CreateAccount{Account: "shop", Owners: []string{"web"}},
+		&ipam.AddElasticRange{Range: elastic},
+		&ipam.AllocateElastic{Account: "shop"},
+		&ipam.AllocateElastic{},
+		&ipam.LockDeploy{Project: "shop", ID: ipam.ID{1}, Host: "a", PID: 17, TTL: ipam.Duration(time.Minute)},
+	}
+}
+
+// goldenClock stands still.
+func goldenClock(at time.Time) func() time.Time { return func() time.Time { return at } }
+
+// writeGoldenCluster writes the golden files of a cluster: etcd.txt, host.txt and cluster.json.
+func writeGoldenCluster(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	r := newBackRig(t, t)
+	t.Cleanup(r.end)
+	r.now = goldenClock(now)
+	a := r.host("a")
+	a.ready()
+	if _, err := a.Edit(t.Context(), ipam.EditOptions{Key: "golden"}, goldenEdits()...); err != nil {
+		t.Fatal(err)
+	}
+	a.attach()
+	first, queued := a.mustRun(1), a.mustRun(2)
+	a.end(a.mustRun(3))
+	svc, err := a.Shared.service()
+	if err != nil {
+		t.Fatal(err)
+	}
+	standsIn(t, svc, "shop-web-4", "shop-web-2")
+	goldenEdge(t, svc, first)
+	a.comes("it has its headroom", func() bool {
+		a.Shared.mu.Lock()
+		defer a.Shared.mu.Unlock()
+		return len(a.Shared.headroom) == 1
+	})
+	a.remembered()
+	r.save()
+	a.kill()
+	goldenQueue(t, a, queued)
+	var all []store.Record
+	for key, value := range r.saved {
+		name := strings.TrimPrefix(key, r.cfg.Prefix)
+		if place, _, _ := strings.Cut(name, "/"); !slices.Contains([]string{"t", "p", "h"}, place) { // these end with a daemon
+			all = append(all, store.Record{Key: []byte(name), Value: []byte(value)})
+		}
+	}
+	slices.SortFunc(all, func(a, b store.Record) int { return strings.Compare(string(a.Key), string(b.Key)) })
+	golden.WriteRecords(t, "etcd.txt", "All of a shared store of 1.0, as it is in etcd: key without prefix and value of each, "+
+		"in hexadecimal.", all)
+	golden.WriteRecords(t, "host.txt", "What the host keeps of that store in its own: key and value of each.", ownRecords(t, a))
+	text, err := json.MarshalIndent(goldenCluster{Now: now, Host: a.id, Cluster: a.cluster, Pool: a.pool, Queued: queued}, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Write(t, "cluster.json", append(text, '\n'))
+}
+
+// goldenEdge maps an elastic address to a container, and reports it as in force.
+func goldenEdge(t *testing.T, svc *service.Service, guest netip.Addr) {
+	t.Helper()
+	elastic := netip.MustParseAddr("203.0.113.1")
+	_, err := svc.Edit(t.Context(), ipam.EditOptions{}, &ipam.AssociateElastic{Address: elastic, Instance: testMAC(1).String(),
+		Network: "lan"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	edge := listen(t, svc)
+	defer edge.end()
+	m := edge.has(elastic)
+	err = edge.reports(ipam.EdgeReport{Applied: []ipam.EdgeApplied{{Address: elastic, Association: m.Association, Guest: guest,
+		Grant: m.Grant}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// goldenQueue has a host release an address while etcd is unreachable.
+func goldenQueue(t *testing.T, h *backHost, addr netip.Addr) {
+	t.Helper()
+	away, err := OpenShared(t.Context(), SharedConfig{Own: h.own, Mark: sharedMark, Host: h.name, Now: h.r.now,
+		Reach: func() store.Reach { return store.Reach{Err: store.ErrAway} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := away.ReleaseAddress(t.Context(), h.pool, addr); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ownRecords(t *testing.T, h *backHost) (all []store.Record) {
+	t.Helper()
+	err := h.own.View(t.Context(), func(tx store.Tx) error {
+		all = nil
+		for rec, err := range tx.Scan(store.Range{}) {
+			if err != nil {
+				return err
+			}
+			all = append(all, rec)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// openGoldenCluster is the golden cluster in an etcd of this process, and its host, whose daemon does not run.
+func openGoldenCluster(t *testing.T) (r *backRig, was goldenCluster, own *mem.Store) {
+	t.Helper()
+	if golden.Read(t, "etcd.txt") == nil {
+		writeGoldenCluster(t)
+	}
+	if err := json.Unmarshal(golden.Read(t, "cluster.json"), &was); err != nil {
+		t.Fatal(err)
+	}
+	r, own = newBackRig(t, t), mem.New()
+	t.Cleanup(r.end)
+	r.now = goldenClock(was.Now)
+	r.saved = map[string]string{}
+	for _, rec := range golden.Records(t, "etcd.txt") {
+		r.saved[r.cfg.Prefix+string(rec.Key)] = string(rec.Value)
+	}
+	r.back(false)
+	err := own.Update(t.Context(), func(tx store.Tx) error {
+		for _, rec := range golden.Records(t, "host.txt") {
+			if err := tx.Put(rec.Key, rec.Value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, was, own
+}
+
+// TestGoldenCluster: a shared store of 1.0, as it is in etcd, opens, is sound, and shows what it showed (GA-26).
+func TestGoldenCluster(t *testing.T) {
+	r, was, _ := openGoldenCluster(t)
+	cfg := r.cfg
+	cfg.Cluster = was.Cluster
+	st, err := etcd.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	kinds := map[byte]bool{}
+	err = st.View(t.Context(), func(tx store.Tx) error {
+		for rec, err := range tx.Scan(store.Range{}) {
+			if err != nil {
+				return err
+			}
+			kinds[rec.Key[0]] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []byte("adefghiklmnopstuwxy") { // j and z are none; c, q, r and v are those of a host's own
+		if !kinds[kind] {
+			t.Errorf("it has no record of the kind %c", kind)
+		}
+	}
+	svc, err := service.Open(t.Context(), service.Config{Store: st, Host: "a", Now: r.now,
+		Member: &ipam.Member{Host: was.Host, Session: ipam.NewID(), Mark: sharedMark}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if problems, err := svc.Check(t.Context()); err != nil || len(problems) > 0 {
+		t.Fatalf("%q, %v", problems, err)
+	}
+	golden.JSON(t, "clustershown.json", shownOfCluster(t, svc))
+}
+
+// shownOfCluster is what a host of a cluster shows, but for what its start adds.
+func shownOfCluster(t *testing.T, s *service.Service) map[string]any {
+	t.Helper()
+	all := map[string]any{}
+	add := func(name string, list any, err error) {
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		all[name] = list
+	}
+	networks, err := s.Networks(t.Context(), ipam.NetworkFilter{})
+	add("networks", networks, err)
+	subnets, err := s.Subnets(t.Context(), "")
+	add("subnets", subnets, err)
+	var leases []ipam.LeaseInfo
+	for l, err := range s.Leases(t.Context(), ipam.LeaseFilter{Remembered: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases = append(leases, l)
+	}
+	add("leases", leases, nil)
+	accounts, err := s.Accounts(t.Context())
+	add("accounts", accounts, err)
+	elastics, err := s.Elastics(t.Context(), "", netip.Addr{}, 100)
+	add("elastic addresses", elastics, err)
+	standIns, err := s.StandIns(t.Context())
+	add("stand-ins", standIns, err)
+	events, err := s.Events(t.Context(), ipam.EventFilter{})
+	add("events", events, err)
+	return all
+}
+
+// TestGoldenHost: the host takes its part again. Its own store remembers the cluster, also of another etcd, and the
+// release that waited is done.
+func TestGoldenHost(t *testing.T) {
+	r, was, own := openGoldenCluster(t)
+	kinds := map[byte]bool{}
+	for _, rec := range golden.Records(t, "host.txt") {
+		kinds[rec.Key[0]] = true
+	}
+	for _, kind := range []byte{outboxKeys, headroomKeys, recallKeys} {
+		if !kinds[kind] {
+			t.Errorf("it has no record of the kind %c", kind)
+		}
+	}
+	a := r.hostOf("a", was.Host, own)
+	a.pool = was.Pool
+	a.sees = false
+	a.comes("it has looked at etcd",
+		func() bool { return a.State().Err == nil || errors.Is(a.State().Err, store.ErrBack) })
+	if errors.Is(a.State().Err, store.ErrBack) { // it knows that this is not the etcd of 1.0, but for that of -update-golden
+		a.mend(ipam.MendOptions{})
+	}
+	a.ready()
+	a.comes("the release is done", func() bool {
+		n, err := Undelivered(t.Context(), own)
+		return err == nil && n == 0
+	})
+	if now := r.leases(a)[was.Queued]; now != nil {
+		t.Errorf("the release is not done: %+v", now)
+	}
+	a.mustRun(4)
+	svc, err := a.Shared.service()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if problems, err := svc.Check(t.Context()); err != nil || len(problems) > 0 {
+		t.Fatalf("%q, %v", problems, err)
+	}
+}
