@@ -83,15 +83,17 @@ func writeGoldenCluster(t *testing.T) {
 	var all []store.Record
 	for key, value := range r.saved {
 		name := strings.TrimPrefix(key, r.cfg.Prefix)
-		if place, _, _ := strings.Cut(name, "/"); !slices.Contains([]string{"t", "p", "h"}, place) { // these end with a daemon
+		place, _, _ := strings.Cut(name, "/")
+		if !slices.Contains([]string{"t", "p", "h"}, place) { // these end with a daemon
 			all = append(all, store.Record{Key: []byte(name), Value: []byte(value)})
 		}
 	}
 	slices.SortFunc(all, func(a, b store.Record) int { return strings.Compare(string(a.Key), string(b.Key)) })
-	golden.WriteRecords(t, "etcd.txt", "All of a shared store of 1.0, as it is in etcd: key without prefix and value of each, "+
-		"in hexadecimal.", all)
-	golden.WriteRecords(t, "host.txt", "What the host keeps of that store in its own: key and value of each.", ownRecords(t, a))
-	text, err := json.MarshalIndent(goldenCluster{Now: now, Host: a.id, Cluster: a.cluster, Pool: a.pool, Queued: queued}, "", " ")
+	golden.WriteRecords(t, "etcd.txt", "All of a shared store of 1.0, as it is in etcd: key without prefix and value of "+
+		"each, in hexadecimal.", all)
+	golden.WriteRecords(t, "host.txt", "What the host keeps of that store in its own: key and value of each.",
+		ownRecords(t, a))
+	text, err := json.MarshalIndent(goldenCluster{now, a.id, a.cluster, a.pool, queued}, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,16 +104,16 @@ func writeGoldenCluster(t *testing.T) {
 func goldenEdge(t *testing.T, svc *service.Service, guest netip.Addr) {
 	t.Helper()
 	elastic := netip.MustParseAddr("203.0.113.1")
-	_, err := svc.Edit(t.Context(), ipam.EditOptions{}, &ipam.AssociateElastic{Address: elastic, Instance: testMAC(1).String(),
-		Network: "lan"})
+	_, err := svc.Edit(t.Context(), ipam.EditOptions{},
+		&ipam.AssociateElastic{Address: elastic, Instance: testMAC(1).String(), Network: "lan"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	edge := listen(t, svc)
 	defer edge.end()
 	m := edge.has(elastic)
-	err = edge.reports(ipam.EdgeReport{Applied: []ipam.EdgeApplied{{Address: elastic, Association: m.Association, Guest: guest,
-		Grant: m.Grant}}})
+	err = edge.reports(ipam.EdgeReport{Applied: []ipam.EdgeApplied{{Address: elastic, Association: m.Association,
+		Guest: guest, Grant: m.Grant}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +210,7 @@ func TestGoldenCluster(t *testing.T) {
 		}
 	}
 	svc, err := service.Open(t.Context(), service.Config{Store: st, Host: "a", Now: r.now,
-		Member: &ipam.Member{Host: was.Host, Session: ipam.NewID(), Mark: sharedMark}})
+		Member: &ipam.Member{Host: was.Host, Session: ipam.ID{2}, Mark: sharedMark}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,6 +230,8 @@ func shownOfCluster(t *testing.T, s *service.Service) map[string]any {
 		}
 		all[name] = list
 	}
+	hosts, err := s.Hosts(t.Context())
+	add("hosts", hosts, err)
 	networks, err := s.Networks(t.Context(), ipam.NetworkFilter{})
 	add("networks", networks, err)
 	subnets, err := s.Subnets(t.Context(), "")
@@ -269,7 +273,7 @@ func TestGoldenHost(t *testing.T) {
 	a.sees = false
 	a.comes("it has looked at etcd",
 		func() bool { return a.State().Err == nil || errors.Is(a.State().Err, store.ErrBack) })
-	if errors.Is(a.State().Err, store.ErrBack) { // it knows that this is not the etcd of 1.0, but for that of -update-golden
+	if errors.Is(a.State().Err, store.ErrBack) { // it knows that this is another etcd than that of 1.0
 		a.mend(ipam.MendOptions{})
 	}
 	a.ready()

@@ -19,7 +19,9 @@ import (
 const goldenPlan = PlanForEdits + `
 	network seen type=dynamic subnet=10.3.0.0/24,gw=10.3.0.1 rule=vm-*=owner:vm/*
 	reserve seen vm/1
-	network office mac=aa:00:00 link=h1,bridged,br0 quarantine=1h subnet=10.4.0.0/24,gw=10.4.0.1,pool static=10.4.0.200-10.4.0.220
+	network office mac=aa:00:00 link=h1,bridged,br0 quarantine=1h
+	subnet office 10.4.0.0/24 gw=10.4.0.1 pool
+	network.set office static=10.4.0.200-10.4.0.220
 	reserve office mail 10.4.0.210
 	reserve office cron for=24h
 	attach O net=office
@@ -44,6 +46,8 @@ var goldenEdits = []ipam.Edit{
 	&ipam.AllocateElastic{Account: "shop"},
 	&ipam.AllocateElastic{},
 	&ipam.AssociateElastic{Address: netip.MustParseAddr("203.0.113.0"), Instance: "web", Network: "office"},
+	&ipam.RecordWorker{Project: "shop", Service: "migrate", Hash: "1f", Image: "sha256:2e"},
+	&ipam.KeepOrphan{Volume: "shop_data", Project: "shop", Service: "db", Host: "h1"},
 	&ipam.LockDeploy{Project: "shop", ID: ipam.ID{1}, Host: "h1", PID: 17, TTL: ipam.Duration(time.Minute)},
 }
 
