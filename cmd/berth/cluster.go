@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -27,7 +28,10 @@ type clusterStore struct {
 	ipam   service.Config // of the Service over the shared store, but for that
 	member ipam.Member
 	log    *logrus.Entry
-	see    func(context.Context) (*ipam.EngineView, error) // what runs here; nil: nobody knows
+
+	backups string // the beginning of the paths of backups before an upgrade
+
+	see func(context.Context) (*ipam.EngineView, error) // what runs here; nil: nobody knows
 
 	mu      sync.Mutex
 	store   *etcd.Store // nil: it was not opened yet
@@ -38,7 +42,7 @@ type clusterStore struct {
 // openCluster reads what the host knows of its cluster. It asks nobody.
 func openCluster(ctx context.Context, cfg serveConfig, log *logrus.Entry, own store.Store,
 	of service.Config, committed func(time.Duration)) (*clusterStore, error) {
-	c := &clusterStore{own: own, ipam: of, log: log}
+	c := &clusterStore{own: own, ipam: of, log: log, backups: filepath.Join(cfg.state, "cluster.db")}
 	var err error
 	if c.etcd, err = cfg.etcd.config(); err != nil {
 		return nil, err
@@ -113,6 +117,9 @@ func (c *clusterStore) join(ctx context.Context, st *etcd.Store) (*service.Servi
 	member, cfg := c.member, c.ipam
 	member.Mark = cluster.MarkOf(st.Cluster())
 	cfg.Store, cfg.Member = st, &member
+	cfg.Upgrading = upgrading(c.log, "shared store", c.backups, func(ctx context.Context, path string) error {
+		return backupShared(ctx, st, path)
+	})
 	service, err := service.Open(ctx, cfg)
 	if err != nil {
 		return nil, err

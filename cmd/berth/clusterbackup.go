@@ -6,6 +6,7 @@ import (
 
 	"berth/store"
 	"berth/store/bolt"
+	"berth/store/etcd"
 )
 
 // backup writes all records of the shared store, as they are at one moment, to a new file, which has the cluster's id.
@@ -15,7 +16,12 @@ func (c *clusterStore) backup(ctx context.Context, path string) (id string, err 
 		return "", fmt.Errorf("%w: it was not reached since the daemon began, so that there is nothing to write",
 			store.ErrAway)
 	}
-	err = st.View(ctx, func(tx store.Tx) error {
+	return st.Cluster(), backupShared(ctx, st, path)
+}
+
+// backupShared writes all records of a handle on the shared store to a new file.
+func backupShared(ctx context.Context, st *etcd.Store, path string) error {
+	return st.View(ctx, func(tx store.Tx) error {
 		if away := st.Reach().Err; away != nil {
 			return fmt.Errorf("%w; what is known of it here may be old, and is no backup", away)
 		}
@@ -31,5 +37,4 @@ func (c *clusterStore) backup(ctx context.Context, path string) (id string, err 
 			return nil
 		})
 	})
-	return st.Cluster(), err
 }

@@ -44,8 +44,9 @@ type house struct {
 }
 
 // openOwn opens the Service over the host's own store.
-func openOwn(ctx context.Context, st *storage, cfg service.Config) (*service.Service, error) {
+func openOwn(ctx context.Context, st *storage, cfg service.Config, log *logrus.Entry) (*service.Service, error) {
 	cfg.Store, cfg.Forgets = st, st.forgets
+	cfg.Upgrading = upgrading(log, "state", st.path, st.backup)
 	return service.Open(ctx, cfg)
 }
 

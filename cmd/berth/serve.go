@@ -44,7 +44,7 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 	}
 	records := service.Config{Host: cfg.host, Bases: cfg.bases, Retention: cfg.retention, Known: known,
 		NoElastic: !cfg.elastic, Moment: sinceStart(), AskLAN: lan.Ask}
-	service, err := openOwn(ctx, st, records)
+	service, err := openOwn(ctx, st, records, log)
 	if err != nil {
 		return errors.Join(err, st.Close())
 	}

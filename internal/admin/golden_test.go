@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"bytes"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,7 +14,9 @@ import (
 	"berth/internal/admin/api"
 	"berth/internal/golden"
 	"berth/internal/ipam/ipamtest"
+	"berth/internal/plan"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/sirupsen/logrus"
 )
 
@@ -130,4 +134,60 @@ func settle(v any, texts bool) {
 			settle(value, texts)
 		}
 	}
+}
+
+// TestGoldenEndpoints: an operation of 1.0 keeps its method, its path and its parameters.
+func TestGoldenEndpoints(t *testing.T) {
+	var all []string
+	for _, r := range allRoutes(&Server{}) {
+		at := r.Method + " " + r.Path
+		all = append(all, at)
+		for _, f := range api.FieldsOf(r.Req) {
+			if f.In != "body" {
+				all = append(all, at+" "+f.In+" "+f.Name)
+			}
+		}
+	}
+	golden.Names(t, "endpoints.txt", all)
+}
+
+// TestGoldenCodes: a code of 1.0 stays: those of problems, of refusals about addresses, and of findings.
+func TestGoldenCodes(t *testing.T) {
+	doc, _ := description(t)
+	var all []string
+	for name, schema := range map[string]*openapi3.SchemaRef{
+		"problem": doc.Components.Schemas["Problem"].Value.Properties["code"],
+		"refusal": doc.Components.Schemas["Reason"], "finding": doc.Components.Schemas["FindingKind"],
+	} {
+		for _, code := range schema.Value.Enum {
+			all = append(all, name+" "+code.(string))
+		}
+	}
+	golden.Names(t, "codes.txt", all)
+}
+
+// TestGoldenImport: the document of 1.0's GET /v1/export is imported into an empty state, and exported as it was.
+func TestGoldenImport(t *testing.T) {
+	document := golden.Read(t, "export.json")
+	if document == nil { // it is made of the document in YAML
+		p, err := plan.ReadYAML(bytes.NewReader(golden.Read(t, "plan.yaml")))
+		must(t, err)
+		document, err = json.Marshal(p)
+		must(t, err)
+	}
+	h := start(t, nil)
+	res, err := h.open(t.Context(), http.MethodPost, api.PostImport.Path, bytes.NewReader(document))
+	must(t, err)
+	defer res.Body.Close()
+	lines, err := io.ReadAll(res.Body)
+	must(t, err)
+	if !bytes.Contains(lines, []byte(`"report":`)) {
+		t.Fatalf("%s", lines)
+	}
+	res, err = h.open(t.Context(), http.MethodGet, api.GetExport.Path, nil)
+	must(t, err)
+	defer res.Body.Close()
+	now, err := io.ReadAll(res.Body)
+	must(t, err)
+	golden.JSON(t, "export.json", golden.Plain(t, now))
 }

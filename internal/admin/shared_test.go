@@ -28,7 +28,8 @@ var overTwo = os.Getenv("BERTH_ADMIN_OVER") == "joined"
 
 // notOverTwo are the tests of what a Service over two stores refuses or answers in another way.
 var notOverTwo = []string{
-	"TestNoHosts",             // there are hosts
+	"TestNoHosts", // there are hosts
+	"TestGoldenImport",
 	"TestImportAsDescribed",   // the plan is of both stores, which is refused
 	"TestEventsChosen",        // each store has events of its beginning
 	"TestFollowChosen",        // its edits are of both stores

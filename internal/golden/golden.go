@@ -25,8 +25,8 @@ import (
 // Update is set in a run that adds to the golden files.
 var Update = flag.Bool("update-golden", false, "add what is new to the files of internal/golden/1.0")
 
-// path is that of a golden file. Tests run in the directory of their package, which is below that of go.mod.
-func path(t testing.TB, name string) string {
+// Path is that of a golden file. Tests run in the directory of their package, which is below that of go.mod.
+func Path(t testing.TB, name string) string {
 	t.Helper()
 	root, err := filepath.Abs(".")
 	for err == nil && root != filepath.Dir(root) {
@@ -42,7 +42,7 @@ func path(t testing.TB, name string) string {
 // Read returns a golden file; nil if there is none and the run may write it.
 func Read(t testing.TB, name string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(path(t, name))
+	text, err := os.ReadFile(Path(t, name))
 	if errors.Is(err, fs.ErrNotExist) && *Update {
 		return nil
 	}
@@ -55,7 +55,7 @@ func Read(t testing.TB, name string) []byte {
 // Write writes a golden file that is new, or has more than before.
 func Write(t testing.TB, name string, text []byte) {
 	t.Helper()
-	file := path(t, name)
+	file := Path(t, name)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/netip"
@@ -11,6 +12,7 @@ import (
 
 	"berth/internal/golden"
 	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 	"berth/store"
 	"berth/store/etcd"
@@ -209,7 +211,7 @@ func TestGoldenCluster(t *testing.T) {
 			t.Errorf("it has no record of the kind %c", kind)
 		}
 	}
-	svc, err := service.Open(t.Context(), service.Config{Store: st, Host: "a", Now: r.now,
+	svc, err := service.Open(t.Context(), service.Config{Store: st, Host: "a", Now: r.now, Upgrading: upgrading(),
 		Member: &ipam.Member{Host: was.Host, Session: ipam.ID{2}, Mark: sharedMark}})
 	if err != nil {
 		t.Fatal(err)
@@ -218,6 +220,11 @@ func TestGoldenCluster(t *testing.T) {
 		t.Fatalf("%q, %v", problems, err)
 	}
 	golden.JSON(t, "clustershown.json", shownOfCluster(t, svc))
+}
+
+// upgrading upgrades a store of an older format without a backup.
+func upgrading() ledger.Upgrading {
+	return ledger.Upgrading{Backup: func(context.Context, int) (string, error) { return "", nil }}
 }
 
 // shownOfCluster is what a host of a cluster shows, but for what its start adds.

@@ -145,7 +145,7 @@ func (h *backHost) opened() *etcd.Store {
 func (h *backHost) service(ctx context.Context, st store.Shared, mends bool,
 	session ipam.ID) (*service.Service, error) {
 	return service.Open(ctx,
-		service.Config{Store: st, Host: h.name, Now: h.r.now, Mends: mends,
+		service.Config{Store: st, Host: h.name, Now: h.r.now, Mends: mends, Upgrading: upgrading(),
 			Member: &ipam.Member{Host: h.id, Session: session, Mark: sharedMark}})
 }
 

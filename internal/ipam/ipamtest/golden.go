@@ -1,6 +1,7 @@
 package ipamtest
 
 import (
+	"context"
 	"encoding/json"
 	"net/netip"
 	"path/filepath"
@@ -141,4 +142,9 @@ func writeGolden(t testing.TB) {
 		t.Fatal(err)
 	}
 	golden.Write(t, "state.json", append(state, '\n'))
+}
+
+// Upgrading upgrades a state of an older format without a backup.
+func Upgrading() ledger.Upgrading {
+	return ledger.Upgrading{Backup: func(context.Context, int) (string, error) { return "", nil }}
 }

@@ -61,7 +61,7 @@ func (r *Room) Open() {
 	}
 	s, err := service.Open(ctx,
 		onShared(r.T, service.Config{Store: r.Store, Host: r.Host, Now: r.Clock.Now, Memories: Memories,
-			Known: r.known.As()}))
+			Known: r.known.As(), Upgrading: Upgrading()}))
 	if err != nil {
 		r.T.Fatal(err)
 	}

@@ -17,7 +17,7 @@ const stateFormat = 4
 // FormatKey is the key of the format number.
 func FormatKey() []byte { return append([]byte{SettingKeys}, "format"...) }
 
-// checkFormat refuses a state of another format, and writes the number into a new state.
+// checkFormat writes the number of a new state, upgrades a state of an older format, and refuses others.
 func (s *Ledger) checkFormat(ctx context.Context) error {
 	format, err := s.readFormat(ctx)
 	if err != nil {
@@ -28,19 +28,29 @@ func (s *Ledger) checkFormat(ctx context.Context) error {
 		return s.store.Update(ctx, func(tx store.Tx) error {
 			return tx.Put(FormatKey(), strconv.AppendInt(nil, stateFormat, 10))
 		})
-	case format != stateFormat:
-		return ipam.Help(otherFormat("state", format, "run that one"), ipam.OrAdvise(ipam.DoRestore))
+	case format < stateFormat:
+		return s.upgrade(ctx, format)
+	case format > stateFormat:
+		return refuseFormat(format)
 	}
 	return nil
 }
 
-// CheckBackup refuses a backup whose format this version cannot read.
+// refuseFormat refuses a state that this Berth can neither read nor upgrade.
+func refuseFormat(format int) error {
+	return ipam.Help(otherFormat("state", format, "run that one"), ipam.OrAdvise(ipam.DoRestore))
+}
+
+// CheckBackup refuses a backup whose format this version can neither read nor upgrade.
 func CheckBackup(ctx context.Context, backup store.Store) error {
 	format, err := (&Ledger{store: backup}).readFormat(ctx)
-	if err == nil && format != 0 && format != stateFormat {
-		err = otherFormat("backup", format, "nothing was changed; put it back with that one, or take another backup")
+	if err != nil || format == 0 {
+		return err
 	}
-	return err
+	if _, ok := upgrades().from(format); !ok {
+		return otherFormat("backup", format, "nothing was changed; put it back with that one, or take another backup")
+	}
+	return nil
 }
 
 // otherFormat is the refusal of a format that this Berth cannot read.

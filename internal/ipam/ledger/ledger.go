@@ -26,6 +26,9 @@ type Config struct {
 	Moment    func() time.Duration // since the host's start, on the clock that its edge reads; default: since New
 	Mends     bool                 // the store is opened for a repair; the host does not take part
 
+	// Upgrading opens a state of an older format.
+	Upgrading Upgrading
+
 	// AskLAN sends and receives on the LANs of this host; nil: that is impossible (ipam.LANNoEdge).
 	AskLAN ipam.AskLAN
 }
@@ -46,6 +49,7 @@ type Ledger struct {
 	known    ipam.Known
 	mends    bool
 
+	upgrading Upgrading
 	noElastic bool
 	moment    func() time.Duration
 	edges     edges
@@ -75,7 +79,7 @@ func New(cfg Config) *Ledger {
 		store: cfg.Store, host: cfg.Host, bases: cfg.Bases, memories: cfg.Memories,
 		retain: cfg.Retention.WithDefaults(), forgets: cfg.Forgets, member: cfg.Member,
 		known: cfg.Known, mends: cfg.Mends, page: PageSize, trim: make(chan struct{}, 1),
-		noElastic: cfg.NoElastic, moment: cfg.Moment, askLAN: cfg.AskLAN,
+		upgrading: cfg.Upgrading, noElastic: cfg.NoElastic, moment: cfg.Moment, askLAN: cfg.AskLAN,
 	}
 	if l.member != nil {
 		l.page = SharedPageSize
@@ -90,6 +94,9 @@ func New(cfg Config) *Ledger {
 	if l.moment == nil {
 		begun := time.Now()
 		l.moment = func() time.Duration { return time.Since(begun) }
+	}
+	if l.upgrading.Steps == nil {
+		l.upgrading.Steps = upgrades()
 	}
 	if l.memories == 0 {
 		l.memories = defaultMemories

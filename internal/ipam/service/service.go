@@ -48,6 +48,9 @@ type Config struct {
 	// AskLAN speaks on the LANs of this host; nil: nothing can.
 	AskLAN ipam.AskLAN
 
+	// Upgrading opens a state of an older format; the zero value refuses one.
+	Upgrading ledger.Upgrading
+
 	// Known is what a witness of this host's engine can tell.
 	Known ipam.Known
 
@@ -86,7 +89,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 		Store: cfg.Store, Host: cfg.Host, Now: cfg.Now, Bases: cfg.Bases, Memories: cfg.Memories,
 		Retention: cfg.Retention,
 		Forgets:   cfg.Forgets, Member: cfg.Member, Known: cfg.Known, Mends: cfg.Mends,
-		NoElastic: cfg.NoElastic, Moment: cfg.Moment, AskLAN: lan.Sharing(cfg.AskLAN),
+		Upgrading: cfg.Upgrading, NoElastic: cfg.NoElastic, Moment: cfg.Moment, AskLAN: lan.Sharing(cfg.AskLAN),
 	})
 	if err := open(ctx, l, cfg.Copying); err != nil {
 		return nil, err

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"berth/internal/ipam/ledger"
+	"berth/internal/ipam/service"
+	"berth/store"
+	"berth/store/bolt"
+
+	"github.com/sirupsen/logrus"
+	"github.com/sirupsen/logrus/hooks/test"
+)
+
+// formatOf is the format of the state in a file.
+func formatOf(t *testing.T, path string) (format string) {
+	t.Helper()
+	st, err := bolt.Open(t.Context(), bolt.Config{Path: path, NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	err = st.View(t.Context(), func(tx store.Tx) error {
+		raw, err := tx.Get(ledger.FormatKey())
+		format = string(raw)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return format
+}
+
+// TestUpgradeIsBackedUp: the backup of an upgrade lies next to the state, has its old format, and is in the log.
+func TestUpgradeIsBackedUp(t *testing.T) {
+	path := filepath.Join(t.TempDir(), stateFile)
+	st, err := bolt.Open(t.Context(), bolt.Config{Path: path, NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = st.Update(t.Context(), func(tx store.Tx) error { return tx.Put(ledger.FormatKey(), []byte("3")) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	logger, logged := test.NewNullLogger()
+	cfg := service.Config{Store: st, Host: "alpha", Upgrading: upgrading(logrus.NewEntry(logger), "state", path, st.Backup)}
+	cfg.Upgrading.Steps = ledger.Upgrades{3: func(store.Tx) error { return nil }}
+	for range 2 { // the second time there is nothing to upgrade
+		if _, err := service.Open(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	backups, err := filepath.Glob(path + ".format3-*")
+	if err != nil || len(backups) != 1 {
+		t.Fatalf("%q, %v", backups, err)
+	}
+	if was, now := formatOf(t, backups[0]), formatOf(t, path); was != "3" || now != "4" {
+		t.Errorf("the backup has the format %s, and the state %s", was, now)
+	}
+	said := logged.AllEntries()
+	if len(said) != 1 || said[0].Data["backup"] != backups[0] || !strings.Contains(said[0].Message, "state was upgraded") {
+		t.Errorf("logged: %+v", said)
+	}
+}

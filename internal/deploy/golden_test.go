@@ -1,0 +1,39 @@
+package deploy
+
+import (
+	"encoding/json"
+	"testing"
+
+	"berth/internal/golden"
+	"berth/internal/ipam"
+)
+
+// TestGoldenCompose: a Compose file with every key of x-berth asks of Berth what it asked of 1.0, and its services are
+// deployed on the same terms. TestOverride has the overrides that are written.
+func TestGoldenCompose(t *testing.T) {
+	project := load(t, Source{Files: []string{golden.Path(t, "compose.yaml")}})
+	p, err := project.Plan(Mapping{}, planned())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	golden.JSON(t, "compose.json", map[string]any{"services": p.Services(), "edits": named(t, p.Edits()),
+		"elastic edits": named(t, p.ElasticEdits())})
+}
+
+// named are edits as the API has them.
+func named(t *testing.T, edits []ipam.Edit) (all []map[string]any) {
+	t.Helper()
+	for _, e := range edits {
+		raw, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := golden.Plain(t, raw).(map[string]any)
+		fields["op"] = e.Op()
+		all = append(all, fields)
+	}
+	return all
+}
