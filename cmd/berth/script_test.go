@@ -112,6 +112,11 @@ func setUpScript(env *testscript.Env) error {
 	env.Defer(receiver.stop)
 	env.Values[receiverKey{}] = receiver
 	env.Setenv("NOTIFY_SOCKET", env.WorkDir+"/notify")
+	golden, err := filepath.Abs("../../internal/golden/1.0") // for documents of 1.0
+	if err != nil {
+		return err
+	}
+	env.Setenv("GOLDEN", golden)
 	env.Setenv("BERTH_STATE", env.WorkDir+"/state")
 	env.Setenv("BERTH_PLUGIN_SOCKET", env.WorkDir+"/plugin.sock")
 	env.Setenv("BERTH_ADMIN_SOCKET", env.WorkDir+"/admin.sock")
