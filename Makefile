@@ -20,13 +20,15 @@ RACE          ?= ./driver ./store/... $(addprefix ./internal/,admin admin/live a
 	$(addprefix ./internal/ipam/,cluster edit elastic lan ledger names service view)
 # the rest of UNIT: .ci/run runs each test once, under the race detector or without
 PLAIN         ?= $$(go list ./... | grep -v /test/cluster | grep -vxF "$$(go list $(RACE))")
+# the tests that hold internal/golden/1.0
+GOLDEN        := ./cmd/berth $(addprefix ./internal/,admin cli deploy ipam ipam/cluster ipam/service metrics)
 ENGINE_FLAGS  ?=
 ENGINES       ?= 28.5.2 26.1.5
 MOBY          ?=
 # how many tests run beside one another on an engine: they wait half of their time
 ENGINE_PARALLEL ?= 6
 # what is about the bytes of a file, or about moments that one host alone counts: it has nothing to say over etcd
-ETCD_NOT      := ^Test(Copy(CutOff|KeepsOthersOff|ReadBackDiffers|ServedMeanwhile|Spaces)|GA26Upgrade|ImportedIsUsed|LatestInDoubt|PutBack|WhoAfterTrimming)$$|^TestGA25Variables$$/another_host
+ETCD_NOT      := ^Test(Copy(CutOff|KeepsOthersOff|ReadBackDiffers|ServedMeanwhile|Spaces)|GoldenManyLeases|ImportedIsUsed|LatestInDoubt|PutBack|WhoAfterTrimming)$$|^TestGA25Variables$$/another_host
 # the tests that keep files, each with the flag -etcd of internal/ipam/ipamtest; those of cluster keep none
 ETCD_ROOMS    := ./internal/allocator $(addprefix ./internal/ipam/,edit ledger service stores view)
 ETCD_SAMPLE   := ^Test(BO|GA|Owner|Guess|Plan|Edits|Who|Model|Release|Lent|Restart|Wanted)
@@ -45,7 +47,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 GOBUILD  = CGO_ENABLED=0 go build -ldflags "-s -w -X main.version=$(VERSION)"
 
-.PHONY: help build dist unit race busy-host histories ipam-etcd ipam-etcd-sample engine engine-whole engines engine-clean edge docs page page-shots machine machine-clean test mutants soak nightly bench fuzz lint plugin plugins push push-plugins \
+.PHONY: help build dist unit race busy-host histories ipam-etcd ipam-etcd-sample engine engine-whole engines engine-clean edge docs golden page page-shots machine machine-clean test mutants soak nightly bench fuzz lint plugin plugins push push-plugins \
 	packages arm64 release release-check image edge-image install uninstall \
 	demo demo-clean clean
 
@@ -117,6 +119,10 @@ docs: ## docs/commands.md and docs/metrics-list.md, from the program
 	@scripts/needs go
 	go test ./cmd/berth -count 1 -run TestCommandsPage -update
 	go test ./internal/metrics -count 1 -run TestDocs -update
+
+golden: ## add what is new to the files of internal/golden (CONTRIBUTING.md)
+	@scripts/needs go
+	go test -short -p 1 -count 1 -run TestGolden $(GOLDEN) -update-golden
 
 page-shots: build ## the pictures of docs/page.md
 	@scripts/needs page
