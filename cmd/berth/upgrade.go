@@ -11,7 +11,8 @@ import (
 )
 
 // upgrading backs up a state of an older format next to path before it is upgraded, and logs the upgrade.
-func upgrading(log *logrus.Entry, what, path string, backup func(ctx context.Context, path string) error) ledger.Upgrading {
+func upgrading(log *logrus.Entry, what, path string,
+	backup func(ctx context.Context, path string) error) ledger.Upgrading {
 	return ledger.Upgrading{
 		Backup: func(ctx context.Context, format int) (string, error) {
 			// the time keeps it apart from the backup of an upgrade that failed

@@ -45,7 +45,8 @@ func TestUpgradeIsBackedUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	logger, logged := test.NewNullLogger()
-	cfg := service.Config{Store: st, Host: "alpha", Upgrading: upgrading(logrus.NewEntry(logger), "state", path, st.Backup)}
+	cfg := service.Config{Store: st, Host: "alpha",
+		Upgrading: upgrading(logrus.NewEntry(logger), "state", path, st.Backup)}
 	cfg.Upgrading.Steps = ledger.Upgrades{3: func(store.Tx) error { return nil }}
 	for range 2 { // the second time there is nothing to upgrade
 		if _, err := service.Open(t.Context(), cfg); err != nil {

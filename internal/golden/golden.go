@@ -1,9 +1,9 @@
 // Package golden compares what this version writes and shows with the files that 1.0 wrote (1.0/). It keeps the promise
 // of docs/formats.md. Only tests import it.
 //
-// A test passes what it has now to JSON, Names or Text. Nothing of a file may be lost or changed. What is new must be
-// recorded: -update-golden adds it to the file. The flag never replaces what a file has. CONTRIBUTING.md describes how
-// to change a file.
+// A test passes what it has now to JSON or Names, or reads a file and opens it. Nothing of a file may be lost or
+// changed. What is new must be recorded: -update-golden adds it to the file. The flag never replaces what a file has.
+// CONTRIBUTING.md describes how to change a file.
 package golden
 
 import (
@@ -22,8 +22,8 @@ import (
 	"testing"
 )
 
-// Update is set in a run that adds to the golden files.
-var Update = flag.Bool("update-golden", false, "add what is new to the files of internal/golden/1.0")
+// update is set in a run that adds to the golden files.
+var update = flag.Bool("update-golden", false, "add what is new to the files of internal/golden/1.0")
 
 // Path is that of a golden file. Tests run in the directory of their package, which is below that of go.mod.
 func Path(t testing.TB, name string) string {
@@ -43,7 +43,7 @@ func Path(t testing.TB, name string) string {
 func Read(t testing.TB, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(Path(t, name))
-	if errors.Is(err, fs.ErrNotExist) && *Update {
+	if errors.Is(err, fs.ErrNotExist) && *update {
 		return nil
 	}
 	if err != nil {
@@ -64,17 +64,6 @@ func Write(t testing.TB, name string, text []byte) {
 	}
 }
 
-// Text holds a text to a golden file, byte for byte.
-func Text(t testing.TB, name string, now []byte) {
-	t.Helper()
-	was := Read(t, name)
-	if was == nil {
-		Write(t, name, now)
-	} else if !bytes.Equal(was, now) {
-		t.Errorf("%s: 1.0 wrote\n%s\nand now it is\n%s", name, was, now)
-	}
-}
-
 // Names holds a list of names, one a line, to a golden file. Their order does not count.
 func Names(t testing.TB, name string, now []string) {
 	t.Helper()
@@ -91,7 +80,7 @@ func Names(t testing.TB, name string, now []string) {
 	if len(added) == 0 {
 		return
 	}
-	if !*Update {
+	if !*update {
 		t.Errorf("%s: %q is new; record it with -update-golden", name, added)
 		return
 	}
@@ -119,7 +108,7 @@ func JSON(t testing.TB, name string, now any) {
 	}
 	switch {
 	case text != nil && len(c.added) == 0:
-	case *Update:
+	case *update:
 		text, err := json.MarshalIndent(all, "", " ")
 		if err != nil {
 			t.Fatal(err)

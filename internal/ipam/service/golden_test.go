@@ -47,7 +47,8 @@ func TestGoldenKinds(t *testing.T) {
 	for _, rec := range golden.Records(t, "state.txt") {
 		kinds[rec.Key[0]] = true
 	}
-	for _, kind := range []byte("adefgiklmnopstuwx") { // those of a cluster: TestGoldenCluster; c is that of a copy, which refuses
+	// those of a cluster are in TestGoldenCluster; c is that of a copy, and such a state is refused
+	for _, kind := range []byte("adefgiklmnopstuwx") {
 		if !kinds[kind] {
 			t.Errorf("it has no record of the kind %c", kind)
 		}
