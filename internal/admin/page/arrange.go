@@ -18,9 +18,16 @@ const (
 	filterParameter = "filter"
 )
 
-// arrange keeps the rows in which the filter is found, sorts them by the column that is asked for, and cuts out the
-// page that is asked for. All rows are there: a list that is read in part is not arranged.
-func (p *Page) arrange(r *http.Request, t *table, usual string) (err error) {
+// listed is a list of which only the shown rows are drawn: most of many are not shown.
+type listed[T any] struct {
+	all   []T
+	use   func(*T) *ipam.Use // the column used
+	cells func(*T) row       // draws a row
+}
+
+// arrange fills a table with the rows in which the filter is found, sorted by the column that is asked for, and cut to
+// the page that is asked for. All rows are there: a list that is read in part is not arranged.
+func arrange[T any](r *http.Request, t *table, usual string, l listed[T]) error {
 	q := r.URL.Query()
 	t.Filter, t.Sort = q.Get(filterParameter), cmp.Or(q.Get(sortParameter), usual)
 	name, down := strings.CutPrefix(t.Sort, "-")
@@ -30,17 +37,16 @@ func (p *Page) arrange(r *http.Request, t *table, usual string) (err error) {
 	}
 	t.SortLink = func(by string) string { return with(r, sortParameter, by, "from", "") }
 	t.Here = rootOf(r) + strings.TrimPrefix(r.URL.EscapedPath(), "/")
-	t.Filtered = t.Filter != "" || len(t.Rows) >= leastFiltered
+	t.Filtered = t.Filter != "" || len(l.all) >= leastFiltered
 	if t.Filter != "" {
 		t.None = "Nothing in the list has " + strconv.Quote(t.Filter) + "."
 		t.Begin = ""
-		wanted := strings.ToLower(t.Filter)
-		t.Rows = slices.DeleteFunc(t.Rows, func(cells row) bool {
-			return !slices.ContainsFunc(cells, func(c cell) bool { return strings.Contains(strings.ToLower(c.Text), wanted) })
-		})
 	}
-	t.sort(at, down)
-	t.Rows, t.Next, err = partFrom(r, q.Get("from"), t.Rows)
+	keys, next, err := partFrom(r, q.Get("from"), l.sorted(at, name, down, strings.ToLower(t.Filter)))
+	t.Next = next
+	for _, k := range keys {
+		t.add(l.cells(&l.all[k.row])...)
+	}
 	return err
 }
 
@@ -49,33 +55,53 @@ const leastFiltered = 8
 
 // sortKey is what a row is sorted by.
 type sortKey struct {
-	cells  row
+	row    int // its place in the list
 	value  any
 	amount float64 // the number that the cell is, or its percentage
 	count  bool    // it is one
 	text   string
 }
 
-// sort sorts the rows by a column. Those without a value are last, in both directions.
-func (t *table) sort(at int, down bool) {
-	keys := make([]sortKey, len(t.Rows))
-	for i, cells := range t.Rows {
-		c := cells[at]
-		amount, err := strconv.ParseFloat(cmp.Or(c.Exact, strings.TrimSuffix(c.Text, "%")), 64)
-		keys[i] = sortKey{cells, c.Value, amount, err == nil, strings.ToLower(c.Text)}
+// sorted are the rows in which a text is found, by a column. Those without a value are last, in both directions.
+func (l *listed[T]) sorted(at int, name string, down bool, wanted string) []sortKey {
+	keys := make([]sortKey, 0, len(l.all))
+	for i := range l.all {
+		if name == "used" && wanted == "" {
+			keys = append(keys, keyOfUse(i, l.use(&l.all[i])))
+			continue
+		}
+		cells := l.cells(&l.all[i])
+		if slices.ContainsFunc(cells, func(c cell) bool { return strings.Contains(strings.ToLower(c.Text), wanted) }) {
+			keys = append(keys, keyOfCell(i, cells[at]))
+		}
 	}
 	slices.SortStableFunc(keys, func(a, b sortKey) int {
 		switch {
-		case a.value == nil || b.value == nil:
-			return cmp.Compare(len(b.text), len(a.text))
+		case a.value == nil && b.value == nil:
+			return 0
+		case a.value == nil:
+			return 1
+		case b.value == nil:
+			return -1
 		case down:
 			return b.compare(a)
 		}
 		return a.compare(b)
 	})
-	for i := range keys {
-		t.Rows[i] = keys[i].cells
+	return keys
+}
+
+// keyOfUse is what a row is sorted by in the usual order, without its cells.
+func keyOfUse(row int, u *ipam.Use) sortKey {
+	if percent, ok := u.Percent(); ok {
+		return sortKey{row: row, value: percent, amount: float64(percent), count: true}
 	}
+	return sortKey{row: row}
+}
+
+func keyOfCell(row int, c cell) sortKey {
+	amount, err := strconv.ParseFloat(cmp.Or(c.Exact, strings.TrimSuffix(c.Text, "%")), 64)
+	return sortKey{row, c.Value, amount, err == nil, strings.ToLower(c.Text)}
 }
 
 // compare orders two values of a column.

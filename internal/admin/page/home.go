@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -74,34 +73,16 @@ func (p *Page) networks(r *http.Request, s *shown, found map[string]int) error {
 		Columns: columns("network", "Network", "cidrs", "Subnets", "used", "Used", "trend", "-Last day", "leased", "#Held",
 			"reserved", "#Reserved", "quarantined", "-#Quarantined", "free", "#Free", "excluded", "-#Excluded", "findings",
 			"#Findings", "space", "-Space", "tags", "-Tags", "network_id", "-Id")})
-	whole := func(n *ipam.NetworkInfo) row {
-		wrong := p.of(found[n.Name])
-		if wrong = unlessZero(wrong); wrong.Text != "" {
-			wrong.Sign, wrong.Note = "!", "something is wrong"
-		}
-		return slices.Concat(row{p.of(n.Name).to(networkLink(root, n.ID)), p.of(cidrsOf(n)), usedCell(&n.Use),
-			p.trend(n.Space, n.Name)}, useCells(p, &n.Use), row{wrong, p.of(n.Space), p.of(n.Tags), p.of(n.ID)})
-	}
-	const usual, used = "-used", 2 // the column of it
-	q := r.URL.Query()
-	brief := q.Get(filterParameter) == "" && cmp.Or(q.Get(sortParameter), usual) == usual
-	for i := range all {
-		if !brief {
-			t.add(whole(&all[i])...)
-			continue
-		}
-		cells := make(row, used+1) // what it is sorted by, and which one it is: most of many are not shown
-		cells[0].Value, cells[used] = i, usedCell(&all[i].Use)
-		t.Rows = append(t.Rows, cells)
-	}
 	p.offer(r, s, offered{"Create a network", link(root, []string{"change", creating})})
-	if err := p.arrange(r, t, usual); err != nil || !brief {
-		return err
-	}
-	for i := range t.Rows {
-		t.Rows[i] = whole(&all[t.Rows[i][0].Value.(int)])
-	}
-	return nil
+	return arrange(r, t, "-used", listed[ipam.NetworkInfo]{all, func(n *ipam.NetworkInfo) *ipam.Use { return &n.Use },
+		func(n *ipam.NetworkInfo) row {
+			wrong := unlessZero(p.of(found[n.Name]))
+			if wrong.Text != "" {
+				wrong.Sign, wrong.Note = "!", "something is wrong"
+			}
+			return slices.Concat(row{p.of(n.Name).to(networkLink(root, n.ID)), p.of(cidrsOf(n)), usedCell(&n.Use),
+				p.trend(n.Space, n.Name)}, useCells(p, &n.Use), row{wrong, p.of(n.Space), p.of(n.Tags), p.of(n.ID)})
+		}})
 }
 
 // cidrsOf are the subnets of a network.

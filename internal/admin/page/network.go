@@ -73,14 +73,14 @@ func (p *Page) subnets(r *http.Request, s *shown, n *ipam.NetworkInfo) error {
 			"subnet", "Subnet", "used", "Used", "leased", "#Held", "reserved", "#Reserved", "quarantined", "#Quarantined",
 			"free", "#Free", "excluded", "-#Excluded", "name", "-Name", "note", "-Note", "gateway", "Gateway",
 			"gateway_note", "-Gateway's note", "dhcp", "-DHCP", "docker", "-#Docker networks", "subnet_id", "-Id")})
-	for i := range n.Subnets {
-		sub := &n.Subnets[i]
-		t.add(slices.Concat(row{p.of(sub.CIDR).to(subnetLink(root, sub.ID, netip.Prefix{})), usedCell(&sub.Use)},
-			useCells(p, &sub.Use),
-			row{p.of(sub.Name), p.of(sub.Note), p.of(sub.Gateway).to(addressLink(root, n.Space, sub.Gateway)),
-				p.of(sub.GatewayNote), p.of(sub.DHCP), p.of(sub.Docker), p.of(sub.ID)})...)
-	}
-	return p.arrange(r, t, "-used")
+	return arrange(r, t, "-used", listed[ipam.SubnetPlan]{n.Subnets,
+		func(sub *ipam.SubnetPlan) *ipam.Use { return &sub.Use },
+		func(sub *ipam.SubnetPlan) row {
+			return slices.Concat(row{p.of(sub.CIDR).to(subnetLink(root, sub.ID, netip.Prefix{})), usedCell(&sub.Use)},
+				useCells(p, &sub.Use),
+				row{p.of(sub.Name), p.of(sub.Note), p.of(sub.Gateway).to(addressLink(root, n.Space, sub.Gateway)),
+					p.of(sub.GatewayNote), p.of(sub.DHCP), p.of(sub.Docker), p.of(sub.ID)})
+		}})
 }
 
 // ranges shows the pools and the exclusions of a network.

@@ -18,7 +18,7 @@ func (s Views) LANLeases() map[string]map[ipam.LANState]uint64 {
 }
 
 func countLAN(s *ledger.Ledger, all map[string]map[ipam.LANState]uint64) {
-	eachNetwork(s, ipam.NetworkFilter{}, func(ix *ledger.Index, nx *ledger.NetworkIndex) {
+	eachNetwork(s, networkIDs(s, ipam.NetworkFilter{}), func(ix *ledger.Index, nx *ledger.NetworkIndex) {
 		for _, id := range nx.Subnets() {
 			sx := ix.Subnet(id)
 			if !sx.Record().FromDHCP() {

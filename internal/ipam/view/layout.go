@@ -24,7 +24,8 @@ type stretch struct {
 
 // groundOf is the ground of a part of a subnet.
 func groundOf(sx *ledger.SubnetIndex, within netip.Prefix) ground {
-	sub, all := sx.Record(), ground{}
+	sub := sx.Record()
+	all := make(ground, 0, len(sub.Pools)+2*len(sub.Exclusions)+len(sub.Static)+2) // a hole makes two of a pool
 	r := netipx.RangeOfPrefix(within)
 	put := func(one netipx.IPRange, s stretch) {
 		if both, ok := ledger.Intersect(one, r); ok {
@@ -62,7 +63,8 @@ func groundOf(sx *ledger.SubnetIndex, within netip.Prefix) ground {
 func noHost() stretch { return stretch{state: ipam.AddressExcluded, note: "no host address"} }
 
 // filled has what lies between the ranges, in r, as ranges outside of all pools.
-func (g ground) filled(r netipx.IPRange) (all ground) {
+func (g ground) filled(r netipx.IPRange) ground {
+	all := make(ground, 0, 2*len(g)+1)
 	next, more := r.From(), true
 	for _, s := range g {
 		if next.Less(s.From()) {

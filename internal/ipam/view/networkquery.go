@@ -32,7 +32,9 @@ func (s Views) Networks(ctx context.Context, f ipam.NetworkFilter) ([]ipam.Netwo
 }
 
 func networks(s *ledger.Ledger, f ipam.NetworkFilter) (all []ipam.NetworkInfo) {
-	eachNetwork(s, f, func(ix *ledger.Index, nx *ledger.NetworkIndex) {
+	ids := networkIDs(s, f)
+	all = make([]ipam.NetworkInfo, 0, len(ids))
+	eachNetwork(s, ids, func(ix *ledger.Index, nx *ledger.NetworkIndex) {
 		if f.Brief {
 			all = append(all, showBriefly(s, ix, nx))
 		} else {
@@ -42,11 +44,11 @@ func networks(s *ledger.Ledger, f ipam.NetworkFilter) (all []ipam.NetworkInfo) {
 	return all
 }
 
-// eachNetwork runs fn for each network that f chooses and that is there still, with the index locked for each alone, so
-// that a long list holds no request up.
-func eachNetwork(s *ledger.Ledger, f ipam.NetworkFilter, fn func(*ledger.Index, *ledger.NetworkIndex)) {
+// eachNetwork runs fn for each of these networks that is there still, with the index locked for each alone, so that a
+// long list holds no request up.
+func eachNetwork(s *ledger.Ledger, ids []ipam.ID, fn func(*ledger.Index, *ledger.NetworkIndex)) {
 	var work aside.Work
-	for _, id := range networkIDs(s, f) {
+	for _, id := range ids {
 		s.Read(func(ix *ledger.Index) {
 			if nx := ix.NetworkIndex(id); nx != nil && nx.Record() != nil {
 				fn(ix, nx)

@@ -82,23 +82,30 @@ type describing func(*ledger.Ledger, *ledger.Index, *ipam.Subnet, *ledger.Subnet
 
 func subnets(s *ledger.Ledger, space string, show describing) (all []ipam.SubnetInfo) {
 	s.Read(func(ix *ledger.Index) {
+		var chosen []*ledger.SubnetIndex // sorted before they are described: a description is large
 		for _, sx := range ix.Subnets() {
 			sub := sx.Record()
 			if n := ix.Network(sub.Network); n != nil && n.Stage != "" {
 				continue // it is not there as a whole
 			}
 			if space == "" || sub.Space == space {
-				all = append(all, show(s, ix, sub, sx))
+				chosen = append(chosen, sx)
 			}
 		}
+		slices.SortFunc(chosen, func(a, b *ledger.SubnetIndex) int { return orderSubnets(a.Record(), b.Record()) })
+		all = make([]ipam.SubnetInfo, len(chosen))
+		for i, sx := range chosen {
+			all[i] = show(s, ix, sx.Record(), sx)
+		}
 	})
-	slices.SortFunc(all, OrderSubnets)
 	return all
 }
 
 // OrderSubnets is the order in which subnets are listed.
-func OrderSubnets(a, b ipam.SubnetInfo) int {
-	return cmp.Or(cmp.Compare(a.Space, b.Space), a.CIDR.Addr().Compare(b.CIDR.Addr()))
+func OrderSubnets(a, b ipam.SubnetInfo) int { return orderSubnets(&a.Subnet, &b.Subnet) }
+
+func orderSubnets(a, b *ipam.Subnet) int {
+	return cmp.Or(strings.Compare(a.Space, b.Space), a.CIDR.Addr().Compare(b.CIDR.Addr()))
 }
 
 // describeUse describes a subnet with how its addresses are used, which takes its time.

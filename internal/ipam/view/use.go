@@ -27,7 +27,7 @@ func (s Views) Use(ctx context.Context) ([]ipam.PoolUse, error) {
 
 func uses(s *ledger.Ledger) (all []ipam.PoolUse) {
 	now := s.Now()
-	eachNetwork(s, ipam.NetworkFilter{}, func(ix *ledger.Index, nx *ledger.NetworkIndex) {
+	eachNetwork(s, networkIDs(s, ipam.NetworkFilter{}), func(ix *ledger.Index, nx *ledger.NetworkIndex) {
 		space, name := nx.Record().Space, s.ShownName(ix, nx.Record())
 		for _, sub := range nx.Subnets() {
 			for _, use := range useOf(ix, ix.Subnet(sub), now) {
@@ -83,8 +83,12 @@ func newCounting(ix *ledger.Index, sx *ledger.SubnetIndex, within netip.Prefix, 
 
 // overdueIn are the addresses whose reservations are over and that nobody holds.
 func overdueIn(ix *ledger.Index, sx *ledger.SubnetIndex, now time.Time) map[netip.Addr]bool {
-	all := map[netip.Addr]bool{}
-	for _, addr := range ix.OverdueIn(sx, now) {
+	ended := ix.OverdueIn(sx, now)
+	if len(ended) == 0 {
+		return nil
+	}
+	all := make(map[netip.Addr]bool, len(ended))
+	for _, addr := range ended {
 		if sx.IsIdle(addr) {
 			all[addr] = true
 		}
