@@ -54,13 +54,6 @@ func (p *Page) writeHTML(w io.Writer, r *http.Request, s *shown) error {
 	return p.templates.ExecuteTemplate(&aside.Writer{To: w}, "layout.html", out)
 }
 
-// laidCell is a cell as its row shows it: most are a text and nothing else.
-type laidCell struct {
-	cell
-	Attr  template.HTMLAttr // what its column is like
-	Plain bool
-}
-
 // HasDeep tells whether there is something to be shown under details.
 func (t *table) HasDeep() bool { return slices.ContainsFunc(t.Columns, column.Deep) }
 
@@ -73,20 +66,6 @@ func (t *table) SortedBy(name string) string {
 		return "descending"
 	}
 	return "none"
-}
-
-// Laid are the rows with what HTML needs beside the cells: worked out here, because a template takes its time for each
-// thing that it asks.
-func (t *table) Laid() [][]laidCell {
-	attrs := t.attrs()
-	all := make([][]laidCell, len(t.Rows))
-	for n, cells := range t.Rows {
-		all[n] = make([]laidCell, len(cells))
-		for i, c := range cells {
-			all[n][i] = laidCell{c, attrs[i], c.Bar == nil && c.Line == nil && c.Sign+c.Link+c.Time+c.Exact == ""}
-		}
-	}
-	return all
 }
 
 // Head are the columns with what HTML needs beside their titles.

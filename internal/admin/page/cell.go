@@ -1,0 +1,80 @@
+package page
+
+import (
+	"fmt"
+	"html"
+	"html/template"
+	"strings"
+)
+
+// Body is the rows of a table as HTML. They are written here, because a template takes several milliseconds for a
+// hundred rows. All texts are escaped, and all links are relative (links.go).
+func (t *table) Body() template.HTML {
+	attrs := t.attrs()
+	var b strings.Builder
+	for _, cells := range t.Rows {
+		b.WriteString("<tr>")
+		for i := range cells {
+			b.WriteString("<td" + string(attrs[i]) + ">")
+			cells[i].write(&b)
+			b.WriteString("</td>")
+		}
+		b.WriteString("</tr>\n")
+	}
+	return template.HTML(b.String())
+}
+
+// HTML is a cell as HTML.
+func (c cell) HTML() template.HTML {
+	var b strings.Builder
+	c.write(&b)
+	return template.HTML(b.String())
+}
+
+func (c *cell) write(b *strings.Builder) {
+	if c.Bar != nil {
+		c.Bar.write(b)
+	}
+	if c.Line != nil {
+		c.Line.write(b)
+	}
+	if c.Sign != "" {
+		c.writeSign(b)
+	}
+	text := html.EscapeString(c.Text)
+	switch {
+	case c.Link != "":
+		b.WriteString(`<a href="` + html.EscapeString(c.Link) + `">` + text + "</a>")
+	case c.Exact != "":
+		b.WriteString(`<data value="` + html.EscapeString(c.Exact) + `">` + text + "</data>")
+	case c.Time != "":
+		b.WriteString(`<time datetime="` + html.EscapeString(c.Time) + `">` + text + "</time>")
+	default:
+		b.WriteString(text)
+	}
+}
+
+// writeSign writes the sign of a state, and for those who do not see it what it stands for.
+func (c *cell) writeSign(b *strings.Builder) {
+	class := "sign"
+	if c.State != "" {
+		class += " b-" + c.State
+	}
+	fmt.Fprintf(b, `<span class="%s" aria-hidden="true">%s</span>`, html.EscapeString(class), html.EscapeString(c.Sign))
+	if c.Note != "" {
+		b.WriteString(`<span class="hear"> ` + html.EscapeString(c.Note) + ":</span>")
+	}
+	b.WriteByte(' ')
+}
+
+func (d *bar) write(b *strings.Builder) {
+	label := html.EscapeString(d.Label)
+	fmt.Fprintf(b, `<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="%s">`+
+		`<title>%s</title><rect class="l-%s" width="%d" height="10"/></svg> `, label, label, d.Level, d.Percent)
+}
+
+func (l *line) write(b *strings.Builder) {
+	label := html.EscapeString(l.Label)
+	fmt.Fprintf(b, `<svg class="line" viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="%s">`+
+		`<title>%s</title><polyline class="l-%s" points="%s"/></svg> `, l.Width, lineHeight, label, label, l.Level, l.Points)
+}
