@@ -18,10 +18,27 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// BenchmarkHome is the first view with 2,000 networks, of which each has a Docker network and up to two containers,
-// and half of them a day of use behind them.
+// BenchmarkHome is the first view with 2,000 networks.
 func BenchmarkHome(b *testing.B) {
-	const networks = 2000
+	look := homeWith(b, 2000)
+	for b.Loop() {
+		look()
+	}
+}
+
+// TestHomeOfMany: a network that the first view does not show costs its count of addresses alone, and no drawing.
+func TestHomeOfMany(t *testing.T) {
+	few, many := testing.AllocsPerRun(3, homeWith(t, 200)), testing.AllocsPerRun(3, homeWith(t, 600))
+	const most = 65
+	if each := (many - few) / 400; each > most {
+		t.Errorf("each network more takes %.0f allocations, not %d at most", each, most)
+	}
+}
+
+// homeWith opens the first view with as many networks, of which each has a Docker network and up to two containers,
+// and half of them a day of use behind them.
+func homeWith(b testing.TB, networks int) (look func()) {
+	b.Helper()
 	now := time.Date(2026, 11, 17, 10, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
 	s := ipamtest.NewService(b, clock)
@@ -64,7 +81,7 @@ func BenchmarkHome(b *testing.B) {
 	}
 	book := trend.Open(file, s.Use)
 	h := pages(s, func(cfg *page.Config) { cfg.Trend, cfg.Now = book, clock })
-	for b.Loop() {
+	return func() {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
 		if w.Code != http.StatusOK {
