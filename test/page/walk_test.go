@@ -114,15 +114,22 @@ func walk(b *browser, from string, see func(view string)) (views []string) {
 // check holds a view that is open to the checks, and to saying nothing.
 func check(b *browser, view string) {
 	b.t.Helper()
-	found := ask[struct{ Wrong, Checks []string }](b, checks)
+	b.holdTo(checks, view)
+	b.holdTo(fits, view)
+	for _, said := range b.heard() {
+		b.t.Errorf("%s: %s", view, said)
+	}
+}
+
+// holdTo holds a view that is open to the checks of a script.
+func (b *browser) holdTo(script, view string) {
+	b.t.Helper()
+	found := ask[struct{ Wrong, Checks []string }](b, script)
 	if len(found.Checks) == 0 {
 		b.t.Fatal("nothing was checked")
 	}
 	for _, wrong := range found.Wrong {
 		b.t.Errorf("%s: %s", view, wrong)
-	}
-	for _, said := range b.heard() {
-		b.t.Errorf("%s: %s", view, said)
 	}
 }
 

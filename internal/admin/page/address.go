@@ -141,7 +141,7 @@ func (p *Page) history(r *http.Request, s *shown, f ipam.WhoFilter, then moment,
 		title, none = "Who had it then", "Nobody had it then, as far as is known."
 	}
 	t := s.table(&table{Name: "tenures", Title: title, Next: next, None: none, Columns: columns("name", "Name", "from",
-		"From", "until", "Until", "what", "What", "kind", "-Kind", "mac", "MAC", "host", "Host", "by", "-Taken by",
+		"From", "until", "Until", "what", "What", "kind", "-Kind", "mac", "MAC", "host", "Host", "by", "Taken by",
 		"ended_by", "-Ended by", "guest", "-Guest", "early", "-Began before what is known", "note", "-Note", "subnet",
 		"-Subnet", "space", "-Space", "address", "-Address", "lease", "-Lease")})
 	root := rootOf(r)

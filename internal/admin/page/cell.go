@@ -11,17 +11,39 @@ import (
 // hundred rows. All texts are escaped, and all links are relative (links.go).
 func (t *table) Body() template.HTML {
 	attrs := t.attrs()
+	titles := t.titles(attrs)
 	var b strings.Builder
 	for _, cells := range t.Rows {
 		b.WriteString("<tr>")
 		for i := range cells {
-			b.WriteString("<td" + string(attrs[i]) + ">")
+			b.WriteString("<td" + string(attrs[i]))
+			if !cells[i].empty() {
+				b.WriteString(titles[i])
+			}
+			b.WriteByte('>')
 			cells[i].write(&b)
 			b.WriteString("</td>")
 		}
 		b.WriteString("</tr>\n")
 	}
 	return template.HTML(b.String())
+}
+
+// titles are attributes with the titles of the columns, for cells that stand below one another in a narrow window. The
+// first cell that is shown names its row, and needs no title.
+func (t *table) titles(attrs []template.HTMLAttr) []string {
+	titles := make([]string, len(attrs))
+	first := true
+	for i, attr := range attrs {
+		if strings.HasSuffix(string(attr), "hidden") {
+			continue
+		}
+		if !first {
+			titles[i] = ` data-t="` + html.EscapeString(t.Columns[i].Title) + `"`
+		}
+		first = false
+	}
+	return titles
 }
 
 // HTML is a cell as HTML.

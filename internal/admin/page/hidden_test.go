@@ -21,8 +21,22 @@ func TestEmptyColumns(t *testing.T) {
 	}
 	for _, texts := range [][]any{{"a", "", "", "", "1"}, {"", "", "1", "", ""}} {
 		cells := fmt.Sprintf("<td"+strings.Join(want, ">%s</td><td")+">%s</td>", texts...)
-		if got := regexp.MustCompile(`<svg.*</svg> `).ReplaceAllString(string(list.Body()), ""); !strings.Contains(got, cells) {
+		if got := regexp.MustCompile(`<svg.*</svg> | data-t="[^"]*"`).ReplaceAllString(string(list.Body()), ""); !strings.Contains(got, cells) {
 			t.Errorf("no row is %s:\n%s", cells, got)
+		}
+	}
+}
+
+// TestTitles: where cells stand below one another, each that says something has the title of its column, but for the
+// first, which names the row.
+func TestTitles(t *testing.T) {
+	list := &table{Columns: columns("network_id", "-Id", "name", "Name", "mac", "MAC", "free", "#Free")}
+	list.add(cell{Text: "1"}, cell{Text: "a"}, cell{Text: "02:42:00:00:00:01"}, cell{})
+	list.add(cell{Text: "2"}, cell{Text: "b"}, cell{}, cell{Text: "7"})
+	for _, want := range []string{`hidden>1<`, `<td>a<`, `<td data-t="MAC">02:`, `<td class="n"></td>`,
+		`<td class="n" data-t="Free">7<`} {
+		if body := string(list.Body()); !strings.Contains(body, want) {
+			t.Errorf("no %s in\n%s", want, body)
 		}
 	}
 }
