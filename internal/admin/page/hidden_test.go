@@ -33,7 +33,7 @@ func TestTitles(t *testing.T) {
 	list := &table{Columns: columns("network_id", "-Id", "name", "Name", "mac", "MAC", "free", "#Free")}
 	list.add(cell{Text: "1"}, cell{Text: "a"}, cell{Text: "02:42:00:00:00:01"}, cell{})
 	list.add(cell{Text: "2"}, cell{Text: "b"}, cell{}, cell{Text: "7"})
-	for _, want := range []string{`hidden>1<`, `<td>a<`, `<td data-t="MAC">02:`, `<td class="n"></td>`,
+	for _, want := range []string{`hidden>1<`, `<td>a<`, `<td class="b" data-t="MAC">02:`, `<td class="n"></td>`,
 		`<td class="n" data-t="Free">7<`} {
 		if body := string(list.Body()); !strings.Contains(body, want) {
 			t.Errorf("no %s in\n%s", want, body)

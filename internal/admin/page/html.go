@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"berth/internal/aside"
 	"berth/internal/ipam"
@@ -100,8 +101,12 @@ type laidColumn struct {
 func (t *table) attrs() []template.HTMLAttr {
 	attrs := make([]template.HTMLAttr, len(t.Columns))
 	for i, c := range t.Columns {
-		if class := c.Class(); class != "" {
-			attrs[i] = template.HTMLAttr(` class="` + class + `"`) // of three words
+		class := c.Class()
+		if t.breaks(i) {
+			class = strings.TrimSpace(class + " b")
+		}
+		if class != "" {
+			attrs[i] = template.HTMLAttr(` class="` + class + `"`) // of four words
 		}
 		if c.Deep() || t.says(func(r row) bool { return r[i].empty() }) || t.repeats(i) ||
 			c.Name == "space" && t.says(func(r row) bool { return r[i].Text == ipam.LocalSpace }) {
@@ -109,6 +114,17 @@ func (t *table) attrs() []template.HTMLAttr {
 		}
 	}
 	return attrs
+}
+
+// mostWhole is how many letters a word has at most that is not broken: a few columns of those have room.
+const mostWhole = 13
+
+// breaks tells whether a column has long words, which may be broken anywhere.
+func (t *table) breaks(i int) bool {
+	isLong := func(word string) bool { return utf8.RuneCountInString(word) > mostWhole }
+	return !t.Columns[i].Deep() && slices.ContainsFunc(t.Rows, func(r row) bool {
+		return slices.ContainsFunc(strings.Fields(r[i].Text), isLong)
+	})
 }
 
 // says tells whether something is so in all rows.
