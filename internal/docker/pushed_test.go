@@ -263,3 +263,33 @@ func TestListenRefused(t *testing.T) {
 		t.Errorf("beside an engine: %v", err)
 	}
 }
+
+// TestOldView: a view of another's tells that the engine can be reached for as long as it is fresh, however it came.
+func TestOldView(t *testing.T) {
+	for name, row := range map[string]struct {
+		tell   func(*house, *Witness)
+		engine string
+		detail string
+	}{
+		"of one check": {func(h *house, w *Witness) {
+			view := h.taken()
+			checkOf(t, w, ipam.CheckRequest{View: &view})
+		}, ipam.NoEngine, ""},
+		"that was sent": {func(h *house, w *Witness) { h.show(t, w) }, ipam.EngineUnreachable,
+			"the last view that berth witness has sent is 2m1s old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, w := newPushed(t)
+			row.tell(h, w)
+			h.clock.wait(fresh)
+			if s, r := w.State(), w.Report(); s.Engine != ipam.EngineReachable || r.Engine != s.Engine {
+				t.Errorf("fresh: the state is %+v, the report %+v", s, r)
+			}
+			h.clock.wait(time.Second)
+			s, r := w.State(), w.Report()
+			if s.Engine != row.engine || s.Detail != row.detail || r.Engine != row.engine {
+				t.Errorf("old: the state is %+v, the report %+v", s, r)
+			}
+		})
+	}
+}

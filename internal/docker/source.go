@@ -42,13 +42,21 @@ func (w *Witness) ask(ctx context.Context, req *ipam.EngineView) (source, error)
 	if pushed == nil {
 		return source{trouble: failed}, nil
 	}
-	if age := w.cfg.Now().Sub(pushed.Taken); age > fresh {
-		err := errors.Join(failed,
-			fmt.Errorf("the last view that berth witness has sent is %s old", age.Round(time.Second)))
+	if err := w.old(pushed); err != nil {
+		err = errors.Join(failed, err)
 		w.lost(err)
 		return source{trouble: err}, nil
 	}
 	return source{view: pushed}, nil
+}
+
+// old tells that a view which berth witness has sent is not fresh any more.
+func (w *Witness) old(pushed *ipam.EngineView) error {
+	age := w.cfg.Now().Sub(pushed.Taken)
+	if age <= fresh {
+		return nil
+	}
+	return fmt.Errorf("the last view that berth witness has sent is %s old", age.Round(time.Second))
 }
 
 // readEngine reads a view. Its time is the beginning of the reading.

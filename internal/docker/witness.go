@@ -149,10 +149,26 @@ func (w *Witness) SeenBy(space string, addr netip.Addr, lease uint64) *ipam.Seen
 // State returns the state of the engine and of the last check.
 func (w *Witness) State() ipam.WitnessState {
 	w.mu.RLock()
-	state := w.state
+	state := w.now()
 	w.mu.RUnlock()
 	_, state.Live = w.cfg.Roster.Bridges()
 	state.Guesses, state.Questions = w.cfg.Service.Guesses(), w.cfg.Roster.Questions()
+	return state
+}
+
+// now is the state, with mu held. A view of another's says nothing of the engine when it is not fresh any more: neither
+// one that berth witness has sent, nor one that came with a request.
+func (w *Witness) now() ipam.WitnessState {
+	state := w.state
+	if w.cfg.Engine != nil || state.Engine != ipam.EngineReachable || w.cfg.Now().Sub(state.Seen) <= fresh {
+		return state
+	}
+	state.Engine = ipam.NoEngine
+	if w.pushed != nil {
+		if err := w.old(w.pushed); err != nil {
+			state.Engine, state.Detail = ipam.EngineUnreachable, err.Error()
+		}
+	}
 	return state
 }
 
@@ -160,12 +176,13 @@ func (w *Witness) State() ipam.WitnessState {
 func (w *Witness) Report() ipam.CheckReport {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
+	state := w.now()
 	if w.last == nil {
-		return ipam.CheckReport{Host: w.cfg.Host, Engine: w.state.Engine, Trouble: w.state.Detail,
+		return ipam.CheckReport{Host: w.cfg.Host, Engine: state.Engine, Trouble: state.Detail,
 			Findings: []ipam.Finding{}, Counts: map[ipam.FindingKind]int{}}
 	}
 	r := *w.last
-	r.Engine = w.state.Engine
+	r.Engine = state.Engine
 	r.Findings, r.Counts = slices.Clone(r.Findings), maps.Clone(r.Counts)
 	return r
 }
