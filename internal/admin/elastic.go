@@ -63,8 +63,8 @@ func (s *Server) edgeNews(w http.ResponseWriter, r *http.Request, req api.EdgeNe
 		if !begun {
 			begun = true
 			if !req.Looks {
-				s.edges.Add(1)
-				defer s.edges.Add(-1)
+				s.edges.add(1, s.now())
+				defer func() { s.edges.add(-1, s.now()) }()
 			}
 			begin(w, api.LinesType)
 		}
@@ -91,7 +91,7 @@ func (s *Server) edgeReport(ctx context.Context, req api.Body[ipam.EdgeReport]) 
 }
 
 func (s *Server) edgeStatus(context.Context, api.None) (ipam.EdgeStatus, error) {
-	return ipam.EdgeStatus{Host: s.cfg.Host, Connected: int(s.edges.Load()), Enabled: !s.cfg.NoElastic,
+	return ipam.EdgeStatus{Host: s.cfg.Host, Connected: s.edges.count(), Enabled: !s.cfg.NoElastic,
 		Hosts: s.cfg.Service.EdgeHosts()}, nil
 }
 

@@ -86,7 +86,7 @@ func (s *Server) addHost(ctx context.Context, report *ipam.CheckReport) {
 
 // edgeFindings are those of what is not mapped. Where no edge is connected, that is why, and is said once.
 func (s *Server) edgeFindings(c *ipam.ElasticCheck) []ipam.Finding {
-	if c.Wanted == 0 || s.edges.Load() > 0 {
+	if c.Wanted == 0 || s.edges.count() > 0 {
 		return c.Findings
 	}
 	wanted, unmapped := "1 elastic address is", "it is not"
@@ -97,7 +97,7 @@ func (s *Server) edgeFindings(c *ipam.ElasticCheck) []ipam.Finding {
 	}
 	text := fmt.Sprintf("no edge is connected on host %s, where %s to be mapped, and %s; what is mapped stays so, and "+
 		"nothing is repaired: start berth edge (systemctl enable --now berth-edge.service)", c.Host, wanted, unmapped)
-	found := []ipam.Finding{{Kind: ipam.EdgeAway, Host: c.Host, Seen: time.Now().UTC(), Detail: text}}
+	found := []ipam.Finding{{Kind: ipam.EdgeAway, Host: c.Host, Seen: s.edges.gone(), Detail: text}}
 	for _, f := range c.Findings {
 		if f.Kind != ipam.UnmappedElastic {
 			found = append(found, f)
@@ -111,13 +111,14 @@ func (s *Server) deviceFindings(c *ipam.ElasticCheck) (found []ipam.Finding) {
 	if s.cfg.Device == nil {
 		return nil
 	}
+	defer func() { s.devices.note(found, s.now().UTC()) }()
 	for i := range c.Ranges {
 		r := &c.Ranges[i]
 		if r.Announce == "" || s.cfg.Device(r.Announce) {
 			continue
 		}
 		found = append(found, ipam.Finding{Kind: ipam.MissingDevice, Host: c.Host, Address: r.Range.From(),
-			Seen: time.Now().UTC(), Detail: fmt.Sprintf("the elastic range %s is announced at the device %s, which host "+
+			Detail: fmt.Sprintf("the elastic range %s is announced at the device %s, which host "+
 				"%s has not: its addresses are answered for by nobody there; see `ip link`, and remove the range and "+
 				"add it with another --announce", r.Range, r.Announce, c.Host)})
 	}

@@ -21,7 +21,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"berth/internal/admin/api"
@@ -147,7 +146,8 @@ type Server struct {
 	imports  chan struct{} // holds the one import that may be worked on at a time
 	views    chan struct{} // holds the one large body that the witness is given at a time
 	large    chan struct{} // holds those whose turn it is
-	edges    atomic.Int32  // how many are told what they are to map
+	edges    edges         // that are told what they are to map
+	devices  firsts        // that are missing
 	handlers http.Handler
 	docs     *apidoc.Docs // of OpenAPI
 	page     *pages.Page
@@ -156,7 +156,7 @@ type Server struct {
 	headerTimeout  time.Duration
 	whoConnects    func(net.Conn) (name string, root bool) // on the socket
 	newsTimeout    time.Duration                           // for each line of what an engine says
-	now            func() time.Time                        // for certificates
+	now            func() time.Time                        // for certificates and findings
 }
 
 // New returns a Server. It serves once on each of Serve and ServeTLS, until the same end.
@@ -166,6 +166,7 @@ func New(cfg Config) *Server {
 		views: make(chan struct{}, 1), maxConnections: maxConnections, headerTimeout: headerTimeout,
 		whoConnects: userOf, docs: apidoc.New(OpenAPI),
 		newsTimeout: stallTimeout, now: time.Now}
+	s.edges.since = s.now().UTC()
 	s.end = sync.OnceFunc(func() { close(s.ended) })
 	if s.cfg.LAN == nil {
 		s.cfg.LAN = relay.New()

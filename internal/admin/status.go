@@ -40,6 +40,11 @@ func (s *Server) status(ctx context.Context, _ api.None) (api.Status, error) {
 	}
 	if s.cfg.Witness != nil {
 		seen := s.cfg.Witness()
+		report, err := s.lastFindings(ctx) // which the page counts, too
+		if err != nil {
+			return st, err
+		}
+		seen.Counts = report.Counts
 		st.Witness = &seen
 	}
 	st.Cluster = s.clusterStatus(ctx)

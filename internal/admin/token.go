@@ -167,7 +167,11 @@ func (t *Tokens) Findings(host string) (found []ipam.Finding) {
 		if one.Expires.IsZero() || one.expired(now) || now.Add(tokenWarning).Before(one.Expires) {
 			continue
 		}
-		found = append(found, ipam.Finding{Kind: ipam.EndingToken, Host: host, Seen: now.UTC(),
+		since := one.Expires.Add(-tokenWarning)
+		if since.Before(one.Created) {
+			since = one.Created
+		}
+		found = append(found, ipam.Finding{Kind: ipam.EndingToken, Host: host, Seen: since.UTC(),
 			Detail: fmt.Sprintf("the token %s ends at %s: create another for who has it with `berth token create`, and "+
 				"remove this one with `berth token rm %s`", one.Name, one.Expires.Format(time.RFC3339), one.Name)})
 	}

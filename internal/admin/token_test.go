@@ -172,6 +172,9 @@ func TestTokensEnd(t *testing.T) {
 				t.Errorf("found is %+v", f)
 			}
 			name, _, _ := strings.Cut(strings.TrimPrefix(f.Detail, "the token "), " ")
+			if first := map[string]int{"usual": 76, "long": 86}[name]; !f.Seen.Equal(begun.AddDate(0, 0, first)) {
+				t.Errorf("%s ends soon since %s", name, f.Seen)
+			}
 			told = append(told, name)
 		}
 		if got := strings.Join(told, " "); got != c.want {

@@ -193,11 +193,12 @@ type WitnessState struct {
 	Engine  string `json:"engine"`            // as in CheckReport
 	Version string `json:"version,omitempty"` // the engine's, such as 20.10.24; empty: not read yet
 	// the witness follows the engine's events, so it can guess a container without a name
-	Live   bool                `json:"live"`
-	Detail string              `json:"detail,omitempty"`
-	Seen   time.Time           `json:"seen,omitzero"` // when the engine was last reached
-	Runs   int                 `json:"runs"`          // checks since the start
-	Last   time.Time           `json:"last,omitzero"` // the last check
+	Live   bool      `json:"live"`
+	Detail string    `json:"detail,omitempty"`
+	Seen   time.Time `json:"seen,omitzero"` // when the engine was last reached
+	Runs   int       `json:"runs"`          // checks since the start
+	Last   time.Time `json:"last,omitzero"` // the last check
+	// of the last check; `berth status` adds what else is wrong on the host
 	Counts map[FindingKind]int `json:"counts,omitempty"`
 
 	Guesses   GuessCounts    `json:"guesses"`

@@ -237,6 +237,9 @@ func reportSummary(r *ipam.CheckReport) string {
 	return text
 }
 
+// nothingWrong is what is said where nothing was found.
+const nothingWrong = "nothing is wrong"
+
 // findingsText counts findings by their kinds.
 func findingsText(counts map[ipam.FindingKind]int) string {
 	var parts []string
@@ -246,7 +249,7 @@ func findingsText(counts map[ipam.FindingKind]int) string {
 		}
 	}
 	if len(parts) == 0 {
-		return "nothing is wrong"
+		return nothingWrong
 	}
 	return strings.Join(parts, ", ")
 }

@@ -232,14 +232,19 @@ func startText(w *ipam.WitnessState) string {
 	return text + "; " + help
 }
 
-// checkText says what the last comparison with what runs came to.
+// checkText says what was found to be wrong: by the last comparison with what runs, and on the host besides.
 func checkText(w *ipam.WitnessState) string {
-	if w.Runs == 0 {
+	found := findingsText(w.Counts)
+	wrong := found != nothingWrong
+	switch {
+	case w.Runs == 0 && wrong:
+		return "what runs was not compared yet; besides: " + found
+	case w.Runs == 0:
 		return "there was none yet"
-	}
-	found := "it could not see what runs"
-	if w.Engine == ipam.EngineReachable {
-		found = findingsText(w.Counts)
+	case w.Engine != ipam.EngineReachable && wrong:
+		found += "; it could not see what runs"
+	case w.Engine != ipam.EngineReachable:
+		found = "it could not see what runs"
 	}
 	return fmt.Sprintf("%s since the start, the last %s: %s", cli.Counted(w.Runs, "run"), cli.LocalTime(w.Last), found)
 }
