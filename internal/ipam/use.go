@@ -178,6 +178,7 @@ func (r *FreeRange) String() string {
 type Use struct {
 	StateCounts
 	Fullest Fullest `json:"fullest,omitzero"` // zero: there are no usable addresses
+	Pools   int     `json:"-"`                // how many pools there are, for the page
 }
 
 // Fullest is the subnet with the highest percentage.
@@ -198,6 +199,7 @@ func SubnetUse(cidr netip.Prefix, parts []PoolUse) (u Use) {
 	for i := range parts {
 		u.Add(&parts[i].StateCounts)
 		if parts[i].Pool != "" {
+			u.Pools++
 			pools.Add(&parts[i].StateCounts)
 		}
 	}
@@ -210,6 +212,7 @@ func SubnetUse(cidr netip.Prefix, parts []PoolUse) (u Use) {
 // And adds the usage of another subnet.
 func (u *Use) And(other *Use) {
 	u.Add(&other.StateCounts)
+	u.Pools += other.Pools
 	if percent, ok := other.Percent(); ok && (!u.Fullest.Subnet.IsValid() || percent > u.Fullest.Percent) {
 		u.Fullest = other.Fullest
 	}

@@ -65,13 +65,18 @@ type sortKey struct {
 // sorted are the rows in which a text is found, by a column. Those without a value are last, in both directions.
 func (l *listed[T]) sorted(at int, name string, down bool, wanted string) []sortKey {
 	keys := make([]sortKey, 0, len(l.all))
+	has := func(c cell) bool { return strings.Contains(strings.ToLower(c.Text), wanted) }
 	for i := range l.all {
-		if name == "used" && wanted == "" {
-			keys = append(keys, keyOfUse(i, l.use(&l.all[i])))
-			continue
+		one, byUse := &l.all[i], name == "used"
+		var cells row
+		if !byUse || wanted != "" {
+			cells = l.cells(one)
 		}
-		cells := l.cells(&l.all[i])
-		if slices.ContainsFunc(cells, func(c cell) bool { return strings.Contains(strings.ToLower(c.Text), wanted) }) {
+		switch {
+		case wanted != "" && !slices.ContainsFunc(cells, has):
+		case byUse:
+			keys = append(keys, keyOfUse(i, l.use(one)))
+		default:
 			keys = append(keys, keyOfCell(i, cells[at]))
 		}
 	}

@@ -107,9 +107,13 @@ func nameOf(row *ipam.LayoutRow) string {
 
 // partMap draws each part of a layout, as full as it is.
 func partMap(l *ipam.Layout, root string) *drawing {
+	figure := "percentage"
+	if l.Within.Addr().Is6() { // which is next to nothing
+		figure = "number"
+	}
 	d := &drawing{Title: "Map of " + l.Within.String(), Key: keyOf(),
-		Text: fmt.Sprintf("Each cell is a part of it, with the percentage of its addresses that are leased, quarantined or "+
-			"reserved, in all: %s. The table of parts says the same.", countsText(&l.Sum))}
+		Text: fmt.Sprintf("Each cell is a part of it, with the %s of its addresses that are leased, quarantined or "+
+			"reserved, in all: %s. The table of parts says the same.", figure, countsText(&l.Sum))}
 	for i := range l.Parts {
 		part := &l.Parts[i]
 		x, y := d.place(i)
@@ -117,6 +121,9 @@ func partMap(l *ipam.Layout, root string) *drawing {
 		used := part.Leased + part.Quarantined + part.Reserved
 		c := mapCell{X: x, Y: y, Title: part.Prefix.String() + ": " + countsText(&part.StateCounts),
 			Link: subnetLink(root, l.Subnet.ID, part.Prefix), Sign: percentSign(float64(used), all)}
+		if l.Within.Addr().Is6() {
+			c.Sign = numberSign(used)
+		}
 		top := float64(cellSize)
 		for _, state := range ipam.AddressStates() {
 			n, _ := part.Of(state).Float64()
@@ -146,6 +153,21 @@ func percentSign(n, all float64) string {
 		return "100"
 	}
 	return fmt.Sprint(min(max(int(100*n/all+.5), 1), 99))
+}
+
+// numberSign is a number in three characters, or a dot for nothing.
+func numberSign(n uint64) string {
+	switch {
+	case n == 0:
+		return "·"
+	case n < 1_000:
+		return fmt.Sprint(n)
+	case n < 100_000:
+		return fmt.Sprint(n/1_000, "k")
+	case n < 1_000_000:
+		return fmt.Sprint(".", n/100_000, "M")
+	}
+	return fmt.Sprint(min(n/1_000_000, 99), "M")
 }
 
 // shortPrefix is the end of the first address of a block, as much of it as there is room for.

@@ -1,6 +1,8 @@
 package page
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -38,10 +40,23 @@ func (p *Page) events(r *http.Request) (*shown, error) {
 	if err != nil {
 		return nil, err
 	}
+	none := ""
+	if len(all) == 0 {
+		none = p.noEvents(r, network, q.Get("verb"))
+	}
 	s := &shown{Title: "Events", File: "events", Here: "events", Network: network}
 	s.Blocks = append(s.Blocks, block{Ask: &asking{Action: link(rootOf(r), []string{"events"}), Label: "Only of network",
 		Name: "network", Value: network, Button: "Show", Hidden: []hidden{{"verb", q.Get("verb")}}}})
-	t := s.table(&table{Name: "events", Title: "Events, the latest first", None: "Nothing happened, as far as is known.",
+	var links []offered
+	for _, filter := range []string{"network", "verb"} {
+		if value := q.Get(filter); value != "" {
+			links = append(links, offered{"Clear " + filter + " " + value, with(r, filter, "", "from", "")})
+		}
+	}
+	if len(links) > 0 {
+		s.Blocks = append(s.Blocks, block{Offers: links})
+	}
+	t := s.table(&table{Name: "events", Title: "Events, the latest first", None: none,
 		Columns: columns("time", "Time", "verb", "What", "address", "Address", "name", "Name", "network", "Network",
 			"changed", "Change", "actor", "By", "host", "-Host", "mac", "-MAC", "subnet", "-Subnet", "space", "-Space", "id", "-Id")})
 	if len(all) > from+perPage {
@@ -55,6 +70,20 @@ func (p *Page) events(r *http.Request) (*shown, error) {
 			p.of(e.MAC), p.of(e.Subnet), p.of(e.Space), p.of(e.ID))
 	}
 	return s, nil
+}
+
+// noEvents is what is said where no event passes the filters. A network that was removed may still have events.
+func (p *Page) noEvents(r *http.Request, network, verb string) string {
+	switch {
+	case network == "" && verb == "":
+		return "Nothing happened, as far as is known."
+	case network == "":
+		return "No event " + verb + " is known."
+	}
+	if _, err := p.cfg.Service.Network(r.Context(), network); errors.Is(err, ipam.ErrNotFound) {
+		return fmt.Sprintf("There is no network %q, and no event of one with this name is known.", network)
+	}
+	return fmt.Sprintf("No such event of network %q is known.", network)
 }
 
 // lastEvents are the last n events that are wanted, the latest first. It looks further back until it has found them,

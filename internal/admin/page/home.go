@@ -141,6 +141,9 @@ func levelOf(percent int) string {
 // usedCell tells how much of what pools can give is used, with a bar; nothing where they can give nothing.
 func usedCell(u *ipam.Use) cell {
 	percent, ok := u.Percent()
+	if u.Pools == 0 { // it would look full
+		return cell{Value: "no pool", Text: "no pool"}
+	}
 	if !ok {
 		return cell{}
 	}

@@ -28,6 +28,9 @@ func (p *Page) subnet(r *http.Request) (*shown, error) {
 		File: "subnet-" + strings.NewReplacer("/", "-", ":", "-").Replace(l.Within.String())}
 	root := rootOf(r)
 	p.subnetFacts(s, &l, name, root)
+	if len(l.Subnet.Pools) == 0 {
+		s.note(noPool + " " + poolAdd(name, l.Subnet.CIDR))
+	}
 	p.offer(r, s, offered{"Reserve an address", toChange(root, reserving, l.Subnet.NetworkID)},
 		offered{"Exclude a range", toChange(root, excluding, l.Subnet.NetworkID, "range", l.Within.String())})
 	if !fewOf(l.Within) {
