@@ -90,9 +90,8 @@ func (c *cell) writeSign(b *strings.Builder) {
 }
 
 func (d *bar) write(b *strings.Builder) {
-	label := html.EscapeString(d.Label)
-	fmt.Fprintf(b, `<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="%s">`+
-		`<title>%s</title><rect class="l-%s" width="%d" height="10"/></svg> `, label, label, d.Level, d.Percent)
+	fmt.Fprintf(b, `<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">`+
+		`<rect class="l-%s" width="%d" height="10"/></svg> `, d.Level, d.Percent)
 }
 
 func (l *line) write(b *strings.Builder) {

@@ -148,7 +148,7 @@ func usedCell(u *ipam.Use) cell {
 		return cell{}
 	}
 	text := fmt.Sprintf("%d%%", percent)
-	c := cell{Value: text, Text: text, Bar: &bar{Label: text + " used", Level: levelOf(percent), Percent: percent}}
+	c := cell{Value: text, Text: text, Bar: &bar{levelOf(percent), percent}}
 	switch c.Bar.Level {
 	case "full":
 		c.Sign, c.Note = "!", "nearly full"

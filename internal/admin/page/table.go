@@ -58,9 +58,8 @@ type cell struct {
 	State string // of which this is, for its colour
 }
 
-// bar is how much of something is used, drawn.
+// bar is how much of something is used, drawn; the text beside it says the same.
 type bar struct {
-	Label   string
 	Level   string // ok, high or full, for its colour
 	Percent int
 }
