@@ -93,7 +93,14 @@ func (p *Page) change(r *http.Request, what string) (*shown, error) {
 	if err := r.ParseForm(); err != nil {
 		return nil, ipam.Refuse(ipam.ErrInvalid, "the form cannot be read: %v", err)
 	}
+	next := r.PostForm.Get("next")
+	if next != "" {
+		r.PostForm.Set("address", next)
+	}
 	w, err := p.readChange(r, what, r.PostForm.Get)
+	if next != "" && w != nil {
+		return p.changeForm(r, w, nil), nil // what else was typed stays, and may be missing
+	}
 	if err != nil {
 		if w == nil {
 			return nil, err

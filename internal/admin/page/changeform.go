@@ -14,15 +14,15 @@ type filled struct {
 	Button string
 	Fields []field
 	Hidden []hidden
-	Back   string // leads away without a change
-	Firm   bool   // with it the change is made
+	Back   string   // leads away without a change
+	Firm   bool     // with it the change is made
+	Next   []string // free addresses; a button for each puts it into the form
 }
 
 // field is one that a person fills in.
 type field struct {
 	Name, Label, Value, Hint string
 	Required                 bool
-	Next                     []offered // links to the same form, filled in
 }
 
 // changeWords are what each form says.
@@ -38,14 +38,12 @@ var changeWords = map[string]struct{ title, lead, button, do string }{
 }
 
 // fieldsOf are the fields of a form with what is in them.
-func (p *Page) fieldsOf(r *http.Request, w *wanted) (all []field) {
+func fieldsOf(w *wanted) (all []field) {
 	for _, name := range changeFields[w.what] {
 		f := field{Name: name, Value: shorten.To(w.fields[name], ipam.MaxText), Required: name != "note" && name != "gateway"}
 		switch name {
 		case "address":
-			if f.Label = "Address"; w.what == reserving {
-				f.Next = p.nextFree(r, w)
-			}
+			f.Label = "Address"
 		case "name":
 			f.Label, f.Hint = "Name", "What the network is called, here and in docker network create."
 		case "subnet":
@@ -77,8 +75,8 @@ func (p *Page) changeForm(r *http.Request, w *wanted, err error) *shown {
 		w.fields["revision"], w.fields["mark"] = "", "" // what is agreed to next is as of then
 	}
 	s.Blocks = append(s.Blocks, block{Fill: &filled{Action: link(rootOf(r), []string{"change", w.what}),
-		Button: words.button, Fields: p.fieldsOf(r, w), Hidden: hiddenOf(w, "network", "space", "revision", "mark"),
-		Back: w.back(rootOf(r))}})
+		Button: words.button, Fields: fieldsOf(w), Hidden: hiddenOf(w, "network", "space", "revision", "mark"),
+		Back: w.back(rootOf(r)), Next: p.nextFree(r, w)}})
 	return s
 }
 
@@ -93,18 +91,16 @@ func (w *wanted) back(root string) string {
 	return networkLink(root, w.network.ID)
 }
 
-// nextFree leads to the form with the addresses that a container would be given next.
-func (p *Page) nextFree(r *http.Request, w *wanted) (all []offered) {
+// nextFree lists the addresses that a container would get next.
+func (p *Page) nextFree(r *http.Request, w *wanted) (all []string) {
+	if w.what != reserving {
+		return nil
+	}
 	found, err := p.cfg.Service.NextFree(r.Context(), w.network.ID.String(), ipam.FreeFilter{})
 	if err != nil {
-		return nil // the form is as good without
+		return nil // the form works without
 	}
-	for i := range found {
-		text := found[i].Start.String()
-		all = append(all, offered{"next free: " + text, toChange(rootOf(r), reserving, w.network.ID, "address", text,
-			"owner", w.fields["owner"], "note", w.fields["note"])})
-	}
-	return all
+	return texts(found, func(one ipam.FreeRange) string { return one.Start.String() })
 }
 
 func hiddenOf(w *wanted, names ...string) (all []hidden) {
