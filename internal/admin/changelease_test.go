@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,14 +20,16 @@ func TestReleaseLeaseInTheBrowser(t *testing.T) {
 	var h *house
 	h = start(t, func(s *Server) {
 		s.cfg.Release = func(ctx context.Context, req ipam.LeaseRelease) (ended ipam.LeaseInfo, err error) {
-			asked = append(asked, req)
-			if running && !req.Force {
+			if asked = append(asked, req); running && !req.Force {
 				return ended, ipam.Refuse(ipam.ErrInUse, "the container web has %s", req.Address)
 			}
 			for l, err := range h.service.Leases(ctx, ipam.LeaseFilter{Space: req.Space}) {
 				if err == nil && l.Address == req.Address {
 					ended = l
 				}
+			}
+			if req.DryRun {
+				return ended, nil
 			}
 			_, err = h.service.ReleaseLease(ctx, ipam.LeaseRef{Space: req.Space, Address: req.Address, ID: ended.ID})
 			return ended, err
@@ -66,13 +70,22 @@ func TestReleaseLeaseInTheBrowser(t *testing.T) {
 		return body
 	}
 
-	shown := show()
-	if len(asked) > 0 || held() != 1 {
-		t.Fatalf("the first step has asked for %v", asked)
+	first := url.Values{"network": {id}, "address": {addr.String()}}
+	status, body, _ := h.fills(t, "/change/release", first, nil)
+	if status != http.StatusConflict || !strings.Contains(body, "the container web has "+addr.String()) {
+		t.Fatalf("the first step while it runs: %d: %s", status, body)
 	}
-	status, body, _ := h.fills(t, "/change/release", formIn(t, shown), nil)
+	running = false
+	shown := show()
+	for _, req := range asked {
+		if !req.DryRun || held() != 1 {
+			t.Fatalf("the first step has asked for %v", asked)
+		}
+	}
+	running, asked = true, nil
+	status, body, _ = h.fills(t, "/change/release", formIn(t, shown), nil)
 	if status != http.StatusConflict || !strings.Contains(body, "the container web has "+addr.String()) || held() != 1 {
-		t.Fatalf("while it runs: %d, %d held: %s", status, held(), body)
+		t.Fatalf("it runs again: %d, %d held: %s", status, held(), body)
 	}
 
 	must(t, h.service.ReleaseAddress(t.Context(), pool.ID, addr)) // it has started anew since it was shown
@@ -85,13 +98,15 @@ func TestReleaseLeaseInTheBrowser(t *testing.T) {
 		t.Fatalf("another lease than was shown: %d, %d held: %s", status, held(), body)
 	}
 
-	status, body, header := h.fills(t, "/change/release", formIn(t, show()), nil)
+	shown = show()
+	status, body, header := h.fills(t, "/change/release", formIn(t, shown), nil)
 	if to := header.Get("Location"); status != http.StatusSeeOther || to != "../address/"+addr.String()+"?space=local" {
 		t.Fatalf("a container that is gone: %d to %q: %s", status, to, body)
 	}
 	if held() != 0 {
 		t.Error("the lease is still there")
 	}
+	asked = slices.DeleteFunc(asked, func(req ipam.LeaseRelease) bool { return req.DryRun })
 	for _, req := range asked {
 		if len(asked) != 2 || req.Address != addr || req.Space != ipam.LocalSpace || req.Force {
 			t.Errorf("the engine's word was asked for by %+v", asked)

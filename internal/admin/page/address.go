@@ -50,8 +50,9 @@ func (p *Page) addressNow(r *http.Request, s *shown, addr netip.Addr, space stri
 	t := s.table(&table{Name: "addresses", Title: "Now", None: "It is in no subnet that is planned or in use.",
 		Columns: columns(append([]string{"address", "Address", "state", "State", "network", "Network", "subnet", "Subnet",
 			"space", "Space", "name", "Name", "owner", "Owner", "container", "Container", "mac", "MAC", "host", "Host", "kind",
-			"Kind", "since", "Since", "released", "Given back", "quarantine_until", "Quarantined until", "pool", "Pool", "note",
-			"Note", "network_id", "-Id of the network"}, lanColumns[:]...)...)})
+			"Kind", "since", "Since", "released", "Given back", "quarantine_until", "Quarantined until",
+			"reserved_until", "Reserved until", "pool", "Pool", "note", "Note", "network_id", "-Id of the network"},
+			lanColumns[:]...)...)})
 	var offers []offered
 	for i := range all {
 		sub := &all[i]
@@ -66,7 +67,7 @@ func (p *Page) addressNow(r *http.Request, s *shown, addr netip.Addr, space stri
 		has := &l.Rows[0]
 		who := p.whoHas(has)
 		if has.State != ipam.AddressLeased || who.container == "" { // that of a container ends with it
-			offers = append(offers, offersFor(root, sub, has)...)
+			offers = append(offers, p.offersFor(root, sub, has)...)
 		}
 		var released time.Time
 		if has.Lease != nil {
@@ -76,7 +77,7 @@ func (p *Page) addressNow(r *http.Request, s *shown, addr netip.Addr, space stri
 		t.add(slices.Concat(row{p.of(addr), stateCell(has.State), p.of(sub.Network).to(networkLink(root, sub.NetworkID)),
 			p.of(sub.CIDR).to(subnetLink(root, sub.ID, block)), p.of(sub.Space), p.of(who.name), p.of(who.owner),
 			p.of(who.container), p.of(who.mac), p.of(who.host), p.of(who.kind), p.of(who.since), p.of(released),
-			p.of(who.until), p.of(has.Pool), p.of(who.note), p.of(sub.NetworkID)}, p.lan(&who))...)
+			p.of(who.until), p.of(who.ends), p.of(has.Pool), p.of(who.note), p.of(sub.NetworkID)}, p.lan(&who))...)
 	}
 	t.Tall = true
 	p.offer(r, s, offers...)
@@ -84,16 +85,19 @@ func (p *Page) addressNow(r *http.Request, s *shown, addr netip.Addr, space stri
 }
 
 // offersFor are the forms about an address as it stands.
-func offersFor(root string, sub *ipam.SubnetInfo, row *ipam.LayoutRow) []offered {
+func (p *Page) offersFor(root string, sub *ipam.SubnetInfo, row *ipam.LayoutRow) []offered {
 	addr, id, in := row.Range.From().String(), sub.NetworkID, " in "+sub.Network
 	switch row.State {
 	case ipam.AddressLeased, ipam.AddressReserved:
-		if heldBy(row) == "" {
+		if heldBy(row) == "" || p.releasable(row) != nil {
 			return nil
 		}
 		return []offered{{"Release it" + in, toChange(root, releasing, id, "address", addr)}}
 	case ipam.AddressExcluded:
-		return nil
+		if sub.Exclusion(row.Range.From()) == nil {
+			return nil // the subnet or its network closes it
+		}
+		return []offered{{"Remove its exclusion" + in, toChange(root, including, id, "range", addr)}}
 	}
 	return []offered{{"Reserve it" + in, toChange(root, reserving, id, "address", addr)},
 		{"Exclude it" + in, toChange(root, excluding, id, "range", addr)}}

@@ -9,60 +9,36 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
 	"berth/internal/admin/api"
-	"berth/internal/alloc"
 	"berth/internal/ipam"
 )
 
 // What admins can change here, each in two steps: what is asked for, and what would change by it, which is then done as
 // it was shown or not at all. The edits are those of the API.
 const (
-	reserving = "reserve"
-	excluding = "exclude"
-	releasing = "release"
-	creating  = "create"
+	reserving    = "reserve"
+	releasing    = "release"
+	excluding    = "exclude"
+	including    = "end-exclusion"
+	creating     = "create"
+	addingSubnet = "add-subnet"
+	addingPool   = "add-pool"
+	removing     = "remove"
 )
 
 // sealAge is how long what was shown may be agreed to.
 const sealAge = time.Hour
 
-// wanted is what somebody wants changed: what the fields of a form say.
-type wanted struct {
-	what    string
-	network ipam.NetworkInfo
-	addr    netip.Addr // to reserve, or to release
-	owner   string
-	span    ipam.Range // to exclude
-	create  ipam.CreateNetwork
-	note    string
-
-	space    string
-	revision uint64 // of the network, as it was when the form was shown
-	mark     string // behind what had happened then
-	held     string // what is to end by a release, as it was shown
-
-	fields map[string]string // as they were sent
-}
-
-// changeFields are the fields of each form that a person fills in.
-var changeFields = map[string][]string{
-	reserving: {"address", "owner", "note"},
-	excluding: {"range", "note"},
-	releasing: {"address"},
-	creating:  {"name", "subnet", "gateway"},
-}
-
-// carried are the fields that lead from one step to the next.
-var carried = []string{"network", "space", "revision", "mark", "held"}
-
 // changeViews are the forms. They are for admins: what shows them changes nothing, and is no use to anybody else.
 func (p *Page) changeViews() (all []View) {
-	for _, what := range []string{reserving, excluding, releasing, creating} {
+	for _, what := range slices.Sorted(maps.Keys(changes)) {
 		path := "/change/" + what
 		all = append(all, View{http.MethodGet, path, p.shows(func(r *http.Request) (*shown, error) {
 			return p.askChange(r, what)
@@ -75,7 +51,7 @@ func (p *Page) changeViews() (all []View) {
 
 // askChange shows the form of the first step.
 func (p *Page) askChange(r *http.Request, what string) (*shown, error) {
-	if _, err := query(r, append(changeFields[what], "network", "space")...); err != nil {
+	if _, err := query(r, append(slices.Clone(changes[what].fields), "network", "space")...); err != nil {
 		return nil, err
 	}
 	w, err := p.readChange(r, what, r.URL.Query().Get)
@@ -128,81 +104,11 @@ func (p *Page) ownForm(r *http.Request) error {
 	return nil
 }
 
-// readChange reads what is wanted. With an error that a person can mend in the form it returns what there is.
-func (p *Page) readChange(r *http.Request, what string, field func(string) string) (*wanted, error) {
-	w := &wanted{what: what, fields: map[string]string{}}
-	for _, name := range append(append([]string{}, changeFields[what]...), carried...) {
-		w.fields[name] = field(name)
-	}
-	w.space, w.mark, w.note = w.fields["space"], w.fields["mark"], w.fields["note"]
-	if what == creating {
-		return w, w.readCreate()
-	}
-	n, err := p.cfg.Service.Network(r.Context(), w.fields["network"])
-	if err != nil {
-		return nil, err
-	}
-	w.network, w.space = n, n.Space
-	w.fields["network"], w.fields["space"] = n.ID.String(), n.Space
-	if err := w.readCarried(p.markNow(r)); err != nil {
-		return nil, err
-	}
-	if what == excluding {
-		return w, w.readRange()
-	}
-	if w.addr, err = netip.ParseAddr(w.fields["address"]); err != nil || w.addr.Zone() != "" {
-		return w, ipam.Refuse(ipam.ErrInvalid, "%q is no address; it is one such as 192.0.2.7", w.fields["address"])
-	}
-	w.addr = w.addr.Unmap()
-	if w.owner = w.fields["owner"]; what == reserving && w.owner == "" {
-		return w, ipam.Refuse(ipam.ErrInvalid, "say whose the address is to be: the name of a container, or "+
-			"project/service/1")
-	}
-	return w, nil
-}
-
-// readCarried reads as of when the form is; one that is shown for the first time is as of now.
-func (w *wanted) readCarried(now string) (err error) {
-	if text := w.fields["revision"]; text == "" {
-		w.revision, w.mark = w.network.Revision, now
-	} else if w.revision, err = strconv.ParseUint(text, 10, 64); err != nil || w.revision == 0 {
-		return ipam.Refuse(ipam.ErrInvalid, `the field "revision" is %q`, text)
-	}
-	w.held = w.fields["held"]
-	w.fields["revision"], w.fields["mark"] = strconv.FormatUint(w.revision, 10), w.mark
-	return nil
-}
-
-func (w *wanted) readCreate() error {
-	cidr, err := netip.ParsePrefix(w.fields["subnet"])
-	if err != nil {
-		return ipam.Refuse(ipam.ErrInvalid, "%q is no subnet; it is one such as 10.1.0.0/24", w.fields["subnet"])
-	}
-	spec := ipam.SubnetSpec{CIDR: cidr, Pool: true}
-	if text := w.fields["gateway"]; text != "" {
-		if spec.Gateway, err = netip.ParseAddr(text); err != nil {
-			return ipam.Refuse(ipam.ErrInvalid, "%q is no address; it is one such as 10.1.0.1", text)
-		}
-	}
-	w.create = ipam.CreateNetwork{Name: w.fields["name"], Subnets: []ipam.SubnetSpec{spec}}
-	return nil
-}
-
-func (w *wanted) readRange() error {
-	span, err := alloc.ParseRange(w.fields["range"])
-	if err != nil {
-		return ipam.Refuse(ipam.ErrInvalid, "%q is no range; it is one such as 192.0.2.10-192.0.2.19, 192.0.2.10+10 or "+
-			"192.0.2.16/28", w.fields["range"])
-	}
-	w.span = ipam.Range{IPRange: span}
-	return nil
-}
-
 // seal binds what is shown to who has seen it, and until when he may agree to it.
 func (p *Page) seal(ctx context.Context, w *wanted, until time.Time) string {
 	mac := hmac.New(sha256.New, p.key)
 	fmt.Fprintf(mac, "%q %q %d", w.what, ipam.ActorOf(ctx), until.Unix())
-	for _, name := range append(append([]string{}, changeFields[w.what]...), carried...) {
+	for _, name := range w.names() {
 		fmt.Fprintf(mac, " %q", w.fields[name])
 	}
 	return strconv.FormatInt(until.Unix(), 10) + "-" + hex.EncodeToString(mac.Sum(nil))
@@ -222,46 +128,6 @@ func newKey() []byte {
 	key := make([]byte, sha256.Size)
 	_, _ = rand.Read(key) // it ends the program where it cannot
 	return key
-}
-
-// edit is the edit that is wanted; nil where a lease is to end, which is the witness's.
-func (w *wanted) edit(at *ipam.LayoutRow) ipam.Edit {
-	id := w.network.ID.String()
-	switch w.what {
-	case reserving:
-		return &ipam.AddReservation{Network: id, Owner: w.owner, Wishes: []ipam.Wish{{Address: w.addr}},
-			WantedTerms: notedTerms(w.note)}
-	case excluding:
-		return &ipam.AddExclusion{Network: id, Range: w.span, Note: w.note}
-	case creating:
-		return &w.create
-	}
-	switch {
-	case at.State == ipam.AddressLeased && at.Lease.Kind == ipam.External:
-		return &ipam.ReleaseAddress{Network: id, Owner: at.Lease.Name, Address: w.addr}
-	case at.State == ipam.AddressReserved && at.Reservation != nil:
-		return &ipam.RemoveReservation{Network: id, Owner: at.Reservation.Owner, Address: w.addr}
-	}
-	return nil
-}
-
-// heldBy tells what there is at an address that a release would end; empty: nothing.
-func heldBy(at *ipam.LayoutRow) string {
-	switch {
-	case at.State == ipam.AddressLeased && at.Lease != nil:
-		return "lease " + strconv.FormatUint(at.Lease.ID, 10)
-	case at.State == ipam.AddressReserved && at.Reservation != nil:
-		return "reservation of " + at.Reservation.Owner
-	}
-	return ""
-}
-
-// notedTerms are those of a reservation with a note, or without one.
-func notedTerms(note string) (t ipam.WantedTerms) {
-	if note != "" {
-		t.Note = &note
-	}
-	return t
 }
 
 // standing is what there is at an address of a network.
@@ -292,13 +158,16 @@ func (p *Page) tryChange(r *http.Request, w *wanted) (*shown, error) {
 			return p.changeForm(r, w, ipam.Refuse(ipam.ErrNotFound, "%s is %s: nobody has it, and it is reserved for "+
 				"nobody", w.addr, at.State)), nil
 		}
-		w.fields["held"] = w.held
+		if err := p.releasable(at); err != nil {
+			return p.changeForm(r, w, err), nil
+		}
+		w.fields["held"], w.whose = w.held, p.whoseText(at)
 	}
 	edit := w.edit(at)
 	if edit == nil {
-		if p.cfg.Release == nil {
-			return p.changeForm(r, w, ipam.Refuse(ipam.ErrInvalid, "%s is a container's, and nobody tells this daemon what "+
-				"runs: its address ends with it", w.addr)), nil
+		release := ipam.LeaseRelease{Space: w.space, Address: w.addr, DryRun: true}
+		if _, err := p.cfg.Release(r.Context(), release); err != nil {
+			return p.changeRefused(r, w, err)
 		}
 		return p.confirmRelease(r, w, at), nil
 	}
@@ -307,6 +176,25 @@ func (p *Page) tryChange(r *http.Request, w *wanted) (*shown, error) {
 		return p.changeRefused(r, w, err)
 	}
 	return p.confirm(r, w, &out), nil
+}
+
+// releasable refuses to end what no form can end.
+func (p *Page) releasable(at *ipam.LayoutRow) error {
+	l := at.Lease
+	switch {
+	case at.State != ipam.AddressLeased || l.Kind == ipam.External:
+		return nil
+	case l.Kind == ipam.Gateway:
+		return ipam.Refuse(ipam.ErrInvalid, "%s is a gateway, and stays one as long as its subnet or its Docker network "+
+			"has it", l.Address)
+	case l.Kind == ipam.Headroom:
+		return ipam.Refuse(ipam.ErrInvalid, "%s is headroom of host %s, which keeps it for its next containers", l.Address,
+			l.Host)
+	case p.cfg.Release == nil:
+		return ipam.Refuse(ipam.ErrInvalid, "%s is a container's, and nobody tells this daemon what runs: its address ends "+
+			"with it", l.Address)
+	}
+	return nil
 }
 
 // makeChange does what was agreed to, and leads to what has become of it.
@@ -332,15 +220,7 @@ func (p *Page) makeChange(r *http.Request, w *wanted) (*shown, error) {
 	if err != nil {
 		return p.changeRefused(r, w, err)
 	}
-	id := w.network.ID
-	if w.what == creating {
-		id = out.Results[0].Network
-	}
-	s := &shown{To: networkLink(rootOf(r), id)}
-	if w.addr.IsValid() {
-		s.To = addressLink(rootOf(r), w.space, w.addr)
-	}
-	return s, nil
+	return &shown{To: w.after(rootOf(r), &out)}, nil
 }
 
 // changeRefused says why something is not done, and what has happened since the form was shown.

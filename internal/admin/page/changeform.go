@@ -1,8 +1,8 @@
 package page
 
 import (
+	"cmp"
 	"net/http"
-	"slices"
 
 	"berth/internal/ipam"
 	"berth/internal/shorten"
@@ -25,27 +25,77 @@ type field struct {
 	Required                 bool
 }
 
-// changeWords are what each form says.
-var changeWords = map[string]struct{ title, lead, button, do string }{
-	reserving: {"Reserve an address", "It is kept for its owner, whether a container runs or not. Nothing changes yet.",
-		"Show what would change", "Reserve it"},
-	excluding: {"Exclude a range", "Nobody is given an address out of it by itself. Nothing changes yet.",
-		"Show what would change", "Exclude it"},
-	releasing: {"Release an address", "It ends that somebody has it, or what is reserved. Nothing changes yet.",
-		"Show what would change", "Release it"},
-	creating: {"Create a network", "All of its subnet is a pool: containers are given its addresses. Nothing changes yet.",
-		"Show what would change", "Create it"},
+// changing is the form of one change.
+type changing struct {
+	fields []string // that a person fills in
+	title  string
+	lead   string
+	do     string // the button by which it is done
+}
+
+// changes are the forms by their names.
+var changes = map[string]changing{
+	reserving: {[]string{"address", "owner", "note"}, "Reserve an address of ",
+		"It is kept for its owner, whether a container runs or not.", "Reserve it"},
+	releasing: {[]string{"address"}, "Release an address of ", "Its lease or its reservation ends.", "Release it"},
+	excluding: {[]string{"range", "note"}, "Exclude a range of ", "Nobody gets an address of it automatically.",
+		"Exclude it"},
+	including: {[]string{"range"}, "Remove an exclusion of ", "Its addresses in a pool can be leased again.",
+		"Remove it"},
+	creating: {[]string{"name", "subnet", "gateway"}, "Create a network",
+		"All of its subnet is a pool: containers get its addresses.", "Create it"},
+	addingSubnet: {[]string{"subnet", "gateway"}, "Add a subnet to ",
+		"All of it is a pool: containers get its addresses.", "Add it"},
+	addingPool: {[]string{"range", "name"}, "Add a pool to ", "Containers get its addresses.", "Add it"},
+	removing:   {nil, "Remove network ", "Its subnets, pools and exclusions go with it.", "Remove it"},
+}
+
+// question asks whether the change is to be made, and names all that it is about.
+func (w *wanted) question() string {
+	in := " in " + w.network.Name
+	switch w.what {
+	case reserving:
+		return "Reserve " + w.addr.String() + in + " for " + w.owner + "?"
+	case releasing:
+		return "Release " + w.addr.String() + in + w.whose + "?"
+	case excluding:
+		return "Exclude " + w.span.String() + in + "?"
+	case including:
+		return "Remove the exclusion of " + w.span.String() + in + "?"
+	case creating:
+		return "Create network " + w.fields["name"] + " with subnet " + w.subnet.CIDR.String() + "?"
+	case addingSubnet:
+		return "Add subnet " + w.subnet.CIDR.String() + " to " + w.network.Name + "?"
+	case addingPool:
+		return "Add pool " + w.span.String() + " to " + w.network.Name + "?"
+	}
+	return "Remove network " + w.network.Name + "?"
+}
+
+// whoseText says in words who holds or owns an address, for the question about its release.
+func (p *Page) whoseText(at *ipam.LayoutRow) string {
+	who := p.whoHas(at)
+	if at.State == ipam.AddressReserved {
+		return ", reserved for " + who.owner
+	}
+	if holder := cmp.Or(who.container, who.name, who.mac.String()); holder != "" {
+		return ", held by " + holder
+	}
+	return ""
 }
 
 // fieldsOf are the fields of a form with what is in them.
 func fieldsOf(w *wanted) (all []field) {
-	for _, name := range changeFields[w.what] {
-		f := field{Name: name, Value: shorten.To(w.fields[name], ipam.MaxText), Required: name != "note" && name != "gateway"}
+	for _, name := range changes[w.what].fields {
+		f := field{Name: name, Value: shorten.To(w.fields[name], ipam.MaxText),
+			Required: name != "note" && name != "gateway" && (name != "name" || w.what == creating)}
 		switch name {
 		case "address":
 			f.Label = "Address"
 		case "name":
-			f.Label, f.Hint = "Name", "What the network is called, here and in docker network create."
+			if f.Label, f.Hint = "Name", "What the pool is called; may be left empty."; w.what == creating {
+				f.Hint = "What the network is called, here and in docker network create."
+			}
 		case "subnet":
 			f.Label, f.Hint = "Subnet", "Such as 10.1.0.0/24 or 2001:db8:1::/64."
 		case "gateway":
@@ -64,18 +114,15 @@ func fieldsOf(w *wanted) (all []field) {
 
 // changeForm shows the form of the first step; with an error why it is there again.
 func (p *Page) changeForm(r *http.Request, w *wanted, err error) *shown {
-	words := changeWords[w.what]
-	s := &shown{Title: words.title, Lead: words.lead, Still: true, Asks: true}
-	if w.what != creating {
-		s.Title += " of " + w.network.Name
-	}
+	c := changes[w.what]
+	s := &shown{Title: c.title + w.network.Name, Lead: c.lead + " Nothing changes yet.", Still: true, Asks: true}
 	if err != nil {
 		s.Status = statusOf(err)
 		s.alert(shorten.Text(err.Error()))
 		w.fields["revision"], w.fields["mark"] = "", "" // what is agreed to next is as of then
 	}
 	s.Blocks = append(s.Blocks, block{Fill: &filled{Action: link(rootOf(r), []string{"change", w.what}),
-		Button: words.button, Fields: fieldsOf(w), Hidden: hiddenOf(w, "network", "space", "revision", "mark"),
+		Button: "Show what would change", Fields: fieldsOf(w), Hidden: hiddenOf(w, "network", "space", "revision", "mark"),
 		Back: w.back(rootOf(r)), Next: p.nextFree(r, w)}})
 	return s
 }
@@ -89,6 +136,17 @@ func (w *wanted) back(root string) string {
 		return addressLink(root, w.space, w.addr)
 	}
 	return networkLink(root, w.network.ID)
+}
+
+// after leads to what has changed.
+func (w *wanted) after(root string, out *ipam.Outcome) string {
+	switch {
+	case w.what == removing:
+		return root
+	case w.what == creating:
+		return networkLink(root, out.Results[0].Network)
+	}
+	return w.back(root)
 }
 
 // nextFree lists the addresses that a container would get next.
@@ -114,7 +172,7 @@ func hiddenOf(w *wanted, names ...string) (all []hidden) {
 
 // confirm shows what a dry run has changed, to be agreed to.
 func (p *Page) confirm(r *http.Request, w *wanted, out *ipam.Outcome) *shown {
-	s := &shown{Title: changeWords[w.what].do + "?", Still: true, Asks: true,
+	s := &shown{Title: w.question(), Still: true, Asks: true,
 		Lead: "Nothing has been changed yet. This would change:"}
 	for i := range out.Results {
 		for _, warning := range out.Results[i].Warnings {
@@ -128,24 +186,24 @@ func (p *Page) confirm(r *http.Request, w *wanted, out *ipam.Outcome) *shown {
 
 // confirmRelease shows whose lease would end.
 func (p *Page) confirmRelease(r *http.Request, w *wanted, at *ipam.LayoutRow) *shown {
-	s := &shown{Title: changeWords[w.what].do + "?", Still: true, Asks: true,
+	s := &shown{Title: w.question(), Still: true, Asks: true,
 		Lead: "Nothing has been changed yet. This lease would " +
 			"end. It is refused where a container has the address."}
 	who := p.whoHas(at)
 	t := s.table(&table{Name: "lease", One: true, Columns: columns("address", "Address", "name", "Name", "owner", "Owner",
-		"container", "Container", "mac", "MAC", "host", "Host", "kind", "Kind", "since", "Since")})
+		"container", "Container", "mac", "MAC", "host", "Host", "kind", "Kind", "since", "Since", "reserved_until",
+		"Reserved until")})
 	t.add(p.of(w.addr), p.of(who.name), p.of(who.owner), p.of(who.container), p.of(who.mac), p.of(who.host),
-		p.of(who.kind), p.of(who.since))
+		p.of(who.kind), p.of(who.since), p.of(who.ends))
 	p.agree(r, s, w)
 	return s
 }
 
 // agree appends the form by which what is shown is done.
 func (p *Page) agree(r *http.Request, s *shown, w *wanted) {
-	names := append(slices.Clone(changeFields[w.what]), carried...)
-	fields := append(hiddenOf(w, names...), hidden{"seal", p.seal(r.Context(), w, p.cfg.Now().Add(sealAge))})
+	fields := append(hiddenOf(w, w.names()...), hidden{"seal", p.seal(r.Context(), w, p.cfg.Now().Add(sealAge))})
 	s.Blocks = append(s.Blocks, block{Fill: &filled{Action: link(rootOf(r), []string{"change", w.what}), Firm: true,
-		Button: changeWords[w.what].do, Hidden: fields, Back: w.back(rootOf(r))}})
+		Button: changes[w.what].do, Hidden: fields, Back: w.back(rootOf(r))}})
 }
 
 // changes shows events as what they change.
@@ -164,10 +222,20 @@ type offered struct{ Text, Link string }
 
 // offer appends links to forms to a view, where whoever looks at it may use them.
 func (p *Page) offer(r *http.Request, s *shown, all ...offered) {
-	if p.cfg.MayChange != nil && p.cfg.MayChange(r) && len(all) > 0 {
+	if p.mayChange(r) && len(all) > 0 {
 		s.Blocks = append(s.Blocks, block{Offers: all})
 	}
 }
+
+// endExclusion leads to the form that removes a range from the exclusions, for those who may use it.
+func (p *Page) endExclusion(r *http.Request, network ipam.ID, span string) (o offered) {
+	if p.mayChange(r) {
+		o = offered{"Remove", toChange(rootOf(r), including, network, "range", span)}
+	}
+	return o
+}
+
+func (p *Page) mayChange(r *http.Request) bool { return p.cfg.MayChange != nil && p.cfg.MayChange(r) }
 
 // toChange leads to a form about something of a network.
 func toChange(root, what string, network ipam.ID, pairs ...string) string {

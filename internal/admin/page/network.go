@@ -36,11 +36,14 @@ func (p *Page) network(r *http.Request) (*shown, error) {
 		p.of(texts(n.Links, func(l ipam.Link) string { return l.Host + ": " + l.Mode + " " + l.Link })),
 		p.of(n.Docker), p.of(n.Planned), p.of(n.Created), p.of(n.ID))
 	p.offer(r, s, offered{"Reserve an address", toChange(root, reserving, n.ID)},
-		offered{"Exclude a range", toChange(root, excluding, n.ID)})
+		offered{"Exclude a range", toChange(root, excluding, n.ID)},
+		offered{"Add a subnet", toChange(root, addingSubnet, n.ID)},
+		offered{"Add a pool", toChange(root, addingPool, n.ID)},
+		offered{"Remove the network", toChange(root, removing, n.ID)})
 	if err := p.subnets(r, s, &n); err != nil {
 		return nil, err
 	}
-	p.ranges(s, &n)
+	p.ranges(r, s, &n)
 	if len(n.OwnerRules) > 0 {
 		t := s.table(&table{Name: "owner_rules", Title: "Owner rules", Columns: columns("rule", "Rule")})
 		for _, rule := range n.OwnerRules {
@@ -92,7 +95,7 @@ func poolAdd(network string, subnet netip.Prefix) string {
 }
 
 // ranges shows the pools and the exclusions of a network.
-func (p *Page) ranges(s *shown, n *ipam.NetworkInfo) {
+func (p *Page) ranges(r *http.Request, s *shown, n *ipam.NetworkInfo) {
 	pools := s.table(&table{Name: "pools", Title: "Pools", None: noPool, Columns: columns("range", "Range", "pool", "Name", "subnet", "-Subnet", "free", "#Free",
 		"hour", "Last hour", "day", "Last day", "week",
 		"-Last week")})
@@ -111,7 +114,9 @@ func (p *Page) ranges(s *shown, n *ipam.NetworkInfo) {
 				p.charts(n.Space, n.Name, sub.CIDR, name))...)
 		}
 		for _, x := range sub.Exclusions {
-			closed.add(p.of(span(x.Start, x.End)), p.of(x.Note), p.of(sub.CIDR))
+			which := p.of(span(x.Start, x.End))
+			which.Act = p.endExclusion(r, n.ID, which.Text)
+			closed.add(which, p.of(x.Note), p.of(sub.CIDR))
 		}
 	}
 	if len(closed.Rows) > 0 {
@@ -130,7 +135,7 @@ func (p *Page) roaming(r *http.Request, s *shown, n *ipam.NetworkInfo, root stri
 		return nil
 	}
 	t := s.table(&table{Name: "reservations", Title: "Reservations", None: "Nothing is reserved.", Columns: columns(
-		"owner", "Owner", "address", "Address", "in_use", "In use", "host", "Host", "note", "Note")})
+		"owner", "Owner", "address", "Address", "in_use", "In use", "host", "Host", "until", "Until", "note", "Note")})
 	for one, err := range p.cfg.Service.Reservations(r.Context(), ipam.AddressFilter{Network: n.ID.String(),
 		Limit: perPage}) {
 		if err != nil {
@@ -140,7 +145,7 @@ func (p *Page) roaming(r *http.Request, s *shown, n *ipam.NetworkInfo, root stri
 			one.Address = one.Leased
 		}
 		t.add(p.of(one.Owner), p.of(one.Address).to(addressLink(root, n.Space, one.Address)), p.of(one.InUse), p.of(one.Host),
-			p.of(strings.TrimSpace(one.Note)))
+			p.of(one.Until), p.of(strings.TrimSpace(one.Note)))
 	}
 	return nil
 }

@@ -32,7 +32,8 @@ func (p *Page) subnet(r *http.Request) (*shown, error) {
 		s.note(noPool + " " + poolAdd(name, l.Subnet.CIDR))
 	}
 	p.offer(r, s, offered{"Reserve an address", toChange(root, reserving, l.Subnet.NetworkID)},
-		offered{"Exclude a range", toChange(root, excluding, l.Subnet.NetworkID, "range", l.Within.String())})
+		offered{"Exclude a range", toChange(root, excluding, l.Subnet.NetworkID, "range", l.Within.String())},
+		offered{"Add a pool", toChange(root, addingPool, l.Subnet.NetworkID, "range", l.Within.String())})
 	if !fewOf(l.Within) {
 		p.parts(s, &l, root)
 		if len(l.Rows) > perPage {
@@ -117,16 +118,22 @@ func (p *Page) addresses(r *http.Request, s *shown, l *ipam.Layout, root string)
 	t := s.table(&table{Name: "addresses", Title: "Addresses", Columns: columns(append([]string{
 		"address", "Address", "state", "State", "addresses", "-#Addresses", "name", "Name", "owner", "Owner",
 		"container", "Container", "mac", "MAC", "host", "Host", "kind", "-Kind", "since", "-Since",
-		"quarantine_until", "-Quarantined until", "pool", "-Pool", "note", "-Note"}, lanColumns[:]...)...)})
+		"quarantine_until", "-Quarantined until", "reserved_until", "Reserved until", "pool", "-Pool",
+		"note", "-Note"}, lanColumns[:]...)...)})
 	if l.Next.IsValid() {
 		t.Next = with(r, "from", l.Next.String())
 	}
 	for i := range l.Rows {
 		one := &l.Rows[i]
 		who := p.whoHas(one)
-		t.add(slices.Concat(row{p.of(run(one.Range.From(), one.Range.To())).to(rowLink(l, one, root)), stateCell(one.State),
+		which := p.of(run(one.Range.From(), one.Range.To())).to(rowLink(l, one, root))
+		if one.State == ipam.AddressExcluded && l.Subnet.Exclusion(one.Range.From()) != nil {
+			which.Act = p.endExclusion(r, l.Subnet.NetworkID, which.Text)
+		}
+		t.add(slices.Concat(row{which, stateCell(one.State),
 			count(ipam.Count{Int: sizeOf(one.Range)}), p.of(who.name), p.of(who.owner), p.of(who.container), p.of(who.mac),
-			p.of(who.host), p.of(who.kind), p.of(who.since), p.of(who.until), p.of(one.Pool), p.of(who.note)}, p.lan(&who))...)
+			p.of(who.host), p.of(who.kind), p.of(who.since), p.of(who.until), p.of(who.ends), p.of(one.Pool),
+			p.of(who.note)}, p.lan(&who))...)
 	}
 }
 

@@ -17,6 +17,7 @@ type holder struct {
 	name, owner, container, kind, host, note string
 	mac                                      ipam.MAC
 	since, until                             any
+	ends                                     time.Time // of the reservation
 	// of what a DHCP server gave
 	dhcp, why string
 	server    netip.Addr
@@ -52,7 +53,7 @@ func (p *Page) whoHas(row *ipam.LayoutRow) (h holder) {
 		}
 	}
 	if r := row.Reservation; r != nil {
-		h.owner, h.note = r.Owner, cmp.Or(h.note, r.Note)
+		h.owner, h.note, h.ends = r.Owner, cmp.Or(h.note, r.Note), r.Until
 		if row.Lease == nil {
 			h.kind, h.since = r.Kind.String(), r.Since
 		}
