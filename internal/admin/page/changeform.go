@@ -227,14 +227,6 @@ func (p *Page) offer(r *http.Request, s *shown, all ...offered) {
 	}
 }
 
-// endExclusion leads to the form that removes a range from the exclusions, for those who may use it.
-func (p *Page) endExclusion(r *http.Request, network ipam.ID, span string) (o offered) {
-	if p.mayChange(r) {
-		o = offered{"Remove", toChange(rootOf(r), including, network, "range", span)}
-	}
-	return o
-}
-
 func (p *Page) mayChange(r *http.Request) bool { return p.cfg.MayChange != nil && p.cfg.MayChange(r) }
 
 // toChange leads to a form about something of a network.

@@ -101,6 +101,10 @@ func (p *Page) ranges(r *http.Request, s *shown, n *ipam.NetworkInfo) {
 		"-Last week")})
 	closed := &table{Name: "exclusions", Title: "Exclusions", Columns: columns("range", "Range", "note", "Note", "subnet",
 		"-Subnet")}
+	may := p.mayChange(r)
+	if may {
+		closed.Columns = append(closed.Columns, columns("change", "Change")...)
+	}
 	for i := range n.Subnets {
 		sub := &n.Subnets[i]
 		if pools.Begin == "" {
@@ -114,9 +118,12 @@ func (p *Page) ranges(r *http.Request, s *shown, n *ipam.NetworkInfo) {
 				p.charts(n.Space, n.Name, sub.CIDR, name))...)
 		}
 		for _, x := range sub.Exclusions {
-			which := p.of(span(x.Start, x.End))
-			which.Act = p.endExclusion(r, n.ID, which.Text)
-			closed.add(which, p.of(x.Note), p.of(sub.CIDR))
+			cells := row{p.of(span(x.Start, x.End)), p.of(x.Note), p.of(sub.CIDR)}
+			if may {
+				to := toChange(rootOf(r), including, n.ID, "range", cells[0].Text)
+				cells = append(cells, cell{Text: "Remove", Link: to})
+			}
+			closed.add(cells...)
 		}
 	}
 	if len(closed.Rows) > 0 {

@@ -31,9 +31,7 @@ func (p *Page) subnet(r *http.Request) (*shown, error) {
 	if len(l.Subnet.Pools) == 0 {
 		s.note(noPool + " " + poolAdd(name, l.Subnet.CIDR))
 	}
-	p.offer(r, s, offered{"Reserve an address", toChange(root, reserving, l.Subnet.NetworkID)},
-		offered{"Exclude a range", toChange(root, excluding, l.Subnet.NetworkID, "range", l.Within.String())},
-		offered{"Add a pool", toChange(root, addingPool, l.Subnet.NetworkID, "range", l.Within.String())})
+	p.offer(r, s, offersIn(root, &l)...)
 	if !fewOf(l.Within) {
 		p.parts(s, &l, root)
 		if len(l.Rows) > perPage {
@@ -44,6 +42,23 @@ func (p *Page) subnet(r *http.Request) (*shown, error) {
 		s.mapBefore("addresses", cellMap(&l, root))
 	}
 	return s, nil
+}
+
+// offersIn are the forms about the addresses of a subnet, or of a part of it.
+func offersIn(root string, l *ipam.Layout) []offered {
+	id, within := l.Subnet.NetworkID, l.Within.String()
+	all := []offered{{"Reserve an address", toChange(root, reserving, id)},
+		{"Exclude a range", toChange(root, excluding, id, "range", within)},
+		{"Add a pool", toChange(root, addingPool, id, "range", within)}}
+	switch exclusions := l.Subnet.Exclusions; len(exclusions) {
+	case 0:
+		return all
+	case 1:
+		within = exclusions[0].Range.String()
+	default:
+		within = "" // a person knows which one
+	}
+	return append(all, offered{"Remove an exclusion", toChange(root, including, id, "range", within)})
 }
 
 // fewOf tells whether the addresses of a prefix are few enough to be drawn one by one: ipam.MaxParts at most.
@@ -126,11 +141,7 @@ func (p *Page) addresses(r *http.Request, s *shown, l *ipam.Layout, root string)
 	for i := range l.Rows {
 		one := &l.Rows[i]
 		who := p.whoHas(one)
-		which := p.of(run(one.Range.From(), one.Range.To())).to(rowLink(l, one, root))
-		if one.State == ipam.AddressExcluded && l.Subnet.Exclusion(one.Range.From()) != nil {
-			which.Act = p.endExclusion(r, l.Subnet.NetworkID, which.Text)
-		}
-		t.add(slices.Concat(row{which, stateCell(one.State),
+		t.add(slices.Concat(row{p.of(run(one.Range.From(), one.Range.To())).to(rowLink(l, one, root)), stateCell(one.State),
 			count(ipam.Count{Int: sizeOf(one.Range)}), p.of(who.name), p.of(who.owner), p.of(who.container), p.of(who.mac),
 			p.of(who.host), p.of(who.kind), p.of(who.since), p.of(who.until), p.of(who.ends), p.of(one.Pool),
 			p.of(who.note)}, p.lan(&who))...)

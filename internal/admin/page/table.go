@@ -53,10 +53,9 @@ type cell struct {
 	Exact string // the number that Text is about
 	Bar   *bar
 	Line  *line
-	Sign  string  // what a state is drawn with, beside its name
-	Note  string  // what the Sign stands for, where the Text does not say so
-	State string  // of which this is, for its colour
-	Act   offered // a link behind it to a form, for those who may use it
+	Sign  string // what a state is drawn with, beside its name
+	Note  string // what the Sign stands for, where the Text does not say so
+	State string // of which this is, for its colour
 }
 
 // bar is how much of something is used, drawn; the text beside it says the same.
