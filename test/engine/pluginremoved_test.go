@@ -30,7 +30,7 @@ func TestPluginRemoved(t *testing.T) {
 	}
 	p.removedAfter(t)
 	installed()
-	h := enter(t, machineEngine, p, 164)
+	h := enter(t, machineEngine, p, 246)
 	n := h.network("--subnet", h.v4("0/24"))
 	was := h.dockerNetwork(n)
 	runs, stopped := h.container(n), h.container(n)

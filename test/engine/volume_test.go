@@ -157,7 +157,7 @@ func orphaned(s *stored) {
 	s.berthRefuses([]string{letters, "is used by the container", s.name + "-guest"}, "deploy", "orphans", "rm", letters,
 		"--docker-host", s.Engine.URL(), "--yes")
 	s.docker("rm", s.name+"-guest")
-	s.berthRefuses([]string{"say yes with --yes"}, "deploy", "orphans", "rm", letters, "--docker-host", s.Engine.URL())
+	s.berthRefuses([]string{"use --yes"}, "deploy", "orphans", "rm", letters, "--docker-host", s.Engine.URL())
 	s.berthRefuses([]string{s.name + "_data", "none that a deploy left behind"}, "deploy", "orphans", "rm",
 		s.name+"_data", "--docker-host", s.Engine.URL(), "--yes")
 	s.removeOrphan(letters)
