@@ -76,6 +76,9 @@ func (p *Page) subnets(r *http.Request, s *shown, n *ipam.NetworkInfo) error {
 			"subnet", "Subnet", "used", "Used", "leased", "#Held", "reserved", "#Reserved", "quarantined", "#Quarantined",
 			"free", "#Free", "excluded", "-#Excluded", "name", "-Name", "note", "-Note", "gateway", "Gateway",
 			"gateway_note", "-Gateway's note", "dhcp", "-DHCP", "docker", "-#Docker networks", "subnet_id", "-Id")})
+	if n.Use.Pools == 0 && len(n.Subnets) > 0 {
+		s.note(addPool(n.Name, n.Subnets[0].CIDR))
+	}
 	return arrange(r, t, "-used", listed[ipam.SubnetPlan]{n.Subnets,
 		func(sub *ipam.SubnetPlan) *ipam.Use { return &sub.Use },
 		func(sub *ipam.SubnetPlan) row {
@@ -86,17 +89,15 @@ func (p *Page) subnets(r *http.Request, s *shown, n *ipam.NetworkInfo) error {
 		}})
 }
 
-// noPool is what is said of a network or a subnet without a pool, before poolAdd.
-const noPool = "It has no pool: only addresses that are asked for are given. Add one:"
-
-// poolAdd is the command that adds a pool to a subnet.
-func poolAdd(network string, subnet netip.Prefix) string {
-	return "berth pool add " + network + " " + subnet.String()
+// addPool is what is said where no pool gives addresses: without one a network looks full.
+func addPool(network string, subnet netip.Prefix) string {
+	return "No pool gives addresses here. Add one with `berth pool add " + network + " " + subnet.String() + "`."
 }
 
 // ranges shows the pools and the exclusions of a network.
 func (p *Page) ranges(r *http.Request, s *shown, n *ipam.NetworkInfo) {
-	pools := s.table(&table{Name: "pools", Title: "Pools", None: noPool, Columns: columns("range", "Range", "pool", "Name", "subnet", "-Subnet", "free", "#Free",
+	pools := s.table(&table{Name: "pools", Title: "Pools", None: "It has no pool: only addresses that are asked for are " +
+		"given.", Columns: columns("range", "Range", "pool", "Name", "subnet", "-Subnet", "free", "#Free",
 		"hour", "Last hour", "day", "Last day", "week",
 		"-Last week")})
 	closed := &table{Name: "exclusions", Title: "Exclusions", Columns: columns("range", "Range", "note", "Note", "subnet",
@@ -107,9 +108,6 @@ func (p *Page) ranges(r *http.Request, s *shown, n *ipam.NetworkInfo) {
 	}
 	for i := range n.Subnets {
 		sub := &n.Subnets[i]
-		if pools.Begin == "" {
-			pools.Begin = poolAdd(n.Name, sub.CIDR)
-		}
 		for _, pool := range sub.Pools {
 			name := cmp.Or(pool.Name, span(pool.Start, pool.End))
 			size := ipam.Count{Int: sizeOf(ipam.Range{IPRange: netipx.IPRangeFrom(pool.Start, pool.End)})}

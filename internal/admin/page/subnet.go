@@ -28,9 +28,6 @@ func (p *Page) subnet(r *http.Request) (*shown, error) {
 		File: "subnet-" + strings.NewReplacer("/", "-", ":", "-").Replace(l.Within.String())}
 	root := rootOf(r)
 	p.subnetFacts(s, &l, name, root)
-	if len(l.Subnet.Pools) == 0 {
-		s.note(noPool + " " + poolAdd(name, l.Subnet.CIDR))
-	}
 	p.offer(r, s, offersIn(root, &l)...)
 	if !fewOf(l.Within) {
 		p.parts(s, &l, root)
@@ -106,6 +103,9 @@ func (p *Page) subnetFacts(s *shown, l *ipam.Layout, network, root string) {
 	}
 	t.add(append(cells, p.of(sub.Gateway).to(addressLink(root, sub.Space, sub.Gateway)), p.of(sub.GatewayNote),
 		p.of(sub.Name), p.of(sub.Note), p.of(sub.DHCP), p.of(sub.Created), p.of(sub.ID), p.of(sub.NetworkID))...)
+	if len(sub.Pools) == 0 {
+		s.note(addPool(network, sub.CIDR))
+	}
 }
 
 // parts shows the parts of a subnet whose addresses are too many to be shown one by one.
