@@ -66,11 +66,15 @@ func sentence(do ipam.Do) string {
 		return "take it out with `berth exclusion rm`"
 	case ipam.DoShrinkExclusion:
 		return "end the exclusion with `berth exclusion rm`"
+	case ipam.DoTakeExcluded:
+		return "take it all the same with --force"
 	case ipam.DoEndReservation:
 		return "end that with `berth reservation rm`"
 	case ipam.DoReplaceReservation:
 		return "end that first with `berth reservation rm`, or change it with --replace, which keeps both until the " +
 			"new one is in use"
+	case ipam.DoReserveSeveral:
+		return "name them with `--ip %s:ip0=...,ip1=...`"
 	case ipam.DoReleaseTaken:
 		return "release it with `berth address release`"
 	case ipam.DoRetakeAddress:
@@ -79,6 +83,8 @@ func sentence(do ipam.Do) string {
 		return "record the one that was chosen with `berth address take`"
 	case ipam.DoReleaseDead:
 		return "if there is no such container, `berth lease release` gives it free"
+	case ipam.DoForceRelease:
+		return "--force gives it free all the same, and if somebody has it, others are given it, too"
 	case ipam.DoImportAgain:
 		return "import it again, and the rest is added"
 	case ipam.DoImportInstead:

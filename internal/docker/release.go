@@ -38,7 +38,7 @@ func (w *Witness) ReleaseLease(ctx context.Context, req ipam.LeaseRelease) (ipam
 	}
 	ended, err := w.cfg.Service.ReleaseLease(ctx, ipam.LeaseRef{Space: l.Space, Address: l.Address, ID: l.ID})
 	if err == nil && !ended {
-		err = refuse(ipam.ErrChanged, "%s is another's by now; look at `berth lease ls`", l.Address)
+		err = ipam.Help(refuse(ipam.ErrChanged, "%s is another's by now", l.Address), ipam.Advise(ipam.DoListLeases))
 	}
 	return l, err
 }
@@ -59,7 +59,8 @@ func (w *Witness) heldLease(ctx context.Context, req *ipam.LeaseRelease) (found 
 		found = l
 	}
 	if found.ID == 0 {
-		return found, refuse(ipam.ErrNotFound, "nobody holds %s; `berth lease ls` lists what is held", req.Address)
+		return found, ipam.Help(refuse(ipam.ErrNotFound, "nobody holds %s", req.Address),
+			ipam.Advise(ipam.DoListLeases))
 	}
 	return found, nil
 }
@@ -68,25 +69,23 @@ func (w *Witness) heldLease(ctx context.Context, req *ipam.LeaseRelease) (found 
 func (w *Witness) releasable(l *ipam.LeaseInfo) error {
 	switch {
 	case l.Kind == ipam.External:
-		return refuse(ipam.ErrInvalid, "%s was taken for %s by hand; release it with `berth address release`",
-			l.Address, l.Name)
+		return ipam.Help(refuse(ipam.ErrInvalid, "%s was taken for %s by hand", l.Address, l.Name),
+			ipam.Advise(ipam.DoReleaseTaken))
 	case l.Kind == ipam.Headroom:
-		return refuse(ipam.ErrInvalid, "%s is headroom of host %s; lower that with `berth network modify --headroom`",
-			l.Address, l.Host)
+		return ipam.Help(refuse(ipam.ErrInvalid, "%s is headroom of host %s", l.Address, l.Host),
+			ipam.Advise(ipam.DoLowerHeadroom))
 	case l.Kind == ipam.Gateway || l.Pool == (ipam.ID{}):
-		return refuse(ipam.ErrInvalid,
-			"%s is a gateway; remove its Docker network, or change it with `berth subnet modify --gateway`", l.Address)
+		return ipam.Help(refuse(ipam.ErrInvalid, "%s is a gateway, which ends with its Docker network", l.Address),
+			ipam.Advise(ipam.DoChangeSubnet))
 	case l.Host != w.cfg.Host:
-		return refuse(ipam.ErrInvalid,
-			"%s is held on host %s; release it there, or remove that host with `berth host rm` when it is gone",
-			l.Address, l.Host)
+		return ipam.Help(refuse(ipam.ErrInvalid, "%s is held on host %s; release it there", l.Address, l.Host),
+			ipam.OrAdvise(ipam.DoFreeHost, l.Host))
 	}
 	return nil
 }
 
 // unused refuses a lease whose address an endpoint has, or may have.
 func (w *Witness) unused(ctx context.Context, l *ipam.LeaseInfo, req *ipam.LeaseRelease) error {
-	const todo = "--force releases it anyway; a container that has it could then share it with another"
 	src, err := w.ask(ctx, req.View)
 	if err != nil {
 		return err
@@ -96,7 +95,8 @@ func (w *Witness) unused(ctx context.Context, l *ipam.LeaseInfo, req *ipam.Lease
 		if src.trouble != nil {
 			why = src.trouble
 		}
-		return refuse(ipam.ErrInUse, "whether an endpoint has %s is not known: %v; %s", l.Address, why, todo)
+		return ipam.Help(refuse(ipam.ErrInUse, "whether an endpoint has %s is not known: %v", l.Address, why),
+			ipam.Advise(ipam.DoForceRelease))
 	}
 	rec, err := w.read(ctx, src.view, false)
 	if err != nil {
@@ -104,25 +104,25 @@ func (w *Witness) unused(ctx context.Context, l *ipam.LeaseInfo, req *ipam.Lease
 	}
 	seen := newSights(rec.visible(src.view), rec)
 	for _, s := range seen.at[place{l.Space, l.Address}] {
-		return refuse(ipam.ErrInUse, "%s has %s on the Docker network %s; stop it, or %s", s.who(), l.Address,
-			s.network.Name, todo)
+		return orForce("%s has %s on the Docker network %s; stop it", s.who(), l.Address, s.network.Name)
 	}
 	if age := src.view.Taken.Sub(l.Since); age < starting {
-		return refuse(ipam.ErrInUse,
-			"%s was taken %s before the engine was looked at, and its container may be starting; try again in "+
-				"%s, or %s",
-			l.Address, max(age, 0).Round(time.Second), (starting - age).Round(time.Second), todo)
+		return orForce("%s was taken %s before the engine was looked at, and its container may be starting; try again in "+
+			"%s", l.Address, max(age, 0).Round(time.Second), (starting - age).Round(time.Second))
 	}
 	if l.Kind == ipam.Auxiliary {
 		for _, n := range seen.networks[segment{l.Space, l.Subnet}] {
 			if keeps(n, l.Address) {
-				return refuse(ipam.ErrInUse,
-					"the Docker network %s keeps %s for itself (--aux-address); remove that network, or %s", n.Name,
-					l.Address, todo)
+				return orForce("the Docker network %s keeps %s as an auxiliary address; remove that network", n.Name, l.Address)
 			}
 		}
 	}
 	return nil
+}
+
+// orForce refuses to end a lease that only force ends now.
+func orForce(format string, args ...any) error {
+	return ipam.Help(refuse(ipam.ErrInUse, format, args...), ipam.OrAdvise(ipam.DoForceRelease))
 }
 
 // due tells a person when a repair of a finding is possible.

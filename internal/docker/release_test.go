@@ -55,7 +55,7 @@ func TestReleaseLease(t *testing.T) {
 				Interface: ipam.Interface{Wishes: []ipam.Wish{{Address: addr("10.8.0.9")}}}})
 			tn.settle(time.Minute)
 			return addr("10.8.0.9")
-		}, "release it with `berth address release`", "release it with `berth address release`"},
+		}, "was taken for rtr by hand", "was taken for rtr by hand"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tn := newTown(t)

@@ -145,9 +145,8 @@ func (p *Plan) pickAddress(owner string, addr netip.Addr, subnets []*ipam.Subnet
 			return ledger.Picked{}, allocator.ReservedError(p.Change, addr, r)
 		}
 		if x := sub.Exclusion(addr); x != nil && r == nil && !force {
-			return ledger.Picked{}, ipam.RefuseAs(ipam.IPReserved, ipam.ErrInUse,
-				"%s is excluded with %s; take it all the same with --force",
-				addr, x)
+			return ledger.Picked{}, ipam.Help(ipam.RefuseAs(ipam.IPReserved, ipam.ErrInUse,
+				"%s is excluded with %s", addr, x), ipam.Advise(ipam.DoTakeExcluded))
 		}
 		return ledger.Picked{Sub: sub, Addr: addr, Record: l}, nil
 	}

@@ -1,7 +1,6 @@
 package edit
 
 import (
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -122,9 +121,9 @@ func (p *Plan) fulfil(e *ipam.AddReservation, in ipam.Interface, now func(ipam.W
 	}
 	for _, slot := range slots(owned.Wanted) {
 		if int(slot.Interface) != e.Number {
-			return nil, p.alreadyExists(e.Owner, owned.Wanted[slot], fmt.Sprintf("an owner has one reservation in a "+
-				"network, of one interface, which may have several addresses (--ip %d:ip0=...,ip1=...)",
-				slot.Interface))
+			return nil, ipam.Help(p.alreadyExists(e.Owner, owned.Wanted[slot], "an owner has one reservation in a "+
+				"network, of one interface, which may have several addresses"),
+				ipam.Advise(ipam.DoReserveSeveral, slot.Interface))
 		}
 	}
 	in.Wishes = slices.DeleteFunc(slices.Clone(in.Wishes), func(w ipam.Wish) bool { return !now(w) })

@@ -138,7 +138,7 @@ func (p *Plan) checkSubnet(sub *ipam.Subnet) error {
 		}
 	}
 	if why := allocator.NotHost(sub.CIDR, sub.Gateway); sub.Gateway.IsValid() && why != "" {
-		return ipam.Refuse(ipam.ErrInvalid, "the gateway %s is %s; give another one with --gateway, or none",
+		return ipam.Refuse(ipam.ErrInvalid, "the gateway %s is %s; give another one, or none",
 			sub.Gateway, why)
 	}
 	if err := sub.CheckLAN(p.N); err != nil || !sub.DHCP {
