@@ -118,7 +118,7 @@ func (p *Page) changeForm(r *http.Request, w *wanted, err error) *shown {
 	s := &shown{Title: c.title + w.network.Name, Lead: c.lead + " Nothing changes yet.", Still: true, Asks: true}
 	if err != nil {
 		s.Status = statusOf(err)
-		s.alert(shorten.Text(err.Error()))
+		s.alert(refusalText(err))
 		w.fields["revision"], w.fields["mark"] = "", "" // what is agreed to next is as of then
 	}
 	s.Blocks = append(s.Blocks, block{Fill: &filled{Action: link(rootOf(r), []string{"change", w.what}),
