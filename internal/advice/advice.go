@@ -84,7 +84,7 @@ func sentence(do ipam.Do) string {
 	case ipam.DoReleaseDead:
 		return "if there is no such container, `berth lease release` gives it free"
 	case ipam.DoForceRelease:
-		return "--force gives it free all the same, and if somebody has it, others are given it, too"
+		return "--force releases it anyway; a container that has it could then share it with another"
 	case ipam.DoImportAgain:
 		return "import it again, and the rest is added"
 	case ipam.DoImportInstead:
