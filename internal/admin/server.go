@@ -1,7 +1,7 @@
 // Package admin serves the admin API: HTTP under /v1/ on a unix socket or over TLS. Each operation is an entry in the
-// table of package api. Answers are JSON of the declared type. Refusals are problems (RFC 9457) with stable codes;
-// browsers outside of /v1/ get a page instead. access.go decides who may read and who may change. The cost of a slow,
-// vanished or hostile client is bounded.
+// table of package api. Answers are JSON of the declared type. Refusals are problems (RFC 9457) with stable codes.
+// Outside /v1/ a browser gets an error page instead. access.go decides who may read and who may change. The cost of a
+// slow, vanished or hostile client is bounded.
 //
 // A request passes the connection limit, authentication (access.go), panic recovery and the routes (server.go,
 // router.go). It is decoded by the tags of its type (bind.go, parameters.go), and a handler asks the Service. The

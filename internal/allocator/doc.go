@@ -8,8 +8,9 @@
 // its subnet. preferred.go takes a requested address, gateway.go a gateway, and automatic.go any other. For
 // automatic.go, doubt.go detects a repeated request, and guess.go finds the container of a request without a name.
 // choose.go applies the order of order.go: reserved (or a replica's vacancy, standin.go), remembered (memory.go), never
-// used, longest released. take.go writes the lease, release.go ends it, and ending.go ends owners whose time is over.
+// used, longest released. take.go writes the lease, release.go ends it, and ending.go ends reservations whose time is
+// over.
 //
 // refusal.go words the errors; lanrefusal.go does so for DHCP servers, and exhausted.go for full pools. witness.go and
-// stray.go receive the witness's observations. Edits, and headroom (headroom.go), choose addresses in the same order.
+// stray.go receive the witness's observations. Edits and headroom (headroom.go) follow the same order.
 package allocator

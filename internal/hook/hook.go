@@ -1,7 +1,7 @@
-// Package hook runs the executables of a directory after each address that is taken or released, with the variables of
+// Package hook runs the executables of a directory each time an address is taken or released. They get the variables of
 // Ganeti's hooks (GA-25). No request waits for a hook. Hooks run one at a time, in the order of the events. Each has a
-// time limit, and its process group ends with it. A program that others than root or the daemon's user could write is
-// not run.
+// time limit, after which its process group is killed. A program that anyone but root or the daemon's user can write to
+// is not run.
 //
 // A goroutine reads the events (Service.TailPages) and the variables of each (Service.EventEnvironment). Then it reads
 // the directory (dir.go) and runs each program (run.go). A failed hook is only logged and counted.

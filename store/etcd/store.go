@@ -9,16 +9,16 @@
 // Functions passed to Update wait in a queue (committer.go). One goroutine runs all of them in one turn, during which
 // the mirror does not move (commit.go). Each sees the mirror and the writes of those before it (tx.go, batch.go). One
 // etcd transaction checks that everything they read is unchanged, and writes (request.go, limits.go). On a conflict
-// their hooks run, the mirror moves on, and they run again.
+// their hooks run, the mirror moves on, and the functions run again.
 //
 // If etcd does not answer, a key of the handle reveals the outcome (marker.go, outcome.go). Updates too large for one
 // transaction pass a gate, and so do those that conflict too often (gate.go, chunk.go). Many small new records share
 // keys of etcd (bundle.go).
 //
 // Each second a pulse asks etcd how fresh the mirror is, renews presence, and cleans up (pulse.go, reach.go, room.go,
-// presence.go). session.go keeps sessions. trace.go detects an etcd that was replaced or went back; journal.go reports
-// what must be remembered elsewhere. All requests use one member at a time (members.go, errors.go). layout.go names all
-// keys.
+// presence.go). session.go keeps sessions. trace.go detects an etcd that was replaced or lost commits; journal.go
+// reports what the host must remember itself. All requests use one member at a time (members.go, errors.go). layout.go
+// names all keys.
 package etcd
 
 import (

@@ -4,7 +4,7 @@
 //
 // The state is a B-tree with copy-on-write (tidwall/btree). Each transaction has its own copy, made in constant time:
 // View reads it, Update writes to it (tx.go). A successful update replaces the state with its copy and passes the
-// changes to the watchers in the same step (store/internal/watch). Other handles get the changes just before
+// changes to the watchers in the same step (store/internal/watch). Other handles get the changes just before that step
 // (commit.go). Updates of all handles run one at a time on their callers' goroutines; the package starts none.
 package mem
 

@@ -2,10 +2,10 @@
 // `plan` changes neither the engine nor the address plan. `apply` does what the plan shows, or reports what has changed
 // since.
 //
-// deploy.go holds the shared flags; prepare.go draws a plan from files, engine and daemon. show.go prints a plan.
-// apply.go runs it with progress bars (bars.go), under a lock of the project (lock.go) that status.go shows and ends.
-// regain.go releases addresses that the engine forgot to release, and history.go lists past deploys. steps.go has the
-// commands that use the same steps for other purposes.
+// deploy.go holds the shared flags; prepare.go draws up a plan from the files, the engine and the daemon. show.go
+// prints a plan. apply.go runs it with progress bars (bars.go), under a lock of the project (lock.go) that status.go
+// shows and ends. regain.go releases addresses that the engine forgot to release, and history.go lists past deploys.
+// steps.go has the commands that use the same steps for other purposes.
 package deploy
 
 import (

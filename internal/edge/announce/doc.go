@@ -3,5 +3,6 @@
 // for. It reports and answers a machine that contests an address.
 //
 // The Announcer (announcer.go) keeps a station per device (station.go), which speaks ARP (arp.go) and neighbour
-// discovery (ndp.go). ARP frames leave through a packet socket, so the gate of internal/edge/nft is on the device.
+// discovery (ndp.go). ARP frames leave through a packet socket, which nftables sees only
+// at the device: internal/edge/nft blocks them there.
 package announce

@@ -1,5 +1,5 @@
-// Package lan runs the daemon's questions on the LANs of a host's edge. Each question ends in time, independent of the
-// others. Questions of a daemon that has ended are cancelled. The edge reconnects to a restarted daemon by itself.
+// Package lan asks the daemon's questions on the LANs that a host's edge reaches. Each question has its own time limit.
+// Questions of a daemon that has ended are cancelled. The edge reconnects to a restarted daemon by itself.
 //
 // Run reads the daemon's questions, runs them in parallel, and sends the answers. The caller passes the function that
 // works on the wire, such as that of internal/dhcp.

@@ -3,8 +3,8 @@
 // every edit may be repeated. A released address is free as soon as no edge reports a mapping of it.
 //
 // Apply (apply.go) makes each edit inside a change of package edit: accounts (account.go), ranges (range.go), addresses
-// (allocate.go) and associations (associate.go), whose guests guest.go finds. end.go ends associations with their owner
-// or network, releaseon.go with their container. lookup.go finds associations.
+// (allocate.go) and associations (associate.go). guest.go finds their guests. end.go ends an association whose owner or
+// network ends, and releaseon.go one whose container ends. lookup.go finds associations.
 //
 // wanted.go computes a host's mappings. track.go does so first for all addresses, then for those that a commit affects
 // (commits.go). news.go sends them to the edge, report.go takes its reports, and sweep.go forgets reports of removed

@@ -1,6 +1,6 @@
 // Package compare compares the document of a plan with the current plan. It returns the differences, one line each, and
 // the edits that remove them. Made in order on the same plan, the edits leave no difference. The package enforces no
-// rules: the edits themselves are refused, in a dry run or for real.
+// rules: an edit that breaks one is refused when it is made, also in a dry run.
 //
 // Both sides are an ipam.Plan: the document from internal/plan, the current plan from an export. flat.go sorts each by
 // network and kind. network.go, ranges.go, owned.go and elastic.go find the differences of their kind. They match
