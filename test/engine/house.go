@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"berth/test/ground"
 )
 
 // House is what a scenario runs in: an engine, and a Berth that it uses. Its methods fail the test where Docker or
@@ -65,13 +67,16 @@ func (h *House) leave() error {
 		h.Logf("network %s: %v", name, errMiscounted)
 	}
 	for _, within := range []string{h.v4("0/24"), h.v6("/48")} {
-		left, err := leases(h.Berth, within)
-		if len(kept) > 0 {
-			left = slices.DeleteFunc(left, func(l Lease) bool { return l.Kind == "gateway" || l.Kind == "auxiliary" })
-		}
-		if err != nil || len(left) > 0 {
-			errs = append(errs, fmt.Errorf("after all containers and networks are gone, Berth has %v (%w)", left, err))
-		}
+		errs = append(errs, ground.Eventually(counting, func() error {
+			left, err := leases(h.Berth, within)
+			if len(kept) > 0 {
+				left = slices.DeleteFunc(left, func(l Lease) bool { return l.Kind == "gateway" || l.Kind == "auxiliary" })
+			}
+			if err == nil && len(left) > 0 {
+				err = fmt.Errorf("after all containers and networks are gone, Berth has %v", left)
+			}
+			return err
+		}))
 	}
 	return errors.Join(errs...)
 }
