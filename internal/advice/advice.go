@@ -82,7 +82,7 @@ func sentence(do ipam.Do) string {
 	case ipam.DoRecordAddress:
 		return "record the one that was chosen with `berth address take`"
 	case ipam.DoReleaseDead:
-		return "if there is no such container, `berth lease release` gives it free"
+		return "if there is no such container, `berth lease release` frees it"
 	case ipam.DoForceRelease:
 		return "--force releases it anyway; a container that has it could then share it with another"
 	case ipam.DoImportAgain:

@@ -1,6 +1,6 @@
 // Package dhcp requests addresses from a LAN's DHCP servers for others, over an interface of the host. The containers
-// need neither an interface nor a namespace. Requests run in parallel, and each ends in time with an answer that names
-// interface and tries. Malformed packets are ignored. The package keeps no leases.
+// need neither an interface nor a namespace. Requests run in parallel, and each ends before its deadline, with an
+// answer that names the interface and the number of tries. Malformed packets are ignored. The package keeps no leases.
 //
 // Do (client.go) takes an ipam.LANAsk and returns an ipam.LANAnswer. An exchange (exchange.go) sends a DHCP (ask4.go,
 // message4.go) or DHCPv6 (ask6.go, message6.go) message up to four times and reads replies with its transaction ID. A

@@ -1,6 +1,6 @@
-// Package neighbours finds machines on the host's LANs that use addresses of Berth's networks without a record. No
-// request waits for it. It excludes no address that has a holder in the records. Without an edge, only these
-// observations are missing.
+// Package neighbours finds unrecorded machines on the host's LANs that use addresses of Berth's networks. No request
+// waits for it. It excludes only addresses without a holder in the records. Without an edge, Berth works but does not
+// find these machines.
 //
 // A Prober (probe.go) keeps a small stock of probed addresses for the next leases and excludes those that answer. A
 // Listener (listen.go) hears machines that claim a container's address.

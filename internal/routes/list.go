@@ -1,5 +1,5 @@
-// Package routes reads the host's routes. It finds routes that appeared after a subnet and divert its traffic, such as
-// a VPN's.
+// Package routes reads the host's routes. It finds routes that are newer than a subnet and divert the subnet's traffic,
+// such as a VPN's.
 package routes
 
 import (

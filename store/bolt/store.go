@@ -2,8 +2,8 @@
 // damaged, cut, replaced or emptied, opening it fails with the cause and the next step. It never treats such a file as
 // new, and never crashes or hangs on one.
 //
-// Functions passed to Update wait in a queue. The caller with the lead runs all of them, one after the other, in one
-// bbolt transaction, commits once, and answers them all (committer.go). A function writes to a buffer (writes.go);
+// Functions passed to Update wait in a queue. One of the callers, the leader, runs all of them, one after the other, in
+// one bbolt transaction, commits once, and answers them all (committer.go). A function writes to a buffer (writes.go);
 // after success its writes become sealed records (seal.go) in the one data bucket. View uses bbolt's read transactions.
 //
 // Next to berth.db, berth.id names the store that belongs here, and berth.lock names the process that has it open.

@@ -3,8 +3,8 @@
 // take over, mappings expire unless the host's session is renewed. That time counts from the renewal of the session,
 // not from the arrival of the news here.
 //
-// Run (follow.go) reads the daemon's news and starts again when the stream breaks off. The news add up to a wanted
-// state (wanted.go), which the provider applies. report.go reports the result to the daemon.
+// Run (follow.go) reads the daemon's news and starts again when the stream breaks off. From the news it builds the
+// wanted state (wanted.go), which the provider applies. report.go reports the result to the daemon.
 package follow
 
 import (

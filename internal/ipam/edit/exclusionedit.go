@@ -89,7 +89,7 @@ func answererText(l *ipam.Lease) string {
 func keeperText(l *ipam.Lease) string {
 	switch {
 	case l.Reservation == nil:
-		return fmt.Sprintf("%s is held by %s, who keeps it; nobody is given it after its release", l.Address,
+		return fmt.Sprintf("%s is held by %s, who keeps it; after its release nobody gets it", l.Address,
 			l.Holder())
 	case !l.Held():
 		return fmt.Sprintf("%s is reserved for %s, who keeps it; nobody is given it once that has ended", l.Address,

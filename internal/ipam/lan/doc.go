@@ -3,7 +3,8 @@
 // killed daemon continues after its restart. If the store cannot be written, answers wait in memory; a daemon killed
 // then asks again.
 //
-// This package speaks on no network: questions go to the host's edge (ipam.AskLAN), outside of changes and locks.
-// Requests ask through Sharing (ask.go). A Lessee works each second (keep.go): due.go reads the records for due
-// questions, settle.go writes the answers, and gone.go releases leases of removed subnets.
+// This package does not use the network itself. It sends questions to the host's edge (ipam.AskLAN), outside of changes
+// and locks. Sharing (ask.go) sends equal questions of parallel requests once. A Lessee runs every second (keep.go):
+// due.go reads the records for due questions, settle.go writes the answers, and gone.go releases leases of removed
+// subnets.
 package lan

@@ -1,4 +1,4 @@
-// Package record holds the rules for one record that the backends of store.Store share. seal.go adds the checksum to a
+// Package record holds rules for single records. All backends of store.Store share them. seal.go adds the checksum to a
 // value; rules.go decides which writes a transaction accepts.
 package record
 
