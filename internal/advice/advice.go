@@ -1,8 +1,8 @@
 // Package advice turns the advice of a refusal into a sentence with the command that helps. The core returns advice as
 // data (ipam.Advice), because it knows no commands. Every error that a person reads ends with what to do next.
 //
-// The driver, the command line and the log call Text before they show an error. The sentences are a table; a test fails
-// for a kind of advice without a sentence.
+// The driver, the command line and the log call Text before they show an error. The sentences are in a table. A test
+// fails if a kind of advice has no sentence.
 package advice
 
 import (

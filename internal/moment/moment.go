@@ -1,5 +1,5 @@
-// Package moment parses the times that people write, alike on the command line and in the page. It uses neither a clock
-// nor a command.
+// Package moment parses the times that people write. The command line and the page accept the same forms. It uses
+// neither a clock nor a command.
 package moment
 
 import (

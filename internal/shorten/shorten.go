@@ -1,8 +1,8 @@
 // Package shorten cuts values from outside before they are shown. A value from a caller or receiver cannot fill a log,
 // an answer or a list. Berth's own sentences stay whole.
 //
-// To cuts a single value. Text cuts the values in a sentence where it leaves Berth: refusals of the driver and the
-// admin API, findings of the witness. Values cuts only the values, for log lines, which may be long.
+// To cuts a single value. Text cuts the values in a sentence that leaves Berth: a refusal of the driver or the admin
+// API, or a finding of the witness. Values cuts only the values, for log lines, which may be long.
 package shorten
 
 import (

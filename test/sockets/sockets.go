@@ -1,8 +1,8 @@
 // Package sockets makes unix sockets and finds free ports for tests of commands and daemons. Sockets close with the
 // test.
 //
-// Listening returns a socket with a listener, and Dead one without. FreeAddress and Free return addresses where another
-// program may listen.
+// Listening returns a socket with a listener, and Dead returns one without a listener. FreeAddress and Free return
+// addresses where another program may listen.
 package sockets
 
 import (

@@ -1,8 +1,8 @@
 // Package document has the commands for the whole plan: export and import, as YAML or as tables. An import is all or
 // nothing, and a refusal lists every error with its line. Files are written whole or not at all.
 //
-// import.go reads a file through internal/plan and sends the plan to the daemon. report.go does so for any plan, shows
-// progress and lists the result; adoption of Docker networks uses it, too. export.go writes the daemon's plan network
+// import.go reads a file through internal/plan and sends the plan to the daemon. report.go sends any plan, shows
+// progress and lists the result. Adoption of Docker networks also uses it. export.go writes the daemon's plan network
 // by network. compare.go compares a file with that plan through internal/plan/compare, diff.go tries the resulting
 // edits, and apply.go makes them.
 package document

@@ -45,7 +45,8 @@
 //	back POOL        ADDRESS
 //	detach POOL
 //
-// The witness's view of the following requests and leases, and its reports to the service (witnesswords.go):
+// These steps set what the witness sees for later requests and leases, and send its reports to the service
+// (witnesswords.go):
 //
 //	idle NAME        requests come from NAME; idle none: the container is unknown; idle lost: the witness does not follow
 //	                 the engine; idle long: from a container whose name is too long for a lease
@@ -60,7 +61,7 @@
 //
 //	wait D           moves the clock
 //	host NAME        restarts the daemon on a host of this name
-//	restart          restarts the daemon, which must show the same
+//	restart          restarts the daemon; its answers must not change
 //	show NET         flat, reserved, taken, counts, subnets, exclusions, pools, maps, free, or env OWNER (show.go)
 //	show networks    their names
 //	owned NET        [OWNER]; OWNER=ADDRESS for each reservation, with ":a" if automatic, "*" if in use, "!" if
@@ -74,5 +75,5 @@
 //	asked            the questions to the witness since the last time: SPACE/CIDR/ADDRESS of each
 //	guesses          the numbers of guesses, and of wrong ones
 //
-// Tests of behaviour that all stores share also run on etcd instead of files (-etcd, etcd.go).
+// With -etcd, tests of behaviour that all stores share run on etcd instead of files (etcd.go).
 package ipamtest

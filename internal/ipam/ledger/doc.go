@@ -1,5 +1,5 @@
 // Package ledger keeps the records and the index, and runs changes. A change is durable as a whole or not at all. The
-// index always matches the records. A host that may not take part commits nothing.
+// index always matches the records. A host without a valid membership in its cluster cannot commit.
 //
 // Ledger.Update (change.go) runs a change. It reads the membership (membership.go) and calls the function, which reads
 // and writes records by their keys (keys.go). Then it updates the index (index.go, networkindex.go). follow.go applies
