@@ -92,10 +92,10 @@ func keeperText(l *ipam.Lease) string {
 		return fmt.Sprintf("%s is held by %s, who keeps it; after its release nobody gets it", l.Address,
 			l.Holder())
 	case !l.Held():
-		return fmt.Sprintf("%s is reserved for %s, who keeps it; nobody is given it once that has ended", l.Address,
+		return fmt.Sprintf("%s is reserved for %s, who keeps it; after its end nobody gets it", l.Address,
 			l.Reservation.Owner)
 	}
-	return fmt.Sprintf("%s is held by %s and reserved for %s, who keep it; nobody is given it once that has ended",
+	return fmt.Sprintf("%s is held by %s and reserved for %s, who keep it; after its end nobody gets it",
 		l.Address, l.Holder(), l.Reservation.Owner)
 }
 
