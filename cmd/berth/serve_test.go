@@ -301,7 +301,8 @@ func TestNewLog(t *testing.T) {
 		}
 		log.Debug("hidden")
 		log.WithField("name", "a\nmsg=\"another\" \x1b[2J").Info("a line\nand another\r\x1b[2J")
-		if got := b.String(); strings.ContainsAny(got, "\r\x1b") || !strings.Contains(got, c.has) || strings.Contains(got, c.hasNot) ||
+		if got := b.String(); strings.ContainsAny(got, "\r\x1b") || !strings.Contains(got, c.has) ||
+			strings.Contains(got, c.hasNot) ||
 			strings.Contains(got, "hidden") || strings.Count(got, "\n") != 1 {
 			t.Errorf("%+v: %q", c, got)
 		}

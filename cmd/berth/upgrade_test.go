@@ -64,7 +64,8 @@ func TestUpgradeIsBackedUp(t *testing.T) {
 		t.Errorf("the backup has the format %s, and the state %s", was, now)
 	}
 	said := logged.AllEntries()
-	if len(said) != 1 || said[0].Data["backup"] != backups[0] || !strings.Contains(said[0].Message, "state was upgraded") {
+	if len(said) != 1 || said[0].Data["backup"] != backups[0] ||
+		!strings.Contains(said[0].Message, "state was upgraded") {
 		t.Errorf("logged: %+v", said)
 	}
 }

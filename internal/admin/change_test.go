@@ -132,7 +132,8 @@ func TestCreateInTheBrowser(t *testing.T) {
 	if n.Gateway.String() != "10.252.0.1" || len(n.Subnets[0].Pools) != 1 {
 		t.Errorf("%+v", n)
 	}
-	if body, _ := h.browse(t, "/change/reserve?network=web", 200); !strings.Contains(body, "next free address, 10.252.0.2<") {
+	body, _ = h.browse(t, "/change/reserve?network=web", 200)
+	if !strings.Contains(body, "next free address, 10.252.0.2<") {
 		t.Errorf("the next free address is not offered: %s", body)
 	}
 }

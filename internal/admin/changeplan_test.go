@@ -49,7 +49,8 @@ func TestQuestions(t *testing.T) {
 			func(n *ipam.NetworkInfo) bool { return n.Use.Leased == 1 }},
 		{"add-subnet", "subnet=10.252.0.0/24&gateway=10.252.0.1", "Add subnet 10.252.0.0/24 to shop?", "subnet.create",
 			func(n *ipam.NetworkInfo) bool {
-				return len(n.Subnets) == 2 && n.Subnets[1].Gateway.String() == "10.252.0.1" && len(n.Subnets[1].Pools) == 1
+				return len(n.Subnets) == 2 && n.Subnets[1].Gateway.String() == "10.252.0.1" &&
+					len(n.Subnets[1].Pools) == 1
 			}},
 		{"add-pool", "range=10.251.0.64/28&name=web", "Add pool 10.251.0.64/28 to shop?", "web",
 			func(n *ipam.NetworkInfo) bool {
@@ -116,7 +117,8 @@ func TestOffers(t *testing.T) {
 	n, err := h.service.Network(t.Context(), id)
 	must(t, err)
 	for target, wanted := range map[string][]string{
-		"/network/" + id:                      {"add-pool", "add-subnet", "end-exclusion", "exclude", "remove", "reserve"},
+		"/network/" + id: {"add-pool", "add-subnet", "end-exclusion", "exclude", "remove",
+			"reserve"},
 		"/subnet/" + n.Subnets[0].ID.String(): {"add-pool", "end-exclusion", "exclude", "reserve"},
 		"/address/10.251.0.1":                 nil, // the gateway
 		"/address/10.251.0.0":                 nil, // the subnet's own
@@ -149,7 +151,8 @@ func TestReservedUntil(t *testing.T) {
 	must(t, err)
 	_, err = h.service.Edit(t.Context(), ipam.EditOptions{}, &ipam.CreateNetwork{Name: "vips", Type: ipam.VIP.String(),
 		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.253.0.0/24")}}},
-		&ipam.AddReservation{Network: "vips", Owner: "www", Wishes: []ipam.Wish{{Address: netip.MustParseAddr("10.253.0.8")}},
+		&ipam.AddReservation{Network: "vips", Owner: "www",
+			Wishes:      []ipam.Wish{{Address: netip.MustParseAddr("10.253.0.8")}},
 			WantedTerms: ipam.WantedTerms{Until: time.Date(2040, 5, 6, 7, 8, 9, 0, time.UTC)}})
 	must(t, err)
 	for _, target := range []string{"/network/vips", "/address/10.251.0.8", "/subnet/" + n.Subnets[0].ID.String()} {

@@ -37,11 +37,12 @@ var goldenTargets = map[string][]string{
 	"/v1/subnets/{id}/available-ips":      {"/v1/subnets/$SUBNET/available-ips?limit=3"},
 	"/v1/leases":                          {"/v1/leases?remembered=true", "/v1/leases?brief=true&limit=2"},
 	"/v1/who":                             {"/v1/who?name=web", "/v1/who?address=10.4.0.5", "/v1/who"},
-	"/v1/find":                            {"/v1/find?q=10.4.0.3", "/v1/find?q=shop", "/v1/find?q=mail&kind=reservation"},
-	"/v1/events":                          {"/v1/events?last=500", "/v1/events?verb=lease.*&last=2"},
-	"/v1/hosts/{name}":                    {"/v1/hosts/h1"},
-	"/v1/deploys/{project}":               {"/v1/deploys/shop"},
-	"/v1/elastic/{address}":               {"/v1/elastic/203.0.113.0", "/v1/elastic/203.0.113.9"},
+	"/v1/find": {"/v1/find?q=10.4.0.3", "/v1/find?q=shop",
+		"/v1/find?q=mail&kind=reservation"},
+	"/v1/events":            {"/v1/events?last=500", "/v1/events?verb=lease.*&last=2"},
+	"/v1/hosts/{name}":      {"/v1/hosts/h1"},
+	"/v1/deploys/{project}": {"/v1/deploys/shop"},
+	"/v1/elastic/{address}": {"/v1/elastic/203.0.113.0", "/v1/elastic/203.0.113.9"},
 }
 
 // noAnswer are the endpoints whose answers are no JSON, or never end. What they say has tests of its own.

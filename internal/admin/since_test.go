@@ -25,7 +25,8 @@ func TestFindingTimes(t *testing.T) {
 		{"op": "network.modify", "network": "net3", "elastic": "on"},
 		{"op": "reservation.add", "network": "net3", "owner": "web", "wishes": [{"slot": 0, "address": "192.0.2.11"}]},
 		{"op": "elastic.range.add", "range": "203.0.113.10", "announce": "eth7"},
-		{"op": "elastic.allocate"}, {"op": "elastic.associate", "address": "203.0.113.10", "instance": "web"}`, 200, ""))
+		{"op": "elastic.allocate"}, {"op": "elastic.associate", "address": "203.0.113.10", "instance": "web"}`,
+		200, ""))
 	look := func(want map[ipam.FindingKind]time.Time) {
 		t.Helper()
 		report, err := h.server.lastFindings(t.Context())

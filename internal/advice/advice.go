@@ -171,10 +171,13 @@ func Sentence(a ipam.Advice) string {
 	return fmt.Sprintf(form, args[:strings.Count(form, "%s")]...)
 }
 
-// Join writes advice behind a text, each once.
-func Join(text string, all []ipam.Advice) string {
+// Join writes advice behind a text, each once, in the words of the command line.
+func Join(text string, all []ipam.Advice) string { return JoinIn(Sentence, text, all) }
+
+// JoinIn is Join in other words. An empty sentence is left out.
+func JoinIn(words func(ipam.Advice) string, text string, all []ipam.Advice) string {
 	for _, a := range all {
-		say := Sentence(a)
+		say := words(a)
 		switch {
 		case say == "" || strings.Contains(text, say):
 		case a.Or:

@@ -75,8 +75,8 @@ func NewFilter[T any](p *Program, cmd *cobra.Command, keys []Key[T]) *Filter[T] 
 	if len(keys) == 0 {
 		return f
 	}
-	cmd.Flags().StringArrayVar(&f.given, "filter", nil, "only rows with this `KEY=VALUE` (repeatable; any value of a key, "+
-		"all keys): "+strings.Join(f.names(), ", "))
+	cmd.Flags().StringArrayVar(&f.given, "filter", nil, "only rows with this `KEY=VALUE` (repeatable; any value of a "+
+		"key, all keys): "+strings.Join(f.names(), ", "))
 	Completes(cmd, "filter", f.complete(p))
 	return f
 }

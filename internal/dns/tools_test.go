@@ -82,7 +82,8 @@ func TestCheckZone(t *testing.T) {
 // TestFilesOfHostileNames: a name of somebody else adds no line, record or directive to a file for other servers.
 func TestFilesOfHostileNames(t *testing.T) {
 	news := house()
-	for i, name := range []string{"a\n203.0.113.66 bank.example", "b\r\n$INCLUDE /etc/passwd", "c 60 IN A 203.0.113.66 ;",
+	for i, name := range []string{"a\n203.0.113.66 bank.example", "b\r\n$INCLUDE /etc/passwd",
+		"c 60 IN A 203.0.113.66 ;",
 		"d\x00", "@", "*", "..", `e\010`, "f) (", `"g`} {
 		news.Set = append(news.Set, of(1, fmt.Sprintf("192.0.2.%d", 100+i), name))
 	}
@@ -99,7 +100,8 @@ func TestFilesOfHostileNames(t *testing.T) {
 	} {
 		var b strings.Builder
 		must(t, file.write(&b))
-		lines, form := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")[file.head:], regexp.MustCompile(file.line)
+		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")[file.head:]
+		form := regexp.MustCompile(file.line)
 		if len(lines) < 15 {
 			t.Errorf("only %d lines:\n%s", len(lines), b.String())
 		}

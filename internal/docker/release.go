@@ -107,13 +107,14 @@ func (w *Witness) unused(ctx context.Context, l *ipam.LeaseInfo, req *ipam.Lease
 		return orForce("%s has %s on the Docker network %s; stop it", s.who(), l.Address, s.network.Name)
 	}
 	if age := src.view.Taken.Sub(l.Since); age < starting {
-		return orForce("%s was taken %s before the engine was looked at, and its container may be starting; try again in "+
-			"%s", l.Address, max(age, 0).Round(time.Second), (starting - age).Round(time.Second))
+		return orForce("%s was taken %s before the engine was looked at, and its container may be starting; try again "+
+			"in %s", l.Address, max(age, 0).Round(time.Second), (starting - age).Round(time.Second))
 	}
 	if l.Kind == ipam.Auxiliary {
 		for _, n := range seen.networks[segment{l.Space, l.Subnet}] {
 			if keeps(n, l.Address) {
-				return orForce("the Docker network %s keeps %s as an auxiliary address; remove that network", n.Name, l.Address)
+				return orForce("the Docker network %s keeps %s as an auxiliary address; remove that network", n.Name,
+					l.Address)
 			}
 		}
 	}

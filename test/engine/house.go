@@ -70,7 +70,9 @@ func (h *House) leave() error {
 		errs = append(errs, ground.Eventually(counting, func() error {
 			left, err := leases(h.Berth, within)
 			if len(kept) > 0 {
-				left = slices.DeleteFunc(left, func(l Lease) bool { return l.Kind == "gateway" || l.Kind == "auxiliary" })
+				left = slices.DeleteFunc(left, func(l Lease) bool {
+					return l.Kind == "gateway" || l.Kind == "auxiliary"
+				})
 			}
 			if err == nil && len(left) > 0 {
 				err = fmt.Errorf("after all containers and networks are gone, Berth has %v", left)

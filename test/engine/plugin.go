@@ -58,7 +58,7 @@ func makePlugin(e Engine, name, binary string) error {
 }
 
 // publishPlugin creates a plugin, pushes it to the registry that its name says, and removes it here. A test calls it
-// before it runs beside others: on a busy host an engine 20.10 can panic in the midst of a push (send on closed channel).
+// before it runs beside others: on a busy host an engine 20.10 can panic during a push (send on closed channel).
 func publishPlugin(e Engine, name, binary string) error {
 	if err := makePlugin(e, name, binary); err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Docker does not remove a managed plugin that a network uses, unless it is forced to. The state is then gone, and what
-// docs/leave.md says holds: containers run on, none starts, and a plugin that is installed again lets the network leave.
+// Docker does not remove a managed plugin that a network uses, unless it is forced to. Then the state is gone. What
+// docs/leave.md says holds: containers run on, none starts, and after another installation the network can leave.
 func TestPluginRemoved(t *testing.T) {
 	t.Parallel()
 	name := prefix + "removed:latest"

@@ -97,5 +97,6 @@ func (d *bar) write(b *strings.Builder) {
 func (l *line) write(b *strings.Builder) {
 	label := html.EscapeString(l.Label)
 	fmt.Fprintf(b, `<svg class="line" viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="%s">`+
-		`<title>%s</title><polyline class="l-%s" points="%s"/></svg> `, l.Width, lineHeight, label, label, l.Level, l.Points)
+		`<title>%s</title><polyline class="l-%s" points="%s"/></svg> `, l.Width, lineHeight, label, label,
+		l.Level, l.Points)
 }

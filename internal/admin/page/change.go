@@ -185,14 +185,14 @@ func (p *Page) releasable(at *ipam.LayoutRow) error {
 	case at.State != ipam.AddressLeased || l.Kind == ipam.External:
 		return nil
 	case l.Kind == ipam.Gateway:
-		return ipam.Refuse(ipam.ErrInvalid, "%s is a gateway, and stays one as long as its subnet or its Docker network "+
-			"has it", l.Address)
+		return ipam.Refuse(ipam.ErrInvalid, "%s is a gateway, and stays one as long as its subnet or its Docker "+
+			"network has it", l.Address)
 	case l.Kind == ipam.Headroom:
-		return ipam.Refuse(ipam.ErrInvalid, "%s is headroom of host %s, which keeps it for its next containers", l.Address,
-			l.Host)
+		return ipam.Refuse(ipam.ErrInvalid, "%s is headroom of host %s, which keeps it for its next containers",
+			l.Address, l.Host)
 	case p.cfg.Release == nil:
-		return ipam.Refuse(ipam.ErrInvalid, "%s is a container's, and nobody tells this daemon what runs: its address ends "+
-			"with it", l.Address)
+		return ipam.Refuse(ipam.ErrInvalid, "%s is a container's, and nobody tells this daemon what runs: its "+
+			"address ends with it", l.Address)
 	}
 	return nil
 }

@@ -122,8 +122,8 @@ func (p *Page) changeForm(r *http.Request, w *wanted, err error) *shown {
 		w.fields["revision"], w.fields["mark"] = "", "" // what is agreed to next is as of then
 	}
 	s.Blocks = append(s.Blocks, block{Fill: &filled{Action: link(rootOf(r), []string{"change", w.what}),
-		Button: "Show what would change", Fields: fieldsOf(w), Hidden: hiddenOf(w, "network", "space", "revision", "mark"),
-		Back: w.back(rootOf(r)), Next: p.nextFree(r, w)}})
+		Button: "Show what would change", Fields: fieldsOf(w),
+		Hidden: hiddenOf(w, "network", "space", "revision", "mark"), Back: w.back(rootOf(r)), Next: p.nextFree(r, w)}})
 	return s
 }
 

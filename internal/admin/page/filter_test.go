@@ -28,7 +28,8 @@ func TestEventFilters(t *testing.T) {
 	}
 	h := pages(s, nil)
 	holds(t, asked(t, h, "/events?network=net1&verb=lease.take&from=100"),
-		"No such event of network &#34;net1&#34; is known.", `<a href="?verb=lease.take">Clear network net1</a>`, `<a href="?network=net1">Clear verb lease.take</a>`)
+		"No such event of network &#34;net1&#34; is known.", `<a href="?verb=lease.take">Clear network net1</a>`,
+		`<a href="?network=net1">Clear verb lease.take</a>`)
 	holds(t, asked(t, h, "/events?network=nowhere"), "There is no network &#34;nowhere&#34;, and no event",
 		`<a href="./events">Clear network nowhere</a>`)
 	holds(t, asked(t, h, "/events?verb=lease.take"), "No event lease.take is known.")

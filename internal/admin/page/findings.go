@@ -29,7 +29,8 @@ func (p *Page) findings(r *http.Request) (*shown, error) {
 	}
 	t := s.table(&table{Name: "findings", Title: "What is wrong", Next: next, None: "Nothing was found to be wrong.",
 		Columns: columns("kind", "Kind", "address", "Address", "network", "Network", "host", "-Host", "owner", "-Owner",
-			"detail", "What it is, and what to do", "seen", "Seen since", "repairable", "-Can be repaired", "mac", "-MAC",
+			"detail", "What it is, and what to do", "seen", "Seen since", "repairable", "-Can be repaired",
+			"mac", "-MAC",
 			"subnet", "-Subnet", "space", "-Space")})
 	if report.Taken.IsZero() {
 		t.None = "Nothing was checked yet."

@@ -3,33 +3,23 @@ package page
 import (
 	"strings"
 
+	"berth/internal/advice"
 	"berth/internal/ipam"
 	"berth/internal/shorten"
 )
 
-// refusalText is a refusal for the reader of a form. It has no code, which is for programs, and what helps on the page.
+// refusalText is a refusal for the reader of a form: without the code for programs, and with advice for the page.
 func refusalText(err error) string {
 	text := shorten.Text(err.Error())
 	if code := ipam.CodeOf(err); code != "" {
 		text = strings.Replace(text, string(code)+": ", "", 1)
 	}
-	for _, a := range ipam.AdviceOf(err) {
-		say := hintOf(a.Do)
-		switch {
-		case say == "" || strings.Contains(text, say):
-		case a.Or:
-			text += ", or " + say
-		default:
-			text += "; " + say
-		}
-	}
-	return text
+	return advice.JoinIn(hintOf, text, ipam.AdviceOf(err))
 }
 
-// hintOf is advice that a person can follow on the page; empty where the page has no form for it. The command line has
-// its own sentences.
-func hintOf(do ipam.Do) string {
-	switch do {
+// hintOf is advice in words for the page; empty if the page has no form for it.
+func hintOf(a ipam.Advice) string {
+	switch a.Do {
 	case ipam.DoTakeExcluded, ipam.DoEndExclusion, ipam.DoShrinkExclusion:
 		return "remove that exclusion first, in the list of its network"
 	case ipam.DoEndReservation, ipam.DoReplaceReservation, ipam.DoReleaseTaken:

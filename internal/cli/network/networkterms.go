@@ -40,8 +40,8 @@ func (n *networkFlags) flags(cmd *cobra.Command, static string) {
 	f.StringVar(&n.dhcpID, "dhcp-id", "owner", "what identifies clients to that server: `owner|mac`")
 	cli.Completes(cmd, "dhcp-id", cli.Words("owner", "mac"))
 	f.StringVar(&n.said.Probe, "probe", "", "the hosts' `INTERFACE` to the network's LAN, on which berth edge "+
-		"probes addresses before Berth leases them, and excludes those in use; per host: alpha=eth0,beta=eno1; none: no "+
-		"probes")
+		"probes addresses before Berth leases them, and excludes those in use; per host: alpha=eth0,beta=eno1; none: "+
+		"no probes")
 	f.StringVar(&n.said.PutBack, "put-back", "", "`which` containers are put back to their own addresses, if the "+
 		"engine did not identify them: reserved, all, off, or default (as berth serve --put-back)")
 	cli.Completes(cmd, "put-back", cli.Words("reserved", "all", "off", "default"))

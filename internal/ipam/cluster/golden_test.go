@@ -91,8 +91,8 @@ func writeGoldenCluster(t *testing.T) {
 		}
 	}
 	slices.SortFunc(all, func(a, b store.Record) int { return strings.Compare(string(a.Key), string(b.Key)) })
-	golden.WriteRecords(t, "etcd.txt", "All of a shared store of 1.0, as it is in etcd: key without prefix and value of "+
-		"each, in hexadecimal.", all)
+	golden.WriteRecords(t, "etcd.txt", "All of a shared store of 1.0, as it is in etcd: key without prefix and value "+
+		"of each, in hexadecimal.", all)
 	golden.WriteRecords(t, "host.txt", "What the host keeps of that store in its own: key and value of each.",
 		ownRecords(t, a))
 	text, err := json.MarshalIndent(goldenCluster{now, a.id, a.cluster, a.pool, queued}, "", " ")

@@ -154,7 +154,8 @@ func (h *backHost) start() {
 	h.r.t.Helper()
 	session := ipam.NewID()
 	var err error
-	h.Shared, err = OpenShared(context.Background(), SharedConfig{Own: h.own, Mark: sharedMark, Host: h.name, Now: h.r.now,
+	h.Shared, err = OpenShared(context.Background(), SharedConfig{Own: h.own, Mark: sharedMark, Host: h.name,
+		Now: h.r.now,
 		Reach: func() store.Reach {
 			if st := h.opened(); st != nil {
 				return st.Reach()

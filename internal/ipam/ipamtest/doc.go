@@ -48,8 +48,8 @@
 // These steps set what the witness sees for later requests and leases, and send its reports to the service
 // (witnesswords.go):
 //
-//	idle NAME        requests come from NAME; idle none: the container is unknown; idle lost: the witness does not follow
-//	                 the engine; idle long: from a container whose name is too long for a lease
+//	idle NAME        requests come from NAME; idle none: the container is unknown; idle lost: the witness does not
+//	                 follow the engine; idle long: from a container whose name is too long for a lease
 //	want ADDRESS     [NAME [new]]; a container asks for the address; new: it has never run; no NAME: none asks
 //	exist NAME...    exactly these containers exist
 //	call ID          NAME; the container of that id has this name; without a NAME: it was removed

@@ -36,7 +36,7 @@ type Upgrading struct {
 	// Backup writes a backup of the state, which has the format given, and returns its path. The state is upgraded only
 	// after Backup has succeeded.
 	Backup func(ctx context.Context, format int) (path string, err error)
-	// Done is told of an upgrade after its commit.
+	// Done runs after the commit of an upgrade; nil: nothing runs.
 	Done func(from, to int, backup string)
 }
 

@@ -118,8 +118,9 @@ func TestNoUpgrade(t *testing.T) {
 		"the last step fails": {"2", ledger.Upgrades{2: shorten, 3: refuses}, storetest.Fault{}, errNo},
 		"a step is missing":   {"2", ledger.Upgrades{2: shorten}, storetest.Fault{}, ipam.ErrDamaged},
 		"no step":             {"3", nil, storetest.Fault{}, ipam.ErrDamaged},
-		"newer":               {"5", ledger.Upgrades{3: shorten, 4: shorten, 5: shorten}, storetest.Fault{}, ipam.ErrDamaged},
-		"the commit fails":    {"3", ledger.Upgrades{3: shorten}, storetest.Fault{Before: errNo}, errNo},
+		"newer": {"5", ledger.Upgrades{3: shorten, 4: shorten, 5: shorten}, storetest.Fault{},
+			ipam.ErrDamaged},
+		"the commit fails": {"3", ledger.Upgrades{3: shorten}, storetest.Fault{Before: errNo}, errNo},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := older(t, c.format)
