@@ -48,7 +48,7 @@ SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 GOBUILD  = CGO_ENABLED=0 go build -ldflags "-s -w -X main.version=$(VERSION)"
 
 .PHONY: help build dist unit race busy-host histories ipam-etcd ipam-etcd-sample engine engine-whole engines engine-clean edge docs golden page page-shots machine machine-clean test mutants soak nightly bench fuzz lint plugin plugins push push-plugins \
-	packages arm64 release release-check image edge-image install uninstall \
+	packages arm64 release release-check upgrades image edge-image install uninstall \
 	demo demo-clean clean
 
 help: ## show what can be made
@@ -207,6 +207,10 @@ release-check: release ## the files of the release VERSION on Debian 12 and 13 a
 	  $(SUDO) scripts/machine-tree $(MACHINE_TREE)-$$suite $$suite && \
 	  go test -tags machine,release -count 1 -timeout 30m -exec "$(CURDIR)/scripts/as-root" ./test/machine -run 'TestRelease$$' -v \
 	    -tree $(MACHINE_TREE)-$$suite -release "$(CURDIR)/build/release/$(VERSION)" -version "$(VERSION)" || exit 1; done
+
+upgrades: ## states of the older versions in FROM, which may be tags or commits, are opened by this one
+	@scripts/needs go
+	go test -tags upgrade -count 1 -timeout 30m ./test/upgrade -from "$(FROM)" -v
 
 release: ## all files of the release VERSION, in build/release/VERSION: the same commit makes the same bytes
 	@scripts/needs go release

@@ -11,6 +11,7 @@ import (
 	"berth/internal/admin/api"
 	"berth/internal/cli"
 	"berth/internal/ipam/cluster"
+	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/stores"
 	"berth/store"
 	"berth/store/bolt"
@@ -94,7 +95,7 @@ func fsckState(ctx context.Context, path string) (api.FsckReport, error) {
 	if _, err := os.Stat(path); err != nil {
 		return api.FsckReport{}, fmt.Errorf("there is no state: %w", err) // opening would make one
 	}
-	report, err := fsckRecords(ctx, path)
+	report, err := fsckRecords(ctx, path, "state")
 	if errors.Is(err, store.ErrLocked) {
 		return report, fmt.Errorf("%w; or have that one check it, with `berth state check` alone", err)
 	}
@@ -139,7 +140,7 @@ func fsckBackup(ctx context.Context, path string) (api.FsckReport, error) {
 	if err != nil {
 		return api.FsckReport{}, err
 	}
-	report, err := fsckRecords(ctx, copied)
+	report, err := fsckRecords(ctx, copied, "backup")
 	if err != nil {
 		return report, err
 	}
@@ -149,13 +150,17 @@ func fsckBackup(ctx context.Context, path string) (api.FsckReport, error) {
 	return report, err
 }
 
-// fsckRecords opens a state, which checks its file, and checks the records in it against one another.
-func fsckRecords(ctx context.Context, path string) (report api.FsckReport, err error) {
+// fsckRecords opens a state or a copy of a backup, as what says, which checks its file. Then it checks the records
+// against one another.
+func fsckRecords(ctx context.Context, path, what string) (report api.FsckReport, err error) {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
 	st, err := bolt.Open(ctx, bolt.Config{Path: path, Log: logrus.NewEntry(quiet)})
 	if err != nil {
 		return report, err
+	}
+	if err := ledger.CheckFormat(ctx, st, what); err != nil {
+		return report, errors.Join(err, st.Close())
 	}
 	var kept []string
 	if report.Problems, err = stores.CheckStore(ctx, st); err == nil {

@@ -11,6 +11,7 @@ import (
 
 	"berth/internal/cli"
 	"berth/internal/ipam/cluster"
+	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/stores"
 	"berth/store/bolt"
 	"berth/store/etcd"
@@ -167,7 +168,7 @@ func openBackup(ctx context.Context, file string) (*preparedBackup, error) {
 		b.Store, err = bolt.Open(ctx, bolt.Config{Path: b.path})
 	}
 	if err == nil {
-		err = stores.CheckBackup(ctx, b)
+		err = ledger.CheckFormat(ctx, b, "backup")
 	}
 	if err != nil {
 		return nil, errors.Join(err, b.remove())

@@ -56,12 +56,22 @@ func TestUpgradeIsBackedUp(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := fsckState(t.Context(), path); err != nil {
+		t.Errorf("the upgraded state: %v", err)
+	}
 	backups, err := filepath.Glob(path + ".format3-*")
 	if err != nil || len(backups) != 1 {
 		t.Fatalf("%q, %v", backups, err)
 	}
 	if was, now := formatOf(t, backups[0]), formatOf(t, path); was != "3" || now != "4" {
 		t.Errorf("the backup has the format %s, and the state %s", was, now)
+	}
+	// The state's check says what is wrong, as opening it would.
+	if _, err := fsckState(t.Context(), backups[0]); err == nil || !strings.Contains(err.Error(), "has format 3") {
+		t.Errorf("a state of format 3: %v", err)
+	}
+	if _, err := fsckBackup(t.Context(), backups[0]); err == nil || !strings.Contains(err.Error(), "has format 3") {
+		t.Errorf("a backup of format 3: %v", err)
 	}
 	said := logged.AllEntries()
 	if len(said) != 1 || said[0].Data["backup"] != backups[0] ||

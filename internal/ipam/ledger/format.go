@@ -38,25 +38,24 @@ func (s *Ledger) checkFormat(ctx context.Context) error {
 
 // refuseFormat refuses a state that this Berth can neither read nor upgrade.
 func refuseFormat(format int) error {
-	return ipam.Help(otherFormat("state", format, "run that one"), ipam.OrAdvise(ipam.DoRestore))
+	return ipam.Help(otherFormat("state", format), ipam.OrAdvise(ipam.DoRestore))
 }
 
-// CheckBackup refuses a backup whose format this version can neither read nor upgrade.
-func CheckBackup(ctx context.Context, backup store.Store) error {
-	format, err := (&Ledger{store: backup}).readFormat(ctx)
+// CheckFormat refuses a state or a backup, as what says, whose format this version can neither read nor upgrade.
+func CheckFormat(ctx context.Context, st store.Store, what string) error {
+	format, err := (&Ledger{store: st}).readFormat(ctx)
 	if err != nil || format == 0 {
 		return err
 	}
 	if _, ok := upgrades().from(format); !ok {
-		return otherFormat("backup", format, "nothing was changed; put it back with that one, or take another backup")
+		return otherFormat(what, format)
 	}
 	return nil
 }
 
-// otherFormat is the refusal of a format that this Berth cannot read.
-func otherFormat(what string, format int, do string) error {
-	return fmt.Errorf("%w: the %s has the format %d of another Berth, and this one reads %d; %s", ipam.ErrDamaged,
-		what, format, stateFormat, do)
+func otherFormat(what string, format int) error {
+	return ipam.Refuse(ipam.ErrDamaged, "the %s has format %d, and this Berth reads format %d; use the Berth that wrote it",
+		what, format, stateFormat)
 }
 
 // sameFormat refuses a change if a newer Berth has changed the shared store's format since this one opened it. Each
@@ -66,8 +65,8 @@ func (c *Change) sameFormat() error {
 	if err != nil || raw == nil || string(raw) == strconv.Itoa(stateFormat) {
 		return err
 	}
-	return ipam.Refuse(ipam.ErrHost, "the shared store has the format %s of another Berth, and this one writes %d: "+
-		"update Berth on this host", raw, stateFormat)
+	return ipam.Refuse(ipam.ErrHost, "the shared store has format %s, and this Berth writes format %d: update "+
+		"Berth on this host", raw, stateFormat)
 }
 
 // readFormat reads the format number of the state; 0 means a new state.

@@ -74,7 +74,7 @@ func TestBackupFormat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = ledger.CheckBackup(ctx, r.Store)
+		err = ledger.CheckFormat(ctx, r.Store, "backup")
 		if (err != nil) != refused || refused && !errors.Is(err, ipam.ErrDamaged) {
 			t.Errorf("a backup of the format %s: %v", format, err)
 		}

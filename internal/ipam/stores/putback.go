@@ -152,8 +152,3 @@ func (p *puttingBack) end(ctx context.Context) error {
 	p.step(2)
 	return err
 }
-
-// CheckBackup refuses a backup of a form that this Berth would not read as its state.
-func CheckBackup(ctx context.Context, backup store.Store) error {
-	return ledger.CheckBackup(ctx, backup)
-}
