@@ -10,22 +10,23 @@ import (
 	"berth/internal/plan/compare"
 )
 
-// Import adds what a plan has and the store lacks. It tries the edits that come of it in a draft (importdraft.go), and
-// then makes them in bounded transactions, each new network as a whole or not at all. A plan that is refused is a
-// *PlanError, and nothing of it is written. After any other error what was added stays, but for the new network that
-// was under way: it is removed, at once or by the next start of a daemon. Importing the plan again adds the rest.
+// Import adds to the store what a plan has and the store lacks. It tries the edits in a draft (importdraft.go). Then it
+// makes them in bounded transactions; a new network is added completely or not at all. It refuses a plan with a
+// *PlanError and writes nothing of it. After any other error it keeps what it added, except for the new network that it
+// was adding. That network is removed at once, or when a daemon starts next. A repeated import of the plan adds the
+// rest.
 func (s *Service) Import(ctx context.Context, p ipam.Plan, opt ipam.ImportOptions) (ipam.ImportReport, error) {
 	if err := edit.Withdraw(ctx, s.Ledger); err != nil {
 		return ipam.ImportReport{}, err
 	}
 	report, err := importAlone(ctx, s.Ledger, &p, opt)
 	if err != nil {
-		_ = edit.Withdraw(ctx, s.Ledger) // where it fails, the next start, or the next import, does it
+		_ = edit.Withdraw(ctx, s.Ledger) // if this fails, the next start or the next import does it
 	}
 	return report, err
 }
 
-// importAlone refuses to import while another import of this daemon is under way.
+// importAlone refuses an import while this daemon runs another.
 func importAlone(ctx context.Context, l *ledger.Ledger, p *ipam.Plan,
 	opt ipam.ImportOptions) (ipam.ImportReport, error) {
 	if !l.StartImport() {
@@ -54,14 +55,14 @@ func importAlone(ctx context.Context, l *ledger.Ledger, p *ipam.Plan,
 	return run.report, nil
 }
 
-// importStep is the smallest part of an import, of a few writes.
+// importStep is the smallest part of an import, with a few writes.
 type importStep struct {
-	edits  []ipam.Edit // one, or ranges of a network
-	lines  []int       // of each
-	reveal string      // instead: the network that is whole now
+	edits  []ipam.Edit // one, or several ranges of a network
+	lines  []int       // of each edit in the document
+	reveal string      // instead of edits: the network that is complete now
 }
 
-// writes is about how many records a step writes; the store bounds those of a transaction.
+// writes returns the approximate number of records that a step writes. The store limits those of a transaction.
 func (st *importStep) writes() int {
 	if st.reveal != "" {
 		return 2
@@ -73,10 +74,10 @@ func (st *importStep) writes() int {
 	return 9 + len(st.edits)
 }
 
-// importedRanges is how many pools or exclusions one step adds, so that its writes are bounded.
+// importedRanges is the maximum number of pools or exclusions that one step adds. It bounds the step's writes.
 const importedRanges = 100
 
-// importSteps are the edits of a part as steps. A network that they make is seen behind the last one.
+// importSteps returns the edits of a part as steps. If they create a network, the last step makes it visible.
 func importSteps(part []compare.Edit) (all []importStep) {
 	made := ""
 	for _, e := range part {
@@ -96,7 +97,7 @@ func importSteps(part []compare.Edit) (all []importStep) {
 	return all
 }
 
-// joins tells whether an edit is made together with others: one more range.
+// joins reports whether an edit belongs to the step of the others: it adds one more range.
 func joins(others []ipam.Edit, e ipam.Edit) bool {
 	if len(others) == importedRanges || e.Op() != others[0].Op() {
 		return false
@@ -108,19 +109,19 @@ func joins(others []ipam.Edit, e ipam.Edit) bool {
 	return false
 }
 
-// importRun is an import that is under way.
+// importRun is a running import.
 type importRun struct {
 	ledger   *ledger.Ledger
-	id       ipam.ID // in its events
+	id       ipam.ID // the id in its events
 	plan     *ipam.Plan
 	steps    []importStep
-	done     int // steps
+	done     int // in steps
 	report   ipam.ImportReport
-	progress func(done, total int) // nil: nobody listens
+	progress func(done, total int) // may be nil
 	pace     pace
 }
 
-// begin notes the begin of the import. It refuses to reserve for a project that is being deployed since it was tried.
+// begin records the start of the import. It refuses reservations for a project whose deploy began after the trial.
 func (run *importRun) begin(ctx context.Context) error {
 	return run.ledger.Update(ctx, func(c *ledger.Change) error {
 		im := new(edit.Importing)
@@ -135,7 +136,7 @@ func (run *importRun) begin(ctx context.Context) error {
 	})
 }
 
-// all makes the steps, in as many transactions as it takes.
+// all makes the steps in as many transactions as necessary.
 func (run *importRun) all(ctx context.Context) error {
 	for run.done < len(run.steps) {
 		if err := run.some(ctx); err != nil {
@@ -148,7 +149,7 @@ func (run *importRun) all(ctx context.Context) error {
 	return nil
 }
 
-// some makes as many steps as one transaction may have, fewer where somebody else asks meanwhile.
+// some makes as many steps as fit in one transaction. It makes fewer if another request arrives meanwhile.
 func (run *importRun) some(ctx context.Context) error {
 	var done int
 	var did ipam.ImportReport
@@ -177,8 +178,8 @@ func (run *importRun) some(ctx context.Context) error {
 	return nil
 }
 
-// make makes a step. An association that is refused, because its container has no address yet for one, is noted, and
-// the import goes on.
+// make makes one step. If an association is refused because its container has no address yet, it records that and goes
+// on.
 func (run *importRun) make(im *edit.Importing, step *importStep, did *ipam.ImportReport) error {
 	if step.reveal != "" {
 		return im.Reveal(step.reveal)
@@ -187,7 +188,8 @@ func (run *importRun) make(im *edit.Importing, step *importStep, did *ipam.Impor
 	if a, is := step.edits[0].(*ipam.AssociateElastic); is {
 		if guest, named := compare.Guest(run.plan, a); named && ipam.CodeOf(err) == ipam.GuestUnclear {
 			meant := *a
-			meant.Guest = guest // only where it is unclear: one that is named is meant for ever
+			// a named guest is bound to the association for ever, so name it only if it is unclear
+			meant.Guest = guest
 			err = im.Apply([]ipam.Edit{&meant})
 		}
 		if refused, is := ipam.RefusedOf(0, err); is {
@@ -200,7 +202,7 @@ func (run *importRun) make(im *edit.Importing, step *importStep, did *ipam.Impor
 	return err
 }
 
-// stopped says what to do about an import that an error has stopped.
+// stopped wraps the error that stopped an import, with the number of steps and advice.
 func (run *importRun) stopped(err error) error {
 	what := err.Error()
 	if errors.Is(err, context.Canceled) {
@@ -210,7 +212,7 @@ func (run *importRun) stopped(err error) error {
 		ipam.Advise(ipam.DoImportAgain))
 }
 
-// counts says what a step adds.
+// counts returns what a step adds.
 func (st *importStep) counts() (n ipam.Counts) {
 	for _, e := range st.edits {
 		switch e.(type) {

@@ -18,20 +18,20 @@ import (
 	"berth/store/mem"
 )
 
-// importTrial is what an import comes to. It is found in a draft: a service in memory, which nobody else sees and which
-// is thrown away, with the networks of the store and those of its leases that the plan is about. The difference between
-// the plan and the draft is what is to be added; its edits are tried there. So the rules of an import are those of each
-// edit, all that is wrong is told before anything is written, and nobody waits for it. What changes between the trial
-// and the writing is refused then.
+// importTrial is the result of an import, found in a draft. The draft is a private service in memory that is thrown
+// away. It holds the networks of the store, and the leases that concern the plan. The difference between the plan and
+// the draft is what the import must add. Its edits are tried in the draft. So an import follows the rules of each edit,
+// reports all problems before it writes anything, and delays nobody. If the store changes after the trial, the edits
+// are refused when they are made.
 type importTrial struct {
 	ipam.PlanError
-	told   map[int]bool              // the lines of what contradicts what there is
-	lost   map[string][]netip.Prefix // what is refused of networks: what is to be in it is not looked at
+	told   map[int]bool              // the lines whose contradiction with the store is reported already
+	lost   map[string][]netip.Prefix // the refused networks and subnets by network; their contents are not tried
 	steps  []importStep
 	report ipam.ImportReport // of a dry run
 }
 
-// tryImport tries a plan, which is refused as a whole or can be added.
+// tryImport tries a plan. It returns a *PlanError if anything in the plan is refused.
 func tryImport(ctx context.Context, l *ledger.Ledger, p *ipam.Plan) (*importTrial, error) {
 	draft, err := draftOf(ctx, l, p)
 	if err != nil {
@@ -51,7 +51,7 @@ func tryImport(ctx context.Context, l *ledger.Ledger, p *ipam.Plan) (*importTria
 		t.Problems, t.More = append(t.Problems, wrong.Problems...), t.More+wrong.More
 	}
 	for _, one := range d.Changes {
-		if one.Sign == "~" { // what would go comes elsewhere, and is refused there
+		if one.Sign == "~" { // a removal shows up as another change, which is refused
 			t.contradicts(one)
 		}
 	}
@@ -66,7 +66,7 @@ func tryImport(ctx context.Context, l *ledger.Ledger, p *ipam.Plan) (*importTria
 	return t, t.Err()
 }
 
-// busy refuses a network that is not there as a whole.
+// busy refuses a network that is being imported or removed.
 func (t *importTrial) busy(l *ledger.Ledger, n *ipam.PlannedNetwork) bool {
 	busy := ledger.Ask(l, func(ix *ledger.Index) bool {
 		nx := ix.NetworkIndex(ix.NetworkNamed(n.Name))
@@ -78,7 +78,7 @@ func (t *importTrial) busy(l *ledger.Ledger, n *ipam.PlannedNetwork) bool {
 	return busy
 }
 
-// contradicts notes what the plan has otherwise than it is: an import adds, and changes nothing.
+// contradicts reports a value of the plan that differs from the store. An import adds and never changes.
 func (t *importTrial) contradicts(c compare.Change) {
 	of := "the " + c.Kind
 	if c.Kind == "network" {
@@ -110,10 +110,11 @@ func (t *importTrial) contradicts(c compare.Change) {
 	t.AddHelp(advice, c.Line, "%s is %s and not %s", of, cmp.Or(c.Was, "none"), cmp.Or(c.Is, "none"))
 }
 
-// draftWrites is how many writes one transaction of the draft makes, about.
+// draftWrites is the approximate number of writes in one transaction of the draft.
 const draftWrites = store.MaxWrites / 4
 
-// try makes the steps in the draft, and notes what is refused. What was refused with others is tried by itself.
+// try makes the steps in the draft and records refusals. If a step of several edits is refused, it tries each edit
+// alone.
 func (t *importTrial) try(ctx context.Context, draft *ledger.Ledger) error {
 	im := &edit.Importing{Tried: true}
 	left := t.steps
@@ -129,7 +130,7 @@ func (t *importTrial) try(ctx context.Context, draft *ledger.Ledger) error {
 			return nil
 		})
 		if errors.Is(err, store.ErrTooLarge) {
-			return nil // what is behind it is not tried
+			return nil // the later steps are not tried
 		}
 		if err != nil {
 			return err
@@ -140,7 +141,7 @@ func (t *importTrial) try(ctx context.Context, draft *ledger.Ledger) error {
 
 func (t *importTrial) tryStep(im *edit.Importing, step *importStep) error {
 	if step.reveal != "" {
-		return nil // a draft is seen by nobody
+		return nil // nobody sees a draft
 	}
 	if t.inLost(step.edits[0]) {
 		return nil
@@ -158,7 +159,7 @@ func (t *importTrial) tryStep(im *edit.Importing, step *importStep) error {
 	case err != nil && !is:
 		return err
 	case err == nil || associates:
-		return nil // an association is tried in earnest alone: its container may have no address yet
+		return nil // the result counts only in the real store, because the container may have no address yet
 	case len(step.edits) == 1 && t.told[step.lines[0]]:
 		return nil
 	case len(step.edits) == 1:
@@ -179,7 +180,7 @@ func (t *importTrial) tryStep(im *edit.Importing, step *importStep) error {
 	return nil
 }
 
-// count says what the steps add, and what of the plan is there already.
+// count counts what the steps add, and how much of the plan the store has already.
 func (t *importTrial) count(p *ipam.Plan, l *ledger.Ledger) {
 	r := &t.report
 	at := map[string]int{}
@@ -203,14 +204,13 @@ func (t *importTrial) count(p *ipam.Plan, l *ledger.Ledger) {
 	r.Unchanged = p.Counts(l.Now()).Plus(r.Added, -1)
 }
 
-// inLost tells whether an edit is of a network, or in a subnet, that is refused.
+// inLost reports whether an edit is in a refused network or subnet.
 func (t *importTrial) inLost(e ipam.Edit) bool {
 	network, addr := placeOf(e)
 	return slices.ContainsFunc(t.lost[network], func(p netip.Prefix) bool { return !p.IsValid() || p.Contains(addr) })
 }
 
-// placeOf is the network that an edit of an import adds to, and the address that it is about; nothing where it is of
-// none.
+// placeOf returns the network that an edit adds to, and its address. Both are zero if the edit has none.
 func placeOf(e ipam.Edit) (network string, addr netip.Addr) {
 	switch e := e.(type) {
 	case *ipam.CreateNetwork:
@@ -232,8 +232,8 @@ func placeOf(e ipam.Edit) (network string, addr netip.Addr) {
 	return "", addr
 }
 
-// number gives the new subnets ids that ascend, so that their leases lie one behind the other in the store: a
-// transaction that writes those of many subnets touches few of its pages then.
+// number gives the new subnets ascending ids, so that their leases are neighbours in the store. A transaction that
+// writes leases of many subnets then touches few pages.
 func number(l *ledger.Ledger, steps []importStep) {
 	var fresh []*ipam.AddSubnet
 	for i := range steps {
@@ -253,7 +253,7 @@ func number(l *ledger.Ledger, steps []importStep) {
 	}
 }
 
-// draftOf makes the draft of a plan.
+// draftOf makes the draft for a plan.
 func draftOf(ctx context.Context, l *ledger.Ledger, p *ipam.Plan) (*Service, error) {
 	st := mem.New()
 	var some []store.Record
@@ -309,8 +309,8 @@ func draftOf(ctx context.Context, l *ledger.Ledger, p *ipam.Plan) (*Service, err
 	return Over(ledger.Alone(draft)), allocator.KeepTime(ctx, draft)
 }
 
-// leasesFor are the keys of the leases that a plan is about: of its addresses, and those of its owners in the networks
-// that it names, or of which it has an address.
+// leasesFor returns the keys of the leases that concern a plan. These are the leases of its addresses. They are also
+// its owners' leases in the networks that it names or has an address of.
 func leasesFor(l *ledger.Ledger, p *ipam.Plan) map[string]struct{} {
 	keys, networks := map[string]struct{}{}, map[ipam.ID]struct{}{}
 	owners, taken := map[string]bool{}, map[string]bool{}
@@ -363,7 +363,8 @@ func leasesFor(l *ledger.Ledger, p *ipam.Plan) map[string]struct{} {
 	return keys
 }
 
-// present is the plan of the draft: of the networks that the plan names, or of all where it has what names none.
+// present returns the plan of the draft. It has the networks that the plan names, or all if an item of the plan names
+// none.
 func (s *Service) present(ctx context.Context, p *ipam.Plan) (*ipam.Plan, error) {
 	now := &ipam.Plan{}
 	var ids []ipam.ID

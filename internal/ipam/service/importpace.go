@@ -8,25 +8,24 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// The writes of one transaction of an import, about. Where somebody else asks for something, they are few, because he
-// waits for it; as long as nobody does, each transaction has twice as many as the one before, because each costs a
-// sync.
+// The approximate number of writes in one transaction of an import. It is small while other requests come, because they
+// wait for it. Otherwise it doubles with each transaction, because each costs a sync.
 const (
 	fewWrites  = 64
 	mostWrites = 1024
 )
 
-// maxPause bounds how long an import stands back.
+// maxPause is the longest pause between two transactions.
 const maxPause = 20 * time.Millisecond
 
-// pace is how large the transactions of an import are, and how close they follow one another.
+// pace determines the size of an import's transactions and the pauses between them.
 type pace struct {
 	writes int
-	asked  uint64 // how often anybody had asked when the last one began
-	quiet  bool   // nobody but the import had asked since the one before
+	asked  uint64 // the number of all requests when the last transaction began
+	quiet  bool   // no other request came since the transaction before
 }
 
-// next is the size of the next transaction. asked counts all questions, of which one is the import's own.
+// next returns the size of the next transaction. asked counts all requests, including one of the import.
 func (p *pace) next(asked uint64) int {
 	p.quiet = p.asked != 0 && asked == p.asked+1
 	p.asked = asked
@@ -38,8 +37,7 @@ func (p *pace) next(asked uint64) int {
 	return p.writes
 }
 
-// rest lets those who ask go first after a transaction that took so long: who has waited for it does not wait for the
-// next one, too.
+// rest pauses after a transaction that took the given time, so that waiting requests go first.
 func (p *pace) rest(ctx context.Context, took time.Duration) {
 	if p.quiet {
 		return
@@ -52,7 +50,7 @@ func (p *pace) rest(ctx context.Context, took time.Duration) {
 	}
 }
 
-// update is Ledger.Update for a transaction of an import, which may make so many writes.
+// update is Ledger.Update for a transaction of an import. most is the number of writes that fn may make.
 func (p *pace) update(ctx context.Context, s *ledger.Ledger, fn func(c *ledger.Change, most int) error) error {
 	begin := time.Now()
 	most := 0

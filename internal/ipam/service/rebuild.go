@@ -12,12 +12,12 @@ import (
 	"berth/internal/ipam/view"
 )
 
-// parseNetwork reads what a Docker network wished for when it was made, for one of its subnets.
+// parseNetwork reads what a Docker network requested for one of its subnets when it was created.
 type parseNetwork = func(ipam.EngineNetwork, ipam.EngineSubnet) (ipam.PoolRequest, error)
 
-// Rebuild makes this host's attachments and leases out of what an engine says that runs, in a store that forgets
-// (BO-4). parse reads a Docker network's wish for a subnet. What cannot be made is told of together in the end, and the
-// rest is there: an address that runs twice is refused with AlreadyInUse.
+// Rebuild recreates this host's attachments and leases from the running containers, for a store that forgets (BO-4).
+// parse reads a Docker network's request for a subnet. Rebuild does not stop at an error. It returns all errors
+// together at the end; if two containers run with one address, that is AlreadyInUse.
 func (s *Service) Rebuild(ctx context.Context, view ipam.EngineView, parse parseNetwork) error {
 	pools := map[string][]ipam.PoolGrant{} // by the Docker network
 	var failed []error
@@ -36,7 +36,7 @@ func (s *Service) Rebuild(ctx context.Context, view ipam.EngineView, parse parse
 	return errors.Join(failed...)
 }
 
-// rebuildNetwork makes the attachments of a Docker network, and what it has for itself.
+// rebuildNetwork recreates the attachments of a Docker network and the network's own addresses.
 func rebuildNetwork(ctx context.Context, s *ledger.Ledger, n ipam.EngineNetwork,
 	parse parseNetwork) (grants []ipam.PoolGrant, err error) {
 	var reqs []ipam.PoolRequest
@@ -61,10 +61,11 @@ func rebuildNetwork(ctx context.Context, s *ledger.Ledger, n ipam.EngineNetwork,
 	return grants, errors.Join(failed...)
 }
 
-// rebuildPool asks for what a Docker network asked for when it was made.
+// rebuildPool repeats the pool request that a Docker network made when it was created.
 func rebuildPool(ctx context.Context, s *ledger.Ledger, req ipam.PoolRequest,
 	sub ipam.EngineSubnet) (ipam.PoolGrant, error) {
-	if req.FromDHCP() { // what its server offered then, the engine knows; whether that answers now is for later
+	// the engine knows what the server offered then; whether the server answers now is checked later
+	if req.FromDHCP() {
 		req.CIDR, req.Gateway, req.NoGateway = sub.CIDR, sub.Gateway, !sub.Gateway.IsValid()
 		req.AskedMAC = req.AskedMAC || req.DHCPID == ipam.LANByMAC
 	}
@@ -84,8 +85,8 @@ func rebuildPool(ctx context.Context, s *ledger.Ledger, req ipam.PoolRequest,
 	return grant, err
 }
 
-// replan makes the planned network that a Docker network names, where it was forgotten: with its subnets, and a pool of
-// the whole of each.
+// replan recreates a forgotten planned network that a Docker network names. Each subnet gets one pool over all its
+// addresses.
 func replan(ctx context.Context, s *ledger.Ledger, n ipam.EngineNetwork, reqs []ipam.PoolRequest) error {
 	if len(reqs) == 0 || reqs[0].Network == "" {
 		return nil
@@ -104,7 +105,7 @@ func replan(ctx context.Context, s *ledger.Ledger, n ipam.EngineNetwork, reqs []
 	return err
 }
 
-// rebuildLeases takes the addresses of an endpoint that runs.
+// rebuildLeases takes the addresses of a running endpoint.
 func rebuildLeases(ctx context.Context, s *ledger.Ledger, name string, e ipam.EngineEndpoint,
 	pools []ipam.PoolGrant) error {
 	var failed []error

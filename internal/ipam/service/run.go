@@ -13,9 +13,9 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Run trims the audit trail and finishes what a failure has cut off, every minute and whenever the trail has grown too
-// long, ends owners when their time is over, and releases elastic addresses that are to end with their containers, until
-// ctx ends. It returns nil then, or the error of the store that stopped it.
+// Run does the housekeeping until ctx ends. Every minute, or earlier if the audit trail is too long, it trims the trail
+// and finishes interrupted work. Every second it ends owners whose time is over, and releases elastic addresses that
+// end with their containers. It returns nil when ctx ends, or the store's error that stopped it.
 func (s *Service) Run(ctx context.Context) error {
 	again := time.NewTicker(time.Minute)
 	defer again.Stop()
@@ -46,8 +46,8 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// Trim removes the events that are older or more than the retention allows, the oldest first, and the outcomes of edits
-// whose keys are past KeyAge, in bounded transactions.
+// Trim removes the oldest events that exceed the retention in age or number, and the outcomes of edits whose keys are
+// older than KeyAge. Its transactions are bounded.
 func (s *Service) Trim(ctx context.Context) error {
 	for _, trim := range []func(*ledger.Change) (int, error){
 		func(c *ledger.Change) (int, error) { return trimPage(c, s.Ledger.Retention()) }, edit.TrimKeys,
@@ -65,8 +65,8 @@ func (s *Service) Trim(ctx context.Context) error {
 	return nil
 }
 
-// trimPage removes the oldest events. Those of later than now are as old as the next one of until now: the clock was
-// ahead.
+// trimPage removes the oldest events. An event from the future was written while the clock was wrong. It counts as old
+// as the next event with a valid time.
 func trimPage(c *ledger.Change, keep ipam.Retention) (removed int, err error) {
 	now := c.SaneTime()
 	oldest, left, goes := now.Add(-keep.Age), c.Index().Events(), 0
@@ -99,5 +99,5 @@ func trimPage(c *ledger.Change, keep ipam.Retention) (removed int, err error) {
 	return goes, nil
 }
 
-// lookahead is how many pages of events of later than now are passed over.
+// lookahead is the maximum number of pages of events from the future that trimPage skips.
 const lookahead = 64

@@ -24,45 +24,46 @@ import (
 // Config is what a Service needs. Store and Host are mandatory.
 type Config struct {
 	Store     store.Store
-	Host      string           // this host's name, put in leases and events
+	Host      string           // this host's name, for leases and events
 	Now       func() time.Time // default: time.Now
-	Bases     []ipam.Base      // where pools come from that name no subnet; a family without any: see DefaultBases
+	Bases     []ipam.Base      // the source of pools without a subnet; a family without any uses DefaultBases
 	Memories  int              // released addresses remembered per subnet; default: ledger.DefaultMemories
 	Retention ipam.Retention
 
-	// Forgets says that the store does: the state is rebuilt from what runs (BO-4). Ids of attachments are then worked
-	// out from what was asked for, and a second reservation of an address is refused whoever asks (BO-5).
+	// Forgets means that the store does not survive a restart. The state is then rebuilt from the running containers
+	// (BO-4). Ids of attachments are derived from their requests. A second lease of an address is refused, whoever
+	// requests it (BO-5).
 	Forgets bool
 
-	// Member makes the host one of several that share the store, which is a store.Shared then. nil: the store is the
-	// host's own.
+	// Member makes the host a member of a cluster, and Store must be a store.Shared. nil: the store is the host's own.
 	Member *ipam.Member
 
 	// NoElastic turns elastic addresses off (CS-11).
 	NoElastic bool
 
-	// Moment is the time since the host's start, on a clock that goes on while it sleeps, that nobody sets, and that its
-	// edge reads, too. Default: one of this process alone.
+	// Moment returns the time since the host's start, on a clock that runs during sleep and that nobody can set. The
+	// host's edge reads the same clock. Default: a clock of this process.
 	Moment func() time.Duration
 
-	// AskLAN speaks on the LANs of this host; nil: nothing can.
+	// AskLAN sends requests to the LANs of this host; nil: none can be sent.
 	AskLAN ipam.AskLAN
 
 	// Upgrading opens a state of an older format; the zero value refuses one.
 	Upgrading ledger.Upgrading
 
-	// Known is what a witness of this host's engine can tell.
+	// Known is what the witness of this host's engine can answer.
 	Known ipam.Known
 
-	// Mends opens a shared store that was put back to an earlier state, to be mended: the host does not take part.
+	// Mends opens a shared store that went back to an earlier state, in order to mend it. The host does not join the
+	// cluster.
 	Mends bool
 
-	// Copying opens a store for CopySpaces, also one that is refused else because a copy was cut off.
+	// Copying opens a store for CopySpaces, even one that Open otherwise refuses because a copy was interrupted.
 	Copying bool
 }
 
-// Service allocates addresses out of one store, or answers for all that a host's records are in: the rooms, joined. Its
-// methods may be called from many goroutines at once.
+// Service allocates addresses from one store, or from all stores that hold a host's records. It joins the types of the
+// packages. Its methods may be called concurrently.
 type Service struct {
 	allocator.Allocator
 	edit.Editor
@@ -72,18 +73,18 @@ type Service struct {
 	names.Book
 	lan.Lessee
 
-	Ledger *ledger.Ledger // the host's own, for those who work on the store as a whole
+	Ledger *ledger.Ledger // the host's own, for work on the store as a whole
 }
 
-// Over joins the rooms over the homes of a host's records. What changes the plan goes to the host's own, and so does what
-// the engine asks for.
+// Over joins the packages over the stores of a host's records. Changes of the plan and the engine's requests use the
+// host's own store.
 func Over(h ledger.Homes) *Service {
 	return &Service{allocator.Of(h), edit.Of(h.Own), view.Of(h), stores.Of(h), elastic.Of(h), names.Of(h), lan.Of(h.Own),
 		h.Own}
 }
 
-// Open reads all records into the index, finishes what a crash cut off, and returns a Service that is ready to answer.
-// A record that cannot be read is an error wrapping ErrDamaged or store.ErrCorrupt.
+// Open reads all records into the index, finishes what a crash interrupted, and returns a ready Service. If a record
+// cannot be read, the error wraps ErrDamaged or store.ErrCorrupt.
 func Open(ctx context.Context, cfg Config) (*Service, error) {
 	l := ledger.New(ledger.Config{
 		Store: cfg.Store, Host: cfg.Host, Now: cfg.Now, Bases: cfg.Bases, Memories: cfg.Memories,
@@ -97,7 +98,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	return Over(ledger.Alone(l)), nil
 }
 
-// open reads all records, and takes part.
+// open reads all records and joins the cluster.
 func open(ctx context.Context, l *ledger.Ledger, copying bool) error {
 	if err := l.Load(ctx); err != nil {
 		return err
@@ -124,10 +125,10 @@ func open(ctx context.Context, l *ledger.Ledger, copying bool) error {
 	return nil
 }
 
-// settle makes what every store has, and ends what a crash left half ended.
+// settle creates what every store has, and finishes what a crash interrupted.
 func settle(ctx context.Context, s *ledger.Ledger) error {
 	if s.BeingMended() != nil {
-		return defaultBases(ctx, s) // what is half ended is ended afterwards, by Run
+		return defaultBases(ctx, s) // Run finishes interrupted work after the store is mended
 	}
 	for _, name := range Spaces(s) {
 		if err := s.Update(ctx, func(c *ledger.Change) error { return c.EnsureSpace(name) }); err != nil {
@@ -140,7 +141,7 @@ func settle(ctx context.Context, s *ledger.Ledger) error {
 	return settleAttachments(ctx, s)
 }
 
-// Spaces are those that the store always has. The local one is each host's own, and never in a shared store.
+// Spaces returns the spaces that every store has. The local space is each host's own and never in a shared store.
 func Spaces(s *ledger.Ledger) []string {
 	if s.Member() != nil {
 		return []string{ipam.GlobalSpace}
@@ -148,7 +149,7 @@ func Spaces(s *ledger.Ledger) []string {
 	return []string{ipam.LocalSpace, ipam.GlobalSpace}
 }
 
-// settleAttachments ends those whose end was cut off, and those that were to end with an heir which is gone.
+// settleAttachments ends attachments whose end was interrupted, and those whose heir is gone.
 func settleAttachments(ctx context.Context, s *ledger.Ledger) error {
 	if err := edit.Finish(ctx, s); err != nil {
 		return err
@@ -167,9 +168,9 @@ func settleAttachments(ctx context.Context, s *ledger.Ledger) error {
 	return nil
 }
 
-// defaultBases gives each family that was told no bases its own.
+// defaultBases gives each family without configured bases its default.
 func defaultBases(ctx context.Context, s *ledger.Ledger) error {
-	has := map[bool]bool{} // by whether it is IPv6
+	has := map[bool]bool{} // by IPv6
 	for _, base := range s.Bases() {
 		has[base.Prefix.Addr().Is6()] = true
 	}
@@ -184,7 +185,7 @@ func defaultBases(ctx context.Context, s *ledger.Ledger) error {
 	return err
 }
 
-// ula is the store's own /48 out of fd00::/8, drawn once (RFC 4193, 3.2).
+// ula returns the store's own /48 of fd00::/8. It is drawn at random once (RFC 4193, 3.2).
 func ula(ctx context.Context, s *ledger.Ledger) (p netip.Prefix, err error) {
 	key := append([]byte{ledger.SettingKeys}, "ula"...)
 	err = s.Store().Update(ctx, func(tx store.Tx) error {
