@@ -13,10 +13,10 @@ import (
 	"go4.org/netipx"
 )
 
-// The bridges of the engine's default networks, and what Docker calls those networks.
+// The bridges of the engine's default networks, and Docker's names of those networks.
 var defaultBridges = map[string]string{"docker0": "bridge", "docker_gwbridge": "docker_gwbridge"}
 
-// networkBridge is the name that the engine gives the bridge of a network: the beginning of the network's id.
+// networkBridge matches the engine's name for a network's bridge, which has the first 12 digits of the network's id.
 var networkBridge = regexp.MustCompile(`^br-([0-9a-f]{12})$`)
 
 // Bridge is a link of the host whose name marks it as the engine's, with the subnets reached over it.
@@ -25,8 +25,8 @@ type Bridge struct {
 	Subnets []netip.Prefix
 }
 
-// hostBridges returns the engine's bridges in this network namespace. A bridge with another name was made by somebody
-// else, though Docker may have a network on it.
+// hostBridges returns the engine's bridges in this network namespace. A bridge with any other name is not the engine's,
+// though Docker may have a network on it.
 func hostBridges() ([]Bridge, error) {
 	links, err := netlink.LinkList()
 	if err != nil {
@@ -47,8 +47,8 @@ func hostBridges() ([]Bridge, error) {
 	return all, err
 }
 
-// subnetsOn are those of a link's addresses, and of routes that lead to the link itself: the engine gives docker0 an
-// IPv6 subnet as a route. Every link has the link-local ones.
+// subnetsOn returns the subnets of a link's addresses and of the routes to the link. The routes matter because the
+// engine gives docker0 an IPv6 subnet as a route. Link-local subnets are omitted, because every link has them.
 func subnetsOn(link netlink.Link) ([]netip.Prefix, error) {
 	var all []netip.Prefix
 	add := func(p netip.Prefix) {
@@ -77,9 +77,9 @@ func subnetsOn(link netlink.Link) ([]netip.Prefix, error) {
 	return all, errors.Join(err, routesErr)
 }
 
-// dockerSubnets are the subnets of the engine's own bridges: of those that stand in the host, and of the networks
-// that a witness knows. live: the witness knows all that are there, so that a network's bridge beside them is Berth's
-// own, or was left behind by a crash.
+// dockerSubnets returns the subnets of the engine's own bridges on the host, and of the networks that a witness knows.
+// live means that the witness knows all current networks. Any other network's bridge is then Berth's own, or left over
+// from a crash.
 func dockerSubnets(host []Bridge, networks []ipam.EngineNetwork, live bool) (all []ipam.DockerSubnet) {
 	known := map[string]bool{}
 	for _, n := range networks {
@@ -102,7 +102,7 @@ func dockerSubnets(host []Bridge, networks []ipam.EngineNetwork, live bool) (all
 	return all
 }
 
-// bridgeOf is the name of a network's bridge, which the engine tells only where somebody chose it.
+// bridgeOf returns the name of a network's bridge. The engine reports it only if a user chose it.
 func bridgeOf(n *ipam.EngineNetwork) string {
 	if n.Link == "" && len(n.ID) >= 12 {
 		return "br-" + n.ID[:12]
@@ -110,5 +110,5 @@ func bridgeOf(n *ipam.EngineNetwork) string {
 	return n.Link
 }
 
-// isEngines tells whether a driver of addresses is the engine's own.
+// isEngines reports whether an IPAM driver is the engine's own.
 func isEngines(driver string) bool { return driver == "" || driver == "default" }

@@ -27,10 +27,10 @@ const (
 	optName        = "com.docker.network.endpoint.name" // engines from v29 on
 	optAddressType = "RequestAddressType"
 	typeGateway    = "com.docker.network.gateway"
-	optSerial      = "com.docker.network.ipam.serial" // a swarm's, of the manager and of its nodes
+	optSerial      = "com.docker.network.ipam.serial" // from a swarm's manager and its nodes
 )
 
-// metaGateway is the key under which a pool's gateway goes back, as a CIDR (LN-11).
+// metaGateway is the key of a pool's gateway in the answer, as a CIDR (LN-11).
 const metaGateway = "com.docker.network.gateway"
 
 // Service decides who has which address. It is a service.Service or, if the host shares a store, a cluster.Service.
@@ -46,31 +46,30 @@ type Config struct {
 	Service Service
 	Log     *logrus.Entry
 
-	// Errors takes what http.Server says by itself; default: the standard logger.
+	// Errors receives the messages of http.Server; default: the standard logger.
 	Errors *log.Logger
 
-	// Routes returns the host's routes but the default ones, and NameServers the addresses of its name servers;
-	// default: those of this network namespace and of /etc/resolv.conf. The engine refuses a subnet that it did not name
-	// where one overlaps it, and asks for another.
+	// Routes returns the host's routes without the default ones, and NameServers the addresses of its name servers.
+	// Default: those of this network namespace and of /etc/resolv.conf. If a chosen subnet overlaps one of them, the
+	// engine refuses it and asks for another.
 	Routes      func() ([]ipam.HostRoute, error)
 	NameServers func() ([]netip.Prefix, error)
 
-	// Host returns the engine's bridges that stand in the host; default: hostBridges. No subnet may overlap one of
-	// theirs.
+	// Host returns the engine's bridges on the host; default: hostBridges. No subnet may overlap one of theirs.
 	Host func() ([]Bridge, error)
 
-	// Bridges returns the engine's own bridge networks as a witness knows them, and whether these are all that are
-	// there at this moment; default: none are known.
+	// Bridges returns the engine's own bridge networks as a witness knows them. live reports whether these are all
+	// current networks. Default: none are known.
 	Bridges func() (networks []ipam.EngineNetwork, live bool)
 
-	// AskMAC has the engine send the MAC of each endpoint. An engine before 28 draws a random one then, where it
-	// otherwise works one out of the address, and ipvlan refuses such a driver.
+	// AskMAC makes the engine send the MAC of each endpoint. Engines before 28 then draw a random MAC instead of
+	// deriving it from the address, and ipvlan refuses such a driver.
 	AskMAC bool
 
-	// Observe is told of each call how long it took and what came of it; default: nobody is.
+	// Observe receives the duration and the error of each call; default: none.
 	Observe func(call string, took time.Duration, err error)
 
-	// Ready refuses all calls but the handshake, as long as it returns an error; default: never.
+	// Ready refuses all calls except the handshake while it returns an error; default: always ready.
 	Ready func() error
 }
 
@@ -84,11 +83,11 @@ type Driver struct {
 	host    func() ([]Bridge, error)
 	bridges func() ([]ipam.EngineNetwork, bool)
 	askMAC  bool
-	named   atomic.Bool // the engine has sent a name: it sends those of all endpoints
+	named   atomic.Bool // the engine has sent a name, so it sends the names of all endpoints
 	ready   func() error
 	observe func(string, time.Duration, error)
 
-	headerTimeout, bodyTimeout time.Duration // how long a client may take to send these
+	headerTimeout, bodyTimeout time.Duration // the time that a client has to send these
 }
 
 // New returns a Driver over a Service.
@@ -118,14 +117,14 @@ func New(cfg Config) *Driver {
 	return d
 }
 
-// capabilities asks the engine for the MAC of each endpoint (LN-14) where this driver is for those who are known by
-// one: it makes a repeated call known, and a container that comes back. A replay after a restart is not asked for:
-// what was given is on disk.
+// capabilities asks the engine for the MAC of each endpoint (LN-14) if this driver identifies containers by it. The MAC
+// identifies a repeated call and a container that comes back. The driver never asks for a replay after a restart,
+// because all leases are on disk.
 func (d *Driver) capabilities(context.Context, *struct{}) (*api.CapabilitiesResponse, error) {
 	return &api.CapabilitiesResponse{RequiresMACAddress: d.askMAC}, nil
 }
 
-// addressSpaces names the spaces that the engine asks in by default (LN-5, LN-14).
+// addressSpaces returns the default spaces of the engine's requests (LN-5, LN-14).
 func (d *Driver) addressSpaces(context.Context, *struct{}) (*api.AddressSpacesResponse, error) {
 	return &api.AddressSpacesResponse{LocalDefaultAddressSpace: ipam.LocalSpace,
 		GlobalDefaultAddressSpace: ipam.GlobalSpace}, nil
@@ -158,7 +157,7 @@ func (d *Driver) requestPool(ctx context.Context, msg *api.RequestPoolRequest) (
 	return answer, nil
 }
 
-// avoid is what a subnet that is chosen for the request must not overlap.
+// avoid returns the prefixes that a chosen subnet must not overlap.
 func (d *Driver) avoid(req *ipam.PoolRequest) []netip.Prefix {
 	all, err := d.servers()
 	if err != nil {
@@ -173,8 +172,8 @@ func (d *Driver) avoid(req *ipam.PoolRequest) []netip.Prefix {
 	return all
 }
 
-// docker are the subnets of the engine's own bridges. Those that cannot be read are not there: the engine's other
-// checks stay.
+// docker returns the subnets of the engine's own bridges. It omits those that it cannot read; the engine still makes
+// its other checks.
 func (d *Driver) docker() []ipam.DockerSubnet {
 	host, err := d.host()
 	if err != nil {
@@ -184,7 +183,7 @@ func (d *Driver) docker() []ipam.DockerSubnet {
 	return dockerSubnets(host, networks, live)
 }
 
-// releasePool ends an attachment (LN-2). Unknown pools are released already.
+// releasePool ends an attachment (LN-2). An unknown pool counts as released.
 func (d *Driver) releasePool(ctx context.Context, msg *api.ReleasePoolRequest) (*struct{}, error) {
 	id, err := parsePoolID(msg.PoolID)
 	if errors.Is(err, errForeign) {
@@ -196,7 +195,7 @@ func (d *Driver) releasePool(ctx context.Context, msg *api.ReleasePoolRequest) (
 	return &struct{}{}, d.service.ReleasePool(context.WithoutCancel(ctx), id)
 }
 
-// requestAddress takes an address for an endpoint, a gateway or the network itself (LN-3).
+// requestAddress takes an address for an endpoint, for a gateway or for the network itself (LN-3).
 func (d *Driver) requestAddress(ctx context.Context,
 	msg *api.RequestAddressRequest) (*api.RequestAddressResponse, error) {
 	req, err := parseAddress(msg)
@@ -214,8 +213,8 @@ func (d *Driver) requestAddress(ctx context.Context,
 	return &api.RequestAddressResponse{Address: given.String(), Data: map[string]string{}}, nil
 }
 
-// releaseAddress gives an address back (LN-4). The engine only logs an error here and forgets the address, so only what
-// cannot be read at all is refused, and a client that hangs up does not stop it.
+// releaseAddress releases an address (LN-4). It refuses only malformed calls, because the engine logs the error and
+// forgets the address. The release continues if the client hangs up.
 func (d *Driver) releaseAddress(ctx context.Context, msg *api.ReleaseAddressRequest) (*struct{}, error) {
 	id, err := parsePoolID(msg.PoolID)
 	if errors.Is(err, errForeign) {

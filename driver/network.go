@@ -18,6 +18,6 @@ func ParseNetwork(n ipam.EngineNetwork, sub ipam.EngineSubnet) (ipam.PoolRequest
 	if sub.Range.IsValid() {
 		msg.SubPool = sub.Range.String()
 	}
-	delete(msg.Options, "size") // by which the subnet was chosen
+	delete(msg.Options, "size") // the size chose this subnet
 	return parsePool(msg)
 }

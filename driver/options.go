@@ -13,15 +13,15 @@ import (
 	"berth/internal/ipam"
 )
 
-// tagPrefix begins the keys of tags, which are kept and shown (LN-11).
+// tagPrefix is the prefix of the keys of tags. Tags are stored and shown (LN-11).
 const tagPrefix = "tag."
 
-// optionKeys are the keys of --ipam-opt, as they are told to one who mistyped one.
+// optionKeys lists the keys of --ipam-opt, for the error about an unknown key.
 const optionKeys = "dhcp, dhcp_id, gateway, network, pool, quarantine, size, space, sticky, tag.KEY"
 
-// parseOptions reads what --ipam-opt said. The engine sends all of it with the request for each subnet of a network, of
-// either family, together with options of its own, which say nothing here; a swarm manager even leaves the first
-// subnet's gateway options in the request for the second.
+// parseOptions reads the options of --ipam-opt. With the request for each subnet, the engine sends all options of the
+// network, for both families. It adds options of its own, which are ignored. A swarm manager even sends the first
+// subnet's gateway options with the second subnet.
 func parseOptions(opts map[string]string, req *ipam.PoolRequest) error {
 	for _, key := range slices.Sorted(maps.Keys(opts)) {
 		value := opts[key]
@@ -61,7 +61,7 @@ func parseOptions(opts map[string]string, req *ipam.PoolRequest) error {
 	return settlePlanned(opts, req)
 }
 
-// parseParent reads the interface by which the LAN's DHCP server is asked.
+// parseParent reads the interface for the requests to the LAN's DHCP server.
 func parseParent(value string, req *ipam.PoolRequest) error {
 	if value == "" {
 		return errors.New("say by which interface of this host the LAN's DHCP server is asked, such as eth0")
@@ -70,9 +70,9 @@ func parseParent(value string, req *ipam.PoolRequest) error {
 	return ipam.LANTerms{DHCPParent: value}.CheckDHCP()
 }
 
-// settlePlanned refuses what contradicts network= and pool=. A planned network is in a space of its own, so that the
-// one which the engine asks in by default is no wish. That of a swarm manager stays one: each of its nodes asks for the
-// same addresses again in the space local, where they must not be held already.
+// settlePlanned refuses options that contradict network= and pool=. A planned network has its own space, so the
+// engine's default space is ignored. A swarm manager's space is kept: its nodes request the same addresses again in the
+// space local, and the manager must not hold them there.
 func settlePlanned(opts map[string]string, req *ipam.PoolRequest) error {
 	if req.Swarm && req.Space == ipam.LocalSpace {
 		return fmt.Errorf("--ipam-opt space=%s: a swarm's nodes ask in this space for what its manager took; choose "+
@@ -96,7 +96,7 @@ func settlePlanned(opts map[string]string, req *ipam.PoolRequest) error {
 	return nil
 }
 
-// checkNetwork refuses what is neither the name nor the id of a network.
+// checkNetwork refuses a value that is neither a name nor an id of a network.
 func checkNetwork(value string) error {
 	if _, err := ipam.ParseID(value); err == nil {
 		return nil
@@ -116,8 +116,8 @@ func parseTag(key, value string, req *ipam.PoolRequest) error {
 	return nil
 }
 
-// parseSize reads the prefix lengths of chosen subnets. Lengths up to 32 speak of IPv4 and greater ones of IPv6, so
-// that one option serves both halves of a dual-stack network: "26", "/26" or "26,80".
+// parseSize reads the prefix lengths of chosen subnets. Lengths up to 32 apply to IPv4 and greater ones to IPv6, so one
+// option serves both families of a dual-stack network: "26", "/26" or "26,80".
 func parseSize(value string, req *ipam.PoolRequest) error {
 	for part := range strings.SplitSeq(value, ",") {
 		digits := strings.TrimPrefix(part, "/")
@@ -138,7 +138,7 @@ func parseSize(value string, req *ipam.PoolRequest) error {
 	return nil
 }
 
-// parseGateway reads "none", or addresses, of which the one of the subnet's family and inside it is meant.
+// parseGateway reads "none" or a list of addresses. It uses the address of the subnet's family that lies in the subnet.
 func parseGateway(value string, req *ipam.PoolRequest) error {
 	if value == "none" {
 		req.NoGateway = true

@@ -13,14 +13,13 @@ import (
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
-// maxNameLength bounds what is recorded of an endpoint's name; Docker's own names are far shorter.
+// maxNameLength is the maximum length of a recorded endpoint name, in bytes. Docker's own names are far shorter.
 const maxNameLength = 255
 
-// errForeign marks a pool id that no Berth made. It cannot be held here, so that releasing it succeeds.
+// errForeign marks a pool id that is not Berth's. Nothing is held through it, so its release succeeds.
 var errForeign = errors.New("no pool id of Berth's")
 
-// parsePool reads the request for a pool: which subnet, or which size and family where Berth is to choose, and the
-// options.
+// parsePool reads a pool request: its options, and the subnet, or the size and family if Berth chooses the subnet.
 func parsePool(msg *api.RequestPoolRequest) (ipam.PoolRequest, error) {
 	req := ipam.PoolRequest{Space: msg.AddressSpace, IPv6: msg.V6, Swarm: msg.AddressSpace == ipam.GlobalSpace}
 	if msg.AddressSpace == "" {
@@ -39,15 +38,15 @@ func parsePool(msg *api.RequestPoolRequest) (ipam.PoolRequest, error) {
 	return req, nil
 }
 
-// isSwarm tells whether a swarm asks: its manager, or one of its nodes for what the manager took.
+// isSwarm reports whether a swarm sent the request: its manager, or a node for what the manager took.
 func isSwarm(msg *api.RequestPoolRequest) bool {
 	_, serial := msg.Options[optSerial]
 	return serial || msg.AddressSpace == ipam.GlobalSpace
 }
 
-// swarmOptions leaves out of a swarm's options what has had its effect. The manager chose a subnet by them; a node asks
-// for that one in the space local, with the same options, and so does the manager itself after its restart. A node that
-// took network, pool and space at their word would find its addresses held by the manager.
+// swarmOptions removes the options that have had their effect. The manager chose a subnet by them. Later the nodes, and
+// the manager after a restart, request that subnet with the same options; a node does so in the space local. If a node
+// applied network, pool and space again, it would find that the manager holds its addresses.
 func swarmOptions(opts map[string]string, req ipam.PoolRequest) map[string]string {
 	left := maps.Clone(opts)
 	if req.CIDR.IsValid() {
@@ -61,8 +60,9 @@ func swarmOptions(opts map[string]string, req ipam.PoolRequest) map[string]strin
 	return left
 }
 
-// parseSubnet reads Pool and SubPool. A pool of the unspecified address, such as 0.0.0.0/24, asks for a size only
-// (engines from v29 on). The family is that of the subnet: a swarm manager sends V6 false with an IPv6 one.
+// parseSubnet reads Pool and SubPool. A pool of the unspecified address, such as 0.0.0.0/24, requests only a size
+// (engines from v29 on). The family follows from the subnet, because a swarm manager sends V6 false with an IPv6
+// subnet.
 func parseSubnet(msg *api.RequestPoolRequest, req *ipam.PoolRequest) error {
 	if msg.Pool != "" {
 		p, err := alloc.ParsePrefix(msg.Pool)
@@ -88,7 +88,7 @@ func parseSubnet(msg *api.RequestPoolRequest, req *ipam.PoolRequest) error {
 	return nil
 }
 
-// parsePoolID reads a pool id. An empty one is a mistake; one that is not Berth's is errForeign.
+// parsePoolID reads a pool id. An empty id is an error. An id that is not Berth's is errForeign.
 func parsePoolID(s string) (ipam.ID, error) {
 	if s == "" {
 		return ipam.ID{}, errors.New("the request names no pool (PoolID)")
@@ -100,7 +100,7 @@ func parsePoolID(s string) (ipam.ID, error) {
 	return id, nil
 }
 
-// parseAddress reads the request for an address.
+// parseAddress reads an address request.
 func parseAddress(msg *api.RequestAddressRequest) (ipam.AddressRequest, error) {
 	var req ipam.AddressRequest
 	var err error
@@ -126,7 +126,7 @@ func parseAddress(msg *api.RequestAddressRequest) (ipam.AddressRequest, error) {
 	return req, nil
 }
 
-// parseAddr reads one address, with the same strictness as everywhere.
+// parseAddr reads a single address, as strictly as other addresses are read.
 func parseAddr(s string) (netip.Addr, error) {
 	if strings.ContainsAny(s, "/-+") {
 		return netip.Addr{}, fmt.Errorf("%q is not one address", s)

@@ -12,10 +12,10 @@ import (
 	"berth/internal/routes"
 )
 
-// resolvConf lists the host's name servers; in a managed plugin the engine mounts the host's own there.
+// resolvConf lists the host's name servers. In a managed plugin the engine mounts the host's file there.
 const resolvConf = "/etc/resolv.conf"
 
-// hostRoutes returns the routes of this network namespace but the default ones.
+// hostRoutes returns the routes of this network namespace without the default ones.
 func hostRoutes() ([]ipam.HostRoute, error) {
 	all, err := routes.List()
 	found := make([]ipam.HostRoute, 0, len(all))
@@ -25,7 +25,7 @@ func hostRoutes() ([]ipam.HostRoute, error) {
 	return found, err
 }
 
-// nameServers reads the addresses of a resolv.conf; a missing file has none.
+// nameServers reads the addresses of a resolv.conf. A missing file has none.
 func nameServers(path string) ([]netip.Prefix, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -24,11 +24,11 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Bounds on what clients may cost. The engine's own requests are a handful at a time, and nearly all below 1 KiB: the
-// largest has the tags of a network, which are below 256 KiB however they are written.
+// Limits for clients. The engine sends a handful of requests at a time, nearly all below 1 KiB. The largest has the
+// tags of a network, which are below 256 KiB in any encoding.
 const (
 	maxBody        = 256 << 10
-	maxWaiting     = 4 << 20 // of all requests that are not there as a whole
+	maxWaiting     = 4 << 20 // of all requests that have not arrived completely
 	maxConnections = 2048
 	headerTimeout  = 5 * time.Second
 	bodyTimeout    = 10 * time.Second
@@ -75,19 +75,19 @@ func (d *Driver) Serve(ctx context.Context, l net.Listener) error {
 		defer cancel()
 		err := server.Shutdown(drain)
 		if err != nil {
-			err = server.Close() // what is left is a client that does not send or read
+			err = server.Close() // the remaining clients do not send or read
 		}
 		stopped <- err
 	})
 	err := server.Serve(places.New(maxConnections, maxWaiting).Over(l))
 	if stop() {
-		return err // it failed by itself
+		return err // it failed without being stopped
 	}
 	return <-stopped
 }
 
-// call makes an http.Handler of one of the driver's methods: it decodes the message, which must be there, and encodes
-// the answer, or the error as the engine reads it.
+// call makes an http.Handler of one of the driver's methods. It decodes the message, which must exist, and encodes the
+// answer, or the error in the engine's format.
 func call[Req, Res any](d *Driver, name string, method func(context.Context, *Req) (*Res, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		req := new(Req)
@@ -104,11 +104,11 @@ func call[Req, Res any](d *Driver, name string, method func(context.Context, *Re
 	})
 }
 
-// undoing is call for requests of addresses. What is given with an answer that nobody could be told is given back: the
-// engine will never say that it has it, nor that it does not.
+// undoing is call for address requests. If the client is gone before it gets the answer, undoing releases the address.
+// The engine does not know the address and would never release it.
 func (d *Driver) undoing(method addressMethod) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var given func() // back
+		var given func() // releases the given address
 		call(d, "RequestAddress",
 			func(ctx context.Context, msg *api.RequestAddressRequest) (*api.RequestAddressResponse, error) {
 				res, err := method(ctx, msg)
@@ -125,7 +125,7 @@ func (d *Driver) undoing(method addressMethod) http.Handler {
 
 type addressMethod = func(context.Context, *api.RequestAddressRequest) (*api.RequestAddressResponse, error)
 
-// giveBack ends the lease that res tells of. The subnet's gateway is no lease, and stays.
+// giveBack ends the lease in res. The subnet's gateway is not a lease and stays.
 func (d *Driver) giveBack(ctx context.Context, msg *api.RequestAddressRequest, res *api.RequestAddressResponse) {
 	log := d.log.WithField("call", "RequestAddress").WithField("address", res.Address)
 	given, err := netip.ParsePrefix(res.Address)
@@ -176,10 +176,10 @@ func answer[Req, Res any](d *Driver, w http.ResponseWriter, r *http.Request, nam
 	_, _ = w.Write(append(text, '\n'))
 }
 
-// decode reads one JSON message. The engine repeats a call whose connection broke with an empty body, which must not be
-// read as a message of zero values.
+// decode reads one JSON message. If a connection breaks, the engine repeats the call with an empty body. That must not
+// be read as a message of zero values.
 func decode(w http.ResponseWriter, r *http.Request, req any) error {
-	if r.ContentLength > maxBody { // nothing of it is read
+	if r.ContentLength > maxBody { // reads nothing of it
 		return fmt.Errorf("the request could not be read: %w", &http.MaxBytesError{Limit: maxBody})
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -206,5 +206,5 @@ func refuse(w http.ResponseWriter, status int, err error) {
 	json.NewEncoder(w).Encode(api.NewErrorResponse(said(err)))
 }
 
-// said is what the engine and the log are told of an error. It does not repeat at any length what was sent.
+// said returns the text of an error for the engine and the log. It shortens what the client sent.
 func said(err error) string { return shorten.To(advice.Text(err), shorten.MostText) }
