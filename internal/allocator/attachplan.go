@@ -67,8 +67,8 @@ func SinceRenamed(ix *ledger.Index, req *ipam.PoolRequest) {
 	}
 }
 
-// pickSubnet is the subnet that a Docker network is attached to: the one of the CIDR given, or the first of the family
-// that has no Docker network on this host, of those that have the pool that is named.
+// pickSubnet returns the subnet for a Docker network: the one with the given CIDR, or the first suitable one. A
+// suitable subnet is of the right family, has the named pool, and has no Docker network of this host.
 func pickSubnet(p *ledger.NetworkPlan, req *ipam.PoolRequest) (*ipam.Subnet, error) {
 	all, err := p.Subnets()
 	if err != nil {
@@ -109,7 +109,7 @@ func pickSubnet(p *ledger.NetworkPlan, req *ipam.PoolRequest) (*ipam.Subnet, err
 	return nil, noneLeft(p, req.IPv6, taken)
 }
 
-// attachedHere tells whether a Docker network of this host is on the subnet.
+// attachedHere reports whether a Docker network of this host is on the subnet.
 func attachedHere(p *ledger.NetworkPlan, sub *ipam.Subnet) (bool, error) {
 	for _, id := range sub.Attachments {
 		at, err := p.Attachment(id)
@@ -123,8 +123,8 @@ func attachedHere(p *ledger.NetworkPlan, sub *ipam.Subnet) (bool, error) {
 	return false, nil
 }
 
-// offRoutes refuses a subnet that overlaps a route of the host. The engine would keep it, and ask for another one
-// without end; a subnet that the user names is not checked against the routes.
+// offRoutes refuses a subnet that overlaps a route of the host. The engine would keep it and request another one
+// without end. It does not check a subnet that the user names against the routes.
 func offRoutes(p *ledger.NetworkPlan, sub *ipam.Subnet, routes []netip.Prefix) error {
 	for _, route := range routes {
 		if route.Overlaps(sub.CIDR) {
@@ -151,7 +151,7 @@ func noneLeft(p *ledger.NetworkPlan, ipv6 bool, taken int) error {
 		family, p.N.Name), ipam.OrAdvise(ipam.DoAddSubnetTo, p.N.Name))
 }
 
-// joinPlan holds a request to what is planned of the network: what it asks for must be there.
+// joinPlan refuses a request that contradicts the planned network.
 func joinPlan(c *ledger.Change, req ipam.PoolRequest, sub *ipam.Subnet, n *ipam.Network) error {
 	_, changed, err := apply(&req, n)
 	if err != nil {

@@ -40,7 +40,8 @@ func Carve(s *ledger.Ledger, c *ledger.Change, req ipam.PoolRequest) (netip.Pref
 	return netip.Prefix{}, nothingToCarve(s, req, searched, blocks)
 }
 
-// CarveFrom proposes blocks of one base until the records agree that one is free; the zero prefix is none.
+// CarveFrom proposes blocks of one base until the records confirm that one is free. It returns the zero prefix if there
+// is none.
 func CarveFrom(c *ledger.Change, blocks *alloc.Blocks, base ipam.Base, req ipam.PoolRequest) (netip.Prefix, error) {
 	avoid := req.Avoid
 	for {
@@ -59,7 +60,7 @@ func CarveFrom(c *ledger.Change, blocks *alloc.Blocks, base ipam.Base, req ipam.
 	}
 }
 
-// nothingToCarve says which bases were searched and what is in the way.
+// nothingToCarve returns an error with the searched bases and what is in the way.
 func nothingToCarve(s *ledger.Ledger, req ipam.PoolRequest, searched []ipam.Base, blocks *alloc.Blocks) error {
 	family := "IPv4"
 	if req.IPv6 {
@@ -88,5 +89,5 @@ func nothingToCarve(s *ledger.Ledger, req ipam.PoolRequest, searched []ipam.Base
 		family, strings.Join(parts, "; "))
 }
 
-// WholeRange is all of a prefix.
+// WholeRange returns all addresses of a prefix as a range.
 func WholeRange(p netip.Prefix) ipam.Range { return ipam.Range{IPRange: netipx.RangeOfPrefix(p)} }

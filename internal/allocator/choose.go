@@ -8,9 +8,9 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// choose finds a free address for req and returns it with its record, a memory, a reservation or nil. The index
-// proposes, and the record decides: a proposal that turns out to be held corrects the index, so that the next one is
-// another.
+// choose finds a free address for req and returns it with its record: a memory, a reservation or nil. The index
+// proposes an address, and the record decides. If the record shows that the address is held, it corrects the index, and
+// the next proposal is another address.
 func (t *Target) choose(req *ipam.AddressRequest) (netip.Addr, *ipam.Lease, error) {
 	who := t.Index().Network(t.Sub.Network).Meaning(req.Name)
 	_, addr, before, err := First(&requested{t, req, who})
@@ -20,7 +20,7 @@ func (t *Target) choose(req *ipam.AddressRequest) (netip.Addr, *ipam.Lease, erro
 	return addr, before, err
 }
 
-// requested is a target for a request of the engine.
+// requested is the Source for a request of the engine.
 type requested struct {
 	t   *Target
 	req *ipam.AddressRequest
@@ -50,7 +50,7 @@ func (r *requested) Remembered() (*ipam.Lease, error) { return r.t.Remembered(r.
 // Any implements Source.
 func (r *requested) Any() (netip.Addr, *ipam.Lease, error) { return r.t.Any() }
 
-// AddressOf is the address of a record, or the zero address for nil.
+// AddressOf returns the address of a record, or the zero address for nil.
 func AddressOf(l *ipam.Lease) netip.Addr {
 	if l == nil {
 		return netip.Addr{}
@@ -77,7 +77,7 @@ func (t *Target) ReservedFor(who ipam.Meaning, mac ipam.MAC) (*ipam.Lease, error
 	return t.reservedOf(mac.String())
 }
 
-// reservedOf is the first address that is reserved for an owner, and wanted; nil where there is none.
+// reservedOf returns the first free reservation of an owner that is not replaced, or nil.
 func (t *Target) reservedOf(owner string) (*ipam.Lease, error) {
 	free, held, err := t.Reservations(t.Sub.ID, owner)
 	if err != nil {
@@ -120,8 +120,8 @@ func (t *Target) Remembered(req *ipam.AddressRequest) (*ipam.Lease, error) {
 	return t.leftByOthers(&req.Hint, may)
 }
 
-// recalls tells whether an address that was the requester's may be so again: out of the pools only where it was asked
-// for by address then, and no pool is named now.
+// recalls reports whether a requester may get its last address again. Outside the pools it may only if it requested the
+// address before, and no pool is named now.
 func (t *Target) recalls(m *ipam.Lease) bool {
 	return t.InPools(m.Address) || m.Kind == ipam.Static && t.Pool == "" && t.Sub.Exclusion(m.Address) == nil &&
 		t.Sub.StaticBand(m.Address).IsZero()
@@ -139,7 +139,7 @@ func (t *Target) Any() (netip.Addr, *ipam.Lease, error) {
 	return netip.Addr{}, nil, nil
 }
 
-// chooseIn proposes addresses of one pool until one is free by its record.
+// chooseIn proposes addresses of one pool until the record confirms that one is free.
 func (t *Target) chooseIn(p ledger.OpenPool, slot int) (netip.Addr, *ipam.Lease, error) {
 	for {
 		addr, ok := Next(t.Sx, p, slot, t.Now(), t.Kept, t.Known().StillExists)
@@ -153,7 +153,7 @@ func (t *Target) chooseIn(p ledger.OpenPool, slot int) (netip.Addr, *ipam.Lease,
 		if Free(found, t.Now()) {
 			return addr, found, nil
 		}
-		t.Sx.Move(addr, found, found) // the index was wrong; now it knows
+		t.Sx.Move(addr, found, found) // the index was wrong; this corrects it
 	}
 }
 

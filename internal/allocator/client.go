@@ -8,9 +8,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// ClientOf is the DHCP client of an owner, which is a name such as shop/web/1, a container's name, or a MAC. Its
-// hardware address is the endpoint's if known, or else a constant one made for the owner. A client known by its MAC has
-// no identifier.
+// ~ an owner, which is a name ==> an owner. An owner is a name
 func ClientOf(owner string, mac ipam.MAC, by ipam.LANID) ipam.LANClient {
 	c := ipam.LANClient{Hostname: hostname(owner), MAC: mac}
 	if by == ipam.LANByMAC {
@@ -26,7 +24,7 @@ func ClientOf(owner string, mac ipam.MAC, by ipam.LANID) ipam.LANClient {
 // maxLabel bounds a host name (RFC 1123, 2.1: one label of RFC 1035).
 const maxLabel = 63
 
-// hostname is the owner in the letters of a host name; empty for one who has no name but a MAC or an id.
+// hostname returns the owner in the letters of a host name. It is empty for an owner that is a MAC or has no name.
 func hostname(owner string) string {
 	if _, err := ipam.ParseMAC(owner); err == nil || strings.HasPrefix(owner, ipam.LANNameless) {
 		return ""
@@ -50,7 +48,7 @@ func NamelessOwner() string { return ipam.LANNameless + ipam.NewID().String() }
 // NamelessOwnerOf does the same for an existing lease.
 func NamelessOwnerOf(lease uint64) string { return ipam.LANNameless + strconv.FormatUint(lease, 10) }
 
-// ownMAC is a unicast hardware address of the locally administered ones, worked out of a text.
+// ownMAC derives a locally administered unicast hardware address from a text.
 func ownMAC(text string) (mac ipam.MAC) {
 	sum := sha256.Sum256([]byte(text))
 	copy(mac[:], sum[:])

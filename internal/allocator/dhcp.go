@@ -9,19 +9,19 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// How long a DHCP server is waited for. The engine keeps the network's other containers waiting meanwhile.
+// How long Berth waits for a DHCP server. Meanwhile the engine blocks the network's other containers.
 const (
-	// dhcpPatience is how long all questions of one request take at most, with the second that each may take longer.
+	// dhcpPatience bounds all questions of one request together. Each question may take one second longer.
 	dhcpPatience = 9 * time.Second
-	// confirmPatience is how long a server is asked for what is remembered, and may be used where nobody answers: on a
-	// LAN an answer takes some milliseconds.
+	// confirmPatience bounds the question for a remembered address, which may be used even without an answer. On a LAN
+	// an answer takes some milliseconds.
 	confirmPatience = time.Second
-	// namePatience is how long the witness is waited for where nobody knows from whom a request is, and the engine's word
-	// of that may be on its way: an address that is got for nobody is another one than he had.
+	// namePatience bounds the wait for the witness if the requester is unknown and the engine's event may still arrive.
+	// A requester that stays unknown would not get its own address.
 	namePatience = 2200 * time.Millisecond
 )
 
-// fromDHCP tells whether a LAN's server chooses what a request asks for.
+// fromDHCP reports whether a LAN's server chooses the address for a request.
 func fromDHCP(s *ledger.Ledger, req *ipam.AddressRequest) bool {
 	if req.Gateway || req.Seen {
 		return false
@@ -36,15 +36,15 @@ func fromDHCP(s *ledger.Ledger, req *ipam.AddressRequest) bool {
 	})
 }
 
-// dhcpRequest is a request whose address a LAN's DHCP server chooses (LN-15): in three steps, of which only the first
-// and the last are changes, so that nobody else waits for the server.
+// dhcpRequest is a request whose address a LAN's DHCP server chooses (LN-15). It has three steps. Only the first and
+// the last use the store, so nobody else waits for the server.
 type dhcpRequest struct {
 	s       *ledger.Ledger
 	asker   Asker
-	lasting *ipam.DHCPLease // what the asker may go on with where nobody answers; nil: nothing
+	lasting *ipam.DHCPLease // what the requester may keep if the server does not answer; nil: nothing
 	sub     *ipam.Subnet
 	parent  string
-	until   time.Time // when it is refused at the latest
+	until   time.Time // the deadline of the request
 }
 
 // requestDHCP is RequestAddress where a LAN's server chooses.
@@ -66,7 +66,7 @@ func requestDHCP(ctx context.Context, s *ledger.Ledger, req ipam.AddressRequest)
 	return r.write(ctx, got)
 }
 
-// who finds out for whom the server is to be asked, or refuses what needs no server to be refused.
+// who finds the client for the server, or refuses the request without asking the server.
 func (r *dhcpRequest) who(ctx context.Context, req ipam.AddressRequest) error {
 	if err := r.look(ctx, req); err != nil || !r.asker.Soon || r.s.Known().Watch == nil {
 		return err
@@ -89,7 +89,7 @@ func (r *dhcpRequest) who(ctx context.Context, req ipam.AddressRequest) error {
 	}
 }
 
-// look reads for whom it is, as far as that is known now.
+// look finds the client, as far as it is known now.
 func (r *dhcpRequest) look(ctx context.Context, req ipam.AddressRequest) error {
 	Ask(ctx, r.s, &req)
 	return r.s.Look(ctx, func(c *ledger.Change) error {
@@ -106,7 +106,7 @@ func (r *dhcpRequest) look(ctx context.Context, req ipam.AddressRequest) error {
 	})
 }
 
-// refusal refuses what no server can be asked for.
+// refusal refuses a request that no server can answer.
 func (r *dhcpRequest) refusal(req ipam.AddressRequest) error {
 	switch sub := r.sub; {
 	case req.Preferred.IsValid():
@@ -121,7 +121,7 @@ func (r *dhcpRequest) refusal(req ipam.AddressRequest) error {
 	return nil
 }
 
-// atServer is as whom a server knows who asks.
+// atServer returns what identifies the requester to the server.
 func (r *dhcpRequest) atServer() string {
 	c := r.asker.Client
 	switch {
@@ -133,14 +133,14 @@ func (r *dhcpRequest) atServer() string {
 	return "the client identifier " + c.ID + ", or the host name " + c.Hostname
 }
 
-// byMACOnly refuses a socket that tells no MAC.
+// byMACOnly is the refusal if a subnet's server identifies clients by MAC and the engine sends none.
 func byMACOnly(cidr netip.Prefix) error {
 	return ipam.Refuse(ipam.ErrInvalid, "the DHCP server of the subnet %s is asked by the MAC of each container "+
 		"(dhcp_id=mac), which the engine tells only to a driver that asks for MACs; make the network with the driver of "+
 		"`berth serve --mac-socket`, or leave out dhcp_id=mac", cidr)
 }
 
-// ask asks the server, without any lock: for what the asker had, or for any address.
+// ask asks the server without any lock, for the requester's last address or for any.
 func (r *dhcpRequest) ask(ctx context.Context) (ipam.Asked, error) {
 	wish := netip.Addr{}
 	if had := r.asker.Had; had != nil && r.lasting != nil {
@@ -154,8 +154,8 @@ func (r *dhcpRequest) ask(ctx context.Context) (ipam.Asked, error) {
 	return r.take(ctx, wish)
 }
 
-// confirm asks for what is remembered and lasts. Where nobody answers it is given all the same; again tells that the
-// server refused it, so that another one is to be asked for.
+// confirm asks for a remembered lease that has not expired. Without an answer the address is given all the same. again
+// reports that the server refused it, so that another address is necessary.
 func (r *dhcpRequest) confirm(ctx context.Context, addr netip.Addr) (given ipam.Asked, again bool, err error) {
 	ask := r.question(ipam.LANConfirm, confirmPatience)
 	ask.Address, ask.ServerID = addr, r.lasting.ServerID
@@ -174,7 +174,7 @@ func (r *dhcpRequest) confirm(ctx context.Context, addr netip.Addr) (given ipam.
 	return ipam.Asked{Address: addr, DHCP: lasting}, false, nil
 }
 
-// take asks for an address of the server's choice.
+// take asks for an address that the server chooses. wish is a preference.
 func (r *dhcpRequest) take(ctx context.Context, wish netip.Addr) (ipam.Asked, error) {
 	ask := r.question(ipam.LANTake, time.Until(r.until))
 	ask.Address = wish
@@ -204,15 +204,15 @@ func (r *dhcpRequest) question(verb ipam.LANVerb, within time.Duration) ipam.LAN
 		Subnet: r.sub.CIDR, Within: ipam.Duration(max(within, time.Millisecond))}
 }
 
-// decline tells the server that an address is not taken, and returns why.
+// decline declines an address at the server and returns why.
 func (r *dhcpRequest) decline(ctx context.Context, given ipam.Asked, why error) error {
 	ask := r.question(ipam.LANDecline, confirmPatience)
 	ask.Address, ask.Server, ask.ServerID = given.Address, given.DHCP.Server, given.DHCP.ServerID
-	_, _ = r.s.AskLAN(ctx, ask) // nobody answers it
+	_, _ = r.s.AskLAN(ctx, ask) // declines have no answer
 	return why
 }
 
-// write writes the lease, if the records still stand as they did.
+// write writes the lease, unless the records have changed meanwhile.
 func (r *dhcpRequest) write(ctx context.Context, got ipam.Asked) (given netip.Prefix, made *ipam.Lease, err error) {
 	var other *ipam.Lease
 	err = Update(ctx, r.s, func(c *ledger.Change) error {
@@ -252,7 +252,7 @@ func (r *dhcpRequest) write(ctx context.Context, got ipam.Asked) (given netip.Pr
 	return given, made, nil
 }
 
-// conflict refuses what the server gave and the records know as another's.
+// conflict refuses an address that the server gave although the records give it to another holder.
 func (r *dhcpRequest) conflict(got ipam.Asked, other *ipam.Lease) error {
 	return ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse, "the DHCP server %s gave %s to %s by %s, and it is held by "+
 		"%s since %s; it was declined: start the container again, or end what has it", got.DHCP.Server, got.Address,

@@ -10,10 +10,10 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// gatewayPatience is how long a server is asked for a gateway where the subnet is known.
+// gatewayPatience bounds the question for a gateway when the subnet is known.
 const gatewayPatience = 3 * time.Second
 
-// checkDHCP refuses what makes no sense where a LAN's server chooses the addresses.
+// checkDHCP refuses options that make no sense if a LAN's server chooses the addresses.
 func checkDHCP(req *ipam.PoolRequest) error {
 	if err := req.CheckDHCP(); err != nil || !req.FromDHCP() {
 		return err
@@ -39,8 +39,8 @@ func checkDHCP(req *ipam.PoolRequest) error {
 	return nil
 }
 
-// fromServer fills in what a LAN's server tells of a network that is to be made: the subnet and the gateway, where they
-// are not given. The server is asked for an offer only, and gives nothing.
+// fromServer fills in the subnet and the gateway of a new network from the LAN's server, if they are not given. It asks
+// only for an offer, so the server leases nothing.
 func (s Allocator) fromServer(ctx context.Context, req *ipam.PoolRequest) error {
 	if !req.FromDHCP() || req.Network != "" || !s.needsOffer(req) {
 		return nil
@@ -64,7 +64,7 @@ func (s Allocator) fromServer(ctx context.Context, req *ipam.PoolRequest) error 
 	return fillIn(req, &got.Lease)
 }
 
-// needsOffer tells whether the server has to be asked for what the request does not say.
+// needsOffer reports whether the request lacks something that the server must supply.
 func (s Allocator) needsOffer(req *ipam.PoolRequest) bool {
 	if !req.CIDR.IsValid() {
 		return true
@@ -78,7 +78,7 @@ func (s Allocator) needsOffer(req *ipam.PoolRequest) bool {
 	})
 }
 
-// fillIn takes over what the server offered.
+// fillIn copies what the server offered into the request.
 func fillIn(req *ipam.PoolRequest, offered *ipam.LANLease) error {
 	if !req.CIDR.IsValid() {
 		if !offered.Subnet.IsValid() {
@@ -105,12 +105,12 @@ func fillIn(req *ipam.PoolRequest, offered *ipam.LANLease) error {
 	return nil
 }
 
-// checkTerms refuses a request for a subnet whose addresses come from elsewhere than it says.
+// checkTerms refuses a request whose DHCP terms differ from those of the subnet.
 func checkTerms(c *ledger.Change, req *ipam.PoolRequest, sub *ipam.Subnet, planned bool) error {
 	network := c.NetworkName(sub.Network)
 	switch {
 	case req.LANTerms == sub.LANTerms:
-	case planned && !req.FromDHCP(): // it is planned so
+	case planned && !req.FromDHCP(): // the plan has the terms
 	case planned:
 		return ipam.Help(ipam.Refuse(ipam.ErrInvalid, "the subnet %s of network %s is planned, and where its addresses "+
 			"come from is not for a Docker network to change; leave out --ipam-opt dhcp", sub.CIDR, network),
@@ -136,7 +136,7 @@ func checkTerms(c *ledger.Change, req *ipam.PoolRequest, sub *ipam.Subnet, plann
 	return nil
 }
 
-// noParent refuses a host that has no interface to the LAN.
+// noParent refuses a host without an interface on the LAN.
 func noParent(t ipam.LANTerms, cidr netip.Prefix, host string) error {
 	return ipam.Refuse(ipam.ErrInvalid, "the DHCP server of the subnet %s is asked by %s, of which none is an interface "+
 		"of host %s; add one of its own", cidr, t.DHCPParent, host)

@@ -21,7 +21,7 @@ func offDocker(c *ledger.Change, docker []ipam.DockerSubnet, cidr netip.Prefix) 
 			if err != nil {
 				return err
 			}
-			if held { // then it is among Berth's own that an overlap is decided
+			if held { // the overlap check of Berth's own subnets decides
 				continue
 			}
 		}
@@ -43,7 +43,7 @@ func overlapError(d *ipam.DockerSubnet, cidr netip.Prefix) error {
 	return ipam.Refuse(ipam.ErrOverlap, "the subnet %s overlaps %s, which %s has; %s", cidr, d.CIDR, whose, todo)
 }
 
-// holdsHere tells whether a Docker network of this host is on a subnet of exactly this CIDR, in whichever space.
+// holdsHere reports whether a Docker network of this host is on a subnet of exactly this CIDR, in any space.
 func holdsHere(c *ledger.Change, cidr netip.Prefix) (bool, error) {
 	for id, at := range c.Index().Attachments() {
 		if at.CIDR != cidr || at.Host != c.Host() {

@@ -14,11 +14,11 @@ type doubt uint8
 
 const (
 	noDoubt   doubt = iota
-	mayBeLost       // nobody has seen its endpoint, and it may never have come to be, or have ended unheard
-	isLost          // it has none: the witness has looked twice
+	mayBeLost       // nobody has seen its endpoint, which may have ended, or never existed
+	isLost          // it has no endpoint: the witness has looked twice
 )
 
-// doubtOf tells whether a lease is in doubt. Without a witness one from before the daemon's start is for ever.
+// doubtOf returns the doubt about a lease. Without a witness, a lease from before the daemon's start stays in doubt.
 func doubtOf(c *ledger.Change, space string, l *ipam.Lease) doubt {
 	if c.Index().Answered(l.ID) {
 		return noDoubt
@@ -51,7 +51,7 @@ func (t *Target) Repeats(req ipam.AddressRequest, held *ipam.Lease) bool {
 	return is == isLost || is == mayBeLost && req.MAC != (ipam.MAC{})
 }
 
-// sameEndpoint tells whether req is of the endpoint of a lease. A container that was renamed is the same one.
+// sameEndpoint reports whether req is from the endpoint of a lease. A renamed container is still the same one.
 func (t *Target) sameEndpoint(req *ipam.AddressRequest, held *ipam.Lease) bool {
 	if held.Container != "" && held.Container == t.Known().ContainerOf(req.Name) {
 		return held.MAC == req.MAC
@@ -64,15 +64,15 @@ func (t *Target) Repeated(req *ipam.AddressRequest, may func(*ipam.Lease) bool) 
 	return Repeated(t.Sx, req, t.Known().ContainerOf(req.Name), t.read, func(l *ipam.Lease) bool { return may(l) && t.Repeats(*req, l) })
 }
 
-// doLook has the witness look soon, of whose next words it depends whether a lease is in doubt. Nobody waits for it.
+// doLook makes the witness look soon, because its next view decides whether a lease is in doubt. It does not wait.
 func doLook(c *ledger.Change) {
 	if c.Known().Look != nil {
 		c.Known().Look()
 	}
 }
 
-// How soon after its IPv4 address an endpoint asks for its IPv6 one, and after its IPv4 pool a Docker network for its
-// IPv6 one: at once, on a machine that does other work besides.
+// The maximum delay between two requests of one start: an endpoint's IPv4 and IPv6 address, and a Docker network's IPv4
+// and IPv6 pool. The engine makes both at once, but the machine may be busy.
 const (
 	OtherFamilyTime = 10 * time.Second
 	otherPoolTime   = 10 * time.Second
@@ -84,7 +84,7 @@ func LeaveBehind(ctx context.Context, s *ledger.Ledger, req ipam.AddressRequest)
 	if req.MAC == (ipam.MAC{}) || req.Gateway || !IsIPv6(s, req.Pool) {
 		return
 	}
-	_ = s.Look(context.WithoutCancel(ctx), func(c *ledger.Change) error { // where it fails, the witness finds it
+	_ = s.Look(context.WithoutCancel(ctx), func(c *ledger.Change) error { // if it fails, the witness finds the lease
 		at := c.Index().Attachment(req.Pool)
 		if at == nil {
 			return nil
@@ -97,8 +97,8 @@ func LeaveBehind(ctx context.Context, s *ledger.Ledger, req ipam.AddressRequest)
 	})
 }
 
-// startedWith is the last IPv4 lease that was taken for the same endpoint a moment ago, through an attachment which can
-// be of the same Docker network; nil: there is none.
+// startedWith returns the latest IPv4 lease of the same endpoint that was taken just before, or nil. Its attachment can
+// belong to the same Docker network.
 func startedWith(c *ledger.Change, req ipam.AddressRequest,
 	at *ipam.Attachment) (space string, last *ipam.Lease, err error) {
 	for id, sx := range c.Index().Subnets() {
@@ -118,7 +118,7 @@ func startedWith(c *ledger.Change, req ipam.AddressRequest,
 	return space, last, nil
 }
 
-// isStartOf tells whether a lease can be the other half of req, which asks through an attachment.
+// isStartOf reports whether a lease can be the other half of req, which was made through at.
 func isStartOf(c *ledger.Change, l *ipam.Lease, req ipam.AddressRequest, at *ipam.Attachment) bool {
 	if !l.Held() || !SameEndpoint(&req, l.MAC, l.Name) || l.Host != c.Host() {
 		return false

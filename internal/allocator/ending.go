@@ -20,7 +20,7 @@ func Update(ctx context.Context, s *ledger.Ledger, fn func(*ledger.Change) error
 	if err := s.Update(ctx, fn); err != nil {
 		return err
 	}
-	_ = bringNearer(ctx, s) // the change is made, and the next one does this
+	_ = bringNearer(ctx, s) // the change is made; if this fails, the next change does it
 	return nil
 }
 
@@ -79,7 +79,7 @@ const timeIsOver = "its owner's time is over"
 func endPlaced(c *ledger.Change, what ledger.Ending) error {
 	sub := what.Sx.Record()
 	if c.Index().Subnet(sub.ID) != what.Sx {
-		c.ForgetEnding(what) // its subnet is gone, and the sweep releases it
+		c.ForgetEnding(what) // its subnet is gone, and Sweep releases it
 		return nil
 	}
 	l, err := c.Lease(sub.ID, what.Addr)

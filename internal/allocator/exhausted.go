@@ -13,7 +13,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// exhausted says why nothing was found: how much there is, and where it went.
+// exhausted returns an error that shows how many addresses there are, and what holds them.
 func (t *Target) exhausted() error {
 	pools := t.Pools()
 	if len(pools) == 0 {
@@ -36,9 +36,10 @@ func (t *Target) exhausted() error {
 // Fullness describes the use of pools, for an error.
 type Fullness struct {
 	Pools    []string
-	until    time.Time      // the first end of a quarantine; zero: none
+	until    time.Time      // the first end of a quarantine, if any
 	headroom map[string]int // by host
-	kept     []string       // addresses that containers ask for, with their names
+	// addresses that containers request by their configuration, with the names of these containers
+	kept []string
 }
 
 // Add counts the pools of a target.
@@ -96,7 +97,7 @@ func (f Fullness) String() string {
 	return text
 }
 
-// taken says how many addresses of a full pool there are.
+// taken describes the addresses of a full pool.
 func taken(p *ledger.OpenPool, sub *ipam.Subnet, reserved bool) string {
 	name := "the pool " + alloc.FormatRange(p.Range.IPRange)
 	if p.Name != "" {
@@ -119,7 +120,7 @@ func taken(p *ledger.OpenPool, sub *ipam.Subnet, reserved bool) string {
 	return fmt.Sprintf("all %s of %s are %s", n, name, state)
 }
 
-// noPool says why there is no dynamic address at all (GA-15).
+// noPool explains why there is no pool to choose from (GA-15).
 func (t *Target) noPool() error {
 	what := "no pool"
 	if t.Pool != "" {

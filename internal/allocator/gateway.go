@@ -51,10 +51,10 @@ func (t *Target) TakeGateway(req ipam.AddressRequest) (netip.Addr, error) {
 	if r := held.Reserved(); r != nil {
 		return netip.Addr{}, ReservedError(t.Change, addr, r)
 	}
-	if t.Sub.Gateway.IsValid() { // a bridge's own beside it, which is a static use like another
+	if t.Sub.Gateway.IsValid() { // a bridge's own gateway next to the subnet's is a static address like any other
 		return addr, t.Take(req, addr, held, ipam.Gateway)
 	}
-	if err := t.Sub.CheckGateway(addr); err != nil { // one that is held stays, wherever a band was laid since
+	if err := t.Sub.CheckGateway(addr); err != nil { // a held gateway stays, even if a static band was added later
 		return netip.Addr{}, err
 	}
 	if t.Sub.NoGateway {
@@ -63,8 +63,8 @@ func (t *Target) TakeGateway(req ipam.AddressRequest) (netip.Addr, error) {
 	return addr, t.setGateway(addr, held)
 }
 
-// gatewayAddr is the address asked for, or else the lowest free one whichever host asks, outside of the attachment's
-// own range where there is such, so that the range is left to containers.
+// gatewayAddr returns the requested address, or else the lowest free one. It prefers addresses outside the attachment's
+// own range, to leave the range to containers.
 func (t *Target) gatewayAddr(req ipam.AddressRequest) (netip.Addr, error) {
 	if req.Preferred.IsValid() {
 		if req.Preferred == t.Sub.Gateway {
@@ -89,8 +89,8 @@ func (t *Target) gatewayAddr(req ipam.AddressRequest) (netip.Addr, error) {
 	return netip.Addr{}, t.exhausted()
 }
 
-// gatewayPools are where a gateway is chosen: of a planned subnet in its pools like everything automatic, since
-// whatever else there is belongs to others.
+// gatewayPools returns the pools for a gateway. In a planned subnet these are the subnet's pools, because other
+// addresses belong to others.
 func (t *Target) gatewayPools() []ledger.OpenPool {
 	if n := t.Index().Network(t.Sub.Network); n != nil && n.Planned {
 		return t.Pools()
@@ -107,7 +107,7 @@ func (t *Target) gatewayPools() []ledger.OpenPool {
 	return pools
 }
 
-// outside is r without the part that lies in hole, and then that part itself.
+// outside returns r without hole, and then all of r.
 func outside(r, hole netipx.IPRange) []netipx.IPRange {
 	var b netipx.IPSetBuilder
 	b.AddRange(r)
@@ -119,11 +119,11 @@ func outside(r, hole netipx.IPRange) []netipx.IPRange {
 	return append(set.Ranges(), r)
 }
 
-// leavesRoom refuses a gateway that takes the only address there is for containers.
+// leavesRoom refuses a gateway that takes the only address for containers.
 func (t *Target) leavesRoom(gateway netip.Addr) error {
 	pools := t.Pools()
 	if len(pools) == 0 {
-		return nil // addresses are taken by name here
+		return nil // here addresses are given only on request
 	}
 	for _, p := range pools {
 		for _, r := range p.Ranges {
@@ -162,7 +162,7 @@ func (t *Target) setGateway(addr netip.Addr, before *ipam.Lease) error {
 	return t.SetSubnet(t.Sub)
 }
 
-// shareGateway notes that another attachment than the one that has set the subnet's gateway asks for it, too.
+// shareGateway records that a second attachment asks for the subnet's gateway.
 func (t *Target) shareGateway() error {
 	if by := t.Sub.GatewayBy; by == (ipam.ID{}) || by == t.At.ID {
 		return nil

@@ -10,7 +10,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// restartTime is how soon after the one release through an attachment a take is its restart, where no witness tells.
+// restartTime is the maximum time between a release and the next request of the same container, if there is no witness.
+// It must be the attachment's only release in that time.
 const restartTime = time.Second
 
 // Ask asks the witness which container sent req, if req has no name. Call it before the transaction, because the answer
@@ -29,21 +30,22 @@ func Ask(ctx context.Context, s *ledger.Ledger, req *ipam.AddressRequest) {
 	}
 }
 
-// guessable tells whether req can be from a container that says no name. A swarm's manager asks for all of its nodes.
+// guessable reports whether req can be from a container that sends no name. A swarm's manager asks for all of its
+// nodes.
 func guessable(req *ipam.AddressRequest, at *ipam.Attachment) bool {
 	return req.Name == "" && !at.Swarm && !surelyAuxiliary(req, at)
 }
 
-// guessed is the address of whom a request without a name is taken for.
+// guessed is a request with a guessed name, and its address.
 type guessed struct {
 	req    ipam.AddressRequest // with the name
 	addr   netip.Addr
-	before *ipam.Lease // the address's record, nil where it has none
+	before *ipam.Lease // the address's record, or nil
 }
 
-// guess finds out from whom a request without a name is, and that one's address: as if the name had been sent or,
-// without a witness, by a restart. It is nil where nobody is known, or where what is known leads to no free address:
-// a guess refuses nobody.
+// guess guesses which container sent a request without a name, and returns its address. It uses the witness's hint or,
+// without a witness, assumes a restart. It returns nil if it knows no container, or if the container's address is not
+// free: a guess never causes a refusal.
 func (t *Target) guess(req ipam.AddressRequest) (*guessed, error) {
 	if !guessable(&req, t.At) {
 		return nil, nil
@@ -56,7 +58,7 @@ func (t *Target) guess(req ipam.AddressRequest) (*guessed, error) {
 	case hint.Name != "":
 		req.Name = hint.Name
 		return t.guessName(req)
-	case hint.Live, req.MAC != (ipam.MAC{}): // where MACs are asked for, they are what tells one from another
+	case hint.Live, req.MAC != (ipam.MAC{}): // if the engine sends MACs, they identify the container
 		return nil, nil
 	}
 	m, err := t.restarted()
@@ -70,7 +72,7 @@ func (t *Target) guess(req ipam.AddressRequest) (*guessed, error) {
 	return &guessed{req, m.Address, m}, nil
 }
 
-// guessName is what one of the name would be given.
+// guessName returns the address for the guessed name in req, or nil if there is none.
 func (t *Target) guessName(req ipam.AddressRequest) (*guessed, error) {
 	pool := t.Pool
 	addr, before, err := t.choose(&req)
@@ -78,13 +80,13 @@ func (t *Target) guessName(req ipam.AddressRequest) (*guessed, error) {
 		return &guessed{req, addr, before}, nil
 	}
 	if refused := new(ipam.Refusal); errors.As(err, &refused) {
-		t.Pool = pool // which a rule may have set
+		t.Pool = pool // a rule may have set it
 		return nil, nil
 	}
 	return nil, err
 }
 
-// knownByMAC tells whether something is reserved or remembered for a MAC: that is surer than any guess.
+// knownByMAC reports whether an address is reserved or remembered for a MAC. That is more reliable than any guess.
 func (t *Target) knownByMAC(mac ipam.MAC) (bool, error) {
 	if mac == (ipam.MAC{}) {
 		return false, nil
@@ -96,12 +98,12 @@ func (t *Target) knownByMAC(mac ipam.MAC) (bool, error) {
 	return m != nil, err
 }
 
-// bootTime is how long the containers of an engine that stops or starts take to give back their addresses.
+// bootTime is the maximum time in which the containers of a stopping or starting engine release their addresses.
 const bootTime = 30 * time.Second
 
-// leftByOthers is a free address that one had who starts together with whoever asks: in the order in which they ended
-// or, while the engine boots, in which it gave the addresses back. So a restart of several gives out nothing but what
-// they had. It is nobody's who is known, so that a quarantine counts.
+// leftByOthers returns the free last address of a container that starts together with the requester. It takes them in
+// the order in which the containers ended. While the engine boots, it takes them in the order of their release. So
+// several containers that restart share only their own old addresses. The requester is unknown, so a quarantine counts.
 func (t *Target) leftByOthers(hint *ipam.Hint, may func(*ipam.Lease) bool) (*ipam.Lease, error) {
 	free := func(m *ipam.Lease) bool { return isMemory(m) && Free(m, t.Now()) && may(m) }
 	for _, name := range hint.Others {
@@ -115,7 +117,7 @@ func (t *Target) leftByOthers(hint *ipam.Hint, may func(*ipam.Lease) bool) (*ipa
 	}
 	for _, addr := range t.Sx.LastReleased(bootTime) {
 		m, err := t.read(addr)
-		// one that has a MAC is known by that when it comes
+		// a container with a MAC is recognized by it when it starts
 		if err != nil || free(m) && m.Attachment == t.At.ID && m.MAC == (ipam.MAC{}) && (hint.Boots || t.justLeft(m)) {
 			return m, err
 		}
@@ -123,13 +125,13 @@ func (t *Target) leftByOthers(hint *ipam.Hint, may func(*ipam.Lease) bool) (*ipa
 	return nil, nil
 }
 
-// justLeft tells whether an address was given back a moment ago by one of whom nobody knows who it was: one of those
-// that were restarted at once, and are again.
+// justLeft reports whether an unknown holder released an address a moment ago. It is one of several containers that
+// restart together.
 func (t *Target) justLeft(m *ipam.Lease) bool {
 	return m.Name == "" && t.Now().Sub(m.Left()) < bootTime
 }
 
-// givenBack notes a release, after which a restart may come.
+// givenBack records a release, because a restart may follow.
 func givenBack(c *ledger.Change, l *ipam.Lease) {
 	if l.Kind != ipam.Automatic && l.Kind != ipam.Static || l.Attachment == (ipam.ID{}) {
 		return
@@ -139,9 +141,9 @@ func givenBack(c *ledger.Change, l *ipam.Lease) {
 		ledger.Turnover{Addr: l.Address, At: c.Now(), Crowded: was && c.Now().Sub(before.At) <= restartTime})
 }
 
-// restarted is the memory of the one address that was given back through the attachment a moment ago, with nothing
-// given or taken since; nil where there is none, or it is not to be had. Its quarantine counts: who comes back is not
-// sure. Who had asked for it by address would do so again.
+// restarted returns the memory of the only address that was released through the attachment a moment ago. It is nil if
+// another address was released or taken since, or if this one is not available. The quarantine counts, because the
+// requester is not certain. A requested address does not count, because its holder would request it again.
 func (t *Target) restarted() (*ipam.Lease, error) {
 	last, was := t.Index().Turnover(t.At.ID)
 	age := t.Now().Sub(last.At)

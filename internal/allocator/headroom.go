@@ -55,7 +55,7 @@ func claimPage(c *ledger.Change, pool ipam.ID, want int) (has map[netip.Addr]uin
 		return nil, 0, err
 	}
 	if c.MayTake() != nil {
-		want = 0 // it is on its way out
+		want = 0 // this host may take nothing new
 	}
 	if has, err = t.HeadroomOf(); err != nil {
 		return nil, 0, err
@@ -74,7 +74,7 @@ func claimPage(c *ledger.Change, pool ipam.ID, want int) (has map[netip.Addr]uin
 	return has, claimed, nil
 }
 
-// claim claims one address; the zero one where none is free.
+// claim claims one address and returns its lease's id, or the zero address if none is free.
 func (t *Target) claim() (netip.Addr, uint64, error) {
 	addr, before, err := t.Any()
 	if err != nil {
@@ -93,7 +93,7 @@ func (t *Target) claim() (netip.Addr, uint64, error) {
 	return addr, id, t.SetLease(t.Sub.ID, addr, before, after)
 }
 
-// unclaim ends headroom, which leaves nothing.
+// unclaim ends headroom. It leaves no memory.
 func unclaim(c *ledger.Change, sub *ipam.Subnet, held *ipam.Lease) error {
 	e := &ipam.Event{Verb: ipam.HeadroomReleased, Space: sub.Space, Subnet: sub.CIDR, Address: held.Address,
 		Lease: held.ID, Attachment: held.Attachment}
@@ -140,11 +140,11 @@ func givePage(c *ledger.Change, pool ipam.ID, leases map[netip.Addr]uint64) erro
 type HeadroomUse struct {
 	Pool     ipam.ID
 	Addr     netip.Addr
-	Lease    uint64 // of the headroom
+	Lease    uint64 // the id of the headroom's lease
 	Holder   HeadroomHolder
-	Released bool // it has ended meanwhile
-	Again    bool // the store was told before, and may have taken it in
-	Sure     bool // it was given since the daemon's start, so that nobody else is to have it
+	Released bool // it has ended since
+	Again    bool // an earlier report may have arrived
+	Sure     bool // given since the daemon's start, so nobody else should have it
 }
 
 // HeadroomHolder is the endpoint to which a host gave an address of its headroom.
@@ -195,7 +195,7 @@ func settleUse(c *ledger.Change, u *HeadroomUse) (found bool, err error) {
 			return false, err
 		}
 	} else if u.Sure {
-		c.MarkAnswered(l.ID) // it was told of before the daemon's start, and given again after
+		c.MarkAnswered(l.ID) // it was reported before the daemon's start and given again after it
 	}
 	if u.Released {
 		err = Release(t.Change, t.Sub, l)
@@ -203,7 +203,7 @@ func settleUse(c *ledger.Change, u *HeadroomUse) (found bool, err error) {
 	return true, err
 }
 
-// putToUse makes headroom the lease of who has it. It keeps its id, by which the host knows it.
+// putToUse turns headroom into the lease of its holder. The lease keeps its id, by which the host knows it.
 func (t *Target) putToUse(l *ipam.Lease, u *HeadroomHolder) (*ipam.Lease, error) {
 	id, err := t.Event(&ipam.Event{Verb: ipam.LeaseTaken, Space: t.Sub.Space, Subnet: t.Sub.CIDR, Address: l.Address,
 		Lease: l.ID, Attachment: t.At.ID,
@@ -219,7 +219,7 @@ func (t *Target) putToUse(l *ipam.Lease, u *HeadroomHolder) (*ipam.Lease, error)
 	return &after, t.SetLease(t.Sub.ID, l.Address, l, &after)
 }
 
-// Pages cuts what is known of addresses into pages of at most n, in order.
+// Pages splits a map of addresses into pages of at most n, in order.
 func Pages[V any](all map[netip.Addr]V, n int) iter.Seq[map[netip.Addr]V] {
 	return func(yield func(map[netip.Addr]V) bool) {
 		for chunk := range slices.Chunk(SortedAddrs(all), n) {
@@ -234,7 +234,7 @@ func Pages[V any](all map[netip.Addr]V, n int) iter.Seq[map[netip.Addr]V] {
 	}
 }
 
-// SortedAddrs are the keys of a map, in order.
+// SortedAddrs returns the keys of a map, in order.
 func SortedAddrs[V any](of map[netip.Addr]V) []netip.Addr {
 	return slices.SortedFunc(maps.Keys(of), netip.Addr.Compare)
 }

@@ -8,14 +8,14 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// A swarm manager that restarts asks for all its pools and addresses again, and never releases what it had before. So
-// the attachments of its life before get an heir, the new one, and end with it. What tells a replay from a second
-// network of the same subnet is how it begins: with the gateway, by address (recorded of Docker 20.10.24). A second
-// network that was made with the same --gateway begins likewise; therefore an attachment that speaks again loses its
-// heir, and one through which something is held ends only if the heir has taken leases over from it.
+// A swarm manager that restarts requests all its pools and addresses again, and never releases the earlier ones. So the
+// attachments from before the restart get an heir, the new attachment, and end with it. A replay differs from a second
+// network on the same subnet in how it begins: it requests the gateway by address (recorded of Docker 20.10.24). A
+// second network created with the same --gateway begins the same way. Therefore an attachment loses its heir when it
+// makes another request. One that still holds something ends only if the heir has taken leases over from it.
 
-// inheritAll makes this attachment the heir of the older ones of the swarm, as it asks by address for the gateway that
-// the subnet has already.
+// inheritAll makes this attachment the heir of the swarm's older ones, because it requests the subnet's existing
+// gateway by address.
 func (t *Target) inheritAll() error {
 	if !t.At.Swarm {
 		return nil

@@ -9,8 +9,8 @@ import (
 type Asker struct {
 	Req    ipam.AddressRequest // with the name that it is taken for
 	Client ipam.LANClient
-	Had    *ipam.Lease // what it had last, or has and has lost; nil: nothing is known
-	Soon   bool        // nobody knows who it is, and the witness may in a moment
+	Had    *ipam.Lease // the lease that it has, lost or had last; nil: unknown
+	Soon   bool        // nobody knows the requester yet, but the witness may in a moment
 }
 
 // AskerOf finds the client of a request by the usual rules, without asking anybody. The order is: a repetition, the
@@ -32,7 +32,7 @@ func (t *Target) AskerOf(req ipam.AddressRequest) (a Asker, err error) {
 	}
 	a.Client = ClientOf(owner, a.Req.MAC, t.Sub.DHCPID)
 	if had := a.had(); had != nil && had.Client.ID != "" && t.Sub.DHCPID == ipam.LANByOwner {
-		a.Client = had.Client // also where the name was put right later
+		a.Client = had.Client // also if the name was corrected later
 		if req.MAC != (ipam.MAC{}) {
 			a.Client.MAC = req.MAC
 		}
@@ -40,7 +40,7 @@ func (t *Target) AskerOf(req ipam.AddressRequest) (a Asker, err error) {
 	return a, nil
 }
 
-// had is what a server gave of it, as far as it counts still.
+// had returns the DHCP lease of the requester, unless it was released to the server.
 func (a *Asker) had() *ipam.DHCPLease {
 	if a.Had == nil || a.Had.DHCP == nil || a.Had.DHCP.Returned {
 		return nil
@@ -56,8 +56,7 @@ func (a *Asker) Lasting(c *ledger.Change) *ipam.DHCPLease {
 	return nil
 }
 
-// hadFromDHCP finds what is remembered of whom a request is from. Where the request says no name it gets the one that
-// it is taken for.
+// hadFromDHCP finds the remembered lease of the requester. If the request has no name, it also sets the guessed one.
 func (t *Target) hadFromDHCP(a *Asker) (err error) {
 	req := &a.Req
 	if guessable(req, t.At) {
@@ -74,7 +73,8 @@ func (t *Target) hadFromDHCP(a *Asker) (err error) {
 			}
 			return err
 		default:
-			a.Soon = hint.Soon && t.Sub.DHCPID != ipam.LANByMAC // whom the MAC alone tells apart
+			// a witness's name does not help if the server identifies clients by MAC
+			a.Soon = hint.Soon && t.Sub.DHCPID != ipam.LANByMAC
 		}
 	}
 	a.Had, err = t.lastFromDHCP(req)
@@ -86,13 +86,13 @@ func (t *Target) lastFromDHCP(req *ipam.AddressRequest) (*ipam.Lease, error) {
 	if n := t.Index().Network(t.Sub.Network); n != nil && n.Policy.Forget {
 		return nil, nil
 	}
-	// its server knows it by its name: one that was renamed is another to it
+	// a server knows a client by its name, so a renamed container is another client
 	return LastHad(t.Sx, "", req.Name, req.MAC, t.read,
 		func(m *ipam.Lease) bool { return m.DHCP == nil || !m.DHCP.Returned })
 }
 
-// lanOwner is who is asked for: the owner that is known in the network, what its rules make of the name, the name, the
-// MAC, or nobody.
+// lanOwner returns the owner for the server. It is the network's known owner, else the owner by its rules, the name or
+// the MAC. Without name and MAC it is a new nameless owner.
 func (t *Target) lanOwner(req *ipam.AddressRequest) (string, error) {
 	n := t.Index().Network(t.Sub.Network)
 	if req.Name == "" && req.MAC == (ipam.MAC{}) {
@@ -117,7 +117,7 @@ func (t *Target) lanOwner(req *ipam.AddressRequest) (string, error) {
 	return likeliest, nil
 }
 
-// knowsOwner tells whether an owner is known in the network.
+// knowsOwner reports whether the network has a record of an owner.
 func (t *Target) knowsOwner(n *ipam.Network, owner string) (bool, error) {
 	if n == nil {
 		return false, nil
@@ -151,7 +151,7 @@ func (t *Target) TakeGiven(a *Asker, given ipam.Asked) (other *ipam.Lease, err e
 	return nil, t.Take(a.Req, given.Address, before, ipam.Automatic)
 }
 
-// tellConflict notes at the lease of another that the server gave its address to somebody else, too.
+// tellConflict records on a lease that the server gave its address to another client, too.
 func (t *Target) tellConflict(held *ipam.Lease, a *Asker, given ipam.Asked) error {
 	if held.DHCP == nil || held.DHCP.State == ipam.LANConflict {
 		return nil
@@ -165,7 +165,8 @@ func (t *Target) tellConflict(held *ipam.Lease, a *Asker, given ipam.Asked) erro
 	return t.SetLease(t.Sub.ID, held.Address, held, &after)
 }
 
-// forgetDHCP takes from the memory of one address that its server has it for the client, who has another one now.
+// forgetDHCP removes the DHCP lease from the memory of one address, because the server has given the client another
+// address.
 func (t *Target) forgetDHCP(had *ipam.Lease) error {
 	now, err := t.Lease(t.Sub.ID, had.Address)
 	if err != nil || !now.Remembered() || now.ID != had.ID {

@@ -6,7 +6,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// lanRefused says why a DHCP server gave nothing: for whom, by which interface, and what helps.
+// lanRefused explains why a DHCP server gave nothing: for which client, on which interface, and what helps.
 func lanRefused(ask *ipam.LANAsk, got *ipam.LANAnswer) error {
 	whom := ask.Client.String()
 	if ask.Verb == ipam.LANOffer {
@@ -39,7 +39,7 @@ func noEdge(why string) string {
 	return why
 }
 
-// lanOutside refuses an address that lies where the subnet has none.
+// lanOutside refuses an address outside the subnet.
 func lanOutside(ask *ipam.LANAsk, addr, server any) error {
 	return ipam.Refuse(ipam.ErrLAN, "the DHCP server %s offers %s for %s by %s, which is no address of the subnet %s; "+
 		"it was declined: make the network with the subnet that the server has there, or name another interface",

@@ -35,8 +35,8 @@ func LastHad(sx *ledger.SubnetIndex, container, name string, mac ipam.MAC, read 
 
 func isMemory(l *ipam.Lease) bool { return l.Remembered() && l.Reservation == nil }
 
-// latest is the record among the places that was in use last, the lower one of two; nil where none is of those that
-// are looked for. The order of the places says not which: a change that was taken back has put them in another.
+// latest returns the record that was in use last, of those that is selects. Of two it takes the lower address; it
+// returns nil if there is none. The order of places does not help, because a rolled-back change can alter it.
 func latest(places []netip.Addr, read Reading, is func(*ipam.Lease) bool) (last *ipam.Lease, err error) {
 	for _, addr := range places {
 		l, err := read(addr)

@@ -10,13 +10,13 @@ import (
 
 // Source holds what one subnet offers to a requester.
 type Source interface {
-	// Reserved is the address that is his by a reservation, nil where there is none.
+	// Reserved returns the address that is reserved for the requester, or nil.
 	Reserved() (*ipam.Lease, error)
-	// Open refuses where nothing is given but what is reserved.
+	// Open returns an error if only reserved addresses may be given.
 	Open() error
-	// Remembered is the free address that he had last, nil where there is none.
+	// Remembered returns the free address that the requester had last, or nil.
 	Remembered() (*ipam.Lease, error)
-	// Any is an address that anybody may have, with its record; the zero one where there is none.
+	// Any returns an address that anybody may have, with its record. It returns the zero address if there is none.
 	Any() (netip.Addr, *ipam.Lease, error)
 }
 

@@ -21,7 +21,7 @@ func (s Allocator) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.
 		return ipam.PoolGrant{}, err
 	}
 	if req.Range == WholeRange(req.CIDR) {
-		req.Range = ipam.Range{} // the same pool, whichever way it was asked for
+		req.Range = ipam.Range{} // the same pool, however it was requested
 	}
 	if err := s.fromServer(ctx, &req); err != nil {
 		return ipam.PoolGrant{}, err
@@ -54,7 +54,7 @@ func (s Allocator) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.
 	return grant, err
 }
 
-// check refuses what makes no sense in any state.
+// check refuses a request that makes no sense in any state.
 func check(req *ipam.PoolRequest) error {
 	if req.Network == "" || req.Space != "" {
 		if err := ipam.CheckName("space", req.Space); err != nil {
@@ -116,7 +116,7 @@ func checkRange(req *ipam.PoolRequest) error {
 	return nil
 }
 
-// attach makes the attachment, and the subnet where it is not there.
+// attach creates the attachment, and the subnet if it does not exist.
 func attach(c *ledger.Change, req ipam.PoolRequest, cidr netip.Prefix) (ipam.PoolGrant, error) {
 	sub, err := c.FindSubnet(req.Space, cidr)
 	if err != nil {
@@ -136,7 +136,7 @@ func attach(c *ledger.Change, req ipam.PoolRequest, cidr netip.Prefix) (ipam.Poo
 	return hold(c, req, sub)
 }
 
-// join attaches to a subnet that is there.
+// join attaches to an existing subnet.
 func join(c *ledger.Change, req ipam.PoolRequest, found *ipam.Subnet) (ipam.PoolGrant, error) {
 	sub, err := joinSubnet(c, req, found)
 	if err != nil {
@@ -145,7 +145,7 @@ func join(c *ledger.Change, req ipam.PoolRequest, found *ipam.Subnet) (ipam.Pool
 	return hold(c, req, sub)
 }
 
-// hold makes the attachment, and writes the subnet that it is of.
+// hold creates the attachment and writes its subnet.
 func hold(c *ledger.Change, req ipam.PoolRequest, sub *ipam.Subnet) (ipam.PoolGrant, error) {
 	cidr := sub.CIDR
 	at := &ipam.Attachment{
@@ -178,8 +178,8 @@ func hold(c *ledger.Change, req ipam.PoolRequest, sub *ipam.Subnet) (ipam.PoolGr
 	return grant, nil
 }
 
-// attachmentID is a new id or, where the state is rebuilt from what runs, one that is worked out from what was asked
-// for: the engine goes on saying the one that it was told, and tells nobody which.
+// attachmentID returns a new id. If the state is rebuilt from the running containers, it derives the id from the
+// request. The engine keeps using the id that it got, and does not reveal it.
 func attachmentID(c *ledger.Change, req ipam.PoolRequest, sub *ipam.Subnet) ipam.ID {
 	if !c.Forgets() {
 		return c.NewID()
@@ -193,7 +193,7 @@ func attachmentID(c *ledger.Change, req ipam.PoolRequest, sub *ipam.Subnet) ipam
 	}
 }
 
-// createSubnet makes a subnet and the network that carries it. The caller writes the subnet's record.
+// createSubnet creates a subnet and its network. The caller writes the subnet's record.
 func createSubnet(c *ledger.Change, req ipam.PoolRequest, cidr netip.Prefix) (*ipam.Subnet, error) {
 	n := &ipam.Network{ID: c.NewID(), Space: req.Space, Created: c.Now()}
 	n.Name = "net-" + n.ID.Short()
@@ -226,7 +226,7 @@ func createSubnet(c *ledger.Change, req ipam.PoolRequest, cidr netip.Prefix) (*i
 	return sub, c.SetNetwork(n.ID, n)
 }
 
-// joinSubnet prepares a subnet that is there for one more attachment. The caller writes its record.
+// joinSubnet prepares an existing subnet for one more attachment. The caller writes its record.
 func joinSubnet(c *ledger.Change, req ipam.PoolRequest, found *ipam.Subnet) (*ipam.Subnet, error) {
 	sub := *found
 	sub.Pools, sub.Attachments = slices.Clone(found.Pools), slices.Clone(found.Attachments)
@@ -263,7 +263,7 @@ func joinSubnet(c *ledger.Change, req ipam.PoolRequest, found *ipam.Subnet) (*ip
 	return &sub, c.SetNetwork(n.ID, edited)
 }
 
-// joinPool adds the range to the subnet's pools, unless it is one of them.
+// joinPool adds the range to the subnet's pools unless it exists.
 func joinPool(c *ledger.Change, sub *ipam.Subnet, r ipam.Range) error {
 	if r.IsZero() {
 		r = WholeRange(sub.CIDR)
@@ -283,8 +283,8 @@ func joinPool(c *ledger.Change, sub *ipam.Subnet, r ipam.Range) error {
 	return nil
 }
 
-// apply is the network as the request wants it, and whether that is another. Tags have the bounds that they have for who
-// edits a network.
+// apply returns the network with the settings of the request, and whether they differ. Tags have the same limits as in
+// an edit.
 func apply(req *ipam.PoolRequest, n *ipam.Network) (edited *ipam.Network, changed bool, err error) {
 	e := ipam.ModifyNetwork{Tags: map[string]*string{}, Quarantine: (*ipam.Duration)(req.Quarantine)}
 	if req.Forget != nil {

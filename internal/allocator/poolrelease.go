@@ -17,8 +17,8 @@ func (s Allocator) ReleasePool(ctx context.Context, pool ipam.ID) error {
 	return end(ctx, s.homes.Own, pool, func(*ledger.Change, *ipam.Attachment) (bool, error) { return true, nil })
 }
 
-// end ends an attachment if a condition holds, which is asked in the same transaction. What a failure cuts off after
-// that is gone on with by a repetition, by Run and by the next Open.
+// end ends an attachment if a condition holds in the same transaction. If a failure interrupts it after that, a
+// repeated call, Run or the next Open completes it.
 func end(ctx context.Context, s *ledger.Ledger, pool ipam.ID,
 	condition func(*ledger.Change, *ipam.Attachment) (bool, error)) error {
 	var gone *ipam.Subnet
@@ -72,7 +72,7 @@ func Detach(c *ledger.Change, at *ipam.Attachment, found *ipam.Subnet) (last boo
 	n := c.Index().Network(found.Network)
 	planned := n != nil && n.Planned
 	switch {
-	case planned: // its pools are not the attachments' to take away
+	case planned: // the pools of a planned subnet do not belong to attachments
 	case len(edited.Attachments) == 0:
 		return true, endSubnet(c, at, found)
 	default:
@@ -91,7 +91,7 @@ func Detach(c *ledger.Change, at *ipam.Attachment, found *ipam.Subnet) (last boo
 	return false, c.SetSubnet(&edited)
 }
 
-// poolsLeft is the subnet's pools less that of at, unless another attachment has the same.
+// poolsLeft returns the subnet's pools without that of at, unless another attachment has the same.
 func poolsLeft(c *ledger.Change, sub *ipam.Subnet, at *ipam.Attachment) ([]ipam.Pool, error) {
 	gone := at.Pool
 	if gone.IsZero() {
@@ -109,7 +109,7 @@ func poolsLeft(c *ledger.Change, sub *ipam.Subnet, at *ipam.Attachment) ([]ipam.
 	return slices.DeleteFunc(slices.Clone(sub.Pools), func(p ipam.Pool) bool { return p.Range == gone }), nil
 }
 
-// endSubnet removes the subnet and its network with the last attachment.
+// endSubnet removes the subnet and its network together with the last attachment.
 func endSubnet(c *ledger.Change, at *ipam.Attachment, sub *ipam.Subnet) error {
 	if err := c.SetAttachment(at.ID, nil); err != nil {
 		return err
@@ -127,8 +127,7 @@ func endSubnet(c *ledger.Change, at *ipam.Attachment, sub *ipam.Subnet) error {
 	return c.SetNetwork(sub.Network, nil)
 }
 
-// releaseLeases makes memories of all leases that were taken through an attachment which has Ended, and then removes
-// it.
+// releaseLeases turns all leases of an Ended attachment into memories, and then removes the attachment.
 func releaseLeases(ctx context.Context, s *ledger.Ledger, pool, subnet ipam.ID) error {
 	page := ledger.LeasesOf(subnet)
 	page.Limit = s.Page()
@@ -146,12 +145,12 @@ func releaseLeases(ctx context.Context, s *ledger.Ledger, pool, subnet ipam.ID) 
 	return s.Update(ctx, func(c *ledger.Change) error { return c.SetAttachment(pool, nil) })
 }
 
-// releasePage ends the attachment's leases in one page of the subnet's, and tells where the next one begins; nil is the
-// end.
+// releasePage ends the attachment's leases in one page of the subnet's leases. It returns the start of the next page,
+// or nil at the end.
 func releasePage(c *ledger.Change, pool ipam.ID, page store.Range) (next []byte, err error) {
 	at, err := c.Attachment(pool)
 	if errors.Is(err, ipam.ErrNotFound) || err == nil && Idle(c, at) {
-		return nil, nil // nothing is left of it, or its subnet ended meanwhile and took the leases with it
+		return nil, nil // nothing is left of it, or its subnet ended and took the leases with it
 	}
 	if err != nil {
 		return nil, err
@@ -245,9 +244,8 @@ func ReleaseInherited(ctx context.Context, s *ledger.Ledger, heir ipam.ID, attac
 	return nil
 }
 
-// dropGatewayOf takes the gateway away from a subnet that others hold still, with the only attachment that has ever
-// asked for it: a Docker network that could not be created, above all, is to leave nothing behind that is refused to
-// the others.
+// dropGatewayOf removes the gateway of a subnet when the only attachment that requested it ends and others remain. For
+// example, a Docker network whose creation failed must not leave a gateway that others are refused.
 func dropGatewayOf(c *ledger.Change, at *ipam.Attachment, sub *ipam.Subnet, n *ipam.Network) error {
 	if sub.GatewayBy != at.ID || !sub.Gateway.IsValid() {
 		return nil

@@ -33,11 +33,11 @@ func (t *Target) TakePreferred(req ipam.AddressRequest) (netip.Addr, error) {
 		return netip.Addr{}, ReservedError(t.Change, addr, r)
 	}
 	req.TakeHint()
-	// its owner may have it, though it may be excluded since
+	// its owner may have it, even if it was excluded later
 	return addr, t.Take(req, addr, held, KindOf(req, t.At, t.Now()))
 }
 
-// replay gives a live lease to this attachment where req is a manager's replay, and else refuses.
+// replay moves a live lease to this attachment if req is a manager's replay. Otherwise it refuses.
 func (t *Target) replay(req ipam.AddressRequest, held *ipam.Lease) error {
 	again, err := t.replays(req, held)
 	if err != nil {
@@ -47,7 +47,7 @@ func (t *Target) replay(req ipam.AddressRequest, held *ipam.Lease) error {
 		return HeldError(t.Change, t.Sub, held)
 	}
 	moved := *held
-	moved.Attachment, moved.Host = t.At.ID, t.Host() // the manager that leads now may be another
+	moved.Attachment, moved.Host = t.At.ID, t.Host() // another manager may lead now
 	if _, err := t.Event(&ipam.Event{Verb: ipam.LeaseMoved, Space: t.Sub.Space, Subnet: t.Sub.CIDR,
 		Address: held.Address,
 		Lease:   held.ID, Attachment: t.At.ID, Name: held.Name,
@@ -60,8 +60,8 @@ func (t *Target) replay(req ipam.AddressRequest, held *ipam.Lease) error {
 	return SetHeir(t.Change, held.Attachment, t.At.ID, true)
 }
 
-// replays tells whether req is a swarm manager's replay after its restart: through its new attachment, the heir, it
-// asks by address and without a MAC for what the old one holds.
+// replays reports whether req is a swarm manager's replay after its restart. The request comes through the new
+// attachment, the heir. It asks by address and without a MAC for what the old attachment holds.
 func (t *Target) replays(req ipam.AddressRequest, held *ipam.Lease) (bool, error) {
 	if !t.At.Swarm || req.MAC != (ipam.MAC{}) || held.MAC != (ipam.MAC{}) || held.Attachment == (ipam.ID{}) ||
 		req.Gateway != (held.Kind == ipam.Gateway) {

@@ -42,8 +42,8 @@ func HeldError(c *ledger.Change, sub *ipam.Subnet, held *ipam.Lease) error {
 		held.Address, holder(c, sub.Space, held), whose, held.Since.Format("2006-01-02 15:04:05 MST"), todo), advice...)
 }
 
-// holder names who has an address, for an error. A container that was renamed since it took it is known by what it is
-// called now, where a witness knows that.
+// holder names the holder of an address, for an error. It uses the current name of a renamed container if a witness
+// knows it.
 func holder(c *ledger.Change, space string, held *ipam.Lease) string {
 	now := c.Known().Sighting(space, held).Container
 	if now == "" || ipam.RememberedName(now) == ipam.RememberedName(held.Name) {

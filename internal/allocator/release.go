@@ -52,13 +52,13 @@ func Release(c *ledger.Change, sub *ipam.Subnet, held *ipam.Lease) error {
 		return c.SetLease(sub.ID, held.Address, held, held.Unheld())
 	}
 	if c.Index().Subnet(sub.ID) == nil {
-		return c.SetLease(sub.ID, held.Address, held, nil) // nobody comes back to a subnet that is gone
+		return c.SetLease(sub.ID, held.Address, held, nil) // a removed subnet needs no memories
 	}
 	after := *held
 	after.Released, after.Guessed, after.Note = ipam.EventTime(id), false, ""
 	after.Ahead = after.Released.Sub(c.TimeOf(id))
 	if d := after.DHCP; d != nil && d.State != ipam.LANBound && d.State != ipam.LANUnconfirmed {
-		after.DHCP = nil // it was lost to him
+		after.DHCP = nil // the holder lost it
 	}
 	if n := c.Index().Network(sub.Network); n != nil && n.Policy.Quarantine > 0 {
 		after.QuarantineUntil = c.Now().Add(n.Policy.Quarantine)
@@ -69,7 +69,7 @@ func Release(c *ledger.Change, sub *ipam.Subnet, held *ipam.Lease) error {
 	return forgetOldest(c, sub.ID)
 }
 
-// forgetOldest keeps the memories of a subnet within their number.
+// forgetOldest limits the number of a subnet's memories.
 func forgetOldest(c *ledger.Change, subnet ipam.ID) error {
 	addr, ok := c.Index().Subnet(subnet).Stale(c.Memories(), c.Now(), c.Known().StillExists)
 	if !ok {

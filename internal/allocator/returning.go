@@ -11,8 +11,8 @@ import (
 
 // Returning is a DHCP lease of a removed subnet that has yet to be released to its server (LN-15).
 type Returning struct {
-	Host     string         `json:"host"`   // who had it, and tells the server
-	Parent   string         `json:"parent"` // by this interface
+	Host     string         `json:"host"`   // the host that had it and releases it
+	Parent   string         `json:"parent"` // the interface for the release
 	Subnet   netip.Prefix   `json:"subnet"`
 	Address  netip.Addr     `json:"address"`
 	Client   ipam.LANClient `json:"client"`
@@ -20,10 +20,10 @@ type Returning struct {
 	ServerID string         `json:"server_id,omitempty"`
 	Expires  time.Time      `json:"expires"`
 
-	Key []byte `json:"-"` // of its record
+	Key []byte `json:"-"` // the key of its record
 }
 
-// returning is the range of the records of such leases.
+// returning returns the range of the records of such leases.
 func returning() store.Range {
 	return store.Prefix(append([]byte{ledger.SettingKeys}, "returning "...))
 }

@@ -9,7 +9,8 @@ import (
 	"berth/store"
 )
 
-// The letters of stand-ins, by their own name and by the one for which they stand; ledger/keys.go has all letters.
+// The first bytes of the keys of stand-ins, by their own name and by the replaced name. All first bytes are in
+// ledger/keys.go.
 const (
 	StandInKeys    = 'w'
 	standInForKeys = 'o'
@@ -25,8 +26,8 @@ func hostedKey(kind byte, name, host string) []byte {
 	return slices.Concat([]byte{kind}, []byte(name), []byte{0}, []byte(host))
 }
 
-// standIn is the reserved address of the replica that req's container stands in for, claimed now or before; nil where
-// it stands in for none, or that one's address is not to be had. A guess claims nothing.
+// standIn returns the reserved address of the replica that req's container stands in for, claimed now or before. It is
+// nil if the container stands in for none, or if that address is not free. A guess claims nothing.
 func (t *Target) standIn(req ipam.AddressRequest, who ipam.Meaning) (*ipam.Lease, error) {
 	if req.Guessed || t.Sx.Reserved() == 0 || t.At.Swarm || t.Known().Newcomer == nil || !numbered(who.Final) {
 		return nil, nil
@@ -61,7 +62,7 @@ func (t *Target) standIn(req ipam.AddressRequest, who ipam.Meaning) (*ipam.Lease
 	return nil, nil
 }
 
-// numbered tells whether a name is one that Compose can have given.
+// numbered reports whether Compose can have generated a name.
 func numbered(name string) bool {
 	for range ipam.ComposeOwners(name) {
 		return true
@@ -69,9 +70,9 @@ func numbered(name string) bool {
 	return false
 }
 
-// claimVacancy makes a newcomer stand in for one that was destroyed, and returns the address; nil where nothing is
-// reserved for that one here, or it is in use, or another stands in for it, or no higher replica that stayed has a
-// reservation.
+// claimVacancy makes a newcomer stand in for a destroyed container, and returns the address. It returns nil if the
+// destroyed one has no free reservation here, or if another container stands in for it. A higher replica that stayed
+// must have a reservation.
 func (t *Target) claimVacancy(name string, comer *ipam.Newcomer, v *ipam.Vacancy) (*ipam.Lease, error) {
 	other, err := ReadStandIn(t.Change, StandInForKey(v.Name, t.Host()))
 	if err != nil {
@@ -104,8 +105,7 @@ func (t *Target) claimVacancy(name string, comer *ipam.Newcomer, v *ipam.Vacancy
 	return l, err
 }
 
-// reservedOfName is the free address that is reserved for whom the name of a container can mean; nil where there is
-// none.
+// reservedOfName returns the free address that is reserved for an owner of a container's name, or nil.
 func (t *Target) reservedOfName(name string) (*ipam.Lease, error) {
 	for owner := range t.Index().Network(t.Sub.Network).Owners(name) {
 		free, held, err := t.Reservations(t.Sub.ID, owner)
@@ -124,7 +124,7 @@ func (t *Target) reservedOfName(name string) (*ipam.Lease, error) {
 	return nil, nil
 }
 
-// ownsAnything tells whether something is reserved, in any network, for whom a name can mean.
+// ownsAnything reports whether an owner of a name has a reservation in any network.
 func ownsAnything(c *ledger.Change, who ipam.Meaning) bool {
 	for owner := range who.Owners {
 		for _, sx := range c.Index().Subnets() {
@@ -139,7 +139,7 @@ func ownsAnything(c *ledger.Change, who ipam.Meaning) bool {
 	return false
 }
 
-// ReadStandIn reads the record at a key; nil where there is none.
+// ReadStandIn reads the record at a key. It returns nil if there is none.
 func ReadStandIn(c *ledger.Change, key []byte) (*ipam.StandIn, error) {
 	raw, err := c.Tx().Get(key)
 	if err != nil {
@@ -167,7 +167,7 @@ func CheckStandIns(tx store.Tx, found func(error)) error {
 	return nil
 }
 
-// checkStandIn tells whether a record is that of its key.
+// checkStandIn returns an error if a record does not match its key.
 func checkStandIn(rec store.Record) error {
 	var s ipam.StandIn
 	if err := ipam.DecodeJSON("who stands in for a container", rec.Value, &s); err != nil {

@@ -24,7 +24,7 @@ func (s Allocator) TellStrays(ctx context.Context, strays []ipam.Stray) error {
 	})
 }
 
-// eachHome hands out what is of leases by their homes, at most MaxEdits at once.
+// eachHome distributes items by the store of their leases, at most MaxEdits at a time.
 func eachHome[T any](homes ledger.Homes, all []T, at func(T) ipam.LeaseRef, do func(*ledger.Ledger, []T) error) error {
 	of := map[*ledger.Ledger][]T{}
 	for _, one := range all {

@@ -29,7 +29,7 @@ func (t *Target) Take(req ipam.AddressRequest, addr netip.Addr, before *ipam.Lea
 	return t.SetLease(t.Sub.ID, addr, before, t.Made)
 }
 
-// takeOver ends a lease that its endpoint has lost, and takes the address for the next one in the same breath.
+// takeOver ends a lease that its endpoint has lost, and leases the address to the next one in the same transaction.
 func (t *Target) takeOver(req ipam.AddressRequest, held *ipam.Lease) error {
 	req.TakeHint()
 	if _, err := t.Event(ipam.EndOf(t.Sub, held)); err != nil {
@@ -38,7 +38,8 @@ func (t *Target) takeOver(req ipam.AddressRequest, held *ipam.Lease) error {
 	return t.Take(req, held.Address, held, held.Kind)
 }
 
-// auxiliaryTime is how soon after its pool an auxiliary address is asked for: the engine does so at once.
+// auxiliaryTime is the maximum time between the requests for a pool and for its auxiliary addresses. The engine makes
+// them at once.
 const auxiliaryTime = time.Second
 
 // KindOf is the kind of a new lease. It distinguishes a requested address from one that the network keeps for itself
@@ -57,7 +58,7 @@ func KindOf(req ipam.AddressRequest, at *ipam.Attachment, now time.Time) ipam.Ki
 	return ipam.Static
 }
 
-// surelyAuxiliary tells whether an endpoint would have said more.
+// surelyAuxiliary reports whether an endpoint would have sent a MAC or a name.
 func surelyAuxiliary(req *ipam.AddressRequest, at *ipam.Attachment) bool {
 	return req.MAC == (ipam.MAC{}) && req.Name == "" && !at.Swarm && req.Telling
 }

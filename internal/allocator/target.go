@@ -16,11 +16,11 @@ type Target struct {
 	At  *ipam.Attachment
 	Sub *ipam.Subnet
 	Sx  *ledger.SubnetIndex
-	// the pool that the attachment names, or else the one that the network's rule gives its owner; empty: any
+	// the pool that the attachment names, or else the pool that the network's rule gives its owner; empty: any
 	Pool string
 	Kept ipam.Wants      // of the subnet
 	Made *ipam.Lease     // by this request
-	DHCP *ipam.DHCPLease // what a LAN's server said of what is taken; nil: nothing
+	DHCP *ipam.DHCPLease // the terms of the LAN's DHCP server for the address; nil: none
 }
 
 // OpenTarget opens the attachment of the engine's pool id, with its subnet. It returns ErrNotFound if there is none.
@@ -59,7 +59,7 @@ func (t *Target) ByRule(who ipam.Meaning) {
 	}
 }
 
-// familyHasPool tells whether a subnet of the family has a pool of the name.
+// familyHasPool reports whether a subnet of the family has a pool with the name.
 func familyHasPool(ix *ledger.Index, network ipam.ID, is6 bool, name string) bool {
 	nx := ix.NetworkIndex(network)
 	return nx != nil && slices.ContainsFunc(nx.Subnets(), func(id ipam.ID) bool {
@@ -89,7 +89,7 @@ func (t *Target) Pools() []ledger.OpenPool {
 	return chosen
 }
 
-// InPools tells whether an address lies in one of the pools that addresses are chosen from.
+// InPools reports whether an address lies in one of the pools for automatic addresses.
 func (t *Target) InPools(addr netip.Addr) bool {
 	for _, p := range t.Pools() {
 		if p.Contains(addr) {

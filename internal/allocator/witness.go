@@ -39,7 +39,7 @@ func attachments(l *ledger.Ledger, ix *ledger.Index) (all []ipam.AttachmentInfo)
 	return all
 }
 
-// orderAttachments is the order in which attachments are listed.
+// orderAttachments is the order of the list of attachments.
 func orderAttachments(a, b ipam.AttachmentInfo) int {
 	return cmp.Or(cmp.Compare(a.Space, b.Space), a.CIDR.Addr().Compare(b.CIDR.Addr()), a.Created.Compare(b.Created),
 		cmp.Compare(a.ID.String(), b.ID.String()))
@@ -71,8 +71,8 @@ func (s Allocator) NameLeases(ctx context.Context, names []ipam.LeaseName) error
 	})
 }
 
-// nameLease names one lease, and tells whether another name had been guessed. What a container has is no auxiliary
-// address, though it may have been taken for one (KindOf).
+// nameLease names one lease, and reports whether the guess was wrong. A container's address is not auxiliary, even if
+// it was recorded as such (KindOf).
 func nameLease(c *ledger.Change, name ipam.LeaseName) (mistaken bool, err error) {
 	sub, l, err := leaseOf(c, name.LeaseRef)
 	if err != nil {
@@ -81,7 +81,7 @@ func nameLease(c *ledger.Change, name ipam.LeaseName) (mistaken bool, err error)
 	if !nameable(l) || name.Name == "" || len(name.Name) > ipam.MaxText {
 		return false, setContainer(c, sub, l, name.Container)
 	}
-	// Compose renames what it recreates
+	// Compose renames a container that it recreates
 	mistaken = l.Guessed && ipam.RememberedName(l.Name) != ipam.RememberedName(name.Name)
 	e := &ipam.Event{Verb: ipam.LeaseNamed, Space: sub.Space, Subnet: sub.CIDR, Address: l.Address, Lease: l.ID,
 		Attachment: l.Attachment, MAC: l.MAC, Name: name.Name}
@@ -99,7 +99,7 @@ func nameLease(c *ledger.Change, name ipam.LeaseName) (mistaken bool, err error)
 	return mistaken, c.SetLease(sub.ID, l.Address, l, &after)
 }
 
-// setContainer writes which container has a lease that has its name already.
+// setContainer records the container of a lease that has its name already.
 func setContainer(c *ledger.Change, sub *ipam.Subnet, l *ipam.Lease, container string) error {
 	if container == "" || !endpoints(l) || l.Container == container {
 		return nil
@@ -109,13 +109,13 @@ func setContainer(c *ledger.Change, sub *ipam.Subnet, l *ipam.Lease, container s
 	return c.SetLease(sub.ID, l.Address, l, &after)
 }
 
-// nameable tells whether it is for the witness to say who has a lease: an endpoint that said no name.
+// nameable reports whether the witness determines the holder of a lease: an endpoint that sent no name.
 func nameable(l *ipam.Lease) bool {
 	return l.Held() && (l.Name == "" || l.Guessed) && l.Attachment != (ipam.ID{}) && l.Kind != ipam.Gateway &&
 		l.Kind != ipam.Headroom
 }
 
-// leaseOf reads the lease or memory that ref names; nil where it is another one now, or none.
+// leaseOf reads the lease or memory of ref. It returns nil if there is none, or another one now.
 func leaseOf(c *ledger.Change, ref ipam.LeaseRef) (*ipam.Subnet, *ipam.Lease, error) {
 	sx := c.Index().Overlapping(ref.Space, netip.PrefixFrom(ref.Address, ref.Address.BitLen()))
 	if sx == nil {
@@ -167,7 +167,7 @@ func (s Allocator) ReplaceLease(ctx context.Context, ref ipam.LeaseRef, req ipam
 	return done && err == nil, err
 }
 
-// endpointsOn tells whether a lease was taken for an endpoint on a host.
+// endpointsOn reports whether a lease was taken for an endpoint on a host.
 func endpointsOn(l *ipam.Lease, host string) bool { return endpoints(l) && l.Host == host }
 
 func endpoints(l *ipam.Lease) bool {
@@ -186,7 +186,7 @@ func (s Allocator) ReleaseLease(ctx context.Context, ref ipam.LeaseRef) (done bo
 		if err != nil {
 			return err
 		}
-		// which the host itself gives back
+		// the host itself releases its headroom
 		if !l.Held() || l.Attachment == (ipam.ID{}) || l.Host != home.Host() || l.Kind == ipam.Headroom {
 			return nil
 		}
