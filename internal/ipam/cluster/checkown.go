@@ -9,8 +9,8 @@ import (
 	"berth/store"
 )
 
-// CheckOwn is stores.CheckStore for what a host keeps in its own store for the shared one: each release that is queued
-// and each address of the headroom decodes, and is one.
+// CheckOwn is stores.CheckStore for the records that a host keeps in its own store for the shared one. Each queued
+// release and each headroom address must decode and be valid.
 func CheckOwn(ctx context.Context, own store.Store) (problems []string, err error) {
 	err = own.View(ctx, func(tx store.Tx) error {
 		problems = nil

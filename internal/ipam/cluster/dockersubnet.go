@@ -5,7 +5,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// lessHeld is the same of a store that hosts share; as long as it is not open, nothing of it is known.
+// lessHeld is allocator.LessHeld for the shared store. Before the store is opened it changes nothing.
 func (s *Shared) lessHeld(docker []ipam.DockerSubnet) []ipam.DockerSubnet {
 	svc, err := s.service()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"berth/internal/ipam/service"
 )
 
-// Edit is Service.Edit in the store that the edits are about; edits of both are refused. Only releases of owners go to
-// both, the cluster's first: what of them was made before a failure does no harm when it is asked for again.
+// Edit is Service.Edit in the store that the edits concern. It refuses edits that concern both. Only releases of owners
+// are made in both stores, first in the cluster's. If the second store fails, the same edits can be repeated.
 func (e *Service) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Edit) (ipam.Outcome, error) {
 	if ofDeploys(edits) {
 		return e.lockBoth(ctx, opt, edits)
@@ -46,7 +46,7 @@ func (e *Service) editIn(ctx context.Context, at halves, opt ipam.EditOptions, e
 	return e.local.Edit(ctx, opt, edits...)
 }
 
-// releaseBoth releases what owners have in both stores.
+// releaseBoth releases the addresses of owners in both stores.
 func (e *Service) releaseBoth(ctx context.Context, opt ipam.EditOptions, edits []ipam.Edit) (ipam.Outcome, error) {
 	of, err := e.knowingRuns(ctx, edits)
 	if err != nil {
@@ -64,7 +64,7 @@ func (e *Service) releaseBoth(ctx context.Context, opt ipam.EditOptions, edits [
 	return and(out, own), nil
 }
 
-// and is what the same edits came to in two stores.
+// and joins the outcomes of the same edits in two stores.
 func and(out ipam.Outcome, other ipam.Outcome) ipam.Outcome {
 	for i := range out.Results {
 		out.Results[i].Addresses = append(out.Results[i].Addresses, other.Results[i].Addresses...)
@@ -74,8 +74,8 @@ func and(out ipam.Outcome, other ipam.Outcome) ipam.Outcome {
 	return out
 }
 
-// answered are the stores in which the key of edits was used. What they were about may be gone since, or be called
-// otherwise.
+// answered returns the stores in which the key of edits was used. It matters because the objects of the edits may since
+// be removed or renamed.
 func (e *Service) answered(ctx context.Context, opt ipam.EditOptions) (at halves, err error) {
 	if opt.Key == "" {
 		return at, nil
@@ -87,7 +87,7 @@ func (e *Service) answered(ctx context.Context, opt ipam.EditOptions) (at halves
 	return at, err
 }
 
-// answered tells whether the outcome of a key is kept.
+// answered reports whether the outcome of a key is stored.
 func answered(ctx context.Context, s *ledger.Ledger, key string) (is bool, err error) {
 	err = s.Look(ctx, func(c *ledger.Change) error {
 		raw, err := c.Tx().Get(edit.OutcomeKey(key))
@@ -105,7 +105,7 @@ func answered(ctx context.Context, s *ledger.Ledger, key string) (is bool, err e
 	return is, err
 }
 
-// ofDeploys tells whether edits lock projects, or end that.
+// ofDeploys reports whether all edits lock or unlock projects.
 func ofDeploys(edits []ipam.Edit) bool {
 	for _, e := range edits {
 		_, locks := e.(*ipam.LockDeploy)
@@ -116,8 +116,8 @@ func ofDeploys(edits []ipam.Edit) bool {
 	return len(edits) > 0
 }
 
-// lockBoth locks projects in both stores, since a project may have addresses in each: the cluster's first, so that of
-// two hosts one is refused before anything is locked. Each may be asked for again.
+// lockBoth locks projects in both stores, because a project may have addresses in each. It locks the cluster's store
+// first, so that of two hosts one is refused before it locks anything. Both locks may be repeated.
 func (e *Service) lockBoth(ctx context.Context, opt ipam.EditOptions, edits []ipam.Edit) (ipam.Outcome, error) {
 	out, err := e.shared.Edit(ctx, opt, edits...)
 	if err != nil {
@@ -125,22 +125,22 @@ func (e *Service) lockBoth(ctx context.Context, opt ipam.EditOptions, edits []ip
 	}
 	own, err := e.local.Edit(ctx, opt, edits...)
 	if errors.Is(err, ipam.ErrNotFound) {
-		return out, nil // the deploy is on another host, in whose own store its lock ends with its time
+		return out, nil // the deploy is on another host, and its lock there expires
 	} else if err != nil {
 		return ipam.Outcome{}, err
 	}
 	return and(out, own), nil
 }
 
-// leaveOther marks, after edits in one store, what their owners have in the other one as replaced, and returns the
-// events of that.
+// leaveOther runs after edits in one store. It marks the owners' reservations in the other store as replaced, and
+// returns the events of that.
 func (e *Service) leaveOther(ctx context.Context, at halves, opt ipam.EditOptions,
 	edits []ipam.Edit) ([]ipam.Event, error) {
 	other, where := e.local, "this host's own store"
 	if at.own {
 		var err error
 		if other, err = e.shared.service(); err != nil {
-			return nil, nil // what is there is not known; what is the host's own goes on without the cluster
+			return nil, nil // the cluster's store is unknown, and the host's own must work without it
 		}
 		where = "the store of the cluster"
 	}
@@ -170,10 +170,10 @@ func (e *Service) leaveOther(ctx context.Context, at halves, opt ipam.EditOption
 	return out.Changes, nil
 }
 
-// ofStores are the same edits, as each of the stores is to make them.
+// ofStores has the same edits in the form for each store.
 type ofStores struct{ own, shared []ipam.Edit }
 
-// knowingRuns has releases of what was replaced know who runs with an address of the other store.
+// knowingRuns adds to releases of replaced reservations which owners use an address of the other store.
 func (e *Service) knowingRuns(ctx context.Context, edits []ipam.Edit) (of ofStores, err error) {
 	shared, err := e.shared.service()
 	if err != nil {
@@ -201,7 +201,7 @@ func (e *Service) knowingRuns(ctx context.Context, edits []ipam.Edit) (of ofStor
 	return of, nil
 }
 
-// running are those of the owners that have an address in use which they are to have.
+// running returns those of the owners that use a wanted address.
 func running(ctx context.Context, s *ledger.Ledger, owners edit.OwnerSet) (runs map[string]bool, err error) {
 	err = s.Look(ctx, func(c *ledger.Change) error {
 		runs = map[string]bool{}

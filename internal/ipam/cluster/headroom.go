@@ -14,8 +14,8 @@ import (
 	"berth/store"
 )
 
-// chooseHeadroom is the address that req may be given out of those that suit: the one that it asks for, and no other,
-// or else by the rule of every choice (allocator.First).
+// chooseHeadroom returns a free and suitable headroom address for req. It is the requested address, if one is
+// requested, or else the first by allocator.First.
 func chooseHeadroom(hr *headroom, req *ipam.AddressRequest, now time.Time,
 	suits func(addr netip.Addr, lease uint64) bool, known *ipam.Known) (netip.Addr, bool, error) {
 	o := &offered{hr: hr, index: hr.index(), req: req, now: now, known: known}
@@ -31,11 +31,12 @@ func chooseHeadroom(hr *headroom, req *ipam.AddressRequest, now time.Time,
 	return addr, addr.IsValid(), err
 }
 
-// offered is what a host has of its headroom for a request, which is not to be given by a reservation (fitHeadroom).
+// offered is the allocator.Source of a host's headroom for a request. Reserved addresses are excluded before
+// (fitHeadroom).
 type offered struct {
 	hr    *headroom
 	index *ledger.SubnetIndex
-	pool  ledger.OpenPool // of what is free and suits
+	pool  ledger.OpenPool // the free and suitable addresses
 	req   *ipam.AddressRequest
 	now   time.Time
 	known *ipam.Known
@@ -53,7 +54,7 @@ func (o *offered) Remembered() (*ipam.Lease, error) {
 	return allocator.LastHad(o.index, o.known.ContainerOf(o.req.Name), o.req.Name, o.req.MAC, o.hr.lease, may)
 }
 
-// Any implements allocator.Source. The index is that of the records themselves, so that it needs no other look.
+// Any implements allocator.Source. The index is built from the records, so its proposal needs no check.
 func (o *offered) Any() (netip.Addr, *ipam.Lease, error) {
 	addr, ok := allocator.Next(o.index, o.pool, 0, o.now, nil, o.known.StillExists)
 	if !ok {
@@ -63,7 +64,7 @@ func (o *offered) Any() (netip.Addr, *ipam.Lease, error) {
 	return addr, before, err
 }
 
-// headroomKeys begin the keys of the headroom; ledger/keys.go has all letters.
+// headroomKeys is the first byte of the keys of headroom; ledger/keys.go lists all.
 const headroomKeys = 'r'
 
 func headroomKey(pool ipam.ID) []byte { return append([]byte{headroomKeys}, pool[:]...) }
@@ -72,8 +73,9 @@ func headroomAddrKey(pool ipam.ID, addr netip.Addr) []byte {
 	return ipam.AppendAddr(headroomKey(pool), addr)
 }
 
-// DropHeadroom has a host forget the headroom that it knows of: its own store was put back to what it was, and the
-// addresses may be in other hands since. Those that are claimed for it still it finds in the shared store.
+// DropHeadroom deletes a host's knowledge of its headroom. It is for a host whose own store was restored to an earlier
+// state, because others may have the addresses since. The host finds in the shared store which addresses are still
+// claimed for it.
 func DropHeadroom(ctx context.Context, own store.Store) error {
 	return own.Update(ctx, func(tx store.Tx) error {
 		r := ledger.KindRange(headroomKeys)
@@ -82,7 +84,7 @@ func DropHeadroom(ctx context.Context, own store.Store) error {
 	})
 }
 
-// setAddrs notes what becomes of addresses of an attachment's headroom; nil: it is none any more. The caller has turn.
+// setAddrs writes changed addresses of an attachment's headroom; nil removes one. The caller has turn.
 func (s *Shared) setAddrs(ctx context.Context, pool ipam.ID, changed map[netip.Addr]*headroomAddr) error {
 	notes := make([]note, 0, len(changed))
 	for _, addr := range allocator.SortedAddrs(changed) {
@@ -112,7 +114,7 @@ func (s *Shared) setAddrs(ctx context.Context, pool ipam.ID, changed map[netip.A
 	})
 }
 
-// addrAt is what the host knows of an address of its headroom.
+// addrAt returns what the host knows of a headroom address.
 func (s *Shared) addrAt(pool ipam.ID, addr netip.Addr) (one headroomAddr, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +124,7 @@ func (s *Shared) addrAt(pool ipam.ID, addr netip.Addr) (one headroomAddr, ok boo
 	return one, ok
 }
 
-// headroomOf is a copy of an attachment's headroom; nil where it has none.
+// headroomOf returns a copy of an attachment's headroom, or nil.
 func (s *Shared) headroomOf(pool ipam.ID) *headroom {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +135,7 @@ func (s *Shared) headroomOf(pool ipam.ID) *headroom {
 	return &headroom{headroomFacts: hr.headroomFacts, addrs: maps.Clone(hr.addrs)}
 }
 
-// setFacts notes the facts of an attachment's headroom, where they have changed. The caller has turn.
+// setFacts writes the facts of an attachment's headroom if they have changed. The caller has turn.
 func (s *Shared) setFacts(ctx context.Context, pool ipam.ID, facts headroomFacts) error {
 	if hr := s.headroomOf(pool); hr != nil && hr.headroomFacts == facts {
 		return nil
@@ -151,7 +153,7 @@ func (s *Shared) setFacts(ctx context.Context, pool ipam.ID, facts headroomFacts
 	})
 }
 
-// dropHeadroom forgets an attachment's headroom.
+// dropHeadroom deletes an attachment's headroom.
 func (s *Shared) dropHeadroom(ctx context.Context, pool ipam.ID) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -159,8 +161,8 @@ func (s *Shared) dropHeadroom(ctx context.Context, pool ipam.ID) error {
 	return s.keep(ctx, notes, then)
 }
 
-// withoutHeadroom is what is to be written for an attachment to have no headroom, and what the copy in memory is to do
-// then.
+// withoutHeadroom returns the writes that delete an attachment's headroom, and the function that then deletes it in
+// memory.
 func (s *Shared) withoutHeadroom(pool ipam.ID) (notes []note, then func()) {
 	hr := s.headroomOf(pool)
 	if hr == nil {

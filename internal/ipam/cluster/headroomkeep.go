@@ -14,16 +14,17 @@ import (
 	"berth/internal/ipam/service"
 )
 
-// claimed is how it stands with an attachment's headroom in the shared store.
+// claimed is the state of an attachment's headroom in the shared store.
 type claimed struct {
 	headroomFacts
-	leases map[netip.Addr]uint64 // with their ids
-	unfit  map[netip.Addr]bool   // those of them that are to be given out no more: excluded since, or reserved
+	leases map[netip.Addr]uint64 // the ids of the leases
+	// claimed addresses that may not be leased any more, because they were excluded or reserved since
+	unfit map[netip.Addr]bool
 }
 
-// allClaimed tells what there should be of it for each attachment of this host, and what there is. Attachments that
-// neither have nor should have any are left out. A swarm manager's are, too: it asks for all it has again through
-// others (heir.go).
+// allClaimed returns the headroom that each attachment of this host should have and has. It omits attachments that
+// neither have nor need headroom. It also omits those of a swarm manager, because the manager requests everything again
+// through new attachments (heir.go).
 func allClaimed(ctx context.Context, s *ledger.Ledger) (all map[ipam.ID]*claimed, err error) {
 	err = s.Look(ctx, func(c *ledger.Change) error {
 		all = map[ipam.ID]*claimed{}
@@ -44,7 +45,7 @@ func allClaimed(ctx context.Context, s *ledger.Ledger) (all map[ipam.ID]*claimed
 	return all, err
 }
 
-// claimedFor is allClaimed of one attachment; nil where it neither has nor should have any.
+// claimedFor is allClaimed for one attachment. It returns nil if the attachment neither has nor needs headroom.
 func claimedFor(ctx context.Context, s *ledger.Ledger, pool ipam.ID) (cl *claimed, err error) {
 	err = s.Look(ctx, func(c *ledger.Change) (err error) {
 		cl, err = claimedOf(c, pool)
@@ -97,8 +98,7 @@ func claimedHere(t *allocator.Target) (*claimed, error) {
 	return cl, nil
 }
 
-// review makes the headroom what it should be. Whoever has something to tell the store comes between any two
-// attachments.
+// review makes the headroom what it should be. Between two attachments it lets others report to the store.
 func (s *Shared) review(ctx context.Context, svc *service.Service) error {
 	all, err := allClaimed(ctx, svc.Ledger)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *Shared) review(ctx context.Context, svc *service.Service) error {
 	return nil
 }
 
-// unlike lists the attachments whose headroom is not what it should be, or not as this host knows it.
+// unlike lists the attachments whose headroom is not as it should be, or not as this host knows it.
 func (s *Shared) unlike(all map[ipam.ID]*claimed) (pools []ipam.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *Shared) unlike(all map[ipam.ID]*claimed) (pools []ipam.ID) {
 	return pools
 }
 
-// is tells whether the headroom is what it should be.
+// is reports whether the headroom is what it should be.
 func is(hr *headroom, cl *claimed) bool {
 	free := 0
 	for addr, one := range hr.addrs {
@@ -149,7 +149,7 @@ func is(hr *headroom, cl *claimed) bool {
 		(free == cl.Wanted || free < cl.Wanted && time.Since(hr.exhausted) < claimAgain)
 }
 
-// reviewOne makes the headroom of one attachment what it should be. Whoever calls it has the token of telling.
+// reviewOne makes the headroom of one attachment what it should be. The caller has the token of telling.
 func (s *Shared) reviewOne(ctx context.Context, svc *service.Service, pool ipam.ID) error {
 	cl, err := claimedFor(ctx, svc.Ledger, pool)
 	if err != nil {
@@ -183,15 +183,16 @@ func (s *Shared) reviewOne(ctx context.Context, svc *service.Service, pool ipam.
 	return s.adopt(ctx, pool, leases)
 }
 
-// agree makes what this host knows of an attachment's headroom agree with the shared store. It forgets what is not
-// claimed any more; takes over what is, which a crash or a lost answer left; and forgets what is too much or unfit,
-// which is returned, to be given back in the shared store. free is how many addresses are left that can be given out.
+// agree adjusts what this host knows of an attachment's headroom to the shared store. It forgets addresses that are no
+// longer claimed. It adds claimed addresses that a crash or a lost answer left. It also forgets surplus and unfit
+// addresses, and returns them for release in the shared store. free is the number of addresses that can still be
+// leased.
 func (s *Shared) agree(ctx context.Context, pool ipam.ID,
 	cl *claimed) (surplus map[netip.Addr]uint64, free int, err error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if s.isQueued(queuedRelease{Pool: pool}) {
-		// it has none any more, and ends in the shared store with all that was taken through it
+		// the attachment ends in the shared store, together with its leases
 		return nil, cl.Wanted, nil
 	}
 	if err := s.setFacts(ctx, pool, cl.headroomFacts); err != nil {
@@ -208,10 +209,10 @@ func (s *Shared) agree(ctx context.Context, pool ipam.ID,
 		one, knows := known[addr]
 		knows = knows && one.Lease == cl.leases[addr]
 		switch {
-		case knows && !one.free(): // in somebody's hands, and told of next
+		case knows && !one.free(): // held, and reported next
 		case cl.unfit[addr] || free >= cl.Wanted:
 			if knows && one.Released.Add(cl.Quarantine).After(s.now()) && !one.Released.IsZero() {
-				continue // until its quarantine is over
+				continue // its quarantine still runs
 			}
 			surplus[addr] = cl.leases[addr]
 			if knows {
@@ -227,8 +228,8 @@ func (s *Shared) agree(ctx context.Context, pool ipam.ID,
 	return surplus, free, s.setAddrs(ctx, pool, changed)
 }
 
-// keepingOrder lists what is claimed, what is kept first before what is given back first: what the host knows of, the
-// lowest first.
+// keepingOrder lists the claimed addresses, those to keep first. Known addresses come before unknown ones, and lower
+// ones before higher ones.
 func (s *Shared) keepingOrder(known map[netip.Addr]headroomAddr, cl *claimed) []netip.Addr {
 	all := allocator.SortedAddrs(cl.leases)
 	slices.SortStableFunc(all, func(a, b netip.Addr) int {
@@ -239,13 +240,13 @@ func (s *Shared) keepingOrder(known map[netip.Addr]headroomAddr, cl *claimed) []
 	return all
 }
 
-// adopt takes over addresses that were claimed.
+// adopt adds claimed addresses to the headroom.
 func (s *Shared) adopt(ctx context.Context, pool ipam.ID, leases map[netip.Addr]uint64) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	hr := s.headroomOf(pool)
 	if hr == nil {
-		return nil // the pool was released meanwhile, and they with it
+		return nil // the pool was released meanwhile, and the addresses with it
 	}
 	changed := map[netip.Addr]*headroomAddr{}
 	for addr, lease := range leases {
@@ -256,7 +257,8 @@ func (s *Shared) adopt(ctx context.Context, pool ipam.ID, leases map[netip.Addr]
 	return s.setAddrs(ctx, pool, changed)
 }
 
-// mayClaim tells whether it makes sense to claim for an attachment: not soon after nothing was free.
+// mayClaim reports whether a claim for an attachment may succeed. It waits a while after a claim that found nothing
+// free.
 func (s *Shared) mayClaim(pool ipam.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,7 +274,7 @@ func (s *Shared) claimLater(pool ipam.ID) {
 	}
 }
 
-// dropFree forgets all headroom that nobody has in use.
+// dropFree forgets all headroom that nobody holds.
 func (s *Shared) dropFree(ctx context.Context) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -295,18 +297,17 @@ func (s *Shared) dropFree(ctx context.Context) error {
 	return nil
 }
 
-// giveBack gives all headroom of this host back: a host that leaves the cluster does. What is in use becomes the lease
-// of who has it.
+// giveBack releases all headroom of a host that leaves the cluster. Headroom in use becomes a lease of its holder.
 func (s *Shared) giveBack(ctx context.Context, svc *service.Service) error {
 	for {
 		if err := s.tellInTurn(ctx, svc); err != nil {
 			return err
 		}
-		if err := s.dropFree(ctx); err != nil { // before they are given back in the shared store
+		if err := s.dropFree(ctx); err != nil { // first here, then in the shared store
 			return err
 		}
 		if s.keeps() {
-			continue // an address was given out meanwhile
+			continue // an address was leased meanwhile
 		}
 		all, err := allClaimed(ctx, svc.Ledger)
 		if err != nil {

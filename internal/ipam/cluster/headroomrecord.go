@@ -12,7 +12,7 @@ import (
 	"berth/store"
 )
 
-// headroomFacts is what the host's own store says of one attachment's headroom, beside the addresses.
+// headroomFacts is what the host's own store has about an attachment's headroom, except its addresses.
 type headroomFacts struct {
 	Space      string        `json:"space"`
 	Network    string        `json:"network"` // its name
@@ -22,32 +22,33 @@ type headroomFacts struct {
 	Quarantine time.Duration `json:"quarantine,omitempty"`
 }
 
-// headroom is that of one attachment, as the host knows it.
+// headroom is an attachment's headroom as the host knows it.
 type headroom struct {
 	headroomFacts
 	addrs     map[netip.Addr]headroomAddr
-	exhausted time.Time // when nothing was free to be claimed; zero: there was
+	exhausted time.Time // when the last claim found nothing free, or zero
 }
 
-// headroomAddr is an address that is claimed in the shared store as headroom, and which the host gives out while that
-// store is out of reach.
+// headroomAddr is an address that is claimed as headroom in the shared store. The host leases it while that store is
+// unreachable.
 type headroomAddr struct {
 	Lease    uint64                    `json:"lease"`
-	Holder   *allocator.HeadroomHolder `json:"holder,omitempty"`  // who has it or had it last; nil: nobody had it
-	Released time.Time                 `json:"released,omitzero"` // the end of the use; zero: it lasts
-	Told     bool                      `json:"told,omitempty"`    // the shared store was told, and may have taken it in
+	Holder   *allocator.HeadroomHolder `json:"holder,omitempty"`  // the holder or the last one, or nil
+	Released time.Time                 `json:"released,omitzero"` // the end of the use; zero while it lasts
+	// it was reported to the shared store, and may have arrived
+	Told bool `json:"told,omitempty"`
 
 	LeftBehind bool `json:"left_behind,omitempty"` // the IPv6 address of the same start was refused
 }
 
-// held tells whether somebody has the address now.
+// held reports whether the address is held now.
 func (a *headroomAddr) held() bool { return a.Holder != nil && a.Released.IsZero() }
 
-// free tells whether it may be given out. One whose use has ended may not as long as the shared store may have it as
-// the lease of who had it.
+// free reports whether the address may be leased. After its use it may not while the shared store may have it as the
+// lease of its last holder.
 func (a *headroomAddr) free() bool { return !a.held() && !a.Told }
 
-// lease is the record that an address would have in the shared store if that knew who has it, or had it last.
+// lease returns the record that the address would have in the shared store if that knew its holder.
 func (hr *headroom) lease(addr netip.Addr) (*ipam.Lease, error) {
 	one := hr.addrs[addr]
 	if one.Holder == nil {
@@ -61,7 +62,7 @@ func (hr *headroom) lease(addr netip.Addr) (*ipam.Lease, error) {
 	return l, nil
 }
 
-// index tells who has, or had last, which of the addresses.
+// index returns an index of the holders and last holders of the addresses.
 func (hr *headroom) index() *ledger.SubnetIndex {
 	leases := make([]*ipam.Lease, 0, len(hr.addrs))
 	for addr := range hr.addrs {
@@ -72,7 +73,7 @@ func (hr *headroom) index() *ledger.SubnetIndex {
 	return ledger.IndexOf(hr.CIDR, leases)
 }
 
-// toTell are the addresses of which the shared store is to be told, in order.
+// toTell returns the addresses to report to the shared store, in order.
 func (hr *headroom) toTell() (all []netip.Addr) {
 	for addr, one := range hr.addrs {
 		if !one.free() {
@@ -83,9 +84,8 @@ func (hr *headroom) toTell() (all []netip.Addr) {
 	return all
 }
 
-// lost is the lease that the endpoint of req has lost, by the same rule as everywhere (allocator.Repeated); nil where
-// there is none. What was given before the daemon's start is in doubt: nobody sees who has it while the store is
-// away.
+// lost returns the lease that the endpoint of req has lost, by allocator.Repeated, or nil. A lease from before the
+// daemon's start is in doubt, because no witness sees its holder while the store is unreachable.
 func (hr *headroom) lost(req *ipam.AddressRequest, started time.Time) (*ipam.Lease, error) {
 	return allocator.Repeated(hr.index(), req, "", hr.lease, func(l *ipam.Lease) bool {
 		one := hr.addrs[l.Address]
@@ -93,12 +93,13 @@ func (hr *headroom) lost(req *ipam.AddressRequest, started time.Time) (*ipam.Lea
 	})
 }
 
-// mayBeLost tells whether it is in doubt that the one has the address who was given it.
+// mayBeLost reports whether it is in doubt that the holder still has the address.
 func (a *headroomAddr) mayBeLost(started time.Time) bool {
 	return a.LeftBehind || a.Holder.Since.Before(started)
 }
 
-// heldBy tells whether an endpoint with the MAC of who asks has the address, and with its name where one is sent.
+// heldBy reports whether the requesting endpoint holds the address. The MAC must match, and so must the name if one is
+// sent.
 func (a *headroomAddr) heldBy(req *ipam.AddressRequest) bool {
 	if !a.held() || req.Gateway || req.MAC == (ipam.MAC{}) {
 		return false
@@ -106,7 +107,7 @@ func (a *headroomAddr) heldBy(req *ipam.AddressRequest) bool {
 	return allocator.SameEndpoint(req, a.Holder.MAC, a.Holder.Name)
 }
 
-// readHeadroom reads the headroom that the host knows of, by attachment.
+// readHeadroom reads the headroom that the host knows, by attachment.
 func readHeadroom(tx store.Tx) (map[ipam.ID]*headroom, error) {
 	all := map[ipam.ID]*headroom{}
 	for rec, err := range tx.Scan(ledger.KindRange(headroomKeys)) {
@@ -120,7 +121,7 @@ func readHeadroom(tx store.Tx) (map[ipam.ID]*headroom, error) {
 	return all, nil
 }
 
-// takeIn takes in one record of the headroom, that of an attachment before those of its addresses.
+// takeIn adds one record. The record of an attachment comes before those of its addresses.
 func takeIn(all map[ipam.ID]*headroom, rec store.Record) error {
 	if len(rec.Key) < 17 {
 		return fmt.Errorf("%w: the key %x names no headroom", ipam.ErrDamaged, rec.Key)

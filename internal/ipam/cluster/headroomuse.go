@@ -13,9 +13,8 @@ import (
 	"berth/store"
 )
 
-// fromHeadroom answers a request out of the headroom of its attachment. Who has the address is durable before the
-// answer. The zero prefix is no answer: there is no headroom that suits. svc is nil where the shared store was not
-// opened yet.
+// fromHeadroom answers a request from the headroom of its attachment. The holder is durable before the answer. It
+// returns the zero prefix if no headroom suits. svc is nil if the shared store was not opened yet.
 func (s *Shared) fromHeadroom(ctx context.Context, svc *service.Service,
 	req ipam.AddressRequest) (netip.Prefix, error) {
 	if req.Gateway || s.headroomOf(req.Pool) == nil {
@@ -56,8 +55,8 @@ func (s *Shared) fromHeadroom(ctx context.Context, svc *service.Service,
 	return netip.PrefixFrom(addr, hr.CIDR.Bits()), nil
 }
 
-// usedBefore gives an endpoint the address of the headroom again that it has lost; the zero prefix where there is none.
-// From now on it is in use.
+// usedBefore leases a headroom address again to the endpoint that lost it. It returns the zero prefix if there is none.
+// The address is in use from now on.
 func (s *Shared) usedBefore(ctx context.Context, req ipam.AddressRequest) (netip.Prefix, error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -80,8 +79,8 @@ func (s *Shared) usedBefore(ctx context.Context, req ipam.AddressRequest) (netip
 	return netip.PrefixFrom(addr, hr.CIDR.Bits()), nil
 }
 
-// leaveBehind puts in doubt what was given to a start whose IPv6 address was refused, as Service.leaveBehind does, out
-// of the headroom as well.
+// leaveBehind marks as doubtful the leases of a start whose IPv6 address was refused. It is allocator.LeaveBehind, with
+// headroom as well.
 func (s *Shared) leaveBehind(ctx context.Context, req ipam.AddressRequest) {
 	svc, err := s.service()
 	if err != nil || req.MAC == (ipam.MAC{}) || req.Gateway || !allocator.IsIPv6(svc.Ledger, req.Pool) {
@@ -103,7 +102,7 @@ func (s *Shared) leaveBehind(ctx context.Context, req ipam.AddressRequest) {
 	}
 }
 
-// usesOf are the IPv4 addresses of the headroom that the endpoint of req has, by attachment.
+// usesOf returns the IPv4 headroom addresses that the endpoint of req has, by attachment.
 func (s *Shared) usesOf(req *ipam.AddressRequest) map[ipam.ID]netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,9 +117,9 @@ func (s *Shared) usesOf(req *ipam.AddressRequest) map[ipam.ID]netip.Addr {
 	return all
 }
 
-// fitHeadroom tells which headroom of an attachment a request may be given, with the ids of the leases: what lies in
-// the pools that are for who asks. Where an address is reserved for him it is refused, because only the shared store
-// can give that. It is read from the state as it is known here.
+// fitHeadroom returns the headroom of an attachment that a request may get, with the ids of the leases. It lies in the
+// pools for the requester. If the requester has a reservation it refuses, because only the shared store can lease that.
+// It reads the state as known here.
 func fitHeadroom(ctx context.Context, s *ledger.Ledger,
 	req ipam.AddressRequest) (fit map[netip.Addr]uint64, err error) {
 	err = s.Look(ctx, func(c *ledger.Change) error {
@@ -165,8 +164,8 @@ func fitHeadroom(ctx context.Context, s *ledger.Ledger,
 	return fit, err
 }
 
-// releaseHeadroom ends the use of an address of the headroom, and tells whether it is one. What the shared store has
-// not been told of is headroom again at once.
+// releaseHeadroom ends the use of a headroom address, and reports whether the address is one. If the use was not
+// reported to the shared store, the address is free headroom at once.
 func (s *Shared) releaseHeadroom(ctx context.Context, pool ipam.ID, addr netip.Addr) (is bool, err error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -178,7 +177,7 @@ func (s *Shared) releaseHeadroom(ctx context.Context, pool ipam.ID, addr netip.A
 	return true, s.setAddrs(ctx, pool, map[netip.Addr]*headroomAddr{addr: &one})
 }
 
-// usesPage is what the store is told next of the headroom in use, in one transaction.
+// usesPage returns the uses of headroom to report next, in one transaction.
 func (s *Shared) usesPage() (page []allocator.HeadroomUse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,8 +197,8 @@ func asUse(one headroomAddr, pool ipam.ID, addr netip.Addr) allocator.HeadroomUs
 		Released: !one.Released.IsZero()}
 }
 
-// tellUses tells the store who has headroom in use. First it is noted that the store was told: from then on, until the
-// outcome is known, a release is one that the store is to be told of, too.
+// tellUses reports to the store who has headroom in use. It first records that it reports them. A release before the
+// outcome is known must then be reported, too.
 func (s *Shared) tellUses(ctx context.Context, svc *service.Service, page []allocator.HeadroomUse) error {
 	page, err := s.markTold(ctx, page)
 	if err != nil {
@@ -242,10 +241,10 @@ func lostUse(u *allocator.HeadroomUse, err error) error {
 		ipam.Advise(ipam.DoRunCheck))
 }
 
-// markTold notes that the store is told of uses, and returns them as they are now, less those that have gone.
+// markTold records that uses are being reported, and returns their current state. It omits uses that are gone.
 func (s *Shared) markTold(ctx context.Context, page []allocator.HeadroomUse) (now []allocator.HeadroomUse, err error) {
 	return now, s.changeUses(ctx, page, func(u allocator.HeadroomUse, one *headroomAddr) *headroomAddr {
-		u = asUse(*one, u.Pool, u.Addr) // it may be another's by now; from here on it stays
+		u = asUse(*one, u.Pool, u.Addr) // another holder may have it by now; from here on it stays
 		u.Again, u.Sure = one.Told, one.held() && !one.mayBeLost(s.started)
 		now = append(now, u)
 		one.Told = true
@@ -253,7 +252,7 @@ func (s *Shared) markTold(ctx context.Context, page []allocator.HeadroomUse) (no
 	})
 }
 
-// unmarkTold notes that the store was not told of uses, those excepted of which it was told before.
+// unmarkTold records that uses were not reported, except those that were reported before.
 func (s *Shared) unmarkTold(ctx context.Context, page []allocator.HeadroomUse) error {
 	return s.changeUses(ctx, page, func(u allocator.HeadroomUse, one *headroomAddr) *headroomAddr {
 		one.Told = u.Again
@@ -261,8 +260,7 @@ func (s *Shared) unmarkTold(ctx context.Context, page []allocator.HeadroomUse) e
 	})
 }
 
-// forgetUses forgets uses that the store has taken in, unless they have ended, or begun anew, since it was told of
-// them.
+// forgetUses deletes uses that the store has. It keeps uses that have ended or begun again since the report.
 func (s *Shared) forgetUses(ctx context.Context, page []allocator.HeadroomUse) error {
 	return s.changeUses(ctx, page, func(u allocator.HeadroomUse, one *headroomAddr) *headroomAddr {
 		if u.Released != !one.Released.IsZero() || !u.Holder.Since.Equal(one.Holder.Since) {
@@ -272,7 +270,7 @@ func (s *Shared) forgetUses(ctx context.Context, page []allocator.HeadroomUse) e
 	})
 }
 
-// changeUses makes of each use that is there still what change makes of it; nil: it goes.
+// changeUses applies change to each use that still exists; nil deletes the use.
 func (s *Shared) changeUses(ctx context.Context, page []allocator.HeadroomUse,
 	change func(allocator.HeadroomUse, *headroomAddr) *headroomAddr) error {
 	s.turn.Lock()
@@ -299,5 +297,5 @@ func (s *Shared) changeUses(ctx context.Context, page []allocator.HeadroomUse,
 	return nil
 }
 
-// isUnknown tells whether a request may have been carried out.
+// isUnknown reports whether a request may have been carried out.
 func isUnknown(err error) bool { return errors.Is(err, store.ErrUnknown) }

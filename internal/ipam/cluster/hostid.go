@@ -10,11 +10,12 @@ import (
 	"berth/store"
 )
 
-// What a host keeps of its place in a cluster, in its own store.
+// The keys in a host's own store for its id and its cluster.
 func ownHostKey() []byte { return append([]byte{ledger.SettingKeys}, "host"...) }
 func clusterKey() []byte { return append([]byte{ledger.SettingKeys}, "cluster"...) }
 
-// OwnHost is the id of the host whose own store st is, drawn once. Another state is another host, whatever its name.
+// OwnHost returns the id of the host whose own store st is. It is drawn once. Another state is another host, even with
+// the same name.
 func OwnHost(ctx context.Context, st store.Store) (id ipam.ID, err error) {
 	err = st.Update(ctx, func(tx store.Tx) error {
 		raw, err := tx.Get(ownHostKey())
@@ -34,8 +35,8 @@ func OwnHost(ctx context.Context, st store.Store) (id ipam.ID, err error) {
 	return id, nil
 }
 
-// KnownCluster is the id of the cluster that the host whose own store st is belongs to; empty where it has reached none
-// yet.
+// KnownCluster returns the id of the cluster of the host whose own store st is. It is empty if the host has not reached
+// a cluster yet.
 func KnownCluster(ctx context.Context, st store.Store) (cluster string, err error) {
 	err = st.View(ctx, func(tx store.Tx) error {
 		raw, err := tx.Get(clusterKey())
@@ -45,8 +46,7 @@ func KnownCluster(ctx context.Context, st store.Store) (cluster string, err erro
 	return cluster, err
 }
 
-// KeepCluster notes which cluster the host belongs to, so that another one under the same endpoints is refused from
-// then on.
+// KeepCluster records the host's cluster, so that another cluster at the same endpoints is refused from then on.
 func KeepCluster(ctx context.Context, st store.Store, cluster string) error {
 	err := st.Update(ctx, func(tx store.Tx) error {
 		raw, err := tx.Get(clusterKey())
@@ -64,8 +64,8 @@ func KeepCluster(ctx context.Context, st store.Store, cluster string) error {
 	return nil
 }
 
-// MarkOf is what the ids end with that are made in the store of a cluster (Member.Mark): the first bytes of the
-// cluster's own, which is 32 hexadecimal digits. It is zero for what is no such id.
+// MarkOf returns the last bytes of ids that are made in the store of a cluster (Member.Mark). They are the first bytes
+// of the cluster's own id, which has 32 hexadecimal digits. The mark is zero if cluster is no such id.
 func MarkOf(cluster string) (mark [4]byte) {
 	if b, err := hex.DecodeString(cluster); err == nil {
 		copy(mark[:], b)

@@ -12,7 +12,7 @@ import (
 	"berth/internal/ipam/service"
 )
 
-// add takes over what one transaction came to.
+// add adds the report of one transaction.
 func add(r *ipam.MendReport, one *ipam.MendReport) {
 	r.Networks += one.Networks
 	r.Reserved += one.Reserved
@@ -26,23 +26,23 @@ func add(r *ipam.MendReport, one *ipam.MendReport) {
 	r.Problems = append(r.Problems, one.Problems...)
 }
 
-// mender mends one host's part of a shared store, in transactions that other hosts may come between.
+// mender mends one host's part of a shared store. Other hosts may write between its transactions.
 type mender struct {
-	s       *service.Service // which mends, so that nothing refuses it
+	s       *service.Service // for mending, so it refuses nothing
 	mem     *recalled
-	ahead   bool // the store lacks what is remembered, or may
+	ahead   bool // the store lacks, or may lack, remembered records
 	view    *ipam.EngineView
-	used    map[netip.Addr]bool // headroom that this host has given, of which the store has not heard
+	used    map[netip.Addr]bool // headroom that this host leased and has not reported to the store
 	opt     ipam.MendOptions
 	running map[netip.Addr][]sighting
-	done    time.Time // when the host's part was
+	done    time.Time // when the host's part was done
 	report  ipam.MendReport
 }
 
-// mendActor is whose doing it is in events.
+// mendActor is the actor of a mending's events.
 const mendActor = "berth state mend"
 
-// run does it all.
+// run runs all steps.
 func (m *mender) run(ctx context.Context) (ipam.MendReport, error) {
 	ctx = ipam.WithActor(ctx, mendActor)
 	m.report = ipam.MendReport{Host: m.s.Ledger.Host(), DryRun: m.opt.DryRun, Accepted: m.opt.Accept,
@@ -64,7 +64,7 @@ func (m *mender) run(ctx context.Context) (ipam.MendReport, error) {
 	return m.report, nil
 }
 
-// do makes one transaction, and takes over what it came to.
+// do makes one transaction and adds its report.
 func (m *mender) do(ctx context.Context, fn func(*ledger.Change, *ipam.MendReport) error) error {
 	var one ipam.MendReport
 	err := m.s.Ledger.Update(ctx, func(c *ledger.Change) error {
@@ -78,8 +78,8 @@ func (m *mender) do(ctx context.Context, fn func(*ledger.Change, *ipam.MendRepor
 	return nil
 }
 
-// begin puts the host's own record back, writes the mark, or goes on with the one that is there, and takes the plan
-// upon itself where no other host remembers more of it.
+// begin restores the host's own record, and writes the mark or continues with the existing one. It takes over the plan
+// unless another host remembers more of it.
 func (m *mender) begin(ctx context.Context) error {
 	return m.do(ctx, func(c *ledger.Change, _ *ipam.MendReport) error {
 		if err := m.putSelf(c); err != nil {
@@ -115,7 +115,7 @@ func (m *mender) begin(ctx context.Context) error {
 	})
 }
 
-// nameGone has hosts not be waited for.
+// nameGone ends the wait for hosts.
 func nameGone(m *mendMark, self string, names []string, now time.Time) error {
 	for _, name := range names {
 		h := m.Hosts[name]
@@ -131,7 +131,7 @@ func nameGone(m *mendMark, self string, names []string, now time.Time) error {
 	return nil
 }
 
-// putSelf puts this host's own record back. Without one it makes no ids of its own.
+// putSelf restores this host's own record. Without one it makes no ids of its own.
 func (m *mender) putSelf(c *ledger.Change) error {
 	if err := c.ReadSelf(); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (m *mender) putSelf(c *ledger.Change) error {
 	return m.putHost(c, h)
 }
 
-// putHost puts a host's record back, with a slot that no other one has by now.
+// putHost restores a host's record, with a slot that no other host has.
 func (m *mender) putHost(c *ledger.Change, h *ipam.Host) error {
 	again := *h
 	for _, other := range c.Index().Hosts() {
@@ -168,7 +168,7 @@ func (m *mender) putHost(c *ledger.Change, h *ipam.Host) error {
 	return c.SetHost(&again)
 }
 
-// finish notes that this host's part is done. The last one ends the mending.
+// finish records that this host's part is done. The last host ends the mending.
 func (m *mender) finish(ctx context.Context) error {
 	for _, name := range service.Spaces(m.s.Ledger) {
 		if err := m.do(ctx, func(c *ledger.Change, _ *ipam.MendReport) error {

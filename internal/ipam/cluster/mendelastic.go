@@ -9,13 +9,13 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// elasticState is what the mending of a record of elastic addresses goes by.
+// elasticState is what a record of elastic addresses is compared by.
 type elasticState struct {
-	ID      uint64    `json:"id"` // of an address: the event of its last change
+	ID      uint64    `json:"id"` // for an address: the event of its last change
 	Created time.Time `json:"created"`
 }
 
-// stateOf reads it; an account and a range have no number, and never change.
+// stateOf reads it from a record. An account or a range has no number and never changes.
 func stateOf(key, raw []byte) (s elasticState) {
 	if key[0] == ledger.ElasticKeys {
 		if e, ok := ledger.Decoded[ipam.Elastic](raw); ok {
@@ -31,7 +31,7 @@ func stateOf(key, raw []byte) (s elasticState) {
 	return s
 }
 
-// knownTo tells whether a record is no newer than what is remembered.
+// knownTo reports whether a record is no newer than what is remembered.
 func (s elasticState) knownTo(plan uint64) bool {
 	if s.ID > 0 {
 		return s.ID <= plan
@@ -39,8 +39,8 @@ func (s elasticState) knownTo(plan uint64) bool {
 	return !s.Created.After(ipam.EventTime(plan))
 }
 
-// putElastic makes elastic addresses, their ranges and accounts what is remembered of them: nobody is given what was
-// somebody's already. What was changed after that stays. It does so in pages, each of which may be made again.
+// putElastic restores elastic addresses, ranges and accounts as remembered, so that nobody gets an address that another
+// account has. It keeps later changes. It works in pages that may be repeated.
 func (m *mender) putElastic(ctx context.Context) error {
 	keys := sortedNames(m.mem.elastic)
 	err := m.s.Ledger.Look(ctx, func(c *ledger.Change) error {

@@ -8,10 +8,11 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// putGrants puts back which host's edge may have which elastic address in its kernel, as far as this host remembers: of
-// its own edge, and of those of hosts that have not done their part, of which some may never do it. So no other edge is
-// granted such an address before that one has said that it has it no more. One too many is forgotten as soon as the
-// edge that it is about says what it has, or its host is removed; one too few would have two hosts answer.
+// putGrants restores which host's edge may have which elastic address in its kernel, as far as this host remembers. It
+// does so for its own edge. It also does so for the edges of hosts that have not done their part, because some may
+// never do it. Another edge then gets such an address only after the first one reports that it no longer has it. A
+// grant too many disappears when its edge reports its addresses, or when its host is removed. With a grant too few, two
+// hosts would answer for one address.
 func (m *mender) putGrants(ctx context.Context) error {
 	for page := range slices.Chunk(sortedNames(m.mem.granted), m.s.Ledger.Page()) {
 		err := m.do(ctx, func(c *ledger.Change, _ *ipam.MendReport) error {
@@ -45,8 +46,8 @@ func (m *mender) fixGrant(c *ledger.Change, key string) error {
 	return c.PutElastic([]byte(key), m.mem.granted[key])
 }
 
-// tellsOf tells whether this host's memory counts of what a host's edge may have: each host is the authority on its
-// own, once it has done its part. When all is over, nobody is on that of others.
+// tellsOf reports whether this host may restore the grants of a host's edge. Each host decides for its own edge once it
+// has done its part. After the mending, no host decides for others.
 func (m *mender) tellsOf(mark *mendMark, host string) bool {
 	if host == m.s.Ledger.Host() {
 		return true

@@ -12,46 +12,46 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// mendMark is how far hosts are with the mending of a shared store, which was put back to an earlier state: none gives
-// anything of it until all of them have done their part. It stays when that is over, so that a host which was named
-// gone, and comes back, holds nobody up.
+// mendMark is the progress of the hosts in mending a shared store that went back to an earlier state. No host leases
+// from the store until all have done their part. The mark stays afterwards, so that a host that was named gone and
+// comes back delays nobody.
 type mendMark struct {
 	Began time.Time            `json:"began"`
 	By    string               `json:"by"` // the host that was first
 	Ended time.Time            `json:"ended,omitzero"`
-	Hosts map[string]*mendHost `json:"hosts"` // all that any of them knows, by name
+	Hosts map[string]*mendHost `json:"hosts"` // all that any host knows, by name
 	Plan  mendPlan             `json:"plan"`
 }
 
-// mendHost is what became of a host's part.
+// mendHost is the state of a host's part.
 type mendHost struct {
 	ID    ipam.ID   `json:"id"`
 	State mendState `json:"state,omitempty"`
 	At    time.Time `json:"at,omitzero"`
 
-	Runs []netip.Addr `json:"runs,omitempty"` // what runs there, by its engine's word; up to maxRuns
+	Runs []netip.Addr `json:"runs,omitempty"` // addresses that run there according to its engine, up to maxRuns
 }
 
-// mendState says how far a host is with its part.
+// mendState is a host's progress.
 type mendState string
 
 const (
 	mendWaited   mendState = ""
 	mendDone     mendState = "mended"
 	mendAccepted mendState = "accepted"
-	mendGone     mendState = "gone" // a person has said so
+	mendGone     mendState = "gone" // named gone by a person
 )
 
-// mendPlan says whose plan it is that was put back.
+// mendPlan names the host whose plan was restored.
 type mendPlan struct {
 	Host     string `json:"host,omitempty"`
-	Revision int64  `json:"revision,omitempty"` // that the host remembers
+	Revision int64  `json:"revision,omitempty"` // which the host remembers
 }
 
-// open tells whether hosts are waited for.
+// open reports whether hosts are still missing.
 func (m *mendMark) open() bool { return m != nil && m.Ended.IsZero() }
 
-// missing lists the hosts that are waited for.
+// missing lists the hosts that have not done their part.
 func (m *mendMark) missing() (names []string) {
 	if m == nil {
 		return nil
@@ -65,8 +65,7 @@ func (m *mendMark) missing() (names []string) {
 	return names
 }
 
-// markOf is the mark that the index knows of, to be read and changed; nil where there is none, or none that can be
-// read.
+// markOf returns a copy of the mark in the index, or nil if there is none or it cannot be read.
 func markOf(ix *ledger.Index) *mendMark {
 	m := new(mendMark)
 	if raw := ix.Mending(); raw == nil || json.Unmarshal(raw, m) != nil {
@@ -75,7 +74,7 @@ func markOf(ix *ledger.Index) *mendMark {
 	return m
 }
 
-// setMark writes the mark, and how hosts are refused as long as it is open.
+// setMark writes the mark, and the refusal for hosts while it is open.
 func setMark(c *ledger.Change, m *mendMark) error {
 	var open *ipam.Mending
 	if m.open() {
@@ -84,7 +83,7 @@ func setMark(c *ledger.Change, m *mendMark) error {
 	return c.SetMending(open, m)
 }
 
-// maxRuns is how many addresses of a host the mark names: it is one record.
+// maxRuns is the maximum number of a host's addresses in the mark, because the mark is one record.
 const maxRuns = 4096
 
 // planNumber reads the record at planKey.
@@ -95,13 +94,13 @@ func planNumber(raw []byte) uint64 {
 	return binary.BigEndian.Uint64(raw)
 }
 
-// runsOn tells whether a host has said that an address runs there.
+// runsOn reports whether a host has reported that an address runs there.
 func runsOn(m *mendMark, host string, addr netip.Addr) bool {
 	h := m.Hosts[host]
 	return h != nil && slices.Contains(h.Runs, addr)
 }
 
-// waitFor has the mark wait for hosts that it does not know of yet.
+// waitFor adds hosts to the mark that it does not have yet.
 func waitFor(m *mendMark, hosts map[string]*ipam.Host) {
 	for _, name := range slices.Sorted(maps.Keys(hosts)) {
 		if h := hosts[name]; h.State != ipam.HostRemoved && m.Hosts[name] == nil {

@@ -14,7 +14,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// putOwn puts back what this host had: its holds on subnets, who stands in for whom, then the leases.
+// putOwn restores what this host had: its attachments, its stand-ins, and then its leases.
 func (m *mender) putOwn(ctx context.Context) error {
 	if err := m.putHoldsWhere(ctx, func(*ipam.Attachment) bool { return true }); err != nil {
 		return err
@@ -42,7 +42,8 @@ func (m *mender) putOwn(ctx context.Context) error {
 	return nil
 }
 
-// putHolds puts the holds back of the Docker networks that are there, for what runs on them to be held through.
+// putHolds restores the attachments of existing Docker networks, so that running containers can hold addresses through
+// them.
 func (m *mender) putHolds(ctx context.Context) error {
 	if m.view == nil {
 		return nil
@@ -74,7 +75,7 @@ func (m *mender) putHoldsWhere(ctx context.Context, wanted func(*ipam.Attachment
 	return nil
 }
 
-// putHoldBack puts one hold back, with its subnet where that is not there.
+// putHoldBack restores one attachment, with its subnet if that is gone.
 func (m *mender) putHoldBack(c *ledger.Change, r *ipam.MendReport, remembered *ipam.Attachment) error {
 	at := *remembered
 	if c.Index().Attachment(at.ID) == nil {
@@ -111,7 +112,7 @@ func (m *mender) putHoldBack(c *ledger.Change, r *ipam.MendReport, remembered *i
 	return c.SetSubnet(&edited)
 }
 
-// poolsBack are the pools of a subnet, and those that Docker's networks had there beside them.
+// poolsBack returns the pools of a subnet, with those that Docker networks added.
 func (m *mender) poolsBack(c *ledger.Change, sub *ipam.Subnet) []ipam.Pool {
 	n := c.Index().Network(sub.Network)
 	known := m.mem.subnets[sub.ID]
@@ -127,8 +128,8 @@ func (m *mender) poolsBack(c *ledger.Change, sub *ipam.Subnet) []ipam.Pool {
 	return all
 }
 
-// subnetBack is a subnet as it is in the store, put back as it is remembered where it is not there, with its network.
-// Where something else has taken its place it is nil, and why says what.
+// subnetBack returns a subnet of the store. If it is gone, subnetBack restores it as remembered, with its network. If
+// something else is in its place, sub is nil and why gives the reason.
 func (m *mender) subnetBack(c *ledger.Change, id ipam.ID) (sub *ipam.Subnet, why string, err error) {
 	if sx := c.Index().Subnet(id); sx != nil {
 		return sx.Record(), "", nil
@@ -162,7 +163,7 @@ func (m *mender) subnetBack(c *ledger.Change, id ipam.ID) (sub *ipam.Subnet, why
 	return &again, "", c.SetSubnet(&again)
 }
 
-// networkBack puts a network back, by another name where another has its own by now.
+// networkBack restores a network. It gets another name if another network has its name by now.
 func (m *mender) networkBack(c *ledger.Change, n *ipam.Network) error {
 	again := *n
 	if other := c.Index().NetworkNamed(n.Name); other != (ipam.ID{}) && other != n.ID {
@@ -171,12 +172,12 @@ func (m *mender) networkBack(c *ledger.Change, n *ipam.Network) error {
 	return c.SetNetwork(n.ID, &again)
 }
 
-// putLeases puts leases of one subnet back.
+// putLeases restores leases of one subnet.
 func (m *mender) putLeases(c *ledger.Change, r *ipam.MendReport, subnet ipam.ID,
 	page map[netip.Addr]*ipam.Lease) error {
 	sx := c.Index().Subnet(subnet)
 	if sx == nil {
-		return nil // which its hold has said
+		return nil // reported with its attachment
 	}
 	sub := sx.Record()
 	for _, addr := range allocator.SortedAddrs(page) {
@@ -206,7 +207,7 @@ func (m *mender) putLease(c *ledger.Change, r *ipam.MendReport, sub *ipam.Subnet
 		}
 		return c.SetLease(sub.ID, l.Address, held, &again)
 	case held.Held() && held.Host == c.Host() && held.Attachment != (ipam.ID{}) && held.ID > l.ID:
-		return nil // it was taken after what is remembered
+		return nil // it was taken after the remembered one
 	case held.Held() && (held.Host != c.Host() || held.Attachment == (ipam.ID{})):
 		return m.collide(c, r, sub, l, held)
 	}
@@ -225,8 +226,8 @@ func (m *mender) putLease(c *ledger.Change, r *ipam.MendReport, sub *ipam.Subnet
 	return c.SetLease(sub.ID, l.Address, held, &again)
 }
 
-// endOwn ends what the store has of this host, and had ended: it is older than what is remembered, and not remembered.
-// What the engine shows running stays.
+// endOwn ends what the store still has of this host although it had ended: records that are older than what is
+// remembered, and not remembered. It keeps what the engine shows running.
 func (m *mender) endOwn(ctx context.Context) error {
 	for _, id := range m.holdsEnded() {
 		if err := m.s.ReleasePool(ctx, id); err != nil {
@@ -250,7 +251,7 @@ func (m *mender) endOwn(ctx context.Context) error {
 	return nil
 }
 
-// holdsEnded lists the holds of this host that had ended.
+// holdsEnded lists the attachments of this host that had ended.
 func (m *mender) holdsEnded() []ipam.ID {
 	return ledger.Ask(m.s.Ledger, func(ix *ledger.Index) (all []ipam.ID) {
 		for _, id := range edit.HeldBy(ix, m.s.Ledger.Host()) {
@@ -268,7 +269,7 @@ func (m *mender) holdsEnded() []ipam.ID {
 	})
 }
 
-// anyRuns tells whether a container runs on a subnet here.
+// anyRuns reports whether a container runs on a subnet here.
 func (m *mender) anyRuns(sub *ipam.Subnet) bool {
 	for addr, seen := range m.running {
 		if m.runs(sub, addr) && slices.ContainsFunc(seen, func(s sighting) bool { return !s.gateway }) {

@@ -14,11 +14,11 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// errOutplanned ends the mending of the plan by a host where another one that remembers more has begun it.
+// errOutplanned stops a host's restore of the plan because another host that remembers more has begun one.
 var errOutplanned = errors.New("another host remembers more of the plan")
 
-// putPlan makes the plan what this host remembers, unless another one remembers more: networks with their subnets,
-// reservations, what a person has taken, hosts. What was changed after what is remembered stays.
+// putPlan restores the plan as this host remembers it, unless another host remembers more. The plan has networks with
+// subnets, reservations, external addresses and hosts. Later changes stay.
 func (m *mender) putPlan(ctx context.Context) error {
 	var steps []func(*ledger.Change, *ipam.MendReport) error
 	add := func(step func(*ledger.Change, *ipam.MendReport) error) { steps = append(steps, step) }
@@ -59,7 +59,7 @@ func (m *mender) putPlan(ctx context.Context) error {
 	return nil
 }
 
-// doPlan is do as long as the plan is this host's to put back.
+// doPlan is do while this host may restore the plan.
 func (m *mender) doPlan(ctx context.Context, fn func(*ledger.Change, *ipam.MendReport) error) error {
 	return m.do(ctx, func(c *ledger.Change, r *ipam.MendReport) error {
 		if mark := markOf(c.Index()); !mark.open() || mark.Plan.Host != m.s.Ledger.Host() {
@@ -69,7 +69,7 @@ func (m *mender) doPlan(ctx context.Context, fn func(*ledger.Change, *ipam.MendR
 	})
 }
 
-// putSettings puts the store's own settings back, and the owners in dynamic networks.
+// putSettings restores the store's settings, and the owners in dynamic networks.
 func (m *mender) putSettings(c *ledger.Change, _ *ipam.MendReport) error {
 	for _, key := range sortedNames(m.mem.settings) {
 		k := []byte(key)
@@ -89,7 +89,7 @@ func (m *mender) putSettings(c *ledger.Change, _ *ipam.MendReport) error {
 	return nil
 }
 
-// putOther puts the record of another host back. One that was removed is removed again.
+// putOther restores the record of another host. It removes a host again that was removed.
 func (m *mender) putOther(c *ledger.Change, h *ipam.Host) error {
 	if h.Name == m.s.Ledger.Host() {
 		return nil
@@ -108,7 +108,7 @@ func (m *mender) putOther(c *ledger.Change, h *ipam.Host) error {
 	return m.putHost(c, &again)
 }
 
-// dropNetwork removes a network that had been removed. One that a Docker network has joined since stays.
+// dropNetwork removes a network again that was removed. It stays if a Docker network has joined it since.
 func (m *mender) dropNetwork(c *ledger.Change, r *ipam.MendReport, id ipam.ID) error {
 	nx := c.Index().NetworkIndex(id)
 	if nx == nil || nx.Record() == nil {
@@ -142,7 +142,7 @@ func (m *mender) dropNetwork(c *ledger.Change, r *ipam.MendReport, id ipam.ID) e
 	return c.SetNetwork(id, nil)
 }
 
-// subnetsOf are the subnets of a network, as the index has them.
+// subnetsOf returns the subnets of a network from the index.
 func subnetsOf(c *ledger.Change, network ipam.ID) (all []*ledger.SubnetIndex) {
 	if nx := c.Index().NetworkIndex(network); nx != nil {
 		for _, id := range nx.Subnets() {
@@ -154,7 +154,7 @@ func subnetsOf(c *ledger.Change, network ipam.ID) (all []*ledger.SubnetIndex) {
 	return all
 }
 
-// putNetwork makes a network what it is remembered as, with its subnets.
+// putNetwork restores a network with its subnets as remembered.
 func (m *mender) putNetwork(c *ledger.Change, r *ipam.MendReport, n *ipam.Network) error {
 	there := c.Index().Network(n.ID)
 	if there != nil && there.LastRevision() >= n.LastRevision() {
@@ -186,7 +186,7 @@ func (m *mender) putNetwork(c *ledger.Change, r *ipam.MendReport, n *ipam.Networ
 	return nil
 }
 
-// putSubnet makes a subnet what it is remembered as, but for the holds on it: those are each host's own.
+// putSubnet restores a subnet as remembered, without its attachments, which each host restores itself.
 func (m *mender) putSubnet(c *ledger.Change, r *ipam.MendReport, p *edit.Plan, known *ipam.Subnet) error {
 	sx := c.Index().Subnet(known.ID)
 	if sx == nil {
@@ -215,13 +215,13 @@ func (m *mender) putSubnet(c *ledger.Change, r *ipam.MendReport, p *edit.Plan, k
 	return p.Resize(sub, &edited)
 }
 
-// reservedFix is an address of which something is planned that the store has otherwise.
+// reservedFix is an address whose plan in the store differs from what is remembered.
 type reservedFix struct {
 	subnet ipam.ID
 	addr   netip.Addr
 }
 
-// putReserved makes reservations, and what a person has taken, what is remembered of them.
+// putReserved restores reservations and external addresses as remembered.
 func (m *mender) putReserved(ctx context.Context) error {
 	var fixes []reservedFix
 	for _, subnet := range sortedIDs(m.mem.leases) {

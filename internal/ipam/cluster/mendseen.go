@@ -13,17 +13,17 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// sighting is an address that runs here, by the engine's word.
+// sighting is an address that runs here according to the engine.
 type sighting struct {
 	cidr      netip.Prefix
-	network   string // Docker's name of it
+	network   string // Docker's name of the network
 	container string
 	mac       ipam.MAC
 	gateway   bool
-	wanted    bool // the user has asked for it
+	wanted    bool // the user requested this address
 }
 
-// sightings are the addresses that run on networks of this Berth's, and the gateways that these have.
+// sightings returns the addresses that run on networks of this Berth, and the gateways of these networks.
 func sightings(view *ipam.EngineView) map[netip.Addr][]sighting {
 	all := map[netip.Addr][]sighting{}
 	if view == nil {
@@ -58,12 +58,12 @@ func sightings(view *ipam.EngineView) map[netip.Addr][]sighting {
 	return all
 }
 
-// runs tells whether an address of a subnet runs here.
+// runs reports whether an address of a subnet runs here.
 func (m *mender) runs(sub *ipam.Subnet, addr netip.Addr) bool {
 	return slices.ContainsFunc(m.running[addr], func(s sighting) bool { return s.cidr == sub.CIDR })
 }
 
-// holdRunning has what runs here, and has no record, be this host's.
+// holdRunning makes this host the holder of addresses that run here and have no record.
 func (m *mender) holdRunning(ctx context.Context) error {
 	for _, addr := range allocator.SortedAddrs(m.running) {
 		for _, seen := range m.running[addr] {
@@ -77,8 +77,8 @@ func (m *mender) holdRunning(ctx context.Context) error {
 	return nil
 }
 
-// hold has one address that runs be this host's, through its hold on that subnet; where it has none, the address is of
-// the host's own store.
+// hold makes this host the holder of one running address, through its attachment to the subnet. If it has none, the
+// address belongs to the host's own store.
 func (m *mender) hold(c *ledger.Change, r *ipam.MendReport, addr netip.Addr, seen sighting) error {
 	at, err := holdOn(c, seen.cidr)
 	if err != nil || at == nil {
@@ -119,7 +119,7 @@ func (m *mender) hold(c *ledger.Change, r *ipam.MendReport, addr netip.Addr, see
 	return c.SetLease(sub.ID, addr, held, l)
 }
 
-// holdOn is this host's hold on a subnet, the latest one; nil: it has none.
+// holdOn returns this host's latest attachment to a subnet, or nil.
 func holdOn(c *ledger.Change, cidr netip.Prefix) (found *ipam.Attachment, err error) {
 	for id, a := range c.Index().Attachments() {
 		if a.Host == c.Host() && !a.Ended && a.CIDR == cidr && (found == nil || a.Created.After(found.Created)) {
@@ -131,7 +131,7 @@ func holdOn(c *ledger.Change, cidr netip.Prefix) (found *ipam.Attachment, err er
 	return found, nil
 }
 
-// unheld tells of an address that runs on a subnet of the cluster on which this host has no hold any more.
+// unheld reports an address that runs on a subnet of the cluster to which this host has no attachment.
 func (m *mender) unheld(c *ledger.Change, r *ipam.MendReport, addr netip.Addr, seen sighting) {
 	for _, sx := range c.Index().Subnets() {
 		if sub := sx.Record(); sub.CIDR == seen.cidr && !seen.gateway {
@@ -143,8 +143,8 @@ func (m *mender) unheld(c *ledger.Change, r *ipam.MendReport, addr netip.Addr, s
 	}
 }
 
-// collide decides between l, which this host has, and held, by which another one has the same address. What runs here
-// stays, unless the other host has said that it runs there, too; else the later one counts.
+// collide decides between this host's lease l and another host's lease held of the same address. The lease that runs
+// here wins, unless the other host has reported that it runs there, too. Otherwise the later lease wins.
 func (m *mender) collide(c *ledger.Change, r *ipam.MendReport, sub *ipam.Subnet, l, held *ipam.Lease) error {
 	runs := m.runs(sub, l.Address)
 	mark := markOf(c.Index())
@@ -158,7 +158,7 @@ func (m *mender) collide(c *ledger.Change, r *ipam.MendReport, sub *ipam.Subnet,
 	if mine {
 		one.Kept = c.Host()
 	}
-	if runs || done || held.ID > l.ID { // else it is a lease of before, which its host is about to end
+	if runs || done || held.ID > l.ID { // otherwise it is an old lease, which its host is about to end
 		r.Collisions = append(r.Collisions, one)
 	}
 	if !mine {

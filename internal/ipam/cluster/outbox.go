@@ -16,18 +16,18 @@ import (
 	"berth/store"
 )
 
-// queuedRelease is a release that the shared store has not been told of: of an address, or of a pool with all that was
-// taken through it.
+// queuedRelease is a release that has yet to be delivered to the shared store. It releases an address, or a pool with
+// all leases of its attachment.
 type queuedRelease struct {
-	Seq     uint64     `json:"-"` // its place, which is its key
+	Seq     uint64     `json:"-"` // its place in the queue, which is its key
 	Pool    ipam.ID    `json:"pool"`
-	Address netip.Addr `json:"address,omitzero"` // zero: the pool
-	// only this one; 0: the daemon had not reached the store yet, and knew no id
+	Address netip.Addr `json:"address,omitzero"` // zero: the whole pool
+	// the id of the only lease that it ends; 0 if the daemon had not reached the store and knew no id
 	Lease uint64    `json:"lease,omitempty"`
 	Since time.Time `json:"since"`
 }
 
-// decodeQueued reads a release that waits; a record that is none is an error wrapping ErrDamaged.
+// decodeQueued reads a queued release. If the record is invalid, the error wraps ErrDamaged.
 func decodeQueued(rec store.Record) (q queuedRelease, err error) {
 	if len(rec.Key) != 9 {
 		return q, fmt.Errorf("%w: the key %x numbers no release", ipam.ErrDamaged, rec.Key)
@@ -37,19 +37,19 @@ func decodeQueued(rec store.Record) (q queuedRelease, err error) {
 	return q, err
 }
 
-// isOf tells whether the release is that of a lease of its attachment.
+// isOf reports whether the release ends a lease of its attachment.
 func (q *queuedRelease) isOf(l *ipam.Lease) bool {
 	return !q.Address.IsValid() || q.Address == l.Address && (q.Lease == 0 || q.Lease == l.ID)
 }
 
-// outboxKeys begin the keys of what is queued; ledger/keys.go has all letters.
+// outboxKeys is the first byte of the keys of queued releases; ledger/keys.go lists all.
 const outboxKeys = 'q'
 
 func outboxKey(seq uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{outboxKeys}, seq)
 }
 
-// readOutbox reads what waits, in order, and the number of what is queued next.
+// readOutbox reads the queued releases in order, and the number of the next one.
 func readOutbox(tx store.Tx) (all []queuedRelease, next uint64, err error) {
 	next = 1
 	for rec, err := range tx.Scan(ledger.KindRange(outboxKeys)) {
@@ -65,8 +65,8 @@ func readOutbox(tx store.Tx) (all []queuedRelease, next uint64, err error) {
 	return all, next, nil
 }
 
-// Undelivered counts what a host keeps in its own store that the shared store has not been told of: releases, and
-// headroom in use.
+// Undelivered returns the number of records in a host's own store that the shared store does not have: queued releases,
+// and headroom in use.
 func Undelivered(ctx context.Context, own store.Store) (n int, err error) {
 	err = own.View(ctx, func(tx store.Tx) error {
 		n = 0
@@ -85,15 +85,15 @@ func Undelivered(ctx context.Context, own store.Store) (n int, err error) {
 }
 
 // note is a write to the host's own store.
-type note struct{ key, value []byte } // value nil: it goes
+type note struct{ key, value []byte } // a nil value deletes
 
 func noteJSON(key []byte, v any) (note, error) {
 	raw, err := ipam.EncodeJSON(v)
 	return note{key, raw}, err
 }
 
-// keep makes writes to the host's own store, all or none, and then has the copy in memory follow. It is not given up
-// when the caller goes away: what he is told, or has been told, depends on it. The caller has turn.
+// keep makes writes to the host's own store, all or none, and then calls then to change the copy in memory. It
+// continues if the caller goes away, because answers depend on it. The caller has turn.
 func (s *Shared) keep(ctx context.Context, notes []note, then func()) error {
 	if len(notes) == 0 {
 		return nil
@@ -108,7 +108,7 @@ func (s *Shared) keep(ctx context.Context, notes []note, then func()) error {
 	return nil
 }
 
-// queue keeps a release until the shared store can be told of it. One that waits already is not kept twice.
+// queue queues a release for the shared store. It queues none twice.
 func (s *Shared) queue(ctx context.Context, p queuedRelease) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -119,7 +119,7 @@ func (s *Shared) queueInTurn(ctx context.Context, p queuedRelease) error {
 	return s.queueWith(ctx, p, nil, func() {})
 }
 
-// queueWith is queueInTurn that makes other writes, too.
+// queueWith is queueInTurn with further writes.
 func (s *Shared) queueWith(ctx context.Context, p queuedRelease, notes []note, then func()) error {
 	if s.isQueued(p) {
 		return s.keep(ctx, notes, then)
@@ -137,7 +137,7 @@ func (s *Shared) queueWith(ctx context.Context, p queuedRelease, notes []note, t
 	})
 }
 
-// queuePool queues the release of a pool, and forgets its headroom.
+// queuePool queues the release of a pool, and deletes its headroom.
 func (s *Shared) queuePool(ctx context.Context, pool ipam.ID) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -145,7 +145,7 @@ func (s *Shared) queuePool(ctx context.Context, pool ipam.ID) error {
 	return s.queueWith(ctx, queuedRelease{Pool: pool}, notes, then)
 }
 
-// isQueued tells whether a release waits, or that of its whole pool.
+// isQueued reports whether a release is queued, or that of its whole pool.
 func (s *Shared) isQueued(p queuedRelease) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +155,7 @@ func (s *Shared) isQueued(p queuedRelease) bool {
 	})
 }
 
-// queuedFor lists the releases that wait of what was taken through an attachment.
+// queuedFor lists the queued releases of an attachment.
 func (s *Shared) queuedFor(pool ipam.ID) (all []queuedRelease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,20 +167,20 @@ func (s *Shared) queuedFor(pool ipam.ID) (all []queuedRelease) {
 	return all
 }
 
-// keeps tells whether there is anything that the shared store has not been told of.
+// keeps reports whether anything has yet to be delivered to the shared store.
 func (s *Shared) keeps() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.outbox) > 0 || s.inUse > 0
 }
 
-// tell tells the store all that was kept, in order: first who has headroom in use, then what was released. What the
-// store has taken in is forgotten here, durably, before tell returns without an error.
+// tell delivers everything to the store, in order: first the uses of headroom, then the releases. What the store has is
+// deleted here, durably, before tell returns nil.
 func (s *Shared) tell(ctx context.Context, svc *service.Service) error {
 	return s.inTellingTurn(ctx, func() error { return s.tellInTurn(ctx, svc) })
 }
 
-// inTellingTurn runs fn while nobody else tells the store anything of what is kept here.
+// inTellingTurn runs fn while nobody else delivers to the store.
 func (s *Shared) inTellingTurn(ctx context.Context, fn func() error) error {
 	select {
 	case s.telling <- struct{}{}:
@@ -191,7 +191,7 @@ func (s *Shared) inTellingTurn(ctx context.Context, fn func() error) error {
 	return fn()
 }
 
-// heldActor is whose doing it is what the store is told of, whoever happens to have it told.
+// heldActor is the actor of what is delivered, whoever causes the delivery.
 const heldActor = "engine"
 
 func (s *Shared) tellInTurn(ctx context.Context, svc *service.Service) error {
@@ -216,7 +216,7 @@ func (s *Shared) tellInTurn(ctx context.Context, svc *service.Service) error {
 	}
 }
 
-// outboxPage is what is told next in one transaction: some addresses, or one pool.
+// outboxPage returns the releases to deliver next, in one transaction: several addresses, or one pool.
 func (s *Shared) outboxPage() []queuedRelease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,8 +230,8 @@ func (s *Shared) outboxPage() []queuedRelease {
 	return slices.Clone(s.outbox[:n])
 }
 
-// tellReleases tells the store of releases. One that it cannot take in whatever the time, because a record is damaged,
-// is given up: the witness finds what it leaves.
+// tellReleases delivers releases. It gives up one that can never succeed because a record is damaged; the witness finds
+// the consequences.
 func (s *Shared) tellReleases(ctx context.Context, svc *service.Service, page []queuedRelease) error {
 	err := makeReleases(ctx, svc.Ledger, page)
 	if hopeless(err) {
@@ -263,12 +263,12 @@ func (s *Shared) tellReleases(ctx context.Context, svc *service.Service, page []
 	})
 }
 
-// hopeless tells whether a thing is refused for what it is, so that no repetition helps.
+// hopeless reports whether an error is permanent, so that no repetition helps.
 func hopeless(err error) bool {
 	return errors.Is(err, ipam.ErrDamaged) || errors.Is(err, ipam.ErrInvalid) || errors.Is(err, ipam.ErrNotFound)
 }
 
-// makeReleases makes releases that waited. It may be done twice.
+// makeReleases makes queued releases in the store. It may be repeated.
 func makeReleases(ctx context.Context, s *ledger.Ledger, page []queuedRelease) error {
 	if len(page) == 1 && !page[0].Address.IsValid() {
 		return allocator.Of(ledger.Alone(s)).ReleasePool(ctx, page[0].Pool)

@@ -10,7 +10,7 @@ import (
 	"berth/store"
 )
 
-// outOfReach is the refusal of what needs the shared store.
+// outOfReach is the refusal of a request that needs the shared store.
 type outOfReach struct {
 	Why   error
 	Since time.Time
@@ -42,7 +42,7 @@ func (e *outOfReach) Error() string {
 		"Look after etcd and the way to it", state, e.Since.Format(form), why)
 }
 
-// Helps is advice for the one state of the store that it is in; being mended says its own.
+// Helps returns the advice for the state of the store. A store that is being mended has its own advice.
 func (e *outOfReach) Helps() []ipam.Advice {
 	switch mark := new(ipam.Mending); {
 	case errors.As(e.Why, &mark):
@@ -55,6 +55,6 @@ func (e *outOfReach) Helps() []ipam.Advice {
 
 func (e *outOfReach) Unwrap() []error { return []error{ipam.ErrAway, e.Why} }
 
-// untrusted tells that the store is in reach, and is not what it was: nothing may be given that others may have been
-// given there.
+// untrusted reports that the store is reachable but went back to an earlier state. Nothing may be leased, because
+// others may have leased it already.
 func untrusted(err error) bool { return errors.Is(err, store.ErrBack) }

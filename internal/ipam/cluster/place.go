@@ -12,20 +12,20 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// place says what an edit is about, by which it is known in which store it is made.
+// place is what an edit concerns. It determines the store of the edit.
 type place struct {
 	networks []string           // by name or id
-	space    string             // of a network that is made
-	name     string             // which a network is given
-	owner    *ipam.ReleaseOwner // what an owner has, wherever that is
-	hosts    bool               // of the cluster, and its elastic addresses
-	own      bool               // of this host alone
+	space    string             // of a new network
+	name     string             // the new name of a network
+	owner    *ipam.ReleaseOwner // the release of an owner, in any store
+	hosts    bool               // hosts of the cluster, or its elastic addresses
+	own      bool               // only this host
 	elastic  bool               // elastic addresses of a network are turned on
 }
 
 func on(networks ...string) place { return place{networks: networks} }
 
-// placeOf tells what an edit is about.
+// placeOf returns what an edit concerns.
 func placeOf(e ipam.Edit) (p place) {
 	switch e := e.(type) {
 	case *ipam.CreateNetwork:
@@ -78,26 +78,27 @@ func placeOf(e ipam.Edit) (p place) {
 	return p
 }
 
-// halves are the stores that something is about: the host's own, the cluster's, both, or none of which it is known.
+// halves are the stores that something concerns: the host's own, the cluster's or both. If neither is set, it is not
+// known.
 type halves struct{ own, shared bool }
 
 func (h halves) or(other halves) halves { return halves{h.own || other.own, h.shared || other.shared} }
 
-// placing finds out in which store the edits of one call are made.
+// placing finds the store for the edits of one call.
 type placing struct {
 	*Service
-	given map[string]bool // names that networks are given by these edits
+	given map[string]bool // names that these edits give to networks
 	names []givenName
 }
 
-// givenName is a name that the edit of a number gives a network, if it has another one.
+// givenName is a name that the edit with this index gives to a network.
 type givenName struct {
 	edit int
 	name string
 }
 
-// placeEdits are the stores in which edits are made: one, because what they do is one transaction. Only what owners
-// have is released in both.
+// placeEdits returns the stores for edits. It is one store, because the edits are one transaction. Only releases of
+// owners can concern both.
 func (e *Service) placeEdits(ctx context.Context, edits []ipam.Edit) (halves, error) {
 	p := placing{Service: e, given: map[string]bool{}}
 	var fixed, owners halves
@@ -129,7 +130,7 @@ func (e *Service) placeEdits(ctx context.Context, edits []ipam.Edit) (halves, er
 	return all, nil
 }
 
-// ofEdit is the refusal of one of the edits.
+// ofEdit adds the index of an edit to its refusal.
 func ofEdit(edits []ipam.Edit, i int, err error) error {
 	if len(edits) == 1 {
 		return err
@@ -137,7 +138,7 @@ func ofEdit(edits []ipam.Edit, i int, err error) error {
 	return &ipam.EditError{Index: i, Err: err}
 }
 
-// bothStores refuses edits of which some are of one store, and some of the other.
+// bothStores refuses edits of which some concern one store and some the other.
 func bothStores(first map[halves]int) error {
 	own, shared := first[halves{own: true}], first[halves{shared: true}]
 	if both, seen := first[halves{true, true}]; seen {
@@ -153,7 +154,7 @@ func bothStores(first map[halves]int) error {
 			own+1, shared+1)}
 }
 
-// halves are the stores that the edit of a number is about.
+// halves returns the stores that the edit with index i concerns.
 func (p *placing) halves(ctx context.Context, i int, at *place) (h halves, err error) {
 	switch {
 	case at.hosts:
@@ -168,7 +169,7 @@ func (p *placing) halves(ctx context.Context, i int, at *place) (h halves, err e
 	var renamed *ipam.Network
 	for _, ref := range at.networks {
 		if p.given[ref] {
-			continue // where the rest of the edits is
+			continue // in the store of the other edits
 		}
 		n, own, err := p.homes.Find(ref, "")
 		if err != nil {
@@ -176,13 +177,13 @@ func (p *placing) halves(ctx context.Context, i int, at *place) (h halves, err e
 		}
 		if n == nil {
 			if several, is := p.several(ref); is {
-				h = h.or(several) // where the edit says which it means, or is refused
+				h = h.or(several) // the edit says which network it means, or is refused
 				continue
 			}
 			if _, err := p.homes.Cluster(fmt.Sprintf("network %q", ref)); err != nil {
 				return h, err
 			}
-			continue // as it is refused by whichever store the edits go to
+			continue // the store of the edits refuses it
 		}
 		if at.elastic && own {
 			return h, ipam.RefuseAs(ipam.NetworkUnsuited, ipam.ErrInvalid,
@@ -202,7 +203,7 @@ func (p *placing) halves(ctx context.Context, i int, at *place) (h halves, err e
 	return h, nil
 }
 
-// several is the store in which several networks are called by a name of Docker's.
+// several returns the store in which several networks have the same Docker name.
 func (p *placing) several(ref string) (halves, bool) {
 	if p.local.Ledger.Several(ref) != nil {
 		return halves{own: true}, true
@@ -213,13 +214,13 @@ func (p *placing) several(ref string) (halves, bool) {
 
 func halvesOf(own bool) halves { return halves{own, !own} }
 
-// nameFree refuses a name that the other store has; those of the same store are refused in the change.
+// nameFree refuses a name that the other store has. The edit itself refuses a name of its own store.
 func (p *placing) nameFree(name string, h halves) error {
 	other := p.local
 	if h.own {
 		var err error
 		if other, err = p.shared.service(); err != nil {
-			return nil // what is the host's own goes on without the cluster
+			return nil // the host's own store works without the cluster
 		}
 	}
 	if n := other.Ledger.Named(name); n != nil {
@@ -229,7 +230,7 @@ func (p *placing) nameFree(name string, h halves) error {
 	return nil
 }
 
-// owned are the stores in which an owner has something.
+// owned returns the stores in which an owner has something.
 func (p *placing) owned(ctx context.Context, e *ipam.ReleaseOwner) (h halves, err error) {
 	shared, err := p.shared.service()
 	if err != nil {
@@ -241,7 +242,7 @@ func (p *placing) owned(ctx context.Context, e *ipam.ReleaseOwner) (h halves, er
 	return h, err
 }
 
-// owns tells whether there is something that e would release.
+// owns reports whether e would release anything.
 func owns(ctx context.Context, s *ledger.Ledger, e *ipam.ReleaseOwner) (found bool, err error) {
 	owners := edit.Owners(e)
 	err = s.Look(ctx, func(c *ledger.Change) error {

@@ -12,31 +12,31 @@ import (
 	"berth/store"
 )
 
-// What a host remembers of the shared store, in its own: how far it knew it (store.Trace), its own attachments and
-// leases, and the plan. It is written behind, within a second, so that no request waits for it, and read when the
-// shared store went back to an earlier state: then nobody else knows what this host held.
+// What a host remembers of the shared store, in its own store: the extent of its knowledge (store.Trace), its own
+// attachments and leases, and the plan. It is written within a second, in the background, so no request waits for it.
+// It is read when the shared store went back to an earlier state, because then nobody else knows what this host held.
 //
 //	v h       the head
 //	v s       since when the shared store is not trusted (shareddoubt.go)
 //	v r KEY   a record, as it was there
 
-// rememberEvery is how often is written what has changed; rememberRevision how often where that is only the revision,
-// which others raise who use the same etcd.
+// rememberEvery is the interval in which changes are written. rememberRevision is the interval if only the revision has
+// changed, which other users of the same etcd raise.
 const (
 	rememberEvery    = 500 * time.Millisecond
 	rememberRevision = time.Minute
 	rememberPage     = 1024 // records in one transaction
 )
 
-// recallHead says how far the records go that are remembered: they are at least as new.
+// recallHead says how recent the remembered records are. They are at least as new as it says.
 type recallHead struct {
 	Trace store.Trace `json:"trace"`
-	// the greatest id of a lease of this host: one that is older and not remembered has ended
+	// the greatest lease id of this host; a lease with a lower id that is not remembered has ended
 	Last uint64 `json:"last"`
 	Plan uint64 `json:"plan"` // the number of the last change of the plan
 }
 
-// recallKeys begin the keys of what is remembered; ledger/keys.go has all letters.
+// recallKeys is the first byte of the keys of what is remembered; ledger/keys.go lists all.
 const recallKeys = 'v'
 
 func recallHeadKey() []byte             { return []byte{recallKeys, 'h'} }
@@ -44,7 +44,8 @@ func recallKey(key string) []byte       { return append([]byte{recallKeys, 'r'},
 func recalledRecords() store.Range      { return store.Prefix([]byte{recallKeys, 'r'}) }
 func recalledAs(key []byte) (of string) { return string(key[2:]) }
 
-// Remembered tells which records of a shared store may have to be remembered: all but what is told and done.
+// Remembered reports whether a record of a shared store may have to be remembered. Records of finished things, such as
+// events, need not.
 func Remembered(key []byte) bool {
 	switch key[0] {
 	case ledger.AttachmentKeys, ledger.DynamicKeys, ledger.HostKeys, ledger.LeaseKeys, ledger.NetworkKeys,
@@ -55,11 +56,12 @@ func Remembered(key []byte) bool {
 	return false
 }
 
-// Bundled is what the keys of the records begin with of which a shared store puts several under one key of its own:
-// those of events, which each host numbers apart from the others (ledger.Change.Event).
+// Bundled returns the prefix of the keys of which a shared store puts several records under one key. These are events,
+// which each host numbers separately (ledger.Change.Event).
 func Bundled() []byte { return []byte{ledger.EventKeys} }
 
-// RecalledTrace is how far the host whose own store st is knew the shared one; nil: it has known none.
+// RecalledTrace returns how recent the knowledge of the host is whose own store st is. It is nil if the host knows no
+// shared store.
 func RecalledTrace(ctx context.Context, st store.Store) (*store.Trace, error) {
 	head, err := readRecallHead(ctx, st)
 	if err != nil {
@@ -86,14 +88,14 @@ func readRecallHead(ctx context.Context, st store.Store) (head *recallHead, err 
 	return head, err
 }
 
-// recall is what Shared keeps of it in memory.
+// recall is the part that Shared has in memory.
 type recall struct {
 	head    recallHead
-	known   map[string]struct{} // the keys of the records that are remembered; nil: it is not known which are
-	written time.Time           // the head
+	known   map[string]struct{} // the keys of the remembered records; nil: unknown
+	written time.Time           // when the head was written
 }
 
-// remember has what is written to the shared store be remembered, until ctx ends, and once more then.
+// remember remembers what is written to the shared store, until ctx ends and once more then.
 func (s *Shared) remember(ctx context.Context) {
 	again := time.NewTicker(rememberEvery)
 	defer again.Stop()
@@ -116,11 +118,11 @@ func (s *Shared) remember(ctx context.Context) {
 	}
 }
 
-// rememberTime is how long it is waited for the shared store to say what was written.
+// rememberTime bounds the wait for the shared store's changes.
 const rememberTime = 2 * time.Second
 
-// rememberOnce remembers what has been written since the last time. It is all or nothing only for the head, which comes
-// last.
+// rememberOnce remembers what was written since the last call. It writes in several transactions, and the head in the
+// last one.
 func (s *Shared) rememberOnce(ctx context.Context) error {
 	if s.written == nil {
 		return nil
@@ -136,7 +138,7 @@ func (s *Shared) rememberOnce(ctx context.Context) error {
 	defer cancel()
 	w, err := s.written(asking)
 	if err != nil || len(w.Trace.Counts) == 0 && w.Trace.Place == 0 {
-		return nil // it is told the next time, or nothing was read yet
+		return nil // the next call gets it, or nothing was read yet
 	}
 	err = s.writeRecall(ctx, r, w)
 	if err != nil {
@@ -150,7 +152,7 @@ func (s *Shared) writeRecall(ctx context.Context, r *recall, w store.Written) er
 	if w.Whole || r.known == nil {
 		if !w.Whole {
 			s.forgotten()
-			return nil // all of it comes next
+			return nil // the next call gets all records
 		}
 		head, err := readRecallHead(ctx, s.own)
 		if err != nil {
@@ -200,9 +202,9 @@ func (s *Shared) writeRecall(ctx context.Context, r *recall, w store.Written) er
 	return nil
 }
 
-// toRemember is what is remembered of a record; nil: nothing. Of leases that are this host's own, and of those that a
-// person has planned; of attachments and stand-ins only its own; of what edges say only what may be in force. The head
-// follows.
+// toRemember returns what to remember of a record; nil: nothing. Of leases it remembers this host's own and those with
+// a reservation or an external holder. Of attachments and stand-ins it remembers this host's own, and of the edges'
+// reports those that may be in force. It also updates the head.
 func (s *Shared) toRemember(key string, value []byte, head *recallHead) []byte {
 	if value == nil {
 		return nil

@@ -19,14 +19,15 @@ type recalled struct {
 	attachments map[ipam.ID]*ipam.Attachment // of this host
 	hosts       map[string]*ipam.Host
 	spaces      []string
-	leases      map[ipam.ID]map[netip.Addr]*ipam.Lease // by subnet; this host's own, and what is planned
+	leases      map[ipam.ID]map[netip.Addr]*ipam.Lease // by subnet; this host's own, and planned ones
 	standIns    []ipam.StandIn                         // of this host
-	settings    map[string][]byte                      // as they are stored, by key; and owners in dynamic networks
-	elastic     map[string][]byte                      // addresses, their ranges and accounts, as they are stored
-	granted     map[string][]byte                      // what edges may have of them in force, of all hosts
+	settings    map[string][]byte                      // as stored, by key; with the owners in dynamic networks
+	elastic     map[string][]byte                      // addresses, ranges and accounts, as stored
+	// the elastic addresses that edges may have in force, of all hosts
+	granted map[string][]byte
 }
 
-// readRecalled reads what is remembered; nil: nothing is.
+// readRecalled reads what is remembered, or nil.
 func readRecalled(ctx context.Context, own store.Store) (all *recalled, err error) {
 	head, err := readRecallHead(ctx, own)
 	if err != nil {
@@ -53,7 +54,7 @@ func readRecalled(ctx context.Context, own store.Store) (all *recalled, err erro
 	return all, err
 }
 
-// take takes in one record, as the shared store had it.
+// take adds one record in the form of the shared store.
 func (r *recalled) take(key, value []byte) error {
 	switch key[0] {
 	case ledger.NetworkKeys:

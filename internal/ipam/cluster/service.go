@@ -10,9 +10,9 @@ import (
 	"berth/internal/ipam/service"
 )
 
-// Service answers for a host that shares a store, like the service.Service of one that does not. What is asked is asked
-// of the homes that the records are in (ledger.Homes). What the engine asks for, and what changes the plan, goes to one
-// of the two stores: the cluster's by its Shared, which goes on while that is away.
+// Service serves a host that shares a store, in the same way as the service.Service of a host that does not. Reads go
+// to the ledgers that have the records (ledger.Homes). The engine's requests and changes of the plan go to one of the
+// two stores. A Shared makes those of the cluster, and continues while its store is unreachable.
 type Service struct {
 	*service.Service
 	homes  ledger.Homes
@@ -20,7 +20,7 @@ type Service struct {
 	shared *Shared
 }
 
-// NewService puts a host's own Service and its half of the cluster together.
+// NewService combines a host's own Service with its Shared.
 func NewService(local *service.Service, shared *Shared) *Service {
 	homes := ledger.Sharing(local.Ledger, func() (*ledger.Ledger, error) {
 		s, err := shared.service()
@@ -32,8 +32,7 @@ func NewService(local *service.Service, shared *Shared) *Service {
 	return &Service{service.Over(homes), homes, local, shared}
 }
 
-// RequestPool is Service.RequestPool in the store that the request is about: of the network that it names, else of its
-// space.
+// RequestPool is Service.RequestPool in the store of the network that the request names, or else of its space.
 func (e *Service) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.PoolGrant, error) {
 	own, err := e.ownsRequest(&req)
 	switch {
@@ -47,8 +46,8 @@ func (e *Service) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.P
 	return e.shared.RequestPool(ctx, req)
 }
 
-// ownsRequest tells whether a request for a pool is the host's own store's. A network that neither store is known to
-// have is the cluster's: somebody may just have made it.
+// ownsRequest reports whether a pool request belongs to the host's own store. A network that neither store has belongs
+// to the cluster, because another host may just have created it.
 func (e *Service) ownsRequest(req *ipam.PoolRequest) (bool, error) {
 	if req.Network == "" {
 		return e.homes.OwnsSpace(req.Space), nil
@@ -65,8 +64,8 @@ func (e *Service) ownsRequest(req *ipam.PoolRequest) (bool, error) {
 	return n != nil && own, err
 }
 
-// repeats tells whether a swarm manager's request repeats one whose attachment is here: it says the name that a network
-// had then.
+// repeats reports whether a swarm manager's request repeats one whose attachment is in this store. The request has the
+// name that the network had then.
 func repeats(s *ledger.Ledger, req ipam.PoolRequest) bool {
 	return ledger.Ask(s, func(ix *ledger.Index) bool {
 		allocator.SinceRenamed(ix, &req)
@@ -98,7 +97,7 @@ func (e *Service) ReleaseAddress(ctx context.Context, pool ipam.ID, addr netip.A
 	return e.shared.ReleaseAddress(ctx, pool, addr)
 }
 
-// Import is Service.Import in the store that the plan is about. A plan of both is refused.
+// Import is Service.Import in the store that the plan concerns. It refuses a plan that concerns both.
 func (e *Service) Import(ctx context.Context, p ipam.Plan, opt ipam.ImportOptions) (ipam.ImportReport, error) {
 	own, err := e.ownsPlan(&p)
 	if err != nil {
@@ -114,10 +113,10 @@ func (e *Service) Import(ctx context.Context, p ipam.Plan, opt ipam.ImportOption
 	return s.Import(ctx, p, opt)
 }
 
-// ownsPlan tells whether a plan is the host's own store's.
+// ownsPlan reports whether a plan concerns the host's own store.
 func (e *Service) ownsPlan(p *ipam.Plan) (own bool, err error) {
 	var wrong ipam.PlanError
-	of := map[bool]*ipam.PlannedNetwork{} // the first one of each store
+	of := map[bool]*ipam.PlannedNetwork{} // the first network of each store
 	for i := range p.Networks {
 		n := &p.Networks[i]
 		own, err := e.ownsPlanned(n)
@@ -153,8 +152,8 @@ func (e *Service) ownsPlan(p *ipam.Plan) (own bool, err error) {
 	return of[false] == nil && p.Elastic == nil, nil
 }
 
-// ownsPlanned tells whether a network of a plan is the host's own store's: one that is there is where it is, another
-// one goes by its space.
+// ownsPlanned reports whether a network of a plan belongs to the host's own store. An existing network stays in its
+// store, and a new one follows its space.
 func (e *Service) ownsPlanned(p *ipam.PlannedNetwork) (bool, error) {
 	own := e.homes.OwnsSpace(p.Space)
 	if p.Name == "" {
@@ -184,8 +183,8 @@ func called(p *ipam.PlannedNetwork) string {
 	return "those of the space " + p.Space
 }
 
-// Check is Service.Check of both stores, and CheckOwn. That the cluster's was never reached is a problem, too: nothing
-// is known of it.
+// Check is Service.Check of both stores, and CheckOwn. If the cluster's store was never reached, that is a problem,
+// too, because nothing is known of it.
 func (e *Service) Check(ctx context.Context) ([]string, error) {
 	problems, err := e.local.Check(ctx)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"berth/store"
 )
 
-// Shared is one host's half of a cluster: the Service over the shared store, and what the host does while that is out
-// of reach. It keeps what it must not forget meanwhile in the host's own store: releases that the shared store has not
-// been told of (outbox.go), and addresses that are claimed there in advance (headroom.go).
+// Shared is one host's part of a cluster: the Service over the shared store, and what the host does while that store is
+// unreachable. Meanwhile the host's own store holds what must not be lost: releases that have yet to be delivered
+// (outbox.go), and addresses claimed in advance (headroom.go).
 //
-// Two rules make that safe. What the host has kept is told before it asks for anything else, so that nothing of it can
-// be about a later lease. And what it takes to be its own is so: an address enters the host's own store after it was
-// claimed in the shared one, and leaves it before it is given back there.
+// Two rules make that safe. The host delivers everything before it makes another request, so a delivery can never
+// concern a later lease. And an address enters the host's own store only after it is claimed in the shared one, and
+// leaves it before it is released there.
 type Shared struct {
 	own   store.Store // of the host
 	mark  [4]byte
@@ -31,59 +31,57 @@ type Shared struct {
 	written   func(context.Context) (store.Written, error)
 	forgotten func()
 
-	recalling   sync.Mutex // of remembering; held while the disk writes
+	recalling   sync.Mutex // for remembering; held while the disk writes
 	recall      recall
-	recallStale bool // what is remembered is another thing than what was written last
+	recallStale bool // what is remembered differs from what was written last
 
 	openMend func(ctx context.Context, dry bool) (MendStore, error)
 	trust    func(store.Trace)
 	see      func(context.Context) (*ipam.EngineView, error)
-	mending  sync.Mutex // held while the store is mended
+	mending  sync.Mutex // held while the store is being mended
 
-	turn    sync.Mutex    // of writing to own; held while the disk writes
-	telling chan struct{} // holds a token while the shared store is told what was kept
-	wake    chan struct{} // has Run look at once
-	tried   chan struct{} // closed when the store was opened for the first time, or could not be
-	once    sync.Once     // closes it
+	turn    sync.Mutex    // for writes to own; held while the disk writes
+	telling chan struct{} // holds a token during a delivery to the shared store
+	wake    chan struct{} // makes Run look at once
+	tried   chan struct{} // closed after the first attempt to open the store
+	once    sync.Once     // closes tried
 	asking  keyedLock[endpoint]
 	started time.Time
 
-	mu       sync.Mutex       // guards what follows, and is never held while anything waits
-	doubted  time.Time        // since when the store is not trusted, as in own; zero: it is
-	svc      *service.Service // nil: it was not opened yet
-	fault    error            // why it was not, or why Run has ended
+	mu       sync.Mutex       // guards the following fields; never held during a wait
+	doubted  time.Time        // since when the store is not trusted, as in own; zero: trusted
+	svc      *service.Service // nil: not opened yet
+	fault    error            // why it is not opened, or why Run has ended
 	since    time.Time        // of the fault
 	outbox   []queuedRelease  // as in own, in order
 	nextSeq  uint64
-	headroom map[ipam.ID]*headroom // likewise, by attachment
-	inUse    int                   // addresses of them of which the shared store is to be told
+	headroom map[ipam.ID]*headroom // as in own, by attachment
+	inUse    int                   // number of headroom addresses to report to the shared store
 }
 
 // SharedConfig is what a Shared needs.
 type SharedConfig struct {
 	Own  store.Store // the host's own
-	Mark [4]byte     // of the cluster; zero where it is not known yet
+	Mark [4]byte     // of the cluster; zero if unknown
 	Host string
-	// Open opens the Service over the shared store. It is called again, after a while, as long as it fails with
-	// store.ErrAway.
+	// Open opens the Service over the shared store. It is called again after a while if it fails with store.ErrAway.
 	Open  func(ctx context.Context) (*service.Service, error)
 	Reach func() store.Reach
-	// Written tells what has become of the shared store's records, to be remembered, and Forgotten has it tell all of
-	// them the next time (recall.go). nil: nothing is remembered.
+	// Written returns the changed records of the shared store, for remembering. Forgotten makes the next call return
+	// all of them (recall.go). nil: nothing is remembered.
 	Written   func(context.Context) (store.Written, error)
 	Forgotten func()
-	// Mend opens the shared store to be mended; what is written to one that is opened for a dry run is lost. Trust has
-	// the store be trusted again, which is as far as the trace says. See tells what runs on this host; nil where nobody
-	// knows. nil, all: it is not mended here.
+	// Mend opens the shared store for mending; the writes of a dry run are lost. Trust marks the store as trusted up to
+	// the trace. See returns what runs on this host; nil if nobody knows. If all are nil, this host cannot mend.
 	Mend  func(ctx context.Context, dry bool) (MendStore, error)
 	Trust func(store.Trace)
 	See   func(context.Context) (*ipam.EngineView, error)
 	Now   func() time.Time // default: time.Now
-	// Warn is told what a person should know of and no caller hears; nil: nobody is.
+	// Warn receives problems for a person that no caller sees; nil: they are dropped.
 	Warn func(error)
 }
 
-// OpenShared reads what the host has kept, and returns at once; Run opens the shared store.
+// OpenShared reads what the host has stored and returns at once. Run opens the shared store.
 func OpenShared(ctx context.Context, cfg SharedConfig) (*Shared, error) {
 	s := &Shared{own: cfg.Own, mark: cfg.Mark, host: cfg.Host, now: cfg.Now, reach: cfg.Reach, open: cfg.Open,
 		warn:    cfg.Warn,
@@ -117,8 +115,8 @@ func OpenShared(ctx context.Context, cfg SharedConfig) (*Shared, error) {
 	return s, nil
 }
 
-// service is the Service over the shared store, or the reason why there is none yet. It is there while the store is out
-// of reach, too, once it was opened: what is read from it then has the age that State tells.
+// service returns the Service over the shared store, or the reason why there is none yet. Once opened, it is available
+// during an outage, too. Its data then have the age that State returns.
 func (s *Shared) service() (*service.Service, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +129,7 @@ func (s *Shared) service() (*service.Service, error) {
 	return nil, &outOfReach{Why: s.fault, Since: s.since}
 }
 
-// within is the Service where the store is in reach, as far as is known, and else why it is not.
+// within returns the Service if the store seems reachable, or else the reason.
 func (s *Shared) within() (*service.Service, error) {
 	svc, err := s.service()
 	if err != nil {
@@ -146,7 +144,7 @@ func (s *Shared) within() (*service.Service, error) {
 	return svc, nil
 }
 
-// untrusted is the refusal of a store that is not trusted; nil: it is, as far as is known.
+// untrusted returns the refusal for a store that is not trusted, or nil.
 func (s *Shared) untrusted() error {
 	if r := s.reach(); untrusted(r.Err) {
 		return &outOfReach{Why: r.Err, Since: s.doubtedSince(r.Err, r.Since)}
@@ -164,15 +162,15 @@ func (s *Shared) untrusted() error {
 	return nil
 }
 
-// isAway tells whether a request failed because the store was out of reach, with nothing changed.
+// isAway reports whether a request failed because the store was unreachable, without any change.
 func isAway(err error) bool { return errors.Is(err, ipam.ErrAway) && !isUnknown(err) }
 
-// patience is how long a request waits until the store has been told what was kept. With the time that the store itself
-// takes to answer, or to give up, that makes less than 2 s.
+// patience bounds how long a request waits for deliveries. With the time that the store itself takes to answer or fail,
+// that makes less than 2 s.
 const patience = 400 * time.Millisecond
 
-// ready is the Service, once it has been told what this host kept. Out of reach of it the error wraps ErrAway, at once
-// where that is known.
+// ready returns the Service after everything is delivered. If the store is unreachable the error wraps ErrAway; if that
+// is known, it returns at once.
 func (s *Shared) ready(ctx context.Context) (*service.Service, error) {
 	s.awaitFirst(ctx)
 	svc, err := s.within()
@@ -200,8 +198,8 @@ func (s *Shared) ready(ctx context.Context) (*service.Service, error) {
 	return svc, nil
 }
 
-// firstPatience is how long a request waits for the first attempt to open the store: an engine that starts asks as soon
-// as the daemon listens, and starts a container that is refused no second time.
+// firstPatience bounds how long a request waits for the first attempt to open the store. An engine asks as soon as the
+// daemon listens, and does not retry the start of a container that is refused.
 const firstPatience = 1500 * time.Millisecond
 
 func (s *Shared) awaitFirst(ctx context.Context) {
@@ -219,10 +217,10 @@ func (s *Shared) awaitFirst(ctx context.Context) {
 	}
 }
 
-// endFirst ends the waiting for the first attempt.
+// endFirst ends the wait for the first attempt.
 func (s *Shared) endFirst() { s.once.Do(func() { close(s.tried) }) }
 
-// away is the refusal that a request gets which the store answered with ErrAway.
+// away returns the refusal for a request that the store answered with ErrAway.
 func (s *Shared) away(err error) error {
 	var told *outOfReach
 	if errors.As(err, &told) {
@@ -231,10 +229,10 @@ func (s *Shared) away(err error) error {
 	if r := s.reach(); r.Err != nil {
 		return &outOfReach{Why: r.Err, Since: r.Since}
 	}
-	return &outOfReach{Why: errors.New(err.Error()), Since: s.now()} // of this request nothing is unknown
+	return &outOfReach{Why: errors.New(err.Error()), Since: s.now()} // the outcome of this request is known
 }
 
-// poke has Run look at once. It never waits.
+// poke makes Run look at once. It never waits.
 func (s *Shared) poke() {
 	select {
 	case s.wake <- struct{}{}:

@@ -15,11 +15,11 @@ import (
 	"berth/store"
 )
 
-// The calls of the engine, as those of Service. Out of reach of the store they answer within 2 s: a new pool or address
-// is refused with ErrAway, unless the headroom has one; a release succeeds and is queued. Where the outcome is unknown
-// nothing is given, and the release of exactly what may have been made is queued.
+// The engine's calls, like those of Service. During an outage they answer within 2 s. A new pool or address is refused
+// with ErrAway, unless the headroom has an address. A release succeeds and is queued. If an outcome is unknown nothing
+// is leased, and the release of exactly what may have been made is queued.
 
-// RequestPool is that of Service.
+// RequestPool is Service.RequestPool.
 func (s *Shared) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.PoolGrant, error) {
 	svc, err := s.ready(ctx)
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *Shared) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.Po
 	grant, err := svc.RequestPool(ctx, req)
 	switch {
 	case err == nil:
-		s.poke() // its headroom
+		s.poke() // to claim headroom
 		return grant, nil
 	case isUnknown(err) && grant.ID != (ipam.ID{}):
 		return ipam.PoolGrant{}, s.takeBack(ctx, queuedRelease{Pool: grant.ID}, "the subnet "+grant.CIDR.String(), err)
@@ -38,7 +38,7 @@ func (s *Shared) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.Po
 	return ipam.PoolGrant{}, err
 }
 
-// takeBack queues the release of what may have been made, and says so.
+// takeBack queues the release of what may have been made, and returns the refusal.
 func (s *Shared) takeBack(ctx context.Context, p queuedRelease, what string, unknown error) error {
 	if err := s.queue(ctx, p); err != nil {
 		return errors.Join(unknown, err)
@@ -50,8 +50,8 @@ func (s *Shared) takeBack(ctx context.Context, p queuedRelease, what string, unk
 		unknown, what)
 }
 
-// ReleasePool is that of Service. The release is queued in any case, with which the attachment's headroom is the host's
-// no more: before it ends in the shared store, and so that none is claimed for it meanwhile.
+// ReleasePool is Service.ReleasePool. It queues the release in any case, which ends the attachment's headroom on this
+// host first. So the headroom is not used after the release, and none is claimed.
 func (s *Shared) ReleasePool(ctx context.Context, pool ipam.ID) error {
 	if err := s.queuePool(ctx, pool); err != nil {
 		return err
@@ -59,12 +59,12 @@ func (s *Shared) ReleasePool(ctx context.Context, pool ipam.ID) error {
 	_, err := s.ready(ctx)
 	s.poke()
 	if ctx.Err() != nil || isAway(err) || isUnknown(err) || errors.Is(err, ipam.ErrHost) {
-		return nil // it is told later
+		return nil // it is delivered later
 	}
 	return err
 }
 
-// RequestAddress is that of Service. What an endpoint has lost it gets out of reach of the store, too.
+// RequestAddress is Service.RequestAddress. An endpoint gets back an address that it lost, even during an outage.
 func (s *Shared) RequestAddress(ctx context.Context, req ipam.AddressRequest) (netip.Prefix, error) {
 	given, err := s.requestAddress(ctx, req)
 	if err != nil {
@@ -98,8 +98,8 @@ func (s *Shared) requestAddress(ctx context.Context, req ipam.AddressRequest) (n
 	return netip.Prefix{}, err
 }
 
-// addressLost answers a request of which it is not known whether it was carried out: once the release of what it may
-// have taken is kept, out of the headroom.
+// addressLost answers a request whose outcome is unknown. It queues the release of what may have been taken, and then
+// uses the headroom.
 func (s *Shared) addressLost(ctx context.Context, svc *service.Service, req ipam.AddressRequest, made *ipam.Lease,
 	unknown error) (netip.Prefix, error) {
 	refused := s.takeBack(ctx, queuedRelease{Pool: req.Pool, Address: made.Address, Lease: made.ID},
@@ -114,8 +114,8 @@ func (s *Shared) addressLost(ctx context.Context, svc *service.Service, req ipam
 	return given, nil
 }
 
-// lastResort gives an address of this host's own headroom where nothing else is free, or exactly that is asked for, and
-// tells the store of it if that takes no time.
+// lastResort leases an address of this host's own headroom if no other is free, or if exactly that one is requested. It
+// reports the use to the store at once if time allows.
 func (s *Shared) lastResort(ctx context.Context, svc *service.Service, req ipam.AddressRequest, begun time.Time,
 	refused error) (netip.Prefix, error) {
 	given, err := s.fromHeadroom(ctx, svc, req)
@@ -125,13 +125,13 @@ func (s *Shared) lastResort(ctx context.Context, svc *service.Service, req ipam.
 	if left := patience - time.Since(begun); left > 0 {
 		hurried, cancel := context.WithTimeout(ctx, left)
 		defer cancel()
-		_ = s.tell(hurried, svc) // else it is told later: the address is claimed, and its use is durable
+		_ = s.tell(hurried, svc) // otherwise later: the address is claimed and its use is durable
 	}
 	s.poke()
 	return given, nil
 }
 
-// addressAway answers out of reach of the store: a repetition with what there is, and the rest out of the headroom.
+// addressAway answers during an outage: a repeated request with its lease, any other from the headroom.
 func (s *Shared) addressAway(ctx context.Context, req ipam.AddressRequest, refused error) (netip.Prefix, error) {
 	if untrusted(refused) {
 		return netip.Prefix{}, refused
@@ -139,7 +139,7 @@ func (s *Shared) addressAway(ctx context.Context, req ipam.AddressRequest, refus
 	if s.isQueued(queuedRelease{Pool: req.Pool}) {
 		return netip.Prefix{}, ipam.Refuse(ipam.ErrNotFound, "pool %s was released", req.Pool)
 	}
-	// First here: what is not here any more is there since before.
+	// This comes first. A delivery can only move a use from here to the store.
 	if given, err := s.usedBefore(ctx, req); err != nil {
 		return given, err
 	} else if given.IsValid() {
@@ -162,21 +162,22 @@ func (s *Shared) addressAway(ctx context.Context, req ipam.AddressRequest, refus
 	return given, err
 }
 
-// untold tells of which leases of an attachment this host has nothing to tell the store: neither that they end, nor who
-// has them. It is asked before the leases are read: what is told in between is not there any more, or here.
+// untold returns a function. It reports whether this host has nothing to deliver about a lease of an attachment:
+// neither its end nor its holder. Call untold before you read the leases, because a delivery in between removes the
+// entry here.
 func (s *Shared) untold(pool ipam.ID) func(*ipam.Lease) bool {
 	released, claimed := s.queuedFor(pool), s.headroomOf(pool)
 	return func(l *ipam.Lease) bool {
 		if claimed != nil && claimed.addrs[l.Address].Lease == l.ID {
-			// the store may know who has it by an answer that got lost; what became of him since is known here
+			// the store may know the holder although its answer was lost, but this host knows what happened since
 			return false
 		}
 		return !slices.ContainsFunc(released, func(p queuedRelease) bool { return p.isOf(l) })
 	}
 }
 
-// given is what a request was given before and has lost, as far as is known here, out of the leases that last; the zero
-// prefix where there is nothing.
+// given returns the address that the requester had and lost, as far as known here. lasts selects leases that are still
+// valid. It returns the zero prefix if there is none.
 func given(ctx context.Context, s *ledger.Ledger, req ipam.AddressRequest,
 	lasts func(*ipam.Lease) bool) (given netip.Prefix, err error) {
 	err = s.Look(ctx, func(c *ledger.Change) error {
@@ -196,8 +197,8 @@ func given(ctx context.Context, s *ledger.Ledger, req ipam.AddressRequest,
 	return given, err
 }
 
-// alreadyGiven is the address that req is answered with without anything being taken, the zero one where there is none,
-// and the lease that an endpoint has again with it.
+// alreadyGiven returns the address that answers req without a new lease, or the zero address. It also returns the id of
+// the lease that the endpoint has again.
 func alreadyGiven(t *allocator.Target, req ipam.AddressRequest, lasts func(*ipam.Lease) bool) (addr netip.Addr,
 	lease uint64, err error) {
 	if gateway := t.Sub.Gateway; req.Gateway && gateway.IsValid() &&
@@ -212,7 +213,7 @@ func alreadyGiven(t *allocator.Target, req ipam.AddressRequest, lasts func(*ipam
 		}
 		return netip.Addr{}, 0, err
 	case req.Gateway, req.MAC == (ipam.MAC{}) && !req.Preferred.IsValid():
-		return netip.Addr{}, 0, nil // of requests without a MAC none waits for the other (endpoint)
+		return netip.Addr{}, 0, nil // requests without a MAC do not wait for one another (endpoint)
 	}
 	lost, err := t.Repeated(&req, lasts)
 	if err != nil || lost == nil {
@@ -221,7 +222,7 @@ func alreadyGiven(t *allocator.Target, req ipam.AddressRequest, lasts func(*ipam
 	return lost.Address, lost.ID, nil
 }
 
-// ReleaseAddress is that of Service.
+// ReleaseAddress is Service.ReleaseAddress.
 func (s *Shared) ReleaseAddress(ctx context.Context, pool ipam.ID, addr netip.Addr) error {
 	if is, err := s.releaseHeadroom(ctx, pool, addr); is || err != nil {
 		s.poke()
@@ -241,9 +242,8 @@ func (s *Shared) ReleaseAddress(ctx context.Context, pool ipam.ID, addr netip.Ad
 	return s.releaseLater(ctx, pool, addr)
 }
 
-// releaseLater queues a release. It names the lease, unless the daemon has not reached the store yet: then what it
-// knows is that it was taken through this host's attachment, through which nothing is taken before the release is
-// delivered.
+// releaseLater queues a release. It names the lease, unless the daemon has not reached the store yet. Then the
+// attachment suffices, because nothing is taken through it before the release is delivered.
 func (s *Shared) releaseLater(ctx context.Context, pool ipam.ID, addr netip.Addr) error {
 	ctx = context.WithoutCancel(ctx)
 	p := queuedRelease{Pool: pool, Address: addr}
@@ -255,7 +255,7 @@ func (s *Shared) releaseLater(ctx context.Context, pool ipam.ID, addr netip.Addr
 		return err
 	}
 	p.Lease, err = heldThrough(ctx, svc.Ledger, pool, addr)
-	if isAway(err) { // what was committed last cannot be read yet: as where nothing could be read so far
+	if isAway(err) { // the latest commits cannot be read yet, as before the store is opened
 		return s.queue(ctx, p)
 	}
 	if err != nil {
@@ -267,8 +267,8 @@ func (s *Shared) releaseLater(ctx context.Context, pool ipam.ID, addr netip.Addr
 	return s.queue(ctx, p)
 }
 
-// queueUnopened queues a release if the shared store was not opened yet. It is not opened, and asked for something,
-// before the release is in the queue.
+// queueUnopened queues a release if the shared store was not opened yet. The store cannot be opened and used before the
+// release is queued.
 func (s *Shared) queueUnopened(ctx context.Context, p queuedRelease) (queued bool, err error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -278,8 +278,7 @@ func (s *Shared) queueUnopened(ctx context.Context, p queuedRelease) (queued boo
 	return true, s.queueInTurn(ctx, p)
 }
 
-// heldThrough is the id of the lease of an address that an attachment has, as far as is known here; 0 where it has
-// none.
+// heldThrough returns the id of an attachment's lease of an address, as far as known here, or 0.
 func heldThrough(ctx context.Context, s *ledger.Ledger, pool ipam.ID, addr netip.Addr) (lease uint64, err error) {
 	err = s.Look(ctx, func(c *ledger.Change) error {
 		t, err := allocator.OpenTarget(c, pool)
@@ -298,7 +297,7 @@ func heldThrough(ctx context.Context, s *ledger.Ledger, pool ipam.ID, addr netip
 	return lease, err
 }
 
-// Edit makes edits in the shared store, after what waits was delivered.
+// Edit makes edits in the shared store, after everything is delivered.
 func (s *Shared) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Edit) (ipam.Outcome, error) {
 	svc, err := s.ready(ctx)
 	if err != nil {
@@ -308,18 +307,18 @@ func (s *Shared) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.E
 	if isAway(err) {
 		err = s.away(err)
 	}
-	s.poke() // a network's headroom may be another
+	s.poke() // a network's headroom may have changed
 	return out, err
 }
 
-// endpoint is who asks for an address, as far as it can be told. Of several requests of one endpoint each sees what
-// became of the one before: the second one must not be answered with a lease whose release the first one queues.
+// endpoint identifies who requests an address, as far as possible. Requests of one endpoint run one after the other.
+// Otherwise the second could be answered with a lease whose release the first one queues.
 type endpoint struct {
 	pool ipam.ID
 	mac  ipam.MAC
 }
 
-// keyedLock is a mutex for each key. The zero key locks nothing but itself.
+// keyedLock is a mutex for each key.
 type keyedLock[K comparable] struct {
 	mu   sync.Mutex
 	held map[K]*keyLock
@@ -330,7 +329,7 @@ type keyLock struct {
 	users int
 }
 
-// lock returns what unlocks.
+// lock locks a key and returns the function that unlocks it.
 func (l *keyedLock[K]) lock(k K) (unlock func()) {
 	l.mu.Lock()
 	if l.held == nil {

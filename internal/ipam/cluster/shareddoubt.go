@@ -8,12 +8,12 @@ import (
 	"berth/store"
 )
 
-// A daemon that is started anew finds out once more that the shared store went back, and has not seen when. So the
-// host's own store says since when, from the moment it is found out until the store is trusted again.
+// A restarted daemon detects again that the shared store went back, but did not see when that happened. So the host's
+// own store has the time, from the detection until the store is trusted again.
 
 func doubtKey() []byte { return []byte{recallKeys, 's'} }
 
-// readDoubted is since when the shared store is not trusted; zero: it is.
+// readDoubted reads since when the shared store is not trusted; zero: it is trusted.
 func readDoubted(tx store.Tx) (since time.Time, err error) {
 	raw, err := tx.Get(doubtKey())
 	if err != nil {
@@ -25,8 +25,8 @@ func readDoubted(tx store.Tx) (since time.Time, err error) {
 	return since, ipam.DecodeJSON("since when the shared store is not trusted", raw, &since)
 }
 
-// keepDoubt notes that the store is not trusted, or with no error that it is. What cannot be written is tried again
-// with the next look: until then only the time is not known to a daemon that comes later.
+// keepDoubt records that the store is not trusted, or with a nil error that it is. If the write fails, the next look
+// repeats it. Until then only a restarted daemon would miss the time.
 func (s *Shared) keepDoubt(ctx context.Context, why error) {
 	s.mu.Lock()
 	before := s.doubted
@@ -52,8 +52,7 @@ func (s *Shared) keepDoubt(ctx context.Context, why error) {
 	s.doubted = since
 }
 
-// doubtedSince is since when the store is as it is, for a refusal: of one that is not trusted that may be from before
-// the daemon began.
+// doubtedSince returns the time for a refusal. For a store that is not trusted, it can be before the daemon's start.
 func (s *Shared) doubtedSince(why error, since time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,18 +13,18 @@ import (
 	"berth/store"
 )
 
-// MendStore is a Service over the shared store that mends: nothing is refused to it, however far the store went back.
+// MendStore is a Service over the shared store for mending. It refuses nothing, however far the store went back.
 type MendStore struct {
 	Service *service.Service
-	Trace   func() store.Trace // how far the store is now
+	Trace   func() store.Trace // returns the store's current trace
 	Close   func() error
 }
 
-// mendTime is how long it is waited, after a mending, until this daemon trusts the store again.
+// mendTime bounds the wait after a mending until this daemon trusts the store again.
 const mendTime = 5 * time.Second
 
-// Mend does this host's part in mending a shared store that was put back to an earlier state. What it has put back
-// stays when an error cuts it off, and the same call goes on.
+// Mend does this host's part in mending a shared store that went back to an earlier state. After an error, what it
+// restored stays, and the same call continues.
 func (s *Shared) Mend(ctx context.Context, opt ipam.MendOptions) (ipam.MendReport, error) {
 	if s.openMend == nil {
 		return ipam.MendReport{}, ipam.ErrNoShared
@@ -39,7 +39,7 @@ func (s *Shared) Mend(ctx context.Context, opt ipam.MendOptions) (ipam.MendRepor
 		return ipam.MendReport{Host: s.host, DryRun: opt.DryRun, Accepted: opt.Accept, Nothing: true, Remembers: true},
 			nil
 	}
-	if err := s.rememberOnce(ctx); err != nil { // what the last second brought
+	if err := s.rememberOnce(ctx); err != nil { // the changes of the last second
 		return ipam.MendReport{}, err
 	}
 	m := &mender{ahead: back != nil, opt: opt, used: s.usedAddrs()}
@@ -65,7 +65,8 @@ func (s *Shared) Mend(ctx context.Context, opt ipam.MendOptions) (ipam.MendRepor
 	return report, s.trustAgain(ctx, trace, m.done)
 }
 
-// trouble is why the store is not trusted: it went back, or is being mended. An error is one that comes before either.
+// trouble returns why the store is not trusted: it went back, or is being mended. An error means that neither could be
+// found out.
 func (s *Shared) trouble() (back *store.Back, mark *ipam.Mending, err error) {
 	svc, err := s.service()
 	if svc != nil {
@@ -81,8 +82,7 @@ func (s *Shared) trouble() (back *store.Back, mark *ipam.Mending, err error) {
 	return nil, mark, nil
 }
 
-// trustAgain notes how far the store is that was mended, and has it be trusted as that. done is when this host's part
-// was.
+// trustAgain records the trace of the mended store and trusts it. done is when this host's part was done.
 func (s *Shared) trustAgain(ctx context.Context, trace store.Trace, done time.Time) error {
 	s.recalling.Lock()
 	s.recallStale = true
@@ -109,7 +109,7 @@ func (s *Shared) trustAgain(ctx context.Context, trace store.Trace, done time.Ti
 	return s.awaitTrust(ctx, done)
 }
 
-// awaitTrust waits until this daemon has read the store afresh: until it knows that its own part is done.
+// awaitTrust waits until this daemon has read the store again and sees that its own part is done.
 func (s *Shared) awaitTrust(ctx context.Context, done time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, mendTime)
 	defer cancel()
@@ -135,7 +135,7 @@ func (s *Shared) awaitTrust(ctx context.Context, done time.Time) error {
 	}
 }
 
-// knowsDone tells whether the mark is known by which this host's part was done at a time.
+// knowsDone reports whether the daemon has read the mark that this host wrote at a time.
 func (s *Shared) knowsDone(at time.Time) bool {
 	svc, err := s.service()
 	if svc == nil || err != nil {
@@ -147,7 +147,7 @@ func (s *Shared) knowsDone(at time.Time) bool {
 	})
 }
 
-// usedAddrs are the addresses that this host has given out of its headroom, of which the store has not heard.
+// usedAddrs returns the headroom addresses that this host has leased and not yet reported to the store.
 func (s *Shared) usedAddrs() map[netip.Addr]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

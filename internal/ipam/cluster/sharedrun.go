@@ -12,8 +12,9 @@ import (
 	"berth/internal/ipam/service"
 )
 
-// How often Run looks whether the store is back, how often whether the headroom is as it should be, and how long it
-// waits before it opens the store again, or tries again to claim where nothing was free.
+// lookEvery is how often Run checks whether the store is reachable again, and reviewEvery how often it checks the
+// headroom. openFirst and openMost bound the pause before it opens the store again. claimAgain is the pause after a
+// claim that found nothing free.
 const (
 	lookEvery   = 200 * time.Millisecond
 	reviewEvery = time.Second
@@ -23,9 +24,9 @@ const (
 	upkeepAgain = time.Minute
 )
 
-// Run opens the shared Service, delivers what waits whenever the store is in reach, keeps the headroom full and does
-// the Service's upkeep, until ctx ends; it returns nil then. Its error is one that no waiting mends: the store is
-// another cluster's, or the host is refused. It may be called again after it has returned.
+// Run opens the shared Service, delivers what is queued whenever the store is reachable, keeps the headroom full and
+// runs the Service's housekeeping. It returns nil when ctx ends. It returns an error that waiting does not solve: the
+// store belongs to another cluster, or the host is refused. It may be called again after it has returned.
 func (s *Shared) Run(ctx context.Context) error {
 	err := s.run(ctx)
 	if ctx.Err() != nil {
@@ -33,8 +34,8 @@ func (s *Shared) Run(ctx context.Context) error {
 	}
 	s.setFault(err)
 	if errors.Is(err, ipam.ErrHost) {
-		// Others may have what was this host's. What is its own still is found in the shared store when it takes part
-		// again.
+		// Others may have what was this host's. When the host joins again, it finds in the shared store what is still
+		// its own.
 		err = errors.Join(err, s.dropFree(ctx))
 	}
 	return err
@@ -87,7 +88,7 @@ func (s *Shared) run(ctx context.Context) error {
 	}
 }
 
-// opened opens the store, again and again until it answers, or answers something that no waiting mends.
+// opened opens the store. It retries until the store answers, or an error comes that waiting does not solve.
 func (s *Shared) opened(ctx context.Context) (*service.Service, error) {
 	s.mu.Lock()
 	svc := s.svc
@@ -119,7 +120,7 @@ func (s *Shared) opened(ctx context.Context) (*service.Service, error) {
 	}
 }
 
-// setService has the Service be asked from now on.
+// setService makes a Service available.
 func (s *Shared) setService(svc *service.Service) {
 	s.turn.Lock() // queueUnopened
 	defer s.turn.Unlock()
@@ -131,7 +132,7 @@ func (s *Shared) setService(svc *service.Service) {
 	}
 }
 
-// keepUp does the upkeep of the Service. One that fails is tried again later.
+// keepUp runs the housekeeping of the Service and retries it after a failure.
 func (s *Shared) keepUp(ctx context.Context, svc *service.Service) error {
 	for {
 		err := svc.Run(ctx)
@@ -152,14 +153,14 @@ func (s *Shared) keepUp(ctx context.Context, svc *service.Service) error {
 	}
 }
 
-// systemFails tells of system addresses that are not kept. Where the store is away, that is told of elsewhere.
+// systemFails warns about system addresses that are not kept. An unreachable store is reported elsewhere.
 func (s *Shared) systemFails(err error) {
 	if !isAway(err) && !isUnknown(err) && !errors.Is(err, ipam.ErrHost) {
 		s.warn(fmt.Errorf("system addresses could not be given, or taken back; the next try is in a few seconds: %w", err))
 	}
 }
 
-// leasesFail is the same of leases of DHCP servers.
+// leasesFail is systemFails for leases of DHCP servers.
 func (s *Shared) leasesFail(err error) {
 	if !isAway(err) && !isUnknown(err) && !errors.Is(err, ipam.ErrHost) {
 		s.warn(fmt.Errorf("what became of a DHCP server's lease could not be written; the next try is in a second: %w",
@@ -170,11 +171,11 @@ func (s *Shared) leasesFail(err error) {
 // looking is what Run remembers from one look to the next.
 type looking struct {
 	reviewed time.Time // the headroom
-	warned   string    // the last trouble that was spoken of
+	warned   string    // the last problem that was reported
 }
 
-// look does what there is to do where the store is in reach. Trouble that may pass is told of once. An error is one
-// that no waiting mends.
+// look does the work for a reachable store. It warns once about a problem that may pass. It returns an error that
+// waiting does not solve.
 func (s *Shared) look(ctx context.Context, svc *service.Service, l *looking) error {
 	why := s.reach().Err
 	if why == nil || untrusted(why) {
@@ -217,8 +218,8 @@ func (s *Shared) doAll(ctx context.Context, svc *service.Service, l *looking) er
 	return s.review(ctx, svc)
 }
 
-// depart gives back all that this host has, and then takes it out of the cluster, as was asked: in this order, because
-// a host that was removed finishes nothing any more.
+// depart gives back all that this host has, and then removes the host from the cluster, as requested. The order
+// matters, because a removed host cannot write any more.
 func (s *Shared) depart(ctx context.Context, svc *service.Service) error {
 	if err := s.giveBack(ctx, svc); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// State tells how it stands. It never waits.
+// State returns the current state. It never waits.
 func (s *Shared) State() ipam.SharedState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *Shared) State() ipam.SharedState {
 	return st
 }
 
-// hostState is that of this host in the cluster, as far as is known.
+// hostState returns the state of this host in the cluster, as far as known.
 func hostState(s *ledger.Ledger) ipam.HostState {
 	if h := s.KnownHost(s.Host()); h != nil {
 		return h.State
@@ -62,7 +62,7 @@ func hostState(s *ledger.Ledger) ipam.HostState {
 	return ""
 }
 
-// speaks refuses this daemon where it does not speak for its host any more, as far as is known here.
+// speaks returns a refusal if this daemon no longer acts for its host, as far as known here.
 func speaks(s *ledger.Ledger) error {
 	return ledger.SpeaksFor(s.Member(), s.Host(), s.KnownHost(s.Host()))
 }
