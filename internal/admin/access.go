@@ -12,21 +12,21 @@ import (
 	"berth/internal/ipam"
 )
 
-// caller is who asks, and what he may do.
+// caller is who sends a request, and what the caller may do.
 type caller struct {
 	actor string // for events
 	role  api.Role
 
-	account string    // what he may see and touch is this account's, with the role of one account
-	since   time.Time // when that was created: one of the same name that is created later is another
+	account string    // with the role of one account: the only account that the caller may see and change
+	since   time.Time // when that account was created; a later account of the same name is another one
 
-	// until ends when he may no more: his token was removed. nil: never.
+	// until ends when the caller's token is removed. nil: never.
 	until context.Context
 }
 
 type callerKey struct{}
 
-// callerIn is who asks; nobody with no role, where permitted has not let him in.
+// callerIn returns the caller of a request. Without permitted it is a caller without name and role.
 func callerIn(ctx context.Context) *caller {
 	if who, ok := ctx.Value(callerKey{}).(*caller); ok {
 		return who
@@ -34,7 +34,7 @@ func callerIn(ctx context.Context) *caller {
 	return &caller{}
 }
 
-// permitted serves only those who may ask, and names them for the events of what they do.
+// permitted serves only callers with access, and names them for the events of their changes.
 func (s *Server) permitted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, refusal := s.callerOf(r)
@@ -57,9 +57,9 @@ func (s *Server) permitted(next http.Handler) http.Handler {
 	})
 }
 
-// ownSite refuses what changes anything where a page of another site has the browser ask, which shows its user's
-// certificate by itself. Programs do not say from where they ask, and are served. Whoever reads what is for the edge is
-// taken for it, and gets its questions, so that reading counts as a change there.
+// ownSite refuses a change that a page of another site makes through the browser, which sends its user's certificate on
+// its own. Programs send no origin and are served. On the paths of the edge, reading counts as a change, because the
+// reader is taken for the edge and gets its questions.
 func (s *Server) ownSite(next http.Handler) http.Handler {
 	origin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -77,8 +77,8 @@ func (s *Server) ownSite(next http.Handler) http.Handler {
 	})
 }
 
-// callerOf finds out who asks: over TLS by what was sent, else by the kernel's word on the process at the other end. A
-// connection that is neither has no peer, and is refused.
+// callerOf finds the caller: over TLS by the certificate or token, on the socket by the process that the kernel
+// reports. A connection with neither has no peer and is refused.
 func (s *Server) callerOf(r *http.Request) (*caller, *api.Problem) {
 	if r.TLS != nil {
 		return s.remoteCaller(r)
@@ -86,8 +86,8 @@ func (s *Server) callerOf(r *http.Request) (*caller, *api.Problem) {
 	return peerOf(r.Context()).caller(s.cfg.GID, s.cfg.ReadGID)
 }
 
-// turnAway refuses somebody and ends the connection, so that each guess costs a new one, and is one line in the log.
-// What was sent is not logged: it may be a secret with a slip in it.
+// turnAway refuses a caller and closes the connection. So each guess costs a new connection and is one line in the log.
+// It does not log what was sent, because that may be a mistyped secret.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, p *api.Problem) {
 	s.log.WithField("peer", r.RemoteAddr).WithField("code",
 		p.Code).Warn("refused a stranger on the admin API: " + p.Detail)
@@ -98,8 +98,8 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, p *api.Problem
 	s.refuse(w, r, p)
 }
 
-// caller tells what a peer may do. The mode of the socket's file says nearly the same; this holds where somebody has
-// changed that, or has made the socket for us.
+// caller returns the caller for a peer. The mode of the socket's file enforces nearly the same. This check also holds
+// if somebody changed the mode or created the socket for us.
 func (p *peer) caller(gid, readGID int) (*caller, *api.Problem) {
 	switch {
 	case p == nil || p.err != nil:
@@ -113,11 +113,11 @@ func (p *peer) caller(gid, readGID int) (*caller, *api.Problem) {
 		"group berth and log in again", p.uid))
 }
 
-// in tells whether the peer has a group.
+// in reports whether the peer is in a group.
 func (p *peer) in(gid int) bool { return p.gid == gid || slices.Contains(p.groups, gid) }
 
-// mayCall refuses a change to those who may only look, all but their own to those who ask for one account, and
-// everything to those of whom nothing is known.
+// mayCall refuses changes to read-only callers, and everything to unknown callers. A caller for one account may only
+// call the account's operations.
 func mayCall(ctx context.Context, r route) *api.Problem {
 	who := callerIn(ctx)
 	switch {

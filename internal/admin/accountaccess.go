@@ -10,8 +10,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// mayCallForAccount refuses what is not for one who asks for one account alone (CS-14). What the others show and change
-// of it is bounded in the rooms inside, by ipam.WithAccount.
+// mayCallForAccount refuses operations that are not for callers of one account (CS-14). The packages inside limit the
+// others to the account by ipam.WithAccount.
 func (c *caller) mayCallForAccount(r route) *api.Problem {
 	if c.account != "" && r.Account {
 		return nil
@@ -20,8 +20,8 @@ func (c *caller) mayCallForAccount(r route) *api.Problem {
 		"a token with the role %s or %s", c.actor, c.account, r.Method, r.Path, api.RoleAdmin, api.RoleReadOnly))
 }
 
-// hasAccount refuses one whose account is there no more. An account that was removed and made anew is another one: who
-// had a token of the first may be somebody else.
+// hasAccount refuses a caller whose account is gone. If the account was removed and created again, it is another one,
+// and an old token's owner may be somebody else.
 func (s *Server) hasAccount(ctx context.Context) error {
 	who := callerIn(ctx)
 	if who.role != api.RoleAccount {
@@ -38,7 +38,7 @@ func (s *Server) hasAccount(ctx context.Context) error {
 		who.account, who.actor))
 }
 
-// accountSince is when an account was created; zero for one without a record, and for the empty one.
+// accountSince returns when an account was created. It is zero for the empty account, and for one without a record.
 func (s *Server) accountSince(ctx context.Context, account string) (time.Time, error) {
 	if account == "" {
 		return time.Time{}, nil

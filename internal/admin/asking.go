@@ -12,12 +12,12 @@ import (
 	"berth/internal/ipam"
 )
 
-// asking sends questions about an engine to whoever tells its news, in the answer to the request of which the news are
-// the body. It is an ipam.Onlooker.
+// asking sends questions about an engine to the sender of its news. The questions are lines of the response; the news
+// are the body of the request. It is an ipam.Onlooker.
 type asking struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	gone    <-chan struct{} // closed when nobody tells any more
+	gone    <-chan struct{} // closed when the sender is gone
 
 	mu     sync.Mutex
 	last   uint64                            // question
@@ -55,7 +55,7 @@ func (a *asking) Move(ctx context.Context, order ipam.MoveOrder) (ipam.MoveAnswe
 	return *answer.Move, nil
 }
 
-// ask asks one question, and waits for its answer as long as ctx lasts.
+// ask sends one question and waits for its answer until ctx ends.
 func (a *asking) ask(ctx context.Context, q ipam.EngineQuestion) (ipam.EngineAnswer, error) {
 	id, answer := a.send(q)
 	if answer == nil {
@@ -74,15 +74,15 @@ func (a *asking) ask(ctx context.Context, q ipam.EngineQuestion) (ipam.EngineAns
 
 var errAway = errors.New("berth witness is not there any more")
 
-// send writes a question; a nil channel: that cannot be done.
+// send writes a question. It returns a nil channel if that fails.
 func (a *asking) send(q ipam.EngineQuestion) (uint64, chan ipam.EngineAnswer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
 		return 0, nil
 	}
-	if a.last == 0 { // who sends the news reads the answer while he does
-		_ = a.control.EnableFullDuplex() // over HTTP/2 it is so anyhow
+	if a.last == 0 { // the client reads the response while it sends the news
+		_ = a.control.EnableFullDuplex() // HTTP/2 needs no such call
 		a.w.Header().Set("Content-Type", api.LinesType)
 	}
 	a.last++
@@ -99,7 +99,7 @@ func (a *asking) send(q ipam.EngineQuestion) (uint64, chan ipam.EngineAnswer) {
 	return a.last, answer
 }
 
-// answered gives an answer to who waits for it, if anybody does still.
+// answered passes an answer to the goroutine that waits for it, if one still does.
 func (a *asking) answered(got *ipam.EngineAnswer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -115,7 +115,7 @@ func (a *asking) forget(id uint64) {
 	delete(a.open, id)
 }
 
-// close ends the questions, so that the answer may be ended.
+// close stops further questions, so that the response can end.
 func (a *asking) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -16,20 +16,20 @@ import (
 	"go4.org/netipx"
 )
 
-// maxTake is how many addresses one request takes: the slots of an interface.
+// maxTake is the maximum number of addresses that one request takes. They are the slots of an interface.
 const maxTake = 64
 
 func (s *Server) subnet(ctx context.Context, req api.OfSubnet) (ipam.SubnetInfo, uint64, error) {
 	return s.cfg.Service.Subnet(ctx, req.ID)
 }
 
-// available lists what an automatic request in a subnet could be given.
+// available lists the addresses that an automatic request in a subnet could get.
 func (s *Server) available(ctx context.Context, req api.AvailableRequest) (api.AvailableList, error) {
 	all, err := s.cfg.Service.Available(ctx, req.ID, req.Limit)
 	return api.AvailableList{Addresses: all}, err
 }
 
-// free lists what could be given to anybody of a network, as ranges.
+// free lists the addresses of a network that anybody could get, as ranges.
 func (s *Server) free(ctx context.Context, req api.FreeRequest) (list api.FreeList, err error) {
 	network, err := s.freeNetwork(ctx, req.Network)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *Server) free(ctx context.Context, req api.FreeRequest) (list api.FreeLi
 	return list, err
 }
 
-// nextFree tells what an endpoint that nobody knows would be given.
+// nextFree returns the addresses that an unknown endpoint would get.
 func (s *Server) nextFree(ctx context.Context, req api.NextFreeRequest) (list api.NextFreeList, err error) {
 	network, err := s.freeNetwork(ctx, req.Network)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Server) nextFree(ctx context.Context, req api.NextFreeRequest) (list ap
 	return list, err
 }
 
-// freeNetwork is the network of which free addresses are asked for; it may be one that Docker calls so.
+// freeNetwork returns the network for a request of free addresses. It may be named by its Docker network.
 func (s *Server) freeNetwork(ctx context.Context, name string) (string, error) {
 	_, err := s.cfg.Service.Revision(ctx, name)
 	if errors.Is(err, ipam.ErrNotFound) {
@@ -70,7 +70,7 @@ func (s *Server) freeNetwork(ctx context.Context, name string) (string, error) {
 	return name, err
 }
 
-// takeNext takes the next addresses of a subnet, for another interface of the owner each time.
+// takeNext takes the next addresses of a subnet, each time for another interface of the owner.
 func (s *Server) takeNext(w http.ResponseWriter, r *http.Request, req api.TakeRequest) error {
 	network, err := s.cfg.Service.NetworkOf(req.ID)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Server) takeNext(w http.ResponseWriter, r *http.Request, req api.TakeRe
 	return s.edit(w, r, ipam.EditOptions{DryRun: req.DryRun}, body, edits)
 }
 
-// takeEdit is the edit that takes addresses.
+// takeEdit returns the edit that takes addresses.
 func takeEdit(t *api.Taking, network, subnet ipam.ID) (ipam.Edit, error) {
 	count := 1
 	if t.Count != nil {
@@ -115,10 +115,10 @@ func takeEdit(t *api.Taking, network, subnet ipam.ID) (ipam.Edit, error) {
 		Interface: ipam.Interface{Number: -1, Action: ipam.AddInterface, Wishes: wishes}}, nil
 }
 
-// scanWithin is how long an edge has for one question of a scan.
+// scanWithin is the time that an edge has for one question of a scan.
 const scanWithin = 20 * time.Second
 
-// scan has the edge of this host ask on a network's LAN who has its addresses.
+// scan asks the edge of this host who answers for a network's addresses on its LAN.
 func (s *Server) scan(ctx context.Context, req api.ScanRequest) (scan api.LANScan, err error) {
 	n, err := s.shownNetwork(ctx, req.Network)
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *Server) scan(ctx context.Context, req api.ScanRequest) (scan api.LANSca
 	return scan, nil
 }
 
-// scanned are the addresses of a subnet that a machine can have, where they are not more than so many.
+// scanned returns the host addresses of a subnet; ok is false if there are more than most.
 func scanned(cidr netip.Prefix, most int) (all []netip.Addr, ok bool) {
 	if cidr.Addr().BitLen()-cidr.Bits() > 12 {
 		return nil, false
@@ -167,7 +167,7 @@ func scanned(cidr netip.Prefix, most int) (all []netip.Addr, ok bool) {
 	return all, len(all) <= most
 }
 
-// scanPart asks for some addresses of a subnet, and adds who answered.
+// scanPart probes addresses of a subnet and adds those that answer.
 func (s *Server) scanPart(ctx context.Context, scan *api.LANScan, subnet ipam.ID, addrs []netip.Addr) error {
 	a, err := s.cfg.LAN.Ask(ctx, ipam.LANAsk{Verb: ipam.LANProbe, Parent: scan.Parent, IPv6: addrs[0].Is6(),
 		Addresses: addrs, Within: ipam.Duration(scanWithin)})
@@ -179,7 +179,7 @@ func (s *Server) scanPart(ctx context.Context, scan *api.LANScan, subnet ipam.ID
 	}
 	for _, other := range a.Answered {
 		if !slices.Contains(addrs, other.Address) {
-			continue // an edge of another make
+			continue // an edge of another version
 		}
 		one := api.LANPresence{LANNeighbour: other}
 		layout, err := s.cfg.Service.Layout(ctx, subnet,
@@ -196,7 +196,7 @@ func (s *Server) scanPart(ctx context.Context, scan *api.LANScan, subnet ipam.ID
 	return nil
 }
 
-// holderOf is who has an address, else whose it is.
+// holderOf returns the holder of an address, or else its owner.
 func holderOf(row *ipam.LayoutRow) string {
 	switch {
 	case row.State == ipam.AddressLeased && row.Lease != nil:

@@ -15,12 +15,11 @@ import (
 	"berth/internal/admin/api"
 )
 
-// backupName is how the copy is called while it is written. One that a crash has left is removed before the next.
+// backupName is the temporary name of the copy. A copy that a crash left is removed before the next backup.
 const backupName = "backup.sending"
 
-// backup sends the state as it is at one moment. The state is copied to a file here first, so that a client that is
-// slow to take it holds no read transaction; the file has no name any more while it is sent, so that nothing remains of
-// it whatever happens.
+// backup sends a snapshot of the state. It first copies the state to a file, so that a slow client holds no read
+// transaction. The file is unlinked before it is sent, so it never remains.
 func (s *Server) backup(w http.ResponseWriter, r *http.Request, req api.BackupRequest) error {
 	write, err := s.backupOf(req.Store)
 	if err != nil {
@@ -45,7 +44,7 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request, req api.BackupRe
 	return nil
 }
 
-// backupOf is what writes the state of a store to a new file, and answers the store's id.
+// backupOf returns the function that writes the state of a store to a new file and returns the store's id.
 func (s *Server) backupOf(name string) (func(ctx context.Context, path string) (id string, err error), error) {
 	switch name {
 	case "own":
@@ -62,7 +61,8 @@ func (s *Server) backupOf(name string) (func(ctx context.Context, path string) (
 	return nil, invalid("there is no store %q; it is own or shared", name)
 }
 
-// copyState returns an open copy of a state that has no name. One is made at a time, since it has a name meanwhile.
+// copyState returns an open, unlinked copy of a state. It makes one copy at a time, because the copy has a name until
+// it is complete.
 func (s *Server) copyState(r *http.Request,
 	write func(ctx context.Context, path string) (id string, err error)) (f *os.File, id string, err error) {
 	select {
@@ -73,8 +73,8 @@ func (s *Server) copyState(r *http.Request,
 			Detail: "another backup is being taken at this moment; try again when it is done"}
 	}
 	dir := s.cfg.TempDir
-	if _, err := os.Stat(dir); err != nil { // it was removed with the state: then a backup is wanted most
-		if err := os.MkdirAll(os.TempDir(), 0o700); err != nil { // the root of a managed plugin has none
+	if _, err := os.Stat(dir); err != nil { // it was removed with the state, and then a backup matters most
+		if err := os.MkdirAll(os.TempDir(), 0o700); err != nil { // the root of a managed plugin has no such directory
 			return nil, "", err
 		}
 		if dir, err = os.MkdirTemp("", "berth-backup-"); err != nil {
@@ -99,7 +99,7 @@ func (s *Server) copyState(r *http.Request,
 	return f, id, errors.Join(err, os.Remove(path))
 }
 
-// patient is a stream: its client has stallTimeout for each piece of it, and no limit for the whole.
+// patient is a stream. Its client has stallTimeout for each piece, and unlimited time for the whole.
 type patient struct {
 	http.ResponseWriter
 	control *http.ResponseController

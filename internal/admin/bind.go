@@ -11,13 +11,13 @@ import (
 	"berth/internal/admin/api"
 )
 
-// route is a row of the table api/endpoints.go with what answers it.
+// route is a row of the table api/endpoints.go with its handler.
 type route struct {
 	api.Spec
 	handle func(http.ResponseWriter, *http.Request) error
 }
 
-// raw binds a row to a function that writes the answer itself, and reads the body where there is one.
+// raw binds a row to a function that writes the answer itself, and that reads the body if there is one.
 func raw[Req, Resp any](e api.Endpoint[Req, Resp],
 	answer func(http.ResponseWriter, *http.Request, Req) error) route {
 	return route{e.Spec(), func(w http.ResponseWriter, r *http.Request) error {
@@ -51,7 +51,7 @@ func bind[Req, Resp any](e api.Endpoint[Req, Resp], answer func(context.Context,
 	})
 }
 
-// shown binds a row to a function that returns the answer and the revision of what it shows, for an ETag.
+// shown binds a row to a function that returns the answer and its revision, for an ETag.
 func shown[Req, Resp any](e api.Endpoint[Req, Resp], answer func(context.Context, Req) (Resp, uint64, error)) route {
 	return raw(e, func(w http.ResponseWriter, r *http.Request, req Req) error {
 		resp, revision, err := answer(r.Context(), req)
@@ -66,7 +66,7 @@ func shown[Req, Resp any](e api.Endpoint[Req, Resp], answer func(context.Context
 	})
 }
 
-// each binds a row whose answer is one list to a function that yields its items, which go out one by one.
+// each binds a row whose answer is one list to a function that yields the items. They are sent one by one.
 func each[Req, Resp, T any](e api.Endpoint[Req, Resp],
 	items func(context.Context, Req) (iter.Seq2[T, error], error)) route {
 	list := api.ListName(reflect.TypeFor[Resp]())
@@ -82,7 +82,7 @@ func each[Req, Resp, T any](e api.Endpoint[Req, Resp],
 	})
 }
 
-// listed binds a row that asks for all there is of something.
+// listed binds a row that returns all items of a kind.
 func listed[Resp, T any](s *Server, e api.Endpoint[api.None, Resp],
 	all func(Service, context.Context) ([]T, error)) route {
 	return each(e, func(ctx context.Context, _ api.None) (iter.Seq2[T, error], error) {
@@ -91,14 +91,14 @@ func listed[Resp, T any](s *Server, e api.Endpoint[api.None, Resp],
 	})
 }
 
-// replyPage answers with one object, and leads to the next page where it is one of a list.
+// replyPage answers with one object. If it is a page of a list, it links to the next page.
 func replyPage[Resp any](w http.ResponseWriter, r *http.Request, resp *Resp) error {
 	listNotNull(reflect.ValueOf(resp).Elem())
 	linkNext(w, r, resp)
 	return reply(w, resp)
 }
 
-// listNotNull makes the lists of an answer that must be there empty lists in JSON, and not null.
+// listNotNull replaces nil lists that an answer must have by empty ones, because nil would be null in JSON.
 func listNotNull(v reflect.Value) {
 	if v.Kind() != reflect.Struct {
 		return
@@ -110,7 +110,7 @@ func listNotNull(v reflect.Value) {
 	}
 }
 
-// linkNext sets the header that leads to the next page (RFC 8288).
+// linkNext sets the header that links to the next page (RFC 8288).
 func linkNext(w http.ResponseWriter, r *http.Request, resp any) {
 	list, ok := resp.(interface{ NextPage() string })
 	if !ok || list.NextPage() == "" {
@@ -121,14 +121,14 @@ func linkNext(w http.ResponseWriter, r *http.Request, resp any) {
 	w.Header().Set("Link", "<"+r.URL.EscapedPath()+"?"+q.Encode()+`>; rel="next"`)
 }
 
-// untimed takes the server's time limits off an operation that may last: the read limit too, because the end of that
-// one counts as the client's going away.
+// untimed removes the server's time limits from a long operation. The read limit must go, too, because its end counts
+// as the client's departure.
 func untimed(w http.ResponseWriter) error {
 	control := http.NewResponseController(w)
 	return errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{}))
 }
 
-// timed gives the client of an operation that has lasted the time of any other to take the answer.
+// timed gives the client of a long operation the usual time to read the answer.
 func timed(w http.ResponseWriter) error {
 	return http.NewResponseController(w).SetWriteDeadline(time.Now().Add(api.AnswerTimeout))
 }

@@ -18,8 +18,8 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// Bodies are read by the strict successor of encoding/json: a field that is not there, given twice or in another case
-// is refused, and each refusal says which field it is about.
+// encoding/json/v2 decodes bodies. It refuses an unknown field, a repeated one or one in another case, and each refusal
+// names the field.
 
 // readBody returns the JSON text that is the body of a request.
 func readBody(r *http.Request) ([]byte, error) {
@@ -36,7 +36,7 @@ func readBody(r *http.Request) ([]byte, error) {
 	return body, (&count{most: fewThings}).add(body)
 }
 
-// notArrived says why a body could not be read.
+// notArrived explains why a body could not be read.
 func notArrived(err error) *api.Problem {
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
@@ -58,7 +58,7 @@ func emptyBody(r *http.Request) *api.Problem {
 	return invalid("the body is empty; %s %s wants one of JSON", r.Method, r.URL.Path)
 }
 
-// checkType refuses a body that is said to be no JSON.
+// checkType refuses a body whose content type is not JSON.
 func checkType(r *http.Request) error {
 	given := r.Header.Get("Content-Type")
 	if given == api.JSONType {
@@ -71,8 +71,8 @@ func checkType(r *http.Request) error {
 		Detail: fmt.Sprintf("the content type of the body is %q; it must be %s", given, api.JSONType)}
 }
 
-// readAll reads the body into memory that is enough at once where the client has said its size, and has begun to send
-// more than little.
+// readAll reads the body. If the client has declared the size and has sent more than a little, it allocates all memory
+// at once.
 func readAll(r *http.Request) ([]byte, error) {
 	size := int(r.ContentLength)
 	if r.ContentLength < 0 || r.ContentLength > api.MaxBody {
@@ -88,7 +88,7 @@ func readAll(r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// items splits a body that is one object, or a list of them, which makes it several changes.
+// items splits a body into objects. The body is one object or a list of objects, each of which is a change.
 func items(body []byte) ([]jsontext.Value, error) {
 	text := jsontext.Value(bytes.TrimSpace(body))
 	if text[0] != '[' {
@@ -111,8 +111,8 @@ func checkNumber(edits int) error {
 	return nil
 }
 
-// decode reads one JSON value into v, where text must be an object if v is a struct. A duration is a number of
-// nanoseconds, as encoding/json writes it.
+// decode reads one JSON value into v. text must be an object if v is a struct. A duration is a number of nanoseconds,
+// as encoding/json writes it.
 func decode(text []byte, v any) error {
 	if kind := jsontext.Value(text).Kind(); kind == 'n' {
 		return nullBody()
@@ -126,7 +126,7 @@ func strictly() json.Options {
 	return json.JoinOptions(json.RejectUnknownMembers(true), jsonv1.FormatDurationAsNano(true))
 }
 
-// wrongBody says what is wrong with a body that could not be read into a value; nil where nothing is.
+// wrongBody explains why a body could not be decoded; nil: no error.
 func wrongBody(err error) error {
 	var wrong *json.SemanticError
 	var broken *jsontext.SyntacticError
@@ -144,7 +144,7 @@ func wrongBody(err error) error {
 	return invalid("the body cannot be read: %v", err)
 }
 
-// wrongField says which field of a body is wrong and what it should be.
+// wrongField explains which field of a body is wrong and what it should be.
 func wrongField(e *json.SemanticError) string {
 	switch {
 	case errors.Is(e.Err, json.ErrUnknownName):
@@ -162,7 +162,7 @@ func wrongField(e *json.SemanticError) string {
 		typeWord(e.GoType))
 }
 
-// fieldName is the path of a field as people write it: subnets.0.gateway.
+// fieldName returns the path of a field as people write it: subnets.0.gateway.
 func fieldName(p jsontext.Pointer) string {
 	var parts []string
 	for token := range p.Tokens() {

@@ -9,13 +9,13 @@ import (
 	"berth/internal/admin/api"
 )
 
-// tellsAge sets these headers.
+// tellsAge sets the headers about an unreachable shared store.
 func (s *Server) tellsAge(h http.Header) {
 	if s.cfg.Cluster == nil {
 		return
 	}
 	c := s.cfg.Cluster()
-	if c.Away == "" && (c.Refused == "" || !c.Fresh.IsZero()) { // who is refused may read on
+	if c.Away == "" && (c.Refused == "" || !c.Fresh.IsZero()) { // a refused host may still read
 		return
 	}
 	h.Set(api.AwayHeader, c.Since.UTC().Format(time.RFC3339))
@@ -24,7 +24,7 @@ func (s *Server) tellsAge(h http.Header) {
 	}
 }
 
-// clusterStatus adds to what the daemon knows by itself what the store says of the hosts, as far as it was read.
+// clusterStatus returns the daemon's own knowledge and the store's records of the hosts, as far as they were read.
 func (s *Server) clusterStatus(ctx context.Context) *api.ClusterStatus {
 	if s.cfg.Cluster == nil {
 		return nil
@@ -33,7 +33,7 @@ func (s *Server) clusterStatus(ctx context.Context) *api.ClusterStatus {
 	c.Others = []string{}
 	hosts, err := s.cfg.Service.Hosts(ctx)
 	if err != nil {
-		return &c // out of reach, which it says
+		return &c // the store is unreachable, as the status shows
 	}
 	for _, h := range hosts {
 		switch {

@@ -9,8 +9,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// shownNetwork is a network by its own name or id or, where there is none such, by the name of the Docker network that
-// is on it.
+// shownNetwork returns a network by its own name or id. If there is none, it returns the network that carries the
+// Docker network of this name.
 func (s *Server) shownNetwork(ctx context.Context, ref string) (ipam.NetworkInfo, error) {
 	n, err := s.cfg.Service.Network(ctx, ref)
 	if !errors.Is(err, ipam.ErrNotFound) || s.cfg.Places == nil {

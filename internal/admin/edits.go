@@ -12,14 +12,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// keyHeader makes a change happen once, however often it is sent; replayedHeader says of an answer that it was given
-// before.
+// keyHeader makes a change happen only once, even if it is sent repeatedly. replayedHeader marks an answer that was
+// already given before.
 const (
 	replayedHeader = "Idempotency-Replayed"
 	maxKey         = 255
 )
 
-// edits makes the edits of a body, all of them or none.
+// edits makes all edits of a body or none.
 func (s *Server) edits(w http.ResponseWriter, r *http.Request, _ api.EditsRequest) error {
 	body, err := readBody(r)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Server) edits(w http.ResponseWriter, r *http.Request, _ api.EditsReques
 	return s.edit(w, r, opt, body, edits)
 }
 
-// readOp reads an edit that says what it is: {"op": "pool.add", ...}.
+// readOp reads an edit with its operation: {"op": "pool.add", ...}.
 func readOp(text jsontext.Value) (ipam.Edit, error) {
 	var asked struct {
 		Op   string         `json:"op"`
@@ -65,7 +65,7 @@ func readOp(text jsontext.Value) (ipam.Edit, error) {
 	return e, decodeEdit(asked.Rest, e)
 }
 
-// readEdits reads each of the texts; where there are several, its error says which one is wrong.
+// readEdits reads all edits. If there are several, the error names the wrong one.
 func readEdits(texts []jsontext.Value, read func(jsontext.Value) (ipam.Edit, error)) ([]ipam.Edit, error) {
 	edits := make([]ipam.Edit, len(texts))
 	for i, text := range texts {
@@ -81,7 +81,7 @@ func readEdits(texts []jsontext.Value, read func(jsontext.Value) (ipam.Edit, err
 	return edits, nil
 }
 
-// decodeEdit reads the fields of an edit. A new name that is left out is not the empty one, which takes the name away.
+// decodeEdit reads the fields of an edit. A missing new name differs from an empty one, which removes the name.
 func decodeEdit(text []byte, e ipam.Edit) error {
 	if err := decode(text, e); err != nil {
 		return err
@@ -92,13 +92,13 @@ func decodeEdit(text []byte, e ipam.Edit) error {
 	return nil
 }
 
-// has tells whether an object has a field.
+// has reports whether an object has a field.
 func has(object []byte, field string) bool {
 	var fields map[string]jsontext.Value
 	return decode(object, &fields) == nil && fields[field] != nil
 }
 
-// edit makes edits as opt and the headers want it. body is what was asked, by which a key is known again.
+// edit makes edits with opt and the request's headers. body is the request, for the check of its idempotency key.
 func (s *Server) edit(w http.ResponseWriter, r *http.Request, opt ipam.EditOptions, body []byte,
 	edits []ipam.Edit) error {
 	var err error
@@ -115,7 +115,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request, opt ipam.EditOptio
 	}
 	switch {
 	case opt.DryRun:
-		opt.Key = "" // it changes nothing, however often
+		opt.Key = "" // a dry run changes nothing, however often it is sent
 	case opt.Key != "":
 		opt.Request = digest(r, body)
 	}
@@ -130,7 +130,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request, opt ipam.EditOptio
 		w.Header().Set("ETag", api.ETag(out.Revision))
 	}
 	if out.Changes == nil {
-		out.Changes = []ipam.Event{} // in JSON a list, not null
+		out.Changes = []ipam.Event{} // a list in JSON, not null
 	}
 	return reply(w, out)
 }
@@ -149,7 +149,7 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// digest is of who asks for what: a key is good for one request of one asker.
+// digest identifies a request and its caller. A key is valid for one request of one caller.
 func digest(r *http.Request, body []byte) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %s %s?%s\n", callerIn(r.Context()).actor, r.Method, r.URL.EscapedPath(), r.URL.RawQuery)

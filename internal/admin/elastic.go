@@ -11,7 +11,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// elasticRoutes lists the operations of elastic addresses. All that changes them is an edit.
+// elasticRoutes lists the operations of elastic addresses. Edits make all changes.
 func (s *Server) elasticRoutes() []route {
 	return []route{
 		listed(s, api.GetAccounts, Service.Accounts),
@@ -46,8 +46,8 @@ func (s *Server) elastic(ctx context.Context, req api.ElasticRequest) (ipam.Elas
 	return info, info.Revision, err
 }
 
-// edgeNews tells the edge of this host what it is to map, a line for the whole and then one for each change, until it
-// goes or the server ends.
+// edgeNews streams to this host's edge what it must map: first a line with everything, then one line for each change.
+// It ends with the edge or the server.
 func (s *Server) edgeNews(w http.ResponseWriter, r *http.Request, req api.EdgeNewsRequest) error {
 	ctx, end := s.whileServing(r.Context())
 	defer end()
@@ -58,7 +58,7 @@ func (s *Server) edgeNews(w http.ResponseWriter, r *http.Request, req api.EdgeNe
 			return err
 		}
 		if err != nil {
-			return nil // the edge comes again, and is told then
+			return nil // the edge connects again and gets the change then
 		}
 		if !begun {
 			begun = true
@@ -69,7 +69,7 @@ func (s *Server) edgeNews(w http.ResponseWriter, r *http.Request, req api.EdgeNe
 			begin(w, api.LinesType)
 		}
 		if err := sendLine(w, control, &news); err != nil {
-			return nil // the edge is gone, or does not read
+			return nil // the edge is gone or does not read
 		}
 	}
 	return nil
@@ -95,31 +95,31 @@ func (s *Server) edgeStatus(context.Context, api.None) (ipam.EdgeStatus, error) 
 		Hosts: s.cfg.Service.EdgeHosts()}, nil
 }
 
-// lanAsks tells the edge of this host what it is to do on a LAN, a line for each question, until it goes or the server
-// ends.
+// lanAsks streams to this host's edge what it must do on a LAN, a line for each question. It ends with the edge or the
+// server.
 func (s *Server) lanAsks(w http.ResponseWriter, r *http.Request, _ api.None) error {
 	ctx, end := s.whileServing(r.Context())
 	defer end()
 	control := http.NewResponseController(w)
 	begin(w, api.LinesType)
-	if err := control.Flush(); err != nil { // whoever asks knows that it is heard before there is anything to do
+	if err := control.Flush(); err != nil { // the edge learns that it is connected before the first question
 		return nil
 	}
 	for ask := range s.cfg.LAN.Asks(ctx) {
 		if err := sendLine(w, control, &ask); err != nil {
-			return nil // the edge is gone, or does not read
+			return nil // the edge is gone or does not read
 		}
 	}
 	return nil
 }
 
-// lanAnswer takes what came of a question. Whoever asked may have gone meanwhile, which is no fault of the edge's.
+// lanAnswer passes on the answer to a question. If the asker is gone by now, that is no error of the edge.
 func (s *Server) lanAnswer(_ context.Context, req api.Body[ipam.LANAnswer]) (api.Done, error) {
 	s.cfg.LAN.Answer(req.Body)
 	return api.OK(), nil
 }
 
-// elasticUsage answers how long accounts had addresses. The events of a long time may be very many.
+// elasticUsage returns how long accounts had addresses. A long period can have very many events.
 func (s *Server) elasticUsage(ctx context.Context, f ipam.UsageFilter) (ipam.UsageReport, error) {
 	return s.cfg.Service.Usage(ctx, f)
 }

@@ -11,8 +11,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// checkElastic answers what is wrong with elastic addresses: what the records and the edge say, and of what a
-// comparison with the engine finds that which is about them.
+// checkElastic returns the findings about elastic addresses: those of the records, of the edge, and of a comparison
+// with the engine.
 func (s *Server) checkElastic(ctx context.Context, _ api.None) (report ipam.CheckReport, err error) {
 	ctx, end := s.whileServing(ctx)
 	defer end()
@@ -37,8 +37,8 @@ func (s *Server) checkElastic(ctx context.Context, _ api.None) (report ipam.Chec
 	return report, nil
 }
 
-// lastFindings is what was found to be wrong when it was looked at last, and what is wrong with elastic addresses now.
-// No engine is asked.
+// lastFindings returns the findings of the last comparison, and the current ones about elastic addresses. It does not
+// query the engine.
 func (s *Server) lastFindings(ctx context.Context) (ipam.CheckReport, error) {
 	report := ipam.CheckReport{Host: s.cfg.Host, Engine: ipam.NoEngine}
 	if s.cfg.Report != nil {
@@ -49,9 +49,9 @@ func (s *Server) lastFindings(ctx context.Context) (ipam.CheckReport, error) {
 	return report, ctx.Err()
 }
 
-// addElastic adds to a report what the records and the edge say of elastic addresses.
+// addElastic adds the findings of the records and the edge about elastic addresses to a report.
 func (s *Server) addElastic(ctx context.Context, report *ipam.CheckReport) {
-	report.Findings = append([]ipam.Finding{}, report.Findings...) // in JSON a list, not null
+	report.Findings = append([]ipam.Finding{}, report.Findings...) // a list in JSON, not null
 	counts := map[ipam.FindingKind]int{}
 	maps.Copy(counts, report.Counts)
 	report.Counts = counts
@@ -72,7 +72,7 @@ func (s *Server) addElastic(ctx context.Context, report *ipam.CheckReport) {
 	report.Findings = append(report.Findings, found...)
 }
 
-// addHost adds to a report what is wrong on this host besides: no engine and no edge tells that.
+// addHost adds findings about this host that neither the engine nor the edge reports.
 func (s *Server) addHost(ctx context.Context, report *ipam.CheckReport) {
 	if s.cfg.Found == nil {
 		return
@@ -84,7 +84,8 @@ func (s *Server) addHost(ctx context.Context, report *ipam.CheckReport) {
 	report.Findings = append(report.Findings, found...)
 }
 
-// edgeFindings are those of what is not mapped. Where no edge is connected, that is why, and is said once.
+// edgeFindings returns the findings about addresses that are not mapped. If no edge is connected, that is the one cause
+// and becomes one finding.
 func (s *Server) edgeFindings(c *ipam.ElasticCheck) []ipam.Finding {
 	if c.Wanted == 0 || s.edges.count() > 0 {
 		return c.Findings
@@ -106,7 +107,7 @@ func (s *Server) edgeFindings(c *ipam.ElasticCheck) []ipam.Finding {
 	return found
 }
 
-// deviceFindings are those of ranges that are announced at a device which this host has not.
+// deviceFindings returns findings for ranges that are announced on a network device that this host lacks.
 func (s *Server) deviceFindings(c *ipam.ElasticCheck) (found []ipam.Finding) {
 	if s.cfg.Device == nil {
 		return nil

@@ -7,13 +7,13 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// ErrorLog returns what an http.Server is to write to, so that what it says is in the daemon's log and has its form: at
-// a level what clients do to their connections, and as a warning what keeps the server from taking any.
+// ErrorLog returns a logger for an http.Server that writes to the daemon's log. Errors of clients' connections have the
+// given level. An error that keeps the server from accepting connections is a warning.
 func ErrorLog(to *logrus.Entry, level logrus.Level) *log.Logger {
 	return log.New(&lineLog{to, level}, "", 0)
 }
 
-// lineLog is where http.Server writes, a line at a time.
+// lineLog is the io.Writer of that logger. It gets a line at a time.
 type lineLog struct {
 	log   *logrus.Entry
 	level logrus.Level
@@ -21,7 +21,7 @@ type lineLog struct {
 
 func (l *lineLog) Write(line []byte) (int, error) {
 	level := l.level
-	if bytes.HasPrefix(line, []byte("http: Accept error")) { // no file descriptor is left, say
+	if bytes.HasPrefix(line, []byte("http: Accept error")) { // for example, no file descriptor is left
 		level = min(level, logrus.WarnLevel)
 	}
 	l.log.Log(level, string(bytes.TrimSpace(line)))

@@ -12,7 +12,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// eventFilter says which events are wanted.
+// eventFilter returns the filter of a request.
 func eventFilter(req *api.EventsRequest) (ipam.EventFilter, error) {
 	f := ipam.EventFilter{Since: req.Since, Before: req.Until, Networks: req.Networks}
 	for _, pattern := range req.Verbs {
@@ -49,7 +49,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, req api.EventsRe
 		Mark: page.Next})
 }
 
-// replyEvents answers with a list of events, and since when they are kept.
+// replyEvents answers with a list of events, and the time since which events are kept.
 func (s *Server) replyEvents(w http.ResponseWriter, r *http.Request, list api.EventList) error {
 	oldest, err := s.cfg.Service.Events(r.Context(), ipam.EventFilter{First: 1})
 	if err != nil {
@@ -61,8 +61,8 @@ func (s *Server) replyEvents(w http.ResponseWriter, r *http.Request, list api.Ev
 	return reply(w, list)
 }
 
-// lastEvents answers with the last events, and follows from there where that is wanted. What is committed while they
-// are read is behind the mark.
+// lastEvents answers with the last events, and follows from there if requested. Events that are committed during the
+// read come after the mark.
 func (s *Server) lastEvents(w http.ResponseWriter, r *http.Request, req *api.EventsRequest,
 	wanted ipam.EventFilter) error {
 	mark, err := s.cfg.Service.LastEvent(r.Context())
@@ -79,13 +79,12 @@ func (s *Server) lastEvents(w http.ResponseWriter, r *http.Request, req *api.Eve
 	return s.replyEvents(w, r, api.EventList{Events: past, More: more, Mark: mark})
 }
 
-// chosen leaves the events that are wanted, in the slice of all.
+// chosen removes the events that the filter does not select, in place.
 func chosen(events []ipam.Event, wanted *ipam.EventFilter) []ipam.Event {
 	return slices.DeleteFunc(events, func(e ipam.Event) bool { return !wanted.Has(&e) })
 }
 
-// eventsUntil returns the last n before a mark of the events that are wanted, at least the empty list, and whether
-// there are more.
+// eventsUntil returns the last n selected events before a mark, never nil, and whether there are more.
 func (s *Server) eventsUntil(ctx context.Context, mark ipam.EventMark, f ipam.EventFilter, n int) (
 	events []ipam.Event, more bool, err error,
 ) {
@@ -105,8 +104,8 @@ type followedEvent struct {
 	Mark *ipam.EventMark `json:"mark,omitempty"`
 }
 
-// follow sends the past events and then each behind a mark that is none of them, a line of JSON for each, until the
-// client goes or the server ends.
+// follow sends the past events and then each new one after the mark, a line of JSON for each. It ends with the client
+// or the server.
 func (s *Server) follow(
 	w http.ResponseWriter, r *http.Request, wanted ipam.EventFilter, past []ipam.Event, from ipam.EventMark,
 ) error {
@@ -118,7 +117,7 @@ func (s *Server) follow(
 	control := http.NewResponseController(w)
 	begin(w, api.LinesType)
 	if err := sendEvents(w, control, past, from); err != nil {
-		return nil // the client is gone, or does not read
+		return nil // the client is gone or does not read
 	}
 	for page, err := range s.cfg.Service.TailPages(ctx, from) {
 		if err != nil {
@@ -131,14 +130,14 @@ func (s *Server) follow(
 	return nil
 }
 
-// whileServing is ctx, which ends with the server, too. Call end when it is not needed any more.
+// whileServing returns a context that also ends with the server. Call end when it is no longer needed.
 func (s *Server) whileServing(ctx context.Context) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	stopped := s.endWith(ctx, cancel)
 	return ctx, func() { cancel(); <-stopped }
 }
 
-// endWith cancels ctx when the server ends. What it returns is closed when it waits no more.
+// endWith cancels ctx when the server ends. The returned channel is closed when it has stopped waiting.
 func (s *Server) endWith(ctx context.Context, cancel context.CancelFunc) <-chan struct{} {
 	stopped := make(chan struct{})
 	go func() {
@@ -152,7 +151,7 @@ func (s *Server) endWith(ctx context.Context, cancel context.CancelFunc) <-chan 
 	return stopped
 }
 
-// sendEvents sends events, the last of them with the mark behind all of them.
+// sendEvents sends events, the last of them with the mark after all of them.
 func sendEvents(
 	w http.ResponseWriter, control *http.ResponseController, events []ipam.Event, mark ipam.EventMark,
 ) error {

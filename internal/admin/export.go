@@ -10,13 +10,13 @@ import (
 	"berth/internal/ipam"
 )
 
-// export sends the plan network by network: it need not be in memory as a whole here, nor there.
+// export sends the plan network by network, so neither end needs it in memory as a whole.
 func (s *Server) export(ctx context.Context, req api.ExportRequest) (iter.Seq2[ipam.PlannedNetwork, error], error) {
 	return s.cfg.Service.Export(ctx, req.Network), nil
 }
 
-// names tells whose which address is, of which names are made. It is refused where some of it cannot be seen: it is
-// taken for the whole, and who writes a file of it would lose names.
+// names returns the owners of addresses, from which names are made. It refuses an incomplete answer, because a client
+// that writes a file from it would lose names.
 func (s *Server) names(ctx context.Context, _ api.None) (known api.Names, err error) {
 	if err := s.cfg.Service.Partial(); err != nil {
 		return known, ipam.Refuse(err, "the names are in this host's own store and in that of the cluster, and the "+

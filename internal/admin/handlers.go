@@ -17,7 +17,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// subnets lists all of them, unless a page is asked for.
+// subnets lists all subnets, or a page if one is requested.
 func (s *Server) subnets(ctx context.Context, req api.SubnetsRequest) (list api.SubnetList, err error) {
 	if err := s.knowsSpace(ctx, req.Space); err != nil {
 		return list, err
@@ -42,7 +42,7 @@ func (s *Server) subnets(ctx context.Context, req api.SubnetsRequest) (list api.
 	return list, err
 }
 
-// leases lists all of them, in a stream, unless a page is asked for.
+// leases streams all leases, or sends a page if one is requested.
 func (s *Server) leases(w http.ResponseWriter, r *http.Request, req api.LeasesRequest) (err error) {
 	f := req.LeaseFilter
 	if err := s.knowsSubnet(r.Context(), f); err != nil {
@@ -74,7 +74,7 @@ func replyLeases[T any](w http.ResponseWriter, r *http.Request, req *api.LeasesR
 	return replyPage(w, r, &list)
 }
 
-// brief is what leases are called by.
+// brief returns only the fields that identify a lease.
 func brief(leases iter.Seq2[ipam.LeaseInfo, error]) iter.Seq2[api.BriefLease, error] {
 	return func(yield func(api.BriefLease, error) bool) {
 		for l, err := range leases {
@@ -85,7 +85,7 @@ func brief(leases iter.Seq2[ipam.LeaseInfo, error]) iter.Seq2[api.BriefLease, er
 	}
 }
 
-// knowsSpace refuses a space that is not there: an empty list would say that it is, and holds nothing.
+// knowsSpace refuses an unknown space. An empty list would suggest that the space exists and is empty.
 func (s *Server) knowsSpace(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
@@ -150,7 +150,7 @@ func (s *Server) fsck(ctx context.Context, _ api.None) (report api.FsckReport, e
 		return report, err
 	}
 	report.OK = len(report.Problems) == 0 && len(report.File.Problems) == 0
-	report.File.Problems = append([]string{}, report.File.Problems...) // in JSON a list, not null
+	report.File.Problems = append([]string{}, report.File.Problems...) // a list in JSON, not null
 	return report, nil
 }
 
@@ -161,7 +161,7 @@ func reply(w http.ResponseWriter, v any) error {
 		return err
 	}
 	begin(w, api.JSONType)
-	_, _ = w.Write(body) // a client that is gone: the server notices
+	_, _ = w.Write(body) // the server notices a client that is gone
 	_, _ = io.WriteString(w, "\n")
 	return nil
 }
@@ -177,8 +177,8 @@ func yes[T any](items []T) iter.Seq2[T, error] {
 	}
 }
 
-// replyEach answers with an object of one list, which is written item by item: a list may be long, and it need not be
-// in memory as a whole. An error after the first item cuts the answer off, so that nobody takes it for a whole one.
+// replyEach answers with an object of one list. It writes item by item, because a list may be long. An error after the
+// first item aborts the answer, so that nobody takes it for complete.
 func replyEach[T any](w http.ResponseWriter, name string, items iter.Seq2[T, error]) error {
 	b := bufio.NewWriterSize(w, 32<<10)
 	sep := fmt.Sprintf("{%q:[", name)

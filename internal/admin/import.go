@@ -13,10 +13,10 @@ import (
 	"berth/internal/ipam"
 )
 
-// importPause is how often an import says at most how far it is.
+// importPause is the minimum time between two progress lines of an import.
 const importPause = 100 * time.Millisecond
 
-// bounded keeps bodies to a size, and has large ones take turns.
+// bounded limits the size of bodies, and the number of large bodies at a time.
 func (s *Server) bounded(next http.Handler) http.Handler {
 	limits := map[string]int64{}
 	for _, row := range s.routes() {
@@ -24,7 +24,7 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		most := cmp.Or(limits[r.URL.Path], api.MaxBody)
-		if most == api.Endless { // each line has a bound
+		if most == api.Endless { // each line has its own limit
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -34,7 +34,7 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 		}
 		places := s.large
 		if r.URL.Path == api.PostImport.Path || most > api.MaxBody && isAlone(r) {
-			places = make(chan struct{}, 1) // it is the only one of its kind
+			places = make(chan struct{}, 1) // at most one plan at a time
 		}
 		body := &turnBody{ReadCloser: http.MaxBytesReader(w, r.Body, most), turn: &turn{places: places},
 			ctx: r.Context()}
@@ -42,7 +42,7 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 		r.Body = body
 		next.ServeHTTP(w, r)
 		if body.read > api.MaxBody {
-			debug.FreeOSMemory() // what it took is garbage now, of which the next one may not come for long
+			debug.FreeOSMemory() // its memory is garbage now, and the next one may not come soon
 		}
 	})
 }
@@ -57,7 +57,7 @@ func (s *Server) importPlan(w http.ResponseWriter, r *http.Request, req api.Impo
 	})
 }
 
-// importing runs an import, and sends how far it is.
+// importing runs an import and streams its progress.
 func (s *Server) importing(w http.ResponseWriter, r *http.Request,
 	run func(context.Context, func(done, total int)) (ipam.ImportReport, error)) error {
 	control := http.NewResponseController(w)
@@ -77,7 +77,7 @@ func (s *Server) importing(w http.ResponseWriter, r *http.Request,
 	return nil
 }
 
-// alone runs one import at a time, which bounds the memory for plans, too. It ends where its client goes, or the
+// alone runs one import at a time, which also bounds the memory for plans. The import ends with its client or the
 // server.
 func (s *Server) alone(ctx context.Context,
 	run func(context.Context) (ipam.ImportReport, error)) (ipam.ImportReport, error) {
@@ -93,7 +93,7 @@ func (s *Server) alone(ctx context.Context,
 	return run(ctx)
 }
 
-// patientBody is a body whose client has time for each piece of it.
+// patientBody is a body whose client has stallTimeout for each piece.
 type patientBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -105,12 +105,12 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
-		_ = b.control.SetReadDeadline(time.Time{}) // from here on a read only waits for the client to go
+		_ = b.control.SetReadDeadline(time.Time{}) // from here on, a read only waits until the client goes
 	}
 	return n, err
 }
 
-// importLines is the answer of an import.
+// importLines is the streamed answer of an import.
 type importLines struct {
 	w       http.ResponseWriter
 	control *http.ResponseController

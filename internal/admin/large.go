@@ -15,19 +15,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// How many things a body may have: what they take in memory is more than what they take in the body.
+// The maximum number of objects in a body. They need more memory than their text.
 const (
-	maxThings   = 120_000 // of a plan, or of what an engine shows, where it is read alone
-	maxNetworks = 20_000  // of a plan, and subnets: each is larger than what it holds
+	maxThings   = 120_000 // of a plan or of an engine's view, which are read one at a time
+	maxNetworks = 20_000  // networks of a plan, and subnets, because each is larger than its contents
 	newsThings  = 40_000  // of a line of news
-	fewThings   = 20_000  // of all others
+	fewThings   = 20_000  // of all other bodies
 )
 
-// maxStretch is how many bytes there may be between two things. No text that is allowed is as long, nor is a list.
+// maxStretch is the maximum number of bytes between two objects. No valid text or list is as long.
 const maxStretch = 1 << 20
 
-// readLarge reads a body into v as it comes, so that the text itself is not kept, unless there are more than so many
-// things in it. It begins when it is its turn, or the body is there as a whole.
+// readLarge decodes a body into v while it arrives, so that the text is not kept in memory. It refuses more than most
+// objects. It begins when its turn comes, or when the body is complete.
 func readLarge(r *http.Request, v any, most int, how ...json.Options) error {
 	if err := checkType(r); err != nil && r.ContentLength != 0 {
 		return err
@@ -49,7 +49,7 @@ func readLarge(r *http.Request, v any, most int, how ...json.Options) error {
 	return wrongBody(err)
 }
 
-// fewNetworks refuses a plan of more than maxNetworks networks, or subnets.
+// fewNetworks refuses a plan with more than maxNetworks networks or subnets.
 func fewNetworks() json.Options {
 	return json.WithUnmarshalers(json.JoinUnmarshalers(atMost[ipam.PlannedNetwork]("networks"),
 		atMost[ipam.PlannedSubnet]("subnets")))
@@ -62,16 +62,16 @@ func atMost[T any](what string) *json.Unmarshalers {
 			return &api.Problem{Status: http.StatusRequestEntityTooLarge, Code: api.CodeTooLarge,
 				Detail: fmt.Sprintf("the plan has more than %d %s; import it in parts", maxNetworks, what)}
 		}
-		return errors.ErrUnsupported // it is read as ever
+		return errors.ErrUnsupported // it is decoded as usual
 	})
 }
 
-// counted is a body in which things are counted.
+// counted is a body whose objects are counted.
 type counted struct {
 	from  io.Reader
 	count count
-	first byte  // that is no space; 0: none has come
-	err   error // with which it ended
+	first byte  // the first byte that is not white space; 0: none yet
+	err   error // the error at its end
 }
 
 func (c *counted) Read(p []byte) (int, error) {
@@ -88,14 +88,14 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, c.err
 }
 
-// count is how many things have come, as far as that can be told by their punctuation.
+// count estimates the number of objects by their punctuation.
 type count struct {
 	most            int
 	objects, commas int
 	stretch         int // bytes since the last object began or ended
 }
 
-// add counts what has come next, and refuses what is too much.
+// add counts the next bytes, and refuses too many objects.
 func (c *count) add(text []byte) error {
 	c.objects += bytes.Count(text, []byte("{"))
 	c.commas += bytes.Count(text, []byte(","))

@@ -10,7 +10,7 @@ import (
 	"berth/internal/admin/api"
 )
 
-// part reads a cursor that has so many parts; nil: from the beginning.
+// part reads a cursor with the given number of parts; nil: from the beginning.
 func part(after string, parts int) ([]string, error) {
 	if after == "" {
 		return nil, nil
@@ -23,7 +23,7 @@ func part(after string, parts int) ([]string, error) {
 	return all, nil
 }
 
-// cursor stands for the last item of a page; its parts have no line breaks.
+// cursor returns the cursor of the last item of a page. Its parts have no line breaks.
 func cursor(parts ...string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join(parts, "\n")))
 }
@@ -43,10 +43,10 @@ func placeOf(after string) (space string, addr netip.Addr, err error) {
 
 func notNext() *api.Problem { return invalid(`the parameter "after" is not the "next" of an answer`) }
 
-// ownerCursor stands for an owner in a dynamic network, which has no place among addresses. No name has a space in it.
+// ownerCursor returns the cursor of an owner in a dynamic network, which has no address. No name contains a space.
 func ownerCursor(network, owner string) string { return cursor("", network+" "+owner) }
 
-// ownerOf reads what ownerCursor wrote; empty for another cursor.
+// ownerOf reads a cursor of ownerCursor. It returns empty strings for another cursor.
 func ownerOf(after string) (network, owner string) {
 	parts, _ := part(after, 2)
 	if parts == nil || parts[0] != "" {
@@ -71,8 +71,9 @@ func addressAt(after string) (addr netip.Addr, err error) {
 	return addr, nil
 }
 
-// take reads a page of a list, of which items has one more than the limit if there is another page behind it. cursorOf
-// tells the cursor of an item. Items of one cursor, of two stores, stand on one page, if it is longer for that.
+// take reads a page of a list. items yields one more than the limit if there is another page. cursorOf returns the
+// cursor of an item. Items with the same cursor, which two stores can have, stay on one page, which may exceed the
+// limit.
 func take[T any](limit int, items iter.Seq2[T, error], cursorOf func(*T) string) (list []T, next string, err error) {
 	list = []T{} // in JSON a list, not null
 	for item, err := range items {
@@ -89,7 +90,7 @@ func take[T any](limit int, items iter.Seq2[T, error], cursorOf func(*T) string)
 	return list, "", nil
 }
 
-// behind is the part of a list, sorted by addrOf, that is behind an address; the zero Addr is before all.
+// behind yields the part of a list after an address, sorted by addrOf. The zero Addr comes before all.
 func behind[T any](list []T, after netip.Addr, addrOf func(*T) netip.Addr) iter.Seq2[T, error] {
 	slices.SortFunc(list, func(a, b T) int { return addrOf(&a).Compare(addrOf(&b)) })
 	return func(yield func(T, error) bool) {
@@ -101,7 +102,7 @@ func behind[T any](list []T, after netip.Addr, addrOf func(*T) netip.Addr) iter.
 	}
 }
 
-// pageOf reads a page of a list behind an address; all is the whole list.
+// pageOf reads a page of a list after an address. all is the whole list.
 func pageOf[T any](p api.Page, all []T, addrOf func(*T) netip.Addr) (list []T, next string, err error) {
 	after, err := addressAt(p.Cursor)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// readParameters reads what path and query of a request say into a value of its type.
+// readParameters reads the path and the query of a request into a value of its type.
 func readParameters(r *http.Request, into reflect.Value) error {
 	fields := api.FieldsOf(into.Type())
 	var known []string
@@ -98,7 +98,7 @@ func readParameter(f *api.Field, text string, into any) (err error) {
 	return nil
 }
 
-// readBodyInto reads the body of a request into the field for it, where there is one.
+// readBodyInto reads the body of a request into its field, if the type has one.
 func readBodyInto(r *http.Request, into reflect.Value) error {
 	for _, f := range api.FieldsOf(into.Type()) {
 		if f.In != "body" {
@@ -113,8 +113,7 @@ func readBodyInto(r *http.Request, into reflect.Value) error {
 	return nil
 }
 
-// query returns the parameters of a request, and refuses one that the operation does not have: a misspelt filter would
-// otherwise be a list of everything.
+// query returns the query parameters. It refuses unknown ones, because a misspelt filter would list everything.
 func query(r *http.Request, known ...string) (url.Values, error) {
 	if r.URL.RawQuery == "" {
 		return nil, nil

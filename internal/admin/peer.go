@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peer is the process at the other end of a connection, as the kernel noted it when it connected (unix(7),
-// SO_PEERCRED). It is the net.Addr of the connection, because that is what comes through whatever wraps the connection.
+// peer is the process at the other end of a connection, as the kernel recorded it at the connect (unix(7),
+// SO_PEERCRED). It is the connection's net.Addr, because wrappers of the connection preserve that.
 type peer struct {
 	uid, gid, pid int
 	groups        []int // the supplementary ones
-	err           error // it is not known
+	err           error // why the peer is unknown
 
 	once sync.Once
-	name string // of the user, as actor wants it
+	name string // of the user, for actor
 }
 
 // Network implements net.Addr.
@@ -33,7 +33,7 @@ func (p *peer) String() string {
 	return fmt.Sprintf("pid %d, uid %d", p.pid, p.uid)
 }
 
-// actor names the peer's user in events: "root (uid 0)", or "uid 1000" where the system has no name for him.
+// actor names the peer's user in events: "root (uid 0)", or "uid 1000" if the system has no name for the user.
 func (p *peer) actor() string {
 	p.once.Do(func() {
 		p.name = "uid " + strconv.Itoa(p.uid)
@@ -44,7 +44,7 @@ func (p *peer) actor() string {
 	return p.name
 }
 
-// peerListener notes of each connection who it is.
+// peerListener records the peer of each connection.
 type peerListener struct{ net.Listener }
 
 // peerConn is a connection whose remote address is its peer.
@@ -91,8 +91,8 @@ func (p *peer) read(fd int) error {
 	return nil
 }
 
-// peerGroups asks for the supplementary groups (SO_PEERGROUPS, Linux 4.13); none where the kernel does not know. The
-// system's own word is asked and not /etc/group, because a process has the groups that it logged in with.
+// peerGroups returns the supplementary groups (SO_PEERGROUPS, Linux 4.13), or none if the kernel does not support that.
+// It does not use /etc/group, because a process keeps the groups of its login.
 func peerGroups(fd int) []int {
 	buf := make([]uint32, 64)
 	for {
@@ -116,7 +116,7 @@ func peerGroups(fd int) []int {
 
 type peerKey struct{}
 
-// withPeer is an http.Server's ConnContext.
+// withPeer is the ConnContext of an http.Server.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	p, _ := c.RemoteAddr().(*peer)
 	return context.WithValue(ctx, peerKey{}, p)

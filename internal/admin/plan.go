@@ -9,7 +9,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// planRoutes lists the operations of the plan: networks, and what is in them. All that changes it is an edit.
+// planRoutes lists the operations of the plan: networks and their contents. Edits make all changes.
 func (s *Server) planRoutes() []route {
 	return []route{
 		raw(api.PostEdits, s.edits),
@@ -100,7 +100,7 @@ func (s *Server) exclusions(ctx context.Context, req api.PartsRequest) (list api
 	return list, n.Revision, err
 }
 
-// filtered says which addresses are wanted, and the revision of their network; 0: they are of all.
+// filtered returns the filter for addresses and the revision of their network; 0: all networks.
 func (s *Server) filtered(ctx context.Context, req *api.OwnedRequest) (f ipam.AddressFilter, rev uint64, err error) {
 	f = ipam.AddressFilter{Network: req.Network, Owner: req.Owner, Limit: req.Most + 1}
 	if f.AfterNetwork, f.AfterOwner = ownerOf(req.Cursor); f.AfterNetwork == "" {

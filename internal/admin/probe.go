@@ -12,11 +12,11 @@ import (
 	"berth/store"
 )
 
-// readyTime is how long the store has to say whether it takes writes.
+// readyTime bounds the wait for the store's answer whether it accepts writes.
 const readyTime = 2 * time.Second
 
-// probes lists the operations that anybody may call who can connect: what a supervisor asks, who has neither a token
-// nor the rights of a group. They tell nothing of what is kept.
+// probes lists the operations for everybody who can connect. A supervisor uses them, which has no token and no group.
+// They reveal nothing of the data.
 func (s *Server) probes() []route {
 	return []route{
 		{api.GetHealth.Spec(), s.health},
@@ -24,7 +24,7 @@ func (s *Server) probes() []route {
 	}
 }
 
-// probed answers the probes before it is asked who calls.
+// probed answers the probes before authentication.
 func (s *Server) probed(next http.Handler) http.Handler {
 	byPath := map[string]route{}
 	for _, r := range s.probes() {
@@ -40,18 +40,18 @@ func (s *Server) probed(next http.Handler) http.Handler {
 			w.Header().Set("Allow", allow)
 			s.refuse(w, r, noSuchMethod(r.Method, r.URL.Path, allow))
 		default:
-			_ = probe.handle(w, r) // they answer always
+			_ = probe.handle(w, r) // they always answer
 		}
 	})
 }
 
-// health says that the daemon serves.
+// health answers that the daemon runs.
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
 	return sayPlain(w, http.StatusOK, "ok")
 }
 
-// ready says whether requests can be answered now, and in a few words why not. `berth status` says more, to those who
-// may ask it.
+// ready answers whether requests can be served now, or briefly why not. `berth status` gives details to callers with
+// access.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTime)
 	defer cancel()
@@ -90,7 +90,7 @@ func (s *Server) notReady(ctx context.Context) error {
 	return nil
 }
 
-// writable tells why the daemon's own store takes no writes; nil where it does.
+// writable returns why the daemon's own store refuses writes, or nil.
 func (s *Server) writable(ctx context.Context) error {
 	if s.cfg.Writable == nil {
 		return nil
@@ -98,7 +98,7 @@ func (s *Server) writable(ctx context.Context) error {
 	return s.cfg.Writable(ctx)
 }
 
-// refusedWrites says in a few words, which tell nothing of the host, why a store takes no writes.
+// refusedWrites explains briefly why a store refuses writes, and reveals nothing of the host.
 func refusedWrites(err error) string {
 	for _, why := range []struct {
 		is   error
@@ -115,13 +115,14 @@ func refusedWrites(err error) string {
 	return "the store refuses writes"
 }
 
-// sayPlain answers with one line of text, and ends the connection: a probe that keeps it takes it from others.
+// sayPlain answers with one line of text and closes the connection. A probe that kept its connection would take it from
+// others.
 func sayPlain(w http.ResponseWriter, status int, line string) error {
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Connection", "close")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, line+"\n") // a client that is gone: the server notices
+	_, _ = io.WriteString(w, line+"\n") // the server notices a client that is gone
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"berth/store"
 )
 
-// kinds gives each kind of error its status and code. The first that matches counts.
+// kinds maps errors to status and code. The first match counts.
 var kinds = []struct {
 	is     error
 	status int
@@ -45,7 +45,7 @@ var kinds = []struct {
 	{store.ErrCorrupt, http.StatusInternalServerError, api.CodeDamaged},
 }
 
-// problemOf translates an error of the rooms inside.
+// problemOf translates an error of the packages inside.
 func problemOf(err error) *api.Problem {
 	var one *ipam.EditError
 	if errors.As(err, &one) {
@@ -95,8 +95,8 @@ func (s *Server) logRefusal(r *http.Request, p *api.Problem) {
 	}
 }
 
-// refuse answers with a problem: a browser, which asks for HTML below no path of the API, as a page, and everybody else
-// as JSON. Where an answer has begun already it can only be cut off, which the client notices.
+// refuse answers with a problem. A browser that requests HTML outside the API's paths gets a page, and everybody else
+// JSON. An answer that has begun is aborted, which the client notices.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *api.Problem) {
 	p = shortened(p)
 	s.logRefusal(r, p)
@@ -111,10 +111,10 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *api.Problem) 
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // a client that is gone: the server notices
+	_ = json.NewEncoder(w).Encode(p) // the server notices a client that is gone
 }
 
-// shortened is a problem with its title, in which what others have chosen is cut.
+// shortened returns a problem with its title, and with long user-chosen values cut.
 func shortened(p *api.Problem) *api.Problem {
 	cut := *p
 	if cut.Title == "" {
@@ -140,10 +140,10 @@ func shortAdvice(all []ipam.Advice) []ipam.Advice {
 	return all
 }
 
-// pathOf is the path of a request as the log has it.
+// pathOf returns the path of a request for the log.
 func pathOf(r *http.Request) string { return shorten.To(r.URL.Path, shorten.Most) }
 
-// refusePage answers a browser. Who may see no view, or none under this name, is shown what is wrong and nothing else.
+// refusePage answers a browser. A caller who may not see the page, or not under this name, gets only the error.
 func (s *Server) refusePage(w http.ResponseWriter, r *http.Request, p *api.Problem) error {
 	role := callerIn(r.Context()).role
 	if role != api.RoleAdmin && role != api.RoleReadOnly || misdirected(r) != nil {

@@ -12,8 +12,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// mux finds the operation of a request, and answers what is no path, and what is no method of a path, as the problems
-// that they are. Paths are matched as they were sent, so that a segment may hold an escaped slash (10.0.0.0%2F24).
+// mux finds the operation of a request. It answers an unknown path or method with a problem. It matches paths as they
+// were sent, so a segment may contain an escaped slash (10.0.0.0%2F24).
 func (s *Server) mux() http.Handler {
 	byPath := map[string]map[string]route{}
 	for _, r := range slices.Concat(s.routes(), s.pageRoutes()) {
@@ -36,7 +36,7 @@ func (s *Server) mux() http.Handler {
 	})
 }
 
-// call answers a request of a path with the operation of its method.
+// call answers a request for a path with the operation of its method.
 func (s *Server) call(w http.ResponseWriter, r *http.Request, methods map[string]route) {
 	method := r.Method
 	if method == http.MethodHead {
@@ -78,7 +78,7 @@ func allowed(methods map[string]route) string {
 	return strings.Join(all, ", ")
 }
 
-// newPage makes the page, which asks what the server asks.
+// newPage creates the page, which uses the same Service as the API.
 func (s *Server) newPage() *pages.Page {
 	cfg := pages.Config{Service: s.cfg.Service, Host: s.cfg.Host, Writable: s.writable, Ended: s.ended,
 		Findings: s.lastFindings, Release: s.cfg.Release, Trend: s.cfg.Trend,
@@ -106,7 +106,7 @@ func (s *Server) newPage() *pages.Page {
 	return pages.New(cfg)
 }
 
-// pageRoutes lists the views of the page. They are for people, and no part of the description.
+// pageRoutes lists the views of the page. They are for people and not part of the API description.
 func (s *Server) pageRoutes() (all []route) {
 	for _, v := range s.page.Views() {
 		row := api.Row{Method: v.Method, Path: v.Path}
@@ -118,7 +118,7 @@ func (s *Server) pageRoutes() (all []route) {
 	return all
 }
 
-// viewed answers with a view.
+// viewed returns the handler of a view.
 func viewed(v pages.View) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if p := misdirected(r); p != nil {

@@ -34,7 +34,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Bounds on what a client may cost.
+// Limits for clients.
 const (
 	maxHeader      = 64 << 10
 	maxConnections = 256
@@ -45,12 +45,12 @@ const (
 	drainTimeout   = 10 * time.Second
 )
 
-// schemas is what the description says besides the rows of the table and their types.
+// schemas is the part of the API description that does not come from the table and its types.
 //
 //go:embed openapi.yaml
 var schemas []byte
 
-// OpenAPI is the description of everything that a Server answers.
+// OpenAPI returns the description of all operations of a Server.
 func OpenAPI() ([]byte, error) {
 	var s Server
 	var rows []api.Spec
@@ -65,41 +65,39 @@ type Config struct {
 	Service Service
 	Log     *logrus.Entry
 	Version api.Version
-	// Settings are those in force, Unknown the variables of the environment that are none.
+	// Settings are the settings in force. Unknown lists the unknown variables of the environment.
 	Settings []api.Setting
 	Unknown  []string
 
-	// Backup writes the state to a new file, BackupShared that of the store which several hosts share (nil where there
-	// is none) with the id that it answers, Fsck checks the file that is in use: they belong to the stores, which this
-	// package does not know.
+	// Backup writes the state to a new file. BackupShared does so for the shared store and returns its id; nil: no
+	// shared store. Fsck checks the file in use. They belong to the stores, which this package does not know.
 	Backup       func(ctx context.Context, path string) error
 	BackupShared func(ctx context.Context, path string) (id string, err error)
 	Fsck         func(ctx context.Context) (api.FileReport, error)
-	// Writable tells why the daemon's own store takes no writes at present; nil: it always does.
+	// Writable returns why the daemon's own store refuses writes; nil: it never does.
 	Writable func(ctx context.Context) error
-	// Save writes all that the daemon holds to the place of its state's file, which does not lead to it any more; nil:
-	// it has none.
+	// Save writes the daemon's state to the path of its state file, which no longer leads to the open file. nil: there
+	// is no file.
 	Save func(ctx context.Context) (api.SavedState, error)
-	// Mend does this host's part in mending a shared store that was put back to an earlier state; nil where it shares
-	// none.
+	// Mend does this host's part in mending a shared store that went back to an earlier state; nil: no shared store.
 	Mend func(context.Context, ipam.MendOptions) (ipam.MendReport, error)
-	// Cluster tells how it stands with the store that this host shares with others; nil where it shares none.
+	// Cluster returns the state of the shared store as this host knows it; nil: no shared store.
 	Cluster func() api.ClusterStatus
-	// Ready tells why no addresses are given yet; nil where they always are.
+	// Ready returns why no addresses are leased yet; nil: they always are.
 	Ready func() error
 	// Metrics answers GET /metrics; nil: there are none.
 	Metrics http.Handler
-	// Hooks tells what became of the hooks; nil where there are none.
+	// Hooks counts the runs of hooks; nil: no hooks.
 	Hooks func() *api.HookCounts
 
-	// Webhooks tells how it stands with each receiver of events; nil where there is none.
+	// Webhooks returns the state of each receiver of events; nil: no webhooks.
 	Webhooks func() []api.WebhookState
 
-	// The witness, who sees what runs: Check compares the records with it, Show tells him of an engine, Listen of
-	// what happens there, SeenBy says which container holds a lease, nil where nobody knows, Places where the Docker
-	// networks of a name are among Berth's, and Witness how it stands with him. Each is nil where there is none.
+	// These functions belong to the witness. Check compares the records with the engine. Show passes on a view of an
+	// engine, and Listen its events. SeenBy returns the container that holds a lease, or nil. Places returns where
+	// Docker networks of a name are in Berth. Witness returns the state of the witness. Each is nil without a witness.
 	Check   func(context.Context, ipam.CheckRequest) (ipam.CheckReport, error)
-	Report  func() ipam.CheckReport // what the last comparison came to
+	Report  func() ipam.CheckReport // the result of the last comparison
 	Release func(context.Context, ipam.LeaseRelease) (ipam.LeaseInfo, error)
 	Show    func(context.Context, ipam.EngineView) error
 	Listen  func(host string, by ipam.Onlooker) (hear func(*ipam.EngineNews), end func(), err error)
@@ -107,32 +105,34 @@ type Config struct {
 	Places  func(ctx context.Context, name string) ([]ipam.DockerPlace, error)
 	Witness func() ipam.WitnessState
 
-	// Found is what is wrong on this host that neither the records nor the engine tell; nil: nobody looks.
+	// Found returns findings about this host that come neither from the records nor from the engine; nil: none.
 	Found func(context.Context) []ipam.Finding
 
-	// Trend is what the page draws of how much was used; nil: nobody remembers.
+	// Trend has the usage over time that the page draws; nil: none is recorded.
 	Trend *trend.Book
 
-	// TempDir is where the copy of a backup lies while it is sent: a directory with room for the state, nobody else's.
+	// TempDir is the directory for the copy of a backup. It needs space for the state and must belong to the daemon
+	// alone.
 	TempDir string
 
-	// Zone is that of which names are answered; empty: of none. Names tells how it stands with them; nil: none are.
+	// Zone is the zone for which names are answered; empty: none. Names returns the state of the name server; nil:
+	// none.
 	Zone  string
 	Names func() *api.NamesState
 
-	// Host is this host's name; NoElastic tells that elastic addresses are turned off (CS-11). Device tells whether the
-	// host has a network device; nil: nobody knows.
+	// Host is this host's name. NoElastic turns elastic addresses off (CS-11). Device reports whether the host has a
+	// network device; nil: unknown.
 	Host      string
 	NoElastic bool
 	Device    func(name string) bool
-	// LAN brings questions to the edge of this host; nil: nobody asks any.
+	// LAN passes questions to the edge of this host; nil: none.
 	LAN *relay.Relay
 
-	// GID is the group whose members may use the socket; negative: none. Those of ReadGID may look and change nothing;
-	// 0 or negative: none.
+	// GID is the group whose members may use the socket; negative: none. Members of ReadGID may only read; 0 or
+	// negative: none.
 	GID, ReadGID int
 
-	// Tokens are those with which one may ask over TLS; nil: none that a restart keeps.
+	// Tokens are the tokens for access over TLS; nil: tokens in memory, which a restart loses.
 	Tokens *Tokens
 }
 
@@ -140,14 +140,14 @@ type Config struct {
 type Server struct {
 	cfg      Config
 	log      *logrus.Entry
-	ended    chan struct{} // closed when the server is to end: streams end then
+	ended    chan struct{} // closed when the server ends, which ends streams
 	end      func()        // closes it
-	backups  chan struct{} // holds the one backup that may be taken at a time
-	imports  chan struct{} // holds the one import that may be worked on at a time
-	views    chan struct{} // holds the one large body that the witness is given at a time
-	large    chan struct{} // holds those whose turn it is
-	edges    edges         // that are told what they are to map
-	devices  firsts        // that are missing
+	backups  chan struct{} // semaphore: one backup at a time
+	imports  chan struct{} // semaphore: one import at a time
+	views    chan struct{} // semaphore: one large view for the witness at a time
+	large    chan struct{} // semaphore: maxLarge large bodies at a time
+	edges    edges         // the connected edges
+	devices  firsts        // of missing devices
 	handlers http.Handler
 	docs     *apidoc.Docs // of OpenAPI
 	page     *pages.Page
@@ -155,11 +155,11 @@ type Server struct {
 	maxConnections int
 	headerTimeout  time.Duration
 	whoConnects    func(net.Conn) (name string, root bool) // on the socket
-	newsTimeout    time.Duration                           // for each line of what an engine says
+	newsTimeout    time.Duration                           // for each line of an engine's news
 	now            func() time.Time                        // for certificates and findings
 }
 
-// New returns a Server. It serves once on each of Serve and ServeTLS, until the same end.
+// New returns a Server. Call Serve and ServeTLS at most once each. Both end together.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, log: cfg.Log, ended: make(chan struct{}), backups: make(chan struct{}, 1),
 		imports: make(chan struct{}, 1), large: make(chan struct{}, maxLarge),
@@ -179,7 +179,7 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// routes binds the rows of the table to what answers them.
+// routes binds the rows of the table to their handlers.
 func (s *Server) routes() []route {
 	return slices.Concat(s.planRoutes(), s.elasticRoutes(), []route{
 		bind(api.GetVersion, s.version),
@@ -225,8 +225,7 @@ func (s *Server) docsPage(w http.ResponseWriter, r *http.Request, _ api.None) er
 	return s.docs.ServePage(w, r)
 }
 
-// Serve answers on a unix socket until ctx ends; then it ends the streams, finishes what else is under way and returns
-// nil.
+// Serve answers on a unix socket until ctx ends. Then it ends the streams, finishes other requests and returns nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := s.newHTTP(logrus.DebugLevel)
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return withShare(withPeer(ctx, c), c) }
@@ -238,7 +237,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// newHTTP returns what serves on one listener. level is that at which it logs what clients do to their connections.
+// newHTTP returns the http.Server of one listener. level is the log level for errors of clients' connections.
 func (s *Server) newHTTP(level logrus.Level) *http.Server {
 	return &http.Server{
 		Handler:           s.handlers,
@@ -249,7 +248,7 @@ func (s *Server) newHTTP(level logrus.Level) *http.Server {
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          ErrorLog(s.log, level),
 
-		DisableGeneralOptionsHandler: true, // it would answer to anybody
+		DisableGeneralOptionsHandler: true, // it would answer everybody
 	}
 }
 
@@ -262,7 +261,7 @@ func (s *Server) run(ctx context.Context, server *http.Server, l net.Listener) e
 		defer cancel()
 		err := server.Shutdown(drain)
 		if err != nil {
-			err = server.Close() // what is left is a client that does not read
+			err = server.Close() // the remaining clients do not read
 		}
 		stopped <- err
 	})
@@ -273,18 +272,18 @@ func (s *Server) run(ctx context.Context, server *http.Server, l net.Listener) e
 	return <-stopped
 }
 
-// recovered keeps a panic of a handler to its request.
+// recovered limits a handler's panic to its request.
 func (s *Server) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer places.Answering(r.Context())()
 		w = &answer{ResponseWriter: w}
-		w.Header().Set("X-Content-Type-Options", "nosniff") // a browser takes it for nothing but what it says it is
+		w.Header().Set("X-Content-Type-Options", "nosniff") // a browser must not guess another type
 		defer func() {
 			p := recover()
 			if p == nil {
 				return
 			}
-			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) { // an answer that has begun is cut off
+			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) { // aborts an answer that has begun
 				panic(p)
 			}
 			s.log.WithFields(logrus.Fields{"method": r.Method, "path": pathOf(r)}).
@@ -296,7 +295,7 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 	})
 }
 
-// answer notes whether an answer has begun: a refusal comes too late then.
+// answer records whether an answer has begun, because then a refusal comes too late.
 type answer struct {
 	http.ResponseWriter
 	begun bool
@@ -313,5 +312,5 @@ func (a *answer) Write(b []byte) (int, error) {
 	return a.ResponseWriter.Write(b)
 }
 
-// Unwrap lets http.ResponseController through.
+// Unwrap is for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

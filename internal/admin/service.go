@@ -8,10 +8,10 @@ import (
 	"berth/internal/ipam"
 )
 
-// Service knows and changes who has which address. It is a service.Service or, where the
-// host shares a store, a cluster.Service.
+// Service reads and changes who has which address. It is a service.Service or, if the host shares a store, a
+// cluster.Service.
 type Service interface {
-	// What is there.
+	// Current state.
 	Totals(context.Context) (ipam.Totals, error)
 	Spaces(context.Context) ([]ipam.SpaceInfo, error)
 	Networks(context.Context, ipam.NetworkFilter) ([]ipam.NetworkInfo, error)
@@ -34,7 +34,7 @@ type Service interface {
 	Names(context.Context) (ipam.NameNews, error)
 	Partial() error
 
-	// What was.
+	// History.
 	Who(context.Context, ipam.WhoFilter) ([]ipam.Tenure, error)
 	Events(context.Context, ipam.EventFilter) ([]ipam.Event, error)
 	LastEvent(context.Context) (ipam.EventMark, error)
@@ -63,7 +63,7 @@ type Service interface {
 	DeployRuns(ctx context.Context, project string, limit int) ([]ipam.DeployRun, error)
 	Workers(context.Context) ([]ipam.WorkerRun, error)
 
-	// Plans as a whole.
+	// Whole plans.
 	Export(ctx context.Context, network string) iter.Seq2[ipam.PlannedNetwork, error]
 	Import(context.Context, ipam.Plan, ipam.ImportOptions) (ipam.ImportReport, error)
 

@@ -21,39 +21,39 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// shares bounds the connections of one listener so that nobody takes them all: each user of the socket, and each
-// address of the network, has a share of them at most, and root has room of his own. Who has more than his share is
-// refused at once, so that nobody waits behind him.
+// shares limits the connections of one listener, so that nobody takes them all. Each user of the socket, and each
+// network address, may have a share of them; root has its own. A connection over the share is refused at once, so
+// nobody waits for it.
 //
-// Those who have asked something that they may ask have places of their own (known). The others are strangers, and
-// yield: where all places of strangers are taken, a newcomer has that of the oldest connection of whoever has the most.
-// Of root's connections those yield to root's newcomers on which nothing is being answered. So silent ones keep nobody
-// out.
+// A caller that has passed authentication has a place of its own (known). The others are strangers, and their
+// connections can be ended. If all places of strangers are taken, a newcomer gets the place of the oldest connection of
+// the stranger with the most. Of root's connections, an idle one yields to a new one of root. So idle connections keep
+// nobody out.
 type shares struct {
-	each, all int // connections of one user or address, and of all of them
+	each, all int // per user or address, and in total without root's
 	who       func(net.Conn) (name string, root bool)
-	refuse    func(c net.Conn, reason string) // it closes c; nil: c is closed without a word
+	refuse    func(c net.Conn, reason string) // it closes c; nil: c is closed without a reply
 	log       *logrus.Entry
-	most      int // connections of root's
+	most      int // connections for root
 	roots     *places.Places
 
 	mu    sync.Mutex
 	open  map[string]int
 	sum   int
-	told  map[string]bool          // who was refused since he last had a connection to spare: that is logged once
-	queue map[string][]*sharedConn // those of strangers, who yield, the oldest first
-	came  uint64                   // into the queue
-	known map[string]int           // connections of those who have asked
+	told  map[string]bool          // names with a logged refusal, until they have a free connection
+	queue map[string][]*sharedConn // connections of strangers, the oldest first
+	came  uint64                   // counts additions to the queue
+	known map[string]int           // connections of authenticated callers
 	knows int                      // their sum
 }
 
-// A listener of n connections has so many for one user or address, and for all that are not root's.
+// newShares returns the limits for a listener of n connections.
 func newShares(n int, log *logrus.Entry) *shares {
 	return &shares{each: max(n/4, 1), all: max(n-n/4, 1), log: log, most: n, roots: places.New(n, n*maxHeader/4),
 		open: map[string]int{}, told: map[string]bool{}, queue: map[string][]*sharedConn{}, known: map[string]int{}}
 }
 
-// take gives somebody a connection, or says why not.
+// take gives a connection to a name, or returns why not.
 func (s *shares) take(name string) (reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *shares) take(name string) (reason string) {
 	return reason
 }
 
-// tell logs once that somebody is refused. The lock is held.
+// tell logs a refusal once. The lock is held.
 func (s *shares) tell(name, reason string) {
 	if !s.told[name] {
 		s.told[name] = true
@@ -81,7 +81,7 @@ func (s *shares) tell(name, reason string) {
 	}
 }
 
-// takeRoot gives root a connection, or says why not.
+// takeRoot gives root a connection, or returns why not.
 func (s *shares) takeRoot(name string, c net.Conn) (_ net.Conn, reason string) {
 	one := s.roots.Take(c)
 	s.mu.Lock()
@@ -110,7 +110,8 @@ func (s *shares) giveBack(name string) {
 	}
 }
 
-// makeRoom ends the oldest connection of the stranger who has the most, unless it is the newcomer. The lock is held.
+// makeRoom ends the oldest connection of the stranger with the most connections, unless that is the newcomer. The lock
+// is held.
 func (s *shares) makeRoom(newcomer string) bool {
 	most := newcomer
 	for name, all := range s.queue {
@@ -124,11 +125,11 @@ func (s *shares) makeRoom(newcomer string) bool {
 	}
 	oldest := s.queue[most][0]
 	s.leave(oldest)
-	_ = oldest.Conn.Close() // whoever serves it notices
+	_ = oldest.Conn.Close() // its goroutine notices
 	return true
 }
 
-// comes notes a stranger's connection, which has a share, as one that yields.
+// comes adds a stranger's connection, which has a share, to the queue.
 func (s *shares) comes(c *sharedConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +138,7 @@ func (s *shares) comes(c *sharedConn) {
 	s.queue[c.from] = append(s.queue[c.from], c)
 }
 
-// leave takes a stranger's connection out of the queue, and its share with it. The lock is held.
+// leave removes a stranger's connection from the queue and frees its share. The lock is held.
 func (s *shares) leave(c *sharedConn) {
 	if c.class == gone {
 		return
@@ -150,7 +151,7 @@ func (s *shares) leave(c *sharedConn) {
 	s.giveBack(c.from)
 }
 
-// recognized gives a connection one of the places of those of whom it is known who they are, if one of his is free.
+// recognized moves a connection to the places of authenticated callers, if its caller has one free.
 func (s *shares) recognized(c *sharedConn, actor string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +164,7 @@ func (s *shares) recognized(c *sharedConn, actor string) {
 	s.knows++
 }
 
-// ended gives back the place of a connection.
+// ended frees the place of a connection.
 func (s *shares) ended(c *sharedConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +179,7 @@ func (s *shares) ended(c *sharedConn) {
 	}
 }
 
-// sharedListener hands out the connections that have a share.
+// sharedListener accepts the connections that have a share.
 type sharedListener struct {
 	net.Listener
 	*shares
@@ -205,7 +206,7 @@ func (l *sharedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// admit gives a connection its place, or says why it has none.
+// admit gives a connection its place, or returns why it has none.
 func (l *sharedListener) admit(c net.Conn) (_ net.Conn, reason string) {
 	name, root := l.who(c)
 	if root {
@@ -220,30 +221,30 @@ func (l *sharedListener) admit(c net.Conn) (_ net.Conn, reason string) {
 	return one, ""
 }
 
-// sharedConn gives its share back when it is closed.
+// sharedConn frees its share when it is closed.
 type sharedConn struct {
 	net.Conn
 	give func()
 
 	of    *shares
-	from  string // whose share it has
-	turn  uint64 // when it came: the number of those before it, and one
-	actor string // who it is known to be
+	from  string // the name whose share it has
+	turn  uint64 // its number in the order of arrival
+	actor string // the authenticated caller
 	class class
 }
 
-// class is of which places a connection has one.
+// class is the kind of place that a connection has.
 type class int
 
 const (
 	strangers class = iota
 	knowns
-	gone // none any more
+	gone // no place any more
 )
 
 type sharedKey struct{}
 
-// withShare lets the requests of a connection find it.
+// withShare makes a connection available to its requests.
 func withShare(ctx context.Context, c net.Conn) context.Context {
 	if over, ok := c.(*tls.Conn); ok {
 		c = over.NetConn()
@@ -251,7 +252,7 @@ func withShare(ctx context.Context, c net.Conn) context.Context {
 	return places.Context(context.WithValue(ctx, sharedKey{}, c), c)
 }
 
-// recognize notes who asks on a connection.
+// recognize records the authenticated caller of a connection.
 func recognize(ctx context.Context, who *caller) {
 	if c, ok := ctx.Value(sharedKey{}).(*sharedConn); ok {
 		c.of.recognized(c, who.actor)
@@ -264,7 +265,7 @@ func (c *sharedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// userOf names the user at the other end of the socket. Root's are root's own, and those of the daemon's user.
+// userOf names the user at the other end of the socket. Root and the daemon's user count as root.
 func userOf(c net.Conn) (name string, root bool) {
 	p, _ := c.RemoteAddr().(*peer)
 	if p == nil || p.err != nil {
@@ -273,7 +274,8 @@ func userOf(c net.Conn) (name string, root bool) {
 	return "user " + strconv.Itoa(p.uid), p.uid == 0 || p.uid == os.Geteuid()
 }
 
-// networkOf names where a connection comes from: an address or, since one machine has as many as it likes, an IPv6 /64.
+// networkOf names the origin of a connection. It is an IPv4 address or an IPv6 /64, because one machine can have any
+// number of addresses of a /64.
 func networkOf(c net.Conn) (name string, root bool) {
 	at, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	if err != nil {
@@ -286,13 +288,14 @@ func networkOf(c net.Conn) (name string, root bool) {
 	return netip.PrefixFrom(addr, 64).Masked().String(), false
 }
 
-// Bounds on refusals that are said in words.
+// Limits for refusals with a reply.
 const (
 	refusalTime = time.Second
-	maxRefusals = 16 // at a time; beyond that a connection is closed without a word
+	maxRefusals = 16 // at a time; above that, connections are closed without a reply
 )
 
-// refusing answers one request of a connection with the reason why it is refused, and closes it. It never waits.
+// refusing returns a function that answers one request of a connection with the reason of its refusal, and closes it.
+// It never blocks.
 func refusing() func(c net.Conn, reason string) {
 	places := make(chan struct{}, maxRefusals)
 	return func(c net.Conn, reason string) {

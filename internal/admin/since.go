@@ -7,11 +7,11 @@ import (
 	"berth/internal/ipam"
 )
 
-// edges counts the edges that are connected, and knows since when there is none.
+// edges counts the connected edges, and records since when there is none.
 type edges struct {
 	mu    sync.Mutex
 	n     int
-	since time.Time // the last one went, or the daemon began
+	since time.Time // when the last one left, or the daemon started
 }
 
 func (e *edges) count() int {
@@ -34,14 +34,14 @@ func (e *edges) add(n int, now time.Time) {
 	}
 }
 
-// firsts remembers when findings were found first that nobody else keeps between checks. What is not found any more is
-// forgotten.
+// firsts records when findings first appeared, if nobody else keeps that between checks. It forgets findings that are
+// gone.
 type firsts struct {
 	mu sync.Mutex
-	at map[string]time.Time // by their sentences
+	at map[string]time.Time // by their text
 }
 
-// note fills in when each was found first.
+// note fills in when each finding first appeared.
 func (f *firsts) note(found []ipam.Finding, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

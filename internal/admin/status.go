@@ -8,10 +8,10 @@ import (
 	"berth/internal/admin/api"
 )
 
-// writeTime is how long the store has to say whether it takes writes.
+// writeTime bounds the wait for the store's answer whether it accepts writes.
 const writeTime = 5 * time.Second
 
-// metrics tells Prometheus how it stands.
+// metrics answers a scrape of Prometheus.
 func (s *Server) metrics(w http.ResponseWriter, r *http.Request, _ api.None) error {
 	if s.cfg.Metrics == nil {
 		return noSuchPath(r.URL.Path)
@@ -40,7 +40,7 @@ func (s *Server) status(ctx context.Context, _ api.None) (api.Status, error) {
 	}
 	if s.cfg.Witness != nil {
 		seen := s.cfg.Witness()
-		report, err := s.lastFindings(ctx) // which the page counts, too
+		report, err := s.lastFindings(ctx) // the same number as on the page
 		if err != nil {
 			return st, err
 		}

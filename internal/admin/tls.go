@@ -20,25 +20,25 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// adminOrganization is the organization (O) in the subject of a client's certificate that makes it an admin's. Every
-// other certificate of the clients' authority is for looking only.
+// adminOrganization is the organization (O) in the subject of an admin's client certificate. Every other certificate of
+// the clients' authority may only read.
 const adminOrganization = "berth:admin"
 
-// KeyFiles name the PEM files of a listener over TLS. Without ClientCA it asks for no certificates, only for tokens.
+// KeyFiles are the PEM files of a TLS listener. Without ClientCA it accepts only tokens, no client certificates.
 type KeyFiles struct {
 	Cert, Key, ClientCA string
 }
 
-// Keys are the certificates of a listener over TLS. Files that were replaced are read again for the next connection, so
-// that a renewed certificate needs no restart; while they cannot be read, the last good ones serve on.
+// Keys are the certificates of a TLS listener. Replaced files are read at the next connection, so a renewed certificate
+// needs no restart. If they cannot be read, the previous ones stay in use.
 type Keys struct {
 	files KeyFiles
 	log   *logrus.Entry
 
 	mu     sync.Mutex
-	seen   []os.FileInfo // the files, when they were last read
+	seen   []os.FileInfo // of the files when they were last read
 	config *tls.Config
-	told   string // what is wrong with the files, so that it is logged once
+	told   string // the logged problem with the files, so that it is logged once
 }
 
 // OpenKeys reads the files.
@@ -53,7 +53,7 @@ func OpenKeys(files KeyFiles, log *logrus.Entry) (*Keys, error) {
 	return k, err
 }
 
-// look tells which files are there now.
+// look returns the current state of the files.
 func (k *Keys) look() ([]os.FileInfo, error) {
 	var all []os.FileInfo
 	for _, path := range []string{k.files.Cert, k.files.Key, k.files.ClientCA} {
@@ -69,9 +69,8 @@ func (k *Keys) look() ([]os.FileInfo, error) {
 	return all, nil
 }
 
-// read makes a configuration of the files. TLS 1.3 is the least that is spoken: every client of the last years does,
-// and its handshakes leave nothing to choose wrongly. Sessions are not resumed: each connection shows its certificate
-// anew.
+// read makes a configuration from the files. It requires TLS 1.3, which all clients of recent years support and which
+// has no unsafe options. It disables session resumption, so each connection shows its certificate.
 func (f KeyFiles) read() (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 	if err != nil {
@@ -85,11 +84,11 @@ func (f KeyFiles) read() (*tls.Config, error) {
 	if config.ClientCAs, err = api.ReadCAs(f.ClientCA); err != nil {
 		return nil, err
 	}
-	config.ClientAuth = tls.VerifyClientCertIfGiven // without one, a token is asked for
+	config.ClientAuth = tls.VerifyClientCertIfGiven // without a certificate, the client needs a token
 	return config, nil
 }
 
-// forClient is a tls.Config's GetConfigForClient.
+// forClient is the GetConfigForClient of a tls.Config.
 func (k *Keys) forClient(*tls.ClientHelloInfo) (*tls.Config, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -124,10 +123,10 @@ func sameContent(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// ServeTLS answers over TLS on l, to those who show a certificate or a token, until ctx ends as Serve does. Its
-// connections are counted by themselves: strangers on the network cannot take those of the socket away.
+// ServeTLS answers clients with a certificate or a token over TLS on l, until ctx ends, like Serve. It counts its
+// connections separately, so strangers on the network cannot take those of the socket.
 func (s *Server) ServeTLS(ctx context.Context, l net.Listener, keys *Keys) error {
-	server := s.newHTTP(logrus.InfoLevel) // a handshake that fails may be somebody who may not ask
+	server := s.newHTTP(logrus.InfoLevel) // a failed handshake may be an attempted intrusion
 	server.BaseContext = func(net.Listener) context.Context {
 		return context.WithValue(context.Background(), keysKey{}, keys)
 	}
@@ -143,8 +142,8 @@ func (s *Server) ServeTLS(ctx context.Context, l net.Listener, keys *Keys) error
 
 type keysKey struct{}
 
-// misdirected refuses a browser that asks over TLS for another name than one of the certificate: a page of somebody
-// else could have led it here.
+// misdirected refuses a browser that uses a name that is not in the certificate, because another site may have led it
+// here.
 func misdirected(r *http.Request) *api.Problem {
 	keys, ok := r.Context().Value(keysKey{}).(*Keys)
 	if !ok {
@@ -166,8 +165,8 @@ func misdirected(r *http.Request) *api.Problem {
 	return nil
 }
 
-// remoteCaller finds out who asks over TLS. A token that is sent is what counts, beside a certificate too: who removes
-// a token takes away what it allowed.
+// remoteCaller finds the caller over TLS. A token takes precedence over a certificate, so that removing the token
+// removes what it allowed.
 func (s *Server) remoteCaller(r *http.Request) (*caller, *api.Problem) {
 	sent := r.Header.Values("Authorization")
 	switch {
@@ -186,8 +185,8 @@ func (s *Server) remoteCaller(r *http.Request) (*caller, *api.Problem) {
 		"daemon takes them")
 }
 
-// certified tells what the owner of a certificate may do, which the handshake has verified. A connection may outlive
-// it.
+// certified returns the caller for a certificate, which the handshake has verified. It checks the expiry, because a
+// connection may outlive the certificate.
 func certified(cert *x509.Certificate, now time.Time) (*caller, *api.Problem) {
 	if now.After(cert.NotAfter) {
 		return nil, unauthenticated("the certificate expired at " + cert.NotAfter.UTC().Format(time.RFC3339))
@@ -199,7 +198,7 @@ func certified(cert *x509.Certificate, now time.Time) (*caller, *api.Problem) {
 	return who, nil
 }
 
-// certificateName is the common name, of at most 64 characters (RFC 5280, ub-common-name), or the serial number.
+// certificateName returns the common name, cut to 64 characters (RFC 5280, ub-common-name), or the serial number.
 func certificateName(cert *x509.Certificate) string {
 	name := []rune(cert.Subject.CommonName)
 	if len(name) == 0 {
@@ -213,7 +212,7 @@ func certificateName(cert *x509.Certificate) string {
 	return string(name[:min(len(name), 64)])
 }
 
-// CheckListen refuses an address to listen on that makes no sense, and one that would speak plain text.
+// CheckListen refuses an invalid listen address, and one without TLS.
 func (f KeyFiles) CheckListen(address string) error {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return fmt.Errorf("%q is not an address to listen on such as 10.0.0.1:7890 or :7890", address)

@@ -19,29 +19,28 @@ import (
 	"berth/internal/ipam"
 )
 
-// maxTokens bounds the tokens of a state: each request over TLS is compared with all of them.
+// maxTokens is the maximum number of tokens of a state. Each request over TLS is compared with all of them.
 const maxTokens = 1000
 
-// Tokens are those with which one may ask over TLS. They live in a file of the state's directory (tokenfile.go); the
-// zero Tokens keep them in memory alone.
+// Tokens are the tokens for access over TLS. They are stored in a file of the state's directory (tokenfile.go); the
+// zero Tokens are only in memory.
 //
-// Only a hash of each is kept, so that who reads the file cannot ask with what he found. A single round of SHA-256 is
-// enough: what is hashed is 256 random bits and no password, so that there is nothing to try out that a slow hash would
-// make slower.
+// Only hashes are stored, so that a reader of the file cannot use the tokens. One round of SHA-256 is enough, because a
+// token is 256 random bits and cannot be guessed.
 type Tokens struct {
 	path string
 	now  func() time.Time
 
-	mu  sync.Mutex               // held by who changes them
-	all atomic.Pointer[[]*token] // by name; what is in it does not change
+	mu  sync.Mutex               // held during changes
+	all atomic.Pointer[[]*token] // by name; the slice is never changed
 }
 
-// token is one of them.
+// token is a token with its hash.
 type token struct {
 	api.TokenInfo
-	since time.Time         // when its account was created; zero where that has no record
+	since time.Time         // when its account was created; zero if that has no record
 	hash  [sha256.Size]byte // of its text
-	until context.Context   // ends when it is removed
+	until context.Context   // ends when the token is removed
 	end   context.CancelFunc
 }
 
@@ -82,7 +81,7 @@ func (t *token) show(now time.Time) api.TokenInfo {
 
 func (t *token) expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
-// Create makes a token for somebody. since is when the account that it is for was created.
+// Create makes a token. since is when its account was created.
 func (t *Tokens) Create(req api.TokenRequest, since time.Time, by string) (api.NewToken, error) {
 	if req.Account != "" {
 		req.Role = cmp.Or(req.Role, api.RoleAccount)
@@ -141,7 +140,7 @@ func checkRequest(req *api.TokenRequest) error {
 	return nil
 }
 
-// checkRole refuses a role that is none, and one that does not go with an account, or without one.
+// checkRole refuses an unknown role, and one that does not fit the account.
 func checkRole(role api.Role, account string) error {
 	switch {
 	case role == api.RoleAccount && account == "":
@@ -157,10 +156,10 @@ func checkRole(role api.Role, account string) error {
 	return nil
 }
 
-// tokenWarning is how long before its end a token is warned of.
+// tokenWarning is how long before its expiry a token becomes a finding.
 const tokenWarning = 14 * 24 * time.Hour
 
-// Findings tell which tokens end soon, each with what to do: who asks with one is refused from then on.
+// Findings returns a finding for each token that expires soon, with what to do.
 func (t *Tokens) Findings(host string) (found []ipam.Finding) {
 	now := t.time()
 	for _, one := range t.list() {
@@ -178,8 +177,8 @@ func (t *Tokens) Findings(host string) (found []ipam.Finding) {
 	return found
 }
 
-// Remove ends a token. It is refused from then on even where the file cannot be written; what asks with it at that
-// moment is cut off.
+// Remove removes a token. It is invalid from then on, even if the file cannot be written. Running requests with it are
+// aborted.
 func (t *Tokens) Remove(name string) (api.TokenInfo, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -200,14 +199,15 @@ func (t *Tokens) Remove(name string) (api.TokenInfo, error) {
 	return before[place].show(t.time()), nil
 }
 
-// find tells where a name is, or belongs.
+// find returns the index of a name, or where it belongs.
 func find(all []*token, name string) (int, bool) {
 	return slices.BinarySearchFunc(all, name, func(one *token, name string) int {
 		return strings.Compare(one.Name, name)
 	})
 }
 
-// caller tells who asks with a token. Every hash is compared to its end, so that the time tells nothing of any of them.
+// caller returns the caller for a token. It compares every hash completely, so that the time reveals nothing about any
+// of them.
 func (t *Tokens) caller(text string) (*caller, *api.Problem) {
 	hash := sha256.Sum256([]byte(text))
 	var found *token

@@ -13,7 +13,7 @@ func (s *Server) tokens(context.Context, api.None) (api.TokenList, error) {
 	return api.TokenList{Tokens: s.cfg.Tokens.List()}, nil
 }
 
-// createToken answers with the token's text, which nobody can ask for again.
+// createToken answers with the token's text, which cannot be read again.
 func (s *Server) createToken(ctx context.Context, req api.Body[api.TokenRequest]) (made api.NewToken, err error) {
 	since, err := s.accountSince(ctx, req.Body.Account)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Server) removeToken(ctx context.Context, req api.NamedToken) (api.Token
 	return removed, nil
 }
 
-// note puts a change of the tokens into the audit trail, also where the token's own request is cut off by it.
+// note writes a change of the tokens to the audit trail. It does so even if the change ends the request's own token.
 func (s *Server) note(ctx context.Context, verb ipam.Verb, t *api.TokenInfo) error {
 	detail := string(t.Role)
 	if t.Account != "" {

@@ -21,14 +21,14 @@ import (
 	"berth/store"
 )
 
-// TokenFile is how the file of the tokens is called in the directory of the state. It is no part of a backup: who
-// restores an old state does not mean to admit again whom he has sent away since.
+// TokenFile is the name of the tokens' file in the directory of the state. Backups do not contain it, because a
+// restored state must not make removed tokens valid again.
 const TokenFile = "tokens.json"
 
-// tokenFileVersion leads the file.
+// tokenFileVersion is the version at the beginning of the file.
 const tokenFileVersion = 1
 
-// tokenFile is what is in the file.
+// tokenFile is the content of the file.
 type tokenFile struct {
 	Version int           `json:"version"`
 	Tokens  []storedToken `json:"tokens"`
@@ -45,8 +45,8 @@ type storedToken struct {
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// OpenTokens reads the tokens of a file; one that is not there holds none. A file that cannot be read as a whole is
-// refused, and so is one that somebody else may have written: who writes it is let in.
+// OpenTokens reads the tokens of a file. A missing file has none. It refuses a damaged file, and one that somebody else
+// may have written, because its writer could grant access.
 func OpenTokens(path string, now func() time.Time) (*Tokens, error) {
 	t := &Tokens{path: path, now: now}
 	text, err := readOwn(path, os.Geteuid())
@@ -65,7 +65,7 @@ func OpenTokens(path string, now func() time.Time) (*Tokens, error) {
 	return t, nil
 }
 
-// readOwn reads a file that nobody but root and a user can write.
+// readOwn reads a file that only root and one user can write.
 func readOwn(path string, uid int) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ELOOP) {
@@ -139,7 +139,7 @@ func (s *storedToken) token() (*token, error) {
 		[sha256.Size]byte(hash)), nil
 }
 
-// save writes the file anew, for its owner alone: after a crash it is there as it was, or as it is to be.
+// save replaces the file, readable only by its owner. After a crash the old or the new content is there.
 func (t *Tokens) save(all []*token) error {
 	if t.path == "" {
 		return nil

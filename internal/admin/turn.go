@@ -10,21 +10,21 @@ import (
 	"berth/internal/admin/api"
 )
 
-// What a client sends is read at once up to smallBody; with more than that it waits until one of maxLarge places is
-// free, so that many large ones at a time cost no more than these.
+// A body up to smallBody is read at once. A larger one waits for one of maxLarge places, which bounds the memory for
+// large bodies.
 const (
 	smallBody = 16 << 10 // bytes
 	maxLarge  = 4
-	turnTime  = 5 * time.Second // is waited for at most
+	turnTime  = 5 * time.Second // the maximum wait
 )
 
-// turn is that of something large among others.
+// turn is a place for something large.
 type turn struct {
-	places chan struct{} // holds a token for each of those whose turn it is
+	places chan struct{} // holds a token for each taken place
 	mine   bool
 }
 
-// take waits until it is its turn.
+// take waits for a place.
 func (t *turn) take(ctx context.Context) error {
 	if t.mine {
 		return nil
@@ -41,7 +41,7 @@ func (t *turn) take(ctx context.Context) error {
 	}
 }
 
-// end lets the next one in.
+// end frees the place.
 func (t *turn) end() {
 	if t.mine {
 		t.mine = false
@@ -49,7 +49,7 @@ func (t *turn) end() {
 	}
 }
 
-// turnBody is a body whose rest is read when it is its turn.
+// turnBody is a body that waits for its turn after smallBody bytes.
 type turnBody struct {
 	io.ReadCloser
 	*turn
@@ -68,8 +68,7 @@ func (b *turnBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// splitting splits text into lines, as bufio.ScanLines does; one that is large waits for its turn before more of it is
-// read.
+// splitting splits text into lines, like bufio.ScanLines. A large line waits for its turn before more of it is read.
 func (t *turn) splitting(ctx context.Context) bufio.SplitFunc {
 	return func(data []byte, atEOF bool) (advance int, line []byte, err error) {
 		advance, line, err = bufio.ScanLines(data, atEOF)

@@ -12,7 +12,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// who answers who had an address, or what somebody had. An address that goes from hand to hand may have had very many.
+// who returns the holders of an address, or the addresses of a holder. There may be very many.
 func (s *Server) who(ctx context.Context, f ipam.WhoFilter) (iter.Seq2[ipam.Tenure, error], error) {
 	if err := s.knowsSpace(ctx, f.Space); err != nil {
 		return nil, err
@@ -21,7 +21,7 @@ func (s *Server) who(ctx context.Context, f ipam.WhoFilter) (iter.Seq2[ipam.Tenu
 	return yes(all), err
 }
 
-// find answers at what a word is found, a page of it.
+// find returns a page of what a word matches.
 func (s *Server) find(ctx context.Context, req api.FindRequest) (list api.FoundList, err error) {
 	for _, kind := range req.Kinds {
 		if !slices.Contains(ipam.FoundKinds(), kind) {
@@ -43,7 +43,7 @@ func (s *Server) find(ctx context.Context, req api.FindRequest) (list api.FoundL
 	return list, err
 }
 
-// foundAt reads a cursor that is the place of what was found.
+// foundAt reads a cursor that is the place of a match.
 func foundAt(after string) (m ipam.FoundMark, err error) {
 	parts, err := part(after, 5)
 	if parts == nil {

@@ -17,11 +17,11 @@ import (
 // maxNews is the largest line of POST /v1/witness/news.
 const maxNews = 4 << 20
 
-// answerTime is for how long what else comes of refused news is read and thrown away: a connection that is closed at
-// once is gone for who still writes before he has read why.
+// answerTime is how long the rest of a refused body is read and discarded. If the connection closed at once, a client
+// that still writes could not read the refusal.
 const answerTime = time.Second
 
-// check compares the records with what runs, and changes nothing.
+// check compares the records with the engine and changes nothing.
 func (s *Server) check(ctx context.Context, _ api.None) (ipam.CheckReport, error) {
 	return s.compare(ctx, ipam.CheckRequest{})
 }
@@ -45,12 +45,12 @@ func (s *Server) releaseLease(ctx context.Context, req ipam.LeaseRelease) (ipam.
 	return s.cfg.Release(ctx, req)
 }
 
-// showEngine takes the word of one who reads an engine for a daemon that may not.
+// showEngine passes on a view of an engine that this daemon may not read itself.
 func (s *Server) showEngine(ctx context.Context, view ipam.EngineView) (api.Done, error) {
 	return api.OK(), s.cfg.Show(ctx, view)
 }
 
-// seen binds a row whose body has what an engine runs, where somebody can look at that. A large one is alone in memory.
+// seen binds a row whose body is an engine's view, if there is a witness. Large bodies are read one at a time.
 func seen[T, Resp any](s *Server, e api.Endpoint[api.Body[T], Resp], can func() bool,
 	answer func(context.Context, T) (Resp, error)) route {
 	return raw(e, func(w http.ResponseWriter, r *http.Request, req api.Body[T]) error {
@@ -73,9 +73,8 @@ func seen[T, Resp any](s *Server, e api.Endpoint[api.Body[T], Resp], can func() 
 	})
 }
 
-// hearEngine takes what an engine says as it happens, a line each, for as long as the body goes on: for a daemon that
-// may not hear it itself. A line that is empty says that whoever tells is still there. The answer begins with the first
-// question, and has a line for each.
+// hearEngine reads the events of an engine that this daemon may not read itself, a line each, until the body ends. An
+// empty line shows that the client is still there. The answer begins with the first question and has a line for each.
 func (s *Server) hearEngine(w http.ResponseWriter, r *http.Request, req api.NewsRequest) error {
 	control := http.NewResponseController(w)
 	if s.cfg.Listen == nil {
@@ -123,14 +122,14 @@ func (s *Server) hearEngine(w http.ResponseWriter, r *http.Request, req api.News
 	return reply(w, api.OK())
 }
 
-// letGo has a refusal not wait for the rest of a body that goes on and on, so that whoever still writes can read it.
+// letGo answers a refusal without the rest of an endless body, so that a client that still writes can read it.
 func letGo(r route) route {
 	inner := r.handle
 	r.handle = func(w http.ResponseWriter, req *http.Request) error {
 		err := inner(w, req)
 		if err != nil {
 			control := http.NewResponseController(w)
-			_ = control.EnableFullDuplex() // over HTTP/2 it is so anyhow
+			_ = control.EnableFullDuplex() // HTTP/2 needs no such call
 			w.Header().Set("Connection", "close")
 			_ = control.SetReadDeadline(time.Now().Add(answerTime))
 		}
@@ -151,7 +150,7 @@ func readNews(line []byte) (*ipam.EngineNews, error) {
 	return news, decode(line, news)
 }
 
-// isEnding tells whether the server is to end.
+// isEnding reports whether the server is ending.
 func (s *Server) isEnding() bool {
 	select {
 	case <-s.ended:
@@ -161,7 +160,7 @@ func (s *Server) isEnding() bool {
 	}
 }
 
-// newsBody is a body whose client has a time for each piece of it, and which ends with the server, too.
+// newsBody is a body with a time limit for each piece. It ends with the server.
 type newsBody struct {
 	io.Reader
 	control *http.ResponseController
@@ -169,8 +168,8 @@ type newsBody struct {
 	ended   <-chan struct{}
 }
 
-// Read sets the limit before it looks whether the server ends, which sets a limit of its own after it has said so:
-// that one holds.
+// Read sets its deadline before it checks whether the server ends. A server that ends closes the channel first and then
+// sets its own deadline, so that one stays.
 func (b *newsBody) Read(p []byte) (int, error) {
 	if err := b.control.SetReadDeadline(time.Now().Add(b.timeout)); err != nil {
 		return 0, err
@@ -184,7 +183,7 @@ func (b *newsBody) Read(p []byte) (int, error) {
 	}
 }
 
-// readSeen reads a body with what an engine runs. A large one is alone in memory; done lets the next one in.
+// readSeen reads a body with an engine's view. A large one is read alone; done admits the next one.
 func (s *Server) readSeen(w http.ResponseWriter, r *http.Request, v any) (done func(), err error) {
 	if err := untimed(w); err != nil {
 		return nil, err
@@ -208,10 +207,10 @@ func (s *Server) readSeen(w http.ResponseWriter, r *http.Request, v any) (done f
 	return done, nil
 }
 
-// isAlone tells whether a body with what an engine runs is so large that there is one of them at a time.
+// isAlone reports whether a body with an engine's view is so large that only one is read at a time.
 func isAlone(r *http.Request) bool { return r.ContentLength < 0 || r.ContentLength > api.MaxBody }
 
-// witnessed adds to leases which container holds each, as the witness says. Nobody holds what is only remembered.
+// witnessed adds to each lease the container that holds it according to the witness. A memory has no holder.
 func (s *Server) witnessed(leases iter.Seq2[ipam.LeaseInfo, error]) iter.Seq2[ipam.LeaseInfo, error] {
 	if s.cfg.SeenBy == nil {
 		return leases
