@@ -34,7 +34,7 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 		}
 		places := s.large
 		if r.URL.Path == api.PostImport.Path || most > api.MaxBody && isAlone(r) {
-			places = make(chan struct{}, 1) // at most one plan at a time
+			places = make(chan struct{}, 1) // no wait: another limit admits one at a time
 		}
 		body := &turnBody{ReadCloser: http.MaxBytesReader(w, r.Body, most), turn: &turn{places: places},
 			ctx: r.Context()}

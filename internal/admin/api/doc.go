@@ -15,19 +15,19 @@ const AdminGroup = "berth"
 // JSONType is the content type of bodies and answers.
 const JSONType = "application/json"
 
-// MaxBody is the largest body of a request, and of a refusal, but where an operation says another.
+// MaxBody is the maximum size of a request's body in bytes, unless the operation has another limit, and of a refusal.
 const MaxBody = 1 << 20
 
-// AnswerTimeout is how long the server gives itself for each answer but the streams.
+// AnswerTimeout bounds the server's time for each answer except streams.
 const AnswerTimeout = time.Minute
 
-// QuestionTime is how long whoever tells the news of an engine may take to answer a question about it.
+// QuestionTime bounds the time in which the sender of an engine's news answers a question.
 const QuestionTime = 300 * time.Millisecond
 
-// MoveTime is how long it may take for a step of moving a container.
+// MoveTime bounds one step of moving a container.
 const MoveTime = 5 * time.Minute
 
-// The bounds of `last`, the number of events in one answer.
+// The limits of `last`, the number of events in one answer.
 const (
 	DefaultEvents = 100
 	MaxEvents     = 10_000

@@ -7,7 +7,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// Edit is an edit with its operation, an object of one level: {"op":"pool.add", and the fields of the edit.
+// Edit is an edit with its operation. In JSON it is one flat object: {"op":"pool.add"} with the fields of the edit.
 type Edit struct{ ipam.Edit }
 
 // MarshalJSON implements json.Marshaler.

@@ -9,35 +9,35 @@ import (
 	"strings"
 )
 
-// Endpoint is one row of the table of what can be asked (endpoints.go). Req has the parameters and the body of a
-// request, each field with its place as a tag: path, query, header or body; Resp is the answer. The server answers a
-// row, the client asks it, and the description is made of it.
+// Endpoint is one row of the table of operations (endpoints.go). Req has the parameters and the body of a request. Each
+// field has its place as a tag: path, query, header or body. Resp is the answer. The server, the client and the API
+// description all use the row.
 type Endpoint[Req, Resp any] Row
 
-// Row is what a row says besides its types.
+// Row is a row without its types.
 type Row struct {
-	Name    string // in the description
+	Name    string // in the API description
 	Method  string // empty: GET
 	Path    string
-	Role    Role // whose callers may ask; empty: only admins
-	Account bool // tokens of one account may, too
+	Role    Role // the callers that may use it; empty: only admins
+	Account bool // tokens of one account may use it, too
 	Pace    Pace
 	Type    string // of the answer; empty: JSON
-	Tagged  bool   // the answer has an ETag, and If-None-Match is heard
-	MaxBody int64  // of a body that may be larger than others; Endless: it goes on
+	Tagged  bool   // the answer has an ETag, and If-None-Match applies
+	MaxBody int64  // the maximum size in bytes; 0: MaxBody; Endless: no limit
 
-	// What the description says: what it does in a line and in more, what the answer is where that is not plain, what a
-	// 503 says that is no problem, and what openapi.yaml calls an answer that has more than a body.
+	// The API description: a summary line, the full text, the answer if it needs explanation, a 503 that is not a
+	// problem, and the name in openapi.yaml of an answer that has more than a body.
 	Summary, Text, Answer, Unready, Response string
 }
 
-// Endless is the MaxBody of a body that goes on for as long as the client does.
+// Endless is the MaxBody of a body without a limit, which ends when the client ends it.
 const Endless = math.MaxInt64
 
-// The types of answers and bodies that are no JSON.
+// The types of bodies and answers that are not JSON.
 const (
 	textType  = "text/plain"
-	LinesType = "application/x-ndjson" // a JSON object a line
+	LinesType = "application/x-ndjson" // one JSON object per line
 )
 
 // Pace says how long an answer may take.
@@ -45,27 +45,27 @@ type Pace int
 
 // The paces.
 const (
-	Brief   Pace = iota // AnswerTimeout for all of it
-	streams             // it begins within that time, and may go on
-	Lasts               // it begins when all is done that there is to do
+	Brief   Pace = iota // complete within AnswerTimeout
+	streams             // begins within AnswerTimeout and may continue
+	Lasts               // begins when the work is done
 )
 
-// Spec is a row with its types, as who knows no single row looks at it.
+// Spec is a row with its types, for code that handles all rows.
 type Spec struct {
 	Row
 	Req, Resp reflect.Type
 }
 
-// Spec returns the row as one of many.
+// Spec returns the row with its types.
 func (e Endpoint[Req, Resp]) Spec() Spec {
 	e.Method = cmp.Or(e.Method, http.MethodGet)
 	return Spec{Row(e), reflect.TypeFor[Req](), reflect.TypeFor[Resp]()}
 }
 
-// Reads tells whether the operation changes nothing and shows no secrets, so that it is for those who may only look.
+// Reads reports whether the operation changes nothing and shows no secrets, so that read-only callers may use it.
 func (r *Row) Reads() bool { return r.Role == RoleReadOnly || r.Role == RoleAnybody }
 
-// Limit is the largest body of a request.
+// Limit returns the maximum size of a request's body in bytes.
 func (r *Row) Limit() int64 {
 	if r.MaxBody == 0 {
 		return MaxBody
@@ -77,13 +77,13 @@ func (r *Row) Limit() int64 {
 type Field struct {
 	Name, In string // the place is path, query, header or body
 	Default  string
-	Bounded  bool // of a number
+	Bounded  bool // the number has limits
 	Min, Max int
 
 	reflect.StructField // its own Name is Go's
 }
 
-// FieldsOf lists the fields of a request type, those of embedded structs among them.
+// FieldsOf lists the sent fields of a request type, including those of embedded structs.
 func FieldsOf(req reflect.Type) (all []Field) {
 	for _, f := range reflect.VisibleFields(req) {
 		for _, in := range []string{"path", "query", "header", "body"} {
@@ -103,21 +103,21 @@ func FieldsOf(req reflect.Type) (all []Field) {
 	return all
 }
 
-// None is a request that says nothing but its path.
+// None is a request without parameters and body.
 type None struct{}
 
-// Body is a request that is its body alone.
+// Body is a request that has only a body.
 type Body[T any] struct {
 	Body T `body:""`
 }
 
-// ListName is what an answer that is one list calls that.
+// ListName returns the JSON name of the list in an answer that is one list.
 func ListName(resp reflect.Type) string {
 	name, _, _ := strings.Cut(resp.Field(0).Tag.Get("json"), ",")
 	return name
 }
 
-// Omitted tells whether a field of an answer is left out where it is zero.
+// Omitted reports whether a field of an answer is omitted in JSON if it is zero.
 func Omitted(f reflect.StructField) bool {
 	_, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")

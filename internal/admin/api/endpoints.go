@@ -6,7 +6,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// About the daemon, and not about what it keeps.
+// The daemon itself.
 var (
 	GetHealth = Endpoint[None, string]{Name: "health", Path: "/healthz", Role: RoleAnybody, Type: textType,
 		Summary: "Whether the daemon runs",
@@ -50,7 +50,7 @@ var (
 	}
 )
 
-// Networks, and what is in them. All that changes them is an edit.
+// Networks and their contents. Edits make all changes.
 var (
 	PostEdits = Endpoint[EditsRequest, ipam.Outcome]{Name: "edits", Method: http.MethodPost, Path: "/v1/edits",
 		Account: true, Response: "Outcome",
@@ -160,7 +160,7 @@ var (
 	}
 )
 
-// What is there, and what was.
+// Current state and history.
 var (
 	GetLeases = Endpoint[LeasesRequest, LeaseList]{Name: "leases", Path: "/v1/leases", Role: RoleReadOnly,
 		Summary: "List leases by space, subnet and address",
@@ -209,7 +209,7 @@ var (
 	}
 )
 
-// Plans as a whole.
+// Whole plans.
 var (
 	GetExport = Endpoint[ExportRequest, ipam.Plan]{Name: "export", Path: "/v1/export", Role: RoleReadOnly,
 		Pace:    streams,
@@ -229,10 +229,10 @@ var (
 	}
 )
 
-// maxView is the largest body in which is all that an engine runs.
+// maxView is the maximum size in bytes of a body with an engine's view.
 const maxView = 32 << 20
 
-// What runs.
+// The engine.
 var (
 	GetCheck = Endpoint[None, ipam.CheckReport]{Name: "check", Path: "/v1/check", Role: RoleReadOnly, Pace: Lasts,
 		Summary: "Compare the records with the engine without changes",
@@ -298,7 +298,7 @@ var (
 	}
 )
 
-// Elastic addresses, and the edge of the daemon's host. All that changes them is an edit.
+// Elastic addresses, and the edge of the daemon's host. Edits make all changes.
 var (
 	GetAccounts = Endpoint[None, AccountList]{Name: "accounts", Path: "/v1/accounts", Role: RoleReadOnly,
 		Account: true,
@@ -342,7 +342,7 @@ var (
 		Summary: "Report the mappings that this host's edge has made",
 	}
 
-	// Account: who associates waits for the edge.
+	// Account: a caller that associates an address waits for the edge.
 	GetEdgeStatus = Endpoint[None, ipam.EdgeStatus]{Name: "edgeStatus", Path: "/v1/edge/status", Role: RoleReadOnly,
 		Account: true,
 		Summary: "Whether an edge is connected",
@@ -360,7 +360,7 @@ var (
 	}
 )
 
-// The state, and who may ask.
+// The state, and tokens.
 var (
 	PostBackup = Endpoint[BackupRequest, []byte]{Name: "backup", Method: http.MethodPost, Path: "/v1/backup",
 		Pace: Lasts, Type: "application/octet-stream", Response: "Backup",

@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// KeyHeader makes a change happen once, however often it is sent.
+// KeyHeader makes a change happen only once, even if it is sent repeatedly.
 const KeyHeader = "Idempotency-Key"
 
-// DeployHeader says of edits for which deploy they are made: the id of its lock.
+// DeployHeader is the id of the deploy lock for which edits are made.
 const DeployHeader = "Berth-Deploy"
 
-// StoreIDHeader says which store a backup is of.
+// StoreIDHeader is the id of the store in a backup.
 const StoreIDHeader = "Berth-Store-Id"
 
-// ETag is the entity tag of a revision: what If-Match takes.
+// ETag returns the entity tag of a revision, for If-Match.
 func ETag(revision uint64) string { return `"` + strconv.FormatUint(revision, 10) + `"` }
 
-// The headers of an answer while the shared store is out of reach: since when it is, and how many seconds old is what
-// was read of it. The latter is left out where nothing was ever read.
+// The headers of an answer while the shared store is unreachable: since when, and the age in seconds of what was read.
+// The age is missing if nothing was ever read.
 const (
 	AwayHeader = "Berth-Store-Away"
 	AgeHeader  = "Berth-Store-Age"
 )
 
-// Away is what the header of an answer says of a shared store out of reach.
+// Away is the content of these headers.
 type Away struct {
 	Since time.Time
 	Age   time.Duration // of what was read; negative: nothing was ever read
 }
 
-// AwayIn reads the headers.
+// AwayIn reads the headers. ok is false if they are missing.
 func AwayIn(h http.Header) (Away, bool) {
 	since, err := time.Parse(time.RFC3339, h.Get(AwayHeader))
 	if err != nil {

@@ -7,20 +7,20 @@ import (
 	"berth/internal/ipam"
 )
 
-// Paged is the end of a list that comes in pages.
+// Paged is the last part of a list in pages.
 type Paged struct {
-	Next string `json:"next,omitempty"` // the cursor of the next page; none behind the last
+	Next string `json:"next,omitempty"` // the cursor of the next page; empty on the last page
 }
 
-// NextPage is the cursor of the next page.
+// NextPage returns the cursor of the next page.
 func (p Paged) NextPage() string { return p.Next }
 
-// Done is the answer of what has nothing to say.
+// Done is the answer of an operation without a result.
 type Done struct {
-	Status string `json:"status"` // ok
+	Status string `json:"status"` // always ok
 }
 
-// OK is that answer.
+// OK returns that answer.
 func OK() Done { return Done{"ok"} }
 
 // SpaceList is the answer of GET /v1/spaces.
@@ -37,13 +37,13 @@ type SubnetList struct {
 // LeaseList is the answer of GET /v1/leases.
 type LeaseList = LeasesAs[ipam.LeaseInfo]
 
-// LeasesAs is that answer with leases as wholes, or in brief.
+// LeasesAs is that answer with complete or brief leases.
 type LeasesAs[T any] struct {
 	Leases []T `json:"leases"`
 	Paged
 }
 
-// BriefLease is what a lease is called by: all of it that GET /v1/leases?brief=true tells.
+// BriefLease has the fields that identify a lease, the answer of GET /v1/leases?brief=true.
 type BriefLease struct {
 	Address netip.Addr `json:"address"`
 	Space   string     `json:"space"`
@@ -64,10 +64,10 @@ type FoundList struct {
 // EventList is the answer of GET /v1/events without follow.
 type EventList struct {
 	Events []ipam.Event `json:"events"` // the oldest first
-	More   bool         `json:"more"`   // there may be others that the filter chooses and `last` left out
-	// behind all that were looked at: what comes later, and nothing else, is behind it
+	More   bool         `json:"more"`   // the filter may select further events that `last` omitted
+	// all later events, and only these, come after the mark
 	Mark ipam.EventMark `json:"mark"`
-	// the time of the oldest event that is kept; zero: there is none
+	// the time of the oldest stored event; zero: none
 	KnownSince time.Time `json:"known_since,omitzero"`
 }
 
@@ -100,7 +100,7 @@ type SubnetPlanList struct {
 	Paged
 }
 
-// PoolEntry is a pool with the subnet that it is in.
+// PoolEntry is a pool with its subnet.
 type PoolEntry struct {
 	Subnet netip.Prefix `json:"subnet"`
 	ipam.PoolPlan
@@ -112,7 +112,7 @@ type PoolList struct {
 	Paged
 }
 
-// ExclusionEntry is an exclusion with the subnet that it is in.
+// ExclusionEntry is an exclusion with its subnet.
 type ExclusionEntry struct {
 	Subnet netip.Prefix `json:"subnet"`
 	ipam.ExclusionPlan
@@ -140,8 +140,8 @@ type FreeList struct {
 	Paged
 }
 
-// ImportLine is a line of the answer of POST /v1/import, and of its resume and undo: how far it is, and at the end what
-// it came to, or why it stopped.
+// ImportLine is a line of the answer of POST /v1/import, and of its resume and undo. It has the progress, and at the
+// end the report or the problem.
 type ImportLine struct {
 	Done    int                `json:"done,omitempty"`
 	Total   int                `json:"total,omitempty"`
@@ -174,23 +174,23 @@ type HostList struct {
 	Hosts []ipam.HostInfo `json:"hosts"`
 }
 
-// LANScan is who answers on a network's LAN for its addresses.
+// LANScan is the result of a scan: who answers on a network's LAN for its addresses.
 type LANScan struct {
 	Network   string         `json:"network"`
 	NetworkID ipam.ID        `json:"network_id"`
-	Parent    string         `json:"parent"` // the interface that it was asked by
-	Asked     int            `json:"asked"`  // addresses
+	Parent    string         `json:"parent"` // the interface for the questions
+	Asked     int            `json:"asked"`  // number of addresses
 	Skipped   []netip.Prefix `json:"skipped"`
 	Answered  []LANPresence  `json:"answered"` // by address
 }
 
-// MaxScan is how many addresses of a network one scan asks for. Subnets that are beyond it are skipped.
+// MaxScan is the maximum number of addresses in one scan. Subnets beyond it are skipped.
 const MaxScan = 4096
 
-// LANPresence is who answers for an address on a LAN, and what the records say of it.
+// LANPresence is a device that answers for an address on a LAN, with the address's record.
 type LANPresence struct {
 	ipam.LANNeighbour
 	State  ipam.AddressState `json:"state"`
-	Holder string            `json:"holder,omitempty"` // who has it, or whose it is
+	Holder string            `json:"holder,omitempty"` // the holder, or else the owner
 	Note   string            `json:"note,omitempty"`   // of an exclusion
 }

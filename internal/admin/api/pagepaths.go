@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// pages are the first segments of the paths that are for a person with a browser: views of the page, what belongs to
-// them, and what can be read about the API. A test of the room admin compares them with what there is.
+// pages are the first segments of the paths for a browser: views of the page and their files, and the API
+// documentation. A test of package admin compares them with the routes.
 var pages = []string{"", "address", "change", "docs", "elastic", "events", "find", "findings", "hosts", "icon.svg",
 	"live", "live.js", "network", "openapi.yaml", "style.css", "subnet"}
 
-// IsPage tells whether a path is one of those.
+// IsPage reports whether a path is one of those.
 func IsPage(asked string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(asked, "/"), "/")
 	return asked == path.Clean(asked) && slices.Contains(pages, first)

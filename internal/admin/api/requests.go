@@ -8,25 +8,25 @@ import (
 	"berth/internal/ipam"
 )
 
-// maxPage is how many items a page of a list has at most.
+// maxPage is the maximum number of items on a page of a list.
 const maxPage = 1000
 
-// Page says which part of a list is wanted.
+// Page selects a part of a list.
 type Page struct {
 	Most   int    `query:"limit" min:"1" max:"1000" default:"1000" doc:"Maximum number in one answer."`
 	Cursor string `query:"after" doc:"The cursor from next in an earlier answer. The list continues there."`
 }
 
-// WholeOrPage is a Page of a list that is whole where none is asked for.
+// WholeOrPage is a Page of a list that is complete unless a page is requested.
 type WholeOrPage struct {
 	Most   int    `query:"limit" min:"1" max:"1000" doc:"Maximum number in one answer. Without it and a cursor, all."`
 	Cursor string `query:"after" doc:"The cursor from next in an earlier answer. The list continues there."`
 }
 
-// Whole tells whether no page is asked for.
+// Whole reports whether no page is requested.
 func (p *WholeOrPage) Whole() bool { return p.Most == 0 && p.Cursor == "" }
 
-// Limit is how many items are wanted.
+// Limit returns the maximum number of items.
 func (p *WholeOrPage) Limit() int {
 	switch {
 	case p.Whole():
@@ -37,18 +37,18 @@ func (p *WholeOrPage) Limit() int {
 	return p.Most
 }
 
-// InSpace chooses what is in a space.
+// InSpace selects a space.
 type InSpace struct {
 	Space string `query:"space" doc:"Only this space. An unknown space is an error."`
 }
 
-// NetworksRequest asks for networks.
+// NetworksRequest requests networks.
 type NetworksRequest struct {
 	InSpace
 	Page
 }
 
-// SubnetsRequest asks for subnets.
+// SubnetsRequest requests subnets.
 type SubnetsRequest struct {
 	InSpace
 	WholeOrPage
@@ -59,38 +59,38 @@ type OfNetwork struct {
 	Network string `path:"network" doc:"The network's name or id."`
 }
 
-// PartsRequest asks for what is in a network.
+// PartsRequest requests the contents of a network.
 type PartsRequest struct {
 	OfNetwork
 	Page
 }
 
-// OwnedRequest asks for what owners have, in a network or in all.
+// OwnedRequest requests what owners have, in one network or in all.
 type OwnedRequest struct {
 	OfNetwork
 	Owner string `query:"owner" doc:"Only this owner."`
 	Page
 }
 
-// EnvironmentRequest asks for an owner's variables.
+// EnvironmentRequest requests an owner's variables.
 type EnvironmentRequest struct {
 	OfNetwork
 	Owner string `path:"owner" example:"shop%2Fweb%2F1" doc:"The owner, with slashes as %2F."`
 }
 
-// NextFreeRequest asks what would be given next.
+// NextFreeRequest requests the addresses that would be given next.
 type NextFreeRequest struct {
 	OfNetwork
 	ipam.FreeFilter
 }
 
-// FreeRequest asks for what is free.
+// FreeRequest requests free addresses.
 type FreeRequest struct {
 	NextFreeRequest
 	Page
 }
 
-// ScanRequest asks who is on a LAN.
+// ScanRequest requests a scan of a LAN.
 type ScanRequest struct {
 	OfNetwork
 	Parent string `query:"parent" example:"eth0" doc:"The host's interface to the LAN. Default: that of its probes."`
@@ -101,13 +101,13 @@ type OfSubnet struct {
 	ID ipam.ID `path:"id"`
 }
 
-// AvailableRequest asks for addresses of a subnet.
+// AvailableRequest requests addresses of a subnet.
 type AvailableRequest struct {
 	OfSubnet
 	Limit int `query:"limit" min:"1" max:"1000" default:"50" doc:"Maximum number."`
 }
 
-// Trial says whether a change is only tried.
+// Trial selects a dry run.
 type Trial struct {
 	DryRun bool `query:"dry_run" doc:"Report what would change, and change nothing."`
 }
@@ -127,14 +127,14 @@ type TakeRequest struct {
 	Body Takings `body:""`
 }
 
-// Takings are one or several.
+// Takings are one or more requests for addresses.
 type Takings []Taking
 
-// Taking is what is wanted of a subnet: the next address, or the next few.
+// Taking requests the next address of a subnet, or the next few.
 type Taking struct {
 	Owner string `json:"owner"`
-	Count *int   `json:"count,omitempty"` // how many; 1 where it is left out
-	Pool  string `json:"pool,omitempty"`  // out of the pools of this name
+	Count *int   `json:"count,omitempty"` // 1 if omitted
+	Pool  string `json:"pool,omitempty"`  // only from pools of this name
 }
 
 // EditsRequest changes the plan.
@@ -143,27 +143,28 @@ type EditsRequest struct {
 	Body Edits `body:""`
 }
 
-// Edits are changes of the plan, all or none of which are made.
+// Edits are changes of the plan. All of them are made, or none.
 type Edits struct {
-	Edits   []Edit `json:"edits"`                 // at most 256 where they are to be made
-	DryRun  bool   `json:"dry_run,omitempty"`     // tell what would change, and change nothing
-	Refused bool   `json:"all_refused,omitempty"` // with dry_run: go on after a refusal, and tell in refused of all
+	Edits  []Edit `json:"edits"`             // at most 256, or more in a dry run
+	DryRun bool   `json:"dry_run,omitempty"` // report what would change, and change nothing
+	// with dry_run: continue after a refusal, and list all refusals in refused
+	Refused bool `json:"all_refused,omitempty"`
 }
 
-// LeasesRequest asks for leases.
+// LeasesRequest requests leases.
 type LeasesRequest struct {
 	ipam.LeaseFilter
 	Brief bool `query:"brief" doc:"Only the fields that identify a lease. This is faster."`
 	WholeOrPage
 }
 
-// FindRequest asks at what a word is found.
+// FindRequest requests the matches of a word.
 type FindRequest struct {
 	ipam.FindFilter
 	Page
 }
 
-// EventsRequest asks for events.
+// EventsRequest requests events.
 type EventsRequest struct {
 	Since    time.Time       `query:"since" doc:"Only events since this time."`
 	Until    time.Time       `query:"until" doc:"Only events before this time."`
@@ -174,12 +175,12 @@ type EventsRequest struct {
 	Verbs    []string        `query:"verb" example:"lease.take,pool.*" doc:"Only these verbs or nouns."`
 }
 
-// ExportRequest asks for the plan.
+// ExportRequest requests the plan.
 type ExportRequest struct {
 	Network string `query:"network" doc:"Only this network, by name or id, planned or not."`
 }
 
-// ImportRequest adds what a plan has.
+// ImportRequest adds the contents of a plan.
 type ImportRequest struct {
 	Trial
 	Body ipam.Plan `body:""`
@@ -190,35 +191,35 @@ type HostRequest struct {
 	Name string `path:"name" doc:"The host's name."`
 }
 
-// NewsRequest tells of an engine.
+// NewsRequest sends news of an engine.
 type NewsRequest struct {
 	Host string          `query:"host" required:"true" doc:"The engine's host, named as in leases."`
 	Body ipam.EngineNews `body:""`
 }
 
-// DeployRunsRequest asks for the deploys of a project.
+// DeployRunsRequest requests the deploys of a project.
 type DeployRunsRequest struct {
 	Project string `path:"project"`
 	Last    int    `query:"last" min:"1" max:"1000" default:"1000" doc:"Maximum number."`
 }
 
-// ElasticsRequest asks for elastic addresses.
+// ElasticsRequest requests elastic addresses.
 type ElasticsRequest struct {
 	Account string `query:"account" doc:"Only this account."`
 	Page
 }
 
-// ElasticRequest asks for one of them.
+// ElasticRequest requests one elastic address.
 type ElasticRequest struct {
 	Address netip.Addr `path:"address"`
 }
 
-// EdgeNewsRequest asks what is to be mapped.
+// EdgeNewsRequest requests what must be mapped.
 type EdgeNewsRequest struct {
 	Looks bool `query:"looks" doc:"Only the current mappings, without a session."`
 }
 
-// BackupRequest asks for a state.
+// BackupRequest requests a backup of a state.
 type BackupRequest struct {
 	Store string `query:"store" enum:"own,shared" default:"own" doc:"The host's own store, or the shared one."`
 }

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// maxSecret is how long a secret may be, in bytes.
+// maxSecret is the maximum length of a secret in bytes.
 const maxSecret = 64 << 10
 
-// ReadSecret reads a file that holds a password or a token, on one line, and refuses one that everybody may use: what
-// is in there is no secret any more.
+// ReadSecret reads a password or a token from a file with one line. It refuses a file that everybody may read, because
+// its content is no longer secret.
 func ReadSecret(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -41,7 +41,7 @@ func ReadSecret(path string) (string, error) {
 	return line, nil
 }
 
-// ReadCAs reads the PEM file of the authorities whose certificates the other end may show.
+// ReadCAs reads the PEM file of the certificate authorities that are accepted for the other end.
 func ReadCAs(path string) (*x509.CertPool, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// Role says what somebody may do.
+// Role is what a caller may do.
 type Role string
 
 // The roles.
@@ -14,36 +14,36 @@ const (
 	RoleAdmin    Role = "admin"
 	RoleReadOnly Role = "read-only" // operations that read
 	RoleAccount  Role = "account"   // the elastic addresses of one account
-	RoleAnybody  Role = "anybody"   // of an Endpoint: whoever can connect; nobody has it
+	RoleAnybody  Role = "anybody"   // for an Endpoint: whoever can connect; no caller has this role
 )
 
-// TokenPrefix is how the text of every token begins, so that one that lies where it should not is recognised.
+// TokenPrefix is the prefix of every token, so that a leaked one is recognised.
 const TokenPrefix = "berth_"
 
-// TokenInfo is a token as it is shown.
+// TokenInfo is a token without its text.
 type TokenInfo struct {
 	Name    string    `json:"name"`
 	Role    Role      `json:"role"`
-	Account string    `json:"account,omitempty"` // whose alone it is for, with RoleAccount
+	Account string    `json:"account,omitempty"` // the only account that it is for, with RoleAccount
 	Created time.Time `json:"created"`
 	By      string    `json:"by"`               // who created it
 	Expires time.Time `json:"expires,omitzero"` // zero: never
 	Expired bool      `json:"expired"`
 }
 
-// TokenLifetime is how long a token is valid of which nothing else is said.
+// TokenLifetime is the default lifetime of a token.
 const TokenLifetime = 90 * 24 * time.Hour
 
-// TokenRequest asks for a token.
+// TokenRequest requests a token.
 type TokenRequest struct {
 	Name     string        `json:"name"`
-	Role     Role          `json:"role,omitempty"`     // must be given, but with an account, where it is RoleAccount
-	Account  string        `json:"account,omitempty"`  // what it may see and touch is this account's alone
+	Role     Role          `json:"role,omitempty"`     // required, unless an account is given: then RoleAccount
+	Account  string        `json:"account,omitempty"`  // the only account that it may see and change
 	Lifetime ipam.Duration `json:"lifetime,omitempty"` // 0: TokenLifetime
-	NoEnd    bool          `json:"no_end,omitempty"`   // it is valid until it is removed
+	NoEnd    bool          `json:"no_end,omitempty"`   // valid until it is removed
 }
 
-// NewToken is a token that was just created, the only time that its text is shown.
+// NewToken is a new token. Its text is shown only once.
 type NewToken struct {
 	TokenInfo
 	Token string `json:"token"`
