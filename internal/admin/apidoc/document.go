@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// group is the operations below one word of the path.
+// group is the operations with the same first segment of the path.
 type group struct {
 	Name       string
 	Operations []operation
@@ -20,7 +20,7 @@ type operation struct {
 	Is           object
 }
 
-// groups are the operations of a description, those outside of /v1/ first.
+// groups returns the operations of a description by group, first those outside /v1/.
 func groups(doc object) (all []group) {
 	paths, _ := doc["paths"].(object)
 	for _, path := range sorted(paths) {
@@ -51,16 +51,16 @@ func sorted(of object) []string {
 	return keys
 }
 
-// facts are what a schema says in a word and a value, and how that reads.
+// facts are the keywords of a schema with a plain value, and how the page words them.
 var facts = []struct{ key, words string }{{"format", "%v"}, {"pattern", "matches %v"}, {"minimum", "at least %v"},
 	{"maximum", "at most %v"}, {"minLength", "length at least %v"}, {"maxLength", "length at most %v"},
 	{"minItems", "at least %v entries"}, {"maxItems", "at most %v entries"}, {"default", "default %v"},
 	{"example", "example %v"}}
 
-// functions are what the template asks of a description.
+// functions returns the functions of the template.
 func functions(doc object) template.FuncMap {
 	return template.FuncMap{
-		// follow is what a reference to a parameter, a header or an answer leads to
+		// follow resolves a reference to a parameter, a header or an answer
 		"follow": func(n object) (object, error) {
 			to, _ := n["$ref"].(string)
 			if to == "" {
@@ -100,7 +100,7 @@ func functions(doc object) template.FuncMap {
 			}
 			return all
 		},
-		// others is the schema of the fields of an object that have no name of their own
+		// others returns the schema of an object's unnamed fields
 		"others": func(schema object) object {
 			others, _ := schema["additionalProperties"].(object)
 			return others

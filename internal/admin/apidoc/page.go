@@ -24,15 +24,15 @@ var pageText string
 //go:embed style.css
 var style string
 
-// Page is the page, as it is sent.
+// Page is the page in the form in which it is sent.
 type Page struct {
 	HTML []byte
-	// Policy is its Content-Security-Policy: nothing but the style that it carries itself.
+	// Policy is its Content-Security-Policy. It allows only the page's inline style.
 	Policy string
 }
 
-// Make makes the page of a description: OpenAPI 3.0 as YAML, with the extensions x-role (anybody, read or admin) and
-// x-role-account (true: tokens of one account, too).
+// Make makes the page of a description. The description is OpenAPI 3.0 as YAML, with the extensions x-role (anybody,
+// read or admin) and x-role-account (true: also tokens of one account).
 func Make(openapi []byte) (*Page, error) {
 	var doc object
 	if err := yaml.Unmarshal(openapi, &doc); err != nil {

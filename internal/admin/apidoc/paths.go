@@ -17,11 +17,11 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// object is a mapping of the description.
+// object is a mapping in the description.
 type object = map[string]any
 
-// Describe completes a description, of which text has all but the paths, by the rows of the table. What the schemas of
-// the text do not say of a type, the type says.
+// Describe completes a description. text has everything but the paths, which come from the rows. If a schema in text
+// says nothing about a field, its Go type determines it.
 func Describe(text []byte, rows []api.Spec) ([]byte, error) {
 	var doc struct {
 		OpenAPI    string `yaml:"openapi"`
@@ -46,10 +46,10 @@ func Describe(text []byte, rows []api.Spec) ([]byte, error) {
 	return yaml.Marshal(&doc)
 }
 
-// sharedFields has the fields that mean the same in each edit; it is no schema itself.
+// sharedFields is the schema of fields that mean the same in each edit. It is removed from the description.
 const sharedFields = "EditFields"
 
-// edits completes the schema of each edit, called by its operation, and that of all of them.
+// edits completes the schema of each edit, named by its operation, and the schema that joins them.
 func (d *describer) edits() {
 	shared, _ := d.schemas[sharedFields].(object)
 	delete(d.schemas, sharedFields)
@@ -90,7 +90,7 @@ func (d *describer) edits() {
 	d.schemas["Edit"].(object)["oneOf"] = all
 }
 
-// describer knows the schemas of the text, and those that it has completed.
+// describer has the schemas of the text, and knows which are complete.
 type describer struct {
 	schemas object
 	whole   map[string]bool
@@ -125,10 +125,10 @@ func (d *describer) operation(row *api.Spec) object {
 	return op
 }
 
-// roles are the words for who may ask.
+// roles are the words for the roles.
 var roles = map[api.Role]string{"": "admin", api.RoleReadOnly: "read", api.RoleAnybody: "anybody"}
 
-// headers are the parameters of the text that are headers.
+// headers maps header names to the parameters of the text.
 var headers = map[string]string{"If-Match": "ifMatch", api.KeyHeader: "idempotencyKey", api.DeployHeader: "deploy"}
 
 func (d *describer) parameter(f *api.Field) object {
@@ -141,7 +141,7 @@ func (d *describer) parameter(f *api.Field) object {
 			p[key] = text
 		}
 	}
-	s := object{"type": "string"} // lists have commas, and what has a form of its own is a text
+	s := object{"type": "string"} // lists are comma-separated, and special formats are text
 	switch {
 	case f.Type == reflect.TypeFor[time.Time]():
 		s["format"] = "date-time"
@@ -205,7 +205,7 @@ func (d *describer) responses(row *api.Spec) object {
 
 func ref(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }
 
-// renamed are the types that have another name in the description, which has none that ends in Info.
+// renamed maps types to other names in the description, which has no names that end in Info.
 var renamed = map[string]string{"ElasticInfo": "ElasticAddress", "UsageReport": "Usage", "LeasesAs": "LeaseList",
 	"Done": "Health", "AppliedInfo": "AppliedElastic", "ClusterStatus": "Cluster", "HeadroomState": "Headroom",
 	"DHCPInfo": "DHCPLease", "SubnetPlan": "PlannedSubnet", "PoolPlan": "PlannedPool",
@@ -213,7 +213,7 @@ var renamed = map[string]string{"ElasticInfo": "ElasticAddress", "UsageReport": 
 	"PlannedPool": "PlanPool", "PlannedExclusion": "PlanExclusion", "PlannedReservation": "PlanReservation",
 	"PlannedAddress": "PlanAddress", "PlannedBand": "PlanBand", "PlannedElastic": "PlanElastic"}
 
-// schema is that of a type: its own of the text, else what the type says.
+// schema returns the schema of a type: that of the text, or else one derived from the type.
 func (d *describer) schema(t reflect.Type) object {
 	if t.Kind() == reflect.Pointer {
 		return d.schema(t.Elem())
@@ -262,10 +262,10 @@ func (d *describer) schema(t reflect.Type) object {
 	return object{"type": "string"}
 }
 
-// textual is a type that writes itself as a text.
+// textual is the type of values that marshal as text.
 var textual = reflect.TypeFor[encoding.TextMarshaler]()
 
-// complete adds to a schema what it does not say of its type.
+// complete adds to a schema what follows from its type.
 func (d *describer) complete(name string, s object, t reflect.Type) {
 	if d.whole[name] || s["oneOf"] != nil {
 		return

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Docs answers with a description and with the page of it. Both are made when somebody first asks.
+// Docs serves a description and its page. Both are made at the first request.
 type Docs struct {
 	openapi func() ([]byte, error)
 	page    func() (*Page, error)
@@ -27,7 +27,7 @@ func New(openapi func() ([]byte, error)) *Docs {
 	})}
 }
 
-// ServeDescription answers with the description itself, as application/yaml (RFC 9512).
+// ServeDescription serves the description as application/yaml (RFC 9512).
 func (d *Docs) ServeDescription(w http.ResponseWriter, r *http.Request) error {
 	text, err := d.openapi()
 	if err != nil {
@@ -37,7 +37,7 @@ func (d *Docs) ServeDescription(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// ServePage answers with the page; an error means that nothing was answered.
+// ServePage serves the page. After an error nothing was sent.
 func (d *Docs) ServePage(w http.ResponseWriter, r *http.Request) error {
 	page, err := d.page()
 	if err != nil {
@@ -48,7 +48,7 @@ func (d *Docs) ServePage(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// send answers with text that is the same as long as this Berth runs, so that who has it already is not sent it again.
+// send answers with constant text and an ETag, so that a client that has it does not get it again.
 func send(w http.ResponseWriter, r *http.Request, contentType string, text []byte) {
 	sum := sha256.Sum256(text)
 	h := w.Header()
