@@ -26,25 +26,25 @@ import (
 	"berth/internal/admin/api"
 )
 
-// Client asks a daemon over its socket, or over TLS. Refusals come back as *api.Problem.
+// Client calls a daemon over its socket or over TLS. Refusals are returned as *api.Problem.
 type Client struct {
 	socket string
 	http   *http.Client
 	away   func(api.Away)
-	late   time.Duration // for the beginning of an answer that takes no time of its own; 0: any
+	late   time.Duration // the maximum wait for an answer to begin, unless the operation may last; 0: no limit
 }
 
-// lateTimeout is more than the server gives itself for the answers that it bounds (api.AnswerTimeout).
+// lateTimeout is longer than the server's limit for its answers (api.AnswerTimeout).
 const lateTimeout = api.AnswerTimeout + 15*time.Second
 
-// errLate is the end of a request that nobody answers.
+// errLate is the error of a request that gets no answer.
 var errLate = errors.New("it takes connections and does not answer: it is stopped, or very busy; " +
 	"look at its log and at who is connected (ss -xp), then start it again")
 
-// continueTimeout is how long a Client that sends a large body waits for a refusal before it sends it.
+// continueTimeout is how long a Client waits for a refusal before it sends a large body.
 const continueTimeout = 5 * time.Second
 
-// New returns a Client of the server on a unix socket. It connects with its first call.
+// New returns a Client of the server on a unix socket. It connects at its first call.
 func New(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		d := net.Dialer{Timeout: dialTimeout}
@@ -54,34 +54,34 @@ func New(socket string) *Client {
 	return &Client{socket: socket, http: &http.Client{Transport: transport}, late: lateTimeout}
 }
 
-// Socket is the path of the socket.
+// Socket returns the path of the socket.
 func (c *Client) Socket() string { return c.socket }
 
-// OnAway has fn called with each answer that tells that the shared store is out of reach. It is set before the first
-// call.
+// OnAway sets a function that is called with each answer that reports an unreachable shared store. Set it before the
+// first call.
 func (c *Client) OnAway(fn func(api.Away)) { c.away = fn }
 
-// Close gives back the connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// request is what a Client sends.
+// request is an HTTP request of a Client.
 type request struct {
 	method string
-	path   string // of the segments that come from outside each with url.PathEscape
+	path   string // segments from outside are escaped with url.PathEscape
 	query  url.Values
 	header map[string]string // empty ones are not sent
-	// an io.Reader is sent as it is, whose type the header tells; anything else as JSON; nil: none
+	// an io.Reader is sent as it is, and the header has its type; anything else is sent as JSON; nil: none
 	body any
-	// the answer begins when all is done that there is to do
+	// the answer begins when the work is done
 	lasts bool
 }
 
-// requestOf is a request for a row. Fields that are zero are not sent, but for a number that may be.
+// requestOf returns the request for a row. It omits zero fields, except numbers that may be zero.
 func requestOf[Req, Resp any](e api.Endpoint[Req, Resp], req Req) request {
 	r := request{method: e.Spec().Method, path: e.Path, query: url.Values{}, header: map[string]string{},
 		lasts: e.Pace == api.Lasts}
 	if e.MaxBody > 0 && e.MaxBody != api.Endless {
-		r.header["Expect"] = "100-continue" // a large body is sent when it is not refused
+		r.header["Expect"] = "100-continue" // a large body is sent only if it is not refused
 	}
 	v := reflect.ValueOf(req)
 	for _, f := range api.FieldsOf(v.Type()) {
@@ -106,7 +106,7 @@ func requestOf[Req, Resp any](e api.Endpoint[Req, Resp], req Req) request {
 	return r
 }
 
-// textOf is a parameter as it is sent.
+// textOf returns a parameter as text.
 func textOf(v reflect.Value) string {
 	switch one := v.Interface().(type) {
 	case []string:
@@ -114,25 +114,25 @@ func textOf(v reflect.Value) string {
 	case time.Time:
 		return one.UTC().Format(time.RFC3339Nano)
 	case encoding.TextMarshaler:
-		text, _ := one.MarshalText() // of what goes into a request, none fails
+		text, _ := one.MarshalText() // the types of parameters never fail
 		return string(text)
 	}
 	return fmt.Sprint(v.Interface())
 }
 
-// call asks for what a row of the table is about. Refusals come back as *api.Problem.
+// call calls the operation of a row. Refusals are returned as *api.Problem.
 func call[Req, Resp any](ctx context.Context, c *Client, e api.Endpoint[Req, Resp], req Req) (Resp, error) {
 	var resp Resp
 	err := c.fetch(ctx, requestOf(e, req), &resp)
 	return resp, err
 }
 
-// ask is Call for a row that asks nothing but what it is.
+// ask is call for a row without parameters.
 func ask[Resp any](ctx context.Context, c *Client, e api.Endpoint[api.None, Resp]) (Resp, error) {
 	return call(ctx, c, e, api.None{})
 }
 
-// all collects a list page by page; items tells what is on a page.
+// all collects a list page by page. items returns the items of a page.
 func all[Req any, Resp interface{ NextPage() string }, T any](ctx context.Context, c *Client,
 	e api.Endpoint[Req, Resp], req Req, items func(Resp) []T) (list []T, err error) {
 	for r := requestOf(e, req); ; {
@@ -148,7 +148,7 @@ func all[Req any, Resp interface{ NextPage() string }, T any](ctx context.Contex
 	}
 }
 
-// fetch sends a request and reads its answer, which is JSON.
+// fetch sends a request and decodes its JSON answer.
 func (c *Client) fetch(ctx context.Context, r request, answer any) error {
 	res, err := c.do(ctx, r)
 	if err != nil {
@@ -161,11 +161,11 @@ func (c *Client) fetch(ctx context.Context, r request, answer any) error {
 	return nil
 }
 
-// do sends a request and returns the answer if it is one of success; its body is the caller's to close.
+// do sends a request and returns its answer if that is a success. The caller closes the body.
 func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if c.late > 0 && !r.lasts {
-		defer time.AfterFunc(c.late, func() { cancel(errLate) }).Stop() // what has begun may last
+		defer time.AfterFunc(c.late, func() { cancel(errLate) }).Stop() // an answer that has begun may last
 	}
 	req, err := r.build(ctx)
 	if err != nil {
@@ -182,7 +182,7 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 		if IsDenied(err) && !strings.Contains(c.socket, "://") {
 			return nil, Denied(c.socket)
 		}
-		if errors.Is(err, syscall.EAGAIN) { // connect(2): more wait than the kernel keeps
+		if errors.Is(err, syscall.EAGAIN) { // connect(2): the kernel's queue is full
 			err = errLate
 		}
 		var u *url.Error
@@ -202,7 +202,7 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 	return nil, c.problem(res)
 }
 
-// endingBody ends the context of its request when it is closed.
+// endingBody cancels the context of its request when it is closed.
 type endingBody struct {
 	io.ReadCloser
 	end context.CancelCauseFunc
@@ -261,7 +261,7 @@ func (c *Client) problem(res *http.Response) error {
 	return p
 }
 
-// sentence says what the end of a stream means.
+// sentence describes the end of a stream in words.
 func sentence(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("it closed the connection")

@@ -8,10 +8,10 @@ import (
 	"berth/internal/admin/api"
 )
 
-// IsDenied tells whether an error is that we may not.
+// IsDenied reports whether an error is a missing permission.
 func IsDenied(err error) bool { return errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM) }
 
-// Denied is the error of a socket that we may not open: that it is so, and how one may.
+// Denied returns the error for a socket without permission, with what to do.
 func Denied(socket string) error {
 	return fmt.Errorf("%w on the socket %s: run the command as root, or join the group %s and log in again",
 		syscall.EACCES, socket, api.AdminGroup)

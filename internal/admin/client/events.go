@@ -12,35 +12,35 @@ import (
 	"berth/internal/ipam"
 )
 
-// KnownSince is the time of the oldest event that is kept; zero where there is none.
+// KnownSince returns the time of the oldest stored event, or zero.
 func (c *Client) KnownSince(ctx context.Context) (time.Time, error) {
 	list, err := c.Events(ctx, ipam.EventFilter{})
 	return list.KnownSince, err
 }
 
-// Events lists the last events that f chooses, the oldest first. f.Last is taken as it is: 0 chooses none.
+// Events lists the last events that f selects, the oldest first. f.Last 0 selects none.
 func (c *Client) Events(ctx context.Context, f ipam.EventFilter) (api.EventList, error) {
 	return call(ctx, c, api.GetEvents, eventsRequest(f))
 }
 
-// EventsAfter lists the events behind a mark that f chooses, the oldest first, f.Last of them at most. The mark of its
-// answer is where to go on.
+// EventsAfter lists at most f.Last events after a mark that f selects, the oldest first. The mark of the answer is the
+// start of the next call.
 func (c *Client) EventsAfter(ctx context.Context, mark ipam.EventMark, f ipam.EventFilter) (api.EventList, error) {
 	req := eventsRequest(f)
 	req.After = &mark
 	return call(ctx, c, api.GetEvents, req)
 }
 
-// Follow yields the events that Events lists and then each that comes, until ctx ends or an error is yielded, which is
-// the last. A server that ends is an error.
+// Follow yields the events that Events lists, and then each new one. It ends with ctx or after it has yielded an error.
+// A server that ends is an error.
 func (c *Client) Follow(ctx context.Context, f ipam.EventFilter) iter.Seq2[ipam.Event, error] {
 	req := eventsRequest(f)
 	req.Follow = true
 	return followed[ipam.Event](ctx, c, requestOf(api.GetEvents, req), "stopped sending events")
 }
 
-// followed yields what comes of a request that is answered for as long as the daemon runs, until ctx ends or an error
-// is yielded, which is the last: it says that the daemon has ended that.
+// followed yields the items of an answer that lasts as long as the daemon runs. It ends with ctx or after it has
+// yielded an error. ended is the text of the error when the daemon ends the answer.
 func followed[T any](ctx context.Context, c *Client, r request, ended string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T

@@ -13,15 +13,14 @@ import (
 	"berth/internal/ipam"
 )
 
-// Export yields the plan network by network, by name, or one network of it, until an error is yielded, which is the
-// last.
+// Export yields the plan network by network, by name, or only one network. It ends after it has yielded an error.
 func (c *Client) Export(ctx context.Context, network string) iter.Seq2[ipam.PlannedNetwork, error] {
 	r := requestOf(api.GetExport, api.ExportRequest{Network: network})
 	return each[ipam.PlannedNetwork](ctx, c, r, "networks", "export")
 }
 
-// each yields the items of an answer that is one list of this name, as they come, until an error is yielded, which is
-// the last: it says what broke off.
+// each yields the items of an answer that is one list with this name, while they arrive. It ends after it has yielded
+// an error, which names what broke off.
 func each[T any](ctx context.Context, c *Client, r request, list, what string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -55,7 +54,7 @@ func each[T any](ctx context.Context, c *Client, r request, list, what string) i
 	}
 }
 
-// tokens reads what must come next.
+// tokens reads the tokens that must come next.
 func tokens(d *json.Decoder, want ...json.Token) error {
 	for _, token := range want {
 		got, err := d.Token()

@@ -10,8 +10,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// Import imports a plan, or with dryRun tells what it would come to. What is wrong with the plan is in the Problems of
-// the *api.Problem that it is refused with. progress may be nil.
+// Import imports a plan, or with dryRun reports what it would do. If the plan is refused, the *api.Problem lists all
+// Problems of the plan. progress may be nil.
 func (c *Client) Import(ctx context.Context, p ipam.Plan, dryRun bool,
 	progress func(done, total int)) (ipam.ImportReport, error) {
 	if p.Networks == nil {
@@ -44,7 +44,7 @@ func (c *Client) Import(ctx context.Context, p ipam.Plan, dryRun bool,
 	}
 }
 
-// interrupted is an import that its client has ended.
+// interrupted is the error of an import that its client stopped.
 type interrupted struct{ why error }
 
 func (e *interrupted) Error() string { return "interrupted; import again, and the rest is added" }

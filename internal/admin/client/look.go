@@ -14,7 +14,7 @@ func (c *Client) Spaces(ctx context.Context) ([]ipam.SpaceInfo, error) {
 	return list.Spaces, err
 }
 
-// Subnets lists the subnets of a space, or of all where it is empty, by space and address.
+// Subnets lists the subnets of a space by space and address. An empty space means all.
 func (c *Client) Subnets(ctx context.Context, space string) ([]ipam.SubnetInfo, error) {
 	list, err := call(ctx, c, api.GetSubnets, api.SubnetsRequest{InSpace: api.InSpace{Space: space}})
 	return list.Subnets, err
@@ -31,20 +31,20 @@ func (c *Client) Leases(ctx context.Context, f ipam.LeaseFilter) ([]ipam.LeaseIn
 	return list.Leases, err
 }
 
-// BriefLeases yields what leases are called by, by space, subnet and address, until an error is yielded, which is the
-// last.
+// BriefLeases yields the identifying fields of leases, by space, subnet and address. It ends after it has yielded an
+// error.
 func (c *Client) BriefLeases(ctx context.Context, f ipam.LeaseFilter) iter.Seq2[api.BriefLease, error] {
 	r := requestOf(api.GetLeases, api.LeasesRequest{LeaseFilter: f, Brief: true})
 	return each[api.BriefLease](ctx, c, r, "leases", "list of leases")
 }
 
-// Who tells who has or had an address, or what a MAC or a name has and had, the earliest first.
+// Who returns who has or had an address, or the addresses of a MAC or a name, the earliest first.
 func (c *Client) Who(ctx context.Context, f ipam.WhoFilter) ([]ipam.Tenure, error) {
 	list, err := call(ctx, c, api.GetWho, f)
 	return list.Tenures, err
 }
 
-// Find lists what a word is found at, all of it.
+// Find lists all matches of a word.
 func (c *Client) Find(ctx context.Context, f ipam.FindFilter) ([]ipam.Found, error) {
 	return all(ctx, c, api.GetFind, api.FindRequest{FindFilter: f},
 		func(l api.FoundList) []ipam.Found { return l.Found })
@@ -56,10 +56,10 @@ func (c *Client) Hosts(ctx context.Context) ([]ipam.HostInfo, error) {
 	return list.Hosts, err
 }
 
-// Host shows one of them.
+// Host shows one host.
 func (c *Client) Host(ctx context.Context, name string) (ipam.HostInfo, error) {
 	return call(ctx, c, api.GetHost, api.HostRequest{Name: name})
 }
 
-// Names tells whose which address is, of which names in DNS are made.
+// Names returns the owners of addresses, from which names in DNS are made.
 func (c *Client) Names(ctx context.Context) (api.Names, error) { return ask(ctx, c, api.GetNames) }

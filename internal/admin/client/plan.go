@@ -7,18 +7,17 @@ import (
 	"berth/internal/ipam"
 )
 
-// EditOptions say how Client.Edit makes its edits.
+// EditOptions are the options of Client.Edit.
 type EditOptions struct {
-	DryRun  bool    // tell what would change, and change nothing
-	Refused bool    // with DryRun: tell of all edits that would be refused (ipam.Outcome.Refused)
-	IfMatch uint64  // refuse (412, changed) unless this is the revision of the first edit's network; 0: any
-	Deploy  ipam.ID // for which the edits are made (BD-1); zero: none
-	Key     string  // Idempotency-Key: given again within ipam.KeyAge it gets the first answer; empty: none
+	DryRun  bool    // report what would change, and change nothing
+	Refused bool    // with DryRun: report all edits that would be refused (ipam.Outcome.Refused)
+	IfMatch uint64  // refuse (412, changed) unless the first edit's network has this revision; 0: any
+	Deploy  ipam.ID // the deploy of the edits (BD-1); zero: none
+	Key     string  // Idempotency-Key: repeated within ipam.KeyAge, it returns the first answer; empty: none
 }
 
-// Edit makes the edits, all of them or none, in one transaction; at most ipam.MaxEdits, in a dry run
-// ipam.MaxTried. Where there are several, the
-// *api.Problem of a refusal says which one (Index).
+// Edit makes all edits or none in one transaction. It takes at most ipam.MaxEdits, in a dry run ipam.MaxTried. If there
+// are several, the *api.Problem of a refusal has the Index of the refused one.
 func (c *Client) Edit(ctx context.Context, opt EditOptions, edits ...ipam.Edit) (ipam.Outcome, error) {
 	body := api.Edits{Edits: make([]api.Edit, len(edits)), DryRun: opt.DryRun, Refused: opt.Refused}
 	for i, e := range edits {
@@ -31,7 +30,7 @@ func (c *Client) Edit(ctx context.Context, opt EditOptions, edits ...ipam.Edit) 
 	return call(ctx, c, api.PostEdits, req)
 }
 
-// Networks lists the networks of a space, or of all where it is empty, by name, without the maps of their pools.
+// Networks lists the networks of a space by name, without the maps of their pools. An empty space means all.
 func (c *Client) Networks(ctx context.Context, space string) ([]ipam.NetworkInfo, error) {
 	return all(ctx, c, api.GetNetworks, api.NetworksRequest{InSpace: api.InSpace{Space: space}},
 		func(l api.NetworkList) []ipam.NetworkInfo { return l.Networks })
@@ -42,8 +41,7 @@ func (c *Client) Network(ctx context.Context, ref string) (ipam.NetworkInfo, err
 	return call(ctx, c, api.GetNetwork, api.OfNetwork{Network: ref})
 }
 
-// Reservations lists reserved addresses by space, subnet and address: those of a network and of an owner, or of all
-// where they are empty.
+// Reservations lists reserved addresses by space, subnet and address, of a network and an owner. Empty means all.
 func (c *Client) Reservations(ctx context.Context, network, owner string) ([]ipam.ReservationInfo, error) {
 	row := api.GetReservations
 	if network != "" {
@@ -53,7 +51,7 @@ func (c *Client) Reservations(ctx context.Context, network, owner string) ([]ipa
 		func(l api.ReservationList) []ipam.ReservationInfo { return l.Reservations })
 }
 
-// Addresses lists what was taken for what is no container, as Reservations does.
+// Addresses lists external addresses in the same way as Reservations.
 func (c *Client) Addresses(ctx context.Context, network, owner string) ([]ipam.TakenAddress, error) {
 	row := api.GetAddresses
 	if network != "" {
@@ -66,14 +64,14 @@ func owned(network, owner string) api.OwnedRequest {
 	return api.OwnedRequest{OfNetwork: api.OfNetwork{Network: network}, Owner: owner}
 }
 
-// Free lists the addresses of a network that could be given to anybody, as ranges by address; the network may be one
-// that Docker calls so.
+// Free lists the addresses of a network that anybody could get, as ranges by address. The network may be named by its
+// Docker network.
 func (c *Client) Free(ctx context.Context, network string, f ipam.FreeFilter) ([]ipam.FreeRange, error) {
 	return all(ctx, c, api.GetFree, api.FreeRequest{NextFreeRequest: nextFree(network, f)},
 		func(l api.FreeList) []ipam.FreeRange { return l.Free })
 }
 
-// NextFree tells which address of each family an endpoint that nobody knows would be given now.
+// NextFree returns the address of each family that an unknown endpoint would get now.
 func (c *Client) NextFree(ctx context.Context, network string, f ipam.FreeFilter) ([]ipam.FreeRange, error) {
 	list, err := call(ctx, c, api.GetNextFree, nextFree(network, f))
 	return list.Free, err
@@ -83,13 +81,13 @@ func nextFree(network string, f ipam.FreeFilter) api.NextFreeRequest {
 	return api.NextFreeRequest{OfNetwork: api.OfNetwork{Network: network}, FreeFilter: f}
 }
 
-// Scan has the edge of the daemon's host ask on a network's LAN who has its addresses; parent: empty for the interface
-// that the network is probed by.
+// Scan makes the edge of the daemon's host ask on a network's LAN who has its addresses. An empty parent means the
+// interface for the network's probes.
 func (c *Client) Scan(ctx context.Context, network, parent string) (api.LANScan, error) {
 	return call(ctx, c, api.PostScan, api.ScanRequest{OfNetwork: api.OfNetwork{Network: network}, Parent: parent})
 }
 
-// Environment lists the variables that describe an owner's addresses in a network, KEY=VALUE (GA-25).
+// Environment lists the variables that describe an owner's addresses in a network, as KEY=VALUE (GA-25).
 func (c *Client) Environment(ctx context.Context, network, owner string) ([]string, error) {
 	list, err := call(ctx, c, api.GetEnvironment,
 		api.EnvironmentRequest{OfNetwork: api.OfNetwork{Network: network}, Owner: owner})

@@ -13,21 +13,21 @@ import (
 	"berth/internal/admin/api"
 )
 
-// Remote says where a daemon is that is asked over TLS, and who asks.
+// Remote is a daemon that is called over TLS, with the caller's credentials.
 type Remote struct {
 	URL       string // https://HOST:PORT
-	CA        string // a PEM file of authorities that the daemon's certificate may be of; empty: those of the system
+	CA        string // a PEM file of authorities for the daemon's certificate; empty: those of the system
 	TokenFile string // a file with a token in it; empty: none
 	Cert, Key string // PEM files of the client's certificate; empty: none
 }
 
-// Bounds on the beginning of a connection. An answer may take its time.
+// Limits for the start of a connection. Answers have none.
 const (
 	dialTimeout      = 10 * time.Second
 	handshakeTimeout = 10 * time.Second
 )
 
-// NewRemote returns a Client that asks over TLS. It connects with its first call.
+// NewRemote returns a Client that calls over TLS. It connects at its first call.
 func NewRemote(r Remote) (*Client, error) {
 	base, err := url.Parse(r.URL)
 	if err != nil || base.Scheme != "https" || base.Host == "" || base.User != nil ||
@@ -60,7 +60,7 @@ func NewRemote(r Remote) (*Client, error) {
 	return &Client{socket: r.URL, http: &http.Client{Transport: &toRemote{base.Host, token, transport}}}, nil
 }
 
-// readToken reads the line of a file, which is not for everybody.
+// readToken reads a token from a file that is not readable by everybody.
 func readToken(path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -77,8 +77,7 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// toRemote sends a Client's requests to a host, with a token. Wherever an answer wants to send it, it goes to that host
-// only.
+// toRemote sends a Client's requests to one host, with a token. It sends them only there, even after a redirection.
 type toRemote struct {
 	host, token string
 	transport   *http.Transport
@@ -94,5 +93,5 @@ func (t *toRemote) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.transport.RoundTrip(r)
 }
 
-// CloseIdleConnections is what http.Client looks for.
+// CloseIdleConnections is called by http.Client.
 func (t *toRemote) CloseIdleConnections() { t.transport.CloseIdleConnections() }

@@ -9,16 +9,16 @@ import (
 	"berth/internal/ipam"
 )
 
-// Status asks how the server is.
+// Status returns the state of the server.
 func (c *Client) Status(ctx context.Context) (api.Status, error) { return ask(ctx, c, api.GetStatus) }
 
-// Version asks which Berth answers.
+// Version returns the version of the server.
 func (c *Client) Version(ctx context.Context) (api.Version, error) {
 	return ask(ctx, c, api.GetVersion)
 }
 
-// Backup copies the state of the server, as it is at one moment, to w: that of the host's own store, or of the one that
-// it shares. It returns the number of bytes and the id of the store. After an error what w has is not a backup.
+// Backup copies a snapshot of the server's state to w: of the host's own store, or of the shared one. It returns the
+// number of bytes and the id of the store. After an error the content of w is not a backup.
 func (c *Client) Backup(ctx context.Context, w io.Writer, shared bool) (size int64, storeID string, err error) {
 	var req api.BackupRequest
 	if shared {
@@ -37,15 +37,15 @@ func (c *Client) Backup(ctx context.Context, w io.Writer, shared bool) (size int
 	return size, res.Header.Get(api.StoreIDHeader), nil
 }
 
-// SaveState has the server write its state to its place anew.
+// SaveState makes the server write its state to its path again.
 func (c *Client) SaveState(ctx context.Context) (api.SavedState, error) {
 	return ask(ctx, c, api.PostSave)
 }
 
-// Fsck has the server check its file and its records.
+// Fsck makes the server check its file and its records.
 func (c *Client) Fsck(ctx context.Context) (api.FsckReport, error) { return ask(ctx, c, api.PostFsck) }
 
-// Mend does the part of the server's host in mending a shared store that was put back to an earlier state.
+// Mend does the part of the server's host in mending a shared store that went back to an earlier state.
 func (c *Client) Mend(ctx context.Context, opt ipam.MendOptions) (ipam.MendReport, error) {
 	return call(ctx, c, api.PostMend, api.Body[ipam.MendOptions]{Body: opt})
 }

@@ -12,12 +12,12 @@ func (c *Client) Tokens(ctx context.Context) ([]api.TokenInfo, error) {
 	return list.Tokens, err
 }
 
-// CreateToken makes a token. The answer is the only one that has its text.
+// CreateToken makes a token. Only its answer has the text.
 func (c *Client) CreateToken(ctx context.Context, req api.TokenRequest) (api.NewToken, error) {
 	return call(ctx, c, api.PostTokens, api.Body[api.TokenRequest]{Body: req})
 }
 
-// RemoveToken ends a token.
+// RemoveToken removes a token.
 func (c *Client) RemoveToken(ctx context.Context, name string) (api.TokenInfo, error) {
 	return call(ctx, c, api.DeleteToken, api.NamedToken{Token: name})
 }

@@ -12,8 +12,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// Check has the server compare its records with what runs. The zero request changes nothing; any other is for admins.
-// It takes as long as the engine does.
+// Check makes the server compare its records with the engine. The zero request changes nothing; any other is for
+// admins. The duration depends on the engine.
 func (c *Client) Check(ctx context.Context, req ipam.CheckRequest) (ipam.CheckReport, error) {
 	if req == (ipam.CheckRequest{}) {
 		return ask(ctx, c, api.GetCheck)
@@ -21,20 +21,20 @@ func (c *Client) Check(ctx context.Context, req ipam.CheckRequest) (ipam.CheckRe
 	return call(ctx, c, api.PostCheck, api.Body[ipam.CheckRequest]{Body: req})
 }
 
-// ReleaseLease ends a lease whose endpoint is gone, and returns what it was.
+// ReleaseLease ends a lease whose endpoint is gone, and returns it.
 func (c *Client) ReleaseLease(ctx context.Context, req ipam.LeaseRelease) (ipam.LeaseInfo, error) {
 	return call(ctx, c, api.PostRelease, api.Body[ipam.LeaseRelease]{Body: req})
 }
 
-// TellEngine tells the server's witness what is heard of the engine of a host, for as long as ctx and the connection
-// last, and has its questions answered. The function that it returns tells one thing, nil that there is nothing
-// new; it may be called from several goroutines, and its error is that of the connection, after which it is of no use.
+// TellEngine connects to the server's witness to send it the events of a host's engine. The connection lasts until ctx
+// ends or it breaks. by answers the server's questions. The returned function sends one event; nil means nothing new.
+// It may be called concurrently. Its error is that of the connection, which is then unusable.
 func (c *Client) TellEngine(ctx context.Context, host string,
 	by ipam.Onlooker) (tell func(*ipam.EngineNews) error) {
 	from, to := io.Pipe()
 	stop := context.AfterFunc(ctx, func() {
 		_ = from.CloseWithError(ctx.Err())
-	}) // a connection that broke waits for the next line else
+	}) // otherwise a broken connection would wait for the next line
 	var turn sync.Mutex
 	tell = func(news *ipam.EngineNews) error {
 		line := []byte{'\n'}
@@ -53,7 +53,7 @@ func (c *Client) TellEngine(ctx context.Context, host string,
 	go func() {
 		defer stop()
 		r := requestOf(api.PostNews, api.NewsRequest{Host: host})
-		r.body = struct{ io.Reader }{from} // which is closed below, with the reason
+		r.body = struct{ io.Reader }{from} // closed below, with the reason
 		res, err := c.do(ctx, r)
 		if err == nil {
 			answerAll(ctx, res.Body, tell, by)
@@ -65,7 +65,7 @@ func (c *Client) TellEngine(ctx context.Context, host string,
 	return tell
 }
 
-// answerAll answers the questions that are asked until they end.
+// answerAll answers questions until they end.
 func answerAll(ctx context.Context, asked io.Reader, tell func(*ipam.EngineNews) error,
 	by ipam.Onlooker) {
 	for questions := json.NewDecoder(asked); ; {
@@ -73,7 +73,7 @@ func answerAll(ctx context.Context, asked io.Reader, tell func(*ipam.EngineNews)
 		if questions.Decode(&q) != nil || q.ID == 0 {
 			return
 		}
-		go func() { // which ends with the answer, or with the connection
+		go func() { // ends with the answer or with the connection
 			_ = tell(&ipam.EngineNews{At: time.Now(), Answer: answerTo(ctx, by, &q)})
 		}()
 	}
@@ -95,7 +95,7 @@ func answerTo(ctx context.Context, by ipam.Onlooker, q *ipam.EngineQuestion) *ip
 	return answer
 }
 
-// ShowEngine tells the server's witness what an engine runs.
+// ShowEngine sends a view of an engine to the server's witness.
 func (c *Client) ShowEngine(ctx context.Context, view ipam.EngineView) error {
 	_, err := call(ctx, c, api.PutWitness, api.Body[ipam.EngineView]{Body: view})
 	return err
