@@ -16,45 +16,47 @@ import (
 	"berth/internal/ipam"
 )
 
-// Bounds of what watching costs.
+// Limits for the cost of watching.
 const (
 	maxWatchers = 64
-	page        = 256 // events that are looked at each time; where there are more, everything counts as changed
+	page        = 256 // maximum number of events in one read; if there are more, everything counts as changed
 
-	// each view that is drawn anew is a piece of work beside that of the driver
+	// each new view is work that competes with the driver
 	defaultPace = 250 * time.Millisecond
 	defaultLook = time.Second
-	// of which drawing takes this part at most, so that what takes longer is drawn less often, up to a bound
+	// Drawing takes at most one part in share of the time, so slow views are drawn less often. The pause is at most
+	// mostWait.
 	share    = 100
 	mostWait = 10 * time.Second
 
-	beat         = 15 * time.Second // after which silence is broken, so that who is gone is noticed
+	// the interval of messages on an idle connection, which detect a browser that is gone
+	beat         = 15 * time.Second
 	stallTimeout = 30 * time.Second
 )
 
-// Records are what a Hub asks: what was, and nothing else.
+// Records is the history that a Hub reads.
 type Records interface {
 	LastEvent(context.Context) (ipam.EventMark, error)
 	EventsBehind(ctx context.Context, after ipam.EventMark, n int, wanted func(*ipam.Event) bool) (ipam.EventPage,
 		error)
 }
 
-// Hub looks what has changed, for all who watch.
+// Hub finds changes for all watchers.
 type Hub struct {
 	records Records
-	look    time.Duration // how often it looks
-	pace    time.Duration // between two watchers that are told
+	look    time.Duration // interval of reads
+	pace    time.Duration // pause between two notifications
 	ticker  func(time.Duration) (ticks <-chan time.Time, stop func())
 
 	mu       sync.Mutex
-	cost     time.Duration // of drawing a view, of late
-	last     time.Time     // when somebody was told
+	cost     time.Duration // recent average time to draw a view
+	last     time.Time     // time of the last notification
 	watchers map[*watcher]bool
-	mark     ipam.EventMark // what is behind it has not been looked at
-	end      func()         // ends the loop, and waits for that; nil: there is none
+	mark     ipam.EventMark // events after it have not been read
+	end      func()         // ends the loop and waits for it; nil: no loop runs
 }
 
-// New returns a Hub over what happens in records.
+// New returns a Hub over records.
 func New(records Records) *Hub {
 	return &Hub{records: records, look: defaultLook, pace: defaultPace, ticker: ticking,
 		watchers: map[*watcher]bool{}}
@@ -65,14 +67,14 @@ func ticking(d time.Duration) (<-chan time.Time, func()) {
 	return t.C, t.Stop
 }
 
-// Drew notes how long it took to draw a view: those who watch are told the less often.
+// Drew records how long it took to draw a view. Slow views make notifications less frequent.
 func (h *Hub) Drew(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.cost += (d - h.cost) / 8
 }
 
-// join adds a watcher. The first one sets the Hub going. It tells whether there was room.
+// join adds a watcher, and starts the loop with the first one. It reports whether there was a free place.
 func (h *Hub) join(ctx context.Context, w *watcher) (bool, error) {
 	mark, err := h.records.LastEvent(ctx)
 	if err != nil {
@@ -91,7 +93,7 @@ func (h *Hub) join(ctx context.Context, w *watcher) (bool, error) {
 	return true, nil
 }
 
-// start begins to look, and to tell. It belongs to no request.
+// start starts the loop, independent of any request.
 func (h *Hub) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -102,7 +104,7 @@ func (h *Hub) start() {
 	h.end = func() { cancel(); <-done }
 }
 
-// leave takes a watcher out. The last one stops the Hub, and waits for that.
+// leave removes a watcher. The last one stops the loop and waits for it.
 func (h *Hub) leave(w *watcher) {
 	h.mu.Lock()
 	delete(h.watchers, w)
@@ -116,7 +118,7 @@ func (h *Hub) leave(w *watcher) {
 	}
 }
 
-// run looks and tells until ctx ends.
+// run reads and notifies until ctx ends.
 func (h *Hub) run(ctx context.Context) {
 	ticks, stop := h.ticker(h.pace)
 	defer stop()
@@ -135,8 +137,8 @@ func (h *Hub) run(ctx context.Context) {
 	}
 }
 
-// notice looks what has happened, and which watchers show something old by it. A store that does not answer is asked
-// again the next time: the views themselves say what is wrong with it.
+// notice reads what has happened, and marks watchers with a stale view. If the store does not answer, it tries again
+// next time; the views themselves show the problem.
 func (h *Hub) notice(ctx context.Context) {
 	h.mu.Lock()
 	from := h.mark
@@ -155,7 +157,7 @@ func (h *Hub) notice(ctx context.Context) {
 	}
 }
 
-// tellOne tells one watcher: of those that show something old the one that was told longest ago.
+// tellOne notifies one watcher with a stale view: the one that was notified longest ago.
 func (h *Hub) tellOne(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -174,18 +176,18 @@ func (h *Hub) tellOne(now time.Time) {
 	next.stale, next.told, h.last = false, now, now
 	select {
 	case next.tell <- h.mark:
-	default: // it was told, and has not heard it yet
+	default: // an earlier notification is still waiting
 	}
 }
 
-// happened is what is behind a mark.
+// happened is what happened after a mark.
 type happened struct {
-	mark     ipam.EventMark // behind all of it
-	all      bool           // it may be about any network
+	mark     ipam.EventMark // after all of it
+	all      bool           // any network may have changed
 	networks map[string]bool
 }
 
-// touches tells whether a view of a network, or of all where it is empty, may be old by it.
+// touches reports whether a view of a network may be stale. An empty name means a view of all networks.
 func (f *happened) touches(network string) bool {
 	if network == "" {
 		return f.all || len(f.networks) > 0
@@ -193,7 +195,7 @@ func (f *happened) touches(network string) bool {
 	return f.all || f.networks[network]
 }
 
-// behind looks at what is behind a mark.
+// behind reads what happened after a mark.
 func (h *Hub) behind(ctx context.Context, from ipam.EventMark) (*happened, error) {
 	found, err := h.records.EventsBehind(ctx, from, page, func(*ipam.Event) bool { return true })
 	if err != nil {
@@ -208,7 +210,8 @@ func (h *Hub) behind(ctx context.Context, from ipam.EventMark) (*happened, error
 	for i := range found.Events {
 		e := &found.Events[i]
 		f.networks[e.Network] = true
-		if !strings.HasPrefix(e.Verb.String(), "lease.") || e.Network == "" { // what else there is may touch several
+		// other events may concern several networks
+		if !strings.HasPrefix(e.Verb.String(), "lease.") || e.Network == "" {
 			f.all = true
 		}
 	}

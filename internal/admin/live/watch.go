@@ -11,18 +11,18 @@ import (
 	"berth/internal/ipam"
 )
 
-// watcher is a browser that shows something.
+// watcher is a browser that shows a view.
 type watcher struct {
-	network string              // the name of the one network that it shows; empty: any
-	tell    chan ipam.EventMark // of one place: it is told that there is something, and not how often
+	network string              // the name of the only network in the view; empty: any
+	tell    chan ipam.EventMark // has one place, because only the fact matters and not how often
 
-	stale bool      // the Hub's: it shows something old and has not been told
-	told  time.Time // the Hub's: when it was told last
+	stale bool      // used by the Hub: the view is stale and no notification was sent
+	told  time.Time // used by the Hub: time of the last notification
 }
 
-// Watch answers with a stream that says each time that a view is to be asked for again, until ctx ends or ended is
-// closed. after is where the view that is shown is up to date, nil where that is not known; network is the name of the
-// one that it is about, empty for all. An error is one of before the answer has begun.
+// Watch answers with a stream of notifications that a view must be requested again. It ends with ctx or when ended is
+// closed. after is the mark up to which the view is current; nil: unknown. network is the name of the view's network;
+// empty: all. It returns an error only before the answer has begun.
 func (h *Hub) Watch(ctx context.Context, ended <-chan struct{}, w http.ResponseWriter, after *ipam.EventMark,
 	network string) error {
 	me := &watcher{network: network, tell: make(chan ipam.EventMark, 1)}
@@ -36,7 +36,7 @@ func (h *Hub) Watch(ctx context.Context, ended <-chan struct{}, w http.ResponseW
 				maxWatchers)}
 	}
 	defer h.leave(me)
-	if after != nil { // what happened since it was drawn, and before it has joined
+	if after != nil { // what happened between the drawing and the join
 		missed, err := h.behind(ctx, *after)
 		if err != nil {
 			return err
@@ -65,12 +65,12 @@ func (h *Hub) Watch(ctx context.Context, ended <-chan struct{}, w http.ResponseW
 			err = s.say(": still there\n\n")
 		}
 		if err != nil {
-			return nil // it is gone, or does not read
+			return nil // the browser is gone or does not read
 		}
 	}
 }
 
-// stream is an answer that goes on.
+// stream is the answer of Watch.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -84,10 +84,10 @@ func (s stream) begin() error {
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
-	return s.say("retry: 5000\n\n") // in ms, after which a browser that was cut off comes back
+	return s.say("retry: 5000\n\n") // in ms: a disconnected browser connects again after that
 }
 
-// changed says that a view is to be asked for again, and from where that is up to date.
+// changed sends a notification with the mark of the new view.
 func (s stream) changed(mark ipam.EventMark) error {
 	id, err := mark.MarshalText()
 	if err != nil {
@@ -96,7 +96,7 @@ func (s stream) changed(mark ipam.EventMark) error {
 	return s.say(fmt.Sprintf("id: %s\nevent: changed\ndata: again\n\n", id))
 }
 
-// say sends a piece at once; the other end has its time to take it.
+// say sends a piece at once. The other end has stallTimeout to read it.
 func (s stream) say(text string) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(stallTimeout)); err != nil {
 		return err
