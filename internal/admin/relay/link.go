@@ -8,14 +8,14 @@ import (
 	"berth/internal/ipam"
 )
 
-// link is an edge that is connected.
+// link is a connected edge.
 type link struct {
 	asks chan ipam.LANAsk
-	gone chan struct{} // closed when it is connected no more
+	gone chan struct{} // closed when it disconnects
 }
 
-// Asks yields the questions to an edge that has just connected, until ctx ends. Whoever takes the iterator is that
-// edge for as long as it runs.
+// Asks yields the questions to an edge that has just connected, until ctx ends. The edge is connected while the caller
+// iterates.
 func (r *Relay) Asks(ctx context.Context) iter.Seq[ipam.LANAsk] {
 	return func(yield func(ipam.LANAsk) bool) {
 		l := r.connect()

@@ -17,33 +17,33 @@ import (
 )
 
 const (
-	// atOnce is how many questions may be under way. Each start of a container is one, and so is each renewal; an
-	// engine starts far fewer at a time.
+	// atOnce is the maximum number of open questions. Each start of a container and each renewal has one. An engine
+	// starts far fewer at a time.
 	atOnce = 1024
-	// comes is how long an edge is waited for that is not connected: one that is exchanged, or that the daemon has
-	// just lost by its own restart, comes within that. A refusal is told within a second (LN-15).
+	// comes is the maximum wait for an edge to connect. An edge that is being replaced, or that was disconnected by the
+	// daemon's restart, comes within that time. A refusal must come within a second (LN-15).
 	comes = 600 * time.Millisecond
-	// longer than the question allows is waited for the answer of an edge that is there.
+	// longer is added to a question's time limit for the answer of a connected edge.
 	longer = time.Second
 )
 
-// Relay brings questions to the edge of this host. The zero Relay is not usable: New makes one.
+// Relay passes questions to the edge of this host. Use New, because the zero Relay is not usable.
 type Relay struct {
 	mu    sync.Mutex
 	next  uint64
-	links []*link // that are connected, the last one behind
+	links []*link // connected edges, the last one at the end
 	asked map[uint64]*question
-	came  chan struct{} // closed when an edge connects; then there is another one
+	came  chan struct{} // closed and replaced when an edge connects
 }
 
-// question is one that is under way.
+// question is an open question.
 type question struct {
 	to     *link
-	answer chan ipam.LANAnswer // holds one
+	answer chan ipam.LANAnswer // has one place
 }
 
-// New returns a Relay to which no edge is connected. Its ids begin where those of no other run do, so that an answer
-// to the daemon's last run is nobody's in this one.
+// New returns a Relay without an edge. Its ids begin at a random number, so an answer to an earlier run of the daemon
+// matches no question.
 func New() *Relay {
 	return &Relay{next: rand.Uint64() >> 12, asked: map[uint64]*question{}, came: make(chan struct{})}
 }
@@ -80,7 +80,7 @@ func (r *Relay) Ask(ctx context.Context, ask ipam.LANAsk) (ipam.LANAnswer, error
 	}
 }
 
-// answeredLast is the answer that an edge gave before it went.
+// answeredLast returns the answer that an edge gave before it disconnected.
 func answeredLast(q *question, ask ipam.LANAsk) ipam.LANAnswer {
 	select {
 	case a := <-q.answer:
@@ -90,7 +90,7 @@ func answeredLast(q *question, ask ipam.LANAsk) ipam.LANAnswer {
 	}
 }
 
-// find is the edge that is to be asked. Where none is connected one is waited for, for a moment.
+// find returns the edge for a question. If none is connected, it waits a moment for one.
 func (r *Relay) find(ctx context.Context) (to *link, refused, err error) {
 	timer := time.NewTimer(comes)
 	defer timer.Stop()
@@ -112,7 +112,7 @@ func (r *Relay) find(ctx context.Context) (to *link, refused, err error) {
 	}
 }
 
-// last is the edge that connected last. It is the one that goes on where one is exchanged for another.
+// last returns the edge that connected last. If an edge is replaced by another, that one stays.
 func (r *Relay) last() (to *link, came <-chan struct{}, busy bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,7 +136,7 @@ func (r *Relay) end(id uint64) {
 	delete(r.asked, id)
 }
 
-// Answer hands an answer to whoever waits for it; false: nobody does any more.
+// Answer passes an answer to the caller that waits for it. It returns false if nobody waits any more.
 func (r *Relay) Answer(a ipam.LANAnswer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,19 +144,19 @@ func (r *Relay) Answer(a ipam.LANAnswer) bool {
 	if q == nil {
 		return false
 	}
-	delete(r.asked, a.ID) // a second answer is nobody's
+	delete(r.asked, a.ID) // a second answer is ignored
 	q.answer <- a
 	return true
 }
 
-// Connected is how many edges are.
+// Connected returns the number of connected edges.
 func (r *Relay) Connected() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.links)
 }
 
-// refusal is why an edge does not answer.
+// refusal is the reason why no edge answers.
 type refusal string
 
 // Error implements error.
@@ -170,7 +170,7 @@ const (
 	errBusy    = refusal("too many questions to LANs are under way on this host")
 )
 
-// failed is the answer where no edge gave one.
+// failed returns the answer for a question that no edge answered.
 func failed(ask ipam.LANAsk, why error) ipam.LANAnswer {
 	if why == nil {
 		return ipam.LANAnswer{}
