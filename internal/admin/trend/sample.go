@@ -12,7 +12,8 @@ func key(space, network, subnet, pool string) string {
 	return strings.TrimRight(strings.Join([]string{space, network, subnet, pool}, "\n"), "\n")
 }
 
-// look takes down how much is used now. What was not there for a week is forgotten: a shared store may be away.
+// look records the current use. It forgets networks and pools that were missing for a week. A shorter gap may be an
+// outage of a shared store.
 func (b *Book) look(ctx context.Context) {
 	all, err := b.use(ctx)
 	if err != nil {
@@ -42,7 +43,7 @@ func (b *Book) look(ctx context.Context) {
 	}
 }
 
-// percents are how much of each network and each pool is used.
+// percents returns the use of each network and each pool.
 func percents(all []ipam.PoolUse) map[string]int {
 	of := map[string]int{}
 	for len(all) > 0 {

@@ -17,22 +17,22 @@ import (
 	"berth/internal/wholefile"
 )
 
-// Bounds: the file has at most a megabyte, which is so many series.
+// Limits: mostSeries keeps the file below mostBytes.
 const (
 	mostBytes  = 1 << 20
 	mostSeries = 1500
 )
 
-// unknown is the value of a time at which nobody looked.
+// unknown is the value of a time without a sample.
 const unknown = 255
 
-// ring is percentages, one for each span of time, the latest last.
+// ring is a row of percentages, one per time span, the latest last.
 type ring struct {
-	At     int64  `json:"at"` // which span the last one is of, counted from 1970
+	At     int64  `json:"at"` // the number of the last span, counted from 1970
 	Values []byte `json:"values"`
 }
 
-// scale is how long the spans of a ring are, and how many it has.
+// scale is the length of a ring's spans and their maximum number.
 type scale struct {
 	span time.Duration
 	most int
@@ -41,13 +41,14 @@ type scale struct {
 // The scales of a series.
 var scales = [...]scale{{time.Minute, 60}, {15 * time.Minute, 96}, {time.Hour, 168}}
 
-// series is what is remembered of one network or pool, a ring for each scale.
+// series is the recorded use of one network or pool, with a ring for each scale.
 type series [len(scales)]ring
 
-// note takes down a percentage: the greatest of a span counts.
+// note records a percentage. A span keeps its maximum.
 func (r *ring) note(of scale, now time.Time, percent byte) {
 	at := now.Unix() / int64(of.span/time.Second)
-	if len(r.Values) == 0 || at-r.At > int64(of.most) || at < r.At { // at first, long after, and of a clock set back
+	// first sample, long pause, or the clock was set back
+	if len(r.Values) == 0 || at-r.At > int64(of.most) || at < r.At {
 		r.At, r.Values = at, []byte{percent}
 		return
 	}
@@ -60,10 +61,10 @@ func (r *ring) note(of scale, now time.Time, percent byte) {
 	}
 }
 
-// History is how much of something was used, in percent, the latest last; -1 where nobody looked.
+// History is the use over time in percent, the latest last; -1 for times without a sample.
 type History struct{ Hour, Day, Week []int }
 
-// Book is all that is remembered.
+// Book has all recorded series.
 type Book struct {
 	use  func(context.Context) ([]ipam.PoolUse, error)
 	path string
@@ -73,7 +74,7 @@ type Book struct {
 	all map[string]*series
 }
 
-// Open reads what was remembered. A file that cannot be read is begun anew.
+// Open reads the recorded series. It starts empty if the file cannot be read.
 func Open(path string, use func(context.Context) ([]ipam.PoolUse, error)) *Book {
 	b := &Book{use: use, path: path, now: time.Now, all: map[string]*series{}}
 	if info, err := os.Stat(path); err != nil || info.Size() > mostBytes {
@@ -87,13 +88,13 @@ func Open(path string, use func(context.Context) ([]ipam.PoolUse, error)) *Book 
 	return b
 }
 
-// How often is looked and written.
+// The intervals of sampling and writing.
 const (
 	lookEach  = time.Minute
-	writeEach = 10
+	writeEach = 10 // samples
 )
 
-// Run looks and writes until the context ends.
+// Run samples and writes until ctx ends.
 func (b *Book) Run(ctx context.Context) error {
 	tick := time.NewTicker(lookEach)
 	defer tick.Stop()
@@ -111,7 +112,7 @@ func (b *Book) Run(ctx context.Context) error {
 	}
 }
 
-// write keeps the book. What it cannot write is lost, which is no harm.
+// write writes the file. A failed write only loses samples.
 func (b *Book) write() {
 	b.mu.Lock()
 	text, err := json.Marshal(b.all)
@@ -121,7 +122,7 @@ func (b *Book) write() {
 	}
 }
 
-// Of is the history of a network, or of a pool where a subnet and a pool are named; empty where there is none.
+// Of returns the history of a network, or of a pool if subnet and pool are given. It is empty if there is none.
 func (b *Book) Of(space, network, subnet, pool string) (h History) {
 	if b == nil {
 		return h
