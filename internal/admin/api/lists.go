@@ -140,8 +140,7 @@ type FreeList struct {
 	Paged
 }
 
-// ImportLine is a line of the answer of POST /v1/import, and of its resume and undo. It has the progress, and at the
-// end the report or the problem.
+// ImportLine is a line of the answer of POST /v1/import. It has the progress, and at the end the report or the problem.
 type ImportLine struct {
 	Done    int                `json:"done,omitempty"`
 	Total   int                `json:"total,omitempty"`

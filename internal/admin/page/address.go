@@ -10,7 +10,7 @@ import (
 	written "berth/internal/moment"
 )
 
-// address shows who has an address, who had it, and, where a time is asked for, who had it then.
+// address shows who has an address, who had it and, if a time is requested, who had it then.
 func (p *Page) address(r *http.Request) (*shown, error) {
 	q, err := query(r, "space", "at", "from")
 	if err != nil {
@@ -40,7 +40,7 @@ func (p *Page) address(r *http.Request) (*shown, error) {
 	return s, p.history(r, s, ipam.WhoFilter{Address: addr, Space: q.Get("space")}, then, q.Get("from"))
 }
 
-// addressNow shows how it stands with an address in each subnet that has it.
+// addressNow shows the current state of an address in each subnet that contains it.
 func (p *Page) addressNow(r *http.Request, s *shown, addr netip.Addr, space string) error {
 	all, err := p.cfg.Service.Subnets(r.Context(), space)
 	if err != nil {
@@ -66,7 +66,8 @@ func (p *Page) addressNow(r *http.Request, s *shown, addr netip.Addr, space stri
 		}
 		has := &l.Rows[0]
 		who := p.whoHas(has)
-		if has.State != ipam.AddressLeased || who.container == "" { // that of a container ends with it
+		// the release of a container's lease is not offered, because the lease ends with the container
+		if has.State != ipam.AddressLeased || who.container == "" {
 			offers = append(offers, p.offersFor(root, sub, has)...)
 		}
 		var released time.Time
@@ -84,7 +85,7 @@ func (p *Page) addressNow(r *http.Request, s *shown, addr netip.Addr, space stri
 	return nil
 }
 
-// offersFor are the forms about an address as it stands.
+// offersFor returns the forms for an address in its current state.
 func (p *Page) offersFor(root string, sub *ipam.SubnetInfo, row *ipam.LayoutRow) []offered {
 	addr, id, in := row.Range.From().String(), sub.NetworkID, " in "+sub.Network
 	switch row.State {
@@ -95,7 +96,7 @@ func (p *Page) offersFor(root string, sub *ipam.SubnetInfo, row *ipam.LayoutRow)
 		return []offered{{"Release it" + in, toChange(root, releasing, id, "address", addr)}}
 	case ipam.AddressExcluded:
 		if sub.Exclusion(row.Range.From()) == nil {
-			return nil // the subnet or its network closes it
+			return nil // the subnet or its network excludes it
 		}
 		return []offered{{"Remove its exclusion" + in, toChange(root, including, id, "range", addr)}}
 	}
@@ -103,12 +104,12 @@ func (p *Page) offersFor(root string, sub *ipam.SubnetInfo, row *ipam.LayoutRow)
 		{"Exclude it" + in, toChange(root, excluding, id, "range", addr)}}
 }
 
-// moment is a time, or a day, of which is asked who had something; the zero one is all time.
+// moment is a time or a day for which the holder is wanted. The zero moment is all time.
 type moment struct{ from, to time.Time }
 
 func (m moment) all() bool { return m.from.IsZero() }
 
-// has tells whether a tenure has a part in it.
+// has reports whether a tenure overlaps the moment.
 func (m moment) has(t *ipam.Tenure) bool {
 	if m.all() {
 		return true
@@ -116,7 +117,7 @@ func (m moment) has(t *ipam.Tenure) bool {
 	return !t.From.After(m.to) && (t.Until.IsZero() || m.from.Before(t.Until))
 }
 
-// momentOf reads a time, as the command line does, in the page's zone; a day is all of it.
+// momentOf reads a time in the page's zone, in the format of the command line. A day is the whole day.
 func (p *Page) momentOf(text string) (moment, error) {
 	if text == "" {
 		return moment{}, nil
@@ -128,7 +129,7 @@ func (p *Page) momentOf(text string) (moment, error) {
 	return moment{first, last}, nil
 }
 
-// history shows who had something, the latest first.
+// history shows past and current holders, the latest first.
 func (p *Page) history(r *http.Request, s *shown, f ipam.WhoFilter, then moment, from string) error {
 	all, err := p.cfg.Service.Who(r.Context(), f)
 	if err != nil {
@@ -162,7 +163,7 @@ func (p *Page) history(r *http.Request, s *shown, f ipam.WhoFilter, then moment,
 	return p.knownSince(r, s)
 }
 
-// knownSince says how far back is known who had what.
+// knownSince notes how far back the events reach.
 func (p *Page) knownSince(r *http.Request, s *shown) error {
 	first, err := p.cfg.Service.Events(r.Context(), ipam.EventFilter{First: 1})
 	if err != nil || len(first) == 0 {
@@ -172,7 +173,7 @@ func (p *Page) knownSince(r *http.Request, s *shown) error {
 	return nil
 }
 
-// ifTrue is a cell that says something only where it is so.
+// ifTrue returns a cell for true, and an empty one for false.
 func (p *Page) ifTrue(is bool) cell {
 	if !is {
 		return cell{}

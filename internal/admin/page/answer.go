@@ -15,7 +15,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// form is one in which a view is answered.
+// form is the format of a view's answer.
 type form string
 
 const (
@@ -33,27 +33,28 @@ func formOf(r *http.Request) (form, error) {
 	}
 }
 
-// WantsHTML tells whether a person asks, who is to read what is refused.
+// WantsHTML reports whether a person reads the answer, and should see a refusal as a page.
 func WantsHTML(r *http.Request) bool {
 	f, err := formOf(r)
 	return (err != nil || f == asHTML) && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
-// policy lets a browser load nothing but what the page itself has, send forms nowhere else, and show it in no frame.
+// policy allows a browser to load only the page's own files, to send forms only to the page, and to show it in no
+// frame.
 const policy = "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// protect sets what a browser is told of each answer.
+// protect sets the security headers of each answer.
 func protect(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "same-origin") // a form tells its origin, which no-referrer would hide
+	h.Set("Referrer-Policy", "same-origin") // a form sends its origin, which no-referrer would hide
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 }
 
-// answer writes what a view shows in a form.
+// answer writes a view in a format.
 func (p *Page) answer(w http.ResponseWriter, r *http.Request, f form, s *shown) error {
 	var body bytes.Buffer
 	var err error
@@ -80,10 +81,10 @@ func (p *Page) answer(w http.ResponseWriter, r *http.Request, f form, s *shown) 
 	return p.send(w, r, cmp.Or(s.Status, http.StatusOK), &body)
 }
 
-// leastPacked is from how many bytes on an answer is compressed.
+// leastPacked is the minimum size of a compressed answer in bytes.
 const leastPacked = 1024
 
-// send writes an answer, compressed where the browser reads that.
+// send writes an answer, compressed if the browser supports that.
 func (p *Page) send(w http.ResponseWriter, r *http.Request, status int, body *bytes.Buffer) error {
 	h := w.Header()
 	h.Add("Vary", "Accept-Encoding")
@@ -97,11 +98,11 @@ func (p *Page) send(w http.ResponseWriter, r *http.Request, status int, body *by
 	}
 	h.Set("Content-Length", strconv.Itoa(body.Len()))
 	w.WriteHeader(status)
-	_, _ = body.WriteTo(w) // a client that is gone: the server notices
+	_, _ = body.WriteTo(w) // the server notices a client that is gone
 	return nil
 }
 
-// tables are what a view tells as data.
+// tables returns the tables of a view, which are its data.
 func (s *shown) tables() (all []*table) {
 	for i := range s.Blocks {
 		if t := s.Blocks[i].Table; t != nil {
@@ -111,7 +112,7 @@ func (s *shown) tables() (all []*table) {
 	return all
 }
 
-// writeJSON writes an object with a list for each table, or an object for what there is to say of one thing.
+// writeJSON writes an object with a list for each table. A table about one thing becomes an object.
 func writeJSON(b *bytes.Buffer, s *shown) error {
 	field := func(first bool, name string) {
 		if !first {
@@ -163,8 +164,8 @@ func writeJSON(b *bytes.Buffer, s *shown) error {
 	return nil
 }
 
-// writeCSV writes one table of all rows: the first column says of which table each is, the others are all columns that
-// any table has.
+// writeCSV writes all rows as one table. Its first column is the name of each row's table. The others are all columns
+// of all tables.
 func writeCSV(b *bytes.Buffer, s *shown) error {
 	names := []string{"table"}
 	for _, t := range s.tables() {
@@ -199,7 +200,7 @@ func writeCSV(b *bytes.Buffer, s *shown) error {
 	return w.Error()
 }
 
-// harmless keeps a spreadsheet from taking a text for a formula: what begins like one has an apostrophe before it.
+// harmless puts an apostrophe before a text that a spreadsheet would take for a formula.
 func harmless(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
 		return "'" + text

@@ -12,21 +12,21 @@ import (
 	"berth/internal/ipam"
 )
 
-// The parameters of a list that is sorted by any of its columns.
+// The parameters of a list that can be sorted and filtered.
 const (
-	sortParameter   = "sort" // the name of a column; with a - before it from the greatest down
+	sortParameter   = "sort" // the name of a column, with a leading - for descending order
 	filterParameter = "filter"
 )
 
-// listed is a list of which only the shown rows are drawn: most of many are not shown.
+// listed is a list of which only the shown rows are drawn, because most rows are not shown.
 type listed[T any] struct {
 	all   []T
-	use   func(*T) *ipam.Use // the column used
+	use   func(*T) *ipam.Use // for the column used
 	cells func(*T) row       // draws a row
 }
 
-// arrange fills a table with the rows in which the filter is found, sorted by the column that is asked for, and cut to
-// the page that is asked for. All rows are there: a list that is read in part is not arranged.
+// arrange fills a table with the rows that match the filter, sorted by the requested column and cut to the requested
+// page. It needs the complete list.
 func arrange[T any](r *http.Request, t *table, usual string, l listed[T]) error {
 	q := r.URL.Query()
 	t.Filter, t.Sort = q.Get(filterParameter), cmp.Or(q.Get(sortParameter), usual)
@@ -50,19 +50,19 @@ func arrange[T any](r *http.Request, t *table, usual string, l listed[T]) error 
 	return err
 }
 
-// leastFiltered is how many rows a list has at least that is worth a filter.
+// leastFiltered is the minimum number of rows for a filter field.
 const leastFiltered = 8
 
-// sortKey is what a row is sorted by.
+// sortKey is the value that a row is sorted by.
 type sortKey struct {
 	row    int // its place in the list
 	value  any
-	amount float64 // the number that the cell is, or its percentage
-	count  bool    // it is one
+	amount float64 // the number or percentage in the cell
+	count  bool    // amount is set
 	text   string
 }
 
-// sorted are the rows in which a text is found, by a column. Those without a value are last, in both directions.
+// sorted returns the rows that contain a text, sorted by a column. Rows without a value are last in both directions.
 func (l *listed[T]) sorted(at int, name string, down bool, wanted string) []sortKey {
 	keys := make([]sortKey, 0, len(l.all))
 	has := func(c cell) bool { return strings.Contains(strings.ToLower(c.Text), wanted) }
@@ -96,7 +96,7 @@ func (l *listed[T]) sorted(at int, name string, down bool, wanted string) []sort
 	return keys
 }
 
-// keyOfUse is what a row is sorted by in the usual order, without its cells.
+// keyOfUse returns the sort key of the column used, without drawing the row.
 func keyOfUse(row int, u *ipam.Use) sortKey {
 	if percent, ok := u.Percent(); ok {
 		return sortKey{row: row, value: percent, amount: float64(percent), count: true}
@@ -109,7 +109,7 @@ func keyOfCell(row int, c cell) sortKey {
 	return sortKey{row, c.Value, amount, err == nil, strings.ToLower(c.Text)}
 }
 
-// compare orders two values of a column.
+// compare compares two values of a column.
 func (k sortKey) compare(other sortKey) int {
 	switch v := k.value.(type) {
 	case time.Time:

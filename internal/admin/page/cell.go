@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Body is the rows of a table as HTML. They are written here, because a template takes several milliseconds for a
-// hundred rows. All texts are escaped, and all links are relative (links.go).
+// Body returns the rows of a table as HTML. It uses no template, because that takes several milliseconds for a hundred
+// rows. All texts are escaped, and all links are relative (links.go).
 func (t *table) Body() template.HTML {
 	attrs := t.attrs()
 	titles := t.titles(attrs)
@@ -29,8 +29,8 @@ func (t *table) Body() template.HTML {
 	return template.HTML(b.String())
 }
 
-// titles are attributes with the titles of the columns, for cells that stand below one another in a narrow window. The
-// first cell that is shown names its row, and needs no title.
+// titles returns attributes with the titles of the columns. In a narrow window they label cells that stand below one
+// another. The first visible cell names its row and needs no title.
 func (t *table) titles(attrs []template.HTMLAttr) []string {
 	titles := make([]string, len(attrs))
 	first := true
@@ -46,7 +46,7 @@ func (t *table) titles(attrs []template.HTMLAttr) []string {
 	return titles
 }
 
-// HTML is a cell as HTML.
+// HTML returns a cell as HTML.
 func (c cell) HTML() template.HTML {
 	var b strings.Builder
 	c.write(&b)
@@ -76,7 +76,7 @@ func (c *cell) write(b *strings.Builder) {
 	}
 }
 
-// writeSign writes the sign of a state, and for those who do not see it what it stands for.
+// writeSign writes the sign of a state, and its meaning for screen readers.
 func (c *cell) writeSign(b *strings.Builder) {
 	class := "sign"
 	if c.State != "" {

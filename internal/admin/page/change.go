@@ -20,8 +20,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// What admins can change here, each in two steps: what is asked for, and what would change by it, which is then done as
-// it was shown or not at all. The edits are those of the API.
+// The changes that admins can make. Each has two steps: the form, and a preview of what would change. The change is
+// then made exactly as shown, or not at all. The edits are those of the API.
 const (
 	reserving    = "reserve"
 	releasing    = "release"
@@ -33,10 +33,10 @@ const (
 	removing     = "remove"
 )
 
-// sealAge is how long what was shown may be agreed to.
+// sealAge is how long a preview can be confirmed.
 const sealAge = time.Hour
 
-// changeViews are the forms. They are for admins: what shows them changes nothing, and is no use to anybody else.
+// changeViews returns the forms. They are for admins only; showing a form changes nothing, but others cannot use it.
 func (p *Page) changeViews() (all []View) {
 	for _, what := range slices.Sorted(maps.Keys(changes)) {
 		path := "/change/" + what
@@ -61,7 +61,7 @@ func (p *Page) askChange(r *http.Request, what string) (*shown, error) {
 	return p.changeForm(r, w, nil), nil
 }
 
-// change shows what would change, and does it when that was agreed to.
+// change shows the preview, and makes the change if the preview was confirmed.
 func (p *Page) change(r *http.Request, what string) (*shown, error) {
 	if err := p.ownForm(r); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (p *Page) change(r *http.Request, what string) (*shown, error) {
 	}
 	w, err := p.readChange(r, what, r.PostForm.Get)
 	if next != "" && w != nil {
-		return p.changeForm(r, w, nil), nil // what else was typed stays, and may be missing
+		return p.changeForm(r, w, nil), nil // the other fields stay as typed, and may be empty
 	}
 	if err != nil {
 		if w == nil {
@@ -94,8 +94,7 @@ func (p *Page) change(r *http.Request, what string) (*shown, error) {
 	return p.makeChange(r, w)
 }
 
-// ownForm refuses a form of which nobody says where it is from, which each browser does. One of another site does not
-// come as far as this.
+// ownForm refuses a form without the origin that each browser sends. A form of another site is refused earlier.
 func (p *Page) ownForm(r *http.Request) error {
 	if r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "" {
 		return ipam.Refuse(ipam.ErrForbidden, "it is not said where this form is from, which each browser says; programs "+
@@ -104,7 +103,7 @@ func (p *Page) ownForm(r *http.Request) error {
 	return nil
 }
 
-// seal binds what is shown to who has seen it, and until when he may agree to it.
+// seal binds a preview to its user and to the time until which it can be confirmed.
 func (p *Page) seal(ctx context.Context, w *wanted, until time.Time) string {
 	mac := hmac.New(sha256.New, p.key)
 	fmt.Fprintf(mac, "%q %q %d", w.what, ipam.ActorOf(ctx), until.Unix())
@@ -114,7 +113,7 @@ func (p *Page) seal(ctx context.Context, w *wanted, until time.Time) string {
 	return strconv.FormatInt(until.Unix(), 10) + "-" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// sealed tells whether just this was shown to just this user, and lately.
+// sealed reports whether exactly this preview was recently shown to this user.
 func (p *Page) sealed(ctx context.Context, w *wanted, seal string) bool {
 	var until int64
 	if _, err := fmt.Sscanf(seal, "%d-", &until); err != nil || p.cfg.Now().Unix() > until {
@@ -123,14 +122,14 @@ func (p *Page) sealed(ctx context.Context, w *wanted, seal string) bool {
 	return hmac.Equal([]byte(seal), []byte(p.seal(ctx, w, time.Unix(until, 0))))
 }
 
-// newKey is what seals are made with, for one run of the daemon.
+// newKey returns the key for seals. It is new with each run of the daemon.
 func newKey() []byte {
 	key := make([]byte, sha256.Size)
-	_, _ = rand.Read(key) // it ends the program where it cannot
+	_, _ = rand.Read(key) // ends the program if it fails
 	return key
 }
 
-// standing is what there is at an address of a network.
+// standing returns the current state of the address.
 func (p *Page) standing(ctx context.Context, w *wanted) (*ipam.LayoutRow, error) {
 	for i := range w.network.Subnets {
 		sub := &w.network.Subnets[i]
@@ -146,7 +145,7 @@ func (p *Page) standing(ctx context.Context, w *wanted) (*ipam.LayoutRow, error)
 	return nil, ipam.Refuse(ipam.ErrNotFound, "%s is in no subnet of network %s", w.addr, w.network.Name)
 }
 
-// tryChange shows what would change.
+// tryChange shows the preview.
 func (p *Page) tryChange(r *http.Request, w *wanted) (*shown, error) {
 	var at *ipam.LayoutRow
 	if w.what == releasing {
@@ -178,7 +177,7 @@ func (p *Page) tryChange(r *http.Request, w *wanted) (*shown, error) {
 	return p.confirm(r, w, &out), nil
 }
 
-// releasable refuses to end what no form can end.
+// releasable refuses a release that no form can make.
 func (p *Page) releasable(at *ipam.LayoutRow) error {
 	l := at.Lease
 	switch {
@@ -197,7 +196,7 @@ func (p *Page) releasable(at *ipam.LayoutRow) error {
 	return nil
 }
 
-// makeChange does what was agreed to, and leads to what has become of it.
+// makeChange makes the confirmed change and redirects to the result.
 func (p *Page) makeChange(r *http.Request, w *wanted) (*shown, error) {
 	var at *ipam.LayoutRow
 	if w.what == releasing {
@@ -223,7 +222,7 @@ func (p *Page) makeChange(r *http.Request, w *wanted) (*shown, error) {
 	return &shown{To: w.after(rootOf(r), &out)}, nil
 }
 
-// changeRefused says why something is not done, and what has happened since the form was shown.
+// changeRefused shows why a change was refused, and what has happened since the form was shown.
 func (p *Page) changeRefused(r *http.Request, w *wanted, refusal error) (*shown, error) {
 	if !errors.Is(refusal, ipam.ErrChanged) && !errors.Is(refusal, ipam.ErrInUse) {
 		if _, is := ipam.RefusedOf(0, refusal); !is {
@@ -240,13 +239,13 @@ func (p *Page) changeRefused(r *http.Request, w *wanted, refusal error) (*shown,
 		return e.Network == w.network.Name
 	})
 	if err != nil {
-		return s, nil // what is wrong with the records is no reason to say less
+		return s, nil // a failed read of the events does not hide the refusal
 	}
 	p.changes(s, "since", "What has changed since this was shown", found.Events)
 	return s, nil
 }
 
-// statusOf is that of a form that is shown again.
+// statusOf returns the HTTP status of a form that is shown again.
 func statusOf(err error) int {
 	for _, one := range []struct {
 		is     error

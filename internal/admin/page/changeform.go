@@ -8,18 +8,18 @@ import (
 	"berth/internal/shorten"
 )
 
-// filled is a form with which something is changed.
+// filled is a form for a change.
 type filled struct {
 	Action string // a relative link
 	Button string
 	Fields []field
 	Hidden []hidden
-	Back   string   // leads away without a change
-	Firm   bool     // with it the change is made
-	Next   []string // free addresses; a button for each puts it into the form
+	Back   string   // a link that leaves without a change
+	Firm   bool     // the form makes the change
+	Next   []string // free addresses; a button for each enters it into the form
 }
 
-// field is one that a person fills in.
+// field is a field for the user.
 type field struct {
 	Name, Label, Value, Hint string
 	Required                 bool
@@ -27,13 +27,13 @@ type field struct {
 
 // changing is the form of one change.
 type changing struct {
-	fields []string // that a person fills in
+	fields []string // that the user fills in
 	title  string
 	lead   string
-	do     string // the button by which it is done
+	do     string // the button that makes the change
 }
 
-// changes are the forms by their names.
+// changes has the forms by name.
 var changes = map[string]changing{
 	reserving: {[]string{"address", "owner", "note"}, "Reserve an address of ",
 		"It is kept for its owner, whether a container runs or not.", "Reserve it"},
@@ -50,7 +50,7 @@ var changes = map[string]changing{
 	removing:   {nil, "Remove network ", "Its subnets, pools and exclusions go with it.", "Remove it"},
 }
 
-// question asks whether the change is to be made, and names all that it is about.
+// question asks whether to make the change, and names everything that it concerns.
 func (w *wanted) question() string {
 	in := " in " + w.network.Name
 	switch w.what {
@@ -72,7 +72,7 @@ func (w *wanted) question() string {
 	return "Remove network " + w.network.Name + "?"
 }
 
-// whoseText says in words who holds or owns an address, for the question about its release.
+// whoseText says who holds or owns an address, for the question about its release.
 func (p *Page) whoseText(at *ipam.LayoutRow) string {
 	who := p.whoHas(at)
 	if at.State == ipam.AddressReserved {
@@ -84,7 +84,7 @@ func (p *Page) whoseText(at *ipam.LayoutRow) string {
 	return ""
 }
 
-// fieldsOf are the fields of a form with what is in them.
+// fieldsOf returns the fields of a form with their values.
 func fieldsOf(w *wanted) (all []field) {
 	for _, name := range changes[w.what].fields {
 		f := field{Name: name, Value: shorten.To(w.fields[name], ipam.MaxText),
@@ -112,14 +112,14 @@ func fieldsOf(w *wanted) (all []field) {
 	return all
 }
 
-// changeForm shows the form of the first step; with an error why it is there again.
+// changeForm shows the form of the first step, with an error if it is shown again.
 func (p *Page) changeForm(r *http.Request, w *wanted, err error) *shown {
 	c := changes[w.what]
 	s := &shown{Title: c.title + w.network.Name, Lead: c.lead + " Nothing changes yet.", Still: true, Asks: true}
 	if err != nil {
 		s.Status = statusOf(err)
 		s.alert(refusalText(err))
-		w.fields["revision"], w.fields["mark"] = "", "" // what is agreed to next is as of then
+		w.fields["revision"], w.fields["mark"] = "", "" // the next preview starts from the current state
 	}
 	s.Blocks = append(s.Blocks, block{Fill: &filled{Action: link(rootOf(r), []string{"change", w.what}),
 		Button: "Show what would change", Fields: fieldsOf(w),
@@ -127,7 +127,7 @@ func (p *Page) changeForm(r *http.Request, w *wanted, err error) *shown {
 	return s
 }
 
-// back leads away from a form without a change.
+// back returns the link that leaves a form without a change.
 func (w *wanted) back(root string) string {
 	switch {
 	case w.what == creating:
@@ -138,7 +138,7 @@ func (w *wanted) back(root string) string {
 	return networkLink(root, w.network.ID)
 }
 
-// after leads to what has changed.
+// after returns the link to the changed object.
 func (w *wanted) after(root string, out *ipam.Outcome) string {
 	switch {
 	case w.what == removing:
@@ -149,14 +149,14 @@ func (w *wanted) after(root string, out *ipam.Outcome) string {
 	return w.back(root)
 }
 
-// nextFree lists the addresses that a container would get next.
+// nextFree returns the addresses that a container would get next.
 func (p *Page) nextFree(r *http.Request, w *wanted) (all []string) {
 	if w.what != reserving {
 		return nil
 	}
 	found, err := p.cfg.Service.NextFree(r.Context(), w.network.ID.String(), ipam.FreeFilter{})
 	if err != nil {
-		return nil // the form works without
+		return nil // the form works without it
 	}
 	return texts(found, func(one ipam.FreeRange) string { return one.Start.String() })
 }
@@ -170,7 +170,7 @@ func hiddenOf(w *wanted, names ...string) (all []hidden) {
 	return all
 }
 
-// confirm shows what a dry run has changed, to be agreed to.
+// confirm shows the result of a dry run for confirmation.
 func (p *Page) confirm(r *http.Request, w *wanted, out *ipam.Outcome) *shown {
 	s := &shown{Title: w.question(), Still: true, Asks: true,
 		Lead: "Nothing has been changed yet. This would change:"}
@@ -184,7 +184,7 @@ func (p *Page) confirm(r *http.Request, w *wanted, out *ipam.Outcome) *shown {
 	return s
 }
 
-// confirmRelease shows whose lease would end.
+// confirmRelease shows the lease that would end.
 func (p *Page) confirmRelease(r *http.Request, w *wanted, at *ipam.LayoutRow) *shown {
 	s := &shown{Title: w.question(), Still: true, Asks: true,
 		Lead: "Nothing has been changed yet. This lease would " +
@@ -199,14 +199,14 @@ func (p *Page) confirmRelease(r *http.Request, w *wanted, at *ipam.LayoutRow) *s
 	return s
 }
 
-// agree appends the form by which what is shown is done.
+// agree adds the form that makes the shown change.
 func (p *Page) agree(r *http.Request, s *shown, w *wanted) {
 	fields := append(hiddenOf(w, w.names()...), hidden{"seal", p.seal(r.Context(), w, p.cfg.Now().Add(sealAge))})
 	s.Blocks = append(s.Blocks, block{Fill: &filled{Action: link(rootOf(r), []string{"change", w.what}), Firm: true,
 		Button: changes[w.what].do, Hidden: fields, Back: w.back(rootOf(r))}})
 }
 
-// changes shows events as what they change.
+// changes shows events as a table of changes.
 func (p *Page) changes(s *shown, name, title string, events []ipam.Event) {
 	t := s.table(&table{Name: name, Title: title, None: "Nothing of the network.", Columns: columns("verb", "What",
 		"address", "Address", "subnet", "-Subnet", "name", "Name", "changed", "Change", "actor", "By", "time", "-When")})
@@ -217,10 +217,10 @@ func (p *Page) changes(s *shown, name, title string, events []ipam.Event) {
 	}
 }
 
-// offered is a link to a form, for those who may use it.
+// offered is a link to a form.
 type offered struct{ Text, Link string }
 
-// offer appends links to forms to a view, where whoever looks at it may use them.
+// offer adds links to forms, if the user may make changes.
 func (p *Page) offer(r *http.Request, s *shown, all ...offered) {
 	if p.mayChange(r) && len(all) > 0 {
 		s.Blocks = append(s.Blocks, block{Offers: all})
@@ -229,7 +229,7 @@ func (p *Page) offer(r *http.Request, s *shown, all ...offered) {
 
 func (p *Page) mayChange(r *http.Request) bool { return p.cfg.MayChange != nil && p.cfg.MayChange(r) }
 
-// toChange leads to a form about something of a network.
+// toChange returns the link to a form about a network's object.
 func toChange(root, what string, network ipam.ID, pairs ...string) string {
 	return link(root, []string{"change", what}, append([]string{"network", network.String()}, pairs...)...)
 }

@@ -8,7 +8,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// drawing is a map of addresses, drawn in rows of cells.
+// drawing is a map of addresses in rows of cells.
 type drawing struct {
 	Title, Text   string
 	Width, Height int
@@ -17,32 +17,32 @@ type drawing struct {
 	Key           []mapKey
 }
 
-// mapCell is an address, or a block of them.
+// mapCell is one address or a block of addresses.
 type mapCell struct {
 	X, Y  int
 	State string // of one address
 	Sign  string
 	Title string
 	Link  string
-	Fills []mapFill // of a block: how much is in which state
+	Fills []mapFill // of a block: the part of each state
 }
 
-// mapFill is a part of a cell, from its bottom up.
+// mapFill is a part of a cell, starting from the bottom.
 type mapFill struct {
 	State   string
 	Y, High float64
 }
 
-// mapLabel is what stands beside a row.
+// mapLabel is the text next to a row.
 type mapLabel struct {
 	Y    int
 	Text string
 }
 
-// mapKey says what a sign and its colour mean.
+// mapKey explains a sign and its colour.
 type mapKey struct{ State, Sign, Text string }
 
-// How a map is laid out, in its own units.
+// The measures of a map in its own units.
 const (
 	mapColumns = 16
 	cellSize   = 20
@@ -50,7 +50,7 @@ const (
 	labelWidth = 46
 )
 
-// meanings are what the states are called beside a map.
+// keyOf returns the key of a map: the names of the states.
 func keyOf() (all []mapKey) {
 	for _, state := range ipam.AddressStates() {
 		text := string(state)
@@ -105,10 +105,10 @@ func nameOf(row *ipam.LayoutRow) string {
 	return ""
 }
 
-// partMap draws each part of a layout, as full as it is.
+// partMap draws each part of a layout with its fill.
 func partMap(l *ipam.Layout, root string) *drawing {
 	figure := "percentage"
-	if l.Within.Addr().Is6() { // which is next to nothing
+	if l.Within.Addr().Is6() { // where each part is nearly empty
 		figure = "number"
 	}
 	d := &drawing{Title: "Map of " + l.Within.String(), Key: keyOf(),
@@ -129,7 +129,7 @@ func partMap(l *ipam.Layout, root string) *drawing {
 			n, _ := part.Of(state).Float64()
 			high := cellSize * n / all
 			if n > 0 && (state == ipam.AddressLeased || state == ipam.AddressQuarantined || state == ipam.AddressReserved) {
-				high = max(high, 2) // one of very many is still seen
+				high = max(high, 2) // one address of very many is still visible
 			}
 			if high = min(high, top); high > 0 {
 				top -= high
@@ -144,7 +144,7 @@ func partMap(l *ipam.Layout, root string) *drawing {
 	return d
 }
 
-// percentSign is a share as two digits, or a dot for nothing.
+// percentSign returns a share as two digits, or a dot for zero.
 func percentSign(n, all float64) string {
 	switch {
 	case n == 0:
@@ -155,7 +155,7 @@ func percentSign(n, all float64) string {
 	return fmt.Sprint(min(max(int(100*n/all+.5), 1), 99))
 }
 
-// numberSign is a number in three characters, or a dot for nothing.
+// numberSign returns a number in three characters, or a dot for zero.
 func numberSign(n uint64) string {
 	switch {
 	case n == 0:
@@ -170,7 +170,7 @@ func numberSign(n uint64) string {
 	return fmt.Sprint(min(n/1_000_000, 99), "M")
 }
 
-// shortPrefix is the end of the first address of a block, as much of it as there is room for.
+// shortPrefix returns the end of a block's first address, as much as fits.
 func shortPrefix(text string) string {
 	const most = 7
 	if len(text) > most {
@@ -179,7 +179,7 @@ func shortPrefix(text string) string {
 	return text
 }
 
-// countsText says how many addresses are in which state.
+// countsText returns the number of addresses in each state, in words.
 func countsText(n *ipam.StateCounts) string {
 	var parts []string
 	for _, key := range keyOf() {

@@ -43,7 +43,7 @@ func (p *Page) elastic(r *http.Request) (*shown, error) {
 	return s, nil
 }
 
-// elasticNow shows what an elastic address is, if it is one.
+// elasticNow shows the state of an elastic address, if the address is one.
 func (p *Page) elasticNow(r *http.Request, s *shown, addr netip.Addr) error {
 	info, err := p.cfg.Service.Elastic(r.Context(), addr)
 	if errors.Is(err, ipam.ErrNotFound) || errors.Is(err, ipam.ErrInvalid) {

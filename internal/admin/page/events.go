@@ -10,7 +10,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// eventsBefore is how many events may be left out before those that are shown: all before them are read.
+// eventsBefore is the maximum number of skipped events, because all skipped ones are read.
 const eventsBefore = 100_000
 
 // events shows what happened, the latest first.
@@ -72,7 +72,7 @@ func (p *Page) events(r *http.Request) (*shown, error) {
 	return s, nil
 }
 
-// noEvents is what is said where no event passes the filters. A network that was removed may still have events.
+// noEvents returns the text for an empty list. A removed network may still have events.
 func (p *Page) noEvents(r *http.Request, network, verb string) string {
 	switch {
 	case network == "" && verb == "":
@@ -86,8 +86,8 @@ func (p *Page) noEvents(r *http.Request, network, verb string) string {
 	return fmt.Sprintf("No such event of network %q is known.", network)
 }
 
-// lastEvents are the last n events that are wanted, the latest first. It looks further back until it has found them,
-// four times as far each time.
+// lastEvents returns the last n wanted events, the latest first. It looks back further until it has found them, four
+// times as far each time.
 func (p *Page) lastEvents(r *http.Request, n int, wanted func(*ipam.Event) bool) ([]ipam.Event, error) {
 	for last := n; ; last *= 4 {
 		all, err := p.cfg.Service.Events(r.Context(), ipam.EventFilter{Last: last})

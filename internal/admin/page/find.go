@@ -9,7 +9,7 @@ import (
 	"berth/internal/shorten"
 )
 
-// find shows what a word is found at: addresses, names, owners, MACs, projects, tags and notes.
+// find shows what a word matches: addresses, names, owners, MACs, projects, tags and notes.
 func (p *Page) find(r *http.Request) (*shown, error) {
 	q, err := query(r, "q", "from")
 	if err != nil {

@@ -2,7 +2,7 @@ package page
 
 import "net/http"
 
-// findings shows what is wrong between the records and what runs, as it was found last.
+// findings shows the differences between the records and the engine, as they were found last.
 func (p *Page) findings(r *http.Request) (*shown, error) {
 	q, err := query(r, "from")
 	if err != nil {

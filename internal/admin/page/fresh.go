@@ -8,13 +8,13 @@ import (
 	"berth/internal/ipam"
 )
 
-// The parameters with which a view that a browser shows asks to be told when it is old.
+// The parameters of the request for notifications.
 const (
 	afterParameter   = "after"
 	networkParameter = "network"
 )
 
-// freshViews are what keeps a view fresh that a browser shows, where it runs scripts.
+// freshViews returns the paths that keep an open view up to date, if the browser runs scripts.
 func (p *Page) freshViews() []View {
 	return []View{
 		{http.MethodGet, "/live", p.watch, true},
@@ -22,7 +22,7 @@ func (p *Page) freshViews() []View {
 	}
 }
 
-// watch tells a browser each time that its view may be old.
+// watch notifies a browser when its view may be stale.
 func (p *Page) watch(w http.ResponseWriter, r *http.Request) error {
 	q, err := query(r, afterParameter, networkParameter)
 	if err != nil {
@@ -30,7 +30,7 @@ func (p *Page) watch(w http.ResponseWriter, r *http.Request) error {
 	}
 	after := new(ipam.EventMark)
 	text := q.Get(afterParameter)
-	if last := r.Header.Get("Last-Event-ID"); last != "" { // it was cut off, and has come back
+	if last := r.Header.Get("Last-Event-ID"); last != "" { // the browser was disconnected and is back
 		text = last
 	}
 	if text == "" {
@@ -49,7 +49,7 @@ func (p *Page) script(w http.ResponseWriter, r *http.Request) error {
 	return p.send(w, r, http.StatusOK, bytes.NewBuffer(live.Script))
 }
 
-// markNow is where a view is up to date that is made from now on; empty where nobody knows.
+// markNow returns the mark up to which a view is current that is made from now on. It is empty if the mark is unknown.
 func (p *Page) markNow(r *http.Request) string {
 	mark, err := p.cfg.Service.LastEvent(r.Context())
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"berth/internal/shorten"
 )
 
-// refusalText is a refusal for the reader of a form: without the code for programs, and with advice for the page.
+// refusalText returns a refusal for the reader of a form: without its code, and with advice for the page.
 func refusalText(err error) string {
 	text := shorten.Text(err.Error())
 	if code := ipam.CodeOf(err); code != "" {
@@ -17,7 +17,7 @@ func refusalText(err error) string {
 	return advice.JoinIn(hintOf, text, ipam.AdviceOf(err))
 }
 
-// hintOf is advice in words for the page; empty if the page has no form for it.
+// hintOf returns advice in words for the page. It is empty if the page has no form for it.
 func hintOf(a ipam.Advice) string {
 	switch a.Do {
 	case ipam.DoTakeExcluded, ipam.DoEndExclusion, ipam.DoShrinkExclusion:

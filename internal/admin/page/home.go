@@ -9,7 +9,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// home shows how it stands: what is full, what is wrong, who has what.
+// home shows the overview: full networks, findings, and who has what.
 func (p *Page) home(r *http.Request) (*shown, error) {
 	if _, err := query(r, "from", sortParameter, filterParameter); err != nil {
 		return nil, err
@@ -28,10 +28,10 @@ func (p *Page) home(r *http.Request) (*shown, error) {
 	return s, p.containers(r, s)
 }
 
-// fewFindings is how many are shown beside the networks.
+// fewFindings is the maximum number of findings on the first view.
 const fewFindings = 5
 
-// wrong shows the first findings, and counts those of each network.
+// wrong shows the first findings, and counts the findings of each network.
 func (p *Page) wrong(r *http.Request, s *shown) (map[string]int, error) {
 	if p.cfg.Findings == nil {
 		return nil, nil
@@ -61,7 +61,7 @@ func (p *Page) wrong(r *http.Request, s *shown) (map[string]int, error) {
 	return counts, nil
 }
 
-// networks shows the networks, those first of which the greatest part is used.
+// networks shows the networks, the fullest first.
 func (p *Page) networks(r *http.Request, s *shown, found map[string]int) error {
 	all, err := p.cfg.Service.Networks(r.Context(), ipam.NetworkFilter{Brief: true})
 	if err != nil {
@@ -85,13 +85,13 @@ func (p *Page) networks(r *http.Request, s *shown, found map[string]int) error {
 		}})
 }
 
-// cidrsOf are the subnets of a network.
+// cidrsOf returns the subnets of a network.
 func cidrsOf(n *ipam.NetworkInfo) []string { return texts(n.CIDRs, netip.Prefix.String) }
 
-// fewContainers is how many leases are shown beside the networks.
+// fewContainers is the maximum number of leases on the first view.
 const fewContainers = 20
 
-// containers shows who has what.
+// containers shows who has which address.
 func (p *Page) containers(r *http.Request, s *shown) error {
 	root := rootOf(r)
 	t := &table{Name: "leases", Title: "Who has what", Columns: columns("name", "Container", "address", "Address",
@@ -122,12 +122,12 @@ func (p *Page) containers(r *http.Request, s *shown) error {
 	return nil
 }
 
-// useCells are how many addresses are in which state.
+// useCells returns the number of addresses in each state.
 func useCells(p *Page, u *ipam.Use) row {
 	return row{p.of(u.Leased), p.of(u.Reserved), p.of(u.Quarantined), free(u.Free, u.FreeText()), count(u.Excluded)}
 }
 
-// levelOf is the level of a percentage, for its colour.
+// levelOf returns the level of a percentage, for its colour.
 func levelOf(percent int) string {
 	switch {
 	case percent >= ipam.FullUse:
@@ -138,7 +138,7 @@ func levelOf(percent int) string {
 	return "ok"
 }
 
-// usedCell tells how much of what pools can give is used, with a bar; nothing where they can give nothing.
+// usedCell returns the use of the pools with a bar.
 func usedCell(u *ipam.Use) cell {
 	percent, ok := u.Percent()
 	if u.Pools == 0 { // it would look full

@@ -13,21 +13,21 @@ import (
 	"berth/internal/shorten"
 )
 
-// laidOut is what the layout is filled with.
+// laidOut is the data of the layout template.
 type laidOut struct {
 	*shown
-	Root    string // leads to the root of the page
+	Root    string // the link to the root of the page
 	Version string
 	Host    string
 	Menu    []entry
-	Query   string // what is looked for
-	JSON    string // links to the same view in other forms
+	Query   string // the searched word
+	JSON    string // links to the same view in other formats
 	CSV     string
-	Now     string // when this was drawn, as all times are written
-	Live    string // a link by which one is told that the view is old; empty: it stays as it is
+	Now     string // the time of this view, in the page's format
+	Live    string // the link for notifications; empty: the view is not refreshed
 }
 
-// entry is one of the menu.
+// entry is a menu entry.
 type entry struct {
 	Path, Title string
 	Here        bool
@@ -55,10 +55,10 @@ func (p *Page) writeHTML(w io.Writer, r *http.Request, s *shown) error {
 	return p.templates.ExecuteTemplate(&aside.Writer{To: w}, "layout.html", out)
 }
 
-// HasDeep tells whether there is something to be shown under details.
+// HasDeep reports whether a table has columns for the details.
 func (t *table) HasDeep() bool { return slices.ContainsFunc(t.Columns, column.Deep) }
 
-// SortedBy tells how a list is sorted by a column: ascending, descending or none.
+// SortedBy returns the order of a column: ascending, descending or none.
 func (t *table) SortedBy(name string) string {
 	switch t.Sort {
 	case name:
@@ -69,7 +69,7 @@ func (t *table) SortedBy(name string) string {
 	return "none"
 }
 
-// Head are the columns with what HTML needs beside their titles.
+// Head returns the columns with what HTML needs.
 func (t *table) Head() []laidColumn {
 	attrs := t.attrs()
 	all := make([]laidColumn, len(t.Columns))
@@ -80,7 +80,8 @@ func (t *table) Head() []laidColumn {
 		}
 		all[i].Sorted = t.SortedBy(c.Name)
 		by := c.Name
-		if all[i].Sorted == "ascending" || c.Number && all[i].Sorted == "none" { // numbers from the greatest down
+		// the first click on numbers sorts them in descending order
+		if all[i].Sorted == "ascending" || c.Number && all[i].Sorted == "none" {
 			by = "-" + by
 		}
 		all[i].Link = t.SortLink(by)
@@ -92,12 +93,12 @@ func (t *table) Head() []laidColumn {
 type laidColumn struct {
 	column
 	Attr   template.HTMLAttr
-	Link   string // sorts by it
+	Link   string // sorts by the column
 	Sorted string
 }
 
-// attrs are those of the cells of each column, and of its head: its class, and that it is hidden. Hidden are ids,
-// columns in which no row has anything, and those that say what another one says, in all rows.
+// attrs returns the attributes of each column's cells and head: the class, and whether it is hidden. It hides ids,
+// columns without any value, and columns that repeat another one in all rows.
 func (t *table) attrs() []template.HTMLAttr {
 	attrs := make([]template.HTMLAttr, len(t.Columns))
 	for i, c := range t.Columns {
@@ -106,7 +107,7 @@ func (t *table) attrs() []template.HTMLAttr {
 			class = strings.TrimSpace(class + " b")
 		}
 		if class != "" {
-			attrs[i] = template.HTMLAttr(` class="` + class + `"`) // of four words
+			attrs[i] = template.HTMLAttr(` class="` + class + `"`) // made of four fixed words
 		}
 		if c.Deep() || t.says(func(r row) bool { return r[i].empty() }) || t.repeats(i) ||
 			c.Name == "space" && t.says(func(r row) bool { return r[i].Text == ipam.LocalSpace }) {
@@ -116,10 +117,10 @@ func (t *table) attrs() []template.HTMLAttr {
 	return attrs
 }
 
-// mostWhole is how many letters a word has at most that is not broken: a few columns of those have room.
+// mostWhole is the maximum number of letters of a word that is not broken. A few columns of such words have room.
 const mostWhole = 13
 
-// breaks tells whether a column has long words, which may be broken anywhere.
+// breaks reports whether a column has long words, which may be broken anywhere.
 func (t *table) breaks(i int) bool {
 	isLong := func(word string) bool { return utf8.RuneCountInString(word) > mostWhole }
 	return !t.Columns[i].Deep() && slices.ContainsFunc(t.Rows, func(r row) bool {
@@ -127,12 +128,12 @@ func (t *table) breaks(i int) bool {
 	})
 }
 
-// says tells whether something is so in all rows.
+// says reports whether is holds for all rows.
 func (t *table) says(is func(row) bool) bool {
 	return !slices.ContainsFunc(t.Rows, func(r row) bool { return !is(r) })
 }
 
-// repeats tells whether a column of texts says what an earlier one says.
+// repeats reports whether a column of texts repeats an earlier one.
 func (t *table) repeats(i int) bool {
 	for before := range i {
 		same := func(r row) bool {
@@ -145,12 +146,12 @@ func (t *table) repeats(i int) bool {
 	return false
 }
 
-// Deep tells that a column is of ids, which only programs want to see at once.
+// Deep reports whether a column has ids, which are hidden in the details.
 func (c column) Deep() bool {
 	return c.Name == "id" || c.Name == "lease" || strings.HasSuffix(c.Name, "_id")
 }
 
-// Class is that of the cells of a column, and of its head.
+// Class returns the class of a column's cells and head.
 func (c column) Class() string {
 	var all []string
 	if c.Number {

@@ -7,18 +7,19 @@ import (
 	"strings"
 )
 
-// line is how much was used over some time, drawn from the oldest on the left to the latest on the right.
+// line is a graph of the use over time, the oldest value on the left.
 type line struct {
 	Label  string
-	Level  string // as of now
+	Level  string // the current level
 	Width  int
 	Points string
 }
 
-// lineHeight is how high a line of 100 % stands, in its own units.
+// lineHeight is the height of 100 % in a line's own units.
 const lineHeight = 24
 
-// lineOf draws percentages, at most so many points; nil where there are none. What nobody saw stays as it was before.
+// lineOf draws percentages with a maximum number of points, or returns nil if there are none. A missing value repeats
+// the one before it.
 func lineOf(values []int, points int, label string) *line {
 	if len(values) < 2 {
 		return nil
@@ -46,18 +47,18 @@ func lineOf(values []int, points int, label string) *line {
 		Width: max(len(drawn)-1, 1), Points: strings.TrimSpace(b.String())}
 }
 
-// sparkPoints is how many points a line in a list has at most.
+// sparkPoints is the maximum number of points of a line in a list.
 const sparkPoints = 24
 
-// trend is the last day of a network.
+// trend returns the last day of a network.
 func (p *Page) trend(space, network string) cell {
 	return cell{Line: lineOf(p.cfg.Trend.Of(space, network, "", "").Day, sparkPoints, "last day")}
 }
 
-// chartPoints is how many points a chart has at most.
+// chartPoints is the maximum number of points of a chart.
 const chartPoints = 168
 
-// charts are the last hour, day and week of a pool.
+// charts returns the last hour, day and week of a pool.
 func (p *Page) charts(space, network string, subnet netip.Prefix, pool string) row {
 	h := p.cfg.Trend.Of(space, network, subnet.String(), pool)
 	return row{{Line: lineOf(h.Hour, chartPoints, "last hour")}, {Line: lineOf(h.Day, chartPoints, "last day")},

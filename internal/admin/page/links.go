@@ -9,10 +9,11 @@ import (
 	"berth/internal/ipam"
 )
 
-// The parameters that all views have.
+// The parameter that all views have.
 const formParameter = "format"
 
-// rootOf leads from a view to the root of the page: a proxy may have put that below a path of its own.
+// rootOf returns the relative link from a view to the root of the page, because a proxy may serve the page below any
+// path.
 func rootOf(r *http.Request) string {
 	if n := strings.Count(r.URL.EscapedPath(), "/") - 1; n > 0 {
 		return strings.Repeat("../", n)
@@ -20,7 +21,8 @@ func rootOf(r *http.Request) string {
 	return "./"
 }
 
-// link leads to a view below the root, with parameters as pairs of name and value; those without a value are left out.
+// link returns a link to a view below the root. The parameters are pairs of name and value; those without a value are
+// omitted.
 func link(root string, segments []string, pairs ...string) string {
 	var b strings.Builder
 	b.WriteString(root)
@@ -42,7 +44,7 @@ func link(root string, segments []string, pairs ...string) string {
 	return b.String()
 }
 
-// with is a link to the same view with other parameters.
+// with returns a link to the same view with other parameters.
 func with(r *http.Request, pairs ...string) string {
 	q := r.URL.Query()
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -56,8 +58,8 @@ func with(r *http.Request, pairs ...string) string {
 	return "?" + q.Encode()
 }
 
-// query returns the parameters of a request, and refuses one that the view does not have: a misspelt one would
-// otherwise show something else than was asked for.
+// query returns the query parameters. It refuses unknown ones, because a misspelt one would show something else than
+// requested.
 func query(r *http.Request, known ...string) (url.Values, error) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -82,7 +84,7 @@ func query(r *http.Request, known ...string) (url.Values, error) {
 	return q, nil
 }
 
-// The links to views of one thing.
+// The links to single objects.
 func networkLink(root string, id ipam.ID) string { return link(root, []string{"network", id.String()}) }
 
 func subnetLink(root string, id ipam.ID, within netip.Prefix) string {

@@ -12,7 +12,7 @@ import (
 	"go4.org/netipx"
 )
 
-// network shows a network with all that is planned in it.
+// network shows a network with its whole plan.
 func (p *Page) network(r *http.Request) (*shown, error) {
 	if _, err := query(r, "from", sortParameter, filterParameter); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (p *Page) network(r *http.Request) (*shown, error) {
 	return s, p.roaming(r, s, &n, root)
 }
 
-// texts are what is made of each item of a list.
+// texts applies text to each item of a list.
 func texts[T any](list []T, text func(T) string) (all []string) {
 	for _, item := range list {
 		all = append(all, text(item))
@@ -61,7 +61,7 @@ func texts[T any](list []T, text func(T) string) (all []string) {
 	return all
 }
 
-// unlessZero is a cell, or nothing where it says 0.
+// unlessZero returns a cell, or an empty one for 0.
 func unlessZero(c cell) cell {
 	if c.Text == "0" {
 		return cell{}
@@ -89,7 +89,7 @@ func (p *Page) subnets(r *http.Request, s *shown, n *ipam.NetworkInfo) error {
 		}})
 }
 
-// addPool is what is said where no pool gives addresses: without one a network looks full.
+// addPool is the note for a subnet whose pools give no addresses, because a network without a pool looks full.
 func addPool(network string, subnet netip.Prefix) string {
 	return "No pool gives addresses here. Add one with `berth pool add " + network + " " + subnet.String() + "`."
 }
@@ -129,12 +129,12 @@ func (p *Page) ranges(r *http.Request, s *shown, n *ipam.NetworkInfo) {
 	}
 }
 
-// span is a range as lists and documents write it: A-B, a CIDR where it is one, or the one address.
+// span returns a range in the format of lists and documents: A-B, a CIDR if it is one, or a single address.
 func span(from, to netip.Addr) string {
 	return ipam.Range{IPRange: netipx.IPRangeFrom(from, to)}.String()
 }
 
-// roaming shows the owners of a network whose addresses somebody else chooses.
+// roaming shows the owners of a network whose addresses something else chooses.
 func (p *Page) roaming(r *http.Request, s *shown, n *ipam.NetworkInfo, root string) error {
 	if n.Type == ipam.Manual.String() {
 		return nil

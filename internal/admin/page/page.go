@@ -20,31 +20,30 @@ import (
 	"berth/internal/ipam"
 )
 
-// Config is what a Page needs. Service is mandatory; functions that are nil have nothing to tell.
+// Config is what a Page needs. Only Service is mandatory.
 type Config struct {
 	Service Records
 	Host    string         // this host's name
-	Zone    *time.Location // in which times are shown; default: the daemon's own
+	Zone    *time.Location // for the times on the page; default: the daemon's own
 	Now     func() time.Time
 
-	Writable func(context.Context) error        // why the daemon's own store takes no writes
-	Cluster  func() *api.ClusterStatus          // how it stands with the shared store; nil: there is none
-	Witness  func() *ipam.WitnessState          // how it stands with what is seen of the engine; nil: there is none
-	SeenBy   func(*ipam.LeaseInfo) *ipam.SeenBy // which container has a lease
-	// Findings is what was found to be wrong, as it is known: no engine is asked for it.
+	Writable func(context.Context) error        // returns why the daemon's own store refuses writes
+	Cluster  func() *api.ClusterStatus          // returns the state of the shared store; nil: there is none
+	Witness  func() *ipam.WitnessState          // returns the state of the witness; nil: there is none
+	SeenBy   func(*ipam.LeaseInfo) *ipam.SeenBy // returns the container that has a lease
+	// Findings returns the known findings. It does not query the engine.
 	Findings func(context.Context) (ipam.CheckReport, error)
 
-	Trend *trend.Book     // how much was used before; nil: nobody remembers
-	Ended <-chan struct{} // closed when the server is to end
+	Trend *trend.Book     // the use over time; nil: not recorded
+	Ended <-chan struct{} // closed when the server ends
 
-	// MayChange tells whether who asks may change things; nil: nobody may. Release ends the lease of a container; nil:
-	// it cannot be known whether that runs.
+	// MayChange reports whether the user may make changes; nil: nobody may. Release ends the lease of a container; nil:
+	// there is no witness that knows whether it runs.
 	MayChange func(*http.Request) bool
 	Release   func(context.Context, ipam.LeaseRelease) (ipam.LeaseInfo, error)
 }
 
-// Records are what the views ask. A service.Service has them or, where the
-// host shares a store, a cluster.Service.
+// Records is what the views read. It is a service.Service or, if the host shares a store, a cluster.Service.
 type Records interface {
 	Use(context.Context) ([]ipam.PoolUse, error)
 	Totals(context.Context) (ipam.Totals, error)
@@ -69,26 +68,26 @@ type Records interface {
 		error)
 }
 
-// View is one thing that the page answers to.
+// View is one path of the page.
 type View struct {
 	Method, Path string // as http.ServeMux has paths
-	// Handle answers. What is not found, or asked for wrongly, is an error of the room ipam, and nothing is written
-	// then.
+	// Handle answers. An object that does not exist, or an invalid request, is an error of package ipam; then nothing
+	// is written.
 	Handle func(http.ResponseWriter, *http.Request) error
-	Reads  bool // it changes nothing
+	Reads  bool // the view changes nothing
 }
 
 //go:embed templates/*.html style.css icon.svg
 var files embed.FS
 
-// Page answers the views.
+// Page serves the views.
 type Page struct {
 	cfg       Config
 	templates *template.Template
-	fixed     map[string][]byte // what is the same for all, by its name
-	version   string            // of what is fixed
-	key       []byte            // what forms are sealed with
-	hub       *live.Hub         // tells browsers that what they show is old
+	fixed     map[string][]byte // the constant files by name
+	version   string            // the version of these files
+	key       []byte            // the key for seals
+	hub       *live.Hub         // notifies browsers that their view is stale
 	packers   aside.Packers
 }
 
@@ -106,7 +105,7 @@ func New(cfg Config) *Page {
 	for _, name := range []string{"style.css", "icon.svg"} {
 		text, err := files.ReadFile(name)
 		if err != nil {
-			panic("page: " + err.Error()) // it is part of the program
+			panic("page: " + err.Error()) // the file is part of the program
 		}
 		p.fixed[name] = text
 		_, _ = sum.Write(text)
@@ -116,7 +115,7 @@ func New(cfg Config) *Page {
 	return p
 }
 
-// Views lists what there is to see.
+// Views lists the paths of the page.
 func (p *Page) Views() []View {
 	return append(slices.Concat(p.freshViews(), p.changeViews()), []View{
 		{http.MethodGet, "/{$}", p.shows(p.home), true},
@@ -133,7 +132,7 @@ func (p *Page) Views() []View {
 	}...)
 }
 
-// shows is a view that is made of blocks.
+// shows returns the handler of a view that is made of blocks.
 func (p *Page) shows(view func(*http.Request) (*shown, error)) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		form, err := formOf(r)
@@ -159,7 +158,7 @@ func (p *Page) shows(view func(*http.Request) (*shown, error)) func(http.Respons
 	}
 }
 
-// fixedAs answers with a file of the program. Its link has the version, so that browsers may keep it.
+// fixedAs serves a file of the program. Its link has the version, so browsers may cache it.
 func (p *Page) fixedAs(name, contentType string) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		protect(w.Header())

@@ -7,13 +7,13 @@ import (
 	"berth/internal/ipam"
 )
 
-// perPage is how many rows of a list are shown at once, and mostFrom how many may be left out before them.
+// perPage is the maximum number of rows of a list on one page. mostFrom is the maximum number of skipped rows.
 const (
 	perPage  = 100
 	mostFrom = 1_000_000
 )
 
-// fromOf reads how many rows are left out.
+// fromOf reads the number of skipped rows.
 func fromOf(text string) (int, error) {
 	if text == "" {
 		return 0, nil
@@ -26,7 +26,7 @@ func fromOf(text string) (int, error) {
 	return from, nil
 }
 
-// partFrom is the part of a list that is asked for, and a link to the next one.
+// partFrom returns the requested part of a list, and a link to the next part.
 func partFrom[T any](r *http.Request, text string, all []T) (part []T, next string, err error) {
 	from, err := fromOf(text)
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"berth/internal/admin/api"
 )
 
-// Refuse answers a browser with a problem. Its user may see the page: it leads on to the views.
+// Refuse answers a browser whose user may see the page. It shows the problem with the menu.
 func (p *Page) Refuse(w http.ResponseWriter, r *http.Request, problem *api.Problem) error {
 	s := &shown{Title: problem.Title, Status: problem.Status, Here: "none"}
 	s.Blocks = append(s.Blocks, block{Note: problem.Detail, Alert: true})
 	return p.answer(w, r, asHTML, s)
 }
 
-// TurnAway answers the browser of somebody who may not see the page, or has come here under another name: with the
-// problem and nothing else. It has its style in itself, since such a browser is refused style.css, too.
+// TurnAway answers a browser whose user may not see the page, or that uses another name. It shows only the problem. The
+// style is inline, because such a browser cannot load style.css either.
 func (p *Page) TurnAway(w http.ResponseWriter, r *http.Request, problem *api.Problem) error {
 	style := p.fixed["style.css"]
 	var body bytes.Buffer

@@ -8,10 +8,10 @@ import (
 	"berth/internal/ipam"
 )
 
-// writableTime is how long a store has to say whether it takes writes.
+// writableTime bounds the wait for the store's answer whether it accepts writes.
 const writableTime = 5 * time.Second
 
-// state shows how it stands with the stores, the witness and what is wrong.
+// state shows the state of the stores and of the witness, and the number of findings.
 func (p *Page) state(r *http.Request, s *shown) error {
 	t := s.table(&table{Name: "state", One: true, Columns: columns("store", "Store", "cluster", "Cluster", "witness",
 		"Engine", "seen", "Last seen", "findings", "Findings", "leases", "Held", "reserved", "Reserved")})
@@ -47,7 +47,7 @@ func (p *Page) state(r *http.Request, s *shown) error {
 	return nil
 }
 
-// storeState says whether the daemon's own store takes writes, and if not, why.
+// storeState returns whether the daemon's own store accepts writes, and if not, why.
 func (p *Page) storeState(ctx context.Context) (text string, well bool) {
 	const takesWrites = "takes writes"
 	if p.cfg.Writable == nil {
@@ -61,7 +61,7 @@ func (p *Page) storeState(ctx context.Context) (text string, well bool) {
 	return takesWrites, true
 }
 
-// clustered is how it stands with a shared store.
+// clustered is the state of a shared store.
 type clustered struct {
 	text string
 	well bool
@@ -94,7 +94,7 @@ func (p *Page) witness() *ipam.WitnessState {
 	return p.cfg.Witness()
 }
 
-// foundCell is how many things are wrong.
+// foundCell returns the number of findings.
 func (p *Page) foundCell(r *http.Request) (c cell, err error) {
 	if p.cfg.Findings == nil {
 		return c, nil

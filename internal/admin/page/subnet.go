@@ -41,7 +41,7 @@ func (p *Page) subnet(r *http.Request) (*shown, error) {
 	return s, nil
 }
 
-// offersIn are the forms about the addresses of a subnet, or of a part of it.
+// offersIn returns the forms for the addresses of a subnet or of a part of it.
 func offersIn(root string, l *ipam.Layout) []offered {
 	id, within := l.Subnet.NetworkID, l.Within.String()
 	all := []offered{{"Reserve an address", toChange(root, reserving, id)},
@@ -53,21 +53,21 @@ func offersIn(root string, l *ipam.Layout) []offered {
 	case 1:
 		within = exclusions[0].Range.String()
 	default:
-		within = "" // a person knows which one
+		within = "" // the user enters the range
 	}
 	return append(all, offered{"Remove an exclusion", toChange(root, including, id, "range", within)})
 }
 
-// fewOf tells whether the addresses of a prefix are few enough to be drawn one by one: ipam.MaxParts at most.
+// fewOf reports whether a prefix has few enough addresses to draw each: at most ipam.MaxParts.
 func fewOf(p netip.Prefix) bool { return p.Addr().BitLen()-p.Bits() <= 8 }
 
-// layoutAsked reads which part of which subnet is asked for.
+// layoutAsked reads which part of which subnet is requested.
 func layoutAsked(r *http.Request) (id ipam.ID, f ipam.LayoutFilter, err error) {
 	q, err := query(r, "part", "from")
 	if err != nil {
 		return id, f, err
 	}
-	f.Limit = ipam.MaxParts // so that all of a map are on one page
+	f.Limit = ipam.MaxParts // a whole map fits on one page
 	text := r.PathValue("subnet")
 	if id, err = ipam.ParseID(text); err != nil {
 		return id, f, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no subnet %q", text),
@@ -108,7 +108,7 @@ func (p *Page) subnetFacts(s *shown, l *ipam.Layout, network, root string) {
 	}
 }
 
-// parts shows the parts of a subnet whose addresses are too many to be shown one by one.
+// parts shows the parts of a subnet that has too many addresses to show each.
 func (p *Page) parts(s *shown, l *ipam.Layout, root string) {
 	if len(l.Parts) == 0 {
 		s.note("There is no map: nobody has, had or owns any of its addresses.")
@@ -128,7 +128,7 @@ func (p *Page) parts(s *shown, l *ipam.Layout, root string) {
 	}
 }
 
-// addresses shows who has which address, what is kept for whom, and what is free as ranges.
+// addresses shows holders, reservations and free ranges.
 func (p *Page) addresses(r *http.Request, s *shown, l *ipam.Layout, root string) {
 	t := s.table(&table{Name: "addresses", Title: "Addresses", Columns: columns(append([]string{
 		"address", "Address", "state", "State", "addresses", "-#Addresses", "name", "Name", "owner", "Owner",
@@ -148,7 +148,7 @@ func (p *Page) addresses(r *http.Request, s *shown, l *ipam.Layout, root string)
 	}
 }
 
-// rowLink leads to an address, or to the part that a range lies in, if that is smaller.
+// rowLink returns the link to an address, or to the part that contains a range, if that is smaller.
 func rowLink(l *ipam.Layout, row *ipam.LayoutRow, root string) string {
 	if row.Range.From() == row.Range.To() {
 		return addressLink(root, l.Subnet.Space, row.Range.From())
@@ -156,8 +156,8 @@ func rowLink(l *ipam.Layout, row *ipam.LayoutRow, root string) string {
 	return ""
 }
 
-// run is what lies between two addresses of a subnet as the table of its addresses writes it, and `berth network free`: A-B, or
-// the one address. It is no range that somebody has planned (span).
+// run returns the addresses from one to another in the format of the table and of `berth network free`: A-B, or a
+// single address. Unlike span, it is not a planned range.
 func run(from, to netip.Addr) string {
 	if from == to {
 		return from.String()

@@ -12,33 +12,33 @@ import (
 	"berth/internal/ipam"
 )
 
-// table is a list, or what there is to say of one thing. Each of its cells has one value, which JSON and CSV tell in
-// the API's vocabulary, and HTML the way people write it.
+// table is a list, or the facts of one object. Each cell has one value. JSON and CSV have it in the vocabulary of the
+// API, HTML as people write it.
 type table struct {
 	Name    string // in JSON and CSV
 	Title   string
-	None    string // what is said where there are no rows
-	Begin   string // a command with which one begins, where there are none
+	None    string // the text if there are no rows
+	Begin   string // a command to begin with, if there are no rows
 	Columns []column
 	Rows    []row
-	Tall    bool   // its rows are few and long: HTML shows the cells of each below one another
-	Folded  bool   // HTML shows it only where it is asked for: a map says the same
+	Tall    bool   // the rows are few and long: HTML shows the cells of each below one another
+	Folded  bool   // HTML shows it only on request, because a map shows the same
 	One     bool   // there is one row, whose cells are shown below one another
-	Next    string // a relative link to the rows behind these; empty: there are none
+	Next    string // a relative link to the next rows; empty: there are none
 
-	// Of a list that can be sorted and filtered (arrange):
+	// For a list that can be sorted and filtered (arrange):
 	Sort, Filter string
 	SortLink     func(column string) string
 	Here         string // a link to the view
-	Filtered     bool   // it has a field for the filter
+	Filtered     bool   // it has a filter field
 }
 
-// column is what the cells of a place have in common.
+// column describes the cells of a column.
 type column struct {
 	Name   string // in JSON and CSV
 	Title  string
-	Number bool // it stands to the right
-	Least  bool // it is left out where there is little room; HTML has it in any case
+	Number bool // right-aligned
+	Least  bool // omitted if there is little room; HTML always has it
 }
 
 // row has a cell for each column.
@@ -46,19 +46,19 @@ type row []cell
 
 // cell is one value.
 type cell struct {
-	Value any    // as JSON has it; nil: nothing
-	Text  string // as people read it
-	Link  string // relative; empty: it leads nowhere
-	Time  string // the moment that Text is, as browsers read it
-	Exact string // the number that Text is about
+	Value any    // in JSON; nil: nothing
+	Text  string // for people
+	Link  string // relative; empty: none
+	Time  string // the time of Text in machine-readable form
+	Exact string // the exact number of Text
 	Bar   *bar
 	Line  *line
-	Sign  string // what a state is drawn with, beside its name
-	Note  string // what the Sign stands for, where the Text does not say so
-	State string // of which this is, for its colour
+	Sign  string // the sign of a state, next to its name
+	Note  string // the meaning of Sign, if Text does not say it
+	State string // the state, for its colour
 }
 
-// bar is how much of something is used, drawn; the text beside it says the same.
+// bar is a drawn percentage. The text next to it has the same value.
 type bar struct {
 	Level   string // ok, high or full, for its colour
 	Percent int
@@ -72,8 +72,8 @@ func (t *table) add(cells ...cell) {
 	t.Rows = append(t.Rows, cells)
 }
 
-// columns are made of pairs of a name and a title. One that begins with - may be left out where there is little room,
-// one with # has numbers.
+// columns returns columns from pairs of name and title. A title that begins with - may be omitted if there is little
+// room. One that begins with # is for numbers.
 func columns(pairs ...string) (all []column) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		c := column{Name: pairs[i]}
@@ -84,10 +84,10 @@ func columns(pairs ...string) (all []column) {
 	return all
 }
 
-// count is the cell of a number of addresses.
+// count returns the cell of a number of addresses.
 func count(n ipam.Count) cell { return free(n, n.Text()) }
 
-// free is the cell of a number of free addresses, which is written as text.
+// free returns the cell of a number of free addresses, with its text.
 func free(n ipam.Count, text string) cell {
 	c := cell{Value: n, Text: text}
 	if n.Int != nil && c.Text != n.String() {
@@ -96,7 +96,7 @@ func free(n ipam.Count, text string) cell {
 	return c
 }
 
-// of is the cell of a value. Zero texts, times, lists, addresses, prefixes, MACs and ids are nothing.
+// of returns the cell of a value. It is empty for a zero text, time, list, address, prefix, MAC or id.
 func (p *Page) of(value any) cell {
 	switch v := value.(type) {
 	case nil:
@@ -143,10 +143,10 @@ func (p *Page) of(value any) cell {
 	return cell{Value: value, Text: fmt.Sprint(value)}
 }
 
-// empty tells whether nothing is shown in a cell.
+// empty reports whether a cell shows nothing.
 func (c cell) empty() bool { return c.Text == "" && c.Bar == nil && c.Line == nil && c.Sign == "" }
 
-// to is a cell that leads somewhere.
+// to returns a cell with a link.
 func (c cell) to(link string) cell {
 	if c.Value != nil {
 		c.Link = link
@@ -154,7 +154,7 @@ func (c cell) to(link string) cell {
 	return c
 }
 
-// pairs are tags as people write them, in order.
+// pairs returns tags as people write them, in order.
 func pairs(tags map[string]string) []string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
@@ -163,7 +163,7 @@ func pairs(tags map[string]string) []string {
 	return all
 }
 
-// plain is the value of a cell as CSV has it: times and numbers as in JSON.
+// plain returns the value of a cell for CSV. Times and numbers are as in JSON.
 func (c cell) plain() (string, error) {
 	switch v := c.Value.(type) {
 	case nil:

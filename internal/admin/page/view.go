@@ -2,38 +2,38 @@ package page
 
 import "slices"
 
-// shown is what a view shows.
+// shown is the content of a view.
 type shown struct {
 	Title  string
 	Status int    // 0: 200
-	Here   string // the path of the entry of the menu that it is
+	Here   string // the path of its menu entry
 	Lead   string // a sentence below the title
 	Blocks []block
-	File   string // the name of its file, without ending
+	File   string // the name of a downloaded file, without extension
 
-	Network string // the name of the one network that it is about; empty: any change may make it old
-	Asks    bool   // it is a form, and has no other ones
-	To      string // it is not shown: this relative link is where to look
-	Still   bool   // it is not kept fresh: it costs too much, or somebody writes in it
-	mark    string // where it is up to date; empty: nobody knows
+	Network string // the name of the only network in the view; empty: any change can make the view stale
+	Asks    bool   // it is a form and has no other forms
+	To      string // a redirection to this relative link
+	Still   bool   // it is not refreshed, because that costs too much or because the user types in it
+	mark    string // the mark up to which it is current; empty: unknown
 }
 
-// block is one part of a view. One of Table, Map, Ask and Note is set. Tables are what JSON and CSV tell.
+// block is one part of a view. One of Table, Map, Ask and Note is set. JSON and CSV contain only the tables.
 type block struct {
 	Table *table
 	Map   *drawing
 	Ask   *asking
 	Fill  *filled
 	Note  string
-	Alert bool // the Note says that something is wrong
+	Alert bool // the Note describes a problem
 
-	Offers []offered // links to forms, for those who may use them
+	Offers []offered // links to forms, for users who may make changes
 }
 
-// asking is a form with which a view asks for another one: nothing changes by it.
+// asking is a form that requests another view. It changes nothing.
 type asking struct {
 	Action string // a relative link
-	Label  string // what the field is
+	Label  string // the label of the field
 	Name   string
 	Value  string
 	Hint   string
@@ -53,10 +53,10 @@ func (s *shown) table(t *table) *table {
 // note appends a sentence.
 func (s *shown) note(text string) { s.Blocks = append(s.Blocks, block{Note: text}) }
 
-// alert appends a sentence of something that is wrong.
+// alert appends a sentence about a problem.
 func (s *shown) alert(text string) { s.Blocks = append(s.Blocks, block{Note: text, Alert: true}) }
 
-// mapBefore puts a map before the table of a name.
+// mapBefore inserts a map before the table with a name.
 func (s *shown) mapBefore(name string, d *drawing) {
 	for i := range s.Blocks {
 		if t := s.Blocks[i].Table; t != nil && t.Name == name {

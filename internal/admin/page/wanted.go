@@ -10,29 +10,29 @@ import (
 	"berth/internal/ipam"
 )
 
-// wanted is what somebody wants changed: what the fields of a form say.
+// wanted is a requested change: the values of a form.
 type wanted struct {
 	what    string
 	network ipam.NetworkInfo
-	addr    netip.Addr // to reserve, or to release
+	addr    netip.Addr // to reserve or to release
 	owner   string
 	span    ipam.Range // of an exclusion or a pool
 	subnet  ipam.SubnetSpec
 	note    string
 
 	space    string
-	revision uint64 // of the network, as it was when the form was shown
-	mark     string // behind what had happened then
-	held     string // what is to end by a release, as it was shown
-	whose    string // in words, who holds or owns the address to release
+	revision uint64 // of the network when the form was shown
+	mark     string // the event mark when the form was shown
+	held     string // what the release would end, as shown
+	whose    string // the holder or owner of the address to release, in words
 
 	fields map[string]string // as they were sent
 }
 
-// carried are the fields that lead from one step to the next.
+// carried are the fields that are passed from one step to the next.
 var carried = []string{"network", "space", "revision", "mark", "held"}
 
-// readChange reads what is wanted. With an error that a person can mend in the form it returns what there is.
+// readChange reads a form. With an error that the user can correct in the form, it also returns what it has read.
 func (p *Page) readChange(r *http.Request, what string, field func(string) string) (*wanted, error) {
 	w := &wanted{what: what, fields: map[string]string{}}
 	for _, name := range w.names() {
@@ -75,10 +75,10 @@ func (w *wanted) readAddress() error {
 	return nil
 }
 
-// names are those of all fields: the form's own, and those that lead from one step to the next.
+// names returns all fields: the form's own and the carried ones.
 func (w *wanted) names() []string { return slices.Concat(changes[w.what].fields, carried) }
 
-// readCarried reads as of when the form is; one that is shown for the first time is as of now.
+// readCarried reads the state when the form was shown. A new form uses the current state.
 func (w *wanted) readCarried(now string) (err error) {
 	if text := w.fields["revision"]; text == "" {
 		w.revision, w.mark = w.network.Revision, now
@@ -90,7 +90,7 @@ func (w *wanted) readCarried(now string) (err error) {
 	return nil
 }
 
-// readSubnet reads a subnet that is to be made, all of which is a pool.
+// readSubnet reads a new subnet, all of which becomes a pool.
 func (w *wanted) readSubnet() error {
 	cidr, err := netip.ParsePrefix(w.fields["subnet"])
 	if err != nil {
@@ -116,7 +116,7 @@ func (w *wanted) readRange() error {
 	return nil
 }
 
-// edit is the edit that is wanted; nil where a lease is to end, which is the witness's.
+// edit returns the edit of the change, or nil if the witness must end a lease.
 func (w *wanted) edit(at *ipam.LayoutRow) ipam.Edit {
 	id := w.network.ID.String()
 	switch w.what {
@@ -145,7 +145,7 @@ func (w *wanted) edit(at *ipam.LayoutRow) ipam.Edit {
 	return nil
 }
 
-// heldBy tells what there is at an address that a release would end; empty: nothing.
+// heldBy identifies what a release of an address would end; empty: nothing.
 func heldBy(at *ipam.LayoutRow) string {
 	switch {
 	case at.State == ipam.AddressLeased && at.Lease != nil:
@@ -156,7 +156,7 @@ func heldBy(at *ipam.LayoutRow) string {
 	return ""
 }
 
-// notedTerms are those of a reservation with a note, or without one.
+// notedTerms returns the terms of a reservation with or without a note.
 func notedTerms(note string) (t ipam.WantedTerms) {
 	if note != "" {
 		t.Note = &note

@@ -12,28 +12,28 @@ import (
 	"berth/internal/ipam"
 )
 
-// holder is what is to be said of an address that somebody has, had or owns.
+// holder describes the holder, last holder or owner of an address.
 type holder struct {
 	name, owner, container, kind, host, note string
 	mac                                      ipam.MAC
 	since, until                             any
 	ends                                     time.Time // of the reservation
-	// of what a DHCP server gave
+	// of a DHCP lease
 	dhcp, why string
 	server    netip.Addr
 	expires   time.Time
 }
 
-// lanColumns are those of what a DHCP server gave, in the order of holder.lan.
+// lanColumns are the columns of a DHCP lease, in the order of holder.lan.
 var lanColumns = [...]string{"dhcp_state", "DHCP", "dhcp_server", "-DHCP server", "dhcp_expires", "-Lease ends",
 	"dhcp_why", "-Why"}
 
-// lan are the cells of what a DHCP server gave; empty ones where it gave nothing.
+// lan returns the cells of a DHCP lease. They are empty if there is none.
 func (p *Page) lan(h *holder) row {
 	return row{p.of(h.dhcp), p.of(h.server), p.of(h.expires), p.of(h.why)}
 }
 
-// whoHas says who has the address of a row, had it last, or owns it.
+// whoHas returns who has the address of a row, had it last, or owns it.
 func (p *Page) whoHas(row *ipam.LayoutRow) (h holder) {
 	h.note = row.Note
 	if l := row.Lease; l != nil {
@@ -63,7 +63,7 @@ func (p *Page) whoHas(row *ipam.LayoutRow) (h holder) {
 
 func sizeOf(r ipam.Range) *big.Int { return alloc.Size(r.IPRange) }
 
-// signs are what the states are drawn with: nobody needs to tell colours from one another.
+// signs are the signs of the states, so that nobody needs to distinguish colours.
 var signs = map[ipam.AddressState]string{ipam.AddressLeased: "L", ipam.AddressQuarantined: "Q",
 	ipam.AddressReserved: "R", ipam.AddressExcluded: "×", ipam.AddressFree: "·", ipam.AddressOutside: "–"}
 
