@@ -8,16 +8,16 @@ import (
 	"berth/internal/ipam"
 )
 
-// Another has owners get other addresses than some that they have, beside these: a successor that runs before the one
-// before is stopped (BO-13). The edits come behind those of Edits, in one transaction where they fit into one, and
-// what both came to is granted by GrantAnother. An address that the files name cannot be another one.
+// Another returns edits that give owners second addresses in addition to the ones in not. A successor that starts
+// before its predecessor stops needs them (BO-13). The edits follow those of Edits, in one transaction if they fit.
+// GrantAnother takes the results of both. Addresses that the files name stay as they are.
 func (p *Plan) Another(not map[string][]netip.Addr) []ipam.Edit {
 	edits := p.Edits()
 	for _, i := range p.others(not) {
 		again := *edits[i].(*ipam.AddReservation)
 		again.Wishes = slices.Clone(again.Wishes)
 		for w := range again.Wishes {
-			// The slot's subnet is that of one address at most: an owner has one of each.
+			// An owner has one address per subnet, so the slot's subnet has at most this one.
 			if has := at(p.claims[i].has, w); !again.Wishes[w].Address.IsValid() &&
 				slices.Contains(not[again.Owner], has) {
 				again.Wishes[w].Not = has
@@ -28,7 +28,7 @@ func (p *Plan) Another(not map[string][]netip.Addr) []ipam.Edit {
 	return edits
 }
 
-// GrantAnother takes what the edits of Another came to.
+// GrantAnother takes the results of the edits of Another.
 func (p *Plan) GrantAnother(not map[string][]netip.Addr, results []ipam.Result) error {
 	others := p.others(not)
 	if len(results) != len(p.claims)+len(others) {
@@ -42,7 +42,7 @@ func (p *Plan) GrantAnother(not map[string][]netip.Addr, results []ipam.Result) 
 	return p.Grant(results)
 }
 
-// ProblemOfAnother is the refusal of an edit of Another as a problem of the files, with its place.
+// ProblemOfAnother returns the refusal of an edit of Another as a problem of the files, with its place.
 func (p *Plan) ProblemOfAnother(not map[string][]netip.Addr, edit int, err error) error {
 	if edit < len(p.claims) {
 		return p.Problem(edit, err)
@@ -52,7 +52,7 @@ func (p *Plan) ProblemOfAnother(not map[string][]netip.Addr, edit int, err error
 		"before it stops: %w", c.owner, c.on.key, err)
 }
 
-// others are the claims, by their places, of owners that are to get other addresses.
+// others returns the indexes of claims whose owners need second addresses.
 func (p *Plan) others(not map[string][]netip.Addr) (all []int) {
 	for i, c := range p.claims {
 		if len(not[c.owner]) > 0 && slices.ContainsFunc(c.has, func(addr netip.Addr) bool {

@@ -13,32 +13,32 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// Plan is what the services of a project want, and, once it was Granted, what they have.
+// Plan is what the services of a project want. After Grant it also has what they got.
 type Plan struct {
 	project  *Project
 	networks map[string]*network
 	claims   []*claim
-	terms    map[string]*terms // of the services
-	workers  int               // that run at once
+	terms    map[string]*terms // by service
+	workers  int               // that run at the same time
 	elastic  []elasticClaim    // elastic.go
-	left     map[string]string // networks that are left alone, by key, and why
+	left     map[string]string // the networks that stay as they are, by key, with the reason
 	moves    bool              // Mapping.Moves
 }
 
-// claim is what one owner wants on one network, which is one reservation of one or two addresses (BO-6).
+// claim is what one owner wants on one network. It is one reservation of one or two addresses (BO-6).
 type claim struct {
 	service string
 	owner   string
 	on      *network
 	wishes  []ipam.Wish
-	shared  bool // the owner is one of several replicas, all of which share what a file says
-	number  int  // of the replica, from 0 on
-	dealt   bool // it has one of the addresses that x-berth deals (static.go)
+	shared  bool // the owner is one of several replicas, which share the service's entry in the files
+	number  int  // of the replica, from 0
+	dealt   bool // it has an address from the list in x-berth (static.go)
 	has     []netip.Addr
 }
 
-// Plan works out what the services want of the planned networks. Its error joins all that is wrong, each a Problem with
-// its place (BD-2, BD-4); the plan beside it has what is right, so that it can be tried as well. Never make that one.
+// Plan finds out what the services want on the planned networks. Its error joins all problems, each a Problem with its
+// place (BD-2, BD-4). With an error, the returned plan has only the valid parts, for a dry run. Never make its edits.
 func (p *Project) Plan(m Mapping, planned []ipam.NetworkInfo) (*Plan, error) {
 	var found problems
 	plan := &Plan{project: p, moves: m.Moves}
@@ -59,13 +59,13 @@ func (p *Project) Plan(m Mapping, planned []ipam.NetworkInfo) (*Plan, error) {
 	if len(plan.claims) == 0 && len(found.all) == 0 {
 		found.add(plan.nothing())
 	}
-	// Addresses that a file names come first, so that none of them is chosen for somebody else (BO-10).
+	// Addresses from the files come first, so that no other owner gets them (BO-10).
 	slices.SortStableFunc(plan.claims, func(a, b *claim) int { return cmp.Compare(b.given(), a.given()) })
 	return plan, found.err()
 }
 
-// checkOwners refuses two claims that would come to one reservation: of two services with one container_name, and of a
-// service that is on two Docker networks of one planned network (BO-6).
+// checkOwners refuses two claims on one reservation: of two services with the same container_name, and of a service on
+// two Docker networks of one planned network (BO-6).
 func (p *Plan) checkOwners(found *problems) {
 	type place struct {
 		owner   string
@@ -89,7 +89,7 @@ func (p *Plan) checkOwners(found *problems) {
 	}
 }
 
-// nothing is the refusal of a project of which Berth gives no address.
+// nothing returns the refusal for a project without any address from Berth.
 func (p *Plan) nothing() error {
 	why := "no network that a running service is on has Berth as its IPAM driver; write ipam: {driver: berth, " +
 		"options: {network: NAME}, config: [{subnet: CIDR}]}, or say --ipam-driver or --network"
@@ -101,7 +101,7 @@ func (p *Plan) nothing() error {
 	return fmt.Errorf("there is nothing to reserve for the project %s: %s", p.project.Name(), why)
 }
 
-// notes are the words about what is left alone.
+// notes returns the reasons for the networks that stay as they are.
 func (p *Plan) notes() (all []string) {
 	for _, key := range slices.Sorted(maps.Keys(p.left)) {
 		all = append(all, p.left[key])
@@ -109,7 +109,7 @@ func (p *Plan) notes() (all []string) {
 	return all
 }
 
-// claim adds what a service wants on a network, for each of its replicas, to which the files dealt addresses there.
+// claim adds what each replica of a service wants on a network. dealt are the addresses from x-berth.
 func (p *Plan) claim(service *types.ServiceConfig, on *network, dealt dealt, found *problems) {
 	replicas, at := service.GetScale(), path{"services", service.Name}
 	if replicas > maxReplicas {
@@ -135,7 +135,7 @@ func (p *Plan) claim(service *types.ServiceConfig, on *network, dealt dealt, fou
 	}
 }
 
-// given are the addresses that the files give a service on a network, by family.
+// given returns the addresses that the files give a service on a network, by family.
 func (p *Plan) given(service *types.ServiceConfig, on *network, found *problems) map[int]netip.Addr {
 	given := map[int]netip.Addr{}
 	says := service.Networks[on.key]
@@ -160,12 +160,12 @@ func (p *Plan) given(service *types.ServiceConfig, on *network, found *problems)
 	return given
 }
 
-// addressPath is where the files give a service its address of a family.
+// addressPath returns the path of a service's address of a family in the files.
 func addressPath(service, network string, family int) path {
 	return path{"services", service, "networks", network, fmt.Sprintf("ipv%d_address", family)}
 }
 
-// wishes are for one address of each subnet that the Docker network has: the one that the file gives, or any.
+// wishes returns a wish for each subnet of the Docker network: the address from the files, or any.
 func (n *network) wishes(given map[int]netip.Addr, dealt dealt, number int) (all []ipam.Wish) {
 	for _, subnet := range n.subnets {
 		family := familyOf(subnet.Addr())
@@ -181,7 +181,7 @@ func (n *network) wishes(given map[int]netip.Addr, dealt dealt, number int) (all
 	return all
 }
 
-// own reads an address that the file gives a service. Whether the planned network has it is for the daemon to say.
+// own reads an address that the files give a service. The daemon checks whether the planned network has it.
 func (n *network) own(family int, text string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(text)
 	if err != nil || a.Zone() != "" || a.Is4In6() || familyOf(a) != family {
@@ -203,7 +203,7 @@ func (n *network) own(family int, text string) (netip.Addr, error) {
 	return a, nil
 }
 
-// given is how many addresses the file names.
+// given returns the number of addresses that the files name.
 func (c *claim) given() (count int) {
 	for _, w := range c.wishes {
 		if w.Address.IsValid() {
@@ -213,9 +213,9 @@ func (c *claim) given() (count int) {
 	return count
 }
 
-// Edits are what is to be asked of the daemon. Made again, they change nothing (BO-5). An address that a file names
-// anew, or that is on another network than before, replaces the one before, which stays its owner's until that runs
-// with the new one (BO-13).
+// Edits returns the reservations for the daemon. They may be repeated without effect (BO-5). A new address in the
+// files, or one on another network, replaces the old one. The owner keeps the old one until it runs with the new one
+// (BO-13).
 func (p *Plan) Edits() []ipam.Edit {
 	edits := make([]ipam.Edit, len(p.claims))
 	only := p.only()
@@ -226,8 +226,8 @@ func (p *Plan) Edits() []ipam.Edit {
 	return edits
 }
 
-// only are the planned networks on which each owner is to have anything; nil where a network of its service is left
-// alone, so that it is not known which those are.
+// only returns the planned networks on which each owner may have addresses. It is nil for an owner of a service on a
+// network that stays as it is, because then these networks are not known.
 func (p *Plan) only() map[string][]string {
 	all := map[string][]string{}
 	for _, c := range p.claims {
@@ -238,7 +238,7 @@ func (p *Plan) only() map[string][]string {
 	return all
 }
 
-// unsure tells whether a service is on a network that is left alone.
+// unsure reports whether a service is on a network that stays as it is.
 func (p *Plan) unsure(service string) bool {
 	for key := range p.project.compose.Services[service].Networks {
 		if p.left[key] != "" {
@@ -248,7 +248,7 @@ func (p *Plan) unsure(service string) bool {
 	return false
 }
 
-// Where says which part of the files an edit is for, with its place.
+// Where returns the part of the files that an edit comes from, with its place.
 func (p *Plan) Where(edit int) string {
 	at, text := p.edited(edit)
 	if at == nil {
@@ -260,7 +260,7 @@ func (p *Plan) Where(edit int) string {
 	return text
 }
 
-// Problem is the refusal of an edit as a problem of the files, with its place.
+// Problem returns the refusal of an edit as a problem of the files, with its place.
 func (p *Plan) Problem(edit int, err error) error {
 	at, text := p.edited(edit)
 	if at == nil {
@@ -272,8 +272,8 @@ func (p *Plan) Problem(edit int, err error) error {
 	return p.project.problem(at, "%s: %w", text, err)
 }
 
-// edited is what an edit is for: the path of what asks for it, and how a person calls that. Of one for the project as a
-// whole there is no path.
+// edited returns the origin of an edit: its path in the files and its name for people. An edit for the whole project
+// has no path.
 func (p *Plan) edited(edit int) (at path, text string) {
 	if own := edit - len(p.claims); own >= 0 {
 		if own == 0 || own > len(p.elastic) {
@@ -286,7 +286,7 @@ func (p *Plan) edited(edit int) (at path, text string) {
 	return p.asks(c), fmt.Sprintf("service %s, network %s", c.service, c.on.key)
 }
 
-// asks is where the files ask for what a claim wants: the address that it names, or else the service.
+// asks returns the path of a claim in the files: of the address that it names, or else of the service.
 func (p *Plan) asks(c *claim) path {
 	if c.given() == 0 {
 		return path{"services", c.service}
@@ -300,7 +300,7 @@ func (p *Plan) asks(c *claim) path {
 	return addressPath(c.service, c.on.key, familyOf(addr))
 }
 
-// Grant takes what the edits came to.
+// Grant takes the results of the edits.
 func (p *Plan) Grant(results []ipam.Result) error {
 	if len(results) != len(p.claims) {
 		return fmt.Errorf("%d reservations were asked for, and %d came", len(p.claims), len(results))
@@ -315,8 +315,8 @@ func (p *Plan) Grant(results []ipam.Result) error {
 	return nil
 }
 
-// Release ends all that is reserved for the project's owners: those under its name, and the containers with names of
-// their own (BO-3).
+// Release returns the edits that end all reservations of the project's owners: of those under its name, and of the
+// containers with their own names (BO-3).
 func (p *Project) Release() []ipam.Edit {
 	edits := []ipam.Edit{&ipam.ReleaseOwner{Owner: p.Name(), Under: true}}
 	for _, name := range p.services() {

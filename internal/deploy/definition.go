@@ -8,14 +8,14 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// Definition is how the files describe a Docker network that Compose makes for the project.
+// Definition is a Docker network that Compose creates for the project, as the files describe it.
 type Definition struct {
-	Network  string   // as Docker calls it
-	Services []string // that are on it, by name
+	Network  string   // its name in Docker
+	Services []string // the services on it, by name
 	Driver   string
 	Options  map[string]string
 	Internal bool
-	IPv6     *bool // nil: they do not say
+	IPv6     *bool // nil: not given
 	Labels   map[string]string
 
 	IPAM        string // the IPAM driver
@@ -23,7 +23,7 @@ type Definition struct {
 	Pools       []Pool
 }
 
-// Pool is what the files say of a subnet of a Docker network, as they write it.
+// Pool is a subnet of a Docker network in the words of the files.
 type Pool struct {
 	Subnet  string
 	Range   string
@@ -31,7 +31,7 @@ type Pool struct {
 	Aux     map[string]string
 }
 
-// Definitions are those of the networks that the project's services use, by name; external ones are not the project's.
+// Definitions returns the networks that the project's services use, by name, without external ones.
 func (p *Project) Definitions() (all []Definition) {
 	for _, key := range slices.Sorted(maps.Keys(p.compose.Networks)) {
 		n := p.compose.Networks[key]

@@ -10,18 +10,18 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// What a service with a container_name has is reserved for that name, which does not say whose it is. So the override
-// says which services it was written for that have one: when a service has left the files, the file of before is all
-// that knows of it.
+// The reservations of a service with a container_name are for that name, which does not show the project. So the
+// override lists the services with a container_name. When such a service leaves the files, only the earlier override
+// knows it.
 
 // containerComment precedes a service with a container_name.
 const containerComment = "# container_name: "
 
-// marked begins the override of a project.
+// marked returns the beginning of a project's override.
 func marked(project string) string { return fmt.Sprintf("%s for the project %s", marker, project) }
 
-// Earlier reads which containers with names of their own an override of the project was written for: the services, by
-// container_name. Of a file that is not there, or is not the project's, that is none.
+// Earlier returns the containers with their own names in an earlier override of the project: the services by
+// container_name. It is empty if the file is missing or not the project's.
 func (p *Project) Earlier(file string) (map[string]string, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !strings.HasPrefix(string(text), marked(p.Name())+":") {

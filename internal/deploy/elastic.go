@@ -8,20 +8,20 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// elasticWish is what a service says of elastic addresses.
+// elasticWish is a service's wish for elastic addresses.
 type elasticWish struct {
-	address    netip.Addr // the zero address: any of its account, one for each replica
+	address    netip.Addr // zero: any address of the account, one per replica
 	egressOnly bool
 }
 
-// elasticClaim is an owner that is to have an elastic address.
+// elasticClaim is an owner that wants an elastic address.
 type elasticClaim struct {
 	elasticWish
 	service, owner string
 	on             *network
 }
 
-// claimElastic adds what a service wants of elastic addresses: on its only network that has them on.
+// claimElastic adds a service's wish for elastic addresses, on the service's only network with elastic addresses.
 func (p *Plan) claimElastic(service *types.ServiceConfig) error {
 	t := p.terms[service.Name]
 	w := t.elasticOf()
@@ -53,11 +53,11 @@ func (p *Plan) claimElastic(service *types.ServiceConfig) error {
 	return nil
 }
 
-// Elastic tells whether a service of the project is to have an elastic address.
+// Elastic reports whether a service of the project wants an elastic address.
 func (p *Plan) Elastic() bool { return len(p.elastic) > 0 }
 
-// ElasticEdits are what is to be asked of the daemon for elastic addresses, behind Edits. What the project has said
-// before and says no more is disassociated first; the address stays with its account. Made again, they change nothing.
+// ElasticEdits returns the edits for elastic addresses, which follow those of Edits. They first disassociate what the
+// project declared before and no longer does; the address stays with its account. They may be repeated without effect.
 func (p *Plan) ElasticEdits() []ipam.Edit {
 	end := &ipam.EndDeclaredElastic{Project: p.project.Name()}
 	edits := []ipam.Edit{end}

@@ -12,14 +12,14 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// External are the names that Docker has for the external networks of the project's services.
+// External returns the Docker names of the external networks of the project's services.
 func (p *Project) External() []string {
 	_, external := p.Networks()
 	return external
 }
 
-// outside is find of an external network, of which the engine knows all that files say of others: its IPAM driver, its
-// options, and its subnets.
+// outside is find for an external network. The engine knows what the files say about other networks: the IPAM driver,
+// its options and the subnets.
 func (n *network) outside(m Mapping, plan []ipam.NetworkInfo) (note string, err error) {
 	ref, byHand := m.Networks[n.key]
 	has := m.Engine[n.compose.Name]
@@ -54,7 +54,7 @@ func (n *network) outside(m Mapping, plan []ipam.NetworkInfo) (note string, err 
 	return n.found()
 }
 
-// Missing are the external networks that the engine does not have, each with the command that makes it.
+// Missing returns the external networks that the engine lacks, each with the command that creates it.
 func (p *Project) Missing(m Mapping, plan []ipam.NetworkInfo) error {
 	var found problems
 	for _, key := range slices.Sorted(maps.Keys(p.compose.Networks)) {
@@ -71,7 +71,7 @@ func (n *network) missing(m Mapping, plan []ipam.NetworkInfo) error {
 		n.compose.Name, n.creation(m, plan))
 }
 
-// describe has the network be as the engine has it.
+// describe sets the network's description to the engine's.
 func (n *network) describe(has *ipam.EngineNetwork) {
 	n.compose.Ipam = types.IPAMConfig{Driver: has.Driver, Options: has.Options}
 	four, six := false, false
@@ -82,7 +82,7 @@ func (n *network) describe(has *ipam.EngineNetwork) {
 	n.compose.EnableIPv4, n.compose.EnableIPv6 = &four, &six
 }
 
-// agrees takes the planned network that was said by hand, where the engine says no other one.
+// agrees takes the planned network that the user named, unless the engine has another one.
 func (n *network) agrees(has *ipam.EngineNetwork, plan []ipam.NetworkInfo, ref string) error {
 	said := byRef(plan, ref)
 	switch {
@@ -98,7 +98,8 @@ func (n *network) agrees(has *ipam.EngineNetwork, plan []ipam.NetworkInfo, ref s
 	return nil
 }
 
-// creation is the command that makes the network: on the planned one that was said, or that is called as it is.
+// creation returns the command that creates the network on the planned network that the user named, or that has the
+// same name.
 func (n *network) creation(m Mapping, plan []ipam.NetworkInfo) string {
 	ref := cmp.Or(m.Networks[n.key], n.compose.Name)
 	planned := byRef(plan, ref)
@@ -110,7 +111,7 @@ func (n *network) creation(m Mapping, plan []ipam.NetworkInfo) string {
 	families := map[bool]bool{}
 	for _, sub := range planned.Subnets {
 		is6 := sub.CIDR.Addr().Is6()
-		if families[is6] { // a Docker network has one of each
+		if families[is6] { // a Docker network has at most one subnet per family
 			continue
 		}
 		families[is6] = true

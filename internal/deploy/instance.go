@@ -11,33 +11,33 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// Service is a service of a project as a deploy sees it.
+// Service is a service of a project in the form that a deploy needs.
 type Service struct {
 	Name      string
-	Image     string // as the files name it; empty: it is built
+	Image     string // in the files; empty: it is built
 	Update    Update
 	Needs     []string   // the services that it depends on
-	Shares    []string   // those without whose containers its own cannot run: their network, or volumes (volumes_from)
-	Worker    bool       // it runs to its end in each deploy, and is deleted then (BD-6)
-	Once      bool       // it runs to its end, which another service waits for, and stays there
-	Drain     *Hook      // is run in a container before it is stopped
-	Snapshot  *Hook      // is run on the host after that
-	Mounts    []Mount    // of volumes with names
-	Ports     []string   // that it publishes on the host
+	Shares    []string   // services whose containers its own need to run: for their network or volumes (volumes_from)
+	Worker    bool       // it runs to its end in each deploy and is then deleted (BD-6)
+	Once      bool       // it runs to its end, for which another service waits, and stays
+	Drain     *Hook      // runs in a container before it is stopped
+	Snapshot  *Hook      // runs on the host after that
+	Mounts    []Mount    // of named volumes
+	Ports     []string   // published on the host
 	Container string     // its container_name
 	Instances []Instance // by number
 }
 
-// Hook is a command that belongs to the exchange of an instance.
+// Hook is a command that runs when an instance is replaced.
 type Hook struct {
 	Command []string      `json:"command"`
 	Timeout time.Duration `json:"timeout"`
 }
 
-// Mount is a volume in the containers of a service.
+// Mount is a named volume in the containers of a service.
 type Mount struct {
 	Key    string `json:"key"`    // in the files
-	Volume string `json:"volume"` // as the engine calls it
+	Volume string `json:"volume"` // its name in the engine
 	Target string `json:"target"` // the path in the container
 }
 
@@ -48,16 +48,15 @@ type Instance struct {
 	On     []Place
 }
 
-// Place is what an instance is to have on a network of Berth's, once the plan was granted.
+// Place is what an instance gets on a network of Berth after the plan was granted.
 type Place struct {
-	Network   string       // as Docker calls it
+	Network   string       // its name in Docker
 	Planned   string       // the planned network
-	Addresses []netip.Addr // one of a family
-	Named     bool         // the files name its subnets, without which the engine refuses an address of a container's own
+	Addresses []netip.Addr // at most one per family
+	Named     bool         // the files name its subnets; without that, the engine refuses a configured address
 }
 
-// Services are the project's services in the order of their dependencies, each behind those that it needs, and with all
-// its instances.
+// Services returns the project's services in the order of their dependencies, with all instances.
 func (p *Plan) Services() (all []Service) {
 	for _, name := range p.project.inOrder() {
 		service := p.project.compose.Services[name]
@@ -80,10 +79,10 @@ func (p *Plan) Services() (all []Service) {
 	return all
 }
 
-// Workers is how many of the project's workers run at once.
+// Workers returns how many of the project's workers run at the same time.
 func (p *Plan) Workers() int { return p.workers }
 
-// endsFor tells whether another service waits for a service to run to its end.
+// endsFor reports whether another service waits until a service has run to its end.
 func (p *Project) endsFor(name string) bool {
 	for _, service := range p.compose.Services {
 		if service.DependsOn[name].Condition == types.ServiceConditionCompletedSuccessfully {
@@ -93,7 +92,7 @@ func (p *Project) endsFor(name string) bool {
 	return false
 }
 
-// shares are the services whose network, processes or volumes a service's containers use.
+// shares returns the services whose network, processes or volumes a service's containers use.
 func shares(service *types.ServiceConfig) (all []string) {
 	for _, mode := range []string{service.NetworkMode, service.Pid, service.Ipc} {
 		if name, is := strings.CutPrefix(mode, types.ServicePrefix); is {
@@ -109,7 +108,7 @@ func shares(service *types.ServiceConfig) (all []string) {
 	return slices.Compact(all)
 }
 
-// mounts are the volumes with names that a service uses, by the names that the engine has for them.
+// mounts returns the named volumes of a service, by path in the container.
 func (p *Project) mounts(service *types.ServiceConfig) (all []Mount) {
 	for _, v := range service.Volumes {
 		if v.Type == types.VolumeTypeVolume && v.Source != "" {
@@ -120,7 +119,7 @@ func (p *Project) mounts(service *types.ServiceConfig) (all []Mount) {
 	return all
 }
 
-// owner is who a replica's addresses are reserved for.
+// owner returns the owner of a replica's addresses.
 func (p *Project) owner(service *types.ServiceConfig, number int) string {
 	if service.ContainerName != "" {
 		return service.ContainerName
@@ -128,7 +127,7 @@ func (p *Project) owner(service *types.ServiceConfig, number int) string {
 	return fmt.Sprintf("%s/%s/%d", p.Name(), service.Name, number)
 }
 
-// Owners are the owners of the project that have names of their own, and not one below its name.
+// Owners returns the owners of the project that are not below its name, because their containers have their own names.
 func (p *Project) Owners() (all []string) {
 	for _, name := range p.services() {
 		if container := p.compose.Services[name].ContainerName; container != "" {
@@ -138,7 +137,7 @@ func (p *Project) Owners() (all []string) {
 	return all
 }
 
-// places are what an owner was granted, by the names of the Docker networks.
+// places returns what an owner was granted, by Docker network.
 func (p *Plan) places(service, owner string) (all []Place) {
 	for _, c := range p.claims {
 		if c.service == service && c.owner == owner {
@@ -150,8 +149,8 @@ func (p *Plan) places(service, owner string) (all []Place) {
 	return all
 }
 
-// inOrder are the names of the services, each behind those that it depends on; of those that depend on none of each
-// other, by name. The reader of Compose files refuses circles.
+// inOrder returns the names of the services, dependencies first, otherwise by name. The reader of Compose files refuses
+// circles.
 func (p *Project) inOrder() (all []string) {
 	seen := map[string]bool{}
 	var visit func(name string)

@@ -11,24 +11,24 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// LeftNetwork is a network of a project that has gone back to the engine's own IPAM driver.
+// LeftNetwork is a network of a project that has returned to the engine's own IPAM driver.
 type LeftNetwork struct {
-	Key     string // what the files call it
+	Key     string // its key in the files
 	Subnets []LeftSubnet
-	// by service, what its only container has there; a service of several replicas has none
+	// the addresses of each service's only container; a service with several replicas has none
 	Addresses map[string][]netip.Addr
-	MACs      map[string]string // by service, where its container was given one
+	MACs      map[string]string // by service, if its container was given one
 }
 
-// LeftSubnet is a subnet of one.
+// LeftSubnet is a subnet of a LeftNetwork.
 type LeftSubnet struct {
 	CIDR    netip.Prefix
 	Gateway netip.Addr // zero: the engine's choice
 }
 
-// Left is the file that gives the services of a project the addresses that their containers have, when its networks
-// have gone back to the engine's own IPAM driver. It goes behind the project's own files, in the place of what
-// Override wrote. Merges says that the project's Compose mixes what files say of a network (from version 2 on).
+// Left returns a Compose file with the current addresses of the project's containers, for networks that have returned
+// to the engine's own IPAM driver. It follows the project's own files and replaces the file of Override. merges says
+// that the project's Compose merges several descriptions of a network (version 2 and later).
 func (p *Project) Left(networks []LeftNetwork, merges bool) ([]byte, error) {
 	root := mapping()
 	if p.version != "" {
@@ -82,9 +82,8 @@ func (p *Project) Left(networks []LeftNetwork, merges bool) ([]byte, error) {
 	return b.Bytes(), e.Close()
 }
 
-// leftNetwork describes a network as the files do, with the subnets that it has: addresses can be asked for on a
-// subnet that is named. All of it is said again, because docker-compose 1.29 takes what the last file says of a
-// network.
+// leftNetwork describes a network for the file, with its subnets, because an address can only be set on a named subnet.
+// It repeats everything, because docker-compose 1.29 uses only the last description of a network.
 func (p *Project) leftNetwork(n *LeftNetwork, merges bool) (*yaml.Node, error) {
 	c := p.compose.Networks[n.Key]
 	if c.Ipam.Driver != "" {
@@ -108,10 +107,10 @@ func (p *Project) leftNetwork(n *LeftNetwork, merges bool) (*yaml.Node, error) {
 		c.Ipam.Config = append(c.Ipam.Config, one)
 	}
 	if merges && len(named) > 1 {
-		c.Ipam.Config = nil // Compose (compose-go 2.16) mixes several up where they are said twice
+		c.Ipam.Config = nil // Compose (compose-go 2.16) merges repeated pools wrongly
 	}
 	if c.Name == p.Name()+"_"+n.Key {
-		c.Name = "" // Compose's own, which another --project-name changes
+		c.Name = "" // Compose's default, which another --project-name changes
 	}
 	node := &yaml.Node{}
 	if err := node.Encode(c); err != nil {
@@ -121,8 +120,7 @@ func (p *Project) leftNetwork(n *LeftNetwork, merges bool) (*yaml.Node, error) {
 	return node, nil
 }
 
-// SaysDriver are the networks of which the project's own files name the driver of their addresses, or options for it,
-// by what the files call them.
+// SaysDriver returns the keys of the networks for which the project's own files name an IPAM driver or its options.
 func (p *Project) SaysDriver() (keys []string) {
 	for key, n := range p.compose.Networks {
 		if n.Ipam.Driver != "" && n.Ipam.Driver != "default" || len(n.Ipam.Options) > 0 {

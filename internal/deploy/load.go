@@ -16,14 +16,14 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Source says which Compose files are meant, in the terms of Compose's own flags.
+// Source selects Compose files, in the terms of Compose's own flags.
 type Source struct {
-	Files       []string       // none: those of COMPOSE_FILE, or which Compose finds
+	Files       []string       // none: those of COMPOSE_FILE, or the ones that Compose finds
 	Directory   string         // of the project; empty: that of the first file
-	Project     string         // its name; empty: as Compose works it out
+	Project     string         // its name; empty: Compose's default
 	EnvFiles    []string       // none: .env of the directory
 	Profiles    []string       // none: those of COMPOSE_PROFILES
-	Scale       map[string]int // replicas of services, instead of what the files say
+	Scale       map[string]int // replicas of services, instead of those in the files
 	Environment []string       // KEY=VALUE
 }
 
@@ -31,13 +31,13 @@ type Source struct {
 type Project struct {
 	compose *types.Project
 	version string     // of the first file; empty: it has none
-	texts   []fileText // for places; nil: they were not read yet
+	texts   []fileText // for places; nil: not read yet
 }
 
-// marker begins each override, by which it is told from what a person wrote.
+// marker is the beginning of each override. It distinguishes an override from a file that a person wrote.
 const marker = "# Written by `berth compose`"
 
-// IsOverride tells whether a file is an override that Override wrote. A file that is not there is none.
+// IsOverride reports whether a file was written by Override. A missing file was not.
 func IsOverride(name string) (bool, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -55,8 +55,8 @@ func IsOverride(name string) (bool, error) {
 	return string(head[:n]) == marker, nil
 }
 
-// Load reads a project. Overrides of an earlier run are left out of it, also where COMPOSE_FILE names them: what they
-// fix is not what the files say. What the containers' environment comes from is not read.
+// Load reads a project. It omits overrides of an earlier run, even if COMPOSE_FILE names them, because they do not
+// belong to the project's own files. It does not resolve the containers' environment.
 func Load(ctx context.Context, from Source) (*Project, error) {
 	if slices.Contains(from.Files, "-") {
 		return nil, errors.New("a Compose file is read from a file, which its override goes beside; write standard " +
@@ -65,9 +65,9 @@ func Load(ctx context.Context, from Source) (*Project, error) {
 	options, err := cli.NewProjectOptions(slices.Clone(from.Files),
 		cli.WithWorkingDirectory(from.Directory),
 		cli.WithEnv(from.Environment),
-		cli.WithEnvFiles(from.EnvFiles...), cli.WithDotEnv, // which may say COMPOSE_FILE
+		cli.WithEnvFiles(from.EnvFiles...), cli.WithDotEnv, // which may set COMPOSE_FILE
 		cli.WithConfigFileEnv, cli.WithDefaultConfigPath,
-		cli.WithEnvFiles(from.EnvFiles...), cli.WithDotEnv, // that of the directory of the files
+		cli.WithEnvFiles(from.EnvFiles...), cli.WithDotEnv, // of the files' directory
 		cli.WithDefaultProfiles(from.Profiles...),
 		cli.WithName(from.Project),
 		cli.WithoutEnvironmentResolution, cli.WithoutLabelsResolution)
@@ -93,7 +93,7 @@ func Load(ctx context.Context, from Source) (*Project, error) {
 	return p, p.scale(from.Scale)
 }
 
-// leaveOverrides takes our own files out of those that are to be read.
+// leaveOverrides removes overrides from the list of files.
 func leaveOverrides(options *cli.ProjectOptions) error {
 	if len(options.ConfigPaths) == 0 {
 		return errors.New("there is no Compose file here; say which one is meant with -f")
@@ -116,8 +116,8 @@ func leaveOverrides(options *cli.ProjectOptions) error {
 	return nil
 }
 
-// versionOf is what a file says of itself. Older versions of docker-compose want all files of a project to say the
-// same.
+// versionOf returns the version key of a file. Older versions of docker-compose require the same version in all files
+// of a project.
 func versionOf(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -133,7 +133,7 @@ func versionOf(file string) (string, error) {
 	return head.Version.Value, nil
 }
 
-// maxReplicas is how many replicas a service has at most: each has an address reserved.
+// maxReplicas is the maximum number of replicas of a service, because each has a reserved address.
 const maxReplicas = 4096
 
 // scale sets the number of replicas of services.
@@ -157,8 +157,8 @@ func (p *Project) scale(replicas map[string]int) error {
 	return nil
 }
 
-// Replicas has services that the project has be of as many replicas as there are, where the files say fewer, and
-// returns those that were changed (`docker compose up --scale`).
+// Replicas raises the number of replicas of services to the existing number, and returns the changed services. More
+// replicas than in the files come from `docker compose up --scale`.
 func (p *Project) Replicas(there map[string]int) (changed map[string]int, err error) {
 	changed = map[string]int{}
 	for name, n := range there {
@@ -169,8 +169,8 @@ func (p *Project) Replicas(there map[string]int) (changed map[string]int, err er
 	return changed, p.scale(changed)
 }
 
-// Networks are the names that Docker has for the networks that Compose makes for the project's services, and those that
-// are external, which somebody else makes.
+// Networks returns the Docker names of the networks of the project's services: those that Compose creates, and external
+// ones.
 func (p *Project) Networks() (own, external []string) {
 	for _, key := range slices.Sorted(maps.Keys(p.compose.Networks)) {
 		switch n := p.compose.Networks[key]; {
@@ -184,14 +184,14 @@ func (p *Project) Networks() (own, external []string) {
 	return own, external
 }
 
-// Files are the paths of the project's files, without overrides of an earlier run.
+// Files returns the paths of the project's files, without overrides of an earlier run.
 func (p *Project) Files() []string { return p.compose.ComposeFiles }
 
-// Name is the name of the project, which its owners begin with.
+// Name returns the name of the project, which is the first part of its owners.
 func (p *Project) Name() string { return p.compose.Name }
 
-// Owns tells whether an owner can be one of the project's: of a service, be it that the files name it no more, or a
-// container with a name of its own that they name.
+// Owns reports whether an owner can belong to the project. It belongs to a service, even one that is no longer in the
+// files, or is a container with its own name in the files.
 func (p *Project) Owns(owner string) bool {
 	if strings.HasPrefix(owner, p.Name()+"/") {
 		return true
@@ -204,5 +204,5 @@ func (p *Project) Owns(owner string) bool {
 	return false
 }
 
-// services are the names of the services in use, in order.
+// services returns the names of the services in use, in order.
 func (p *Project) services() []string { return slices.Sorted(maps.Keys(p.compose.Services)) }

@@ -10,9 +10,8 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// macOf works out the MAC of an owner on a network: the network's prefix, or one of those that nobody is assigned, and
-// a hash. The MAC stays as long as the network and the owner do. Where another owner of the file has it, the next hash
-// is taken.
+// macOf returns the MAC of an owner on a network: the network's prefix, or a locally administered one, and a hash. The
+// MAC is constant for the network and the owner. If another owner in the file has it, macOf takes the next hash.
 func macOf(c *claim, taken map[string]bool) string {
 	for try := 0; ; try++ {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", c.on.planned.ID, c.owner, try))
@@ -27,9 +26,9 @@ func macOf(c *claim, taken map[string]bool) string {
 	}
 }
 
-// macs gives the services their MACs, by name. docker-compose 1.29 knows no MAC but that of a service, which the engine
-// gives to the container's first network; so a service has one where that network is Berth's. The file's own goes
-// before.
+// macs returns the services' MACs by name. docker-compose 1.29 supports only one MAC per service, which the engine
+// gives to the container's first network. So a service gets a MAC only if that network is Berth's. A MAC in the files
+// takes precedence.
 func (p *Plan) macs() map[string]string {
 	services := p.project.compose.Services
 	given, taken := map[string]string{}, map[string]bool{}
@@ -40,7 +39,7 @@ func (p *Plan) macs() map[string]string {
 		func(a, b *claim) int { return cmp.Compare(a.service, b.service) })
 	for _, c := range byName {
 		service := services[c.service]
-		// On a network that is adopted containers keep the MAC that they have from the engine.
+		// On an adopted network, containers keep the MAC from the engine.
 		if !c.shared && !c.on.adopted && ownMAC(service) == "" &&
 			firstNetwork(service, p.project.compose.Networks) == c.on.key {
 			given[c.service] = macOf(c, taken)
@@ -49,7 +48,7 @@ func (p *Plan) macs() map[string]string {
 	return given
 }
 
-// ownMAC is the one that the file gives a service, be it on one of its networks.
+// ownMAC returns the MAC that the files give a service, or one of its networks.
 func ownMAC(service types.ServiceConfig) string {
 	mac := service.MacAddress
 	for _, key := range service.NetworksByPriority() {
@@ -60,9 +59,9 @@ func ownMAC(service types.ServiceConfig) string {
 	return mac
 }
 
-// firstNetwork is the network that a container is created with; empty where the versions of Compose do not agree on it.
-// Among networks of the same priority the newer ones go by the key. docker-compose 1.29 goes by the name that Docker
-// knows, and by nothing where any network has a priority.
+// firstNetwork returns the network that a container is created with. It is empty if the versions of Compose disagree.
+// Newer versions sort networks of the same priority by key. docker-compose 1.29 sorts by the Docker name, and has no
+// order if any network has a priority.
 func firstNetwork(service types.ServiceConfig, networks types.Networks) string {
 	keys := service.NetworksByPriority()
 	if len(keys) == 0 {

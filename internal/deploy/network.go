@@ -13,36 +13,38 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// Mapping says which networks of a project are planned ones, where its files do not.
+// Mapping maps networks of a project to planned networks where the files do not.
 type Mapping struct {
-	Driver   string            // the IPAM driver that is Berth; empty: berth or berth-mac, with or without path and tag
-	Drivers  []string          // what the engine calls the daemon's drivers besides
-	Networks map[string]string // of the project, to planned ones by name or id
+	// the name of Berth's IPAM driver; empty: berth or berth-mac, with or without path and tag
+	Driver   string
+	Drivers  []string          // further names of the daemon's drivers in the engine
+	Networks map[string]string // from keys of the project to names or ids of planned networks
 
-	// Engine are the external networks of the project that the engine has, by name; nil: it was not read.
+	// Engine has the project's external networks in the engine, by name; nil: not read.
 	Engine map[string]*ipam.EngineNetwork
-	// Adopted are Docker networks of the project, by the name that Docker has, that come from elsewhere to the planned
-	// ones of these names; AdoptedBy is the IPAM driver that they get.
+	// Adopted maps Docker networks of the project, by Docker name, to the planned networks that take them over.
+	// AdoptedBy is their new IPAM driver.
 	Adopted   map[string]string
 	AdoptedBy string
-	// Moves has a deploy give other addresses for those that may not be given any more (BO-9).
+	// Moves lets a deploy replace addresses that may not be given any more (BO-9).
 	Moves bool
-	// Merges tells that the project's Compose is one of v2 or later, which merges the descriptions of a network.
+	// Merges says that the project's Compose merges the descriptions of a network (version 2 and later).
 	Merges bool
 }
 
-// network is a network of the project that is on a planned one.
+// network is a network of the project on a planned network.
 type network struct {
 	key     string
 	compose types.NetworkConfig
 	planned *ipam.NetworkInfo
-	subnets []netip.Prefix // of the Docker network, one of a family, IPv4 first
-	pool    string         // out of which its containers get addresses; empty: any
-	adopted bool           // the files say nothing of Berth
+	subnets []netip.Prefix // of the Docker network, one per family, IPv4 first
+	pool    string         // the pool for its containers; empty: any
+	adopted bool           // the files do not name Berth
 	merges  bool           // Mapping.Merges
 }
 
-// IsBerth tells whether an IPAM driver is Berth. A managed plugin's name has a tag, and often the path of a registry.
+// IsBerth reports whether an IPAM driver is Berth. The name of a managed plugin has a tag, and often the path of a
+// registry.
 func (m Mapping) IsBerth(driver string) bool {
 	if m.Driver != "" {
 		return driver == m.Driver
@@ -55,8 +57,8 @@ func (m Mapping) IsBerth(driver string) bool {
 	return name == "berth" || name == "berth-mac"
 }
 
-// networks finds the networks on which Berth gives the addresses, by key. Of others that may be meant, left tells why
-// they are left alone.
+// networks returns the networks with addresses from Berth, by key. left has the reasons for other networks that stay as
+// they are.
 func (p *Project) networks(m Mapping, plan []ipam.NetworkInfo,
 	problems *problems) (found map[string]*network, left map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(m.Networks)) {
@@ -85,7 +87,7 @@ func (p *Project) networks(m Mapping, plan []ipam.NetworkInfo,
 	return found, left
 }
 
-// uses tells whether a service is on a network.
+// uses reports whether a service is on a network.
 func (p *Project) uses(key string) bool {
 	for _, service := range p.compose.Services {
 		if _, ok := service.Networks[key]; ok {
@@ -95,8 +97,8 @@ func (p *Project) uses(key string) bool {
 	return false
 }
 
-// find finds the planned network and what the Docker network has of it. Where that is not Berth's matter, planned stays
-// nil.
+// find finds the planned network of the Docker network, and the subnets in use. planned stays nil if the network is not
+// Berth's.
 func (n *network) find(m Mapping, plan []ipam.NetworkInfo) (note string, err error) {
 	if m.Adopted[n.compose.Name] != "" && !bool(n.compose.External) {
 		n.adopt(m)
@@ -131,7 +133,7 @@ func (n *network) find(m Mapping, plan []ipam.NetworkInfo) (note string, err err
 	return n.found()
 }
 
-// found says what is to be known of the planned network that was found, and which of its subnets are meant.
+// found adds the note about the planned network, and chooses its subnets.
 func (n *network) found() (note string, err error) {
 	if n.planned == nil {
 		return fmt.Sprintf("%s is Berth's, but names no planned network (ipam.options.network), so that nothing is "+
@@ -147,14 +149,14 @@ func (n *network) found() (note string, err error) {
 	return "", n.choose()
 }
 
-// adopt has the network be of Berth, on the planned network that it comes to.
+// adopt describes the network as one of Berth, on its planned network.
 func (n *network) adopt(m Mapping) {
 	n.adopted, n.merges = true, m.Merges
 	n.compose.Ipam.Driver = m.AdoptedBy
 	n.compose.Ipam.Options = types.Options{"network": m.Adopted[n.compose.Name]}
 }
 
-// option is one of those that `docker network create` takes as --ipam-opt.
+// option returns an option that `docker network create` takes as --ipam-opt.
 func (n *network) option(key string) string { return n.compose.Ipam.Options[key] }
 
 func byRef(plan []ipam.NetworkInfo, ref string) *ipam.NetworkInfo {
@@ -165,7 +167,8 @@ func byRef(plan []ipam.NetworkInfo, ref string) *ipam.NetworkInfo {
 	return &plan[i]
 }
 
-// bySubnet is the planned network with a subnet that the file names: Docker comes to it by that, too.
+// bySubnet returns the planned network that has a subnet from the files. Docker finds the planned network in the same
+// way.
 func (n *network) bySubnet(plan []ipam.NetworkInfo) *ipam.NetworkInfo {
 	space := cmp.Or(n.option("space"), ipam.LocalSpace)
 	for i := range plan {
@@ -178,7 +181,7 @@ func (n *network) bySubnet(plan []ipam.NetworkInfo) *ipam.NetworkInfo {
 	return nil
 }
 
-// named are the subnets that the file names.
+// named returns the subnets in the files.
 func (n *network) named() (all []netip.Prefix) {
 	for _, c := range n.compose.Ipam.Config {
 		if prefix, err := netip.ParsePrefix(c.Subnet); err == nil {
@@ -188,8 +191,8 @@ func (n *network) named() (all []netip.Prefix) {
 	return all
 }
 
-// choose finds out which subnets of the planned network the Docker network has. Of a network that the file leaves to
-// the plan (no enable_ipv6, no subnets) there is IPv6 where the plan gives such addresses to containers.
+// choose chooses the subnets of the planned network for the Docker network. If the files name neither enable_ipv6 nor
+// subnets, the network has IPv6 if the plan gives IPv6 addresses to containers.
 func (n *network) choose() error {
 	if len(n.planned.Subnets) == 0 {
 		return fmt.Errorf("networks.%s is on the planned network %s, which has no subnet; add one with `berth subnet "+
@@ -219,7 +222,7 @@ func (n *network) choose() error {
 	return nil
 }
 
-// subnet is the one of a family that the Docker network has; nil where it has none.
+// subnet returns the subnet of a family for the Docker network, or nil.
 func (n *network) subnet(family int) (*ipam.SubnetPlan, error) {
 	all := narrow(n.planned.Subnets, func(s *ipam.SubnetPlan) bool { return familyOf(s.CIDR.Addr()) == family })
 	left := prefer(all, func(s *ipam.SubnetPlan) bool { return slices.Contains(n.named(), s.CIDR) })
@@ -256,7 +259,7 @@ func narrow(all []ipam.SubnetPlan, keep func(*ipam.SubnetPlan) bool) (left []ipa
 	return left
 }
 
-// prefer is narrow, but all of them where none is kept.
+// prefer is narrow, but returns all subnets if none is left.
 func prefer(all []ipam.SubnetPlan, keep func(*ipam.SubnetPlan) bool) []ipam.SubnetPlan {
 	if left := narrow(all, keep); len(left) > 0 {
 		return left
@@ -279,9 +282,9 @@ func familyOf(a netip.Addr) int {
 	return 6
 }
 
-// complete is what the override says of the network: all that the files say, because docker-compose 1.29 takes the last
-// description of a network as a whole, and the subnets, without which the engine refuses addresses of a service's own.
-// False: the files name the subnets themselves, or somebody else made the network.
+// complete returns the network for the override. It repeats the files' description, because docker-compose 1.29 uses
+// only the last description of a network. It adds the subnets, without which the engine refuses configured addresses.
+// It returns false if the files name the subnets, or if the network is external.
 func (n *network) complete(project string) (types.NetworkConfig, bool) {
 	c, changed := n.compose, n.adopted
 	if bool(c.External) {
@@ -308,16 +311,16 @@ func (n *network) complete(project string) (types.NetworkConfig, bool) {
 		}
 	}
 	if n.adopted && n.merges && len(n.named()) > 1 {
-		// the file's own stays; Compose (compose-go 2.16) mixes several up where they are said twice
+		// the files' pools stay; Compose (compose-go 2.16) merges repeated ones wrongly
 		c.Ipam.Config = nil
 	}
 	if c.Name == project+"_"+n.key {
-		c.Name = "" // Compose's own, which another --project-name changes
+		c.Name = "" // Compose's default, which another --project-name changes
 	}
 	return c, changed
 }
 
-// familyOfPool is the family of what a file says of a subnet, be it only its range or its gateway.
+// familyOfPool returns the family of a subnet in the files, which may give only its range or gateway.
 func familyOfPool(p *types.IPAMPool) int {
 	if strings.Contains(cmp.Or(p.Subnet, p.IPRange, p.Gateway), ":") {
 		return 6

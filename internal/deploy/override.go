@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Override is the file that gives each service what was granted. It goes behind the project's own files.
+// Override returns the Compose file that sets the granted addresses. It follows the project's own files.
 func (p *Plan) Override() ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s: the addresses that its services have reserved. Write it again when\n"+
@@ -45,7 +45,7 @@ func (p *Plan) Override() ([]byte, error) {
 	return b.Bytes(), e.Close()
 }
 
-// services describes the services with their MACs, those of several replicas by a comment alone.
+// services describes the services with their MACs. A service with several replicas gets only a comment.
 func (p *Plan) services(macs map[string]string) *yaml.Node {
 	all := mapping()
 	byService := map[string][]*claim{}
@@ -79,7 +79,7 @@ func (p *Plan) services(macs map[string]string) *yaml.Node {
 	return all
 }
 
-// sharedComment says why nothing is fixed for a service, and what its replicas have.
+// sharedComment explains why nothing is set for a service, and lists what its replicas have.
 func sharedComment(claims []*claim) string {
 	replicas := map[string]bool{}
 	lines := []string{"", "Where the engine tells the names of containers (v29 and later) each gets its own, " +
@@ -93,7 +93,7 @@ func sharedComment(claims []*claim) string {
 	return "# " + strings.Join(lines, "\n# ")
 }
 
-// Listed writes addresses one behind the other.
+// Listed joins addresses to a text.
 func Listed(addrs []netip.Addr, between string) string {
 	all := make([]string, len(addrs))
 	for i, a := range addrs {
@@ -102,7 +102,7 @@ func Listed(addrs []netip.Addr, between string) string {
 	return strings.Join(all, between)
 }
 
-// described are the networks whose subnets the files do not name.
+// described returns the networks whose subnets the files do not name.
 func (p *Plan) described() (*yaml.Node, error) {
 	all := mapping()
 	for _, key := range slices.Sorted(maps.Keys(p.networks)) {
@@ -120,8 +120,8 @@ func (p *Plan) described() (*yaml.Node, error) {
 	return all, nil
 }
 
-// plain has a value read by every parser as what it is: texts are quoted, because older ones take some for numbers or
-// truths, and a $ that stands for itself is doubled, because Compose puts variables in.
+// plain makes all parsers read a value alike. It quotes texts, because older parsers take some for numbers or booleans.
+// It doubles each $, because Compose substitutes variables.
 func plain(n *yaml.Node) {
 	switch n.Kind {
 	case yaml.ScalarNode:
@@ -145,7 +145,7 @@ func text(s string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: s}
 }
 
-// put adds a key and its value to a mapping, and returns the key.
+// put adds a key with its value to a mapping, and returns the key.
 func put(m *yaml.Node, key string, value *yaml.Node) *yaml.Node {
 	k := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}
 	m.Content = append(m.Content, k, value)

@@ -13,9 +13,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Problem is something in the files that is in the way of a deploy (BD-2), with where it stands.
+// Problem is an error in the files that prevents a deploy (BD-2), with its place.
 type Problem struct {
-	File string // empty: it has no place of its own, such as a network that the files do not describe
+	File string // empty: it has no place, such as a network that the files do not describe
 	Line int
 	Err  error
 }
@@ -29,12 +29,12 @@ func (p *Problem) Error() string {
 
 func (p *Problem) Unwrap() error { return p.Err }
 
-// path is the way to a key of the files: services, web, x-berth. An element of a list is told by its number.
+// path is the path of a key in the files: services, web, x-berth. An element of a list has its number.
 type path []string
 
 func (p path) with(keys ...string) path { return append(slices.Clone(p), keys...) }
 
-// String is a path as people read it: services.web.x-berth.addresses[1].
+// String returns a path as people read it: services.web.x-berth.addresses[1].
 func (p path) String() string {
 	var b strings.Builder
 	for i, key := range p {
@@ -50,19 +50,19 @@ func (p path) String() string {
 	return b.String()
 }
 
-// problem says what is wrong with what stands at a path.
+// problem returns an error about the value at a path.
 func (p *Project) problem(at path, format string, args ...any) error {
 	file, line := p.place(at)
 	return &Problem{file, line, fmt.Errorf(format, args...)}
 }
 
-// place is where a path stands: in the last file that has it in plain sight, or else has the most of it. What other
-// files bring (include, extends) has no place here.
+// place returns the place of a path. It is in the last file that has the whole path, or else the longest part of it.
+// Included and extended files are not searched.
 func (p *Project) place(at path) (file string, line int) {
 	if p.texts == nil {
 		p.texts = readTexts(p.Files())
 	}
-	const least = 2 // "services" alone says nothing
+	const least = 2 // "services" alone does not help
 	for keys := len(at); keys >= min(least, len(at)); keys-- {
 		for _, text := range slices.Backward(p.texts) {
 			if line := lineOf(&text.root, at[:keys]); line > 0 {
@@ -73,13 +73,14 @@ func (p *Project) place(at path) (file string, line int) {
 	return "", 0
 }
 
-// text is a file of the project as it stands there.
+// fileText is the parsed text of a file of the project.
 type fileText struct {
 	file string
 	root yaml.Node
 }
 
-// readTexts reads files for their lines. One that cannot be read has none: it was read by who understands it.
+// readTexts parses files for their line numbers. It skips files that it cannot read, because the reader of Compose
+// files reports those.
 func readTexts(files []string) []fileText {
 	all := make([]fileText, 0, len(files))
 	for _, file := range files {
@@ -95,15 +96,15 @@ func readTexts(files []string) []fileText {
 	return all
 }
 
-// refusedPath finds in what the reader of Compose files says of them where that stands: services.web.imagee,
-// services.web.ports.[1], or service "web"; and the key that is too much there.
+// These match the places in the errors of the reader of Compose files: services.web.imagee, services.web.ports.[1], or
+// service "web"; and an unknown key.
 var (
 	refusedPath = regexp.MustCompile(`\b(services|networks|volumes|configs|secrets)((?:\.\[?[\w-]+\]?)+)`)
 	refusedName = regexp.MustCompile(`\b(service|network|volume|config|secret) "([\w.-]+)"`)
 	refusedKey  = regexp.MustCompile(`additional properties '([\w.-]+)'`)
 )
 
-// refused is what the reader of Compose files says of them, with the place that it means, as far as that can be told.
+// refused returns an error of the reader of Compose files with its place, as far as that can be found.
 func (p *Project) refused(files []string, err error) error {
 	var at path
 	text := err.Error()
@@ -121,7 +122,7 @@ func (p *Project) refused(files []string, err error) error {
 	return p.problem(at, "%w", err)
 }
 
-// lineOf is the line of the last key of a path; 0 where it is not there.
+// lineOf returns the line of the last key of a path, or 0.
 func lineOf(n *yaml.Node, at path) int {
 	line := 0
 	for _, key := range at {
@@ -138,7 +139,7 @@ func lineOf(n *yaml.Node, at path) int {
 	return line
 }
 
-// below finds a key of a mapping, or an element of a list: its line, and its value; nil where it has none.
+// below finds a key of a mapping or an element of a list. It returns its line, and its value or nil.
 func below(n *yaml.Node, key string) (line int, value *yaml.Node) {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -157,13 +158,13 @@ func below(n *yaml.Node, key string) (line int, value *yaml.Node) {
 	return 0, nil
 }
 
-// problems are all that is wrong with the files, each once.
+// problems collects the errors in the files, each once.
 type problems struct {
 	all  []error
 	said map[string]bool
 }
 
-// add takes an error, or each of those that it joins.
+// add adds an error, or each of those that it joins.
 func (p *problems) add(err error) {
 	for _, one := range each(err) {
 		if p.said == nil {
@@ -176,7 +177,8 @@ func (p *problems) add(err error) {
 	}
 }
 
-// err joins them, in the order of the files where they have a place there; the others come last, as they were found.
+// err joins the errors. Those with a place come first, in the order of the files; the others follow in the order in
+// which they were found.
 func (p *problems) err() error {
 	slices.SortStableFunc(p.all, func(a, b error) int {
 		var x, y *Problem
@@ -194,7 +196,7 @@ func (p *problems) err() error {
 	return errors.Join(p.all...)
 }
 
-// Join joins what is in the way of a deploy, each once: what has a place in the files first, in their order.
+// Join joins errors that prevent a deploy, each once. Those with a place in the files come first, in their order.
 func Join(all ...error) error {
 	var found problems
 	for _, err := range all {
@@ -203,7 +205,7 @@ func Join(all ...error) error {
 	return found.err()
 }
 
-// each takes joined errors apart, also where what is joined is joined itself. Of no error it is none.
+// each returns the parts of a joined error, recursively. For nil it returns none.
 func each(err error) (all []error) {
 	several, joined := err.(interface{ Unwrap() []error })
 	switch {

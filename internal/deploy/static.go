@@ -13,11 +13,11 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// dealt are the addresses of a service's replicas on a network, by family and in the order of their numbers.
+// dealt are the addresses of a service's replicas on a network, by family and replica number.
 type dealt map[int][]netip.Addr
 
-// deal sorts the addresses that x-berth gives the replicas of a service by the networks that they are on, and refuses
-// what does not fit: each replica has one of a family on a network, or none has.
+// deal sorts the addresses in a service's x-berth by network, and refuses those that do not fit. On a network either
+// each replica has an address of a family, or none has.
 func (p *Plan) deal(service *types.ServiceConfig, found *problems) map[string]dealt {
 	t := p.terms[service.Name]
 	all := map[string]dealt{}
@@ -47,7 +47,7 @@ func (p *Plan) deal(service *types.ServiceConfig, found *problems) map[string]de
 	return all
 }
 
-// checkDealt refuses too many or too few addresses, and those of a family of which the service has one already.
+// checkDealt refuses a wrong number of addresses, and addresses of a family for which the service has one already.
 func (p *Plan) checkDealt(service *types.ServiceConfig, key string, family, count int) error {
 	at := p.terms[service.Name].lines[keyAddresses]
 	if replicas := service.GetScale(); count != replicas {
@@ -62,8 +62,8 @@ func (p *Plan) checkDealt(service *types.ServiceConfig, key string, family, coun
 	return nil
 }
 
-// checkTwice refuses an address that the files give to two, and leaves the second out, so that nobody is told that the
-// first one holds it already.
+// checkTwice refuses an address that the files give to two owners. It drops the second claim, so that the daemon does
+// not refuse it as well.
 func (p *Plan) checkTwice(found *problems) {
 	type place struct {
 		network ipam.ID
@@ -81,7 +81,7 @@ func (p *Plan) checkTwice(found *problems) {
 				continue
 			}
 			twice = true
-			if other.service != c.service { // in one x-berth it is told where that is read
+			if other.service != c.service { // within one x-berth, the reader reports it
 				file, line := p.project.place(p.asks(other))
 				found.add(p.project.problem(p.asks(c),
 					"the files give %s to services.%s, and to services.%s at %s:%d; one of "+
@@ -92,7 +92,7 @@ func (p *Plan) checkTwice(found *problems) {
 	})
 }
 
-// networkOf is the network of a service that an address is of; nil: none.
+// networkOf returns the network of a service that contains an address, or nil.
 func (p *Plan) networkOf(service *types.ServiceConfig, addr netip.Addr) *network {
 	for _, key := range slices.Sorted(maps.Keys(service.Networks)) {
 		if n := p.networks[key]; n != nil &&
@@ -103,7 +103,7 @@ func (p *Plan) networkOf(service *types.ServiceConfig, addr netip.Addr) *network
 	return nil
 }
 
-// subnetsOf are the subnets that a service can have addresses of, as a person reads them.
+// subnetsOf returns the subnets for a service's addresses, for an error.
 func (p *Plan) subnetsOf(service *types.ServiceConfig) string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(service.Networks)) {

@@ -10,8 +10,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// Missing tells which networks of the files have options and name no subnet. Compose up to 5.5 passes the options on
-// only beside a config, so that the network comes to the plan with the override alone.
+// Missing returns a line for each network with options but without a subnet in the files. Compose up to 5.5 drops the
+// options without a config, so only the override connects the network with the plan.
 func (p *Plan) Missing() (lines []string) {
 	for _, key := range slices.Sorted(maps.Keys(p.networks)) {
 		n := p.networks[key]
@@ -33,8 +33,8 @@ func (p *Plan) Missing() (lines []string) {
 // heldOn is an owner on a planned network, by name.
 type heldOn struct{ owner, network string }
 
-// Kept tells, of all that is reserved, what the project's owners keep until they run with what they were granted
-// (BO-13).
+// Kept returns a line for each address that the project's owners keep until they run with the new one (BO-13). reserved
+// are all reservations.
 func (p *Plan) Kept(reserved []ipam.ReservationInfo) (lines []string) {
 	has := map[string][]netip.Addr{}
 	for _, c := range p.claims {
@@ -48,8 +48,8 @@ func (p *Plan) Kept(reserved []ipam.ReservationInfo) (lines []string) {
 	return lines
 }
 
-// Unclaimed tells, of all that is reserved, what is reserved for owners of the project that its files name no more,
-// among them containers that an earlier override names (Earlier). It ends with a deploy, or by hand.
+// Unclaimed returns a line for each reservation of an owner of the project that is no longer in the files, including
+// containers of an earlier override (Earlier). A deploy or a person ends them. reserved are all reservations.
 func (p *Plan) Unclaimed(reserved []ipam.ReservationInfo, earlier map[string]string) (lines []string) {
 	named := map[string]bool{}
 	for _, c := range p.claims {
@@ -66,7 +66,7 @@ func (p *Plan) Unclaimed(reserved []ipam.ReservationInfo, earlier map[string]str
 	return lines
 }
 
-// gone says why an owner without a claim has none; empty where it is another project's, or where that is not known.
+// gone returns why an owner has no claim. It is empty if the owner belongs to another project, or if that is not known.
 func (p *Plan) gone(owner string, earlier map[string]string) string {
 	path, ours := strings.CutPrefix(owner, p.project.Name()+"/")
 	name, _, replica := strings.Cut(path, "/")
@@ -103,7 +103,7 @@ func (p *Plan) claimsOf(service string) (all []*claim) {
 	return all
 }
 
-// grouped are addresses by owner and network, in the order in which these came.
+// grouped are addresses by owner and network, in the order of the reservations.
 type grouped struct {
 	order []heldOn
 	addrs map[heldOn][]netip.Addr

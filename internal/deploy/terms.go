@@ -10,11 +10,11 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// extension is the key that says what Berth is to do for a service besides: at the service, or at the file's top for
-// all of them. The service's goes before, key by key.
+// extension is the key of Berth's own settings: at a service, or at the top of a file for all services. The service's
+// keys take precedence.
 const extension = "x-berth"
 
-// said is what one x-berth says. What is nil, or has no length, it does not say.
+// said is the content of one x-berth. Fields that are nil or empty are not set.
 type said struct {
 	at path
 
@@ -24,22 +24,22 @@ type said struct {
 	startFirst         *bool
 
 	addresses   []netip.Addr // of the replicas
-	elastic     *netip.Addr  // the zero address: any of its account, one for each replica
+	elastic     *netip.Addr  // zero: any address of the account, one per replica
 	egressOnly  *bool
 	worker      *bool
-	workers     *int // that run at once
+	workers     *int // that run at the same time
 	drain, snap *Hook
 
-	lines map[string]path // of the keys that it says, by name, such as update.order
+	lines map[string]path // the paths of its keys by name, such as update.order
 }
 
-// share is so many, or a part of all.
+// share is a number or a percentage of the replicas.
 type share struct {
 	count   int
 	percent bool
 }
 
-// of is how many that is of so many replicas: at least one.
+// of returns the number for a number of replicas, at least 1.
 func (s share) of(replicas int) int {
 	if s.percent {
 		return max(1, replicas*s.count/100)
@@ -47,14 +47,13 @@ func (s share) of(replicas int) int {
 	return s.count
 }
 
-// terms are on what terms a service is deployed.
+// terms are the deploy settings of a service.
 type terms struct {
 	said
 	update Update
 }
 
-// terms reads what the files say to Berth, by service, and how many workers are to run at once, and tells of all that is
-// wrong with it.
+// terms reads the settings of all services, and how many workers run at the same time. It reports all problems.
 func (p *Project) terms(found *problems) (all map[string]*terms, workers int) {
 	top := p.read(path{extension}, p.compose.Extensions, found)
 	if top.addresses != nil {
@@ -81,7 +80,7 @@ func (p *Project) terms(found *problems) (all map[string]*terms, workers int) {
 	return all, *top.workers
 }
 
-// over is what is said where a file says s at a service, and top for all.
+// over combines the settings of a service with those at the top of the file.
 func (s *said) over(top *said) said {
 	both := *s
 	both.canaries = first(s.canaries, top.canaries)
@@ -106,7 +105,7 @@ func first[T any](a, b *T) *T {
 	return b
 }
 
-// checkTerms refuses what cannot be meant of a service.
+// checkTerms refuses settings that make no sense for the service.
 func (p *Project) checkTerms(service *types.ServiceConfig, t *terms, found *problems) {
 	replicas := service.GetScale()
 	if t.elastic != nil && t.elastic.IsValid() && replicas > 1 {
@@ -121,7 +120,7 @@ func (p *Project) checkTerms(service *types.ServiceConfig, t *terms, found *prob
 	}
 }
 
-// elasticOf is what a service says of elastic addresses; nil where it is to have none.
+// elasticOf returns a service's wish for elastic addresses, or nil.
 func (t *terms) elasticOf() *elasticWish {
 	if t.elastic == nil {
 		return nil
@@ -129,17 +128,17 @@ func (t *terms) elasticOf() *elasticWish {
 	return &elasticWish{address: *t.elastic, egressOnly: t.egressOnly != nil && *t.egressOnly}
 }
 
-// isWorker tells whether a service runs to its end in each deploy (BD-6).
+// isWorker reports whether a service runs to its end in each deploy (BD-6).
 func (t *terms) isWorker() bool { return t.worker != nil && *t.worker }
 
-// updateOf is how a service is updated: what the files say to Berth, or else of Swarm's updates (deploy.update_config),
-// or else the default.
+// updateOf returns how a service is updated: by x-berth, or else by Swarm's deploy.update_config, or else by the
+// default.
 func (p *Project) updateOf(service *types.ServiceConfig, s *said) Update {
 	u := defaultUpdate()
 	if service.Deploy != nil && service.Deploy.UpdateConfig != nil {
 		says := service.Deploy.UpdateConfig
 		if says.Parallelism != nil {
-			if u.MaxInFlight = int(*says.Parallelism); u.MaxInFlight == 0 { // Swarm's word for all at once
+			if u.MaxInFlight = int(*says.Parallelism); u.MaxInFlight == 0 { // Swarm's value for all at once
 				u.MaxInFlight = max(1, service.GetScale())
 			}
 		}
@@ -167,7 +166,7 @@ func (p *Project) updateOf(service *types.ServiceConfig, s *said) Update {
 	return u
 }
 
-// checkStartFirst refuses to have two containers of a replica at once where they would come to blows (BD-8).
+// checkStartFirst refuses start-first if two containers of a replica would conflict (BD-8).
 func (p *Plan) checkStartFirst(service *types.ServiceConfig, found *problems) {
 	t := p.terms[service.Name]
 	if !t.update.StartFirst || t.isWorker() {
@@ -196,7 +195,7 @@ func (p *Plan) checkStartFirst(service *types.ServiceConfig, found *problems) {
 	p.checkSecond(service, refuse)
 }
 
-// checkSecond refuses start-first where the second container of a replica could not have an address of its own.
+// checkSecond refuses start-first if the second container of a replica cannot have its own address.
 func (p *Plan) checkSecond(service *types.ServiceConfig, refuse func(string, ...any)) {
 	fixed := len(p.terms[service.Name].addresses) > 0
 	for _, c := range p.claimsOf(service.Name) {
@@ -215,7 +214,7 @@ func (p *Plan) checkSecond(service *types.ServiceConfig, refuse func(string, ...
 	}
 }
 
-// Check tells of all that is in the way of a deploy of the plan, and not of its addresses: each a Problem.
+// Check returns all problems of a deploy of the plan except those of its addresses. Each is a Problem.
 func (p *Plan) Check() error {
 	var found problems
 	for _, name := range p.project.services() {

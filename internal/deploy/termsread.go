@@ -14,7 +14,7 @@ import (
 const (
 	keyUpdate      = "update"
 	keyCanaries    = "canaries"
-	keyMaxInFlight = "max_in_flight" // a number, or a part of the replicas: 25%
+	keyMaxInFlight = "max_in_flight" // a number, or a percentage of the replicas: 25%
 	keyCanaryWatch = "canary_watch"
 	keyWatch       = "watch"
 	keyOrder       = "order"
@@ -22,33 +22,33 @@ const (
 	keyElastic     = "elastic"     // auto, or an address
 	keyEgressOnly  = "egress_only" // true or false
 	keyWorker      = "worker"      // true or false
-	keyWorkers     = "workers"     // a number, at the file's top
+	keyWorkers     = "workers"     // a number, at the top of the file
 	keyDrain       = "drain"       // command, timeout
 	keySnapshot    = "snapshot"    // command, timeout
 	keyCommand     = "command"     // a list
 	keyTimeout     = "timeout"
 )
 
-// The orders in which a replica and its successor are exchanged.
+// The orders in which a replica is replaced.
 const (
 	stopFirst  = "stop-first"
 	startFirst = "start-first"
 )
 
-// How long hooks may take where the files do not say.
+// The default time limits of hooks.
 const (
 	drainTimeout    = 30 * time.Second
 	snapshotTimeout = 10 * time.Minute
 )
 
-// reader reads an x-berth. What is wrong with a key is told, and the key is left out.
+// reader reads an x-berth. It reports a wrong key and ignores it.
 type reader struct {
 	project *Project
 	said    *said
 	found   *problems
 }
 
-// read reads the x-berth at a path, out of the extensions that stand there.
+// read reads the x-berth at a path from the extensions there.
 func (p *Project) read(at path, extensions map[string]any, found *problems) *said {
 	r := &reader{project: p, said: &said{at: at, lines: map[string]path{}}, found: found}
 	value, there := extensions[extension]
@@ -73,7 +73,7 @@ func (r *reader) refuse(at path, format string, args ...any) {
 	r.found.add(r.project.problem(at, "%s "+format, append([]any{at}, args...)...))
 }
 
-// mapping reads each key of a mapping by what knows it, and refuses others.
+// mapping calls the function of each key, and refuses unknown keys.
 func (r *reader) mapping(at path, value any, known map[string]func(path, any)) {
 	names := slices.Sorted(maps.Keys(known))
 	keys, is := value.(map[string]any)
@@ -92,7 +92,7 @@ func (r *reader) mapping(at path, value any, known map[string]func(path, any)) {
 	}
 }
 
-// InWords is a list as a sentence has it: a, b and c.
+// InWords joins a list for a sentence: a, b and c.
 func InWords(names []string) string {
 	last := len(names) - 1
 	if last < 1 {
@@ -112,7 +112,7 @@ func (r *reader) update(at path, value any) {
 	})
 }
 
-// count reads a number, which is a text where it comes out of a variable.
+// count reads a number. A number from a variable is a text.
 func (r *reader) count(at path, value any, least int) *int {
 	n, err := strconv.Atoi(fmt.Sprint(value))
 	if err != nil || n < least || n > maxReplicas {
@@ -133,7 +133,7 @@ func (r *reader) share(at path, value any) *share {
 	return &share{n, percent}
 }
 
-// span reads the least and the most of a time, as 1s-60s or, as BOSH writes it, in milliseconds.
+// span reads a minimum and maximum time, such as 1s-60s, or in BOSH's form in milliseconds.
 func (r *reader) span(at path, value any) *Span {
 	least, most, _ := strings.Cut(fmt.Sprint(value), "-")
 	from, fromErr := length(least)
@@ -164,7 +164,7 @@ func (r *reader) order(at path, value any) *bool {
 
 func (r *reader) truth(at path, value any) *bool {
 	truth, is := value.(bool)
-	if text := fmt.Sprint(value); !is && (text == "true" || text == "false") { // out of a variable
+	if text := fmt.Sprint(value); !is && (text == "true" || text == "false") { // from a variable
 		truth, is = text == "true", true
 	}
 	if !is {
@@ -174,7 +174,7 @@ func (r *reader) truth(at path, value any) *bool {
 	return &truth
 }
 
-// list reads texts.
+// list reads a list of texts.
 func (r *reader) list(at path, value any, what string) (all []string) {
 	elements, is := value.([]any)
 	for _, one := range elements {
@@ -216,7 +216,7 @@ func (r *reader) elastic(at path, value any) *netip.Addr {
 	return &addr
 }
 
-// hook reads a command and how long it may take.
+// hook reads a command and its time limit.
 func (r *reader) hook(at path, value any, timeout time.Duration) *Hook {
 	h := &Hook{Timeout: timeout}
 	r.mapping(at, value, map[string]func(path, any){

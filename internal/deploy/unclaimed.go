@@ -7,17 +7,18 @@ import (
 	"berth/internal/ipam"
 )
 
-// Unclaimed is an owner of a project that its files name no more, with all that is reserved for it.
+// Unclaimed is an owner of a project that is no longer in its files, with its reservations.
 type Unclaimed struct {
 	Owner    string
 	Service  string
 	Number   int
-	Why      string // it is not named
+	Why      string // why it is not in the files
 	Reserved []ipam.ReservationInfo
 }
 
-// UnclaimedOwners finds, in all that is reserved, what is reserved for replicas of the project that its files name no
-// more, by owner. Of one that has a name of its own nothing tells whose it is.
+// UnclaimedOwners returns the replicas of the project that are no longer in its files, by owner, with their
+// reservations. It does not find owners with their own names, because these do not show the project. reserved are all
+// reservations.
 func (p *Plan) UnclaimedOwners(reserved []ipam.ReservationInfo) (all []Unclaimed) {
 	at := map[string]int{}
 	for i := range reserved {

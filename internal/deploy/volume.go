@@ -7,20 +7,20 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// Volume is a volume with a name that services of a project use, as the files describe it.
+// Volume is a named volume of the project's services, as the files describe it.
 type Volume struct {
 	Key      string            // in the files
-	Name     string            // as the engine calls it
+	Name     string            // its name in the engine
 	Driver   string            // empty: the engine's own
 	Options  map[string]string // of the driver
 	Labels   map[string]string
-	External bool     // somebody else makes it
-	Services []string // that use it
-	Asleep   bool     // none of them is in use: profiles that are not asked for have them
+	External bool     // somebody else creates it
+	Services []string // the services that use it
+	Asleep   bool     // only services of inactive profiles use it
 }
 
-// Volumes are the volumes that services of the files use, by their keys; those also that only services of profiles use
-// which are not asked for.
+// Volumes returns the volumes of the services in the files, by key. It includes volumes that only services of inactive
+// profiles use.
 func (p *Project) Volumes() (all []Volume) {
 	used := map[string]*Volume{}
 	take := func(services types.Services, asleep bool) {
