@@ -21,7 +21,7 @@ RACE          ?= ./driver ./store/... $(addprefix ./internal/,admin admin/live a
 # the rest of UNIT: .ci/run runs each test once, under the race detector or without
 PLAIN         ?= $$(go list ./... | grep -v /test/cluster | grep -vxF "$$(go list $(RACE))")
 # the tests that hold internal/golden/1.0
-GOLDEN        := ./cmd/berth $(addprefix ./internal/,admin cli deploy ipam ipam/cluster ipam/service metrics)
+GOLDEN        := ./cmd/berth $(addprefix ./internal/,admin admin/trend cli deploy ipam ipam/cluster ipam/service ipam/stores metrics)
 ENGINE_FLAGS  ?=
 ENGINES       ?= 28.5.2 26.1.5
 MOBY          ?=

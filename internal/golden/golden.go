@@ -64,6 +64,17 @@ func Write(t testing.TB, name string, text []byte) {
 	}
 }
 
+// Bytes returns a golden file. The first run with -update-golden writes it from what this version encodes.
+func Bytes(t testing.TB, name string, now []byte) []byte {
+	t.Helper()
+	text := Read(t, name)
+	if text == nil {
+		Write(t, name, now)
+		text = now
+	}
+	return text
+}
+
 // Names holds a list of names, one a line, to a golden file. Their order does not count.
 func Names(t testing.TB, name string, now []string) {
 	t.Helper()
