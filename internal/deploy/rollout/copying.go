@@ -13,16 +13,16 @@ import (
 	"berth/internal/ipam"
 )
 
-// Copying is the step in which the content of a volume goes to another one.
+// Copying is the step that copies the content of a volume to another one.
 const Copying Step = "copy"
 
-// volumeWork is what a run knows of the volumes that are made anew.
+// volumeWork is the state of the recreated volumes in a run.
 type volumeWork struct {
 	sync.Mutex
 	done map[string]bool // by name
 }
 
-// tidy removes what a deploy that was cut off has left of copying.
+// tidy removes what an interrupted deploy left of copying.
 func (r *run) tidy(ctx context.Context) error {
 	if len(r.plan.Volumes) == 0 {
 		return nil
@@ -54,7 +54,7 @@ func (r *run) tidy(ctx context.Context) error {
 	return nil
 }
 
-// renewed has the volumes that a service uses be what the files describe, before a container of it is made.
+// renewed recreates the changed volumes of a service before a container of it is created.
 func (r *run) renewed(ctx context.Context, one *Instance) error {
 	for _, v := range r.plan.Volumes {
 		if v.Do == Copy && slices.Contains(v.Services, one.Service) {
@@ -66,8 +66,8 @@ func (r *run) renewed(ctx context.Context, one *Instance) error {
 	return nil
 }
 
-// anew makes a volume anew with the content that it has. One whole copy of it is there at each moment, and the record
-// says which.
+// anew recreates a volume with its content. At each moment one complete copy of the content exists, and the record says
+// which.
 func (r *run) anew(ctx context.Context, v *Volume, one *Instance) error {
 	r.volume.Lock()
 	defer r.volume.Unlock()
@@ -102,16 +102,16 @@ func (r *run) anew(ctx context.Context, v *Volume, one *Instance) error {
 	return nil
 }
 
-// copying is a volume that is being made anew.
+// copying is a volume that is being recreated.
 type copying struct {
 	*run
 	volume *Volume
-	owner  string // of the instance that waits for it
-	from   string // the volume whose content it gets
+	owner  string // of the instance that waits for the volume
+	from   string // the volume with the content
 	ref    string // the image of the copiers
 }
 
-// stored is what the engine has of a volume now; nil: nothing.
+// stored returns the engine's current volume of that name, or nil.
 func (c *copying) stored(ctx context.Context, name string) (*scene.Stored, error) {
 	all, err := c.Engine.Volumes(ctx)
 	if i := slices.IndexFunc(all, func(s scene.Stored) bool { return s.Name == name }); i >= 0 {
@@ -120,8 +120,8 @@ func (c *copying) stored(ctx context.Context, name string) (*scene.Stored, error
 	return nil, err
 }
 
-// clear stops and removes all containers of the deploy that have the volume, or the one that its content comes from:
-// nothing may write there meanwhile, and the engine removes no volume that a container has.
+// clear stops and removes all containers of the deploy that use the volume or the source of its content. Nothing may
+// write to them meanwhile, and the engine does not remove a volume that a container uses.
 func (c *copying) clear(ctx context.Context) error {
 	for _, name := range []string{c.volume.Name, c.from} {
 		s, err := c.stored(ctx, name)
@@ -140,7 +140,7 @@ func (c *copying) clear(ctx context.Context) error {
 	return nil
 }
 
-// leave has a container leave a volume.
+// leave makes a container release a volume.
 func (c *copying) leave(ctx context.Context, name string, u *scene.User) error {
 	c.ref = u.Image
 	one := c.plan.instance(u.ID)
@@ -148,7 +148,7 @@ func (c *copying) leave(ctx context.Context, name string, u *scene.User) error {
 	case u.Copier:
 		return nil
 	case one != nil && (one.Do == Recreate || one.Do == Work):
-		one.Successor = "" // a worker that was begun with the volume as it was
+		one.Successor = "" // a worker that an interrupted deploy started with the old volume
 		return c.goes(ctx, one)
 	case name != c.volume.Name && !u.Runs:
 		return nil
@@ -157,8 +157,8 @@ func (c *copying) leave(ctx context.Context, name string, u *scene.User) error {
 		"it; stop it, and run the deploy again", name, u.Title())
 }
 
-// goes stops and removes the container of an instance. Where that has volumes without names and the next one is to have
-// them, one that is never started stands aside with these, and is the instance's until then.
+// goes stops and removes the container of an instance. If the next container needs its unnamed volumes, a container
+// that never starts keeps them. That one is the instance's container until then.
 func (c *copying) goes(ctx context.Context, one *Instance) error {
 	before, err := c.Engine.Container(ctx, one.Container)
 	if err != nil && !scene.IsGone(err) {
@@ -187,8 +187,8 @@ func (c *copying) goes(ctx context.Context, one *Instance) error {
 	return nil
 }
 
-// image finds one that the engine has for the copiers: the one of the containers that had the volume, or else of the
-// services that will have it.
+// image finds an image for the copiers that the engine has: that of the containers that used the volume, or else one of
+// the services that will use it.
 func (c *copying) image(ctx context.Context) error {
 	refs := []string{c.ref}
 	for _, s := range c.plan.Services {
@@ -213,14 +213,14 @@ func (c *copying) image(ctx context.Context) error {
 		strings.Join(c.volume.Services, ", "))
 }
 
-// keep records the volume that holds the content.
+// keep records the volume that has the content.
 func (c *copying) keep(ctx context.Context, volume string, stage ipam.OrphanStage) error {
 	return c.Edit(ctx, &ipam.KeepOrphan{Volume: volume, Project: c.plan.Project, Host: c.Host,
 		Service: strings.Join(c.volume.Services, ","), Of: c.volume.Name, Stage: stage,
 		Foreign: c.volume.Foreign && volume == c.volume.From})
 }
 
-// save copies the content of the volume to another one, and records that as whole.
+// save copies the content of the volume to another one and records that the copy is complete.
 func (c *copying) save(ctx context.Context, to string, then ipam.OrphanStage) error {
 	if err := c.keep(ctx, to, ipam.OrphanSaving); err != nil {
 		return err
@@ -237,7 +237,7 @@ func (c *copying) save(ctx context.Context, to string, then ipam.OrphanStage) er
 	return c.keep(ctx, to, then)
 }
 
-// copied copies the content of one volume to another, and compares them.
+// copied copies the content of one volume to another and compares them.
 func (c *copying) copied(ctx context.Context, from, to string) error {
 	if err := c.may(ctx); err != nil {
 		return err
@@ -251,7 +251,7 @@ func (c *copying) copied(ctx context.Context, from, to string) error {
 	})
 }
 
-// through does something with two volumes by a container that has both.
+// through calls do with a copier for two volumes.
 func (c *copying) through(ctx context.Context, from, to string, do func(*scene.Copier) error) error {
 	by, err := c.Engine.NewCopier(ctx, c.plan.Project, c.ref, from, to)
 	if err != nil {
@@ -260,7 +260,7 @@ func (c *copying) through(ctx context.Context, from, to string, do func(*scene.C
 	return errors.Join(do(by), by.Close(ctx))
 }
 
-// restore has Compose make the volume as the files describe it, and puts the content there.
+// restore makes Compose create the volume as the files describe it, and copies the content to it.
 func (c *copying) restore(ctx context.Context) error {
 	if err := c.away(ctx); err != nil {
 		return err
@@ -271,7 +271,7 @@ func (c *copying) restore(ctx context.Context) error {
 	if err := c.makeAnew(ctx); err != nil {
 		return err
 	}
-	if c.volume.Options["type"] != "tmpfs" { // which is empty again as soon as no container runs with it
+	if c.volume.Options["type"] != "tmpfs" { // a tmpfs is empty again as soon as no container uses it
 		if err := c.copied(ctx, c.from, c.volume.Name); err != nil {
 			return err
 		}
@@ -282,8 +282,8 @@ func (c *copying) restore(ctx context.Context) error {
 	return c.keep(ctx, c.from, "")
 }
 
-// away removes the volume as it is. What has come to it since its content was saved, as by somebody who started a
-// container when a deploy had been cut off, is saved once more.
+// away removes the old volume. If somebody used it after an interrupted deploy saved its content, away saves it once
+// more.
 func (c *copying) away(ctx context.Context) error {
 	s, err := c.stored(ctx, c.volume.Name)
 	if err != nil || s == nil {
@@ -300,7 +300,7 @@ func (c *copying) away(ctx context.Context) error {
 	return c.Engine.RemoveVolume(ctx, c.volume.Name)
 }
 
-// once saves the volume once more if it has anything that is not where its content was saved.
+// once saves the volume once more if it has anything that the saved content lacks.
 func (c *copying) once(ctx context.Context) error {
 	holds := false
 	err := c.through(ctx, c.from, c.volume.Name, func(by *scene.Copier) (err error) {
@@ -317,7 +317,7 @@ func (c *copying) once(ctx context.Context) error {
 	return c.save(ctx, further, "")
 }
 
-// further is the first name for one more copy that nobody has.
+// further returns the first unused name for one more copy.
 func (c *copying) further(ctx context.Context) (string, error) {
 	all, err := c.Engine.Volumes(ctx)
 	if err != nil {
@@ -331,7 +331,7 @@ func (c *copying) further(ctx context.Context) (string, error) {
 	return d.free(c.volume.Name), err
 }
 
-// makeAnew has Compose make the volume.
+// makeAnew makes Compose create the volume.
 func (c *copying) makeAnew(ctx context.Context) error {
 	i := slices.IndexFunc(c.volume.Services, func(name string) bool {
 		return slices.ContainsFunc(c.plan.Services, func(s *Service) bool { return s.Name == name })
@@ -346,7 +346,7 @@ func (c *copying) makeAnew(ctx context.Context) error {
 	return err
 }
 
-// orphaned records the volumes that no container uses any more, and ends the records of those that are gone or in use
+// orphaned records the volumes that no container uses any more. It ends the records of volumes that are gone or in use
 // again.
 func (r *run) orphaned(ctx context.Context) error {
 	if err := r.may(ctx); err != nil {
@@ -383,7 +383,8 @@ func (r *run) orphaned(ctx context.Context) error {
 	return nil
 }
 
-// recorded is the edit that makes a volume an orphan, or ends that. One that is not the project's is none.
+// recorded returns the edit that records a volume as an orphan, or ends the record. A foreign volume is never an
+// orphan.
 func (v *Volume) recorded(project, host string) ipam.Edit {
 	if v.Foreign || v.Do == use {
 		return &ipam.RemoveOrphan{Volume: v.Name}

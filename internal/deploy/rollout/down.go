@@ -12,12 +12,12 @@ import (
 	"berth/internal/deploy/scene"
 )
 
-// down is an instance that is on its way to be stopped, by whoever comes first.
+// down is the stop of an instance, which the first caller makes.
 type down struct {
 	mu   sync.Mutex
 	done bool
-	ran  bool // when it was stopped
-	left bool // its container has made place for the next one: it is removed, called otherwise, or no longer needed
+	ran  bool // it ran before the stop
+	left bool // its container cannot come back: it is removed, renamed, or no longer needed
 }
 
 func (r *run) downOf(one *Instance) *down {
@@ -29,8 +29,8 @@ func (r *run) downOf(one *Instance) *down {
 	return r.downs[one]
 }
 
-// down drains and stops the container of an instance, with those that cannot run without it, and has a snapshot taken.
-// Where a drain fails nothing is stopped; where anything does after that, what was stopped is started again.
+// down drains and stops the container of an instance and those that cannot run without it, and takes a snapshot. If a
+// drain fails, nothing is stopped. If a later step fails, the stopped containers are started again.
 func (r *run) down(ctx context.Context, one *Instance) error {
 	d := r.downOf(one)
 	d.mu.Lock()
@@ -63,7 +63,7 @@ func (r *run) down(ctx context.Context, one *Instance) error {
 	return nil
 }
 
-// leaves remembers that the container of an instance has no way back from here on.
+// leaves records that the container of an instance cannot come back from now on.
 func (r *run) leaves(one *Instance) {
 	d := r.downOf(one)
 	d.mu.Lock()
@@ -71,13 +71,13 @@ func (r *run) leaves(one *Instance) {
 	d.left = true
 }
 
-// stop stops the container of an instance, and has a snapshot taken, without which it is started again.
+// stop stops the container of an instance and takes a snapshot. If the snapshot fails, it starts the container again.
 func (r *run) stop(ctx context.Context, one *Instance, c *scene.Container) error {
 	if err := r.may(ctx); err != nil {
 		return err
 	}
 	r.tell(Event{Step: stopping, Instance: one.Owner, Detail: one.Name})
-	// An engine that was asked goes on with it though nobody waits; what is started before it has ended stops then.
+	// The engine completes a stop even if nobody waits. A container that is started before that end would stop again.
 	if err := r.Engine.Stop(context.WithoutCancel(ctx), one.Container); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (r *run) stop(ctx context.Context, one *Instance, c *scene.Container) error
 	return err
 }
 
-// up starts instances again that were stopped for another one, which stays after all.
+// up starts instances again that were stopped for another one, which now stays.
 func (r *run) up(ctx context.Context, all []*Instance) error {
 	var failed []error
 	for _, one := range all {
@@ -108,10 +108,10 @@ func (r *run) up(ctx context.Context, all []*Instance) error {
 	return errors.Join(failed...)
 }
 
-// againWithin is how long the start of a container may take that is to run as before.
+// againWithin bounds the restart of a container.
 const againWithin = time.Minute
 
-// again starts a container that was stopped, also where the deploy has ended meanwhile.
+// again starts a stopped container, even if the deploy was ended meanwhile.
 func (r *run) again(ctx context.Context, one *Instance) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), againWithin)
 	defer cancel()
@@ -119,7 +119,7 @@ func (r *run) again(ctx context.Context, one *Instance) error {
 	return r.Engine.Start(ctx, one.Container)
 }
 
-// sharing are the instances that cannot go on without the container of another one.
+// sharing returns the instances that cannot run without the container of another one.
 func (r *run) sharing(one *Instance) (all []*Instance) {
 	for _, s := range r.plan.Services {
 		for _, other := range s.Instances {
@@ -131,7 +131,7 @@ func (r *run) sharing(one *Instance) (all []*Instance) {
 	return all
 }
 
-// drain has a container that runs prepare for its end. That it fails, or takes too long, fails the instance.
+// drain runs the drain hook in a running container. If it fails or takes too long, the instance fails.
 func (r *run) drain(ctx context.Context, one *Instance, c *scene.Container) error {
 	hook := r.hook(one, func(s *Service) *deploy.Hook { return s.Drain })
 	if hook == nil || !c.Runs() {
@@ -147,7 +147,7 @@ func (r *run) drain(ctx context.Context, one *Instance, c *scene.Container) erro
 	return nil
 }
 
-// hook is one of the service that an instance is of, where the files have that still.
+// hook returns a hook of an instance's service, or nil if the service is a worker or the instance a leftover.
 func (r *run) hook(one *Instance, which func(*Service) *deploy.Hook) *deploy.Hook {
 	s := r.plan.service(one.Service)
 	if s == nil || s.Worker || one.Leftover {

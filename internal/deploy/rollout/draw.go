@@ -13,27 +13,27 @@ import (
 	"berth/internal/ipam"
 )
 
-// Inputs are what a plan is drawn of.
+// Inputs are the data for a plan.
 type Inputs struct {
 	Project    string
 	Compose    string // the version of the compose command
 	Files      []File
 	Services   []deploy.Service // in the order of their dependencies, granted
 	Hashes     map[string]string
-	Images     map[string]scene.Image // by the reference of the files; missing: the engine does not have it
+	Images     map[string]scene.Image // by the reference in the files; missing: the engine does not have it
 	Containers []scene.Container
 	Unread     []error         // containers that could not be inspected
-	Workers    int             // so many run at once
+	Workers    int             // the number that run at the same time
 	Ran        map[string]Ran  // the workers, as they ran last
-	Volumes    []deploy.Volume // that services of the files use
-	Stored     []scene.Stored  // those of the engine
-	Orphans    []ipam.Orphan   // what is recorded of the project
+	Volumes    []deploy.Volume // that services in the files use
+	Stored     []scene.Stored  // the volumes in the engine
+	Orphans    []ipam.Orphan   // the recorded ones of the project
 	Task       Task
-	Networks   []NetworkState // that Compose makes for the project
+	Networks   []NetworkState // that Compose creates for the project
 	Unclaimed  []Unclaimed
 }
 
-// Draw makes a plan. Its error joins all that is in the way (BD-2, BD-3).
+// Draw makes a plan. Its error joins all problems (BD-2, BD-3).
 func Draw(in Inputs) (*Plan, error) {
 	d := drawing{in: in, plan: &Plan{Project: in.Project, Compose: in.Compose, Files: in.Files, Workers: in.Workers},
 		gone: map[string]string{}, starts: map[string]bool{}, renewed: map[string]string{},
@@ -59,15 +59,16 @@ func Draw(in Inputs) (*Plan, error) {
 	return d.plan, errors.Join(d.problems...)
 }
 
-// drawing is a plan that is being drawn.
+// drawing is a plan in the making.
 type drawing struct {
 	in       Inputs
 	plan     *Plan
 	problems []error
-	renewed  map[string]string   // containers on networks that are made anew, by id, and why
-	starts   map[string]bool     // those of gone that stay, and are started
-	gone     map[string]string   // containers that what shares with them cannot go on with, by id, and why
-	because  map[string][]string // containers that have to be made anew for their volumes, by id, and why
+	renewed  map[string]string // containers on recreated networks, by id, with the reason
+	starts   map[string]bool   // containers in gone that stay and are started
+	// containers that others cannot run without and that do not stay, by id, with their names
+	gone    map[string]string
+	because map[string][]string // containers that must be recreated for their volumes, by id, with the reasons
 }
 
 func (d *drawing) problem(format string, args ...any) {
@@ -78,7 +79,7 @@ func (d *drawing) note(format string, args ...any) {
 	d.plan.Notes = append(d.plan.Notes, fmt.Sprintf(format, args...))
 }
 
-// reach refuses what cannot be dealt with: containers that do not answer, and those of another generation of Compose.
+// reach refuses unusable containers: those that do not answer, and those of another generation of Compose.
 func (d *drawing) reach() {
 	const help = "run `berth check`, which says what is amiss"
 	for _, err := range d.in.Unread {
@@ -96,7 +97,7 @@ func (d *drawing) reach() {
 	}
 }
 
-// generation is 1 for docker-compose, and 2 for all that came after; empty where a version does not say.
+// generation returns 1 for docker-compose and 2 for all later versions. It is empty if the version does not say.
 func generation(version string) string {
 	major, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	switch {
@@ -108,7 +109,7 @@ func generation(version string) string {
 	return ""
 }
 
-// service plans what becomes of a service's replicas. Those of a worker come when all else is known.
+// service plans the replicas of a service. Workers are planned at the end.
 func (d *drawing) service(s *deploy.Service) {
 	image, has := d.in.Images[s.Image]
 	planned := &Service{Name: s.Name, Image: s.Image, ImageID: image.ID, Digests: image.Digests,
@@ -130,7 +131,7 @@ func (d *drawing) service(s *deploy.Service) {
 	d.surplus(s, there)
 }
 
-// surplus plans the end of the replicas that are more than the files want.
+// surplus plans the removal of replicas that exceed the number in the files.
 func (d *drawing) surplus(s *deploy.Service, there map[int]*replica) {
 	for _, number := range sortedNumbers(there) {
 		if number > len(s.Instances) {
@@ -140,13 +141,13 @@ func (d *drawing) surplus(s *deploy.Service, there map[int]*replica) {
 	}
 }
 
-// replica is what the engine has of one.
+// replica is the container of a replica in the engine.
 type replica struct {
 	c      *scene.Container
-	beside []*scene.Container // what a deploy that failed, or was cut off, has made beside it
+	beside []*scene.Container // containers that a failed or interrupted deploy made in addition
 }
 
-// container is that of a replica; nil: there is none.
+// container returns the container of a replica, or nil.
 func (r *replica) container() *scene.Container {
 	if r == nil {
 		return nil
@@ -154,7 +155,7 @@ func (r *replica) container() *scene.Container {
 	return r.c
 }
 
-// replicas are the containers of a service by number.
+// replicas returns the containers of a service by number.
 func (d *drawing) replicas(service string) map[int]*replica {
 	there := map[int]*replica{}
 	for i := range d.in.Containers {
@@ -179,7 +180,7 @@ func (d *drawing) replicas(service string) map[int]*replica {
 		}
 	}
 	for _, r := range there {
-		if r.c == nil { // cut off before the next one was made, or when the one before was removed already
+		if r.c == nil { // interrupted before the next one was made, or after the old one was removed
 			i := max(0, slices.IndexFunc(r.beside, func(c *scene.Container) bool { return c.Runs() }))
 			r.c = r.beside[i]
 			r.beside = slices.Delete(r.beside, i, i+1)
@@ -196,7 +197,7 @@ func sortedNumbers(there map[int]*replica) (all []int) {
 	return all
 }
 
-// between is an instance that the files want, and what there is of it.
+// between returns an instance from the files with its container, if it has one.
 func between(s *Service, want *deploy.Instance, c *scene.Container) *Instance {
 	one := &Instance{Owner: want.Owner, Service: s.Name, Number: want.Number, Do: Keep, On: places(want, c)}
 	if c != nil {
@@ -205,7 +206,7 @@ func between(s *Service, want *deploy.Instance, c *scene.Container) *Instance {
 	return one
 }
 
-// places are the addresses that an instance gets, and those that its container has.
+// places returns the addresses that an instance gets, and those that its container has.
 func places(want *deploy.Instance, c *scene.Container) (all []Address) {
 	for _, on := range want.On {
 		a := Address{Network: on.Network, Planned: on.Planned, Gets: on.Addresses, Fixed: on.Named}
@@ -220,7 +221,7 @@ func places(want *deploy.Instance, c *scene.Container) (all []Address) {
 	return all
 }
 
-// instance plans what becomes of a replica that the files want.
+// instance plans a replica from the files.
 func (d *drawing) instance(s *Service, want *deploy.Instance, there *replica) *Instance {
 	c := there.container()
 	one := between(s, want, c)
@@ -235,7 +236,7 @@ func (d *drawing) instance(s *Service, want *deploy.Instance, there *replica) *I
 	switch {
 	case len(one.Why) > 0:
 		one.Do = Recreate
-	case s.Once && c.State == "exited" && c.ExitCode == 0: // it has done what it is for
+	case s.Once && c.State == "exited" && c.ExitCode == 0: // it has done its work
 	case !c.Runs():
 		one.Do, one.Why = Start, []string{"it does not run: " + c.State}
 	case aside:
@@ -254,8 +255,8 @@ func (d *drawing) instance(s *Service, want *deploy.Instance, there *replica) *I
 	return one
 }
 
-// beside plans what becomes of what stands beside a replica: the one that is as the files want is its successor, others
-// are removed.
+// beside plans the additional containers of a replica. One that matches the files is its successor, and others are
+// removed.
 func (d *drawing) beside(s *Service, one *Instance, want *deploy.Instance, there *replica) {
 	for _, c := range there.beside {
 		fits := one.Do == Recreate && s.Update.StartFirst && one.Successor == "" && c.Runs() &&
@@ -268,14 +269,15 @@ func (d *drawing) beside(s *Service, one *Instance, want *deploy.Instance, there
 	}
 }
 
-// leave plans the end of what earlier deploys have left beside replicas, to which their reservations stay.
+// leave plans the removal of additional containers from earlier deploys. The reservations stay with the replicas.
 func (d *drawing) leave(all []*scene.Container) {
 	for _, c := range all {
 		d.remove(c, "an earlier deploy has left it").Leftover = true
 	}
 }
 
-// apart refuses to have two containers write one volume at once, which nobody named and both would have.
+// apart refuses start-first for a container with an unnamed volume, because two containers would write it at the same
+// time.
 func (d *drawing) apart(one *Instance, c *scene.Container) {
 	for _, v := range c.Volumes {
 		if v.Anonymous() {
@@ -285,7 +287,7 @@ func (d *drawing) apart(one *Instance, c *scene.Container) {
 	}
 }
 
-// differs says why a container is not what the files want.
+// differs returns the differences between a container and the files.
 func (d *drawing) differs(s *Service, on []Address, c *scene.Container) (why []string) {
 	if c.Hash != s.Hash && (len(s.Shares) == 0 || c.Made != s.Hash) {
 		why = append(why, "its configuration has changed")
@@ -311,32 +313,32 @@ func (d *drawing) differs(s *Service, on []Address, c *scene.Container) (why []s
 	return why
 }
 
-// stale says why a container cannot go on with those whose network, processes or volumes it uses: each goes, or has
-// gone.
+// stale returns why a container cannot keep using the network, processes or volumes of others: they are removed, or
+// gone already.
 func (d *drawing) stale(s *Service, c *scene.Container) (why []string) {
 	if len(s.Shares) == 0 {
 		return nil
 	}
 	for _, ref := range c.Shares {
-		if d.starts[ref] && !c.Runs() { // it starts behind that one, and finds what it had
+		if d.starts[ref] && !c.Runs() { // it starts after the other one and finds what it had
 			continue
 		}
 		if owner := d.gone[ref]; owner != "" {
 			why = append(why, fmt.Sprintf("it uses what %s has, which does not stay", owner))
-		} else if len(c.Shares) <= len(s.Shares) && !d.exists(ref) { // none of them is from outside of the project
+		} else if len(c.Shares) <= len(s.Shares) && !d.exists(ref) { // none of them is from outside the project
 			why = append(why, fmt.Sprintf("it uses what %s had, which is gone", short(ref)))
 		}
 	}
 	return why
 }
 
-// exists tells whether the project has a container.
+// exists reports whether the project has a container with this id.
 func (d *drawing) exists(id string) bool {
 	return slices.ContainsFunc(d.in.Containers, func(c scene.Container) bool { return c.ID == id })
 }
 
-// sameAddresses tells whether a container has all that it is to have; others, such as of a family that Berth does not
-// give, may be there besides.
+// sameAddresses reports whether a container has all addresses that it gets. It may have others, such as of a family
+// that Berth does not manage.
 func sameAddresses(has, gets []netip.Addr) bool {
 	for _, addr := range gets {
 		if !slices.Contains(has, addr) {
@@ -346,13 +348,13 @@ func sameAddresses(has, gets []netip.Addr) bool {
 	return true
 }
 
-// short is an id as people read it.
+// short returns an id as people read it.
 func short(id string) string {
 	id = strings.TrimPrefix(id, "sha256:")
 	return id[:min(len(id), 12)]
 }
 
-// dropped plans the end of services that the files do not have any more (BD-5).
+// dropped plans the removal of services that are no longer in the files (BD-5).
 func (d *drawing) dropped() {
 	for i := range d.in.Containers {
 		c := &d.in.Containers[i]
@@ -364,7 +366,7 @@ func (d *drawing) dropped() {
 	}
 }
 
-// remove plans the end of a container.
+// remove plans the removal of a container.
 func (d *drawing) remove(c *scene.Container, why string) *Instance {
 	d.gone[c.ID] = c.Name
 	one := &Instance{Owner: d.ownerOf(c), Service: c.Service, Number: c.Number, Do: Delete,
@@ -376,11 +378,11 @@ func (d *drawing) remove(c *scene.Container, why string) *Instance {
 	return one
 }
 
-// ownerOf is who the addresses of a container are reserved for: by its place in the project, or by a name of its own.
+// ownerOf returns the owner of a container's addresses: by its place in the project, or by its own name.
 func (d *drawing) ownerOf(c *scene.Container) string {
 	ought, _ := c.Ought()
 	for _, sep := range []string{"-", "_"} {
-		if ought == strings.Join([]string{d.in.Project, c.Service, fmt.Sprint(c.Number)}, sep) { // Compose's own
+		if ought == strings.Join([]string{d.in.Project, c.Service, fmt.Sprint(c.Number)}, sep) { // a name from Compose
 			return fmt.Sprintf("%s/%s/%d", d.in.Project, c.Service, c.Number)
 		}
 	}

@@ -11,10 +11,10 @@ import (
 	"berth/internal/deploy/single"
 )
 
-// shownLines is how many of the last lines of a container that failed are shown.
+// shownLines is the number of last lines shown of a failed container.
 const shownLines = 10
 
-// exchange makes an instance what the plan wants: it is made, made anew, or started, and watched until it works.
+// exchange creates, recreates or starts an instance as planned, and watches it until it works.
 func (r *run) exchange(ctx context.Context, s *Service, one *Instance, canary bool) error {
 	if err := r.may(ctx); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (r *run) exchange(ctx context.Context, s *Service, one *Instance, canary bo
 	return nil
 }
 
-// renew has a container of the instance run, and returns its id.
+// renew makes the instance's container run, and returns its id.
 func (r *run) renew(ctx context.Context, s *Service, one *Instance, canary bool) (string, error) {
 	if one.Do == Start {
 		if err := r.clear(ctx, one); err != nil {
@@ -76,8 +76,8 @@ func (r *run) renew(ctx context.Context, s *Service, one *Instance, canary bool)
 	return r.make(ctx, s, one, s.replica(one), canary, nil)
 }
 
-// make has Compose make a container and start it, once it was looked at and something else was done; nil: nothing is.
-// The caller holds r.making.
+// make makes Compose create a container and start it. Before the start it checks the container and calls then, which
+// may be nil. The caller holds r.making.
 func (r *run) make(ctx context.Context, s *Service, one *Instance, wanted single.Replica, canary bool,
 	then func(context.Context) error) (string, error) {
 	if err := r.may(ctx); err != nil {
@@ -95,8 +95,8 @@ func (r *run) make(ctx context.Context, s *Service, one *Instance, wanted single
 	})
 }
 
-// regain has the addresses of an instance be free that an engine has forgotten to release, as one does whose driver was
-// killed at that moment.
+// regain frees the addresses of an instance that an engine did not release, for example because the driver was killed
+// at that moment.
 func (r *run) regain(ctx context.Context, one *Instance) error {
 	free, err := r.Regain(ctx, one)
 	if len(free) > 0 {
@@ -106,7 +106,7 @@ func (r *run) regain(ctx context.Context, one *Instance) error {
 	return err
 }
 
-// replica is the container that an instance is to have.
+// replica returns the container that an instance must have.
 func (s *Service) replica(one *Instance) single.Replica {
 	wanted := single.Replica{Service: one.Service, Number: one.Number}
 	if len(s.Shares) > 0 {
@@ -120,7 +120,7 @@ func (s *Service) replica(one *Instance) single.Replica {
 	return wanted
 }
 
-// anonymous are the volumes of a container that its successor alone can find.
+// anonymous returns the unnamed volumes of a container. Only its successor can find them.
 func anonymous(c *scene.Container) (all []single.Volume) {
 	for _, v := range c.Volumes {
 		if v.Anonymous() {
@@ -130,7 +130,7 @@ func anonymous(c *scene.Container) (all []single.Volume) {
 	return all
 }
 
-// settle gives a container that works the name that it ought to have, and ends what its owner has no more (BO-13).
+// settle gives a working container its proper name, and ends what its owner no longer needs (BO-13).
 func (r *run) settle(ctx context.Context, one *Instance, id string) error {
 	c, err := r.Engine.Container(ctx, id)
 	if err != nil {
@@ -155,8 +155,8 @@ func (r *run) settle(ctx context.Context, one *Instance, id string) error {
 	return nil
 }
 
-// clear stops those that have an address which the instance gets, and get another one themselves: where two change
-// places, or more in a ring, none can begin before another one has stopped, be it only to be started.
+// clear stops the instances that have an address which this one gets, and that get another address themselves. If
+// instances swap addresses, none can start before another one has stopped.
 func (r *run) clear(ctx context.Context, one *Instance) error {
 	for _, s := range r.plan.Services {
 		for _, other := range s.Instances {
@@ -170,7 +170,7 @@ func (r *run) clear(ctx context.Context, one *Instance) error {
 	return nil
 }
 
-// standsIn tells whether an instance has, and is to leave, an address that another one gets.
+// standsIn reports whether an instance has an address that another one gets and that it does not keep.
 func (other *Instance) standsIn(one *Instance) bool {
 	for _, a := range one.On {
 		for _, b := range other.On {
@@ -184,7 +184,7 @@ func (other *Instance) standsIn(one *Instance) bool {
 	return false
 }
 
-// fits looks at a container before its first start: that it is the replica that was meant.
+// fits checks before the first start that a container is the intended replica.
 func (r *run) fits(ctx context.Context, s *Service, one *Instance, id string) error {
 	c, err := r.Engine.Container(ctx, id)
 	if err != nil {
@@ -208,8 +208,8 @@ func (r *run) fits(ctx context.Context, s *Service, one *Instance, id string) er
 	return nil
 }
 
-// unchanged tells whether the files say of a service what they said when the plan was made, where that cannot be seen
-// of the hash that Compose gave its container: the container's own says with whom it shares, too.
+// unchanged reports whether a service in the files is unchanged since the plan. It is for a service that shares with
+// others, because the hash of its container also covers these.
 func (r *run) unchanged(ctx context.Context, s *Service, c *scene.Container) bool {
 	if len(s.Shares) == 0 || c.Made != s.Hash {
 		return false
@@ -218,7 +218,7 @@ func (r *run) unchanged(ctx context.Context, s *Service, c *scene.Container) boo
 	return err == nil && hashes[s.Name] == s.Hash
 }
 
-// works waits until an instance works, with the addresses that the plan gives it.
+// works waits until an instance works with its planned addresses.
 func (r *run) works(ctx context.Context, s *Service, one *Instance, id string, canary bool) error {
 	r.tell(Event{Step: watching, Instance: one.Owner, Canary: canary})
 	if s.Once {
@@ -243,7 +243,7 @@ func (r *run) works(ctx context.Context, s *Service, one *Instance, id string, c
 	return r.Engine.Watch(ctx, id, scene.Span(span))
 }
 
-// fail tells of an instance that failed, with the last that it has said.
+// fail reports a failed instance, with its last lines of output.
 func (r *run) fail(ctx context.Context, one *Instance, canary bool, err error) error {
 	e := Event{Step: Failed, Instance: one.Owner, Canary: canary, Detail: err.Error()}
 	if one.Container != "" {

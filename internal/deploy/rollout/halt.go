@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// halt stops what is to be stopped and to stay (BD-10): a service before those that it needs, at most so many of its
-// replicas at once as may be in flight. What is reserved for them stays theirs.
+// halt stops what must stop and stay (BD-10). It stops a service before those that it needs, and at most the number in
+// flight of its replicas at the same time. Their reservations stay.
 func (r *run) halt(ctx context.Context) error {
 	for _, s := range slices.Backward(r.plan.Services) {
 		var all []*Instance
@@ -31,8 +31,7 @@ func (r *run) halt(ctx context.Context) error {
 	return nil
 }
 
-// several does something with each of the instances, with at most so many at once. After a failure no further one
-// begins.
+// several calls do for each instance, at most atOnce at the same time. After a failure it starts no further one.
 func several(all []*Instance, atOnce int, do func(*Instance) error) error {
 	var mu sync.Mutex
 	var failed []error

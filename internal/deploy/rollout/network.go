@@ -13,28 +13,28 @@ import (
 	"berth/internal/deploy/scene"
 )
 
-// NetworkState is a Docker network of the project: as the files describe it, and as the engine has it.
+// NetworkState is a Docker network of the project in the files and in the engine.
 type NetworkState struct {
 	Wants deploy.Definition
 	Has   scene.Network
 	There bool // the engine has it
 }
 
-// Network is a Docker network that is made anew, since the files describe it otherwise than it is.
+// Network is a Docker network that is recreated, because it differs from the files.
 type Network struct {
 	Name string   `json:"name"`
 	ID   string   `json:"id"`
 	Why  []string `json:"why"`
 
-	on []string // ids of the containers on it when the plan was drawn
+	on []string // ids of the containers on it when the plan was made
 }
 
-// networks plans which Docker networks are made anew. No container outlives its network, so that all of the project's
-// on it are made anew with it; where one of somebody else is on it, it has to stay.
+// networks plans which Docker networks are recreated. The project's containers on them are recreated, too. A network
+// with a container from outside the project cannot be recreated.
 func (d *drawing) networks() {
 	for i := range d.in.Networks {
 		n := &d.in.Networks[i]
-		if !n.There || n.Has.Project != d.in.Project { // Compose makes it, or says whose it is
+		if !n.There || n.Has.Project != d.in.Project { // Compose creates it, or reports whose it is
 			continue
 		}
 		why := otherwise(&n.Wants, &n.Has)
@@ -60,7 +60,7 @@ func (d *drawing) networks() {
 	}
 }
 
-// told says that the network is made anew, and why.
+// told describes the change of the network for a person.
 func (n *Network) told() string {
 	return fmt.Sprintf("the network %s is recreated: %s", n.Name, strings.Join(n.Why, "; "))
 }
@@ -73,8 +73,8 @@ func lastingGuest(name string) error {
 	return fmt.Errorf("the container %s is on it, which is left as it is; remove it, or take it off the network", name)
 }
 
-// leftOn refuses to make a network anew while a container of the project is on it that the plan leaves as it is, such
-// as one of `compose run`: nobody would put it back.
+// leftOn refuses to recreate a network while a container of the project is on it that the plan does not change, such as
+// one of `compose run`. Nobody would connect it again.
 func (d *drawing) leftOn() {
 	for _, n := range d.plan.Networks {
 		for i := range d.in.Networks {
@@ -90,14 +90,14 @@ func (d *drawing) leftOn() {
 	}
 }
 
-// takes tells whether a container is gone when all is done: it is deleted, or another one comes in its place.
+// takes reports whether the plan removes or replaces a container.
 func (p *Plan) takes(container string) bool {
 	one := p.instance(container)
 	return one != nil && one.Successor != container && (one.Do == Delete || one.Do == Recreate || one.Do == Work)
 }
 
-// renews tells whether one of a service's containers is on a network that is made anew: its successor cannot run beside
-// it then.
+// renews reports whether a container of a service is on a recreated network. Its successor cannot start before it stops
+// then.
 func (d *drawing) renews(there map[int]*replica) bool {
 	for _, r := range there {
 		for _, c := range append([]*scene.Container{r.c}, r.beside...) {
@@ -109,7 +109,7 @@ func (d *drawing) renews(there map[int]*replica) bool {
 	return false
 }
 
-// off says which networks of its service a container is not on, or is to leave.
+// off returns the networks of its service that a container is not on, and those that it must leave.
 func (d *drawing) off(service string, one *Instance, c *scene.Container) (why []string) {
 	for i := range d.in.Networks {
 		name := d.in.Networks[i].Wants.Network
@@ -127,8 +127,7 @@ func (d *drawing) off(service string, one *Instance, c *scene.Container) (why []
 	return why
 }
 
-// otherwise says in what a network is not as the files describe it. What they do not say of it is as whoever made it
-// wanted.
+// otherwise returns the differences between a network and the files. What the files do not set is not compared.
 func otherwise(wants *deploy.Definition, has *scene.Network) (why []string) {
 	differ := func(what, had, gets string) {
 		if had != gets {
@@ -144,16 +143,16 @@ func otherwise(wants *deploy.Definition, has *scene.Network) (why []string) {
 		differ("enable_ipv6", fmt.Sprint(has.IPv6), fmt.Sprint(*wants.IPv6))
 	}
 	optionsDiffer("option", has.Options, wants.Options, differ)
-	if len(has.IPAMOptions) > 0 { // Compose 5.5 passes none of them on; the network is known by its subnet then
+	if len(has.IPAMOptions) > 0 { // Compose 5.5 passes none of them on, and the subnet identifies the network
 		optionsDiffer("IPAM option", has.IPAMOptions, wants.IPAMOptions, differ)
 	}
-	if has.Hashed { // else no Compose makes it anew on their account
+	if has.Hashed { // otherwise no Compose recreates it for its labels
 		optionsDiffer("label", has.Labels, wants.Labels, differ)
 	}
 	return append(why, poolsDiffer(wants.Pools, has.Pools)...)
 }
 
-// ownOptions begin the names of options by which an engine tells itself what else it was asked for.
+// ownOptions is the prefix of options that an engine adds itself.
 const ownOptions = "com.docker.network.enable_ipv"
 
 func optionsDiffer(what string, has, wants map[string]string, differ func(what, had, gets string)) {
@@ -166,7 +165,7 @@ func optionsDiffer(what string, has, wants map[string]string, differ func(what, 
 	}
 }
 
-// poolsDiffer compares subnets, where the files name any.
+// poolsDiffer compares the subnets if the files name any.
 func poolsDiffer(wants []deploy.Pool, has []scene.Pool) (why []string) {
 	named := slices.ContainsFunc(wants, func(p deploy.Pool) bool { return p.Subnet != "" })
 	if !named {
@@ -206,7 +205,7 @@ func poolOf(all []deploy.Pool, subnet netip.Prefix) *deploy.Pool {
 	return nil
 }
 
-// poolDiffers compares what the files say of a subnet besides. A gateway that they do not name is the engine's choice.
+// poolDiffers compares the other settings of a subnet. If the files name no gateway, the engine chooses it.
 func poolDiffers(want *deploy.Pool, has *scene.Pool) (why []string) {
 	differ := func(what, had, gets string) {
 		if had != gets {
@@ -231,14 +230,14 @@ func poolDiffers(want *deploy.Pool, has *scene.Pool) (why []string) {
 	return why
 }
 
-// prefix reads one as Compose does; one that is none is invalid.
+// prefix parses a prefix like Compose. An unreadable one is invalid.
 func prefix(text string) netip.Prefix {
 	p, _ := netip.ParsePrefix(text)
 	return p.Masked()
 }
 
-// renumber has the networks go that are made anew: what is on them is stopped together, leaves them, and comes back
-// when it is exchanged. Compose makes them with the first container.
+// renumber removes the networks that are recreated. It stops the containers on them together and disconnects them; they
+// return when they are replaced. Compose creates the networks with the first container.
 func (r *run) renumber(ctx context.Context) error {
 	if len(r.plan.Networks) == 0 {
 		return nil
@@ -268,7 +267,7 @@ func (r *run) renumber(ctx context.Context) error {
 	return nil
 }
 
-// onRenewed tells whether an instance is on a network that is made anew.
+// onRenewed reports whether an instance is on a recreated network.
 func (r *run) onRenewed(one *Instance) bool {
 	return slices.ContainsFunc(r.plan.Networks, func(n *Network) bool { return slices.Contains(n.on, one.Container) })
 }
@@ -289,7 +288,7 @@ func (r *run) removeNetwork(ctx context.Context, n *Network) error {
 		switch {
 		case guest.Project != r.plan.Project:
 			return foreignGuest(guest.Name)
-		case !r.plan.takes(guest.ID): // it has come since
+		case !r.plan.takes(guest.ID): // it was connected later
 			return lastingGuest(guest.Name)
 		}
 	}
@@ -306,7 +305,7 @@ func (r *run) removeNetwork(ctx context.Context, n *Network) error {
 	return r.Engine.RemoveNetwork(ctx, n.ID)
 }
 
-// movedNetworks compares which networks are made anew.
+// movedNetworks compares the recreated networks of two plans.
 func movedNetworks(p, now *Plan) (moved []string) {
 	same := func(a, b *Network) bool { return a.ID == b.ID && slices.Equal(a.Why, b.Why) }
 	for _, n := range now.Networks {

@@ -6,46 +6,46 @@ import (
 	"berth/internal/deploy"
 )
 
-// Plan is what a deploy would do. It is plain data, so that it can be saved, shown, and compared with another one.
+// Plan is what a deploy would do. It is plain data that can be saved, shown and compared.
 type Plan struct {
 	Project  string      `json:"project"`
 	Compose  string      `json:"compose"` // the version of the compose command
 	Files    []File      `json:"files"`
 	Pull     []string    `json:"pull"`            // images that the engine does not have
-	Notes    []string    `json:"notes,omitempty"` // what is seen, and left as it is
+	Notes    []string    `json:"notes,omitempty"` // observations that change nothing
 	Delete   []*Instance `json:"delete"`
-	Networks []*Network  `json:"networks,omitempty"` // that are recreated
+	Networks []*Network  `json:"networks,omitempty"` // to be recreated
 	Services []*Service  `json:"services"`           // in the order of their dependencies
-	Workers  int         `json:"workers,omitempty"`  // so many run at once; 0: one
+	Workers  int         `json:"workers,omitempty"`  // the number that run at the same time; 0: one
 	Task     Task        `json:"task,omitzero"`
 	Volumes  []*Volume   `json:"volumes,omitempty"`
 }
 
-// File is one of the project's files as it was read.
+// File is one of the project's files, as it was read.
 type File struct {
 	Path   string `json:"path"`
 	Digest string `json:"digest"` // SHA-256
 }
 
-// Service is what becomes of a service.
+// Service is the plan for a service.
 type Service struct {
 	Name      string         `json:"name"`
 	Image     string         `json:"image"`
-	ImageID   string         `json:"image_id"` // what the engine has by that name; empty: it is pulled
+	ImageID   string         `json:"image_id"` // the engine's image of that name; empty: it is pulled
 	Digests   []string       `json:"digests,omitempty"`
-	Hash      string         `json:"hash"` // Compose's, of the service as the files describe it
+	Hash      string         `json:"hash"` // Compose's hash of the service in the files
 	Update    deploy.Update  `json:"update"`
 	Needs     []string       `json:"needs,omitempty"`  // the services that it depends on
-	Shares    []string       `json:"shares,omitempty"` // those without whose containers its own cannot run
-	Worker    bool           `json:"worker,omitempty"` // it runs to its end, and is deleted (BD-6)
-	Once      bool           `json:"once,omitempty"`   // it runs to its end, and stays
+	Shares    []string       `json:"shares,omitempty"` // services whose containers its own need to run
+	Worker    bool           `json:"worker,omitempty"` // it runs to its end and is deleted (BD-6)
+	Once      bool           `json:"once,omitempty"`   // it runs to its end and stays
 	Drain     *deploy.Hook   `json:"drain,omitempty"`
 	Snapshot  *deploy.Hook   `json:"snapshot,omitempty"`
 	Mounts    []deploy.Mount `json:"mounts,omitempty"`
 	Instances []*Instance    `json:"instances"`
 }
 
-// Action is what becomes of an instance.
+// Action is what happens to an instance.
 type Action string
 
 // The actions.
@@ -53,25 +53,25 @@ const (
 	Keep     Action = "keep"
 	Create   Action = "create"
 	Recreate Action = "recreate"
-	Start    Action = "start" // it is as it should be, and does not run
-	Work     Action = "run"   // a worker: it runs to its end, and is deleted
+	Start    Action = "start" // it is up to date but does not run
+	Work     Action = "run"   // a worker: it runs to its end and is deleted
 	Delete   Action = "delete"
-	Stop     Action = "stop" // and it stays there
+	Stop     Action = "stop" // it stays after the stop
 )
 
-// Instance is what becomes of one replica.
+// Instance is the plan for one replica.
 type Instance struct {
 	Owner     string    `json:"owner"`
 	Service   string    `json:"service"`
 	Number    int       `json:"number"`
 	Do        Action    `json:"do"`
 	Why       []string  `json:"why,omitempty"`
-	Container string    `json:"container,omitempty"` // its id, where it is there
-	Name      string    `json:"name,omitempty"`      // and its name
+	Container string    `json:"container,omitempty"` // the id, if it exists
+	Name      string    `json:"name,omitempty"`      // its name
 	State     string    `json:"state,omitempty"`
-	Successor string    `json:"successor,omitempty"` // the id of the one that an earlier deploy started beside it
+	Successor string    `json:"successor,omitempty"` // the id of its successor that an earlier deploy started
 	Uses      []string  `json:"uses,omitempty"`      // containers whose network, processes or volumes it uses
-	Leftover  bool      `json:"leftover,omitempty"`  // what is reserved is another container's, which its owner has
+	Leftover  bool      `json:"leftover,omitempty"`  // the reservations belong to another container of the same owner
 	On        []Address `json:"on,omitempty"`
 }
 
@@ -81,12 +81,11 @@ type Address struct {
 	Planned string       `json:"planned,omitempty"`
 	Has     []netip.Addr `json:"has,omitempty"`
 	Gets    []netip.Addr `json:"gets,omitempty"`
-	// Fixed: the address is set in the container's configuration. Else Berth gives it by the container's name.
+	// Fixed: the address is set in the container's configuration. Otherwise Berth gives it by the container's name.
 	Fixed bool `json:"fixed,omitempty"`
 }
 
-// Changes tells whether there is anything to be done. Workers alone are nothing, unless they have changed since they
-// ran last.
+// Changes reports whether there is anything to do. A worker counts only if it has changed since it ran last.
 func (p *Plan) Changes() bool {
 	for _, one := range p.all() {
 		if one.Do != Keep {
@@ -96,7 +95,7 @@ func (p *Plan) Changes() bool {
 	return len(p.Networks) > 0 || len(p.Volumes) > 0
 }
 
-// all are the instances of the plan, those that are deleted first.
+// all returns the instances of the plan, deleted ones first.
 func (p *Plan) all() (all []*Instance) {
 	all = append(all, p.Delete...)
 	for _, s := range p.Services {
@@ -105,7 +104,7 @@ func (p *Plan) all() (all []*Instance) {
 	return all
 }
 
-// Count is how many instances an action is planned for.
+// Count returns the number of instances with an action.
 func (p *Plan) Count(do Action) (count int) {
 	for _, one := range p.all() {
 		if one.Do == do {
@@ -115,7 +114,7 @@ func (p *Plan) Count(do Action) (count int) {
 	return count
 }
 
-// service is one of the plan's services; nil: it has none of that name.
+// service returns a service of the plan, or nil.
 func (p *Plan) service(name string) *Service {
 	for _, s := range p.Services {
 		if s.Name == name {

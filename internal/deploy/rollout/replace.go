@@ -7,10 +7,9 @@ import (
 	"berth/internal/deploy/scene"
 )
 
-// replace has the container of an instance, which is stopped, be gone, and the next one run in its place. Volumes that
-// nobody named are found by the container that has them alone: such a one stands aside until the next one has them, so
-// that they are there where none is made. It goes before the next one runs, since both would write them. The caller
-// holds r.making.
+// replace removes the stopped container of an instance and runs the next one. Unnamed volumes can be found only through
+// the container that has them. So a container with such volumes is renamed and stays until the next one has them. It is
+// removed before the next one runs, because both would write the volumes. The caller holds r.making.
 func (r *run) replace(ctx context.Context, s *Service, one *Instance, canary bool) (string, error) {
 	before, err := r.Engine.Container(ctx, one.Container)
 	if err != nil && !scene.IsGone(err) {
@@ -32,12 +31,12 @@ func (r *run) replace(ctx context.Context, s *Service, one *Instance, canary boo
 		return r.takeAway(ctx, one, aside, canary)
 	})
 	if id == "" {
-		one.Container = "" // what stands aside has not failed, and its last lines say nothing
+		one.Container = "" // the renamed container has not failed, and its last lines are of no interest
 	}
 	return id, err
 }
 
-// takeAway removes the container of an instance, which is called so.
+// takeAway removes the container of an instance. name is its current name.
 func (r *run) takeAway(ctx context.Context, one *Instance, name string, canary bool) error {
 	if err := r.may(ctx); err != nil {
 		return err
@@ -47,9 +46,9 @@ func (r *run) takeAway(ctx context.Context, one *Instance, name string, canary b
 	return r.Engine.Remove(ctx, one.Container)
 }
 
-// setAside calls a container as what stands beside another one is called, by a volume that it has, and returns that
-// name. Where a deploy is cut off then, the next one takes it for the replica itself, and so does Compose, which would
-// call its successor by the container's own id.
+// setAside renames a container with an unnamed volume, in the form of Compose's temporary names, and returns the name.
+// After an interruption, the next deploy and Compose take the container for the replica itself. The prefix is the
+// volume's id, because Compose would use the container's own id for its successor.
 func (r *run) setAside(ctx context.Context, one *Instance, c *scene.Container, volume string, canary bool) (string,
 	error) {
 	r.leaves(one)

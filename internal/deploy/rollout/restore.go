@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// canaryError is the end of a deploy by a canary that failed.
+// canaryError is the error of a deploy whose canary failed.
 type canaryError struct {
 	service string
 	err     error
@@ -20,8 +20,8 @@ func (e *canaryError) Error() string {
 
 func (e *canaryError) Unwrap() error { return e.err }
 
-// ended is the error of a run that ends by another one: what was stopped to make way is started again where it can be,
-// and what does not run is told.
+// ended returns the error of a failed run. It starts again what was stopped, where possible, and names what does not
+// run.
 func (r *run) ended(ctx context.Context, err error) error {
 	failed := r.restore(ctx)
 	if len(failed) == 0 {
@@ -33,12 +33,12 @@ func (r *run) ended(ctx context.Context, err error) error {
 	return errors.Join(append([]error{err}, failed...)...)
 }
 
-// restore starts again, in the order of the dependencies, what this run has stopped for others and not exchanged. The
-// engine refuses what has its address no more, or has lost what it shares. The errors are of each that does not run.
+// restore starts again what this run has stopped and not replaced, in the order of the dependencies. The engine refuses
+// a container that lost its address or what it shares. It returns an error for each instance that does not run.
 func (r *run) restore(ctx context.Context) (failed []error) {
 	for _, s := range r.plan.Services {
 		for _, one := range s.Instances {
-			d := r.downs[one] // all that was begun has ended
+			d := r.downs[one] // every step has ended
 			if one.Do != Recreate || d == nil || !d.done || !d.ran || d.left && r.turns[one] {
 				continue
 			}
@@ -50,7 +50,7 @@ func (r *run) restore(ctx context.Context) (failed []error) {
 	return failed
 }
 
-// back has a container that was stopped run as before, on the networks that it had to leave.
+// back makes a stopped container run as before, on the networks that it had to leave.
 func (r *run) back(ctx context.Context, one *Instance, d *down) error {
 	if d.left {
 		return errors.New("its container had to go for another one; the next deploy makes it")
@@ -66,7 +66,7 @@ func (r *run) back(ctx context.Context, one *Instance, d *down) error {
 	return r.again(ctx, one)
 }
 
-// fixed are the addresses that an instance gets on a network by its own configuration.
+// fixed returns the configured addresses of an instance on a network.
 func (one *Instance) fixed(network string) []netip.Addr {
 	i := slices.IndexFunc(one.On, func(a Address) bool { return a.Network == network && a.Fixed })
 	if i < 0 {

@@ -16,17 +16,18 @@ import (
 type Crew struct {
 	Engine  *scene.Engine
 	Maker   *single.Maker
-	Release func(ctx context.Context, owner string) error // ends all that is reserved for it (BO-3)
-	Settle  func(ctx context.Context, owner string) error // ends what it does not run with any more (BO-13)
-	// Regain ends leases of what an instance gets that no endpoint has any more, and returns these addresses.
+	Release func(ctx context.Context, owner string) error // ends all reservations of the owner (BO-3)
+	Settle  func(ctx context.Context, owner string) error // ends what the owner no longer runs with (BO-13)
+	// Regain ends leases of addresses that an instance gets and that no endpoint has any more, and returns the
+	// addresses.
 	Regain func(context.Context, *Instance) ([]netip.Addr, error)
 	Ran    func(ctx context.Context, service string, as Ran) error
-	Held   func() error // whether the project is still locked for this deploy
-	Tell   func(Event)  // is called from several goroutines, one at a time
+	Held   func() error // reports whether the project is still locked for this deploy
+	Tell   func(Event)  // called from several goroutines, one at a time
 
-	Host    string                                       // this one's name
+	Host    string                                       // this host's name
 	Edit    func(context.Context, ipam.Edit) error       // for the deploy
-	Orphans func(context.Context) ([]ipam.Orphan, error) // what is recorded
+	Orphans func(context.Context) ([]ipam.Orphan, error) // the recorded ones
 }
 
 // run is one run of a plan.
@@ -34,16 +35,16 @@ type run struct {
 	Crew
 	plan    *Plan
 	telling sync.Mutex
-	making  sync.Mutex         // Compose counts replicas: while one is exchanged, no other may be missing
-	done    map[*Instance]bool // what was exchanged before its turn, because another one needs it
+	making  sync.Mutex         // Compose counts replicas: while one is replaced, no other may be missing
+	done    map[*Instance]bool // instances that were replaced early because another one needs them
 	mu      sync.Mutex
 	downs   map[*Instance]*down
-	turns   map[*Instance]bool      // whose exchange has begun: what fails there is told of it
-	seats   map[string][]scene.Seat // on networks that are made anew, by the container that had to leave them
+	turns   map[*Instance]bool      // instances whose replacement has begun; its failures are reported there
+	seats   map[string][]scene.Seat // on recreated networks, by the container that had to leave them
 	volume  volumeWork
 }
 
-// Run does what a plan says. What it was not able to do, a plan that is drawn afterwards has still.
+// Run executes a plan. What it could not do is in a plan that is drawn afterwards.
 func Run(ctx context.Context, p *Plan, crew Crew) error {
 	r := &run{Crew: crew, plan: p, done: map[*Instance]bool{}, downs: map[*Instance]*down{},
 		turns: map[*Instance]bool{}, seats: map[string][]scene.Seat{}}
@@ -62,7 +63,7 @@ func (r *run) tell(e Event) {
 	r.Tell(e)
 }
 
-// may refuses the next step where the deploy was ended, or the project is not its own any more.
+// may refuses the next step if the deploy was ended or has lost its lock.
 func (r *run) may(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -70,7 +71,7 @@ func (r *run) may(ctx context.Context) error {
 	return r.Held()
 }
 
-// pull has the images pulled before anything stops (BD-8).
+// pull pulls the images before anything stops (BD-8).
 func (r *run) pull(ctx context.Context) error {
 	var services []string
 	for _, s := range r.plan.Services {
@@ -90,7 +91,7 @@ func (r *run) pull(ctx context.Context) error {
 	return r.Maker.Pull(ctx, services)
 }
 
-// remove ends what the files do not name any more, with its reservations, and keeps its volumes (BD-5, BO-3, BO-15).
+// remove removes what is no longer in the files, with its reservations. Volumes stay (BD-5, BO-3, BO-15).
 func (r *run) remove(ctx context.Context) error {
 	for _, one := range r.plan.Delete {
 		if one.Leftover {
@@ -108,8 +109,8 @@ func (r *run) remove(ctx context.Context) error {
 	return nil
 }
 
-// delete ends an instance. What is reserved for it goes while its container is there still: where that fails, or the
-// deploy ends here, the next one finds the container, and does it again.
+// delete removes an instance. It ends the reservations while the container exists. If that fails or the deploy ends
+// here, the next deploy finds the container and repeats it.
 func (r *run) delete(ctx context.Context, one *Instance) error {
 	if one.Container != "" {
 		if err := r.down(ctx, one); err != nil {
@@ -139,7 +140,7 @@ func (r *run) end(ctx context.Context, one *Instance) error {
 	return r.Engine.Remove(ctx, one.Container)
 }
 
-// create makes what is missing before anything that is there is touched (BD-7), in the order of the dependencies.
+// create creates missing instances before any existing one is touched (BD-7), in the order of the dependencies.
 func (r *run) create(ctx context.Context) error {
 	for _, s := range r.plan.Services {
 		if r.late(s) {
@@ -157,9 +158,9 @@ func (r *run) create(ctx context.Context) error {
 	return nil
 }
 
-// late tells whether a service shares with another one that is exchanged, so that none of its containers can be made
-// before that; or has one of its own exchanged that a copy takes away, so that they are made in the order of their
-// numbers.
+// late reports whether a service's missing containers must be created later. That is so if it shares with another
+// service that is replaced. It is also so if a volume copy removes its other containers, because they are then created
+// in the order of their numbers.
 func (r *run) late(s *Service) bool {
 	if r.plan.copies(s) && slices.ContainsFunc(s.Instances, func(one *Instance) bool { return one.Do == Recreate }) {
 		return true
@@ -174,8 +175,8 @@ func (r *run) late(s *Service) bool {
 	return false
 }
 
-// update exchanges what has changed, service by service: canaries first, and then so many at once as may be in flight
-// (BD-8, BD-9).
+// update replaces what has changed, service by service: canaries first, then at most the number in flight at the same
+// time (BD-8, BD-9).
 func (r *run) update(ctx context.Context) error {
 	for _, s := range r.plan.Services {
 		var left []*Instance
@@ -197,7 +198,7 @@ func (r *run) update(ctx context.Context) error {
 	return nil
 }
 
-// inFlight exchanges instances, at most so many at once as may be in flight. After a failure no further one begins.
+// inFlight replaces instances, at most the number in flight at the same time. After a failure it starts no further one.
 func (r *run) inFlight(ctx context.Context, s *Service, all []*Instance) error {
 	return several(all, s.Update.MaxInFlight, func(one *Instance) error { return r.exchange(ctx, s, one, false) })
 }

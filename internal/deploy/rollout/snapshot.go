@@ -16,8 +16,8 @@ import (
 	"berth/internal/deploy/scene"
 )
 
-// snapshot runs a command on the host while a container is stopped, which is told the paths of its volumes. That it
-// fails, or takes too long, fails the instance.
+// snapshot runs a command on the host while a container is stopped, with the paths of its volumes. If it fails or takes
+// too long, the instance fails.
 func (r *run) snapshot(ctx context.Context, one *Instance, c *scene.Container) error {
 	hook := r.hook(one, func(s *Service) *deploy.Hook { return s.Snapshot })
 	if hook == nil {
@@ -33,7 +33,7 @@ func (r *run) snapshot(ctx context.Context, one *Instance, c *scene.Container) e
 	return nil
 }
 
-// environment is what the command of a snapshot is told: BERTH_VOLUME_KEY for each volume that the files name.
+// environment returns the variables for a snapshot's command, with BERTH_VOLUME_KEY for each volume in the files.
 func environment(p *Plan, one *Instance, c *scene.Container) []string {
 	all := []string{"BERTH_PROJECT=" + p.Project, "BERTH_SERVICE=" + one.Service, "BERTH_INSTANCE=" + one.Owner,
 		"BERTH_CONTAINER=" + one.Name}
@@ -46,7 +46,7 @@ func environment(p *Plan, one *Instance, c *scene.Container) []string {
 	return all
 }
 
-// variable is a key as the name of a variable can have it: data-2 is DATA_2.
+// variable returns a key in the form of a variable's name: data-2 is DATA_2.
 func variable(key string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
@@ -59,10 +59,11 @@ func variable(key string) string {
 	}, key)
 }
 
-// pipesAfter is how long what a command has left behind may keep its output open.
+// pipesAfter is how long processes that a command has left may keep its output open.
 const pipesAfter = 2 * time.Second
 
-// runHook runs a command on the host, and ends it with all that it has started when its time is over.
+// runHook runs a command on the host. When its time is over, it kills the command with all processes that it has
+// started.
 func runHook(ctx context.Context, hook *deploy.Hook, environ []string) error {
 	ctx, cancel := context.WithTimeout(ctx, hook.Timeout)
 	defer cancel()

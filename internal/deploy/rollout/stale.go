@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Moved says what has changed between a plan that was saved and one that was drawn afresh; none: the saved one may be
-// carried out.
+// Moved returns the changes between a saved plan and a new one. If there are none, the saved plan may be executed.
 func (p *Plan) Moved(now *Plan) (moved []string) {
 	say := func(format string, args ...any) { moved = append(moved, fmt.Sprintf(format, args...)) }
 	if p.Project != now.Project {
@@ -62,7 +61,7 @@ func movedFiles(before, now []File) (moved []string) {
 	return moved
 }
 
-// movedInstances compares what was there and what is, replica by replica.
+// movedInstances compares each replica in two plans.
 func movedInstances(p, now *Plan) (moved []string) {
 	was := map[string]*Instance{}
 	for _, one := range p.all() {
@@ -95,7 +94,7 @@ func movedInstances(p, now *Plan) (moved []string) {
 	return moved
 }
 
-// place is what an instance is compared by: its owner, of which what is left over has none.
+// place identifies an instance in a comparison: by its owner, and for a leftover also by its name.
 func (one *Instance) place() string {
 	if one.Leftover {
 		return one.Owner + " (" + one.Name + ")"
@@ -103,7 +102,7 @@ func (one *Instance) place() string {
 	return one.Owner
 }
 
-// movedVolumes compares what was to become of volumes with what is.
+// movedVolumes compares the volumes of two plans.
 func movedVolumes(p, now *Plan) (moved []string) {
 	was := map[string]*Volume{}
 	for _, v := range p.Volumes {
@@ -130,7 +129,7 @@ func named(id string) string {
 	return short(id)
 }
 
-// sameOn tells whether two have and get the same addresses.
+// sameOn reports whether two instances have and get the same addresses.
 func sameOn(before, now *Instance) bool {
 	return slices.EqualFunc(before.On, now.On, func(a, b Address) bool {
 		return a.Network == b.Network && slices.Equal(a.Has, b.Has) && slices.Equal(a.Gets, b.Gets)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Beside are the addresses, by owner, that containers have and that their successors, which start before they are
-// stopped, would get: each of these is to have another one.
+// Beside returns the addresses, by owner, of containers whose successors start before they stop. Each successor must
+// get another address.
 func (p *Plan) Beside() map[string][]netip.Addr {
 	all := map[string][]netip.Addr{}
 	for _, s := range p.Services {
@@ -27,9 +27,9 @@ func (p *Plan) Beside() map[string][]netip.Addr {
 	return all
 }
 
-// startFirst has the successor of a container run beside it, with an address of its own, and ends the one before when
-// that works. Where it fails, the one before goes on, and the successor is stopped and stays to be looked at: the next
-// deploy removes it.
+// startFirst runs the successor of a container with its own address, and ends the old container when the successor
+// works. If the successor fails, the old container continues. The successor is stopped and kept for inspection, and the
+// next deploy removes it.
 func (r *run) startFirst(ctx context.Context, s *Service, one *Instance, canary bool) (id string, err error) {
 	if id, err = r.besides(ctx, s, one, canary); err == nil {
 		err = r.works(ctx, s, one, id, canary)
@@ -39,7 +39,7 @@ func (r *run) startFirst(ctx context.Context, s *Service, one *Instance, canary 
 	}
 	if err != nil {
 		if id != "" && ctx.Err() == nil {
-			_ = r.Engine.Stop(ctx, id) // that it does not work is what is told
+			_ = r.Engine.Stop(ctx, id) // the reported error is that it does not work
 		}
 		return id, err
 	}
@@ -53,8 +53,8 @@ func (r *run) startFirst(ctx context.Context, s *Service, one *Instance, canary 
 	return id, r.Engine.Remove(ctx, one.Container)
 }
 
-// besides is the successor that an earlier deploy has started, or a new one, which is called otherwise until it has its
-// place: as Compose calls what it exchanges, so that it is known for the same owner's.
+// besides returns the successor that an earlier deploy has started, or creates one. It has a temporary name in
+// Compose's form, so that it is recognized as the same owner's.
 func (r *run) besides(ctx context.Context, s *Service, one *Instance, canary bool) (string, error) {
 	if one.Successor != "" {
 		return one.Successor, nil

@@ -9,15 +9,15 @@ import (
 	"berth/internal/deploy/scene"
 )
 
-// Task is what a plan is for: that all is as the files say (the zero Task), or that what the files say is there is
-// started, stopped, or made anew although nothing has changed (BD-10).
+// Task is the purpose of a plan. The zero Task makes everything match the files. Other tasks start, stop or recreate
+// what is in the files even if nothing has changed (BD-10).
 type Task struct {
 	Do      Action `json:"do,omitempty"`      // Start, Stop or Recreate; empty: a deploy
 	Service string `json:"service,omitempty"` // empty: all
-	Number  int    `json:"number,omitempty"`  // of the replica; zero: all of the service
+	Number  int    `json:"number,omitempty"`  // of the replica; 0: all of the service
 }
 
-// Title is what a task is of; empty: all of the project.
+// Title returns the subject of a task; empty: the whole project.
 func (t Task) Title() string {
 	if t.Number > 0 {
 		return fmt.Sprintf("%s/%d", t.Service, t.Number)
@@ -25,7 +25,7 @@ func (t Task) Title() string {
 	return t.Service
 }
 
-// asked says that a container is to be made anew because the task is that.
+// asked returns the reason to recreate a container if the task requires it.
 func (d *drawing) asked(service string, one *Instance) []string {
 	t := d.in.Task
 	if t.Do != Recreate || t.Service != "" && service != t.Service || t.Number > 0 && one.Number != t.Number {
@@ -34,7 +34,7 @@ func (d *drawing) asked(service string, one *Instance) []string {
 	return []string{"it is asked for"}
 }
 
-// narrow leaves in the plan what its task is of, and nothing that it does not ask for.
+// narrow removes from the plan what its task does not cover.
 func (d *drawing) narrow() {
 	t := d.in.Task
 	if t.Do == "" {
@@ -62,7 +62,7 @@ func (d *drawing) narrow() {
 	})
 }
 
-// named refuses a task of what the files do not name. What is to be stopped need only be there.
+// named refuses a task for something that is not in the files. A stop only needs an existing container.
 func (d *drawing) named() {
 	t := d.in.Task
 	if t.Service == "" {
@@ -90,8 +90,8 @@ func (d *drawing) named() {
 	d.problem("the project %s has no service %q; it has %s", d.in.Project, t.Service, strings.Join(names, ", "))
 }
 
-// means tells which replicas of a service the task is of. What cannot run without the containers that are made anew,
-// since it uses their network or their volumes, is made anew with them.
+// means returns which replicas of a service the task covers. It covers services that cannot run without the recreated
+// containers, because they use their network or volumes.
 func (d *drawing) means(service string) func(number int) bool {
 	t := d.in.Task
 	if t.Service == "" {
@@ -104,7 +104,7 @@ func (d *drawing) means(service string) func(number int) bool {
 	return func(int) bool { return with }
 }
 
-// shares tells whether a service cannot run without the containers of another one, by itself or through a third.
+// shares reports whether a service cannot run without the containers of another one, directly or through a third.
 func (d *drawing) shares(service, with string, seen []string) bool {
 	for i := range d.in.Services {
 		s := &d.in.Services[i]
@@ -120,9 +120,9 @@ func (d *drawing) shares(service, with string, seen []string) bool {
 	return false
 }
 
-// asks tells whether a task wants anything of an instance that the files name, and says so in it. What runs is not
-// touched by a start, be it out of date; what does not run and is out of date is made anew, so that it starts with what
-// is reserved for it.
+// asks reports whether a task changes an instance, and sets the instance's action. A start does not touch a running
+// container, even an outdated one. It recreates an outdated one that does not run, so that it starts with its reserved
+// addresses.
 func (t Task) asks(one *Instance) bool {
 	switch t.Do {
 	case Recreate:
@@ -139,10 +139,10 @@ func (t Task) asks(one *Instance) bool {
 	return false
 }
 
-// running tells whether a container in a state is to be stopped, and not to be started.
+// running reports whether a container in a state must be stopped, and need not be started.
 func running(state string) bool { return state == "running" || state == "restarting" }
 
-// stopDropped stops also what the files do not name any more.
+// stopDropped also stops what is no longer in the files.
 func (d *drawing) stopDropped(dropped []*Instance) {
 	for _, one := range dropped {
 		if !d.means(one.Service)(one.Number) || !d.in.Task.asks(one) {
@@ -157,7 +157,7 @@ func (d *drawing) stopDropped(dropped []*Instance) {
 	}
 }
 
-// inTheWay refuses what would take the address of a container that the task leaves as it is.
+// inTheWay refuses to take the address of a container that the task does not change.
 func (d *drawing) inTheWay() {
 	for _, s := range d.plan.Services {
 		for _, one := range s.Instances {
@@ -174,7 +174,8 @@ func (d *drawing) inTheWay() {
 	}
 }
 
-// holderOf is the container of the project that has an address which an instance gets, and is not made anew with it.
+// holderOf returns the container of the project that has an address which an instance gets, unless it is recreated as
+// well.
 func (d *drawing) holderOf(a *Address, one *Instance) string {
 	for i := range d.in.Containers {
 		c := &d.in.Containers[i]
@@ -194,7 +195,7 @@ func (d *drawing) holderOf(a *Address, one *Instance) string {
 	return ""
 }
 
-// makes tells whether containers of the service are made.
+// makes reports whether containers of the service are created.
 func (s *Service) makes() bool {
 	return slices.ContainsFunc(s.Instances, func(one *Instance) bool { return one.Do == Create || one.Do == Recreate })
 }

@@ -1,6 +1,6 @@
 package rollout
 
-// Step is what is done with an instance, or with the project as a whole.
+// Step is a step for an instance or for the whole project.
 type Step string
 
 // The steps of a deploy.
@@ -20,11 +20,11 @@ const (
 	Failed   Step = "failed"
 )
 
-// Event is one thing that a deploy tells of.
+// Event is one progress message of a deploy.
 type Event struct {
 	Step     Step     `json:"step"`
 	Instance string   `json:"instance,omitempty"` // its owner
 	Canary   bool     `json:"canary,omitempty"`
 	Detail   string   `json:"detail,omitempty"`
-	Lines    []string `json:"lines,omitempty"` // the last that a container which failed has said
+	Lines    []string `json:"lines,omitempty"` // the last output of a failed container
 }

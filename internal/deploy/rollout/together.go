@@ -10,12 +10,12 @@ import (
 	"berth/internal/deploy/scene"
 )
 
-// shift are workers that run together: none of them needs another one.
+// shift is a set of workers that run together. None of them needs another.
 type shift struct {
 	*run
 	all []*worked
 
-	mu     sync.Mutex // of what has become of them
+	mu     sync.Mutex // for the results
 	failed []error
 }
 
@@ -23,16 +23,17 @@ type shift struct {
 type worked struct {
 	*Instance
 	service *Service
-	id      string          // of its container; empty: there is none
-	made    scene.Container // as it was when it had ended
+	id      string          // of its container; empty: none
+	made    scene.Container // its container at its end
 	ended   bool
-	err     error // that it ended with, or did not begin
+	err     error // why it failed or did not start
 	cleared bool
 }
 
-// together runs workers to their ends, at most so many at once as the files say, behind what they need, and that behind
-// the copies of their own volumes, which take it away. Their containers are made one after the other, since Compose
-// counts them. After a failure no further one begins, and those that run go on to their ends.
+// together runs workers to their ends, at most the number in the files at the same time. First their volumes are
+// copied, and then the services that they need start, because a copy may stop these. The workers' containers are
+// created one after the other, because Compose counts them. After a failure no further one starts, and running ones
+// continue to their end.
 func (r *run) together(ctx context.Context, services []*Service) error {
 	sh := &shift{run: r}
 	for _, s := range services {
@@ -60,13 +61,13 @@ func (r *run) together(ctx context.Context, services []*Service) error {
 		})
 	}
 	running.Wait()
-	for _, s := range services { // of which one has failed, so that others did not begin
+	for _, s := range services { // one has failed, so others did not start
 		sh.clear(ctx, s)
 	}
 	return errors.Join(sh.failed...)
 }
 
-// ready has all be there that the workers need.
+// ready prepares everything that the workers need.
 func (sh *shift) ready(ctx context.Context, services []*Service) error {
 	for _, w := range sh.all {
 		if w.Successor != "" {
@@ -79,8 +80,8 @@ func (sh *shift) ready(ctx context.Context, services []*Service) error {
 	return sh.needed(ctx, services...)
 }
 
-// await waits until a worker has ended, which was begun, unless with err. The last of its service to end clears all of
-// them away.
+// await waits for the end of a worker that was started, unless err says that it was not. The last one of its service
+// deletes all of them.
 func (sh *shift) await(ctx context.Context, w *worked, err error) {
 	var made scene.Container
 	if err == nil {
@@ -110,9 +111,8 @@ func (sh *shift) await(ctx context.Context, w *worked, err error) {
 	}
 }
 
-// clear deletes the containers of a worker that have ended, with their addresses, whatever came of them (BO-11), and
-// remembers that it has run where all of them have to a good end. Where the deploy was ended the next one goes on with
-// them.
+// clear deletes the containers of a worker that have ended, with their addresses, whatever the result (BO-11). If all
+// were successful, it records that the worker has run. If the deploy was ended, it leaves them to the next deploy.
 func (sh *shift) clear(ctx context.Context, s *Service) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -153,7 +153,7 @@ func (sh *shift) hasFailed() bool {
 	return len(sh.failed) > 0
 }
 
-// begin has a worker run: the one that an earlier deploy has begun, or a new one.
+// begin starts a worker, or returns the one that an earlier deploy has started.
 func (r *run) begin(ctx context.Context, s *Service, one *Instance) (id string, err error) {
 	if err := r.may(ctx); err != nil {
 		return "", err

@@ -7,19 +7,19 @@ import (
 	"berth/internal/deploy"
 )
 
-// Unclaimed is a replica that the files name no more, and for which something is reserved.
+// Unclaimed is a replica with reservations that is no longer in the files.
 type Unclaimed struct {
 	Owner   string
 	Service string
 	Number  int
-	Why     string    // it is not named
-	On      []Address // what it has, by planned network
-	InUse   bool      // somebody has an address of these in use, here or on another host
-	Made    bool      // all of it was reserved by deploys, and nobody has said anything of it since
+	Why     string    // why it is not in the files
+	On      []Address // its addresses, by planned network
+	InUse   bool      // one of these addresses is in use, here or on another host
+	Made    bool      // only deploys made and changed the reservations
 }
 
-// unclaimed plans the end of what deploys have reserved for replicas that the files name no more, and whose containers
-// are gone: they were removed by hand (BO-3, BO-15). What others have reserved is told, and stays.
+// unclaimed plans the end of reservations from deploys whose replicas are no longer in the files and whose containers
+// were removed by hand (BO-3, BO-15). Other reservations stay and are only reported.
 func (d *drawing) unclaimed() {
 	for i := range d.in.Unclaimed {
 		u := &d.in.Unclaimed[i]
@@ -35,7 +35,7 @@ func (d *drawing) unclaimed() {
 	}
 }
 
-// has says what is reserved.
+// has lists the reservations.
 func (u *Unclaimed) has() string {
 	var all []string
 	for _, a := range u.On {
@@ -44,7 +44,7 @@ func (u *Unclaimed) has() string {
 	return strings.Join(all, ", ")
 }
 
-// names tells whether the files describe an instance of an owner.
+// names reports whether the files have an instance of an owner.
 func (d *drawing) names(owner string) bool {
 	for i := range d.in.Services {
 		for k := range d.in.Services[i].Instances {
@@ -56,7 +56,7 @@ func (d *drawing) names(owner string) bool {
 	return false
 }
 
-// hasContainer tells whether an owner has a container.
+// hasContainer reports whether an owner has a container.
 func (d *drawing) hasContainer(owner string) bool {
 	for i := range d.in.Containers {
 		if d.ownerOf(&d.in.Containers[i]) == owner {

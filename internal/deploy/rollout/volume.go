@@ -11,39 +11,39 @@ import (
 	"berth/internal/ipam"
 )
 
-// Volume is what becomes of a volume. Those that stay as they are a plan does not name.
+// Volume is the plan for a volume. Unchanged volumes are not in the plan.
 type Volume struct {
 	Name string       `json:"name"`
 	Do   VolumeAction `json:"do"`
 	Why  []string     `json:"why,omitempty"`
-	// Services use it; of one that is orphaned, they used it last.
+	// Services use it; for an orphan, they used it last.
 	Services []string `json:"services,omitempty"`
-	From     string   `json:"from,omitempty"` // of a copied one: the volume whose content it gets
+	From     string   `json:"from,omitempty"` // for a copy: the volume with the content
 	Saved    string   `json:"saved,omitempty"`
-	Foreign  bool     `json:"foreign,omitempty"` // From is not the project's
-	Of       string   `json:"of,omitempty"`      // of a copy: the volume whose content it holds
-	// Driver and Options are those that a copied one is to have.
+	Foreign  bool     `json:"foreign,omitempty"` // From does not belong to the project
+	Of       string   `json:"of,omitempty"`      // for a copy: the volume whose content it has
+	// Driver and Options are the new ones of a copied volume.
 	Driver  string            `json:"driver,omitempty"`
 	Options map[string]string `json:"driver_opts,omitempty"`
 }
 
-// VolumeAction is what becomes of a volume.
+// VolumeAction is what happens to a volume.
 type VolumeAction string
 
 // The actions.
 const (
-	// Orphan: no service uses it any more; it stays, and is listed (BD-5).
+	// orphan: no service uses it any more; it stays and is listed (BD-5).
 	orphan VolumeAction = "orphan"
-	// Copy: it is made anew as the files describe it, and gets the content of From. Without From that is its own, which
-	// goes to Saved before (BD-8).
+	// Copy: it is recreated as in the files and gets the content of From. Without From it keeps its own content, which
+	// is first saved in Saved (BD-8).
 	Copy VolumeAction = "copy"
-	// Use: it was orphaned, and a service uses it again.
+	// use: it was orphaned, and a service uses it again.
 	use VolumeAction = "use"
-	// Discard: it is a copy that was cut off, of a volume that is whole.
+	// discard: it is an incomplete copy of a volume that is complete.
 	discard VolumeAction = "discard"
 )
 
-// Title says of a volume what becomes of it, and why.
+// Title returns the change of a volume and the reasons.
 func (v *Volume) Title() string {
 	text := v.Name
 	switch {
@@ -58,10 +58,10 @@ func (v *Volume) Title() string {
 	return text
 }
 
-// suffix comes between the name of a volume and the number of a copy of it.
+// suffix stands between a volume's name and the number of its copy.
 const suffix = "-orphan-"
 
-// volumes plans what becomes of the volumes, and which containers have to be made anew for that.
+// volumes plans the volumes, and the containers that must be recreated for them.
 func (d *drawing) volumes() {
 	if d.in.Task.Do == Stop {
 		return
@@ -85,15 +85,15 @@ func (d *drawing) volumes() {
 	v.otherwise()
 }
 
-// volumeDrawing is that part of a plan that is about volumes, while it is drawn.
+// volumeDrawing is a drawing with what the plan of volumes needs.
 type volumeDrawing struct {
 	*drawing
-	stored map[string]*scene.Stored // what the engine has, by name
-	uses   map[string]bool          // what services of the files use
+	stored map[string]*scene.Stored // in the engine, by name
+	uses   map[string]bool          // that services in the files use
 }
 
-// otherwise has containers made anew that have another volume where the files want one: Compose's hash of a service
-// does not tell the name that the engine has for a volume.
+// otherwise recreates containers that have another volume than in the files, because Compose's hash of a service does
+// not cover the engine's name of a volume.
 func (d *volumeDrawing) otherwise() {
 	for i := range d.in.Stored {
 		s := &d.in.Stored[i]
@@ -107,7 +107,8 @@ func (d *volumeDrawing) otherwise() {
 	}
 }
 
-// mountAt is what the files want where a container has a volume; nil: nothing, or it is none of the project's.
+// mountAt returns what the files mount at the path of a container's volume. It is nil if they mount nothing or if the
+// container is not the project's.
 func (d *drawing) mountAt(u *scene.User) *deploy.Mount {
 	for i := range d.in.Services {
 		s := &d.in.Services[i]
@@ -134,8 +135,7 @@ func (d *drawing) instancesOf(services []string) (count int) {
 
 func (d *volumeDrawing) add(v *Volume) { d.plan.Volumes = append(d.plan.Volumes, v) }
 
-// record plans what becomes of an orphan that is in use again, and of a copy that a deploy before has begun and did not
-// end.
+// record plans an orphan that is in use again, and a copy of an interrupted deploy.
 func (d *volumeDrawing) record(o *ipam.Orphan) {
 	if d.stored[o.Volume] == nil || o.Stage == "" && !d.uses[o.Volume] {
 		return
@@ -160,7 +160,7 @@ func servicesOf(o *ipam.Orphan) []string {
 	return strings.Split(o.Service, ",")
 }
 
-// declared plans what becomes of a volume that the files describe and services use.
+// declared plans a volume in the files that services use.
 func (d *volumeDrawing) declared(want *deploy.Volume) {
 	begun := slices.IndexFunc(d.in.Orphans, func(o ipam.Orphan) bool {
 		return o.Of == want.Name && o.Stage == ipam.OrphanRestoring && d.stored[o.Volume] != nil
@@ -177,7 +177,7 @@ func (d *volumeDrawing) declared(want *deploy.Volume) {
 	case has == nil:
 		before := d.before(want)
 		if before == nil {
-			return // Compose makes it
+			return // Compose creates it
 		}
 		v.From, v.Foreign = before.Name, !d.ours(before)
 		v.Why = []string{"it was " + before.Name + " before"}
@@ -194,11 +194,12 @@ func (d *volumeDrawing) declared(want *deploy.Volume) {
 	d.add(v)
 }
 
-// ours tells whether Compose made a volume for the project.
+// ours reports whether Compose created a volume for the project.
 func (d *volumeDrawing) ours(s *scene.Stored) bool { return s.Project == d.in.Project && s.Key != "" }
 
-// before is the volume that had the name that the files gave a volume before: Compose's own word, or what the
-// containers of its services have at its path. nil: none is known, or another volume of the files is it now.
+// before returns the volume that was used under a former name of this one. It is found by Compose's label, or in the
+// containers of its services at the same path. It returns nil if none is known, or if the files use that volume for
+// something else.
 func (d *volumeDrawing) before(want *deploy.Volume) *scene.Stored {
 	var found *scene.Stored
 	for i := range d.in.Stored {
@@ -218,7 +219,7 @@ func (d *volumeDrawing) before(want *deploy.Volume) *scene.Stored {
 	return found
 }
 
-// restart has the containers of a volume that is copied be made anew, and refuses it where others use it, too.
+// restart recreates the containers of a copied volume. It refuses to copy a volume that others use, too.
 func (d *volumeDrawing) restart(v *Volume, has *scene.Stored) {
 	if has.Name == v.Name && has.Project != "" && has.Project != d.in.Project {
 		d.problem("the volume %s is to be recreated (%s), and is of the project %s; declare it external, or give it "+
@@ -242,9 +243,9 @@ func (d *volumeDrawing) restart(v *Volume, has *scene.Stored) {
 	}
 }
 
-// narrowVolumes leaves to a task that is not of all the volumes of the containers that it makes. It refuses to copy
-// what a container has that is left as it is, and has services wait for a copy that would start first otherwise. A copy
-// takes all of their replicas away, which come back one after the other: Compose counts them.
+// narrowVolumes limits a task to the volumes of the containers that it creates. It refuses to copy a volume of a
+// container that the plan does not change. It turns off start-first for services with a copied volume. It also replaces
+// their replicas one at a time, because a copy removes all of them and Compose counts them.
 func (d *drawing) narrowVolumes() {
 	makes := func(name string) bool {
 		s := d.plan.service(name)
@@ -278,14 +279,14 @@ func (d *drawing) narrowVolumes() {
 	}
 }
 
-// copies tells whether a volume of a service is copied.
+// copies reports whether a volume of a service is copied.
 func (p *Plan) copies(s *Service) bool {
 	return slices.ContainsFunc(p.Volumes, func(v *Volume) bool {
 		return v.Do == Copy && slices.Contains(v.Services, s.Name)
 	})
 }
 
-// leftWith refuses to copy a volume that a container of the project has which the plan leaves as it is.
+// leftWith refuses to copy a volume of a container of the project that the plan does not change.
 func (d *drawing) leftWith(v *Volume, has *scene.Stored) {
 	for i := range has.Users {
 		u := &has.Users[i]
@@ -297,7 +298,7 @@ func (d *drawing) leftWith(v *Volume, has *scene.Stored) {
 	}
 }
 
-// instance is the one that has a container.
+// instance returns the instance with a container, or nil.
 func (p *Plan) instance(container string) *Instance {
 	all := p.all()
 	if i := slices.IndexFunc(all, func(one *Instance) bool { return one.Container == container }); i >= 0 {
@@ -306,15 +307,15 @@ func (p *Plan) instance(container string) *Instance {
 	return nil
 }
 
-// free is the first name for a copy of a volume that nobody has.
+// free returns the first unused name for a copy of a volume.
 func (d *volumeDrawing) free(name string) string {
 	for n := 1; ; n++ {
 		copied := fmt.Sprint(name, suffix, n)
 		recorded := slices.ContainsFunc(d.in.Orphans, func(o ipam.Orphan) bool {
-			return o.Volume == copied && o.Stage == "" // else it was never made
+			return o.Volume == copied && o.Stage == "" // otherwise it was never created
 		})
 		discarded := slices.ContainsFunc(d.plan.Volumes, func(v *Volume) bool {
-			return v.Name == copied && v.Do == discard // before anything is copied
+			return v.Name == copied && v.Do == discard // removed before anything is copied
 		})
 		if discarded || d.stored[copied] == nil && !recorded {
 			return copied
@@ -322,7 +323,7 @@ func (d *volumeDrawing) free(name string) string {
 	}
 }
 
-// orphans plans the volumes of the project that no service uses any more, unless they are recorded as such already.
+// orphans plans the project's volumes that no service uses any more, unless they are recorded already.
 func (d *volumeDrawing) orphans() {
 	for i := range d.in.Stored {
 		s := &d.in.Stored[i]

@@ -7,14 +7,13 @@ import (
 	"berth/internal/deploy"
 )
 
-// Ran is of what a worker was made when it ran last to a good end.
+// Ran is what a worker was made from when it last succeeded.
 type Ran struct {
 	Hash  string
-	Image string // its id
+	Image string // the image's id
 }
 
-// worker plans whether the containers of a worker run: where anything else changes, and where the worker has not run
-// yet as it is now (BD-6).
+// worker plans whether a worker runs: if anything else changes, or if this version of it has not run yet (BD-6).
 func (d *drawing) worker(planned *Service, s *deploy.Service, changes bool) {
 	there := d.replicas(s.Name)
 	ran, has := d.in.Ran[s.Name]
@@ -37,7 +36,7 @@ func (d *drawing) worker(planned *Service, s *deploy.Service, changes bool) {
 			one := between(planned, want, c)
 			one.Do, one.Why = Work, []string{why}
 			if c != nil && c.Runs() && len(d.differs(planned, one.On, c)) == 0 {
-				one.Successor = c.ID // a deploy that was cut off has begun it
+				one.Successor = c.ID // an interrupted deploy started it
 			}
 			planned.Instances = append(planned.Instances, one)
 		case c != nil && !c.Runs():
@@ -49,7 +48,7 @@ func (d *drawing) worker(planned *Service, s *deploy.Service, changes bool) {
 	d.surplus(s, there)
 }
 
-// oneOffs plans the end of what `compose run` has left: a worker that a person has run (BO-11).
+// oneOffs plans the removal of what `compose run` left: workers that a person ran (BO-11).
 func (d *drawing) oneOffs() {
 	for i := range d.in.Containers {
 		c := &d.in.Containers[i]
@@ -64,10 +63,10 @@ func (d *drawing) oneOffs() {
 	}
 }
 
-// workers runs what ends by itself, each behind what it needs (BD-6). Workers that need none of each other run together,
-// as many at once as the files say (BD-11); what others wait for runs alone.
+// workers runs services that end by themselves, each after what it needs (BD-6). Workers that do not need each other
+// run together, up to the number in the files (BD-11). A service that others wait for runs alone.
 func (r *run) workers(ctx context.Context) error {
-	var free []*Service // workers that need none of each other, and have not run yet
+	var free []*Service // workers that do not need each other and have not run yet
 	flush := func() error {
 		err := r.together(ctx, free)
 		free = nil
@@ -100,7 +99,7 @@ func (r *run) workers(ctx context.Context) error {
 	return flush()
 }
 
-// needs tells whether a service depends on another one, be it through a third.
+// needs reports whether a service depends on another one, directly or through a third.
 func (p *Plan) needs(s, other *Service) bool {
 	return slices.ContainsFunc(s.Needs, func(name string) bool {
 		needed := p.service(name)
@@ -108,8 +107,8 @@ func (p *Plan) needs(s, other *Service) bool {
 	})
 }
 
-// toItsEnd runs what another service waits for behind what it needs, and that behind the copies of its own volumes,
-// which take it away.
+// toItsEnd runs a service that another one waits for. First it copies the service's volumes, and then it starts what
+// the service needs, because a copy may stop that.
 func (r *run) toItsEnd(ctx context.Context, s *Service, one *Instance) error {
 	if one.Do != Start && one.Successor == "" {
 		if err := r.renewed(ctx, one); err != nil {
@@ -122,8 +121,8 @@ func (r *run) toItsEnd(ctx context.Context, s *Service, one *Instance) error {
 	return r.once(ctx, s, one)
 }
 
-// needed has those run that services need, and that are not there yet or do not run, be they to be made anew; until all
-// do, since a volume that is copied for one of them takes others away.
+// needed starts the instances that services need and that do not run, or recreates them. It repeats that until all run,
+// because a volume copy for one of them stops others.
 func (r *run) needed(ctx context.Context, all ...*Service) error {
 	for before := -1; before < len(r.done); {
 		before = len(r.done)
@@ -136,11 +135,11 @@ func (r *run) needed(ctx context.Context, all ...*Service) error {
 	return nil
 }
 
-// bring has those of them run that do not run now.
+// bring starts the instances that a service needs and that do not run now.
 func (r *run) bring(ctx context.Context, s *Service) error {
 	for _, name := range s.Needs {
 		needed := r.plan.service(name)
-		if needed == nil || needed.Worker || needed.Once { // those have run: they come first
+		if needed == nil || needed.Worker || needed.Once { // these have run already
 			continue
 		}
 		if err := r.bring(ctx, needed); err != nil {
@@ -148,7 +147,7 @@ func (r *run) bring(ctx context.Context, s *Service) error {
 		}
 		away := slices.ContainsFunc(needed.Instances, r.away)
 		for _, one := range needed.Instances {
-			taken := away && one.Do == Recreate && r.plan.copies(needed) // by the copy, with all others
+			taken := away && one.Do == Recreate && r.plan.copies(needed) // the copy removes it with all others
 			if !taken && !r.away(one) {
 				continue
 			}
@@ -160,7 +159,7 @@ func (r *run) bring(ctx context.Context, s *Service) error {
 	return nil
 }
 
-// away tells whether an instance that is to run does not: it did not, or this run has stopped it.
+// away reports whether an instance does not run, because it did not run before or because this run has stopped it.
 func (r *run) away(one *Instance) bool {
 	if one.Do != Recreate {
 		return one.Do == Create || one.Do == Start
@@ -171,7 +170,7 @@ func (r *run) away(one *Instance) bool {
 	return one.State != "running" || d.done
 }
 
-// once exchanges an instance that was not yet in this run.
+// once replaces an instance unless this run has done so already.
 func (r *run) once(ctx context.Context, s *Service, one *Instance) error {
 	if r.done[one] {
 		return nil
