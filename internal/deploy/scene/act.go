@@ -12,13 +12,13 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Image is what the engine has of an image.
+// Image is an image in the engine.
 type Image struct {
 	ID      string
-	Digests []string // of the registries that it came from; none: it was made here
+	Digests []string // in the registries that it came from; none: it was built here
 }
 
-// Image reads what the engine has by a reference; false where it has nothing.
+// Image reads the image of a reference. It returns false if there is none.
 func (e *Engine) Image(ctx context.Context, ref string) (Image, bool, error) {
 	shown, err := e.api.ImageInspect(ctx, ref)
 	if errdefs.IsNotFound(err) {
@@ -30,11 +30,11 @@ func (e *Engine) Image(ctx context.Context, ref string) (Image, bool, error) {
 	return Image{ID: shown.ID, Digests: shown.RepoDigests}, true, nil
 }
 
-// IsGone tells whether an error says that there is no such container.
+// IsGone reports whether an error says that a container does not exist.
 func IsGone(err error) bool { return errdefs.IsNotFound(err) }
 
-// Stop ends a container by its own signal, and kills it when its own time for that is over. One that is gone is no
-// error.
+// Stop stops a container with its own signal, and kills it when its own grace period is over. A missing container is
+// not an error.
 func (e *Engine) Stop(ctx context.Context, id string) error {
 	_, err := e.api.ContainerStop(ctx, id, client.ContainerStopOptions{})
 	if errdefs.IsNotFound(err) {
@@ -43,13 +43,13 @@ func (e *Engine) Stop(ctx context.Context, id string) error {
 	return err
 }
 
-// Start starts a container that is there.
+// Start starts an existing container.
 func (e *Engine) Start(ctx context.Context, id string) error {
 	_, err := e.api.ContainerStart(ctx, id, client.ContainerStartOptions{})
 	return err
 }
 
-// Remove removes a container that was stopped, and none of its volumes. One that is gone is no error.
+// Remove removes a stopped container and none of its volumes. A missing container is not an error.
 func (e *Engine) Remove(ctx context.Context, id string) error {
 	_, err := e.api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{})
 	if err == nil || errdefs.IsNotFound(err) {
@@ -59,13 +59,13 @@ func (e *Engine) Remove(ctx context.Context, id string) error {
 	return err
 }
 
-// Rename gives a container another name.
+// Rename renames a container.
 func (e *Engine) Rename(ctx context.Context, id, name string) error {
 	_, err := e.api.ContainerRename(ctx, id, client.ContainerRenameOptions{NewName: name})
 	return err
 }
 
-// LastLines are the last that a container has said.
+// LastLines returns the last lines of a container's output.
 func (e *Engine) LastLines(ctx context.Context, id string, lines int) ([]string, error) {
 	logs, err := e.api.ContainerLogs(ctx, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true,
 		Tail: fmt.Sprint(lines)})

@@ -18,26 +18,26 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Where a volume is mounted in a container that was made for it: one path for all, so that what is read of one volume
-// is put into another as it comes, the mode and owner of the volume itself among it.
+// The mount point of a volume in its copier's container. All volumes use the same path, so an archive of one volume can
+// be extracted into another, with the mode and owner of the volume itself.
 const (
 	copierDir  = "/berth"
 	copierPart = "volume"
 )
 
-// neverStarted is the entry point of containers that are made to have volumes, and to do nothing.
+// neverStarted is the entry point of containers that only hold volumes.
 const neverStarted = "/never-started"
 
-// Copier is two containers that were never started, through which the engine reads one volume and writes another. There
-// are two because an engine does one thing at a time with a container's files.
+// Copier is two containers that never start. Through them the engine reads one volume and writes another. There are
+// two, because an engine does one thing at a time with a container's files.
 type Copier struct {
 	engine   *Engine
 	from, to string // volumes
 	ids      []string
 }
 
-// NewCopier makes the containers of an image. Nothing is copied out of that into the volumes. The caller closes it;
-// RemoveCopiers ends one that was not closed.
+// NewCopier creates the containers from an image. The image's own files are not copied into the volumes. The caller
+// closes the Copier; RemoveCopiers removes one that was not closed.
 func (e *Engine) NewCopier(ctx context.Context, project, image, from, to string) (*Copier, error) {
 	c := &Copier{engine: e, from: from, to: to}
 	for _, volume := range []string{from, to} {
@@ -51,14 +51,14 @@ func (e *Engine) NewCopier(ctx context.Context, project, image, from, to string)
 	return c, nil
 }
 
-// holder makes a container that has a volume.
+// holder creates a container with a volume.
 func (e *Engine) holder(ctx context.Context, project, image, volume string, reads bool) (string, error) {
 	name := make([]byte, 6)
 	_, _ = rand.Read(name) // never fails
 	made, err := e.api.ContainerCreate(ctx, client.ContainerCreateOptions{
 		Name: "berth-copier-" + hex.EncodeToString(name),
 		Config: &container.Config{Image: image, Entrypoint: []string{neverStarted},
-			// An image that Compose built says whose it is; this is none of its containers.
+			// A built image has Compose's labels, but this container is not Compose's.
 			Labels: map[string]string{labelCopier: project, docker.LabelProject: "", docker.LabelService: ""}},
 		HostConfig: &container.HostConfig{NetworkMode: "none",
 			Mounts: []mount.Mount{{Type: mount.TypeVolume, Source: volume, Target: path.Join(copierDir, copierPart),
@@ -67,7 +67,7 @@ func (e *Engine) holder(ctx context.Context, project, image, volume string, read
 	return made.ID, err
 }
 
-// Close removes the containers, with the volumes without names that their image wants.
+// Close removes the containers, with the unnamed volumes of their image.
 func (c *Copier) Close(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
@@ -85,7 +85,7 @@ func (e *Engine) removeCopier(ctx context.Context, id string) error {
 	return nil
 }
 
-// RemoveCopiers removes the copiers that a deploy of the project left behind.
+// RemoveCopiers removes copiers that a deploy of the project left behind.
 func (e *Engine) RemoveCopiers(ctx context.Context, project string) error {
 	list, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true,
 		Filters: make(client.Filters).Add("label", labelCopier+"="+project)})
@@ -100,9 +100,9 @@ func (e *Engine) RemoveCopiers(ctx context.Context, project string) error {
 	return nil
 }
 
-// Copy copies the content of the first volume into the second one, which is empty, or has some of it already. What an
-// engine's archive does not carry is lost: times below a second, sockets, holes, access lists and attributes other than
-// file capabilities.
+// Copy copies the content of the first volume to the second, which is empty or has a part of it. An engine's archive
+// does not contain fractions of seconds in times, sockets, holes, access control lists, or attributes except file
+// capabilities.
 func (c *Copier) Copy(ctx context.Context) error {
 	content, err := c.read(ctx, 0)
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *Copier) Copy(ctx context.Context) error {
 	return nil
 }
 
-// read is the archive of the first volume, or of the second.
+// read returns the archive of the first or second volume.
 func (c *Copier) read(ctx context.Context, which int) (io.ReadCloser, error) {
 	read, err := c.engine.api.CopyFromContainer(ctx, c.ids[which], client.CopyFromContainerOptions{
 		SourcePath: path.Join(copierDir, copierPart)})
@@ -127,14 +127,14 @@ func (c *Copier) read(ctx context.Context, which int) (io.ReadCloser, error) {
 	return read.Content, nil
 }
 
-// Verify reads both volumes and compares them byte for byte, with names, modes, owners, links, times and what else
-// their archives carry. Its error names the first thing that differs.
+// Verify compares both volumes byte by byte, with names, modes, owners, links, times and everything else in their
+// archives. Its error names the first difference.
 func (c *Copier) Verify(ctx context.Context) error {
 	return c.compare(ctx, sameContent)
 }
 
-// Holds tells whether the first volume has all that is in the second one, which is what a copy to that has written so
-// far: nothing there is lost with it.
+// Holds reports whether the first volume has everything in the second one, possibly an incomplete copy. If so, the
+// second can be deleted without loss.
 func (c *Copier) Holds(ctx context.Context) (bool, error) {
 	err := c.compare(ctx, holdsContent)
 	if differs := (*differs)(nil); errors.As(err, &differs) {
@@ -143,7 +143,7 @@ func (c *Copier) Holds(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// compare hands the archives of both volumes over.
+// compare calls how with the archives of both volumes.
 func (c *Copier) compare(ctx context.Context, how func(from, to io.Reader) error) error {
 	from, err := c.read(ctx, 0)
 	if err != nil {

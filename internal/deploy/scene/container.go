@@ -27,8 +27,8 @@ type Engine struct {
 	mover pin.Mover
 }
 
-// Open returns the engine at a URL such as unix:///var/run/docker.sock; empty is docker.DefaultHost. It connects to
-// nothing yet.
+// Open returns the engine at a URL such as unix:///var/run/docker.sock; empty is docker.DefaultHost. It does not
+// connect yet.
 func Open(host string) (*Engine, error) {
 	if host == "" {
 		host = docker.DefaultHost
@@ -47,52 +47,52 @@ func Open(host string) (*Engine, error) {
 	return &Engine{api: api}, nil
 }
 
-// Close ends the connections, and lets other processes move all containers.
+// Close closes the connections, and allows other processes to move all containers.
 func (e *Engine) Close() error {
 	e.mover.Close()
 	return e.api.Close()
 }
 
-// Container is one of a project's containers.
+// Container is a container of a project.
 type Container struct {
 	ID       string
 	Name     string
 	Service  string
 	Number   int    // of the replica
 	OneOff   bool   // made by `docker compose run`
-	Hash     string // of the service as it was made of, by Compose's word
-	Made     string // the same by ours, where Compose's holds more than the files say (docker.LabelMade)
+	Hash     string // Compose's hash of its service when it was made
+	Made     string // our hash, if Compose's covers more than the files (docker.LabelMade)
 	Version  string // of the Compose that made it
-	Image    string // as the files named it
+	Image    string // in the files
 	ImageID  string
-	State    string // as the engine calls it: created, running, paused, restarting, removing, exited, dead
-	ExitCode int    // with which it ended last
+	State    string // in the engine: created, running, paused, restarting, removing, exited, dead
+	ExitCode int    // of its last end
 	Health   string // healthy, unhealthy, starting; empty: it has no healthcheck
 	Restarts int
-	Forever  bool       // it is started again however it ends
-	Shares   []string   // containers whose network, processes or volumes it uses, by id or as they were named
-	Volumes  []Volume   // by path
-	On       []Endpoint // by network
+	Forever  bool // it restarts however it ends
+	// containers whose network, processes or volumes it uses, by id or by the name in the configuration
+	Shares  []string
+	Volumes []Volume   // by path
+	On      []Endpoint // by network
 }
 
-// Volume is one that a container has.
+// Volume is a volume of a container.
 type Volume struct {
-	Name   string // as the engine calls it
+	Name   string // its name in the engine
 	Target string // the path in the container
 	Path   string // on the host
 }
 
-// anonymous is how the engine names a volume that nobody named.
+// anonymous matches the engine's names of unnamed volumes.
 var anonymous = regexp.MustCompile("^[0-9a-f]{64}$")
 
-// Anonymous tells whether nobody named the volume, so that none but this container's successor can find it.
+// Anonymous reports whether the volume has no name of its own. Only this container's successor can find it then.
 func (v *Volume) Anonymous() bool { return anonymous.MatchString(v.Name) }
 
-// aside is how a container is called while it stands beside the one that it is exchanged for, by us and by Compose: a
-// part of an id comes first.
+// aside matches temporary names of containers, in Compose's form: a part of an id comes first.
 var aside = regexp.MustCompile("^[0-9a-f]{12}_(.+)$")
 
-// Ought is the name that a container ought to have; aside: it is another than it has.
+// Ought returns the proper name of a container. isAside reports whether its current name is a temporary one.
 func (c *Container) Ought() (name string, isAside bool) {
 	if parts := aside.FindStringSubmatch(c.Name); parts != nil {
 		return parts[1], true
@@ -100,17 +100,17 @@ func (c *Container) Ought() (name string, isAside bool) {
 	return c.Name, false
 }
 
-// Endpoint is what a container has on a Docker network.
+// Endpoint is a container's place on a Docker network.
 type Endpoint struct {
 	Network   string       // its name
-	Addresses []netip.Addr // that it has while it runs
-	Fixed     []netip.Addr // that its own configuration asks for
+	Addresses []netip.Addr // while it runs
+	Fixed     []netip.Addr // in its own configuration
 }
 
-// Runs tells whether the container runs.
+// Runs reports whether the container runs.
 func (c *Container) Runs() bool { return c.State == string(container.StateRunning) }
 
-// Unreached tells why a container that is there can be neither kept nor exchanged; empty: it can.
+// Unreached returns why a container can be neither kept nor replaced; empty: it can.
 func (c *Container) Unreached() string {
 	switch container.ContainerState(c.State) {
 	case container.StatePaused:
@@ -123,8 +123,8 @@ func (c *Container) Unreached() string {
 	return ""
 }
 
-// Containers reads all containers of a project, by service and number. Those whose inspection failed are told in
-// unread, each by its name.
+// Containers reads all containers of a project, by service and number. unread has an error for each container that
+// cannot be inspected, with its name.
 func (e *Engine) Containers(ctx context.Context, project string) (all []Container, unread []error, err error) {
 	list, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true,
 		Filters: make(client.Filters).Add("label", docker.LabelProject+"="+project)})
@@ -149,7 +149,7 @@ func (e *Engine) Containers(ctx context.Context, project string) (all []Containe
 	return all, unread, nil
 }
 
-// Container reads one.
+// Container reads one container.
 func (e *Engine) Container(ctx context.Context, id string) (Container, error) {
 	shown, err := e.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	if err != nil {
@@ -202,7 +202,7 @@ func read(shown *container.InspectResponse) Container {
 	return c
 }
 
-// shares are the containers that a container cannot run without.
+// shares returns the containers that a container cannot run without.
 func shares(host *container.HostConfig) (all []string) {
 	for _, ref := range []string{host.NetworkMode.ConnectedContainer(), host.PidMode.Container(),
 		host.IpcMode.Container()} {
@@ -227,7 +227,7 @@ func valid(addrs ...netip.Addr) (all []netip.Addr) {
 	return all
 }
 
-// At is what a container has on a Docker network; false where it is not on it.
+// At returns a container's place on a Docker network. It returns false if it is not on it.
 func (c *Container) At(network string) (Endpoint, bool) {
 	i := slices.IndexFunc(c.On, func(on Endpoint) bool { return on.Network == network })
 	if i < 0 {

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// differs is what two archives have that is not the same.
+// differs is the first difference between two archives.
 type differs struct{ what string }
 
 func (d *differs) Error() string { return d.what }
 
 func differ(format string, args ...any) error { return &differs{fmt.Sprintf(format, args...)} }
 
-// sameContent compares two archives of an engine, which come in the same order, entry by entry.
+// sameContent compares two archives of an engine entry by entry. Both have the same order.
 func sameContent(a, b io.Reader) error {
 	one, other := tar.NewReader(a), tar.NewReader(b)
 	for {
@@ -48,7 +48,7 @@ func sameContent(a, b io.Reader) error {
 	}
 }
 
-// sameEntry compares what two archives say of a file.
+// sameEntry compares the headers of a file in two archives.
 func sameEntry(a, b *tar.Header) error {
 	switch {
 	case a.Name != b.Name:
@@ -73,7 +73,7 @@ func sameEntry(a, b *tar.Header) error {
 	return nil
 }
 
-// attributes are the extended ones of a file, as far as the archive carries them.
+// attributes returns the extended attributes of a file in the archive.
 func attributes(h *tar.Header) map[string]string {
 	all := map[string]string{}
 	for key, value := range h.PAXRecords {
@@ -84,8 +84,8 @@ func attributes(h *tar.Header) map[string]string {
 	return all
 }
 
-// holdsContent tells whether an archive has all that another one has, of which the last file that was written may be
-// there in part, as where a copy of the first was cut off. Directories are not compared: their times come last.
+// holdsContent reports whether an archive has everything in another one. The last file written there may be incomplete,
+// if a copy of the first was interrupted. It does not compare directories, because their times are set last.
 func holdsContent(whole, part io.Reader) error {
 	all, some := tar.NewReader(whole), tar.NewReader(part)
 	cut := ""
@@ -121,7 +121,7 @@ func holdsContent(whole, part io.Reader) error {
 	}
 }
 
-// find goes on to an entry of a name.
+// find skips to the entry with a name.
 func find(in *tar.Reader, name string) (*tar.Header, error) {
 	for {
 		h, err := in.Next()
@@ -137,13 +137,13 @@ func find(in *tar.Reader, name string) (*tar.Header, error) {
 	}
 }
 
-// likeness is how the bytes of one file are to those of another.
+// likeness is the relation of one file's bytes to those of another.
 type likeness int
 
 const (
 	equal   likeness = iota
-	longer           // the first has those of the second, and more
-	shorter          // the second has those of the first, and more
+	longer           // the first has the bytes of the second, and more
+	shorter          // the second has the bytes of the first, and more
 	neither
 )
 
@@ -173,7 +173,7 @@ func sameBytes(a, b io.Reader) (likeness, error) {
 	}
 }
 
-// fill reads as much as there is room for; less only at the end.
+// fill fills into from r. It reads less only at the end.
 func fill(r io.Reader, into []byte) (n int, err error) {
 	for n < len(into) && err == nil {
 		var more int

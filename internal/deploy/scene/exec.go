@@ -13,9 +13,9 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Exec runs a command in a container that runs, and waits for its end. Its error says the exit code and the last that
-// it has said, or that time was out; what runs still then goes on until its container is stopped, because the engine
-// ends no command.
+// Exec runs a command in a running container and waits for its end. Its error has the exit code and the last output, or
+// says that the time is over. In that case the command continues until its container stops, because the engine cannot
+// end a command.
 func (e *Engine) Exec(ctx context.Context, id string, command []string, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -50,7 +50,7 @@ func (e *Engine) exec(ctx context.Context, id string, command []string) (said []
 	if _, err := stdcopy.StdCopy(&out, &out, line.Reader); err != nil && !errors.Is(err, io.EOF) {
 		return out.kept, 0, err
 	}
-	// It says no more; that it has ended comes a moment later.
+	// Its output has ended; the exit code follows a moment later.
 	for {
 		shown, err := e.api.ExecInspect(ctx, made.ID, client.ExecInspectOptions{})
 		if err != nil || !shown.Running {
@@ -64,10 +64,10 @@ func (e *Engine) exec(ctx context.Context, id string, command []string) (said []
 	}
 }
 
-// tail keeps the last that was written to it.
+// tail keeps the last bytes written to it.
 type tail struct{ kept []byte }
 
-// mostKept is how many bytes a tail keeps.
+// mostKept is the number of bytes that a tail keeps.
 const mostKept = 4 << 10
 
 // Write implements io.Writer.
@@ -77,7 +77,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lastSaid is the last line of what a command has said, as the end of a sentence.
+// lastSaid returns the last line of a command's output, as the end of a sentence.
 func lastSaid(said []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(bytes.ToValidUTF8(said, nil))), "\n")
 	if last := lines[len(lines)-1]; last != "" {

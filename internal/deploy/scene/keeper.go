@@ -13,9 +13,8 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Keep makes a container of an image that has the volumes without names of another one, which is to be removed, and is
-// never started. It has Compose's labels of that one but for the hash, so that whoever finds it takes it for the same
-// replica with another configuration.
+// Keep creates a container that never starts and has the unnamed volumes of another one, which will be removed. It has
+// that one's Compose labels except the hash. So others take it for the same replica with another configuration.
 func (e *Engine) Keep(ctx context.Context, id, name, image string) (string, error) {
 	shown, err := e.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	if err != nil {
@@ -41,8 +40,8 @@ func (e *Engine) Keep(ctx context.Context, id, name, image string) (string, erro
 	return made.ID, nil
 }
 
-// keeps are the volumes without names of a container. Wherever else the image wants one nothing is, or each such
-// container would leave another one behind.
+// keeps returns mounts for the unnamed volumes of a container. It prevents further unnamed volumes of the image,
+// because each such container would leave some behind.
 func (e *Engine) keeps(ctx context.Context, c *container.InspectResponse, image string) (all []mount.Mount, err error) {
 	at := map[string]bool{}
 	before := read(c)

@@ -15,43 +15,44 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Network is a Docker network as the engine has it.
+// Network is a Docker network in the engine.
 type Network struct {
 	ID       string
 	Name     string
-	Project  string // whose Compose made it; empty: none did
-	Hashed   bool   // that Compose compares all that it was made of, labels among it
+	Project  string // the project whose Compose created it; empty: none
+	Hashed   bool   // Compose compares everything that it was created with, including labels
 	Driver   string
 	Options  map[string]string
 	Internal bool
 	IPv6     bool
-	Labels   map[string]string // but those of Compose
+	Labels   map[string]string // without those of Compose
 
 	IPAM        string
 	IPAMOptions map[string]string
 	Pools       []Pool
-	On          []Guest // all containers that are on it, whether they run or not
+	On          []Guest // all containers on it, running or not
 }
 
 // Pool is a subnet of a Docker network.
 type Pool struct {
 	Subnet  netip.Prefix
-	Range   netip.Prefix // invalid: there is none
+	Range   netip.Prefix // invalid: none
 	Gateway netip.Addr
 	Aux     map[string]netip.Addr
 }
 
-// Guest is a container that is on a network.
+// Guest is a container on a network.
 type Guest struct {
 	ID      string
 	Name    string
-	Project string // empty: Compose did not make it
+	Project string // empty: not created by Compose
 }
 
-// Network reads a Docker network by its name, with all that is on it; false where there is none.
+// Network reads a Docker network by name, with the containers on it. It returns false if there is none.
 func (e *Engine) Network(ctx context.Context, name string) (Network, bool, error) {
 	shown, err := e.api.NetworkInspect(ctx, name, client.NetworkInspectOptions{})
-	if errdefs.IsNotFound(err) || err == nil && shown.Network.Name != name { // a part of another one's id
+	// the name is a part of another network's id
+	if errdefs.IsNotFound(err) || err == nil && shown.Network.Name != name {
 		return Network{}, false, nil
 	}
 	if err != nil {
@@ -86,15 +87,15 @@ func (e *Engine) Network(ctx context.Context, name string) (Network, bool, error
 	return n, true, nil
 }
 
-// Seat is what a container had on a network that it has left.
+// Seat is a container's place on a network that it has left.
 type Seat struct {
 	Network string // its name
 	id      string
 	on      *network.EndpointSettings
 }
 
-// Leave takes a container, by its whole id, off a network, whether it runs or not, and returns what it had there. One that is not on it,
-// or is gone, is no error, and neither is a network that is gone.
+// Leave disconnects a container, given by its full id, from a network, and returns its place. The container need not
+// run. It is no error if the container is not on the network, or if either is gone.
 func (e *Engine) Leave(ctx context.Context, n *Network, container string) (Seat, error) {
 	seat := Seat{Network: n.Name, id: n.ID}
 	shown, err := e.api.ContainerInspect(ctx, container, client.ContainerInspectOptions{})
@@ -114,8 +115,8 @@ func (e *Engine) Leave(ctx context.Context, n *Network, container string) (Seat,
 	return seat, err
 }
 
-// Return puts a container, by its whole id, back onto a network by its name: with the addresses that its configuration asked for there
-// before, or, where the network was made anew since, with others; none: it is given what is chosen for it.
+// Return connects a container, given by its full id, to a network with the name in seat. It has the addresses that its
+// configuration had there. If the network was recreated, it has those of anew instead; none: Berth chooses.
 func (e *Engine) Return(ctx context.Context, seat Seat, container string, anew []netip.Addr) error {
 	if seat.on == nil {
 		return nil
@@ -143,7 +144,7 @@ func (e *Engine) Return(ctx context.Context, seat Seat, container string, anew [
 	return e.mover.On(ctx, e.api, now.Network.ID, container, on)
 }
 
-// RemoveNetwork removes a network on which nothing is any more. One that is gone is no error.
+// RemoveNetwork removes an empty network. A missing network is not an error.
 func (e *Engine) RemoveNetwork(ctx context.Context, id string) error {
 	_, err := e.api.NetworkRemove(ctx, id, client.NetworkRemoveOptions{})
 	if errdefs.IsNotFound(err) {

@@ -18,28 +18,28 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Labels of volumes: Compose's, and that of a volume which holds the content of another one.
+// Labels of volumes: Compose's, and ours for copies.
 const (
 	labelVolume  = docker.ComposeLabels + "volume"
 	labelCopyOf  = "berth.copy-of"
 	labelCopyFor = "berth.copy-for" // the project
-	labelCopier  = "berth.copier"   // of the containers by which volumes are copied; the project
+	labelCopier  = "berth.copier"   // of the containers that copy volumes; the project
 )
 
-// localDriver is the driver of volumes that the engine takes where none is said.
+// localDriver is the engine's default driver of volumes.
 const localDriver = "local"
 
-// Stored is a volume as the engine has it.
+// Stored is a volume in the engine.
 type Stored struct {
 	Name    string
 	Driver  string
 	Options map[string]string
 	Labels  map[string]string
-	Made    time.Time // zero: its driver does not say
-	Project string    // whose Compose made it, or a deploy for it; empty: nobody's
+	Made    time.Time // zero: its driver does not know
+	Project string    // the project for which Compose or a deploy created it; empty: none
 	Key     string    // in the files of that project
-	CopyOf  string    // the volume whose content it holds
-	CopyFor string    // the project of that
+	CopyOf  string    // the volume whose content it has
+	CopyFor string    // the project of that volume
 	Users   []User    // containers that mount it, running or not
 }
 
@@ -47,15 +47,15 @@ type Stored struct {
 type User struct {
 	ID      string
 	Name    string
-	Image   string // its id
+	Image   string // the image's id
 	Target  string // the path in the container
-	Project string // of Compose; empty: none
+	Project string // Compose's project; empty: none
 	Service string
 	Runs    bool
-	Copier  bool // it was made to copy the volume, and does nothing any more
+	Copier  bool // it was created to copy the volume, and never runs
 }
 
-// Title names a user as people know it.
+// Title names a container for people.
 func (u *User) Title() string {
 	if u.Project == "" {
 		return u.Name
@@ -63,12 +63,12 @@ func (u *User) Title() string {
 	return fmt.Sprintf("%s of the project %s", u.Name, u.Project)
 }
 
-// Used tells whether a container has the volume.
+// Used reports whether a container uses the volume.
 func (s *Stored) Used() bool {
 	return slices.ContainsFunc(s.Users, func(u User) bool { return !u.Copier })
 }
 
-// Volumes reads all volumes of the engine that have names, with the containers that mount them.
+// Volumes reads all named volumes of the engine, with the containers that mount them.
 func (e *Engine) Volumes(ctx context.Context) ([]Stored, error) {
 	list, err := e.api.VolumeList(ctx, client.VolumeListOptions{})
 	if err != nil {
@@ -95,7 +95,7 @@ func (e *Engine) Volumes(ctx context.Context) ([]Stored, error) {
 	return all, nil
 }
 
-// usersOf is a container as the user of each of its volumes.
+// usersOf returns a container as a user of each of its volumes.
 func usersOf(c *container.Summary) map[string]User {
 	all := map[string]User{}
 	for _, m := range c.Mounts {
@@ -123,8 +123,8 @@ func stored(v *volume.Volume) Stored {
 	return s
 }
 
-// Differs says in what a volume is not what the files describe; none: it is. The labels of one that Compose did not
-// make for the project are nobody's word.
+// Differs returns the differences between a volume and the files. Labels count only if Compose created the volume for
+// the project.
 func (s *Stored) Differs(driver string, options, labels map[string]string) (why []string) {
 	if driver = cmp.Or(driver, localDriver); s.Driver != driver {
 		why = append(why, fmt.Sprintf("its driver is %s, and is to be %s", s.Driver, driver))
@@ -138,7 +138,7 @@ func (s *Stored) Differs(driver string, options, labels map[string]string) (why 
 	return why
 }
 
-// said is what people say of a volume: what Docker's own programs add is left out.
+// said omits what Docker's own programs add to labels or options.
 func said(all map[string]string) map[string]string {
 	left := map[string]string{}
 	for key, value := range all {
@@ -160,8 +160,8 @@ func listed(all map[string]string) string {
 	return strings.Join(parts, " ")
 }
 
-// MakeCopyVolume makes an empty volume on the engine's own driver for the content of another one, which is a project's.
-// One that is there already is taken.
+// MakeCopyVolume creates an empty volume with the engine's own driver, for a copy of a project's volume. An existing
+// volume of the name is used.
 func (e *Engine) MakeCopyVolume(ctx context.Context, name, of, project string) error {
 	_, err := e.api.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name, Driver: localDriver,
 		Labels: map[string]string{labelCopyOf: of, labelCopyFor: project}})
@@ -171,7 +171,7 @@ func (e *Engine) MakeCopyVolume(ctx context.Context, name, of, project string) e
 	return nil
 }
 
-// RemoveVolume removes a volume that no container mounts. One that is gone is no error.
+// RemoveVolume removes a volume that no container mounts. A missing volume is not an error.
 func (e *Engine) RemoveVolume(ctx context.Context, name string) error {
 	_, err := e.api.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
 	if err != nil && !errdefs.IsNotFound(err) {

@@ -10,14 +10,14 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Span is how long a container is watched: one without a healthcheck for Least, one with it until it is healthy, and
-// one that comes to neither until Most is over (BD-8).
+// Span is how long a container is watched. Without a healthcheck it must run for Least. With one it must become
+// healthy. Most is the limit for both (BD-8).
 type Span struct{ Least, Most time.Duration }
 
-// lookEvery is how often a container is looked at while it is watched.
+// lookEvery is how often a watched container is inspected.
 const lookEvery = 200 * time.Millisecond
 
-// Watch waits until a container works: it is healthy, or, without a healthcheck, has run for the least time without a
+// Watch waits until a container works: it is healthy or, without a healthcheck, has run for the minimum time without a
 // restart. Its error says what it did instead.
 func (e *Engine) Watch(ctx context.Context, id string, span Span) error {
 	return e.look(ctx, id, func(c *container.InspectResponse, restarts int, watched time.Duration) (bool, error) {
@@ -25,7 +25,7 @@ func (e *Engine) Watch(ctx context.Context, id string, span Span) error {
 	})
 }
 
-// Ends waits until a container has ended, however long it takes. Its error says how, where that was not with exit code
+// Ends waits until a container has ended, without a time limit. Its error describes an end with another exit code than
 // 0.
 func (e *Engine) Ends(ctx context.Context, id string) error {
 	return e.look(ctx, id, func(c *container.InspectResponse, _ int, _ time.Duration) (bool, error) {
@@ -33,7 +33,7 @@ func (e *Engine) Ends(ctx context.Context, id string) error {
 	})
 }
 
-// look looks at a container until it has become what it is to be. It is told how often that was restarted before.
+// look inspects a container until is returns true. restarts is the number of its earlier restarts.
 func (e *Engine) look(ctx context.Context, id string,
 	is func(c *container.InspectResponse, restarts int, watched time.Duration) (bool, error)) error {
 	begin := time.Now()
@@ -60,7 +60,7 @@ func (e *Engine) look(ctx context.Context, id string,
 	}
 }
 
-// ended tells whether a container has done what it was made for; an error: it failed.
+// ended reports whether a container has ended successfully; an error means that it failed.
 func ended(c *container.InspectResponse) (bool, error) {
 	switch {
 	case c.State == nil:
@@ -75,8 +75,7 @@ func ended(c *container.InspectResponse) (bool, error) {
 	return true, nil
 }
 
-// judge tells whether a container that has been watched for some time works; an error: it does not, and will not be
-// waited for.
+// judge reports whether a watched container works. An error means that it does not, and that the watch ends.
 func judge(c *container.InspectResponse, restarts int, watched time.Duration, span Span) (works bool, err error) {
 	switch {
 	case c.State == nil:
@@ -98,7 +97,7 @@ func judge(c *container.InspectResponse, restarts int, watched time.Duration, sp
 	return false, nil
 }
 
-// ran judges a container without a healthcheck. It may be paused, or not have begun.
+// ran judges a container without a healthcheck. It may be paused, or not have started.
 func ran(state *container.State, watched time.Duration, span Span) (works bool, err error) {
 	switch runs := state.Status == container.StateRunning; {
 	case runs && watched >= span.Least:
@@ -109,7 +108,7 @@ func ran(state *container.State, watched time.Duration, span Span) (works bool, 
 	return false, nil
 }
 
-// lastCheck is what the last healthcheck has said.
+// lastCheck returns the output of the last healthcheck.
 func lastCheck(h *container.Health) string {
 	if len(h.Log) == 0 || h.Log[len(h.Log)-1].Output == "" {
 		return ""
