@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// Command is the compose command of a project, with what it needs to find the project's files.
+// Command is the compose command of a project with its options.
 type Command struct {
 	Words   []string // such as docker compose
 	Project string
 	Files   []string // absolute paths
-	Options []string // further ones that come before the verb, such as --profile NAME
+	Options []string // further options before the verb, such as --profile NAME
 
-	// Exec runs the program with arguments and with variables added to its environment. nil: as a process.
+	// Exec runs the program with arguments and additional environment variables. nil: as a process.
 	Exec func(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error
 }
 
-// Answering is the compose command that answers, as it is typed. Where none does in time it is `docker compose`.
+// Answering returns the compose command that works on this host. If none answers in time, it is `docker compose`.
 func Answering(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -34,10 +34,10 @@ func Answering(ctx context.Context) string {
 	return strings.Join(words, " ")
 }
 
-// answerTime is how long text with a command waits for one to answer.
+// answerTime bounds the wait for a compose command to answer.
 const answerTime = 3 * time.Second
 
-// FindCommand is the compose command that answers: the one that is said, else `docker compose`, else docker-compose.
+// FindCommand returns the compose command that works: said if given, else `docker compose`, else docker-compose.
 func FindCommand(ctx context.Context, said string) (words []string, version string, err error) {
 	candidates := [][]string{{"docker", "compose"}, {"docker-compose"}}
 	if said != "" {
@@ -64,7 +64,7 @@ func versionOf(ctx context.Context, words []string) (string, error) {
 	return strings.TrimPrefix(strings.TrimSpace(string(out)), "v"), err
 }
 
-// Hashes are those by which Compose knows whether a container is made of a service as the files describe it now.
+// Hashes returns Compose's hash of each service in the files. Compose compares it with a container's.
 func (c *Command) Hashes(ctx context.Context) (map[string]string, error) {
 	said, err := c.run(ctx, nil, "config", "--hash", "*")
 	if err != nil {
@@ -79,13 +79,13 @@ func (c *Command) Hashes(ctx context.Context) (map[string]string, error) {
 	return hashes, nil
 }
 
-// Pull has the images of services pulled, with whatever Compose knows of how to log in.
+// Pull pulls the images of services, with Compose's credentials.
 func (c *Command) Pull(ctx context.Context, services []string) error {
 	_, err := c.run(ctx, nil, append([]string{"pull", "--quiet"}, services...)...)
 	return err
 }
 
-// run runs a verb; what it has written to standard output comes back, and with an error the end of what it says of it.
+// run runs a verb and returns its standard output. Its error has the end of the error output.
 func (c *Command) run(ctx context.Context, environ []string, verb ...string) ([]byte, error) {
 	args := append(slices.Clone(c.Words[1:]), "--project-name", c.Project)
 	for _, file := range c.Files {
@@ -111,7 +111,7 @@ func (c *Command) process(ctx context.Context, args, environ []string, stdout, s
 	return cmd.Run()
 }
 
-// lastLines are the last of what a command has said.
+// lastLines returns the last lines of a command's output.
 func lastLines(said []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(said)), "\n")
 	const shown = 5

@@ -13,13 +13,13 @@ import (
 	"berth/internal/docker"
 )
 
-// maxBody is how many bytes of a request are read: what describes a container is some kilobytes.
+// maxBody is the maximum size of a request in bytes. The description of a container has some kilobytes.
 const maxBody = 4 << 20
 
-// object is a JSON object whose other fields pass through as they came.
+// object is a JSON object. Fields that are not changed pass through as they are.
 type object map[string]json.RawMessage
 
-// in is an object that is a field of it; empty where that is missing or null.
+// in returns an object in a field. It is empty if the field is missing or null.
 func (o object) in(field string) (object, error) {
 	inner := object{}
 	if raw := o[field]; raw != nil && string(raw) != "null" {
@@ -30,7 +30,7 @@ func (o object) in(field string) (object, error) {
 	return inner, nil
 }
 
-// put makes a value a field of it.
+// put sets a field.
 func (o object) put(field string, value any) error {
 	raw, err := json.Marshal(value)
 	if err == nil {
@@ -39,7 +39,7 @@ func (o object) put(field string, value any) error {
 	return err
 }
 
-// create passes on the making of the one container, with its name and its addresses.
+// create passes on the creation of the one container, with its name and addresses.
 func (f *Filter) create(w http.ResponseWriter, r *http.Request) {
 	body, err := f.described(r)
 	if err != nil {
@@ -62,7 +62,7 @@ func (f *Filter) create(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// described is the description of the container as it is passed on; it refuses any that was not asked for.
+// described returns the changed description of the container, and refuses any other one.
 func (f *Filter) described(r *http.Request) ([]byte, error) {
 	f.mu.Lock()
 	f.made++
@@ -102,7 +102,7 @@ func (f *Filter) described(r *http.Request) ([]byte, error) {
 	return json.Marshal(c)
 }
 
-// address sets the addresses of the networks that a container is made with.
+// address sets the addresses on the networks in the description.
 func (f *Filter) address(c object) error {
 	config, err := c.in("NetworkingConfig")
 	if err != nil {
@@ -133,7 +133,7 @@ func (f *Filter) address(c object) error {
 	return c.put("NetworkingConfig", config)
 }
 
-// fix sets the addresses of an endpoint on a Docker network, where there are any to be set.
+// fix sets the addresses of an endpoint on a Docker network, if there are any.
 func (f *Filter) fix(endpoint object, network string) error {
 	for _, on := range f.replica.On {
 		if on.Network != network || len(on.Addresses) == 0 {
@@ -160,7 +160,7 @@ func field(addr netip.Addr) string {
 	return "IPv6Address"
 }
 
-// connect passes on that the new container is connected to a network, with its addresses there.
+// connect passes on the connection of the new container to a network, with its addresses.
 func (f *Filter) connect(w http.ResponseWriter, r *http.Request, ref string, on bool) {
 	c := object{}
 	err := readBody(r, &c)
@@ -227,7 +227,7 @@ func setBody(r *http.Request, body []byte) {
 	r.TransferEncoding = nil
 }
 
-// recorder keeps what it passes on.
+// recorder records what it passes on.
 type recorder struct {
 	http.ResponseWriter
 	status int

@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// Declared is how the files describe a volume that the engine has otherwise.
+// Declared is the description of a volume in the files that the engine's volume does not match yet.
 type Declared struct {
 	Driver  string
 	Options map[string]string
 }
 
-// asDeclared answers of a volume that is made anew in this deploy as if that had happened: docker-compose makes no
-// container of a project of which any volume is not as its files say, also of services that do not use it.
+// asDeclared answers as if a volume that this deploy recreates already matched the files. docker-compose creates no
+// container while any volume of the project differs from the files, even a volume of other services.
 func (f *Filter) asDeclared(resp *http.Response) error {
 	words := route(resp.Request.URL.Path)
 	if resp.Request.Method != http.MethodGet || resp.StatusCode != http.StatusOK || !is(words, "volumes", "*") {
@@ -49,8 +49,8 @@ func (f *Filter) asDeclared(resp *http.Response) error {
 	return nil
 }
 
-// MakeVolumes has the compose command make what volumes a service uses that are not there, with Compose's own labels,
-// and nothing else besides the project's networks: Compose makes both before the first container.
+// MakeVolumes makes Compose create a service's missing volumes, with Compose's own labels. It creates nothing else
+// except the project's networks, because Compose creates both before the first container.
 func (m *Maker) MakeVolumes(ctx context.Context, service string) error {
 	v := &volumesOnly{Filter: newFilter(m.Project, Replica{Service: service, Number: 1}, m.Dial,
 		func(context.Context, string) error { return errors.New("no container is made here") })}
@@ -63,20 +63,20 @@ func (m *Maker) MakeVolumes(ctx context.Context, service string) error {
 	case len(refused) > 0:
 		return errors.New(strings.Join(refused, "; "))
 	case v.came:
-		return nil // it has ended because it makes no container
+		return nil // Compose ended because the container was refused
 	case err != nil:
 		return err
 	}
 	return fmt.Errorf("%s has not made the volumes of %s", strings.Join(m.Words, " "), service)
 }
 
-// volumesOnly is a Filter under which no container is made.
+// volumesOnly is a Filter that refuses to create a container.
 type volumesOnly struct {
 	*Filter
-	came bool // Compose has come to making the container
+	came bool // Compose has requested the container
 }
 
-// ServeHTTP passes on what makes volumes, and what reads.
+// ServeHTTP passes on the creation of volumes, and reads.
 func (v *volumesOnly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || !is(route(r.URL.Path), "containers", "create") {
 		v.Filter.ServeHTTP(w, r)

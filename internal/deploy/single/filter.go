@@ -16,43 +16,43 @@ import (
 	"sync"
 )
 
-// Replica is the container that is to be made.
+// Replica is the container to create.
 type Replica struct {
 	Service string
 	Number  int
-	Aside   string     // comes before the name that Compose gives it, with a _; empty: that is its name
-	On      []Endpoint // what is set of its networks; on others it is what Compose says
-	Hash    string     // is kept in docker.LabelMade; empty: nothing is
-	Volumes []Volume   // of the container before it, which it takes over where nothing else is said of their paths
+	Aside   string     // a prefix of the name from Compose, followed by _; empty: no prefix
+	On      []Endpoint // its places on networks with set addresses; on other networks Compose decides
+	Hash    string     // for docker.LabelMade; empty: none
+	Volumes []Volume   // of its predecessor, taken over where nothing else is set for their paths
 }
 
-// Volume is one without a name of the files', as it is in the container before.
+// Volume is an unnamed volume of the predecessor.
 type Volume struct{ Name, Target string }
 
-// Endpoint is what a container is to have on a Docker network.
+// Endpoint is a container's place on a Docker network.
 type Endpoint struct {
 	Network   string       // its name
-	Addresses []netip.Addr // one of a family at most
+	Addresses []netip.Addr // at most one per family
 }
 
-// Filter is a handler that stands before an engine while one container is made.
+// Filter is a handler in front of an engine while one container is created.
 type Filter struct {
 	project string
 	replica Replica
 	engine  *httputil.ReverseProxy
 	ask     *http.Client
-	created func(ctx context.Context, id string) error // looks at it before it starts
+	created func(ctx context.Context, id string) error // checks it before it starts
 
-	declared map[string]Declared // volumes that are to be seen as the files describe them
+	declared map[string]Declared // volumes that must look as in the files
 
 	mu      sync.Mutex
-	id      string // of what was made
+	id      string // of the created container
 	made    int
 	started bool
 	refused []string
 }
 
-// newFilter returns a Filter before the engine that dial reaches.
+// newFilter returns a Filter in front of the engine that dial reaches.
 func newFilter(project string, r Replica, dial func(ctx context.Context, network, address string) (net.Conn, error),
 	created func(context.Context, string) error) *Filter {
 	transport := &http.Transport{DialContext: dial, DisableCompression: true}
@@ -66,25 +66,25 @@ func newFilter(project string, r Replica, dial func(ctx context.Context, network
 		FlushInterval:  -1,
 		ModifyResponse: func(resp *http.Response) error { return errors.Join(f.answer(resp), f.asDeclared(resp)) },
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			http.Error(w, err.Error(), http.StatusBadGateway) // Compose says it, or has ended
+			http.Error(w, err.Error(), http.StatusBadGateway) // Compose reports it, or has ended
 		},
 	}
 	return f
 }
 
-// close ends the connections to the engine that wait for more.
+// close closes idle connections to the engine.
 func (f *Filter) close() { f.ask.CloseIdleConnections() }
 
-// version is the part of a path that says of which version of the API it is.
+// version matches the API version in a path.
 var version = regexp.MustCompile(`^/v[0-9.]+/`)
 
-// route is a path without its version, as words.
+// route splits a path without its version into words.
 func route(path string) []string {
 	path = version.ReplaceAllString(path, "/")
 	return strings.Split(strings.Trim(path, "/"), "/")
 }
 
-// is tells whether a path is of a form, in which * is any one word.
+// is reports whether a path matches a form, in which * is any one word.
 func is(words []string, form ...string) bool {
 	if len(words) != len(form) {
 		return false
@@ -97,7 +97,7 @@ func is(words []string, form ...string) bool {
 	return true
 }
 
-// ServeHTTP passes on what makes the one container, and what reads.
+// ServeHTTP passes on the creation of the one container, and reads.
 func (f *Filter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	words := route(r.URL.Path)
 	switch {
@@ -118,7 +118,7 @@ func (f *Filter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse answers what would change something else.
+// refuse refuses a request that would change something else.
 func (f *Filter) refuse(w http.ResponseWriter, r *http.Request) {
 	f.refuseWith(w, fmt.Sprintf("%s %s is not passed on: one container is made here, %s of %s", r.Method, r.URL.Path,
 		f.replica.title(), f.project))
@@ -135,8 +135,8 @@ func (f *Filter) refuseWith(w http.ResponseWriter, why string) {
 
 func (r *Replica) title() string { return fmt.Sprintf("%s/%d", r.Service, r.Number) }
 
-// start lets the new container start once it was looked at. Of others it says that they run already: which of them are
-// to run is not decided here.
+// start starts the new container after the check. For other containers it answers that they run already, because the
+// caller decides which of them run.
 func (f *Filter) start(w http.ResponseWriter, r *http.Request, ref string) {
 	id, err := f.idOf(r.Context(), ref)
 	f.mu.Lock()
@@ -160,7 +160,7 @@ func (f *Filter) start(w http.ResponseWriter, r *http.Request, ref string) {
 	f.engine.ServeHTTP(w, r)
 }
 
-// idOf is the id of a container that is named by a name, or by the beginning of its id.
+// idOf returns the id of a container, given its name or the beginning of its id.
 func (f *Filter) idOf(ctx context.Context, ref string) (string, error) {
 	var shown struct{ ID string }
 	if err := f.get(ctx, "/containers/"+url.PathEscape(ref)+"/json", &shown); err != nil {
@@ -169,7 +169,7 @@ func (f *Filter) idOf(ctx context.Context, ref string) (string, error) {
 	return shown.ID, nil
 }
 
-// get asks the engine itself.
+// get sends a request to the engine itself.
 func (f *Filter) get(ctx context.Context, path string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://engine"+path, nil)
 	if err != nil {
@@ -186,7 +186,7 @@ func (f *Filter) get(ctx context.Context, path string, into any) error {
 	return json.NewDecoder(resp.Body).Decode(into)
 }
 
-// result is what came of it.
+// result returns what was created, and the refusals.
 func (f *Filter) result() (id string, started bool, refused []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

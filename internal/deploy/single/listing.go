@@ -12,9 +12,9 @@ import (
 	"berth/internal/docker"
 )
 
-// answer leaves the replicas from the wanted number on out of a list of containers: Compose gives the next container
-// the greatest number that it sees and one. Of two with one number, of which one is exchanged for the other, it sees
-// one: it counts them.
+// answer hides the replicas with the wanted number and above in a list of containers, because Compose gives the next
+// container the highest visible number plus one. Of two containers with the same number, one of which replaces the
+// other, it shows one, because Compose counts them.
 func (f *Filter) answer(resp *http.Response) error {
 	words := route(resp.Request.URL.Path)
 	if resp.Request.Method != http.MethodGet || resp.StatusCode != http.StatusOK || !is(words, "containers", "json") {
@@ -39,7 +39,7 @@ func (f *Filter) answer(resp *http.Response) error {
 	return nil
 }
 
-// hides tells whether a container of a list is not to be seen, where some numbers of the service were seen before.
+// hides reports whether a container is hidden. seen has the numbers of the service that were already shown.
 func (f *Filter) hides(raw json.RawMessage, seen map[int]bool) bool {
 	var c struct {
 		ID     string `json:"Id"`
@@ -65,7 +65,8 @@ func (f *Filter) hides(raw json.RawMessage, seen map[int]bool) bool {
 	return false
 }
 
-// isOneOff tells whether a container was made by `docker compose run`. docker-compose 1.29 counts their numbers, too.
+// isOneOff reports whether a container was created by `docker compose run`. docker-compose 1.29 counts these numbers,
+// too.
 func isOneOff(labels map[string]string) bool {
 	one, err := strconv.ParseBool(labels[docker.LabelOneOff])
 	return err == nil && one

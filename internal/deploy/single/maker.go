@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// Maker makes containers of one project by its compose command.
+// Maker creates containers of one project with its compose command.
 type Maker struct {
 	Command
-	Dial func(ctx context.Context, network, address string) (net.Conn, error) // the engine
+	Dial func(ctx context.Context, network, address string) (net.Conn, error) // connects to the engine
 
-	Declared map[string]Declared // volumes that are made anew in this deploy
+	Declared map[string]Declared // volumes that this deploy recreates
 }
 
-// Make makes a replica and starts it, once created has looked at it. What that refuses is there and does not run. The
-// id is that of what was made, also with an error; empty: nothing was.
+// Make creates a replica and starts it after created has checked it. If created refuses, the container exists but does
+// not run. The id is that of the created container, even with an error; empty: none was created.
 func (m *Maker) Make(ctx context.Context, r Replica, created func(ctx context.Context, id string) error) (string,
 	error) {
 	f := newFilter(m.Project, r, m.Dial, created)
@@ -45,7 +45,7 @@ func (m *Maker) Make(ctx context.Context, r Replica, created func(ctx context.Co
 	return id, nil
 }
 
-// through runs a verb of the compose command against a handler that stands before the engine.
+// through runs a verb of the compose command against a handler in front of the engine.
 func (m *Maker) through(ctx context.Context, h http.Handler, verb ...string) error {
 	dir, err := os.MkdirTemp("", "berth-deploy-")
 	if err != nil {
@@ -59,7 +59,7 @@ func (m *Maker) through(ctx context.Context, h http.Handler, verb ...string) err
 	}
 	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
 	served := make(chan struct{})
-	go func() { defer close(served); _ = server.Serve(l) }() // it ends by Close
+	go func() { defer close(served); _ = server.Serve(l) }() // Close ends it
 	_, err = m.run(ctx, []string{"DOCKER_HOST=unix://" + socket, "DOCKER_CONTEXT=", "DOCKER_TLS_VERIFY="}, verb...)
 	_ = server.Close()
 	<-served

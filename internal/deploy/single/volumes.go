@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// takeOver gives a container the volumes of the one before it that nobody named: those that the files or the image ask
-// for by their paths alone. Compose does so itself where it exchanges a container; here it makes one where none is.
+// takeOver gives a container the unnamed volumes of its predecessor, for paths at which the files or the image request
+// a volume. Compose does that itself when it replaces a container. Here it creates one without a predecessor.
 func (f *Filter) takeOver(ctx context.Context, c object) error {
 	if len(f.replica.Volumes) == 0 {
 		return nil
@@ -50,7 +50,7 @@ func (f *Filter) takeOver(ctx context.Context, c object) error {
 	return c.put("HostConfig", host)
 }
 
-// asksFor are the paths at which a container has a volume, whichever it is: by its description, or by its image.
+// asksFor returns the paths at which a container has any volume, from its description or its image.
 func (f *Filter) asksFor(ctx context.Context, c object) (map[string]bool, error) {
 	asked := map[string]bool{}
 	described, err := c.in("Volumes")
@@ -72,7 +72,8 @@ func (f *Filter) asksFor(ctx context.Context, c object) (map[string]bool, error)
 	return asked, nil
 }
 
-// boundAt tells whether one of the binds, such as NAME:PATH:rw, is at a path. One of a path alone asks for a volume.
+// boundAt reports whether one of the binds, such as NAME:PATH:rw, is at a path. A bind with only a path requests a
+// volume.
 func boundAt(binds []string, path string) bool {
 	for _, bind := range binds {
 		if words := strings.Split(bind, ":"); len(words) > 1 && words[1] == path {
@@ -91,8 +92,8 @@ func mountAt(mounts []object, path string) object {
 	return nil
 }
 
-// text is a JSON string; empty where it is none.
+// text decodes a JSON string. It is empty for anything else.
 func text(raw json.RawMessage) (s string) {
-	_ = json.Unmarshal(raw, &s) // what is missing is empty
+	_ = json.Unmarshal(raw, &s) // a missing value is empty
 	return s
 }
