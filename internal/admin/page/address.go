@@ -75,10 +75,10 @@ func (p *Page) addressNow(r *http.Request, s *shown, addr netip.Addr, space stri
 			released = has.Lease.Released
 		}
 		block := netip.PrefixFrom(addr, max(sub.CIDR.Bits(), addr.BitLen()-8)).Masked()
-		t.add(slices.Concat(row{p.of(addr), stateCell(has.State), p.of(sub.Network).to(networkLink(root, sub.NetworkID)),
-			p.of(sub.CIDR).to(subnetLink(root, sub.ID, block)), p.of(sub.Space), p.of(who.name), p.of(who.owner),
-			p.of(who.container), p.of(who.mac), p.of(who.host), p.of(who.kind), p.of(who.since), p.of(released),
-			p.of(who.until), p.of(who.ends), p.of(has.Pool), p.of(who.note), p.of(sub.NetworkID)}, p.lan(&who))...)
+		p.add(t, addr, stateCell(has.State), p.of(sub.Network).to(networkLink(root, sub.NetworkID)),
+			p.of(sub.CIDR).to(subnetLink(root, sub.ID, block)), sub.Space, who.name, who.owner,
+			who.container, who.mac, who.host, who.kind, who.since, released,
+			who.until, who.ends, has.Pool, who.note, sub.NetworkID, p.lan(&who))
 	}
 	t.Tall = true
 	p.offer(r, s, offers...)
@@ -156,9 +156,9 @@ func (p *Page) history(r *http.Request, s *shown, f ipam.WhoFilter, then moment,
 		if one.Lease != 0 {
 			lease = one.Lease
 		}
-		t.add(p.of(one.Name), p.of(one.From), p.of(one.Until), p.of(one.What), p.of(one.Kind), p.of(one.MAC), p.of(one.Host),
-			p.of(one.By), p.of(one.EndedBy), p.of(one.Guest).to(addressLink(root, one.Space, one.Guest)), p.ifTrue(one.Early),
-			p.of(one.Note), p.of(one.Subnet), p.of(one.Space), p.of(one.Address), p.of(lease))
+		p.add(t, one.Name, one.From, one.Until, one.What, one.Kind, one.MAC, one.Host,
+			one.By, one.EndedBy, p.of(one.Guest).to(addressLink(root, one.Space, one.Guest)), p.ifTrue(one.Early),
+			one.Note, one.Subnet, one.Space, one.Address, lease)
 	}
 	return p.knownSince(r, s)
 }

@@ -193,8 +193,8 @@ func (p *Page) confirmRelease(r *http.Request, w *wanted, at *ipam.LayoutRow) *s
 	t := s.table(&table{Name: "lease", One: true, Columns: columns("address", "Address", "name", "Name", "owner", "Owner",
 		"container", "Container", "mac", "MAC", "host", "Host", "kind", "Kind", "since", "Since", "reserved_until",
 		"Reserved until")})
-	t.add(p.of(w.addr), p.of(who.name), p.of(who.owner), p.of(who.container), p.of(who.mac), p.of(who.host),
-		p.of(who.kind), p.of(who.since), p.of(who.ends))
+	p.add(t, w.addr, who.name, who.owner, who.container, who.mac, who.host,
+		who.kind, who.since, who.ends)
 	p.agree(r, s, w)
 	return s
 }
@@ -212,8 +212,8 @@ func (p *Page) changes(s *shown, name, title string, events []ipam.Event) {
 		"address", "Address", "subnet", "-Subnet", "name", "Name", "changed", "Change", "actor", "By", "time", "-When")})
 	for i := range events {
 		e := &events[i]
-		t.add(p.of(e.Verb), p.of(e.Address), p.of(e.Subnet), p.of(e.Name), p.of(e.Changed()), p.of(e.Actor),
-			p.of(e.Time))
+		p.add(t, e.Verb, e.Address, e.Subnet, e.Name, e.Changed(), e.Actor,
+			e.Time)
 	}
 }
 

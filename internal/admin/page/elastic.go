@@ -32,8 +32,8 @@ func (p *Page) elastic(r *http.Request) (*shown, error) {
 			"#Associated", "id", "-Id")})
 	for i := range ranges {
 		one := &ranges[i]
-		t.add(p.of(one.Range.String()), p.of(one.Host), p.of(one.Announce), p.of(one.Allocated), p.of(one.Associated),
-			p.of(one.ID))
+		p.add(t, one.Range.String(), one.Host, one.Announce, one.Allocated, one.Associated,
+			one.ID)
 	}
 	all, err := p.cfg.Service.Elastics(r.Context(), q.Get("account"), behind, perPage+1)
 	if err != nil {
@@ -79,8 +79,8 @@ func (p *Page) elastics(r *http.Request, s *shown, all []ipam.ElasticInfo, liste
 				applied = "not on " + a.Host + ": " + a.Error
 			}
 		}
-		t.add(p.of(e.Address).to(addressLink(root, "", e.Address)), p.of(string(e.State)), p.of(e.Account),
-			p.of(e.Instance), p.of(guest).to(addressLink(root, "", e.Guest)), p.of(e.Network), p.of(e.Host), p.of(applied),
-			p.of(e.Kind), p.of(egress), p.of(e.ReleaseOn), p.of(e.Allocated), p.of(e.ID))
+		p.add(t, p.of(e.Address).to(addressLink(root, "", e.Address)), string(e.State), e.Account,
+			e.Instance, p.of(guest).to(addressLink(root, "", e.Guest)), e.Network, e.Host, applied,
+			e.Kind, egress, e.ReleaseOn, e.Allocated, e.ID)
 	}
 }

@@ -64,10 +64,10 @@ func (p *Page) events(r *http.Request) (*shown, error) {
 	}
 	root := rootOf(r)
 	for _, e := range all[min(from, len(all)):min(from+perPage, len(all))] {
-		t.add(p.of(e.Time), p.of(e.Verb.String()).to(with(r, "verb", e.Verb.String(), "from", "")),
-			p.of(e.Address).to(addressLink(root, e.Space, e.Address)), p.of(e.Name),
-			p.of(e.Network).to(with(r, "network", e.Network, "from", "")), p.of(e.Changed()), p.of(e.Actor), p.of(e.Host),
-			p.of(e.MAC), p.of(e.Subnet), p.of(e.Space), p.of(e.ID))
+		p.add(t, e.Time, p.of(e.Verb.String()).to(with(r, "verb", e.Verb.String(), "from", "")),
+			p.of(e.Address).to(addressLink(root, e.Space, e.Address)), e.Name,
+			p.of(e.Network).to(with(r, "network", e.Network, "from", "")), e.Changed(), e.Actor, e.Host,
+			e.MAC, e.Subnet, e.Space, e.ID)
 	}
 	return s, nil
 }

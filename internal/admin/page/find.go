@@ -63,8 +63,8 @@ func (p *Page) found(t *table, f *ipam.Found, root string) {
 		to = link(root, []string{"elastic"})
 	}
 	why := texts(f.Why, func(m ipam.Match) string { return m.Field + " " + m.Text })
-	t.add(p.of(f.What).to(to), p.of(f.Kind), p.of(f.Network), p.of(f.Name), p.of(f.State), p.of(f.MAC), p.of(f.Host),
-		p.of(strings.Join(why, ", ")), p.of(f.Address), p.of(f.Subnet), p.of(f.Space), p.of(f.NetworkID), p.of(f.ID))
+	p.add(t, p.of(f.What).to(to), f.Kind, f.Network, f.Name, f.State, f.MAC, f.Host,
+		strings.Join(why, ", "), f.Address, f.Subnet, f.Space, f.NetworkID, f.ID)
 }
 
 func firstID(ids ...ipam.ID) ipam.ID {

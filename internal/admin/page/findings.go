@@ -19,7 +19,7 @@ func (p *Page) findings(r *http.Request) (*shown, error) {
 	}
 	state := s.table(&table{Name: "check", One: true, Columns: columns("host", "Host", "engine", "Engine", "taken",
 		"Checked", "findings", "Findings")})
-	state.add(p.of(report.Host), p.of(report.Engine), p.of(report.Taken), p.of(len(report.Findings)))
+	p.add(state, report.Host, report.Engine, report.Taken, len(report.Findings))
 	if report.Trouble != "" {
 		s.alert(report.Trouble)
 	}
@@ -38,8 +38,8 @@ func (p *Page) findings(r *http.Request) (*shown, error) {
 	root := rootOf(r)
 	for i := range part {
 		f := &part[i]
-		t.add(p.of(string(f.Kind)), p.of(f.Address).to(addressLink(root, f.Space, f.Address)), p.of(f.Network), p.of(f.Host),
-			p.of(f.Owner), p.of(f.Detail), p.of(f.Seen), p.of(f.Repairable), p.of(f.MAC), p.of(f.Subnet), p.of(f.Space))
+		p.add(t, string(f.Kind), p.of(f.Address).to(addressLink(root, f.Space, f.Address)), f.Network, f.Host,
+			f.Owner, f.Detail, f.Seen, f.Repairable, f.MAC, f.Subnet, f.Space)
 	}
 	return s, nil
 }

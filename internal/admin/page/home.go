@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"slices"
 
 	"berth/internal/ipam"
 )
@@ -52,8 +51,8 @@ func (p *Page) wrong(r *http.Request, s *shown) (map[string]int, error) {
 		"network", "Network", "detail", "What it is, and what to do")})
 	for i := range report.Findings[:min(len(report.Findings), fewFindings)] {
 		f := &report.Findings[i]
-		t.add(p.of(string(f.Kind)), p.of(f.Address).to(addressLink(root, f.Space, f.Address)),
-			p.of(f.Network), p.of(f.Detail))
+		p.add(t, string(f.Kind), p.of(f.Address).to(addressLink(root, f.Space, f.Address)),
+			f.Network, f.Detail)
 	}
 	if len(report.Findings) > fewFindings {
 		t.Next = link(root, []string{"findings"})
@@ -80,13 +79,10 @@ func (p *Page) networks(r *http.Request, s *shown, found map[string]int) error {
 			if wrong.Text != "" {
 				wrong.Sign, wrong.Note = "!", "something is wrong"
 			}
-			return slices.Concat(row{p.of(n.Name).to(networkLink(root, n.ID)), p.of(cidrsOf(n)), usedCell(&n.Use),
-				p.trend(n.Space, n.Name)}, useCells(p, &n.Use), row{wrong, p.of(n.Space), p.of(n.Tags), p.of(n.ID)})
+			return p.row(p.of(n.Name).to(networkLink(root, n.ID)), texts(n.CIDRs, netip.Prefix.String), usedCell(&n.Use),
+				p.trend(n.Space, n.Name), p.use(&n.Use), wrong, n.Space, n.Tags, n.ID)
 		}})
 }
-
-// cidrsOf returns the subnets of a network.
-func cidrsOf(n *ipam.NetworkInfo) []string { return texts(n.CIDRs, netip.Prefix.String) }
 
 // fewContainers is the maximum number of leases on the first view.
 const fewContainers = 20
@@ -113,8 +109,8 @@ func (p *Page) containers(r *http.Request, s *shown) error {
 				name = by.Container
 			}
 		}
-		t.add(p.of(name), p.of(l.Address).to(addressLink(root, l.Space, l.Address)),
-			p.of(l.Network).to(networkLink(root, l.NetworkID)), p.of(l.Owner), p.of(l.MAC), p.of(l.Host), p.of(l.Since))
+		p.add(t, name, p.of(l.Address).to(addressLink(root, l.Space, l.Address)),
+			p.of(l.Network).to(networkLink(root, l.NetworkID)), l.Owner, l.MAC, l.Host, l.Since)
 	}
 	if len(t.Rows) > 0 {
 		s.table(t)
@@ -122,9 +118,9 @@ func (p *Page) containers(r *http.Request, s *shown) error {
 	return nil
 }
 
-// useCells returns the number of addresses in each state.
-func useCells(p *Page, u *ipam.Use) row {
-	return row{p.of(u.Leased), p.of(u.Reserved), p.of(u.Quarantined), free(u.Free, u.FreeText()), count(u.Excluded)}
+// use returns the number of addresses in each state.
+func (p *Page) use(u *ipam.Use) row {
+	return p.row(u.Leased, u.Reserved, u.Quarantined, free(u.Free, u.FreeText()), count(u.Excluded))
 }
 
 // levelOf returns the level of a percentage, for its colour.

@@ -26,8 +26,8 @@ func (p *Page) hosts(r *http.Request) (*shown, error) {
 		"#Leases", "headroom", "-#Headroom", "version", "-Version", "started", "-Started", "joined", "-Joined", "id", "-Id")})
 	for i := range all {
 		h := &all[i]
-		t.add(p.of(h.Name), p.of(h.Present), p.of(string(h.State)), p.of(h.Self), p.of(h.Pools), p.of(h.Leases),
-			p.of(h.Headroom), p.of(h.Version), p.of(h.Started), p.of(h.Joined), p.of(h.ID))
+		p.add(t, h.Name, h.Present, string(h.State), h.Self, h.Pools, h.Leases,
+			h.Headroom, h.Version, h.Started, h.Joined, h.ID)
 	}
 	return s, nil
 }

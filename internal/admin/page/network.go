@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"berth/internal/ipam"
@@ -30,11 +29,11 @@ func (p *Page) network(r *http.Request) (*shown, error) {
 		"static", "For static use",
 		"links", "Links",
 		"docker", "Docker networks", "planned", "Planned", "created", "Created", "network_id", "Id")})
-	t.add(p.of(n.Name), p.of(n.Space), p.of(n.Type), p.of(n.Tags), p.of(n.Sticky), p.of(n.Quarantine), p.of(n.Elastic),
-		unlessZero(p.of(n.Headroom)), p.of(n.Probe), p.of(string(n.PutBack)), p.of(n.Note), p.of(n.MACPrefix),
-		p.of(texts(n.Static, ipam.Range.String)),
-		p.of(texts(n.Links, func(l ipam.Link) string { return l.Host + ": " + l.Mode + " " + l.Link })),
-		p.of(n.Docker), p.of(n.Planned), p.of(n.Created), p.of(n.ID))
+	p.add(t, n.Name, n.Space, n.Type, n.Tags, n.Sticky, n.Quarantine, n.Elastic,
+		unlessZero(p.of(n.Headroom)), n.Probe, string(n.PutBack), n.Note, n.MACPrefix,
+		texts(n.Static, ipam.Range.String),
+		texts(n.Links, func(l ipam.Link) string { return l.Host + ": " + l.Mode + " " + l.Link }),
+		n.Docker, n.Planned, n.Created, n.ID)
 	p.offer(r, s, offered{"Reserve an address", toChange(root, reserving, n.ID)},
 		offered{"Exclude a range", toChange(root, excluding, n.ID)},
 		offered{"Add a subnet", toChange(root, addingSubnet, n.ID)},
@@ -47,7 +46,7 @@ func (p *Page) network(r *http.Request) (*shown, error) {
 	if len(n.OwnerRules) > 0 {
 		t := s.table(&table{Name: "owner_rules", Title: "Owner rules", Columns: columns("rule", "Rule")})
 		for _, rule := range n.OwnerRules {
-			t.add(p.of(rule.String()))
+			p.add(t, rule.String())
 		}
 	}
 	return s, p.roaming(r, s, &n, root)
@@ -82,10 +81,9 @@ func (p *Page) subnets(r *http.Request, s *shown, n *ipam.NetworkInfo) error {
 	return arrange(r, t, "-used", listed[ipam.SubnetPlan]{n.Subnets,
 		func(sub *ipam.SubnetPlan) *ipam.Use { return &sub.Use },
 		func(sub *ipam.SubnetPlan) row {
-			return slices.Concat(row{p.of(sub.CIDR).to(subnetLink(root, sub.ID, netip.Prefix{})), usedCell(&sub.Use)},
-				useCells(p, &sub.Use),
-				row{p.of(sub.Name), p.of(sub.Note), p.of(sub.Gateway).to(addressLink(root, n.Space, sub.Gateway)),
-					p.of(sub.GatewayNote), p.of(sub.DHCP), p.of(sub.Docker), p.of(sub.ID)})
+			return p.row(p.of(sub.CIDR).to(subnetLink(root, sub.ID, netip.Prefix{})), usedCell(&sub.Use),
+				p.use(&sub.Use), sub.Name, sub.Note, p.of(sub.Gateway).to(addressLink(root, n.Space, sub.Gateway)),
+				sub.GatewayNote, sub.DHCP, sub.Docker, sub.ID)
 		}})
 }
 
@@ -111,12 +109,12 @@ func (p *Page) ranges(r *http.Request, s *shown, n *ipam.NetworkInfo) {
 		for _, pool := range sub.Pools {
 			name := cmp.Or(pool.Name, span(pool.Start, pool.End))
 			size := ipam.Count{Int: sizeOf(ipam.Range{IPRange: netipx.IPRangeFrom(pool.Start, pool.End)})}
-			pools.add(slices.Concat(row{p.of(span(pool.Start, pool.End)), p.of(pool.Name), p.of(sub.CIDR),
-				free(pool.Free, pool.Free.TextOf(size))},
-				p.charts(n.Space, n.Name, sub.CIDR, name))...)
+			p.add(pools, span(pool.Start, pool.End), pool.Name, sub.CIDR,
+				free(pool.Free, pool.Free.TextOf(size)),
+				p.charts(n.Space, n.Name, sub.CIDR, name))
 		}
 		for _, x := range sub.Exclusions {
-			cells := row{p.of(span(x.Start, x.End)), p.of(x.Note), p.of(sub.CIDR)}
+			cells := p.row(span(x.Start, x.End), x.Note, sub.CIDR)
 			if may {
 				to := toChange(rootOf(r), including, n.ID, "range", cells[0].Text)
 				cells = append(cells, cell{Text: "Remove", Link: to})
@@ -149,8 +147,8 @@ func (p *Page) roaming(r *http.Request, s *shown, n *ipam.NetworkInfo, root stri
 		if !one.Address.IsValid() {
 			one.Address = one.Leased
 		}
-		t.add(p.of(one.Owner), p.of(one.Address).to(addressLink(root, n.Space, one.Address)), p.of(one.InUse), p.of(one.Host),
-			p.of(one.Until), p.of(strings.TrimSpace(one.Note)))
+		p.add(t, one.Owner, p.of(one.Address).to(addressLink(root, n.Space, one.Address)), one.InUse, one.Host,
+			one.Until, strings.TrimSpace(one.Note))
 	}
 	return nil
 }

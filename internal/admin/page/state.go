@@ -43,7 +43,7 @@ func (p *Page) state(r *http.Request, s *shown) error {
 	if err != nil {
 		return err
 	}
-	t.add(p.of(store), p.of(cluster), p.of(engine), seen, found, p.of(totals.Leases), p.of(totals.Reserved))
+	p.add(t, store, cluster, engine, seen, found, totals.Leases, totals.Reserved)
 	return nil
 }
 

@@ -3,7 +3,6 @@ package page
 import (
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"berth/internal/ipam"
@@ -96,16 +95,20 @@ func (p *Page) subnetFacts(s *shown, l *ipam.Layout, network, root string) {
 	if l.Within != sub.CIDR {
 		part = l.Within
 	}
-	cells := row{p.of(sub.CIDR).to(subnetLink(root, sub.ID, netip.Prefix{})), p.of(network).to(networkLink(root,
-		sub.NetworkID)), p.of(sub.Space), p.of(part)}
-	for _, state := range ipam.AddressStates() {
-		cells = append(cells, count(l.Sum.Of(state)))
-	}
-	t.add(append(cells, p.of(sub.Gateway).to(addressLink(root, sub.Space, sub.Gateway)), p.of(sub.GatewayNote),
-		p.of(sub.Name), p.of(sub.Note), p.of(sub.DHCP), p.of(sub.Created), p.of(sub.ID), p.of(sub.NetworkID))...)
+	p.add(t, p.of(sub.CIDR).to(subnetLink(root, sub.ID, netip.Prefix{})), p.of(network).to(networkLink(root,
+		sub.NetworkID)), sub.Space, part, counts(&l.Sum), p.of(sub.Gateway).to(addressLink(root, sub.Space, sub.Gateway)),
+		sub.GatewayNote, sub.Name, sub.Note, sub.DHCP, sub.Created, sub.ID, sub.NetworkID)
 	if len(sub.Pools) == 0 {
 		s.note(addPool(network, sub.CIDR))
 	}
+}
+
+// counts returns the number of addresses in each state.
+func counts(n *ipam.StateCounts) (cells row) {
+	for _, state := range ipam.AddressStates() {
+		cells = append(cells, count(n.Of(state)))
+	}
+	return cells
 }
 
 // parts shows the parts of a subnet that has too many addresses to show each.
@@ -120,11 +123,7 @@ func (p *Page) parts(s *shown, l *ipam.Layout, root string) {
 		"-#In no pool")})
 	for i := range l.Parts {
 		part := &l.Parts[i]
-		cells := row{p.of(part.Prefix).to(subnetLink(root, l.Subnet.ID, part.Prefix))}
-		for _, state := range ipam.AddressStates() {
-			cells = append(cells, count(part.Of(state)))
-		}
-		t.add(cells...)
+		p.add(t, p.of(part.Prefix).to(subnetLink(root, l.Subnet.ID, part.Prefix)), counts(&part.StateCounts))
 	}
 }
 
@@ -141,10 +140,10 @@ func (p *Page) addresses(r *http.Request, s *shown, l *ipam.Layout, root string)
 	for i := range l.Rows {
 		one := &l.Rows[i]
 		who := p.whoHas(one)
-		t.add(slices.Concat(row{p.of(run(one.Range.From(), one.Range.To())).to(rowLink(l, one, root)), stateCell(one.State),
-			count(ipam.Count{Int: sizeOf(one.Range)}), p.of(who.name), p.of(who.owner), p.of(who.container), p.of(who.mac),
-			p.of(who.host), p.of(who.kind), p.of(who.since), p.of(who.until), p.of(who.ends), p.of(one.Pool),
-			p.of(who.note)}, p.lan(&who))...)
+		p.add(t, p.of(run(one.Range.From(), one.Range.To())).to(rowLink(l, one, root)), stateCell(one.State),
+			count(ipam.Count{Int: sizeOf(one.Range)}), who.name, who.owner, who.container, who.mac,
+			who.host, who.kind, who.since, who.until, who.ends, one.Pool,
+			who.note, p.lan(&who))
 	}
 }
 

@@ -72,6 +72,25 @@ func (t *table) add(cells ...cell) {
 	t.Rows = append(t.Rows, cells)
 }
 
+// add appends a row to a table. Each value is a cell, a row of cells, or what a cell is made of.
+func (p *Page) add(t *table, values ...any) { t.add(p.row(values...)...) }
+
+// row returns the cells of a row. Its values are those of add.
+func (p *Page) row(values ...any) row {
+	cells := make(row, 0, len(values))
+	for _, value := range values {
+		switch v := value.(type) {
+		case cell:
+			cells = append(cells, v)
+		case row:
+			cells = append(cells, v...)
+		default:
+			cells = append(cells, p.of(value))
+		}
+	}
+	return cells
+}
+
 // columns returns columns from pairs of name and title. A title that begins with - may be omitted if there is little
 // room. One that begins with # is for numbers.
 func columns(pairs ...string) (all []column) {

@@ -30,7 +30,7 @@ var lanColumns = [...]string{"dhcp_state", "DHCP", "dhcp_server", "-DHCP server"
 
 // lan returns the cells of a DHCP lease. They are empty if there is none.
 func (p *Page) lan(h *holder) row {
-	return row{p.of(h.dhcp), p.of(h.server), p.of(h.expires), p.of(h.why)}
+	return p.row(h.dhcp, h.server, h.expires, h.why)
 }
 
 // whoHas returns who has the address of a row, had it last, or owns it.
