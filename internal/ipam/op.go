@@ -1,5 +1,7 @@
 package ipam
 
+import "reflect"
+
 // NewEdit returns an empty edit for an operation such as "pool.add", to be filled from JSON. It returns false for an
 // unknown operation.
 func NewEdit(op string) (Edit, bool) {
@@ -45,6 +47,16 @@ func planEdits() []Edit {
 		new(RemoveOrphan),
 		new(RecordWorker),
 	}
+}
+
+// NetworkOf returns the network that an edit names as the one it is about. It returns false if the edit has no such
+// field.
+func NetworkOf(e Edit) (ref string, is bool) {
+	f := reflect.Indirect(reflect.ValueOf(e)).FieldByName("Network")
+	if !f.IsValid() {
+		return "", false
+	}
+	return f.String(), true
 }
 
 // Op is the name of the operation.

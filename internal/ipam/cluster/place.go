@@ -40,32 +40,6 @@ func placeOf(e ipam.Edit) (p place) {
 		for i := range e.Wanted {
 			p.networks = append(p.networks, e.Wanted[i].Network)
 		}
-	case *ipam.RemoveNetwork:
-		return on(e.Network)
-	case *ipam.AddSubnet:
-		return on(e.Network)
-	case *ipam.ModifySubnet:
-		return on(e.Network)
-	case *ipam.RemoveSubnet:
-		return on(e.Network)
-	case *ipam.AddPool:
-		return on(e.Network)
-	case *ipam.ModifyPool:
-		return on(e.Network)
-	case *ipam.RemovePool:
-		return on(e.Network)
-	case *ipam.AddExclusion:
-		return on(e.Network)
-	case *ipam.RemoveExclusion:
-		return on(e.Network)
-	case *ipam.AddReservation:
-		return on(e.Network)
-	case *ipam.RemoveReservation:
-		return on(e.Network)
-	case *ipam.TakeAddress:
-		return on(e.Network)
-	case *ipam.ReleaseAddress:
-		return on(e.Network)
 	case *ipam.ReleaseOwner:
 		return place{owner: e}
 	case *ipam.KeepOrphan, *ipam.RemoveOrphan, *ipam.RecordWorker:
@@ -74,6 +48,10 @@ func placeOf(e ipam.Edit) (p place) {
 		*ipam.AddElasticRange, *ipam.RemoveElasticRange, *ipam.AllocateElastic, *ipam.AssociateElastic,
 		*ipam.DisassociateElastic, *ipam.ReleaseElastic, *ipam.DeclareElastic, *ipam.EndDeclaredElastic:
 		return place{hosts: true}
+	default:
+		if network, is := ipam.NetworkOf(e); is {
+			return on(network)
+		}
 	}
 	return p
 }

@@ -56,34 +56,29 @@ func each(in *ipam.Interface, fulfil func(ipam.Slot, ipam.Wish) (netip.Addr, err
 // interfaces holds the external addresses of an owner in a network.
 type interfaces map[ipam.Slot]ledger.Picked
 
-func takeAddress(wanted *ipam.TakeAddress, c *run) (ipam.Result, error) {
+func takeAddress(p *Plan, wanted *ipam.TakeAddress) (err error) {
 	edited := *wanted
-	e := &edited
-	p, err := OpenPlan(c, e.Network, e)
-	if err != nil {
-		return ipam.Result{}, err
-	}
-	in := e.Interface
+	e, in := &edited, wanted.Interface
 	in.Wishes = slices.Clone(in.Wishes)
 	if err := ready(&in, e.Owner, e.Planned); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if e.Note != nil {
 		if err := ipam.CheckNote(*e.Note); err != nil {
-			return ipam.Result{}, err
+			return err
 		}
 	}
 	e.Owner = ipam.CanonicalOwner(e.Owner)
-	if err := c.nameClash(p.N, e.Owner); err != nil {
-		return ipam.Result{}, err
+	if err := p.run.nameClash(p.N, e.Owner); err != nil {
+		return err
 	}
 	has := interfaces{}
 	if !e.Planned || !p.placed() {
 		if has, err = p.Taken(e.Owner); err != nil {
-			return ipam.Result{}, err
+			return err
 		}
 		if err := has.admit(e.Owner, &in); err != nil {
-			return ipam.Result{}, err
+			return err
 		}
 	}
 	subnets, err := p.reach(e.Subnet)
@@ -91,27 +86,24 @@ func takeAddress(wanted *ipam.TakeAddress, c *run) (ipam.Result, error) {
 		subnets, err = p.reachFor(&in)
 	}
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
-	result := ipam.Result{Network: p.N.ID}
 	if len(subnets) == 1 {
-		result.Subnet, result.CIDR = subnets[0].ID, subnets[0].CIDR
+		p.cameIn(subnets[0])
 	}
 	if err := p.makeRoom(&in, has); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
-	result.Addresses, err = each(&in, func(slot ipam.Slot, w ipam.Wish) (netip.Addr, error) {
+	if in.Action == ipam.RemoveInterface {
+		return p.giveBack(has, func(slot ipam.Slot, _ netip.Addr) bool { return int(slot.Interface) == in.Number })
+	}
+	p.run.result.Addresses, err = each(&in, func(slot ipam.Slot, w ipam.Wish) (netip.Addr, error) {
 		return p.settleSlot(e, slot, w, subnets, has[slot], in.Action)
 	})
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
-	if in.Action == ipam.RemoveInterface {
-		result.Addresses, err = p.giveBack(has,
-			func(slot ipam.Slot, _ netip.Addr) bool { return int(slot.Interface) == in.Number })
-		return result, err
-	}
-	return result, p.Keep()
+	return p.Keep()
 }
 
 // Taken reads the external addresses of an owner in the network.
@@ -290,39 +282,33 @@ func (p *Plan) WriteTaken(at ledger.Picked, owner string, slot ipam.Slot, note s
 }
 
 // giveBack releases the addresses that goes selects, in slot order.
-func (p *Plan) giveBack(has interfaces, goes func(ipam.Slot, netip.Addr) bool) (released []netip.Addr, err error) {
+func (p *Plan) giveBack(has interfaces, goes func(ipam.Slot, netip.Addr) bool) error {
 	for _, slot := range slots(has) {
 		one := has[slot]
 		if !goes(slot, one.Addr) {
 			continue
 		}
 		if err := allocator.Release(p.Change, one.Sub, one.Record); err != nil {
-			return nil, err
+			return err
 		}
-		released = append(released, one.Addr)
+		p.run.gave(one.Addr)
 	}
-	return released, nil
+	return nil
 }
 
-func releaseAddress(e *ipam.ReleaseAddress, c *run) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network, e)
-	if err != nil {
-		return ipam.Result{}, err
-	}
+func releaseAddress(p *Plan, e *ipam.ReleaseAddress) error {
 	if err := ipam.CheckOwner(e.Owner); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	has, err := p.Taken(ipam.CanonicalOwner(e.Owner))
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if err := has.gapsWithout(e.Owner, e.Address); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
-	result := ipam.Result{Network: p.N.ID}
-	result.Addresses, err = p.giveBack(has,
+	return p.giveBack(has,
 		func(_ ipam.Slot, addr netip.Addr) bool { return !e.Address.IsValid() || addr == e.Address })
-	return result, err
 }
 
 // gapsWithout refuses to release one address of an interface if that leaves a gap.

@@ -21,17 +21,17 @@ type ownerIn struct {
 	owner   string
 }
 
-func bindReservations(e *ipam.BindReservations, c *run) (ipam.Result, error) {
+func bindReservations(c *run, e *ipam.BindReservations) error {
 	if len(e.Wanted) == 0 || len(e.Wanted) > ipam.MaxEdits {
-		return ipam.Result{}, ipam.Refuse(ipam.ErrInvalid, "%d reservations are to be bound; one request binds 1 to %d",
+		return ipam.Refuse(ipam.ErrInvalid, "%d reservations are to be bound; one request binds 1 to %d",
 			len(e.Wanted), ipam.MaxEdits)
 	}
 	all, wanted, err := beginBinding(e, c)
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if err := replaceOthers(c, all, wanted); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	for _, static := range []bool{true, false} { // BO-10: given addresses first
 		for _, b := range all {
@@ -41,14 +41,14 @@ func bindReservations(e *ipam.BindReservations, c *run) (ipam.Result, error) {
 			chosen, err := b.p.fulfil(b.AddReservation, b.in,
 				func(w ipam.Wish) bool { return w.Address.IsValid() == static })
 			if err != nil {
-				return ipam.Result{}, err
+				return err
 			}
 			if !static {
 				b.addrs = b.bySlot(chosen)
 			}
 		}
 	}
-	result := ipam.Result{Network: all[0].p.N.ID}
+	c.result.Network = all[0].p.N.ID
 	for _, b := range all {
 		if b.unplaced() {
 			b.addrs, err = b.p.recordWanted(b.AddReservation)
@@ -56,11 +56,11 @@ func bindReservations(e *ipam.BindReservations, c *run) (ipam.Result, error) {
 			err = b.p.Keep()
 		}
 		if err != nil {
-			return ipam.Result{}, err
+			return err
 		}
-		result.Addresses = append(result.Addresses, b.addrs...)
+		c.gave(b.addrs...)
 	}
-	return result, nil
+	return nil
 }
 
 // beginBinding opens the networks. It refuses two reservations of one owner in one network (BO-6).
@@ -69,7 +69,11 @@ func beginBinding(e *ipam.BindReservations, c *run) (all []*binding, wanted map[
 	for i := range e.Wanted {
 		one := e.Wanted[i]
 		one.Replace = true
-		p, in, err := beginReservation(&one, c)
+		p, err := OpenPlan(c, one.Network, &one)
+		if err != nil {
+			return nil, nil, err
+		}
+		in, err := p.beginReservation(&one)
 		if err != nil {
 			return nil, nil, err
 		}

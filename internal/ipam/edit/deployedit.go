@@ -47,20 +47,20 @@ func deployLock(c *ledger.Change, project string) (*ipam.DeployLock, error) {
 
 // lockDeploy locks a project or renews its lock. An expired lock is free for anyone. A deploy that lost its lock cannot
 // renew it, because its view of the project may be outdated.
-func lockDeploy(e *ipam.LockDeploy, c *run) (ipam.Result, error) {
+func lockDeploy(c *run, e *ipam.LockDeploy) error {
 	if err := checkLock(e); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	held, err := deployLock(c.Change, e.Project)
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	mine := held != nil && held.ID == e.ID
 	switch {
 	case held != nil && !mine && (e.Renews || held.Lasts(c.Now())):
-		return ipam.Result{}, LockRefusal(held)
+		return LockRefusal(held)
 	case held == nil && e.Renews:
-		return ipam.Result{}, ipam.RefuseAs(ipam.DeployLocked, ipam.ErrInUse,
+		return ipam.RefuseAs(ipam.DeployLocked, ipam.ErrInUse,
 			"the lock of the project %s was taken away, or another deploy had it meanwhile; run the deploy again", e.Project)
 	}
 	lock := &ipam.DeployLock{Project: e.Project, ID: e.ID, Holder: c.Actor(), Host: e.Host, PID: e.PID,
@@ -68,10 +68,10 @@ func lockDeploy(e *ipam.LockDeploy, c *run) (ipam.Result, error) {
 	if mine {
 		lock.Since, lock.Holder = held.Since, held.Holder
 	} else if err := begin(c.Change, e); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	_, err = c.PutJSON(deployLockKey(e.Project), lock)
-	return ipam.Result{}, err
+	return err
 }
 
 // begin records the start of a deploy, and removes locks that expired long ago.
@@ -121,32 +121,32 @@ func LockRefusal(held *ipam.DeployLock) error {
 
 // unlockDeploy ends a lock. A missing lock, or another deploy's, is no error. If the deploy reports that it lost its
 // lock, only the event is written.
-func unlockDeploy(e *ipam.UnlockDeploy, c *run) (ipam.Result, error) {
+func unlockDeploy(c *run, e *ipam.UnlockDeploy) error {
 	if len(e.Did) > ipam.MaxDid {
-		return ipam.Result{}, ipam.Refuse(ipam.ErrInvalid, "what the deploy of %s did is told in %d bytes; at most %d "+
+		return ipam.Refuse(ipam.ErrInvalid, "what the deploy of %s did is told in %d bytes; at most %d "+
 			"are kept", e.Project, len(e.Did), ipam.MaxDid)
 	}
 	held, err := deployLock(c.Change, e.Project)
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	switch {
 	case held == nil && e.Force:
-		return ipam.Result{}, ipam.Refuse(ipam.ErrNotFound, "the project %s is not locked", e.Project)
+		return ipam.Refuse(ipam.ErrNotFound, "the project %s is not locked", e.Project)
 	case held != nil && e.Force:
 		detail := "its lock was taken away from " + held.Holder
 		err = ended(c.Change, e.Project, detail, ipam.DeployEnding{ID: held.ID, Outcome: ipam.DeployTaken})
 	case held != nil && held.ID == e.ID:
 		err = ended(c.Change, e.Project, said(e), ipam.DeployEnding{ID: e.ID, Outcome: e.Outcome, Did: e.Did})
 	case e.Outcome == ipam.DeployLost:
-		return ipam.Result{}, ended(c.Change, e.Project, said(e), ipam.DeployEnding{ID: e.ID, Outcome: e.Outcome, Did: e.Did})
+		return ended(c.Change, e.Project, said(e), ipam.DeployEnding{ID: e.ID, Outcome: e.Outcome, Did: e.Did})
 	default:
-		return ipam.Result{}, nil
+		return nil
 	}
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
-	return ipam.Result{}, c.Tx().Delete(deployLockKey(e.Project))
+	return c.Tx().Delete(deployLockKey(e.Project))
 }
 
 // said returns the deploy's own report for readers of events.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"time"
 
 	"berth/internal/allocator"
@@ -30,7 +31,8 @@ type run struct {
 
 	imports *Importing // the import that makes the edits; nil: none
 
-	at       int // the index of the current edit
+	at       int         // the index of the current edit
+	result   ipam.Result // of the current edit
 	capacity capacity
 	edits    []ipam.Edit // all edits of the request
 
@@ -176,73 +178,22 @@ func revision(c *ledger.Change, first ipam.Edit, came *ipam.Result) uint64 {
 	return 0
 }
 
-// apply makes one edit or refuses it. It may run again, so it changes only the transaction, and copies a record before
-// it changes it.
+// apply makes one edit or refuses it.
 func apply(c *run, e ipam.Edit) (ipam.Result, error) {
 	if err := elastic.MayAsk(c.Change, e); err != nil {
 		return ipam.Result{}, err
 	}
-	switch e := e.(type) {
-	case *ipam.CreateNetwork:
-		return createNetwork(e, c)
-	case *ipam.ModifyNetwork:
-		return modifyNetwork(e, c)
-	case *ipam.RemoveNetwork:
-		return removeNetwork(e, c)
-	case *ipam.AddSubnet:
-		return addSubnet(e, c)
-	case *ipam.ModifySubnet:
-		return modifySubnet(e, c)
-	case *ipam.RemoveSubnet:
-		return removeSubnet(e, c)
-	case *ipam.AddPool:
-		return addPool(e, c)
-	case *ipam.ModifyPool:
-		return modifyPool(e, c)
-	case *ipam.RemovePool:
-		return removePool(e, c)
-	case *ipam.AddExclusion:
-		return addExclusion(e, c)
-	case *ipam.RemoveExclusion:
-		return removeExclusion(e, c)
-	case *ipam.AddReservation:
-		return addReservation(e, c)
-	case *ipam.RemoveReservation:
-		return removeReservation(e, c)
-	case *ipam.BindReservations:
-		return bindReservations(e, c)
-	case *ipam.ReleaseOwner:
-		return releaseOwner(e, c)
-	case *ReleaseKnowing:
-		return e.apply(c)
-	case *LeaveStore:
-		return e.apply(c)
-	case *ipam.TakeAddress:
-		return takeAddress(e, c)
-	case *ipam.ReleaseAddress:
-		return releaseAddress(e, c)
-	case *ipam.DrainHost:
-		return drainHost(e, c)
-	case *ipam.RemoveHost:
-		return removeHost(e, c)
-	case *ipam.AdmitHost:
-		return admitHost(e, c)
-	case *ipam.LockDeploy:
-		return lockDeploy(e, c)
-	case *ipam.UnlockDeploy:
-		return unlockDeploy(e, c)
-	case *ipam.KeepOrphan:
-		return keepOrphan(e, c)
-	case *ipam.RemoveOrphan:
-		return removeOrphan(e, c)
-	case *ipam.RecordWorker:
-		return recordWorker(e, c)
+	if rule := rules[reflect.TypeOf(e)]; rule != nil {
+		c.result = ipam.Result{}
+		err := rule(c, e)
+		return c.result, err
 	}
-	if result, mine, err := elastic.Apply(c.Change, e, c.match); mine {
-		c.match = 0
-		return result, err
+	result, mine, err := elastic.Apply(c.Change, e, c.match)
+	if !mine {
+		return result, ipam.RefuseAs("", ipam.ErrInvalid, "the operation %q is not one of this Berth", e.Op())
 	}
-	return ipam.Result{}, ipam.RefuseAs("", ipam.ErrInvalid, "the operation %q is not one of this Berth", e.Op())
+	c.match = 0
+	return result, err
 }
 
 // ofSeveral adds the index to the refusal of one edit, if there are several.

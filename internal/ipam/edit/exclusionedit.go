@@ -6,31 +6,28 @@ import (
 	"berth/internal/ipam"
 )
 
-func addExclusion(e *ipam.AddExclusion, c *run) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network, e)
-	if err != nil {
-		return ipam.Result{}, err
-	}
+func addExclusion(p *Plan, e *ipam.AddExclusion) error {
 	sub, err := p.Holding(e.Range)
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
+	p.cameIn(sub)
 	if err := ipam.CheckNote(e.Note); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if gateway := sub.Gateway; gateway.IsValid() && e.Range.From() == gateway && e.Range.To() == gateway {
-		return ipam.Result{}, ipam.Refuse(ipam.ErrInUse,
+		return ipam.Refuse(ipam.ErrInUse,
 			"%s is the gateway of the subnet %s, which nobody is given anyway", gateway,
 			sub.CIDR)
 	}
 	if e.Answered != (ipam.MAC{}) {
-		return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, p.excludeAnswered(sub, e)
+		return p.excludeAnswered(sub, e)
 	}
 	if _, err := p.AddExclusions(sub, ipam.Exclusion{Range: e.Range, Note: e.Note}); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
-	warnings, err := p.keepers(sub, e.Range)
-	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR, Warnings: warnings}, err
+	p.run.result.Warnings, err = p.keepers(sub, e.Range)
+	return err
 }
 
 // excludeAnswered excludes an address that answered a probe, if it has no record. A record means that the answer may
@@ -99,14 +96,10 @@ func keeperText(l *ipam.Lease) string {
 		l.Address, l.Holder(), l.Reservation.Owner)
 }
 
-func removeExclusion(e *ipam.RemoveExclusion, c *run) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network, e)
-	if err != nil {
-		return ipam.Result{}, err
-	}
+func removeExclusion(p *Plan, e *ipam.RemoveExclusion) error {
 	sub, err := p.Holding(e.Range)
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	edited := *sub
 	edited.Exclusions = []ipam.Exclusion{}
@@ -123,14 +116,15 @@ func removeExclusion(e *ipam.RemoveExclusion, c *run) (ipam.Result, error) {
 		}
 		if err := p.Note(&ipam.Event{Verb: ipam.ExclusionRemoved, Subnet: sub.CIDR, Detail: e.Range.String()}, x,
 			left); err != nil {
-			return ipam.Result{}, err
+			return err
 		}
 		edited.Exclusions = append(edited.Exclusions, left...)
 	}
 	if !cut {
-		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrNotFound,
+		return ipam.Help(ipam.Refuse(ipam.ErrNotFound,
 			"no exclusion of the subnet %s has an address of the range %s",
 			sub.CIDR, e.Range), ipam.Advise(ipam.DoListExclusions, p.Called()))
 	}
-	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, c.SetSubnet(&edited)
+	p.cameIn(sub)
+	return p.SetSubnet(&edited)
 }

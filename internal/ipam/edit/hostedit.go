@@ -24,10 +24,10 @@ func hostOf(c *ledger.Change, name string) (*ipam.Host, error) {
 	return known, nil
 }
 
-func drainHost(e *ipam.DrainHost, c *run) (ipam.Result, error) {
+func drainHost(c *run, e *ipam.DrainHost) error {
 	h, err := hostOf(c.Change, e.Name)
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	want := ipam.HostDraining
 	if e.Undo {
@@ -35,16 +35,16 @@ func drainHost(e *ipam.DrainHost, c *run) (ipam.Result, error) {
 	}
 	switch {
 	case h.State == want:
-		return ipam.Result{}, nil
+		return nil
 	case h.State == ipam.HostLeaving || h.State == ipam.HostRemoved:
-		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse, "host %s is %s", h.Name, h.State),
+		return ipam.Help(ipam.Refuse(ipam.ErrInUse, "host %s is %s", h.Name, h.State),
 			ipam.Advise(ipam.DoLetHostIn, h.Name))
 	}
 	detail := ""
 	if e.Undo {
 		detail = "undone"
 	}
-	return ipam.Result{}, setHostState(c.Change, h, want, ipam.HostDrained, detail)
+	return setHostState(c.Change, h, want, ipam.HostDrained, detail)
 }
 
 // setHostState writes a host's new state and its event.
@@ -57,35 +57,35 @@ func setHostState(c *ledger.Change, h *ipam.Host, state ipam.HostState, verb ipa
 	return c.SetHost(&changed)
 }
 
-func removeHost(e *ipam.RemoveHost, c *run) (ipam.Result, error) {
+func removeHost(c *run, e *ipam.RemoveHost) error {
 	h, err := hostOf(c.Change, e.Name)
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	switch {
 	case h.State == ipam.HostRemoved:
-		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse, "host %s was removed already", h.Name),
+		return ipam.Help(ipam.Refuse(ipam.ErrInUse, "host %s was removed already", h.Name),
 			ipam.Advise(ipam.DoLetHostIn, h.Name))
 	case e.Off && isPresent(c.Change, h.Name) && h.ID != c.Member().Host:
-		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse,
+		return ipam.Help(ipam.Refuse(ipam.ErrInUse,
 			"the daemon of host %s answers, or did some seconds ago, so that it is "+
 				"not off", h.Name), ipam.Advise(ipam.DoAskHostToGo, h.Name))
 	case e.Off:
 		c.ended = true
-		return ipam.Result{}, RemoveHost(c.Change, h)
+		return RemoveHost(c.Change, h)
 	case h.State == ipam.HostLeaving:
-		return ipam.Result{}, nil
+		return nil
 	case !otherHost(c.Index(), h.Name):
-		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse,
+		return ipam.Help(ipam.Refuse(ipam.ErrInUse,
 			"host %s is the only one in the cluster, and nobody could let it in "+
 				"again; remove its networks there instead", h.Name), ipam.OrAdvise(ipam.DoMoveSpaces))
 	case !isPresent(c.Change, h.Name):
-		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse,
+		return ipam.Help(ipam.Refuse(ipam.ErrInUse,
 			"the daemon of host %s does not answer, so that it cannot give back "+
 				"what it holds: its containers may run on, and its headroom be in use; start it", h.Name),
 			ipam.Advise(ipam.DoSayHostOff, h.Name))
 	}
-	return ipam.Result{}, setHostState(c.Change, h, ipam.HostLeaving, ipam.HostLeft, "")
+	return setHostState(c.Change, h, ipam.HostLeaving, ipam.HostLeft, "")
 }
 
 // RemoveHost ends all attachments of a host. Their leases are released in batches afterwards.
@@ -147,21 +147,21 @@ func HeldBy(ix *ledger.Index, host string) (all []ipam.ID) {
 	return all
 }
 
-func admitHost(e *ipam.AdmitHost, c *run) (ipam.Result, error) {
+func admitHost(c *run, e *ipam.AdmitHost) error {
 	h, err := hostOf(c.Change, e.Name)
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if h.State != ipam.HostRemoved {
-		return ipam.Result{}, ipam.Refuse(ipam.ErrInUse, "host %s is in the cluster already", h.Name)
+		return ipam.Refuse(ipam.ErrInUse, "host %s is in the cluster already", h.Name)
 	}
 	slot, err := c.FreeSlot()
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	again := *h
 	again.Slot = slot
-	return ipam.Result{}, setHostState(c.Change, &again, "", ipam.HostAdmitted, "")
+	return setHostState(c.Change, &again, "", ipam.HostAdmitted, "")
 }
 
 // isPresent reports whether a host's daemon is connected now.

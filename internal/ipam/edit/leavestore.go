@@ -17,8 +17,8 @@ type LeaveStore struct {
 // Op is the name of the operation. Clients cannot request it.
 func (*LeaveStore) Op() string { return "owner.leave" }
 
-func (e *LeaveStore) apply(c *run) (ipam.Result, error) {
-	return ipam.Result{}, replaceBut(c.Change, ipam.CanonicalOwner(e.Owner), e.Only)
+func leaveStore(c *run, e *LeaveStore) error {
+	return replaceBut(c.Change, ipam.CanonicalOwner(e.Owner), e.Only)
 }
 
 // ReleaseKnowing ends replaced reservations. Runs names the owners that run with an address of the other store.
@@ -27,9 +27,9 @@ type ReleaseKnowing struct {
 	Runs map[string]bool
 }
 
-func (e *ReleaseKnowing) apply(c *run) (ipam.Result, error) {
+func releaseKnowing(c *run, e *ReleaseKnowing) error {
 	if err := ipam.CheckOwner(e.Owner); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
-	return releaseReplaced(c.Change, Owners(e.ReleaseOwner), e.Runs)
+	return releaseReplaced(c, Owners(e.ReleaseOwner), e.Runs)
 }

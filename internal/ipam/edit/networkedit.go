@@ -39,93 +39,91 @@ func changedFacts(c *run, n *ipam.Network) networkFacts {
 	return f
 }
 
-func createNetwork(e *ipam.CreateNetwork, c *run) (ipam.Result, error) {
+func createNetwork(c *run, e *ipam.CreateNetwork) error {
 	space := cmp.Or(e.Space, ipam.LocalSpace)
 	if err := ipam.CheckName("space", space); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if len(e.Subnets) > maxSubnets {
-		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInvalid,
+		return ipam.Help(ipam.Refuse(ipam.ErrInvalid,
 			"the network %s is to have %d subnets; one request makes at most %d",
 			e.Name, len(e.Subnets), maxSubnets), ipam.Advise(ipam.DoImportInstead))
 	}
 	if err := NameFree(c.Change, e.Name); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	n, err := e.Network(c.NewID(), c.Now())
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if err := c.EnsureSpace(space); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	p := c.plan(n)
 	if im := c.imports; im != nil {
 		if err := im.hide(p); err != nil {
-			return ipam.Result{}, err
+			return err
 		}
 	}
 	facts := FactsOfNetwork(n)
 	facts.Static = e.Static
 	if err := p.Note(&ipam.Event{Verb: ipam.NetworkCreated}, nil, facts); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	for i := range e.Subnets {
 		if _, err := p.addSubnet(&e.Subnets[i]); err != nil {
-			return ipam.Result{}, err
+			return err
 		}
 	}
 	if len(e.Static) > 0 {
 		if err := p.setStatic(e.Static); err != nil {
-			return ipam.Result{}, err
+			return err
 		}
 	}
-	return ipam.Result{Network: n.ID}, nil
+	c.result.Network = n.ID
+	return nil
 }
 
-func modifyNetwork(e *ipam.ModifyNetwork, c *run) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network, e)
-	if err != nil {
-		return ipam.Result{}, err
-	}
+func modifyNetwork(p *Plan, e *ipam.ModifyNetwork) error {
+	c := p.run
 	was := *p.N
 	if e.Name != nil && *e.Name != was.Name {
 		if err := NameFree(c.Change, *e.Name); err != nil {
-			return ipam.Result{}, err
+			return err
 		}
 		was.Name = *e.Name
 	}
 	edited, err := e.Over(was)
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if e.Elastic != nil {
 		mode, err := ipam.ParseElasticMode(*e.Elastic)
 		if err != nil {
-			return ipam.Result{}, err
+			return err
 		}
 		if err := elastic.SetMode(c.Change, edited, mode); err != nil {
-			return ipam.Result{}, err
+			return err
 		}
 	}
 	if err := elastic.MayLink(edited, e.Links); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if err := p.setLAN(e); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	before := changedFacts(c, p.N)
 	if e.Static != nil {
 		if err := p.setStatic(*e.Static); err != nil {
-			return ipam.Result{}, err
+			return err
 		}
 	}
 	before, after := ledger.Differing(before, changedFacts(c, edited))
 	p.N = edited
 	if edited.Stage != "" { // nobody sees it, and it has no revision
 		if err := c.SetNetwork(edited.ID, edited); err != nil {
-			return ipam.Result{}, err
+			return err
 		}
 	}
-	return ipam.Result{Network: edited.ID}, p.Note(&ipam.Event{Verb: ipam.NetworkModified}, before, after)
+	return p.Note(&ipam.Event{Verb: ipam.NetworkModified}, before, after)
 }

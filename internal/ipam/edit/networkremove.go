@@ -8,42 +8,37 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-func removeNetwork(e *ipam.RemoveNetwork, c *run) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network, e)
-	if err != nil {
-		return ipam.Result{}, err
-	}
+func removeNetwork(p *Plan, e *ipam.RemoveNetwork) error {
 	all, err := p.Subnets()
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	for _, sub := range all {
 		if err := p.Unused(sub, e.Force); err != nil {
-			return ipam.Result{}, err
+			return err
 		}
 	}
 	if err := p.dismissOwners(e.Force); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
-	left, err := elastic.EndNetwork(c.Change, p.N, e.Force)
+	left, err := elastic.EndNetwork(p.Change, p.N, e.Force)
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if _, err := p.Tell(&ipam.Event{Verb: ipam.NetworkRemoved}, FactsOfNetwork(p.N), nil); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
-	result := ipam.Result{Network: p.N.ID}
 	if left || len(all) > maxSubnets {
 		leaving := *p.N
-		leaving.Stage, c.leaving = ipam.Leaving, true
-		return result, c.SetNetwork(leaving.ID, &leaving)
+		leaving.Stage, p.run.leaving = ipam.Leaving, true
+		return p.SetNetwork(leaving.ID, &leaving)
 	}
 	for _, sub := range all {
 		if err := p.DropSubnet(sub); err != nil {
-			return ipam.Result{}, err
+			return err
 		}
 	}
-	return result, c.SetNetwork(p.N.ID, nil)
+	return p.SetNetwork(p.N.ID, nil)
 }
 
 // finishLeaving removes the rest of removed networks, a batch of subnets at a time.

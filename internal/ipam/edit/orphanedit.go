@@ -46,16 +46,16 @@ func orphan(c *ledger.Change, volume string) (*ipam.Orphan, error) {
 
 // keepOrphan records an orphaned volume. A recorded one of the same project keeps its time, and its services unless the
 // edit names them.
-func keepOrphan(e *ipam.KeepOrphan, c *run) (ipam.Result, error) {
+func keepOrphan(c *run, e *ipam.KeepOrphan) error {
 	if err := checkOrphan(e); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	had, err := orphan(c.Change, e.Volume)
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if err := changeable(c, e.Project); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	one := &ipam.Orphan{Volume: e.Volume, Project: e.Project, Service: e.Service, Since: c.Now(), Host: e.Host,
 		Of: e.Of, Stage: e.Stage, Foreign: e.Foreign}
@@ -65,10 +65,10 @@ func keepOrphan(e *ipam.KeepOrphan, c *run) (ipam.Result, error) {
 			one.Service = had.Service
 		}
 	} else if _, err := c.Event(&ipam.Event{Verb: ipam.VolumeOrphaned, Name: e.Volume, Detail: e.Project}); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	_, err = c.PutJSON(orphanKey(e.Volume), one)
-	return ipam.Result{}, err
+	return err
 }
 
 func checkOrphan(e *ipam.KeepOrphan) error {
@@ -93,23 +93,23 @@ func checkOrphan(e *ipam.KeepOrphan) error {
 
 // removeOrphan deletes a record. Only a deploy may delete that of a volume's only complete copy, because it has
 // verified the new volume.
-func removeOrphan(e *ipam.RemoveOrphan, c *run) (ipam.Result, error) {
+func removeOrphan(c *run, e *ipam.RemoveOrphan) error {
 	had, err := orphan(c.Change, e.Volume)
 	if err != nil || had == nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if err := changeable(c, had.Project); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if had.Stage == ipam.OrphanRestoring && c.deploy == (ipam.ID{}) {
-		return ipam.Result{}, ipam.Help(ipam.Refuse(ipam.ErrInUse, "the volume %s may hold the only whole copy of %s, "+
+		return ipam.Help(ipam.Refuse(ipam.ErrInUse, "the volume %s may hold the only whole copy of %s, "+
 			"which a deploy of %s has begun to recreate and did not end", e.Volume, had.Of, had.Project),
 			ipam.Advise(ipam.DoDeploy, had.Project))
 	}
 	if _, err := c.Event(&ipam.Event{Verb: ipam.OrphanEnded, Name: e.Volume, Detail: had.Project}); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
-	return ipam.Result{}, c.Tx().Delete(orphanKey(e.Volume))
+	return c.Tx().Delete(orphanKey(e.Volume))
 }
 
 // changeable refuses to change a project's data while another deploy has the lock.

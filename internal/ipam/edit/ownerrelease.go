@@ -12,35 +12,34 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-func releaseOwner(e *ipam.ReleaseOwner, c *run) (ipam.Result, error) {
+func releaseOwner(c *run, e *ipam.ReleaseOwner) error {
 	if err := ipam.CheckOwner(e.Owner); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	owners := Owners(e)
 	if e.Replaced {
-		return releaseReplaced(c.Change, owners, nil)
+		return releaseReplaced(c, owners, nil)
 	}
-	var result ipam.Result
 	err := EachOwned(c.Change, owners, func(at ledger.Picked) error {
-		result.Addresses = append(result.Addresses, at.Addr)
+		c.gave(at.Addr)
 		return ledger.EndReservation(c.Change, at, "")
 	})
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	err = EachTaken(c.Change, owners, func(at ledger.Picked) error {
-		if !slices.Contains(result.Addresses, at.Addr) {
-			result.Addresses = append(result.Addresses, at.Addr)
+		if !slices.Contains(c.result.Addresses, at.Addr) {
+			c.gave(at.Addr)
 		}
 		return allocator.Release(c.Change, at.Sub, at.Record)
 	})
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if err := elastic.EndOwners(c.Change, owners.Has); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
-	return result, forgetOwners(c.Change, owners)
+	return forgetOwners(c.Change, owners)
 }
 
 // Owners returns the owners that a release covers.
@@ -150,11 +149,11 @@ type ownerPlace struct {
 // releaseReplaced ends replaced reservations whose owner uses the replacement (BO-13). That is the address in the same
 // slot. If that slot is no longer wanted, it is any address of the owner, even in the other store. A holder of the old
 // address keeps it.
-func releaseReplaced(c *ledger.Change, owners OwnerSet, elsewhere map[string]bool) (ipam.Result, error) {
+func releaseReplaced(c *run, owners OwnerSet, elsewhere map[string]bool) error {
 	var old []ledger.Picked
 	inUse := map[ownerPlace]bool{} // for each wanted slot
 	any := map[string]bool{}
-	err := EachOwned(c, owners, func(at ledger.Picked) error {
+	err := EachOwned(c.Change, owners, func(at ledger.Picked) error {
 		r := at.Record.Reservation
 		if r.Replaced {
 			old = append(old, at)
@@ -165,19 +164,18 @@ func releaseReplaced(c *ledger.Change, owners OwnerSet, elsewhere map[string]boo
 		return nil
 	})
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
-	var result ipam.Result
 	for _, at := range old {
 		r := at.Record.Reservation
 		runs, wanted := inUse[ownerPlace{r.Owner, at.Sub.Network, r.Slot}]
 		if wanted && !runs || !any[r.Owner] && !elsewhere[r.Owner] {
 			continue
 		}
-		if err := ledger.EndReservation(c, at, "its owner has the address that replaced it in use"); err != nil {
-			return ipam.Result{}, err
+		if err := ledger.EndReservation(c.Change, at, "its owner has the address that replaced it in use"); err != nil {
+			return err
 		}
-		result.Addresses = append(result.Addresses, at.Addr)
+		c.gave(at.Addr)
 	}
-	return result, nil
+	return nil
 }

@@ -11,28 +11,25 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-func addPool(e *ipam.AddPool, c *run) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network, e)
-	if err != nil {
-		return ipam.Result{}, err
-	}
+func addPool(p *Plan, e *ipam.AddPool) error {
 	sub, r, err := p.poolPlace(e)
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if e.Name != "" {
 		if err := ipam.CheckName("pool", e.Name); err != nil {
-			return ipam.Result{}, err
+			return err
 		}
 	}
 	if sub, err = p.AddPools(sub, ipam.Pool{Name: e.Name, Range: r}); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if _, ok := ledger.Intersect(r.IPRange, alloc.Usable(sub.CIDR)); !ok {
-		return ipam.Result{}, ipam.Refuse(ipam.ErrInvalid, "the range %s holds no host address of the subnet %s", r,
+		return ipam.Refuse(ipam.ErrInvalid, "the range %s holds no host address of the subnet %s", r,
 			sub.CIDR)
 	}
-	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, nil
+	p.cameIn(sub)
+	return nil
 }
 
 // poolPlace returns the subnet and the range of a new pool.
@@ -51,20 +48,16 @@ func (p *Plan) poolPlace(e *ipam.AddPool) (*ipam.Subnet, ipam.Range, error) {
 	return sub, e.Range, nil
 }
 
-func modifyPool(e *ipam.ModifyPool, c *run) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network, e)
-	if err != nil {
-		return ipam.Result{}, err
-	}
+func modifyPool(p *Plan, e *ipam.ModifyPool) error {
 	if e.Name != "" {
 		if err := ipam.CheckName("pool", e.Name); err != nil {
-			return ipam.Result{}, err
+			return err
 		}
 	}
 	if r, err := alloc.ParseRange(e.Pool); err == nil {
-		return ipam.Result{Network: p.N.ID}, p.renameRange(ipam.Range{IPRange: r}, e.Name)
+		return p.renameRange(ipam.Range{IPRange: r}, e.Name)
 	}
-	return ipam.Result{Network: p.N.ID}, p.renamePool(e.Pool, e.Name)
+	return p.renamePool(e.Pool, e.Name)
 }
 
 // renameRange renames the pool with exactly this range. If no other pool of the subnet has the old name, its
@@ -164,28 +157,25 @@ func (p *Plan) named(name string) ([]*ipam.Subnet, error) {
 	return all, nil
 }
 
-func removePool(e *ipam.RemovePool, c *run) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network, e)
-	if err != nil {
-		return ipam.Result{}, err
-	}
+func removePool(p *Plan, e *ipam.RemovePool) error {
 	if r, err := alloc.ParseRange(e.Pool); err == nil {
 		sub, err := p.Holding(ipam.Range{IPRange: r})
 		if err != nil {
-			return ipam.Result{}, err
+			return err
 		}
-		return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, p.cutPools(sub, ipam.Range{IPRange: r})
+		p.cameIn(sub)
+		return p.cutPools(sub, ipam.Range{IPRange: r})
 	}
 	all, err := p.named(e.Pool)
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	for _, sub := range all {
 		if err := p.dropPools(sub, e.Pool); err != nil {
-			return ipam.Result{}, err
+			return err
 		}
 	}
-	return ipam.Result{Network: p.N.ID}, nil
+	return nil
 }
 
 // cutPools removes a range from the pools of a subnet. The rest of a pool keeps its name (GA-19).

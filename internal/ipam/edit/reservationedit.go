@@ -10,25 +10,25 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-func addReservation(wanted *ipam.AddReservation, c *run) (ipam.Result, error) {
+func addReservation(p *Plan, wanted *ipam.AddReservation) error {
 	edited := *wanted
 	e := &edited
-	p, in, err := beginReservation(e, c)
+	in, err := p.beginReservation(e)
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if err := p.replaceElsewhere(e); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if p.N.Type == ipam.Dynamic && !byAddress(&in) {
-		addrs, err := p.recordWanted(e)
-		return ipam.Result{Network: p.N.ID, Addresses: addrs}, err
+		p.run.result.Addresses, err = p.recordWanted(e)
+		return err
 	}
-	addrs, err := p.fulfil(e, in, func(ipam.Wish) bool { return true })
+	p.run.result.Addresses, err = p.fulfil(e, in, func(ipam.Wish) bool { return true })
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
-	return ipam.Result{Network: p.N.ID, Addresses: addrs}, p.Keep()
+	return p.Keep()
 }
 
 // recordWanted records an owner with the terms of an edit.
@@ -65,31 +65,27 @@ func byAddress(in *ipam.Interface) bool {
 	return !slices.ContainsFunc(in.Wishes, func(w ipam.Wish) bool { return !w.Address.IsValid() })
 }
 
-// beginReservation opens the network and refuses a reservation that is invalid in any state. It makes the owner
-// canonical, so e must be the caller's own copy.
-func beginReservation(e *ipam.AddReservation, c *run) (*Plan, ipam.Interface, error) {
+// beginReservation refuses a reservation that is invalid in any state. It makes the owner canonical, so e must be the
+// caller's own copy.
+func (p *Plan) beginReservation(e *ipam.AddReservation) (ipam.Interface, error) {
 	in := ipam.Interface{Number: e.Number, Wishes: slices.Clone(e.Wishes)}
-	p, err := OpenPlan(c, e.Network, e)
-	if err != nil {
-		return nil, in, err
-	}
 	if err := ready(&in, e.Owner, e.Planned); err != nil {
-		return nil, in, err
+		return in, err
 	}
 	e.Owner = ipam.CanonicalOwner(e.Owner)
-	if err := c.nameClash(p.N, e.Owner); err != nil {
-		return nil, in, err
+	if err := p.run.nameClash(p.N, e.Owner); err != nil {
+		return in, err
 	}
 	if err := e.WantedTerms.Check(e.Owner); err != nil {
-		return nil, in, err
+		return in, err
 	}
 	if e.Only != nil && !e.Replace {
-		return nil, in, ipam.Refuse(ipam.ErrInvalid,
+		return in, ipam.Refuse(ipam.ErrInvalid,
 			"what %s has on other networks is not to be replaced; ask for replace, or "+
 				"leave out only", e.Owner)
 	}
 	if e.Moves && !e.Replace {
-		return nil, in, ipam.Refuse(ipam.ErrInvalid,
+		return in, ipam.Refuse(ipam.ErrInvalid,
 			"what %s has and may not be given any more is not to be replaced; ask for replace, or leave out moves", e.Owner)
 	}
 	for i, w := range in.Wishes {
@@ -97,14 +93,14 @@ func beginReservation(e *ipam.AddReservation, c *run) (*Plan, ipam.Interface, er
 			continue
 		}
 		if slices.ContainsFunc(in.Wishes[:i], func(other ipam.Wish) bool { return other.Address == w.Address }) {
-			return nil, in, ipam.RefuseAs(ipam.AlreadyExists, ipam.ErrInUse,
+			return in, ipam.RefuseAs(ipam.AlreadyExists, ipam.ErrInUse,
 				"%s is wished for twice for %s; an address is reserved once", w.Address, e.Owner)
 		}
 		if err := p.N.CheckStatic(); err != nil && !e.Automatic {
-			return nil, in, err
+			return in, err
 		}
 	}
-	return p, in, nil
+	return in, nil
 }
 
 // fulfil reserves addresses for the wishes that now selects, and returns them by slot.

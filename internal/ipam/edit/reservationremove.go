@@ -8,47 +8,41 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-func removeReservation(e *ipam.RemoveReservation, c *run) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network, e)
-	if err != nil {
-		return ipam.Result{}, err
-	}
+func removeReservation(p *Plan, e *ipam.RemoveReservation) error {
 	if err := ipam.CheckOwner(e.Owner); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	owner := ipam.CanonicalOwner(e.Owner)
 	owned, err := p.Owned(owner)
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if err := owned.gapsWithout(owner, e.Address); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
-	result := ipam.Result{Network: p.N.ID}
+	ended := false
 	for _, has := range owned.all() {
 		if e.Address.IsValid() && e.Address != has.Addr {
 			continue
 		}
 		if err := ledger.EndReservation(p.Change, has, ""); err != nil {
-			return ipam.Result{}, err
+			return err
 		}
-		result.Addresses = append(result.Addresses, has.Addr)
+		p.run.gave(has.Addr)
+		ended = true
 	}
-	if e.Address.IsValid() && len(result.Addresses) > 0 {
-		return result, p.wantAgain(owned, e.Address)
+	if e.Address.IsValid() && ended {
+		return p.wantAgain(owned, e.Address)
 	}
 	unplaced, err := allocator.ForgetOwner(&p.NetworkPlan, owner, "")
-	if err != nil {
-		return result, err
-	}
-	if unplaced || len(result.Addresses) > 0 {
-		return result, nil
+	if err != nil || unplaced || ended {
+		return err
 	}
 	what := "no address"
 	if e.Address.IsValid() {
 		what = "not " + e.Address.String()
 	}
-	return ipam.Result{}, ipam.Help(ipam.RefuseAs(ipam.IPMissing, ipam.ErrNotFound, "%s has %s reserved in network %s",
+	return ipam.Help(ipam.RefuseAs(ipam.IPMissing, ipam.ErrNotFound, "%s has %s reserved in network %s",
 		e.Owner, what, p.Called()),
 		ipam.Advise(ipam.DoListReservations, p.Called()))
 }

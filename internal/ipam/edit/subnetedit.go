@@ -10,16 +10,13 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-func addSubnet(e *ipam.AddSubnet, c *run) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network, e)
-	if err != nil {
-		return ipam.Result{}, err
-	}
+func addSubnet(p *Plan, e *ipam.AddSubnet) error {
 	sub, err := p.addSubnet(&e.SubnetSpec)
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
-	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, nil
+	p.cameIn(sub)
+	return nil
 }
 
 // addSubnet adds a subnet to the network.
@@ -184,25 +181,21 @@ func (p *Plan) SetGatewayLease(sub *ipam.Subnet) error {
 		&ipam.Lease{ID: id, Address: sub.Gateway, Kind: ipam.Gateway, Host: p.Host(), Since: p.TimeOf(id)})
 }
 
-func modifySubnet(e *ipam.ModifySubnet, c *run) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network, e)
-	if err != nil {
-		return ipam.Result{}, err
-	}
+func modifySubnet(p *Plan, e *ipam.ModifySubnet) error {
 	sub, err := p.SubnetNamed(e.Subnet)
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	edited, err := p.modified(sub, e)
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if err := p.noteModified(sub, edited); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	if sub.Gateway != edited.Gateway {
 		if err := p.DropGateway(sub); err != nil {
-			return ipam.Result{}, err
+			return err
 		}
 	}
 	if sub.CIDR != edited.CIDR {
@@ -213,7 +206,8 @@ func modifySubnet(e *ipam.ModifySubnet, c *run) (ipam.Result, error) {
 	if err == nil {
 		err = p.SetGatewayLease(edited)
 	}
-	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: edited.CIDR}, err
+	p.cameIn(edited)
+	return err
 }
 
 // noteModified records the differences between two versions of a subnet.

@@ -6,16 +6,13 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-func removeSubnet(e *ipam.RemoveSubnet, c *run) (ipam.Result, error) {
-	p, err := OpenPlan(c, e.Network, e)
-	if err != nil {
-		return ipam.Result{}, err
-	}
+func removeSubnet(p *Plan, e *ipam.RemoveSubnet) error {
 	sub, err := p.SubnetNamed(e.Subnet)
 	if err != nil {
-		return ipam.Result{}, err
+		return err
 	}
-	return ipam.Result{Network: p.N.ID, Subnet: sub.ID, CIDR: sub.CIDR}, p.unmakeSubnet(sub)
+	p.cameIn(sub)
+	return p.unmakeSubnet(sub)
 }
 
 // unmakeSubnet removes an unused subnet from the network. Only memories are left.

@@ -33,23 +33,23 @@ func Workers(tx store.Tx) (all []ipam.WorkerRun, err error) {
 }
 
 // recordWorker records a worker's run. Each worker has one record, the last.
-func recordWorker(e *ipam.RecordWorker, c *run) (ipam.Result, error) {
+func recordWorker(c *run, e *ipam.RecordWorker) error {
 	for what, name := range map[string]string{"project": e.Project, "service": e.Service} {
 		if err := ipam.CheckName(what, name); err != nil {
-			return ipam.Result{}, err
+			return err
 		}
 		if strings.Contains(name, "/") {
-			return ipam.Result{}, ipam.Refuse(ipam.ErrInvalid, "%q is no %s: its name has a slash", name, what)
+			return ipam.Refuse(ipam.ErrInvalid, "%q is no %s: its name has a slash", name, what)
 		}
 	}
 	if e.Hash == "" || len(e.Hash) > mostWorkerWord || len(e.Image) > mostWorkerWord {
-		return ipam.Result{}, ipam.Refuse(ipam.ErrInvalid, "of what the worker %s of %s was made is said in 1 to %d bytes",
+		return ipam.Refuse(ipam.ErrInvalid, "of what the worker %s of %s was made is said in 1 to %d bytes",
 			e.Service, e.Project, mostWorkerWord)
 	}
 	if err := changeable(c, e.Project); err != nil {
-		return ipam.Result{}, err
+		return err
 	}
 	run := &ipam.WorkerRun{Project: e.Project, Service: e.Service, Hash: e.Hash, Image: e.Image, At: c.Now()}
 	_, err := c.PutJSON(append(workers().From, e.Project+"/"+e.Service...), run)
-	return ipam.Result{}, err
+	return err
 }
