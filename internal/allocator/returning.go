@@ -55,16 +55,12 @@ func ReturnGone(c *ledger.Change, sub *ipam.Subnet) error {
 
 // ReadReturning reads all leases that have yet to be released to their servers.
 func ReadReturning(tx store.Tx) (all []Returning, err error) {
-	for rec, err := range tx.Scan(returning()) {
+	for one, err := range ledger.EachJSON[Returning](tx, returning(), "a lease that is to be given back") {
 		if err != nil {
 			return nil, err
 		}
-		var one Returning
-		if err := ipam.DecodeJSON("a lease that is to be given back", rec.Value, &one); err != nil {
-			return nil, err
-		}
-		one.Key = append([]byte(nil), rec.Key...)
-		all = append(all, one)
+		one.Value.Key = one.Key
+		all = append(all, *one.Value)
 	}
 	return all, nil
 }

@@ -141,15 +141,7 @@ func ownsAnything(c *ledger.Change, who ipam.Meaning) bool {
 
 // ReadStandIn reads the record at a key. It returns nil if there is none.
 func ReadStandIn(c *ledger.Change, key []byte) (*ipam.StandIn, error) {
-	raw, err := c.Tx().Get(key)
-	if err != nil {
-		return nil, err
-	}
-	if raw == nil {
-		return nil, nil
-	}
-	s := new(ipam.StandIn)
-	return s, ipam.DecodeJSON("who stands in for a container", raw, s)
+	return ledger.ReadJSON[ipam.StandIn](c.Tx(), key, "who stands in for a container")
 }
 
 // CheckStandIns reports each stand-in record that does not decode or has the wrong key.

@@ -24,22 +24,10 @@ func (s Allocator) StandIns(ctx context.Context) (all []ipam.StandIn, err error)
 }
 
 func standIns(ctx context.Context, l *ledger.Ledger) (all []ipam.StandIn, err error) {
-	err = l.View(ctx, func(tx store.Tx) error {
-		all = nil
-		for rec, err := range tx.Scan(ledger.KindRange(StandInKeys)) {
-			if err != nil {
-				return err
-			}
-			var one ipam.StandIn
-			if err := ipam.DecodeJSON("who stands in for a container", rec.Value, &one); err != nil {
-				return err
-			}
-			if one.Host == l.Host() {
-				all = append(all, one)
-			}
-		}
-		return nil
+	all, err = ledger.View(ctx, l, func(tx store.Tx) ([]ipam.StandIn, error) {
+		return ledger.AllJSON[ipam.StandIn](tx, ledger.KindRange(StandInKeys), "who stands in for a container")
 	})
+	all = slices.DeleteFunc(all, func(one ipam.StandIn) bool { return one.Host != l.Host() })
 	slices.SortFunc(all, func(a, b ipam.StandIn) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
 	})

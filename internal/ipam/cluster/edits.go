@@ -88,21 +88,11 @@ func (e *Service) answered(ctx context.Context, opt ipam.EditOptions) (at halves
 }
 
 // answered reports whether the outcome of a key is stored.
-func answered(ctx context.Context, s *ledger.Ledger, key string) (is bool, err error) {
-	err = s.Look(ctx, func(c *ledger.Change) error {
-		raw, err := c.Tx().Get(edit.OutcomeKey(key))
-		if err != nil {
-			return err
-		}
-		if raw == nil {
-			return nil
-		}
-		var k edit.Kept
-		err = ipam.DecodeJSON("an idempotency key", raw, &k)
-		is = err == nil && c.Now().Sub(ipam.EventTime(k.Time)) < ipam.KeyAge
-		return err
+func answered(ctx context.Context, s *ledger.Ledger, key string) (bool, error) {
+	return ledger.Look(ctx, s, func(c *ledger.Change) (bool, error) {
+		k, err := edit.KeptFor(c.Tx(), key)
+		return k != nil && err == nil && c.Now().Sub(ipam.EventTime(k.Time)) < ipam.KeyAge, err
 	})
-	return is, err
 }
 
 // ofDeploys reports whether all edits lock or unlock projects.
@@ -202,15 +192,14 @@ func (e *Service) knowingRuns(ctx context.Context, edits []ipam.Edit) (of ofStor
 }
 
 // running returns those of the owners that use a wanted address.
-func running(ctx context.Context, s *ledger.Ledger, owners edit.OwnerSet) (runs map[string]bool, err error) {
-	err = s.Look(ctx, func(c *ledger.Change) error {
-		runs = map[string]bool{}
-		return edit.EachOwned(c, owners, func(at ledger.Picked) error {
+func running(ctx context.Context, s *ledger.Ledger, owners edit.OwnerSet) (map[string]bool, error) {
+	return ledger.Look(ctx, s, func(c *ledger.Change) (map[string]bool, error) {
+		runs := map[string]bool{}
+		return runs, edit.EachOwned(c, owners, func(at ledger.Picked) error {
 			if r := at.Record.Reservation; !r.Replaced && at.Record.Held() {
 				runs[r.Owner] = true
 			}
 			return nil
 		})
 	})
-	return runs, err
 }

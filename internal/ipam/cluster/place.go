@@ -221,10 +221,10 @@ func (p *placing) owned(ctx context.Context, e *ipam.ReleaseOwner) (h halves, er
 }
 
 // owns reports whether e would release anything.
-func owns(ctx context.Context, s *ledger.Ledger, e *ipam.ReleaseOwner) (found bool, err error) {
+func owns(ctx context.Context, s *ledger.Ledger, e *ipam.ReleaseOwner) (bool, error) {
 	owners := edit.Owners(e)
-	err = s.Look(ctx, func(c *ledger.Change) error {
-		found = elastic.HasOwners(c.Index(), owners.Has)
+	return ledger.Look(ctx, s, func(c *ledger.Change) (bool, error) {
+		found := elastic.HasOwners(c.Index(), owners.Has)
 		note := func(ledger.Picked) error { found = true; return nil }
 		err := errors.Join(edit.EachOwned(c, owners, note), edit.EachTaken(c, owners, note))
 		for _, n := range edit.DynamicNetworks(c) {
@@ -234,7 +234,6 @@ func owns(ctx context.Context, s *ledger.Ledger, e *ipam.ReleaseOwner) (found bo
 			}
 			err = errors.Join(err, errN)
 		}
-		return err
+		return found, err
 	})
-	return found, err
 }

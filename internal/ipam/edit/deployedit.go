@@ -19,30 +19,13 @@ func deployLockKey(project string) []byte {
 	return append(deployLocks().From, project...)
 }
 
-// DeployLocks reads the project locks that are in force.
-func DeployLocks(tx store.Tx, now time.Time) (all []*ipam.DeployLock, err error) {
-	for rec, err := range tx.Scan(deployLocks()) {
-		if err != nil {
-			return nil, err
-		}
-		lock := new(ipam.DeployLock)
-		if err := ipam.DecodeJSON("the lock of a deploy", rec.Value, lock); err != nil {
-			return nil, err
-		}
-		if lock.Lasts(now) {
-			all = append(all, lock)
-		}
-	}
-	return all, nil
-}
+// deployLockNoun names a lock that is damaged.
+const deployLockNoun = "the lock of a deploy"
 
-func deployLock(c *ledger.Change, project string) (*ipam.DeployLock, error) {
-	raw, err := c.Tx().Get(deployLockKey(project))
-	if err != nil || raw == nil {
-		return nil, err
-	}
-	lock := new(ipam.DeployLock)
-	return lock, ipam.DecodeJSON("the lock of a deploy", raw, lock)
+// DeployLocks reads the project locks that are in force.
+func DeployLocks(tx store.Tx, now time.Time) ([]ipam.DeployLock, error) {
+	all, err := ledger.AllJSON[ipam.DeployLock](tx, deployLocks(), deployLockNoun)
+	return slices.DeleteFunc(all, func(lock ipam.DeployLock) bool { return !lock.Lasts(now) }), err
 }
 
 // lockDeploy locks a project or renews its lock. An expired lock is free for anyone. A deploy that lost its lock cannot
@@ -51,7 +34,7 @@ func lockDeploy(c *run, e *ipam.LockDeploy) error {
 	if err := checkLock(e); err != nil {
 		return err
 	}
-	held, err := deployLock(c.Change, e.Project)
+	held, err := ledger.ReadJSON[ipam.DeployLock](c.Tx(), deployLockKey(e.Project), deployLockNoun)
 	if err != nil {
 		return err
 	}
@@ -126,7 +109,7 @@ func unlockDeploy(c *run, e *ipam.UnlockDeploy) error {
 		return ipam.Refuse(ipam.ErrInvalid, "what the deploy of %s did is told in %d bytes; at most %d "+
 			"are kept", e.Project, len(e.Did), ipam.MaxDid)
 	}
-	held, err := deployLock(c.Change, e.Project)
+	held, err := ledger.ReadJSON[ipam.DeployLock](c.Tx(), deployLockKey(e.Project), deployLockNoun)
 	if err != nil {
 		return err
 	}
@@ -180,8 +163,8 @@ func unlocked(c *run, e ipam.Edit) error {
 		}
 		c.locks, c.locksRead = locks, true
 	}
-	for _, lock := range c.locks {
-		if lock.ID != c.deploy && slices.ContainsFunc(owners, lock.Of) {
+	for i := range c.locks {
+		if lock := &c.locks[i]; lock.ID != c.deploy && slices.ContainsFunc(owners, lock.Of) {
 			return LockRefusal(lock)
 		}
 	}
@@ -208,16 +191,12 @@ func ownersOf(e ipam.Edit) (owners []string) {
 // trimDeployLocks removes locks that expired long ago, so that they do not accumulate.
 func trimDeployLocks(c *ledger.Change) error {
 	var over [][]byte
-	for rec, err := range c.Tx().Scan(deployLocks()) {
+	for lock, err := range ledger.EachJSON[ipam.DeployLock](c.Tx(), deployLocks(), deployLockNoun) {
 		if err != nil {
 			return err
 		}
-		lock := new(ipam.DeployLock)
-		if err := ipam.DecodeJSON("the lock of a deploy", rec.Value, lock); err != nil {
-			return err
-		}
-		if c.Now().Sub(lock.Expires).Abs() > 2*time.Duration(ipam.MostDeployTTL) {
-			over = append(over, append([]byte(nil), rec.Key...))
+		if c.Now().Sub(lock.Value.Expires).Abs() > 2*time.Duration(ipam.MostDeployTTL) {
+			over = append(over, lock.Key)
 		}
 	}
 	for _, key := range over {

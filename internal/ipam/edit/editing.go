@@ -36,8 +36,8 @@ type run struct {
 	capacity capacity
 	edits    []ipam.Edit // all edits of the request
 
-	deploy    ipam.ID            // the deploy that sends the edits; zero: none
-	locks     []*ipam.DeployLock // the project locks, once read
+	deploy    ipam.ID           // the deploy that sends the edits; zero: none
+	locks     []ipam.DeployLock // the project locks, once read
 	locksRead bool
 }
 
@@ -244,20 +244,18 @@ type Kept struct {
 	Outcome ipam.Outcome `json:"outcome"`
 }
 
+// KeptFor reads the record of an idempotency key. It returns nil if there is none.
+func KeptFor(tx store.Tx, key string) (*Kept, error) {
+	return ledger.ReadJSON[Kept](tx, OutcomeKey(key), "an idempotency key")
+}
+
 // replayed reads the earlier outcome if the key was used within KeyAge.
 func replayed(c *ledger.Change, opt ipam.EditOptions, out *ipam.Outcome) (bool, error) {
 	if opt.Key == "" {
 		return false, nil
 	}
-	raw, err := c.Tx().Get(OutcomeKey(opt.Key))
-	if err != nil {
-		return false, err
-	}
-	if raw == nil {
-		return false, nil
-	}
-	var k Kept
-	if err := ipam.DecodeJSON("an idempotency key", raw, &k); err != nil {
+	k, err := KeptFor(c.Tx(), opt.Key)
+	if err != nil || k == nil {
 		return false, err
 	}
 	switch {
@@ -321,18 +319,9 @@ func TrimKeys(c *ledger.Change) (removed int, err error) {
 
 // trimOutcome removes the outcome of a key, unless the key was used again.
 func trimOutcome(c *ledger.Change, key string, over uint64) error {
-	raw, err := c.Tx().Get(OutcomeKey(key))
-	if err != nil {
+	k, err := KeptFor(c.Tx(), key)
+	if err != nil || k == nil || k.Time > over {
 		return err
-	}
-	if raw == nil {
-		return nil
-	}
-	var k Kept
-	if err := ipam.DecodeJSON("an idempotency key", raw, &k); err != nil {
-		return err
-	} else if k.Time > over {
-		return nil
 	}
 	return c.Tx().Delete(OutcomeKey(key))
 }

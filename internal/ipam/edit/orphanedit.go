@@ -20,29 +20,12 @@ func orphans() store.Range {
 func orphanKey(volume string) []byte { return append(orphans().From, volume...) }
 
 // Orphans reads the records of orphaned volumes, by name.
-func Orphans(tx store.Tx) (all []ipam.Orphan, err error) {
-	all = []ipam.Orphan{}
-	for rec, err := range tx.Scan(orphans()) {
-		if err != nil {
-			return nil, err
-		}
-		var one ipam.Orphan
-		if err := ipam.DecodeJSON("an orphaned volume", rec.Value, &one); err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	return all, nil
+func Orphans(tx store.Tx) ([]ipam.Orphan, error) {
+	return ledger.AllJSON[ipam.Orphan](tx, orphans(), orphanNoun)
 }
 
-func orphan(c *ledger.Change, volume string) (*ipam.Orphan, error) {
-	raw, err := c.Tx().Get(orphanKey(volume))
-	if err != nil || raw == nil {
-		return nil, err
-	}
-	one := new(ipam.Orphan)
-	return one, ipam.DecodeJSON("an orphaned volume", raw, one)
-}
+// orphanNoun names a record that is damaged.
+const orphanNoun = "an orphaned volume"
 
 // keepOrphan records an orphaned volume. A recorded one of the same project keeps its time, and its services unless the
 // edit names them.
@@ -50,7 +33,7 @@ func keepOrphan(c *run, e *ipam.KeepOrphan) error {
 	if err := checkOrphan(e); err != nil {
 		return err
 	}
-	had, err := orphan(c.Change, e.Volume)
+	had, err := ledger.ReadJSON[ipam.Orphan](c.Tx(), orphanKey(e.Volume), orphanNoun)
 	if err != nil {
 		return err
 	}
@@ -94,7 +77,7 @@ func checkOrphan(e *ipam.KeepOrphan) error {
 // removeOrphan deletes a record. Only a deploy may delete that of a volume's only complete copy, because it has
 // verified the new volume.
 func removeOrphan(c *run, e *ipam.RemoveOrphan) error {
-	had, err := orphan(c.Change, e.Volume)
+	had, err := ledger.ReadJSON[ipam.Orphan](c.Tx(), orphanKey(e.Volume), orphanNoun)
 	if err != nil || had == nil {
 		return err
 	}
@@ -118,8 +101,8 @@ func changeable(c *run, project string) error {
 	if err != nil {
 		return err
 	}
-	for _, lock := range locks {
-		if lock.ID != c.deploy && lock.Project == project {
+	for i := range locks {
+		if lock := &locks[i]; lock.ID != c.deploy && lock.Project == project {
 			return LockRefusal(lock)
 		}
 	}

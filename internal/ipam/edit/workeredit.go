@@ -17,19 +17,8 @@ func workers() store.Range {
 }
 
 // Workers reads the last runs of workers, by project and service.
-func Workers(tx store.Tx) (all []ipam.WorkerRun, err error) {
-	all = []ipam.WorkerRun{}
-	for rec, err := range tx.Scan(workers()) {
-		if err != nil {
-			return nil, err
-		}
-		var one ipam.WorkerRun
-		if err := ipam.DecodeJSON("a worker's run", rec.Value, &one); err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	return all, nil
+func Workers(tx store.Tx) ([]ipam.WorkerRun, error) {
+	return ledger.AllJSON[ipam.WorkerRun](tx, workers(), "a worker's run")
 }
 
 // recordWorker records a worker's run. Each worker has one record, the last.

@@ -8,7 +8,6 @@ import (
 	"berth/internal/allocator"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
-	"berth/store"
 )
 
 // goneAgain is after which time a server is told again that did not hear that a lease is given back.
@@ -49,11 +48,7 @@ func (k *Keeper) beginGone(ctx context.Context, wg *sync.WaitGroup, failed func(
 	if !k.gone.looks(k.ledger) {
 		return nil
 	}
-	var all []allocator.Returning
-	err := k.ledger.View(ctx, func(tx store.Tx) (err error) {
-		all, err = allocator.ReadReturning(tx)
-		return err
-	})
+	all, err := ledger.View(ctx, k.ledger, allocator.ReadReturning)
 	if err != nil || len(all) == 0 {
 		k.gone.rest(k.ledger.Now().Add(seldom))
 		return err
@@ -96,11 +91,7 @@ func (k *Keeper) returns(ctx context.Context, r *allocator.Returning) (done bool
 		return false, err
 	}
 	defer end()
-	used := false
-	err = k.ledger.Look(ctx, func(c *ledger.Change) (err error) {
-		used, err = r.InUse(c)
-		return err
-	})
+	used, err := ledger.Look(ctx, k.ledger, r.InUse)
 	if err != nil || used {
 		return used, err
 	}

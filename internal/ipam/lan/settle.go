@@ -129,13 +129,11 @@ func (k *Keeper) change(ctx context.Context, j *job, fn func(*ledger.Change, *ip
 }
 
 // stands tells whether the lease of a job is the same still, and held as it was.
-func (k *Keeper) stands(ctx context.Context, j *job) (same bool, err error) {
-	err = k.ledger.Look(ctx, func(c *ledger.Change) error {
+func (k *Keeper) stands(ctx context.Context, j *job) (bool, error) {
+	return ledger.Look(ctx, k.ledger, func(c *ledger.Change) (bool, error) {
 		now, err := j.now(c)
-		same = now != nil && now.Held() == j.held
-		return err
+		return now != nil && now.Held() == j.held, err
 	})
-	return same, err
 }
 
 // now reads the lease of a job; nil where it is another one by now, or none.

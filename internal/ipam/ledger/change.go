@@ -115,50 +115,34 @@ func (s *Ledger) newChange() any {
 // Attachment reads the attachment that the engine knows as pool id. An unknown id is ipam.ErrNotFound.
 func (c *Change) Attachment(id ipam.ID) (*ipam.Attachment, error) {
 	c.key = AttachmentKey(c.key[:0], id)
-	raw, err := c.tx.Get(c.key)
-	if err != nil {
-		return nil, err
-	}
-	if raw == nil {
-		return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound,
+	a, err := ReadKnown(c.tx, c.key, c.index.attachments[id], "pool", id)
+	if err == nil && a == nil {
+		err = ipam.Help(ipam.Refuse(ipam.ErrNotFound,
 			"there is no pool %s: it was released, or belongs to another Berth or "+
 				"another state of this one; remove the Docker network and create it again", id),
 			ipam.Advise(ipam.DoListSubnets))
 	}
-	if known := c.index.attachments[id]; known.Is(raw) {
-		return known.Value, nil
-	}
-	a := new(ipam.Attachment)
-	if err := ipam.DecodeJSON("pool "+id.String(), raw, a); err != nil {
-		return nil, err
-	}
-	return a, nil
+	return a, err
 }
 
 // SubnetOf reads the subnet of an attachment. If the subnet is missing or was replaced, the error is ipam.ErrDamaged.
 func (c *Change) SubnetOf(a *ipam.Attachment) (*ipam.Subnet, *SubnetIndex, error) {
 	c.key = SubnetKey(c.key[:0], a.Space, a.CIDR)
-	raw, err := c.tx.Get(c.key)
-	if err != nil {
-		return nil, nil, err
-	}
 	sx := c.index.subnets[a.Subnet]
-	if raw == nil || sx == nil {
-		return nil, nil, ipam.Help(fmt.Errorf("%w: pool %s is of subnet %s in space %s, which is not there",
-			ipam.ErrDamaged,
-			a.ID, a.CIDR, a.Space), ipam.Advise(ipam.DoRunFsck))
+	var known Cached[ipam.Subnet]
+	if sx != nil {
+		known = sx.record
 	}
-	if sx.record.Is(raw) {
-		return sx.record.Value, sx, nil
-	}
-	sub := new(ipam.Subnet)
-	if err := ipam.DecodeJSON("subnet "+a.CIDR.String(), raw, sub); err != nil {
+	sub, err := ReadKnown(c.tx, c.key, known, "subnet", a.CIDR)
+	switch {
+	case err != nil:
 		return nil, nil, err
-	}
-	if sub.ID != a.Subnet {
+	case sub == nil || sx == nil:
+		return nil, nil, ipam.Help(fmt.Errorf("%w: pool %s is of subnet %s in space %s, which is not there",
+			ipam.ErrDamaged, a.ID, a.CIDR, a.Space), ipam.Advise(ipam.DoRunFsck))
+	case sub.ID != a.Subnet:
 		return nil, nil, ipam.Help(ipam.Refuse(ipam.ErrDamaged, "pool %s is of a subnet %s that was replaced", a.ID,
-			a.CIDR),
-			ipam.Advise(ipam.DoRunFsck))
+			a.CIDR), ipam.Advise(ipam.DoRunFsck))
 	}
 	return sub, sx, nil
 }
@@ -167,11 +151,8 @@ func (c *Change) SubnetOf(a *ipam.Attachment) (*ipam.Subnet, *SubnetIndex, error
 func (c *Change) Lease(subnet ipam.ID, addr netip.Addr) (*ipam.Lease, error) {
 	c.key = LeaseKey(c.key[:0], subnet, addr)
 	raw, err := c.tx.Get(c.key)
-	if err != nil {
+	if err != nil || raw == nil {
 		return nil, err
-	}
-	if raw == nil {
-		return nil, nil
 	}
 	return ipam.DecodeLease(addr, raw)
 }

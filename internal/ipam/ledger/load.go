@@ -60,15 +60,11 @@ func LoadPlan(tx store.Tx) (ix *Index, wrong []error) {
 }
 
 func loadHosts(ix *Index, tx store.Tx) error {
-	for rec, err := range tx.Scan(KindRange(HostKeys)) {
+	for h, err := range EachJSON[ipam.Host](tx, KindRange(HostKeys), "a host") {
 		if err != nil {
 			return err
 		}
-		h := new(ipam.Host)
-		if err := ipam.DecodeJSON("a host", rec.Value, h); err != nil {
-			return err
-		}
-		ix.hosts[h.Name] = Cached[ipam.Host]{append([]byte(nil), rec.Value...), h}
+		ix.hosts[h.Value.Name] = h.Cached
 	}
 	return nil
 }
@@ -84,48 +80,36 @@ func loadSpaces(ix *Index, tx store.Tx) error {
 }
 
 func loadNetworks(ix *Index, tx store.Tx) error {
-	for rec, err := range tx.Scan(KindRange(NetworkKeys)) {
+	for n, err := range EachJSON[ipam.Network](tx, KindRange(NetworkKeys), "a network") {
 		if err != nil {
 			return err
 		}
-		n := new(ipam.Network)
-		if err := ipam.DecodeJSON("a network", rec.Value, n); err != nil {
-			return err
-		}
-		ix.setNetwork(n.ID, Cached[ipam.Network]{append([]byte(nil), rec.Value...), n})
+		ix.setNetwork(n.Value.ID, n.Cached)
 	}
 	return nil
 }
 
 func loadSubnets(ix *Index, tx store.Tx) error {
-	for rec, err := range tx.Scan(KindRange(SubnetKeys)) {
+	for record, err := range EachJSON[ipam.Subnet](tx, KindRange(SubnetKeys), "a subnet") {
 		if err != nil {
 			return err
 		}
-		sub := new(ipam.Subnet)
-		if err := ipam.DecodeJSON("a subnet", rec.Value, sub); err != nil {
-			return err
-		}
+		sub := record.Value
 		if other, overlaps := ix.space(sub.Space).Blocks.Overlap(sub.CIDR); overlaps {
 			return ipam.Help(fmt.Errorf("%w: the subnets %s and %s of space %s overlap", ipam.ErrDamaged, sub.CIDR,
-				other,
-				sub.Space), ipam.Advise(ipam.DoRestore))
+				other, sub.Space), ipam.Advise(ipam.DoRestore))
 		}
-		ix.addSubnet(sub, append([]byte(nil), rec.Value...))
+		ix.addSubnet(sub, record.Raw)
 	}
 	return nil
 }
 
 func loadAttachments(ix *Index, tx store.Tx) error {
-	for rec, err := range tx.Scan(KindRange(AttachmentKeys)) {
+	for a, err := range EachJSON[ipam.Attachment](tx, KindRange(AttachmentKeys), "a pool") {
 		if err != nil {
 			return err
 		}
-		a := new(ipam.Attachment)
-		if err := ipam.DecodeJSON("a pool", rec.Value, a); err != nil {
-			return err
-		}
-		ix.attachments[a.ID] = Cached[ipam.Attachment]{append([]byte(nil), rec.Value...), a}
+		ix.attachments[a.Value.ID] = a.Cached
 	}
 	return nil
 }

@@ -13,11 +13,8 @@ import (
 // Docker uses a name for several, meant selects one by its subnets (ipam.Meant).
 func (c *Change) findNetwork(ref string, meant []func(*ipam.Subnet) bool) (*ipam.Network, error) {
 	id, err := c.networkID(ref, meant)
-	if err != nil {
+	if err != nil || id == (ipam.ID{}) {
 		return nil, err
-	}
-	if id == (ipam.ID{}) {
-		return nil, nil
 	}
 	return c.ReadNetwork(id)
 }
@@ -25,35 +22,21 @@ func (c *Change) findNetwork(ref string, meant []func(*ipam.Subnet) bool) (*ipam
 // ReadNetwork reads the network of an id. It returns nil if there is none.
 func (c *Change) ReadNetwork(id ipam.ID) (*ipam.Network, error) {
 	c.key = NetworkKey(c.key[:0], id)
-	raw, err := c.tx.Get(c.key)
-	if err != nil {
-		return nil, err
+	var known Cached[ipam.Network]
+	if nx := c.index.networks[id]; nx != nil {
+		known = nx.record
 	}
-	if raw == nil {
-		return nil, nil
-	}
-	if nx := c.index.networks[id]; nx != nil && nx.record.Is(raw) {
-		return nx.record.Value, nil
-	}
-	n := new(ipam.Network)
-	return n, ipam.DecodeJSON("network "+id.String(), raw, n)
+	return ReadKnown(c.tx, c.key, known, "network", id)
 }
 
 // ReadSubnet reads the record of a subnet that is in the index.
 func (c *Change) ReadSubnet(known *ipam.Subnet) (*ipam.Subnet, error) {
 	c.key = SubnetKey(c.key[:0], known.Space, known.CIDR)
-	raw, err := c.tx.Get(c.key)
-	if err != nil {
-		return nil, err
+	sub, err := ReadKnown(c.tx, c.key, c.index.subnets[known.ID].record, "subnet", known.CIDR)
+	if err == nil && sub == nil {
+		err = ipam.DecodeJSON("subnet "+known.CIDR.String(), nil, sub) // which refuses no bytes
 	}
-	if sx := c.index.subnets[known.ID]; sx.record.Is(raw) {
-		return sx.record.Value, nil
-	}
-	sub := new(ipam.Subnet)
-	if err := ipam.DecodeJSON("subnet "+known.CIDR.String(), raw, sub); err != nil {
-		return nil, err
-	}
-	return sub, nil
+	return sub, err
 }
 
 func (c *Change) networkID(ref string, meant []func(*ipam.Subnet) bool) (ipam.ID, error) {

@@ -76,20 +76,9 @@ func (c *Change) enter(joined bool) error {
 
 // ReadSelf reads the host's own record, if there is one.
 func (c *Change) ReadSelf() error {
-	c.self = nil
-	raw, err := c.tx.Get(hostKey(c.host))
-	if err != nil {
-		return err
-	}
-	if raw == nil {
-		return nil
-	}
-	if known := c.index.hosts[c.host]; known.Is(raw) {
-		c.self = known.Value
-		return nil
-	}
-	c.self = new(ipam.Host)
-	return ipam.DecodeJSON("host "+c.host, raw, c.self)
+	self, err := ReadKnown(c.tx, hostKey(c.host), c.index.hosts[c.host], "host", text(c.host))
+	c.self = self
+	return err
 }
 
 // asHost refuses a host that does not take part in the cluster.

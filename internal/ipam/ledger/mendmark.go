@@ -72,11 +72,8 @@ func (s *Ledger) BeingMended() *ipam.Mending {
 
 func loadMending(ix *Index, tx store.Tx) error {
 	raw, err := tx.Get(MendKey())
-	if err != nil {
+	if err != nil || raw == nil {
 		return err
-	}
-	if raw == nil {
-		return nil
 	}
 	m := new(mending)
 	if err := ipam.DecodeJSON("the mending", raw, m); err != nil {

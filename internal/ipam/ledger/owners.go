@@ -24,15 +24,11 @@ type KnownOwner struct {
 func ReadOwners(tx store.Tx, network ipam.ID) ([]KnownOwner, error) {
 	prefix := OwnerKey(network, "")
 	var all []KnownOwner
-	for rec, err := range tx.Scan(store.Prefix(prefix)) {
+	for one, err := range EachJSON[DynamicOwner](tx, store.Prefix(prefix), "an owner") {
 		if err != nil {
 			return nil, err
 		}
-		one := KnownOwner{Owner: string(rec.Key[len(prefix):])}
-		if err := ipam.DecodeJSON("an owner", rec.Value, &one.DynamicOwner); err != nil {
-			return nil, err
-		}
-		all = append(all, one)
+		all = append(all, KnownOwner{string(one.Key[len(prefix):]), *one.Value})
 	}
 	return all, nil
 }

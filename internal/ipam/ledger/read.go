@@ -1,9 +1,11 @@
 package ledger
 
 import (
+	"context"
 	"slices"
 
 	"berth/internal/ipam"
+	"berth/store"
 )
 
 // Read runs fn over the index, for reading only. It locks the index, so fn may call neither Update nor Read. fn may
@@ -12,6 +14,24 @@ func (s *Ledger) Read(fn func(*Index)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fn(s.index)
+}
+
+// Look is Ledger.Look with a result.
+func Look[T any](ctx context.Context, s *Ledger, fn func(*Change) (T, error)) (found T, err error) {
+	err = s.Look(ctx, func(c *Change) (err error) {
+		found, err = fn(c)
+		return err
+	})
+	return found, err
+}
+
+// View is Ledger.View with a result.
+func View[T any](ctx context.Context, s *Ledger, fn func(store.Tx) (T, error)) (found T, err error) {
+	err = s.View(ctx, func(tx store.Tx) (err error) {
+		found, err = fn(tx)
+		return err
+	})
+	return found, err
 }
 
 // Ask is Read with a result.

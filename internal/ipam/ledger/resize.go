@@ -13,15 +13,12 @@ import (
 func (c *Change) Overlapping(space string, cidr netip.Prefix, self ipam.ID) (*ipam.Subnet, error) {
 	family := subnetFamily(nil, space, cidr.Addr().Is6())
 	last := ipam.AppendAddr(slices.Clone(family), ipam.LastAddr(cidr))
-	for rec, err := range c.tx.Scan(store.Range{From: family, To: append(last, 0), Reverse: true, Limit: 2}) {
+	near := store.Range{From: family, To: append(last, 0), Reverse: true, Limit: 2}
+	for one, err := range EachJSON[ipam.Subnet](c.tx, near, "a subnet of space "+space) {
 		if err != nil {
 			return nil, err
 		}
-		sub := new(ipam.Subnet)
-		if err := ipam.DecodeJSON("a subnet of space "+space, rec.Value, sub); err != nil {
-			return nil, err
-		}
-		switch {
+		switch sub := one.Value; {
 		case sub.ID == self:
 		case sub.CIDR.Overlaps(cidr):
 			return sub, nil

@@ -30,15 +30,7 @@ func sessionKey(host string) []byte { return append([]byte{SessionKeys}, host...
 
 // EdgeSession reads the session of a host's edge, or nil. The change commits only if the session is still the same.
 func (c *Change) EdgeSession(host string) (*ipam.EdgeSession, error) {
-	raw, err := c.tx.Get(sessionKey(host))
-	if err != nil || raw == nil {
-		return nil, err
-	}
-	if known := c.index.elastic.sessions[host]; known.Is(raw) {
-		return known.Value, nil
-	}
-	one := new(ipam.EdgeSession)
-	return one, ipam.DecodeJSON("the edge session of host "+host, raw, one)
+	return ReadKnown(c.tx, sessionKey(host), c.index.elastic.sessions[host], "the edge session of host", text(host))
 }
 
 // SetEdgeSession writes the session of a host's edge, or removes it if one is nil.
@@ -56,15 +48,7 @@ func (ix *Index) edgeSessions() iter.Seq2[string, *ipam.EdgeSession] {
 
 // ReadApplied reads an edge's report about an address, or nil.
 func (c *Change) ReadApplied(at AppliedAt) (*ipam.Applied, error) {
-	raw, err := c.tx.Get(AppliedKey(at))
-	if err != nil || raw == nil {
-		return nil, err
-	}
-	if known := c.index.elastic.applied[at]; known.Is(raw) {
-		return known.Value, nil
-	}
-	a := new(ipam.Applied)
-	return a, ipam.DecodeJSON("what is mapped of "+at.Address.String(), raw, a)
+	return ReadKnown(c.tx, AppliedKey(at), c.index.elastic.applied[at], "what is mapped of", at.Address)
 }
 
 // NextID draws a number that is greater than all ids that this host has seen.

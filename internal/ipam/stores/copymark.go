@@ -53,28 +53,16 @@ func copyKey(space string) []byte { return append([]byte{copyKeys}, space...) }
 
 // readMark reads the mark of a space; nil where it has none.
 func readMark(tx store.Tx, space string) (*copyMark, error) {
-	raw, err := tx.Get(copyKey(space))
-	if err != nil {
-		return nil, err
-	}
-	if raw == nil {
-		return nil, nil
-	}
-	m := new(copyMark)
-	return m, ipam.DecodeJSON("a copy of space "+space, raw, m)
+	return ledger.ReadJSON[copyMark](tx, copyKey(space), "a copy of space "+space)
 }
 
 // readMarks reads all marks of a store, by space.
 func readMarks(tx store.Tx) (all []*copyMark, err error) {
-	for rec, err := range tx.Scan(ledger.KindRange(copyKeys)) {
+	for one, err := range ledger.EachJSON[copyMark](tx, ledger.KindRange(copyKeys), "a copy") {
 		if err != nil {
 			return nil, err
 		}
-		m := new(copyMark)
-		if err := ipam.DecodeJSON("a copy", rec.Value, m); err != nil {
-			return nil, err
-		}
-		all = append(all, m)
+		all = append(all, one.Value)
 	}
 	return all, nil
 }

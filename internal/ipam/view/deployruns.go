@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"berth/internal/ipam"
-	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
 )
 
@@ -33,16 +32,13 @@ func (s Views) DeployRuns(ctx context.Context, project string, limit int) ([]ipa
 		}
 		f.After = page[len(page)-1].ID
 	}
-	locked := map[ipam.ID]bool{}
-	err = l.Look(ctx, func(c *ledger.Change) error {
-		locks, err := edit.DeployLocks(c.Tx(), c.Now())
-		for _, lock := range locks {
-			locked[lock.ID] = true
-		}
-		return err
-	})
+	locks, err := locksOf(ctx, l)
 	if err != nil {
 		return nil, err
+	}
+	locked := map[ipam.ID]bool{}
+	for _, lock := range locks {
+		locked[lock.ID] = true
 	}
 	slices.Reverse(r.all)
 	if limit > 0 {

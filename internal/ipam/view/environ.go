@@ -17,29 +17,16 @@ import (
 
 // Environment lists the variables that describe the addresses of an owner in a network, KEY=VALUE, in the form of
 // Ganeti's hooks (GA-25): what was taken or reserved for it, and what containers of its name hold.
-func (s Views) Environment(ctx context.Context, network, owner string) (env []string, err error) {
+func (s Views) Environment(ctx context.Context, network, owner string) ([]string, error) {
 	owner = ipam.CanonicalOwner(owner)
-	l, err := s.homes.With(network)
-	if err != nil {
-		return nil, err
-	}
-	err = l.Look(ctx, func(c *ledger.Change) error {
-		n, err := c.Network(network)
-		if err != nil {
-			return err
-		}
+	return inNetwork(ctx, s, network, func(_ *ledger.Ledger, c *ledger.Change, n *ipam.Network) ([]string, error) {
 		all, err := addressesOf(c, n.ID, owner)
-		if err != nil {
-			return err
-		}
-		if len(all) == 0 {
-			return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "%s has no address in network %s", owner, n.Name),
+		if err == nil && len(all) == 0 {
+			err = ipam.Help(ipam.Refuse(ipam.ErrNotFound, "%s has no address in network %s", owner, n.Name),
 				ipam.Advise(ipam.DoListLeases))
 		}
-		env = environment(c, n, owner, arrange(all))
-		return nil
+		return environment(c, n, owner, arrange(all)), err
 	})
-	return env, err
 }
 
 // ownAddress is an address of an owner on its way to a place at an interface.

@@ -80,13 +80,13 @@ func takenAs(ctx context.Context, s *ledger.Ledger,
 	detail := e.Detail
 	if e.Verb != ipam.LeaseTaken {
 		detail = ""
-		err = s.View(ctx, func(tx store.Tx) error {
-			taken, err := ledger.FindEvent(tx, e.Lease)
-			if taken != nil {
-				detail = taken.Detail
-			}
-			return err
-		})
+		taken, err := findEvent(ctx, s, e.Lease)
+		if err != nil {
+			return "", slot, false, err
+		}
+		if taken != nil {
+			detail = taken.Detail
+		}
 	}
 	kind, where, _ := strings.Cut(detail, " ")
 	if kind == ipam.External.String() {
@@ -114,14 +114,14 @@ func (s Views) withEvent(ctx context.Context, e *ipam.Event) (*ledger.Ledger, er
 	if e.Space == ipam.LocalSpace || !is {
 		return s.homes.Own, nil
 	}
-	own := false
-	err := s.homes.Own.View(ctx, func(tx store.Tx) error {
-		found, err := ledger.FindEvent(tx, e.ID)
-		own = found != nil
-		return err
-	})
-	if own || err != nil {
+	found, err := findEvent(ctx, s.homes.Own, e.ID)
+	if found != nil || err != nil {
 		return s.homes.Own, err
 	}
 	return theirs, nil
+}
+
+// findEvent reads an event; nil where none has the id.
+func findEvent(ctx context.Context, s *ledger.Ledger, id uint64) (*ipam.Event, error) {
+	return ledger.View(ctx, s, func(tx store.Tx) (*ipam.Event, error) { return ledger.FindEvent(tx, id) })
 }

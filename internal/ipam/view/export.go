@@ -73,59 +73,42 @@ func exported(ctx context.Context, s *ledger.Ledger, network string) ([]ipam.ID,
 
 // PlanOf describes a network out of one view; nil where it is gone. The index only says which subnets to look
 // for.
-func PlanOf(ctx context.Context, s *ledger.Ledger, id ipam.ID) (planned *ipam.PlannedNetwork, err error) {
-	err = s.View(ctx, func(tx store.Tx) error {
+func PlanOf(ctx context.Context, s *ledger.Ledger, id ipam.ID) (*ipam.PlannedNetwork, error) {
+	return ledger.View(ctx, s, func(tx store.Tx) (*ipam.PlannedNetwork, error) {
 		n, err := ViewNetwork(s, tx, id)
-		if err != nil {
-			return err
-		}
-		if n == nil || n.Stage != "" {
-			return nil
+		if err != nil || n == nil || n.Stage != "" {
+			return nil, err
 		}
 		subnets, err := ViewSubnets(s, tx, id)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		planned = n.Document()
+		planned := n.Document()
 		for _, sub := range subnets {
 			planned.Subnets = append(planned.Subnets, planSubnet(sub))
 		}
-		return owned(planned, tx, n, subnets, s.Now())
+		return planned, owned(planned, tx, n, subnets, s.Now())
 	})
-	return planned, err
 }
 
 // ViewNetwork reads the record of a network, nil where there is none.
 func ViewNetwork(s *ledger.Ledger, tx store.Tx, id ipam.ID) (*ipam.Network, error) {
-	raw, err := tx.Get(ledger.NetworkKey(nil, id))
-	if err != nil {
-		return nil, err
-	}
-	if raw == nil {
-		return nil, nil
-	}
-	var known ledger.Cached[ipam.Network]
-	s.Read(func(ix *ledger.Index) {
+	known := ledger.Ask(s, func(ix *ledger.Index) (known ledger.Cached[ipam.Network]) {
 		if nx := ix.NetworkIndex(id); nx != nil {
 			known = nx.Cached()
 		}
+		return known
 	})
-	if known.Is(raw) {
-		return known.Value, nil
-	}
-	n := new(ipam.Network)
-	return n, ipam.DecodeJSON("network "+id.String(), raw, n)
+	return ledger.ReadKnown(tx, ledger.NetworkKey(nil, id), known, "network", id)
 }
 
 // ViewSubnets reads the records of a network's subnets, in the order in which they are searched.
 func ViewSubnets(s *ledger.Ledger, tx store.Tx, network ipam.ID) ([]*ipam.Subnet, error) {
-	var known []ledger.Cached[ipam.Subnet]
-	s.Read(func(ix *ledger.Index) {
-		if nx := ix.NetworkIndex(network); nx != nil {
-			for _, id := range nx.Subnets() {
-				known = append(known, ix.Subnet(id).Cached())
-			}
+	known := ledger.Ask(s, func(ix *ledger.Index) (known []ledger.Cached[ipam.Subnet]) {
+		for _, id := range ix.NetworkIndex(network).Subnets() {
+			known = append(known, ix.Subnet(id).Cached())
 		}
+		return known
 	})
 	subnets := make([]*ipam.Subnet, 0, len(known))
 	for _, record := range known {
@@ -143,22 +126,10 @@ func ViewSubnets(s *ledger.Ledger, tx store.Tx, network ipam.ID) ([]*ipam.Subnet
 
 // ViewSubnet reads the record of a subnet that the index knows; nil where there is none, or one of another subnet.
 func ViewSubnet(tx store.Tx, known ledger.Cached[ipam.Subnet]) (*ipam.Subnet, error) {
-	raw, err := tx.Get(ledger.SubnetKey(nil, known.Value.Space, known.Value.CIDR))
-	if err != nil {
+	of := known.Value
+	sub, err := ledger.ReadKnown(tx, ledger.SubnetKey(nil, of.Space, of.CIDR), known, "subnet", of.CIDR)
+	if err != nil || sub == nil || sub.ID != of.ID {
 		return nil, err
-	}
-	if raw == nil {
-		return nil, nil
-	}
-	if known.Is(raw) {
-		return known.Value, nil
-	}
-	sub := new(ipam.Subnet)
-	if err := ipam.DecodeJSON("subnet "+known.Value.CIDR.String(), raw, sub); err != nil {
-		return nil, err
-	}
-	if sub.ID != known.Value.ID {
-		return nil, nil
 	}
 	return sub, nil
 }

@@ -16,66 +16,45 @@ import (
 // Free lists the addresses of a network, by name or id, that could be given to anybody now, as ranges by address: those
 // of its pools that nobody has, had within a quarantine, owns or asks for by a configuration of his own. It reads
 // memory alone. A network of which nothing is chosen automatically is refused with ErrInvalid.
-func (s Views) Free(ctx context.Context, network string, f ipam.FreeFilter) (all []ipam.FreeRange, err error) {
-	l, err := s.homes.With(network)
-	if err != nil {
-		return nil, err
-	}
-	err = l.Look(ctx, func(c *ledger.Change) error {
-		all = nil
-		n, subnets, err := freeSubnets(c, network, &f)
-		if err != nil {
-			return err
-		}
-		slices.SortFunc(subnets, func(a, b *ledger.SubnetIndex) int {
-			return a.Record().CIDR.Addr().Compare(b.Record().CIDR.Addr())
-		})
-		for _, sx := range subnets {
-			if all = freeRanges(c, n, sx, &f, all); f.Limit > 0 && len(all) == f.Limit {
-				return nil
+func (s Views) Free(ctx context.Context, network string, f ipam.FreeFilter) ([]ipam.FreeRange, error) {
+	return inNetwork(ctx, s, network,
+		func(_ *ledger.Ledger, c *ledger.Change, n *ipam.Network) (all []ipam.FreeRange, err error) {
+			subnets, err := freeSubnets(c, n, &f)
+			slices.SortFunc(subnets, func(a, b *ledger.SubnetIndex) int {
+				return a.Record().CIDR.Addr().Compare(b.Record().CIDR.Addr())
+			})
+			for _, sx := range subnets {
+				if all = freeRanges(c, n, sx, &f, all); f.Limit > 0 && len(all) == f.Limit {
+					break
+				}
 			}
-		}
-		return nil
-	})
-	return all, err
+			return all, err
+		})
 }
 
 // NextFree tells which address an endpoint that nobody knows would be given now, of each family: by the first subnet
 // that gives one, of those on which this host has a Docker network where there are any. Nothing is written.
-func (s Views) NextFree(ctx context.Context, network string, f ipam.FreeFilter) (all []ipam.FreeRange, err error) {
-	l, err := s.homes.With(network)
-	if err != nil {
-		return nil, err
-	}
-	err = l.Look(ctx, func(c *ledger.Change) error {
-		all = nil
-		n, subnets, err := freeSubnets(c, network, &f)
-		if err != nil {
-			return err
-		}
-		for _, six := range []bool{false, true} {
-			for _, t := range targets(c, subnets, f.Pool, six) {
-				if next := nextOf(c, t); next.IsValid() {
-					all = append(all, freeRange(c, n, t.Sub, poolOf(t.Sub, next), next, next))
-					break
+func (s Views) NextFree(ctx context.Context, network string, f ipam.FreeFilter) ([]ipam.FreeRange, error) {
+	return inNetwork(ctx, s, network,
+		func(_ *ledger.Ledger, c *ledger.Change, n *ipam.Network) (all []ipam.FreeRange, err error) {
+			subnets, err := freeSubnets(c, n, &f)
+			for _, six := range []bool{false, true} {
+				for _, t := range targets(c, subnets, f.Pool, six) {
+					if next := nextOf(c, t); next.IsValid() {
+						all = append(all, freeRange(c, n, t.Sub, poolOf(t.Sub, next), next, next))
+						break
+					}
 				}
 			}
-		}
-		return nil
-	})
-	return all, err
+			return all, err
+		})
 }
 
 // freeSubnets are the subnets of a network in which f can mean something, in the order in which they are searched.
-func freeSubnets(c *ledger.Change, network string, f *ipam.FreeFilter) (*ipam.Network, []*ledger.SubnetIndex, error) {
-	n, err := c.Network(network)
-	if err != nil {
-		return nil, nil, err
-	}
+func freeSubnets(c *ledger.Change, n *ipam.Network, f *ipam.FreeFilter) (subnets []*ledger.SubnetIndex, err error) {
 	if err := n.CheckAutomatic(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	var subnets []*ledger.SubnetIndex
 	for _, id := range c.Index().NetworkIndex(n.ID).Subnets() {
 		sx := c.Index().Subnet(id)
 		if sub := sx.Record(); (!f.Subnet.IsValid() || sub.CIDR == f.Subnet) && (f.Pool == "" || sub.HasPool(f.Pool)) {
@@ -84,11 +63,11 @@ func freeSubnets(c *ledger.Change, network string, f *ipam.FreeFilter) (*ipam.Ne
 	}
 	switch {
 	case len(subnets) > 0 || f.Subnet == (netip.Prefix{}) && f.Pool == "":
-		return n, subnets, nil
+		return subnets, nil
 	case f.Pool != "":
-		return nil, nil, ipam.Refuse(ipam.ErrNotFound, "network %s has no pool %q%s", n.Name, f.Pool, within(f.Subnet))
+		return nil, ipam.Refuse(ipam.ErrNotFound, "network %s has no pool %q%s", n.Name, f.Pool, within(f.Subnet))
 	}
-	return nil, nil, ipam.Refuse(ipam.ErrNotFound, "network %s has no subnet %s", n.Name, f.Subnet)
+	return nil, ipam.Refuse(ipam.ErrNotFound, "network %s has no subnet %s", n.Name, f.Subnet)
 }
 
 func within(subnet netip.Prefix) string {

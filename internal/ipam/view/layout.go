@@ -90,24 +90,19 @@ func (g ground) at(addr netip.Addr) int {
 // Layout tells how the addresses of a subnet, by id, lie: its parts out of memory, its rows as the records say.
 func (s Views) Layout(ctx context.Context, subnet ipam.ID, f ipam.LayoutFilter) (ipam.Layout, error) {
 	out := ipam.Layout{Within: f.Within.Masked()}
-	var g ground
 	l, err := s.homes.Having(subnet)
 	if err != nil {
 		return out, err
 	}
-	err = l.Look(ctx, func(c *ledger.Change) error {
-		sx, _, err := wholeSubnet(c, subnet)
-		if err != nil {
-			return err
-		}
+	g, err := inSubnet(ctx, s, subnet, func(l *ledger.Ledger, c *ledger.Change, sx *ledger.SubnetIndex,
+		_ *ipam.Network) (ground, error) {
 		out.Subnet = describe(l, c.Index(), sx.Record(), sx)
 		if cidr := out.Subnet.CIDR; !f.Within.IsValid() {
 			out.Within = cidr
 		} else if !cidr.Contains(out.Within.Addr()) || out.Within.Bits() < cidr.Bits() {
-			return ipam.Refuse(ipam.ErrInvalid, "%s is no part of the subnet %s", out.Within, cidr)
+			return nil, ipam.Refuse(ipam.ErrInvalid, "%s is no part of the subnet %s", out.Within, cidr)
 		}
-		g = groundOf(sx, out.Within)
-		return nil
+		return groundOf(sx, out.Within), nil
 	})
 	if err != nil {
 		return out, err

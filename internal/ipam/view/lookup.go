@@ -9,17 +9,10 @@ import (
 
 // Subnet returns one subnet, by id, and the revision of its network.
 func (s Views) Subnet(ctx context.Context, id ipam.ID) (info ipam.SubnetInfo, revision uint64, err error) {
-	l, err := s.homes.Having(id)
-	if err != nil {
-		return info, 0, err
-	}
-	err = l.Look(ctx, func(c *ledger.Change) error {
-		sx, n, err := wholeSubnet(c, id)
-		if err != nil {
-			return err
-		}
-		info, revision = describeUse(l, c.Index(), sx.Record(), sx), n.LastRevision()
-		return nil
+	info, err = inSubnet(ctx, s, id, func(l *ledger.Ledger, c *ledger.Change, sx *ledger.SubnetIndex,
+		n *ipam.Network) (ipam.SubnetInfo, error) {
+		revision = n.LastRevision()
+		return describeUse(l, c.Index(), sx.Record(), sx), nil
 	})
 	return info, revision, err
 }
@@ -39,30 +32,10 @@ func (s Views) NetworkOf(subnet ipam.ID) (ipam.ID, error) {
 }
 
 // Revision returns the revision of a network, by name or id, without all that is in it.
-func (s Views) Revision(ctx context.Context, network string) (revision uint64, err error) {
-	l, err := s.homes.With(network)
-	if err != nil {
-		return 0, err
-	}
-	err = l.Look(ctx, func(c *ledger.Change) error {
-		n, err := c.Network(network)
-		if err != nil {
-			return err
-		}
-		revision = n.LastRevision()
-		return nil
+func (s Views) Revision(ctx context.Context, network string) (uint64, error) {
+	return inNetwork(ctx, s, network, func(_ *ledger.Ledger, _ *ledger.Change, n *ipam.Network) (uint64, error) {
+		return n.LastRevision(), nil
 	})
-	return revision, err
-}
-
-// wholeSubnet finds a subnet of a network that is there as a whole.
-func wholeSubnet(c *ledger.Change, id ipam.ID) (*ledger.SubnetIndex, *ipam.Network, error) {
-	sx := c.Index().Subnet(id)
-	if sx == nil {
-		return nil, nil, noSubnet(id)
-	}
-	n, err := c.Network(sx.Record().Network.String())
-	return sx, n, err
 }
 
 func noSubnet(id ipam.ID) error {

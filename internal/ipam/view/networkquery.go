@@ -81,20 +81,10 @@ func networkIDs(s *ledger.Ledger, f ipam.NetworkFilter) []ipam.ID {
 }
 
 // Network returns one network, by name or id, with its maps.
-func (s Views) Network(ctx context.Context, ref string) (info ipam.NetworkInfo, err error) {
-	l, err := s.homes.With(ref)
-	if err != nil {
-		return info, err
-	}
-	err = l.Look(ctx, func(c *ledger.Change) error {
-		n, err := c.Network(ref)
-		if err != nil {
-			return err
-		}
-		info = showNetwork(l, c.Index(), c.Index().NetworkIndex(n.ID), true)
-		return nil
+func (s Views) Network(ctx context.Context, ref string) (ipam.NetworkInfo, error) {
+	return inNetwork(ctx, s, ref, func(l *ledger.Ledger, c *ledger.Change, n *ipam.Network) (ipam.NetworkInfo, error) {
+		return showNetwork(l, c.Index(), c.Index().NetworkIndex(n.ID), true), nil
 	})
-	return info, err
 }
 
 func showNetwork(s *ledger.Ledger, ix *ledger.Index, nx *ledger.NetworkIndex, maps bool) ipam.NetworkInfo {
@@ -180,33 +170,17 @@ func (n *counting) draw(pool ipam.Range) string {
 }
 
 // Available lists the lowest addresses that an automatic request in a subnet, by id, could be given, at most limit.
-func (s Views) Available(ctx context.Context, subnet ipam.ID, limit int) (free []netip.Addr, err error) {
-	l, err := s.homes.Having(subnet)
-	if err != nil {
-		return nil, err
-	}
-	err = l.Look(ctx, func(c *ledger.Change) error {
-		sx, _, err := wholeSubnet(c, subnet)
-		if err != nil {
-			return err
-		}
-		free = []netip.Addr{}
-		frees := freeIndex(c, sx)
-		for _, p := range openInOrder(sx) {
-			for _, r := range p.Ranges {
-				for run := range frees.runs(r) {
-					for addr := run.From(); len(free) < limit && addr.IsValid() && !run.To().Less(addr); addr = addr.Next() {
-						free = append(free, addr)
-					}
-					if len(free) >= limit {
-						return nil
-					}
-				}
+func (s Views) Available(ctx context.Context, subnet ipam.ID, limit int) ([]netip.Addr, error) {
+	return inSubnet(ctx, s, subnet, func(_ *ledger.Ledger, c *ledger.Change, sx *ledger.SubnetIndex,
+		n *ipam.Network) ([]netip.Addr, error) {
+		free := []netip.Addr{}
+		for _, r := range freeRanges(c, n, sx, &ipam.FreeFilter{Limit: limit}, nil) {
+			for addr := r.Start; len(free) < limit && addr.IsValid() && !r.End.Less(addr); addr = addr.Next() {
+				free = append(free, addr)
 			}
 		}
-		return nil
+		return free, nil
 	})
-	return free, err
 }
 
 // Reservations yields reserved addresses, until an error is yielded, which is the last. Behind them come, without
@@ -295,16 +269,15 @@ func showReservation(s *ledger.Ledger, sub *ipam.SubnetInfo, l *ipam.Lease) ipam
 
 // isTaken tells whether the holder of a reserved address is known to be another than its owner. Who sent no name may be
 // the owner, as may who stands in for it.
-func isTaken(ctx context.Context, s *ledger.Ledger, sub *ipam.SubnetInfo, l *ipam.Lease) (taken bool) {
+func isTaken(ctx context.Context, s *ledger.Ledger, sub *ipam.SubnetInfo, l *ipam.Lease) bool {
 	owner := l.Reservation.Owner
 	if l.Name == "" || l.Guessed || l.MAC.String() == owner || (&ipam.Network{}).Means(l.Name, owner) {
 		return false
 	}
-	err := s.Look(ctx, func(c *ledger.Change) error {
+	taken, err := ledger.Look(ctx, s, func(c *ledger.Change) (bool, error) {
 		n := cmp.Or(c.Index().Network(sub.NetworkID), &ipam.Network{})
 		stands, err := allocator.ReadStandIn(c, allocator.StandInKey(l.Name, l.Host))
-		taken = !n.Means(l.Name, owner) && (stands == nil || !n.Means(stands.For, owner))
-		return err
+		return !n.Means(l.Name, owner) && (stands == nil || !n.Means(stands.For, owner)), err
 	})
 	return taken && err == nil
 }
@@ -362,16 +335,11 @@ func eachOf[T any](ctx context.Context, s *ledger.Ledger, f ipam.AddressFilter,
 func subnetsFor(ctx context.Context, s *ledger.Ledger, f ipam.AddressFilter) ([]ipam.SubnetInfo, error) {
 	var network ipam.ID
 	if f.Network != "" {
-		err := s.Look(ctx, func(c *ledger.Change) error {
-			n, err := c.Network(f.Network)
-			if err == nil {
-				network = n.ID
-			}
-			return err
-		})
+		n, err := ledger.Look(ctx, s, func(c *ledger.Change) (*ipam.Network, error) { return c.Network(f.Network) })
 		if err != nil {
 			return nil, err
 		}
+		network = n.ID
 	}
 	return slices.DeleteFunc(subnets(s, "", describe), func(sub ipam.SubnetInfo) bool {
 		return past(&f, &sub) || network != (ipam.ID{}) && sub.NetworkID != network

@@ -23,9 +23,8 @@ func (s Views) ToProbe(ctx context.Context, most int) ([]ipam.Unprobed, error) {
 	})
 }
 
-func toProbe(ctx context.Context, s *ledger.Ledger, most int) (all []ipam.Unprobed, err error) {
-	err = s.Look(ctx, func(c *ledger.Change) error {
-		all = nil
+func toProbe(ctx context.Context, s *ledger.Ledger, most int) ([]ipam.Unprobed, error) {
+	return ledger.Look(ctx, s, func(c *ledger.Change) (all []ipam.Unprobed, err error) {
 		for id, nx := range c.Index().Networks() {
 			n := nx.Record()
 			parent := ipam.LANTerms{DHCPParent: n.Probe}.ParentOn(c.Host())
@@ -45,9 +44,8 @@ func toProbe(ctx context.Context, s *ledger.Ledger, most int) (all []ipam.Unprob
 			}
 			all = append(all, one)
 		}
-		return nil
+		return all, nil
 	})
-	return all, err
 }
 
 // unused are the addresses that targets give next and that nobody ever had.

@@ -31,29 +31,17 @@ func (s Views) Spaces(ctx context.Context) ([]ipam.SpaceInfo, error) {
 }
 
 func spaces(ctx context.Context, s *ledger.Ledger) (all []ipam.SpaceInfo, err error) {
-	err = s.View(ctx, func(tx store.Tx) error {
-		all = nil
-		for rec, err := range tx.Scan(ledger.KindRange(ledger.SpaceKeys)) {
-			if err != nil {
-				return err
-			}
-			var info ipam.SpaceInfo
-			if err := ipam.DecodeJSON("a space", rec.Value, &info.Space); err != nil {
-				return err
-			}
+	known, err := ledger.View(ctx, s, func(tx store.Tx) ([]ipam.Space, error) {
+		return ledger.AllJSON[ipam.Space](tx, ledger.KindRange(ledger.SpaceKeys), "a space")
+	})
+	s.Read(func(ix *ledger.Index) {
+		for _, space := range known {
+			info := ipam.SpaceInfo{Space: space}
+			countSubnets(ix, &info)
 			all = append(all, info)
 		}
-		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	s.Read(func(ix *ledger.Index) {
-		for i := range all {
-			countSubnets(ix, &all[i])
-		}
-	})
-	return all, nil
+	return all, err
 }
 
 // countSubnets counts the subnets of a space, and the leases in them.

@@ -68,22 +68,17 @@ func lasted(f *ipam.WhoFilter, t *ipam.Tenure) bool {
 
 // readRecords notes the leases, memories, reservations and associations that there are.
 func (h *history) readRecords(ctx context.Context) error {
-	subnets, err := Of(ledger.Alone(h.s)).Subnets(ctx, h.f.Space)
-	if err != nil {
-		return err
-	}
-	for i := range subnets {
-		sub := &subnets[i]
-		switch {
-		case !h.f.Address.IsValid():
-			for l, err := range records(ctx, h.s, sub.ID, netip.Addr{}) {
-				if err != nil {
-					return err
-				}
-				h.note(sub, l)
+	all := subnets(h.s, h.f.Space, name)
+	for i := range all {
+		sub := &all[i]
+		records := records(ctx, h.s, sub.ID, netip.Addr{})
+		if h.f.Address.IsValid() {
+			if !sub.CIDR.Contains(h.f.Address) {
+				continue
 			}
-		case sub.CIDR.Contains(h.f.Address):
-			l, err := recordOf(ctx, h.s, sub.ID, h.f.Address)
+			records = recordAt(ctx, h.s, sub.ID, h.f.Address, netip.Addr{})
+		}
+		for l, err := range records {
 			if err != nil {
 				return err
 			}
@@ -91,16 +86,12 @@ func (h *history) readRecords(ctx context.Context) error {
 		}
 	}
 	h.readElastics()
-	return nil
+	return ctx.Err()
 }
 
 // recordOf reads the record of an address; nil where it has none.
-func recordOf(ctx context.Context, s *ledger.Ledger, subnet ipam.ID, addr netip.Addr) (l *ipam.Lease, err error) {
-	err = s.Look(ctx, func(c *ledger.Change) (err error) {
-		l, err = c.Lease(subnet, addr)
-		return err
-	})
-	return l, err
+func recordOf(ctx context.Context, s *ledger.Ledger, subnet ipam.ID, addr netip.Addr) (*ipam.Lease, error) {
+	return ledger.Look(ctx, s, func(c *ledger.Change) (*ipam.Lease, error) { return c.Lease(subnet, addr) })
 }
 
 // readEvents goes through all events, a page at a time.

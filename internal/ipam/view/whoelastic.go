@@ -56,17 +56,17 @@ func (h *history) associate(e *ipam.Event) {
 		h.open[k] = known
 	}
 	if had && h.open[k] == nil && h.chooses(e.Space, e.Address, ipam.MAC{}, was.Instance) {
-		h.open[k] = &beginning{Tenure: ipam.Tenure{Space: e.Space, Network: e.Network, NetworkID: e.NetworkID,
-			Address: e.Address, What: ipam.ElasticTenure,
-			Name: was.Instance, Host: was.Host, Guest: was.Guest, From: h.oldest, Early: true}}
+		t := tenureOf(e, ipam.ElasticTenure, was.Instance)
+		t.Host, t.Guest, t.From, t.Early = was.Host, was.Guest, h.oldest, true
+		h.open[k] = &beginning{Tenure: t}
 	}
 	if h.open[k] != nil {
 		h.end(k, e)
 	}
 	is, has := associationIn(e.After)
 	if has && h.chooses(e.Space, e.Address, ipam.MAC{}, is.Instance) {
-		h.open[k] = &beginning{id: e.ID, Tenure: ipam.Tenure{Space: e.Space, Network: e.Network, NetworkID: e.NetworkID,
-			Address: e.Address, What: ipam.ElasticTenure, Name: is.Instance,
-			Host: is.Host, Guest: is.Guest, From: e.Time, By: e.Actor}}
+		t := tenureOf(e, ipam.ElasticTenure, is.Instance)
+		t.Host, t.Guest, t.By = is.Host, is.Guest, e.Actor
+		h.open[k] = &beginning{Tenure: t, id: e.ID}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"berth/internal/allocator"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
-	"berth/store"
 )
 
 // history follows the tenures that a filter chooses through the events, in their order. It keeps those tenures and
@@ -110,12 +109,17 @@ func (h *history) choosesEvent(e *ipam.Event) bool {
 	return h.chooses(e.Space, e.Address, e.MAC, e.Name)
 }
 
+// tenureOf is a tenure of an event's address, from then on.
+func tenureOf(e *ipam.Event, what, name string) ipam.Tenure {
+	return ipam.Tenure{Space: e.Space, Network: e.Network, NetworkID: e.NetworkID, Subnet: e.Subnet, Address: e.Address,
+		What: what, Name: name, From: e.Time}
+}
+
 // beginningOf is the tenure that an event began: a lease's, or that of a subnet's gateway.
 func beginningOf(e *ipam.Event) *beginning {
-	t := ipam.Tenure{Space: e.Space, Network: e.Network, NetworkID: e.NetworkID, Subnet: e.Subnet, Address: e.Address,
-		What: ipam.LeaseTenure, Kind: kindIn(e.Detail), Lease: cmp.Or(e.Lease, e.ID),
-		Name: e.Name, MAC: e.MAC, Host: e.Host, From: e.Time, By: e.Actor,
-		Note: factsIn(e.After).Note}
+	t := tenureOf(e, ipam.LeaseTenure, e.Name)
+	t.Kind, t.Lease, t.MAC, t.Host, t.By = kindIn(e.Detail), cmp.Or(e.Lease, e.ID), e.MAC, e.Host, e.Actor
+	t.Note = factsIn(e.After).Note
 	if e.Verb == ipam.GatewaySet {
 		t.Kind = ipam.Gateway.String()
 		return &beginning{Tenure: t, id: e.ID} // it is the subnet's, and no attachment's
@@ -179,23 +183,15 @@ func (h *history) earlier(ctx context.Context, k tenant, e *ipam.Event) (b *begi
 	if used := h.used[k]; used != nil {
 		return used, nil
 	}
-	err = h.s.View(ctx, func(tx store.Tx) error {
-		b = nil
-		began, err := ledger.FindEvent(tx, e.Lease)
-		if began != nil && began.Verb != ipam.HeadroomClaimed { // who had it then is not known any more
-			b = beginningOf(began)
-		}
-		return err
-	})
+	began, err := findEvent(ctx, h.s, e.Lease)
 	if err != nil {
-		return b, err
+		return nil, err
 	}
-	if b != nil {
-		return b, nil
+	if began != nil && began.Verb != ipam.HeadroomClaimed { // who had it then is not known any more
+		return beginningOf(began), nil
 	}
-	t := ipam.Tenure{Space: e.Space, Network: e.Network, NetworkID: e.NetworkID, Subnet: e.Subnet, Address: e.Address,
-		What: ipam.LeaseTenure, Lease: e.Lease, Name: e.Name, MAC: e.MAC,
-		Host: e.Host, From: ipam.EventTime(e.Lease), Early: true}
+	t := tenureOf(e, ipam.LeaseTenure, e.Name)
+	t.Lease, t.MAC, t.Host, t.From, t.Early = e.Lease, e.MAC, e.Host, ipam.EventTime(e.Lease), true
 	if t.From.After(e.Time) { // ids were ahead of the clock, and it is not known since when
 		t.From = h.oldest
 	}
@@ -205,10 +201,9 @@ func (h *history) earlier(ctx context.Context, k tenant, e *ipam.Event) (b *begi
 // reserve begins a reservation. In a dynamic network it is of no address, and nobody has one by it.
 func (h *history) reserve(e *ipam.Event) {
 	if e.Address.IsValid() && h.choosesEvent(e) {
-		h.open[tenant{space: e.Space, addr: e.Address}] = &beginning{id: e.ID,
-			Tenure: ipam.Tenure{Space: e.Space, Network: e.Network, NetworkID: e.NetworkID, Subnet: e.Subnet,
-				Address: e.Address, What: ipam.ReservationTenure, Kind: kindIn(e.Detail), Name: e.Name,
-				From: e.Time, By: e.Actor, Note: factsIn(e.After).Note}}
+		t := tenureOf(e, ipam.ReservationTenure, e.Name)
+		t.Kind, t.By, t.Note = kindIn(e.Detail), e.Actor, factsIn(e.After).Note
+		h.open[tenant{space: e.Space, addr: e.Address}] = &beginning{Tenure: t, id: e.ID}
 	}
 }
 
@@ -223,8 +218,8 @@ func (h *history) unreserve(e *ipam.Event) {
 	case known != nil && known.id < e.ID:
 		h.open[k] = known
 	case e.Address.IsValid() && h.choosesEvent(e):
-		t := ipam.Tenure{Space: e.Space, Network: e.Network, NetworkID: e.NetworkID, Subnet: e.Subnet,
-			Address: e.Address, What: ipam.ReservationTenure, Name: e.Name, From: h.oldest, Early: true}
+		t := tenureOf(e, ipam.ReservationTenure, e.Name)
+		t.From, t.Early = h.oldest, true
 		was := factsIn(e.Before)
 		if t.Note = was.Note; was.Kind != 0 {
 			t.Kind = was.Kind.String()
