@@ -8,31 +8,31 @@ import (
 	"github.com/miekg/dns"
 )
 
-// ttl is how long others may keep an answer, in seconds; negativeTTL how long they may keep it that there is none: a
-// name that is asked for before it is there is there soon.
+// ttl is how long resolvers may cache an answer, in seconds. negativeTTL is the time for a negative answer. It is
+// short, because a name that is queried early may exist soon after.
 const (
 	ttl         = 5
 	negativeTTL = 1
 )
 
-// The timers of the zone, in seconds, for those who would copy it; nobody may.
+// The timers of the zone for secondary servers, in seconds. None are allowed.
 const (
 	refresh = 5
 	retry   = 5
 	expire  = 60
 )
 
-// mostUDP is how long an answer by UDP is at most: what is longer might arrive in parts, or not at all (RFC 9715).
+// mostUDP is the maximum size of a UDP answer in bytes. A larger one might be fragmented or lost (RFC 9715).
 const mostUDP = 1232
 
-// asker is who asks.
+// asker is the client of a query.
 type asker struct {
 	allowed bool
 	udp     bool
-	server  func() netip.Addr // of this host, as the asker can reach it; the zero Addr: it is not known
+	server  func() netip.Addr // this host's address as the client reaches it; the zero Addr: unknown
 }
 
-// answer is what is answered to a message; nil: nothing is.
+// answer returns the answer to a message; nil: none.
 func (s *Server) answer(q *dns.Msg, by asker) *dns.Msg {
 	if q.Response {
 		return nil
@@ -63,7 +63,7 @@ func (s *Server) answer(q *dns.Msg, by asker) *dns.Msg {
 	default:
 		s.resolve(m, q.Question[0], by)
 	}
-	if m.Rcode == dns.RcodeBadVers { // its upper bits are in the option
+	if m.Rcode == dns.RcodeBadVers { // the OPT record has its upper bits
 		m.IsEdns0().SetVersion(0)
 	}
 	m.Compress = true
@@ -71,7 +71,7 @@ func (s *Server) answer(q *dns.Msg, by asker) *dns.Msg {
 	return m
 }
 
-// resolve answers a question of one who may ask.
+// resolve answers a question of an allowed client.
 func (s *Server) resolve(m *dns.Msg, q dns.Question, by asker) {
 	name := strings.TrimSuffix(dns.CanonicalName(q.Name), ".")
 	switch q.Qtype {
@@ -80,18 +80,18 @@ func (s *Server) resolve(m *dns.Msg, q dns.Question, by asker) {
 		return
 	}
 	known := s.cfg.Index.reply(m, q, name, by)
-	if !known && m.Authoritative && s.cfg.Partial() != nil { // it may be in the store that was not reached
+	if !known && m.Authoritative && s.cfg.Partial() != nil { // the name may be in the unreachable store
 		m.Authoritative, m.Ns, m.Rcode = false, nil, dns.RcodeServerFailure
 	}
-	if n := len(m.Answer); n > 1 && q.Qtype != dns.TypeANY { // each is the first in its turn
+	if n := len(m.Answer); n > 1 && q.Qtype != dns.TypeANY { // each comes first in turn
 		at := int(s.turn.Add(1) % uint64(n))
 		m.Answer = slices.Concat(m.Answer[at:], m.Answer[:at])
 	}
 }
 
-// reply answers a question for a name, which is without a dot at its end and in lower case. known tells that somebody
-// has it, or that nobody can: no store that was not reached makes another answer of it. An address of the other family
-// is none such, since a network is in one store.
+// reply answers a question for a name in lower case, without the final dot. known reports that the name is held, or
+// that it cannot exist. Then an unreachable store would not change the answer. An address of the other family does not
+// change it either, because a network is in one store.
 func (x *Index) reply(m *dns.Msg, q dns.Question, name string, by asker) (known bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -109,17 +109,17 @@ func (x *Index) reply(m *dns.Msg, q dns.Question, name string, by asker) (known 
 	return m.Rcode != dns.RcodeNameError && !a.unclaimed
 }
 
-// reply is an answer that is being made. The index is locked.
+// reply is an answer in the making. The index is locked.
 type reply struct {
 	index *Index
 	m     *dns.Msg
 	q     dns.Question
 	by    asker
 
-	unclaimed bool // nobody has the name, and somebody could
+	unclaimed bool // nobody has the name, although somebody could
 }
 
-// forward answers for a name below the zone.
+// forward answers for a name in the zone.
 func (a *reply) forward(name string) {
 	a.m.Authoritative = true
 	zone := dns.Fqdn(a.index.zone)
@@ -156,7 +156,7 @@ func (a *reply) forward(name string) {
 	a.none(zone, there)
 }
 
-// apex answers for the beginning of a zone, and tells whether there was anything to be said.
+// apex answers for the apex of a zone, and reports whether there was an answer.
 func (a *reply) apex(zone string) bool {
 	switch a.q.Qtype {
 	case dns.TypeSOA:
@@ -174,14 +174,14 @@ func (a *reply) apex(zone string) bool {
 	return true
 }
 
-// any answers to who asks for anything with as little as there is to be said (RFC 8482).
+// any gives the minimal answer to a query for ANY (RFC 8482).
 func (a *reply) any() {
 	a.m.Answer = append(a.m.Answer, &dns.HINFO{Hdr: header(a.q.Name, dns.TypeHINFO, ttl), Cpu: "RFC8482"})
 }
 
 func (a *reply) put(addr netip.Addr) { a.m.Answer = append(a.m.Answer, address(a.q.Name, addr)) }
 
-// none says that there is no such name, or nothing of what was asked for, unless something was found (RFC 2308).
+// none makes a negative answer, unless something was found: no such name, or no data (RFC 2308).
 func (a *reply) none(zone string, there bool) {
 	if len(a.m.Answer) > 0 {
 		return
@@ -192,7 +192,7 @@ func (a *reply) none(zone string, there bool) {
 	a.m.Ns = append(a.m.Ns, a.index.soa(zone, negativeTTL))
 }
 
-// backward answers for the name of an address, where it is one of ours.
+// backward answers for the reverse name of an address, if it is one of ours.
 func (a *reply) backward(name string) {
 	p, valid, ok := parseReverse(name)
 	if !ok {
@@ -206,7 +206,7 @@ func (a *reply) backward(name string) {
 	}
 	top := apex(ours, p.Addr())
 	if p.Bits() < top.Bits() {
-		a.m.Rcode = dns.RcodeRefused // it is above what is ours
+		a.m.Rcode = dns.RcodeRefused // it is above our zones
 		return
 	}
 	a.m.Authoritative = true
@@ -218,7 +218,7 @@ func (a *reply) backward(name string) {
 	case p == top && a.apex(zone):
 		return
 	case !p.IsSingleIP():
-		a.none(zone, true) // addresses are beneath it
+		a.none(zone, true) // there are addresses below it
 		return
 	}
 	all := a.index.at[p.Addr()]
@@ -247,7 +247,7 @@ func address(name string, addr netip.Addr) dns.RR {
 	return &dns.A{Hdr: header(name, dns.TypeA, ttl), A: addr.AsSlice()}
 }
 
-// server is the name of who answers for the zone.
+// server returns the name of the zone's server.
 func (x *Index) server() string { return dns.Fqdn(nameServer + "." + x.zone) }
 
 func (x *Index) soa(zone string, ttl uint32) dns.RR {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// allows tells whether somebody may ask: this host, who is in a planned network, and who is allowed.
+// allows reports whether a client gets answers: this host, planned networks, and allowed clients.
 func (s *Server) allows(from, local netip.Addr) bool {
 	if !from.IsValid() {
 		return false
@@ -21,18 +21,17 @@ func (s *Server) allows(from, local netip.Addr) bool {
 	return s.cfg.Index.Has(from) || s.isOwn(from, local)
 }
 
-// isOwn tells whether it is this host that asks. What comes from an address of this host comes from this host: the
-// kernel takes no such packet from elsewhere. It need not be the address that was asked: the engine's masquerading
-// gives what the host asks at a bridge's address another one of its own.
+// isOwn reports whether the client is this host. A packet with an address of this host as its source comes from this
+// host, because the kernel drops others. The source can differ from the queried address, because the engine's
+// masquerading changes it.
 func (s *Server) isOwn(from, local netip.Addr) bool {
 	return from.IsLoopback() || from == local || s.own.has(from, s.cfg.Now(), s.cfg.Own)
 }
 
-// ownFor is how long the host's addresses are taken to be what they were. To ask the kernel for each question would
-// let strangers choose how much work it has.
+// ownFor is how long the list of the host's addresses is cached. A read for each query would let strangers cause work.
 const ownFor = time.Second
 
-// own are the addresses of this host.
+// own is the cached set of this host's addresses.
 type own struct {
 	mu    sync.Mutex
 	until time.Time
@@ -44,7 +43,7 @@ func (o *own) has(a netip.Addr, now time.Time, read func() ([]netip.Addr, error)
 	defer o.mu.Unlock()
 	if !now.Before(o.until) {
 		o.until = now.Add(ownFor)
-		if all, err := read(); err == nil { // else they are what they were
+		if all, err := read(); err == nil { // after an error, the old set stays
 			o.all = make(map[netip.Addr]bool, len(all))
 			for _, one := range all {
 				o.all[one] = true
@@ -54,7 +53,7 @@ func (o *own) has(a netip.Addr, now time.Time, read func() ([]netip.Addr, error)
 	return o.all[a]
 }
 
-// hostAddrs are the addresses of this host's devices.
+// hostAddrs returns the addresses of this host's interfaces.
 func hostAddrs() ([]netip.Addr, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -71,16 +70,16 @@ func hostAddrs() ([]netip.Addr, error) {
 	return addrs, nil
 }
 
-// Bounds on answers by UDP that are larger than their questions. Who asks under somebody else's address would have this
-// server flood him with them.
+// Limits for UDP answers that are larger than their questions. They prevent amplification attacks with forged source
+// addresses.
 const (
-	mostLarger = 200  // in a second, for one source
-	limitRows  = 4096 // sources that are told apart; those that share a row share what it allows
+	mostLarger = 200  // per second and source
+	limitRows  = 4096 // number of counters; sources that share a counter share its limit
 )
 
-// limit counts such answers. It has one size, however many ask.
+// limit counts such answers per source. Its size is constant.
 type limit struct {
-	seed maphash.Seed // so that nobody knows with whom he shares a row
+	seed maphash.Seed // so that nobody can predict who shares a counter
 	mu   sync.Mutex
 	rows [limitRows]struct {
 		second int64
@@ -88,10 +87,10 @@ type limit struct {
 	}
 }
 
-// take tells whether a source may be given one more.
+// take reports whether a source may get another such answer.
 func (l *limit) take(from netip.Addr, now time.Time) bool {
 	if from.Is6() {
-		from = netip.PrefixFrom(from, 64).Masked().Addr() // one machine has as many as it likes
+		from = netip.PrefixFrom(from, 64).Masked().Addr() // one machine can have any number of addresses of a /64
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

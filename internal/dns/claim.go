@@ -7,15 +7,15 @@ import (
 	"berth/internal/ipam"
 )
 
-// rank orders the claims to one name: the least one has it.
+// rank orders the claims to a name. The lowest rank has the name.
 type rank uint8
 
-// The ranks. Up to groups a name that several claim is one's all the same; those behind are had where they are unique.
+// The ranks. Up to rankGroup, one of several claimants gets the name. After that, a name is valid only if it is unique.
 const (
 	rankLong         rank = iota + 1 // OWNER.NETWORK, spelled as the owner is
-	rankAltered                      // likewise, where DNS wants another spelling
+	rankAltered                      // the same, if DNS requires another spelling
 	rankGroup                        // SERVICE.PROJECT.NETWORK
-	rankAlias                        // of the container, and of the owner that its name can mean: NAME.NETWORK
+	rankAlias                        // of the container, and of an owner that its name can mean: NAME.NETWORK
 	rankService                      // SERVICE.NETWORK
 	rankShort                        // OWNER
 	rankShortAlias                   // NAME
@@ -23,36 +23,36 @@ const (
 	rankShortService                 // SERVICE
 )
 
-// kinds are what people are told of them.
+// kinds are the words for the ranks.
 var kinds = [...]string{rankLong: "long", rankAltered: "long", rankGroup: "service", rankAlias: "alias",
 	rankService: "service", rankShort: "short", rankShortAlias: "short", rankShortGroup: "short",
 	rankShortService: "short"}
 
-// Kinds are all of them.
+// Kinds returns all of these words.
 func Kinds() []string { return []string{"long", "service", "alias", "short"} }
 
-// entry is an address that is somebody's.
+// entry is an address with its owner.
 type entry struct {
 	ipam.NamedAddress
 	area *area
 }
 
-// area is a range of addresses with what is known of them.
+// area is a range of addresses with its entries.
 type area struct {
 	ipam.NamedRange
 	store   string
-	label   string // below the zone
+	label   string // its label in the zone
 	entries map[netip.Addr]*entry
 }
 
-// claim is that of an address to a name.
+// claim is the claim of an address to a name.
 type claim struct {
 	*entry
 	rank rank
-	who  string // for whom; those of one rank and network that are for the same are one
+	who  string // the owner or service; claims of one rank, network and who belong together
 }
 
-// claims calls with each name that an address claims, below the zone.
+// claims calls put with each name in the zone that an address claims.
 func (x *Index) claims(e *entry, put func(name string, r rank, who string)) {
 	label := e.area.label
 	r := rankLong
@@ -60,7 +60,7 @@ func (x *Index) claims(e *entry, put func(name string, r rank, who string)) {
 		r = rankAltered
 	}
 	put(x.longName(e), r, e.Owner)
-	short := !e.area.Elastic // an elastic address is not what a short name is for
+	short := !e.area.Elastic // an elastic address has no short name
 	if project, service, _, ok := ipam.ServiceOf(e.Owner); ok {
 		name := labelOf(ipam.ComposeName(e.Owner))
 		put(name+"."+label, rankAlias, e.Owner)
@@ -92,7 +92,7 @@ func (x *Index) claims(e *entry, put func(name string, r rank, who string)) {
 	}
 }
 
-// ofService claims the names of a service of which an address is one, while it runs.
+// ofService claims the names of a running address's service.
 func (e *entry) ofService(project, service string, short bool, put func(name string, r rank, who string)) {
 	if !e.Held {
 		return
@@ -107,10 +107,11 @@ func (e *entry) ofService(project, service string, short bool, put func(name str
 	}
 }
 
-// mostName is how long a name may be in text (RFC 1035, 2.3.4: 255 octets with the lengths of the labels).
+// mostName is the maximum length of a name as text (RFC 1035, 2.3.4: 255 octets with the lengths of the labels).
 const mostName = 253
 
-// longName is the name of an owner on its network, below the zone. One that would be too long is one label.
+// longName returns the name of an owner on its network, in the zone. If it would be too long, the owner becomes one
+// label.
 func (x *Index) longName(e *entry) string {
 	own := pathOf(e.Owner)
 	if len(own)+1+len(e.area.label)+1+len(x.zone)+1+markRoom > mostName {
@@ -119,10 +120,10 @@ func (x *Index) longName(e *entry) string {
 	return own + "." + e.area.label
 }
 
-// markRoom is how much longer a name is with a mark.
+// markRoom is the number of characters that a mark adds.
 const markRoom = 9
 
-// marked is a name of an owner that another one has, with what tells it apart.
+// marked returns an owner's name with its mark, for an owner whose name another owner has.
 func (e *entry) marked(long string) string {
 	first, rest, _ := strings.Cut(long, ".")
 	return first + "-" + e.mark() + "." + rest

@@ -12,20 +12,20 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Name is a name with one of its addresses, as people are shown it.
+// Name is a name with one of its addresses, for people.
 type Name struct {
-	Name    string     `json:"name"` // without a dot at its end
+	Name    string     `json:"name"` // without the final dot
 	Address netip.Addr `json:"address"`
 	Kind    string     `json:"kind"` // long, service, alias, short
 	Owner   string     `json:"owner"`
-	Network string     `json:"network,omitempty"` // empty: of an elastic address
+	Network string     `json:"network,omitempty"` // empty: an elastic address
 	Held    bool       `json:"held"`
-	Instead string     `json:"instead,omitempty"` // whose the name is without its mark
+	Instead string     `json:"instead,omitempty"` // the owner of the name without the mark
 
 	rank rank
 }
 
-// Names are all names with their addresses: by address, the long one first.
+// Names returns all names by address, the long name first.
 func (x *Index) Names() (all []Name) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -58,10 +58,10 @@ func (x *Index) Names() (all []Name) {
 	return all
 }
 
-// namesInLine is how many names a line of a hosts file has: some read no longer ones.
+// namesInLine is the maximum number of names in a line of a hosts file, because some readers accept no longer lines.
 const namesInLine = 4
 
-// WriteHosts writes the names as hosts(5) has them: each address once, the long name first.
+// WriteHosts writes the names as hosts(5). Each address is written once, the long name first.
 func (x *Index) WriteHosts(to io.Writer) error {
 	w := bufio.NewWriter(to)
 	_, _ = fmt.Fprintf(w, "# The names of %s, by berth dns hosts. Do not edit.\n", x.zone)
@@ -84,7 +84,7 @@ func (x *Index) WriteHosts(to io.Writer) error {
 	return w.Flush()
 }
 
-// WriteZone writes the names as a zone file (RFC 1035, 5.1), for a server whose addresses are given: those of ns.
+// WriteZone writes the names as a zone file (RFC 1035, 5.1). servers are the addresses of its name server, ns.
 func (x *Index) WriteZone(to io.Writer, servers []netip.Addr) error {
 	w := bufio.NewWriter(to)
 	fqdn := dns.Fqdn(x.zone)
@@ -98,7 +98,7 @@ func (x *Index) WriteZone(to io.Writer, servers []netip.Addr) error {
 	return w.Flush()
 }
 
-// head writes what a zone begins with.
+// head writes the head of a zone file.
 func (x *Index) head(w io.Writer, zone string) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -106,9 +106,8 @@ func (x *Index) head(w io.Writer, zone string) {
 		x.soa(zone, ttl), x.ns(zone))
 }
 
-// WriteReverse writes the names of the addresses of a prefix as a zone file of its own, whose server is ns
-// of the zone of names. The prefix is made of whole labels: a
-// multiple of 8 bits, of 4 for IPv6.
+// WriteReverse writes the names of a prefix's addresses as a reverse zone file. Its server is ns of the zone of names.
+// The prefix must be a multiple of 8 bits, or of 4 for IPv6.
 func (x *Index) WriteReverse(to io.Writer, of netip.Prefix) error {
 	if err := CheckReverse(of); err != nil {
 		return err
@@ -134,7 +133,7 @@ func (x *Index) WriteReverse(to io.Writer, of netip.Prefix) error {
 	return w.Flush()
 }
 
-// CheckReverse refuses a prefix that is no reverse zone of its own.
+// CheckReverse refuses a prefix that is not a reverse zone of its own.
 func CheckReverse(of netip.Prefix) error {
 	if p := apex(of, of.Addr()); p != of || of.IsSingleIP() {
 		return fmt.Errorf("%s is no reverse zone of its own: give a prefix of a multiple of 8 bits, of 4 for IPv6, such "+

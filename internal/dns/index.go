@@ -9,30 +9,30 @@ import (
 	"berth/internal/ipam"
 )
 
-// Index is who has which name, and which address. Its methods may be called from many goroutines at once.
+// Index has the owner of each name and address. Its methods may be called concurrently.
 type Index struct {
-	zone string // without a dot at its end
+	zone string // without the final dot
 	now  func() time.Time
 
 	mu      sync.RWMutex
-	told    map[string]bool // the stores of which all was told
+	told    map[string]bool // the stores that were read completely
 	areas   map[ipam.ID]*area
-	nodes   map[string]*node // by name below the zone; that of the zone itself is empty
+	nodes   map[string]*node // by name in the zone; that of the zone itself is empty
 	at      map[netip.Addr][]*entry
-	within  prefixes // in which the addresses of all areas are
-	reverse prefixes // of whose addresses the names are ours
+	within  prefixes // the prefixes of all areas
+	reverse prefixes // the prefixes of our reverse zones
 	serial  uint32
-	names   int // that are answered, but for those of addresses
+	names   int // number of names, without those of addresses
 }
 
-// New returns an Index of a zone (ParseZone) in which nobody has a name.
+// New returns an Index of a zone (ParseZone) without names.
 func New(zone string, now func() time.Time) *Index {
 	return &Index{zone: zone, now: now, told: map[string]bool{}, areas: map[ipam.ID]*area{},
 		nodes: map[string]*node{"": {}}, at: map[netip.Addr][]*entry{}, within: newPrefixes(), reverse: newPrefixes(),
 		serial: uint32(now().Unix())}
 }
 
-// Apply takes over what is told.
+// Apply applies the news.
 func (x *Index) Apply(news *ipam.NameNews) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -57,7 +57,7 @@ func (x *Index) Apply(news *ipam.NameNews) {
 	for _, one := range news.Removed {
 		x.unset(one.In, one.Address)
 	}
-	for id, of := range fresh { // what was there before and is not said again
+	for id, of := range fresh { // what the news no longer has
 		for addr := range x.areas[id].entries {
 			if !of[addr] {
 				x.unset(id, addr)
@@ -69,7 +69,7 @@ func (x *Index) Apply(news *ipam.NameNews) {
 	}
 }
 
-// forget removes the areas of a store that is told anew, and does not have them any more.
+// forget removes the areas that a complete message about a store no longer has.
 func (x *Index) forget(news *ipam.NameNews) {
 	stays := map[ipam.ID]bool{}
 	for i := range news.Ranges {
@@ -82,7 +82,7 @@ func (x *Index) forget(news *ipam.NameNews) {
 	}
 }
 
-// enter makes a range known. What is known of its addresses stays, unless they have other names now.
+// enter adds a range. The names of its addresses stay, unless the range has changed.
 func (x *Index) enter(r *ipam.NamedRange, store string) {
 	label := elastic
 	if !r.Elastic {
@@ -119,7 +119,7 @@ func (x *Index) remove(id ipam.ID) {
 func (x *Index) set(one ipam.NamedAddress) {
 	a := x.areas[one.In]
 	if a == nil {
-		return // it is told again with its range
+		return // it comes again with its range
 	}
 	if was := a.entries[one.Address]; was != nil {
 		if was.NamedAddress == one {
@@ -138,7 +138,7 @@ func (x *Index) set(one ipam.NamedAddress) {
 	slices.SortFunc(x.at[one.Address], func(a, b *entry) int { return claim{a, 0, a.Owner}.against(claim{b, 0, b.Owner}) })
 }
 
-// reserved tells whether a name below the zone is the zone's own.
+// reserved reports whether a name is one of the zone's own.
 func reserved(name string) bool { return name == nameServer || name == elastic }
 
 func (x *Index) unset(id ipam.ID, addr netip.Addr) {
@@ -155,7 +155,7 @@ func (x *Index) unset(id ipam.ID, addr netip.Addr) {
 	}
 }
 
-// Has tells whether an address is one of a network or an elastic range.
+// Has reports whether an address belongs to a network or an elastic range.
 func (x *Index) Has(addr netip.Addr) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -163,29 +163,29 @@ func (x *Index) Has(addr netip.Addr) bool {
 	return has
 }
 
-// Told tells whether all was told of some store.
+// Told reports whether some store was read completely.
 func (x *Index) Told() bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return len(x.told) > 0
 }
 
-// Count is how many names are answered for, but for those of addresses.
+// Count returns the number of names, without those of addresses.
 func (x *Index) Count() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.names
 }
 
-// How often, and after which time, it is tried to look who has a name: some milliseconds in all.
+// The number of attempts to read the index for Clash, and the pause between them: some milliseconds in total.
 const (
 	clashTries = 50
 	clashWait  = 20 * time.Microsecond
 )
 
-// Clash is the name that an owner would have on a network, and which other owner has it there, or whose services have
-// it; other is empty: nobody has. Both are empty where the owner has a name there already, with a mark or without. It
-// is asked while requests wait, and knows of nobody where much is being told.
+// Clash returns the name that an owner would have on a network, and who has that name: another owner, or the owner of a
+// service. other is empty if nobody has it. Both are empty if the owner already has a name there, with or without a
+// mark. It must not block requests, so it finds nobody while the index is busy with updates.
 func (x *Index) Clash(space, network, owner string) (name, other string) {
 	e := &entry{NamedAddress: ipam.NamedAddress{Owner: owner}, area: &area{NamedRange: ipam.NamedRange{Space: space,
 		Network: network}, label: labelOf(network)}}

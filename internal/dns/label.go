@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// mostLabel is how many characters a label has that is made of a name. DNS allows 63 (RFC 1035, 2.3.4); what is left is
-// for the mark of one whose name another one has (entry.marked).
+// mostLabel is the maximum length of a label that is made from a name. DNS allows 63 (RFC 1035, 2.3.4); the rest is for
+// a mark (entry.marked).
 const mostLabel = 54
 
-// markDigits is how many hexadecimal digits a mark has.
+// markDigits is the number of hexadecimal digits in a mark.
 const markDigits = 8
 
-// labelOf is a segment of a name as a label of DNS: in lower case, each character besides letters, digits and hyphens a
-// hyphen, with none at its ends. One that is too long is cut, and has a mark of the whole at its end.
+// labelOf returns a segment of a name as a DNS label. It is in lower case, other characters become hyphens, and hyphens
+// at its ends are removed. A label that is too long is cut, with a mark of the whole at its end.
 func labelOf(segment string) string {
 	label := segment
 	if !isPlainLabel(segment) {
@@ -50,7 +50,7 @@ func isPlainLabel(s string) bool {
 	return s != ""
 }
 
-// labelsOf are the labels of an owner, the most special first: shop/web/1 is 1, web, shop.
+// labelsOf returns the labels of an owner in reverse order: shop/web/1 is 1, web, shop.
 func labelsOf(owner string) []string {
 	labels := strings.Split(owner, "/")
 	for i := range labels {
@@ -60,7 +60,7 @@ func labelsOf(owner string) []string {
 	return labels
 }
 
-// pathOf is an owner below its network: its labels, joined by dots.
+// pathOf returns an owner's name in its network: its labels, joined by dots.
 func pathOf(owner string) string {
 	if !strings.Contains(owner, "/") {
 		return labelOf(owner)
@@ -68,7 +68,7 @@ func pathOf(owner string) string {
 	return strings.Join(labelsOf(owner), ".")
 }
 
-// spelled tells whether an owner is spelled as its labels are, so that nothing had to be changed for DNS.
+// spelled reports whether an owner equals its labels, so that DNS required no change.
 func spelled(owner string) bool {
 	for segment := range strings.SplitSeq(owner, "/") {
 		if !isPlainLabel(segment) || len(segment) > mostLabel {
@@ -78,7 +78,7 @@ func spelled(owner string) bool {
 	return true
 }
 
-// markOf is what tells one text from others of one label.
+// markOf returns a mark that distinguishes texts with the same label.
 func markOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:markDigits/2])

@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// node is a name below the zone. It is there as long as somebody claims it, or a name beneath it.
+// node is a name in the zone. It exists while somebody claims it or a name below it.
 type node struct {
 	children int
-	claims   []claim // in their order
+	claims   []claim // sorted by order
 }
 
-// order is that of claims: by rank, then those of one network and for the same side by side.
+// order sorts claims by rank, and keeps those of one network and owner together.
 func order(a, b claim) int {
 	return cmp.Or(cmp.Compare(a.rank, b.rank), a.against(b), a.Address.Compare(b.Address))
 }
 
-// against is the order of for whom claims are.
+// against orders claims by network and owner.
 func (c claim) against(other claim) int {
 	return cmp.Or(strings.Compare(c.area.Network, other.area.Network), strings.Compare(c.area.Space, other.area.Space),
 		strings.Compare(c.who, other.who))
 }
 
-// parentOf is the name above one; empty: the zone itself.
+// parentOf returns the parent of a name; empty: the zone itself.
 func parentOf(name string) string {
 	_, parent, _ := strings.Cut(name, ".")
 	return parent
@@ -75,8 +75,8 @@ func (x *Index) drop(name string, c claim) {
 	}
 }
 
-// has are the claims of those who have the name: of the least rank, and of these the first for one; none where such a
-// name is had only where it is unique, and is not.
+// has returns the claims that have the name: those of the lowest rank, and of these the first owner's. It returns none
+// if the rank requires a unique name and it is not unique.
 func (n *node) has() []claim {
 	if len(n.claims) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (n *node) has() []claim {
 	return n.claims[:end]
 }
 
-// names are how many there are of it: itself, where somebody has it, and those with a mark.
+// names returns the number of names of a node: the name itself, and those with a mark.
 func (n *node) names() (count int) {
 	has := n.has()
 	if len(has) > 0 {
@@ -105,7 +105,7 @@ func (n *node) names() (count int) {
 	return count
 }
 
-// addresses are those of some claims, of a family: those that are held where some are, else all.
+// addresses returns the addresses of claims of one family: the held ones, or all if none is held.
 func addresses(claims []claim, is6 bool) (all []netip.Addr) {
 	held := slices.ContainsFunc(claims, func(c claim) bool { return c.Held && c.Address.Is6() == is6 })
 	for _, c := range claims {
@@ -116,7 +116,7 @@ func addresses(claims []claim, is6 bool) (all []netip.Addr) {
 	return all
 }
 
-// named are the claims of those who have a name below the zone, and whether there is such a name.
+// named returns the claims that have a name in the zone, and whether the name exists.
 func (x *Index) named(name string) (claims []claim, there bool) {
 	n := x.nodes[name]
 	if n != nil {
@@ -128,7 +128,7 @@ func (x *Index) named(name string) (claims []claim, there bool) {
 	return claims, len(claims) > 0 || n != nil && n.children > 0 || name == ""
 }
 
-// markedAs are the claims of an owner that has its name with a mark, because another one has it without.
+// markedAs returns the claims of an owner that has its name with a mark, because another owner has it without.
 func (x *Index) markedAs(name string) (claims []claim) {
 	first, rest, _ := strings.Cut(name, ".")
 	at := len(first) - markRoom
@@ -147,7 +147,7 @@ func (x *Index) markedAs(name string) (claims []claim) {
 	return claims
 }
 
-// nameOf is the long name of an address, below the zone: that with a mark where another owner has the name without.
+// nameOf returns the long name of an address in the zone, with a mark if another owner has the name without.
 func (x *Index) nameOf(e *entry) string {
 	long := x.longName(e)
 	n := x.nodes[long]

@@ -10,8 +10,8 @@ import (
 // prefixes is a multiset of prefixes.
 type prefixes struct {
 	count map[netip.Prefix]int
-	bits  map[bool][]int // the lengths that there are, the longest first, by whether they are of IPv6
-	lens  map[[2]int]int // how many prefixes there are of a family (4, 6) and length
+	bits  map[bool][]int // the existing lengths, the longest first, by IPv6
+	lens  map[[2]int]int // the number of prefixes by family (4, 6) and length
 }
 
 func newPrefixes() prefixes {
@@ -47,7 +47,7 @@ func (p *prefixes) remove(one netip.Prefix) {
 	}
 }
 
-// longest is the longest prefix, of at most so many bits, that an address is in.
+// longest returns the longest prefix that contains an address, of at most most bits.
 func (p *prefixes) longest(addr netip.Addr, most int) (netip.Prefix, bool) {
 	for _, bits := range p.bits[addr.Is6()] {
 		if bits > most {
@@ -60,14 +60,14 @@ func (p *prefixes) longest(addr netip.Addr, most int) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// Of how many bits a label is, and a reverse zone at most: what is longer has no zone of its own, and the one that it
-// is in is ours.
+// The number of bits of a label, and the maximum length of a reverse zone. A longer prefix has no zone of its own; we
+// answer for the zone that contains it.
 const (
 	bits4, most4 = 8, 24
 	bits6, most6 = 4, 124
 )
 
-// zoneOf is the prefix of whose addresses the names are ours where those of p are.
+// zoneOf returns the prefix whose reverse zone has the names of p.
 func zoneOf(p netip.Prefix) netip.Prefix {
 	most := most4
 	if p.Addr().Is6() {
@@ -79,7 +79,7 @@ func zoneOf(p netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(p.Addr(), most).Masked()
 }
 
-// apex is the beginning of the reverse zone in which the names of a prefix of ours are: a prefix of whole labels.
+// apex returns the beginning of the reverse zone for an address in a prefix of ours. It is a prefix of whole labels.
 func apex(ours netip.Prefix, addr netip.Addr) netip.Prefix {
 	label := bits4
 	if addr.Is6() {
@@ -94,9 +94,9 @@ const (
 	suffix6 = "ip6.arpa"
 )
 
-// parseReverse reads a name below in-addr.arpa or ip6.arpa, without a dot at its end, in lower case: the prefix that
-// its labels say, from the right. It is not valid where there are labels before these that say none: no such name is
-// there, and the prefix tells in whose zone it would be. ok is false for other names.
+// parseReverse reads a name below in-addr.arpa or ip6.arpa, in lower case, without the final dot. It returns the prefix
+// of its labels, from the right. The prefix is invalid if other labels come before these: such a name does not exist,
+// and the prefix determines its zone. ok is false for other names.
 func parseReverse(name string) (p netip.Prefix, valid, ok bool) {
 	rest, is4 := strings.CutSuffix(name, "."+suffix4)
 	if !is4 {
@@ -130,7 +130,7 @@ func parseReverse(name string) (p netip.Prefix, valid, ok bool) {
 	return netip.PrefixFrom(netip.AddrFrom16(raw), n*bits6), valid, true
 }
 
-// reverseName is the name of a prefix of whole labels, without a dot at its end.
+// reverseName returns the name of a prefix of whole labels, without the final dot.
 func reverseName(p netip.Prefix) string {
 	var b strings.Builder
 	raw := p.Addr().AsSlice()

@@ -21,61 +21,60 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds on what those who ask may cost.
+// Limits for clients.
 const (
-	mostConns   = 128 // TCP connections, of all
-	mostOfOne   = 16  // of one address
-	mostQueries = 256 // on one of them
+	mostConns   = 128 // total number of TCP connections
+	mostOfOne   = 16  // per address
+	mostQueries = 256 // per connection
 	idle        = 10 * time.Second
 	readWrite   = 2 * time.Second
-	udpBuffer   = 1 << 20 // bytes that wait in the kernel, so that a burst is not lost; what comes beyond is dropped
+	udpBuffer   = 1 << 20 // receive buffer in bytes, for bursts; the kernel drops what exceeds it
 )
 
-// pause is how long to wait after what there is could not be read.
+// pause is the time before the next attempt to read the names after an error.
 const pause = time.Second
 
-// Service tells of named addresses. It is a service.Service or, where the
-// host shares a store, a cluster.Service.
+// Service supplies named addresses. It is a service.Service or, if the host shares a store, a cluster.Service.
 type Service interface {
 	NameNews(context.Context) iter.Seq2[ipam.NameNews, error]
 	Partial() error
 }
 
-// Config is what a Server needs. All of it but Allow is mandatory.
+// Config is what a Server needs. Everything but Allow is mandatory.
 type Config struct {
 	Index   *Index
 	Service Service
 	Listen  []netip.AddrPort
-	Allow   []netip.Prefix // who may ask besides this host and those in planned networks
+	Allow   []netip.Prefix // clients besides this host and the planned networks
 	Log     *logrus.Entry
-	// Towards is the address of this host from which it would speak to another one, and the zero Addr where it would
-	// not; nil: the kernel tells.
+	// Towards returns the address of this host from which it would send to another one, or the zero Addr if it would
+	// not. nil: the kernel's.
 	Towards func(netip.Addr) netip.Addr
-	// Own are the addresses of this host; nil: the kernel tells. Now is the time; nil: the clock's.
+	// Own returns the addresses of this host; nil: the kernel's. Now is the clock; nil: the system's.
 	Own func() ([]netip.Addr, error)
 	Now func() time.Time
 }
 
-// Server answers questions by UDP and TCP.
+// Server answers queries over UDP and TCP.
 type Server struct {
 	cfg    Config
 	tcp    []*dns.Server
 	udp    []*net.UDPConn
 	bound  []netip.AddrPort
-	turn   atomic.Uint64 // which of several addresses comes first
+	turn   atomic.Uint64 // for the rotation of several addresses
 	counts counts
 	own    own
 	limit  limit
 }
 
-// codes are what questions are answered with.
+// codes are the codes of the answers.
 var codes = [...]int{dns.RcodeSuccess, dns.RcodeFormatError, dns.RcodeServerFailure, dns.RcodeNameError,
 	dns.RcodeNotImplemented, dns.RcodeRefused, dns.RcodeBadVers}
 
-// counts tell how many questions were answered with each of the codes.
+// counts has the number of answers by code.
 type counts [len(codes)]atomic.Uint64
 
-// Queries tells how many questions were answered since the daemon began, by the code of the answer.
+// Queries returns the number of answered queries since the daemon's start, by the code of the answer.
 func (s *Server) Queries() map[string]uint64 {
 	all := make(map[string]uint64, len(codes))
 	for i, code := range codes {
@@ -84,7 +83,7 @@ func (s *Server) Queries() map[string]uint64 {
 	return all
 }
 
-// codeText is a code by its name. 16 has two, of which this is that of EDNS (RFC 6891, 9).
+// codeText returns the name of a code. Code 16 has two names, and this is the one of EDNS (RFC 6891, 9).
 func codeText(code int) string {
 	if code == dns.RcodeBadVers {
 		return "BADVERS"
@@ -92,7 +91,7 @@ func codeText(code int) string {
 	return dns.RcodeToString[code]
 }
 
-// Partial tells why a name that is not there may be all the same.
+// Partial returns why a missing name may exist after all.
 func (c *Config) Partial() error {
 	if c.Service == nil {
 		return nil
@@ -100,7 +99,7 @@ func (c *Config) Partial() error {
 	return c.Service.Partial()
 }
 
-// Listen binds the addresses. From then on questions wait.
+// Listen binds the addresses. From then on queries wait.
 func Listen(ctx context.Context, cfg Config) (*Server, error) {
 	s := newServer(cfg)
 	for _, at := range cfg.Listen {
@@ -125,7 +124,7 @@ func newServer(cfg Config) *Server {
 	return &Server{cfg: cfg, limit: limit{seed: maphash.MakeSeed()}}
 }
 
-// rootOf is why an address cannot be bound, and what helps.
+// rootOf returns the reason why an address cannot be bound, and what helps.
 func rootOf(err error) error {
 	no := syscall.Errno(0)
 	if !errors.As(err, &no) {
@@ -141,7 +140,7 @@ func rootOf(err error) error {
 	return no
 }
 
-// bind binds one address for both protocols. Port 0 is one that is free for both.
+// bind binds one address for both protocols. Port 0 is a port that is free for both.
 func (s *Server) bind(ctx context.Context, at netip.AddrPort) error {
 	lc := net.ListenConfig{Control: freely}
 	l, err := lc.Listen(ctx, "tcp", at.String())
@@ -164,8 +163,8 @@ func (s *Server) bind(ctx context.Context, at netip.AddrPort) error {
 	return nil
 }
 
-// freely lets an address be bound that the host does not have yet: that of a bridge which the engine makes later, and
-// the engine may be waiting for this daemon.
+// freely allows to bind an address that the host does not have yet. The engine may create its bridge later, and may
+// even wait for this daemon.
 func freely(_, _ string, c syscall.RawConn) (err error) {
 	failed := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_FREEBIND, 1) })
 	return errors.Join(failed, err)
@@ -176,10 +175,10 @@ func (s *Server) overTCP(l net.Listener) *dns.Server {
 		IdleTimeout: func() time.Duration { return idle }, MaxTCPQueries: mostQueries, MsgAcceptFunc: accept}
 }
 
-// Addrs are the addresses that are bound.
+// Addrs returns the bound addresses.
 func (s *Server) Addrs() []netip.AddrPort { return s.bound }
 
-// Close closes what Listen has bound, where Run was never called.
+// Close closes what Listen has bound, if Run was never called.
 func (s *Server) Close() {
 	for _, one := range s.tcp {
 		_ = one.Listener.Close()
@@ -215,9 +214,9 @@ func (s *Server) Run(ctx context.Context) error {
 			select {
 			case <-started:
 				<-ctx.Done()
-				_ = one.ShutdownContext(ended()) // whoever asks asks again
+				_ = one.ShutdownContext(ended()) // the client repeats its query
 			case <-ctx.Done():
-				s.Close() // one that starts ends at once
+				s.Close() // a server that is just starting ends at once
 			}
 		})
 	}
@@ -226,14 +225,14 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// ended is a context that has ended, for those who are not to wait.
+// ended returns a cancelled context, for calls that must not wait.
 func ended() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }
 
-// follow moves the index along with what is committed until ctx ends.
+// follow updates the index with what is committed, until ctx ends.
 func (s *Server) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		for news, err := range s.cfg.Service.NameNews(ctx) {
@@ -254,7 +253,7 @@ func (s *Server) follow(ctx context.Context) {
 	}
 }
 
-// accept takes all that is a question; what is wrong with it is said in the answer.
+// accept accepts every question. The answer reports what is wrong with it.
 func accept(h dns.Header) dns.MsgAcceptAction {
 	const response = 1 << 15
 	if h.Bits&response != 0 {
@@ -263,7 +262,7 @@ func accept(h dns.Header) dns.MsgAcceptAction {
 	return dns.MsgAccept
 }
 
-// ServeDNS implements dns.Handler, for those who ask by TCP.
+// ServeDNS implements dns.Handler for TCP.
 func (s *Server) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 	from, _ := addrOf(w.RemoteAddr())
 	local, _ := addrOf(w.LocalAddr())
@@ -272,10 +271,10 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 		return
 	}
 	s.count(m.Rcode)
-	_ = w.WriteMsg(m) // who does not hear it asks again
+	_ = w.WriteMsg(m) // a client without an answer repeats its query
 }
 
-// serverFor is the address of this server as somebody can reach it.
+// serverFor returns the address of this server as a client reaches it.
 func (s *Server) serverFor(from, local netip.Addr) func() netip.Addr {
 	return func() netip.Addr {
 		if local.IsUnspecified() {
@@ -301,8 +300,8 @@ func addrOf(a net.Addr) (addr netip.Addr, udp bool) {
 	return netip.Addr{}, false
 }
 
-// towards is the address of this host from which it would speak to another one: that one itself where it is this
-// host's. Nothing is sent for it. The zero Addr: it would not.
+// towards returns the address of this host from which it would send to another one. For an address of this host it is
+// that one. It sends nothing. The zero Addr means that it would not send.
 func towards(to netip.Addr) netip.Addr {
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, 53)))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// bounded takes so many connections and no more, of those who may ask alone: a stranger keeps no place.
+// bounded limits the number of connections. It accepts only allowed clients, so strangers take no place.
 type bounded struct {
 	net.Listener
 	allows func(from, local netip.Addr) bool
@@ -15,7 +15,7 @@ type bounded struct {
 	of     map[netip.Addr]int
 }
 
-// Accept implements net.Listener. One connection too many, and that of a stranger, is closed at once.
+// Accept implements net.Listener. It closes excess connections and those of strangers at once.
 func (b *bounded) Accept() (net.Conn, error) {
 	for {
 		c, err := b.Listener.Accept()

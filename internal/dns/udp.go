@@ -14,11 +14,11 @@ import (
 	"golang.org/x/net/ipv6"
 )
 
-// What UDP may cost: so many read from a socket, each into a buffer of its own, and answer what they have read before
-// they read on. What comes meanwhile waits in the kernel, in udpBuffer, and is dropped where that is full.
+// Each socket has a number of readers. Each has its own buffer, and answers before it reads again. Meanwhile packets
+// wait in the kernel (udpBuffer), which drops what exceeds the buffer.
 const (
 	readers = 8
-	udpSize = 4096 // bytes of a question; what is longer is cut, and is none then
+	udpSize = 4096 // maximum size of a question in bytes; a longer one is cut and then invalid
 )
 
 // Parts of a message's header (RFC 1035, 4.1.1).
@@ -29,7 +29,7 @@ const (
 	desiredBit  = 1 << 8
 )
 
-// tellsWhere lets the kernel say of each packet which address it came to, so that the answer comes from there.
+// tellsWhere makes the kernel report the destination address of each packet, so that the answer comes from there.
 func tellsWhere(conn *net.UDPConn) error {
 	err6 := ipv6.NewPacketConn(conn).SetControlMessage(ipv6.FlagDst|ipv6.FlagInterface, true)
 	err4 := ipv4.NewPacketConn(conn).SetControlMessage(ipv4.FlagDst|ipv4.FlagInterface, true)
@@ -39,7 +39,7 @@ func tellsWhere(conn *net.UDPConn) error {
 	return nil
 }
 
-// serveUDP answers what comes to a socket until ctx ends. It closes the socket.
+// serveUDP answers the packets of a socket until ctx ends. It closes the socket.
 func (s *Server) serveUDP(ctx context.Context, conn *net.UDPConn) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -60,7 +60,7 @@ func (s *Server) serveUDP(ctx context.Context, conn *net.UDPConn) error {
 	return errors.Join(errs...)
 }
 
-// readUDP answers one question after the other until the socket is closed.
+// readUDP answers one packet after the other until the socket is closed.
 func (s *Server) readUDP(conn *net.UDPConn) error {
 	local, _ := addrOf(conn.LocalAddr())
 	buffer := make([]byte, udpSize)
@@ -75,12 +75,12 @@ func (s *Server) readUDP(conn *net.UDPConn) error {
 		}
 		from, _ := addrOf(session.RemoteAddr())
 		if wire := s.reply(buffer[:n], from, local); wire != nil {
-			_, _ = dns.WriteToSessionUDP(conn, wire, session) // who does not hear it asks again
+			_, _ = dns.WriteToSessionUDP(conn, wire, session) // a client without an answer repeats its query
 		}
 	}
 }
 
-// reply is what is answered to a packet; nil: nothing is. A stranger's is not read beyond its question.
+// reply returns the answer to a packet; nil: none. It reads only the question of a stranger's packet.
 func (s *Server) reply(packet []byte, from, local netip.Addr) []byte {
 	if len(packet) < headerSize || bits(packet)&responseBit != 0 {
 		return nil
@@ -104,7 +104,7 @@ func (s *Server) reply(packet []byte, from, local netip.Addr) []byte {
 	return wire
 }
 
-// byTCP says that the answer is to be had by TCP, in no more bytes than the question has.
+// byTCP returns an answer that directs the client to TCP. It is no longer than the question.
 func (s *Server) byTCP(q *dns.Msg) []byte {
 	m := new(dns.Msg).SetReply(q)
 	m.Truncated, m.RecursionAvailable, m.AuthenticatedData, m.CheckingDisabled = true, false, false, false
@@ -116,7 +116,7 @@ func (s *Server) byTCP(q *dns.Msg) []byte {
 	return wire
 }
 
-// short answers with a code and the question alone, where there is one: it is no longer than the packet.
+// short returns an answer with only a code and the question, if there is one. It is no longer than the packet.
 func (s *Server) short(packet []byte, code int) []byte {
 	end := questionEnd(packet)
 	wire := append([]byte(nil), packet[:max(end, headerSize)]...)
@@ -129,22 +129,22 @@ func (s *Server) short(packet []byte, code int) []byte {
 	return wire
 }
 
-// bits are those of a header that say what a message is.
+// bits returns the flags in a header.
 func bits(packet []byte) uint16 { return binary.BigEndian.Uint16(packet[2:]) }
 
-// questionEnd is where the only question of a packet ends; 0: it has none, or several, or one that is not whole.
+// questionEnd returns the end of a packet's only question. It is 0 if there is none, several, or an incomplete one.
 func questionEnd(packet []byte) int {
 	if binary.BigEndian.Uint16(packet[4:]) != 1 {
 		return 0
 	}
 	at := headerSize
 	for at < len(packet) && packet[at] != 0 {
-		if packet[at] > 63 { // a pointer, of which there is nothing to point to yet
+		if packet[at] > 63 { // a pointer, which cannot be valid in the first name
 			return 0
 		}
 		at += 1 + int(packet[at])
 	}
-	if at += 1 + 4; at > len(packet) { // the end of the name, the type and the class
+	if at += 1 + 4; at > len(packet) { // after the name come the type and the class
 		return 0
 	}
 	return at

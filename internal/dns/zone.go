@@ -6,16 +6,17 @@ import (
 	"unicode"
 )
 
-// mostZone is how long the name of a zone may be, so that those of owners have room before it.
+// mostZone is the maximum length of a zone's name. It leaves room for the names of owners.
 const mostZone = 100
 
-// Names that the zone itself has.
+// Names of the zone itself.
 const (
-	nameServer = "ns"      // of the server that answers for it
-	elastic    = "elastic" // beneath which elastic addresses are
+	nameServer = "ns"      // its name server
+	elastic    = "elastic" // the parent of the names of elastic addresses
 )
 
-// ParseZone reads the name of a zone, such as lan.example, with or without a dot at its end, and returns it without.
+// ParseZone reads the name of a zone, such as lan.example, with or without the final dot. It returns the name without
+// it.
 func ParseZone(text string) (string, error) {
 	zone := strings.ToLower(strings.TrimSuffix(text, "."))
 	if zone == "" || len(zone) > mostZone {
