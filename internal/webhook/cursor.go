@@ -15,27 +15,27 @@ import (
 	"berth/internal/wholefile"
 )
 
-// When the place of a receiver is written to its file: not for each event, so that the disk is left to those who want
-// addresses. What was sent after it was written last is sent again after a crash.
+// How often the position of a receiver is written. It is not written for each event, because address requests need the
+// disk. After a crash, events since the last write are sent again.
 const (
 	saveEvery = time.Second // while events are sent
-	saveIdle  = time.Hour   // while there are none, so that it is known that there were none
+	saveIdle  = time.Hour   // while there are none, to record that
 )
 
-// placeVersion leads the file.
+// placeVersion is the version at the beginning of the file.
 const placeVersion = 1
 
-// place is up to where a receiver has the events.
+// place is the position of a receiver in the events.
 type place struct {
 	Version int            `json:"version"`
 	StoreID string         `json:"store_id"` // of the host's own store
 	Mark    ipam.EventMark `json:"mark"`
-	Whole   time.Time      `json:"whole"`          // when there were no events behind the mark
-	Last    time.Time      `json:"last,omitzero"`  // when the last event happened that was sent
-	Lost    *gap           `json:"lost,omitempty"` // what the receiver was to be told first
+	Whole   time.Time      `json:"whole"`          // the last time without events after the mark
+	Last    time.Time      `json:"last,omitzero"`  // the time of the last event that was sent
+	Lost    *gap           `json:"lost,omitempty"` // what to send to the receiver first
 }
 
-// since is the time after which the receiver may lack something.
+// since returns the time after which the receiver may lack something.
 func (p *place) since() time.Time {
 	if p.Last.After(p.Whole) {
 		return p.Last.UTC()
@@ -43,14 +43,14 @@ func (p *place) since() time.Time {
 	return p.Whole.UTC()
 }
 
-// placePath is the file of a receiver. Its name tells nothing of the URL, which may hold a secret.
+// placePath returns the path of a receiver's file. Its name does not reveal the URL, which may contain a secret.
 func placePath(dir, url string) string {
 	sum := sha256.Sum256([]byte(url))
 	return filepath.Join(dir, "webhook-"+hex.EncodeToString(sum[:8])+".json")
 }
 
-// open finds out where the receiver is to go on. A file that cannot be used costs events, which the receiver is told,
-// and no more: addresses are given all the same.
+// open finds the position of the receiver. An unusable file loses events, which a message to the receiver reports. It
+// never stops the daemon.
 func (r *receiver) open(ctx context.Context) error {
 	last, err := r.cfg.Service.LastEvent(ctx)
 	if err != nil {
@@ -58,8 +58,8 @@ func (r *receiver) open(ctx context.Context) error {
 	}
 	now := r.cfg.Clock.Now()
 	if last.Shared.AtReach {
-		// The shared store is not reached yet. A place in it has to be one that is the same after a restart: ids of
-		// events are their time, and what this host does from now on has greater ones.
+		// The shared store was not reached yet. The position in it must stay valid after a restart. An event's id is
+		// its time, and this host's later events have greater ids.
 		last.Shared = ipam.StoreMark{After: uint64(max(now.UnixMicro(), 0))}
 	}
 	begin := place{Version: placeVersion, StoreID: r.cfg.StoreID, Mark: last, Whole: now}
@@ -79,7 +79,7 @@ func (r *receiver) open(ctx context.Context) error {
 		r.at, r.lost = begin, &gap{Reason: reasonPlace}
 	case at.StoreID != r.cfg.StoreID || at.Mark.Host != last.Host:
 		r.at, r.lost = begin, &gap{Reason: reasonStore, Since: at.since()}
-	case at.Mark.Own.After > last.Own.After: // the state was put back: what is behind that is sent
+	case at.Mark.Own.After > last.Own.After: // the state was restored to an earlier one; later events are sent
 		at.Mark.Own = last.Own
 		r.at, r.lost = at, &gap{Reason: reasonStore, Since: at.since()}
 	default:
@@ -92,10 +92,11 @@ func (r *receiver) open(ctx context.Context) error {
 	return nil
 }
 
-// due tells whether the place is to be written.
+// due reports whether the position must be written.
 func (r *receiver) due() bool { return r.fresh && r.cfg.Clock.Now().Sub(r.saved) >= saveEvery }
 
-// save writes the place to its file: whole, or as it was. A failure costs that events are sent again after a restart.
+// save writes the position to its file, completely or not at all. After a failed write, some events are sent again
+// after a restart.
 func (r *receiver) save() {
 	r.saved = r.cfg.Clock.Now()
 	text, err := json.Marshal(&r.at)

@@ -15,14 +15,14 @@ import (
 	"berth/internal/ipam"
 )
 
-// The headers of a message, as the Standard Webhooks specification (1.0.0) has them.
+// The headers of a message, from the Standard Webhooks specification (1.0.0).
 const (
 	headerID        = "webhook-id"        // the same at each attempt
 	headerTimestamp = "webhook-timestamp" // of the attempt, in seconds since 1970
-	headerSignature = "webhook-signature" // v1, and the base64 of an HMAC-SHA256 over ID.TIMESTAMP.BODY
+	headerSignature = "webhook-signature" // v1 and the base64 of an HMAC-SHA256 over ID.TIMESTAMP.BODY
 )
 
-// message is what is sent.
+// message is the content of a request.
 type message struct {
 	id       string
 	happened time.Time
@@ -34,21 +34,21 @@ type envelope struct {
 	Type      string    `json:"type"` // the event's verb, or typeGap
 	Timestamp time.Time `json:"timestamp"`
 	Host      string    `json:"host"`
-	Text      string    `json:"text,omitempty"` // what the event says in words
-	Data      any       `json:"data"`           // an event as the admin API has it, or a gap
+	Text      string    `json:"text,omitempty"` // the event in words
+	Data      any       `json:"data"`           // an event in the admin API's form, or a gap
 }
 
-// typeGap is the type of a message that says that events are missing.
+// typeGap is the type of a message about missing events.
 const typeGap = "events.gap"
 
-// gap says why events are missing, and between which times they happened; no Since: nobody knows since when.
+// gap is the reason for missing events and their time range. A zero Since means that the start is unknown.
 type gap struct {
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since,omitzero"`
 	Until  time.Time `json:"until"`
 }
 
-// Why events are missing.
+// The reasons for missing events.
 const (
 	reasonTrimmed = "the retention (--event-age, --event-count, --event-size) has removed events that the receiver had " +
 		"not taken yet"
@@ -62,8 +62,8 @@ func eventMessage(host string, e *ipam.Event) (message, error) {
 	return message{eventID(host, e), e.Time, body}, err
 }
 
-// eventID is the same at each attempt, over restarts, and another one for each event: those of hosts' own stores may
-// have one id.
+// eventID returns the id of an event's message. It is the same at each attempt and after restarts, and unique. The
+// event's own id is not, because hosts number their own stores' events separately.
 func eventID(host string, e *ipam.Event) string {
 	h := sha256.New()
 	_ = json.NewEncoder(h).Encode([]any{host, e.Host, e.Verb, e.Space, e.Subnet, e.Address, e.Name, e.Network})
@@ -78,19 +78,19 @@ func gapMessage(host string, g *gap) (message, error) {
 	return message{"gap_" + hex.EncodeToString(h.Sum(nil)[:12]), g.Until, body}, err
 }
 
-// Secret is by what messages are signed.
+// Secret signs messages.
 type Secret struct{ key []byte }
 
-// Bounds of a key, in bytes. The specification has 24 to 64; who has a shorter one is told.
+// The length of a key in bytes, from the specification.
 const (
 	minKey = 24
 	maxKey = 64
 )
 
-// secretPrefix leads a secret whose key follows in base64.
+// secretPrefix is the prefix of a secret. The key follows in base64.
 const secretPrefix = "whsec_"
 
-// ParseSecret reads a secret as the specification writes it: whsec_ and the base64 of 24 to 64 bytes.
+// ParseSecret reads a secret in the form of the specification: whsec_ and the base64 of 24 to 64 bytes.
 func ParseSecret(text string) (*Secret, error) {
 	coded, ok := strings.CutPrefix(strings.TrimSpace(text), secretPrefix)
 	if !ok {

@@ -22,15 +22,15 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Bounds on what one receiver may cost.
+// Limits for one receiver.
 const (
-	maxAnswer   = 4 << 10 // of an answer's body, which nobody looks at
+	maxAnswer   = 4 << 10 // of an answer's body, which is discarded
 	maxHeaders  = 16 << 10
-	firstWait   = time.Second // after the first failure; twice as long after each further one
+	firstWait   = time.Second // after the first failure; it doubles with each further one
 	longestWait = 5 * time.Minute
 )
 
-// receiver is one who is told.
+// receiver is a receiver of events.
 type receiver struct {
 	cfg    *Config
 	url    string
@@ -38,11 +38,11 @@ type receiver struct {
 	client *http.Client
 	woken  chan struct{}
 
-	path  string // of the file of its place
+	path  string // of the file with its position
 	at    place
-	lost  *gap      // what is to be told before the next event; nil: nothing
+	lost  *gap      // what to send before the next event; nil: nothing
 	saved time.Time // when the file was written
-	fresh bool      // the file is behind
+	fresh bool      // the file is out of date
 
 	mu    sync.Mutex
 	state State
@@ -52,7 +52,7 @@ func newReceiver(cfg *Config, to *url.URL, text string) *receiver {
 	return &receiver{cfg: cfg, url: text, log: cfg.Log.WithField("webhook", shown(to)), path: placePath(cfg.Dir, text),
 		woken: make(chan struct{}, 1), state: State{Receiver: shown(to)},
 		client: &http.Client{Transport: newTransport(cfg.CAs), Timeout: cfg.Attempt,
-			// A redirect leads elsewhere than to whom the person has named.
+			// A redirect would lead to a receiver that the user did not name.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
@@ -64,7 +64,7 @@ func newTransport(cas *x509.CertPool) *http.Transport {
 		MaxResponseHeaderBytes: maxHeaders, DisableCompression: true}
 }
 
-// run sends what there is until ctx ends.
+// run sends events until ctx ends.
 func (r *receiver) run(ctx context.Context) {
 	defer r.client.CloseIdleConnections()
 	defer r.save()
@@ -86,7 +86,7 @@ func (r *receiver) run(ctx context.Context) {
 	}
 }
 
-// idle waits for something to send. What the receiver has is written down within a second.
+// idle waits for an event. It writes a changed position within a second.
 func (r *receiver) idle(ctx context.Context) {
 	if r.fresh && !r.due() {
 		if r.wait(ctx, saveEvery-r.cfg.Clock.Now().Sub(r.saved), r.woken) {
@@ -102,7 +102,7 @@ func (r *receiver) idle(ctx context.Context) {
 	r.wait(ctx, lookAgain, r.woken)
 }
 
-// wait waits for a time, or until it is woken, which it tells, or ctx ends.
+// wait waits for a time, or until ctx ends or it is woken. It reports whether it was woken.
 func (r *receiver) wait(ctx context.Context, d time.Duration, woken <-chan struct{}) bool {
 	select {
 	case <-ctx.Done():
@@ -113,7 +113,7 @@ func (r *receiver) wait(ctx context.Context, d time.Duration, woken <-chan struc
 	return false
 }
 
-// next sends the next event, and tells whether there was one.
+// next sends the next event, and reports whether there was one.
 func (r *receiver) next(ctx context.Context) (more bool, err error) {
 	asked := r.cfg.Clock.Now()
 	partial := r.cfg.Service.Partial() != nil
@@ -164,7 +164,8 @@ func (r *receiver) next(ctx context.Context) (more bool, err error) {
 
 func (r *receiver) wanted(e *ipam.Event) bool { return !r.cfg.OwnAlone || e.Host == r.cfg.Host }
 
-// tellGap tells that events are missing, and whether that is done: the receiver has taken it, or refuses it for good.
+// tellGap sends a message about missing events. It reports whether that is done: the receiver has accepted or
+// permanently refused it.
 func (r *receiver) tellGap(ctx context.Context) (bool, error) {
 	m, err := gapMessage(r.cfg.Host, r.lost)
 	if err != nil {
@@ -178,7 +179,7 @@ func (r *receiver) tellGap(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// send sends a message until it is taken, or until it is set aside or ctx ends: false.
+// send sends a message until it is accepted. It returns false if the message is given up or ctx ends.
 func (r *receiver) send(ctx context.Context, m message) bool {
 	r.note(func(s *State) { s.Waiting = m.happened })
 	var no refusals
@@ -213,7 +214,7 @@ func (r *receiver) send(ctx context.Context, m message) bool {
 		r.log.WithError(err).WithField("message", m.id).Logf(level, "an event was not taken; the next try is in %s",
 			wait.Round(time.Millisecond))
 		if r.due() {
-			r.save() // what was taken before
+			r.save() // with what was accepted before
 		}
 		r.wait(ctx, wait, nil)
 		if ctx.Err() != nil {
@@ -228,8 +229,8 @@ func (r *receiver) note(change func(*State)) {
 	change(&r.state)
 }
 
-// backoff is how long to wait after so many failures before the one that was: twice as long after each, up to a bound,
-// and between half of that and all of it, so that many hosts do not come back at once.
+// backoff returns the wait after a failure, given the number of failures before it. It doubles up to a limit. A random
+// part of up to a half keeps many hosts from retrying at the same time.
 func (r *receiver) backoff(before int) time.Duration {
 	wait := longestWait
 	if before < 20 {
@@ -238,22 +239,23 @@ func (r *receiver) backoff(before int) time.Duration {
 	return wait/2 + time.Duration(r.cfg.Clock.Jitter()*float64(wait/2))
 }
 
-// When a message is set aside: that a receiver refuses for good, each time it was sent since then. What a receiver says
-// of the message itself ends it sooner than what one says to all messages that is set up wrongly.
+// When a message is given up: if the receiver refuses it at each attempt for this time. A refusal of the message itself
+// ends it sooner than one that a misconfigured receiver gives for all messages.
 const (
 	leastTries  = 10
 	refusedFor  = time.Hour
-	mistakenFor = 72 * time.Hour // a schedule of several days, as Standard Webhooks has it
+	mistakenFor = 72 * time.Hour // several days, as Standard Webhooks recommends
 )
 
-// refusals are those of one message, one after the other.
+// refusals counts consecutive refusals of one message.
 type refusals struct {
 	tries int
 	since time.Time
 }
 
-// count takes one more failure in, nil where there was no answer, and tells whether it was the last. Answers that say
-// nothing of the message begin anew: no answer, 5xx, 3xx, and the 4xx that ask for another time.
+// count adds a failure, and reports whether the message must be given up. refused is nil if there was no answer. A
+// failure that does not depend on the message resets the count: no answer, 5xx, 3xx, and the 4xx that ask for a later
+// attempt.
 func (no *refusals) count(refused *refusal, now time.Time) (last bool) {
 	if refused == nil || refused.code < 400 || refused.code > 499 || slices.Contains(later, refused.code) {
 		*no = refusals{}
@@ -275,11 +277,11 @@ var (
 		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity}
 )
 
-// refusal is an answer that is no 2xx.
+// refusal is an answer other than 2xx.
 type refusal struct {
 	code   int
 	status string
-	after  time.Duration // how long the receiver wants to be left alone
+	after  time.Duration // the wait that the receiver asks for
 }
 
 func (e *refusal) Error() string { return "the receiver has answered " + e.status }
@@ -302,13 +304,13 @@ func (r *receiver) attempt(ctx context.Context, m message) error {
 	if err != nil {
 		var why *url.Error
 		if errors.As(err, &why) {
-			err = why.Err // without the URL, which may hold a secret
+			err = why.Err // without the URL, which may contain a secret
 		}
-		return errors.New(shorten.To(err.Error(), shorten.Most)) // it may repeat what the receiver has sent
+		return errors.New(shorten.To(err.Error(), shorten.Most)) // it may contain the receiver's answer
 	}
 	defer res.Body.Close()
 	if res.StatusCode >= 200 && res.StatusCode < 300 {
-		_, _ = io.CopyN(io.Discard, res.Body, maxAnswer) // so that the connection can be used again
+		_, _ = io.CopyN(io.Discard, res.Body, maxAnswer) // so that the connection can be reused
 		return nil
 	}
 	seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))

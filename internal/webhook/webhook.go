@@ -25,8 +25,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Service tells of events. It is a service.Service or, where the
-// host shares a store, a cluster.Service.
+// Service supplies events. It is a service.Service or, if the host shares a store, a cluster.Service.
 type Service interface {
 	LastEvent(context.Context) (ipam.EventMark, error)
 	EventsBehind(ctx context.Context, mark ipam.EventMark, n int, wanted func(*ipam.Event) bool) (ipam.EventPage, error)
@@ -38,22 +37,22 @@ type Service interface {
 // Config is what Webhooks need. Service, URLs, Dir, Host, StoreID and Log are mandatory.
 type Config struct {
 	Service Service
-	URLs    []string // of the receivers, each once (CheckURL)
-	Dir     string   // where it is kept who has what: the directory of the state
-	Host    string   // this host's name, which messages have
-	// OwnAlone leaves out what other hosts do that share the store: they tell it themselves.
+	URLs    []string // of the receivers, without duplicates (CheckURL)
+	Dir     string   // the state's directory, for the receivers' positions
+	Host    string   // this host's name, for messages
+	// OwnAlone omits the events of other hosts that share the store, because these hosts send them.
 	OwnAlone bool
-	StoreID  string         // of the host's own store: in another one no place is known
-	Secret   *Secret        // by which messages are signed; nil: they are not
+	StoreID  string         // of the host's own store; positions are valid only for this store
+	Secret   *Secret        // signs messages; nil: they are not signed
 	CAs      *x509.CertPool // the authorities of https receivers; nil: the system's
 	Version  string         // of Berth, for the User-Agent
 	Log      *logrus.Entry
 	Clock    Clock // zero: the system's
-	// Attempt is how long a receiver may take for one message; default: defaultAttempt.
+	// Attempt bounds one attempt to send a message; default: defaultAttempt.
 	Attempt time.Duration
 }
 
-// Clock is the time as Webhooks have it.
+// Clock supplies the time.
 type Clock struct {
 	Now    func() time.Time
 	After  func(time.Duration) <-chan time.Time
@@ -66,17 +65,17 @@ type Webhooks struct {
 	receivers []*receiver
 }
 
-// defaultAttempt is how long a receiver may take for one message, from connecting to the end of its answer.
+// defaultAttempt bounds one attempt, from the connection to the end of the answer.
 const defaultAttempt = 10 * time.Second
 
-// Bounds of time.
+// Intervals.
 const (
-	lookAgain = 10 * time.Second // for events, where nothing has said that there are some
-	pause     = 10 * time.Second // after the events could not be read
+	lookAgain = 10 * time.Second // for events, without a notification
+	pause     = 10 * time.Second // after a failed read of events
 )
 
-// Open returns Webhooks that go on from where each receiver was; one without a place begins with what happens from now
-// on. It refuses URLs and authorities that cannot be used.
+// Open returns Webhooks that continue at each receiver's position. A new receiver gets the events from now on. It
+// refuses unusable URLs and authorities.
 func Open(ctx context.Context, cfg Config) (*Webhooks, error) {
 	if cfg.Clock.Now == nil {
 		cfg.Clock = Clock{Now: time.Now, After: time.After, Jitter: rand.Float64}
@@ -102,13 +101,13 @@ func Open(ctx context.Context, cfg Config) (*Webhooks, error) {
 	return w, nil
 }
 
-// CheckURL reads the URL of a receiver: http or https, with a host, and without a fragment.
+// CheckURL parses the URL of a receiver. It must be http or https with a host and without a fragment.
 func CheckURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
 		var why *url.Error
 		if errors.As(err, &why) {
-			err = why.Err // without the URL, which may hold a secret
+			err = why.Err // without the URL, which may contain a secret
 		}
 		return nil, fmt.Errorf("the URL of a receiver cannot be read: %w", err)
 	}
@@ -123,11 +122,10 @@ func CheckURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// shown is what of a URL is told to people: not its path, its query or its password, where receivers have their
-// secrets.
+// shown returns the public part of a URL. Its path, query and password may contain secrets.
 func shown(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// Run sends events until ctx ends, and returns nil then.
+// Run sends events until ctx ends, and then returns nil.
 func (w *Webhooks) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, r := range w.receivers {
@@ -140,13 +138,12 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	return nil
 }
 
-// wake tells the receivers' goroutines when something was committed. It waits for none of them. What it misses they
-// find when they look again.
+// wake wakes the receivers' goroutines after a commit. It never blocks. What it misses, they find at their next look.
 func (w *Webhooks) wake(ctx context.Context) {
 	for ctx.Err() == nil {
 		mark, err := w.cfg.Service.LastEvent(ctx)
 		if err == nil {
-			w.wakeAll() // for what was committed before the mark
+			w.wakeAll() // for commits before the mark
 			for _, err = range w.cfg.Service.TailPages(ctx, mark) {
 				if err != nil {
 					break
@@ -168,22 +165,22 @@ func (w *Webhooks) wakeAll() {
 	for _, r := range w.receivers {
 		select {
 		case r.woken <- struct{}{}:
-		default: // it was woken, and has not looked yet
+		default: // it was woken and has not looked yet
 		}
 	}
 }
 
-// State is how it stands with one receiver since the daemon began.
+// State is the state of one receiver since the daemon's start.
 type State struct {
 	Receiver  string    // scheme and host of its URL
-	Delivered uint64    // events and notices that it has taken
-	Failures  uint64    // attempts that it has not
-	Aside     uint64    // events and notices that it has refused for good, and that are not sent any more
-	Waiting   time.Time // when what is sent at present happened; zero: it has all
-	Error     string    // why the last attempt failed; empty: it did not
+	Delivered uint64    // accepted events and notices
+	Failures  uint64    // failed attempts
+	Aside     uint64    // events and notices that were permanently refused and given up
+	Waiting   time.Time // the time of the event that is being sent; zero: none
+	Error     string    // why the last attempt failed; empty: it succeeded
 }
 
-// States tell how it stands with each receiver, in the order of their URLs. They may be asked for at any time.
+// States returns the state of each receiver, in the order of their URLs. It may be called at any time.
 func (w *Webhooks) States() []State {
 	all := make([]State, 0, len(w.receivers))
 	for _, r := range w.receivers {
