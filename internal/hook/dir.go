@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// programs lists what is to be run of the directory, by name. It is read for each event, so that what is put there
-// counts from the next event on. What may not be run is logged once.
+// programs lists the programs in the directory by name. It reads the directory for each event, so a new file counts
+// from the next event on. It logs each unsafe file once.
 func (h *Hooks) programs() ([]string, error) {
 	if err := checkDir(h.cfg.Dir); err != nil {
 		return nil, err
@@ -46,8 +46,8 @@ func (h *Hooks) programs() ([]string, error) {
 	return all, nil
 }
 
-// trusted says why a file may not be run by a daemon of a user; its error is the rest of a sentence about it. A link is
-// no file, because it is not seen here who may change what it leads to.
+// trusted returns why the daemon's user must not run a file. Its error is the end of a sentence about the file. It
+// refuses symbolic links, because it does not check who can change the target.
 func trusted(file string, uid int) error {
 	info, err := os.Lstat(file)
 	if err != nil {
@@ -66,7 +66,7 @@ func trusted(file string, uid int) error {
 	return nil
 }
 
-// ownedBy tells whether a file belongs to root or to a user.
+// ownedBy reports whether a file belongs to root or to a user.
 func ownedBy(info fs.FileInfo, uid int) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (st.Uid == 0 || int(st.Uid) == uid)

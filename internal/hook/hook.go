@@ -19,14 +19,13 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// defaultBound is how long a hook may run.
+// defaultBound is the default time limit of a hook.
 const defaultBound = 10 * time.Second
 
-// pause is how long to wait after the events could not be read.
+// pause is the time before the next attempt after a failed read of events.
 const pause = 10 * time.Second
 
-// Service tells of events. It is a service.Service or, where the
-// host shares a store, a cluster.Service.
+// Service supplies events. It is a service.Service or, if the host shares a store, a cluster.Service.
 type Service interface {
 	LastEvent(context.Context) (ipam.EventMark, error)
 	TailPages(context.Context, ipam.EventMark) iter.Seq2[ipam.EventPage, error]
@@ -37,10 +36,10 @@ type Service interface {
 type Config struct {
 	Service Service
 	Dir     string
-	Host    string // only what this host does is told, where several share a store; empty: all
+	Host    string // run hooks only for this host's events, if several hosts share a store; empty: all
 	Log     *logrus.Entry
-	Bound   time.Duration // how long each may run; default: defaultBound
-	// After is time.After for Bound; nil: that.
+	Bound   time.Duration // time limit of each hook; default: defaultBound
+	// After replaces time.After for Bound; nil: time.After.
 	After func(time.Duration) <-chan time.Time
 }
 
@@ -48,21 +47,20 @@ type Config struct {
 type Hooks struct {
 	cfg   Config
 	log   *logrus.Entry
-	after ipam.EventMark // behind the events that were dealt with
+	after ipam.EventMark // the last handled event
 
-	told map[string]string // what was logged of a file of the directory, so that it is logged once
+	told map[string]string // the logged problems by file, to log each once
 
 	runs, failures atomic.Uint64
 }
 
-// Counts tell what became of hooks since the daemon began.
+// Counts counts the runs of hooks since the daemon's start.
 type Counts struct {
 	Runs     uint64 `json:"runs"`
-	Failures uint64 `json:"failures"` // of these: ended with an error, killed, or could not be started
+	Failures uint64 `json:"failures"` // runs that failed, were killed, or could not start
 }
 
-// Open returns Hooks that follow the events from now on: what was before is not told again. It refuses a directory from
-// which nothing may be run.
+// Open returns Hooks for events from now on. It refuses an unsafe directory.
 func Open(ctx context.Context, cfg Config) (*Hooks, error) {
 	h := &Hooks{cfg: cfg, log: cfg.Log, told: map[string]string{}}
 	if h.cfg.Bound == 0 {
@@ -82,11 +80,10 @@ func Open(ctx context.Context, cfg Config) (*Hooks, error) {
 	return h, err
 }
 
-// Counts may be asked for at any time.
+// Counts returns the current numbers. It may be called at any time.
 func (h *Hooks) Counts() Counts { return Counts{h.runs.Load(), h.failures.Load()} }
 
-// Run follows the events until ctx ends. A hook that runs then is let end; those that would have come after it are not
-// run.
+// Run runs hooks for events until ctx ends. A running hook may finish, and no further one starts.
 func (h *Hooks) Run(ctx context.Context) error {
 	for {
 		err := h.follow(ctx)
@@ -117,7 +114,7 @@ func (h *Hooks) follow(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// concerns tells whether hooks run for an event.
+// concerns reports whether hooks run for an event.
 func (h *Hooks) concerns(e *ipam.Event) bool {
 	return (e.Verb == ipam.LeaseTaken || e.Verb == ipam.LeaseReleased) && (h.cfg.Host == "" || e.Host == h.cfg.Host)
 }
@@ -156,5 +153,5 @@ func (h *Hooks) tell(ctx context.Context, e *ipam.Event) {
 	}
 }
 
-// path is all that a hook has of the daemon's environment.
+// path is the only variable from the daemon's environment in that of a hook.
 const path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// A directory is only as safe as the way to it: who can write to one above it can put another in its place. So the
-// whole way from the root is looked at, through the links on it.
+// A directory is only as safe as its path: whoever can write to a parent directory can replace it. So each directory
+// from the root is checked, including symbolic links.
 
-// maxLinks is how many links a way may have, as path_resolution(7) has it.
+// maxLinks is the maximum number of symbolic links in a path, from path_resolution(7).
 const maxLinks = 40
 
-// checkDir refuses a directory that is none or is a link, and one in which, or in whose place, others than root and the
-// daemon's user could put programs. dir is absolute.
+// checkDir refuses a symbolic link and anything that is not a directory. It also refuses a directory that others than
+// root and the daemon's user can change or replace. dir is absolute.
 func checkDir(dir string) error {
 	if err := trustedWay(dir, os.Geteuid()); err != nil {
 		return fmt.Errorf("the directory of the hooks, %s, %w", dir, err)
@@ -24,7 +24,7 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// trustedWay walks to a directory; its error is the rest of a sentence about it.
+// trustedWay checks each directory of a path. Its error is the end of a sentence about dir.
 func trustedWay(dir string, uid int) error {
 	at, rest, links := "/", segments(dir), 0
 	for ; ; rest = rest[1:] {
@@ -60,18 +60,18 @@ func trustedWay(dir string, uid int) error {
 		if !filepath.IsAbs(target) {
 			target = filepath.Join(at, target)
 		}
-		// The walk begins anew, at the root, which was looked at: the first of rest is dropped as the loop goes on.
+		// Start again at the root, which is already checked: the loop drops the first of rest.
 		at, rest = "/", slices.Concat([]string{""}, segments(target), rest[1:])
 	}
 }
 
-// segments are the names on the way from the root.
+// segments splits a path into names.
 func segments(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// trustedDir says why others could exchange what lies in a directory. Where it is sticky (/tmp) they can add to it, and
-// not exchange what belongs to others; that is enough on the way, and not at its end.
+// trustedDir returns why others could replace what lies in a directory. In a sticky directory (/tmp) they can add
+// files, but not replace those of others. That is safe for a parent directory, but not for the last one.
 func trustedDir(dir string, uid int, end bool) error {
 	info, err := os.Lstat(dir)
 	switch {

@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxOutput is how much is logged of what a hook writes, in bytes.
+// maxOutput is the maximum number of logged bytes of a hook's output.
 const maxOutput = 4096
 
-// drain is how long something that left the hook's process group may hold its output after the hook's end.
+// drain is how long a process outside the hook's process group may keep its output open after the hook's end.
 const drain = time.Second
 
-// errLate is the end of a hook that ran for too long.
+// errLate is the error of a hook that exceeded its time limit.
 var errLate = errors.New("it ran for too long and was killed")
 
-// run runs a program and returns what it wrote. Its whole process group is killed when it ends or its time is up,
-// whichever is first: what a hook starts does not outlive it, unless it leaves the group (setsid(1)).
+// run runs a program and returns its output. When the program ends or its time is over, its process group is killed. So
+// its child processes end with it, unless they leave the group (setsid(1)).
 func run(program string, env []string, bound time.Duration,
 	after func(time.Duration) <-chan time.Time) (string, error) {
 	var out output
@@ -44,7 +44,7 @@ func run(program string, env []string, bound time.Duration,
 	case <-after(bound):
 		late = true
 	}
-	// The process is not waited for yet, so that its number can be nobody else's, nor that of its group.
+	// The process is not reaped yet, so its number and that of its group cannot belong to others.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	<-ended
 	err := cmd.Wait()
@@ -52,12 +52,12 @@ func run(program string, env []string, bound time.Duration,
 	case late:
 		err = fmt.Errorf("%w after %s", errLate, bound)
 	case errors.Is(err, exec.ErrWaitDelay):
-		err = nil // it ended well, and something that it has started holds its output
+		err = nil // it succeeded, and a child process keeps its output open
 	}
 	return out.text(), err
 }
 
-// await returns when a child has ended, and leaves it to be waited for.
+// await waits for the end of a child process and does not reap it.
 func await(pid int) {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -67,10 +67,10 @@ func await(pid int) {
 	}
 }
 
-// output keeps the beginning of what is written to it.
+// output keeps the first bytes written to it.
 type output struct {
 	kept []byte
-	more int // bytes that were not kept
+	more int // number of discarded bytes
 }
 
 func (o *output) Write(b []byte) (int, error) {
