@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// window is how long it is listened before what was heard is held against the records.
+	// window is the length of one round of listening, before the results are compared with the records.
 	window = 10 * time.Second
-	// silence is for how long somebody must have said nothing, before it is believed that he has gone.
+	// silence is the time without a claim after which a machine counts as gone.
 	silence = 5 * time.Minute
 )
 
@@ -35,7 +35,7 @@ type Hearing struct {
 	Log      *logrus.Entry
 }
 
-// Listener knows who says on the LANs of probed networks that he has what a container of this host has.
+// Listener finds machines that claim the address of a container of this host on the LANs of probed networks.
 type Listener struct {
 	cfg Hearing
 
@@ -45,32 +45,32 @@ type Listener struct {
 	deaf  map[ipam.ID]deafness // networks on whose LAN nobody can listen
 }
 
-// deafness is since when nobody can listen on the LAN of a network, and why.
+// deafness is a network on whose LAN nobody can listen, with the reason.
 type deafness struct {
 	finding ipam.Finding
-	rounds  int // in which that was so, one after the other
+	rounds  int // the number of such rounds in a row
 }
 
-// answer is somebody's word for an address, while one lease of it is held.
+// answer is a claim to an address during one lease of it.
 type answer struct {
 	lease uint64
 	addr  netip.Addr
 	mac   ipam.MAC
 }
 
-// NewListener returns a Listener that has heard nothing yet.
+// NewListener returns a Listener without findings.
 func NewListener(cfg Hearing) *Listener {
 	return &Listener{cfg: cfg, heard: map[answer]ipam.Finding{}, last: map[answer]time.Time{},
 		deaf: map[ipam.ID]deafness{}}
 }
 
-// Findings are the networks that are not probed, by name, and those who are still to be heard, by address.
+// Findings returns the networks that are not probed, by name, and the recent claims, by address.
 func (l *Listener) Findings() []ipam.Finding {
 	all := l.foreign()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, d := range l.deaf {
-		if d.rounds > 1 { // an edge that is exchanged is away for a moment
+		if d.rounds > 1 { // an edge that is being replaced is away for a moment
 			all = append(all, d.finding)
 		}
 	}
@@ -80,14 +80,14 @@ func (l *Listener) Findings() []ipam.Finding {
 	return all
 }
 
-// foreign are those who are still to be heard.
+// foreign returns the recent claims.
 func (l *Listener) foreign() []ipam.Finding {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Collect(maps.Values(l.heard))
 }
 
-// Run listens until ctx ends. Where nothing is probed, or nobody can listen, it looks again after a while.
+// Run listens until ctx ends. If no network is probed, or nobody can listen, it tries again after a while.
 func (l *Listener) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		begun := time.Now()
@@ -104,7 +104,7 @@ func (l *Listener) Run(ctx context.Context) error {
 	return nil
 }
 
-// round listens once on the LAN of each probed network, on all at a time.
+// round listens once on the LANs of all probed networks in parallel.
 func (l *Listener) round(ctx context.Context) error {
 	all, err := l.cfg.Networks(ctx, ipam.NetworkFilter{Brief: true})
 	if err != nil {
@@ -132,7 +132,7 @@ func (l *Listener) round(ctx context.Context) error {
 	return l.forget(ctx)
 }
 
-// hear listens for the addresses of all subnets of a network, and notes whether anybody could.
+// hear listens for the addresses of all subnets of a network, and records whether that was possible.
 func (l *Listener) hear(ctx context.Context, n *ipam.NetworkInfo, parent string, begun time.Time) {
 	whys := make([]string, len(n.Subnets))
 	var wg sync.WaitGroup
@@ -158,8 +158,8 @@ func (l *Listener) hear(ctx context.Context, n *ipam.NetworkInfo, parent string,
 	l.deaf[n.ID] = d
 }
 
-// listen listens for the addresses of a subnet, and holds what was said against the leases. It returns why nobody could
-// listen; empty: somebody did.
+// listen listens for the addresses of a subnet and compares the claims with the leases. It returns why nobody could
+// listen, or "".
 func (l *Listener) listen(ctx context.Context, parent string, cidr netip.Prefix, space string,
 	begun time.Time) (why string) {
 	got, err := l.cfg.Ask(ctx, ipam.LANAsk{Verb: ipam.LANHear, Parent: parent, IPv6: cidr.Addr().Is6(), Subnet: cidr,
@@ -178,7 +178,7 @@ func (l *Listener) listen(ctx context.Context, parent string, cidr netip.Prefix,
 	}
 	for lease, err := range l.cfg.Leases(ctx, ipam.LeaseFilter{Space: space, Subnet: cidr}) {
 		if err != nil {
-			return "" // it is not known who has what, which is told elsewhere
+			return "" // the leases cannot be read, which is reported elsewhere
 		}
 		for _, mac := range said[lease.Address] {
 			l.judge(&lease, mac, parent, begun)
@@ -187,18 +187,17 @@ func (l *Listener) listen(ctx context.Context, parent string, cidr netip.Prefix,
 	return ""
 }
 
-// judge finds somebody who says that he has an address, where a container of this host has it all the while, and is
-// known to have another MAC.
+// judge records a claim to an address that a container of this host held all the time with another known MAC.
 func (l *Listener) judge(lease *ipam.LeaseInfo, mac ipam.MAC, parent string, begun time.Time) {
 	if lease.Host != l.cfg.Host || lease.State != "held" || lease.Kind == ipam.Gateway ||
-		!lease.Since.Before(begun.Add(-time.Second)) { // who had it before may have said so
+		!lease.Since.Before(begun.Add(-time.Second)) { // the previous holder may have claimed it
 		return
 	}
 	who, own := lease.Name, lease.MAC
 	if seen := l.cfg.SeenBy(lease.Space, lease.Address, lease.ID); seen != nil {
 		who = seen.Container
 		if seen.MAC != (ipam.MAC{}) && seen.MAC != own && own != (ipam.MAC{}) {
-			return // it is not sure which one is its own
+			return // the container's own MAC is not certain
 		}
 		if own == (ipam.MAC{}) {
 			own = seen.MAC
@@ -227,7 +226,7 @@ func (l *Listener) judge(lease *ipam.LeaseInfo, mac ipam.MAC, parent string, beg
 	l.cfg.Log.Warn(f.Detail)
 }
 
-// forget drops who was not heard for a while, and what was said of leases that have ended.
+// forget removes claims that were not repeated for a while, and those of ended leases.
 func (l *Listener) forget(ctx context.Context) error {
 	for _, f := range l.foreign() {
 		held := false

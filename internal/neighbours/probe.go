@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	// stock is how many addresses of each family a network has probed in advance: more than containers are started at
-	// a time, and few enough that probing them again is not felt.
+	// stock is the number of addresses of each family that a network has probed in advance. It exceeds the containers
+	// that start at the same time. It is small enough that repeated probes do not disturb the LAN.
 	stock = 16
-	// again is when an address is probed again that has not been given yet.
+	// again is when an unused address is probed again.
 	again = 5 * time.Minute
-	// every is how often it is looked what has been given meanwhile.
+	// every is the interval of checks for used addresses.
 	every = 2 * time.Second
-	// within is how long an edge has for a probe.
+	// within is the time limit for one probe.
 	within = 15 * time.Second
 )
 
-// actor is who excludes, in events.
+// actor is the actor of the exclusions' events.
 const actor = "probe"
 
 // Config is what a Prober needs.
@@ -45,11 +45,11 @@ type Config struct {
 	Log     *logrus.Entry
 }
 
-// Prober probes addresses before they are given.
+// Prober probes addresses before they are leased.
 type Prober struct {
 	cfg     Config
-	probed  map[place]time.Time // when nobody answered last
-	trouble map[ipam.ID]string  // that was told last, by the network
+	probed  map[place]time.Time // the last time that nobody answered
+	trouble map[ipam.ID]string  // the last logged problem by network
 }
 
 // place is an address of a network.
@@ -72,10 +72,10 @@ func (p *Prober) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			// the store is away, say, which is told elsewhere, and to those who have nothing to be probed
+			// for example, the store is unreachable, which is reported elsewhere
 			p.cfg.Log.WithError(err).Debug("it is not known what is to be probed")
 		case found:
-			continue // others are given next, now
+			continue // other addresses come next, so probe them now
 		}
 		rest := time.NewTimer(every)
 		select {
@@ -87,7 +87,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	return nil
 }
 
-// round probes what is due of each network, and tells whether something was excluded.
+// round probes the due addresses of each network, and reports whether it excluded any.
 func (p *Prober) round(ctx context.Context) (found bool, err error) {
 	all, err := p.cfg.ToProbe(ctx, stock)
 	if err != nil {
@@ -106,14 +106,14 @@ func (p *Prober) round(ctx context.Context) (found bool, err error) {
 		p.tell(n, err)
 		var f *failure
 		if errors.As(err, &f) && f.kind == ipam.LANNoEdge {
-			return found, nil // that goes for all of them
+			return found, nil // it applies to all networks
 		}
 		found = found || answered
 	}
 	return found, nil
 }
 
-// forget drops what is given next no more, and networks that are not probed.
+// forget removes addresses that are no longer next, and networks that are not probed any more.
 func (p *Prober) forget(all []ipam.Unprobed) {
 	next, networks := map[place]bool{}, map[ipam.ID]bool{}
 	for _, n := range all {
@@ -126,7 +126,7 @@ func (p *Prober) forget(all []ipam.Unprobed) {
 	maps.DeleteFunc(p.trouble, func(id ipam.ID, _ string) bool { return !networks[id] })
 }
 
-// failure is why a LAN was not asked.
+// failure is why a LAN could not be probed.
 type failure struct {
 	kind ipam.LANFailure
 	text string
@@ -135,7 +135,7 @@ type failure struct {
 // Error implements error.
 func (f *failure) Error() string { return f.text }
 
-// probe asks for addresses of a network, each family for itself: a LAN without IPv6 has IPv4 all the same.
+// probe probes addresses of a network, each family separately, because a LAN without IPv6 can still have IPv4.
 func (p *Prober) probe(ctx context.Context, n ipam.Unprobed, due []netip.Addr) (found bool, err error) {
 	for _, six := range []bool{false, true} {
 		of := slices.DeleteFunc(slices.Clone(due), func(addr netip.Addr) bool { return addr.Is6() != six })
@@ -165,7 +165,7 @@ func (p *Prober) probe(ctx context.Context, n ipam.Unprobed, due []netip.Addr) (
 	return found, err
 }
 
-// exclude has an address given to nobody, since somebody has it.
+// exclude excludes an address that another machine uses.
 func (p *Prober) exclude(ctx context.Context, n ipam.Unprobed, other ipam.LANNeighbour, now time.Time) (bool, error) {
 	by := "ARP"
 	if other.Address.Is6() {
@@ -188,7 +188,7 @@ func (p *Prober) exclude(ctx context.Context, n ipam.Unprobed, other ipam.LANNei
 	return true, nil
 }
 
-// tell logs a trouble of a network once, until it is another one or over.
+// tell logs a problem of a network once, until it changes or ends.
 func (p *Prober) tell(n ipam.Unprobed, err error) {
 	if err == nil {
 		delete(p.trouble, n.Network)
