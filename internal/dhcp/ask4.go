@@ -11,13 +11,13 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 )
 
-// ask4 is a question by DHCP.
+// ask4 is a DHCP question.
 type ask4 struct {
 	ipam.LANAsk
 	*exchange
 }
 
-// do asks it.
+// do answers the question.
 func (a *ask4) do(ctx context.Context) (*ipam.LANLease, error) {
 	switch a.Verb {
 	case ipam.LANOffer:
@@ -37,8 +37,8 @@ func (a *ask4) do(ctx context.Context) (*ipam.LANLease, error) {
 	}
 }
 
-// tell says a message that nobody answers, to the server of the lease. It goes by broadcast as everything else: the
-// way to the server's own address would be the host's, which may lead elsewhere.
+// tell sends a message without an answer to the server of the lease. It is broadcast like all messages, because a
+// unicast would use the host's own route, which may lead elsewhere.
 func (a *ask4) tell(m *dhcpv4.DHCPv4) error {
 	if a.Server.IsValid() {
 		m.UpdateOption(toServer(a.Server))
@@ -47,9 +47,9 @@ func (a *ask4) tell(m *dhcpv4.DHCPv4) error {
 	return a.station.say(m.ToBytes())
 }
 
-// discover is the first offer that may be taken.
+// discover returns the first acceptable offer.
 func (a *ask4) discover(ctx context.Context) (lease *ipam.LANLease, err error) {
-	var beside *ipam.LANLease // an offer that may not
+	var beside *ipam.LANLease // an offer outside the subnet
 	said, err := a.talk(ctx, a.sayDiscover, func(d datagram) verdict {
 		h, ok := a.read(d)
 		switch {
@@ -81,8 +81,8 @@ func (a *ask4) sayDiscover(int) error {
 	return a.station.say(m.ToBytes())
 }
 
-// take takes an address of the server's choice. An offer that does not hold is followed by another one: a server may
-// offer one address to several who ask at a time.
+// take leases an address of the server's choice. If the server refuses its own offer, take asks for another one,
+// because a server may offer one address to several clients.
 func (a *ask4) take(ctx context.Context) (lease *ipam.LANLease, err error) {
 	for range tries {
 		var offer *ipam.LANLease
@@ -98,8 +98,8 @@ func (a *ask4) take(ctx context.Context) (lease *ipam.LANLease, err error) {
 	return nil, err
 }
 
-// request takes what a server has offered (RFC 2131, 4.3.2, SELECTING). Servers that have offered something else know
-// by it that they are not meant.
+// request leases an offered address (RFC 2131, 4.3.2, SELECTING). Other servers that made offers see from it that the
+// client did not choose them.
 func (a *ask4) request(ctx context.Context, offer *ipam.LANLease) (lease *ipam.LANLease, err error) {
 	var no *heard4
 	said, err := a.talk(ctx, func(int) error {
@@ -131,11 +131,10 @@ func (a *ask4) request(ctx context.Context, offer *ipam.LANLease) (lease *ipam.L
 	return lease, nil
 }
 
-// confirm asks for an address that the client has had, or has (RFC 2131, 3.2, INIT-REBOOT). A server that knows
-// nothing of it says nothing (4.3.2): it was started again without its leases, say, and would give the address to
-// somebody else. So from the third time on it is asked as by a new client, too, who wishes for that address; and so it
-// is after a NAK, which one of a server without its leases is not to be told from any other. Only where that leads to
-// the same address it is taken.
+// confirm requests an address that the client had or has (RFC 2131, 3.2, INIT-REBOOT). A server that does not know the
+// lease stays silent (4.3.2), for example after it lost its leases. It would then lease the address to another client.
+// So from the third message on, confirm also asks as a new client that wishes for this address. It does the same after
+// a NAK, because the NAK may come from a server that lost its leases. It takes the address only if that succeeds.
 func (a *ask4) confirm(ctx context.Context) (*ipam.LANLease, error) {
 	c := confirming4{ask4: a}
 	said, err := a.talk(ctx, c.say, c.hear)
@@ -156,13 +155,13 @@ func (a *ask4) confirm(ctx context.Context) (*ipam.LANLease, error) {
 	return nil, err
 }
 
-// confirming4 is what was heard while an address is being confirmed.
+// confirming4 is the state of a confirmation.
 type confirming4 struct {
 	*ask4
 	lease *ipam.LANLease // the ACK
-	offer *ipam.LANLease // of the address, as to a new client
+	offer *ipam.LANLease // of the address, for a new client
 	no    *heard4        // a NAK
-	other netip.Addr     // what a new client would get
+	other netip.Addr     // the address that a new client would get
 }
 
 func (c *confirming4) say(try int) error {
@@ -181,7 +180,7 @@ func (c *confirming4) hear(d datagram) verdict {
 	case h.kind == dhcpv4.MessageTypeNak:
 		if c.no == nil {
 			c.no = &h
-			_ = c.sayDiscover(0) // what becomes of it is heard, or not
+			_ = c.sayDiscover(0) // an answer may come or not
 		}
 		return unlessBetter
 	case h.lease.Address != c.Address:

@@ -12,14 +12,14 @@ import (
 	"github.com/insomniacslk/dhcp/iana"
 )
 
-// ask6 is a question by DHCPv6, about one address of an IA_NA. An address that a router's prefix alone makes (SLAAC)
-// is the kernel's, and nobody is asked for it.
+// ask6 is a DHCPv6 question about one address of an IA_NA. An address from a router's prefix (SLAAC) is the kernel's
+// matter and needs no question.
 type ask6 struct {
 	ipam.LANAsk
 	*exchange
 }
 
-// do asks it.
+// do answers the question.
 func (a *ask6) do(ctx context.Context) (*ipam.LANLease, error) {
 	switch a.Verb {
 	case ipam.LANOffer:
@@ -38,7 +38,8 @@ func (a *ask6) do(ctx context.Context) (*ipam.LANLease, error) {
 	}
 }
 
-// tell says a message whose answer nobody needs, to the server of the lease. It goes to all of them, and names it.
+// tell sends a message whose answer is not needed to the server of the lease. It goes to all servers and names the
+// server.
 func (a *ask6) tell(kind dhcpv6.MessageType) error {
 	server, err := serverOf(a.ServerID)
 	if err != nil {
@@ -48,9 +49,9 @@ func (a *ask6) tell(kind dhcpv6.MessageType) error {
 	return a.station.say(a.message(kind, a.Address, dhcpv6.OptServerID(server)).ToBytes())
 }
 
-// solicit is the first offer that may be taken, and whose it is.
+// solicit returns the first acceptable offer and its server.
 func (a *ask6) solicit(ctx context.Context) (lease *ipam.LANLease, server dhcpv6.DUID, err error) {
-	var beside *ipam.LANLease // an offer that may not be taken
+	var beside *ipam.LANLease // an offer outside the subnet
 	var no *heard6
 	said, err := a.talk(ctx, a.saySolicit, func(d datagram) verdict {
 		h, ok := a.read(d)
@@ -85,7 +86,8 @@ func (a *ask6) saySolicit(int) error {
 	return a.station.say(a.wanting(dhcpv6.MessageTypeSolicit, a.Address).ToBytes())
 }
 
-// take takes an address of the server's choice. An offer that does not hold is followed by another one, as in DHCP.
+// take leases an address of the server's choice. If the server refuses its own offer, take asks for another one, as in
+// DHCP.
 func (a *ask6) take(ctx context.Context) (lease *ipam.LANLease, err error) {
 	for range tries {
 		var offer *ipam.LANLease
@@ -102,7 +104,7 @@ func (a *ask6) take(ctx context.Context) (lease *ipam.LANLease, err error) {
 	return nil, err
 }
 
-// request takes what a server has offered (RFC 8415, 18.2.2).
+// request leases an offered address (RFC 8415, 18.2.2).
 func (a *ask6) request(ctx context.Context, offer *ipam.LANLease, server dhcpv6.DUID) (lease *ipam.LANLease,
 	err error) {
 	var no *heard6
@@ -131,10 +133,10 @@ func (a *ask6) request(ctx context.Context, offer *ipam.LANLease, server dhcpv6.
 	return lease, nil
 }
 
-// confirm asks for an address that the client has had, or has: the server that gave it, where it is known, by a RENEW
-// (RFC 8415, 18.2.4). From the third time on, or where none is known, any server is asked as by a new client that
-// wishes for that address, as in DHCP. A REBIND (18.2.5) would be the protocol's own way, and is never said: dnsmasq,
-// which has lost its leases, answers it by giving the address, whoever got it meanwhile.
+// confirm requests an address that the client had or has. It sends a RENEW to the server of the lease, if known (RFC
+// 8415, 18.2.4). From the third message on, or without a known server, it asks any server as a new client that wishes
+// for this address. It never uses REBIND (18.2.5), the protocol's own way. A dnsmasq that lost its leases answers a
+// REBIND by leasing the address, even if another client has it by now.
 func (a *ask6) confirm(ctx context.Context) (*ipam.LANLease, error) {
 	c := confirming6{ask6: a}
 	said, err := a.talk(ctx, c.say, c.hear)
@@ -155,14 +157,14 @@ func (a *ask6) confirm(ctx context.Context) (*ipam.LANLease, error) {
 	return nil, err
 }
 
-// confirming6 is what was heard while an address is being confirmed.
+// confirming6 is the state of a confirmation.
 type confirming6 struct {
 	*ask6
 	lease  *ipam.LANLease // the REPLY's
-	offer  *ipam.LANLease // of the address, as to a new client
-	server dhcpv6.DUID    // whose offer that is
+	offer  *ipam.LANLease // of the address, for a new client
+	server dhcpv6.DUID    // of that offer
 	no     *heard6        // a REPLY without it
-	other  netip.Addr     // what a new client would get
+	other  netip.Addr     // the address that a new client would get
 }
 
 func (c *confirming6) say(try int) error {
@@ -194,10 +196,10 @@ func (c *confirming6) hear(d datagram) verdict {
 		}
 		return passedOver
 	case h.status == iana.StatusSuccess && len(h.over) == 0:
-		return passedOver // it says nothing about the address
+		return passedOver // it does not mention the address
 	case c.no == nil:
 		c.no = &h
-		_ = c.saySolicit(0) // what becomes of it is heard, or not
+		_ = c.saySolicit(0) // an answer may come or not
 	}
 	return unlessBetter
 }

@@ -17,22 +17,22 @@ import (
 	"berth/internal/ipam"
 )
 
-// usually is how long an answer may take where the question does not say.
+// usually is the default time limit of a question.
 const usually = 10 * time.Second
 
-// Client asks the servers of the host's LANs. The zero Client is ready.
+// Client asks the DHCP servers on the host's LANs. The zero Client is ready.
 type Client struct {
 	mu       sync.Mutex
 	stations map[place]*station
 }
 
-// place is what a station speaks on: DHCP and DHCPv6 have nothing in common but the interface.
+// place identifies a station. DHCP and DHCPv6 share nothing but the interface.
 type place struct {
 	parent string
 	ipv6   bool
 }
 
-// Do does what is asked. It returns within the question's time, or when ctx ends.
+// Do answers a question. It returns within the question's time limit, or when ctx ends.
 func (c *Client) Do(ctx context.Context, ask ipam.LANAsk) ipam.LANAnswer {
 	within := time.Duration(ask.Within)
 	if within <= 0 {
@@ -56,7 +56,7 @@ func (c *Client) Do(ctx context.Context, ask ipam.LANAsk) ipam.LANAnswer {
 	return answered(ask, lease, err)
 }
 
-// Close ends all that is under way, which nobody waits for any more, and gives the sockets back.
+// Close ends all questions and closes the sockets.
 func (c *Client) Close() {
 	c.mu.Lock()
 	stations := c.stations
@@ -67,7 +67,7 @@ func (c *Client) Close() {
 	}
 }
 
-// enter is the station of a place, for one question more.
+// enter returns the station for one more question.
 func (c *Client) enter(at place) *station {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *Client) enter(at place) *station {
 	return s
 }
 
-// leave ends one question. A station that has none for a while gives its socket back.
+// leave ends a question. A station without questions closes its socket after a while.
 func (c *Client) leave(s *station) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,12 +108,12 @@ func (c *Client) retire(s *station) {
 	}
 }
 
-// failure is why a question was not done.
+// failure is why a question failed.
 type failure struct {
 	kind  ipam.LANFailure
 	text  string
-	lease *ipam.LANLease // what was offered, and not taken
-	soon  bool           // it may be over in a moment
+	lease *ipam.LANLease // an offer that was not accepted
+	soon  bool           // a retry may succeed soon
 }
 
 // Error implements error.

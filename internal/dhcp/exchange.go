@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// tries is how often a message is said (lan.md).
+	// tries is the number of times that a message is sent (lan.md).
 	tries = 4
-	// heardAtOnce is how many answers to one question are kept until they are looked at: a LAN has few servers.
+	// heardAtOnce is the maximum number of unread answers to one question. A LAN has few servers.
 	heardAtOnce = 16
-	// moment is how much longer one waits for a better answer than the one that came: that of another server.
+	// moment is the wait for a better answer from another server.
 	moment = 250 * time.Millisecond
-	// settling is how long one waits for an interface that has just come up.
+	// settling is the wait for an interface that has just come up.
 	settling = 50 * time.Millisecond
 )
 
-// exchange is one question, with the messages that belong to it.
+// exchange is one question with its messages.
 type exchange struct {
 	*station
 	id     uint32 // its transaction id
@@ -33,7 +33,7 @@ type exchange struct {
 	within time.Duration
 }
 
-// datagram is what a server has sent.
+// datagram is a message from a server.
 type datagram struct {
 	payload []byte
 	from    netip.Addr
@@ -41,20 +41,20 @@ type datagram struct {
 
 func (d datagram) clone() datagram { return datagram{bytes.Clone(d.payload), d.from} }
 
-// verdict is what was heard is good for.
+// verdict is what becomes of a message.
 type verdict int
 
 const (
-	passedOver   verdict = iota // it is not what was waited for
-	settled                     // nothing more is waited for
-	unlessBetter                // that is it, unless something better comes within a moment
+	passedOver   verdict = iota // not the awaited message
+	settled                     // the exchange is complete
+	unlessBetter                // complete, unless a better message comes within a moment
 )
 
-// errSilent is the end of the time.
+// errSilent means that the time is over.
 var errSilent = errors.New("nobody answers")
 
-// talk has a message said, up to four times, until hear is content with what came, or the time is over (errSilent).
-// It returns how often it was said.
+// talk sends a message up to four times, until hear accepts an answer or the time is over (errSilent). It returns how
+// often it was sent.
 func (x *exchange) talk(ctx context.Context, say func(try int) error, hear func(datagram) verdict) (int, error) {
 	said := 0
 	again := time.NewTimer(0)
@@ -93,33 +93,33 @@ func (x *exchange) talk(ctx context.Context, say func(try int) error, hear func(
 	}
 }
 
-// mayPass: what keeps a message from being said may be over in a moment, and there is time for that.
+// mayPass reports whether a failed send may be retried: the reason may pass, and there is time left.
 func (x *exchange) mayPass(err error) bool {
 	var f *failure
 	return errors.As(err, &f) && f.soon && time.Since(x.begun) < x.within/3
 }
 
-// pause is how long an answer is waited for before the message is said again. The pauses grow, and are drawn, so that
-// many that began at once do not go on so (RFC 2131, 4.1). RFC 2131 doubles from 4 seconds on, which is longer than an
-// engine waits; here all four together are what the question allows: 1, 2, 3 and 4 tenths of it.
+// pause returns the wait before the message is sent again. The pauses grow and are random, so that clients that started
+// together spread (RFC 2131, 4.1). The RFC starts at 4 seconds and doubles that, which is longer than an engine waits.
+// Here the four pauses are 1, 2, 3 and 4 tenths of the time limit.
 func (x *exchange) pause(try int) time.Duration {
 	unit := x.within / 10
 	if try == tries-1 {
-		return 4 * unit // the time ends about then
+		return 4 * unit // the time limit ends about then
 	}
 	return time.Duration(try+1)*unit + time.Duration((rand.Float64()-0.5)*float64(unit)/2) //nolint:gosec // no secret
 }
 
-// seconds is since when the client tries, as far as a message can tell.
+// seconds returns the time since the start of the exchange, as far as the message's field can hold it.
 func (x *exchange) seconds() uint16 { return uint16(min(time.Since(x.begun)/time.Second, 1<<16-1)) } //nolint:gosec
 
-// silent is the failure of a question that nobody has answered.
+// silent returns the failure of a question without an answer.
 func (x *exchange) silent(ask *ipam.LANAsk, format string, args ...any) error {
 	return &failure{kind: ipam.LANSilent, text: fmt.Sprintf("on the interface %s, ", ask.Parent) +
 		fmt.Sprintf(format, args...) + fmt.Sprintf(", within %s", x.within)}
 }
 
-// who is a client, for people.
+// who names a client for people.
 func who(c *ipam.LANClient) string {
 	if c.ID != "" {
 		return c.ID
@@ -127,7 +127,7 @@ func who(c *ipam.LANClient) string {
 	return c.MAC.String()
 }
 
-// outside is the failure of offers that lie outside the subnet.
+// outside returns the failure for offers outside the subnet.
 func outside(ask *ipam.LANAsk, lease *ipam.LANLease) error {
 	of := ""
 	if lease.Subnet.IsValid() {
@@ -138,7 +138,7 @@ func outside(ask *ipam.LANAsk, lease *ipam.LANLease) error {
 		who(&ask.Client), lease.Address, of, ask.Subnet)}
 }
 
-// refused is the failure of a question that a server has answered with no.
+// refused returns the failure for a negative answer.
 func refused(ask *ipam.LANAsk, server netip.Addr, what, message string) error {
 	if message != "" {
 		message = fmt.Sprintf(": %q", shorten.To(message, shorten.Most))
@@ -151,12 +151,12 @@ func refused(ask *ipam.LANAsk, server netip.Addr, what, message string) error {
 		who(&ask.Client), what, message)}
 }
 
-// fits: an offer may be taken.
+// fits reports whether an offer is acceptable.
 func fits(ask *ipam.LANAsk, lease *ipam.LANLease) bool {
 	return !ask.Subnet.IsValid() || ask.Subnet.Contains(lease.Address)
 }
 
-// terms fills in the times of a lease that the server did not tell, or told wrongly (RFC 2131, 4.4.5).
+// terms fills in the times of a lease that the server omitted or sent wrong (RFC 2131, 4.4.5).
 func terms(lease *ipam.LANLease, lasts, t1, t2 time.Duration) {
 	if t2 <= 0 || t2 > lasts {
 		t2 = lasts / 8 * 7

@@ -2,17 +2,17 @@ package dhcp
 
 import "golang.org/x/net/bpf"
 
-// What a message is, in its first byte.
+// The type of a message, in its first byte.
 const (
 	bootReply = 2 // RFC 2131, 2
 	advertise = 2 // RFC 8415, 7.3
 	reply     = 7
 )
 
-// filter4 lets through what a server sends to clients of DHCP, so that the kernel wakes nobody for anything else,
-// however busy the LAN is. A tag of a VLAN is not in the frame that a packet socket shows: the kernel has taken it off,
-// and has given the frame to the VLAN's own interface where there is one. Frames to other machines' MACs pass, too:
-// there are servers that answer to the client's MAC all the same, and some interfaces hear those.
+// filter4 is a socket filter for messages of DHCP servers. It keeps the kernel from waking the process for other frames
+// on a busy LAN. A frame on a packet socket has no VLAN tag, because the kernel has removed it and passed the frame to
+// the VLAN's interface, if there is one. The filter accepts frames to other MACs, because some servers answer to the
+// client's MAC in any case, and some interfaces receive that.
 func filter4() []bpf.RawInstruction {
 	return assembled([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: 12, Size: 2},
@@ -31,7 +31,7 @@ func filter4() []bpf.RawInstruction {
 	})
 }
 
-// filter6 is the same for DHCPv6. What has further headers before the datagram is of no server.
+// filter6 is filter4 for DHCPv6. It drops datagrams with extension headers, because no server sends them.
 func filter6() []bpf.RawInstruction {
 	return assembled([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: 12, Size: 2},
@@ -48,7 +48,7 @@ func filter6() []bpf.RawInstruction {
 	})
 }
 
-// assembled is a program for the kernel. Its instructions are constants, which a test runs.
+// assembled returns the filter in the kernel's form. Its instructions are constants that a test executes.
 func assembled(program []bpf.Instruction) []bpf.RawInstruction {
 	raw, err := bpf.Assemble(program)
 	if err != nil {

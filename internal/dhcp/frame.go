@@ -22,14 +22,14 @@ const (
 	hops        = 64
 )
 
-// To whom messages go: each server and relay of the LAN.
+// The destinations of messages: all servers and relays on the LAN.
 var (
 	broadcast  = net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	allServers = net.HardwareAddr{0x33, 0x33, 0, 1, 0, 2} // of ff02::1:2 (RFC 2464, 7)
 	servers6   = netip.MustParseAddr("ff02::1:2")
 )
 
-// frame4 is a message of DHCP from nobody to everybody, as one sends it who has no address yet (RFC 2131, 4.1).
+// frame4 returns a DHCP message from 0.0.0.0 to broadcast, as a client without an address sends it (RFC 2131, 4.1).
 func frame4(from net.HardwareAddr, message []byte) []byte {
 	b := append(append(make([]byte, 0, etherLength+ipv4Length+udpLength+len(message)), broadcast...), from...)
 	b = binary.BigEndian.AppendUint16(b, etherIPv4)
@@ -45,7 +45,7 @@ func frame4(from net.HardwareAddr, message []byte) []byte {
 	return append(b, checked(udp, pseudo)...)
 }
 
-// frame6 is a message of DHCPv6 from a link-local address to all servers and relays (RFC 8415, 13).
+// frame6 returns a DHCPv6 message from a link-local address to all servers and relays (RFC 8415, 13).
 func frame6(from net.HardwareAddr, local netip.Addr, message []byte) []byte {
 	b := append(append(make([]byte, 0, etherLength+ipv6Length+udpLength+len(message)), allServers...), from...)
 	b = binary.BigEndian.AppendUint16(b, etherIPv6)
@@ -58,7 +58,7 @@ func frame6(from net.HardwareAddr, local netip.Addr, message []byte) []byte {
 	return append(b, checked(udp, pseudo)...)
 }
 
-// udpOf is a datagram without its checksum.
+// udpOf returns a datagram without its checksum.
 func udpOf(from, to uint16, message []byte) []byte {
 	b := binary.BigEndian.AppendUint16(make([]byte, 0, udpLength+len(message)), from)
 	b = binary.BigEndian.AppendUint16(b, to)
@@ -66,17 +66,17 @@ func udpOf(from, to uint16, message []byte) []byte {
 	return append(append(b, 0, 0), message...)
 }
 
-// checked puts the checksum in; pseudo is the sum of what it covers besides.
+// checked sets the checksum. pseudo is the sum of the pseudo-header.
 func checked(udp []byte, pseudo uint32) []byte {
 	c := fold(pseudo + sum(udp))
-	if c == 0 { // which would say that there is none (RFC 768)
+	if c == 0 { // 0 would mean that there is none (RFC 768)
 		c = 0xffff
 	}
 	binary.BigEndian.PutUint16(udp[6:], c)
 	return udp
 }
 
-// sum adds up 16 bits at a time, for a checksum (RFC 1071).
+// sum adds 16-bit words for a checksum (RFC 1071).
 func sum(b []byte) (total uint32) {
 	for ; len(b) > 1; b = b[2:] {
 		total += uint32(b[0])<<8 | uint32(b[1])
@@ -94,20 +94,20 @@ func fold(total uint32) uint16 {
 	return ^uint16(total) //nolint:gosec // folded
 }
 
-// short is a length in a header. A message is far below 64 KiB: it is made of what stands in one question.
+// short converts a length for a header. A message is far below 64 KiB.
 func short(n int) uint16 { return uint16(n) } //nolint:gosec
 
-// readFrame4 takes a message of DHCP out of a frame, with its transaction id. What stands behind the datagram is
-// padding. The checksum of the datagram is not looked at: between two ends of a veth pair, and on cards that work it
-// out themselves, it is not there yet. That of the header always is.
+// readFrame4 reads a DHCP message and its transaction id from a frame. Bytes after the datagram are padding. It ignores
+// the datagram's checksum, because veth pairs and cards that compute it leave it empty. It checks the header's
+// checksum.
 func readFrame4(frame []byte) (d datagram, id uint32, ok bool) {
-	const head = 240 // up to the options, and the magic cookie
+	const head = 240 // the fields before the options, with the magic cookie
 	if len(frame) < etherLength+ipv4Length || binary.BigEndian.Uint16(frame[12:]) != etherIPv4 {
 		return d, 0, false
 	}
 	ip := frame[etherLength:]
 	length, total := int(ip[0]&0xf)*4, int(binary.BigEndian.Uint16(ip[2:]))
-	whole := binary.BigEndian.Uint16(ip[6:])&0x3fff == 0 // no fragment, and none behind it
+	whole := binary.BigEndian.Uint16(ip[6:])&0x3fff == 0 // no fragment
 	if ip[0]>>4 != 4 || length < ipv4Length || total < length || total > len(ip) || !whole || ip[9] != protoUDP ||
 		fold(sum(ip[:length])) != 0 {
 		return d, 0, false
@@ -120,7 +120,7 @@ func readFrame4(frame []byte) (d datagram, id uint32, ok bool) {
 	return datagram{payload, from}, binary.BigEndian.Uint32(payload[4:]), true
 }
 
-// readFrame6 is the same of DHCPv6.
+// readFrame6 is readFrame4 for DHCPv6.
 func readFrame6(frame []byte) (d datagram, id uint32, ok bool) {
 	const head = 4 // type and transaction id
 	if len(frame) < etherLength+ipv6Length || binary.BigEndian.Uint16(frame[12:]) != etherIPv6 {
@@ -139,7 +139,7 @@ func readFrame6(frame []byte) (d datagram, id uint32, ok bool) {
 	return datagram{payload, from}, binary.BigEndian.Uint32(payload) & (1<<24 - 1), true
 }
 
-// readUDP is what a datagram to a port brings.
+// readUDP returns the payload of a datagram to a port.
 func readUDP(udp []byte, to uint16) (payload []byte, ok bool) {
 	if len(udp) < udpLength || binary.BigEndian.Uint16(udp[2:]) != to {
 		return nil, false

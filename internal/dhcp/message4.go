@@ -10,8 +10,8 @@ import (
 	"github.com/insomniacslk/dhcp/iana"
 )
 
-// message is one of a client of DHCP. The answer is asked for by broadcast: nobody has the address yet, and who has it
-// by and by is not who speaks here (lan.md).
+// message returns a message of the client. It requests a broadcast answer, because nobody has the address yet, and its
+// later holder is not this host (lan.md).
 func (a *ask4) message(kind dhcpv4.MessageType, options ...dhcpv4.Option) *dhcpv4.DHCPv4 {
 	m := &dhcpv4.DHCPv4{OpCode: dhcpv4.OpcodeBootRequest, HWType: iana.HWTypeEthernet, NumSeconds: a.seconds(),
 		ClientHWAddr: a.Client.MAC[:], Options: dhcpv4.Options{}}
@@ -27,7 +27,7 @@ func (a *ask4) message(kind dhcpv4.MessageType, options ...dhcpv4.Option) *dhcpv
 	return m
 }
 
-// wanting is a message of a client that wants an address: it tells its name, and what it wants to know.
+// wanting returns a message that requests an address. It has the client's name and the requested parameters.
 func (a *ask4) wanting(kind dhcpv4.MessageType, options ...dhcpv4.Option) *dhcpv4.DHCPv4 {
 	m := a.message(kind, options...)
 	if a.Client.Hostname != "" {
@@ -42,15 +42,15 @@ func wished(addr netip.Addr) dhcpv4.Option { return dhcpv4.OptRequestedIPAddress
 
 func toServer(server netip.Addr) dhcpv4.Option { return dhcpv4.OptServerIdentifier(server.AsSlice()) }
 
-// heard4 is what a server has said.
+// heard4 is a message from a server.
 type heard4 struct {
 	kind   dhcpv4.MessageType
-	server netip.Addr    // its identifier; zero: it says none
-	lease  ipam.LANLease // of an offer, and of an ACK
+	server netip.Addr    // its identifier; zero: none
+	lease  ipam.LANLease // of an offer or an ACK
 	text   string        // of a NAK
 }
 
-// read reads what came as an answer to the client; false: it is none, or none that is whole.
+// read reads an answer to the client; false: not one, or an incomplete one.
 func (a *ask4) read(d datagram) (h heard4, ok bool) {
 	m, err := dhcpv4.FromBytes(d.payload)
 	if err != nil || m.OpCode != dhcpv4.OpcodeBootReply || string(m.ClientHWAddr) != string(a.Client.MAC[:]) {
@@ -71,7 +71,7 @@ func (a *ask4) read(d datagram) (h heard4, ok bool) {
 	}
 }
 
-// lease4 is the lease of an offer or an ACK; false: it gives none that can be used.
+// lease4 returns the lease of an offer or an ACK; false: no usable one.
 func lease4(m *dhcpv4.DHCPv4) (lease ipam.LANLease, ok bool) {
 	lease.Address, ok = address4(m.YourIPAddr.To4())
 	lasts := m.IPAddressLeaseTime(0)
@@ -89,7 +89,7 @@ func lease4(m *dhcpv4.DHCPv4) (lease ipam.LANLease, ok bool) {
 	return lease, true
 }
 
-// address4 is an address of four bytes; false: it is none, or 0.0.0.0.
+// address4 returns an address of four bytes; false: invalid, or 0.0.0.0.
 func address4(b []byte) (netip.Addr, bool) {
 	if len(b) != 4 {
 		return netip.Addr{}, false
@@ -101,7 +101,7 @@ func address4(b []byte) (netip.Addr, bool) {
 	return addr, true
 }
 
-// masked is the subnet of an address by a mask; the zero Prefix where that has gaps, or is of nothing.
+// masked returns the subnet of an address by its mask; the zero Prefix if the mask is empty or has gaps.
 func masked(addr netip.Addr, mask uint32) netip.Prefix {
 	bits := 0
 	for ; bits < 32 && mask&(1<<31) != 0; bits++ {

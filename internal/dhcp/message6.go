@@ -14,13 +14,13 @@ import (
 	"github.com/insomniacslk/dhcp/rfc1035label"
 )
 
-// iaid is the identity association of each client: it has one, so that all have the same number (RFC 8415, 12).
+// iaid is the identity association of each client. A client has only one, so all use the same number (RFC 8415, 12).
 var iaid = [4]byte{0, 0, 0, 1}
 
-// duid is who a client is for a server of DHCPv6 (RFC 8415, 11), always the same. Of one that is known by its name it
-// is a DUID-UUID (RFC 6355), whose 16 bytes are the first of the name's SHA-256, with the marks of a UUID of version 8
-// (RFC 9562, 5.8): any other form has a number of somebody else's or a time in it. Of one that is known by its MAC it
-// is the DUID-LL of that, as a host's own client makes it.
+// duid returns the client's identifier (RFC 8415, 11), which is constant. For a client with an ID it is a DUID-UUID
+// (RFC 6355). Its 16 bytes are the first ones of the ID's SHA-256, marked as a UUID of version 8 (RFC 9562, 5.8). Any
+// other form contains a foreign number or a time. For a client with only a MAC it is that MAC's DUID-LL, as a host's
+// own client makes it.
 func duid(c *ipam.LANClient) dhcpv6.DUID {
 	if c.ID == "" {
 		return &dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet, LinkLayerAddr: c.MAC[:]}
@@ -32,7 +32,7 @@ func duid(c *ipam.LANClient) dhcpv6.DUID {
 	return &dhcpv6.DUIDUUID{UUID: uuid}
 }
 
-// message is one of a client of DHCPv6, about an address or, with the zero Addr, about any.
+// message returns a message of the client, about an address or, for the zero Addr, about any.
 func (a *ask6) message(kind dhcpv6.MessageType, addr netip.Addr, options ...dhcpv6.Option) *dhcpv6.Message {
 	m := &dhcpv6.Message{MessageType: kind}
 	var id [4]byte
@@ -51,8 +51,8 @@ func (a *ask6) message(kind dhcpv6.MessageType, addr netip.Addr, options ...dhcp
 	return m
 }
 
-// wanting is a message of a client that wants an address: it tells its name (RFC 4704), and leaves to the server what
-// becomes of it.
+// wanting returns a message that requests an address. It has the client's name (RFC 4704), and the server decides what
+// to do with it.
 func (a *ask6) wanting(kind dhcpv6.MessageType, addr netip.Addr, options ...dhcpv6.Option) *dhcpv6.Message {
 	m := a.message(kind, addr, options...)
 	if a.Client.Hostname != "" {
@@ -62,18 +62,18 @@ func (a *ask6) wanting(kind dhcpv6.MessageType, addr netip.Addr, options ...dhcp
 	return m
 }
 
-// heard6 is what a server has said.
+// heard6 is a message from a server.
 type heard6 struct {
 	kind   dhcpv6.MessageType
 	server dhcpv6.DUID
-	leases []ipam.LANLease // with their addresses, those that last no longer left out
-	over   []netip.Addr    // addresses that are told to last no longer
-	status iana.StatusCode // of the message, or of what is in it
-	text   string          // of that
+	leases []ipam.LANLease // with their addresses, without expired ones
+	over   []netip.Addr    // expired addresses
+	status iana.StatusCode // of the message or of an option in it
+	text   string          // of the status
 	from   netip.Addr      // the server's address
 }
 
-// read reads what came as an answer to the client; false: it is none, or none that is whole.
+// read reads an answer to the client; false: not one, or an incomplete one.
 func (a *ask6) read(d datagram) (h heard6, ok bool) {
 	m, err := dhcpv6.MessageFromBytes(d.payload)
 	if err != nil || m.MessageType != dhcpv6.MessageTypeAdvertise && m.MessageType != dhcpv6.MessageTypeReply {
@@ -120,7 +120,7 @@ func (h *heard6) add(ia *dhcpv6.OptIANA, one *dhcpv6.OptIAAddress) {
 	}
 }
 
-// lease is that of an address; nil: there is none.
+// lease returns the lease of an address, or nil.
 func (h *heard6) lease(addr netip.Addr) *ipam.LANLease {
 	for i := range h.leases {
 		if h.leases[i].Address == addr {
@@ -130,7 +130,7 @@ func (h *heard6) lease(addr netip.Addr) *ipam.LANLease {
 	return nil
 }
 
-// why is what a server said when it said no.
+// why returns the server's reason for a negative answer.
 func (h *heard6) why() string {
 	switch {
 	case h.text != "":
@@ -144,7 +144,7 @@ func (h *heard6) why() string {
 	}
 }
 
-// serverOf is the DUID of a server by its hexadecimal digits, as they came.
+// serverOf parses the DUID of a server from hexadecimal digits.
 func serverOf(id string) (dhcpv6.DUID, error) {
 	raw, err := hex.DecodeString(id)
 	if err != nil {

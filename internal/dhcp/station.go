@@ -17,45 +17,45 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// restful is how long a socket is kept that nobody uses: renewals of many leases come one after the other.
+// restful is how long an unused socket stays open, because renewals of many leases follow one another.
 const restful = time.Minute
 
-// station speaks on one interface, for many exchanges at a time.
+// station sends and receives on one interface, for any number of exchanges.
 type station struct {
 	place
-	users int         // of the Client, by its lock
-	rest  *time.Timer // when nobody has used it for a while
+	users int         // number of open questions, guarded by the Client's lock
+	rest  *time.Timer // closes the socket after a while without use
 
 	mu    sync.Mutex
-	ear   *ear                 // nil: none is open
-	under map[uint32]*exchange // by their transaction ids
+	ear   *ear                 // the open socket, or nil
+	under map[uint32]*exchange // the open exchanges by transaction id
 }
 
-// ear is a socket, for as long as its interface is the same.
+// ear is a socket of one instance of an interface.
 type ear struct {
 	conn  *packet.Conn
 	index int           // of the interface
-	ended chan struct{} // closed when it hears nothing any more
+	ended chan struct{} // closed when it stops receiving
 }
 
-// parent is the interface as it is at the moment.
+// parent is the current state of the interface.
 type parent struct {
 	name  string
 	index int
 	mac   net.HardwareAddr
-	local netip.Addr // its link-local address, where that is asked for
+	local netip.Addr // its link-local address, if that is needed
 }
 
 func newStation(at place) *station { return &station{place: at, under: map[uint32]*exchange{}} }
 
-// begin makes an exchange with a number that no other one has.
+// begin creates an exchange with a unique transaction id.
 func (s *station) begin(within time.Duration) (*exchange, error) {
 	x := &exchange{station: s, heard: make(chan datagram, heardAtOnce), begun: time.Now(), within: within}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for x.id == 0 || s.under[x.id] != nil {
 		var random [4]byte
-		if _, err := rand.Read(random[:]); err != nil { // a guess would let any machine of the LAN answer
+		if _, err := rand.Read(random[:]); err != nil { // with a predictable id, any machine on the LAN could answer
 			return nil, fmt.Errorf("no transaction id can be made: %w", err)
 		}
 		x.id = binary.BigEndian.Uint32(random[:])
@@ -89,14 +89,14 @@ func (s *station) say(message []byte) error {
 		return err
 	}
 	_, err = s.ear.conn.WriteTo(frame, &packet.Addr{HardwareAddr: to})
-	if err != nil && !errors.Is(err, unix.ENOBUFS) { // a queue that is full: what is lost is said again
+	if err != nil && !errors.Is(err, unix.ENOBUFS) { // ENOBUFS is a full queue; the message is sent again
 		return s.unfit("cannot be spoken on: %v", err)
 	}
 	return nil
 }
 
-// listen sees to it that what comes by the interface is heard. An interface that went and came back, be it under the
-// same name, has another socket.
+// listen opens a socket on the interface, if necessary. An interface that was removed and created again needs a new
+// socket, even with the same name.
 func (s *station) listen(p *parent) error {
 	if s.ear != nil && !s.ear.over() && s.ear.index == p.index {
 		return nil
@@ -117,8 +117,7 @@ func (s *station) listen(p *parent) error {
 	return nil
 }
 
-// hear hands what comes to whom it is for, until the socket is closed, or the interface goes: then the next message
-// that is said opens another one.
+// hear delivers frames until the socket is closed or the interface is removed. The next message opens a new socket.
 func (s *station) hear(e *ear) {
 	defer close(e.ended)
 	frame := make([]byte, 1<<14)
@@ -131,8 +130,8 @@ func (s *station) hear(e *ear) {
 	}
 }
 
-// deliver hands one frame to its exchange. What is of none is not looked at any further, and who hears too much at
-// once misses some.
+// deliver passes a frame to its exchange. It drops frames of no exchange, and answers that an exchange does not read
+// fast enough.
 func (s *station) deliver(frame []byte) {
 	read := readFrame4
 	if s.ipv6 {
@@ -163,10 +162,11 @@ func (e *ear) over() bool {
 	}
 }
 
-// close closes it; nil is closed. Its end is not waited for: whoever closes may hold the lock that it delivers by.
+// close closes the socket; nil does nothing. It does not wait for the reader, because the caller may hold a lock that
+// the reader needs.
 func (e *ear) close() {
 	if e != nil {
-		_ = e.conn.Close() // nothing is lost by it
+		_ = e.conn.Close() // nothing is lost by an error
 	}
 }
 
@@ -181,7 +181,7 @@ func (s *station) close() {
 	}
 }
 
-// look is the interface as it is now, or why it cannot be spoken on.
+// look returns the current state of the interface, or why it cannot be used.
 func (s *station) look() (*parent, error) {
 	link, err := netlink.LinkByName(s.parent)
 	var none netlink.LinkNotFoundError
@@ -209,8 +209,8 @@ func (s *station) look() (*parent, error) {
 	return p, nil
 }
 
-// linkLocal is the address that DHCPv6 is spoken from (RFC 8415, 13.1). One that the kernel still looks for on the
-// LAN may not be used yet, which takes it a second or two after the interface came up.
+// linkLocal returns the source address for DHCPv6 (RFC 8415, 13.1). A tentative address, for which the kernel still
+// checks for duplicates, cannot be used yet. The check takes a second or two after the interface comes up.
 func (s *station) linkLocal(link netlink.Link) (netip.Addr, error) {
 	all, err := netlink.AddrList(link, netlink.FAMILY_V6)
 	if err != nil {
@@ -226,7 +226,7 @@ func (s *station) linkLocal(link netlink.Link) (netip.Addr, error) {
 		"link-local address, from which DHCPv6 is spoken", s.parent)}
 }
 
-// unfit is the failure of an interface that cannot be spoken on.
+// unfit returns the failure for an unusable interface.
 func (s *station) unfit(format string, args ...any) error {
 	text := fmt.Sprintf("the interface %s ", s.parent) + fmt.Sprintf(format, args...)
 	return &failure{kind: ipam.LANParent, text: text}
