@@ -16,14 +16,14 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// addressList is what is on the devices: single addresses out of ranges of this host's edge.
+// addressList has the single addresses on the devices that lie in this host's ranges.
 type addressList struct {
 	links map[string]netlink.Link
 	on    map[netip.Addr]string // the device's name
 }
 
-// listAddresses reads the devices. An address is the edge's own where it stands alone (/32 or /128) in a range that is
-// set, or was; loopback devices are left to those who route to them.
+// listAddresses reads the devices. It takes an address as the edge's own if it is a single address (/32 or /128) in a
+// current or former range. It ignores loopback devices, whose addresses belong to users who route to them.
 func (p *Provider) listAddresses() (addressList, error) {
 	list := addressList{links: map[string]netlink.Link{}, on: map[netip.Addr]string{}}
 	links, err := netlink.LinkList()
@@ -52,7 +52,7 @@ func (p *Provider) listAddresses() (addressList, error) {
 	return list, nil
 }
 
-// announced are the addresses that a state has this host answer for, with their devices.
+// announced returns the addresses that this host must answer for, with their devices.
 func announced(s edge.State) map[netip.Addr]string {
 	all := make(map[netip.Addr]string, len(s.Mappings))
 	for _, m := range s.Mappings {
@@ -64,7 +64,7 @@ func announced(s edge.State) map[netip.Addr]string {
 	return all
 }
 
-// leave takes addresses off devices where they are not wanted.
+// leave removes addresses from devices where they are not wanted.
 func (p *Provider) leave(list addressList) (failed []error) {
 	for a, device := range list.on {
 		if p.here[a] == device {
@@ -88,7 +88,7 @@ func takeOff(link netlink.Link, a netip.Addr) error {
 	return &edge.Failure{Address: a, Err: fmt.Errorf("cannot take it off %s: %w", link.Attrs().Name, err)}
 }
 
-// takeOff takes some addresses off their devices. With its device an address is gone, too.
+// takeOff removes addresses from their devices. If the device is gone, the address is gone, too.
 func (p *Provider) takeOff(left map[netip.Addr]string) (failed []error) {
 	for a, device := range left {
 		link, err := netlink.LinkByName(device)
@@ -103,7 +103,7 @@ func (p *Provider) takeOff(left map[netip.Addr]string) (failed []error) {
 	return failed
 }
 
-// putOn puts some addresses on their devices, and returns those that are there.
+// putOn adds addresses to their devices and returns those that are there.
 func (p *Provider) putOn(come map[netip.Addr]string) (entered map[netip.Addr]string, failed []error) {
 	list := addressList{links: map[string]netlink.Link{}}
 	for _, device := range come {
@@ -114,7 +114,7 @@ func (p *Provider) putOn(come map[netip.Addr]string) (entered map[netip.Addr]str
 	return enter(come, list)
 }
 
-// enter puts the wanted addresses on their devices, and returns those that are there.
+// enter adds the wanted addresses to their devices and returns those that are there.
 func (p *Provider) enter(list addressList) (map[netip.Addr]string, []error) {
 	return enter(p.here, list)
 }
@@ -139,8 +139,8 @@ func enter(wanted map[netip.Addr]string, list addressList) (entered map[netip.Ad
 	return entered, failed
 }
 
-// single is an address as it stands on a device: alone, at once, and, where IPv6 would choose it as the source of this
-// host's own connections, as one that is chosen last.
+// single returns an address for a device: with its full length and usable at once. IPv6 must not prefer it as the
+// source of this host's own connections, so its preferred lifetime is zero.
 func single(a netip.Addr) *netlink.Addr {
 	one := &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}}
 	if a.Is6() {
@@ -150,7 +150,7 @@ func single(a netip.Addr) *netlink.Addr {
 	return one
 }
 
-// rangesOf are the ranges that contents were made of.
+// rangesOf returns the ranges in contents.
 func rangesOf(c contents) []edge.Range {
 	var all []edge.Range
 	for _, family := range []knftables.Family{knftables.IPv4Family, knftables.IPv6Family} {
@@ -162,7 +162,7 @@ func rangesOf(c contents) []edge.Range {
 	return all
 }
 
-// mergeRanges are those of both lists, in the order of their addresses and apart from each other.
+// mergeRanges merges two lists into sorted ranges that do not overlap.
 func mergeRanges(a, b []edge.Range) []edge.Range {
 	all := slices.Concat(a, b)
 	slices.SortFunc(all, func(a, b edge.Range) int { return a.From.Compare(b.From) })

@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// attempts is how often a transaction is tried where others write to nftables at the same time.
+// attempts is how often a transaction is tried if others write to nftables at the same time.
 const attempts = 4
 
-// load makes the tables whole and learns what they hold, unless nobody has written to nftables since that was known.
-// It returns what was missing, and whether it looked.
+// load repairs the tables and reads their contents, unless nobody has written to nftables since they were read. It
+// returns what was missing, and whether it read the tables.
 func (p *Provider) load(ctx context.Context) (gone []string, looked bool, err error) {
 	devices, err := p.heldDevices()
 	if err != nil {
@@ -43,7 +43,7 @@ func (p *Provider) load(ctx context.Context) (gone []string, looked bool, err er
 		"try again")
 }
 
-// look reads everything once. It leaves known at zero where others wrote meanwhile.
+// look reads everything once. known stays zero if others write meanwhile.
 func (p *Provider) look(ctx context.Context) ([]string, error) {
 	found, err := p.kernel.structure()
 	if err != nil {
@@ -55,7 +55,7 @@ func (p *Provider) look(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	if len(gone) > 0 {
-		return gone, nil // read again what is there now
+		return gone, nil // the next call reads the repaired tables
 	}
 	before, err := p.kernel.generation()
 	if err != nil {
@@ -78,7 +78,7 @@ func (p *Provider) look(ctx context.Context) ([]string, error) {
 	return nil, nil
 }
 
-// read is what the sets hold: the live elements apart from all that does not end by itself.
+// read returns the contents of the sets: the live elements, and separately those without a timeout.
 func (p *Provider) read(found map[knftables.Family]foundTable) (live map[place]elements, rest contents, err error) {
 	live, rest = map[place]elements{}, contents{}
 	for _, t := range schema(mark{}, nil) {
@@ -101,7 +101,7 @@ func (p *Provider) read(found map[knftables.Family]foundTable) (live map[place]e
 	return live, rest, nil
 }
 
-// move writes the difference between what is there and what is wanted, in one transaction.
+// move writes the difference between the current and the wanted contents in one transaction.
 func (p *Provider) move(ctx context.Context, change delta) error {
 	for range attempts {
 		tx := p.kernel.begin()
@@ -125,7 +125,7 @@ func (p *Provider) move(ctx context.Context, change delta) error {
 		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EEXIST) {
 			return err
 		}
-		_, _, err = p.load(ctx) // others wrote between the look and the transaction
+		_, _, err = p.load(ctx) // others wrote between the read and the transaction
 		if err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ func (p *Provider) move(ctx context.Context, change delta) error {
 	return errors.New("others write to the tables of Berth all the time; end whatever does, and try again")
 }
 
-// wrote follows the generation over transactions of its own. Another number than theirs means that others wrote, too.
+// wrote advances the known generation by our own transactions. Any other number means that others wrote, too.
 func (p *Provider) wrote(transactions uint32) error {
 	now, err := p.kernel.generation()
 	if err != nil {
@@ -148,7 +148,7 @@ func (p *Provider) wrote(transactions uint32) error {
 	return nil
 }
 
-// heldDevices are those on which a fenced range of IPv4 is announced, by their index.
+// heldDevices returns the devices that announce a fenced IPv4 range, by index.
 func (p *Provider) heldDevices() (map[int]string, error) {
 	devices := map[int]string{}
 	if !p.egress {
@@ -160,7 +160,7 @@ func (p *Provider) heldDevices() (map[int]string, error) {
 		}
 		link, err := netlink.LinkByName(r.Announce)
 		if missing := (netlink.LinkNotFoundError{}); errors.As(err, &missing) {
-			continue // told of each of its addresses, when they cannot be put there
+			continue // reported for each of its addresses when they cannot be added
 		}
 		if err != nil {
 			return nil, fmt.Errorf("cannot look for the device %s: %w", r.Announce, err)

@@ -11,17 +11,18 @@ import (
 	"berth/internal/edge"
 )
 
-// every is how often Run compares. A comparison that finds the generation of nftables as it was costs one message.
+// every is the interval of comparisons in Run. A comparison costs one message if the generation of nftables has not
+// changed.
 const every = 500 * time.Millisecond
 
-// mayAnswer is what the announcer asks before each frame.
+// mayAnswer is the announcer's check before each frame.
 func (p *Provider) mayAnswer(a netip.Addr) bool {
 	allowed := p.allowed.Load()
 	r, found := edge.Find(allowed.ranges, a)
 	return found && allowed.mayAnswer(r)
 }
 
-// Check compares what is in place with what was set last, and puts it right. It returns how many things were gone.
+// Check compares what is in place with the last state and repairs it. It returns the number of missing things.
 func (p *Provider) Check(ctx context.Context) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,14 +58,14 @@ func (p *Provider) check(ctx context.Context) (int, error) {
 		if p.whole {
 			return 0, nil
 		}
-		return 0, p.apply(ctx, deltaOf(p.have, p.want), nil) // what a change before this one could not bring to its end
+		return 0, p.apply(ctx, deltaOf(p.have, p.want), nil) // completes an earlier change that failed
 	}
 	p.repaired.Add(1)
 	p.config.Tell(edge.Notice{Kind: edge.Repaired, Text: strings.Join(gone, ", ")})
 	return len(gone), p.apply(ctx, deltaOf(p.have, p.want), nil)
 }
 
-// checkElements tells what the sets lack and what they have too much, and which live elements went before their time.
+// checkElements returns what the sets lack and what they have in excess, and which live elements ended too early.
 func (p *Provider) checkElements() ([]string, error) {
 	var gone []string
 	for at, change := range deltaOf(p.have, p.want) {
@@ -95,7 +96,8 @@ func (p *Provider) checkElements() ([]string, error) {
 	return gone, nil
 }
 
-// checkDocker looks at DOCKER-USER when nftables has changed; the older iptables changes without a sign.
+// checkDocker checks DOCKER-USER when nftables has changed. The legacy iptables changes without a new generation, so it
+// is always checked.
 func (p *Provider) checkDocker(ctx context.Context, changed bool) ([]string, error) {
 	if !changed && !p.docker.legacy {
 		return nil, nil
@@ -108,7 +110,7 @@ func (p *Provider) checkDocker(ctx context.Context, changed bool) ([]string, err
 }
 
 func (p *Provider) checkAddresses() ([]string, error) {
-	if !p.stray.Swap(false) && p.watched.Load() { // what strays from here on is looked at the next time
+	if !p.stray.Swap(false) && p.watched.Load() { // a later change is seen by the next check
 		return nil, nil
 	}
 	list, err := p.listAddresses()
@@ -118,7 +120,7 @@ func (p *Provider) checkAddresses() ([]string, error) {
 	}
 	var gone []string
 	for a, device := range p.here {
-		_, there := list.links[device] // told by each Set where it is not; it comes back with a sign
+		_, there := list.links[device] // Set reports a missing device, and its return causes a notification
 		if there && list.on[a] != device {
 			gone = append(gone, fmt.Sprintf("address %s on %s", a, device))
 		}
@@ -126,7 +128,7 @@ func (p *Provider) checkAddresses() ([]string, error) {
 	return gone, nil
 }
 
-// Run repairs and announces until the context ends. What is in place then stays.
+// Run repairs and announces until ctx ends. It leaves everything in place.
 func (p *Provider) Run(ctx context.Context) error {
 	w, err := watchDevices(ctx, false)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The connections that the kernel tracks are read and forgotten by netlink. It can be told to list only those to one
-// address: to write down all of them costs more the more everybody else on the host does. But each list is a walk
-// through the whole table, which is long where it is nearly empty, too.
+// The tracked connections are read and removed by netlink. The kernel can list only those to one address, because a
+// full list grows with everything that the host does. But each list walks the whole table, which is long even if it is
+// nearly empty.
 
-// What the kernel calls its messages and attributes (linux/netfilter/nfnetlink_conntrack.h).
+// The kernel's messages and attributes (linux/netfilter/nfnetlink_conntrack.h).
 const (
 	getConnection    = unix.NFNL_SUBSYS_CTNETLINK<<8 | 1
 	deleteConnection = unix.NFNL_SUBSYS_CTNETLINK<<8 | 2
@@ -28,16 +28,16 @@ const (
 	filterTo     = 1 << 1
 )
 
-// ends are the attributes of the two addresses of a direction, for each family.
+// ends are the attributes of a direction's two addresses, for each family.
 var ends = map[byte]struct{ from, to uint16 }{unix.AF_INET: {1, 2}, unix.AF_INET6: {3, 4}}
 
-// connection is a tracked one: who asked whom, and who answers to whom.
+// connection is a tracked connection: the request's source and destination, and those of the answer.
 type connection struct {
 	from, to, answeredBy, answeredTo netip.Addr
-	raw                              []byte // by which the kernel knows it again
+	raw                              []byte // identifies it to the kernel
 }
 
-// tracked is a socket for the kernel's connections.
+// tracked is a netlink socket for connection tracking.
 type tracked struct{ conn *netlink.Conn }
 
 func openTracked() (tracked, error) {
@@ -45,14 +45,14 @@ func openTracked() (tracked, error) {
 	if err != nil {
 		return tracked{}, fmt.Errorf("cannot reach connection tracking by netlink: %w", err)
 	}
-	_ = conn.SetReadBuffer(sendBuffer) // with less of it, it is slower
+	_ = conn.SetReadBuffer(sendBuffer) // a smaller buffer is slower
 	return tracked{conn}, nil
 }
 
 func headOf(family byte) []byte { return []byte{family, unix.NFNETLINK_V0, 0, 0} }
 
-// list are the connections of a family, or only those that were asked of an address (attrOriginal), or are answered to
-// it (attrReply). Kernels before 5.8 list all of them all the same.
+// list returns the connections of a family, or only those whose request goes to an address (attrOriginal) or whose
+// answer does (attrReply). Kernels before 5.8 always list all.
 func (t tracked) list(family byte, direction uint16, to netip.Addr) ([]connection, error) {
 	ae := netlink.NewAttributeEncoder()
 	if to.IsValid() {
@@ -90,7 +90,7 @@ func (t tracked) list(family byte, direction uint16, to netip.Addr) ([]connectio
 	return all, nil
 }
 
-// connectionCount is how many connections the kernel tracks here; zero where it does not tell.
+// connectionCount returns the number of tracked connections, or 0 if it is unknown.
 func connectionCount() int {
 	text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_count")
 	if err != nil {
@@ -120,7 +120,7 @@ func readConnection(family byte, data []byte) (connection, error) {
 	return one, ad.Err()
 }
 
-// direction reads the addresses of one.
+// direction reads the addresses of a direction.
 func direction(family byte, from, to *netip.Addr) func(*netlink.AttributeDecoder) error {
 	return func(tuple *netlink.AttributeDecoder) error {
 		for tuple.Next() {
@@ -143,7 +143,7 @@ func direction(family byte, from, to *netip.Addr) func(*netlink.AttributeDecoder
 	}
 }
 
-// forget has the kernel forget a connection, and tells whether it was still there.
+// forget removes a connection from the kernel, and reports whether it still existed.
 func (t tracked) forget(family byte, one *connection) (bool, error) {
 	_, err := t.conn.Execute(netlink.Message{
 		Header: netlink.Header{Type: deleteConnection, Flags: netlink.Request | netlink.Acknowledge},

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// touched are the elastic addresses whose connections are to be looked at; nil are all that are or were in a range.
+// touched are the elastic addresses whose connections must be checked. nil means all that are or were in a range.
 type touched map[netip.Addr]bool
 
-// touchedBy is whom a change of contents is about.
+// touchedBy returns the addresses that a change of contents concerns.
 func touchedBy(d delta) *touched {
 	all := touched{}
 	for _, family := range []knftables.Family{knftables.IPv4Family, knftables.IPv6Family} {
@@ -34,10 +34,10 @@ func touchedBy(d delta) *touched {
 	return &all
 }
 
-// walk is how many connections are written down in the time in which the kernel walks through its table once.
+// walk is the number of connections that can be listed in the time of one walk through the kernel's table.
 const walk = 10_000
 
-// of are those of a family.
+// of returns the addresses of a family.
 func (t *touched) of(family byte) (all []netip.Addr) {
 	for a := range *t {
 		if a.Is4() == (family == unix.AF_INET) {
@@ -47,11 +47,11 @@ func (t *touched) of(family byte) (all []netip.Addr) {
 	return all
 }
 
-// contradiction finds connections that were decided when their elastic address had another guest, or none.
+// contradiction finds connections from the time when their elastic address had another guest or none.
 type contradiction struct {
 	touched *touched
 	ranges  []edge.Range
-	guestOf map[netip.Addr]netip.Addr // whose outgoing connections carry the elastic address
+	guestOf map[netip.Addr]netip.Addr // by elastic address: the guest whose outgoing connections use it
 	inbound map[netip.Addr]bool
 }
 
@@ -78,10 +78,10 @@ func (c contradiction) asked(a netip.Addr) bool {
 	return found
 }
 
-// of: the connection is to be forgotten.
+// of reports whether the connection must be removed.
 func (c contradiction) of(one *connection) bool {
 	if c.asked(one.to) {
-		target := one.to // nobody's: it goes on to where the address is now
+		target := one.to // without a guest, it goes to the address itself
 		if c.inbound[one.to] {
 			target = c.guestOf[one.to]
 		}
@@ -90,7 +90,7 @@ func (c contradiction) of(one *connection) bool {
 		}
 	}
 	if !c.asked(one.answeredTo) || one.from == one.answeredTo {
-		return false // or the elastic address is the source itself: this host's own, or a client elsewhere
+		return false // the elastic address is the source itself: this host's own connection, or a client elsewhere
 	}
 	return one.from != c.guestOf[one.answeredTo]
 }
@@ -100,7 +100,7 @@ func address(ip net.IP) netip.Addr {
 	return a.Unmap()
 }
 
-// forget makes the kernel decide anew about connections that contradict the state, and about no other.
+// forget removes connections that contradict the state, and no others. The kernel then translates them again.
 func (p *Provider) forget(t *touched) error {
 	c := contradictionOf(*p.state, t)
 	if t == nil {
@@ -122,7 +122,7 @@ func (p *Provider) forget(t *touched) error {
 	return nil
 }
 
-// forget forgets those of a family, and counts them.
+// forget removes the contradicting connections of a family, and returns their number.
 func (c contradiction) forget(k tracked, family byte) (n int, err error) {
 	all, err := c.candidates(k, family)
 	if err != nil {
@@ -143,7 +143,7 @@ func (c contradiction) forget(k tracked, family byte) (n int, err error) {
 	return n, nil
 }
 
-// candidates are the connections of a family that can be contradictions; some may be there twice.
+// candidates returns the connections of a family that can be contradictions. Some may be listed twice.
 func (c contradiction) candidates(k tracked, family byte) (all []connection, err error) {
 	if c.touched == nil {
 		return k.list(family, 0, netip.Addr{})
@@ -152,7 +152,7 @@ func (c contradiction) candidates(k tracked, family byte) (all []connection, err
 	if len(some) == 0 {
 		return nil, nil
 	}
-	if more := len(some)*len(directions) - 1; more*walk >= connectionCount() { // a walk for each of them takes longer
+	if more := len(some)*len(directions) - 1; more*walk >= connectionCount() { // a walk for each takes longer
 		return k.list(family, 0, netip.Addr{})
 	}
 	for _, a := range some {
@@ -167,7 +167,7 @@ func (c contradiction) candidates(k tracked, family byte) (all []connection, err
 	return all, nil
 }
 
-// everyRange are the ranges that are set, and those that the kernel still knew at the last look.
+// everyRange returns the current ranges, and those that the kernel had at the last read.
 func (p *Provider) everyRange() []edge.Range {
 	return mergeRanges(p.state.Ranges, p.former)
 }

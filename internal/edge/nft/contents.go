@@ -11,20 +11,20 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// place is a set or map of one of the tables.
+// place identifies a set or map in a table.
 type place struct {
 	family knftables.Family
 	name   string
 }
 
-// elements are those of a set by their keys, in the kernel's bytes. A map has the value of each; a set of intervals
-// has where each ends, which is the first that is not in it any more, and "" behind the last address of all.
+// elements are the elements of a set by key, in the kernel's bytes. In a map they have values. In a set of intervals
+// the value is the end: the first address after the interval, or "" after the last address of all.
 type elements map[string]string
 
-// contents are the elements of all sets that do not end by themselves.
+// contents are the elements without a timeout, of all sets.
 type contents map[place]elements
 
-// contentsOf is what the tables are to hold for a state.
+// contentsOf returns the contents of the tables for a state.
 func contentsOf(s edge.State) contents {
 	c := contents{}
 	for _, t := range schema(mark{}, nil) {
@@ -58,10 +58,10 @@ func contentsOf(s edge.State) contents {
 	return c
 }
 
-// element is one of a set, or of a map.
+// element is an element of a set or map.
 type element struct{ key, value string }
 
-// each yields the elements of mappings, with where they belong.
+// each yields the elements of mappings with their places.
 func each(mappings []edge.Mapping) iter.Seq2[place, element] {
 	return func(yield func(place, element) bool) {
 		for _, m := range mappings {
@@ -90,7 +90,7 @@ func countFamilies(mappings []edge.Mapping) (n4, n6 int) {
 	return n4, n6
 }
 
-// inside adds the guests' subnets; those that lie in others are part of them.
+// inside adds the guests' subnets. It merges those that lie in others.
 func (c contents) inside(subnets map[netip.Prefix]bool) {
 	var b netipx.IPSetBuilder
 	for p := range subnets {
@@ -98,7 +98,7 @@ func (c contents) inside(subnets map[netip.Prefix]bool) {
 	}
 	set, err := b.IPSet()
 	if err != nil {
-		return // only of prefixes that are none, which Check refuses
+		return // possible only for invalid prefixes, which Check refuses
 	}
 	for _, r := range set.Ranges() {
 		c.span(familyOf(r.From()), setInside, r.From(), r.To())
@@ -109,7 +109,7 @@ func (c contents) span(family knftables.Family, name string, from, to netip.Addr
 	c[place{family, name}][bytesOf(from)] = endOf(to)
 }
 
-// endOf is the end of an interval whose last address is given.
+// endOf returns the end of an interval from its last address.
 func endOf(last netip.Addr) string {
 	next := last.Next()
 	if !next.IsValid() {
@@ -118,7 +118,7 @@ func endOf(last netip.Addr) string {
 	return bytesOf(next)
 }
 
-// span is an interval as its first and its last address.
+// span returns the first and last address of an interval.
 func span(from, end string) (first, last netip.Addr) {
 	if end != "" {
 		return addrOf(from), addrOf(end).Prev()
@@ -127,7 +127,7 @@ func span(from, end string) (first, last netip.Addr) {
 	return addrOf(from), addrOf(string(all))
 }
 
-// gatesOf are the families whose tables hold back what is said of an address.
+// gatesOf returns the families whose tables can block announcements of an address.
 func gatesOf(a netip.Addr) []knftables.Family {
 	if a.Is4() {
 		return []knftables.Family{knftables.IPv4Family, knftables.ARPFamily, knftables.NetDevFamily}
@@ -149,7 +149,7 @@ func addrOf(b string) netip.Addr {
 	return a
 }
 
-// delta is what makes one contents others.
+// delta is the difference between two contents.
 type delta map[place]struct{ remove, add elements }
 
 func deltaOf(have, want contents) delta {
@@ -163,7 +163,7 @@ func deltaOf(have, want contents) delta {
 	return d
 }
 
-// difference is what makes one set of elements another.
+// difference returns what changes one set of elements into another.
 func difference(have, want elements) (remove, add elements) {
 	remove, add = elements{}, elements{}
 	for key, value := range have {

@@ -8,16 +8,16 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// devices are what the kernel says of them as it happens. It says no more once more was said than was read in time.
+// devices are the kernel's notifications about devices. They stop if they are not read fast enough.
 type devices struct {
 	addresses chan netlink.AddrUpdate
 	links     chan netlink.LinkUpdate
-	end       context.CancelFunc // of the sockets
-	unclear   chan struct{}      // something was said that could not be read
+	end       context.CancelFunc // closes the sockets
+	unclear   chan struct{}      // a notification could not be read
 	running   map[int32]bool
 }
 
-// watchDevices begins to hear, and with existing is told first which devices there are.
+// watchDevices starts the notifications. existing first reports the existing devices.
 func watchDevices(ctx context.Context, existing bool) (*devices, error) {
 	ctx, end := context.WithCancel(ctx)
 	w := &devices{
@@ -46,7 +46,7 @@ func watchDevices(ctx context.Context, existing bool) (*devices, error) {
 	return w, nil
 }
 
-// close ends it. What is said still is read, so that nobody is left who wants to say it.
+// close stops the notifications. It reads the pending ones, so that no sender blocks.
 func (w *devices) close() {
 	w.end()
 	go drain(w.addresses)
@@ -58,8 +58,8 @@ func drain[T any](from <-chan T) {
 	}
 }
 
-// hear notes at once what devices do, whatever is being changed meanwhile, until the context ends. When the kernel says
-// no more it asks anew; until that is answered each comparison looks at the addresses itself.
+// hear handles notifications at once, even during changes, until ctx ends. If the kernel's notifications stop, it
+// starts them again. Until then each comparison reads the addresses.
 func (p *Provider) hear(ctx context.Context, w *devices) {
 	again := time.NewTicker(every)
 	defer again.Stop()
@@ -80,7 +80,7 @@ func (p *Provider) hear(ctx context.Context, w *devices) {
 	}
 }
 
-// listen hears one watch until it ends.
+// listen handles the notifications of one watch until it ends.
 func (p *Provider) listen(ctx context.Context, w *devices) {
 	for {
 		select {
@@ -104,7 +104,7 @@ func (p *Provider) listen(ctx context.Context, w *devices) {
 	}
 }
 
-// cameUp: the device carries again what it did not, as far as was heard.
+// cameUp reports whether the device has just got its carrier back.
 func (w *devices) cameUp(u netlink.LinkUpdate) bool {
 	const iffRunning = 0x40
 	was, known := w.running[u.Index]

@@ -15,19 +15,19 @@ import (
 	"go4.org/netipx"
 )
 
-// The engine's iptables backend drops what comes into a bridge by no published port. Its chain for users comes before
-// that: what was translated from an elastic address is accepted there. The rule goes by the original destination, not
-// by a mark: it must hold wherever the engine puts its own rules later.
+// The engine's iptables backend drops packets into a bridge for ports that are not published. DOCKER-USER, its chain
+// for users, comes before that, and accepts packets to elastic addresses there. The rule matches the original
+// destination and not a mark, because it must hold wherever the engine inserts its rules later.
 
 const (
 	dockerChain = "DOCKER-USER"
 	ruleComment = "berth-edge"
 )
 
-// dockerUser keeps rules in the engine's chain for users, where there is one.
+// dockerUser maintains rules in the engine's chain for users, if it exists.
 type dockerUser struct {
 	commands []iptables
-	legacy   bool // its changes leave no sign in nftables
+	legacy   bool // its changes are invisible in nftables
 }
 
 type iptables struct {
@@ -49,7 +49,7 @@ func findDockerUser() dockerUser {
 	return d
 }
 
-// set makes the rules those of the ranges. Without ranges there are none.
+// set makes the rules match the ranges. Without ranges it removes them.
 func (d dockerUser) set(ctx context.Context, ranges []edge.Range) error {
 	for _, c := range d.commands {
 		rules, err := c.list(ctx)
@@ -73,7 +73,7 @@ func (d dockerUser) set(ctx context.Context, ranges []edge.Range) error {
 	return nil
 }
 
-// missing says which rules are not there.
+// missing returns the missing rules.
 func (d dockerUser) missing(ctx context.Context, ranges []edge.Range) ([]string, error) {
 	var gone []string
 	for _, c := range d.commands {
@@ -89,7 +89,7 @@ func (d dockerUser) missing(ctx context.Context, ranges []edge.Range) ([]string,
 	return gone, nil
 }
 
-// has: there is a rule of Berth.
+// has reports whether there is a rule of Berth.
 func (d dockerUser) has(ctx context.Context) (bool, error) {
 	for _, c := range d.commands {
 		rules, err := c.list(ctx)
@@ -103,11 +103,11 @@ func (d dockerUser) has(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// chainRules are what the chain holds.
+// chainRules is the content of the chain.
 type chainRules struct {
 	there bool
-	ours  map[netip.Prefix][]string // with the words by which iptables tells them
-	end   int                       // the position of a rule that leaves the chain whatever comes; zero without one
+	ours  map[netip.Prefix][]string // in the words of iptables
+	end   int                       // the position of a rule that always leaves the chain; zero: none
 }
 
 func (c iptables) list(ctx context.Context) (chainRules, error) {
@@ -134,7 +134,7 @@ func (c iptables) list(ctx context.Context) (chainRules, error) {
 			continue
 		}
 		prefix, ok := originalDestination(words)
-		if ok && rules.end == 0 { // one behind the end does nothing, and is as good as missing
+		if ok && rules.end == 0 { // a rule after the end has no effect and counts as missing
 			rules.ours[prefix] = words[1:]
 		}
 	}
@@ -170,7 +170,7 @@ func (r chainRules) difference(want []netip.Prefix) (remove map[netip.Prefix][]s
 	return remove, add
 }
 
-// insert puts a rule behind those of people, which go first, and before the one that leaves the chain.
+// insert adds a rule after the user's own rules, and before one that leaves the chain.
 func (c iptables) insert(ctx context.Context, prefix netip.Prefix) error {
 	rules, err := c.list(ctx)
 	if err != nil {
@@ -184,17 +184,17 @@ func (c iptables) insert(ctx context.Context, prefix netip.Prefix) error {
 	return err
 }
 
-// remove takes a rule away, by the words by which it was inserted. Those by which iptables tells it do not do for a
-// single address: without its length it has another mask, and is found to be another rule.
+// remove deletes a rule, in the words of its insertion. The words of iptables do not work for a single address: without
+// its length it gets another mask and does not match.
 func (c iptables) remove(ctx context.Context, prefix netip.Prefix, told []string) error {
 	_, err := c.run(ctx, append([]string{"-D", dockerChain}, dockerRule(prefix)...)...)
-	if err != nil { // or somebody has put it there by hand
+	if err != nil { // or somebody has added it by hand
 		_, err = c.run(ctx, append([]string{"-D"}, told...)...)
 	}
 	return err
 }
 
-// dockerRule is what is given of a rule, but for its place.
+// dockerRule returns a rule without its position.
 func dockerRule(prefix netip.Prefix) []string {
 	return []string{"-m", "conntrack", "--ctstate", "DNAT", "--ctorigdst", prefix.String(),
 		"-m", "comment", "--comment", ruleComment, "-j", "ACCEPT"}

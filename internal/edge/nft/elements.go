@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// atOnce is how many elements one message carries: its list has a length of sixteen bits.
+// atOnce is the maximum number of elements in one message, whose list has a length of sixteen bits.
 const atOnce = 500
 
-// transaction gathers changes of elements. It is carried out as a whole or not at all.
+// transaction collects changes of elements. All of them are made, or none.
 type transaction struct {
 	kernel kernel
 	empty  bool
@@ -20,12 +20,12 @@ type transaction struct {
 
 func (k kernel) begin() *transaction { return &transaction{kernel: k, empty: true} }
 
-// remove takes elements away. One that is not there makes the transaction fail.
+// remove removes elements. A missing element makes the transaction fail.
 func (t *transaction) remove(p place, s set, all elements) {
 	t.put(p, s, all, 0, t.kernel.conn.SetDeleteElements)
 }
 
-// add puts elements in, for a time where one is given.
+// add adds elements, with a timeout if it is not zero.
 func (t *transaction) add(p place, s set, all elements, timeout time.Duration) {
 	t.put(p, s, all, timeout, t.kernel.conn.SetAddElements)
 }
@@ -60,12 +60,12 @@ func (t *transaction) put(p place, s set, all elements, timeout time.Duration,
 	send()
 }
 
-// commit carries the transaction out.
+// commit executes the transaction.
 func (t *transaction) commit() error {
 	if t.empty {
 		return nil
 	}
-	err := t.kernel.conn.Flush() // also takes back what was gathered, where it cannot be sent
+	err := t.kernel.conn.Flush() // also discards the changes if they cannot be sent
 	if t.err != nil {
 		return t.err
 	}
@@ -75,7 +75,7 @@ func (t *transaction) commit() error {
 	return nil
 }
 
-// inKernel is the set as the library wants to be told of it.
+// inKernel returns the set for the library.
 func (s set) inKernel(family knftables.Family) *nftables.Set {
 	return &nftables.Set{
 		Table:      &nftables.Table{Name: tableName, Family: families[family]},

@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// kernel reads nftables and moves elements, by netlink.
+// kernel reads nftables and changes elements by netlink.
 type kernel struct{ conn *nftables.Conn }
 
-// sendBuffer holds the longest transaction: ten thousand mappings of both families take some 3 MB.
+// sendBuffer is enough for the longest transaction: ten thousand mappings of both families take some 3 MB.
 const sendBuffer = 16 << 20
 
 func newKernel() (kernel, error) {
@@ -30,7 +30,7 @@ func newKernel() (kernel, error) {
 	return kernel{conn}, nil
 }
 
-// families are those of the tables, as the kernel numbers them.
+// families are the kernel's numbers of the tables' families.
 var families = map[knftables.Family]nftables.TableFamily{
 	knftables.IPv4Family:   nftables.TableFamilyIPv4,
 	knftables.IPv6Family:   nftables.TableFamilyIPv6,
@@ -38,7 +38,7 @@ var families = map[knftables.Family]nftables.TableFamily{
 	knftables.NetDevFamily: nftables.TableFamilyNetdev,
 }
 
-// generation counts all that anybody has changed in nftables. Elements that end by themselves do not count.
+// generation returns a number that changes with every change in nftables, but not when an element times out.
 func (kernel) generation() (uint32, error) {
 	const getGen, genID = unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETGEN, 1
 	conn, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
@@ -71,7 +71,7 @@ func (kernel) generation() (uint32, error) {
 	return 0, errors.New("nftables did not tell its generation")
 }
 
-// foundTable is a table of Berth as it is.
+// foundTable is the current content of a table of Berth.
 type foundTable struct {
 	sets   map[string]*nftables.Set
 	chains map[string]foundChain
@@ -82,7 +82,7 @@ type foundChain struct {
 	comments []string
 }
 
-// structure reads the tables of Berth with their sets, chains and rules, without elements.
+// structure reads Berth's tables with their sets, chains and rules, without elements.
 func (k kernel) structure() (map[knftables.Family]foundTable, error) {
 	all := map[knftables.Family]foundTable{}
 	for name, family := range families {
@@ -127,8 +127,8 @@ func (k kernel) table(t *nftables.Table) (foundTable, error) {
 	return found, nil
 }
 
-// comments are those of the rules of each chain. The library's own reading of rules wants to understand all of each,
-// and does not know every expression.
+// comments returns the comments of each chain's rules. The library's own function fails on rules with expressions that
+// it does not know.
 func comments(t *nftables.Table) (map[string][]string, error) {
 	const getRule = unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETRULE
 	conn, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
@@ -179,7 +179,7 @@ func ruleOf(m netlink.Message) (chain, comment string, err error) {
 	return chain, comment, ad.Err()
 }
 
-// elements reads those of one set or map.
+// elements reads the elements of a set or map.
 func (k kernel) elements(s *nftables.Set) (elements, error) {
 	list, err := k.conn.GetSetElements(s)
 	if err != nil {
@@ -195,13 +195,13 @@ func (k kernel) elements(s *nftables.Set) (elements, error) {
 	return all, nil
 }
 
-// joinEnds makes intervals of their beginnings and ends, which the kernel holds apart.
+// joinEnds joins the beginnings and ends of intervals, which are separate in the kernel.
 func joinEnds(list []nftables.SetElement) elements {
 	slices.SortStableFunc(list, func(a, b nftables.SetElement) int {
 		if c := cmp.Compare(string(a.Key), string(b.Key)); c != 0 {
 			return c
 		}
-		switch { // where one interval ends, the next may begin
+		switch { // the next interval may begin where one ends
 		case a.IntervalEnd && !b.IntervalEnd:
 			return -1
 		case b.IntervalEnd && !a.IntervalEnd:

@@ -12,22 +12,22 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// Fenced ranges answer by live elements, which the kernel ends. An element gets the time that is left until the state's
-// Until; but a process can be frozen between reading the clock and the transaction, and would then give an expired
-// range a new life. Therefore each transaction needs a ticket: an element that was put in before the clock was read,
-// and which ends after ticketTime. The transaction deletes it, and so fails as a whole where it has ended. What is
-// granted may last too long by ticketTime, and never by more.
+// A fenced range answers while it has live elements, which the kernel removes after a timeout. Their timeout is the
+// time left until the state's Until. But a process could be frozen after it has read the clock, and its late
+// transaction would revive an expired range. Therefore each transaction needs a ticket. This is an element with a
+// timeout of ticketTime that is added before the clock is read. The transaction deletes it, and fails completely if it
+// has expired. So an element can last too long by at most ticketTime.
 
-// ticketTime is how late a transaction may come after its look at the clock.
+// ticketTime is the maximum delay between the reading of the clock and the transaction.
 const ticketTime = 500 * time.Millisecond
 
-// allowance is until when which ranges may be answered for.
+// allowance says which ranges may be answered for, and until when.
 type allowance struct {
 	ranges []edge.Range
 	ends   edge.Moment
 }
 
-// timedSet is a set of live elements, with the families whose tables have one.
+// timedSets are the sets of live elements, by the families whose tables have one.
 var timedSets = map[knftables.Family]set{
 	knftables.IPv4Family:   {name: setLive, keyType: "ipv4_addr", interval: true, timed: true},
 	knftables.IPv6Family:   {name: setLive, keyType: "ipv6_addr", interval: true, timed: true},
@@ -35,7 +35,7 @@ var timedSets = map[knftables.Family]set{
 	knftables.NetDevFamily: {name: setLive, keyType: "ipv4_addr", interval: true, timed: true},
 }
 
-// Renew is edge.Provider's.
+// Renew implements edge.Provider.
 func (p *Provider) Renew(ctx context.Context, until edge.Moment) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,7 +46,7 @@ func (p *Provider) Renew(ctx context.Context, until edge.Moment) error {
 		p.state.Until = until
 		return nil
 	}
-	if !p.whole { // the kernel may have what the state has no more, and would answer for it
+	if !p.whole { // the kernel may have addresses that the state no longer has, and would answer for them
 		return errors.New("the state that was set last is not in place: set it again")
 	}
 	for range attempts {
@@ -58,7 +58,7 @@ func (p *Provider) Renew(ctx context.Context, until edge.Moment) error {
 			p.expired.Add(1)
 			return edge.ErrExpired
 		}
-		// Deleting what was granted before fails as a whole once that has ended.
+		// The deletion of the old elements fails completely if one has expired.
 		err = p.extend(until, p.live)
 		if err == nil {
 			p.state.Until = until
@@ -67,7 +67,8 @@ func (p *Provider) Renew(ctx context.Context, until edge.Moment) error {
 		if !errors.Is(err, unix.ENOENT) {
 			return err
 		}
-		// Ended, which the next round finds; or frozen for longer than a ticket lasts; or taken away by others.
+		// They have expired, which the next round finds, or the process was frozen for longer than ticketTime, or
+		// others removed them.
 		p.known = 0
 		_, err = p.check(ctx)
 		if err != nil {
@@ -86,7 +87,7 @@ func (p *Provider) fences() bool {
 	return false
 }
 
-// grant makes the live elements those of the state, whichever are there.
+// grant replaces all live elements by those of the state.
 func (p *Provider) grant(context.Context) error {
 	for range attempts {
 		found, err := p.kernel.structure()
@@ -127,7 +128,7 @@ func (p *Provider) readLive(found map[knftables.Family]foundTable) (map[place]el
 	return live, nil
 }
 
-// extend replaces the live elements that are there by those that may be until a moment.
+// extend replaces the present live elements by those that last until a moment.
 func (p *Provider) extend(until edge.Moment, present map[place]elements) error {
 	ticket, err := p.takeTicket()
 	if err != nil {
@@ -136,7 +137,7 @@ func (p *Provider) extend(until edge.Moment, present map[place]elements) error {
 	return p.spend(ticket, until, present)
 }
 
-// spend is the transaction that needs the ticket.
+// spend makes the transaction that needs the ticket.
 func (p *Provider) spend(ticket elements, until edge.Moment, present map[place]elements) error {
 	now, err := edge.Now()
 	if err != nil {
@@ -173,7 +174,7 @@ func (p *Provider) spend(ticket elements, until edge.Moment, present map[place]e
 	}
 	p.live = granted
 	if had := p.allowed.Load().ends; had != 0 && had < now {
-		defer p.announcer.Again("") // somebody else may have been believed meanwhile
+		defer p.announcer.Again("") // neighbours may have learned something else meanwhile
 	}
 	p.allowed.Store(&allowance{ranges: p.state.Ranges, ends: ends})
 	return p.wrote(2)
@@ -181,7 +182,7 @@ func (p *Provider) spend(ticket elements, until edge.Moment, present map[place]e
 
 var ticketSet = set{name: setTicket, keyType: "mark", timed: true}
 
-// takeTicket puts an element in that was never there, and that ends soon.
+// takeTicket adds a new element that expires soon.
 func (p *Provider) takeTicket() (elements, error) {
 	p.ticket++
 	var key [4]byte
@@ -192,7 +193,7 @@ func (p *Provider) takeTicket() (elements, error) {
 	return one, tx.commit()
 }
 
-// mayAnswer: this host may still say of an address that it is here.
+// mayAnswer reports whether this host may still answer for a range.
 func (a *allowance) mayAnswer(r edge.Range) bool {
 	if !r.Fenced() {
 		return true

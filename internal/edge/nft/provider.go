@@ -15,50 +15,50 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// Config is what a Provider is made with.
+// Config is the configuration of a Provider.
 type Config struct {
-	// Mark and Mask are the engine's option bridge-accept-fwmark, which lets marked packets into bridges where its
-	// firewall backend is nftables. A mask of zero marks nothing.
+	// Mark and Mask are the engine's option bridge-accept-fwmark. With the nftables backend, the engine admits packets
+	// with this mark into bridges. A zero mask marks nothing.
 	Mark, Mask uint32
-	// Tell is told of what a person may want to know; it must not wait. Nil: nobody is.
+	// Tell receives notices and must not block; nil: none.
 	Tell func(edge.Notice)
 }
 
-// Counts are what has happened since New.
+// Counts counts events since New.
 type Counts struct {
-	Repaired  int // times that something had been taken away by others
-	Announced int // frames by which neighbours were told
-	Contested int // times that somebody else answered for an address that is here
-	Forgotten int // connections that contradicted a state
-	Expired   int // renewals that came too late
+	Repaired  int // repairs of what others had removed
+	Announced int // frames of announcements
+	Contested int // claims of other machines to an address of this host
+	Forgotten int // removed connections that contradicted a state
+	Expired   int // late renewals
 }
 
-// Provider is an edge.Provider.
+// Provider implements edge.Provider.
 type Provider struct {
 	config    Config
 	text      knftables.Interface
 	kernel    kernel
 	docker    dockerUser
 	announcer *announce.Announcer
-	egress    bool // the kernel can hold back frames on a device
+	egress    bool // the kernel can block outgoing frames on a device
 
 	mu       sync.Mutex
 	state    *edge.State // nil before the first Set
 	want     contents
-	have     contents              // what the kernel has at the generation known
-	known    uint32                // zero: it is not known what the kernel has
+	have     contents              // the kernel's contents at the generation known
+	known    uint32                // zero: the kernel's contents are unknown
 	here     map[netip.Addr]string // the addresses that this host answers for, with their devices
-	former   []edge.Range          // those of the kernel before the last change
-	subnets  map[netip.Prefix]int  // of the guests: how many are in each
-	whole    bool                  // the last change came to its end
-	failed   bool                  // but for some addresses
+	former   []edge.Range          // the kernel's ranges before the last change
+	subnets  map[netip.Prefix]int  // the number of guests in each subnet
+	whole    bool                  // the last change was completed
+	failed   bool                  // except for some addresses
 	devices  map[int]string
-	live     map[place]elements // what was granted last
+	live     map[place]elements // the last live elements
 	ticket   uint32
 	accepted []edge.Range // by the engine
 
 	stray   atomic.Bool // addresses on devices may have changed
-	watched atomic.Bool // it is heard when they do
+	watched atomic.Bool // such changes cause notifications
 
 	allowed   atomic.Pointer[allowance]
 	repaired  atomic.Int64
@@ -66,7 +66,7 @@ type Provider struct {
 	expired   atomic.Int64
 }
 
-// New finds out what this host can do. It changes nothing.
+// New finds out what this host supports. It changes nothing.
 func New(config Config) (*Provider, error) {
 	text, err := knftables.New("", "", knftables.NoObjectCommentEmulation)
 	if err != nil {
@@ -88,7 +88,7 @@ func New(config Config) (*Provider, error) {
 	return p, nil
 }
 
-// holdsDevices: the kernel filters what leaves by a device (since 5.16).
+// holdsDevices reports whether the kernel can filter outgoing frames of a device (since 5.16).
 func (p *Provider) holdsDevices() bool {
 	tx := p.text.NewTransaction()
 	tx.Add(&knftables.Table{Family: knftables.NetDevFamily, Name: tableName})
@@ -97,10 +97,10 @@ func (p *Provider) holdsDevices() bool {
 	return p.text.Check(context.Background(), tx) == nil
 }
 
-// Close ends what the provider has open. The rules stay.
+// Close closes the provider's sockets. The rules stay.
 func (p *Provider) Close() error { return p.announcer.Close() }
 
-// Counts are those of now.
+// Counts returns the current numbers.
 func (p *Provider) Counts() Counts {
 	announced, contested := p.announcer.Counts()
 	return Counts{
@@ -112,7 +112,7 @@ func (p *Provider) Counts() Counts {
 	}
 }
 
-// Set is edge.Provider's.
+// Set implements edge.Provider.
 func (p *Provider) Set(ctx context.Context, s edge.State) error {
 	s = inOrder(s)
 	p.mu.Lock()
@@ -127,7 +127,7 @@ func (p *Provider) Set(ctx context.Context, s edge.State) error {
 	if err != nil {
 		return err
 	}
-	if p.state != nil { // what others have done is told apart from what this call changes
+	if p.state != nil { // first repair what others have changed, to report it separately
 		_, err = p.check(ctx)
 		if err != nil {
 			return err
@@ -135,7 +135,7 @@ func (p *Provider) Set(ctx context.Context, s edge.State) error {
 	}
 	first := p.state == nil
 	if small && p.known != 0 && p.whole && !p.failed {
-		p.have = p.want // it was found the same
+		p.have = p.want // the check found no difference
 		return p.take(ctx, s, one)
 	}
 	p.setState(s)
@@ -145,13 +145,13 @@ func (p *Provider) Set(ctx context.Context, s edge.State) error {
 	}
 	change := deltaOf(p.have, p.want)
 	touched := touchedBy(change)
-	if first { // whoever was here before may have ended between its transaction and what follows it
+	if first { // a process before this one may have ended between its transaction and the removal of connections
 		touched = nil
 	}
 	return p.apply(ctx, change, touched)
 }
 
-// inOrder is a state whose lists are in the order of their addresses.
+// inOrder returns a state with its lists sorted by address.
 func inOrder(s edge.State) edge.State {
 	byFrom := func(a, b edge.Range) int { return a.From.Compare(b.From) }
 	if !slices.IsSortedFunc(s.Ranges, byFrom) {
@@ -175,8 +175,8 @@ func (p *Provider) setState(s edge.State) {
 	p.allowed.Store(&allowance{ranges: s.Ranges, ends: p.allowed.Load().ends})
 }
 
-// apply brings the kernel from what it has to what is wanted. An address leaves its device before it loses its guest,
-// and comes to it when all the rest is in place.
+// apply changes the kernel from the current to the wanted contents. An address leaves its device before it loses its
+// guest. It comes to a device after everything else is in place.
 func (p *Provider) apply(ctx context.Context, change delta, touched *touched) error {
 	p.whole, p.former = false, rangesOf(p.have)
 	list, err := p.listAddresses()
@@ -208,7 +208,7 @@ func (p *Provider) apply(ctx context.Context, change delta, touched *touched) er
 	return errors.Join(failed...)
 }
 
-// accept has the engine let in what is translated, where the ranges are others than at the last time.
+// accept makes the engine admit translated packets, if the ranges have changed.
 func (p *Provider) accept(ctx context.Context) error {
 	if p.accepted != nil && slices.Equal(p.accepted, p.state.Ranges) {
 		return nil
@@ -220,7 +220,7 @@ func (p *Provider) accept(ctx context.Context) error {
 	return err
 }
 
-// Enabled is edge.Provider's.
+// Enabled implements edge.Provider.
 func (p *Provider) Enabled(ctx context.Context) (bool, error) {
 	found, err := p.kernel.structure()
 	if err != nil {
@@ -232,7 +232,7 @@ func (p *Provider) Enabled(ctx context.Context) (bool, error) {
 	return p.docker.has(ctx)
 }
 
-// Remove is edge.Provider's. What it takes off devices are the addresses of the ranges that the kernel knows.
+// Remove implements edge.Provider. It removes the addresses of the kernel's ranges from devices.
 func (p *Provider) Remove(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,22 +8,22 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// tableName is the name of all tables of Berth, one for each family.
+// tableName is the name of all tables of Berth. There is one per family.
 const tableName = "berth"
 
 // The sets and maps of the tables.
 const (
 	setRanges = "ranges" // all elastic addresses that this host may have
-	setFenced = "fenced" // those of them that need a live element
-	setLive   = "live"   // fenced ranges that may answer; each element ends by itself
+	setFenced = "fenced" // those that need a live element
+	setLive   = "live"   // fenced ranges that may answer; each element has a timeout
 	setInside = "inside" // the subnets of the guests
-	setShut   = "shut"   // elastic addresses that only go out
-	setTicket = "ticket" // what makes a late transaction fail (live.go)
+	setShut   = "shut"   // elastic addresses for outgoing connections only
+	setTicket = "ticket" // makes a late transaction fail (live.go)
 	mapIn     = "dn"     // elastic address : guest
 	mapOut    = "sn"     // guest : elastic address
 )
 
-// table is a table as it is to be.
+// table is the wanted form of a table.
 type table struct {
 	family knftables.Family
 	sets   []set
@@ -39,7 +39,7 @@ type set struct {
 	timed    bool
 }
 
-// many are the addresses of more than one.
+// many are the broadcast and multicast addresses.
 var many = map[knftables.Family]string{
 	knftables.IPv4Family: "{ 224.0.0.0/4, 255.255.255.255 }",
 	knftables.IPv6Family: "ff00::/8",
@@ -55,10 +55,10 @@ type chain struct {
 	rules    []string
 }
 
-// mark is what packets to elastic addresses are marked with.
+// mark is the mark of packets to elastic addresses.
 type mark struct{ value, mask uint32 }
 
-// schema is every table. The devices, by index, are those on which ARP that this host sends of itself is held back.
+// schema returns all tables. devices, by index, are those on which this host's own ARP frames are blocked.
 func schema(m mark, devices map[int]string) []table {
 	return []table{
 		ipTable(knftables.IPv4Family, "ipv4_addr", m),
@@ -68,7 +68,8 @@ func schema(m mark, devices map[int]string) []table {
 	}
 }
 
-// ipTable is the same for both families. Every rule is there from the start: what changes is elements.
+// ipTable returns the table of a family; both have the same form. All rules exist from the start, and only elements
+// change.
 func ipTable(family knftables.Family, key string, m mark) table {
 	t := table{family: family, sets: []set{
 		{name: setRanges, keyType: key, interval: true},
@@ -80,27 +81,27 @@ func ipTable(family knftables.Family, key string, m mark) table {
 		{name: mapOut, keyType: key, isMap: true},
 	}}
 	t.chains = []chain{
-		// Before the engine's own: what is decided first counts.
+		// Before the engine's own chains, because the first translation counts.
 		{name: "arriving", kind: knftables.NATType, hook: knftables.PreroutingHook, priority: -105,
 			rules: []string{"dnat to IP daddr map @dn"}},
 		{name: "local", kind: knftables.NATType, hook: knftables.OutputHook, priority: -105,
 			rules: []string{"dnat to IP daddr map @dn"}},
 		{name: "leaving", kind: knftables.NATType, hook: knftables.PostroutingHook, priority: 95, rules: []string{
-			// What goes to many is for neighbours, even where the kernel filters what a bridge carries.
+			// Multicast and broadcast is for neighbours, even if the kernel filters what a bridge carries.
 			"IP daddr " + many[family] + " return",
-			// A guest that asks for an elastic address of its own network must be answered by way of this host.
+			// The answer to a guest that uses an elastic address on its own network must return through this host.
 			"ct status dnat ct original IP daddr @ranges IP saddr @inside snat to IP saddr map @sn",
 			"ct status dnat ct original IP daddr @ranges IP saddr @inside masquerade",
-			// This host's own requests carry the elastic address as their source, too: it is on a device of the host.
+			// This host's own requests may have the elastic address as their source, because it is on a device.
 			"ct status dnat ct original IP daddr @ranges IP saddr @ranges fib saddr type local masquerade",
 			"IP daddr != @inside snat to IP saddr map @sn",
 		}},
-		// After all translation: both ways of what goes by an address that may not answer any more.
+		// After all translation: blocks both directions of an address that may not answer any more.
 		{name: "gate", kind: knftables.FilterType, hook: knftables.PostroutingHook, priority: 110, rules: []string{
 			"ct status snat ct reply IP daddr @fenced ct reply IP daddr != @live drop",
 			"ct status dnat ct original IP daddr @fenced ct original IP daddr != @live drop",
 		}},
-		// An address that only goes out is not a way to this host's own services.
+		// An address for outgoing connections only must not lead to this host's own services.
 		{name: "shut", kind: knftables.FilterType, hook: knftables.InputHook, priority: -10, rules: shutRules(family)},
 	}
 	if family == knftables.IPv4Family {
@@ -130,8 +131,7 @@ func shutRules(family knftables.Family) []string {
 	return rules
 }
 
-// arpTable holds back what the kernel says by ARP. It is held back on its way out, where it is one thing whether
-// somebody asked or not.
+// arpTable blocks the kernel's ARP frames on their way out, both answers and announcements.
 func arpTable() table {
 	return table{family: knftables.ARPFamily, sets: []set{
 		{name: setFenced, keyType: "ipv4_addr", interval: true},
@@ -140,7 +140,7 @@ func arpTable() table {
 		rules: []string{"arp saddr ip @fenced arp saddr ip != @live drop"}}}}
 }
 
-// deviceTable holds back what this program announces by ARP: packet sockets pass no table but that of the device.
+// deviceTable blocks this program's own ARP announcements, because packet sockets pass only the device's table.
 func deviceTable(devices map[int]string) table {
 	t := table{family: knftables.NetDevFamily, sets: []set{
 		{name: setFenced, keyType: "ipv4_addr", interval: true},
@@ -154,7 +154,7 @@ func deviceTable(devices map[int]string) table {
 	return t
 }
 
-// comments are by what the chain's rules are known again: nft does not tell their text as it was given.
+// comments returns comments that identify the chain's rules, because nft does not return their text unchanged.
 func (c chain) comments() []string {
 	h := fnv.New32a()
 	_, _ = fmt.Fprintf(h, "%q %q %d %q %q", c.kind, c.hook, c.priority, c.device, c.rules)
@@ -165,7 +165,7 @@ func (c chain) comments() []string {
 	return comments
 }
 
-// keyLength is in bytes.
+// keyLength is the length of a key in bytes.
 func (s set) keyLength() uint32 {
 	switch s.keyType {
 	case "ipv6_addr":

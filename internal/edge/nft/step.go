@@ -12,19 +12,19 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// A state of ten thousand mappings of which one is another is brought about by that one: to work out, write down and
-// compare all of them takes longer than the kernel does.
+// If one mapping of ten thousand changes, only that one is written. To compute and compare all of them would take
+// longer than the kernel's own work.
 
-// mostSteps is how many mappings are changed one by one; more are changed with the whole.
+// mostSteps is the maximum number of mappings that are changed one by one. Above that, the whole state is set.
 const mostSteps = 256
 
-// step is the difference between two states of the same ranges. A mapping that became another is in both lists.
+// step is the difference between two states with the same ranges. A changed mapping is in both lists.
 type step struct{ gone, come []edge.Mapping }
 
 func byElastic(a, b edge.Mapping) int { return a.Elastic.Compare(b.Elastic) }
 
-// stepTo is what leads from what was set last to a state, where that is little: ok is false where the whole is to be
-// set, because the state is another, or it is not sure that what was set is in place.
+// stepTo returns the step from the last state to s, if it is small. ok is false if the whole state must be set: the
+// ranges differ, too much has changed, or the last state may not be in place.
 func (p *Provider) stepTo(s edge.State) (one step, ok bool) {
 	if p.state == nil || !p.whole || p.failed || !slices.IsSortedFunc(s.Mappings, byElastic) ||
 		!slices.Equal(s.Ranges, p.state.Ranges) {
@@ -47,9 +47,9 @@ func (p *Provider) stepTo(s edge.State) (one step, ok bool) {
 	return one, len(one.gone)+len(one.come) <= mostSteps
 }
 
-// check is State.Check for the state that a step leads to.
+// checkStep is State.Check for the state after a step.
 func (p *Provider) checkStep(one step) error {
-	free := map[string]bool{} // elastic addresses whose guests are another's to have
+	free := map[string]bool{} // elastic addresses whose guests may get another mapping
 	for _, m := range one.gone {
 		free[bytesOf(m.Elastic)] = true
 	}
@@ -77,7 +77,7 @@ func (p *Provider) checkStep(one step) error {
 	return nil
 }
 
-// take brings the kernel from the state that it has to one that is a step away. What is there was found whole.
+// take applies a step to the kernel, whose contents were found complete.
 func (p *Provider) take(ctx context.Context, s edge.State, one step) error {
 	until := p.state.Until
 	change := p.want.step(one, p.countSubnets(one))
@@ -106,7 +106,7 @@ func (p *Provider) take(ctx context.Context, s edge.State, one step) error {
 	return errors.Join(failed...)
 }
 
-// grantFrom renews what was granted until a moment, where the state says another.
+// grantFrom renews the live elements if the state's Until differs from until.
 func (p *Provider) grantFrom(ctx context.Context, until edge.Moment) error {
 	if p.state.Until == until || len(p.live) == 0 && !p.fences() {
 		return nil
@@ -114,8 +114,8 @@ func (p *Provider) grantFrom(ctx context.Context, until edge.Moment) error {
 	return p.grant(ctx)
 }
 
-// step makes contents those of the state after a step, and tells what that changes. subnets are those of the guests,
-// where they are others now.
+// step changes contents to those after a step, and returns the difference. subnets are the guests' subnets if they have
+// changed; nil: they have not.
 func (c contents) step(one step, subnets map[netip.Prefix]bool) delta {
 	before, after := contents{}, contents{}
 	for at, m := range each(one.gone) {
@@ -152,7 +152,7 @@ func (c contents) put(at place, key, value string) {
 	c[at][key] = value
 }
 
-// countSubnets counts the guests of each subnet after a step, and returns the subnets where they are others now.
+// countSubnets updates the number of guests in each subnet, and returns the subnets if their set has changed.
 func (p *Provider) countSubnets(one step) map[netip.Prefix]bool {
 	before := len(p.subnets)
 	others := false
@@ -178,12 +178,12 @@ func (p *Provider) countSubnets(one step) map[netip.Prefix]bool {
 	return all
 }
 
-// moveHere notes which addresses this host answers for after a step, and tells which leave, and which come.
+// moveHere updates the addresses that this host answers for, and returns those that leave and those that come.
 func (p *Provider) moveHere(one step) (left, come map[netip.Addr]string) {
 	left, come = map[netip.Addr]string{}, announced(edge.State{Ranges: p.state.Ranges, Mappings: one.come})
 	for a, device := range announced(edge.State{Ranges: p.state.Ranges, Mappings: one.gone}) {
 		if come[a] == device {
-			delete(come, a) // it is there, and stays
+			delete(come, a) // it is there already and stays
 			continue
 		}
 		left[a] = device

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// hookNumbers are those of the kernel, for IP and for devices.
+// hookNumbers are the kernel's numbers, for IP and for devices.
 var hookNumbers = map[knftables.BaseChainHook]uint32{
 	knftables.PreroutingHook:  0,
 	knftables.InputHook:       1,
@@ -18,7 +18,7 @@ var hookNumbers = map[knftables.BaseChainHook]uint32{
 	knftables.EgressHook:      1,
 }
 
-// missing says what of a table is not as it is to be; nothing where it is whole.
+// missing returns the missing parts of a table.
 func (t table) missing(f foundTable, there bool) []string {
 	name := string(t.family) + " " + tableName
 	if !there {
@@ -54,7 +54,7 @@ func (t table) has(chainName string) bool {
 	return slices.ContainsFunc(t.chains, func(c chain) bool { return c.name == chainName })
 }
 
-// fits: what is there can be added to. A set or a base chain cannot become another kind.
+// fits reports whether the existing table can be completed. A set or a base chain cannot change its kind.
 func (t table) fits(f foundTable) bool {
 	for _, s := range t.sets {
 		had := f.sets[s.name]
@@ -75,7 +75,7 @@ func (t table) fits(f foundTable) bool {
 			return false
 		}
 		hook := hookNumbers[c.hook]
-		if t.family == knftables.ARPFamily { // which has in and out alone
+		if t.family == knftables.ARPFamily { // the family arp has only input and output
 			hook = 1
 		}
 		if uint32(*had.Hooknum) != hook || int(*had.Priority) != c.priority {
@@ -85,8 +85,8 @@ func (t table) fits(f foundTable) bool {
 	return true
 }
 
-// write adds to a transaction what makes the table whole. A table that is made anew gets its fenced ranges with it, so
-// that no gate stands open between this transaction and the one of the elements.
+// write adds to a transaction what completes the table. A new table gets its fenced ranges in the same transaction.
+// Otherwise it would let packets pass until the transaction of the elements.
 func (t table) write(tx *knftables.Transaction, f foundTable, there bool, fenced elements) {
 	at := &knftables.Table{Family: t.family, Name: tableName}
 	tx.Add(at)
@@ -132,7 +132,7 @@ func (c chain) write(tx *knftables.Transaction, family knftables.Family) {
 	}
 }
 
-// object is the set as nft is told of it.
+// object returns the set for nft.
 func (s set) object(family knftables.Family) knftables.Object {
 	var flags []knftables.SetFlag
 	if s.interval {
@@ -148,7 +148,7 @@ func (s set) object(family knftables.Family) knftables.Object {
 	return &knftables.Set{Family: family, Table: tableName, Name: s.name, Type: s.keyType, Flags: flags}
 }
 
-// spanText is an interval as nft reads it.
+// spanText returns an interval in the syntax of nft.
 func spanText(from, end string) string {
 	first, last := span(from, end)
 	if first != last {
@@ -157,7 +157,7 @@ func spanText(from, end string) string {
 	return last.String()
 }
 
-// mend makes the tables whole, in one transaction, and says what was not.
+// mend completes the tables in one transaction, and returns what was missing.
 func (p *Provider) mend(ctx context.Context, want []table, had map[knftables.Family]foundTable, c contents) ([]string,
 	error) {
 	tx := p.text.NewTransaction()
