@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Check tells what contradicts itself in a state, with the addresses that it is about.
+// Check returns an error if a state contradicts itself. The error names the addresses.
 func (s State) Check() error {
 	ranges, err := checkRanges(s.Ranges)
 	if err != nil {
@@ -32,7 +32,7 @@ func (s State) Check() error {
 	return nil
 }
 
-// checkRanges returns the ranges in the order of their addresses.
+// checkRanges checks the ranges and returns them sorted by address.
 func checkRanges(ranges []Range) ([]Range, error) {
 	sorted := slices.Clone(ranges)
 	slices.SortFunc(sorted, func(a, b Range) int { return a.From.Compare(b.From) })
@@ -66,7 +66,7 @@ func checkRange(r Range) error {
 	return nil
 }
 
-// CheckMapping tells what contradicts itself in a mapping alone, out of ranges in the order of their addresses.
+// CheckMapping returns an error if a mapping contradicts itself or the ranges. ranges must be sorted by address.
 func CheckMapping(m Mapping, ranges []Range) error {
 	switch {
 	case !plain(m.Elastic), !plain(m.Guest):
@@ -84,7 +84,7 @@ func CheckMapping(m Mapping, ranges []Range) error {
 
 func plain(a netip.Addr) bool { return a.IsValid() && !a.Is4In6() && a.Zone() == "" }
 
-// Find returns the range of an address, out of ranges in the order of their addresses.
+// Find returns the range of an address. The ranges must be sorted by address.
 func Find(sorted []Range, a netip.Addr) (Range, bool) {
 	i, found := slices.BinarySearchFunc(sorted, a, func(r Range, a netip.Addr) int { return r.From.Compare(a) })
 	if !found {
@@ -96,7 +96,7 @@ func Find(sorted []Range, a netip.Addr) (Range, bool) {
 	return sorted[i], true
 }
 
-// String is the range as its two ends.
+// String returns the two ends of the range.
 func (r Range) String() string {
 	if r.From == r.To {
 		return r.From.String()

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Moment is a time on this host's own clock, which begins with its start, goes on while it sleeps, and is set by
-// nobody. All processes of the host read the same, so that one can tell another until when something holds.
+// Moment is a time on the host's own clock. The clock begins with the host's start, runs during sleep, and cannot be
+// set. All processes of the host read the same clock, so they can exchange Moments.
 type Moment int64
 
-// Now is the moment of the call.
+// Now returns the current Moment.
 func Now() (Moment, error) {
 	var t unix.Timespec
 	err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t)
@@ -21,8 +21,8 @@ func Now() (Moment, error) {
 	return Moment(t.Nano()), nil
 }
 
-// Add is the moment that is d later.
+// Add returns the Moment d later.
 func (m Moment) Add(d time.Duration) Moment { return m + Moment(d) }
 
-// Sub is how much later m is than n.
+// Sub returns the time from n to m.
 func (m Moment) Sub(n Moment) time.Duration { return time.Duration(m - n) }

@@ -8,24 +8,24 @@ import (
 	"net/netip"
 )
 
-// Provider brings a host's edge to a state, and keeps it there.
+// Provider applies a State to a host's edge and keeps it applied.
 type Provider interface {
-	// Set applies the whole state. To apply it again is harmless. Addresses that cannot be applied are told as
-	// Failures while the others are; with any other error nothing may be relied on, and Set is to be called again.
+	// Set applies the whole state. It may be repeated. It reports addresses that cannot be applied as Failures and
+	// applies the others. After any other error the result is undefined, and Set must be called again.
 	Set(ctx context.Context, s State) error
-	// Renew moves Until of the state that was set last. It fails with ErrExpired once that has passed: then the state
-	// is to be asked for anew, since another host may have been given the addresses, and Set.
+	// Renew changes Until of the last state. It fails with ErrExpired if that time has passed, because another host may
+	// have the addresses. Then request the state again and call Set.
 	Renew(ctx context.Context, until Moment) error
-	// Enabled: something of this provider is in place.
+	// Enabled reports whether anything of this provider is in place.
 	Enabled(ctx context.Context) (bool, error)
-	// Remove takes away everything that Set has ever put in place.
+	// Remove removes everything that Set has ever put in place.
 	Remove(ctx context.Context) error
 }
 
-// ErrExpired is why Renew refuses.
+// ErrExpired is the error of a late Renew.
 var ErrExpired = errors.New("the time until which this host may answer has passed: ask for the wanted state again")
 
-// Failure is one address that could not be applied.
+// Failure is an address that could not be applied.
 type Failure struct {
 	Address netip.Addr
 	Err     error
@@ -35,7 +35,7 @@ func (f *Failure) Error() string { return fmt.Sprintf("elastic address %s: %v", 
 
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Failures are the addresses of an error of Set, and whether it is about them alone.
+// Failures returns the failed addresses in an error of Set. only reports whether the error contains nothing else.
 func Failures(err error) (failed map[netip.Addr]error, only bool) {
 	failed, only = map[netip.Addr]error{}, true
 	var walk func(error)
@@ -59,23 +59,23 @@ func Failures(err error) (failed map[netip.Addr]error, only bool) {
 	return failed, only
 }
 
-// Notice is something that a provider met and that a person may want to know.
+// Notice is an event at the provider that may interest a person.
 type Notice struct {
 	Kind    NoticeKind
 	Address netip.Addr       // Contested
 	Device  string           // Contested
 	MAC     net.HardwareAddr // Contested: who answered
-	Text    string           // Repaired: what had gone; Failed: why
+	Text    string           // Repaired: what was missing; Failed: the reason
 }
 
-// NoticeKind is what a Notice is about.
+// NoticeKind is the kind of a Notice.
 type NoticeKind string
 
 const (
-	// Repaired: something that was in place had been flushed, deleted or changed by others, and is in place again.
+	// Repaired: somebody removed or changed a part of the applied state, and it was restored.
 	Repaired NoticeKind = "repaired"
-	// Failed: a repair could not be made.
+	// Failed: a repair failed.
 	Failed NoticeKind = "failed"
-	// Contested: another machine answered for an address that is here.
+	// Contested: another machine answered for an address of this host.
 	Contested NoticeKind = "contested"
 )

@@ -11,28 +11,29 @@ import (
 	"berth/internal/edge"
 )
 
-// after is when an address is announced again. Kernels ignore a second announcement within a second, and the first may
-// get lost on a network that is being put together.
+// after has the times of repeated announcements. Kernels ignore a second announcement within a second. The first may be
+// lost while a network is being set up.
 var after = [...]time.Duration{1100 * time.Millisecond, 2300 * time.Millisecond, 4 * time.Second, 8 * time.Second}
 
 const (
-	// doubt is how long one who contests an address is let be: where an address moves, the other side knows first.
+	// doubt is the wait before the reply to a machine that contests an address. If an address moves to another host,
+	// the other side knows it first.
 	doubt = 300 * time.Millisecond
-	// calm is the least time between two answers to those who contest one address.
+	// calm is the minimum time between two replies about one address.
 	calm = time.Second
-	// beat is how exact repeats are.
+	// beat is the resolution of repeats.
 	beat = 50 * time.Millisecond
 )
 
-// Config is what an Announcer is made with.
+// Config is the configuration of an Announcer.
 type Config struct {
-	// Tell is told of those who contest an address.
+	// Tell receives notices about contested addresses.
 	Tell func(edge.Notice)
-	// Allowed: this host may say of the address that it is here. It is asked before each frame.
+	// Allowed reports whether this host may answer for an address. It is called before each frame.
 	Allowed func(netip.Addr) bool
 }
 
-// Announcer tells neighbours of addresses.
+// Announcer announces addresses to neighbours.
 type Announcer struct {
 	config Config
 	end    chan struct{}
@@ -45,17 +46,17 @@ type Announcer struct {
 	contested int
 }
 
-// presence is an address that is here.
+// presence is an announced address.
 type presence struct {
 	device   string
 	since    time.Time // of the first announcement
-	said     int       // repeats of it
-	doubted  time.Time // when somebody else was heard; zero where nobody was
+	said     int       // number of repeats of it
+	doubted  time.Time // when another machine claimed it; zero: none
 	by       net.HardwareAddr
 	defended time.Time
 }
 
-// New makes one that announces nothing yet.
+// New returns an Announcer without addresses.
 func New(config Config) *Announcer {
 	a := &Announcer{
 		config:   config,
@@ -67,18 +68,18 @@ func New(config Config) *Announcer {
 	return a
 }
 
-// Keep forgets the addresses that are not among the given ones. It announces nothing.
+// Keep removes the addresses that are not in wanted. It announces nothing.
 func (a *Announcer) Keep(wanted map[netip.Addr]string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	maps.DeleteFunc(a.here, func(one netip.Addr, p *presence) bool { return wanted[one] != p.device })
 }
 
-// Set makes the addresses those that are here, by their devices. New ones are announced before it returns, and others
-// are not until they are due. It returns a failure for each address that could not be announced.
+// Set replaces the addresses by the given ones with their devices. It announces new ones before it returns. The others
+// are repeated when they are due. It returns a failure for each address that could not be announced.
 func (a *Announcer) Set(wanted map[netip.Addr]string) (failed []error) {
 	old, failed := a.set(wanted)
-	for _, s := range old { // its ears wait for the lock
+	for _, s := range old { // its goroutines wait for the lock
 		failed = append(failed, s.close())
 	}
 	return failed
@@ -112,8 +113,8 @@ func (a *Announcer) set(wanted map[netip.Addr]string) (old []*station, failed []
 	return old, failed
 }
 
-// Change has some addresses be here no more, and others, by their devices, which are announced before it returns. It
-// returns a failure for each that could not be.
+// Change removes the addresses in gone and adds those in come with their devices. It announces the new ones before it
+// returns. It returns a failure for each that could not be announced.
 func (a *Announcer) Change(gone, come map[netip.Addr]string) (failed []error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -129,15 +130,15 @@ func (a *Announcer) Change(gone, come map[netip.Addr]string) (failed []error) {
 	return failed
 }
 
-// enter lets an address be here, and announces it. Where that fails it is tried again when it is due.
+// enter adds an address and announces it. A failed announcement is repeated when it is due.
 func (a *Announcer) enter(one netip.Addr, device string) error {
 	p := &presence{device: device, since: time.Now()}
 	a.here[one] = p
 	return a.say(one, p)
 }
 
-// Again announces anew what is on a device, as after a cable was put back; or, without one, everything, as after a time
-// in which nothing could be said.
+// Again announces all addresses of a device again, for example after its cable was reconnected. Without a device it
+// announces everything, for example after a time in which nothing could be sent.
 func (a *Announcer) Again(device string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -148,7 +149,7 @@ func (a *Announcer) Again(device string) {
 	}
 }
 
-// say announces an address once, unless it may not be said.
+// say announces an address once, if that is allowed.
 func (a *Announcer) say(one netip.Addr, p *presence) error {
 	if !a.config.Allowed(one) {
 		return nil
@@ -167,7 +168,7 @@ func (a *Announcer) say(one netip.Addr, p *presence) error {
 	return err
 }
 
-// heard is called by stations: somebody else says that he has an address.
+// heard is called by stations when another machine claims an address.
 func (a *Announcer) heard(device string, mac net.HardwareAddr, one netip.Addr) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -178,7 +179,7 @@ func (a *Announcer) heard(device string, mac net.HardwareAddr, one netip.Addr) {
 	p.doubted, p.by = time.Now(), mac
 }
 
-// run repeats announcements, and answers those who contest an address.
+// run repeats announcements, and replies to machines that contest an address.
 func (a *Announcer) run() {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
@@ -200,7 +201,7 @@ func (a *Announcer) due(now time.Time) (notices []edge.Notice) {
 	for one, p := range a.here {
 		if p.said < len(after) && now.Sub(p.since) >= after[p.said] {
 			p.said++
-			_ = a.say(one, p) // there is another time, and who is told of the failure was told by Set
+			_ = a.say(one, p) // it is repeated later, and Set has already reported the failure
 		}
 		if p.doubted.IsZero() || now.Sub(p.doubted) < doubt {
 			continue
@@ -217,14 +218,14 @@ func (a *Announcer) due(now time.Time) (notices []edge.Notice) {
 	return notices
 }
 
-// Counts are how many frames were sent, and how often an address was contested.
+// Counts returns the number of sent frames, and how often an address was contested.
 func (a *Announcer) Counts() (announced, contested int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.announced, a.contested
 }
 
-// Close ends all of it.
+// Close stops everything.
 func (a *Announcer) Close() error {
 	close(a.end)
 	a.repeat.Wait()

@@ -13,18 +13,18 @@ const (
 	arpLength  = 28
 )
 
-// arpFrame says by a whole frame that an address is at a MAC, in either of the forms that neighbours learn from.
+// arpFrame returns a frame that announces a MAC for an address, in either form that neighbours learn from.
 func arpFrame(operation uint16, mac net.HardwareAddr, a netip.Addr) []byte {
 	broadcast := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	frame := append(append([]byte{}, broadcast...), mac...)
 	frame = binary.BigEndian.AppendUint16(frame, etherARP)
-	frame = append(frame, 0, 1, 8, 0, 6, 4) // of Ethernet and IPv4, with lengths of their addresses
+	frame = append(frame, 0, 1, 8, 0, 6, 4) // Ethernet and IPv4, with the lengths of their addresses
 	frame = binary.BigEndian.AppendUint16(frame, operation)
 	frame = append(append(frame, mac...), a.AsSlice()...)
 	return append(append(frame, broadcast...), a.AsSlice()...)
 }
 
-// ARPSender is who says in a frame that he has which address.
+// ARPSender returns the sender's MAC and address in an ARP frame.
 func ARPSender(frame []byte) (net.HardwareAddr, netip.Addr, bool) {
 	const header = 14
 	if len(frame) < header+arpLength || binary.BigEndian.Uint16(frame[12:]) != etherARP {

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settling is how often, each millisecond, an address is tried that is not good for use yet.
+// settling is the maximum number of attempts, one per millisecond, to send from an address that is not usable yet.
 const settling = 50
 
-// neighbours speaks neighbour discovery on one device. What it sends passes the tables of the kernel.
+// neighbours sends and receives neighbour discovery on one device. Its messages pass the kernel's tables.
 type neighbours struct {
 	conn   *ndp.Conn
 	device *net.Interface
@@ -30,10 +30,10 @@ func listenNeighbours(device *net.Interface) (*neighbours, error) {
 	return &neighbours{conn, device}, nil
 }
 
-// Neighbours speaks neighbour discovery on a device from an address of its, and hears nothing but advertisements. Each
-// says which device it came by.
+// Neighbours opens a connection for neighbour discovery on a device from one of its addresses. It receives only
+// advertisements, each with the number of its device.
 func Neighbours(device *net.Interface, from ndp.Addr) (*ndp.Conn, error) {
-	// Names of zones are remembered for a minute, and a device can be another one by then: its number is given instead.
+	// Zone names are cached for a minute, and a device can be another one by then. So the zone is the device's number.
 	numbered := &net.Interface{Index: device.Index, MTU: device.MTU, Name: strconv.Itoa(device.Index)}
 	conn, _, err := ndp.Listen(numbered, from)
 	if err != nil {
@@ -49,8 +49,8 @@ func Neighbours(device *net.Interface, from ndp.Addr) (*ndp.Conn, error) {
 	return conn, nil
 }
 
-// say tells all nodes that an address is here, whatever they had believed. The address is also the source, by which the
-// kernel holds the message back where it may not be said.
+// say announces an address to all nodes and overrides what they have learned. The address is also the source, so the
+// kernel blocks the message if this host may not answer.
 func (n *neighbours) say(a netip.Addr) error {
 	message := &ndp.NeighborAdvertisement{
 		Override:      true,
@@ -62,7 +62,7 @@ func (n *neighbours) say(a netip.Addr) error {
 	how := &ipv6.ControlMessage{HopLimit: ndp.HopLimit, Src: a.AsSlice(), IfIndex: n.device.Index}
 	for tries := 0; ; tries++ {
 		err := n.conn.WriteTo(message, how, netip.IPv6LinkLocalAllNodes())
-		// The kernel makes an address that was just put on a device good for use a moment later.
+		// The kernel makes a new address usable a moment later.
 		if !errors.Is(err, unix.EINVAL) || tries == settling {
 			return err
 		}
@@ -70,7 +70,7 @@ func (n *neighbours) say(a netip.Addr) error {
 	}
 }
 
-// hear returns who says that he has which address.
+// hear returns the next claim to an address.
 func (n *neighbours) hear() (net.HardwareAddr, netip.Addr, error) {
 	for {
 		message, how, _, err := n.conn.ReadFrom()

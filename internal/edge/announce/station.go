@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// station speaks and listens on one device.
+// station sends and receives on one device.
 type station struct {
 	device *net.Interface
 	arp    *packet.Conn
-	ndp    *neighbours // nil where the device has no IPv6
+	ndp    *neighbours // nil if the device has no IPv6
 	heard  func(device string, mac net.HardwareAddr, a netip.Addr)
 	ears   sync.WaitGroup
 }
@@ -45,14 +45,14 @@ func openStation(name string, heard func(string, net.HardwareAddr, netip.Addr)) 
 	return s, nil
 }
 
-// stale: the device is another one by now, or has another MAC.
+// stale reports whether the device was replaced or has another MAC.
 func (s *station) stale() bool {
 	now, err := net.InterfaceByName(s.device.Name)
 	return err != nil || now.Index != s.device.Index || !bytes.Equal(now.HardwareAddr, s.device.HardwareAddr)
 }
 
-// say announces an address once, and returns how many frames that took. What the kernel holds back, since the address
-// may not be answered for any more, is no failure.
+// say announces an address once, and returns the number of frames. A message that the kernel blocks, because the host
+// may not answer for the address any more, is not an error.
 func (s *station) say(a netip.Addr) (int, error) {
 	frames, err := s.send(a)
 	if errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.EPERM) {
@@ -86,7 +86,7 @@ func (s *station) hearARP() {
 	frame := make([]byte, 128)
 	for {
 		n, _, err := s.arp.ReadFrom(frame)
-		if errors.Is(err, unix.ENETDOWN) { // told once; the device may come up again
+		if errors.Is(err, unix.ENETDOWN) { // returned once; the device may come up again
 			continue
 		}
 		if err != nil {

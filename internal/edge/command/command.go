@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// expired is the exit status by which a program says that a renewal came too late.
+	// expired is the exit status of a program for a late renewal.
 	expired = 3
-	// drain is how long something that the program has started may hold its output after its end.
+	// drain is how long a child process of the program may keep its output open after the program's end.
 	drain = time.Second
-	// told is how much of what a program writes is told where it fails, in bytes.
+	// told is the maximum length of a program's output in an error, in bytes.
 	told = 4096
 )
 
@@ -29,21 +29,21 @@ const (
 type Provider struct {
 	path string
 	args []string
-	one  sync.Mutex // the program is not run twice at a time
+	one  sync.Mutex // one run of the program at a time
 }
 
-// New makes one of a program, which is not run yet.
+// New returns a Provider for a program. It does not run the program yet.
 func New(path string, args ...string) *Provider {
 	return &Provider{path: path, args: slices.Clone(args)}
 }
 
-// Set is edge.Provider's.
+// Set implements edge.Provider.
 func (p *Provider) Set(ctx context.Context, s edge.State) error {
 	err := s.Check()
 	if err != nil {
 		return err
 	}
-	// A program reads lists, also where they are empty.
+	// In JSON the lists are never null.
 	s.Ranges, s.Mappings = orNone(s.Ranges), orNone(s.Mappings)
 	_, err = p.run(ctx, "set", s)
 	return err
@@ -56,7 +56,7 @@ func orNone[T any](list []T) []T {
 	return list
 }
 
-// Renew is edge.Provider's.
+// Renew implements edge.Provider.
 func (p *Provider) Renew(ctx context.Context, until edge.Moment) error {
 	now, err := edge.Now()
 	if err != nil {
@@ -74,7 +74,7 @@ func (p *Provider) Renew(ctx context.Context, until edge.Moment) error {
 	return err
 }
 
-// Enabled is edge.Provider's.
+// Enabled implements edge.Provider.
 func (p *Provider) Enabled(ctx context.Context) (bool, error) {
 	out, err := p.run(ctx, "enabled", nil)
 	if err != nil {
@@ -90,13 +90,13 @@ func (p *Provider) Enabled(ctx context.Context) (bool, error) {
 	}
 }
 
-// Remove is edge.Provider's.
+// Remove implements edge.Provider.
 func (p *Provider) Remove(ctx context.Context) error {
 	_, err := p.run(ctx, "remove", nil)
 	return err
 }
 
-// run calls the program. It ends with the context, and all that it has started with it.
+// run runs the program. When ctx ends, it ends with all its child processes.
 func (p *Provider) run(ctx context.Context, word string, input any) (string, error) {
 	p.one.Lock()
 	defer p.one.Unlock()
@@ -115,7 +115,7 @@ func (p *Provider) run(ctx context.Context, word string, input any) (string, err
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
 	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // it ended well, and something that it has started holds its output
+		err = nil // it succeeded, and a child process keeps its output open
 	}
 	if err != nil {
 		text := strings.TrimSpace(errs.String())

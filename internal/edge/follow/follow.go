@@ -23,35 +23,35 @@ import (
 // Config is what a Follower needs. Repair may be nil.
 type Config struct {
 	Provider edge.Provider
-	Repair   func(context.Context) error // runs beside, and puts back what others take away
+	Repair   func(context.Context) error // runs in parallel, and restores what others remove
 	News     func(context.Context) iter.Seq2[ipam.EdgeNews, error]
 	Report   func(context.Context, ipam.EdgeReport) error
 	Log      *logrus.Entry
 }
 
-// The times of a Follower.
+// The intervals of a Follower.
 const (
-	connectAgain = 200 * time.Millisecond // after the news broke off
-	setAgain     = 2 * time.Second        // what could not be mapped
+	connectAgain = 200 * time.Millisecond // after the news ended
+	setAgain     = 2 * time.Second        // after a failed mapping
 )
 
-// Follower keeps a provider at what a daemon wants.
+// Follower keeps a provider at the state that a daemon wants.
 type Follower struct {
 	cfg  Config
 	want wanted
-	said said   // what the daemon was told, and has not been told to be over
-	told string // the trouble that was told last
+	said said   // what the daemon was told is in force
+	told string // the last logged problem
 }
 
-// New returns a Follower that has heard nothing yet.
+// New returns a Follower that has no news yet.
 func New(cfg Config) *Follower { return &Follower{cfg: cfg} }
 
-// Run follows the daemon until ctx ends, and leaves in force what is.
+// Run follows the daemon until ctx ends. It leaves the mappings in place.
 func (f *Follower) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	repaired := make(chan error, 1)
 	go func() {
-		defer cancel() // without repairs nothing holds what is promised
+		defer cancel() // without repairs, the promises do not hold
 		if f.cfg.Repair == nil {
 			<-ctx.Done()
 			repaired <- nil
@@ -74,7 +74,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	return nil
 }
 
-// Once sets the provider to what the daemon wants now, and tells it what came of that.
+// Once applies the state that the daemon wants now, and reports the result.
 func (f *Follower) Once(ctx context.Context) error {
 	for news, err := range f.cfg.News(ctx) {
 		if err != nil {
@@ -90,7 +90,7 @@ func (f *Follower) Once(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Wanted is what the daemon wants now; nothing is changed.
+// Wanted returns the state that the daemon wants now. It changes nothing.
 func (f *Follower) Wanted(ctx context.Context) (s edge.State, err error) {
 	for news, err := range f.cfg.News(ctx) {
 		if err != nil {
@@ -102,13 +102,13 @@ func (f *Follower) Wanted(ctx context.Context) (s edge.State, err error) {
 	return s, ctx.Err()
 }
 
-// line is one of the news, or their end.
+// line is a line of the news, or their end.
 type line struct {
 	news ipam.EdgeNews
 	err  error
 }
 
-// listen follows the news until they break off.
+// listen follows the news until they end.
 func (f *Follower) listen(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	lines, ended := make(chan line), make(chan struct{})
@@ -152,19 +152,19 @@ func (f *Follower) listen(ctx context.Context) error {
 	}
 }
 
-// listening is what is known while the news of one connection are followed. What the daemon is told is told beside, so
-// that the state is renewed meanwhile: one report after the other.
+// listening is the state of one connection. Reports are sent in the background, one after the other, so that renewals
+// continue meanwhile.
 type listening struct {
 	*Follower
-	heard   bool       // something
-	whole   bool       // the daemon was not told the whole yet
-	sending chan error // its end; nil: none is under way
-	next    said       // what the daemon is told by it
-	due     bool       // there is more to tell
+	heard   bool       // any news have arrived
+	whole   bool       // the daemon still needs a complete report
+	sending chan error // receives the result of the running report; nil: none runs
+	next    said       // the content of the running report
+	due     bool       // another report is due
 	err     error      // of the last Set
 }
 
-// take follows one line.
+// take applies one line.
 func (l *listening) take(ctx context.Context, news *ipam.EdgeNews) error {
 	l.heard = true
 	l.want.take(news)
@@ -181,13 +181,13 @@ func (l *listening) take(ctx context.Context, news *ipam.EdgeNews) error {
 	return nil
 }
 
-// set has the provider map what is wanted, and tells of it.
+// set applies the wanted state and reports the result.
 func (l *listening) set(ctx context.Context) {
 	l.err = l.Follower.set(ctx)
 	l.report(ctx, false)
 }
 
-// report tells the daemon what it does not know yet; alive: even if that is nothing.
+// report reports what the daemon does not know yet. With alive it reports even if there is nothing new.
 func (l *listening) report(ctx context.Context, alive bool) {
 	if l.sending != nil {
 		l.due = true
@@ -207,7 +207,7 @@ func (l *listening) report(ctx context.Context, alive bool) {
 	go func() { sending <- l.cfg.Report(ctx, *r) }()
 }
 
-// sent goes on after a report.
+// sent continues after a report.
 func (l *listening) sent(ctx context.Context, err error) error {
 	l.sending = nil
 	if err != nil {
@@ -220,7 +220,7 @@ func (l *listening) sent(ctx context.Context, err error) error {
 	return nil
 }
 
-// wait waits for the report that is under way.
+// wait waits for the running report.
 func (l *listening) wait() {
 	if l.sending == nil {
 		return
@@ -230,7 +230,7 @@ func (l *listening) wait() {
 	}
 }
 
-// set has the provider map what is wanted. What could not be is noted, to be tried again.
+// set applies the wanted state. It notes failures, which are retried.
 func (f *Follower) set(ctx context.Context) error {
 	err := f.cfg.Provider.Set(ctx, f.want.state())
 	_, only := edge.Failures(err)
@@ -239,7 +239,7 @@ func (f *Follower) set(ctx context.Context) error {
 	return err
 }
 
-// tell logs a trouble once, until it is another one or over.
+// tell logs a problem once, until it changes or ends.
 func (f *Follower) tell(err error, what string) {
 	text := ""
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"berth/internal/ipam"
 )
 
-// said is what the daemon is told, or was.
+// said is the content of reports to the daemon.
 type said struct {
 	applied map[netip.Addr]ipam.EdgeApplied
-	held    map[netip.Addr]uint64 // the grants by which something may be in force
+	held    map[netip.Addr]uint64 // the grants of addresses that may be in force
 }
 
-// report is what the daemon is to be told of what setting came to, and what is told with it; err is of the provider.
-// whole says all of it, to a daemon that may know something else. Where the provider has failed as a whole nothing is
-// said to be over, because it may be there still. nil: there is nothing to be told.
+// report returns the report about the result of Set, and its content. err is the provider's error. whole makes it
+// complete, for a daemon that may know something else. If the provider failed as a whole, the report withdraws nothing,
+// because everything may still be in place. nil: nothing to report.
 func (f *Follower) report(whole bool, err error) (*ipam.EdgeReport, said) {
 	failed, only := edge.Failures(err)
 	r := &ipam.EdgeReport{Whole: whole && only, Session: f.want.session}
@@ -47,7 +47,7 @@ func (f *Follower) report(whole bool, err error) (*ipam.EdgeReport, said) {
 	return r, now
 }
 
-// withdrawn adds to a report what is in force no more.
+// withdrawn adds to a report what is no longer in force.
 func (f *Follower) withdrawn(r *ipam.EdgeReport, now *said, failed map[netip.Addr]error, only bool) {
 	for _, addr := range slices.SortedFunc(maps.Keys(f.said.held), netip.Addr.Compare) {
 		grant := f.said.held[addr]
@@ -57,7 +57,7 @@ func (f *Follower) withdrawn(r *ipam.EdgeReport, now *said, failed map[netip.Add
 		switch {
 		case only && failed[addr] == nil:
 			r.Withdrawn = append(r.Withdrawn, ipam.EdgeWithdrawn{Address: addr, Grant: grant})
-		default: // it may be there still
+		default: // it may still be in place
 			if _, there := now.held[addr]; !there {
 				now.held[addr] = grant
 			}
@@ -68,7 +68,7 @@ func (f *Follower) withdrawn(r *ipam.EdgeReport, now *said, failed map[netip.Add
 		if _, there := now.applied[addr]; there || held {
 			continue
 		}
-		if only { // the outgoing half alone
+		if only { // for the outgoing direction only
 			r.Withdrawn = append(r.Withdrawn, ipam.EdgeWithdrawn{Address: addr})
 		} else {
 			now.applied[addr] = f.said.applied[addr]

@@ -10,18 +10,18 @@ import (
 	"berth/internal/ipam"
 )
 
-// wanted is what the daemon has said up to now.
+// wanted is what the daemon wants, from all news so far.
 type wanted struct {
 	ranges   []edge.Range
 	mappings map[netip.Addr]ipam.EdgeMapping
-	missed   bool // not all of it is in force
-	void     bool // what is in force is not known
+	missed   bool // something is not in force
+	void     bool // what is in force is unknown
 	session  string
-	sent     time.Duration // when that was kept last, since the host's start
-	longest  time.Duration // of the ranges' times to live
+	sent     time.Duration // the last renewal of the session, since the host's start
+	longest  time.Duration // the longest TTL of the ranges
 }
 
-// take takes over one line of news.
+// take applies one line of news.
 func (w *wanted) take(news *ipam.EdgeNews) {
 	if news.Whole || w.mappings == nil {
 		w.mappings = map[netip.Addr]ipam.EdgeMapping{}
@@ -41,7 +41,7 @@ func (w *wanted) take(news *ipam.EdgeNews) {
 	}
 }
 
-// takeRanges takes over the ranges.
+// takeRanges applies the ranges.
 func (w *wanted) takeRanges(all []ipam.EdgeRange) {
 	w.ranges, w.longest = nil, 0
 	for _, r := range all {
@@ -49,7 +49,7 @@ func (w *wanted) takeRanges(all []ipam.EdgeRange) {
 	}
 	for _, r := range all {
 		one := edge.Range{From: r.Range.From(), To: r.Range.To(), Announce: r.Announce, OnCut: edge.Keep}
-		// with a store of its own no host can be cut off from it, and nobody takes over
+		// a host with its own store cannot be cut off, and nobody takes over
 		if w.session != "" && r.OnCut != ipam.CutKeep {
 			one.OnCut, one.TTL = edge.Withdraw, time.Duration(r.TTL)
 			one.Sooner = w.longest - one.TTL
@@ -58,7 +58,7 @@ func (w *wanted) takeRanges(all []ipam.EdgeRange) {
 	}
 }
 
-// until is when the ranges cease to answer that answer longest, unless the session is kept.
+// until returns when the ranges with the longest TTL stop answering if the session is not renewed.
 func (w *wanted) until() edge.Moment {
 	if w.session == "" {
 		return 0
@@ -66,7 +66,7 @@ func (w *wanted) until() edge.Moment {
 	return edge.Moment(0).Add(w.sent + w.longest)
 }
 
-// state is what a provider is to be set to.
+// state returns the state for the provider.
 func (w *wanted) state() edge.State {
 	s := edge.State{Ranges: w.ranges, Until: w.until()}
 	for _, addr := range w.addresses() {

@@ -19,17 +19,17 @@ import (
 
 // Config is what Run needs.
 type Config struct {
-	// Asks are the questions of the daemon, anew with each call, until an error, which is the last.
+	// Asks yields the daemon's questions. It ends after it has yielded an error. Each call starts again.
 	Asks func(context.Context) iter.Seq2[ipam.LANAsk, error]
-	// Answer tells the daemon what came of one of them.
+	// Answer sends the answer to the daemon.
 	Answer func(context.Context, ipam.LANAnswer) error
-	// Do does what is asked, and returns soon after ctx ends.
+	// Do answers a question, and returns soon after ctx ends.
 	Do  func(context.Context, ipam.LANAsk) ipam.LANAnswer
 	Log *logrus.Entry
 }
 
-// The pauses before the daemon is asked again after it ended: a daemon that is started again needs its edge at once,
-// and one that stays away is not to be knocked at all the time.
+// The pauses before a new connection to the daemon. A restarted daemon needs its edge at once, but one that stays away
+// must not be called all the time.
 const (
 	againFirst = 50 * time.Millisecond
 	againLast  = time.Second
@@ -44,7 +44,7 @@ func Run(ctx context.Context, cfg Config) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if text := err.Error(); text != told { // once, until it is another one
+		if text := err.Error(); text != told { // once, until it changes
 			cfg.Log.WithError(err).Warn("the daemon's questions to the LAN are not to be heard")
 			told = text
 		}
@@ -57,8 +57,8 @@ func Run(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// listen answers the questions of one connection, until it breaks off. What is under way then is given up: a daemon
-// that is started again has other questions.
+// listen answers the questions of one connection until it ends. Then it cancels running questions, because a restarted
+// daemon has other ones.
 func listen(ctx context.Context, cfg Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var under sync.WaitGroup
@@ -72,7 +72,7 @@ func listen(ctx context.Context, cfg Config) error {
 	return errors.New("the daemon asks no more")
 }
 
-// answer has one question done, and tells the daemon.
+// answer answers one question and sends the answer to the daemon.
 func answer(ctx context.Context, cfg Config, ask ipam.LANAsk) {
 	within, cancel := context.WithTimeout(ctx, time.Duration(ask.Within))
 	a := cfg.Do(within, ask)

@@ -16,10 +16,10 @@ import (
 
 const etherARP = 0x0806
 
-// broadcast is everybody on the LAN.
+// broadcast is the address of all machines on the LAN.
 var broadcast = net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
-// arpEars speak and hear ARP on one interface.
+// arpEars sends and receives ARP on one interface.
 type arpEars struct {
 	conn *packet.Conn
 	mac  net.HardwareAddr
@@ -34,18 +34,19 @@ func openARP(parent *net.Interface) (ears, error) {
 	return &arpEars{conn, parent.HardwareAddr, parent.Name}, nil
 }
 
-// probeFrame asks everybody who has an address, and tells nobody of one: the sender's is 0.0.0.0 (RFC 5227, 2.1.1).
+// probeFrame asks all machines who has an address. It claims no address itself: the sender's is 0.0.0.0 (RFC 5227,
+// 2.1.1).
 func probeFrame(mac net.HardwareAddr, a netip.Addr) []byte {
 	frame := append(append([]byte{}, broadcast...), mac...)
 	frame = binary.BigEndian.AppendUint16(frame, etherARP)
-	frame = append(frame, 0, 1, 8, 0, 6, 4, 0, 1) // Ethernet, IPv4, lengths of their addresses, a request
+	frame = append(frame, 0, 1, 8, 0, 6, 4, 0, 1) // Ethernet, IPv4, the lengths of their addresses, a request
 	frame = append(append(frame, mac...), 0, 0, 0, 0)
 	return append(append(frame, 0, 0, 0, 0, 0, 0), a.AsSlice()...)
 }
 
 func (e *arpEars) ask(a netip.Addr) error {
 	_, err := e.conn.WriteTo(probeFrame(e.mac, a), &packet.Addr{HardwareAddr: broadcast})
-	if err != nil && !errors.Is(err, unix.ENOBUFS) { // the queue is full: it is asked again in the next round
+	if err != nil && !errors.Is(err, unix.ENOBUFS) { // the queue is full; the next round asks again
 		return fmt.Errorf("the LAN on %s cannot be asked for %s: %w", e.name, a, err)
 	}
 	return nil
@@ -55,7 +56,7 @@ func (e *arpEars) hear(tell func(netip.Addr, net.HardwareAddr)) {
 	frame := make([]byte, 128)
 	for {
 		n, _, err := e.conn.ReadFrom(frame)
-		if errors.Is(err, unix.ENETDOWN) { // told once; the interface may come up again
+		if errors.Is(err, unix.ENETDOWN) { // returned once; the interface may come up again
 			continue
 		}
 		if err != nil {

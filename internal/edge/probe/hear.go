@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// mostHeard is how much of what is said in the time of one listening is told.
+// mostHeard is the maximum number of returned claims.
 const mostHeard = 4096
 
-// Heard is somebody who says that he has an address.
+// Heard is a claim to an address.
 type Heard struct {
 	Address netip.Addr
 	MAC     [6]byte
 }
 
-// Hear listens for a while on the LAN behind an interface, and returns who says, in ARP of any kind or in neighbour
-// advertisements, that he has an address of a prefix: each once for each address, in the order in which they were
-// heard. This host's own interfaces are not among them.
+// Hear listens for a while on the LAN behind an interface. It returns who claims an address of a prefix in any ARP
+// frame or neighbour advertisement. Each claim is returned once, in the order of arrival. Claims of this host's own
+// interfaces are omitted.
 func Hear(ctx context.Context, device string, prefix netip.Prefix, long time.Duration) (all []Heard, err error) {
 	parent, err := lanBehind(device)
 	if err != nil {
@@ -57,7 +57,8 @@ func Hear(ctx context.Context, device string, prefix netip.Prefix, long time.Dur
 	}
 }
 
-// ownMACs are those of this host's interfaces: its bridges and its ways to containers say what they have, too.
+// ownMACs returns the MACs of this host's interfaces, because its bridges and its interfaces to containers claim
+// addresses, too.
 func ownMACs() (map[[6]byte]bool, error) {
 	links, err := net.Interfaces()
 	if err != nil {

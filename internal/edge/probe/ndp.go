@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ndpEars speak and hear neighbour discovery on one interface.
+// ndpEars sends and receives neighbour discovery on one interface.
 type ndpEars struct {
 	conn   *ndp.Conn
 	parent *net.Interface
@@ -27,7 +27,7 @@ func openNDP(parent *net.Interface) (ears, error) {
 	return &ndpEars{conn, parent}, nil
 }
 
-// ask asks those who may have an address for it, with the interface's own one for the answer (RFC 4861, 7.2.2).
+// ask asks the possible holders of an address. The answer goes to the interface's own address (RFC 4861, 7.2.2).
 func (e *ndpEars) ask(a netip.Addr) error {
 	to, err := ndp.SolicitedNodeMulticast(a)
 	if err != nil {

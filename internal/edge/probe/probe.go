@@ -13,32 +13,32 @@ import (
 	"time"
 )
 
-// most is how many addresses one asking is of.
+// most is the maximum number of addresses in one call.
 const most = 256
 
 const (
-	// rounds is how often each address is asked for. A frame may get lost, and a machine be asleep.
+	// rounds is how often each address is probed. A frame may be lost, or a machine may be asleep.
 	rounds = 3
-	// pace is the pause between two questions.
+	// pace is the pause between two probes.
 	pace = time.Millisecond
-	// patience is how long answers are waited for behind the last question of a round. RFC 5227 has one to two seconds
-	// for one that is to take the address at once; who answers later is heard in the next rounds.
+	// patience is the wait for answers after the last probe of a round. RFC 5227 waits one to two seconds for a host
+	// that takes the address at once. Here the next rounds receive late answers.
 	patience = 400 * time.Millisecond
 )
 
-// Answers are who has which address.
+// Answers are the holders of addresses.
 type Answers map[netip.Addr]net.HardwareAddr
 
-// ears are what is heard by one protocol on one interface.
+// ears sends and receives one protocol on one interface.
 type ears interface {
 	ask(netip.Addr) error
-	// hear tells of each who says that he has an address, until close.
+	// hear calls the function for each claim to an address, until close.
 	hear(func(netip.Addr, net.HardwareAddr))
 	close() error
 }
 
-// Ask asks on the LAN behind an interface who has the addresses, and returns when all was heard that can be expected.
-// What this host has itself is told without asking, with the interface's own MAC: nobody else would answer.
+// Ask asks on the LAN behind an interface who has the addresses, and returns after the wait for answers. It answers for
+// this host's own addresses itself, with the interface's MAC, because no other machine would answer.
 func Ask(ctx context.Context, device string, addrs []netip.Addr) (Answers, error) {
 	if len(addrs) > most {
 		return nil, fmt.Errorf("%d addresses are too many at a time: at most %d are asked for", len(addrs), most)
@@ -69,7 +69,7 @@ func Ask(ctx context.Context, device string, addrs []netip.Addr) (Answers, error
 	return answers, askBy(ctx, openNDP, parent, six, answers)
 }
 
-// lanBehind is the interface of that name, if a LAN can be behind it.
+// lanBehind returns the interface with a name, if it can lead to a LAN.
 func lanBehind(device string) (*net.Interface, error) {
 	parent, err := net.InterfaceByName(device)
 	if err != nil {
@@ -106,7 +106,7 @@ type heard struct {
 	mac  net.HardwareAddr
 }
 
-// askBy asks for addresses by one protocol, and adds who answered.
+// askBy asks for addresses with one protocol, and adds the answers.
 func askBy(ctx context.Context, open func(*net.Interface) (ears, error), parent *net.Interface, addrs []netip.Addr,
 	answers Answers) (err error) {
 	if len(addrs) == 0 {
@@ -133,7 +133,7 @@ func askBy(ctx context.Context, open func(*net.Interface) (ears, error), parent 
 	return nil
 }
 
-// listenTo hears by one protocol until end is called.
+// listenTo receives answers of one protocol until end is called.
 func listenTo(open func(*net.Interface) (ears, error), parent *net.Interface) (e ears, said <-chan heard,
 	end func() error, err error) {
 	if e, err = open(parent); err != nil {
@@ -157,16 +157,16 @@ func listenTo(open func(*net.Interface) (ears, error), parent *net.Interface) (e
 	}, nil
 }
 
-// round is the state of an asking.
+// round is the state of one call of Ask.
 type round struct {
 	ctx     context.Context
 	ears    ears
 	said    <-chan heard
-	wanted  map[netip.Addr]bool // that nobody has answered for yet
+	wanted  map[netip.Addr]bool // addresses without an answer
 	answers Answers
 }
 
-// run asks once for all that nobody has answered for, and waits for the answers.
+// run asks once for all addresses without an answer, and waits for answers.
 func (r *round) run(addrs []netip.Addr) error {
 	for _, a := range addrs {
 		if !r.wanted[a] {
@@ -185,7 +185,7 @@ func (r *round) run(addrs []netip.Addr) error {
 	return r.listen(patience)
 }
 
-// listen takes answers for a while.
+// listen receives answers for a while.
 func (r *round) listen(long time.Duration) error {
 	timer := time.NewTimer(long)
 	defer timer.Stop()
