@@ -10,16 +10,16 @@ import (
 	"berth/store"
 )
 
-// A file that was removed, or in whose place another one was put, is served on by the kernel to whoever has it open,
-// and gone with him. So the path is looked at before each transaction and after each commit: what the next start would
-// not find is not acknowledged.
+// If a file was removed or replaced, the kernel still serves it to the process that has it open, and deletes it with
+// that process. So the path is checked before each transaction and after each commit. What the next start would not
+// find is not acknowledged.
 
-// adviceAstray ends the sentence of a file that is not in its place.
+// adviceAstray is the end of an error about a file that is not at its path.
 const adviceAstray = "so that the next start would not find what is given now, and nothing is given: move the " +
 	"file back, " +
 	"or have the daemon write what it holds there (`berth state save`); `berth state backup` works meanwhile"
 
-// astray says why the path does not lead to an open file any more; nil when it does. The error wraps store.ErrAstray.
+// astray returns why the path no longer leads to the open file, or nil. The error wraps store.ErrAstray.
 func (s *Store) astray(h *handle) error {
 	path := s.files.db
 	var there, held unix.Stat_t
@@ -41,7 +41,7 @@ func (s *Store) astray(h *handle) error {
 		store.ErrAstray, path, err)
 }
 
-// became is what was done with an open file that its path does not lead to.
+// became says what happened to an open file that is no longer at its path.
 func became(held *unix.Stat_t) string {
 	if held.Nlink == 0 {
 		return "removed"
@@ -49,7 +49,7 @@ func became(held *unix.Stat_t) string {
 	return "moved elsewhere"
 }
 
-// astray looks at the place before and after each transaction, and logs when that changes.
+// astray checks the path before and after each transaction, and logs a change.
 func (c *committer) astray() error {
 	err := c.s.astray(c.s.handle())
 	switch {

@@ -13,12 +13,12 @@ import (
 	"berth/store"
 )
 
-// Backup writes the state as it is now to a new file on this host (0600), checks it as a whole, and only then gives it
-// its name. The store is in use meanwhile; what commits after Backup began is not in it. A file that is there already
-// is not overwritten.
+// Backup writes a snapshot of the state to a new file on this host (0600). It gives the file its name after it has
+// checked the whole file. The store stays in use; later commits are not in the backup. It does not overwrite an
+// existing file.
 //
-// The read transaction lasts as long as writing the local file does, never as long as somebody takes to fetch it: while
-// it lasts no page of the state can be used again, so the state grows.
+// The read transaction lasts as long as the local write, and not as long as a client needs to fetch the file. Meanwhile
+// no page of the state can be reused, so the state grows.
 func (s *Store) Backup(ctx context.Context, path string) error {
 	h, err := s.enter()
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	defer os.Remove(temp.Name()) // after the rename there is nothing of that name
+	defer os.Remove(temp.Name()) // after the rename nothing has that name
 	defer temp.Close()
 	if err := s.copyTo(ctx, h, temp); err != nil {
 		return fmt.Errorf("backup to %s: %w", path, spaceError(err))
@@ -51,9 +51,9 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	return publish(temp.Name(), path)
 }
 
-// publish gives a synced file its name, unless something has that name.
+// publish gives a synced file its name, unless the name is taken.
 func publish(from, path string) error {
-	// Linking, unlike renaming, never replaces what is there.
+	// Unlike a rename, a link never replaces an existing file.
 	if err := os.Link(from, path); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("backup: %s exists already: give another name: %w", path, err)
@@ -72,17 +72,17 @@ func (s *Store) copyTo(ctx context.Context, h *handle, w *os.File) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = btx.Rollback() }() // a read transaction: nothing can be lost
+	defer func() { _ = btx.Rollback() }() // a read transaction loses nothing
 	out := &ctxWriter{ctx: ctx, w: w}
 	if _, err := btx.WriteTo(out); errors.Is(err, io.EOF) {
 		return s.faultError(err)
 	} else if err != nil {
-		return cmp.Or(out.err, err) // bbolt passes some errors on as text only
+		return cmp.Or(out.err, err) // bbolt passes some errors on only as text
 	}
 	return w.Sync()
 }
 
-// ctxWriter is a file that stops taking when its context ends, and remembers its first error.
+// ctxWriter is a file that refuses writes after its context has ended, and keeps its first error.
 type ctxWriter struct {
 	ctx context.Context
 	w   *os.File

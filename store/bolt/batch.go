@@ -13,23 +13,23 @@ import (
 	"berth/store/internal/record"
 )
 
-// batch is the set of calls that are answered together.
+// batch is the set of calls that get their answers together.
 type batch struct {
 	calls []*call
 	at    int // calls before it have run
-	from  int // calls before it have been settled
+	from  int // calls before it are settled
 	tx    *bbolt.Tx
-	t     tx // what the calls' transactions are copied from
+	t     tx // the template of the calls' transactions
 	dirty bool
 	wrote int
 	over  chan struct{} // closed when all calls have their answers
 }
 
-// batchWrites bounds one bbolt transaction: what lies behind it goes into the next one.
+// batchWrites limits one bbolt transaction. Further writes go into the next one.
 const batchWrites = 4 * store.MaxWrites
 
-// run runs the current batch to its end and answers everybody in it. It can be left by a function that ends its
-// goroutine, and called again to go on behind that function.
+// run completes the current batch and answers all its calls. If a function ends its goroutine, run can be called again
+// and continues with the next function.
 func (c *committer) run() {
 	b := c.current
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -43,7 +43,7 @@ func (c *committer) run() {
 	b.calls = nil
 }
 
-// runSome runs as many functions as fit one bbolt transaction, commits it and settles them.
+// runSome runs as many functions as fit into one bbolt transaction, commits it and settles them.
 func (c *committer) runSome(b *batch) {
 	if b.tx == nil && b.calls[b.at].between != nil {
 		c.runBetween(b)
@@ -67,7 +67,7 @@ func (c *committer) runSome(b *batch) {
 		if !k.state.CompareAndSwap(stateQueued, stateBegun) {
 			continue
 		}
-		if err := c.runOne(b, k); err != nil { // the shared transaction is spoilt
+		if err := c.runOne(b, k); err != nil { // the shared transaction is unusable
 			c.discard(b)
 			c.settle(b, b.at, err, true)
 			return
@@ -77,7 +77,7 @@ func (c *committer) runSome(b *batch) {
 	c.settle(b, b.at, err, false)
 }
 
-// stretch is where the functions end that may run in one transaction: at the next one that runs outside of any.
+// stretch returns the end of the functions that may run in one transaction: the next call that runs outside of any.
 func (b *batch) stretch() int {
 	for i := b.at; i < len(b.calls); i++ {
 		if b.calls[i].between != nil {
@@ -87,7 +87,7 @@ func (b *batch) stretch() int {
 	return len(b.calls)
 }
 
-// runBetween runs the function of the next call, while no transaction is open.
+// runBetween runs the function of the next call while no transaction is open.
 func (c *committer) runBetween(b *batch) {
 	k := b.calls[b.at]
 	b.at++
@@ -97,7 +97,7 @@ func (c *committer) runBetween(b *batch) {
 	b.from = b.at
 }
 
-// begin opens the shared transaction, unless what is written to it would be lost.
+// begin opens the shared transaction, unless its writes would be lost.
 func (c *committer) begin(b *batch) (err error) {
 	if err := c.astray(); err != nil {
 		return err
@@ -119,8 +119,8 @@ func (c *committer) begin(b *batch) (err error) {
 	return nil
 }
 
-// runOne runs one function and makes its writes part of the shared transaction. It fails only when that one cannot be
-// used any more.
+// runOne runs one function and adds its writes to the shared transaction. It fails only if that transaction is
+// unusable.
 func (c *committer) runOne(b *batch, k *call) error {
 	k.tx = b.t
 	k.bound = b.dirty
@@ -138,7 +138,7 @@ func (c *committer) runOne(b *batch, k *call) error {
 	return nil
 }
 
-// call runs the function of k. When it fails, its hooks are run at once.
+// call runs the function of k. If it fails, its hooks run at once.
 func (c *committer) call(k *call) {
 	returned := false
 	defer func() {
@@ -164,7 +164,7 @@ func (c *committer) call(k *call) {
 	returned = true
 }
 
-// abort runs the hooks of k, the last one first. A hook that panics is logged; the others are still run.
+// abort runs the hooks of k in reverse order. It logs a panic of a hook and runs the others.
 func (c *committer) abort(k *call) {
 	hooks := k.tx.undo
 	k.tx.undo = nil
@@ -180,7 +180,7 @@ func (c *committer) abort(k *call) {
 	}
 }
 
-// apply copies the buffer into the shared transaction, in the order of the keys.
+// apply copies the buffer to the shared transaction, sorted by key.
 func (c *committer) apply(b *batch, k *call) (err error) {
 	if len(c.w.order) == 0 {
 		return nil
@@ -212,7 +212,7 @@ func (c *committer) apply(b *batch, k *call) (err error) {
 	return nil
 }
 
-// finish ends the shared transaction: it commits what was written, and drops it when there is nothing.
+// finish ends the shared transaction: it commits the writes, or discards an empty transaction.
 func (c *committer) finish(b *batch) error {
 	if !b.dirty {
 		c.discard(b)
@@ -235,7 +235,7 @@ func (c *committer) commitBatch(b *batch) error {
 		c.full = nil
 		c.s.log.Infof("there is room for %s again", c.s.files.db)
 	}
-	// What went into a file that was taken away meanwhile is there as long as this process is, and not acknowledged.
+	// Writes to a file that was removed meanwhile last only as long as this process, so they are not acknowledged.
 	if err := c.astray(); err != nil {
 		return c.stop(fmt.Errorf("%w: it was taken away while it was written to (%w); afterwards the daemon must be "+
 			"started again, "+
@@ -244,7 +244,7 @@ func (c *committer) commitBatch(b *batch) error {
 	return nil
 }
 
-// commitTx commits. A panic in it (a page that cannot be read while the tree is rebalanced) is a failed commit.
+// commitTx commits. A panic in bbolt, for example about an unreadable page, is a failed commit.
 func (c *committer) commitTx(btx *bbolt.Tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -267,13 +267,13 @@ func (c *committer) rollback(btx *bbolt.Tx) {
 			c.wedged = true
 		}
 	}()
-	_ = btx.Rollback() // it fails only when the transaction is over
+	_ = btx.Rollback() // it fails only if the transaction is over
 }
 
-// commitFailed says what a failed commit means. bbolt writes data pages, syncs, writes one meta page, syncs again. When
-// there was no room and no meta page has changed, nothing of the transaction is there, bbolt has read its list of free
-// pages afresh, and the next transaction starts from the state before. After anything else nobody can know what the
-// disk holds, and the kernel may have dropped what it could not write: no write is tried again.
+// commitFailed finds the meaning of a failed commit. bbolt writes data pages, syncs, writes one meta page and syncs
+// again. If the disk was full and no meta page has changed, nothing was committed. bbolt has read its free list again,
+// and the next transaction starts from the state before. After any other error the content of the disk is unknown, and
+// the kernel may have dropped what it could not write. So writes are not retried.
 func (c *committer) commitFailed(id int, err error) error {
 	if isNoSpace(err) && c.h.committedBefore(uint64(id)) {
 		full := fmt.Errorf("%w: the state %s was not changed (%v): make room on its disk, then it goes on by itself",
@@ -294,7 +294,7 @@ func (c *committer) breakOff(err error) error {
 		c.s.files.db, err))
 }
 
-// stop refuses all writes from now on, with the first error that it is called with.
+// stop refuses all writes from now on, with the first error that it gets.
 func (c *committer) stop(broken error) error {
 	c.mu.Lock()
 	if c.broken == nil {
@@ -305,8 +305,8 @@ func (c *committer) stop(broken error) error {
 	return broken
 }
 
-// settle gives the calls from b.from to end their outcome. With err, those that depended on the commit (all, when every
-// is set) are taken back, the last one first.
+// settle gives the calls from b.from to end their outcome. With err, it undoes those that depended on the commit in
+// reverse order; every undoes all.
 func (c *committer) settle(b *batch, end int, err error, every bool) {
 	if err != nil {
 		for i := end - 1; i >= b.from; i-- {

@@ -13,27 +13,27 @@ import (
 	"berth/store"
 )
 
-// Report says what a check has found in a file.
+// Report is the result of a check of a file.
 type Report struct {
 	Path    string
 	ID      string // the store's id, 32 hexadecimal digits
 	Format  int    // version of the layout
 	Commit  uint64 // number of the last commit
-	Size    int64  // bytes of the file, the part that lies ready for growing included
-	Pages   int    // pages in use and free, of PageSize bytes each
-	Free    int    // free ones among them
+	Size    int64  // size of the file in bytes, including the part reserved for growth
+	Pages   int    // used and free pages, of PageSize bytes each
+	Free    int    // number of free pages
 	Records int
-	Bytes   int64 // keys and values of the records, without what storing them takes
-	// PageSize in bytes.
+	Bytes   int64 // total size of keys and values, without overhead
+	// PageSize is in bytes.
 	PageSize int
-	// Problems are sentences, at most maxProblems of them; Check also answers them as an error.
+	// Problems are sentences, at most maxProblems. Check also returns them as an error.
 	Problems []string
 }
 
-// Check checks a file that no process has open: both meta pages, the structure of all pages and of the list of free
-// ones, the format version, the store id against the one beside the file, and the checksum of every record. The error
-// wraps store.ErrCorrupt, or store.ErrLocked when a process has the file open (ask that one, over its admin socket).
-// The file is not changed.
+// Check checks a file that no process has open. It checks both meta pages, the structure of all pages and of the free
+// list, the format version and the checksum of every record. It also compares the store id with berth.id. The error
+// wraps store.ErrCorrupt, or store.ErrLocked if a process has the file open. In that case use the admin socket of that
+// process. Check does not change the file.
 func Check(ctx context.Context, path string) (Report, error) {
 	f, err := newFiles(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func Check(ctx context.Context, path string) (Report, error) {
 	return report, f.compareID(report.ID)
 }
 
-// checkPath checks a file that no process has open, whatever id lies beside it.
+// checkPath checks a file that no process has open. It ignores berth.id.
 func checkPath(ctx context.Context, path string) (Report, error) {
 	f, err := openQuiet(path)
 	if err != nil {
@@ -56,8 +56,8 @@ func checkPath(ctx context.Context, path string) (Report, error) {
 	return checkFile(ctx, path, f)
 }
 
-// Check checks the open store while it is in use: a copy of it as it is now, which needs room beside the state for as
-// long. That its path does not lead to it any more is a problem, too (store.ErrAstray).
+// Check checks the open store while it is in use. It checks a copy, which needs space next to the state for that time.
+// If the path no longer leads to the file, that is a problem, too (store.ErrAstray).
 func (s *Store) Check(ctx context.Context) (Report, error) {
 	h, err := s.enter()
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Store) Check(ctx context.Context) (Report, error) {
 	return report, err
 }
 
-// checkCopy checks a copy of an open file. It has no name, so that nothing is left of it.
+// checkCopy checks a copy of an open file. The copy is unlinked, so nothing of it remains.
 func (s *Store) checkCopy(ctx context.Context, h *handle) (Report, error) {
 	temp, err := os.CreateTemp(copyDir(s.files.db), ".berth-check-*")
 	if err == nil {
@@ -89,7 +89,7 @@ func (s *Store) checkCopy(ctx context.Context, h *handle) (Report, error) {
 	return checkFile(ctx, s.files.db, temp)
 }
 
-// copyDir is the directory of a state, or, where that was taken away, one for temporary files.
+// copyDir returns the directory of a state. If that is gone, it returns one for temporary files.
 func copyDir(path string) string {
 	dir := filepath.Dir(path)
 	if _, err := os.Stat(dir); err != nil {
@@ -98,7 +98,7 @@ func copyDir(path string) string {
 	return dir
 }
 
-// checkFile checks the file behind f: its size and meta pages here, all else in a child process.
+// checkFile checks the file of f: its size and meta pages here, and everything else in a child process.
 func checkFile(ctx context.Context, path string, f *os.File) (Report, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -138,7 +138,8 @@ func checkFile(ctx context.Context, path string, f *os.File) (Report, error) {
 	return report, err
 }
 
-// verdict makes an error of the problems. Where the disk did not hand out the file, they say nothing of its contents.
+// verdict returns the problems as an error. If the disk could not read the file, the problems say nothing about its
+// contents.
 func (r *Report) verdict(f *os.File) error {
 	if len(r.Problems) == 0 {
 		return nil
@@ -155,12 +156,12 @@ func (r *Report) verdict(f *os.File) error {
 	return fmt.Errorf("%w: %s: %s%s%s", store.ErrCorrupt, r.Path, strings.Join(list, "; "), rest, adviceRestore)
 }
 
-// metaError is the one damage that Repair can mend: one meta page is lost, and the other one leads to a sound state.
+// metaError is the only damage that Repair can repair: one meta page is lost, and the other leads to a valid state.
 type metaError struct{ error }
 
 func (e *metaError) Unwrap() error { return e.error }
 
-// isReadError tells whether the disk did not hand out what was asked for, which says nothing of the file's contents.
+// isReadError reports whether the disk failed to read, which says nothing about the file's contents.
 func isReadError(err error) bool {
 	var errno syscall.Errno
 	return errors.As(err, &errno)
@@ -170,7 +171,7 @@ func unreadable(path string, err error) error {
 	return fmt.Errorf("the state %s cannot be read: %w: look at its disk; the file was not changed", path, err)
 }
 
-// sane refuses what cannot be a state at all.
+// sane refuses what cannot be a state.
 func sane(path string, info os.FileInfo) error {
 	switch {
 	case info.IsDir():

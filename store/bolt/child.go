@@ -22,23 +22,23 @@ import (
 	"berth/store/internal/record"
 )
 
-// bbolt trusts what it reads. On a damaged file it panics, faults in its mapping, or goes round in circles, on
-// goroutines of its own. So a child process reads the file first: the same program, started again.
+// bbolt trusts what it reads. On a damaged file it panics, faults in its mapping or loops for ever, on goroutines of
+// its own. So a child process reads the file first. It is the same program, started again.
 
 const (
-	// childEnv makes a process the child that checks the file which is its descriptor 3.
+	// childEnv makes a process the child that checks the file of its descriptor 3.
 	childEnv = "BERTH_CHECK_FILE"
-	// exitLocked is the child's exit code when another process has the file locked. Go's own crashes exit with 2.
+	// exitLocked is the child's exit code if another process has locked the file. Go's own crashes exit with 2.
 	exitCrashed, exitLocked = 2, 3
 
 	maxProblems   = 32
-	maxProblem    = 300 // bytes of one; bbolt adds the path of pages that it came by
+	maxProblem    = 300 // bytes of one problem; bbolt adds the path of the pages
 	childMaxStack = 64 << 20
 
-	free = "free" // what bbolt calls the kind of such a page
+	free = "free" // bbolt's name of a free page
 )
 
-// init is the way into the child. Every program that opens a store can be one: the daemon, a command, a test.
+// init is the entry of the child. Every program that opens a store can be one: the daemon, a command or a test.
 func init() {
 	if os.Getenv(childEnv) == "" {
 		return
@@ -47,18 +47,18 @@ func init() {
 	os.Exit(child(os.Stdout))
 }
 
-// childLimit is how long the child may take for a file: 4 MiB a second is the slowest disk that is waited for.
+// childLimit returns the time limit of the child for a file. It assumes a disk with at least 4 MiB per second.
 func childLimit(size int64) time.Duration {
 	return time.Minute + time.Duration(size>>22)*time.Second
 }
 
-// runChild checks the file behind f in a child. What is wrong with the file is in the report's problems.
+// runChild checks the file of f in a child. The report has the file's problems.
 func runChild(ctx context.Context, path string, f *os.File, limit time.Duration) (Report, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var out, crash bytes.Buffer
 	c := exec.CommandContext(limited, "/proc/self/exe")
-	// The race detector waits a second before a process of its ends, unless GORACE prevents it.
+	// The race detector delays the end of its processes by a second unless GORACE prevents that.
 	c.Env = append(os.Environ(), childEnv+"=1", "GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0")
 	c.ExtraFiles = []*os.File{f}
 	c.Stdout, c.Stderr = &out, &crash
@@ -83,7 +83,7 @@ func runChild(ctx context.Context, path string, f *os.File, limit time.Duration)
 	return r, nil
 }
 
-// child checks its file and writes a Report. It ends with its transaction open, of which a goroutine may still read.
+// child checks its file and writes a Report. It ends with an open transaction, because a goroutine may still read.
 func child(w io.Writer) int {
 	var r Report
 	db, err := openReadOnly(os.NewFile(3, "state"))
@@ -107,7 +107,7 @@ func child(w io.Writer) int {
 	return 0
 }
 
-// openReadOnly opens an open file once more, so that its lock is not that of f.
+// openReadOnly opens the file of f again, so that its lock is separate from f's.
 func openReadOnly(f *os.File) (*bbolt.DB, error) {
 	return bbolt.Open(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), 0, &bbolt.Options{
 		ReadOnly: true, Timeout: time.Second, PreLoadFreelist: true, FreelistType: bbolt.FreelistMapType,
@@ -138,7 +138,7 @@ func (r *Report) read(tx *bbolt.Tx, file []byte) {
 	r.Records, r.Bytes, r.Problems = found.Records, found.Bytes, found.Problems
 }
 
-// problem notes what is wrong, and answers false when no more need be looked for.
+// problem adds a problem, and returns false when there are enough.
 func (r *Report) problem(format string, args ...any) bool {
 	r.Problems = append(r.Problems, cut(fmt.Sprintf(format, args...)))
 	return len(r.Problems) < maxProblems
@@ -177,7 +177,7 @@ func (r *Report) identity(tx *bbolt.Tx) {
 	}
 }
 
-// records checks every record of the data bucket, and that there is no bucket that does not belong here.
+// records checks every record of the data bucket, and refuses unknown buckets.
 func (r *Report) records(tx *bbolt.Tx) {
 	_ = tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
 		if b == nil || !bytes.Equal(name, bucketData) && !bytes.Equal(name, bucketMeta) {
@@ -201,7 +201,7 @@ func (r *Report) records(tx *bbolt.Tx) {
 	})
 }
 
-// pages holds each page in use to its bounds, and counts the free ones. bbolt's own check does neither.
+// pages checks the bounds of each used page, and counts the free ones. bbolt's own check does neither.
 func (r *Report) pages(tx *bbolt.Tx, file []byte) {
 	listed := 0
 	for id := 0; id < r.Pages && len(r.Problems) < maxProblems; {
@@ -234,7 +234,7 @@ func (r *Report) pages(tx *bbolt.Tx, file []byte) {
 		if p.Type != "freelist" {
 			continue
 		}
-		if listed = p.Count; listed == 0xFFFF { // the number did not fit its field: it comes first
+		if listed = p.Count; listed == 0xFFFF { // the number does not fit its field, so it comes first
 			listed = int(order.Uint64(page[pageHeader:]))
 		}
 	}
@@ -243,7 +243,7 @@ func (r *Report) pages(tx *bbolt.Tx, file []byte) {
 	}
 }
 
-// within tells whether all entries of a page lie in it, those of a bucket that is part of it, too.
+// within reports whether all entries of a page lie in it, including those of an inline bucket.
 func within(page []byte) bool {
 	if len(page) < pageHeader {
 		return false
@@ -271,7 +271,7 @@ func within(page []byte) bool {
 	return true
 }
 
-// structure has bbolt check the pages.
+// structure runs bbolt's check of the pages.
 func (r *Report) structure(tx *bbolt.Tx) {
 	for problem := range tx.Check(bbolt.WithKVStringer(shortHex{})) {
 		if !r.problem("%v", problem) {
@@ -280,7 +280,7 @@ func (r *Report) structure(tx *bbolt.Tx) {
 	}
 }
 
-// shortHex shows the beginning of a key: a damaged one can be as long as the file.
+// shortHex prints the beginning of a key, because a damaged one can be as long as the file.
 type shortHex struct{}
 
 func (shortHex) KeyToString(b []byte) string   { return hex.EncodeToString(b[:min(len(b), 32)]) }

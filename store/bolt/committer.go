@@ -11,42 +11,41 @@ import (
 	"berth/store"
 )
 
-// committer runs the functions of all callers of Update, as many as wait at a time in one bbolt transaction.
+// committer runs the functions of all callers of Update. Those that wait at the same time share one bbolt transaction.
 //
-// There is no goroutine while nothing is to do. A caller that finds the store idle and nobody else waiting takes the
-// lead and runs its own function itself, which spares the single caller two switches. Everybody else's functions are
-// run by a goroutine that lives as long as there is something to do, so no function ever runs on the goroutine of a
-// stranger.
+// It has no goroutine while it is idle. A caller that is alone becomes the leader and runs its own function, which
+// saves it two goroutine switches. The functions of other callers run on a goroutine that lasts while there is work. So
+// no function runs on the goroutine of another caller.
 type committer struct {
 	s *Store
 
 	mu      sync.Mutex
 	queue   []*call
-	next    *batch // what the queue will become
+	next    *batch // the batch of the queued calls
 	leading bool
 	closed  bool
-	broken  error // why writes are refused until the store is opened again
+	broken  error // why writes are refused until the store is reopened
 	rest    sync.Cond
 
-	// What follows belongs to the leader.
-	h       *handle // the file of the open transaction, or of the last one
-	missing bool    // the file was not in its place when that was last looked at
-	full    error   // the last commit that wrote had no room
+	// The following belongs to the leader.
+	h       *handle // the file of the open or the last transaction
+	missing bool    // the file was not at its path at the last check
+	full    error   // the error of the last writing commit, if the disk was full
 	tried   time.Time
 	current *batch
 	spare   []*call
 	w       writes
-	changes []store.Record // for those who watch
-	lastN   int            // how many functions the last batch had
+	changes []store.Record // for watchers
+	lastN   int            // number of functions in the last batch
 
-	wedged bool // bbolt's locks may be held for ever: its Close would hang
+	wedged bool // bbolt's locks may be held for ever, so its Close would hang
 }
 
-// call is one caller of Update.
+// call is one call of Update.
 type call struct {
 	ctx context.Context
 	fn  func(store.Tx) error
-	// between, instead of fn, is run while no transaction is open, also when writes are refused.
+	// between runs instead of fn while no transaction is open, even if writes are refused.
 	between func() error
 
 	state atomic.Int32
@@ -55,7 +54,7 @@ type call struct {
 	err      error
 	panicked any
 	panics   bool
-	bound    bool // its outcome depends on the commit: it wrote, or it ran after somebody who did
+	bound    bool // it depends on the commit: it wrote, or ran after a call that did
 	done     bool // the function succeeded
 }
 
@@ -77,7 +76,7 @@ func (c *committer) update(ctx context.Context, fn func(store.Tx) error) error {
 	return c.join(ctx, &call{ctx: ctx, fn: fn})
 }
 
-// quietly runs fn while nothing else is run and no transaction is open.
+// quietly runs fn while nothing else runs and no transaction is open.
 func (c *committer) quietly(ctx context.Context, fn func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -113,7 +112,7 @@ func (c *committer) join(ctx context.Context, k *call) error {
 	return k.answer()
 }
 
-// joined returns the batch that the queue will become.
+// joined returns the batch of the queued calls.
 func (c *committer) joined() *batch {
 	if c.next == nil {
 		c.next = &batch{over: make(chan struct{})}
@@ -121,7 +120,7 @@ func (c *committer) joined() *batch {
 	return c.next
 }
 
-// refusal says why a call cannot begin.
+// refusal returns why a call cannot begin, or nil.
 func (c *committer) refusal(k *call) error {
 	if c.closed {
 		return fmt.Errorf("%w: %s", store.ErrClosed, c.s.files.db)
@@ -132,9 +131,9 @@ func (c *committer) refusal(k *call) error {
 	return c.broken
 }
 
-// alone runs the batch on the caller's goroutine when it is the only one in it; otherwise it gives the lead away.
+// alone runs the batch on the caller's goroutine if the caller is alone. Otherwise it passes the lead to a goroutine.
 func (c *committer) alone() bool {
-	runtime.Gosched() // whoever is on the way comes in first
+	runtime.Gosched() // callers on their way join first
 	c.mu.Lock()
 	if len(c.queue) != 1 {
 		c.mu.Unlock()
@@ -163,11 +162,11 @@ func (c *committer) alone() bool {
 	return true
 }
 
-// lead runs batches until nobody waits.
+// lead runs batches until no call waits.
 func (c *committer) lead() {
 	finished := false
 	defer func() {
-		if !finished { // a function ended this goroutine: another one goes on behind it
+		if !finished { // a function ended this goroutine; another one continues with the next function
 			go c.lead()
 		}
 	}()
@@ -180,14 +179,14 @@ func (c *committer) lead() {
 	finished = true
 }
 
-// yields is how often the leader lets others run before it takes the queue; more brought no larger batches.
+// yields is how often the leader yields before it takes the queue. More did not make batches larger.
 const yields = 4
 
-// gather takes the queue once those who are about to join have joined. It answers false, having given up the lead, when
-// there is none.
+// gather takes the queue after callers on their way have joined. If the queue is empty, it gives up the lead and
+// returns false.
 //
-// The callers that were answered a moment ago are about to come again: taking the first of them alone would make every
-// second batch a batch of one. Yielding lets them run; no clock is asked.
+// Callers that just got an answer usually call again. If the leader took the first of them alone, every second batch
+// would have one call. It yields to let them run, without a timer.
 func (c *committer) gather() bool {
 	for range yields {
 		runtime.Gosched()
@@ -223,7 +222,7 @@ func (c *committer) stand() {
 	c.rest.Broadcast()
 }
 
-// close waits until the queue is empty and refuses what comes later.
+// close waits until the queue is empty, and refuses later calls.
 func (c *committer) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -233,7 +232,7 @@ func (c *committer) close() {
 	}
 }
 
-// answer is what the caller hears.
+// answer returns the result to the caller.
 func (k *call) answer() error {
 	if k.panics {
 		panic(k.panicked)

@@ -9,8 +9,8 @@ import (
 	"berth/store"
 )
 
-// isNoSpace recognises a full disk, a spent quota and a file that may not grow. bbolt passes some of these on as text
-// only (growing the file), so the text is looked at too.
+// isNoSpace reports whether an error is a full disk, an exceeded quota or a file size limit. bbolt passes some of these
+// on only as text, so it also checks the text.
 func isNoSpace(err error) bool {
 	for _, e := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
 		if errors.Is(err, e) || err != nil && strings.HasSuffix(err.Error(), ": "+e.Error()) {
@@ -20,7 +20,7 @@ func isNoSpace(err error) bool {
 	return false
 }
 
-// spaceError wraps ErrNoSpace around an error that says so.
+// spaceError wraps ErrNoSpace around such an error.
 func spaceError(err error) error {
 	if isNoSpace(err) {
 		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)

@@ -19,11 +19,11 @@ import (
 	"berth/store/internal/record"
 )
 
-// files are the paths that belong to one state: berth.db, and beside it berth.id and berth.lock.
+// files are the paths of one state: berth.db, and next to it berth.id and berth.lock.
 //
-// A state is made in this order: a whole file under a temporary name, synced; renamed to berth.db; then berth.id the
-// same way. Cut off anywhere, it leaves no berth.db (then the next Open starts again) or a whole one without berth.id
-// (then the next Open writes that). A berth.id without a berth.db therefore means that the file was lost.
+// A new state is written and synced under a temporary name and renamed to berth.db. Then berth.id is made in the same
+// way. After an interruption there is no berth.db, and the next Open starts again. Or there is a complete berth.db
+// without berth.id, which the next Open writes. Therefore a berth.id without a berth.db means that the file was lost.
 type files struct {
 	db, id, lock, temp string
 }
@@ -40,7 +40,7 @@ func newFiles(path string) (files, error) {
 	return files{db: path, id: stem + ".id", lock: stem + ".lock", temp: path + ".new"}, nil
 }
 
-// makeDir makes the directory of the state when there is none.
+// makeDir creates the directory of the state if necessary.
 func (f files) makeDir() error {
 	dir := filepath.Dir(f.db)
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
@@ -52,7 +52,7 @@ func (f files) makeDir() error {
 	return syncDir(filepath.Dir(dir))
 }
 
-// fresh says whether there is no state yet. It refuses when there was one.
+// fresh reports whether there is no state yet. It refuses if there was one.
 func (f files) fresh() (bool, error) {
 	if _, err := os.Lstat(f.db); err == nil {
 		return false, nil
@@ -71,7 +71,7 @@ func (f files) fresh() (bool, error) {
 		store.ErrCorrupt, f.db, f.id, id, adviceRestore, f.id)
 }
 
-// create makes an empty state with a new id.
+// create creates an empty state with a new id.
 func (f files) create(noSync bool) error {
 	var raw [16]byte
 	if _, err := rand.Read(raw[:]); err != nil {
@@ -86,7 +86,7 @@ func (f files) create(noSync bool) error {
 	return f.install(f.temp)
 }
 
-// install renames a whole and synced file to the state's name and writes the id beside it.
+// install renames a complete and synced file to the state's name and writes its id.
 func (f files) install(from string) error {
 	if err := os.Rename(from, f.db); err != nil {
 		return fmt.Errorf("put the state in its place: %w", err)
@@ -121,7 +121,7 @@ func writeEmpty(path, id string, noSync bool) error {
 	return errors.Join(err, db.Close())
 }
 
-// matchID compares the id in the file with the one beside it, and writes that one when there is none.
+// matchID compares the id in the file with berth.id, and writes that if it is missing.
 func (f files) matchID(id string) (healed bool, err error) {
 	err = f.compareID(id)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -130,7 +130,7 @@ func (f files) matchID(id string) (healed bool, err error) {
 	return false, err
 }
 
-// compareID refuses a file that is not the one that berth.id speaks of.
+// compareID refuses a file whose id differs from berth.id.
 func (f files) compareID(id string) error {
 	beside, err := f.readID()
 	if err != nil {
@@ -164,7 +164,7 @@ func (f files) writeID(id string) error {
 	return nil
 }
 
-// writeFile writes a small file so that it is there as a whole or not at all.
+// writeFile writes a small file completely or not at all.
 func writeFile(path string, b []byte) error {
 	t := path + ".new"
 	w, err := createNew(t)
@@ -184,8 +184,8 @@ func writeFile(path string, b []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// createNew makes a file that nobody else has, in the place of what an earlier try may have left there. It writes to
-// nothing that a link leads to, which somebody may have put there who can write to the directory.
+// createNew creates a new file in place of what an earlier attempt left. It does not follow a symbolic link, which
+// somebody with access to the directory may have made.
 func createNew(path string) (*os.File, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -193,8 +193,8 @@ func createNew(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-// openPlain opens a file of the state. A link is refused: whoever can write to the directory could have it lead to a
-// file of somebody else.
+// openPlain opens a file of the state. It refuses a symbolic link, which somebody with access to the directory could
+// point at another file.
 func openPlain(path string, flag int) (*os.File, error) {
 	f, err := os.OpenFile(path, flag|unix.O_NOFOLLOW, 0o600)
 	if errors.Is(err, unix.ELOOP) {
@@ -218,7 +218,7 @@ func validID(id string) bool {
 	return err == nil && len(b) == 16
 }
 
-// parseFormat reads the format version; 0 when it is none.
+// parseFormat reads the format version; 0 if it is invalid.
 func parseFormat(b []byte) int {
 	n, err := strconv.Atoi(string(b))
 	if err != nil || n < 1 {
@@ -227,8 +227,8 @@ func parseFormat(b []byte) int {
 	return n
 }
 
-// openQuiet opens a file that nobody writes to, and keeps it so until it is closed: what changes while it is read would
-// look like damage.
+// openQuiet opens a file that nobody writes to, and locks it until it is closed. Changes during the read would look
+// like damage.
 func openQuiet(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

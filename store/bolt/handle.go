@@ -13,16 +13,16 @@ import (
 	"berth/store"
 )
 
-// handle is a state's file that is open. A Store has one at a time; one that Save has replaced lives until its last
-// reader has left.
+// handle is an open state file. A Store has one at a time. One that Save has replaced lasts until its last reader has
+// left.
 type handle struct {
 	db     *bbolt.DB
-	file   *os.File // that of db, which closes it
-	reader *os.File // the same file once more, for reading what bbolt does not show
-	users  int      // readers, counted under Store.mu
+	file   *os.File // the file of db, which closes it
+	reader *os.File // the same file opened again, to read what bbolt does not show
+	users  int      // number of readers, guarded by Store.mu
 }
 
-// openHandle checks a file as a whole, then opens it.
+// openHandle checks a whole file and opens it.
 func openHandle(ctx context.Context, path string, cfg Config) (*handle, Report, error) {
 	reader, err := openPlain(path, os.O_RDONLY)
 	if err != nil {
@@ -39,8 +39,7 @@ func openHandle(ctx context.Context, path string, cfg Config) (*handle, Report, 
 	return h, report, nil
 }
 
-// openBolt opens a file that has been checked. bbolt would make a file that is not there and initialise an empty one;
-// it is not given the chance.
+// openBolt opens a checked file. bbolt would create a missing file and initialise an empty one, but it gets neither.
 func (h *handle) openBolt(path string, cfg Config) (err error) {
 	defer guard(&err, func(fault any) error {
 		return fmt.Errorf("%w: %s cannot be opened (%v)%s", store.ErrCorrupt, path, fault, adviceRestore)
@@ -67,7 +66,7 @@ func (h *handle) openBolt(path string, cfg Config) (err error) {
 	return nil
 }
 
-// close closes the file. bbolt is left as it is where its locks may be held for ever.
+// close closes the file. If bbolt's locks may be held for ever, it does not call bbolt.
 func (h *handle) close(stuck bool) error {
 	if stuck {
 		return h.reader.Close()
@@ -75,15 +74,15 @@ func (h *handle) close(stuck bool) error {
 	return errors.Join(h.db.Close(), h.reader.Close())
 }
 
-// dropPages takes the file's pages out of this process's memory; the kernel keeps them cached, and one that is read
-// again comes back at once. A daemon reads its whole state when it starts, and afterwards little of it.
+// dropPages removes the file's pages from this process's memory. The kernel keeps them cached, so a page returns
+// quickly. A daemon reads its whole state at the start and little of it afterwards.
 func (h *handle) dropPages() {
-	// The mapping lives as long as the handle has readers, and what fails here costs only memory.
+	// The mapping lasts as long as the handle has readers. A failure only costs memory.
 	_, _, _ = unix.Syscall(unix.SYS_MADVISE, h.db.Info().Data, uintptr(min(fileSize(h.reader), mapSize)),
 		unix.MADV_DONTNEED)
 }
 
-// isFault tells a fault in the mapped file (it was cut short, or the disk cannot read it) from any other panic.
+// isFault reports whether a panic is a fault in the mapped file, because it was cut or the disk cannot read it.
 func (h *handle) isFault(p any) bool {
 	a, ok := p.(interface{ Addr() uintptr })
 	if !ok {

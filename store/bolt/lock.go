@@ -16,9 +16,8 @@ import (
 	"berth/store"
 )
 
-// acquire locks berth.lock and writes into it who we are. The kernel lets the lock go when the process ends, however it
-// ends; the file itself stays. It is a file of its own, not the state's, so that restore can exchange that one while it
-// holds the lock.
+// acquire locks berth.lock and writes this process's name to it. The kernel releases the lock when the process ends in
+// any way; the file stays. It is separate from the state's file, so that a restore can replace that one under the lock.
 func (f files) acquire(ctx context.Context, wait time.Duration, now time.Time) (*os.File, error) {
 	l, err := openPlain(f.lock, os.O_RDWR|os.O_CREATE)
 	if err != nil {
@@ -36,14 +35,14 @@ func (f files) acquire(ctx context.Context, wait time.Duration, now time.Time) (
 	}
 	note := fmt.Sprintf("process %d (%s), started %s\n", os.Getpid(), ownCommand(), now.UTC().Format(time.RFC3339))
 	err = errors.Join(l.Truncate(0), func() error { _, err := l.WriteAt([]byte(note), 0); return err }())
-	if err != nil && !isNoSpace(err) { // the note is only advice: a full disk does not keep anyone from reading
+	if err != nil && !isNoSpace(err) { // the note is not essential: a full disk must not prevent reading
 		_ = l.Close()
 		return nil, fmt.Errorf("write %s: %w", f.lock, err)
 	}
 	return l, nil
 }
 
-// checkLock refuses a lock file that is something else besides, as a second name of somebody's file is: it is written
+// checkLock refuses a lock file that may also be another file, for example through a hard link, because it is written
 // to.
 func (f files) checkLock(l *os.File) error {
 	var st unix.Stat_t
@@ -57,7 +56,7 @@ func (f files) checkLock(l *os.File) error {
 	return nil
 }
 
-// flock takes the lock, trying for as long as wait.
+// flock takes the lock, and retries for the time of wait.
 func flock(ctx context.Context, l *os.File, wait time.Duration) error {
 	const pause = 20 * time.Millisecond
 	deadline := time.NewTimer(wait)
@@ -79,7 +78,7 @@ func flock(ctx context.Context, l *os.File, wait time.Duration) error {
 	}
 }
 
-// holderNote is what the holder has written into the lock file about itself.
+// holderNote returns what the holder has written about itself in the lock file.
 func (f files) holderNote() string {
 	b, err := os.ReadFile(f.lock)
 	if err != nil || len(b) > 4096 {
@@ -88,8 +87,8 @@ func (f files) holderNote() string {
 	return strings.ToValidUTF8(strings.TrimSpace(string(b)), "?")
 }
 
-// lockedError names the process that holds the lock on the file locked. note is what that process wrote about itself:
-// it stands in when the kernel does not show us the process, which then lives in another pid namespace.
+// lockedError names the process that holds the lock on the file locked. note is that process's own text. It is used if
+// the kernel does not show the process, because it is in another pid namespace.
 func lockedError(state, locked, note string) error {
 	who := "another process"
 	if pid := lockHolder(locked); pid > 0 {
@@ -101,9 +100,8 @@ func lockedError(state, locked, note string) error {
 		state, who)
 }
 
-// lockHolder finds the process that holds a flock on path in /proc/locks; 0 when it cannot be seen. The device number
-// there is that of the underlying file system (overlayfs shows another one to stat), so files are compared by inode
-// and, where the process shows its descriptors, by looking at those.
+// lockHolder finds the process that holds a flock on path in /proc/locks, or returns 0. The device number there can
+// differ from stat's, for example with overlayfs. So it compares inodes and, if visible, the process's open files.
 func lockHolder(path string) int {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -125,8 +123,8 @@ func lockHolder(path string) int {
 	return 0
 }
 
-// flockPids returns the processes in the text of /proc/locks that hold a flock on an inode of that number. A line reads
-// "1: FLOCK  ADVISORY  WRITE 1234 08:01:131 0 EOF"; one that waits has "->" behind the number.
+// flockPids returns the processes in the text of /proc/locks that hold a flock on an inode number. A line looks like
+// "1: FLOCK ADVISORY WRITE 1234 08:01:131 0 EOF". A waiting process has "->" after the number.
 func flockPids(locks []byte, ino uint64) []int {
 	var pids []int
 	for line := range bytes.Lines(locks) {
@@ -141,7 +139,7 @@ func flockPids(locks []byte, ino uint64) []int {
 	return pids
 }
 
-// hasOpen says whether a process has the file open; where that is not for us to see, it is believed.
+// hasOpen reports whether a process has the file open. If that is not visible, it returns true.
 func hasOpen(pid int, file os.FileInfo) bool {
 	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	if err != nil || len(fds) == 0 {
@@ -165,7 +163,7 @@ func commandOf(pid int) string {
 
 func ownCommand() string { return printable(os.Args) }
 
-// printable joins a command line for a message; the program without its directory.
+// printable joins a command line for a message, with the program's name only.
 func printable(args []string) string {
 	const most = 200
 	args = append([]string{filepath.Base(args[0])}, args[1:]...)

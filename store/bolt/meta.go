@@ -8,9 +8,10 @@ import (
 	"os"
 )
 
-// What is read of a bbolt file by hand (go.etcd.io/bbolt, internal/common: page.go, meta.go, bucket.go): the two meta
-// pages, and the bounds of entries (child.go). bbolt does not say that one of the two is damaged: it takes the other
-// one, and the last commit is gone. Numbers are in the order of the machine that wrote the file.
+// Parts of a bbolt file that are read directly: the two meta pages, and the bounds of entries (child.go). The layout is
+// from go.etcd.io/bbolt, internal/common: page.go, meta.go, bucket.go. bbolt does not report that one meta page is
+// damaged. It uses the other one, and the last commit is lost. Numbers are in the byte order of the machine that wrote
+// the file.
 const (
 	boltMagic   = 0xED0CDAED
 	boltVersion = 2
@@ -29,14 +30,14 @@ const (
 
 var order = binary.NativeEndian
 
-// meta is a meta page: the root of one committed state. There are two, written in turn.
+// meta is a meta page: the root of one committed state. There are two, which are written in turn.
 type meta struct {
 	pageSize int
-	pages    uint64 // number of pages in use, free ones included
+	pages    uint64 // number of used and free pages
 	txid     uint64
 }
 
-// parseMeta reads page number id, of which b holds at least the beginning.
+// parseMeta parses the meta page with number id. b has at least its beginning.
 func parseMeta(b []byte, id uint64) (meta, error) {
 	if len(b) < pageHeader+metaSize {
 		return meta{}, fmt.Errorf("is cut off")
@@ -65,14 +66,14 @@ func parseMeta(b []byte, id uint64) (meta, error) {
 	return r, nil
 }
 
-// metas are the two meta pages of a file, each with what is wrong with it.
+// metas are the two meta pages of a file, each with its error.
 type metas struct {
 	page [2]meta
 	err  [2]error
 }
 
-// readMetas reads both meta pages. The second one is where the first one's page size puts it, or, when the first one is
-// damaged, wherever a page that may follow it is found.
+// readMetas reads both meta pages. The first one's page size gives the place of the second. If the first one is
+// damaged, readMetas tries the possible page sizes.
 func readMetas(r io.ReaderAt) metas {
 	var ms metas
 	b := make([]byte, pageHeader+metaSize)
@@ -98,7 +99,7 @@ func readMeta(r io.ReaderAt, b []byte, at int64, id uint64) (meta, error) {
 	return parseMeta(b[:n], id)
 }
 
-// newest returns the meta page of the last commit; ok is false when neither can be used.
+// newest returns the meta page of the last commit; ok is false if neither is usable.
 func (ms metas) newest() (m meta, ok bool) {
 	switch {
 	case ms.err[0] != nil && ms.err[1] != nil:
@@ -111,7 +112,7 @@ func (ms metas) newest() (m meta, ok bool) {
 	return ms.page[1], true
 }
 
-// committedBefore says that the file, as the kernel shows it, holds two sound meta pages that are older than
+// committedBefore reports whether the kernel's view of the file has two valid meta pages that are older than
 // transaction id.
 func (h *handle) committedBefore(id uint64) bool {
 	ms := readMetas(h.reader)

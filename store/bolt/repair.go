@@ -12,9 +12,9 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Repair mends the one damage that can be: one of the two meta pages is lost, and the other one leads to a sound state.
-// It goes on from the commit that one names; the commit after it, if there was one, is gone. The file as it was is kept
-// beside it. Any other file is left alone, with the reason.
+// Repair repairs the only repairable damage: one of the two meta pages is lost, and the other leads to a valid state.
+// It uses the commit of that one; a later commit is lost. It keeps the damaged file next to the new one. It refuses any
+// other file with the reason.
 func Repair(ctx context.Context, path string) (Restored, error) {
 	return repair(ctx, path, time.Now())
 }
@@ -61,7 +61,7 @@ func repair(ctx context.Context, path string, now time.Time) (Restored, error) {
 	return done, err
 }
 
-// mendedCopy writes what a file holds to path. bbolt makes both meta pages of a copy anew.
+// mendedCopy writes the content of a file to path. bbolt writes both meta pages of a copy.
 func mendedCopy(ctx context.Context, path string, from *os.File) error {
 	w, err := createNew(path)
 	if err != nil {

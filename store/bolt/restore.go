@@ -13,21 +13,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Restored says what Restore has done.
+// Restored is the result of Restore.
 type Restored struct {
-	Report Report // of the state that is there now
-	// Kept is where the file lies that was there before; empty when there was none worth keeping.
+	Report Report // of the new state
+	// Kept is the new path of the earlier file; empty if there was none worth keeping.
 	Kept string
-	// OtherStore is the id that the place had before, when it is not the backup's.
+	// OtherStore is the id of the earlier store, if it differs from the backup's.
 	OtherStore string
 }
 
-// Restore puts the backup from in the place of the state at statePath, whose daemon must be stopped: it refuses, forced
-// or not, with store.ErrLocked and the holder's name while a process has that state open. The backup is checked as a
-// whole before anything is touched. A state that holds something, or cannot be read, or is of another store, is
-// replaced only with force; its file is kept beside the new one under a name with the time.
+// Restore replaces the state at statePath by the backup from. The state's daemon must be stopped: while a process has
+// the state open, it returns store.ErrLocked with the holder's name, even with force. It checks the whole backup before
+// it changes anything. Without force, it does not replace a state that has records, is unreadable or belongs to another
+// store. It keeps the old file next to the new one, with the time in its name.
 //
-// Cut off anywhere, it leaves either the old state or the new one in the place.
+// After an interruption, either the old or the new state is at the path.
 func Restore(ctx context.Context, from, statePath string, force bool) (Restored, error) {
 	return restore(ctx, from, statePath, force, time.Now())
 }
@@ -74,11 +74,11 @@ func restore(ctx context.Context, from, statePath string, force bool, now time.T
 	return done, err
 }
 
-// unheld refuses when a process has the state's own file locked: one that does not know of our lock file.
+// unheld refuses if a process has locked the state's file itself, because that process does not use our lock file.
 func (f files) unheld() error {
 	db, err := openPlain(f.db, os.O_RDONLY)
 	if err != nil {
-		return nil // nothing there that could be held; what else is wrong shows when it is replaced
+		return nil // nothing can be held; other errors appear at the replacement
 	}
 	defer db.Close()
 	if err := unix.Flock(int(db.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
@@ -87,7 +87,7 @@ func (f files) unheld() error {
 	return nil
 }
 
-// openBackup opens the backup and refuses one that is the state itself, or in use.
+// openBackup opens the backup. It refuses a backup that is the state itself or in use.
 func openBackup(f files, from string) (*os.File, error) {
 	backup, err := os.Open(from)
 	if err != nil {
@@ -109,7 +109,7 @@ func openBackup(f files, from string) (*os.File, error) {
 	return backup, nil
 }
 
-// replaceable says whether what is at the state's place may be replaced, and which other store it belongs to.
+// replaceable refuses if the state may not be replaced. It returns the id of another store that it belongs to.
 func (f files) replaceable(ctx context.Context, id string, force bool) (other string, err error) {
 	beside, err := f.readID()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !force {
@@ -164,8 +164,8 @@ func copyFile(ctx context.Context, path string, from *os.File) error {
 	return nil
 }
 
-// exchange puts f.temp in the state's place and keeps what was there under a name with the time. berth.id goes first
-// and comes last, so whichever of the two files is there when it is cut off, it is taken for the right one.
+// exchange moves f.temp to the state's path and keeps the old file under a name with the time. It removes berth.id
+// first and writes it last, so after an interruption the existing file is accepted.
 func (f files) exchange(id string, now time.Time) (kept string, err error) {
 	if _, err := os.Lstat(f.db); err == nil {
 		kept = f.db + "." + now.UTC().Format("2006-01-02T15-04-05.000Z")
@@ -185,7 +185,7 @@ func (f files) exchange(id string, now time.Time) (kept string, err error) {
 	return kept, f.writeID(id)
 }
 
-// keep gives a file a second name, or, where the file system has no links, copies it.
+// keep gives a file a second name. If the file system has no links, it copies the file.
 func keep(path, name string) error {
 	err := os.Link(path, name)
 	if err == nil || errors.Is(err, fs.ErrExist) {

@@ -10,20 +10,19 @@ import (
 	"berth/store/internal/record"
 )
 
-// After a full disk has refused a write, whether there is room again is known by writing only: an update that writes
-// nothing succeeds on a full disk, and one that finds a free page in the file does, too.
+// After a full disk has refused a write, only another write shows whether there is space again. An empty update
+// succeeds on a full disk, and so does one that finds a free page in the file.
 
-// roomBytes is how much is written to find out: more than any commit of a request takes, and less than a growth of the
-// file.
+// roomBytes is the size of that write: more than the commit of any request, and less than a growth of the file.
 const roomBytes = 64 << 10
 
-// roomEvery is how often it is tried at most, whoever asks.
+// roomEvery is the minimum interval of these writes.
 const roomEvery = time.Second
 
 var keyRoom = []byte("room")
 
-// Writable says why the store takes no writes at present; nil when it does. The error wraps store.ErrNoSpace,
-// store.ErrAstray or store.ErrUnknown.
+// Writable returns why the store currently refuses writes, or nil. The error wraps store.ErrNoSpace, store.ErrAstray or
+// store.ErrUnknown.
 func (s *Store) Writable(ctx context.Context) error {
 	if err := s.Update(ctx, func(store.Tx) error { return nil }); err != nil {
 		return err
@@ -31,8 +30,8 @@ func (s *Store) Writable(ctx context.Context) error {
 	return s.commit.quietly(ctx, s.commit.tryRoom)
 }
 
-// tryRoom writes where the last write had no room, and takes away what it has written: its pages are free for others
-// then.
+// tryRoom makes a test write if the last write found a full disk, and deletes it again. Its pages are then free for
+// others.
 func (c *committer) tryRoom() error {
 	now := c.s.cfg.Now()
 	if age := now.Sub(c.tried); c.full == nil || age >= 0 && age < roomEvery {

@@ -10,23 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrInPlace is Save's answer where the path leads to the open file.
+// ErrInPlace is the error of Save if the path leads to the open file.
 var ErrInPlace = errors.New("there is nothing to write again")
 
-// Saved says what Save has done.
+// Saved is the result of Save.
 type Saved struct {
-	Report Report // of the file that is in the place now
-	// Kept is where the file lies that somebody had put into the place; empty when there was none.
+	Report Report // of the new file
+	// Kept is the new path of a file that somebody else had put there; empty if there was none.
 	Kept string
-	// Restart says why the store takes no writes before it is opened again; nil when it goes on.
+	// Restart is why the store refuses writes until it is reopened; nil if it continues.
 	Restart error
 }
 
-// Save writes all that the open store holds to its path, when that does not lead to the open file any more, and goes on
-// with the new file. What lies at the path is kept beside it under a name with the time. It refuses with ErrInPlace
-// where nothing is wrong, and with store.ErrLocked where another process has begun to use the path.
+// Save writes the content of the open store to its path, if the path no longer leads to the open file, and continues
+// with the new file. It keeps a file at the path under a name with the time. It returns ErrInPlace if nothing is wrong,
+// and store.ErrLocked if another process uses the path.
 //
-// Views that began before read the old file to their end.
+// Earlier views finish on the old file.
 func (s *Store) Save(ctx context.Context) (done Saved, err error) {
 	err = s.commit.quietly(ctx, func() (err error) {
 		done, err = s.save(ctx, s.cfg.Now())
@@ -35,7 +35,7 @@ func (s *Store) Save(ctx context.Context) (done Saved, err error) {
 	return done, err
 }
 
-// save is Save, on the committer's goroutine: nothing is written meanwhile.
+// save is Save on the committer's goroutine. Nothing is written meanwhile.
 func (s *Store) save(ctx context.Context, now time.Time) (done Saved, err error) {
 	old := s.handle()
 	if s.astray(old) == nil {
@@ -73,7 +73,7 @@ func (s *Store) save(ctx context.Context, now time.Time) (done Saved, err error)
 	return done, nil
 }
 
-// relock takes the lock that belongs to the path, where the file of the one that is held is gone with the state's.
+// relock takes the lock of the path, if the current lock file is gone together with the state's file.
 func (s *Store) relock(ctx context.Context, now time.Time) error {
 	var there, held unix.Stat_t
 	err := unix.Fstat(int(s.lock.Fd()), &held)
@@ -89,7 +89,7 @@ func (s *Store) relock(ctx context.Context, now time.Time) error {
 	return old.Close()
 }
 
-// writeCopy writes what an open file holds to the temporary name beside the path, and checks it.
+// writeCopy writes the content of an open file to the temporary name and checks it.
 func (s *Store) writeCopy(ctx context.Context, old *handle) error {
 	temp, err := createNew(s.files.temp)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Store) writeCopy(ctx context.Context, old *handle) error {
 	return nil
 }
 
-// exchange makes h the open file. The one before is closed when its last reader has left.
+// exchange makes h the open file. The old one is closed when its last reader has left.
 func (s *Store) exchange(h *handle) {
 	s.mu.Lock()
 	old := s.open
@@ -124,7 +124,7 @@ func (s *Store) closeOld(h *handle) {
 	}
 }
 
-// brokenNow is why writes are refused until the store is opened again.
+// brokenNow returns why writes are refused until the store is reopened.
 func (c *committer) brokenNow() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"berth/store/internal/record"
 )
 
-// unseal returns the value inside its stored form; it shares memory with it.
+// unseal returns the value in its stored form. Both share memory.
 func unseal(key, stored []byte) ([]byte, error) {
 	value, err := record.Unseal(key, stored)
 	if err != nil {

@@ -31,20 +31,21 @@ import (
 	"berth/store/internal/watch"
 )
 
-// Config says where the store lies and how it is opened.
+// Config says where the store is and how it is opened.
 type Config struct {
-	// Path of the file, for example /var/lib/berth/berth.db. Its directory is made (0700) when there is none.
+	// Path is the path of the file, for example /var/lib/berth/berth.db. Its directory is created (0700) if it is
+	// missing.
 	Path string
-	// Log takes what is worth knowing and is no answer to a call; nil: nothing is logged.
+	// Log receives messages that are not errors of a call; nil: nothing is logged.
 	Log *logrus.Entry
 	// LockTimeout is how long Open waits for a process that is about to release the file; 0: one second.
 	LockTimeout time.Duration
-	// Now tells the time that is written into the lock file; nil: time.Now.
+	// Now returns the time for the lock file; nil: time.Now.
 	Now func() time.Time
-	// Committed is told of each commit of changes: how long it took, and why nothing came of it; nil: nobody is. It is
-	// called where no other commit can begin, and returns at once.
+	// Committed is called with the duration and error of each commit of changes; nil: none. It is called while no other
+	// commit can begin, and must return at once.
 	Committed func(took time.Duration, err error)
-	// NoSync leaves out every fsync of the data: for tests only. What was acknowledged is lost with the machine.
+	// NoSync omits every fsync of the data; for tests only. A crash of the machine loses acknowledged writes.
 	NoSync bool
 }
 
@@ -76,10 +77,10 @@ type Store struct {
 	commit  committer
 	watches watch.Set
 
-	gone atomic.Pointer[error] // why bbolt cannot be asked any more
+	gone atomic.Pointer[error] // why bbolt is unusable
 
 	mu     sync.Mutex
-	open   *handle   // Save exchanges it
+	open   *handle   // Save replaces it
 	idle   sync.Cond // views has become 0
 	views  int
 	closed bool
@@ -94,23 +95,22 @@ var (
 	keyID      = []byte("id")
 )
 
-// Format is the version of the file's layout that this package writes, and the newest one that it reads.
+// Format is the version of the file's layout that this package writes. It is also the newest one that it reads.
 const Format = 1
 
 const (
-	// mapSize is address space, not memory. bbolt must wait for all readers before it can map a file that has outgrown
-	// its map, so the map is larger than any state from the start.
+	// mapSize is address space, not memory. bbolt must wait for all readers before it remaps a file that has outgrown
+	// its map. So the map is larger than any state from the start.
 	mapSize = 1 << 30
-	// allocSize is how much the file grows at once. Each growth costs one more fsync.
+	// allocSize is the growth step of the file. Each growth costs one more fsync.
 	allocSize = 4 << 20
-	// fillPercent is how full a page is left when it is split. Leases and events come in the order of their keys, so
-	// the page that is left behind is never written to again; bbolt's default would leave it half empty.
+	// fillPercent is how full a split page stays. Leases and events arrive in the order of their keys, so that page is
+	// never written again. bbolt's default would leave it half empty.
 	fillPercent = 0.9
 )
 
-// Open opens the store at cfg.Path, or makes it when there is none. It checks the whole file before it answers. It
-// refuses with an error wrapping store.ErrLocked, which names the process that has the store open, or store.ErrCorrupt,
-// which says what is wrong with the file and how to go on.
+// Open opens the store at cfg.Path, or creates it. It checks the whole file before it returns. An error wraps
+// store.ErrLocked with the process that has the store open, or store.ErrCorrupt with the damage and the next step.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	f, err := newFiles(cfg.Path)
@@ -158,7 +158,7 @@ func (s *Store) start(ctx context.Context) error {
 	return nil
 }
 
-// guard turns a panic, a memory fault in the mapped file included, into an error. Use: defer guard(&err, explain)().
+// guard turns a panic into an error, even a memory fault in the mapped file. Use: defer guard(&err, explain)().
 func guard(err *error, explain func(fault any) error) func() {
 	old := debug.SetPanicOnFault(true)
 	return func() {
@@ -169,7 +169,7 @@ func guard(err *error, explain func(fault any) error) func() {
 	}
 }
 
-// ID returns the store's id, 32 hexadecimal digits drawn when it was made. A backup has the id of its store.
+// ID returns the store's id, 32 random hexadecimal digits. A backup has the id of its store.
 func (s *Store) ID() string { return s.id }
 
 // Path returns the path of the file.
@@ -194,7 +194,7 @@ func (s *Store) View(ctx context.Context, fn func(store.Tx) error) (err error) {
 	defer func() {
 		debug.SetPanicOnFault(old)
 		t.rules.Over = true
-		_ = btx.Rollback() // of a read transaction: it fails only when it is over already
+		_ = btx.Rollback() // fails only if the read transaction is already over
 		if t.scanned > scannedMany {
 			h.dropPages()
 		}
@@ -209,11 +209,11 @@ func (s *Store) View(ctx context.Context, fn func(store.Tx) error) (err error) {
 	return fn(t)
 }
 
-// scannedMany is how many records a View reads before the pages that it has mapped are given back.
+// scannedMany is the number of records that a View may read before it drops the mapped pages.
 const scannedMany = 16384
 
-// begin begins a bbolt transaction. A fault in there (the file was cut so short that even its meta pages are gone)
-// leaves bbolt's own locks held for ever, so nothing is asked of bbolt afterwards.
+// begin begins a bbolt transaction. A fault in it means that the file was cut even before the end of its meta pages. It
+// leaves bbolt's locks held for ever, so bbolt is not called afterwards.
 func (s *Store) begin(h *handle, writable bool) (btx *bbolt.Tx, err error) {
 	if gone := s.gone.Load(); gone != nil {
 		return nil, *gone
@@ -234,7 +234,7 @@ func (s *Store) faultError(p any) error {
 		store.ErrCorrupt, s.files.db, p, adviceRestore)
 }
 
-// enter counts a reader in, so that Close can wait for it, and answers the file that it reads.
+// enter counts a reader, so that Close can wait for it, and returns the file for it.
 func (s *Store) enter() (*handle, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,7 +260,7 @@ func (s *Store) leave(h *handle) {
 	}
 }
 
-// handle is the file that is open at present.
+// handle returns the open file.
 func (s *Store) handle() *handle {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,13 +272,13 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.commit.update(ctx, fn)
 }
 
-// Watch implements store.Store. The changes of one Update come in the order of their keys. A reader that falls too
-// far behind ends with store.ErrLagged; Close ends it with store.ErrClosed.
+// Watch implements store.Store. The changes of one Update are sorted by key. A reader that falls too far behind ends
+// with store.ErrLagged; Close ends it with store.ErrClosed.
 func (s *Store) Watch(ctx context.Context, prefix []byte) iter.Seq2[store.Change, error] {
 	return s.watches.Watch(ctx, prefix)
 }
 
-// Close implements store.Store: updates that wait in the queue are still run. A second Close answers ErrClosed.
+// Close implements store.Store. It runs updates that wait in the queue. A second Close returns ErrClosed.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -297,7 +297,7 @@ func (s *Store) Close() error {
 	return s.release()
 }
 
-// release gives back whatever open has taken.
+// release releases what Open has acquired.
 func (s *Store) release() error {
 	var errs []error
 	if s.open != nil {

@@ -10,14 +10,15 @@ import (
 	"berth/store/internal/record"
 )
 
-// tx is a store.Tx. In a View w is nil; in an Update it is the buffer that the function writes to, which lies over the
-// shared bbolt transaction as the functions before it have left that one.
+// tx is a store.Tx. In a View w is nil. In an Update it is the buffer for the function's writes, on top of the shared
+// bbolt transaction with the writes of earlier functions.
 type tx struct {
-	bucket  *bbolt.Bucket
-	cursor  *bbolt.Cursor // for Get: sought afresh each time, so one serves all functions of a batch without allocating
+	bucket *bbolt.Bucket
+	// for Get: it seeks each time, so one cursor serves all functions of a batch without allocations
+	cursor  *bbolt.Cursor
 	w       *writes
 	undo    []func()
-	scanned int // records that Scan has yielded
+	scanned int // number of records that Scan has yielded
 	rules   record.Rules
 }
 
@@ -100,18 +101,18 @@ func (t *tx) Scan(r store.Range) iter.Seq2[store.Record, error] {
 	}
 }
 
-// scanner walks over the records of a range: those of the bbolt bucket, covered by those of the buffer.
+// scanner iterates over the records of a range: those of the bbolt bucket, overlaid by those of the buffer.
 type scanner struct {
 	base    *bbolt.Cursor
 	w       *writes
 	r       store.Range
 	started bool
-	k, v    []byte // the bucket's record that comes next, nil at the end
-	last    []byte // the key that was handed out last
+	k, v    []byte // the bucket's next record, nil at the end
+	last    []byte // the key that was returned last
 }
 
-// next returns the next record in its stored form, and a nil key at the end. sure is set for what the function has
-// written itself, which needs no checking.
+// next returns the next record in its stored form, and a nil key at the end. sure is set for the function's own writes,
+// which need no check.
 func (s *scanner) next() (key, stored []byte, sure bool) {
 	if !s.started {
 		s.seek()
@@ -146,8 +147,8 @@ func (s *scanner) before(a, b []byte) bool {
 	return bytes.Compare(a, b) < 0
 }
 
-// buffered returns the buffer's record that comes next. It searches afresh each time, because writes outside the range
-// may have moved the positions meanwhile.
+// buffered returns the buffer's next record. It searches each time, because writes outside the range may have moved the
+// positions.
 func (s *scanner) buffered() (write, bool) {
 	if s.w == nil || len(s.w.order) == 0 {
 		return write{}, false
@@ -194,7 +195,7 @@ func (s *scanner) seek() {
 		}
 		return
 	}
-	// Cursor.Last never ends on a tree whose pages have all been emptied in the same transaction.
+	// Cursor.Last never ends on a tree whose pages were all emptied in the same transaction.
 	if k, _ := s.base.First(); k == nil {
 		return
 	}
@@ -215,8 +216,8 @@ func (s *scanner) advance() {
 	}
 }
 
-// prev goes back from the record at. Cursor.Prev answers nil at the first record, but also when it comes to a page that
-// deletions in the same transaction have emptied; there it must be called again.
+// prev goes back from the record at. Cursor.Prev returns nil at the first record, but also at a page that was emptied
+// in the same transaction. In that case it must be called again.
 func (s *scanner) prev(at []byte) (k, v []byte) {
 	if k, v = s.base.Prev(); k != nil || s.w == nil {
 		return k, v

@@ -14,12 +14,11 @@ import (
 	"berth/store/internal/record"
 )
 
-// writePage is how many records one of bbolt's transactions takes while a file is written.
+// writePage is the maximum number of records in one bbolt transaction of a new file.
 const writePage = 16384
 
-// Write makes a new file (0600), as Backup does, of the records of another store, whose id it has: fill hands them to
-// put, each once. The file is checked as a whole, and only then called path. A file that is there already is not
-// overwritten.
+// Write creates a new file (0600), like Backup, with the records and the id of another store. fill passes each record
+// to put once. Write checks the whole file before it gets its name. It does not overwrite an existing file.
 func Write(ctx context.Context, path, id string, fill func(put func(key, value []byte) error) error) error {
 	if !validID(id) {
 		return fmt.Errorf("backup: %q is no id of a store", id)
@@ -35,7 +34,7 @@ func Write(ctx context.Context, path, id string, fill func(put func(key, value [
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	defer os.Remove(temp.Name()) // after the rename there is nothing of that name
+	defer os.Remove(temp.Name()) // after the rename nothing has that name
 	defer temp.Close()
 	if err := writeEmpty(temp.Name(), id, true); err != nil {
 		return fmt.Errorf("backup to %s: %w", path, spaceError(err))
@@ -59,7 +58,7 @@ func Write(ctx context.Context, path, id string, fill func(put func(key, value [
 	return publish(temp.Name(), path)
 }
 
-// fileWriter puts records into a file that nobody else has, many in each transaction.
+// fileWriter writes records to a private file, many in each transaction.
 type fileWriter struct {
 	ctx     context.Context
 	db      *bbolt.DB
@@ -100,5 +99,5 @@ func (w *fileWriter) put(key, value []byte) error {
 			return err
 		}
 	}
-	return w.bucket.Put(key, record.AppendSealed(nil, key, value)) // bbolt copies the key, and keeps the value
+	return w.bucket.Put(key, record.AppendSealed(nil, key, value)) // bbolt copies the key but keeps the value
 }

@@ -8,12 +8,12 @@ import (
 	"berth/store/internal/record"
 )
 
-// write is one Put or Delete that a function has made: sealed is the stored form of the value, nil for a deletion.
+// write is a Put or Delete of a function. sealed is the stored form of the value, or nil for a deletion.
 type write struct {
 	key, sealed []byte
 }
 
-// change is the write as those who watch are told of it. It shares memory with it.
+// change returns the write for watchers. Both share memory.
 func (w write) change() store.Record {
 	if w.sealed == nil {
 		return store.Record{Key: w.key}
@@ -21,12 +21,11 @@ func (w write) change() store.Record {
 	return store.Record{Key: w.key, Value: w.sealed[record.SealSize:]}
 }
 
-// writes is what one function has written and nobody else can see yet. It becomes part of the shared transaction when
-// the function has succeeded; forgetting it is all that a failure takes. (An undo log inside the shared transaction
-// would have to read every old value before it is replaced, and a function that fails would leave pages of the tree
-// touched.)
+// writes are the writes of one function that nobody else sees yet. After success they become part of the shared
+// transaction; after a failure they are discarded. An undo log in the shared transaction would have to read every old
+// value before it is replaced. A failed function would also leave changed pages in the tree.
 type writes struct {
-	list  []write // the last write of each key, in the order of first writing
+	list  []write // the last write of each key, in the order of the first one
 	order []int32 // indexes into list, sorted by key
 	mem   arena
 }
@@ -42,7 +41,7 @@ func (w *writes) find(key []byte) (int, bool) {
 	if n == 0 {
 		return 0, false
 	}
-	// Keys mostly arrive in order: look behind the last one first.
+	// Keys mostly arrive in order, so try the end first.
 	switch c := bytes.Compare(w.list[w.order[n-1]].key, key); {
 	case c < 0:
 		return n, false
@@ -60,7 +59,7 @@ func (w *writes) get(key []byte) (write, bool) {
 	return write{}, false
 }
 
-// set notes a write; it copies both slices. A nil value with del set is a deletion.
+// set records a write and copies both slices. A nil value with del set is a deletion.
 func (w *writes) set(key, value []byte, del bool) {
 	i, found := w.find(key)
 	var sealed []byte
@@ -82,15 +81,15 @@ func (w *writes) set(key, value []byte, del bool) {
 	w.order[i] = int32(len(w.list) - 1)
 }
 
-// arena hands out memory that lives until the shared transaction has ended. bbolt keeps hold of values (not of keys)
-// until then, so the memory is used again only afterwards.
+// arena allocates memory that lasts until the end of the shared transaction. bbolt keeps values (not keys) until then,
+// so the memory is reused only afterwards.
 type arena struct {
 	chunk []byte
 }
 
 const arenaChunk = 64 << 10
 
-// grab returns an empty slice with room for exactly n bytes.
+// grab returns an empty slice with a capacity of exactly n bytes.
 func (a *arena) grab(n int) []byte {
 	if cap(a.chunk)-len(a.chunk) < n {
 		if n > arenaChunk/4 {
@@ -111,6 +110,6 @@ func (a *arena) seal(key, value []byte) []byte {
 	return record.AppendSealed(a.grab(record.SealSize+len(value)), key, value)
 }
 
-// recycle makes the current chunk free again; nothing that was handed out may be in use any more. Chunks that filled up
-// before it are left to the garbage collector.
+// recycle makes the current chunk free again. None of its slices may be in use. Earlier, full chunks are left to the
+// garbage collector.
 func (a *arena) recycle() { a.chunk = a.chunk[:0] }
