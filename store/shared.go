@@ -44,7 +44,7 @@ type Shared interface {
 // SessionTTL is how long a session lasts without Keep.
 const SessionTTL = 3 * time.Second
 
-// ErrEnded: the session has ended for good.
+// ErrEnded means that the session has ended for good.
 var ErrEnded = errors.New("the session has ended")
 
 // Session is a named entry in a Shared store that expires unless it is kept.
@@ -69,26 +69,26 @@ type Foreign struct {
 
 // Reach describes whether a Shared store is reachable.
 type Reach struct {
-	Err   error     // why it is out of reach; nil: it is within
+	Err   error     // why it is unreachable; nil: it is reachable
 	Since time.Time // when that began
-	Fresh time.Time // what is read here is all that there was at that time
+	Fresh time.Time // reads are at least as recent as this time
 }
 
 // Trace is the latest known state of a Shared store, for comparison with what is found later. A store that went back to
 // an earlier state does not match it.
 type Trace struct {
-	Place    uint64            `json:"place,omitempty"`  // the id of the servers that keep it; 0: it is not known
-	Revision int64             `json:"revision"`         // of the servers' state, the highest that was seen
-	Counts   map[string]uint64 `json:"counts,omitempty"` // how many transactions each host had made, by its id
+	Place    uint64            `json:"place,omitempty"`  // the id of the servers that keep it; 0: unknown
+	Revision int64             `json:"revision"`         // the highest known revision of the servers' state
+	Counts   map[string]uint64 `json:"counts,omitempty"` // the number of each host's transactions, by the host's id
 }
 
 // Back is the reason why a Shared store is not trusted. It is an error that wraps ErrBack and ErrAway.
 type Back struct {
-	Why     string // a sentence: how that is known
+	Why     string // a sentence with the reason
 	Since   time.Time
-	Emptied bool   // nothing is there
-	Own     uint64 // so many transactions of this host are not there any more, as far as is known
-	All     uint64 // so many of all hosts
+	Emptied bool   // the store is empty
+	Own     uint64 // number of missing transactions of this host, as far as known
+	All     uint64 // number of missing transactions of all hosts
 }
 
 func (b *Back) Error() string { return ErrBack.Error() + ": " + b.Why }
@@ -98,7 +98,7 @@ func (b *Back) Unwrap() []error { return []error{ErrBack, ErrAway} }
 
 // Written holds the changes to a Shared store's remembered records since the last call.
 type Written struct {
-	Trace   Trace             // as of the same moment
-	Whole   bool              // Records are all there are, and not only those that have changed
-	Records map[string][]byte // by key; nil: it is gone. Values are not to be changed
+	Trace   Trace             // at the same time
+	Whole   bool              // Records has everything, not only changes
+	Records map[string][]byte // by key; nil: deleted. Do not change the values.
 }

@@ -13,7 +13,7 @@ import (
 	"iter"
 )
 
-// The errors that a Store answers with; each comes wrapped, with what happened and what to do about it.
+// The errors of a Store. Each is wrapped, with what happened and what to do about it.
 var (
 	// ErrUnknown: the commit may or may not have reached the disk. A store on disk refuses further writes until it is
 	// reopened, a Shared one until it knows the outcome.
@@ -88,9 +88,9 @@ type Tx interface {
 
 // Range selects the keys from From (included) to To (excluded).
 type Range struct {
-	From, To []byte // nil: from the first key, to behind the last one
+	From, To []byte // nil: from the first key, or to the end
 	Reverse  bool   // last key first
-	Limit    int    // at most so many records; 0: all
+	Limit    int    // maximum number of records; 0: all
 }
 
 // Record is one key and its value.
@@ -103,7 +103,7 @@ type Change struct {
 	Record
 }
 
-// Prefix is the range of all keys that begin with p.
+// Prefix returns the range of all keys that begin with p.
 func Prefix(p []byte) Range {
 	to := append([]byte(nil), p...)
 	for len(to) > 0 {

@@ -8,19 +8,19 @@ import (
 	"berth/store"
 )
 
-// commit is one update that has become part of the state.
+// commit is a committed update.
 type commit struct {
 	at      time.Time
-	changed []change // in the order of the keys
-	state   *tree    // with it
+	changed []change // sorted by key
+	state   *tree    // the state after it
 }
 
-// change is what became of one key. No slice is ever written to; nil: there is none.
+// change is the change of one key. The slices are never modified; nil: no value.
 type change struct {
 	key, before, after []byte
 }
 
-// changes lists what became of the keys that were written.
+// changes returns the changes of the written keys.
 func changes(before, after *tree, wrote [][]byte) []change {
 	slices.SortFunc(wrote, bytes.Compare)
 	var all []change
@@ -34,7 +34,7 @@ func changes(before, after *tree, wrote [][]byte) []change {
 	return all
 }
 
-// foreign copies the changes for a receiver, because they belong to him.
+// foreign copies the changes for a receiver, who owns the copy.
 func (c *commit) foreign() []store.Foreign {
 	all := make([]store.Foreign, 0, len(c.changed))
 	for _, ch := range c.changed {
@@ -44,7 +44,7 @@ func (c *commit) foreign() []store.Foreign {
 	return all
 }
 
-// records are the changes for those who watch.
+// records returns the changes for watchers.
 func (c *commit) records() []store.Record {
 	all := make([]store.Record, 0, len(c.changed))
 	for _, ch := range c.changed {
@@ -53,12 +53,12 @@ func (c *commit) records() []store.Record {
 	return all
 }
 
-// commit makes what t has written the state. First it is handed to the other handles that are there to hear of it; then
-// all of them see it in one moment, or a view through one could be older than an earlier one through another. own is
-// the handle that need not be told; nil: none.
+// commit makes the writes of t part of the state. It first passes them to the other handles' apply functions. Then all
+// handles see them at the same time; otherwise a view through one handle could be older than an earlier view through
+// another. own is the handle that made them; nil: none.
 func (s *Store) commit(t *tx, own *Store) {
 	s.mu.Lock()
-	if t.reads != nil { // it ran over an older state
+	if t.reads != nil { // it ran on an older state
 		t.tree = t.onto(s.state.IsoCopy())
 	}
 	c := &commit{state: t.tree}
@@ -78,7 +78,7 @@ func (s *Store) commit(t *tx, own *Store) {
 		return
 	}
 	s.mu.Unlock()
-	defer func() { // also when an apply panics
+	defer func() { // also if an apply panics
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.land(c, others)
@@ -90,8 +90,9 @@ func (s *Store) commit(t *tx, own *Store) {
 	}
 }
 
-// land makes c the state, and has the open handles see it: those that were handed it, and the one that made it. So does
-// one that has joined since: it began with the state before. The caller holds the lock of common.
+// land sets the state to c and shows it to all open handles. handed are those whose apply got it. The others are the one
+// that made it, and handles that joined meanwhile, which began with the state before. The caller holds the lock of
+// common.
 func (s *Store) land(c *commit, handed []*Store) {
 	s.state = c.state
 	for _, h := range s.handles {
@@ -102,8 +103,8 @@ func (s *Store) land(c *commit, handed []*Store) {
 	}
 }
 
-// take hands apply all that others have committed, and nothing where the handle is out of reach. It is shown
-// afterwards. The caller has the turn.
+// take passes all commits of others to apply, unless the handle is cut off. The caller shows them afterwards, and has
+// the turn.
 func (s *Store) take() {
 	s.taking.Lock()
 	defer s.taking.Unlock()
@@ -115,7 +116,7 @@ func (s *Store) take() {
 	}
 }
 
-// nextLate is what the handle has yet to take in, and takes in now.
+// nextLate returns the commits that the handle lacks, and marks them as taken.
 func (s *Store) nextLate() ([]*commit, func([]store.Foreign)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +128,7 @@ func (s *Store) nextLate() ([]*commit, func([]store.Foreign)) {
 	return late, s.apply
 }
 
-// show has the handle see what it has taken in. The caller holds the lock of common.
+// show makes the taken commits visible to the handle. The caller holds the lock of common.
 func (s *Store) show() {
 	for _, c := range s.taken {
 		s.seen = c.state
@@ -138,8 +139,8 @@ func (s *Store) show() {
 	s.taken = nil
 }
 
-// catchUp takes in what others have committed. The error is why it cannot: there is something, and the handle is out of
-// reach. The caller has the turn.
+// catchUp takes the commits of others. It returns an error if there are some and the handle is cut off. The caller has
+// the turn.
 func (s *Store) catchUp() error {
 	s.take()
 	s.mu.Lock()

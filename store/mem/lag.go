@@ -8,37 +8,37 @@ import (
 	"berth/store"
 )
 
-// Lag has the handle take in what others commit only when it is asked for something, or, with false, at once again. An
-// Update then runs its function over the state as it was known. Where it writes something, and others have changed
-// neither what it read nor what it writes, that is committed; else it is taken back, and the function runs again over
-// the state as it is. So do stores over a network that compare when they commit.
+// Lag makes the handle take the commits of others only when it is used; false restores the immediate way. An Update
+// then runs its function on the known, older state. If it writes, and others have changed neither what it read nor what
+// it writes, it commits. Otherwise it is undone, and the function runs again on the current state. Stores that compare
+// at the commit over a network work in this way.
 func (s *Store) Lag(lags bool) {
-	_ = s.await(context.Background()) // which does not end
+	_ = s.await(context.Background()) // this context does not end
 	defer s.leave()
 	s.mu.Lock()
 	s.lags = lags
 	s.mu.Unlock()
 	if !lags {
-		_ = s.catchUp() // out of reach, Heal does it
+		_ = s.catchUp() // if the handle is cut off, Heal does it
 	}
 }
 
-// waits tells whether commits of others are left until somebody asks.
+// waits reports whether the handle lags.
 func (s *Store) waits() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lags
 }
 
-// behind tells whether a handle within reach has yet to take something in.
+// behind reports whether a reachable handle lacks commits.
 func (s *Store) behind() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lags && s.outage == nil && len(s.late) > 0
 }
 
-// updateLate is Update over the state as it was known; done is false, and everything taken back, where that must not be
-// committed or is no answer.
+// updateLate is Update on the known state. done is false, and everything is undone, if the result must not be committed
+// or returned.
 func (s *Store) updateLate(fn func(store.Tx) error) (done bool, err error) {
 	t := &tx{tree: s.copied(), reads: &reads{}}
 	defer t.end()
@@ -54,7 +54,7 @@ func (s *Store) updateLate(fn func(store.Tx) error) (done bool, err error) {
 	return true, s.finish(t)
 }
 
-// missed tells whether what others have committed bears on t.
+// missed reports whether commits of others concern t.
 func (s *Store) missed(t *tx) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (t *tx) onto(state *tree) *tree {
 	return state
 }
 
-// reads is what a function has read. A nil one notes nothing.
+// reads records what a function has read. A nil one records nothing.
 type reads struct {
 	keys   map[string]struct{}
 	ranges []store.Range
@@ -97,7 +97,7 @@ func (r *reads) get(key []byte) {
 	r.keys[string(key)] = struct{}{}
 }
 
-// scan notes all of a range, however much of it was looked at.
+// scan records a whole range, however much of it was read.
 func (r *reads) scan(all store.Range) {
 	if r != nil {
 		r.ranges = append(r.ranges, store.Range{From: bytes.Clone(all.From), To: bytes.Clone(all.To)})
@@ -113,12 +113,12 @@ func (r *reads) has(key []byte) bool {
 	})
 }
 
-// awaitCaughtUp waits for the turn, and takes in what others have committed.
+// awaitCaughtUp waits for the turn and takes the commits of others.
 func (s *Store) awaitCaughtUp(ctx context.Context) error {
 	if err := s.await(ctx); err != nil {
 		return err
 	}
 	defer s.leave()
-	_ = s.catchUp() // out of reach, the view is of what is known
+	_ = s.catchUp() // if the handle is cut off, the view shows the known state
 	return nil
 }

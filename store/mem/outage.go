@@ -9,32 +9,32 @@ import (
 	"berth/store"
 )
 
-// outage is a time out of reach.
+// outage is a time in which the handle is cut off.
 type outage struct {
 	err     error
 	since   time.Time
-	present map[string]presence // as it was known when it began
-	held    map[string]*session // likewise
+	present map[string]presence // as known at the beginning
+	held    map[string]*session // as known at the beginning
 }
 
-// loss is an outcome that the caller is not to learn.
+// loss is an outcome that is hidden from the caller.
 type loss struct {
 	committed bool
-	cut       error // why the handle is out of reach from then on; nil: it is not
+	cut       error // why the handle is cut off afterwards; nil: it is not
 }
 
-// Cut puts the handle out of reach, because of err, until Heal: Updates answer an error that wraps store.ErrAway and
-// err, those that wait for their turn included, Views see the state as it is now, and apply, which does not run when
-// Cut returns, is handed nothing. An Update whose function runs already goes on. It must not be called by apply.
+// Cut makes the handle unreachable until Heal. Updates return an error that wraps store.ErrAway and err, even those
+// that wait for their turn. Views see the current state. apply gets nothing more, and does not run when Cut returns. An
+// Update whose function is running continues. Do not call Cut from apply.
 func (s *Store) Cut(err error) {
 	s.mu.Lock()
 	s.cutOff(err)
 	s.mu.Unlock()
-	s.taking.Lock() // what is being handed over ends first
+	s.taking.Lock() // waits for a running apply
 	defer s.taking.Unlock()
 }
 
-// cutOff is Cut for a caller who holds the lock of common.
+// cutOff is Cut for a caller with the lock of common.
 func (s *Store) cutOff(err error) {
 	if s.outage != nil {
 		return
@@ -45,10 +45,10 @@ func (s *Store) cutOff(err error) {
 	s.withdraw()
 }
 
-// Heal puts the handle within reach again. What was committed meanwhile has been handed to apply when it returns. It
-// waits for the update that runs.
+// Heal makes the handle reachable again. It passes the commits of the meantime to apply before it returns. It waits for
+// a running update.
 func (s *Store) Heal() {
-	_ = s.await(context.Background()) // which does not end
+	_ = s.await(context.Background()) // this context does not end
 	defer s.leave()
 	s.mu.Lock()
 	if s.outage != nil && !s.closed {
@@ -58,15 +58,14 @@ func (s *Store) Heal() {
 		}
 	}
 	s.mu.Unlock()
-	_ = s.catchUp() // cut again already, there is another Heal
+	_ = s.catchUp() // if it was cut off again, another Heal follows
 }
 
-// LoseNext has the next Update of this handle that writes something answer store.ErrUnknown, after its hooks have run.
-// When it was committed nonetheless, what it wrote has come by Follow when Update returns.
+// LoseNext makes the next writing Update of this handle return store.ErrUnknown after its hooks have run. If committed
+// is set, its writes come through Follow before Update returns.
 func (s *Store) LoseNext(committed bool) { s.setLoss(&loss{committed: committed}) }
 
-// CutNext is LoseNext that puts the handle out of reach, too, because of err: what was written comes by Follow with
-// Heal.
+// CutNext is LoseNext that also cuts the handle off with err. The writes come through Follow with Heal.
 func (s *Store) CutNext(committed bool, err error) { s.setLoss(&loss{committed, err}) }
 
 func (s *Store) setLoss(l *loss) {
@@ -75,7 +74,7 @@ func (s *Store) setLoss(l *loss) {
 	s.lose = l
 }
 
-// lost is what is to become of the outcome at hand; nil: its caller hears of it.
+// lost returns and clears what LoseNext has set; nil: the caller gets the outcome.
 func (s *Store) lost() *loss {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +85,7 @@ func (s *Store) lost() *loss {
 
 var errLost = fmt.Errorf("%w: it got lost on the way back", store.ErrUnknown)
 
-// answerLost takes back what the function of t did, and commits what it wrote nonetheless where l says so.
+// answerLost undoes the function of t, and commits its writes if l says so.
 func (s *Store) answerLost(t *tx, l *loss) error {
 	err := errLost
 	if l.cut != nil {
@@ -102,7 +101,7 @@ func (s *Store) answerLost(t *tx, l *loss) error {
 	return err
 }
 
-// awaitReach takes the turn within reach of the state.
+// awaitReach waits for the turn, unless the handle is cut off.
 func (s *Store) awaitReach(ctx context.Context) error {
 	for {
 		cut, err := s.within()
@@ -126,7 +125,7 @@ func (s *Store) awaitReach(ctx context.Context) error {
 	}
 }
 
-// within tells why the handle is out of reach, or hands out what is closed when it gets there.
+// within returns why the handle is cut off, or a channel that is closed when it gets cut off.
 func (s *Store) within() (<-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"berth/store"
 )
 
-// session is one that stands until its handle is cut off or closed, or another one takes its name.
+// session is a session that lasts until its handle is cut off or closed, or another session takes its name.
 type session struct {
 	by       *Store
 	name, id string
@@ -42,7 +42,7 @@ func (s *Store) Held() map[string]string {
 	return all
 }
 
-// reached is why the handle does not reach the state. The caller holds the lock of common.
+// reached returns why the handle does not reach the state, or nil. The caller holds the lock of common.
 func (s *Store) reached() error {
 	switch {
 	case s.closed:

@@ -12,8 +12,8 @@ import (
 
 var errFollowed = errors.New("mem: a handle is followed once only: join another one")
 
-// Follow implements store.Shared. A commit is handed to apply before the Update that made it answers, on the goroutine
-// of its caller; neither load nor apply may call the store.
+// Follow implements store.Shared. A commit is passed to apply before its Update returns, on the goroutine of that
+// caller. load and apply must not call the store.
 func (s *Store) Follow(ctx context.Context, load func(store.Tx) error, apply func([]store.Foreign)) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (s *Store) Follow(ctx context.Context, load func(store.Tx) error, apply fun
 	if s.followed() {
 		return errFollowed
 	}
-	_ = s.catchUp() // out of reach, what is known is loaded, and the rest comes later
+	_ = s.catchUp() // if the handle is cut off, it loads the known state, and the rest comes later
 	t := &tx{tree: s.copied(), rules: record.Rules{ReadOnly: true}}
 	defer func() { t.rules.Over = true }()
 	if err := load(t); err != nil {
@@ -60,14 +60,14 @@ func (s *Store) Reach() store.Reach {
 	return store.Reach{Fresh: time.Now()}
 }
 
-// presence is a name that stands among those present.
+// presence is an announced name.
 type presence struct {
 	by    *Store
 	value []byte
 }
 
-// Announce implements store.Shared. The name is gone as soon as the handle is closed or out of reach; when it is within
-// reach again, so is the name.
+// Announce implements store.Shared. The name disappears when the handle is closed or cut off, and returns when the
+// handle is reachable again.
 func (s *Store) Announce(name string, value []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,8 +95,7 @@ func (s *Store) Present() map[string][]byte {
 	return all
 }
 
-// withdraw has nothing of this handle stand among those present, and no session of it. The caller holds the lock of
-// common.
+// withdraw removes the names and sessions of this handle. The caller holds the lock of common.
 func (s *Store) withdraw() {
 	for name, p := range s.present {
 		if p.by == s {

@@ -25,16 +25,16 @@ import (
 	"berth/store/internal/watch"
 )
 
-// Store is a handle on a store.Shared in memory. New makes the first one of a state, Join the others.
+// Store is a handle on a store.Shared in memory. New makes the first handle of a state, Join the others.
 type Store struct {
 	*common
 	running sync.WaitGroup
-	taking  sync.Mutex // held while commits of others are handed to apply
+	taking  sync.Mutex // held while commits of others are passed to apply
 
-	// Below here, the lock of common guards everything.
-	seen    *tree     // the state as this handle sees it; never written to, only copied and replaced
-	late    []*commit // what has become of it since, in order
-	taken   []*commit // likewise, and before that: apply has heard of it
+	// The lock of common guards everything below.
+	seen    *tree     // the state that this handle sees; only copied and replaced
+	late    []*commit // later commits, in order
+	taken   []*commit // commits between seen and late, which apply has got
 	apply   func([]store.Foreign)
 	watches watch.Set
 	closed  bool
@@ -48,16 +48,16 @@ type Store struct {
 
 var _ store.Shared = (*Store)(nil)
 
-// common is what the handles on one state have in common.
+// common is shared by the handles on one state.
 type common struct {
 	id   string
 	turn chan struct{} // holds a token while an update runs
 
 	mu      sync.Mutex
 	state   *tree
-	handles []*Store // that are open
+	handles []*Store // the open ones
 	present map[string]presence
-	held    map[string]*session // that stand, by name
+	held    map[string]*session // the active ones, by name
 }
 
 // tree is the records by key.
@@ -75,8 +75,8 @@ func New() *Store {
 	}).join()
 }
 
-// Join returns another handle on the same state, whether this one is still open or not. What is committed through one
-// of them is somebody else's for all others.
+// Join returns another handle on the same state, even if this one is closed. For each handle, commits through the
+// others are foreign.
 func (s *Store) Join() *Store { return s.common.join() }
 
 func (c *common) join() *Store {
@@ -94,17 +94,16 @@ func (c *common) join() *Store {
 
 func newID() string {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
 
-// ID returns the state's id, 32 hexadecimal digits drawn when it was made: a store in memory is another one after each
-// start.
+// ID returns the state's id, 32 random hexadecimal digits. A store in memory is a new one after each start.
 func (s *Store) ID() string { return s.id }
 
 var errClosed = fmt.Errorf("%w: it was in memory, and nothing of it is left", store.ErrClosed)
 
-// enter counts a transaction in, so that Close can wait for it.
+// enter counts a transaction, so that Close can wait for it.
 func (s *Store) enter() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,15 +114,15 @@ func (s *Store) enter() error {
 	return nil
 }
 
-// copied returns the state as it is seen now, for one transaction. Even copying writes a mark to the tree, so it takes
-// the lock.
+// copied returns a copy of the visible state for one transaction. It takes the lock, because even copying writes to the
+// tree.
 func (s *Store) copied() *tree {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.seen.IsoCopy()
 }
 
-// await takes the turn; it is given back by leave.
+// await waits for the turn; leave gives it back.
 func (s *Store) await(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -158,7 +157,7 @@ func (s *Store) View(ctx context.Context, fn func(store.Tx) error) error {
 	return fn(t)
 }
 
-// Update implements store.Store. A panic of fn, or of a hook, goes to the caller.
+// Update implements store.Store. A panic of fn or of a hook reaches the caller.
 func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -180,14 +179,14 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 		return err
 	}
 	t := &tx{tree: s.copied()}
-	defer t.end() // before the next update has its turn, also when fn panics or ends its goroutine
+	defer t.end() // before the next update gets its turn, even if fn panics or ends its goroutine
 	if err := t.run(fn); err != nil {
 		return err
 	}
 	return s.finish(t)
 }
 
-// finish commits what the function of t wrote, which has succeeded over the state as it is.
+// finish commits the writes of t, whose function has succeeded on the current state.
 func (s *Store) finish(t *tx) error {
 	if len(t.wrote) == 0 {
 		t.undo = nil
@@ -201,14 +200,13 @@ func (s *Store) finish(t *tx) error {
 	return nil
 }
 
-// Watch implements store.Store. The changes of one Update come in the order of their keys; Close ends it with
-// store.ErrClosed.
+// Watch implements store.Store. The changes of one Update are sorted by key. Close ends it with store.ErrClosed.
 func (s *Store) Watch(ctx context.Context, prefix []byte) iter.Seq2[store.Change, error] {
 	return s.watches.Watch(ctx, prefix)
 }
 
-// Close implements store.Store: updates of this handle that wait for their turn are still run, and nothing is handed to
-// its apply any more when it returns. The other handles go on. A second Close answers ErrClosed.
+// Close implements store.Store. It runs updates of this handle that wait for their turn. When it returns, apply gets
+// nothing more. The other handles continue. A second Close returns ErrClosed.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -223,7 +221,7 @@ func (s *Store) Close() error {
 	s.handles = slices.DeleteFunc(s.handles, func(h *Store) bool { return h == s })
 	s.late, s.apply = nil, nil
 	s.mu.Unlock()
-	s.taking.Lock() // what is being handed over ends first
+	s.taking.Lock() // waits for a running apply
 	defer s.taking.Unlock()
 	s.watches.Close(errClosed)
 	return nil

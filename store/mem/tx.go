@@ -8,17 +8,16 @@ import (
 	"berth/store/internal/scan"
 )
 
-// tx is a store.Tx over a copy of the state that is its own. What it hands out are slices of records, which are
-// replaced as a whole and never written to.
+// tx is a store.Tx on its own copy of the state. It returns slices of records, which are replaced and never modified.
 type tx struct {
 	tree  *tree
 	rules record.Rules
-	wrote [][]byte // the key of each Put and Delete, repeated ones included
+	wrote [][]byte // the key of each Put and Delete, with repetitions
 	undo  []func()
-	reads *reads // what was read, where that is to be known; nil: it is not
+	reads *reads // what was read; nil: not recorded
 }
 
-// run runs fn and answers its error, or that of a write that was refused.
+// run runs fn and returns its error, or that of a refused write.
 func (t *tx) run(fn func(store.Tx) error) error {
 	if err := fn(t); err != nil {
 		return err
@@ -26,8 +25,8 @@ func (t *tx) run(fn func(store.Tx) error) error {
 	return t.rules.Failed
 }
 
-// end closes the transaction. What it wrote has become the state, or its hooks are still there: then they are run, the
-// last one first, and none is left out when another one panics.
+// end closes the transaction. If it was not committed, its hooks remain, and end runs them in reverse order. It runs
+// all of them, even if one panics.
 func (t *tx) end() {
 	t.rules.Over = true
 	hooks := t.undo
@@ -65,7 +64,7 @@ func (t *tx) Delete(key []byte) error {
 	return nil
 }
 
-// copied returns the bytes of b in memory of their own, with no room behind them. It is never nil.
+// copied returns a copy of b without spare capacity. It is never nil.
 func copied(b []byte) []byte {
 	return append(make([]byte, 0, len(b)), b...)
 }
@@ -89,14 +88,14 @@ func (t *tx) Scan(r store.Range) iter.Seq2[store.Record, error] {
 			return yield(rec, nil) && !t.rules.Over && n != r.Limit
 		}
 		at := t.tree
-		if !t.rules.ReadOnly { // writes outside the range may move what lies in the nodes that the walk stands on
+		if !t.rules.ReadOnly { // writes outside the range may move records in the nodes of the walk
 			at = at.IsoCopy()
 		}
 		walkable(at).Walk(r, visit)
 	}
 }
 
-// walkable is the state as scan.Tree has it.
+// walkable returns the state for package scan.
 func walkable(t *tree) scan.Tree[store.Record] {
 	return scan.Tree[store.Record]{
 		Items: t,

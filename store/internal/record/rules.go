@@ -7,22 +7,21 @@ import (
 	"berth/store"
 )
 
-// MaxKey is how many bytes a key has at most. bbolt's own bound is 32,768.
+// MaxKey is the maximum length of a key in bytes. bbolt's own limit is 32,768.
 const MaxKey = 4096
 
-// ErrOver answers what is asked of a transaction whose function has returned.
+// ErrOver is the error of a transaction that is used after its function has returned.
 var ErrOver = errors.New("the transaction is over: its function has returned")
 
-// Rules says which writes a transaction takes, and counts them. The zero Rules are those of an update that has written
-// nothing.
+// Rules decides which writes a transaction accepts, and counts them. The zero Rules are those of a new update.
 type Rules struct {
 	Over     bool  // its function has returned
 	ReadOnly bool  // it is a View
-	Count    int   // Puts and Deletes taken, repeated ones included
-	Failed   error // the first Put or Delete that was refused; the update fails with it whatever the function answers
+	Count    int   // accepted Puts and Deletes, including repeated ones
+	Failed   error // the first refused Put or Delete; the update fails with this error, whatever the function returns
 }
 
-// Put says whether key may be set to value, and counts it.
+// Put reports whether key may be set to value, and counts the write.
 func (r *Rules) Put(key, value []byte) error {
 	if err := r.may(key); err != nil {
 		return err
@@ -35,7 +34,7 @@ func (r *Rules) Put(key, value []byte) error {
 	return nil
 }
 
-// Delete says whether key may be removed, and counts it.
+// Delete reports whether key may be removed, and counts the write.
 func (r *Rules) Delete(key []byte) error {
 	if err := r.may(key); err != nil {
 		return err

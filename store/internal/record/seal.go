@@ -10,18 +10,17 @@ import (
 	"berth/store"
 )
 
-// SealSize is what sealing puts before a value: the format byte and the checksum, big-endian.
+// SealSize is the number of bytes before a sealed value: the format byte and the checksum, big-endian.
 const SealSize = 5
 
-// sealFormat is the only format of a record there is. A later one takes another byte and is told apart record by
-// record.
+// sealFormat is the only format of a record. A later format gets another byte, so each record shows its format.
 const sealFormat = 1
 
-// castagnoli is a table that the standard library builds once; amd64 and arm64 have an instruction for this polynomial.
+// castagnoli is built once by the standard library. amd64 and arm64 have an instruction for this polynomial.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum covers the format, the key's length, the key and the value, so a value that turns up under another key, or a
-// boundary between the two that has moved, is noticed as well as a flipped bit.
+// checksum covers the format, the key's length, the key and the value. So it detects flipped bits, a value under
+// another key, and a moved boundary between key and value.
 func checksum(key, value []byte) uint32 {
 	start := uint32(len(key))<<8 | sealFormat
 	return crc32.Update(crc32.Update(start, castagnoli, key), castagnoli, value)
@@ -34,8 +33,7 @@ func AppendSealed(dst, key, value []byte) []byte {
 	return append(dst, value...)
 }
 
-// Unseal returns the value inside its stored form; it shares memory with it. What is wrong with it wraps
-// store.ErrCorrupt.
+// Unseal returns the value in its stored form. Both share memory. The error for a damaged value wraps store.ErrCorrupt.
 func Unseal(key, stored []byte) ([]byte, error) {
 	if len(stored) < SealSize {
 		return nil, fmt.Errorf("%w: the record %s holds %d bytes, fewer than its checksum takes", store.ErrCorrupt,
@@ -51,7 +49,7 @@ func Unseal(key, stored []byte) ([]byte, error) {
 	return value, nil
 }
 
-// Quote prints a key for a person: keys are mostly text, and what is not comes out escaped.
+// Quote prints a key for a person. Keys are mostly text, and other bytes are escaped.
 func Quote(key []byte) string {
 	const most = 128
 	if len(key) > most {

@@ -9,15 +9,15 @@ import (
 	"berth/store"
 )
 
-// Tree is records in the order of their keys. At is an item with the given key, for looking it up; Key is an item's
-// key.
+// Tree is a B-tree of records in the order of their keys. At returns an item with a key, for searching. Key returns an
+// item's key.
 type Tree[T any] struct {
 	Items *btree.BTreeG[T]
 	At    func(key []byte) T
 	Key   func(T) []byte
 }
 
-// Walk visits the items of a range in its order, until visit answers false. It knows no limit.
+// Walk visits the items of a range in order, until visit returns false. It ignores the range's limit.
 func (t Tree[T]) Walk(r store.Range, visit func(T) bool) {
 	if !r.Reverse {
 		t.Items.Ascend(t.At(r.From), func(item T) bool {
@@ -26,7 +26,7 @@ func (t Tree[T]) Walk(r store.Range, visit func(T) bool) {
 		return
 	}
 	down := func(item T) bool {
-		if r.To != nil && bytes.Equal(t.Key(item), r.To) { // where Descend begins, and not part of the range
+		if r.To != nil && bytes.Equal(t.Key(item), r.To) { // Descend begins at To, which is not part of the range
 			return true
 		}
 		return bytes.Compare(t.Key(item), r.From) >= 0 && visit(item)

@@ -15,7 +15,7 @@ import (
 	"berth/store"
 )
 
-// buffer is how many changes a watcher may be behind before it is told that it lagged.
+// buffer is the maximum number of pending changes of a watcher before it gets ErrLagged.
 const buffer = 8192
 
 var (
@@ -24,31 +24,31 @@ var (
 	errStopped = errors.New("stopped")
 )
 
-// Set is all watchers of a store. The zero Set is empty.
+// Set is the set of a store's watchers. The zero Set is empty.
 type Set struct {
-	count  atomic.Int32 // so that a commit that nobody watches takes no lock
+	count  atomic.Int32 // lets a commit without watchers avoid the lock
 	mu     sync.Mutex
 	closed error
 	set    map[*watcher]struct{}
 }
 
-// watcher is one reader. It is in the set from the call of Watch until it ended.
+// watcher is one reader. It is in the set from the call of Watch until its end.
 type watcher struct {
 	prefix []byte
 	all    *Set
-	wake   chan struct{} // holds one token when there is something new
-	stop   func() bool   // forgets the hook on the context
+	wake   chan struct{} // holds one token if there is something new
+	stop   func() bool   // removes the context's AfterFunc
 
 	mu      sync.Mutex
 	pending []store.Change
-	end     error // nothing comes after pending: ErrLagged, ErrClosed, or errStopped
+	end     error // the end after pending: ErrLagged, ErrClosed, or errStopped
 	used    bool
 }
 
-// Any tells whether anybody watches.
+// Any reports whether there are watchers.
 func (ws *Set) Any() bool { return ws.count.Load() > 0 }
 
-// Watch is store.Store's.
+// Watch implements store.Store.
 func (ws *Set) Watch(ctx context.Context, prefix []byte) iter.Seq2[store.Change, error] {
 	w := &watcher{prefix: bytes.Clone(prefix), all: ws, wake: make(chan struct{}, 1)}
 	ws.mu.Lock()
@@ -62,7 +62,7 @@ func (ws *Set) Watch(ctx context.Context, prefix []byte) iter.Seq2[store.Change,
 		ws.count.Add(1)
 	}
 	ws.mu.Unlock()
-	// A watch that is never read must not stay for ever either.
+	// A watch that is never read must end, too.
 	w.stop = context.AfterFunc(ctx, func() { w.finish(errStopped) })
 	return w.read
 }
@@ -110,7 +110,7 @@ func (w *watcher) stopped() bool {
 	return errors.Is(w.end, errStopped)
 }
 
-// finish ends the watch with err and throws away what was not read yet.
+// finish ends the watch with err and discards pending changes.
 func (w *watcher) finish(err error) {
 	w.all.mu.Lock()
 	if _, in := w.all.set[w]; in {
@@ -140,7 +140,7 @@ func (w *watcher) signal() {
 	}
 }
 
-// Publish hands the changes of one commit (a nil value is a deletion) to whoever watches them. It copies them.
+// Publish passes copies of a commit's changes to their watchers. A nil value is a deletion.
 func (ws *Set) Publish(changes []store.Record) {
 	if !ws.Any() {
 		return
@@ -156,7 +156,7 @@ func (ws *Set) Publish(changes []store.Record) {
 	}
 }
 
-// push answers false when the watcher has fallen too far behind.
+// push returns false if the watcher has too many pending changes.
 func (w *watcher) push(changes []store.Record) bool {
 	wants := func(c store.Record) bool { return bytes.HasPrefix(c.Key, w.prefix) }
 	first := slices.IndexFunc(changes, wants)
@@ -181,7 +181,7 @@ func (w *watcher) push(changes []store.Record) bool {
 	return true
 }
 
-// cloned is a copy of a record in one piece.
+// cloned returns a copy of a record in one allocation.
 func cloned(c store.Record) store.Record {
 	both := append(append(make([]byte, 0, len(c.Key)+len(c.Value)), c.Key...), c.Value...)
 	n := len(c.Key)
@@ -192,7 +192,7 @@ func cloned(c store.Record) store.Record {
 	return one
 }
 
-// Interrupt ends all watches with err once what is pending has been read. Later ones are not touched.
+// Interrupt ends all current watches with err after their pending changes have been read.
 func (ws *Set) Interrupt(err error) {
 	ws.mu.Lock()
 	all := ws.set
@@ -204,7 +204,7 @@ func (ws *Set) Interrupt(err error) {
 	}
 }
 
-// Close ends all watches, and those that come later, with err.
+// Close ends all current and later watches with err.
 func (ws *Set) Close(err error) {
 	ws.mu.Lock()
 	ws.closed = err
