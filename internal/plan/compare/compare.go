@@ -10,6 +10,7 @@ package compare
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -111,21 +112,25 @@ func (d *Difference) Transactions(most int, apart bool) (all []Part) {
 // Plans holds a document against the plan that there is. What the document says that no edit can make is an
 // *ipam.PlanError, with the line of each thing.
 func Plans(document, now *ipam.Plan, opt Options) (*Difference, error) {
-	c := &comparison{opt: opt}
-	wanted, there := c.document(document, now), flatten(now.Networks)
+	c := &comparison{opt: opt, remade: map[string]bool{}}
+	wanted, there := c.document(document, now), map[string]*network{}
+	for i := range now.Networks {
+		there[now.Networks[i].Name] = flatten(&now.Networks[i], i)
+	}
+	elastic, hadElastic := elasticOf(document.Elastic), elasticOf(now.Elastic)
 	if err := c.Err(); err != nil && !opt.Adds {
 		return nil, err
 	}
-	c.elasticGoes(document.Elastic, now.Elastic)
+	c.elasticGoes(elastic, hadElastic)
 	c.networksGo(wanted, there)
 	for _, n := range c.sorted(wanted, there) {
-		is := there[n.fields.Name]
+		is := there[n.Name]
 		if is == nil {
 			is = c.newNetwork(n)
 		} else {
 			c.network(n, is)
 		}
-		space := cmp.Or(is.fields.Space, n.fields.Space, ipam.LocalSpace)
+		space := cmp.Or(is.Space, n.Space, ipam.LocalSpace)
 		if !opt.Adds {
 			c.gateways(n, is)
 		}
@@ -134,7 +139,7 @@ func Plans(document, now *ipam.Plan, opt Options) (*Difference, error) {
 		c.owned(n, is)
 		c.end(space)
 	}
-	c.elasticComes(document.Elastic, now.Elastic)
+	c.elasticComes(elastic, hadElastic)
 	if err := c.Err(); err != nil && !opt.Adds {
 		return nil, err
 	}
@@ -144,15 +149,12 @@ func Plans(document, now *ipam.Plan, opt Options) (*Difference, error) {
 // sorted are the networks of the document in its order, but those of which a subnet goes first: what one gives up
 // another may be given.
 func (c *comparison) sorted(wanted, there map[string]*network) []*network {
-	var all []*network
-	for _, n := range wanted {
-		all = append(all, n)
-	}
+	all := slices.Collect(maps.Values(wanted))
 	gives := func(n *network) int {
-		if is := there[n.fields.Name]; is != nil && c.opt.Prune {
-			for i := range is.subnets {
-				if !slices.ContainsFunc(n.subnets, func(sub ipam.PlannedSubnet) bool {
-					return sub.CIDR.Overlaps(is.subnets[i].CIDR)
+		if is := there[n.Name]; is != nil && c.opt.Prune {
+			for i := range is.Subnets {
+				if !slices.ContainsFunc(n.Subnets, func(sub ipam.PlannedSubnet) bool {
+					return sub.CIDR.Overlaps(is.Subnets[i].CIDR)
 				}) {
 					return 0
 				}

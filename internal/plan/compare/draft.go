@@ -20,12 +20,16 @@ const (
 type comparison struct {
 	ipam.PlanError
 	Difference
-	opt   Options
-	draft [phases][]Edit
+	opt    Options
+	draft  [phases][]Edit
+	remade map[string]bool // the accounts and elastic ranges that are removed to be made anew, by kind and name
 }
 
-// found notes a change.
-func (c *comparison) found(one Change) { c.Changes = append(c.Changes, one) }
+// found notes what is otherwise of a thing: it comes (+), goes (-) or changes (~).
+func (c *comparison) found(sign string, of Change, was, is string) {
+	of.Sign, of.Was, of.Is = sign, was, is
+	c.Changes = append(c.Changes, of)
+}
 
 // edit notes an edit of the part that is drafted.
 func (c *comparison) edit(when phase, line int, e ipam.Edit) {
@@ -50,7 +54,7 @@ func (c *comparison) field(of Change, name, was, is string) bool {
 	if was == is || is == "" && !c.opt.Prune {
 		return false
 	}
-	of.Sign, of.Field, of.Was, of.Is = "~", name, was, is
-	c.found(of)
+	of.Field = name
+	c.found("~", of, was, is)
 	return true
 }

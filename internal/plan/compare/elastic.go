@@ -3,36 +3,36 @@ package compare
 import (
 	"cmp"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"berth/internal/ipam"
 )
 
 // elasticNow is what there is of elastic addresses, or is to be, by names.
 type elasticNow struct {
+	*ipam.PlannedElastic
 	accounts  map[string]*ipam.PlannedAccount
 	ranges    map[ipam.Range]*ipam.PlannedElasticRange
 	addresses map[netip.Addr]*ipam.PlannedElasticAddress
 }
 
 func elasticOf(p *ipam.PlannedElastic) *elasticNow {
-	now := &elasticNow{map[string]*ipam.PlannedAccount{}, map[ipam.Range]*ipam.PlannedElasticRange{},
-		map[netip.Addr]*ipam.PlannedElasticAddress{}}
 	if p == nil {
-		return now
+		p = &ipam.PlannedElastic{}
 	}
-	for i := range p.Accounts {
-		now.accounts[p.Accounts[i].Account] = &p.Accounts[i]
+	return &elasticNow{p, byName(p.Accounts, func(a *ipam.PlannedAccount) string { return a.Account }),
+		byName(p.Ranges, func(r *ipam.PlannedElasticRange) ipam.Range { return r.Range }),
+		byName(p.Addresses, func(a *ipam.PlannedElasticAddress) netip.Addr { return a.Address })}
+}
+
+func byName[T any, K comparable](all []T, name func(*T) K) map[K]*T {
+	by := map[K]*T{}
+	for i := range all {
+		by[name(&all[i])] = &all[i]
 	}
-	for i := range p.Ranges {
-		now.ranges[p.Ranges[i].Range] = &p.Ranges[i]
-	}
-	for i := range p.Addresses {
-		now.addresses[p.Addresses[i].Address] = &p.Addresses[i]
-	}
-	return now
+	return by
 }
 
 const (
@@ -42,43 +42,66 @@ const (
 )
 
 // elasticGoes has go what of elastic addresses goes, or is made anew: before the networks, to which they lead.
-func (c *comparison) elasticGoes(document, now *ipam.PlannedElastic) {
+func (c *comparison) elasticGoes(wanted, was *elasticNow) {
 	if c.opt.Network != "" {
 		return
 	}
-	wanted, was := elasticOf(document), elasticOf(now)
-	for _, a := range listed(now).Addresses {
-		c.elasticEnds(wanted, &a)
+	for i := range was.Addresses {
+		c.elasticEnds(wanted, &was.Addresses[i])
 	}
-	for _, r := range listed(now).Ranges {
-		of := Change{Kind: rangeKind, Name: r.Range.String()}
-		if other := wanted.ranges[r.Range]; other == nil && c.opt.Prune {
-			of.Sign = "-"
-			c.found(of)
-			c.edit(goes, 0, &ipam.RemoveElasticRange{Range: r.Range})
-		} else if other != nil && c.rangeOtherwise(of, other, &r) {
-			c.edit(goes, other.Line, &ipam.RemoveElasticRange{Range: r.Range})
-			was.ranges[r.Range] = nil
+	for i := range was.Ranges {
+		old := &was.Ranges[i]
+		of, remove := Change{Kind: rangeKind, Name: old.Range.String()}, &ipam.RemoveElasticRange{Range: old.Range}
+		if is := wanted.ranges[old.Range]; is != nil {
+			said := *is
+			said.TTL = cmp.Or(is.TTL, old.TTL) // nobody takes it back
+			if !c.opt.Prune {
+				said.OnCut = cmp.Or(is.OnCut, old.OnCut)
+			}
+			c.remake(of, is.Line, remove, rangeSettings(old), rangeSettings(&said))
+		} else {
+			c.gone(of, remove)
 		}
 	}
-	for _, a := range listed(now).Accounts {
-		of := Change{Kind: accountKind, Name: a.Account}
-		if other := wanted.accounts[a.Account]; other == nil && c.opt.Prune {
-			of.Sign = "-"
-			c.found(of)
-			c.edit(goes, 0, &ipam.RemoveAccount{Account: a.Account})
-		} else if other != nil && c.accountOtherwise(of, other, &a) {
-			c.edit(goes, other.Line, &ipam.RemoveAccount{Account: a.Account})
+	for i := range was.Accounts {
+		old := &was.Accounts[i]
+		of, remove := Change{Kind: accountKind, Name: old.Account}, &ipam.RemoveAccount{Account: old.Account}
+		if is := wanted.accounts[old.Account]; is != nil {
+			c.remake(of, is.Line, remove, accountSettings(old), accountSettings(is))
+		} else {
+			c.gone(of, remove)
 		}
 	}
 	c.end("")
 }
 
-func listed(p *ipam.PlannedElastic) *ipam.PlannedElastic {
-	if p == nil {
-		return &ipam.PlannedElastic{}
+// gone removes a thing that the document does not have, where such things go.
+func (c *comparison) gone(of Change, remove ipam.Edit) {
+	if c.opt.Prune {
+		c.found("-", of, "", "")
+		c.edit(goes, 0, remove)
 	}
-	return p
+}
+
+// remake removes a thing of which something is otherwise, so that it is made anew: no edit changes it.
+func (c *comparison) remake(of Change, line int, remove ipam.Edit, was, is []setting) {
+	of.Line = line
+	for i, one := range is {
+		if c.field(of, one.name, was[i].text, one.text) {
+			c.remade[of.Kind+of.Name] = true
+		}
+	}
+	if c.remade[of.Kind+of.Name] {
+		c.edit(goes, line, remove)
+	}
+}
+
+// isMade tells whether a thing is to be made: it is not there, or is made anew.
+func (c *comparison) isMade(of Change, there bool) bool {
+	if !there {
+		c.found("+", of, "", "")
+	}
+	return !there || c.remade[of.Kind+of.Name]
 }
 
 // swaps tells whether an address is to be another instance's while its own is to have another address. Who has an
@@ -111,115 +134,69 @@ func (c *comparison) elasticEnds(document *elasticNow, was *ipam.PlannedElasticA
 	}
 	switch {
 	case gone:
-		of.Sign = "-"
-		c.found(of)
+		c.found("-", of, "", "")
 	case moves:
 		of.Line = wanted.Line
 		c.field(of, "account", was.Account, wanted.Account)
 	}
 }
 
-func (c *comparison) rangeOtherwise(of Change, wanted, was *ipam.PlannedElasticRange) bool {
-	of.Line = wanted.Line
-	device := func(r *ipam.PlannedElasticRange) string {
-		if r.Announce == "none" {
-			return ""
-		}
-		return r.Announce
+// setting is what is said of a thing by a name.
+type setting struct{ name, text string }
+
+func rangeSettings(r *ipam.PlannedElasticRange) []setting {
+	device, ttl := r.Announce, ""
+	if device == "none" {
+		device = ""
 	}
-	onCut := func(r *ipam.PlannedElasticRange) string { return cmp.Or(r.OnCut, string(ipam.CutWithdraw)) }
-	ttl := func(r *ipam.PlannedElasticRange) string {
-		if r.TTL == nil {
-			return ""
-		}
-		text, _ := r.TTL.MarshalText()
-		return string(text)
+	if r.TTL != nil {
+		ttl = time.Duration(*r.TTL).String()
 	}
-	before := len(c.Changes)
-	c.field(of, "host", was.Host, wanted.Host)
-	c.field(of, "announce", device(was), device(wanted))
-	if wanted.TTL != nil {
-		c.field(of, "ttl", ttl(was), ttl(wanted))
-	}
-	if wanted.OnCut != "" || c.opt.Prune {
-		c.field(of, "on_cut", onCut(was), onCut(wanted))
-	}
-	return len(c.Changes) > before
+	return []setting{{"host", r.Host}, {"announce", device}, {"ttl", ttl},
+		{"on_cut", cmp.Or(r.OnCut, string(ipam.CutWithdraw))}}
 }
 
-func (c *comparison) accountOtherwise(of Change, wanted, was *ipam.PlannedAccount) bool {
-	of.Line = wanted.Line
-	quota := func(a *ipam.PlannedAccount) string {
-		if a.Quota == nil {
-			return ""
-		}
-		return strconv.Itoa(*a.Quota)
+func accountSettings(a *ipam.PlannedAccount) []setting {
+	quota := ""
+	if a.Quota != nil {
+		quota = strconv.Itoa(*a.Quota)
 	}
-	before := len(c.Changes)
-	c.field(of, "domain", was.Domain, wanted.Domain)
-	c.field(of, "quota", quota(was), quota(wanted))
-	c.field(of, "owners", strings.Join(was.Owners, ", "), strings.Join(wanted.Owners, ", "))
-	return len(c.Changes) > before
+	return []setting{{"domain", a.Domain}, {"quota", quota}, {"owners", strings.Join(a.Owners, ", ")}}
 }
 
 // elasticComes makes what of elastic addresses is to be there, behind the networks.
-func (c *comparison) elasticComes(document, now *ipam.PlannedElastic) {
+func (c *comparison) elasticComes(wanted, was *elasticNow) {
 	if c.opt.Network != "" {
 		return
 	}
-	was := elasticOf(now)
-	for _, a := range listed(document).Accounts {
+	for _, a := range wanted.Accounts {
 		old := was.accounts[a.Account]
-		if old == nil {
-			c.found(Change{Sign: "+", Kind: accountKind, Name: a.Account, Line: a.Line})
+		if !c.isMade(Change{Kind: accountKind, Name: a.Account, Line: a.Line}, old != nil) {
+			continue
 		}
-		if old == nil || c.isAnew(&ipam.RemoveAccount{Account: a.Account}) {
-			if old != nil && !c.opt.Prune {
-				a.Domain, a.Quota = cmp.Or(a.Domain, old.Domain), cmp.Or(a.Quota, old.Quota)
-				if len(a.Owners) == 0 {
-					a.Owners = old.Owners
-				}
+		if old != nil && !c.opt.Prune {
+			a.Domain, a.Quota = cmp.Or(a.Domain, old.Domain), cmp.Or(a.Quota, old.Quota)
+			if len(a.Owners) == 0 {
+				a.Owners = old.Owners
 			}
-			c.edit(comes, a.Line, &a.CreateAccount)
 		}
+		c.edit(comes, a.Line, &a.CreateAccount)
 	}
-	for _, r := range listed(document).Ranges {
+	for _, r := range wanted.Ranges {
 		old := was.ranges[r.Range]
-		if old == nil {
-			c.found(Change{Sign: "+", Kind: rangeKind, Name: r.Range.String(), Line: r.Line})
+		if !c.isMade(Change{Kind: rangeKind, Name: r.Range.String(), Line: r.Line}, old != nil) {
+			continue
 		}
-		if old == nil || c.isAnew(&ipam.RemoveElasticRange{Range: r.Range}) {
-			if old != nil && !c.opt.Prune {
-				r.Host, r.Announce = cmp.Or(r.Host, old.Host), cmp.Or(r.Announce, old.Announce)
-				r.TTL, r.OnCut = cmp.Or(r.TTL, old.TTL), cmp.Or(r.OnCut, old.OnCut)
-			}
-			c.edit(comes, r.Line, &r.AddElasticRange)
+		if old != nil && !c.opt.Prune {
+			r.Host, r.Announce = cmp.Or(r.Host, old.Host), cmp.Or(r.Announce, old.Announce)
+			r.TTL, r.OnCut = cmp.Or(r.TTL, old.TTL), cmp.Or(r.OnCut, old.OnCut)
 		}
+		c.edit(comes, r.Line, &r.AddElasticRange)
 	}
-	for _, a := range listed(document).Addresses {
-		c.elasticAddress(&a, was.addresses[a.Address])
+	for i := range wanted.Addresses {
+		c.elasticAddress(&wanted.Addresses[i], was.addresses[wanted.Addresses[i].Address])
 	}
 	c.end("")
-}
-
-// isAnew tells whether what an edit ends is among what goes: it was otherwise, and is made anew.
-func (c *comparison) isAnew(ends ipam.Edit) bool {
-	for _, part := range c.Parts {
-		if slices.ContainsFunc(part.Edits, func(e Edit) bool {
-			switch gone := e.Edit.(type) {
-			case *ipam.RemoveAccount:
-				other, is := ends.(*ipam.RemoveAccount)
-				return is && other.Account == gone.Account
-			case *ipam.RemoveElasticRange:
-				other, is := ends.(*ipam.RemoveElasticRange)
-				return is && other.Range == gone.Range
-			}
-			return false
-		}) {
-			return true
-		}
-	}
-	return false
 }
 
 func (c *comparison) elasticAddress(a, was *ipam.PlannedElasticAddress) {
@@ -227,9 +204,7 @@ func (c *comparison) elasticAddress(a, was *ipam.PlannedElasticAddress) {
 	account := cmp.Or(a.Account, ipam.DefaultAccount)
 	moved := was != nil && a.Account != "" && a.Account != cmp.Or(was.Account, ipam.DefaultAccount)
 	if was == nil {
-		one := of
-		one.Sign, one.Is = "+", account
-		c.found(one)
+		c.found("+", of, "", account)
 	}
 	allocated := was == nil || moved
 	if was == nil {
@@ -273,9 +248,11 @@ func Guest(document *ipam.Plan, e ipam.Edit) (netip.Addr, bool) {
 	if !is || of.Guest.IsValid() {
 		return netip.Addr{}, false
 	}
-	for _, a := range listed(document.Elastic).Addresses {
-		if a.Address == of.Address {
-			return a.Guest, a.Guest.IsValid()
+	if p := document.Elastic; p != nil {
+		for i := range p.Addresses {
+			if a := &p.Addresses[i]; a.Address == of.Address {
+				return a.Guest, a.Guest.IsValid()
+			}
 		}
 	}
 	return netip.Addr{}, false

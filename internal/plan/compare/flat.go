@@ -4,56 +4,31 @@ import (
 	"cmp"
 	"net/netip"
 	"reflect"
+	"slices"
 
 	"berth/internal/ipam"
 )
 
-// network is one of either side, with what is in its subnets laid out by kinds.
+// network is one of either side, with what is in its subnets in its own lists.
 type network struct {
-	at           int                 // its place among the others
-	fields       ipam.PlannedNetwork // without what is in it
-	subnets      []ipam.PlannedSubnet
-	static       []ipam.PlannedBand
-	pools        []ipam.PlannedPool
-	exclusions   []ipam.PlannedExclusion
-	reservations []ipam.PlannedReservation
-	addresses    []ipam.PlannedAddress
-	fresh        bool // it is made
+	ipam.PlannedNetwork
+	at int // its place among the others
 }
 
-// add lays out what a network of a plan has.
-func (n *network) add(p *ipam.PlannedNetwork) {
-	n.static = append(n.static, p.Static...)
-	n.pools = append(n.pools, p.Pools...)
-	n.exclusions = append(n.exclusions, p.Exclusions...)
-	n.reservations = append(n.reservations, p.Reservations...)
-	n.addresses = append(n.addresses, p.Addresses...)
-	for i := range p.Subnets {
-		sub := p.Subnets[i]
-		n.static = append(n.static, sub.Static...)
-		n.pools = append(n.pools, sub.Pools...)
-		n.exclusions = append(n.exclusions, sub.Exclusions...)
+// flatten lays out a network of a plan.
+func flatten(p *ipam.PlannedNetwork, at int) *network {
+	n := &network{*p, at}
+	n.Static, n.Pools, n.Exclusions = slices.Clone(p.Static), slices.Clone(p.Pools), slices.Clone(p.Exclusions)
+	n.Reservations, n.Addresses = slices.Clone(p.Reservations), slices.Clone(p.Addresses)
+	n.Subnets = slices.Clone(p.Subnets)
+	for i := range n.Subnets {
+		sub := &n.Subnets[i]
+		n.Static = append(n.Static, sub.Static...)
+		n.Pools = append(n.Pools, sub.Pools...)
+		n.Exclusions = append(n.Exclusions, sub.Exclusions...)
 		sub.Static, sub.Pools, sub.Exclusions = nil, nil, nil
-		n.subnets = append(n.subnets, sub)
 	}
-}
-
-// begun is a network with the fields of p, and nothing in it.
-func begun(at int, p *ipam.PlannedNetwork) *network {
-	n := &network{at: at, fields: *p}
-	n.fields.Subnets, n.fields.Static, n.fields.Pools, n.fields.Exclusions = nil, nil, nil, nil
-	n.fields.Reservations, n.fields.Addresses = nil, nil
 	return n
-}
-
-func flatten(all []ipam.PlannedNetwork) map[string]*network {
-	flat := map[string]*network{}
-	for i := range all {
-		n := begun(i, &all[i])
-		n.add(&all[i])
-		flat[n.fields.Name] = n
-	}
-	return flat
 }
 
 // document lays out a document. What names no network is of the one whose subnet has it.
@@ -61,10 +36,7 @@ func (c *comparison) document(p, now *ipam.Plan) map[string]*network {
 	wanted := map[string]*network{}
 	for i := range p.Networks {
 		n := &p.Networks[i]
-		if n.Name == "" {
-			continue
-		}
-		if c.opt.Network != "" && n.Name != c.opt.Network {
+		if n.Name == "" || c.opt.Network != "" && n.Name != c.opt.Network {
 			continue
 		}
 		if wanted[n.Name] != nil {
@@ -72,8 +44,7 @@ func (c *comparison) document(p, now *ipam.Plan) map[string]*network {
 			continue
 		}
 		c.twice(n)
-		wanted[n.Name] = begun(i, n)
-		wanted[n.Name].add(n)
+		wanted[n.Name] = flatten(n, i)
 	}
 	for i := range p.Networks {
 		if n := &p.Networks[i]; n.Name == "" {
@@ -106,8 +77,9 @@ func (c *comparison) place(wanted map[string]*network, from *ipam.PlannedNetwork
 		c.Add(from.Subnets[i].Line, "the subnet %s is of no network; name the network that it is to be in",
 			from.Subnets[i].CIDR)
 	}
-	nameless := begun(0, &ipam.PlannedNetwork{Space: from.Space, Line: from.Line})
-	if !reflect.DeepEqual(nameless, begun(0, from)) {
+	rest := *from
+	rest.Subnets, rest.Static, rest.Pools, rest.Exclusions, rest.Reservations, rest.Addresses = nil, nil, nil, nil, nil, nil
+	if !reflect.DeepEqual(rest, ipam.PlannedNetwork{Space: from.Space, Line: from.Line}) {
 		c.Add(from.Line, "the network has no name")
 	}
 	at := map[netip.Prefix]int{}
@@ -135,28 +107,28 @@ func (c *comparison) place(wanted map[string]*network, from *ipam.PlannedNetwork
 		}
 		name := now.Networks[i].Name
 		if wanted[name] == nil {
-			wanted[name] = &network{at: len(wanted), fields: ipam.PlannedNetwork{Name: name}}
+			wanted[name] = &network{ipam.PlannedNetwork{Name: name}, len(wanted)}
 		}
 		return wanted[name]
 	}
 	for _, one := range from.Pools {
 		n := to(one.Line, one.Range.From())
-		n.pools = append(n.pools, one)
+		n.Pools = append(n.Pools, one)
 	}
 	for _, one := range from.Exclusions {
 		n := to(one.Line, one.Range.From())
-		n.exclusions = append(n.exclusions, one)
+		n.Exclusions = append(n.Exclusions, one)
 	}
 	for _, one := range from.Static {
 		n := to(one.Line, one.Range.From())
-		n.static = append(n.static, one)
+		n.Static = append(n.Static, one)
 	}
 	for _, one := range from.Reservations {
 		n := to(one.Line, one.Address)
-		n.reservations = append(n.reservations, one)
+		n.Reservations = append(n.Reservations, one)
 	}
 	for _, one := range from.Addresses {
 		n := to(one.Line, one.Address)
-		n.addresses = append(n.addresses, one)
+		n.Addresses = append(n.Addresses, one)
 	}
 }

@@ -12,13 +12,13 @@ import (
 // the note of that gateway: it is nobody's address besides.
 func (c *comparison) gateways(n, is *network) {
 	some := map[netip.Addr]bool{}
-	for _, sub := range slices.Concat(n.subnets, is.subnets) {
+	for _, sub := range slices.Concat(n.Subnets, is.Subnets) {
 		some[sub.Gateway] = true
 	}
-	n.reservations = slices.DeleteFunc(n.reservations, func(r ipam.PlannedReservation) bool {
+	n.Reservations = slices.DeleteFunc(n.Reservations, func(r ipam.PlannedReservation) bool {
 		return some[r.Address] && c.gateway(n, is, r.Address, cmp.Or(r.Note, r.Owner), r.Line)
 	})
-	n.addresses = slices.DeleteFunc(n.addresses, func(a ipam.PlannedAddress) bool {
+	n.Addresses = slices.DeleteFunc(n.Addresses, func(a ipam.PlannedAddress) bool {
 		return some[a.Address] && c.gateway(n, is, a.Address, cmp.Or(a.Note, a.Owner), a.Line)
 	})
 }
@@ -29,22 +29,22 @@ func (c *comparison) gateway(n, is *network, addr netip.Addr, note string, line 
 		return false
 	}
 	at := func(sub ipam.PlannedSubnet) bool { return sub.CIDR.Contains(addr) }
-	i, j := slices.IndexFunc(n.subnets, at), slices.IndexFunc(is.subnets, at)
+	i, j := slices.IndexFunc(n.Subnets, at), slices.IndexFunc(is.Subnets, at)
 	switch {
-	case i >= 0 && n.subnets[i].Gateway.IsValid():
-		if n.subnets[i].Gateway != addr {
+	case i >= 0 && n.Subnets[i].Gateway.IsValid():
+		if n.Subnets[i].Gateway != addr {
 			return false
 		}
-	case j >= 0 && is.subnets[j].Gateway == addr:
+	case j >= 0 && is.Subnets[j].Gateway == addr:
 		if i < 0 {
-			i = len(n.subnets)
-			n.subnets = append(n.subnets, is.subnets[j])
-			n.subnets[i].Line = line
-			n.subnets[i].GatewayNote = ""
+			i = len(n.Subnets)
+			n.Subnets = append(n.Subnets, is.Subnets[j])
+			n.Subnets[i].Line = line
+			n.Subnets[i].GatewayNote = ""
 		}
 	default:
 		return false
 	}
-	n.subnets[i].GatewayNote = cmp.Or(n.subnets[i].GatewayNote, note)
+	n.Subnets[i].GatewayNote = cmp.Or(n.Subnets[i].GatewayNote, note)
 	return true
 }

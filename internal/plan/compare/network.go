@@ -19,33 +19,33 @@ func (c *comparison) networksGo(wanted, there map[string]*network) {
 		if wanted[name] != nil || c.opt.Network != "" && c.opt.Network != name {
 			continue
 		}
-		c.found(Change{Sign: "-", Kind: "network", Name: name})
+		c.found("-", Change{Kind: "network", Name: name}, "", "")
 		released := map[string]bool{}
-		for _, a := range there[name].addresses {
+		for _, a := range there[name].Addresses {
 			if !released[a.Owner] {
 				c.edit(goes, 0, &ipam.ReleaseAddress{Network: name, Owner: a.Owner})
 			}
 			released[a.Owner] = true
 		}
 		c.edit(goes, 0, &ipam.RemoveNetwork{Network: name, Force: true})
-		c.end(cmp.Or(there[name].fields.Space, ipam.LocalSpace))
+		c.end(cmp.Or(there[name].Space, ipam.LocalSpace))
 	}
 }
 
 // newNetwork is one that the document has alone; what is compared with it is empty.
 func (c *comparison) newNetwork(n *network) *network {
-	f := &n.fields
-	c.found(Change{Sign: "+", Kind: "network", Name: f.Name, Line: f.Line})
+	f := &n.PlannedNetwork
+	c.found("+", Change{Kind: "network", Name: f.Name, Line: f.Line}, "", "")
 	c.edit(goes, f.Line, f.Create())
 	if f.Elastic != "" && f.Elastic != ipam.ElasticOff.String() {
 		c.edit(last, f.Line, &ipam.ModifyNetwork{Network: f.Name, Elastic: &f.Elastic})
 	}
-	return &network{fields: ipam.PlannedNetwork{Name: f.Name}, fresh: true}
+	return &network{PlannedNetwork: ipam.PlannedNetwork{Name: f.Name}}
 }
 
 // network finds what is otherwise of a network as a whole.
 func (c *comparison) network(n, is *network) {
-	f, was := &n.fields, &is.fields
+	f, was := &n.PlannedNetwork, &is.PlannedNetwork
 	of := Change{Kind: "network", Name: f.Name, Line: f.Line}
 	if f.Space != "" && f.Space != cmp.Or(was.Space, ipam.LocalSpace) {
 		c.Add(f.Line, "network %s is in the space %s and not in %s, and no network moves to another; name another "+
@@ -84,24 +84,24 @@ func inForce(said *ipam.PlannedNetwork) ipam.PlannedNetwork {
 
 func (c *comparison) tags(of Change, e *ipam.ModifyNetwork, tags, was map[string]string) (edited bool) {
 	e.Tags = map[string]*string{}
-	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		value := tags[key]
-		if old, there := was[key]; there && old == value {
-			continue
+	tag := func(key string, to *string) {
+		is := ""
+		if to != nil {
+			is = *to
 		}
-		one := of
-		one.Sign, one.Field, one.Was, one.Is = "~", "tag "+key, was[key], value
-		c.found(one)
-		e.Tags[key] = &value
+		of.Field = "tag " + key
+		c.found("~", of, was[key], is)
+		e.Tags[key] = to
+	}
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		if old, there := was[key]; !there || old != tags[key] {
+			tag(key, new(tags[key]))
+		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(was)) {
-		if _, stays := tags[key]; stays || !c.opt.Prune {
-			continue
+		if _, stays := tags[key]; !stays && c.opt.Prune {
+			tag(key, nil)
 		}
-		one := of
-		one.Sign, one.Field, one.Was = "~", "tag "+key, was[key]
-		c.found(one)
-		e.Tags[key] = nil
 	}
 	return len(e.Tags) > 0
 }
@@ -142,8 +142,8 @@ func (c *comparison) rules(of Change, e *ipam.ModifyNetwork, rules, was []ipam.O
 	if !c.opt.Prune {
 		wanted = append(wanted, rest...)
 	}
-	of.Sign, of.Field, of.Was, of.Is = "~", "owner_rules", ruleText(was), ruleText(wanted)
-	c.found(of)
+	of.Field = "owner_rules"
+	c.found("~", of, ruleText(was), ruleText(wanted))
 	for _, r := range was {
 		e.OwnerRules = append(e.OwnerRules, ipam.OwnerRule{Pattern: r.Pattern})
 	}
@@ -163,13 +163,13 @@ func ruleText(all []ipam.OwnerRule) string {
 // that it lies over: so that a prefix can change.
 func (c *comparison) subnets(n, is *network) {
 	matched := map[netip.Prefix]bool{} // of those that are there
-	pairs := make([]*ipam.PlannedSubnet, len(n.subnets))
+	pairs := make([]*ipam.PlannedSubnet, len(n.Subnets))
 	there := map[netip.Prefix]*ipam.PlannedSubnet{}
-	for j := range is.subnets {
-		there[is.subnets[j].CIDR] = &is.subnets[j]
+	for j := range is.Subnets {
+		there[is.Subnets[j].CIDR] = &is.Subnets[j]
 	}
-	for i := range n.subnets {
-		if old := there[n.subnets[i].CIDR]; old != nil && !matched[old.CIDR] {
+	for i := range n.Subnets {
+		if old := there[n.Subnets[i].CIDR]; old != nil && !matched[old.CIDR] {
 			pairs[i], matched[old.CIDR] = old, true
 		}
 	}
@@ -181,26 +181,26 @@ func (c *comparison) subnets(n, is *network) {
 		moved = nil // what there is stays where it is
 	}
 	for _, same := range moved {
-		for i := range n.subnets {
-			for j := range is.subnets {
-				old := &is.subnets[j]
-				if pairs[i] == nil && !matched[old.CIDR] && same(&n.subnets[i], old) {
+		for i := range n.Subnets {
+			for j := range is.Subnets {
+				old := &is.Subnets[j]
+				if pairs[i] == nil && !matched[old.CIDR] && same(&n.Subnets[i], old) {
 					pairs[i], matched[old.CIDR] = old, true
 				}
 			}
 		}
 	}
-	name := n.fields.Name
-	for i := range is.subnets {
-		if old := &is.subnets[i]; c.opt.Prune && !matched[old.CIDR] {
-			c.found(Change{Sign: "-", Kind: "subnet", Name: old.CIDR.String(), Network: name})
+	name := n.Name
+	for i := range is.Subnets {
+		if old := &is.Subnets[i]; c.opt.Prune && !matched[old.CIDR] {
+			c.found("-", Change{Kind: "subnet", Name: old.CIDR.String(), Network: name}, "", "")
 			c.edit(changes, 0, &ipam.RemoveSubnet{Network: name, Subnet: old.CIDR.String()})
 		}
 	}
-	for i := range n.subnets {
-		sub := &n.subnets[i]
+	for i := range n.Subnets {
+		sub := &n.Subnets[i]
 		if pairs[i] == nil {
-			c.found(Change{Sign: "+", Kind: "subnet", Name: sub.CIDR.String(), Network: name, Line: sub.Line})
+			c.found("+", Change{Kind: "subnet", Name: sub.CIDR.String(), Network: name, Line: sub.Line}, "", "")
 			c.edit(subnets, sub.Line, &ipam.AddSubnet{Network: name, SubnetSpec: *sub.Spec()})
 			continue
 		}

@@ -15,8 +15,8 @@ import (
 // what is no container. An owner has a slot for each address, and what is in a slot may move.
 func (c *comparison) owned(n, is *network) {
 	c.unexcluded(n, is)
-	wanted, was := map[string][]ipam.PlannedReservation{}, map[string][]ipam.PlannedReservation{}
-	for _, r := range n.reservations {
+	wanted, was := byOwner{}, byOwner{}
+	for _, r := range n.Reservations {
 		if !r.Until.IsZero() && !r.Until.After(c.opt.Now) {
 			continue
 		}
@@ -26,87 +26,41 @@ func (c *comparison) owned(n, is *network) {
 			continue
 		}
 		r.Terms = r.Stored()
-		wanted[ipam.CanonicalOwner(r.Owner)] = append(wanted[ipam.CanonicalOwner(r.Owner)], r)
+		wanted.add(r)
 	}
-	for _, r := range is.reservations {
-		was[r.Owner] = append(was[r.Owner], r)
+	for _, r := range is.Reservations {
+		was.add(r)
 	}
-	now, next := holders(was), holders(wanted)
-	for _, name := range c.owners(wanted, was) {
-		c.reservations(&owner{c: c, kind: "reservation", network: n.fields.Name, name: name, subnets: is.subnets, now: now,
-			next: next}, wanted[name], was[name])
+	now, next := was.holders(), wanted.holders()
+	c.each(wanted, was, func(name string) {
+		of := Change{Kind: "reservation", Name: name, Network: n.Name}
+		o := &owner{comparison: c, Change: of, subnets: is.Subnets, now: now, next: next}
+		o.reservations(wanted[name], was[name])
+	})
+	wanted, was = byOwner{}, byOwner{}
+	for i := range n.Addresses {
+		wanted.add(n.Addresses[i].Reserved())
 	}
-	wanted, was = map[string][]ipam.PlannedReservation{}, map[string][]ipam.PlannedReservation{}
-	for i := range n.addresses {
-		name := ipam.CanonicalOwner(n.addresses[i].Owner)
-		wanted[name] = append(wanted[name], n.addresses[i].Reserved())
+	for i := range is.Addresses {
+		was.add(is.Addresses[i].Reserved())
 	}
-	for i := range is.addresses {
-		was[is.addresses[i].Owner] = append(was[is.addresses[i].Owner], is.addresses[i].Reserved())
-	}
-	for _, name := range c.owners(wanted, was) {
-		c.addresses(&owner{c: c, kind: "address", network: n.fields.Name, name: name, subnets: is.subnets},
-			wanted[name], was[name])
-	}
+	c.each(wanted, was, func(name string) {
+		of := Change{Kind: "address", Name: name, Network: n.Name}
+		o := &owner{comparison: c, Change: of, subnets: is.Subnets}
+		o.addresses(wanted[name], was[name])
+	})
 }
 
-func isDynamic(n, is *network) bool {
-	kind := cmp.Or(is.fields.Type, n.fields.Type)
-	return kind == ipam.Dynamic.String()
-}
+// byOwner is what owners have, or are to have.
+type byOwner map[string][]ipam.PlannedReservation
 
-// owners are those of which something may be otherwise, by name.
-func (c *comparison) owners(wanted, was map[string][]ipam.PlannedReservation) []string {
-	all := slices.Collect(maps.Keys(wanted))
-	if c.opt.Prune {
-		for name := range was {
-			if wanted[name] == nil {
-				all = append(all, name)
-			}
-		}
-	}
-	slices.Sort(all)
-	return all
-}
-
-// unexcluded takes exclusions away, until the rest is there, in which something comes to be reserved: so nothing is
-// reserved by force, which would go over who holds it, too.
-func (c *comparison) unexcluded(n, is *network) {
-	if c.opt.Adds {
-		return
-	}
-	had := map[netip.Addr]string{}
-	for _, r := range is.reservations {
-		had[r.Address] = r.Owner
-	}
-	for _, x := range is.exclusions {
-		r := x.Range
-		in := slices.ContainsFunc(n.reservations, func(one ipam.PlannedReservation) bool {
-			return one.Address.IsValid() && r.Contains(one.Address) &&
-				had[one.Address] != ipam.CanonicalOwner(one.Owner)
-		})
-		ends := slices.ContainsFunc(c.draft[goes], func(e Edit) bool {
-			gone, is := e.Edit.(*ipam.RemoveExclusion)
-			return is && gone.Range == r
-		})
-		if in && !ends {
-			c.edit(goes, 0, &ipam.RemoveExclusion{Network: n.fields.Name, Range: r})
-			c.edit(excluded, 0, &ipam.AddExclusion{Network: n.fields.Name, Range: r, Note: x.Note})
-		}
-	}
-}
-
-// owner is one that is compared.
-type owner struct {
-	c             *comparison
-	kind          string
-	network, name string
-	subnets       []ipam.PlannedSubnet  // that there are
-	now, next     map[netip.Addr]string // whom addresses are reserved for, and are to be
+func (all byOwner) add(r ipam.PlannedReservation) {
+	name := ipam.CanonicalOwner(r.Owner)
+	all[name] = append(all[name], r)
 }
 
 // holders are whom addresses are reserved for.
-func holders(all map[string][]ipam.PlannedReservation) map[netip.Addr]string {
+func (all byOwner) holders() map[netip.Addr]string {
 	of := map[netip.Addr]string{}
 	for name, addresses := range all {
 		for _, r := range addresses {
@@ -116,6 +70,57 @@ func holders(all map[string][]ipam.PlannedReservation) map[netip.Addr]string {
 		}
 	}
 	return of
+}
+
+// each goes over the owners of which something may be otherwise, by name.
+func (c *comparison) each(wanted, was byOwner, look func(name string)) {
+	names := slices.Collect(maps.Keys(wanted))
+	for name := range was {
+		if c.opt.Prune && wanted[name] == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		look(name)
+	}
+}
+
+func isDynamic(n, is *network) bool { return cmp.Or(is.Type, n.Type) == ipam.Dynamic.String() }
+
+// unexcluded takes exclusions away, until the rest is there, in which something comes to be reserved: so nothing is
+// reserved by force, which would go over who holds it, too.
+func (c *comparison) unexcluded(n, is *network) {
+	if c.opt.Adds {
+		return
+	}
+	had := map[netip.Addr]string{}
+	for _, r := range is.Reservations {
+		had[r.Address] = r.Owner
+	}
+	for _, x := range is.Exclusions {
+		r := x.Range
+		in := slices.ContainsFunc(n.Reservations, func(one ipam.PlannedReservation) bool {
+			return one.Address.IsValid() && r.Contains(one.Address) &&
+				had[one.Address] != ipam.CanonicalOwner(one.Owner)
+		})
+		ends := slices.ContainsFunc(c.draft[goes], func(e Edit) bool {
+			gone, is := e.Edit.(*ipam.RemoveExclusion)
+			return is && gone.Range == r
+		})
+		if in && !ends {
+			c.edit(goes, 0, &ipam.RemoveExclusion{Network: n.Name, Range: r})
+			c.edit(excluded, 0, &ipam.AddExclusion{Network: n.Name, Range: r, Note: x.Note})
+		}
+	}
+}
+
+// owner is one that is compared. Its Change has its kind, name and network.
+type owner struct {
+	*comparison
+	Change
+	subnets   []ipam.PlannedSubnet  // that there are
+	now, next map[netip.Addr]string // whom addresses are reserved for, and are to be
 }
 
 // slot is a place of an owner.
@@ -135,6 +140,16 @@ type held struct {
 }
 
 func (h *held) slots() []slot { return slices.SortedFunc(maps.Keys(h.at), slot.compare) }
+
+// has tells whether an address is among what an owner has, replaced or not.
+func (h *held) has(a netip.Addr) bool {
+	for _, r := range h.at {
+		if r.Address == a {
+			return true
+		}
+	}
+	return find(h.replaced, a) != nil
+}
 
 func heldOf(all []ipam.PlannedReservation) *held {
 	h := &held{at: map[slot]ipam.PlannedReservation{}}
@@ -156,10 +171,10 @@ func (o *owner) wants(all []ipam.PlannedReservation, was *held) *held {
 	h := &held{at: map[slot]ipam.PlannedReservation{}}
 	var unplaced []ipam.PlannedReservation
 	for i, r := range all {
-		r.Replaced = r.Replaced || o.c.opt.Adds && find(was.replaced, r.Address) != nil
+		r.Replaced = r.Replaced || o.opt.Adds && find(was.replaced, r.Address) != nil
 		switch {
 		case !r.Address.IsValid() && h.alone != nil:
-			o.c.Add(r.Line, "%s is planned twice in network %s", o.name, o.network)
+			o.Add(r.Line, "%s is planned twice in network %s", o.Name, o.Network)
 		case !r.Address.IsValid():
 			h.alone = &all[i]
 		case r.Unplaced:
@@ -193,7 +208,7 @@ func (o *owner) put(h *held, at slot, r ipam.PlannedReservation) {
 		return
 	}
 	if other, taken := h.at[at]; taken {
-		o.c.Add(r.Line, "%s is to have %s and %s, both as %d:ip%d; say another slot of one", o.name, other.Address,
+		o.Add(r.Line, "%s is to have %s and %s, both as %d:ip%d; say another slot of one", o.Name, other.Address,
 			r.Address, at.nic, at.number)
 	}
 	h.at[at] = r
@@ -216,7 +231,7 @@ func (o *owner) sameAddress(h, was *held, r ipam.PlannedReservation) (slot, bool
 
 // sameSubnet is the first slot of which the address is in the same subnet, or else of the same family: it has moved.
 func (o *owner) sameSubnet(h, was *held, r ipam.PlannedReservation) (slot, bool) {
-	if o.c.opt.Adds {
+	if o.opt.Adds {
 		return slot{}, false
 	}
 	place := func(a netip.Addr) netip.Prefix {
@@ -246,7 +261,7 @@ func (o *owner) nextFree(h, was *held, r ipam.PlannedReservation) slot {
 		at := slot{0, number}
 		_, taken := h.at[at]
 		_, stays := was.at[at]
-		if !taken && (o.c.opt.Prune || !stays) || r.Replaced || number == ipam.MaxSlots {
+		if !taken && (o.opt.Prune || !stays) || r.Replaced || number == ipam.MaxSlots {
 			return at
 		}
 	}
@@ -254,17 +269,12 @@ func (o *owner) nextFree(h, was *held, r ipam.PlannedReservation) slot {
 
 // keep adds what stays although the document does not name it, and what it does not say of what it names.
 func (o *owner) keep(h, was *held) {
-	if o.c.opt.Prune {
+	if o.opt.Prune {
 		return
-	}
-	named := func(a netip.Addr) bool {
-		return slices.ContainsFunc(h.replaced, func(r ipam.PlannedReservation) bool { return r.Address == a }) ||
-			slices.ContainsFunc(slices.Collect(maps.Values(h.at)),
-				func(r ipam.PlannedReservation) bool { return r.Address == a })
 	}
 	for at, old := range was.at {
 		r, there := h.at[at]
-		if !there && !named(old.Address) {
+		if !there && !h.has(old.Address) {
 			h.at[at] = old
 		}
 		if there {
@@ -272,11 +282,9 @@ func (o *owner) keep(h, was *held) {
 		}
 	}
 	for _, old := range was.replaced {
-		i := slices.IndexFunc(h.replaced, func(r ipam.PlannedReservation) bool { return r.Address == old.Address })
-		switch {
-		case i >= 0:
-			h.replaced[i] = inherit(h.replaced[i], old)
-		case !named(old.Address):
+		if r := find(h.replaced, old.Address); r != nil {
+			*r = inherit(*r, old)
+		} else if !h.has(old.Address) {
 			h.replaced = append(h.replaced, old)
 		}
 	}
@@ -299,67 +307,62 @@ func inherit(r, old ipam.PlannedReservation) ipam.PlannedReservation {
 	return r
 }
 
-func termsText(r *ipam.PlannedReservation) string {
+// termNames are what is said of an address, in the order of termsOf.
+var termNames = [...]string{"automatic", "until", "note"}
+
+// termsOf is what is said of an address.
+func termsOf(r *ipam.PlannedReservation) [len(termNames)]string {
 	until := ""
 	if !r.Until.IsZero() {
 		until = r.Until.UTC().Format(time.RFC3339Nano)
 	}
-	return strconv.FormatBool(r.Automatic) + " " + until + " " + r.Note
+	return [...]string{strconv.FormatBool(r.Automatic), until, r.Note}
 }
 
 // lines notes what is otherwise of an owner, by slot.
 func (o *owner) lines(h, was *held) {
-	of := Change{Kind: o.kind, Name: o.name, Network: o.network}
 	slots := slices.Concat(h.slots(), was.slots())
 	slices.SortFunc(slots, slot.compare)
 	for _, at := range slices.Compact(slots) {
 		r, wanted := h.at[at]
 		old, there := was.at[at]
+		of := o.Change
 		of.Line = r.Line
 		switch {
 		case !wanted:
-			o.c.found(Change{Sign: "-", Kind: o.kind, Name: o.name, Network: o.network, Was: old.Address.String()})
+			o.found("-", of, old.Address.String(), "")
 		case !there:
-			o.c.found(Change{Sign: "+", Kind: o.kind, Name: o.name, Network: o.network, Is: r.Address.String(),
-				Line: r.Line})
+			o.found("+", of, "", r.Address.String())
 		default:
 			if old.Address != r.Address {
-				o.c.found(Change{Sign: "~", Kind: o.kind, Name: o.name, Network: o.network, Line: r.Line,
-					Was: old.Address.String(), Is: r.Address.String()})
+				o.found("~", of, old.Address.String(), r.Address.String())
 			}
-			o.termLines(of, &r, &old)
+			o.termLines(&r, &old)
 		}
 	}
-	o.replacedLines(of, h, was)
+	o.replacedLines(h, was)
+	of := o.Change
 	switch {
 	case h.alone != nil && was.alone != nil:
-		of.Line = h.alone.Line
-		o.termLines(of, h.alone, was.alone)
+		o.termLines(h.alone, was.alone)
 	case h.alone != nil:
-		o.c.found(Change{Sign: "+", Kind: o.kind, Name: o.name, Network: o.network, Line: h.alone.Line})
+		of.Line = h.alone.Line
+		o.found("+", of, "", "")
 	case was.alone != nil && len(h.at) == 0:
-		o.c.found(Change{Sign: "-", Kind: o.kind, Name: o.name, Network: o.network})
+		o.found("-", of, "", "")
 	}
 }
 
 // termLines notes what is otherwise of what is said of an address. What stays unsaid was filled in before.
-func (o *owner) termLines(of Change, r, old *ipam.PlannedReservation) {
-	of.Sign = "~"
-	tell := func(field, was, is string) {
-		if was != is {
-			of.Field, of.Was, of.Is = field, was, is
-			o.c.found(of)
+func (o *owner) termLines(r, old *ipam.PlannedReservation) {
+	of := o.Change
+	of.Line = r.Line
+	was, is := termsOf(old), termsOf(r)
+	for i, name := range termNames {
+		if of.Field = name; was[i] != is[i] {
+			o.found("~", of, was[i], is[i])
 		}
 	}
-	end := func(t time.Time) string {
-		if t.IsZero() {
-			return ""
-		}
-		return t.UTC().Format(time.RFC3339Nano)
-	}
-	tell("automatic", strconv.FormatBool(old.Automatic), strconv.FormatBool(r.Automatic))
-	tell("until", end(old.Until), end(r.Until))
-	tell("note", old.Note, r.Note)
 }
 
 func find(in []ipam.PlannedReservation, a netip.Addr) *ipam.PlannedReservation {
@@ -369,21 +372,19 @@ func find(in []ipam.PlannedReservation, a netip.Addr) *ipam.PlannedReservation {
 	return nil
 }
 
-func (o *owner) replacedLines(of Change, h, was *held) {
+func (o *owner) replacedLines(h, was *held) {
 	for i := range h.replaced {
-		r := &h.replaced[i]
-		of.Line = r.Line
+		r, of := &h.replaced[i], o.Change
 		if old := find(was.replaced, r.Address); old != nil {
-			o.termLines(of, r, old)
+			o.termLines(r, old)
 			continue
 		}
-		o.c.found(Change{Sign: "+", Kind: o.kind, Name: o.name, Network: o.network, Line: r.Line,
-			Is: r.Address.String() + " (replaced)"})
+		of.Line = r.Line
+		o.found("+", of, "", r.Address.String()+" (replaced)")
 	}
-	for i := range was.replaced {
-		if old := &was.replaced[i]; find(h.replaced, old.Address) == nil {
-			o.c.found(Change{Sign: "-", Kind: o.kind, Name: o.name, Network: o.network,
-				Was: old.Address.String() + " (replaced)"})
+	for _, old := range was.replaced {
+		if find(h.replaced, old.Address) == nil {
+			o.found("-", o.Change, old.Address.String()+" (replaced)", "")
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -12,37 +11,42 @@ import (
 // it had there ends behind that. Where it gives an address to another owner, or is given another's, all that it has
 // ends first and is reserved anew in the same part: so owners can change places, and who holds an address is in the
 // way.
-func (c *comparison) reservations(o *owner, wanted, there []ipam.PlannedReservation) {
+func (o *owner) reservations(wanted, there []ipam.PlannedReservation) {
 	was := heldOf(there)
 	h := o.wants(wanted, was)
 	o.lines(h, was)
 	switch {
-	case c.opt.Adds:
+	case o.opt.Adds:
 		o.adds(h, was, func(at slot, r *ipam.PlannedReservation) {
 			e := o.reservation(r)
 			e.Number, e.Replace, e.Planned, e.Replaced = at.nic, false, true, r.Replaced
 			if r.Address.IsValid() {
 				e.Wishes = []ipam.Wish{{Slot: at.number, Address: r.Address}}
 			}
-			c.edit(owned, r.Line, e)
+			o.edit(owned, r.Line, e)
 		})
 	case len(h.at)+len(h.replaced) == 0 && h.alone == nil:
-		c.edit(goes, 0, &ipam.RemoveReservation{Network: o.network, Owner: o.name})
+		o.ends(goes, 0, netip.Addr{})
 	case h.alone != nil && (was.alone == nil || endsEarlier(h.alone, was.alone)):
 		if len(there) > 0 {
-			c.edit(goes, h.alone.Line, &ipam.RemoveReservation{Network: o.network, Owner: o.name})
+			o.ends(goes, h.alone.Line, netip.Addr{})
 		}
-		c.edit(owned, h.alone.Line, o.reservation(h.alone))
+		o.edit(owned, h.alone.Line, o.reservation(h.alone))
 	case h.alone != nil:
-		if termsText(h.alone) != termsText(was.alone) {
-			c.edit(owned, h.alone.Line, o.reservation(h.alone))
+		if termsOf(h.alone) != termsOf(was.alone) {
+			o.edit(owned, h.alone.Line, o.reservation(h.alone))
 		}
 	case len(was.replaced)+len(h.replaced) == 0 && o.first(h, was):
-		c.edit(goes, lineOf(h), &ipam.RemoveReservation{Network: o.network, Owner: o.name})
+		o.ends(goes, lineOf(h), netip.Addr{})
 		o.fill(h, &held{})
 	default:
 		o.inPlace(h, was)
 	}
+}
+
+// ends ends the reservation of an address, or of all with the zero one.
+func (o *owner) ends(when phase, line int, addr netip.Addr) {
+	o.edit(when, line, &ipam.RemoveReservation{Network: o.Network, Owner: o.Name, Address: addr})
 }
 
 // adds goes over what comes, each address by itself.
@@ -65,10 +69,11 @@ func (o *owner) adds(h, was *held, add func(slot, *ipam.PlannedReservation)) {
 
 // gaps refuses an interface whose addresses would not be numbered from ip0 on (GA-24).
 func (o *owner) gaps(h *held) {
-	for at, r := range h.at {
+	for _, at := range h.slots() {
+		r := h.at[at]
 		if _, before := h.at[slot{at.nic, at.number - 1}]; at.number > 0 && at.number < ipam.MaxSlots && !before {
-			o.c.Add(r.Line, "interface %d of %s would have ip%d (%s) and no ip%d: the addresses of an interface are "+
-				"numbered without gaps", at.nic, o.name, at.number, r.Address, at.number-1)
+			o.Add(r.Line, "interface %d of %s would have ip%d (%s) and no ip%d: the addresses of an interface are "+
+				"numbered without gaps", at.nic, o.Name, at.number, r.Address, at.number-1)
 		}
 	}
 }
@@ -80,12 +85,12 @@ func (o *owner) first(h, was *held) bool {
 		if there && endsEarlier(&r, &old) {
 			return true
 		}
-		if now := o.now[r.Address]; now != "" && now != o.name && len(was.at) > 0 {
+		if now := o.now[r.Address]; now != "" && now != o.Name && len(was.at) > 0 {
 			return true
 		}
 	}
 	for _, old := range was.at {
-		if next := o.next[old.Address]; next != "" && next != o.name {
+		if next := o.next[old.Address]; next != "" && next != o.Name {
 			return true
 		}
 	}
@@ -99,14 +104,10 @@ func endsEarlier(r, old *ipam.PlannedReservation) bool {
 
 // inPlace moves what moves, and ends then what the owner is to have no more.
 func (o *owner) inPlace(h, was *held) {
-	kept := func(a netip.Addr) bool {
-		return slices.ContainsFunc(slices.Concat(slices.Collect(maps.Values(h.at)), h.replaced),
-			func(r ipam.PlannedReservation) bool { return r.Address == a })
-	}
 	o.stayReplaced(h, was)
 	for _, old := range was.replaced {
-		if !kept(old.Address) {
-			o.c.edit(goes, 0, &ipam.RemoveReservation{Network: o.network, Owner: o.name, Address: old.Address})
+		if !h.has(old.Address) {
+			o.ends(goes, 0, old.Address)
 		}
 	}
 	when := goes
@@ -114,8 +115,8 @@ func (o *owner) inPlace(h, was *held) {
 		when = owned
 	}
 	for _, at := range slices.Backward(was.slots()) {
-		if old := was.at[at]; !kept(old.Address) {
-			o.c.edit(when, 0, &ipam.RemoveReservation{Network: o.network, Owner: o.name, Address: old.Address})
+		if old := was.at[at]; !h.has(old.Address) {
+			o.ends(when, 0, old.Address)
 		}
 	}
 }
@@ -123,24 +124,24 @@ func (o *owner) inPlace(h, was *held) {
 // stayReplaced refuses what no edit can make of an address that was replaced: it ends, or stays as it is.
 func (o *owner) stayReplaced(h, was *held) {
 	for _, r := range h.replaced {
-		i := slices.IndexFunc(was.replaced, func(old ipam.PlannedReservation) bool { return old.Address == r.Address })
+		old := find(was.replaced, r.Address)
 		_, instead := h.at[slotOf(&r)]
 		switch {
-		case i < 0:
-			o.c.Add(r.Line, "%s is no address that was replaced for %s, and comes to be one only by an address in its "+
-				"place; leave it out", r.Address, o.name)
-		case termsText(&r) != termsText(&was.replaced[i]):
-			o.c.Add(r.Line, "%s was replaced for %s, and what is said of it stays until %s runs with the other address; "+
-				"write it as it was, or leave it out", r.Address, o.name, o.name)
+		case old == nil:
+			o.Add(r.Line, "%s is no address that was replaced for %s, and comes to be one only by an address in its "+
+				"place; leave it out", r.Address, o.Name)
+		case termsOf(&r) != termsOf(old):
+			o.Add(r.Line, "%s was replaced for %s, and what is said of it stays until %s runs with the other address; "+
+				"write it as it was, or leave it out", r.Address, o.Name, o.Name)
 		case !instead:
-			o.c.Add(r.Line, "%s was replaced for %s, which is to have no other address in its place; leave out that it is "+
-				"replaced, or the line", r.Address, o.name)
+			o.Add(r.Line, "%s was replaced for %s, which is to have no other address in its place; leave out that it is "+
+				"replaced, or the line", r.Address, o.Name)
 		}
 	}
 	for at, r := range h.at {
 		if old, there := was.at[at]; there && endsEarlier(&r, &old) {
-			o.c.Add(r.Line, "%s ends %s, and has addresses that were replaced, so that its end cannot be taken away; give "+
-				"it a later one", o.name, old.Until)
+			o.Add(r.Line, "%s ends %s, and has addresses that were replaced, so that its end cannot be taken away; give "+
+				"it a later one", o.Name, old.Until)
 		}
 	}
 }
@@ -150,12 +151,12 @@ func (o *owner) stayReplaced(h, was *held) {
 // before it, of which another thing is said.
 func (o *owner) fill(h, was *held) bool {
 	slots := h.slots()
-	said := ""
+	var said, nothing [len(termNames)]string
 	for i := len(slots) - 1; i >= 0; i-- {
 		r := h.at[slots[i]]
 		old, there := was.at[slots[i]]
-		terms := termsText(&r)
-		if said == "" && there && old.Address == r.Address && terms == termsText(&old) || said == terms {
+		terms := termsOf(&r)
+		if said == nothing && there && old.Address == r.Address && terms == termsOf(&old) || said == terms {
 			continue
 		}
 		said = terms
@@ -166,13 +167,13 @@ func (o *owner) fill(h, was *held) bool {
 			e.Wishes = append(e.Wishes, ipam.Wish{Slot: at.number, Address: one.Address})
 			e.Force = e.Force || one.Force
 			if endsEarlier(&one, &r) {
-				o.c.Add(r.Line, "%s of %s is to end %s, and %s before it is not; say one end of all addresses of an owner",
-					r.Address, o.name, r.Until, one.Address)
+				o.Add(r.Line, "%s of %s is to end %s, and %s before it is not; say one end of all addresses of an owner",
+					r.Address, o.Name, r.Until, one.Address)
 			}
 		}
-		o.c.edit(owned, r.Line, e)
+		o.edit(owned, r.Line, e)
 	}
-	return said != ""
+	return said != nothing
 }
 
 // lineOf is the first line of what an owner is to have.
@@ -187,27 +188,27 @@ func lineOf(h *held) (line int) {
 
 // reservation is the edit with the terms of r.
 func (o *owner) reservation(r *ipam.PlannedReservation) *ipam.AddReservation {
-	return &ipam.AddReservation{Network: o.network, Owner: o.name, Automatic: r.Automatic, Replace: true,
+	return &ipam.AddReservation{Network: o.Network, Owner: o.Name, Automatic: r.Automatic, Replace: true,
 		Force: r.Force, WantedTerms: ipam.WantedTerms{Note: &r.Note, Until: r.Until}}
 }
 
 // addresses makes what was taken for what is no container what it is to be. Where one moves all are given back first,
 // in the same part.
-func (c *comparison) addresses(o *owner, wanted, there []ipam.PlannedReservation) {
+func (o *owner) addresses(wanted, there []ipam.PlannedReservation) {
 	was := heldOf(there)
 	h := o.wants(wanted, was)
 	o.lines(h, was)
-	if c.opt.Adds {
+	if o.opt.Adds {
 		o.gaps(h)
 		o.adds(h, was, func(at slot, r *ipam.PlannedReservation) { // before a reservation by force
-			c.edit(comes, r.Line, &ipam.TakeAddress{Network: o.network, Owner: o.name, Force: true, Note: &r.Note,
+			o.edit(comes, r.Line, &ipam.TakeAddress{Network: o.Network, Owner: o.Name, Force: true, Note: &r.Note,
 				Planned: true, Interface: ipam.Interface{Number: at.nic,
 					Wishes: []ipam.Wish{{Slot: at.number, Address: r.Address}}}})
 		})
 		return
 	}
 	if !grown(h, was) {
-		c.edit(goes, lineOf(h), &ipam.ReleaseAddress{Network: o.network, Owner: o.name})
+		o.edit(goes, lineOf(h), &ipam.ReleaseAddress{Network: o.Network, Owner: o.Name})
 		was = &held{}
 	}
 	slots := h.slots()
@@ -217,7 +218,7 @@ func (c *comparison) addresses(o *owner, wanted, there []ipam.PlannedReservation
 		if there && old.Note == r.Note {
 			continue
 		}
-		e := &ipam.TakeAddress{Network: o.network, Owner: o.name, Force: true, Note: &r.Note,
+		e := &ipam.TakeAddress{Network: o.Network, Owner: o.Name, Force: true, Note: &r.Note,
 			Interface: ipam.Interface{Number: slots[i].nic}}
 		for j, at := range slots[:i+1] {
 			if at.nic != slots[i].nic {
@@ -229,7 +230,7 @@ func (c *comparison) addresses(o *owner, wanted, there []ipam.PlannedReservation
 				delete(was.at, at) // it is said again
 			}
 		}
-		c.edit(owned, r.Line, e)
+		o.edit(owned, r.Line, e)
 	}
 }
 

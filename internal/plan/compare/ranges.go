@@ -21,13 +21,34 @@ func (c *comparison) ranges(n, is *network) {
 	c.exclusions(n, is)
 }
 
-// lists tells whether one of some ranges is r.
+// laidOut are ranges of one kind.
+func laidOut[T any](all []T, as func(T) ranged) []ranged {
+	out := make([]ranged, len(all))
+	for i, one := range all {
+		out[i] = as(one)
+	}
+	return out
+}
+
+// lists returns the one of some ranges that is r; nil: none.
 func lists(all []ranged, r ipam.Range) *ranged {
 	i := slices.IndexFunc(all, func(one ranged) bool { return one.r == r })
 	if i < 0 {
 		return nil
 	}
 	return &all[i]
+}
+
+// without are the ranges of some that are not among others.
+func without(all, others []ranged) []ranged {
+	return slices.DeleteFunc(slices.Clone(all), func(one ranged) bool { return lists(others, one.r) != nil })
+}
+
+func spans(all []ranged) (ranges []ipam.Range) {
+	for _, one := range all {
+		ranges = append(ranges, one.r)
+	}
+	return ranges
 }
 
 func overlaps(all []ranged, r ipam.Range) bool {
@@ -37,8 +58,8 @@ func overlaps(all []ranged, r ipam.Range) bool {
 // ended are those of some ranges that go: those over which something else is to lie, and with Prune all that are not
 // wanted.
 func (c *comparison) ended(was, wanted []ranged) []ranged {
-	return slices.DeleteFunc(slices.Clone(was), func(old ranged) bool {
-		return c.opt.Adds || lists(wanted, old.r) != nil || !c.opt.Prune && !overlaps(wanted, old.r)
+	return slices.DeleteFunc(without(was, wanted), func(old ranged) bool {
+		return c.opt.Adds || !c.opt.Prune && !overlaps(wanted, old.r)
 	})
 }
 
@@ -46,26 +67,24 @@ func (c *comparison) ended(was, wanted []ranged) []ranged {
 func (c *comparison) moved(of Change, gone, come []ranged) {
 	paired := map[ipam.Range]bool{}
 	for _, one := range come {
-		of.Name, of.Line = one.r.String(), one.line
 		var under []ranged
 		for _, old := range gone {
 			if old.r.Overlaps(one.r.IPRange) && !paired[old.r] {
 				under = append(under, old)
 			}
 		}
-		if len(under) == 1 {
+		if of.Name, of.Line = "", one.line; len(under) == 1 {
 			paired[under[0].r] = true
-			moved := of
-			moved.Sign, moved.Name, moved.Was, moved.Is = "~", "", label(under[0]), label(one)
-			c.found(moved)
+			c.found("~", of, label(under[0]), label(one))
 			continue
 		}
-		of.Sign, of.Is = "+", one.text
-		c.found(of)
+		of.Name = one.r.String()
+		c.found("+", of, "", one.text)
 	}
+	of.Line = 0
 	for _, old := range gone {
-		if !paired[old.r] {
-			c.found(Change{Sign: "-", Kind: of.Kind, Name: old.r.String(), Network: of.Network, Was: old.text})
+		if of.Name = old.r.String(); !paired[old.r] {
+			c.found("-", of, old.text, "")
 		}
 	}
 }
@@ -78,155 +97,116 @@ func label(one ranged) string {
 }
 
 func (c *comparison) bands(n, is *network) {
-	var wanted, was []ranged
-	for _, b := range n.static {
-		wanted = append(wanted, ranged{r: b.Range, line: b.Line})
-	}
-	for _, b := range is.static {
-		was = append(was, ranged{r: b.Range})
-	}
-	gone := c.ended(was, wanted)
-	if c.opt.Adds {
-		c.noBands(n, is, was, wanted)
-	}
-	come := slices.DeleteFunc(slices.Clone(wanted), func(one ranged) bool { return lists(was, one.r) != nil })
-	if len(gone)+len(come) == 0 {
-		return
-	}
-	c.moved(Change{Kind: "static band", Network: n.fields.Name}, gone, come)
-	stay := []ipam.Range{}
-	for _, old := range was {
-		if lists(gone, old.r) == nil {
-			stay = append(stay, old.r)
+	band := func(b ipam.PlannedBand) ranged { return ranged{r: b.Range, line: b.Line} }
+	wanted, was := laidOut(n.Static, band), laidOut(is.Static, band)
+	of := Change{Kind: "static band", Network: n.Name}
+	gone, come := c.ended(was, wanted), without(wanted, was)
+	if c.opt.Adds { // a document adds no band to a subnet that is there
+		for _, one := range come {
+			if slices.ContainsFunc(is.Subnets, func(sub ipam.PlannedSubnet) bool {
+				return sub.CIDR.Contains(one.r.From())
+			}) {
+				of.Line = one.line
+				c.found("~", of, "", one.r.String())
+			}
 		}
 	}
-	if len(gone) > 0 { // before a subnet loses them
-		left := slices.Clone(stay)
-		c.edit(goes, 0, &ipam.ModifyNetwork{Network: n.fields.Name, Static: &left})
+	c.moved(of, gone, come)
+	stay := spans(without(was, gone))
+	set := func(when phase, line int, bands []ipam.Range) {
+		all := append([]ipam.Range{}, bands...) // none takes all away
+		c.edit(when, line, &ipam.ModifyNetwork{Network: n.Name, Static: &all})
+	}
+	if len(gone) > 0 {
+		set(goes, 0, stay) // before a subnet loses them
 	}
 	if len(come) > 0 {
-		for _, one := range come {
-			stay = append(stay, one.r)
-		}
-		c.edit(comes, come[0].line, &ipam.ModifyNetwork{Network: n.fields.Name, Static: &stay})
-	}
-}
-
-// noBands notes that a subnet which is there lacks a static band, or has another one: a document adds none.
-func (c *comparison) noBands(n, is *network, was, wanted []ranged) {
-	for _, one := range wanted {
-		if lists(was, one.r) == nil && slices.ContainsFunc(is.subnets, func(sub ipam.PlannedSubnet) bool {
-			return sub.CIDR.Contains(one.r.From())
-		}) {
-			c.found(Change{Sign: "~", Kind: "static band", Network: n.fields.Name, Is: one.r.String(), Line: one.line})
-		}
+		set(comes, come[0].line, append(stay, spans(come)...))
 	}
 }
 
 // pools finds what is otherwise of the pools. A name is one pool, however many ranges it has: the document says all of
 // them. Those without a name are their ranges.
 func (c *comparison) pools(n, is *network) {
-	var wanted, was []ranged
-	for _, p := range n.pools {
-		wanted = append(wanted, ranged{p.Range, p.Name, p.Line})
-	}
-	for _, p := range is.pools {
-		was = append(was, ranged{r: p.Range, text: p.Name})
-	}
-	name := n.fields.Name
+	pool := func(p ipam.PlannedPool) ranged { return ranged{p.Range, p.Name, p.Line} }
+	wanted, was := laidOut(n.Pools, pool), laidOut(is.Pools, pool)
 	said := func(text string) bool {
 		return text != "" && slices.ContainsFunc(wanted, func(one ranged) bool { return one.text == text })
 	}
-	gone := slices.DeleteFunc(slices.Clone(was), func(old ranged) bool {
-		return c.opt.Adds || lists(wanted, old.r) != nil || !c.opt.Prune && !said(old.text) &&
-			(old.text != "" || !overlaps(wanted, old.r))
+	gone := slices.DeleteFunc(without(was, wanted), func(old ranged) bool {
+		return c.opt.Adds || !c.opt.Prune && !said(old.text) && (old.text != "" || !overlaps(wanted, old.r))
 	})
-	var come []ranged
 	for _, one := range wanted {
-		old := lists(was, one.r)
-		if old == nil {
-			come = append(come, one)
-			continue
-		}
-		if c.field(Change{Kind: "pool", Name: one.r.String(), Network: name, Line: one.line}, "name", old.text,
-			one.text) {
-			c.edit(goes, one.line, &ipam.ModifyPool{Network: name, Pool: one.r.String(), Name: one.text})
+		of := Change{Kind: "pool", Name: one.r.String(), Network: n.Name, Line: one.line}
+		if old := lists(was, one.r); old != nil && c.field(of, "name", old.text, one.text) {
+			c.edit(goes, one.line, &ipam.ModifyPool{Network: n.Name, Pool: one.r.String(), Name: one.text})
 		}
 	}
 	for _, old := range gone {
-		c.edit(goes, 0, &ipam.RemovePool{Network: name, Pool: old.r.String()})
+		c.edit(goes, 0, &ipam.RemovePool{Network: n.Name, Pool: old.r.String()})
 	}
+	come := without(wanted, was)
 	for _, one := range come {
-		c.edit(comes, one.line, &ipam.AddPool{Network: name, Range: one.r, Name: one.text})
+		c.edit(comes, one.line, &ipam.AddPool{Network: n.Name, Range: one.r, Name: one.text})
 	}
 	if !c.opt.Adds {
-		c.poolLines(name, was, wanted, gone, come)
+		c.poolLines(Change{Kind: "pool", Network: n.Name}, was, wanted, gone, come)
 	}
 }
 
 // poolLines notes the pools that go and come: those of one name together, where it has been there and stays.
-func (c *comparison) poolLines(network string, was, wanted, gone, come []ranged) {
-	named := func(all []ranged, name string) (ranges []string) {
+func (c *comparison) poolLines(of Change, was, wanted, gone, come []ranged) {
+	named := func(all []ranged, name string) string {
+		var ranges []string
 		for _, one := range all {
 			if one.text == name {
 				ranges = append(ranges, one.r.String())
 			}
 		}
 		slices.Sort(ranges)
-		return ranges
+		return strings.Join(ranges, ", ")
 	}
-	told := map[string]bool{"": true}
-	tell := func(one ranged) {
+	told := map[string]bool{}
+	for _, one := range slices.Concat(come, gone) {
 		before, after := named(was, one.text), named(wanted, one.text)
-		if told[one.text] || len(before) == 0 || len(after) == 0 {
-			return
+		if one.text == "" || told[one.text] || before == "" || after == "" {
+			continue
 		}
 		told[one.text] = true
-		c.found(Change{Sign: "~", Kind: "pool", Name: one.text, Network: network, Line: one.line,
-			Was: strings.Join(before, ", "), Is: strings.Join(after, ", ")})
-	}
-	for _, one := range slices.Concat(come, gone) {
-		tell(one)
+		pool := of
+		pool.Name, pool.Line = one.text, one.line
+		c.found("~", pool, before, after)
 	}
 	rest := func(all []ranged) []ranged {
-		return slices.DeleteFunc(slices.Clone(all), func(one ranged) bool {
-			return one.text != "" && told[one.text]
-		})
+		return slices.DeleteFunc(slices.Clone(all), func(one ranged) bool { return told[one.text] })
 	}
-	c.moved(Change{Kind: "pool", Network: network}, rest(gone), rest(come))
+	c.moved(of, rest(gone), rest(come))
 }
 
 func (c *comparison) exclusions(n, is *network) {
-	var wanted, was []ranged
-	for _, x := range n.exclusions {
-		wanted = append(wanted, ranged{x.Range, x.Note, x.Line})
-	}
-	for _, x := range is.exclusions {
-		was = append(was, ranged{r: x.Range, text: x.Note})
-	}
-	name := n.fields.Name
+	exclusion := func(x ipam.PlannedExclusion) ranged { return ranged{x.Range, x.Note, x.Line} }
+	wanted, was := laidOut(n.Exclusions, exclusion), laidOut(is.Exclusions, exclusion)
 	gone := c.ended(was, wanted)
-	var come []ranged
+	end := func(line int, r ipam.Range) { c.edit(goes, line, &ipam.RemoveExclusion{Network: n.Name, Range: r}) }
+	add := func(one ranged) {
+		c.edit(excluded, one.line, &ipam.AddExclusion{Network: n.Name, Range: one.r, Note: one.text})
+	}
 	for _, one := range wanted {
-		old := lists(was, one.r)
-		if old != nil && !c.field(Change{Kind: "exclusion", Name: one.r.String(), Network: name, Line: one.line}, "note",
-			old.text, one.text) {
-			continue
+		of := Change{Kind: "exclusion", Name: one.r.String(), Network: n.Name, Line: one.line}
+		if old := lists(was, one.r); old != nil && c.field(of, "note", old.text, one.text) {
+			end(one.line, one.r)
+			add(one)
 		}
-		if old != nil {
-			c.edit(goes, one.line, &ipam.RemoveExclusion{Network: name, Range: one.r})
-			c.edit(excluded, one.line, &ipam.AddExclusion{Network: name, Range: one.r, Note: one.text})
-			continue
-		}
-		come = append(come, c.inherits(one, gone))
+	}
+	come := without(wanted, was)
+	for i := range come {
+		come[i] = c.inherits(come[i], gone)
+		add(come[i])
 	}
 	for _, old := range gone {
-		c.edit(goes, 0, &ipam.RemoveExclusion{Network: name, Range: old.r})
+		end(0, old.r)
 	}
-	for _, one := range come {
-		c.edit(excluded, one.line, &ipam.AddExclusion{Network: name, Range: one.r, Note: one.text})
-	}
-	c.moved(Change{Kind: "exclusion", Network: name}, gone, come)
+	c.moved(Change{Kind: "exclusion", Network: n.Name}, gone, come)
 }
 
 // inherits gives a range of which nothing is said the note of the one that it was, where such things stay.

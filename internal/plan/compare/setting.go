@@ -21,8 +21,8 @@ func (c *comparison) settings(of Change, edit, wanted, was any, counts func(key 
 			text(key, is) == text(key, before) {
 			continue
 		}
-		of.Sign, of.Field, of.Was, of.Is = "~", key, text(key, before), text(key, is)
-		c.found(of)
+		of.Field = key
+		c.found("~", of, text(key, before), text(key, is))
 		value := reflect.New(is.Type())
 		value.Elem().Set(is)
 		e.Field(i).Set(value)
