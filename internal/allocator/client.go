@@ -8,7 +8,9 @@ import (
 	"berth/internal/ipam"
 )
 
-// ~ an owner, which is a name ==> an owner. An owner is a name
+// ClientOf returns the DHCP client of an owner. An owner is a name such as shop/web/1, a container's name, or a MAC.
+// The client's hardware address is the endpoint's if known, or else a constant one made for the owner. A client known
+// by its MAC has no identifier.
 func ClientOf(owner string, mac ipam.MAC, by ipam.LANID) ipam.LANClient {
 	c := ipam.LANClient{Hostname: hostname(owner), MAC: mac}
 	if by == ipam.LANByMAC {
