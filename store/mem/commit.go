@@ -90,8 +90,8 @@ func (s *Store) commit(t *tx, own *Store) {
 	}
 }
 
-// land sets the state to c and shows it to all open handles. handed are those whose apply got it. The others are the one
-// that made it, and handles that joined meanwhile, which began with the state before. The caller holds the lock of
+// land sets the state to c and shows it to all open handles. handed are those whose apply got it. The others are the
+// one that made it, and handles that joined meanwhile, which began with the state before. The caller holds the lock of
 // common.
 func (s *Store) land(c *commit, handed []*Store) {
 	s.state = c.state

@@ -28,7 +28,7 @@ func testFailing(t *testing.T, s store.Store) {
 	wantAll(t, s, "a=1 b=2")
 }
 
-// panics runs fn and returns what it panicked with.
+// panics runs fn and returns the value of its panic.
 func panics(fn func()) (p any) {
 	defer func() { p = recover() }()
 	fn()
@@ -79,8 +79,8 @@ func testViewPanicking(t *testing.T, s store.Store) {
 	wantAll(t, s, "a=1 b=2")
 }
 
-// testOnAbort: hooks run when a function fails, the last one first, before another update sees the state, and not when
-// the update succeeded.
+// testOnAbort checks that hooks run when a function fails: in reverse order, before another update sees the state, and
+// never after success.
 func testOnAbort(t *testing.T, s store.Store) {
 	var order []int
 	err := s.Update(context.Background(), func(tx store.Tx) error {
@@ -93,7 +93,7 @@ func testOnAbort(t *testing.T, s store.Store) {
 	if err != errWanted || !slices.Equal(order, []int{2, 1, 0}) {
 		t.Errorf("the hooks ran in the order %v (%v)", order, err)
 	}
-	runs, undone := 0, 0 // a function that is run again has its earlier runs taken back
+	runs, undone := 0, 0 // the earlier runs of a function that runs again are undone
 	update(t, s, func(tx store.Tx) error {
 		runs++
 		tx.OnAbort(func() { undone++ })
@@ -102,9 +102,8 @@ func testOnAbort(t *testing.T, s store.Store) {
 	if undone != runs-1 {
 		t.Errorf("of %d runs of a function that succeeded, %d were taken back", runs, undone)
 	}
-	// shadow stands for an index in memory that functions move on and hooks move back. Functions and hooks come one at
-	// a time here, so it needs no lock of its own where the store is serial; the lock keeps the test right for all
-	// others.
+	// shadow is an index in memory that functions change and hooks restore. The store is serial, so they run one at a
+	// time here; the lock keeps the test correct in any case.
 	var mu sync.Mutex
 	shadow := 0
 	var wg sync.WaitGroup

@@ -11,27 +11,27 @@ import (
 	"berth/store"
 )
 
-// Fault is what goes wrong with one Update of a Faulty store. The zero Fault is none.
+// Fault is a failure of one Update of a Faulty store. The zero Fault is none.
 type Fault struct {
 	// Wait delays the update until it is closed.
 	Wait <-chan struct{}
-	// Reruns is how many times the function is run in vain, and taken back, before it is run in earnest.
+	// Reruns is how many times the function runs and is undone before its real run.
 	Reruns int
-	// Before fails the update when its function has succeeded: nothing is committed. Wrap store.ErrNoSpace for a full
-	// disk.
+	// Before makes the update fail after its function has succeeded. Nothing is committed. Wrap store.ErrNoSpace for a
+	// full disk.
 	Before error
-	// After fails the update when it has been committed: the answer wraps store.ErrUnknown and this.
+	// After makes the update fail after the commit, with an error that wraps store.ErrUnknown and this one.
 	After error
-	// Lost is like After, but nothing was committed: the other thing that an unknown outcome can mean.
+	// Lost is like After, but nothing was committed. Both are possible meanings of an unknown outcome.
 	Lost error
 }
 
-// Faulty is a store.Store that stands before another one and fails on demand. After an update whose outcome was unknown
-// it refuses all that follow, with store.ErrUnknown, until Heal is called, as a backend on a disk does.
+// Faulty wraps a store.Store and makes it fail on demand. After an update with an unknown outcome it refuses further
+// updates with store.ErrUnknown until Heal is called, like a store on a disk.
 type Faulty struct {
 	inner store.Store
 
-	// An update with an unknown outcome runs alone, so that nobody sees its writes before its hooks have run.
+	// An update with an unknown outcome runs alone, so nobody sees its writes before its hooks have run.
 	alone sync.RWMutex
 
 	mu     sync.Mutex
@@ -44,41 +44,41 @@ type Faulty struct {
 
 var _ store.Store = (*Faulty)(nil)
 
-// NewFaulty returns a wrapper of s without any faults. Closing it closes s.
+// NewFaulty returns a wrapper of s without faults. Closing it closes s.
 func NewFaulty(s store.Store) *Faulty { return &Faulty{inner: s} }
 
-// Inner is the store that f stands before.
+// Inner returns the wrapped store.
 func (f *Faulty) Inner() store.Store { return f.inner }
 
-// Next has the next updates fail in the given ways, one each, in the order in which they are called.
+// Next sets the faults of the next updates, one each, in the order of their calls.
 func (f *Faulty) Next(faults ...Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.queue = append(f.queue, faults...)
 }
 
-// Each asks fn for the fault of each update that Next says nothing about; n counts them from 1. nil: none any more.
+// Each sets a function that returns the fault of each update without one from Next; n counts them from 1. nil: none.
 func (f *Faulty) Each(fn func(n int) Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.each, f.n = fn, 0
 }
 
-// FailViews has all views fail with err; nil: none any more.
+// FailViews makes all views fail with err; nil: none.
 func (f *Faulty) FailViews(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.views = err
 }
 
-// Heal lets updates through again after an unknown outcome, as opening the store afresh does.
+// Heal allows updates again after an unknown outcome, as reopening the store does.
 func (f *Faulty) Heal() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.broken = nil
 }
 
-// fault draws the fault of one update.
+// fault returns the fault of the next update.
 func (f *Faulty) fault() Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,7 +127,7 @@ func (f *Faulty) update(ctx context.Context, fn func(store.Tx) error, fault Faul
 	}
 	for range fault.Reruns {
 		err := f.inner.Update(ctx, func(tx store.Tx) error {
-			_ = fn(tx) // in vain
+			_ = fn(tx) // an undone run
 			return errRerun
 		})
 		if !errors.Is(err, errRerun) {
@@ -143,7 +143,7 @@ func (f *Faulty) update(ctx context.Context, fn func(store.Tx) error, fault Faul
 	})
 }
 
-// unknown runs an update whose caller does not learn what came of it.
+// unknown runs an update whose outcome the caller does not learn.
 func (f *Faulty) unknown(ctx context.Context, fn func(store.Tx) error, why error, lost bool) error {
 	if err := f.refusal(); err != nil {
 		return err
@@ -175,7 +175,7 @@ func (f *Faulty) unknown(ctx context.Context, fn func(store.Tx) error, why error
 	return err
 }
 
-// hooked is a Tx whose hooks are noted.
+// hooked is a Tx that records its hooks.
 type hooked struct {
 	store.Tx
 	undo []func()

@@ -7,9 +7,9 @@ import (
 	"berth/store"
 )
 
-// FaultyShared is Faulty before a handle of a store.Shared, and a store.Shared itself. It has the faults but
-// Fault.After: what was committed without an answer comes back by Follow, in its place among what others commit, and
-// only the handle knows that place (mem.Store.LoseNext).
+// FaultyShared is Faulty for a handle of a store.Shared, and is a store.Shared itself. It supports all faults except
+// Fault.After. Such a commit would have to come through Follow in its place among the commits of others, which only the
+// handle knows (mem.Store.LoseNext).
 type FaultyShared struct {
 	*Faulty
 	shared store.Shared
@@ -17,7 +17,7 @@ type FaultyShared struct {
 
 var _ store.Shared = (*FaultyShared)(nil)
 
-// NewFaultyShared returns a wrapper of s without any faults. Closing it closes s.
+// NewFaultyShared returns a wrapper of s without faults. Closing it closes s.
 func NewFaultyShared(s store.Shared) *FaultyShared { return &FaultyShared{NewFaulty(s), s} }
 
 // Update implements store.Store.

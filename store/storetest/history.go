@@ -14,32 +14,32 @@ import (
 	"berth/store"
 )
 
-// step is one operation of a history: on one key, read it, or write next if it holds expect (any: whatever it holds).
+// step is one operation of a history on one key: read it, or write next if it holds expect (any: whatever it holds).
 type step struct {
 	key          string
 	write, any   bool
 	expect, next string
 }
 
-// outcome is what came of it.
+// outcome is the result of a step.
 type outcome struct {
 	value   string // read, or found by a write
 	wrote   bool
 	unknown bool
 }
 
-// History is a record of concurrent operations on a store, to be searched for a serial order that explains it.
+// History is a record of concurrent operations on a store. Check searches it for a serial order that explains it.
 type History struct {
 	mu    sync.Mutex
 	begin time.Time
 	ops   []porcupine.Operation
 }
 
-// NewHistory returns an empty one.
+// NewHistory returns an empty History.
 func NewHistory() *History { return &History{begin: time.Now()} }
 
-// do runs one operation on s and notes it. An operation whose outcome is unknown may take effect at any time later, so
-// it returns at infinity; one that failed otherwise has not happened, and is left out.
+// do runs one operation on s and records it. An operation with an unknown outcome may take effect at any later time, so
+// its end is infinite. One that failed otherwise did not happen and is omitted.
 func (h *History) do(s store.Store, client int, in step) error {
 	var out outcome
 	call := time.Since(h.begin).Nanoseconds()
@@ -126,8 +126,8 @@ func (h *History) Check(t testing.TB) {
 	}
 }
 
-// Drive has several clients work on few keys of s and notes it all; it returns when stop says so of an error, or each
-// client has made n operations.
+// Drive runs concurrent clients on a few keys of s and records their operations. It ends when each client has made n
+// operations, or when stop returns true for an error.
 func (h *History) Drive(s store.Store, clients, n int, stop func(error) bool) {
 	var wg sync.WaitGroup
 	for c := range clients {

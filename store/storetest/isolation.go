@@ -15,7 +15,7 @@ const workers = 8
 
 func rounds() int { return few(25) }
 
-// crowd runs fn in workers goroutines, rounds times each.
+// crowd runs fn in several goroutines, several rounds each.
 func crowd(fn func(worker, round int)) {
 	var wg sync.WaitGroup
 	for w := range workers {
@@ -28,7 +28,7 @@ func crowd(fn func(worker, round int)) {
 	wg.Wait()
 }
 
-// testAtomicity writes pairs while some of the functions fail or panic in the middle; a pair is never seen half.
+// testAtomicity writes pairs while some functions fail or panic in between. No reader may see half of a pair.
 func testAtomicity(t *testing.T, s store.Store) {
 	update(t, s, puts("left=0", "right=0"))
 	stop := make(chan struct{})
@@ -90,7 +90,7 @@ func wantPair(t *testing.T, tx store.Tx) error {
 	return err
 }
 
-// testCounters loses an increment where two updates read the same value.
+// testCounters loses an increment if two updates read the same value.
 func testCounters(t *testing.T, s store.Store) {
 	crowd(func(w, r int) {
 		update(t, s, func(tx store.Tx) error {
@@ -130,8 +130,8 @@ func add(tx store.Tx, key string, d int) error {
 	return tx.Put([]byte(key), []byte(strconv.Itoa(n+d)))
 }
 
-// testWriteSkew: two doctors are on call; each may leave only while the other one stays. Each update reads both and
-// writes its own, so a store that watches over writes alone lets both go.
+// testWriteSkew has two doctors on call, each of whom may leave only while the other stays. Each update reads both and
+// writes its own. A store that detects only conflicting writes lets both leave.
 func testWriteSkew(t *testing.T, s store.Store) {
 	for round := range 2 * rounds() {
 		update(t, s, puts("call/0=on", "call/1=on"))
@@ -167,8 +167,8 @@ func testWriteSkew(t *testing.T, s store.Store) {
 	}
 }
 
-// testPhantoms: each update counts a range and adds the record that the count names; a record that another update has
-// added to the range meanwhile would be written over.
+// testPhantoms counts a range and adds the record that the count names. If the store missed a record that another
+// update added meanwhile, it would be overwritten.
 func testPhantoms(t *testing.T, s store.Store) {
 	crowd(func(w, r int) {
 		update(t, s, func(tx store.Tx) error {
@@ -201,7 +201,7 @@ func testPhantoms(t *testing.T, s store.Store) {
 	}
 }
 
-// testViewIsOneState moves amounts between accounts; every view sees the same total, however long it lasts.
+// testViewIsOneState moves amounts between accounts. Every view must see the same total, however long it lasts.
 func testViewIsOneState(t *testing.T, s store.Store) {
 	const accounts = 16
 	update(t, s, func(tx store.Tx) error {

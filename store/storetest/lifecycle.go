@@ -20,7 +20,7 @@ func testContext(t *testing.T, s store.Store) {
 	if err := s.View(ended, never); !errors.Is(err, context.Canceled) {
 		t.Errorf("View: %v", err)
 	}
-	// A context that ends after the function began changes nothing: the commit is awaited.
+	// A context that ends after the function began has no effect: the commit is awaited.
 	late, cancel := context.WithCancel(context.Background())
 	err := s.Update(late, func(tx store.Tx) error {
 		cancel()
@@ -30,7 +30,7 @@ func testContext(t *testing.T, s store.Store) {
 		t.Errorf("Update whose context ended on the way: %v", err)
 	}
 	wantAll(t, s, "a=1")
-	// One that waits behind another: it drops out, and then nothing of it is there, or it has run as a whole.
+	// An update that waits behind another one is either cancelled without any effect, or runs completely.
 	dropped, cancel := context.WithCancel(context.Background())
 	begun, answer := make(chan struct{}), make(chan error, 1)
 	var once sync.Once
@@ -83,8 +83,8 @@ func testClose(t *testing.T, s store.Store) {
 	}
 }
 
-// testCloseWaits closes the store under many callers: each update is answered with nil or with ErrClosed, and Close
-// comes back only when no function runs any more.
+// testCloseWaits closes the store under many callers. Each update returns nil or ErrClosed, and Close returns only when
+// no function runs any more.
 func testCloseWaits(t *testing.T, s store.Store) {
 	var mu sync.Mutex
 	running, closed := 0, false
@@ -143,7 +143,7 @@ func testCloseWaits(t *testing.T, s store.Store) {
 	wg.Wait()
 }
 
-// testEnds uses everything once: no goroutine may stay.
+// testEnds uses everything once. No goroutine may stay.
 func testEnds(t *testing.T, s store.Store) {
 	ctx, cancel := context.WithCancel(context.Background())
 	unread := s.Watch(ctx, nil)

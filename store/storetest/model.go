@@ -12,10 +12,10 @@ import (
 	"berth/store"
 )
 
-// Model is a store.Store that is right by inspection: a map under a lock, copied for each update. It keeps nothing and
-// is slow; it is the oracle of the suite, and a store for tests that need no file.
+// Model is an obviously correct store.Store: a map under a lock, copied for each update. It keeps nothing and is slow.
+// It is the oracle of the suite, and a store for tests that need no file.
 type Model struct {
-	mu       sync.RWMutex // held for writing while an update runs
+	mu       sync.RWMutex // write-locked while an update runs
 	data     map[string]string
 	watchers []*modelWatch
 	closed   bool
@@ -23,7 +23,7 @@ type Model struct {
 
 var _ store.Store = (*Model)(nil)
 
-// NewModel returns an empty one.
+// NewModel returns an empty Model.
 func NewModel() *Model { return &Model{data: map[string]string{}} }
 
 // View implements store.Store.
@@ -176,7 +176,7 @@ func (t *modelTx) Scan(r store.Range) iter.Seq2[store.Record, error] {
 	}
 }
 
-// modelWatch keeps all changes, without a bound.
+// modelWatch keeps all changes, without a limit.
 type modelWatch struct {
 	mu      sync.Mutex
 	wake    chan struct{}

@@ -13,7 +13,7 @@ import (
 	"berth/store"
 )
 
-// testModel runs random updates and views on the store and on a Model, which must answer the same.
+// testModel runs random updates and views on the store and on a Model. Their results must be equal.
 func testModel(t *testing.T, s store.Store) {
 	rapid.Check(t, func(r *rapid.T) {
 		wipe(r, s)
@@ -59,7 +59,7 @@ func drawOp(r *rapid.T) op {
 	o := op{kind: rapid.SampledFrom([]string{"put", "put", "delete", "get", "scan", "sweep"}).Draw(r, "kind"),
 		key: drawKey(r, "key")}
 	switch o.kind {
-	case "put": // large ones, so that a tree has many pages
+	case "put": // large values give a tree many pages
 		o.size = rapid.SampledFrom([]int{0, 1, 100, 1500, 9000}).Draw(r, "size")
 	case "scan", "sweep":
 		if rapid.Bool().Draw(r, "from") {
@@ -74,7 +74,7 @@ func drawOp(r *rapid.T) op {
 	return o
 }
 
-// runOps runs ops in one update and returns what they answered.
+// runOps runs ops in one update and returns their results.
 func runOps(s store.Store, ops []op, fail bool) []string {
 	var out []string
 	failed := errors.New("fails")

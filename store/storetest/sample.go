@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// few is n, and a quarter of it under -short.
+// few returns n, or a quarter of it under -short.
 func few(n int) int {
 	if testing.Short() {
 		return (n + 3) / 4
@@ -15,7 +15,7 @@ func few(n int) int {
 }
 
 // Sampled yields 0, 1, 2 and so on without end, for a test that fails a call at each place. Under -short it yields one
-// number of each block of so many, drawn by chance.
+// random number of each block.
 func Sampled(t testing.TB, block int) iter.Seq[int] {
 	t.Helper()
 	draw := seeded(t, block)
@@ -28,15 +28,15 @@ func Sampled(t testing.TB, block int) iter.Seq[int] {
 	}
 }
 
-// Drawn returns what answers true, for a test that fails calls in each way. Under -short it answers so once of so many
-// times, by chance.
+// Drawn returns a function that returns true, for a test that fails calls in each way. Under -short it returns true at
+// random, once in the given number of times on average.
 func Drawn(t testing.TB, times int) func() bool {
 	t.Helper()
 	draw := seeded(t, times)
 	return func() bool { return !testing.Short() || draw.IntN(times) == 0 }
 }
 
-// seeded draws a sample, and logs by which seed.
+// seeded returns a random source, and logs its seed.
 func seeded(t testing.TB, of int) *rand.Rand {
 	t.Helper()
 	seed := rand.Uint64()

@@ -12,9 +12,8 @@ import (
 	"berth/store"
 )
 
-// shadow is an index in memory of everything that one handle reads: it is loaded by Follow, moved on by what others
-// commit and by the handle's own functions, and moved back by their hooks. It is what store.Shared promises to be
-// possible.
+// shadow is an index in memory of everything that one handle reads. Follow loads it. The commits of others and the
+// handle's own functions update it, and their hooks restore it. store.Shared promises that this is possible.
 type shadow struct {
 	t    *testing.T
 	s    store.Shared
@@ -24,7 +23,7 @@ type shadow struct {
 
 	mu      sync.Mutex
 	data    map[string]string
-	applied int // calls of apply
+	applied int // number of calls of apply
 }
 
 // newShadow follows s.
@@ -35,7 +34,7 @@ func newShadow(t *testing.T, s store.Shared, rule func(map[string]string) error)
 	return sh
 }
 
-// follow runs while, too, before the load is over.
+// follow follows the store. It also runs while before the load is over.
 func (sh *shadow) follow(while func()) {
 	sh.t.Helper()
 	load := func(tx store.Tx) error {
@@ -67,7 +66,7 @@ func everything(tx store.Tx) (map[string]string, error) {
 	return all, nil
 }
 
-// alone notes in mine that something runs, and that nothing else does.
+// alone records in mine that something runs, and checks that nothing else does.
 func (sh *shadow) alone(mine *atomic.Int32) func() {
 	mine.Add(1)
 	if in, ap := sh.inside.Load(), sh.applying.Load(); in+ap != 1 {
@@ -76,8 +75,8 @@ func (sh *shadow) alone(mine *atomic.Int32) func() {
 	return func() { mine.Add(-1) }
 }
 
-// apply checks what was there before each write against what the shadow says: a commit that came twice, too late or not
-// at all, or that was the handle's own, shows there.
+// apply compares the value before each write with the shadow. This detects a commit that came twice, too late or not at
+// all, or that was the handle's own.
 func (sh *shadow) apply(foreign []store.Foreign) {
 	defer sh.alone(&sh.applying)()
 	sh.mu.Lock()
@@ -113,7 +112,7 @@ func (sh *shadow) apply(foreign []store.Foreign) {
 	}
 }
 
-// spoil writes to slices that belong to the receiver.
+// spoil overwrites slices that belong to the receiver.
 func spoil(slices ...[]byte) {
 	for _, s := range slices {
 		for i := range s {
@@ -122,8 +121,8 @@ func spoil(slices ...[]byte) {
 	}
 }
 
-// update runs fn, whose writes move the shadow along. Before it, and after it, the shadow must be what the function
-// reads: everything or, with keys, those alone, so that it is not in the way of all others.
+// update runs fn, whose writes also change the shadow. Before and after fn, the shadow must equal what the function
+// reads: everything or, with keys, only those. Reading only some keys keeps updates from conflicting with all others.
 func (sh *shadow) update(fn func(tx store.Tx) error, keys ...string) error {
 	return sh.s.Update(context.Background(), func(tx store.Tx) error {
 		defer sh.alone(&sh.inside)()
@@ -144,7 +143,7 @@ func (sh *shadow) update(fn func(tx store.Tx) error, keys ...string) error {
 	})
 }
 
-// compare tells where the shadow differs from what tx reads.
+// compare returns the difference between the shadow and what tx reads.
 func (sh *shadow) compare(tx store.Tx, keys []string) error {
 	if len(keys) == 0 {
 		all, err := everything(tx)
@@ -165,7 +164,7 @@ func (sh *shadow) compare(tx store.Tx, keys []string) error {
 	return nil
 }
 
-// difference lists what is in got and not in want, and the other way round.
+// difference lists what is in only one of got and want.
 func difference(got, want map[string]string) []string {
 	var all []string
 	for k, v := range got {
@@ -185,14 +184,14 @@ func difference(got, want map[string]string) []string {
 	return all
 }
 
-// is tells whether the shadow is what the store holds by now.
+// is reports whether the shadow equals want.
 func (sh *shadow) is(want map[string]string) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	return maps.Equal(sh.data, want)
 }
 
-// shadowTx moves the shadow with each write.
+// shadowTx changes the shadow with each write.
 type shadowTx struct {
 	store.Tx
 	sh   *shadow
@@ -217,7 +216,7 @@ func (m *shadowTx) Delete(key []byte) error {
 	return nil
 }
 
-// note keeps how key is taken back.
+// note records how to restore key.
 func (m *shadowTx) note(key string) {
 	was, had := m.sh.data[key]
 	m.undo = append(m.undo, func() {
@@ -237,7 +236,7 @@ func (m *shadowTx) back() {
 	}
 }
 
-// wantSame waits until all shadows are what a view of each handle sees.
+// wantSame waits until all shadows equal what a view of each handle sees.
 func wantSame(t *testing.T, all []*shadow) {
 	t.Helper()
 	var want map[string]string

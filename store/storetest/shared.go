@@ -10,11 +10,11 @@ import (
 	"berth/store"
 )
 
-// RunShared runs the suite of those promises that a store.Shared makes to several handles on one state. fresh makes an
-// empty state, and returns what opens another handle on it; the suite closes the handles. A handle must have patience
-// enough for hundreds of updates that all read the same (an update that is answered with anything but its function's
-// error fails the test), and outcomes must not get lost. The package of the
-// backend looks for goroutines that are left when all its tests are over (goleak.VerifyTestMain).
+// RunShared runs the tests of the promises that a store.Shared makes to several handles on one state. fresh creates an
+// empty state and returns a function that opens another handle on it; the suite closes the handles. A handle must be
+// patient enough for hundreds of updates that all read the same keys. An update that returns anything but its
+// function's error fails the test. No outcome may get lost. The backend's package checks for leaked goroutines after
+// its tests (goleak.VerifyTestMain).
 //
 //	storetest.RunShared(t, func(t *testing.T) func() store.Shared {
 //		first := mem.New()
@@ -86,10 +86,10 @@ func (h *handles) close() {
 	}
 }
 
-// crew is how many callers each handle has.
+// crew is the number of concurrent callers per handle.
 const crew = 3
 
-// shifts is how many updates each of them makes.
+// shifts returns the number of updates of each caller.
 func shifts() int { return few(20) }
 
 // crewOf runs fn in crew goroutines for each of the stores, shifts times each. n counts the runs of one goroutine.
@@ -107,7 +107,7 @@ func crewOf(all []store.Shared, fn func(handle, worker, n int)) {
 	wg.Wait()
 }
 
-// try runs an update that must succeed. It is for goroutines that are not the test's.
+// try runs an update that must succeed. It may be called from any goroutine.
 func try(t *testing.T, s store.Store, fn func(store.Tx) error) {
 	t.Helper()
 	if err := s.Update(context.Background(), fn); err != nil {
@@ -115,14 +115,14 @@ func try(t *testing.T, s store.Store, fn func(store.Tx) error) {
 	}
 }
 
-// settle returns when s has heard of everything that was answered before: an update that writes nothing is decided on a
-// state no older than its call.
+// settle returns when s has all commits that were acknowledged before: an empty update sees a state no older than its
+// call.
 func settle(t *testing.T, s store.Store) {
 	t.Helper()
 	try(t, s, func(store.Tx) error { return nil })
 }
 
-// eventually waits for something that comes by itself.
+// eventually waits for something that happens by itself.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {

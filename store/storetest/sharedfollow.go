@@ -15,8 +15,8 @@ import (
 	"berth/store"
 )
 
-// testFollow: what others have committed has come before an update that was asked for later is answered, with what was
-// there before, and in one piece for each commit.
+// testFollow checks that the commits of others arrive before a later update returns, each in one piece and with the
+// values before it.
 func testFollow(t *testing.T, h *handles) {
 	all := h.three()
 	update(t, all[0], puts("early=1", "empty=", "gone=1"))
@@ -52,7 +52,7 @@ func (sh *shadow) wants(records ...string) {
 	}
 }
 
-// testFollowQuiet: a handle that does nothing hears of the others by itself.
+// testFollowQuiet checks that an idle handle gets the commits of others.
 func testFollowQuiet(t *testing.T, h *handles) {
 	all := []store.Shared{h.one(), h.one()}
 	sh := newShadow(t, all[1], nil)
@@ -62,7 +62,7 @@ func testFollowQuiet(t *testing.T, h *handles) {
 	eventually(t, "a deletion reaches a handle that does nothing", func() bool { return sh.is(map[string]string{}) })
 }
 
-// testFollowOwn: what a handle commits itself never comes back to it, not even the same value again.
+// testFollowOwn checks that a handle's own commits never come back to it, not even if they write the same value again.
 func testFollowOwn(t *testing.T, h *handles) {
 	all := []store.Shared{h.one(), h.one()}
 	sh := newShadow(t, all[0], nil)
@@ -84,8 +84,8 @@ func testFollowOwn(t *testing.T, h *handles) {
 	}
 }
 
-// testFollowWhole: of updates through two handles, each of which changes several records and is asked for when the one
-// before was answered, a third handle never hears out of order, nor of a part.
+// testFollowWhole makes updates through two handles in turn, each of which changes several records. A third handle must
+// get them in order and never a part.
 func testFollowWhole(t *testing.T, h *handles) {
 	all := h.three()
 	update(t, all[0], puts("left=0", "right=0", "x=0", "y=0"))
@@ -101,7 +101,7 @@ func testFollowWhole(t *testing.T, h *handles) {
 	sh := newShadow(t, all[2], rule)
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
-	wg.Go(func() { // the third one is not idle, so that it is told at other moments as well
+	wg.Go(func() { // the third handle is busy, so it gets commits at different moments
 		for i := 0; ; i++ {
 			select {
 			case <-stop:
@@ -127,7 +127,7 @@ func testFollowWhole(t *testing.T, h *handles) {
 	wantSame(t, []*shadow{sh})
 }
 
-// testFollowJoins: handles that are opened and followed while others write miss nothing, and hear of nothing twice.
+// testFollowJoins opens and follows handles while others write. They may miss nothing and get nothing twice.
 func testFollowJoins(t *testing.T, h *handles) {
 	writers := []store.Shared{h.one(), h.one()}
 	var written atomic.Int32
@@ -149,7 +149,7 @@ func testFollowJoins(t *testing.T, h *handles) {
 	var joined []*shadow
 	for n := range few(8) {
 		sh := &shadow{t: t, s: h.one()}
-		sh.follow(func() { // others go on if they can; where they wait for the load, it does not wait for them
+		sh.follow(func() { // others continue if they can; if they wait for the load, it does not wait for them
 			until := written.Load() + 4
 			for deadline := time.Now().Add(3 * time.Millisecond); written.Load() < until &&
 				time.Now().Before(deadline); {
@@ -166,7 +166,7 @@ func testFollowJoins(t *testing.T, h *handles) {
 	wantSame(t, joined)
 }
 
-// scribble writes, or deletes, some of few records, with a value that no other call has.
+// scribble writes or deletes some of a few records. Each value is unique.
 func scribble(i, w, n int) func(store.Tx) error {
 	return func(tx store.Tx) error {
 		for k := range 1 + (w+n)%4 {
@@ -185,8 +185,8 @@ func scribble(i, w, n int) func(store.Tx) error {
 	}
 }
 
-// testFollowUnderLoad is the promise that matters to whoever keeps an index: at the beginning of each function, the
-// shadow is what the function reads, while three handles write, fail and panic side by side.
+// testFollowUnderLoad checks the promise that an index needs. At the beginning of each function, the shadow equals what
+// the function reads, while three handles write, fail and panic concurrently.
 func testFollowUnderLoad(t *testing.T, h *handles) {
 	var all []store.Shared
 	var shadows []*shadow
@@ -196,7 +196,7 @@ func testFollowUnderLoad(t *testing.T, h *handles) {
 	}
 	crewOf(all, func(i, w, n int) {
 		sh, write := shadows[i], scribble(i, w, n)
-		var keys []string // what is read: everything, or one record, so that not each is in the way of all
+		var keys []string // what is read: everything, or one record, so that not all updates conflict
 		if (w+n)%3 != 0 {
 			keys = []string{fmt.Sprintf("s/%d", (w+n)%11)}
 		}
@@ -226,8 +226,8 @@ func testFollowUnderLoad(t *testing.T, h *handles) {
 	wantSame(t, shadows)
 }
 
-// testFollowBlind: a write of a key that was not read, for which others have written it just before or write it
-// meanwhile. Whichever came last, the shadow says the same as the store.
+// testFollowBlind writes a key that was not read, while others write it just before or at the same time. Whichever
+// write is last, the shadow must equal the store.
 func testFollowBlind(t *testing.T, h *handles) {
 	all := []store.Shared{h.one(), h.one()}
 	sh, wait := newShadow(t, all[0], nil), &patience{}
@@ -269,7 +269,7 @@ func testFollowBlind(t *testing.T, h *handles) {
 	}
 }
 
-// testLarge: updates of as many writes as there may be are seen whole by another handle.
+// testLarge checks that another handle sees updates with the maximum number of writes as a whole.
 func testLarge(t *testing.T, h *handles) {
 	all := []store.Shared{h.one(), h.one()}
 	sh := newShadow(t, all[1], nil)
@@ -294,7 +294,7 @@ func testLarge(t *testing.T, h *handles) {
 	wantSame(t, []*shadow{sh})
 }
 
-// large writes n records with the same value; an empty one: it deletes them.
+// large writes n records with the same value. An empty value deletes them.
 func large(n int, value string) func(store.Tx) error {
 	return func(tx store.Tx) error {
 		for i := range n {
@@ -328,8 +328,8 @@ func wantLarge(t *testing.T, tx store.Tx, want int, value string) error {
 	return nil
 }
 
-// testLargeUnderLoad: nobody sees a part of a large update, neither in a function, nor in apply, nor in a view, while
-// small ones write between its records.
+// testLargeUnderLoad checks that nobody sees a part of a large update, in a function, in apply or in a view, while
+// small updates write between its records.
 func testLargeUnderLoad(t *testing.T, h *handles) {
 	all := h.three()
 	update(t, all[0], large(1500, "0"))
@@ -370,7 +370,7 @@ func testLargeUnderLoad(t *testing.T, h *handles) {
 	wantSame(t, shadows)
 }
 
-// wholeLarge tells whether a large update is seen in part.
+// wholeLarge returns an error if a large update is visible in part.
 func wholeLarge(data map[string]string) error {
 	count := map[string]int{}
 	for k, v := range data {

@@ -14,9 +14,9 @@ import (
 	"berth/store"
 )
 
-// A history over several handles is one of three records as a whole, because a scan reads all of them.
+// A history over several handles treats three records as one object, because a scan reads all of them.
 
-// cells are the records' values; an empty one: there is no record.
+// cells are the values of the records; empty: no record.
 type cells [3]string
 
 func cellKey(i int) []byte { return fmt.Appendf(nil, "cell/%d", i) }
@@ -25,14 +25,14 @@ func cellKey(i int) []byte { return fmt.Appendf(nil, "cell/%d", i) }
 type deed struct {
 	kind   string // get, put, delete, swap, scan
 	cell   int
-	expect string // of swap
-	next   string // of put and swap
-	view   bool   // get or scan as a View
+	expect string // for swap
+	next   string // for put and swap
+	view   bool   // a get or scan in a View
 }
 
-// yield is what came of a deed.
+// yield is the result of a deed.
 type yield struct {
-	saw     cells // of scan, and of all others the one cell
+	saw     cells // of a scan, or the one cell of any other deed
 	wrote   bool
 	unknown bool
 }
@@ -63,7 +63,7 @@ func (d deed) run(s store.Store) (y yield, err error) {
 	return y, err
 }
 
-// writes tells whether the deed changes a cell that holds now.
+// writes reports whether the deed changes a cell with the value now.
 func (d deed) writes(now string) bool {
 	return d.kind == "put" || d.kind == "delete" || d.kind == "swap" && now == d.expect
 }
@@ -100,7 +100,7 @@ func allCells() porcupine.Model {
 	}
 }
 
-// SharedHistory is a record of concurrent operations through several handles, views included, to be searched for a
+// SharedHistory is a record of concurrent operations through several handles, including views. Check searches it for a
 // serial order that explains it.
 type SharedHistory struct {
 	mu    sync.Mutex
@@ -109,12 +109,12 @@ type SharedHistory struct {
 	calls int
 }
 
-// NewSharedHistory returns an empty one.
+// NewSharedHistory returns an empty SharedHistory.
 func NewSharedHistory() *SharedHistory { return &SharedHistory{begin: time.Now()} }
 
-// Drive has several clients make n operations each through each of the handles, on three records, and notes them all.
-// Those that failed are left out, for they have not happened; one whose outcome is unknown may take effect at any time
-// later. failed is told of each error, and has the client leave off by answering true.
+// Drive runs several clients with n operations each through each of the handles, on three records, and records the
+// operations. Failed ones did not happen and are omitted. One with an unknown outcome may take effect at any later
+// time. failed is called with each error, and ends the client by returning true.
 func (h *SharedHistory) Drive(all []store.Shared, clients, n int, failed func(error) bool) {
 	h.mu.Lock()
 	h.calls++
@@ -187,7 +187,7 @@ func (h *SharedHistory) Check(t testing.TB) {
 
 func testSharedHistory(t *testing.T, h *handles) {
 	all := h.three()
-	for range few(5) { // each from nothing, so that the search stays short
+	for range few(5) { // each starts with an empty store, which keeps the search short
 		wipe(t, all[0])
 		history := NewSharedHistory()
 		history.Drive(all, crew, shifts(), func(err error) bool { t.Error(err); return true })

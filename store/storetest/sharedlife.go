@@ -13,7 +13,7 @@ import (
 	"berth/store"
 )
 
-// testSharedWatch: a watch yields what is committed through all handles, in order.
+// testSharedWatch checks that a watch yields the commits of all handles in order.
 func testSharedWatch(t *testing.T, h *handles) {
 	all := h.three()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -40,7 +40,7 @@ func testSharedWatch(t *testing.T, h *handles) {
 	}
 }
 
-// testPresent: who is announced through one handle is present for all until that is closed.
+// testPresent checks that a name announced through one handle is present for all until that handle is closed.
 func testPresent(t *testing.T, h *handles) {
 	all := h.three()
 	all[0].Announce("a", []byte("1"))
@@ -71,7 +71,7 @@ func testPresent(t *testing.T, h *handles) {
 	for _, s := range all {
 		sees(s, "a=2 b= ")
 	}
-	wantAll(t, all[0], "") // nobody's record
+	wantAll(t, all[0], "") // it is nobody's record
 	if err := all[0].Close(); err != nil {
 		t.Error(err)
 	}
@@ -85,7 +85,7 @@ func testPresent(t *testing.T, h *handles) {
 	}
 }
 
-// testReach: a handle within reach says so, and how fresh it is.
+// testReach checks that a reachable handle reports this and how recent its reads are.
 func testReach(t *testing.T, h *handles) {
 	all := []store.Shared{h.one(), h.one()}
 	for _, s := range all {
@@ -104,7 +104,7 @@ func testReach(t *testing.T, h *handles) {
 	}
 }
 
-// testCloseOne closes one of three handles under load: its updates are answered or refused, and the others go on.
+// testCloseOne closes one of three handles under load. Its updates succeed or are refused, and the others continue.
 func testCloseOne(t *testing.T, h *handles) {
 	all := h.three()
 	shadows := []*shadow{newShadow(t, all[0], nil), newShadow(t, all[1], nil), newShadow(t, all[2], nil)}
@@ -153,7 +153,7 @@ func testCloseOne(t *testing.T, h *handles) {
 	}
 }
 
-// testHandlesEnd uses everything once: no goroutine may stay.
+// testHandlesEnd uses everything once. No goroutine may stay.
 func testHandlesEnd(t *testing.T, h *handles) {
 	settle(t, h.one())
 	all := []store.Shared{h.one(), h.one()}
@@ -175,8 +175,8 @@ func testHandlesEnd(t *testing.T, h *handles) {
 	}
 }
 
-// testSessions: a session stands for all to see until it is ended or another one takes its name; and
-// one that has ended never stands again.
+// testSessions checks that a session is visible to all until it ends or another one takes its name. An ended session
+// must never return.
 func testSessions(t *testing.T, h *handles) {
 	all := h.three()
 	hold := func(s store.Shared, name string) store.Session {
@@ -220,5 +220,5 @@ func testSessions(t *testing.T, h *handles) {
 	}
 	again := hold(all[1], "b")
 	sees("b", again.ID())
-	wantAll(t, all[0], "") // nobody's record
+	wantAll(t, all[0], "") // it is nobody's record
 }

@@ -13,7 +13,7 @@ import (
 	"berth/store"
 )
 
-// testSharedCounters loses an increment where two handles read the same value.
+// testSharedCounters loses an increment if two handles read the same value.
 func testSharedCounters(t *testing.T, h *handles) {
 	all := h.three()
 	crewOf(all, func(i, w, n int) {
@@ -40,9 +40,9 @@ func testSharedCounters(t *testing.T, h *handles) {
 	}
 }
 
-// skews are pairs of updates through two handles. One reads some of q/2, q/4 and q/6, and notes under "saw" that they
-// are as they were in the beginning; the other one reads "saw" and, where there is none, changes what the first one
-// reads. Whichever comes second must know of the other.
+// skews are pairs of updates through two handles. One reads some of q/2, q/4 and q/6, and records under "saw" that they
+// are unchanged. The other reads "saw" and, if it is missing, changes what the first one reads. The second commit must
+// know of the first.
 var skews = []struct {
 	name    string
 	read    func(tx store.Tx) (string, error)
@@ -80,7 +80,7 @@ func getting(key string) func(store.Tx) (string, error) {
 	}
 }
 
-// scanning reads a range, and leaves off after some records; 0: not.
+// scanning reads a range and stops after some records; 0: it does not stop.
 func scanning(r store.Range, leave int) func(store.Tx) (string, error) {
 	return func(tx store.Tx) (string, error) {
 		var all []string
@@ -122,15 +122,15 @@ func testSharedSkews(t *testing.T, h *handles) {
 	}
 }
 
-// skew runs the two updates of a pair, one inside the function of the other if the store lets them: the disturbing one
-// in the midst of the one that reads, or the other way round.
+// skew runs the two updates of a pair, one inside the function of the other if the store allows that. midst selects
+// which one is inside.
 func skew(t *testing.T, all []store.Shared, wait *patience, read func(store.Tx) (string, error),
 	disturb func(store.Tx) error, midst bool) {
 	var before string
 	view(t, all[0], func(tx store.Tx) (err error) { before, err = read(tx); return err })
 	begun, done := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	inner := func() { // in the function of the outer one: its first run lets the other one begin, and waits for its end
+	inner := func() { // it runs in the outer function: its first run starts the other update and waits for its end
 		once.Do(func() {
 			close(begun)
 			wait.forIt(done)
@@ -181,8 +181,8 @@ func skew(t *testing.T, all []store.Shared, wait *patience, read func(store.Tx) 
 	}
 }
 
-// patience waits for what may come only when the caller waits no longer: where a store runs all functions one behind
-// the other. It gets short when nothing came twice, so it is for tests that must pass whether it came or not.
+// patience waits for something that cannot happen in a store that runs all functions one after the other. It waits only
+// briefly after two failures, so tests must pass in both cases.
 type patience struct{ came, missed int }
 
 func (p *patience) forIt(done <-chan struct{}) {
@@ -198,7 +198,7 @@ func (p *patience) forIt(done <-chan struct{}) {
 	}
 }
 
-// testSharedPhantoms: each update counts a range and adds the record that the count names.
+// testSharedPhantoms counts a range in each update and adds the record that the count names.
 func testSharedPhantoms(t *testing.T, h *handles) {
 	all := h.three()
 	crewOf(all, func(i, w, n int) {
@@ -235,8 +235,8 @@ func keysOf(tx store.Tx, prefix string) (keys []string, err error) {
 	return keys, nil
 }
 
-// testSharedDeletions: each update deletes its own row while there is another one. One row is always left, unless an
-// update counts one that is gone: a deletion leaves nothing behind in a range that could be compared.
+// testSharedDeletions deletes an own row in each update while another row exists. One row must remain, unless an update
+// counts a deleted row. A deletion leaves nothing in a range that could be compared.
 func testSharedDeletions(t *testing.T, h *handles) {
 	all := h.three()
 	for round := range few(12) {
@@ -268,8 +268,8 @@ func testSharedDeletions(t *testing.T, h *handles) {
 	}
 }
 
-// testDecidedLate: what was answered through one handle is known to each update that another handle is asked for
-// afterwards, whether that succeeds, fails or writes nothing, and to each view.
+// testDecidedLate checks that an update through one handle is known to each later update of another handle, whether
+// that succeeds, fails or writes nothing, and to each view.
 func testDecidedLate(t *testing.T, h *handles) {
 	all := h.three()
 	for n := range few(30) {
@@ -304,8 +304,8 @@ func testDecidedLate(t *testing.T, h *handles) {
 	}
 }
 
-// testSharedHooks: of all runs of a function whose update succeeded, each but the last one is taken back, the last hook
-// first, before the next run.
+// testSharedHooks checks that all runs of a successful function except the last one are undone, in reverse order of the
+// hooks, before the next run.
 func testSharedHooks(t *testing.T, h *handles) {
 	all := h.three()
 	crewOf(all, func(i, w, n int) {

@@ -15,7 +15,7 @@ func testValues(t *testing.T, s store.Store) {
 	view(t, s, func(tx store.Tx) error {
 		for _, c := range []struct {
 			key  string
-			want []byte // nil: not there
+			want []byte // nil: missing
 		}{
 			{"a", []byte("1")}, {"empty", []byte{}}, {"\x00\xff", []byte("\xff\x00")},
 			{"b", nil}, {"A", nil}, {"aa", nil}, {"", nil}, {"\x00", nil},
@@ -61,7 +61,7 @@ func testReadYourWrites(t *testing.T, s store.Store) {
 	wantAll(t, s, "a=again b=new c=3")
 }
 
-// scans are ranges and what they yield of the keys a, ab, b, c, c\xff, c\xff\xff, d, each with the value v.
+// scans are ranges and what they yield of the keys a, ab, b, c, c\xff, c\xff\xff and d, each with the value v.
 var scans = []struct {
 	r    store.Range
 	want []string
@@ -128,7 +128,7 @@ func testScan(t *testing.T, s store.Store) {
 		return nil
 	})
 	view(t, s, func(tx store.Tx) error { wantScans(t, tx); return nil })
-	view(t, s, func(tx store.Tx) error { // left early, nested, and begun twice
+	view(t, s, func(tx store.Tx) error { // stopped early, nested, and started twice
 		seq := tx.Scan(store.Range{From: []byte("b")})
 		for range 2 {
 			n := 0
@@ -149,11 +149,11 @@ func testScan(t *testing.T, s store.Store) {
 	})
 }
 
-// testScanOverWrites has every way in which the records of one range can be partly stored and partly just written.
+// testScanOverWrites tries all combinations of stored and just written records in one range.
 func testScanOverWrites(t *testing.T, s store.Store) {
 	var state string
 	for n := range 1 << len(scanKeys) {
-		// what is stored: the keys whose bit is 0, something stale, a key too many
+		// stored: the keys whose bit is 0, an outdated value, and an extra key
 		update(t, s, func(tx store.Tx) error {
 			for i, k := range scanKeys {
 				var err error
@@ -203,7 +203,7 @@ func testScanOverWrites(t *testing.T, s store.Store) {
 	}
 }
 
-// testReuse reuses the slices that were handed in, and holds on to those that were handed out until the function ends.
+// testReuse reuses the slices that it passed in, and keeps the returned ones until the function ends.
 func testReuse(t *testing.T, s store.Store) {
 	update(t, s, func(tx store.Tx) error {
 		key, value := []byte("k0"), []byte("v0")
@@ -267,7 +267,7 @@ func testReadOnly(t *testing.T, s store.Store) {
 	wantAll(t, s, "a=1")
 }
 
-// testRefusals: a write that is refused fails the update, even when its function does not look.
+// testRefusals checks that a refused write fails the update even if its function ignores the error.
 func testRefusals(t *testing.T, s store.Store) {
 	err := s.Update(context.Background(), func(tx store.Tx) error {
 		if tx.Put(nil, []byte("v")) == nil {
@@ -330,7 +330,7 @@ func testMaxWrites(t *testing.T, s store.Store) {
 	}
 }
 
-// testOver uses a transaction after its function has returned: that is a mistake, and must be an error, not damage.
+// testOver uses a transaction after its function has returned. That must be an error and cause no damage.
 func testOver(t *testing.T, s store.Store) {
 	update(t, s, puts("a=1"))
 	var kept []store.Tx

@@ -40,7 +40,7 @@ func testWatch(t *testing.T, s store.Store) {
 	prefix := []byte("w/")
 	some, stopSome := iter.Pull2(s.Watch(ctx, prefix))
 	defer stopSome()
-	prefix[0] = 'x' // the slice is the caller's again
+	prefix[0] = 'x' // the slice belongs to the caller again
 	update(t, s, puts("w/a=1", "z/other=1"))
 	if err := s.Update(ctx,
 		func(tx store.Tx) error { _ = puts("w/failed=1")(tx); return errWanted }); err != errWanted {
@@ -156,8 +156,8 @@ func testWatchEnds(t *testing.T, s store.Store) {
 	}
 }
 
-// testWatchLag writes far more than any buffer holds before the watch is read: it yields everything in order, or it
-// says that it lagged; it never leaves something out.
+// testWatchLag writes far more than any buffer holds before it reads the watch. The watch must yield everything in
+// order or report that it lagged. It must never omit something.
 func testWatchLag(t *testing.T, s store.Store) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
