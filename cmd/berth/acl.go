@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What an entry of an access control list allows.
+// The permissions of an entry in an access control list.
 const (
 	aclExecute = 1 << iota
 	aclWrite
 	aclRead
 )
 
-// The tags of entries (linux/posix_acl.h), in the order in which the kernel wants them.
+// The tags of entries (linux/posix_acl.h), in the kernel's order.
 const (
 	aclOwner      = 0x01
 	aclOwnerGroup = 0x04
@@ -27,10 +27,10 @@ const (
 
 const (
 	aclVersion = 2
-	aclNobody  = 1<<32 - 1 // in entries that name nobody
+	aclNobody  = 1<<32 - 1 // in entries without an id
 )
 
-// admit lets a second group use a file, beside what the file's mode allows (acl(5)): a mode has room for one group.
+// admit gives a second group access to a file through its ACL (acl(5)), because a mode has only one group.
 func admit(path string, gid int, allowed uint16) error {
 	info, err := os.Lstat(path)
 	if err != nil {

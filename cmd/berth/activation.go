@@ -8,9 +8,9 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// listen returns one listening socket for each spec: that which systemd handed over under its name (sd_listen_fds(3),
-// FileDescriptorName=), or one that is bound now. For a spec without a path there is none, nil, where systemd has
-// handed none over. After an error nothing is left bound.
+// listen returns one listening socket for each spec: the one that systemd passed under its name (sd_listen_fds(3),
+// FileDescriptorName=), or a newly bound one. A spec without a path returns nil unless systemd passed a socket. After
+// an error nothing stays bound.
 func listen(log *logrus.Entry, specs ...socketSpec) (all []*socket, err error) {
 	handed, err := activation.ListenersWithNames()
 	if err != nil {
@@ -41,7 +41,7 @@ func listen(log *logrus.Entry, specs ...socketSpec) (all []*socket, err error) {
 	return all, nil
 }
 
-// takeHanded takes the listener of spec's name out of handed; nil where there is none.
+// takeHanded removes the listener with spec's name from handed; nil if there is none.
 func takeHanded(handed map[string][]net.Listener, spec socketSpec) (*socket, error) {
 	found := handed[spec.name]
 	delete(handed, spec.name)

@@ -55,7 +55,7 @@ func backupCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// checkTarget refuses a file that a backup must not replace.
+// checkTarget refuses to replace a file without force, and anything that is not a file.
 func checkTarget(path string, force bool) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,26 +72,26 @@ func checkTarget(path string, force bool) error {
 	return notInUse(path)
 }
 
-// notInUse refuses the file of a state that a daemon has open: bbolt holds a lock on it.
+// notInUse refuses the file of a state that a daemon has open, which bbolt has locked.
 func notInUse(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	defer f.Close() // and with it the lock
+	defer f.Close() // releases the lock
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
 		return fmt.Errorf("%s is a state in use and not a backup; give another name", path)
 	}
 	return nil
 }
 
-// fetchBackup writes the daemon's state to path; whatever goes wrong, path is the file it was.
+// fetchBackup writes the daemon's state to path. After an error path is unchanged.
 func fetchBackup(ctx context.Context, c *client.Client, path string, force, shared bool) (bolt.Report, error) {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.part") // 0600
 	if err != nil {
 		return bolt.Report{}, err
 	}
-	defer os.Remove(temp.Name()) // after the renaming there is nothing of that name
+	defer os.Remove(temp.Name()) // after the rename nothing has that name
 	defer temp.Close()
 	_, id, err := c.Backup(ctx, temp, shared)
 	if err == nil {
@@ -114,7 +114,7 @@ func fetchBackup(ctx context.Context, c *client.Client, path string, force, shar
 	return report, cli.SyncDir(filepath.Dir(path))
 }
 
-// checkCopy checks a file that has no id beside it, as a backup has not.
+// checkCopy checks a file without a berth.id, such as a backup.
 func checkCopy(ctx context.Context, path string) (bolt.Report, error) {
 	report, err := bolt.Check(ctx, path)
 	if report.ID != "" && errors.Is(err, fs.ErrNotExist) {
@@ -128,11 +128,11 @@ func publish(from, path string, force bool) error {
 	if force {
 		return os.Rename(from, path)
 	}
-	err := os.Link(from, path) // unlike a renaming it never replaces what is there
+	err := os.Link(from, path) // unlike a rename, it never replaces an existing file
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s has come into being meanwhile; give another name, or replace it with --force", path)
 	}
-	if err != nil { // a file system without links
+	if err != nil { // the file system has no links
 		return os.Rename(from, path)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// baseList is the value of --default-pool: base=CIDR,size=N, given again or separated by semicolons or blanks.
+// baseList is the value of --default-pool: base=CIDR,size=N, repeated or separated by semicolons or blanks.
 type baseList []ipam.Base
 
 // String implements pflag.Value.
@@ -25,7 +25,7 @@ func (l *baseList) String() string {
 // Type implements pflag.Value.
 func (l *baseList) Type() string { return "base=CIDR,size=N" }
 
-// Set implements pflag.Value: it adds to what is there.
+// Set implements pflag.Value. It adds to the list.
 func (l *baseList) Set(text string) error {
 	words := strings.FieldsFunc(text, func(r rune) bool { return r == ';' || r == ' ' || r == '\t' || r == '\n' })
 	if len(words) == 0 {

@@ -19,27 +19,27 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// cluster is what a daemon does for the store that its host shares with others (--store etcd). That store is opened
-// when it is first in reach; until then, and whenever it is not, the host's own goes on.
+// clusterStore is the daemon's part in the store that its host shares with others (--store etcd). It opens that store
+// when it first becomes reachable. While it is unreachable, the host's own store continues to work.
 type clusterStore struct {
 	shared *cluster.Shared
-	own    store.Store // the host's
+	own    store.Store // the host's own
 	etcd   etcd.Config
-	ipam   service.Config // of the Service over the shared store, but for that
+	ipam   service.Config // of the Service over the shared store, without the store itself
 	member ipam.Member
 	log    *logrus.Entry
 
-	backups string // the beginning of the paths of backups before an upgrade
+	backups string // the prefix of the paths of backups before an upgrade
 
-	see func(context.Context) (*ipam.EngineView, error) // what runs here; nil: nobody knows
+	see func(context.Context) (*ipam.EngineView, error) // the containers of this host; nil: unknown
 
 	mu      sync.Mutex
-	store   *etcd.Store // nil: it was not opened yet
-	told    string      // why not, as it was last told in the log
-	refused bool        // the last trouble was one that no waiting mends
+	store   *etcd.Store // nil: not opened yet
+	told    string      // the last logged reason why it is not opened
+	refused bool        // waiting does not solve the last problem
 }
 
-// openCluster reads what the host knows of its cluster. It asks nobody.
+// openCluster reads what the host knows of its cluster. It contacts no server.
 func openCluster(ctx context.Context, cfg serveConfig, log *logrus.Entry, own store.Store,
 	of service.Config, committed func(time.Duration)) (*clusterStore, error) {
 	c := &clusterStore{own: own, ipam: of, log: log, backups: filepath.Join(cfg.state, "cluster.db")}
@@ -64,7 +64,7 @@ func openCluster(ctx context.Context, cfg serveConfig, log *logrus.Entry, own st
 	return c, err
 }
 
-// open opens the shared store and the Service over it, in which the host takes part from then on.
+// open opens the shared store and the Service over it. From then on the host is a member.
 func (c *clusterStore) open(ctx context.Context) (*service.Service, error) {
 	cfg, err := c.known(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (c *clusterStore) open(ctx context.Context) (*service.Service, error) {
 	return service, nil
 }
 
-// known is how the store is opened, by what this host remembers of it.
+// known returns the configuration of the store, with what this host remembers of it.
 func (c *clusterStore) known(ctx context.Context) (cfg etcd.Config, err error) {
 	cfg = c.etcd
 	if cfg.Cluster, err = cluster.KnownCluster(ctx, c.own); err == nil {
@@ -99,7 +99,7 @@ func (c *clusterStore) known(ctx context.Context) (cfg etcd.Config, err error) {
 	return cfg, err
 }
 
-// written tells what was written to the shared store, once it is open.
+// written returns the changes in the shared store, if it is open.
 func (c *clusterStore) written(ctx context.Context) (store.Written, error) {
 	if st := c.opened(); st != nil {
 		return st.Written(ctx)
@@ -127,8 +127,8 @@ func (c *clusterStore) join(ctx context.Context, st *etcd.Store) (*service.Servi
 	return service, cluster.KeepCluster(ctx, c.own, st.Cluster())
 }
 
-// tell notes that the store cannot be opened, and logs why, once for each reason: it is tried again and again. What no
-// waiting mends run tells of.
+// tell records that the store cannot be opened, and logs each reason once, because opening is retried. run logs
+// problems that waiting does not solve.
 func (c *clusterStore) tell(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,8 +158,8 @@ func (c *clusterStore) reach() store.Reach {
 	return store.Reach{Err: store.ErrAway}
 }
 
-// How long it is waited for the shared store before the daemon says that it is ready, and how often it is looked: what
-// comes first would be refused otherwise, for a moment that nobody would understand.
+// firstTime bounds the wait for the shared store before the daemon reports that it is ready. lookFirst is the interval
+// of checks. Without the wait, the first requests could be refused although the store is reachable.
 const (
 	firstTime = 5 * time.Second
 	lookFirst = 10 * time.Millisecond
@@ -180,18 +180,18 @@ func (c *clusterStore) awaitFirst(ctx context.Context) {
 	}
 }
 
-// failed tells whether the store could not be opened when that was last tried.
+// failed reports whether the last attempt to open the store failed.
 func (c *clusterStore) failed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.told != ""
 }
 
-// refusedPause is how long it is waited after a refusal that no waiting mends, but perhaps a person.
+// refusedPause is the pause after a refusal that only a person can solve.
 const refusedPause = 5 * time.Second
 
-// run has the host take part until ctx ends. A cluster that refuses it is no reason to end: what is the host's own goes
-// on, and somebody may admit it, or mend what is wrong.
+// run runs the host's membership until ctx ends. It continues after a refusal, because the host's own store still
+// works, and a person may admit the host or correct the problem.
 func (c *clusterStore) run(ctx context.Context) error {
 	told := ""
 	for {
@@ -211,14 +211,14 @@ func (c *clusterStore) run(ctx context.Context) error {
 	}
 }
 
-// refuses tells whether trouble with the store is one that no waiting mends.
+// refuses reports whether waiting does not solve a problem with the store.
 func (c *clusterStore) refuses(err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.refused && !errors.Is(err, store.ErrAway) && !errors.Is(err, store.ErrUnknown)
 }
 
-// close ends the handle on the shared store, which says that this host is not there any more.
+// close closes the handle on the shared store, which shows that this host's daemon is gone.
 func (c *clusterStore) close() error {
 	if st := c.opened(); st != nil {
 		return st.Close()
@@ -226,7 +226,7 @@ func (c *clusterStore) close() error {
 	return nil
 }
 
-// status is how it stands with the shared store, but for what that itself says of hosts.
+// status returns the state of the shared store, without its records of the hosts.
 func (c *clusterStore) status() api.ClusterStatus {
 	state := c.shared.State()
 	st := api.ClusterStatus{Endpoints: c.etcd.Endpoints, Prefix: c.etcd.Prefix, ID: c.etcd.Cluster,

@@ -9,7 +9,7 @@ import (
 	"berth/store/etcd"
 )
 
-// backup writes all records of the shared store, as they are at one moment, to a new file, which has the cluster's id.
+// backup writes a snapshot of the shared store to a new file with the cluster's id.
 func (c *clusterStore) backup(ctx context.Context, path string) (id string, err error) {
 	st := c.opened()
 	if st == nil {
@@ -19,7 +19,7 @@ func (c *clusterStore) backup(ctx context.Context, path string) (id string, err 
 	return st.Cluster(), backupShared(ctx, st, path)
 }
 
-// backupShared writes all records of a handle on the shared store to a new file.
+// backupShared writes all records of the shared store to a new file.
 func backupShared(ctx context.Context, st *etcd.Store, path string) error {
 	return st.View(ctx, func(tx store.Tx) error {
 		if away := st.Reach().Err; away != nil {

@@ -13,8 +13,7 @@ import (
 	"berth/store/mem"
 )
 
-// openMend opens the shared store to be mended, beside the handle that distrusts it. For a dry run that is a copy in
-// memory of what is there.
+// openMend opens a second handle on the shared store for mending. For a dry run it is a copy in memory.
 func (c *clusterStore) openMend(ctx context.Context, dry bool) (cluster.MendStore, error) {
 	cfg, err := c.known(ctx)
 	if err != nil {
@@ -38,7 +37,7 @@ func (c *clusterStore) openMend(ctx context.Context, dry bool) (cluster.MendStor
 	return c.mendOn(ctx, copied, cfg.Cluster, func() store.Trace { return store.Trace{} })
 }
 
-// mendOn opens the Service that mends.
+// mendOn opens the Service for mending.
 func (c *clusterStore) mendOn(ctx context.Context, st store.Shared, mark string,
 	trace func() store.Trace) (cluster.MendStore, error) {
 	member, cfg := c.member, c.ipam
@@ -51,20 +50,20 @@ func (c *clusterStore) mendOn(ctx context.Context, st store.Shared, mark string,
 	return cluster.MendStore{Service: service, Trace: trace, Close: st.Close}, nil
 }
 
-// inMemory is a copy of a store.
+// inMemory returns a copy of a store in memory.
 func inMemory(ctx context.Context, from store.Store) (*mem.Store, error) {
 	to := mem.New()
 	return to, stores.Fill(ctx, from, to)
 }
 
-// trust has the store be trusted again, where it is open.
+// trust marks the open store as trusted.
 func (c *clusterStore) trust(at store.Trace) {
 	if st := c.opened(); st != nil {
 		st.Trust(at)
 	}
 }
 
-// running tells what runs on this host; nil where nobody knows.
+// running returns what runs on this host; nil if nobody knows.
 func (c *clusterStore) running(ctx context.Context) (*ipam.EngineView, error) {
 	if c.see == nil {
 		return nil, nil

@@ -2,8 +2,8 @@ package main
 
 import "net"
 
-// hasDevice tells whether this host has a network device. Where no devices can be seen but the one that each namespace
-// has, the daemon is kept from seeing the host's, and nothing is known to be missing.
+// hasDevice reports whether this host has a network device. If only the loopback device is visible, the daemon cannot
+// see the host's devices, and hasDevice returns true.
 func hasDevice(name string) bool {
 	all, err := net.Interfaces()
 	if err != nil {

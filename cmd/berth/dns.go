@@ -15,14 +15,14 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// dnsFlags are what serve is told of names.
+// dnsFlags are the flags of serve for names.
 type dnsFlags struct {
-	listen textList[netip.AddrPort] // none: names are not answered
+	listen textList[netip.AddrPort] // empty: names are not answered
 	zone   string
 	allow  textList[netip.Prefix]
 }
 
-// textList is the value of a flag that is given again, or several at once with blanks between.
+// textList is the value of a flag that may be repeated, with several values separated by blanks.
 type textList[T comparable] struct {
 	all   []T
 	parse func(string) (T, error)
@@ -37,7 +37,7 @@ func (l *textList[T]) String() string {
 // Type implements pflag.Value.
 func (l *textList[T]) Type() string { return l.kind }
 
-// Set implements pflag.Value: it adds to what is there.
+// Set implements pflag.Value. It adds to the list.
 func (l *textList[T]) Set(text string) error {
 	all := strings.Fields(text)
 	if len(all) == 0 {
@@ -61,7 +61,7 @@ func newDNSFlags() dnsFlags {
 		allow: textList[netip.Prefix]{parse: parseAllowed, kind: "CIDR"}}
 }
 
-// parseListen reads an address with a port. A name is none: it would have to be asked for.
+// parseListen reads an address with a port. It refuses host names, which would need a lookup.
 func parseListen(text string) (netip.AddrPort, error) {
 	at, err := netip.ParseAddrPort(text)
 	if err != nil || at.Addr().Is4In6() {
@@ -70,7 +70,7 @@ func parseListen(text string) (netip.AddrPort, error) {
 	return at, nil
 }
 
-// parseAllowed reads a prefix, or one address.
+// parseAllowed reads a prefix or a single address.
 func parseAllowed(text string) (netip.Prefix, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(addr.WithZone(""), addr.BitLen()), nil
@@ -82,7 +82,7 @@ func parseAllowed(text string) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
-// check refuses what makes no sense.
+// check refuses invalid combinations of flags.
 func (f *dnsFlags) check() (err error) {
 	switch {
 	case len(f.listen.all) == 0 && f.zone == "" && len(f.allow.all) == 0:
@@ -98,14 +98,14 @@ func (f *dnsFlags) check() (err error) {
 	return nil
 }
 
-// answerer is who answers for names.
+// answerer answers queries for names.
 type answerer struct {
 	run   func(context.Context) error
 	stop  func()
-	state func() *api.NamesState // nil: nobody answers
+	state func() *api.NamesState // nil: no names are answered
 }
 
-// listenDNS binds what names are answered on, where there is any.
+// listenDNS binds the addresses for DNS, if there are any.
 func (cfg *serveConfig) listenDNS(ctx context.Context, log *logrus.Entry, index *dns.Index,
 	service dns.Service) (*answerer, error) {
 	if len(cfg.dns.listen.all) == 0 {
@@ -126,7 +126,7 @@ func (cfg *serveConfig) listenDNS(ctx context.Context, log *logrus.Entry, index 
 	}}, nil
 }
 
-// newIndex is where names are kept; nil where none are answered.
+// newIndex returns the index of names; nil if no names are answered.
 func (cfg *serveConfig) newIndex() *dns.Index {
 	if len(cfg.dns.listen.all) == 0 {
 		return nil

@@ -13,15 +13,15 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// doors are where the daemon is asked: its sockets, and what it listens on for others.
+// doors are the daemon's sockets and listeners.
 type doors struct {
-	plugin, mac, admin *socket // mac: nil where nobody is known by his MAC
+	plugin, mac, admin *socket // mac: nil if no container is identified by its MAC
 	remote             *remoteListener
-	metrics            net.Listener // nil: there is none
-	gid, readGID       int          // of those who may ask, and of those who may only look; -1: there is no such group
+	metrics            net.Listener // nil: none
+	gid, readGID       int          // the groups for full and for read-only access; -1: there is no such group
 }
 
-// openDoors binds them all, so that whoever asks waits from then on.
+// openDoors binds all of them. From then on clients wait.
 func (cfg serveConfig) openDoors(ctx context.Context, log *logrus.Entry) (d *doors, err error) {
 	d = &doors{remote: &remoteListener{}, gid: groupID(cli.AdminGroup), readGID: groupID(readGroup)}
 	defer func() {
@@ -54,8 +54,8 @@ func (d *doors) close(log *logrus.Entry) {
 	closeSockets(log, []*socket{d.plugin, d.mac, d.admin})
 }
 
-// drivers are the names that the engine has for this daemon: that of its plugin socket, and that of the socket for
-// those who are known by their MAC; nil: there is none.
+// drivers returns the engine's names of this daemon: that of the plugin socket, and that of the MAC socket if it
+// exists.
 func (cfg serveConfig) drivers(onMAC *socket) []string {
 	names := []string{cfg.ipamDriver}
 	if onMAC != nil {
@@ -64,13 +64,13 @@ func (cfg serveConfig) drivers(onMAC *socket) []string {
 	return names
 }
 
-// driverOf is how the engine calls the driver behind a plugin socket.
+// driverOf returns the engine's name of the driver behind a plugin socket.
 func driverOf(socket string) string { return strings.TrimSuffix(filepath.Base(socket), ".sock") }
 
-// readGroup is the group whose members may only look on the admin socket.
+// readGroup is the group with read-only access to the admin socket.
 const readGroup = "berth-read"
 
-// groupID looks a group up; -1 where there is none of that name.
+// groupID looks up a group; -1 if it does not exist.
 func groupID(name string) int {
 	g, err := user.LookupGroup(name)
 	if err != nil {

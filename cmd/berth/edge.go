@@ -48,10 +48,10 @@ const (
 	providerNone     = "none"
 )
 
-// providers are all of them.
+// providers returns all providers.
 func providers() []string { return []string{providerNftables, providerExec, providerNone} }
 
-// check refuses flags that do not go together.
+// check refuses invalid combinations of flags.
 func (f *edgeFlags) check() error {
 	switch {
 	case f.remove && (f.once || f.dryRun):
@@ -137,7 +137,7 @@ func runEdge(ctx context.Context, p *cli.Program, flags edgeFlags, log *logrus.E
 	return together(ctx, follow.New(cfg).Run, func(ctx context.Context) error { return speakOnLANs(ctx, p, log) })
 }
 
-// open makes the provider, and what keeps what it has mapped in repair: of a program nobody does.
+// open opens the provider, and returns the function that repairs its mappings. A program has no repairs.
 func (f *edgeFlags) open(log *logrus.Entry) (p edge.Provider, repair func(context.Context) error, end func(),
 	err error) {
 	if f.provider == providerExec {
@@ -154,7 +154,7 @@ func (f *edgeFlags) open(log *logrus.Entry) (p edge.Provider, repair func(contex
 	return kernel, kernel.Run, func() { kernel.Close() }, nil
 }
 
-// showEdge writes what is to be mapped, a line each.
+// showEdge writes a line for each mapping.
 func showEdge(p *cli.Program, s *edge.State) error {
 	for _, m := range s.Mappings {
 		way := "in and out"
@@ -182,10 +182,10 @@ func tellNotice(log *logrus.Entry, n edge.Notice) {
 	}
 }
 
-// edgeDaemon is the daemon of this host, which is looked for again when it does not answer.
+// edgeDaemon is the daemon of this host. It is located again if it does not answer.
 type edgeDaemon struct {
 	p *cli.Program
-	c *client.Client // nil: it is to be looked for
+	c *client.Client // nil: not located yet
 }
 
 func (d *edgeDaemon) find(ctx context.Context) (*client.Client, error) {
@@ -206,12 +206,12 @@ func (d *edgeDaemon) close() {
 	}
 }
 
-// news are those of the daemon; they begin anew with each call.
+// news yields the daemon's news. Each call starts again.
 func (d *edgeDaemon) news(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] {
 	return d.ask(ctx, false)
 }
 
-// look is what the daemon would tell now.
+// look yields the daemon's current state.
 func (d *edgeDaemon) look(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] {
 	return d.ask(ctx, true)
 }

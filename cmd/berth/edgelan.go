@@ -18,7 +18,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// speakOnLANs does on the host's LANs what the daemon asks for, until ctx ends.
+// speakOnLANs answers the daemon's questions on the host's LANs until ctx ends.
 func speakOnLANs(ctx context.Context, p *cli.Program, log *logrus.Entry) error {
 	servers := new(dhcp.Client)
 	defer servers.Close()
@@ -26,7 +26,7 @@ func speakOnLANs(ctx context.Context, p *cli.Program, log *logrus.Entry) error {
 	return lan.Run(ctx, lan.Config{Asks: d.asks, Answer: d.answer, Do: doing(servers), Log: log})
 }
 
-// doing has a question done by those who know how.
+// doing passes each question to the package for it.
 func doing(servers *dhcp.Client) func(context.Context, ipam.LANAsk) ipam.LANAnswer {
 	return func(ctx context.Context, ask ipam.LANAsk) ipam.LANAnswer {
 		switch ask.Verb {
@@ -63,8 +63,8 @@ func heardBy(ctx context.Context, ask ipam.LANAsk) (a ipam.LANAnswer) {
 	return a
 }
 
-// lanDaemon is the daemon of this host, looked for anew with each connection. Its questions are done when those of the
-// next one are asked for, so that an answer goes where the question came from.
+// lanDaemon is the daemon of this host, located again for each connection. The questions of one connection are finished
+// before the next one opens, so an answer goes to the connection of its question.
 type lanDaemon struct {
 	p *cli.Program
 	c *client.Client

@@ -9,8 +9,8 @@ import (
 	"berth/internal/docker"
 )
 
-// engineHost is which engine --docker-host means: where nothing is said the one of this host, unless its socket is not
-// for us to use. One that is not there yet is waited for: Berth is started before the engine. Empty: none.
+// engineHost returns the engine for --docker-host. By default it is the engine of this host, unless its socket is not
+// accessible. A missing socket is accepted, because Berth starts before the engine. Empty: none.
 func engineHost(said string) (string, error) {
 	switch {
 	case said == cli.NoDockerHost:
@@ -25,8 +25,8 @@ func engineHost(said string) (string, error) {
 	return said, nil
 }
 
-// mayUse tells whether a socket may be used, once it is there. It does not connect: that would start an engine which
-// systemd keeps waiting for whoever is first.
+// mayUse reports whether a socket may be used once it exists. It does not connect, because that would start an engine
+// with socket activation.
 func mayUse(path string) bool {
 	const write = 2
 	return !cli.IsDenied(syscall.Access(path, write))

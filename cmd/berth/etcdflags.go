@@ -18,19 +18,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// etcdFlags say which etcd the hosts of a cluster share, and how it is reached.
+// etcdFlags name the etcd that the hosts of a cluster share, and how to connect to it.
 type etcdFlags struct {
 	endpoints         []string
-	caCert, cert, key string // files in PEM
+	caCert, cert, key string // PEM files
 	user              string
 	passwordFile      string
 	prefix            string
 }
 
-// storeEtcd is the value of --store for it.
+// storeEtcd is the value of --store for etcd.
 const storeEtcd = "etcd"
 
-// The names of those flags.
+// The names of the flags.
 const (
 	flagEtcdEndpoints    = "etcd-endpoints"
 	flagEtcdCACert       = "etcd-cacert"
@@ -66,7 +66,7 @@ func completesEtcd(cmd *cobra.Command) {
 	}
 }
 
-// unused refuses them where etcd is not the store: somebody would believe that his addresses are shared.
+// unused refuses the flags if the store is not etcd, because a user would believe that addresses are shared.
 func (e *etcdFlags) unused(store string) error {
 	for _, f := range []struct{ name, value string }{
 		{flagEtcdEndpoints, strings.Join(e.endpoints, ",")}, {flagEtcdCACert, e.caCert}, {flagEtcdCert, e.cert},
@@ -82,7 +82,7 @@ func (e *etcdFlags) unused(store string) error {
 	return nil
 }
 
-// check refuses what makes no sense.
+// check refuses invalid values.
 func (e *etcdFlags) check() error {
 	if len(e.endpoints) == 0 {
 		return fmt.Errorf("--store etcd needs --%s, the URLs of etcd's members, such as "+
@@ -140,8 +140,8 @@ func checkEndpoint(endpoint string) error {
 	return nil
 }
 
-// config reads the files that are named, so that one which is missing or wrong is told when the daemon starts, and not
-// when etcd is next in reach.
+// config reads the named files. So a missing or wrong file is reported when the daemon starts, and not when etcd is
+// next reachable.
 func (e *etcdFlags) config() (cfg etcd.Config, err error) {
 	cfg = etcd.Config{CACert: e.caCert, Cert: e.cert, Key: e.key, User: e.user, Prefix: e.prefix,
 		Bundle: cluster.Bundled()}
@@ -170,7 +170,7 @@ func (e *etcdFlags) config() (cfg etcd.Config, err error) {
 	return cfg, nil
 }
 
-// readPassword is the line of a file, which is not for everybody.
+// readPassword reads a password from a file that is not readable by everybody.
 func readPassword(path string) (string, error) {
 	password, err := api.ReadSecret(path)
 	if err == nil && password == "" {

@@ -49,7 +49,7 @@ func fsckCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// fsck chooses what is checked, and by whom.
+// fsck chooses what is checked, and whether the daemon checks it.
 func fsck(p *cli.Program, cmd *cobra.Command, args []string, state string, repair bool) (api.FsckReport, error) {
 	ctx := cmd.Context()
 	switch {
@@ -76,7 +76,7 @@ func fsck(p *cli.Program, cmd *cobra.Command, args []string, state string, repai
 	return fsckRunning(ctx, p)
 }
 
-// fsckRunning has the daemon check its own state.
+// fsckRunning makes the daemon check its own state.
 func fsckRunning(ctx context.Context, p *cli.Program) (report api.FsckReport, err error) {
 	c, err := p.Find(ctx)
 	if err == nil {
@@ -93,7 +93,7 @@ func fsckRunning(ctx context.Context, p *cli.Program) (report api.FsckReport, er
 // fsckState checks a state that no daemon has open.
 func fsckState(ctx context.Context, path string) (api.FsckReport, error) {
 	if _, err := os.Stat(path); err != nil {
-		return api.FsckReport{}, fmt.Errorf("there is no state: %w", err) // opening would make one
+		return api.FsckReport{}, fmt.Errorf("there is no state: %w", err) // opening would create one
 	}
 	report, err := fsckRecords(ctx, path, "state")
 	if errors.Is(err, store.ErrLocked) {
@@ -104,7 +104,7 @@ func fsckState(ctx context.Context, path string) (api.FsckReport, error) {
 	}
 	file, fileErr := bolt.Check(ctx, path)
 	if fileErr != nil {
-		err = fileErr // what opening said, and more
+		err = fileErr // it contains the error of opening, and more
 	}
 	if report.File, err = fileReport(file, err); err != nil {
 		report.File.Problems = []string{cli.OneLine(err)}
@@ -113,7 +113,7 @@ func fsckState(ctx context.Context, path string) (api.FsckReport, error) {
 	return report, nil
 }
 
-// fsckBackup checks a backup. It is done with a copy, because a store that is opened writes beside its file.
+// fsckBackup checks a copy of a backup, because an open store writes next to its file.
 func fsckBackup(ctx context.Context, path string) (api.FsckReport, error) {
 	if _, err := os.Stat(path); err != nil {
 		return api.FsckReport{}, err
@@ -150,8 +150,8 @@ func fsckBackup(ctx context.Context, path string) (api.FsckReport, error) {
 	return report, err
 }
 
-// fsckRecords opens a state or a copy of a backup, as what says, which checks its file. Then it checks the records
-// against one another.
+// fsckRecords opens a state or a copy of a backup, which checks its file; what names it in messages. Then it checks the
+// records against each other.
 func fsckRecords(ctx context.Context, path, what string) (report api.FsckReport, err error) {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)

@@ -22,15 +22,15 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// house is who knows which address is whose.
+// house has the records, and what supplies them.
 type house struct {
 	own     *service.Service // over the host's own store
 	cluster *clusterStore    // nil: the host shares no store
-	roster  *docker.Roster   // who runs here
+	roster  *docker.Roster   // the containers on this host
 	lan     *relay.Relay     // to the host's edge, which speaks on its LANs
-	memory  *memory          // to settle when what the cluster's store knows was read
+	memory  *memory          // settled after the shared store's records were read
 	meter   *meter
-	service interface { // what the rooms ask: own, or one over that and the cluster's
+	service interface { // used by all others: own, or own combined with the cluster's
 		driver.Service
 		admin.Service
 		docker.Records
@@ -40,7 +40,7 @@ type house struct {
 		dns.Service
 		ToProbe(ctx context.Context, most int) ([]ipam.Unprobed, error)
 	}
-	names *dns.Index // nil: none are answered
+	names *dns.Index // nil: no names are answered
 }
 
 // openOwn opens the Service over the host's own store.
@@ -50,8 +50,8 @@ func openOwn(ctx context.Context, st *storage, cfg service.Config, log *logrus.E
 	return service.Open(ctx, cfg)
 }
 
-// leavesNothing refuses to share a store while something of the host's own is associated that nobody would map any
-// more.
+// leavesNothing refuses to share a store while the host's own store has associated elastic addresses, because nothing
+// would map them any more.
 func leavesNothing(log *logrus.Entry, own *service.Service) error {
 	left, err := stores.MayShare(own.Ledger)
 	if err != nil {
@@ -64,13 +64,13 @@ func leavesNothing(log *logrus.Entry, own *service.Service) error {
 	return nil
 }
 
-// probe has what is given next probed, where a network says so, until ctx ends.
+// probe probes the next addresses of networks with probes, until ctx ends.
 func (h *house) probe(host string, log *logrus.Entry) func(context.Context) error {
 	return neighbours.New(neighbours.Config{Host: host, ToProbe: h.service.ToProbe, Edit: h.service.Edit,
 		Ask: h.lan.Ask, Log: log}).Run
 }
 
-// takePart has the host take part in its cluster until ctx ends.
+// takePart runs the host's membership in its cluster until ctx ends.
 func (h *house) takePart(ctx context.Context) error {
 	if h.cluster == nil {
 		return nil
@@ -78,7 +78,7 @@ func (h *house) takePart(ctx context.Context) error {
 	return h.cluster.run(ctx)
 }
 
-// status tells how it stands with the shared store; nil where there is none.
+// status returns the function for the state of the shared store; nil if there is none.
 func (h *house) status() func() api.ClusterStatus {
 	if h.cluster == nil {
 		return nil
@@ -86,7 +86,7 @@ func (h *house) status() func() api.ClusterStatus {
 	return h.cluster.status
 }
 
-// backup writes a backup of the shared store; nil where there is none.
+// backup returns the function that backs up the shared store; nil if there is none.
 func (h *house) backup() func(ctx context.Context, path string) (id string, err error) {
 	if h.cluster == nil {
 		return nil
@@ -94,7 +94,7 @@ func (h *house) backup() func(ctx context.Context, path string) (id string, err 
 	return h.cluster.backup
 }
 
-// mend mends the shared store; nil where there is none.
+// mend returns the function that mends the shared store; nil if there is none.
 func (h *house) mend() func(context.Context, ipam.MendOptions) (ipam.MendReport, error) {
 	if h.cluster == nil {
 		return nil

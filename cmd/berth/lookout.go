@@ -17,17 +17,17 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// lookout is who sees what runs on this host, and what is wrong there.
+// lookout observes what runs on this host, and finds problems.
 type lookout struct {
-	engine    *docker.Engine // nil: none is read
+	engine    *docker.Engine // nil: none is observed
 	witness   *docker.Witness
 	shadows   *routes.Watch
 	strangers *neighbours.Listener
-	tokens    func() []ipam.Finding // which end soon
-	putBack   *putback.Keeper       // nil: its notes cannot be read
+	tokens    func() []ipam.Finding // tokens that expire soon
+	putBack   *putback.Keeper       // nil: its file cannot be read
 }
 
-// lookOut has the house seen beside the engine, whose drivers are those of this daemon.
+// lookOut creates the lookout. drivers are the engine's names of this daemon.
 func (h *house) lookOut(cfg serveConfig, log *logrus.Entry, drivers []string, tokens *admin.Tokens) (*lookout,
 	error) {
 	engine, err := cfg.openEngine()
@@ -54,7 +54,8 @@ func (h *house) lookOut(cfg serveConfig, log *logrus.Entry, drivers []string, to
 	}, nil
 }
 
-// keeper puts containers back, on the engine that is read or by the hand of `berth witness`.
+// keeper returns what moves containers back to their own addresses. It works on the observed engine, or through `berth
+// witness`.
 func (h *house) keeper(cfg serveConfig, log *logrus.Entry, onlooker func() ipam.Onlooker) (*putback.Keeper, error) {
 	var hand putback.Hand = putback.Remote{Onlooker: onlooker}
 	if cfg.dockerHost != "" {
@@ -66,7 +67,7 @@ func (h *house) keeper(cfg serveConfig, log *logrus.Entry, onlooker func() ipam.
 	}
 	keeper, err := putback.New(putback.Config{Mode: putback.Mode(cfg.putBack), Records: h.service, Hand: hand,
 		Expect: h.roster.Expect, Notes: filepath.Join(cfg.state, putBackFile), Log: log})
-	if err != nil { // which is no reason to give out no addresses
+	if err != nil { // the daemon still leases addresses
 		log.WithError(err).Error("no container is put back to its own address; remove the file when all are on " +
 			"their networks")
 		return nil, nil
@@ -80,27 +81,27 @@ func (l *lookout) close() {
 	}
 }
 
-// state is how it stands with the witness, and with who puts containers back.
+// state returns the state of the witness, with the counts of moved containers.
 func (l *lookout) state() ipam.WitnessState {
 	state := l.witness.State()
 	state.PutBack = l.putBack.Counts()
 	return state
 }
 
-// findings are what was found last to be wrong that no engine tells.
+// findings returns the last findings that do not come from the engine.
 func (l *lookout) findings() []ipam.Finding {
 	return slices.Concat(l.shadows.Findings(), l.strangers.Findings(), l.tokens())
 }
 
-// check looks what is wrong that no engine tells.
+// check looks for problems that do not come from the engine.
 func (l *lookout) check(ctx context.Context) []ipam.Finding {
 	return slices.Concat(l.shadows.Check(ctx), l.strangers.Findings(), l.tokens())
 }
 
-// warnEvery is how often it is logged that a token ends soon.
+// warnEvery is the interval of warnings about tokens that expire soon.
 const warnEvery = 24 * time.Hour
 
-// warn logs which tokens end soon, at once and once a day, until ctx ends.
+// warn logs tokens that expire soon, at once and then daily, until ctx ends.
 func (l *lookout) warn(ctx context.Context, log *logrus.Entry) error {
 	again := time.NewTicker(warnEvery)
 	defer again.Stop()
@@ -116,7 +117,7 @@ func (l *lookout) warn(ctx context.Context, log *logrus.Entry) error {
 	}
 }
 
-// openEngine opens the engine that is read, nil where there is none. Whether it answers is seen later.
+// openEngine opens the engine to observe, or returns nil. It does not connect yet.
 func (cfg serveConfig) openEngine() (*docker.Engine, error) {
 	if cfg.dockerHost == "" {
 		return nil, nil

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How the garbage collector works. While the records are read nearly everything that is allocated stays, and collecting
-// only delays the moment in which the daemon is ready; a bound keeps a large state from taking five times its size.
-// Afterwards most of the memory is the index, which lives as long as the daemon, and little garbage is worth more than
-// few collections: half of what is in use, and half of the floor.
+// The settings of the garbage collector. While the records are read, nearly all allocated memory stays, and collections
+// only delay the start. A limit keeps a large state from using five times its size. Afterwards the index, which lasts
+// as long as the daemon, is most of the memory. Little garbage then matters more than few collections, so it may be
+// half of what is in use, with half of the floor as the minimum.
 const (
 	loadingPercent = 400
 	loadingLimit   = 128 << 20 // bytes
@@ -18,24 +18,24 @@ const (
 	floorSize      = 32 << 20 // bytes
 )
 
-// memory has the collector work in one way or the other, for as long as it is reachable.
+// memory holds the settings of the collector while it is reachable.
 type memory struct {
-	// The collector counts it as in use, and the system does not, because nobody ever writes to it. Without it a daemon
-	// with a small state that is asked much would collect a hundred times a second, for garbage of a megabyte.
+	// The collector counts the floor as used memory. The system does not, because nobody writes to it. Without the
+	// floor, a busy daemon with a small state would collect a hundred times a second for a megabyte of garbage.
 	floor []byte
 }
 
-// memoryForLoading sets the collector for reading the records. It comes before anything else is allocated: what was
-// used before would have to be cleared, and so written to.
+// memoryForLoading sets the collector for reading the records. Call it before any other allocation. Used memory would
+// have to be cleared, and so written to.
 func memoryForLoading() *memory {
 	m := &memory{floor: make([]byte, floorSize)}
-	_ = unix.Madvise(m.floor, unix.MADV_DONTNEED) // where it was used before all the same: it is all zeros again
+	_ = unix.Madvise(m.floor, unix.MADV_DONTNEED) // if the memory was used, it is zero again
 	debug.SetGCPercent(loadingPercent)
 	debug.SetMemoryLimit(loadingLimit + floorSize)
 	return m
 }
 
-// settle sets the collector for serving, and gives back to the system what reading took.
+// settle sets the collector for serving, and returns the memory of reading to the system.
 func (m *memory) settle() {
 	debug.SetGCPercent(servingPercent)
 	debug.SetMemoryLimit(math.MaxInt64)

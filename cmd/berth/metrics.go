@@ -19,10 +19,10 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// meter counts what happens in the daemon, and tells of it under /metrics.
+// meter counts what happens in the daemon, for /metrics.
 type meter struct{ *metrics.Meter }
 
-// watches has it tell of what there is, too.
+// watches adds metrics about the current state.
 func (m *meter) watches(h *house, st *storage, witness func() ipam.WitnessState, hooks func() *api.HookCounts,
 	webhooks func() []api.WebhookState, names func() *api.NamesState, found func() []ipam.Finding) {
 	from := metrics.Sources{Version: version, Records: h.service, Witness: witness, Found: found}
@@ -66,17 +66,17 @@ func (m *meter) watches(h *house, st *storage, witness func() ipam.WitnessState,
 	m.Watch(from)
 }
 
-// Bounds on what a client of the metrics may cost.
+// Limits for clients of the metrics.
 const (
 	metricsPlaces = 256
-	metricsBytes  = 1 << 20 // of requests that are not there as a whole
+	metricsBytes  = 1 << 20 // of requests that have not arrived completely
 	metricsHead   = 16 << 10
 	metricsHeader = 5 * time.Second
 	metricsAnswer = 30 * time.Second
 	metricsIdle   = 2 * time.Minute
 )
 
-// listenMetrics binds the address of --metrics-listen; nil where none is given. Without a host it is the loopback's.
+// listenMetrics binds the address of --metrics-listen; nil if none is given. Without a host it is the loopback address.
 func (cfg serveConfig) listenMetrics(ctx context.Context, log *logrus.Entry) (net.Listener, error) {
 	if cfg.metricsListen == "" {
 		return nil, nil
@@ -97,8 +97,8 @@ func (cfg serveConfig) listenMetrics(ctx context.Context, log *logrus.Entry) (ne
 	return l, nil
 }
 
-// ownName refuses a browser in which a page of somebody else has led a name of its own to this host's loopback (DNS
-// rebinding): that page could read the answer. On other addresses nobody here knows by which names clients come.
+// ownName refuses a browser with a foreign host name on the loopback address. Another site may have directed that name
+// there (DNS rebinding) to read the answer. On other addresses the clients' names for this host are not known.
 func ownName(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		at, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
@@ -115,7 +115,7 @@ func ownName(next http.Handler) http.Handler {
 	})
 }
 
-// serve answers GET /metrics, and nothing else, until ctx ends.
+// serve answers only GET /metrics until ctx ends.
 func (m *meter) serve(ctx context.Context, l net.Listener, log *logrus.Entry) error {
 	if l == nil {
 		return nil
@@ -128,7 +128,7 @@ func (m *meter) serve(ctx context.Context, l net.Listener, log *logrus.Entry) er
 	server := &http.Server{Handler: ownName(mux), ReadHeaderTimeout: metricsHeader, ReadTimeout: metricsHeader,
 		WriteTimeout: metricsAnswer, IdleTimeout: metricsIdle, ErrorLog: admin.ErrorLog(log, logrus.DebugLevel),
 		ConnContext: places.Context, MaxHeaderBytes: metricsHead}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // a scrape is made again by itself
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // the next scrape comes by itself
 	defer stop()
 	if err := server.Serve(places.New(metricsPlaces, metricsBytes).Over(l)); ctx.Err() == nil {
 		return fmt.Errorf("the metrics: %w", err)

@@ -14,21 +14,21 @@ import (
 	"berth/internal/ipam/service"
 )
 
-// lookForEngine is how often an engine is asked for what runs that did not answer yet.
+// lookForEngine is the interval of requests to an engine that does not answer yet.
 const lookForEngine = time.Second
 
-// rebuilding makes the state of a store that forgets out of what runs (BO-4). Until that is done the engine is refused:
-// an address that is free here may be somebody's.
+// rebuilding rebuilds the state of a store that forgets from the running containers (BO-4). Until then it refuses the
+// engine's requests, because a free address may be in use.
 type rebuilding struct {
 	service *service.Service
 	engine  *docker.Engine // nil: the store does not forget
 	cfg     serveConfig
-	drivers []string // as the engine calls this daemon
+	drivers []string // the engine's names of this daemon
 	log     *logrus.Entry
 	done    atomic.Bool
 }
 
-// ready refuses as long as the state is not whole.
+// ready returns an error until the state is rebuilt.
 func (r *rebuilding) ready() error {
 	if r.done.Load() || r.engine == nil {
 		return nil
@@ -39,7 +39,7 @@ func (r *rebuilding) ready() error {
 		"try again in a moment, or keep them with --store bolt")
 }
 
-// run asks the engine until it has told, or ctx ends.
+// run asks the engine until it answers or ctx ends.
 func (r *rebuilding) run(ctx context.Context) {
 	if r.engine == nil {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// remoteListener is where the daemon speaks the admin API over the network; without a listener, nowhere.
+// remoteListener is the listener of the admin API on the network. Without a listener there is none.
 type remoteListener struct {
 	net.Listener
 	keys *admin.Keys

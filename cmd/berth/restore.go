@@ -72,7 +72,7 @@ func restoreCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// tryRestore checks a backup as a whole, and changes nothing.
+// tryRestore checks a whole backup and changes nothing.
 func tryRestore(ctx context.Context, p *cli.Program, file string, shared bool) (err error) {
 	backup, err := openBackup(ctx, file)
 	if err != nil {
@@ -85,7 +85,7 @@ func tryRestore(ctx context.Context, p *cli.Program, file string, shared bool) (
 	return p.Say([]string{file + ": the backup is sound and would be restored"})
 }
 
-// restoreOwn puts a backup in the place of the host's own state.
+// restoreOwn replaces the host's own state by a backup.
 func restoreOwn(ctx context.Context, p *cli.Program, file, state string, force bool) (err error) {
 	prepared, err := openBackup(ctx, file)
 	if err != nil {
@@ -114,7 +114,7 @@ func restoreOwn(ctx context.Context, p *cli.Program, file, state string, force b
 	return nil
 }
 
-// restoreShared brings a backup into etcd, under the cluster's id.
+// restoreShared writes a backup to etcd under the cluster's id.
 func restoreShared(ctx context.Context, p *cli.Program, file string, where *etcdFlags) (err error) {
 	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
@@ -136,7 +136,7 @@ func restoreShared(ctx context.Context, p *cli.Program, file string, where *etcd
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	back, err := etcd.Open(ctx, cfg) // what was written is read back from etcd, and not out of this process's memory
+	back, err := etcd.Open(ctx, cfg) // reads the result back from etcd, and not from this process's memory
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func restoreShared(ctx context.Context, p *cli.Program, file string, where *etcd
 	return err
 }
 
-// preparedBackup is a copy of a backup in a directory of its own: a store that is opened writes beside its file.
+// preparedBackup is a copy of a backup in its own directory, because an open store writes next to its file.
 type preparedBackup struct {
 	*bolt.Store
 	dir, path string
@@ -176,7 +176,7 @@ func openBackup(ctx context.Context, file string) (*preparedBackup, error) {
 	return b, nil
 }
 
-// isFor refuses a backup of the other kind of store. file is what the person called it.
+// isFor refuses a backup of the other kind of store. file is its name for the error.
 func (b *preparedBackup) isFor(ctx context.Context, shared bool, file string) error {
 	switch of, err := stores.OfCluster(ctx, b); {
 	case err != nil || of == shared:
@@ -189,8 +189,8 @@ func (b *preparedBackup) isFor(ctx context.Context, shared bool, file string) er
 		"into etcd with --shared")
 }
 
-// forHost makes the copy ready to be a host's own state, and closes it. What it says of headroom may be in other hands
-// since.
+// forHost prepares the copy as a host's own state and closes it. It deletes the headroom, because others may have these
+// addresses by now.
 func (b *preparedBackup) forHost(ctx context.Context) error {
 	if err := cluster.DropHeadroom(ctx, b); err != nil {
 		return err
@@ -200,7 +200,7 @@ func (b *preparedBackup) forHost(ctx context.Context) error {
 	return st.Close()
 }
 
-// remove closes what is open, and takes the copy away.
+// remove closes the store and deletes the copy.
 func (b *preparedBackup) remove() (err error) {
 	if b.Store != nil {
 		err = b.Close()

@@ -12,11 +12,11 @@ import (
 	"berth/internal/cli"
 )
 
-// stateReaders are where daemons of this host are told which state they read.
+// stateReaders are the places that say which state the daemons of this host use.
 type stateReaders struct {
-	settings string   // of the service: BERTH_...= lines
-	units    []string // of which one is there where the service is installed
-	plugins  string   // a pattern: the states of managed plugins
+	settings string   // of the service: lines with BERTH_...=
+	units    []string // one of them exists if the service is installed
+	plugins  string   // a pattern for the states of managed plugins
 }
 
 func defaultReaders() stateReaders {
@@ -26,8 +26,8 @@ func defaultReaders() stateReaders {
 		"/var/lib/docker/plugins/*/propagated-mount/" + stateFile}
 }
 
-// unread says what keeps a state that was restored from being read: who reads another one. Nothing where the state is
-// the one that the service reads.
+// unread returns why a restored state is not read: the daemons use another one. It returns nothing if the service uses
+// this state.
 func (r *stateReaders) unread(state string) (lines []string) {
 	mine := absolute(state)
 	settings := r.read()
@@ -54,7 +54,7 @@ func (r *stateReaders) unread(state string) (lines []string) {
 		lines = append(lines, fmt.Sprintf("the service berth shares a store%s: what is in etcd is no part of this backup, "+
 			"and stays as it is; `berth state restore --shared` is for that", says))
 	}
-	if others, _ := filepath.Glob(r.plugins); !installed && len(others) > 0 { // the pattern is right
+	if others, _ := filepath.Glob(r.plugins); !installed && len(others) > 0 { // the pattern is valid
 		for _, other := range others {
 			if absolute(filepath.Dir(other)) == mine {
 				return lines
@@ -66,7 +66,7 @@ func (r *stateReaders) unread(state string) (lines []string) {
 	return lines
 }
 
-// read are the settings of the service; none where it has no file of them.
+// read returns the settings of the service, or none without its file.
 func (r *stateReaders) read() map[string]string {
 	f, err := os.Open(r.settings)
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *stateReaders) read() map[string]string {
 	return all
 }
 
-// absolute is a directory by its whole path, without links where it is there.
+// absolute returns the full path of a directory, without symbolic links if it exists.
 func absolute(dir string) string {
 	if whole, err := filepath.Abs(dir); err == nil {
 		dir = whole
@@ -94,7 +94,7 @@ func absolute(dir string) string {
 	return dir
 }
 
-// otherReader refuses to restore where nobody said into which directory, and the daemons of this host read another one.
+// otherReader refuses to restore if no directory was given and the daemons of this host use another one.
 func otherReader(ctx context.Context, p *cli.Program, file, state string) error {
 	if c, err := p.Find(ctx); err == nil {
 		v, err := c.Version(ctx)
@@ -106,7 +106,7 @@ func otherReader(ctx context.Context, p *cli.Program, file, state string) error 
 		}
 	}
 	readers := defaultReaders()
-	if state != defaultState { // the environment says which
+	if state != defaultState { // the environment selects the directory
 		return nil
 	}
 	settings := readers.read()
@@ -117,11 +117,11 @@ func otherReader(ctx context.Context, p *cli.Program, file, state string) error 
 	return nil
 }
 
-// answering says that a daemon which answers has another state: the one that was restored is in nobody's hands.
+// answering returns a warning if the running daemon uses another state, so that nobody uses the restored one.
 func answering(ctx context.Context, p *cli.Program, state string) []string {
 	c, err := p.Find(ctx)
 	if err != nil {
-		return nil // none does, or none that is meant
+		return nil // none answers, or none is configured
 	}
 	defer c.Close()
 	v, err := c.Version(ctx)

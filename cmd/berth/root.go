@@ -39,7 +39,7 @@ func rootCommand(p *cli.Program, on surroundings) *cobra.Command {
 	return root
 }
 
-// topics are all commands, by what people come for.
+// topics returns all commands by topic.
 func topics(p *cli.Program, on surroundings) []cli.Topic {
 	return []cli.Topic{
 		{Title: "Addresses in use", Commands: []*cobra.Command{

@@ -23,8 +23,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// serve runs the daemon until ctx ends or a signal comes that is to end it (untilSignal); it then finishes what is
-// under way and returns nil. This is the only place where the rooms of Berth are put together.
+// serve runs the daemon until ctx ends or a terminating signal comes (untilSignal). Then it finishes running work and
+// returns nil. Only this function connects the packages of Berth.
 func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time) error {
 	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
@@ -70,7 +70,7 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 	return err
 }
 
-// serveOn binds the sockets, which answer from then on, and serves on them.
+// serveOn binds the sockets and serves on them.
 func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time, st *storage, h *house) error {
 	d, err := cfg.openDoors(ctx, log)
 	if err != nil {
@@ -116,7 +116,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 		func(ctx context.Context) error { return d.remote.serve(ctx, control) },
 		func(ctx context.Context) error { return h.meter.serve(ctx, d.metrics, log) },
 		func(ctx context.Context) error {
-			rebuild.run(ctx) // before which there is nothing to hold against what runs
+			rebuild.run(ctx) // the comparison needs the rebuilt records
 			return look.witness.Run(ctx)
 		},
 		used.Run, tell.hooks, tell.webhooks, tell.names.run, look.shadows.Run, look.strangers.Run, look.putBack.Run,
@@ -125,7 +125,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 	return together(ctx, append(tasks, h.keeps(cfg, log)...)...)
 }
 
-// drives are the tasks that answer the engine.
+// drives returns the tasks that answer the engine.
 func (h *house) drives(cfg serveConfig, log *logrus.Entry, d *doors,
 	rebuild *rebuilding) []func(context.Context) error {
 	protocol := driver.Config{Service: h.service, Log: log, Errors: admin.ErrorLog(log, logrus.DebugLevel),
@@ -141,7 +141,7 @@ func (h *house) drives(cfg serveConfig, log *logrus.Entry, d *doors,
 	return append(tasks, func(ctx context.Context) error { return onMAC.Serve(ctx, d.mac) })
 }
 
-// keeps are the tasks that keep the records in order.
+// keeps returns the tasks that maintain the records.
 func (h *house) keeps(cfg serveConfig, log *logrus.Entry) []func(context.Context) error {
 	return []func(context.Context) error{
 		func(ctx context.Context) error { return keepUp(ctx, log, h.own) },
@@ -152,7 +152,7 @@ func (h *house) keeps(cfg serveConfig, log *logrus.Entry) []func(context.Context
 	}
 }
 
-// ready says that the daemon is, once all is read that it needs for its answers.
+// ready reports that the daemon is ready, after everything is read that its answers need.
 func (h *house) ready(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time) error {
 	if h.cluster != nil {
 		h.cluster.awaitFirst(ctx)
@@ -166,7 +166,7 @@ func (h *house) ready(ctx context.Context, cfg serveConfig, log *logrus.Entry, s
 
 func (cfg serveConfig) statePath() string { return filepath.Join(cfg.state, stateFile) }
 
-// prepareState makes the directory of the state, for its owner alone.
+// prepareState creates the directory of the state, for its owner only.
 func (cfg serveConfig) prepareState(log *logrus.Entry) error {
 	info, err := os.Stat(cfg.state)
 	if errors.Is(err, os.ErrNotExist) {
@@ -188,8 +188,8 @@ func (cfg serveConfig) prepareState(log *logrus.Entry) error {
 	return nil
 }
 
-// sinceStart is the clock of the host, by which its edge is told until when it may answer. Where the kernel does not
-// tell it, it is that of this process, whose moments its edge takes for ones that have passed.
+// sinceStart returns the host's clock, which limits how long its edge may answer. If the kernel does not have it,
+// sinceStart returns a clock of this process. Its times are in the past for the edge.
 func sinceStart() func() time.Duration {
 	begun := time.Now()
 	return func() time.Duration {

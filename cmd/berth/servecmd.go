@@ -19,36 +19,36 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Where things are unless somebody says otherwise.
+// The default paths.
 const (
 	defaultState        = "/var/lib/berth"
 	defaultPluginSocket = "/run/docker/plugins/berth.sock"
 	stateFile           = "berth.db"
-	putBackFile         = "put-back.json" // containers that are off their networks at this moment
+	putBackFile         = "put-back.json" // containers that are disconnected at the moment
 )
 
-// minEventBytes is the least that events may take: one of them has as much at most.
+// minEventBytes is the minimum of --event-size, because one event can have this size.
 const minEventBytes = store.MaxValue
 
-// serveConfig is what the flags of serve say.
+// serveConfig has the flags of serve.
 type serveConfig struct {
 	state, pluginSocket, adminSocket string
-	macSocket                        string         // empty: none is bound
-	askMAC                           bool           // on the plugin socket, too
-	adminListen                      string         // empty: not over the network
+	macSocket                        string         // empty: none
+	askMAC                           bool           // on the plugin socket as well
+	adminListen                      string         // empty: not on the network
 	adminKeys                        admin.KeyFiles // of adminListen
-	metricsListen                    string         // empty: only under the admin API
+	metricsListen                    string         // empty: only in the admin API
 	hookDir                          string         // empty: no hooks
-	webhooks                         urlList        // none: no receivers
-	webhookSecret, webhookCA         string         // files; empty: unsigned, and the system's authorities
+	webhooks                         urlList        // empty: no receivers
+	webhookSecret, webhookCA         string         // files; empty: unsigned messages, and the system's authorities
 	dns                              dnsFlags
 	store                            string
 	etcd                             etcdFlags // of --store etcd
 	host                             string
-	saidHost                         string        // of the engine, as the flag has it
-	dockerHost                       string        // of the engine that is read; empty: none is. check finds it out
-	ipamDriver                       string        // as the engine calls this daemon
-	checkEvery, checkGrace           time.Duration // every 0: never
+	saidHost                         string        // the engine, as given by the flag
+	dockerHost                       string        // the observed engine; empty: none. check sets it
+	ipamDriver                       string        // the engine's name of this daemon
+	checkEvery, checkGrace           time.Duration // checkEvery 0: never
 	checkRepair                      bool
 	putBack                          putback.Flag
 	elastic                          bool
@@ -56,8 +56,8 @@ type serveConfig struct {
 	retention                        ipam.Retention
 	logLevel, logFormat              string
 	on                               surroundings
-	settings                         []api.Setting // as they are in force
-	unknown                          []string      // variables of the environment that are none
+	settings                         []api.Setting // the settings in force
+	unknown                          []string      // unknown variables of the environment
 }
 
 const serveHelp = `Serve is the daemon: it answers the Docker Engine on the plugin socket, and the other
@@ -200,7 +200,7 @@ func serveCommand(p *cli.Program, on surroundings) *cobra.Command {
 		cfg.settings, cfg.unknown = p.Settings(cmd), p.Unknown(cmd.Root())
 		for i := range cfg.settings {
 			if s := &cfg.settings[i]; s.Name == "webhook" {
-				s.Value = cfg.webhooks.hosts() // the rest may be a secret
+				s.Value = cfg.webhooks.hosts() // the rest may contain a secret
 			}
 		}
 		if only && len(cfg.unknown) > 0 {
@@ -224,7 +224,7 @@ func serveCommand(p *cli.Program, on surroundings) *cobra.Command {
 	return cmd
 }
 
-// check refuses what makes no sense, and fills in what the system knows.
+// check refuses invalid settings, and fills in what the system knows.
 func (cfg *serveConfig) check() (err error) {
 	if err := cfg.checkStore(); err != nil {
 		return err
@@ -284,7 +284,7 @@ func (cfg *serveConfig) check() (err error) {
 	return nil
 }
 
-// checkPaths refuses one path for two sockets.
+// checkPaths refuses the same path for two sockets.
 func (cfg *serveConfig) checkPaths() error {
 	switch {
 	case cfg.pluginSocket == cfg.adminSocket:
@@ -301,7 +301,7 @@ func (cfg *serveConfig) checkPaths() error {
 	return nil
 }
 
-// checkStore refuses a store that there is not, and flags of another one.
+// checkStore refuses an unknown store, and flags of another store.
 func (cfg *serveConfig) checkStore() error {
 	switch cfg.store {
 	case "bolt", "mem":

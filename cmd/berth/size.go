@@ -2,7 +2,7 @@ package main
 
 import "github.com/docker/go-units"
 
-// sizeFlag is a number of bytes, as Docker's own flags write it: 64MiB, 64m.
+// sizeFlag is a number of bytes in the format of Docker's own flags: 64MiB, 64m.
 type sizeFlag int64
 
 // String implements pflag.Value.

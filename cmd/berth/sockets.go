@@ -14,28 +14,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socket is a unix socket that this process listens on: one that it has bound itself, or one that systemd handed over.
+// socket is a unix socket that this process listens on. It has bound the socket itself, or got it from systemd.
 type socket struct {
 	net.Listener
 	path string
-	file fs.FileInfo // of the socket that we have bound; nil: it is systemd's
+	file fs.FileInfo // of a socket that we have bound; nil: systemd's
 }
 
-// socketSpec says where and for whom a socket is bound.
+// socketSpec describes a socket to bind.
 type socketSpec struct {
-	name string // of the file descriptor, where systemd hands it over; for errors
-	flag string // with which a person names another path
-	path string // empty: none is bound
-	gid  int    // group whose members may connect; -1: only our own user
+	name string // of the file descriptor from systemd; also used in errors
+	flag string // the flag for another path
+	path string // empty: none
+	gid  int    // the group whose members may connect; -1: only our own user
 
 	readGID int // another such group; 0 or -1: none
 }
 
-// maxSocketPath is what fits into sockaddr_un (unix(7)), its final zero taken off.
+// maxSocketPath is the size of the path in sockaddr_un (unix(7)) without its final zero.
 const maxSocketPath = 107
 
-// bind listens on spec.path. What is there already is looked at first: only a socket on which nothing answers is
-// removed, never one that answers and never anything that is not a socket.
+// bind listens on spec.path. It removes an existing socket only if nothing answers there, and never removes anything
+// else.
 func bind(spec socketSpec) (*socket, error) {
 	path := spec.path
 	if len(path) > maxSocketPath {
@@ -68,20 +68,20 @@ func bind(spec socketSpec) (*socket, error) {
 	return s, nil
 }
 
-// listenPrivate binds with a mask that leaves the socket to its owner alone from its first moment on: a mode that is
-// set afterwards comes too late. The mask is the process's, so nothing else may create files meanwhile; serve binds its
-// sockets before it starts anything that does.
+// listenPrivate binds with a umask that gives access only to the owner from the first moment. A later change of the
+// mode would be too late. The umask applies to the whole process, so nothing else may create files meanwhile. serve
+// binds its sockets before it starts such tasks.
 func listenPrivate(path string) (*net.UnixListener, error) {
 	defer syscall.Umask(syscall.Umask(0o177))
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, rootCause(err)
 	}
-	l.SetUnlinkOnClose(false) // Close below looks whose it is first
+	l.SetUnlinkOnClose(false) // Close checks first whether the file is ours
 	return l, nil
 }
 
-// makeSocketDir makes the directory of a socket where it is missing; one that is there is somebody's decision.
+// makeSocketDir creates the directory of a socket if it is missing. An existing one keeps its mode.
 func makeSocketDir(spec socketSpec) error {
 	dir := filepath.Dir(spec.path)
 	if _, err := os.Stat(dir); err == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -108,7 +108,7 @@ func share(path string, gid int, mode fs.FileMode) error {
 	return os.Chmod(path, mode)
 }
 
-// clearStale makes room for a socket at spec.path, or says what is in the way.
+// clearStale removes a stale socket at spec.path, or returns what is in the way.
 func clearStale(spec socketSpec) error {
 	before, err := os.Lstat(spec.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -140,11 +140,11 @@ func clearStale(spec socketSpec) error {
 	return os.Remove(spec.path)
 }
 
-// Close stops listening and removes the socket's file, unless it is not ours or not there any more.
+// Close stops listening and removes the socket's file if it is still ours.
 func (s *socket) Close() error {
 	err := s.Listener.Close()
 	if errors.Is(err, net.ErrClosed) {
-		err = nil // the server that served on it has closed it
+		err = nil // the server on it has closed it
 	}
 	if s.file == nil {
 		return err
@@ -155,7 +155,7 @@ func (s *socket) Close() error {
 	return err
 }
 
-// listener names the process at the other end of a connection: the kernel notes who called listen (unix(7),
+// listener names the process that listens at the other end of a connection, as the kernel recorded it (unix(7),
 // SO_PEERCRED).
 func listener(c net.Conn) string {
 	pid := 0
@@ -166,7 +166,7 @@ func listener(c net.Conn) string {
 			}
 		})
 	}
-	if pid == 0 { // of another pid namespace
+	if pid == 0 { // it is in another pid namespace
 		return "a process that cannot be seen from here"
 	}
 	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
@@ -176,7 +176,7 @@ func listener(c net.Conn) string {
 	return fmt.Sprintf("process %d (%s)", pid, strings.TrimSpace(string(name)))
 }
 
-// rootCause drops what net puts before the system's own word: the sentence around it names the path already.
+// rootCause returns the system's own error without net's prefix, because the sentence around it has the path.
 func rootCause(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

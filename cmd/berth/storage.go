@@ -14,18 +14,18 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// storage is the store of a daemon, with what belongs to one kind of it only.
+// storage is the store of a daemon, with the functions that only some stores have.
 type storage struct {
 	store.Store
-	id, path string // path: of its file; empty where it has none
-	forgets  bool   // what is in it is gone with the daemon (BO-4)
+	id, path string // path: of its file; empty: none
+	forgets  bool   // its content is lost when the daemon ends (BO-4)
 	backup   func(ctx context.Context, path string) error
-	writable func(ctx context.Context) error // nil: it always is
+	writable func(ctx context.Context) error // nil: it always accepts writes
 	fsck     func(ctx context.Context) (api.FileReport, error)
 	save     func(ctx context.Context) (api.SavedState, error) // nil: it has no file
 }
 
-// openStorage opens the store that --store names.
+// openStorage opens the store named by --store.
 func openStorage(ctx context.Context, cfg serveConfig, log *logrus.Entry,
 	committed func(time.Duration, error)) (*storage, error) {
 	if cfg.store == "mem" {
@@ -49,7 +49,7 @@ func openStorage(ctx context.Context, cfg serveConfig, log *logrus.Entry,
 		save: func(ctx context.Context) (api.SavedState, error) { return savedState(st.Save(ctx)) }}, nil
 }
 
-// savedState is what bolt has saved, as the admin API says it.
+// savedState returns the result of bolt's Save for the admin API.
 func savedState(s bolt.Saved, err error) (api.SavedState, error) {
 	saved := api.SavedState{Path: s.Report.Path, StoreID: s.Report.ID, Records: s.Report.Records, Kept: s.Kept}
 	if s.Restart != nil {
@@ -61,7 +61,7 @@ func savedState(s bolt.Saved, err error) (api.SavedState, error) {
 	return saved, err
 }
 
-// fileReport is what bolt's check says, as the admin API says it. A damaged file is a report, not an error.
+// fileReport returns the result of bolt's check for the admin API. A damaged file is a report, not an error.
 func fileReport(r bolt.Report, err error) (api.FileReport, error) {
 	report := api.FileReport{Path: r.Path, StoreID: r.ID, Format: r.Format, Commit: r.Commit, Size: r.Size,
 		Records: r.Records, Problems: r.Problems, Astray: errors.Is(err, store.ErrAstray)}

@@ -42,10 +42,10 @@ It writes everything to the other store, where nobody sees it yet, reads it back
 first store releases the spaces and the other shows them, so nothing is ever in both. If a copy was interrupted, run
 the same command again. --undo reverts it, as long as the first store has not released the spaces.`
 
-// storeBolt is the value of --store for the host's own.
+// storeBolt is the value of --store for the host's own store.
 const storeBolt = "bolt"
 
-// storeCopy is what the flags of store copy say.
+// storeCopy has the flags of store copy.
 type storeCopy struct {
 	from, to    string
 	state, host string
@@ -103,7 +103,7 @@ func storeCopyCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-// check refuses what makes no sense.
+// check refuses invalid flags.
 func (c *storeCopy) check() (err error) {
 	stores := []string{storeBolt, storeEtcd}
 	switch {
@@ -128,10 +128,10 @@ func (c *storeCopy) check() (err error) {
 	return c.etcd.check()
 }
 
-// etcdPatience is how long a command waits for etcd that writes much to it. No engine waits for it.
+// etcdPatience is how long a command that writes much waits for etcd. No engine waits for it.
 const etcdPatience = 10 * time.Second
 
-// command is how the same copy is called again.
+// command returns the command that repeats the same copy.
 func (c *storeCopy) command() string {
 	return fmt.Sprintf("berth state copy --from %s --to %s", c.from, c.to)
 }
@@ -167,7 +167,7 @@ func copyStore(ctx context.Context, p *cli.Program, c *storeCopy) (report ipam.C
 		report, err = stores.CopySpaces(ctx, sharedService.Ledger, ownService.Ledger, opt)
 		return report, listCollisions(p, err)
 	}
-	back, err := c.openShared(ctx, own) // what was written is read back from etcd, and not out of this process's memory
+	back, err := c.openShared(ctx, own) // reads the result back from etcd, and not from this process's memory
 	if err != nil {
 		return report, err
 	}
@@ -177,12 +177,12 @@ func copyStore(ctx context.Context, p *cli.Program, c *storeCopy) (report ipam.C
 	return report, listCollisions(p, err)
 }
 
-// openOwn opens the host's own store, which no daemon may have open.
+// openOwn opens the host's own store. No daemon may have it open.
 func (c *storeCopy) openOwn(ctx context.Context) (*bolt.Store, error) {
 	path := filepath.Join(c.state, stateFile)
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("there is no state of this host: %w; say with --state where its daemon keeps it",
-			err) // opening would make one
+			err) // opening would create one
 	}
 	st, err := bolt.Open(ctx, bolt.Config{Path: path})
 	if errors.Is(err, store.ErrLocked) {
@@ -198,7 +198,8 @@ func (c *storeCopy) openOwn(ctx context.Context) (*bolt.Store, error) {
 	return st, err
 }
 
-// readyToLeave refuses to take from the shared store what that has not heard of yet. The headroom stays there.
+// readyToLeave refuses to copy from the shared store while this host has something to deliver to it. The headroom stays
+// in the shared store.
 func readyToLeave(ctx context.Context, own store.Store, dryRun bool) error {
 	waiting, err := cluster.Undelivered(ctx, own)
 	if err != nil {
@@ -214,7 +215,7 @@ func readyToLeave(ctx context.Context, own store.Store, dryRun bool) error {
 	return cluster.DropHeadroom(ctx, own)
 }
 
-// openMember opens the cluster's records, as the host whose own store is given.
+// openMember opens the cluster's records as the host with the given own store.
 func openMember(ctx context.Context, own store.Store, shared *etcd.Store, host string) (*service.Service, error) {
 	if err := cluster.KeepCluster(ctx, own, shared.Cluster()); err != nil {
 		return nil, err
@@ -228,7 +229,7 @@ func openMember(ctx context.Context, own store.Store, shared *etcd.Store, host s
 	return service.Open(ctx, service.Config{Store: shared, Host: host, Member: member})
 }
 
-// openShared opens the cluster's store, which is the one that the host belongs to, where it belongs to one.
+// openShared opens the cluster's store. If the host belongs to a cluster, it must be that one.
 func (c *storeCopy) openShared(ctx context.Context, own store.Store) (*etcd.Store, error) {
 	cfg, err := c.etcd.config()
 	if err != nil {
@@ -248,7 +249,7 @@ func (c *storeCopy) openShared(ctx context.Context, own store.Store) (*etcd.Stor
 	return etcd.Open(ctx, cfg)
 }
 
-// listCollisions shows all that keeps a copy from being made.
+// listCollisions prints everything that prevents a copy.
 func listCollisions(p *cli.Program, err error) error {
 	var wrong *ipam.PlanError
 	if !errors.As(err, &wrong) {
@@ -264,7 +265,7 @@ func listCollisions(p *cli.Program, err error) error {
 	return fmt.Errorf("%s; nothing was copied", cli.Counted(len(wrong.Problems)+wrong.More, "collision"))
 }
 
-// said is what a copy came to, for a person.
+// said prints the result of a copy for a person.
 func (c *storeCopy) said(w io.Writer, r *ipam.CopyReport) error {
 	var b strings.Builder
 	networks, events := 0, 0
@@ -308,7 +309,7 @@ func (c *storeCopy) said(w io.Writer, r *ipam.CopyReport) error {
 	return err
 }
 
-// elasticSaid is what became of elastic addresses where no space came with them.
+// elasticSaid returns what happened to elastic addresses without their space.
 func elasticSaid(c *storeCopy, r *ipam.CopyReport) string {
 	switch {
 	case r.Undone:

@@ -13,7 +13,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// announce says once what runs, and tells the service manager where there is one.
+// announce logs once what runs, and notifies the service manager if there is one.
 func announce(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time, service admin.Service) {
 	var subnets int
 	var leases uint64
@@ -38,8 +38,8 @@ func announce(ctx context.Context, cfg serveConfig, log *logrus.Entry, started t
 	}
 }
 
-// keepUp runs the service's upkeep until ctx ends. One that fails (the disk is full, say) is tried again later: it is
-// no reason to stop giving addresses.
+// keepUp runs the service's housekeeping until ctx ends. After a failure, such as a full disk, it tries again later,
+// because the daemon can still lease addresses.
 func keepUp(ctx context.Context, log *logrus.Entry, service *service.Service) error {
 	for {
 		err := service.Run(ctx)
@@ -56,7 +56,8 @@ func keepUp(ctx context.Context, log *logrus.Entry, service *service.Service) er
 	}
 }
 
-// keepSystem keeps the system addresses of containers until ctx ends. A failure is no reason to stop giving addresses.
+// keepSystem keeps the system addresses of containers until ctx ends. After a failure the daemon can still lease
+// addresses.
 func keepSystem(ctx context.Context, log *logrus.Entry, service *service.Service) error {
 	service.KeepSystem(ctx, func(err error) {
 		log.WithError(err).Error("system addresses could not be given, or taken back; the next try is in a few seconds")
@@ -64,7 +65,7 @@ func keepSystem(ctx context.Context, log *logrus.Entry, service *service.Service
 	return nil
 }
 
-// keepLeases keeps what DHCP servers of the LANs have given until ctx ends.
+// keepLeases keeps the leases of the LANs' DHCP servers until ctx ends.
 func keepLeases(ctx context.Context, log *logrus.Entry, service *service.Service) error {
 	service.KeepLeases(ctx, func(err error) {
 		log.WithError(err).Error("what became of a DHCP server's lease could not be written; the next try is in a second")
@@ -72,7 +73,7 @@ func keepLeases(ctx context.Context, log *logrus.Entry, service *service.Service
 	return nil
 }
 
-// together runs the tasks until ctx ends or one of them fails; then it ends them all, and returns when they have.
+// together runs tasks until ctx ends or one of them fails. Then it ends all, and returns after they have ended.
 func together(ctx context.Context, tasks ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -9,15 +9,15 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// tellers are who tells others what happens: hooks, webhooks, and who answers for names.
+// tellers report what happens to others: hooks, webhooks and the name server.
 type tellers struct {
 	hooks, webhooks func(context.Context) error
-	hookCounts      func() *api.HookCounts    // nil: there are none
-	webhookStates   func() []api.WebhookState // nil: there are none
+	hookCounts      func() *api.HookCounts    // nil: none
+	webhookStates   func() []api.WebhookState // nil: none
 	names           *answerer
 }
 
-// openTellers opens them, as far as they are asked for.
+// openTellers opens those that are configured.
 func (cfg *serveConfig) openTellers(ctx context.Context, log *logrus.Entry, st *storage,
 	h *house) (t tellers, err error) {
 	if t.hooks, t.hookCounts, err = cfg.hooks(ctx, log, h.service); err != nil {
@@ -30,7 +30,8 @@ func (cfg *serveConfig) openTellers(ctx context.Context, log *logrus.Entry, st *
 	return t, err
 }
 
-// hooks opens the directory of hooks, where one is given, and returns what runs and what counts them.
+// hooks opens the directory of hooks, if one is given. It returns the function that runs them and the one that counts
+// them.
 func (cfg serveConfig) hooks(ctx context.Context, log *logrus.Entry,
 	service hook.Service) (run func(context.Context) error, counts func() *api.HookCounts, err error) {
 	if cfg.hookDir == "" {
@@ -38,7 +39,7 @@ func (cfg serveConfig) hooks(ctx context.Context, log *logrus.Entry,
 	}
 	of := hook.Config{Service: service, Dir: cfg.hookDir, Log: log}
 	if cfg.store == storeEtcd {
-		of.Host = cfg.host // the others run their own
+		of.Host = cfg.host // the other hosts run their own
 	}
 	hooks, err := hook.Open(ctx, of)
 	if err != nil {

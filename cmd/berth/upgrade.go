@@ -15,7 +15,7 @@ func upgrading(log *logrus.Entry, what, path string,
 	backup func(ctx context.Context, path string) error) ledger.Upgrading {
 	return ledger.Upgrading{
 		Backup: func(ctx context.Context, format int) (string, error) {
-			// the time keeps it apart from the backup of an upgrade that failed
+			// the time distinguishes it from the backup of a failed upgrade
 			file := fmt.Sprintf("%s.format%d-%s", path, format, time.Now().UTC().Format("20060102T150405.000000"))
 			return file, backup(ctx, file)
 		},

@@ -14,7 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// urlList is the value of --webhook: a URL, given again or separated by blanks.
+// urlList is the value of --webhook: URLs, repeated or separated by blanks.
 type urlList []string
 
 // String implements pflag.Value.
@@ -23,7 +23,7 @@ func (l *urlList) String() string { return strings.Join(*l, " ") }
 // Type implements pflag.Value.
 func (l *urlList) Type() string { return "URL" }
 
-// Set implements pflag.Value: it adds to what is there.
+// Set implements pflag.Value. It adds to the list.
 func (l *urlList) Set(text string) error {
 	all := strings.Fields(text)
 	if len(all) == 0 {
@@ -41,7 +41,7 @@ func (l *urlList) Set(text string) error {
 	return nil
 }
 
-// hosts are the schemes and hosts of the receivers: the rest of a URL may be a secret.
+// hosts returns the schemes and hosts of the receivers, because the rest of a URL may contain a secret.
 func (l *urlList) hosts() string {
 	var all []string
 	for _, one := range *l {
@@ -52,7 +52,7 @@ func (l *urlList) hosts() string {
 	return strings.Join(all, " ")
 }
 
-// checkWebhooks refuses what is for receivers where there are none.
+// checkWebhooks refuses flags for receivers if there are none.
 func (cfg *serveConfig) checkWebhooks() error {
 	if len(cfg.webhooks) == 0 && (cfg.webhookSecret != "" || cfg.webhookCA != "") {
 		return errors.New("--webhook-secret-file and --webhook-cacert are for --webhook, which is not given")
@@ -60,7 +60,8 @@ func (cfg *serveConfig) checkWebhooks() error {
 	return nil
 }
 
-// openWebhooks opens what sends events to receivers, where some are given, and what tells how it stands with them.
+// openWebhooks opens the webhooks, if receivers are given. It returns the function that runs them and the one that
+// returns their states.
 func (cfg *serveConfig) openWebhooks(ctx context.Context, log *logrus.Entry, st *storage,
 	service webhook.Service) (run func(context.Context) error, states func() []api.WebhookState, err error) {
 	if len(cfg.webhooks) == 0 {
@@ -101,7 +102,7 @@ func readWebhookSecret(path string) (*webhook.Secret, error) {
 	return secret, nil
 }
 
-// readWebhookCAs reads the authorities of receivers; nil, the system's, where no file is given.
+// readWebhookCAs reads the authorities of receivers; nil, the system's, if no file is given.
 func readWebhookCAs(path string) (*x509.CertPool, error) {
 	if path == "" {
 		return nil, nil
