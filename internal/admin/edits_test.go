@@ -109,7 +109,7 @@ func TestBadBodies(t *testing.T) {
 			`the field "automatic" is a number; it must be true or false`},
 		{"/v1/edits",
 			`{"edits": [{"op": "reservation.add", "network": "net1", "owner": "a",
-				"wishes": [{"slot": 0, "family": 5}]}]}`, "5 is no family"},
+				"wishes": [{"slot": 0, "family": 5}]}]}`, "5 is not a family"},
 		{"/v1/edits",
 			`{"edits": [{"op": "address.take", "network": "net1", "owner": "a", "interface": {"number": 1e9}}]}`,
 			"interface"},
@@ -154,7 +154,7 @@ func TestBadBodies(t *testing.T) {
 	}
 	h.play(t, router, step{method: "POST", target: "/v1/edits", status: 400, has: `the field \"dry_run\" is a string`,
 		body: `{"edits": [{"op": "owner.release", "owner": "web"}], "dry_run": "perhaps"}`})
-	h.play(t, router, step{method: "POST", target: "/v1/edits", status: 400, has: "in a dry run alone",
+	h.play(t, router, step{method: "POST", target: "/v1/edits", status: 400, has: "only a dry run reports all refusals",
 		body: `{"edits": [{"op": "owner.release", "owner": "web"}], "all_refused": true}`})
 	h.play(t, router, step{method: "POST", target: "/v1/edits", status: 200, has: `"refused":[{"index":0,"detail":`,
 		body: `{"dry_run": true, "all_refused": true, "edits": [

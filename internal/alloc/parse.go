@@ -152,7 +152,7 @@ func ParseAddr(s string) (netip.Addr, error) {
 	case strings.ContainsAny(s, " \t\r\n\v\f"):
 		return netip.Addr{}, fmt.Errorf("%q has blanks in it; write it without", s)
 	case strings.Contains(s, "%"):
-		return netip.Addr{}, fmt.Errorf("%q has a zone, which means something on one host only; write it without", s)
+		return netip.Addr{}, fmt.Errorf("%q has a zone, which is valid on one host only; write it without the zone", s)
 	}
 	a, err := netip.ParseAddr(s)
 	if err != nil {

@@ -103,7 +103,7 @@ func (o *EditOptions) Fits(edits int) error {
 		return Refuse(ErrInvalid, "%d changes were asked for; one request %s 1 to %d", edits, verb, most)
 	}
 	if o.Refused && !o.DryRun {
-		return Refuse(ErrInvalid, "all refusals are told in a dry run alone, and these changes are to be made")
+		return Refuse(ErrInvalid, "only a dry run reports all refusals, and this request is not a dry run")
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ const MaxSlots = 64
 func ParseInterface(s string) (Interface, error) {
 	in, err := parseInterface(s)
 	if err != nil {
-		return Interface{}, Refuse(ErrInvalid, "%q does not say which addresses are wanted: %v", s, err)
+		return Interface{}, Refuse(ErrInvalid, "%q is not a valid choice of addresses: %v", s, err)
 	}
 	return in, nil
 }
@@ -142,11 +142,11 @@ func parseWish(slot int, value string) (Wish, error) {
 		return Wish{Slot: slot, None: true}, nil
 	}
 	if address, _, ok := strings.Cut(value, "/"); ok {
-		return Wish{}, fmt.Errorf("%q is a prefix, and one address is wanted; write %s", value,
+		return Wish{}, fmt.Errorf("%q is a prefix, not an address; write %s", value,
 			cmp.Or(address, "an address"))
 	}
 	if _, err := alloc.ParseRange(value); err == nil && strings.ContainsAny(value, "-+") {
-		return Wish{}, fmt.Errorf("%q is a range, and one address is wanted; write one, or the name of a pool", value)
+		return Wish{}, fmt.Errorf("%q is a range, not an address; write one address, or the name of a pool", value)
 	}
 	addr, err := alloc.ParseAddr(value)
 	if err == nil {
@@ -174,13 +174,13 @@ func (in *Interface) Check() error {
 		return fmt.Errorf("%q is not one of add, modify and remove", in.Action)
 	}
 	if in.Number == -1 && in.Action != AddInterface {
-		return errors.New("-1 is the next interface, which goes with add; write -1:add,ip0=pool")
+		return errors.New("-1 means the next interface and needs add; write -1:add,ip0=pool")
 	}
 	if in.Action == RemoveInterface && len(in.Wishes) > 0 {
-		return fmt.Errorf("an interface that is removed gets no addresses; write %d:remove", in.Number)
+		return fmt.Errorf("remove takes no addresses; write %d:remove", in.Number)
 	}
 	if in.Action == ModifyInterface && len(in.Wishes) == 0 {
-		return fmt.Errorf("it says not what is to be modified; write %d:modify,ip0=ADDRESS, or ip0=none", in.Number)
+		return fmt.Errorf("modify needs an address; write %d:modify,ip0=ADDRESS, or ip0=none", in.Number)
 	}
 	seen := map[int]bool{}
 	for _, w := range in.Wishes {
@@ -191,7 +191,7 @@ func (in *Interface) Check() error {
 			return err
 		}
 		if w.None && in.Action != ModifyInterface {
-			return fmt.Errorf("ip%d=none gives back what is there, which goes with modify; write %d:modify,ip%d=none",
+			return fmt.Errorf("ip%d=none releases an existing address and needs modify; write %d:modify,ip%d=none",
 				w.Slot, in.Number, w.Slot)
 		}
 		seen[w.Slot] = true
@@ -214,20 +214,20 @@ func (w *Wish) check() error {
 	case w.Slot < 0 || w.Slot >= MaxSlots:
 		return fmt.Errorf("ip%d is not one of ip0 to ip%d", w.Slot, MaxSlots-1)
 	case w.Family != 0 && w.Family != 4 && w.Family != 6:
-		return fmt.Errorf("%d is no family of ip%d; write 4 or 6", w.Family, w.Slot)
+		return fmt.Errorf("%d is not a family for ip%d; write 4 or 6", w.Family, w.Slot)
 	case a.IsValid() && !w.family(a):
-		return fmt.Errorf("%s is not of the family IPv%d, which is wished for with it", a, w.Family)
+		return fmt.Errorf("%s is not an IPv%d address, although that family is requested", a, w.Family)
 	case a.IsValid() && w.Pool != "" || w.None && (a.IsValid() || w.Pool != ""):
-		return fmt.Errorf("ip%d is wished for in two ways; give one of an address, a pool, and none", w.Slot)
+		return fmt.Errorf("ip%d has two of an address, a pool, and none; give one of them", w.Slot)
 	case a.IsValid() && w.Not.IsValid():
-		return fmt.Errorf("ip%d is to be %s, and to be another than %s; leave one of them out", w.Slot, a, w.Not)
+		return fmt.Errorf("ip%d requests %s, and any address except %s; leave one of them out", w.Slot, a, w.Not)
 	case w.Not.Is4In6() || w.Not.Zone() != "":
-		return fmt.Errorf("%s is an address that nobody has here; write it without zone, and not mapped into IPv6",
+		return fmt.Errorf("%s cannot be an address here; write it without a zone, and not mapped into IPv6",
 			w.Not)
 	case a.Is4In6():
 		return fmt.Errorf("%s is an IPv4 address mapped into IPv6; write %s", a, a.Unmap())
 	case a.Zone() != "":
-		return fmt.Errorf("%q has a zone, which means something on one host only; write it without", a)
+		return fmt.Errorf("%q has a zone, which is valid on one host only; write it without the zone", a)
 	case w.Pool != "":
 		return CheckName("pool", w.Pool)
 	}

@@ -18,7 +18,7 @@ func TestParseWishes(t *testing.T) {
 		{"2:remove", `{"number":2,"action":"remove"}`},
 		{"ip=pool front", "does not go with another --ip"},
 		{"front 1:remove", "does not go with another --ip"},
-		{"192.0.2.300", "--ip \"192.0.2.300\" does not say which addresses are wanted"},
+		{"192.0.2.300", "--ip \"192.0.2.300\" is not a valid choice of addresses"},
 	} {
 		in, err := parseWishes(strings.Fields(c.in))
 		if err != nil {

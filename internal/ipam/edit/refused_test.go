@@ -77,7 +77,7 @@ reserve net1 mail 192.0.2.99`)
 	}
 	r.Run(`reserve net1 other/1 = 192.0.2.10`)
 	if _, err := r.S.Edit(ctx, ipam.EditOptions{Refused: true}, edits...); !errors.Is(err, ipam.ErrInvalid) ||
-		!strings.Contains(err.Error(), "in a dry run alone") {
+		!strings.Contains(err.Error(), "only a dry run reports all refusals") {
 		t.Errorf("edits that are to be made: %v", err)
 	}
 	many := make([]ipam.Edit, ipam.MaxTried+1)
