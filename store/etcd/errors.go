@@ -44,6 +44,12 @@ func code(err error) codes.Code {
 	return codes.OK
 }
 
+// isTooMuch tells that a transaction has too many operations, or too many bytes, for a member of etcd.
+func isTooMuch(err error) bool {
+	return errors.Is(err, rpctypes.ErrTooManyOps) || errors.Is(err, rpctypes.ErrRequestTooLarge) ||
+		err != nil && strings.Contains(err.Error(), "message larger than max")
+}
+
 // isHandshake tells that somebody is there with whom no connection can be agreed on: gRPC says so in its text only.
 func isHandshake(err error) bool {
 	text := err.Error()

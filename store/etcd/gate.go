@@ -9,8 +9,6 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"berth/store"
 )
@@ -35,7 +33,7 @@ const gatePatience = 500 * time.Millisecond
 
 // writeLarge commits a batch that does not fit one transaction.
 func (c *committer) writeLarge(ctx context.Context, b *batch, l limit) verdict {
-	g, parts, err := c.stage(ctx, b, c.marker(), l.bytes)
+	g, err := c.stage(ctx, b, c.marker(), l.bytes)
 	switch {
 	case c.s.sizes.lower(err, l):
 		c.s.unstage(ctx, g)
@@ -52,7 +50,7 @@ func (c *committer) writeLarge(ctx context.Context, b *batch, l limit) verdict {
 	}
 	err = c.s.step("closed")
 	if err == nil {
-		err = c.s.finish(c.s.ctx, c.floor.Load(), g, parts)
+		err = c.s.finish(c.s.ctx, c.floor.Load(), g)
 	}
 	if v.full = err; err != nil {
 		c.s.log.Warnf("a large update is committed but cannot be finished yet (%v): the first host that reaches etcd "+
@@ -61,25 +59,20 @@ func (c *committer) writeLarge(ctx context.Context, b *batch, l limit) verdict {
 	return v
 }
 
-// stage writes the chunks of b, for apply to find.
-func (c *committer) stage(ctx context.Context, b *batch, m marker, size int) (gateValue, [][]byte, error) {
-	s := c.s
+// stage writes the chunks of b, for finish to find.
+func (c *committer) stage(ctx context.Context, b *batch, m marker, size int) (gateValue, error) {
 	c.stages++
 	parts := chunks(b.laid.writes, size)
-	g := gateValue{Staged: s.layout.staged + m.session + "/" + strconv.Itoa(c.stages) + "/", Chunks: len(parts)}
+	g := gateValue{Staged: c.s.layout.staged + m.session + "/" + strconv.Itoa(c.stages) + "/", Chunks: len(parts)}
 	for n, part := range parts {
-		err := s.members.ask(ctx, func(ctx context.Context, cl *clientv3.Client) error {
-			_, err := cl.Put(ctx, g.chunk(n), string(part))
-			return err
-		})
-		if err != nil {
-			return g, nil, err
+		if _, err := c.s.members.do(ctx, put(g.chunk(n), part)); err != nil {
+			return g, err
 		}
-		if err := s.step("staged " + strconv.Itoa(n)); err != nil {
-			return g, nil, err
+		if err := c.s.step("staged " + strconv.Itoa(n)); err != nil {
+			return g, err
 		}
 	}
-	return g, parts, nil
+	return g, nil
 }
 
 func (g gateValue) chunk(n int) string { return g.Staged + strconv.Itoa(n) }
@@ -99,10 +92,7 @@ func parseGate(value []byte) (gateValue, error) {
 
 // unstage removes what was staged in vain. What is left is removed when its handle is long gone (sweep).
 func (s *Store) unstage(ctx context.Context, g gateValue) {
-	_ = s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
-		_, err := c.Delete(ctx, g.Staged, clientv3.WithPrefix())
-		return err
-	})
+	_, _ = s.members.do(ctx, delAll(g.Staged))
 }
 
 // lock closes the gate for a batch that is about to be run, and waits until the mirror has come to all that was before.
@@ -115,7 +105,7 @@ func (s *Store) lock(ctx context.Context) (closed int64, err error) {
 		Compare: []*pb.Compare{modIs(s.layout.gate, open)},
 		Success: []*pb.RequestOp{put(s.layout.gate, []byte(gateValue{}.String())), get(s.layout.last)},
 	}
-	resp, _, err := s.send(ctx, r)
+	resp, _, err := s.members.txnOnce(ctx, r)
 	switch {
 	case err != nil:
 		err = s.members.explain(err)
@@ -128,7 +118,7 @@ func (s *Store) lock(ctx context.Context) (closed int64, err error) {
 	if err := s.step("locked"); err != nil {
 		return 0, err
 	}
-	if s.mirror.wait(ctx, modOf(resp.Responses[1])) != nil {
+	if s.mirror.wait(ctx, modOf(kvsOf(resp, 1))) != nil {
 		s.unlock(closed)
 		return 0, s.awayError()
 	}
@@ -139,28 +129,28 @@ func (s *Store) lock(ctx context.Context) (closed int64, err error) {
 func (s *Store) unlock(closed int64) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout/3)
 	defer cancel()
-	_ = s.finish(ctx, closed, gateValue{}, nil)
+	_ = s.finish(ctx, closed, gateValue{})
 }
 
-// finish applies what the gate was closed for in the revision closed, and opens it. parts is what was staged, as far as
-// it is known here. Several handles may do so at once: each step is made once, or twice with the same result.
-func (s *Store) finish(ctx context.Context, closed int64, g gateValue, parts [][]byte) error {
+// finish applies what the gate was closed for in the revision closed, and opens it. Several handles may do so at once:
+// each step is made once, or twice with the same result.
+func (s *Store) finish(ctx context.Context, closed int64, g gateValue) error {
 	for n := range g.Chunks {
-		part, err := s.part(ctx, closed, g, n, parts)
-		if err != nil {
+		resp, err := s.behindGate(ctx, closed, get(g.chunk(n)))
+		if err != nil || resp == nil {
 			return err
 		}
-		if part == nil {
-			return nil
+		kvs := kvsOf(resp, 0)
+		if len(kvs) == 0 {
+			return fmt.Errorf("%w: %s is not there, which is part of an update that was committed: restore etcd from "+
+				"a backup", store.ErrCorrupt, s.where(g.chunk(n)))
 		}
-		all, err := parseChunk(part)
+		all, err := parseChunk(kvs[0].Value)
 		if err != nil {
 			return fmt.Errorf("%w: %s: %w", store.ErrCorrupt, s.where(g.chunk(n)), err)
 		}
-		if open, err := s.applyAll(ctx, closed, all); err != nil {
+		if open, err := s.applyAll(ctx, closed, all); err != nil || open {
 			return err
-		} else if open {
-			return nil
 		}
 		if err := s.step("applied " + strconv.Itoa(n)); err != nil {
 			return err
@@ -168,78 +158,41 @@ func (s *Store) finish(ctx context.Context, closed int64, g gateValue, parts [][
 	}
 	ops := []*pb.RequestOp{put(s.layout.gate, nil)}
 	if g.Chunks > 0 {
-		ops = append(ops, put(s.layout.last, nil), del(g.Staged, end(g.Staged)))
+		ops = append(ops, put(s.layout.last, nil), delAll(g.Staged))
 	}
-	_, err := s.behindGate(ctx, closed, ops)
+	_, err := s.behindGate(ctx, closed, ops...)
 	return err
 }
 
-// part is a chunk; nil: the gate has been opened meanwhile.
-func (s *Store) part(ctx context.Context, closed int64, g gateValue, n int, parts [][]byte) (part []byte, err error) {
-	if n < len(parts) {
-		return parts[n], nil
-	}
-	step, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-	defer cancel()
-	err = s.members.ask(step, func(ctx context.Context, c *clientv3.Client) error {
-		t, err := c.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.layout.gate), "=",
-			closed)).Then(clientv3.OpGet(g.chunk(n))).Commit()
-		switch {
-		case err != nil || !t.Succeeded:
-			return err
-		case len(t.Responses[0].GetResponseRange().Kvs) == 0:
-			return fmt.Errorf("%w: %s is not there, which is part of an update that was committed: restore etcd from "+
-				"a backup", store.ErrCorrupt, s.where(g.chunk(n)))
-		}
-		part = t.Responses[0].GetResponseRange().Kvs[0].Value
-		return nil
-	})
-	return part, err
-}
-
-// applyAll makes writes that stand behind the gate, as many as fit one transaction at a time. open: the gate has been
-// opened meanwhile, so all is done.
+// applyAll makes writes that stand behind the gate: where etcd says that they are too many or too large for one
+// transaction, one half after the other. open: the gate has been opened meanwhile, so all is done.
 func (s *Store) applyAll(ctx context.Context, closed int64, all []*write) (open bool, err error) {
-	for len(all) > 0 {
-		limit := s.sizes.now()
-		ops := []*pb.RequestOp{put(s.layout.last, nil), put(s.layout.gone, nil)}
-		n, bytes := 0, 0
-		for n < len(all) && (n == 0 || bytes+all[n].size() <= limit.bytes) {
-			if _, ok := limit.width(1, len(ops)+1); !ok || n == batchOps {
-				break
-			}
-			ops = append(ops, s.layout.op(all[n]))
-			bytes += all[n].size()
-			n++
-		}
-		open, err := s.behindGate(ctx, closed, ops)
-		switch {
-		case s.sizes.lower(err, limit):
-			continue
-		case err != nil || open:
+	ops := []*pb.RequestOp{put(s.layout.last, nil), put(s.layout.gone, nil)}
+	for _, w := range all {
+		ops = append(ops, s.layout.op(w))
+	}
+	resp, err := s.behindGate(ctx, closed, ops...)
+	if half := len(all) / 2; half > 0 && isTooMuch(err) {
+		if open, err := s.applyAll(ctx, closed, all[:half]); err != nil || open {
 			return open, err
 		}
-		all = all[n:]
+		return s.applyAll(ctx, closed, all[half:])
 	}
-	return false, nil
+	return err == nil && resp == nil, err
 }
 
-// behindGate sends operations that may be done twice, while the gate is closed as it was in the revision closed.
-func (s *Store) behindGate(ctx context.Context, closed int64, ops []*pb.RequestOp) (open bool, err error) {
+// behindGate sends operations that may be done twice, while the gate is closed as it was in the revision closed. There
+// is no answer where it has been opened meanwhile.
+func (s *Store) behindGate(ctx context.Context, closed int64, ops ...*pb.RequestOp) (*pb.TxnResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	r := &pb.TxnRequest{Compare: []*pb.Compare{modIs(s.layout.gate, closed)}, Success: ops}
-	groups, _ := s.sizes.now().width(1, len(ops))
-	group(r, groups)
-	err = s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
-		resp, err := pb.NewKVClient(c.ActiveConnection()).Txn(ctx, r)
-		if err != nil {
-			return rpctypes.Error(err)
-		}
-		open = !resp.Succeeded
-		return nil
-	})
-	return open, err
+	s.sizes.now().group(r)
+	resp, err := s.members.txn(ctx, r)
+	if err != nil || !resp.Succeeded {
+		return nil, err
+	}
+	return resp, nil
 }
 
 // rollForward goes on with what the gate was closed for, if nobody else has for some time.
@@ -247,7 +200,7 @@ func (s *Store) rollForward(ctx context.Context, shut *shut) {
 	if time.Since(shut.moved) < gatePatience {
 		return
 	}
-	err := s.finish(ctx, shut.closed, shut.value, nil)
+	err := s.finish(ctx, shut.closed, shut.value)
 	if err != nil && ctx.Err() == nil {
 		s.log.Errorf("a large update that another host has begun cannot be finished: %v", err)
 	}

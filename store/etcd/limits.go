@@ -2,7 +2,7 @@ package etcd
 
 import (
 	"errors"
-	"strings"
+	"slices"
 	"sync/atomic"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -30,14 +30,13 @@ type limit struct{ ops, bytes int }
 
 func (l *limits) now() limit { return limit{int(l.ops.Load()), int(l.bytes.Load())} }
 
-// lower halves the bound that an answer of etcd speaks of; false: it speaks of none.
+// lower halves the bound that an answer of etcd speaks of; false: it speaks of none, or of one that is low already.
 func (l *limits) lower(err error, was limit) bool {
 	switch {
 	case errors.Is(err, rpctypes.ErrTooManyOps) && was.ops > 8:
 		l.ops.CompareAndSwap(int64(was.ops), int64(was.ops/2))
 		return true
-	case (errors.Is(err, rpctypes.ErrRequestTooLarge) || err != nil &&
-		strings.Contains(err.Error(), "message larger than max")) && was.bytes > 8<<10:
+	case isTooMuch(err) && !errors.Is(err, rpctypes.ErrTooManyOps) && was.bytes > 8<<10:
 		l.bytes.CompareAndSwap(int64(was.bytes), int64(was.bytes/2))
 		return true
 	}
@@ -46,44 +45,33 @@ func (l *limits) lower(err error, was limit) bool {
 
 // fit tells whether b can be one transaction, and a further function may join it.
 func (l limit) fit(b *batch) bool {
-	compares := b.compares()
+	compares, ops := b.compares(), b.ops()
 	if compares > l.ops && len(b.calls) == 1 {
 		compares = ownCompares + 1 // coarser ones
 	}
 	if compares > l.ops || b.bytes > l.bytes || len(b.calls) > 1 && len(b.wrote) > batchOps {
 		return false
 	}
-	_, ok := l.width(compares, b.ops()+1)
-	return ok
+	return ops < l.ops || ops < (l.ops/2-headOps)*l.each(compares)
 }
 
-// width says how a transaction of so many comparisons and operations is laid out. etcd bounds the comparisons and the
-// operations of a transaction, but an operation may be a transaction, too, whose bound is what the outer one leaves: so
-// operations go in groups. 0: they fit as they are.
-func (l limit) width(compares, ops int) (groups int, ok bool) {
-	if max(compares, ops) <= l.ops {
-		return 0, true
-	}
-	for groups = 1; groups < l.ops; groups++ {
-		if each := l.ops - max(compares, groups+2); each > 0 && groups*each >= ops-2 {
-			return groups, true
-		}
-	}
-	return 0, false
-}
+// each is how many operations go in one group. etcd bounds the comparisons and the operations of a transaction, but an
+// operation may be a transaction, too, whose bound is what the outer one leaves. The outer one has no more than half of
+// the bound for groups.
+func (l limit) each(compares int) int { return l.ops - max(compares, l.ops/2) }
 
-// group puts all operations but the first two, which the answer is read from, into groups.
-func group(r *pb.TxnRequest, groups int) {
-	if groups == 0 {
+// headOps is how many operations stay out of the groups: the answer is read from them.
+const headOps = 2
+
+// group puts operations into groups where they are more than etcd takes.
+func (l limit) group(r *pb.TxnRequest) {
+	if len(r.Success) <= l.ops {
 		return
 	}
-	head, rest := r.Success[:2:2], r.Success[2:]
-	each := (len(rest) + groups - 1) / groups
-	for len(rest) > 0 {
-		n := min(each, len(rest))
-		head = append(head,
-			&pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: &pb.TxnRequest{Success: rest[:n:n]}}})
-		rest = rest[n:]
+	head := r.Success[:headOps:headOps]
+	for ops := range slices.Chunk(r.Success[headOps:], max(l.each(len(r.Compare)), 1)) {
+		inner := &pb.TxnRequest{Success: ops}
+		head = append(head, &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: inner}})
 	}
 	r.Success = head
 }

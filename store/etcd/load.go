@@ -10,7 +10,6 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"berth/store"
 )
@@ -56,7 +55,7 @@ func (s *Store) load(ctx context.Context) (*snapshot, error) {
 		}
 		g, err := parseGate(n.closed)
 		if err == nil {
-			err = s.finish(ctx, n.gate, g, nil)
+			err = s.finish(ctx, n.gate, g)
 		}
 		if err != nil {
 			return nil, err
@@ -65,20 +64,19 @@ func (s *Store) load(ctx context.Context) (*snapshot, error) {
 }
 
 func (s *Store) pages(ctx context.Context, n *snapshot) error {
-	from, to := s.layout.prefix, end(s.layout.prefix)
+	op := getAll(s.layout.prefix)
+	r := op.GetRequestRange()
+	r.Limit = pageSize
 	for {
-		var g *clientv3.GetResponse
 		page, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-		err := s.members.ask(page, func(ctx context.Context, c *clientv3.Client) (err error) {
-			g, err = c.Get(ctx, from, clientv3.WithRange(to), clientv3.WithLimit(pageSize), clientv3.WithRev(n.rev))
-			return err
-		})
+		resp, err := s.members.do(page, op)
 		cancel()
 		if err != nil {
 			return err
 		}
+		g := resp.Responses[0].GetResponseRange()
 		if n.rev == 0 {
-			n.rev, n.place = g.Header.Revision, g.Header.ClusterId
+			n.rev, n.place = resp.Header.Revision, resp.Header.ClusterId
 		}
 		for _, kv := range g.Kvs {
 			if err := s.sort(n, kv); err != nil {
@@ -88,7 +86,7 @@ func (s *Store) pages(ctx context.Context, n *snapshot) error {
 		if !g.More || len(g.Kvs) == 0 {
 			return nil
 		}
-		from = string(g.Kvs[len(g.Kvs)-1].Key) + "\x00"
+		r.Key, r.Revision = append(g.Kvs[len(g.Kvs)-1].Key, 0), n.rev
 	}
 }
 
@@ -168,33 +166,25 @@ func (s *Store) found(ctx context.Context) error {
 		return err
 	}
 	before, _ := s.trace.at()
-	var g *clientv3.TxnResponse
-	err = s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) (err error) {
-		g, err = c.Txn(ctx).Then(clientv3.OpGet(l.meta),
-			clientv3.OpGet(l.prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(),
-				clientv3.WithLimit(fewKeys))).Commit()
-		return err
-	})
-	if err != nil {
+	few := getAll(l.prefix)
+	few.GetRequestRange().KeysOnly, few.GetRequestRange().Limit = true, fewKeys
+	resp, err := s.members.do(ctx, get(l.meta), few)
+	if err != nil || len(kvsOf(resp, 0)) > 0 {
 		return err
 	}
-	if len(g.Responses[0].GetResponseRange().Kvs) > 0 {
-		return nil
-	}
-	for _, kv := range g.Responses[1].GetResponseRange().Kvs {
+	for _, kv := range kvsOf(resp, 1) {
 		if !l.passing(string(kv.Key)) {
 			return nil // it is not a store's, which is said when it is read
 		}
 	}
 	if s.cfg.Cluster != "" && !s.cfg.Create {
-		return s.missing(before, g.Header.ClusterId)
+		return s.missing(before, resp.Header.ClusterId)
 	}
-	return s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
-		_, err := c.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(l.meta), "<", int64(1)),
-			clientv3.Compare(clientv3.ModRevision(l.data).WithPrefix(), "<", int64(1))).
-			Then(clientv3.OpPut(l.meta, string(fresh))).Commit()
-		return err
+	_, err = s.members.txn(ctx, &pb.TxnRequest{
+		Compare: []*pb.Compare{modIs(l.meta, 0), unchanged(l.data, span{}, 0)},
+		Success: []*pb.RequestOp{put(l.meta, fresh)},
 	})
+	return err
 }
 
 // fewKeys is how many keys are looked at for whether there is a store. Handles whose store was emptied leave some.
@@ -243,14 +233,9 @@ func (s *Store) sweep(ctx context.Context, n *snapshot) error {
 		if n.markers[session] {
 			continue
 		}
-		prefix := s.layout.staged + session + "/"
-		r := &pb.TxnRequest{
+		_, err := s.members.txn(ctx, &pb.TxnRequest{
 			Compare: []*pb.Compare{modIs(s.layout.marker+session, 0), modIs(s.layout.gate, n.gate)},
-			Success: []*pb.RequestOp{del(prefix, end(prefix))},
-		}
-		err := s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
-			_, err := pb.NewKVClient(c.ActiveConnection()).Txn(ctx, r)
-			return rpctypes.Error(err)
+			Success: []*pb.RequestOp{delAll(s.layout.staged + session + "/")},
 		})
 		if err != nil {
 			return err

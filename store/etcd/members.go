@@ -5,11 +5,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -28,7 +31,7 @@ type members struct {
 	tls    *tls.Config
 	ctx    context.Context // of all clients
 	cancel context.CancelFunc
-	making chan struct{} // holds a token while a client is made
+	making turn // while a client is made
 
 	opened atomic.Bool // the store was opened: what is wrong with the way to it now may be right again later
 
@@ -47,7 +50,7 @@ func newMembers(cfg Config) (*members, error) {
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &members{cfg: cfg, ctx: ctx, cancel: cancel, making: make(chan struct{}, 1),
+	m := &members{cfg: cfg, ctx: ctx, cancel: cancel, making: make(turn, 1),
 		clients: make([]*clientv3.Client, len(cfg.Endpoints))}
 	m.inUse, m.stop = context.WithCancel(ctx)
 	info := transport.TLSInfo{TrustedCAFile: cfg.CACert, CertFile: cfg.Cert, KeyFile: cfg.Key}
@@ -70,12 +73,10 @@ func (m *members) client(ctx context.Context) (*clientv3.Client, int, error) {
 	if c, at := m.made(); c != nil {
 		return c, at, nil
 	}
-	select {
-	case m.making <- struct{}{}:
-		defer func() { <-m.making }()
-	case <-ctx.Done():
-		return nil, 0, ctx.Err()
+	if err := m.making.take(ctx); err != nil {
+		return nil, 0, err
 	}
+	defer m.making.give()
 	c, at := m.made()
 	if c != nil {
 		return c, at, nil
@@ -108,7 +109,6 @@ func (m *members) dial(endpoint string) (*clientv3.Client, error) {
 		// also how long sent bytes may stay without an answer of the other kernel
 		DialKeepAliveTimeout: 2 * time.Second,
 		MaxUnaryRetries:      2, // the second try is for a token that has expired
-		MaxCallSendMsgSize:   4 << 20,
 		Logger:               zap.NewNop(),
 		DialOptions: []grpc.DialOption{
 			grpc.WithConnectParams(grpc.ConnectParams{
@@ -126,7 +126,8 @@ func (m *members) dial(endpoint string) (*clientv3.Client, error) {
 // wait.
 func notWaiting(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
 	opts ...grpc.CallOption) error {
-	return invoke(ctx, method, req, reply, cc, append(opts, grpc.WaitForReady(false))...)
+	opts = append(opts, grpc.WaitForReady(false), grpc.MaxCallRecvMsgSize(math.MaxInt32))
+	return invoke(ctx, method, req, reply, cc, opts...)
 }
 
 // fail has the next endpoint come into use, if that with index at still is the one in use.
@@ -163,13 +164,8 @@ func (m *members) close() {
 // and again until ctx ends. The error is ready for a person.
 func (m *members) ask(ctx context.Context, do func(context.Context, *clientv3.Client) error) error {
 	for {
-		err := m.askOnce(ctx, do)
-		if err == nil || !errors.Is(err, store.ErrAway) || ctx.Err() != nil {
-			return err
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
+		err := m.askEach(ctx, do)
+		if err == nil || !errors.Is(err, store.ErrAway) || !sleep(ctx, 100*time.Millisecond) {
 			return err // it says more than that the time is up
 		}
 	}
@@ -178,18 +174,14 @@ func (m *members) ask(ctx context.Context, do func(context.Context, *clientv3.Cl
 // leastShare is how long a member is waited for before the next one is asked.
 const leastShare = 400 * time.Millisecond
 
-// askOnce asks each member at most once, for a share of the time that ctx leaves.
-func (m *members) askOnce(ctx context.Context, do func(context.Context, *clientv3.Client) error) error {
-	var err error
+// askEach asks each member at most once, for a share of the time that ctx leaves.
+func (m *members) askEach(ctx context.Context, do func(context.Context, *clientv3.Client) error) (err error) {
 	for left := len(m.clients); left > 0; left-- {
 		share, cancel := ctx, context.CancelFunc(func() {})
 		if deadline, ok := ctx.Deadline(); ok && left > 1 {
 			share, cancel = context.WithTimeout(ctx, max(time.Until(deadline)/time.Duration(left), leastShare))
 		}
-		c, at, cerr := m.client(share)
-		if err = cerr; err == nil {
-			err = do(share, c)
-		}
+		err = m.askOne(ctx, share, do)
 		cancel()
 		if err == nil {
 			return nil
@@ -197,9 +189,65 @@ func (m *members) askOnce(ctx context.Context, do func(context.Context, *clientv
 		if !isAway(err) || ctx.Err() != nil {
 			break
 		}
-		m.fail(at)
 	}
 	return m.explain(err)
+}
+
+// askOne asks the member in use, for as long as share. Where it does not answer while ctx lasts, the next one comes
+// into use.
+func (m *members) askOne(ctx, share context.Context, do func(context.Context, *clientv3.Client) error) error {
+	c, at, err := m.client(share)
+	if err == nil {
+		err = do(share, c)
+	}
+	if err != nil && isAway(err) && ctx.Err() == nil {
+		m.fail(at)
+	}
+	return err
+}
+
+// txn sends a transaction that may be made twice.
+func (m *members) txn(ctx context.Context, r *pb.TxnRequest) (resp *pb.TxnResponse, err error) {
+	err = m.ask(ctx, func(ctx context.Context, c *clientv3.Client) (err error) {
+		resp, err = sendTxn(ctx, c, r)
+		return err
+	})
+	return resp, err
+}
+
+// do has etcd do operations in one transaction, which compares nothing and may be made twice.
+func (m *members) do(ctx context.Context, ops ...*pb.RequestOp) (*pb.TxnResponse, error) {
+	return m.txn(ctx, &pb.TxnRequest{Success: ops})
+}
+
+// txnOnce sends a transaction so that etcd sees it once at most. Without an answer, unsent says that it has not seen
+// it. The error is etcd's own.
+func (m *members) txnOnce(ctx context.Context, r *pb.TxnRequest) (resp *pb.TxnResponse, unsent bool, err error) {
+	for {
+		noting, sent := withSent(ctx)
+		err = m.askOne(m.ctx, noting, func(ctx context.Context, c *clientv3.Client) (err error) {
+			resp, err = sendTxn(ctx, c, r)
+			return err
+		})
+		unsent = !sent.Load()
+		if err == nil || !unsent || !isAway(err) || !sleep(ctx, 50*time.Millisecond) {
+			return resp, unsent, err
+		}
+	}
+}
+
+func sendTxn(ctx context.Context, c *clientv3.Client, r *pb.TxnRequest) (*pb.TxnResponse, error) {
+	resp, err := pb.NewKVClient(c.ActiveConnection()).Txn(ctx, r)
+	return resp, rpctypes.Error(err)
+}
+
+// sleep lets some time pass; false: ctx has ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }
 
 // sentHandler notes in the context of a request that it was given to a connection. One that never was has changed

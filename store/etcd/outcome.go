@@ -8,7 +8,6 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"berth/store"
 )
@@ -25,45 +24,13 @@ func (d *doubt) refusal() error {
 	return fmt.Errorf("%w: what became of an earlier write is not known yet (%v)", store.ErrAway, d.why)
 }
 
-// send sends a transaction so that etcd sees it once at most. Without an answer, unsent says that it has not seen it.
-func (s *Store) send(ctx context.Context, r *pb.TxnRequest) (resp *pb.TxnResponse, unsent bool, err error) {
-	for {
-		resp, unsent, err = s.sendOnce(ctx, r)
-		if err == nil || !unsent || !isAway(err) {
-			return resp, unsent, err
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, true, err
-		}
-	}
-}
-
-func (s *Store) sendOnce(ctx context.Context, r *pb.TxnRequest) (resp *pb.TxnResponse, unsent bool, err error) {
-	c, at, err := s.members.client(ctx)
-	if err != nil {
-		return nil, true, err
-	}
-	ctx, sent := withSent(ctx)
-	resp, err = pb.NewKVClient(c.ActiveConnection()).Txn(ctx, r)
-	if err != nil {
-		err = rpctypes.Error(err)
-		if isAway(err) {
-			s.members.fail(at)
-		}
-		return nil, !sent.Load(), err
-	}
-	return resp, false, nil
-}
-
 // sendBatch sends the transaction that commits b, or closes the gate for it, and finds out what became of it.
 func (c *committer) sendBatch(ctx context.Context, b *batch, l limit, closing string) verdict {
 	m := c.draw()
 	n, last := c.s.trace.drawCount()
 	first, cancel := c.attempt(ctx)
 	defer cancel()
-	resp, unsent, err := c.s.send(first, c.request(b, m, numbered{n, last}, l, closing))
+	resp, unsent, err := c.s.members.txnOnce(first, c.request(b, m, numbered{n, last}, l, closing))
 	switch {
 	case err == nil && c.s.placed(resp.Header) != nil:
 		return verdict{err: c.s.refused()}
@@ -134,14 +101,13 @@ func (c *committer) committed(b *batch, m marker, n count, rev, before int64) ve
 
 // refuted says why a comparison of b did not hold.
 func (c *committer) refuted(ctx context.Context, b *batch, m marker, n count, resp *pb.TxnResponse) verdict {
-	last, gate := modOf(resp.Responses[0]), modOf(resp.Responses[2])
-	kvs := resp.Responses[1].GetResponseRange().GetKvs()
+	last, kvs, gate := modOf(kvsOf(resp, 0)), kvsOf(resp, 1), modOf(kvsOf(resp, 2))
 	switch {
 	case m.ours(kvs): // the client has sent it twice
 		return c.committed(b, m, n, kvs[0].ModRevision, kvs[0].ModRevision)
-	case modOf(resp.Responses[3]) != b.meta: // another store has taken the place of this one
+	case modOf(kvsOf(resp, 3)) != b.meta: // another store has taken the place of this one
 		c.s.feed.again()
-	case len(kvs) == 0 || kvs[0].ModRevision != m.mod:
+	case modOf(kvs) != m.mod:
 		if err := c.s.verify(ctx); err != nil {
 			return verdict{err: err}
 		}
@@ -151,7 +117,7 @@ func (c *committer) refuted(ctx context.Context, b *batch, m marker, n count, re
 	case gate != b.gate:
 		return verdict{rev: max(last, gate)}
 	// another handle of the host has counted, or etcd went back
-	case modOf(resp.Responses[4]) != n.mod && n.host != "", last < c.s.trace.lastKnown():
+	case modOf(kvsOf(resp, 4)) != n.mod && n.host != "", last < c.s.trace.lastKnown():
 		if err := c.s.verify(ctx); err != nil {
 			return verdict{err: err}
 		}
@@ -165,12 +131,12 @@ func (c *committer) refuted(ctx context.Context, b *batch, m marker, n count, re
 // used up when it had taken the transaction already, it makes it and says so all the same. It has done so before it
 // answers, or never will.
 func (c *committer) crowded(ctx context.Context, b *batch, m marker, n count, why error) verdict {
-	kvs, err := c.look(ctx, m)
-	full := c.s.members.explain(why)
-	switch {
-	case err != nil || len(kvs) == 0:
+	resp, err := c.s.members.do(ctx, get(c.s.layout.marker+m.session))
+	if err != nil || len(kvsOf(resp, 0)) == 0 {
 		return c.resolve(ctx, b, m, n, why)
-	case m.ours(kvs):
+	}
+	full := c.s.members.explain(why)
+	if kvs := kvsOf(resp, 0); m.ours(kvs) {
 		v := c.committed(b, m, n, kvs[0].ModRevision, kvs[0].ModRevision)
 		v.full = full
 		return v
@@ -180,18 +146,6 @@ func (c *committer) crowded(ctx context.Context, b *batch, m marker, n count, wh
 	}
 	c.s.reach.bad(full)
 	return verdict{err: full}
-}
-
-// look asks for the marker as it is now.
-func (c *committer) look(ctx context.Context, m marker) (kvs []*kv, err error) {
-	err = c.s.members.ask(ctx, func(ctx context.Context, cl *clientv3.Client) error {
-		g, err := cl.Get(ctx, c.s.layout.marker+m.session)
-		if err == nil {
-			kvs = g.Kvs
-		}
-		return err
-	})
-	return kvs, err
 }
 
 // resolve finds out what became of a transaction of which etcd has not said it.
@@ -227,19 +181,14 @@ func (c *committer) settle(ctx context.Context, m marker) (rev int64, committed 
 	void := m // under the name that the transaction compares: the handle may have a new marker by now
 	void.n = c.draw().n
 	key := c.s.layout.marker + m.session
-	r := &pb.TxnRequest{Compare: []*pb.Compare{modIs(key, m.mod)}, Success: []*pb.RequestOp{void.put(&c.s.layout)},
-		Failure: []*pb.RequestOp{get(key)}}
-	var resp *pb.TxnResponse
-	err = c.s.members.ask(ctx, func(ctx context.Context, cl *clientv3.Client) (err error) {
-		resp, err = pb.NewKVClient(cl.ActiveConnection()).Txn(ctx, r)
-		return rpctypes.Error(err)
-	})
+	resp, err := c.s.members.txn(ctx, &pb.TxnRequest{Compare: []*pb.Compare{modIs(key, m.mod)},
+		Success: []*pb.RequestOp{void.put(&c.s.layout)}, Failure: []*pb.RequestOp{get(key)}})
 	if err != nil {
 		return 0, false, err
 	}
 	rev = resp.Header.Revision
 	if !resp.Succeeded {
-		kvs := resp.Responses[0].GetResponseRange().GetKvs()
+		kvs := kvsOf(resp, 0)
 		if len(kvs) == 0 {
 			return 0, false, errGone
 		}

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"berth/store"
 )
@@ -105,31 +103,20 @@ func (s *Store) awayError() error {
 }
 
 // askLast asks for the revision of the last change of a record, as of now or later. 0: there was none yet.
-func (s *Store) askLast(ctx context.Context) (rev int64, err error) {
+func (s *Store) askLast(ctx context.Context) (int64, error) {
 	if back := s.trace.distrusted(); back != nil {
 		return 0, back
 	}
 	asked, at, seen := time.Now(), s.mirror.at(), s.seen.Load()
-	var now int64
-	var head *pb.ResponseHeader
-	err = s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
-		g, err := c.Get(ctx, s.layout.last)
-		if err != nil {
-			return err
-		}
-		rev, now, head = 0, g.Header.Revision, g.Header
-		if len(g.Kvs) == 1 {
-			rev = g.Kvs[0].ModRevision
-		}
-		return nil
-	})
+	resp, err := s.members.do(ctx, get(s.layout.last))
 	if err != nil {
 		return 0, err
 	}
+	rev, head := modOf(kvsOf(resp, 0)), resp.Header
 	switch err := s.placed(head); {
 	case err != nil:
 		return 0, err
-	case now < at || rev < seen: // etcd has less than it had: it was emptied, or a backup was put in its place
+	case head.Revision < at || rev < seen: // etcd has less than it had: it was emptied, or a backup was put in its place
 		if err := s.verify(ctx); err != nil {
 			return 0, err
 		}

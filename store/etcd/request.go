@@ -31,8 +31,7 @@ func (c *committer) request(b *batch, m marker, n numbered, l limit, closing str
 	for _, w := range b.laid.writes {
 		r.Success = append(r.Success, keys.op(w))
 	}
-	groups, _ := l.width(len(r.Compare), len(r.Success))
-	group(r, groups)
+	l.group(r)
 	return r
 }
 
@@ -55,7 +54,7 @@ func (c *committer) compare(b *batch, m marker, n numbered, l limit) []*pb.Compa
 		all = append(all, modIs(n.key(keys), n.mod))
 	}
 	if b.compares() > l.ops {
-		return append(all, modBelow(keys.last, "", b.base+1))
+		return append(all, modBelow(keys.last, b.base+1))
 	}
 	for place, mod := range b.read {
 		all = append(all, modIs(keys.prefix+place, mod))
@@ -73,7 +72,7 @@ func (c *committer) compare(b *batch, m marker, n numbered, l limit) []*pb.Compa
 		all = append(all, unchanged(keys.bundles, *b.names, b.base))
 	}
 	if len(b.ranges) > 0 {
-		all = append(all, modBelow(keys.gone, "", b.base+1))
+		all = append(all, modBelow(keys.gone, b.base+1))
 	}
 	return all
 }
@@ -82,68 +81,70 @@ func put(key string, value []byte) *pb.RequestOp {
 	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(key), Value: value}}}
 }
 
-// del deletes key, or with an end the keys from key (included) to end (excluded).
-func del(key, end string) *pb.RequestOp {
+func del(key string) *pb.RequestOp {
 	r := &pb.DeleteRangeRequest{Key: []byte(key)}
-	if end != "" {
-		r.RangeEnd = []byte(end)
-	}
 	return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: r}}
+}
+
+// delAll deletes all keys under a prefix.
+func delAll(prefix string) *pb.RequestOp {
+	op := del(prefix)
+	op.GetRequestDeleteRange().RangeEnd = []byte(end(prefix))
+	return op
 }
 
 func get(key string) *pb.RequestOp {
 	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte(key)}}}
 }
 
-// modIs compares the revision that wrote key last; 0: there is none.
-func modIs(key string, mod int64) *pb.Compare {
-	return &pb.Compare{
-		Key: []byte(key), Target: pb.Compare_MOD, Result: pb.Compare_EQUAL,
-		TargetUnion: &pb.Compare_ModRevision{ModRevision: mod},
-	}
+// getAll asks for all keys under a prefix.
+func getAll(prefix string) *pb.RequestOp {
+	op := get(prefix)
+	op.GetRequestRange().RangeEnd = []byte(end(prefix))
+	return op
 }
+
+// modIs compares the revision that wrote key last; 0: there is none.
+func modIs(key string, mod int64) *pb.Compare { return modified(key, pb.Compare_EQUAL, mod) }
 
 // modAbove compares that key was written last in a later revision; negative: that is so anyhow.
-func modAbove(key string, mod int64) *pb.Compare {
-	return &pb.Compare{
-		Key: []byte(key), Target: pb.Compare_MOD, Result: pb.Compare_GREATER,
-		TargetUnion: &pb.Compare_ModRevision{ModRevision: mod},
-	}
-}
+func modAbove(key string, mod int64) *pb.Compare { return modified(key, pb.Compare_GREATER, mod) }
 
-// modBelow compares the revisions that wrote key, or with an end the keys up to it, last.
-func modBelow(key, end string, mod int64) *pb.Compare {
-	c := &pb.Compare{
-		Key: []byte(key), Target: pb.Compare_MOD, Result: pb.Compare_LESS,
+// modBelow compares that key was written last in an earlier revision, or never.
+func modBelow(key string, mod int64) *pb.Compare { return modified(key, pb.Compare_LESS, mod) }
+
+func modified(key string, how pb.Compare_CompareResult, mod int64) *pb.Compare {
+	return &pb.Compare{
+		Key: []byte(key), Target: pb.Compare_MOD, Result: how,
 		TargetUnion: &pb.Compare_ModRevision{ModRevision: mod},
 	}
-	if end != "" {
-		c.RangeEnd = []byte(end)
-	}
-	return c
 }
 
 // unchanged compares that nothing of a range of the keys under prefix was written behind base. It does not see what was
 // deleted.
 func unchanged(prefix string, s span, base int64) *pb.Compare {
-	to := end(prefix)
+	c := modBelow(prefix+string(s.from), base+1)
+	c.RangeEnd = []byte(end(prefix))
 	if s.to != nil {
-		to = prefix + string(s.to)
+		c.RangeEnd = []byte(prefix + string(s.to))
 	}
-	return modBelow(prefix+string(s.from), to, base+1)
+	return c
 }
 
 // op is the operation of a write that is laid out.
 func (l *layout) op(w *write) *pb.RequestOp {
 	if w.sealed == nil {
-		return del(l.prefix+string(w.key), "")
+		return del(l.prefix + string(w.key))
 	}
 	return put(l.prefix+string(w.key), w.sealed)
 }
 
+// kvsOf is the keys that the nth operation asked for.
+func kvsOf(resp *pb.TxnResponse, n int) []*kv { return resp.Responses[n].GetResponseRange().GetKvs() }
+
 // modOf is the revision that wrote the key that was asked for last; 0: there is none.
-func modOf(r *pb.ResponseOp) int64 {
-	if kvs := r.GetResponseRange().GetKvs(); len(kvs) == 1 {
+func modOf(kvs []*kv) int64 {
+	if len(kvs) == 1 {
 		return kvs[0].ModRevision
 	}
 	return 0

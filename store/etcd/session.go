@@ -64,13 +64,14 @@ func (one *session) Keep(ctx context.Context) error {
 	if err := s.verify(ctx); err != nil {
 		return err
 	}
-	return s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
-		g, err := c.Get(ctx, one.key)
-		if err == nil && (len(g.Kvs) != 1 || string(g.Kvs[0].Value) != one.id) {
-			err = store.ErrEnded
-		}
+	resp, err := s.members.do(ctx, get(one.key))
+	if err != nil {
 		return err
-	})
+	}
+	if kvs := kvsOf(resp, 0); len(kvs) != 1 || string(kvs[0].Value) != one.id {
+		return store.ErrEnded
+	}
+	return nil
 }
 
 // End implements store.Session.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"berth/store"
 )
@@ -207,26 +206,20 @@ func (c count) put(l *layout) *pb.RequestOp { return put(c.key(l), []byte(number
 // verify asks etcd for all counts and compares them with what is known.
 func (s *Store) verify(ctx context.Context) error {
 	before, _ := s.trace.at()
-	var g *clientv3.TxnResponse
-	err := s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) (err error) {
-		g, err = c.Txn(ctx).Then(clientv3.OpGet(s.layout.counts, clientv3.WithPrefix()),
-			clientv3.OpGet(s.layout.meta, clientv3.WithKeysOnly())).Commit()
-		return err
-	})
+	resp, err := s.members.do(ctx, getAll(s.layout.counts), get(s.layout.meta))
 	if err != nil {
 		return err
 	}
 	counts, own := map[string]uint64{}, count{host: s.cfg.Host}
-	for _, kv := range g.Responses[0].GetResponseRange().Kvs {
+	for _, kv := range kvsOf(resp, 0) {
 		host := strings.TrimPrefix(string(kv.Key), s.layout.counts)
 		counts[host] = countOf(kv.Value)
 		if host == own.host {
 			own.n, own.mod = counts[host], kv.ModRevision
 		}
 	}
-	empty := len(g.Responses[1].GetResponseRange().Kvs) == 0
-	if err := s.check(found{before: before, place: g.Header.ClusterId, rev: g.Header.Revision, counts: counts,
-		empty: empty}); err != nil {
+	if err := s.check(found{before: before, place: resp.Header.ClusterId, rev: resp.Header.Revision, counts: counts,
+		empty: len(kvsOf(resp, 1)) == 0}); err != nil {
 		return err
 	}
 	s.trace.another(own)
