@@ -39,7 +39,6 @@ type write struct {
 	key, sealed, value []byte  // value is part of sealed
 	from               *bundle // which has the record in etcd; nil: none has
 	plain              bool    // the record has a key of its own in etcd
-	bundled            bool    // it goes into a bundle
 }
 
 func newWrite(key, value []byte) *write {

@@ -26,7 +26,7 @@ import (
 // bundle is a bundle as of one revision. It does not change.
 type bundle struct {
 	name  string // the key of the first record that was put in it
-	chunk []byte // the records; nil: the bundle is gone
+	chunk []byte // the records
 	mod   int64  // the revision that wrote it
 }
 
@@ -49,58 +49,32 @@ func (b *bundle) records() []rec {
 	return all
 }
 
-// note notes a bundle as it is now.
-func (m *mirror) note(b *bundle) {
-	if b.chunk == nil {
-		delete(m.bundles, b.name)
-		return
-	}
-	m.bundles[b.name] = b
-}
-
-// rebundle appends what has become of a bundle's records: kv is the bundle as it is now, without a value where it was
-// removed. The caller holds mu.
-func (m *mirror) rebundle(all []change, name string, kv *kv) []change {
-	was, now := m.bundles[name], &bundle{name: name, chunk: kv.Value, mod: kv.ModRevision}
-	kept := map[string]bool{}
-	if len(kv.Value) == 0 {
-		now.chunk = nil
-	}
-	for _, r := range now.records() {
-		c := change{key: r.key, after: r.value, mod: r.mod, in: now, bad: r.bad}
-		if at, found := m.tree.Get(r); found {
-			c.before, c.moved = at.value, at.in != nil && at.in.name == name && bytes.Equal(at.value, r.value)
-		}
-		if was != nil {
-			kept[string(r.key)] = true
-		}
-		all = append(all, c)
-	}
-	if was != nil {
+// rebundle takes what has become of a bundle.
+func (i *image) rebundle(all changes, name string, kv *kv) {
+	if was := i.bundles[name]; was != nil {
+		delete(i.bundles, name)
 		for _, r := range was.records() {
-			if at, _ := m.tree.Get(r); at.in == was && !kept[string(r.key)] {
-				all = append(all, change{key: r.key, before: at.value})
+			if at, _ := i.tree.Get(r); at.in == was {
+				all.touch(i, r.key, false)
+				i.tree.Delete(r)
 			}
 		}
 	}
-	m.note(now)
-	return all
-}
-
-// add puts the bundle's records in a tree, but for those that were written again later.
-func (b *bundle) add(to *tree) {
-	for _, r := range b.records() {
-		if at, found := to.Get(r); !found || at.mod < r.mod {
-			to.Set(r)
-		}
+	if kv.Version == 0 {
+		return
+	}
+	now := &bundle{name: name, chunk: kv.Value, mod: kv.ModRevision}
+	i.bundles[name] = now
+	for _, r := range now.records() {
+		all.touch(i, r.key, false)
+		i.put(r)
 	}
 }
 
 // layOut is what a batch comes to under the keys of etcd.
 type layOut struct {
-	writes  []*write  // by their place under the prefix
-	bundles []*bundle // those that are made or written anew, and those that are removed
-	made    []string  // the names of those that are made
+	writes []*write // by their place under the prefix
+	made   []string // the names of the bundles that are made
 }
 
 // bundling tells whether a new record of key may go into a bundle.
@@ -119,7 +93,7 @@ func (b *batch) lay(size int) *layOut {
 		}
 	}
 	for _, from := range slices.SortedFunc(maps.Keys(b.touched), byName) {
-		l.bundle(&bundle{name: from.name, chunk: b.rest(from)})
+		l.put(bundlePlace, from.name, b.rest(from))
 	}
 	for len(fresh) > 0 {
 		n := 1
@@ -131,23 +105,20 @@ func (b *batch) lay(size int) *layOut {
 			continue
 		}
 		name := string(fresh[0].key)
-		for _, w := range fresh[:n] {
-			w.bundled = true
-		}
-		l.bundle(&bundle{name: name, chunk: chunks(fresh[:n], math.MaxInt)[0]})
+		l.put(bundlePlace, name, chunks(fresh[:n], math.MaxInt)[0])
 		l.made, fresh = append(l.made, name), fresh[n:]
 	}
 	for _, w := range plain {
-		l.writes = append(l.writes, &write{key: []byte(dataPlace + string(w.key)), sealed: w.sealed})
+		l.put(dataPlace, string(w.key), w.sealed)
 	}
 	return l
 }
 
 func byName(a, b *bundle) int { return cmp.Compare(a.name, b.name) }
 
-func (l *layOut) bundle(b *bundle) {
-	l.bundles = append(l.bundles, b)
-	l.writes = append(l.writes, &write{key: []byte(bundlePlace + b.name), sealed: b.chunk})
+// put has a value be put in a place. nil: what is there is deleted.
+func (l *layOut) put(place, name string, value []byte) {
+	l.writes = append(l.writes, &write{key: []byte(place + name), sealed: value})
 }
 
 // rest is what is left of a bundle; nil: nothing.

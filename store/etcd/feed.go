@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"berth/store"
-	"berth/store/internal/record"
 )
 
 type kv = mvccpb.KeyValue
@@ -32,8 +30,8 @@ type feed struct {
 	afresh bool               // read everything before watching again
 
 	// What follows is guarded by the turn.
-	rev  int64             // the watch has told of everything up to this revision
-	held []*clientv3.Event // what was written since the gate was closed, until it is whole
+	rev  int64 // the watch has told of everything up to this revision
+	held []*kv // what was written since the gate was closed, until it is whole
 }
 
 // run watches until the store is closed.
@@ -149,54 +147,53 @@ func (f *feed) verified(ctx context.Context) bool {
 func (f *feed) take(events []*clientv3.Event) {
 	for len(events) > 0 {
 		rev := events[0].Kv.ModRevision
-		n := 1
-		for n < len(events) && events[n].Kv.ModRevision == rev {
-			n++
+		var kvs []*kv
+		for len(events) > 0 && events[0].Kv.ModRevision == rev {
+			kvs, events = append(kvs, events[0].Kv), events[1:]
 		}
-		f.commit(rev, events[:n])
-		events = events[n:]
+		f.commit(rev, kvs)
 	}
 }
 
-// commit takes one commit.
-func (f *feed) commit(rev int64, events []*clientv3.Event) {
-	l := &f.s.layout
-	if slices.ContainsFunc(events, f.ends) { // of what else was in that commit nothing is to be believed
+// commit takes one commit: what was written and, without a version, what was deleted.
+func (f *feed) commit(rev int64, kvs []*kv) {
+	s := f.s
+	if slices.ContainsFunc(kvs, f.ends) { // of what else was in that commit nothing is to be believed
 		f.again()
 		return
 	}
-	old := rev <= f.s.mirror.at()
+	old := rev <= s.mirror.at()
 	f.rev = rev
-	var data []*clientv3.Event
+	var data []*kv
 	opened := false
-	for _, e := range events {
-		key := string(e.Kv.Key)
+	for _, kv := range kvs {
+		place, name := s.layout.split(kv.Key)
 		switch {
-		case strings.HasPrefix(key, l.present):
-			f.s.mirror.setPresent(key[len(l.present):], e)
-		case strings.HasPrefix(key, l.sessions):
-			f.s.mirror.setHeld(key[len(l.sessions):], e)
-		case strings.HasPrefix(key, l.counts):
-			f.s.trace.toldCount(key[len(l.counts):], e.Kv)
-		case key == l.last:
-			f.s.trace.changed(rev)
+		case place == presentPlace, place == sessionPlace:
+			s.mirror.mu.Lock()
+			s.mirror.stand(place, string(name), kv)
+			s.mirror.mu.Unlock()
+		case place == countPlace:
+			s.trace.toldCount(string(name), kv)
+		case place == lastPlace:
+			s.trace.changed(rev)
 		case old:
-		case key == l.gate && len(e.Kv.Value) > 0:
-			f.close(e.Kv)
-		case key == l.gate:
+		case place == gatePlace && len(kv.Value) > 0:
+			f.close(kv)
+		case place == gatePlace:
 			opened = true
-		case strings.HasPrefix(key, l.data), strings.HasPrefix(key, l.bundles):
-			data = append(data, e)
+		case place == dataPlace, place == bundlePlace:
+			data = append(data, kv)
 		}
 	}
 	if old {
 		return
 	}
 	as := rev
-	if was := f.s.mirror.closed(); was != nil {
+	if was := s.mirror.closed(); was != nil {
 		f.held = append(f.held, data...)
 		if !opened && len(data) > 0 {
-			f.s.mirror.shutGate(&shut{was.closed, was.value, time.Now()})
+			s.mirror.shutGate(&shut{was.closed, was.value, time.Now()})
 		}
 		if !opened {
 			return
@@ -207,16 +204,15 @@ func (f *feed) commit(rev int64, events []*clientv3.Event) {
 		data, f.held = f.held, nil
 	}
 	if opened {
-		f.s.mirror.openGate(rev)
+		s.mirror.openGate(rev)
 	}
-	f.s.publish(rev, as, f.s.changes(data))
+	s.publish(rev, as, data)
 }
 
-// ends tells whether an event is one that Berth never makes: another store takes the place of this one, or nothing
-// does.
-func (f *feed) ends(e *clientv3.Event) bool {
-	key := string(e.Kv.Key)
-	return key == f.s.layout.meta || e.Type == clientv3.EventTypeDelete && strings.HasPrefix(key, f.s.layout.counts)
+// ends tells of something that Berth never writes: another store takes the place of this one, or nothing does.
+func (f *feed) ends(kv *kv) bool {
+	place, _ := f.s.layout.split(kv.Key)
+	return place == metaPlace || place == countPlace && kv.Version == 0
 }
 
 // close notes that the gate is closed.
@@ -229,118 +225,46 @@ func (f *feed) close(kv *kv) {
 	f.s.pulse.hurry()
 }
 
-// changes says what events do to the mirror, in the order of the keys. Which bundles there are it has already noted.
-// The caller has the turn.
-func (s *Store) changes(events []*clientv3.Event) []change {
-	s.mirror.mu.Lock()
-	defer s.mirror.mu.Unlock()
-	all := make([]change, 0, len(events))
-	for _, e := range events { // first: a record that is taken out of one may be written under a key of its own
-		if name, ok := strings.CutPrefix(string(e.Kv.Key), s.layout.bundles); ok {
-			all = s.mirror.rebundle(all, name, e.Kv)
-		}
-	}
-	for _, e := range events {
-		if !bytes.HasPrefix(e.Kv.Key, []byte(s.layout.data)) {
-			continue
-		}
-		c := change{key: e.Kv.Key[len(s.layout.data):], mod: e.Kv.ModRevision}
-		if was, found := s.mirror.tree.Get(rec{key: c.key}); found {
-			c.before = was.value
-		}
-		if e.Type == clientv3.EventTypePut {
-			c.after, c.bad = unseal(c.key, e.Kv.Value)
-		}
-		all = append(all, c)
-	}
-	slices.SortStableFunc(all, func(a, b change) int { return bytes.Compare(a.key, b.key) })
-	last := all[:0] // of several changes of a key the last one
-	for i, c := range all {
-		if i+1 < len(all) && bytes.Equal(all[i+1].key, c.key) || c.before == nil && c.after == nil {
-			continue
-		}
-		last = append(last, c)
-	}
-	return last
-}
-
-// unseal returns the value in its stored form, or what there is instead, and why.
-func unseal(key, stored []byte) ([]byte, error) {
-	value, err := record.Unseal(key, stored)
-	if err != nil {
-		return append([]byte{}, stored...), err
-	}
-	return value, nil
-}
-
 // publish moves the mirror to rev and tells those who watch and follow of it. If it was this handle that committed it,
 // it was in the revision as. The caller has the turn.
-func (s *Store) publish(rev, as int64, all []change) {
-	own, known := s.own[as]
-	delete(s.own, as)
-	s.mirror.move(rev, all)
-	all = news(all)
-	s.noteAll(all)
-	switch {
-	case known:
+func (s *Store) publish(rev, as int64, kvs []*kv) {
+	all := s.mirror.move(&s.layout, rev, kvs)
+	if own := s.own; own != nil && own.rev == as {
+		s.own = nil
 		s.watches.Publish(own.changes)
-	case len(all) > 0:
-		s.tell(all) // first: whoever watches finds in the follower's index what he is told
-		if s.watches.Any() {
-			s.watches.Publish(records(all))
-		}
+		return
+	}
+	s.tell(all) // first: whoever watches finds in the follower's index what he is told
+	if s.watches.Any() {
+		s.watches.Publish(records(all))
 	}
 }
 
-// tell hands changes of others to the follower: those that this handle has not written over meanwhile.
+// tell tells the follower, and who remembers, what others have changed: of what this handle has not written over
+// meanwhile.
 func (s *Store) tell(all []change) {
-	if s.apply == nil {
-		return
-	}
-	foreign := make([]store.Foreign, 0, len(all))
+	var foreign []store.Foreign
 	for _, c := range all {
-		if !s.overwritten(c.key) {
-			foreign = append(foreign,
-				store.Foreign{Key: bytes.Clone(c.key), Before: bytes.Clone(c.before), After: bytes.Clone(c.after)})
+		if s.overwritten(c.key) {
+			continue
 		}
+		if c.bad == nil {
+			s.note(c.key, c.after)
+		}
+		foreign = append(foreign,
+			store.Foreign{Key: bytes.Clone(c.key), Before: bytes.Clone(c.before), After: bytes.Clone(c.after)})
 	}
-	if len(foreign) > 0 {
+	if s.apply != nil && len(foreign) > 0 {
 		s.apply(foreign)
 	}
 }
 
 // overwritten tells whether a commit of this handle that the watch has not told of yet has written key.
-func (s *Store) overwritten(key []byte) bool {
-	for _, o := range s.own {
-		if o.wrote[string(key)] != nil {
-			return true
-		}
-	}
-	return false
-}
+func (s *Store) overwritten(key []byte) bool { return s.own != nil && s.own.wrote[string(key)] != nil }
 
-// ownCommit is what this handle has committed.
+// ownCommit is what this handle has committed, until the mirror has come to it. No other one is made before.
 type ownCommit struct {
+	rev     int64
 	wrote   map[string]*write
 	changes []store.Record // for those who watch, update by update
-}
-
-// advance moves the mirror to the state that b has made of it, without waiting for the watch. The caller has the turn.
-func (s *Store) advance(b *batch, rev int64) {
-	s.mirror.mu.Lock()
-	for _, w := range b.wrote {
-		if w.value != nil && !w.bundled {
-			b.tree.Set(rec{key: w.key, value: w.value, mod: rev})
-		}
-	}
-	for _, bundle := range b.laid.bundles {
-		bundle.mod = rev
-		for _, r := range bundle.records() {
-			b.tree.Set(r)
-		}
-		s.mirror.note(bundle)
-	}
-	s.mirror.tree = b.tree
-	s.mirror.come(rev)
-	s.mirror.mu.Unlock()
 }

@@ -54,8 +54,8 @@ func (s *Store) remembered() map[string][]byte {
 		}
 		return true
 	})
-	for _, own := range s.own {
-		for key, w := range own.wrote {
+	if s.own != nil {
+		for key, w := range s.own.wrote {
 			if s.cfg.Remember(w.key) && w.value != nil {
 				all[key] = w.value
 			} else {
@@ -81,16 +81,4 @@ func (s *Store) note(key, value []byte) {
 		j.records = map[string][]byte{}
 	}
 	j.records[string(key)] = value
-}
-
-// noteAll notes what others have changed, but for what this handle has written over meanwhile. The caller has the turn.
-func (s *Store) noteAll(all []change) {
-	if s.cfg.Remember == nil {
-		return
-	}
-	for _, c := range all {
-		if c.bad == nil && !s.overwritten(c.key) {
-			s.note(c.key, c.after)
-		}
-	}
 }

@@ -1,12 +1,13 @@
 package etcd
 
 import (
+	"bytes"
 	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// layout is the names of all keys under the prefix.
+// layout is the names of all keys under the prefix, each by its place: what it begins with there.
 //
 //	meta          what is there, in JSON (meta)
 //	d/KEY         a record: its value, sealed
@@ -23,19 +24,46 @@ type layout struct {
 	prefix, meta, data, bundles, last, gone, gate, staged, marker, present, sessions, counts string
 }
 
-// Where records are, under the prefix.
 const (
-	dataPlace   = "d/"
-	bundlePlace = "b/"
+	metaPlace    = "meta"
+	dataPlace    = "d/"
+	bundlePlace  = "b/"
+	lastPlace    = "last"
+	gonePlace    = "gone"
+	gatePlace    = "gate"
+	stagedPlace  = "s/"
+	markerPlace  = "t/"
+	presentPlace = "p/"
+	sessionPlace = "h/"
+	countPlace   = "c/"
 )
 
 func newLayout(prefix string) layout {
 	return layout{
-		prefix: prefix, meta: prefix + "meta", data: prefix + dataPlace, bundles: prefix + bundlePlace,
-		last: prefix + "last", gone: prefix + "gone",
-		gate: prefix + "gate", staged: prefix + "s/", marker: prefix + "t/", present: prefix + "p/",
-		sessions: prefix + "h/", counts: prefix + "c/",
+		prefix: prefix, meta: prefix + metaPlace, data: prefix + dataPlace, bundles: prefix + bundlePlace,
+		last: prefix + lastPlace, gone: prefix + gonePlace, gate: prefix + gatePlace, staged: prefix + stagedPlace,
+		marker: prefix + markerPlace, present: prefix + presentPlace, sessions: prefix + sessionPlace,
+		counts: prefix + countPlace,
 	}
+}
+
+// split is the place of a key, and its name there.
+func (l *layout) split(key []byte) (place string, name []byte) {
+	rest := key[len(l.prefix):]
+	slash := bytes.IndexByte(rest, '/') + 1
+	if slash == 0 {
+		slash = len(rest)
+	}
+	return string(rest[:slash]), rest[slash:]
+}
+
+// passing tells whether keys of a place are left beside a store by handles, or where one was.
+func passing(place string) bool {
+	switch place {
+	case lastPlace, gonePlace, gatePlace, stagedPlace, markerPlace, presentPlace, sessionPlace, countPlace:
+		return true
+	}
+	return false
 }
 
 // end is the first key behind those that begin with prefix.

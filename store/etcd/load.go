@@ -14,24 +14,17 @@ import (
 	"berth/store"
 )
 
-// snapshot is everything that is stored, as of one revision.
+// snapshot is everything that is stored, as it was read.
 type snapshot struct {
-	rev     int64
-	meta    *meta
-	metaMod int64
-	others  bool // there are keys that a store has only with its meta, or which are not Berth's
-	tree    *tree
-	bundles map[string]*bundle
-	gate    int64
-	closed  []byte          // what the gate holds where it is closed
-	staged  map[string]bool // the sessions that have staged something
-	markers map[string]bool
-	present map[string][]byte
-	held    map[string]string
-	counts  map[string]uint64
-	ownMod  int64 // the revision that wrote the count of this handle's host
-	last    int64 // the revision of the last change
-	place   uint64
+	image
+	about  *meta
+	others bool            // there are keys that a store has only with its meta, or which are not Berth's
+	closed []byte          // what the gate holds where it is closed
+	staged map[string]bool // the sessions that have staged something
+	counts map[string]uint64
+	ownMod int64 // the revision that wrote the count of this handle's host
+	last   int64 // the revision of the last change
+	place  uint64
 }
 
 // pageSize is how many keys are read at a time.
@@ -40,9 +33,7 @@ const pageSize = 8192
 // load reads everything under the prefix, page by page at one revision. Where the gate is closed it opens it before.
 func (s *Store) load(ctx context.Context) (*snapshot, error) {
 	for {
-		n := &snapshot{tree: newTree(), bundles: map[string]*bundle{},
-			staged: map[string]bool{}, markers: map[string]bool{},
-			present: map[string][]byte{}, held: map[string]string{}, counts: map[string]uint64{}}
+		n := &snapshot{image: newImage(), staged: map[string]bool{}, counts: map[string]uint64{}}
 		before, _ := s.trace.at()
 		err := s.pages(ctx, n)
 		switch {
@@ -92,59 +83,33 @@ func (s *Store) pages(ctx context.Context, n *snapshot) error {
 
 // sort puts one key where it belongs.
 func (s *Store) sort(n *snapshot, kv *kv) error {
-	key, l := string(kv.Key), &s.layout
-	switch {
-	case strings.HasPrefix(key, l.data):
-		r := rec{key: kv.Key[len(l.data):], mod: kv.ModRevision}
-		r.value, r.bad = unseal(r.key, kv.Value)
-		if len(n.bundles) > 0 { // whose keys come first
-			if at, found := n.tree.Get(r); found && at.mod > r.mod {
-				return nil
-			}
-		}
-		n.tree.Load(r)
-		return nil
-	case strings.HasPrefix(key, l.bundles):
-		b := &bundle{name: key[len(l.bundles):], chunk: kv.Value, mod: kv.ModRevision}
-		n.bundles[b.name] = b
-		b.add(n.tree)
-		return nil
-	case strings.HasPrefix(key, l.present):
-		n.present[key[len(l.present):]] = kv.Value
-		return nil
-	case strings.HasPrefix(key, l.sessions):
-		n.held[key[len(l.sessions):]] = string(kv.Value)
-		return nil
-	case strings.HasPrefix(key, l.counts):
-		host := key[len(l.counts):]
-		n.counts[host] = countOf(kv.Value)
-		if host == s.cfg.Host {
+	place, name := s.layout.split(kv.Key)
+	switch place {
+	case dataPlace, bundlePlace:
+		n.write(nil, place, name, kv)
+	case presentPlace, sessionPlace:
+		n.stand(place, string(name), kv)
+	case countPlace:
+		n.counts[string(name)] = countOf(kv.Value)
+		if string(name) == s.cfg.Host {
 			n.ownMod = kv.ModRevision
 		}
-		return nil
-	case key == l.last:
+	case lastPlace:
 		n.last = kv.ModRevision
-		return nil
-	case key == l.gone:
-		return nil
-	case key == l.gate:
+	case gatePlace:
 		n.gate, n.closed = kv.ModRevision, kv.Value
-		return nil
-	case strings.HasPrefix(key, l.staged):
-		session, _, _ := strings.Cut(key[len(l.staged):], "/")
+	case stagedPlace:
+		session, _, _ := strings.Cut(string(name), "/")
 		n.staged[session] = true
-		return nil
-	case strings.HasPrefix(key, l.marker):
-		n.markers[key[len(l.marker):]] = true
-		return nil
-	case key == l.meta:
-		n.meta, n.metaMod = &meta{}, kv.ModRevision
-		if json.Unmarshal(kv.Value, n.meta) != nil {
-			*n.meta = meta{} // whatever it is: check says so
+	case metaPlace:
+		n.about, n.meta = &meta{}, kv.ModRevision
+		if json.Unmarshal(kv.Value, n.about) != nil {
+			*n.about = meta{} // whatever it is: check says so
 		}
-		return n.meta.check(s.where(l.meta))
+		return n.about.check(s.where(s.layout.meta))
+	default:
+		n.others = n.others || !passing(place)
 	}
-	n.others = true
 	return nil
 }
 
@@ -173,7 +138,7 @@ func (s *Store) found(ctx context.Context) error {
 		return err
 	}
 	for _, kv := range kvsOf(resp, 1) {
-		if !l.passing(string(kv.Key)) {
+		if place, _ := l.split(kv.Key); !passing(place) {
 			return nil // it is not a store's, which is said when it is read
 		}
 	}
@@ -189,13 +154,6 @@ func (s *Store) found(ctx context.Context) error {
 
 // fewKeys is how many keys are looked at for whether there is a store. Handles whose store was emptied leave some.
 const fewKeys = 1024
-
-// passing tells whether a key is one that handles leave beside a store, or where one was.
-func (l *layout) passing(key string) bool {
-	return key == l.last || key == l.gone || key == l.gate || strings.HasPrefix(key, l.staged) ||
-		strings.HasPrefix(key, l.marker) ||
-		strings.HasPrefix(key, l.present) || strings.HasPrefix(key, l.sessions) || strings.HasPrefix(key, l.counts)
-}
 
 // missing is the refusal of an etcd in which there is nothing of the store that was there.
 func (s *Store) missing(before store.Trace, place uint64) error {
@@ -214,14 +172,14 @@ func (s *Store) emptied() string {
 // expected checks that a snapshot is that of the store that was expected.
 func (s *Store) expected(n *snapshot, before store.Trace) error {
 	switch {
-	case n.meta == nil && (n.others || n.tree.Len() > 0) && s.cfg.Cluster == "":
+	case n.about == nil && (n.others || n.tree.Len() > 0) && s.cfg.Cluster == "":
 		return fmt.Errorf("%w: there is something under %s that is not Berth's: choose another prefix (--etcd-prefix)",
 			errForeign, s.where(s.layout.prefix))
-	case n.meta == nil:
+	case n.about == nil:
 		return s.missing(before, n.place)
-	case s.cfg.Cluster != "" && n.meta.Cluster != s.cfg.Cluster:
+	case s.cfg.Cluster != "" && n.about.Cluster != s.cfg.Cluster:
 		return fmt.Errorf("%w: under %s is the cluster %s, and this host belongs to %s: look at --etcd-endpoints and "+
-			"--etcd-prefix", errForeign, s.where(s.layout.prefix), n.meta.Cluster, s.cfg.Cluster)
+			"--etcd-prefix", errForeign, s.where(s.layout.prefix), n.about.Cluster, s.cfg.Cluster)
 	}
 	return s.check(found{before: before, place: n.place, rev: n.rev, counts: n.counts})
 }
@@ -230,9 +188,6 @@ func (s *Store) expected(n *snapshot, before store.Trace) error {
 // committed.
 func (s *Store) sweep(ctx context.Context, n *snapshot) error {
 	for session := range n.staged {
-		if n.markers[session] {
-			continue
-		}
 		_, err := s.members.txn(ctx, &pb.TxnRequest{
 			Compare: []*pb.Compare{modIs(s.layout.marker+session, 0), modIs(s.layout.gate, n.gate)},
 			Success: []*pb.RequestOp{delAll(s.layout.staged + session + "/")},

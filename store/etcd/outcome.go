@@ -90,12 +90,11 @@ func (c *committer) committed(b *batch, m marker, n count, rev, before int64) ve
 	}
 	c.floor.Store(rev)
 	c.s.answered.Store(rev)
+	c.s.own = &ownCommit{rev, b.wrote, changes}
 	if before <= b.base { // nobody has changed anything since the state that the functions have seen
-		c.s.advance(b, rev)
-		c.s.watches.Publish(changes)
+		c.s.publish(rev, rev, c.s.layout.written(b, rev))
 		return verdict{committed: true}
 	}
-	c.s.own[rev] = ownCommit{b.wrote, changes}
 	return verdict{committed: true, rev: rev}
 }
 

@@ -42,24 +42,7 @@ func (s *Store) Announce(name string, value []byte) {
 
 // Present implements store.Shared.
 func (s *Store) Present() map[string][]byte {
-	s.mirror.mu.Lock()
-	defer s.mirror.mu.Unlock()
-	all := make(map[string][]byte, len(s.mirror.present))
-	for name, value := range s.mirror.present {
-		all[name] = bytes.Clone(value)
-	}
-	return all
-}
-
-// setPresent takes what the watch tells of who is present.
-func (m *mirror) setPresent(name string, e *clientv3.Event) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if e.Type == clientv3.EventTypePut {
-		m.present[name] = e.Kv.Value
-	} else {
-		delete(m.present, name)
-	}
+	return s.mirror.standing(presentPlace)
 }
 
 // keepLeases keeps what this handle announces, and its marker, alive.

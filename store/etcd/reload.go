@@ -3,7 +3,6 @@ package etcd
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"slices"
 
 	"berth/store"
@@ -21,8 +20,8 @@ func (s *Store) reload() error {
 		return err
 	}
 	before := s.mirror.copied()
-	for _, rev := range slices.Sorted(maps.Keys(s.own)) { // the follower knows these, also those that etcd has lost
-		for _, w := range s.own[rev].wrote {
+	if s.own != nil { // the follower knows this, also where etcd has lost it
+		for _, w := range s.own.wrote {
 			if w.value == nil {
 				before.Delete(rec{key: w.key})
 			} else {
@@ -30,11 +29,11 @@ func (s *Store) reload() error {
 			}
 		}
 	}
-	clear(s.own)
+	s.own = nil
 	s.trace.loadedFrom(n)
 	s.Forgotten()
 	all := differences(before, n.tree)
-	s.mirror.set(n)
+	s.mirror.set(n.image)
 	s.feed.rev, s.feed.held = n.rev, nil
 	// A backup that was put in etcd's place may have fewer revisions.
 	s.seen.Store(0)
@@ -62,46 +61,21 @@ func (s *Store) loadTrusting() (*snapshot, error) {
 	return n, err
 }
 
-// set has a snapshot take the place of everything.
-func (m *mirror) set(n *snapshot) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.tree, m.meta, m.gate, m.shut = n.tree, n.metaMod, n.gate, nil
-	m.present, m.held, m.bundles = n.present, n.held, n.bundles
-	m.come(n.rev)
-}
-
 // differences lists what is different in after, in the order of the keys.
 func differences(before, after *tree) []change {
 	var all []change
-	a, b := before.Iter(), after.Iter()
-	defer a.Release()
-	defer b.Release()
-	inA, inB := a.First(), b.First()
-	for inA || inB {
-		var order int // of a's item and b's; one that has none left comes last
-		switch {
-		case !inA:
-			order = 1
-		case !inB:
-			order = -1
-		default:
-			order = bytes.Compare(a.Item().key, b.Item().key)
+	before.Scan(func(r rec) bool {
+		if now, _ := after.Get(r); now.value == nil || !bytes.Equal(now.value, r.value) {
+			all = append(all, change{key: r.key, before: r.value, after: now.value})
 		}
-		switch {
-		case order < 0:
-			all = append(all, change{key: a.Item().key, before: a.Item().value})
-		case order > 0:
-			all = append(all, change{key: b.Item().key, after: b.Item().value})
-		case !bytes.Equal(a.Item().value, b.Item().value):
-			all = append(all, change{key: b.Item().key, before: a.Item().value, after: b.Item().value})
+		return true
+	})
+	after.Scan(func(r rec) bool {
+		if _, found := before.Get(r); !found {
+			all = append(all, change{key: r.key, after: r.value})
 		}
-		if order <= 0 {
-			inA = a.Next()
-		}
-		if order >= 0 {
-			inB = b.Next()
-		}
-	}
+		return true
+	})
+	slices.SortFunc(all, byKey)
 	return all
 }

@@ -139,6 +139,18 @@ func (l *layout) op(w *write) *pb.RequestOp {
 	return put(l.prefix+string(w.key), w.sealed)
 }
 
+// written is what b has written, as the watch tells of it.
+func (l *layout) written(b *batch, rev int64) (all []*kv) {
+	for _, w := range b.laid.writes {
+		kv := &kv{Key: []byte(l.prefix + string(w.key)), Value: w.sealed, ModRevision: rev}
+		if w.sealed != nil {
+			kv.Version = 1
+		}
+		all = append(all, kv)
+	}
+	return all
+}
+
 // kvsOf is the keys that the nth operation asked for.
 func kvsOf(resp *pb.TxnResponse, n int) []*kv { return resp.Responses[n].GetResponseRange().GetKvs() }
 

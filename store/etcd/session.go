@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -89,18 +88,9 @@ func (one *session) End(ctx context.Context) {
 
 // Held implements store.Shared.
 func (s *Store) Held() map[string]string {
-	s.mirror.mu.Lock()
-	defer s.mirror.mu.Unlock()
-	return maps.Clone(s.mirror.held)
-}
-
-// setHeld takes what the watch tells of a session.
-func (m *mirror) setHeld(name string, e *clientv3.Event) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if e.Type == clientv3.EventTypePut {
-		m.held[name] = string(e.Kv.Value)
-	} else {
-		delete(m.held, name)
+	all := map[string]string{}
+	for name, id := range s.mirror.standing(sessionPlace) {
+		all[name] = string(id)
 	}
+	return all
 }

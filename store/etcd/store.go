@@ -106,7 +106,7 @@ type Store struct {
 	// moved by the watch. So it moves only between functions.
 	turn  turn
 	apply func([]store.Foreign) // of the follower
-	own   map[int64]ownCommit   // what this handle has committed and the mirror has not come to
+	own   *ownCommit            // nil: the mirror has come to all that this handle has committed
 
 	mirror   mirror
 	feed     feed
@@ -153,7 +153,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if len(cfg.Endpoints) == 0 {
 		return nil, errors.New("no endpoint of etcd is given: --etcd-endpoints http://HOST:2379")
 	}
-	s := &Store{cfg: cfg, layout: newLayout(cfg.Prefix), log: cfg.Log, turn: make(turn, 1), own: map[int64]ownCommit{}}
+	s := &Store{cfg: cfg, layout: newLayout(cfg.Prefix), log: cfg.Log, turn: make(turn, 1)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	var err error
 	if s.members, err = newMembers(cfg); err != nil {
@@ -203,10 +203,10 @@ func (s *Store) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.cfg.Cluster = n.meta.Cluster
+	s.cfg.Cluster = n.about.Cluster
 	s.trace.loadedFrom(n)
 	s.journal.whole = true
-	s.mirror.set(n)
+	s.mirror.set(n.image)
 	s.feed.rev = n.rev
 	s.reach.good()
 	s.reach.fresh = asked

@@ -48,8 +48,8 @@ func TestTrustWithoutOwn(t *testing.T) {
 		return puts("new=1", "back=2", "-gone")(tx)
 	})
 	a.feed.hold(t, func() {
-		for rev := range a.own {
-			own = rev
+		if a.own != nil {
+			own = a.own.rev
 		}
 	})
 	if own == 0 {
