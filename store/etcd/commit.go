@@ -85,7 +85,9 @@ func (c *committer) try(ctx context.Context, calls []*call) (b *batch, rest []*c
 	defer c.s.turn.give()
 	b, rest = c.fill(calls, locked)
 	v = c.commit(ctx, b)
-	c.s.room.note(cmp.Or(v.err, v.full), v.committed && len(b.wrote) > 0)
+	if err := cmp.Or(v.err, v.full); err != nil || v.committed && len(b.wrote) > 0 {
+		c.s.reach.wrote(err)
+	}
 	switch {
 	case !v.committed:
 		b.abort(c.s.log)
@@ -115,7 +117,7 @@ func (c *committer) ready(ctx context.Context) error {
 	if err := c.doubted(ctx); err != nil {
 		return err
 	}
-	if c.s.reach.away() { // a request that is not answered leaves doubt, a question does not
+	if c.s.reach.isAway() { // a request that is not answered leaves doubt, a question does not
 		if _, err := c.s.askLast(ctx); err != nil {
 			c.s.reach.bad(err)
 			return err

@@ -19,9 +19,8 @@ type kv = mvccpb.KeyValue
 
 // feed moves the mirror by a watch of everything under the prefix.
 type feed struct {
-	s       *Store
-	begun   chan struct{} // closed when the watch stands for the first time
-	trusted chan struct{} // holds a token when etcd is to be trusted again
+	s     *Store
+	begun chan struct{} // closed when the watch stands for the first time
 
 	once sync.Once
 
@@ -38,10 +37,7 @@ type feed struct {
 func (f *feed) run() {
 	for try := 1; f.s.ctx.Err() == nil; try++ {
 		if f.s.trace.quiet() {
-			select {
-			case <-f.trusted:
-			case <-f.s.ctx.Done():
-			}
+			sleep(f.s.ctx, beatQuick)
 			continue
 		}
 		if f.wantsAfresh() {

@@ -183,7 +183,7 @@ func TestMarkerExpired(t *testing.T) {
 	update(t, s, putting("n", "1"))
 	c := rawClient(t, embedded())
 	was := s.commit.marker()
-	if _, err := c.Revoke(context.Background(), clientv3.LeaseID(was.lease)); err != nil {
+	if _, err := c.Revoke(context.Background(), was.lease); err != nil {
 		t.Fatal(err)
 	}
 	runs := 0
@@ -191,7 +191,7 @@ func TestMarkerExpired(t *testing.T) {
 	if got := value(t, s, "n"); got != "2" || runs != 2 {
 		t.Errorf("n is %s after %d runs", got, runs)
 	}
-	if s.commit.marker().session == was.session {
+	if s.commit.marker().key == was.key {
 		t.Error("it has the marker that is gone")
 	}
 	_ = s.Close()

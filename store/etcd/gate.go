@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -63,7 +64,7 @@ func (c *committer) writeLarge(ctx context.Context, b *batch, l limit) verdict {
 func (c *committer) stage(ctx context.Context, b *batch, m marker, size int) (gateValue, error) {
 	c.stages++
 	parts := chunks(b.laid.writes, size)
-	g := gateValue{Staged: c.s.layout.staged + m.session + "/" + strconv.Itoa(c.stages) + "/", Chunks: len(parts)}
+	g := gateValue{Staged: c.s.layout.staged + strings.TrimPrefix(m.key, c.s.layout.marker) + "/" + strconv.Itoa(c.stages) + "/", Chunks: len(parts)}
 	for n, part := range parts {
 		if _, err := c.s.members.do(ctx, put(g.chunk(n), part)); err != nil {
 			return g, err

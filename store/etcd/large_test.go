@@ -133,7 +133,7 @@ func TestLargeSwept(t *testing.T) {
 	if staged() == 0 {
 		t.Fatal("what a handle has staged was removed though its marker is there")
 	}
-	if _, err := c.Revoke(context.Background(), clientv3.LeaseID(s.commit.marker().lease)); err != nil {
+	if _, err := c.Revoke(context.Background(), s.commit.marker().lease); err != nil {
 		t.Fatal(err)
 	}
 	_ = open(t, cfg).Close()

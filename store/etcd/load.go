@@ -34,7 +34,7 @@ const pageSize = 8192
 func (s *Store) load(ctx context.Context) (*snapshot, error) {
 	for {
 		n := &snapshot{image: newImage(), staged: map[string]bool{}, counts: map[string]uint64{}}
-		before, _ := s.trace.at()
+		before := s.trace.expected()
 		err := s.pages(ctx, n)
 		switch {
 		case errors.Is(err, rpctypes.ErrCompacted): // while it was read
@@ -130,7 +130,7 @@ func (s *Store) found(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before, _ := s.trace.at()
+	before := s.trace.expected()
 	few := getAll(l.prefix)
 	few.GetRequestRange().KeysOnly, few.GetRequestRange().Limit = true, fewKeys
 	resp, err := s.members.do(ctx, get(l.meta), few)

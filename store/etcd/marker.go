@@ -13,10 +13,8 @@ import (
 // marker is the key with which a handle finds out what became of a transaction. Each transaction of a handle compares
 // that nobody has written it since the one before, and puts a number there that no other one puts.
 type marker struct {
-	session string // drawn, the key's name
-	lease   int64  // of etcd, so that a handle that dies leaves nothing for ever
-	mod     int64  // the revision that wrote it last
-	n       uint64 // the number that was drawn last, for this key or for one before it
+	leased
+	n uint64 // the number that was drawn last, for this key or for one before it
 }
 
 // markerTTL is how many seconds a marker stays when its handle does not say that it is alive. A marker that is lost
@@ -25,23 +23,16 @@ const markerTTL = 3600
 
 // mark makes a new marker for the handle. It may be called while a transaction with the one before is on its way.
 func (s *Store) mark(ctx context.Context) error {
-	return s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
-		m := marker{session: drawn(8)} // by each try: what one of them has sent in vain may come late
-		l, err := c.Grant(ctx, markerTTL)
-		if err != nil {
-			return err
-		}
-		p, err := c.Put(ctx, s.layout.marker+m.session, number(0), clientv3.WithLease(l.ID))
-		if err != nil {
-			return err
-		}
-		m.lease, m.mod = int64(l.ID), p.Header.Revision
-		s.commit.mu.Lock()
-		defer s.commit.mu.Unlock()
-		m.n = s.commit.m.n // so that no number is drawn twice
-		s.commit.m = m
-		return nil
+	l, err := s.grant(ctx, markerTTL, func(clientv3.LeaseID) (key, value string) {
+		return s.layout.marker + drawn(8), number(0)
 	})
+	if err != nil {
+		return err
+	}
+	s.commit.mu.Lock()
+	defer s.commit.mu.Unlock()
+	s.commit.m.leased = l // the numbers go on, so that none is drawn twice
+	return nil
 }
 
 // draw returns the marker with a number for one transaction.
@@ -62,8 +53,17 @@ func (c *committer) marker() marker {
 func (c *committer) marked(m marker, mod int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.m.session == m.session {
+	if c.m.key == m.key {
 		c.m.mod = mod
+	}
+}
+
+// keptMarker notes when the marker m was kept alive, where that is still the one in use.
+func (c *committer) keptMarker(m marker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.m.key == m.key {
+		c.m.kept = m.kept
 	}
 }
 
@@ -73,9 +73,9 @@ func (m marker) ours(kvs []*kv) bool {
 }
 
 // put is the operation that puts the number of m there.
-func (m marker) put(l *layout) *pb.RequestOp {
-	op := put(l.marker+m.session, []byte(number(m.n)))
-	op.GetRequestPut().Lease = m.lease
+func (m marker) put() *pb.RequestOp {
+	op := put(m.key, []byte(number(m.n)))
+	op.GetRequestPut().Lease = int64(m.lease)
 	return op
 }
 

@@ -46,7 +46,7 @@ func TestSettledUnderOldMarker(t *testing.T) {
 		t.Errorf("it is answered with %v after %d runs", err, runs)
 	}
 	now := s.commit.marker()
-	if key := s.layout.marker + was.session; inEtcd(t, b.endpoint, key)[key] == number(was.n+1) {
+	if key := was.key; inEtcd(t, b.endpoint, key)[key] == number(was.n+1) {
 		t.Error("what voids a commit has its number")
 	}
 	close(late)
@@ -56,7 +56,7 @@ func TestSettledUnderOldMarker(t *testing.T) {
 	if got := inEtcd(t, b.endpoint, s.layout.data); len(got) > 0 {
 		t.Errorf("there is %v", got)
 	}
-	if now.session == was.session || now.n <= was.n+1 {
+	if now.key == was.key || now.n <= was.n+1 {
 		t.Errorf("the marker %+v became %+v", was, now)
 	}
 	// What was noted is of the marker in use: the next commit goes through at once.

@@ -166,7 +166,7 @@ func TestNoSpaceAnswered(t *testing.T) {
 					}
 				}
 				if c.gone {
-					_, err := b.Server.LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: s.commit.marker().lease})
+					_, err := b.Server.LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: int64(s.commit.marker().lease)})
 					if err != nil {
 						t.Error(err)
 					}

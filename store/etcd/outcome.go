@@ -27,10 +27,10 @@ func (d *doubt) refusal() error {
 // sendBatch sends the transaction that commits b, or closes the gate for it, and finds out what became of it.
 func (c *committer) sendBatch(ctx context.Context, b *batch, l limit, closing string) verdict {
 	m := c.draw()
-	n, last := c.s.trace.drawCount()
+	n := c.s.trace.draw()
 	first, cancel := c.attempt(ctx)
 	defer cancel()
-	resp, unsent, err := c.s.members.txnOnce(first, c.request(b, m, numbered{n, last}, l, closing))
+	resp, unsent, err := c.s.members.txnOnce(first, c.request(b, m, n, l, closing))
 	switch {
 	case err == nil && c.s.placed(resp.Header) != nil:
 		return verdict{err: c.s.refused()}
@@ -116,7 +116,7 @@ func (c *committer) refuted(ctx context.Context, b *batch, m marker, n count, re
 	case gate != b.gate:
 		return verdict{rev: max(last, gate)}
 	// another handle of the host has counted, or etcd went back
-	case modOf(kvsOf(resp, 4)) != n.mod && n.host != "", last < c.s.trace.lastKnown():
+	case modOf(kvsOf(resp, 4)) != n.mod && n.host != "", last < n.last:
 		if err := c.s.verify(ctx); err != nil {
 			return verdict{err: err}
 		}
@@ -130,7 +130,7 @@ func (c *committer) refuted(ctx context.Context, b *batch, m marker, n count, re
 // used up when it had taken the transaction already, it makes it and says so all the same. It has done so before it
 // answers, or never will.
 func (c *committer) crowded(ctx context.Context, b *batch, m marker, n count, why error) verdict {
-	resp, err := c.s.members.do(ctx, get(c.s.layout.marker+m.session))
+	resp, err := c.s.members.do(ctx, get(m.key))
 	if err != nil || len(kvsOf(resp, 0)) == 0 {
 		return c.resolve(ctx, b, m, n, why)
 	}
@@ -179,9 +179,8 @@ var errGone = errors.New("the handle's marker has expired")
 func (c *committer) settle(ctx context.Context, m marker) (rev int64, committed bool, err error) {
 	void := m // under the name that the transaction compares: the handle may have a new marker by now
 	void.n = c.draw().n
-	key := c.s.layout.marker + m.session
-	resp, err := c.s.members.txn(ctx, &pb.TxnRequest{Compare: []*pb.Compare{modIs(key, m.mod)},
-		Success: []*pb.RequestOp{void.put(&c.s.layout)}, Failure: []*pb.RequestOp{get(key)}})
+	resp, err := c.s.members.txn(ctx, &pb.TxnRequest{Compare: []*pb.Compare{modIs(m.key, m.mod)},
+		Success: []*pb.RequestOp{void.put()}, Failure: []*pb.RequestOp{get(m.key)}})
 	if err != nil {
 		return 0, false, err
 	}

@@ -29,7 +29,7 @@ func (p *pulse) hurry() {
 func (p *pulse) run() {
 	for p.s.ctx.Err() == nil {
 		next := beat
-		if p.s.inDoubt() || p.s.reach.away() || p.s.mirror.closed() != nil {
+		if p.s.inDoubt() || p.s.reach.isAway() || p.s.mirror.closed() != nil {
 			next = beatQuick
 		}
 		select {
@@ -49,6 +49,7 @@ func (p *pulse) once() {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
 	defer cancel()
+	asked := time.Now()
 	rev, err := s.askLast(ctx)
 	if err == nil {
 		err = s.verify(ctx)
@@ -62,7 +63,10 @@ func (p *pulse) once() {
 	}
 	s.keepLeases(ctx) // first: where there is no room what follows takes all the time there is
 	s.clear(ctx)
-	s.tryRoom(ctx)
+	if s.reach.isFull() && s.mark(ctx) == nil { // something can be written again
+		s.reach.wrote(nil)
+		s.log.Info("the shared store has room again")
+	}
 	if shut := s.mirror.closed(); shut != nil {
 		s.rollForward(ctx, shut)
 		return
@@ -70,7 +74,10 @@ func (p *pulse) once() {
 	// Briefly: while the gate is closed the mirror stays behind, and only the next beat opens it.
 	soon, done := context.WithTimeout(ctx, min(beat, s.cfg.Timeout))
 	defer done()
-	if s.mirror.wait(soon, rev) != nil && s.ctx.Err() == nil && s.mirror.closed() == nil {
+	switch {
+	case s.mirror.wait(soon, rev) == nil:
+		s.reach.caughtUp(asked)
+	case s.ctx.Err() == nil && s.mirror.closed() == nil:
 		s.feed.restart() // the watch is said to be there and tells nothing
 	}
 }
@@ -117,7 +124,7 @@ func (s *Store) clear(ctx context.Context) {
 		s.log.Warn("a commit that was not answered can not be told from one that did not happen any more; everything " +
 			"is read afresh")
 	case err != nil:
-		s.room.note(err, false) // etcd may answer all the same, as who has no room for what is to be put there
+		s.reach.wrote(err) // etcd may answer all the same, as who has no room for what is to be put there
 		return
 	default:
 		s.log.Infof("the commit that was not answered is known: it is %s",

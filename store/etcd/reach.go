@@ -1,66 +1,98 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"berth/store"
 )
 
-// reach is what is known of how etcd is reached.
+// reach is what is known of how etcd is reached, and when all of it was last known.
 type reach struct {
-	mu     sync.Mutex
-	err    error     // why the last request had no answer
-	since  time.Time // when the first of those began that had none
-	answer time.Time // when the last one came
+	mu      sync.Mutex
+	away    cause // the last request had no answer
+	foreign cause // what is there is another store
+	// Whose quota is used up answers every question and refuses every write, until a person has made room and disarmed
+	// its alarm: that is as good as away for whoever wants to write, and its answers do not tell.
+	full   cause
+	answer time.Time // when the last answer came
 	fresh  time.Time
-	asked  time.Time // the mirror is as fresh as this once it has come to rev
-	rev    int64
+}
+
+// cause is why etcd cannot be used, and since when. The zero cause is none.
+type cause struct {
+	err   error
+	since time.Time
+}
+
+func (c *cause) set(err error) {
+	switch {
+	case err == nil:
+		*c = cause{}
+	case c.err == nil:
+		*c = cause{err, time.Now()}
+	default:
+		c.err = err
+	}
 }
 
 // good notes an answer of etcd.
 func (r *reach) good() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.err, r.since, r.answer = nil, time.Time{}, time.Now()
+	r.away.set(nil)
+	r.answer = time.Now()
 }
 
 // bad notes that there was none.
 func (r *reach) bad(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.err == nil {
-		r.since = time.Now()
-	}
-	r.err = err
+	r.away.set(err)
 }
 
-// away tells that the last request had no answer.
-func (r *reach) away() bool {
+// isAway tells that the last request had no answer.
+func (r *reach) isAway() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.err != nil
+	return r.away.err != nil
 }
 
-// seen notes that the last change was that of rev at a moment behind asked; the mirror is at at.
-func (r *reach) seen(rev int64, asked time.Time, at int64) {
+// read notes that the store could be read afresh, or why not.
+func (r *reach) read(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.caughtUp(at)
-	if at >= rev && asked.After(r.fresh) {
-		r.fresh = asked
-	} else if r.asked.IsZero() {
-		r.rev, r.asked = rev, asked
+	if !errors.Is(err, errForeign) {
+		err = nil
+	}
+	r.foreign.set(err)
+}
+
+// wrote notes what became of an attempt to write: nil where something was written.
+func (r *reach) wrote(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil || errors.Is(err, store.ErrNoSpace) {
+		r.full.set(err)
 	}
 }
 
-func (r *reach) caughtUp(at int64) {
-	if !r.asked.IsZero() && at >= r.rev {
-		if r.asked.After(r.fresh) {
-			r.fresh = r.asked
-		}
-		r.asked = time.Time{}
+// isFull tells that the last write had no room.
+func (r *reach) isFull() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.full.err != nil
+}
+
+// caughtUp notes that the mirror has all that there was at a time.
+func (r *reach) caughtUp(at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at.After(r.fresh) {
+		r.fresh = at
 	}
 }
 
@@ -73,28 +105,35 @@ func (s *Store) Reach() store.Reach {
 	r := &s.reach
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.caughtUp(s.mirror.at())
-	all := store.Reach{Fresh: r.fresh}
-	if r.err != nil && time.Since(r.answer) > reachPatience {
-		all.Err, all.Since = r.err, r.since
+	why := r.full
+	if r.away.err != nil && time.Since(r.answer) > reachPatience {
+		why = r.away
 	}
-	if since, refused := s.refusedSince(); refused != nil {
-		all.Err, all.Since = refused, since
+	if r.foreign.err != nil {
+		why = r.foreign
 	}
-	if since, full := s.room.none(); full != nil && all.Err == nil {
-		all.Err, all.Since = full, since
+	if back := s.trace.distrusted(); back != nil {
+		why = cause{back, back.Since}
 	}
-	return all
+	return store.Reach{Err: why.err, Since: why.since, Fresh: r.fresh}
+}
+
+// refused is why nothing can be asked of the store, whether etcd answers or not.
+func (s *Store) refused() error {
+	if back := s.trace.distrusted(); back != nil {
+		return back
+	}
+	s.reach.mu.Lock()
+	defer s.reach.mu.Unlock()
+	return s.reach.foreign.err
 }
 
 // awayError is what a caller hears whose time was up.
 func (s *Store) awayError() error {
 	s.reach.mu.Lock()
-	err := s.reach.err
+	// Where etcd answers, what is written behind the gate may have no room.
+	err := cmp.Or(s.reach.away.err, s.reach.full.err)
 	s.reach.mu.Unlock()
-	if err == nil { // it answers: but what is written behind the gate may have no room
-		_, err = s.room.none()
-	}
 	if err == nil {
 		err = s.members.explain(context.DeadlineExceeded)
 	}
@@ -106,24 +145,22 @@ func (s *Store) askLast(ctx context.Context) (int64, error) {
 	if back := s.trace.distrusted(); back != nil {
 		return 0, back
 	}
-	asked, at, seen := time.Now(), s.mirror.at(), s.seen.Load()
+	at, last := s.mirror.at(), s.trace.draw().last
 	resp, err := s.members.do(ctx, get(s.layout.last))
 	if err != nil {
 		return 0, err
 	}
-	rev, head := modOf(kvsOf(resp, 0)), resp.Header
-	switch err := s.placed(head); {
-	case err != nil:
+	rev := modOf(kvsOf(resp, 0))
+	if err := s.placed(resp.Header); err != nil {
 		return 0, err
-	case head.Revision < at || rev < seen: // etcd has less than it had: it was emptied, or a backup was put in its place
+	}
+	if resp.Header.Revision < at || rev < last { // it was emptied, or a backup was put in its place
 		if err := s.verify(ctx); err != nil {
 			return 0, err
 		}
 		s.feed.again()
-	case rev > seen:
-		s.seen.CompareAndSwap(seen, rev)
 	}
+	s.trace.changed(rev)
 	s.reach.good()
-	s.reach.seen(rev, asked, s.mirror.at())
 	return rev, nil
 }

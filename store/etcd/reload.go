@@ -14,8 +14,11 @@ func (s *Store) reload() error {
 		return err
 	}
 	defer s.turn.give()
-	n, err := s.loadTrusting()
-	s.refuse(err)
+	n, err := s.load(s.ctx)
+	if err == nil && s.trace.distrusted() != nil { // the handle's marker may be lost with the rest
+		err = s.mark(s.ctx)
+	}
+	s.reach.read(err)
 	if err != nil {
 		return err
 	}
@@ -36,29 +39,12 @@ func (s *Store) reload() error {
 	s.mirror.set(n.image)
 	s.feed.rev, s.feed.held = n.rev, nil
 	// A backup that was put in etcd's place may have fewer revisions.
-	s.seen.Store(0)
 	s.answered.Store(min(s.answered.Load(), n.rev))
 	s.commit.floor.Store(min(s.commit.floor.Load(), n.rev))
 	s.watches.Interrupt(fmt.Errorf("%w: the connection to etcd was lost for so long that changes were missed",
 		store.ErrLagged))
 	s.tell(all)
 	return nil
-}
-
-// loadTrusting reads everything. A store that is trusted again has lost the handle's marker with the rest.
-func (s *Store) loadTrusting() (*snapshot, error) {
-	begun, undo := s.trace.trusting()
-	if begun {
-		if err := s.mark(s.ctx); err != nil {
-			undo()
-			return nil, err
-		}
-	}
-	n, err := s.load(s.ctx)
-	if err != nil {
-		undo()
-	}
-	return n, err
 }
 
 // differences lists what is different in after, in the order of the keys.

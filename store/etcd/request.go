@@ -5,17 +5,17 @@ import (
 )
 
 // request is the transaction of etcd that commits b, or with a closing value that closes the gate for it.
-func (c *committer) request(b *batch, m marker, n numbered, l limit, closing string) *pb.TxnRequest {
+func (c *committer) request(b *batch, m marker, n count, l limit, closing string) *pb.TxnRequest {
 	keys := &c.s.layout
 	r := &pb.TxnRequest{
 		Compare: c.compare(b, m, n, l),
 		Success: make([]*pb.RequestOp, 0, b.ops()+1),
-		Failure: []*pb.RequestOp{get(keys.last), get(keys.marker + m.session), get(keys.gate), get(keys.meta),
+		Failure: []*pb.RequestOp{get(keys.last), get(m.key), get(keys.gate), get(keys.meta),
 			get(n.key(keys))},
 	}
 	last := put(keys.last, nil)
 	last.GetRequestPut().PrevKv = true
-	r.Success = append(r.Success, last, m.put(keys))
+	r.Success = append(r.Success, last, m.put())
 	if n.host != "" {
 		r.Success = append(r.Success, n.put(keys))
 	}
@@ -35,20 +35,13 @@ func (c *committer) request(b *batch, m marker, n numbered, l limit, closing str
 	return r
 }
 
-// numbered is what a transaction says and compares for the trace: the count that it makes, and the last change that is
-// known.
-type numbered struct {
-	count
-	last int64
-}
-
 // compare is what etcd compares: that nothing b has read has been written since, that the gate is as it was, that the
 // handle's last transaction was the one that it knows, and that this is the store that it knows. What is too much for
 // that is coarser: that nothing has been written. Besides, that the store is as far as it is known to be (trace).
-func (c *committer) compare(b *batch, m marker, n numbered, l limit) []*pb.Compare {
+func (c *committer) compare(b *batch, m marker, n count, l limit) []*pb.Compare {
 	keys := &c.s.layout
 	all := make([]*pb.Compare, 0, b.compares())
-	all = append(all, modIs(keys.marker+m.session, m.mod), modIs(keys.gate, b.gate), modIs(keys.meta, b.meta),
+	all = append(all, modIs(m.key, m.mod), modIs(keys.gate, b.gate), modIs(keys.meta, b.meta),
 		modAbove(keys.last, n.last-1))
 	if n.host != "" {
 		all = append(all, modIs(n.key(keys), n.mod))

@@ -11,12 +11,11 @@ import (
 	"berth/store"
 )
 
-// session is a key under a lease of etcd. It stands while the key is there and has its id.
+// session is a key that stands while it has the session's id.
 type session struct {
-	s     *Store
-	key   string
-	id    string
-	lease clientv3.LeaseID
+	leased
+	s  *Store
+	id string
 }
 
 // Hold implements store.Shared. A request of an attempt that was given up may come late and put the id of a session
@@ -27,15 +26,11 @@ func (s *Store) Hold(ctx context.Context, name string) (store.Session, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	one := &session{s: s, key: s.layout.sessions + name}
-	err := s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
-		l, err := c.Grant(ctx, int64(store.SessionTTL.Seconds()))
-		if err != nil {
-			return err
-		}
-		one.lease, one.id = l.ID, fmt.Sprintf("%016x", l.ID)
-		_, err = c.Put(ctx, one.key, one.id, clientv3.WithLease(l.ID))
-		return err
+	one := &session{s: s}
+	var err error
+	one.leased, err = s.grant(ctx, int64(store.SessionTTL.Seconds()), func(id clientv3.LeaseID) (key, value string) {
+		one.id = fmt.Sprintf("%016x", id)
+		return s.layout.sessions + name, one.id
 	})
 	if err != nil {
 		return nil, err
@@ -53,7 +48,7 @@ func (one *session) Keep(ctx context.Context) error {
 	if err := s.refused(); err != nil {
 		return err
 	}
-	err := s.keepAlive(ctx, one.lease)
+	err := s.keep(ctx, &one.leased)
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		return store.ErrEnded
 	}
@@ -75,15 +70,9 @@ func (one *session) Keep(ctx context.Context) error {
 
 // End implements store.Session.
 func (one *session) End(ctx context.Context) {
-	if one.s.reach.away() || one.s.refused() != nil {
-		return
+	if one.s.refused() == nil {
+		one.s.revoke(ctx, one.leased)
 	}
-	ctx, cancel := context.WithTimeout(ctx, one.s.cfg.Timeout/3)
-	defer cancel()
-	_ = one.s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
-		_, err := c.Revoke(ctx, one.lease)
-		return err
-	})
 }
 
 // Held implements store.Shared.

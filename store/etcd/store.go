@@ -114,19 +114,15 @@ type Store struct {
 	pulse    pulse
 	presence presence
 	reach    reach
-	room     room
 	trace    trace
 	journal  journal
 	watches  watch.Set
 	answered atomic.Int64 // the revision of the last update that was answered
-	seen     atomic.Int64 // the revision of the last change, as far as etcd was asked
 
 	count struct{ commits, updates, conflicts, unknown atomic.Uint64 }
 
 	mu      sync.Mutex
 	closed  bool
-	refusal error          // why the store cannot be used any more
-	since   time.Time      // when that began
 	running sync.WaitGroup // Views
 }
 
@@ -162,9 +158,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.sizes.ops.Store(maxOps)
 	s.sizes.bytes.Store(maxBytes)
-	s.feed.s, s.feed.begun, s.feed.trusted = s, make(chan struct{}), make(chan struct{}, 1)
+	s.feed.s, s.feed.begun = s, make(chan struct{})
 	s.pulse = pulse{s: s, wake: make(chan struct{}, 1)}
 	s.commit.s = s
+	s.presence.want = map[string]*announced{}
 	s.trace.init(cfg)
 	if err := s.open(ctx); err != nil {
 		s.cancel()
@@ -209,8 +206,7 @@ func (s *Store) open(ctx context.Context) error {
 	s.mirror.set(n.image)
 	s.feed.rev = n.rev
 	s.reach.good()
-	s.reach.fresh = asked
-	s.presence.marked = time.Now()
+	s.reach.caughtUp(asked)
 	mark, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	if err := s.mark(mark); err != nil {
@@ -281,35 +277,6 @@ func (s *Store) step(name string) error {
 		return nil
 	}
 	return s.dies(name)
-}
-
-// refuse has updates refused with err, where it says that this is another store; nil: not any more.
-func (s *Store) refuse(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !errors.Is(err, errForeign) {
-		s.refusal = nil
-		return
-	}
-	if s.refusal == nil {
-		s.since = time.Now()
-	}
-	s.refusal = err
-}
-
-// refused is why nothing can be asked of the store, whether etcd answers or not, and since when.
-func (s *Store) refused() error {
-	_, err := s.refusedSince()
-	return err
-}
-
-func (s *Store) refusedSince() (since time.Time, why error) {
-	if back := s.trace.distrusted(); back != nil {
-		return back.Since, back
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.since, s.refusal
 }
 
 // Close implements store.Store: updates that wait are still run. A second Close answers ErrClosed.

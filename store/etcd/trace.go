@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +36,7 @@ type count struct {
 	host string // empty: the handle counts nothing
 	n    uint64 // the number that it holds
 	mod  int64  // the revision that wrote it
+	last int64  // the revision of the last change that is known
 }
 
 // found is what there is to compare with a trace, as one answer of etcd showed it.
@@ -53,10 +53,7 @@ func (t *trace) init(cfg Config) {
 	if cfg.Trace != nil {
 		t.known = *cfg.Trace
 	}
-	t.known.Counts = maps.Clone(t.known.Counts)
-	if t.known.Counts == nil {
-		t.known.Counts = map[string]uint64{}
-	}
+	t.known = copied(t.known)
 }
 
 // check compares what was found with what is known, and takes it over where nothing is missing. Once etcd is distrusted
@@ -64,14 +61,23 @@ func (t *trace) init(cfg Config) {
 func (t *trace) check(f found, emptied string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.back != nil {
+	if t.back != nil && t.next == nil {
 		return t.back
 	}
 	if !t.mends {
-		if t.back = t.missing(f, emptied); t.back != nil {
-			return t.back
+		if back := t.missing(f, emptied); back != nil {
+			t.back, t.next = back, nil
+			return back
 		}
 	}
+	if t.next == nil { // otherwise it is taken over once everything was read
+		t.learn(f)
+	}
+	return nil
+}
+
+// learn takes over what was found. The caller holds mu.
+func (t *trace) learn(f found) {
 	if f.place != 0 {
 		t.known.Place = f.place
 	}
@@ -79,7 +85,6 @@ func (t *trace) check(f found, emptied string) error {
 	for host, n := range f.counts { // in place: who asked has a copy
 		t.known.Counts[host] = max(t.known.Counts[host], n)
 	}
-	return nil
 }
 
 // missing tells what is known and was not found; nil: nothing.
@@ -120,29 +125,20 @@ func (t *trace) distrusted() *store.Back {
 	return t.back
 }
 
-// drawCount is the key of the host for one transaction, with the number that it is to hold then, and the revision of
-// the last change that is known.
-func (t *trace) drawCount() (c count, last int64) {
+// draw is the count that one transaction makes, and compares.
+func (t *trace) draw() count {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c = t.own
-	c.n = max(c.n, t.known.Counts[c.host]) + 1
-	return c, t.last
+	c := t.own
+	c.n, c.last = max(c.n, t.known.Counts[c.host])+1, t.last
+	return c
 }
 
-// lastKnown is the revision of the last change that is known.
-func (t *trace) lastKnown() int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.last
-}
-
-// counted notes that a transaction with the number of c was committed in the revision rev.
+// counted notes that the transaction of c was committed in the revision rev.
 func (t *trace) counted(c count, rev int64) {
+	t.changed(rev)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.last = max(t.last, rev)
-	t.known.Revision = max(t.known.Revision, rev)
 	if c.host != "" {
 		t.own.n, t.own.mod = c.n, rev
 		t.known.Counts[c.host] = max(t.known.Counts[c.host], c.n)
@@ -170,7 +166,7 @@ func (t *trace) changed(rev int64) {
 	t.known.Revision = max(t.known.Revision, rev)
 }
 
-// loadedFrom notes the count of this host as a snapshot has it.
+// loadedFrom notes what a snapshot has, of a store that is trusted from then on.
 func (t *trace) loadedFrom(n *snapshot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,18 +174,38 @@ func (t *trace) loadedFrom(n *snapshot) {
 	t.last = n.last
 	if t.mends { // what was remembered is over, but for the own count, which goes on from there
 		t.own.n = max(t.own.n, t.known.Counts[t.own.host])
-		t.known = store.Trace{Place: n.place, Revision: n.rev, Counts: maps.Clone(n.counts)}
+		t.known = store.Trace{Counts: map[string]uint64{}}
 	}
+	if t.next != nil {
+		t.known, t.back, t.next = *t.next, nil, nil
+	}
+	t.learn(found{place: n.place, rev: n.rev, counts: n.counts})
 	t.loaded = true
+}
+
+// expected is what is to be found in etcd.
+func (t *trace) expected() store.Trace {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.next != nil {
+		return copied(*t.next)
+	}
+	return copied(t.known)
+}
+
+// copied is a trace with counts of its own.
+func copied(at store.Trace) store.Trace {
+	counts := map[string]uint64{}
+	maps.Copy(counts, at.Counts)
+	at.Counts = counts
+	return at
 }
 
 // at is what is known, and whether it is worth remembering: that it was found there.
 func (t *trace) at() (store.Trace, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known := t.known
-	known.Counts = maps.Clone(known.Counts)
-	return known, t.loaded
+	return copied(t.known), t.loaded
 }
 
 // countOf reads the count of a host.
@@ -205,34 +221,24 @@ func (c count) put(l *layout) *pb.RequestOp { return put(c.key(l), []byte(number
 
 // verify asks etcd for all counts and compares them with what is known.
 func (s *Store) verify(ctx context.Context) error {
-	before, _ := s.trace.at()
+	before := s.trace.expected()
 	resp, err := s.members.do(ctx, getAll(s.layout.counts), get(s.layout.meta))
 	if err != nil {
 		return err
 	}
-	counts, own := map[string]uint64{}, count{host: s.cfg.Host}
+	kvs, counts := map[string]*kv{}, map[string]uint64{}
 	for _, kv := range kvsOf(resp, 0) {
 		host := strings.TrimPrefix(string(kv.Key), s.layout.counts)
-		counts[host] = countOf(kv.Value)
-		if host == own.host {
-			own.n, own.mod = counts[host], kv.ModRevision
-		}
+		kvs[host], counts[host] = kv, countOf(kv.Value)
 	}
 	if err := s.check(found{before: before, place: resp.Header.ClusterId, rev: resp.Header.Revision, counts: counts,
 		empty: len(kvsOf(resp, 1)) == 0}); err != nil {
 		return err
 	}
-	s.trace.another(own)
-	return nil
-}
-
-// another notes that another handle of this host has counted on.
-func (t *trace) another(c count) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if c.mod > t.own.mod {
-		t.own.n, t.own.mod = c.n, c.mod
+	if own := kvs[s.cfg.Host]; own != nil { // another handle of this host may have counted on
+		s.trace.toldCount(s.cfg.Host, own)
 	}
+	return nil
 }
 
 // check compares what was found with what is known. Where etcd went back, nothing is done with this handle any more.
@@ -248,16 +254,11 @@ func (s *Store) check(f found) error {
 
 // Trust has the store be trusted again as it is, which is at least as far as at says. Everything is read afresh first.
 func (s *Store) Trust(at store.Trace) {
-	t := &s.trace
-	t.mu.Lock()
-	at.Counts = maps.Clone(at.Counts)
-	t.next = &at
-	t.mu.Unlock()
+	at = copied(at)
+	s.trace.mu.Lock()
+	s.trace.next = &at
+	s.trace.mu.Unlock()
 	s.feed.again()
-	select {
-	case s.feed.trusted <- struct{}{}:
-	default:
-	}
 	s.pulse.hurry()
 }
 
@@ -274,30 +275,6 @@ func (t *trace) quiet() bool {
 	return t.back != nil && t.next == nil
 }
 
-// trusting begins to trust the store where that was asked for. Where what is there cannot be read, it is to be called
-// again.
-func (t *trace) trusting() (begun bool, undo func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.next == nil {
-		return false, func() {}
-	}
-	next, back := t.next, t.back
-	t.known, t.back, t.next = *next, nil, nil
-	t.known.Counts = maps.Clone(next.Counts)
-	if t.known.Counts == nil {
-		t.known.Counts = map[string]uint64{}
-	}
-	return true, func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.back = cmp.Or(t.back, back)
-		if t.next == nil && t.back == back {
-			t.next = next
-		}
-	}
-}
-
 // placed compares which etcd has answered.
 func (s *Store) placed(h *pb.ResponseHeader) error {
 	s.trace.mu.Lock()
@@ -306,8 +283,7 @@ func (s *Store) placed(h *pb.ResponseHeader) error {
 	if back == nil && was == h.GetClusterId() {
 		return nil
 	}
-	before, _ := s.trace.at()
-	return s.check(found{before: before, place: h.GetClusterId()})
+	return s.check(found{before: s.trace.expected(), place: h.GetClusterId()})
 }
 
 // isBack tells whether etcd went back.

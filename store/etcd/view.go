@@ -37,13 +37,14 @@ func (s *Store) read(fn func(store.Tx) error) error {
 
 // freshen brings the mirror to the state of now.
 func (s *Store) freshen(ctx context.Context) error {
-	if !s.reach.away() {
+	if !s.reach.isAway() { // otherwise, and where the watch is late, what is known is the answer
 		soon, cancel := context.WithTimeout(ctx, min(viewPatience, s.cfg.Timeout))
+		asked := time.Now()
 		rev, err := s.askLast(soon)
 		switch {
-		case err == nil:
-			_ = s.mirror.wait(soon, rev) // what is known then is the answer
-		case ctx.Err() == nil:
+		case err == nil && s.mirror.wait(soon, rev) == nil:
+			s.reach.caughtUp(asked)
+		case err != nil && ctx.Err() == nil:
 			s.reach.bad(err)
 		}
 		cancel()
