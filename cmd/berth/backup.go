@@ -16,12 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const backupHelp = `Fetches the whole state from the daemon, as it is at one moment, while the daemon goes on
+const backupHelp = `Fetches the whole state from the daemon, as it is at one moment, while the daemon keeps
 giving addresses. It writes and checks a temporary file next to FILE, and then renames it. Only you can read
 FILE. It replaces an existing FILE only with --force.
 
-It is the state of the host's own store. What several hosts share in etcd is written with --shared, by any of
-them: a cluster needs one such backup, and each host's own besides.`
+It holds the state of the host's own store. --shared writes what several hosts share in etcd; any of them can do it.
+A cluster needs one such backup, and a backup of each host.`
 
 func backupCommand(p *cli.Program) *cobra.Command {
 	var force, shared bool

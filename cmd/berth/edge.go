@@ -29,7 +29,7 @@ word: set (the whole wanted state as JSON on standard input), renew ({"until": N
 prints true or false), or remove. The edge itself needs no rights then.
 
 It also speaks on this host's LANs for the daemon. It asks DHCP servers for the addresses of networks with
-dhcp=INTERFACE, and probes addresses of networks with --probe INTERFACE. This needs CAP_NET_RAW alone. --provider none
+dhcp=INTERFACE, and probes addresses of networks with --probe INTERFACE. This needs only CAP_NET_RAW. --provider none
 does only this, on hosts without elastic addresses.
 
 It runs in the foreground. When it ends, or while the daemon is unreachable, all mappings stay, so an upgrade cuts no

@@ -26,8 +26,8 @@ whether the records agree.
 Without FILE and --state the running daemon checks its own state; it keeps working. With --state the command checks
 the state of a stopped daemon. FILE is a backup. A running daemon also reports that its file was removed or replaced.
 
---repair repairs one kind of damage: the loss of one of the two pages that name the last commit. It goes back to the
-commit before, and keeps the old file next to the new one.`
+--repair repairs one kind of damage: the loss of one of the two pages that name the last commit. It returns to the
+previous commit, and keeps the old file next to the new one.`
 
 func fsckCommand(p *cli.Program) *cobra.Command {
 	var state string

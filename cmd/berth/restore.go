@@ -21,15 +21,14 @@ const restoreHelp = `Replaces the state of a stopped daemon with a backup. It ch
 It never replaces a state in use. A state that is not empty, or that belongs to another store, needs --force;
 its old file stays next to the new one.
 
-Where the daemon of this host reads another directory, as its settings or the daemon that answers say, that is
-refused without --state, which names the one that is meant; with it that is said.
+If the daemon of this host uses another directory (its settings or the running daemon show that), the command
+refuses until you name the directory with --state, and then only warns.
 
 Addresses that were given after the backup was taken are not in it. Run "berth check --repair" once the
-daemon runs again: running containers hold again what they were given since.
+daemon runs again: it records the addresses of running containers.
 
-With --shared the backup is one of "berth state backup --shared", and is brought into etcd, under a prefix that is
-empty. What was there before is not replaced: take it away first, or give another prefix. The daemons of all
-hosts should be stopped.`
+--shared writes a backup of "berth state backup --shared" to etcd, under an empty prefix. It does not replace what is
+there: remove that first, or give another prefix. Stop the daemons of all hosts.`
 
 func restoreCommand(p *cli.Program) *cobra.Command {
 	var state string

@@ -76,29 +76,28 @@ the same state: --mac-socket /run/docker/plugins/berth-mac.sock, and then "--ipa
 --check-settings checks the flags and the environment, and ends.
 
 Every flag can also be given in the environment: --default-pool is BERTH_DEFAULT_POOL, and so on. A flag
-goes before the environment, and an empty variable counts as not set.
+overrides its variable, and an empty variable counts as not set.
 
-With --admin-listen the admin API is also spoken over the network, in TLS 1.3 and never in plain text, to
-those who send a token ("berth token create") or, with --admin-client-ca, show a certificate.
+--admin-listen also serves the admin API over the network, only in TLS 1.3. Clients send a token ("berth token
+create") or, with --admin-client-ca, show a certificate.
 
-With --webhook each event is sent to a receiver on the network, as JSON by POST, signed where there is a
---webhook-secret-file: at least once, in order, and over restarts of the daemon. What a receiver has not taken
-yet is kept as long as events are (--event-age, --event-count, --event-size); hosts of one cluster should have the same.
+--webhook sends each event to a receiver on the network, as JSON by POST, signed if there is a
+--webhook-secret-file. Each event is sent at least once, in order, also after a restart of the daemon. Unsent events are
+kept as long as all events (--event-age, --event-count, --event-size); use the same values on all hosts of a cluster.
 
-The daemon reads the Docker Engine of this host where it may: it learns which container has which address, and
-compares what it has given with what runs, at its start and every --check-every ("berth check"). With
---check-repair it repairs certain findings. A managed plugin has no engine to read; "berth witness" reads it
-there.
+If the daemon may read the Docker Engine of this host, it learns which container has which address. At its start and
+every --check-every it compares its leases with the running containers ("berth check"). --check-repair repairs
+certain findings. A managed plugin cannot read the engine; "berth witness" does it there.
 
-An engine before 29 does not say which of several containers asks that start at the same moment. One that has
-an address reserved, and was given another one, is put back to its own right after its start: taken off its
-network and put on again, which cuts it off for about half a second. --put-back all does this also for
-containers that have nothing reserved, and --put-back off for none; a network can have its own mode ("berth
-network modify N --put-back MODE").
+If several containers start at the same moment, an engine before 29 does not identify which of them asks. A container
+that gets another address than its reserved one is put back right after its start: it is disconnected from its
+network and connected again, which interrupts it for about half a second. --put-back all does this also for
+containers without a reservation, and --put-back off for none. A network can have its own mode ("berth network
+modify N --put-back MODE").
 
---store etcd shares all spaces but "local" with the other hosts whose daemons have the same --etcd-endpoints
-and --etcd-prefix, under a --host of its own for each ("berth host ls"). What belongs to this host alone stays
-in --state. The daemon starts, and the space "local" works, while etcd is out of reach.
+--store etcd shares all spaces except "local" with the other hosts whose daemons have the same --etcd-endpoints
+and --etcd-prefix. Each needs its own --host ("berth host ls"). The state of this host only stays in --state. While
+etcd is out of reach, the daemon starts and the space "local" works.
 
 --store mem keeps nothing: at its start the daemon asks the engine what runs, and holds those addresses.
 
@@ -136,8 +135,8 @@ func serveCommand(p *cli.Program, on surroundings) *cobra.Command {
 	f.StringVar(&cfg.adminKeys.ClientCA, "admin-client-ca", "",
 		"`file` with the authorities whose clients may ask with a certificate instead of a token")
 	f.StringVar(&cfg.metricsListen, "metrics-listen", "",
-		"`ADDR:PORT` on which metrics are told in plain HTTP, and nothing else (default: under the admin API alone; "+
-			"without ADDR on 127.0.0.1)")
+		"`ADDR:PORT` that serves the metrics, and nothing else, in plain HTTP (default: only the admin API serves "+
+			"them; without ADDR on 127.0.0.1)")
 	f.StringVar(&cfg.hookDir, "hook", "", "`directory` of executables that are run after each address taken or given "+
 		"back (default: none)")
 	f.Var(&cfg.webhooks, "webhook", "`URL` to which each event is sent as JSON by POST; repeatable (default: none)")
@@ -150,7 +149,7 @@ func serveCommand(p *cli.Program, on surroundings) *cobra.Command {
 	f.StringVar(&cfg.dns.zone, "dns-zone", "",
 		"`ZONE` of the names, such as lan.example: a container web on the network home is web.home.lan.example")
 	f.Var(&cfg.dns.allow, "dns-allow",
-		"`CIDR` of those who may ask besides this host and those on its networks; repeatable (default: none)")
+		"`CIDR` of more clients, in addition to this host and its networks; repeatable (default: none)")
 	f.StringVar(&cfg.store, "store", "bolt", "`kind` of store: bolt, a file on this host; etcd, which several hosts "+
 		"share; or mem, which is empty at each start")
 	cfg.etcd.flags(cmd)

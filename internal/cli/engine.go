@@ -33,8 +33,8 @@ func (e *EngineFlags) Flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&e.Host, flagDockerHost, "", "`URL` of the engine (default: "+docker.DefaultHost+")")
 	f.StringSliceVar(&e.Drivers, flagDriver, nil,
-		"`NAME` that Berth has in the engine's networks (repeatable; default: that of the managed plugin whose socket "+
-			"is used, else what the daemon says)")
+		"`NAME` that Berth has in the engine's networks (repeatable; default: the name of the managed plugin whose "+
+			"socket is used, otherwise the daemon's)")
 }
 
 // Open returns the engine. It does not connect yet, so a missing engine shows at the first request.

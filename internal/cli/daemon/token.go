@@ -52,11 +52,11 @@ func tokenCreateCommand(p *cli.Program) *cobra.Command {
   berth --admin-socket https://berth.example:7890 --token-file ci.token lease ls`}.Command(p)
 	f := cmd.Flags()
 	f.StringVar(&role, "role", "", "`role` of who has it: admin or read-only; it must be given, unless --account is")
-	f.StringVar(&req.Account, "account", "", "for the elastic addresses of this `ACCOUNT` alone")
+	f.StringVar(&req.Account, "account", "", "only for the elastic addresses of this `ACCOUNT`")
 	f.DurationVar(&lifetime, "expires", 0, "how long it is valid, a `duration` such as 720h (default: 2160h, 90 days)")
 	f.BoolVar(&req.NoEnd, "no-end", false, "it is valid until it is removed")
-	f.StringVarP(&file, "output", "o", "", "write it to the new `FILE`, for you alone (mode 600), instead of "+
-		"standard output")
+	f.StringVarP(&file, "output", "o", "", "write it to the new `FILE`, which only you can read (mode 600), "+
+		"instead of standard output")
 	cli.DryRunFlag(cmd, &dryRun)
 	cli.Completes(cmd, "role", cli.Words(string(api.RoleAdmin), string(api.RoleReadOnly)))
 	cli.Completes(cmd, "account", p.CompleteFlag(accountRefs))

@@ -73,7 +73,7 @@ func (how *carrying) add(cmd *cobra.Command) {
 	f.BoolVarP(&how.yes, "yes", "y", false, "do not ask")
 	cli.DryRunFlag(cmd, &how.dryRun)
 	f.DurationVar(&how.wait, "lock-wait", 0, "how long to wait for another deploy of the project")
-	f.StringVar(&how.format, "format", "text", "`form` of what is told meanwhile: text, or json (an event a line)")
+	f.StringVar(&how.format, "format", "text", "`form` of the progress report: text, or json (one event per line)")
 }
 
 func (how *carrying) check(cmd *cobra.Command) error {

@@ -23,8 +23,8 @@ asks first; --yes skips the question.`
 func startCommand(p *cli.Program) *cobra.Command {
 	return taskCommand(p, rollout.Start, "Start all containers of the files",
 		`Starts stopped containers of a project and creates missing ones, with their reserved addresses, in the
-order of dependencies. It recreates stopped containers that differ from the files. It leaves running ones
-alone; use berth deploy apply for them.`)
+order of dependencies. It recreates stopped containers that differ from the files. It does not
+change running containers; use berth deploy apply for them.`)
 }
 
 func stopCommand(p *cli.Program) *cobra.Command {

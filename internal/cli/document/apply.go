@@ -51,8 +51,8 @@ func applyCommand(p *cli.Program) *cobra.Command {
 		}
 		return cli.ShowObject(show, &all, func(w io.Writer) error { return d.said(w, "made") })
 	})
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be changed, and change nothing; as berth plan diff, whose "+
-		"exit code also says whether something would")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be changed, and change nothing; the exit code of "+
+		"berth plan diff also shows whether there are changes")
 	return cmd
 }
 

@@ -40,7 +40,7 @@ func accountCreateCommand(p *cli.Program) *cobra.Command {
 	return cmd
 }
 
-const accountRemoveHelp = `Removes an account. While it has addresses that is refused; --force ends their
+const accountRemoveHelp = `Removes an account. It refuses while the account has addresses; --force ends their
 associations and releases them.`
 
 func accountRemoveCommand(p *cli.Program) *cobra.Command {

@@ -8,13 +8,13 @@ import (
 )
 
 const allocateHelp = `Allocates an elastic address to an account, and prints it: the lowest free one of the
-cluster's ranges, of those of --host, or the one of --ip. It is mapped to nobody yet. An --ip that the account
-has already is no error.
+cluster's ranges, of those of --host, or the one of --ip. It is not mapped yet. An --ip that the account already
+has is no error.
 
-With --release-on the address is disassociated and released by itself: with destroy when the container that it
-is associated with was removed, and with stop already when that has stopped. One that runs again within two
-minutes was restarted, or recreated, and keeps the address. Both release it when the owner or the network is
-removed. For an --ip that the account has already, it changes when that is released.`
+--release-on disassociates and releases the address by itself: with destroy when its container was removed, with stop
+also when its container has stopped. A container that runs again within two minutes keeps the address, because it was
+restarted or recreated. Both release the address when the owner or the network is removed. For an --ip that the
+account already has, the option changes when it is released.`
 
 func allocateCommand(p *cli.Program) *cobra.Command {
 	var take ipam.AllocateElastic

@@ -18,15 +18,15 @@ import (
 const associateHelp = `Maps an elastic address to a container, and prints the address: what the container sends
 comes from that address, and what is sent to the address reaches the container. TARGET is an owner such as
 shop/web/1, a container's name, or a MAC. It has an address on a network with elastic addresses on (berth network
-modify NETWORK --elastic on), by a reservation or because it runs. With a reservation the address leads out from
-its first packet on, whenever it is started; without one it comes with the start.
+modify NETWORK --elastic on), by a reservation or because it runs. With a reservation the mapping holds from the
+container's first packet on; without one it is made when the container starts.
 
---network and --guest say which of its addresses is meant if it has several. --egress-only maps only what the
-container sends; nothing new reaches it by the address. An address that is associated elsewhere is moved with
---move, and refused without.
+--network and --guest select one of its addresses if it has several. --egress-only maps only what the container
+sends; new connections to the address do not reach it. --move moves an address that is associated elsewhere, which
+is otherwise refused.
 
-It returns when the host's edge (berth edge) has mapped it. If that takes more than five seconds, or no edge is
-there, it says so and is done all the same: the edge maps it as soon as it can.`
+It returns when the host's edge (berth edge) has mapped it. If no edge is connected, or this takes more than five
+seconds, it reports that and succeeds: the edge maps the address as soon as it can.`
 
 // The wait for the edge of the host.
 const (

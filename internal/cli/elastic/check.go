@@ -13,15 +13,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const checkHelp = `Looks for what keeps elastic addresses of this host from working, and lists each finding with a
-sentence that says what it is and what to do. It changes nothing. berth check finds the same among the rest.
+const checkHelp = `Looks for what keeps elastic addresses of this host from working. A sentence explains each
+finding and what to do. It changes nothing. berth check reports these findings, too.
 
   edge_away         no edge is connected on a host where addresses are to be mapped
-  unmapped_elastic  an address is to be mapped for more than five seconds, and is not; the edge's error, if any
-  guest_gone        an address is associated with a container that is not there any more
-  missing_device    a range is announced at a network device that the host has not
-  firewall_in_way   the engine's firewall drops what comes in; with the option that its network needs
-  published_elastic a container publishes ports beside an elastic address, or instead of a system address
+  unmapped_elastic  the edge has not mapped an address for more than five seconds; with its error, if any
+  guest_gone        an address is associated with a container that no longer exists
+  missing_device    a range is announced at a network device that the host does not have
+  firewall_in_way   the engine's firewall drops incoming packets; with the option that its network needs
+  published_elastic a container publishes ports and has an elastic address, or has no system address for that reason
   no_system_address a container needs a system address, but none is free
 
 Exit code 0: nothing was found. 2: there are findings. 1: the check could not look.`

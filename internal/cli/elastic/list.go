@@ -12,9 +12,9 @@ import (
 )
 
 const listHelp = `Lists the elastic addresses that are allocated, or being released, with their accounts and
-what they are mapped to. MAPPED says whether an edge has mapped an address: yes, no, or failed, of which berth
-elastic show tells why. --format wide also shows the guest's address, its network and its host, and when the address is
-released by itself. Free addresses are counted by berth elastic range ls.`
+what they are mapped to. MAPPED shows whether an edge has mapped an address: yes, no, or failed; berth elastic
+show gives the reason. --format wide also shows the guest's address, its network and its host, and when the address is
+released by itself. berth elastic range ls counts the free addresses.`
 
 func listCommand(p *cli.Program) *cobra.Command {
 	var account string
@@ -66,8 +66,8 @@ func elasticColumns() []cli.Column[ipam.ElasticInfo] {
 func showCommand(p *cli.Program) *cobra.Command {
 	return cli.Showing[ipam.ElasticInfo]{
 		Verb: cli.Verb{Use: "show ADDRESS", Short: "Show an address",
-			Long: "Shows an elastic address, also a free one: whose it is, what it is mapped to, and what the edge " +
-				"of the\nhost says of that.",
+			Long: "Shows an elastic address, also a free one: its account, what it is mapped to, and what the " +
+				"edge of the\nhost reports about it.",
 			Refs: []cli.Refs{addressRefs},
 			Example: "  berth elastic show 203.0.113.12\n  berth elastic show 203.0.113.12 --format json\n" +
 				"  berth elastic show 203.0.113.12 --format '{{.State}}'"},

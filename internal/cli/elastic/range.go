@@ -14,12 +14,12 @@ import (
 )
 
 const rangeAddHelp = `Adds a range of elastic addresses, and prints it: A-B, A+N (N addresses from A on), a CIDR
-of which every address counts, or one address. With --host it is that host's alone, and addresses of it are
-allocated with --host, too. Ranges do not overlap one another.
+of which every address counts, or one address. With --host the range belongs to that host only, and its addresses
+are allocated with --host, too. Ranges must not overlap.
 
---announce says at which network device of the host the addresses are answered for (ARP, NDP). With none, the
-default, a router leads them to the host. --ttl and --on-cut are for hosts that share a store: what a range does
-on a host that is cut off from it, and how soon.`
+--announce sets the network device at which the host answers for the addresses (ARP, NDP). With none, the default, a
+router sends their packets to the host. --ttl and --on-cut are for hosts that share a store: what a host does with
+the range when it is cut off from the store, and how soon.`
 
 func rangeAddCommand(p *cli.Program) *cobra.Command {
 	var add ipam.AddElasticRange
@@ -41,7 +41,7 @@ func rangeAddCommand(p *cli.Program) *cobra.Command {
 		Said: func(ipam.Outcome) []string { return []string{add.Range.String()} },
 	}.Command(p)
 	f := cmd.Flags()
-	f.StringVar(&add.Host, "host", "", "the `HOST` whose alone it is (default: the cluster's)")
+	f.StringVar(&add.Host, "host", "", "only for the `HOST` (default: for the cluster)")
 	f.StringVar(&add.Announce, "announce", "none", "the network `DEVICE` at which it is announced, or none")
 	f.DurationVar(&ttl, "ttl", ttl, "how long it answers after its host was cut off, a `duration` of 3s to 1m")
 	f.StringVar(&add.OnCut, "on-cut", string(ipam.CutWithdraw), "what a host that is cut off does: `withdraw|keep`")
@@ -52,7 +52,7 @@ func rangeAddCommand(p *cli.Program) *cobra.Command {
 func rangeRemoveCommand(p *cli.Program) *cobra.Command {
 	return cli.Change{
 		Verb: cli.Verb{Use: "rm RANGE...", Short: "Remove ranges", Args: cli.Some("RANGE"),
-			Long: "Removes a range, as it was added. While an address of it is allocated that is refused.",
+			Long: "Removes a range, which is written as it was added. It refuses while an address of it is allocated.",
 			Refs: []cli.Refs{rangeRefs}, Example: "  berth elastic range rm 203.0.113.10+20"},
 		PerArg: func(arg string) (ipam.Edit, error) {
 			r, err := parseRange(arg)

@@ -16,9 +16,9 @@ import (
 )
 
 const usageHelp = `Shows for how many hours each account had elastic addresses: two addresses for an hour each are
-two hours, whether they are associated or not. It comes out of the records and of the events of releases. If the
-events do not reach back as far as --since, that is said; of what was released before, nothing is known. Without
---since it is as far back as is known, without --until until now. System addresses do not count.`
+two hours, whether they are associated or not. The figures come from the records and the events of releases. If the
+events do not reach back to --since, the command reports that: earlier releases are unknown. Without --since it begins
+with the first known event, and without --until it ends now. System addresses do not count.`
 
 // usageForm is how usage is shown.
 type usageForm struct{ since, until, format string }

@@ -31,7 +31,7 @@ The host's own addresses are listed with the interface's MAC. Containers whose p
 their host: macvlan and ipvlan prevent it.
 
 --record takes each address that answers and has no holder for a device whose owner is its MAC, like berth address
-take. It also takes excluded addresses, and leaves reserved and quarantined ones alone.`
+take. It also takes excluded addresses, but no reserved or quarantined ones.`
 
 func scanCommand(p *cli.Program) *cobra.Command {
 	var out cli.Output

@@ -15,8 +15,8 @@ import (
 
 const fileHelp = `
 
-A FILE (-o) is written whole or not at all, and replaces one that is there by rename: whoever reads it sees the
-old one or the new one. It says how things are at that moment; berth serve --dns-listen answers what is so now.`
+A FILE (-o) replaces an existing one by rename, so that a reader sees the whole old file or the whole new one. It
+holds the names of that moment; berth serve --dns-listen answers with the current ones.`
 
 const hostsHelp = `Writes all names as a hosts file (hosts(5)): each address with its names, the long one first.
 dnsmasq and Pi-hole read such files (addn-hosts, hostsdir), and so does CoreDNS (hosts).` + fileHelp
@@ -28,10 +28,10 @@ func hostsCommand(p *cli.Program) *cobra.Command {
 }
 
 const zoneHelp = `Writes all names as a zone file (RFC 1035) for BIND, Knot, NSD or CoreDNS, with a serial number that
-grows. The server of the zone is called ns there; --server says at which addresses it is.
+grows. The zone calls its server ns; --server sets the addresses of the server.
 
---reverse writes the names of the addresses of a prefix instead, as the zone that they are in: of 192.0.2.0/24
-that is 2.0.192.in-addr.arpa. The prefix is of a multiple of 8 bits, or 4 for IPv6.` + fileHelp
+--reverse writes a reverse zone instead: for the prefix 192.0.2.0/24 the zone 2.0.192.in-addr.arpa. The length of the
+prefix is a multiple of 8, or of 4 for IPv6.` + fileHelp
 
 func zoneCommand(p *cli.Program) *cobra.Command {
 	var reverse string

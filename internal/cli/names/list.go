@@ -10,12 +10,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const listHelp = `Lists all names with their addresses. KIND is long for the one name that an address is called by in
-return (PTR): OWNER.NETWORK.ZONE; service for all that run of a service: SERVICE.PROJECT.NETWORK.ZONE; alias for
-the name of a container, and short for a name without its network, which is there as long as it is unique.
+const listHelp = `Lists all names with their addresses, by KIND:
 
-An owner whose name another one has on the same network, because they differ by nothing that DNS knows, has a
-mark at the end of the first label; --format wide shows who has the name without (INSTEAD).`
+  long      OWNER.NETWORK.ZONE, the only name that a reverse query (PTR) for the address returns
+  service   SERVICE.PROJECT.NETWORK.ZONE, with the addresses of all running containers of the service
+  alias     the name of a container
+  short     a name without its network, while it is unique
+
+If two owners on a network have the same name in DNS, one of them gets a mark at the end of the first label.
+--format wide shows the owner of the name without the mark (INSTEAD).`
 
 func listCommand(p *cli.Program) *cobra.Command {
 	var zone zoneFlag

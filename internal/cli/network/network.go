@@ -125,9 +125,8 @@ func networkModifyCommand(p *cli.Program) *cobra.Command {
 	f.StringArrayVar(&gone.tags, "tag-rm", nil, "the `KEY` of a tag that is removed (repeatable)")
 	f.StringArrayVar(&gone.links, "link-rm", nil, "the `HOST` whose link is removed (repeatable)")
 	f.StringArrayVar(&gone.rules, "owner-rule-rm", nil, "the `PATTERN` of a rule that is removed (repeatable)")
-	flags.flags(cmd, "a static band, a `RANGE` in which no address is chosen; replaces the bands that there are, "+
-		"none takes them "+
-		"away (repeatable)")
+	flags.flags(cmd, "a static band, a `RANGE` in which no address is chosen; replaces the existing bands, "+
+		"none removes them (repeatable)")
 	f.StringVar(&elastic, "elastic", "off", "whether elastic addresses are mapped to its containers: `off|on|auto`; "+
 		"auto: each has a system address")
 	cli.Completes(cmd, "elastic", cli.Words("off", "on", "auto"))

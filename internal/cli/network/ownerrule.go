@@ -40,7 +40,7 @@ func parseStatic(texts []string) ([]ipam.Range, error) {
 	}
 	for _, text := range texts {
 		if text == "none" {
-			return nil, errors.New("--static none takes all bands away, and goes with no other --static")
+			return nil, errors.New("--static none removes all bands; give no other --static with it")
 		}
 		band, err := parseRange(text)
 		if err != nil {

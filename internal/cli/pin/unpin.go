@@ -13,8 +13,8 @@ import (
 )
 
 const unpinHelp = `Undoes berth pin: the containers no longer request an address, and their reservations end
-unless you give --keep-reservation. This also removes addresses from docker run --ip or Compose. It leaves a
-container that requests none alone, with its reservation.
+unless you give --keep-reservation. This also removes addresses from docker run --ip or Compose. It does
+not change a container that requests no address, nor its reservation.
 
 A running container loses its network for a moment, and may get another address: engines before v29 do not
 name the container that asks. Without --yes the command asks first.`
