@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	_ "time/tzdata" // a minimal Debian has no time zones
 
 	"berth/internal/admin/client"
 
