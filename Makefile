@@ -64,15 +64,15 @@ dist: ## static binaries for amd64 and arm64 in bin/
 	GOOS=linux GOARCH=arm64 $(GOBUILD) -o bin/berth-linux-arm64 ./cmd/berth
 
 unit: ## the tests that need no Docker Engine: two minutes; run it after each change
-	@scripts/needs go web
+	@scripts/needs go test
 	scripts/in-memory $(GOTEST) $(SHORT) -count 1 -timeout 30m $(UNIT)
 
 race: ## the same under the race detector, for the packages in which goroutines meet
-	@scripts/needs go web
+	@scripts/needs go test
 	scripts/in-memory $(GOTEST) $(SHORT) -race -count 1 -timeout 60m $(RACE)
 
 busy-host: ## the tests of `make unit` on a host whose bridges and routes have the addresses that tests use (root)
-	@scripts/needs go web edge
+	@scripts/needs go test edge
 	$(SUDO) scripts/busy-host scripts/in-memory $(GOTEST) $(SHORT) -count 1 -timeout 30m $(UNIT)
 
 histories: ## porcupine over hosts on an etcd that fails (test/cluster); five minutes, more on a busy machine
