@@ -2,12 +2,10 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
-	"time"
 
 	"berth/internal/allocator"
 	"berth/internal/ipam"
@@ -17,101 +15,176 @@ import (
 
 // A host on its way out claims nothing, and gives back what nobody has.
 func TestHeadroomOfALeavingHost(t *testing.T) {
-	common, a, pool := newLan(t, 2)
-	b := newSharingHost(t, common, "b")
-	b.open()
-	theirs := b.pool()
-	b.mustLook()
-	addr := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)})
-	b.edit(&ipam.DrainHost{Name: "a"})
-	a.mustLook()
-	if got := inStore(t, common); len(got) != 3 || len(a.free(pool)) != 0 {
-		t.Fatal(got)
-	}
-	if a.State().Host != ipam.HostDraining {
-		t.Fatal(a.State())
-	}
-	a.handle.Cut(errCut)
-	a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(2)})
-	a.give(pool, addr)
-	a.handle.Heal()
-	a.mustLook()
-	isFree(t, common, addr)
-	b.edit(&ipam.DrainHost{Name: "a", Undo: true})
-	a.mustLook()
-	a.handle.Cut(errCut)
-	used := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(3)})
-	a.handle.Heal()
-
-	a.handle.Announce("a", nil)
-	b.edit(&ipam.RemoveHost{Name: "a"})
-	a.mustLook() // it gives everything back, and says so
-	for _, l := range leasesIn(t, common) {
-		if l.Host != "b" || l.Attachment != theirs {
-			t.Fatalf("left: %+v (%s was in use)", l, used)
-		}
-	}
-	if err := a.look(); !errors.Is(err, ipam.ErrHost) {
-		t.Fatal(err)
-	}
-	if _, err := a.ask(ipam.AddressRequest{Pool: pool, MAC: testMAC(3)}); !errors.Is(err, ipam.ErrHost) {
-		t.Fatal(err)
-	}
-	a.handle.Cut(errCut)
-	a.refusedAway2(ipam.AddressRequest{Pool: pool, MAC: testMAC(4)})
-	if len(a.headroom[pool].addrs) != 0 {
-		t.Fatalf("%+v", a.headroom[pool])
-	}
-}
-
-// refusedAway2 asks for an address that is given in no case.
-func (h *sharingHost) refusedAway2(req ipam.AddressRequest) {
-	h.t.Helper()
-	if addr, err := h.ask(req); err == nil {
-		h.t.Fatal("given:", addr)
+	st := plays(t, `
+		lan 2
+		b: pool theirs
+		b: look
+		take mac=1 -> .4
+		b: drain a
+		look
+		size -> 3
+		free ->
+		state -> reached waiting 0 lan 0-0+0 draining
+		cut
+		take mac=2 ! away
+		give .4
+		heal
+		look
+		lease .4 -> none
+		b: undrain a
+		look
+		cut
+		take mac=3 -> .2
+		heal
+		# it gives everything back, and says so
+		silent
+		b: remove a
+		look
+		store -> .127 headroom b -; .128 headroom b -
+		look ! host
+		take mac=3 ! host
+		cut
+		take mac=4 ! notfound
+	`)
+	if left := st.host("a").headroom[st.pool("")]; len(left.addrs) != 0 {
+		t.Fatalf("%+v", left)
 	}
 }
 
 // A host that was taken out while it was away has no headroom any more as soon as it hears of it; let in again it
 // claims anew.
 func TestHeadroomOfARemovedHost(t *testing.T) {
-	for _, restart := range []bool{false, true} {
-		common, a, pool := newLan(t, 2)
-		b := newSharingHost(t, common, "b")
-		b.open()
-		a.handle.Cut(errCut)
-		addr := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)})
-		a.give(pool, addr)
-		b.edit(&ipam.RemoveHost{Name: "a", Off: true})
-		if got := inStore(t, common); len(got) != 0 {
-			t.Fatal(got)
-		}
-		if restart {
-			a.boot()
-		}
-		a.handle.Heal()
-		if err := a.Run(context.Background()); !errors.Is(err, ipam.ErrHost) {
-			t.Fatal(err)
-		}
-		if st := a.State(); !errors.Is(st.Err, ipam.ErrHost) {
-			t.Fatalf("%+v", st)
-		}
-		if st := a.headroom[pool]; st != nil && len(st.addrs) > 0 {
-			t.Fatalf("%+v", st)
-		}
-		a.refusedAway2(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)})
-		if restart {
-			if _, err := a.service(); !errors.Is(err, ipam.ErrHost) {
-				t.Fatal(err)
-			}
-		}
-		b.edit(&ipam.AdmitHost{Name: "a"})
-		a.mustLook()
-		again := a.pool()
-		a.mustLook()
-		if len(a.free(again)) != 2 || a.headroom[pool] != nil {
-			t.Fatal(a.free(again))
-		}
+	eachWay(t, `
+		lan 2
+		b: open
+		cut
+		take mac=1 -> .2
+		give .2
+		b: remove a off
+		size -> 0
+		[
+		boot
+		heal
+		run ! host
+		state -> refused never waiting 0 lan 2-0+0
+		read ! host
+		|
+		heal
+		run ! host
+		state -> refused waiting 0 lan 2-0+0
+		]
+		free ->
+		take mac=1 ! host
+		b: admit a
+		look
+		pool again
+		look
+		free again -> .2 .3
+		free ->
+	`)
+}
+
+// A host whose own store is put back to what it was may not give out what it has written there.
+func TestDropHeadroom(t *testing.T) {
+	plays(t, `
+		lan 2
+		cut
+		take mac=1 -> .2
+		drop
+		boot
+		take mac=2 ! away
+		heal
+		look
+		size -> 2
+		free -> .2 .3
+	`)
+}
+
+// The first request after the store went away has an unknown outcome. It is answered out of the headroom all the same,
+// and what it may have taken is given back. One that is asked for by address is given so, or not at all.
+func TestHeadroomOfALostRequest(t *testing.T) {
+	eachWay(t, `
+		lan 2
+		cutnext [committed|lost]
+		take mac=1 web -> .2
+		queued -> .4
+		take mac=1 ip=.2 ! away
+		[
+		later
+		take mac=1 web -> .2
+		take mac=1 ip=.2 ! away
+		|]
+		heal
+		# the use is told, and then the connection breaks before the release is
+		open
+		tell
+		cut
+		take mac=1 ip=.2 ! away
+		heal
+		look
+		lease .2 -> automatic 1 a web
+		size -> 3
+		spare -> 2
+		take mac=1 ip=.2 ! inuse
+		sound
+		cutnext [committed|lost]
+		take mac=2 ip=.99 ! unknown
+		heal
+		look
+		lease .99 -> none
+	`)
+}
+
+// The store has taken a use in, and its answer got lost with the daemon. The next daemon gives the address again, out
+// of reach, and only once, whether the store is being told of the use meanwhile or not.
+func TestHeadroomAgainOnce(t *testing.T) {
+	eachWay(t, `
+		lan 1
+		cut
+		take mac=1 web -> .2
+		heal
+		cutnext committed
+		look ! unknown
+		later
+		[
+		heal
+		telling
+		cut
+		wait 1s
+		|]
+		take mac=1 web -> .2
+		heal
+		told
+		look
+		lease .2 -> automatic 1 a web
+		take mac=1 web -> .4
+		# from now on it is in doubt again
+		later
+		open
+		take mac=1 web ip=.2 -> .2
+		sound
+	`)
+}
+
+// Of a use that the store has taken in unheard the host knows more than the store, also out of reach: who was given the
+// address again has it, and nobody who gave it back.
+func TestHeadroomToldUnheard(t *testing.T) {
+	for what, then := range map[string]string{"take mac=1 web -> .2": "automatic 1 a web", "give .2": "none"} {
+		plays(t, `
+			lan 1
+			cut
+			take mac=1 web -> .2
+			heal
+			losenext committed
+			look ! unknown
+			later
+			open
+			cut
+			`+what+`
+			take mac=1 web ! away
+			heal
+			look
+			lease .2 -> `+then)
 	}
 }
 
@@ -125,23 +198,6 @@ func TestHeadroomOfASwarm(t *testing.T) {
 	}
 	a.mustLook()
 	if got := inStore(t, common); len(got) != 2 || a.headroom[grant.ID] != nil {
-		t.Fatal(got)
-	}
-}
-
-// A host whose own store is put back to what it was may not give out what it has written there.
-func TestDropHeadroom(t *testing.T) {
-	common, a, pool := newLan(t, 2)
-	a.handle.Cut(errCut)
-	a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)})
-	if err := DropHeadroom(context.Background(), a.own); err != nil {
-		t.Fatal(err)
-	}
-	a.boot()
-	a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(2)})
-	a.handle.Heal()
-	a.mustLook()
-	if got := inStore(t, common); len(got) != 2 || len(a.free(pool)) != 2 {
 		t.Fatal(got)
 	}
 }
@@ -212,135 +268,6 @@ func TestLargeHeadroom(t *testing.T) {
 		t.Fatal(len(got))
 	}
 	a.sound()
-}
-
-// The first request after the store went away has an unknown outcome. It is answered out of the headroom all the same,
-// and what it may have taken is given back.
-func TestHeadroomOfALostRequest(t *testing.T) {
-	for _, committed := range []bool{true, false} {
-		for _, restart := range []bool{true, false} {
-			common, a, pool := newLan(t, 2)
-			web := ipam.AddressRequest{Pool: pool, MAC: testMAC(1), Name: "web"}
-			a.handle.CutNext(committed, errCut)
-			addr := a.take(web)
-			if len(a.outbox) != 1 || a.outbox[0].Address == addr {
-				t.Fatalf("%s was given, and there waits %+v", addr, a.outbox)
-			}
-			lost := a.outbox[0]
-			this := ipam.AddressRequest{Pool: pool, MAC: testMAC(1), Preferred: addr}
-			a.refusedAway(this)
-			if restart {
-				a.bootLater()
-				if got := a.take(web); got != addr {
-					t.Fatal(got)
-				}
-				a.refusedAway(this)
-			}
-			a.handle.Heal()
-			if committed && !restart {
-				isLease(t, common, lost.Address, ipam.Automatic, testMAC(1))
-			}
-			// The use is told, and then the connection breaks before the release is.
-			if svc, err := a.attempt(); err != nil || a.tellUses(context.Background(), svc, a.usesPage()) != nil {
-				t.Fatal(err)
-			}
-			a.handle.Cut(errCut)
-			a.refusedAway(this)
-			a.handle.Heal()
-			a.mustLook()
-			isLease(t, common, addr, ipam.Automatic, testMAC(1))
-			if got := inStore(t, common); len(got) != 3 || len(a.free(pool)) != 2 {
-				t.Fatal(got)
-			}
-			if got, err := a.ask(this); !errors.Is(err, ipam.ErrInUse) {
-				t.Fatal(got, err)
-			}
-			a.sound()
-
-			// One that is asked for by address is given so, or not at all.
-			a.handle.CutNext(committed, errCut)
-			if got, err := a.ask(ipam.AddressRequest{Pool: pool, MAC: testMAC(2),
-				Preferred: addrs("99")[0]}); !isUnknown(err) {
-				t.Fatal(got, err)
-			}
-			a.handle.Heal()
-			a.mustLook()
-			isFree(t, common, addrs("99")[0])
-		}
-	}
-}
-
-// The store has taken a use in, and its answer got lost with the daemon. The next daemon gives the address again, out
-// of reach, and only once, whether the store is being told of the use meanwhile or not.
-func TestHeadroomAgainOnce(t *testing.T) {
-	for _, meanwhile := range []bool{false, true} {
-		common, a, pool := newLan(t, 1)
-		web := ipam.AddressRequest{Pool: pool, MAC: testMAC(1), Name: "web"}
-		a.handle.Cut(errCut)
-		addr := a.take(web)
-		a.handle.Heal()
-		a.handle.CutNext(true, errCut)
-		if err := a.look(); !isUnknown(err) {
-			t.Fatal(err)
-		}
-		a.bootLater()
-		told := func() {}
-		if meanwhile {
-			a.handle.Heal()
-			told = a.tellsUses(a.open())
-			a.handle.Cut(errCut)
-			a.now = a.now.Add(time.Second)
-		}
-		if got := a.take(web); got != addr {
-			t.Fatalf("%s was given again, and it had %s", got, addr)
-		}
-		a.handle.Heal()
-		told()
-		a.mustLook()
-		isLease(t, common, addr, ipam.Automatic, testMAC(1))
-		if got := a.take(web); got == addr {
-			t.Fatalf("%s was given to a second endpoint (%t)", addr, meanwhile)
-		}
-		a.bootLater() // from now on it is in doubt again
-		a.open()
-		web.Preferred = addr
-		a.take(web)
-		a.sound()
-	}
-}
-
-// Of a use that the store has taken in unheard the host knows more than the store, also out of reach: who was given the
-// address again has it, and nobody who gave it back.
-func TestHeadroomToldUnheard(t *testing.T) {
-	for _, what := range []string{"given again", "given back"} {
-		common, a, pool := newLan(t, 1)
-		web := ipam.AddressRequest{Pool: pool, MAC: testMAC(1), Name: "web"}
-		a.handle.Cut(errCut)
-		addr := a.take(web)
-		a.handle.Heal()
-		a.handle.LoseNext(true)
-		if err := a.look(); !isUnknown(err) {
-			t.Fatal(err)
-		}
-		a.bootLater()
-		a.open()
-		a.handle.Cut(errCut)
-		if what == "given again" {
-			if got := a.take(web); got != addr {
-				t.Fatalf("%s was given again, and it had %s", got, addr)
-			}
-		} else {
-			a.give(pool, addr)
-		}
-		a.refusedAway(web)
-		a.handle.Heal()
-		a.mustLook()
-		if what == "given again" {
-			isLease(t, common, addr, ipam.Automatic, testMAC(1))
-		} else {
-			isFree(t, common, addr)
-		}
-	}
 }
 
 // tellsUses has the store take in the uses of headroom that there are. What it returns is to be called once that is

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,61 +16,209 @@ import (
 )
 
 // Each attachment of a network with headroom has so many addresses claimed in advance, in the store and, behind that,
-// on the host.
+// on the host. Within reach it is not used.
 func TestHeadroomIsKept(t *testing.T) {
-	common, a, pool := newLan(t, 3)
-	wantAddrs(t, "claimed", a.free(pool), addrs("2", "3", "4"))
-	if got := inStore(t, common); strings.Join(got, ";") != "10.77.0.2 headroom a -;10.77.0.3 headroom a -;10.77.0.4 "+
-		"headroom a -" {
-		t.Fatal(got)
-	}
-	if got := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)}); got != addrs("5")[0] {
-		t.Fatal("within reach the headroom was used:", got)
-	}
-	second := a.pool()
-	b := newSharingHost(t, common, "b")
-	b.open()
-	theirs := b.pool()
-	a.mustLook()
-	b.mustLook()
-	wantAddrs(t, "of the second attachment", a.free(second), addrs("6", "7", "8"))
-	if got := b.free(theirs); len(got) != 3 {
-		t.Fatal(got)
-	}
-	b.edit(&ipam.ModifyNetwork{Network: "lan", Headroom: new(int)})
-	a.mustLook()
-	b.mustLook()
-	if got := inStore(t, common); len(got) != 1 {
-		t.Fatal(got)
-	}
-	wantAddrs(t, "of none", a.free(pool), nil)
-	five := 5
-	b.edit(&ipam.ModifyNetwork{Network: "lan", Headroom: &five})
-	a.mustLook()
-	if got := a.free(pool); len(got) != 5 {
-		t.Fatal(got)
-	}
-	two := 2
-	b.edit(&ipam.ModifyNetwork{Network: "lan", Headroom: &two})
-	a.mustLook()
-	if got := a.free(pool); len(got) != 2 {
-		t.Fatal("shrunk:", got)
-	}
-	if st := a.State().Headroom; len(st) != 2 ||
-		st[0] != (ipam.HeadroomState{Space: ipam.GlobalSpace, Network: "lan", Subnet: lanCIDR, Wanted: 2, Claimed: 2}) {
-		t.Fatalf("%+v", st)
-	}
-	b.edit(&ipam.AddExclusion{Network: "lan",
-		Range: ipam.Range{IPRange: allocator.WholeRange(netip.MustParsePrefix("10.77.0.2/32")).IPRange}})
-	a.mustLook()
-	if got := a.free(pool); len(got) != 2 || slices.Contains(got, addrs("2")[0]) {
-		t.Fatal("an excluded address is headroom still:", got)
-	}
-	a.sound()
-	n, err := a.svc.Network(context.Background(), "lan")
+	st := plays(t, `
+		lan 3
+		free -> .2 .3 .4
+		store -> .2 headroom a -; .3 headroom a -; .4 headroom a -
+		take mac=1 -> .5
+		pool second
+		b: pool theirs
+		look
+		b: look
+		free second -> .6 .7 .8
+		b: free theirs -> .127 .128 .129
+		unpool second
+		b: headroom 0
+		look
+		b: look
+		size -> 1
+		free ->
+		b: headroom 5
+		look
+		free -> .2 .3 .4 .6 .7
+		b: headroom 2
+		look
+		free -> .2 .3
+		state -> reached waiting 0 lan 2-0+2
+		b: exclude .2
+		look
+		free -> .3 .4
+		sound
+	`)
+	n, err := st.host("a").svc.Network(t.Context(), "lan")
 	if err != nil || n.Headroom != 2 {
 		t.Fatal(n.Headroom, err)
 	}
+}
+
+// Out of reach the headroom is given out, durably, each address to one; what was given before the daemon's start is in
+// doubt, and its endpoint has it again, once.
+func TestHeadroomAway(t *testing.T) {
+	const again = `
+		take mac=1 ip=.2 ! away
+		later
+		# it never reaches the store
+		take mac=1 web -> .2
+		take mac=1 ip=.2 ! away
+		later
+		take mac=1 -> .2
+		take mac=1 ip=.2 ! away
+		later
+		take mac=1 ip=.2 -> .2
+		take mac=1 ip=.2 ! away
+		take mac=2 ip=.4 -> .4
+		take mac=2 ip=.4 ! away
+		take mac=9 ip=.4 ! away
+		take mac=9 ip=.77 ! away
+		take gateway ip=.3 ! away
+	`
+	st := plays(t, `
+		lan 4
+		cut
+		take mac=1 web -> .2
+		take mac=2 ip=.4 -> .4
+	`+again+again+`
+		take mac=3 -> .3
+		take ip=.5 telling -> .5
+		take mac=4 ! away
+		state -> away never waiting 4 lan 4-4+0
+		sound
+	`)
+	if n, err := Undelivered(t.Context(), st.host("a").own); n != 4 || err != nil {
+		t.Fatal(n, err)
+	}
+	ids := map[netip.Addr]uint64{}
+	for _, l := range leasesIn(t, st.common) {
+		ids[l.Address] = l.ID
+	}
+	// The uses are told first.
+	st.run(`
+		heal
+		open
+		take mac=4 -> .6
+		lease .2 -> automatic 1 a web
+		lease .4 -> static 2 a
+		lease .3 -> automatic 3 a
+		lease .5 -> auxiliary 0 a
+		take mac=2 ip=.4 ! inuse
+	`)
+	for addr, id := range ids {
+		if l := heldAt(t, st.common, addr); l.ID != id || l.Attachment != st.pool("") {
+			t.Fatalf("%+v", l)
+		}
+	}
+	st.run(`
+		look
+		free -> .7 .8 .9 .10
+		warned -> 0
+		state -> reached waiting 0 lan 4-0+4
+	`)
+	one := addrs("2")[0]
+	svc := st.host("a").svc
+	who, err := svc.Who(t.Context(), ipam.WhoFilter{Address: one})
+	if err != nil || len(who) != 1 || who[0].Name != "web" || who[0].Kind != "automatic" || who[0].Lease != ids[one] ||
+		who[0].By != heldActor {
+		t.Fatalf("%+v, %v", who, err)
+	}
+	st.run("give .2")
+	if who, err = svc.Who(t.Context(), ipam.WhoFilter{Name: "web"}); err != nil || len(who) != 1 ||
+		who[0].Until.IsZero() || who[0].From.Before(ipam.EventTime(ids[one]).Add(time.Microsecond)) {
+		t.Fatalf("%+v, %v", who, err)
+	}
+}
+
+// What is released before the store has heard of it is headroom again: of its last holder first, and of others after
+// the quarantine, of which the store knows nothing.
+func TestHeadroomAgain(t *testing.T) {
+	plays(t, `
+		lan 2
+		quarantine 1h
+		look
+		cut
+		take mac=1 web -> .2
+		take mac=2 db -> .3
+		give .2
+		give .2
+		give .3
+		queued ->
+		kept -> false
+		boot
+		take mac=3 new ! away
+		take mac=2 db -> .3
+		# the engine draws another MAC with each start
+		take mac=7 web -> .2
+		give .2
+		wait 2h
+		take mac=3 new -> .2
+		give .3
+		heal
+		look
+		lease .2 -> automatic 3 a new
+		lease .3 -> headroom 0 a
+		headroom 0
+		look
+		lease .3 -> headroom 0 a
+		wait 2h
+		look
+		lease .3 -> none
+	`)
+}
+
+// The store that was told of a use may have it, whatever it answered. A release then is one of a lease.
+func TestHeadroomTold(t *testing.T) {
+	eachWay(t, `
+		lan 1
+		cut
+		take mac=1 -> .2
+		heal
+		cutnext [committed|lost]
+		look ! unknown
+		tell ! bare
+		take mac=1 ! away
+		[
+		later
+		take mac=1 -> .2
+		|]
+		give .2
+		take mac=2 ! away
+		take mac=1 ! away
+		heal
+		look
+		size -> 1
+		spare -> 1
+		warned -> 0
+		sound
+	`)
+}
+
+// Where nothing else is free, or exactly that is asked for, a host gives of its own headroom within reach, too, and of
+// no other's.
+func TestHeadroomIsTheLast(t *testing.T) {
+	plays(t, `
+		b: open
+		lan 2 .10-.15
+		b: pool theirs
+		b: look
+		free -> .12 .13
+		take mac=1 ip=.13 -> .13
+		lease .13 -> static 1 a
+		b: free theirs -> .10 .11
+		take mac=9 ip=.10 ! inuse; the headroom of host b
+		# two that are free, and what is left of the headroom
+		take mac=10
+		take mac=11
+		take mac=12 -> .12
+		lease .12 -> automatic 12 a
+		take mac=20 ! exhausted; headroom among them: 2 of host b
+		b: free theirs -> .10 .11
+		give .13
+		look
+		# there is no more
+		state -> reached waiting 0 lan 2-0+1
+		sound
+	`)
 }
 
 // Local networks, and those of which Berth chooses no address, have none.
@@ -88,169 +235,6 @@ func TestHeadroomRefused(t *testing.T) {
 	} {
 		if _, err := a.Edit(context.Background(), ipam.EditOptions{}, e); !errors.Is(err, ipam.ErrInvalid) {
 			t.Errorf("%+v: %v", e, err)
-		}
-	}
-}
-
-// Out of reach the headroom is given out, durably, each address to one; what was given before the daemon's start is in
-// doubt, and its endpoint has it again, once.
-func TestHeadroomAway(t *testing.T) {
-	common, a, pool := newLan(t, 4)
-	a.handle.Cut(errCut)
-	web := ipam.AddressRequest{Pool: pool, MAC: testMAC(1), Name: "web"}
-	one := a.take(web)
-	this := ipam.AddressRequest{Pool: pool, MAC: testMAC(2), Preferred: addrs("4")[0]}
-	two := a.take(this)
-	wantAddrs(t, "given", []netip.Addr{one, two}, addrs("2", "4"))
-	again := func() {
-		t.Helper()
-		for _, req := range []ipam.AddressRequest{web, {Pool: pool, MAC: testMAC(1)},
-			{Pool: pool, MAC: testMAC(1), Preferred: one}} {
-			a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(1), Preferred: one})
-			a.bootLater() // and never reaches the store
-			if got := a.take(req); got != one {
-				t.Fatalf("%+v got %s", req, got)
-			}
-		}
-		a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(1), Preferred: one})
-		if got := a.take(this); got != two {
-			t.Fatal(got)
-		}
-		a.refusedAway(this)
-		a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(9), Preferred: two})
-		a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(9), Preferred: addrs("77")[0]})
-		a.refusedAway(ipam.AddressRequest{Pool: pool, Gateway: true, Preferred: addrs("3")[0]})
-	}
-	again()
-	again()
-	three := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(3)})
-	aux := a.take(ipam.AddressRequest{Pool: pool, Preferred: addrs("5")[0], Telling: true})
-	wantAddrs(t, "given then", []netip.Addr{three, aux}, addrs("3", "5"))
-	a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(4)})
-	if st := a.State(); st.Waiting != 4 || st.Headroom[0].Used != 4 || st.Headroom[0].Claimed != 0 ||
-		st.Oldest.IsZero() {
-		t.Fatalf("%+v", st)
-	}
-	a.sound()
-	if n, err := Undelivered(context.Background(), a.own); n != 4 || err != nil {
-		t.Fatal(n, err)
-	}
-
-	ids := map[netip.Addr]uint64{}
-	for _, l := range leasesIn(t, common) {
-		ids[l.Address] = l.ID
-	}
-	a.handle.Heal()
-	svc := a.open()
-	a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(4)}) // the uses are told first
-	for addr, want := range map[netip.Addr]ipam.Lease{one: {Kind: ipam.Automatic, MAC: testMAC(1), Name: "web"},
-		two: {Kind: ipam.Static, MAC: testMAC(2)}, three: {Kind: ipam.Automatic, MAC: testMAC(3)},
-		aux: {Kind: ipam.Auxiliary}} {
-		if l := isLease(t, common, addr, want.Kind, want.MAC); l.ID != ids[addr] || l.Name != want.Name ||
-			l.Attachment != pool {
-			t.Fatalf("%+v", l)
-		}
-	}
-	if got, err := a.ask(this); !errors.Is(err, ipam.ErrInUse) {
-		t.Fatal(got, err)
-	}
-	a.mustLook()
-	if got := a.free(pool); len(got) != 4 {
-		t.Fatal("it was not filled up:", got)
-	}
-	if len(a.warned) > 0 || a.State().Waiting != 0 {
-		t.Fatal(a.warned)
-	}
-	who, err := svc.Who(context.Background(), ipam.WhoFilter{Address: one})
-	if err != nil || len(who) != 1 || who[0].Name != "web" || who[0].Kind != "automatic" || who[0].Lease != ids[one] ||
-		who[0].By != heldActor {
-		t.Fatalf("%+v, %v", who, err)
-	}
-	a.give(pool, one)
-	if who, err = svc.Who(context.Background(), ipam.WhoFilter{Name: "web"}); err != nil || len(who) != 1 ||
-		who[0].Until.IsZero() || who[0].From.Before(ipam.EventTime(ids[one]).Add(time.Microsecond)) {
-		t.Fatalf("%+v, %v", who, err)
-	}
-}
-
-// What is released before the store has heard of it is headroom again: of its last holder first, and of others after
-// the quarantine.
-func TestHeadroomAgain(t *testing.T) {
-	common, a, pool := newLan(t, 2)
-	hour := ipam.Duration(time.Hour)
-	a.edit(&ipam.ModifyNetwork{Network: "lan", Quarantine: &hour})
-	a.mustLook()
-	a.handle.Cut(errCut)
-	web, db := ipam.AddressRequest{Pool: pool, MAC: testMAC(1), Name: "web"},
-		ipam.AddressRequest{Pool: pool, MAC: testMAC(2), Name: "db"}
-	one, two := a.take(web), a.take(db)
-	a.give(pool, one)
-	a.give(pool, one)
-	a.give(pool, two)
-	if a.keeps() || len(a.outbox) > 0 {
-		t.Fatal("there is something to tell:", a.outbox)
-	}
-	a.boot()
-	web.MAC = testMAC(7) // the engine draws another with each start
-	a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(3), Name: "new"})
-	if got := a.take(db); got != two {
-		t.Fatal(got)
-	}
-	if got := a.take(web); got != one {
-		t.Fatal(got)
-	}
-	a.give(pool, one)
-	a.now = a.now.Add(2 * time.Hour)
-	if got := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(3), Name: "new"}); got != one {
-		t.Fatal(got)
-	}
-	a.give(pool, two)
-	a.handle.Heal()
-	a.mustLook()
-	isLease(t, common, one, ipam.Automatic, testMAC(3))
-	isLease(t, common, two, ipam.Headroom, ipam.MAC{})
-	a.edit(&ipam.ModifyNetwork{Network: "lan", Headroom: new(int)})
-	a.mustLook()
-	isLease(t, common, two, ipam.Headroom, ipam.MAC{}) // in quarantine, of which the store knows nothing
-	a.now = a.now.Add(2 * time.Hour)
-	a.mustLook()
-	isFree(t, common, two)
-}
-
-// The store that was told of a use may have it, whatever it answered. A release then is one of a lease.
-func TestHeadroomTold(t *testing.T) {
-	for _, committed := range []bool{true, false} {
-		for _, restart := range []bool{true, false} {
-			common, a, pool := newLan(t, 1)
-			a.handle.Cut(errCut)
-			addr := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)})
-			a.handle.Heal()
-			a.handle.CutNext(committed, errCut)
-			if err := a.look(); !isUnknown(err) {
-				t.Fatal(err)
-			}
-			if svc, _ := a.service(); a.tellUses(context.Background(), svc, a.usesPage()) == nil {
-				t.Fatal("out of reach it was told")
-			}
-			a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)})
-			if restart {
-				a.bootLater()
-				if got := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)}); got != addr {
-					t.Fatal(got)
-				}
-			}
-			a.give(pool, addr)
-			a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(2)})
-			a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)})
-			a.handle.Heal()
-			a.mustLook()
-			if got := inStore(t, common); len(got) != 1 || len(a.free(pool)) != 1 {
-				t.Fatalf("committed %t: %v, %v", committed, got, a.free(pool))
-			}
-			if len(a.warned) > 0 {
-				t.Fatal(a.warned)
-			}
-			a.sound()
 		}
 	}
 }
@@ -305,47 +289,6 @@ func TestHeadroomOfAPoolThatWaits(t *testing.T) {
 	}
 	a.mustLook()
 	isFreeFor(t, a, pool, 0)
-}
-
-// Where nothing else is free, or exactly that is asked for, a host gives of its own headroom within reach, too, and of
-// no other's.
-func TestHeadroomIsTheLast(t *testing.T) {
-	common := mem.New()
-	a, b := newSharingHost(t, common, "a"), newSharingHost(t, common, "b")
-	a.open()
-	b.open()
-	a.edit(&ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace, Headroom: 2,
-		Subnets: []ipam.SubnetSpec{{CIDR: lanCIDR}}},
-		&ipam.AddPool{Network: "lan", Range: mustRange(t, "10.77.0.10-10.77.0.15")})
-	mine, theirs := a.pool(), b.pool()
-	a.mustLook()
-	b.mustLook()
-	own := a.free(mine)
-	if got := a.take(ipam.AddressRequest{Pool: mine, MAC: testMAC(1), Preferred: own[1]}); got != own[1] {
-		t.Fatal(got)
-	}
-	isLease(t, common, own[1], ipam.Static, testMAC(1))
-	if _, err := a.ask(ipam.AddressRequest{Pool: mine, MAC: testMAC(9), Preferred: b.free(theirs)[0]}); !errors.Is(err,
-		ipam.ErrInUse) || !strings.Contains(err.Error(), "the headroom of host b") {
-		t.Fatal(err)
-	}
-	for i := range 3 { // two that are free, and what is left of the headroom
-		a.take(ipam.AddressRequest{Pool: mine, MAC: testMAC(10 + i)})
-	}
-	isLease(t, common, own[0], ipam.Automatic, testMAC(12))
-	_, err := a.ask(ipam.AddressRequest{Pool: mine, MAC: testMAC(20)})
-	if !errors.Is(err, ipam.ErrExhausted) || !strings.Contains(err.Error(), "headroom among them: 2 of host b") {
-		t.Fatal(err)
-	}
-	if len(b.free(theirs)) != 2 {
-		t.Fatal(b.free(theirs))
-	}
-	a.give(mine, own[1])
-	a.mustLook()
-	if st := a.State().Headroom[0]; st.Wanted != 2 || st.Claimed != 1 {
-		t.Fatalf("%+v", st) // there is no more
-	}
-	a.sound()
 }
 
 func mustRange(t testing.TB, text string) ipam.Range {

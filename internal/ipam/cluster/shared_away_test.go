@@ -13,129 +13,167 @@ import (
 	"berth/store/mem"
 )
 
-// What is new is refused at once with the reason, and nothing of it is there afterwards; what runs goes on.
+// What is new is refused at once with the reason, and nothing of it is there afterwards; what runs goes on. What an
+// endpoint has is given to no second one (invariant 3). What was given before the daemon's start is in doubt, and its
+// endpoint has it again, once.
 func TestAwayRefused(t *testing.T) {
-	common, a, pool := newLan(t, 0)
-	web := ipam.AddressRequest{Pool: pool, MAC: testMAC(1), Name: "web"}
-	had := a.take(web)
-	before := inStore(t, common)
-	a.handle.Cut(errCut)
-
-	a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(2)})
-	a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(2), Preferred: addrs("99")[0]})
-	a.refusedAway(ipam.AddressRequest{Pool: pool, Gateway: true, Preferred: addrs("98")[0]})
-	if _, err := a.RequestPool(context.Background(), ipam.PoolRequest{Network: "lan", CIDR: lanCIDR}); !errors.Is(err,
-		ipam.ErrAway) || !strings.Contains(err.Error(), errCut.Error()) {
-		t.Fatal(err)
-	}
-	if _, err := a.Edit(context.Background(), ipam.EditOptions{}, &ipam.RemoveNetwork{Network: "lan"}); !errors.Is(err,
-		ipam.ErrAway) {
-		t.Fatal(err)
-	}
-	if st := a.State(); !errors.Is(st.Err, store.ErrAway) || st.Since.IsZero() || st.Fresh.IsZero() || st.Waiting != 0 {
-		t.Fatalf("%+v", st)
-	}
-	if svc, err := a.service(); err != nil || svc == nil {
-		t.Fatal("nothing can be read any more:", err)
-	}
-	// Invariant 3: what an endpoint has is given to no second one. What was given before the daemon's start is in
-	// doubt, and its endpoint has it again, once.
-	for _, again := range []ipam.AddressRequest{web, {Pool: pool, MAC: testMAC(1)},
-		{Pool: pool, MAC: testMAC(1), Name: "web", Preferred: had}} {
-		a.refusedAway(again)
-		a.handle.Heal()
-		a.boot()
-		a.open()
-		a.handle.Cut(errCut)
-		if got := a.take(again); got != had {
-			t.Fatalf("%+v got %s after %s", again, got, had)
-		}
-		a.refusedAway(again)
-	}
-	if got := a.take(ipam.AddressRequest{Pool: pool, Gateway: true}); got != lanCIDR.Addr().Next() {
-		t.Fatal("the gateway is", got)
-	}
-	a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(1), Name: "db"})
-	a.refusedAway(ipam.AddressRequest{Pool: pool, Preferred: had})
-
-	a.handle.Heal()
-	if after := inStore(t, common); strings.Join(after, ";") != strings.Join(before, ";") {
-		t.Fatalf("%v became %v", before, after)
-	}
-	if st := a.State(); st.Err != nil || !st.Since.IsZero() {
-		t.Fatalf("%+v", st)
-	}
-	a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(2)})
+	plays(t, `
+		lan 0
+		take mac=1 web -> .2
+		cut
+		take mac=2 ! away
+		take mac=2 ip=.99 ! away
+		take gateway ip=.98 ! away
+		pool q ! away; no route to etcd
+		network.rm ! away
+		state -> away waiting 0
+		read
+		take mac=1 web ! away
+		heal
+		boot
+		open
+		cut
+		take mac=1 web -> .2
+		take mac=1 web ! away
+		take mac=1 ! away
+		heal
+		boot
+		open
+		cut
+		take mac=1 -> .2
+		take mac=1 ! away
+		take mac=1 web ip=.2 ! away
+		heal
+		boot
+		open
+		cut
+		take mac=1 web ip=.2 -> .2
+		take mac=1 web ip=.2 ! away
+		take gateway -> .1
+		take mac=1 db ! away
+		take ip=.2 ! away
+		heal
+		store -> .2 automatic a 02:00:00:00:00:01
+		state -> reached waiting 0
+		take mac=2 -> .3
+	`)
 }
 
-// The daemon is there before the store was ever reached. What is released is kept by the attachment alone.
+// The daemon is there before the store was ever reached. What is released is kept by the attachment alone, on disk.
+// Before anything else is asked for, the store hears of it.
 func TestAwayFromTheStart(t *testing.T) {
-	common, a, pool := newLan(t, 0)
-	one, two := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)}),
-		a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(2)})
-	a.handle.Cut(errCut)
-	a.boot()
-
-	if svc, err := a.service(); svc != nil || !errors.Is(err, ipam.ErrAway) {
-		t.Fatal(svc, err)
-	}
-	if st := a.State(); st.Err == nil || st.Since.IsZero() || !st.Fresh.IsZero() || st.Mark != sharedMark {
-		t.Fatalf("%+v", st)
-	}
-	a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)}) // nobody knows of it here
-	if _, err := a.RequestPool(context.Background(), ipam.PoolRequest{Network: "lan", CIDR: lanCIDR}); !errors.Is(err,
-		ipam.ErrAway) {
-		t.Fatal(err)
-	}
-	a.give(pool, one)
-	a.give(pool, one)
-	if got := a.outbox; len(got) != 1 || got[0].Lease != 0 || got[0].Address != one {
-		t.Fatalf("%+v", got)
-	}
-	a.boot() // it is on disk
-	if st := a.State(); st.Waiting != 1 || st.Oldest.IsZero() {
-		t.Fatalf("%+v", st)
-	}
-	a.sound()
-	a.handle.Heal()
-	a.open()
-	// Before anything else is asked for, the store hears of it.
-	if got := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(3), Preferred: one}); got != one {
-		t.Fatal(got)
-	}
-	isLease(t, common, one, ipam.Static, testMAC(3))
-	isLease(t, common, two, ipam.Automatic, testMAC(2))
-	if st := a.State(); st.Waiting != 0 {
-		t.Fatalf("%+v", st)
-	}
-	a.mustLook()
-	isLease(t, common, one, ipam.Static, testMAC(3))
+	plays(t, `
+		lan 0
+		take mac=1 -> .2
+		take mac=2 -> .3
+		cut
+		boot
+		read ! away
+		state -> away never waiting 0
+		# nobody knows of it here
+		take mac=1 ! away
+		pool q ! away
+		give .2
+		give .2
+		queued -> .2 unknown
+		boot
+		state -> away never waiting 1
+		sound
+		heal
+		open
+		take mac=3 ip=.2 -> .2
+		lease .2 -> static 3 a
+		lease .3 -> automatic 2 a
+		state -> reached waiting 0
+		look
+		lease .2 -> static 3 a
+	`)
 }
 
-// A release out of reach is kept with the lease's id, durably before the answer, and deletes only that lease.
+// A release out of reach is kept once, with the lease's id, durably before the answer, and deletes only that lease; one
+// of what nobody has, through another pool, or of the subnet's gateway is not kept.
 func TestReleaseAway(t *testing.T) {
-	common, a, pool := newLan(t, 0)
-	addr := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)})
-	lease := isLease(t, common, addr, ipam.Automatic, testMAC(1))
-	a.handle.Cut(errCut)
-	a.give(pool, addr)
-	a.give(pool, addr)                  // again: it is kept once
-	a.give(pool, addrs("200")[0])       // nobody has it
-	a.give(ipam.NewID(), addr)          // not through that pool
-	a.give(pool, lanCIDR.Addr().Next()) // the subnet's
-	if got := a.outbox; len(got) != 1 || got[0].Lease != lease.ID || got[0].Pool != pool || got[0].Address != addr {
-		t.Fatalf("%+v", got)
-	}
-	a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)}) // what it gave back is no repetition
-	isLease(t, common, addr, ipam.Automatic, testMAC(1))
-	a.boot()
-	a.handle.Heal()
-	a.mustLook()
-	isFree(t, common, addr)
-	if n, err := Undelivered(context.Background(), a.own); n != 0 || err != nil {
+	st := plays(t, `
+		lan 0
+		take mac=1 -> .2
+		cut
+		give .2
+		give .2
+		give .200
+		give .2 nowhere
+		give .1
+		queued -> .2
+		# what it gave back is no repetition
+		take mac=1 ! away
+		lease .2 -> automatic 1 a
+		boot
+		heal
+		look
+		lease .2 -> none
+		sound
+	`)
+	if n, err := Undelivered(t.Context(), st.host("a").own); n != 0 || err != nil {
 		t.Fatal(n, err)
 	}
-	a.sound()
+}
+
+func TestReleasePoolAway(t *testing.T) {
+	plays(t, `
+		lan 2
+		pool other
+		take mac=1 -> .4
+		take mac=2 pool=other -> .5
+		look
+		cut
+		give .4
+		unpool
+		free ->
+		take mac=1 ! notfound
+		unpool
+		# it ends with its pool
+		give .4
+		queued -> .4 pool
+		boot
+		heal
+		look
+		store -> .5 automatic a 02:00:00:00:00:02; .6 headroom a -; .7 headroom a -
+		take mac=1 ! notfound
+		sound
+	`)
+}
+
+// A release of a lost answer is told again, and again.
+func TestReleaseLost(t *testing.T) {
+	for committed, lostAgain := range map[string]string{"committed": "", "lost": `
+		losenext committed
+		take mac=2 ! away`} {
+		plays(t, `
+			lan 0
+			take mac=1 -> .2
+			losenext `+committed+`
+			give .2
+			queued -> .2`+lostAgain+`
+			take mac=2 ip=.2 -> .2
+			look
+			lease .2 -> static 2 a`)
+	}
+}
+
+// Without room on its own disk a host promises nothing.
+func TestAwayWithoutADisk(t *testing.T) {
+	plays(t, `
+		lan 2
+		take mac=1 -> .4
+		cut
+		full
+		give .4 ! other
+		take mac=2 ! other
+		boot
+		heal
+		look
+		lease .4 -> automatic 1 a
+		free -> .2 .3
+	`)
 }
 
 // A later lease of the same address, through the same attachment, is another one.
@@ -152,67 +190,6 @@ func TestReleaseFreesNoLaterLease(t *testing.T) {
 	isLease(t, common, addr, ipam.Static, testMAC(2))
 	if a.keeps() {
 		t.Fatal("it still waits")
-	}
-}
-
-func TestReleasePoolAway(t *testing.T) {
-	common, a, pool := newLan(t, 2)
-	other := a.pool()
-	addr, stays := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)}),
-		a.take(ipam.AddressRequest{Pool: other, MAC: testMAC(2)})
-	a.mustLook()
-	a.handle.Cut(errCut)
-	a.give(pool, addr)
-	if err := a.ReleasePool(context.Background(), pool); err != nil {
-		t.Fatal(err)
-	}
-	if a.headroomOf(pool) != nil {
-		t.Fatal("the pool has headroom still")
-	}
-	if _, err := a.ask(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)}); !errors.Is(err, ipam.ErrNotFound) {
-		t.Fatal("a pool that was released:", err)
-	}
-	if err := a.ReleasePool(context.Background(), pool); err != nil || len(a.outbox) != 2 {
-		t.Fatal(err, a.outbox)
-	}
-	a.give(pool, addr) // it ends with its pool
-	if len(a.outbox) != 2 {
-		t.Fatal(a.outbox)
-	}
-	a.boot()
-	a.handle.Heal()
-	a.mustLook()
-	for _, l := range leasesIn(t, common) {
-		if l.Attachment != other {
-			t.Fatalf("left: %+v", l)
-		}
-	}
-	isLease(t, common, stays, ipam.Automatic, testMAC(2))
-	if _, err := a.ask(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)}); !errors.Is(err, ipam.ErrNotFound) {
-		t.Fatal(err)
-	}
-	a.sound()
-}
-
-// A release of a lost answer is told again, and again.
-func TestReleaseLost(t *testing.T) {
-	for _, committed := range []bool{true, false} {
-		common, a, pool := newLan(t, 0)
-		addr := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)})
-		a.handle.LoseNext(committed)
-		a.give(pool, addr)
-		if len(a.outbox) != 1 || a.outbox[0].Lease == 0 {
-			t.Fatalf("committed %t: %+v", committed, a.outbox)
-		}
-		if !committed {
-			a.handle.LoseNext(true)
-			a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(2)}) // while it is being told
-		}
-		if got := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(2), Preferred: addr}); got != addr {
-			t.Fatal(got)
-		}
-		a.mustLook()
-		isLease(t, common, addr, ipam.Static, testMAC(2))
 	}
 }
 
@@ -362,27 +339,6 @@ func TestTellingTakesLong(t *testing.T) {
 		<-a.telling
 		a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(2)})
 	})
-}
-
-// Without room on its own disk a host promises nothing.
-func TestAwayWithoutADisk(t *testing.T) {
-	common, a, pool := newLan(t, 2)
-	addr := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)})
-	a.handle.Cut(errCut)
-	a.left = 0
-	if err := a.ReleaseAddress(context.Background(), pool, addr); err == nil {
-		t.Fatal("a release was taken that is kept nowhere")
-	}
-	if got, err := a.ask(ipam.AddressRequest{Pool: pool, MAC: testMAC(2)}); err == nil {
-		t.Fatal("an address was given that is kept nowhere:", got)
-	}
-	a.boot()
-	a.handle.Heal()
-	a.mustLook()
-	isLease(t, common, addr, ipam.Automatic, testMAC(1))
-	if got := len(a.free(pool)); got != 2 {
-		t.Fatal(got)
-	}
 }
 
 // What cannot be taken in whatever the time is given up, and stops nothing.
