@@ -17,9 +17,7 @@ func aclOf(t *testing.T, path string) [][3]uint32 {
 	t.Helper()
 	list := make([]byte, 256)
 	n, err := unix.Lgetxattr(path, "system.posix_acl_access", list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	var all [][3]uint32
 	for e := list[4:n]; len(e) > 0; e = e[8:] {
 		all = append(all, [3]uint32{uint32(binary.LittleEndian.Uint16(e)), uint32(binary.LittleEndian.Uint16(e[2:])),
@@ -33,9 +31,7 @@ func TestReadersReachTheSocket(t *testing.T) {
 	const gid = 54321
 	path := filepath.Join(t.TempDir(), "run", "admin.sock")
 	s, err := bind(socketSpec{name: "admin", flag: "--admin-socket", path: path, gid: os.Getegid(), readGID: gid})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	defer s.Close()
 	const nobody = 1<<32 - 1
 	for file, want := range map[string]struct {
@@ -57,9 +53,7 @@ func TestReadersReachTheSocket(t *testing.T) {
 		}
 	}
 	conn, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	conn.Close()
 }
 
@@ -68,9 +62,7 @@ func TestNoReaders(t *testing.T) {
 	for _, readGID := range []int{-1, 0} {
 		path := filepath.Join(t.TempDir(), "run", "admin.sock")
 		s, err := bind(socketSpec{name: "admin", flag: "--admin-socket", path: path, gid: -1, readGID: readGID})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		defer s.Close()
 		if n, err := unix.Lgetxattr(path, "system.posix_acl_access", nil); err == nil {
 			t.Errorf("the socket has a list of %d bytes", n)

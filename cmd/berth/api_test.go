@@ -15,9 +15,7 @@ func TestAPIPage(t *testing.T) {
 // Each line of the page with curl is one that is run.
 func TestAPIPageRunsAll(t *testing.T) {
 	page, err := os.ReadFile("../../docs/api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	run, shown := 0, 0
 	for _, e := range pageExamples(string(page)) {
 		run += strings.Count(e.command, "curl ")

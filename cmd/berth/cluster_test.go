@@ -21,12 +21,8 @@ func TestServeEndsShared(t *testing.T) {
 	notify, wait := announced(t)
 	t.Setenv("NOTIFY_SOCKET", notify)
 	e := &scriptEtcd{dir: dir}
-	if err := e.choose(nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.start(); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, e.choose(nil))
+	fine(t, e.start())
 	t.Cleanup(e.end)
 	for _, stopped := range []bool{false, true, false} {
 		var log bytes.Buffer
@@ -58,9 +54,7 @@ func TestServeEndsShared(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		if stopped {
-			if err := e.process.Process.Signal(syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
+			fine(t, e.process.Process.Signal(syscall.SIGSTOP))
 		}
 		cancel()
 		if code := <-ended; code != 0 {
@@ -68,9 +62,7 @@ func TestServeEndsShared(t *testing.T) {
 		}
 		c.Close()
 		if stopped {
-			if err := e.process.Process.Signal(syscall.SIGCONT); err != nil {
-				t.Fatal(err)
-			}
+			fine(t, e.process.Process.Signal(syscall.SIGCONT))
 			if len(networks) != 1 || networks[0].Name != "lan" {
 				t.Errorf("the second daemon finds %v", networks)
 			}

@@ -22,14 +22,10 @@ func TestCommandsPage(t *testing.T) {
 	const file = "../../docs/commands.md"
 	want := commandsPage(t)
 	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fine(t, os.WriteFile(file, []byte(want), 0o600))
 	}
 	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	if string(got) != want {
 		t.Errorf("%s differs from the help of the program; make docs writes it again", file)
 	}

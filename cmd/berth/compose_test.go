@@ -22,15 +22,11 @@ func TestComposePage(t *testing.T) {
 // Each Compose example names the subnet beside the options of a network, without which Compose up to 5.5 drops them.
 func TestComposeExamplesNameTheSubnet(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	found := 0
 	for _, page := range append(pages, "../../README.md") {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		for _, block := range strings.Split(string(text), "\n```yaml\n")[1:] {
 			block, _, _ = strings.Cut(block, "\n```")
 			found += checkExample(t, page, block)

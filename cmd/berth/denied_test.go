@@ -15,13 +15,9 @@ import (
 func TestPermissionDenied(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "admin.sock")
 	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	defer l.Close()
-	if err := os.Chmod(socket, 0); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, os.Chmod(socket, 0))
 	// This program is berth by that name (TestMain); as nobody, for whom the way to the file is closed.
 	berth := exec.Cmd{Path: "/proc/self/exe", Args: []string{"berth", "network", "ls"}, Dir: "/",
 		Env: []string{"BERTH_ADMIN_SOCKET=" + socket}}

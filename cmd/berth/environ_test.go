@@ -17,9 +17,7 @@ func parse(t *testing.T, env map[string]string, verb string, args ...string) (*c
 	p := &cli.Program{Out: io.Discard, Err: io.Discard, Env: func(name string) string { return env[name] }}
 	root := rootCommand(p, emptyHost())
 	cmd, _, err := root.Find(strings.Fields(verb))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	cmd.RunE = func(*cobra.Command, []string) error { return nil }
 	root.SetArgs(append(strings.Fields(verb), args...))
 	return cmd, root.Execute()
@@ -76,9 +74,7 @@ func TestEnvironment(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmd, err := parse(t, c.env, c.verb, c.args...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fine(t, err)
 			if got := cmd.Flags().Lookup(c.flag).Value.String(); got != c.want {
 				t.Errorf("--%s is %q, want %q", c.flag, got, c.want)
 			}
@@ -96,9 +92,7 @@ func TestEnvironmentRefused(t *testing.T) {
 // The outside surface of serve is fixed: each flag of the design is there, under its name and its default.
 func TestServeFlags(t *testing.T) {
 	cmd, err := parse(t, nil, "serve")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	want := map[string]string{"state": "/var/lib/berth", "plugin-socket": "/run/docker/plugins/berth.sock",
 		"admin-socket": "", "event-size": "64MiB",
 		"store": "bolt", "host": "", "default-pool": "", "event-age": "2160h0m0s", "event-count": "1000000",

@@ -47,9 +47,7 @@ func TestHintsAreTrue(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 	}
 	const least = 300
 	if found < least {

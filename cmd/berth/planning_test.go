@@ -55,9 +55,7 @@ func TestChecksPage(t *testing.T) {
 // TestBackupPage runs the examples of docs/backup.md, and the lines of the service that its timer starts.
 func TestBackupPage(t *testing.T) {
 	unit, err := checkout.Block("docs/backup.md", "ini")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	start, lines := "exec berth serve &daemon&\nready\n", 0
 	for line := range strings.Lines(unit) {
 		if run, is := strings.CutPrefix(line, "ExecStart="); is {
@@ -94,9 +92,7 @@ func TestExitCodesPage(t *testing.T)      { runPage(t, "exit-codes.md", 2, nil) 
 func TestEventsPage(t *testing.T) {
 	runPage(t, "events.md", 7, nil)
 	page, err := os.ReadFile("../../docs/events.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	for _, verb := range ipam.Verbs() {
 		if !strings.Contains(string(page), "`"+verb+"`") {
 			t.Errorf("docs/events.md does not list %s", verb)
@@ -107,9 +103,7 @@ func TestEventsPage(t *testing.T) {
 // TestSettingsPage: docs/settings.md has each flag of berth serve.
 func TestSettingsPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/settings.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	serveCommand(cli.New("dev"), emptyHost()).Flags().VisitAll(func(f *pflag.Flag) {
 		text := string(page)
 		if !strings.Contains(text, "`--"+f.Name+"`") && !strings.Contains(text, "berth serve --"+f.Name) {
@@ -166,9 +160,7 @@ func runPage(t *testing.T, name string, least int, files map[string]string) {
 // runPageOn is runPage on the daemon that a script starts.
 func runPageOn(t *testing.T, name string, least int, files map[string]string, start string) {
 	page, err := os.ReadFile(filepath.Join("../../docs", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	examples := pageExamples(string(page))
 	if len(examples) < least {
 		t.Fatalf("the page has %d examples", len(examples))
@@ -188,9 +180,7 @@ func runPageOn(t *testing.T, name string, least int, files map[string]string, st
 		fmt.Fprintf(&script, "-- %s --\n%s\n", file, text)
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "page.txtar"), []byte(script.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, os.WriteFile(filepath.Join(dir, "page.txtar"), []byte(script.String()), 0o600))
 	params := scriptParams(dir)
 	params.Cmds["says"] = says
 	testscript.Run(t, params)

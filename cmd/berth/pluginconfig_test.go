@@ -31,9 +31,7 @@ var notOfThePlugin = map[string]string{
 // which values they take by default is what serve takes.
 func TestPluginSettings(t *testing.T) {
 	text, err := os.ReadFile("../../plugin-config/config.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	var config struct {
 		Entrypoint []string
 		Linux      struct{ Capabilities []string }
@@ -42,9 +40,7 @@ func TestPluginSettings(t *testing.T) {
 			Settable                 []string
 		}
 	}
-	if err := json.Unmarshal(text, &config); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, json.Unmarshal(text, &config))
 	if len(config.Linux.Capabilities) > 0 {
 		t.Errorf("the plugin asks for %v: it does with no capability", config.Linux.Capabilities)
 	}

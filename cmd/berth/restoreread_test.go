@@ -31,18 +31,12 @@ func TestUnreadState(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			write := func(name, text string) {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				fine(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 			}
 			for _, name := range []string{"a", "b", "plugin"} {
-				if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				fine(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 			}
-			if err := os.Symlink("a", filepath.Join(dir, "link")); err != nil {
-				t.Fatal(err)
-			}
+			fine(t, os.Symlink("a", filepath.Join(dir, "link")))
 			if c.settings != "" {
 				write("settings", strings.ReplaceAll(c.settings, "DIR", dir))
 			}

@@ -239,3 +239,11 @@ func await(ts *testscript.TestScript, _ bool, args []string) {
 		}
 	}
 }
+
+// fine ends a test on an error.
+func fine(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

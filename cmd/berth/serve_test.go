@@ -30,15 +30,11 @@ func announced(t *testing.T) (path string, wait func()) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "notify")
 	notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	t.Cleanup(func() { notify.Close() })
 	return path, func() {
 		t.Helper()
-		if err := notify.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		fine(t, notify.SetReadDeadline(time.Now().Add(20*time.Second)))
 		if _, err := notify.Read(make([]byte, 64)); err != nil {
 			t.Fatalf("the daemon is not ready: %v", err)
 		}
@@ -101,14 +97,10 @@ func TestSocketActivation(t *testing.T) {
 	var files []*os.File
 	for _, name := range []string{"plugin", "mac", "admin"} {
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, name), Net: "unix"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		l.SetUnlinkOnClose(false)
 		f, err := l.File()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		l.Close()
 		files = append(files, f)
 	}
@@ -118,9 +110,7 @@ func TestSocketActivation(t *testing.T) {
 		filepath.Join(dir, "state"))
 	cmd.Env = append(os.Environ(), "LISTEN_FDS=3", "LISTEN_FDNAMES=plugin:mac:admin", "NOTIFY_SOCKET="+notify)
 	cmd.ExtraFiles, cmd.Stdout, cmd.Stderr = files, &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, cmd.Start())
 	for _, f := range files {
 		f.Close()
 	}
@@ -134,17 +124,13 @@ func TestSocketActivation(t *testing.T) {
 		t.Error("the socket for MACs asks for none")
 	}
 	conn, err := net.Dial("unix", filepath.Join(dir, "plugin"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	fmt.Fprint(conn, "POST /Plugin.Activate HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 	if answer, err := io.ReadAll(conn); err != nil || !bytes.Contains(answer, []byte("IpamDriver")) {
 		t.Errorf("the plugin socket answers %q, %v", answer, err)
 	}
 	conn.Close()
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, cmd.Process.Signal(syscall.SIGTERM))
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v:\n%s", err, log.String())
 	}
@@ -175,17 +161,13 @@ func askPlugin(t *testing.T, socket, method, body string, answer any) {
 	defer transport.CloseIdleConnections()
 	res, err := (&http.Client{Transport: transport}).Post("http://plugin/IpamDriver."+method, "application/json",
 		strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %s %s (%v)", method, res.Status, text, err)
 	}
-	if err := json.Unmarshal(text, answer); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, json.Unmarshal(text, answer))
 }
 
 // TestMACSocket: both plugin sockets answer on one state, each asks for MACs or not, and the daemon tells both of its
@@ -265,18 +247,14 @@ func TestPrepareState(t *testing.T) {
 	l.SetOutput(&log)
 	dir := filepath.Join(t.TempDir(), "a", "state")
 	cfg := serveConfig{state: dir}
-	if err := cfg.prepareState(logrus.NewEntry(l)); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, cfg.prepareState(logrus.NewEntry(l)))
 	if mode, _ := owned(t, dir); mode.Perm() != 0o700 {
 		t.Errorf("the mode is %v", mode)
 	}
 	if err := cfg.prepareState(logrus.NewEntry(l)); err != nil || log.Len() > 0 {
 		t.Errorf("the second time: %v, %s", err, log.String())
 	}
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, os.Chmod(dir, 0o777))
 	if err := cfg.prepareState(logrus.NewEntry(l)); err != nil || !strings.Contains(log.String(), "others may write") {
 		t.Errorf("a directory that everybody may write to: %v, %s", err, log.String())
 	}
@@ -296,9 +274,7 @@ func TestNewLog(t *testing.T) {
 	} {
 		var b bytes.Buffer
 		log, err := cli.NewLog(&b, "info", c.format, c.journal)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		log.Debug("hidden")
 		log.WithField("name", "a\nmsg=\"another\" \x1b[2J").Info("a line\nand another\r\x1b[2J")
 		if got := b.String(); strings.ContainsAny(got, "\r\x1b") || !strings.Contains(got, c.has) ||
@@ -312,14 +288,10 @@ func TestNewLog(t *testing.T) {
 // The variable may be inherited by a process whose standard error is something else.
 func TestIsJournal(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	st := info.Sys().(*syscall.Stat_t)
 	own := fmt.Sprintf("%d:%d", st.Dev, st.Ino)
 	for _, c := range []struct {

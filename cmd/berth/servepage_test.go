@@ -11,18 +11,14 @@ import (
 // values that they take.
 func TestServeLines(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	seen := 0
 	for _, page := range append(pages, "../../README.md") {
 		if filepath.Base(page) == "commands.md" { // the help itself, in its columns
 			continue
 		}
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		inside := false
 		for line := range strings.Lines(string(text)) {
 			if strings.HasPrefix(line, "```") {

@@ -25,9 +25,7 @@ func spec(path string, gid int) socketSpec {
 func owned(t *testing.T, path string) (fs.FileMode, int) {
 	t.Helper()
 	info, err := os.Lstat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	return info.Mode(), int(info.Sys().(*syscall.Stat_t).Gid)
 }
 
@@ -36,9 +34,7 @@ func TestBind(t *testing.T) {
 	before := syscall.Umask(0o022)
 	defer syscall.Umask(before)
 	s, err := bind(spec(path, -1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	if mask := syscall.Umask(0o022); mask != 0o022 {
 		t.Errorf("the mask is %o afterwards", mask)
 	}
@@ -62,9 +58,7 @@ func TestBindForGroup(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "new", "admin.sock")
 	s, err := bind(spec(path, gid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	defer s.Close()
 	if mode, got := owned(t, path); mode != fs.ModeSocket|0o660 || got != gid {
 		t.Errorf("the socket's mode is %v, its group %d", mode, got)
@@ -73,16 +67,10 @@ func TestBindForGroup(t *testing.T) {
 		t.Errorf("the directory's mode is %v, its group %d", mode, got)
 	}
 	there := filepath.Join(dir, "there")
-	if err := os.Mkdir(there, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(there, 0o711); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, os.Mkdir(there, 0o711))
+	fine(t, os.Chmod(there, 0o711))
 	other, err := bind(spec(filepath.Join(there, "admin.sock"), gid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	defer other.Close()
 	if mode, _ := owned(t, there); mode != fs.ModeDir|0o711 {
 		t.Errorf("the mode of a directory that was there is now %v", mode)
@@ -93,14 +81,10 @@ func TestBindOverDeadSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "berth.sock")
 	sockets.Dead(t, path)
 	s, err := bind(spec(path, -1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	defer s.Close()
 	conn, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	conn.Close()
 }
 
@@ -133,13 +117,9 @@ func TestBindOverOtherThings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(dir, name)
-			if err := make(path); err != nil {
-				t.Fatal(err)
-			}
+			fine(t, make(path))
 			before, err := os.Lstat(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fine(t, err)
 			if _, err := bind(spec(path, -1)); err == nil || !strings.Contains(err.Error(), "is not a socket") {
 				t.Errorf("over a %s: %v", name, err)
 			}
@@ -168,12 +148,8 @@ func TestBindPathTooLong(t *testing.T) {
 func TestCloseLeavesAnothersSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "berth.sock")
 	s, err := bind(spec(path, -1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
+	fine(t, os.Remove(path))
 	sockets.Listening(t, path)
 	if err := s.Close(); err != nil {
 		t.Error(err)
@@ -189,9 +165,7 @@ func TestListenAllOrNothing(t *testing.T) {
 	quiet.SetOutput(io.Discard)
 	dir := t.TempDir()
 	first, second := filepath.Join(dir, "first.sock"), filepath.Join(dir, "second.sock")
-	if err := os.WriteFile(second, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, os.WriteFile(second, nil, 0o600))
 	if _, err := listen(logrus.NewEntry(quiet), spec(first, -1), spec(second, -1)); err == nil {
 		t.Fatal("a file was taken for a socket")
 	}

@@ -18,18 +18,14 @@ import (
 func formatOf(t *testing.T, path string) (format string) {
 	t.Helper()
 	st, err := bolt.Open(t.Context(), bolt.Config{Path: path, NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	defer st.Close()
 	err = st.View(t.Context(), func(tx store.Tx) error {
 		raw, err := tx.Get(ledger.FormatKey())
 		format = string(raw)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	return format
 }
 
@@ -37,13 +33,9 @@ func formatOf(t *testing.T, path string) (format string) {
 func TestUpgradeIsBackedUp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), stateFile)
 	st, err := bolt.Open(t.Context(), bolt.Config{Path: path, NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	err = st.Update(t.Context(), func(tx store.Tx) error { return tx.Put(ledger.FormatKey(), []byte("3")) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	logger, logged := test.NewNullLogger()
 	cfg := service.Config{Store: st, Host: "alpha",
 		Upgrading: upgrading(logrus.NewEntry(logger), "state", path, st.Backup)}
@@ -53,9 +45,7 @@ func TestUpgradeIsBackedUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := st.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, st.Close())
 	if _, err := fsckState(t.Context(), path); err != nil {
 		t.Errorf("the upgraded state: %v", err)
 	}

@@ -14,9 +14,7 @@ import (
 // Its check of a signature is run by testdata/webhook.txtar.
 func TestWebhooksPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/webhooks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	dir := t.TempDir()
 	serves, made := 0, 0
 	for i, block := range strings.Split(string(page), "\n```") {

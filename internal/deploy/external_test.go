@@ -82,12 +82,8 @@ func TestExternal(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := plan.Grant(newLedger().edit(plan.Edits())); err != nil {
-				t.Fatal(err)
-			}
+			fine(t, err)
+			fine(t, plan.Grant(newLedger().edit(plan.Edits())))
 			on := plan.Services()[0].Instances[0].On
 			if len(on) != 1 || on[0].Network != "lan0" || !on[0].Named ||
 				on[0].Planned+" "+Listed(on[0].Addresses, ", ") != c.on {

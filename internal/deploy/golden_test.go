@@ -13,12 +13,8 @@ import (
 func TestGoldenCompose(t *testing.T) {
 	project := load(t, Source{Files: []string{golden.Path(t, "compose.yaml")}})
 	p, err := project.Plan(Mapping{}, planned())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Check(); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
+	fine(t, p.Check())
 	golden.JSON(t, "compose.json", map[string]any{"services": p.Services(), "edits": named(t, p.Edits()),
 		"elastic edits": named(t, p.ElasticEdits())})
 }
@@ -28,9 +24,7 @@ func named(t *testing.T, edits []ipam.Edit) (all []map[string]any) {
 	t.Helper()
 	for _, e := range edits {
 		raw, err := json.Marshal(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		fields := golden.Plain(t, raw).(map[string]any)
 		fields["op"] = e.Op()
 		all = append(all, fields)

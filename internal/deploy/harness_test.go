@@ -87,9 +87,7 @@ func (l *ledger) choose(w ipam.Wish) netip.Addr {
 func unpack(t *testing.T, archive string) (dir string, golden []byte) {
 	t.Helper()
 	a, err := txtar.ParseFile(filepath.Join("testdata", archive+".txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	dir = filepath.Join(t.TempDir(), "shop")
 	for _, f := range a.Files {
 		if f.Name == "want" {
@@ -103,21 +101,15 @@ func unpack(t *testing.T, archive string) (dir string, golden []byte) {
 
 func write(t *testing.T, name string, data []byte) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, os.MkdirAll(filepath.Dir(name), 0o700))
+	fine(t, os.WriteFile(name, data, 0o600))
 }
 
 // load reads the files of a project with nothing in the environment.
 func load(t *testing.T, from Source) *Project {
 	t.Helper()
 	p, err := Load(context.Background(), from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	return p
 }
 
@@ -125,15 +117,17 @@ func load(t *testing.T, from Source) *Project {
 func override(t *testing.T, l *ledger, from Source, m Mapping) []byte {
 	t.Helper()
 	plan, err := load(t, from).Plan(m, planned())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := plan.Grant(l.edit(plan.Edits())); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
+	fine(t, plan.Grant(l.edit(plan.Edits())))
 	text, err := plan.Override()
+	fine(t, err)
+	return text
+}
+
+// fine ends a test on an error.
+func fine(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return text
 }

@@ -76,16 +76,12 @@ func updateWant(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name+".txtar")
 	a, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	if last := len(a.Files) - 1; a.Files[last].Name == "want" {
 		a.Files = a.Files[:last]
 	}
 	a.Files = append(a.Files, txtar.File{Name: "want", Data: got})
-	if err := os.WriteFile(file, txtar.Format(a), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, os.WriteFile(file, txtar.Format(a), 0o600))
 }
 
 // Read behind its project, an override leaves everything as it was but for addresses, MACs, subnets and whether there
@@ -142,13 +138,9 @@ func compose(t *testing.T, from Source) *types.Project {
 	options, err := cli.NewProjectOptions(from.Files, cli.WithEnvFiles(from.EnvFiles...), cli.WithDotEnv,
 		cli.WithProfiles(from.Profiles),
 		cli.WithName(from.Project), cli.WithoutEnvironmentResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	p, err := options.LoadProject(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	for _, service := range p.Services {
 		for key, says := range service.Networks {
 			if says == nil {

@@ -176,9 +176,7 @@ func TestLoadAsCompose(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			plan, err := load(t, c.source).Plan(Mapping{}, planned())
-			if err != nil {
-				t.Fatal(err)
-			}
+			fine(t, err)
 			if got := strings.Join(owners(plan.Edits()), " "); got != c.owners {
 				t.Errorf("the owners are %s, not %s", got, c.owners)
 			}
@@ -202,9 +200,7 @@ services:
 networks: {front: {ipam: {driver: berth, options: {network: front, pool: web}}}}
 `)
 	plan, err := load(t, source).Plan(Mapping{}, planned())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	network := planned()[0].ID.String()
 	want := []ipam.Edit{
 		&ipam.AddReservation{Network: network, Owner: "shop/b/1",

@@ -31,9 +31,7 @@ networks:
 // alone it is not known where else it is, so that nothing there is replaced.
 func TestBO13Only(t *testing.T) {
 	plan, err := load(t, file(t, movedFile)).Plan(Mapping{}, planned())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	front, dual := planned()[0].ID.String(), planned()[1].ID.String()
 	want := map[string][]string{"shop/web/1": {dual}, "shop/both/1": {dual, front}, "shop/wan/1": nil, "box": {front},
 		"shop/crowd/1": {front}, "shop/crowd/2": {front}}
@@ -55,12 +53,8 @@ func TestBO13Only(t *testing.T) {
 // off, or of what is not known.
 func TestBO13Told(t *testing.T) {
 	plan, err := load(t, file(t, movedFile)).Plan(Mapping{}, planned())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := plan.Grant(newLedger().edit(plan.Edits())); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
+	fine(t, plan.Grant(newLedger().edit(plan.Edits())))
 	var reserved []ipam.ReservationInfo
 	for line := range strings.Lines(`shop/web/1 front 10.8.0.77 replaced
 		shop/web/1 front fd00:8::77 replaced
@@ -115,9 +109,7 @@ networks:
   lan: {external: true}
   bare: {ipam: {driver: berth}}
 `)).Plan(Mapping{Networks: map[string]string{"lan": "six", "bare": "still"}}, planned())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	const why = "has ipam.options, but no ipam.config; without the override Compose up to 5.5 drops the options " +
 		"then, and the network is not on "
 	want := []string{
@@ -145,16 +137,10 @@ services:
   stays: {image: x, container_name: stays, networks: [front]}
 `+networks))
 	plan, err := before.Plan(Mapping{}, planned())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := plan.Grant(newLedger().edit(plan.Edits())); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
+	fine(t, plan.Grant(newLedger().edit(plan.Edits())))
 	text, err := plan.Override()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	override := filepath.Join(t.TempDir(), "berth.override.yaml")
 	write(t, override, text)
 	after := load(t, file(t, `
@@ -166,9 +152,7 @@ services:
   stays: {image: x, container_name: stays, networks: [front]}
 `+networks))
 	now, err := after.Plan(Mapping{}, planned())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	var reserved []ipam.ReservationInfo
 	for _, c := range plan.claims {
 		reserved = append(reserved, ipam.ReservationInfo{Owner: c.owner, Network: "front", Address: c.has[0]})
@@ -176,9 +160,7 @@ services:
 	reserved = append(reserved,
 		ipam.ReservationInfo{Owner: "stranger", Network: "front", Address: netip.MustParseAddr("10.8.0.99")})
 	earlier, err := after.Earlier(override)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	var got []string
 	for _, line := range now.Unclaimed(reserved, earlier) {
 		owner, rest, _ := strings.Cut(line, " has ")

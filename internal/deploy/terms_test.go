@@ -16,9 +16,7 @@ import (
 func serviceOf(t *testing.T, text, name string) Service {
 	t.Helper()
 	plan, err := load(t, file(t, text)).Plan(Mapping{}, planned())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	for _, s := range plan.Services() {
 		if s.Name == name {
 			return s
@@ -208,9 +206,7 @@ networks:
   dual: {enable_ipv6: true, ipam: {driver: berth, options: {network: dual}}}
 `)
 	plan, err := load(t, source).Plan(Mapping{}, planned())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	wishes := map[string]string{}
 	for _, e := range plan.Edits() {
 		add := e.(*ipam.AddReservation)
@@ -224,13 +220,9 @@ networks:
 	if diff := cmp.Diff(want, wishes); diff != "" {
 		t.Error(diff)
 	}
-	if err := plan.Grant(newLedger().edit(plan.Edits())); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, plan.Grant(newLedger().edit(plan.Edits())))
 	text, err := plan.Override()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	for _, said := range []string{"shop/web/2 on dual: 10.9.0.22, fd00:9::22", `ipv4_address: "10.9.0.30"`} {
 		if !strings.Contains(string(text), said) {
 			t.Errorf("the override does not say %s:\n%s", said, text)
@@ -299,9 +291,7 @@ func TestStartFirstRefused(t *testing.T) {
 			t.Run(fmt.Sprint(c.name, line), func(t *testing.T) {
 				source := file(t, fmt.Sprintf("%s\nservices:\n  web: {image: x, %s}%s", says, service, c.networks))
 				plan, err := load(t, source).Plan(Mapping{}, planned())
-				if err != nil {
-					t.Fatal(err)
-				}
+				fine(t, err)
 				err = plan.Check()
 				if c.word == "" {
 					if err != nil {

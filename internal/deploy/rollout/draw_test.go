@@ -142,9 +142,7 @@ func TestDraw(t *testing.T) {
 			in := wanted()
 			in.Containers = c.there(asWanted())
 			p, err := Draw(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fine(t, err)
 			if got := steps(p); got != c.want {
 				t.Errorf("it does %s, want %s", got, c.want)
 			}
@@ -205,9 +203,7 @@ func TestMoved(t *testing.T) {
 			in.Containers, in.Files = asWanted(), []File{{"a.yaml", "1"}}
 			change(&in)
 			p, err := Draw(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fine(t, err)
 			return p
 		}
 		moved := strings.Join(draw(func(*Inputs) {}).Moved(draw(change)), "; ")
@@ -229,9 +225,7 @@ func TestDrawStartFirst(t *testing.T) {
 		return Draw(in)
 	}
 	p, err := draw(func(*Inputs) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	if got := fmt.Sprint(p.Beside()); got != "map[shop/web/1:[10.0.0.11]]" {
 		t.Errorf("second addresses for %s", got)
 	}
@@ -250,9 +244,7 @@ func TestDrawStartFirst(t *testing.T) {
 			in.Services[1].Instances[0].On[0].Addresses = other
 			in.Containers = append(in.Containers, c.beside(beside(in.Containers[1], "w1", "10.0.0.21")))
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		want := "recreate:shop/web/1"
 		if !c.successor {
 			want = "delete:shop/web/1 keep:shop/db/1 recreate:shop/web/1"

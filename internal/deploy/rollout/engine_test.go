@@ -378,20 +378,24 @@ func (e *small) serve(t *testing.T) (*scene.Engine, *single.Maker) {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "e")
 	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	server := &http.Server{Handler: e}
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Close() })
 	engine, err := scene.Open("unix://" + socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	t.Cleanup(func() { _ = engine.Close() })
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", socket)
 	}
 	return engine, &single.Maker{Command: single.Command{Words: []string{"compose"}, Project: "shop"}, Dial: dial}
+}
+
+// fine ends a test on an error.
+func fine(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

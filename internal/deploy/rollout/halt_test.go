@@ -19,9 +19,7 @@ func (s *shop) networks() []NetworkState {
 		return nil
 	}
 	has, there, err := s.engine.Network(context.Background(), "front")
-	if err != nil {
-		s.Fatal(err)
-	}
+	fine(s, err)
 	return []NetworkState{{Wants: *s.network, Has: has, There: there}}
 }
 

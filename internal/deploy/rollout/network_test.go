@@ -176,9 +176,7 @@ func TestMovedNetworks(t *testing.T) {
 		change(&n)
 		in.Networks = []NetworkState{n}
 		p, err := Draw(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		return p
 	}
 	same, internal := draw(func(*NetworkState) {}), draw(func(n *NetworkState) { n.Wants.Internal = true })

@@ -91,19 +91,13 @@ func (s *shop) plan() *Plan {
 			}
 		}
 		all, unread, err := s.engine.Containers(context.Background(), "shop")
-		if err != nil {
-			s.Fatal(err)
-		}
+		fine(s, err)
 		stored, err := s.engine.Volumes(context.Background())
-		if err != nil {
-			s.Fatal(err)
-		}
+		fine(s, err)
 		p, err := Draw(Inputs{Task: s.task, Networks: s.networks(), Volumes: s.volumes, Stored: stored, Orphans: s.recorded(),
 			Project: "shop", Compose: "5.5.0", Services: s.services, Hashes: s.hashes,
 			Workers: s.workers, Images: s.images, Containers: all, Unread: unread, Ran: s.ran})
-		if err != nil {
-			s.Fatal(err)
-		}
+		fine(s, err)
 		return p
 	}
 	p := draw()
@@ -162,9 +156,7 @@ func (s *shop) wants(what string, want ...string) {
 
 func (s *shop) must(err error) {
 	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
+	fine(s, err)
 }
 
 const allRun = "db/1 d1 runs, side/1 s1 runs, web/1 w1 runs, web/2 w1 runs"

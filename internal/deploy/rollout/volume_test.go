@@ -143,9 +143,7 @@ func TestDrawVolumes(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			fine(t, err)
 			if got := ofVolumes(p); got != c.want {
 				t.Errorf("planned is %q, want %q", got, c.want)
 			}

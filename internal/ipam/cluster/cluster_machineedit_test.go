@@ -199,9 +199,7 @@ func (mc *clusterMachine) restart(t *rapid.T) {
 	old := h.service()
 	lives := rapid.Bool().Draw(t, "the old one lives")
 	if !lives {
-		if err := old.Ledger.Store().Close(); err != nil {
-			t.Fatal(err)
-		}
+		fine(t, old.Ledger.Store().Close())
 	}
 	delete(mc.lags, h)
 	err := h.start()

@@ -150,16 +150,12 @@ func (e *edgeOf) applies() {
 		r.Applied = append(r.Applied, ipam.EdgeApplied{Address: addr, Association: m.Association, Guest: m.Guest,
 			Grant: m.Grant, Staged: m.Staged})
 	}
-	if err := e.reports(r); err != nil {
-		e.t.Fatal(err)
-	}
+	fine(e.t, e.reports(r))
 }
 
 // withdraws says that a mapping is in force no more.
 func (e *edgeOf) withdraws(m ipam.EdgeMapping) {
 	e.t.Helper()
 	err := e.reports(ipam.EdgeReport{Withdrawn: []ipam.EdgeWithdrawn{{Address: m.Elastic, Grant: m.Grant}}})
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	fine(e.t, err)
 }

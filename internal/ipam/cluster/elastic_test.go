@@ -25,9 +25,7 @@ func elasticCluster(t *testing.T, host string) (cl *cluster, a, b *service.Servi
 	on := "on"
 	cl.edit(a, &ipam.ModifyNetwork{Network: "lan", Elastic: &on})
 	var r ipam.Range
-	if err := r.UnmarshalText([]byte("203.0.113.10+4")); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, r.UnmarshalText([]byte("203.0.113.10+4")))
 	cl.edit(a, &ipam.AddElasticRange{Range: r, Host: host})
 	cl.edit(a, &ipam.AllocateElastic{Host: host})
 	return cl, a, b, r.From()
@@ -47,26 +45,20 @@ func TestElasticOfARemovedHost(t *testing.T) {
 		cl.edit(a, &ipam.ReleaseElastic{Address: elastic})
 		state := func() ipam.ElasticState {
 			got, err := a.Elastic(t.Context(), elastic)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fine(t, err)
 			return got.State
 		}
 		if got := state(); got != ipam.ElasticReleasing {
 			t.Fatalf("the edge of b has said nothing, and it is %s", got)
 		}
 		edge.end()
-		if err := b.Ledger.Store().Close(); err != nil {
-			t.Fatal(err)
-		}
+		fine(t, b.Ledger.Store().Close())
 		cl.edit(a, &ipam.RemoveHost{Name: "b", Off: true})
 		if got := state(); got != ipam.ElasticReleasing {
 			t.Errorf("the host is removed only now, and it is %s", got)
 		}
 		cl.pass(6 * time.Second)
-		if err := edit.Finish(t.Context(), a.Ledger); err != nil {
-			t.Fatal(err)
-		}
+		fine(t, edit.Finish(t.Context(), a.Ledger))
 		if got := state(); got != ipam.ElasticFree {
 			t.Errorf("the host is removed, and cannot answer any more, and it is %s", got)
 		}
@@ -107,9 +99,7 @@ func TestElasticTransferEvents(t *testing.T) {
 	host := func(raw json.RawMessage) string {
 		var one told
 		if len(raw) > 0 {
-			if err := json.Unmarshal(raw, &one); err != nil {
-				t.Fatal(err)
-			}
+			fine(t, json.Unmarshal(raw, &one))
 		}
 		return cmp.Or(one.Host, "-")
 	}
@@ -121,9 +111,7 @@ func TestElasticTransferEvents(t *testing.T) {
 		for got = nil; time.Now().Before(eventually) && len(got) < len(want); time.Sleep(5 * time.Millisecond) {
 			got = nil
 			events, err := s.Events(t.Context(), ipam.EventFilter{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fine(t, err)
 			for _, e := range events {
 				if e.Address != f.addr {
 					continue

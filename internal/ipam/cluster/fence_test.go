@@ -29,9 +29,7 @@ func newFenced(t *testing.T, cut ipam.OnCut) *fenced {
 	on := "on"
 	f.edit(f.a, &ipam.ModifyNetwork{Network: "lan", Elastic: &on})
 	var r ipam.Range
-	if err := r.UnmarshalText([]byte("203.0.113.10+4")); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, r.UnmarshalText([]byte("203.0.113.10+4")))
 	f.addr = r.From()
 	f.edit(f.a, &ipam.AddElasticRange{Range: r, OnCut: string(cut)})
 	f.edit(f.a, &ipam.AllocateElastic{})

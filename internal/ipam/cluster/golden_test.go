@@ -68,9 +68,7 @@ func writeGoldenCluster(t *testing.T) {
 	first, queued := a.mustRun(1), a.mustRun(2)
 	a.end(a.mustRun(3))
 	svc, err := a.Shared.service()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	standsIn(t, svc, "shop-web-4", "shop-web-2")
 	goldenEdge(t, svc, first)
 	a.comes("it has its headroom", func() bool {
@@ -96,9 +94,7 @@ func writeGoldenCluster(t *testing.T) {
 	golden.WriteRecords(t, "host.txt", "What the host keeps of that store in its own: key and value of each.",
 		ownRecords(t, a))
 	text, err := json.MarshalIndent(goldenCluster{now, a.id, a.cluster, a.pool, queued}, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	golden.Write(t, "cluster.json", append(text, '\n'))
 }
 
@@ -108,17 +104,13 @@ func goldenEdge(t *testing.T, svc *service.Service, guest netip.Addr) {
 	elastic := netip.MustParseAddr("203.0.113.1")
 	_, err := svc.Edit(t.Context(), ipam.EditOptions{},
 		&ipam.AssociateElastic{Address: elastic, Instance: testMAC(1).String(), Network: "lan"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	edge := listen(t, svc)
 	defer edge.end()
 	m := edge.has(elastic)
 	err = edge.reports(ipam.EdgeReport{Applied: []ipam.EdgeApplied{{Address: elastic, Association: m.Association,
 		Guest: guest, Grant: m.Grant}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 }
 
 // goldenQueue has a host release an address while etcd is unreachable.
@@ -126,12 +118,8 @@ func goldenQueue(t *testing.T, h *backHost, addr netip.Addr) {
 	t.Helper()
 	away, err := OpenShared(t.Context(), SharedConfig{Own: h.own, Mark: sharedMark, Host: h.name, Now: h.r.now,
 		Reach: func() store.Reach { return store.Reach{Err: store.ErrAway} }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := away.ReleaseAddress(t.Context(), h.pool, addr); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
+	fine(t, away.ReleaseAddress(t.Context(), h.pool, addr))
 }
 
 func ownRecords(t *testing.T, h *backHost) (all []store.Record) {
@@ -146,9 +134,7 @@ func ownRecords(t *testing.T, h *backHost) (all []store.Record) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	return all
 }
 
@@ -158,9 +144,7 @@ func openGoldenCluster(t *testing.T) (r *backRig, was goldenCluster, own *mem.St
 	if golden.Read(t, "etcd.txt") == nil {
 		writeGoldenCluster(t)
 	}
-	if err := json.Unmarshal(golden.Read(t, "cluster.json"), &was); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, json.Unmarshal(golden.Read(t, "cluster.json"), &was))
 	r, own = newBackRig(t, t), mem.New()
 	t.Cleanup(r.end)
 	r.now = goldenClock(was.Now)
@@ -177,9 +161,7 @@ func openGoldenCluster(t *testing.T) (r *backRig, was goldenCluster, own *mem.St
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	return r, was, own
 }
 
@@ -189,9 +171,7 @@ func TestGoldenCluster(t *testing.T) {
 	cfg := r.cfg
 	cfg.Cluster = was.Cluster
 	st, err := etcd.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	defer st.Close()
 	kinds := map[byte]bool{}
 	err = st.View(t.Context(), func(tx store.Tx) error {
@@ -203,9 +183,7 @@ func TestGoldenCluster(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	for _, kind := range []byte("adefghiklmnopstuwxy") { // j and z are none; c, q, r and v are those of a host's own
 		if !kinds[kind] {
 			t.Errorf("it has no record of the kind %c", kind)
@@ -213,9 +191,7 @@ func TestGoldenCluster(t *testing.T) {
 	}
 	svc, err := service.Open(t.Context(), service.Config{Store: st, Host: "a", Now: r.now, Upgrading: upgrading(),
 		Member: &ipam.Member{Host: was.Host, Session: ipam.ID{2}, Mark: sharedMark}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	if problems, err := svc.Check(t.Context()); err != nil || len(problems) > 0 {
 		t.Fatalf("%q, %v", problems, err)
 	}
@@ -245,9 +221,7 @@ func shownOfCluster(t *testing.T, s *service.Service) map[string]any {
 	add("subnets", subnets, err)
 	var leases []ipam.LeaseInfo
 	for l, err := range s.Leases(t.Context(), ipam.LeaseFilter{Remembered: true}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		leases = append(leases, l)
 	}
 	add("leases", leases, nil)
@@ -293,9 +267,7 @@ func TestGoldenHost(t *testing.T) {
 	}
 	a.mustRun(4)
 	svc, err := a.Shared.service()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	if problems, err := svc.Check(t.Context()); err != nil || len(problems) > 0 {
 		t.Fatalf("%q, %v", problems, err)
 	}

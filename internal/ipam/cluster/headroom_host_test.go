@@ -193,9 +193,7 @@ func TestHeadroomOfASwarm(t *testing.T) {
 	common, a, _ := newLan(t, 2)
 	grant, err := a.RequestPool(context.Background(),
 		ipam.PoolRequest{Network: "lan", Space: ipam.GlobalSpace, CIDR: lanCIDR, Swarm: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	a.mustLook()
 	if got := inStore(t, common); len(got) != 2 || a.headroom[grant.ID] != nil {
 		t.Fatal(got)
@@ -214,12 +212,8 @@ func TestHeadroomAndTheWitness(t *testing.T) {
 		if done, err := a.svc.ReleaseLease(context.Background(), ref); done || err != nil {
 			t.Fatal(done, err)
 		}
-		if err := a.svc.NameLeases(context.Background(), []ipam.LeaseName{{LeaseRef: ref, Name: "web"}}); err != nil {
-			t.Fatal(err)
-		}
-		if err := a.svc.ReleaseAddress(context.Background(), pool, addr); err != nil {
-			t.Fatal(err)
-		}
+		fine(t, a.svc.NameLeases(context.Background(), []ipam.LeaseName{{LeaseRef: ref, Name: "web"}}))
+		fine(t, a.svc.ReleaseAddress(context.Background(), pool, addr))
 		if l := isLease(t, common, addr, ipam.Headroom, ipam.MAC{}); l.Name != "" {
 			t.Fatalf("%+v", l)
 		}
@@ -227,9 +221,7 @@ func TestHeadroomAndTheWitness(t *testing.T) {
 	a.free(pool)
 	var shown []string
 	for l, err := range a.svc.Leases(context.Background(), ipam.LeaseFilter{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		shown = append(shown, fmt.Sprint(l.Kind, " ", l.State, " ", l.Host))
 	}
 	if !slices.Contains(shown, "headroom held a") {
@@ -246,9 +238,7 @@ func TestLargeHeadroom(t *testing.T) {
 	a.edit(&ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace, Headroom: 100,
 		Subnets: []ipam.SubnetSpec{{CIDR: cidr, Pool: true}}})
 	grant, err := a.RequestPool(context.Background(), ipam.PoolRequest{Network: "lan", CIDR: cidr})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	a.mustLook()
 	if got := a.free(grant.ID); len(got) != 100 {
 		t.Fatal(len(got))
@@ -283,8 +273,6 @@ func (h *sharingHost) tellsUses(svc *service.Service) (told func()) {
 		h.t.Fatal(lost, err)
 	}
 	return func() {
-		if err := h.forgetUses(ctx, page); err != nil {
-			h.t.Fatal(err)
-		}
+		fine(h.t, h.forgetUses(ctx, page))
 	}
 }

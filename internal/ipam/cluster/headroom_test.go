@@ -254,9 +254,7 @@ func TestHeadroomReleasedMeanwhile(t *testing.T) {
 		t.Fatal(lost, err)
 	}
 	isLease(t, common, addr, ipam.Automatic, testMAC(1))
-	if err := a.forgetUses(context.Background(), page); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, a.forgetUses(context.Background(), page))
 	a.mustLook()
 	isFreeFor(t, a, pool, 1)
 }
@@ -273,17 +271,13 @@ func isFreeFor(t *testing.T, h *sharingHost, pool ipam.ID, n int) {
 func TestHeadroomOfAPoolThatWaits(t *testing.T) {
 	common, a, pool := newLan(t, 2)
 	a.handle.Cut(errCut)
-	if err := a.ReleasePool(context.Background(), pool); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, a.ReleasePool(context.Background(), pool))
 	a.handle.Heal()
 	three := 3
 	other := newSharingHost(t, common, "b")
 	other.open()
 	other.edit(&ipam.ModifyNetwork{Network: "lan", Headroom: &three})
-	if err := a.reviewOne(context.Background(), a.svc, pool); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, a.reviewOne(context.Background(), a.svc, pool))
 	if a.headroomOf(pool) != nil || len(inStore(t, common)) != 2 {
 		t.Fatal(a.headroomOf(pool), inStore(t, common))
 	}
@@ -294,9 +288,7 @@ func TestHeadroomOfAPoolThatWaits(t *testing.T) {
 func mustRange(t testing.TB, text string) ipam.Range {
 	t.Helper()
 	var r ipam.Range
-	if err := r.UnmarshalText([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, r.UnmarshalText([]byte(text)))
 	return r
 }
 
@@ -341,9 +333,7 @@ func TestHeadroomLost(t *testing.T) {
 			}
 			return tx.Put(key, ipam.EncodeLease(nil, after))
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		a.handle.Heal()
 		a.mustLook()
 		if len(a.warned) != 1 || !strings.Contains(a.warned[0], addr.String()) ||

@@ -123,9 +123,7 @@ func TestDrainHost(t *testing.T) {
 		ipam.PoolRequest{Space: ipam.GlobalSpace, CIDR: netip.MustParsePrefix("10.1.0.0/24")})
 	cl.refused(err, ipam.ErrHost)
 	cl.take(a, cl.attach(a, ipam.PoolRequest{Network: "lan"}).ID, 2)
-	if err := b.ReleaseAddress(t.Context(), pool, addr); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, b.ReleaseAddress(t.Context(), pool, addr))
 	cl.edit(b, &ipam.DrainHost{Name: "b", Undo: true})
 	if got := cl.take(b, pool, 1); got != addr {
 		t.Errorf("after the draining it has %s, before it had %s", got, addr)
@@ -150,9 +148,7 @@ func TestRemoveHost(t *testing.T) {
 	cl.refused(err, ipam.ErrHost, "host b is leaving")
 	_, err = a.Edit(t.Context(), ipam.EditOptions{}, &ipam.RemoveHost{Name: "b", Off: true})
 	cl.refused(err, ipam.ErrInUse, "it is not off")
-	if err := b.Ledger.Store().Close(); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, b.Ledger.Store().Close())
 	b = cl.must("b")
 	b.Ledger.Shared().(*mem.Store).Close()
 	_, err = a.Edit(t.Context(), ipam.EditOptions{}, &ipam.AdmitHost{Name: "b"})
@@ -181,9 +177,7 @@ func TestRemoveHost(t *testing.T) {
 func TestRemoveSilentHost(t *testing.T) {
 	cl := newCluster(t)
 	a, b := cl.must("a"), cl.must("b")
-	if err := b.Ledger.Store().Close(); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, b.Ledger.Store().Close())
 	_, err := a.Edit(t.Context(), ipam.EditOptions{}, &ipam.RemoveHost{Name: "b"})
 	cl.refused(err, ipam.ErrInUse, "does not answer", "[host.off b]")
 	cl.edit(a, &ipam.RemoveHost{Name: "b", Off: true})
@@ -209,9 +203,7 @@ func TestRemoveOnlyHost(t *testing.T) {
 func leasesOfHost(t *testing.T, s *service.Service, host string) (all string) {
 	t.Helper()
 	for l, err := range s.Leases(t.Context(), ipam.LeaseFilter{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		if l.Host == host {
 			all += fmt.Sprintf("%s (%s) ", l.Address, l.Kind)
 		}
@@ -229,9 +221,7 @@ func TestGatewaysOfHosts(t *testing.T) {
 	if err != nil || first.String() != "10.78.0.1/24" {
 		t.Errorf("a gateway that nobody names is %s, %v", first, err)
 	}
-	if err := b.ReleasePool(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, b.ReleasePool(t.Context(), pool))
 	cl.edit(a, lan("10.77.0.0/24"))
 	pa, pb := cl.attach(a, ipam.PoolRequest{Network: "lan"}).ID, cl.attach(b, ipam.PoolRequest{Network: "lan"}).ID
 	gateway := func(s *service.Service, pool ipam.ID, want string) netip.Addr {
@@ -241,9 +231,7 @@ func TestGatewaysOfHosts(t *testing.T) {
 			req.Preferred = netip.MustParseAddr(want)
 		}
 		p, err := s.RequestAddress(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		return p.Addr()
 	}
 	if got := gateway(a, pa, ""); got.String() != "10.77.0.1" {
@@ -254,13 +242,9 @@ func TestGatewaysOfHosts(t *testing.T) {
 		t.Errorf("host b has %q", left)
 	}
 	for _, addr := range []netip.Addr{own, netip.MustParseAddr("10.77.0.1")} {
-		if err := b.ReleaseAddress(t.Context(), pb, addr); err != nil {
-			t.Fatal(err)
-		}
+		fine(t, b.ReleaseAddress(t.Context(), pb, addr))
 	}
-	if err := b.ReleasePool(t.Context(), pb); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, b.ReleasePool(t.Context(), pb))
 	if left := leasesOfHost(t, a, "b"); left != "" {
 		t.Errorf("host b still has %q", left)
 	}
@@ -279,9 +263,7 @@ func TestForeignResize(t *testing.T) {
 	if got := cl.take(b, pool, 1).String(); got != "10.77.0.2" {
 		t.Fatal(got)
 	}
-	if err := b.ReleasePool(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, b.ReleasePool(t.Context(), pool))
 	larger := netip.MustParsePrefix("10.77.0.0/29")
 	cl.edit(a, &ipam.ModifySubnet{Network: "lan", Subnet: "10.77.0.0/30", CIDR: &larger})
 	cl.edit(a, &ipam.AddPool{Network: "lan", Range: allocator.WholeRange(netip.MustParsePrefix("10.77.0.4/30"))})
@@ -313,9 +295,7 @@ func TestImportsOfHosts(t *testing.T) {
 			cl.refused(err, ipam.ErrInvalid, "the network large is being imported")
 			_, err = b.Network(t.Context(), "large")
 			cl.refused(err, ipam.ErrInUse, "network large is being imported")
-			if err := a.Ledger.Store().Close(); err != nil {
-				t.Fatal(err)
-			}
+			fine(t, a.Ledger.Store().Close())
 		}
 	}})
 	if err == nil || seen != 1 {
@@ -331,9 +311,7 @@ func TestImportsOfHosts(t *testing.T) {
 // Where the store is the host's own, there are no other hosts.
 func TestNoHosts(t *testing.T) {
 	s, err := service.Open(t.Context(), service.Config{Store: mem.New(), Host: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	if _, err := s.Hosts(t.Context()); !errors.Is(err, ipam.ErrAlone) {
 		t.Error(err)
 	}

@@ -35,9 +35,7 @@ func TestKeepCluster(t *testing.T) {
 		t.Errorf("at first: %q, %v", got, err)
 	}
 	for range 2 {
-		if err := KeepCluster(ctx, st, one); err != nil {
-			t.Fatal(err)
-		}
+		fine(t, KeepCluster(ctx, st, one))
 	}
 	if err := KeepCluster(ctx, st, other); err == nil || !strings.Contains(err.Error(), one) {
 		t.Errorf("another cluster: %v", err)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"berth/internal/ipam"
 	"berth/internal/ipam/service"
 	"berth/store/mem"
@@ -57,9 +59,7 @@ func (cl *cluster) pass(d time.Duration) { time.Sleep(d) }
 func (cl *cluster) must(name string) *service.Service {
 	cl.Helper()
 	s, err := cl.open(name)
-	if err != nil {
-		cl.Fatal(err)
-	}
+	fine(cl, err)
 	return s
 }
 
@@ -95,18 +95,14 @@ func (cl *cluster) refused(err, kind error, words ...string) {
 func (cl *cluster) attach(s *service.Service, req ipam.PoolRequest) ipam.PoolGrant {
 	cl.Helper()
 	g, err := s.RequestPool(cl.Context(), req)
-	if err != nil {
-		cl.Fatal(err)
-	}
+	fine(cl, err)
 	return g
 }
 
 func (cl *cluster) take(s *service.Service, pool ipam.ID, mac byte) netip.Addr {
 	cl.Helper()
 	p, err := s.RequestAddress(cl.Context(), ipam.AddressRequest{Pool: pool, MAC: ipam.MAC{2, mac}})
-	if err != nil {
-		cl.Fatal(err)
-	}
+	fine(cl, err)
 	return p.Addr()
 }
 
@@ -123,4 +119,12 @@ func lan(cidr string) *ipam.CreateNetwork {
 	p := netip.MustParsePrefix(cidr)
 	return &ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace,
 		Subnets: []ipam.SubnetSpec{{CIDR: p, Gateway: p.Addr().Next(), Pool: true}}}
+}
+
+// fine ends a test on an error.
+func fine(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

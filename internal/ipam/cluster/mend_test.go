@@ -103,17 +103,13 @@ func b2(r *backRig, host, addr string) bool {
 func planIsBack(t *testing.T, h *backHost) {
 	t.Helper()
 	svc, err := h.Shared.service()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	if n, err := svc.Network(t.Context(), "other"); err != nil || n.Name != "other" {
 		t.Error(n, err)
 	}
 	found := 0
 	for r, err := range svc.Reservations(t.Context(), ipam.AddressFilter{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		if r.Owner == "db" && r.Address == addrs("200")[0] {
 			found++
 		}

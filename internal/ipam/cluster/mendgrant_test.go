@@ -26,9 +26,7 @@ func newGrantsRig(t *testing.T) *grantsRig {
 	r.a = r.host("a")
 	r.a.ready()
 	on, text := "on", ipam.Range{}
-	if err := text.UnmarshalText([]byte("203.0.113.10+4")); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, text.UnmarshalText([]byte("203.0.113.10+4")))
 	r.addr = text.From()
 	r.edit(lanWith(0, lanCIDR), &ipam.ModifyNetwork{Network: "lan", Elastic: &on},
 		&ipam.AddElasticRange{Range: text, OnCut: string(ipam.CutKeep)}, &ipam.AllocateElastic{})
@@ -61,9 +59,7 @@ func (r *grantsRig) edit(edits ...ipam.Edit) {
 func (r *grantsRig) service(h *backHost) *service.Service {
 	r.t.Helper()
 	svc, err := h.Shared.service()
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	fine(r.t, err)
 	return svc
 }
 
@@ -99,9 +95,7 @@ func TestMendKeepsGrants(t *testing.T) {
 	r.a.ready()
 	again := listen(t, r.service(r.a))
 	again.lacks(r.addr)
-	if err := again.reports(ipam.EdgeReport{Whole: true}); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, again.reports(ipam.EdgeReport{Whole: true}))
 	edge.has(r.addr)
 }
 
@@ -151,9 +145,7 @@ func TestMendedGrantIsNotTheLast(t *testing.T) {
 			Since: c.Now(), Grant: c.NextID()}
 		return c.SetApplied(ledger.AppliedAt{Host: "b", Address: f.addr}, later)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	edge := listen(t, f.a)
 	edge.stages(f.addr)
 	edge.never(f.addr)

@@ -55,9 +55,7 @@ type backRig struct {
 func newBackRig(t *testing.T, of rapid.TB) *backRig {
 	t.Helper()
 	endpoint, err := mendEtcd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	r := &backRig{t: of, hosts: map[string]*backHost{}}
 	r.cfg = etcd.Config{Endpoints: []string{endpoint}, Prefix: fmt.Sprintf("mend/%d/", mendPrefixes.Add(1)),
 		Timeout: 20 * time.Second, Remember: Remembered, Bundle: Bundled()}
@@ -72,9 +70,7 @@ func newBackRig(t *testing.T, of rapid.TB) *backRig {
 func (r *backRig) save() {
 	r.t.Helper()
 	g, err := r.client.Get(context.Background(), r.cfg.Prefix, clientv3.WithPrefix())
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	fine(r.t, err)
 	r.saved = map[string]string{}
 	for _, kv := range g.Kvs {
 		r.saved[string(kv.Key)] = string(kv.Value)
@@ -211,9 +207,7 @@ func (h *backHost) start() {
 			return MendStore{svc, st.Trace, st.Close}, err
 		},
 	})
-	if err != nil {
-		h.r.t.Fatal(err)
-	}
+	fine(h.r.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	shared := h.Shared
@@ -265,18 +259,14 @@ func (h *backHost) distrusts() {
 // remembered waits until all that was written is remembered.
 func (h *backHost) remembered() {
 	h.r.t.Helper()
-	if err := h.rememberOnce(context.Background()); err != nil {
-		h.r.t.Fatal(err)
-	}
+	fine(h.r.t, h.rememberOnce(context.Background()))
 }
 
 func (h *backHost) attach() {
 	h.r.t.Helper()
 	h.ready()
 	grant, err := h.RequestPool(context.Background(), ipam.PoolRequest{Network: "lan", CIDR: lanCIDR})
-	if err != nil {
-		h.r.t.Fatal(err)
-	}
+	fine(h.r.t, err)
 	h.pool = grant.ID
 }
 
@@ -292,9 +282,7 @@ func (h *backHost) run(mac int) (netip.Addr, error) {
 func (h *backHost) mustRun(mac int) netip.Addr {
 	h.r.t.Helper()
 	addr, err := h.run(mac)
-	if err != nil {
-		h.r.t.Fatal(err)
-	}
+	fine(h.r.t, err)
 	return addr
 }
 
@@ -302,9 +290,7 @@ func (h *backHost) mustRun(mac int) netip.Addr {
 func (h *backHost) end(addr netip.Addr) {
 	h.r.t.Helper()
 	delete(h.runs, addr)
-	if err := h.ReleaseAddress(context.Background(), h.pool, addr); err != nil {
-		h.r.t.Fatal(err)
-	}
+	fine(h.r.t, h.ReleaseAddress(context.Background(), h.pool, addr))
 }
 
 func (h *backHost) view(context.Context) (*ipam.EngineView, error) {
@@ -334,14 +320,10 @@ func (h *backHost) mend(opt ipam.MendOptions) ipam.MendReport {
 func (r *backRig) leases(h *backHost) map[netip.Addr]*ipam.LeaseInfo {
 	r.t.Helper()
 	svc, err := h.Shared.service()
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	fine(r.t, err)
 	all := map[netip.Addr]*ipam.LeaseInfo{}
 	for l, err := range svc.Leases(context.Background(), ipam.LeaseFilter{}) {
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		fine(r.t, err)
 		if l.Kind != ipam.Gateway {
 			all[l.Address] = &l
 		}

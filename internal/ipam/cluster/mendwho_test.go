@@ -261,9 +261,7 @@ func keepsWhatRuns(t *testing.T, rng *rand.Rand) {
 	for i := range 60 {
 		at := i % 2
 		addr, err := hosts[at].run(mac + 2000 + i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		if b2(r, hosts[1-at].name, addr.String()) {
 			t.Fatalf("%s runs on another host, and was given", addr)
 		}

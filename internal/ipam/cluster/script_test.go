@@ -185,9 +185,7 @@ func (st *stage) befalls(h *sharingHost, verb, arg string) {
 	case "silent":
 		h.handle.Announce(h.name, nil)
 	case "drop":
-		if err := DropHeadroom(context.Background(), h.own); err != nil {
-			st.t.Fatal(err)
-		}
+		fine(st.t, DropHeadroom(context.Background(), h.own))
 	case "telling":
 		st.told = h.tellsUses(h.open())
 	case "told":
@@ -198,9 +196,7 @@ func (st *stage) befalls(h *sharingHost, verb, arg string) {
 		h.sound()
 	case "wait":
 		d, err := time.ParseDuration(arg)
-		if err != nil {
-			st.t.Fatal(err)
-		}
+		fine(st.t, err)
 		h.now = h.now.Add(d)
 	default:
 		st.t.Fatalf("there is no step %s", verb)
@@ -215,9 +211,7 @@ func (st *stage) edit(verb string, args []string) ipam.Edit {
 		return &ipam.ModifyNetwork{Network: "lan", Headroom: new(number(st.t, args[0]))}
 	case "quarantine":
 		d, err := time.ParseDuration(args[0])
-		if err != nil {
-			st.t.Fatal(err)
-		}
+		fine(st.t, err)
 		return &ipam.ModifyNetwork{Network: "lan", Quarantine: new(ipam.Duration(d))}
 	case "network.rm":
 		return &ipam.RemoveNetwork{Network: "lan"}
@@ -356,9 +350,7 @@ func short(all []netip.Addr) string {
 func number(t *testing.T, text string) int {
 	t.Helper()
 	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	return n
 }
 

@@ -183,9 +183,7 @@ func TestReleaseFreesNoLaterLease(t *testing.T) {
 	old := isLease(t, common, addr, ipam.Automatic, testMAC(1))
 	a.give(pool, addr)
 	a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(2), Preferred: addr})
-	if err := a.queue(context.Background(), queuedRelease{Pool: pool, Address: addr, Lease: old.ID}); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, a.queue(context.Background(), queuedRelease{Pool: pool, Address: addr, Lease: old.ID}))
 	a.mustLook()
 	isLease(t, common, addr, ipam.Static, testMAC(2))
 	if a.keeps() {
@@ -352,12 +350,8 @@ func TestHopelessRelease(t *testing.T) {
 	bad := ipam.ID{1: 1}
 	err := other.Update(context.Background(),
 		func(tx store.Tx) error { return tx.Put(ledger.AttachmentKey(nil, bad), []byte("no record")) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.queue(context.Background(), queuedRelease{Pool: bad, Address: addr, Lease: 7}); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
+	fine(t, a.queue(context.Background(), queuedRelease{Pool: bad, Address: addr, Lease: 7}))
 	a.mustLook()
 	isFree(t, common, addr)
 	if len(a.warned) != 1 || !strings.Contains(a.warned[0], "given up") || a.keeps() {

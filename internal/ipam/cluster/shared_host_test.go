@@ -110,9 +110,7 @@ func (h *sharingHost) boot() {
 					service.Config{Store: &wire{h.handle, &h.left, &h.after}, Host: h.name,
 						Now: func() time.Time { return h.now }, Member: member, Memories: 6})
 			}})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	fine(h.t, err)
 	h.Shared = s
 	if away != nil {
 		h.endFirst() // Run would have tried
@@ -143,9 +141,7 @@ func (h *sharingHost) attempt() (*service.Service, error) {
 func (h *sharingHost) open() *service.Service {
 	h.t.Helper()
 	svc, err := h.attempt()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	fine(h.t, err)
 	return svc
 }
 
@@ -160,9 +156,7 @@ func (h *sharingHost) look() error {
 
 func (h *sharingHost) mustLook() {
 	h.t.Helper()
-	if err := h.look(); err != nil {
-		h.t.Fatal(err)
-	}
+	fine(h.t, h.look())
 }
 
 func (h *sharingHost) edit(edits ...ipam.Edit) {
@@ -176,9 +170,7 @@ func (h *sharingHost) edit(edits ...ipam.Edit) {
 func (h *sharingHost) pool() ipam.ID {
 	h.t.Helper()
 	grant, err := h.RequestPool(context.Background(), ipam.PoolRequest{Network: "lan", CIDR: lanCIDR})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	fine(h.t, err)
 	return grant.ID
 }
 
@@ -203,17 +195,13 @@ func (h *sharingHost) ask(req ipam.AddressRequest) (netip.Addr, error) {
 func (h *sharingHost) take(req ipam.AddressRequest) netip.Addr {
 	h.t.Helper()
 	addr, err := h.ask(req)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	fine(h.t, err)
 	return addr
 }
 
 func (h *sharingHost) give(pool ipam.ID, addr netip.Addr) {
 	h.t.Helper()
-	if err := h.ReleaseAddress(context.Background(), pool, addr); err != nil {
-		h.t.Fatal(err)
-	}
+	fine(h.t, h.ReleaseAddress(context.Background(), pool, addr))
 }
 
 // refusedAway asks for an address, which the store is to be out of reach for.
@@ -266,9 +254,7 @@ func leasesIn(t rapid.TB, common *mem.Store) (all []*ipam.Lease) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	return all
 }
 

@@ -110,9 +110,7 @@ func (m *sharedMachine) releasePool(t *rapid.T) {
 		t.Skip("not now")
 	}
 	pool := m.aPool(t)
-	if err := m.a.ReleasePool(context.Background(), pool); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, m.a.ReleasePool(context.Background(), pool))
 	m.pools = ipam.Without(m.pools, pool)
 	maps.DeleteFunc(m.hands, func(_ netip.Addr, h hand) bool { return h.pool == pool })
 }
@@ -322,9 +320,7 @@ func (m *sharedMachine) look(t *rapid.T) {
 	if m.a.handle.Reach().Err == nil {
 		m.tolerated(t, m.a.look())
 	}
-	if err := m.b.look(); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, m.b.look())
 }
 
 func (m *sharedMachine) modify(t *rapid.T) {

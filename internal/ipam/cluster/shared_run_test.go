@@ -68,9 +68,7 @@ func TestSharedRuns(t *testing.T) {
 		comes(t, "it is told again", func() bool { return a.State().Waiting == 0 && a.State().Headroom[0].Claimed == 2 })
 		isFree(t, common, used)
 		isLease(t, common, again, ipam.Automatic, testMAC(3))
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		fine(t, stop())
 		if len(a.warned) > 0 {
 			t.Fatal(a.warned)
 		}
@@ -97,9 +95,7 @@ func TestSharedNotices(t *testing.T) {
 	comes(t, "the headroom that another host has given", claimed(2))
 	second := a.pool()
 	comes(t, "that of the second network", claimed(4))
-	if err := a.ReleasePool(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, a.ReleasePool(t.Context(), pool))
 	comes(t, "one network's only", claimed(2))
 	if len(a.free(second)) != 2 || len(inStore(t, common)) != 2 {
 		t.Fatal(inStore(t, common))

@@ -48,9 +48,7 @@ func TestStrayEnds(t *testing.T) {
 				if l := heldAt(t, common, stray); l != nil && l.MAC == testMAC(1) {
 					t.Fatalf("headroom %d, asked %v: %s is held still: %+v", headroom, asks, stray, l)
 				}
-				if err := stop(); err != nil {
-					t.Fatal(err)
-				}
+				fine(t, stop())
 				if !asks {
 					b.take(ipam.AddressRequest{Pool: theirs, MAC: testMAC(2), Preferred: stray})
 				}

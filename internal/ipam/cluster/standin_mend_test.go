@@ -51,9 +51,7 @@ func TestStandInsAreMended(t *testing.T) {
 	want := map[*backHost]ipam.StandIn{}
 	for _, h := range []*backHost{a, b} {
 		svc, err := h.Shared.service()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		want[h] = standsIn(t, svc, "shop-web-4", "shop-web-2")
 		h.remembered()
 	}
@@ -63,9 +61,7 @@ func TestStandInsAreMended(t *testing.T) {
 	mendAll(t, r, a, b)
 	for h, in := range want {
 		svc, err := h.Shared.service()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		standInsAre(t, svc, in)
 	}
 }
@@ -74,14 +70,10 @@ func TestStandInsAreMended(t *testing.T) {
 func TestStandInsAreCopied(t *testing.T) {
 	own, common := mem.New(), mem.New()
 	from, err := service.Open(t.Context(), service.Config{Store: own, Host: "a", Copying: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	member := &ipam.Member{Host: ipam.ID{1}, Session: ipam.NewID(), Mark: sharedMark}
 	to, err := service.Open(t.Context(), service.Config{Store: common.Join(), Host: "a", Member: member})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	want := standsIn(t, from, "shop-web-4", "shop-web-2")
 	for _, space := range []string{ipam.GlobalSpace, "lab"} {
 		if _, err := from.Edit(t.Context(), ipam.EditOptions{},

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"berth/internal/ipam/ipamtest"
 )
 
@@ -250,9 +252,7 @@ func TestGA25Environment(t *testing.T) {
 		take net1 inst 1:ip=192.0.2.5
 	`)
 	env, err := r.S.Environment(ctx, "net1", "inst")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	for _, want := range []string{
 		"INSTANCE_NIC0_IP:0=192.0.2.4", "INSTANCE_NIC0_NETWORK_SUBNET:0=192.0.2.0/24",
 		"INSTANCE_NIC0_NETWORK_GATEWAY:0=192.0.2.1",
@@ -280,5 +280,13 @@ func TestGA25Environment(t *testing.T) {
 	}
 	if _, err := r.S.Environment(ctx, "nowhere", "inst"); ipamtest.KindOf(err) != "notfound" {
 		t.Error(err)
+	}
+}
+
+// fine ends a test on an error.
+func fine(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -15,9 +15,7 @@ import (
 func TestBO7WholeRequest(t *testing.T) {
 	wish := func(text string) ipam.Interface {
 		in, err := ipam.ParseInterface(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		return in
 	}
 	reserve := func(network, owner, text string) ipam.Edit {

@@ -55,9 +55,7 @@ func TestShrinkOverManyMemories(t *testing.T) {
 	r := ipamtest.New(t)
 	open := func() {
 		s, err := service.Open(ctx, service.Config{Store: r.Store, Host: "h1", Now: r.Clock.Now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		r.S = s
 	}
 	open()
@@ -112,9 +110,7 @@ func TestResizeBetweenPagesOfDetach(t *testing.T) {
 			"mac=2 -> 192.0.2.2")
 		dying := &ipamtest.Failing{Store: r.Store, Left: 1000}
 		s, err := service.Open(ctx, service.Config{Store: dying, Host: "h1", Now: r.Clock.Now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		dying.Left = left
 		if err := s.ReleasePool(ctx, r.Pools["A"]); err != nil && !errors.Is(err, ipamtest.ErrDied) {
 			t.Fatal(err)
@@ -250,9 +246,7 @@ func TestCountsAgree(t *testing.T) {
 	}
 	n := r.Show("net1")
 	subnets, err := r.S.Subnets(ctx, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	for i, sub := range n.Subnets {
 		if info := subnets[i]; info.Use.Leased != sub.Use.Leased || info.Use.Free.Cmp(sub.Pools[0].Free.Int) != 0 {
 			t.Errorf("%s: held %d and %d, free %s and %s", sub.CIDR, info.Use.Leased, sub.Use.Leased, info.Use.Free, sub.Pools[0].Free)
@@ -312,9 +306,7 @@ func TestLargeNetworkRemoved(t *testing.T) {
 		large(r)
 		dying := &ipamtest.Failing{Store: r.Store, Left: 1000}
 		s, err := service.Open(ctx, service.Config{Store: dying, Host: "h1", Now: r.Clock.Now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		r.S, dying.Left = s, left
 		if _, err := s.Edit(ctx, ipam.EditOptions{}, &ipam.RemoveNetwork{Network: "large", Force: true}); err != nil &&
 			!errors.Is(err, ipamtest.ErrDied) {

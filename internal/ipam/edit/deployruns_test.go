@@ -16,9 +16,7 @@ func TestDeployRuns(t *testing.T) {
 	edit := func(e ipam.Edit) {
 		t.Helper()
 		_, err := r.S.Edit(ipam.WithActor(ctx, "root"), ipam.EditOptions{}, e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		r.Clock.Time = r.Clock.Time.Add(time.Second)
 	}
 	lock := func(project string) ipam.ID {
@@ -46,9 +44,7 @@ func TestDeployRuns(t *testing.T) {
 	edit(&ipam.UnlockDeploy{Project: "shop", ID: late, Outcome: ipam.DeployLost})
 	r.Reopened()
 	runs, err := r.S.DeployRuns(ctx, "shop", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	var got []string
 	for _, run := range runs {
 		got = append(got, string(run.Outcome))

@@ -255,9 +255,7 @@ func runUntil(r *ipamtest.Room, done func() bool) {
 		time.Sleep(time.Millisecond)
 	}
 	stop()
-	if err := <-ended; err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, <-ended)
 }
 
 // BO-15: a deployment is deleted with all its owners, running or not, and whatever they have on whichever network.

@@ -51,9 +51,7 @@ func TestEditEvents(t *testing.T) {
 			last := ipamtest.LastEvent(t, r)
 			r.Clock.Time = r.Clock.Time.Add(1e9)
 			out, err := r.S.Edit(ipam.WithActor(ctx, "uid 7"), ipam.EditOptions{}, e)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fine(t, err)
 			events := slices.DeleteFunc(ipamtest.EventsAfter(t, r, last),
 				func(e ipam.Event) bool { return e.Verb == ipam.SpaceCreated })
 			changes := slices.DeleteFunc(out.Changes, func(e ipam.Event) bool { return e.Verb == ipam.SpaceCreated })
@@ -127,9 +125,7 @@ func TestEventOfRemovedSubnet(t *testing.T) {
 	for _, e := range []ipam.Edit{&ipam.RemoveSubnet{Network: "net1", Subnet: "lan"},
 		&ipam.RemoveNetwork{Network: "net1"}} {
 		out, err := r.S.Edit(ctx, ipam.EditOptions{DryRun: true}, e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		text := ""
 		for _, c := range out.Changes {
 			text += string(c.Before)
@@ -190,9 +186,7 @@ func TestDryRunsAreNotCounted(t *testing.T) {
 	r := ipamtest.New(t)
 	s, err := service.Open(ctx,
 		service.Config{Store: r.Store, Host: "h1", Now: r.Clock.Now, Retention: ipam.Retention{Count: 10}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	create := func(name string, dry bool) {
 		if _, err := s.Edit(ctx, ipam.EditOptions{DryRun: dry}, &ipam.CreateNetwork{Name: name}); err != nil {
 			t.Fatal(err)
@@ -207,9 +201,7 @@ func TestDryRunsAreNotCounted(t *testing.T) {
 	if err != nil || len(before) > 10 {
 		t.Fatal(len(before), err)
 	}
-	if err := s.Trim(ctx); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, s.Trim(ctx))
 	if after, err := s.Events(ctx, ipam.EventFilter{}); err != nil || len(after) != len(before) {
 		t.Errorf("of %d events %d are left, %v", len(before), len(after), err)
 	}

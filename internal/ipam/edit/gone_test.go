@@ -23,9 +23,7 @@ func TestBO12LeasesOfGoneSubnet(t *testing.T) {
 			for i := range n {
 				got, err := r.S.RequestAddress(ctx,
 					ipam.AddressRequest{Pool: r.Pools["A"], MAC: ipamtest.MAC(i + 1), Name: fmt.Sprintf("c%d", i)})
-				if err != nil {
-					t.Fatal(err)
-				}
+				fine(t, err)
 				leases[eventsOfLast(t, r).Lease] = fmt.Sprintf("%s %s c%d", got.Addr(), ipamtest.MAC(i+1), i)
 			}
 			last := ipamtest.LastEvent(t, r)
@@ -123,9 +121,7 @@ func TestBO12CutOff(t *testing.T) {
 			want := map[netip.Addr]bool{}
 			for i := range 1100 {
 				got, err := r.S.RequestAddress(ctx, ipam.AddressRequest{Pool: r.Pools["A"], MAC: ipamtest.MAC(i + 1)})
-				if err != nil {
-					t.Fatal(err)
-				}
+				fine(t, err)
 				want[got.Addr()] = true
 			}
 			last := ipamtest.LastEvent(t, r)
@@ -139,9 +135,7 @@ func TestBO12CutOff(t *testing.T) {
 			r.Store.Each(nil)
 			r.Store.Heal()
 			r.Open()
-			if err := r.S.ReleasePool(ctx, r.Pools["A"]); err != nil {
-				t.Fatal(err)
-			}
+			fine(t, r.S.ReleasePool(ctx, r.Pools["A"]))
 			gone := settled(r, last)
 			if len(gone) != len(want) {
 				t.Errorf("cut off after %d (%v): %d were released, of %d", cut, err, len(gone), len(want))

@@ -21,16 +21,10 @@ func exported(r *ipamtest.Room) string {
 	var b bytes.Buffer
 	w := plan.NewYAML(&b)
 	for n, err := range r.S.Export(ctx, "") {
-		if err != nil {
-			r.T.Fatal(err)
-		}
-		if err := w.Write(&n); err != nil {
-			r.T.Fatal(err)
-		}
+		fine(r.T, err)
+		fine(r.T, w.Write(&n))
 	}
-	if err := w.Close(); err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, w.Close())
 	return b.String() + exportedElastic(r)
 }
 
@@ -132,9 +126,7 @@ func TestExportImport(t *testing.T) {
 
 	var one []string
 	for n, err := range r.S.Export(ctx, "lab1") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		one = append(one, n.Name)
 	}
 	if len(one) != 1 || one[0] != "lab1" {
@@ -166,9 +158,7 @@ func TestImportedIsUsed(t *testing.T) { // GA-1, GA-8, GA-15, GA-24
 		subnet.rm net1 192.0.2.0/24 ! inuse
 	`)
 	events, err := r.S.Events(ctx, ipam.EventFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	told := map[string]int{}
 	for _, e := range events {
 		if e.Actor == "uid 0" {
@@ -214,9 +204,7 @@ networks:
 `
 	before := ipamtest.Dump(t, r.Store)
 	dry, err := r.S.Import(ctx, read(r, document), ipam.ImportOptions{DryRun: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	added := ipam.Counts{Networks: 1, Subnets: 1, Pools: 3, Exclusions: 2, Reservations: 2, Addresses: 1}
 	unchanged := ipam.Counts{Networks: 1, Subnets: 1, Pools: 1, Reservations: 1, Addresses: 1}
 	want := ipam.ImportReport{DryRun: true, Added: added, Unchanged: unchanged, Networks: []ipam.ImportedNetwork{
@@ -269,9 +257,7 @@ func TestImportByAddress(t *testing.T) {
 	`)
 	table := func(noun, text string) ipam.Plan {
 		p, _, err := plan.ReadCSV(strings.NewReader(text), plan.Table{Noun: noun})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		return p
 	}
 	for _, p := range []ipam.Plan{

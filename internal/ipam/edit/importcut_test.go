@@ -90,9 +90,7 @@ func records(t testing.TB, st store.Store) map[string]string {
 func wholeOrNot(r *ipamtest.Room, p ipam.Plan) {
 	r.T.Helper()
 	all, err := r.S.Networks(ctx, ipam.NetworkFilter{})
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, err)
 	seen := map[string]ipam.NetworkInfo{}
 	for _, n := range all {
 		seen[n.Name] = n
@@ -119,9 +117,7 @@ func wholeOrNot(r *ipamtest.Room, p ipam.Plan) {
 		r.T.Fatalf("%s of network %s is listed, which is not there", leases[i].Address, leases[i].Network)
 	}
 	subnets, err := r.S.Subnets(ctx, "")
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, err)
 	if i := slices.IndexFunc(subnets,
 		func(sub ipam.SubnetInfo) bool { _, ok := seen[sub.Network]; return !ok }); i >= 0 {
 		r.T.Fatalf("the subnet %s of network %s is listed, which is not there", subnets[i].CIDR, subnets[i].Network)

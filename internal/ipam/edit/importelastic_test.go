@@ -47,25 +47,19 @@ func beforeElastic(r *ipamtest.Room) {
 func exportedElastic(r *ipamtest.Room) string {
 	var b strings.Builder
 	accounts, err := r.S.Accounts(ctx)
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, err)
 	for _, a := range accounts {
 		if !a.Created.IsZero() {
 			fmt.Fprintf(&b, "account %s %s %v %v\n", a.Name, a.Domain, *a.Quota, a.Owners)
 		}
 	}
 	ranges, err := r.S.ElasticRanges(ctx)
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, err)
 	for _, one := range ranges {
 		fmt.Fprintf(&b, "range %s %s %s %v %s\n", one.Range, one.Host, one.Announce, one.TTL, one.OnCut)
 	}
 	all, err := r.S.Elastics(ctx, "", netip.Addr{}, 0)
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, err)
 	for _, one := range all {
 		fmt.Fprintf(&b, "%s %s %s %s %s %s %v\n", one.Address, one.State, one.Account, one.Instance, one.Network, one.Guest,
 			one.EgressOnly)

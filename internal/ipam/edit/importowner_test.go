@@ -92,20 +92,14 @@ func TestExportImportOwnersByTables(t *testing.T) {
 	for _, noun := range plan.Nouns {
 		var b strings.Builder
 		w, err := plan.NewCSV(&b, noun)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		for n, err := range r.S.Export(ctx, "") {
 			if err == nil {
 				err = w.Write(&n)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			fine(t, err)
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		fine(t, w.Close())
 		p, _, err := plan.ReadCSV(strings.NewReader(b.String()), plan.Table{Noun: noun})
 		if err != nil {
 			t.Fatalf("%v\n%s", err, b.String())

@@ -25,9 +25,7 @@ exclude net1 192.0.2.10`)
 		for n := 1; n <= 3; n++ {
 			out, err := r.S.Edit(ctx, ipam.EditOptions{}, &ipam.AddReservation{Network: "net1",
 				Owner: fmt.Sprintf("shop/web/%d", n), Wishes: []ipam.Wish{{Subnet: "192.0.2.0/24"}}, Replace: true, Moves: moves})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fine(t, err)
 			has = append(has, out.Results[0].Addresses[0].String())
 		}
 		return has
@@ -43,9 +41,7 @@ exclude net1 192.0.2.10`)
 	}
 	var held []string
 	for one, err := range r.S.Reservations(ctx, ipam.AddressFilter{Network: "net1", Owner: "shop/web/1"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		held = append(held, fmt.Sprint(one.Address, one.Replaced))
 	}
 	if got := strings.Join(held, " "); got != "192.0.2.10 true 192.0.2.12 false" {

@@ -25,9 +25,7 @@ func TestNameClashInRequest(t *testing.T) {
 	}}
 	store := mem.New()
 	s, err := service.Open(ctx, service.Config{Store: store, Host: "alpha", Known: known})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	if _, err := s.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: "home",
 		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("192.0.2.0/24"), Pool: true}}}); err != nil {
 		t.Fatal(err)

@@ -51,9 +51,7 @@ func (mc *ownerMachine) check(t *rapid.T) {
 // shownReservations adds what is reserved to what is held, and returns it as the events have to have told it.
 func (mc *ownerMachine) shownReservations(t *rapid.T, got map[string]string) (owned []toldOf) {
 	for res, err := range mc.s.Reservations(ctx, ipam.AddressFilter{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		owned = append(owned, toldOf{network: res.Network, owner: res.Owner, addr: res.Address})
 		if !res.Until.IsZero() && !res.Until.After(mc.clock.Time) {
 			continue // its end is written with the next change
@@ -82,9 +80,7 @@ func (mc *ownerMachine) checkPlaces(t *rapid.T, n *ownedNet) {
 // one (BO-12).
 func (mc *ownerMachine) checkEvents(t *rapid.T, there []toldOf) {
 	events, err := mc.s.Events(ctx, ipam.EventFilter{After: mc.last})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	for _, e := range events {
 		mc.last = e.ID
 		key, begins, ends := toldOf{network: e.Network, owner: e.Name, addr: e.Address},

@@ -51,18 +51,14 @@ func (mc *ownerMachine) attach(t *rapid.T) {
 	}
 	d := dockerNet{net: mc.drawNet(t)}
 	grant, err := mc.s.RequestPool(ctx, ipam.PoolRequest{Network: d.net, CIDR: mc.m.nets[d.net].cidr})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	d.id = grant.ID
 	mc.docker = append(mc.docker, d)
 }
 
 func (mc *ownerMachine) detach(t *rapid.T) {
 	d := mc.drawDocker(t)
-	if err := mc.s.ReleasePool(ctx, d.id); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, mc.s.ReleasePool(ctx, d.id))
 	mc.expire()
 	mc.docker = slices.DeleteFunc(mc.docker, func(other dockerNet) bool { return other == d })
 	n := mc.m.nets[d.net]
@@ -142,9 +138,7 @@ func (mc *ownerMachine) reopen(t *rapid.T) {
 			n.records[a] = rec
 		}
 	}
-	if err := mc.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, mc.store.Close())
 	mc.store = ipamtest.Rerunning(ipamtest.OpenStore(t, mc.path)).(*storetest.Faulty)
 	mc.s = ipamtest.OpenService(t, mc.store, mc.clock.Now)
 }

@@ -52,9 +52,7 @@ type toldOf struct {
 func TestOwnerModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "berth-owners")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		defer os.RemoveAll(dir)
 		mc := &ownerMachine{path: filepath.Join(dir, "berth.db"), clock: ipamtest.NewClock(), told: map[toldOf]bool{},
 			ended: map[toldOf]bool{}}
@@ -179,9 +177,7 @@ func (mc *ownerMachine) fault(t *rapid.T) storetest.Fault {
 
 // settle ends the owners whose time is over, which else the first update of the next step would do.
 func (mc *ownerMachine) settle(t *rapid.T) {
-	if err := mc.s.Trim(ctx); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, mc.s.Trim(ctx))
 }
 
 func (mc *ownerMachine) dump(t *rapid.T) map[string]string {
@@ -195,9 +191,7 @@ func (mc *ownerMachine) dump(t *rapid.T) map[string]string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	return all
 }
 
@@ -348,9 +342,7 @@ func (mc *ownerMachine) unreserve(t *rapid.T) {
 
 func (mc *ownerMachine) isReplaced(t *rapid.T, net string, a netip.Addr) bool {
 	for res, err := range mc.s.Reservations(ctx, ipam.AddressFilter{Network: net}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		if res.Address == a {
 			return res.Replaced
 		}

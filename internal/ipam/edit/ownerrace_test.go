@@ -26,9 +26,7 @@ func TestOwnerRaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	grant, err := s.RequestPool(ctx, ipam.PoolRequest{Network: "n"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	var wg sync.WaitGroup
 	for worker := range 6 {
 		wg.Go(func() {
@@ -44,9 +42,7 @@ func TestOwnerRaces(t *testing.T) {
 	}
 	places := map[string]netip.Addr{}
 	for res, err := range s.Reservations(ctx, ipam.AddressFilter{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		if res.Kind == ipam.Automatic && ipamtest.MustRange("192.0.2.20-192.0.2.22").Contains(res.Address) {
 			t.Errorf("out of the static band: %+v", res)
 		}

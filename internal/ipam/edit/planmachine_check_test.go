@@ -18,9 +18,7 @@ func (mc *planMachine) check(t *rapid.T) {
 		t.Fatalf("check: %q, %v", problems, err)
 	}
 	n, err := mc.s.Network(ctx, "net1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	if len(n.Subnets) != len(mc.m.subnets) || n.Docker != len(mc.m.docker) {
 		t.Fatalf("%d subnets and %d Docker networks; the model has %d and %d", len(n.Subnets), n.Docker,
 			len(mc.m.subnets), len(mc.m.docker))
@@ -42,9 +40,7 @@ func (mc *planMachine) check(t *rapid.T) {
 		}
 	}
 	for res, err := range mc.s.Reservations(ctx, ipam.AddressFilter{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		rec := mc.m.at(res.Address).records[res.Address]
 		if rec.owner != res.Owner || rec.held != res.InUse || rec.ownedNIC != res.Interface ||
 			rec.ownedSlot != res.Slot {
@@ -58,9 +54,7 @@ func (mc *planMachine) check(t *rapid.T) {
 		t.Fatalf("the model has %d records more", records)
 	}
 	for a, err := range mc.s.Taken(ctx, ipam.AddressFilter{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		if got := mc.m.taken(a.Owner)[[2]int{a.Interface, a.Slot}]; got != a.Address {
 			t.Fatalf("taken: %+v; the model has %v there", a, got)
 		}

@@ -54,9 +54,7 @@ func (mc *planMachine) docker(t *rapid.T) ipam.ID {
 
 func (mc *planMachine) detach(t *rapid.T) {
 	id := mc.docker(t)
-	if err := mc.s.ReleasePool(context.Background(), id); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, mc.s.ReleasePool(context.Background(), id))
 	sub := mc.m.docker[id].sub
 	delete(mc.m.docker, id)
 	for _, a := range ipamtest.Hosts(sub.cidr) {
@@ -266,9 +264,7 @@ func (mc *planMachine) back(t *rapid.T) {
 	id := mc.docker(t)
 	sub := mc.m.docker[id].sub
 	a := mc.drawAddr(t, "address")
-	if err := mc.s.ReleaseAddress(context.Background(), id, a); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, mc.s.ReleaseAddress(context.Background(), id, a))
 	if rec := sub.records[a]; rec.held && rec.pool == id {
 		mc.m.release(sub, a)
 	}

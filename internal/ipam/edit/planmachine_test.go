@@ -326,9 +326,7 @@ func (mc *planMachine) wait(t *rapid.T) {
 	mc.clock.Time = mc.clock.Time.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour,
 		-time.Second}).Draw(t, "wait"))
 	mc.m.now = mc.clock.Time
-	if err := allocator.KeepTime(ctx, mc.s.Ledger); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, allocator.KeepTime(ctx, mc.s.Ledger))
 	mc.m.bringNearer()
 }
 

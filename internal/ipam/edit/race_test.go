@@ -32,13 +32,9 @@ func race(t *testing.T, path string) {
 		{CIDR: netip.MustParsePrefix("192.0.2.128/26"), Pool: true}}},
 		&ipam.AddPool{Network: "net1", Range: ipamtest.MustRange("192.0.2.2-192.0.2.60"), Name: "a"},
 		&ipam.AddPool{Network: "net1", Range: ipamtest.MustRange("192.0.2.61-192.0.2.126")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	grant, err := s.RequestPool(ctx, ipam.PoolRequest{Network: "net1", CIDR: netip.MustParsePrefix("192.0.2.0/25")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	h := &hands{held: map[netip.Addr]string{}}
 	var wg sync.WaitGroup
 	for worker := range 6 {
@@ -71,9 +67,7 @@ func race(t *testing.T, path string) {
 	// The index has kept up with the records.
 	shown := func(s *service.Service) (ipam.NetworkInfo, []ipam.LeaseInfo) {
 		n, err := s.Network(ctx, "net1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		return n, ipamtest.ListLeases(t, s, ipam.LeaseFilter{Remembered: true})
 	}
 	n, leases := shown(s)
@@ -228,9 +222,7 @@ func TestIfMatchRace(t *testing.T) {
 	}
 	for range 10 {
 		n, err := s.Network(ctx, "net1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		kinds := map[string]int{}

@@ -49,9 +49,7 @@ reserve net1 mail 192.0.2.99`)
 	try := ipam.EditOptions{DryRun: true, Refused: true}
 	for range 2 { // the first one has left nothing
 		out, err := r.S.Edit(ctx, try, edits...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		want := []struct {
 			index int
 			code  ipam.Code

@@ -161,9 +161,7 @@ func TestChosenBesidePlanned(t *testing.T) {
 	s, err := service.Open(ctx,
 		service.Config{Store: r.Store, Host: "h1", Now: r.Clock.Now,
 			Bases: []ipam.Base{{Prefix: netip.MustParsePrefix("10.8.0.0/22"), Bits: 24}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	r.S = s
 	r.Edit(&ipam.CreateNetwork{Name: "net1",
 		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.8.0.0/25")},

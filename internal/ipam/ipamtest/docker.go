@@ -34,9 +34,7 @@ func (r *Room) docker(verb string, words []string) (string, error) {
 	}
 	if text, ok := opt["mac"]; ok {
 		n, err := strconv.Atoi(text)
-		if err != nil {
-			r.T.Fatal(err)
-		}
+		fine(r.T, err)
 		req.MAC = MAC(n)
 	}
 	if verb == "has" {

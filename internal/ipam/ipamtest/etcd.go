@@ -35,9 +35,7 @@ func openEtcd(t rapid.TB, path string) store.Store {
 	st, err := etcd.Open(context.Background(),
 		etcd.Config{Endpoints: []string{*OverEtcd}, Prefix: "test" + path + "/", Timeout: time.Minute,
 			Bundle: cluster.Bundled()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	atPath.Store(st, &place{path: path})
 	return st
 }

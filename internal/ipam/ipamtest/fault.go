@@ -38,8 +38,6 @@ func CountKeys(t *testing.T, st store.Store, kind byte) (n int) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	return n
 }

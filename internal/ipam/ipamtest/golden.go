@@ -66,9 +66,7 @@ func Golden(t testing.TB) *Room {
 		writeGolden(t)
 	}
 	var was goldenState
-	if err := json.Unmarshal(golden.Read(t, "state.json"), &was); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, json.Unmarshal(golden.Read(t, "state.json"), &was))
 	r := &Room{T: t, Path: filepath.Join(t.TempDir(), "berth.db"), Clock: &Clock{Time: was.Now}, Host: "h1",
 		Pools: was.Pools}
 	r.Store = storetest.NewFaulty(OpenStore(t, r.Path))
@@ -81,9 +79,7 @@ func Golden(t testing.TB) *Room {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	return r
 }
 
@@ -91,9 +87,7 @@ func Golden(t testing.TB) *Room {
 func (r *Room) mapped() {
 	r.T.Helper()
 	for news, err := range r.S.EdgeNews(ctx, true) {
-		if err != nil {
-			r.T.Fatal(err)
-		}
+		fine(r.T, err)
 		var report ipam.EdgeReport
 		for _, m := range news.Set {
 			report.Applied = append(report.Applied, ipam.EdgeApplied{Address: m.Elastic, Association: m.Association,
@@ -118,9 +112,7 @@ func writeGolden(t testing.TB) {
 		return allocator.WriteStandIn(c, &ipam.StandIn{Name: "shop-web-4", ID: "17", For: "shop-web-2", Host: r.Host,
 			Since: r.Clock.Now()})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	r.Open() // its start may write, too
 	var all []store.Record
 	err = r.Store.View(ctx, func(tx store.Tx) error {
@@ -134,13 +126,9 @@ func writeGolden(t testing.TB) {
 			"shown.json is what Berth shows of them.", all)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	state, err := json.MarshalIndent(goldenState{Now: r.Clock.Now(), Pools: r.Pools}, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	golden.Write(t, "state.json", append(state, '\n'))
 }
 

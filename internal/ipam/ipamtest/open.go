@@ -40,9 +40,7 @@ func OpenStore(t rapid.TB, path string) store.Store {
 		return openEtcd(t, path)
 	}
 	st, err := bolt.Open(context.Background(), bolt.Config{Path: path, NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	return st
 }
 
@@ -51,9 +49,7 @@ func OpenService(t rapid.TB, st store.Store, now func() time.Time) *service.Serv
 	t.Helper()
 	s, err := service.Open(context.Background(),
 		onShared(t, service.Config{Store: st, Host: "h1", Now: now, Memories: Memories}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	return s
 }
 
@@ -70,9 +66,7 @@ func EachStore(t *testing.T, name string, check func(t *rapid.T, path string)) {
 	t.Run("bolt", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			dir, err := os.MkdirTemp("", name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fine(t, err)
 			defer os.RemoveAll(dir)
 			check(t, filepath.Join(dir, "berth.db"))
 		})
@@ -88,9 +82,7 @@ func Reopen(t rapid.TB, st store.Store, path string) store.Store {
 	if path == "" {
 		return st
 	}
-	if err := st.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, st.Close())
 	return Rerunning(OpenStore(t, path))
 }
 
@@ -124,9 +116,15 @@ func Forgetful(t *testing.T) *Room {
 	st := mem.New()
 	t.Cleanup(func() { st.Close() })
 	s, err := service.Open(ctx, service.Config{Store: st, Host: r.Host, Now: r.Clock.Now, Forgets: true})
+	fine(t, err)
+	r.S = s
+	return r
+}
+
+// fine ends a test on an error.
+func fine(t rapid.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.S = s
-	return r
 }

@@ -85,9 +85,7 @@ func (r *Room) life(text string) ipam.Duration {
 		return 0
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, err)
 	return ipam.Duration(d)
 }
 
@@ -162,13 +160,9 @@ func (r *Room) Owned(words []string) string {
 func (r *Room) lately(words []string) string {
 	r.T.Helper()
 	n, err := strconv.Atoi(words[0])
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, err)
 	all, err := r.S.Events(ctx, ipam.EventFilter{Last: n})
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, err)
 	var out []string
 	for _, e := range all {
 		if slices.Contains(words[1:], e.Verb.String()) {
@@ -222,9 +216,7 @@ func (r *Room) lost(addr netip.Addr) (string, error) {
 func (r *Room) onlyEnded(before map[string]string) bool {
 	r.T.Helper()
 	all, err := r.S.Events(ctx, ipam.EventFilter{})
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, err)
 	old := 0
 	for key := range before {
 		if strings.HasPrefix(key, `"e`) {

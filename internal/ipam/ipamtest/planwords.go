@@ -57,9 +57,7 @@ func (r *Room) parseEdit(verb string, words []string) ipam.Edit {
 		return &ipam.RemoveReservation{Network: args[0], Owner: at(1), Address: r.Addr(at(2))}
 	case "take":
 		in, err := ipam.ParseInterface(at(2))
-		if err != nil {
-			r.T.Fatal(err)
-		}
+		fine(r.T, err)
 		return &ipam.TakeAddress{Network: args[0], Subnet: opt["subnet"], Owner: at(1), Interface: in, Force: force}
 	case "release":
 		return &ipam.ReleaseAddress{Network: args[0], Owner: at(1), Address: r.Addr(at(2))}
@@ -74,18 +72,14 @@ func (r *Room) Addr(text string) netip.Addr {
 		return netip.Addr{}
 	}
 	a, err := netip.ParseAddr(text)
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, err)
 	return a
 }
 
 // Ranged reads a range as people write it.
 func (r *Room) Ranged(text string) (rng ipam.Range) {
 	r.T.Helper()
-	if err := rng.UnmarshalText([]byte(text)); err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, rng.UnmarshalText([]byte(text)))
 	return rng
 }
 
@@ -134,9 +128,7 @@ func (r *Room) policy(opt map[string]string) (sticky *bool, quarantine *ipam.Dur
 	}
 	if text, ok := opt["quarantine"]; ok {
 		d, err := time.ParseDuration(text)
-		if err != nil {
-			r.T.Fatal(err)
-		}
+		fine(r.T, err)
 		quarantine = new(ipam.Duration(d))
 	}
 	return sticky, quarantine
@@ -215,9 +207,7 @@ func (r *Room) Wishes(text string) (all []ipam.Wish) {
 	}
 	for i, part := range strings.Split(text, ",") {
 		in, err := ipam.ParseInterface(part)
-		if err != nil {
-			r.T.Fatal(err)
-		}
+		fine(r.T, err)
 		w := in.Wishes[0]
 		w.Slot = i
 		all = append(all, w)

@@ -22,9 +22,7 @@ func MustPool(t rapid.TB, s *service.Service, req ipam.PoolRequest) ipam.PoolGra
 		req.Space = "local"
 	}
 	grant, err := s.RequestPool(ctx, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	return grant
 }
 
@@ -32,9 +30,7 @@ func MustPool(t rapid.TB, s *service.Service, req ipam.PoolRequest) ipam.PoolGra
 func MustTake(t rapid.TB, s *service.Service, req ipam.AddressRequest) netip.Addr {
 	t.Helper()
 	p, err := s.RequestAddress(ctx, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	return p.Addr()
 }
 
@@ -51,9 +47,7 @@ func HeldAddrs(t rapid.TB, s *service.Service) (all []string) {
 func ListLeases(t rapid.TB, s *service.Service, f ipam.LeaseFilter) (all []ipam.LeaseInfo) {
 	t.Helper()
 	for l, err := range s.Leases(ctx, f) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		all = append(all, l)
 	}
 	return all

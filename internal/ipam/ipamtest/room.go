@@ -54,17 +54,13 @@ func NewAt(t testing.TB, path string) *Room {
 func (r *Room) Open() {
 	r.T.Helper()
 	if r.S != nil && *OverEtcd != "" && r.Path != "" {
-		if err := r.Store.Close(); err != nil {
-			r.T.Fatal(err)
-		}
+		fine(r.T, r.Store.Close())
 		r.Store = storetest.NewFaulty(OpenStore(r.T, r.Path))
 	}
 	s, err := service.Open(ctx,
 		onShared(r.T, service.Config{Store: r.Store, Host: r.Host, Now: r.Clock.Now, Memories: Memories,
 			Known: r.known.As(), Upgrading: Upgrading()}))
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, err)
 	r.S = s
 }
 
@@ -165,9 +161,7 @@ func (r *Room) Reopened() {
 func (r *Room) Edit(edits ...ipam.Edit) ipam.Outcome {
 	r.T.Helper()
 	out, err := r.S.Edit(ctx, ipam.EditOptions{}, edits...)
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, err)
 	return out
 }
 

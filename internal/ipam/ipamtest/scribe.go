@@ -33,9 +33,7 @@ func NewScribe(t *rapid.T, dir, name string) *Scribe {
 // DrawnDir is a directory for one run of rapid.
 func DrawnDir(t *rapid.T) string {
 	dir, err := os.MkdirTemp("", "berth-import")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
@@ -68,9 +66,7 @@ func (w *Scribe) Write(n int) {
 func (w *Scribe) Request() {
 	var held []ipam.LeaseInfo
 	for l, err := range w.S.Leases(ctx, ipam.LeaseFilter{}) {
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		fine(w.t, err)
 		held = append(held, l)
 	}
 	if len(held) > 0 && w.flag("give back") {
@@ -222,16 +218,10 @@ func (w *Scribe) Export() string {
 	var b strings.Builder
 	out := plan.NewYAML(&b)
 	for n, err := range w.S.Export(ctx, "") {
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		if err := out.Write(&n); err != nil {
-			w.t.Fatal(err)
-		}
+		fine(w.t, err)
+		fine(w.t, out.Write(&n))
 	}
-	if err := out.Close(); err != nil {
-		w.t.Fatal(err)
-	}
+	fine(w.t, out.Close())
 	return b.String()
 }
 

@@ -13,9 +13,7 @@ func (r *Room) Describe(args []string) string {
 	r.T.Helper()
 	if args[0] == "networks" {
 		all, err := r.S.Networks(ctx, ipam.NetworkFilter{})
-		if err != nil {
-			r.T.Fatal(err)
-		}
+		fine(r.T, err)
 		var names []string
 		for _, n := range all {
 			names = append(names, n.Name)
@@ -40,9 +38,7 @@ func (r *Room) Describe(args []string) string {
 		add("held %d reserved %d docker %d planned %t", n.Use.Leased, n.Use.Reserved, n.Docker, n.Planned)
 	case "env":
 		env, err := r.S.Environment(ctx, args[0], args[2])
-		if err != nil {
-			r.T.Fatal(err)
-		}
+		fine(r.T, err)
 		out = env
 	default:
 		for _, sub := range n.Subnets {

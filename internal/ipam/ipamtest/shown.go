@@ -75,9 +75,7 @@ func (r *Room) Show(network string) ipam.NetworkInfo {
 func (r *Room) Reservations(f ipam.AddressFilter) (all []ipam.ReservationInfo) {
 	r.T.Helper()
 	for info, err := range r.S.Reservations(ctx, f) {
-		if err != nil {
-			r.T.Fatal(err)
-		}
+		fine(r.T, err)
 		all = append(all, info)
 	}
 	return all
@@ -87,9 +85,7 @@ func (r *Room) Reservations(f ipam.AddressFilter) (all []ipam.ReservationInfo) {
 func (r *Room) Taken(f ipam.AddressFilter) (all []ipam.TakenAddress) {
 	r.T.Helper()
 	for info, err := range r.S.Taken(ctx, f) {
-		if err != nil {
-			r.T.Fatal(err)
-		}
+		fine(r.T, err)
 		all = append(all, info)
 	}
 	return all
@@ -109,9 +105,7 @@ func Dump(t testing.TB, st store.Store) map[string]string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	// the daemon's place in the cluster, and that something may have changed
 	if *OverEtcd != "" {
 		maps.DeleteFunc(all, func(key, _ string) bool {
@@ -135,8 +129,6 @@ func LastEvent(t testing.TB, r *Room) uint64 {
 func EventsAfter(t testing.TB, r *Room, last uint64) []ipam.Event {
 	t.Helper()
 	all, err := r.S.Events(ctx, ipam.EventFilter{After: last})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	return all
 }

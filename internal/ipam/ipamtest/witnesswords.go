@@ -191,9 +191,7 @@ func (r *Room) leaseText(addr netip.Addr) string {
 func (r *Room) told(verb string) string {
 	r.T.Helper()
 	all, err := r.S.Events(ctx, ipam.EventFilter{})
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, err)
 	n, last := 0, ""
 	for _, e := range all {
 		if e.Verb.String() == verb {

@@ -24,9 +24,7 @@ func (h *house) once(verb ipam.LANVerb, armed *atomic.Bool, fn func(ipam.LANAsk)
 			}
 			return h.server.Ask(ctx, ask)
 		}})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	fine(h.t, err)
 	h.keeper = lan.Of(h.s.Ledger).Keeper()
 }
 

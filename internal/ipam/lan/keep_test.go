@@ -46,9 +46,7 @@ func (h *house) start(host string) {
 	var err error
 	h.s, err = service.Open(context.Background(), service.Config{Store: h.store, Host: host, Now: h.clock.Now,
 		AskLAN: h.server.Ask})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	fine(h.t, err)
 	h.keeper = lan.Of(h.s.Ledger).Keeper()
 }
 
@@ -63,9 +61,7 @@ func (h *house) wait(d time.Duration) {
 
 func (h *house) round() {
 	h.t.Helper()
-	if err := h.keeper.Round(context.Background()); err != nil {
-		h.t.Fatal(err)
-	}
+	fine(h.t, h.keeper.Round(context.Background()))
 }
 
 func (h *house) take(name string, mac int) netip.Addr {
@@ -75,9 +71,7 @@ func (h *house) take(name string, mac int) netip.Addr {
 
 func (h *house) back(addr netip.Addr) {
 	h.t.Helper()
-	if err := h.s.ReleaseAddress(context.Background(), h.pool, addr); err != nil {
-		h.t.Fatal(err)
-	}
+	fine(h.t, h.s.ReleaseAddress(context.Background(), h.pool, addr))
 }
 
 func (h *house) edit(e ipam.Edit) {
@@ -111,9 +105,7 @@ func (h *house) is(addr netip.Addr, want string) {
 func (h *house) told(verb ipam.Verb) (all []string) {
 	h.t.Helper()
 	events, err := h.s.Events(context.Background(), ipam.EventFilter{Verbs: []ipam.Verb{verb}})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	fine(h.t, err)
 	for _, e := range events {
 		all = append(all, e.Address.String()+" "+e.Name+": "+e.Detail)
 	}
@@ -202,9 +194,7 @@ func TestLN15ShownOfOwner(t *testing.T) {
 		t.Helper()
 		var all []ipam.ReservationInfo
 		for one, err := range h.s.Reservations(context.Background(), ipam.AddressFilter{Network: h.net}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			fine(t, err)
 			all = append(all, one)
 		}
 		if len(all) != 1 {
@@ -236,9 +226,7 @@ func TestLN15GoneWithNetwork(t *testing.T) {
 		h.back(one)
 	}
 	h.server.Fail(ipam.LANSilent)
-	if err := h.s.ReleasePool(context.Background(), h.pool); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, h.s.ReleasePool(context.Background(), h.pool))
 	h.wait(5 * time.Second)
 	h.start("h1")
 	if got := h.server.Has(web); got == "" {
@@ -255,9 +243,7 @@ func TestLN15GoneWithNetwork(t *testing.T) {
 	}
 
 	h.back(again)
-	if err := h.s.ReleasePool(context.Background(), h.pool); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, h.s.ReleasePool(context.Background(), h.pool))
 	h.edit(&ipam.CreateNetwork{Name: "lan", Type: ipam.Dynamic.String(), Subnets: []ipam.SubnetSpec{{CIDR: h.server.Subnet,
 		LANTerms: ipam.LANTerms{DHCPParent: "eth0"}}}})
 	h.pool, h.net = ipamtest.MustPool(t, h.s, ipam.PoolRequest{Network: "lan"}).ID, "lan"
@@ -266,9 +252,7 @@ func TestLN15GoneWithNetwork(t *testing.T) {
 	}
 	h.edit(&ipam.AddReservation{Network: "lan", Owner: "again"})
 	h.back(again)
-	if err := h.s.ReleasePool(context.Background(), h.pool); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, h.s.ReleasePool(context.Background(), h.pool))
 	h.wait(goneWait)
 	if got := h.server.Has(again); got == "" {
 		t.Fatal("what an owner keeps on a network that stays was given back")
@@ -308,9 +292,7 @@ func TestLN15NoServerAnyMore(t *testing.T) {
 		t.Fatalf("it is asked no more, with one in use: %v", err)
 	}
 	h.back(web)
-	if err := none(); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, none())
 }
 
 // TestLN15HolderOutlivesOwner: who has the lease of an owner that ends keeps it.

@@ -161,3 +161,11 @@ func (l *life) check(t *rapid.T) {
 		t.Fatalf("%d are held, and the container has %s", held, l.holds)
 	}
 }
+
+// fine ends a test on an error.
+func fine(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"berth/internal/alloc"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
@@ -214,8 +216,14 @@ func testCase68(t *testing.T) {
 func scriptFile(t testing.TB, name string) string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", name))
+	fine(t, err)
+	return string(raw)
+}
+
+// fine ends a test on an error.
+func fine(t rapid.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(raw)
 }

@@ -47,9 +47,7 @@ func manyLeases(t *testing.T, r *ipamtest.Room, n int) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		done = upto
 	}
 }
@@ -68,9 +66,7 @@ func TestGoldenManyLeases(t *testing.T) {
 	}
 	got := 0
 	for l, err := range r.S.Leases(ctx, ipam.LeaseFilter{Subnet: netip.MustParsePrefix("2001:db8:1::/64")}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		if l.State != "held" {
 			t.Fatalf("%+v", l)
 		}
@@ -80,9 +76,7 @@ func TestGoldenManyLeases(t *testing.T) {
 		t.Errorf("%d leases of %d are there", got, many+1)
 	}
 	addr, err := r.S.RequestAddress(ctx, ipam.AddressRequest{Pool: r.Pools["S"], MAC: ipam.MAC{2, 0, 0, 0, 0, 200}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	if err := r.S.ReleaseAddress(ctx, r.Pools["S"], addr.Addr()); err != nil {
 		t.Error(err)
 	}

@@ -56,13 +56,9 @@ func engine() ipam.EngineView {
 // he says, the ids that the engine keeps are those of before, and a release is one.
 func TestBO4Rebuilt(t *testing.T) {
 	before := ipamtest.Forgetful(t)
-	if err := before.S.Rebuild(ctx, engine(), wish); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, before.S.Rebuild(ctx, engine(), wish))
 	after := ipamtest.Forgetful(t)
-	if err := after.S.Rebuild(ctx, engine(), wish); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, after.S.Rebuild(ctx, engine(), wish))
 	type lease struct {
 		Address, Name, MAC string
 		Kind               ipam.Kind
@@ -105,9 +101,7 @@ func TestBO4Rebuilt(t *testing.T) {
 			t.Errorf("%+v: %v %v", ask.req, addr, err)
 		}
 	}
-	if err := after.S.ReleaseAddress(ctx, pool, netip.MustParseAddr("10.1.0.9")); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, after.S.ReleaseAddress(ctx, pool, netip.MustParseAddr("10.1.0.9")))
 	if addr, err := after.S.RequestAddress(ctx,
 		ipam.AddressRequest{Pool: pool, MAC: ipamtest.MAC(8), Preferred: netip.MustParseAddr("10.1.0.9")}); err != nil {
 		t.Errorf("released: %v %v", addr, err)
@@ -151,9 +145,7 @@ func TestBO4Replanned(t *testing.T) {
 	view := engine()
 	view.Networks[0].Options = map[string]string{"network": "street"}
 	r := ipamtest.Forgetful(t)
-	if err := r.S.Rebuild(ctx, view, wish); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, r.S.Rebuild(ctx, view, wish))
 	n := r.Show("street")
 	if len(n.Subnets) != 2 || n.Docker != 2 || n.Subnets[0].Gateway.String() != "10.1.0.1" {
 		t.Errorf("%+v", n)
@@ -203,9 +195,7 @@ func TestBO5ForgetsBind(t *testing.T) {
 		netip.MustParseAddr("192.0.2.2")}
 	for range 2 {
 		out, err := r.S.Edit(context.Background(), ipam.EditOptions{}, bind)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		if diff := cmp.Diff(want, out.Results[0].Addresses,
 			cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 			t.Error(diff)
@@ -229,9 +219,7 @@ func TestLN15Rebuilt(t *testing.T) {
 	for _, life := range []string{"first", "rebuilt"} {
 		s, err := service.Open(ctx, service.Config{Store: mem.New(), Host: "h1", Now: clock.Now, AskLAN: server.Ask,
 			Forgets: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		keeper := lan.Of(s.Ledger).Keeper()
 		if life == "first" {
 			pool := ipamtest.MustPool(t, s, ipam.PoolRequest{LANTerms: ipam.LANTerms{DHCPParent: "eth0"}}).ID
@@ -249,9 +237,7 @@ func TestLN15Rebuilt(t *testing.T) {
 		}
 		server.Fail("")
 		clock.Time = clock.Time.Add(2 * time.Second)
-		if err := keeper.Round(ctx); err != nil {
-			t.Fatal(err)
-		}
+		fine(t, keeper.Round(ctx))
 		all := ipamtest.ListLeases(t, s, ipam.LeaseFilter{Address: web})
 		if len(all) != 1 || all[0].DHCP == nil || all[0].DHCP.State != ipam.LANBound || server.Has(web) != had {
 			t.Fatalf("it has %+v, and the server gave it to %q", all, server.Has(web))

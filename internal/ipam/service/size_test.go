@@ -20,13 +20,9 @@ func recordsOf(t *testing.T, subnet string, leases int) (records, size int) {
 	cidr := netip.MustParsePrefix(subnet)
 	_, err := s.Edit(t.Context(), ipam.EditOptions{}, &ipam.CreateNetwork{Name: "net1",
 		Subnets: []ipam.SubnetSpec{{CIDR: cidr, Pool: true}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	grant, err := s.RequestPool(t.Context(), ipam.PoolRequest{Network: "net1", CIDR: cidr, IPv6: cidr.Addr().Is6()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	for i := range leases {
 		req := ipam.AddressRequest{Pool: grant.ID, Name: fmt.Sprintf("web-%03d", i)}
 		if _, err := s.RequestAddress(t.Context(), req); err != nil {
@@ -42,9 +38,7 @@ func recordsOf(t *testing.T, subnet string, leases int) (records, size int) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	return records, size
 }
 

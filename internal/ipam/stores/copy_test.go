@@ -76,9 +76,7 @@ func TestCopySpaces(t *testing.T) {
 	back := ipamtest.New(t)
 	again, err := service.Open(ctx,
 		service.Config{Store: back.Store, Host: "h1", Now: r.Clock.Now, Memories: ipamtest.Memories, Copying: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	mustCopy(t, cluster, again, ipam.CopyOptions{})
 	back.Open()
 	checked(t, back.S, cluster, other)
@@ -205,9 +203,7 @@ func TestCopiedHost(t *testing.T) {
 	r := newCopyRoom(t)
 	own, err := service.Open(ctx,
 		service.Config{Store: r.Store, Host: "renamed", Now: r.Clock.Now, Memories: ipamtest.Memories, Copying: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	cluster := r.cluster("renamed", r.member)
 	mustCopy(t, own, cluster, ipam.CopyOptions{})
 	for _, l := range ipamtest.ListLeases(t, cluster, ipam.LeaseFilter{}) {
@@ -227,9 +223,7 @@ func TestCopyMeetsEvents(t *testing.T) {
 	r := newCopyRoom(t)
 	own, cluster := r.own(), r.cluster("h1", r.member)
 	events, err := own.Events(ctx, ipam.EventFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	var ids []uint64
 	for _, e := range events {
 		if e.Space == "lab" {
@@ -248,9 +242,7 @@ func TestCopyMeetsEvents(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	taken := []uint64{ids[0], ids[2], ids[2] + 1}
 	theirs := records[events[0].ID] // which is of none of the spaces that are copied
 	err = r.common.Update(ctx, func(tx store.Tx) error {
@@ -261,9 +253,7 @@ func TestCopyMeetsEvents(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	report := mustCopy(t, own, cluster, ipam.CopyOptions{Spaces: []string{"lab"}})
 	got := seen(t, cluster, "lab")
 	if report.Spaces[0].Events != len(ids) || len(got) != len(want) || cmp.Equal(got, want) {
@@ -287,9 +277,7 @@ func TestCopyMeetsEvents(t *testing.T) {
 	back := ipamtest.New(t)
 	own, err = service.Open(ctx,
 		service.Config{Store: back.Store, Host: "h1", Now: r.Clock.Now, Memories: ipamtest.Memories, Copying: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	mustCopy(t, cluster, own, ipam.CopyOptions{})
 	for _, id := range taken {
 		if ipamtest.Dump(t, r.common)[fmt.Sprintf("%q", key(id))] != theirs {

@@ -148,9 +148,7 @@ func (r *copyRun) services() (from, to *service.Service) {
 	r.cut = &cutting{Store: r.common.Join()}
 	shared, err := service.Open(ctx,
 		service.Config{Store: r.cut, Host: "h1", Now: r.Clock.Now, Memories: ipamtest.Memories, Member: r.member})
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, err)
 	r.cut.updates = 0
 	if r.toShared {
 		return own, shared
@@ -261,9 +259,7 @@ func TestCopyCutOff(t *testing.T) {
 		from, to := r.services()
 		ownUpdates := 0
 		r.Store.Each(func(n int) storetest.Fault { ownUpdates = n; return storetest.Fault{} })
-		if err := r.copyWith(from, to, ipam.CopyOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		fine(t, r.copyWith(from, to, ipam.CopyOptions{}))
 		r.Store.Each(nil)
 		shared := r.cut.updates
 		r.moved()

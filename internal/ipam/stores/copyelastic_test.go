@@ -17,9 +17,7 @@ import (
 
 func elasticRange(t testing.TB, text string) (r ipam.Range) {
 	t.Helper()
-	if err := r.UnmarshalText([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, r.UnmarshalText([]byte(text)))
 	return r
 }
 
@@ -41,9 +39,7 @@ func TestCopyElastic(t *testing.T) {
 	own, cluster := r.own(), r.cluster("h1", r.member)
 	records := elasticRecords(ipamtest.Dump(t, r.Store))
 	used, err := own.Usage(ctx, ipam.UsageFilter{Until: r.Clock.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	want := ipam.CopiedElastic{Accounts: 1, Ranges: 2, Addresses: 4, Associations: 2}
 	plan := mustCopy(t, own, cluster, ipam.CopyOptions{DryRun: true})
 	if diff := cmp.Diff(&want, plan.Elastic); diff != "" {
@@ -60,9 +56,7 @@ func TestCopyElastic(t *testing.T) {
 		t.Errorf("the source has: %v", left)
 	}
 	there, err := cluster.Usage(ctx, ipam.UsageFilter{Until: r.Clock.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	if diff := cmp.Diff(used.Accounts, there.Accounts); diff != "" {
 		t.Errorf("the usage is another one:\n%s", diff)
 	}
@@ -111,9 +105,7 @@ func TestCopyElasticUndone(t *testing.T) {
 		Owners: []string{"db"}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.copy(ipam.CopyOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, r.copy(ipam.CopyOptions{}))
 	if all, err := other.Elastics(ctx, "", netip.Addr{}, 0); err != nil || len(all) != 5 {
 		t.Errorf("another host sees %v, %v", all, err)
 	}
@@ -197,9 +189,7 @@ func TestCopyElasticStays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.copy(ipam.CopyOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, r.copy(ipam.CopyOptions{}))
 	if all, err := other.Elastics(context.Background(), "", netip.Addr{}, 0); err != nil || len(all) != 4 {
 		t.Errorf("%v, %v", all, err)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
 	"berth/internal/ipam/service"
@@ -73,9 +75,7 @@ func (r *copyRoom) withElastic() *copyRoom {
 	r.T.Helper()
 	on, quota := "on", 3
 	rangeOf := func(s string) (one ipam.Range) {
-		if err := one.UnmarshalText([]byte(s)); err != nil {
-			r.T.Fatal(err)
-		}
+		fine(r.T, one.UnmarshalText([]byte(s)))
 		return one
 	}
 	r.Edit(&ipam.ModifyNetwork{Network: "lan", Elastic: &on},
@@ -90,14 +90,10 @@ func (r *copyRoom) withElastic() *copyRoom {
 		&ipam.AssociateElastic{Address: at(0), Instance: "web"},
 		&ipam.AssociateElastic{Address: at(1), Instance: "db", EgressOnly: true})
 	info, err := r.S.Elastic(ctx, at(0))
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, err)
 	err = r.S.ReportEdge(ctx, ipam.EdgeReport{Whole: true, Applied: []ipam.EdgeApplied{{Address: at(0),
 		Association: info.Revision, Guest: info.Guest}}})
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, err)
 	return r
 }
 
@@ -106,9 +102,7 @@ func (r *copyRoom) own() *service.Service {
 	r.T.Helper()
 	s, err := service.Open(ctx,
 		service.Config{Store: r.Store, Host: "h1", Now: r.Clock.Now, Memories: ipamtest.Memories, Copying: true})
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, err)
 	return s
 }
 
@@ -118,9 +112,7 @@ func (r *copyRoom) cluster(host string, member *ipam.Member) *service.Service {
 	s, err := service.Open(ctx,
 		service.Config{Store: r.common.Join(), Host: host, Now: r.Clock.Now, Memories: ipamtest.Memories,
 			Member: member})
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	fine(r.T, err)
 	return s
 }
 
@@ -128,9 +120,7 @@ func mustCopy(t testing.TB, from, to *service.Service, opt ipam.CopyOptions) ipa
 	t.Helper()
 	opt.Command = "berth state copy"
 	report, err := stores.CopySpaces(ctx, from.Ledger, to.Ledger, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	return report
 }
 
@@ -139,15 +129,11 @@ func seen(t testing.TB, s *service.Service, spaces ...string) (lines []string) {
 	t.Helper()
 	in := func(space string) bool { return len(spaces) == 0 || slices.Contains(spaces, space) }
 	networks, err := s.Networks(ctx, ipam.NetworkFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	for _, n := range networks {
 		if in(n.Space) {
 			whole, err := s.Network(ctx, n.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fine(t, err)
 			lines = append(lines, fmt.Sprintf("network %+v", whole))
 		}
 	}
@@ -157,9 +143,7 @@ func seen(t testing.TB, s *service.Service, spaces ...string) (lines []string) {
 		}
 	}
 	for info, err := range s.Reservations(ctx, ipam.AddressFilter{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		if in(info.Space) {
 			lines = append(lines, fmt.Sprintf("reservation %+v", info))
 		}
@@ -168,9 +152,7 @@ func seen(t testing.TB, s *service.Service, spaces ...string) (lines []string) {
 		lines = append(lines, seenElastic(t, s)...)
 	}
 	events, err := s.Events(ctx, ipam.EventFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	for _, e := range events {
 		verb := e.Verb.String()
 		elastic := e.Space == "" && e.Verb != ipam.ElasticMoved && in("global") &&
@@ -186,9 +168,7 @@ func seen(t testing.TB, s *service.Service, spaces ...string) (lines []string) {
 func seenElastic(t testing.TB, s *service.Service) (lines []string) {
 	t.Helper()
 	all, err := s.Elastics(ctx, "", netip.Addr{}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	for _, one := range all {
 		if one.Region, one.Host = "", ""; one.Applied != nil {
 			lines = append(lines, fmt.Sprintf("applied %s %+v", one.Address, *one.Applied))
@@ -197,9 +177,7 @@ func seenElastic(t testing.TB, s *service.Service) (lines []string) {
 		lines = append(lines, fmt.Sprintf("elastic %+v", one))
 	}
 	ranges, err := s.ElasticRanges(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	for _, r := range ranges {
 		lines = append(lines, fmt.Sprintf("range %+v", r))
 	}
@@ -222,5 +200,13 @@ func checked(t testing.TB, services ...*service.Service) {
 		if problems, err := s.Check(ctx); err != nil || len(problems) > 0 {
 			t.Fatalf("berth state check says: %q, %v", problems, err)
 		}
+	}
+}
+
+// fine ends a test on an error.
+func fine(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -53,9 +53,7 @@ func TestCopyServedMeanwhile(t *testing.T) {
 	`)
 	own := r.own()
 	r.want = seen(t, own, r.spaces...)
-	if err := r.copy(ipam.CopyOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	fine(t, r.copy(ipam.CopyOptions{}))
 	r.moved()
 }
 
@@ -89,9 +87,7 @@ func TestCopyEndsMeanwhile(t *testing.T) {
 	}
 	r.Clock.Time = r.Clock.Time.Add(time.Hour)
 	if err != nil {
-		if err := r.copy(ipam.CopyOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		fine(t, r.copy(ipam.CopyOptions{}))
 	}
 	_, to = r.services()
 	// before which it ends what is over
@@ -156,9 +152,7 @@ func TestCopyReadBackDiffers(t *testing.T) {
 		if refused != nil || len(other) > 0 || !cmp.Equal(own, withoutEvents(r.want)) {
 			t.Fatalf("the source does not go on: %v\n%s", refused, cmp.Diff(withoutEvents(r.want), own))
 		}
-		if err := r.copy(ipam.CopyOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		fine(t, r.copy(ipam.CopyOptions{}))
 		r.moved()
 	}
 }
@@ -172,9 +166,7 @@ func TestCopyOfAnother(t *testing.T) {
 	theirs := ipamtest.New(t)
 	theirs.Run("network lab2 space=lab subnet=10.99.0.0/24\nnetwork far space=global subnet=10.98.0.0/24")
 	own, err := service.Open(ctx, service.Config{Store: theirs.Store, Host: "h2", Now: r.Clock.Now, Copying: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	shared := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.ID{2}, Mark: r.member.Mark})
 	for _, undo := range []bool{false, true} {
 		if _, err := stores.CopySpaces(ctx, own.Ledger, shared.Ledger, ipam.CopyOptions{Undo: undo}); !errors.Is(err,
@@ -252,9 +244,7 @@ func TestCopyTogether(t *testing.T) {
 		"lan", "lan2", "wide", "wide2", "empty", "empty2", "seen", "seen2").Replace(planToCopy))
 	own, err := service.Open(ctx,
 		service.Config{Store: theirs.Store, Host: "h2", Now: r.Clock.Now, Memories: ipamtest.Memories, Copying: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	shared := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.ID{2}, Mark: r.member.Mark})
 	third := r.cluster("h3", &ipam.Member{Host: ipam.ID{3}, Session: ipam.ID{3}, Mark: r.member.Mark})
 	from, to := r.services()
@@ -307,9 +297,7 @@ func TestCopyThereAndBack(t *testing.T) {
 			s, err := service.Open(ctx,
 				service.Config{Store: st, Host: "h1", Now: w.Clock.Now, Memories: ipamtest.Memories, Member: m,
 					Copying: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fine(t, err)
 			return s
 		}
 		common := mem.New()
@@ -344,13 +332,9 @@ func TestCopyThereAndBack(t *testing.T) {
 func exportedSpace(t *rapid.T, s *service.Service, space string) string {
 	var b strings.Builder
 	for n, err := range s.Export(ctx, "") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		text, err := json.Marshal(n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fine(t, err)
 		if n.Space == space {
 			fmt.Fprintf(&b, "%s\n", text)
 		}

@@ -38,9 +38,7 @@ func TestPutBack(t *testing.T) {
 		}
 		done = d
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 	if diff := cmp.Diff(ipamtest.Dump(t, backup), ipamtest.Dump(t, to)); diff != "" || n != len(ipamtest.Dump(t, to)) {
 		t.Fatalf("%d records:\n%s", n, diff)
 	}
@@ -102,9 +100,7 @@ func TestPutBackCutOff(t *testing.T) {
 		}
 		if n == 3 { // something of another backup was there
 			err := to.Update(ctx, func(tx store.Tx) error { return tx.Put([]byte("zz"), []byte("x")) })
-			if err != nil {
-				t.Fatal(err)
-			}
+			fine(t, err)
 		}
 		if _, err := stores.PutBack(ctx, backup, to, to, nil); err != nil {
 			t.Fatalf("cut off in update %d, and not begun again: %v", n, err)
@@ -171,7 +167,5 @@ func fill(t *testing.T, st store.Store, all map[string]string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fine(t, err)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
 	"berth/internal/ipam/service"
@@ -54,7 +56,7 @@ func called(t *testing.T, s *service.Service) (names []string) {
 	return slices.Compact(names)
 }
 
-func must(t *testing.T, err error) {
+func must(t rapid.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -172,9 +172,7 @@ func TestGA25Variables(t *testing.T) {
 			r := ipamtest.New(t)
 			r.Run(environPlan + c.steps)
 			env, err := r.S.Environment(ctx, "net1", c.owner)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(c.want, readable(env)); diff != "" {
 				t.Error(diff)
 			}
@@ -297,9 +295,7 @@ func TestEventEnvironment(t *testing.T) {
 			r.Run(environPlan + c.steps)
 			e := leaseEvents(t, r.S)[c.event]
 			env, err := r.S.EventEnvironment(ctx, &e)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, key := range []string{"BERTH_EVENT_ID", "BERTH_TIME", "BERTH_ACTOR"} {
 				i := slices.IndexFunc(env, func(line string) bool { return strings.HasPrefix(line, key+"=") })
 				if i < 0 {
@@ -318,9 +314,7 @@ func TestEventEnvironment(t *testing.T) {
 func leaseEvents(t *testing.T, s *service.Service) []ipam.Event {
 	t.Helper()
 	all, err := s.Events(ctx, ipam.EventFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all = slices.DeleteFunc(all,
 		func(e ipam.Event) bool { return e.Verb != ipam.LeaseTaken && e.Verb != ipam.LeaseReleased })
 	slices.Reverse(all)
@@ -333,9 +327,7 @@ func TestEnvironmentLines(t *testing.T) {
 	r.Run(environPlan + "attach A net=net1")
 	_, err := r.S.RequestAddress(ctx, ipam.AddressRequest{Pool: r.Pools["A"], Name: "x\nPATH=/tmp\x00é",
 		MAC: ipamtest.MAC(7)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	e := leaseEvents(t, r.S)[0]
 	env, err := r.S.EventEnvironment(ctx, &e)
 	if err != nil || !slices.Contains(env, "BERTH_OWNER=x?PATH=/tmp?é") ||

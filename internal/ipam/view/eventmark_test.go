@@ -28,9 +28,7 @@ func (p *poller) poll(n int) (more bool) {
 	p.t.Helper()
 	var mark ipam.EventMark
 	if p.mark != nil {
-		if err := mark.UnmarshalText(p.mark); err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, mark.UnmarshalText(p.mark))
 	}
 	page, err := p.s.EventsBehind(p.t.Context(), mark, n, func(e *ipam.Event) bool { return e.Host != "a" })
 	if err != nil || len(page.Events) > n {
@@ -46,9 +44,7 @@ func (p *poller) poll(n int) (more bool) {
 func allEvents(t *testing.T, s *service.Service) []ipam.Event {
 	t.Helper()
 	all, err := s.Events(t.Context(), ipam.EventFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -62,9 +58,7 @@ func TestEventsBehindMissesNone(t *testing.T) {
 			member := &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID()}
 			open := func() *service.Service {
 				s, err := service.Open(t.Context(), service.Config{Store: st, Host: "a", Member: member})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return s
 			}
 			p := &poller{t: t, s: open()}
@@ -91,9 +85,7 @@ func TestEventsBehindMissesNone(t *testing.T) {
 					return tx.Put(ledger.EventKey(nil, id),
 						ipam.EncodeEvent(nil, &ipam.Event{Verb: ipam.LeaseTaken, Host: "b"}))
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				switch draw.IntN(12) {
 				case 0:
 					time.Sleep(2 * ledger.LateCommit)
@@ -131,14 +123,10 @@ func TestEventsUntilMark(t *testing.T) {
 	h := newHerald(t)
 	member := &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID()}
 	s, err := service.Open(t.Context(), service.Config{Store: h.other.Join(), Host: "c", Member: member})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h.commit(1000*ipam.MaxHosts + 1)
 	mark, err := s.LastEvent(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h.commit(2) // with a lower id
 	h.hear(2)
 	before, err := s.Events(t.Context(), ipam.EventFilter{Last: 1, Until: &mark})

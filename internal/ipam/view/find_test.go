@@ -113,9 +113,7 @@ func TestFind(t *testing.T) {
 	}
 	for _, n := range []string{"front", "back"} {
 		info, err := r.S.Network(ctx, n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, word := range []string{info.ID.String(), info.ID.Short()} {
 			got, _ := found(t, r, ipam.FindFilter{Word: word, Exact: true})
 			if want := "network " + n + " " + n + " (id:" + info.ID.String() + ")"; !slices.Equal(got, []string{want}) {

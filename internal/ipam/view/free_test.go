@@ -19,16 +19,12 @@ import (
 func free(t testing.TB, r *ipamtest.Room, network string, f ipam.FreeFilter) (ranges []string, next []string) {
 	t.Helper()
 	all, err := r.S.Free(ctx, network, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range all {
 		ranges = append(ranges, strings.TrimSpace(all[i].Pool+" "+all[i].String()))
 	}
 	first, err := r.S.NextFree(ctx, network, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range first {
 		next = append(next, first[i].String())
 	}
@@ -184,9 +180,7 @@ func refused(err error) bool {
 func walk(t *rapid.T, r *ipamtest.Room, wanted map[string]bool) (all []string) {
 	taken := map[netip.Addr]bool{}
 	for l, err := range r.S.Leases(ctx, ipam.LeaseFilter{Remembered: true}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		taken[l.Address] = l.State == "held" || l.QuarantineUntil.After(r.Clock.Now())
 	}
 	for _, one := range r.Reservations(ipam.AddressFilter{}) {

@@ -54,9 +54,7 @@ func TestEventsFirstAndLast(t *testing.T) {
 	events := func(f ipam.EventFilter) []ipam.Event {
 		t.Helper()
 		all, err := s.Events(ctx, f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return all
 	}
 	all := events(ipam.EventFilter{})
@@ -96,9 +94,7 @@ func TestAttachmentsOfChosenSubnets(t *testing.T) {
 	chosen := ipamtest.MustPool(t, s, ipam.PoolRequest{})
 	beside := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: chosen.CIDR})
 	subnets, err := s.Subnets(ctx, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, sub := range subnets {
 		var want []ipam.ID
 		if sub.CIDR == chosen.CIDR {
@@ -109,9 +105,7 @@ func TestAttachmentsOfChosenSubnets(t *testing.T) {
 		}
 	}
 	attachments, err := s.Attachments(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, at := range attachments {
 		if at.Chosen != (at.ID == chosen.ID) {
 			t.Errorf("%v, of %v, %v and %v", at, named.ID, chosen.ID, beside.ID)

@@ -83,9 +83,7 @@ func TestGA23JSON(t *testing.T) {
 		exclude net1 192.0.2.2 note=x
 	`)
 	raw, err := json.Marshal(r.Show("net1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got struct {
 		ID, Name, Space, CIDR, Gateway, CIDR6, Gateway6, Map string
 		MACPrefix                                            string `json:"mac_prefix"`
@@ -100,9 +98,7 @@ func TestGA23JSON(t *testing.T) {
 			Exclusions []struct{ Start, End, Note string }
 		}
 	}
-	if err := json.Unmarshal(raw, &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(raw, &got))
 	four, six := got.Subnets[0], got.Subnets[1]
 	if got.Name != "net1" || got.Space != "local" || got.MACPrefix != "aa:00:00" || got.Tags["site"] != "a" ||
 		len(got.ID) != 36 ||
@@ -141,9 +137,7 @@ func TestNetworksList(t *testing.T) {
 	`)
 	names := func(f ipam.NetworkFilter) (names []string) {
 		all, err := r.S.Networks(ctx, f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, n := range all {
 			names = append(names, n.Name)
 			for _, sub := range n.Subnets {

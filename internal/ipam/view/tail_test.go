@@ -31,13 +31,9 @@ func newHerald(t *testing.T) *herald {
 	own := mem.New()
 	s, err := service.Open(t.Context(),
 		service.Config{Store: own, Host: "a", Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	after, err := s.LastEvent(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h := &herald{t: t, other: own.Join(),
 		base:  (max(after.Own.After, slices.Max(after.Own.Told[:]))/ipam.MaxHosts + 1) * ipam.MaxHosts,
 		pages: make(chan []uint64)}
@@ -81,9 +77,7 @@ func (h *herald) commit(ids ...uint64) {
 		}
 		return nil
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 }
 
 // hear takes so many events.
@@ -159,13 +153,9 @@ func TestTailOfDamage(t *testing.T) {
 	own := mem.New()
 	s, err := service.Open(t.Context(),
 		service.Config{Store: own, Host: "a", Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = own.Join().Update(t.Context(), func(tx store.Tx) error { return tx.Put(ledger.EventKey(nil, 1), []byte{99}) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, err = range s.TailPages(t.Context(), ipam.EventMark{}) {
 	}
 	if !errors.Is(err, ipam.ErrDamaged) {
@@ -178,16 +168,11 @@ func TestTail(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`network net1 subnet=10.0.0.0/16,pool`)
 	after, err := r.S.LastEvent(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const before, during = 300, 30
 	take := func(n int) {
 		t.Helper()
-		if _, err := r.S.Edit(ctx, ipam.EditOptions{},
-			&ipam.TakeAddress{Network: "net1", Owner: fmt.Sprintf("o%d", n)}); err != nil {
-			t.Fatal(err)
-		}
+		r.Edit(&ipam.TakeAddress{Network: "net1", Owner: fmt.Sprintf("o%d", n)})
 	}
 	for n := range before {
 		take(n)
@@ -196,9 +181,7 @@ func TestTail(t *testing.T) {
 	defer cancel()
 	seen, last := 0, uint64(0)
 	for page, err := range r.S.TailPages(ctx, after) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, e := range page.Events {
 			if want := fmt.Sprintf("o%d", seen); e.Name != want || e.ID <= last {
 				t.Fatalf("the event is %+v, want that of %s", e, want)
@@ -219,9 +202,7 @@ func TestTail(t *testing.T) {
 // What cannot be read is an error, and the last thing that is yielded.
 func TestTailFails(t *testing.T) {
 	r := ipamtest.New(t)
-	if err := r.Store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Store.Close())
 	var errs []error
 	for _, err := range r.S.TailPages(ctx, ipam.EventMark{}) {
 		errs = append(errs, err)

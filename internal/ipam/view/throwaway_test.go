@@ -38,9 +38,7 @@ func TestThrowAways(t *testing.T) {
 		r := &reader{store: storetest.NewModel(), clock: ipamtest.NewClock()}
 		r.open(t)
 		grant, err := r.s.RequestPool(ctx, ipam.PoolRequest{Space: "local", CIDR: netip.MustParsePrefix("10.0.0.0/24")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.pool = grant.ID
 		r.listen(t)
 		t.Repeat(map[string]func(*rapid.T){
@@ -77,9 +75,7 @@ func (r *reader) open(t *rapid.T) {
 func (r *reader) listen(t *rapid.T) {
 	for more := true; more; {
 		page, err := r.s.EventsBehind(ctx, r.mark, 1, func(*ipam.Event) bool { return true })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.all, r.mark, more = append(r.all, page.Events...), page.Next, page.More
 	}
 }
@@ -102,9 +98,7 @@ func (r *reader) release(t *rapid.T) {
 }
 
 func (r *reader) giveBack(t *rapid.T, n int) {
-	if err := r.s.ReleaseAddress(ctx, r.pool, r.held[n]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.s.ReleaseAddress(ctx, r.pool, r.held[n]))
 	r.held = slices.Delete(r.held, n, n+1)
 	r.listen(t)
 }
@@ -132,9 +126,7 @@ func (r *reader) records(t *rapid.T) (n int) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }
 
@@ -240,7 +232,5 @@ func (r *reader) one(t *rapid.T, id uint64) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }

@@ -32,9 +32,7 @@ func TestWhoByLearntName(t *testing.T) {
 				continue
 			}
 			ref := ipam.LeaseRef{Space: l.Space, Address: l.Address, ID: l.ID}
-			if err := r.S.NameLeases(ctx, []ipam.LeaseName{{LeaseRef: ref, Name: name}}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.S.NameLeases(ctx, []ipam.LeaseName{{LeaseRef: ref, Name: name}}))
 		}
 	}
 	learnt("192.0.2.1", "web")
@@ -67,9 +65,7 @@ func TestWhoOverReplay(t *testing.T) {
 	ipamtest.MustTake(t, r.S, ipam.AddressRequest{Pool: after, Preferred: task})
 	who(r, task.String(), "lease automatic "+task.String()+" 0s-")
 	r.Clock.Time = r.Clock.Time.Add(time.Minute)
-	if err := r.S.ReleaseAddress(ctx, after, task); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.S.ReleaseAddress(ctx, after, task))
 	who(r, task.String(), "lease automatic "+task.String()+" 0s-2m0s")
 	who(r, gateway.String(), "lease gateway "+gateway.String()+" 0s-")
 }
@@ -91,14 +87,10 @@ func TestWhoOfMovedGateway(t *testing.T) {
 	own.Pool = attach()
 	ipamtest.MustTake(t, r.S, own)
 	ipamtest.MustTake(t, r.S, ipam.AddressRequest{Pool: other, MAC: ipamtest.MAC(2)})
-	if err := r.S.ReleasePool(ctx, left); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.S.ReleasePool(ctx, left))
 	who(r, "10.0.9.9", "lease gateway 10.0.9.9 0s-")
 	r.Clock.Time = r.Clock.Time.Add(time.Minute)
-	if err := r.S.ReleasePool(ctx, own.Pool); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.S.ReleasePool(ctx, own.Pool))
 	if subnets, err := r.S.Subnets(ctx, "global"); err != nil || len(subnets) != 1 {
 		t.Fatalf("the subnet did not stay: %v, %v", subnets, err)
 	}
@@ -164,9 +156,7 @@ func TestWhoSaysBy(t *testing.T) {
 	if _, err := r.S.Edit(person, ipam.EditOptions{}, &ipam.AddReservation{Network: "net1", Owner: "db"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.S.ReleasePool(engine, r.Pools["p"]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.S.ReleasePool(engine, r.Pools["p"]))
 	if _, err := r.S.Edit(person, ipam.EditOptions{}, &ipam.RemoveNetwork{Network: "net1", Force: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -215,12 +205,8 @@ func TestWhoAfterTrimming(t *testing.T) {
 		s, err := service.Open(ctx,
 			service.Config{Store: r.Store, Host: "h1", Now: r.Clock.Now, Memories: ipamtest.Memories,
 				Retention: ipam.Retention{Count: n}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Trim(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, s.Trim(ctx))
 		r.S = s
 	}
 	keep(1)
@@ -290,9 +276,7 @@ func TestWhoAfterLateSweep(t *testing.T) {
 	net1 := netip.MustParsePrefix("192.0.2.0/24")
 	late := ipam.Event{Verb: ipam.ReservationRemoved, Space: "local", Subnet: net1,
 		Address: netip.MustParseAddr("192.0.2.5"), Name: "web", Detail: "its subnet is gone"}
-	if err := r.S.Note(ctx, late); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.S.Note(ctx, late))
 	who(r, "web", "reservation static 192.0.2.5 web 0s-")
 	r.Run("wait 1m\nunreserve net1 web")
 	who(r, "web", "reservation static 192.0.2.5 web 0s-1m0s")
@@ -311,9 +295,7 @@ func TestWhoInPages(t *testing.T) {
 			}
 			addr := ipamtest.MustTake(t, s, req)
 			if i == 7 && turn < turns-1 {
-				if err := s.ReleaseAddress(ctx, pool.ID, addr); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.ReleaseAddress(ctx, pool.ID, addr))
 			}
 		}
 	}
@@ -369,9 +351,7 @@ func TestWhoOfDamagedRecords(t *testing.T) {
 				}
 				return tx.Put(last, []byte("garbage"))
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, f := range []ipam.WhoFilter{{Name: "web"}, {Address: addr}} {
 				if all, err := s.Who(ctx, f); !errors.Is(err, ipam.ErrDamaged) {
 					t.Errorf("%+v: %v, %v", f, all, err)

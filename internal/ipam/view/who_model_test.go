@@ -64,9 +64,7 @@ func (w *watcher) open(t *rapid.T, keep ipam.Retention) {
 	var err error
 	w.s, err = service.Open(ctx,
 		service.Config{Store: w.store, Host: "h1", Now: w.clock.Now, Memories: ipamtest.Memories, Retention: keep})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func (w *watcher) edit(e ipam.Edit) { _, _ = w.s.Edit(ctx, ipam.EditOptions{}, e) } // what is refused changes nothing
@@ -93,9 +91,7 @@ func (w *watcher) pool(t *rapid.T) ipam.ID {
 func (w *watcher) detach(t *rapid.T) {
 	id := w.pool(t)
 	delete(w.pools, id)
-	if err := w.s.ReleasePool(ctx, id); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.s.ReleasePool(ctx, id))
 }
 
 func (w *watcher) ask(t *rapid.T) {
@@ -131,16 +127,12 @@ func (w *watcher) learn(t *rapid.T) {
 	l := w.held(t)
 	name := ipam.LeaseName{LeaseRef: ipam.LeaseRef{Space: l.Space, Address: l.Address, ID: l.ID},
 		Name: rapid.SampledFrom(askers).Draw(t, "name")}
-	if err := w.s.NameLeases(ctx, []ipam.LeaseName{name}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.s.NameLeases(ctx, []ipam.LeaseName{name}))
 }
 
 func (w *watcher) back(t *rapid.T) {
 	l := w.held(t)
-	if err := w.s.ReleaseAddress(ctx, l.Pool, l.Address); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.s.ReleaseAddress(ctx, l.Pool, l.Address))
 }
 
 func (w *watcher) reserve(t *rapid.T) {
@@ -193,9 +185,7 @@ func (w *watcher) trim(t *rapid.T) {
 		t.Skip("events are trimmed seldom")
 	}
 	w.open(t, ipam.Retention{Age: time.Duration(rapid.IntRange(1, 10).Draw(t, "age")) * time.Second})
-	if err := w.s.Trim(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.s.Trim(ctx))
 	w.trimmed = true
 }
 
@@ -208,9 +198,7 @@ func (w *watcher) look(t *rapid.T) {
 			Name: l.Name, MAC: l.MAC, Host: l.Host, From: l.Since}
 	}
 	for r, err := range w.s.Reservations(ctx, ipam.AddressFilter{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		now[fmt.Sprint(r.Owner, r.Address, r.Since)] = ipam.Tenure{Space: r.Space, Subnet: r.Subnet, Address: r.Address,
 			What: ipam.ReservationTenure,
 			Kind: r.Kind.String(), Name: r.Owner, From: r.Since}
@@ -228,9 +216,7 @@ func (w *watcher) check(t *rapid.T) {
 	w.look(t)
 	for _, f := range w.questions(t) {
 		got, err := w.s.Who(ctx, f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w.hold(t, f, got)
 	}
 	w.clock.Time = w.clock.Time.Add(time.Second)

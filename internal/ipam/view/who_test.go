@@ -264,9 +264,7 @@ func TestWhoByAnyForm(t *testing.T) {
 	} {
 		for _, name := range strings.Fields(names) {
 			all, err := r.S.Who(ctx, ipam.WhoFilter{Name: name})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got := []string{}
 			for _, one := range all {
 				got = append(got, fmt.Sprint(one.Address, " ", one.What, " ", one.Name))

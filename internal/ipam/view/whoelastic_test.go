@@ -16,9 +16,7 @@ import (
 func whoElastic(r *ipamtest.Room, f ipam.WhoFilter) string {
 	r.T.Helper()
 	all, err := r.S.Who(ctx, f)
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	must(r.T, err)
 	began := r.Clock.Time
 	for _, e := range ipamtest.EventsAfter(r.T, r, 0) {
 		began = e.Time
@@ -89,12 +87,8 @@ func TestWhoElastic(t *testing.T) {
 		&ipam.AssociateElastic{Address: first, Instance: "shop/web/1", Move: true})
 	s, err := service.Open(ctx, service.Config{Store: r.Store, Host: "h1", Now: r.Clock.Now, Memories: ipamtest.Memories,
 		Retention: ipam.Retention{Count: len(ipamtest.EventsAfter(t, r, last))}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Trim(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, s.Trim(ctx))
 	r.S = s
 	for addr, want := range map[netip.Addr]string{
 		first:  "203.0.113.0 mail 192.0.2.12 ?0s-0s, 203.0.113.0 shop/web/1 192.0.2.11 0s-",
