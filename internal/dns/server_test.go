@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 )
 
 // run lets a server answer on the loopback, and ends it with the test.
-func run(t *testing.T, cfg Config) *Server {
+func run(t testing.TB, cfg Config) *Server {
 	t.Helper()
 	if cfg.Service == nil {
 		cfg.Service = &records{}
@@ -50,6 +51,31 @@ func crowd(n int) ipam.NameNews {
 		news.Set = append(news.Set, of(8, fmt.Sprintf("10.1.%d.%d", i/200, i%200+1), fmt.Sprintf("shop/api/%d", i+1)))
 	}
 	return news
+}
+
+// BenchmarkAnswer asks for 10,000 names by UDP, one after the other. The processor time is that of both ends.
+func BenchmarkAnswer(b *testing.B) {
+	s := run(b, Config{Index: told(crowd(10_000))})
+	c, err := dns.Dial("udp", s.Addrs()[0].String())
+	must(b, err)
+	defer c.Close()
+	begun, i := processorTime(b), 0
+	for b.Loop() {
+		i++
+		must(b, c.WriteMsg(question(fmt.Sprintf("%d.api.shop.crowd.lan.example.", i%10_000+1), dns.TypeA)))
+		m, err := c.ReadMsg()
+		must(b, err)
+		if len(m.Answer) != 1 {
+			b.Fatal(m)
+		}
+	}
+	b.ReportMetric(float64(i)/(processorTime(b)-begun).Seconds(), "answers/core-s")
+}
+
+func processorTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // What fits no packet is cut, with the bit that says so, and whole by TCP (RFC 1035, 4.2.1; RFC 6891).

@@ -358,26 +358,6 @@ func (odd) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(errors.New("odd")), errors.New("odd"))
 }
 
-// A scrape of a thousand pools, and how large it is as it travels.
-func BenchmarkScrape(b *testing.B) {
-	m := all(1000)
-	handler := m.Handler()
-	size, plain := 0, 0
-	for b.Loop() {
-		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
-		r.Header.Set("Accept-Encoding", "gzip")
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, r)
-		size = w.Body.Len()
-		if unzipped, err := gzip.NewReader(w.Body); err == nil && plain == 0 {
-			n, _ := io.Copy(io.Discard, unzipped)
-			plain = int(n)
-		}
-	}
-	b.ReportMetric(float64(size), "bytes/scrape")
-	b.ReportMetric(float64(plain), "plain-bytes/scrape")
-}
-
 // named holds a text to the table: it names no metric of Berth's that is not there.
 func named(t *testing.T, file string, text []byte) {
 	t.Helper()

@@ -65,7 +65,7 @@ type Daemon struct {
 
 // daemon starts one for a test, with a fresh state, which ends with the test. It is named as all things of the tests
 // are, and so.
-func daemon(t *testing.T, name, sockets string, flags ...string) *Daemon {
+func daemon(t testing.TB, name, sockets string, flags ...string) *Daemon {
 	t.Helper()
 	name = prefix + name
 	d := &Daemon{Name: name, Binary: binary, Sockets: sockets, Flags: flags, Dir: filepath.Join(base, name)}

@@ -1,0 +1,107 @@
+//go:build engine
+
+package engine
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// BenchmarkRun compares the whole life of a container on a network of Berth's with that on one of the engine's own IPAM.
+func BenchmarkRun(b *testing.B) {
+	d := daemon(b, "run", pluginDir, "--log-level", "warning")
+	builtIn := d.Name + "-own"
+	cleared(b)
+	docked(b, "network", "create", "--ipam-driver", d.Name, "--subnet", fmt.Sprintf("10.%d.1.0/24", octet), d.Name)
+	docked(b, "network", "create", "--subnet", fmt.Sprintf("10.%d.2.0/24", octet), builtIn)
+	var ours, theirs time.Duration
+	for b.Loop() {
+		for network, took := range map[string]*time.Duration{d.Name: &ours, builtIn: &theirs} {
+			begun := time.Now()
+			docked(b, "run", "--rm", "--network", network, imageName, "sh", "-c", ":")
+			*took += time.Since(begun)
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(ours.Seconds()*1000/float64(b.N), "ours-ms")
+	b.ReportMetric(float64(ours)/float64(theirs), "time-ratio")
+}
+
+// BenchmarkIdle starts a container, with so many idle ones on its network, and times the request for its address as an
+// engine waits for it that sends no names. The daemon asks the engine who starts.
+func BenchmarkIdle(b *testing.B) {
+	d := daemon(b, "idle", pluginDir, "--log-level", "warning")
+	times, name := timed(b, d.PluginSocket()), d.Name+"-timed"
+	cleared(b)
+	docked(b, "network", "create", "--ipam-driver", name, "--subnet", fmt.Sprintf("10.%d.16.0/20", octet), name)
+	docked(b, "create", "--name", name, "--network", name, imageName)
+	there := 0
+	for _, idle := range []int{0, 8, 1000} {
+		for ; there < idle; there++ {
+			docked(b, "create", "--name", fmt.Sprint(name, there), "--network", name, imageName)
+		}
+		b.Run(fmt.Sprintf("idle=%d", idle), func(b *testing.B) {
+			var took []time.Duration
+			for b.Loop() {
+				for len(times) > 0 {
+					<-times // of the gateway
+				}
+				docked(b, "start", name)
+				took = append(took, <-times)
+				docked(b, "stop", "--time", "0", name)
+			}
+			slices.Sort(took)
+			b.ReportMetric(0, "ns/op")
+			for _, percent := range []int{50, 99} {
+				b.ReportMetric(took[(len(took)-1)*percent/100].Seconds()*1000, fmt.Sprintf("p%d-ms", percent))
+			}
+		})
+	}
+}
+
+// timed makes a driver that passes requests on to a daemon, whose socket it is named after, and tells how long those for
+// addresses take.
+func timed(b *testing.B, socket string) <-chan time.Duration {
+	b.Helper()
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "berth"})
+	proxy.Transport = overSocket(socket).Transport
+	l, err := net.Listen("unix", strings.TrimSuffix(socket, ".sock")+"-timed.sock")
+	if err != nil {
+		b.Fatal(err)
+	}
+	times := make(chan time.Duration, 10)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun := time.Now()
+		proxy.ServeHTTP(w, r)
+		if strings.HasSuffix(r.URL.Path, ".RequestAddress") {
+			times <- time.Since(begun)
+		}
+	})}
+	go func() { _ = server.Serve(l) }() // its error is that it was closed
+	b.Cleanup(func() { server.Close() })
+	return times
+}
+
+func docked(b *testing.B, args ...string) {
+	b.Helper()
+	if _, err := machineEngine.Docker(args...); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// cleared removes what a benchmark made, at its end, while the driver is there.
+func cleared(b *testing.B) {
+	b.Cleanup(func() {
+		err := removeContainers(machineEngine, prefix)
+		if _, kept := removeNetworks(machineEngine, prefix); err != nil || kept != nil {
+			b.Error(err, kept)
+		}
+	})
+}
