@@ -32,6 +32,10 @@ ETCD_NOT      := ^Test(Copy(CutOff|KeepsOthersOff|ReadBackDiffers|ServedMeanwhil
 # the tests that keep files, each with the flag -etcd of internal/ipam/ipamtest; those of cluster keep none
 ETCD_ROOMS    := ./internal/allocator $(addprefix ./internal/ipam/,edit ledger service stores view)
 ETCD_SAMPLE   := ^Test(BO|GA|Owner|Guess|Plan|Edits|Who|Model|Release|Lent|Restart|Wanted)
+# of `make bench`: which benchmarks, how often, and the packages that have some besides bench
+BENCH         ?= .
+COUNT         ?= 6
+BENCHED       := $(addprefix ./internal/,admin/page alloc cli/deploy dns docker) ./store/bolt ./store/etcd
 EDGE_FLAGS    ?=
 PAGE_FLAGS    ?=
 MACHINE_FLAGS ?=
@@ -162,9 +166,12 @@ nightly: ## all that takes too long for each change: every round of every model 
 	go test ./internal/cli/deploy -count 1 -timeout 0 -run PlanIsStill -rapid.checks 1000 -v
 	go test ./internal/admin/page -count 1 -timeout 0 -run MapAgrees -rapid.checks 10000 -v
 
-bench: ## run the benchmarks and write docs/dev/benchmarks.md (as root, else one of them is left out)
-	@scripts/needs go busybox edge engine
-	go run ./bench
+bench: ## the benchmarks, by benchstat: ten minutes on an idle machine (BENCH='Socket|Etcd' for some of them; docs/dev/benchmarks.md)
+	@scripts/needs go bench
+	@mkdir -p build
+	go test -run '^$$' -bench '$(BENCH)' -benchtime 100ms -count $(COUNT) $(BENCHED) >build/bench.txt
+	go test -run '^$$' -bench '$(BENCH)' -benchtime 1x -count $(COUNT) -timeout 0 ./bench >>build/bench.txt
+	build/tools/benchstat build/bench.txt
 
 fuzz: ## every fuzz target for FUZZTIME
 	scripts/fuzz $(FUZZTIME)

@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+	"berth/store/bolt"
+)
+
+// fill plans a network of one subnet in the state of a daemon in dir, and takes so many addresses of it, each with a
+// MAC, a name and an event. It returns their pool. Nothing of it is synced.
+func fill(b *testing.B, dir, subnet string, leases int) string {
+	b.Helper()
+	s, file := openOn(b, bolt.Config{Path: filepath.Join(dir, "state", "berth.db"), NoSync: true}, ipam.Known{})
+	defer file.Close()
+	name, _, _ := strings.Cut("net"+subnet, "/")
+	t := planned(b, s, name, fmt.Sprintf("networks: [{name: %s, subnets: [{cidr: %s, pool: true}]}]", name, subnet))
+	repeat(b, leases, 50, t.named)
+	return t.pool.String()
+}
+
+// BenchmarkStart starts a daemon over a /16 that is full but for a few addresses, and shows its network.
+func BenchmarkStart(b *testing.B) {
+	dir := newDir(b, os.TempDir())
+	fill(b, dir, "10.0.0.0/16", 65_500)
+	b.Run("ready", func(b *testing.B) { starts(b, dir) })
+	d := serve(b, dir)
+	b.Run("show", func(b *testing.B) {
+		for b.Loop() {
+			d.berth(b, "network", "show", "net10.0.0.0")
+		}
+	})
+}
+
+// starts reports how long a daemon takes from exec to its first answer, with the check of its whole file, and how much
+// memory and disk it uses then.
+func starts(b *testing.B, dir string) {
+	var ready time.Duration
+	var resident float64
+	for b.Loop() {
+		begun := time.Now()
+		d := serve(b, dir)
+		ready += time.Since(begun)
+		resident += d.memory(b, "VmRSS")
+		d.stop()
+	}
+	only(b)
+	b.ReportMetric(ms(ready)/float64(b.N), "ms")
+	b.ReportMetric(resident/float64(b.N), "resident-MiB")
+	b.ReportMetric(fileSize(b, dir), "file-MiB")
+}
+
+// fileSize is that of a daemon's state, in MiB.
+func fileSize(b *testing.B, dir string) float64 {
+	b.Helper()
+	info, err := os.Stat(filepath.Join(dir, "state", "berth.db"))
+	must(b, err)
+	return float64(info.Size()) / (1 << 20)
+}
+
+// BenchmarkMillion uses a daemon with a million leases: it starts, lists them, and gives addresses, compared with a
+// daemon with 100,000.
+func BenchmarkMillion(b *testing.B) {
+	const leases = 1_000_000
+	many, some := newDir(b, memory), newDir(b, memory)
+	pool, smallPool := fill(b, many, "10.0.0.0/11", leases), fill(b, some, "10.0.0.0/11", leases/10)
+	b.Run("ready", func(b *testing.B) { starts(b, many) })
+	large, small := serve(b, many), serve(b, some)
+	b.Run("list", func(b *testing.B) {
+		for b.Loop() {
+			if n := strings.Count(large.berth(b, "lease", "ls", "-q"), "\n"); n < leases {
+				b.Fatalf("%d leases are listed", n)
+			}
+		}
+	})
+	compareBy(b, ratio, []int{1, 16}, large.takes(pool, "shop-api"), small.takes(smallPool, "shop-api"))
+}
+
+// BenchmarkThrowAways has a million containers come and go at a daemon, and compares it with a new one. Memory is the
+// process's own: what is mapped of the file is the kernel's cache.
+func BenchmarkThrowAways(b *testing.B) {
+	dir := newDir(b, memory)
+	used, fresh := serve(b, dir), serve(b, newDir(b, memory))
+	throw := used.throws(b)
+	repeat(b, 1_000_000, 50, throw)
+	b.Run("state", func(b *testing.B) {
+		for b.Loop() {
+			b.ReportMetric(fileSize(b, dir), "file-MiB")
+			b.ReportMetric(used.memory(b, "RssAnon"), "own-MiB")
+		}
+		only(b)
+	})
+	compareBy(b, ratio, []int{1}, throw, fresh.throws(b))
+}
+
+// throws has a container take an address and give it back.
+func (d *daemon) throws(b *testing.B) call {
+	pool := d.pool(b, "10.0.0.0/16")
+	return func(int) error {
+		addr, err := d.take(pool, "job")
+		if err == nil {
+			_, err = d.post("plugin/IpamDriver.ReleaseAddress", fmt.Sprintf(`{"PoolID":%q,"Address":%q}`, pool, addr))
+		}
+		return err
+	}
+}
