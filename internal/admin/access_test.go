@@ -12,8 +12,6 @@ import (
 	"testing"
 
 	"berth/internal/admin/api"
-	"berth/internal/admin/client"
-	"berth/internal/ipam"
 )
 
 // as is the context of a request of somebody with a role.
@@ -106,17 +104,5 @@ func TestPeerNames(t *testing.T) {
 		if got := p.actor(); got != want {
 			t.Errorf("uid %d is %q, want %q", uid, got, want)
 		}
-	}
-}
-
-// The actor of what is asked over the socket is the user at its other end.
-func TestSocketActor(t *testing.T) {
-	h := start(t, nil)
-	_, err := h.client.Edit(t.Context(), client.EditOptions{}, &ipam.CreateNetwork{Name: "net1"})
-	must(t, err)
-	events, err := h.service.Events(t.Context(), ipam.EventFilter{Last: 1})
-	must(t, err)
-	if want := (&peer{uid: os.Geteuid()}).actor(); events[0].Actor != want {
-		t.Errorf("the actor is %q, want %q", events[0].Actor, want)
 	}
 }

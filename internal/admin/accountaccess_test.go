@@ -28,19 +28,23 @@ func (h *house) askFor(t *testing.T, account string, since time.Time, method, pa
 // with one that is mapped to rival/db.
 func accountsHouse(t *testing.T) *house {
 	h := start(t, nil)
-	router, _ := h.planned(t)
-	h.play(t, router, made(`{"op": "account.create", "account": "shop", "owners": ["shop/*"], "quota": 3},
-		{"op": "account.create", "account": "rival", "owners": ["rival/*"]},
-		{"op": "network.create", "name": "net3", "space": "lab", "subnets": [{"cidr": "192.0.2.0/24", "pool": true}]},
-		{"op": "network.modify", "network": "net3", "elastic": "on"},
-		{"op": "reservation.add", "network": "net3", "owner": "shop/web/1", "wishes": [{"slot": 0, "address": "192.0.2.11"}]},
-		{"op": "reservation.add", "network": "net3", "owner": "rival/db", "wishes": [{"slot": 0, "address": "192.0.2.12"}]},
-		{"op": "reservation.add", "network": "net3", "owner": "nobodys", "wishes": [{"slot": 0, "address": "192.0.2.13"}]},
-		{"op": "elastic.range.add", "range": "203.0.113.10+6"},
-		{"op": "elastic.allocate", "account": "shop"}, {"op": "elastic.allocate", "account": "shop"},
-		{"op": "elastic.allocate", "account": "rival"},
-		{"op": "elastic.associate", "address": "203.0.113.10", "instance": "shop/web/1"},
-		{"op": "elastic.associate", "address": "203.0.113.12", "instance": "rival/db"}`, 200, ""))
+	h.planned(t)
+	h.plays(t, `
+		edit {"op": "account.create", "account": "shop", "owners": ["shop/*"], "quota": 3},
+			{"op": "account.create", "account": "rival", "owners": ["rival/*"]},
+			{"op": "network.create", "name": "net3", "space": "lab",
+			"subnets": [{"cidr": "192.0.2.0/24", "pool": true}]}, {"op": "network.modify",
+			"network": "net3", "elastic": "on"}, {"op": "reservation.add", "network": "net3",
+			"owner": "shop/web/1", "wishes": [{"slot": 0, "address": "192.0.2.11"}]},
+			{"op": "reservation.add", "network": "net3", "owner": "rival/db", "wishes": [{"slot": 0,
+			"address": "192.0.2.12"}]}, {"op": "reservation.add", "network": "net3",
+			"owner": "nobodys", "wishes": [{"slot": 0, "address": "192.0.2.13"}]},
+			{"op": "elastic.range.add", "range": "203.0.113.10+6"}, {"op": "elastic.allocate",
+			"account": "shop"}, {"op": "elastic.allocate", "account": "shop"},
+			{"op": "elastic.allocate", "account": "rival"}, {"op": "elastic.associate",
+			"address": "203.0.113.10", "instance": "shop/web/1"}, {"op": "elastic.associate",
+			"address": "203.0.113.12", "instance": "rival/db"} -> 200
+	`)
 	return h
 }
 
@@ -56,67 +60,63 @@ func (h *house) created(t *testing.T, account string) time.Time {
 func TestAccountToken(t *testing.T) {
 	h := accountsHouse(t)
 	since := h.created(t, "shop")
-	edits := func(e string) string { return `{"edits": [` + e + `]}` }
-	for _, c := range []struct {
-		method, path, body string
-		status             int
-		has, hasNot        string
-	}{
-		{"GET", "/v1/elastic", "", 200, "203.0.113.10", "203.0.113.12"},
-		{"GET", "/v1/elastic", "", 200, `"instance":"shop/web/1"`, "rival"},
-		{"GET", "/v1/elastic?account=shop", "", 200, "203.0.113.11", "rival"},
-		{"GET", "/v1/elastic?account=rival", "", 404, `there is no account \"rival\"`, "203.0.113.12"},
-		{"GET", "/v1/elastic?account=nobody", "", 404, `there is no account \"nobody\"`, ""},
-		{"GET", "/v1/elastic/203.0.113.10", "", 200, "shop/web/1", ""},
-		{"GET", "/v1/elastic/203.0.113.12", "", 404, "account shop has no elastic address 203.0.113.12", "rival"},
-		{"GET", "/v1/elastic/203.0.113.14", "", 404, "account shop has no elastic address 203.0.113.14", "free"},
-		{"GET", "/v1/accounts", "", 200, `"name":"shop"`, "rival"},
-		{"GET", "/v1/elastic/usage", "", 200, `"account":"shop"`, "rival"},
-		{"GET", "/v1/edge/status", "", 200, `"connected":0`, ""},
-		{"GET", "/v1/elastic/ranges", "", 403, "token of shop is for the elastic addresses of account shop alone", ""},
-		{"GET", "/v1/networks", "", 403, "", ""},
-		{"GET", "/v1/leases", "", 403, "", ""},
-		{"GET", "/v1/events", "", 403, "", ""},
-		{"GET", "/v1/status", "", 403, "", ""},
-		{"POST", "/v1/tokens", "{}", 403, "", ""},
-		{"GET", "/v1/edge", "", 403, "", ""},
+	for _, c := range steps(`
+		GET /v1/elastic -> 200 203.0.113.10 without 203.0.113.12
+		GET /v1/elastic -> 200 "instance":"shop/web/1" without rival
+		GET /v1/elastic?account=shop -> 200 203.0.113.11 without rival
+		GET /v1/elastic?account=rival -> 404 there is no account \"rival\" without 203.0.113.12
+		GET /v1/elastic?account=nobody -> 404 there is no account \"nobody\"
+		GET /v1/elastic/203.0.113.10 -> 200 shop/web/1
+		GET /v1/elastic/203.0.113.12
+			-> 404 account shop has no elastic address 203.0.113.12 without rival
+		GET /v1/elastic/203.0.113.14
+			-> 404 account shop has no elastic address 203.0.113.14 without free
+		GET /v1/accounts -> 200 "name":"shop" without rival
+		GET /v1/elastic/usage -> 200 "account":"shop" without rival
+		GET /v1/edge/status -> 200 "connected":0
+		GET /v1/elastic/ranges -> 403 token of shop is for the elastic addresses of account shop alone
+		GET /v1/networks -> 403
+		GET /v1/leases -> 403
+		GET /v1/events -> 403
+		GET /v1/status -> 403
+		POST /v1/tokens {} -> 403
+		GET /v1/edge -> 403
 
-		{"POST", "/v1/edits", edits(`{"op": "elastic.allocate"}`), 200, `"name":"shop"`, ""}, // 203.0.113.13, its own
-		{"POST", "/v1/edits", edits(`{"op": "elastic.allocate"}`), 409, "QuotaExceeded", ""},
-		{"POST", "/v1/edits", edits(`{"op": "elastic.release", "address": "203.0.113.13"}`), 200, "", ""},
-		{"POST", "/v1/edits", edits(`{"op": "elastic.release", "address": "203.0.113.13"}`), 200, "", ""}, // again
-		{"POST", "/v1/edits", `{"dry_run": true, "edits": [{"op": "elastic.allocate"}]}`, 200, "elastic.allocate", ""},
-		{"POST", "/v1/edits", edits(`{"op": "elastic.allocate", "account": "rival"}`), 403, "", "203.0.113"},
-		{"POST", "/v1/edits", edits(`{"op": "elastic.allocate", "account": "nobody"}`), 403, "", "there is no"},
-		{"POST", "/v1/edits", edits(`{"op": "elastic.allocate", "address": "203.0.113.12"}`), 409,
-			"203.0.113.12 is not free", "rival"},
-		{"POST", "/v1/edits", edits(`{"op": "elastic.associate", "address": "203.0.113.12", "instance": "shop/web/1"}`),
-			404, "account shop has no elastic address", "rival"},
-		{"POST", "/v1/edits", edits(`{"op": "elastic.disassociate", "address": "203.0.113.12"}`), 404, "", "rival"},
-		{"POST", "/v1/edits", edits(`{"op": "elastic.release", "address": "203.0.113.12"}`), 404, "", "rival"},
-		{"POST", "/v1/edits", edits(`{"op": "elastic.associate", "address": "203.0.113.11", "instance": "rival/db"}`),
-			409, `"reason":"ElasticOtherAccount"`, "192.0.2.12"},
-		{"POST", "/v1/edits", edits(`{"op": "elastic.associate", "address": "203.0.113.11", "instance": "rival/x"}`),
-			409, `"reason":"ElasticOtherAccount"`, "has no"}, // not there, and said in the same words
-		{"POST", "/v1/edits", edits(`{"op": "elastic.associate", "address": "203.0.113.11", "instance": "nobodys"}`),
-			409, `"reason":"ElasticOtherAccount"`, "default"},
-		{"POST", "/v1/edits", edits(`{"op": "elastic.associate", "address": "203.0.113.11", "instance": "shop/x"}`),
-			404, "ElasticGuestUnclear", ""},
-		{"POST", "/v1/edits", edits(`{"op": "elastic.associate", "address": "203.0.113.10", "instance": "shop/web/1"}`),
-			200, "", ""},
-		{"POST", "/v1/edits", edits(`{"op": "elastic.disassociate", "address": "203.0.113.10"}`), 200,
-			"elastic.disassociate", ""},
-		{"POST", "/v1/edits", edits(`{"op": "account.remove", "account": "shop"}`), 403,
-			"account.remove is not for one who asks for account shop", ""},
-		{"POST", "/v1/edits", edits(`{"op": "account.create", "account": "shop2"}`), 403, "", ""},
-		{"POST", "/v1/edits", edits(`{"op": "elastic.range.add", "range": "203.0.113.99"}`), 403, "", ""},
-		{"POST", "/v1/edits", edits(`{"op": "network.modify", "network": "net1", "elastic": "off"}`), 403, "", ""},
-		{"POST", "/v1/edits", edits(`{"op": "owner.release", "owner": "rival/db"}`), 403, "", ""},
-	} {
-		status, body := h.askFor(t, "shop", since, c.method, c.path, c.body)
-		if status != c.status || !strings.Contains(body, c.has) || c.hasNot != "" && strings.Contains(body, c.hasNot) {
-			t.Errorf("%s %s %s\n  is answered %d (want %d, with %q, without %q): %s", c.method, c.path, c.body, status,
-				c.status, c.has, c.hasNot, body)
+		# 203.0.113.13, its own
+		edit {"op": "elastic.allocate"} -> 200 "name":"shop"
+		edit {"op": "elastic.allocate"} -> 409 QuotaExceeded
+		edit {"op": "elastic.release", "address": "203.0.113.13"} -> 200
+		# again
+		edit {"op": "elastic.release", "address": "203.0.113.13"} -> 200
+		POST /v1/edits {"dry_run": true, "edits": [{"op": "elastic.allocate"}]} -> 200 elastic.allocate
+		edit {"op": "elastic.allocate", "account": "rival"} -> 403 without 203.0.113
+		edit {"op": "elastic.allocate", "account": "nobody"} -> 403 without there is no
+		edit {"op": "elastic.allocate", "address": "203.0.113.12"}
+			-> 409 203.0.113.12 is not free without rival
+		edit {"op": "elastic.associate", "address": "203.0.113.12", "instance": "shop/web/1"}
+			-> 404 account shop has no elastic address without rival
+		edit {"op": "elastic.disassociate", "address": "203.0.113.12"} -> 404 without rival
+		edit {"op": "elastic.release", "address": "203.0.113.12"} -> 404 without rival
+		edit {"op": "elastic.associate", "address": "203.0.113.11", "instance": "rival/db"}
+			-> 409 "reason":"ElasticOtherAccount" without 192.0.2.12
+		# not there, and said in the same words
+		edit {"op": "elastic.associate", "address": "203.0.113.11", "instance": "rival/x"}
+			-> 409 "reason":"ElasticOtherAccount" without has no
+		edit {"op": "elastic.associate", "address": "203.0.113.11", "instance": "nobodys"}
+			-> 409 "reason":"ElasticOtherAccount" without default
+		edit {"op": "elastic.associate", "address": "203.0.113.11", "instance": "shop/x"}
+			-> 404 ElasticGuestUnclear
+		edit {"op": "elastic.associate", "address": "203.0.113.10", "instance": "shop/web/1"} -> 200
+		edit {"op": "elastic.disassociate", "address": "203.0.113.10"} -> 200 elastic.disassociate
+		edit {"op": "account.remove", "account": "shop"}
+			-> 403 account.remove is not for one who asks for account shop
+		edit {"op": "account.create", "account": "shop2"} -> 403
+		edit {"op": "elastic.range.add", "range": "203.0.113.99"} -> 403
+		edit {"op": "network.modify", "network": "net1", "elastic": "off"} -> 403
+		edit {"op": "owner.release", "owner": "rival/db"} -> 403
+	`) {
+		if status, body := h.askFor(t, "shop", since, c.method, c.target, c.body); !c.answered(status, body) {
+			t.Errorf("%+v is answered %d: %s", c, status, body)
 		}
 	}
 }
@@ -162,24 +162,13 @@ func TestRemovedAccountsToken(t *testing.T) {
 // TestAccountTokenCreated: a token is for an account that is there, with no role beside.
 func TestAccountTokenCreated(t *testing.T) {
 	h := accountsHouse(t)
-	_, router := description(t)
-	for _, c := range []struct {
-		body   string
-		status int
-		has    string
-	}{
-		{`{"name":"shop","account":"shop"}`, 200, `"role":"account","account":"shop"`},
-		{`{"name":"default","account":"default","role":"account"}`, 200, `"account":"default"`},
-		{`{"name":"x","account":"nobody"}`, 404, api.CodeNotFound},
-		{`{"name":"x","account":"shop","role":"admin"}`, 400, api.CodeInvalid},
-		{`{"name":"x","account":"shop","role":"read-only"}`, 400, api.CodeInvalid},
-		{`{"name":"x","role":"account"}`, 400, api.CodeInvalid},
-	} {
-		if answer := h.sent(t, router, "POST", "/v1/tokens", c.body, c.status); !strings.Contains(answer, c.has) {
-			t.Errorf("%s: the answer has no %s: %s", c.body, c.has, answer)
-		}
-	}
-	if list := h.checked(t, router, "GET", "/v1/tokens", 200); !strings.Contains(list, `"account":"shop"`) {
-		t.Errorf("the list: %s", list)
-	}
+	h.plays(t, `
+		POST /v1/tokens {"name":"shop","account":"shop"} -> 200 "role":"account","account":"shop"
+		POST /v1/tokens {"name":"default","account":"default","role":"account"} -> 200 "account":"default"
+		POST /v1/tokens {"name":"x","account":"nobody"} -> 404 not_found
+		POST /v1/tokens {"name":"x","account":"shop","role":"admin"} -> 400 invalid
+		POST /v1/tokens {"name":"x","account":"shop","role":"read-only"} -> 400 invalid
+		POST /v1/tokens {"name":"x","role":"account"} -> 400 invalid
+		GET /v1/tokens -> 200 "account":"shop"
+	`)
 }

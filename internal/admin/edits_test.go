@@ -22,145 +22,134 @@ import (
 // What is wrong with a body is said, with the field where there is one, and nothing is changed.
 func TestBadBodies(t *testing.T) {
 	h := start(t, nil)
-	router, lan := h.planned(t)
+	lan := h.planned(t)
 	before := h.everything(t)
 	one := `{"op": "pool.add", "network": "net1", "range": "192.0.2.9"}`
 	many := strings.Repeat(one+",", ipam.MaxEdits)
-	for _, c := range []struct {
-		target, body, has string
-	}{
-		{"/v1/edits", "", "empty"},
-		{"/v1/edits", " \n", "empty"},
-		{"/v1/edits", "null", "null"},
-		{"/v1/subnets/" + lan + "/available-ips", "[]", "empty"},
-		{"/v1/subnets/" + lan + "/available-ips", "[null]", "null"},
-		{"/v1/edits", `"net2"`, "a string"},
-		{"/v1/edits", `7`, "a number"},
-		{"/v1/edits", `{"edits": [{"op": "network.create", ]}`, "no proper JSON"},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "name": "net2"]}`, "no proper JSON"},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "name": "net2"} {"name": "net3"}]}`, "no proper JSON"},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "name": "net2"}]]}`, "no proper JSON"},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "name": "net2", }]}`, "no proper JSON"},
-		{"/v1/edits", "{\"edits\": [{\"op\": \"network.create\", \"name\": \"\xff\"}]}", "no proper JSON"},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "name": "net2", "name": "net3"}]}`,
-			`at "edits.0.name": duplicate`},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "Name": "net2"}]}`, `no field "Name"`},
-		{"/v1/edits",
-			`{"edits": [{"op": "network.create", "name": "net2", "subnets": [{"cidr": "10.1.0.0/24"},
-				{"cdir": "10.2.0.0/24"}]}]}`, `no field "subnets.1.cdir"`},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "name": 2}]}`,
-			`the field "name" is a number; it must be a string`},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "name": "net2", "sticky": "yes"}]}`,
-			`the field "sticky" is a string; it must be true or false`},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "name": "net2", "subnets": {}}]}`,
-			`the field "subnets" is an object; it must be a list`},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "name": "net2", "subnets": [{"bits": 24.5}]}]}`,
-			`the field "subnets.0.bits" cannot be 24.5`},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "name": "net2", "subnets": [{"cidr": "10.1.0.0"}]}]}`,
-			`the field "subnets.0.cidr" is wrong`},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "name": "net2", "subnets": [{"cidr": "10.1.0.7/24"}]}]}`,
-			"10.1.0.0/24"},
-		{"/v1/edits",
-			`{"edits": [{"op": "network.create", "name": "net2",
-				"subnets": [{"cidr": "10.1.0.0/24", "gateway": "::ffff:10.1.0.1"}]}]}`, "10.1.0.1"},
-		{"/v1/edits",
-			`{"edits": [{"op": "network.create", "name": "net2",
-				"subnets": [{"cidr": "fd00::/64", "gateway": "fd00::1%eth0"}]}]}`, "fd00::1"},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "name": "net2", "quarantine": "-1s"}]}`,
-			`the field "quarantine" is wrong`},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "name": "net2", "quarantine": 5}]}`,
-			`the field "quarantine" is a number; it must be a string`},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "name": "no/name"}]}`, "no/name"},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "name": "net2", "type": "virtual"}]}`, "virtual"},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "name": "net2", "type": null, "static": "192.0.2.8/29"}]}`,
-			`the field "static" is a string; it must be a list`},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "name": "net2", "static": ["192.0.2.9-192.0.2.8"]}]}`,
-			`the field "static.0" is wrong`},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "name": "net2", "owner_rules": {"web-*": "pool:web"}}]}`,
-			`the field "owner_rules" is an object; it must be a list`},
-		{"/v1/edits",
-			`{"edits": [{"op": "network.create", "name": "net2",
-				"owner_rules": [{"pattern": "web-*", "pol": "web"}]}]}`, `no field "owner_rules.0.pol"`},
-		{"/v1/edits", `{"edits": [{"op": "network.create", "name": "net2", "owner_rules": [{"pattern": ""}]}]}`,
-			"pattern"},
-		{"/v1/edits", `{"edits": [{"op": "pool.add", "network": "net1", "network": "net2", "range": "192.0.2.9"}]}`,
-			`at "edits.0.network": duplicate`},
-		{"/v1/edits", `{"edits": [{"op": "pool.add", "network": "net1", "range": "192.0.2.9-198.51.100.1-2"}]}`,
-			`the field "range" is wrong`},
-		{"/v1/edits", `{"edits": [{"op": "pool.add", "network": "net1", "range": "192.0.2.200-192.0.3.10"}]}`,
-			"192.0.2.255"},
-		{"/v1/edits", `{"edits": [{"op": "pool.add", "network": "net1", "range": "192.0.2.9-2001:db8::9"}]}`, "IPv6"},
-		{"/v1/edits", `{"edits": [` + many + one + "]}", fmt.Sprint(ipam.MaxEdits)},
-		{"/v1/edits", `{"edits": [{"op": "reservation.add", "network": "net1", "owner": ""}]}`, "owner"},
-		{"/v1/edits", `{"edits": [{"op": "reservation.add", "network": "net1", "owner": "a//b"}]}`, "a//b"},
-		{"/v1/edits",
-			`{"edits": [{"op": "reservation.add", "network": "net1", "owner": "a", "wishes": [{"slot": 1}]}]}`,
-			"ip0 is missing"},
-		{"/v1/edits",
-			`{"edits": [{"op": "reservation.add", "network": "net1", "owner": "a", "wishes": [{"slot": 64}]}]}`,
-			"ip64"},
-		{"/v1/edits", `{"edits": [{"op": "reservation.add", "network": "net1", "owner": "a", "for": 60}]}`,
-			`the field "for" is a number; it must be a string`},
-		{"/v1/edits", `{"edits": [{"op": "reservation.add", "network": "net1", "owner": "a", "for": "tomorrow"}]}`,
-			`the field "for" is wrong`},
-		{"/v1/edits", `{"edits": [{"op": "reservation.add", "network": "net1", "owner": "a", "replace": "192.0.2.9"}]}`,
-			`the field "replace" is a string; it must be true or false`},
-		{"/v1/edits", `{"edits": [{"op": "reservation.add", "network": "net1", "owner": "a", "automatic": 1}]}`,
-			`the field "automatic" is a number; it must be true or false`},
-		{"/v1/edits",
-			`{"edits": [{"op": "reservation.add", "network": "net1", "owner": "a",
-				"wishes": [{"slot": 0, "family": 5}]}]}`, "5 is not a family"},
-		{"/v1/edits",
-			`{"edits": [{"op": "address.take", "network": "net1", "owner": "a", "interface": {"number": 1e9}}]}`,
-			"interface"},
-		{"/v1/edits",
-			`{"edits": [{"op": "address.take", "network": "net1", "owner": "a",
-				"interface": {"number": 0, "action": "explode"}}]}`, "explode"},
-		{"/v1/subnets/" + lan + "/available-ips", `{"owner": "a", "count": -1}`, `"count" is -1`},
-		{"/v1/subnets/" + lan + "/available-ips", `{"owner": "a", "size": 1}`, `no field "size"`},
-		{"/v1/edits", `[]`, "a list; it must be an object"},
-		{"/v1/edits", `{}`, "nothing to change"},
-		{"/v1/edits", `{"edits": []}`, "nothing to change"},
-		{"/v1/edits", `{"edits": [{}]}`, `no operation ""`},
-		{"/v1/edits", `{"edits": [null]}`, "null"},
-		{"/v1/edits", `{"edits": [7]}`, "a number"},
-		{"/v1/edits", `{"edits": [{"op": "pool.explode"}]}`, `no operation "pool.explode"`},
-		{"/v1/edits", `{"edits": [{"op": "pool.add", "op": "pool.remove"}]}`, "duplicate"},
-		{"/v1/edits", `{"edits": [{"op": "pool.add", "network": "net1", "rnage": "192.0.2.9"}]}`, `no field "rnage"`},
-		{"/v1/edits", `{"edits": [{"op": "pool.modify", "network": "net1", "pool": "192.0.2.9"}]}`,
-			`"name" is missing`},
-		{"/v1/edits", `{"edits": [], "atomic": false}`, `no field "atomic"`},
-		{"/v1/edits", `{"edits": [{"op": "reservation.bind"}]}`, "binds 1 to"},
-		{"/v1/edits",
-			`{"edits": [{"op": "reservation.bind", "wanted": [{"network": "net1", "owner": "a", "ip": "192.0.2.9"}]}]}`,
-			`no field "wanted.0.ip"`},
-		{"/v1/edits", `{"edits": [{"op": "owner.release"}]}`, "owner"},
-		{"/v1/edits", `{"edits": [{"op": "owner.release", "owner": "a//b"}]}`, "a//b"},
-		{"/v1/edits", `{"edits": [{"op": "owner.release", "owner": "a", "all": true}]}`, `no field "all"`},
-	} {
-		p := h.play(t, router, step{method: "POST", target: c.target, body: c.body,
-			status: http.StatusBadRequest}).problem(t)
-		if p.Code != api.CodeInvalid || !strings.Contains(p.Detail, c.has) || strings.Contains(p.Detail, "\n") {
-			t.Errorf("POST %s %.80s: %s %q, want %q", c.target, c.body, p.Code, p.Detail, c.has)
+	for _, c := range steps(`
+		POST /v1/edits -> 400 empty
+
+		POST /v1/edits null -> 400 null
+		POST /v1/subnets/$LAN/available-ips [] -> 400 empty
+		POST /v1/subnets/$LAN/available-ips [null] -> 400 null
+		POST /v1/edits "net2" -> 400 a string
+		POST /v1/edits 7 -> 400 a number
+		edit {"op": "network.create", -> 400 no proper JSON
+		edit {"op": "network.create", "name": "net2" -> 400 no proper JSON
+		edit {"op": "network.create", "name": "net2"} {"name": "net3"} -> 400 no proper JSON
+		POST /v1/edits {"edits": [{"op": "network.create", "name": "net2"}]]} -> 400 no proper JSON
+		edit {"op": "network.create", "name": "net2", } -> 400 no proper JSON
+
+		edit {"op": "network.create", "name": "net2", "name": "net3"}
+			-> 400 at "edits.0.name": duplicate
+		edit {"op": "network.create", "Name": "net2"} -> 400 no field "Name"
+		edit {"op": "network.create", "name": "net2", "subnets": [{"cidr": "10.1.0.0/24"},
+			{"cdir": "10.2.0.0/24"}]} -> 400 no field "subnets.1.cdir"
+		edit {"op": "network.create", "name": 2}
+			-> 400 the field "name" is a number; it must be a string
+		edit {"op": "network.create", "name": "net2", "sticky": "yes"}
+			-> 400 the field "sticky" is a string; it must be true or false
+		edit {"op": "network.create", "name": "net2", "subnets": {}}
+			-> 400 the field "subnets" is an object; it must be a list
+		edit {"op": "network.create", "name": "net2", "subnets": [{"bits": 24.5}]}
+			-> 400 the field "subnets.0.bits" cannot be 24.5
+		edit {"op": "network.create", "name": "net2", "subnets": [{"cidr": "10.1.0.0"}]}
+			-> 400 the field "subnets.0.cidr" is wrong
+		edit {"op": "network.create", "name": "net2", "subnets": [{"cidr": "10.1.0.7/24"}]}
+			-> 400 10.1.0.0/24
+		edit {"op": "network.create", "name": "net2", "subnets": [{"cidr": "10.1.0.0/24",
+			"gateway": "::ffff:10.1.0.1"}]} -> 400 10.1.0.1
+		edit {"op": "network.create", "name": "net2", "subnets": [{"cidr": "fd00::/64",
+			"gateway": "fd00::1%eth0"}]} -> 400 fd00::1
+		edit {"op": "network.create", "name": "net2", "quarantine": "-1s"}
+			-> 400 the field "quarantine" is wrong
+		edit {"op": "network.create", "name": "net2", "quarantine": 5}
+			-> 400 the field "quarantine" is a number; it must be a string
+		edit {"op": "network.create", "name": "no/name"} -> 400 no/name
+		edit {"op": "network.create", "name": "net2", "type": "virtual"} -> 400 virtual
+		edit {"op": "network.create", "name": "net2", "type": null, "static": "192.0.2.8/29"}
+			-> 400 the field "static" is a string; it must be a list
+		edit {"op": "network.create", "name": "net2", "static": ["192.0.2.9-192.0.2.8"]}
+			-> 400 the field "static.0" is wrong
+		edit {"op": "network.create", "name": "net2", "owner_rules": {"web-*": "pool:web"}}
+			-> 400 the field "owner_rules" is an object; it must be a list
+		edit {"op": "network.create", "name": "net2", "owner_rules": [{"pattern": "web-*",
+			"pol": "web"}]} -> 400 no field "owner_rules.0.pol"
+		edit {"op": "network.create", "name": "net2", "owner_rules": [{"pattern": ""}]} -> 400 pattern
+		edit {"op": "pool.add", "network": "net1", "network": "net2", "range": "192.0.2.9"}
+			-> 400 at "edits.0.network": duplicate
+		edit {"op": "pool.add", "network": "net1", "range": "192.0.2.9-198.51.100.1-2"}
+			-> 400 the field "range" is wrong
+		edit {"op": "pool.add", "network": "net1", "range": "192.0.2.200-192.0.3.10"} -> 400 192.0.2.255
+		edit {"op": "pool.add", "network": "net1", "range": "192.0.2.9-2001:db8::9"} -> 400 IPv6
+		edit $MANY$ONE -> 400 $MOST
+		edit {"op": "reservation.add", "network": "net1", "owner": ""} -> 400 owner
+		edit {"op": "reservation.add", "network": "net1", "owner": "a//b"} -> 400 a//b
+		edit {"op": "reservation.add", "network": "net1", "owner": "a", "wishes": [{"slot": 1}]}
+			-> 400 ip0 is missing
+		edit {"op": "reservation.add", "network": "net1", "owner": "a", "wishes": [{"slot": 64}]}
+			-> 400 ip64
+		edit {"op": "reservation.add", "network": "net1", "owner": "a", "for": 60}
+			-> 400 the field "for" is a number; it must be a string
+		edit {"op": "reservation.add", "network": "net1", "owner": "a", "for": "tomorrow"}
+			-> 400 the field "for" is wrong
+		edit {"op": "reservation.add", "network": "net1", "owner": "a", "replace": "192.0.2.9"}
+			-> 400 the field "replace" is a string; it must be true or false
+		edit {"op": "reservation.add", "network": "net1", "owner": "a", "automatic": 1}
+			-> 400 the field "automatic" is a number; it must be true or false
+		edit {"op": "reservation.add", "network": "net1", "owner": "a", "wishes": [{"slot": 0,
+			"family": 5}]} -> 400 5 is not a family
+		edit {"op": "address.take", "network": "net1", "owner": "a", "interface": {"number": 1e9}}
+			-> 400 interface
+		edit {"op": "address.take", "network": "net1", "owner": "a", "interface": {"number": 0,
+			"action": "explode"}} -> 400 explode
+		POST /v1/subnets/$LAN/available-ips {"owner": "a", "count": -1} -> 400 "count" is -1
+		POST /v1/subnets/$LAN/available-ips {"owner": "a", "size": 1} -> 400 no field "size"
+		POST /v1/edits [] -> 400 a list; it must be an object
+		POST /v1/edits {} -> 400 nothing to change
+		POST /v1/edits {"edits": []} -> 400 nothing to change
+		edit {} -> 400 no operation ""
+		edit null -> 400 null
+		edit 7 -> 400 a number
+		edit {"op": "pool.explode"} -> 400 no operation "pool.explode"
+		edit {"op": "pool.add", "op": "pool.remove"} -> 400 duplicate
+		edit {"op": "pool.add", "network": "net1", "rnage": "192.0.2.9"} -> 400 no field "rnage"
+		edit {"op": "pool.modify", "network": "net1", "pool": "192.0.2.9"} -> 400 "name" is missing
+		POST /v1/edits {"edits": [], "atomic": false} -> 400 no field "atomic"
+		edit {"op": "reservation.bind"} -> 400 binds 1 to
+		edit {"op": "reservation.bind", "wanted": [{"network": "net1", "owner": "a",
+			"ip": "192.0.2.9"}]} -> 400 no field "wanted.0.ip"
+		edit {"op": "owner.release"} -> 400 owner
+		edit {"op": "owner.release", "owner": "a//b"} -> 400 a//b
+		edit {"op": "owner.release", "owner": "a", "all": true} -> 400 no field "all"
+	`, "$MOST", fmt.Sprint(ipam.MaxEdits), "$LAN", lan, "$MANY", many, "$ONE", one) {
+		if p := h.send(t, c).problem(t); p.Status != c.status || p.Code != api.CodeInvalid ||
+			!strings.Contains(p.Detail, c.has) || strings.Contains(p.Detail, "\n") {
+			t.Errorf("%.100s: %s %q, want %q", c.body, p.Code, p.Detail, c.has)
 		}
 	}
-	for _, c := range []struct{ field, wrong, has string }{
-		{"under", `"perhaps"`, `the field \"under\" is a string; it must be true or false`},
-		{"replaced", `1`, `the field \"replaced\" is a number; it must be true or false`},
-		{"force", `true`, `no field \"force\"`},
-	} {
-		body := fmt.Sprintf(`{"edits": [{"op": "owner.release", "owner": "web", %q: %s}]}`, c.field, c.wrong)
-		h.play(t, router, step{method: "POST", target: "/v1/edits", body: body, status: 400, has: c.has})
+	for body, has := range map[string]string{" \n": "empty",
+		"{\"edits\": [{\"op\": \"network.create\", \"name\": \"\xff\"}]}": "no proper JSON"} {
+		h.play(t, step{method: "POST", target: "/v1/edits", body: body, status: 400, has: has})
 	}
-	h.play(t, router, step{method: "POST", target: "/v1/edits", status: 400, has: `the field \"dry_run\" is a string`,
-		body: `{"edits": [{"op": "owner.release", "owner": "web"}], "dry_run": "perhaps"}`})
-	h.play(t, router, step{method: "POST", target: "/v1/edits", status: 400, has: "only a dry run reports all refusals",
-		body: `{"edits": [{"op": "owner.release", "owner": "web"}], "all_refused": true}`})
-	h.play(t, router, step{method: "POST", target: "/v1/edits", status: 200, has: `"refused":[{"index":0,"detail":`,
-		body: `{"dry_run": true, "all_refused": true, "edits": [
-			{"op": "reservation.add", "network": "net1", "owner": "web", "wishes": [{"slot": 0, "address": "203.0.113.250"}]},
-			{"op": "reservation.add", "network": "nowhere", "owner": "db"}]}`})
-	h.play(t, router, made(`{"op": "pool.modify", "network": "net1", "pool": "front"}`, 400, `\"name\" is missing`))
+	h.plays(t, `
+		edit {"op": "owner.release", "owner": "web", "under": "perhaps"}
+			-> 400 the field \"under\" is a string; it must be true or false
+		edit {"op": "owner.release", "owner": "web", "replaced": 1}
+			-> 400 the field \"replaced\" is a number; it must be true or false
+		edit {"op": "owner.release", "owner": "web", "force": true} -> 400 no field \"force\"
+	`)
+	h.plays(t, `
+		POST /v1/edits {"edits": [{"op": "owner.release", "owner": "web"}], "dry_run": "perhaps"}
+			-> 400 the field \"dry_run\" is a string
+		POST /v1/edits {"edits": [{"op": "owner.release", "owner": "web"}], "all_refused": true}
+			-> 400 only a dry run reports all refusals
+		POST /v1/edits {"dry_run": true, "all_refused": true, "edits": [ {"op": "reservation.add",
+			"network": "net1", "owner": "web", "wishes": [{"slot": 0, "address": "203.0.113.250"}]},
+			{"op": "reservation.add", "network": "nowhere", "owner": "db"}]}
+			-> 200 "refused":[{"index":0,"detail":
+		edit {"op": "pool.modify", "network": "net1", "pool": "front"} -> 400 \"name\" is missing
+	`)
 	if after := h.everything(t); !cmp.Equal(before, after) {
 		t.Errorf("a refused body changed something: %s", cmp.Diff(before, after))
 	}
@@ -205,7 +194,7 @@ func TestPackedBody(t *testing.T) {
 
 func TestContentType(t *testing.T) {
 	h := start(t, nil)
-	router, _ := h.planned(t)
+	h.planned(t)
 	for kind, status := range map[string]int{
 		"application/json": 200, "application/json; charset=utf-8": 200, "Application/JSON": 200,
 		"text/plain": 415, "application/x-www-form-urlencoded": 415, "application/json;": 200, "json": 415,
@@ -222,7 +211,7 @@ func TestContentType(t *testing.T) {
 			t.Errorf("the content type %q: status %d, want %d", kind, res.StatusCode, status)
 		}
 	}
-	p := h.play(t, router, made(`{"op": "network.modify", "network": "net1"}`, 415, "").with("Content-Type",
+	p := h.play(t, made(`{"op": "network.modify", "network": "net1"}`, 415, "").with("Content-Type",
 		"")).problem(t)
 	if p.Code != api.CodeMediaType {
 		t.Errorf("no content type: %+v", p)
@@ -232,13 +221,13 @@ func TestContentType(t *testing.T) {
 // A body is read up to the bound and no further.
 func TestBodyTooLarge(t *testing.T) {
 	h := start(t, nil)
-	router, _ := h.planned(t)
+	h.planned(t)
 	note := func(size int) string {
 		text := `{"dry_run": true, "edits": [{"op": "exclusion.add", "network": "net1", "range": "192.0.2.9",
 			"note": ""}]}`
 		return strings.Replace(text, `""`, `"`+strings.Repeat("x", size-len(text))+`"`, 1)
 	}
-	p := h.play(t, router, step{method: "POST", target: "/v1/edits", body: note(api.MaxBody + 1),
+	p := h.play(t, step{method: "POST", target: "/v1/edits", body: note(api.MaxBody + 1),
 		status: http.StatusRequestEntityTooLarge}).problem(t)
 	if p.Code != api.CodeTooLarge {
 		t.Errorf("more than the bound: %+v", p)
@@ -251,9 +240,8 @@ func TestBodyTooLarge(t *testing.T) {
 	if w.Code != http.StatusUnsupportedMediaType {
 		t.Errorf("a size that is not true: %d %s", w.Code, w.Body)
 	}
-	if got := h.send(t, router,
-		step{method: "POST", target: "/v1/edits",
-			body: note(api.MaxBody)}); got.status == http.StatusRequestEntityTooLarge {
+	if got := h.send(t, step{method: "POST", target: "/v1/edits",
+		body: note(api.MaxBody)}); got.status == http.StatusRequestEntityTooLarge {
 		t.Errorf("just the bound: %d %s", got.status, got.body)
 	}
 }
@@ -261,42 +249,32 @@ func TestBodyTooLarge(t *testing.T) {
 // Of several changes all are made, or none; the one that is in the way is named.
 func TestBulkIsWhole(t *testing.T) {
 	h := start(t, nil)
-	router, _ := h.planned(t)
+	h.planned(t)
 	before := h.everything(t)
-	for _, c := range []struct {
-		target, body string
-		index        int
-	}{
-		{"/v1/edits",
-			`{"edits": [{"op": "network.create", "name": "net2"}, {"op": "network.create", "name": "net3"},
-				{"op": "network.create", "name": "net2"}]}`, 2},
-		{"/v1/edits",
-			`{"edits": [{"op": "pool.add", "network": "net1", "range": "192.0.2.10+5"},
-				{"op": "pool.add", "network": "net1", "range": "192.0.2.14"}]}`, 1},
-		{"/v1/edits",
-			`{"edits": [{"op": "pool.add", "network": "net1", "range": "192.0.2.10+5"},
-				{"op": "pool.add", "network": "net1", "rnage": "192.0.2.24"}, {"op": "pool.add", "network": "net1",
-				"range": "192.0.2.34"}]}`, 1},
-		{"/v1/edits",
-			`{"edits": [{"op": "pool.add", "network": "net1", "range": "192.0.2.10+5"},
-				{"op": "pool.add", "network": "net1", "range": 24}]}`, 1},
-		{"/v1/edits",
-			`{"edits": [{"op": "network.remove", "network": "net1"}, {"op": "network.remove", "network": "net1"}]}`, 1},
-		{"/v1/edits", `{"edits": [{"op": "reservation.add", "network": "net1", "owner": "web", "wishes": [{"slot": 0, "address": "192.0.2.9"}]},
-			{"op": "address.take", "network": "net1", "owner": "vm", "interface": {"number": 0, "wishes": [{"slot": 0, "address": "192.0.2.9"}]}}]}`, 1},
-		{"/v1/edits", `{"edits": [{"op": "network.explode"}, {"op": "network.remove", "network": "net1"}]}`, 0},
-	} {
-		got := h.send(t, router, step{method: "POST", target: c.target, body: c.body})
-		if p := got.problem(t); p.Index == nil || *p.Index != c.index {
-			t.Errorf("%s: %s", c.body, got.body)
-		}
+	for _, c := range steps(`
+		edit {"op": "network.create", "name": "net2"}, {"op": "network.create", "name": "net3"},
+			{"op": "network.create", "name": "net2"} -> 409 "index":2
+		edit {"op": "pool.add", "network": "net1", "range": "192.0.2.10+5"},
+			{"op": "pool.add", "network": "net1", "range": "192.0.2.14"} -> 409 "index":1
+		edit {"op": "pool.add", "network": "net1", "range": "192.0.2.10+5"},
+			{"op": "pool.add", "network": "net1", "rnage": "192.0.2.24"},
+			{"op": "pool.add", "network": "net1", "range": "192.0.2.34"} -> 400 "index":1
+		edit {"op": "pool.add", "network": "net1", "range": "192.0.2.10+5"},
+			{"op": "pool.add", "network": "net1", "range": 24} -> 400 "index":1
+		edit {"op": "network.remove", "network": "net1"}, {"op": "network.remove", "network": "net1"}
+			-> 404 "index":1
+		edit {"op": "reservation.add", "network": "net1", "owner": "web",
+			"wishes": [{"slot": 0, "address": "192.0.2.9"}]}, {"op": "address.take", "network": "net1",
+			"owner": "vm", "interface": {"number": 0, "wishes": [{"slot": 0, "address": "192.0.2.9"}]}}
+			-> 409 "index":1
+		edit {"op": "network.explode"}, {"op": "network.remove", "network": "net1"} -> 400 "index":0
+		# A change that is alone has no index.
+		edit {"op": "network.create", "name": "net1"} -> 409 without "index"
+	`) {
+		h.play(t, c)
 		if after := h.everything(t); !cmp.Equal(before, after) {
 			t.Fatalf("%s was refused and changed something: %s", c.body, cmp.Diff(before, after))
 		}
-	}
-	// A change that is alone has no index.
-	if got := h.send(t, router, made(`{"op": "network.create", "name": "net1"}`, 0, "")); got.problem(t).Index != nil {
-		t.Errorf("one change: %s", got.body)
 	}
 	edits := make([]ipam.Edit, ipam.MaxEdits)
 	for i := range edits {
@@ -328,11 +306,11 @@ func TestChangeOfUnknownOutcome(t *testing.T) {
 		must(t, err)
 		s.cfg.Service = service
 	})
-	router, _ := h.planned(t)
+	h.planned(t)
 	change := made(`{"op": "network.create", "name": "net2"}`, http.StatusInsufficientStorage, api.CodeNoSpace)
 	faulty.Next(storetest.Fault{Before: store.ErrNoSpace})
-	h.play(t, router, change)
+	h.play(t, change)
 	change.status, change.has = http.StatusServiceUnavailable, api.CodeUnknownOutcome
 	faulty.Next(storetest.Fault{After: store.ErrUnknown})
-	h.play(t, router, change)
+	h.play(t, change)
 }

@@ -13,9 +13,8 @@ import (
 // kindsOf asks for a report and counts its findings.
 func (h *house) kindsOf(t *testing.T, path string) map[ipam.FindingKind]int {
 	t.Helper()
-	_, router := description(t)
 	var report ipam.CheckReport
-	must(t, json.Unmarshal([]byte(h.checked(t, router, "GET", path, 200)), &report))
+	must(t, json.Unmarshal([]byte(h.checked(t, "GET", path, 200)), &report))
 	if report.Findings == nil {
 		t.Fatalf("%s: the findings are no array", path)
 	}
@@ -43,26 +42,28 @@ func TestElasticCheck(t *testing.T) {
 			return []ipam.Finding{{Kind: ipam.ShadowedSubnet, Detail: "z"}}
 		}
 	})
-	router, _ := h.planned(t)
+	h.planned(t)
 	if got := h.kindsOf(t, "/v1/elastic/check"); len(got) != 0 {
 		t.Errorf("without any address: %v", got)
 	}
 	engine.report = ipam.CheckReport{Host: "alpha", Engine: ipam.EngineReachable, Findings: []ipam.Finding{
 		{Kind: ipam.UnusedLease, Detail: "x"}, {Kind: ipam.FirewallInWay, Detail: "y"}},
 		Counts: map[ipam.FindingKind]int{ipam.UnusedLease: 1, ipam.FirewallInWay: 1}}
-	h.play(t, router, made(`{"op": "network.create", "name": "net3", "space": "lab",
-			"subnets": [{"cidr": "192.0.2.0/24", "pool": true}]},
-		{"op": "network.modify", "network": "net3", "elastic": "on"},
-		{"op": "reservation.add", "network": "net3", "owner": "web", "wishes": [{"slot": 0, "address": "192.0.2.11"}]},
-		{"op": "elastic.range.add", "range": "203.0.113.10", "announce": "eth0"},
-		{"op": "elastic.range.add", "range": "203.0.113.20", "announce": "eth7"},
-		{"op": "elastic.allocate"}, {"op": "elastic.associate", "address": "203.0.113.10", "instance": "web"}`, 200, ""))
+	h.plays(t, `
+		edit {"op": "network.create", "name": "net3", "space": "lab",
+			"subnets": [{"cidr": "192.0.2.0/24", "pool": true}]}, {"op": "network.modify",
+			"network": "net3", "elastic": "on"}, {"op": "reservation.add", "network": "net3",
+			"owner": "web", "wishes": [{"slot": 0, "address": "192.0.2.11"}]},
+			{"op": "elastic.range.add", "range": "203.0.113.10", "announce": "eth0"},
+			{"op": "elastic.range.add", "range": "203.0.113.20", "announce": "eth7"},
+			{"op": "elastic.allocate"}, {"op": "elastic.associate", "address": "203.0.113.10",
+			"instance": "web"} -> 200
+	`)
 	got := h.kindsOf(t, "/v1/elastic/check")
 	if got[ipam.EdgeAway] != 1 || got[ipam.MissingDevice] != 1 || got[ipam.FirewallInWay] != 1 || len(got) != 3 {
 		t.Errorf("without an edge: %v", got)
 	}
-	_, described := description(t)
-	says := h.checked(t, described, "GET", "/v1/elastic/check", 200)
+	says := h.checked(t, "GET", "/v1/elastic/check", 200)
 	if !strings.Contains(says, "where 1 elastic address is to be mapped, and it is not; what is mapped stays so") {
 		t.Errorf("of one address: %s", says)
 	}

@@ -154,7 +154,7 @@ func TestGoldenEndpoints(t *testing.T) {
 
 // TestGoldenCodes: a code of 1.0 stays: those of problems, of refusals about addresses, and of findings.
 func TestGoldenCodes(t *testing.T) {
-	doc, _ := description(t)
+	doc := description(t)
 	var all []string
 	for name, schema := range map[string]*openapi3.SchemaRef{
 		"problem": doc.Components.Schemas["Problem"].Value.Properties["code"],

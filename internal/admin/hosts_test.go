@@ -67,7 +67,6 @@ func join(t *testing.T, st *mem.Store, name string) *service.Service {
 // TestHostsAsDescribed plays a life of a host through every operation, and what each of them refuses.
 func TestHostsAsDescribed(t *testing.T) {
 	c := startClustered(t, nil)
-	_, router := description(t)
 	_, err := c.beta.Edit(t.Context(), ipam.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace,
 		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.77.0.0/24"), Pool: true}}})
 	must(t, err)
@@ -76,68 +75,64 @@ func TestHostsAsDescribed(t *testing.T) {
 	_, err = c.beta.RequestAddress(t.Context(), ipam.AddressRequest{Pool: pool.ID, MAC: ipam.MAC{2, 0, 0, 0, 0, 1}})
 	must(t, err)
 	const beta = "/v1/hosts/beta"
-	for _, s := range []step{
-		{"GET", "/v1/hosts", "", 200, `"hosts":[{"name":"alpha"`, nil},
-		{"GET", "/v1/hosts?name=beta", "", 400, api.CodeInvalid, nil},
-		{"GET", "/v1/hosts/alpha", "", 200, `"self":true`, nil},
-		{"GET", beta, "", 200, `"present":true,"self":false,"pools":1,"leases":1,"headroom":0,"first":["10.77.0.`, nil},
-		{"GET", "/v1/hosts/gamma", "", 404, `there is no host \"gamma\" in the cluster; there are alpha, beta`, nil},
+	c.plays(t, `
+		GET /v1/hosts -> 200 "hosts":[{"name":"alpha"
+		GET /v1/hosts?name=beta -> 400 invalid
+		GET /v1/hosts/alpha -> 200 "self":true
+		GET /v1/hosts/beta
+			-> 200 "present":true,"self":false,"pools":1,"leases":1,"headroom":0,"first":["10.77.0.
+		GET /v1/hosts/gamma -> 404 there is no host \"gamma\" in the cluster; there are alpha, beta
 
-		made(`{"op": "host.drain", "name": "beta"}`, 200, `"host.drain"`),
-		{"GET", beta, "", 200, `"state":"draining"`, nil},
-		tried(`{"op": "host.drain", "name": "beta", "undo": true}`, 200, `"host.drain"`),
-		{"GET", beta, "", 200, `"state":"draining"`, nil},
-		made(`{"op": "host.drain", "name": "beta", "undo": true}`, 200, `"host.drain"`),
-		made(`{"op": "host.drain", "name": "beta", "name": "beta"}`, 400, "duplicate"),
-		made(`{"op": "host.drain", "name": "beta", "undone": true}`, 400, api.CodeInvalid),
-		made(`{"op": "host.drain", "name": "gamma"}`, 404, api.CodeNotFound),
-		made(`{"op": "host.admit", "name": "beta"}`, 409, api.CodeInUse),
+		edit {"op": "host.drain", "name": "beta"} -> 200 "host.drain"
+		GET /v1/hosts/beta -> 200 "state":"draining"
+		try {"op": "host.drain", "name": "beta", "undo": true} -> 200 "host.drain"
+		GET /v1/hosts/beta -> 200 "state":"draining"
+		edit {"op": "host.drain", "name": "beta", "undo": true} -> 200 "host.drain"
+		edit {"op": "host.drain", "name": "beta", "name": "beta"} -> 400 duplicate
+		edit {"op": "host.drain", "name": "beta", "undone": true} -> 400 invalid
+		edit {"op": "host.drain", "name": "gamma"} -> 404 not_found
+		edit {"op": "host.admit", "name": "beta"} -> 409 in_use
 
-		made(`{"op": "host.remove", "name": "beta", "off": "maybe"}`, 400, api.CodeInvalid),
-		made(`{"op": "host.remove", "name": "gamma"}`, 404, api.CodeNotFound),
-		made(`{"op": "host.remove", "name": "beta", "off": true}`, 409, "is not off"),
-		tried(`{"op": "host.remove", "name": "beta"}`, 200, `"host.leave"`),
-		{"GET", beta, "", 200, `"slot":1,"joined"`, nil}, // and no state
-		made(`{"op": "host.remove", "name": "beta"}`, 200, `"host.leave"`),
-		{"GET", beta, "", 200, `"state":"leaving"`, nil},
-	} {
-		c.play(t, router, s)
-	}
+		edit {"op": "host.remove", "name": "beta", "off": "maybe"} -> 400 invalid
+		edit {"op": "host.remove", "name": "gamma"} -> 404 not_found
+		edit {"op": "host.remove", "name": "beta", "off": true} -> 409 is not off
+		try {"op": "host.remove", "name": "beta"} -> 200 "host.leave"
+		# and no state
+		GET /v1/hosts/beta -> 200 "slot":1,"joined"
+		edit {"op": "host.remove", "name": "beta"} -> 200 "host.leave"
+		GET /v1/hosts/beta -> 200 "state":"leaving"
+	`)
 	// As beta's daemon does when it hears of it.
 	_, err = c.beta.Edit(t.Context(), ipam.EditOptions{}, &ipam.RemoveHost{Name: "beta", Off: true})
 	must(t, err)
-	for _, s := range []step{
-		{"GET", beta, "", 200, `"state":"removed"`, nil},
-		{"GET", beta, "", 200, `"pools":0,"leases":0`, nil},
-		made(`{"op": "host.remove", "name": "beta", "off": true}`, 409, api.CodeInUse),
-		tried(`{"op": "host.admit", "name": "beta"}`, 200, `"host.admit"`),
-		made(`{"op": "host.admit", "name": "beta"}`, 200, `"host.admit"`),
-		{"GET", beta, "", 200, `"slot":1,"joined"`, nil},
-		made(`{"op": "host.drain", "name": "beta"}, {"op": "host.drain", "name": "beta", "undo": true}`, 200,
-			`"host.drain"`),
-		made(`{"op": "host.admit", "name": "beta"}`, 409, api.CodeInUse),
-	} {
-		c.play(t, router, s)
-	}
+	c.plays(t, `
+		GET /v1/hosts/beta -> 200 "state":"removed"
+		GET /v1/hosts/beta -> 200 "pools":0,"leases":0
+		edit {"op": "host.remove", "name": "beta", "off": true} -> 409 in_use
+		try {"op": "host.admit", "name": "beta"} -> 200 "host.admit"
+		edit {"op": "host.admit", "name": "beta"} -> 200 "host.admit"
+		GET /v1/hosts/beta -> 200 "slot":1,"joined"
+		edit {"op": "host.drain", "name": "beta"}, {"op": "host.drain", "name": "beta",
+			"undo": true} -> 200 "host.drain"
+		edit {"op": "host.admit", "name": "beta"} -> 409 in_use
+	`)
 }
 
 // What a host is refused in its cluster is a problem of its own, and so is a store out of reach.
 func TestHostsRefused(t *testing.T) {
 	c := startClustered(t, nil)
-	_, router := description(t)
 	_, err := c.beta.Edit(t.Context(), ipam.EditOptions{}, &ipam.RemoveHost{Name: "alpha"})
 	must(t, err)
 	_, err = c.client.Edit(t.Context(), client.EditOptions{}, &ipam.RemoveHost{Name: "alpha", Off: true})
 	must(t, err)
-	c.play(t, router, made(`{"op": "network.create", "name": "lan", "space": "global"}`, 409, api.CodeHostRefused))
+	c.plays(t, `edit {"op": "network.create", "name": "lan", "space": "global"} -> 409 host_refused`)
 	c.store.Cut(errors.New("no route to host"))
-	c.play(t, router, made(`{"op": "network.create", "name": "lan", "space": "global"}`, 503, api.CodeAway))
+	c.plays(t, `edit {"op": "network.create", "name": "lan", "space": "global"} -> 503 store_away`)
 }
 
 // A store of the host's own knows no hosts, and says so.
 func TestNoHosts(t *testing.T) {
 	h := start(t, nil)
-	_, router := description(t)
 	for _, s := range []step{
 		{method: "GET", target: "/v1/hosts"}, {method: "GET", target: "/v1/hosts/beta"},
 		made(`{"op": "host.remove", "name": "beta"}`, 0, ""),
@@ -145,7 +140,7 @@ func TestNoHosts(t *testing.T) {
 	} {
 		s.status, s.has = http.StatusConflict,
 			`"detail":"this Berth has a store of its own (--store bolt): it knows no other hosts","code":"no_cluster"`
-		c := h.play(t, router, s)
+		c := h.play(t, s)
 		if got := c.header.Get(api.AwayHeader); got != "" {
 			t.Errorf("%s %s: %s: %s", s.method, s.target, api.AwayHeader, got)
 		}
@@ -198,18 +193,19 @@ func TestAge(t *testing.T) {
 // The status tells of the shared store, and of the hosts as far as they are known.
 func TestClusterStatus(t *testing.T) {
 	c := startClustered(t, nil)
-	_, router := description(t)
-	c.play(t, router, step{"GET", "/v1/status", "", 200, `"others":["beta"]`, nil})
-	c.play(t, router, step{"GET", "/v1/status", "", 200,
-		`"waiting":1,"oldest":"2026-01-02T03:04:05.000006Z","headroom":[{"space":"global","network":"lan"`, nil})
+	c.plays(t, `
+		GET /v1/status -> 200 "others":["beta"]
+		GET /v1/status
+			-> 200 "waiting":1,"oldest":"2026-01-02T03:04:05.000006Z","headroom":[{"space":"global","network":"lan"
+	`)
 	_, err := c.client.Edit(t.Context(), client.EditOptions{}, &ipam.DrainHost{Name: "alpha"})
 	must(t, err)
-	c.play(t, router, step{"GET", "/v1/status", "", 200, `"host_state":"draining","others":["beta"]`, nil})
+	c.plays(t, `GET /v1/status -> 200 "host_state":"draining","others":["beta"]`)
 	c.store.Cut(errors.New("no route to host"))
-	got := c.play(t, router, step{"GET", "/v1/status", "", 200, `no route to host","since":"`, nil})
-	if !strings.Contains(got.body, `"fresh":"2026-01-02T03:04:05.000006Z","age":12.5`) {
-		t.Errorf("it has no age: %s", got.body)
-	}
+	c.plays(t, `
+		GET /v1/status -> 200 no route to host","since":"
+		GET /v1/status -> 200 "fresh":"2026-01-02T03:04:05.000006Z","age":12.5
+	`)
 }
 
 // TestProbes: anybody may ask them, on the socket and over the network, and learns nothing but that.

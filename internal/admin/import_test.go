@@ -19,7 +19,6 @@ import (
 	"berth/internal/admin/client"
 	"berth/internal/ipam"
 
-	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
@@ -42,39 +41,34 @@ const aPlan = `{"networks": [
 // TestImportAsDescribed holds export, import, resume and undo, and their refusals, to the description.
 func TestImportAsDescribed(t *testing.T) {
 	h := start(t, nil)
-	_, router := description(t)
-	for _, s := range []step{
-		{"POST", "/v1/import?dry_run=true", aPlan, 200,
-			`"dry_run":true,"added":{"networks":4,"subnets":2,"pools":2,"exclusions":2,"reservations":5,"addresses":1}`,
-			nil},
-		{"GET", "/v1/export", "", 200, `"networks":[]`, nil},
-		{"POST", "/v1/import", aPlan, 200, `"done":`, nil},
-		{"POST", "/v1/import", aPlan, 200, `"report":{"added":{"networks":0,`, nil},
-		{"GET", "/v1/export", "", 200, `"name":"wire"`, nil},
-		{"GET", "/v1/export?network=front", "", 200, `"quarantine":"10m0s"`, nil},
-		{"GET", "/v1/export?network=vips", "", 200, `"static":[{"range":"203.0.113.8/29"},{"range":"203.0.113.32/29"}]`,
-			nil},
-		{"GET", "/v1/export?network=vips", "", 200, `"replaced":true`, nil},
-		{"GET", "/v1/export?network=vips", "", 200, `"until":"2126-01-02T03:04:05Z"`, nil},
-		{"GET", "/v1/export?network=others", "", 200, `"reservations":[{"owner":"c"`, nil},
-		{"GET", "/v1/networks/others/reservations", "", 200, `"owner":"c"`, nil},
-		{"GET", "/v1/networks/front", "", 200, `"reserved":1`, nil},
-		{"GET", "/v1/status", "", 200, `"networks":4,"subnets":2,"leases":2,"reserved":3,"docker":0`, nil},
-		{"POST", "/v1/import", `{"networks": [{"name": "a b", "line": 7}, {"name": "c"}, {"name": "c", "line": 9}]}`,
-			400, `"problems":[{"line":7,`, nil},
-		{"POST", "/v1/import", `{"networks": [` + strings.Repeat(`{"name": "all"},`, 150) + `{"name": "b"}]}`, 400,
-			`"more":50`, nil},
-		{"POST", "/v1/import", `{"networks": [{"name": "a", "colour": "red"}]}`, 400,
-			`there is no field \"networks.0.colour\" here`, nil},
-		{"POST", "/v1/import", `{"networks": [{"name": "a", "pools": [{"range": "192.0.2.9-192.0.2.1"}]}]}`, 400,
-			`reversed`, nil},
-		{"POST", "/v1/import?dry_run=perhaps", aPlan, 400, `dry_run`, nil},
-		{"POST", "/v1/import?force=true", aPlan, 400, `has no parameter`, nil},
-		{"GET", "/v1/export?x=y", "", 400, `has no parameter`, nil},
-		{"GET", "/v1/status?x=y", "", 400, `has no parameter`, nil},
-	} {
-		h.play(t, router, s)
-	}
+	h.plays(t, `
+		POST /v1/import?dry_run=true $APLAN
+			-> 200 "dry_run":true,"added":{"networks":4,"subnets":2,"pools":2,"exclusions":2,"reservations":5,"addresses":1}
+		GET /v1/export -> 200 "networks":[]
+		POST /v1/import $APLAN -> 200 "done":
+		POST /v1/import $APLAN -> 200 "report":{"added":{"networks":0,
+		GET /v1/export -> 200 "name":"wire"
+		GET /v1/export?network=front -> 200 "quarantine":"10m0s"
+		GET /v1/export?network=vips
+			-> 200 "static":[{"range":"203.0.113.8/29"},{"range":"203.0.113.32/29"}]
+		GET /v1/export?network=vips -> 200 "replaced":true
+		GET /v1/export?network=vips -> 200 "until":"2126-01-02T03:04:05Z"
+		GET /v1/export?network=others -> 200 "reservations":[{"owner":"c"
+		GET /v1/networks/others/reservations -> 200 "owner":"c"
+		GET /v1/networks/front -> 200 "reserved":1
+		GET /v1/status -> 200 "networks":4,"subnets":2,"leases":2,"reserved":3,"docker":0
+		POST /v1/import {"networks": [{"name": "a b", "line": 7}, {"name": "c"}, {"name": "c",
+			"line": 9}]} -> 400 "problems":[{"line":7,
+		POST /v1/import {"networks": [$MANY{"name": "b"}]} -> 400 "more":50
+		POST /v1/import {"networks": [{"name": "a", "colour": "red"}]}
+			-> 400 there is no field \"networks.0.colour\" here
+		POST /v1/import {"networks": [{"name": "a", "pools": [{"range": "192.0.2.9-192.0.2.1"}]}]}
+			-> 400 reversed
+		POST /v1/import?dry_run=perhaps $APLAN -> 400 dry_run
+		POST /v1/import?force=true $APLAN -> 400 has no parameter
+		GET /v1/export?x=y -> 400 has no parameter
+		GET /v1/status?x=y -> 400 has no parameter
+	`, "$APLAN", aPlan, "$MANY", strings.Repeat(`{"name": "all"},`, 150))
 }
 
 // manyAddresses needs several transactions.
@@ -92,20 +86,17 @@ func manyAddresses(name string, third byte) ipam.Plan {
 // Each line of an import is as described, the last one is the report, and what is in between is how far it is.
 func TestImportLinesAsDescribed(t *testing.T) {
 	h := start(t, nil)
-	_, router := description(t)
 	text, err := json.Marshal(manyAddresses("large", 1))
 	must(t, err)
 	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://berth/v1/import", bytes.NewReader(text))
 	must(t, err)
 	req.Header.Set("Content-Type", api.JSONType)
-	route, params, err := router.FindRoute(req)
-	must(t, err)
 	res, err := h.http.Do(req)
 	must(t, err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	must(t, err)
-	in := &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route}
+	in := described(t, req)
 	lines := bytes.Split(bytes.TrimSpace(body), []byte("\n"))
 	for _, line := range lines {
 		h.validate(t, in, res, line)

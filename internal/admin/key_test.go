@@ -19,15 +19,15 @@ import (
 // A key makes a change once: the same request gets the same answer, another one is refused.
 func TestIdempotencyKey(t *testing.T) {
 	h := start(t, nil)
-	router, lan := h.planned(t)
+	lan := h.planned(t)
 	next := step{method: "POST", target: "/v1/subnets/" + lan + "/available-ips", body: `{"owner": "vm"}`, status: 200,
 		header: map[string]string{api.KeyHeader: "key 1"}}
-	h.play(t, router, made(`{"op": "pool.add", "network": "net1", "range": "192.0.2.10-192.0.2.20"}`, 200, ""))
-	first := h.play(t, router, next)
+	h.plays(t, `edit {"op": "pool.add", "network": "net1", "range": "192.0.2.10-192.0.2.20"} -> 200`)
+	first := h.play(t, next)
 	if first.header.Get(replayedHeader) != "" || first.outcome(t).Replayed {
 		t.Error("the first answer is called a repetition")
 	}
-	again := h.play(t, router, next)
+	again := h.play(t, next)
 	if again.header.Get(replayedHeader) != "true" || !again.outcome(t).Replayed ||
 		again.header.Get("ETag") != first.header.Get("ETag") {
 		t.Errorf("the second answer: %v %s", again.header, again.body)
@@ -45,28 +45,28 @@ func TestIdempotencyKey(t *testing.T) {
 		made(`{"op": "network.modify", "network": "net1", "sticky": false}`, 0, ""),
 	} {
 		other.status, other.header = http.StatusUnprocessableEntity, next.header
-		if p := h.play(t, router, other).problem(t); p.Code != api.CodeKeyReused {
+		if p := h.play(t, other).problem(t); p.Code != api.CodeKeyReused {
 			t.Errorf("%s %s: %+v", other.method, other.target, p)
 		}
 	}
 	// A dry run neither looks at keys nor keeps them.
 	dry := step{method: "POST", target: next.target + "?dry_run=true", body: next.body, status: 200,
 		header: map[string]string{api.KeyHeader: "key 2"}}
-	h.play(t, router, dry)
-	h.play(t, router, dry)
+	h.play(t, dry)
+	h.play(t, dry)
 	used := dry
 	used.header = map[string]string{api.KeyHeader: "key 1"}
-	h.play(t, router, used)
+	h.play(t, used)
 	next.header = dry.header
-	if h.play(t, router, next).header.Get(replayedHeader) != "" {
+	if h.play(t, next).header.Get(replayedHeader) != "" {
 		t.Error("a dry run kept its key")
 	}
 	// A refused request keeps none either: it may succeed later.
 	pool := made(`{"op": "pool.add", "network": "net1", "range": "10.7.0.9"}`, 400, "").with(api.KeyHeader, "key 3")
-	h.play(t, router, pool)
-	h.play(t, router, made(`{"op": "subnet.add", "network": "net1", "cidr": "10.7.0.0/24"}`, 200, ""))
+	h.play(t, pool)
+	h.plays(t, `edit {"op": "subnet.add", "network": "net1", "cidr": "10.7.0.0/24"} -> 200`)
 	pool.status = 200
-	if h.play(t, router, pool).header.Get(replayedHeader) != "" {
+	if h.play(t, pool).header.Get(replayedHeader) != "" {
 		t.Error("a refusal was replayed")
 	}
 	for _, wrong := range []string{"", strings.Repeat("x", maxKey+1), "tab\there", "caf\u00e9"} {
@@ -87,7 +87,7 @@ func TestIdempotencyKey(t *testing.T) {
 // The same key from many at once makes the change once, and everybody gets its answer.
 func TestIdempotencyRace(t *testing.T) {
 	h := start(t, nil)
-	_, lan := h.planned(t)
+	lan := h.planned(t)
 	var mu sync.Mutex
 	answers := map[string]int{}
 	var wg sync.WaitGroup
@@ -117,7 +117,7 @@ func TestIdempotencyRace(t *testing.T) {
 // A key is its caller's: somebody else who has the same one is not given the answer to the first.
 func TestKeyIsItsCallers(t *testing.T) {
 	h := start(t, nil)
-	_, lan := h.planned(t)
+	lan := h.planned(t)
 	ask := func(actor string) int {
 		req := httptest.NewRequest("POST", "/v1/subnets/"+lan+"/available-ips",
 			strings.NewReader(`{"owner": "vm", "pool": ""}`))

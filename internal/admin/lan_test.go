@@ -9,19 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/admin/api"
 	"berth/internal/ipam"
-
-	"github.com/getkin/kin-openapi/openapi3filter"
 )
 
 // TestLANAsDescribed: the edge hears a question and answers it, and both are as described.
 func TestLANAsDescribed(t *testing.T) {
 	h := start(t, nil)
-	_, router := description(t)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://berth/v1/edge/lan", http.NoBody)
-	must(t, err)
-	route, params, err := router.FindRoute(req)
 	must(t, err)
 	res, err := h.http.Do(req)
 	must(t, err)
@@ -47,21 +41,23 @@ func TestLANAsDescribed(t *testing.T) {
 	line := readLines(t, res.Body, 1)[0]
 	var heard ipam.LANAsk
 	must(t, json.Unmarshal(line, &heard))
-	in := &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route, Options: asSent}
-	h.validate(t, in, res, line)
+	h.validate(t, described(t, req), res, line)
 	if ask.ID = heard.ID; !reflect.DeepEqual(heard, ask) {
 		t.Errorf("asked  %+v\nheard  %+v", ask, heard)
 	}
 	want.ID = heard.ID
 	body, err := json.Marshal(want)
 	must(t, err)
-	h.play(t, router, step{"POST", "/v1/edge/lan", string(body), 200, `"ok"`, nil})
+	h.plays(t, `POST /v1/edge/lan $STRINGBODY -> 200 "ok"`, "$STRINGBODY", string(body))
 	if got := <-answered; !reflect.DeepEqual(got, want) {
 		t.Errorf("answered %+v\ngot      %+v", want, got)
 	}
-	h.play(t, router, step{"POST", "/v1/edge/lan", string(body), 200, `"ok"`, nil}) // nobody waits any more
-	h.play(t, router, step{"POST", "/v1/edge/lan", `{"failure": 7}`, 400, api.CodeInvalid, nil})
-	h.play(t, router, step{"GET", "/v1/edge/lan?since=1", "", 400, api.CodeInvalid, nil})
+	h.plays(t, `
+		POST /v1/edge/lan $STRINGBODY -> 200 "ok"
+		# nobody waits any more
+		POST /v1/edge/lan {"failure": 7} -> 400 invalid
+		GET /v1/edge/lan?since=1 -> 400 invalid
+	`, "$STRINGBODY", string(body))
 }
 
 // TestLANClient: the client's own methods are the two halves of it, and a server that ends tells its edge.

@@ -26,10 +26,9 @@ func TestMendAsDescribed(t *testing.T) {
 			return answer, nil
 		}
 	})
-	_, router := description(t)
 	post := func(body string, status int, has string) {
 		t.Helper()
-		h.play(t, router, step{"POST", "/v1/store/mend", body, status, has, nil})
+		h.play(t, step{method: "POST", target: "/v1/store/mend", body: body, status: status, has: has})
 	}
 	post(`{"dry_run": true}`, 200, `"nothing":true`)
 	answer = ipam.MendReport{Host: "alpha", DryRun: true, Accepted: true, Remembers: true, Sees: true, Planner: "beta",
@@ -43,7 +42,7 @@ func TestMendAsDescribed(t *testing.T) {
 	}
 	post(`{"gone": ["a", "b"]}`, 503, api.CodeAway)
 	post(`{"force": true}`, 400, api.CodeInvalid)
-	start(t, nil).play(t, router, step{"POST", "/v1/store/mend", `{}`, 409, "knows no other hosts", nil})
+	start(t, nil).plays(t, `POST /v1/store/mend {} -> 409 knows no other hosts`)
 }
 
 // A store that went back, and one that is being mended, make the daemon not ready, and it says which it is.

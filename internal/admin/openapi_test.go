@@ -22,11 +22,19 @@ import (
 )
 
 // description is openapi.yaml as all tests share it. They only read it.
-func description(t *testing.T) (*openapi3.T, routers.Router) {
+func description(t *testing.T) *openapi3.T {
 	t.Helper()
 	doc, err := loadDescription()
 	must(t, err)
-	return doc, finder{doc}
+	return doc
+}
+
+// described is a request with the operation that describes it.
+func described(t *testing.T, req *http.Request) *openapi3filter.RequestValidationInput {
+	t.Helper()
+	route, params, err := finder{description(t)}.FindRoute(req)
+	must(t, err)
+	return &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route, Options: asSent}
 }
 
 var loadDescription = sync.OnceValues(func() (*openapi3.T, error) {
@@ -85,7 +93,7 @@ func matches(template, path string) (map[string]string, bool) {
 
 // TestDescribed holds the description and the route table to one another, in both directions.
 func TestDescribed(t *testing.T) {
-	doc, _ := description(t)
+	doc := description(t)
 	var described, served []string
 	for path, item := range doc.Paths.Map() {
 		for method := range item.Operations() {
@@ -107,7 +115,7 @@ func allRoutes(s *Server) []route { return slices.Concat(s.routes(), s.probes())
 
 // TestCodesDescribed holds the list of codes to the description.
 func TestCodesDescribed(t *testing.T) {
-	doc, _ := description(t)
+	doc := description(t)
 	var described []string
 	for _, v := range doc.Components.Schemas["Problem"].Value.Properties["code"].Value.Enum {
 		described = append(described, v.(string))
@@ -135,7 +143,6 @@ func TestCodesDescribed(t *testing.T) {
 func TestAnswersAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
-	_, router := description(t)
 	asked := map[string]bool{"POST /v1/tokens": true, "DELETE /v1/tokens/{token}": true, // TestTokensAsDescribed
 		"POST /v1/import": true,                               // TestImportAsDescribed
 		"GET /v1/hosts":   true, "GET /v1/hosts/{name}": true, // TestHostsAsDescribed
@@ -144,65 +151,59 @@ func TestAnswersAsDescribed(t *testing.T) {
 		"POST /v1/witness/news": true, // TestNewsAsDescribed
 		"POST /v1/store/save":   true, // TestSaveState
 		"POST /v1/store/mend":   true} // TestMendAsDescribed
-	for _, c := range []struct {
-		method, target string
-		status         int
-		has            string // in the body
-	}{
-		{"GET", "/healthz", 200, "ok\n"},
-		{"GET", "/readyz", 200, "ready\n"},
-		{"GET", "/metrics", 200, "berth_build_info 1\n"},
-		{"GET", "/openapi.yaml", 200, "title: Berth admin API"},
-		{"GET", "/openapi.yaml?version=1", 400, api.CodeInvalid},
-		{"GET", "/docs", 200, "<h1>Berth admin API</h1>"},
-		{"GET", "/v1/version", 200, `"store":"bolt"`},
-		{"GET", "/v1/spaces", 200, `"name":"lab"`},
-		{"GET", "/v1/subnets", 200, `"cidr":"10.1.0.0/24"`},
-		{"GET", "/v1/subnets?space=local", 200, `"free":"18446744073709551615"`},
-		{"GET", "/v1/subnets?space=lab", 200, `"quarantine":"1h0m0s"`},
-		{"GET", "/v1/subnets?space=global", 200, `"subnets":[]`},
-		{"GET", "/v1/subnets?space=nowhere", 404, api.CodeNotFound},
-		{"GET", "/v1/leases", 200, `"name":"web"`},
-		{"GET", "/v1/leases?space=lab&subnet=10.1.0.0/24&remembered=true", 200, `"state":"remembered"`},
-		{"GET", "/v1/leases?address=10.1.0.250", 200, `"leases":[]`},
-		{"GET", "/v1/leases?brief=true&subnet=10.1.0.0/24", 200, `","space":"lab","network":"net-`},
-		{"GET", "/v1/leases?brief=true&address=10.1.0.250", 200, `"leases":[]`},
-		{"GET", "/v1/leases?brief=true&limit=1", 200, `}],"next":"`},
-		{"GET", "/v1/leases?subnet=10.2.0.0/24", 404, api.CodeNotFound},
-		{"GET", "/v1/events", 200, `"verb":"lease.take"`},
-		{"GET", "/v1/events?last=0", 200, `"more":true`},
-		{"GET", "/v1/events?since=2020-01-01T00:00:00Z&last=3", 200, `"more":true`},
-		{"GET", "/v1/events?verb=lease.*,pool.attach&until=2100-01-01T00:00:00Z&last=1", 200, `"known_since":"2`},
-		{"GET", "/v1/events?until=2020-01-01T00:00:00Z", 200, `"events":[],"more":false`},
-		{"GET", "/v1/events?network=nowhere,nothing", 200, `"events":[],"more":false`},
-		{"GET", "/v1/events?verb=lease,door", 400, `there are account.create, `},
-		{"GET", "/v1/who?name=web", 200, `"tenures":[{"space":"lab"`}, // and TestWhoAsDescribed
-		{"GET", "/v1/find?q=web", 200, `"kind":"lease"`},
-		{"GET", "/v1/find?q=10.1.0.0%2F24&exact=true&kind=subnet&space=lab", 200, `"why":[{"field":"cidr","text":"10.1.0.0/24"}]`},
-		{"GET", "/v1/find?q=10.1.0.200&limit=2", 200, `"found":[{"kind":"subnet"`},
-		{"GET", "/v1/find?q=nothing-has-this", 200, `"found":[]`},
-		{"GET", "/v1/find?q=%20", 400, "nothing is looked for"},
-		{"GET", "/v1/find?q=web&kind=door", 400, "there are space, network"},
-		{"GET", "/v1/names", 200, `"owner":"web","held":true`},
-		{"GET", "/v1/names?zone=lan.example", 400, api.CodeInvalid},
-		{"GET", "/v1/status", 200, `"writable":true`},
-		{"GET", "/v1/export", 200, `"networks":[]`},
-		{"GET", "/v1/export?network=nowhere", 404, api.CodeNotFound},
-		{"POST", "/v1/fsck", 200, `"ok":true`},
-		{"POST", "/v1/backup", 200, ""},
-		{"GET", "/v1/tokens", 200, `"tokens":[]`},
-		{"GET", "/v1/deploys", 200, `"deploys":[]`},
-		{"GET", "/v1/orphans", 200, `"orphans":[]`},
-		{"GET", "/v1/deploys/{project}", 200, `"deploys":[]`},
-		{"GET", "/v1/workers", 200, `"workers":[]`},
-	} {
-		t.Run(c.method+" "+c.target, func(t *testing.T) {
-			body := h.checked(t, router, c.method, c.target, c.status)
-			if !strings.Contains(body, c.has) {
-				t.Errorf("the answer has no %s: %s", c.has, body)
-			}
-			asked[c.method+" "+strings.Split(c.target, "?")[0]] = true
-		})
+	for _, c := range steps(`
+		GET /healthz -> 200 ok
+		GET /readyz -> 200 ready
+		GET /metrics -> 200 berth_build_info 1
+		GET /openapi.yaml -> 200 title: Berth admin API
+		GET /openapi.yaml?version=1 -> 400 invalid
+		GET /docs -> 200 <h1>Berth admin API</h1>
+		GET /v1/version -> 200 "store":"bolt"
+		GET /v1/spaces -> 200 "name":"lab"
+		GET /v1/subnets -> 200 "cidr":"10.1.0.0/24"
+		GET /v1/subnets?space=local -> 200 "free":"18446744073709551615"
+		GET /v1/subnets?space=lab -> 200 "quarantine":"1h0m0s"
+		GET /v1/subnets?space=global -> 200 "subnets":[]
+		GET /v1/subnets?space=nowhere -> 404 not_found
+		GET /v1/leases -> 200 "name":"web"
+		GET /v1/leases?space=lab&subnet=10.1.0.0/24&remembered=true -> 200 "state":"remembered"
+		GET /v1/leases?address=10.1.0.250 -> 200 "leases":[]
+		GET /v1/leases?brief=true&subnet=10.1.0.0/24 -> 200 ","space":"lab","network":"net-
+		GET /v1/leases?brief=true&address=10.1.0.250 -> 200 "leases":[]
+		GET /v1/leases?brief=true&limit=1 -> 200 }],"next":"
+		GET /v1/leases?subnet=10.2.0.0/24 -> 404 not_found
+		GET /v1/events -> 200 "verb":"lease.take"
+		GET /v1/events?last=0 -> 200 "more":true
+		GET /v1/events?since=2020-01-01T00:00:00Z&last=3 -> 200 "more":true
+		GET /v1/events?verb=lease.*,pool.attach&until=2100-01-01T00:00:00Z&last=1
+			-> 200 "known_since":"2
+		GET /v1/events?until=2020-01-01T00:00:00Z -> 200 "events":[],"more":false
+		GET /v1/events?network=nowhere,nothing -> 200 "events":[],"more":false
+		GET /v1/events?verb=lease,door -> 400 there are account.create, 
+		# and TestWhoAsDescribed
+		GET /v1/who?name=web -> 200 "tenures":[{"space":"lab"
+		GET /v1/find?q=web -> 200 "kind":"lease"
+		GET /v1/find?q=10.1.0.0%2F24&exact=true&kind=subnet&space=lab
+			-> 200 "why":[{"field":"cidr","text":"10.1.0.0/24"}]
+		GET /v1/find?q=10.1.0.200&limit=2 -> 200 "found":[{"kind":"subnet"
+		GET /v1/find?q=nothing-has-this -> 200 "found":[]
+		GET /v1/find?q=%20 -> 400 nothing is looked for
+		GET /v1/find?q=web&kind=door -> 400 there are space, network
+		GET /v1/names -> 200 "owner":"web","held":true
+		GET /v1/names?zone=lan.example -> 400 invalid
+		GET /v1/status -> 200 "writable":true
+		GET /v1/export -> 200 "networks":[]
+		GET /v1/export?network=nowhere -> 404 not_found
+		POST /v1/fsck -> 200 "ok":true
+		POST /v1/backup -> 200
+		GET /v1/tokens -> 200 "tokens":[]
+		GET /v1/deploys -> 200 "deploys":[]
+		GET /v1/orphans -> 200 "orphans":[]
+		GET /v1/deploys/{project} -> 200 "deploys":[]
+		GET /v1/workers -> 200 "workers":[]
+	`) {
+		h.play(t, c)
+		asked[c.method+" "+strings.Split(c.target, "?")[0]] = true
 	}
 	for _, r := range h.server.elasticRoutes() {
 		asked[r.Method+" "+r.Path] = true // TestElasticAsDescribed
@@ -219,7 +220,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 
 // TestRolesDescribed holds who may call what to the description.
 func TestRolesDescribed(t *testing.T) {
-	doc, _ := description(t)
+	doc := description(t)
 	for _, r := range allRoutes(&Server{}) {
 		want := "admin"
 		switch {
@@ -243,7 +244,7 @@ func TestRolesDescribed(t *testing.T) {
 
 // TestVerbsDescribed holds the verbs of events to the description.
 func TestVerbsDescribed(t *testing.T) {
-	doc, _ := description(t)
+	doc := description(t)
 	var described, used []string
 	for _, v := range doc.Components.Schemas["Verb"].Value.Enum {
 		described = append(described, v.(string))
@@ -260,7 +261,7 @@ func TestVerbsDescribed(t *testing.T) {
 
 // TestReasonsDescribed holds the codes of reservations to the description, where each has its meaning.
 func TestReasonsDescribed(t *testing.T) {
-	doc, _ := description(t)
+	doc := description(t)
 	reason := doc.Components.Schemas["Reason"].Value
 	var described []string
 	for _, v := range reason.Enum {
@@ -289,7 +290,7 @@ func TestReasonsDescribed(t *testing.T) {
 
 // TestFindingsDescribed holds the kinds of findings to the description, where each has its meaning.
 func TestFindingsDescribed(t *testing.T) {
-	doc, _ := description(t)
+	doc := description(t)
 	kind := doc.Components.Schemas["FindingKind"].Value
 	var described []string
 	for _, v := range kind.Enum {
@@ -316,33 +317,10 @@ func TestFindingsDescribed(t *testing.T) {
 // asSent keeps the validation of a request from filling in defaults.
 var asSent = &openapi3filter.Options{SkipSettingDefaults: true, MultiError: true}
 
-// checked sends a request and validates it and its answer.
-func (h *house) checked(t *testing.T, router routers.Router, method, target string, status int) string {
+// checked is the answer to a request.
+func (h *house) checked(t *testing.T, method, target string, status int) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://berth"+target, http.NoBody)
-	must(t, err)
-	route, params, err := router.FindRoute(req)
-	if err != nil {
-		t.Fatalf("no operation is described for it: %v", err)
-	}
-	in := &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route, Options: asSent}
-	if err := openapi3filter.ValidateRequest(t.Context(), in); err != nil {
-		t.Errorf("the request is not as described: %v", err)
-	}
-	res, err := h.http.Do(req)
-	must(t, err)
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	must(t, err)
-	if res.StatusCode != status {
-		t.Fatalf("status %d, want %d: %s", res.StatusCode, status, body)
-	}
-	if h.validate(t, in, res, body); status != http.StatusOK {
-		if got := res.Header.Get("Content-Type"); got != "application/problem+json" {
-			t.Errorf("the content type of a refusal is %q", got)
-		}
-	}
-	return string(body)
+	return h.play(t, step{method: method, target: target, status: status}).body
 }
 
 func (h *house) validate(t *testing.T, in *openapi3filter.RequestValidationInput, res *http.Response, body []byte) {
@@ -360,16 +338,13 @@ func (h *house) validate(t *testing.T, in *openapi3filter.RequestValidationInput
 func TestFollowedEventsAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
-	_, router := description(t)
 	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://berth/v1/events?follow=true&last=50",
 		http.NoBody)
-	must(t, err)
-	route, params, err := router.FindRoute(req)
 	must(t, err)
 	res, err := h.http.Do(req)
 	must(t, err)
 	defer res.Body.Close()
-	in := &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route}
+	in := described(t, req)
 	lines := readLines(t, res.Body, 6)
 	for _, line := range lines {
 		h.validate(t, in, res, line)
@@ -401,7 +376,7 @@ func readLines(t *testing.T, r io.Reader, n int) [][]byte {
 
 // The operations of bulk requests, their fields and their names are those of the description.
 func TestOperationsDescribed(t *testing.T) {
-	doc, _ := description(t)
+	doc := description(t)
 	one := doc.Components.Schemas["Edit"].Value.OneOf
 	if len(one) < 17 {
 		t.Errorf("%d operations are described", len(one))

@@ -15,16 +15,15 @@ import (
 
 // TestSaveState asks for the state to be written anew, and holds what comes to the description.
 func TestSaveState(t *testing.T) {
-	_, router := description(t)
 	h := start(t, nil)
-	h.checked(t, router, "POST", api.PostSave.Path, http.StatusOK)
+	h.checked(t, "POST", api.PostSave.Path, http.StatusOK)
 	got, err := h.client.SaveState(t.Context())
 	if err != nil || got.StoreID != h.store.ID() || got.Records != 7 || got.Restart != "a write failed" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 
 	h = start(t, func(s *Server) { s.cfg.Save = nil })
-	if body := h.checked(t, router, "POST", api.PostSave.Path, http.StatusBadRequest); !strings.Contains(body,
+	if body := h.checked(t, "POST", api.PostSave.Path, http.StatusBadRequest); !strings.Contains(body,
 		"no file of its state") {
 		t.Errorf("where there is no file: %s", body)
 	}

@@ -266,25 +266,22 @@ func TestNeverReached(t *testing.T) {
 	h := start(t, func(s *Server) {})
 	h.server.cfg.Service = openJoined(t, h, func() store.Reach { return store.Reach{Err: store.ErrAway} },
 		func(context.Context) (*service.Service, error) { return nil, store.ErrAway })
-	_, router := description(t)
-	for _, s := range []step{
-		made(`{"op": "network.create", "name": "own"}`, 200, "network.create"),
-		{"GET", "/v1/networks", "", 200, `"own"`, nil},
-		{"GET", "/v1/spaces", "", 200, `"store":"host"`, nil},
-		{"GET", "/v1/networks/own", "", 200, `"own"`, nil},
-		{"GET", "/v1/status", "", 200, `"networks":1`, nil},
-		{"GET", "/v1/leases", "", 200, `[]`, nil},
-		{"GET", "/v1/networks/lan", "", 503, api.CodeAway, nil},
-		{"GET", "/v1/networks?space=global", "", 503, "none of this host's own", nil},
-		{"GET", "/v1/leases?space=global", "", 503, api.CodeAway, nil},
-		{"GET", "/v1/leases?subnet=10.77.0.0/24", "", 503, "none of this host's own", nil},
-		{"GET", "/v1/networks/lan/reservations", "", 503, api.CodeAway, nil},
-		{"GET", "/v1/subnets/" + ipam.NewID().String(), "", 503, api.CodeAway, nil},
-		{"GET", "/v1/export", "", 503, api.CodeAway, nil},
-		{"GET", "/v1/hosts", "", 503, api.CodeAway, nil},
-		made(`{"op": "network.create", "name": "lan", "space": "global"}`, 503, api.CodeAway),
-		made(`{"op": "network.create", "name": "own", "space": "global"}`, 409, api.CodeInUse),
-	} {
-		h.play(t, router, s)
-	}
+	h.plays(t, `
+		edit {"op": "network.create", "name": "own"} -> 200 network.create
+		GET /v1/networks -> 200 "own"
+		GET /v1/spaces -> 200 "store":"host"
+		GET /v1/networks/own -> 200 "own"
+		GET /v1/status -> 200 "networks":1
+		GET /v1/leases -> 200 []
+		GET /v1/networks/lan -> 503 store_away
+		GET /v1/networks?space=global -> 503 none of this host's own
+		GET /v1/leases?space=global -> 503 store_away
+		GET /v1/leases?subnet=10.77.0.0/24 -> 503 none of this host's own
+		GET /v1/networks/lan/reservations -> 503 store_away
+		GET /v1/subnets/$IPAMNEWIDST -> 503 store_away
+		GET /v1/export -> 503 store_away
+		GET /v1/hosts -> 503 store_away
+		edit {"op": "network.create", "name": "lan", "space": "global"} -> 503 store_away
+		edit {"op": "network.create", "name": "own", "space": "global"} -> 409 in_use
+	`, "$IPAMNEWIDST", ipam.NewID().String())
 }

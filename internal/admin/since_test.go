@@ -19,14 +19,16 @@ func TestFindingTimes(t *testing.T) {
 		s.edges.since = begun
 		s.cfg.Device = func(string) bool { return false }
 	})
-	router, _ := h.planned(t)
-	h.play(t, router, made(`{"op": "network.create", "name": "net3", "space": "lab",
-			"subnets": [{"cidr": "192.0.2.0/24", "pool": true}]},
-		{"op": "network.modify", "network": "net3", "elastic": "on"},
-		{"op": "reservation.add", "network": "net3", "owner": "web", "wishes": [{"slot": 0, "address": "192.0.2.11"}]},
-		{"op": "elastic.range.add", "range": "203.0.113.10", "announce": "eth7"},
-		{"op": "elastic.allocate"}, {"op": "elastic.associate", "address": "203.0.113.10", "instance": "web"}`,
-		200, ""))
+	h.planned(t)
+	h.plays(t, `
+		edit {"op": "network.create", "name": "net3", "space": "lab",
+			"subnets": [{"cidr": "192.0.2.0/24", "pool": true}]}, {"op": "network.modify",
+			"network": "net3", "elastic": "on"}, {"op": "reservation.add", "network": "net3",
+			"owner": "web", "wishes": [{"slot": 0, "address": "192.0.2.11"}]},
+			{"op": "elastic.range.add", "range": "203.0.113.10", "announce": "eth7"},
+			{"op": "elastic.allocate"}, {"op": "elastic.associate", "address": "203.0.113.10",
+			"instance": "web"} -> 200
+	`)
 	look := func(want map[ipam.FindingKind]time.Time) {
 		t.Helper()
 		report, err := h.server.lastFindings(t.Context())
@@ -68,10 +70,9 @@ func TestSameCounts(t *testing.T) {
 			return []ipam.Finding{{Kind: ipam.ShadowedSubnet, Detail: "z"}}
 		}
 	})
-	_, router := description(t)
 	var status struct{ Witness ipam.WitnessState }
 	var page struct{ Check struct{ Findings int } }
-	must(t, json.Unmarshal([]byte(h.checked(t, router, "GET", "/v1/status", 200)), &status))
+	must(t, json.Unmarshal([]byte(h.checked(t, "GET", "/v1/status", 200)), &status))
 	res, err := h.open(t.Context(), "GET", "/findings?format=json", http.NoBody)
 	must(t, err)
 	defer res.Body.Close()

@@ -3,7 +3,6 @@ package admin
 import (
 	"net/netip"
 	"net/url"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,45 +17,46 @@ import (
 func TestWhoAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
-	router, _ := h.planned(t)
-	h.play(t, router,
-		made(`{"op": "reservation.add", "network": "net1", "owner": "shop/db/1",
-			"wishes": [{"slot": 0, "address": "192.0.2.9"}]}`, 200, ""))
-	h.play(t, router, made(`{"op": "reservation.remove", "network": "net1", "owner": "shop/db/1"}`, 200, ""))
+	h.planned(t)
+	h.plays(t, `
+		edit {"op": "reservation.add", "network": "net1", "owner": "shop/db/1",
+			"wishes": [{"slot": 0, "address": "192.0.2.9"}]} -> 200
+		edit {"op": "reservation.remove", "network": "net1", "owner": "shop/db/1"} -> 200
+	`)
 	soon := url.QueryEscape(time.Now().Add(time.Hour).Format(time.RFC3339))
-	for _, s := range []step{
-		{"GET", "/v1/who?address=10.1.0.2", "", 200, `"kind":"automatic"`, nil},
-		{"GET", "/v1/who?address=10.1.0.1", "", 200, `"kind":"gateway"`, nil},
-		{"GET", "/v1/who?address=10.1.0.100", "", 200, `"kind":"auxiliary"`, nil},
-		{"GET", "/v1/who?mac=02:00:00:00:00:02", "", 200, `"until":"`, nil},
-		{"GET", "/v1/who?mac=02-00-00-00-00-01", "", 200, `"name":"web"`, nil},
-		{"GET", "/v1/who?name=web", "", 200, `"by":"engine"`, nil},
-		{"GET", "/v1/who?name=shop/db/1", "", 200, `"what":"reservation"`, nil},
-		{"GET", "/v1/who?name=shop%2Fdb%2F1", "", 200, `"ended_by":"`, nil},
-		{"GET", "/v1/who?name=web&space=lab&at=" + soon, "", 200, `"space":"lab"`, nil},
-		{"GET", "/v1/who?name=web&space=local", "", 200, `{"tenures":[]}`, nil},
-		{"GET", "/v1/who?name=web&at=2020-01-01T00:00:00Z", "", 200, `{"tenures":[]}`, nil},
-		{"GET", "/v1/who?name=nobody", "", 200, `{"tenures":[]}`, nil},
-		{"GET", "/v1/who?address=203.0.113.9", "", 200, `{"tenures":[]}`, nil},
-	} {
-		h.play(t, router, s)
-	}
-	for query, want := range map[string]string{
-		"": "one of an address, a MAC and a name", "space=lab": "one of", "address=10.1.0.2&name=web": "one of",
-		"mac=02:00:00:00:00:01&name=web": "one of", "name=": "one of",
-		"address=10.1.0": "parameter address", "address=::ffff:10.1.0.2": "parameter address",
-		"mac=02:00": "is a MAC address", "name=web&at=yesterday": "RFC 3339",
-		"name=web&name=db": "given 2 times", "owner=web": `no parameter "owner"`,
-	} {
-		p := h.play(t, router, step{"GET", "/v1/who?" + query, "", 400, "", nil}).problem(t)
-		if p.Code != api.CodeInvalid || !strings.Contains(p.Detail, want) {
-			t.Errorf("%s: %s %q, want %q", query, p.Code, p.Detail, want)
+	h.plays(t, `
+		GET /v1/who?address=10.1.0.2 -> 200 "kind":"automatic"
+		GET /v1/who?address=10.1.0.1 -> 200 "kind":"gateway"
+		GET /v1/who?address=10.1.0.100 -> 200 "kind":"auxiliary"
+		GET /v1/who?mac=02:00:00:00:00:02 -> 200 "until":"
+		GET /v1/who?mac=02-00-00-00-00-01 -> 200 "name":"web"
+		GET /v1/who?name=web -> 200 "by":"engine"
+		GET /v1/who?name=shop/db/1 -> 200 "what":"reservation"
+		GET /v1/who?name=shop%2Fdb%2F1 -> 200 "ended_by":"
+		GET /v1/who?name=web&space=lab&at=$SOON -> 200 "space":"lab"
+		GET /v1/who?name=web&space=local -> 200 {"tenures":[]}
+		GET /v1/who?name=web&at=2020-01-01T00:00:00Z -> 200 {"tenures":[]}
+		GET /v1/who?name=nobody -> 200 {"tenures":[]}
+		GET /v1/who?address=203.0.113.9 -> 200 {"tenures":[]}
+	`, "$SOON", soon)
+	for _, s := range steps(`
+		GET /v1/who -> 400 one of an address, a MAC and a name
+		GET /v1/who?space=lab -> 400 one of
+		GET /v1/who?address=10.1.0.2&name=web -> 400 one of
+		GET /v1/who?mac=02:00:00:00:00:01&name=web -> 400 one of
+		GET /v1/who?name= -> 400 one of
+		GET /v1/who?address=10.1.0 -> 400 parameter address
+		GET /v1/who?address=::ffff:10.1.0.2 -> 400 parameter address
+		GET /v1/who?mac=02:00 -> 400 is a MAC address
+		GET /v1/who?name=web&at=yesterday -> 400 RFC 3339
+		GET /v1/who?name=web&name=db -> 400 given 2 times
+		GET /v1/who?owner=web -> 400 no parameter \"owner\"
+	`) {
+		if p := h.play(t, s).problem(t); p.Code != api.CodeInvalid {
+			t.Errorf("%s: %s", s.target, p.Code)
 		}
 	}
-	if p := h.play(t, router,
-		step{"GET", "/v1/who?name=web&space=nowhere", "", 404, "", nil}).problem(t); p.Code != api.CodeNotFound {
-		t.Errorf("%+v", p)
-	}
+	h.plays(t, `GET /v1/who?name=web&space=nowhere -> 404 not_found`)
 }
 
 // The client hears what the service says, to the last field.

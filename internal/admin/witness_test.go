@@ -151,29 +151,25 @@ func TestWitnessAsDescribed(t *testing.T) {
 	w := &watcher{report: aReport()}
 	h := start(t, w.join)
 	h.furnish(t)
-	_, router := description(t)
 	view, report := inJSON(t, aView()), inJSON(t, aReport())
-	for _, s := range []step{
-		{"GET", "/v1/check", "", 200, `"kind":"unused_lease"`, nil},
-		{"POST", "/v1/check", `{}`, 200, `"counts":{"unused_lease":1,"wrong_gateway":0}`, nil},
-		{"POST", "/v1/check", `{"repair": true}`, 200, `"repaired":1`, nil},
-		{"POST", "/v1/check", `{"repair": true, "only": ` + report + `}`, 200, `"lease":7`, nil},
-		{"POST", "/v1/check", `{"view": ` + view + `}`, 200, `"engine":"reachable"`, nil},
-		{"PUT", "/v1/witness", view, 200, `"ok"`, nil},
-		{"PUT", "/v1/witness",
-			`{"host": "alpha", "engine": "E1", "taken": "2026-01-02T03:04:05Z", "networks": null, "containers": null}`,
-			200, `"ok"`, nil},
-		{"POST", "/v1/leases/release", `{"space": "lab", "address": "10.1.0.2", "force": true}`, 200,
-			`"address":"10.1.0.2"`, nil},
-		{"POST", "/v1/leases/release", `{"address": "10.1.0.2", "view": ` + view + `}`, 409, "a container has it", nil},
-		{"GET", "/v1/status", "", 200, `"witness":{"engine":"unreachable","live":false,"detail":"connection refused",`,
-			nil},
-		{"GET", "/v1/leases?space=lab", "", 200,
-			`"seen_by":{"container":"shop-web-1","id":"c1","project":"shop","service":"web","state":"running","network":"shop_default"}`, nil},
-		{"GET", "/v1/leases?space=lab&limit=2", "", 200, `"seen_by":{"container":"shop-web-1"`, nil},
-	} {
-		h.play(t, router, s)
-	}
+	h.plays(t, `
+		GET /v1/check -> 200 "kind":"unused_lease"
+		POST /v1/check {} -> 200 "counts":{"unused_lease":1,"wrong_gateway":0}
+		POST /v1/check {"repair": true} -> 200 "repaired":1
+		POST /v1/check {"repair": true, "only": $REPORT} -> 200 "lease":7
+		POST /v1/check {"view": $VIEW} -> 200 "engine":"reachable"
+		PUT /v1/witness $VIEW -> 200 "ok"
+		PUT /v1/witness {"host": "alpha", "engine": "E1", "taken": "2026-01-02T03:04:05Z",
+			"networks": null, "containers": null} -> 200 "ok"
+		POST /v1/leases/release {"space": "lab", "address": "10.1.0.2", "force": true}
+			-> 200 "address":"10.1.0.2"
+		POST /v1/leases/release {"address": "10.1.0.2", "view": $VIEW} -> 409 a container has it
+		GET /v1/status
+			-> 200 "witness":{"engine":"unreachable","live":false,"detail":"connection refused",
+		GET /v1/leases?space=lab
+			-> 200 "seen_by":{"container":"shop-web-1","id":"c1","project":"shop","service":"web","state":"running","network":"shop_default"}
+		GET /v1/leases?space=lab&limit=2 -> 200 "seen_by":{"container":"shop-web-1"
+	`, "$REPORT", report, "$VIEW", view)
 	same := cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})
 	only, seen := aReport(), aView()
 	want := []ipam.CheckRequest{{}, {}, {Repair: true}, {Repair: true, Only: &only}, {View: &seen}}
@@ -184,10 +180,12 @@ func TestWitnessAsDescribed(t *testing.T) {
 		t.Errorf("shown was:\n%s", diff)
 	}
 	w.report = ipam.CheckReport{Host: "alpha", Taken: aMoment, Engine: "none"}
-	h.play(t, router, step{"GET", "/v1/check", "", 200, `"findings":[],"counts":{}`, nil})
+	h.plays(t, `GET /v1/check -> 200 "findings":[],"counts":{}`)
 	w.err = fmt.Errorf("%w: the view is of host beta", ipam.ErrInvalid)
-	h.play(t, router, step{"GET", "/v1/check", "", 400, "host beta", nil})
-	h.play(t, router, step{"PUT", "/v1/witness", view, 400, "host beta", nil})
+	h.plays(t, `
+		GET /v1/check -> 400 host beta
+		PUT /v1/witness $VIEW -> 400 host beta
+	`, "$VIEW", view)
 }
 
 // Nobody holds what is only remembered, and of what the witness does not know nothing is said.
@@ -224,64 +222,56 @@ func TestSeenBy(t *testing.T) {
 func TestNoWitness(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
-	_, router := description(t)
-	for _, s := range []step{
-		{"GET", "/v1/check", "", 409, "--docker-host", nil},
-		{"POST", "/v1/check", `{"repair": true}`, 409, "--docker-host", nil},
-		{"PUT", "/v1/witness", inJSON(t, aView()), 409, "--docker-host", nil},
-	} {
-		if p := h.play(t, router, s).problem(t); p.Code != api.CodeNoWitness {
+	for _, s := range steps(`
+		GET /v1/check -> 409 --docker-host
+		POST /v1/check {"repair": true} -> 409 --docker-host
+		PUT /v1/witness $VIEW -> 409 --docker-host
+	`, "$VIEW", inJSON(t, aView())) {
+		if p := h.play(t, s).problem(t); p.Code != api.CodeNoWitness {
 			t.Errorf("%s %s: %+v", s.method, s.target, p)
 		}
 	}
-	for _, target := range []string{"/v1/status", "/v1/leases"} {
-		if got := h.play(t, router, step{"GET", target, "", 200, "", nil}); strings.Contains(got.body, "witness") ||
-			strings.Contains(got.body, "seen_by") {
-			t.Errorf("%s: %s", target, got.body)
-		}
-	}
+	h.plays(t, `
+		GET /v1/status -> 200 without witness
+		GET /v1/status -> 200 without seen_by
+		GET /v1/leases -> 200 without witness
+		GET /v1/leases -> 200 without seen_by
+	`)
 }
 
 // What is wrong with a body is said, and the witness hears of none of it.
 func TestBadWitnessBodies(t *testing.T) {
 	w := new(watcher)
 	h := start(t, w.join)
-	_, router := description(t)
-	for _, c := range []struct {
-		method, target, body, has string
-		status                    int
-	}{
-		{"GET", "/v1/check?repair=true", "", "no parameter", 400},
-		{"POST", "/v1/check?repair=true", "{}", "no parameter", 400},
-		{"PUT", "/v1/witness?host=a", "{}", "no parameter", 400},
-		{"POST", "/v1/check", "", "empty", 400},
-		{"POST", "/v1/check", "null", "null", 400},
-		{"POST", "/v1/check", "[]", "a list; it must be an object", 400},
-		{"POST", "/v1/check", `{"repair": "yes"}`, `the field "repair" is a string`, 400},
-		{"POST", "/v1/check", `{"fix": true}`, `no field "fix"`, 400},
-		{"POST", "/v1/check", `{"repair": true, "repair": false}`, "duplicate", 400},
-		{"POST", "/v1/check", `{"only": {"findings": [{"kind": "unused_lease", "address": "10.1.0"}]}}`,
-			`the field "only.findings.0.address" is wrong`, 400},
-		{"POST", "/v1/check", `{"view": {"hosts": []}}`, `no field "view.hosts"`, 400},
-		{"PUT", "/v1/witness", "", "empty", 400},
-		{"PUT", "/v1/witness", "[]", "a list; it must be an object", 400},
-		{"PUT", "/v1/witness", `{"host": 7}`, `the field "host" is a number`, 400},
-		{"PUT", "/v1/witness", `{"containers": [{"name": "a", "endpoints": [{"network": "n", "mac": "02"}]}]}`,
-			`the field "containers.0.endpoints.0.mac" is wrong`, 400},
-		{"PUT", "/v1/witness", `{"networks": [{"subnets": [{"cidr": "10.1.0.0"}]}]}`,
-			`the field "networks.0.subnets.0.cidr" is wrong`, 400},
-		{"PUT", "/v1/witness", `{"host": "a"`, "no proper JSON", 400},
-	} {
-		p := h.play(t, router, step{c.method, c.target, c.body, c.status, "", nil}).problem(t)
-		if p.Code != api.CodeInvalid || !strings.Contains(p.Detail, c.has) {
-			t.Errorf("%s %s %s: %s %q, want %q", c.method, c.target, c.body, p.Code, p.Detail, c.has)
+	for _, c := range steps(`
+		GET /v1/check?repair=true -> 400 no parameter
+		POST /v1/check?repair=true {} -> 400 no parameter
+		PUT /v1/witness?host=a {} -> 400 no parameter
+		POST /v1/check -> 400 empty
+		POST /v1/check null -> 400 null
+		POST /v1/check [] -> 400 a list; it must be an object
+		POST /v1/check {"repair": "yes"} -> 400 the field "repair" is a string
+		POST /v1/check {"fix": true} -> 400 no field "fix"
+		POST /v1/check {"repair": true, "repair": false} -> 400 duplicate
+		POST /v1/check {"only": {"findings": [{"kind": "unused_lease", "address": "10.1.0"}]}}
+			-> 400 the field "only.findings.0.address" is wrong
+		POST /v1/check {"view": {"hosts": []}} -> 400 no field "view.hosts"
+		PUT /v1/witness -> 400 empty
+		PUT /v1/witness [] -> 400 a list; it must be an object
+		PUT /v1/witness {"host": 7} -> 400 the field "host" is a number
+		PUT /v1/witness {"containers": [{"name": "a", "endpoints": [{"network": "n",
+			"mac": "02"}]}]} -> 400 the field "containers.0.endpoints.0.mac" is wrong
+		PUT /v1/witness {"networks": [{"subnets": [{"cidr": "10.1.0.0"}]}]}
+			-> 400 the field "networks.0.subnets.0.cidr" is wrong
+		PUT /v1/witness {"host": "a" -> 400 no proper JSON
+	`) {
+		p := h.send(t, c).problem(t)
+		if p.Status != c.status || p.Code != api.CodeInvalid || !strings.Contains(p.Detail, c.has) {
+			t.Errorf("%+v: %s %q", c, p.Code, p.Detail)
 		}
 	}
-	if p := h.play(t, router,
-		step{"PUT", "/v1/witness", "{}", 415, "",
-			map[string]string{"Content-Type": "text/plain"}}).problem(t); p.Code != api.CodeMediaType {
-		t.Errorf("%+v", p)
-	}
+	h.play(t, step{method: "PUT", target: "/v1/witness", body: "{}", status: 415, has: api.CodeMediaType,
+		header: map[string]string{"Content-Type": "text/plain"}})
 	if len(w.asked)+len(w.shown) > 0 {
 		t.Errorf("the witness was asked: %+v, %+v", w.asked, w.shown)
 	}
@@ -391,38 +381,5 @@ func TestCheckIsEnded(t *testing.T) {
 			}
 			must(t, h.stop()) // which waits for what is under way
 		})
-	}
-}
-
-// What a witness tells of an engine arrives whole, also of an event that was on its way for long.
-func TestNewsArrive(t *testing.T) {
-	heard := make(chan *ipam.EngineNews, 1)
-	h := start(t, func(s *Server) {
-		s.cfg.Listen = func(string, ipam.Onlooker) (func(*ipam.EngineNews), func(), error) {
-			return func(news *ipam.EngineNews) { heard <- news }, func() {}, nil
-		}
-	})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	tell := h.client.TellEngine(ctx, "here", nil)
-	want := &ipam.EngineNews{At: time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC), Late: 300 * time.Millisecond,
-		Begins: true,
-		Event:  &ipam.EngineEvent{Action: "create", Container: ipam.EngineContainer{ID: "c1", Name: "web"}},
-		Listed: []ipam.EngineContainer{{ID: "c1", Name: "web",
-			Endpoints: []ipam.EngineEndpoint{{Network: "n1", Wanted: []netip.Addr{netip.MustParseAddr("10.1.0.9")}}}}},
-		Networks: &ipam.EngineNetworkList{Networks: []ipam.EngineNetwork{{ID: "n1", Name: "front"}}}}
-	if err := tell(want); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case got := <-heard:
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
-			t.Errorf("told and heard:\n%s", diff)
-		}
-	case <-time.After(10 * time.Second):
-		t.Fatalf("nothing was heard: %v", tell(nil))
-	}
-	cancel()
-	for tell(nil) == nil { // until the connection is gone
 	}
 }
