@@ -113,9 +113,9 @@ func (s *scene) reserve(owner, address string, replaced bool) *ipam.ReservationI
 	return &s.reservations[len(s.reservations)-1]
 }
 
-// rule adds an owner rule to the network front.
-func (s *scene) rule(pattern, owner string) {
-	s.rules[planned{"local", "front"}] = &ipam.Network{Name: "front",
+// rule adds an owner rule to the network front of a space.
+func (s *scene) rule(pattern, owner, space string) {
+	s.rules[planned{space, "front"}] = &ipam.Network{Name: "front",
 		Rules: []ipam.OwnerRule{{Pattern: pattern, Owner: owner}}}
 }
 

@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -13,122 +12,95 @@ import (
 // TestForeignHolder: containers on others' reserved addresses, and owners that run next to their own. Owners are found
 // by name, rule, Compose's labels or MAC. The details name both containers and a remedy.
 func TestForeignHolder(t *testing.T) {
-	const foreign, elsewhere = "foreign_holder 10.8.0.2 pool1", "owner_elsewhere 10.8.0.2 pool1"
-	for name, row := range map[string]struct {
-		change func(s *scene)
-		want   []string
-		says   []string // parts of the details, in the order of want
-	}{
-		"another's": {func(s *scene) { s.reserve("odb", "10.8.0.2", false) }, []string{foreign},
-			[]string{"the container web runs with 10.8.0.2, which is reserved for odb: remove web, or start it with " +
-				"another address, and then start odb again"}},
-		"another's, who runs elsewhere": {func(s *scene) {
-			s.reserve("odb", "10.8.0.2", false)
-			s.run("odb", 1, "10.8.0.3", 3)
-			s.lease("10.8.0.3", 3, 1)
-		}, []string{foreign, "owner_elsewhere 10.8.0.3 pool1"},
-			[]string{"web runs with 10.8.0.2, which is reserved for odb",
-				"the container odb runs with 10.8.0.3 and not with 10.8.0.2, which is reserved for odb and which web " +
-					"has: remove web"}},
-		"another's, from before it was reserved": {func(s *scene) {
-			s.reserve("odb", "10.8.0.2",
-				false).Since = old.Add(time.Minute)
-		},
-			[]string{foreign}, []string{"since before that was reserved"}},
-		"its own, until it was renamed": {func(s *scene) {
-			s.reserve("odb", "10.8.0.2", false)
-			s.leases[1].Name = "odb"
-		}, []string{foreign}, []string{"reserved for odb; it was called odb when it was given that, and a reservation " +
-			"stays with the name: remove web"}},
-		"another's, that was replaced": {func(s *scene) { s.reserve("odb", "10.8.0.2", true) }, []string{foreign}, nil},
-		"both, each with the other's": {func(s *scene) {
-			s.reserve("odb", "10.8.0.2", false)
-			s.reserve("web", "10.8.0.3", false)
-			s.run("odb", 1, "10.8.0.3", 3)
-			s.lease("10.8.0.3", 3, 1)
-		}, []string{foreign, "foreign_holder 10.8.0.3 pool1", elsewhere, "owner_elsewhere 10.8.0.3 pool1"}, nil},
-		"beside its own": {func(s *scene) { s.reserve("web", "10.8.0.8", false) }, []string{elsewhere},
-			[]string{"the container web runs with 10.8.0.2 and not with 10.8.0.8, which is reserved for web and " +
-				"which no container has: start web again with it"}},
-		"beside its own, by Compose's labels": {func(s *scene) {
-			c := &s.view.Containers[0]
-			c.Project, c.Service, c.Number = "shop", "web", 2
-			s.reserve("shop/web/2", "10.8.0.8", false)
-		}, []string{elsewhere}, []string{"reserved for shop/web/2"}},
-		"beside its own, by its name": {func(s *scene) {
-			s.view.Containers[0].Name = "shop-web-2"
-			s.reserve("shop/web/2", "10.8.0.8", false)
-		}, []string{elsewhere}, nil},
-		"beside its own, by its MAC": {func(s *scene) { s.reserve(macN(1).String(), "10.8.0.8", false) },
-			[]string{elsewhere}, nil},
-		"beside its own, by a rule": {func(s *scene) {
-			s.rule("web*", "team/web*")
-			s.reserve("team/web", "10.8.0.8", false)
-		}, []string{elsewhere}, nil},
+	playScenes(t, newScene, `
+		another's:
+			reserve odb 10.8.0.2
+			-> foreign_holder 10.8.0.2 pool1
+			says the container web runs with 10.8.0.2, which is reserved for odb: remove web, or start it with another address, and then start odb again
+		another's, who runs elsewhere:
+			reserve odb 10.8.0.2
+			run odb 1 10.8.0.3 3
+			lease 10.8.0.3 3 1
+			-> foreign_holder 10.8.0.2 pool1
+			-> owner_elsewhere 10.8.0.3 pool1
+			says web runs with 10.8.0.2, which is reserved for odb
+			says odb runs with 10.8.0.3 and not with 10.8.0.2, which is reserved for odb and which web has: remove web
+		another's, from before it was reserved:
+			reserve odb 10.8.0.2 since=@-59m
+			-> foreign_holder 10.8.0.2 pool1
+			says since before that was reserved
+		its own, until it was renamed:
+			reserve odb 10.8.0.2
+			set lease2 name=odb
+			-> foreign_holder 10.8.0.2 pool1
+			says odb; it was called odb when it was given that, and a reservation stays with the name: remove web
+		another's, that was replaced:
+			reserve odb 10.8.0.2 replaced
+			-> foreign_holder 10.8.0.2 pool1
+		both, each with the other's:
+			reserve odb 10.8.0.2
+			reserve web 10.8.0.3
+			run odb 1 10.8.0.3 3
+			lease 10.8.0.3 3 1
+			-> foreign_holder 10.8.0.2 pool1
+			-> foreign_holder 10.8.0.3 pool1
+			-> owner_elsewhere 10.8.0.2 pool1
+			-> owner_elsewhere 10.8.0.3 pool1
+		beside its own:
+			reserve web 10.8.0.8
+			-> owner_elsewhere 10.8.0.2 pool1
+			says not with 10.8.0.8, which is reserved for web and which no container has: start web again with it
+		beside its own, by Compose's labels:
+			set container project=shop service=web number=2
+			reserve shop/web/2 10.8.0.8
+			-> owner_elsewhere 10.8.0.2 pool1
+			says reserved for shop/web/2
+		beside its own, by its name:
+			set container name=shop-web-2
+			reserve shop/web/2 10.8.0.8
+			-> owner_elsewhere 10.8.0.2 pool1
+		beside its own, by its MAC:
+			reserve 02:00:00:00:00:01 10.8.0.8
+			-> owner_elsewhere 10.8.0.2 pool1
+		beside its own, by a rule:
+			rule web* team/web*
+			reserve team/web 10.8.0.8
+			-> owner_elsewhere 10.8.0.2 pool1
 
-		"its own": {func(s *scene) { s.reserve("web", "10.8.0.2", false) }, nil, nil},
-		"its own, while it is moved": {func(s *scene) {
-			s.reserve("web", "10.8.0.2", true)
-			s.reserve("web", "10.8.0.8",
-				false)
-		}, nil, nil},
-		"its own, while it is recreated": {func(s *scene) {
-			s.view.Containers[0].Name = "0123456789ab_web"
-			s.reserve("web", "10.8.0.2", false)
-		}, nil, nil},
-		"its own, by Compose's labels": {func(s *scene) {
-			c := &s.view.Containers[0]
-			c.Project, c.Service, c.Number = "shop", "web", 2
-			s.reserve("shop/web/2", "10.8.0.2", false)
-		}, nil, nil},
-		"its own, by a rule": {func(s *scene) {
-			s.rule("web*", "team/web*")
-			s.reserve("team/web", "10.8.0.2", false)
-		}, nil, nil},
-		"its own, by a rule of another network": {func(s *scene) {
-			s.rule("web*", "team/web*")
-			s.rules[planned{"lab", "front"}], s.rules[planned{"local", "front"}] = s.rules[planned{"local", "front"}],
-				nil
-			s.reserve("team/web", "10.8.0.2", false)
-		}, []string{foreign}, nil},
-		"its own, one of several": {func(s *scene) {
-			s.reserve("web", "10.8.0.2", false).Slot = 1
-			s.reserve("web",
-				"10.8.0.8", false)
-		}, nil, nil},
-		"another subnet's": {func(s *scene) {
-			r := s.reserve("web", "10.9.0.8", false)
-			r.Subnet = prefix("10.9.0.0/24")
-		}, nil, nil},
-		"another space's": {func(s *scene) { s.reserve("odb", "10.8.0.2", false).Space = "lab" }, nil, nil},
-		"nobody's yet, in a dynamic network": {func(s *scene) {
-			r := s.reserve("web", "10.8.0.2", false)
-			r.Address, r.Dynamic = netip.Addr{}, true
-		}, nil, nil},
-		"an endpoint's that is no container": {func(s *scene) {
-			s.view.Containers[0].ID = ""
-			s.reserve("odb", "10.8.0.2", false)
-		}, nil, nil},
-		"a lease that is younger than the view, and may be another's": {func(s *scene) {
-			s.leases[1].Since, s.leases[1].MAC = took, ipam.MAC{}
-			s.reserve("odb", "10.8.0.2", false)
-		}, nil, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newScene()
-			row.change(s)
-			found := s.compare().found
-			if got := brief(found); !slices.Equal(got, append([]string{}, row.want...)) {
-				t.Errorf("found %q, want %q", got, row.want)
-			}
-			slices.SortFunc(found, func(a, b finding) int { return strings.Compare(string(a.Kind), string(b.Kind)) })
-			for i, says := range row.says {
-				if f := found[i]; !strings.Contains(f.Detail, says) || f.Network != "front" || f.Owner == "" {
-					t.Errorf("it says %+v, and not %q", f.Finding, says)
-				}
-			}
-		})
-	}
+		its own:
+			reserve web 10.8.0.2
+		its own, while it is moved:
+			reserve web 10.8.0.2 replaced
+			reserve web 10.8.0.8
+		its own, while it is recreated:
+			set container name=0123456789ab_web
+			reserve web 10.8.0.2
+		its own, by Compose's labels:
+			set container project=shop service=web number=2
+			reserve shop/web/2 10.8.0.2
+		its own, by a rule:
+			rule web* team/web*
+			reserve team/web 10.8.0.2
+		its own, by a rule of another network:
+			rule web* team/web* lab
+			reserve team/web 10.8.0.2
+			-> foreign_holder 10.8.0.2 pool1
+		its own, one of several:
+			reserve web 10.8.0.2 slot=1
+			reserve web 10.8.0.8
+		another subnet's:
+			reserve web 10.9.0.8 subnet=10.9.0.0/24
+		another space's:
+			reserve odb 10.8.0.2 space=lab
+		nobody's yet, in a dynamic network:
+			reserve web 10.8.0.2 dynamic
+		an endpoint's that is no container:
+			set container id=
+			reserve odb 10.8.0.2
+		a lease that is younger than the view, and may be another's:
+			set lease2 since=@-1s mac=none
+			reserve odb 10.8.0.2
+	`, func(*testing.T, *scene, *comparison) {})
 }
 
 // TestStrayEvents: a container on another's reserved address, and the owner on another address, have one event each, in

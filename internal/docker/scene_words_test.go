@@ -1,0 +1,248 @@
+package docker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/ipam"
+)
+
+// playScenes plays the cases of a script over a scene of their own, and holds what a comparison finds to them. A case is
+// its name with ":" behind it, then its steps, one a line, then a line "-> FINDING" (see brief) for each finding, and
+// "says TEXT" for a part of a detail, in the order of the findings' kinds.
+func playScenes(t *testing.T, begin func() *scene, script string, then func(*testing.T, *scene, *comparison)) {
+	type scenes struct{ steps, want, says []string }
+	names, cases := []string{}, map[string]*scenes{}
+	for line := range strings.Lines(script) {
+		line = strings.TrimSpace(line)
+		if name, is := strings.CutSuffix(line, ":"); is {
+			names, cases[name] = append(names, name), &scenes{want: []string{}}
+		} else if line != "" && line[0] != '#' {
+			c := cases[names[len(names)-1]]
+			if want, is := strings.CutPrefix(line, "-> "); is {
+				c.want = append(c.want, want)
+			} else if says, is := strings.CutPrefix(line, "says "); is {
+				c.says = append(c.says, says)
+			} else {
+				c.steps = append(c.steps, line)
+			}
+		}
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			s, c := begin(), cases[name]
+			for _, step := range c.steps {
+				s.step(t, strings.Fields(step))
+			}
+			compared := s.compare()
+			if got := brief(compared.found); !slices.Equal(got, c.want) {
+				t.Errorf("found %q, want %q", got, c.want)
+			}
+			found := slices.Clone(compared.found)
+			slices.SortFunc(found, func(a, b finding) int { return strings.Compare(string(a.Kind), string(b.Kind)) })
+			for i, says := range c.says {
+				if f := found[i]; !strings.Contains(f.Detail, says) || f.Network != "front" || f.Owner == "" {
+					t.Errorf("it says %+v, and not %q", f.Finding, says)
+				}
+			}
+			then(t, s, compared)
+		})
+	}
+}
+
+// step takes one step. Each may be followed by KEY=VALUE or KEY of what it adds or changes, as JSON calls it (set).
+//
+//	run NAME NETWORK ADDRESS N     a container; N determines its MAC and id
+//	lease ADDRESS N ATTACHMENT     a lease of MAC N
+//	lan ADDRESS N HOST             the same in the cluster's network
+//	memory ADDRESS N DAYS          of a lease that ended so long ago
+//	gateway ADDRESS                a lease of one
+//	reserve OWNER ADDRESS          also "replaced", "dynamic"
+//	rule PATTERN OWNER [SPACE]     of the network front
+//	attach N CIDR                  an attachment
+//	network N CIDR GATEWAY|-       a Docker network
+//	set THING                      see thing
+//	none|first|later LIST...       the list is empty, has its first one only, all but that
+//	plan NETWORK SPACE             a planned network, and its space; "-": in two
+//	swarm                          a swarm's network instead: the attachments of the manager and the node
+//	foreign [too]                  the Docker networks are of a driver of another name; too: one of two
+//	nftables | maps PORT... | lacks PORT...    elastic addresses
+//	alone | partial                one store, whose host was renamed; the cluster's could not be read
+func (s *scene) step(t *testing.T, words []string) {
+	t.Helper()
+	n := func(i int) int {
+		n, err := strconv.Atoi(words[i])
+		must(t, err)
+		return n
+	}
+	var of any
+	taken := len(words)
+	switch words[0] {
+	case "run":
+		of, taken = s.run(words[1], n(2), words[3], n(4)), 5
+	case "lease":
+		of, taken = s.lease(words[1], n(2), n(3)), 4
+	case "lan":
+		of, taken = s.inLAN(words[1], n(2), words[3]), 4
+	case "memory":
+		of, taken = s.memory(words[1], n(2), now.Add(-time.Duration(n(3))*24*time.Hour)), 4
+	case "gateway":
+		of, taken = s.gateway(words[1]), 2
+	case "reserve":
+		of, taken = s.reserve(words[1], words[2], false), 3
+	case "rule":
+		s.rule(words[1], words[2], append(words[3:], "local")[0])
+	case "attach":
+		of, taken = s.attach(n(1), words[2]), 3
+	case "network":
+		of, taken = s.network(n(1), words[2], strings.Trim(words[3], "-")), 4
+	case "set":
+		of, taken = s.thing(t, words[1]), 2
+	case "none", "first", "later":
+		for _, list := range words[1:] {
+			s.cut(t, words[0], list)
+		}
+	case "plan":
+		s.networks[words[1]] = strings.Trim(words[2], "-")
+	case "swarm":
+		*s = *newSwarm()
+	case "foreign":
+		if s.view.Foreign = slices.Clone(s.view.Networks); taken == 1 {
+			s.view.Networks, s.view.Containers = nil, nil
+		}
+	case "nftables":
+		s.nftables()
+	case "maps":
+		s.maps(words[1:]...)
+	case "lacks":
+		s.lacks(words[1:]...)
+	case "alone":
+		s.cluster = false
+	case "partial":
+		s.partial = errors.New("no etcd")
+	default:
+		t.Fatalf("there is no step %q", words)
+	}
+	for _, word := range words[taken:] {
+		set(t, of, word)
+	}
+}
+
+// thing is what a step changes.
+func (s *scene) thing(t *testing.T, name string) any {
+	switch name {
+	case "container":
+		return &s.view.Containers[0]
+	case "endpoint":
+		return &s.view.Containers[0].Endpoints[0]
+	case "network":
+		return &s.view.Networks[0]
+	case "subnet":
+		return &s.view.Networks[0].Subnets[0]
+	case "foreign":
+		return &s.view.Foreign[0].Subnets[0]
+	case "view":
+		return &s.view
+	case "attachment":
+		return &s.attachments[0]
+	case "attachment2":
+		return &s.attachments[1]
+	case "lease":
+		return &s.leases[0]
+	case "lease2":
+		return &s.leases[1]
+	case "lease3":
+		return &s.leases[2]
+	case "guest":
+		return &s.mapped[0]
+	}
+	t.Fatalf("there is no %s", name)
+	return nil
+}
+
+// cut shortens a list.
+func (s *scene) cut(t *testing.T, how, list string) {
+	switch list {
+	case "containers":
+		s.view.Containers = nil
+	case "networks":
+		s.view.Networks = nil
+	case "elastic":
+		s.elastic = nil
+	case "leases":
+		s.leases = cutList(s.leases, how)
+	case "attachments":
+		s.attachments = cutList(s.attachments, how)
+	default:
+		t.Fatalf("there is no list %s", list)
+	}
+}
+
+func cutList[T any](all []T, how string) []T {
+	switch how {
+	case "first":
+		return all[:1]
+	case "later":
+		return all[1:]
+	}
+	return nil
+}
+
+// set sets a field by its name in JSON. A number N of a MAC or pool is that of macN or idN, and "none" no MAC and no pool; a
+// time is @DURATION from now; a value in brackets or braces is JSON.
+func set(t *testing.T, of any, word string) {
+	t.Helper()
+	key, value, given := strings.Cut(word, "=")
+	if key == "dynamic" {
+		r := of.(*ipam.ReservationInfo)
+		r.Address, r.Dynamic = netip.Addr{}, true
+		return
+	}
+	if n, err := strconv.Atoi(value); err == nil && key == "mac" {
+		value = macN(n).String()
+	} else if err == nil && key == "pool" {
+		value = idN(n).String()
+	} else if after, is := strings.CutPrefix(value, "@"); is {
+		d, err := time.ParseDuration(after)
+		must(t, err)
+		value = now.Add(d).Format(time.RFC3339Nano)
+	}
+	if l, is := of.(*ipam.LeaseInfo); is && value == "none" {
+		switch key {
+		case "mac":
+			l.MAC = ipam.MAC{}
+		case "pool":
+			l.Pool = ipam.ID{}
+		}
+		return
+	}
+	text := strconv.Quote(value)
+	switch {
+	case !given:
+		text = "true"
+	case value != "" && strings.Contains("[{", value[:1]), key == "slot", key == "number":
+		text = value
+	}
+	must(t, json.Unmarshal(fmt.Appendf(nil, "{%q: %s}", key, text), of))
+}
+
+// newSwarm is a swarm's network with one task, on a node: the attachments of the manager and the node.
+func newSwarm() *scene {
+	s := &scene{view: ipam.EngineView{Host: "h1", Taken: took}, networks: map[string]string{}}
+	s.network(1, "10.0.9.0/24", "10.0.9.1").Swarm = true
+	global := s.attach(1, "10.0.9.0/24")
+	global.Space, global.Swarm, global.Host = "global", true, "manager"
+	s.attach(2, "10.0.9.0/24")
+	s.run("web.1.x", 1, "10.0.9.3", 3)
+	s.lease("10.0.9.3", 3, 2)
+	l := s.lease("10.0.9.3", 0, 1)
+	l.Space, l.MAC, l.Host, l.Kind = "global", ipam.MAC{}, "manager", ipam.Static
+	return s
+}
