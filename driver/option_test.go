@@ -4,10 +4,8 @@ import (
 	"context"
 	"net/netip"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"berth/internal/ipam"
 
@@ -148,26 +146,6 @@ func TestOptionNetwork(t *testing.T) {
 	}
 }
 
-// TestOptionSpace: a space is made on its first use (LN-5).
-func TestOptionSpace(t *testing.T) {
-	b := newBench(t)
-	for range 2 {
-		b.pool("local", "10.0.0.0/24", "", opts{"space": "lab"})
-	}
-	b.pool("local", "10.0.0.0/24", "", nil)
-	if got := b.subnets("lab"); !slices.Equal(got, []string{"10.0.0.0/24"}) {
-		t.Errorf("subnets of lab: %v", got)
-	}
-	spaces, err := b.service.Spaces(context.Background())
-	if err != nil || len(spaces) != 3 {
-		t.Errorf("spaces: %+v %v", spaces, err)
-	}
-	b.reopen()
-	if got := b.subnets("lab"); !slices.Equal(got, []string{"10.0.0.0/24"}) {
-		t.Errorf("subnets of lab after a restart: %v", got)
-	}
-}
-
 // TestOptionTags: tags are kept and shown, other options of the engine's own are neither (LN-11).
 func TestOptionTags(t *testing.T) {
 	b := newBench(t)
@@ -238,59 +216,21 @@ func TestOptionsOfTwoSubnets(t *testing.T) {
 	wantText(t, refused, "outside", "10.0.2.0/24", "one gateway for each subnet")
 }
 
-// TestOptionGateway: a gateway that was named is not asked for by the engine but belongs to nobody else; with none, no
-// address is set aside until the engine insists, and that one goes back (LN-11).
+// TestOptionGateway: with none, no address is set aside until the engine insists, and that one goes back (LN-11).
 func TestOptionGateway(t *testing.T) {
 	b := newBench(t)
-	p := b.pool("local", "10.0.0.0/29", "", opts{"gateway": "10.0.0.2"}).PoolID
-	_, refused := b.tryTake(p, "10.0.0.2", mac(1))
-	wantText(t, refused, "10.0.0.2", "gateway")
-	all, _ := b.fill(p)
-	if !slices.Equal(all, []string{"10.0.0.1", "10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6"}) {
-		t.Errorf("given: %v", all)
-	}
 	none := b.pool("local", "10.0.1.0/29", "", opts{"gateway": "none"})
 	if len(none.Data) != 0 {
 		t.Errorf("metadata without a gateway: %v", none.Data)
 	}
 	asked := b.take(none.PoolID, "", gatewayType)
-	_, refused = b.tryTake(none.PoolID, asked, mac(1))
+	_, refused := b.tryTake(none.PoolID, asked, mac(1))
 	wantText(t, refused, asked, "gateway")
 	b.give(none.PoolID, asked)
 	if got := b.take(none.PoolID, asked, mac(1)); got != asked {
 		t.Errorf("the gateway that was given back: %s", got)
 	}
 	b.check()
-}
-
-// TestQuarantine: a released address is given to nobody but its last holder until the time is over, over a restart too.
-func TestQuarantine(t *testing.T) {
-	const hour = time.Hour
-	for _, restart := range []bool{false, true} {
-		b := newBench(t)
-		p := b.pool("local", "10.0.0.0/30", "", opts{"quarantine": "1h"}).PoolID
-		one, two := b.take(p, "", named("one", 1)), b.take(p, "", named("two", 2))
-		b.give(p, one)
-		b.clock.move(hour / 2)
-		b.give(p, two)
-		if restart {
-			b.reopen()
-		}
-		_, refused := b.tryTake(p, "", mac(9))
-		wantText(t, refused, "quarantine", start.Add(hour).Format(time.RFC3339))
-		if got := b.take(p, "", named("two", 22)); got != two {
-			t.Errorf("its last holder gets %s instead of %s", got, two)
-		}
-		b.clock.move(hour/2 - time.Second)
-		if got, refused := b.tryTake(p, "", mac(9)); refused == "" {
-			t.Errorf("%s went out a second early", got)
-		}
-		b.clock.move(time.Second)
-		if got := b.take(p, "", mac(9)); got != one {
-			t.Errorf("after the quarantine: %s", got)
-		}
-		b.check()
-	}
 }
 
 // TestPolicyChange: the same subnet asked for with other words changes its policy from then on.

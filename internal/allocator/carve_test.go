@@ -56,6 +56,21 @@ func TestChosenSubnets(t *testing.T) {
 	}
 }
 
+// Subnets of a size are chosen beside one another, with sizes mixed, and where there is no such room the error says so. (LN-7)
+func TestSizes(t *testing.T) {
+	s := ipamtest.NewService(t, time.Now)
+	for _, row := range []struct {
+		bits int
+		want string // a subnet, or a part of the refusal
+	}{{24, "172.16.0.0/24"}, {24, "172.16.1.0/24"}, {16, "172.17.0.0/16"}, {28, "172.16.2.0/28"}, {0, "172.16.3.0/24"},
+		{31, "172.16.2.16/31"}, {8, "10.0.0.0/8"}, {8, "in the way: 1 subnet 10.0.0.0/8"}, {7, "172.16.0.0/12"}} {
+		grant, err := s.RequestPool(ctx, ipam.PoolRequest{Space: "local", Bits: row.bits})
+		if got := grant.CIDR.String(); err == nil && got != row.want || err != nil && !strings.Contains(err.Error(), row.want) {
+			t.Errorf("/%d: %s, %v; want %s", row.bits, got, err, row.want)
+		}
+	}
+}
+
 // The IPv6 default is a /48 of the store's own, the same at each start; a family that has bases keeps to them.
 func TestDefaultBases(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "berth.db")
