@@ -24,11 +24,16 @@ func (f *fakeEngine) load(networks, containers string) {
 	f.t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for file, into := range map[string]*[]object{networks: &f.networks, containers: &f.containers} {
-		raw, err := os.ReadFile(filepath.Join("testdata", file))
-		must(f.t, err)
-		must(f.t, json.Unmarshal(raw, into))
-	}
+	readJSON(f.t, networks, &f.networks)
+	readJSON(f.t, containers, &f.containers)
+}
+
+// readJSON reads a file of testdata.
+func readJSON(t testing.TB, file string, into any) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", file))
+	must(t, err)
+	must(t, json.Unmarshal(raw, into))
 }
 
 var comparers = cmp.Options{
@@ -52,68 +57,16 @@ func mac(t testing.TB, text string) ipam.MAC {
 }
 
 // TestView: a view has our networks under either name of the driver, and the bridges of others. Its containers are
-// running, stopped (with configured addresses), a swarm's load balancer, and Compose's replicas.
+// running, stopped (with configured addresses), a swarm's load balancer, and Compose's replicas. The container killed has
+// remains of its endpoint in the engine, and namesake is on another network of the same name (testdata/view.json).
 func TestView(t *testing.T) {
 	f := newFakeEngine(t)
 	f.load("networks.json", "containers.json")
 	e := f.open()
 	view, err := e.View(t.Context(), "h1", []string{"berth", "other:latest"})
 	must(t, err)
-	want := ipam.EngineView{Host: "h1", Engine: "AAAA:BBBB",
-		Networks: []ipam.EngineNetwork{
-			{ID: "n1", Name: "front", Driver: "berth:latest", Kind: "bridge",
-				Options: map[string]string{"network": "front"},
-				Subnets: []ipam.EngineSubnet{
-					{CIDR: netip.MustParsePrefix("10.213.7.0/24"), Range: netip.MustParsePrefix("10.213.7.128/25"),
-						Gateway: netip.MustParseAddr("10.213.7.128"),
-						Aux:     map[string]netip.Addr{"r": netip.MustParseAddr("10.213.7.5")}},
-					{CIDR: netip.MustParsePrefix("fd00:7::/64"), Gateway: netip.MustParseAddr("fd00:7::1")}}},
-			{ID: "n5", Name: "mesh", Driver: "other", Kind: "overlay", Swarm: true, Subnets: []ipam.EngineSubnet{
-				{CIDR: netip.MustParsePrefix("10.0.9.0/24"), Gateway: netip.MustParseAddr("10.0.9.1")}}},
-			{ID: "n6", Name: "unborn", Driver: "berth", Kind: "overlay", Swarm: true},
-		},
-		Foreign: []ipam.EngineNetwork{
-			{ID: "n7", Name: "alien", Driver: "vendor/ipam:1", Kind: "macvlan",
-				Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("10.44.0.0/24")}}},
-			{ID: "n9", Name: "own", Driver: "vendor/ipam:1", Kind: "bridge", Link: "br9",
-				Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("10.45.0.0/24")}}}},
-		Bridges: []ipam.EngineNetwork{
-			{ID: "n2", Name: "legacy", Driver: "default", Kind: "bridge", Subnets: []ipam.EngineSubnet{
-				{CIDR: netip.MustParsePrefix("172.20.0.0/16"), Gateway: netip.MustParseAddr("172.20.0.1")}}},
-			{ID: "n8", Name: "bridge", Driver: "default", Kind: "bridge", Link: "docker0", Subnets: []ipam.EngineSubnet{
-				{CIDR: netip.MustParsePrefix("172.17.0.0/16"), Gateway: netip.MustParseAddr("172.17.0.1")}}},
-			{ID: "n9", Name: "own", Driver: "vendor/ipam:1", Kind: "bridge", Link: "br9",
-				Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("10.45.0.0/24")}}}},
-		Containers: []ipam.EngineContainer{
-			{Name: "ep-stale",
-				Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e9", MAC: mac(t, "02:42:0a:d5:07:90"),
-					Addresses: addrs("10.213.7.144")}}},
-			// with remains of its endpoint
-			{ID: "c9", Name: "killed", State: "exited", Endpoints: []ipam.EngineEndpoint{{Network: "n1"}}},
-			{ID: "c4", Name: "made", State: "created",
-				Endpoints: []ipam.EngineEndpoint{{Network: "n1", Wanted: addrs("10.213.7.30")}}},
-			{Name: "mesh-endpoint",
-				Endpoints: []ipam.EngineEndpoint{{Network: "n5", ID: "e7", MAC: mac(t, "02:42:0a:00:09:02"),
-					Addresses: addrs("10.0.9.2")}}},
-			{ID: "c6", Name: "mesh_web.1.x", State: "running",
-				Endpoints: []ipam.EngineEndpoint{{Network: "n5", ID: "e6", MAC: mac(t, "02:42:0a:00:09:05"),
-					Addresses: addrs("10.0.9.5")}}},
-			{ID: "c8", Name: "namesake", State: "running"}, // on another network of the same name
-			{ID: "c5", Name: "out", State: "exited",
-				Endpoints: []ipam.EngineEndpoint{{Network: "n1", Wanted: addrs("10.213.7.31")}}},
-			{ID: "c7", Name: "quick", State: "created",
-				Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e5", MAC: mac(t, "02:42:0a:d5:07:82"),
-					Addresses: addrs("10.213.7.130"), Wanted: addrs("10.213.7.130")}}},
-			{ID: "c1", Name: "shop-web-1", Project: "shop", Service: "web", Number: 1, State: "running",
-				Published: []string{"80/tcp"},
-				Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e1",
-					MAC: mac(t, "02:42:0a:d5:07:14"), Addresses: addrs("10.213.7.20", "fd00:7::20"),
-					Wanted: addrs("10.213.7.20")}}},
-			{ID: "c2", Name: "shop_web_run_0123", Project: "shop", Service: "web", State: "running",
-				Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e2",
-					MAC: mac(t, "02:42:0a:d5:07:81"), Addresses: addrs("10.213.7.129")}}},
-			{ID: "c3", Name: "stranger", State: "running"},
-		}}
+	var want ipam.EngineView
+	readJSON(t, "view.json", &want)
 	if diff := cmp.Diff(want, view, comparers); diff != "" {
 		t.Errorf("the view (-want +got):\n%s", diff)
 	}
