@@ -282,6 +282,7 @@ func TestOwnerRules(t *testing.T) {
 			ask B six-2 mac=4 ! exhausted; =NotEnoughCapacity
 			ask A db mac=5 -> 10.0.0.12
 			ask B db mac=5 -> fd00::12
+			ask B web-1 mac=1 ip=fd00::20 ! inuse; six-1
 		`},
 	})
 }

@@ -81,7 +81,15 @@ func TestAttachments(t *testing.T) {
 			detach D
 			ask E mac=1 -> 10.0.0.64
 			detach E
-			attach F cidr=10.0.0.0/25
+			# and of two beside one another, the one that goes leaves nothing
+			attach F cidr=10.0.0.0/24 range=10.0.0.64-10.0.0.127
+			attach G cidr=10.0.0.0/24 range=10.0.0.128-10.0.0.191
+			detach F
+			ask G mac=1 -> 10.0.0.128
+			attach H cidr=10.0.0.0/24 range=10.0.0.0-10.0.0.127
+			detach G
+			detach H
+			attach I cidr=10.0.0.0/25
 		`},
 	})
 }
