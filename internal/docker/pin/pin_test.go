@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -99,118 +100,111 @@ func (s *pinScene) web(t *testing.T) Pin {
 	return all[i]
 }
 
-func TestFindPins(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		scene   func(*pinScene)
-		has     string // the addresses
-		reserve string // owner=address/slot of what is to be reserved
-		connect bool
-		refused string // a part of why
-	}{
-		{name: "runs", scene: func(s *pinScene) { s.run("web", "10.9.0.5") }, has: "10.9.0.5",
-			reserve: "web=10.9.0.5/0", connect: true},
-		{name: "is paused",
-			scene: func(s *pinScene) { s.run("web", "10.9.0.5"); s.view.Containers[0].State = "paused" },
-			has:   "10.9.0.5", reserve: "web=10.9.0.5/0", connect: true},
-		{name: "is pinned",
-			scene: func(s *pinScene) {
-				s.run("web", "10.9.0.5").Wanted = addrs("10.9.0.5")
-				s.reserved("10.9.0.5",
-					"web")
-			}, has: "10.9.0.5"},
-		{name: "has --ip", scene: func(s *pinScene) { s.run("web", "10.9.0.5").Wanted = addrs("10.9.0.5") },
-			has: "10.9.0.5", reserve: "web=10.9.0.5/0"},
-		{name: "is reserved for it",
-			scene: func(s *pinScene) { s.run("web", "10.9.0.5"); s.reserved("10.9.0.5", "web") }, has: "10.9.0.5",
-			connect: true},
-		{name: "is reserved by a rule", scene: func(s *pinScene) {
-			s.run("web", "10.9.0.5")
-			s.rec.Networks[0].OwnerRules[0].Pattern, s.rec.Networks[0].OwnerRules[0].Owner = "web", "post/a"
-			s.reserved("10.9.0.5", "post/a")
-		}, has: "10.9.0.5", connect: true},
-		{name: "of Compose", scene: func(s *pinScene) {
-			s.run("web", "10.9.0.5")
-			s.view.Containers[0].Project, s.view.Containers[0].Service, s.view.Containers[0].Number = "shop", "front", 1
-		}, has: "10.9.0.5", reserve: "web=10.9.0.5/0", connect: true}, // by its container_name
-		{name: "of both families", scene: func(s *pinScene) {
-			s.view.Networks[0].Subnets = append(s.view.Networks[0].Subnets, ipam.EngineSubnet{CIDR: pinCIDR6})
-			s.run("web", "10.9.0.5", "fd00:9::5")
-		}, has: "10.9.0.5 and fd00:9::5", reserve: "web=10.9.0.5/0 web=10.9.0.5/0 web=fd00:9::5/1", connect: true},
-		{name: "of both families, one reserved", scene: func(s *pinScene) {
-			s.view.Networks[0].Subnets = append(s.view.Networks[0].Subnets, ipam.EngineSubnet{CIDR: pinCIDR6})
-			s.run("web", "10.9.0.5", "fd00:9::5")
-			s.reserved("fd00:9::5", "web")
-		}, has: "10.9.0.5 and fd00:9::5", reserve: "web=fd00:9::5/0 web=10.9.0.5/1", connect: true},
-		{name: "stopped, reserved",
-			scene: func(s *pinScene) {
-				s.stopped("web")
-				s.reserved("10.9.0.7", "web")
-				s.remembered("10.9.0.5", "web",
-					1)
-			},
-			has: "10.9.0.7", connect: true},
-		{name: "stopped, remembered", scene: func(s *pinScene) {
-			s.stopped("web")
-			s.remembered("10.9.0.5", "web", 1)
-			s.remembered("10.9.0.6", "web", 9)
-			s.remembered("10.9.0.7", "db", 11)
-		}, has: "10.9.0.6", reserve: "web=10.9.0.6/0", connect: true},
+// step takes a step of TestFindPins. Those of one container are about the one that came last.
+//
+//	run NAME ADDRESS... | stopped NAME           a container; one that runs has leases
+//	state STATE | wants ADDRESS | compose PROJECT SERVICE
+//	lease ADDRESS NAME | remembered ADDRESS NAME AT | reserved ADDRESS OWNER [replaced]
+//	rule PATTERN OWNER | six | any               the network's rule and second family; an engine that gives any address
+//	no leases|subnets                            nothing is known of them
+//	another NAME | host NAME                     the first lease is another's, or another host's
+//	chosen | other | named                       the attachment was made without a subnet; there is another one, that was
+func (s *pinScene) step(t *testing.T, words []string) {
+	t.Helper()
+	last := func() *ipam.EngineContainer { return &s.view.Containers[len(s.view.Containers)-1] }
+	switch words[0] {
+	case "run":
+		s.run(words[1], words[2:]...)
+	case "stopped":
+		s.stopped(words[1])
+	case "state":
+		last().State = words[1]
+	case "wants":
+		last().Endpoints[0].Wanted = addrs(words[1])
+	case "compose":
+		last().Project, last().Service, last().Number = words[1], words[2], 1
+	case "another":
+		last().Endpoints[0].MAC, s.rec.Leases[0].MAC, s.rec.Leases[0].Name = ipam.MAC{2, 1}, ipam.MAC{2, 2}, words[1]
+	case "lease":
+		s.lease(words[1], words[2])
+	case "remembered":
+		at, err := strconv.Atoi(words[3])
+		must(t, err)
+		s.remembered(words[1], words[2], at)
+	case "reserved":
+		s.reserved(words[1], words[2]).Replaced = len(words) > 3
+	case "rule":
+		s.rec.Networks[0].OwnerRules = []ipam.OwnerRule{{Pattern: words[1], Owner: words[2]}}
+	case "six":
+		s.view.Networks[0].Subnets = append(s.view.Networks[0].Subnets, ipam.EngineSubnet{CIDR: pinCIDR6})
+	case "any":
+		s.rec.TakesAny = true
+	case "no":
+		if words[1] == "leases" {
+			s.rec.Leases = nil
+		} else {
+			s.rec.Subnets = nil
+		}
+	case "host":
+		s.rec.Leases[0].Host = words[1]
+	case "chosen":
+		s.rec.Subnets[0].Chosen = []ipam.ID{s.pool}
+	case "other":
+		s.rec.Subnets[0].Attachments = append(s.rec.Subnets[0].Attachments, ipam.ID{1})
+	case "named":
+		s.rec.Subnets[0].Chosen = []ipam.ID{{1}}
+	default:
+		t.Fatalf("there is no step %q", words)
+	}
+}
 
-		{name: "stopped, unknown", scene: func(s *pinScene) { s.stopped("web") }, refused: "start it, and pin it then"},
-		{name: "stopped, lent to another",
-			scene:   func(s *pinScene) { s.stopped("web").Wanted = addrs("10.9.0.5"); s.lease("10.9.0.5", "db") },
-			refused: "is held by db"},
-		{name: "reserved for another",
-			scene:   func(s *pinScene) { s.run("web", "10.9.0.5"); s.reserved("10.9.0.5", "db") },
-			refused: "is reserved for db"},
-		{name: "reserved otherwise",
-			scene:   func(s *pinScene) { s.run("web", "10.9.0.5"); s.reserved("10.9.0.9", "web") },
-			refused: "10.9.0.9 is reserved for web"},
-		{name: "replaced",
-			scene: func(s *pinScene) { s.run("web", "10.9.0.5"); s.reserved("10.9.0.9", "web").Replaced = true },
-			has:   "10.9.0.5", reserve: "web=10.9.0.5/0", connect: true},
-		{name: "without a lease", scene: func(s *pinScene) { s.run("web", "10.9.0.5"); s.rec.Leases = nil },
-			refused: "berth check --repair"},
-		{name: "another's lease", scene: func(s *pinScene) {
-			s.run("web", "10.9.0.5").MAC = ipam.MAC{2, 1}
-			s.rec.Leases[0].MAC, s.rec.Leases[0].Name = ipam.MAC{2, 2}, "db"
-		}, refused: "is held by db"},
-		{name: "another host's", scene: func(s *pinScene) { s.run("web", "10.9.0.5"); s.rec.Leases[0].Host = "beta" },
-			refused: "on host beta"},
-		{name: "twice", scene: func(s *pinScene) { s.run("db", "10.9.0.5"); s.run("web", "10.9.0.5") },
-			refused: "of another container"},
-		{name: "restarting",
-			scene:   func(s *pinScene) { s.run("web", "10.9.0.5"); s.view.Containers[0].State = "restarting" },
-			refused: "web is restarting"},
-		{name: "an unknown subnet", scene: func(s *pinScene) { s.run("web", "10.9.0.5"); s.rec.Subnets = nil },
-			refused: "does not know the subnet"},
-		{name: "a chosen subnet",
-			scene: func(s *pinScene) { s.run("web", "10.9.0.5"); s.rec.Subnets[0].Chosen = []ipam.ID{s.pool} },
-			refused: "docker network create --ipam-driver berth --subnet 10.9.0.0/24 --ipam-opt network=front " +
-				"shop_front"},
-		{name: "a chosen subnet, v29", scene: func(s *pinScene) {
-			s.run("web", "10.9.0.5")
-			s.rec.Subnets[0].Chosen, s.rec.TakesAny = []ipam.ID{s.pool}, true
-		}, has: "10.9.0.5", reserve: "web=10.9.0.5/0", connect: true},
-		{name: "a chosen subnet, and this one named it", scene: func(s *pinScene) {
-			s.run("web", "10.9.0.5")
-			s.rec.Subnets[0].Chosen = []ipam.ID{{1}}
-			s.rec.Subnets[0].Attachments = append(s.rec.Subnets[0].Attachments, ipam.ID{1})
-		}, has: "10.9.0.5", reserve: "web=10.9.0.5/0", connect: true},
-		{name: "a named subnet, and this one did not", scene: func(s *pinScene) {
-			s.stopped("web")
-			s.run("db", "10.9.0.5")
-			s.rec.Subnets[0].Chosen = []ipam.ID{s.pool}
-			s.rec.Subnets[0].Attachments = append(s.rec.Subnets[0].Attachments, ipam.ID{1})
-		}, refused: "without --subnet"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
+// TestFindPins: what is found of web, which is in the last line of a case: the addresses that it has, what is to be reserved
+// for it (OWNER=ADDRESS/SLOT), and whether it is to be connected anew; or a part of why it is refused.
+func TestFindPins(t *testing.T) {
+	for c := range strings.SplitSeq(strings.TrimSpace(`
+		runs; run web 10.9.0.5 -> 10.9.0.5; web=10.9.0.5/0; connect
+		is paused; run web 10.9.0.5; state paused -> 10.9.0.5; web=10.9.0.5/0; connect
+		is pinned; run web 10.9.0.5; wants 10.9.0.5; reserved 10.9.0.5 web -> 10.9.0.5; ; pinned
+		has --ip; run web 10.9.0.5; wants 10.9.0.5 -> 10.9.0.5; web=10.9.0.5/0;
+		is reserved for it; run web 10.9.0.5; reserved 10.9.0.5 web -> 10.9.0.5; ; connect
+		is reserved by a rule; run web 10.9.0.5; rule web post/a; reserved 10.9.0.5 post/a -> 10.9.0.5; ; connect
+		of Compose, by its container_name; run web 10.9.0.5; compose shop front -> 10.9.0.5; web=10.9.0.5/0; connect
+		of both families; six; run web 10.9.0.5 fd00:9::5 -> 10.9.0.5 and fd00:9::5; web=10.9.0.5/0 web=10.9.0.5/0 web=fd00:9::5/1; connect
+		of both, one reserved; six; run web 10.9.0.5 fd00:9::5; reserved fd00:9::5 web -> 10.9.0.5 and fd00:9::5; web=fd00:9::5/0 web=10.9.0.5/1; connect
+		stopped, reserved; stopped web; reserved 10.9.0.7 web; remembered 10.9.0.5 web 1 -> 10.9.0.7; ; connect
+		stopped, remembered; stopped web; remembered 10.9.0.5 web 1; remembered 10.9.0.6 web 9; remembered 10.9.0.7 db 11 -> 10.9.0.6; web=10.9.0.6/0; connect
+		replaced; run web 10.9.0.5; reserved 10.9.0.9 web replaced -> 10.9.0.5; web=10.9.0.5/0; connect
+
+		stopped, unknown; stopped web ! start it, and pin it then
+		stopped, lent to another; stopped web; wants 10.9.0.5; lease 10.9.0.5 db ! is held by db
+		reserved for another; run web 10.9.0.5; reserved 10.9.0.5 db ! is reserved for db
+		reserved otherwise; run web 10.9.0.5; reserved 10.9.0.9 web ! 10.9.0.9 is reserved for web
+		without a lease; run web 10.9.0.5; no leases ! berth check --repair
+		another's lease; run web 10.9.0.5; another db ! is held by db
+		another host's; run web 10.9.0.5; host beta ! on host beta
+		twice; run db 10.9.0.5; run web 10.9.0.5 ! of another container
+		restarting; run web 10.9.0.5; state restarting ! web is restarting
+		an unknown subnet; run web 10.9.0.5; no subnets ! does not know the subnet
+
+		a chosen subnet; run web 10.9.0.5; chosen ! docker network create --ipam-driver berth --subnet 10.9.0.0/24 --ipam-opt network=front shop_front
+		a chosen subnet, v29; run web 10.9.0.5; chosen; any -> 10.9.0.5; web=10.9.0.5/0; connect
+		a chosen subnet, and this one named it; run web 10.9.0.5; named; other -> 10.9.0.5; web=10.9.0.5/0; connect
+		a named subnet, and this one did not; stopped web; run db 10.9.0.5; chosen; other ! without --subnet
+	`), "\n") {
+		if strings.TrimSpace(c) == "" {
+			continue
+		}
+		c, refused, _ := strings.Cut(strings.TrimSpace(c), " ! ")
+		c, found, _ := strings.Cut(c, " -> ")
+		steps := strings.Split(c, "; ")
+		t.Run(steps[0], func(t *testing.T) {
 			s := newPinScene(t)
-			c.scene(s)
+			for _, step := range steps[1:] {
+				s.step(t, strings.Fields(step))
+			}
 			pin := s.web(t)
-			if c.refused != "" {
-				if !strings.Contains(pin.Refusal, c.refused) || pin.Pinned || pin.Connect || len(pin.Reserve) > 0 {
+			if refused != "" {
+				if !strings.Contains(pin.Refusal, refused) || pin.Pinned || pin.Connect || len(pin.Reserve) > 0 {
 					t.Errorf("%+v", pin)
 				}
 				return
@@ -221,10 +215,10 @@ func TestFindPins(t *testing.T) {
 					reserve = append(reserve, fmt.Sprintf("%s=%s/%d", edit.Owner, w.Address, w.Slot))
 				}
 			}
-			pinned := c.reserve == "" && !c.connect
-			if pin.Refusal != "" || listed(pin.Addresses) != c.has || strings.Join(reserve, " ") != c.reserve ||
-				pin.Connect != c.connect || pin.Pinned != pinned {
-				t.Errorf("to reserve is %q; %+v", reserve, pin)
+			does := map[[2]bool]string{{true, false}: "pinned", {false, true}: "connect"}[[2]bool{pin.Pinned, pin.Connect}]
+			got := listed(pin.Addresses) + "; " + strings.Join(reserve, " ") + "; " + does
+			if pin.Refusal != "" || strings.TrimSpace(got) != found {
+				t.Errorf("it is %q; %+v", got, pin)
 			}
 			if pin.Pinned == (pin.Missing != "") {
 				t.Errorf("missing is %q; %+v", pin.Missing, pin)
