@@ -138,45 +138,6 @@ func TestCreateInTheBrowser(t *testing.T) {
 	}
 }
 
-// TestExcludeAndReleaseInTheBrowser excludes a range, and ends a reservation and what a person took.
-func TestExcludeAndReleaseInTheBrowser(t *testing.T) {
-	h := start(t, nil)
-	id := h.plain(t)
-	for _, e := range []ipam.Edit{
-		&ipam.AddReservation{Network: id, Owner: "mail", Wishes: []ipam.Wish{{Address: netip.MustParseAddr("10.251.0.8")}}},
-		&ipam.TakeAddress{Network: id, Owner: "vm", Interface: ipam.Interface{Wishes: []ipam.Wish{{
-			Address: netip.MustParseAddr("10.251.0.9")}}}},
-	} {
-		_, err := h.service.Edit(t.Context(), ipam.EditOptions{}, e)
-		must(t, err)
-	}
-	for what, fields := range map[string][]string{"exclude": {"range=10.251.0.32/28&note=printers"},
-		"release": {"address=10.251.0.8", "address=10.251.0.9"}} {
-		for _, field := range fields {
-			body, _ := h.browse(t, "/change/"+what+"?network="+id+"&"+field, 200)
-			status, body, _ := h.fills(t, "/change/"+what, formIn(t, body), nil)
-			if status != 200 {
-				t.Fatalf("%s %s: %d %s", what, field, status, body)
-			}
-			if status, body, _ := h.fills(t, "/change/"+what, formIn(t, body), nil); status != http.StatusSeeOther {
-				t.Fatalf("%s %s: %d %s", what, field, status, body)
-			}
-		}
-	}
-	n, err := h.service.Network(t.Context(), id)
-	must(t, err)
-	if x := n.Subnets[0].Exclusions; len(x) != 1 || x[0].Start.String() != "10.251.0.32" || x[0].Note != "printers" {
-		t.Errorf("excluded are %v", x)
-	}
-	if n.Use.Leased != 0 || n.Use.Reserved != 0 {
-		t.Errorf("%d are held, %d reserved", n.Use.Leased, n.Use.Reserved)
-	}
-	status, body, _ := h.fills(t, "/change/release", url.Values{"network": {id}, "address": {"10.251.0.50"}}, nil)
-	if status != http.StatusNotFound || !strings.Contains(body, "nobody has it") {
-		t.Errorf("a free address: %d %s", status, body)
-	}
-}
-
 // TestForgedForms changes nothing by what another site has sent, nor by anything but what was shown.
 func TestForgedForms(t *testing.T) {
 	h := start(t, nil)

@@ -113,29 +113,51 @@ func TestDescribed(t *testing.T) {
 // allRoutes are those for callers with a role, and those for anybody.
 func allRoutes(s *Server) []route { return slices.Concat(s.routes(), s.probes()) }
 
-// TestCodesDescribed holds the list of codes to the description.
-func TestCodesDescribed(t *testing.T) {
-	doc := description(t)
+// holdNames compares the values that are described with those that there are, and has each described with its meaning.
+func holdNames(t *testing.T, schema *openapi3.Schema, used []string, meaning func(string) string) {
+	t.Helper()
 	var described []string
-	for _, v := range doc.Components.Schemas["Problem"].Value.Properties["code"].Value.Enum {
+	for _, v := range schema.Enum {
 		described = append(described, v.(string))
+		if meaning != nil && !strings.Contains(schema.Description, meaning(v.(string))+": ") {
+			t.Errorf("%s is described without a meaning", v)
+		}
 	}
-	own := []string{api.CodeInvalid, api.CodeNotFound, api.CodeInUse, api.CodeExhausted, api.CodeOverlap,
+	slices.Sort(described)
+	slices.Sort(used)
+	if !slices.Equal(described, used) {
+		t.Errorf("described: %q\nused:      %q", described, used)
+	}
+}
+
+// TestNamesDescribed holds codes of problems, verbs of events, and findings to the description.
+func TestNamesDescribed(t *testing.T) {
+	schemas := description(t).Components.Schemas
+	codes := []string{api.CodeInvalid, api.CodeNotFound, api.CodeInUse, api.CodeExhausted, api.CodeOverlap,
 		api.CodeNoPath, api.CodeNoMethod, api.CodeForbidden, api.CodeUnauthenticated,
 		api.CodeBusy, api.CodeNoWitness, api.CodeNoCluster, api.CodeHostRefused, api.CodeAway, api.CodeChanged,
 		api.CodeKeyReused, api.CodeMediaType, api.CodeTooLarge, api.CodeDamaged, api.CodeNoSpace,
-		api.CodeUnknownOutcome, api.CodeAstray, api.CodeUnavailable, api.CodeMisdirected,
-		api.CodeInternal}
-	slices.Sort(described)
-	slices.Sort(own)
-	if !slices.Equal(described, own) {
-		t.Errorf("described: %q\nused:      %q", described, own)
-	}
+		api.CodeUnknownOutcome, api.CodeAstray, api.CodeUnavailable, api.CodeMisdirected, api.CodeInternal}
+	holdNames(t, schemas["Problem"].Value.Properties["code"].Value, codes, nil)
 	for _, k := range kinds {
-		if !slices.Contains(own, k.code) {
+		if !slices.Contains(codes, k.code) {
 			t.Errorf("%v has the code %q, which is not one of the API", k.is, k.code)
 		}
 	}
+	var verbs []string
+	for v := ipam.Verb(1); v.String() != fmt.Sprintf("verb %d", v); v++ {
+		verbs = append(verbs, v.String())
+	}
+	holdNames(t, schemas["Verb"].Value, verbs, nil)
+	var findings []string
+	for _, kind := range append([]ipam.FindingKind{ipam.UnusedLease, ipam.UncoveredAddress, ipam.DoubledAddress,
+		ipam.OutdatedLease, ipam.LostLease, ipam.ConflictingLease, ipam.UnconfirmedLease, ipam.UnusedSubnet, ipam.UnknownPool,
+		ipam.StaleMemory, ipam.WrongGateway, ipam.UnusedAttachment, ipam.ForeignHolder, ipam.OwnerElsewhere,
+		ipam.SupersededReservation, ipam.EmptyState, ipam.ShadowedSubnet, ipam.BridgeOnLAN, ipam.UnprobedNetwork,
+		ipam.ForeignAnswer, ipam.EndingToken}, ipam.ElasticKinds()...) {
+		findings = append(findings, string(kind))
+	}
+	holdNames(t, schemas["FindingKind"].Value, findings, func(kind string) string { return kind })
 }
 
 // TestAnswersAsDescribed asks every operation, in every way that makes a different answer, and holds request and answer
@@ -242,36 +264,8 @@ func TestRolesDescribed(t *testing.T) {
 	}
 }
 
-// TestVerbsDescribed holds the verbs of events to the description.
-func TestVerbsDescribed(t *testing.T) {
-	doc := description(t)
-	var described, used []string
-	for _, v := range doc.Components.Schemas["Verb"].Value.Enum {
-		described = append(described, v.(string))
-	}
-	for v := ipam.Verb(1); v.String() != fmt.Sprintf("verb %d", v); v++ {
-		used = append(used, v.String())
-	}
-	slices.Sort(described)
-	slices.Sort(used)
-	if !slices.Equal(described, used) {
-		t.Errorf("described: %q\nused:      %q", described, used)
-	}
-}
-
 // TestReasonsDescribed holds the codes of reservations to the description, where each has its meaning.
 func TestReasonsDescribed(t *testing.T) {
-	doc := description(t)
-	reason := doc.Components.Schemas["Reason"].Value
-	var described []string
-	for _, v := range reason.Enum {
-		described = append(described, v.(string))
-		_, short, _ := strings.Cut(strings.Replace(v.(string), "NetworkStatic", "NetworkReservationStatic", 1),
-			"NetworkReservation")
-		if !strings.Contains(reason.Description, short+": ") {
-			t.Errorf("%s is described without a meaning", v)
-		}
-	}
 	var used []string
 	for _, code := range []ipam.Code{ipam.AlreadyInUse, ipam.AlreadyExists, ipam.NotEnoughCapacity, ipam.OutsideSubnet,
 		ipam.IPReserved, ipam.WrongType, ipam.IPMissing, ipam.StaticOutOfRange, ipam.AddressAssociated,
@@ -281,37 +275,10 @@ func TestReasonsDescribed(t *testing.T) {
 		ipam.LacksSystemAddress, ipam.ElasticTurnedOff, ipam.AccountInUse, ipam.DeployLocked} {
 		used = append(used, string(code))
 	}
-	slices.Sort(described)
-	slices.Sort(used)
-	if !slices.Equal(described, used) {
-		t.Errorf("described: %q\nused:      %q", described, used)
-	}
-}
-
-// TestFindingsDescribed holds the kinds of findings to the description, where each has its meaning.
-func TestFindingsDescribed(t *testing.T) {
-	doc := description(t)
-	kind := doc.Components.Schemas["FindingKind"].Value
-	var described []string
-	for _, v := range kind.Enum {
-		described = append(described, v.(string))
-		if !strings.Contains(kind.Description, v.(string)+": ") {
-			t.Errorf("%s is described without a meaning", v)
-		}
-	}
-	used := []string{string(ipam.UnusedLease), string(ipam.UncoveredAddress), string(ipam.DoubledAddress),
-		string(ipam.OutdatedLease), string(ipam.LostLease), string(ipam.ConflictingLease),
-		string(ipam.UnconfirmedLease), string(ipam.UnusedSubnet), string(ipam.UnknownPool),
-		string(ipam.StaleMemory), string(ipam.WrongGateway), string(ipam.UnusedAttachment), string(ipam.ForeignHolder),
-		string(ipam.OwnerElsewhere), string(ipam.SupersededReservation), string(ipam.EmptyState),
-		string(ipam.ShadowedSubnet), string(ipam.BridgeOnLAN), string(ipam.UnprobedNetwork), string(ipam.ForeignAnswer),
-		string(ipam.EndingToken)}
-	for _, kind := range ipam.ElasticKinds() {
-		used = append(used, string(kind))
-	}
-	if !slices.Equal(described, used) {
-		t.Errorf("described: %q\nused:      %q", described, used)
-	}
+	holdNames(t, description(t).Components.Schemas["Reason"].Value, used, func(reason string) string {
+		_, short, _ := strings.Cut(strings.Replace(reason, "NetworkStatic", "NetworkReservationStatic", 1), "NetworkReservation")
+		return short
+	})
 }
 
 // asSent keeps the validation of a request from filling in defaults.
@@ -390,32 +357,10 @@ func TestOperationsDescribed(t *testing.T) {
 		}
 		holdFields(t, op, reflect.TypeOf(e).Elem(), ref, "op")
 	}
-	for name, v := range map[string]any{
-		"Network": ipam.NetworkInfo{}, "PlannedSubnet": ipam.SubnetPlan{}, "PlannedPool": ipam.PoolPlan{},
-		"PlannedExclusion": ipam.ExclusionPlan{},
-		"Reservation":      ipam.ReservationInfo{}, "TakenAddress": ipam.TakenAddress{}, "Outcome": ipam.Outcome{},
-		"Link": ipam.Link{}, "Wish": ipam.Wish{}, "Interface": ipam.Interface{}, "SubnetSpec": ipam.SubnetSpec{},
-		"Taking":  api.Taking{},
-		"Problem": api.Problem{}, "Advice": ipam.Advice{}, "Status": api.Status{}, "Cluster": api.ClusterStatus{},
-		"Headroom": ipam.HeadroomState{}, "Host": ipam.HostInfo{}, "ImportLine": api.ImportLine{},
-		"ImportReport": ipam.ImportReport{},
-		"Counts":       ipam.Counts{}, "Plan": ipam.Plan{}, "PlanNetwork": ipam.PlannedNetwork{},
-		"PlanSubnet": ipam.PlannedSubnet{}, "PlanPool": ipam.PlannedPool{},
-		"PlanExclusion": ipam.PlannedExclusion{}, "PlanReservation": ipam.PlannedReservation{},
-		"PlanAddress": ipam.PlannedAddress{},
-		"CheckReport": ipam.CheckReport{}, "CheckRequest": ipam.CheckRequest{}, "Finding": ipam.Finding{},
-		"WitnessState": ipam.WitnessState{}, "SeenBy": ipam.SeenBy{},
-		"EngineView": ipam.EngineView{}, "EngineNetwork": ipam.EngineNetwork{}, "EngineSubnet": ipam.EngineSubnet{},
-		"EngineContainer": ipam.EngineContainer{}, "Account": ipam.AccountInfo{},
-		"ElasticRange": ipam.ElasticRangeInfo{}, "ElasticAddress": ipam.ElasticInfo{},
-		"AppliedElastic": ipam.AppliedInfo{}, "EdgeNews": ipam.EdgeNews{}, "EdgeRange": ipam.EdgeRange{},
-		"EdgeMapping": ipam.EdgeMapping{}, "EdgeReport": ipam.EdgeReport{}, "EdgeWithdrawn": ipam.EdgeWithdrawn{},
-		"EdgeApplied":    ipam.EdgeApplied{},
-		"EdgeStatus":     ipam.EdgeStatus{},
-		"EngineEndpoint": ipam.EngineEndpoint{}, "Tenure": ipam.Tenure{}, "OwnerRule": ipam.OwnerRule{},
-		"PlanBand":  ipam.PlannedBand{},
-		"PoolEntry": api.PoolEntry{}, "ExclusionEntry": api.ExclusionEntry{}, "Lease": ipam.LeaseInfo{},
-		"Subnet": ipam.SubnetInfo{},
+	for name, v := range map[string]any{ // each with something else: what is embedded, lists, maps, structs of both packages
+		"Network": ipam.NetworkInfo{}, "Reservation": ipam.ReservationInfo{}, "Problem": api.Problem{}, "Status": api.Status{},
+		"PlanNetwork": ipam.PlannedNetwork{}, "EngineContainer": ipam.EngineContainer{}, "Lease": ipam.LeaseInfo{},
+		"ElasticAddress": ipam.ElasticInfo{}, "EdgeNews": ipam.EdgeNews{}, "PoolEntry": api.PoolEntry{},
 	} {
 		holdFields(t, name, reflect.TypeOf(v), doc.Components.Schemas[name])
 	}
