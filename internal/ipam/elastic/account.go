@@ -193,43 +193,60 @@ func few(all []*ipam.Elastic) string {
 // Claimant is the account of one who is known by a name on a network, once some accounts are there besides those of the
 // store.
 func Claimant(ix *ledger.Index, besides []*ipam.Account, n *ipam.Network, instance string) string {
-	names := (&guest{n: n}).namesOf(instance)
-	best := bestClaim(ix, names)
+	return claimsOf(ix, besides...).of((&guest{n: n}).namesOf(instance))
+}
+
+// claims are the patterns of all accounts, by what each says before its first star.
+type claims struct {
+	patterns map[string][]claim
+	lengths  []int // of what they say there
+}
+
+type claim struct {
+	account, pattern string
+	says             int // how many characters it has besides its stars
+}
+
+// claimsOf are those of the accounts that there are, and of some besides.
+func claimsOf(ix *ledger.Index, besides ...*ipam.Account) *claims {
+	all := &claims{patterns: map[string][]claim{}}
+	for _, a := range ix.Accounts() {
+		besides = append(besides, a)
+	}
 	for _, a := range besides {
-		best.or(a, names)
+		for _, pattern := range a.Owners {
+			head, _, _ := strings.Cut(pattern, "*")
+			all.lengths = append(all.lengths, len(head))
+			all.patterns[head] = append(all.patterns[head],
+				claim{a.Name, pattern, len(pattern) - strings.Count(pattern, "*")})
+		}
+	}
+	slices.Sort(all.lengths)
+	all.lengths = slices.Compact(all.lengths)
+	return all
+}
+
+// of is the account of one who is known by several names: of the patterns that fit the one that says most, and of
+// several that say as much the first by its account's name.
+func (all *claims) of(names []string) string {
+	best := claim{account: ipam.DefaultAccount, says: -1}
+	for _, name := range names {
+		for _, length := range all.lengths {
+			if length > len(name) {
+				break
+			}
+			for _, one := range all.patterns[name[:length]] {
+				if one.isOver(&best) && ipam.MatchesPattern(one.pattern, name) {
+					best = one
+				}
+			}
+		}
 	}
 	return best.account
 }
 
-// claim is how well an account's patterns fit somebody.
-type claim struct {
-	account string
-	says    int // how many characters the one that says most has besides its stars
-}
-
-// claimedBy is the account of one who is known by several names: of the patterns that fit the one that says most, and
-// of several that say as much the first by its account's name.
-func claimedBy(ix *ledger.Index, names []string) string { return bestClaim(ix, names).account }
-
-func bestClaim(ix *ledger.Index, names []string) claim {
-	best := claim{ipam.DefaultAccount, -1}
-	for _, a := range ix.Accounts() {
-		best.or(a, names)
-	}
-	return best
-}
-
-// or makes it the claim of an account, if that has a better one.
-func (best *claim) or(a *ipam.Account, names []string) {
-	for _, pattern := range a.Owners {
-		says := len(pattern) - strings.Count(pattern, "*")
-		if says < best.says || says == best.says && a.Name >= best.account {
-			continue
-		}
-		if slices.ContainsFunc(names, func(one string) bool { return ipam.MatchesPattern(pattern, one) }) {
-			*best = claim{a.Name, says}
-		}
-	}
+func (one *claim) isOver(other *claim) bool {
+	return one.says > other.says || one.says == other.says && one.account < other.account
 }
 
 // claimsNobodys refuses a new account that claims a container to which another account's address is mapped (CS-14).
@@ -237,6 +254,7 @@ func claimsNobodys(c *ledger.Change, a *ipam.Account) error {
 	if len(a.Owners) == 0 {
 		return nil
 	}
+	all := claimsOf(c.Index(), a)
 	for _, one := range associatedWith(c.Index(), func(*ipam.Association) bool { return true }) {
 		g, there, err := mapped(c, one.Association)
 		if err != nil {
@@ -248,9 +266,7 @@ func claimsNobodys(c *ledger.Change, a *ipam.Account) error {
 		if g.n == nil || one.Account == a.Name || one.System {
 			continue
 		}
-		names := g.namesOf(one.Association.Instance)
-		best := bestClaim(c.Index(), names)
-		if best.or(a, names); best.account == a.Name {
+		if all.of(g.namesOf(one.Association.Instance)) == a.Name {
 			return ipam.Help(ipam.RefuseAs(ipam.OtherAccount, ipam.ErrInUse,
 				"account %s would claim the container %s, to which the elastic address %s of account %s is mapped",
 				a.Name, one.Association.Instance, one.Address, one.Account),

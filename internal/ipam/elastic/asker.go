@@ -80,9 +80,10 @@ func mayTarget(c *ledger.Change, e *ipam.AssociateElastic) error {
 	}
 	refused := ipam.RefuseAs(ipam.OtherAccount, ipam.ErrInUse, "the container %s is not account %s's; an address is "+
 		"mapped to a container of its own account", owner, c.Account())
+	accounts := claimsOf(c.Index())
 	for _, g := range all {
 		meant := e.Network == "" || e.Network == g.n.Name || e.Network == g.n.ID.String()
-		if meant && claimedBy(c.Index(), g.namesOf(owner)) != c.Account() {
+		if meant && accounts.of(g.namesOf(owner)) != c.Account() {
 			return refused
 		}
 	}
@@ -94,11 +95,12 @@ func mayTarget(c *ledger.Change, e *ipam.AssociateElastic) error {
 
 // couldBeIts tells whether an owner who has no address would be of the account for which is asked on some network.
 func couldBeIts(c *ledger.Change, owner string) bool {
-	if claimedBy(c.Index(), []string{owner}) == c.Account() {
+	accounts := claimsOf(c.Index())
+	if accounts.of([]string{owner}) == c.Account() {
 		return true
 	}
 	for _, nx := range c.Index().Networks() {
-		if n := nx.Record(); n != nil && claimedBy(c.Index(), (&guest{n: n}).namesOf(owner)) == c.Account() {
+		if n := nx.Record(); n != nil && accounts.of((&guest{n: n}).namesOf(owner)) == c.Account() {
 			return true
 		}
 	}

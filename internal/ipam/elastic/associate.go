@@ -189,7 +189,7 @@ func fits(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) error {
 			"%s lies in the subnet %s of its guest on network %s, where it could be reached by nobody", known.Address,
 			g.sub.CIDR, g.n.Name)
 	}
-	if account := claimedBy(c.Index(), g.namesOf(owner)); account != known.Account {
+	if account := claimsOf(c.Index()).of(g.namesOf(owner)); account != known.Account {
 		return ipam.Help(ipam.RefuseAs(ipam.OtherAccount, ipam.ErrInUse,
 			"%s is account %s's, and the container %s is account %s's; an address is mapped to a container of its own "+
 				"account", known.Address, known.Account, owner, account), ipam.Advise(ipam.DoListAccounts))

@@ -19,7 +19,7 @@ import (
 // bench is a daemon's records with a Docker network on net1, and what its witness says.
 type bench struct {
 	*service.Service
-	t         *testing.T
+	t         testing.TB
 	pool      ipam.ID
 	published map[string][]string // by container
 	there     map[string]bool     // containers of the engine
@@ -45,26 +45,26 @@ const (
 func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
 
 // begin opens a bench with an elastic range of four addresses, of which the account default has the first two.
-func begin(t *testing.T) *bench {
+func begin(t testing.TB) *bench {
 	b := &bench{t: t, host: "h1", published: map[string][]string{}, path: filepath.Join(t.TempDir(), "berth.db")}
+	b.begin()
+	return b
+}
+
+func (b *bench) begin() {
 	b.open(false)
 	b.edit(&ipam.CreateNetwork{Name: "net1", Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix(lan),
 		Pool: true}}})
 	on := "on"
 	b.edit(&ipam.ModifyNetwork{Network: "net1", Elastic: &on})
-	grant, err := b.RequestPool(t.Context(), ipam.PoolRequest{Network: "net1", CIDR: netip.MustParsePrefix(lan)})
+	grant, err := b.RequestPool(b.t.Context(), ipam.PoolRequest{Network: "net1", CIDR: netip.MustParsePrefix(lan)})
 	if err != nil {
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
 	b.pool = grant.ID
-	var r ipam.Range
-	if err := r.UnmarshalText([]byte("203.0.113.10+4")); err != nil {
-		t.Fatal(err)
-	}
-	b.edit(&ipam.AddElasticRange{Range: r})
+	b.edit(&ipam.AddElasticRange{Range: rangeAt(b.t, "203.0.113.10+4")})
 	b.edit(&ipam.AllocateElastic{})
 	b.edit(&ipam.AllocateElastic{})
-	return b
 }
 
 // freeze opens the bench again with a moment that goes on only by the test, so that nothing is looked at by itself.

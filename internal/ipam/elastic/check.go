@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"berth/internal/ipam"
@@ -17,7 +16,7 @@ const mapsWithin = 5 * time.Second
 // examination goes through the associations and finds what is wrong on this host.
 type examination struct {
 	ipam.ElasticCheck
-	first map[netip.Addr]lead // which of the addresses that lead to a guest is mapped
+	wanted *wanted
 }
 
 // CheckElastic finds what of elastic addresses is wrong on this host, as far as the records and the witness know.
@@ -26,55 +25,26 @@ func (s Room) CheckElastic(ctx context.Context) (ipam.ElasticCheck, error) {
 	if err != nil {
 		return ipam.ElasticCheck{}, err
 	}
-	e := examination{ElasticCheck: ipam.ElasticCheck{Host: s.ledger.Host(), Findings: []ipam.Finding{}},
-		first: map[netip.Addr]lead{}}
+	e := examination{ElasticCheck: ipam.ElasticCheck{Host: s.ledger.Host(), Findings: []ipam.Finding{}}}
 	if s.ledger.NoElastic() {
 		return e.ElasticCheck, nil
 	}
-	var addrs []netip.Addr
-	s.ledger.Read(func(ix *ledger.Index) {
-		for _, one := range associatedWith(ix, func(*ipam.Association) bool { return true }) {
-			addrs = append(addrs, one.Address)
-		}
-	})
-	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
-		e.Ranges = edgeRanges(c)
-		return nil
-	})
-	for _, look := range []func(*ledger.Change, places, netip.Addr) error{e.lead, e.look} {
-		for page := range slices.Chunk(addrs, leadsAtOnce) {
-			if err != nil {
-				return e.ElasticCheck, err
-			}
-			err = s.ledger.Look(ctx, func(c *ledger.Change) error {
-				in := placesOf(c)
-				for _, addr := range page {
-					if err := look(c, in, addr); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		}
+	if e.wanted, err = workOut(ctx, s.ledger); err != nil {
+		return e.ElasticCheck, err
 	}
-	return e.ElasticCheck, err
+	e.Ranges = e.wanted.ranges
+	all := ledger.Ask(s.ledger, func(ix *ledger.Index) []*ipam.Elastic {
+		return associatedWith(ix, func(*ipam.Association) bool { return true })
+	})
+	return e.ElasticCheck, ledger.LookEach(ctx, s.ledger, all, e.look)
 }
 
-// lead notes which address is mapped to a guest: of several the one that was associated first.
-func (e *examination) lead(_ *ledger.Change, in places, addr netip.Addr) error {
-	l, there, err := in.lead(addr)
-	if before, led := e.first[l.Guest]; err == nil && there && l.here && (!led || l.Association < before.Association) {
-		e.first[l.Guest] = l
-	}
-	return err
-}
-
-func (e *examination) look(c *ledger.Change, in places, addr netip.Addr) error {
-	one := c.Index().Elastic(addr)
+func (e *examination) look(c *ledger.Change, before *ipam.Elastic) error {
+	one := c.Index().Elastic(before.Address)
 	if one == nil || one.Association == nil {
 		return nil // it has ended meanwhile
 	}
-	l, there, err := in.lead(addr)
+	l, there, err := leadOf(c, e.wanted.accounts, one.Address)
 	switch {
 	case err != nil:
 		return err
@@ -84,9 +54,9 @@ func (e *examination) look(c *ledger.Change, in places, addr netip.Addr) error {
 		return e.leadsAway(c, one)
 	}
 	e.Wanted++
-	if first := e.first[l.Guest]; first.Elastic != addr && first.Elastic.IsValid() {
+	if first := e.wanted.first[l.Guest].Elastic; first.IsValid() && first != one.Address {
 		e.add(c, one, ipam.UnmappedElastic, c.Began(one.Association.ID), fmt.Sprintf("%s leads to %s, to which "+
-			"%s is mapped already: disassociate one of them (berth elastic disassociate)", addr, l.Guest, first.Elastic))
+			"%s is mapped already: disassociate one of them (berth elastic disassociate)", one.Address, l.Guest, first))
 		return nil
 	}
 	return e.isMapped(c, one, &l)
@@ -151,7 +121,7 @@ func (e *examination) leadsAway(c *ledger.Change, one *ipam.Elastic) error {
 	if err != nil || !there || g.host != c.Host() {
 		return err
 	}
-	if account := whoseNow(c, one, &g); account != one.Account {
+	if account := whoseNow(e.wanted.accounts, one, &g); account != one.Account {
 		e.add(c, one, ipam.UnmappedElastic, c.Began(one.Association.ID), fmt.Sprintf("%s is account %s's, and "+
 			"the container %s is account %s's by now, so that it is not mapped: disassociate it (berth elastic "+
 			"disassociate)", one.Address, one.Account, g.named(one.Association), account))

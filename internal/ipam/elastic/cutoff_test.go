@@ -37,8 +37,7 @@ func keeps(b *bench) error {
 	ctx, cancel := context.WithCancel(b.t.Context())
 	kept := b.Kept(ctx)
 	defer func() { cancel(); kept.End() }()
-	_, err := kept.Round(b.t.Context())
-	return err
+	return kept.Round(b.t.Context())
 }
 
 // ended looks at what has ended until two minutes have passed.

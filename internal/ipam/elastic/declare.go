@@ -32,7 +32,7 @@ func declare(e *ipam.DeclareElastic, c *ledger.Change) (ipam.Result, error) {
 	}
 	known := c.Index().Elastic(wish.Address)
 	if !wish.Address.IsValid() || known == nil || known.State != ipam.ElasticAllocated {
-		result, err := allocate(&ipam.AllocateElastic{Account: claimedBy(c.Index(), g.namesOf(owner)),
+		result, err := allocate(&ipam.AllocateElastic{Account: claimsOf(c.Index()).of(g.namesOf(owner)),
 			Address: wish.Address}, c, 0)
 		if err != nil {
 			return ipam.Result{}, err

@@ -6,7 +6,8 @@
 // (allocate.go) and associations (associate.go). guest.go finds their guests. end.go ends an association whose owner or
 // network ends, and releaseon.go one whose container ends. lookup.go finds associations.
 //
-// wanted.go computes a host's mappings. track.go does so first for all addresses, then for those that a commit affects
-// (commits.go). news.go sends them to the edge, report.go takes its reports, and sweep.go forgets reports of removed
-// hosts. show.go lists, usage.go sums up use, and asker.go limits an account to its own addresses.
+// wanted.go works out a host's mappings, all of them, after each commit that bears on them (anew.go). tell.go sends the
+// differences to the edge, with the grants (grant.go) of its session (session.go). report.go takes the edge's reports,
+// and sweep.go forgets reports of removed hosts. keep.go gives and takes back system addresses (system.go). show.go
+// lists, usage.go sums up use, and asker.go limits an account to its own addresses.
 package elastic

@@ -15,20 +15,19 @@ import (
 func (s Room) Whole(ctx context.Context) (all map[netip.Addr]ipam.EdgeMapping, err error) {
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
 		all = map[netip.Addr]ipam.EdgeMapping{}
-		foreign := foreignRanges(c)
 		wanted := associatedWith(c.Index(), func(*ipam.Association) bool { return !c.NoElastic() })
 		slices.SortFunc(wanted, func(a, b *ipam.Elastic) int { return cmp.Compare(a.Association.ID, b.Association.ID) })
 		guests := map[netip.Addr]bool{} // that have one already
 		for _, one := range wanted {
 			a := one.Association
-			if slices.ContainsFunc(foreign, func(r ipam.Range) bool { return r.Contains(one.Address) }) {
+			if isForeign(c, one.Address) {
 				continue
 			}
 			g, there, err := mapped(c, a)
 			if err != nil {
 				return err
 			}
-			if !there || guests[g.addr] || g.host != "" && g.host != c.Host() || !stillIts(c, one, &g) {
+			if !there || guests[g.addr] || g.host != "" && g.host != c.Host() || whoseNow(claimsOf(c.Index()), one, &g) != one.Account {
 				continue
 			}
 			guests[g.addr] = true
@@ -40,50 +39,66 @@ func (s Room) Whole(ctx context.Context) (all map[netip.Addr]ipam.EdgeMapping, e
 	return all, err
 }
 
-// Tracked is a tracker. As long as the host's moment does not go on no net catches it: it looks only at what commits
-// have touched.
-type Tracked struct {
-	t     *tracker
-	told  map[netip.Addr]ipam.EdgeMapping
-	Looks int // at addresses
+// Followed is what is wanted, kept up with what is committed. As long as the host's moment does not go on, it is worked
+// out anew only after a commit that bears on it.
+type Followed struct {
+	f    *following
+	told map[netip.Addr]ipam.EdgeMapping
 }
 
-// Tracked begins to follow what is committed.
-func (s Room) Tracked(ctx context.Context) *Tracked {
-	return &Tracked{t: s.track(ctx), told: map[netip.Addr]ipam.EdgeMapping{}}
+// Followed begins to follow what is committed.
+func (s Room) Followed(ctx context.Context) *Followed {
+	return &Followed{f: s.follow(ctx), told: map[netip.Addr]ipam.EdgeMapping{}}
 }
 
 // Lose has it never hear of what was committed and noted, and tells how many records that were.
-func (t *Tracked) Lose() int {
-	seen, _ := t.t.commits.Take()
+func (t *Followed) Lose() int {
+	seen, _ := t.f.commits.Take()
 	return len(seen)
 }
 
-// Ranges are those of which an edge was told.
-func (t *Tracked) Ranges() []ipam.EdgeRange { return t.t.ranges }
+// Bearing is Lose, and tells besides how many of the records bear on what is wanted.
+func (t *Followed) Bearing() (noted, bear int) {
+	seen, _ := t.f.commits.Take()
+	t.f.ledger.Read(func(ix *ledger.Index) {
+		for key, value := range seen {
+			if t.f.wanted.bears(ix, []byte(key), value) {
+				bear++
+			}
+		}
+	})
+	return len(seen), bear
+}
 
-// InNet is in how many ticks each address is looked at, and Tick how long one is.
+// Ranges are those of which an edge was told.
+func (t *Followed) Ranges() []ipam.EdgeRange { return t.f.wanted.ranges }
+
+// It is worked out once more LookAgain after a commit, and in any case LookAlways after it was worked out last.
 const (
-	InNet = inNet
-	Tick  = lookAgain
+	LookAgain  = lookAgain
+	LookAlways = lookAlways
 )
 
 // End waits until nothing of it runs; the context has ended.
-func (t *Tracked) End() { t.t.end() }
+func (t *Followed) End() { t.f.commits.Wait() }
 
 // Woken has a token once something was committed.
-func (t *Tracked) Woken() <-chan struct{} { return t.t.commits.Woken() }
+func (t *Followed) Woken() <-chan struct{} { return t.f.commits.Woken() }
 
 // Told is what an edge has been told after all that was committed and noted.
-func (t *Tracked) Told(ctx context.Context) (map[netip.Addr]ipam.EdgeMapping, error) {
-	changed, err := t.t.look(ctx)
+func (t *Followed) Told(ctx context.Context) (map[netip.Addr]ipam.EdgeMapping, error) {
+	w, err := t.f.now(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var news ipam.EdgeNews
-	t.t.tell(&news, changed, t.told)
-	t.Looks += len(t.t.looked)
-	clear(t.t.looked)
+	differences(&news, t.told, w.mappings)
+	for _, m := range news.Set {
+		t.told[m.Elastic] = m
+	}
+	for _, addr := range news.Removed {
+		delete(t.told, addr)
+	}
 	return maps.Clone(t.told), nil
 }
 
@@ -95,44 +110,29 @@ type Kept struct{ k *keeper }
 func (s Room) Kept(ctx context.Context) *Kept { return &Kept{s.keeper(ctx)} }
 
 // End waits until nothing of it runs; the context has ended.
-func (k *Kept) End() { k.k.leads.end() }
+func (k *Kept) End() { k.k.anew.commits.Wait() }
 
 // Woken has a token once something was committed.
-func (k *Kept) Woken() <-chan struct{} { return k.k.leads.commits.Woken() }
+func (k *Kept) Woken() <-chan struct{} { return k.k.anew.commits.Woken() }
 
 // Hear has the witness say something.
 func (k *Kept) Hear() { k.k.heard = true }
 
-// Round settles what is to be looked at, and tells at how many guests it was.
-func (k *Kept) Round(ctx context.Context) (guests int, err error) {
-	due, err := k.k.round(ipam.WithActor(ctx, keeperActor))
-	return len(due), err
-}
+// Round settles all guests, if something was committed that bears on them.
+func (k *Kept) Round(ctx context.Context) error { return k.k.round(ipam.WithActor(ctx, keeperActor)) }
 
 // Unsettled are the guests of this host that do not have what they are to have, and addresses that nobody looks after,
 // worked out of all records at once.
 func (s Room) Unsettled(ctx context.Context) (all []string, err error) {
-	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
-		all = nil
-		places, gone := systemGuests(c)
-		more, err := autoGuests(c)
-		if err != nil {
-			return err
-		}
-		for _, addr := range gone {
-			all = append(all, addr.String())
-		}
-		for _, at := range append(places, more...) {
-			one, err := stand(c, at, s.ledger.Now())
-			if err != nil {
-				return err
-			}
-			if !one.settled() || one.pending {
-				all = append(all, at.addr.String())
-			}
+	adrift, err := s.eachGuest(ctx, s.ledger.Now(), func(_ *ledger.Change, at guestPlace, one *standing) error {
+		if !one.settled() || one.pending {
+			all = append(all, at.addr.String())
 		}
 		return nil
 	})
+	for _, addr := range adrift {
+		all = append(all, addr.String())
+	}
 	return all, err
 }
 

@@ -3,7 +3,6 @@ package elastic
 import (
 	"context"
 	"net/netip"
-	"slices"
 	"time"
 
 	"berth/internal/ipam"
@@ -17,28 +16,13 @@ func (s Room) SystemGaps(ctx context.Context) (gaps []ipam.SystemGap, err error)
 	if away != nil || s.ledger.NoElastic() {
 		return nil, nil // whoever compares knows that the cluster's records are missing (Partial)
 	}
-	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
-		gaps = nil
-		places, err := autoGuests(c)
-		if err != nil {
-			return err
+	_, err = s.eachGuest(ctx, time.Time{}, func(c *ledger.Change, at guestPlace, one *standing) error {
+		if one.has != nil || !one.noneFree && len(one.published) == 0 {
+			return nil
 		}
-		slices.SortFunc(places, func(a, b guestPlace) int { return a.addr.Compare(b.addr) })
-		for _, at := range places {
-			one, err := stand(c, at, time.Time{})
-			if err != nil {
-				return err
-			}
-			if one.has != nil || !one.noneFree && len(one.published) == 0 {
-				continue
-			}
-			gap, err := gapAt(c, at, &one)
-			if err != nil {
-				return err
-			}
-			gaps = append(gaps, gap)
-		}
-		return nil
+		gap, err := gapAt(c, at, one)
+		gaps = append(gaps, gap)
+		return err
 	})
 	return gaps, err
 }

@@ -60,8 +60,10 @@ func candidates(sx *ledger.SubnetIndex, n *ipam.Network, owner string) (all []ne
 	for _, name := range n.NamesOf(owner) {
 		all = append(all, sx.SawName(ipam.RememberedName(name))...)
 	}
-	if mac, err := ipam.ParseMAC(owner); err == nil {
-		all = append(all, sx.SawMAC(mac)...)
+	if len(owner) == len("02:42:0a:00:00:02") { // else it is no MAC, which an error would take longer to tell
+		if mac, err := ipam.ParseMAC(owner); err == nil {
+			all = append(all, sx.SawMAC(mac)...)
+		}
 	}
 	slices.SortFunc(all, netip.Addr.Compare)
 	return slices.Compact(all)

@@ -2,7 +2,6 @@ package elastic
 
 import (
 	"context"
-	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -16,10 +15,6 @@ const (
 	keeperActor = "keeper"
 	// keepAgain is how soon it is looked again at guests of which more has to be known.
 	keepAgain = 200 * time.Millisecond
-	// keepAll is how often it is looked at all guests by itself: a word of what happened may be missed.
-	keepAll = 30 * time.Second
-	// keepPage is at how many guests it is looked without letting requests in between.
-	keepPage = 128
 	// keepAnew is after which time it is begun anew where it could not go on.
 	keepAnew = 5 * time.Second
 )
@@ -49,58 +44,29 @@ func (s Room) KeepSystem(ctx context.Context, failed func(error)) {
 // networks meanwhile: most hosts have none such, and pay nothing for it.
 func (s Room) awaitAuto(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	planned := s.ledger.Watch(ctx, []byte{ledger.NetworkKeys}, nil)
+	planned := s.ledger.Watch(ctx, nil, []byte{ledger.NetworkKeys})
 	defer func() { cancel(); planned.Wait() }()
 	for {
 		needed := false
-		if err := s.ledger.Look(ctx, func(c *ledger.Change) (err error) { needed = needsKeeper(c); return nil }); err != nil {
+		err := s.ledger.Look(ctx, func(c *ledger.Change) error {
+			places, adrift := systemGuests(c)
+			needed = len(places)+len(adrift) > 0 || len(autoNetworks(c.Index())) > 0
+			return nil
+		})
+		if err != nil || needed {
 			return err
 		}
-		for waited := false; !waited && !needed; {
-			next := time.NewTimer(keepAll)
-			select {
-			case <-ctx.Done():
-				next.Stop()
-				return ctx.Err()
-			case <-next.C:
-				waited = true
-			case <-planned.Woken():
-				next.Stop()
-				waited = namesAuto(planned.Take())
-			}
-		}
-		if needed {
-			return nil
+		if !rest(ctx, restBetween, nil) || !rest(ctx, lookAlways, planned.Woken()) {
+			return ctx.Err()
 		}
 	}
-}
-
-// namesAuto tells whether some commits can have turned a network to auto.
-func namesAuto(seen map[string][]byte, missed bool) bool {
-	for _, value := range seen {
-		if n, there := ledger.Decoded[ipam.Network](value); there && n.Value.Elastic == ipam.ElasticAuto {
-			return true
-		}
-	}
-	return missed
-}
-
-// needsKeeper tells whether there is anything to keep.
-func needsKeeper(c *ledger.Change) bool {
-	for _, nx := range c.Index().Networks() {
-		if n := nx.Record(); n != nil && n.Elastic == ipam.ElasticAuto {
-			return true
-		}
-	}
-	places, gone := systemGuests(c)
-	return len(places)+len(gone) > 0
 }
 
 // keepAuto keeps system addresses until there is nothing to keep any more, or ctx ends.
 func (s Room) keepAuto(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	k := s.keeper(ctx)
-	defer func() { cancel(); k.leads.end() }()
+	defer func() { cancel(); k.anew.commits.Wait() }()
 	var changed <-chan struct{}
 	if watch := s.ledger.Known().Watch; watch != nil {
 		var end func()
@@ -108,142 +74,186 @@ func (s Room) keepAuto(ctx context.Context) error {
 		defer end()
 	}
 	for {
-		if _, err := k.round(ctx); err != nil || !k.needed {
+		begun := time.Now()
+		if err := k.round(ctx); err != nil || !k.needed {
 			return err
 		}
-		if !rest(ctx, restBetween, nil) {
+		if !rest(ctx, max(restBetween, time.Since(begun)), nil) {
 			return ctx.Err()
 		}
-		next := time.NewTimer(k.next())
+		long := lookAgain
+		if k.pending {
+			long = keepAgain
+		}
+		next := time.NewTimer(long)
 		select {
 		case <-ctx.Done():
 		case <-next.C:
 		case <-changed:
 			k.heard = true
-		case <-k.leads.commits.Woken():
+		case <-k.anew.commits.Woken():
 		}
 		next.Stop()
 	}
 }
 
-// keeper is what is known of the guests of this host, and at which of them it is to be looked.
+// keeper gives the guests of this host system addresses, and takes them back.
 type keeper struct {
 	Room
-	began time.Time // from when on the witness could tell
-	leads *tracker  // what is mapped to guests, be it in place of a system address
-
-	networks map[ipam.ID]autoTerms     // that are on auto
-	here     map[netip.Addr][]ipam.ID  // guests that run here on those, with their subnets
-	by       map[guestPlace]netip.Addr // what is mapped to them, as it was when they were looked at
-	lacking  map[guestPlace]bool       // those of them for which no address was free
-	waits    map[guestPlace]bool       // those of which more has to be known, or that were changed just now
-	looked   map[guestPlace]bool       // since the last tick
-	before   map[guestPlace]bool       // since the one before that
-	ticked   time.Duration             // the host's moment of the last tick
-	wholly   time.Duration             // and of the last look at all guests
-	all      bool                      // all are to be looked at
-	heard    bool                      // the witness has said something
-	needed   bool                      // there is something to keep
+	anew    anew
+	began   time.Time // from when on the witness could tell
+	heard   bool      // the witness has said something
+	pending bool      // of a guest more has to be known
+	needed  bool      // there is something to keep
 }
+
+// keeping are the kinds of records of which the keeper hears: those that bear on what is mapped, and hosts, whose
+// system addresses are taken back when they are removed.
+var keeping = append([]byte{ledger.HostKeys}, bearing...)
 
 func (s Room) keeper(ctx context.Context) *keeper {
-	now := s.ledger.Moment()
-	k := &keeper{Room: s, began: s.ledger.Now(), networks: map[ipam.ID]autoTerms{}, here: map[netip.Addr][]ipam.ID{},
-		by:      map[guestPlace]netip.Addr{},
-		lacking: map[guestPlace]bool{}, waits: map[guestPlace]bool{}, looked: map[guestPlace]bool{},
-		before: map[guestPlace]bool{}, ticked: now, wholly: now, all: true}
-	k.leads = s.trackBy(s.ledger.Watch(ctx, keeping, nil)) // before anything is read
-	k.leads.worked, k.leads.moved = map[netip.Addr]bool{}, map[netip.Addr]bool{}
-	return k
+	return &keeper{Room: s, anew: anewAfter(ctx, s.ledger, keeping, nil), began: s.ledger.Now()}
 }
 
-// next is after which time it is worth looking by itself.
-func (k *keeper) next() time.Duration {
-	if len(k.waits) > 0 {
-		return keepAgain
+// round works out how it stands with all guests of this host, if it is time, and gives and takes back what is to be.
+func (k *keeper) round(ctx context.Context) error {
+	if !k.anew.due(bearsOnSystem) && !k.heard && !k.pending {
+		return nil
 	}
-	return lookAgain
-}
-
-// round settles what is to be looked at, and tells at which guests it was.
-func (k *keeper) round(ctx context.Context) (due map[guestPlace]bool, err error) {
-	seen, missed := k.leads.commits.Take()
-	due = map[guestPlace]bool{}
-	now := k.ledger.Moment()
-	k.all = k.bears(seen, due) || missed || k.all || now-k.wholly >= keepAll
-	if _, err := k.leads.after(ctx, seen, missed || k.all); err != nil {
-		return due, err
-	}
-	k.hear(due)
-	maps.Copy(k.looked, due)
-	k.tick(now, due)
-	if k.all {
-		if err := k.whole(ctx, due); err != nil {
-			return due, err
-		}
-		k.wholly = now
-	}
-	k.all = false
-	return due, k.settle(ctx, due)
-}
-
-// settle looks at some guests, and gives and takes back what is to be.
-func (k *keeper) settle(ctx context.Context, due map[guestPlace]bool) error {
+	k.heard, k.pending, k.needed = false, false, false
+	var wrong []guestPlace
 	unnamed := false
-	for page := range slices.Chunk(inOrder(due), keepPage) {
-		var wrong []guestPlace
-		err := k.ledger.Look(ctx, func(c *ledger.Change) error {
-			for _, at := range page {
-				s, err := stand(c, at, k.began)
-				if err != nil {
-					return err
-				}
-				k.note(at, &s)
-				k.all = k.all || k.isBehind(c.Index(), at)
-				unnamed = unnamed || s.unnamed
-				if !s.settled() {
-					wrong = append(wrong, at)
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
+	adrift, err := k.eachGuest(ctx, k.began, func(_ *ledger.Change, at guestPlace, s *standing) error {
+		k.needed, k.pending, unnamed = true, k.pending || s.pending, unnamed || s.unnamed
+		if !s.settled() {
+			wrong = append(wrong, at)
 		}
-		for _, at := range wrong {
-			k.waits[at] = true // until it is seen to be settled
-		}
-		err = inPages(ctx, k.ledger, wrong, func(c *ledger.Change, at guestPlace) error {
-			return settle(c, at, k.began)
-		})
-		if err != nil {
-			return err
-		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	k.needed = k.needed || len(adrift) > 0 ||
+		ledger.Ask(k.ledger, func(ix *ledger.Index) bool { return len(autoNetworks(ix)) > 0 })
+	err = inPages(ctx, k.ledger, wrong, func(c *ledger.Change, at guestPlace) error { return settle(c, at, k.began) })
+	if err != nil {
+		return err
 	}
 	if look := k.ledger.Known().Look; unnamed && look != nil {
 		look()
 	}
-	return nil
+	return inPages(ctx, k.ledger, adrift, func(c *ledger.Change, addr netip.Addr) error {
+		if known := c.Index().Elastic(addr); known != nil && isAdrift(c, known) {
+			return takeBack(c, known, "its network is gone, or its host")
+		}
+		return nil
+	})
 }
 
-// note takes down how it stands with a guest.
-func (k *keeper) note(at guestPlace, s *standing) {
-	mark(k.lacking, at, s.noneFree)
-	mark(k.waits, at, s.pending)
-	subnets := slices.DeleteFunc(k.here[at.addr], func(id ipam.ID) bool { return id == at.subnet })
-	if delete(k.by, at); s.runs {
-		subnets = append(subnets, at.subnet)
-		k.by[at] = s.by
+// bearsOnSystem tells whether a record that was written can make a difference to system addresses. Leases on networks
+// where nothing is mapped make none.
+func bearsOnSystem(ix *ledger.Index, key, _ []byte) bool {
+	if key[0] != ledger.LeaseKeys {
+		return true
 	}
-	if k.here[at.addr] = subnets; len(subnets) == 0 {
-		delete(k.here, at.addr)
+	subnet, _, ok := ledger.LeaseKeyParts(key)
+	sx := ix.Subnet(subnet)
+	if !ok || sx == nil {
+		return false
 	}
+	n := ix.Network(sx.Record().Network)
+	return n != nil && n.Elastic.Maps()
 }
 
-func mark(in map[guestPlace]bool, at guestPlace, is bool) {
-	if is {
-		in[at] = true
-	} else {
-		delete(in, at)
+// eachGuest tells how it stands with each guest of this host that has a system address, or may be to have one, by their
+// addresses. adrift are the system addresses that have no guest any more which somebody would look at.
+func (s Room) eachGuest(ctx context.Context, began time.Time, tell func(*ledger.Change, guestPlace, *standing) error) (
+	adrift []netip.Addr, err error) {
+	var places []guestPlace
+	err = s.ledger.Look(ctx, func(c *ledger.Change) (err error) {
+		places, adrift = systemGuests(c)
+		more, err := autoGuests(c)
+		places = append(places, more...)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
+	slices.SortFunc(places, func(a, b guestPlace) int {
+		if by := a.addr.Compare(b.addr); by != 0 {
+			return by
+		}
+		return slices.Compare(a.subnet[:], b.subnet[:])
+	})
+	return adrift, ledger.LookEach(ctx, s.ledger, slices.Compact(places), func(c *ledger.Change, at guestPlace) error {
+		one, err := stand(c, at, began)
+		if err != nil {
+			return err
+		}
+		return tell(c, at, &one)
+	})
+}
+
+// systemGuests are the guests of this host that have system addresses, and those of such addresses that have no guest
+// any more which somebody would look at.
+func systemGuests(c *ledger.Change) (places []guestPlace, gone []netip.Addr) {
+	for addr, one := range c.Index().Elastics() {
+		if !one.System || one.State != ipam.ElasticAllocated {
+			continue
+		}
+		if isAdrift(c, one) {
+			gone = append(gone, addr)
+		} else if isOurs(c, addr) {
+			places = append(places, guestPlace{subnetOf(c, one).ID, one.Association.Guest})
+		}
+	}
+	return places, gone
+}
+
+// subnetOf is the subnet of the guest of a system address; nil where it has none any more.
+func subnetOf(c *ledger.Change, one *ipam.Elastic) *ipam.Subnet {
+	if one.Association == nil {
+		return nil
+	}
+	return subnetAt(c.Index(), one.Association.Network, one.Association.Guest)
+}
+
+// isAdrift tells whether no keeper looks at the guest of a system address: its network or its host is gone.
+func isAdrift(c *ledger.Change, one *ipam.Elastic) bool {
+	if !one.System || one.State != ipam.ElasticAllocated || isMoving(c.Index(), one.Address) {
+		return false
+	}
+	if r := rangeOf(c.Index(), one.Address); r != nil && c.Member() != nil && r.Host != c.Host() {
+		h := c.Index().Host(r.Host)
+		return h == nil || h.State == ipam.HostRemoved
+	}
+	return !isOurs(c, one.Address) || subnetOf(c, one) == nil
+}
+
+// autoGuests are the addresses that containers of this host have on networks with the mode auto.
+func autoGuests(c *ledger.Change) (places []guestPlace, err error) {
+	for _, id := range autoNetworks(c.Index()) {
+		for _, sub := range c.Index().NetworkIndex(id).Subnets() {
+			err := ledger.EachLease(c.Tx(), sub, func(l *ipam.Lease) error {
+				if runsHere(c, l) {
+					places = append(places, guestPlace{sub, l.Address})
+				}
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return places, nil
+}
+
+// autoNetworks are the networks with the mode auto that are there as a whole.
+func autoNetworks(ix *ledger.Index) (all []ipam.ID) {
+	for id, nx := range ix.Networks() {
+		if n := nx.Record(); n != nil && n.Stage == "" && n.Elastic == ipam.ElasticAuto {
+			all = append(all, id)
+		}
+	}
+	return all
 }

@@ -3,7 +3,6 @@ package elastic
 import (
 	"context"
 	"net/netip"
-	"slices"
 	"time"
 
 	"berth/internal/ipam"
@@ -68,24 +67,19 @@ func (r *Releases) Look(ctx context.Context) error {
 	}
 	var ran, due []netip.Addr
 	ended := map[netip.Addr]ending{}
-	for page := range slices.Chunk(addrs, leadsAtOnce) {
-		err := r.ledger.Look(ctx, func(c *ledger.Change) error {
-			for _, addr := range page {
-				now, err := fateOf(c, addr)
-				switch {
-				case err != nil:
-					return err
-				case now == runsNow:
-					ran = append(ran, addr)
-				case now == hasEnded:
-					ended[addr] = r.since(c, addr)
-				}
-			}
-			return nil
-		})
-		if err != nil {
+	err := ledger.LookEach(ctx, r.ledger, addrs, func(c *ledger.Change, addr netip.Addr) error {
+		switch now, err := fateOf(c, addr); {
+		case err != nil:
 			return err
+		case now == runsNow:
+			ran = append(ran, addr)
+		case now == hasEnded:
+			ended[addr] = r.since(c, addr)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	r.ended = ended
 	for addr, one := range ended {

@@ -23,7 +23,7 @@ const (
 // session is that of this host's edge, while it is told what to map. What it is told ends with it.
 type session struct {
 	ledger *ledger.Ledger
-	held   store.Session
+	held   store.Session     // nil: there is none, because no host shares the store, or nobody is to map
 	known  *ipam.EdgeSession // its record
 	sent   time.Duration     // the moment before it was kept last
 	kept   chan time.Duration
@@ -59,6 +59,14 @@ func (one *session) end() {
 	one.held.End(ctx)
 }
 
+// id is what the edge names the session by; empty where there is none.
+func (one *session) id() string {
+	if one.held == nil {
+		return ""
+	}
+	return one.held.ID()
+}
+
 // keep keeps it until ctx ends or it has ended.
 func (one *session) keep(ctx context.Context) {
 	for next := keptEvery; rest(ctx, next, nil); {
@@ -85,6 +93,9 @@ func (one *session) keep(ctx context.Context) {
 
 // speaks refuses to go on where the edge is told by another session, says nothing, or the host takes no part any more.
 func (one *session) speaks() error {
+	if one.held == nil {
+		return nil
+	}
 	s := one.ledger
 	if told := s.ToldEdge(); told != one.held.ID() {
 		return ipam.Refuse(ipam.ErrChanged, "another edge of host %s has connected, and is told what to map", s.Host())

@@ -50,12 +50,10 @@ type standing struct {
 	account string // whose it is to be, where one is wanted
 	// why none is wanted, or there is none
 	why       string
-	published []string   // it publishes these ports, which is why
-	noneFree  bool       // which is why
-	runs      bool       // it runs here, on a network with the mode auto
-	by        netip.Addr // the address that is mapped to it, this or another; zero: none is
-	unnamed   bool       // it is not known yet whose the guest address is, or whether he is there still
-	pending   bool       // nothing is to change before more is known
+	published []string // it publishes these ports, which is why
+	noneFree  bool     // which is why
+	unnamed   bool     // it is not known yet whose the guest address is, or whether he is there still
+	pending   bool     // nothing is to change before more is known
 }
 
 // settled tells whether a guest has what it is to have.
@@ -89,9 +87,6 @@ func stand(c *ledger.Change, at guestPlace, began time.Time) (s standing, err er
 	if err != nil || !runsHere(c, l) {
 		s.why = "its container has stopped"
 		return s, err
-	}
-	if s.runs = true; s.has != nil {
-		s.by = s.has.Address
 	}
 	s.judge(c, sub, l, began)
 	if s.want == nil || s.pending {
@@ -149,10 +144,10 @@ func (s *standing) fit(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet) erro
 		return err
 	}
 	if other != nil && !other.System {
-		s.by, s.want, s.why = other.Address, nil, other.Address.String()+" is mapped in its place"
+		s.want, s.why = nil, other.Address.String()+" is mapped in its place"
 		return nil
 	}
-	s.account = claimedBy(c.Index(), g.namesOf(g.name))
+	s.account = claimsOf(c.Index()).of(g.namesOf(g.name))
 	if s.has == nil && !lowestFree(c, sub.CIDR, s.account).IsValid() {
 		s.noneFree, s.why = true, "no range of host "+c.Host()+" has a free address"
 	}

@@ -71,7 +71,7 @@ func beginAuto(t *testing.T) *bench {
 	return b
 }
 
-func rangeAt(t *testing.T, text string) (r ipam.Range) {
+func rangeAt(t testing.TB, text string) (r ipam.Range) {
 	t.Helper()
 	if err := r.UnmarshalText([]byte(text)); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 type story struct {
 	*bench
 	running []netip.Addr
-	tracked *room.Tracked
+	tracked *room.Followed
 	follows string // what was done, for a failure
 }
 
@@ -171,7 +171,7 @@ func TestTracked(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		s := begun(t)
-		s.tracked = s.Tracked(ctx)
+		s.tracked = s.Followed(ctx)
 		defer func() { cancel(); s.tracked.End(); s.Ledger.Store().Close() }()
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 			s.step(rt)

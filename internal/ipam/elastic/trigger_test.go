@@ -61,7 +61,7 @@ func triggers() []trigger {
 }
 
 // told is what an edge has been told, ranges and mappings.
-func told(b *bench, tracked *room.Tracked) string {
+func told(b *bench, tracked *room.Followed) string {
 	b.t.Helper()
 	got, err := tracked.Told(b.t.Context())
 	if err != nil {
@@ -89,10 +89,10 @@ func right(b *bench) string {
 }
 
 // tracks begins to follow a bench whose moment stands still, and looks once at all there is.
-func tracks(b *bench) *room.Tracked {
+func tracks(b *bench) *room.Followed {
 	b.freeze()
 	ctx, cancel := context.WithCancel(b.t.Context())
-	tracked := b.Tracked(ctx)
+	tracked := b.Followed(ctx)
 	b.t.Cleanup(func() { cancel(); tracked.End() })
 	if got, want := told(b, tracked), right(b); got != want {
 		b.t.Fatalf("at first an edge is told\n%s\nand not\n%s", got, want)
@@ -125,41 +125,66 @@ func TestTriggers(t *testing.T) {
 	}
 }
 
-// TestNet: what a commit has changed and nobody heard of is found within thirty seconds, however many addresses there
-// are, and not by the net as long as the host's moment stands still.
+// TestBearing: a lease, a reservation, a network and a subnet to which no association leads have nothing worked out.
+func TestBearing(t *testing.T) {
+	b := begin(t)
+	b.reserve("web", "10.20.0.9")
+	b.edit(&ipam.AssociateElastic{Address: addr(elastic), Instance: "web"})
+	followed := tracks(b)
+	second := netip.MustParsePrefix("10.22.0.0/24")
+	for _, one := range []struct {
+		what  string
+		do    func()
+		bears bool
+	}{
+		{"a lease", func() { b.stop(b.start("other")) }, false},
+		{"a network", func() { b.secondNetwork("", "10.21.0.0/24") }, false},
+		{"a reservation", func() { b.edit(&ipam.AddReservation{Network: "net2", Owner: "web"}) }, false},
+		{"a subnet", func() {
+			b.edit(&ipam.AddSubnet{Network: "net2", SubnetSpec: ipam.SubnetSpec{CIDR: second}})
+		}, false},
+		{"the guest's lease", func() { b.start("web") }, true},
+	} {
+		told(b, followed)
+		one.do()
+		bear := 0
+		for noted, end := 0, time.After(10*time.Second); noted == 0 || one.bears && bear == 0; {
+			select {
+			case <-followed.Woken():
+			case <-end:
+				t.Fatalf("%s: of %d commits that were noted %d bear on what is wanted", one.what, noted, bear)
+			}
+			more, of := followed.Bearing()
+			noted, bear = noted+more, bear+of
+		}
+		if !one.bears && bear > 0 {
+			t.Errorf("%s bears on what is wanted", one.what)
+		}
+	}
+}
+
+// TestNet: what a commit has changed and nobody heard of is found after thirty seconds, and not before.
 func TestNet(t *testing.T) {
 	b := begin(t)
-	inTick := 70 // more than are worked out at once
-	if testing.Short() {
-		inTick = 3
-	}
-	first := b.thousands("crowd", inTick*room.InNet)
+	b.reserve("web", "10.20.0.9")
+	b.edit(&ipam.AssociateElastic{Address: addr(elastic), Instance: "web"})
 	tracked := tracks(b)
-	last := first
-	for range inTick*room.InNet - 1 {
-		last = last.Next()
-	}
-	b.passes(room.Tick) // the net has been at some
-	told(b, tracked)
-	for _, at := range []netip.Addr{first, last} {
-		b.edit(&ipam.DisassociateElastic{Address: at})
-	}
-	for lost, end := 0, time.After(10*time.Second); lost < 2; lost += tracked.Lose() {
+	b.passes(room.LookAgain)
+	before := told(b, tracked)
+	b.edit(&ipam.DisassociateElastic{Address: addr(elastic)})
+	for lost, end := 0, time.After(10*time.Second); lost == 0; lost = tracked.Lose() {
 		select {
 		case <-tracked.Woken():
 		case <-end:
-			t.Fatalf("%d of two commits were noted", lost)
+			t.Fatal("no commit was noted")
 		}
 	}
-	want, ticks := right(b), 0
-	if told(b, tracked) == want {
+	b.passes(room.LookAlways - 1)
+	if told(b, tracked) != before {
 		t.Fatal("it was not lost")
 	}
-	for ; told(b, tracked) != want; ticks++ {
-		if ticks > room.InNet {
-			t.Fatalf("it is not found in %d seconds", ticks)
-		}
-		b.passes(room.Tick)
+	b.passes(1)
+	if got, want := told(b, tracked), right(b); got != want {
+		t.Fatalf("after %s an edge is told\n%s\nand not\n%s", room.LookAlways, got, want)
 	}
-	t.Logf("found after %d ticks", ticks)
 }

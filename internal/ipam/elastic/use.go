@@ -18,8 +18,8 @@ func (s Room) ElasticUse(ctx context.Context) (use ipam.ElasticUse, err error) {
 		return use, err
 	}
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+		accounts := claimsOf(c.Index())
 		use = ipam.ElasticUse{Host: c.Host(), Ranges: rangeUses(c.Index())}
-		p := placesOf(c)
 		for addr, one := range c.Index().Elastics() {
 			i := slices.IndexFunc(use.Ranges, func(r ipam.RangeUse) bool { return r.Range.Contains(addr) })
 			if i >= 0 && one.State == ipam.ElasticReleasing {
@@ -27,7 +27,7 @@ func (s Room) ElasticUse(ctx context.Context) (use ipam.ElasticUse, err error) {
 			} else if i >= 0 {
 				use.Ranges[i].Allocated++
 			}
-			missing, err := p.unapplied(one)
+			missing, err := unapplied(c, accounts, one)
 			if err != nil {
 				return err
 			}
@@ -55,14 +55,14 @@ func rangeUses(ix *ledger.Index) (all []ipam.RangeUse) {
 
 // unapplied tells whether an address is to lead to a container that runs here, and this host's edge has not said that
 // it does.
-func (p places) unapplied(one *ipam.Elastic) (bool, error) {
+func unapplied(c *ledger.Change, accounts *claims, one *ipam.Elastic) (bool, error) {
 	if one.Association == nil {
 		return false, nil
 	}
-	at := p.c.Index().Applied(ledger.AppliedAt{Host: p.c.Host(), Address: one.Address})
+	at := c.Index().Applied(ledger.AppliedAt{Host: c.Host(), Address: one.Address})
 	if at != nil && at.Association == one.Association.ID && at.InForce && at.Error == "" && !at.Unsaid {
 		return false, nil
 	}
-	l, there, err := p.lead(one.Address)
+	l, there, err := leadOf(c, accounts, one.Address)
 	return there && l.here && !l.Staged, err
 }

@@ -1,12 +1,130 @@
 package elastic
 
 import (
+	"context"
 	"net/netip"
 	"slices"
+	"time"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
 )
+
+// wanted is what this host's edge is to have, by all records.
+type wanted struct {
+	ranges   []ipam.EdgeRange
+	mappings map[netip.Addr]ipam.EdgeMapping
+	leads    map[netip.Addr]lead // of all addresses that lead somewhere
+	first    map[netip.Addr]lead // by guest: of those that lead to it here, the one that is mapped
+	guests   map[netip.Addr]bool // to which one leads, here or elsewhere
+	networks map[ipam.ID]bool    // on which one is associated
+	accounts *claims
+}
+
+// workOut works out of the records what this host's edge is to have. What is committed meanwhile may be part of it or
+// not; whoever hears of that works it out anew.
+func workOut(ctx context.Context, l *ledger.Ledger) (*wanted, error) {
+	w := &wanted{mappings: map[netip.Addr]ipam.EdgeMapping{}, leads: map[netip.Addr]lead{},
+		first: map[netip.Addr]lead{}, guests: map[netip.Addr]bool{}, networks: map[ipam.ID]bool{}}
+	var associated []netip.Addr
+	err := l.Look(ctx, func(c *ledger.Change) error {
+		w.ranges, w.accounts = edgeRanges(c), claimsOf(c.Index())
+		for addr, one := range c.Index().Elastics() {
+			if one.Association != nil {
+				associated, w.networks[one.Association.Network] = append(associated, addr), true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = ledger.LookEach(ctx, l, associated, func(c *ledger.Change, addr netip.Addr) error {
+		one, there, err := leadOf(c, w.accounts, addr)
+		if there {
+			w.leads[addr], w.guests[one.Guest] = one, true
+		}
+		return err
+	})
+	w.choose()
+	return w, err
+}
+
+// choose maps, of the addresses that lead to a guest, the one that was associated first. A guest has one, and more only
+// where its addresses have changed hands.
+func (w *wanted) choose() {
+	for _, one := range w.leads {
+		if other, led := w.first[one.Guest]; one.here && (!led || one.Association < other.Association) {
+			w.first[one.Guest] = one
+		}
+	}
+	for _, one := range w.first {
+		w.mappings[one.Elastic] = one.EdgeMapping
+	}
+}
+
+// bearing are the kinds of records of which it is made.
+var bearing = []byte{ledger.LeaseKeys, ledger.ElasticKeys, ledger.ElasticRangeKeys, ledger.AccountKeys,
+	ledger.NetworkKeys, ledger.SubnetKeys}
+
+// bears tells whether a record that was written since can make a difference. Of most leases, networks and subnets none
+// can: no address is associated there.
+func (w *wanted) bears(ix *ledger.Index, key, value []byte) bool {
+	switch key[0] {
+	case ledger.NetworkKeys:
+		return w.networks[ipam.ID(key[1:])]
+	case ledger.SubnetKeys:
+		sub, there := ledger.Decoded[ipam.Subnet](value)
+		return !there || w.networks[sub.Value.Network]
+	case ledger.LeaseKeys:
+		subnet, addr, ok := ledger.LeaseKeyParts(key)
+		return ok && (w.guests[addr] || isForHolder(ix, subnet, addr, value))
+	}
+	return true
+}
+
+// isForHolder tells whether an address is associated with whoever has a guest's address by a lease, or for whom that is
+// reserved.
+func isForHolder(ix *ledger.Index, subnet ipam.ID, guest netip.Addr, value []byte) bool {
+	sx := ix.Subnet(subnet)
+	if sx == nil || value == nil {
+		return false
+	}
+	n := ix.Network(sx.Record().Network)
+	l, err := ipam.DecodeLease(guest, value)
+	if n == nil || err != nil || !l.Held() && l.Reserved() == nil {
+		return false // whoever reads it is refused; or nobody has it
+	}
+	return len(ofHolder(ix, n, l)) > 0
+}
+
+// following is what is wanted, kept up with the records.
+type following struct {
+	anew
+	wanted *wanted
+	took   time.Duration // to work it out
+}
+
+// follow begins to follow what is committed. Applied mappings and hosts bear on grants.
+func (s Room) follow(ctx context.Context) *following {
+	return &following{anew: anewAfter(ctx, s.ledger, bearing, []byte{ledger.AppliedKeys, ledger.HostKeys}),
+		wanted: &wanted{}}
+}
+
+// now is what is wanted now.
+func (f *following) now(ctx context.Context) (w *wanted, err error) {
+	if !f.due(f.wanted.bears) {
+		return f.wanted, nil
+	}
+	begun := time.Now()
+	if w, err = workOut(ctx, f.ledger); err == nil {
+		f.wanted, f.took = w, time.Since(begun)
+	}
+	return w, err
+}
+
+// pause is how long nothing is worked out anew: as long as it took, so that half of one core is left at least.
+func (f *following) pause() time.Duration { return max(restBetween, f.took) }
 
 // lead is where an elastic address leads: the mapping that this host's edge is to have for it.
 type lead struct {
@@ -14,45 +132,33 @@ type lead struct {
 	here bool // it is to be mapped on this host, unless another address leads to the guest already
 }
 
-// places is what stands in the way of addresses, the same for all of them.
-type places struct {
-	c       *ledger.Change
-	foreign []ipam.Range
-}
-
-func placesOf(c *ledger.Change) places { return places{c, foreignRanges(c)} }
-
-// lead works out of the records where an address leads; false where it leads nowhere. The outgoing half of a mapping is
-// there as long as the guest's address is reserved, so that not one packet leaves with another source; the incoming one
-// only while the container runs here.
-func (p places) lead(addr netip.Addr) (l lead, there bool, err error) {
-	one := p.c.Index().Elastic(addr)
-	if p.c.NoElastic() || one == nil || one.Association == nil {
+// leadOf works out of the records where an address leads; false where it leads nowhere. The outgoing half of a mapping
+// is there as long as the guest's address is reserved, so that not one packet leaves with another source; the incoming
+// one only while the container runs here.
+func leadOf(c *ledger.Change, accounts *claims, addr netip.Addr) (l lead, there bool, err error) {
+	one := c.Index().Elastic(addr)
+	if c.NoElastic() || one == nil || one.Association == nil {
 		return lead{}, false, nil
 	}
 	a := one.Association
-	g, there, err := mapped(p.c, a)
+	g, there, err := mapped(c, a)
 	if err != nil || !there {
 		return lead{}, false, err
 	}
 	l = lead{EdgeMapping: ipam.EdgeMapping{Elastic: addr, Guest: g.addr, Subnet: g.sub.CIDR,
 		EgressOnly: a.EgressOnly, Staged: g.host == "", Association: a.ID}}
-	l.here = (g.host == "" || g.host == p.c.Host()) && stillIts(p.c, one, &g) &&
-		!slices.ContainsFunc(p.foreign, func(r ipam.Range) bool { return r.Contains(addr) })
+	l.here = (g.host == "" || g.host == c.Host()) && !isForeign(c, addr) && whoseNow(accounts, one, &g) == one.Account
 	return l, true, nil
 }
 
-// foreignRanges are those of other hosts of the cluster, whose addresses lead here for nobody (CS-15).
-func foreignRanges(c *ledger.Change) (all []ipam.Range) {
+// isForeign tells whether an address is of a range of another host of the cluster, so that it leads here for nobody
+// (CS-15).
+func isForeign(c *ledger.Change, addr netip.Addr) bool {
 	if c.Member() == nil {
-		return nil
+		return false
 	}
-	for _, r := range c.Index().ElasticRanges() {
-		if r.Host != "" && r.Host != c.Host() {
-			all = append(all, r.Range)
-		}
-	}
-	return all
+	r := rangeOf(c.Index(), addr)
+	return r != nil && r.Host != "" && r.Host != c.Host()
 }
 
 // edgeRanges are the ranges of which this host's edge may have addresses, in order.
@@ -67,16 +173,11 @@ func edgeRanges(c *ledger.Change) (all []ipam.EdgeRange) {
 	return all
 }
 
-// stillIts tells whether the container that an address leads to is one of the address's account, also after accounts,
-// or what names mean on its network, have changed (CS-14).
-func stillIts(c *ledger.Change, one *ipam.Elastic, g *guest) bool {
-	return whoseNow(c, one, g) == one.Account
-}
-
-// whoseNow is the account of the container that an address leads to. One that does not run is known by its owner's
-// names alone, which need not tell whose it is: the address's account, unless another claims them.
-func whoseNow(c *ledger.Change, one *ipam.Elastic, g *guest) string {
-	account := claimedBy(c.Index(), g.namesOf(one.Association.Instance))
+// whoseNow is the account of the container that an address leads to, also after accounts, or what names mean on its
+// network, have changed (CS-14). One that does not run is known by its owner's names alone, which need not tell whose
+// it is: then it is the address's account, unless another claims them.
+func whoseNow(accounts *claims, one *ipam.Elastic, g *guest) string {
+	account := accounts.of(g.namesOf(one.Association.Instance))
 	if g.name == "" && account == ipam.DefaultAccount {
 		return one.Account
 	}

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -214,12 +215,42 @@ func (s *Ledger) wakeTrim(events EventSum) {
 
 // Look runs fn over the records and the index, for reading only.
 func (s *Ledger) Look(ctx context.Context, fn func(*Change) error) error {
+	return s.store.View(ctx, func(tx store.Tx) error { return s.lookIn(ctx, tx, fn) })
+}
+
+// LookEach runs fn for each of all in one view of the records. It locks the index for a page of them at a time, so that
+// requests can run in between: the index may then be ahead of the records that fn reads.
+func LookEach[T any](ctx context.Context, s *Ledger, all []T, fn func(*Change, T) error) error {
+	if len(all) == 0 {
+		return nil
+	}
 	return s.store.View(ctx, func(tx store.Tx) error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return fn(&Change{tx: tx, index: s.index, now: s.now(), host: s.host, begun: s.opened, known: s.known,
-			account: ipam.AccountOf(ctx), noElastic: s.noElastic, membership: membership{member: s.member}})
+		for page := range slices.Chunk(all, lookPage) {
+			err := s.lookIn(ctx, tx, func(c *Change) error {
+				for _, one := range page {
+					if err := fn(c, one); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return ctx.Err()
 	})
+}
+
+// lookPage is for how many things LookEach locks the index at a time.
+const lookPage = 64
+
+// lookIn runs fn over a view of the records and the index.
+func (s *Ledger) lookIn(ctx context.Context, tx store.Tx, fn func(*Change) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fn(&Change{tx: tx, index: s.index, now: s.now(), host: s.host, begun: s.opened, known: s.known,
+		account: ipam.AccountOf(ctx), noElastic: s.noElastic, membership: membership{member: s.member}})
 }
 
 // PageSize is Ledger.Page of a host's own store, SharedPageSize that of a shared one. A shared page fits one

@@ -14,51 +14,57 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// teller tells the edge of a host that shares its store what to map, in one session.
+// teller tells the edge of a host what to map; in one session, where hosts share the store.
 type teller struct {
 	*session
-	wanted *tracker
+	wanted *following
 	told   map[netip.Addr]ipam.EdgeMapping // with the grants
-	waits  map[netip.Addr]bool             // what is wanted and not granted yet
 	ranges []ipam.EdgeRange
 	first  bool
 }
 
-// errGone: the edge is there no more.
+// errGone: the edge is there no more, or has heard what it asked for.
 var errGone = errors.New("the edge is gone")
 
-// sharedNews is EdgeNews of a host that shares its store.
-func (s Room) sharedNews(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] {
+// EdgeNews yields what the edge of this host is to have: the whole first, then each change, until ctx ends or an error
+// is yielded, which is the last. To one who only looks it yields the whole, and nothing begins.
+func (s Room) EdgeNews(ctx context.Context, looks bool) iter.Seq2[ipam.EdgeNews, error] {
+	s, err := s.home()
+	if err != nil {
+		return ledger.Refused[ipam.EdgeNews](err)
+	}
 	return func(yield func(ipam.EdgeNews, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		one, err := s.beginSession(ctx)
-		if err != nil {
-			yield(ipam.EdgeNews{}, err)
-			return
+		t := &teller{session: &session{ledger: s.ledger}, first: true}
+		if s.ledger.Member() != nil && !looks {
+			if t.session, err = s.beginSession(ctx); err != nil {
+				yield(ipam.EdgeNews{}, err)
+				return
+			}
+			ended := make(chan struct{})
+			go func() { defer close(ended); t.keep(ctx) }()
+			defer func() { cancel(); <-ended; t.end() }()
 		}
-		t := &teller{session: one, wanted: s.track(ctx), told: map[netip.Addr]ipam.EdgeMapping{},
-			waits: map[netip.Addr]bool{}, first: true}
-		ended := make(chan struct{})
-		go func() { defer close(ended); one.keep(ctx) }()
-		defer func() { cancel(); t.wanted.end(); <-ended; one.end() }()
-		if err := t.tell(ctx, yield); !errors.Is(err, errGone) && ctx.Err() == nil {
+		t.wanted = s.follow(ctx)
+		defer func() { cancel(); t.wanted.commits.Wait() }()
+		if err := t.tell(ctx, looks, yield); !errors.Is(err, errGone) && ctx.Err() == nil {
 			yield(ipam.EdgeNews{}, err)
 		}
 	}
 }
 
-// tell tells the edge of each change until the session is over.
-func (t *teller) tell(ctx context.Context, yield func(ipam.EdgeNews, error) bool) error {
+// tell tells the edge of each change until the session is over, or only once.
+func (t *teller) tell(ctx context.Context, once bool, yield func(ipam.EdgeNews, error) bool) error {
 	for {
 		news, again, err := t.next(ctx)
 		if err != nil {
 			return err
 		}
-		if news != nil && !yield(*news, nil) {
+		if !news.Bare() && !yield(news, nil) || once {
 			return errGone
 		}
-		if err := t.wait(ctx, restBetween, nil, yield); err != nil {
+		if err := t.wait(ctx, t.wanted.pause(), nil, yield); err != nil {
 			return err
 		}
 		if err := t.wait(ctx, cmp.Or(again, lookAgain), t.wanted.commits.Woken(), yield); err != nil {
@@ -93,41 +99,60 @@ func (t *teller) wait(ctx context.Context, long time.Duration, woken <-chan stru
 	}
 }
 
-// next is what the edge is to be told now; nil: nothing. again is when it is worth looking by itself; zero: as always.
-func (t *teller) next(ctx context.Context) (news *ipam.EdgeNews, again time.Duration, err error) {
+// next is what the edge is to be told now. again is when it is worth looking by itself; zero: as always.
+func (t *teller) next(ctx context.Context) (news ipam.EdgeNews, again time.Duration, err error) {
 	if err := t.speaks(); err != nil {
-		return nil, 0, err
+		return news, 0, err
 	}
-	changed, err := t.wanted.look(ctx)
+	w, err := t.wanted.now(ctx)
 	if err != nil {
-		return nil, 0, err
+		return news, 0, err
 	}
+	mappings := w.mappings
+	if t.held != nil {
+		if mappings, again, err = t.granted(ctx, w); err != nil {
+			return news, 0, err
+		}
+	}
+	news = ipam.EdgeNews{Host: t.ledger.Host(), Session: t.id(), Sent: t.sent, Whole: t.first}
+	if t.first || !slices.Equal(w.ranges, t.ranges) {
+		news.Ranges, news.Ranged = w.ranges, true
+	}
+	differences(&news, t.told, mappings)
+	t.told, t.ranges, t.first = mappings, w.ranges, false
+	return news, again, nil
+}
+
+// differences writes into news what one who was told of some mappings has to hear of others.
+func differences(news *ipam.EdgeNews, told, now map[netip.Addr]ipam.EdgeMapping) {
+	for addr, m := range now {
+		if told[addr] != m {
+			news.Set = append(news.Set, m)
+		}
+	}
+	for addr := range told {
+		if _, there := now[addr]; !there {
+			news.Removed = append(news.Removed, addr)
+		}
+	}
+	slices.SortFunc(news.Set, byElastic)
+	slices.SortFunc(news.Removed, netip.Addr.Compare)
+}
+
+func byElastic(a, b ipam.EdgeMapping) int { return a.Elastic.Compare(b.Elastic) }
+
+// granted is what is wanted with its grants; what lacks one is staged. again is when it is worth looking again.
+func (t *teller) granted(ctx context.Context, w *wanted) (now map[netip.Addr]ipam.EdgeMapping, again time.Duration,
+	err error) {
 	round := asked{now: map[netip.Addr]ipam.EdgeMapping{}}
-	round.due = slices.AppendSeq(changed, maps.Keys(t.waits))
-	slices.SortFunc(round.due, netip.Addr.Compare)
-	round.due = slices.Compact(round.due)
-	if err := t.look(ctx, &round); err != nil {
-		return nil, 0, err
+	if err = t.look(ctx, &round, w); err == nil {
+		err = t.grant(ctx, &round)
 	}
-	if err := t.grant(ctx, &round); err != nil {
-		return nil, 0, err
-	}
-	line := ipam.EdgeNews{Host: t.ledger.Host(), Session: t.held.ID(), Sent: t.sent, Whole: t.first}
-	if t.first || !slices.Equal(t.wanted.ranges, t.ranges) {
-		t.ranges = t.wanted.ranges
-		line.Ranges, line.Ranged = t.ranges, true
-	}
-	t.first = false
-	tellOf(&line, round.due, round.now, t.told)
-	if line.Bare() {
-		return nil, round.again, nil
-	}
-	return &line, round.again, nil
+	return round.now, round.again, err
 }
 
 // asked is what is asked in one round.
 type asked struct {
-	due     []netip.Addr // of which something can have changed
 	now     map[netip.Addr]ipam.EdgeMapping
 	lacking []ipam.EdgeMapping // grants that may be asked for
 	again   time.Duration      // when it is worth looking again; zero: when something is committed
@@ -142,65 +167,41 @@ func (r *asked) later(again time.Duration) {
 
 // look is what is wanted, with the grants that hold on: those by which the edge has it already, and, for what it is
 // told first, those of sessions before. What lacks a grant is staged until it has one.
-func (t *teller) look(ctx context.Context, r *asked) error {
-	for page := range slices.Chunk(r.due, leadsAtOnce) {
-		err := t.ledger.Look(ctx, func(c *ledger.Change) error {
-			for _, addr := range page {
-				if err := t.lookAt(c, r, addr); err != nil {
-					return err
-				}
-			}
+func (t *teller) look(ctx context.Context, r *asked, w *wanted) error {
+	all := slices.SortedFunc(maps.Values(w.mappings), byElastic)
+	return ledger.LookEach(ctx, t.ledger, all, func(c *ledger.Change, m ipam.EdgeMapping) error {
+		if m.Staged {
+			r.now[m.Elastic] = m
 			return nil
-		})
+		}
+		number, err := t.holdsOn(c, m.Elastic)
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func (t *teller) lookAt(c *ledger.Change, r *asked, addr netip.Addr) error {
-	delete(t.waits, addr)
-	m, there := t.wanted.mappings[addr]
-	if !there {
+		if m.Grant = number; number > 0 {
+			r.now[m.Elastic] = m
+			return nil
+		}
+		ok, again, err := grantable(c, t.ledger.SessionGone, m.Elastic)
+		if err != nil {
+			return err
+		}
+		if r.later(again); ok {
+			r.lacking = append(r.lacking, m)
+		}
+		m.Staged = true
+		r.now[m.Elastic] = m
 		return nil
-	}
-	if m.Staged {
-		r.now[addr] = m
-		return nil
-	}
-	number, err := t.holdsOn(c, addr)
-	if err != nil {
-		return err
-	}
-	if number > 0 {
-		m.Grant = number
-		r.now[addr] = m
-		return nil
-	}
-	t.waits[addr] = true
-	ok, again, err := grantable(c, t.ledger.SessionGone, addr)
-	if err != nil {
-		return err
-	}
-	if r.later(again); ok {
-		r.lacking = append(r.lacking, m)
-	}
-	m.Staged = true
-	r.now[addr] = m
-	return nil
+	})
 }
 
 // holdsOn is the grant by which the edge may go on to have an address that it has already; 0: it needs one.
 func (t *teller) holdsOn(c *ledger.Change, addr netip.Addr) (uint64, error) {
 	known, err := c.ReadApplied(ledger.AppliedAt{Host: c.Host(), Address: addr})
-	if err != nil || known == nil || !known.InForce {
+	if err != nil || known == nil || !known.InForce || t.first && laterGrant(c, addr, known.Grant) {
 		return 0, err
 	}
-	if t.first && laterGrant(c, addr, known.Grant) {
-		return 0, nil
-	}
-	if was, has := t.told[addr]; t.first || has && !was.Staged && was.Grant == known.Grant {
+	if was := t.told[addr]; t.first || was.Elastic == addr && !was.Staged && was.Grant == known.Grant {
 		return known.Grant, nil
 	}
 	return 0, nil // it was told that it is to have it no more, and may say that it has not: what it gets is new
@@ -257,7 +258,6 @@ func (t *teller) grantPage(ctx context.Context, r *asked, page []ipam.EdgeMappin
 		}
 		m.Grant = granted[i]
 		r.now[m.Elastic] = m
-		delete(t.waits, m.Elastic)
 	}
 	return nil
 }

@@ -1,0 +1,80 @@
+package elastic_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"testing"
+
+	"berth/internal/ipam"
+	"berth/store/mem"
+)
+
+// many is how many addresses are associated while one of them is changed.
+const many = 10_000
+
+// BenchmarkPublished is the time from a change of one association of ten thousand, whose guests run, until an edge has
+// been told of it: with a store of the host's own, and with a shared one, where each is granted.
+func BenchmarkPublished(b *testing.B) {
+	b.Run("own", func(b *testing.B) { published(b, nil) })
+	b.Run("shared", func(b *testing.B) { published(b, mem.New()) })
+}
+
+func published(b *testing.B, shared *mem.Store) {
+	s := &bench{t: b, host: "h1", published: map[string][]string{}, path: filepath.Join(b.TempDir(), "berth.db"),
+		shared: shared}
+	if shared != nil {
+		b.Cleanup(func() { shared.Close() })
+		s.member = &ipam.Member{Host: ipam.ID{1}, Session: ipam.NewID(), Mark: keptMark}
+	}
+	s.begin()
+	one := s.thousands("crowd", many)
+	grant, err := s.RequestPool(b.Context(), ipam.PoolRequest{Network: "net1", CIDR: netip.MustParsePrefix("10.32.0.0/16")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range many {
+		_, err := s.RequestAddress(b.Context(), ipam.AddressRequest{Pool: grant.ID, Name: fmt.Sprintf("crowd/%d", i)})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	told, ended := make(chan ipam.EdgeMapping, many), make(chan struct{})
+	go func() { defer close(ended); s.hears(ctx, told) }()
+	defer func() { cancel(); <-ended }()
+	for range many {
+		<-told
+	}
+	egress := false
+	for b.Loop() {
+		egress = !egress
+		_, err := s.Edit(ctx, ipam.EditOptions{}, &ipam.AssociateElastic{Address: one, Instance: "crowd/0",
+			EgressOnly: egress})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if m := <-told; m.Elastic != one || m.EgressOnly != egress {
+			b.Fatalf("an edge is told %+v", m)
+		}
+	}
+}
+
+// hears listens for the edge, says all the time that it is there, and passes on what leads in.
+func (b *bench) hears(ctx context.Context, told chan<- ipam.EdgeMapping) {
+	for news, err := range b.EdgeNews(ctx, false) {
+		if err != nil {
+			b.t.Error(err)
+			return
+		}
+		for _, m := range news.Set {
+			if !m.Staged {
+				told <- m
+			}
+		}
+		if news.Session != "" {
+			_ = b.ReportEdge(ctx, ipam.EdgeReport{Session: news.Session}) // it ends with its listener
+		}
+	}
+}
