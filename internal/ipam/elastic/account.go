@@ -16,6 +16,9 @@ const (
 	maxQuota    = 1 << 20
 )
 
+// accountRemoved is why an address is released with its account, for events.
+const accountRemoved = "its account is removed"
+
 // accountFacts is what events tell of an account.
 type accountFacts struct {
 	Domain string   `json:"domain,omitempty"`
@@ -99,7 +102,7 @@ func removeAccount(e *ipam.RemoveAccount, c *ledger.Change) (ipam.Result, error)
 	}
 	var result ipam.Result
 	for _, one := range all {
-		if err := releaseOf(c, one); err != nil {
+		if err := endAndGive(c, one, accountRemoved); err != nil {
 			return ipam.Result{}, err
 		}
 		result.Addresses = append(result.Addresses, one.Address)
@@ -142,19 +145,11 @@ func shrink(c *ledger.Change, e *ipam.RemoveAccount) (left bool, err error) {
 	}
 	c.TouchPlan()
 	for _, one := range all[:c.Page()] {
-		if err := releaseOf(c, one); err != nil {
+		if err := endAndGive(c, one, accountRemoved); err != nil {
 			return false, err
 		}
 	}
 	return true, nil
-}
-
-// releaseOf releases an address of an account that is removed.
-func releaseOf(c *ledger.Change, one *ipam.Elastic) error {
-	if err := endAssociation(c, one, "its account is removed"); err != nil {
-		return err
-	}
-	return give(c, c.Index().Elastic(one.Address))
 }
 
 func noAccount(name string) error {
@@ -163,14 +158,10 @@ func noAccount(name string) error {
 
 // addressesOf are the addresses that an account has, in order; those that it has released are its own no more, and the
 // system addresses of its containers count for nothing.
-func addressesOf(ix *ledger.Index, account string) (all []*ipam.Elastic) {
-	for _, one := range ix.Elastics() {
-		if one.Account == account && one.State == ipam.ElasticAllocated && !one.System {
-			all = append(all, one)
-		}
-	}
-	slices.SortFunc(all, func(a, b *ipam.Elastic) int { return a.Address.Compare(b.Address) })
-	return all
+func addressesOf(ix *ledger.Index, account string) []*ipam.Elastic {
+	return recordsOf(ix, func(one *ipam.Elastic) bool {
+		return one.Account == account && one.State == ipam.ElasticAllocated && !one.System
+	})
 }
 
 // few names the first of some addresses.
@@ -255,7 +246,7 @@ func claimsNobodys(c *ledger.Change, a *ipam.Account) error {
 		return nil
 	}
 	all := claimsOf(c.Index(), a)
-	for _, one := range associatedWith(c.Index(), func(*ipam.Association) bool { return true }) {
+	for _, one := range associated(c.Index()) {
 		g, there, err := mapped(c, one.Association)
 		if err != nil {
 			return err

@@ -117,7 +117,7 @@ func mayHave(e *ipam.AllocateElastic, c *ledger.Change, account string) error {
 	if known.State == ipam.ElasticReleasing {
 		return ipam.RefuseAs(ipam.AddressAllocated, ipam.ErrInUse, "%s was released by account %s, and %s has not "+
 			"said yet that it is mapped there no more; try again when that runs, or allocate another", e.Address,
-			known.Account, appliedOn(c.Index(), c.Host(), e.Address))
+			known.Account, edgesWith(c, e.Address))
 	}
 	return ipam.Help(ipam.RefuseAs(ipam.AddressAllocated, ipam.ErrInUse, "%s is account %s's since %s", e.Address,
 		known.Account, known.Allocated.UTC().Format("2006-01-02")), ipam.Advise(ipam.DoListElastic))
@@ -158,14 +158,11 @@ func withinQuota(ix *ledger.Index, account string) error {
 }
 
 func release(e *ipam.ReleaseElastic, c *ledger.Change, seen uint64) (ipam.Result, error) {
-	if _, err := knownRange(c.Index(), e.Address); err != nil {
+	known, err := toChange(c, e.Address, seen)
+	if err != nil {
 		return ipam.Result{}, err
 	}
 	result := ipam.Result{Addresses: []netip.Addr{e.Address}}
-	known := c.Index().Elastic(e.Address)
-	if err := matches(known, seen); err != nil {
-		return ipam.Result{}, err
-	}
 	if leftOver(c.Index(), c.Host(), e.Address) {
 		return result, c.SetElastic(e.Address, nil)
 	}
@@ -190,12 +187,22 @@ func give(c *ledger.Change, known *ipam.Elastic) error {
 	if err != nil {
 		return err
 	}
-	if appliedOn(c.Index(), c.Host(), known.Address) == "" {
+	if len(inForce(c.Index(), c.Host(), known.Address)) == 0 {
 		return c.SetElastic(known.Address, nil)
 	}
 	leaving := *known
 	leaving.ID, leaving.State, leaving.Association = id, ipam.ElasticReleasing, nil
 	return c.SetElastic(known.Address, &leaving)
+}
+
+// toChange is the record of an address that an edit is of; nil where it is free. One that is of no range is refused, and
+// one that is not as the requester saw it, where that was said.
+func toChange(c *ledger.Change, addr netip.Addr, seen uint64) (*ipam.Elastic, error) {
+	if _, err := knownRange(c.Index(), addr); err != nil {
+		return nil, err
+	}
+	known := c.Index().Elastic(addr)
+	return known, matches(known, seen)
 }
 
 // matches refuses a change of an address that is not as the requester saw it, where that was said.

@@ -1,8 +1,11 @@
 package elastic
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"net/netip"
+	"strings"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
@@ -23,43 +26,57 @@ func (s Room) home() (Room, error) {
 	return Room{s.homes, l}, err
 }
 
+// look runs fn over the records of elastic addresses, for reading only.
+func (s Room) look(ctx context.Context, fn func(*ledger.Change) error) error {
+	s, err := s.home()
+	if err != nil {
+		return err
+	}
+	return s.ledger.Look(ctx, fn)
+}
+
 // Apply makes an edit of elastic addresses, or refuses it; mine is false for any other edit. seen is the revision of
 // the address that the requester saw; 0: any will do.
 func Apply(c *ledger.Change, e ipam.Edit, seen uint64) (result ipam.Result, mine bool, err error) {
-	var rule func() (ipam.Result, error)
+	noun, _, _ := strings.Cut(e.Op(), ".")
+	switch {
+	case noun != "account" && noun != "elastic":
+		return ipam.Result{}, false, nil
+	case seen != 0 && !ofAddress(e):
+		err = ipam.Refuse(ipam.ErrInvalid, "accounts and elastic ranges have no revision that a change could be held "+
+			"to; ask for it without one")
+	case c.NoElastic():
+		err = turnedOff()
+	default:
+		result, err = apply(c, e, seen)
+	}
+	return result, true, err
+}
+
+func apply(c *ledger.Change, e ipam.Edit, seen uint64) (result ipam.Result, err error) {
 	switch e := e.(type) {
 	case *ipam.CreateAccount:
-		rule = func() (ipam.Result, error) { return ipam.Result{}, createAccount(e, c) }
+		return result, createAccount(e, c)
 	case *ipam.RemoveAccount:
-		rule = func() (ipam.Result, error) { return removeAccount(e, c) }
+		return removeAccount(e, c)
 	case *ipam.AddElasticRange:
-		rule = func() (ipam.Result, error) { return ipam.Result{}, addRange(e, c) }
+		return result, addRange(e, c)
 	case *ipam.RemoveElasticRange:
-		rule = func() (ipam.Result, error) { return ipam.Result{}, removeRange(e, c) }
+		return result, removeRange(e, c)
 	case *ipam.AllocateElastic:
-		rule = func() (ipam.Result, error) { return allocate(e, c, seen) }
+		return allocate(e, c, seen)
 	case *ipam.AssociateElastic:
-		rule = func() (ipam.Result, error) { return associate(e, c, seen) }
+		return associate(e, c, seen)
 	case *ipam.DisassociateElastic:
-		rule = func() (ipam.Result, error) { return disassociate(e, c, seen) }
+		return disassociate(e, c, seen)
 	case *ipam.ReleaseElastic:
-		rule = func() (ipam.Result, error) { return release(e, c, seen) }
+		return release(e, c, seen)
 	case *ipam.DeclareElastic:
-		rule = func() (ipam.Result, error) { return declare(e, c) }
+		return declare(e, c)
 	case *ipam.EndDeclaredElastic:
-		rule = func() (ipam.Result, error) { return endDeclared(e, c) }
-	default:
-		return ipam.Result{}, false, nil
+		return endDeclared(e, c)
 	}
-	if seen != 0 && !ofAddress(e) {
-		return ipam.Result{}, true, ipam.Refuse(ipam.ErrInvalid, "accounts and elastic ranges have no revision that a "+
-			"change could be held to; ask for it without one")
-	}
-	if c.NoElastic() {
-		return ipam.Result{}, true, turnedOff()
-	}
-	result, err = rule()
-	return result, true, err
+	return result, fmt.Errorf("%s is no edit of elastic addresses", e.Op())
 }
 
 // ofAddress tells whether an edit is of one elastic address.

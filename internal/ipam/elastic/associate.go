@@ -25,10 +25,9 @@ func factsOf(c *ledger.Change, addr netip.Addr, a *ipam.Association) (any, error
 		return nil, nil
 	}
 	host, err := hostOf(c, a)
-	for _, one := range hostsOf(c.Index(), c.Host()) {
-		at := c.Index().Applied(ledger.AppliedAt{Host: one, Address: addr})
-		if host == "" && at != nil && at.InForce && at.Association == a.ID {
-			host = one
+	for _, at := range inForce(c.Index(), c.Host(), addr) {
+		if host == "" && at.Association == a.ID {
+			host = at.Host
 		}
 	}
 	return associationFacts{host, a.Instance, c.NetworkName(a.Network), a.Guest, a.EgressOnly}, err
@@ -56,11 +55,8 @@ func associate(e *ipam.AssociateElastic, c *ledger.Change, seen uint64) (ipam.Re
 	if err := ipam.CheckOwner(e.Instance); err != nil {
 		return ipam.Result{}, err
 	}
-	if _, err := knownRange(c.Index(), e.Address); err != nil {
-		return ipam.Result{}, err
-	}
-	known := c.Index().Elastic(e.Address)
-	if err := matches(known, seen); err != nil {
+	known, err := toChange(c, e.Address, seen)
+	if err != nil {
 		return ipam.Result{}, err
 	}
 	if known == nil || known.State != ipam.ElasticAllocated {
@@ -244,11 +240,8 @@ func setAssociation(c *ledger.Change, known *ipam.Elastic, want *ipam.Associatio
 }
 
 func disassociate(e *ipam.DisassociateElastic, c *ledger.Change, seen uint64) (ipam.Result, error) {
-	if _, err := knownRange(c.Index(), e.Address); err != nil {
-		return ipam.Result{}, err
-	}
-	known := c.Index().Elastic(e.Address)
-	if err := matches(known, seen); err != nil {
+	known, err := toChange(c, e.Address, seen)
+	if err != nil {
 		return ipam.Result{}, err
 	}
 	result := ipam.Result{Addresses: []netip.Addr{e.Address}}

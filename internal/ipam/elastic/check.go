@@ -33,10 +33,8 @@ func (s Room) CheckElastic(ctx context.Context) (ipam.ElasticCheck, error) {
 		return e.ElasticCheck, err
 	}
 	e.Ranges = e.wanted.ranges
-	all := ledger.Ask(s.ledger, func(ix *ledger.Index) []*ipam.Elastic {
-		return associatedWith(ix, func(*ipam.Association) bool { return true })
-	})
-	return e.ElasticCheck, ledger.LookEach(ctx, s.ledger, all, e.look)
+	err = ledger.LookEach(ctx, s.ledger, ledger.Ask(s.ledger, associated), e.look)
+	return e.ElasticCheck, err
 }
 
 func (e *examination) look(c *ledger.Change, before *ipam.Elastic) error {
@@ -55,8 +53,8 @@ func (e *examination) look(c *ledger.Change, before *ipam.Elastic) error {
 	}
 	e.Wanted++
 	if first := e.wanted.first[l.Guest].Elastic; first.IsValid() && first != one.Address {
-		e.add(c, one, ipam.UnmappedElastic, c.Began(one.Association.ID), fmt.Sprintf("%s leads to %s, to which "+
-			"%s is mapped already: disassociate one of them (berth elastic disassociate)", one.Address, l.Guest, first))
+		e.add(c, one, ipam.UnmappedElastic, c.Began(one.Association.ID), "%s leads to %s, to which "+
+			"%s is mapped already: disassociate one of them (berth elastic disassociate)", one.Address, l.Guest, first)
 		return nil
 	}
 	return e.isMapped(c, one, &l)
@@ -74,30 +72,21 @@ func (e *examination) isMapped(c *ledger.Change, one *ipam.Elastic, l *lead) err
 		return err
 	}
 	e.Unmapped++
-	switch {
+	switch others := elsewhere(c, one.Address); {
 	case said:
-		e.add(c, one, ipam.UnmappedElastic, at.Since, fmt.Sprintf("the edge of host %s cannot map %s to %s (%s): %s",
-			c.Host(), one.Address, one.Association.Instance, l.Guest, at.Error))
-	case c.Now().Sub(since) >= mapsWithin && waitsFor(c, one.Address) != "":
-		e.add(c, one, ipam.UnmappedElastic, since, fmt.Sprintf("%s is to be mapped to %s (%s) on host %s, which waits "+
+		e.add(c, one, ipam.UnmappedElastic, at.Since, "the edge of host %s cannot map %s to %s (%s): %s",
+			c.Host(), one.Address, one.Association.Instance, l.Guest, at.Error)
+	case c.Now().Sub(since) < mapsWithin:
+	case len(others) > 0:
+		e.add(c, one, ipam.UnmappedElastic, since, "%s is to be mapped to %s (%s) on host %s, which waits "+
 			"for host %s: that may have it in its kernel still; see `berth elastic show %s`", one.Address,
-			one.Association.Instance, l.Guest, c.Host(), waitsFor(c, one.Address), one.Address))
-	case c.Now().Sub(since) >= mapsWithin:
-		e.add(c, one, ipam.UnmappedElastic, since, fmt.Sprintf("%s is to be mapped to %s (%s) on host %s, and its "+
+			one.Association.Instance, l.Guest, c.Host(), others[0].Host, one.Address)
+	default:
+		e.add(c, one, ipam.UnmappedElastic, since, "%s is to be mapped to %s (%s) on host %s, and its "+
 			"edge has not said that it is; see the log of berth edge", one.Address, one.Association.Instance, l.Guest,
-			c.Host()))
+			c.Host())
 	}
 	return nil
-}
-
-// waitsFor is another host that may have an address in its kernel; empty where none may.
-func waitsFor(c *ledger.Change, addr netip.Addr) string {
-	for _, host := range hostsOf(c.Index(), c.Host())[1:] {
-		if at := c.Index().Applied(ledger.AppliedAt{Host: host, Address: addr}); at != nil && at.InForce {
-			return host
-		}
-	}
-	return ""
 }
 
 // wantedSince is when a mapping came to be wanted: by its association, or by its guest's start.
@@ -122,17 +111,17 @@ func (e *examination) leadsAway(c *ledger.Change, one *ipam.Elastic) error {
 		return err
 	}
 	if account := whoseNow(e.wanted.accounts, one, &g); account != one.Account {
-		e.add(c, one, ipam.UnmappedElastic, c.Began(one.Association.ID), fmt.Sprintf("%s is account %s's, and "+
+		e.add(c, one, ipam.UnmappedElastic, c.Began(one.Association.ID), "%s is account %s's, and "+
 			"the container %s is account %s's by now, so that it is not mapped: disassociate it (berth elastic "+
-			"disassociate)", one.Address, one.Account, g.named(one.Association), account))
+			"disassociate)", one.Address, one.Account, g.named(one.Association), account)
 		return nil
 	}
 	if r == nil || r.Host == "" || r.Host == c.Host() {
 		return nil
 	}
-	e.add(c, one, ipam.UnmappedElastic, c.Began(one.Association.ID), fmt.Sprintf("%s is of the elastic range %s "+
+	e.add(c, one, ipam.UnmappedElastic, c.Began(one.Association.ID), "%s is of the elastic range %s "+
 		"of host %s, and %s runs on host %s: associate an address of the cluster, or run it there", one.Address, r.Range,
-		r.Host, one.Association.Instance, c.Host()))
+		r.Host, one.Association.Instance, c.Host())
 	return nil
 }
 
@@ -146,9 +135,9 @@ func (e *examination) leadsNowhere(c *ledger.Change, one *ipam.Elastic) error {
 	if err != nil || last != c.Host() {
 		return err
 	}
-	e.add(c, one, ipam.GuestGone, c.Began(one.Association.ID), fmt.Sprintf("%s of account %s is associated with "+
+	e.add(c, one, ipam.GuestGone, c.Began(one.Association.ID), "%s of account %s is associated with "+
 		"%s, which is not there any more, and for which nothing is reserved: end that with `berth elastic disassociate "+
-		"%s`, or start it again", one.Address, one.Account, one.Association.Instance, one.Address))
+		"%s`, or start it again", one.Address, one.Account, one.Association.Instance, one.Address)
 	return nil
 }
 
@@ -182,11 +171,66 @@ func lastHost(c *ledger.Change, a *ipam.Association) (string, error) {
 	return l.Host, nil
 }
 
-func (e *examination) add(c *ledger.Change, one *ipam.Elastic, kind ipam.FindingKind, since time.Time, detail string) {
+func (e *examination) add(c *ledger.Change, one *ipam.Elastic, kind ipam.FindingKind, since time.Time, detail string,
+	args ...any) {
 	f := ipam.Finding{Kind: kind, Address: one.Address, Host: c.Host(), Network: c.NetworkName(one.Association.Network),
-		Owner: one.Association.Instance, Seen: since, Detail: detail}
+		Owner: one.Association.Instance, Seen: since, Detail: fmt.Sprintf(detail, args...)}
 	if n := c.Index().Network(one.Association.Network); n != nil {
 		f.Space = n.Space
 	}
 	e.Findings = append(e.Findings, f)
+}
+
+// SystemGaps are the containers of this host on networks with the mode auto that have neither a system address nor
+// another, though they run, in order of their addresses.
+func (s Room) SystemGaps(ctx context.Context) (gaps []ipam.SystemGap, err error) {
+	s, away := s.home()
+	if away != nil || s.ledger.NoElastic() {
+		return nil, nil // whoever compares knows that the cluster's records are missing (Partial)
+	}
+	_, err = s.eachGuest(ctx, time.Time{}, func(c *ledger.Change, at guestPlace, one *standing) error {
+		if one.has != nil || !one.noneFree && len(one.published) == 0 {
+			return nil
+		}
+		gap, err := gapAt(c, at, one)
+		gaps = append(gaps, gap)
+		return err
+	})
+	return gaps, err
+}
+
+func gapAt(c *ledger.Change, at guestPlace, s *standing) (ipam.SystemGap, error) {
+	sub := c.Index().Subnet(at.subnet).Record()
+	l, err := c.Lease(at.subnet, at.addr)
+	if err != nil {
+		return ipam.SystemGap{}, err
+	}
+	return ipam.SystemGap{Space: sub.Space, Network: c.NetworkName(sub.Network), Guest: at.addr, Subnet: sub.CIDR,
+		Lease: l.ID, Instance: l.Name, Published: s.published}, nil
+}
+
+// ElasticGuests are the elastic addresses, system addresses not among them, that lead to some guest addresses, on
+// whichever network.
+func (s Room) ElasticGuests(ctx context.Context, guests []netip.Addr) (all []ipam.ElasticGuest, err error) {
+	s, away := s.home()
+	if away != nil || s.ledger.NoElastic() {
+		return nil, nil // whoever compares knows that the cluster's records are missing (Partial)
+	}
+	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+		all = nil
+		for _, addr := range guests {
+			one, err := mappedTo(c, &guest{addr: addr}, netip.Addr{})
+			if err != nil {
+				return err
+			}
+			if one == nil || one.System {
+				continue
+			}
+			if n := c.Index().Network(one.Association.Network); n != nil {
+				all = append(all, ipam.ElasticGuest{Space: n.Space, Network: n.Name, Guest: addr, Elastic: one.Address})
+			}
+		}
+		return nil
+	})
+	return all, err
 }

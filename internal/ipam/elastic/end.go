@@ -7,17 +7,6 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// associatedWith are the addresses whose association is of a kind, in order.
-func associatedWith(ix *ledger.Index, is func(*ipam.Association) bool) (all []*ipam.Elastic) {
-	for _, one := range ix.Elastics() {
-		if one.Association != nil && is(one.Association) {
-			all = append(all, one)
-		}
-	}
-	slices.SortFunc(all, func(a, b *ipam.Elastic) int { return a.Address.Compare(b.Address) })
-	return all
-}
-
 // keptWith are those of them that a person has associated: system addresses end with their container, and by nobody
 // else (Keep).
 func keptWith(ix *ledger.Index, is func(*ipam.Association) bool) []*ipam.Elastic {

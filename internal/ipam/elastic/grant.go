@@ -1,12 +1,15 @@
 package elastic
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
+	"berth/store"
 )
 
 // Where hosts share the store, an address is answered for by one of them alone. Three things see to that.
@@ -15,7 +18,7 @@ import (
 // (Applied.InForce), and it is granted to nobody while another host may. That ends when the other one's edge says that
 // it has it no more.
 //
-// A session (session.go): the edge may answer only for the TTL of the range after the host's session was kept last, and
+// A session (below): the edge may answer only for the TTL of the range after the host's session was kept last, and
 // the kernel sees to that by itself. The session's record is committed after the session has begun, and before anything
 // is told by it.
 //
@@ -28,25 +31,25 @@ import (
 // (internal/edge/nft, ticketTime), and some more for clocks that do not run alike.
 const lateness = 500*time.Millisecond + 50*time.Millisecond
 
-// takesOver tells whether an address may be taken from a host, which may have it, and else when it is worth looking
-// again; zero is: when that host says something.
-func takesOver(c *ledger.Change, gone goneFor, from string, addr netip.Addr) (ok bool, again time.Duration, err error) {
-	known, err := c.EdgeSession(from)
+// goneFor is ledger.SessionGone.
+type goneFor func(host string, known *ipam.EdgeSession) (time.Duration, bool)
+
+// takesOver tells whether an address may be taken from a host that may have it, and else when it is worth looking again;
+// zero is: when that host says something.
+func takesOver(c *ledger.Change, gone goneFor, at *ipam.Applied) (ok bool, again time.Duration, err error) {
+	known, err := c.EdgeSession(at.Host)
 	if err != nil {
 		return false, 0, err
 	}
-	long, is := gone(from, known)
-	r := rangeOf(c.Index(), addr)
-	h := c.Index().Host(from)
-	removed := h == nil || h.State == ipam.HostRemoved
-	wait := ipam.DefaultElasticTTL
-	if r != nil {
-		wait = r.TTL
+	long, is := gone(at.Host, known)
+	wait, stays := ipam.DefaultElasticTTL, at.Untimed
+	if r := rangeOf(c.Index(), at.Address); r != nil {
+		wait, stays = r.TTL, stays || r.OnCut == ipam.CutKeep
 	}
-	at := c.Index().Applied(ledger.AppliedAt{Host: from, Address: addr})
-	untimed := at != nil && at.Untimed
+	h := c.Index().Host(at.Host)
+	removed := h == nil || h.State == ipam.HostRemoved
 	switch left := time.Duration(wait) + lateness - long; {
-	case (untimed || r != nil && r.OnCut == ipam.CutKeep) && !removed:
+	case stays && !removed:
 		return false, 0, nil // nothing there ends by itself
 	case !is:
 		return false, lookGone, nil
@@ -56,54 +59,142 @@ func takesOver(c *ledger.Change, gone goneFor, from string, addr netip.Addr) (ok
 	return true, 0, nil
 }
 
-// goneFor is ledger.SessionGone.
-type goneFor func(host string, known *ipam.EdgeSession) (time.Duration, bool)
-
 // grantable tells whether this host may be granted an address, and else when it is worth looking again.
 func grantable(c *ledger.Change, gone goneFor, addr netip.Addr) (ok bool, again time.Duration, err error) {
-	for _, host := range holders(c.Index(), c.Host(), addr) {
-		if host == c.Host() {
-			continue
-		}
-		if ok, again, err := takesOver(c, gone, host, addr); err != nil || !ok {
+	for _, at := range elsewhere(c, addr) {
+		if ok, again, err := takesOver(c, gone, at); err != nil || !ok {
 			return false, again, err
 		}
 	}
 	return true, 0, nil
 }
 
-// freed takes an address from all other hosts that may have it, where it is grantable.
-func freed(c *ledger.Change, gone goneFor, addr netip.Addr) (ok bool, again time.Duration, err error) {
-	if ok, again, err := grantable(c, gone, addr); err != nil || !ok {
-		return false, again, err
-	}
-	for _, host := range holders(c.Index(), c.Host(), addr) {
-		if host == c.Host() {
-			continue
-		}
-		err = noteWithdrawn(c, ledger.AppliedAt{Host: host, Address: addr},
-			fmt.Sprintf("taken over from host %s, whose edge is cut off", host))
-		if err != nil {
-			return false, 0, err
-		}
-	}
-	return true, 0, nil
-}
-
-// grant has the store say that this host may have an address, or refuses that: then it is worth looking again after a
-// while, or, where that is zero, when something is committed.
+// grant has the store say that this host may have an address, and no other, or refuses that: then it is worth looking
+// again after a while, or, where that is zero, when something is committed.
 func grant(c *ledger.Change, gone goneFor, m *ipam.EdgeMapping) (number uint64, again time.Duration, err error) {
 	e := c.Index().Elastic(m.Elastic)
 	if e == nil || e.Association == nil || e.Association.ID != m.Association {
 		return 0, 0, nil // another change has come before, and is told of
 	}
-	ok, again, err := freed(c, gone, m.Elastic)
+	ok, again, err := grantable(c, gone, m.Elastic)
 	if err != nil || !ok {
 		return 0, again, err
+	}
+	for _, at := range elsewhere(c, m.Elastic) {
+		err := noteWithdrawn(c, ledger.AppliedAt{Host: at.Host, Address: at.Address},
+			fmt.Sprintf("taken over from host %s, whose edge is cut off", at.Host))
+		if err != nil {
+			return 0, 0, err
+		}
 	}
 	number = c.NextID()
 	at := ledger.AppliedAt{Host: c.Host(), Address: m.Elastic}
 	was := c.Index().Applied(at)
 	return number, 0, c.SetApplied(at, &ipam.Applied{Host: c.Host(), Address: m.Elastic, Association: m.Association,
 		Guest: m.Guest, Since: c.Now(), InForce: true, Grant: number, Unsaid: true, Untimed: was != nil && was.Untimed})
+}
+
+// The times of a session.
+const (
+	keptEvery   = time.Second            // a session is kept
+	keptWithin  = time.Second            // its answer is waited for
+	keptAgain   = 100 * time.Millisecond // after one that did not come
+	edgeSilence = 4 * time.Second        // after which an edge that says nothing is frozen
+	lookGone    = 100 * time.Millisecond // between two looks at a session for which somebody waits
+)
+
+// session is that of this host's edge, while it is told what to map. What it is told ends with it.
+type session struct {
+	ledger *ledger.Ledger
+	held   store.Session     // nil: there is none, because no host shares the store, or nobody is to map
+	known  *ipam.EdgeSession // its record
+	sent   time.Duration     // the moment before it was kept last
+	kept   chan time.Duration
+	lost   chan error
+}
+
+// beginSession begins one. The order counts (grant.go): the session stands, then its record says so, and what is to be
+// mapped is read only after that.
+func (s Room) beginSession(ctx context.Context) (*session, error) {
+	one := &session{ledger: s.ledger, sent: s.ledger.Moment(), kept: make(chan time.Duration, 1),
+		lost: make(chan error, 1)}
+	var err error
+	if one.held, err = s.ledger.Shared().Hold(ctx, s.ledger.Host()); err != nil {
+		return nil, err
+	}
+	s.ledger.TellsEdge(one.held.ID())
+	err = s.ledger.Update(ctx, func(c *ledger.Change) error {
+		one.known = &ipam.EdgeSession{Host: c.Host(), ID: c.NextID(), Session: one.held.ID(), Begun: c.Now()}
+		return c.SetEdgeSession(c.Host(), one.known)
+	})
+	if err != nil {
+		one.end()
+		return nil, err
+	}
+	return one, nil
+}
+
+// end ends it, so that others need not wait until it falls.
+func (one *session) end() {
+	one.ledger.TellsEdgeNoMore(one.held.ID())
+	ctx, cancel := context.WithTimeout(context.Background(), keptWithin)
+	defer cancel()
+	one.held.End(ctx)
+}
+
+// id is what the edge names the session by; empty where there is none.
+func (one *session) id() string {
+	if one.held == nil {
+		return ""
+	}
+	return one.held.ID()
+}
+
+// keep keeps it until ctx ends or it has ended.
+func (one *session) keep(ctx context.Context) {
+	for next := keptEvery; rest(ctx, next, nil); {
+		sent := one.ledger.Moment()
+		asking, cancel := context.WithTimeout(ctx, keptWithin)
+		err := one.held.Keep(asking)
+		cancel()
+		next = keptEvery - min(one.ledger.Moment()-sent, keptEvery-keptAgain)
+		switch {
+		case err == nil:
+			select {
+			case <-one.kept: // an older one that nobody has taken
+			default:
+			}
+			one.kept <- sent
+		case errors.Is(err, store.ErrEnded):
+			one.lost <- errors.New("the session of this host's edge has ended; it begins another one")
+			return
+		default:
+			next = keptAgain
+		}
+	}
+}
+
+// speaks refuses to go on where the edge is told by another session, says nothing, or the host takes no part any more.
+func (one *session) speaks() error {
+	if one.held == nil {
+		return nil
+	}
+	s := one.ledger
+	if told := s.ToldEdge(); told != one.held.ID() {
+		return ipam.Refuse(ipam.ErrChanged, "another edge of host %s has connected, and is told what to map", s.Host())
+	}
+	if silent := s.EdgeSilent(); silent > edgeSilence {
+		return fmt.Errorf("the edge of host %s has said nothing for %s", s.Host(), silent.Round(time.Second))
+	}
+	self := ledger.Ask(s, func(ix *ledger.Index) *ipam.Host { return ix.Host(s.Host()) })
+	return ledger.SpeaksFor(s.Member(), s.Host(), self)
+}
+
+// stands holds to it at a commit.
+func (one *session) stands(c *ledger.Change) error {
+	known, err := c.EdgeSession(c.Host())
+	if err == nil && (known == nil || known.Session != one.held.ID()) {
+		err = ipam.Refuse(ipam.ErrChanged, "the session of this host's edge is another one by now")
+	}
+	return err
 }

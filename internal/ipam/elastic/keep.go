@@ -8,6 +8,7 @@ import (
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
+	"berth/store"
 )
 
 const (
@@ -170,11 +171,30 @@ func bearsOnSystem(ix *ledger.Index, key, _ []byte) bool {
 func (s Room) eachGuest(ctx context.Context, began time.Time, tell func(*ledger.Change, guestPlace, *standing) error) (
 	adrift []netip.Addr, err error) {
 	var places []guestPlace
-	err = s.ledger.Look(ctx, func(c *ledger.Change) (err error) {
+	var subnets []ipam.ID
+	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
 		places, adrift = systemGuests(c)
-		more, err := autoGuests(c)
-		places = append(places, more...)
-		return err
+		for _, id := range autoNetworks(c.Index()) {
+			subnets = append(subnets, c.Index().NetworkIndex(id).Subnets()...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = s.ledger.View(ctx, func(tx store.Tx) error { // with the index unlocked: a subnet may have many leases
+		for _, id := range subnets {
+			err := ledger.EachLease(tx, id, func(l *ipam.Lease) error {
+				if runsOn(s.ledger.Host(), s.ledger.Member(), l) {
+					places = append(places, guestPlace{id, l.Address})
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -228,24 +248,6 @@ func isAdrift(c *ledger.Change, one *ipam.Elastic) bool {
 		return h == nil || h.State == ipam.HostRemoved
 	}
 	return !isOurs(c, one.Address) || subnetOf(c, one) == nil
-}
-
-// autoGuests are the addresses that containers of this host have on networks with the mode auto.
-func autoGuests(c *ledger.Change) (places []guestPlace, err error) {
-	for _, id := range autoNetworks(c.Index()) {
-		for _, sub := range c.Index().NetworkIndex(id).Subnets() {
-			err := ledger.EachLease(c.Tx(), sub, func(l *ipam.Lease) error {
-				if runsHere(c, l) {
-					places = append(places, guestPlace{sub, l.Address})
-				}
-				return nil
-			})
-			if err != nil {
-				return nil, err
-			}
-		}
-	}
-	return places, nil
 }
 
 // autoNetworks are the networks with the mode auto that are there as a whole.

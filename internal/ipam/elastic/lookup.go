@@ -9,6 +9,27 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
+// recordsOf are the records of elastic addresses of a kind, in order.
+func recordsOf(ix *ledger.Index, is func(*ipam.Elastic) bool) (all []*ipam.Elastic) {
+	for _, one := range ix.Elastics() {
+		if is(one) {
+			all = append(all, one)
+		}
+	}
+	slices.SortFunc(all, func(a, b *ipam.Elastic) int { return a.Address.Compare(b.Address) })
+	return all
+}
+
+// associated are those of the addresses that are associated.
+func associated(ix *ledger.Index) []*ipam.Elastic {
+	return recordsOf(ix, func(one *ipam.Elastic) bool { return one.Association != nil })
+}
+
+// associatedWith are those whose association is of a kind.
+func associatedWith(ix *ledger.Index, is func(*ipam.Association) bool) []*ipam.Elastic {
+	return recordsOf(ix, func(one *ipam.Elastic) bool { return one.Association != nil && is(one.Association) })
+}
+
 // associatedAs are the addresses that are associated with an owner on a network, by its own name or by one that means
 // it there, in order.
 func associatedAs(ix *ledger.Index, n *ipam.Network, owner string) []*ipam.Elastic {

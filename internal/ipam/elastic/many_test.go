@@ -186,14 +186,20 @@ func TestPages(t *testing.T) {
 func TestRevisions(t *testing.T) {
 	b := begin(t)
 	b.reserve("web", "10.20.0.9")
-	out := b.edit(&ipam.AssociateElastic{Address: addr(elastic), Instance: "web"})
+	out, err := b.Edit(t.Context(), ipam.EditOptions{IfMatch: b.show(elastic).Revision},
+		&ipam.AssociateElastic{Address: addr(elastic), Instance: "web"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if seen := b.show(elastic).Revision; out.Revision != seen || seen == 0 {
 		t.Errorf("the edit answers revision %d, and the address has %d", out.Revision, seen)
 	}
-	_, err := b.Edit(t.Context(), ipam.EditOptions{IfMatch: out.Revision - 1},
-		&ipam.AllocateElastic{Address: addr(elastic)})
-	if !errors.Is(err, ipam.ErrChanged) {
-		t.Errorf("what was changed since is allocated: %v", err)
+	for _, e := range []ipam.Edit{&ipam.AllocateElastic{Address: addr(elastic)},
+		&ipam.DisassociateElastic{Address: addr(elastic)}} {
+		_, err := b.Edit(t.Context(), ipam.EditOptions{IfMatch: out.Revision - 1}, e)
+		if !errors.Is(err, ipam.ErrChanged) {
+			t.Errorf("what was changed since is changed by %s: %v", e.Op(), err)
+		}
 	}
 	next := b.edit(&ipam.DisassociateElastic{Address: addr(elastic)})
 	if next.Revision <= out.Revision {

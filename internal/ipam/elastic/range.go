@@ -182,16 +182,10 @@ func removeRange(e *ipam.RemoveElasticRange, c *ledger.Change) error {
 
 // rangeUnused refuses the end of a range of which somebody has an address.
 func rangeUnused(ix *ledger.Index, r *ipam.ElasticRange) error {
-	var used []*ipam.Elastic
-	for addr, one := range ix.Elastics() {
-		if r.Range.Contains(addr) {
-			used = append(used, one)
-		}
-	}
+	used := recordsOf(ix, func(one *ipam.Elastic) bool { return r.Range.Contains(one.Address) })
 	if len(used) == 0 {
 		return nil
 	}
-	slices.SortFunc(used, func(a, b *ipam.Elastic) int { return a.Address.Compare(b.Address) })
 	return ipam.Help(ipam.RefuseAs(ipam.ElasticRangeInUse, ipam.ErrInUse,
 		"the elastic range %s is in use: %s of account %s; release what is allocated first", r.Range, few(used),
 		accountsOf(used)), ipam.Advise(ipam.DoListElastic))
@@ -228,14 +222,15 @@ func isMoving(ix *ledger.Index, addr netip.Addr) bool {
 }
 
 // rangesOf are the ranges of a host, or with the empty one those of the cluster, by address.
-func rangesOf(ix *ledger.Index, host string) (all []*ipam.ElasticRange) {
-	for _, r := range ix.ElasticRanges() {
-		if r.Host == host {
-			all = append(all, r)
-		}
-	}
-	slices.SortFunc(all, byAddress)
-	return all
+func rangesOf(ix *ledger.Index, host string) []*ipam.ElasticRange {
+	return slices.DeleteFunc(ranges(ix), func(r *ipam.ElasticRange) bool { return r.Host != host })
 }
 
-func byAddress(a, b *ipam.ElasticRange) int { return a.Range.From().Compare(b.Range.From()) }
+// ranges are all ranges, by address.
+func ranges(ix *ledger.Index) (all []*ipam.ElasticRange) {
+	for _, r := range ix.ElasticRanges() {
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b *ipam.ElasticRange) int { return a.Range.From().Compare(b.Range.From()) })
+	return all
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
@@ -31,11 +30,7 @@ func (s Room) ReportEdge(ctx context.Context, r ipam.EdgeReport) error {
 		return err
 	}
 	if r.Whole {
-		err := inPages(ctx, s.ledger, s.unnamed(&r), func(c *ledger.Change, addr netip.Addr) error {
-			upto, err := by.still(c)
-			if err != nil {
-				return err
-			}
+		err := eachSaid(ctx, by, s.unnamed(&r), func(c *ledger.Change, addr netip.Addr, upto uint64) error {
 			at := ledger.AppliedAt{Host: c.Host(), Address: addr}
 			if known := c.Index().Applied(at); known == nil || known.Grant > upto {
 				return nil // it was told of after what this report is about
@@ -46,10 +41,7 @@ func (s Room) ReportEdge(ctx context.Context, r ipam.EdgeReport) error {
 			return err
 		}
 	}
-	err = inPages(ctx, s.ledger, r.Withdrawn, func(c *ledger.Change, one ipam.EdgeWithdrawn) error {
-		if _, err := by.still(c); err != nil {
-			return err
-		}
+	err = eachSaid(ctx, by, r.Withdrawn, func(c *ledger.Change, one ipam.EdgeWithdrawn, _ uint64) error {
 		at := ledger.AppliedAt{Host: c.Host(), Address: one.Address}
 		if known := c.Index().Applied(at); known == nil || known.Grant != one.Grant {
 			return nil
@@ -59,12 +51,21 @@ func (s Room) ReportEdge(ctx context.Context, r ipam.EdgeReport) error {
 	if err != nil {
 		return err
 	}
-	return inPages(ctx, s.ledger, r.Applied, func(c *ledger.Change, one ipam.EdgeApplied) error {
+	return eachSaid(ctx, by, r.Applied, func(c *ledger.Change, one ipam.EdgeApplied, upto uint64) error {
+		return noteApplied(c, &one, r.Whole, upto)
+	})
+}
+
+// eachSaid notes each of some things that an edge says, as long as its session is still the host's. Grants up to upto
+// are of sessions before.
+func eachSaid[T any](ctx context.Context, by reporter, all []T, note func(c *ledger.Change, one T, upto uint64) error,
+) error {
+	return inPages(ctx, by.ledger, all, func(c *ledger.Change, one T) error {
 		upto, err := by.still(c)
 		if err != nil {
 			return err
 		}
-		return noteApplied(c, &one, r.Whole, upto)
+		return note(c, one, upto)
 	})
 }
 
@@ -202,47 +203,4 @@ func noteWithdrawn(c *ledger.Change, at ledger.AppliedAt, detail string) error {
 		return nil
 	}
 	return c.SetElastic(at.Address, nil)
-}
-
-// isFree tells whether an address is anybody's to have.
-func isFree(c *ledger.Change, addr netip.Addr) bool {
-	return c.Index().Elastic(addr) == nil || leftOver(c.Index(), c.Host(), addr)
-}
-
-// leftOver tells whether an address is one that was released, and that no edge maps any more.
-func leftOver(ix *ledger.Index, self string, addr netip.Addr) bool {
-	known := ix.Elastic(addr)
-	return known != nil && known.State == ipam.ElasticReleasing && appliedOn(ix, self, addr) == ""
-}
-
-// appliedOn names the hosts whose edges have an address in their kernel; empty where none has.
-func appliedOn(ix *ledger.Index, self string, addr netip.Addr) string {
-	hosts := holders(ix, self, addr)
-	if len(hosts) == 0 {
-		return ""
-	}
-	return "the edge of host " + strings.Join(hosts, ", ")
-}
-
-// holders are the hosts whose edges may have an address in their kernel.
-func holders(ix *ledger.Index, self string, addr netip.Addr) (hosts []string) {
-	for _, host := range hostsOf(ix, self) {
-		if at := ix.Applied(ledger.AppliedAt{Host: host, Address: addr}); at != nil && at.InForce {
-			hosts = append(hosts, host)
-		}
-	}
-	return hosts
-}
-
-// hostsOf are all hosts that may have an edge, this one first. One that was removed may have one that does not know it
-// yet.
-func hostsOf(ix *ledger.Index, self string) []string {
-	all := []string{self}
-	for name := range ix.Hosts() {
-		if name != self {
-			all = append(all, name)
-		}
-	}
-	slices.Sort(all[1:])
-	return all
 }

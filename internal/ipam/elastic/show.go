@@ -2,10 +2,12 @@ package elastic
 
 import (
 	"context"
+	"math/big"
 	"net/netip"
 	"slices"
 	"strings"
 
+	"berth/internal/alloc"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
 )
@@ -14,11 +16,7 @@ import (
 // of all, by address: at most limit of them, or with 0 all.
 func (s Room) Elastics(ctx context.Context, account string, after netip.Addr, limit int) (all []ipam.ElasticInfo,
 	err error) {
-	s, err = s.home()
-	if err != nil {
-		return nil, err
-	}
-	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+	err = s.look(ctx, func(c *ledger.Change) error {
 		all = []ipam.ElasticInfo{}
 		account, err := askedFor(c, account)
 		if err != nil {
@@ -27,18 +25,15 @@ func (s Room) Elastics(ctx context.Context, account string, after netip.Addr, li
 		if account != "" && account != ipam.DefaultAccount && c.Index().Account(account) == nil {
 			return noAccount(account)
 		}
-		var addrs []netip.Addr
-		for addr, one := range c.Index().Elastics() {
-			if after.Less(addr) && (account == "" || one.Account == account) && !isMoving(c.Index(), addr) {
-				addrs = append(addrs, addr)
-			}
-		}
-		slices.SortFunc(addrs, netip.Addr.Compare)
+		found := recordsOf(c.Index(), func(one *ipam.Elastic) bool {
+			return after.Less(one.Address) && (account == "" || one.Account == account) &&
+				!isMoving(c.Index(), one.Address)
+		})
 		if limit > 0 {
-			addrs = addrs[:min(len(addrs), limit)]
+			found = found[:min(len(found), limit)]
 		}
-		for _, addr := range addrs {
-			info, err := show(c, addr)
+		for _, one := range found {
+			info, err := show(c, one.Address)
 			if err != nil {
 				return err
 			}
@@ -51,11 +46,7 @@ func (s Room) Elastics(ctx context.Context, account string, after netip.Addr, li
 
 // Elastic shows one elastic address, also a free one.
 func (s Room) Elastic(ctx context.Context, addr netip.Addr) (info ipam.ElasticInfo, err error) {
-	s, err = s.home()
-	if err != nil {
-		return info, err
-	}
-	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+	err = s.look(ctx, func(c *ledger.Change) error {
 		if err := itsOwn(c, addr); err != nil {
 			return err
 		}
@@ -119,17 +110,15 @@ func showAssociation(c *ledger.Change, info *ipam.ElasticInfo, a *ipam.Associati
 // host's may have the address still, it is waited for.
 func showApplied(c *ledger.Change, info *ipam.ElasticInfo, a *ipam.Association) {
 	var waits *ipam.AppliedInfo
-	for _, host := range hostsOf(c.Index(), c.Host()) {
-		at := c.Index().Applied(ledger.AppliedAt{Host: host, Address: info.Address})
+	for _, at := range appliedOf(c.Index(), c.Host(), info.Address) {
 		switch {
-		case at == nil:
-		case host != info.Host && info.Host != "" && c.Member() != nil:
+		case at.Host != info.Host && info.Host != "" && c.Member() != nil:
 			if at.InForce {
-				waits = &ipam.AppliedInfo{Host: at.Host, Since: at.Since, Error: "it waits for the edge of host " + host +
+				waits = &ipam.AppliedInfo{Host: at.Host, Since: at.Since, Error: "it waits for the edge of host " + at.Host +
 					", which has not said yet that it answers no more"}
 			}
 		case at.Unsaid, at.Association != a.ID, info.Host != "" && !at.InForce && at.Error == "": // or staged alone
-		case info.Applied == nil || host == info.Host:
+		case info.Applied == nil || at.Host == info.Host:
 			info.Applied = &ipam.AppliedInfo{Host: at.Host, Since: at.Since, Error: at.Error}
 		}
 	}
@@ -149,11 +138,7 @@ func (s Room) EdgeHosts() []string {
 
 // Accounts lists the accounts by name, with the one that is always there.
 func (s Room) Accounts(ctx context.Context) (all []ipam.AccountInfo, err error) {
-	s, err = s.home()
-	if err != nil {
-		return nil, err
-	}
-	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+	err = s.look(ctx, func(c *ledger.Change) error {
 		counts := map[string]int{}
 		for _, one := range c.Index().Elastics() {
 			if !one.System {
@@ -181,18 +166,11 @@ func (s Room) Accounts(ctx context.Context) (all []ipam.AccountInfo, err error) 
 
 // ElasticRanges lists the ranges of elastic addresses, by address.
 func (s Room) ElasticRanges(ctx context.Context) (all []ipam.ElasticRangeInfo, err error) {
-	s, err = s.home()
-	if err != nil {
-		return nil, err
-	}
-	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
+	err = s.look(ctx, func(c *ledger.Change) error {
 		all = []ipam.ElasticRangeInfo{}
-		for _, r := range c.Index().ElasticRanges() {
+		for _, r := range ranges(c.Index()) {
 			all = append(all, ipam.ElasticRangeInfo{ElasticRange: *r})
 		}
-		slices.SortFunc(all, func(a, b ipam.ElasticRangeInfo) int {
-			return byAddress(&a.ElasticRange, &b.ElasticRange)
-		})
 		for addr, one := range c.Index().Elastics() {
 			for i := range all {
 				if all[i].Range.Contains(addr) {
@@ -206,4 +184,56 @@ func (s Room) ElasticRanges(ctx context.Context) (all []ipam.ElasticRangeInfo, e
 		return nil
 	})
 	return all, err
+}
+
+// ElasticUse counts the addresses of each range by state, and the associations that are to be in force on this host and
+// are not, as far as its edge has said.
+func (s Room) ElasticUse(ctx context.Context) (use ipam.ElasticUse, err error) {
+	err = s.look(ctx, func(c *ledger.Change) error {
+		accounts := claimsOf(c.Index())
+		use = ipam.ElasticUse{Host: c.Host(), Ranges: rangeUses(c.Index())}
+		for addr, one := range c.Index().Elastics() {
+			i := slices.IndexFunc(use.Ranges, func(r ipam.RangeUse) bool { return r.Range.Contains(addr) })
+			if i >= 0 && one.State == ipam.ElasticReleasing {
+				use.Ranges[i].Releasing++
+			} else if i >= 0 {
+				use.Ranges[i].Allocated++
+			}
+			missing, err := unapplied(c, accounts, one)
+			if err != nil {
+				return err
+			}
+			if missing {
+				use.Unapplied++
+			}
+		}
+		for i := range use.Ranges {
+			r := &use.Ranges[i]
+			r.Free.Sub(r.Free.Int, new(big.Int).SetUint64(r.Allocated+r.Releasing))
+		}
+		return nil
+	})
+	return use, err
+}
+
+// rangeUses are all ranges by address, as if all of each were free.
+func rangeUses(ix *ledger.Index) (all []ipam.RangeUse) {
+	for _, r := range ranges(ix) {
+		all = append(all, ipam.RangeUse{Range: r.Range, Free: ipam.Count{Int: alloc.Size(r.Range.IPRange)}})
+	}
+	return all
+}
+
+// unapplied tells whether an address is to lead to a container that runs here, and this host's edge has not said that
+// it does.
+func unapplied(c *ledger.Change, accounts *claims, one *ipam.Elastic) (bool, error) {
+	if one.Association == nil {
+		return false, nil
+	}
+	at := c.Index().Applied(ledger.AppliedAt{Host: c.Host(), Address: one.Address})
+	if at != nil && at.Association == one.Association.ID && at.InForce && at.Error == "" && !at.Unsaid {
+		return false, nil
+	}
+	l, there, err := leadOf(c, accounts, one.Address)
+	return there && l.here && !l.Staged, err
 }

@@ -84,7 +84,7 @@ func stand(c *ledger.Change, at guestPlace, began time.Time) (s standing, err er
 		return s, nil
 	}
 	l, err := c.Lease(at.subnet, at.addr)
-	if err != nil || !runsHere(c, l) {
+	if err != nil || !runsOn(c.Host(), c.Member(), l) {
 		s.why = "its container has stopped"
 		return s, err
 	}
@@ -95,10 +95,10 @@ func stand(c *ledger.Change, at guestPlace, began time.Time) (s standing, err er
 	return s, s.fit(c, n, sub)
 }
 
-// runsHere tells whether a lease is one that a container of this host has.
-func runsHere(c *ledger.Change, l *ipam.Lease) bool {
+// runsOn tells whether a lease is one that a container of a host has; member is nil where the store is that host's.
+func runsOn(host string, member *ipam.Member, l *ipam.Lease) bool {
 	return l.Held() && (l.Kind == ipam.Automatic || l.Kind == ipam.Static) && l.Attachment != (ipam.ID{}) &&
-		(c.Member() == nil || l.Host == c.Host())
+		(member == nil || l.Host == host)
 }
 
 // judge goes by what the engine says of the container that has a lease.

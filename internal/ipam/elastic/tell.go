@@ -210,10 +210,7 @@ func (t *teller) holdsOn(c *ledger.Change, addr netip.Addr) (uint64, error) {
 // laterGrant tells whether another host may have an address by a later grant. That is so only in a store that was put
 // back and mended, which remembers more than one: the one that was given last counts.
 func laterGrant(c *ledger.Change, addr netip.Addr, number uint64) bool {
-	return slices.ContainsFunc(holders(c.Index(), c.Host(), addr), func(host string) bool {
-		other := c.Index().Applied(ledger.AppliedAt{Host: host, Address: addr})
-		return host != c.Host() && other != nil && other.Grant > number
-	})
+	return slices.ContainsFunc(elsewhere(c, addr), func(at *ipam.Applied) bool { return at.Grant > number })
 }
 
 // roundTime is how long grants are asked for before the edge is told of those that there are.

@@ -38,24 +38,6 @@ type stretch struct {
 	account    string
 	addr       netip.Addr
 	begin, end time.Time
-	id         uint64 // of the event of its end, or of the last change of the record
-}
-
-// begun identifies a stretch: by when its address was allocated and, of those that have ended, by the event of that.
-type begun struct {
-	addr  netip.Addr
-	at    int64
-	ended uint64
-}
-
-// note takes down a stretch that an event tells to have ended. What ended after the records were read stands there,
-// too.
-func (one *stretch) note(all map[begun]stretch) {
-	lasting := begun{one.addr, one.begin.UnixNano(), 0}
-	if known, there := all[lasting]; there && known.id < one.id {
-		delete(all, lasting)
-	}
-	all[begun{one.addr, one.begin.UnixNano(), one.id}] = *one
 }
 
 // Usage sums how long accounts had addresses: those that they have by their records, and those that they released by
@@ -73,83 +55,84 @@ func (s Room) Usage(ctx context.Context, f ipam.UsageFilter) (ipam.UsageReport, 
 		return ipam.UsageReport{}, ipam.Refuse(ipam.ErrInvalid, "the time that is asked for ends at %s, before it "+
 			"begins at %s", f.Until.UTC().Format(time.RFC3339), f.Since.UTC().Format(time.RFC3339))
 	}
-	all, domains := s.lasting(ipam.AccountOf(ctx)) // first, so that what ends meanwhile is seen to end
-	oldest, err := s.released(ctx, f.Since, all)
+	var all []stretch
+	var oldest time.Time
+	err = s.ledger.View(ctx, func(tx store.Tx) (err error) {
+		if all, err = lasting(tx); err != nil {
+			return err
+		}
+		released, begun, err := released(tx, f.Since)
+		all, oldest = append(all, released...), begun
+		return err
+	})
 	if err != nil {
 		return ipam.UsageReport{}, err
+	}
+	if only := ipam.AccountOf(ctx); only != "" {
+		all = slices.DeleteFunc(all, func(one stretch) bool { return one.account != only })
 	}
 	report := ipam.UsageReport{Since: f.Since, Until: f.Until}
 	switch {
 	case f.Since.IsZero():
-		report.Since = earliest(all, cmp.Or(oldest, f.Until))
+		report.Since = cmp.Or(oldest, f.Until)
+		for _, one := range all {
+			if one.begin.Before(report.Since) {
+				report.Since = one.begin
+			}
+		}
 	case f.Since.Before(oldest):
 		report.KnownSince = oldest
 	}
-	report.Accounts = sums(all, &report, domains)
+	report.Accounts = sums(all, &report)
+	s.ledger.Read(func(ix *ledger.Index) {
+		for i := range report.Accounts {
+			if a := ix.Account(report.Accounts[i].Account); a != nil {
+				report.Accounts[i].Domain = a.Domain
+			}
+		}
+	})
 	return report, nil
 }
 
-// lasting are the addresses that accounts have, or that only one account has, and the domains of all.
-func (s Room) lasting(only string) (all map[begun]stretch, domains map[string]string) {
-	all, domains = map[begun]stretch{}, map[string]string{}
-	s.ledger.Read(func(ix *ledger.Index) {
-		for name, a := range ix.Accounts() {
-			domains[name] = a.Domain
+// lasting are the addresses that accounts have.
+func lasting(tx store.Tx) (all []stretch, err error) {
+	for rec, err := range tx.Scan(ledger.KindRange(ledger.ElasticKeys)) {
+		if err != nil {
+			return nil, err
 		}
-		for addr, e := range ix.Elastics() {
-			if e.State != ipam.ElasticAllocated || e.System || only != "" && e.Account != only {
-				continue
-			}
-			all[begun{addr, e.Allocated.UnixNano(), 0}] = stretch{account: e.Account, addr: addr,
-				begin: e.Allocated, id: e.ID}
+		known, ok := ledger.Decoded[ipam.Elastic](rec.Value)
+		if !ok {
+			continue // opening the store refuses it
 		}
-	})
-	return all, domains
+		if e := known.Value; e.State == ipam.ElasticAllocated && !e.System {
+			all = append(all, stretch{account: e.Account, addr: e.Address, begin: e.Allocated})
+		}
+	}
+	return all, nil
 }
 
-// usagePage is how many events are read at a time.
-const usagePage = 1000
-
-// released adds what was released since a time, as events tell, and tells how far back those reach.
-func (s Room) released(ctx context.Context, since time.Time, all map[begun]stretch) (oldest time.Time, err error) {
-	err = s.ledger.View(ctx, func(tx store.Tx) error {
-		for at, err := range ledger.EventsIn(tx, ledger.EventRange{}) {
-			oldest = at.Time()
-			return err
-		}
-		return nil
-	})
-	if err != nil {
-		return oldest, err
-	}
-	only, after := ipam.AccountOf(ctx), uint64(max(since.UnixMicro(), 0))
-	for read := usagePage; read == usagePage; {
-		from := after
-		err := s.ledger.View(ctx, func(tx store.Tx) error {
-			read = 0
-			for at, err := range ledger.EventsIn(tx, ledger.EventRange{From: from}) {
-				if err != nil {
-					return err
-				}
-				if read == usagePage {
-					return nil
-				}
-				read, after = read+1, at.ID+1
-				e, err := at.Decode()
-				if err != nil {
-					return err
-				}
-				if one, is := ended(e); is && (only == "" || one.account == only) {
-					one.note(all)
-				}
-			}
-			return nil
-		})
+// released is what was released since a time, as events tell, and how far back those reach.
+func released(tx store.Tx, since time.Time) (all []stretch, oldest time.Time, err error) {
+	for at, err := range ledger.EventsIn(tx, ledger.EventRange{}) {
 		if err != nil {
-			return oldest, err
+			return nil, oldest, err
+		}
+		oldest = at.Time()
+		break
+	}
+	for at, err := range ledger.EventsIn(tx, ledger.EventRange{From: uint64(max(since.UnixMicro(), 0))}) {
+		if err != nil {
+			return nil, oldest, err
+		}
+		e, err := at.Decode()
+		if err != nil {
+			return nil, oldest, err
+		}
+		if one, is := ended(e); is {
+			all = append(all, one)
 		}
 	}
-	return oldest, nil
+	return all, oldest, nil
 }
 
 // ended is what the event of a release tells to have ended.
@@ -161,21 +144,11 @@ func ended(e *ipam.Event) (stretch, bool) {
 	if err := json.Unmarshal(e.Before, &was); err != nil || was.Allocated.IsZero() || was.Kind == ipam.KindSystem {
 		return stretch{}, false
 	}
-	return stretch{was.Account, e.Address, was.Allocated, e.Time, e.ID}, true
-}
-
-// earliest is when the first of some stretches began, or another time that is before.
-func earliest(all map[begun]stretch, or time.Time) time.Time {
-	for _, one := range all {
-		if one.begin.Before(or) {
-			or = one.begin
-		}
-	}
-	return or
+	return stretch{was.Account, e.Address, was.Allocated, e.Time}, true
 }
 
 // sums adds up what of the stretches lies in the time of the report.
-func sums(all map[begun]stretch, report *ipam.UsageReport, domains map[string]string) []ipam.AccountUsage {
+func sums(all []stretch, report *ipam.UsageReport) []ipam.AccountUsage {
 	had := map[string]map[netip.Addr]bool{}
 	lasted := map[string]time.Duration{}
 	for _, one := range all {
@@ -197,7 +170,7 @@ func sums(all map[begun]stretch, report *ipam.UsageReport, domains map[string]st
 	}
 	sums := []ipam.AccountUsage{}
 	for account, addrs := range had {
-		sums = append(sums, ipam.AccountUsage{Account: account, Domain: domains[account], Addresses: len(addrs),
+		sums = append(sums, ipam.AccountUsage{Account: account, Addresses: len(addrs),
 			Hours: math.Round(lasted[account].Hours()*1e4) / 1e4})
 	}
 	slices.SortFunc(sums, func(a, b ipam.AccountUsage) int { return cmp.Compare(a.Account, b.Account) })

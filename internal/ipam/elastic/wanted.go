@@ -3,7 +3,6 @@ package elastic
 import (
 	"context"
 	"net/netip"
-	"slices"
 	"time"
 
 	"berth/internal/ipam"
@@ -14,7 +13,6 @@ import (
 type wanted struct {
 	ranges   []ipam.EdgeRange
 	mappings map[netip.Addr]ipam.EdgeMapping
-	leads    map[netip.Addr]lead // of all addresses that lead somewhere
 	first    map[netip.Addr]lead // by guest: of those that lead to it here, the one that is mapped
 	guests   map[netip.Addr]bool // to which one leads, here or elsewhere
 	networks map[ipam.ID]bool    // on which one is associated
@@ -24,42 +22,36 @@ type wanted struct {
 // workOut works out of the records what this host's edge is to have. What is committed meanwhile may be part of it or
 // not; whoever hears of that works it out anew.
 func workOut(ctx context.Context, l *ledger.Ledger) (*wanted, error) {
-	w := &wanted{mappings: map[netip.Addr]ipam.EdgeMapping{}, leads: map[netip.Addr]lead{},
-		first: map[netip.Addr]lead{}, guests: map[netip.Addr]bool{}, networks: map[ipam.ID]bool{}}
-	var associated []netip.Addr
+	w := &wanted{mappings: map[netip.Addr]ipam.EdgeMapping{}, first: map[netip.Addr]lead{},
+		guests: map[netip.Addr]bool{}, networks: map[ipam.ID]bool{}}
+	var all []*ipam.Elastic
 	err := l.Look(ctx, func(c *ledger.Change) error {
-		w.ranges, w.accounts = edgeRanges(c), claimsOf(c.Index())
-		for addr, one := range c.Index().Elastics() {
-			if one.Association != nil {
-				associated, w.networks[one.Association.Network] = append(associated, addr), true
-			}
-		}
+		w.ranges, w.accounts, all = edgeRanges(c), claimsOf(c.Index()), associated(c.Index())
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = ledger.LookEach(ctx, l, associated, func(c *ledger.Change, addr netip.Addr) error {
-		one, there, err := leadOf(c, w.accounts, addr)
+	err = ledger.LookEach(ctx, l, all, func(c *ledger.Change, one *ipam.Elastic) error {
+		w.networks[one.Association.Network] = true
+		led, there, err := leadOf(c, w.accounts, one.Address)
 		if there {
-			w.leads[addr], w.guests[one.Guest] = one, true
+			w.add(led)
 		}
 		return err
 	})
-	w.choose()
+	for _, led := range w.first {
+		w.mappings[led.Elastic] = led.EdgeMapping
+	}
 	return w, err
 }
 
-// choose maps, of the addresses that lead to a guest, the one that was associated first. A guest has one, and more only
-// where its addresses have changed hands.
-func (w *wanted) choose() {
-	for _, one := range w.leads {
-		if other, led := w.first[one.Guest]; one.here && (!led || one.Association < other.Association) {
-			w.first[one.Guest] = one
-		}
-	}
-	for _, one := range w.first {
-		w.mappings[one.Elastic] = one.EdgeMapping
+// add adds an address that leads to a guest. Of several the one is mapped that was associated first. A guest has one,
+// and more only where its addresses have changed hands.
+func (w *wanted) add(led lead) {
+	w.guests[led.Guest] = true
+	if other, there := w.first[led.Guest]; led.here && (!there || led.Association < other.Association) {
+		w.first[led.Guest] = led
 	}
 }
 
@@ -166,10 +158,11 @@ func edgeRanges(c *ledger.Change) (all []ipam.EdgeRange) {
 	if c.NoElastic() {
 		return nil
 	}
-	for _, r := range append(rangesOf(c.Index(), ""), rangesOf(c.Index(), c.Host())...) {
-		all = append(all, ipam.EdgeRange{Range: r.Range, Announce: r.Announce, TTL: r.TTL, OnCut: r.OnCut})
+	for _, r := range ranges(c.Index()) {
+		if r.Host == "" || r.Host == c.Host() {
+			all = append(all, ipam.EdgeRange{Range: r.Range, Announce: r.Announce, TTL: r.TTL, OnCut: r.OnCut})
+		}
 	}
-	slices.SortFunc(all, func(a, b ipam.EdgeRange) int { return a.Range.From().Compare(b.Range.From()) })
 	return all
 }
 

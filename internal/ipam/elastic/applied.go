@@ -4,10 +4,60 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
 )
+
+// appliedOf is what the edges of hosts have said of an address, or may have of it: this host's first, the others by
+// their names. A host that was removed may have an edge that does not know it yet.
+func appliedOf(ix *ledger.Index, self string, addr netip.Addr) (all []*ipam.Applied) {
+	hosts := []string{self}
+	for name := range ix.Hosts() {
+		if name != self {
+			hosts = append(hosts, name)
+		}
+	}
+	slices.Sort(hosts[1:])
+	for _, host := range hosts {
+		if at := ix.Applied(ledger.AppliedAt{Host: host, Address: addr}); at != nil {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// inForce is that of the edges that may have an address in their kernel.
+func inForce(ix *ledger.Index, self string, addr netip.Addr) []*ipam.Applied {
+	return slices.DeleteFunc(appliedOf(ix, self, addr), func(at *ipam.Applied) bool { return !at.InForce })
+}
+
+// elsewhere is that of the edges of other hosts.
+func elsewhere(c *ledger.Change, addr netip.Addr) []*ipam.Applied {
+	return slices.DeleteFunc(inForce(c.Index(), c.Host(), addr),
+		func(at *ipam.Applied) bool { return at.Host == c.Host() })
+}
+
+// leftOver tells whether an address is one that was released, and that no edge maps any more.
+func leftOver(ix *ledger.Index, self string, addr netip.Addr) bool {
+	known := ix.Elastic(addr)
+	return known != nil && known.State == ipam.ElasticReleasing && len(inForce(ix, self, addr)) == 0
+}
+
+// isFree tells whether an address is anybody's to have.
+func isFree(c *ledger.Change, addr netip.Addr) bool {
+	return c.Index().Elastic(addr) == nil || leftOver(c.Index(), c.Host(), addr)
+}
+
+// edgesWith names the edges that may have an address in their kernel.
+func edgesWith(c *ledger.Change, addr netip.Addr) string {
+	var hosts []string
+	for _, at := range inForce(c.Index(), c.Host(), addr) {
+		hosts = append(hosts, at.Host)
+	}
+	return "the edge of host " + strings.Join(hosts, ", ")
+}
 
 // Sweep forgets what the edges of hosts have said that are no more: of those that were removed from the cluster, and in
 // a store of one host of all but that, which may have had another name. What was released waits for them no longer, nor
@@ -36,7 +86,7 @@ func Sweep(ctx context.Context, s *ledger.Ledger) error {
 			return nil
 		}
 		if known := c.Index().Applied(at); s.Member() != nil && known != nil && known.InForce {
-			if ok, _, err := takesOver(c, s.SessionGone, at.Host, at.Address); err != nil || !ok {
+			if ok, _, err := takesOver(c, s.SessionGone, known); err != nil || !ok {
 				return err
 			}
 		}
