@@ -9,8 +9,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// DeployRuns lists the deploys of a project of which there are events, the latest first. The last limit of them; 0:
-// all.
+// DeployRuns lists the latest limit deploys of a project that have events, the latest first. A limit of 0 means all.
 func (s Views) DeployRuns(ctx context.Context, project string, limit int) ([]ipam.DeployRun, error) {
 	l, err := s.homes.Cluster("which deploys there were")
 	if err != nil {
@@ -52,11 +51,11 @@ func (s Views) DeployRuns(ctx context.Context, project string, limit int) ([]ipa
 	return r.all, nil
 }
 
-// runs are the deploys of a project while its events are read.
+// runs collects the deploys of a project while its events are read.
 type runs struct {
 	project string
 	all     []ipam.DeployRun
-	ended   map[ipam.ID]ipam.Event // the first end of each
+	ended   map[ipam.ID]ipam.Event // the first end event of each deploy
 }
 
 func (r *runs) read(e *ipam.Event) error {
@@ -83,7 +82,7 @@ func (r *runs) read(e *ipam.Event) error {
 	return nil
 }
 
-// told reads what an event of a deploy tells besides.
+// told decodes what an event of a deploy says in addition to its fields.
 func told(e *ipam.Event, into any) error {
 	if e.After == nil {
 		return nil
@@ -91,7 +90,7 @@ func told(e *ipam.Event, into any) error {
 	return json.Unmarshal(e.After, into)
 }
 
-// end says what came of a deploy.
+// end sets the result of a deploy.
 func (r *runs) end(run *ipam.DeployRun, locked map[ipam.ID]bool) error {
 	e, ended := r.ended[run.ID]
 	switch {

@@ -8,7 +8,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Deploys lists the projects that are being deployed, by name: those of the cluster, where each lock of a project is.
+// Deploys lists the projects that are being deployed, by name. The locks of all projects are in the cluster's store.
 func (s Views) Deploys(ctx context.Context) ([]ipam.DeployLock, error) {
 	l, err := s.homes.Cluster("which projects are deployed")
 	if err != nil {
@@ -24,14 +24,14 @@ func locksOf(ctx context.Context, l *ledger.Ledger) ([]ipam.DeployLock, error) {
 }
 
 // Orphans lists the volumes of deployed projects that no service uses any more, by name. They are in the host's own
-// store: volumes are a host's, and what became of them has to be known also while the cluster's store is away, or was
-// put back to an earlier state.
+// store, because a volume belongs to a host. They must also be known while the cluster's store is unreachable or was
+// rolled back.
 func (s Views) Orphans(ctx context.Context) ([]ipam.Orphan, error) {
 	return ledger.View(ctx, s.homes.Own, edit.Orphans)
 }
 
-// Workers lists which workers of projects have run, by project and service . They are in the host's own store, as
-// containers are a host's.
+// Workers lists which workers of projects have run, by project and service. They are in the host's own store, because a
+// container belongs to a host.
 func (s Views) Workers(ctx context.Context) ([]ipam.WorkerRun, error) {
 	return ledger.View(ctx, s.homes.Own, edit.Workers)
 }

@@ -15,8 +15,9 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Environment lists the variables that describe the addresses of an owner in a network, KEY=VALUE, in the form of
-// Ganeti's hooks (GA-25): what was taken or reserved for it, and what containers of its name hold.
+// Environment lists the variables that describe the addresses of an owner in a network, as KEY=VALUE, in the form of
+// Ganeti's hooks (GA-25). These are the addresses that were taken or reserved for it, and those that containers of its
+// name hold.
 func (s Views) Environment(ctx context.Context, network, owner string) ([]string, error) {
 	owner = ipam.CanonicalOwner(owner)
 	return inNetwork(ctx, s, network, func(_ *ledger.Ledger, c *ledger.Change, n *ipam.Network) ([]string, error) {
@@ -29,18 +30,18 @@ func (s Views) Environment(ctx context.Context, network, owner string) ([]string
 	})
 }
 
-// ownAddress is an address of an owner on its way to a place at an interface.
+// ownAddress is an address of an owner that gets a slot at an interface.
 type ownAddress struct {
 	sub    *ipam.Subnet
 	addr   netip.Addr
 	mac    ipam.MAC
-	host   string // on which it is in use
+	host   string // that uses it
 	slot   ipam.Slot
 	placed bool // slot is known
 }
 
-// addressesOf reads the addresses of an owner in a network: its reservations, in use or not, and what is held by its
-// name or, where it is one, its MAC.
+// addressesOf reads the addresses of an owner in a network: its reservations, in use or not, and the leases with its
+// name or, if the owner is a MAC, with that MAC.
 func addressesOf(c *ledger.Change, network ipam.ID, owner string) (all []ownAddress, err error) {
 	mac, _ := ipam.ParseMAC(owner)
 	for _, id := range c.Index().NetworkIndex(network).Subnets() {
@@ -67,7 +68,7 @@ func addressesOf(c *ledger.Change, network ipam.ID, owner string) (all []ownAddr
 	return all, nil
 }
 
-// ownedAs tells whether an address is its owner's, and its place.
+// ownedAs reports whether a record belongs to the owner, and at which slot.
 func ownedAs(l *ipam.Lease, owner string, mac ipam.MAC) (own ownAddress, ok bool) {
 	if l.Held() && (l.Name == owner || l.MAC == mac && mac != ipam.MAC{}) {
 		own, ok = ownAddress{mac: l.MAC, host: l.Host}, true
@@ -81,8 +82,9 @@ func ownedAs(l *ipam.Lease, owner string, mac ipam.MAC) (own ownAddress, ok bool
 	return own, ok
 }
 
-// arrange gives each address a place: its own where it has one, else at the interface of the same MAC, else at one of
-// its own. Where two have the same place, which a reservation beside a taken address may, the second one comes behind.
+// arrange gives each address a slot: its own if it has one, otherwise one at the interface with the same MAC, otherwise
+// at an interface of its own. If two have the same slot, such as a reservation and a taken address, the second one gets
+// a later slot.
 func arrange(all []ownAddress) map[int]map[int]ownAddress {
 	slices.SortFunc(all, func(a, b ownAddress) int {
 		return cmp.Or(-cmp.Compare(AsInt(a.placed), AsInt(b.placed)), ledger.CompareSlots(a.slot, b.slot),
@@ -108,7 +110,7 @@ func arrange(all []ownAddress) map[int]map[int]ownAddress {
 	return nics
 }
 
-// AsInt is 1 for true.
+// AsInt returns 1 for true and 0 for false.
 func AsInt(b bool) int {
 	if b {
 		return 1
@@ -116,7 +118,7 @@ func AsInt(b bool) int {
 	return 0
 }
 
-// nicOf is the interface of a MAC, or the one behind the last.
+// nicOf returns the interface with a MAC, or a new one after the last.
 func nicOf(nics map[int]map[int]ownAddress, mac ipam.MAC) int {
 	next := 0
 	for _, number := range slices.Sorted(maps.Keys(nics)) {
@@ -130,7 +132,7 @@ func nicOf(nics map[int]map[int]ownAddress, mac ipam.MAC) int {
 	return next
 }
 
-// environment writes the variables of an owner's interfaces in a network.
+// environment makes the variables of an owner's interfaces in a network.
 func environment(c *ledger.Change, n *ipam.Network, owner string, nics map[int]map[int]ownAddress) []string {
 	env := variables{}
 	env.set("INSTANCE_NAME", owner)
@@ -142,7 +144,7 @@ func environment(c *ledger.Change, n *ipam.Network, owner string, nics map[int]m
 		first := nic[slots[0]]
 		mac, host := first.mac, first.host
 		for _, slot := range slots {
-			if host == "" { // the first one is reserved, and not in use
+			if host == "" { // the first address is reserved, and not in use
 				mac, host = nic[slot].mac, nic[slot].host
 			}
 		}
@@ -157,10 +159,10 @@ func environment(c *ledger.Change, n *ipam.Network, owner string, nics map[int]m
 	return env
 }
 
-// variables are KEY=VALUE.
+// variables is a list of KEY=VALUE.
 type variables []string
 
-// set adds a variable. A value is one line: names come from whoever may create containers.
+// set adds a variable. It keeps the value on one line, because names come from everybody who may create containers.
 func (v *variables) set(key, value string) {
 	*v = append(*v, key+"="+strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -170,7 +172,7 @@ func (v *variables) set(key, value string) {
 	}, value))
 }
 
-// network adds what an interface has from its network, on a host (GA-2).
+// network adds the settings that an interface gets from its network on a host (GA-2).
 func (v *variables) network(prefix string, n *ipam.Network, host string) {
 	var link ipam.Link
 	for _, l := range n.Links {
@@ -190,8 +192,8 @@ func (v *variables) network(prefix string, n *ipam.Network, host string) {
 	v.set(prefix+"NETWORK_MAC_PREFIX", n.MACPrefix)
 }
 
-// address adds one address with its subnet. The suffix is ":i" for the one of slot i, as in Ganeti's hooks, "_i" for
-// the shells that drop names with a colon (dash, which is /bin/sh of Debian), and nothing for the first one.
+// address adds one address with its subnet. The suffix is empty for the first slot. For slot i it is ":i", as in
+// Ganeti's hooks, or "_i", for shells that drop names with a colon (dash, which is /bin/sh of Debian).
 func (v *variables) address(prefix, suffix string, a ownAddress) {
 	gateway := ""
 	if a.sub.Gateway.IsValid() {

@@ -14,9 +14,9 @@ import (
 	"berth/store"
 )
 
-// EventEnvironment lists the variables for a hook that follows a LeaseTaken or LeaseReleased event: what happened, as
-// BERTH_..., and what Environment says of the owner's addresses in that network as they are now. The event's own
-// address is always among these, after its release too. A network that is gone since leaves only what happened.
+// EventEnvironment lists the variables for a hook after a LeaseTaken or LeaseReleased event: the event, as BERTH_...,
+// and the variables of Environment for the owner's current addresses in that network. They always include the event's
+// own address, also after its release. If the network was removed since, only the event's variables are left.
 func (s Views) EventEnvironment(ctx context.Context, e *ipam.Event) (env []string, err error) {
 	l, err := s.withEvent(ctx, e)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s Views) EventEnvironment(ctx context.Context, e *ipam.Event) (env []strin
 	return v, err
 }
 
-// owner is who the event's address is or was of: a name, else a MAC, else nobody who is known.
+// owner returns whose address the event is about: a name, otherwise a MAC, otherwise nothing.
 func owner(e *ipam.Event) string {
 	if e.Name != "" {
 		return e.Name
@@ -73,8 +73,8 @@ func owner(e *ipam.Event) string {
 	return e.MAC.String()
 }
 
-// takenAs tells how the event's address was taken, which the event of the taking says; nothing where that one is not
-// kept any more. placed tells whether it has a slot.
+// takenAs returns how the event's address was taken, from the event of that lease. It returns nothing if that event is
+// not kept any more. placed reports whether the address has a slot.
 func takenAs(ctx context.Context, s *ledger.Ledger,
 	e *ipam.Event) (kind string, slot ipam.Slot, placed bool, err error) {
 	detail := e.Detail
@@ -97,7 +97,7 @@ func takenAs(ctx context.Context, s *ledger.Ledger,
 	return kind, slot, placed, err
 }
 
-// subnetWith is the subnet of a space that holds an address; nil where there is none.
+// subnetWith returns the subnet of a space that contains an address, or nil.
 func subnetWith(ix *ledger.Index, space string, addr netip.Addr) *ipam.Subnet {
 	if !addr.IsValid() {
 		return nil
@@ -108,7 +108,7 @@ func subnetWith(ix *ledger.Index, space string, addr netip.Addr) *ipam.Subnet {
 	return nil
 }
 
-// withEvent is the store that has an event: the host's own, unless only the cluster's can.
+// withEvent returns the store that has an event: the host's own, unless only the cluster's can have it.
 func (s Views) withEvent(ctx context.Context, e *ipam.Event) (*ledger.Ledger, error) {
 	theirs, is := s.homes.Reached()
 	if e.Space == ipam.LocalSpace || !is {
@@ -121,7 +121,7 @@ func (s Views) withEvent(ctx context.Context, e *ipam.Event) (*ledger.Ledger, er
 	return theirs, nil
 }
 
-// findEvent reads an event; nil where none has the id.
+// findEvent reads an event. It returns nil if there is none with the id.
 func findEvent(ctx context.Context, s *ledger.Ledger, id uint64) (*ipam.Event, error) {
 	return ledger.View(ctx, s, func(tx store.Tx) (*ipam.Event, error) { return ledger.FindEvent(tx, id) })
 }

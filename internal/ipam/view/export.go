@@ -13,11 +13,11 @@ import (
 	"berth/store"
 )
 
-// Export yields the plan network by network, by name, until an error is yielded, which is the last: all networks that
-// are planned, or, where one is named, that one whatever it is. Each is as it was at one moment. What Docker has in use
-// is no part of the plan.
+// Export yields the planned networks by name, or only the named network, planned or not. Each is consistent in itself.
+// An error is the last value. The plan does not include what Docker has in use.
 //
-// All of them are refused where the cluster's store was never reached: what is yielded is taken for the whole plan.
+// All networks are refused if the cluster's store was never reached, because the caller takes the result for the whole
+// plan.
 func (s Views) Export(ctx context.Context, network string) iter.Seq2[ipam.PlannedNetwork, error] {
 	if network != "" {
 		l, err := s.homes.With(network)
@@ -71,8 +71,8 @@ func exported(ctx context.Context, s *ledger.Ledger, network string) ([]ipam.ID,
 	return ids, nil
 }
 
-// PlanOf describes a network out of one view; nil where it is gone. The index only says which subnets to look
-// for.
+// PlanOf describes a network from one view of the store. It returns nil if the network is gone. The index only provides
+// which subnets to read.
 func PlanOf(ctx context.Context, s *ledger.Ledger, id ipam.ID) (*ipam.PlannedNetwork, error) {
 	return ledger.View(ctx, s, func(tx store.Tx) (*ipam.PlannedNetwork, error) {
 		n, err := ViewNetwork(s, tx, id)
@@ -91,7 +91,7 @@ func PlanOf(ctx context.Context, s *ledger.Ledger, id ipam.ID) (*ipam.PlannedNet
 	})
 }
 
-// ViewNetwork reads the record of a network, nil where there is none.
+// ViewNetwork reads the record of a network. It returns nil if there is none.
 func ViewNetwork(s *ledger.Ledger, tx store.Tx, id ipam.ID) (*ipam.Network, error) {
 	known := ledger.Ask(s, func(ix *ledger.Index) (known ledger.Cached[ipam.Network]) {
 		if nx := ix.NetworkIndex(id); nx != nil {
@@ -124,7 +124,8 @@ func ViewSubnets(s *ledger.Ledger, tx store.Tx, network ipam.ID) ([]*ipam.Subnet
 	return subnets, nil
 }
 
-// ViewSubnet reads the record of a subnet that the index knows; nil where there is none, or one of another subnet.
+// ViewSubnet reads the record of a subnet that the index knows. It returns nil if there is none, or if another subnet
+// has the key now.
 func ViewSubnet(tx store.Tx, known ledger.Cached[ipam.Subnet]) (*ipam.Subnet, error) {
 	of := known.Value
 	sub, err := ledger.ReadKnown(tx, ledger.SubnetKey(nil, of.Space, of.CIDR), known, "subnet", of.CIDR)
@@ -148,8 +149,7 @@ func planSubnet(sub *ipam.Subnet) ipam.PlannedSubnet {
 	return p
 }
 
-// owned adds the reservations and the taken addresses in the subnets, by address, less the reservations whose time is
-// over.
+// owned adds the reservations and taken addresses of the subnets, by address. It omits expired reservations.
 func owned(p *ipam.PlannedNetwork, tx store.Tx, n *ipam.Network, subnets []*ipam.Subnet, now time.Time) error {
 	if n.Type == ipam.Dynamic {
 		known, err := ledger.ReadOwners(tx, n.ID)
@@ -179,11 +179,11 @@ func owned(p *ipam.PlannedNetwork, tx store.Tx, n *ipam.Network, subnets []*ipam
 	return nil
 }
 
-// Over tells whether an end has come; the zero time is none.
+// Over reports whether a time has come. The zero time never comes.
 func Over(end, now time.Time) bool { return !end.IsZero() && !end.After(now) }
 
-// leaveOwned adds what an address is. An automatic reservation over which a static band was laid later can only be a
-// static one where it is made anew.
+// leaveOwned adds the reservation and the taken address of a record. An automatic reservation in a band that became
+// static later is exported as a static one, because it could not be imported otherwise.
 func leaveOwned(p *ipam.PlannedNetwork, l *ipam.Lease, static bool, now time.Time) {
 	external := l.Held() && l.Kind == ipam.External
 	if r := l.Reservation; r != nil && !Over(r.Until, now) {

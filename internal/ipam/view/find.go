@@ -13,10 +13,10 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Find yields all that a word is found at, in the order of their marks, until an error is yielded, which is the last:
-// spaces, networks and what is in them, what there is of each address, elastic addresses, accounts and hosts. What the
-// index knows is read from memory; the records of addresses, in which notes are, are read in pages. A word of no
-// meaning is refused with ErrInvalid.
+// Find yields all matches of a word, in the order of their marks: spaces, networks and their parts, what is known of
+// each address, elastic addresses, accounts and hosts. An error is the last value. It reads the index from memory, and
+// the records of addresses, which have the notes, in pages. It refuses a word that cannot match anything with
+// ErrInvalid.
 func (s Views) Find(ctx context.Context, f ipam.FindFilter) iter.Seq2[ipam.Found, error] {
 	byMark := func(a, b ipam.Found) int { return a.Mark().Compare(b.Mark()) }
 	return ledger.MergedEach(s.homes, 0, byMark, func(l *ledger.Ledger) iter.Seq2[ipam.Found, error] {
@@ -45,22 +45,22 @@ func find(ctx context.Context, homes ledger.Homes, s *ledger.Ledger, f ipam.Find
 	}
 }
 
-// finding is one search on its way.
+// finding is one search in progress.
 type finding struct {
 	homes ledger.Homes
 	s     *ledger.Ledger
 	f     *ipam.FindFilter
 	w     *word
-	plan  []ipam.Found // what is in the plan, and is to be yielded in order
+	plan  []ipam.Found // matches in the plan, which are yielded in order
 	yield func(ipam.Found, error) bool
 }
 
-// wants tells whether things of a kind in a space are looked for.
+// wants reports whether the search includes things of a kind in a space.
 func (q *finding) wants(kind, space string) bool {
 	return (len(q.f.Kinds) == 0 || slices.Contains(q.f.Kinds, kind)) && (q.f.Space == "" || q.f.Space == space)
 }
 
-// give yields what was found, and tells whether more is wanted.
+// give yields a match, and reports whether to continue.
 func (q *finding) give(one ipam.Found, m matches) bool {
 	if len(m.all) == 0 || !q.wants(one.Kind, one.Space) || one.Mark().Compare(q.f.After) <= 0 {
 		return true
@@ -69,7 +69,7 @@ func (q *finding) give(one ipam.Found, m matches) bool {
 	return q.yield(one, nil)
 }
 
-// keep notes what was found, for giveKept.
+// keep saves a match for giveKept.
 func (q *finding) keep(one ipam.Found, m matches) {
 	if len(m.all) > 0 && q.wants(one.Kind, one.Space) {
 		one.Why = m.all
@@ -77,7 +77,7 @@ func (q *finding) keep(one ipam.Found, m matches) {
 	}
 }
 
-// giveKept yields what was kept, in order, and tells whether more is wanted.
+// giveKept yields the saved matches in order, and reports whether to continue.
 func (q *finding) giveKept() bool {
 	slices.SortFunc(q.plan, func(a, b ipam.Found) int { return a.Mark().Compare(b.Mark()) })
 	for _, one := range q.plan {
@@ -91,7 +91,7 @@ func (q *finding) giveKept() bool {
 
 func (q *finding) matches() matches { return matches{w: q.w} }
 
-// planned looks at spaces, networks and what is in them.
+// planned searches spaces, networks and their parts.
 func (q *finding) planned() {
 	for _, name := range ledger.Ask(q.s, (*ledger.Index).Spaces) {
 		if !q.homes.Has(q.s, name) {
@@ -102,7 +102,7 @@ func (q *finding) planned() {
 		q.keep(ipam.Found{Kind: ipam.FoundSpace, What: name, Space: name}, m)
 	}
 	for _, id := range networkIDs(q.s, ipam.NetworkFilter{Space: q.f.Space}) {
-		q.s.Read(func(ix *ledger.Index) { // for each, so that a long list holds nobody up
+		q.s.Read(func(ix *ledger.Index) { // one lock for each network, so that a long list blocks nobody
 			if nx := ix.NetworkIndex(id); nx != nil && nx.Record() != nil {
 				q.network(ix, nx)
 			}
@@ -162,11 +162,11 @@ func (q *finding) subnet(ix *ledger.Index, sub *ipam.Subnet, in ipam.Found) {
 	}
 }
 
-// ofAddresses are the kinds of what the record of an address says.
+// ofAddresses are the kinds that come from the record of an address.
 var ofAddresses = []string{ipam.LeaseTenure, ipam.FoundAddress, ipam.ReservationTenure}
 
-// addresses looks at the record of each address, and tells whether more is wanted. Where just one address is looked
-// for, no other record is read.
+// addresses searches the record of each address, and reports whether to continue. A search for exactly one address
+// reads no other record.
 func (q *finding) addresses(ctx context.Context) bool {
 	group := ipam.FoundGroup(ipam.LeaseTenure)
 	wanted := func(kind string) bool { return q.wants(kind, q.f.Space) }
@@ -196,7 +196,7 @@ func (q *finding) addresses(ctx context.Context) bool {
 	return true
 }
 
-// recordsIn yields the records of a subnet in which the word may be.
+// recordsIn yields the records of a subnet that can match the word.
 func (q *finding) recordsIn(ctx context.Context, sub *ipam.SubnetInfo) iter.Seq2[*ipam.Lease, error] {
 	if q.w.exact && q.w.addr.IsValid() {
 		return recordAt(ctx, q.s, sub.ID, q.w.addr, netip.Addr{})
@@ -204,8 +204,7 @@ func (q *finding) recordsIn(ctx context.Context, sub *ipam.SubnetInfo) iter.Seq2
 	return records(ctx, q.s, sub.ID, netip.Addr{})
 }
 
-// record looks at what there is of one address: who has it, or had it last, and whose it is. It tells whether more is
-// wanted.
+// record searches the record of one address: its present or last holder, and its owner. It reports whether to continue.
 func (q *finding) record(sub *ipam.SubnetInfo, l *ipam.Lease) bool {
 	one := ipam.Found{What: l.Address.String(), Space: sub.Space, Network: sub.Network, NetworkID: sub.NetworkID,
 		Subnet: sub.CIDR, Address: l.Address}
@@ -248,8 +247,8 @@ func (q *finding) record(sub *ipam.SubnetInfo, l *ipam.Lease) bool {
 	return q.give(one, m)
 }
 
-// endpoint looks at what the witness knows of the endpoint of a lease, and returns its MAC: the engine's, where the
-// request said none.
+// endpoint searches what the witness knows of the endpoint of a lease, and returns its MAC. If the request had none,
+// this is the engine's.
 func (q *finding) endpoint(m *matches, space string, l *ipam.Lease) ipam.MAC {
 	if len(q.w.containers) == 0 && !q.w.asMAC() {
 		return l.MAC
@@ -265,7 +264,7 @@ func (q *finding) endpoint(m *matches, space string, l *ipam.Lease) ipam.MAC {
 	return seen.MAC
 }
 
-// owners looks at those who are known in dynamic networks, and have no address there.
+// owners searches the owners in dynamic networks that have no address there.
 func (q *finding) owners(ctx context.Context) bool {
 	known, err := edit.DynamicReservations(ctx, q.s, ipam.AddressFilter{})
 	if err != nil {
@@ -282,7 +281,7 @@ func (q *finding) owners(ctx context.Context) bool {
 	return q.giveKept()
 }
 
-// others looks at the address itself where nothing is known of it, and at what is of no network.
+// others searches what belongs to no network, and the address itself if it has no record.
 func (q *finding) others() {
 	q.s.Read(func(ix *ledger.Index) {
 		for _, sx := range ix.Subnets() {
@@ -312,7 +311,7 @@ func (q *finding) others() {
 	q.giveKept()
 }
 
-// free keeps the address that is looked for where it is of a subnet and has no record.
+// free keeps the searched address if it is in a subnet and has no record.
 func (q *finding) free(ix *ledger.Index, sx *ledger.SubnetIndex) {
 	sub := sx.Record()
 	n := ix.Network(sub.Network)

@@ -10,35 +10,35 @@ import (
 	"berth/internal/ipam"
 )
 
-// maxWord is how long a word may be that is looked for.
+// maxWord is the maximum length of a word, in bytes.
 const maxWord = 256
 
-// shortestID is how many digits of an id are enough to look for it.
+// shortestID is how many digits of an id a search needs.
 const shortestID = 8
 
-// How many digits of a container's id `docker ps` shows, and how many it has.
+// The number of digits of a container's id: as `docker ps` shows it, and in full.
 const (
 	shortContainer = 12
 	wholeContainer = 64
 )
 
-// word is what is looked for, read in each way in which it can be meant.
+// word is the searched word, in each of its possible meanings.
 type word struct {
 	exact  bool
 	folded string
-	forms  []string // of the container or owner that it can name
+	forms  []string // the forms of the container or owner that it can name
 
 	addr   netip.Addr
 	prefix netip.Prefix
-	mac    string     // whole
-	digits string     // the beginning of an address or a prefix
+	mac    string     // complete
+	digits string     // the start of an address or a prefix
 	octets string     // a part of a MAC
-	id     string     // the beginning of an id
+	id     string     // the start of an id
 	number uint64     // the id of a lease
-	span   ipam.Range // of more than one address
+	span   ipam.Range // of several addresses
 
-	container  string           // the beginning of a container's id
-	containers []ipam.Container // that have it, as the witness knows
+	container  string           // the start of a container's id
+	containers []ipam.Container // those with that id, as the witness knows them
 }
 
 func readWord(f *ipam.FindFilter) (*word, error) {
@@ -64,7 +64,7 @@ func readWord(f *ipam.FindFilter) (*word, error) {
 	if w.span.UnmarshalText([]byte(text)) != nil || w.addr.IsValid() {
 		w.span = ipam.Range{}
 	}
-	w.number, _ = strconv.ParseUint(text, 10, 64) // 0 is none's
+	w.number, _ = strconv.ParseUint(text, 10, 64) // 0 is no id
 	lower := strings.ToLower(text)
 	onlyOf := func(chars string) bool { return strings.Trim(lower, chars) == "" }
 	if !w.exact {
@@ -85,10 +85,10 @@ func readWord(f *ipam.FindFilter) (*word, error) {
 	return w, nil
 }
 
-// asMAC tells whether it can be a MAC, or a part of one.
+// asMAC reports whether the word can be a MAC or a part of one.
 func (w *word) asMAC() bool { return w.mac != "" || w.octets != "" }
 
-// matches collects in which texts of one thing the word is.
+// matches collects the texts of one thing that match the word.
 type matches struct {
 	w   *word
 	all []ipam.Match
@@ -98,7 +98,7 @@ func (m *matches) add(field, text string) {
 	m.all = append(m.all, ipam.Match{Field: field, Text: text})
 }
 
-// name looks into the name of a container or of a part of the plan, or an owner.
+// name searches an owner, or the name of a container or of a part of the plan.
 func (m *matches) name(field, text string) {
 	switch {
 	case text == "":
@@ -107,7 +107,7 @@ func (m *matches) name(field, text string) {
 	}
 }
 
-// text looks into words of a person, which name nothing.
+// text searches a text that a person wrote and that is no name, such as a note.
 func (m *matches) text(field, text string) {
 	if text != "" && !m.w.exact && m.within(text) {
 		m.add(field, text)
@@ -145,7 +145,7 @@ func (m *matches) id(id ipam.ID) {
 	}
 }
 
-// container looks at who has an address, by the name at which the request or the witness knows it.
+// container searches for the container that has an address, by its names in the request and at the witness.
 func (m *matches) container(names ...string) {
 	for _, c := range m.w.containers {
 		if slices.Contains(names, c.Name) {
@@ -160,7 +160,7 @@ func (m *matches) number(field string, id uint64) {
 	}
 }
 
-// cidr looks at a subnet: one that the address is in is what is meant by it, if not by that name.
+// cidr searches a subnet. If the word is an address, the subnet that contains it matches, except in an exact search.
 func (m *matches) cidr(p netip.Prefix) {
 	switch {
 	case p == m.w.prefix, m.w.digits != "" && strings.HasPrefix(p.String(), m.w.digits):
@@ -172,7 +172,7 @@ func (m *matches) cidr(p netip.Prefix) {
 	}
 }
 
-// addresses looks at a range.
+// addresses searches a range.
 func (m *matches) addresses(r ipam.Range) {
 	switch {
 	case !m.w.span.IsZero() && r == m.w.span:

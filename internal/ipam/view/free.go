@@ -13,9 +13,9 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Free lists the addresses of a network, by name or id, that could be given to anybody now, as ranges by address: those
-// of its pools that nobody has, had within a quarantine, owns or asks for by a configuration of his own. It reads
-// memory alone. A network of which nothing is chosen automatically is refused with ErrInvalid.
+// Free lists the addresses of a network, by name or id, that anybody could get now, as ranges by address. These are the
+// pool addresses that have no holder, owner or quarantine, and that no container requests by its own configuration. It
+// reads only memory. It refuses with ErrInvalid a network in which no address is chosen automatically.
 func (s Views) Free(ctx context.Context, network string, f ipam.FreeFilter) ([]ipam.FreeRange, error) {
 	return inNetwork(ctx, s, network,
 		func(_ *ledger.Ledger, c *ledger.Change, n *ipam.Network) (all []ipam.FreeRange, err error) {
@@ -32,8 +32,8 @@ func (s Views) Free(ctx context.Context, network string, f ipam.FreeFilter) ([]i
 		})
 }
 
-// NextFree tells which address an endpoint that nobody knows would be given now, of each family: by the first subnet
-// that gives one, of those on which this host has a Docker network where there are any. Nothing is written.
+// NextFree returns the address of each family that a new endpoint without a known owner would get now. It is from the
+// first subnet that has one; subnets on which this host has a Docker network are preferred. It writes nothing.
 func (s Views) NextFree(ctx context.Context, network string, f ipam.FreeFilter) ([]ipam.FreeRange, error) {
 	return inNetwork(ctx, s, network,
 		func(_ *ledger.Ledger, c *ledger.Change, n *ipam.Network) (all []ipam.FreeRange, err error) {
@@ -50,7 +50,7 @@ func (s Views) NextFree(ctx context.Context, network string, f ipam.FreeFilter) 
 		})
 }
 
-// freeSubnets are the subnets of a network in which f can mean something, in the order in which they are searched.
+// freeSubnets returns the subnets of a network that match f, in the order in which they are searched.
 func freeSubnets(c *ledger.Change, n *ipam.Network, f *ipam.FreeFilter) (subnets []*ledger.SubnetIndex, err error) {
 	if err := n.CheckAutomatic(); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func within(subnet netip.Prefix) string {
 	return " in " + subnet.String()
 }
 
-// openInOrder are a subnet's pools, by address.
+// openInOrder returns a subnet's pools, by address.
 func openInOrder(sx *ledger.SubnetIndex) []ledger.OpenPool {
 	return slices.SortedFunc(slices.Values(sx.OpenPools(sx.Record())), func(a, b ledger.OpenPool) int {
 		return a.Range.From().Compare(b.Range.From())
@@ -118,11 +118,11 @@ func freeRange(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet, pool string,
 		Start: from, End: to, Addresses: ipam.Count{Int: alloc.Size(netipx.IPRangeFrom(from, to))}}
 }
 
-// frees is what is free of a subnet: what has no record, what was given back and is past its quarantine, and what was
-// reserved for a time that is over; less what is kept.
+// frees are the free addresses of a subnet: those without a record, released ones after their quarantine, and those of
+// expired reservations, except the kept ones.
 type frees struct {
 	sx   *ledger.SubnetIndex
-	back []netip.Addr // that have a record and may be given, the lowest first
+	back []netip.Addr // addresses with a record that may be given, the lowest first
 	kept ipam.Wants
 }
 
@@ -138,7 +138,7 @@ func freeIndex(c *ledger.Change, sx *ledger.SubnetIndex) *frees {
 	return free
 }
 
-// ended are the addresses that the next change makes free, because the time of their reservations is over.
+// ended returns the addresses that the next change will free because their reservations have expired.
 func ended(c *ledger.Change, sx *ledger.SubnetIndex, kept ipam.Wants) (all []netip.Addr) {
 	for _, addr := range c.Index().OverdueIn(sx, c.Now()) {
 		if sx.IsIdle(addr) && !kept.Has(addr) {
@@ -169,7 +169,7 @@ func (f *frees) runs(r netipx.IPRange) func(yield func(netipx.IPRange) bool) {
 	}
 }
 
-// first is the lowest free address of r.
+// first returns the lowest free address of r.
 func (f *frees) first(r netipx.IPRange) (netip.Addr, bool) {
 	addr, ok := f.sx.NextFree(r, f.kept)
 	if i, _ := slices.BinarySearchFunc(f.back, r.From(), netip.Addr.Compare); i < len(f.back) &&
@@ -179,7 +179,7 @@ func (f *frees) first(r netipx.IPRange) (netip.Addr, bool) {
 	return addr, ok
 }
 
-// firstTaken is the lowest address of r that is not free.
+// firstTaken returns the lowest address of r that is not free.
 func (f *frees) firstTaken(r netipx.IPRange) (netip.Addr, bool) {
 	keptAt, wanted := netip.Addr{}, false
 	if i, _ := f.kept.After(r.From()); i < len(f.kept) && r.Contains(f.kept[i].Address) {
@@ -200,8 +200,8 @@ func (f *frees) firstTaken(r netipx.IPRange) (netip.Addr, bool) {
 	}
 }
 
-// targets are where an endpoint's address of a family comes from: the subnets on which this host has a Docker network,
-// by the first of these, else all.
+// targets returns where an endpoint's address of a family comes from: the subnets on which this host has a Docker
+// network, through the first of these networks, otherwise all subnets.
 func targets(c *ledger.Change, subnets []*ledger.SubnetIndex, pool string, six bool) []*allocator.Target {
 	var all, used []*allocator.Target
 	for _, sx := range subnets {
@@ -231,8 +231,8 @@ func targets(c *ledger.Change, subnets []*ledger.SubnetIndex, pool string, six b
 	return all
 }
 
-// nextOf is what a target gives to whom nothing in it belongs (allocator.Next), as the index has it; the zero address
-// where that is nothing.
+// nextOf returns the address that a target gives to an endpoint without an own address in it (allocator.Next),
+// according to the index. It returns the zero address if there is none.
 func nextOf(c *ledger.Change, t *allocator.Target) netip.Addr {
 	slot := 0
 	if h := c.Index().Host(c.Host()); h != nil {
@@ -242,7 +242,7 @@ func nextOf(c *ledger.Change, t *allocator.Target) netip.Addr {
 	for _, p := range t.Pools() {
 		addr, ok := allocator.Next(t.Sx, p, slot, c.Now(), t.Kept, c.Known().StillExists)
 		used := ok && t.Sx.HasRecord(addr)
-		for _, free := range ended { // which will have no record then
+		for _, free := range ended { // it will have no record then
 			if p.Contains(free) && (!ok || used || slot == 0 && free.Less(addr)) {
 				addr, ok, used = free, true, false
 			}
@@ -254,7 +254,7 @@ func nextOf(c *ledger.Change, t *allocator.Target) netip.Addr {
 	return netip.Addr{}
 }
 
-// poolOf is the name of the pool that an address is in.
+// poolOf returns the name of the pool that contains an address.
 func poolOf(sub *ipam.Subnet, addr netip.Addr) string {
 	for _, p := range sub.Pools {
 		if p.Range.Contains(addr) {

@@ -12,8 +12,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Hosts lists the hosts of the cluster by name, those that were removed last. Where the store is the host's own it is
-// refused with ErrAlone.
+// Hosts lists the hosts of the cluster by name, removed ones last. It refuses with ErrAlone if the host shares no
+// store.
 func (s Views) Hosts(ctx context.Context) (all []ipam.HostInfo, err error) {
 	l, err := s.homes.Cluster("the list of hosts")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"berth/store"
 )
 
-// MayLack tells whether the retention may have removed events behind a mark. whole is a time at which there were none
-// behind it. False is sure; true also where what was removed last was just before the mark.
+// MayLack reports whether the retention may have removed events after a mark. whole is a time at which there was no
+// event after the mark. False is certain. The result is also true if the last removed event was just before the mark.
 func (s Views) MayLack(ctx context.Context, mark ipam.EventMark, whole time.Time) (bool, error) {
 	lacks, err := mayLack(ctx, s.homes.Own, mark.Own, whole)
 	if l, is := s.homes.Reached(); err == nil && !lacks && is {
@@ -19,9 +19,9 @@ func (s Views) MayLack(ctx context.Context, mark ipam.EventMark, whole time.Time
 	return lacks, err
 }
 
-// mayLack is that of one store. The oldest events are removed first. So none behind the mark was while one before it is
-// there still; and none that is younger than whole, where nothing as young is too old, and there are so few that none
-// were too many.
+// mayLack is MayLack for one store. The oldest events are removed first, so no event after the mark is missing while an
+// event before the mark is kept. Nor is one missing if whole is within the retention's age and the number of events is
+// below its limit.
 func mayLack(ctx context.Context, s *ledger.Ledger, mark ipam.StoreMark, whole time.Time) (bool, error) {
 	keep := s.Retention()
 	if few := ledger.Ask(s, (*ledger.Index).Events).Few(keep); few && whole.After(s.Now().Add(-keep.Age)) {

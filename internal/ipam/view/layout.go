@@ -12,20 +12,21 @@ import (
 	"berth/store"
 )
 
-// ground is how the addresses of a subnet lie before anybody has one: ranges in order, which cover it.
+// ground is what is planned for the addresses of a subnet, as ordered ranges that cover it. It ignores leases and
+// reservations.
 type ground []stretch
 
-// stretch is a range of the ground, of which one thing is to be said.
+// stretch is a range of the ground with one state.
 type stretch struct {
 	netipx.IPRange
 	state      ipam.AddressState // excluded, free or outside
 	pool, note string
 }
 
-// groundOf is the ground of a part of a subnet.
+// groundOf returns the ground of a part of a subnet.
 func groundOf(sx *ledger.SubnetIndex, within netip.Prefix) ground {
 	sub := sx.Record()
-	all := make(ground, 0, len(sub.Pools)+2*len(sub.Exclusions)+len(sub.Static)+2) // a hole makes two of a pool
+	all := make(ground, 0, len(sub.Pools)+2*len(sub.Exclusions)+len(sub.Static)+2) // a hole splits a pool in two
 	r := netipx.RangeOfPrefix(within)
 	put := func(one netipx.IPRange, s stretch) {
 		if both, ok := ledger.Intersect(one, r); ok {
@@ -62,7 +63,7 @@ func groundOf(sx *ledger.SubnetIndex, within netip.Prefix) ground {
 
 func noHost() stretch { return stretch{state: ipam.AddressExcluded, note: "no host address"} }
 
-// filled has what lies between the ranges, in r, as ranges outside of all pools.
+// filled adds the gaps between the ranges in r, as ranges outside all pools.
 func (g ground) filled(r netipx.IPRange) ground {
 	all := make(ground, 0, 2*len(g)+1)
 	next, more := r.From(), true
@@ -81,13 +82,14 @@ func (g ground) filled(r netipx.IPRange) ground {
 	return all
 }
 
-// at is the place of the range that an address lies in, or the next one behind it.
+// at returns the index of the range that contains an address, or of the next one after it.
 func (g ground) at(addr netip.Addr) int {
 	i, _ := slices.BinarySearchFunc(g, addr, func(s stretch, a netip.Addr) int { return s.To().Compare(a) })
 	return i
 }
 
-// Layout tells how the addresses of a subnet, by id, lie: its parts out of memory, its rows as the records say.
+// Layout describes how the addresses of a subnet, by id, are used. Its parts come from memory, its rows from the
+// records.
 func (s Views) Layout(ctx context.Context, subnet ipam.ID, f ipam.LayoutFilter) (ipam.Layout, error) {
 	out := ipam.Layout{Within: f.Within.Masked()}
 	l, err := s.homes.Having(subnet)
@@ -122,7 +124,7 @@ func (s Views) Layout(ctx context.Context, subnet ipam.ID, f ipam.LayoutFilter) 
 	l.Read(func(ix *ledger.Index) {
 		sx := ix.Subnet(subnet)
 		if sx == nil {
-			return // it is gone meanwhile; its rows were there
+			return // the subnet was removed meanwhile; its rows were read before
 		}
 		n := newCounting(ix, sx, out.Within, l.Now())
 		out.Sum = n.in([]netipx.IPRange{netipx.RangeOfPrefix(out.Within)})[0]
@@ -137,14 +139,14 @@ func (s Views) Layout(ctx context.Context, subnet ipam.ID, f ipam.LayoutFilter) 
 	return out, nil
 }
 
-// partBits is how many bits tell the parts of a layout from one another.
+// partBits is how many bits distinguish the parts of a layout.
 const partBits = 8
 
-// mostSplit is how many bits a prefix has for its hosts at most where it is split into equal parts. Of a larger one of
-// IPv6 nearly all would be empty.
+// mostSplit is the most host bits of a prefix that is split into equal parts. In a larger IPv6 prefix nearly all parts
+// would be empty.
 const mostSplit = 24
 
-// partsOf are the parts into which a prefix is divided; none where the addresses are few.
+// partsOf returns the parts into which a prefix is divided, or none if it has few addresses.
 func partsOf(tx store.Tx, subnet ipam.ID, within netip.Prefix) (parts []netip.Prefix, err error) {
 	hosts := within.Addr().BitLen() - within.Bits()
 	switch {
@@ -167,8 +169,8 @@ func partsOf(tx store.Tx, subnet ipam.ID, within netip.Prefix) (parts []netip.Pr
 	return []netip.Prefix{within}, nil
 }
 
-// takenParts are the parts of so many bits in which an address has a record; more than MaxParts only to say that there
-// are more.
+// takenParts returns the parts, of a length in bits, in which an address has a record. It returns more than MaxParts
+// only to show that there are more.
 func takenParts(tx store.Tx, subnet ipam.ID, within netip.Prefix, bits int) (parts []netip.Prefix, err error) {
 	r := ledger.LeasesOf(subnet)
 	r.From, r.Limit = ledger.LeaseKey(nil, subnet, within.Addr()), 1

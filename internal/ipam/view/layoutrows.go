@@ -19,10 +19,10 @@ type rowing struct {
 	rows   []ipam.LayoutRow
 }
 
-// full tells whether there are more rows than are wanted: the last one is where they go on.
+// full reports whether there are more rows than the limit. The last row is where the next page begins.
 func (r *rowing) full() bool { return r.f.Limit > 0 && len(r.rows) > r.f.Limit }
 
-// read reads the rows of a part of the subnet, and where they go on.
+// read reads the rows of a part of the subnet, and where the next page begins.
 func (r *rowing) read(tx store.Tx, within netip.Prefix) ([]ipam.LayoutRow, netip.Addr, error) {
 	next, last := within.Addr(), ipam.LastAddr(within)
 	if within.Contains(r.f.From) {
@@ -63,7 +63,7 @@ func (r *rowing) read(tx store.Tx, within netip.Prefix) ([]ipam.LayoutRow, netip
 	return r.rows, netip.Addr{}, nil
 }
 
-// open appends the ranges of what nobody has.
+// open appends the ranges of the ground in a gap between rows.
 func (r *rowing) open(gap netipx.IPRange) {
 	for _, s := range r.ground[r.ground.at(gap.From()):] {
 		both, ok := ledger.Intersect(s.IPRange, gap)
@@ -75,7 +75,7 @@ func (r *rowing) open(gap netipx.IPRange) {
 	}
 }
 
-// of is the row of a record; false where nobody has the address, and it is kept for nobody.
+// of returns the row of a record. own is false if the address has no holder, owner or quarantine.
 func (r *rowing) of(l *ipam.Lease) (row ipam.LayoutRow, own bool) {
 	row.Range = ipam.Range{IPRange: netipx.IPRangeFrom(l.Address, l.Address)}
 	switch {

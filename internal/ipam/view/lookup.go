@@ -7,7 +7,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Subnet returns one subnet, by id, and the revision of its network.
+// Subnet returns a subnet, by id, and the revision of its network.
 func (s Views) Subnet(ctx context.Context, id ipam.ID) (info ipam.SubnetInfo, revision uint64, err error) {
 	info, err = inSubnet(ctx, s, id, func(l *ledger.Ledger, c *ledger.Change, sx *ledger.SubnetIndex,
 		n *ipam.Network) (ipam.SubnetInfo, error) {
@@ -17,8 +17,8 @@ func (s Views) Subnet(ctx context.Context, id ipam.ID) (info ipam.SubnetInfo, re
 	return info, revision, err
 }
 
-// NetworkOf returns the network of a subnet, by id: what an edit of the subnet names. It asks the index only, because
-// the edit looks at the records.
+// NetworkOf returns the network of a subnet, by id, which an edit of the subnet names. It reads only the index, because
+// the edit reads the records.
 func (s Views) NetworkOf(subnet ipam.ID) (ipam.ID, error) {
 	l, err := s.homes.Having(subnet)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s Views) NetworkOf(subnet ipam.ID) (ipam.ID, error) {
 	return known.Record().Network, nil
 }
 
-// Revision returns the revision of a network, by name or id, without all that is in it.
+// Revision returns the revision of a network, by name or id.
 func (s Views) Revision(ctx context.Context, network string) (uint64, error) {
 	return inNetwork(ctx, s, network, func(_ *ledger.Ledger, _ *ledger.Change, n *ipam.Network) (uint64, error) {
 		return n.LastRevision(), nil

@@ -18,8 +18,8 @@ import (
 	"berth/store"
 )
 
-// Networks lists networks by the names that their records have, without the maps of their pools. Two of one
-// name are not parted by the limit.
+// Networks lists networks by the names in their records, without the maps of their pools. The limit does not separate
+// networks of the same name.
 func (s Views) Networks(ctx context.Context, f ipam.NetworkFilter) ([]ipam.NetworkInfo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -44,8 +44,8 @@ func networks(s *ledger.Ledger, f ipam.NetworkFilter) (all []ipam.NetworkInfo) {
 	return all
 }
 
-// eachNetwork runs fn for each of these networks that is there still, with the index locked for each alone, so that a
-// long list holds no request up.
+// eachNetwork calls fn for each of these networks that still exists. It locks the index for each one separately, so
+// that a long list does not block requests.
 func eachNetwork(s *ledger.Ledger, ids []ipam.ID, fn func(*ledger.Index, *ledger.NetworkIndex)) {
 	var work aside.Work
 	for _, id := range ids {
@@ -58,7 +58,7 @@ func eachNetwork(s *ledger.Ledger, ids []ipam.ID, fn func(*ledger.Index, *ledger
 	}
 }
 
-// networkIDs are the networks that f chooses, by the names that their records have.
+// networkIDs returns the networks that f chooses, by the names in their records.
 func networkIDs(s *ledger.Ledger, f ipam.NetworkFilter) []ipam.ID {
 	return ledger.Ask(s, func(ix *ledger.Index) []ipam.ID {
 		var chosen []*ipam.Network
@@ -80,7 +80,7 @@ func networkIDs(s *ledger.Ledger, f ipam.NetworkFilter) []ipam.ID {
 	})
 }
 
-// Network returns one network, by name or id, with its maps.
+// Network returns a network, by name or id, with the maps of its pools.
 func (s Views) Network(ctx context.Context, ref string) (ipam.NetworkInfo, error) {
 	return inNetwork(ctx, s, ref, func(l *ledger.Ledger, c *ledger.Change, n *ipam.Network) (ipam.NetworkInfo, error) {
 		return showNetwork(l, c.Index(), c.Index().NetworkIndex(n.ID), true), nil
@@ -97,7 +97,7 @@ func showNetwork(s *ledger.Ledger, ix *ledger.Index, nx *ledger.NetworkIndex, ma
 	return info
 }
 
-// showBriefly shows a network without what is in it.
+// showBriefly describes a network without its subnets.
 func showBriefly(s *ledger.Ledger, ix *ledger.Index, nx *ledger.NetworkIndex) ipam.NetworkInfo {
 	n, now := nx.Record(), s.Now()
 	info := n.Shown()
@@ -112,8 +112,8 @@ func showBriefly(s *ledger.Ledger, ix *ledger.Index, nx *ledger.NetworkIndex) ip
 	return info
 }
 
-// flatten fills the flat fields from the first subnet of each family, and the map from the first pool of the first IPv4
-// subnet, or of the first one where there is none (GA-26).
+// flatten sets the flat fields from the first subnet of each family. It sets the map from the first pool of the first
+// IPv4 subnet, or of the first subnet if there is no IPv4 one (GA-26).
 func flatten(info *ipam.NetworkInfo) {
 	for i, sub := range info.Subnets {
 		first4 := sub.CIDR.Addr().Is4() && !info.CIDR.IsValid()
@@ -152,7 +152,7 @@ func showPlan(ix *ledger.Index, sx *ledger.SubnetIndex, now time.Time, maps bool
 	return info
 }
 
-// draw is the map of a pool: . for what is free, X for what is not (GA-23).
+// draw returns the map of a pool: . for a free address, X for any other (GA-23).
 func (n *counting) draw(pool ipam.Range) string {
 	size := alloc.Size(pool.IPRange)
 	if !size.IsInt64() || size.Int64() > ipam.MaxMap {
@@ -169,7 +169,7 @@ func (n *counting) draw(pool ipam.Range) string {
 	return string(drawn)
 }
 
-// Available lists the lowest addresses that an automatic request in a subnet, by id, could be given, at most limit.
+// Available lists the lowest addresses in a subnet, by id, that an automatic request could get, at most limit.
 func (s Views) Available(ctx context.Context, subnet ipam.ID, limit int) ([]netip.Addr, error) {
 	return inSubnet(ctx, s, subnet, func(_ *ledger.Ledger, c *ledger.Change, sx *ledger.SubnetIndex,
 		n *ipam.Network) ([]netip.Addr, error) {
@@ -183,8 +183,8 @@ func (s Views) Available(ctx context.Context, subnet ipam.ID, limit int) ([]neti
 	})
 }
 
-// Reservations yields reserved addresses, until an error is yielded, which is the last. Behind them come, without
-// addresses, the owners in networks whose addresses somebody else chooses.
+// Reservations yields the reserved addresses, and after them, without addresses, the owners in dynamic networks. An
+// error is the last value.
 func (s Views) Reservations(ctx context.Context, f ipam.AddressFilter) iter.Seq2[ipam.ReservationInfo, error] {
 	return filtered(s.homes, f, orderReservations, func(l *ledger.Ledger) iter.Seq2[ipam.ReservationInfo, error] {
 		return reservations(ctx, l, f)
@@ -201,7 +201,7 @@ func orderReservations(a, b ipam.ReservationInfo) int {
 	return orderPlaces(a.Space, a.Address, b.Space, b.Address)
 }
 
-// filtered is the list of all homes, or of the one that has the network of the filter.
+// filtered merges the lists of all homes, or returns that of the home with the filter's network.
 func filtered[T any](homes ledger.Homes, f ipam.AddressFilter, order func(a, b T) int,
 	list func(*ledger.Ledger) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	if f.Network == "" {
@@ -253,7 +253,7 @@ func reservedAddresses(ctx context.Context, s *ledger.Ledger, f ipam.AddressFilt
 	})
 }
 
-// showReservation shows the reservation of a record that has one.
+// showReservation describes the reservation of a record that has one.
 func showReservation(s *ledger.Ledger, sub *ipam.SubnetInfo, l *ipam.Lease) ipam.ReservationInfo {
 	r := l.Reservation
 	info := ipam.ReservationInfo{Owner: r.Owner, Address: l.Address, Kind: r.Kind, InUse: l.Held(),
@@ -267,8 +267,8 @@ func showReservation(s *ledger.Ledger, sub *ipam.SubnetInfo, l *ipam.Lease) ipam
 	return info
 }
 
-// isTaken tells whether the holder of a reserved address is known to be another than its owner. Who sent no name may be
-// the owner, as may who stands in for it.
+// isTaken reports whether the holder of a reserved address is certainly not its owner. A holder without a name may be
+// the owner, and so may a stand-in.
 func isTaken(ctx context.Context, s *ledger.Ledger, sub *ipam.SubnetInfo, l *ipam.Lease) bool {
 	owner := l.Reservation.Owner
 	if l.Name == "" || l.Guessed || l.MAC.String() == owner || (&ipam.Network{}).Means(l.Name, owner) {
@@ -282,7 +282,7 @@ func isTaken(ctx context.Context, s *ledger.Ledger, sub *ipam.SubnetInfo, l *ipa
 	return taken && err == nil
 }
 
-// Taken yields the addresses that were taken for what is no container, until an error is yielded, which is the last.
+// Taken yields the addresses that were taken for devices that are not containers. An error is the last value.
 func (s Views) Taken(ctx context.Context, f ipam.AddressFilter) iter.Seq2[ipam.TakenAddress, error] {
 	byPlace := func(a, b ipam.TakenAddress) int { return orderPlaces(a.Space, a.Address, b.Space, b.Address) }
 	return filtered(s.homes, f, byPlace, func(l *ledger.Ledger) iter.Seq2[ipam.TakenAddress, error] {
@@ -302,7 +302,7 @@ func taken(ctx context.Context, s *ledger.Ledger, f ipam.AddressFilter) iter.Seq
 	})
 }
 
-// eachOf yields what show makes of the addresses that f chooses, read in pages.
+// eachOf yields the results of show for the addresses that f chooses. It reads them in pages.
 func eachOf[T any](ctx context.Context, s *ledger.Ledger, f ipam.AddressFilter,
 	show func(*ipam.SubnetInfo, *ipam.Lease) (T, bool)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
@@ -331,7 +331,7 @@ func eachOf[T any](ctx context.Context, s *ledger.Ledger, f ipam.AddressFilter,
 	}
 }
 
-// subnetsFor lists the subnets in which f may choose something, by space and address.
+// subnetsFor lists the subnets that f may choose from, by space and address.
 func subnetsFor(ctx context.Context, s *ledger.Ledger, f ipam.AddressFilter) ([]ipam.SubnetInfo, error) {
 	var network ipam.ID
 	if f.Network != "" {
@@ -346,13 +346,13 @@ func subnetsFor(ctx context.Context, s *ledger.Ledger, f ipam.AddressFilter) ([]
 	}), nil
 }
 
-// past tells whether f begins behind all of the subnet.
+// past reports whether f begins after the end of the subnet.
 func past(f *ipam.AddressFilter, sub *ipam.SubnetInfo) bool {
 	return f.After.IsValid() &&
 		(sub.Space < f.AfterSpace || sub.Space == f.AfterSpace && ipam.LastAddr(sub.CIDR).Less(f.After))
 }
 
-// afterIn is the address of the subnet behind which f begins; the zero one is before the first.
+// afterIn returns the address of the subnet after which f begins, or the zero address for the start of the subnet.
 func afterIn(f *ipam.AddressFilter, sub *ipam.SubnetInfo) netip.Addr {
 	if sub.Space == f.AfterSpace && sub.CIDR.Contains(f.After) {
 		return f.After
@@ -360,7 +360,7 @@ func afterIn(f *ipam.AddressFilter, sub *ipam.SubnetInfo) netip.Addr {
 	return netip.Addr{}
 }
 
-// records yields the records of a subnet's addresses behind one, read in pages.
+// records yields the records of a subnet's addresses after one address. It reads them in pages.
 func records(ctx context.Context, s *ledger.Ledger, subnet ipam.ID, after netip.Addr) iter.Seq2[*ipam.Lease, error] {
 	return func(yield func(*ipam.Lease, error) bool) {
 		next := ledger.LeasesOf(subnet)

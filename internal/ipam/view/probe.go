@@ -11,9 +11,9 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// ToProbe tells which addresses of each probed network are given next to whom nothing in it belongs, of those that
-// nobody ever had: at most so many of each family. One that was given back has no stranger's answer to fear that its
-// holder had not met.
+// ToProbe returns, for each probed network, the next addresses that an endpoint without an owner would get, if nobody
+// has had them before. It returns at most most of each family. A released address needs no probe: a stranger that uses
+// it would have disturbed its last holder already.
 func (s Views) ToProbe(ctx context.Context, most int) ([]ipam.Unprobed, error) {
 	byName := func(a, b ipam.Unprobed) int { return strings.Compare(a.Name, b.Name) }
 	return ledger.Merged(s.homes, byName, func(l *ledger.Ledger) ([]ipam.Unprobed, error) {
@@ -34,7 +34,8 @@ func toProbe(ctx context.Context, s *ledger.Ledger, most int) ([]ipam.Unprobed, 
 			var subnets []*ledger.SubnetIndex
 			for _, sub := range nx.Subnets() {
 				sx := c.Index().Subnet(sub)
-				if !sx.Record().FromDHCP() { // the server looks for itself who is there (RFC 2131, 3.1)
+				// the server checks by itself whether the address is in use (RFC 2131, 3.1)
+				if !sx.Record().FromDHCP() {
 					subnets = append(subnets, sx)
 				}
 			}
@@ -48,7 +49,7 @@ func toProbe(ctx context.Context, s *ledger.Ledger, most int) ([]ipam.Unprobed, 
 	})
 }
 
-// unused are the addresses that targets give next and that nobody ever had.
+// unused returns the next addresses of the targets that nobody has had before.
 func unused(c *ledger.Change, from []*allocator.Target, most int) (all []netip.Addr) {
 	slot := 0
 	if h := c.Index().Host(c.Host()); h != nil {

@@ -13,7 +13,7 @@ import (
 	"berth/store"
 )
 
-// Spaces lists the spaces by name. One that both stores have networks in stands there twice, until it is copied.
+// Spaces lists the spaces by name. A space with networks in both stores is listed twice until it is copied.
 func (s Views) Spaces(ctx context.Context) ([]ipam.SpaceInfo, error) {
 	byName := func(a, b ipam.SpaceInfo) int { return strings.Compare(a.Name, b.Name) }
 	return ledger.Merged(s.homes, byName, func(l *ledger.Ledger) (kept []ipam.SpaceInfo, err error) {
@@ -44,7 +44,7 @@ func spaces(ctx context.Context, s *ledger.Ledger) (all []ipam.SpaceInfo, err er
 	return all, err
 }
 
-// countSubnets counts the subnets of a space, and the leases in them.
+// countSubnets counts the subnets of a space, and their leases.
 func countSubnets(ix *ledger.Index, info *ipam.SpaceInfo) {
 	for id := range ix.SubnetsIn(info.Name) {
 		if n := ix.Network(ix.Subnet(id).Record().Network); n != nil && n.Stage != "" {
@@ -55,7 +55,8 @@ func countSubnets(ix *ledger.Index, info *ipam.SpaceInfo) {
 	}
 }
 
-// Subnets lists the subnets of a space, or of all where it is empty, by space and address.
+// Subnets lists the subnets of a space by address. If space is empty, it lists those of all spaces, by space and
+// address.
 func (s Views) Subnets(ctx context.Context, space string) ([]ipam.SubnetInfo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -65,16 +66,16 @@ func (s Views) Subnets(ctx context.Context, space string) ([]ipam.SubnetInfo, er
 	})
 }
 
-// describing is describe, or describeUse.
+// describing is the type of describe and describeUse.
 type describing func(*ledger.Ledger, *ledger.Index, *ipam.Subnet, *ledger.SubnetIndex) ipam.SubnetInfo
 
 func subnets(s *ledger.Ledger, space string, show describing) (all []ipam.SubnetInfo) {
 	s.Read(func(ix *ledger.Index) {
-		var chosen []*ledger.SubnetIndex // sorted before they are described: a description is large
+		var chosen []*ledger.SubnetIndex // sort before the description, which is large
 		for _, sx := range ix.Subnets() {
 			sub := sx.Record()
 			if n := ix.Network(sub.Network); n != nil && n.Stage != "" {
-				continue // it is not there as a whole
+				continue // it is not complete yet
 			}
 			if space == "" || sub.Space == space {
 				chosen = append(chosen, sx)
@@ -89,21 +90,21 @@ func subnets(s *ledger.Ledger, space string, show describing) (all []ipam.Subnet
 	return all
 }
 
-// OrderSubnets is the order in which subnets are listed.
+// OrderSubnets compares subnets by space and address.
 func OrderSubnets(a, b ipam.SubnetInfo) int { return orderSubnets(&a.Subnet, &b.Subnet) }
 
 func orderSubnets(a, b *ipam.Subnet) int {
 	return cmp.Or(strings.Compare(a.Space, b.Space), a.CIDR.Addr().Compare(b.CIDR.Addr()))
 }
 
-// describeUse describes a subnet with how its addresses are used, which takes its time.
+// describeUse is describe with the use of the subnet's addresses, which takes more time.
 func describeUse(s *ledger.Ledger, ix *ledger.Index, sub *ipam.Subnet, sx *ledger.SubnetIndex) ipam.SubnetInfo {
 	info := describe(s, ix, sub, sx)
 	info.Use = useIn(ix, sx, s.Now())
 	return info
 }
 
-// name describes a subnet by what leases show of it.
+// name describes a subnet only by what lists of leases show.
 func name(s *ledger.Ledger, ix *ledger.Index, sub *ipam.Subnet, _ *ledger.SubnetIndex) ipam.SubnetInfo {
 	info := ipam.SubnetInfo{Subnet: *sub, NetworkID: sub.Network}
 	if n := ix.Network(sub.Network); n != nil {
@@ -133,7 +134,7 @@ func describe(s *ledger.Ledger, ix *ledger.Index, sub *ipam.Subnet, sx *ledger.S
 	return info
 }
 
-// hostsOn are the hosts that hold the subnet, by name.
+// hostsOn returns the hosts that have a Docker network on the subnet, by name.
 func hostsOn(ix *ledger.Index, sub *ipam.Subnet) (all []string) {
 	for _, id := range sub.Attachments {
 		if at := ix.Attachment(id); at != nil {
@@ -144,9 +145,9 @@ func hostsOn(ix *ledger.Index, sub *ipam.Subnet) (all []string) {
 	return slices.Compact(all)
 }
 
-// Leases yields leases by space, subnet and address, until an error is yielded, which is the last. It reads them in
-// pages, so that neither a long list nor a slow receiver keeps a state of the store alive; a lease that changes
-// meanwhile is seen as it was or as it is.
+// Leases yields leases by space, subnet and address. An error is the last value. It reads them in pages, so that
+// neither a long list nor a slow receiver keeps a snapshot of the store open. A lease that changes meanwhile is seen
+// either before or after the change.
 func (s Views) Leases(ctx context.Context, f ipam.LeaseFilter) iter.Seq2[ipam.LeaseInfo, error] {
 	byPlace := func(a, b ipam.LeaseInfo) int { return orderPlaces(a.Space, a.Address, b.Space, b.Address) }
 	return ledger.MergedEach(s.homes, 0, byPlace, func(l *ledger.Ledger) iter.Seq2[ipam.LeaseInfo, error] {
@@ -181,7 +182,7 @@ func leases(ctx context.Context, s *ledger.Ledger, f ipam.LeaseFilter) iter.Seq2
 	}
 }
 
-// recordAt yields the record of an address, if it has one and is behind another one.
+// recordAt yields the record of an address, if there is one and the address is after another one.
 func recordAt(ctx context.Context, s *ledger.Ledger, subnet ipam.ID, addr, after netip.Addr) iter.Seq2[*ipam.Lease,
 	error] {
 	return func(yield func(*ipam.Lease, error) bool) {
@@ -191,7 +192,7 @@ func recordAt(ctx context.Context, s *ledger.Ledger, subnet ipam.ID, addr, after
 	}
 }
 
-// leasesOf yields the leases of one subnet among its records, and tells whether more are wanted.
+// leasesOf yields the leases among the records of one subnet, and reports whether to continue.
 func leasesOf(sub *ipam.SubnetInfo, all iter.Seq2[*ipam.Lease, error], remembered bool,
 	yield func(ipam.LeaseInfo, error) bool) bool {
 	for l, err := range all {
@@ -221,7 +222,7 @@ func showLease(sub *ipam.SubnetInfo, l *ipam.Lease) ipam.LeaseInfo {
 	return info
 }
 
-// Events lists events, the oldest first. Two of one id are not parted by the limit.
+// Events lists events, the oldest first. The limit does not separate events with the same id.
 func (s Views) Events(ctx context.Context, f ipam.EventFilter) ([]ipam.Event, error) {
 	byID := func(a, b ipam.Event) int { return cmp.Compare(a.ID, b.ID) }
 	all, err := ledger.Merged(s.homes, byID, func(l *ledger.Ledger) ([]ipam.Event, error) {
@@ -239,7 +240,7 @@ func (s Views) Events(ctx context.Context, f ipam.EventFilter) ([]ipam.Event, er
 
 func events(ctx context.Context, s *ledger.Ledger, f ipam.EventFilter) ([]ipam.Event, error) {
 	r := ledger.EventRange{From: f.After + 1, Reverse: f.Last > 0}
-	if !f.Since.IsZero() { // no event has an id behind its time
+	if !f.Since.IsZero() { // an event's id is not less than its time
 		r.From = max(r.From, uint64(max(f.Since.UnixMicro(), 0)))
 	}
 	if !f.Before.IsZero() && ledger.Ask(s, func(ix *ledger.Index) bool { return ix.Events().Ahead == 0 }) {

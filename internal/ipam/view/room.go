@@ -7,13 +7,13 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Views tells what is and what was, in all homes of a host's records.
+// Views reads the current state and the history in all homes of a host's records.
 type Views struct{ homes ledger.Homes }
 
-// Of is the room over the homes of a host's records.
+// Of returns the views of the homes of a host's records.
 func Of(homes ledger.Homes) Views { return Views{homes} }
 
-// inNetwork looks at a network, by name or id, in its home.
+// inNetwork calls fn with a network, by name or id, in a transaction of its home.
 func inNetwork[T any](ctx context.Context, s Views, ref string,
 	fn func(*ledger.Ledger, *ledger.Change, *ipam.Network) (T, error)) (found T, err error) {
 	l, err := s.homes.With(ref)
@@ -29,7 +29,8 @@ func inNetwork[T any](ctx context.Context, s Views, ref string,
 	})
 }
 
-// inSubnet looks at a subnet, by id, in its home. Its network is there as a whole.
+// inSubnet calls fn with a subnet, by id, and its network, in a transaction of its home. It refuses a network that is
+// not complete.
 func inSubnet[T any](ctx context.Context, s Views, id ipam.ID,
 	fn func(*ledger.Ledger, *ledger.Change, *ledger.SubnetIndex, *ipam.Network) (T, error)) (found T, err error) {
 	l, err := s.homes.Having(id)

@@ -8,7 +8,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Totals counts what there is, without what is not there as a whole.
+// Totals counts all objects, except incomplete ones.
 func (s Views) Totals(ctx context.Context) (t ipam.Totals, err error) {
 	if err := ctx.Err(); err != nil {
 		return t, err
@@ -43,7 +43,7 @@ func count(ix *ledger.Index, now time.Time, t *ipam.Totals) {
 	}
 }
 
-// Told is how many events were written here since the start, by verb.
+// Told returns how many events were written here since the start, by verb.
 func (s Views) Told() map[ipam.Verb]uint64 {
 	all := map[ipam.Verb]uint64{}
 	for _, l := range s.homes.All() {
@@ -54,5 +54,5 @@ func (s Views) Told() map[ipam.Verb]uint64 {
 	return all
 }
 
-// Partial tells why only the host's own records can be seen; nil: all can (ledger.Homes).
+// Partial returns why only the host's own records are visible, or nil if all are (ledger.Homes).
 func (s Views) Partial() error { return s.homes.Partial() }

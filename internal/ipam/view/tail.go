@@ -12,21 +12,21 @@ import (
 	"berth/store"
 )
 
-// lookAgain is how often a tail looks for events by itself. The store's word that there is one may be missed for a
-// moment, when following begins and when a follower was too slow for it; the records never are.
+// lookAgain is how often a tail looks for events by itself. A notification of the store can be lost when following
+// begins, or while the follower is slow. The records are never lost.
 const lookAgain = time.Second
 
 // tailPage is how many events a tail reads at a time.
 const tailPage = 256
 
-// storePage is that of one store.
+// storePage is ipam.EventPage for one store.
 type storePage struct {
 	Events []ipam.Event
 	Next   ipam.StoreMark
 	More   bool
 }
 
-// LastEvent is the mark behind all events that there are.
+// LastEvent returns the mark after the last event.
 func (s Views) LastEvent(ctx context.Context) (ipam.EventMark, error) {
 	own := s.homes.Own
 	m, err := LastMark(ctx, own)
@@ -41,7 +41,7 @@ func (s Views) LastEvent(ctx context.Context) (ipam.EventMark, error) {
 	return mark, err
 }
 
-// LastMark is the mark behind all events of the store.
+// LastMark returns the mark after the last event of the store.
 func LastMark(ctx context.Context, s *ledger.Ledger) (m ipam.StoreMark, err error) {
 	fresh, from := s.FreshSince(), s.SettledUpTo()
 	last, own := from, s.Member() == nil
@@ -62,11 +62,11 @@ func LastMark(ctx context.Context, s *ledger.Ledger) (m ipam.StoreMark, err erro
 	return m, err
 }
 
-// Chosen tells whether an event is wanted.
+// Chosen reports whether an event is wanted.
 type Chosen = func(*ipam.Event) bool
 
-// EventsBehind lists events behind a mark that are wanted, the oldest first, n of them at most, and the mark behind
-// them. Whoever goes on from there each time is told each event once, and misses none that the retention has not
+// EventsBehind lists at most n wanted events after a mark, the oldest first, and the mark after them. A caller that
+// continues from the returned mark each time gets each event once, and misses only events that the retention has
 // removed.
 func (s Views) EventsBehind(ctx context.Context, mark ipam.EventMark, n int, wanted Chosen) (ipam.EventPage, error) {
 	if err := mark.CheckHost(s.homes.Own.Host()); err != nil {
@@ -89,7 +89,8 @@ func (s Views) EventsBehind(ctx context.Context, mark ipam.EventMark, n int, wan
 	return page, nil
 }
 
-// reached is a mark of a shared store; that of the time at which it is reached is where it was then.
+// reached returns a mark of a shared store. A mark for the time at which the store is reached becomes the store's mark
+// at that time.
 func reached(s *ledger.Ledger, m ipam.StoreMark) ipam.StoreMark {
 	if m.AtReach {
 		return s.Begun()
@@ -97,7 +98,7 @@ func reached(s *ledger.Ledger, m ipam.StoreMark) ipam.StoreMark {
 	return m
 }
 
-// behind lists events behind a mark as EventsBehind does.
+// behind is EventsBehind for one store.
 func behind(ctx context.Context, s *ledger.Ledger, from ipam.StoreMark, n int,
 	wanted Chosen) (page storePage, err error) {
 	fresh, last, names := s.FreshSince(), from.After, s.DockerNames()
@@ -131,19 +132,19 @@ func behind(ctx context.Context, s *ledger.Ledger, from ipam.StoreMark, n int,
 	return page, err
 }
 
-// TailPages yields the events behind a mark, and then those that are committed, as many at a time as there are, until
-// ctx ends or an error is yielded, which is the last. It reads them from the records, however slow the receiver is:
-// none is missed, unless the retention has removed it meanwhile, none comes twice, and none waits in memory but for a
-// page of them.
+// TailPages yields the events after a mark, and then the new ones in pages, until ctx ends. An error is the last value.
+// It reads them from the records, even if the receiver is slow. No event is missing, unless the retention removed it
+// meanwhile, and none comes twice. At most one page waits in memory.
 //
-// The events of each store come in their order, and those of the two in none. The cluster's begin when it is reached.
+// The events of each store come in order. There is no order between the two stores. The cluster's events begin when its
+// store is reached.
 func (s Views) TailPages(ctx context.Context, after ipam.EventMark) iter.Seq2[ipam.EventPage, error] {
 	return func(yield func(ipam.EventPage, error) bool) {
 		if err := after.CheckHost(s.homes.Own.Host()); err != nil {
 			yield(ipam.EventPage{}, err)
 			return
 		}
-		begin := after // after is moved on here
+		begin := after // after changes in this loop
 		pages := ledger.FromEach(ctx, s.homes, func(ctx context.Context, l *ledger.Ledger) iter.Seq2[storePage, error] {
 			if l == s.homes.Own {
 				return tail(ctx, l, begin.Own)
@@ -163,7 +164,7 @@ func (s Views) TailPages(ctx context.Context, after ipam.EventMark) iter.Seq2[ip
 	}
 }
 
-// tail yields the events behind a mark as TailPages does.
+// tail is TailPages for one store.
 func tail(ctx context.Context, s *ledger.Ledger, after ipam.StoreMark) iter.Seq2[storePage, error] {
 	if s.Member() != nil {
 		return tailShared(ctx, s, after)
@@ -200,14 +201,15 @@ func tail(ctx context.Context, s *ledger.Ledger, after ipam.StoreMark) iter.Seq2
 	}
 }
 
-// wakings tells through a channel of one place that there may be new events, until ctx ends; done is closed then.
+// wakings returns a channel with one buffered value, which signals that there may be new events until ctx ends. Then
+// done is closed.
 func wakings(ctx context.Context, s *ledger.Ledger) (woken <-chan struct{}, done <-chan struct{}) {
 	up, ended := make(chan struct{}, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
 		for _, err := range s.Store().Watch(ctx, []byte{ledger.EventKeys}) {
 			if err != nil {
-				return // the tail goes on by itself, every lookAgain
+				return // the tail continues by itself, every lookAgain
 			}
 			select {
 			case up <- struct{}{}:

@@ -10,14 +10,14 @@ import (
 	"berth/store"
 )
 
-// tailShared is tail for a store to which other hosts write: it reads what there is in one view, and from then on
-// hears what is committed. One that falls behind with that reads again.
+// tailShared is tail for a store that other hosts also write. It reads the existing events in one view, and then
+// receives the commits. If it falls behind, it reads again.
 func tailShared(ctx context.Context, s *ledger.Ledger, after ipam.StoreMark) iter.Seq2[storePage, error] {
 	return func(yield func(storePage, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		for {
-			heard := s.Store().Watch(ctx, []byte{ledger.EventKeys}) // from here on
+			heard := s.Store().Watch(ctx, []byte{ledger.EventKeys}) // watches from here on
 			err := readTail(ctx, s, &after, yield)
 			if err == nil {
 				err = hearTail(heard, &after, yield)
@@ -33,10 +33,10 @@ func tailShared(ctx context.Context, s *ledger.Ledger, after ipam.StoreMark) ite
 	}
 }
 
-// errEnough ends a tail whose receiver wants no more.
+// errEnough ends a tail when the receiver stops.
 var errEnough = errors.New("enough")
 
-// readTail yields the events that there are and that were not told.
+// readTail yields the existing events that were not yielded before.
 func readTail(ctx context.Context, s *ledger.Ledger, m *ipam.StoreMark, yield func(storePage, error) bool) error {
 	fresh, last, names := s.FreshSince(), m.After, s.DockerNames()
 	err := s.View(ctx, func(tx store.Tx) error {
@@ -72,15 +72,14 @@ func readTail(ctx context.Context, s *ledger.Ledger, m *ipam.StoreMark, yield fu
 	return err
 }
 
-// hearTail yields the events that are committed and were not told, until the receiver wants no more or an error ends
-// them.
+// hearTail yields committed events that were not yielded before, until the receiver stops or an error occurs.
 func hearTail(heard iter.Seq2[store.Change, error], m *ipam.StoreMark, yield func(storePage, error) bool) error {
 	for change, err := range heard {
 		if err != nil {
 			return err
 		}
 		if change.Value == nil {
-			continue // trimmed
+			continue // it was trimmed
 		}
 		e, err := ipam.DecodeEvent(ledger.EventID(change.Key), change.Value)
 		if err != nil {
@@ -90,5 +89,5 @@ func hearTail(heard iter.Seq2[store.Change, error], m *ipam.StoreMark, yield fun
 			return errEnough
 		}
 	}
-	return errEnough // its context has ended
+	return errEnough // ctx has ended
 }

@@ -16,7 +16,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Use tells how the addresses of each pool are used, by network, subnet and range. It reads memory alone.
+// Use returns how the addresses of each pool are used, by network, subnet and range. It reads only memory.
 func (s Views) Use(ctx context.Context) ([]ipam.PoolUse, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -39,12 +39,12 @@ func uses(s *ledger.Ledger) (all []ipam.PoolUse) {
 	return all
 }
 
-// useIn is how the addresses of a subnet are used.
+// useIn returns how the addresses of a subnet are used.
 func useIn(ix *ledger.Index, sx *ledger.SubnetIndex, now time.Time) ipam.Use {
 	return ipam.SubnetUse(sx.Record().CIDR, useOf(ix, sx, now))
 }
 
-// useOf counts the addresses of each of a subnet's pools, and at the end those in no pool.
+// useOf counts the addresses of each of a subnet's pools, and last those in no pool.
 func useOf(ix *ledger.Index, sx *ledger.SubnetIndex, now time.Time) []ipam.PoolUse {
 	cidr := sx.Record().CIDR
 	pools := sx.Record().Pools
@@ -69,19 +69,20 @@ func useOf(ix *ledger.Index, sx *ledger.SubnetIndex, now time.Time) []ipam.PoolU
 	return all
 }
 
-// counting tells the states of addresses of a part of a subnet, out of memory. All that counts addresses asks it.
+// counting returns the states of the addresses in a part of a subnet, from memory. All code that counts addresses uses
+// it.
 type counting struct {
 	sx      *ledger.SubnetIndex
 	ground  ground
 	now     time.Time
-	overdue map[netip.Addr]bool // their reservations are over, which the next change notes
+	overdue map[netip.Addr]bool // their reservations have expired, which the next change records
 }
 
 func newCounting(ix *ledger.Index, sx *ledger.SubnetIndex, within netip.Prefix, now time.Time) *counting {
 	return &counting{sx: sx, ground: groundOf(sx, within), now: now, overdue: overdueIn(ix, sx, now)}
 }
 
-// overdueIn are the addresses whose reservations are over and that nobody holds.
+// overdueIn returns the addresses without a holder whose reservations have expired.
 func overdueIn(ix *ledger.Index, sx *ledger.SubnetIndex, now time.Time) map[netip.Addr]bool {
 	ended := ix.OverdueIn(sx, now)
 	if len(ended) == 0 {
@@ -96,7 +97,7 @@ func overdueIn(ix *ledger.Index, sx *ledger.SubnetIndex, now time.Time) map[neti
 	return all
 }
 
-// state is that of one address.
+// state returns the state of one address.
 func (n *counting) state(addr netip.Addr) ipam.AddressState {
 	switch m, given := n.sx.Memory(addr); {
 	case given && m.Quarantined(n.now):
@@ -109,7 +110,7 @@ func (n *counting) state(addr netip.Addr) ipam.AddressState {
 	return ipam.AddressLeased
 }
 
-// in counts the addresses of each range. The ranges have none in common.
+// in counts the addresses of each range. The ranges do not overlap.
 func (n *counting) in(ranges []netipx.IPRange) []ipam.StateCounts {
 	all, order := make([]ipam.StateCounts, len(ranges)), make([]int, len(ranges))
 	for i, r := range ranges {
@@ -144,7 +145,7 @@ func (n *counting) in(ranges []netipx.IPRange) []ipam.StateCounts {
 	return all
 }
 
-// addTo counts more addresses that nobody has and that are kept for nobody.
+// addTo adds a number of addresses that have no holder and no owner.
 func addTo(sum *ipam.StateCounts, state ipam.AddressState, more *big.Int) {
 	switch state {
 	case ipam.AddressQuarantined:

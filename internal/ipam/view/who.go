@@ -11,9 +11,9 @@ import (
 	"berth/store"
 )
 
-// Who tells who has an address, who had it, and what a MAC or a name had, out of the events and the records, the
-// earliest first. What events no longer tell is known of leases that last, and of the last one of an address that is
-// remembered.
+// Who returns who has or had an address, or which addresses a MAC or a name has or had, the earliest first. It reads
+// the events and the records. For leases that last, and for the remembered last lease of an address, the records
+// replace events that are not kept any more.
 func (s Views) Who(ctx context.Context, f ipam.WhoFilter) ([]ipam.Tenure, error) {
 	if err := check(&f); err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (s Views) Who(ctx context.Context, f ipam.WhoFilter) ([]ipam.Tenure, error)
 
 func tenures(ctx context.Context, s *ledger.Ledger, f ipam.WhoFilter) ([]ipam.Tenure, error) {
 	h := newHistory(s, f)
-	if err := h.readRecords(ctx); err != nil { // first, so that what ends meanwhile is seen to end
+	if err := h.readRecords(ctx); err != nil { // before the events, so that an end meanwhile is noticed
 		return nil, err
 	}
 	if err := h.readEvents(ctx); err != nil {
@@ -47,8 +47,8 @@ func check(f *ipam.WhoFilter) error {
 	return nil
 }
 
-// chooses tells whether the filter is about whoever this is. A MAC may be an owner, whose name it is then, and a name
-// one of the forms of another.
+// chooses reports whether the filter matches this holder. An owner may be a MAC, which is its name then, and a name may
+// have several forms.
 func (h *history) chooses(space string, addr netip.Addr, mac ipam.MAC, name string) bool {
 	switch f := &h.f; {
 	case f.Space != "" && f.Space != space:
@@ -61,12 +61,12 @@ func (h *history) chooses(space string, addr netip.Addr, mac ipam.MAC, name stri
 	return ipam.IsForm(h.forms, name)
 }
 
-// lasted tells whether the tenure has a part in the time that is asked for.
+// lasted reports whether the tenure includes the requested time.
 func lasted(f *ipam.WhoFilter, t *ipam.Tenure) bool {
 	return f.At.IsZero() || !t.From.After(f.At) && (t.Until.IsZero() || f.At.Before(t.Until))
 }
 
-// readRecords notes the leases, memories, reservations and associations that there are.
+// readRecords notes the current leases, memories, reservations and associations.
 func (h *history) readRecords(ctx context.Context) error {
 	all := subnets(h.s, h.f.Space, name)
 	for i := range all {
@@ -89,12 +89,12 @@ func (h *history) readRecords(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// recordOf reads the record of an address; nil where it has none.
+// recordOf reads the record of an address. It returns nil if there is none.
 func recordOf(ctx context.Context, s *ledger.Ledger, subnet ipam.ID, addr netip.Addr) (*ipam.Lease, error) {
 	return ledger.Look(ctx, s, func(c *ledger.Change) (*ipam.Lease, error) { return c.Lease(subnet, addr) })
 }
 
-// readEvents goes through all events, a page at a time.
+// readEvents reads all events, page by page.
 func (h *history) readEvents(ctx context.Context) error {
 	for next, more := uint64(0), true; more; {
 		var page []ipam.Event
@@ -116,8 +116,8 @@ func (h *history) readEvents(ctx context.Context) error {
 	return nil
 }
 
-// readPage reads the events of a page that may bear on what is asked for, and where the next page begins; 0: there is
-// none. Of one address there are few among very many.
+// readPage reads those events of a page that may concern the filter, and where the next page begins, or 0 at the end.
+// Only few of very many events concern one address.
 func (h *history) readPage(tx store.Tx, from uint64) (page []ipam.Event, next uint64, err error) {
 	n := 0
 	for at, err := range ledger.EventsIn(tx, ledger.EventRange{From: from}) {
@@ -142,12 +142,12 @@ func (h *history) readPage(tx store.Tx, from uint64) (page []ipam.Event, next ui
 	return page, 0, nil
 }
 
-// tenures are those that the filter chooses, the earliest first.
+// tenures returns the tenures that the filter chooses, the earliest first.
 func (h *history) tenures() []ipam.Tenure {
 	all := h.ended
 	for k, b := range h.open {
 		if known := h.known[k]; known != nil {
-			b.Subnet = known.Subnet // which may have another size by now
+			b.Subnet = known.Subnet // which may have another size now
 			delete(h.known, k)
 		}
 		all = append(all, b.Tenure)
@@ -160,7 +160,7 @@ func (h *history) tenures() []ipam.Tenure {
 	return all
 }
 
-// OrderTenures is the order in which tenures are listed.
+// OrderTenures compares tenures by begin, space, address and kind.
 func OrderTenures(a, b ipam.Tenure) int {
 	return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Space, b.Space), a.Address.Compare(b.Address),
 		cmp.Compare(a.What, b.What))

@@ -8,25 +8,25 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// An elastic address is had by whom it is associated with: from the event of that on, until it is moved, which is one
-// event, or disassociated.
+// The holder of an elastic address is the instance that it is associated with. The tenure begins with the event of the
+// association. It ends when the address is disassociated, or when it is moved, which is one event.
 
-// elasticTenant is the place of an association among tenures: an address has one at a time.
+// elasticTenant identifies the tenure of an association. An address has one association at a time.
 func elasticTenant(addr netip.Addr) tenant { return tenant{space: "elastic address", addr: addr} }
 
-// elasticFacts is what an event tells of an association.
+// elasticFacts is the part of an event that describes an association.
 type elasticFacts struct {
 	Host     string     `json:"host"`
 	Instance string     `json:"instance"`
 	Guest    netip.Addr `json:"guest"`
 }
 
-// associationIn reads the association that an event tells of; false where it tells of none.
+// associationIn reads the association in an event. It is false if there is none.
 func associationIn(told json.RawMessage) (facts elasticFacts, is bool) {
 	return facts, len(told) > 0 && json.Unmarshal(told, &facts) == nil && facts.Instance != ""
 }
 
-// readElastics notes the associations that there are.
+// readElastics notes the current associations.
 func (h *history) readElastics() {
 	h.s.Read(func(ix *ledger.Index) {
 		for addr, one := range ix.Elastics() {
@@ -48,7 +48,7 @@ func (h *history) readElastics() {
 	})
 }
 
-// associate goes on with an event that ends an association, begins one, or does both.
+// associate handles an event that ends an association, begins one, or does both.
 func (h *history) associate(e *ipam.Event) {
 	k := elasticTenant(e.Address)
 	was, had := associationIn(e.Before)

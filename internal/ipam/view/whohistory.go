@@ -13,21 +13,20 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// history follows the tenures that a filter chooses through the events, in their order. It keeps those tenures and
-// nothing else.
+// history follows the tenures that a filter chooses through the events, in order. It keeps only those tenures.
 type history struct {
 	s      *ledger.Ledger
 	f      ipam.WhoFilter
-	forms  []string              // of its name
-	oldest time.Time             // of the events that are kept
+	forms  []string              // of the name in the filter
+	oldest time.Time             // time of the kept events
 	open   map[tenant]*beginning // begun by the events, and not ended
-	known  map[tenant]*beginning // what the records say, less what ended since they were read
-	swept  map[tenant]bool       // what ended with its subnet, and is swept later
-	used   map[tenant]*beginning // leases that were headroom before: their first event tells of nobody
+	known  map[tenant]*beginning // from the records, without those that ended since they were read
+	swept  map[tenant]bool       // ended with their subnet; their sweep comes later
+	used   map[tenant]*beginning // leases that were headroom before; their first event names no holder
 	ended  []ipam.Tenure
 }
 
-// tenant identifies a tenure that lasts: a lease by its id, a reservation by its place.
+// tenant identifies a tenure that lasts: a lease by its id, a reservation by its address.
 type tenant struct {
 	lease uint64
 	space string
@@ -37,8 +36,8 @@ type tenant struct {
 // beginning is a tenure that has begun.
 type beginning struct {
 	ipam.Tenure
-	id         uint64  // of the event that began it
-	attachment ipam.ID // through which it is had
+	id         uint64  // id of the event that began it
+	attachment ipam.ID // through which the address is held
 }
 
 func newHistory(s *ledger.Ledger, f ipam.WhoFilter) *history {
@@ -47,7 +46,7 @@ func newHistory(s *ledger.Ledger, f ipam.WhoFilter) *history {
 		used: map[tenant]*beginning{}}
 }
 
-// note takes down what the record of an address says. It counts as Early unless the event of its beginning is kept.
+// note adds the tenures in the record of an address. They count as Early unless the event of their beginning is kept.
 func (h *history) note(sub *ipam.SubnetInfo, l *ipam.Lease) {
 	if l == nil {
 		return
@@ -71,7 +70,7 @@ func (h *history) note(sub *ipam.SubnetInfo, l *ipam.Lease) {
 	}
 }
 
-// add goes on with the next event.
+// add handles the next event.
 func (h *history) add(ctx context.Context, e *ipam.Event) (err error) {
 	switch e.Verb {
 	case ipam.LeaseTaken, ipam.GatewaySet:
@@ -79,7 +78,8 @@ func (h *history) add(ctx context.Context, e *ipam.Event) (err error) {
 		if b.Lease != e.ID {
 			h.used[tenant{lease: b.Lease}] = b
 		}
-		if k := (tenant{lease: b.Lease}); h.known[k] != nil || h.choosesEvent(e) { // a name may have been learnt since
+		// the name may be newer than the lease
+		if k := (tenant{lease: b.Lease}); h.known[k] != nil || h.choosesEvent(e) {
 			h.open[k] = b
 		}
 	case ipam.LeaseMoved, ipam.LeaseNamed, ipam.LeaseNoted, ipam.GuessedWrong, ipam.LeaseReleased:
@@ -94,7 +94,7 @@ func (h *history) add(ctx context.Context, e *ipam.Event) (err error) {
 		h.unreserve(e)
 	case ipam.ElasticAssociated, ipam.ElasticDisassociated:
 		h.associate(e)
-	case ipam.PoolReleased: // the leases taken through it have events of their own, but for gateways
+	case ipam.PoolReleased: // the leases of the pool have their own events, except gateways
 		h.endAll(e, func(b *beginning) bool { return b.Kind == ipam.Gateway.String() && b.attachment == e.Attachment })
 	case ipam.SubnetModified:
 		h.endAll(e, func(b *beginning) bool { return b.Kind == ipam.Gateway.String() && b.isGatewayBefore(e) })
@@ -109,25 +109,25 @@ func (h *history) choosesEvent(e *ipam.Event) bool {
 	return h.chooses(e.Space, e.Address, e.MAC, e.Name)
 }
 
-// tenureOf is a tenure of an event's address, from then on.
+// tenureOf returns a tenure of an event's address that begins with the event.
 func tenureOf(e *ipam.Event, what, name string) ipam.Tenure {
 	return ipam.Tenure{Space: e.Space, Network: e.Network, NetworkID: e.NetworkID, Subnet: e.Subnet, Address: e.Address,
 		What: what, Name: name, From: e.Time}
 }
 
-// beginningOf is the tenure that an event began: a lease's, or that of a subnet's gateway.
+// beginningOf returns the tenure that an event began: that of a lease or of a subnet's gateway.
 func beginningOf(e *ipam.Event) *beginning {
 	t := tenureOf(e, ipam.LeaseTenure, e.Name)
 	t.Kind, t.Lease, t.MAC, t.Host, t.By = kindIn(e.Detail), cmp.Or(e.Lease, e.ID), e.MAC, e.Host, e.Actor
 	t.Note = factsIn(e.After).Note
 	if e.Verb == ipam.GatewaySet {
 		t.Kind = ipam.Gateway.String()
-		return &beginning{Tenure: t, id: e.ID} // it is the subnet's, and no attachment's
+		return &beginning{Tenure: t, id: e.ID} // it belongs to the subnet, not to an attachment
 	}
 	return &beginning{t, e.ID, e.Attachment}
 }
 
-// kindIn reads the kind of a lease or reservation, which an event's detail begins with.
+// kindIn reads the kind of a lease or reservation, which is the first word of an event's detail.
 func kindIn(detail string) string {
 	word, _, _ := strings.Cut(detail, " ")
 	if new(ipam.Kind).UnmarshalText([]byte(word)) != nil {
@@ -136,11 +136,11 @@ func kindIn(detail string) string {
 	return word
 }
 
-// goOn takes down what an event says of a lease that began before.
+// goOn handles an event of a lease that began before.
 func (h *history) goOn(ctx context.Context, e *ipam.Event) error {
 	k := tenant{lease: e.Lease}
 	if h.swept[k] {
-		return nil // it ended before
+		return nil // it has already ended
 	}
 	if h.open[k] == nil {
 		b, err := h.earlier(ctx, k, e)
@@ -157,7 +157,7 @@ func (h *history) goOn(ctx context.Context, e *ipam.Event) error {
 		b.Name = e.Name
 	}
 	switch e.Verb {
-	case ipam.GuessedWrong: // who was taken for another never had it
+	case ipam.GuessedWrong: // the guess was wrong: that container never had it
 		if !h.chooses(b.Space, b.Address, b.MAC, b.Name) {
 			delete(h.open, k)
 		}
@@ -171,8 +171,8 @@ func (h *history) goOn(ctx context.Context, e *ipam.Event) error {
 	return nil
 }
 
-// earlier is the beginning of a lease of which an event tells that the filter chooses, though it did not choose how the
-// lease began, or that is not kept any more; nil where it does not.
+// earlier returns the beginning of a lease that the filter chooses only because of this event, or whose first event is
+// not kept any more. It returns nil if the filter does not choose the event.
 func (h *history) earlier(ctx context.Context, k tenant, e *ipam.Event) (b *beginning, err error) {
 	if known := h.known[k]; known != nil {
 		return known, nil
@@ -187,18 +187,18 @@ func (h *history) earlier(ctx context.Context, k tenant, e *ipam.Event) (b *begi
 	if err != nil {
 		return nil, err
 	}
-	if began != nil && began.Verb != ipam.HeadroomClaimed { // who had it then is not known any more
+	if began != nil && began.Verb != ipam.HeadroomClaimed { // its holder at that time is not known any more
 		return beginningOf(began), nil
 	}
 	t := tenureOf(e, ipam.LeaseTenure, e.Name)
 	t.Lease, t.MAC, t.Host, t.From, t.Early = e.Lease, e.MAC, e.Host, ipam.EventTime(e.Lease), true
-	if t.From.After(e.Time) { // ids were ahead of the clock, and it is not known since when
+	if t.From.After(e.Time) { // the ids were ahead of the clock, so the real time is unknown
 		t.From = h.oldest
 	}
 	return &beginning{t, e.Lease, e.Attachment}, nil
 }
 
-// reserve begins a reservation. In a dynamic network it is of no address, and nobody has one by it.
+// reserve begins a reservation. In a dynamic network a reservation has no address, so it is no tenure.
 func (h *history) reserve(e *ipam.Event) {
 	if e.Address.IsValid() && h.choosesEvent(e) {
 		t := tenureOf(e, ipam.ReservationTenure, e.Name)
@@ -207,11 +207,11 @@ func (h *history) reserve(e *ipam.Event) {
 	}
 }
 
-// unreserve ends a reservation. Of one whose beginning is not kept nobody knows when that was.
+// unreserve ends a reservation. If its first event is not kept, the time of its beginning is unknown.
 func (h *history) unreserve(e *ipam.Event) {
 	k := tenant{space: e.Space, addr: e.Address}
 	if e.Detail == allocator.SubnetGone && (h.isSwept(k) || h.open[k] != nil) {
-		return // it ended before, and the address may be in another subnet by now
+		return // it has already ended, and the address may be in another subnet now
 	}
 	switch known := h.known[k]; {
 	case h.open[k] != nil:
@@ -231,7 +231,7 @@ func (h *history) unreserve(e *ipam.Event) {
 	h.end(k, e)
 }
 
-// factsIn reads what an event tells of a reservation; nothing where it tells nothing.
+// factsIn reads the facts about a reservation in an event, or nothing.
 func factsIn(told json.RawMessage) (facts ledger.ReservationFacts) {
 	if json.Unmarshal(told, &facts) != nil {
 		return ledger.ReservationFacts{}
@@ -239,8 +239,7 @@ func factsIn(told json.RawMessage) (facts ledger.ReservationFacts) {
 	return facts
 }
 
-// isSwept tells whether a reservation ended with its subnet before. Of a sweep after a crash it is not known in which
-// space.
+// isSwept reports whether a reservation already ended with its subnet. After a crash the space of a sweep is unknown.
 func (h *history) isSwept(k tenant) bool {
 	if h.swept[k] || k.space != "" {
 		return h.swept[k]
@@ -253,7 +252,7 @@ func (h *history) isSwept(k tenant) bool {
 	return false
 }
 
-// isGatewayBefore tells whether the tenure is that of the gateway which a subnet had until an event.
+// isGatewayBefore reports whether the tenure is that of the gateway which the subnet had before an event.
 func (b *beginning) isGatewayBefore(e *ipam.Event) bool {
 	if b.Space != e.Space || !e.Subnet.Contains(b.Address) {
 		return false
@@ -262,7 +261,7 @@ func (b *beginning) isGatewayBefore(e *ipam.Event) bool {
 	return json.Unmarshal(e.Before, &was) == nil && was.Gateway == b.Address.String()
 }
 
-// noteGateway takes down what an event of a subnet says of the note of its gateway, where it says anything.
+// noteGateway sets the note of a subnet's gateway, if the event changes it.
 func (h *history) noteGateway(e *ipam.Event) {
 	var was, is ledger.SubnetFacts
 	if json.Unmarshal(e.Before, &was) != nil || json.Unmarshal(e.After, &is) != nil ||
@@ -277,7 +276,7 @@ func (h *history) noteGateway(e *ipam.Event) {
 	}
 }
 
-// endAll ends what an event ends without saying so of each.
+// endAll ends the tenures that an event ends without events of their own.
 func (h *history) endAll(e *ipam.Event, ends func(*beginning) bool) {
 	for k, b := range h.open {
 		if ends(b) {
