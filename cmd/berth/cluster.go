@@ -140,8 +140,8 @@ func (c *clusterStore) tell(err error) {
 		c.log.WithError(err).Error("the shared store is not trusted, so that nothing of it is given until it is " +
 			"mended (`berth state mend`); the space local works meanwhile")
 	case news && (errors.Is(err, store.ErrAway) || errors.Is(err, store.ErrUnknown)):
-		c.log.WithError(err).Warn("the shared store cannot be opened, and is tried again until it can; the space " +
-			"local works meanwhile")
+		c.log.WithError(err).Warn("the shared store cannot be opened, and is tried again; the space local " +
+			"works meanwhile")
 	}
 }
 
@@ -204,8 +204,8 @@ func (c *clusterStore) run(ctx context.Context) error {
 		c.mu.Unlock()
 		if text := err.Error(); text != told {
 			told = text
-			c.log.WithError(err).Error("this host can take no part in the cluster, which is tried again; the space " +
-				"local works meanwhile")
+			c.log.WithError(err).Error("this host cannot join the cluster, and tries again; the space local works " +
+				"meanwhile")
 		}
 		cli.PauseFor(ctx, refusedPause)
 	}

@@ -66,24 +66,24 @@ func (s *Server) notReady(ctx context.Context) error {
 		return errors.New("not ready: the addresses in use are not known yet")
 	}
 	if err := s.writable(ctx); err != nil {
-		return fmt.Errorf("not ready: %s; `berth status` says more", refusedWrites(err))
+		return fmt.Errorf("not ready: %s; `berth status` shows more", refusedWrites(err))
 	}
 	if s.cfg.Cluster != nil {
 		switch c := s.cfg.Cluster(); {
 		case c.Mending != nil:
 			return fmt.Errorf("not ready: the shared store is being mended since %s, and waits for other hosts; "+
-				"`berth status` says for which", c.Since.UTC().Format(time.RFC3339))
+				"`berth status` lists them", c.Since.UTC().Format(time.RFC3339))
 		case c.Back != nil:
 			return fmt.Errorf("not ready: the shared store is not trusted since %s, because it was put back to an "+
-				"earlier state; `berth status` says more", c.Since.UTC().Format(time.RFC3339))
+				"earlier state; `berth status` shows more", c.Since.UTC().Format(time.RFC3339))
 		case c.NoSpace:
-			return fmt.Errorf("not ready: the shared store has no space left since %s; `berth status` says more",
+			return fmt.Errorf("not ready: the shared store has no space left since %s; `berth status` shows more",
 				c.Since.UTC().Format(time.RFC3339))
 		case c.Away != "":
-			return fmt.Errorf("not ready: the shared store is out of reach since %s; `berth status` says why",
+			return fmt.Errorf("not ready: the shared store is out of reach since %s; `berth status` shows why",
 				c.Since.UTC().Format(time.RFC3339))
 		case c.Refused != "":
-			return fmt.Errorf("not ready: this host can take no part in the cluster since %s; `berth status` says why",
+			return fmt.Errorf("not ready: this host has been unable to join the cluster since %s; `berth status` shows why",
 				c.Since.UTC().Format(time.RFC3339))
 		}
 	}

@@ -25,15 +25,15 @@ func sentence(do ipam.Do) string {
 	case ipam.DoListExclusions:
 		return "`berth exclusion ls %s` lists them"
 	case ipam.DoListReservations:
-		return "`berth reservation ls %s` lists what is"
+		return "`berth reservation ls %s` lists the reservations"
 	case ipam.DoListLeases:
-		return "`berth lease ls` lists who has one"
+		return "`berth lease ls` lists the holders"
 	case ipam.DoListSpaces:
 		return "`berth subnet ls --sort space` lists the spaces"
 	case ipam.DoListHosts:
 		return "`berth host ls` lists them"
 	case ipam.DoShowStatus:
-		return "`berth status` tells how it stands"
+		return "`berth status` shows the details"
 	case ipam.DoPlanNetwork:
 		return "plan it with `berth network create`"
 	case ipam.DoPlanInSpace:
@@ -49,13 +49,13 @@ func sentence(do ipam.Do) string {
 	case ipam.DoLowerHeadroom:
 		return "lower the headroom with `berth network modify --headroom`"
 	case ipam.DoRemoveNetworkAll:
-		return "if it is to go all the same, remove it with `berth network rm %s`"
+		return "to remove it anyway, use `berth network rm %s`"
 	case ipam.DoAddSubnetTo:
 		return "add one with `berth subnet add %s CIDR`"
 	case ipam.DoChangeSubnet:
 		return "change it with `berth subnet modify`"
 	case ipam.DoRemoveSubnetOf:
-		return "if it is to go all the same, remove it with `berth subnet rm %s %s`"
+		return "to remove it anyway, use `berth subnet rm %s %s`"
 	case ipam.DoAddPoolTo:
 		return "add a pool with `berth pool add`"
 	case ipam.DoEnlargePools:
@@ -63,16 +63,16 @@ func sentence(do ipam.Do) string {
 	case ipam.DoEnlargeNetwork:
 		return "give network %s more with `berth pool add`"
 	case ipam.DoEndExclusion:
-		return "take it out with `berth exclusion rm`"
+		return "remove the exclusion with `berth exclusion rm`"
 	case ipam.DoShrinkExclusion:
 		return "end the exclusion with `berth exclusion rm`"
 	case ipam.DoTakeExcluded:
-		return "take it all the same with --force"
+		return "take it anyway with --force"
 	case ipam.DoEndReservation:
-		return "end that with `berth reservation rm`"
+		return "end the reservation with `berth reservation rm`"
 	case ipam.DoReplaceReservation:
-		return "end that first with `berth reservation rm`, or change it with --replace, which keeps both until the " +
-			"new one is in use"
+		return "end the reservation first with `berth reservation rm`, or change it with --replace, which keeps both " +
+			"until the new one is in use"
 	case ipam.DoReserveSeveral:
 		return "name them with `--ip %s:ip0=...,ip1=...`"
 	case ipam.DoReleaseTaken:
@@ -86,13 +86,13 @@ func sentence(do ipam.Do) string {
 	case ipam.DoForceRelease:
 		return "--force releases it anyway; a container that has it could then share it with another"
 	case ipam.DoImportAgain:
-		return "import it again, and the rest is added"
+		return "import it again to add the rest"
 	case ipam.DoImportInstead:
 		return "`berth plan import` makes any number"
 	case ipam.DoLeaveOut:
 		return "leave it out"
 	case ipam.DoRunCheck:
-		return "`berth check` finds what it leaves"
+		return "`berth check` finds what is left"
 	case ipam.DoRunFsck:
 		return "run `berth state check`"
 	case ipam.DoRestore:
@@ -100,15 +100,15 @@ func sentence(do ipam.Do) string {
 	case ipam.DoRestoreShared:
 		return "begin again with `berth state restore --shared`"
 	case ipam.DoCopyOn:
-		return "`berth state copy` goes on with it"
+		return "`berth state copy` continues it"
 	case ipam.DoMoveSpaces:
 		return "move them to its own store with `berth state copy`"
 	case ipam.DoMendStore:
-		return "`berth state mend --dry-run` tells what is to be put back, `berth state mend --yes` on each host " +
-			"does it"
+		return "`berth state mend --dry-run` shows what is missing, and `berth state mend --yes` on each host " +
+			"writes it back"
 	case ipam.DoMendThere:
-		return "run `berth state mend --yes` there, or say on another host with `berth state mend --yes --gone HOST` " +
-			"that one is gone for good"
+		return "run `berth state mend --yes` there; if a host is gone for good, run `berth state mend --yes --gone " +
+			"HOST` on another host"
 	case ipam.DoLetHostIn:
 		return "`berth host admit %s` lets it in again"
 	case ipam.DoAskHostToGo:
@@ -118,17 +118,17 @@ func sentence(do ipam.Do) string {
 	case ipam.DoRemoveThere:
 		return "remove it there first with `berth host rm %s`"
 	case ipam.DoFreeHost:
-		return "if that one is gone for good, `berth host rm %s --off` frees its name and all it held"
+		return "if that host is gone for good, `berth host rm %s --off` releases its name and its addresses"
 	case ipam.DoSayHostOff:
-		return "if that machine is off and stays so, say that with `berth host rm --off %s`"
+		return "if that machine is off for good, confirm it with `berth host rm --off %s`"
 	case ipam.DoEndDrain:
-		return "`berth host drain --undo %s` ends that"
+		return "`berth host drain --undo %s` ends the drain"
 	case ipam.DoListAccounts:
 		return "`berth elastic account ls` lists the accounts"
 	case ipam.DoForceAccount:
-		return "release them with it by `berth elastic account rm %s --force`"
+		return "release them too with `berth elastic account rm %s --force`"
 	case ipam.DoListElastic:
-		return "`berth elastic ls` lists whose they are"
+		return "`berth elastic ls` lists them with their accounts"
 	case ipam.DoListElasticRanges:
 		return "`berth elastic range ls` lists the ranges"
 	case ipam.DoAddElasticRange:
@@ -136,20 +136,20 @@ func sentence(do ipam.Do) string {
 	case ipam.DoAllocate:
 		return "allocate it with `berth elastic allocate --ip %s`"
 	case ipam.DoAllocateElastic:
-		return "allocate one with `berth elastic allocate`, and associate that"
+		return "allocate one with `berth elastic allocate`, and associate it"
 	case ipam.DoUnlockDeploy:
 		return "if that deploy has ended, unlock it with `berth deploy unlock %s`"
 	case ipam.DoDeploy:
 		return "deploy it again with `berth deploy apply -p %s`"
 	case ipam.DoDisassociate:
-		return "end that with `berth elastic disassociate %s`"
+		return "end the association with `berth elastic disassociate %s`"
 	case ipam.DoTurnDHCPOff:
-		return "turn that off first with `berth subnet modify %s %s --dhcp=false`"
+		return "turn DHCP off there first with `berth subnet modify %s %s --dhcp=false`"
 	case ipam.DoRunEdge:
 		return "start it on this host with `berth edge`"
 	case ipam.DoCopyToShared:
-		return "take elastic addresses along with `berth state copy --from bolt --to etcd`, or end the association " +
-			"while the host shares nothing"
+		return "move the elastic addresses with `berth state copy --from bolt --to etcd`, or end the association " +
+			"before the host shares a store"
 	case ipam.DoMoveElastic:
 		return "move it with --move"
 	case ipam.DoTurnElasticOn:

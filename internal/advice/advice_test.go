@@ -50,7 +50,7 @@ func TestText(t *testing.T) {
 			"network a has no pool b; `berth pool ls a` lists its pools"},
 		{ipam.Help(refused, ipam.Advise(ipam.DoListPools)), "network a has no pool b; `berth pool ls` lists its pools"},
 		{ipam.Help(refused, ipam.OrAdvise(ipam.DoEndExclusion)),
-			"network a has no pool b, or take it out with `berth exclusion rm`"},
+			"network a has no pool b, or remove the exclusion with `berth exclusion rm`"},
 		{fmt.Errorf("line 7: %w", ipam.Help(refused, ipam.Advise(ipam.DoRunFsck))),
 			"line 7: network a has no pool b; run `berth state check`"},
 		{errors.Join(ipam.Help(refused, ipam.Advise(ipam.DoRunFsck)), ipam.Help(refused, ipam.Advise(ipam.DoRunFsck))),

@@ -17,8 +17,7 @@ func excludedError(c *ledger.Change, addr netip.Addr, x *ipam.Exclusion) error {
 // ReservedError is the refusal of an address that is reserved for another owner.
 func ReservedError(c *ledger.Change, addr netip.Addr, r *ipam.Reservation) error {
 	return ipam.Help(ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse,
-		"%s is held by %s, for whom it is reserved since %s; ask for another "+
-			"address",
+		"%s is held by %s (reserved since %s); ask for another address",
 		addr, r.Owner, r.Since().Format("2006-01-02 15:04:05 MST")), ipam.OrAdvise(ipam.DoEndReservation))
 }
 
@@ -36,7 +35,7 @@ func HeldError(c *ledger.Change, sub *ipam.Subnet, held *ipam.Lease) error {
 	}
 	whose := ""
 	if r := held.Reservation; r != nil {
-		whose = fmt.Sprintf(", as what is reserved for %s,", r.Owner)
+		whose = fmt.Sprintf(" (reserved for %s)", r.Owner)
 	}
 	return ipam.Help(ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse, "%s is held by %s%s since %s; %s",
 		held.Address, holder(c, sub.Space, held), whose, held.Since.Format("2006-01-02 15:04:05 MST"), todo), advice...)

@@ -60,7 +60,7 @@ func (p *Plan) Unclaimed(reserved []ipam.ReservationInfo, earlier map[string]str
 	})
 	for _, at := range left.order {
 		lines = append(lines, fmt.Sprintf("%s has %s reserved on %s, and %s; `berth reservation rm %s --owner %s` "+
-			"ends that",
+			"ends the reservation",
 			at.owner, Listed(left.addrs[at], ", "), at.network, p.gone(at.owner, earlier), at.network, at.owner))
 	}
 	return lines

@@ -81,15 +81,15 @@ func TestBO13Told(t *testing.T) {
 	}
 	want := []string{
 		"shop/gone/1 has 10.8.0.78, fd00:8::78 reserved on front, and the Compose files have no service gone any " +
-			"more; `berth reservation rm front --owner shop/gone/1` ends that",
+			"more; `berth reservation rm front --owner shop/gone/1` ends the reservation",
 		"shop/gone/1 has 10.9.0.78 reserved on dual, and the Compose files have no service gone any more; `berth " +
-			"reservation rm dual --owner shop/gone/1` ends that",
+			"reservation rm dual --owner shop/gone/1` ends the reservation",
 		"shop/crowd/3 has 10.8.0.79 reserved on front, and the Compose files give crowd 2 replicas; `berth " +
-			"reservation rm front --owner shop/crowd/3` ends that",
+			"reservation rm front --owner shop/crowd/3` ends the reservation",
 		"shop/box/1 has 10.8.0.80 reserved on front, and the container of box is called box now; `berth reservation " +
-			"rm front --owner shop/box/1` ends that",
+			"rm front --owner shop/box/1` ends the reservation",
 		"shop/bare/1 has 10.8.0.81 reserved on front, and bare is on no planned network any more; `berth reservation " +
-			"rm front --owner shop/bare/1` ends that",
+			"rm front --owner shop/bare/1` ends the reservation",
 	}
 	if d := cmp.Diff(want, plan.Unclaimed(reserved, nil)); d != "" {
 		t.Errorf("what is not claimed:\n%s", d)
@@ -166,7 +166,7 @@ services:
 		owner, rest, _ := strings.Cut(line, " has ")
 		_, why, _ := strings.Cut(rest, ", and ")
 		why, ends, _ := strings.Cut(why, "; ")
-		if ends != "`berth reservation rm front --owner "+owner+"` ends that" {
+		if ends != "`berth reservation rm front --owner "+owner+"` ends the reservation" {
 			t.Errorf("%s: %s", owner, ends)
 		}
 		got = append(got, owner+": "+why)

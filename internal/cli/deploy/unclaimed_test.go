@@ -78,7 +78,7 @@ func TestPlanUnclaimed(t *testing.T) {
 		"shop: 3 to delete, 2 to keep",
 		"note      shop/web/9 has 10.8.0.12 on front reserved, and no container, and the Compose files give web 2 " +
 			"replicas; it is not known that a deploy chose that, so that it stays: `berth reservation rm --owner " +
-			"shop/web/9 --everywhere` ends that",
+			"shop/web/9 --everywhere` ends the reservation",
 		"note      shop/web/4 has", "note      shop/web/5 has", "note      shop/web/7 has", "note      shop/web/8 has",
 	} {
 		if !strings.Contains(out, want) {

@@ -30,7 +30,7 @@ func (d *drawing) unclaimed() {
 				Do: Delete, Why: []string{u.Why, fmt.Sprintf("it has %s reserved, and no container", u.has())}, On: u.On})
 		default:
 			d.note("%s has %s reserved, and no container, and %s; it is not known that a deploy chose that, so that it "+
-				"stays: `berth reservation rm --owner %s --everywhere` ends that", u.Owner, u.has(), u.Why, u.Owner)
+				"stays: `berth reservation rm --owner %s --everywhere` ends the reservation", u.Owner, u.has(), u.Why, u.Owner)
 		}
 	}
 }

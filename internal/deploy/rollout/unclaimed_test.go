@@ -20,7 +20,7 @@ func TestDrawUnclaimed(t *testing.T) {
 		"of a deploy": {func(*Inputs, *Unclaimed) {}, "delete:shop/web/3 " + kept, ""},
 		"of somebody": {func(_ *Inputs, u *Unclaimed) { u.Made = false }, kept,
 			"shop/web/3 has 10.0.0.13 on front reserved, and no container, and why; it is not known that a deploy chose " +
-				"that, so that it stays: `berth reservation rm --owner shop/web/3 --everywhere` ends that"},
+				"that, so that it stays: `berth reservation rm --owner shop/web/3 --everywhere` ends the reservation"},
 		"in use":   {func(_ *Inputs, u *Unclaimed) { u.InUse = true }, kept, ""},
 		"is named": {func(_ *Inputs, u *Unclaimed) { u.Owner = "shop/web/2" }, kept, ""},
 		"its container is there": {func(in *Inputs, _ *Unclaimed) {

@@ -91,19 +91,17 @@ func (s *seat) reserve(sub *ipam.SubnetInfo, addr netip.Addr) (refusal string) {
 			continue
 		}
 		if !s.mine(sub, r.Owner) {
-			return fmt.Sprintf("%s, which %s has, is reserved for %s in network %s: end that with `berth "+
-				"reservation rm "+
-				"%s --owner %s --ip %s`, "+
-				"or start %s with another address", addr, s.c.Name, r.Owner, r.Network, r.Network, r.Owner, addr,
-				s.c.Name)
+			return fmt.Sprintf("%s, which %s has, is reserved for %s in network %s: end the reservation with `berth "+
+				"reservation rm %s --owner %s --ip %s`, or start %s with another address", addr, s.c.Name, r.Owner,
+				r.Network, r.Network, r.Owner, addr, s.c.Name)
 		}
 		s.pin.Reservation = append(s.pin.Reservation, Kept{r.Network, r.NetworkID, r.Owner, addr})
 		return ""
 	}
 	if r := s.reservation(sub); r != nil {
-		return fmt.Sprintf("%s has %s, and %s is reserved for %s in network %s: to keep the first, end that with "+
-			"`berth reservation rm %s --owner %s --ip %s` "+
-			"and pin again; to have the reserved one, stop %s, pin it, and start it", s.c.Name, addr, r.Address,
+		return fmt.Sprintf("%s has %s, and %s is reserved for %s in network %s: to keep the first, end the "+
+			"reservation with `berth reservation rm %s --owner %s --ip %s` and pin again; to have the reserved one, stop %s, "+
+			"pin it, and start it", s.c.Name, addr, r.Address,
 			r.Owner, r.Network, r.Network, r.Owner,
 			r.Address, s.c.Name)
 	}

@@ -22,14 +22,14 @@ func (e *outOfReach) Error() string {
 	if mark := new(ipam.Mending); errors.As(e.Why, &mark) {
 		return fmt.Sprintf("the shared store went back to an earlier state, and nothing is given or changed in the "+
 			"spaces of the cluster since %s: %s. "+
-			"Containers go on with the addresses they have, what they give back is kept and told later, and networks "+
-			"of the space local work as ever", e.Since.Format(form), mark)
+			"Containers keep their addresses, their releases are kept and sent later, and networks of the space "+
+			"local work as before", e.Since.Format(form), mark)
 	}
 	if untrusted(e.Why) {
 		return fmt.Sprintf("the shared store is not trusted since %s (%s), so that nothing is given or changed in the "+
 			"spaces of the cluster. "+
-			"Containers go on with the addresses they have, what they give back is kept and told later, and networks "+
-			"of the space local work as ever", e.Since.Format(form), why)
+			"Containers keep their addresses, their releases are kept and sent later, and networks of the space "+
+			"local work as before", e.Since.Format(form), why)
 	}
 	state := "is out of reach"
 	if errors.Is(e.Why, store.ErrNoSpace) {
@@ -37,9 +37,9 @@ func (e *outOfReach) Error() string {
 	}
 	return fmt.Sprintf("the shared store %s since %s (%s), so that nothing new can be taken in the spaces of the "+
 		"cluster. "+
-		"Containers go on with the addresses they have, what they give back is kept and told later, and networks of "+
-		"the space local work as ever. "+
-		"Look after etcd and the way to it", state, e.Since.Format(form), why)
+		"Containers keep their addresses, their releases are kept and sent later, and networks of the space local "+
+		"work as before. "+
+		"Check etcd and the network to it", state, e.Since.Format(form), why)
 }
 
 // Helps returns the advice for the state of the store. A store that is being mended has its own advice.

@@ -188,7 +188,7 @@ func (s *Shared) ready(ctx context.Context) (*service.Service, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded), err == nil && time.Since(begun) > patience:
-		return nil, &outOfReach{Why: errors.New("it is being told what this host has kept, which takes long"),
+		return nil, &outOfReach{Why: errors.New("this host sends it the releases that it kept, which takes long"),
 			Since: s.now()}
 	case isAway(err), isUnknown(err):
 		return nil, s.away(err)

@@ -45,8 +45,8 @@ func (s *Shared) takeBack(ctx context.Context, p queuedRelease, what string, unk
 	}
 	s.poke()
 	return ipam.Refuse(store.ErrUnknown,
-		"the shared store did not answer in time (%v), so that %s is not given; should it have been taken all the "+
-			"same, it is given back as soon as the store answers: ask again then",
+		"the shared store did not answer in time (%v), so that %s is not given; if the store took it anyway, it is "+
+			"released as soon as the store answers: ask again then",
 		unknown, what)
 }
 

@@ -120,7 +120,7 @@ func TestImportProblems(t *testing.T) {
 		{"other note", "- name: net1\n  exclusions: [{range: 192.0.2.60+5, note: scanners}]\n",
 			[]string{"4: the note of the exclusion 192.0.2.60-192.0.2.64 of network net1 is printers and not scanners; leave it out"}},
 		{"reserved for another", "- name: net1\n  reservations: [{owner: db, address: 192.0.2.11}]\n",
-			[]string{"4: NetworkReservationAlreadyInUse: 192.0.2.11 is held by web, for whom it is reserved"}},
+			[]string{"4: NetworkReservationAlreadyInUse: 192.0.2.11 is held by web (reserved since"}},
 		{"reserved in another slot", "- name: net1\n  reservations: [{owner: web, address: 192.0.2.11, slot: 1}]\n",
 			[]string{"4: NetworkReservationAlreadyExists: web has 192.0.2.11 reserved in network net1 already (0:ip0)"}},
 		{"slot taken", "- name: net1\n  reservations: [{owner: web, address: 192.0.2.12, interface: 0}]\n",
@@ -129,7 +129,7 @@ func TestImportProblems(t *testing.T) {
 			"db, address: 192.0.2.13, slot: 0}\n",
 			[]string{"6: db is to have 192.0.2.12 and 192.0.2.13, both as 0:ip0"}},
 		{"reserved twice", "- name: net1\n  reservations:\n  - {owner: db, address: 192.0.2.12}\n  - {owner: x, " +
-			"address: 192.0.2.12}\n", []string{"6: NetworkReservationAlreadyInUse: 192.0.2.12 is held by db, for whom it is reserved"}},
+			"address: 192.0.2.12}\n", []string{"6: NetworkReservationAlreadyInUse: 192.0.2.12 is held by db (reserved since"}},
 		{"held", "- name: net1\n  reservations: [{owner: db, address: 192.0.2.10}, {owner: live, address: " +
 			"192.0.2.10}]\n  addresses: [{owner: db, address: 192.0.2.10}]\n",
 			[]string{
@@ -160,7 +160,7 @@ func TestImportProblems(t *testing.T) {
 		{"taken by another", "- name: net1\n  addresses: [{owner: nas, address: 192.0.2.50}]\n",
 			[]string{"4: NetworkReservationAlreadyInUse: 192.0.2.50 is held by rtr"}},
 		{"taken and reserved for another", "- name: net1\n  addresses: [{owner: nas, address: 192.0.2.11}]\n",
-			[]string{"4: NetworkReservationAlreadyInUse: 192.0.2.11 is held by web, for whom it is reserved"}},
+			[]string{"4: NetworkReservationAlreadyInUse: 192.0.2.11 is held by web (reserved since"}},
 		// GA-6
 		{"taken and reserved in the plan",
 			"- name: net1\n  reservations: [{owner: x, address: 192.0.2.70}]\n  addresses: [{owner: y, address: " +

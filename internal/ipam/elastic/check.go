@@ -136,8 +136,8 @@ func (e *examination) leadsNowhere(c *ledger.Change, one *ipam.Elastic) error {
 		return err
 	}
 	e.add(c, one, ipam.GuestGone, c.Began(one.Association.ID), "%s of account %s is associated with "+
-		"%s, which is not there any more, and for which nothing is reserved: end that with `berth elastic disassociate "+
-		"%s`, or start it again", one.Address, one.Account, one.Association.Instance, one.Address)
+		"%s, which is not there any more, and for which nothing is reserved: end the association with `berth elastic "+
+		"disassociate %s`, or start it again", one.Address, one.Account, one.Association.Instance, one.Address)
 	return nil
 }
 
