@@ -175,7 +175,7 @@ func TestHealth(t *testing.T) {
 	probe("/healthz", http.StatusOK, "ok")
 	probe("/readyz", http.StatusServiceUnavailable,
 		"not ready: a write failed half-way, and the store refuses writes until the daemon is started again; `berth "+
-			"status` says more")
+			"status` shows more")
 	if _, err := h.client.Subnets(t.Context(), ""); err != nil {
 		t.Errorf("it does not read any more: %v", err)
 	}
