@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"github.com/sirupsen/logrus"
+
 	"berth/store/internal/record"
 )
 
@@ -18,21 +20,20 @@ type batch struct {
 	meta    int64 // the revision that wrote the key meta
 	tree    *tree // the state, and over it what was written
 	wrote   map[string]*write
-	deletes int              // how many of wrote are deletions
-	bytes   int              // of keys and values in wrote, and of touched
-	read    map[string]int64 // by place, under the prefix, the revision that wrote what is there; 0: there was nothing
-	order   []string         // the places in read, as they came
-	ranges  []span
+	deletes int                // how many of wrote are deletions
+	bytes   int                // of keys and values in wrote, and of touched
+	read    map[string]int64   // by place, under the prefix, the revision that wrote what is there; 0: there was nothing
+	ranges  map[span]bool      // of places, likewise
 	kind    []byte             // new records whose keys begin with it go into bundles; nil: none do
 	there   map[string]*bundle // by name, those that are there
 	touched map[*bundle]int    // those out of which so many of wrote take records
-	names   *span              // of the bundles that are compared because of ranges; nil: none are
 	laid    *layOut            // once it is to be committed
 	calls   []*call            // whose functions have been run
+	most    cost               // of any of them
 }
 
-// span is a range of keys: from (included) to (excluded). nil: from the first one, to behind the last one.
-type span struct{ from, to []byte }
+// span is the keys from one (included) to another (excluded).
+type span struct{ from, to string }
 
 // write is one record to be written. value is nil for a deletion.
 type write struct {
@@ -57,7 +58,7 @@ func newBatch(m *mirror, kind []byte) *batch {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return &batch{base: m.rev, gate: m.gate, meta: m.meta, tree: m.tree.IsoCopy(), wrote: map[string]*write{},
-		read: map[string]int64{}, kind: kind, there: m.bundles, touched: map[*bundle]int{}}
+		read: map[string]int64{}, ranges: map[span]bool{}, kind: kind, there: m.bundles, touched: map[*bundle]int{}}
 }
 
 // noteKey notes that the record of key was read, as it was found. What the batch itself has written is not noted.
@@ -65,27 +66,42 @@ func (b *batch) noteKey(key []byte, at rec, found bool) {
 	switch {
 	case b.wrote[string(key)] != nil:
 	case !found && b.bundling(key):
-		b.noteRange(span{key, append(bytes.Clone(key), 0)})
+		b.noteRange(key, append(bytes.Clone(key), 0))
 	case at.in != nil:
-		b.notePlace(bundlePlace+at.in.name, at.in.mod)
+		b.noteBundle(at.in)
 	default:
-		b.notePlace(dataPlace+string(key), at.mod)
+		b.read[dataPlace+string(key)] = at.mod
 	}
 }
 
-func (b *batch) notePlace(place string, mod int64) {
-	if _, known := b.read[place]; !known {
-		b.read[place] = mod
-		b.order = append(b.order, place)
-	}
-}
+func (b *batch) noteBundle(of *bundle) { b.read[bundlePlace+of.name] = of.mod }
 
-func (b *batch) noteRange(s span) {
-	if s.to != nil && bytes.Compare(s.from, s.to) >= 0 {
+// noteRange notes that the records from one key (included) to another (excluded) were read; nil: from the first one, to
+// behind the last one. Bundles up to the end of a range may have records of it.
+func (b *batch) noteRange(from, to []byte) {
+	if to != nil && bytes.Compare(from, to) >= 0 {
 		return
 	}
-	b.ranges = append(b.ranges, span{bytes.Clone(s.from), bytes.Clone(s.to)})
-	b.cover(b.ranges[len(b.ranges)-1])
+	b.ranges[spanOf(dataPlace, from, to)] = true
+	switch {
+	case b.kind == nil, to != nil && bytes.Compare(to, b.kind) <= 0, behind(from, b.kind):
+	case to == nil, behind(to, b.kind):
+		b.ranges[spanOf(bundlePlace, b.kind, nil)] = true
+	default:
+		b.ranges[spanOf(bundlePlace, b.kind, to)] = true
+	}
+}
+
+func spanOf(place string, from, to []byte) span {
+	if to == nil {
+		return span{place + string(from), end(place)}
+	}
+	return span{place + string(from), place + string(to)}
+}
+
+// behind tells whether key is behind all that begin with prefix.
+func behind(key, prefix []byte) bool {
+	return bytes.Compare(key, prefix) > 0 && !bytes.HasPrefix(key, prefix)
 }
 
 func (b *batch) put(w *write) { b.restore(w.key, w) }
@@ -118,38 +134,32 @@ const (
 	ownOps      = 3
 )
 
-// compares and ops are how many of them the transaction takes, the handle's own ones included.
-func (b *batch) compares() int {
-	n := ownCompares + len(b.read) + len(b.ranges) + len(b.uncovered())
+// cost is what a transaction takes of etcd's limits.
+type cost struct{ compares, ops, bytes int }
+
+// cost is what the transaction takes so far, the handle's own comparisons and operations included.
+func (b *batch) cost() cost {
+	c := cost{ownCompares + len(b.read) + len(b.ranges), ownOps + len(b.wrote) + len(b.touched), b.bytes}
 	if len(b.ranges) > 0 {
-		n++
-	}
-	if b.names != nil {
-		n++
+		c.compares++
 	}
 	if b.kind != nil && len(b.wrote) > 1 {
-		n += 1 + 2*b.bytes/bundleBytes // which are made
+		c.compares += 1 + 2*b.bytes/bundleBytes // the bundles that are made
 	}
-	return n
-}
-
-func (b *batch) ops() int {
-	n := ownOps + len(b.wrote) + len(b.touched)
 	if b.deletes > 0 {
-		n++
+		c.ops++
 	}
-	return n
+	return c
 }
 
 // run runs the function of k. When it fails, its writes are taken back and its hooks are run at once; what it has read
 // stays noted, because its answer follows from that.
-func (b *batch) run(k *call, log logger) {
+func (b *batch) run(k *call, log *logrus.Entry) {
 	k.runs++
 	k.tx = tx{tree: b.tree, b: b}
 	k.err, k.panics, k.panicked, k.wrote = nil, false, nil, false
-	k.reads, k.ranges = len(b.order), len(b.ranges)
 	b.calls = append(b.calls, k)
-	returned := false
+	before, returned := b.cost(), false
 	defer func() {
 		k.tx.rules.Over = true
 		switch p := recover(); {
@@ -158,36 +168,35 @@ func (b *batch) run(k *call, log logger) {
 			log.Errorf("a function handed to Update panicked: %v\n%s", p, debug.Stack())
 		case !returned:
 			k.err = errors.New("the function handed to Update ended its goroutine")
-		}
-		if k.err == nil && !k.panics {
+		case k.err == nil:
 			k.err = k.tx.rules.Failed
 		}
-		k.wrote = len(k.tx.old) > 0
 		if k.err != nil || k.panics {
 			k.tx.takeBack()
-			k.wrote = false
 			k.abort(log)
 		}
+		k.wrote = len(k.tx.old) > 0
+		now := b.cost()
+		b.most.compares = max(b.most.compares, now.compares-before.compares)
+		b.most.ops = max(b.most.ops, now.ops-before.ops)
+		b.most.bytes = max(b.most.bytes, now.bytes-before.bytes)
 	}()
 	k.err = k.fn(&k.tx)
 	returned = true
 }
 
-// logger is the part of a log that is used here.
-type logger interface{ Errorf(string, ...any) }
-
 // abort runs the hooks of k, the last one first. A hook that panics is logged; the others are still run.
-func (k *call) abort(log logger) {
+func (k *call) abort(log *logrus.Entry) {
 	hooks := k.tx.undo
 	k.tx.undo = nil
-	for i := len(hooks) - 1; i >= 0; i-- {
+	for _, hook := range slices.Backward(hooks) {
 		func() {
 			defer func() {
 				if p := recover(); p != nil {
 					log.Errorf("a function handed to OnAbort panicked: %v\n%s", p, debug.Stack())
 				}
 			}()
-			hooks[i]()
+			hook()
 		}()
 	}
 }
@@ -202,27 +211,19 @@ func (b *batch) sorted() []*write {
 	return all
 }
 
-// mostRuns is how often that of its functions has been run that was run most.
-func (b *batch) mostRuns() (most int) {
-	for _, k := range b.calls {
-		most = max(most, k.runs)
-	}
-	return most
-}
-
 // abort takes all functions back, the last one first.
-func (b *batch) abort(log logger) {
-	for i := len(b.calls) - 1; i >= 0; i-- {
-		b.calls[i].abort(log)
+func (b *batch) abort(log *logrus.Entry) {
+	for _, k := range slices.Backward(b.calls) {
+		k.abort(log)
 	}
 }
 
-// takeOld takes the calls out of a batch, which was committed as of rev, that have written nothing and saw a state from
-// before others wrote: it may be older than the call, and what a function decided need not follow from what it read
-// alone. They are to be run again.
-func (b *batch) takeOld(rev int64, log logger) (old []*call) {
+// takeOld takes the calls out of a batch, which was committed when others had written up to rev, that have written
+// nothing and saw a state from before that: it may be older than the call, and what a function decided need not follow
+// from what it read alone. They are to be run again.
+func (b *batch) takeOld(rev int64, log *logrus.Entry) (old []*call) {
 	b.calls = slices.DeleteFunc(b.calls, func(k *call) bool {
-		if k.wrote || k.since != 0 && k.since <= b.base {
+		if k.wrote || k.fresh(b) {
 			return false
 		}
 		k.abort(log)
@@ -233,15 +234,5 @@ func (b *batch) takeOld(rev int64, log logger) (old []*call) {
 	return old
 }
 
-// dropLast takes the last function back as if it had not been run.
-func (b *batch) dropLast(log logger) *call {
-	k := b.calls[len(b.calls)-1]
-	b.calls = b.calls[:len(b.calls)-1]
-	k.tx.takeBack()
-	k.abort(log)
-	for _, place := range b.order[k.reads:] {
-		delete(b.read, place)
-	}
-	b.order, b.ranges = b.order[:k.reads], b.ranges[:k.ranges]
-	return k
-}
+// fresh tells that the state of a batch is known to be no older than the call.
+func (k *call) fresh(b *batch) bool { return k.since != 0 && k.since <= b.base }

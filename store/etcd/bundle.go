@@ -17,7 +17,7 @@ import (
 // alone has a key of its own like any other, and so has one that is written again. A record that is deleted is taken
 // out of its bundle, which is written anew, or removed with the last one.
 //
-// What was read of a record in a bundle is compared as of the bundle. That a record was not there, or what a range has,
+// What was read of a record in a bundle is compared as of the bundle, and so is a bundle out of which one is taken. That a record was not there, or what a range has,
 // is compared as of the bundles that may have it: each is called after the first record that was put in it, so that
 // those up to the end of the range may. Two handles that put a record of one key, which neither has read, would have it
 // in two bundles, of which the later one counts until that record is deleted: so only such records are put in bundles
@@ -148,32 +148,4 @@ func (b *batch) touch(from *bundle, n int) {
 		delete(b.touched, from)
 		b.bytes -= len(from.chunk)
 	}
-}
-
-// cover notes that bundles which may have records of a range are to be as they were: those up to its end.
-func (b *batch) cover(s span) {
-	if b.kind == nil || s.to != nil && bytes.Compare(s.to, b.kind) <= 0 || behind(s.from, b.kind) {
-		return
-	}
-	switch {
-	case s.to == nil || behind(s.to, b.kind):
-		b.names = &span{from: b.kind}
-	case b.names == nil || b.names.to != nil && bytes.Compare(s.to, b.names.to) > 0:
-		b.names = &span{b.kind, s.to}
-	}
-}
-
-// behind tells whether key is behind all that begin with prefix.
-func behind(key, prefix []byte) bool {
-	return bytes.Compare(key, prefix) > 0 && !bytes.HasPrefix(key, prefix)
-}
-
-// uncovered are the bundles to be taken apart of which no range says that they are as they were.
-func (b *batch) uncovered() (all []*bundle) {
-	for from := range b.touched {
-		if b.names == nil || b.names.to != nil && from.name >= string(b.names.to) {
-			all = append(all, from)
-		}
-	}
-	return all
 }

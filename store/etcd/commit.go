@@ -3,6 +3,7 @@ package etcd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -21,15 +22,22 @@ func (c *committer) round(calls []*call) (again []*call) {
 	ctx, cancel := context.WithDeadline(c.s.ctx, first.deadline)
 	defer cancel()
 	b, rest, v := c.try(ctx, calls)
-	if !v.committed && v.err == nil {
+	switch {
+	case !v.committed && v.err == nil:
 		if v.rev != 0 {
 			c.floor.Store(max(c.floor.Load(), v.rev))
 			c.s.count.conflicts.Add(uint64(len(b.calls)))
 		}
-		if runs := b.mostRuns(); runs > 1 {
-			pause(c.s.ctx, runs)
+		most := slices.MaxFunc(b.calls, func(x, y *call) int { return cmp.Compare(x.runs, y.runs) })
+		if most.runs > 1 {
+			pause(c.s.ctx, most.runs)
 		}
 		return append(b.calls, rest...)
+	case len(b.calls) > 1 && errors.Is(v.err, store.ErrTooLarge): // one of them is: each by itself
+		for _, k := range b.calls {
+			again = append(again, c.round([]*call{k})...)
+		}
+		return append(again, rest...)
 	}
 	for _, k := range b.calls {
 		k.finish(v.answer(k))
@@ -137,7 +145,7 @@ func (c *committer) fill(calls []*call, locked int64) (b *batch, rest []*call) {
 		b.gate, b.locked = locked, true
 	}
 	limit, at := c.s.sizes.now(), 0
-	more := func() bool { return at < len(calls) && limit.fit(b) }
+	more := func() bool { return at < len(calls) && limit.takesMore(b) }
 	for more() {
 		done := make(chan struct{})
 		go func() {
@@ -152,10 +160,6 @@ func (c *committer) fill(calls []*call, locked int64) (b *batch, rest []*call) {
 		}()
 		<-done
 	}
-	if len(b.calls) > 1 && !limit.fit(b) {
-		at--
-		b.dropLast(c.s.log)
-	}
 	return b, calls[at:]
 }
 
@@ -165,7 +169,7 @@ type verdict struct {
 	err       error // nothing of it is there, or nobody knows: it is not tried again
 	away      error // where nobody knows: why
 	full      error // it is committed, and it may be that there is no room for what comes next: why
-	// the mirror must come to this revision before it is tried again; committed: so must what wrote nothing (takeOld)
+	// the mirror must come to this revision before it is tried again, or, if it is committed, what of it wrote nothing
 	rev int64
 }
 
@@ -186,7 +190,11 @@ func (c *committer) commit(ctx context.Context, b *batch) verdict {
 	var v verdict
 	limit := c.s.sizes.now()
 	b.laid = b.lay(min(bundleBytes, limit.bytes))
-	if limit.fit(b) {
+	takes := b.cost()
+	if limit.coarse(b) {
+		takes.compares = ownCompares + 1
+	}
+	if limit.fits(takes) {
 		v = c.sendBatch(ctx, b, limit, "")
 	} else {
 		v = c.writeLarge(ctx, b, limit)
@@ -199,28 +207,22 @@ func (c *committer) commit(ctx context.Context, b *batch) verdict {
 
 // confirm looks whether the state from which a batch that wrote nothing has its answers is as new as its calls.
 func (c *committer) confirm(ctx context.Context, b *batch) verdict {
-	if !slices.ContainsFunc(b.calls, func(k *call) bool { return b.base < k.since || k.since == 0 }) {
+	if !slices.ContainsFunc(b.calls, func(k *call) bool { return !k.fresh(b) }) {
 		return verdict{committed: true}
 	}
 	rev, err := c.s.askLast(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		c.s.reach.bad(err)
 		return verdict{err: err}
+	case rev > b.base:
+		c.floor.Store(max(c.floor.Load(), rev))
+		return verdict{committed: true, rev: rev}
 	}
-	if rev <= b.base {
-		return verdict{committed: true}
-	}
-	for _, k := range b.calls {
-		k.since = rev
-	}
-	return verdict{rev: rev}
+	return verdict{committed: true}
 }
 
 // pause lets some time pass before the nth try, so that those who collide do not do so again.
 func pause(ctx context.Context, n int) {
-	most := time.Millisecond << min(n, 10)
-	select {
-	case <-time.After(rand.N(most)):
-	case <-ctx.Done():
-	}
+	sleep(ctx, rand.N(time.Millisecond<<min(n, 10)))
 }

@@ -42,8 +42,6 @@ type call struct {
 	panicked any
 	panics   bool
 	wrote    bool // the function succeeded, having written something
-	reads    int  // how many keys and ranges its batch had read before it
-	ranges   int
 	runs     int
 	since    int64 // a revision that is newer than the call; 0: none is known
 }
@@ -73,20 +71,19 @@ func (c *committer) update(ctx context.Context, fn func(store.Tx) error) error {
 	c.queue = append(c.queue, k)
 	c.mu.Unlock()
 	c.signal()
-	timer := time.NewTimer(c.s.cfg.Timeout)
-	defer timer.Stop()
+	patience, cancel := context.WithDeadline(ctx, k.deadline)
+	defer cancel()
 	select {
 	case <-k.over:
-	case <-ctx.Done():
-		if k.state.CompareAndSwap(stateQueued, stateDropped) {
+	case <-patience.Done():
+		switch {
+		case !k.state.CompareAndSwap(stateQueued, stateDropped):
+			<-k.over
+		case ctx.Err() != nil:
 			return ctx.Err()
-		}
-		<-k.over
-	case <-timer.C:
-		if k.state.CompareAndSwap(stateQueued, stateDropped) {
+		default:
 			return c.s.awayError()
 		}
-		<-k.over
 	}
 	return k.answer()
 }
@@ -100,15 +97,16 @@ func (c *committer) signal() {
 
 // refusal says why no update can begin. The caller holds mu.
 func (c *committer) refusal() error {
-	switch {
-	case c.closed:
+	if c.closed {
 		return errClosed
-	case c.s.trace.distrusted() != nil:
-		return c.s.refused()
-	case c.doubt != nil && time.Since(c.doubt.since) > reachPatience:
+	}
+	if err := c.s.refused(); err != nil {
+		return err
+	}
+	if c.doubt != nil && time.Since(c.doubt.since) > reachPatience {
 		return c.doubt.refusal()
 	}
-	return c.s.refused()
+	return nil
 }
 
 // doubted waits until no outcome is in doubt, and says why no function can be run.

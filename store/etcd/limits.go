@@ -43,17 +43,23 @@ func (l *limits) lower(err error, was limit) bool {
 	return false
 }
 
-// fit tells whether b can be one transaction, and a further function may join it.
-func (l limit) fit(b *batch) bool {
-	compares, ops := b.compares(), b.ops()
-	if compares > l.ops && len(b.calls) == 1 {
-		compares = ownCompares + 1 // coarser ones
-	}
-	if compares > l.ops || b.bytes > l.bytes || len(b.calls) > 1 && len(b.wrote) > batchOps {
+// fits tells whether a transaction of that cost can be one of etcd's.
+func (l limit) fits(c cost) bool {
+	if c.compares > l.ops || c.bytes > l.bytes {
 		return false
 	}
-	return ops < l.ops || ops < (l.ops/2-headOps)*l.each(compares)
+	return c.ops < l.ops || c.ops < (l.ops/2-headOps)*l.each(c.compares)
 }
+
+// takesMore tells whether another function may join b that costs no more than any so far.
+func (l limit) takesMore(b *batch) bool {
+	c := b.cost()
+	return len(b.calls) == 0 || len(b.wrote) < batchOps &&
+		l.fits(cost{c.compares + b.most.compares, c.ops + b.most.ops, c.bytes + b.most.bytes})
+}
+
+// coarse tells that what b has read is too much to be compared: then it is compared that nothing has been written.
+func (l limit) coarse(b *batch) bool { return b.cost().compares > l.ops }
 
 // each is how many operations go in one group. etcd bounds the comparisons and the operations of a transaction, but an
 // operation may be a transaction, too, whose bound is what the outer one leaves. The outer one has no more than half of

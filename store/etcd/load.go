@@ -118,11 +118,13 @@ func (s *Store) where(key string) string {
 	return fmt.Sprintf("%q in etcd at %s", key, strings.Join(s.cfg.Endpoints, ", "))
 }
 
-// found makes the store where there is none, and checks that the one there is the one expected.
-func (s *Store) found(ctx context.Context) error {
-	l := &s.layout
+// errNothing: there is nothing, and a store may be made there.
+var errNothing = errors.New("there is no store yet")
+
+// create makes the store where there is nothing.
+func (s *Store) create(ctx context.Context) error {
 	id := drawn(16)
-	if s.cfg.Create && s.cfg.Cluster != "" {
+	if s.cfg.Cluster != "" {
 		id = s.cfg.Cluster
 	}
 	fresh, err := json.Marshal(meta{Program: "berth", Version: format, Cluster: id,
@@ -130,30 +132,13 @@ func (s *Store) found(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := s.trace.expected()
-	few := getAll(l.prefix)
-	few.GetRequestRange().KeysOnly, few.GetRequestRange().Limit = true, fewKeys
-	resp, err := s.members.do(ctx, get(l.meta), few)
-	if err != nil || len(kvsOf(resp, 0)) > 0 {
-		return err
-	}
-	for _, kv := range kvsOf(resp, 1) {
-		if place, _ := l.split(kv.Key); !passing(place) {
-			return nil // it is not a store's, which is said when it is read
-		}
-	}
-	if s.cfg.Cluster != "" && !s.cfg.Create {
-		return s.missing(before, resp.Header.ClusterId)
-	}
+	l := &s.layout
 	_, err = s.members.txn(ctx, &pb.TxnRequest{
-		Compare: []*pb.Compare{modIs(l.meta, 0), unchanged(l.data, span{}, 0)},
+		Compare: []*pb.Compare{modIs(l.meta, 0), unchanged(l.data, end(l.data), 0)},
 		Success: []*pb.RequestOp{put(l.meta, fresh)},
 	})
 	return err
 }
-
-// fewKeys is how many keys are looked at for whether there is a store. Handles whose store was emptied leave some.
-const fewKeys = 1024
 
 // missing is the refusal of an etcd in which there is nothing of the store that was there.
 func (s *Store) missing(before store.Trace, place uint64) error {
@@ -171,8 +156,11 @@ func (s *Store) emptied() string {
 
 // expected checks that a snapshot is that of the store that was expected.
 func (s *Store) expected(n *snapshot, before store.Trace) error {
+	nothing := n.about == nil && !n.others && n.tree.Len() == 0
 	switch {
-	case n.about == nil && (n.others || n.tree.Len() > 0) && s.cfg.Cluster == "":
+	case nothing && (s.cfg.Cluster == "" || s.cfg.Create):
+		return errNothing
+	case n.about == nil && s.cfg.Cluster == "":
 		return fmt.Errorf("%w: there is something under %s that is not Berth's: choose another prefix (--etcd-prefix)",
 			errForeign, s.where(s.layout.prefix))
 	case n.about == nil:

@@ -49,16 +49,14 @@ func (c *committer) sendBatch(ctx context.Context, b *batch, l limit, closing st
 		return c.refuted(ctx, b, m, n, resp)
 	case c.s.sizes.lower(err, l):
 		return verdict{}
-	case errors.Is(err, rpctypes.ErrNoSpace):
-		return c.crowded(ctx, b, m, n, err)
-	case unsent || !isSilence(err):
-		err = c.s.members.explain(err)
-		if errors.Is(err, store.ErrAway) {
-			c.s.reach.bad(err)
-		}
-		return verdict{err: err}
+	case errors.Is(err, rpctypes.ErrNoSpace), !unsent && isSilence(err):
+		return c.resolve(ctx, b, m, n, err)
 	}
-	return c.resolve(ctx, b, m, n, err)
+	err = c.s.members.explain(err)
+	if errors.Is(err, store.ErrAway) {
+		c.s.reach.bad(err)
+	}
+	return verdict{err: err}
 }
 
 // attempt is the time in which a commit is to be answered. What is left afterwards is for finding out what became of
@@ -74,14 +72,13 @@ func (c *committer) committed(b *batch, m marker, n count, rev, before int64) ve
 	c.marked(m, rev)
 	c.s.trace.counted(n, rev)
 	c.s.count.commits.Add(1)
+	var changes []store.Record
+	watched := c.s.watches.Any()
 	for _, k := range b.calls {
 		if k.wrote {
 			c.s.count.updates.Add(1)
 		}
-	}
-	var changes []store.Record
-	if c.s.watches.Any() {
-		for _, k := range b.calls {
+		if watched {
 			changes = append(changes, k.tx.changes()...)
 		}
 	}
@@ -126,47 +123,36 @@ func (c *committer) refuted(ctx context.Context, b *batch, m marker, n count, re
 	return verdict{rev: last}
 }
 
-// crowded finds out what became of a transaction that was answered with there being no room. Where etcd's quota was
-// used up when it had taken the transaction already, it makes it and says so all the same. It has done so before it
-// answers, or never will.
-func (c *committer) crowded(ctx context.Context, b *batch, m marker, n count, why error) verdict {
-	resp, err := c.s.members.do(ctx, get(m.key))
-	if err != nil || len(kvsOf(resp, 0)) == 0 {
-		return c.resolve(ctx, b, m, n, why)
-	}
-	full := c.s.members.explain(why)
-	if kvs := kvsOf(resp, 0); m.ours(kvs) {
-		v := c.committed(b, m, n, kvs[0].ModRevision, kvs[0].ModRevision)
-		v.full = full
+// resolve finds out what became of a transaction of which etcd has not said it, or has said that there is no room for
+// it. Where etcd's quota was used up when it had taken the transaction already, it makes it and says so all the same. It
+// has done so before it answers, or never will: so it is enough to look, for which no room is needed.
+func (c *committer) resolve(ctx context.Context, b *batch, m marker, n count, why error) verdict {
+	c.s.count.unknown.Add(1)
+	text, full := c.s.members.explain(why), errors.Is(why, rpctypes.ErrNoSpace)
+	rev, committed, err := c.settle(ctx, m, full)
+	switch {
+	case err != nil:
+		c.s.reach.bad(text)
+		c.mu.Lock()
+		c.doubt = &doubt{m: m, why: text, since: time.Now(), over: make(chan struct{})}
+		c.mu.Unlock()
+		c.s.pulse.hurry()
+		unknown := fmt.Errorf("%w: etcd did not say what became of a commit (%v): it is being found out; what turns "+
+			"out to be written stays written", store.ErrUnknown, said{why})
+		return verdict{err: unknown, away: text}
+	case committed:
+		v := c.committed(b, m, n, rev, rev)
+		if full {
+			v.full = text
+		}
 		return v
 	}
 	if err := c.s.verify(ctx); isBack(err) { // it may have been committed before that
 		return verdict{err: fmt.Errorf("%w: %w", store.ErrUnknown, err), away: err}
 	}
-	c.s.reach.bad(full)
-	return verdict{err: full}
-}
-
-// resolve finds out what became of a transaction of which etcd has not said it.
-func (c *committer) resolve(ctx context.Context, b *batch, m marker, n count, why error) verdict {
-	c.s.count.unknown.Add(1)
-	rev, committed, err := c.settle(ctx, m)
-	switch {
-	case err != nil:
-		err = c.s.members.explain(why)
-		c.s.reach.bad(err)
-		c.mu.Lock()
-		c.doubt = &doubt{m: m, why: err, since: time.Now(), over: make(chan struct{})}
-		c.mu.Unlock()
-		c.s.pulse.hurry()
-		unknown := fmt.Errorf("%w: etcd did not say what became of a commit (%v): it is being found out; what turns "+
-			"out to be written stays written", store.ErrUnknown, said{why})
-		return verdict{err: unknown, away: err}
-	case committed:
-		return c.committed(b, m, n, rev, rev)
-	}
-	if err := c.s.verify(ctx); isBack(err) { // it may have been committed before that
-		return verdict{err: fmt.Errorf("%w: %w", store.ErrUnknown, err), away: err}
+	if full {
+		c.s.reach.bad(text)
+		return verdict{err: text}
 	}
 	return verdict{}
 }
@@ -174,18 +160,23 @@ func (c *committer) resolve(ctx context.Context, b *batch, m marker, n count, wh
 var errGone = errors.New("the handle's marker has expired")
 
 // settle has it decided whether the transaction with the number of m was committed: either etcd shows that number, and
-// the revision that put it there, or settle puts another one there, and then it never will be. Where the marker is gone
-// it will never be either, but whether it was nobody knows: errGone.
-func (c *committer) settle(ctx context.Context, m marker) (rev int64, committed bool, err error) {
-	void := m // under the name that the transaction compares: the handle may have a new marker by now
-	void.n = c.draw().n
-	resp, err := c.s.members.txn(ctx, &pb.TxnRequest{Compare: []*pb.Compare{modIs(m.key, m.mod)},
-		Success: []*pb.RequestOp{void.put()}, Failure: []*pb.RequestOp{get(m.key)}})
+// the revision that put it there, or settle puts another one there, and then it never will be. Where look is set it
+// is decided already, and nothing is put there. Where the marker is gone it will never be either, but whether it was
+// nobody knows: errGone.
+func (c *committer) settle(ctx context.Context, m marker, look bool) (rev int64, committed bool, err error) {
+	r := &pb.TxnRequest{Success: []*pb.RequestOp{get(m.key)}}
+	if !look {
+		void := m // under the name that the transaction compares: the handle may have a new marker by now
+		void.n = c.draw().n
+		r = &pb.TxnRequest{Compare: []*pb.Compare{modIs(m.key, m.mod)}, Success: []*pb.RequestOp{void.put()},
+			Failure: r.Success}
+	}
+	resp, err := c.s.members.txn(ctx, r)
 	if err != nil {
 		return 0, false, err
 	}
 	rev = resp.Header.Revision
-	if !resp.Succeeded {
+	if look || !resp.Succeeded {
 		kvs := kvsOf(resp, 0)
 		if len(kvs) == 0 {
 			return 0, false, errGone

@@ -114,7 +114,7 @@ func (s *Store) clear(ctx context.Context) {
 	if d == nil {
 		return
 	}
-	rev, committed, err := c.settle(ctx, d.m)
+	rev, committed, err := c.settle(ctx, d.m, false)
 	switch {
 	case errors.Is(err, errGone):
 		if s.mark(ctx) != nil {

@@ -9,7 +9,7 @@ func (c *committer) request(b *batch, m marker, n count, l limit, closing string
 	keys := &c.s.layout
 	r := &pb.TxnRequest{
 		Compare: c.compare(b, m, n, l),
-		Success: make([]*pb.RequestOp, 0, b.ops()+1),
+		Success: make([]*pb.RequestOp, 0, b.cost().ops+1),
 		Failure: []*pb.RequestOp{get(keys.last), get(m.key), get(keys.gate), get(keys.meta),
 			get(n.key(keys))},
 	}
@@ -40,29 +40,23 @@ func (c *committer) request(b *batch, m marker, n count, l limit, closing string
 // that is coarser: that nothing has been written. Besides, that the store is as far as it is known to be (trace).
 func (c *committer) compare(b *batch, m marker, n count, l limit) []*pb.Compare {
 	keys := &c.s.layout
-	all := make([]*pb.Compare, 0, b.compares())
+	all := make([]*pb.Compare, 0, b.cost().compares)
 	all = append(all, modIs(m.key, m.mod), modIs(keys.gate, b.gate), modIs(keys.meta, b.meta),
 		modAbove(keys.last, n.last-1))
 	if n.host != "" {
 		all = append(all, modIs(n.key(keys), n.mod))
 	}
-	if b.compares() > l.ops {
+	if l.coarse(b) {
 		return append(all, modBelow(keys.last, b.base+1))
 	}
 	for place, mod := range b.read {
 		all = append(all, modIs(keys.prefix+place, mod))
 	}
-	for _, of := range b.uncovered() {
-		all = append(all, modIs(keys.bundles+of.name, of.mod))
-	}
 	for _, name := range b.laid.made {
 		all = append(all, modIs(keys.bundles+name, 0))
 	}
-	for _, s := range b.ranges {
-		all = append(all, unchanged(keys.data, s, b.base))
-	}
-	if b.names != nil {
-		all = append(all, unchanged(keys.bundles, *b.names, b.base))
+	for s := range b.ranges {
+		all = append(all, unchanged(keys.prefix+s.from, keys.prefix+s.to, b.base))
 	}
 	if len(b.ranges) > 0 {
 		all = append(all, modBelow(keys.gone, b.base+1))
@@ -113,14 +107,11 @@ func modified(key string, how pb.Compare_CompareResult, mod int64) *pb.Compare {
 	}
 }
 
-// unchanged compares that nothing of a range of the keys under prefix was written behind base. It does not see what was
-// deleted.
-func unchanged(prefix string, s span, base int64) *pb.Compare {
-	c := modBelow(prefix+string(s.from), base+1)
-	c.RangeEnd = []byte(end(prefix))
-	if s.to != nil {
-		c.RangeEnd = []byte(prefix + string(s.to))
-	}
+// unchanged compares that nothing of the keys from one (included) to another (excluded) was written behind base. It does
+// not see what was deleted.
+func unchanged(from, to string, base int64) *pb.Compare {
+	c := modBelow(from, base+1)
+	c.RangeEnd = []byte(to)
 	return c
 }
 

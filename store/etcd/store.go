@@ -184,23 +184,26 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 func (s *Store) open(ctx context.Context) error {
 	first, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	if err := s.found(first); err != nil {
+	if err := s.verify(first); err != nil { // before all of it is read
 		for _, e := range s.cfg.Endpoints {
-			if errors.Is(err, store.ErrAway) && speaksTLS(ctx, e) {
+			if errors.Is(err, store.ErrAway) && !isBack(err) && speaksTLS(ctx, e) {
 				return fmt.Errorf("etcd at %s wants TLS: write https in --etcd-endpoints, and give --etcd-cacert", e)
 			}
 		}
 		return err
 	}
-	if err := s.verify(first); err != nil { // before all of it is read
-		return err
-	}
 	asked := time.Now()
 	n, err := s.load(ctx)
+	if errors.Is(err, errNothing) {
+		if err := s.create(first); err != nil {
+			return err
+		}
+		n, err = s.load(ctx)
+	}
 	if err != nil {
 		return err
 	}
-	s.cfg.Cluster = n.about.Cluster
+	s.cfg.Cluster, s.cfg.Create = n.about.Cluster, false
 	s.trace.loadedFrom(n)
 	s.journal.whole = true
 	s.mirror.set(n.image)

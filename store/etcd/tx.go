@@ -77,6 +77,9 @@ func (t *tx) keep(w *write) {
 		w.from, w.plain = before.from, before.plain
 	case was:
 		w.from, w.plain = at.in, at.in == nil
+		if at.in != nil {
+			t.b.noteBundle(at.in) // it is written anew without the record
+		}
 	case w.value == nil && t.b.bundling(w.key):
 		t.b.noteKey(w.key, at, false) // or one that is put into a bundle meanwhile would stay
 	}
@@ -84,26 +87,27 @@ func (t *tx) keep(w *write) {
 }
 
 // changes is what its writes have changed, in the order of the keys.
-func (t *tx) changes() []store.Record {
-	all := slices.Clone(t.old)
-	slices.SortStableFunc(all, func(a, b old) int { return bytes.Compare(a.now.key, b.now.key) })
-	var list []store.Record
-	for i, was := 0, false; i < len(all); i++ {
-		o := all[i]
-		if first := i == 0 || !bytes.Equal(all[i-1].now.key, o.now.key); first {
-			was = o.was
+func (t *tx) changes() (list []store.Record) {
+	was, now := map[string]bool{}, map[string]*write{}
+	for _, o := range t.old {
+		key := string(o.now.key)
+		if now[key] == nil {
+			was[key] = o.was
 		}
-		if last := i+1 == len(all) || !bytes.Equal(all[i+1].now.key, o.now.key); last && (was || o.now.value != nil) {
-			list = append(list, store.Record{Key: o.now.key, Value: o.now.value})
+		now[key] = o.now
+	}
+	for key, w := range now {
+		if was[key] || w.value != nil {
+			list = append(list, store.Record{Key: w.key, Value: w.value})
 		}
 	}
+	slices.SortFunc(list, func(a, b store.Record) int { return bytes.Compare(a.Key, b.Key) })
 	return list
 }
 
 // takeBack undoes its writes.
 func (t *tx) takeBack() {
-	for i := len(t.old) - 1; i >= 0; i-- {
-		o := t.old[i]
+	for _, o := range slices.Backward(t.old) {
 		t.b.restore(o.at.key, o.wrote)
 		if o.was {
 			t.tree.Set(o.at)
@@ -148,16 +152,14 @@ func (t *tx) Scan(r store.Range) iter.Seq2[store.Record, error] {
 }
 
 // covered is the part of a range that a scan has seen: all of it, or up to the last record that it yielded.
-func covered(r store.Range, last []byte, whole bool) span {
-	s := span{from: r.From, to: r.To}
+func covered(r store.Range, last []byte, whole bool) (from, to []byte) {
 	switch {
 	case whole || last == nil:
+		return r.From, r.To
 	case r.Reverse:
-		s.from = last
-	default:
-		s.to = append(bytes.Clone(last), 0)
+		return last, r.To
 	}
-	return s
+	return r.From, append(bytes.Clone(last), 0)
 }
 
 // walkable is the records as scan.Tree has them.
