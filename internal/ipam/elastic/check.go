@@ -188,25 +188,20 @@ func (s Room) SystemGaps(ctx context.Context) (gaps []ipam.SystemGap, err error)
 	if away != nil || s.ledger.NoElastic() {
 		return nil, nil // whoever compares knows that the cluster's records are missing (Partial)
 	}
-	_, err = s.eachGuest(ctx, time.Time{}, func(c *ledger.Change, at guestPlace, one *standing) error {
+	g, err := s.guests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = s.stands(ctx, g, time.Time{}, func(c *ledger.Change, at guestPlace, one *standing) error {
 		if one.has != nil || !one.noneFree && len(one.published) == 0 {
 			return nil
 		}
-		gap, err := gapAt(c, at, one)
-		gaps = append(gaps, gap)
-		return err
+		sub := c.Index().Subnet(at.subnet).Record()
+		gaps = append(gaps, ipam.SystemGap{Space: sub.Space, Network: c.NetworkName(sub.Network), Guest: at.addr,
+			Subnet: sub.CIDR, Lease: one.lease.ID, Instance: one.lease.Name, Published: one.published})
+		return nil
 	})
 	return gaps, err
-}
-
-func gapAt(c *ledger.Change, at guestPlace, s *standing) (ipam.SystemGap, error) {
-	sub := c.Index().Subnet(at.subnet).Record()
-	l, err := c.Lease(at.subnet, at.addr)
-	if err != nil {
-		return ipam.SystemGap{}, err
-	}
-	return ipam.SystemGap{Space: sub.Space, Network: c.NetworkName(sub.Network), Guest: at.addr, Subnet: sub.CIDR,
-		Lease: l.ID, Instance: l.Name, Published: s.published}, nil
 }
 
 // ElasticGuests are the elastic addresses, system addresses not among them, that lead to some guest addresses, on

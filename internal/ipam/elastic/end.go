@@ -29,23 +29,24 @@ func HasOwners(ix *ledger.Index, has func(owner string) bool) bool {
 	return len(keptWith(ix, ofOwners(ix, has))) > 0
 }
 
-// endFor ends an association whose guest is no more. The address stays with its account, unless it is to be released
-// with its container.
-func endFor(c *ledger.Change, one *ipam.Elastic, why string) error {
-	if one.ReleaseOn != ipam.ReleaseNever {
-		return endAndGive(c, one, why)
-	}
-	return endAssociation(c, one, why)
-}
-
-// EndOwners ends the associations of owners who have ended.
-func EndOwners(c *ledger.Change, has func(owner string) bool) error {
-	for _, one := range keptWith(c.Index(), ofOwners(c.Index(), has)) {
-		if err := endFor(c, one, "its owner has ended"); err != nil {
+// endAll ends associations whose guests are no more. An address stays with its account, unless it is to be released with
+// its container.
+func endAll(c *ledger.Change, all []*ipam.Elastic, why string) error {
+	for _, one := range all {
+		end := endAssociation
+		if one.ReleaseOn != ipam.ReleaseNever {
+			end = endAndGive
+		}
+		if err := end(c, one, why); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// EndOwners ends the associations of owners who have ended.
+func EndOwners(c *ledger.Change, has func(owner string) bool) error {
+	return endAll(c, keptWith(c.Index(), ofOwners(c.Index(), has)), "its owner has ended")
 }
 
 // EndOwner ends the associations of an owner whose time is over on a network, unless something else is reserved for it
@@ -59,12 +60,7 @@ func EndOwner(c *ledger.Change, n *ipam.Network, owner string) error {
 	if reserved, err := hasReserved(c, n, owner); err != nil || reserved {
 		return err
 	}
-	for _, one := range all {
-		if err := endFor(c, one, "its owner has ended"); err != nil {
-			return err
-		}
-	}
-	return nil
+	return endAll(c, all, "its owner has ended")
 }
 
 // EndNetwork ends the associations with guests on a network that is removed, a page of them, or, unless that is forced,
@@ -76,12 +72,7 @@ func EndNetwork(c *ledger.Change, n *ipam.Network, force bool) (left bool, err e
 			"network %s is in use: the elastic address %s of account %s is associated with %s", n.Name, all[0].Address,
 			all[0].Account, where(c, all[0].Association)), ipam.Advise(ipam.DoDisassociate, all[0].Address))
 	}
-	for _, one := range all[:min(len(all), c.Page())] {
-		if err := endFor(c, one, "its network is removed"); err != nil {
-			return false, err
-		}
-	}
-	return len(all) > c.Page(), nil
+	return len(all) > c.Page(), endAll(c, all[:min(len(all), c.Page())], "its network is removed")
 }
 
 // SetMode turns elastic addresses of a network on or off; off is refused while one is associated there. System

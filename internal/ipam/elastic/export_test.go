@@ -124,13 +124,17 @@ func (k *Kept) Round(ctx context.Context) error { return k.k.round(ipam.WithActo
 // Unsettled are the guests of this host that do not have what they are to have, and addresses that nobody looks after,
 // worked out of all records at once.
 func (s Room) Unsettled(ctx context.Context) (all []string, err error) {
-	adrift, err := s.eachGuest(ctx, s.ledger.Now(), func(_ *ledger.Change, at guestPlace, one *standing) error {
+	g, err := s.guests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = s.stands(ctx, g, s.ledger.Now(), func(_ *ledger.Change, at guestPlace, one *standing) error {
 		if !one.settled() || one.pending {
 			all = append(all, at.addr.String())
 		}
 		return nil
 	})
-	for _, addr := range adrift {
+	for _, addr := range g.adrift {
 		all = append(all, addr.String())
 	}
 	return all, err

@@ -48,13 +48,7 @@ func (s Room) awaitAuto(ctx context.Context) error {
 	planned := s.ledger.Watch(ctx, nil, []byte{ledger.NetworkKeys})
 	defer func() { cancel(); planned.Wait() }()
 	for {
-		needed := false
-		err := s.ledger.Look(ctx, func(c *ledger.Change) error {
-			places, adrift := systemGuests(c)
-			needed = len(places)+len(adrift) > 0 || len(autoNetworks(c.Index())) > 0
-			return nil
-		})
-		if err != nil || needed {
+		if g, err := s.guests(ctx); err != nil || g.needed {
 			return err
 		}
 		if !rest(ctx, restBetween, nil) || !rest(ctx, lookAlways, planned.Woken()) {
@@ -121,11 +115,15 @@ func (k *keeper) round(ctx context.Context) error {
 	if !k.anew.due(bearsOnSystem) && !k.heard && !k.pending {
 		return nil
 	}
-	k.heard, k.pending, k.needed = false, false, false
+	g, err := k.guests(ctx)
+	if err != nil {
+		return err
+	}
+	k.heard, k.pending, k.needed = false, false, g.needed
 	var wrong []guestPlace
 	unnamed := false
-	adrift, err := k.eachGuest(ctx, k.began, func(_ *ledger.Change, at guestPlace, s *standing) error {
-		k.needed, k.pending, unnamed = true, k.pending || s.pending, unnamed || s.unnamed
+	err = k.stands(ctx, g, k.began, func(_ *ledger.Change, at guestPlace, s *standing) error {
+		k.pending, unnamed = k.pending || s.pending, unnamed || s.unnamed
 		if !s.settled() {
 			wrong = append(wrong, at)
 		}
@@ -134,8 +132,6 @@ func (k *keeper) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k.needed = k.needed || len(adrift) > 0 ||
-		ledger.Ask(k.ledger, func(ix *ledger.Index) bool { return len(autoNetworks(ix)) > 0 })
 	err = inPages(ctx, k.ledger, wrong, func(c *ledger.Change, at guestPlace) error { return settle(c, at, k.began) })
 	if err != nil {
 		return err
@@ -143,7 +139,7 @@ func (k *keeper) round(ctx context.Context) error {
 	if look := k.ledger.Known().Look; unnamed && look != nil {
 		look()
 	}
-	return inPages(ctx, k.ledger, adrift, func(c *ledger.Change, addr netip.Addr) error {
+	return inPages(ctx, k.ledger, g.adrift, func(c *ledger.Change, addr netip.Addr) error {
 		if known := c.Index().Elastic(addr); known != nil && isAdrift(c, known) {
 			return takeBack(c, known, "its network is gone, or its host")
 		}
@@ -166,27 +162,42 @@ func bearsOnSystem(ix *ledger.Index, key, _ []byte) bool {
 	return n != nil && n.Elastic.Maps()
 }
 
-// eachGuest tells how it stands with each guest of this host that has a system address, or may be to have one, by their
-// addresses. adrift are the system addresses that have no guest any more which somebody would look at.
-func (s Room) eachGuest(ctx context.Context, began time.Time, tell func(*ledger.Change, guestPlace, *standing) error) (
-	adrift []netip.Addr, err error) {
-	var places []guestPlace
+// guests are the guests of this host that have system addresses, or may be to have one.
+type guests struct {
+	places []guestPlace // by their addresses
+	adrift []netip.Addr // system addresses at whose guests nobody looks any more
+	needed bool         // there are some, or a network is on auto
+}
+
+// guests reads them. While leases are read the index is not locked: a subnet may have many.
+func (s Room) guests(ctx context.Context) (g guests, err error) {
 	var subnets []ipam.ID
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
-		places, adrift = systemGuests(c)
-		for _, id := range autoNetworks(c.Index()) {
-			subnets = append(subnets, c.Index().NetworkIndex(id).Subnets()...)
+		for addr, one := range c.Index().Elastics() {
+			switch {
+			case !one.System || one.State != ipam.ElasticAllocated:
+			case isAdrift(c, one):
+				g.adrift = append(g.adrift, addr)
+			case isOurs(c, addr):
+				g.places = append(g.places, guestPlace{subnetOf(c, one).ID, one.Association.Guest})
+			}
+		}
+		g.needed = len(g.places)+len(g.adrift) > 0
+		for id, nx := range c.Index().Networks() {
+			if n := nx.Record(); n != nil && n.Stage == "" && n.Elastic == ipam.ElasticAuto {
+				g.needed, subnets = true, append(subnets, c.Index().NetworkIndex(id).Subnets()...)
+			}
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
+	if err != nil || len(subnets) == 0 {
+		return g, err
 	}
-	err = s.ledger.View(ctx, func(tx store.Tx) error { // with the index unlocked: a subnet may have many leases
+	err = s.ledger.View(ctx, func(tx store.Tx) error {
 		for _, id := range subnets {
 			err := ledger.EachLease(tx, id, func(l *ipam.Lease) error {
 				if runsOn(s.ledger.Host(), s.ledger.Member(), l) {
-					places = append(places, guestPlace{id, l.Address})
+					g.places = append(g.places, guestPlace{id, l.Address})
 				}
 				return nil
 			})
@@ -196,38 +207,26 @@ func (s Room) eachGuest(ctx context.Context, began time.Time, tell func(*ledger.
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(places, func(a, b guestPlace) int {
+	slices.SortFunc(g.places, func(a, b guestPlace) int {
 		if by := a.addr.Compare(b.addr); by != 0 {
 			return by
 		}
 		return slices.Compare(a.subnet[:], b.subnet[:])
 	})
-	return adrift, ledger.LookEach(ctx, s.ledger, slices.Compact(places), func(c *ledger.Change, at guestPlace) error {
+	g.places = slices.Compact(g.places)
+	return g, err
+}
+
+// stands tells how it stands with each of some guests. began is from when on the witness could tell.
+func (s Room) stands(ctx context.Context, g guests, began time.Time,
+	tell func(*ledger.Change, guestPlace, *standing) error) error {
+	return ledger.LookEach(ctx, s.ledger, g.places, func(c *ledger.Change, at guestPlace) error {
 		one, err := stand(c, at, began)
 		if err != nil {
 			return err
 		}
 		return tell(c, at, &one)
 	})
-}
-
-// systemGuests are the guests of this host that have system addresses, and those of such addresses that have no guest
-// any more which somebody would look at.
-func systemGuests(c *ledger.Change) (places []guestPlace, gone []netip.Addr) {
-	for addr, one := range c.Index().Elastics() {
-		if !one.System || one.State != ipam.ElasticAllocated {
-			continue
-		}
-		if isAdrift(c, one) {
-			gone = append(gone, addr)
-		} else if isOurs(c, addr) {
-			places = append(places, guestPlace{subnetOf(c, one).ID, one.Association.Guest})
-		}
-	}
-	return places, gone
 }
 
 // subnetOf is the subnet of the guest of a system address; nil where it has none any more.
@@ -248,14 +247,4 @@ func isAdrift(c *ledger.Change, one *ipam.Elastic) bool {
 		return h == nil || h.State == ipam.HostRemoved
 	}
 	return !isOurs(c, one.Address) || subnetOf(c, one) == nil
-}
-
-// autoNetworks are the networks with the mode auto that are there as a whole.
-func autoNetworks(ix *ledger.Index) (all []ipam.ID) {
-	for id, nx := range ix.Networks() {
-		if n := nx.Record(); n != nil && n.Stage == "" && n.Elastic == ipam.ElasticAuto {
-			all = append(all, id)
-		}
-	}
-	return all
 }

@@ -53,28 +53,24 @@ func (r *Releases) Look(ctx context.Context) error {
 	if r.ledger.NoElastic() {
 		return nil
 	}
-	var addrs []netip.Addr
-	r.ledger.Read(func(ix *ledger.Index) {
-		for addr, one := range ix.Elastics() {
-			if one.ReleaseOn != ipam.ReleaseNever && one.Association != nil {
-				addrs = append(addrs, addr)
-			}
-		}
+	all := ledger.Ask(r.ledger, func(ix *ledger.Index) []*ipam.Elastic {
+		return recordsOf(ix, func(one *ipam.Elastic) bool {
+			return one.ReleaseOn != ipam.ReleaseNever && one.Association != nil
+		})
 	})
-	if len(addrs) == 0 {
-		clear(r.ended)
-		return nil
-	}
 	var ran, due []netip.Addr
 	ended := map[netip.Addr]ending{}
-	err := ledger.LookEach(ctx, r.ledger, addrs, func(c *ledger.Change, addr netip.Addr) error {
-		switch now, err := fateOf(c, addr); {
+	err := ledger.LookEach(ctx, r.ledger, all, func(c *ledger.Change, one *ipam.Elastic) error {
+		switch now, err := fateOf(c, one.Address); {
 		case err != nil:
 			return err
 		case now == runsNow:
-			ran = append(ran, addr)
+			ran = append(ran, one.Address)
 		case now == hasEnded:
-			ended[addr] = r.since(c, addr)
+			known := r.since(c, one.Address)
+			if ended[one.Address] = known; r.ledger.Moment()-known.since >= restartTime {
+				due = append(due, one.Address)
+			}
 		}
 		return nil
 	})
@@ -82,11 +78,6 @@ func (r *Releases) Look(ctx context.Context) error {
 		return err
 	}
 	r.ended = ended
-	for addr, one := range ended {
-		if r.ledger.Moment()-one.since >= restartTime {
-			due = append(due, addr)
-		}
-	}
 	if err := inPages(ctx, r.ledger, ran, noteRun); err != nil {
 		return err
 	}

@@ -46,6 +46,7 @@ type guestPlace struct {
 // standing is how it stands with the system address of a guest.
 type standing struct {
 	has     *ipam.Elastic // the one that it has; nil: none
+	lease   *ipam.Lease   // by which a container has the guest address; nil: none that runs here
 	want    *ipam.Association
 	account string // whose it is to be, where one is wanted
 	// why none is wanted, or there is none
@@ -88,7 +89,8 @@ func stand(c *ledger.Change, at guestPlace, began time.Time) (s standing, err er
 		s.why = "its container has stopped"
 		return s, err
 	}
-	s.judge(c, sub, l, began)
+	s.lease = l
+	s.judge(c, sub, began)
 	if s.want == nil || s.pending {
 		return s, nil
 	}
@@ -102,7 +104,8 @@ func runsOn(host string, member *ipam.Member, l *ipam.Lease) bool {
 }
 
 // judge goes by what the engine says of the container that has a lease.
-func (s *standing) judge(c *ledger.Change, sub *ipam.Subnet, l *ipam.Lease, began time.Time) {
+func (s *standing) judge(c *ledger.Change, sub *ipam.Subnet, began time.Time) {
+	l := s.lease
 	var holder ipam.Holder
 	known := c.Known().Holder
 	if known != nil {
