@@ -146,9 +146,7 @@ func TestDockersOwnPlanned(t *testing.T) {
 // TestHostBridges: those of this machine parse, and none but the engine's is among them.
 func TestHostBridges(t *testing.T) {
 	all, err := hostBridges()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, b := range all {
 		if defaultBridges[b.Link] == "" && !networkBridge.MatchString(b.Link) {
 			t.Errorf("%+v", b)

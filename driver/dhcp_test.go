@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"berth/internal/ipam/ipamtest"
+
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
@@ -11,25 +13,20 @@ import (
 // there to ask it that is said at once.
 func TestLN15Options(t *testing.T) {
 	b := newBench(t)
-	for _, c := range []struct {
-		options opts
-		cidr    string
-		says    string
-	}{
-		{opts{"dhcp": "eth0"}, "", "no edge is connected to this daemon, and it alone speaks on LANs; start it on this " +
-			"host with `berth edge`"},
-		{opts{"dhcp": "eth0"}, "10.0.0.0/24", "or say the gateway with --gateway"},
-		{opts{"dhcp": ""}, "", "--ipam-opt dhcp=: say by which interface"},
-		{opts{"dhcp": "a b"}, "", "is no interface"},
-		{opts{"dhcp": "eth0", "dhcp_id": "name"}, "", "write owner or mac"},
-		{opts{"dhcp": "eth0", "dhcp_id": "mac"}, "", "--mac-socket"},
-		{opts{"dhcp_id": "mac"}, "", "give both"},
-		{opts{"dhcp": "eth0", "pool": "p"}, "", "leave out the pool p"},
-		{opts{"dhcp": "eth0", "size": "24"}, "", "leave out the size"},
-	} {
-		_, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: c.cidr, Options: c.options})
-		if !strings.Contains(refused, c.says) {
-			t.Errorf("%v: %q", c.options, refused)
+	for c := range ipamtest.Rows(3, `
+		dhcp=eth0 | | no edge is connected to this daemon, and it alone speaks on LANs; start it on this host with
+		dhcp=eth0 | 10.0.0.0/24 | or say the gateway with --gateway
+		dhcp= | | --ipam-opt dhcp=: say by which interface
+		dhcp=a b | | is no interface
+		dhcp=eth0; dhcp_id=name | | write owner or mac
+		dhcp=eth0; dhcp_id=mac | | --mac-socket
+		dhcp_id=mac | | give both
+		dhcp=eth0; pool=p | | leave out the pool p
+		dhcp=eth0; size=24 | | leave out the size
+	`) {
+		_, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: c[1], Options: optsOf(c[0])})
+		if !strings.Contains(refused, c[2]) {
+			t.Errorf("%v: %q", optsOf(c[0]), refused)
 		}
 	}
 }

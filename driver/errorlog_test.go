@@ -29,9 +29,7 @@ func (e *exhausted) Accept() (net.Conn, error) {
 // TestServersOwnLines: what http.Server says by itself is written where the driver was told to.
 func TestServersOwnLines(t *testing.T) {
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "plugin.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var said strings.Builder
 	ctx, cancel := context.WithCancel(t.Context())
 	d := New(Config{Errors: log.New(&said, "", 0)})

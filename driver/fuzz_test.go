@@ -14,6 +14,7 @@ import (
 
 	"berth/internal/alloc"
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
@@ -49,26 +50,22 @@ func read(body []byte, msg any) error {
 
 // FuzzParsePool: what is accepted is well formed, of one family, and is read back from how it is written.
 func FuzzParsePool(f *testing.F) {
-	for _, seed := range []struct {
-		space, pool, sub string
-		v6               bool
-		key, value       string
-	}{
-		{"local", "10.0.0.0/24", "10.0.0.128/25", false, "gateway", "10.0.0.1"},
-		{"global", "fd00::/64", "fd00::1-fd00::9", true, "gateway", "none"},
-		{"local", "0.0.0.0/24", "", false, "size", "26,80"},
-		{"local", "::/64", "", true, "size", "/80"},
-		{"local", "", "", true, "quarantine", "1h"},
-		{"local", "::ffff:10.0.0.0/120", "", false, "sticky", "off"},
-		{"local", "10.0.0.9/24", "10.0.0.9-10.0.0.1", false, "tag.a", "b"},
-		{"", "0.0.0.0/0", "10.0.0.1+300", false, "space", "lab"},
-		{"local", "10.0.0.0/24", "", false, "gateway", "10.0.1.1,fd00::1"},
-		{"local", "10.0.0.0/24", "", false, "network", "front"},
-		{"global", "", "", true, "network", "front"},
-		{"local", "0.0.0.0/24", "", false, "network", "front"},
-		{"local", "10.0.0.0/24", "10.0.0.128/25", false, "pool", "web"},
-	} {
-		f.Add(seed.space, seed.pool, seed.sub, seed.v6, seed.key, seed.value)
+	for seed := range ipamtest.Rows(6, `
+		local | 10.0.0.0/24 | 10.0.0.128/25 | | gateway | 10.0.0.1
+		global | fd00::/64 | fd00::1-fd00::9 | v6 | gateway | none
+		local | 0.0.0.0/24 | | | size | 26,80
+		local | ::/64 | | v6 | size | /80
+		local | | | v6 | quarantine | 1h
+		local | ::ffff:10.0.0.0/120 | | | sticky | off
+		local | 10.0.0.9/24 | 10.0.0.9-10.0.0.1 | | tag.a | b
+		 | 0.0.0.0/0 | 10.0.0.1+300 | | space | lab
+		local | 10.0.0.0/24 | | | gateway | 10.0.1.1,fd00::1
+		local | 10.0.0.0/24 | | | network | front
+		global | | | v6 | network | front
+		local | 0.0.0.0/24 | | | network | front
+		local | 10.0.0.0/24 | 10.0.0.128/25 | | pool | web
+	`) {
+		f.Add(seed[0], seed[1], seed[2], seed[3] != "", seed[4], seed[5])
 	}
 	f.Fuzz(func(t *testing.T, space, pool, sub string, v6 bool, key, value string) {
 		msg := &api.RequestPoolRequest{AddressSpace: space, Pool: pool, SubPool: sub, V6: v6, Options: opts{key: value}}
@@ -196,9 +193,7 @@ func FuzzNameServers(f *testing.F) {
 	f.Add([]byte("nameserver 010.0.0.1\nNAMESERVER 1.1.1.1\n\x00nameserver 1.1.1.1"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		path := filepath.Join(t.TempDir(), "resolv.conf")
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, content, 0o600))
 		all, err := nameServers(path)
 		if len(all) > bytes.Count(content, []byte("nameserver")) {
 			t.Errorf("%d servers in %q", len(all), content)
@@ -210,9 +205,7 @@ func FuzzNameServers(f *testing.F) {
 		}
 		if err == nil {
 			twice := append(append(bytes.Clone(content), '\n'), content...)
-			if err := os.WriteFile(path, twice, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, twice, 0o600))
 			if again, err := nameServers(path); err != nil || len(again) != 2*len(all) {
 				t.Errorf("%q holds %d servers, twice that %d: %v", content, len(all), len(again), err)
 			}

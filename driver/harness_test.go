@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 	"berth/internal/ipam/service"
 	"berth/store"
 	"berth/store/bolt"
@@ -22,6 +23,8 @@ import (
 	api "github.com/docker/go-plugins-helpers/ipam"
 	"github.com/sirupsen/logrus"
 )
+
+var must = ipamtest.Must
 
 // start is when the clock of a test begins.
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -112,9 +115,7 @@ func (b *bench) open() {
 		return
 	}
 	st, err := bolt.Open(context.Background(), bolt.Config{Path: b.path, NoSync: true})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	b.use(st)
 }
 
@@ -176,9 +177,7 @@ func (b *bench) reopen() {
 func (b *bench) check() {
 	b.t.Helper()
 	problems, err := b.service.Check(context.Background())
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	for _, p := range problems {
 		b.t.Errorf("fsck: %s", p)
 	}
@@ -231,6 +230,17 @@ func (b *bench) send(method string, req, res any) (refused string) {
 
 type opts = map[string]string
 
+// optsOf reads options that are written as key=value; key=value.
+func optsOf(text string) opts {
+	o := opts{}
+	for one := range strings.SplitSeq(text, "; ") {
+		if key, value, said := strings.Cut(one, "="); said {
+			o[key] = value
+		}
+	}
+	return o
+}
+
 // pool asks for a pool in a space and must get it.
 func (b *bench) pool(space, cidr, sub string, o opts) api.RequestPoolResponse {
 	b.t.Helper()
@@ -275,9 +285,7 @@ func (b *bench) tryTake(pool, addr string, o opts) (got, refused string) {
 func (b *bench) holds(addr string, o opts) {
 	b.t.Helper()
 	for l, err := range b.service.Leases(context.Background(), ipam.LeaseFilter{}) {
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		must(b.t, err)
 		if l.Address.String() == addr && l.MAC.String() == o[optMAC] && l.Name == o[optName] {
 			return
 		}
@@ -306,9 +314,7 @@ func (b *bench) drop(pool string) {
 func (b *bench) subnets(space string) []string {
 	b.t.Helper()
 	infos, err := b.service.Subnets(context.Background(), space)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	var all []string
 	for _, info := range infos {
 		all = append(all, info.CIDR.String())

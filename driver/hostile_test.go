@@ -41,14 +41,10 @@ type served struct {
 func serveBench(t *testing.T, b *bench) *served {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "berth") // the path of a socket must be short
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &served{bench: b, socket: filepath.Join(dir, "berth.sock")}
 	l, err := net.Listen("unix", s.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	answer := make(chan error, 1)
 	d := New(b.config(b.service))

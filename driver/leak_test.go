@@ -160,9 +160,7 @@ func TestLeakOfAnswer(t *testing.T) {
 	body := encode(t, map[string]any{"PoolID": p, "Address": "10.0.0.77", "Options": mac(1)})
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	given, gone, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	inner := b.handler
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -172,9 +170,7 @@ func TestLeakOfAnswer(t *testing.T) {
 	go func() { _ = server.Serve(l) }()
 	defer server.Close()
 	conn, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := io.WriteString(conn, "POST /IpamDriver.RequestAddress HTTP/1.1\r\nHost: x\r\nContent-Length: "+
 		strconv.Itoa(len(body))+"\r\n\r\n"+body); err != nil {
 		t.Fatal(err)
@@ -182,9 +178,7 @@ func TestLeakOfAnswer(t *testing.T) {
 	<-given
 	held := func() bool {
 		for l, err := range b.service.Leases(context.Background(), ipam.LeaseFilter{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if l.Address.String() == "10.0.0.77" {
 				return true
 			}
@@ -194,9 +188,7 @@ func TestLeakOfAnswer(t *testing.T) {
 	if !held() {
 		t.Fatal("nothing was given")
 	}
-	if err := conn.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.Close())
 	close(gone)
 	<-over
 	if held() {

@@ -8,65 +8,62 @@ import (
 	"testing"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
 // TestOptionsRefused: a wrong value and an unknown key are errors that quote what was written and say what may be.
 func TestOptionsRefused(t *testing.T) {
-	for _, row := range []struct {
-		key, value string
-		want       []string
-	}{
-		{"foo", "bar", []string{"unknown", "gateway", "network", "pool", "quarantine", "size", "space", "sticky",
-			"tag.KEY"}},
-		{"Size", "26", []string{"unknown"}},
-		{"", "", []string{"unknown"}},
-		{"tag", "x", []string{"unknown"}},
-		{"tag.", "x", []string{"tag"}},
-		{"tag.a b", "x", []string{"a b"}},
-		{"space", "", []string{"space"}},
-		{"space", "a/b", []string{"a/b"}},
-		{"space", "none", []string{"none"}},
-		{"space", "10.0.0.1", []string{"address"}},
-		{"space", strings.Repeat("a", 64), []string{"63"}},
-		{"network", "", []string{"cannot name a network"}},
-		{"network", "a/b", []string{"a/b"}},
-		{"network", "none", []string{`"none"`, "meaning of its own"}},
-		{"network", "10.0.0.0", []string{"address"}},
-		{"network", "10.0.0.0/24", []string{"10.0.0.0/24"}},
-		{"network", strings.Repeat("a", 64), []string{"63"}},
-		{"pool", "", []string{"cannot name a pool"}},
-		{"pool", "pool", []string{`"pool"`, "meaning of its own"}},
-		{"pool", "all", []string{`"all"`, "meaning of its own"}},
-		{"pool", "10.0.0.1-10.0.0.9x/", []string{"cannot name a pool"}},
-		{"pool", "fd00::1", []string{"fd00::1"}},
-		{"size", "", []string{"prefix"}},
-		{"size", "0", []string{`"0"`}},
-		{"size", "129", []string{`"129"`}},
-		{"size", "-1", []string{`"-1"`}},
-		{"size", "24,", []string{"prefix"}},
-		{"size", "big", []string{`"big"`}},
-		{"size", "24.5", []string{`"24.5"`}},
-		{"size", "+028", []string{`"+028"`}},
-		{"size", "26,27", []string{"/26", "/27", "one size"}},
-		{"gateway", "", []string{"address"}},
-		{"gateway", "yes", []string{`"yes"`, "none"}},
-		{"gateway", "None", []string{`"None"`, "none"}},
-		{"gateway", "10.0.0.1", []string{"needs the subnet"}},
-		{"gateway", "10.0.0.0/24", []string{"not one address"}},
-		{"quarantine", "", []string{"duration"}},
-		{"quarantine", "10", []string{`"10"`, "10m"}},
-		{"quarantine", "-1s", []string{`"-1s"`}},
-		{"sticky", "", []string{"on", "off"}},
-		{"sticky", "true", []string{`"true"`, "on", "off"}},
-		{"sticky", "ON", []string{`"ON"`}},
-	} {
+	for row := range ipamtest.Rows(3, `
+		foo | bar | unknown; gateway; network; pool; quarantine; size; space; sticky; tag.KEY
+		Size | 26 | unknown
+		 | | unknown
+		tag | x | unknown
+		tag. | x | tag
+		tag.a b | x | a b
+		space | | space
+		space | a/b | a/b
+		space | none | none
+		space | 10.0.0.1 | address
+		space | aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa | 63
+		network | | cannot name a network
+		network | a/b | a/b
+		network | none | "none"; meaning of its own
+		network | 10.0.0.0 | address
+		network | 10.0.0.0/24 | 10.0.0.0/24
+		network | aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa | 63
+		pool | | cannot name a pool
+		pool | pool | "pool"; meaning of its own
+		pool | all | "all"; meaning of its own
+		pool | 10.0.0.1-10.0.0.9x/ | cannot name a pool
+		pool | fd00::1 | fd00::1
+		size | | prefix
+		size | 0 | "0"
+		size | 129 | "129"
+		size | -1 | "-1"
+		size | 24, | prefix
+		size | big | "big"
+		size | 24.5 | "24.5"
+		size | +028 | "+028"
+		size | 26,27 | /26; /27; one size
+		gateway | | address
+		gateway | yes | "yes"; none
+		gateway | None | "None"; none
+		gateway | 10.0.0.1 | needs the subnet
+		gateway | 10.0.0.0/24 | not one address
+		quarantine | | duration
+		quarantine | 10 | "10"; 10m
+		quarantine | -1s | "-1s"
+		sticky | | on; off
+		sticky | true | "true"; on; off
+		sticky | ON | "ON"
+	`) {
 		b := newBench(t)
-		_, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Options: opts{row.key: row.value}})
-		wantText(t, refused, row.want...)
-		if row.key != "gateway" || row.value != "10.0.0.1" {
-			wantText(t, refused, "--ipam-opt "+row.key+"="+row.value)
+		_, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Options: opts{row[0]: row[1]}})
+		wantText(t, refused, strings.Split(row[2], "; ")...)
+		if row[0] != "gateway" || row[1] != "10.0.0.1" {
+			wantText(t, refused, "--ipam-opt "+row[0]+"="+row[1])
 		}
 		if got := b.subnets(""); len(got) != 0 {
 			t.Errorf("something was made: %v", got)
@@ -165,38 +162,21 @@ func TestOptionTags(t *testing.T) {
 // TestOptionsOfOneFamily: the engine sends all options with the request for each family; each takes its own (LN-8,
 // LN-11).
 func TestOptionsOfOneFamily(t *testing.T) {
-	for _, row := range []struct {
-		options    opts
-		v4, v6     string // subnets asked for
-		got4, got6 api.RequestPoolResponse
-	}{
-		{opts{"size": "26"}, "", "", api.RequestPoolResponse{Pool: "172.16.0.0/26"},
-			api.RequestPoolResponse{Pool: "fd00:be27::/64"}},
-		{opts{"size": "/80"}, "", "", api.RequestPoolResponse{Pool: "172.16.0.0/24"},
-			api.RequestPoolResponse{Pool: "fd00:be27::/80"}},
-		{opts{"size": "26,80"}, "", "", api.RequestPoolResponse{Pool: "172.16.0.0/26"},
-			api.RequestPoolResponse{Pool: "fd00:be27::/80"}},
-		{opts{"size": "80"}, "10.0.0.0/24", "", api.RequestPoolResponse{Pool: "10.0.0.0/24"},
-			api.RequestPoolResponse{Pool: "fd00:be27::/80"}},
-		{opts{"gateway": "10.0.0.9"}, "10.0.0.0/24", "",
-			api.RequestPoolResponse{Pool: "10.0.0.0/24", Data: opts{metaGateway: "10.0.0.9/24"}},
-			api.RequestPoolResponse{Pool: "fd00:be27::/64"}},
-		{opts{"gateway": "fd00::9"}, "10.0.0.0/24", "fd00::/64", api.RequestPoolResponse{Pool: "10.0.0.0/24"},
-			api.RequestPoolResponse{Pool: "fd00::/64", Data: opts{metaGateway: "fd00::9/64"}}},
-		{opts{"gateway": "10.0.0.9,fd00::9"}, "10.0.0.0/24", "fd00::/64",
-			api.RequestPoolResponse{Pool: "10.0.0.0/24", Data: opts{metaGateway: "10.0.0.9/24"}},
-			api.RequestPoolResponse{Pool: "fd00::/64", Data: opts{metaGateway: "fd00::9/64"}}},
-	} {
+	for row := range ipamtest.Rows(7, `
+		size=26 | | 172.16.0.0/26 | | | fd00:be27::/64
+		size=/80 | | 172.16.0.0/24 | | | fd00:be27::/80
+		size=26,80 | | 172.16.0.0/26 | | | fd00:be27::/80
+		size=80 | 10.0.0.0/24 | 10.0.0.0/24 | | | fd00:be27::/80
+		gateway=10.0.0.9 | 10.0.0.0/24 | 10.0.0.0/24 | 10.0.0.9/24 | | fd00:be27::/64
+		gateway=fd00::9 | 10.0.0.0/24 | 10.0.0.0/24 | | fd00::/64 | fd00::/64 | fd00::9/64
+		gateway=10.0.0.9,fd00::9 | 10.0.0.0/24 | 10.0.0.0/24 | 10.0.0.9/24 | fd00::/64 | fd00::/64 | fd00::9/64
+	`) {
 		b := newBench(t)
-		for _, family := range []struct {
-			v6   bool
-			pool string
-			want api.RequestPoolResponse
-		}{{false, row.v4, row.got4}, {true, row.v6, row.got6}} {
-			got, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: family.pool, V6: family.v6,
-				Options: row.options})
-			if refused != "" || got.Pool != family.want.Pool || got.Data[metaGateway] != family.want.Data[metaGateway] {
-				t.Errorf("%v, V6 %v: %+v %s", row.options, family.v6, got, refused)
+		for i, family := range [][]string{row[1:4], row[4:]} { // asked for, given, its gateway
+			got, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: family[0], V6: i == 1,
+				Options: optsOf(row[0])})
+			if refused != "" || got.Pool != family[1] || got.Data[metaGateway] != family[2] {
+				t.Errorf("%q: %+v %s", row, got, refused)
 			}
 		}
 		b.check()

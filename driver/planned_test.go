@@ -4,9 +4,11 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
@@ -69,29 +71,24 @@ func TestPlannedRefused(t *testing.T) {
 	b := front(t)
 	b.edit("network.create", `{"name":"flat"}`)
 	b.edit("network.create", `{"name":"four","subnets":[{"cidr":"10.0.9.0/24","pool":true}]}`)
-	for _, row := range []struct {
-		name, pool string
-		v6         bool
-		options    opts
-		want       []string
-	}{
-		{"unknown network", "", false, opts{"network": "back"}, []string{"back", "berth network ls"}},
-		{"no subnet", "", false, opts{"network": "flat"}, []string{"flat", "no subnet"}}, // GA-1
-		{"none of the family", "", true, opts{"network": "four"}, []string{"four", "IPv6"}},
-		{"unknown pool", "", false, with(opts{"pool": "db"}), []string{"db", "front"}},
-		{"unknown subnet", "10.0.2.0/24", false, with(nil), []string{"10.0.2.0/24", "front"}},
-		{"a part of a subnet", "10.0.0.0/25", false, with(nil), []string{"10.0.0.0/25", "front"}},
-		{"a pool of another subnet", "10.0.1.0/24", false, with(opts{"pool": "web"}), []string{"web", "10.0.1.0/24"}},
-		{"a pool and no network", "", false, opts{"pool": "web"}, []string{"web", "network=NAME"}},
-		{"a pool of a subnet without a plan", "10.0.7.0/24", false, opts{"pool": "web"},
-			[]string{"web", "10.0.7.0/24"}},
-		{"another space", "", false, with(opts{"space": "lab"}), []string{"front", "local", "lab"}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
+	for row := range ipamtest.Rows(5, `
+		unknown network | | | network=back | back; berth network ls
+		# GA-1
+		no subnet | | | network=flat | flat; no subnet
+		none of the family | | v6 | network=four | four; IPv6
+		unknown pool | | | network=front; pool=db | db; front
+		unknown subnet | 10.0.2.0/24 | | network=front | 10.0.2.0/24; front
+		a part of a subnet | 10.0.0.0/25 | | network=front | 10.0.0.0/25; front
+		a pool of another subnet | 10.0.1.0/24 | | network=front; pool=web | web; 10.0.1.0/24
+		a pool and no network | | | pool=web | web; network=NAME
+		a pool of a subnet without a plan | 10.0.7.0/24 | | pool=web | web; 10.0.7.0/24
+		another space | | | network=front; space=lab | front; local; lab
+	`) {
+		t.Run(row[0], func(t *testing.T) {
 			for range 2 {
-				_, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: row.pool, V6: row.v6,
-					Options: row.options})
-				wantText(t, refused, row.want...)
+				_, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: row[1], V6: row[2] != "",
+					Options: optsOf(row[3])})
+				wantText(t, refused, strings.Split(row[4], "; ")...)
 			}
 		})
 	}

@@ -92,9 +92,7 @@ func TestRecord(t *testing.T) {
 		r.name, path = *recordDriver, filepath.Join(*recordPlugins, "recorder.sock")
 	}
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := &http.Server{Handler: r}
 	go server.Serve(l)
 	t.Cleanup(func() { server.Close(); os.Remove(path) })
@@ -107,9 +105,7 @@ func TestRecord(t *testing.T) {
 	}
 	version, _, _ = strings.Cut(strings.TrimSpace(version), "+")
 	dir := filepath.Join("testdata/wire", version)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o755))
 	for i, s := range situations() {
 		if *recordOnly != "" && s.name != *recordOnly {
 			continue
@@ -122,9 +118,7 @@ func TestRecord(t *testing.T) {
 			commented(s.script)))
 		err := os.WriteFile(filepath.Join(dir, s.name+".txtar"), txtar.Format(r.calls), 0o644)
 		r.mu.Unlock()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 }
 

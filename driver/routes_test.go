@@ -28,9 +28,7 @@ func TestNameServers(t *testing.T) {
 		{"nameserver\nnameserver here\nnameserver 10.0.0.1", "10.0.0.1/32"},
 	} {
 		path := filepath.Join(t.TempDir(), "resolv.conf")
-		if err := os.WriteFile(path, []byte(row.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(row.text), 0o600))
 		all, err := nameServers(path)
 		var got []string
 		for _, p := range all {
@@ -51,9 +49,7 @@ func TestNameServers(t *testing.T) {
 // TestHostRoutes: the default route says nothing, or nothing could be chosen at all.
 func TestHostRoutes(t *testing.T) {
 	all, err := hostRoutes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, r := range all {
 		if p := r.Prefix; !p.IsValid() || p.Bits() < 2 || p.Addr().Is4In6() || p != p.Masked() {
 			t.Errorf("%v", r)

@@ -28,9 +28,7 @@ var update = flag.Bool("update", false, "write the golden answers afresh")
 // as a whole say so.
 func TestWire(t *testing.T) {
 	files, err := filepath.Glob("testdata/wire/*/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(files) < 60 {
 		t.Fatalf("only %d situations are there", len(files))
 	}
@@ -39,21 +37,15 @@ func TestWire(t *testing.T) {
 		t.Run(engine+"/"+situation, func(t *testing.T) {
 			t.Parallel()
 			calls, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got := answers(t, calls)
 			golden := strings.TrimSuffix(file, ".txtar") + ".golden"
 			if *update {
-				if err := os.WriteFile(golden, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(golden, got, 0o644))
 				return
 			}
 			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(string(want), string(got)); diff != "" {
 				t.Errorf("the answers changed (-golden +now):\n%s", diff)
 			}

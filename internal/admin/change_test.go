@@ -12,6 +12,7 @@ import (
 
 	"berth/internal/admin/api"
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 )
 
 // fills posts a form as a browser does from a page of its own, and returns the answer without following it.
@@ -220,38 +221,33 @@ func TestPageOverTLS(t *testing.T) {
 	id := w.plain(t)
 	admin, reader := bearer(w.token(t, "ops", api.RoleAdmin, 0)), bearer(w.token(t, "look", api.RoleReadOnly, 0))
 	form := url.Values{"network": {id}, "address": {"10.251.0.7"}, "owner": {"mail"}}
-	for _, c := range []struct {
-		name           string
-		method, target string
-		header         []string
-		host           string
-		status         int
-	}{
-		{"an admin's form", "GET", "/change/reserve?network=" + id, admin, "", 200},
-		{"an admin's first step", "POST", "/change/reserve", admin, "", 200},
-		{"a reader's form", "GET", "/change/reserve?network=" + id, reader, "", 403},
-		{"a reader's first step", "POST", "/change/reserve", reader, "", 403},
-		{"a reader's view", "GET", "/", reader, "", 200},
-		{"a view under a name of the certificate", "GET", "/", reader, "127.0.0.1", 200},
-		{"a view under another name", "GET", "/", reader, "evil.example", 421},
-		{"a form under another name", "POST", "/change/reserve", admin, "evil.example", 421},
-		{"the API under another name", "GET", "/v1/status", reader, "evil.example", 200},
-	} {
-		req, err := http.NewRequestWithContext(t.Context(), c.method, "https://"+w.addr+c.target,
+	headers := map[string][]string{"admin": admin, "reader": reader}
+	for c := range ipamtest.Rows(6, `
+		an admin's form | GET | /change/reserve?network=$id | admin | | 200
+		an admin's first step | POST | /change/reserve | admin | | 200
+		a reader's form | GET | /change/reserve?network=$id | reader | | 403
+		a reader's first step | POST | /change/reserve | reader | | 403
+		a reader's view | GET | / | reader | | 200
+		a view under a name of the certificate | GET | / | reader | 127.0.0.1 | 200
+		a view under another name | GET | / | reader | evil.example | 421
+		a form under another name | POST | /change/reserve | admin | evil.example | 421
+		the API under another name | GET | /v1/status | reader | evil.example | 200
+	`) {
+		req, err := http.NewRequestWithContext(t.Context(), c[1], "https://"+w.addr+strings.Replace(c[2], "$id", id, 1),
 			strings.NewReader(form.Encode()))
 		must(t, err)
-		req.Header["Authorization"] = c.header
+		req.Header["Authorization"] = headers[c[3]]
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		req.Header.Set("Accept", "text/html")
 		req.Header.Set("Sec-Fetch-Site", "same-origin")
-		req.Host = c.host
+		req.Host = c[4]
 		res, err := w.client(t, who{}).Do(req)
 		must(t, err)
 		body, err := io.ReadAll(res.Body)
 		must(t, err)
 		res.Body.Close()
-		if res.StatusCode != c.status {
-			t.Errorf("%s: %s: %s", c.name, res.Status, body)
+		if res.StatusCode != number(c[5]) {
+			t.Errorf("%s: %s: %s", c[0], res.Status, body)
 		}
 	}
 	for target, has := range map[string]bool{"/network/" + id: true} {

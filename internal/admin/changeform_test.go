@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 )
 
 // TestNextFreeKeepsFields: the button that fills in a free address keeps what was typed into the other fields. Enter
@@ -61,38 +62,37 @@ func TestRefusalsOfForms(t *testing.T) {
 		&ipam.AddReservation{Network: "shop", Owner: "two", Number: 1,
 			Wishes: []ipam.Wish{{Address: netip.MustParseAddr("10.251.0.50")}}})
 	must(t, err)
-	for _, c := range []struct{ what, fields, want string }{
-		{"reserve", "address=10.251.0.15&owner=db", "is excluded with 10.251.0.14-10.251.0.17 (printers); " +
-			"remove that exclusion first"},
-		{"reserve", "address=10.251.0.1&owner=db", "10.251.0.1 is held by"},
-		{"reserve", "address=10.251.0.8&owner=db", "ask for another address, or release that address first"},
-		{"reserve", "address=10.251.0.9&owner=db", "ask for another address, or release that address first"},
-		{"reserve", "address=10.251.0.7&owner=mail", "already (0:ip0); release that address first"},
-		{"reserve", "address=10.251.0.7&owner=two", "an owner has one reservation in a network"},
-		{"reserve", "address=10.9.0.7&owner=db", "10.9.0.7"},
-		{"reserve", "address=10.251.0.0&owner=db", "10.251.0.0"},
-		{"reserve", "network=roam&address=10.253.0.7&owner=db", "dynamic"},
-		{"exclude", "range=10.9.0.7", "10.9.0.7"},
-		{"exclude", "range=10.251.0.1", "is the gateway"},
-		{"end-exclusion", "range=10.251.0.40", "no exclusion"},
-		{"release", "address=10.251.0.60", "nobody has it"},
-		{"create", "name=shop&subnet=10.252.0.0/24", "shop"},
-		{"create", "name=web&subnet=10.251.0.0/25", "overlap"},
-		{"create", "name=web&subnet=10.252.0.0/24&gateway=10.9.0.1", "the gateway 10.9.0.1 is"},
-		{"add-subnet", "subnet=10.251.0.0/25", "overlap"},
-		{"add-pool", "range=10.9.0.0/28", "10.9.0.0"},
-		{"add-pool", "range=10.251.0.0/28&name=-", "-"},
-		{"remove", "", "10.251.0.8 is reserved for mail; release that address first"},
-	} {
-		if !strings.Contains(c.fields, "network=") {
-			c.fields += "&network=" + id
+	for c := range ipamtest.Rows(3, `
+		reserve | address=10.251.0.15&owner=db | is excluded with 10.251.0.14-10.251.0.17 (printers); remove that exclusion first
+		reserve | address=10.251.0.1&owner=db | 10.251.0.1 is held by
+		reserve | address=10.251.0.8&owner=db | ask for another address, or release that address first
+		reserve | address=10.251.0.9&owner=db | ask for another address, or release that address first
+		reserve | address=10.251.0.7&owner=mail | already (0:ip0); release that address first
+		reserve | address=10.251.0.7&owner=two | an owner has one reservation in a network
+		reserve | address=10.9.0.7&owner=db | 10.9.0.7
+		reserve | address=10.251.0.0&owner=db | 10.251.0.0
+		reserve | network=roam&address=10.253.0.7&owner=db | dynamic
+		exclude | range=10.9.0.7 | 10.9.0.7
+		exclude | range=10.251.0.1 | is the gateway
+		end-exclusion | range=10.251.0.40 | no exclusion
+		release | address=10.251.0.60 | nobody has it
+		create | name=shop&subnet=10.252.0.0/24 | shop
+		create | name=web&subnet=10.251.0.0/25 | overlap
+		create | name=web&subnet=10.252.0.0/24&gateway=10.9.0.1 | the gateway 10.9.0.1 is
+		add-subnet | subnet=10.251.0.0/25 | overlap
+		add-pool | range=10.9.0.0/28 | 10.9.0.0
+		add-pool | range=10.251.0.0/28&name=- | -
+		remove | | 10.251.0.8 is reserved for mail; release that address first
+	`) {
+		if !strings.Contains(c[1], "network=") {
+			c[1] += "&network=" + id
 		}
-		form, err := url.ParseQuery(c.fields)
+		form, err := url.ParseQuery(c[1])
 		must(t, err)
-		status, body, _ := h.fills(t, "/change/"+c.what, form, nil)
+		status, body, _ := h.fills(t, "/change/"+c[0], form, nil)
 		text := html.UnescapeString(alerts.FindString(body))
-		if status < 400 || !strings.Contains(text, c.want) || noHints.MatchString(text) {
-			t.Errorf("%s %s: %d, %q", c.what, c.fields, status, text)
+		if status < 400 || !strings.Contains(text, c[2]) || noHints.MatchString(text) {
+			t.Errorf("%s %s: %d, %q", c[0], c[1], status, text)
 		}
 	}
 }

@@ -43,9 +43,7 @@ func TestPageIsToldOfChanges(t *testing.T) {
 			break
 		}
 	}
-	if err := h.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.stop())
 	if _, err := io.Copy(io.Discard, lines); err != nil {
 		t.Errorf("it was cut off: %v", err)
 	}

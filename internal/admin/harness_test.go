@@ -9,12 +9,14 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
 	"berth/internal/admin/api"
 	"berth/internal/admin/client"
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 	"berth/internal/ipam/service"
 	"berth/store/bolt"
 
@@ -87,9 +89,7 @@ func start(t testing.TB, edit func(*Server)) *house {
 func (h *house) serve(t testing.TB) {
 	t.Helper()
 	l, err := net.Listen("unix", h.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- h.server.Serve(ctx, l) }()
@@ -167,9 +167,13 @@ func (h *house) furnish(t *testing.T) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
+var must = ipamtest.Must
+
+// number reads a cell of a table.
+func number(text string) int {
+	n, err := strconv.Atoi(text)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
+	return n
 }

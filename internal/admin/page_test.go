@@ -13,6 +13,7 @@ import (
 	"berth/internal/admin/api"
 	"berth/internal/admin/client"
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 )
 
 // populated makes networks in two spaces, subnets, pools, exclusions, reservations, taken addresses and leases, some
@@ -67,34 +68,31 @@ func addrs(a netip.Addr) (r ipam.Range) {
 func TestPages(t *testing.T) {
 	h := start(t, nil)
 	h.populated(t)
-	for _, c := range []struct {
-		target, list string
-		least        int
-	}{
-		{"/v1/networks", "networks", 30},
-		{"/v1/networks?space=lab", "networks", 15},
-		{"/v1/networks/net00/subnets", "subnets", 30},
-		{"/v1/networks/net00/pools", "pools", 30},
-		{"/v1/networks/net00/exclusions", "exclusions", 30},
-		{"/v1/reservations", "reservations", 64},
-		{"/v1/networks/dyn1/reservations", "reservations", 2},
-		{"/v1/reservations?owner=dynamic/2", "reservations", 2},
-		{"/v1/reservations?owner=web", "reservations", 60},
-		{"/v1/networks/net03/reservations", "reservations", 2},
-		{"/v1/addresses", "addresses", 30},
-		{"/v1/subnets", "subnets", 60},
-		{"/v1/subnets?space=lab", "subnets", 15},
-		{"/v1/leases", "leases", 34},
-		{"/v1/leases?space=lab&remembered=true", "leases", 15},
-		{"/v1/leases?subnet=10.1.0.0/24&remembered=true", "leases", 5},
-	} {
-		whole, next := h.page(t, c.target, c.list, 0)
-		if len(whole) < c.least || next != "" {
-			t.Errorf("%s has %d items, and %q next", c.target, len(whole), next)
+	for c := range ipamtest.Rows(3, `
+		/v1/networks | networks | 30
+		/v1/networks?space=lab | networks | 15
+		/v1/networks/net00/subnets | subnets | 30
+		/v1/networks/net00/pools | pools | 30
+		/v1/networks/net00/exclusions | exclusions | 30
+		/v1/reservations | reservations | 64
+		/v1/networks/dyn1/reservations | reservations | 2
+		/v1/reservations?owner=dynamic/2 | reservations | 2
+		/v1/reservations?owner=web | reservations | 60
+		/v1/networks/net03/reservations | reservations | 2
+		/v1/addresses | addresses | 30
+		/v1/subnets | subnets | 60
+		/v1/subnets?space=lab | subnets | 15
+		/v1/leases | leases | 34
+		/v1/leases?space=lab&remembered=true | leases | 15
+		/v1/leases?subnet=10.1.0.0/24&remembered=true | leases | 5
+	`) {
+		whole, next := h.page(t, c[0], c[1], 0)
+		if len(whole) < number(c[2]) || next != "" {
+			t.Errorf("%s has %d items, and %q next", c[0], len(whole), next)
 		}
 		for _, limit := range []int{1, 7, len(whole), 1000} {
-			if paged := h.paged(t, c.target, c.list, limit); !slices.Equal(paged, whole) {
-				t.Errorf("%s in pages of %d: %d items, want %d:\n%s", c.target, limit, len(paged), len(whole),
+			if paged := h.paged(t, c[0], c[1], limit); !slices.Equal(paged, whole) {
+				t.Errorf("%s in pages of %d: %d items, want %d:\n%s", c[0], limit, len(paged), len(whole),
 					strings.Join(paged, "\n"))
 			}
 		}

@@ -25,6 +25,7 @@ import (
 
 	"berth/internal/admin/api"
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 
 	"github.com/sirupsen/logrus"
 )
@@ -580,16 +581,19 @@ func TestRenewal(t *testing.T) {
 }
 
 func TestCheckListen(t *testing.T) {
-	for _, c := range []struct {
-		address, cert, key string
-		ok                 bool
-	}{
-		{":7890", "c", "k", true}, {"[::1]:7890", "c", "k", true}, {"berth.example:7890", "c", "k", true},
-		{":7890", "", "", false}, {":7890", "c", "", false}, {":7890", "", "k", false},
-		{"7890", "c", "k", false}, {"10.0.0.1", "c", "k", false}, {"https://10.0.0.1:1", "c", "k", false},
-		{"", "c", "k", false},
-	} {
-		if err := (KeyFiles{Cert: c.cert, Key: c.key}).CheckListen(c.address); (err == nil) != c.ok {
+	for c := range ipamtest.Rows(4, `
+		:7890 | c | k | ok
+		[::1]:7890 | c | k | ok
+		berth.example:7890 | c | k | ok
+		:7890
+		:7890 | c
+		:7890 | | k
+		7890 | c | k
+		10.0.0.1 | c | k
+		https://10.0.0.1:1 | c | k
+		| c | k
+	`) {
+		if err := (KeyFiles{Cert: c[1], Key: c[2]}).CheckListen(c[0]); (err == nil) != (c[3] != "") {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

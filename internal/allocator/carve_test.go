@@ -25,9 +25,7 @@ func TestChosenSubnets(t *testing.T) {
 		{Prefix: netip.MustParsePrefix("10.8.0.0/22"), Bits: 24},
 		{Prefix: netip.MustParsePrefix("10.9.0.0/24"), Bits: 26},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	routes := ipamtest.Prefixes("10.8.1.0/24", "10.9.0.130/32", "fd00::/8")
 	var got []string
 	for {
@@ -78,9 +76,7 @@ func TestDefaultBases(t *testing.T) {
 	for _, bases := range [][]ipam.Base{nil, {{Prefix: netip.MustParsePrefix("10.8.0.0/16"), Bits: 28}}} {
 		st := ipamtest.OpenStore(t, path)
 		s, err := service.Open(ctx, service.Config{Store: st, Host: "h", Bases: bases})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		six := ipamtest.MustPool(t, s, ipam.PoolRequest{IPv6: true}).CIDR
 		four := ipamtest.MustPool(t, s, ipam.PoolRequest{}).CIDR
 		want := "172.16.0.0/24"

@@ -34,9 +34,7 @@ func newOnLAN(t testing.TB, terms ipam.LANTerms) *onLAN {
 	t.Cleanup(func() { st.Close() })
 	var err error
 	l.s, err = service.Open(t.Context(), service.Config{Store: st, Host: "h1", Now: l.clock.Now, AskLAN: l.server.Ask})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	grant := ipamtest.MustPool(t, l.s, ipam.PoolRequest{LANTerms: terms, AskedMAC: terms.DHCPID == ipam.LANByMAC})
 	if grant.CIDR != l.server.Subnet || grant.Gateway.Addr() != l.server.Gateway {
 		t.Fatalf("the network has %v with the gateway %v, and the server says otherwise", grant.CIDR, grant.Gateway)
@@ -56,17 +54,13 @@ func (l *onLAN) ask(req ipam.AddressRequest) (netip.Addr, error) {
 func (l *onLAN) take(req ipam.AddressRequest) netip.Addr {
 	l.t.Helper()
 	addr, err := l.ask(req)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	return addr
 }
 
 func (l *onLAN) back(addr netip.Addr) {
 	l.t.Helper()
-	if err := l.s.ReleaseAddress(l.t.Context(), l.pool, addr); err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, l.s.ReleaseAddress(l.t.Context(), l.pool, addr))
 }
 
 // lease is what is shown of an address; the zero DHCPInfo where no server gave it.
@@ -344,9 +338,7 @@ func TestLN15NameSoon(t *testing.T) {
 		var err error
 		l.s, err = service.Open(t.Context(), service.Config{Store: l.s.Ledger.Store(), Host: "h1", Now: l.clock.Now,
 			AskLAN: l.server.Ask, Known: known})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		web := l.take(ipam.AddressRequest{Name: "web", MAC: ipamtest.MAC(1)})
 		l.back(web)
 		for _, c := range []struct {

@@ -19,62 +19,7 @@ import (
 	"berth/store/mem"
 )
 
-// A manager of a swarm asks for everything again after its restart, without a MAC, through new pools. Nothing is taken
-// twice, and what it left behind ends with the network. (engine.md, Swarm; LN-12)
-func TestReplay(t *testing.T) {
-	s := ipamtest.NewService(t, time.Now)
-	req := ipam.PoolRequest{Space: "global", Swarm: true, CIDR: netip.MustParsePrefix("10.0.9.0/24")}
-	before := ipamtest.MustPool(t, s, req)
-	gateway := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: before.ID, Gateway: true})
-	vip := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: before.ID})
-	task := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: before.ID})
-
-	after := ipamtest.MustPool(t, s, req)
-	if after.ID == before.ID {
-		t.Fatal("the replayed pool has the same id")
-	}
-	for _, again := range []ipam.AddressRequest{
-		{Pool: after.ID, Preferred: gateway, Gateway: true},
-		{Pool: after.ID, Preferred: vip},
-		{Pool: after.ID, Preferred: task},
-	} {
-		if got := ipamtest.MustTake(t, s, again); got != again.Preferred {
-			t.Fatalf("replaying %v gave %v", again.Preferred, got)
-		}
-	}
-	if got := ipamtest.HeldAddrs(t, s); len(got) != 3 {
-		t.Fatalf("held after the replay: %v", got)
-	}
-	if next := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: after.ID}); next == vip || next == task || next ==
-		gateway {
-		t.Fatalf("%v was given twice", next)
-	}
-	// Nothing is a replay twice, nor is an endpoint with a MAC one.
-	if _, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: after.ID, Preferred: task}); !errors.Is(err,
-		ipam.ErrInUse) {
-		t.Fatalf("a task's address was given twice: %v", err)
-	}
-	if _, err := s.RequestAddress(ctx,
-		ipam.AddressRequest{Pool: after.ID, Preferred: task, MAC: ipamtest.MAC(1)}); !errors.Is(err, ipam.ErrInUse) {
-		t.Fatalf("an endpoint took over a task's address: %v", err)
-	}
-	if err := s.ReleasePool(ctx, after.ID); err != nil {
-		t.Fatal(err)
-	}
-	if subnets, err := s.Subnets(ctx, "global"); err != nil || len(subnets) != 0 {
-		t.Fatalf("left after the network: %+v, %v", subnets, err)
-	}
-}
-
-func TestExplicitIsNoReplayInLocalSpace(t *testing.T) { // LN-9
-	s := ipamtest.NewService(t, time.Now)
-	pool := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.9.0/24")})
-	req := ipam.AddressRequest{Pool: pool.ID, Preferred: netip.MustParseAddr("10.0.9.7")}
-	ipamtest.MustTake(t, s, req)
-	if _, err := s.RequestAddress(ctx, req); !errors.Is(err, ipam.ErrInUse) {
-		t.Fatalf("taken twice: %v", err)
-	}
-}
+var must = ipamtest.Must
 
 // A release of a large pool that is cut off between two of its transactions is finished by the next start, whether the
 // subnet goes with it or stays.
@@ -178,9 +123,7 @@ func TestMemoriesAreBounded(t *testing.T) {
 		ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(i + 1)})
 	}
 	for _, a := range ipamtest.HeldAddrs(t, s) {
-		if err := s.ReleaseAddress(ctx, pool.ID, netip.MustParseAddr(a)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.ReleaseAddress(ctx, pool.ID, netip.MustParseAddr(a)))
 	}
 	leases := ipamtest.ListLeases(t, s, ipam.LeaseFilter{Remembered: true})
 	if len(leases) != 6 || leases[0].Address.String() != "10.0.0.15" {
@@ -201,9 +144,7 @@ func TestMemoriesOfAnAttachmentAreBounded(t *testing.T) {
 	for i := range 1100 {
 		ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(i + 1)})
 	}
-	if err := s.ReleasePool(ctx, pool.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.ReleasePool(ctx, pool.ID))
 	if left := ipamtest.ListLeases(t, s, ipam.LeaseFilter{Remembered: true}); len(left) != ipamtest.Memories ||
 		left[0].State != "remembered" {
 		t.Fatalf("%d records are left, want %d memories", len(left), ipamtest.Memories)
@@ -221,19 +162,13 @@ func TestRetentionOfThrowAways(t *testing.T) {
 func retains(t *testing.T, keep ipam.Retention) {
 	clock, st := ipamtest.NewClock(), mem.New()
 	s, err := service.Open(ctx, service.Config{Store: st, Host: "h", Now: clock.Now, Retention: keep})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pool := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.0.0/20")})
 	begin, err := s.LastEvent(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range 3000 {
 		addr := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, Name: fmt.Sprintf("job-%200d", i)})
-		if err := s.ReleaseAddress(ctx, pool.ID, addr); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.ReleaseAddress(ctx, pool.ID, addr))
 	}
 	select {
 	case <-s.Ledger.TrimWanted():
@@ -241,9 +176,7 @@ func retains(t *testing.T, keep ipam.Retention) {
 		t.Fatal("nobody is told that there are too many")
 	}
 	all := events(t, s)
-	if err := s.Trim(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Trim(ctx))
 	kept, size := events(t, s), int64(0)
 	for key, value := range ipamtest.Dump(t, st) {
 		if key[1] == ledger.EventKeys {
@@ -270,9 +203,7 @@ func retains(t *testing.T, keep ipam.Retention) {
 			t.Errorf("%s: some are missing: %t, %v", name, lacks, err)
 		}
 		page, err := s.EventsBehind(ctx, c.from, len(all), func(*ipam.Event) bool { return true })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !reflect.DeepEqual(page.Events, c.want) {
 			t.Errorf("%s: it is told %d events, and not the %d that there are", name, len(page.Events), len(c.want))
 		}
@@ -284,16 +215,12 @@ func retains(t *testing.T, keep ipam.Retention) {
 func TestThrowAwayRecords(t *testing.T) {
 	clock, st := ipamtest.NewClock(), mem.New()
 	s, err := service.Open(ctx, service.Config{Store: st, Host: "h", Now: clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pool := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.0.0/20")})
 	sum := func() ledger.EventSum { return ledger.Ask(s.Ledger, (*ledger.Index).Events) }
 	throwAway := func() {
 		addr := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, Name: "job"})
-		if err := s.ReleaseAddress(ctx, pool.ID, addr); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.ReleaseAddress(ctx, pool.ID, addr))
 	}
 	records := func() int { return ipamtest.CountKeys(t, st, ledger.EventKeys) }
 	begin, before := sum(), records()
@@ -323,9 +250,7 @@ func TestThrowAwayRecords(t *testing.T) {
 func events(t *testing.T, s *service.Service) []ipam.Event {
 	t.Helper()
 	all, err := s.Events(ctx, ipam.EventFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -335,16 +260,12 @@ func TestRetention(t *testing.T) {
 	t.Cleanup(func() { st.Close() })
 	s, err := service.Open(ctx,
 		service.Config{Store: st, Host: "h", Now: c.Now, Retention: ipam.Retention{Age: time.Hour, Count: 700}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pool := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.0.0/20")})
 	for i := range 1500 {
 		ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(i + 1)})
 	}
-	if err := s.Trim(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Trim(ctx))
 	events, err := s.Events(ctx, ipam.EventFilter{})
 	if err != nil || len(events) != 700 {
 		t.Fatalf("%d events are kept, %v", len(events), err)
@@ -353,18 +274,14 @@ func TestRetention(t *testing.T) {
 		t.Fatalf("the last event is %+v", last)
 	}
 	c.Time = c.Time.Add(2 * time.Hour)
-	if err := s.Trim(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Trim(ctx))
 	if events, err := s.Events(ctx, ipam.EventFilter{}); err != nil || len(events) != 0 {
 		t.Fatalf("%d events are older than an hour and kept, %v", len(events), err)
 	}
 	// Ids go on behind those of the leases, though their events are gone and the clock is set back.
 	c.Time = c.Time.Add(-5 * time.Hour)
 	s, err = service.Open(ctx, service.Config{Store: st, Host: "h", Now: c.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(9999)})
 	leases := ipamtest.ListLeases(t, s, ipam.LeaseFilter{})
 	for _, l := range leases[:1500] {

@@ -103,9 +103,7 @@ func TestGatewayWithNoteStays(t *testing.T) {
 	r.Run("attach A cidr=192.0.2.0/28\nattach B cidr=192.0.2.0/28\ngateway B ip=192.0.2.9 -> 192.0.2.9")
 	subnet := func() ipam.SubnetInfo {
 		all, err := r.S.Subnets(t.Context(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return all[0]
 	}
 	network := subnet().NetworkID.String()

@@ -29,9 +29,7 @@ func TestHeirOfTheLiving(t *testing.T) {
 	ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: two.ID, Preferred: netip.MustParseAddr("10.0.9.2")})
 	live := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: one.ID})
 	three := ipamtest.MustPool(t, s, swarmRequest())
-	if err := s.ReleasePool(ctx, two.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.ReleasePool(ctx, two.ID))
 	if got, err := s.RequestAddress(ctx,
 		ipam.AddressRequest{Pool: three.ID, Preferred: live, MAC: ipamtest.MAC(3)}); err == nil {
 		t.Errorf("%v has two holders", got)
@@ -51,12 +49,8 @@ func TestSparedForGood(t *testing.T) {
 	one := ipamtest.MustPool(t, s, req)
 	task := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: one.ID})
 	two := ipamtest.MustPool(t, s, req)
-	if err := s.ReleasePool(ctx, two.ID); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.ReleaseAddress(ctx, one.ID, task); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.ReleasePool(ctx, two.ID))
+	must(t, s.ReleaseAddress(ctx, one.ID, task))
 	s = ipamtest.OpenService(t, st, time.Now)
 	if _, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: one.ID}); err != nil {
 		t.Error(err)
@@ -71,14 +65,10 @@ func TestHeirAfterRename(t *testing.T) {
 	one := ipamtest.MustPool(t, s, swarmRequest())
 	gateway := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: one.ID, Gateway: true})
 	s, err := service.Open(ctx, service.Config{Store: st, Host: "renamed"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	two := ipamtest.MustPool(t, s, swarmRequest())
 	ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: two.ID, Gateway: true, Preferred: gateway})
-	if err := s.ReleasePool(ctx, two.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.ReleasePool(ctx, two.ID))
 	if left, err := s.Subnets(ctx, ""); err != nil || len(left) != 0 {
 		t.Errorf("%d subnets are left, %v", len(left), err)
 	}
@@ -123,9 +113,7 @@ func TestReleaseRepeated(t *testing.T) { // LN-2, LN-10
 	if err := s.ReleasePool(ctx, one.ID); err == nil {
 		t.Fatal("the release was not cut off")
 	}
-	if err := s.ReleasePool(ctx, one.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.ReleasePool(ctx, one.ID))
 	if _, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: two.ID, MAC: ipamtest.MAC(9)}); err != nil {
 		t.Error(err)
 	}

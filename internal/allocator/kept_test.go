@@ -293,9 +293,7 @@ func TestNameOfAnother(t *testing.T) {
 		{LeaseRef: now, Name: string(long)},
 		{LeaseRef: ipam.LeaseRef{Space: "lab", Address: now.Address, ID: now.ID}, Name: "db"},
 		{LeaseRef: ipam.LeaseRef{Space: "local", Address: r.Addr("198.51.100.1"), ID: now.ID}, Name: "db"}} {
-		if err := r.S.NameLeases(ctx, []ipam.LeaseName{name}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.S.NameLeases(ctx, []ipam.LeaseName{name}))
 	}
 	r.Run(`
 		lease 192.0.2.1 -> automatic web?
@@ -312,9 +310,7 @@ func TestManyNames(t *testing.T) {
 	const many = ipam.MaxEdits + 5
 	for range many {
 		got, err := r.S.RequestAddress(ctx, ipam.AddressRequest{Pool: r.Pools["A"]})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		names = append(names, ipam.LeaseName{LeaseRef: ipam.LeaseRef{Space: "local", Address: got.Addr()}, Name: "db"})
 	}
 	for _, l := range ipamtest.ListLeases(t, r.S, ipam.LeaseFilter{}) {
@@ -324,9 +320,7 @@ func TestManyNames(t *testing.T) {
 			}
 		}
 	}
-	if err := r.S.NameLeases(ctx, names); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.S.NameLeases(ctx, names))
 	if n := r.S.Guesses(); n.Made != many || n.Wrong != many {
 		t.Errorf("%+v, want %d of each", n, many)
 	}

@@ -86,9 +86,7 @@ func (m *liarMachine) open(st store.Store, known ipam.Known) *service.Service {
 
 func (m *liarMachine) must(err error) {
 	m.t.Helper()
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 }
 
 // furnish makes a planned network with rules and reservations and two attachments, and one that Docker made.

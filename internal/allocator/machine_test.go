@@ -69,9 +69,7 @@ func (mc *machine) requestPool(t *rapid.T) {
 		from := rapid.IntRange(0, len(all)-1).Draw(t, "from")
 		to := rapid.IntRange(from, len(all)-1).Draw(t, "to")
 		r, err := alloc.ParseRange(all[from].String() + "-" + all[to].String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req.Range = ipam.Range{IPRange: r}
 	}
 	if rapid.IntRange(0, 3).Draw(t, "policy") == 0 {
@@ -117,9 +115,7 @@ func (mc *machine) releasePool(t *rapid.T) {
 	if mc.m.pools[id].swarm {
 		t.Skip("what a replay leaves behind is tested by itself")
 	}
-	if err := mc.s.ReleasePool(context.Background(), id); err != nil {
-		t.Fatal(err)
-	}
+	must(t, mc.s.ReleasePool(context.Background(), id))
 	mc.m.removePool(id)
 	if err := mc.s.ReleasePool(context.Background(), id); err != nil {
 		t.Fatalf("releasing it again: %v", err)
@@ -258,9 +254,7 @@ func (mc *machine) gatewayRefused(t *rapid.T, req ipam.AddressRequest, err error
 func (mc *machine) releaseAddress(t *rapid.T) {
 	pool := mc.pool(t)
 	a := mc.address(t, pool)
-	if err := mc.s.ReleaseAddress(context.Background(), pool, a); err != nil {
-		t.Fatal(err)
-	}
+	must(t, mc.s.ReleaseAddress(context.Background(), pool, a))
 	mc.m.pools[pool].heir = ipam.ID{}
 	sub := mc.m.pools[pool].sub
 	if rec := sub.records[a]; rec != nil && rec.held && rec.pool == pool {

@@ -193,9 +193,7 @@ func TestDockerMadeBecomesPlanned(t *testing.T) {
 				r.Run("show networks ->\nattach B cidr=192.0.2.0/25 -> 192.0.2.0/25")
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if after.Docker != 0 || after.Name != before.Name || after.Gateway.String() != "192.0.2.1" ||
 				len(after.Subnets) != len(before.Subnets) ||
 				len(after.Subnets[0].Pools) != len(before.Subnets[0].Pools) || after.Use.Reserved != before.Use.Reserved {
@@ -355,9 +353,7 @@ func TestDetachCutOff(t *testing.T) {
 			ask B mac=3 -> 192.0.2.3`)
 		dying := &ipamtest.Failing{Store: r.Store, Left: 1000}
 		s, err := service.Open(ctx, service.Config{Store: dying, Host: "h1", Now: r.Clock.Now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		dying.Left = n
 		if err := s.ReleasePool(ctx, r.Pools["A"]); err != nil && !errors.Is(err, ipamtest.ErrDied) {
 			t.Fatal(err)
@@ -387,9 +383,7 @@ func TestReplayOnPlanned(t *testing.T) {
 			req.CIDR = netip.MustParsePrefix(cidr)
 		}
 		grant, err := r.S.RequestPool(ctx, req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return grant.ID
 	}
 	one := request("")
@@ -411,9 +405,7 @@ func TestReplayOnPlanned(t *testing.T) {
 			t.Fatalf("replaying %v gave %v", again.Preferred, got)
 		}
 	}
-	if err := r.S.ReleasePool(ctx, two); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.S.ReleasePool(ctx, two))
 	r.Run(`
 		show net1 counts -> held 1 reserved 1 docker 0 planned true
 		show net1 pools -> back:10.0.9.11-10.0.9.29
@@ -427,8 +419,6 @@ func request2(t *testing.T, r *ipamtest.Room, cidr string) ipam.ID {
 	grant, err := r.S.RequestPool(ctx,
 		ipam.PoolRequest{Space: "global", Network: "net1", Pool: "back", Swarm: true,
 			CIDR: netip.MustParsePrefix(cidr)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return grant.ID
 }

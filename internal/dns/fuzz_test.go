@@ -22,9 +22,7 @@ func FuzzPacket(f *testing.F) {
 					q.SetEdns0(size, size > 512)
 				}
 				wire, err := q.Pack()
-				if err != nil {
-					f.Fatal(err)
-				}
+				must(f, err)
 				f.Add(wire, true)
 				f.Add(wire[:len(wire)-1], false)
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 
 	"github.com/miekg/dns"
 	"github.com/sirupsen/logrus"
@@ -19,12 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = ipamtest.Must
 
 // stopped is a clock that stands.
 func stopped() time.Time { return time.Unix(1_800_000_000, 0) }

@@ -142,9 +142,7 @@ func agrees(t *rapid.T, x *Index, all []ipam.NamedAddress) {
 	}
 	ptr := func(addr netip.Addr) (names []string) {
 		reverse, err := dns.ReverseAddr(addr.String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, rr := range s.answer(question(reverse, dns.TypePTR), loopback).Answer {
 			names = append(names, strings.TrimSuffix(rr.(*dns.PTR).Ptr, "."))
 		}

@@ -53,9 +53,7 @@ func newHouse(t rapid.TB, dir string) *house { return openHouse(t, dir, ipam.Kno
 func openHouse(t rapid.TB, dir string, known ipam.Known) *house {
 	t.Helper()
 	st, err := bolt.Open(context.Background(), bolt.Config{Path: filepath.Join(dir, "berth.db"), NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h := &house{t: t, close: st.Close, clock: &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 		pools: map[string]ipam.ID{}}
 	h.service, err = service.Open(context.Background(),
@@ -67,9 +65,7 @@ func openHouse(t rapid.TB, dir string, known ipam.Known) *house {
 
 func (h *house) must(err error) {
 	h.t.Helper()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 }
 
 // taken returns the engine's view now.

@@ -269,9 +269,7 @@ func (h *hall) step(words []string) string {
 		h.release(h.held)
 	case "late", "wait":
 		d, err := time.ParseDuration(words[1])
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		must(h.t, err)
 		if verb == "wait" {
 			h.clock.wait(d)
 		} else {

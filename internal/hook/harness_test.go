@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 	"berth/internal/ipam/service"
 	"berth/store/storetest"
 )
@@ -211,9 +212,4 @@ func (h *house) out(t *testing.T) string {
 	return string(text)
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = ipamtest.Must

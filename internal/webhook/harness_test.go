@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 	"berth/internal/ipam/service"
 	"berth/store"
 	"berth/store/storetest"
@@ -24,12 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = ipamtest.Must
 
 // clock is moved by hand. Who waits is woken when its time has come.
 type clock struct {

@@ -25,6 +25,8 @@ import (
 	"berth/internal/ipam/service"
 )
 
+var must = ipamtest.Must
+
 var ctx = context.Background()
 
 // pages answers the views over a service, without the rooms before them.
@@ -71,9 +73,7 @@ func TestMapAgrees(t *testing.T) {
 			}
 		}
 		networks, err := w.S.Networks(ctx, ipam.NetworkFilter{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		h := pages(w.S, nil)
 		oneNumber(t, h, w.S, networks)
 		for i := range networks {
@@ -117,9 +117,7 @@ func populate(t *rapid.T, s *service.Service, clock *ipamtest.Clock) {
 		}
 	}
 	grant, err := s.RequestPool(ctx, ipam.PoolRequest{Network: "big", IPv6: first.Is6()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range rapid.IntRange(0, 40).Draw(t, "changes") {
 		addr := at(far())
 		switch rapid.IntRange(0, 6).Draw(t, "change") {
@@ -135,9 +133,7 @@ func populate(t *rapid.T, s *service.Service, clock *ipamtest.Clock) {
 				Interface: ipam.Interface{Wishes: []ipam.Wish{{Address: addr}}}})
 		case 5:
 			for l, err := range s.Leases(ctx, ipam.LeaseFilter{}) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if rapid.IntRange(0, 3).Draw(t, "keep") == 0 {
 					_ = s.ReleaseAddress(ctx, l.Pool, l.Address)
 					break
@@ -162,15 +158,11 @@ func newWalk(t *rapid.T, s *service.Service, now time.Time, n *ipam.NetworkInfo,
 	w := &walk{sub: sub, leases: map[netip.Addr]*ipam.LeaseInfo{}, owners: map[netip.Addr]string{}, now: now,
 		closed: slices.Clone(n.Static)}
 	for l, err := range s.Leases(ctx, ipam.LeaseFilter{Space: n.Space, Subnet: sub.CIDR, Remembered: true}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w.leases[l.Address] = &l
 	}
 	for r, err := range s.Reservations(ctx, ipam.AddressFilter{Network: n.Name}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !r.Dynamic && sub.CIDR.Contains(r.Address) {
 			w.owners[r.Address] = r.Owner
 		}
@@ -278,9 +270,7 @@ func rows(t *rapid.T, h http.Handler, target string) (whole told) {
 		if strings.Contains(next, "?") {
 			sep = "&"
 		}
-		if err := json.Unmarshal([]byte(asked(t, h, next+sep+"format=json")), &one); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(asked(t, h, next+sep+"format=json")), &one))
 		if next == target {
 			whole.Subnet, whole.Parts = one.Subnet, one.Parts
 		}
@@ -382,13 +372,9 @@ func rangeOf(t *rapid.T, text string) netipx.IPRange {
 		to = from
 	}
 	a, err := netip.ParseAddr(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b, err := netip.ParseAddr(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return netipx.IPRangeFrom(a, b)
 }
 
@@ -396,9 +382,7 @@ func rangeOf(t *rapid.T, text string) netipx.IPRange {
 func cellsOf(t rapid.TB, text string) map[string]string {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cells := map[string]string{}
 	for n := range doc.Descendants() {
 		if n.Type != html.ElementNode || n.Data != "a" || n.Namespace != "svg" {

@@ -22,9 +22,7 @@ func TestArranged(t *testing.T) {
 		name := fmt.Sprint("net", i)
 		cidr := netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/28", 20-i))
 		pool := ipam.Range{}
-		if err := pool.UnmarshalText(fmt.Appendf(nil, "10.%d.0.1-10.%d.0.10", 20-i, 20-i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, pool.UnmarshalText(fmt.Appendf(nil, "10.%d.0.1-10.%d.0.10", 20-i, 20-i)))
 		edits := []ipam.Edit{&ipam.CreateNetwork{Name: name, Subnets: []ipam.SubnetSpec{{CIDR: cidr}}},
 			&ipam.AddPool{Network: name, Range: pool}}
 		for k := range taken {
@@ -49,9 +47,7 @@ func TestArranged(t *testing.T) {
 		"sort=cidrs&filter=10.2": {"net0"},
 	} {
 		var got struct{ Networks []struct{ Network string } }
-		if err := json.Unmarshal([]byte(asked(t, h, "/?format=json&"+query)), &got); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(asked(t, h, "/?format=json&"+query)), &got))
 		var names []string
 		for _, n := range got.Networks {
 			names = append(names, n.Network)

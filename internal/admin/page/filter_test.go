@@ -44,13 +44,9 @@ func TestNoPool(t *testing.T) {
 	s := ipamtest.NewService(t, time.Now)
 	_, err := s.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: "net1", Subnets: []ipam.SubnetSpec{
 		{CIDR: netip.MustParsePrefix("10.9.0.0/24")}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	subnets, err := s.Subnets(ctx, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h := pages(s, nil)
 	holds(t, asked(t, h, "/"), ">no pool</td>")
 	const advice = "Add one with `berth pool add net1 10.9.0.0/24`."
@@ -73,9 +69,7 @@ func TestMapOfIPv6(t *testing.T) {
 		t.Fatal(err)
 	}
 	subnets, err := s.Subnets(ctx, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text := asked(t, pages(s, nil), "/subnet/"+subnets[0].ID.String())
 	holds(t, text, `dy="14">23</text>`, "the number of its addresses")
 }

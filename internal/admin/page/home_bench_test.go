@@ -47,13 +47,9 @@ func homeWith(b testing.TB, networks int) (look func()) {
 		cidr := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0}), 24)
 		_, err := s.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: name, Tags: map[string]string{"team": "blue"},
 			Subnets: []ipam.SubnetSpec{{CIDR: cidr, Gateway: cidr.Addr().Next(), Pool: true}}})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		grant, err := s.RequestPool(ctx, ipam.PoolRequest{Network: name})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		for n := range i % 3 {
 			if _, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: grant.ID, MAC: ipamtest.MAC(3*i + n + 1),
 				Name: "web" + name}); err != nil {
@@ -72,13 +68,9 @@ func homeWith(b testing.TB, networks int) (look func()) {
 			{now.Unix() / 3600, day}}
 	}
 	text, err := json.Marshal(seen)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	file := filepath.Join(b.TempDir(), "trend")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		b.Fatal(err)
-	}
+	must(b, os.WriteFile(file, text, 0o600))
 	book := trend.Open(file, s.Use)
 	h := pages(s, func(cfg *page.Config) { cfg.Trend, cfg.Now = book, clock })
 	return func() {

@@ -18,14 +18,10 @@ func TestLN15OnThePage(t *testing.T) {
 	clock := ipamtest.NewClock()
 	server := ipamtest.NewLANServer(clock.Now)
 	s, err := service.Open(ctx, service.Config{Store: mem.New(), Host: "h1", Now: clock.Now, AskLAN: server.Ask})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pool := ipamtest.MustPool(t, s, ipam.PoolRequest{LANTerms: ipam.LANTerms{DHCPParent: "eth0"}}).ID
 	web := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool, Name: "web", MAC: ipamtest.MAC(1)})
-	if err := s.ReleaseAddress(ctx, pool, web); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.ReleaseAddress(ctx, pool, web))
 	server.Fail(ipam.LANSilent)
 	ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool, Name: "web", MAC: ipamtest.MAC(2)})
 	lease := ipamtest.ListLeases(t, s, ipam.LeaseFilter{Address: web})[0]
@@ -37,9 +33,7 @@ func TestLN15OnThePage(t *testing.T) {
 		var got struct {
 			Addresses []map[string]any `json:"addresses"`
 		}
-		if err := json.Unmarshal([]byte(asked(t, h, target)), &got); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(asked(t, h, target)), &got))
 		all := map[string]addressRow{}
 		for _, one := range got.Addresses {
 			text := func(name string) string { s, _ := one[name].(string); return s }
@@ -71,9 +65,7 @@ func TestLN15OnThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain, err := s.Subnets(ctx, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range plain {
 		if plain[i].Network == "plain" {
 			if text := asked(t, h, "/subnet/"+plain[i].ID.String()); !strings.Contains(text, " hidden>DHCP server<") {

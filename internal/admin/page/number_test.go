@@ -37,14 +37,10 @@ func countsOf(u *ipam.Use) *counts {
 // listed are the lines of `berth network ls`, asked over the admin API: the fields of each, by the heads of columns.
 func listed(t *rapid.T, s *service.Service) (all []map[string]string) {
 	dir, err := os.MkdirTemp("", "berth") // a socket wants a short path
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer os.RemoveAll(dir)
 	l, err := net.Listen("unix", filepath.Join(dir, "admin.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
 	serving, stop := context.WithCancel(ctx)
@@ -83,22 +79,16 @@ func oneNumber(t *rapid.T, h http.Handler, s *service.Service, networks []ipam.N
 			counts
 		}
 	}
-	if err := json.Unmarshal([]byte(asked(t, h, "/?format=json")), &home); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(asked(t, h, "/?format=json")), &home))
 	meter := metrics.New()
 	meter.Watch(metrics.Sources{Records: s})
 	scrape := httptest.NewRecorder()
 	meter.Handler().ServeHTTP(scrape, httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil))
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(scrape.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	subnets, err := s.Subnets(ctx, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines := listed(t, s)
 	for i := range networks {
 		n := &networks[i]

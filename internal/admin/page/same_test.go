@@ -52,9 +52,7 @@ func furnished(t *testing.T) (*service.Service, http.Handler) {
 		{CIDR: netip.MustParsePrefix("10.10.0.0/16"), Pool: true},
 		{CIDR: netip.MustParsePrefix("2001:db8:9::/64"), Pool: true}}})
 	grant, err := s.RequestPool(ctx, ipam.PoolRequest{Network: "net1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, text := range hostile {
 		if _, err := s.RequestAddress(ctx, ipam.AddressRequest{Pool: grant.ID, MAC: ipamtest.MAC(i + 1),
 			Name: text}); err != nil {
@@ -67,13 +65,9 @@ func furnished(t *testing.T) (*service.Service, http.Handler) {
 				netip.AddrFrom4([4]byte{10, 10, byte(i), 10}), netip.AddrFrom4([4]byte{10, 10, byte(i), 20}))}, Note: text})
 	}
 	for l, err := range s.Leases(ctx, ipam.LeaseFilter{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if l.Kind == ipam.Automatic {
-			if err := s.ReleaseAddress(ctx, l.Pool, l.Address); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.ReleaseAddress(ctx, l.Pool, l.Address))
 			break
 		}
 	}
@@ -106,9 +100,7 @@ func everyView(t *testing.T, s *service.Service) []string {
 		all = append(all, "/find?q="+url.QueryEscape(text))
 	}
 	subnets, err := s.Subnets(ctx, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, sub := range subnets {
 		all = append(all, "/subnet/"+sub.ID.String())
 	}
@@ -191,9 +183,7 @@ type rowsOf map[string][]map[string]string
 func tablesOfCSV(t *testing.T, text string) rowsOf {
 	t.Helper()
 	all, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tables := rowsOf{}
 	for _, record := range all[1:] {
 		row := map[string]string{}
@@ -224,9 +214,7 @@ func tablesOfJSON(t *testing.T, text string) rowsOf {
 		var rows []map[string]any
 		d := json.NewDecoder(strings.NewReader(string(raw)))
 		d.UseNumber()
-		if err := d.Decode(&rows); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Decode(&rows))
 		for _, fields := range rows {
 			row := map[string]string{}
 			for field, value := range fields {
@@ -261,9 +249,7 @@ func textOf(value any) string {
 func tablesOfHTML(t *testing.T, text string) map[string][][]string {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tables := map[string][][]string{}
 	for n := range doc.Descendants() {
 		name := attr(n, "data-table")
@@ -331,9 +317,7 @@ func TestNamesAreText(t *testing.T) {
 	for _, target := range everyView(t, s) {
 		text := asked(t, h, target)
 		doc, err := html.Parse(strings.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for n := range doc.Descendants() {
 			if n.Type == html.CommentNode {
 				t.Errorf("%s has the comment %q", target, n.Data)
@@ -389,13 +373,9 @@ func TestBehindPrefix(t *testing.T) {
 		}
 		seen[target] = true
 		doc, err := html.Parse(strings.NewReader(asked(t, proxied, target)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		base, err := url.Parse("http://host" + target)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for n := range doc.Descendants() {
 			if n.Type != html.ElementNode || n.Data != "a" {
 				continue
@@ -453,8 +433,6 @@ func sent(t *testing.T, h http.Handler, target, accept string) (string, http.Hea
 		}
 	}
 	text, err := io.ReadAll(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text), w.Header()
 }

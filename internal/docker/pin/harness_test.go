@@ -6,17 +6,14 @@ import (
 	"net/netip"
 	"testing"
 
+	"berth/internal/ipam/ipamtest"
+
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = ipamtest.Must
 
 func addrs(texts ...string) (all []netip.Addr) {
 	for _, text := range texts {

@@ -19,6 +19,7 @@ import (
 	"berth/internal/docker"
 	"berth/internal/docker/pin"
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 
 	"github.com/sirupsen/logrus"
 	"go.uber.org/goleak"
@@ -26,12 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = ipamtest.Must
 
 // object is a JSON object.
 type object = map[string]any
