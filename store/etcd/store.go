@@ -15,8 +15,8 @@
 // transaction pass a gate, and so do those that conflict too often (gate.go, chunk.go). Many small new records share
 // keys of etcd (bundle.go).
 //
-// Each second a pulse asks etcd how fresh the mirror is, renews presence, and cleans up (pulse.go, reach.go, room.go,
-// presence.go). session.go keeps sessions. trace.go detects an etcd that was replaced or lost commits; journal.go
+// Each second a pulse asks etcd how fresh the mirror is, renews presence, and cleans up (pulse.go, reach.go, leases.go).
+// session.go keeps sessions. trace.go detects an etcd that was replaced or lost commits; journal.go
 // reports what the host must remember itself. All requests use one member at a time (members.go, errors.go). layout.go
 // names all keys.
 package etcd
