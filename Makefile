@@ -111,7 +111,7 @@ engine-clean: ## remove what an interrupted `make engine` left behind
 	go test -tags engine -count 1 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -clean
 
 # They make network namespaces of their own, and leave everything else alone.
-edge: ## the tests of elastic addresses on this kernel, as root (EDGE_FLAGS='-run "Frozen|Faults|Moves" -rounds 200 -moves 100 -timeout 90m -v' for some of them)
+edge: build ## the tests of elastic addresses on this kernel, as root (EDGE_FLAGS='-run "Frozen|Faults|Moves" -rounds 200 -moves 100 -timeout 90m -v' for some of them)
 	@scripts/needs go etcd edge
 	$(GOTEST) -tags edge $(SHORT) -count 1 -timeout 20m -exec "$(CURDIR)/scripts/as-root" $(if $(EDGE_FLAGS),,./internal/edge/nft) ./test/edge $(EDGE_FLAGS)
 
