@@ -8,7 +8,7 @@ import (
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
-// TestExplicitAddress: a preferred address is honoured, or refused with what is wrong with it (LN-3, LN-9).
+// TestExplicitAddress tests that a preferred address is given, or refused with the reason (LN-3, LN-9).
 func TestExplicitAddress(t *testing.T) {
 	for addr, want := range map[string]string{
 		"10.0.0.254": "", "10.0.0.255": "broadcast", "10.0.1.1": "outside", "::ffff:10.0.0.9": "mapped",
@@ -27,8 +27,8 @@ func TestExplicitAddress(t *testing.T) {
 	}
 }
 
-// TestEndpoint: who asks is recorded by the name without Docker's slash, and the MAC however it is written; the same words
-// lead back to the address after a release (LN-3, BO-2).
+// TestEndpoint tests that an endpoint is recorded with its name, without Docker's slash, and its MAC, in any notation.
+// After a release both lead back to the address (LN-3, BO-2).
 func TestEndpoint(t *testing.T) {
 	b := newBench(t)
 	p := b.pool("local", "10.0.0.0/24", "", nil).PoolID
@@ -44,7 +44,7 @@ func TestEndpoint(t *testing.T) {
 	b.check()
 }
 
-// TestAddressIsACIDR: an address comes back with its subnet's length, also where a range is smaller (LN-3).
+// TestAddressIsACIDR tests that an address has its subnet's prefix length, even if the pool is a smaller range (LN-3).
 func TestAddressIsACIDR(t *testing.T) {
 	b := newBench(t)
 	for cidr, want := range map[string]string{"10.0.0.0/20": "10.0.0.64/20", "fd00::/64": "fd00::64/64"} {
@@ -58,7 +58,7 @@ func TestAddressIsACIDR(t *testing.T) {
 	}
 }
 
-// TestUnknownPool: an address out of a pool that is not there is refused, and the error says where to look.
+// TestUnknownPool tests that a request for an unknown pool is refused, and that the error explains where to look.
 func TestUnknownPool(t *testing.T) {
 	b := newBench(t)
 	gone := b.pool("local", "10.0.0.0/24", "", nil).PoolID

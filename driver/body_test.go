@@ -18,10 +18,10 @@ import (
 	"github.com/sirupsen/logrus/hooks/test"
 )
 
-// withBody are the calls that carry a message.
+// withBody lists the calls that have a body.
 var withBody = []string{"RequestPool", "ReleasePool", "RequestAddress", "ReleaseAddress"}
 
-// TestLongValues: what a caller sends is not repeated at full length, to him or in the log, whichever field it is in.
+// TestLongValues tests that no long value of a caller is repeated in full, in an answer or in the log.
 func TestLongValues(t *testing.T) {
 	b := newBench(t)
 	config := b.config(b.service)
@@ -57,8 +57,8 @@ func TestLongValues(t *testing.T) {
 	}
 }
 
-// TestMalformedBody: the engine repeats a call whose connection broke with an empty body. Nothing malformed is read as
-// something else, and nothing changes (engine.md; LN-1 to LN-4).
+// TestMalformedBody tests that a malformed body changes nothing and is not misread. The engine repeats a call with an
+// empty body if its connection broke (engine.md; LN-1 to LN-4).
 func TestMalformedBody(t *testing.T) {
 	b := newBench(t)
 	p := b.pool("local", "10.0.0.0/24", "", nil).PoolID
@@ -85,7 +85,7 @@ func TestMalformedBody(t *testing.T) {
 	for name, body := range bodies {
 		for _, method := range withBody {
 			if name == "options as array" && strings.HasPrefix(method, "Release") {
-				continue // these have no options
+				continue // these calls have no options
 			}
 			t.Run(method+"/"+name, func(t *testing.T) {
 				status, reply := post(b.handler, "IpamDriver."+method, body)
@@ -112,8 +112,8 @@ func TestMalformedBody(t *testing.T) {
 	}
 }
 
-// TestBareCalls: the calls without a message are answered with and without a body, by whichever method, and an unknown
-// one is refused (LN-14).
+// TestBareCalls tests that calls without a message are answered with and without a body, for each HTTP method, and that
+// an unknown call is refused (LN-14).
 func TestBareCalls(t *testing.T) {
 	b := newBench(t)
 	for _, row := range []struct{ call, want string }{
@@ -141,7 +141,7 @@ func TestBareCalls(t *testing.T) {
 	}
 }
 
-// TestUnknownFields: a later engine may send more than is known of; what is known is still read.
+// TestUnknownFields tests that unknown fields of a later engine are ignored, and known ones read.
 func TestUnknownFields(t *testing.T) {
 	b := newBench(t)
 	status, reply := post(b.handler, "IpamDriver.RequestPool",
@@ -151,8 +151,8 @@ func TestUnknownFields(t *testing.T) {
 	}
 }
 
-// TestTelling: the engine is asked for MACs by the driver that is for those who are known by one, and by no other;
-// and each request tells whether an endpoint would have said who it is.
+// TestTelling tests that the engine is asked for MACs only by the driver for containers that are known by their MAC,
+// and that each request records whether the endpoint would have sent one.
 func TestTelling(t *testing.T) {
 	for asks, want := range map[bool]string{false: `{"RequiresMACAddress":false}`,
 		true: `{"RequiresMACAddress":true}`} {
@@ -172,7 +172,7 @@ func TestTelling(t *testing.T) {
 	}
 }
 
-// asked is a Service that is told of requests for an address.
+// asked is a Service that receives requests for an address.
 type asked func(ipam.AddressRequest)
 
 func (asked) RequestPool(context.Context, ipam.PoolRequest) (ipam.PoolGrant, error) {

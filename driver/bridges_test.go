@@ -11,7 +11,8 @@ import (
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
-// dockers is a bench on a host with docker0, of both families, a bridge of another network, and one of the user's own.
+// dockers returns a bench on a host with docker0 of both families, a bridge of another network, and a bridge of the
+// user.
 func dockers(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
@@ -27,7 +28,7 @@ func bridge(link string, subnets ...string) Bridge {
 	return b
 }
 
-// noBridges is a host whose bridges cannot be read.
+// noBridges reports that the host's bridges cannot be read.
 func noBridges() ([]Bridge, error) { return nil, errors.New("no netlink here") }
 
 func engineNetwork(name, id, driver, link string, subnets ...string) ipam.EngineNetwork {
@@ -38,8 +39,8 @@ func engineNetwork(name, id, driver, link string, subnets ...string) ipam.Engine
 	return n
 }
 
-// TestDockersOwn: a subnet that overlaps one of the engine's own bridges is refused with the name of its network, and
-// leaves nothing behind; what lies beside is taken, and so is the subnet of a bridge that the user made.
+// TestDockersOwn tests that a subnet that overlaps a bridge of the engine is refused with the name of its network, and
+// leaves nothing behind. A subnet next to it is given, and so is the subnet of a bridge that the user made.
 func TestDockersOwn(t *testing.T) {
 	b := dockers(t)
 	for _, row := range []struct{ cidr, words string }{
@@ -64,15 +65,15 @@ func TestDockersOwn(t *testing.T) {
 	}
 }
 
-// TestDockersOwnInSwarm: a swarm's manager and its nodes are never refused what they ask for again.
+// TestDockersOwnInSwarm tests that a swarm's manager and its nodes are never refused a subnet that they request again.
 func TestDockersOwnInSwarm(t *testing.T) {
 	b := dockers(t)
 	b.pool("global", "10.9.0.0/24", "", nil)
 	b.pool("local", "10.9.0.0/24", "", opts{optSerial: "true"})
 }
 
-// TestOwnBridge: the bridge of a network of Berth's own is not Docker's: a second attachment, one of an other space,
-// and a network that is made again are taken or refused by Berth's own rules, after a restart too.
+// TestOwnBridge tests that the bridge of one of Berth's own networks does not count as Docker's. Berth's own rules
+// decide on a second attachment, an attachment of another space, and a recreated network, also after a restart.
 func TestOwnBridge(t *testing.T) {
 	b := dockers(t)
 	b.host = b.host[:1]
@@ -89,8 +90,9 @@ func TestOwnBridge(t *testing.T) {
 	b.pool("local", "10.9.0.0/24", "", nil)
 }
 
-// TestDockersOwnAsSeen: what a witness knows counts by its name, also without a bridge; where it knows all, the
-// bridge of no network counts for nothing, docker0 always does. A foreign driver may be this Berth by another name.
+// TestDockersOwnAsSeen tests that a network that a witness knows counts by its name, even without a bridge. If the
+// witness knows all networks, a bridge without a network does not count, except docker0. A foreign driver may be this
+// Berth under another name.
 func TestDockersOwnAsSeen(t *testing.T) {
 	b := dockers(t)
 	b.bridges = []ipam.EngineNetwork{
@@ -122,8 +124,8 @@ func TestDockersOwnAsSeen(t *testing.T) {
 	b.pool("local", "10.10.0.0/24", "", nil)
 }
 
-// TestDockersOwnPlanned: of a planned network no such subnet is taken either, named or not, and one that Berth
-// chooses lies beside.
+// TestDockersOwnPlanned tests that a planned network gives no such subnet either, whether it is requested or not, and
+// that Berth chooses one that does not overlap.
 func TestDockersOwnPlanned(t *testing.T) {
 	b := dockers(t)
 	b.edit("network.create",
@@ -143,7 +145,7 @@ func TestDockersOwnPlanned(t *testing.T) {
 	}
 }
 
-// TestHostBridges: those of this machine parse, and none but the engine's is among them.
+// TestHostBridges tests that the bridges of this machine parse, and that only the engine's are among them.
 func TestHostBridges(t *testing.T) {
 	all, err := hostBridges()
 	must(t, err)

@@ -25,7 +25,7 @@ func decodeReply(t testing.TB, reply string, v any) {
 	}
 }
 
-// wantText fails where a refusal does not say all that a person needs.
+// wantText fails the test if a refusal does not contain all parts.
 func wantText(t testing.TB, refused string, parts ...string) {
 	t.Helper()
 	if refused == "" {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// exhausted is a listener for which no file descriptor is left, once; then it ends what listens.
+// exhausted is a listener that fails once, because no file descriptor is left. Then it ends the server.
 type exhausted struct {
 	net.Listener
 	failed bool
@@ -26,7 +26,7 @@ func (e *exhausted) Accept() (net.Conn, error) {
 	return e.Listener.Accept()
 }
 
-// TestServersOwnLines: what http.Server says by itself is written where the driver was told to.
+// TestServersOwnLines tests that the log of http.Server goes to the driver's log.
 func TestServersOwnLines(t *testing.T) {
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "plugin.sock"))
 	must(t, err)

@@ -10,7 +10,8 @@ import (
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
-// TestFullDisk: a full disk refuses new work with the reason, loses nothing, and is over as soon as there is room.
+// TestFullDisk tests that a full disk refuses new work with the reason, loses nothing, and that work continues as soon
+// as there is room.
 func TestFullDisk(t *testing.T) {
 	b := newBench(t)
 	faulty := storetest.NewFaulty(b.store)
@@ -39,8 +40,8 @@ func TestFullDisk(t *testing.T) {
 	b.check()
 }
 
-// TestUnknownOutcome: what was not acknowledged may be there or not; what was acknowledged is there; all is refused
-// until the store is opened again.
+// TestUnknownOutcome tests that an unacknowledged change may or may not be stored, that each acknowledged one is
+// stored, and that all requests are refused until the store is opened again.
 func TestUnknownOutcome(t *testing.T) {
 	for name, fault := range map[string]storetest.Fault{
 		"committed": {After: fmt.Errorf("the disk does not answer")},

@@ -19,7 +19,7 @@ import (
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
-// FuzzDecode: only a whole JSON object is a message, and it means the same when it is written again.
+// FuzzDecode tests that only a whole JSON object is a message, and that it means the same after it is encoded again.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{"", "{}", "null", "[]", `{"PoolID":"x"}`, `{"PoolID":"x"}{}`,
 		`{"poolid":"x","Options":{"a":"b"},"V6":true}`,
@@ -48,7 +48,7 @@ func read(body []byte, msg any) error {
 	return decode(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body)), msg)
 }
 
-// FuzzParsePool: what is accepted is well formed, of one family, and is read back from how it is written.
+// FuzzParsePool tests that each accepted pool is well formed, has one family, and can be read back from its text.
 func FuzzParsePool(f *testing.F) {
 	for seed := range ipamtest.Rows(6, `
 		local | 10.0.0.0/24 | 10.0.0.128/25 | | gateway | 10.0.0.1
@@ -148,7 +148,7 @@ func checkRange(t *testing.T, req ipam.PoolRequest) {
 	}
 }
 
-// FuzzParseAddress: what is accepted names one pool, at most one address, and a MAC of six bytes.
+// FuzzParseAddress tests that each accepted request names one pool, at most one address, and a MAC of six bytes.
 func FuzzParseAddress(f *testing.F) {
 	id := ipam.NewID().String()
 	f.Add(id, "10.0.0.1", "02:42:ac:11:00:02", "web", typeGateway)
@@ -186,7 +186,7 @@ func FuzzParseAddress(f *testing.F) {
 	})
 }
 
-// FuzzNameServers: each line gives at most one address without a zone, of its plain family.
+// FuzzNameServers tests that each line gives at most one address, without a zone and not mapped into IPv6.
 func FuzzNameServers(f *testing.F) {
 	f.Add([]byte("nameserver 10.0.0.1\nnameserver fe80::1%eth0\n# nameserver 1.1.1.1\noptions ndots:2\n"))
 	f.Add([]byte("nameserver\nnameserver ::ffff:10.0.0.1 x\r\n\tnameserver 9.9.9.9"))
@@ -213,8 +213,8 @@ func FuzzNameServers(f *testing.F) {
 	})
 }
 
-// FuzzCalls: whatever comes in is answered, in JSON, with 200 or an error that the engine reads, and what it leaves
-// makes sense.
+// FuzzCalls tests that each call is answered in JSON, with 200 or an error that the engine can read, and that the state
+// stays consistent.
 func FuzzCalls(f *testing.F) {
 	f.Add(byte(0), `{"AddressSpace":"local","Pool":"10.0.0.0/29"}`, byte(2),
 		`{"PoolID":"P1","Options":{"com.docker.network.endpoint.macaddress":"02:42:00:00:00:01"}}`)

@@ -26,10 +26,10 @@ import (
 
 var must = ipamtest.Must
 
-// start is when the clock of a test begins.
+// start is the initial time of a test's clock.
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// clock is a clock that stands still until it is moved.
+// clock is a clock that only moves when a test moves it.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -47,8 +47,8 @@ func (c *clock) move(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// bench is a Driver over a Service over a store, most often a bolt file, and an engine's way to call it. Where the
-// suite runs over two stores the store is one handle on a shared one.
+// bench is a Driver over a Service and a store, usually a bolt file, with the calls of an engine. If the suite runs
+// over two stores, the store is a handle on a shared one.
 type bench struct {
 	t       testing.TB
 	path    string
@@ -56,20 +56,20 @@ type bench struct {
 	bases   []ipam.Base
 	store   store.Store
 	service *service.Service // over store
-	cluster *sharing         // nil: the service is asked itself
+	cluster *sharing         // nil: requests go to the service directly
 	avoid   []netip.Prefix
 	host    []Bridge             // the engine's bridges
-	bridges []ipam.EngineNetwork // its own networks, as a witness knows them
-	live    bool                 // which are all
-	askMAC  bool                 // what is asked of the engine, from the next open on
+	bridges []ipam.EngineNetwork // the engine's own networks, as a witness knows them
+	live    bool                 // bridges holds all networks of the engine
+	askMAC  bool                 // whether the engine is asked for MACs, from the next open on
 
-	witnessed map[netip.Addr]ipam.Sighting // what a witness says of the leases of addresses
-	looks     int                          // how often it was asked to look
+	witnessed map[netip.Addr]ipam.Sighting // what a witness reports of the leases, by address
+	looks     int                          // how often the witness was asked to look
 
 	handler http.Handler
 }
 
-// testBases are the default ones with an IPv6 prefix that is the same in each run.
+// testBases returns the default bases, with an IPv6 prefix that is the same in each run.
 func testBases() []ipam.Base {
 	return append(ipam.DefaultBases(), ipam.Base{Prefix: netip.MustParsePrefix("fd00:be27::/48"), Bits: 64})
 }
@@ -89,7 +89,7 @@ func newBench(t testing.TB, bases ...ipam.Base) *bench {
 	return b
 }
 
-// macBench is a bench whose engine is asked for MACs.
+// macBench returns a bench whose engine is asked for MACs.
 func macBench(t testing.TB) *bench {
 	t.Helper()
 	b := newBench(t)
@@ -98,7 +98,7 @@ func macBench(t testing.TB) *bench {
 	return b
 }
 
-// memBench is a bench over a store in memory, which ends with it.
+// memBench returns a bench over a store in memory, which is lost when the bench ends.
 func memBench(t testing.TB) *bench {
 	t.Helper()
 	b := &bench{t: t, clock: &clock{now: start}, bases: testBases()}
@@ -107,7 +107,8 @@ func memBench(t testing.TB) *bench {
 	return b
 }
 
-// open opens the store and puts a Driver over it. Nothing of it is on a disk when the test fails: no fsync is made.
+// open opens the store and puts a Driver over it. Nothing is synced to the disk, because a test does not outlive a
+// crash.
 func (b *bench) open() {
 	b.t.Helper()
 	if b.cluster != nil {
@@ -139,7 +140,7 @@ func (b *bench) use(st store.Store) {
 	b.handler = New(b.config(asked)).Handler()
 }
 
-// config is that of a Driver on the host of the bench.
+// config returns the Driver's configuration on the host of the bench.
 func (b *bench) config(asked Service) Config {
 	return Config{Service: asked, Log: quiet(), AskMAC: b.askMAC,
 		Routes: func() ([]ipam.HostRoute, error) { return routesTo(b.avoid), nil }, NameServers: noServers,
@@ -147,7 +148,7 @@ func (b *bench) config(asked Service) Config {
 		Bridges: func() ([]ipam.EngineNetwork, bool) { return b.bridges, b.live }}
 }
 
-// known is the witness as requests ask it. They hold the lock of the service that they go to.
+// known returns the witness for requests, which call it with the lock of their service held.
 func (b *bench) known() ipam.Known {
 	return ipam.Known{
 		Endpoint: func(l ipam.LeaseRef, _ time.Time) ipam.Sighting { return b.witnessed[l.Address] },
@@ -166,14 +167,14 @@ func (b *bench) close() {
 	b.store = nil
 }
 
-// reopen is a restart of the daemon.
+// reopen restarts the daemon.
 func (b *bench) reopen() {
 	b.t.Helper()
 	b.close()
 	b.open()
 }
 
-// check fails the test where the records contradict one another.
+// check fails the test if the records contradict each other.
 func (b *bench) check() {
 	b.t.Helper()
 	problems, err := b.service.Check(context.Background())
@@ -183,7 +184,7 @@ func (b *bench) check() {
 	}
 }
 
-// edit changes the plan as the admin's interface does: by the name of an operation and its fields in JSON.
+// edit changes the plan as the admin API does: by the name of an operation and its fields in JSON.
 func (b *bench) edit(op, fields string) {
 	b.t.Helper()
 	edit, ok := ipam.NewEdit(op)
@@ -212,7 +213,7 @@ func post(h http.Handler, method, body string) (status int, reply string) {
 	return w.Code, w.Body.String()
 }
 
-// send sends a message and reads the answer into res; a refusal comes back as its text.
+// send sends a message and decodes the answer into res. It returns the text of a refusal.
 func (b *bench) send(method string, req, res any) (refused string) {
 	b.t.Helper()
 	status, reply := post(b.handler, "IpamDriver."+method, encode(b.t, req))
@@ -241,7 +242,7 @@ func optsOf(text string) opts {
 	return o
 }
 
-// pool asks for a pool in a space and must get it.
+// pool requests a pool in a space, and fails the test if it is refused.
 func (b *bench) pool(space, cidr, sub string, o opts) api.RequestPoolResponse {
 	b.t.Helper()
 	res, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: space, Pool: cidr, SubPool: sub, Options: o})
@@ -257,7 +258,7 @@ func (b *bench) tryPool(req api.RequestPoolRequest) (res api.RequestPoolResponse
 	return res, refused
 }
 
-// take asks for an address and must get it. It returns the address without its length.
+// take requests an address, and fails the test if it is refused. It returns the address without its prefix length.
 func (b *bench) take(pool, addr string, o opts) string {
 	b.t.Helper()
 	got, refused := b.tryTake(pool, addr, o)
@@ -281,7 +282,7 @@ func (b *bench) tryTake(pool, addr string, o opts) (got, refused string) {
 	return p.Addr().String(), ""
 }
 
-// holds checks that an address is leased to whom an engine calls so.
+// holds checks that an address is leased to the holder that these options describe.
 func (b *bench) holds(addr string, o opts) {
 	b.t.Helper()
 	for l, err := range b.service.Leases(context.Background(), ipam.LeaseFilter{}) {
@@ -310,7 +311,7 @@ func (b *bench) drop(pool string) {
 	}
 }
 
-// subnets are the subnets of a space as text.
+// subnets returns the subnets of a space as text.
 func (b *bench) subnets(space string) []string {
 	b.t.Helper()
 	infos, err := b.service.Subnets(context.Background(), space)
@@ -322,16 +323,16 @@ func (b *bench) subnets(space string) []string {
 	return all
 }
 
-// mac is the option of an engine that was told RequiresMACAddress; n makes it another one.
+// mac returns the option of an engine that has RequiresMACAddress. Each n is another MAC.
 func mac(n int) opts { return opts{optMAC: macText(n)} }
 
-// named is what an engine of the v29 line sends.
+// named returns the options that an engine of the v29 line sends.
 func named(name string, n int) opts { return opts{optMAC: macText(n), optName: name} }
 
 // gatewayType marks a request for the gateway.
 var gatewayType = opts{optAddressType: typeGateway}
 
-// serveRaw sends one call and returns all of the answer.
+// serveRaw sends one call and returns the whole answer.
 func serveRaw(h http.Handler, method, body string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/"+method, strings.NewReader(body)))

@@ -17,12 +17,12 @@ import (
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
-// What a client does to one subnet. Pools are named by their number in the history.
+// step is what a client does to one subnet. Pools are named by their number in the history.
 type step struct {
 	kind string // attach, detach, take, give
 	cidr string
 	pool string
-	addr string // take: asked for, "" any; give: which
+	addr string // take: the requested address, or "" for any; give: the released one
 	mac  int
 }
 
@@ -32,15 +32,15 @@ type outcome struct {
 	addr    string // take
 }
 
-// held is one subnet in the model: who holds which address through which pool. A pool that was released stays in gone.
+// held is one subnet in the model: which holder has which address through which pool. A released pool stays in gone.
 type held struct {
-	pools string // ids, sorted, each with a comma behind it
+	pools string // sorted ids, each followed by a comma
 	by    string // "address pool mac" lines, sorted
 }
 
-// subnetModel is what one subnet does, in the words of design.md's invariants: an address is in at most one holder's
-// hands, and whoever asks with the same pool and MAC is another one; releases succeed, and free only what was taken
-// through the pool; a pool that is gone gives nothing.
+// subnetModel models one subnet by the invariants of design.md. An address has at most one holder, and a second request
+// with the same pool and MAC is another holder. Releases succeed, and free only what was taken through the pool. A
+// released pool gives nothing.
 func subnetModel(size int) porcupine.Model {
 	return porcupine.Model{
 		Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
@@ -57,8 +57,7 @@ func subnetModel(size int) porcupine.Model {
 		},
 		Init: func() any { return held{} },
 		Step: func(state, input, output any) (bool, any) {
-			// A busy machine makes a host wait longer for its cluster than it has patience: it refuses then, and takes
-			// nothing.
+			// On a busy machine a host may wait too long for its cluster. Then it refuses and takes nothing.
 			if refused := output.(outcome).refused; overTwo &&
 				strings.Contains(refused, "the shared store is out of reach") {
 				return true, state
@@ -131,7 +130,7 @@ func split(s, sep string) []string {
 	return strings.Split(s, sep)
 }
 
-// history is what many clients did and heard.
+// history records the calls of many clients and their answers.
 type history struct {
 	handler http.Handler
 	begin   time.Time
@@ -139,7 +138,7 @@ type history struct {
 	ops     []porcupine.Operation
 }
 
-// do makes one call and writes it down.
+// do makes one call and records it.
 func (h *history) do(t *testing.T, client int, in step) outcome {
 	method, body := in.message(t)
 	called := time.Since(h.begin)
@@ -178,9 +177,9 @@ func (in step) message(t *testing.T) (method, body string) {
 	}
 }
 
-// TestHistory: what concurrent clients hear could have been said by one that does one thing after the other (LN-5,
-// LN-9, GA-22), over a file and over a store in memory (BO-4). Each round is a store of its own with many small
-// subnets, so that each is often full and its checking is short.
+// TestHistory tests that the answers to concurrent clients are also possible in a sequence of calls (LN-5, LN-9,
+// GA-22), over a file and over a store in memory (BO-4). Each round has its own store with many small subnets, so that
+// each subnet is often full and the check is short.
 func TestHistory(t *testing.T) {
 	for round := range 6 {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
@@ -205,7 +204,8 @@ func runHistory(t *testing.T, b *bench, round int) {
 		wg.Go(func() {
 			w := worker{h: h, t: t, client: client, random: random, pools: map[string][]string{}}
 			for n := range steps {
-				// All clients go over the subnets together, so that they meet, and each subnet's history is short.
+				// All clients visit the subnets in the same order, so that they meet, and the history of each subnet is
+				// short.
 				w.act(fmt.Sprintf("10.0.%d.0/29", n*subnets/steps))
 			}
 		})
@@ -218,7 +218,7 @@ func runHistory(t *testing.T, b *bench, round int) {
 	}
 }
 
-// explain writes the history that cannot be explained into a page that can be opened.
+// explain writes a page with the history that the model does not allow.
 func explain(t *testing.T, h *history, info porcupine.LinearizationInfo) string {
 	for _, op := range h.ops {
 		if porcupine.CheckOperationsTimeout(subnetModel(6), only(h.ops, op.Input.(step).cidr),
@@ -245,17 +245,17 @@ func only(all []porcupine.Operation, cidr string) (part []porcupine.Operation) {
 	return part
 }
 
-// worker is one client, which knows what it has been given.
+// worker is one client. It knows the pools and addresses that it got.
 type worker struct {
 	h      *history
 	t      *testing.T
 	client int
 	random *rand.Rand
-	pools  map[string][]string // of a subnet
-	taken  []step              // as gives
+	pools  map[string][]string // of each subnet
+	taken  []step              // as give steps
 }
 
-// act does something to a subnet.
+// act makes one random call to a subnet.
 func (w *worker) act(cidr string) {
 	pools := w.pools[cidr]
 	if len(pools) == 0 {
@@ -267,7 +267,7 @@ func (w *worker) act(cidr string) {
 	case p < 8:
 		w.attach(cidr)
 	case p < 14:
-		w.h.do(w.t, w.client, step{kind: "detach", cidr: cidr, pool: pool}) // it is asked on all the same
+		w.h.do(w.t, w.client, step{kind: "detach", cidr: cidr, pool: pool}) // later calls may still use it
 	case p < 35 && len(w.taken) > 0 && w.taken[len(w.taken)-1].cidr == cidr:
 		last := len(w.taken) - 1
 		w.h.do(w.t, w.client, w.taken[last])
@@ -289,8 +289,8 @@ func (w *worker) attach(cidr string) {
 	}
 }
 
-// TestHistoryNotices: a history in which something was given twice, kept after its release or refused for nothing is
-// not explained.
+// TestHistoryNotices tests that the model rejects a history in which an address is given twice, kept after its release,
+// or refused for no reason.
 func TestHistoryNotices(t *testing.T) {
 	const cidr = "10.0.0.0/29"
 	attach := []any{step{kind: "attach", cidr: cidr}, outcome{pool: "p"}}

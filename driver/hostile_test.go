@@ -24,20 +24,20 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is far more than anything here takes. It only ends a test that would hang.
+// patience is much longer than any test here takes. It only ends a test that hangs.
 const patience = 60 * time.Second
 
 // served is a Driver on a unix socket.
 type served struct {
 	*bench
 	socket string
-	stop   func() error // ends Serve and returns its answer
+	stop   func() error // ends Serve and returns its error
 
 	mu     sync.Mutex
-	opened []func() // what hangUp closes
+	opened []func() // closed by hangUp
 }
 
-// serveBench serves with shorter timeouts than a daemon has.
+// serveBench serves with shorter timeouts than the daemon's.
 func serveBench(t *testing.T, b *bench) *served {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "berth") // the path of a socket must be short
@@ -94,7 +94,7 @@ func (s *served) hangUp() {
 	s.opened = nil
 }
 
-// client is a well-behaved one.
+// client returns a well-behaved client.
 func (s *served) client() *http.Client {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", s.socket)
@@ -103,7 +103,7 @@ func (s *served) client() *http.Client {
 	return &http.Client{Transport: transport, Timeout: patience}
 }
 
-// ask makes one call of a well-behaved client.
+// ask makes one call as a well-behaved client.
 func ask(c *http.Client, method, body string) (status int, reply string, err error) {
 	res, err := c.Post("http://berth/IpamDriver."+method, "application/json", strings.NewReader(body))
 	if err != nil {
@@ -114,8 +114,8 @@ func ask(c *http.Client, method, body string) (status int, reply string, err err
 	return res.StatusCode, string(raw), err
 }
 
-// TestHostile: whatever comes over the socket is answered with an error or cut off, and a well-behaved client is
-// answered all the while.
+// TestHostile tests that everything that attackers send is answered with an error or cut off, and that a well-behaved
+// client is answered all the time.
 func TestHostile(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	s := serveBench(t, newBench(t))
@@ -143,8 +143,8 @@ func TestHostile(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// wellBehaved takes and releases addresses until the function that it returns is called; that one fails the test where
-// a call was not answered as it should be, or none was made.
+// wellBehaved takes and releases addresses until stop is called. stop fails the test if a call got a wrong answer, or
+// if none was made.
 func wellBehaved(t *testing.T, s *served, pool string) (stop func()) {
 	c := s.client()
 	done, ended := make(chan struct{}), make(chan error, 1)
@@ -168,7 +168,7 @@ func wellBehaved(t *testing.T, s *served, pool string) (stop func()) {
 				return
 			}
 			calls++
-			time.Sleep(time.Millisecond) // it leaves the processor to the attacks
+			time.Sleep(time.Millisecond) // leaves the processor to the attacks
 		}
 	}()
 	return func() {
@@ -182,7 +182,7 @@ func wellBehaved(t *testing.T, s *served, pool string) (stop func()) {
 	}
 }
 
-// attacks are what a hostile or broken client does; each is an error where it is neither refused nor cut off.
+// attacks are those of a hostile or broken client. Each returns an error if it is neither refused nor cut off.
 func attacks(pool string) map[string]func(*served) error {
 	const post = "POST /IpamDriver.RequestAddress HTTP/1.1\r\nHost: x\r\n"
 	noise := make([]byte, 1<<20)
@@ -229,7 +229,7 @@ func attacks(pool string) map[string]func(*served) error {
 	return all
 }
 
-// send sends what one client has to say; it may be cut off before it has said everything.
+// send sends the text of one client, which may be cut off before the end.
 func send(s *served, raw string) error {
 	conn, err := s.dial()
 	if err != nil {
@@ -257,7 +257,7 @@ func refusedOrClosed(conn net.Conn) error {
 	return nil
 }
 
-// drip sends a beginning at once and then a byte at a time, without end.
+// drip sends a beginning at once, and then one byte at a time without end.
 func drip(s *served, begin string) error {
 	conn, err := s.dial()
 	if err != nil {
@@ -268,14 +268,14 @@ func drip(s *served, begin string) error {
 			if _, err := io.WriteString(conn, text); err != nil {
 				return
 			}
-			time.Sleep(50 * time.Millisecond) // the attack itself is slow; nothing waits for it
+			time.Sleep(50 * time.Millisecond) // this is the speed of the attack; nothing waits for it
 		}
 	}()
 	defer conn.Close()
 	return refusedOrClosed(conn)
 }
 
-// hugeBody is a message that would be a good one but for its size.
+// hugeBody sends a message that is valid except for its size.
 func hugeBody(s *served, pool string) error {
 	for _, size := range []int{maxBody + 1, 8 * maxBody} {
 		body := append(bytes.Repeat([]byte(" "), size), fmt.Sprintf(`{"PoolID":%q}`, pool)...)
@@ -287,7 +287,7 @@ func hugeBody(s *served, pool string) error {
 	return nil
 }
 
-// halfACall hangs up in the midst of a body, many times.
+// halfACall hangs up in the middle of a body, many times.
 func halfACall(s *served, pool string) error {
 	for range 50 {
 		conn, err := s.dial()
@@ -301,7 +301,7 @@ func halfACall(s *served, pool string) error {
 	return nil
 }
 
-// idle opens more connections than there are places, which say nothing; one more is still answered.
+// idle opens more silent connections than the server allows. One more client must still be answered.
 func idle(s *served, n int) error {
 	for range n {
 		if _, err := s.dial(); err != nil {
@@ -315,7 +315,7 @@ func idle(s *served, n int) error {
 	return nil
 }
 
-// manyAtOnce asks for pools that are nonsense from many connections at the same time.
+// manyAtOnce sends invalid requests for pools over many connections at the same time.
 func manyAtOnce(s *served) error {
 	errs := make([]error, 100)
 	var wg sync.WaitGroup
@@ -337,7 +337,7 @@ type panicking struct{ store.Store }
 
 func (panicking) Update(context.Context, func(store.Tx) error) error { panic("a defect") }
 
-// TestPanic: a defect inside is an answer to the caller, and to nobody else.
+// TestPanic tests that a panic affects only the call that causes it.
 func TestPanic(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	b := newBench(t)
@@ -367,7 +367,7 @@ func TestPanic(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// switchable is a store that can be exchanged while it is used.
+// switchable is a store that can be exchanged while it is in use.
 type switchable struct {
 	store.Store
 	mu  sync.Mutex

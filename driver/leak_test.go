@@ -15,7 +15,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// witness says WORD ADDRESS: seen, gone, or cut, where the engine ended before the endpoint was seen.
+// witness sets what the witness reports, as WORD ADDRESS: seen, gone, or cut (the engine ended before the endpoint was
+// seen).
 func (b *bench) witness(say string) {
 	b.t.Helper()
 	word, addr, _ := strings.Cut(say, " ")
@@ -26,8 +27,8 @@ func (b *bench) witness(say string) {
 	b.witnessed[netip.MustParseAddr(addr)] = ipam.Sighting{Sight: sight}
 }
 
-// TestLeakDoubts: a lease of this life of the daemon is given again to the MAC that it was taken for where it is in
-// doubt, and nowhere else.
+// TestLeakDoubts tests that a lease since the daemon's start is given again to the MAC that took it only if it is in
+// doubt.
 func TestLeakDoubts(t *testing.T) {
 	const addr = "10.0.0.77"
 	name := func(s string) opts { return opts{optName: s} }
@@ -56,7 +57,7 @@ func TestLeakDoubts(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			b := newBench(t)
 			p := b.pool("local", "10.0.0.0/24", "", nil).PoolID
-			b.clock.move(time.Minute) // what comes right after its pool may be the network's
+			b.clock.move(time.Minute) // a request right after its pool may be the network's
 			b.take(p, addr, row.first)
 			if row.restart {
 				b.reopen()
@@ -79,7 +80,7 @@ func TestLeakDoubts(t *testing.T) {
 	}
 }
 
-// TestLeakReserved: the owner of a reserved address, which it has lost, has it again by its name or MAC.
+// TestLeakReserved tests that an owner gets its lost reserved address again, by its name or its MAC.
 func TestLeakReserved(t *testing.T) {
 	for _, who := range []opts{{optName: "web"}, named("web", 1)} {
 		b := newBench(t)
@@ -98,7 +99,7 @@ func TestLeakReserved(t *testing.T) {
 	}
 }
 
-// TestLeakOfOtherFamily: where the IPv6 address of a start is refused, its IPv4 one is in doubt, and no other lease.
+// TestLeakOfOtherFamily tests that if the IPv6 address of a start is refused, only its IPv4 lease is in doubt.
 func TestLeakOfOtherFamily(t *testing.T) {
 	refuse := func(b *bench, p6 string, o opts) {
 		b.t.Helper()
@@ -153,7 +154,7 @@ func TestLeakOfOtherFamily(t *testing.T) {
 	}
 }
 
-// TestLeakOfAnswer: what is given with an answer that cannot be written, because the engine has hung up, is taken back.
+// TestLeakOfAnswer tests that an address is taken back if its answer cannot be written because the engine has hung up.
 func TestLeakOfAnswer(t *testing.T) {
 	b := newBench(t)
 	p := b.pool("local", "10.0.0.0/24", "", nil).PoolID
@@ -200,7 +201,7 @@ func TestLeakOfAnswer(t *testing.T) {
 	b.check()
 }
 
-// slowWriter does something before its first byte is written.
+// slowWriter calls first before it writes its first byte.
 type slowWriter struct {
 	http.ResponseWriter
 	first func()

@@ -13,7 +13,7 @@ import (
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
-// TestOptionsRefused: a wrong value and an unknown key are errors that quote what was written and say what may be.
+// TestOptionsRefused tests that a wrong value or an unknown key is refused with the value and the allowed ones.
 func TestOptionsRefused(t *testing.T) {
 	for row := range ipamtest.Rows(3, `
 		foo | bar | unknown; gateway; network; pool; quarantine; size; space; sticky; tag.KEY
@@ -71,7 +71,7 @@ func TestOptionsRefused(t *testing.T) {
 	}
 }
 
-// TestOptionsTwice: two gateways inside one subnet, and a size beside one that the subnet says, contradict one another.
+// TestOptionsTwice tests that two gateways in one subnet are refused, and so is a size that differs from the subnet's.
 func TestOptionsTwice(t *testing.T) {
 	b := newBench(t)
 	_, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: "10.0.0.0/24",
@@ -100,8 +100,8 @@ func TestOptionsTwice(t *testing.T) {
 	wantText(t, refused, "space=local", "swarm", "global")
 }
 
-// TestOptionNetwork: what of a request goes on to a planned network. The space that the engine asks in by default is
-// no wish, save a swarm manager's.
+// TestOptionNetwork tests what a planned network gets from a request. The default space of the engine does not select a
+// space, except for a swarm's manager.
 func TestOptionNetwork(t *testing.T) {
 	const id = "0b5cf5ea-52f4-4a3c-8f43-3a7d3a4fd0a1"
 	for _, row := range []struct {
@@ -122,8 +122,8 @@ func TestOptionNetwork(t *testing.T) {
 		{"global", "", opts{"network": "front"}, ipam.PoolRequest{Network: "front", Space: "global", Swarm: true}},
 		{"global", "", opts{"network": "front", "space": "lab"},
 			ipam.PoolRequest{Network: "front", Space: "lab", Swarm: true}},
-		// A swarm's node, and the manager after its restart, ask for the subnet that was chosen, with the options of
-		// then.
+		// A swarm's node, and its manager after a restart, ask for the subnet that was chosen, with the same options as
+		// the first time.
 		{"local", "10.0.0.0/24",
 			opts{"network": "front", "pool": "web", "space": "lab", "size": "26", optSerial: "true"},
 			ipam.PoolRequest{Space: "local", CIDR: netip.MustParsePrefix("10.0.0.0/24")}},
@@ -143,7 +143,7 @@ func TestOptionNetwork(t *testing.T) {
 	}
 }
 
-// TestOptionTags: tags are kept and shown, other options of the engine's own are neither (LN-11).
+// TestOptionTags tests that tags are kept and shown, and that other options of the engine are not (LN-11).
 func TestOptionTags(t *testing.T) {
 	b := newBench(t)
 	b.pool("local", "10.0.0.0/24", "",
@@ -159,8 +159,8 @@ func TestOptionTags(t *testing.T) {
 	}
 }
 
-// TestOptionsOfOneFamily: the engine sends all options with the request for each family; each takes its own (LN-8,
-// LN-11).
+// TestOptionsOfOneFamily tests that each family uses its own options. The engine sends all options with each request
+// (LN-8, LN-11).
 func TestOptionsOfOneFamily(t *testing.T) {
 	for row := range ipamtest.Rows(7, `
 		size=26 | | 172.16.0.0/26 | | | fd00:be27::/64
@@ -183,7 +183,7 @@ func TestOptionsOfOneFamily(t *testing.T) {
 	}
 }
 
-// TestOptionsOfTwoSubnets: a network of two subnets in one family sends both gateways with each.
+// TestOptionsOfTwoSubnets tests a network with two subnets of one family, which sends both gateways with each.
 func TestOptionsOfTwoSubnets(t *testing.T) {
 	b := newBench(t)
 	o := opts{"gateway": "10.0.0.9,10.0.1.9"}
@@ -196,7 +196,8 @@ func TestOptionsOfTwoSubnets(t *testing.T) {
 	wantText(t, refused, "outside", "10.0.2.0/24", "one gateway for each subnet")
 }
 
-// TestOptionGateway: with none, no address is set aside until the engine insists, and that one goes back (LN-11).
+// TestOptionGateway tests the gateway none: no address is set aside until the engine insists, and that one is released
+// again (LN-11).
 func TestOptionGateway(t *testing.T) {
 	b := newBench(t)
 	none := b.pool("local", "10.0.1.0/29", "", opts{"gateway": "none"})
@@ -213,7 +214,7 @@ func TestOptionGateway(t *testing.T) {
 	b.check()
 }
 
-// TestPolicyChange: the same subnet asked for with other words changes its policy from then on.
+// TestPolicyChange tests that a new request for the same subnet with other options changes its policy.
 func TestPolicyChange(t *testing.T) {
 	b := newBench(t)
 	p := b.pool("local", "10.0.0.0/30", "", nil).PoolID
@@ -224,7 +225,7 @@ func TestPolicyChange(t *testing.T) {
 	if err != nil || len(infos) != 1 || infos[0].Sticky || infos[0].Quarantine != "10m0s" {
 		t.Errorf("%+v %v", infos, err)
 	}
-	b.pool("local", "10.0.0.0/30", "", nil) // says nothing, changes nothing
+	b.pool("local", "10.0.0.0/30", "", nil) // without options nothing changes
 	infos, err = b.service.Subnets(context.Background(), "")
 	if err != nil || len(infos) != 1 || infos[0].Sticky || infos[0].Quarantine != "10m0s" {
 		t.Errorf("%+v %v", infos, err)

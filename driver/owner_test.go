@@ -17,7 +17,7 @@ func (b *bench) reserve(owner, addr string) {
 		fmt.Sprintf(`{"network":"front","owner":%q,"wishes":[{"slot":0,"address":%q}]}`, owner, addr))
 }
 
-// wants takes an address for a name, which must be this one.
+// wants takes an address for a name, and checks which one it is.
 func (b *bench) wants(pool, name string, n int, addr string) {
 	b.t.Helper()
 	if got := b.take(pool, "", named(name, n)); got != addr {
@@ -25,8 +25,7 @@ func (b *bench) wants(pool, name string, n int, addr string) {
 	}
 }
 
-// TestOwnerManyAtOnce: however many ask at once, those who own something get it, and the others nothing of theirs
-// (GA-22, BO-2).
+// TestOwnerManyAtOnce tests concurrent requests: each owner gets its own address, and nobody else does (GA-22, BO-2).
 func TestOwnerManyAtOnce(t *testing.T) {
 	const strangers, owners, size = 64, 16, 48
 	b := newBench(t)

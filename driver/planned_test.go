@@ -13,8 +13,8 @@ import (
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
-// front plans a network: two IPv4 subnets, of which the first has the pools web (two addresses beside an exclusion) and
-// rest, and an IPv6 one.
+// front plans a network with two IPv4 subnets and an IPv6 one. The first subnet has the pools web (two addresses and an
+// exclusion) and rest.
 func front(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
@@ -26,7 +26,7 @@ func front(t *testing.T) *bench {
 	return b
 }
 
-// planned asks for a pool of front and more options.
+// planned requests a pool of front with more options.
 func (b *bench) planned(cidr string, o opts) api.RequestPoolResponse {
 	b.t.Helper()
 	return b.pool("local", cidr, "", with(o))
@@ -40,8 +40,8 @@ func with(o opts) opts {
 	return all
 }
 
-// TestPlanned: a Docker network gets the first subnet of its family that has none on this host, or the one that it
-// names, and the planned gateway in the metadata (LN-1, LN-11).
+// TestPlanned tests that a Docker network gets the subnet that it names, or the first one of its family without a
+// Docker network on this host. The metadata has the planned gateway (LN-1, LN-11).
 func TestPlanned(t *testing.T) {
 	b := front(t)
 	first := b.planned("", nil)
@@ -66,7 +66,7 @@ func TestPlanned(t *testing.T) {
 	b.check()
 }
 
-// TestPlannedRefused: what is not planned so is refused with what there is.
+// TestPlannedRefused tests that a request that does not match the plan is refused with what the plan has.
 func TestPlannedRefused(t *testing.T) {
 	b := front(t)
 	b.edit("network.create", `{"name":"flat"}`)
@@ -93,14 +93,14 @@ func TestPlannedRefused(t *testing.T) {
 		})
 	}
 	_, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "global", Options: with(opts{optSerial: "true"})})
-	wantText(t, refused, "front", "local", "global") // a swarm's nodes ask in local for what the manager took
+	wantText(t, refused, "front", "local", "global") // a swarm's nodes ask in local for the manager's subnet
 	if got := b.subnets(""); len(got) != 4 {
 		t.Errorf("something was made: %v", got)
 	}
 	b.check()
 }
 
-// TestPlannedSpace: a network of another space needs no space=, and agrees with its own.
+// TestPlannedSpace tests that a network in another space needs no space=, and accepts its own.
 func TestPlannedSpace(t *testing.T) {
 	b := newBench(t)
 	b.edit("network.create", `{"name":"front","space":"lab","subnets":[{"cidr":"10.0.0.0/24","pool":true}]}`)
@@ -115,8 +115,8 @@ func TestPlannedSpace(t *testing.T) {
 	b.check()
 }
 
-// TestPlannedLoopEnds: where the daemon sees not what the engine sees, each repetition gets another subnet, and in the
-// end an error: what the engine has kept counts as a Docker network.
+// TestPlannedLoopEnds tests a daemon that cannot see the engine's routes. Each repetition gets another subnet, and the
+// last one an error. A subnet that the engine kept counts as a Docker network.
 func TestPlannedLoopEnds(t *testing.T) {
 	b := front(t)
 	b.handler = New(Config{Service: b.service, Log: quiet(), Host: noBridges,
@@ -133,8 +133,8 @@ func TestPlannedLoopEnds(t *testing.T) {
 	b.check()
 }
 
-// TestPlannedPolicy: what an option says otherwise than the plan is for `berth network modify` to change; what says the
-// same is no contradiction.
+// TestPlannedPolicy tests that an option that differs from the plan is refused, because `berth network modify` changes
+// the plan. An equal option is accepted.
 func TestPlannedPolicy(t *testing.T) {
 	b := front(t)
 	b.edit("network.modify", `{"network":"front","sticky":false,"quarantine":"10m","tags":{"team":"red"}}`)
@@ -150,7 +150,7 @@ func TestPlannedPolicy(t *testing.T) {
 	wantText(t, refused, "10.0.0.254", "gateway=none")
 	_, refused = b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Options: with(opts{"gateway": "10.0.9.1"})})
 	wantText(t, refused, "10.0.9.1", "10.0.0.0/24")
-	// A second gateway beside the planned one is the Docker network's own, and ends with it.
+	// A second gateway belongs to the Docker network, and ends with it.
 	p := b.planned("", opts{"gateway": "10.0.0.9"})
 	if p.Data[metaGateway] != "10.0.0.9/24" {
 		t.Errorf("metadata: %v", p.Data)

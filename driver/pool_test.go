@@ -12,13 +12,13 @@ import (
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
-// TestPool: what is asked for comes back: an id, the CIDR without host bits, and no metadata where no gateway was
-// named (LN-1, LN-11).
+// TestPool tests the answer to a request: an id, the CIDR without host bits, and no metadata if no gateway was named
+// (LN-1, LN-11).
 func TestPool(t *testing.T) {
 	for row := range ipamtest.Rows(6, `
 		10.0.0.0/24 | | | | 10.0.0.0/24
 		10.0.0.0/24 | 10.0.0.128/25 | | | 10.0.0.0/24
-		# the family is the subnet's, whatever is said of it: so a swarm manager asks
+		# the subnet decides the family; a swarm manager asks like this
 		10.0.0.0/24 | | v6 | | 10.0.0.0/24
 		fd00::/64 | | v6 | | fd00::/64
 		fd00::/64 | | | | fd00::/64
@@ -48,7 +48,8 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestPoolRefused: what makes no sense is refused with the reason and what to write instead (LN-1, C28, C29, C31, C67).
+// TestPoolRefused tests that invalid requests are refused with the reason and what to write instead (LN-1, C28, C29,
+// C31, C67).
 func TestPoolRefused(t *testing.T) {
 	for row := range ipamtest.Rows(6, `
 		# C67
@@ -106,7 +107,7 @@ func TestPoolRefused(t *testing.T) {
 	}
 }
 
-// TestExplicitIsNotAvoided: a subnet that is named is given though a route of the host overlaps it (engine.md).
+// TestExplicitIsNotAvoided tests that a named subnet is given even if a route of the host overlaps it (engine.md).
 func TestExplicitIsNotAvoided(t *testing.T) {
 	b := newBench(t)
 	b.avoid = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}

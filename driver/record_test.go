@@ -24,13 +24,13 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// The recorder writes the fixtures of TestWire: it is a plugin of the engine that passes each call on to a Berth and
-// writes down what was sent.
+// The recorder writes the fixtures of TestWire. It is a plugin of the engine that passes each call to a Berth and
+// records what was sent.
 //
 //	go test -tags record -run TestRecord ./driver -args -image IMAGE [-engine unix://SOCKET] [-plugins DIR] [-restart COMMAND]
 //
-// The image needs /pause, which sleeps, and ends with status 1 when called as "/pause fail". A COMMAND is run with one
-// of stop, kill and start, for an engine that may be stopped; never the machine's own.
+// The image needs /pause, which sleeps, and exits with status 1 when called as "/pause fail". COMMAND is run with the
+// argument stop, kill or start, for an engine that may be stopped. Never use the machine's own engine.
 var (
 	recordEngine  = flag.String("engine", "", "the engine, if not the default one")
 	recordPlugins = flag.String("plugins", "/run/docker/plugins", "where it looks for plugins' sockets")
@@ -50,7 +50,7 @@ type recorder struct {
 	bench  *bench
 	calls  *txtar.Archive
 	names  *poolNames
-	prefix string // of the things that it makes in the engine
+	prefix string // of the objects that it creates in the engine
 }
 
 func (r *recorder) ServeHTTP(w http.ResponseWriter, q *http.Request) {
@@ -75,12 +75,12 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	w.Write(answer.Body.Bytes())
 }
 
-// situation is a row of what an engine does: one file.
+// situation is one file of recorded calls.
 type situation struct {
 	name  string
 	about string
-	// Lines of docker arguments; "!" before one that is to fail, "@" for the restart command, "+" for a change of the
-	// plan; $N is the prefix, $D the driver, $I the image.
+	// Lines of docker arguments. "!" marks one that must fail, "@" the restart command, "+" a change of the plan. $N is
+	// the prefix, $D the driver, $I the image.
 	script string
 }
 
@@ -96,7 +96,7 @@ func TestRecord(t *testing.T) {
 	server := &http.Server{Handler: r}
 	go server.Serve(l)
 	t.Cleanup(func() { server.Close(); os.Remove(path) })
-	if *recordDriver != "" { // it meets the engine when it is enabled, and a recorder must answer then
+	if *recordDriver != "" { // the driver calls the engine when it is enabled, and the recorder must answer then
 		r.run("plugin disable -f " + *recordDriver + "\nplugin enable " + *recordDriver)
 	}
 	version, err := r.docker("version", "-f", "{{.Server.Version}}")
@@ -139,7 +139,7 @@ func (r *recorder) run(script string) {
 		rest, fails := strings.CutPrefix(line, "!")
 		var out string
 		var err error
-		if wait, ok := strings.CutPrefix(rest, "%"); ok { // the engine's own time: there is nothing to ask for
+		if wait, ok := strings.CutPrefix(rest, "%"); ok { // this waits for the engine itself, which reports nothing
 			var d time.Duration
 			d, err = time.ParseDuration(wait)
 			time.Sleep(d)
@@ -183,7 +183,7 @@ func (r *recorder) docker(args ...string) (string, error) {
 	return string(out), err
 }
 
-// curl posts to the engine's own interface what the command line cannot say: PATH and BODY.
+// curl posts to the engine's API what the command line cannot express: PATH and BODY.
 func (r *recorder) curl(arg string) (string, error) {
 	path, body, _ := strings.Cut(arg, " ")
 	socket := strings.TrimPrefix(*recordEngine, "unix://")

@@ -12,8 +12,8 @@ import (
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
-// TestReleaseUnknown: the engine only logs an error on a release and forgets the address, so a release of what is not
-// there succeeds, and changes nothing for those who hold something (LN-2, LN-4, C24, C50, C67).
+// TestReleaseUnknown tests that the release of something unknown succeeds and changes nothing for others. The engine
+// only logs an error on a release and forgets the address (LN-2, LN-4, C24, C50, C67).
 func TestReleaseUnknown(t *testing.T) {
 	b := newBench(t)
 	p := b.pool("local", "10.0.0.0/24", "", nil).PoolID
@@ -37,7 +37,7 @@ func TestReleaseUnknown(t *testing.T) {
 	b.check()
 }
 
-// TestReleaseRefused: what cannot be read at all is an error, an empty id above all (C67).
+// TestReleaseRefused tests that an unreadable release is an error, especially one with an empty id (C67).
 func TestReleaseRefused(t *testing.T) {
 	b := newBench(t)
 	p := b.pool("local", "10.0.0.0/24", "", nil).PoolID
@@ -57,7 +57,7 @@ func TestReleaseRefused(t *testing.T) {
 	wantText(t, b.send("ReleasePool", api.ReleasePoolRequest{}, &struct{}{}), "names no pool")
 }
 
-// betweenUpdates is a store that calls a function once, after a given number of further updates have been answered.
+// betweenUpdates is a store that calls a function once, after a given number of further updates.
 type betweenUpdates struct {
 	store.Store
 	mu    sync.Mutex
@@ -86,8 +86,8 @@ func (s *betweenUpdates) Update(ctx context.Context, fn func(store.Tx) error) er
 	return err
 }
 
-// TestReleaseOfTwoAttachments: two networks on one subnet end at the same time, one between two transactions of the
-// other. Both releases succeed, and nothing is left that the next start falls over (LN-2, LN-10).
+// TestReleaseOfTwoAttachments tests that two networks on one subnet end at the same time, one between two transactions
+// of the other. Both releases succeed, and nothing is left that the next start refuses (LN-2, LN-10).
 func TestReleaseOfTwoAttachments(t *testing.T) {
 	for after := 1; after <= 3; after++ {
 		for _, renew := range []bool{false, true} {

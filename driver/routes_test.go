@@ -14,8 +14,8 @@ import (
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
-// TestNameServers: the engine refuses a chosen subnet that holds a name server, so these are avoided; what does not
-// parse is not the driver's to complain about.
+// TestNameServers tests that the addresses of name servers are avoided, because the engine refuses a chosen subnet that
+// contains one. Lines that do not parse are ignored.
 func TestNameServers(t *testing.T) {
 	for _, row := range []struct{ text, want string }{
 		{"", ""},
@@ -46,7 +46,7 @@ func TestNameServers(t *testing.T) {
 	}
 }
 
-// TestHostRoutes: the default route says nothing, or nothing could be chosen at all.
+// TestHostRoutes tests that the default route is ignored. Otherwise no subnet could be chosen.
 func TestHostRoutes(t *testing.T) {
 	all, err := hostRoutes()
 	must(t, err)
@@ -57,7 +57,7 @@ func TestHostRoutes(t *testing.T) {
 	}
 }
 
-// routesTo are routes to prefixes, over one link.
+// routesTo returns routes to prefixes over one link.
 func routesTo(prefixes []netip.Prefix) (all []ipam.HostRoute) {
 	for _, p := range prefixes {
 		all = append(all, ipam.HostRoute{Prefix: p, Link: "eth9"})
@@ -67,7 +67,7 @@ func routesTo(prefixes []netip.Prefix) (all []ipam.HostRoute) {
 
 func noServers() ([]netip.Prefix, error) { return nil, nil }
 
-// TestRoutesUnknown: where the routes cannot be read a subnet is chosen all the same, away from what is known.
+// TestRoutesUnknown tests that a subnet is chosen even if the routes cannot be read, and that it avoids what is known.
 func TestRoutesUnknown(t *testing.T) {
 	b := newBench(t)
 	known := netip.MustParsePrefix("172.16.0.0/16")
@@ -84,7 +84,7 @@ func TestRoutesUnknown(t *testing.T) {
 	}
 }
 
-// TestLongName: an endpoint's name is recorded whole or the request is refused.
+// TestLongName tests that an endpoint's name is recorded in full, or the request is refused.
 func TestLongName(t *testing.T) {
 	b := newBench(t)
 	p := b.pool("local", "10.0.0.0/24", "", nil).PoolID

@@ -15,31 +15,31 @@ import (
 	"berth/store/mem"
 )
 
-// overTwo says that the benches of this process are over two stores, and that all requests go to the store of its
+// overTwo reports that the benches of this process have two stores, and that all requests go to the store of their
 // cluster.
 var overTwo = os.Getenv("BERTH_DRIVER_OVER") == "joined"
 
-// TestSuiteOverSharedStore runs all tests of the room again where the store is shared with other hosts (issue 1's wire
-// tests).
+// TestSuiteOverSharedStore runs all tests of the package again with a store that is shared with other hosts (the wire
+// tests of issue 1).
 func TestSuiteOverSharedStore(t *testing.T) {
 	if overTwo {
-		return // this is it
+		return // this is that run
 	}
 	suite := exec.Command(os.Args[0], "-test.count=1", "-test.timeout=8m", fmt.Sprintf("-test.short=%t", testing.Short()),
-		"-test.skip=^TestHostile$") // it asks one store's service, whichever that is
+		"-test.skip=^TestHostile$") // it only asks the service of one store
 	suite.Env = append(os.Environ(), "BERTH_DRIVER_OVER=joined")
 	if out, err := suite.CombinedOutput(); err != nil {
 		t.Errorf("%v:\n%s", err, out)
 	}
 }
 
-// sharing is a shared store, and the host that draws from it.
+// sharing is a shared store, and the host that uses it.
 type sharing struct {
 	b     *bench
 	store *mem.Store
-	own   *mem.Store // the host's
+	own   *mem.Store // the host's own
 	id    ipam.ID
-	end   func() error // of the host's half
+	end   func() error // stops the host's part
 }
 
 func newCluster(b *bench) *sharing {
@@ -94,8 +94,8 @@ func (c *sharing) stop() {
 	c.end = nil
 }
 
-// inCluster is a Service over two stores whose space local is the cluster's too, so that what tests ask for there goes to the shared
-// store.
+// inCluster is a Service over two stores. Its space local is the cluster's, too, so that the requests of tests for that
+// space go to the shared store.
 type inCluster struct {
 	*cluster.Service
 	half *cluster.Shared

@@ -2,7 +2,7 @@
 
 package driver
 
-// situations are the rows of the table of calls, each as the commands that bring it about.
+// situations returns the recorded situations, each with the commands that produce it.
 func situations() []situation {
 	if *recordSwarm {
 		return swarmSituations
@@ -13,7 +13,7 @@ func situations() []situation {
 	return plainSituations
 }
 
-// plan has a network of two IPv4 subnets, the first with two pools and an exclusion, and an IPv6 one.
+// plan has a network with an IPv6 subnet and two IPv4 subnets, the first with two pools and an exclusion.
 const plan = `+network.create {"name":"front","subnets":[{"cidr":"10.91.8.0/24","gateway":"10.91.8.254"},{"cidr":"10.91.9.0/24","gateway":"10.91.9.1","pool":true},{"cidr":"fd91:8::/64","gateway":"fd91:8::1","pool":true}]}
 	+pool.add {"network":"front","range":"10.91.8.10-10.91.8.12","name":"web"}
 	+pool.add {"network":"front","range":"10.91.8.20-10.91.8.29","name":"rest"}

@@ -4,10 +4,11 @@ import (
 	"testing"
 )
 
-// serialGateway is what a swarm manager sends with a request for a gateway.
+// serialGateway is what a swarm's manager sends with a request for a gateway.
 var serialGateway = opts{optSerial: "true", optAddressType: typeGateway}
 
-// TestSwarmSecondSubnet: the request for a network's second subnet carries what was said of the first one's gateway.
+// TestSwarmSecondSubnet tests that the request for a network's second subnet has the options of the first one's
+// gateway.
 func TestSwarmSecondSubnet(t *testing.T) {
 	b := newBench(t)
 	first := b.pool("global", "10.0.9.0/24", "", nil)

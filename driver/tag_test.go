@@ -8,7 +8,7 @@ import (
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
-// TestTagBounds: tags that come from the engine have the bounds of those that a person sets: 128 of 255 printable
+// TestTagBounds tests that tags from the engine have the same bounds as those of users: 128 tags of 255 printable
 // bytes.
 func TestTagBounds(t *testing.T) {
 	b := newBench(t)

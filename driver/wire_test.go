@@ -16,16 +16,16 @@ import (
 
 var update = flag.Bool("update", false, "write the golden answers afresh")
 
-// TestWire answers what the two lines of engines sent, byte for byte (LN-1 to LN-4, LN-10, LN-11, LN-14).
+// TestWire tests the answers to recorded calls of two lines of engines, byte for byte (LN-1 to LN-4, LN-10, LN-11,
+// LN-14).
 //
-// testdata/wire/ENGINE/SITUATION.txtar holds the calls of one situation in their order, each under its method, with
-// the body that was sent; between them "restart" is one of the daemon, and "edit OPERATION" a change of the plan,
-// with its fields; "witness WORD ADDRESS" is what a witness says from then on of the address's lease. SITUATION.golden
-// holds the answers. Ids of pools are random, so that both name them P1, P2 ... in the order in which they were given
-// out. The engines were asked for MACs, save where a situation begins with "socket no-mac". Those of 20.10 were
-// recorded as they stand (record_test.go). Those of 29.7.2 have the fields and the order that were recorded, cut down
-// to the smallest that shows the situation, with addresses, names and MACs of their own; the few that were never seen
-// as a whole say so.
+// testdata/wire/ENGINE/SITUATION.txtar holds the calls of one situation in order. Each has its method and the body that
+// was sent. Between them, "restart" restarts the daemon, "edit OPERATION" changes the plan with its fields, and
+// "witness WORD ADDRESS" sets what a witness reports of the address's lease. SITUATION.golden holds the answers. Ids of
+// pools are random, so both files name them P1, P2 and so on, in the order in which they were given. The engines were
+// asked for MACs, unless a situation begins with "socket no-mac". The calls of 20.10 are unchanged recordings
+// (record_test.go). Those of 29.7.2 have the recorded fields and order, but are reduced to the smallest set that shows
+// the situation, with other addresses, names and MACs. The few that were never recorded as a whole say so.
 func TestWire(t *testing.T) {
 	files, err := filepath.Glob("testdata/wire/*/*.txtar")
 	must(t, err)
@@ -53,7 +53,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// answers plays the calls to a Berth with an empty state and writes down what it answered.
+// answers sends the calls to a Berth with an empty state and returns its answers.
 func answers(t *testing.T, calls *txtar.Archive) []byte {
 	b := macBench(t)
 	names := &poolNames{}
@@ -96,7 +96,7 @@ type poolNames struct {
 	given []string // ids; the first is P1
 }
 
-// learn names the pool that an answer to RequestPool gave out, and puts names in place of ids.
+// learn names the pool in an answer to RequestPool, and replaces ids by names.
 func (n *poolNames) learn(method string, reply []byte) string {
 	if method == "IpamDriver.RequestPool" {
 		var pool struct{ PoolID string }
@@ -107,7 +107,7 @@ func (n *poolNames) learn(method string, reply []byte) string {
 	return n.names(string(reply))
 }
 
-// names puts names in place of ids, long and short.
+// names replaces ids, long and short, by names.
 func (n *poolNames) names(s string) string {
 	for i, id := range n.given {
 		s = strings.ReplaceAll(s, id, fmt.Sprintf("P%d", i+1))
@@ -116,7 +116,7 @@ func (n *poolNames) names(s string) string {
 	return s
 }
 
-// ids puts ids in place of names, which stand between quotes.
+// ids replaces quoted names by ids.
 func (n *poolNames) ids(s string) string {
 	for i, id := range n.given {
 		s = strings.ReplaceAll(s, fmt.Sprintf(`"P%d"`, i+1), fmt.Sprintf("%q", id))
