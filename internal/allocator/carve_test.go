@@ -16,8 +16,8 @@ import (
 
 var ctx = context.Background()
 
-// Subnets that nobody names come out of the bases in order, away from what is to be avoided, and an exhausted request
-// says what was searched and what is in the way. (LN-7)
+// Chosen subnets come from the bases in order and avoid the given prefixes. If none is left, the error shows what was
+// searched and what overlaps it. (LN-7)
 func TestChosenSubnets(t *testing.T) {
 	st := ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db"))
 	t.Cleanup(func() { st.Close() })
@@ -69,7 +69,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// The IPv6 default is a /48 of the store's own, the same at each start; a family that has bases keeps to them.
+// The IPv6 default is a /48 of the store, the same at each start. A family with configured bases uses only those.
 func TestDefaultBases(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "berth.db")
 	var drawn []netip.Prefix
@@ -94,7 +94,7 @@ func TestDefaultBases(t *testing.T) {
 	}
 }
 
-// A space is made on its first use, and the same subnet may be in several. (LN-5)
+// A space is created on its first use, and the same subnet may be in several spaces. (LN-5)
 func TestSpaces(t *testing.T) {
 	s := ipamtest.NewService(t, time.Now)
 	p := netip.MustParsePrefix("10.0.0.0/24")

@@ -9,8 +9,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// What the index calls free is given only where the record of the address says so, too (GA-22): not what is held,
-// reserved, or in quarantine.
+// An address that is free in the index is given only if its record agrees (GA-22): it is not held, reserved or in
+// quarantine.
 func TestChosenByRecord(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`

@@ -63,7 +63,7 @@ func (l *onLAN) back(addr netip.Addr) {
 	must(l.t, l.s.ReleaseAddress(l.t.Context(), l.pool, addr))
 }
 
-// lease is what is shown of an address; the zero DHCPInfo where no server gave it.
+// lease returns the lease of an address, and its DHCPInfo, which is zero if no server gave the address.
 func (l *onLAN) lease(addr netip.Addr) (ipam.LeaseInfo, ipam.DHCPInfo) {
 	l.t.Helper()
 	all := ipamtest.ListLeases(l.t, l.s, ipam.LeaseFilter{Address: addr, Remembered: true})
@@ -93,7 +93,7 @@ func TestLN15Taken(t *testing.T) {
 	if other == web {
 		t.Fatal("what one container had was given to another while its time lasts")
 	}
-	// Recreated with another MAC, also under Compose's name for what it exchanges.
+	// It is recreated with another MAC, with Compose's temporary name for a container that is replaced.
 	if again := l.take(ipam.AddressRequest{Name: "0123456789ab_shop-web-1", MAC: ipamtest.MAC(3)}); again != web {
 		t.Fatalf("recreated it has %s, and had %s", again, web)
 	}
@@ -148,7 +148,7 @@ func TestLN15ByMAC(t *testing.T) {
 	}
 }
 
-// TestLN15SixToo: DHCPv6 is asked the same way; it tells no subnet, so that this has to be said.
+// TestLN15SixToo tests that DHCPv6 is asked the same way. It gives no subnet, so the request must name one.
 func TestLN15SixToo(t *testing.T) {
 	l := newOnLAN(t, eth0)
 	six := ipam.PoolRequest{Space: "local", IPv6: true, LANTerms: eth0}
@@ -200,7 +200,7 @@ func TestLN15Refused(t *testing.T) {
 	}
 }
 
-// TestLN15Failures: what a server, or who speaks to it, does not do is said with the interface and what to do.
+// TestLN15Failures tests that a failure of a server or of the edge is reported with the interface and what to do.
 func TestLN15Failures(t *testing.T) {
 	l := newOnLAN(t, eth0)
 	for failure, says := range map[ipam.LANFailure]string{
@@ -243,7 +243,8 @@ func TestLN15Conflict(t *testing.T) {
 	}
 }
 
-// TestLN15Unconfirmed: with the server down what is remembered is given while its time lasts (RFC 2131, 3.2).
+// TestLN15Unconfirmed tests that a remembered address is given during its lease time while the server is down (RFC
+// 2131, 3.2).
 func TestLN15Unconfirmed(t *testing.T) {
 	for _, failure := range []ipam.LANFailure{ipam.LANSilent, ipam.LANNoEdge, ipam.LANParent} {
 		l := newOnLAN(t, eth0)
@@ -269,7 +270,7 @@ func TestLN15Unconfirmed(t *testing.T) {
 	}
 }
 
-// TestLN15Moved: what the server has given to somebody else is not had again, and is no reason to have none.
+// TestLN15Moved tests that an endpoint gets another address if the server has given its former one to somebody else.
 func TestLN15Moved(t *testing.T) {
 	l := newOnLAN(t, eth0)
 	web := l.take(ipam.AddressRequest{Name: "web"})
@@ -286,7 +287,8 @@ func TestLN15Moved(t *testing.T) {
 	}
 }
 
-// TestLN15NobodyWaits: while a server does not answer, others have their addresses, and who asks twice asks once.
+// TestLN15NobodyWaits tests that other requests are answered while a server does not answer, and that a repeated
+// request asks the server only once.
 func TestLN15NobodyWaits(t *testing.T) {
 	l := newOnLAN(t, eth0)
 	plain := ipamtest.MustPool(t, l.s, ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.1.0.0/24")})
@@ -326,8 +328,8 @@ func TestLN15Shared(t *testing.T) {
 	})
 }
 
-// TestLN15NameSoon: a request of which nobody knows yet from whom it is waits for the engine's word, and no longer than
-// that may be on its way: without its name a container would be another client, with another address.
+// TestLN15NameSoon tests that a request without a known container waits for the engine's answer, but only as long as
+// that may take. Without its name, a container would be another client, with another address.
 func TestLN15NameSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newOnLAN(t, eth0)
@@ -344,7 +346,7 @@ func TestLN15NameSoon(t *testing.T) {
 		for _, c := range []struct {
 			name string
 			hint ipam.Hint
-			tell ipam.Hint // after a second
+			tell ipam.Hint // after one second
 			same bool
 			took time.Duration
 		}{
@@ -374,7 +376,7 @@ func TestLN15NameSoon(t *testing.T) {
 	})
 }
 
-// TestLN15Bound: no request waits for longer than ten seconds.
+// TestLN15Bound tests that no request waits longer than ten seconds.
 func TestLN15Bound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newOnLAN(t, eth0)
@@ -383,7 +385,7 @@ func TestLN15Bound(t *testing.T) {
 			AskLAN: func(ctx context.Context, ask ipam.LANAsk) (ipam.LANAnswer, error) {
 				within = time.Duration(ask.Within)
 				select {
-				case <-time.After(within + time.Second): // as long as an edge may take that hangs
+				case <-time.After(within + time.Second): // as long as an edge that hangs may take
 				case <-ctx.Done():
 					return ipam.LANAnswer{}, ctx.Err()
 				}

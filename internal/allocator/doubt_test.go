@@ -11,8 +11,8 @@ import (
 	"berth/store/storetest"
 )
 
-// The address of a container that exists is lent last, of those of containers that are gone the one released longest
-// ago.
+// The address of an existing container is lent last. Of the addresses of removed containers, the one that was released
+// first is lent first.
 func TestLentLast(t *testing.T) {
 	const six = `
 			attach A cidr=192.0.2.0/29
@@ -95,7 +95,7 @@ func TestLentLast(t *testing.T) {
 	})
 }
 
-// A refusal, and the list of reservations, name a container by what it is called now.
+// A refusal and the list of reservations show the current name of a container.
 func TestRenamedHolder(t *testing.T) {
 	runGuesses(t, []ipamtest.Script{
 		{"in a refusal", `
@@ -122,7 +122,7 @@ func TestRenamedHolder(t *testing.T) {
 	})
 }
 
-// What was lost is taken over: the lease ends and another one begins, and whatever meant the first does not touch it.
+// A lost lease is replaced: it ends, and a new one begins, which no request for the first one changes.
 func TestTakenOver(t *testing.T) {
 	runGuesses(t, []ipamtest.Script{
 		{"with its events", `
@@ -155,9 +155,9 @@ func TestTakenOver(t *testing.T) {
 	})
 }
 
-// Of two leases in doubt with the same MAC a request without a name means the later one, whatever was asked for in vain
-// before. Over etcd each service has a handle of its own, so that the fault would be of another one's: there it is
-// TestLatestInDoubtAway of cluster.
+// If two leases in doubt have the same MAC, a request without a name gets the later one, even after a failed request.
+// Over etcd each service has its own handle, so the fault would be in another one. TestLatestInDoubtAway of cluster
+// tests that case.
 func TestLatestInDoubt(t *testing.T) {
 	st := storetest.NewFaulty(ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db")))
 	t.Cleanup(func() { st.Close() })

@@ -21,8 +21,8 @@ import (
 
 var must = ipamtest.Must
 
-// A release of a large pool that is cut off between two of its transactions is finished by the next start, whether the
-// subnet goes with it or stays.
+// The next start completes a release of a large pool that was interrupted between two of its transactions, whether the
+// subnet is removed or stays.
 func TestReleaseCutOff(t *testing.T) { // LN-10
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shared=%t", shared), func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestReleaseCutOff(t *testing.T) { // LN-10
 	}
 }
 
-// A failed update leaves the index as it was: the address that it proposed is proposed again.
+// A failed update does not change the index: the next request gets the same address.
 func TestFailedUpdateIsTakenBack(t *testing.T) {
 	st := ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db"))
 	t.Cleanup(func() { st.Close() })
@@ -85,7 +85,7 @@ func TestFailedUpdateIsTakenBack(t *testing.T) {
 	}
 }
 
-// afterwards is a store whose updates of leases fail once their function has run.
+// afterwards is a store whose updates of leases fail after their function has run.
 type afterwards struct {
 	store.Store
 	fail bool
@@ -117,7 +117,7 @@ func (w *watched) Put(key, value []byte) error {
 }
 
 func TestMemoriesAreBounded(t *testing.T) {
-	s := ipamtest.NewService(t, time.Now) // which remembers six
+	s := ipamtest.NewService(t, time.Now) // it remembers six addresses
 	pool := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.0.0/24")})
 	for i := range 20 {
 		ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(i + 1)})
@@ -135,12 +135,12 @@ func TestMemoriesAreBounded(t *testing.T) {
 	}
 }
 
-// The end of an attachment leaves no more memories than releases one by one do.
+// The end of an attachment leaves no more memories than single releases.
 func TestMemoriesOfAnAttachmentAreBounded(t *testing.T) {
 	s := ipamtest.NewService(t, time.Now)
 	req := ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.0.0/20")}
 	pool := ipamtest.MustPool(t, s, req)
-	ipamtest.MustPool(t, s, req) // so that the subnet stays
+	ipamtest.MustPool(t, s, req) // keeps the subnet
 	for i := range 1100 {
 		ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(i + 1)})
 	}
@@ -151,8 +151,8 @@ func TestMemoriesOfAnAttachmentAreBounded(t *testing.T) {
 	}
 }
 
-// Events are no more than they may be, in number and in bytes: the newest stay, who has read up to one of them misses
-// none, and who has not is told that some are gone.
+// Events stay within their limits of number and bytes. The newest are kept. A reader that has read up to one of the
+// kept events misses none, and any other reader is told that some are missing.
 func TestRetentionOfThrowAways(t *testing.T) {
 	for name, keep := range map[string]ipam.Retention{"bytes": {Bytes: 64 << 10}, "count": {Count: 701}} {
 		t.Run(name, func(t *testing.T) { retains(t, keep) })
@@ -210,8 +210,8 @@ func retains(t *testing.T, keep ipam.Retention) {
 	}
 }
 
-// Containers that are thrown away one after the other leave a sixth of the bytes that their events have by themselves. What
-// comes between has its own record, and so has what comes after a while.
+// The events of short-lived containers take a sixth of the bytes of separate events. Events of others between them, and
+// events after a pause, have their own records.
 func TestThrowAwayRecords(t *testing.T) {
 	clock, st := ipamtest.NewClock(), mem.New()
 	s, err := service.Open(ctx, service.Config{Store: st, Host: "h", Now: clock.Now})
@@ -278,7 +278,7 @@ func TestRetention(t *testing.T) {
 	if events, err := s.Events(ctx, ipam.EventFilter{}); err != nil || len(events) != 0 {
 		t.Fatalf("%d events are older than an hour and kept, %v", len(events), err)
 	}
-	// Ids go on behind those of the leases, though their events are gone and the clock is set back.
+	// New ids are greater than those of the leases, although the events of these are gone and the clock was set back.
 	c.Time = c.Time.Add(-5 * time.Hour)
 	s, err = service.Open(ctx, service.Config{Store: st, Host: "h", Now: c.Now})
 	must(t, err)

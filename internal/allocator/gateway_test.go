@@ -7,7 +7,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// A gateway that nobody names lies outside the range that is for containers, where there is such an address.
+// A chosen gateway is outside the range for containers, if there is such an address.
 func TestGatewayOutsideRange(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"the lowest outside", "attach A cidr=192.0.2.0/28 range=192.0.2.1-192.0.2.4\ngateway A -> 192.0.2.5"},
@@ -18,7 +18,7 @@ func TestGatewayOutsideRange(t *testing.T) {
 	})
 }
 
-// A gateway that would take the only address for containers is refused, however it was chosen.
+// A gateway that would take the only address for containers is refused, whether it was chosen or named.
 func TestGatewayLeavesRoom(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"one address", "attach A cidr=192.0.2.7/32\ngateway A ! exhausted; too small; 192.0.2.7"},
@@ -39,9 +39,9 @@ func TestGatewayLeavesRoom(t *testing.T) {
 	})
 }
 
-// A gateway goes with the Docker network that alone has asked for it, and so does that of one which could not be
-// created: the others on the subnet are refused nothing for it. One that another has asked for, too, stays, and so do
-// those of a plan.
+// A gateway is released with the only Docker network that asked for it, also if that network could not be created. So
+// it blocks no other network on the subnet. A gateway that another network has asked for, too, stays, and so does a
+// planned one.
 func TestGatewayGoesWithItsNetwork(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"a creation that failed", `
@@ -97,7 +97,7 @@ func TestGatewayGoesWithItsNetwork(t *testing.T) {
 	})
 }
 
-// Who says something of a gateway plans it: it stays with its note when the Docker network that asked for it goes.
+// A note on a gateway makes it part of the plan: it stays when the Docker network that asked for it is removed.
 func TestGatewayWithNoteStays(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run("attach A cidr=192.0.2.0/28\nattach B cidr=192.0.2.0/28\ngateway B ip=192.0.2.9 -> 192.0.2.9")

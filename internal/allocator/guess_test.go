@@ -7,7 +7,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// runGuesses runs scripts over a file and over a store in memory, the functions of which are run twice now and then.
+// runGuesses runs scripts over a file and over a store in memory. Each runs some functions of transactions twice.
 func runGuesses(t *testing.T, scripts []ipamtest.Script) {
 	t.Helper()
 	for _, sc := range scripts {
@@ -25,7 +25,7 @@ func runGuesses(t *testing.T, scripts []ipamtest.Script) {
 	}
 }
 
-// A request without a name is given what it would be given with the name that the witness says.
+// A request without a name gets the same address as one with the name that the witness reports.
 func TestGuessAsNamed(t *testing.T) {
 	runGuesses(t, []ipamtest.Script{
 		{"memory", `
@@ -99,7 +99,7 @@ func TestGuessAsNamed(t *testing.T) {
 	})
 }
 
-// Containers that start together share out what they had, in the order in which they ended, whoever of them asks first.
+// Containers that start together get their former addresses in the order in which they stopped, whoever asks first.
 func TestGuessTogether(t *testing.T) {
 	const three = `
 			attach A cidr=192.0.2.0/28
@@ -216,7 +216,7 @@ func TestGuessTogether(t *testing.T) {
 	})
 }
 
-// What a guess leads to may not be had: then there is what there is for one whom nobody knows.
+// If a guess leads to an address that is not available, the request gets the same as one of an unknown container.
 func TestGuessLeadsNowhere(t *testing.T) {
 	runGuesses(t, []ipamtest.Script{
 		{"the reserved address is in other hands", `
@@ -283,7 +283,7 @@ func TestGuessLeadsNowhere(t *testing.T) {
 	})
 }
 
-// A MAC tells more than a guess.
+// A MAC has priority over a guess.
 func TestGuessAfterMAC(t *testing.T) {
 	runGuesses(t, []ipamtest.Script{
 		{"memory", `
@@ -330,7 +330,7 @@ func TestGuessAfterMAC(t *testing.T) {
 	})
 }
 
-// Nobody is guessed where an endpoint would say more, or where it is not one that asks.
+// No guess is made if an endpoint would have sent more, or if no endpoint asks.
 func TestNobodyGuessed(t *testing.T) {
 	runGuesses(t, []ipamtest.Script{
 		{"a swarm's manager", `
@@ -374,7 +374,7 @@ func TestNobodyGuessed(t *testing.T) {
 	})
 }
 
-// An address that is asked for is given or refused as without a witness, which only tells whose it is.
+// A requested address is given or refused as without a witness. The witness only shows whose it is.
 func TestGuessPreferred(t *testing.T) {
 	runGuesses(t, []ipamtest.Script{
 		{"named", `

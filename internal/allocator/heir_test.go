@@ -17,8 +17,9 @@ func swarmRequest() ipam.PoolRequest {
 	return ipam.PoolRequest{Space: "global", Swarm: true, CIDR: netip.MustParsePrefix("10.0.9.0/24")}
 }
 
-// Two networks of one subnet in a swarm, the second of which was made with the gateway of the first: that looks like a
-// replay, until the first one speaks again. It keeps what it has, and nobody is given it.
+// Two networks of a swarm have the same subnet, and the second was created with the first one's gateway. This looks
+// like a replay until the first network sends another request. The first keeps its addresses, and nobody else gets
+// them.
 func TestHeirOfTheLiving(t *testing.T) {
 	s := ipamtest.NewService(t, time.Now)
 	one := ipamtest.MustPool(t, s, swarmRequest())
@@ -39,7 +40,7 @@ func TestHeirOfTheLiving(t *testing.T) {
 	}
 }
 
-// An attachment that is spared when its heir ends is nobody's any more: it does not end at the next start.
+// An attachment that is kept when its heir ends has no heir any more. It does not end at the next start.
 func TestSparedForGood(t *testing.T) {
 	st := ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db"))
 	t.Cleanup(func() { st.Close() })
@@ -57,7 +58,7 @@ func TestSparedForGood(t *testing.T) {
 	}
 }
 
-// An heir of another host name is an heir: host names change.
+// An heir may be from another host name, because host names change.
 func TestHeirAfterRename(t *testing.T) {
 	st := ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db"))
 	t.Cleanup(func() { st.Close() })
@@ -74,7 +75,7 @@ func TestHeirAfterRename(t *testing.T) {
 	}
 }
 
-// A function that a store runs again, as one with optimistic transactions does, has the same outcome.
+// A transaction function that a store runs again, as one with optimistic transactions does, has the same result.
 func TestReleaseRunAgain(t *testing.T) {
 	for _, n := range []int{10, 1000} {
 		st := storetest.NewFaulty(ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db")))
@@ -99,7 +100,7 @@ func TestReleaseRunAgain(t *testing.T) {
 	}
 }
 
-// A release that a full disk has cut off is gone on with when it is repeated.
+// A release that a full disk interrupted continues when it is repeated.
 func TestReleaseRepeated(t *testing.T) { // LN-2, LN-10
 	st := storetest.NewFaulty(ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db")))
 	t.Cleanup(func() { st.Close() })

@@ -8,7 +8,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// What a container asks for by its own configuration is lent to nobody else.
+// An address that a container requests by its own configuration is not lent to others.
 func TestWantedIsKept(t *testing.T) {
 	runGuesses(t, []ipamtest.Script{
 		{"never used", `
@@ -156,7 +156,7 @@ func TestWantedIsKept(t *testing.T) {
 	})
 }
 
-// At most four are named.
+// A refusal names at most four.
 func TestManyKept(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run("attach A cidr=192.0.2.0/28")
@@ -167,7 +167,7 @@ func TestManyKept(t *testing.T) {
 		"10 more)")
 }
 
-// What the engine shows is the truth about whose a lease is.
+// The engine decides whose a lease is.
 func TestNameLeases(t *testing.T) {
 	runGuesses(t, []ipamtest.Script{
 		{"no name", `
@@ -270,7 +270,7 @@ func TestNameLeases(t *testing.T) {
 	})
 }
 
-// A lease that is another one by now keeps its name, and so does one that is no name.
+// The name of a lease is not changed if the lease was replaced meanwhile, or if the new name is invalid.
 func TestNameOfAnother(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`
@@ -301,7 +301,7 @@ func TestNameOfAnother(t *testing.T) {
 		told lease.guessed_wrong -> 0`)
 }
 
-// Many are named in pages, of which each counts once.
+// Many leases are named in pages, and each lease counts once.
 func TestManyNames(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Store.Each(ipamtest.EveryThirdTwice)

@@ -8,7 +8,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// The kind of a lease is told in one place, whether the store is in reach or not.
+// One function decides the kind of a lease, whether the store is reachable or not.
 func TestKindOf(t *testing.T) {
 	made := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	addr := netip.MustParseAddr("10.0.0.5")

@@ -17,8 +17,8 @@ import (
 	"berth/store/mem"
 )
 
-// liar is a witness that says whatever it likes: of some and of nobody, live or not, another thing each time that it
-// is asked, and that containers ask for addresses.
+// liar is a witness with random answers about some containers or none, live or not, which differ each time, and with
+// random requests by configuration.
 type liar struct {
 	names  []string
 	next   int
@@ -44,7 +44,7 @@ func (l *liar) guess(context.Context, ipam.Question) ipam.Hint {
 
 func (l *liar) wants(string, netip.Prefix) []ipam.Want { return ipamtest.WantsOf(l.wanted) }
 
-// liarMachine is a service whose witness lies, and what it has given to whom.
+// liarMachine is a service whose witness lies, and the holders of the addresses that it gave.
 type liarMachine struct {
 	t     *rapid.T
 	clock *ipamtest.Clock
@@ -55,8 +55,8 @@ type liarMachine struct {
 	held  map[netip.Addr]ipam.MAC
 }
 
-// TestLyingWitness: a witness can say what it likes, and there are never two holders of an address, nor a refusal
-// that would not be without what it says.
+// TestLyingWitness tests that with any answers of a witness no address has two holders, and that no request is refused
+// that would be granted without them.
 func TestLyingWitness(t *testing.T) {
 	ipamtest.EachStore(t, "berth-liar", func(t *rapid.T, path string) {
 		m := &liarMachine{t: t, clock: ipamtest.NewClock(), liar: new(liar), held: map[netip.Addr]ipam.MAC{}}
@@ -89,7 +89,7 @@ func (m *liarMachine) must(err error) {
 	must(m.t, err)
 }
 
-// furnish makes a planned network with rules and reservations and two attachments, and one that Docker made.
+// furnish creates a planned network with rules, reservations and two attachments, and one that Docker creates.
 func (m *liarMachine) furnish() {
 	cidr := netip.MustParsePrefix("192.0.2.0/28")
 	_, err := m.s.Edit(context.Background(), ipam.EditOptions{},
@@ -120,7 +120,7 @@ func (m *liarMachine) want(t *rapid.T) {
 		4).Draw(t, "wanted")
 }
 
-// address draws one of both subnets.
+// address draws an address of one of the subnets.
 func (m *liarMachine) address(t *rapid.T) netip.Addr {
 	n := rapid.IntRange(0, 15).Draw(t, "n")
 	return netip.MustParseAddr(rapid.SampledFrom([]string{fmt.Sprintf("192.0.2.%d", n),
@@ -143,11 +143,11 @@ func (m *liarMachine) askThis(t *rapid.T) {
 	m.request(t, req)
 }
 
-// request asks, and holds the answer against what a service without this witness answers, or one that knows only what
-// containers ask for themselves.
+// request sends a request and compares the answer with that of a service without this witness, or with one that only
+// knows which addresses containers request by their configuration.
 func (m *liarMachine) request(t *rapid.T, req ipam.AddressRequest) {
 	req.Pool = rapid.SampledFrom(m.pools).Draw(t, "pool")
-	// all is of this life
+	// all leases are from this run of the daemon
 	seen := func(ipam.LeaseRef, time.Time) ipam.Sighting { return ipam.Sighting{Sight: ipam.Seen} }
 	known := ipam.Known{Endpoint: seen}
 	if !req.Preferred.IsValid() {
@@ -173,8 +173,8 @@ func (m *liarMachine) request(t *rapid.T, req ipam.AddressRequest) {
 	m.held[addr] = req.MAC
 }
 
-// mayHaveWanted tells whether an address that a container asks for was given for a reason: it was the requester's
-// already, it is reserved for him, or he is that container.
+// mayHaveWanted reports whether an address that a container requests by its configuration was given for a reason: the
+// requester already has it, it is reserved for the requester, or the requester is that container.
 func (m *liarMachine) mayHaveWanted(addr netip.Addr) bool {
 	if _, held := m.held[addr]; held {
 		return true
@@ -185,7 +185,7 @@ func (m *liarMachine) mayHaveWanted(addr netip.Addr) bool {
 		m.liar.wanted[addr]
 }
 
-// copied is a store with the same records.
+// copied returns a store with the same records.
 func (m *liarMachine) copied() store.Store {
 	var all []store.Record
 	m.must(m.store.View(context.Background(), func(tx store.Tx) error {
@@ -219,7 +219,7 @@ func (m *liarMachine) back(t *rapid.T) {
 	}
 }
 
-// see has the engine show somebody, late, twice, or wrong.
+// see lets the engine report a random name, late, twice or wrong.
 func (m *liarMachine) see(t *rapid.T) {
 	var names []ipam.LeaseName
 	for _, l := range ipamtest.ListLeases(t, m.s, ipam.LeaseFilter{}) {
@@ -232,7 +232,7 @@ func (m *liarMachine) see(t *rapid.T) {
 	m.must(m.s.NameLeases(context.Background(), append(names, names...)))
 }
 
-// check holds what the service says is held against what it has given.
+// check compares the leases of the service with the addresses that it gave.
 func (m *liarMachine) check(t *rapid.T) {
 	problems, err := m.s.Check(context.Background())
 	if err != nil || len(problems) > 0 {

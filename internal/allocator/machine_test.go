@@ -28,8 +28,8 @@ var (
 	modelNames = []string{"", "", "web", "db"}
 )
 
-// machine drives the service and the model together, over a store that is closed and opened again now and then. One in
-// memory stays open, and another service goes on with it.
+// machine runs the service and the model together, over a store that is sometimes closed and opened again. A store in
+// memory stays open, and a new service uses it.
 type machine struct {
 	path  string
 	clock *ipamtest.Clock
@@ -49,7 +49,7 @@ func TestModel(t *testing.T) { // GA-22, LN-3 to LN-10
 			"requestPool":    mc.requestPool,
 			"releasePool":    mc.releasePool,
 			"requestAny":     mc.requestAny,
-			"requestAny2":    mc.requestAny, // more often
+			"requestAny2":    mc.requestAny, // makes this step more frequent
 			"requestThis":    mc.requestThis,
 			"requestGateway": mc.requestGateway,
 			"releaseAddress": mc.releaseAddress,
@@ -167,7 +167,7 @@ func (mc *machine) requestThis(t *rapid.T) {
 	mc.m.taken(req.Pool, req, req.Preferred, ipam.Static)
 }
 
-// address draws one in or near the subnet.
+// address draws an address in or near the subnet.
 func (mc *machine) address(t *rapid.T, pool ipam.ID) netip.Addr {
 	p := mc.m.pools[pool].sub.cidr
 	a := p.Addr()
@@ -223,7 +223,8 @@ func (mc *machine) requestGateway(t *rapid.T) {
 	sub.records[a] = rec
 }
 
-// gatewayRefused checks that a gateway was refused for a reason: it is in use, no host address, or would leave no room.
+// gatewayRefused checks that a gateway was refused for a reason: it is in use, is no host address, or would leave no
+// address.
 func (mc *machine) gatewayRefused(t *rapid.T, req ipam.AddressRequest, err error) {
 	at := mc.m.pools[req.Pool]
 	rec := at.sub.records[req.Preferred]
@@ -291,11 +292,11 @@ func (mc *machine) reopen(t *rapid.T) {
 	mc.store = ipamtest.Reopen(t, mc.store, mc.path)
 	mc.s = ipamtest.OpenService(t, mc.store, mc.clock.Now)
 	for _, at := range mc.m.pools {
-		at.back = nil // nobody knows any more who left a moment ago
+		at.back = nil // nobody knows any more which endpoint left last
 	}
 }
 
-// check holds the records against the model after each step.
+// check compares the records with the model after each step.
 func (mc *machine) check(t *rapid.T) {
 	problems, err := mc.s.Check(context.Background())
 	if err != nil || len(problems) > 0 {

@@ -11,13 +11,13 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// model is the slow, obvious allocator that the service is held against: lists that are walked from end to end.
+// model is a slow and simple allocator that the service is compared with. It searches whole lists.
 type model struct {
 	subnets map[string]*modelSubnet // by space and CIDR
 	pools   map[ipam.ID]*modelPool
 	now     time.Time
-	clock   int    // order of what happened
-	guessed string // the name of whom the last request for any address was taken for
+	clock   int    // the order of the steps
+	guessed string // the name of the guessed container of the last request for any address
 }
 
 type modelPool struct {
@@ -27,7 +27,7 @@ type modelPool struct {
 	made  int
 	since time.Time
 	heir  ipam.ID
-	back  []modelBack // what was given back since the last take
+	back  []modelBack // released since the last request
 }
 
 type modelBack struct {
@@ -39,7 +39,7 @@ type modelSubnet struct {
 	space     string
 	cidr      netip.Prefix
 	gateway   netip.Addr
-	gatewayBy ipam.ID // the only pool that has asked for it
+	gatewayBy ipam.ID // the only pool that asked for it
 	noGateway bool
 	forget    bool
 	wait      time.Duration
@@ -49,13 +49,13 @@ type modelSubnet struct {
 
 type modelRecord struct {
 	held    bool
-	old     bool // since before the daemon's start, so that it is in doubt who has it
+	old     bool // from before the daemon's start, so its holder is in doubt
 	gateway bool
 	kind    ipam.Kind
 	pool    ipam.ID
 	mac     ipam.MAC
 	name    string
-	used    int // when it was taken or released last
+	used    int // the time of its last request or release
 	until   time.Time
 }
 
@@ -68,7 +68,7 @@ func (m *model) tick() int {
 	return m.clock
 }
 
-// poolFits tells whether a request for a pool can be granted.
+// poolFits reports whether a request for a pool can be granted.
 func (m *model) poolFits(space string, p netip.Prefix, r ipam.Range) bool {
 	want := r
 	if want.IsZero() {
@@ -162,7 +162,7 @@ func (m *model) release(sub *modelSubnet, rec *modelRecord) {
 	m.forget(sub, ipamtest.Memories)
 }
 
-// any is the answer to a request for any address; the zero Addr is a refusal.
+// any returns the answer to a request for any address, or the zero Addr for a refusal.
 func (m *model) any(id ipam.ID, req ipam.AddressRequest) netip.Addr {
 	at := m.pools[id]
 	sub := at.sub
@@ -199,13 +199,13 @@ func (m *model) any(id ipam.ID, req ipam.AddressRequest) netip.Addr {
 	return m.next(sub, ranges)
 }
 
-// repeatedBy tells whether a request is the next start of the endpoint that has the address, or has lost it.
+// repeatedBy reports whether a request is the next start of the endpoint that has or has lost the address.
 func (rec *modelRecord) repeatedBy(id ipam.ID, req ipam.AddressRequest) bool {
 	return req.MAC != (ipam.MAC{}) && rec.mac == req.MAC && rec.held && rec.old && rec.pool == id &&
 		(req.Name == "" || rec.name == req.Name)
 }
 
-// reopen is a restart of the daemon.
+// reopen restarts the daemon.
 func (m *model) reopen() {
 	for _, sub := range m.subnets {
 		for _, rec := range sub.records {
@@ -214,7 +214,7 @@ func (m *model) reopen() {
 	}
 }
 
-// restart is the address of whom nobody knows, and who comes back through the attachment within a second after the
+// restart returns the address of an unknown endpoint that comes back through the attachment within a second after the
 // only one that left.
 func (m *model) restart(at *modelPool, req ipam.AddressRequest, ranges []ipam.Range) netip.Addr {
 	if req.Name != "" || req.MAC != (ipam.MAC{}) || at.swarm || at.sub.forget || len(at.back) == 0 {
@@ -248,12 +248,12 @@ func inside(ranges []ipam.Range, a netip.Addr) bool {
 	return slices.ContainsFunc(ranges, func(r ipam.Range) bool { return r.Contains(a) })
 }
 
-// latest is the address whose record of the given kind was used last.
+// latest returns the address whose record of this kind was used last.
 func (m *model) latest(sub *modelSubnet, is func(netip.Addr, *modelRecord) bool) (latest netip.Addr) {
 	return m.choice(sub).Last(func(a netip.Addr) bool { return is(a, sub.records[a]) })
 }
 
-// next is what the ranges give to whom nothing in them belongs.
+// next returns the address in the ranges for an endpoint that owns none in them.
 func (m *model) next(sub *modelSubnet, ranges []ipam.Range) netip.Addr {
 	var pools []func(netip.Addr) bool
 	for _, r := range ranges {
@@ -268,7 +268,7 @@ func (m *model) choice(sub *modelSubnet) ipamtest.SlowChoice {
 	})
 }
 
-// preferred tells whether an address asked for is given.
+// preferred reports whether a requested address is given.
 func (m *model) preferred(id ipam.ID, req ipam.AddressRequest) bool {
 	at := m.pools[id]
 	if !slices.Contains(ipamtest.Hosts(at.sub.cidr), req.Preferred) {
@@ -286,7 +286,7 @@ func (m *model) preferred(id ipam.ID, req ipam.AddressRequest) bool {
 	}
 }
 
-// inherit makes a pool the heir of the older ones of its subnet's swarm.
+// inherit makes a pool the heir of the older pools of its subnet's swarm.
 func (m *model) inherit(id ipam.ID) {
 	at := m.pools[id]
 	for _, other := range m.pools {
@@ -296,13 +296,13 @@ func (m *model) inherit(id ipam.ID) {
 	}
 }
 
-// taken writes down what was given.
+// taken records an address that was given.
 func (m *model) taken(id ipam.ID, req ipam.AddressRequest, a netip.Addr, kind ipam.Kind) {
 	sub := m.pools[id].sub
 	m.pools[id].heir = ipam.ID{}
 	if rec := sub.records[a]; rec != nil && rec.held {
 		if rec.mac == (ipam.MAC{}) {
-			rec.pool = id // a replay moves it
+			rec.pool = id // a replay moves the lease
 			return
 		}
 		rec.old, rec.name, rec.used = false, req.Name, m.tick()

@@ -10,8 +10,8 @@ import (
 	"berth/internal/ipam/service"
 )
 
-// A Docker network on a planned one takes its first subnet of the family that has none on this host, or the one that it
-// names.
+// A Docker network on a planned one gets the subnet that it names, or the first one of its family without a Docker
+// network on this host.
 func TestAttachToPlanned(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"the first subnet without a Docker network on this host", `
@@ -80,8 +80,8 @@ func TestAttachToPlanned(t *testing.T) {
 	})
 }
 
-// The end of a Docker network leaves the planned network that it was on, its gateway, its reservations and what was
-// taken for others.
+// The end of a Docker network does not change its planned network: the gateway, the reservations and the addresses that
+// others took.
 func TestDetachLeavesThePlan(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"planned", `
@@ -130,7 +130,7 @@ func TestDetachLeavesThePlan(t *testing.T) {
 	})
 }
 
-// dockerMade is the name of the only network there is.
+// dockerMade returns the name of the only network.
 func dockerMade(r *ipamtest.Room) string {
 	r.T.Helper()
 	all, err := r.S.Networks(ctx, ipam.NetworkFilter{})
@@ -140,7 +140,7 @@ func dockerMade(r *ipamtest.Room) string {
 	return all[0].Name
 }
 
-// A network that Docker made goes with its last Docker network, unless somebody edited it or reserved in it.
+// A network that Docker created ends with its last Docker network, unless somebody edited it or added a reservation.
 func TestDockerMadeBecomesPlanned(t *testing.T) {
 	for name, edit := range map[string]func(network string) ipam.Edit{
 		"":        nil,
@@ -204,8 +204,8 @@ func TestDockerMadeBecomesPlanned(t *testing.T) {
 	}
 }
 
-// A network is renamed and planned anew while containers use it, and no address in use is touched. The ids that Docker
-// knows stay valid (design.md, invariant 5).
+// A network is renamed and changed while containers use it, and no address in use changes. The ids that Docker knows
+// stay valid (design.md, invariant 5).
 func TestReplannedUnderContainers(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{{"", `
 		network net1 subnet=192.0.2.0/24,gw=192.0.2.1,name=lan
@@ -253,7 +253,7 @@ func TestReplannedUnderContainers(t *testing.T) {
 	`}})
 }
 
-// Replanned pools under an attachment that asked for a range of its own when its network was Docker's only.
+// Pools are changed under an attachment that asked for its own range when only Docker knew its network.
 func TestReplannedRangeOfDocker(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run("attach A cidr=192.0.2.0/24 range=192.0.2.128/25\nask A mac=1 -> 192.0.2.128")
@@ -288,8 +288,8 @@ func TestQuarantineOfPlanned(t *testing.T) {
 	`}})
 }
 
-// What was given back while the clock was ahead is in quarantine as if it were given back when the clock is set right,
-// and no longer than the network says by then. The one released first is given first.
+// If the clock was ahead when an address was released, the quarantine counts from when the clock is set right, and is
+// no longer than the network's present quarantine. The address that was released first is given first.
 func TestQuarantineIsBounded(t *testing.T) {
 	const full = `
 		network net1 subnet=192.0.2.0/30,pool quarantine=10m
@@ -339,7 +339,7 @@ func TestQuarantineIsBounded(t *testing.T) {
 	`}})
 }
 
-// An attachment through which a release was cut off is gone on with, on a planned network too, at each write.
+// Each write continues the interrupted release of an attachment, also on a planned network.
 func TestDetachCutOff(t *testing.T) {
 	for n := range 6 {
 		r := ipamtest.New(t)
@@ -369,7 +369,7 @@ func TestDetachCutOff(t *testing.T) {
 	}
 }
 
-// A swarm manager's replay on a planned network: what it holds moves to the new attachment, and the plan stays.
+// A replay of a swarm's manager on a planned network moves its leases to the new attachment, and the plan stays.
 func TestReplayOnPlanned(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`
@@ -396,7 +396,7 @@ func TestReplayOnPlanned(t *testing.T) {
 		t.Fatalf("%v %v %v %v", gateway, vip, task, third)
 	}
 	r.Reopened()
-	// Replanned between: what is held comes back all the same.
+	// The plan changes meanwhile, and the leases move to the new attachment anyway.
 	r.Run("exclude net1 10.0.9.11\npool.rm net1 10.0.9.10\npool.set net1 front back")
 	two := request2(t, r, "10.0.9.0/24")
 	for _, again := range []ipam.AddressRequest{{Pool: two, Preferred: gateway, Gateway: true},
@@ -412,8 +412,7 @@ func TestReplayOnPlanned(t *testing.T) {
 		show net1 subnets -> -:10.0.9.0/24:10.0.9.1:false`)
 }
 
-// request2 is the manager's request after its restart: the options are those of before, and the pool has another name
-// by then.
+// request2 is the manager's request after its restart. It has its former options, but the pool has another name now.
 func request2(t *testing.T, r *ipamtest.Room, cidr string) ipam.ID {
 	t.Helper()
 	grant, err := r.S.RequestPool(ctx,

@@ -6,8 +6,8 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// A container that is renamed keeps its address, by its id. What a name had is of whoever has the name, unless the one
-// that had it under that name has it again first.
+// A renamed container keeps its address, by its id. The former addresses of a name belong to the present holder of the
+// name, unless the container that had an address under that name gets it again first.
 func TestRename(t *testing.T) {
 	const two = `
 		attach A cidr=192.0.2.0/28

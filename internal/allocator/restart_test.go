@@ -6,7 +6,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// What follows the one release within a second, where no witness tells, is its restart.
+// If no witness knows more, a request within a second after the only release is the restart of that endpoint.
 func TestRestartRule(t *testing.T) {
 	const two = `
 		attach A cidr=192.0.2.0/28

@@ -10,11 +10,11 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// wishCase is what can be said of an address: who has it, how it stands with a container w that asks for it by its own
-// configuration, whether it is reserved for r, and who had it last.
+// wishCase is the state of an address: its holder, the state of a container w that requests it by its own
+// configuration, whether it is reserved for r, and its last holder.
 type wishCase struct{ holder, wish, reserved, last string }
 
-// mayAsk is the table "Who may have an address" of docs/dev/design.md, column "asked for by address".
+// mayAsk is the column "asked for by address" of the table "Who may have an address" in docs/dev/design.md.
 func (c wishCase) mayAsk(who string) bool {
 	switch {
 	case c.holder != "":
@@ -32,7 +32,7 @@ func (c wishCase) mayBeChosen(who string) bool {
 		return false
 	case c.reserved != "":
 		return who == c.reserved
-	case c.wish == "stopped": // which asks by address itself
+	case c.wish == "stopped": // it requests the address itself
 		return who == "w" && who == c.last
 	case c.wish == "never ran":
 		return who != "" && who == c.last
@@ -40,7 +40,7 @@ func (c wishCase) mayBeChosen(who string) bool {
 	return true
 }
 
-// room is one in which the only address of a pool is in that state.
+// room returns a service in which the only address of a pool has that state.
 func (c wishCase) room(t *testing.T) *ipamtest.Room {
 	r := ipamtest.NewAt(t, "")
 	r.Run(`
@@ -57,7 +57,7 @@ func (c wishCase) room(t *testing.T) *ipamtest.Room {
 		r.Run("back A 192.0.2.2\nwait 1h")
 	}
 	run("reserve net1 %s 192.0.2.2", c.reserved)
-	if c.holder != "" { // who says no name is given what is another's
+	if c.holder != "" { // a request without a name gets the address of another container
 		r.Line("ask A ip=192.0.2.2 -> 192.0.2.2")
 		run("seen 192.0.2.2 %s", c.holder)
 	}
@@ -70,10 +70,10 @@ func (c wishCase) room(t *testing.T) *ipamtest.Room {
 	return r
 }
 
-// comer is one who asks for an address.
+// comer is a container that requests an address.
 type comer struct{ who, way string }
 
-// ask tells whether he is given the address.
+// ask reports whether the container gets the address.
 func (c comer) ask(r *ipamtest.Room) bool {
 	req := ipam.AddressRequest{Pool: r.Pools["A"], Name: c.who}
 	switch c.way {
@@ -90,19 +90,19 @@ func (c comer) ask(r *ipamtest.Room) bool {
 	return err == nil && got.Addr() == netip.MustParseAddr("192.0.2.2")
 }
 
-// may is what the table says of him.
+// may returns what the table says about the container.
 func (c comer) may(of wishCase) bool {
 	switch c.way {
 	case "by address":
 		return of.mayAsk(c.who)
-	case "by a guess": // which refuses nobody
+	case "by a guess": // a guess refuses nobody
 		return of.mayBeChosen(c.who) || of.mayBeChosen("")
 	}
 	return of.mayBeChosen(c.who)
 }
 
-// TestWishes holds every case of that table: an address that a container asks for by its own configuration, whatever
-// else is so of it, against each who can come, by name, by a guess, and by address.
+// TestWishes tests each case of that table: an address that a container requests by its own configuration, in each
+// state, against each requester, by name, by a guess, and by address.
 func TestWishes(t *testing.T) {
 	var cases []wishCase
 	for _, reserved := range []string{"", "r"} {
