@@ -9,8 +9,8 @@ import (
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
-// TestLN15Options: what makes no sense beside a LAN's DHCP server is refused with what to do, and where no edge is
-// there to ask it that is said at once.
+// TestLN15Options tests that options that contradict a LAN's DHCP server are refused with what to do, and that a
+// missing edge is reported at once.
 func TestLN15Options(t *testing.T) {
 	b := newBench(t)
 	for c := range ipamtest.Rows(3, `

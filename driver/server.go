@@ -153,7 +153,7 @@ func answer[Req, Res any](d *Driver, w http.ResponseWriter, r *http.Request, nam
 	defer func() {
 		if p := recover(); p != nil {
 			d.log.WithField("call", name).Errorf("panic: %v\n%s", p, debug.Stack())
-			refuse(w, http.StatusInternalServerError, fmt.Errorf("%s failed inside Berth; its log says where", name))
+			refuse(w, http.StatusInternalServerError, fmt.Errorf("%s failed inside Berth; its log shows where", name))
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ipam.WithActor(r.Context(), "engine"), answerTimeout)

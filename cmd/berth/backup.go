@@ -102,7 +102,7 @@ func fetchBackup(ctx context.Context, c *client.Client, path string, force, shar
 	}
 	report, err := checkCopy(ctx, temp.Name())
 	if err != nil {
-		return report, fmt.Errorf("what arrived is not a sound backup, and was thrown away: %w", err)
+		return report, fmt.Errorf("the received backup is damaged, and was discarded: %w", err)
 	}
 	if report.ID != id {
 		return report, fmt.Errorf("what arrived is a backup of the store %s and not of the daemon's, %s; it was "+

@@ -55,17 +55,17 @@ func providers() []string { return []string{providerNftables, providerExec, prov
 func (f *edgeFlags) check() error {
 	switch {
 	case f.remove && (f.once || f.dryRun):
-		return errors.New("--remove goes with neither --once nor --dry-run")
+		return errors.New("--remove cannot be combined with --once or --dry-run")
 	case !slices.Contains(providers(), f.provider):
 		return fmt.Errorf("the provider is %s, %s or %s, not %q", providerNftables, providerExec, providerNone,
 			f.provider)
 	case f.provider == providerNone && (f.once || f.dryRun || f.remove):
-		return errors.New("with --provider none nothing is mapped: it goes with neither --once nor --dry-run nor " +
+		return errors.New("with --provider none nothing is mapped: it cannot be combined with --once, --dry-run or " +
 			"--remove")
 	case f.provider == providerExec && f.program == "":
 		return errors.New("--provider exec runs a program; name it with --exec")
 	case f.provider != providerExec && f.program != "":
-		return errors.New("--exec goes with --provider exec")
+		return errors.New("--exec needs --provider exec")
 	}
 	return nil
 }

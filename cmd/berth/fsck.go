@@ -97,7 +97,7 @@ func fsckState(ctx context.Context, path string) (api.FsckReport, error) {
 	}
 	report, err := fsckRecords(ctx, path, "state")
 	if errors.Is(err, store.ErrLocked) {
-		return report, fmt.Errorf("%w; or have that one check it, with `berth state check` alone", err)
+		return report, fmt.Errorf("%w; or let that process check it: run `berth state check` without arguments", err)
 	}
 	if err != nil && !errors.Is(err, store.ErrCorrupt) {
 		return report, err

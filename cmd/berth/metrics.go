@@ -93,7 +93,7 @@ func (cfg serveConfig) listenMetrics(ctx context.Context, log *logrus.Entry) (ne
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on --metrics-listen %s: %w", cfg.metricsListen, rootCause(err))
 	}
-	log.WithField("address", l.Addr().String()).Info("metrics are told at /metrics, to anybody who can connect")
+	log.WithField("address", l.Addr().String()).Info("anybody who can connect can read the metrics at /metrics")
 	return l, nil
 }
 

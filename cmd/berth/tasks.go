@@ -34,7 +34,7 @@ func announce(ctx context.Context, cfg serveConfig, log *logrus.Entry, started t
 		"host":  cfg.host, "subnets": subnets, "leases": leases,
 		"ready_ms": time.Since(started).Milliseconds()}).Info("Berth is ready")
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
-		log.WithError(err).Warn("the service manager could not be told that Berth is ready")
+		log.WithError(err).Warn("the service manager could not be notified that Berth is ready")
 	}
 }
 

@@ -103,7 +103,7 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, p *api.Problem
 func (p *peer) caller(gid, readGID int) (*caller, *api.Problem) {
 	switch {
 	case p == nil || p.err != nil:
-		return nil, forbidden("the kernel does not say who you are")
+		return nil, forbidden("the kernel does not identify you")
 	case p.uid == 0, p.uid == os.Geteuid(), gid >= 0 && p.in(gid):
 		return &caller{actor: p.actor(), role: api.RoleAdmin}, nil
 	case readGID > 0 && p.in(readGID):

@@ -16,8 +16,8 @@ func (c *caller) mayCallForAccount(r route) *api.Problem {
 	if c.account != "" && r.Account {
 		return nil
 	}
-	return forbidden(fmt.Sprintf("%s is for the elastic addresses of account %s alone, and %s %s is not of them: use "+
-		"a token with the role %s or %s", c.actor, c.account, r.Method, r.Path, api.RoleAdmin, api.RoleReadOnly))
+	return forbidden(fmt.Sprintf("%s is only for the elastic addresses of account %s, and %s %s is not one of them: "+
+		"use a token with the role %s or %s", c.actor, c.account, r.Method, r.Path, api.RoleAdmin, api.RoleReadOnly))
 }
 
 // hasAccount refuses a caller whose account is gone. If the account was removed and created again, it is another one,

@@ -74,7 +74,7 @@ func TestAccountToken(t *testing.T) {
 		GET /v1/accounts -> 200 "name":"shop" without rival
 		GET /v1/elastic/usage -> 200 "account":"shop" without rival
 		GET /v1/edge/status -> 200 "connected":0
-		GET /v1/elastic/ranges -> 403 token of shop is for the elastic addresses of account shop alone
+		GET /v1/elastic/ranges -> 403 token of shop is only for the elastic addresses of account shop
 		GET /v1/networks -> 403
 		GET /v1/leases -> 403
 		GET /v1/events -> 403

@@ -133,7 +133,7 @@ func TestReleaseLeaseUnknown(t *testing.T) {
 	must(t, err)
 	form := map[string][]string{"network": {id}, "address": {got.Addr().String()}}
 	status, body, _ := h.fills(t, "/change/release", form, nil)
-	if status != http.StatusBadRequest || !strings.Contains(body, "nobody tells this daemon what runs") {
+	if status != http.StatusBadRequest || !strings.Contains(body, "this daemon does not know what runs") {
 		t.Errorf("%d: %s", status, body)
 	}
 }

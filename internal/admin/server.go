@@ -289,7 +289,7 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 			s.log.WithFields(logrus.Fields{"method": r.Method, "path": pathOf(r)}).
 				Errorf("panic: %v\n%s", p, bytes.TrimSpace(debug.Stack()))
 			s.refuse(w, r, &api.Problem{Status: http.StatusInternalServerError, Code: api.CodeInternal,
-				Detail: "the request failed inside Berth; its log says where"})
+				Detail: "the request failed inside Berth; its log shows where"})
 		}()
 		next.ServeHTTP(w, r)
 	})

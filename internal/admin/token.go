@@ -151,7 +151,7 @@ func checkRole(role api.Role, account string) error {
 		return fmt.Errorf("the role %q is none: it is %s, %s or %s", role, api.RoleAdmin, api.RoleReadOnly,
 			api.RoleAccount)
 	case account != "":
-		return fmt.Errorf("a token for account %s alone has the role %s, not %s", account, api.RoleAccount, role)
+		return fmt.Errorf("a token only for account %s has the role %s, not %s", account, api.RoleAccount, role)
 	}
 	return nil
 }

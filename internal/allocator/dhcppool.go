@@ -33,8 +33,8 @@ func checkDHCP(req *ipam.PoolRequest) error {
 	case req.DHCPID == ipam.LANByMAC && !req.AskedMAC:
 		return byMACOnly(req.CIDR)
 	case !req.CIDR.IsValid() && req.Network == "" && req.IPv6:
-		return ipam.Refuse(ipam.ErrInvalid, why+"and DHCPv6 tells no subnet: say with --subnet which one it is, or leave "+
-			"--ipv6 out, and the kernel has what the router announces (SLAAC)")
+		return ipam.Refuse(ipam.ErrInvalid, why+"and DHCPv6 gives no subnet: set it with --subnet, or leave out --ipv6 "+
+			"for the addresses that the router announces (SLAAC)")
 	}
 	return nil
 }
@@ -57,7 +57,8 @@ func (s Allocator) fromServer(ctx context.Context, req *ipam.PoolRequest) error 
 	case err != nil:
 		return err
 	case got.Failure != "" && req.CIDR.IsValid() && got.Failure != ipam.LANOutside:
-		return fmt.Errorf("%w; or say the gateway with --gateway, and it is not asked now", lanRefused(&ask, &got))
+		return fmt.Errorf("%w; or set the gateway with --gateway, so that the server is not asked now",
+			lanRefused(&ask, &got))
 	case got.Failure != "":
 		return lanRefused(&ask, &got)
 	}
@@ -82,8 +83,8 @@ func (s Allocator) needsOffer(req *ipam.PoolRequest) bool {
 func fillIn(req *ipam.PoolRequest, offered *ipam.LANLease) error {
 	if !req.CIDR.IsValid() {
 		if !offered.Subnet.IsValid() {
-			return ipam.Refuse(ipam.ErrLAN, "the DHCP server %s offers %s and tells no subnet; say with --subnet which "+
-				"one it is", offered.Server, offered.Address)
+			return ipam.Refuse(ipam.ErrLAN, "the DHCP server %s offers %s but no subnet; set it with --subnet",
+				offered.Server, offered.Address)
 		}
 		req.CIDR = offered.Subnet.Masked()
 		for _, route := range req.Avoid {
@@ -98,8 +99,8 @@ func fillIn(req *ipam.PoolRequest, offered *ipam.LANLease) error {
 		return nil
 	}
 	if NotHost(req.CIDR, gateway) != "" {
-		return ipam.Refuse(ipam.ErrLAN, "the DHCP server %s tells the gateway %s, which is no address of the subnet %s; "+
-			"say it with --gateway", offered.Server, gateway, req.CIDR)
+		return ipam.Refuse(ipam.ErrLAN, "the DHCP server %s offers the gateway %s, which is not in the subnet %s; "+
+			"set it with --gateway", offered.Server, gateway, req.CIDR)
 	}
 	req.Gateway = gateway
 	return nil

@@ -74,7 +74,7 @@ func (t *Target) gatewayAddr(req ipam.AddressRequest) (netip.Addr, error) {
 	}
 	if t.Sub.FromDHCP() {
 		return netip.Addr{}, ipam.Refuse(ipam.ErrInvalid, "the engine asks for a gateway of the subnet %s, whose DHCP "+
-			"server tells none (DHCPv6 never does); say the router's address with --gateway", t.Sub.CIDR)
+			"server offers none (DHCPv6 never does); set the router's address with --gateway", t.Sub.CIDR)
 	}
 	if err := t.Index().Network(t.Sub.Network).CheckAutomatic(); err != nil {
 		return netip.Addr{}, err

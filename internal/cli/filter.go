@@ -94,7 +94,7 @@ func (f *Filter[T]) Read() error {
 		case i < 0:
 			return fmt.Errorf("--filter has no key %q here; its keys are %s", name, strings.Join(f.names(), ", "))
 		case !said || value == "":
-			return fmt.Errorf("--filter %s says no value; write %s=VALUE", text, name)
+			return fmt.Errorf("--filter %s has no value; write %s=VALUE", text, name)
 		case len(f.keys[i].words) > 0 && !slices.Contains(f.keys[i].words, value):
 			return fmt.Errorf("--filter %s: no row has that; the values of %s are %s", text, name,
 				strings.Join(f.keys[i].words, ", "))

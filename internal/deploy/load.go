@@ -96,7 +96,7 @@ func Load(ctx context.Context, from Source) (*Project, error) {
 // leaveOverrides removes overrides from the list of files.
 func leaveOverrides(options *cli.ProjectOptions) error {
 	if len(options.ConfigPaths) == 0 {
-		return errors.New("there is no Compose file here; say which one is meant with -f")
+		return errors.New("there is no Compose file here; name it with -f")
 	}
 	var left []string
 	for _, file := range options.ConfigPaths {

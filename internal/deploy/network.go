@@ -116,7 +116,7 @@ func (n *network) find(m Mapping, plan []ipam.NetworkInfo) (note string, err err
 			"ipam: {driver: berth} there", n.key)
 	case byHand:
 	case bool(n.compose.External):
-		return fmt.Sprintf("%s is external and left alone. Where it is on a planned network, say --network %s=NAME.",
+		return fmt.Sprintf("%s is external and not changed. If it is on a planned network, give --network %s=NAME.",
 			n.key, n.key), nil
 	case !m.IsBerth(driver):
 		return "", nil

@@ -132,9 +132,9 @@ func rootOf(err error) error {
 	}
 	switch no {
 	case syscall.EADDRINUSE:
-		return fmt.Errorf("%w: another server has it (`ss -lnptu` says which); name another address or port", no)
+		return fmt.Errorf("%w: another server uses it (`ss -lnptu` shows which); name another address or port", no)
 	case syscall.EACCES:
-		return fmt.Errorf("%w: ports below 1024 take CAP_NET_BIND_SERVICE, which docs/dns.md tells how to give; or name "+
+		return fmt.Errorf("%w: ports below 1024 need CAP_NET_BIND_SERVICE (see docs/dns.md); or name "+
 			"another port, such as 5354", no)
 	}
 	return no

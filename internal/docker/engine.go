@@ -135,7 +135,7 @@ func (e *Engine) PluginName(ctx context.Context, id string) (string, error) {
 	defer cancel()
 	answer, err := e.client().PluginInspect(ctx, id, client.PluginInspectOptions{})
 	if err != nil {
-		return "", fmt.Errorf("the engine does not tell the name of plugin %s: %w", id, err)
+		return "", fmt.Errorf("the engine does not show the name of plugin %s: %w", id, err)
 	}
 	return answer.Plugin.Name, nil
 }

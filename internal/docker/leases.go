@@ -204,7 +204,7 @@ func (c *comparison) attachmentFor(s *sight) (*ipam.AttachmentInfo, string) {
 	}
 	if len(all) != 1 {
 		return nil,
-			"several Docker networks are on its subnet, and the engine does not tell whose it is: start the " +
+			"several Docker networks are on its subnet, and the engine does not show whose it is: start the " +
 				"container again"
 	}
 	return &all[0], ""

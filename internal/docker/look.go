@@ -32,7 +32,7 @@ func (w *Witness) Listen(host string, by ipam.Onlooker) (hear func(*ipam.EngineN
 	switch {
 	case w.cfg.Engine != nil:
 		return nil, nil, refuse(ipam.ErrInvalid,
-			"this Berth hears by itself what its engine says; `berth witness` is for one that may not")
+			"this Berth reads its engine by itself; `berth witness` is for one that may not")
 	case host != w.cfg.Host:
 		return nil, nil, refuse(ipam.ErrInvalid,
 			"the news are of host %q, and this Berth gives out the addresses of host %q", host, w.cfg.Host)

@@ -269,7 +269,7 @@ func (d *diary) found(w *Witness, r *ipam.CheckReport) {
 	}
 	findings := strings.Join(parts, ", ")
 	if findings != "" && findings != d.findings {
-		w.log.WithField("repaired", r.Repaired).Warnf("the records and what runs differ: %s; `berth check` tells more",
+		w.log.WithField("repaired", r.Repaired).Warnf("the records and what runs differ: %s; `berth check` shows more",
 			findings)
 	}
 	if r.Engine == ipam.EngineReachable {

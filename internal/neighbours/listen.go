@@ -92,7 +92,7 @@ func (l *Listener) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		begun := time.Now()
 		if err := l.round(ctx); err != nil && ctx.Err() == nil {
-			l.cfg.Log.WithError(err).Debug("it is not known who says what on the LAN")
+			l.cfg.Log.WithError(err).Debug("the sender of a message on the LAN is not known")
 		}
 		rest := time.NewTimer(window - min(window, time.Since(begun)))
 		select {

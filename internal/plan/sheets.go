@@ -41,7 +41,7 @@ func parseHost(text string) (netip.Addr, error) {
 		if p, err := netip.ParsePrefix(text); err == nil && strings.HasSuffix(text, "/"+strconv.Itoa(p.Bits())) {
 			return alloc.ParseAddr(address)
 		}
-		return netip.Addr{}, fmt.Errorf("%q is no length of a prefix; write the address alone", length)
+		return netip.Addr{}, fmt.Errorf("%q is not a prefix length; write only the address", length)
 	}
 	return alloc.ParseAddr(text)
 }

@@ -68,7 +68,7 @@ func (r *Route) leadsTo(at *ipam.AttachmentInfo, gateway func(space string, addr
 // shadowed says what a route does to a subnet: one that is as long or longer takes what is meant for containers, a
 // shorter one is itself taken from.
 func shadowed(host string, at *ipam.AttachmentInfo, r ipam.HostRoute, seen time.Time) ipam.Finding {
-	hurt := fmt.Sprintf("what this host sends to %s goes there, and not to the containers", r.Prefix)
+	hurt := fmt.Sprintf("packets of this host to %s go there, and not to the containers", r.Prefix)
 	if r.Prefix.Bits() < at.CIDR.Bits() {
 		hurt = fmt.Sprintf("what is behind that route at %s cannot be reached from this host", at.CIDR)
 	}

@@ -77,7 +77,7 @@ func (w *Watch) Check(ctx context.Context) []ipam.Finding {
 func (w *Watch) Run(ctx context.Context) error {
 	changed, err := w.cfg.Changes(ctx)
 	if err != nil {
-		w.cfg.Log.WithError(err).Warnf("changes of the host's routes are not told: they are looked at every %s", every)
+		w.cfg.Log.WithError(err).Warnf("changes of the host's routes are not reported: they are read every %s", every)
 	}
 	again := time.NewTicker(every)
 	defer again.Stop()

@@ -75,7 +75,8 @@ func (r *receiver) open(ctx context.Context) error {
 	}
 	switch {
 	case err != nil || at.Version != placeVersion:
-		r.log.WithField("file", r.path).WithError(err).Error("the place of a receiver cannot be read; it goes on from now")
+		r.log.WithField("file", r.path).WithError(err).Error("the position of a receiver cannot be read; it continues " +
+			"from now")
 		r.at, r.lost = begin, &gap{Reason: reasonPlace}
 	case at.StoreID != r.cfg.StoreID || at.Mark.Host != last.Host:
 		r.at, r.lost = begin, &gap{Reason: reasonStore, Since: at.since()}

@@ -152,7 +152,8 @@ func (w *Webhooks) wake(ctx context.Context) {
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			w.cfg.Log.WithError(err).Debugf("nobody tells of new events; webhooks look for them every %s", lookAgain)
+			w.cfg.Log.WithError(err).Debugf("there are no notifications of new events; webhooks look for them every %s",
+				lookAgain)
 		}
 		select {
 		case <-ctx.Done():

@@ -56,7 +56,7 @@ func (c *committer) astray() error {
 	case err != nil && !c.missing:
 		c.s.log.Error(err)
 	case err == nil && c.missing:
-		c.s.log.Warnf("%s is in its place again, and the store goes on", c.s.files.db)
+		c.s.log.Warnf("%s is in its place again, and the store works again", c.s.files.db)
 	}
 	c.missing = err != nil
 	return err

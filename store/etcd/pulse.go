@@ -121,8 +121,8 @@ func (s *Store) clear(ctx context.Context) {
 			return
 		}
 		s.feed.again()
-		s.log.Warn("a commit that was not answered can not be told from one that did not happen any more; everything " +
-			"is read afresh")
+		s.log.Warn("a commit without an answer can no longer be distinguished from one that did not happen; " +
+			"everything is read again")
 	case err != nil:
 		s.reach.wrote(err) // etcd may answer all the same, as who has no room for what is to be put there
 		return

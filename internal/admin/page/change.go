@@ -190,7 +190,7 @@ func (p *Page) releasable(at *ipam.LayoutRow) error {
 		return ipam.Refuse(ipam.ErrInvalid, "%s is headroom of host %s, which keeps it for its next containers",
 			l.Address, l.Host)
 	case p.cfg.Release == nil:
-		return ipam.Refuse(ipam.ErrInvalid, "%s is a container's, and nobody tells this daemon what runs: its "+
+		return ipam.Refuse(ipam.ErrInvalid, "%s is a container's, and this daemon does not know what runs: its "+
 			"address ends with it", l.Address)
 	}
 	return nil

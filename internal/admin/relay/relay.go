@@ -163,7 +163,7 @@ type refusal string
 func (r refusal) Error() string { return string(r) }
 
 const (
-	errNone = refusal("no edge is connected on this host, which alone speaks on its LANs: start berth edge " +
+	errNone = refusal("no edge is connected on this host, and only an edge can use its LANs: start berth edge " +
 		"(systemctl enable --now berth-edge.service)")
 	errWent    = refusal("the edge of this host went before it had answered")
 	errStopped = refusal("the edge of this host is connected, and does not answer: it is stopped, or very busy")

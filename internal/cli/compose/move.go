@@ -48,7 +48,7 @@ func (a *adoption) move() string {
 	if n.Swarm {
 		line("Services on it are removed before that and created again after it: they cannot be disconnected.")
 	}
-	line("Say again what the network and its containers had besides, as `docker network inspect` and `docker " +
+	line("Repeat the other settings of the network and its containers, as `docker network inspect` and `docker " +
 		"inspect` " +
 		"show it: -d, -o, --internal, --attachable and --label of the network, --alias and --link of a container.")
 	return b.String()

@@ -99,7 +99,7 @@ func (s *Project) Reserve(ctx context.Context, c *client.Client, opt client.Edit
 		edits = append(edits, plan.ElasticEdits()...)
 	}
 	if opt.DryRun && len(edits) > ipam.MaxTried {
-		return nil, out, fmt.Errorf("the project %s wants %d reservations, and what they come to can be told of %d at "+
+		return nil, out, fmt.Errorf("the project %s wants %d reservations, and the result can be shown for %d at "+
 			"most; make two projects of it", project.Name(), len(edits), ipam.MaxTried)
 	}
 	opt.Refused = opt.DryRun

@@ -73,7 +73,7 @@ func waitingText(c *api.ClusterStatus) string {
 	if c.Waiting == 0 {
 		return "nothing; the store has heard of everything"
 	}
-	return fmt.Sprintf("%d to be told, releases and uses of headroom, the first since %s", c.Waiting,
+	return fmt.Sprintf("%d releases and uses of headroom to be sent, the first since %s", c.Waiting,
 		cli.LocalTime(c.Oldest))
 }
 

@@ -238,7 +238,7 @@ func checkText(w *ipam.WitnessState) string {
 	wrong := found != nothingWrong
 	switch {
 	case w.Runs == 0 && wrong:
-		return "what runs was not compared yet; besides: " + found
+		return "the running containers were not compared yet; also: " + found
 	case w.Runs == 0:
 		return "there was none yet"
 	case w.Engine != ipam.EngineReachable && wrong:

@@ -96,7 +96,7 @@ func roleOf(cmd *cobra.Command, req *api.TokenRequest, role api.Role) error {
 		return nil
 	}
 	if cmd.Flags().Changed("role") && role != api.RoleAccount {
-		return fmt.Errorf("--account %s is for the elastic addresses of that account alone, and --role %s for more; "+
+		return fmt.Errorf("--account %s is only for the elastic addresses of that account, and --role %s for more; "+
 			"give one of them", req.Account, role)
 	}
 	req.Role = api.RoleAccount

@@ -47,7 +47,7 @@ func checkCommand(p *cli.Program) *cobra.Command {
 				return err
 			}
 			if report.Engine == ipam.NoEngine {
-				fmt.Fprintf(p.Err, "%s: the daemon reads no engine, so that what only that tells was not looked at\n",
+				fmt.Fprintf(p.Err, "%s: the daemon reads no engine, so that some findings could not be checked\n",
 					cmd.CommandPath())
 			}
 			return leftOf(&report)

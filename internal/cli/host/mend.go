@@ -102,7 +102,7 @@ func mendText(r *ipam.MendReport) string {
 	case !r.Remembers:
 		line("host %s remembers nothing of the shared store", r.Host)
 	case !r.Sees:
-		line("host %s does not see what runs, and goes by what it remembers", r.Host)
+		line("host %s does not see the running containers, and relies on its records", r.Host)
 	}
 	line("%sput back: %s, %s, %d of headroom; %s and %s of the plan", would, cli.Counted(r.Pools, "Docker network"),
 		cli.Counted(r.Leases, "lease"), r.Headroom,

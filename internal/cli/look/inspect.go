@@ -112,8 +112,8 @@ func unwitnessed(ctx context.Context, c *client.Client, what string) error {
 	case err != nil:
 		return nil // what was asked for has its answer
 	case status.Witness == nil || status.Witness.Seen.IsZero():
-		return fmt.Errorf("containers are not known by their ids here, since nobody tells this daemon what runs; where %s "+
-			"is one's id, name it as docker ps does in the column NAMES", what)
+		return fmt.Errorf("containers are not known by their ids here, since this daemon does not know what runs; "+
+			"where %s is one's id, name it as docker ps does in the column NAMES", what)
 	}
 	return fmt.Errorf("of containers only those are known by their ids that are on host %s and on a network of this Berth",
 		status.Host)

@@ -49,9 +49,9 @@ assigns them while the shared store is unreachable. They count as held, and bert
 
 // behindSubnet is what goes into --subnet, and not beside it as in docker network create.
 var behindSubnet = map[string]string{
-	"gateway":  "it goes behind the subnet: --subnet CIDR,gateway=ADDRESS",
-	"ip-range": "it goes behind the subnet: --subnet CIDR,pool=RANGE",
-	"pool":     "it goes behind the subnet: --subnet CIDR,pool=RANGE",
+	"gateway":  "write it after the subnet: --subnet CIDR,gateway=ADDRESS",
+	"ip-range": "write it after the subnet: --subnet CIDR,pool=RANGE",
+	"pool":     "write it after the subnet: --subnet CIDR,pool=RANGE",
 }
 
 func networkCreateCommand(p *cli.Program) *cobra.Command {

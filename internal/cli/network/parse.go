@@ -201,7 +201,7 @@ func parsePlace(prefix, from, form string, spec *ipam.SubnetSpec) (err error) {
 	case chosen && from == "":
 		return fmt.Errorf("%s is only a length; say out of which prefix it is taken, with %s", prefix, form)
 	case !chosen && from != "":
-		return fmt.Errorf("a prefix is taken out of %s by its length alone; write /BITS instead of %s", from, prefix)
+		return fmt.Errorf("only the length of a prefix out of %s can be chosen; write /BITS instead of %s", from, prefix)
 	case !chosen:
 		spec.CIDR, err = alloc.ParsePrefix(prefix)
 		return err

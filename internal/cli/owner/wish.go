@@ -25,7 +25,7 @@ func parseWishes(texts []string) (ipam.Interface, error) {
 			return in, nil
 		}
 		if strings.Contains(text, "=") || in.Action != ipam.Ensure {
-			return in, fmt.Errorf("--ip %q says all of an interface, and does not go with another --ip", text)
+			return in, fmt.Errorf("--ip %q describes a whole interface, and cannot be combined with another --ip", text)
 		}
 		in.Wishes[0].Slot = slot
 		all.Wishes = append(all.Wishes, in.Wishes[0])

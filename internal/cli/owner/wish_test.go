@@ -16,8 +16,8 @@ func TestParseWishes(t *testing.T) {
 		{"192.0.2.12 pool front",
 			`{"number":0,"wishes":[{"slot":0,"address":"192.0.2.12"},{"slot":1},{"slot":2,"pool":"front"}]}`},
 		{"2:remove", `{"number":2,"action":"remove"}`},
-		{"ip=pool front", "does not go with another --ip"},
-		{"front 1:remove", "does not go with another --ip"},
+		{"ip=pool front", "cannot be combined with another --ip"},
+		{"front 1:remove", "cannot be combined with another --ip"},
 		{"192.0.2.300", "--ip \"192.0.2.300\" is not a valid choice of addresses"},
 	} {
 		in, err := parseWishes(strings.Fields(c.in))

@@ -142,7 +142,7 @@ func (r *run) drain(ctx context.Context, one *Instance, c *scene.Container) erro
 	}
 	r.tell(Event{Step: draining, Instance: one.Owner, Detail: one.Name})
 	if err := r.Engine.Exec(ctx, one.Container, hook.Command, hook.Timeout); err != nil {
-		return fmt.Errorf("it was not drained, and goes on: %w", err)
+		return fmt.Errorf("it was not drained, and continues: %w", err)
 	}
 	return nil
 }

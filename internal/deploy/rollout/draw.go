@@ -81,7 +81,7 @@ func (d *drawing) note(format string, args ...any) {
 
 // reach refuses unusable containers: those that do not answer, and those of another generation of Compose.
 func (d *drawing) reach() {
-	const help = "run `berth check`, which says what is amiss"
+	const help = "run `berth check`, which shows what is wrong"
 	for _, err := range d.in.Unread {
 		d.problem("%w; %s", err, help)
 	}
@@ -242,7 +242,7 @@ func (d *drawing) instance(s *Service, want *deploy.Instance, there *replica) *I
 	case aside:
 		one.Do, one.Why = Start, []string{"an earlier deploy was cut off before it was called " + ought}
 	case c.Health == "unhealthy":
-		d.note("%s is unhealthy, and as the files say: it is left alone", c.Name)
+		d.note("%s is unhealthy, but as in the files: it is not changed", c.Name)
 	}
 	if one.Do != Keep {
 		d.gone[c.ID] = one.Owner

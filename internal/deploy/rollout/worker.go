@@ -42,7 +42,7 @@ func (d *drawing) worker(planned *Service, s *deploy.Service, changes bool) {
 		case c != nil && !c.Runs():
 			d.remove(c, "a worker is deleted when it has run")
 		case c != nil:
-			d.note("the worker %s runs, which no deploy has begun, and is left alone", c.Name)
+			d.note("the worker %s runs, which no deploy has started, and is not changed", c.Name)
 		}
 	}
 	d.surplus(s, there)
@@ -58,7 +58,7 @@ func (d *drawing) oneOffs() {
 			one := d.remove(c, "it was made by `compose run`, and has ended")
 			one.Owner = c.Name
 		default:
-			d.note("%s was made by `compose run`, is %s, and is left alone", c.Name, c.State)
+			d.note("%s was made by `compose run`, is %s, and is not changed", c.Name, c.State)
 		}
 	}
 }

@@ -33,9 +33,9 @@ func sameContent(a, b io.Reader) error {
 		case err != nil && otherErr != nil:
 			return nil
 		case err != nil:
-			return differ("%s is in one of them alone", with.Name)
+			return differ("%s is in only one of them", with.Name)
 		case otherErr != nil:
-			return differ("%s is in one of them alone", h.Name)
+			return differ("%s is in only one of them", h.Name)
 		}
 		if err := sameEntry(h, with); err != nil {
 			return err
@@ -52,7 +52,7 @@ func sameContent(a, b io.Reader) error {
 func sameEntry(a, b *tar.Header) error {
 	switch {
 	case a.Name != b.Name:
-		return differ("%s and %s are in one of them alone", a.Name, b.Name)
+		return differ("%s and %s are in only one of them", a.Name, b.Name)
 	case a.Typeflag != b.Typeflag:
 		return differ("%s is of another kind", a.Name)
 	case a.Linkname != b.Linkname:
@@ -126,7 +126,7 @@ func find(in *tar.Reader, name string) (*tar.Header, error) {
 	for {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			return nil, differ("%s is in one of them alone", name)
+			return nil, differ("%s is in only one of them", name)
 		}
 		if err != nil {
 			return nil, err

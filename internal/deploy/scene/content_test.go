@@ -61,7 +61,7 @@ func TestSameContent(t *testing.T) {
 		t.Errorf("what is the same: %v", err)
 	}
 	for what, change := range map[string]func(all []entry) []entry{
-		"volume/d is in one of them alone":         func(all []entry) []entry { return all[:4] },
+		"volume/d is in only one of them":          func(all []entry) []entry { return all[:4] },
 		"volume/d and volume/e are in one of them": func(all []entry) []entry { all[4].Name = "volume/e"; return all },
 		"volume/d is of another kind":              func(all []entry) []entry { all[4].Typeflag = tar.TypeChar; return empty(all) },
 		"volume/b leads to volume/a and to volume": func(all []entry) []entry { all[2].Linkname = "volume"; return all },

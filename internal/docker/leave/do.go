@@ -76,7 +76,7 @@ func (h *Hand) at(ctx context.Context, note *Note) (place, error) {
 		note.ID = n.ID // it was made again, when the engine refused the other one
 		return before, nil
 	}
-	return 0, ipam.Refuse(ipam.ErrChanged, "somebody has made another Docker network %s since %s; it is left alone",
+	return 0, ipam.Refuse(ipam.ErrChanged, "somebody has made another Docker network %s since %s; it is not changed",
 		note.Network, note.Taken.Format(time.RFC3339))
 }
 

@@ -104,14 +104,14 @@ func (s *seat) plan() (refusal string) {
 		return refusal
 	}
 	if s.pin.Runs() && len(s.ep.Addresses) == 0 {
-		return fmt.Sprintf("%s runs, and the engine tells no address that it has on the Docker network %s; try again",
+		return fmt.Sprintf("%s runs, and the engine shows no address that it has on the Docker network %s; try again",
 			s.c.Name, s.n.Name)
 	}
 	for i := range s.n.Subnets {
 		cidr := s.n.Subnets[i].CIDR
 		sub := s.subnet(cidr)
 		if sub == nil {
-			return fmt.Sprintf("Berth does not know the subnet %s of the Docker network %s; `berth check` tells more",
+			return fmt.Sprintf("Berth does not know the subnet %s of the Docker network %s; `berth check` shows more",
 				cidr, s.n.Name)
 		}
 		if !s.rec.TakesAny && s.chosen(sub, &s.n.Subnets[i]) {

@@ -90,7 +90,7 @@ func answer(ctx context.Context, cfg Config, ask ipam.LANAsk) {
 		log.WithFields(logrus.Fields{"address": a.Lease.Address, "server": a.Lease.Server}).Debug("done on the LAN")
 	}
 	if err := cfg.Answer(ctx, a); err != nil && ctx.Err() == nil {
-		log.WithError(err).Warn("the daemon was not told what came of its question to the LAN")
+		log.WithError(err).Warn("the daemon did not get the answer of the LAN")
 	}
 }
 

@@ -102,7 +102,7 @@ func connectionCount() int {
 
 func readConnection(family byte, data []byte) (connection, error) {
 	if len(data) < 4 {
-		return connection{}, errors.New("the kernel told of a connection without its head")
+		return connection{}, errors.New("the kernel reported a connection without its head")
 	}
 	one := connection{raw: data[4:]}
 	ad, err := netlink.NewAttributeDecoder(one.raw)

@@ -68,7 +68,7 @@ func (kernel) generation() (uint32, error) {
 			}
 		}
 	}
-	return 0, errors.New("nftables did not tell its generation")
+	return 0, errors.New("nftables did not report its generation")
 }
 
 // foundTable is the current content of a table of Berth.
@@ -162,7 +162,7 @@ func comments(t *nftables.Table) (map[string][]string, error) {
 
 func ruleOf(m netlink.Message) (chain, comment string, err error) {
 	if len(m.Data) < 4 {
-		return "", "", errors.New("nftables told of a rule without its head")
+		return "", "", errors.New("nftables reported a rule without its head")
 	}
 	ad, err := netlink.NewAttributeDecoder(m.Data[4:])
 	if err != nil {

@@ -44,7 +44,8 @@ func lockDeploy(c *run, e *ipam.LockDeploy) error {
 		return LockRefusal(held)
 	case held == nil && e.Renews:
 		return ipam.RefuseAs(ipam.DeployLocked, ipam.ErrInUse,
-			"the lock of the project %s was taken away, or another deploy had it meanwhile; run the deploy again", e.Project)
+			"the lock of the project %s was removed, or another deploy had it meanwhile; run the deploy again",
+			e.Project)
 	}
 	lock := &ipam.DeployLock{Project: e.Project, ID: e.ID, Holder: c.Actor(), Host: e.Host, PID: e.PID,
 		Task: e.Task, Owners: e.Owners, Since: c.Now(), Expires: c.Now().Add(time.Duration(e.TTL)), TTL: e.TTL}

@@ -181,7 +181,7 @@ func (one *session) speaks() error {
 	}
 	s := one.ledger
 	if told := s.ToldEdge(); told != one.held.ID() {
-		return ipam.Refuse(ipam.ErrChanged, "another edge of host %s has connected, and is told what to map", s.Host())
+		return ipam.Refuse(ipam.ErrChanged, "another edge of host %s has connected, and gets the mappings", s.Host())
 	}
 	if silent := s.EdgeSilent(); silent > edgeSilence {
 		return fmt.Errorf("the edge of host %s has said nothing for %s", s.Host(), silent.Round(time.Second))

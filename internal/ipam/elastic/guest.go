@@ -251,7 +251,7 @@ func suits(c *ledger.Change, n *ipam.Network, g *guest) error {
 	}
 	if known := c.Known().NetworkDriver; g != nil && known != nil {
 		if driver := known(g.sub.Space, g.sub.CIDR); driver != "" && driver != "bridge" {
-			what = "is a Docker network of the driver " + driver + ", which goes past the host's own network"
+			what = "is a Docker network of the driver " + driver + ", which bypasses the host's own network"
 		}
 	}
 	if what == "" {
@@ -265,7 +265,7 @@ func suits(c *ledger.Change, n *ipam.Network, g *guest) error {
 func goesPast(link ipam.Link) bool { return link.Mode != "bridged" && link.Mode != "routed" }
 
 func linkedPast(link ipam.Link) string {
-	return "is linked by " + link.Mode + " on host " + link.Host + ", which goes past the host's own network"
+	return "is linked by " + link.Mode + " on host " + link.Host + ", which bypasses the host's own network"
 }
 
 // MayLink refuses links of a network with elastic addresses on which nothing could be mapped any more (CS-16).

@@ -94,10 +94,10 @@ func (by *reporter) isTold() error {
 	told := by.ledger.ToldEdge()
 	switch {
 	case by.removed && told != "":
-		return ipam.Refuse(ipam.ErrInUse, "an edge of host %s is connected, and maps again what was taken away; end it "+
+		return ipam.Refuse(ipam.ErrInUse, "an edge of host %s is connected, and restores removed mappings; end it "+
 			"first", by.ledger.Host())
 	case told != by.session:
-		return ipam.Refuse(ipam.ErrChanged, "this edge of host %s is told nothing any more; it is to ask again what it "+
+		return ipam.Refuse(ipam.ErrChanged, "this edge of host %s is not informed any more; it must ask again what it "+
 			"is to map", by.ledger.Host())
 	}
 	return nil

@@ -76,7 +76,7 @@ func putMark(c *ledger.Change, m *copyMark) error {
 func newMark(c *ledger.Change, m *copyMark) error {
 	other, err := readMark(c.Tx(), m.Space)
 	if err == nil && other != nil {
-		err = ipam.Refuse(ipam.ErrInUse, "host %s has begun to copy %s meanwhile; one of you goes first",
+		err = ipam.Refuse(ipam.ErrInUse, "host %s has begun to copy %s meanwhile; one of you must go first",
 			other.Host, partName(m.Space))
 	}
 	if err != nil {
