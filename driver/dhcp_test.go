@@ -14,8 +14,8 @@ import (
 func TestLN15Options(t *testing.T) {
 	b := newBench(t)
 	for c := range ipamtest.Rows(3, `
-		dhcp=eth0 | | no edge is connected to this daemon, and it alone speaks on LANs; start it on this host with
-		dhcp=eth0 | 10.0.0.0/24 | or say the gateway with --gateway
+		dhcp=eth0 | | no edge is connected to this daemon, and only an edge can use LANs; start it on this host with
+		dhcp=eth0 | 10.0.0.0/24 | or set the gateway with --gateway
 		dhcp= | | --ipam-opt dhcp=: say by which interface
 		dhcp=a b | | is no interface
 		dhcp=eth0; dhcp_id=name | | write owner or mac
