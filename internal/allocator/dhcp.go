@@ -154,7 +154,7 @@ func (r *dhcpRequest) ask(ctx context.Context) (ipam.Asked, error) {
 	return r.take(ctx, wish)
 }
 
-// confirm asks for a remembered lease that has not expired. Without an answer the address is given all the same. again
+// confirm asks for a remembered lease that has not expired. Without an answer the address is given anyway. again
 // reports that the server refused it, so that another address is necessary.
 func (r *dhcpRequest) confirm(ctx context.Context, addr netip.Addr) (given ipam.Asked, again bool, err error) {
 	ask := r.question(ipam.LANConfirm, confirmPatience)

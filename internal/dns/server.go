@@ -45,7 +45,7 @@ type Config struct {
 	Index   *Index
 	Service Service
 	Listen  []netip.AddrPort
-	Allow   []netip.Prefix // clients besides this host and the planned networks
+	Allow   []netip.Prefix // clients in addition to this host and the planned networks
 	Log     *logrus.Entry
 	// Towards returns the address of this host from which it would send to another one, or the zero Addr if it would
 	// not. nil: the kernel's.

@@ -3,7 +3,7 @@
 // find these machines.
 //
 // A Prober (probe.go) keeps a small stock of probed addresses for the next leases and excludes those that answer. A
-// Listener (listen.go) hears machines that claim a container's address.
+// Listener (listen.go) detects machines that claim a container's address.
 package neighbours
 
 import (

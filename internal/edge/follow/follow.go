@@ -39,7 +39,7 @@ const (
 type Follower struct {
 	cfg  Config
 	want wanted
-	said said   // what the daemon was told is in force
+	said said   // the last report to the daemon
 	told string // the last logged problem
 }
 
