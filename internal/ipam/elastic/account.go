@@ -113,8 +113,8 @@ func removeAccount(e *ipam.RemoveAccount, c *ledger.Change) (ipam.Result, error)
 	return result, c.SetAccount(a.Name, nil)
 }
 
-// Shrink releases addresses of accounts that are to be removed with what they have, in pages, until one transaction can
-// do the rest. What it is cut off from is gone on with by the same request again.
+// Shrink releases addresses of accounts that are to be removed with what they have, in pages, until one
+// transaction can do the rest. What it is cut off from is gone on with by the same request again.
 func Shrink(ctx context.Context, s *ledger.Ledger, edits []ipam.Edit) error {
 	for _, e := range edits {
 		remove, is := e.(*ipam.RemoveAccount)
@@ -134,7 +134,8 @@ func Shrink(ctx context.Context, s *ledger.Ledger, edits []ipam.Edit) error {
 	return nil
 }
 
-// shrink releases a page of the addresses of an account that has more than one page; left tells that it may have more.
+// shrink releases a page of the addresses of an account that has more than one page; left tells that it may
+// have more.
 func shrink(c *ledger.Change, e *ipam.RemoveAccount) (left bool, err error) {
 	if err := MayAsk(c, e); err != nil || c.NoElastic() || c.Index().Account(e.Account) == nil {
 		return false, err
@@ -156,8 +157,8 @@ func noAccount(name string) error {
 	return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no account %q", name), ipam.Advise(ipam.DoListAccounts))
 }
 
-// addressesOf are the addresses that an account has, in order; those that it has released are its own no more, and the
-// system addresses of its containers count for nothing.
+// addressesOf are the addresses that an account has, in order; those that it has released are its own no
+// more, and the system addresses of its containers count for nothing.
 func addressesOf(ix *ledger.Index, account string) []*ipam.Elastic {
 	return recordsOf(ix, func(one *ipam.Elastic) bool {
 		return one.Account == account && one.State == ipam.ElasticAllocated && !one.System
@@ -181,8 +182,8 @@ func few(all []*ipam.Elastic) string {
 	return "the " + noun + " " + strings.Join(names, ", ")
 }
 
-// Claimant is the account of one who is known by a name on a network, once some accounts are there besides those of the
-// store.
+// Claimant is the account of one who is known by a name on a network, once some accounts are there besides
+// those of the store.
 func Claimant(ix *ledger.Index, besides []*ipam.Account, n *ipam.Network, instance string) string {
 	return claimsOf(ix, besides...).of((&guest{n: n}).namesOf(instance))
 }
@@ -217,8 +218,8 @@ func claimsOf(ix *ledger.Index, besides ...*ipam.Account) *claims {
 	return all
 }
 
-// of is the account of one who is known by several names: of the patterns that fit the one that says most, and of
-// several that say as much the first by its account's name.
+// of is the account of one who is known by several names: of the patterns that fit the one that says most,
+// and of several that say as much the first by its account's name.
 func (all *claims) of(names []string) string {
 	best := claim{account: ipam.DefaultAccount, says: -1}
 	for _, name := range names {
@@ -240,7 +241,8 @@ func (one *claim) isOver(other *claim) bool {
 	return one.says > other.says || one.says == other.says && one.account < other.account
 }
 
-// claimsNobodys refuses a new account that claims a container to which another account's address is mapped (CS-14).
+// claimsNobodys refuses a new account that claims a container to which another account's address is mapped
+// (CS-14).
 func claimsNobodys(c *ledger.Change, a *ipam.Account) error {
 	if len(a.Owners) == 0 {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// What the records come to is worked out as a whole, by a function of them, whenever a commit bears on it. How often
-// that is, is bounded here.
+// What the records come to is worked out as a whole, by a function of them, whenever a commit bears on it.
+// How often that is, is bounded here.
 const (
 	restBetween = 20 * time.Millisecond // after it was worked out: where much happens at once, once for all of it
 	lookAgain   = time.Second           // after a commit, which may have been taken back since
@@ -24,15 +24,15 @@ type anew struct {
 	begun   bool
 }
 
-// anewAfter begins to follow commits of some kinds, which may bear on what is to be worked out, and of others, which
-// only wake whoever waits. It is called before anything is read.
+// anewAfter begins to follow commits of some kinds, which may bear on what is to be worked out, and of
+// others, which only wake whoever waits. It is called before anything is read.
 func anewAfter(ctx context.Context, l *ledger.Ledger, kept, wakes []byte) anew {
 	return anew{ledger: l, commits: l.Watch(ctx, kept, wakes)}
 }
 
-// due tells whether it is time now. The commits since the last call are asked for, of which bears tells whether one can
-// make a difference. While a commit is under way the index has it already, and the store does not tell if it fails:
-// hence the second time.
+// due tells whether it is time now. The commits since the last call are asked for, of which bears tells
+// whether one can make a difference. While a commit is under way the index has it already, and the store does
+// not tell if it fails: hence the second time.
 func (a *anew) due(bears func(ix *ledger.Index, key, value []byte) bool) bool {
 	seen, all := a.commits.Take()
 	touched := all || !a.begun

@@ -10,8 +10,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// appliedOf is what the edges of hosts have said of an address, or may have of it: this host's first, the others by
-// their names. A host that was removed may have an edge that does not know it yet.
+// appliedOf is what the edges of hosts have said of an address, or may have of it: this host's first, the
+// others by their names. A host that was removed may have an edge that does not know it yet.
 func appliedOf(ix *ledger.Index, self string, addr netip.Addr) (all []*ipam.Applied) {
 	hosts := []string{self}
 	for name := range ix.Hosts() {
@@ -59,10 +59,10 @@ func edgesWith(c *ledger.Change, addr netip.Addr) string {
 	return "the edge of host " + strings.Join(hosts, ", ")
 }
 
-// Sweep forgets what the edges of hosts have said that are no more: of those that were removed from the cluster, and in
-// a store of one host of all but that, which may have had another name. What was released waits for them no longer, nor
-// for a host that is cut off. Where hosts share the store, it is forgotten when nothing can answer there any more
-// (grant.go).
+// Sweep forgets what the edges of hosts have said that are no more: of those that were removed from the
+// cluster, and in a store of one host of all but that, which may have had another name. What was released
+// waits for them no longer, nor for a host that is cut off. Where hosts share the store, it is forgotten when
+// nothing can answer there any more (grant.go).
 func Sweep(ctx context.Context, s *ledger.Ledger) error {
 	if s.NoElastic() {
 		return nil

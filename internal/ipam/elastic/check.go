@@ -19,7 +19,8 @@ type examination struct {
 	wanted *wanted
 }
 
-// CheckElastic finds what of elastic addresses is wrong on this host, as far as the records and the witness know.
+// CheckElastic finds what of elastic addresses is wrong on this host, as far as the records and the witness
+// know.
 func (s Room) CheckElastic(ctx context.Context) (ipam.ElasticCheck, error) {
 	s, err := s.home()
 	if err != nil {
@@ -125,8 +126,8 @@ func (e *examination) leadsAway(c *ledger.Change, one *ipam.Elastic) error {
 	return nil
 }
 
-// leadsNowhere finds an address that is associated with a container that is not there any more. One that is stopped
-// comes back to it (CS-8).
+// leadsNowhere finds an address that is associated with a container that is not there any more. One that is
+// stopped comes back to it (CS-8).
 func (e *examination) leadsNowhere(c *ledger.Change, one *ipam.Elastic) error {
 	if n := c.Index().Network(one.Association.Network); n == nil || !isGoneFrom(c, n, one.Association.Instance) {
 		return nil
@@ -141,7 +142,8 @@ func (e *examination) leadsNowhere(c *ledger.Change, one *ipam.Elastic) error {
 	return nil
 }
 
-// isGoneFrom tells whether the engine of this host has no container of an owner, not even one that is stopped.
+// isGoneFrom tells whether the engine of this host has no container of an owner, not even one that is
+// stopped.
 func isGoneFrom(c *ledger.Change, n *ipam.Network, owner string) bool {
 	known := c.Known().Container
 	if _, err := ipam.ParseMAC(owner); err == nil || known == nil {
@@ -155,7 +157,8 @@ func isGoneFrom(c *ledger.Change, n *ipam.Network, owner string) bool {
 	return true
 }
 
-// lastHost is where the guest of an association ran last, by what is remembered of its address; empty: not known.
+// lastHost is where the guest of an association ran last, by what is remembered of its address; empty: not
+// known.
 func lastHost(c *ledger.Change, a *ipam.Association) (string, error) {
 	if c.Member() == nil {
 		return c.Host(), nil
@@ -181,8 +184,8 @@ func (e *examination) add(c *ledger.Change, one *ipam.Elastic, kind ipam.Finding
 	e.Findings = append(e.Findings, f)
 }
 
-// SystemGaps are the containers of this host on networks with the mode auto that have neither a system address nor
-// another, though they run, in order of their addresses.
+// SystemGaps are the containers of this host on networks with the mode auto that have neither a system
+// address nor another, though they run, in order of their addresses.
 func (s Room) SystemGaps(ctx context.Context) (gaps []ipam.SystemGap, err error) {
 	s, away := s.home()
 	if away != nil || s.ledger.NoElastic() {
@@ -204,8 +207,8 @@ func (s Room) SystemGaps(ctx context.Context) (gaps []ipam.SystemGap, err error)
 	return gaps, err
 }
 
-// ElasticGuests are the elastic addresses, system addresses not among them, that lead to some guest addresses, on
-// whichever network.
+// ElasticGuests are the elastic addresses, system addresses not among them, that lead to some guest
+// addresses, on whichever network.
 func (s Room) ElasticGuests(ctx context.Context, guests []netip.Addr) (all []ipam.ElasticGuest, err error) {
 	s, away := s.home()
 	if away != nil || s.ledger.NoElastic() {

@@ -7,8 +7,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// keptWith are those of them that a person has associated: system addresses end with their container, and by nobody
-// else (Keep).
+// keptWith are those of them that a person has associated: system addresses end with their container, and by
+// nobody else (Keep).
 func keptWith(ix *ledger.Index, is func(*ipam.Association) bool) []*ipam.Elastic {
 	return slices.DeleteFunc(associatedWith(ix, is), func(one *ipam.Elastic) bool { return one.System })
 }
@@ -29,8 +29,8 @@ func HasOwners(ix *ledger.Index, has func(owner string) bool) bool {
 	return len(keptWith(ix, ofOwners(ix, has))) > 0
 }
 
-// endAll ends associations whose guests are no more. An address stays with its account, unless it is to be released with
-// its container.
+// endAll ends associations whose guests are no more. An address stays with its account, unless it is to be
+// released with its container.
 func endAll(c *ledger.Change, all []*ipam.Elastic, why string) error {
 	for _, one := range all {
 		end := endAssociation
@@ -49,8 +49,9 @@ func EndOwners(c *ledger.Change, has func(owner string) bool) error {
 	return endAll(c, keptWith(c.Index(), ofOwners(c.Index(), has)), "its owner has ended")
 }
 
-// EndOwner ends the associations of an owner whose time is over on a network, unless something else is reserved for it
-// there. It runs before each change while one is due, and so looks only at what is the owner's.
+// EndOwner ends the associations of an owner whose time is over on a network, unless something else is
+// reserved for it there. It runs before each change while one is due, and so looks only at what is the
+// owner's.
 func EndOwner(c *ledger.Change, n *ipam.Network, owner string) error {
 	all := associatedAs(c.Index(), n, owner)
 	all = slices.DeleteFunc(all, func(one *ipam.Elastic) bool { return one.System })
@@ -63,8 +64,8 @@ func EndOwner(c *ledger.Change, n *ipam.Network, owner string) error {
 	return endAll(c, all, "its owner has ended")
 }
 
-// EndNetwork ends the associations with guests on a network that is removed, a page of them, or, unless that is forced,
-// refuses it; left tells that there are more.
+// EndNetwork ends the associations with guests on a network that is removed, a page of them, or, unless that
+// is forced, refuses it; left tells that there are more.
 func EndNetwork(c *ledger.Change, n *ipam.Network, force bool) (left bool, err error) {
 	all := keptWith(c.Index(), func(a *ipam.Association) bool { return a.Network == n.ID })
 	if len(all) > 0 && !force {
@@ -75,8 +76,8 @@ func EndNetwork(c *ledger.Change, n *ipam.Network, force bool) (left bool, err e
 	return len(all) > c.Page(), endAll(c, all[:min(len(all), c.Page())], "its network is removed")
 }
 
-// SetMode turns elastic addresses of a network on or off; off is refused while one is associated there. System
-// addresses come and go after that, by themselves (Keep).
+// SetMode turns elastic addresses of a network on or off; off is refused while one is associated there.
+// System addresses come and go after that, by themselves (Keep).
 func SetMode(c *ledger.Change, n *ipam.Network, mode ipam.ElasticMode) error {
 	if n.Elastic == mode {
 		return nil

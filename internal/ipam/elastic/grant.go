@@ -14,18 +14,19 @@ import (
 
 // Where hosts share the store, an address is answered for by one of them alone. Three things see to that.
 //
-// A grant: before an edge is told of a mapping that leads in, the store has it that this host may have the address
-// (Applied.InForce), and it is granted to nobody while another host may. That ends when the other one's edge says that
-// it has it no more.
+// A grant: before an edge is told of a mapping that leads in, the store has it that this host may have the
+// address (Applied.InForce), and it is granted to nobody while another host may. That ends when the other
+// one's edge says that it has it no more.
 //
-// A session (below): the edge may answer only for the TTL of the range after the host's session was kept last, and
-// the kernel sees to that by itself. The session's record is committed after the session has begun, and before anything
-// is told by it.
+// A session (below): the edge may answer only for the TTL of the range after the host's session was kept
+// last, and the kernel sees to that by itself. The session's record is committed after the session has begun,
+// and before anything is told by it.
 //
-// Taking over: a session that this host has seen to be gone was kept for the last time before that. When the TTL has
-// passed since, nothing answers there, and what that host may have is taken from it, in one transaction with the
-// session's record as it was when the wait began. Had the host come back meanwhile, its record would be another one, so
-// that the transaction fails, and it would be told what it may have only after that.
+// Taking over: a session that this host has seen to be gone was kept for the last time before that. When the
+// TTL has passed since, nothing answers there, and what that host may have is taken from it, in one
+// transaction with the session's record as it was when the wait began. Had the host come back meanwhile, its
+// record would be another one, so that the transaction fails, and it would be told what it may have only
+// after that.
 
 // lateness is how much longer than the TTL is waited: as long as a kernel may let an element live too long
 // (internal/edge/nft, ticketTime), and some more for clocks that do not run alike.
@@ -34,8 +35,8 @@ const lateness = 500*time.Millisecond + 50*time.Millisecond
 // goneFor is ledger.SessionGone.
 type goneFor func(host string, known *ipam.EdgeSession) (time.Duration, bool)
 
-// takesOver tells whether an address may be taken from a host that may have it, and else when it is worth looking again;
-// zero is: when that host says something.
+// takesOver tells whether an address may be taken from a host that may have it, and else when it is worth
+// looking again; zero is: when that host says something.
 func takesOver(c *ledger.Change, gone goneFor, at *ipam.Applied) (ok bool, again time.Duration, err error) {
 	known, err := c.EdgeSession(at.Host)
 	if err != nil {
@@ -69,8 +70,8 @@ func grantable(c *ledger.Change, gone goneFor, addr netip.Addr) (ok bool, again 
 	return true, 0, nil
 }
 
-// grant has the store say that this host may have an address, and no other, or refuses that: then it is worth looking
-// again after a while, or, where that is zero, when something is committed.
+// grant has the store say that this host may have an address, and no other, or refuses that: then it is worth
+// looking again after a while, or, where that is zero, when something is committed.
 func grant(c *ledger.Change, gone goneFor, m *ipam.EdgeMapping) (number uint64, again time.Duration, err error) {
 	e := c.Index().Elastic(m.Elastic)
 	if e == nil || e.Association == nil || e.Association.ID != m.Association {
@@ -113,8 +114,8 @@ type session struct {
 	lost   chan error
 }
 
-// beginSession begins one. The order counts (grant.go): the session stands, then its record says so, and what is to be
-// mapped is read only after that.
+// beginSession begins one. The order counts (grant.go): the session stands, then its record says so, and what
+// is to be mapped is read only after that.
 func (s Room) beginSession(ctx context.Context) (*session, error) {
 	one := &session{ledger: s.ledger, sent: s.ledger.Moment(), kept: make(chan time.Duration, 1),
 		lost: make(chan error, 1)}
@@ -174,7 +175,8 @@ func (one *session) keep(ctx context.Context) {
 	}
 }
 
-// speaks refuses to go on where the edge is told by another session, says nothing, or the host takes no part any more.
+// speaks refuses to go on where the edge is told by another session, says nothing, or the host takes no part
+// any more.
 func (one *session) speaks() error {
 	if one.held == nil {
 		return nil

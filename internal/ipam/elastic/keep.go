@@ -20,9 +20,10 @@ const (
 	keepAnew = 5 * time.Second
 )
 
-// KeepSystem gives each container of this host that runs on a network with the mode auto a system address, and takes it
-// back when that ends (CS-7, CS-8), until ctx ends. It goes by what is committed and by what the witness hears, and is
-// on the way of no request. Where it cannot go on, failed hears why, and it begins anew after some seconds.
+// KeepSystem gives each container of this host that runs on a network with the mode auto a system address,
+// and takes it back when that ends (CS-7, CS-8), until ctx ends. It goes by what is committed and by what the
+// witness hears, and is on the way of no request. Where it cannot go on, failed hears why, and it begins anew
+// after some seconds.
 func (s Room) KeepSystem(ctx context.Context, failed func(error)) {
 	if s.ledger.NoElastic() {
 		return
@@ -41,8 +42,8 @@ func (s Room) KeepSystem(ctx context.Context, failed func(error)) {
 	}
 }
 
-// awaitAuto waits as long as no network is on auto and no system address is to be taken back, and hears of nothing but
-// networks meanwhile: most hosts have none such, and pay nothing for it.
+// awaitAuto waits as long as no network is on auto and no system address is to be taken back, and hears of
+// nothing but networks meanwhile: most hosts have none such, and pay nothing for it.
 func (s Room) awaitAuto(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	planned := s.ledger.Watch(ctx, nil, []byte{ledger.NetworkKeys})
@@ -102,15 +103,16 @@ type keeper struct {
 	needed  bool      // there is something to keep
 }
 
-// keeping are the kinds of records of which the keeper hears: those that bear on what is mapped, and hosts, whose
-// system addresses are taken back when they are removed.
+// keeping are the kinds of records of which the keeper hears: those that bear on what is mapped, and hosts,
+// whose system addresses are taken back when they are removed.
 var keeping = append([]byte{ledger.HostKeys}, bearing...)
 
 func (s Room) keeper(ctx context.Context) *keeper {
 	return &keeper{Room: s, anew: anewAfter(ctx, s.ledger, keeping, nil), began: s.ledger.Now()}
 }
 
-// round works out how it stands with all guests of this host, if it is time, and gives and takes back what is to be.
+// round works out how it stands with all guests of this host, if it is time, and gives and takes back what is
+// to be.
 func (k *keeper) round(ctx context.Context) error {
 	if !k.anew.due(bearsOnSystem) && !k.heard && !k.pending {
 		return nil
@@ -147,8 +149,8 @@ func (k *keeper) round(ctx context.Context) error {
 	})
 }
 
-// bearsOnSystem tells whether a record that was written can make a difference to system addresses. Leases on networks
-// where nothing is mapped make none.
+// bearsOnSystem tells whether a record that was written can make a difference to system addresses. Leases on
+// networks where nothing is mapped make none.
 func bearsOnSystem(ix *ledger.Index, key, _ []byte) bool {
 	if key[0] != ledger.LeaseKeys {
 		return true

@@ -30,8 +30,8 @@ func associatedWith(ix *ledger.Index, is func(*ipam.Association) bool) []*ipam.E
 	return recordsOf(ix, func(one *ipam.Elastic) bool { return one.Association != nil && is(one.Association) })
 }
 
-// associatedAs are the addresses that are associated with an owner on a network, by its own name or by one that means
-// it there, in order.
+// associatedAs are the addresses that are associated with an owner on a network, by its own name or by one
+// that means it there, in order.
 func associatedAs(ix *ledger.Index, n *ipam.Network, owner string) []*ipam.Elastic {
 	means := func(a *ipam.Association) bool {
 		return a.Network == n.ID && (a.Instance == owner || n.Means(a.Instance, owner))
@@ -46,7 +46,8 @@ func associatedAs(ix *ledger.Index, n *ipam.Network, owner string) []*ipam.Elast
 	return known(ix, addrs, means)
 }
 
-// manyToOne tells whether a rule makes one owner of several names, so that these cannot be worked out of the owner.
+// manyToOne tells whether a rule makes one owner of several names, so that these cannot be worked out of the
+// owner.
 func manyToOne(n *ipam.Network) bool {
 	return slices.ContainsFunc(n.Rules, func(r ipam.OwnerRule) bool {
 		return r.Owner != "" && strings.Count(r.Owner, "*") != strings.Count(r.Pattern, "*")
@@ -64,8 +65,8 @@ func known(ix *ledger.Index, addrs []netip.Addr, is func(*ipam.Association) bool
 	return all
 }
 
-// mappedTo is another elastic address that leads to a guest's address, be it on another network: a host has each
-// address once. nil: none does.
+// mappedTo is another elastic address that leads to a guest's address, be it on another network: a host has
+// each address once. nil: none does.
 func mappedTo(c *ledger.Change, g *guest, but netip.Addr) (*ipam.Elastic, error) {
 	addrs := slices.Collect(c.Index().AssociatedAt(g.addr))
 	for _, nx := range c.Index().Networks() {
@@ -98,7 +99,8 @@ func mappedTo(c *ledger.Change, g *guest, but netip.Addr) (*ipam.Elastic, error)
 	return nil, nil
 }
 
-// ofHolder are the elastic addresses that are associated with whoever has an address, or for whom it is reserved.
+// ofHolder are the elastic addresses that are associated with whoever has an address, or for whom it is
+// reserved.
 func ofHolder(ix *ledger.Index, n *ipam.Network, l *ipam.Lease) (addrs []netip.Addr) {
 	if l == nil {
 		return nil

@@ -9,8 +9,9 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// A system address (CS-7) is one of a host's own ranges that a container has as long as it runs on a network with the
-// mode auto. Nobody asks for it: the keeper (keep.go) settles each guest address by the rules that stand here.
+// A system address (CS-7) is one of a host's own ranges that a container has as long as it runs on a network
+// with the mode auto. Nobody asks for it: the keeper (keep.go) settles each guest address by the rules that
+// stand here.
 
 // portsPatience is for how long a guest is left alone of which nobody tells whether it publishes ports.
 const portsPatience = 2 * time.Second
@@ -68,7 +69,8 @@ func (s *standing) settled() bool {
 	return s.has.Association.Instance == s.want.Instance && s.has.Account == s.account
 }
 
-// stand works out how it stands with a guest address of this host. began is from when on the witness could tell.
+// stand works out how it stands with a guest address of this host. began is from when on the witness could
+// tell.
 func stand(c *ledger.Change, at guestPlace, began time.Time) (s standing, err error) {
 	sx := c.Index().Subnet(at.subnet)
 	if sx == nil || sx.Record() == nil {
@@ -97,7 +99,8 @@ func stand(c *ledger.Change, at guestPlace, began time.Time) (s standing, err er
 	return s, s.fit(c, n, sub)
 }
 
-// runsOn tells whether a lease is one that a container of a host has; member is nil where the store is that host's.
+// runsOn tells whether a lease is one that a container of a host has; member is nil where the store is that
+// host's.
 func runsOn(host string, member *ipam.Member, l *ipam.Lease) bool {
 	return l.Held() && (l.Kind == ipam.Automatic || l.Kind == ipam.Static) && l.Attachment != (ipam.ID{}) &&
 		(member == nil || l.Host == host)
@@ -130,8 +133,8 @@ func (s *standing) judge(c *ledger.Change, sub *ipam.Subnet, began time.Time) {
 	}
 }
 
-// fit leaves out a guest on which nothing can be mapped, or to which another address is mapped already, and finds whose
-// the system address is to be.
+// fit leaves out a guest on which nothing can be mapped, or to which another address is mapped already, and
+// finds whose the system address is to be.
 func (s *standing) fit(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet) error {
 	g := &guest{n: n, sub: sub, addr: s.want.Guest, name: s.want.Instance, host: c.Host()}
 	if err := suits(c, n, g); err != nil {
@@ -177,9 +180,9 @@ func isOurs(c *ledger.Change, addr netip.Addr) bool {
 	return r != nil && r.Host == c.Host()
 }
 
-// lowestFree is the lowest free address of this host's ranges for a guest of an account in a subnet; the zero address
-// where none is. A system address of the account that the edge has not let go of yet will do: it is the same edge that
-// maps it, so that a restart keeps its address.
+// lowestFree is the lowest free address of this host's ranges for a guest of an account in a subnet; the zero
+// address where none is. A system address of the account that the edge has not let go of yet will do: it is
+// the same edge that maps it, so that a restart keeps its address.
 func lowestFree(c *ledger.Change, guests netip.Prefix, account string) netip.Addr {
 	for _, r := range rangesOf(c.Index(), c.Host()) {
 		if r.Range.From().Is6() != guests.Addr().Is6() {
@@ -195,7 +198,8 @@ func lowestFree(c *ledger.Change, guests netip.Prefix, account string) netip.Add
 	return netip.Addr{}
 }
 
-// returning tells whether an address is a system address of an account that was taken back, and is mapped still.
+// returning tells whether an address is a system address of an account that was taken back, and is mapped
+// still.
 func returning(known *ipam.Elastic, account string) bool {
 	return known.System && known.State == ipam.ElasticReleasing && known.Account == account
 }

@@ -26,8 +26,8 @@ type teller struct {
 // errGone: the edge is there no more, or has heard what it asked for.
 var errGone = errors.New("the edge is gone")
 
-// EdgeNews yields what the edge of this host is to have: the whole first, then each change, until ctx ends or an error
-// is yielded, which is the last. To one who only looks it yields the whole, and nothing begins.
+// EdgeNews yields what the edge of this host is to have: the whole first, then each change, until ctx ends or
+// an error is yielded, which is the last. To one who only looks it yields the whole, and nothing begins.
 func (s Room) EdgeNews(ctx context.Context, looks bool) iter.Seq2[ipam.EdgeNews, error] {
 	s, err := s.home()
 	if err != nil {
@@ -141,7 +141,8 @@ func differences(news *ipam.EdgeNews, told, now map[netip.Addr]ipam.EdgeMapping)
 
 func byElastic(a, b ipam.EdgeMapping) int { return a.Elastic.Compare(b.Elastic) }
 
-// granted is what is wanted with its grants; what lacks one is staged. again is when it is worth looking again.
+// granted is what is wanted with its grants; what lacks one is staged. again is when it is worth looking
+// again.
 func (t *teller) granted(ctx context.Context, w *wanted) (now map[netip.Addr]ipam.EdgeMapping, again time.Duration,
 	err error) {
 	round := asked{now: map[netip.Addr]ipam.EdgeMapping{}}
@@ -165,8 +166,8 @@ func (r *asked) later(again time.Duration) {
 	}
 }
 
-// look is what is wanted, with the grants that hold on: those by which the edge has it already, and, for what it is
-// told first, those of sessions before. What lacks a grant is staged until it has one.
+// look is what is wanted, with the grants that hold on: those by which the edge has it already, and, for what
+// it is told first, those of sessions before. What lacks a grant is staged until it has one.
 func (t *teller) look(ctx context.Context, r *asked, w *wanted) error {
 	all := slices.SortedFunc(maps.Values(w.mappings), byElastic)
 	return ledger.LookEach(ctx, t.ledger, all, func(c *ledger.Change, m ipam.EdgeMapping) error {
@@ -207,8 +208,8 @@ func (t *teller) holdsOn(c *ledger.Change, addr netip.Addr) (uint64, error) {
 	return 0, nil // it was told that it is to have it no more, and may say that it has not: what it gets is new
 }
 
-// laterGrant tells whether another host may have an address by a later grant. That is so only in a store that was put
-// back and mended, which remembers more than one: the one that was given last counts.
+// laterGrant tells whether another host may have an address by a later grant. That is so only in a store that
+// was put back and mended, which remembers more than one: the one that was given last counts.
 func laterGrant(c *ledger.Change, addr netip.Addr, number uint64) bool {
 	return slices.ContainsFunc(elsewhere(c, addr), func(at *ipam.Applied) bool { return at.Grant > number })
 }
@@ -216,8 +217,8 @@ func laterGrant(c *ledger.Change, addr netip.Addr, number uint64) bool {
 // roundTime is how long grants are asked for before the edge is told of those that there are.
 const roundTime = 300 * time.Millisecond
 
-// grant asks for the grants that are lacking. The rest comes in the next round: in the first one all, so that the edge
-// is told soon what it has.
+// grant asks for the grants that are lacking. The rest comes in the next round: in the first one all, so that
+// the edge is told soon what it has.
 func (t *teller) grant(ctx context.Context, r *asked) error {
 	begun := time.Now()
 	for page := range slices.Chunk(r.lacking, t.ledger.Page()) {

@@ -14,8 +14,8 @@ import (
 	"berth/store"
 )
 
-// addressFacts is what events tell of an address that is allocated or released (CS-10): enough for the usage, so that
-// one event of the end says how long it lasted.
+// addressFacts is what events tell of an address that is allocated or released (CS-10): enough for the usage,
+// so that one event of the end says how long it lasted.
 type addressFacts struct {
 	Account   string    `json:"account"`
 	Kind      string    `json:"kind"`
@@ -40,8 +40,8 @@ type stretch struct {
 	begin, end time.Time
 }
 
-// Usage sums how long accounts had addresses: those that they have by their records, and those that they released by
-// the events of that (CS-10).
+// Usage sums how long accounts had addresses: those that they have by their records, and those that they
+// released by the events of that (CS-10).
 func (s Room) Usage(ctx context.Context, f ipam.UsageFilter) (ipam.UsageReport, error) {
 	s, err := s.home()
 	if err != nil {

@@ -19,8 +19,8 @@ type wanted struct {
 	accounts *claims
 }
 
-// workOut works out of the records what this host's edge is to have. What is committed meanwhile may be part of it or
-// not; whoever hears of that works it out anew.
+// workOut works out of the records what this host's edge is to have. What is committed meanwhile may be part
+// of it or not; whoever hears of that works it out anew.
 func workOut(ctx context.Context, l *ledger.Ledger) (*wanted, error) {
 	w := &wanted{mappings: map[netip.Addr]ipam.EdgeMapping{}, first: map[netip.Addr]lead{},
 		guests: map[netip.Addr]bool{}, networks: map[ipam.ID]bool{}}
@@ -46,8 +46,8 @@ func workOut(ctx context.Context, l *ledger.Ledger) (*wanted, error) {
 	return w, err
 }
 
-// add adds an address that leads to a guest. Of several the one is mapped that was associated first. A guest has one,
-// and more only where its addresses have changed hands.
+// add adds an address that leads to a guest. Of several the one is mapped that was associated first. A guest
+// has one, and more only where its addresses have changed hands.
 func (w *wanted) add(led lead) {
 	w.guests[led.Guest] = true
 	if other, there := w.first[led.Guest]; led.here && (!there || led.Association < other.Association) {
@@ -59,8 +59,8 @@ func (w *wanted) add(led lead) {
 var bearing = []byte{ledger.LeaseKeys, ledger.ElasticKeys, ledger.ElasticRangeKeys, ledger.AccountKeys,
 	ledger.NetworkKeys, ledger.SubnetKeys}
 
-// bears tells whether a record that was written since can make a difference. Of most leases, networks and subnets none
-// can: no address is associated there.
+// bears tells whether a record that was written since can make a difference. Of most leases, networks and
+// subnets none can: no address is associated there.
 func (w *wanted) bears(ix *ledger.Index, key, value []byte) bool {
 	switch key[0] {
 	case ledger.NetworkKeys:
@@ -75,8 +75,8 @@ func (w *wanted) bears(ix *ledger.Index, key, value []byte) bool {
 	return true
 }
 
-// isForHolder tells whether an address is associated with whoever has a guest's address by a lease, or for whom that is
-// reserved.
+// isForHolder tells whether an address is associated with whoever has a guest's address by a lease, or for
+// whom that is reserved.
 func isForHolder(ix *ledger.Index, subnet ipam.ID, guest netip.Addr, value []byte) bool {
 	sx := ix.Subnet(subnet)
 	if sx == nil || value == nil {
@@ -115,7 +115,8 @@ func (f *following) now(ctx context.Context) (w *wanted, err error) {
 	return w, err
 }
 
-// pause is how long nothing is worked out anew: as long as it took, so that half of one core is left at least.
+// pause is how long nothing is worked out anew: as long as it took, so that half of one core is left at
+// least.
 func (f *following) pause() time.Duration { return max(restBetween, f.took) }
 
 // lead is where an elastic address leads: the mapping that this host's edge is to have for it.
@@ -124,9 +125,9 @@ type lead struct {
 	here bool // it is to be mapped on this host, unless another address leads to the guest already
 }
 
-// leadOf works out of the records where an address leads; false where it leads nowhere. The outgoing half of a mapping
-// is there as long as the guest's address is reserved, so that not one packet leaves with another source; the incoming
-// one only while the container runs here.
+// leadOf works out of the records where an address leads; false where it leads nowhere. The outgoing half of
+// a mapping is there as long as the guest's address is reserved, so that not one packet leaves with another
+// source; the incoming one only while the container runs here.
 func leadOf(c *ledger.Change, accounts *claims, addr netip.Addr) (l lead, there bool, err error) {
 	one := c.Index().Elastic(addr)
 	if c.NoElastic() || one == nil || one.Association == nil {
@@ -143,8 +144,8 @@ func leadOf(c *ledger.Change, accounts *claims, addr netip.Addr) (l lead, there 
 	return l, true, nil
 }
 
-// isForeign tells whether an address is of a range of another host of the cluster, so that it leads here for nobody
-// (CS-15).
+// isForeign tells whether an address is of a range of another host of the cluster, so that it leads here for
+// nobody (CS-15).
 func isForeign(c *ledger.Change, addr netip.Addr) bool {
 	if c.Member() == nil {
 		return false
@@ -166,9 +167,9 @@ func edgeRanges(c *ledger.Change) (all []ipam.EdgeRange) {
 	return all
 }
 
-// whoseNow is the account of the container that an address leads to, also after accounts, or what names mean on its
-// network, have changed (CS-14). One that does not run is known by its owner's names alone, which need not tell whose
-// it is: then it is the address's account, unless another claims them.
+// whoseNow is the account of the container that an address leads to, also after accounts, or what names mean
+// on its network, have changed (CS-14). One that does not run is known by its owner's names alone, which need
+// not tell whose it is: then it is the address's account, unless another claims them.
 func whoseNow(accounts *claims, one *ipam.Elastic, g *guest) string {
 	account := accounts.of(g.namesOf(one.Association.Instance))
 	if g.name == "" && account == ipam.DefaultAccount {
