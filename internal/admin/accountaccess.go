@@ -52,6 +52,6 @@ func (s *Server) accountSince(ctx context.Context, account string) (time.Time, e
 			return one.Created, nil
 		}
 	}
-	return time.Time{}, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no account %q", account),
-		ipam.Advise(ipam.DoListAccounts))
+	return time.Time{}, ipam.Refuse(ipam.ErrNotFound, "there is no account %q", account).
+		Advise(ipam.DoListAccounts)
 }

@@ -19,8 +19,8 @@ func attachPlanned(c *ledger.Change, req ipam.PoolRequest) (ipam.PoolGrant, erro
 	p := &ledger.NetworkPlan{Change: c, N: n}
 	if req.Swarm && p.N.Space == ipam.LocalSpace {
 		return ipam.PoolGrant{},
-			ipam.Help(ipam.Refuse(ipam.ErrInvalid, "network %s is in the space %s, which belongs to one host",
-				p.N.Name, p.N.Space), ipam.Advise(ipam.DoPlanInSpace, ipam.GlobalSpace))
+			ipam.Refuse(ipam.ErrInvalid, "network %s is in the space %s, which belongs to one host",
+				p.N.Name, p.N.Space).Advise(ipam.DoPlanInSpace, ipam.GlobalSpace)
 	}
 	if req.Space != "" && req.Space != p.N.Space && !req.Swarm {
 		return ipam.PoolGrant{},
@@ -145,10 +145,10 @@ func noneLeft(p *ledger.NetworkPlan, ipv6 bool, taken int) error {
 	if taken == 0 {
 		return ipam.Refuse(ipam.ErrNotFound, "network %s has no %s subnet; it has %s", p.N.Name, family, p.SubnetList())
 	}
-	return ipam.Help(ipam.Refuse(ipam.ErrInUse,
+	return ipam.Refuse(ipam.ErrInUse,
 		"each %s subnet of network %s has a Docker network on this host already; share one "+
 			"by naming it with --subnet",
-		family, p.N.Name), ipam.OrAdvise(ipam.DoAddSubnetTo, p.N.Name))
+		family, p.N.Name).OrAdvise(ipam.DoAddSubnetTo, p.N.Name)
 }
 
 // joinPlan refuses a request that contradicts the planned network.
@@ -158,9 +158,9 @@ func joinPlan(c *ledger.Change, req ipam.PoolRequest, sub *ipam.Subnet, n *ipam.
 		return err
 	}
 	if changed {
-		return ipam.Help(ipam.Refuse(ipam.ErrInvalid,
+		return ipam.Refuse(ipam.ErrInvalid,
 			"network %s is planned, and its tags, sticky and quarantine are not for a "+
-				"Docker network to change", n.Name), ipam.Advise(ipam.DoModifyNetwork, n.Name))
+				"Docker network to change", n.Name).Advise(ipam.DoModifyNetwork, n.Name)
 	}
 	if req.NoGateway && sub.Gateway.IsValid() {
 		return ipam.Refuse(ipam.ErrInvalid,
@@ -174,11 +174,10 @@ func joinPlan(c *ledger.Change, req ipam.PoolRequest, sub *ipam.Subnet, n *ipam.
 		return nil
 	}
 	if req.Pool != "" {
-		return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "the subnet %s of network %s has no pool named %s", sub.CIDR,
-			n.Name, req.Pool),
-			ipam.Advise(ipam.DoListPools, n.Name))
+		return ipam.Refuse(ipam.ErrNotFound, "the subnet %s of network %s has no pool named %s", sub.CIDR,
+			n.Name, req.Pool).Advise(ipam.DoListPools, n.Name)
 	}
-	return ipam.Help(ipam.Refuse(ipam.ErrInvalid,
+	return ipam.Refuse(ipam.ErrInvalid,
 		"the range %s has no address of the pools of the subnet %s in network %s", req.Range,
-		sub.CIDR, n.Name), ipam.Advise(ipam.DoListPools, n.Name))
+		sub.CIDR, n.Name).Advise(ipam.DoListPools, n.Name)
 }

@@ -113,9 +113,9 @@ func checkTerms(c *ledger.Change, req *ipam.PoolRequest, sub *ipam.Subnet, plann
 	case req.LANTerms == sub.LANTerms:
 	case planned && !req.FromDHCP(): // the plan has the terms
 	case planned:
-		return ipam.Help(ipam.Refuse(ipam.ErrInvalid, "the subnet %s of network %s is planned, and where its addresses "+
-			"come from is not for a Docker network to change; leave out --ipam-opt dhcp", sub.CIDR, network),
-			ipam.OrAdvise(ipam.DoModifyNetwork, network))
+		return ipam.Refuse(ipam.ErrInvalid, "the subnet %s of network %s is planned, and where its addresses "+
+			"come from is not for a Docker network to change; leave out --ipam-opt dhcp", sub.CIDR, network).
+			OrAdvise(ipam.DoModifyNetwork, network)
 	case sub.FromDHCP():
 		return ipam.Refuse(ipam.ErrInUse, "the addresses of the subnet %s come from its DHCP server in network %s; ask "+
 			"for it with --ipam-opt dhcp=%s and dhcp_id=%s", sub.CIDR, network, sub.DHCPParent, sub.DHCPID)

@@ -22,10 +22,10 @@ func (t *Target) exhausted() error {
 	var f Fullness
 	f.Add(t, pools)
 	if n := t.Index().Network(t.Sub.Network); n != nil && n.Planned {
-		return ipam.Help(ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted,
+		return ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted,
 			"no address is free in the subnet %s of space %s (1 "+
-				"wanted, 0 free): %s; remove containers", t.Sub.CIDR, t.Sub.Space, f),
-			ipam.OrAdvise(ipam.DoEnlargeNetwork, n.Name))
+				"wanted, 0 free): %s; remove containers", t.Sub.CIDR, t.Sub.Space, f).
+			OrAdvise(ipam.DoEnlargeNetwork, n.Name)
 	}
 	return ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted,
 		"no address is free in the subnet %s of space %s (1 wanted, 0 "+
@@ -128,7 +128,7 @@ func (t *Target) noPool() error {
 	} else if !t.At.Pool.IsZero() {
 		what = fmt.Sprintf("no pool in the range %s", t.At.Pool)
 	}
-	return ipam.Help(ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted,
+	return ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted,
 		"the subnet %s of network %s has %s, so that no address can be chosen; ask for one by address",
-		t.Sub.CIDR, t.NetworkName(t.Sub.Network), what), ipam.OrAdvise(ipam.DoAddPoolTo))
+		t.Sub.CIDR, t.NetworkName(t.Sub.Network), what).OrAdvise(ipam.DoAddPoolTo)
 }

@@ -25,8 +25,8 @@ func lanRefused(ask *ipam.LANAsk, got *ipam.LANAnswer) error {
 		return ipam.Refuse(ipam.ErrLAN, "the DHCP server of %s cannot be asked by %s (%s); name an interface of this "+
 			"host that is up", whom, ask.Parent, got.Error)
 	case ipam.LANNoEdge:
-		return ipam.Help(ipam.Refuse(ipam.ErrLAN, "the DHCP server of %s cannot be asked by %s: %s, and only an "+
-			"edge can use LANs", whom, ask.Parent, noEdge(got.Error)), ipam.Advise(ipam.DoRunEdge))
+		return ipam.Refuse(ipam.ErrLAN, "the DHCP server of %s cannot be asked by %s: %s, and only an "+
+			"edge can use LANs", whom, ask.Parent, noEdge(got.Error)).Advise(ipam.DoRunEdge)
 	}
 	return fmt.Errorf("%w: the DHCP server was asked for %s by %s: %s (%s)", ipam.ErrLAN, whom, ask.Parent, got.Error,
 		got.Failure)

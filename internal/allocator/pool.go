@@ -126,9 +126,9 @@ func attach(c *ledger.Change, req ipam.PoolRequest, cidr netip.Prefix) (ipam.Poo
 		return join(c, req, sub)
 	}
 	if req.Pool != "" {
-		return ipam.PoolGrant{}, ipam.Help(ipam.Refuse(ipam.ErrNotFound,
-			"no network has the subnet %s yet, so that it has no pool named %s", cidr, req.Pool),
-			ipam.Advise(ipam.DoPlanNetwork))
+		return ipam.PoolGrant{}, ipam.Refuse(ipam.ErrNotFound,
+			"no network has the subnet %s yet, so that it has no pool named %s", cidr, req.Pool).
+			Advise(ipam.DoPlanNetwork)
 	}
 	if sub, err = createSubnet(c, req, cidr); err != nil {
 		return ipam.PoolGrant{}, err

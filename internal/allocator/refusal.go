@@ -9,16 +9,15 @@ import (
 )
 
 func excludedError(c *ledger.Change, addr netip.Addr, x *ipam.Exclusion) error {
-	return ipam.Help(ipam.RefuseAs(ipam.IPReserved, ipam.ErrInUse, "%s is excluded with %s; ask for another address",
-		addr, x),
-		ipam.OrAdvise(ipam.DoEndExclusion))
+	return ipam.RefuseAs(ipam.IPReserved, ipam.ErrInUse, "%s is excluded with %s; ask for another address",
+		addr, x).OrAdvise(ipam.DoEndExclusion)
 }
 
 // ReservedError is the refusal of an address that is reserved for another owner.
 func ReservedError(c *ledger.Change, addr netip.Addr, r *ipam.Reservation) error {
-	return ipam.Help(ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse,
+	return ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse,
 		"%s is held by %s (reserved since %s); ask for another address",
-		addr, r.Owner, r.Since().Format("2006-01-02 15:04:05 MST")), ipam.OrAdvise(ipam.DoEndReservation))
+		addr, r.Owner, r.Since().Format("2006-01-02 15:04:05 MST")).OrAdvise(ipam.DoEndReservation)
 }
 
 // HeldError is the refusal of a leased address. It also asks the witness to check that the holder still has it.

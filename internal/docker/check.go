@@ -20,7 +20,7 @@ func (w *Witness) Check(ctx context.Context, req ipam.CheckRequest) (ipam.CheckR
 func (w *Witness) check(ctx context.Context, req ipam.CheckRequest, unasked bool) (ipam.CheckReport, error) {
 	if req.Only != nil && req.Only.Host != w.cfg.Host {
 		return ipam.CheckReport{},
-			refuse(ipam.ErrInvalid, "the report is of host %q, and this Berth repairs what is wrong on host %q",
+			ipam.Refuse(ipam.ErrInvalid, "the report is of host %q, and this Berth repairs what is wrong on host %q",
 				req.Only.Host, w.cfg.Host)
 	}
 	done, err := w.take(ctx)

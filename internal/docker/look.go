@@ -31,10 +31,10 @@ func (w *Witness) Show(ctx context.Context, view ipam.EngineView) error {
 func (w *Witness) Listen(host string, by ipam.Onlooker) (hear func(*ipam.EngineNews), end func(), err error) {
 	switch {
 	case w.cfg.Engine != nil:
-		return nil, nil, refuse(ipam.ErrInvalid,
+		return nil, nil, ipam.Refuse(ipam.ErrInvalid,
 			"this Berth reads its engine by itself; `berth witness` is for one that may not")
 	case host != w.cfg.Host:
-		return nil, nil, refuse(ipam.ErrInvalid,
+		return nil, nil, ipam.Refuse(ipam.ErrInvalid,
 			"the news are of host %q, and this Berth gives out the addresses of host %q", host, w.cfg.Host)
 	}
 	w.mu.Lock()

@@ -56,7 +56,7 @@ func (e *Engine) Project(ctx context.Context, name string) (Project, error) {
 		}
 	}
 	if !found {
-		return Project{}, refuse(ipam.ErrNotFound,
+		return Project{}, ipam.Refuse(ipam.ErrNotFound,
 			"the engine has no container of a Compose project %s; `docker ps -a` with the label %s lists those that "+
 				"are there", name, LabelProject)
 	}

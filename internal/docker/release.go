@@ -38,7 +38,7 @@ func (w *Witness) ReleaseLease(ctx context.Context, req ipam.LeaseRelease) (ipam
 	}
 	ended, err := w.cfg.Service.ReleaseLease(ctx, ipam.LeaseRef{Space: l.Space, Address: l.Address, ID: l.ID})
 	if err == nil && !ended {
-		err = ipam.Help(refuse(ipam.ErrChanged, "%s is another's by now", l.Address), ipam.Advise(ipam.DoListLeases))
+		err = ipam.Refuse(ipam.ErrChanged, "%s is another's by now", l.Address).Advise(ipam.DoListLeases)
 	}
 	return l, err
 }
@@ -53,14 +53,13 @@ func (w *Witness) heldLease(ctx context.Context, req *ipam.LeaseRelease) (found 
 			continue
 		}
 		if found.ID != 0 {
-			return found, refuse(ipam.ErrInvalid, "%s is held in the spaces %s and %s; say which with --space",
+			return found, ipam.Refuse(ipam.ErrInvalid, "%s is held in the spaces %s and %s; say which with --space",
 				req.Address, found.Space, l.Space)
 		}
 		found = l
 	}
 	if found.ID == 0 {
-		return found, ipam.Help(refuse(ipam.ErrNotFound, "nobody holds %s", req.Address),
-			ipam.Advise(ipam.DoListLeases))
+		return found, ipam.Refuse(ipam.ErrNotFound, "nobody holds %s", req.Address).Advise(ipam.DoListLeases)
 	}
 	return found, nil
 }
@@ -69,17 +68,17 @@ func (w *Witness) heldLease(ctx context.Context, req *ipam.LeaseRelease) (found 
 func (w *Witness) releasable(l *ipam.LeaseInfo) error {
 	switch {
 	case l.Kind == ipam.External:
-		return ipam.Help(refuse(ipam.ErrInvalid, "%s was taken for %s by hand", l.Address, l.Name),
-			ipam.Advise(ipam.DoReleaseTaken))
+		return ipam.Refuse(ipam.ErrInvalid, "%s was taken for %s by hand", l.Address, l.Name).
+			Advise(ipam.DoReleaseTaken)
 	case l.Kind == ipam.Headroom:
-		return ipam.Help(refuse(ipam.ErrInvalid, "%s is headroom of host %s", l.Address, l.Host),
-			ipam.Advise(ipam.DoLowerHeadroom))
+		return ipam.Refuse(ipam.ErrInvalid, "%s is headroom of host %s", l.Address, l.Host).
+			Advise(ipam.DoLowerHeadroom)
 	case l.Kind == ipam.Gateway || l.Pool == (ipam.ID{}):
-		return ipam.Help(refuse(ipam.ErrInvalid, "%s is a gateway, which ends with its Docker network", l.Address),
-			ipam.Advise(ipam.DoChangeSubnet))
+		return ipam.Refuse(ipam.ErrInvalid, "%s is a gateway, which ends with its Docker network", l.Address).
+			Advise(ipam.DoChangeSubnet)
 	case l.Host != w.cfg.Host:
-		return ipam.Help(refuse(ipam.ErrInvalid, "%s is held on host %s; release it there", l.Address, l.Host),
-			ipam.OrAdvise(ipam.DoFreeHost, l.Host))
+		return ipam.Refuse(ipam.ErrInvalid, "%s is held on host %s; release it there", l.Address, l.Host).
+			OrAdvise(ipam.DoFreeHost, l.Host)
 	}
 	return nil
 }
@@ -95,8 +94,8 @@ func (w *Witness) unused(ctx context.Context, l *ipam.LeaseInfo, req *ipam.Lease
 		if src.trouble != nil {
 			why = src.trouble
 		}
-		return ipam.Help(refuse(ipam.ErrInUse, "whether an endpoint has %s is not known: %v", l.Address, why),
-			ipam.Advise(ipam.DoForceRelease))
+		return ipam.Refuse(ipam.ErrInUse, "whether an endpoint has %s is not known: %v", l.Address, why).
+			Advise(ipam.DoForceRelease)
 	}
 	rec, err := w.read(ctx, src.view, false)
 	if err != nil {
@@ -123,7 +122,7 @@ func (w *Witness) unused(ctx context.Context, l *ipam.LeaseInfo, req *ipam.Lease
 
 // orForce refuses to end a lease that only force ends now.
 func orForce(format string, args ...any) error {
-	return ipam.Help(refuse(ipam.ErrInUse, format, args...), ipam.OrAdvise(ipam.DoForceRelease))
+	return ipam.Refuse(ipam.ErrInUse, format, args...).OrAdvise(ipam.DoForceRelease)
 }
 
 // due tells a person when a repair of a finding is possible.

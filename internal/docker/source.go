@@ -76,15 +76,15 @@ func (w *Witness) accept(view *ipam.EngineView) error {
 	age := w.cfg.Now().Sub(view.Taken)
 	switch {
 	case view.Host != w.cfg.Host:
-		return refuse(ipam.ErrInvalid,
+		return ipam.Refuse(ipam.ErrInvalid,
 			"the view is of host %q, and this Berth gives out the addresses of host %q; say --host %s", view.Host,
 			w.cfg.Host, w.cfg.Host)
 	case age > fresh:
-		return refuse(ipam.ErrInvalid,
+		return ipam.Refuse(ipam.ErrInvalid,
 			"the view was taken %s ago; one that is older than %s says nothing about what runs now",
 			age.Round(time.Second), fresh)
 	case age < -fresh:
-		return refuse(ipam.ErrInvalid, "the view will be taken in %s: set the clock of whoever took it",
+		return ipam.Refuse(ipam.ErrInvalid, "the view will be taken in %s: set the clock of whoever took it",
 			(-age).Round(time.Second))
 	}
 	return nil

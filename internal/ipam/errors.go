@@ -39,9 +39,10 @@ var (
 // Refusal is an error with a sentence for people. errors.Is finds its kind, which the sentence does not show. If it has
 // a code for programs, the sentence begins with that.
 type Refusal struct {
-	kind error
-	code Code
-	text string
+	kind   error
+	code   Code
+	text   string
+	advice []Advice
 }
 
 func (e *Refusal) Error() string {
@@ -53,14 +54,29 @@ func (e *Refusal) Error() string {
 
 func (e *Refusal) Unwrap() error { return e.kind }
 
+// Helps returns the advice.
+func (e *Refusal) Helps() []Advice { return e.advice }
+
+// Advise adds a remedy to the refusal.
+func (e *Refusal) Advise(do Do, with ...any) *Refusal {
+	e.advice = append(e.advice, Advise(do, with...))
+	return e
+}
+
+// OrAdvise adds an alternative to what the refusal itself suggests.
+func (e *Refusal) OrAdvise(do Do, with ...any) *Refusal {
+	e.advice = append(e.advice, OrAdvise(do, with...))
+	return e
+}
+
 // Refuse refuses with a kind of error and a sentence.
 func Refuse(kind error, format string, args ...any) *Refusal {
-	return &Refusal{kind: kind, text: fmt.Sprintf(format, args...)}
+	return RefuseAs("", kind, format, args...)
 }
 
 // RefuseAs refuses with a code, a kind of error and a sentence.
 func RefuseAs(code Code, kind error, format string, args ...any) *Refusal {
-	return &Refusal{kind, code, fmt.Sprintf(format, args...)}
+	return &Refusal{kind: kind, code: code, text: fmt.Sprintf(format, args...)}
 }
 
 // Code is the stable name of a refusal about a reservation, an address or a deploy. The sentence begins with it, and

@@ -66,6 +66,6 @@ func (n *Network) CheckStatic() error {
 	if n.Type != Dynamic {
 		return nil
 	}
-	return Help(RefuseAs(WrongType, ErrInvalid, "network %s is of the type dynamic: somebody else chooses its "+
-		"addresses, so that none can be reserved by address; reserve without one", n.Name), Advise(DoRecordAddress))
+	return RefuseAs(WrongType, ErrInvalid, "network %s is of the type dynamic: somebody else chooses its "+
+		"addresses, so that none can be reserved by address; reserve without one", n.Name).Advise(DoRecordAddress)
 }

@@ -69,8 +69,8 @@ func (sub *Subnet) OutsideStatic(r Range) error {
 	if n == len(sub.Static) || !sub.Static[n].Overlaps(r.IPRange) {
 		return nil
 	}
-	return Help(Refuse(ErrOverlap, "the range %s overlaps the static band %s of the subnet %s; leave that part out",
-		r, sub.Static[n], sub.CIDR), OrAdvise(DoModifyStatic))
+	return Refuse(ErrOverlap, "the range %s overlaps the static band %s of the subnet %s; leave that part out",
+		r, sub.Static[n], sub.CIDR).OrAdvise(DoModifyStatic)
 }
 
 // String returns a pool's name and range for an error.
@@ -93,13 +93,13 @@ func (sub *Subnet) CheckGateway(gateway netip.Addr) error {
 		return nil
 	}
 	if x := sub.Exclusion(gateway); x != nil {
-		return Help(RefuseAs(IPReserved, ErrInUse, "the gateway %s is excluded with %s; choose another one", gateway,
-			x), OrAdvise(DoEndExclusion))
+		return RefuseAs(IPReserved, ErrInUse, "the gateway %s is excluded with %s; choose another one", gateway,
+			x).OrAdvise(DoEndExclusion)
 	}
 	if band := sub.StaticBand(gateway); !band.IsZero() {
-		return Help(RefuseAs(IPReserved, ErrInUse,
+		return RefuseAs(IPReserved, ErrInUse,
 			"the gateway %s lies in the static band %s of the subnet %s, which is kept for owners; choose another one",
-			gateway, band, sub.CIDR), OrAdvise(DoModifyStatic))
+			gateway, band, sub.CIDR).OrAdvise(DoModifyStatic)
 	}
 	return nil
 }

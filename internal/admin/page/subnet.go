@@ -69,8 +69,7 @@ func layoutAsked(r *http.Request) (id ipam.ID, f ipam.LayoutFilter, err error) {
 	f.Limit = ipam.MaxParts // a whole map fits on one page
 	text := r.PathValue("subnet")
 	if id, err = ipam.ParseID(text); err != nil {
-		return id, f, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no subnet %q", text),
-			ipam.Advise(ipam.DoListSubnets))
+		return id, f, ipam.Refuse(ipam.ErrNotFound, "there is no subnet %q", text).Advise(ipam.DoListSubnets)
 	}
 	if text := q.Get("part"); text != "" {
 		if f.Within, err = netip.ParsePrefix(text); err != nil {

@@ -139,10 +139,10 @@ func fitHeadroom(ctx context.Context, s *ledger.Ledger,
 				return err
 			}
 			if r != nil {
-				return ipam.Help(ipam.Refuse(ipam.ErrAway,
+				return ipam.Refuse(ipam.ErrAway,
 					"%s is reserved for %s, and only the shared store can give it, which is "+
 						"out of reach",
-					r.Address, r.Reservation.Owner), ipam.Advise(ipam.DoShowStatus))
+					r.Address, r.Reservation.Owner).Advise(ipam.DoShowStatus)
 			}
 			t.ByRule(who)
 		}

@@ -29,19 +29,16 @@ type need struct {
 
 // shortage is the refusal of one wish for which no pool has an address.
 type shortage struct {
-	*ipam.Refusal // the text if nothing else is wanted
-	Wish          ipam.Wish
-	Network       ipam.ID
-	Where         string
-	Open          []ledger.OpenPool // the pools in which the wish looks
-	Full          string            // how those are used
-	Edit          int               // the index of its edit in the request
+	error   // the refusal if nothing else is wanted
+	Wish    ipam.Wish
+	Network ipam.ID
+	Where   string
+	Open    []ledger.OpenPool // the pools in which the wish looks
+	Full    string            // how those are used
+	Edit    int               // the index of its edit in the request
 }
 
-// Helps advises to enlarge the pools.
-func (s *shortage) Helps() []ipam.Advice { return []ipam.Advice{ipam.Advise(ipam.DoEnlargePools)} }
-
-func (s *shortage) Unwrap() error { return s.Refusal }
+func (s *shortage) Unwrap() error { return s.error }
 
 // needed records the result of a wish that needs an address. A shortage is no error until the end of the request.
 func (p *Plan) needed(owner string, w ipam.Wish, addr netip.Addr, err error) (netip.Addr, error) {
@@ -94,12 +91,12 @@ func refusal(c *capacity, s *shortage) error {
 		}
 	}
 	if len(without) == 1 && free == 0 {
-		return ipam.Help(s.Refusal, s.Helps()...)
+		return s.error
 	}
-	return ipam.Help(ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted,
+	return ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted,
 		"too few addresses are free in %s (%d wanted, %d free), so "+
 			"that nothing is given for %s: with the rest of this request %s",
-		s.Where, len(without)+free, free, whose(without), s.Full), ipam.Advise(ipam.DoEnlargePools))
+		s.Where, len(without)+free, free, whose(without), s.Full).Advise(ipam.DoEnlargePools)
 }
 
 // same reports whether a wish looks in the same place as the shortage, or in an overlapping one.

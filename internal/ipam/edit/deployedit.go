@@ -97,10 +97,10 @@ func LockRefusal(held *ipam.DeployLock) error {
 	if held.Host != "" {
 		who += " on host " + held.Host
 	}
-	return ipam.Help(ipam.RefuseAs(ipam.DeployLocked, ipam.ErrInUse,
+	return ipam.RefuseAs(ipam.DeployLocked, ipam.ErrInUse,
 		"the project %s is being deployed by %s (process %d) since %s, and locked until %s at least", held.Project, who,
-		held.PID, held.Since.Format(time.RFC3339), held.Expires.Format(time.RFC3339)),
-		ipam.Advise(ipam.DoUnlockDeploy, held.Project))
+		held.PID, held.Since.Format(time.RFC3339), held.Expires.Format(time.RFC3339)).
+		Advise(ipam.DoUnlockDeploy, held.Project)
 }
 
 // unlockDeploy ends a lock. A missing lock, or another deploy's, is no error. If the deploy reports that it lost its

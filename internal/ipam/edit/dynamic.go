@@ -95,9 +95,8 @@ func (p *Plan) dismissOwners(force bool) error {
 	}
 	for _, one := range known {
 		if !force {
-			return ipam.Help(ipam.Refuse(ipam.ErrInUse, "network %s is in use: %s has a reservation in it", p.Called(),
-				one.Owner),
-				ipam.Advise(ipam.DoEndReservation))
+			return ipam.Refuse(ipam.ErrInUse, "network %s is in use: %s has a reservation in it", p.Called(),
+				one.Owner).Advise(ipam.DoEndReservation)
 		}
 		if _, err := allocator.ForgetOwner(&p.NetworkPlan, one.Owner, ""); err != nil {
 			return err

@@ -80,10 +80,10 @@ func (s Editor) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.Ed
 	}
 	switch {
 	case errors.Is(err, store.ErrTooMany) && opt.DryRun:
-		return ipam.Outcome{}, ipam.Help(ipam.Refuse(ipam.ErrInvalid,
+		return ipam.Outcome{}, ipam.Refuse(ipam.ErrInvalid,
 			"a dry run shows what one transaction holds, and these changes are more; those of one account that is "+
-				"removed, or of one network, are made in several when they are made in earnest"),
-			ipam.Advise(ipam.DoListElastic))
+				"removed, or of one network, are made in several when they are made in earnest").
+			Advise(ipam.DoListElastic)
 	case errors.Is(err, store.ErrTooMany):
 		return ipam.Outcome{}, ipam.Refuse(ipam.ErrInvalid,
 			"these changes are more than one transaction holds; make them in several requests")

@@ -121,9 +121,9 @@ func removeExclusion(p *Plan, e *ipam.RemoveExclusion) error {
 		edited.Exclusions = append(edited.Exclusions, left...)
 	}
 	if !cut {
-		return ipam.Help(ipam.Refuse(ipam.ErrNotFound,
+		return ipam.Refuse(ipam.ErrNotFound,
 			"no exclusion of the subnet %s has an address of the range %s",
-			sub.CIDR, e.Range), ipam.Advise(ipam.DoListExclusions, p.Called()))
+			sub.CIDR, e.Range).Advise(ipam.DoListExclusions, p.Called())
 	}
 	p.cameIn(sub)
 	return p.SetSubnet(&edited)

@@ -18,8 +18,8 @@ func hostOf(c *ledger.Change, name string) (*ipam.Host, error) {
 	}
 	known := c.Index().Host(name)
 	if known == nil {
-		return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no host %q in the cluster", name),
-			ipam.Advise(ipam.DoListHosts))
+		return nil, ipam.Refuse(ipam.ErrNotFound, "there is no host %q in the cluster", name).
+			Advise(ipam.DoListHosts)
 	}
 	return known, nil
 }
@@ -37,8 +37,7 @@ func drainHost(c *run, e *ipam.DrainHost) error {
 	case h.State == want:
 		return nil
 	case h.State == ipam.HostLeaving || h.State == ipam.HostRemoved:
-		return ipam.Help(ipam.Refuse(ipam.ErrInUse, "host %s is %s", h.Name, h.State),
-			ipam.Advise(ipam.DoLetHostIn, h.Name))
+		return ipam.Refuse(ipam.ErrInUse, "host %s is %s", h.Name, h.State).Advise(ipam.DoLetHostIn, h.Name)
 	}
 	detail := ""
 	if e.Undo {
@@ -64,26 +63,26 @@ func removeHost(c *run, e *ipam.RemoveHost) error {
 	}
 	switch {
 	case h.State == ipam.HostRemoved:
-		return ipam.Help(ipam.Refuse(ipam.ErrInUse, "host %s was removed already", h.Name),
-			ipam.Advise(ipam.DoLetHostIn, h.Name))
+		return ipam.Refuse(ipam.ErrInUse, "host %s was removed already", h.Name).
+			Advise(ipam.DoLetHostIn, h.Name)
 	case e.Off && isPresent(c.Change, h.Name) && h.ID != c.Member().Host:
-		return ipam.Help(ipam.Refuse(ipam.ErrInUse,
+		return ipam.Refuse(ipam.ErrInUse,
 			"the daemon of host %s answers, or did some seconds ago, so that it is "+
-				"not off", h.Name), ipam.Advise(ipam.DoAskHostToGo, h.Name))
+				"not off", h.Name).Advise(ipam.DoAskHostToGo, h.Name)
 	case e.Off:
 		c.ended = true
 		return RemoveHost(c.Change, h)
 	case h.State == ipam.HostLeaving:
 		return nil
 	case !otherHost(c.Index(), h.Name):
-		return ipam.Help(ipam.Refuse(ipam.ErrInUse,
+		return ipam.Refuse(ipam.ErrInUse,
 			"host %s is the only one in the cluster, and nobody could let it in "+
-				"again; remove its networks there instead", h.Name), ipam.OrAdvise(ipam.DoMoveSpaces))
+				"again; remove its networks there instead", h.Name).OrAdvise(ipam.DoMoveSpaces)
 	case !isPresent(c.Change, h.Name):
-		return ipam.Help(ipam.Refuse(ipam.ErrInUse,
+		return ipam.Refuse(ipam.ErrInUse,
 			"the daemon of host %s does not answer, so that it cannot give back "+
-				"what it holds: its containers may run on, and its headroom be in use; start it", h.Name),
-			ipam.Advise(ipam.DoSayHostOff, h.Name))
+				"what it holds: its containers may run on, and its headroom be in use; start it", h.Name).
+			Advise(ipam.DoSayHostOff, h.Name)
 	}
 	return setHostState(c.Change, h, ipam.HostLeaving, ipam.HostLeft, "")
 }

@@ -45,9 +45,9 @@ func createNetwork(c *run, e *ipam.CreateNetwork) error {
 		return err
 	}
 	if len(e.Subnets) > maxSubnets {
-		return ipam.Help(ipam.Refuse(ipam.ErrInvalid,
+		return ipam.Refuse(ipam.ErrInvalid,
 			"the network %s is to have %d subnets; one request makes at most %d",
-			e.Name, len(e.Subnets), maxSubnets), ipam.Advise(ipam.DoImportInstead))
+			e.Name, len(e.Subnets), maxSubnets).Advise(ipam.DoImportInstead)
 	}
 	if err := NameFree(c.Change, e.Name); err != nil {
 		return err

@@ -85,9 +85,9 @@ func removeOrphan(c *run, e *ipam.RemoveOrphan) error {
 		return err
 	}
 	if had.Stage == ipam.OrphanRestoring && c.deploy == (ipam.ID{}) {
-		return ipam.Help(ipam.Refuse(ipam.ErrInUse, "the volume %s may hold the only whole copy of %s, "+
-			"which a deploy of %s has begun to recreate and did not end", e.Volume, had.Of, had.Project),
-			ipam.Advise(ipam.DoDeploy, had.Project))
+		return ipam.Refuse(ipam.ErrInUse, "the volume %s may hold the only whole copy of %s, "+
+			"which a deploy of %s has begun to recreate and did not end", e.Volume, had.Of, had.Project).
+			Advise(ipam.DoDeploy, had.Project)
 	}
 	if _, err := c.Event(&ipam.Event{Verb: ipam.OrphanEnded, Name: e.Volume, Detail: had.Project}); err != nil {
 		return err

@@ -145,8 +145,8 @@ func (p *Plan) pickAddress(owner string, addr netip.Addr, subnets []*ipam.Subnet
 			return ledger.Picked{}, allocator.ReservedError(p.Change, addr, r)
 		}
 		if x := sub.Exclusion(addr); x != nil && r == nil && !force {
-			return ledger.Picked{}, ipam.Help(ipam.RefuseAs(ipam.IPReserved, ipam.ErrInUse,
-				"%s is excluded with %s", addr, x), ipam.Advise(ipam.DoTakeExcluded))
+			return ledger.Picked{}, ipam.RefuseAs(ipam.IPReserved, ipam.ErrInUse,
+				"%s is excluded with %s", addr, x).Advise(ipam.DoTakeExcluded)
 		}
 		return ledger.Picked{Sub: sub, Addr: addr, Record: l}, nil
 	}
@@ -175,16 +175,16 @@ func (p *Plan) exhausted(w ipam.Wish, subnets []*ipam.Subnet) error {
 	}
 	switch {
 	case len(f.Pools) == 0 && pool != "":
-		return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "%s has no pool named %s", where, pool),
-			ipam.Advise(ipam.DoListPools, p.Called()))
+		return ipam.Refuse(ipam.ErrNotFound, "%s has no pool named %s", where, pool).
+			Advise(ipam.DoListPools, p.Called())
 	case len(f.Pools) == 0:
-		return ipam.Help(ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted,
-			"%s has no pool, so that no address can be chosen; ask for one by address", where),
-			ipam.OrAdvise(ipam.DoAddPoolTo))
+		return ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted,
+			"%s has no pool, so that no address can be chosen; ask for one by address", where).
+			OrAdvise(ipam.DoAddPoolTo)
 	}
 	one := ipam.RefuseAs(ipam.NotEnoughCapacity, ipam.ErrExhausted, "no address is free in %s (1 wanted, 0 free): %s",
-		where, f)
-	return &shortage{Refusal: one, Wish: w, Network: p.N.ID, Where: where, Open: open, Full: f.String()}
+		where, f).Advise(ipam.DoEnlargePools)
+	return &shortage{error: one, Wish: w, Network: p.N.ID, Where: where, Open: open, Full: f.String()}
 }
 
 // in lists the subnets that suit a wish, and refuses if there are none.

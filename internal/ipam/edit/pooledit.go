@@ -69,8 +69,8 @@ func (p *Plan) renameRange(r ipam.Range, name string) error {
 	}
 	i := slices.IndexFunc(sub.Pools, func(pool ipam.Pool) bool { return pool.Range == r })
 	if i < 0 {
-		return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "network %s has no pool of the range %s", p.Called(), r),
-			ipam.Advise(ipam.DoListPools))
+		return ipam.Refuse(ipam.ErrNotFound, "network %s has no pool of the range %s", p.Called(), r).
+			Advise(ipam.DoListPools)
 	}
 	before := sub.Pools[i]
 	if err := p.Note(&ipam.Event{Verb: ipam.PoolModified, Subnet: sub.CIDR}, before,
@@ -151,8 +151,8 @@ func (p *Plan) named(name string) ([]*ipam.Subnet, error) {
 		return name == "" || !sub.HasPool(name)
 	})
 	if len(all) == 0 {
-		return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "network %s has no pool named %q", p.Called(), name),
-			ipam.Advise(ipam.DoListPools, p.Called()))
+		return nil, ipam.Refuse(ipam.ErrNotFound, "network %s has no pool named %q", p.Called(), name).
+			Advise(ipam.DoListPools, p.Called())
 	}
 	return all, nil
 }
@@ -200,9 +200,8 @@ func (p *Plan) cutPools(sub *ipam.Subnet, r ipam.Range) error {
 		edited.Pools = append(edited.Pools, left...)
 	}
 	if !cut {
-		return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "no pool of the subnet %s has an address of the range %s",
-			sub.CIDR, r),
-			ipam.Advise(ipam.DoListPools, p.Called()))
+		return ipam.Refuse(ipam.ErrNotFound, "no pool of the subnet %s has an address of the range %s",
+			sub.CIDR, r).Advise(ipam.DoListPools, p.Called())
 	}
 	return p.SetSubnet(&edited)
 }

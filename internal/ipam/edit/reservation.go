@@ -136,9 +136,9 @@ func slots(of map[ipam.Slot]ledger.Picked) []ipam.Slot {
 // the first.
 func (p *Plan) alreadyExists(owner string, has ledger.Picked, todo string) error {
 	if todo == "" {
-		return ipam.Help(ipam.RefuseAs(ipam.AlreadyExists, ipam.ErrInUse,
+		return ipam.RefuseAs(ipam.AlreadyExists, ipam.ErrInUse,
 			"%s has %s reserved in network %s already (%s)", owner, has.Addr,
-			p.Called(), has.Record.Reservation.Slot), ipam.Advise(ipam.DoReplaceReservation))
+			p.Called(), has.Record.Reservation.Slot).Advise(ipam.DoReplaceReservation)
 	}
 	return ipam.RefuseAs(ipam.AlreadyExists, ipam.ErrInUse, "%s has %s reserved in network %s already (%s); %s", owner,
 		has.Addr,
@@ -148,8 +148,8 @@ func (p *Plan) alreadyExists(owner string, has ledger.Picked, todo string) error
 // secondUse refuses a reservation that exists, in a store that is rebuilt from what runs (BO-5). Requests with Replace,
 // as from Compose projects, are exempt.
 func (p *Plan) secondUse(has ledger.Picked) error {
-	return ipam.Help(ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse,
+	return ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse,
 		"%s is reserved for %s in network %s already, and this store, which "+
 			"forgets, takes nothing twice; leave it",
-		has.Addr, has.Record.Reservation.Owner, p.Called()), ipam.OrAdvise(ipam.DoEndReservation))
+		has.Addr, has.Record.Reservation.Owner, p.Called()).OrAdvise(ipam.DoEndReservation)
 }

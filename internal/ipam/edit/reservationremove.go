@@ -42,9 +42,8 @@ func removeReservation(p *Plan, e *ipam.RemoveReservation) error {
 	if e.Address.IsValid() {
 		what = "not " + e.Address.String()
 	}
-	return ipam.Help(ipam.RefuseAs(ipam.IPMissing, ipam.ErrNotFound, "%s has %s reserved in network %s",
-		e.Owner, what, p.Called()),
-		ipam.Advise(ipam.DoListReservations, p.Called()))
+	return ipam.RefuseAs(ipam.IPMissing, ipam.ErrNotFound, "%s has %s reserved in network %s",
+		e.Owner, what, p.Called()).Advise(ipam.DoListReservations, p.Called())
 }
 
 // gapsWithout refuses to end one reservation of an interface if that leaves a gap (GA-24). There is no gap if a

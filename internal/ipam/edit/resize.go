@@ -27,16 +27,16 @@ func (p *Plan) checkResize(sub, edited *ipam.Subnet) error {
 	}
 	for _, x := range sub.Exclusions {
 		if !ipam.Covers(edited.CIDR, x.Range.IPRange) {
-			return ipam.Help(ipam.Refuse(ipam.ErrInUse,
+			return ipam.Refuse(ipam.ErrInUse,
 				"the subnet %s cannot become %s: the exclusion %s would be cut off", sub.CIDR,
-				edited.CIDR, x), ipam.Advise(ipam.DoEndExclusion))
+				edited.CIDR, x).Advise(ipam.DoEndExclusion)
 		}
 	}
 	for _, band := range sub.Static {
 		if !ipam.Covers(edited.CIDR, band.IPRange) {
-			return ipam.Help(ipam.Refuse(ipam.ErrInUse,
+			return ipam.Refuse(ipam.ErrInUse,
 				"the subnet %s cannot become %s: the static band %s would be cut off",
-				sub.CIDR, edited.CIDR, band), ipam.Advise(ipam.DoModifyStatic))
+				sub.CIDR, edited.CIDR, band).Advise(ipam.DoModifyStatic)
 		}
 	}
 	if err := p.checkCutOff(sub, edited); err != nil {

@@ -57,9 +57,9 @@ func (p *Plan) bandIn(band ipam.Range) (*ipam.Subnet, error) {
 		return nil, err
 	}
 	if _, other := sub.PlaceOfExclusion(band); other != nil {
-		return nil, ipam.Help(ipam.RefuseAs(ipam.StaticOutOfRange, ipam.ErrOverlap,
+		return nil, ipam.RefuseAs(ipam.StaticOutOfRange, ipam.ErrOverlap,
 			"the static band %s overlaps the exclusion %s of the subnet %s; leave that part out",
-			band, other, sub.CIDR), ipam.OrAdvise(ipam.DoShrinkExclusion))
+			band, other, sub.CIDR).OrAdvise(ipam.DoShrinkExclusion)
 	}
 	return sub, nil
 }

@@ -144,9 +144,9 @@ func (p *Plan) checkSubnet(sub *ipam.Subnet) error {
 	for _, id := range nx.Subnets() { // GA-12
 		other := p.Index().Subnet(id).Record()
 		if other.ID != sub.ID && other.DHCP && other.CIDR.Addr().Is4() == sub.CIDR.Addr().Is4() {
-			return ipam.Help(ipam.Refuse(ipam.ErrInUse,
+			return ipam.Refuse(ipam.ErrInUse,
 				"network %s has DHCP on the subnet %s already, and one cable has one for each family", p.Called(),
-				other.CIDR), ipam.Advise(ipam.DoTurnDHCPOff, p.Called(), other.CIDR))
+				other.CIDR).Advise(ipam.DoTurnDHCPOff, p.Called(), other.CIDR)
 		}
 	}
 	return nil

@@ -25,9 +25,9 @@ func (p *Plan) Unused(sub *ipam.Subnet, reserved bool) error {
 				"the subnet %s of network %s is in use: %s is held by %s, which must give it "+
 					"back first", sub.CIDR, p.Called(), l.Address, l.Holder())
 		case l.Reservation != nil && !reserved:
-			used = ipam.Help(ipam.Refuse(ipam.ErrInUse, "the subnet %s of network %s is in use: %s is reserved for %s",
+			used = ipam.Refuse(ipam.ErrInUse, "the subnet %s of network %s is in use: %s is reserved for %s",
 				sub.CIDR,
-				p.Called(), l.Address, l.Reservation.Owner), ipam.Advise(ipam.DoEndReservation))
+				p.Called(), l.Address, l.Reservation.Owner).Advise(ipam.DoEndReservation)
 		default:
 			return nil
 		}

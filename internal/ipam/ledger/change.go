@@ -117,10 +117,10 @@ func (c *Change) Attachment(id ipam.ID) (*ipam.Attachment, error) {
 	c.key = AttachmentKey(c.key[:0], id)
 	a, err := ReadKnown(c.tx, c.key, c.index.attachments[id], "pool", id)
 	if err == nil && a == nil {
-		err = ipam.Help(ipam.Refuse(ipam.ErrNotFound,
+		err = ipam.Refuse(ipam.ErrNotFound,
 			"there is no pool %s: it was released, or belongs to another Berth or "+
-				"another state of this one; remove the Docker network and create it again", id),
-			ipam.Advise(ipam.DoListSubnets))
+				"another state of this one; remove the Docker network and create it again", id).
+			Advise(ipam.DoListSubnets)
 	}
 	return a, err
 }
@@ -141,8 +141,8 @@ func (c *Change) SubnetOf(a *ipam.Attachment) (*ipam.Subnet, *SubnetIndex, error
 		return nil, nil, ipam.Help(fmt.Errorf("%w: pool %s is of subnet %s in space %s, which is not there",
 			ipam.ErrDamaged, a.ID, a.CIDR, a.Space), ipam.Advise(ipam.DoRunFsck))
 	case sub.ID != a.Subnet:
-		return nil, nil, ipam.Help(ipam.Refuse(ipam.ErrDamaged, "pool %s is of a subnet %s that was replaced", a.ID,
-			a.CIDR), ipam.Advise(ipam.DoRunFsck))
+		return nil, nil, ipam.Refuse(ipam.ErrDamaged, "pool %s is of a subnet %s that was replaced", a.ID,
+			a.CIDR).Advise(ipam.DoRunFsck)
 	}
 	return sub, sx, nil
 }

@@ -81,9 +81,9 @@ func (s *Ledger) readFormat(ctx context.Context) (format int, err error) {
 			format = 0
 			return nil
 		case Restoring:
-			return ipam.Help(ipam.Refuse(ipam.ErrDamaged,
-				"a backup is being put back into the store, and not all of it is there"),
-				ipam.Advise(ipam.DoRestoreShared))
+			return ipam.Refuse(ipam.ErrDamaged,
+				"a backup is being put back into the store, and not all of it is there").
+				Advise(ipam.DoRestoreShared)
 		}
 		if format, err = strconv.Atoi(string(raw)); err != nil || format < 1 {
 			return fmt.Errorf("%w: the format of the state is %q", ipam.ErrDamaged, raw)
@@ -95,8 +95,8 @@ func (s *Ledger) readFormat(ctx context.Context) (format int, err error) {
 
 // BeingCopied is the refusal to change a network that is being copied.
 func BeingCopied(n *ipam.Network) error {
-	return ipam.Help(ipam.Refuse(ipam.ErrInUse, "network %s is being copied from one store to another", n.Name),
-		ipam.Advise(ipam.DoCopyOn))
+	return ipam.Refuse(ipam.ErrInUse, "network %s is being copied from one store to another", n.Name).
+		Advise(ipam.DoCopyOn)
 }
 
 // Restoring replaces the format number while a backup is restored into a store. No Service opens the store then.

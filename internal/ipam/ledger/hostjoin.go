@@ -30,10 +30,10 @@ func (c *Change) joinHost() error {
 	}
 	switch h := c.self; {
 	case h.ID != c.member.Host:
-		return ipam.Help(ipam.Refuse(ipam.ErrHost,
+		return ipam.Refuse(ipam.ErrHost,
 			"there is a host %s in the cluster already, and this one is another (that one has "+
 				"the id %s, and its daemon began at %s): give this one a name of its own with --host",
-			h.Name, h.ID.Short(), h.Started.Format("2006-01-02 15:04:05 MST")), ipam.Advise(ipam.DoFreeHost, h.Name))
+			h.Name, h.ID.Short(), h.Started.Format("2006-01-02 15:04:05 MST")).Advise(ipam.DoFreeHost, h.Name)
 	case h.State == ipam.HostRemoved:
 		return removed(h.Name)
 	}
@@ -46,9 +46,9 @@ func (c *Change) joinHost() error {
 func (c *Change) addHost() error {
 	for _, known := range c.index.hosts {
 		if h := known.Value; h.ID == c.member.Host && h.State != ipam.HostRemoved {
-			return ipam.Help(ipam.Refuse(ipam.ErrHost,
+			return ipam.Refuse(ipam.ErrHost,
 				"this host is known to the cluster as %s, with all it holds: start it with "+
-					"--host %s", h.Name, h.Name), ipam.OrAdvise(ipam.DoRemoveThere, h.Name))
+					"--host %s", h.Name, h.Name).OrAdvise(ipam.DoRemoveThere, h.Name)
 		}
 	}
 	if err := c.beingMended(); err != nil {
@@ -80,9 +80,8 @@ func (c *Change) FreeSlot() (slot int, err error) {
 		slot++
 	}
 	if slot >= ipam.MaxHosts {
-		return 0, ipam.Help(ipam.Refuse(ipam.ErrHost, "the cluster has %d hosts, which is as many as can share a store",
-			ipam.MaxHosts),
-			ipam.Advise(ipam.DoRemoveAHost))
+		return 0, ipam.Refuse(ipam.ErrHost, "the cluster has %d hosts, which is as many as can share a store",
+			ipam.MaxHosts).Advise(ipam.DoRemoveAHost)
 	}
 	return slot, nil
 }

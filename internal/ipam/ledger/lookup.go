@@ -88,8 +88,7 @@ func (c *Change) NetworkOf(ref string, e ipam.Edit) (*ipam.Network, error) {
 	case err != nil:
 		return nil, err
 	case n == nil || n.Stage == ipam.Leaving:
-		return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no network %q", ref),
-			ipam.Advise(ipam.DoListNetworks))
+		return nil, ipam.Refuse(ipam.ErrNotFound, "there is no network %q", ref).Advise(ipam.DoListNetworks)
 	case n.Stage == ipam.Arriving:
 		return nil, ipam.Refuse(ipam.ErrInUse, "network %s is being imported; try again when that has ended", n.Name)
 	case n.Stage == ipam.Moving:
@@ -119,9 +118,9 @@ func (c *Change) FindSubnet(space string, cidr netip.Prefix) (*ipam.Subnet, erro
 func (c *Change) NoElasticIn(cidr netip.Prefix) error {
 	for _, r := range c.index.AllElasticRanges() {
 		if r.Range.Overlaps(netipx.RangeOfPrefix(cidr)) {
-			return ipam.Help(ipam.RefuseAs(ipam.ElasticRangeOverlaps, ipam.ErrOverlap,
-				"the subnet %s overlaps the elastic range %s; choose another subnet", cidr, r.Range),
-				ipam.Advise(ipam.DoListElasticRanges))
+			return ipam.RefuseAs(ipam.ElasticRangeOverlaps, ipam.ErrOverlap,
+				"the subnet %s overlaps the elastic range %s; choose another subnet", cidr, r.Range).
+				Advise(ipam.DoListElasticRanges)
 		}
 	}
 	return nil

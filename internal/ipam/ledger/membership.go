@@ -115,10 +115,10 @@ func SpeaksFor(m *ipam.Member, host string, h *ipam.Host) error {
 
 // removed is the refusal of a removed host.
 func removed(host string) error {
-	return ipam.Help(ipam.Refuse(ipam.ErrHost,
+	return ipam.Refuse(ipam.ErrHost,
 		"host %s was removed from the cluster, and what it held may be in other hands: "+
-			"stop its containers on shared networks, and let it in again on another host", host),
-		ipam.Advise(ipam.DoLetHostIn, host))
+			"stop its containers on shared networks, and let it in again on another host", host).
+		Advise(ipam.DoLetHostIn, host)
 }
 
 // MayTake refuses new addresses and pools to a host that is being drained or removed.
@@ -126,9 +126,9 @@ func (c *Change) MayTake() error {
 	if c.member == nil || c.self.State == "" {
 		return nil
 	}
-	return ipam.Help(ipam.Refuse(ipam.ErrHost, "host %s is %s, and takes nothing new in the spaces of the cluster",
+	return ipam.Refuse(ipam.ErrHost, "host %s is %s, and takes nothing new in the spaces of the cluster",
 		c.host,
-		c.self.State), ipam.Advise(ipam.DoEndDrain, c.host))
+		c.self.State).Advise(ipam.DoEndDrain, c.host)
 }
 
 // leave ends a successful change. If the change touched the plan, it writes PlanKey.

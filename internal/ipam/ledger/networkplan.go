@@ -158,9 +158,8 @@ func (p *NetworkPlan) Holding(r ipam.Range) (*ipam.Subnet, error) {
 
 // NoSubnet is the refusal of a network without subnets, which has L2 only (GA-1).
 func (p *NetworkPlan) NoSubnet() error {
-	return ipam.Help(ipam.Refuse(ipam.ErrExhausted, "network %s has no subnet, so that it gives no addresses",
-		p.Called()),
-		ipam.Advise(ipam.DoAddSubnetTo, p.Called()))
+	return ipam.Refuse(ipam.ErrExhausted, "network %s has no subnet, so that it gives no addresses",
+		p.Called()).Advise(ipam.DoAddSubnetTo, p.Called())
 }
 
 // DynamicOwners reads the owners in the dynamic network, by name.

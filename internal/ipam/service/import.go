@@ -208,8 +208,8 @@ func (run *importRun) stopped(err error) error {
 	if errors.Is(err, context.Canceled) {
 		what = "it was interrupted"
 	}
-	return ipam.Help(ipam.Refuse(err, "%s; the import stopped after %d of %d steps", what, run.done, len(run.steps)),
-		ipam.Advise(ipam.DoImportAgain))
+	return ipam.Refuse(err, "%s; the import stopped after %d of %d steps", what, run.done, len(run.steps)).
+		Advise(ipam.DoImportAgain)
 }
 
 // counts returns what a step adds.

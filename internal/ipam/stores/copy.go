@@ -87,8 +87,8 @@ func (cp *copying) choose(ctx context.Context) (names []string, err error) {
 			return nil, ipam.Refuse(ipam.ErrInvalid, "the space %s belongs to one host, and stays in its own store",
 				name)
 		case !slices.Contains(has, name) && !slices.Contains(names, name):
-			return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no network in a space %q to be copied", name),
-				ipam.Advise(ipam.DoListSpaces))
+			return nil, ipam.Refuse(ipam.ErrNotFound, "there is no network in a space %q to be copied", name).
+				Advise(ipam.DoListSpaces)
 		}
 	}
 	begun := slices.Contains(names, elasticPart)

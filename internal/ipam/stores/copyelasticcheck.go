@@ -224,9 +224,9 @@ func MayShare(own *ledger.Ledger) (left bool, err error) {
 		}
 	})
 	if found != nil {
-		return true, ipam.Help(ipam.Refuse(ipam.ErrInUse, "this host's own store has the elastic address %s, associated "+
-			"with %s, and a host that shares a store maps what that one has", found.Address, found.Association.Instance),
-			ipam.Advise(ipam.DoCopyToShared))
+		return true, ipam.Refuse(ipam.ErrInUse, "this host's own store has the elastic address %s, associated "+
+			"with %s, and a host that shares a store maps what that one has", found.Address, found.Association.Instance).
+			Advise(ipam.DoCopyToShared)
 	}
 	return hasElastic(own), nil
 }

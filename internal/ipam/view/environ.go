@@ -23,8 +23,8 @@ func (s Views) Environment(ctx context.Context, network, owner string) ([]string
 	return inNetwork(ctx, s, network, func(_ *ledger.Ledger, c *ledger.Change, n *ipam.Network) ([]string, error) {
 		all, err := addressesOf(c, n.ID, owner)
 		if err == nil && len(all) == 0 {
-			err = ipam.Help(ipam.Refuse(ipam.ErrNotFound, "%s has no address in network %s", owner, n.Name),
-				ipam.Advise(ipam.DoListLeases))
+			err = ipam.Refuse(ipam.ErrNotFound, "%s has no address in network %s", owner, n.Name).
+				Advise(ipam.DoListLeases)
 		}
 		return environment(c, n, owner, arrange(all)), err
 	})

@@ -39,5 +39,5 @@ func (s Views) Revision(ctx context.Context, network string) (uint64, error) {
 }
 
 func noSubnet(id ipam.ID) error {
-	return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no subnet %s", id), ipam.Advise(ipam.DoListSubnets))
+	return ipam.Refuse(ipam.ErrNotFound, "there is no subnet %s", id).Advise(ipam.DoListSubnets)
 }
