@@ -24,7 +24,6 @@ func (m *manor) inShared(ref string) bool {
 // Each edit is made in the store of what it names, and nowhere else.
 func TestJoinedEdits(t *testing.T) {
 	_, a := furnished(t)
-	subnet := netip.MustParsePrefix
 	for _, row := range []struct {
 		name   string
 		shared bool
@@ -39,25 +38,24 @@ func TestJoinedEdits(t *testing.T) {
 		}
 		n, err := a.Network(t.Context(), row.name)
 		fine(t, err)
-		r := ipamtest.MustRange(row.cidr + ".200-" + row.cidr + ".210")
-		edits := []ipam.Edit{
-			&ipam.ModifyNetwork{Network: n.ID.Short(), Tags: map[string]*string{"site": new("a")}},
-			&ipam.AddSubnet{Network: n.ID.String(), SubnetSpec: ipam.SubnetSpec{CIDR: subnet("192.168.7.0/24")}},
-			&ipam.ModifySubnet{Network: row.name, Subnet: "192.168.7.0/24", Name: new("more")},
-			&ipam.AddPool{Network: row.name, Subnet: "more"},
-			&ipam.ModifyPool{Network: row.name, Pool: "192.168.7.0/24", Name: "new"},
-			&ipam.RemovePool{Network: row.name, Pool: "new"},
-			&ipam.RemoveSubnet{Network: row.name, Subnet: "more"},
-			&ipam.AddExclusion{Network: row.name, Range: r},
-			&ipam.RemoveExclusion{Network: row.name, Range: r},
-			&ipam.AddReservation{Network: row.name, Owner: "mail"},
-			&ipam.RemoveReservation{Network: row.name, Owner: "mail"},
-			&ipam.BindReservations{Wanted: []ipam.AddReservation{{Network: row.name, Owner: "ftp"}}},
-			&ipam.TakeAddress{Network: row.name, Owner: "gate"},
-			&ipam.ReleaseAddress{Network: row.name, Owner: "gate"},
-			&ipam.ModifyNetwork{Network: row.name, Name: new(row.name + "2")},
-			&ipam.ModifyNetwork{Network: row.name + "2", Name: new(row.name)},
-		}
+		edits := ipamtest.Edits(t, strings.NewReplacer("SHORT", n.ID.Short(), "ID", n.ID.String(), "NET", row.name,
+			"CIDR", row.cidr).Replace(`
+			network.set SHORT tag.site=a
+			subnet ID 192.168.7.0/24
+			subnet.set NET 192.168.7.0/24 name=more
+			pool NET - subnet=more
+			pool.set NET 192.168.7.0/24 new
+			pool.rm NET new
+			subnet.rm NET more
+			exclude NET CIDR.200-CIDR.210
+			include NET CIDR.200-CIDR.210
+			reserve NET mail
+			unreserve NET mail
+			bind NET ftp
+			take NET gate pool
+			release NET gate
+			network.set NET name=NET2
+			network.set NET2 name=NET`))
 		for _, e := range edits {
 			ownBefore, before := events()
 			out := a.must(e)
@@ -90,7 +88,7 @@ func TestJoinedEdits(t *testing.T) {
 // editsOfAllKinds has one of each operation; each says what it is about.
 func TestEditsHavePlaces(t *testing.T) {
 	a := newParish(t).host("a")
-	for op := range ipamtest.EditsOfAllKinds() {
+	for op := range ipamtest.EditsOfAllKinds(t) {
 		e, _ := ipam.NewEdit(op)
 		if _, err := a.Edit(t.Context(), ipam.EditOptions{}, e); err == nil {
 			t.Errorf("%s of nothing succeeded", op)

@@ -2,8 +2,6 @@ package edit_test
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -241,46 +239,6 @@ func TestReservations(t *testing.T) {
 			ask A mac=10 -> 192.0.2.10
 		`},
 	})
-}
-
-// GA-25: the variables that describe an owner's addresses.
-func TestGA25Environment(t *testing.T) {
-	r := ipamtest.New(t)
-	r.Run(`
-		network net1 subnet=192.0.2.0/24,gw=192.0.2.1,dhcp,pool+2001:db8::/64,pool link=h1,bridged,br0
-		take net1 inst 0:ip0=192.0.2.4,ip1=2001:db8::4
-		take net1 inst 1:ip=192.0.2.5
-	`)
-	env, err := r.S.Environment(ctx, "net1", "inst")
-	fine(t, err)
-	for _, want := range []string{
-		"INSTANCE_NIC0_IP:0=192.0.2.4", "INSTANCE_NIC0_NETWORK_SUBNET:0=192.0.2.0/24",
-		"INSTANCE_NIC0_NETWORK_GATEWAY:0=192.0.2.1",
-		"INSTANCE_NIC0_IP:1=2001:db8::4", "INSTANCE_NIC0_NETWORK_SUBNET:1=2001:db8::/64",
-		"INSTANCE_NIC0_NETWORK_GATEWAY:1=",
-		"INSTANCE_NIC0_IP_0=192.0.2.4", "INSTANCE_NIC0_IP_1=2001:db8::4",
-		"INSTANCE_NIC0_NETWORK_SUBNET_1=2001:db8::/64",
-		"INSTANCE_NIC0_IP=192.0.2.4", "INSTANCE_NIC0_NETWORK_SUBNET=192.0.2.0/24", // of several, the first
-		"INSTANCE_NIC1_IP:0=192.0.2.5", "INSTANCE_NIC1_IP=192.0.2.5", "INSTANCE_NIC1_NETWORK_SUBNET=192.0.2.0/24",
-		"INSTANCE_NIC1_NETWORK_GATEWAY=192.0.2.1",
-	} {
-		if !slices.Contains(env, want) {
-			t.Errorf("%s is not among\n%s", want, strings.Join(env, "\n"))
-		}
-	}
-	for _, dhcp := range []string{"INSTANCE_NIC0_NETWORK_DHCP:0=true", "INSTANCE_NIC0_NETWORK_DHCP:1=false",
-		"INSTANCE_NIC1_NETWORK_DHCP=true"} {
-		if !slices.ContainsFunc(env, func(line string) bool { return strings.EqualFold(line, dhcp) }) {
-			t.Errorf("%s is not among\n%s", dhcp, strings.Join(env, "\n"))
-		}
-	}
-	// The L2 attachment on this host (GA-2).
-	if !strings.Contains(strings.Join(env, "\n"), "br0") || !strings.Contains(strings.Join(env, "\n"), "bridged") {
-		t.Errorf("no link:\n%s", strings.Join(env, "\n"))
-	}
-	if _, err := r.S.Environment(ctx, "nowhere", "inst"); ipamtest.KindOf(err) != "notfound" {
-		t.Error(err)
-	}
 }
 
 // fine ends a test on an error.

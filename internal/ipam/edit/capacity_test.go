@@ -13,71 +13,74 @@ import (
 // BO-7: a refusal counts what the whole request wants, and what was free before it, and names who goes without: over
 // several edits of one request, several addresses of one owner, and both together. Nothing of the request is made.
 func TestBO7WholeRequest(t *testing.T) {
-	wish := func(text string) ipam.Interface {
-		in, err := ipam.ParseInterface(text)
-		fine(t, err)
-		return in
-	}
-	reserve := func(network, owner, text string) ipam.Edit {
-		in := wish(text)
-		return &ipam.AddReservation{Network: network, Owner: owner, Number: in.Number, Wishes: in.Wishes}
-	}
-	take := func(network, owner, text string) ipam.Edit {
-		return &ipam.TakeAddress{Network: network, Owner: owner, Interface: wish(text)}
-	}
+	const plan = `
+		network n subnet=192.0.2.0/29,pool
+		network m subnet=198.51.100.0/28
+		pool m 198.51.100.4 name=web
+		pool m 198.51.100.5+4 name=rest
+		network full subnet=203.0.113.0/30,pool
+		bind full p q
+		reserve n old
+		take n had 0:ip0=pool,ip1=pool
+		network d subnet=198.51.100.64/29,pool
+		attach D net=d
+		ask D runs mac=1
+	`
 	for name, row := range map[string]struct {
-		edits []ipam.Edit
+		edits string
 		at    int // which of several is said to be refused; -1: there is one
 		says  string
 		not   string
 	}{
-		"edits": {[]ipam.Edit{reserve("n", "s/web/1", "pool"), reserve("n", "s/web/2", "pool"),
-			reserve("n", "s/web/3", "pool"), reserve("n", "s/web/4", "pool"), reserve("n", "s/web/5", "pool")}, 3,
+		"edits": {`reserve n s/web/1
+			reserve n s/web/2
+			reserve n s/web/3
+			reserve n s/web/4
+			reserve n s/web/5`, 3,
 			"5 wanted, 3 free; s/web/4, s/web/5; all 6 of the pool 192.0.2.0/29", "s/web/3"},
-		"slots of a reservation": {[]ipam.Edit{reserve("n", "box", "0:ip0=pool,ip1=pool,ip2=pool,ip3=pool,ip4=pool")},
-			-1,
+		"slots of a reservation": {`reserve n box pool,pool,pool,pool,pool`, -1,
 			"5 wanted, 3 free; box (ip3, ip4)", ""},
-		"slots taken": {[]ipam.Edit{take("n", "vm", "0:ip0=pool,ip1=pool,ip2=pool,ip3=pool")}, -1,
+		"slots taken": {`take n vm 0:ip0=pool,ip1=pool,ip2=pool,ip3=pool`, -1,
 			"4 wanted, 3 free; vm (ip3)", ""},
-		"of all kinds": {[]ipam.Edit{take("n", "vm", "0:ip0=pool,ip1=pool"), reserve("n", "box", "0:ip0=pool,ip1=pool"),
-			&ipam.BindReservations{Wanted: []ipam.AddReservation{
-				{Network: "n", Owner: "s/db/1"}, {Network: "n", Owner: "s/db/2"}}}}, 1,
+		"of all kinds": {`take n vm 0:ip0=pool,ip1=pool
+			reserve n box pool,pool
+			bind n s/db/1 s/db/2`, 1,
 			"6 wanted, 3 free; box (ip1), s/db/1, s/db/2", "vm"},
-		"one by address": {[]ipam.Edit{reserve("n", "a", "192.0.2.6"), reserve("n", "b", "pool"),
-			reserve("n", "c", "pool"),
-			reserve("n", "d", "pool")}, 3, "4 wanted, 3 free; for d:", "for a"},
-		"what is there counts not": {[]ipam.Edit{reserve("n", "old", "pool"), reserve("n", "a", "pool"),
-			reserve("n", "b", "pool"), reserve("n", "c", "pool"), reserve("n", "d", "pool")}, 4,
-			"4 wanted, 3 free; for d:", "old"},
-		"what is reserved for who takes it counts not": {[]ipam.Edit{take("n", "old", "pool"), take("n", "a", "pool"),
-			take("n", "b", "pool"), take("n", "c", "pool"), take("n", "d", "pool")}, 4, "4 wanted, 3 free; for d:", "old"},
-		"what a container runs with counts not": {[]ipam.Edit{reserve("d", "runs", "pool"), reserve("d", "a", "pool"),
-			reserve("d", "b", "pool"), reserve("d", "c", "pool"), reserve("d", "d", "pool"), reserve("d", "e", "pool"),
-			reserve("d", "f", "pool")}, 6, "6 wanted, 5 free; for f:", "runs"},
-		"of another network": {[]ipam.Edit{reserve("m", "a", "pool"), reserve("n", "a", "0:ip0=pool,ip1=pool,ip2=pool"),
-			reserve("n", "b", "pool"), reserve("m", "b", "pool")}, 2, "network n; 4 wanted, 3 free; for b:", "for a"},
-		"of a named pool": {[]ipam.Edit{reserve("m", "a", "web"), reserve("m", "b", "web"), reserve("m", "c", "rest")},
-			1,
-			"2 wanted, 1 free; for b:", "c,"},
-		"one": {[]ipam.Edit{reserve("full", "x", "pool")}, -1, "no address is free; 1 wanted, 0 free", "x"},
+		"one by address": {`reserve n a 192.0.2.6
+			reserve n b
+			reserve n c
+			reserve n d`, 3, "4 wanted, 3 free; for d:", "for a"},
+		"what is there counts not": {`reserve n old
+			reserve n a
+			reserve n b
+			reserve n c
+			reserve n d`, 4, "4 wanted, 3 free; for d:", "old"},
+		"what is reserved for who takes it counts not": {`take n old pool
+			take n a pool
+			take n b pool
+			take n c pool
+			take n d pool`, 4, "4 wanted, 3 free; for d:", "old"},
+		"what a container runs with counts not": {`reserve d runs
+			reserve d a
+			reserve d b
+			reserve d c
+			reserve d d
+			reserve d e
+			reserve d f`, 6, "6 wanted, 5 free; for f:", "runs"},
+		"of another network": {`reserve m a pool
+			reserve n a pool,pool,pool
+			reserve n b
+			reserve m b pool`, 2, "network n; 4 wanted, 3 free; for b:", "for a"},
+		"of a named pool": {`reserve m a web
+			reserve m b web
+			reserve m c rest`, 1, "2 wanted, 1 free; for b:", "c,"},
+		"one": {`reserve full x`, -1, "no address is free; 1 wanted, 0 free", "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := ipamtest.New(t)
-			r.Run(`
-				network n subnet=192.0.2.0/29,pool
-				network m subnet=198.51.100.0/28
-				pool m 198.51.100.4 name=web
-				pool m 198.51.100.5+4 name=rest
-				network full subnet=203.0.113.0/30,pool
-				bind full p q
-				reserve n old
-				take n had 0:ip0=pool,ip1=pool
-				network d subnet=198.51.100.64/29,pool
-				attach D net=d
-				ask D runs mac=1
-			`)
+			r.Run(plan)
 			before := ipamtest.Dump(t, r.Store)
-			_, err := r.S.Edit(ctx, ipam.EditOptions{}, row.edits...)
+			_, err := r.S.Edit(ctx, ipam.EditOptions{}, ipamtest.Edits(t, row.edits)...)
 			if !errors.Is(err, ipam.ErrExhausted) || ipam.CodeOf(err) != ipam.NotEnoughCapacity {
 				t.Fatal(err)
 			}

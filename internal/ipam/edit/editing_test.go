@@ -18,7 +18,7 @@ import (
 
 // Every edit has a dry run, which tells what it would change and changes nothing.
 func TestDryRun(t *testing.T) {
-	for op, e := range ipamtest.EditsOfAllKinds() {
+	for op, e := range ipamtest.EditsOfAllKinds(t) {
 		t.Run(op, func(t *testing.T) {
 			r := ipamtest.New(t)
 			r.Run(ipamtest.PlanForEdits)
@@ -57,7 +57,7 @@ func TestDryRun(t *testing.T) {
 // An edit stays as it was asked for, also where it is made twice, as a transaction that runs again makes it.
 func TestEditsStay(t *testing.T) {
 	mac := "02-42-0A-00-00-01"
-	all := ipamtest.EditsOfAllKinds()
+	all := ipamtest.EditsOfAllKinds(t)
 	all["canonical reservation"] = &ipam.AddReservation{Network: "own", Owner: mac}
 	all["canonical address"] = &ipam.TakeAddress{Network: "own", Owner: mac}
 	all["default space"] = &ipam.CreateNetwork{Name: "own2"}
@@ -77,7 +77,7 @@ func TestEditsStay(t *testing.T) {
 
 // NewEdit knows every kind of edit by its operation.
 func TestNewEdit(t *testing.T) {
-	for op, e := range ipamtest.EditsOfAllKinds() {
+	for op, e := range ipamtest.EditsOfAllKinds(t) {
 		made, ok := ipam.NewEdit(op)
 		if got, want := fmt.Sprintf("%T", made), fmt.Sprintf("%T", e); !ok || got != want {
 			t.Errorf("%s is %s, want %s", op, got, want)
@@ -93,9 +93,11 @@ func TestEditsTogether(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run("network net1 subnet=192.0.2.0/24")
 	before := ipamtest.Dump(t, r.Store)
-	pool := func(text string) ipam.Edit { return &ipam.AddPool{Network: "net1", Range: ipamtest.MustRange(text)} }
-	_, err := r.S.Edit(ctx, ipam.EditOptions{}, pool("192.0.2.10+5"), &ipam.CreateNetwork{Name: "net2"},
-		pool("192.0.2.12"), pool("192.0.2.30"))
+	_, err := r.S.Edit(ctx, ipam.EditOptions{}, ipamtest.Edits(t, `
+		pool net1 192.0.2.10+5
+		network net2
+		pool net1 192.0.2.12
+		pool net1 192.0.2.30`)...)
 	var which *ipam.EditError
 	if !errors.As(err, &which) || which.Index != 2 || !errors.Is(err, ipam.ErrOverlap) {
 		t.Fatalf("%v", err)
@@ -107,13 +109,13 @@ func TestEditsTogether(t *testing.T) {
 		show networks -> net1
 		show net1 pools ->
 		network net2`)
-	out := r.Edit(pool("192.0.2.10+5"),
-		&ipam.CreateNetwork{Name: "net3", Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("198.51.100.0/24")}}},
-		&ipam.TakeAddress{Network: "net1", Owner: "a"},
-		&ipam.TakeAddress{Network: "net3", Owner: "a",
-			Interface: ipam.Interface{Wishes: []ipam.Wish{{Address: netip.MustParseAddr("198.51.100.9")}}}},
-		&ipam.ModifyNetwork{Network: "net3", Name: new("net4")},
-		&ipam.AddPool{Network: "net4", Subnet: "198.51.100.0/24"})
+	out := r.Edit(ipamtest.Edits(t, `
+		pool net1 192.0.2.10+5
+		network net3 subnet=198.51.100.0/24
+		take net1 a pool
+		take net3 a 198.51.100.9
+		network.set net3 name=net4
+		pool net4 - subnet=198.51.100.0/24`)...)
 	if len(out.Results) != 6 || ipamtest.Joined(out.Results[2].Addresses) != "192.0.2.10" ||
 		ipamtest.Joined(out.Results[3].Addresses) != "198.51.100.9" || out.Revision != r.Show("net1").Revision {
 		t.Errorf("%+v", out)
@@ -140,24 +142,26 @@ func TestEditsInOrder(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run("network a subnet=192.0.2.0/24,name=x,dhcp+198.51.100.0/24,name=y\nnetwork b")
 	ids := [2]ipam.ID{r.Show("a").ID, r.Show("b").ID}
-	r.Edit(&ipam.ModifyNetwork{Network: "a", Name: new("c")}, &ipam.ModifyNetwork{Network: "b", Name: new("a")},
-		&ipam.ModifyNetwork{Network: "c", Name: new("b")})
+	r.Edit(ipamtest.Edits(t, `
+		network.set a name=c
+		network.set b name=a
+		network.set c name=b`)...)
 	if r.Show("b").ID != ids[0] || r.Show("a").ID != ids[1] {
 		t.Error("the names were not swapped")
 	}
-	r.Edit(&ipam.ModifySubnet{Network: "b", Subnet: "x", Name: new("z"), DHCP: new(false)},
-		&ipam.ModifySubnet{Network: "b", Subnet: "y", Name: new("x"), DHCP: new(true)},
-		&ipam.ModifySubnet{Network: "b", Subnet: "z", Name: new("y")})
+	r.Edit(ipamtest.Edits(t, `
+		subnet.set b x name=z dhcp=false
+		subnet.set b y name=x dhcp=true
+		subnet.set b z name=y`)...)
 	r.Run("show b subnets -> y:192.0.2.0/24:-:false x:198.51.100.0/24:-:true")
 	// A subnet that is removed makes room for the next edit, and one that is refused afterwards brings it back.
-	more := &ipam.AddSubnet{Network: "a",
-		SubnetSpec: ipam.SubnetSpec{CIDR: netip.MustParsePrefix("192.0.2.0/25"), Name: "half"}}
-	if _, err := r.S.Edit(ctx, ipam.EditOptions{}, &ipam.RemoveSubnet{Network: "b", Subnet: "y"}, more,
-		more); !errors.Is(err, ipam.ErrOverlap) {
+	const moved = "subnet.rm b y\nsubnet a 192.0.2.0/25 name=half"
+	if _, err := r.S.Edit(ctx, ipam.EditOptions{},
+		ipamtest.Edits(t, moved+"\nsubnet a 192.0.2.0/25 name=half")...); !errors.Is(err, ipam.ErrOverlap) {
 		t.Fatal(err)
 	}
 	r.Run("show b subnets -> y:192.0.2.0/24:-:false x:198.51.100.0/24:-:true\nshow a subnets ->")
-	r.Edit(&ipam.RemoveSubnet{Network: "b", Subnet: "y"}, more)
+	r.Edit(ipamtest.Edits(t, moved)...)
 	r.Run("show a subnets -> half:192.0.2.0/25:-:false\nshow b subnets -> x:198.51.100.0/24:-:true")
 }
 
@@ -327,7 +331,7 @@ func TestIfMatch(t *testing.T) {
 // An edit that the store fails leaves the index as the records are: what was free is free, and what was planned is
 // planned.
 func TestEditsUnderFaults(t *testing.T) {
-	for op, e := range ipamtest.EditsOfAllKinds() {
+	for op, e := range ipamtest.EditsOfAllKinds(t) {
 		t.Run(op, func(t *testing.T) {
 			r := ipamtest.New(t)
 			r.Run(ipamtest.PlanForEdits)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
 )
 
@@ -246,15 +245,13 @@ func TestBO5NothingWritten(t *testing.T) {
 		reserve n b
 	`)
 	before := ipamtest.Dump(t, r.Store)
-	for _, e := range []ipam.Edit{
-		&ipam.AddReservation{Network: "n", Owner: "a", Wishes: r.Wishes("192.0.2.5,192.0.2.6")},
-		&ipam.AddReservation{Network: "n", Owner: "b"},
-		&ipam.BindReservations{Wanted: []ipam.AddReservation{{Network: "n", Owner: "a",
-			Wishes: r.Wishes("192.0.2.5,192.0.2.6")}, {Network: "n", Owner: "b"}}},
-		&ipam.ReleaseOwner{Owner: "nobody"},
-		&ipam.ReleaseOwner{Owner: "nobody", Under: true},
-		&ipam.ReleaseOwner{Owner: "a", Replaced: true},
-	} {
+	for _, e := range ipamtest.Edits(t, `
+		reserve n a 192.0.2.5,192.0.2.6
+		reserve n b
+		bind n a=192.0.2.5,192.0.2.6 b
+		end nobody
+		end nobody under
+		end a replaced`) {
 		if out := r.Edit(e); len(out.Changes) > 0 {
 			t.Errorf("%+v: %+v", e, out.Changes)
 		}

@@ -1,9 +1,7 @@
 package edit_test
 
 import (
-	"fmt"
 	"net/netip"
-	"strings"
 	"testing"
 
 	"berth/internal/ipam"
@@ -120,39 +118,6 @@ func TestTakenOutlivesDocker(t *testing.T) {
 		show net1 taken -> web:0.0=192.0.2.2
 		show net1 counts -> held 1 reserved 1 docker 0 planned true
 	`}})
-}
-
-// Many pools and exclusions of one subnet: they stay in order, and the last address is found between them.
-func TestManyRanges(t *testing.T) {
-	r := ipamtest.New(t)
-	r.Run("network net1 subnet=10.0.0.0/16,pool")
-	var edits []ipam.Edit
-	flush := func() {
-		r.Edit(edits...)
-		edits = nil
-	}
-	for i := range 250 { // the odd hundreds are excluded, from the last to the first
-		a := netip.AddrFrom4([4]byte{10, 0, byte(250 - i), 0})
-		edits = append(edits, &ipam.AddExclusion{Network: "net1", Range: ipamtest.MustRange(a.String() + "+200"),
-			Note: fmt.Sprint(i)})
-	}
-	flush()
-	for i := range 250 {
-		a := netip.AddrFrom4([4]byte{10, 0, byte(i + 1), 100})
-		edits = append(edits, &ipam.RemoveExclusion{Network: "net1", Range: ipamtest.MustRange(a.String())})
-	}
-	flush()
-	sub := r.Show("net1").Subnets[0]
-	if len(sub.Exclusions) != 500 || sub.Exclusions[0].Start.String() != "10.0.1.0" ||
-		sub.Exclusions[499].End.String() != "10.0.250.199" || sub.Exclusions[1].Note != "249" {
-		t.Fatalf("%d exclusions, %+v", len(sub.Exclusions), sub.Exclusions[:2])
-	}
-	if got, want := sub.Pools[0].Free.Int64(), int64(65534-250*199); got != want ||
-		strings.Count(sub.Pools[0].Map, ".") != int(want) {
-		t.Errorf("%d are free, want %d", got, want)
-	}
-	r.Run("exclude net1 10.0.0.0/24\nexclude net1 10.0.1.200-10.0.4.99 ! overlap\ntake net1 a 0:ip0=pool,ip1=pool -> " +
-		"10.0.1.100 10.0.1.200")
 }
 
 // A plan that was there before a network of Docker's is not overrun by a subnet that Berth chooses.

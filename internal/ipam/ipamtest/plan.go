@@ -3,6 +3,7 @@ package ipamtest
 import (
 	"fmt"
 	"net/netip"
+	"testing"
 
 	"berth/internal/ipam"
 )
@@ -22,34 +23,33 @@ const PlanForEdits = `
 	attach B cidr=198.51.100.0/24
 `
 
-// EditsOfAllKinds are edits that can be made of planForEdits, each by itself.
-func EditsOfAllKinds() map[string]ipam.Edit {
-	return map[string]ipam.Edit{
-		"network.create": &ipam.CreateNetwork{Name: "new", Space: "lab",
-			Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.0.0.0/24"),
-				Gateway: netip.MustParseAddr("10.0.0.1"), Pool: true}}},
-		"network.modify": &ipam.ModifyNetwork{Network: "net1", Name: new("core"),
-			Tags: map[string]*string{"site": new("b")}},
-		"network.remove": &ipam.RemoveNetwork{Network: "spare"},
-		"subnet.add": &ipam.AddSubnet{Network: "spare",
-			SubnetSpec: ipam.SubnetSpec{CIDR: netip.MustParsePrefix("203.0.113.0/24"),
-				Gateway: netip.MustParseAddr("203.0.113.1"), Pool: true}},
-		"subnet.modify": &ipam.ModifySubnet{Network: "net1", Subnet: "2001:db8::/64",
-			CIDR: new(netip.MustParsePrefix("2001:db8::/56")), Name: new("six"),
-			Gateway: new(netip.MustParseAddr("2001:db8::1"))},
-		"subnet.remove": &ipam.RemoveSubnet{Network: "net1", Subnet: "2001:db8::/64"},
-		"pool.add":      &ipam.AddPool{Network: "net1", Range: MustRange("192.0.2.150+9"), Name: "back"},
-		"pool.modify":   &ipam.ModifyPool{Network: "net1", Pool: "front", Name: "first"},
-		"pool.remove":   &ipam.RemovePool{Network: "net1", Pool: "192.0.2.20-192.0.2.50"},
+// editsOfAllKinds can be made of PlanForEdits, each by itself.
+const editsOfAllKinds = `
+	network new space=lab subnet=10.0.0.0/24,gw=10.0.0.1,pool
+	network.set net1 name=core tag.site=b
+	network.rm spare
+	subnet spare 203.0.113.0/24 gw=203.0.113.1 pool
+	subnet.set net1 2001:db8::/64 cidr=2001:db8::/56 name=six gw=2001:db8::1
+	subnet.rm net1 2001:db8::/64
+	pool net1 192.0.2.150+9 name=back
+	pool.set net1 front first
+	pool.rm net1 192.0.2.20-192.0.2.50
+	exclude net1 192.0.2.30+2 note=x
+	include net1 192.0.2.62
+	reserve net1 db
+	unreserve net1 web
+	take net1 vm 0:ip0=192.0.2.200,ip1=pool
+	release net1 rtr
+`
 
-		"exclusion.add":      &ipam.AddExclusion{Network: "net1", Range: MustRange("192.0.2.30+2"), Note: "x"},
-		"exclusion.remove":   &ipam.RemoveExclusion{Network: "net1", Range: MustRange("192.0.2.62")},
-		"reservation.add":    &ipam.AddReservation{Network: "net1", Owner: "db"},
-		"reservation.remove": &ipam.RemoveReservation{Network: "net1", Owner: "web"},
-		"address.take": &ipam.TakeAddress{Network: "net1", Owner: "vm",
-			Interface: ipam.Interface{Wishes: []ipam.Wish{{Address: netip.MustParseAddr("192.0.2.200")}, {Slot: 1}}}},
-		"address.release": &ipam.ReleaseAddress{Network: "net1", Owner: "rtr"},
+// EditsOfAllKinds are edits that can be made of PlanForEdits, each by itself, by their operations.
+func EditsOfAllKinds(t testing.TB) map[string]ipam.Edit {
+	t.Helper()
+	all := map[string]ipam.Edit{}
+	for _, e := range Edits(t, editsOfAllKinds) {
+		all[e.Op()] = e
 	}
+	return all
 }
 
 // DynamicPlan is a network of which somebody else chooses the addresses, with so many owners that they take several

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"berth/internal/ipam"
@@ -63,6 +64,27 @@ func (r *Room) parseEdit(verb string, words []string) ipam.Edit {
 		return &ipam.ReleaseAddress{Network: args[0], Owner: at(1), Address: r.Addr(at(2))}
 	}
 	return nil
+}
+
+// Edits reads steps that are edits, one in a line.
+func Edits(t testing.TB, lines string) (all []ipam.Edit) {
+	t.Helper()
+	r := &Room{T: t}
+	for line := range strings.Lines(lines) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		e := r.ownerEdit(words[0], words[1:])
+		if e == nil {
+			e = r.parseEdit(words[0], words[1:])
+		}
+		if e == nil {
+			t.Fatalf("%q is no edit", line)
+		}
+		all = append(all, e)
+	}
+	return all
 }
 
 // Addr reads an address; none where there is no text.

@@ -3,6 +3,7 @@ package view_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -168,57 +169,53 @@ func TestDockersNameMeant(t *testing.T) {
 		_, err = s.RequestPool(ctx, ipam.PoolRequest{Space: "local", CIDR: cidr})
 		must(t, err)
 	}
-	wish := func(w ipam.Wish) ipam.Interface { return ipam.Interface{Wishes: []ipam.Wish{w}} }
-	four, six := netip.MustParseAddr("10.7.0.9"), netip.MustParseAddr("2001:db8:7::9")
-	range4, range6 := ipamtest.MustRange("10.7.0.200-10.7.0.210"), ipamtest.MustRange("2001:db8:7::200-2001:db8:7::210")
-	name := "front"
-	for i, row := range []struct {
-		e    ipam.Edit
-		cidr netip.Prefix
-	}{
-		{&ipam.TakeAddress{Network: "shop", Owner: "a", Interface: wish(ipam.Wish{Address: four})}, lan},
-		{&ipam.TakeAddress{Network: "shop", Owner: "b", Interface: wish(ipam.Wish{Address: six})}, lan6},
-		{&ipam.TakeAddress{Network: "shop", Owner: "c", Interface: wish(ipam.Wish{Family: 6})}, lan6},
-		{&ipam.TakeAddress{Network: "shop", Owner: "d", Interface: wish(ipam.Wish{Family: 4})}, lan},
-		{&ipam.TakeAddress{Network: "shop", Owner: "e", Interface: wish(ipam.Wish{}), Subnet: lan.String()}, lan},
-		{&ipam.ReleaseAddress{Network: "shop", Owner: "a", Address: four}, lan},
-		{&ipam.ReleaseAddress{Network: "shop", Owner: "b", Address: six}, lan6},
-		{&ipam.AddReservation{Network: "shop", Owner: "f", Wishes: []ipam.Wish{{Address: six}}}, lan6},
-		{&ipam.RemoveReservation{Network: "shop", Owner: "f", Address: six}, lan6},
-		{&ipam.AddExclusion{Network: "shop", Range: range4}, lan},
-		{&ipam.AddExclusion{Network: "shop", Range: range6}, lan6},
-		{&ipam.RemoveExclusion{Network: "shop", Range: range6}, lan6},
-		{&ipam.RemovePool{Network: "shop", Pool: range4.String()}, lan},
-		{&ipam.AddPool{Network: "shop", Range: range4, Name: "late"}, lan},
-		{&ipam.ModifyPool{Network: "shop", Pool: "late", Name: "later"}, lan},
-		{&ipam.RemovePool{Network: "shop", Pool: "later"}, lan},
-		{&ipam.RemovePool{Network: "shop", Pool: range6.String()}, lan6},
-		{&ipam.AddPool{Network: "shop", Subnet: lan6.String(), Range: range6, Name: "late6"}, lan6},
-		{&ipam.ModifySubnet{Network: "shop", Subnet: lan6.String(), Name: &name}, lan6},
-		{&ipam.ModifySubnet{Network: "shop", Subnet: "front", DHCP: new(bool)}, lan6},
-		{&ipam.AddSubnet{Network: "shop", SubnetSpec: ipam.SubnetSpec{CIDR: netip.MustParsePrefix("10.8.0.0/24")}}, lan},
-		{&ipam.RemoveSubnet{Network: "shop", Subnet: "10.8.0.0/24"}, lan},
-	} {
-		out, err := s.Edit(ctx, ipam.EditOptions{}, row.e)
+	made := func(e ipam.Edit, want netip.Prefix) {
+		t.Helper()
+		out, err := s.Edit(ctx, ipam.EditOptions{}, e)
 		if err != nil {
-			t.Errorf("%d, %s: %v", i, row.e.Op(), err)
-			continue
+			t.Errorf("%s: %v", e.Op(), err)
+			return
 		}
 		n, err := s.Network(ctx, out.Results[0].Network.String())
 		must(t, err)
-		if n.Subnets[0].CIDR != row.cidr {
-			t.Errorf("%d, %s was made in the network of %s", i, row.e.Op(), n.Subnets[0].CIDR)
+		if n.Subnets[0].CIDR != want {
+			t.Errorf("%s was made in the network of %s", e.Op(), n.Subnets[0].CIDR)
 		}
 	}
+	for family, cidr := range map[int]netip.Prefix{4: lan, 6: lan6} {
+		made(&ipam.TakeAddress{Network: "shop", Owner: fmt.Sprint("family-", family),
+			Interface: ipam.Interface{Wishes: []ipam.Wish{{Family: family}}}}, cidr)
+	}
+	for line := range strings.Lines(`take shop a 10.7.0.9 -> lan
+		take shop b 2001:db8:7::9 -> lan6
+		take shop e pool subnet=10.7.0.0/24 -> lan
+		release shop a 10.7.0.9 -> lan
+		release shop b 2001:db8:7::9 -> lan6
+		reserve shop f 2001:db8:7::9 -> lan6
+		unreserve shop f 2001:db8:7::9 -> lan6
+		exclude shop 10.7.0.200-10.7.0.210 -> lan
+		exclude shop 2001:db8:7::200-2001:db8:7::210 -> lan6
+		include shop 2001:db8:7::200-2001:db8:7::210 -> lan6
+		pool.rm shop 10.7.0.200-10.7.0.210 -> lan
+		pool shop 10.7.0.200-10.7.0.210 name=late -> lan
+		pool.set shop late later -> lan
+		pool.rm shop later -> lan
+		pool.rm shop 2001:db8:7::200-2001:db8:7::210 -> lan6
+		pool shop 2001:db8:7::200-2001:db8:7::210 subnet=2001:db8:7::/64 name=late6 -> lan6
+		subnet.set shop 2001:db8:7::/64 name=front -> lan6
+		subnet.set shop front dhcp=false -> lan6
+		subnet shop 10.8.0.0/24 -> lan
+		subnet.rm shop 10.8.0.0/24 -> lan`) {
+		step, want, _ := strings.Cut(strings.TrimSpace(line), " -> ")
+		made(ipamtest.Edits(t, step)[0], map[string]netip.Prefix{"lan": lan, "lan6": lan6}[want])
+	}
 	// What both have, or neither, or what names two of them, is asked back.
-	for _, e := range []ipam.Edit{
-		&ipam.TakeAddress{Network: "shop", Owner: "z"},
-		&ipam.TakeAddress{Network: "shop", Owner: "z", Interface: ipam.Interface{Wishes: []ipam.Wish{{Address: four},
-			{Slot: 1, Address: six}}}},
-		&ipam.TakeAddress{Network: "shop", Owner: "z", Interface: wish(ipam.Wish{Address: netip.MustParseAddr("192.0.2.1")})},
-		&ipam.RemovePool{Network: "shop", Pool: "nothing"},
-		&ipam.RemoveNetwork{Network: "shop"},
-	} {
+	for _, e := range ipamtest.Edits(t, `
+		take shop z pool
+		take shop z 0:ip0=10.7.0.9,ip1=2001:db8:7::9
+		take shop z 192.0.2.1
+		pool.rm shop nothing
+		network.rm shop`) {
 		_, err := s.Edit(ctx, ipam.EditOptions{}, e)
 		if !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), "name the one that you mean by its id") {
 			t.Errorf("%s: %v", e.Op(), err)

@@ -45,31 +45,6 @@ func TestLeasesInPages(t *testing.T) {
 	}
 }
 
-func TestEventsFirstAndLast(t *testing.T) {
-	s := ipamtest.NewService(t, time.Now)
-	pool := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.1.0.0/24")})
-	for i := range 10 {
-		ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(i + 1)})
-	}
-	events := func(f ipam.EventFilter) []ipam.Event {
-		t.Helper()
-		all, err := s.Events(ctx, f)
-		must(t, err)
-		return all
-	}
-	all := events(ipam.EventFilter{})
-	last, first := events(ipam.EventFilter{Last: 3}), events(ipam.EventFilter{After: all[1].ID, First: 3})
-	if len(all) < 10 || len(last) != 3 || last[2].ID != all[len(all)-1].ID || last[0].ID != all[len(all)-3].ID {
-		t.Errorf("the last three: %+v", last)
-	}
-	if len(first) != 3 || first[0].ID != all[2].ID || first[2].ID != all[4].ID {
-		t.Errorf("the three after %d: %+v", all[1].ID, first)
-	}
-	if since := events(ipam.EventFilter{Since: all[4].Time}); len(since) != len(all)-4 || since[0].ID != all[4].ID {
-		t.Errorf("since the fifth: %d of %d", len(since), len(all))
-	}
-}
-
 // A count is a JSON number as long as that is exact, and a decimal string above.
 func TestCountJSON(t *testing.T) {
 	for text, want := range map[string]string{"0": "0", "9007199254740991": "9007199254740991",

@@ -15,40 +15,6 @@ import (
 	"berth/store"
 )
 
-// A name that a witness learns later is that of the whole lease.
-func TestWhoByLearntName(t *testing.T) {
-	r := ipamtest.New(t)
-	r.Run(`
-		network net1 subnet=192.0.2.0/24,pool
-		attach p net=net1
-		ask p mac=1
-		ask p mac=2
-		ask p mac=3
-		wait 1m`)
-	learnt := func(addr, name string) {
-		t.Helper()
-		for _, l := range ipamtest.ListLeases(t, r.S, ipam.LeaseFilter{Remembered: true}) {
-			if l.Address.String() != addr {
-				continue
-			}
-			ref := ipam.LeaseRef{Space: l.Space, Address: l.Address, ID: l.ID}
-			must(t, r.S.NameLeases(ctx, []ipam.LeaseName{{LeaseRef: ref, Name: name}}))
-		}
-	}
-	learnt("192.0.2.1", "web")
-	learnt("192.0.2.2", "db")
-	r.Run("back p 192.0.2.1\nwait 1m\nask p web mac=9 ip=192.0.2.77")
-	for question, want := range map[string]string{
-		"web":       "lease automatic 192.0.2.1 web mac=1 0s-1m0s\nlease static 192.0.2.77 web mac=9 2m0s-",
-		"db":        "lease automatic 192.0.2.2 db mac=2 0s-",
-		"192.0.2.1": "lease automatic 192.0.2.1 web mac=1 0s-1m0s",
-		"mac=2":     "lease automatic 192.0.2.2 db mac=2 0s-",
-		"mac=3":     "lease automatic 192.0.2.3 mac=3 0s-",
-	} {
-		who(r, question, want)
-	}
-}
-
 // What a replay moves to another attachment is had by the same one all the time (LN-12).
 func TestWhoOverReplay(t *testing.T) {
 	r := ipamtest.New(t)
@@ -107,41 +73,6 @@ func TestWhoInDynamicNetwork(t *testing.T) {
 		wait 1m
 		unreserve net1 web`)
 	who(r, "web", "lease external 192.0.2.7 web 0s-")
-}
-
-// The beginning belongs to a tenure and its end does not: each moment has one holder at most.
-func TestWhoAtTheMoment(t *testing.T) {
-	r := ipamtest.New(t)
-	r.Run("network net1 subnet=192.0.2.0/24,pool\nattach p net=net1\nask p web mac=1\nwait 1m\nback p 192.0.2.1\nask " +
-		"p db mac=2 ip=192.0.2.1")
-	f := ipam.WhoFilter{Address: netip.MustParseAddr("192.0.2.1")}
-	all, err := r.S.Who(ctx, f)
-	if err != nil || len(all) != 2 {
-		t.Fatal(all, err)
-	}
-	at := func(moment time.Time) string {
-		t.Helper()
-		f.At = moment
-		then, err := r.S.Who(ctx, f)
-		if err != nil || len(then) > 1 {
-			t.Fatal(then, err)
-		}
-		if len(then) == 0 {
-			return ""
-		}
-		return then[0].Name
-	}
-	for _, c := range []struct {
-		moment time.Time
-		want   string
-	}{
-		{all[0].From.Add(-1), ""}, {all[0].From, "web"}, {all[0].Until.Add(-1), "web"}, {all[0].Until, ""},
-		{all[1].From.Add(-1), ""}, {all[1].From, "db"},
-	} {
-		if got := at(c.moment); got != c.want {
-			t.Errorf("at %s: %q, want %q", c.moment, got, c.want)
-		}
-	}
 }
 
 // Who took and who ended it, on which host, and in which subnet.
