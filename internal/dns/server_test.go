@@ -250,7 +250,7 @@ func TestListen(t *testing.T) {
 	s, err = listen("127.0.0.1:0")
 	must(t, err)
 	defer s.Close()
-	if _, err := listen(s.Addrs()[0].String()); err == nil || !strings.Contains(err.Error(), "another server has it") {
+	if _, err := listen(s.Addrs()[0].String()); err == nil || !strings.Contains(err.Error(), "another server uses it") {
 		t.Errorf("bound twice: %v", err)
 	}
 }

@@ -158,7 +158,7 @@ func TestBadCSV(t *testing.T) {
 		{"pools",
 			"start_address,end_address,name\n,10.0.0.2,a\n10.0.0.9,10.0.0.2,\n10.0.0.9/33,,\n10.0.0.9,2001:db8::1,\n",
 			[]string{"2: the row has no start", `3: invalid range "10.0.0.9-10.0.0.2": it is reversed`,
-				`4: start_address: "33" is no length of a prefix`, "5: invalid range"}},
+				`4: start_address: "33" is not a prefix length`, "5: invalid range"}},
 		{"reservations", "address\n10.0.0.1\n",
 			[]string{"1: there is no column owner or device or dns_name, which reservations need"}},
 		{"reservations", "address,owner,slot,until\n10.0.0.1,,,\n10.0.0.1,web,two,\n10.0.0.1,web,-1,tomorrow\n,,1,\n",

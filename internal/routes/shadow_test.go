@@ -50,9 +50,9 @@ func TestShadowed(t *testing.T) {
 		want string // in the sentence; empty: nothing is found
 	}{
 		{"the same", []ipam.AttachmentInfo{attached()}, route("10.30.0.0/24", "tun0", "tun"),
-			"what this host sends to 10.30.0.0/24 goes there"},
+			"packets of this host to 10.30.0.0/24 go there"},
 		{"longer", []ipam.AttachmentInfo{attached()}, route("10.30.0.7/32", "wg0", "wireguard"),
-			"what this host sends to 10.30.0.7/32 goes there"},
+			"packets of this host to 10.30.0.7/32 go there"},
 		{"shorter", []ipam.AttachmentInfo{attached()}, route("10.0.0.0/8", "tun0", "tun"),
 			"what is behind that route at 10.30.0.0/24"},
 		{"to nowhere", []ipam.AttachmentInfo{attached()}, route("10.30.0.0/24", "", ""), "10.30.0.0/24 to nowhere"},

@@ -175,7 +175,7 @@ func (w *worked) goes(command []string) {
 
 	before := p.ids()
 	w.set("round", "3", "drain", "echo it is busy; exit 4")
-	w.fails("it was not drained, and goes on: it ended with exit code 4; it said \"it is busy\"")
+	w.fails("it was not drained, and continues: it ended with exit code 4; it said \"it is busy\"")
 	w.wants("a drain fails", "migrate 2", "drain")
 	if after := p.ids(); !slices.Equal(before, after) {
 		w.Errorf("a drain fails, and there are %v, not %v", after, before)

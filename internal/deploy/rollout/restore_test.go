@@ -47,7 +47,7 @@ func TestRunRestores(t *testing.T) {
 		"the drain of the other": {func(s *shop) {
 			s.service("web").Drain = &deploy.Hook{Command: []string{"false"}, Timeout: time.Minute}
 			s.exchanged("drain")
-		}, allRun, []string{"and the others are as they were", "it was not drained, and goes on"}},
+		}, allRun, []string{"and the others are as they were", "it was not drained, and continues"}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := newShop(t)

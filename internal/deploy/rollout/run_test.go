@@ -212,11 +212,11 @@ func TestRunFails(t *testing.T) {
 		"drain": {func(s *shop) {
 			s.service("web").Drain = &deploy.Hook{Command: []string{"false"}, Timeout: time.Minute}
 			s.hashes["web"], s.small.fails["drain"] = "w2", 1
-		}, allRun, "a canary of web failed, and the others are as they were: shop/web/1: it was not drained, and goes on"},
+		}, allRun, "a canary of web failed, and the others are as they were: shop/web/1: it was not drained, and continues"},
 		"slow drain": {func(s *shop) {
 			s.service("web").Drain = &deploy.Hook{Command: []string{"wait"}, Timeout: 10 * time.Millisecond}
 			s.hashes["web"], s.small.fails["hang"] = "w2", 1
-		}, allRun, "it was not drained, and goes on: it has not ended within 10ms"},
+		}, allRun, "it was not drained, and continues: it has not ended within 10ms"},
 		"snapshot": {func(s *shop) {
 			s.service("db").Snapshot = &deploy.Hook{Command: []string{"sh", "-c", "echo full; exit 9"}, Timeout: time.Minute}
 			s.hashes["db"] = "d2"

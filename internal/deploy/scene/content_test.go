@@ -61,12 +61,12 @@ func TestSameContent(t *testing.T) {
 		t.Errorf("what is the same: %v", err)
 	}
 	for what, change := range map[string]func(all []entry) []entry{
-		"volume/d is in only one of them":          func(all []entry) []entry { return all[:4] },
-		"volume/d and volume/e are in one of them": func(all []entry) []entry { all[4].Name = "volume/e"; return all },
-		"volume/d is of another kind":              func(all []entry) []entry { all[4].Typeflag = tar.TypeChar; return empty(all) },
-		"volume/b leads to volume/a and to volume": func(all []entry) []entry { all[2].Linkname = "volume"; return all },
-		"volume/c leads to a and to d":             func(all []entry) []entry { all[3].Linkname = "d"; return all },
-		"volume/d has 1 bytes and 2":               func(all []entry) []entry { all[4].content = "dd"; return all },
+		"volume/d is in only one of them":               func(all []entry) []entry { return all[:4] },
+		"volume/d and volume/e are in only one of them": func(all []entry) []entry { all[4].Name = "volume/e"; return all },
+		"volume/d is of another kind":                   func(all []entry) []entry { all[4].Typeflag = tar.TypeChar; return empty(all) },
+		"volume/b leads to volume/a and to volume":      func(all []entry) []entry { all[2].Linkname = "volume"; return all },
+		"volume/c leads to a and to d":                  func(all []entry) []entry { all[3].Linkname = "d"; return all },
+		"volume/d has 1 bytes and 2":                    func(all []entry) []entry { all[4].content = "dd"; return all },
 		"volume/a has other content": func(all []entry) []entry {
 			all[1].content = all[1].content[:199_999] + "x"
 			return all
