@@ -95,6 +95,7 @@ ipam-etcd-sample: ## some of them: about a minute
 
 # The engine tests make plugin sockets, network namespaces and an engine of their own: they run as root.
 engine: build ## the tests on the real Docker Engine (ENGINE_FLAGS="-run 'Swarm|Pin' -v" for some of them)
+	@scripts/needs go test compose page engine
 	$(GOTEST) -tags engine $(SHORT) -count 1 -timeout 60m -parallel $(ENGINE_PARALLEL) -exec "$(CURDIR)/scripts/as-root" ./test/engine/... $(ENGINE_FLAGS)
 
 engine-whole: build dist ## the same with all their rounds and variants: an hour
