@@ -3,6 +3,7 @@ package etcd
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"runtime/debug"
 	"slices"
 
@@ -43,11 +44,8 @@ type write struct {
 }
 
 func newWrite(key, value []byte) *write {
-	mem := make([]byte, 0, len(key)+record.SealSize+len(value))
-	mem = append(mem, key...)
-	w := &write{key: mem[:len(key):len(key)]}
-	w.sealed = record.AppendSealed(mem[len(key):], key, value)
-	w.value = w.sealed[record.SealSize:len(w.sealed):len(w.sealed)]
+	w := &write{key: bytes.Clone(key), sealed: record.AppendSealed(nil, key, value)}
+	w.value = w.sealed[record.SealSize:]
 	return w
 }
 
@@ -104,10 +102,8 @@ func behind(key, prefix []byte) bool {
 	return bytes.Compare(key, prefix) > 0 && !bytes.HasPrefix(key, prefix)
 }
 
-func (b *batch) put(w *write) { b.restore(w.key, w) }
-
-// restore has w take the place of what is to be written to key. nil: nothing.
-func (b *batch) restore(key []byte, w *write) {
+// replace has w take the place of what is to be written to key. nil: nothing.
+func (b *batch) replace(key []byte, w *write) {
 	if was := b.wrote[string(key)]; was != nil {
 		b.bytes -= was.size()
 		b.touch(was.from, -1)
@@ -203,12 +199,7 @@ func (k *call) abort(log *logrus.Entry) {
 
 // sorted is what is to be written, in the order of the keys.
 func (b *batch) sorted() []*write {
-	all := make([]*write, 0, len(b.wrote))
-	for _, w := range b.wrote {
-		all = append(all, w)
-	}
-	slices.SortFunc(all, func(x, y *write) int { return bytes.Compare(x.key, y.key) })
-	return all
+	return slices.SortedFunc(maps.Values(b.wrote), func(x, y *write) int { return bytes.Compare(x.key, y.key) })
 }
 
 // abort takes all functions back, the last one first.

@@ -14,28 +14,28 @@ import (
 
 // round runs the functions of as many calls as fit one transaction, commits it and answers them. It returns the calls
 // that are to be run in another round.
-func (c *committer) round(calls []*call) (again []*call) {
-	if calls = c.inTime(calls); len(calls) == 0 {
+func (s *Store) round(calls []*call) (again []*call) {
+	if calls = s.inTime(calls); len(calls) == 0 {
 		return nil
 	}
 	first := slices.MinFunc(calls, func(a, b *call) int { return a.deadline.Compare(b.deadline) })
-	ctx, cancel := context.WithDeadline(c.s.ctx, first.deadline)
+	ctx, cancel := context.WithDeadline(s.ctx, first.deadline)
 	defer cancel()
-	b, rest, v := c.try(ctx, calls)
+	b, rest, v := s.try(ctx, calls)
 	switch {
 	case !v.committed && v.err == nil:
 		if v.rev != 0 {
-			c.floor.Store(max(c.floor.Load(), v.rev))
-			c.s.count.conflicts.Add(uint64(len(b.calls)))
+			s.commit.floor.Store(max(s.commit.floor.Load(), v.rev))
+			s.count.conflicts.Add(uint64(len(b.calls)))
 		}
 		most := slices.MaxFunc(b.calls, func(x, y *call) int { return cmp.Compare(x.runs, y.runs) })
 		if most.runs > 1 {
-			pause(c.s.ctx, most.runs)
+			pause(s.ctx, most.runs)
 		}
 		return append(b.calls, rest...)
 	case len(b.calls) > 1 && errors.Is(v.err, store.ErrTooLarge): // one of them is: each by itself
 		for _, k := range b.calls {
-			again = append(again, c.round([]*call{k})...)
+			again = append(again, s.round([]*call{k})...)
 		}
 		return append(again, rest...)
 	}
@@ -46,18 +46,19 @@ func (c *committer) round(calls []*call) (again []*call) {
 }
 
 // inTime picks the calls that have time for another run, and answers the others.
-func (c *committer) inTime(calls []*call) []*call {
-	late := time.Now().Add(c.s.leastTime())
+func (s *Store) inTime(calls []*call) []*call {
+	late := time.Now().Add(s.leastTime())
 	picked := calls[:0:0]
 	for _, k := range calls {
 		switch {
 		case !k.deadline.Before(late):
 			picked = append(picked, k)
+		case !k.begin(): // its caller has left off waiting
 		case k.runs > 1:
 			k.finish(fmt.Errorf("%w: it was tried %d times, and others wrote what it had read, or etcd did not answer",
 				store.ErrAway, k.runs))
-		case k.runs == 1 || k.state.CompareAndSwap(stateQueued, stateDropped):
-			k.finish(c.s.awayError())
+		default:
+			k.finish(s.awayError())
 		}
 	}
 	return picked
@@ -67,49 +68,38 @@ func (c *committer) inTime(calls []*call) []*call {
 // unknown.
 func (s *Store) leastTime() time.Duration { return s.cfg.Timeout / 4 }
 
-func (c *committer) tooLate(ctx context.Context) bool {
-	deadline, _ := ctx.Deadline()
-	return time.Until(deadline) < c.s.leastTime()
-}
-
 // lockAfter is how often a call is run before the gate is closed for it.
 const lockAfter = 6
 
 // try waits until functions may run, runs them and commits what they have written, in one turn.
-func (c *committer) try(ctx context.Context, calls []*call) (b *batch, rest []*call, v verdict) {
-	if err := c.ready(ctx); err != nil {
-		return c.begin(calls), nil, verdict{err: err}
+func (s *Store) try(ctx context.Context, calls []*call) (b *batch, rest []*call, v verdict) {
+	locked, err := s.ready(ctx, calls)
+	if err == nil && s.turn.take(ctx) != nil {
+		err = s.awayError()
 	}
-	var locked int64
-	if slices.ContainsFunc(calls, func(k *call) bool { return k.runs >= lockAfter }) {
-		var err error
-		if locked, err = c.s.lock(ctx); err != nil {
-			return c.begin(calls), nil, verdict{err: err}
-		}
+	if err != nil {
+		return s.begin(calls), nil, verdict{err: err}
 	}
-	if c.s.turn.take(ctx) != nil {
-		return c.begin(calls), nil, verdict{err: c.s.awayError()}
-	}
-	defer c.s.turn.give()
-	b, rest = c.fill(calls, locked)
-	v = c.commit(ctx, b)
+	defer s.turn.give()
+	b, rest = s.fill(calls, locked)
+	v = s.commitBatch(ctx, b)
 	if err := cmp.Or(v.err, v.full); err != nil || v.committed && len(b.wrote) > 0 {
-		c.s.reach.wrote(err)
+		s.reach.wrote(err)
 	}
 	switch {
 	case !v.committed:
-		b.abort(c.s.log)
+		b.abort(s.log)
 	case v.rev != 0:
-		rest = append(b.takeOld(v.rev, c.s.log), rest...)
+		rest = append(b.takeOld(v.rev, s.log), rest...)
 	}
 	if locked != 0 && (!v.committed || len(b.wrote) == 0) {
-		c.s.unlock(locked)
+		s.unlock(locked)
 	}
 	return b, rest, v
 }
 
 // begin is a batch of all calls that still want an answer, without running them.
-func (c *committer) begin(calls []*call) *batch {
+func (s *Store) begin(calls []*call) *batch {
 	b := &batch{}
 	for _, k := range calls {
 		if k.begin() {
@@ -120,31 +110,35 @@ func (c *committer) begin(calls []*call) *batch {
 }
 
 // ready waits until a function may run: etcd is there, and the mirror has come to what this handle knows to be
-// committed.
-func (c *committer) ready(ctx context.Context) error {
-	if err := c.doubted(ctx); err != nil {
-		return err
+// committed. Where others came before one of the calls too often it closes the gate, in the revision locked.
+func (s *Store) ready(ctx context.Context, calls []*call) (locked int64, err error) {
+	if err := s.commit.doubted(ctx); err != nil {
+		return 0, err
 	}
-	if c.s.reach.isAway() { // a request that is not answered leaves doubt, a question does not
-		if _, err := c.s.askLast(ctx); err != nil {
-			c.s.reach.bad(err)
-			return err
+	if s.reach.isAway() { // a request that is not answered leaves doubt, a question does not
+		if _, err := s.askLast(ctx); err != nil {
+			s.reach.bad(err)
+			return 0, err
 		}
 	}
-	if c.s.mirror.wait(ctx, c.floor.Load()) != nil || c.tooLate(ctx) {
-		return c.s.awayError()
+	deadline, _ := ctx.Deadline()
+	if s.mirror.wait(ctx, s.commit.floor.Load()) != nil || time.Until(deadline) < s.leastTime() {
+		return 0, s.awayError()
 	}
-	return nil
+	if slices.ContainsFunc(calls, func(k *call) bool { return k.runs >= lockAfter }) {
+		return s.lock(ctx)
+	}
+	return 0, nil
 }
 
 // fill runs functions until the batch is full. They run on one goroutine, which ends with the batch, or when a function
 // ends it.
-func (c *committer) fill(calls []*call, locked int64) (b *batch, rest []*call) {
-	b = newBatch(&c.s.mirror, c.s.cfg.Bundle)
+func (s *Store) fill(calls []*call, locked int64) (b *batch, rest []*call) {
+	b = newBatch(&s.mirror, s.cfg.Bundle)
 	if locked != 0 {
 		b.gate, b.locked = locked, true
 	}
-	limit, at := c.s.sizes.now(), 0
+	limit, at := s.sizes.now(), 0
 	more := func() bool { return at < len(calls) && limit.takesMore(b) }
 	for more() {
 		done := make(chan struct{})
@@ -154,7 +148,7 @@ func (c *committer) fill(calls []*call, locked int64) (b *batch, rest []*call) {
 				k := calls[at]
 				at++
 				if k.begin() {
-					b.run(k, c.s.log)
+					b.run(k, s.log)
 				}
 			}
 		}()
@@ -181,42 +175,42 @@ func (v verdict) answer(k *call) error {
 	return v.err
 }
 
-// commit makes b part of the store.
-func (c *committer) commit(ctx context.Context, b *batch) verdict {
+// commitBatch makes b part of the store.
+func (s *Store) commitBatch(ctx context.Context, b *batch) verdict {
 	if len(b.wrote) == 0 {
-		return c.confirm(ctx, b)
+		return s.confirm(ctx, b)
 	}
 	begun := time.Now()
 	var v verdict
-	limit := c.s.sizes.now()
+	limit := s.sizes.now()
 	b.laid = b.lay(min(bundleBytes, limit.bytes))
 	takes := b.cost()
 	if limit.coarse(b) {
 		takes.compares = ownCompares + 1
 	}
 	if limit.fits(takes) {
-		v = c.sendBatch(ctx, b, limit, "")
+		v = s.sendBatch(ctx, b, limit, "")
 	} else {
-		v = c.writeLarge(ctx, b, limit)
+		v = s.writeLarge(ctx, b, limit)
 	}
 	if v.committed {
-		c.s.cfg.Committed(time.Since(begun))
+		s.cfg.Committed(time.Since(begun))
 	}
 	return v
 }
 
 // confirm looks whether the state from which a batch that wrote nothing has its answers is as new as its calls.
-func (c *committer) confirm(ctx context.Context, b *batch) verdict {
+func (s *Store) confirm(ctx context.Context, b *batch) verdict {
 	if !slices.ContainsFunc(b.calls, func(k *call) bool { return !k.fresh(b) }) {
 		return verdict{committed: true}
 	}
-	rev, err := c.s.askLast(ctx)
+	rev, err := s.askLast(ctx)
 	switch {
 	case err != nil:
-		c.s.reach.bad(err)
+		s.reach.bad(err)
 		return verdict{err: err}
 	case rev > b.base:
-		c.floor.Store(max(c.floor.Load(), rev))
+		s.commit.floor.Store(max(s.commit.floor.Load(), rev))
 		return verdict{committed: true, rev: rev}
 	}
 	return verdict{committed: true}

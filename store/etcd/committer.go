@@ -133,7 +133,7 @@ func (c *committer) lead() {
 	for {
 		calls, more := c.gather()
 		for len(calls) > 0 {
-			calls = c.round(calls)
+			calls = c.s.round(calls)
 		}
 		if !more {
 			return

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -19,14 +20,12 @@ type kv = mvccpb.KeyValue
 
 // feed moves the mirror by a watch of everything under the prefix.
 type feed struct {
-	s     *Store
-	begun chan struct{} // closed when the watch stands for the first time
+	s *Store
 
-	once sync.Once
+	afresh atomic.Bool // read everything before watching again
 
 	mu     sync.Mutex
 	cancel context.CancelFunc // of the watch as it is
-	afresh bool               // read everything before watching again
 
 	// What follows is guarded by the turn.
 	rev  int64 // the watch has told of everything up to this revision
@@ -40,12 +39,12 @@ func (f *feed) run() {
 			sleep(f.s.ctx, beatQuick)
 			continue
 		}
-		if f.wantsAfresh() {
+		if f.afresh.Swap(false) {
 			if err := f.s.reload(); err != nil {
 				if !isBack(err) {
 					f.s.log.Warnf("the shared store cannot be read afresh: %v", err)
 				}
-				f.setAfresh()
+				f.afresh.Store(true)
 				pause(f.s.ctx, try)
 				continue
 			}
@@ -59,7 +58,7 @@ func (f *feed) run() {
 
 // again has everything read afresh, because the mirror cannot be right.
 func (f *feed) again() {
-	f.setAfresh()
+	f.afresh.Store(true)
 	f.restart()
 }
 
@@ -72,20 +71,6 @@ func (f *feed) restart() {
 	}
 }
 
-func (f *feed) setAfresh() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.afresh = true
-}
-
-func (f *feed) wantsAfresh() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	was := f.afresh
-	f.afresh = false
-	return was
-}
-
 // watch watches at the member in use until the watch ends; it answers whether it told anything.
 func (f *feed) watch() (told bool) {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(f.s.members.use()))
@@ -93,12 +78,8 @@ func (f *feed) watch() (told bool) {
 	defer context.AfterFunc(f.s.ctx, cancel)()
 	f.mu.Lock()
 	f.cancel = cancel
-	afresh := f.afresh
 	f.mu.Unlock()
-	if afresh {
-		return false
-	}
-	if !f.verified(ctx) {
+	if f.afresh.Load() || !f.verified(ctx) {
 		return false
 	}
 	c, _, err := f.s.members.client(ctx)
@@ -111,18 +92,15 @@ func (f *feed) watch() (told bool) {
 	from := f.rev + 1
 	f.s.turn.give()
 	for resp := range c.Watch(ctx, f.s.layout.prefix, clientv3.WithPrefix(), clientv3.WithRev(from),
-		clientv3.WithProgressNotify(), clientv3.WithCreatedNotify()) {
+		clientv3.WithProgressNotify()) {
 		switch err := resp.Err(); {
 		case errors.Is(err, rpctypes.ErrCompacted):
-			f.setAfresh()
+			f.afresh.Store(true)
 			return told
 		case err != nil:
 			return told
 		}
 		told = true
-		if resp.Created {
-			f.once.Do(func() { close(f.begun) })
-		}
 		if f.s.turn.take(ctx) != nil {
 			return told
 		}
@@ -186,10 +164,10 @@ func (f *feed) commit(rev int64, kvs []*kv) {
 		return
 	}
 	as := rev
-	if was := s.mirror.closed(); was != nil {
+	if was := s.mirror.shut.Load(); was != nil {
 		f.held = append(f.held, data...)
 		if !opened && len(data) > 0 {
-			s.mirror.shutGate(&shut{was.closed, was.value, time.Now()})
+			s.mirror.shut.Store(&shut{was.closed, was.value, time.Now()})
 		}
 		if !opened {
 			return
@@ -217,7 +195,7 @@ func (f *feed) close(kv *kv) {
 	if err != nil {
 		f.s.log.Error(err)
 	}
-	f.s.mirror.shutGate(&shut{kv.ModRevision, value, time.Now()})
+	f.s.mirror.shut.Store(&shut{kv.ModRevision, value, time.Now()})
 	f.s.pulse.hurry()
 }
 

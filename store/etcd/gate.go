@@ -33,43 +33,43 @@ type gateValue struct {
 const gatePatience = 500 * time.Millisecond
 
 // writeLarge commits a batch that does not fit one transaction.
-func (c *committer) writeLarge(ctx context.Context, b *batch, l limit) verdict {
-	g, err := c.stage(ctx, b, c.marker(), l.bytes)
+func (s *Store) writeLarge(ctx context.Context, b *batch, l limit) verdict {
+	g, err := s.stage(ctx, b, s.commit.marker(), l.bytes)
 	switch {
-	case c.s.sizes.lower(err, l):
-		c.s.unstage(ctx, g)
+	case s.sizes.lower(err, l):
+		s.unstage(ctx, g)
 		return verdict{}
 	case err != nil:
 		return verdict{err: err}
 	}
-	v := c.sendBatch(ctx, b, l, g.String())
+	v := s.sendBatch(ctx, b, l, g.String())
 	if !v.committed {
 		if !errors.Is(v.err, store.ErrUnknown) {
-			c.s.unstage(ctx, g)
+			s.unstage(ctx, g)
 		}
 		return v
 	}
-	err = c.s.step("closed")
+	err = s.step("closed")
 	if err == nil {
-		err = c.s.finish(c.s.ctx, c.floor.Load(), g)
+		err = s.finish(s.ctx, s.commit.floor.Load(), g)
 	}
 	if v.full = err; err != nil {
-		c.s.log.Warnf("a large update is committed but cannot be finished yet (%v): the first host that reaches etcd "+
+		s.log.Warnf("a large update is committed but cannot be finished yet (%v): the first host that reaches etcd "+
 			"goes on with it", err)
 	}
 	return v
 }
 
 // stage writes the chunks of b, for finish to find.
-func (c *committer) stage(ctx context.Context, b *batch, m marker, size int) (gateValue, error) {
-	c.stages++
+func (s *Store) stage(ctx context.Context, b *batch, m marker, size int) (gateValue, error) {
+	s.commit.stages++
 	parts := chunks(b.laid.writes, size)
-	g := gateValue{Staged: c.s.layout.staged + strings.TrimPrefix(m.key, c.s.layout.marker) + "/" + strconv.Itoa(c.stages) + "/", Chunks: len(parts)}
+	g := gateValue{Staged: s.layout.staged + strings.TrimPrefix(m.key, s.layout.marker) + "/" + strconv.Itoa(s.commit.stages) + "/", Chunks: len(parts)}
 	for n, part := range parts {
-		if _, err := c.s.members.do(ctx, put(g.chunk(n), part)); err != nil {
+		if _, err := s.members.do(ctx, put(g.chunk(n), part)); err != nil {
 			return g, err
 		}
-		if err := c.s.step("staged " + strconv.Itoa(n)); err != nil {
+		if err := s.step("staged " + strconv.Itoa(n)); err != nil {
 			return g, err
 		}
 	}

@@ -9,9 +9,9 @@ import (
 
 // journal is what has become of the records that are remembered elsewhere (Config.Remember) since it was taken last.
 type journal struct {
-	mu      sync.Mutex
-	whole   bool              // what has become of them is not known: all are to be told
-	records map[string][]byte // by key; nil: it is gone
+	mu sync.Mutex
+	// by key; no value: it is gone. Nil: what has become of them is not known, and all are to be told
+	records map[string][]byte
 }
 
 // Written tells what has become of the records that Config.Remember names, by this host and by others, since it was
@@ -26,11 +26,10 @@ func (s *Store) Written(ctx context.Context) (store.Written, error) {
 	if !known || s.cfg.Remember == nil {
 		return store.Written{}, nil
 	}
-	w := store.Written{Trace: trace}
 	j := &s.journal
 	j.mu.Lock()
-	w.Whole, w.Records = j.whole, j.records
-	j.whole, j.records = false, nil
+	w := store.Written{Trace: trace, Whole: j.records == nil, Records: j.records}
+	j.records = map[string][]byte{}
 	j.mu.Unlock()
 	if w.Whole {
 		w.Records = s.remembered()
@@ -42,7 +41,7 @@ func (s *Store) Written(ctx context.Context) (store.Written, error) {
 func (s *Store) Forgotten() {
 	s.journal.mu.Lock()
 	defer s.journal.mu.Unlock()
-	s.journal.whole, s.journal.records = true, nil
+	s.journal.records = nil
 }
 
 // remembered is all that is to be remembered, as it is now. The caller has the turn.
@@ -74,11 +73,7 @@ func (s *Store) note(key, value []byte) {
 	j := &s.journal
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.whole {
-		return
+	if j.records != nil {
+		j.records[string(key)] = value
 	}
-	if j.records == nil {
-		j.records = map[string][]byte{}
-	}
-	j.records[string(key)] = value
 }

@@ -1,10 +1,12 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,7 +36,7 @@ const pageSize = 8192
 func (s *Store) load(ctx context.Context) (*snapshot, error) {
 	for {
 		n := &snapshot{image: newImage(), staged: map[string]bool{}, counts: map[string]uint64{}}
-		before := s.trace.expected()
+		f := s.trace.expected()
 		err := s.pages(ctx, n)
 		switch {
 		case errors.Is(err, rpctypes.ErrCompacted): // while it was read
@@ -42,7 +44,7 @@ func (s *Store) load(ctx context.Context) (*snapshot, error) {
 		case err != nil:
 			return nil, err
 		case len(n.closed) == 0:
-			return n, s.expected(n, before)
+			return n, s.expected(n, f)
 		}
 		g, err := parseGate(n.closed)
 		if err == nil {
@@ -141,9 +143,10 @@ func (s *Store) create(ctx context.Context) error {
 }
 
 // missing is the refusal of an etcd in which there is nothing of the store that was there.
-func (s *Store) missing(before store.Trace, place uint64) error {
-	before.Revision = max(before.Revision, 1) // the cluster is known, so that there was something
-	if err := s.check(found{before: before, place: place, empty: true, counts: map[string]uint64{}}); err != nil {
+func (s *Store) missing(f found) error {
+	f.before.Revision = max(f.before.Revision, 1) // the cluster is known, so that there was something
+	f.empty, f.counts = true, map[string]uint64{}
+	if err := s.check(f); err != nil {
 		return err
 	}
 	return &store.Back{Why: s.emptied(), Since: time.Now(), Emptied: true} // a handle that mends has looked
@@ -155,7 +158,8 @@ func (s *Store) emptied() string {
 }
 
 // expected checks that a snapshot is that of the store that was expected.
-func (s *Store) expected(n *snapshot, before store.Trace) error {
+func (s *Store) expected(n *snapshot, f found) error {
+	f.place, f.rev, f.counts = n.place, n.rev, n.counts
 	nothing := n.about == nil && !n.others && n.tree.Len() == 0
 	switch {
 	case nothing && (s.cfg.Cluster == "" || s.cfg.Create):
@@ -164,12 +168,12 @@ func (s *Store) expected(n *snapshot, before store.Trace) error {
 		return fmt.Errorf("%w: there is something under %s that is not Berth's: choose another prefix (--etcd-prefix)",
 			errForeign, s.where(s.layout.prefix))
 	case n.about == nil:
-		return s.missing(before, n.place)
+		return s.missing(f)
 	case s.cfg.Cluster != "" && n.about.Cluster != s.cfg.Cluster:
 		return fmt.Errorf("%w: under %s is the cluster %s, and this host belongs to %s: look at --etcd-endpoints and "+
 			"--etcd-prefix", errForeign, s.where(s.layout.prefix), n.about.Cluster, s.cfg.Cluster)
 	}
-	return s.check(found{before: before, place: n.place, rev: n.rev, counts: n.counts})
+	return s.check(f)
 }
 
 // sweep removes what handles have staged that are gone: what is staged under a session without a marker is never
@@ -185,4 +189,62 @@ func (s *Store) sweep(ctx context.Context, n *snapshot) error {
 		}
 	}
 	return nil
+}
+
+// reload reads everything afresh, because the watch has missed something, and tells the follower what is different.
+func (s *Store) reload() error {
+	if err := s.turn.take(s.ctx); err != nil {
+		return err
+	}
+	defer s.turn.give()
+	n, err := s.load(s.ctx)
+	if err == nil && s.trace.distrusted() != nil { // the handle's marker may be lost with the rest
+		err = s.mark(s.ctx)
+	}
+	s.reach.read(err)
+	if err != nil {
+		return err
+	}
+	before := s.mirror.copied()
+	if s.own != nil { // the follower knows this, also where etcd has lost it
+		for _, w := range s.own.wrote {
+			if w.value == nil {
+				before.Delete(rec{key: w.key})
+			} else {
+				before.Set(rec{key: w.key, value: w.value})
+			}
+		}
+	}
+	s.own = nil
+	s.trace.loadedFrom(n)
+	s.Forgotten()
+	all := differences(before, n.tree)
+	s.mirror.set(n.image)
+	s.feed.rev, s.feed.held = n.rev, nil
+	// A backup that was put in etcd's place may have fewer revisions.
+	s.answered.Store(min(s.answered.Load(), n.rev))
+	s.commit.floor.Store(min(s.commit.floor.Load(), n.rev))
+	s.watches.Interrupt(fmt.Errorf("%w: the connection to etcd was lost for so long that changes were missed",
+		store.ErrLagged))
+	s.tell(all)
+	return nil
+}
+
+// differences lists what is different in after, in the order of the keys.
+func differences(before, after *tree) []change {
+	var all []change
+	before.Scan(func(r rec) bool {
+		if now, _ := after.Get(r); now.value == nil || !bytes.Equal(now.value, r.value) {
+			all = append(all, change{key: r.key, before: r.value, after: now.value})
+		}
+		return true
+	})
+	after.Scan(func(r rec) bool {
+		if _, found := before.Get(r); !found {
+			all = append(all, change{key: r.key, after: r.value})
+		}
+		return true
+	})
+	slices.SortFunc(all, byKey)
+	return all
 }

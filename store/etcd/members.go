@@ -18,7 +18,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/peer"
 
 	"berth/store"
 )
@@ -116,7 +116,6 @@ func (m *members) dial(endpoint string) (*clientv3.Client, error) {
 					MaxDelay: time.Second},
 				MinConnectTimeout: time.Second,
 			}),
-			grpc.WithStatsHandler(sentHandler{}),
 			grpc.WithChainUnaryInterceptor(notWaiting),
 		},
 	})
@@ -224,20 +223,21 @@ func (m *members) do(ctx context.Context, ops ...*pb.RequestOp) (*pb.TxnResponse
 // it. The error is etcd's own.
 func (m *members) txnOnce(ctx context.Context, r *pb.TxnRequest) (resp *pb.TxnResponse, unsent bool, err error) {
 	for {
-		noting, sent := withSent(ctx)
-		err = m.askOne(m.ctx, noting, func(ctx context.Context, c *clientv3.Client) (err error) {
-			resp, err = sendTxn(ctx, c, r)
+		var to peer.Peer // that it was given to; one that was given to nobody has changed nothing
+		err = m.askOne(m.ctx, ctx, func(ctx context.Context, c *clientv3.Client) (err error) {
+			resp, err = sendTxn(ctx, c, r, grpc.Peer(&to))
 			return err
 		})
-		unsent = !sent.Load()
+		unsent = to.Addr == nil
 		if err == nil || !unsent || !isAway(err) || !sleep(ctx, 50*time.Millisecond) {
 			return resp, unsent, err
 		}
 	}
 }
 
-func sendTxn(ctx context.Context, c *clientv3.Client, r *pb.TxnRequest) (*pb.TxnResponse, error) {
-	resp, err := pb.NewKVClient(c.ActiveConnection()).Txn(ctx, r)
+func sendTxn(ctx context.Context, c *clientv3.Client, r *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse,
+	error) {
+	resp, err := pb.NewKVClient(c.ActiveConnection()).Txn(ctx, r, opts...)
 	return resp, rpctypes.Error(err)
 }
 
@@ -249,28 +249,3 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 	return ctx.Err() == nil
 }
-
-// sentHandler notes in the context of a request that it was given to a connection. One that never was has changed
-// nothing.
-type sentHandler struct{}
-
-type sentKey struct{}
-
-// withSent returns a context whose request notes in the bool whether it was sent.
-func withSent(ctx context.Context) (context.Context, *atomic.Bool) {
-	sent := new(atomic.Bool)
-	return context.WithValue(ctx, sentKey{}, sent), sent
-}
-
-func (sentHandler) HandleRPC(ctx context.Context, s stats.RPCStats) {
-	if _, out := s.(*stats.OutHeader); !out {
-		return
-	}
-	if sent, ok := ctx.Value(sentKey{}).(*atomic.Bool); ok {
-		sent.Store(true)
-	}
-}
-
-func (sentHandler) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
-func (sentHandler) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-func (sentHandler) HandleConn(context.Context, stats.ConnStats)                       {}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/btree"
@@ -113,8 +114,9 @@ func unseal(key, stored []byte) ([]byte, error) {
 type mirror struct {
 	mu sync.Mutex
 	image
-	shut    *shut // the gate is closed, in a later revision than that which the mirror has come to
-	waiters map[*waiter]struct{}
+	// the gate is closed, in a later revision than that which the mirror has come to; nil: it is open
+	shut  atomic.Pointer[shut]
+	moved chan struct{} // closed when it moves
 }
 
 // shut is the gate while it is closed.
@@ -122,12 +124,6 @@ type shut struct {
 	closed int64 // the revision of that
 	value  gateValue
 	moved  time.Time // when the watch told of something behind it last
-}
-
-// waiter is somebody who waits until the mirror has come to a revision.
-type waiter struct {
-	rev  int64
-	come chan struct{}
 }
 
 // copied returns the records as they are now, for one transaction.
@@ -146,25 +142,18 @@ func (m *mirror) at() int64 {
 
 // wait returns when the mirror has come to rev, or ctx ends.
 func (m *mirror) wait(ctx context.Context, rev int64) error {
-	m.mu.Lock()
-	if m.rev >= rev {
-		m.mu.Unlock()
-		return nil
-	}
-	w := &waiter{rev: rev, come: make(chan struct{})}
-	if m.waiters == nil {
-		m.waiters = map[*waiter]struct{}{}
-	}
-	m.waiters[w] = struct{}{}
-	m.mu.Unlock()
-	select {
-	case <-w.come:
-		return nil
-	case <-ctx.Done():
+	for {
 		m.mu.Lock()
-		defer m.mu.Unlock()
-		delete(m.waiters, w)
-		return ctx.Err()
+		come, moved := m.rev >= rev, m.moved
+		m.mu.Unlock()
+		if come {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
@@ -201,7 +190,8 @@ func byKey(a, b change) int { return bytes.Compare(a.key, b.key) }
 func (m *mirror) set(i image) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.image, m.shut = i, nil
+	m.image = i
+	m.shut.Store(nil)
 	m.come(i.rev)
 }
 
@@ -219,32 +209,16 @@ func (m *mirror) standing(place string) map[string][]byte {
 // come notes that the mirror has come to rev. The caller holds mu.
 func (m *mirror) come(rev int64) {
 	m.rev = rev
-	for w := range m.waiters {
-		if w.rev <= rev {
-			close(w.come)
-			delete(m.waiters, w)
-		}
-	}
-}
-
-// closed tells how the gate is closed; nil: it is open.
-func (m *mirror) closed() *shut {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.shut
-}
-
-func (m *mirror) shutGate(s *shut) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.shut = s
+	close(m.moved)
+	m.moved = make(chan struct{})
 }
 
 // openGate notes that the gate was opened in the revision rev.
 func (m *mirror) openGate(rev int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.gate, m.shut = rev, nil
+	m.gate = rev
+	m.shut.Store(nil)
 }
 
 // records is the changes as those who watch are told of them.

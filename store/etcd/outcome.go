@@ -25,17 +25,17 @@ func (d *doubt) refusal() error {
 }
 
 // sendBatch sends the transaction that commits b, or closes the gate for it, and finds out what became of it.
-func (c *committer) sendBatch(ctx context.Context, b *batch, l limit, closing string) verdict {
-	m := c.draw()
-	n := c.s.trace.draw()
-	first, cancel := c.attempt(ctx)
+func (s *Store) sendBatch(ctx context.Context, b *batch, l limit, closing string) verdict {
+	m := s.commit.draw()
+	n := s.trace.draw()
+	first, cancel := s.attempt(ctx)
 	defer cancel()
-	resp, unsent, err := c.s.members.txnOnce(first, c.request(b, m, n, l, closing))
+	resp, unsent, err := s.members.txnOnce(first, s.request(b, m, n, l, closing))
 	switch {
-	case err == nil && c.s.placed(resp.Header) != nil:
-		return verdict{err: c.s.refused()}
+	case err == nil && s.placed(resp.Header) != nil:
+		return verdict{err: s.refused()}
 	case err == nil && resp.Succeeded:
-		c.s.reach.good()
+		s.reach.good()
 		before := int64(0)
 		if prev := resp.Responses[0].GetResponsePut().GetPrevKv(); prev != nil {
 			before = prev.ModRevision
@@ -43,82 +43,82 @@ func (c *committer) sendBatch(ctx context.Context, b *batch, l limit, closing st
 		if b.locked || closing != "" {
 			before = resp.Header.Revision // the gate has moved, too: the watch tells
 		}
-		return c.committed(b, m, n, resp.Header.Revision, before)
+		return s.committed(b, m, n, resp.Header.Revision, before)
 	case err == nil:
-		c.s.reach.good()
-		return c.refuted(ctx, b, m, n, resp)
-	case c.s.sizes.lower(err, l):
+		s.reach.good()
+		return s.refuted(ctx, b, m, n, resp)
+	case s.sizes.lower(err, l):
 		return verdict{}
 	case errors.Is(err, rpctypes.ErrNoSpace), !unsent && isSilence(err):
-		return c.resolve(ctx, b, m, n, err)
+		return s.resolve(ctx, b, m, n, err)
 	}
-	err = c.s.members.explain(err)
+	err = s.members.explain(err)
 	if errors.Is(err, store.ErrAway) {
-		c.s.reach.bad(err)
+		s.reach.bad(err)
 	}
 	return verdict{err: err}
 }
 
 // attempt is the time in which a commit is to be answered. What is left afterwards is for finding out what became of
 // it.
-func (c *committer) attempt(ctx context.Context) (context.Context, context.CancelFunc) {
+func (s *Store) attempt(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, _ := ctx.Deadline()
 	return context.WithTimeout(ctx, time.Until(deadline)*3/5)
 }
 
 // committed notes that b is part of the store as of rev, by the transaction that put the number of m and counted n.
 // before is the revision of the last change before it.
-func (c *committer) committed(b *batch, m marker, n count, rev, before int64) verdict {
-	c.marked(m, rev)
-	c.s.trace.counted(n, rev)
-	c.s.count.commits.Add(1)
+func (s *Store) committed(b *batch, m marker, n count, rev, before int64) verdict {
+	s.commit.marked(m, rev)
+	s.trace.counted(n, rev)
+	s.count.commits.Add(1)
 	var changes []store.Record
-	watched := c.s.watches.Any()
+	watched := s.watches.Any()
 	for _, k := range b.calls {
 		if k.wrote {
-			c.s.count.updates.Add(1)
+			s.count.updates.Add(1)
 		}
 		if watched {
 			changes = append(changes, k.tx.changes()...)
 		}
 	}
 	for _, w := range b.wrote {
-		c.s.note(w.key, w.value)
+		s.note(w.key, w.value)
 	}
-	c.floor.Store(rev)
-	c.s.answered.Store(rev)
-	c.s.own = &ownCommit{rev, b.wrote, changes}
+	s.commit.floor.Store(rev)
+	s.answered.Store(rev)
+	s.own = &ownCommit{rev, b.wrote, changes}
 	if before <= b.base { // nobody has changed anything since the state that the functions have seen
-		c.s.publish(rev, rev, c.s.layout.written(b, rev))
+		s.publish(rev, rev, s.layout.written(b, rev))
 		return verdict{committed: true}
 	}
 	return verdict{committed: true, rev: rev}
 }
 
 // refuted says why a comparison of b did not hold.
-func (c *committer) refuted(ctx context.Context, b *batch, m marker, n count, resp *pb.TxnResponse) verdict {
+func (s *Store) refuted(ctx context.Context, b *batch, m marker, n count, resp *pb.TxnResponse) verdict {
 	last, kvs, gate := modOf(kvsOf(resp, 0)), kvsOf(resp, 1), modOf(kvsOf(resp, 2))
 	switch {
 	case m.ours(kvs): // the client has sent it twice
-		return c.committed(b, m, n, kvs[0].ModRevision, kvs[0].ModRevision)
+		return s.committed(b, m, n, kvs[0].ModRevision, kvs[0].ModRevision)
 	case modOf(kvsOf(resp, 3)) != b.meta: // another store has taken the place of this one
-		c.s.feed.again()
+		s.feed.again()
 	case modOf(kvs) != m.mod:
-		if err := c.s.verify(ctx); err != nil {
+		if err := s.verify(ctx); err != nil {
 			return verdict{err: err}
 		}
-		if err := c.s.mark(ctx); err != nil {
+		if err := s.mark(ctx); err != nil {
 			return verdict{err: err}
 		}
 	case gate != b.gate:
 		return verdict{rev: max(last, gate)}
 	// another handle of the host has counted, or etcd went back
 	case modOf(kvsOf(resp, 4)) != n.mod && n.host != "", last < n.last:
-		if err := c.s.verify(ctx); err != nil {
+		if err := s.verify(ctx); err != nil {
 			return verdict{err: err}
 		}
 	case last <= b.base: // something was changed that does not say so: somebody else writes under the prefix
-		c.s.feed.again()
+		s.feed.again()
 	}
 	return verdict{rev: last}
 }
@@ -126,32 +126,32 @@ func (c *committer) refuted(ctx context.Context, b *batch, m marker, n count, re
 // resolve finds out what became of a transaction of which etcd has not said it, or has said that there is no room for
 // it. Where etcd's quota was used up when it had taken the transaction already, it makes it and says so all the same. It
 // has done so before it answers, or never will: so it is enough to look, for which no room is needed.
-func (c *committer) resolve(ctx context.Context, b *batch, m marker, n count, why error) verdict {
-	c.s.count.unknown.Add(1)
-	text, full := c.s.members.explain(why), errors.Is(why, rpctypes.ErrNoSpace)
-	rev, committed, err := c.settle(ctx, m, full)
+func (s *Store) resolve(ctx context.Context, b *batch, m marker, n count, why error) verdict {
+	s.count.unknown.Add(1)
+	text, full := s.members.explain(why), errors.Is(why, rpctypes.ErrNoSpace)
+	rev, committed, err := s.settle(ctx, m, full)
 	switch {
 	case err != nil:
-		c.s.reach.bad(text)
-		c.mu.Lock()
-		c.doubt = &doubt{m: m, why: text, since: time.Now(), over: make(chan struct{})}
-		c.mu.Unlock()
-		c.s.pulse.hurry()
+		s.reach.bad(text)
+		s.commit.mu.Lock()
+		s.commit.doubt = &doubt{m: m, why: text, since: time.Now(), over: make(chan struct{})}
+		s.commit.mu.Unlock()
+		s.pulse.hurry()
 		unknown := fmt.Errorf("%w: etcd did not say what became of a commit (%v): it is being found out; what turns "+
 			"out to be written stays written", store.ErrUnknown, said{why})
 		return verdict{err: unknown, away: text}
 	case committed:
-		v := c.committed(b, m, n, rev, rev)
+		v := s.committed(b, m, n, rev, rev)
 		if full {
 			v.full = text
 		}
 		return v
 	}
-	if err := c.s.verify(ctx); isBack(err) { // it may have been committed before that
+	if err := s.verify(ctx); isBack(err) { // it may have been committed before that
 		return verdict{err: fmt.Errorf("%w: %w", store.ErrUnknown, err), away: err}
 	}
 	if full {
-		c.s.reach.bad(text)
+		s.reach.bad(text)
 		return verdict{err: text}
 	}
 	return verdict{}
@@ -163,15 +163,15 @@ var errGone = errors.New("the handle's marker has expired")
 // the revision that put it there, or settle puts another one there, and then it never will be. Where look is set it
 // is decided already, and nothing is put there. Where the marker is gone it will never be either, but whether it was
 // nobody knows: errGone.
-func (c *committer) settle(ctx context.Context, m marker, look bool) (rev int64, committed bool, err error) {
+func (s *Store) settle(ctx context.Context, m marker, look bool) (rev int64, committed bool, err error) {
 	r := &pb.TxnRequest{Success: []*pb.RequestOp{get(m.key)}}
 	if !look {
 		void := m // under the name that the transaction compares: the handle may have a new marker by now
-		void.n = c.draw().n
+		void.n = s.commit.draw().n
 		r = &pb.TxnRequest{Compare: []*pb.Compare{modIs(m.key, m.mod)}, Success: []*pb.RequestOp{void.put()},
 			Failure: r.Success}
 	}
-	resp, err := c.s.members.txn(ctx, r)
+	resp, err := s.members.txn(ctx, r)
 	if err != nil {
 		return 0, false, err
 	}
@@ -183,6 +183,6 @@ func (c *committer) settle(ctx context.Context, m marker, look bool) (rev int64,
 		}
 		rev, committed = kvs[0].ModRevision, m.ours(kvs) // otherwise an earlier try to settle it has succeeded
 	}
-	c.marked(m, rev)
+	s.commit.marked(m, rev)
 	return rev, committed, nil
 }

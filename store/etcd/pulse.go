@@ -29,7 +29,7 @@ func (p *pulse) hurry() {
 func (p *pulse) run() {
 	for p.s.ctx.Err() == nil {
 		next := beat
-		if p.s.inDoubt() || p.s.reach.isAway() || p.s.mirror.closed() != nil {
+		if p.s.inDoubt() || p.s.reach.isAway() || p.s.mirror.shut.Load() != nil {
 			next = beatQuick
 		}
 		select {
@@ -67,7 +67,7 @@ func (p *pulse) once() {
 		s.reach.wrote(nil)
 		s.log.Info("the shared store has room again")
 	}
-	if shut := s.mirror.closed(); shut != nil {
+	if shut := s.mirror.shut.Load(); shut != nil {
 		s.rollForward(ctx, shut)
 		return
 	}
@@ -77,7 +77,7 @@ func (p *pulse) once() {
 	switch {
 	case s.mirror.wait(soon, rev) == nil:
 		s.reach.caughtUp(asked)
-	case s.ctx.Err() == nil && s.mirror.closed() == nil:
+	case s.ctx.Err() == nil && s.mirror.shut.Load() == nil:
 		s.feed.restart() // the watch is said to be there and tells nothing
 	}
 }
@@ -114,7 +114,7 @@ func (s *Store) clear(ctx context.Context) {
 	if d == nil {
 		return
 	}
-	rev, committed, err := c.settle(ctx, d.m, false)
+	rev, committed, err := s.settle(ctx, d.m, false)
 	switch {
 	case errors.Is(err, errGone):
 		if s.mark(ctx) != nil {

@@ -5,10 +5,10 @@ import (
 )
 
 // request is the transaction of etcd that commits b, or with a closing value that closes the gate for it.
-func (c *committer) request(b *batch, m marker, n count, l limit, closing string) *pb.TxnRequest {
-	keys := &c.s.layout
+func (s *Store) request(b *batch, m marker, n count, l limit, closing string) *pb.TxnRequest {
+	keys := &s.layout
 	r := &pb.TxnRequest{
-		Compare: c.compare(b, m, n, l),
+		Compare: s.compare(b, m, n, l),
 		Success: make([]*pb.RequestOp, 0, b.cost().ops+1),
 		Failure: []*pb.RequestOp{get(keys.last), get(m.key), get(keys.gate), get(keys.meta),
 			get(n.key(keys))},
@@ -38,8 +38,8 @@ func (c *committer) request(b *batch, m marker, n count, l limit, closing string
 // compare is what etcd compares: that nothing b has read has been written since, that the gate is as it was, that the
 // handle's last transaction was the one that it knows, and that this is the store that it knows. What is too much for
 // that is coarser: that nothing has been written. Besides, that the store is as far as it is known to be (trace).
-func (c *committer) compare(b *batch, m marker, n count, l limit) []*pb.Compare {
-	keys := &c.s.layout
+func (s *Store) compare(b *batch, m marker, n count, l limit) []*pb.Compare {
+	keys := &s.layout
 	all := make([]*pb.Compare, 0, b.cost().compares)
 	all = append(all, modIs(m.key, m.mod), modIs(keys.gate, b.gate), modIs(keys.meta, b.meta),
 		modAbove(keys.last, n.last-1))

@@ -2,9 +2,10 @@
 // package store promises, even if connections break, answers get lost, members die or a handle ends during an update.
 // It refuses a prefix that holds anything but the expected store. Etcd's default limits suffice.
 //
-// A handle holds the whole store in memory, exact as of one revision (mirror.go). It reads everything at open
-// (load.go), follows one watch (feed.go), and reloads if the watch missed something (reload.go). Followers of the store
-// get the writes of others at the moment the mirror moves. A View runs on a copy of the mirror (view.go).
+// A handle holds the whole store in memory, exact as of one revision (mirror.go). It reads everything at open, and
+// again if its watch missed something (load.go). Otherwise it follows that watch (feed.go). What it reads, what the
+// watch reports and what it commits itself reach the mirror by the same function. Followers of the store get the writes
+// of others at the moment the mirror moves. A View runs on a copy of the mirror (view.go).
 //
 // Functions passed to Update wait in a queue (committer.go). One goroutine runs all of them in one turn, during which
 // the mirror does not move (commit.go). Each sees the mirror and the writes of those before it (tx.go, batch.go). One
@@ -12,13 +13,13 @@
 // their hooks run, the mirror moves on, and the functions run again.
 //
 // If etcd does not answer, a key of the handle reveals the outcome (marker.go, outcome.go). Updates too large for one
-// transaction pass a gate, and so do those that conflict too often (gate.go, chunk.go). Many small new records share
-// keys of etcd (bundle.go).
+// transaction pass a gate, and so do those that conflict too often (gate.go). Many small new records share keys of etcd
+// (bundle.go).
 //
-// Each second a pulse asks etcd how fresh the mirror is, renews presence, and cleans up (pulse.go, reach.go, leases.go).
-// session.go keeps sessions. trace.go detects an etcd that was replaced or lost commits; journal.go
-// reports what the host must remember itself. All requests use one member at a time (members.go, errors.go). layout.go
-// names all keys.
+// Each second a pulse asks etcd how fresh the mirror is, renews leases, and cleans up (pulse.go). reach.go keeps why
+// etcd cannot be used, and since when. The handle's marker, what it announces and its sessions are keys under leases
+// (leases.go). trace.go detects an etcd that was replaced or lost commits; journal.go reports what the host must
+// remember itself. All requests use one member at a time (members.go, errors.go). layout.go names all keys.
 package etcd
 
 import (
@@ -156,9 +157,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		s.cancel()
 		return nil, err
 	}
+	s.mirror.moved = make(chan struct{})
 	s.sizes.ops.Store(maxOps)
 	s.sizes.bytes.Store(maxBytes)
-	s.feed.s, s.feed.begun = s, make(chan struct{})
+	s.feed.s = s
 	s.pulse = pulse{s: s, wake: make(chan struct{}, 1)}
 	s.commit.s = s
 	s.presence.want = map[string]*announced{}
@@ -172,12 +174,6 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.commit.init(s)
 	s.workers.Go(s.feed.run)
 	s.workers.Go(s.pulse.run)
-	begun, cancel := context.WithTimeout(ctx, cfg.Timeout)
-	defer cancel()
-	select {
-	case <-s.feed.begun:
-	case <-begun.Done(): // the feed goes on trying
-	}
 	return s, nil
 }
 
@@ -205,7 +201,6 @@ func (s *Store) open(ctx context.Context) error {
 	}
 	s.cfg.Cluster, s.cfg.Create = n.about.Cluster, false
 	s.trace.loadedFrom(n)
-	s.journal.whole = true
 	s.mirror.set(n.image)
 	s.feed.rev = n.rev
 	s.reach.good()

@@ -42,6 +42,7 @@ type count struct {
 // found is what there is to compare with a trace, as one answer of etcd showed it.
 type found struct {
 	before store.Trace // what was known when etcd was asked: later answers may overtake this one
+	anew   bool        // before is what is to be known when it is trusted again
 	place  uint64
 	rev    int64             // 0: it was not asked for
 	counts map[string]uint64 // nil: it was not asked for them
@@ -61,7 +62,7 @@ func (t *trace) init(cfg Config) {
 func (t *trace) check(f found, emptied string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.back != nil && t.next == nil {
+	if t.back != nil && !f.anew {
 		return t.back
 	}
 	if !t.mends {
@@ -70,7 +71,7 @@ func (t *trace) check(f found, emptied string) error {
 			return back
 		}
 	}
-	if t.next == nil { // otherwise it is taken over once everything was read
+	if !f.anew { // otherwise it is taken over once everything was read
 		t.learn(f)
 	}
 	return nil
@@ -183,14 +184,14 @@ func (t *trace) loadedFrom(n *snapshot) {
 	t.loaded = true
 }
 
-// expected is what is to be found in etcd.
-func (t *trace) expected() store.Trace {
+// expected is what is to be found by who reads everything: where etcd is to be trusted again, that.
+func (t *trace) expected() found {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.next != nil {
-		return copied(*t.next)
+		return found{before: copied(*t.next), anew: true}
 	}
-	return copied(t.known)
+	return found{before: copied(t.known)}
 }
 
 // copied is a trace with counts of its own.
@@ -221,7 +222,7 @@ func (c count) put(l *layout) *pb.RequestOp { return put(c.key(l), []byte(number
 
 // verify asks etcd for all counts and compares them with what is known.
 func (s *Store) verify(ctx context.Context) error {
-	before := s.trace.expected()
+	before, _ := s.trace.at()
 	resp, err := s.members.do(ctx, getAll(s.layout.counts), get(s.layout.meta))
 	if err != nil {
 		return err
@@ -245,7 +246,7 @@ func (s *Store) verify(ctx context.Context) error {
 func (s *Store) check(f found) error {
 	before := s.trace.distrusted()
 	err := s.trace.check(f, s.emptied())
-	if err != nil && before == nil && s.members.opened.Load() { // else Open says it
+	if err != nil && s.trace.distrusted() != before && s.members.opened.Load() { // else Open says it
 		s.log.Errorf("%v; nothing of it is given until it is mended (`berth state mend`)", err)
 		s.feed.restart() // it tells nothing any more
 	}
@@ -283,7 +284,8 @@ func (s *Store) placed(h *pb.ResponseHeader) error {
 	if back == nil && was == h.GetClusterId() {
 		return nil
 	}
-	return s.check(found{before: s.trace.expected(), place: h.GetClusterId()})
+	before, _ := s.trace.at()
+	return s.check(found{before: before, place: h.GetClusterId()})
 }
 
 // isBack tells whether etcd went back.

@@ -46,29 +46,23 @@ func (t *tx) Get(key []byte) ([]byte, error) {
 }
 
 func (t *tx) Put(key, value []byte) error {
-	if err := t.rules.Put(key, value); err != nil {
-		return err
+	err := t.rules.Put(key, value)
+	if err == nil {
+		t.write(newWrite(key, value))
 	}
-	w := newWrite(key, value)
-	t.keep(w)
-	t.b.put(w)
-	t.tree.Set(rec{key: w.key, value: w.value})
-	return nil
+	return err
 }
 
 func (t *tx) Delete(key []byte) error {
-	if err := t.rules.Delete(key); err != nil {
-		return err
+	err := t.rules.Delete(key)
+	if err == nil {
+		t.write(&write{key: bytes.Clone(key)})
 	}
-	w := &write{key: bytes.Clone(key)}
-	t.keep(w)
-	t.b.put(w)
-	t.tree.Delete(rec{key: w.key})
-	return nil
+	return err
 }
 
-// keep notes what w is about to replace, and where etcd has it.
-func (t *tx) keep(w *write) {
+// write notes what w replaces, and where etcd has it, and has w take its place.
+func (t *tx) write(w *write) {
 	at, was := t.tree.Get(rec{key: w.key})
 	at.key = w.key
 	before := t.b.wrote[string(w.key)]
@@ -84,6 +78,17 @@ func (t *tx) keep(w *write) {
 		t.b.noteKey(w.key, at, false) // or one that is put into a bundle meanwhile would stay
 	}
 	t.old = append(t.old, old{at, was, before, w})
+	t.b.replace(w.key, w)
+	t.set(rec{key: w.key, value: w.value}, w.value != nil)
+}
+
+// set has a record be there, or not.
+func (t *tx) set(r rec, there bool) {
+	if there {
+		t.tree.Set(r)
+	} else {
+		t.tree.Delete(r)
+	}
 }
 
 // changes is what its writes have changed, in the order of the keys.
@@ -108,12 +113,8 @@ func (t *tx) changes() (list []store.Record) {
 // takeBack undoes its writes.
 func (t *tx) takeBack() {
 	for _, o := range slices.Backward(t.old) {
-		t.b.restore(o.at.key, o.wrote)
-		if o.was {
-			t.tree.Set(o.at)
-		} else {
-			t.tree.Delete(o.at)
-		}
+		t.b.replace(o.at.key, o.wrote)
+		t.set(o.at, o.was)
 	}
 	t.old = nil
 }
