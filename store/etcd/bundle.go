@@ -19,11 +19,11 @@ import (
 // alone has a key of its own like any other, and so has one that is written again. A record that is deleted is taken
 // out of its bundle, which is written anew, or removed with the last one.
 //
-// What was read of a record in a bundle is compared as of the bundle, and so is a bundle out of which one is taken. That a record was not there, or what a range has,
-// is compared as of the bundles that may have it: each is called after the first record that was put in it, so that
-// those up to the end of the range may. Two handles that put a record of one key, which neither has read, would have it
-// in two bundles, of which the later one counts until that record is deleted: so only such records are put in bundles
-// whose keys are one handle's.
+// What was read of a record in a bundle is compared as of the bundle, and so is a bundle out of which a record is taken.
+// That a record was not there, or what a range has, is compared as of the bundles that may have it: each is called after
+// the first record that was put in it, so that those up to the end of the range may. Two handles that put a record of
+// one key, which neither has read, would have it in two bundles, of which the later one counts until that record is
+// deleted: so only such records are put in bundles whose keys are one handle's.
 
 // bundle is a bundle as of one revision. It does not change.
 type bundle struct {
@@ -153,8 +153,8 @@ func (b *batch) touch(from *bundle, n int) {
 }
 
 // A chunk is several writes in one value, a part of what a large transaction writes (there by their places) or a bundle
-// (there by the keys of the records): for each write the length of its key, the key,
-// the length of its sealed value and 1, or 0 for a deletion, and the sealed value. The lengths are varints.
+// (there by the keys of the records): for each write the length of its key, the key, the length of its sealed value and
+// 1, or 0 for a deletion, and the sealed value. The lengths are varints.
 
 // chunks lays writes out in chunks of about size bytes; a write is never divided.
 func chunks(all []*write, size int) [][]byte {
