@@ -48,19 +48,14 @@ func TestTwoHosts(t *testing.T) {
 
 // Each host begins at a place of its own, so that hosts do not race for one address, and comes round in the end.
 func TestPlacesOfHosts(t *testing.T) {
-	cl := newCluster(t)
-	a := cl.must("a")
-	cl.edit(a, lan("10.77.0.0/24"))
-	want := map[string]string{"a": "10.77.0.2", "b": "10.77.0.127", "c": "10.77.0.64"}
-	for _, name := range []string{"a", "b", "c"} {
-		s := a
-		if name != "a" {
-			s = cl.must(name)
-		}
-		if got := cl.take(s, cl.attach(s, ipam.PoolRequest{Network: "lan"}).ID, 1).String(); got != want[name] {
-			t.Errorf("host %s begins with %s, want %s", name, got, want[name])
-		}
-	}
+	plays(t, `
+		lan 0
+		take mac=1 -> .2
+		b: pool at-b
+		b: take mac=1 pool=at-b -> .127
+		c: pool at-c
+		c: take mac=1 pool=at-c -> .64
+	`)
 }
 
 // Ids of events, and so of leases, are one host's only, whatever the clocks say.
@@ -111,25 +106,20 @@ func TestWhoseNameItIs(t *testing.T) {
 
 // A draining host takes nothing new, and what it has it keeps and may give back.
 func TestDrainHost(t *testing.T) {
-	cl := newCluster(t)
-	a, b := cl.must("a"), cl.must("b")
-	cl.edit(a, lan("10.77.0.0/24"))
-	pool := cl.attach(b, ipam.PoolRequest{Network: "lan"}).ID
-	addr := cl.take(b, pool, 1)
-	cl.edit(a, &ipam.DrainHost{Name: "b"})
-	_, err := b.RequestAddress(t.Context(), ipam.AddressRequest{Pool: pool, MAC: ipam.MAC{9}})
-	cl.refused(err, ipam.ErrHost, "host b is draining", "[host.undrain b]")
-	_, err = b.RequestPool(t.Context(),
-		ipam.PoolRequest{Space: ipam.GlobalSpace, CIDR: netip.MustParsePrefix("10.1.0.0/24")})
-	cl.refused(err, ipam.ErrHost)
-	cl.take(a, cl.attach(a, ipam.PoolRequest{Network: "lan"}).ID, 2)
-	fine(t, b.ReleaseAddress(t.Context(), pool, addr))
-	cl.edit(b, &ipam.DrainHost{Name: "b", Undo: true})
-	if got := cl.take(b, pool, 1); got != addr {
-		t.Errorf("after the draining it has %s, before it had %s", got, addr)
-	}
-	_, err = a.Edit(t.Context(), ipam.EditOptions{}, &ipam.DrainHost{Name: "nobody"})
-	cl.refused(err, ipam.ErrNotFound, "[host.list]")
+	plays(t, `
+		lan 0
+		b: pool at-b
+		b: take mac=1 pool=at-b -> .127
+		drain b
+		b: take mac=9 pool=at-b ! host; host b is draining
+		b: take mac=9 pool=at-b ! host; [host.undrain b]
+		b: pool another ! host
+		take mac=2 -> .2
+		b: give .127 at-b
+		b: undrain b
+		b: take mac=1 pool=at-b -> .127
+		drain nobody ! notfound; [host.list]
+	`)
 }
 
 // A host that is there is asked to go; of one that is not, a person says that it is off; then all it held is free, a

@@ -61,17 +61,14 @@ func TestStrayEnds(t *testing.T) {
 // Of two leases in doubt with the same MAC a request without a name means the later one, also out of reach, whatever
 // got lost before.
 func TestLatestInDoubtAway(t *testing.T) {
-	_, a, pool := newLan(t, 0)
-	web := ipam.AddressRequest{Pool: pool, MAC: testMAC(1), Name: "web"}
-	a.take(web)
-	later := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1), Name: "db"})
-	a.bootLater()
-	a.open()
-	a.handle.CutNext(false, errCut)
-	if got, err := a.ask(web); err == nil {
-		t.Fatal("the answer was lost, and it was given", got)
-	}
-	if got := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)}); got != later {
-		t.Fatalf("%s was given again; the later one is %s", got, later)
-	}
+	plays(t, `
+		lan 0
+		take mac=1 web -> .2
+		take mac=1 db -> .3
+		later
+		open
+		cutnext lost
+		take mac=1 web ! unknown
+		take mac=1 -> .3
+	`)
 }
