@@ -20,7 +20,9 @@ type kv = mvccpb.KeyValue
 
 // feed moves the mirror by a watch of everything under the prefix.
 type feed struct {
-	s *Store
+	s     *Store
+	begun chan struct{} // closed when the watch stands for the first time
+	once  sync.Once
 
 	afresh atomic.Bool // read everything before watching again
 
@@ -92,7 +94,7 @@ func (f *feed) watch() (told bool) {
 	from := f.rev + 1
 	f.s.turn.give()
 	for resp := range c.Watch(ctx, f.s.layout.prefix, clientv3.WithPrefix(), clientv3.WithRev(from),
-		clientv3.WithProgressNotify()) {
+		clientv3.WithProgressNotify(), clientv3.WithCreatedNotify()) {
 		switch err := resp.Err(); {
 		case errors.Is(err, rpctypes.ErrCompacted):
 			f.afresh.Store(true)
@@ -101,6 +103,9 @@ func (f *feed) watch() (told bool) {
 			return told
 		}
 		told = true
+		if resp.Created {
+			f.once.Do(func() { close(f.begun) })
+		}
 		if f.s.turn.take(ctx) != nil {
 			return told
 		}

@@ -160,7 +160,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.mirror.moved = make(chan struct{})
 	s.sizes.ops.Store(maxOps)
 	s.sizes.bytes.Store(maxBytes)
-	s.feed.s = s
+	s.feed.s, s.feed.begun = s, make(chan struct{})
 	s.pulse = pulse{s: s, wake: make(chan struct{}, 1)}
 	s.commit.s = s
 	s.presence.want = map[string]*announced{}
@@ -174,6 +174,12 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.commit.init(s)
 	s.workers.Go(s.feed.run)
 	s.workers.Go(s.pulse.run)
+	begun, cancel := context.WithTimeout(ctx, cfg.Timeout)
+	defer cancel()
+	select {
+	case <-s.feed.begun:
+	case <-begun.Done(): // the feed goes on trying
+	}
 	return s, nil
 }
 
