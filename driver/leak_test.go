@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 )
 
 // witness sets what the witness reports, as WORD ADDRESS: seen, gone, or cut (the engine ended before the endpoint was
@@ -27,49 +29,57 @@ func (b *bench) witness(say string) {
 	b.witnessed[netip.MustParseAddr(addr)] = ipam.Sighting{Sight: sight}
 }
 
+// whom are the options of an endpoint that is written as in a script.
+func whom(text string) opts {
+	o := opts{}
+	for word := range strings.FieldsSeq(text) {
+		if n, is := strings.CutPrefix(word, "mac="); is {
+			maps.Copy(o, mac(int(n[0]-'0')))
+		} else {
+			o[optName] = word
+		}
+	}
+	return o
+}
+
 // TestLeakDoubts tests that a lease since the daemon's start is given again to the MAC that took it only if it is in
 // doubt.
 func TestLeakDoubts(t *testing.T) {
 	const addr = "10.0.0.77"
-	name := func(s string) opts { return opts{optName: s} }
-	for _, row := range []struct {
-		name          string
-		first, second opts
-		word          string
-		restart, same bool
-	}{
-		{name: "the witness knows nothing", first: mac(1), second: mac(1)},
-		{name: "the witness has seen it", first: mac(1), second: mac(1), word: "seen"},
-		{name: "it has seen it since the restart", first: mac(1), second: mac(1), word: "seen", restart: true},
-		{name: "it has not since the restart", first: mac(1), second: mac(1), restart: true, same: true},
-		{name: "missed in two looks", first: mac(1), second: mac(1), word: "gone", same: true},
-		{name: "missed, of another MAC", first: mac(1), second: mac(2), word: "gone"},
-		{name: "missed, of another name", first: named("web", 1), second: named("db", 1), word: "gone"},
-		{name: "the engine was killed", first: mac(1), second: mac(1), word: "cut", same: true},
-		{name: "the engine was killed, another MAC", first: mac(1), second: mac(2), word: "cut"},
-		{name: "a name alone, missed", first: name("web"), second: name("web"), word: "gone", same: true},
-		{name: "another name alone, missed", first: name("web"), second: name("db"), word: "gone"},
-		{name: "a name alone, after a kill", first: name("web"), second: name("web"), word: "cut"},
-		{name: "a name alone, after a restart", first: name("web"), second: name("web"), restart: true},
-		{name: "neither, missed", word: "gone"},
-		{name: "neither, after a restart", restart: true},
-	} {
-		t.Run(row.name, func(t *testing.T) {
+	for row := range ipamtest.Rows(5, `
+		the witness knows nothing | mac=1 | mac=1
+		the witness has seen it | mac=1 | mac=1 | seen
+		it has seen it since the restart | mac=1 | mac=1 | seen | restart
+		it has not since the restart | mac=1 | mac=1 | | restart same
+		missed in two looks | mac=1 | mac=1 | gone | same
+		missed, of another MAC | mac=1 | mac=2 | gone
+		missed, of another name | web mac=1 | db mac=1 | gone
+		the engine was killed | mac=1 | mac=1 | cut | same
+		the engine was killed, another MAC | mac=1 | mac=2 | cut
+		a name alone, missed | web | web | gone | same
+		another name alone, missed | web | db | gone
+		a name alone, after a kill | web | web | cut
+		a name alone, after a restart | web | web | | restart
+		neither, missed | | | gone
+		neither, after a restart | | | | restart
+	`) {
+		first, second := whom(row[1]), whom(row[2])
+		t.Run(row[0], func(t *testing.T) {
 			b := newBench(t)
 			p := b.pool("local", "10.0.0.0/24", "", nil).PoolID
 			b.clock.move(time.Minute) // a request right after its pool may be the network's
-			b.take(p, addr, row.first)
-			if row.restart {
+			b.take(p, addr, first)
+			if strings.HasPrefix(row[4], "restart") {
 				b.reopen()
 			}
-			if row.word != "" {
-				b.witness(row.word + " " + addr)
+			if row[3] != "" {
+				b.witness(row[3] + " " + addr)
 			}
-			_, refused := b.tryTake(p, addr, row.second)
-			if (refused == "") != row.same {
+			_, refused := b.tryTake(p, addr, second)
+			if (refused == "") != strings.HasSuffix(row[4], "same") {
 				t.Errorf("it is answered %q", refused)
 			}
-			if row.same {
+			if strings.HasSuffix(row[4], "same") {
 				return
 			}
 			wantText(t, refused, addr, "held by")

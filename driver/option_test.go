@@ -2,7 +2,7 @@ package driver
 
 import (
 	"context"
-	"net/netip"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -103,44 +103,42 @@ func TestOptionsTwice(t *testing.T) {
 // TestOptionNetwork tests what a planned network gets from a request. The default space of the engine does not select a
 // space, except for a swarm's manager.
 func TestOptionNetwork(t *testing.T) {
-	const id = "0b5cf5ea-52f4-4a3c-8f43-3a7d3a4fd0a1"
-	for _, row := range []struct {
-		space, pool string
-		options     opts
-		want        ipam.PoolRequest
-	}{
-		{"local", "", opts{"network": "front"}, ipam.PoolRequest{Network: "front"}},
-		{"local", "", opts{"network": id}, ipam.PoolRequest{Network: id}},
-		{"local", "", opts{"network": "front", "pool": "web"}, ipam.PoolRequest{Network: "front", Pool: "web"}},
-		{"local", "", opts{"network": "front", "space": "lab"}, ipam.PoolRequest{Network: "front", Space: "lab"}},
-		{"local", "", opts{"network": "front", "space": "local"}, ipam.PoolRequest{Network: "front", Space: "local"}},
-		{"local", "10.0.0.0/24", opts{"network": "front"},
-			ipam.PoolRequest{Network: "front", CIDR: netip.MustParsePrefix("10.0.0.0/24")}},
-		{"local", "10.0.0.0/24", opts{"pool": "web"},
-			ipam.PoolRequest{Space: "local", Pool: "web", CIDR: netip.MustParsePrefix("10.0.0.0/24")}},
-		{"lab", "", opts{"network": "front"}, ipam.PoolRequest{Network: "front"}},
-		{"global", "", opts{"network": "front"}, ipam.PoolRequest{Network: "front", Space: "global", Swarm: true}},
-		{"global", "", opts{"network": "front", "space": "lab"},
-			ipam.PoolRequest{Network: "front", Space: "lab", Swarm: true}},
-		// A swarm's node, and its manager after a restart, ask for the subnet that was chosen, with the same options as
-		// the first time.
-		{"local", "10.0.0.0/24",
-			opts{"network": "front", "pool": "web", "space": "lab", "size": "26", optSerial: "true"},
-			ipam.PoolRequest{Space: "local", CIDR: netip.MustParsePrefix("10.0.0.0/24")}},
-		{"global", "10.0.0.0/26", opts{"size": "26", optSerial: "true"},
-			ipam.PoolRequest{Space: "global", Swarm: true, CIDR: netip.MustParsePrefix("10.0.0.0/26")}},
-		{"global", "10.0.0.0/26", opts{"size": "26", "space": "lab"},
-			ipam.PoolRequest{Space: "lab", Swarm: true, CIDR: netip.MustParsePrefix("10.0.0.0/26")}},
-		{"global", "", opts{"size": "26"}, ipam.PoolRequest{Space: "global", Swarm: true, Bits: 26}},
-	} {
-		got, err := parsePool(&api.RequestPoolRequest{AddressSpace: row.space, Pool: row.pool, Options: row.options})
+	for row := range ipamtest.Rows(4, `
+		local | | network=front | {Network:front}
+		local | | network=0b5cf5ea-52f4-4a3c-8f43-3a7d3a4fd0a1 | {Network:0b5cf5ea-52f4-4a3c-8f43-3a7d3a4fd0a1}
+		local | | network=front; pool=web | {Network:front Pool:web}
+		local | | network=front; space=lab | {Space:lab Network:front}
+		local | | network=front; space=local | {Space:local Network:front}
+		local | 10.0.0.0/24 | network=front | {CIDR:10.0.0.0/24 Network:front}
+		local | 10.0.0.0/24 | pool=web | {Space:local CIDR:10.0.0.0/24 Pool:web}
+		lab | | network=front | {Network:front}
+		global | | network=front | {Space:global Network:front Swarm:true}
+		global | | network=front; space=lab | {Space:lab Network:front Swarm:true}
+		# A swarm's node, and its manager after a restart, ask for the subnet that was chosen, with the same options as the first time.
+		local | 10.0.0.0/24 | network=front; pool=web; space=lab; size=26; com.docker.network.ipam.serial=true | {Space:local CIDR:10.0.0.0/24}
+		global | 10.0.0.0/26 | size=26; com.docker.network.ipam.serial=true | {Space:global CIDR:10.0.0.0/26 Swarm:true}
+		global | 10.0.0.0/26 | size=26; space=lab | {Space:lab CIDR:10.0.0.0/26 Swarm:true}
+		global | | size=26 | {Space:global Bits:26 Swarm:true}
+	`) {
+		got, err := parsePool(&api.RequestPoolRequest{AddressSpace: row[0], Pool: row[1], Options: optsOf(row[2])})
 		if err != nil {
-			t.Errorf("%v: %v", row.options, err)
+			t.Errorf("%q: %v", row, err)
 		}
-		if !reflect.DeepEqual(got, row.want) {
-			t.Errorf("%s %s %v: %+v, want %+v", row.space, row.pool, row.options, got, row.want)
+		if said := setFields(got); said != row[3] {
+			t.Errorf("%q: %s", row, said)
 		}
 	}
+}
+
+// setFields are the fields of a request that say something.
+func setFields(req ipam.PoolRequest) string {
+	var all []string
+	for v, i := reflect.ValueOf(req), 0; i < v.NumField(); i++ {
+		if !v.Field(i).IsZero() {
+			all = append(all, fmt.Sprintf("%s:%v", v.Type().Field(i).Name, v.Field(i)))
+		}
+	}
+	return "{" + strings.Join(all, " ") + "}"
 }
 
 // TestOptionTags tests that tags are kept and shown, and that other options of the engine are not (LN-11).

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"berth/internal/admin/api"
+	"berth/internal/ipam/ipamtest"
 )
 
 // as is the context of a request of somebody with a role.
@@ -33,34 +34,43 @@ var someRequests = []struct {
 
 // TestSocketRoles: who may look and who may change on the socket, by what the kernel says of the peer.
 func TestSocketRoles(t *testing.T) {
-	const group, readGroup = 990, 991
-	for _, c := range []struct {
-		name         string
-		peer         *peer
-		gid, readGID int
-		looks        bool
-		changes      bool
-	}{
-		{"root", &peer{uid: 0}, -1, -1, true, true},
-		{"root in the group for looking", &peer{uid: 0, gid: readGroup}, group, readGroup, true, true},
-		{"our own user", &peer{uid: os.Geteuid(), gid: 4242}, -1, -1, true, true},
-		{"a member", &peer{uid: 4242, gid: group}, group, readGroup, true, true},
-		{"a member by another group", &peer{uid: 4242, gid: 4242, groups: []int{4, group}}, group, readGroup, true,
-			true},
-		{"a reader", &peer{uid: 4242, gid: readGroup}, group, readGroup, true, false},
-		{"a reader by another group", &peer{uid: 4242, gid: 4242, groups: []int{4, readGroup}}, group, readGroup, true,
-			false},
-		{"a member of both", &peer{uid: 4242, gid: readGroup, groups: []int{group}}, group, readGroup, true, true},
-		{"a reader where there is no group of admins", &peer{uid: 4242, gid: readGroup}, -1, readGroup, true, false},
-		{"a reader where there is no such group", &peer{uid: 4242, gid: readGroup}, group, -1, false, false},
-		{"root's group is none for looking", &peer{uid: 4242, gid: 0}, group, 0, false, false},
-		{"a stranger", &peer{uid: 4242, gid: 4242, groups: []int{4}}, group, readGroup, false, false},
-		{"unknown", &peer{err: errors.New("no credentials")}, group, readGroup, false, false},
-		{"no peer", nil, group, readGroup, false, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
+	// Of 990 are the admins, of 991 those who may look.
+	for c := range ipamtest.Rows(6, `
+		root | 0 | 0 | -1 | -1 | changes
+		root in the group for looking | 0 | 991 | 990 | 991 | changes
+		our own user | own | 4242 | -1 | -1 | changes
+		a member | 4242 | 990 | 990 | 991 | changes
+		a member by another group | 4242 | 4242 4 990 | 990 | 991 | changes
+		a reader | 4242 | 991 | 990 | 991 | looks
+		a reader by another group | 4242 | 4242 4 991 | 990 | 991 | looks
+		a member of both | 4242 | 991 990 | 990 | 991 | changes
+		a reader where there is no group of admins | 4242 | 991 | -1 | 991 | looks
+		a reader where there is no such group | 4242 | 991 | 990 | -1
+		root's group is none for looking | 4242 | 0 | 990 | 0
+		a stranger | 4242 | 4242 4 | 990 | 991
+		unknown | | | 990 | 991
+		no peer | - | | 990 | 991
+	`) {
+		p := &peer{uid: os.Geteuid()}
+		switch c[1] {
+		case "":
+			p = &peer{err: errors.New("no credentials")}
+		case "-":
+			p = nil
+		case "own":
+		default:
+			p.uid = number(c[1])
+		}
+		for i, gid := range strings.Fields(c[2]) {
+			if i == 0 {
+				p.gid = number(gid)
+			} else {
+				p.groups = append(p.groups, number(gid))
+			}
+		}
+		t.Run(c[0], func(t *testing.T) {
 			h := start(t, func(s *Server) {
-				s.cfg.GID, s.cfg.ReadGID = c.gid, c.readGID
+				s.cfg.GID, s.cfg.ReadGID = number(c[3]), number(c[4])
 				s.cfg.Save = func(context.Context) (api.SavedState, error) { return api.SavedState{}, nil }
 				new(watcher).join(s)
 			})
@@ -68,11 +78,11 @@ func TestSocketRoles(t *testing.T) {
 				req := httptest.NewRequest(r.method, r.path, strings.NewReader(r.body))
 				req.Header.Set("Content-Type", api.JSONType)
 				req.Header.Set("Authorization", "Bearer whatever") // is for TLS
-				req = req.WithContext(context.WithValue(req.Context(), peerKey{}, c.peer))
+				req = req.WithContext(context.WithValue(req.Context(), peerKey{}, p))
 				answer := timedRecorder{httptest.NewRecorder()}
 				h.server.handlers.ServeHTTP(answer, req)
 				want := http.StatusForbidden
-				if c.changes || r.looks && c.looks {
+				if c[5] == "changes" || r.looks && c[5] == "looks" {
 					want = http.StatusOK
 				}
 				if answer.Code != want {

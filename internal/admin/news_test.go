@@ -36,21 +36,19 @@ func soon[T any](t *testing.T, what string, from <-chan T) (got T) {
 }
 
 // allNews has everything in it that there can be.
-func allNews() []*ipam.EngineNews {
+func allNews(t testing.TB) []*ipam.EngineNews {
 	view := aView()
-	return []*ipam.EngineNews{
-		{At: aMoment, Begins: true},
-		{At: aMoment, Ends: true},
-		{At: aMoment, Late: time.Second,
-			Event: &ipam.EngineEvent{Action: "create",
-				Container: ipam.EngineContainer{ID: "c1", Name: "shop-web-1", Project: "shop", Service: "web",
-					Number: 1}}},
-		{At: aMoment, Event: &ipam.EngineEvent{Action: "connect", Container: ipam.EngineContainer{ID: "c1"},
-			Network: "n1"}},
-		{At: aMoment, Listed: view.Containers},
-		{At: aMoment, Networks: &ipam.EngineNetworkList{Networks: view.Networks, Bridges: view.Bridges}},
-		{At: aMoment, Networks: &ipam.EngineNetworkList{Networks: []ipam.EngineNetwork{}}},
-	}
+	return outOfJSON[[]*ipam.EngineNews](strings.NewReplacer("$AT", `"at": "2026-01-02T03:04:05.000006Z"`,
+		"$LISTED", inJSON(t, view.Containers), "$NETWORKS", inJSON(t, view.Networks),
+		"$BRIDGES", inJSON(t, view.Bridges)).Replace(`[
+		{$AT, "begins": true},
+		{$AT, "ends": true},
+		{$AT, "late": 1000000000, "event": {"action": "create",
+			"container": {"id": "c1", "name": "shop-web-1", "project": "shop", "service": "web", "number": 1}}},
+		{$AT, "event": {"action": "connect", "container": {"id": "c1"}, "network": "n1"}},
+		{$AT, "listed": $LISTED},
+		{$AT, "networks": {"networks": $NETWORKS, "bridges": $BRIDGES}},
+		{$AT, "networks": {"networks": []}}]`))
 }
 
 // TestNewsAsDescribed: what the client tells is what the witness hears, in its order, and as it is described.
@@ -60,7 +58,7 @@ func TestNewsAsDescribed(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tell := h.client.TellEngine(ctx, "alpha", nil)
 	must(t, tell(nil))
-	for _, news := range allNews() {
+	for _, news := range allNews(t) {
 		must(t, tell(news))
 		must(t, tell(nil))
 		if diff := cmp.Diff(news, soon(t, "the news", w.heard),
@@ -74,7 +72,7 @@ func TestNewsAsDescribed(t *testing.T) {
 	cancel()
 	soon(t, "the end", w.ended)
 	// Held to the description.
-	for _, news := range allNews() {
+	for _, news := range allNews(t) {
 		text := inJSON(t, news)
 		h.play(t, step{method: "POST", target: "/v1/witness/news?host=alpha", body: text, status: 200, has: `"ok"`,
 			header: map[string]string{"Content-Type": "application/x-ndjson"}})
@@ -107,7 +105,7 @@ func TestNewsQuestions(t *testing.T) {
 		if diff := cmp.Diff(ipam.Locked{Told: true, Silent: []string{"web", "db"}}, got); diff != "" {
 			t.Error(diff)
 		}
-		must(t, tell(allNews()[0]))
+		must(t, tell(allNews(t)[0]))
 		soon(t, "the news", w.heard)
 	}
 	other := q

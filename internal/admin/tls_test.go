@@ -255,75 +255,76 @@ func TestWhoMayAskOverTLS(t *testing.T) {
 	w.now.advance(2 * time.Minute)
 	_, err := w.tokens.Remove("gone")
 	must(t, err)
-	cert := func(c tls.Certificate) *tls.Certificate { return &c }
 	year := x509.Certificate{Subject: pkix.Name{CommonName: "old"},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		NotBefore:   time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour)}
 	early := year
 	early.NotBefore, early.NotAfter = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
-	server := w.ca.daemon(t, "a daemon's certificate")
-	const tokens = "/v1/tokens" // for admins
-	for _, c := range []struct {
-		name string
-		as   who
-		path string
-		code string // of the refusal; empty: none; "-": the handshake fails
-	}{
-		{"nobody", who{}, "/v1/spaces", api.CodeUnauthenticated},
-		{"nobody asks for what is not there", who{}, "/v1/nothing", api.CodeUnauthenticated},
-		{"an admin's token", who{header: bearer(admin)}, tokens, ""},
-		{"the scheme in another case", who{header: []string{"bearer  " + admin}}, tokens, ""},
-		{"a token for looking", who{header: bearer(look)}, "/v1/spaces", ""},
-		{"a token for looking, at what is for admins", who{header: bearer(look)}, tokens, api.CodeForbidden},
-		{"a wrong token", who{header: bearer(api.TokenPrefix + strings.Repeat("0", 64))}, "/v1/spaces",
-			api.CodeUnauthenticated},
-		{"a token with a slip", who{header: bearer(admin[:len(admin)-1])}, "/v1/spaces", api.CodeUnauthenticated},
-		{"the hash of a token", who{header: bearer(fmt.Sprintf("%x", w.tokens.list()[0].hash))}, "/v1/spaces",
-			api.CodeUnauthenticated},
-		{"an expired token", who{header: bearer(short)}, "/v1/spaces", api.CodeUnauthenticated},
-		{"a removed token", who{header: bearer(gone)}, "/v1/spaces", api.CodeUnauthenticated},
-		{"an empty token", who{header: bearer("")}, "/v1/spaces", api.CodeUnauthenticated},
-		{"no scheme", who{header: []string{admin}}, "/v1/spaces", api.CodeUnauthenticated},
-		{"another scheme", who{header: []string{"Basic " + admin}}, "/v1/spaces", api.CodeUnauthenticated},
-		{"two headers", who{header: append(bearer(admin), bearer(look)...)}, "/v1/spaces", api.CodeUnauthenticated},
-		{"an admin's certificate", who{cert: cert(w.ca.client(t, "anna", adminOrganization))}, tokens, ""},
-		{"one of several organizations", who{cert: cert(w.ca.client(t, "anna", "ops", adminOrganization))}, tokens, ""},
-		{"a certificate for looking", who{cert: cert(w.ca.client(t, "ben", "ops"))}, "/v1/spaces", ""},
-		{"a certificate for looking, at what is for admins",
-			who{cert: cert(w.ca.client(t, "ben", "berth:administrators"))}, tokens, api.CodeForbidden},
-		{"the organization as a name", who{cert: cert(w.ca.client(t, adminOrganization))}, tokens, api.CodeForbidden},
-		{"another authority's certificate", who{cert: cert(other.client(t, "eve", adminOrganization))}, "/v1/spaces",
-			"-"},
-		{"a certificate that signs itself", who{cert: cert(new(authority).client(t, "eve", adminOrganization))},
-			"/v1/spaces", "-"},
-		{"an expired certificate", who{cert: cert(w.ca.sign(t, year))}, "/v1/spaces", "-"},
-		{"a certificate of tomorrow", who{cert: cert(w.ca.sign(t, early))}, "/v1/spaces", "-"},
-		{"a daemon's certificate", who{cert: &server}, "/v1/spaces", "-"},
-		{"another authority's certificate with a token", who{cert: cert(other.client(t, "eve")), header: bearer(admin)},
-			"/v1/spaces", "-"},
-		{"a token goes before a certificate",
-			who{cert: cert(w.ca.client(t, "anna", adminOrganization)), header: bearer(look)}, tokens,
-			api.CodeForbidden},
-		{"a removed token beside a certificate",
-			who{cert: cert(w.ca.client(t, "anna", adminOrganization)), header: bearer(gone)}, "/v1/spaces",
-			api.CodeUnauthenticated},
-		{"TLS 1.2", who{header: bearer(admin), config: func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }},
-			"/v1/spaces", "-"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			res, p, err := w.call(t, c.as, "GET", c.path)
+	certs := map[string]tls.Certificate{
+		"admin": w.ca.client(t, "anna", adminOrganization), "several": w.ca.client(t, "anna", "ops", adminOrganization),
+		"look": w.ca.client(t, "ben", "ops"), "similar": w.ca.client(t, "ben", "berth:administrators"),
+		"name": w.ca.client(t, adminOrganization), "other": other.client(t, "eve", adminOrganization),
+		"itself": new(authority).client(t, "eve", adminOrganization), "old": w.ca.sign(t, year),
+		"early": w.ca.sign(t, early), "daemon": w.ca.daemon(t, "a daemon's certificate"),
+	}
+	for c := range ipamtest.Rows(5, strings.NewReplacer("$ADMIN", admin, "$LOOK", look, "$SHORT", short, "$GONE", gone,
+		"$SLIP", admin[:len(admin)-1], "$WRONG", api.TokenPrefix+strings.Repeat("0", 64),
+		"$HASH", fmt.Sprintf("%x", w.tokens.list()[0].hash)).Replace(`
+		# the headers, the certificate, and the code of the refusal; -: the handshake fails
+		nobody | | | /v1/spaces | unauthenticated
+		nobody asks for what is not there | | | /v1/nothing | unauthenticated
+		an admin's token | Bearer $ADMIN | | /v1/tokens
+		the scheme in another case | bearer  $ADMIN | | /v1/tokens
+		a token for looking | Bearer $LOOK | | /v1/spaces
+		a token for looking, at what is for admins | Bearer $LOOK | | /v1/tokens | forbidden
+		a wrong token | Bearer $WRONG | | /v1/spaces | unauthenticated
+		a token with a slip | Bearer $SLIP | | /v1/spaces | unauthenticated
+		the hash of a token | Bearer $HASH | | /v1/spaces | unauthenticated
+		an expired token | Bearer $SHORT | | /v1/spaces | unauthenticated
+		a removed token | Bearer $GONE | | /v1/spaces | unauthenticated
+		an empty token | Bearer | | /v1/spaces | unauthenticated
+		no scheme | $ADMIN | | /v1/spaces | unauthenticated
+		another scheme | Basic $ADMIN | | /v1/spaces | unauthenticated
+		two headers | Bearer $ADMIN; Bearer $LOOK | | /v1/spaces | unauthenticated
+		an admin's certificate | | admin | /v1/tokens
+		one of several organizations | | several | /v1/tokens
+		a certificate for looking | | look | /v1/spaces
+		a certificate for looking, at what is for admins | | similar | /v1/tokens | forbidden
+		the organization as a name | | name | /v1/tokens | forbidden
+		another authority's certificate | | other | /v1/spaces | -
+		a certificate that signs itself | | itself | /v1/spaces | -
+		an expired certificate | | old | /v1/spaces | -
+		a certificate of tomorrow | | early | /v1/spaces | -
+		a daemon's certificate | | daemon | /v1/spaces | -
+		another authority's certificate with a token | Bearer $ADMIN | other | /v1/spaces | -
+		a token goes before a certificate | Bearer $LOOK | admin | /v1/tokens | forbidden
+		a removed token beside a certificate | Bearer $GONE | admin | /v1/spaces | unauthenticated
+		TLS 1.2 | Bearer $ADMIN | | /v1/spaces | -
+	`)) {
+		var as who
+		if c[1] != "" {
+			as.header = strings.Split(c[1], "; ")
+		}
+		if cert, has := certs[c[2]]; has {
+			as.cert = &cert
+		}
+		if c[0] == "TLS 1.2" {
+			as.config = func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }
+		}
+		t.Run(c[0], func(t *testing.T) {
+			res, p, err := w.call(t, as, "GET", c[3])
 			switch {
-			case c.code == "-" && err == nil:
+			case c[4] == "-" && err == nil:
 				t.Error("it was let in")
-			case c.code == "-":
+			case c[4] == "-":
 			case err != nil:
 				t.Error(err)
-			case c.code == "" && p != nil:
+			case c[4] == "" && p != nil:
 				t.Errorf("refused: %v", p)
-			case c.code != "" && (p == nil || p.Code != c.code || p.Detail == ""):
-				t.Errorf("%+v, want %s", p, c.code)
+			case c[4] != "" && (p == nil || p.Code != c[4] || p.Detail == ""):
+				t.Errorf("%+v, want %s", p, c[4])
 			}
-			if c.code == api.CodeUnauthenticated &&
+			if c[4] == api.CodeUnauthenticated &&
 				(res.StatusCode != http.StatusUnauthorized ||
 					!strings.HasPrefix(res.Header.Get("WWW-Authenticate"), "Bearer") || !res.Close) {
 				t.Errorf("status %d, %v, connection closed: %v", res.StatusCode, res.Header, res.Close)

@@ -110,33 +110,35 @@ var aMoment = time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 
 // aReport and aView have everything in them that there can be.
 func aReport() ipam.CheckReport {
-	mac := ipam.MAC{2, 0, 0, 0, 0, 1}
-	return ipam.CheckReport{Host: "alpha", Taken: aMoment, Engine: "reachable", Trouble: "slow", Repaired: 1,
-		Counts: map[ipam.FindingKind]int{ipam.UnusedLease: 1, ipam.WrongGateway: 0},
-		Findings: []ipam.Finding{
-			{Kind: ipam.UnusedLease, Space: "lab", Address: netip.MustParseAddr("10.1.0.2"), Network: "net1",
-				Host: "alpha", Owner: "web", Seen: aMoment, Repairable: true, Repaired: true,
-				Detail: "nobody uses it", Lease: 7, Pool: ipam.ID{1}, Subnet: netip.MustParsePrefix("10.1.0.0/24"),
-				MAC: mac},
-			{Kind: ipam.UnknownPool, Seen: aMoment, Detail: "no pool"},
-		}}
+	return outOfJSON[ipam.CheckReport](`{"host": "alpha", "taken": "2026-01-02T03:04:05.000006Z", "engine": "reachable",
+		"trouble": "slow", "repaired": 1, "counts": {"unused_lease": 1, "wrong_gateway": 0}, "findings": [
+			{"kind": "unused_lease", "space": "lab", "address": "10.1.0.2", "network": "net1", "host": "alpha",
+				"owner": "web", "seen": "2026-01-02T03:04:05.000006Z", "repairable": true, "repaired": true,
+				"detail": "nobody uses it", "lease": 7, "pool": "01000000-0000-0000-0000-000000000000",
+				"subnet": "10.1.0.0/24", "mac": "02:00:00:00:00:01"},
+			{"kind": "unknown_pool", "seen": "2026-01-02T03:04:05.000006Z", "detail": "no pool"}]}`)
 }
 
 func aView() ipam.EngineView {
-	one := netip.MustParseAddr("10.1.0.2")
-	return ipam.EngineView{Host: "alpha", Engine: "E1", Taken: aMoment,
-		Networks: []ipam.EngineNetwork{{ID: "n1", Name: "shop_default", Driver: "berth", Swarm: true,
-			Options: map[string]string{"network": "net1"},
-			Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("10.1.0.0/24"),
-				Range: netip.MustParsePrefix("10.1.0.128/25"), Gateway: one.Prev(),
-				Aux: map[string]netip.Addr{"a": one.Next()}}}}},
-		Containers: []ipam.EngineContainer{{ID: "c1", Name: "shop-web-1", Project: "shop", Service: "web", Number: 1,
-			State: "running",
-			Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e1", MAC: ipam.MAC{2, 0, 0, 0, 0, 1},
-				Addresses: []netip.Addr{one}, Wanted: []netip.Addr{one}}}},
-			{Name: "lb-net1"}},
-		Bridges: []ipam.EngineNetwork{{ID: "n2", Name: "bridge", Driver: "default", Link: "docker0",
-			Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("172.17.0.0/16")}}}}}
+	return outOfJSON[ipam.EngineView](`{"host": "alpha", "engine": "E1", "taken": "2026-01-02T03:04:05.000006Z",
+		"networks": [{"id": "n1", "name": "shop_default", "driver": "berth", "swarm": true,
+			"options": {"network": "net1"}, "subnets": [{"cidr": "10.1.0.0/24", "range": "10.1.0.128/25",
+				"gateway": "10.1.0.1", "aux": {"a": "10.1.0.3"}}]}],
+		"containers": [{"id": "c1", "name": "shop-web-1", "project": "shop", "service": "web", "number": 1,
+			"state": "running", "endpoints": [{"network": "n1", "id": "e1", "mac": "02:00:00:00:00:01",
+				"addresses": ["10.1.0.2"], "wanted": ["10.1.0.2"]}]}, {"name": "lb-net1"}],
+		"bridges": [{"id": "n2", "name": "bridge", "driver": "default", "link": "docker0",
+			"subnets": [{"cidr": "172.17.0.0/16"}]}]}`)
+}
+
+// outOfJSON reads what is written as on the wire, and nothing that is unknown there.
+func outOfJSON[T any](text string) (v T) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&v); err != nil {
+		panic(err)
+	}
+	return v
 }
 
 func inJSON(t testing.TB, v any) string {

@@ -1,8 +1,10 @@
 package allocator_test
 
 import (
+	"encoding/json"
 	"errors"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"berth/internal/ipam"
@@ -142,51 +144,37 @@ func dockerMade(r *ipamtest.Room) string {
 
 // A network that Docker created ends with its last Docker network, unless somebody edited it or added a reservation.
 func TestDockerMadeBecomesPlanned(t *testing.T) {
-	for name, edit := range map[string]func(network string) ipam.Edit{
-		"":        nil,
-		"renamed": func(n string) ipam.Edit { return &ipam.ModifyNetwork{Network: n, Name: new("core")} },
-		"tagged": func(n string) ipam.Edit {
-			return &ipam.ModifyNetwork{Network: n, Tags: map[string]*string{"a": new("b")}}
-		},
-		"subnet name": func(n string) ipam.Edit {
-			return &ipam.ModifySubnet{Network: n, Subnet: "192.0.2.0/24", Name: new("lan")}
-		},
-		"subnet added": func(n string) ipam.Edit {
-			return &ipam.AddSubnet{Network: n,
-				SubnetSpec: ipam.SubnetSpec{CIDR: netip.MustParsePrefix("198.51.100.0/24")}}
-		},
-		"pool removed": func(n string) ipam.Edit { return &ipam.RemovePool{Network: n, Pool: "192.0.2.100"} },
-		"pool named": func(n string) ipam.Edit {
-			return &ipam.ModifyPool{Network: n, Pool: "192.0.2.0/24",
-				Name: "front"}
-		},
-		"excluded": func(n string) ipam.Edit {
-			return &ipam.AddExclusion{Network: n,
-				Range: ipamtest.MustRange("192.0.2.9")}
-		},
-		"reserved": func(n string) ipam.Edit {
-			return &ipam.AddReservation{Network: n, Owner: "web",
-				Wishes: []ipam.Wish{{Address: netip.MustParseAddr("192.0.2.9")}}}
-		},
-		"taken": func(n string) ipam.Edit { return &ipam.TakeAddress{Network: n, Owner: "rtr"} },
-	} {
-		t.Run(name, func(t *testing.T) {
+	for row := range ipamtest.Rows(3, `
+		not at all
+		renamed | network.modify | {"network": "$", "name": "core"}
+		tagged | network.modify | {"network": "$", "tags": {"a": "b"}}
+		subnet name | subnet.modify | {"network": "$", "subnet": "192.0.2.0/24", "name": "lan"}
+		subnet added | subnet.add | {"network": "$", "cidr": "198.51.100.0/24"}
+		pool removed | pool.remove | {"network": "$", "pool": "192.0.2.100"}
+		pool named | pool.modify | {"network": "$", "pool": "192.0.2.0/24", "name": "front"}
+		excluded | exclusion.add | {"network": "$", "range": "192.0.2.9"}
+		reserved | reservation.add | {"network": "$", "owner": "web", "wishes": [{"address": "192.0.2.9"}]}
+		taken | address.take | {"network": "$", "owner": "rtr"}
+	`) {
+		t.Run(row[0], func(t *testing.T) {
 			r := ipamtest.New(t)
 			r.Run("attach A cidr=192.0.2.0/24\ngateway A -> 192.0.2.1\nask A web mac=1 -> 192.0.2.2")
 			made := r.Show(dockerMade(r))
 			if made.Planned || made.Docker != 1 || made.Name != "net-"+made.ID.Short() {
 				t.Fatalf("%+v", made)
 			}
-			if edit != nil {
-				r.Edit(edit(made.Name))
+			edit, edited := ipam.NewEdit(row[1])
+			if edited {
+				must(t, json.Unmarshal([]byte(strings.Replace(row[2], "$", made.Name, 1)), edit))
+				r.Edit(edit)
 			}
 			before := r.Show(made.ID.String())
-			if before.Planned != (edit != nil) {
+			if before.Planned != edited {
 				t.Errorf("planned: %t", before.Planned)
 			}
 			r.Run("ask A web mac=1 -> 192.0.2.2\nask A mac=2\nback A 192.0.2.1\ndetach A")
 			after, err := r.S.Network(ctx, made.ID.String())
-			if edit == nil {
+			if !edited {
 				if ipamtest.KindOf(err) != "notfound" {
 					t.Fatalf("it is still there: %v", err)
 				}

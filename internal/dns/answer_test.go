@@ -128,16 +128,16 @@ func TestStops(t *testing.T) {
 	x := told(house(), ipam.NameNews{Set: []ipam.NamedAddress{of(1, "192.0.2.21", "*shop/api/2"),
 		of(1, "192.0.2.40", "*web")},
 		Removed: []ipam.NamedAddress{{In: id(1), Address: of(1, "192.0.2.30", "x").Address}}})
-	for name, want := range map[string]string{
-		"api.shop.home.lan.example":   "NOERROR | 192.0.2.20",
-		"2.api.shop.home.lan.example": "NOERROR | 192.0.2.21",
-		"web.home.lan.example":        "NOERROR | 192.0.2.10",
-		"tv.media.home.lan.example":   "NXDOMAIN | SOA of lan.example.",
-		"media.home.lan.example":      "NXDOMAIN | SOA of lan.example.",
-		"tv.lan.example":              "NXDOMAIN | SOA of lan.example.",
-	} {
-		if got := ask(x, name, "A"); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
+	for row := range ipamtest.Rows(2, `
+		api.shop.home.lan.example | NOERROR | 192.0.2.20
+		2.api.shop.home.lan.example | NOERROR | 192.0.2.21
+		web.home.lan.example | NOERROR | 192.0.2.10
+		tv.media.home.lan.example | NXDOMAIN | SOA of lan.example.
+		media.home.lan.example | NXDOMAIN | SOA of lan.example.
+		tv.lan.example | NXDOMAIN | SOA of lan.example.
+	`) {
+		if got := ask(x, row[0], "A"); got != row[1] {
+			t.Errorf("%s: %s, want %s", row[0], got, row[1])
 		}
 	}
 }

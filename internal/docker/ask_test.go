@@ -2,12 +2,13 @@ package docker
 
 import (
 	"context"
-	"net/netip"
-	"slices"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 )
 
 // TestStartedByABoot: a container that the engine started at its own start counts as started then, whatever was heard
@@ -69,52 +70,42 @@ func TestAskAfterAStart(t *testing.T) {
 // late. That does not hold if a container that starts on this network is among them.
 func TestAskOfOneThatIsPutBack(t *testing.T) {
 	q := lockQuestion("n1")
-	home, six, other := addr("10.1.0.9"), addr("fd00::9"), addr("10.2.0.9")
-	late := []string{"a", "web", "b"}
-	for name, row := range map[string]struct {
-		locked ipam.Locked
-		expect map[string][]netip.Addr
-		want   ipam.Hint
-	}{
-		"it alone": {ipam.Locked{Told: true, Elsewhere: []string{"web"}}, map[string][]netip.Addr{"web": {home, six}},
-			ipam.Hint{Live: true, Name: "web", Home: []netip.Addr{home, six}}},
-		"another": {ipam.Locked{Told: true, Silent: []string{"db"}}, map[string][]netip.Addr{"web": {home}},
-			ipam.Hint{Live: true, Name: "db"}},
-		"beside others that answer late": {ipam.Locked{Told: true, Elsewhere: late},
-			map[string][]netip.Addr{"web": {home}}, ipam.Hint{Live: true, Name: "web", Home: []netip.Addr{home}}},
-		"beside one that starts here": {ipam.Locked{Told: true, Silent: []string{"db"}, Elsewhere: late},
-			map[string][]netip.Addr{"web": {home}}, ipam.Hint{Live: true, Others: []string{"db"}}},
-		"it is not among them": {ipam.Locked{Told: true, Elsewhere: late}, map[string][]netip.Addr{"mail": {home}},
-			ipam.Hint{Live: true}},
-		"several are put back": {ipam.Locked{Told: true, Elsewhere: late},
-			map[string][]netip.Addr{"web": {home}, "a": {addr("10.1.0.8")}}, ipam.Hint{Live: true}},
-		"another network": {ipam.Locked{Told: true, Elsewhere: late}, map[string][]netip.Addr{"web": {other}},
-			ipam.Hint{Live: true}},
-		"nobody is locked": {ipam.Locked{Told: true}, map[string][]netip.Addr{"web": {home}}, ipam.Hint{Live: true}},
-		"no answer": {ipam.Locked{}, map[string][]netip.Addr{"web": {home}},
-			ipam.Hint{Live: true, Soon: true, Home: []netip.Addr{home}}},
-		"no answer, and it is guessed": {ipam.Locked{}, map[string][]netip.Addr{"idle": {home}},
-			ipam.Hint{Live: true, Name: "idle", Home: []netip.Addr{home}}},
-		"no answer, and another one is guessed": {ipam.Locked{}, map[string][]netip.Addr{"web": {home}},
-			ipam.Hint{Live: true, Name: "idle"}},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for row := range ipamtest.Rows(5, `
+		# who is silent here and elsewhere (?: no answer), who is put back, and the name, soon, others, home of the hint
+		it alone | | web | web=10.1.0.9,fd00::9 | web|false|[]|[10.1.0.9 fd00::9]
+		another | db | | web=10.1.0.9 | db|false|[]|[]
+		beside others that answer late | | a web b | web=10.1.0.9 | web|false|[]|[10.1.0.9]
+		beside one that starts here | db | a web b | web=10.1.0.9 | |false|[db]|[]
+		it is not among them | | a web b | mail=10.1.0.9 | |false|[]|[]
+		several are put back | | a web b | web=10.1.0.9 a=10.1.0.8 | |false|[]|[]
+		another network | | a web b | web=10.2.0.9 | |false|[]|[]
+		nobody is locked | | | web=10.1.0.9 | |false|[]|[]
+		no answer | ? | | web=10.1.0.9 | |true|[]|[10.1.0.9]
+		no answer, and it is guessed | ? | | idle=10.1.0.9 | idle|false|[]|[10.1.0.9]
+		no answer, and another one is guessed | ? | | web=10.1.0.9 | idle|false|[]|[]
+	`) {
+		t.Run(row[0], func(t *testing.T) {
+			locked := ipam.Locked{Told: true, Silent: strings.Fields(row[1]), Elsewhere: strings.Fields(row[2])}
+			if row[1] == "?" {
+				locked = ipam.Locked{}
+			}
 			r := NewRoster(nil)
-			r.askWith(func(context.Context, ipam.Question) ipam.Locked { return row.locked })
+			r.askWith(func(context.Context, ipam.Question) ipam.Locked { return locked })
 			r.Hear(&ipam.EngineNews{At: time.Now(), Begins: true})
 			view := &ipam.EngineView{Taken: time.Now(), Networks: lockNets}
-			if row.want.Name == "idle" {
+			if strings.HasPrefix(row[4], "idle") {
 				view.Containers = []ipam.EngineContainer{{ID: "i", Name: "idle", State: "running",
 					Endpoints: []ipam.EngineEndpoint{{Network: "n1"}}}}
 			}
 			r.Show(view)
-			for name, homes := range row.expect {
-				defer r.Expect(name, homes)()
+			for one := range strings.FieldsSeq(row[3]) {
+				name, homes, _ := strings.Cut(one, "=")
+				defer r.Expect(name, addrs(strings.Split(homes, ",")...))()
 			}
 			got := r.ask(t.Context(), q)
-			if got.Name != row.want.Name || got.Live != row.want.Live || got.Soon != row.want.Soon ||
-				!slices.Equal(got.Others, row.want.Others) || !slices.Equal(got.Home, row.want.Home) {
-				t.Errorf("%+v, want %+v", got, row.want)
+			said := fmt.Sprintf("%s|%t|%v|%v", got.Name, got.Soon, got.Others, got.Home)
+			if !got.Live || said != row[4] {
+				t.Errorf("%+v, want %s", got, row[4])
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -313,17 +314,17 @@ func TestHangingEngine(t *testing.T) {
 // TestMend: mended turns a gateway with a prefix length, from engines before v28, into an address, and changes nothing
 // else.
 func TestMend(t *testing.T) {
-	for before, after := range map[string]string{
-		`{"Subnet":"fd00::/64","Gateway":"fd00::1/64"}`:          `{"Subnet":"fd00::/64","Gateway":"fd00::1"}`,
-		`{"Gateway": "10.0.0.1/8"}`:                              `{"Gateway": "10.0.0.1"}`,
-		`{"Gateway":"10.0.0.1"}`:                                 `{"Gateway":"10.0.0.1"}`,
-		`{"Gateway":""}`:                                         `{"Gateway":""}`,
-		`{"Labels":{"x":"\"Gateway\":\"10.0.0.1/8\""}}`:          `{"Labels":{"x":"\"Gateway\":\"10.0.0.1/8\""}}`,
-		`{"IPv6Gateway":"fd00::1/64","Address":"10.0.0.1/8"}`:    `{"IPv6Gateway":"fd00::1/64","Address":"10.0.0.1/8"}`,
-		`[{"Gateway":"fd00::1/64"},{"Gateway":"fd00:1::1/112"}]`: `[{"Gateway":"fd00::1"},{"Gateway":"fd00:1::1"}]`,
-	} {
-		if got := string(mended([]byte(before))); got != after {
-			t.Errorf("%s became %s, want %s", before, got, after)
+	for row := range ipamtest.Rows(2, `
+		{"Subnet":"fd00::/64","Gateway":"fd00::1/64"} | {"Subnet":"fd00::/64","Gateway":"fd00::1"}
+		{"Gateway": "10.0.0.1/8"} | {"Gateway": "10.0.0.1"}
+		{"Gateway":"10.0.0.1"} | {"Gateway":"10.0.0.1"}
+		{"Gateway":""} | {"Gateway":""}
+		{"Labels":{"x":"\"Gateway\":\"10.0.0.1/8\""}} | {"Labels":{"x":"\"Gateway\":\"10.0.0.1/8\""}}
+		{"IPv6Gateway":"fd00::1/64","Address":"10.0.0.1/8"} | {"IPv6Gateway":"fd00::1/64","Address":"10.0.0.1/8"}
+		[{"Gateway":"fd00::1/64"},{"Gateway":"fd00:1::1/112"}] | [{"Gateway":"fd00::1"},{"Gateway":"fd00:1::1"}]
+	`) {
+		if got := string(mended([]byte(row[0]))); got != row[1] {
+			t.Errorf("%s became %s, want %s", row[0], got, row[1])
 		}
 	}
 }

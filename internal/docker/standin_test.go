@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 )
 
 // crew is a service of Compose on an engine that sends names, and a witness that follows it.
@@ -196,56 +197,49 @@ func (c *crew) destroy(name string) {
 // container exists. In no other case does it get another's address (BO-2).
 func TestStandIn(t *testing.T) {
 	const three = "reserve 1 2 3|create 1 2 3|start 1 2 3 -> 1 2 3"
-	for name, steps := range map[string]string{
-		"removed by hand": three + "|rm 2|create 4|start 4 -> 2",
-		"and looked at meanwhile": three +
-			"|look|rm 2|look|create 4|look|start 4 -> 2|look|stop 4|look|start 4 -> 2",
-		"the lowest, and two differ": "reserve 1 2 3 4|create 1 2 3 4|start 1 2 3 4 -> 1 2 3 4|rm 2 3|create 5 " +
-			"6|start 6 5 -> 2 3",
-		"no more than there are":         three + "|rm 2|create 4 5|start 5 4 -> 2 -",
-		"seen to be absent before":       three + "|rush rm 2|create 4|start 4 -> 2",
-		"it was stopped":                 three + "|stop 2|rm 2|create 4|start 4 -> 2",
-		"it never ran":                   "reserve 1 2 3|create 1 2 3|start 1 3 -> 1 3|rm 2|create 4|start 4 -> 2",
-		"the higher one was stopped":     three + "|stop 3|rm 2|create 4|start 4 -> 2",
-		"the higher one was recreated":   three + "|rm 2|recreate 3|create 4|start 3 4 -> 3 2",
-		"it stays over stop and start":   three + "|rm 2|create 4|start 4 -> 2|stop 4|start 4 -> 2",
-		"nobody else has it then":        three + "|rm 2|create 4|start 4 -> 2|stop 4|create 5|start 5 4 -> - 2",
-		"it stays over the daemon's end": three + "|rm 2|create 4|start 4 -> 2|stop 4|daemon|start 4 -> 2",
-		"recreated, it does so again":    three + "|rm 2|create 4|start 4 -> 2|recreate 4|start 4 -> 2",
-		"destroyed, another does":        three + "|rm 2|create 4|start 4 -> 2|rm 4|create 4|start 4 -> 2",
-		"destroyed, and another looks":   three + "|rm 2|create 4|start 4 -> 2|rm 4|look|create 5|start 5 -> 2",
-		"the daemon was away at its end": three + "|rm 2|create 4|start 4 -> 2|break rm 4|create 4|start 4 -> -",
-		"it comes back itself": three +
-			"|rm 2|create 4|start 4 -> 2|create 2|start 2 -> !|stop 4|start 2 4 -> 2 -",
-		"the daemon began since":        three + "|rm 2|daemon|create 4|start 4 -> -",
-		"it is absent, and nobody saw":  three + "|break rm 2|create 4|start 4 -> -",
-		"what was seen, and a break":    three + "|rm 2|break|create 4|start 4 -> -",
-		"it is only stopped":            three + "|stop 2|create 4|start 4 2 -> - 2",
-		"it is being created":           three + "|rm 2|create 2 4|start 4 2 -> - 2",
-		"it is recreated":               three + "|recreate 2|create 4|start 4 2 -> - 2",
-		"it was the highest":            three + "|rm 3|create 4|start 4 -> -",
-		"scale 3, 1, 3":                 three + "|rm 2 3|create 2 3|start 3 2 -> 3 2",
-		"scale 3, 1, 4, the last first": three + "|rm 2 3|create 4 2 3|start 4 3 2 -> - 3 2",
-		"scale, of which two are owners": "reserve 1 2|create 1 2 3|start 1 2 3 -> 1 2 -|rm 3 2|create 3|start 3 -> " +
-			"-|create 2|start 2 -> 2",
-		"down and up, the last first": three +
-			"|rm 1 2 3|create 4|start 4 -> -|create 3|create 1 2|start 3 2 1 -> 3 2 1",
-		"down and up, in another order":   three + "|rm 2 1 3|create 3 4|start 4 -> -|create 1 2|start 1 2 3 -> 1 2 3",
-		"down and up after it was gone":   three + "|rm 2|rm 1 3|create 4 3|start 4 -> -|create 1 2|start 2 -> 2",
-		"up again with a higher one left": three + "|rm 2|rm 3|create 3 4|start 4 -> -",
-		"down and up after it stood in": three +
-			"|rm 2|create 4|start 4 -> 2|rm 1 3 4|create 4|start 4 -> -|create 1 2|start 2 -> 2",
-		"a higher one that came later": "reserve 1 2 3 5|create 1 2 3|start 1 2 3 -> 1 2 3|rm 1|create 5|start 5 " +
-			"-> 5|rm 2 3|create 6|start 6 -> 2",
-		"one that was there before":   "reserve 1 2 3|create 1 2 3 4|start 1 2 3 4 -> 1 2 3 -|rm 2|stop 4|start 4 -> -",
-		"one that has its own":        "reserve 1 2 3 4|create 1 2 3|start 1 2 3 -> 1 2 3|rm 2|create 4|start 4 -> 4",
-		"the higher one owns nothing": "reserve 1 2|create 1 2 3|start 1 2 3 -> 1 2 -|rm 2|create 4|start 4 -> -",
-		"nothing was reserved for it": "reserve 1 3|create 1 2 3|start 1 2 3 -> 1 - 3|rm 2|create 4|start 4 -> -",
-		"a lower number":              "reserve 2 3 4|create 2 3 4|start 2 3 4 -> 2 3 4|rm 3|create 1|start 1 -> -",
-	} {
-		t.Run(name, func(t *testing.T) {
+	for row := range ipamtest.Rows(2, `
+		removed by hand | THREE|rm 2|create 4|start 4 -> 2
+		and looked at meanwhile | THREE|look|rm 2|look|create 4|look|start 4 -> 2|look|stop 4|look|start 4 -> 2
+		the lowest, and two differ | reserve 1 2 3 4|create 1 2 3 4|start 1 2 3 4 -> 1 2 3 4|rm 2 3|create 5 6|start 6 5 -> 2 3
+		no more than there are | THREE|rm 2|create 4 5|start 5 4 -> 2 -
+		seen to be absent before | THREE|rush rm 2|create 4|start 4 -> 2
+		it was stopped | THREE|stop 2|rm 2|create 4|start 4 -> 2
+		it never ran | reserve 1 2 3|create 1 2 3|start 1 3 -> 1 3|rm 2|create 4|start 4 -> 2
+		the higher one was stopped | THREE|stop 3|rm 2|create 4|start 4 -> 2
+		the higher one was recreated | THREE|rm 2|recreate 3|create 4|start 3 4 -> 3 2
+		it stays over stop and start | THREE|rm 2|create 4|start 4 -> 2|stop 4|start 4 -> 2
+		nobody else has it then | THREE|rm 2|create 4|start 4 -> 2|stop 4|create 5|start 5 4 -> - 2
+		it stays over the daemon's end | THREE|rm 2|create 4|start 4 -> 2|stop 4|daemon|start 4 -> 2
+		recreated, it does so again | THREE|rm 2|create 4|start 4 -> 2|recreate 4|start 4 -> 2
+		destroyed, another does | THREE|rm 2|create 4|start 4 -> 2|rm 4|create 4|start 4 -> 2
+		destroyed, and another looks | THREE|rm 2|create 4|start 4 -> 2|rm 4|look|create 5|start 5 -> 2
+		the daemon was away at its end | THREE|rm 2|create 4|start 4 -> 2|break rm 4|create 4|start 4 -> -
+		it comes back itself | THREE|rm 2|create 4|start 4 -> 2|create 2|start 2 -> !|stop 4|start 2 4 -> 2 -
+		the daemon began since | THREE|rm 2|daemon|create 4|start 4 -> -
+		it is absent, and nobody saw | THREE|break rm 2|create 4|start 4 -> -
+		what was seen, and a break | THREE|rm 2|break|create 4|start 4 -> -
+		it is only stopped | THREE|stop 2|create 4|start 4 2 -> - 2
+		it is being created | THREE|rm 2|create 2 4|start 4 2 -> - 2
+		it is recreated | THREE|recreate 2|create 4|start 4 2 -> - 2
+		it was the highest | THREE|rm 3|create 4|start 4 -> -
+		scale 3, 1, 3 | THREE|rm 2 3|create 2 3|start 3 2 -> 3 2
+		scale 3, 1, 4, the last first | THREE|rm 2 3|create 4 2 3|start 4 3 2 -> - 3 2
+		scale, of which two are owners | reserve 1 2|create 1 2 3|start 1 2 3 -> 1 2 -|rm 3 2|create 3|start 3 -> -|create 2|start 2 -> 2
+		down and up, the last first | THREE|rm 1 2 3|create 4|start 4 -> -|create 3|create 1 2|start 3 2 1 -> 3 2 1
+		down and up, in another order | THREE|rm 2 1 3|create 3 4|start 4 -> -|create 1 2|start 1 2 3 -> 1 2 3
+		down and up after it was gone | THREE|rm 2|rm 1 3|create 4 3|start 4 -> -|create 1 2|start 2 -> 2
+		up again with a higher one left | THREE|rm 2|rm 3|create 3 4|start 4 -> -
+		down and up after it stood in | THREE|rm 2|create 4|start 4 -> 2|rm 1 3 4|create 4|start 4 -> -|create 1 2|start 2 -> 2
+		a higher one that came later | reserve 1 2 3 5|create 1 2 3|start 1 2 3 -> 1 2 3|rm 1|create 5|start 5 -> 5|rm 2 3|create 6|start 6 -> 2
+		one that was there before | reserve 1 2 3|create 1 2 3 4|start 1 2 3 4 -> 1 2 3 -|rm 2|stop 4|start 4 -> -
+		one that has its own | reserve 1 2 3 4|create 1 2 3|start 1 2 3 -> 1 2 3|rm 2|create 4|start 4 -> 4
+		the higher one owns nothing | reserve 1 2|create 1 2 3|start 1 2 3 -> 1 2 -|rm 2|create 4|start 4 -> -
+		nothing was reserved for it | reserve 1 3|create 1 2 3|start 1 2 3 -> 1 - 3|rm 2|create 4|start 4 -> -
+		a lower number | reserve 2 3 4|create 2 3 4|start 2 3 4 -> 2 3 4|rm 3|create 1|start 1 -> -
+	`) {
+		t.Run(row[0], func(t *testing.T) {
 			c := newCrew(t)
-			for _, step := range strings.Split(steps, "|") {
+			for _, step := range strings.Split(strings.Replace(row[1], "THREE", three, 1), "|") {
 				step, want, _ := strings.Cut(step, " -> ")
 				if got := c.do(step); got != want {
 					t.Fatalf("%s: %q, want %q", step, got, want)

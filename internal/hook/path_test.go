@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"berth/internal/ipam/ipamtest"
 )
 
 // TestWayToTheHooks: hooks are run from no directory in whose place others could put another, by the directories above
@@ -34,24 +36,25 @@ func TestWayToTheHooks(t *testing.T) {
 	must(t, os.Symlink(at("safe"), at("drop/link")))
 	must(t, os.Lchown(at("drop/link"), stranger, -1))
 	must(t, os.Symlink("loop", at("loop")))
-	for dir, want := range map[string]string{
-		"safe/hooks":       "",
-		"sticky/hooks":     "",
-		"way/hooks":        "",
-		"link":             "is a symbolic link",
-		"open/hooks":       at("open") + ", which is on the way there, can be written by others",
-		"group/deep/hooks": at("group") + ", which is on the way there, can be written by others",
-		"theirs/hooks":     at("theirs") + ", which is on the way there, belongs to neither root",
-		"wrong/hooks":      at("open") + ", which is on the way there, can be written by others",
-		"drop/link/hooks":  at("drop/link") + ", which is on the way there, is a link of somebody else",
-		"drop":             "can be written by others",
-		"loop/hooks":       "one of very many",
-		"nothing/hooks":    "no such file",
-	} {
-		err := checkDir(at(dir))
-		if (err == nil) != (want == "") || err != nil &&
-			(!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), at(dir))) {
-			t.Errorf("%s: %v; want %q", dir, err, want)
+	for row := range ipamtest.Rows(2, `
+		safe/hooks
+		sticky/hooks
+		way/hooks
+		link | is a symbolic link
+		open/hooks | $/open, which is on the way there, can be written by others
+		group/deep/hooks | $/group, which is on the way there, can be written by others
+		theirs/hooks | $/theirs, which is on the way there, belongs to neither root
+		wrong/hooks | $/open, which is on the way there, can be written by others
+		drop/link/hooks | $/drop/link, which is on the way there, is a link of somebody else
+		drop | can be written by others
+		loop/hooks | one of very many
+		nothing/hooks | no such file
+	`) {
+		row[1] = strings.Replace(row[1], "$", at(""), 1)
+		err := checkDir(at(row[0]))
+		if (err == nil) != (row[1] == "") || err != nil &&
+			(!strings.Contains(err.Error(), row[1]) || !strings.Contains(err.Error(), at(row[0]))) {
+			t.Errorf("%s: %v; want %q", row[0], err, row[1])
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"berth/internal/docker"
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -144,24 +145,26 @@ func TestTakesAnyAddress(t *testing.T) {
 func TestHandKeepsToItself(t *testing.T) {
 	e := newSeated(t)
 	h := e.open()
-	for call, let := range map[string]bool{
-		"POST /networks/front/connect": true, "POST /v1.41/networks/front/disconnect": true,
-		"GET /v1.41/containers/json":    true,
-		"POST /v1.41/containers/x/stop": false, "DELETE /v1.41/networks/front": false,
-		"POST /v1.41/networks/create":                           false,
-		"POST /networks/../containers/x/exec":                   false,
-		"POST /networks/..%2Fcontainers%2Fx/connect":            false,
-		"POST /v1.41/containers/x/exec?/networks/front/connect": false,
-	} {
-		method, path, _ := strings.Cut(call, " ")
+	for row := range ipamtest.Rows(2, `
+		POST /networks/front/connect | yes
+		POST /v1.41/networks/front/disconnect | yes
+		GET /v1.41/containers/json | yes
+		POST /v1.41/containers/x/stop
+		DELETE /v1.41/networks/front
+		POST /v1.41/networks/create
+		POST /networks/../containers/x/exec
+		POST /networks/..%2Fcontainers%2Fx/connect
+		POST /v1.41/containers/x/exec?/networks/front/connect
+	`) {
+		method, path, _ := strings.Cut(row[0], " ")
 		req, err := http.NewRequest(method, "http://docker"+path, nil)
 		must(t, err)
 		resp, err := h.transport.RoundTrip(req)
 		if err == nil {
 			must(t, resp.Body.Close())
 		}
-		if (err == nil) != let {
-			t.Errorf("%s: %v", call, err)
+		if (err == nil) != (row[1] != "") {
+			t.Errorf("%s: %v", row[0], err)
 		}
 	}
 	if slices.Contains(e.calls, "/containers/x/stop") {
