@@ -54,11 +54,11 @@ func fsck(p *cli.Program, cmd *cobra.Command, args []string, state string, repai
 	ctx := cmd.Context()
 	switch {
 	case len(args) > 0 && state != "":
-		return api.FsckReport{}, cli.Usage(cmd, errors.New("FILE and --state are two things to check: give one "+
-			"of them"))
+		return api.FsckReport{}, cli.Usagef(cmd, "FILE and --state are two things to check: give one "+
+			"of them")
 	case repair && state == "":
-		return api.FsckReport{}, cli.Usage(cmd, errors.New("--repair needs --state: it changes the state of a "+
-			"daemon that does not run"))
+		return api.FsckReport{}, cli.Usagef(cmd, "--repair needs --state: it changes the state of a "+
+			"daemon that does not run")
 	case len(args) > 0:
 		return fsckBackup(ctx, args[0])
 	case repair:
@@ -191,7 +191,7 @@ func showFsck(w io.Writer, r api.FsckReport) error {
 func atMostOne(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return cli.Usage(cmd, fmt.Errorf("%s takes at most one argument, %s", cmd.CommandPath(), what))
+			return cli.Usagef(cmd, "%s takes at most one argument, %s", cmd.CommandPath(), what)
 		}
 		return nil
 	}

@@ -43,7 +43,7 @@ func restoreCommand(p *cli.Program) *cobra.Command {
 	cmd.Flags().StringVar(&state, "state", defaultState, "`directory` of the state (also BERTH_STATE)")
 	cmd.Flags().BoolVar(&force, "force", false, "replace a state that holds something")
 	cmd.Flags().BoolVar(&shared, "shared", false, "the backup is of the store that several hosts share")
-	cli.DryRunFlag(cmd, &dryRun)
+	cli.Flags{cli.DryRunFlag(&dryRun)}.Add(p, cmd)
 	where.flags(cmd)
 	cli.CompletesDirs(cmd, "state")
 	completesEtcd(cmd)
@@ -60,8 +60,8 @@ func restoreCommand(p *cli.Program) *cobra.Command {
 			return restoreOwn(cmd.Context(), p, args[0], state, force)
 		}
 		if force {
-			return cli.Usage(cmd, errors.New("--force replaces a state, and a backup of a shared store is only "+
-				"brought into an empty prefix"))
+			return cli.Usagef(cmd, "--force replaces a state, and a backup of a shared store is only "+
+				"brought into an empty prefix")
 		}
 		if err := where.check(); err != nil {
 			return cli.Usage(cmd, err)
@@ -81,7 +81,7 @@ func tryRestore(ctx context.Context, p *cli.Program, file string, shared bool) (
 	if err := backup.isFor(ctx, shared, file); err != nil {
 		return err
 	}
-	return p.Say([]string{file + ": the backup is sound and would be restored"})
+	return p.Say(file + ": the backup is sound and would be restored")
 }
 
 // restoreOwn replaces the host's own state by a backup.
@@ -109,7 +109,7 @@ func restoreOwn(ctx context.Context, p *cli.Program, file, state string, force b
 		fmt.Fprintf(p.Out, "what was there is now %s\n", done.Kept)
 	}
 	readers := defaultReaders()
-	p.Warn(answering(ctx, p, state), readers.unread(state))
+	p.Warn(append(answering(ctx, p, state), readers.unread(state)...)...)
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"berth/internal/cli/document"
 	"berth/internal/cli/elastic"
 	"berth/internal/cli/host"
-	"berth/internal/cli/lan"
 	"berth/internal/cli/lease"
 	"berth/internal/cli/look"
 	"berth/internal/cli/names"
@@ -42,24 +41,25 @@ func rootCommand(p *cli.Program, on surroundings) *cobra.Command {
 // topics returns all commands by topic.
 func topics(p *cli.Program, on surroundings) []cli.Topic {
 	return []cli.Topic{
-		{Title: "Addresses in use", Commands: []*cobra.Command{
+		{Title: "Addresses in use", Commands: []cli.Row{
 			lease.Command(p), lease.WhoCommand(p), lease.EventsCommand(p), look.FindCommand(p), look.InspectCommand(p),
 			seen.PageCommand(p), daemon.CheckCommand(p),
 		}},
-		{Title: "The plan", Commands: []*cobra.Command{
-			network.Command(p), network.SubnetCommand(p), network.PoolCommand(p),
+		{Title: "The plan", Commands: []cli.Row{
+			network.Command(p), network.SubnetCommand(), network.PoolCommand(p),
 			network.ExclusionCommand(p), owner.ReservationCommand(p), owner.AddressCommand(p), document.Command(p),
 		}},
-		{Title: "Containers", Commands: []*cobra.Command{
+		{Title: "Containers", Commands: []cli.Row{
 			pin.Command(p), pin.UnpinCommand(p), compose.Command(p), deploy.Command(p), compose.AdoptCommand(p),
 			compose.LeaveCommand(p), owner.IPCommand(p), witness.Command(p),
 		}},
-		{Title: "The LAN, and addresses that move", Commands: []*cobra.Command{
-			elastic.Command(p), edgeCommand(p), lan.Command(p), names.Command(p),
+		{Title: "The LAN, and addresses that move", Commands: []cli.Row{
+			elastic.Command(p), cli.Made(edgeCommand(p)), network.LANCommand(p), names.Command(p),
 		}},
-		{Title: "The daemon and its state", Commands: []*cobra.Command{
-			serveCommand(p, on), daemon.StatusCommand(p), host.Command(p), daemon.TokenCommand(p), stateCommand(p),
+		{Title: "The daemon and its state", Commands: []cli.Row{
+			cli.Made(serveCommand(p, on)), daemon.StatusCommand(p), host.Command(p), daemon.TokenCommand(p),
+			stateCommand(p),
 		}},
-		{Title: "This command", Commands: []*cobra.Command{daemon.VersionCommand(p), daemon.BugReportCommand(p)}},
+		{Title: "This command", Commands: []cli.Row{daemon.VersionCommand(p), daemon.BugReportCommand(p)}},
 	}
 }

@@ -56,10 +56,11 @@ type storeCopy struct {
 	format      string
 }
 
-func stateCommand(p *cli.Program) *cobra.Command {
+func stateCommand(p *cli.Program) cli.Row {
 	return cli.Group("state", "The daemon's state: backup, restore, check, move, repair",
-		backupCommand(p), restoreCommand(p), fsckCommand(p), storeCopyCommand(p), daemon.SaveCommand(p),
-		host.MendCommand(p), host.AcceptCommand(p))
+		cli.Made(backupCommand(p)), cli.Made(restoreCommand(p)), cli.Made(fsckCommand(p)), cli.Made(storeCopyCommand(p)),
+		daemon.SaveCommand(p),
+		host.MendCommand(), host.AcceptCommand())
 }
 
 func storeCopyCommand(p *cli.Program) *cobra.Command {
@@ -80,7 +81,7 @@ func storeCopyCommand(p *cli.Program) *cobra.Command {
 	f.StringSliceVar(&c.spaces, "space", nil, "only the space `NAME`; repeatable (default: all but local)")
 	f.BoolVar(&c.dryRun, "dry-run", false, "check, show what would be copied, and copy nothing")
 	f.BoolVar(&c.undo, "undo", false, "take back a copy that was cut off")
-	cli.FormatFlag(cmd, &c.format, "")
+	cli.Flags{cli.FormatFlag(&c.format, "")}.Add(p, cmd)
 	cli.CompletesDirs(cmd, "state")
 	completesEtcd(cmd)
 	for _, flag := range []string{"from", "to"} {

@@ -3,7 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -15,7 +15,7 @@ import (
 // NoArgs refuses arguments.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return Usage(cmd, fmt.Errorf("%s takes no arguments, and %q is one", cmd.CommandPath(), args[0]))
+		return Usagef(cmd, "%s takes no arguments, and %q is one", cmd.CommandPath(), args[0])
 	}
 	return nil
 }
@@ -24,7 +24,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 func OneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return Usage(cmd, fmt.Errorf("%s takes exactly one argument, %s", cmd.CommandPath(), what))
+			return Usagef(cmd, "%s takes exactly one argument, %s", cmd.CommandPath(), what)
 		}
 		return nil
 	}
@@ -34,14 +34,14 @@ func OneArg(what string) cobra.PositionalArgs {
 func Takes(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < len(names) {
-			return Usage(cmd, fmt.Errorf("%s is missing: %s", names[len(args)], lineOf(cmd, names)))
+			return Usagef(cmd, "%s is missing: %s", names[len(args)], lineOf(cmd, names))
 		}
 		if len(args) > len(names) {
-			return Usage(cmd, fmt.Errorf("%q is one argument too many: %s", args[len(names)], lineOf(cmd, names)))
+			return Usagef(cmd, "%q is one argument too many: %s", args[len(names)], lineOf(cmd, names))
 		}
 		for i, arg := range args {
 			if strings.TrimSpace(arg) == "" { // an unset variable of a script
-				return Usage(cmd, fmt.Errorf("%s is empty: %s", names[i], lineOf(cmd, names)))
+				return Usagef(cmd, "%s is empty: %s", names[i], lineOf(cmd, names))
 			}
 		}
 		return nil
@@ -71,7 +71,7 @@ func TakesNetwork(name string) cobra.PositionalArgs {
 func MayTake(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return Usage(cmd, fmt.Errorf("%q is one argument too many: %s [%s]", args[1], cmd.CommandPath(), name))
+			return Usagef(cmd, "%q is one argument too many: %s [%s]", args[1], cmd.CommandPath(), name)
 		}
 		return nil
 	}
@@ -85,41 +85,44 @@ func First(args []string) string {
 	return args[0]
 }
 
-// SpaceFlag adds --space.
-func (p *Program) SpaceFlag(cmd *cobra.Command, space *string) {
-	cmd.Flags().StringVar(space, "space", "", "only those of the space `NAME`")
-	Completes(cmd, "space", p.CompleteSpaces)
+// SpaceFlag is the flag --space of lists.
+func SpaceFlag(space *string) FlagRow {
+	return Flag(space, "space", "only those of the space `NAME`").Of(SpaceRefs)
 }
 
 // NotEmpty refuses empty values of flags for which no value means something else.
 func NotEmpty(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && strings.TrimSpace(f.Value.String()) == "" {
-			return Usage(cmd, fmt.Errorf("--%s is empty; give it a value, or leave it out", name))
+			return Usagef(cmd, "--%s is empty; give it a value, or leave it out", name)
 		}
 	}
 	return nil
 }
 
-// Changed refuses a modify verb without any of its flags.
-func Changed(cmd *cobra.Command, flags ...string) error {
-	if slices.ContainsFunc(flags, cmd.Flags().Changed) {
-		return nil
-	}
-	return Usage(cmd, fmt.Errorf("nothing is to be changed; say what with --%s", strings.Join(flags, ", --")))
-}
-
-// OwnerFlag adds the required flag --owner. whose describes it in the help.
-func OwnerFlag(cmd *cobra.Command, owner *string, whose string) {
-	cmd.Flags().StringVar(owner, "owner", "", "`OWNER` "+whose+": a name, project/service/1, or a MAC")
+// OwnerFlag is the flag --owner. whose describes it in the help.
+func OwnerFlag(owner *string, whose string) FlagRow {
+	return Flag(owner, "owner", "`OWNER` "+whose+": a name, project/service/1, or a MAC")
 }
 
 // NeedsOwner refuses a command line without --owner.
-func NeedsOwner(cmd *cobra.Command, owner string) error {
+func NeedsOwner(owner string) error {
 	if owner == "" {
-		return Usage(cmd, errors.New("--owner is missing: it says whose the addresses are"))
+		return errors.New("--owner is missing: it says whose the addresses are")
 	}
 	return nil
+}
+
+// ParseSubnet parses --subnet of a list. An empty value is the zero prefix.
+func ParseSubnet(text string) (netip.Prefix, error) {
+	if text == "" {
+		return netip.Prefix{}, nil
+	}
+	subnet, err := netip.ParsePrefix(text)
+	if err != nil {
+		return subnet, fmt.Errorf("--subnet is %q and must be a prefix such as 10.1.0.0/24", text)
+	}
+	return subnet, nil
 }
 
 // ParseDuration parses a duration. The error names the forms.

@@ -38,32 +38,34 @@ func Words(all ...string) cobra.CompletionFunc {
 // completionTime is the longest wait after a press of the tab key.
 const completionTime = 2 * time.Second
 
-func (p *Program) CompleteSpaces(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return p.Complete(cmd, spaceNames)
+// Refs lists the completions of one argument. network is the first argument, if it is there already.
+type Refs func(ctx context.Context, c *client.Client, network string) ([]string, error)
+
+// completeArgs completes each argument with its own list, and further ones with nothing.
+func (p *Program) completeArgs(of ...Refs) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= len(of) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return p.complete(of[len(args)])(cmd, args, typed)
+	}
 }
 
-func spaceNames(ctx context.Context, c *client.Client) (names []string, err error) {
-	all, err := c.Spaces(ctx)
-	for _, space := range all {
-		names = append(names, space.Name)
+// complete asks the daemon for names. If it does not answer, there are no completions and no error.
+func (p *Program) complete(of Refs) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+		defer cancel()
+		c, err := p.Find(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer c.Close()
+		c.OnAway(nil)
+		names, err := of(ctx, c, First(args))
+		if err != nil {
+			names = nil
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
 	}
-	return names, err
-}
-
-// Complete asks the daemon for names. If it does not answer, there are no completions and no error.
-func (p *Program) Complete(cmd *cobra.Command,
-	ask func(context.Context, *client.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
-	defer cancel()
-	c, err := p.Find(ctx)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer c.Close()
-	c.OnAway(nil)
-	names, err := ask(ctx, c)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

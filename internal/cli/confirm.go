@@ -11,13 +11,16 @@ import (
 	"golang.org/x/term"
 )
 
+// YesFlag is the flag --yes of commands that ask.
+func YesFlag(yes *bool) FlagRow { return Flag(yes, "yes", "do not ask").Short("y") }
+
 // Confirm asks a question on the terminal. It returns an error unless the answer is yes; without a terminal that is
 // wrong usage.
 func (p *Program) Confirm(cmd *cobra.Command, question string) error {
 	in, ok := p.in.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
-		return Usage(cmd, fmt.Errorf("standard input is no terminal, so nobody can answer; use --yes. "+
-			"The question is: %s", question))
+		return Usagef(cmd, "standard input is no terminal, so nobody can answer; use --yes. "+
+			"The question is: %s", question)
 	}
 	fmt.Fprintf(p.Err, "%s [y/N] ", Printable(question))
 	line, err := bufio.NewReader(in).ReadString('\n')

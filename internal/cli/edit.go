@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"berth/internal/admin/api"
 	"berth/internal/admin/client"
@@ -20,68 +21,85 @@ type EditFlags struct {
 	Format string
 }
 
-// DryRunFlag adds --dry-run to a command that changes something else than the plan.
-func DryRunFlag(cmd *cobra.Command, dryRun *bool) {
-	cmd.Flags().BoolVar(dryRun, "dry-run", false, "show what would be done, and change nothing")
+// DryRunFlag is --dry-run of a command that changes something else than the plan.
+func DryRunFlag(dryRun *bool) FlagRow {
+	return Flag(dryRun, "dry-run", "show what would be done, and change nothing")
 }
 
-// Flags adds the flags to cmd.
-func (e *EditFlags) Flags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&e.DryRun, "dry-run", false,
-		"show what would change, a line for each event, and change nothing")
-	FormatFlag(cmd, &e.Format, "the whole outcome, as the admin API has it")
+// Flags are these flags.
+func (e *EditFlags) Flags() Flags {
+	return Flags{Flag(&e.DryRun, "dry-run",
+		"show what would change, a line for each event, and change nothing"),
+		FormatFlag(&e.Format, "the whole outcome, as the admin API has it")}
 }
 
-// Change is a command that changes the plan: by Edits in one transaction, by Each and PerArg in one per argument.
+// Change is a command that changes the plan: by Edit or Edits in one transaction, by Each and PerArg in one per
+// argument.
 type Change struct {
 	Verb
-	// Edits makes the edits from flags and arguments. Its error is wrong usage.
-	Edits func(cmd *cobra.Command, args []string) ([]ipam.Edit, error)
-	// Each replaces Edits: it makes an edit for each place that the arguments name (Places). Its error is wrong usage.
+	// Edit makes the edit from flags and arguments. Its error is wrong usage.
+	Edit func(args []string) (ipam.Edit, error)
+	// Edits replaces Edit: it makes several.
+	Edits func(args []string) ([]ipam.Edit, error)
+	// Each replaces Edit: it makes an edit for each place that the arguments name (Places). Its error is wrong usage.
 	Each func(place Place) (ipam.Edit, error)
-	// PerArg replaces Edits: it makes an edit for each argument. Its error is wrong usage.
+	// PerArg replaces Edit: it makes an edit for each argument. Its error is wrong usage.
 	PerArg func(arg string) (ipam.Edit, error)
+	// Make replaces Edit: it makes its edits itself.
+	Make func(e *Editor, args []string) error
+	// Then is called after success; it may be nil.
+	Then func(cmd *cobra.Command)
 	// Said returns the output after success; nil: the last argument.
 	Said func(ipam.Outcome) []string
 }
 
-// One turns one edit into the result of Edits.
-func One(edit ipam.Edit, err error) ([]ipam.Edit, error) { return []ipam.Edit{edit}, err }
-
 // Command returns the command. The caller may add flags.
 func (c Change) Command(p *Program) *cobra.Command {
 	var flags EditFlags
-	cmd := c.Verb.Command(p)
-	flags.Flags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if c.Each != nil || c.PerArg != nil {
-			return c.each(p, cmd, flags, args)
-		}
-		edits, err := c.Edits(cmd, args)
-		if err != nil {
-			return Usage(cmd, err)
-		}
-		said := c.Said
-		if said == nil {
-			said = Echo(args[len(args)-1])
+	c.Flags = append(c.Flags, flags.Flags()...)
+	c.Run = func(cmd *cobra.Command, args []string) error {
+		made := c.Make
+		if c.Edit != nil || c.Edits != nil { // wrong usage is reported before the daemon is searched for
+			edits, err := c.edits(args)
+			if err != nil {
+				return Usage(cmd, err)
+			}
+			made = func(e *Editor, args []string) error { return e.Make(c.said(args), edits...) }
+		} else if made == nil {
+			made = c.each
 		}
 		e, err := p.Editor(cmd, flags)
 		if err != nil {
 			return err
 		}
 		defer e.Close()
-		return e.Make(said, edits...)
+		if err := made(e, args); err != nil || c.Then == nil {
+			return err
+		}
+		c.Then(cmd)
+		return nil
 	}
-	return cmd
+	return c.Verb.Command(p)
+}
+
+// said returns the output of the edits.
+func (c Change) said(args []string) func(ipam.Outcome) []string {
+	if c.Said == nil {
+		return Echo(args[len(args)-1])
+	}
+	return c.Said
+}
+
+func (c Change) edits(args []string) ([]ipam.Edit, error) {
+	if c.Edits != nil {
+		return c.Edits(args)
+	}
+	edit, err := c.Edit(args)
+	return []ipam.Edit{edit}, err
 }
 
 // each makes one edit per place, each in its own transaction, and continues after a refusal, like docker.
-func (c Change) each(p *Program, cmd *cobra.Command, flags EditFlags, args []string) error {
-	e, err := p.Editor(cmd, flags)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
+func (c Change) each(e *Editor, args []string) (err error) {
 	edited := c.Each
 	var places []Place
 	if c.PerArg != nil {
@@ -89,16 +107,25 @@ func (c Change) each(p *Program, cmd *cobra.Command, flags EditFlags, args []str
 		for _, arg := range args {
 			places = append(places, Place{Thing: arg})
 		}
-	} else if places, err = Places(cmd.Context(), e.Client, args); err != nil {
+	} else if places, err = Places(e.Cmd.Context(), e.Client, args); err != nil {
 		return err
 	}
 	var failed []error
 	for _, place := range places {
 		edit, err := edited(place)
 		if err != nil {
-			return Usage(cmd, err)
+			return Usage(e.Cmd, err)
 		}
 		failed = append(failed, e.Make(Echo(place.Thing), edit))
+	}
+	return errors.Join(failed...)
+}
+
+// Each calls fn for each argument, also after a failure, as docker does.
+func Each(args []string, fn func(arg string) error) error {
+	var failed []error
+	for _, arg := range args {
+		failed = append(failed, fn(arg))
 	}
 	return errors.Join(failed...)
 }
@@ -107,7 +134,7 @@ func (c Change) each(p *Program, cmd *cobra.Command, flags EditFlags, args []str
 type Editor struct {
 	p      *Program
 	Cmd    *cobra.Command
-	dryRun bool
+	Flags  EditFlags
 	show   *Table[ipam.Outcome]
 	Client *client.Client
 }
@@ -122,7 +149,7 @@ func (p *Program) Editor(cmd *cobra.Command, flags EditFlags) (*Editor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Editor{p: p, Cmd: cmd, dryRun: flags.DryRun, show: show, Client: c}, nil
+	return &Editor{p: p, Cmd: cmd, Flags: flags, show: show, Client: c}, nil
 }
 
 // Close closes the connection to the daemon.
@@ -131,17 +158,17 @@ func (e *Editor) Close() { e.Client.Close() }
 // Make makes the edits in one transaction. As text it shows what a dry run would change or, after the change, what said
 // returns.
 func (e *Editor) Make(said func(ipam.Outcome) []string, edits ...ipam.Edit) error {
-	out, err := e.Client.Edit(e.Cmd.Context(), client.EditOptions{DryRun: e.dryRun}, edits...)
+	out, err := e.Client.Edit(e.Cmd.Context(), client.EditOptions{DryRun: e.Flags.DryRun}, edits...)
 	if err != nil {
 		return err
 	}
 	for _, r := range out.Results {
 		for _, warning := range r.Warnings {
-			fmt.Fprintf(e.p.Err, "%s: %s\n", e.Cmd.CommandPath(), Printable(warning))
+			e.p.Note(e.Cmd, "%s", warning)
 		}
 	}
 	return ShowObject(e.show, &out, func(w io.Writer) error {
-		if e.dryRun {
+		if e.Flags.DryRun {
 			said = func(out ipam.Outcome) []string { return ChangeLines(out.Changes) }
 		}
 		for _, line := range said(out) {
@@ -221,3 +248,16 @@ type locatedError struct {
 func (e *locatedError) Error() string { return fmt.Sprintf("%s (%s)", advice.Text(e.refused), e.at) }
 
 func (e *locatedError) Unwrap() error { return e.refused }
+
+// ChangeLines describes the events of a dry run, one per line.
+func ChangeLines(changes []ipam.Event) []string {
+	if len(changes) == 0 {
+		return []string{"nothing would change"}
+	}
+	lines := make([]string, len(changes))
+	for i := range changes {
+		e := &changes[i]
+		lines[i] = Printable(strings.TrimRight(fmt.Sprintf("%-18s  %-24s  %s", e.Verb, e.Object(), e.Changed()), " "))
+	}
+	return lines
+}

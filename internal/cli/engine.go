@@ -9,6 +9,7 @@ import (
 
 	"berth/internal/admin/client"
 	"berth/internal/docker"
+	"berth/internal/docker/pin"
 	"berth/internal/ipam"
 
 	"github.com/spf13/cobra"
@@ -29,12 +30,13 @@ const (
 // NoDockerHost is the value of --docker-host that means no engine.
 const NoDockerHost = "none"
 
-func (e *EngineFlags) Flags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&e.Host, flagDockerHost, "", "`URL` of the engine (default: "+docker.DefaultHost+")")
-	f.StringSliceVar(&e.Drivers, flagDriver, nil,
-		"`NAME` that Berth has in the engine's networks (repeatable; default: the name of the managed plugin whose "+
-			"socket is used, otherwise the daemon's)")
+// Flags are these flags.
+func (e *EngineFlags) Flags() Flags {
+	return Flags{
+		Flag(&e.Host, flagDockerHost, "`URL` of the engine (default: "+docker.DefaultHost+")"),
+		Flag(&e.Drivers, flagDriver, "`NAME` that Berth has in the engine's networks (repeatable; default: the name of "+
+			"the managed plugin whose socket is used, otherwise the daemon's)").Split(),
+	}
 }
 
 // Open returns the engine. It does not connect yet, so a missing engine shows at the first request.
@@ -92,8 +94,8 @@ func (e *EngineFlags) OfDaemon(ctx context.Context, p *Program, cmd *cobra.Comma
 		return c, nil
 	}
 	c.Close()
-	return nil, Usage(cmd, errors.New("the daemon is asked over the network: say with --docker-host where the engine of "+
-		"its host is"))
+	return nil, Usagef(cmd, "the daemon is asked over the network: say with --docker-host where the engine of "+
+		"its host is")
 }
 
 // View reads the engine for a daemon.
@@ -113,4 +115,20 @@ func (e *EngineFlags) View(ctx context.Context, c *client.Client) (*ipam.EngineV
 	}
 	view, err := engine.View(ctx, daemon.Host, names)
 	return &view, err
+}
+
+// PinRecords asks for what Berth has written of the addresses of containers.
+func PinRecords(ctx context.Context, c *client.Client) (rec *pin.Records, err error) {
+	rec = &pin.Records{}
+	if rec.Subnets, err = c.Subnets(ctx, ""); err != nil {
+		return nil, err
+	}
+	if rec.Networks, err = c.Networks(ctx, ""); err != nil {
+		return nil, err
+	}
+	if rec.Reservations, err = c.Reservations(ctx, "", ""); err != nil {
+		return nil, err
+	}
+	rec.Leases, err = c.Leases(ctx, ipam.LeaseFilter{Remembered: true})
+	return rec, err
 }

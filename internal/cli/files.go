@@ -17,14 +17,22 @@ import (
 // Modes of files that commands write, before the umask: one for files that others may read, and a private one for files
 // that may hold secrets.
 const (
-	openMode    fs.FileMode = 0o666
+	OpenMode    fs.FileMode = 0o666
 	PrivateMode fs.FileMode = 0o600
 )
 
 // WriteWhole writes a file through fn. The file gets its name when it is complete and on disk; after an error the old
 // file stays. Without a name fn writes to out.
 func WriteWhole(out io.Writer, name string, fn func(io.Writer) error) error {
-	return WriteWith(openMode, out, name, fn)
+	return WriteWith(OpenMode, out, name, fn)
+}
+
+// WriteText writes a whole file with a text.
+func WriteText(mode fs.FileMode, out io.Writer, name string, text []byte) error {
+	return WriteWith(mode, out, name, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
 }
 
 // WriteWith is WriteWhole with the mode of a new file. A file of the caller keeps its mode when it is replaced. A file

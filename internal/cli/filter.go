@@ -13,16 +13,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Keys of --filter. One key means the same in all lists; each list has only those that make sense there.
+// Keys of --filter with a meaning of their own. One key means the same in all lists; each list has only those that make
+// sense there.
 const (
-	KeyNetwork = "network"
-	KeySpace   = "space"
-	KeyHost    = "host"
-	KeyOwner   = "owner" // an owner or a container's name
-	KeyTag     = "tag"
-	KeyKind    = "kind"
-	KeyState   = "state"
-	KeyID      = "id"
+	keyNetwork = "network"
+	keyOwner   = "owner" // an owner or a container's name
+	keyTag     = "tag"
+	keyID      = "id"
 )
 
 // Key is a key of --filter for rows of type T.
@@ -44,22 +41,8 @@ func ByAny[T any](key string, of func(*T) []string, words ...string) Key[T] {
 	return Key[T]{name: key, values: of, words: words}
 }
 
-// ByNetwork selects by network: its name, its id, or the id's first eight digits.
-func ByNetwork[T any](name func(*T) string, id func(*T) ipam.ID) Key[T] {
-	return ByAny(KeyNetwork, func(row *T) []string {
-		n := id(row)
-		if n == (ipam.ID{}) {
-			return []string{name(row)}
-		}
-		return []string{name(row), n.String(), n.Short()}
-	})
-}
-
 // ByTag selects by a row's tags: KEY (any value) or KEY=VALUE.
-func ByTag[T any](of func(*T) map[string]string) Key[T] { return Key[T]{name: KeyTag, tags: of} }
-
-// ByTagOf selects by the tags of a row's network.
-func ByTagOf[T any](network func(*T) ipam.ID) Key[T] { return Key[T]{name: KeyTag, tagged: network} }
+func ByTag[T any](of func(*T) map[string]string) Key[T] { return Key[T]{name: keyTag, tags: of} }
 
 // Filter is the flag --filter of a list. Values of one key are alternatives, and all keys must match.
 type Filter[T any] struct {
@@ -69,16 +52,19 @@ type Filter[T any] struct {
 	tags  map[ipam.ID]map[string]string
 }
 
-// NewFilter adds --filter with these keys to a list. Without keys it adds no flag.
-func NewFilter[T any](p *Program, cmd *cobra.Command, keys []Key[T]) *Filter[T] {
-	f := &Filter[T]{keys: keys}
-	if len(keys) == 0 {
-		return f
+// NewFilter returns the filter with these keys.
+func NewFilter[T any](keys []Key[T]) *Filter[T] { return &Filter[T]{keys: keys} }
+
+// Flags is the flag, unless there are no keys.
+func (f *Filter[T]) Flags() Flags {
+	if len(f.keys) == 0 {
+		return nil
 	}
-	cmd.Flags().StringArrayVar(&f.given, "filter", nil, "only rows with this `KEY=VALUE` (repeatable; any value of a "+
-		"key, all keys): "+strings.Join(f.names(), ", "))
-	Completes(cmd, "filter", f.complete(p))
-	return f
+	flag := Flag(&f.given, "filter",
+		"only rows with this `KEY=VALUE` (repeatable; any value of a key, all keys): "+
+			strings.Join(f.names(), ", "))
+	flag.complete = f.complete
+	return Flags{flag}
 }
 
 // Read parses the flag. Its error is wrong usage.
@@ -88,9 +74,9 @@ func (f *Filter[T]) Read() error {
 		name, value, said := strings.Cut(text, "=")
 		i := slices.IndexFunc(f.keys, func(k Key[T]) bool { return k.name == name })
 		switch {
-		case i < 0 && name == "name" && slices.Contains(f.names(), KeyOwner):
+		case i < 0 && name == "name" && slices.Contains(f.names(), keyOwner):
 			return fmt.Errorf("--filter has no key %q here; %s=%s chooses by an owner or the name of a container, and "+
-				"*%s* is a part of one", name, KeyOwner, value, value)
+				"*%s* is a part of one", name, keyOwner, value, value)
 		case i < 0:
 			return fmt.Errorf("--filter has no key %q here; its keys are %s", name, strings.Join(f.names(), ", "))
 		case !said || value == "":
@@ -189,8 +175,8 @@ func (f *Filter[T]) complete(p *Program) cobra.CompletionFunc {
 				values = append(values, k.words...)
 			}
 		}
-		if ask := valuesOf[name]; len(values) == 0 && ask != nil {
-			values, _ = p.Complete(cmd, ask)
+		if ask := keyRefs[name]; len(values) == 0 && ask != nil {
+			values, _ = p.complete(ask)(cmd, nil, "")
 		}
 		for i, value := range values {
 			values[i] = name + "=" + value
@@ -199,19 +185,16 @@ func (f *Filter[T]) complete(p *Program) cobra.CompletionFunc {
 	}
 }
 
-// valuesOf has the keys whose values the daemon can list.
-var valuesOf = map[string]func(context.Context, *client.Client) ([]string, error){
-	KeyNetwork: func(ctx context.Context, c *client.Client) ([]string, error) { return NetworkRefs(ctx, c, "") },
-	KeyOwner:   func(ctx context.Context, c *client.Client) ([]string, error) { return AnyOwners(ctx, c, "") },
-	KeySpace:   spaceNames,
-	KeyTag: func(ctx context.Context, c *client.Client) (tags []string, err error) {
-		all, err := c.Networks(ctx, "")
-		for i := range all {
-			for _, key := range slices.Sorted(maps.Keys(all[i].Tags)) {
-				tags = append(tags, key+"="+all[i].Tags[key])
-			}
+// keyRefs has the keys whose values the daemon can list.
+var keyRefs = map[string]Refs{keyNetwork: NetworkRefs, keyOwner: AnyOwners, "space": SpaceRefs, keyTag: tagRefs}
+
+func tagRefs(ctx context.Context, c *client.Client, _ string) (tags []string, err error) {
+	all, err := c.Networks(ctx, "")
+	for i := range all {
+		for _, key := range slices.Sorted(maps.Keys(all[i].Tags)) {
+			tags = append(tags, key+"="+all[i].Tags[key])
 		}
-		slices.Sort(tags)
-		return slices.Compact(tags), err
-	},
+	}
+	slices.Sort(tags)
+	return slices.Compact(tags), err
 }

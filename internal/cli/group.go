@@ -9,18 +9,29 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Group returns a command that only holds others.
-func Group(use, short string, verbs ...*cobra.Command) *cobra.Command {
-	plural := use + "s"
+// group is a command that only holds others.
+type group struct {
+	use, short string
+	rows       []Row
+}
+
+// Group returns a command that only holds others, a row each.
+func Group(use, short string, rows ...Row) Row { return group{use, short, rows} }
+
+// Command implements Row.
+func (g group) Command(p *Program) *cobra.Command {
+	use, plural := g.use, g.use+"s"
 	switch {
 	case use == "orphans":
 		plural = use
 	case strings.HasSuffix(use, "s"):
 		plural = use + "es"
 	}
-	cmd := &cobra.Command{Use: use, Aliases: []string{plural}, Short: short}
+	cmd := &cobra.Command{Use: use, Aliases: []string{plural}, Short: g.short}
 	asGroup(cmd)
-	cmd.AddCommand(verbs...)
+	for _, row := range g.rows {
+		cmd.AddCommand(row.Command(p))
+	}
 	return cmd
 }
 

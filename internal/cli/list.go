@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 
 	"berth/internal/admin/client"
 
@@ -16,12 +17,12 @@ import (
 // the daemon is searched for.
 type Listing[T any] struct {
 	Verb
-	// Check checks flags and arguments; its error is wrong usage. It may be nil.
-	Check func(args []string) error
-	// Keys are the keys of --filter.
-	Keys []Key[T]
-	// Columns is called after the flags were parsed.
-	Columns func(Output) []Column[T]
+	// Keys are the keys of --filter, as in the function Keys.
+	Keys Fields
+	// Columns are the columns, as in the function Columns.
+	Columns Fields
+	// ColumnsOf replaces Columns if they depend on flags.
+	ColumnsOf func(Output) Fields
 	// Fetch reads all rows.
 	Fetch func(ctx context.Context, c *client.Client, args []string) ([]T, error)
 	// Names reads only the names of the rows, for --quiet on very long lists. If it is nil or returns nil, the names
@@ -29,29 +30,33 @@ type Listing[T any] struct {
 	Names func(ctx context.Context, c *client.Client, args []string) iter.Seq2[string, error]
 	// Bare reports whether the default is --quiet instead of a table. It may be nil.
 	Bare func() bool
+	// Once refuses --watch for what must not be done repeatedly; its error is wrong usage. It may be nil.
+	Once func() error
 	// Said is set if Fetch itself reports an empty list.
 	Said bool
 }
 
-// Command returns the command. The caller may add flags.
+// Command returns the command.
 func (l Listing[T]) Command(p *Program) *cobra.Command {
 	var out Output
-	cmd := l.Verb.Command(p)
-	out.TableFlags(p, cmd)
-	filter := NewFilter(p, cmd, l.Keys)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if l.Check != nil {
-			if err := l.Check(args); err != nil {
-				return Usage(cmd, err)
-			}
+	filter := NewFilter(Keys[T](l.Keys...))
+	l.Flags = slices.Concat(l.Flags, out.Flags(p), filter.Flags())
+	columns := Columns[T](l.Columns...) // a wrong one shows at the start of the program
+	l.Run = func(cmd *cobra.Command, args []string) error {
+		err := filter.Read()
+		if err == nil && out.watch && l.Once != nil {
+			err = l.Once()
 		}
-		if err := filter.Read(); err != nil {
+		if err != nil {
 			return Usage(cmd, err)
 		}
 		if l.Bare != nil && l.Bare() && !cmd.Flags().Changed("format") {
 			out.Quiet = true
 		}
-		if _, err := NewTable(p.Out, cmd, out, l.Columns(out)); err != nil {
+		if l.ColumnsOf != nil {
+			columns = Columns[T](l.ColumnsOf(out)...)
+		}
+		if _, err := NewTable(p.Out, cmd, out, columns); err != nil {
 			return err
 		}
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
@@ -68,7 +73,7 @@ func (l Listing[T]) Command(p *Program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				table, err := NewTable(w, cmd, out, l.Columns(out)) // again, because the rows decide its columns
+				table, err := NewTable(w, cmd, out, columns) // again, because the rows decide its columns
 				if err != nil {
 					return err
 				}
@@ -80,7 +85,7 @@ func (l Listing[T]) Command(p *Program) *cobra.Command {
 			})
 		})
 	}
-	return cmd
+	return l.Verb.Command(p)
 }
 
 // noun is the plural of what a list lists, from its group.
@@ -108,18 +113,19 @@ func writeNames(w io.Writer, names iter.Seq2[string, error]) error {
 // Showing is a command that shows one object, as text or in another format.
 type Showing[T any] struct {
 	Verb
+	JSON  string // explains its JSON, if that needs an explanation
 	Fetch func(ctx context.Context, c *client.Client, args []string) (T, error)
 	// Each replaces Fetch if the arguments may match several objects, which are shown one after another.
 	Each func(ctx context.Context, c *client.Client, args []string) ([]T, error)
 	Text func(io.Writer, *T) error // writes the text form
+	Then func(*T) error            // how the command ends after the object was shown; nil: as done
 }
 
 // Command returns the command.
 func (s Showing[T]) Command(p *Program) *cobra.Command {
 	var format string
-	cmd := s.Verb.Command(p)
-	FormatFlag(cmd, &format, "one object")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	s.Flags = append(s.Flags, FormatFlag(&format, s.JSON))
+	s.Run = func(cmd *cobra.Command, args []string) error {
 		show, err := NewObject[T](p.Out, cmd, format)
 		if err != nil {
 			return err
@@ -140,10 +146,13 @@ func (s Showing[T]) Command(p *Program) *cobra.Command {
 					return err
 				}
 			}
+			if s.Then != nil {
+				return s.Then(&all[0])
+			}
 			return nil
 		})
 	}
-	return cmd
+	return s.Verb.Command(p)
 }
 
 func (s Showing[T]) fetch(ctx context.Context, c *client.Client, args []string) ([]T, error) {
@@ -152,6 +161,12 @@ func (s Showing[T]) fetch(ctx context.Context, c *client.Client, args []string) 
 	}
 	one, err := s.Fetch(ctx, c, args)
 	return []T{one}, err
+}
+
+// All fetches all objects of a kind, whatever the arguments.
+func All[T any](list func(*client.Client, context.Context) ([]T, error)) func(context.Context, *client.Client,
+	[]string) ([]T, error) {
+	return func(ctx context.Context, c *client.Client, _ []string) ([]T, error) { return list(c, ctx) }
 }
 
 // Ask finds the daemon and calls fn with its client.

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -27,24 +26,19 @@ type Output struct {
 	program   *Program
 }
 
-// Flags adds the flags for output row by row.
-func (o *Output) Flags(p *Program, cmd *cobra.Command) {
-	o.program = p
-	f := cmd.Flags()
-	f.StringVar(&o.Format, "format", "table", "`form` of the output: table, wide (all columns), json (one array; "+
-		"events: an object per line), yaml (one sequence of the same objects), a Go template for each row, or "+
-		"\"table TEMPLATE\"")
-	f.BoolVarP(&o.Quiet, "quiet", "q", false, "only the identifier of each row, for other commands")
-	f.BoolVar(&o.NoTrunc, "no-trunc", false, "do not shorten ids and notes")
-	Completes(cmd, "format", Words("table", "wide", "json", "yaml"))
-}
-
-// TableFlags adds the flags for a table.
-func (o *Output) TableFlags(p *Program, cmd *cobra.Command) {
-	o.Flags(p, cmd)
-	cmd.Flags().StringVar(&o.sort, "sort", "", "sort by `COLUMN`, such as name; use: the fullest first; -COLUMN reverses")
-	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "no header line")
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "refresh every 3 seconds on a terminal; q ends it")
+// Flags are the flags of a table.
+func (o *Output) Flags(p *Program) Flags {
+	o.program, o.Format = p, "table"
+	return Flags{
+		Flag(&o.Format, "format", "`form` of the output: table, wide (all columns), json (one array; "+
+			"events: an object per line), yaml (one sequence of the same objects), a Go template for each row, or "+
+			"\"table TEMPLATE\"").Words("table", "wide", "json", "yaml"),
+		Flag(&o.Quiet, "quiet", "only the identifier of each row, for other commands").Short("q"),
+		Flag(&o.NoTrunc, "no-trunc", "do not shorten ids and notes"),
+		Flag(&o.sort, "sort", "sort by `COLUMN`, such as name; use: the fullest first; -COLUMN reverses"),
+		Flag(&o.noHeaders, "no-headers", "no header line"),
+		Flag(&o.watch, "watch", "refresh every 3 seconds on a terminal; q ends it").Short("w"),
+	}
 }
 
 // Show calls fn to write the rows: once or, with --watch, repeatedly.
@@ -60,6 +54,9 @@ func (o *Output) Watched() bool { return o.watch }
 
 // Wide reports whether all columns are shown.
 func (o *Output) Wide() bool { return o.Format == wide }
+
+// IsTable reports whether the output is a table, whatever --quiet says.
+func (o *Output) IsTable() bool { return o.Format == "table" || o.Wide() }
 
 // SortUnless sorts the rows by a column, unless --sort names one.
 func (o *Output) SortUnless(by string) {
@@ -92,11 +89,6 @@ type Column[T any] struct {
 // Col returns a column. Columns that are always there must fit into 80 characters together, with names of 15.
 func Col[T any](title string, value func(*T) string) Column[T] {
 	return Column[T]{title: title, value: value}
-}
-
-// WideCol returns a column for --format wide only.
-func WideCol[T any](title string, value func(*T) string) Column[T] {
-	return Col(title, value).Wide()
 }
 
 // Wide returns the column for --format wide only.
@@ -188,7 +180,7 @@ func NewTable[T any](w io.Writer, cmd *cobra.Command, o Output, columns []Column
 		return nil, Usage(cmd, err)
 	}
 	if o.Quiet && cmd.Flags().Changed("format") {
-		return nil, Usage(cmd, errors.New("--format and --quiet are two ways to show: give one of them"))
+		return nil, Usagef(cmd, "--format and --quiet are two ways to show: give one of them")
 	}
 	if o.Quiet {
 		t.format = "quiet"
@@ -209,31 +201,30 @@ func NewTable[T any](w io.Writer, cmd *cobra.Command, o Output, columns []Column
 		if o.program == nil { // a table of one object
 			words = "text, json, yaml"
 		}
-		return nil, Usage(cmd, fmt.Errorf("--format %s is none of %s, nor a template such as '{{.%s}}'", o.Format, words,
-			fieldNames[T]()[0]))
+		return nil, Usagef(cmd, "--format %s is none of %s, nor a template such as '{{.%s}}'", o.Format, words,
+			fieldNames[T]()[0])
 	}
-	text = strings.NewReplacer(`\t`, "\t", `\n`, "\n").Replace(text) // shells pass these escapes unchanged
-	row, err := template.New("--format").Funcs(templateFuncs()).Parse(text)
+	row, err := parseTemplate(text)
 	if err == nil {
 		err = checkFields[T](row)
 	}
 	if err != nil {
-		return nil, Usage(cmd, fmt.Errorf("--format is none of its words, and as a template it is wrong: %w; the "+
+		return nil, Usagef(cmd, "--format is none of its words, and as a template it is wrong: %w; the "+
 			"fields are %s",
-			err, strings.Join(fieldNames[T](), ", ")))
+			err, strings.Join(fieldNames[T](), ", "))
 	}
 	t.format, t.row = "", row
 	return t, nil
 }
 
-// FormatFlag adds --format for one object. what explains its JSON, if that needs an explanation.
-func FormatFlag(cmd *cobra.Command, format *string, what string) {
+// FormatFlag is --format for one object. what explains its JSON, if that needs an explanation.
+func FormatFlag(format *string, what string) FlagRow {
 	text := "`form` of the output: text, json, yaml or a Go template"
 	if what != "" {
 		text = "`form` of the output: text, json (" + what + "), yaml (the same), or a Go template"
 	}
-	cmd.Flags().StringVar(format, "format", "text", text)
-	Completes(cmd, "format", Words("text", "json", "yaml"))
+	*format = "text"
+	return Flag(format, "format", text).Words("text", "json", "yaml")
 }
 
 // NewObject parses the format for one object. Its text form is the format "table" of lists.
@@ -267,8 +258,10 @@ func checkFields[T any](row *template.Template) error {
 	return nil
 }
 
-func templateFuncs() template.FuncMap {
-	return template.FuncMap{
+// parseTemplate parses a template of --format.
+func parseTemplate(text string) (*template.Template, error) {
+	text = strings.NewReplacer(`\t`, "\t", `\n`, "\n").Replace(text) // shells pass these escapes unchanged
+	return template.New("--format").Funcs(template.FuncMap{
 		"json": func(v any) (string, error) {
 			b, err := json.Marshal(v)
 			return string(b), err
@@ -276,7 +269,7 @@ func templateFuncs() template.FuncMap {
 		"lower": strings.ToLower,
 		"upper": strings.ToUpper,
 		"join":  strings.Join,
-	}
+	}).Parse(text)
 }
 
 // Rows writes all items.

@@ -22,7 +22,8 @@ func show(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out Output
 	cmd := &cobra.Command{Use: "ls"}
-	out.Flags(&Program{Env: func(string) string { return "" }}, cmd)
+	p := &Program{Env: func(string) string { return "" }}
+	out.Flags(p).Add(p, cmd)
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func TestOutputFails(t *testing.T) {
 
 // On a terminal a wrong or gone state is coloured, and nowhere else. The column keeps its width.
 func TestStatesStandOut(t *testing.T) {
-	columns := []Column[fruit]{StateCol("STATE", func(f *fruit) string { return f.Name }),
+	columns := []Column[fruit]{Field[fruit]("STATE=Name,marked"),
 		Col("SIZE", func(*fruit) string { return "1" })}
 	rows := []fruit{{Name: "held"}, {Name: "removed"}, {Name: "replaced"}}
 	for colour, want := range map[bool]string{
@@ -130,10 +131,10 @@ func TestNoEscapes(t *testing.T) {
 	var b bytes.Buffer
 	p := New("test")
 	p.Out, p.Err = &b, &b
-	if err := p.Say([]string{hostile}); err != nil {
+	if err := p.Say(hostile); err != nil {
 		t.Fatal(err)
 	}
-	p.Warn([]string{hostile})
+	p.Warn(hostile)
 	fails := &cobra.Command{Use: "berth", SilenceErrors: true, SilenceUsage: true,
 		RunE: func(*cobra.Command, []string) error { return errors.New(hostile) }}
 	p.Run(t.Context(), fails, []string{})

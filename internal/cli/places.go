@@ -20,10 +20,10 @@ type Place struct{ Network, Space, Thing string }
 func Some(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return Usage(cmd, fmt.Errorf("%s is missing: %s %s... takes at least one", what, cmd.CommandPath(), what))
+			return Usagef(cmd, "%s is missing: %s %s... takes at least one", what, cmd.CommandPath(), what)
 		}
 		if slices.ContainsFunc(args, func(arg string) bool { return strings.TrimSpace(arg) == "" }) {
-			return Usage(cmd, fmt.Errorf("one %s of %s is empty", what, cmd.CommandPath()))
+			return Usagef(cmd, "one %s of %s is empty", what, cmd.CommandPath())
 		}
 		return nil
 	}
@@ -38,7 +38,7 @@ func SomePlaces(what string) cobra.PositionalArgs {
 		if len(args) > 1 || strings.Contains(args[0], "/") || hasAddress(args[0]) || isID(args[0]) {
 			return nil
 		}
-		return Usage(cmd, fmt.Errorf("%s is missing: %s NETWORK %s", what, cmd.CommandPath(), what))
+		return Usagef(cmd, "%s is missing: %s NETWORK %s", what, cmd.CommandPath(), what)
 	}
 }
 

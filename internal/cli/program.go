@@ -2,11 +2,11 @@
 // the commands. All commands have the same exit codes (exit.go), flags, formats and completion. An error is one line on
 // standard error. A command that only asks the daemon never touches the daemon's files.
 //
-// Run (program.go) reads the command line and the flags from the environment (environ.go), and checks the number of
-// arguments (args.go, usage.go). The command finds the daemon (find.go, remote.go) and asks it. Lists go through
-// list.go and output.go; changes go through edit.go, which prints the result (changes.go). refs.go and complete.go
-// complete names. engine.go reads the Docker Engine; files.go, confirm.go and progress.go handle files, questions and
-// waits.
+// A command is a Listing or Showing (list.go), a Change (edit.go) or a plain Verb (verb.go), with rows for its flags
+// (flags.go), columns and keys (fields.go). Run (program.go) reads the command line and the flags from the environment
+// (environ.go), and checks the number of arguments (args.go, usage.go). The command finds the daemon (find.go,
+// remote.go) and asks it. Lists go through output.go and table.go. refs.go and complete.go complete names. engine.go
+// reads the Docker Engine; files.go, confirm.go and progress.go handle files, questions and waits.
 package cli
 
 import (
@@ -50,7 +50,7 @@ func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) i
 		err = root.ExecuteContext(ctx)
 	}
 	if err != nil && err.Error() != "" {
-		p.Warn([]string{OneLine(err)})
+		p.Warn(OneLine(err))
 	}
 	return exitCode(err, p.understood)
 }
@@ -58,7 +58,7 @@ func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) i
 // Topic is a heading in the program's help with its commands.
 type Topic struct {
 	Title    string
-	Commands []*cobra.Command
+	Commands []Row
 }
 
 // Hang adds the topics' commands and the global flags to root. The last topic also gets the commands of every program:
@@ -79,13 +79,14 @@ func (p *Program) Hang(root *cobra.Command, topics ...Topic) {
 	}
 	for i, topic := range topics {
 		if i == len(topics)-1 {
-			topic.Commands = append(topic.Commands, p.manualCommand(root))
+			topic.Commands = append(topic.Commands, Made(p.manualCommand(root)))
 			root.SetHelpCommand(helpCommand())
 			root.SetHelpCommandGroupID(topic.Title)
 			root.SetCompletionCommandGroupID(topic.Title)
 		}
 		root.AddGroup(&cobra.Group{ID: topic.Title, Title: topic.Title + ":"})
-		for _, cmd := range topic.Commands {
+		for _, row := range topic.Commands {
+			cmd := row.Command(p)
 			cmd.GroupID = topic.Title
 			root.AddCommand(cmd)
 		}
@@ -94,16 +95,25 @@ func (p *Program) Hang(root *cobra.Command, topics ...Topic) {
 }
 
 // Warn writes lines for a person to standard error, apart from what a script reads.
-func (p *Program) Warn(about ...[]string) {
-	for _, lines := range about {
-		for _, line := range lines {
-			fmt.Fprintln(p.Err, "berth: "+Printable(line))
-		}
+func (p *Program) Warn(lines ...string) {
+	for _, line := range lines {
+		fmt.Fprintln(p.Err, "berth: "+Printable(line))
 	}
 }
 
+// Warnf writes one such line.
+func (p *Program) Warnf(format string, args ...any) { p.Warn(fmt.Sprintf(format, args...)) }
+
+// Note writes a line about what a command has done to standard error.
+func (p *Program) Note(cmd *cobra.Command, format string, args ...any) {
+	fmt.Fprintf(p.Err, "%s: %s\n", cmd.CommandPath(), Printable(fmt.Sprintf(format, args...)))
+}
+
+// Sayf writes a line to standard output, as Say does.
+func (p *Program) Sayf(format string, args ...any) error { return p.Say(fmt.Sprintf(format, args...)) }
+
 // Say writes lines to standard output, without the control characters that names of others may have.
-func (p *Program) Say(lines []string) error {
+func (p *Program) Say(lines ...string) error {
 	for _, line := range lines {
 		if _, err := fmt.Fprintln(p.Out, Printable(line)); err != nil {
 			return err
@@ -120,7 +130,7 @@ func (p *Program) All(err error) error {
 		return err
 	}
 	for _, one := range all {
-		p.Warn([]string{OneLine(one)})
+		p.Warn(OneLine(one))
 	}
 	return fmt.Errorf("these are %d problems", len(all))
 }

@@ -11,42 +11,26 @@ import (
 	"berth/internal/admin/api"
 	"berth/internal/admin/client"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 // This file completes the names of the plan's objects in the shell.
 
-// Refs lists the completions of one argument. network is the first argument, if it is there already.
-type Refs func(ctx context.Context, c *client.Client, network string) ([]string, error)
-
-// CompleteRefs completes each argument with its own list, and further ones with nothing.
-func (p *Program) CompleteRefs(of ...Refs) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) >= len(of) {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+// NamesOf completes with the names of what a client lists.
+func NamesOf[T any](list func(*client.Client, context.Context) ([]T, error), name func(*T) string) Refs {
+	return func(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
+		all, err := list(c, ctx)
+		for i := range all {
+			names = append(names, name(&all[i]))
 		}
-		return p.Complete(cmd, func(ctx context.Context, c *client.Client) ([]string, error) {
-			return of[len(args)](ctx, c, First(args))
-		})
+		return names, err
 	}
 }
 
-// CompleteFlag completes a flag of a command whose first argument is the network.
-func (p *Program) CompleteFlag(of Refs) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return p.Complete(cmd, func(ctx context.Context, c *client.Client) ([]string, error) {
-			return of(ctx, c, First(args))
-		})
-	}
-}
-
-// CompleteNetworks completes any number of networks.
-func (p *Program) CompleteNetworks(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return p.Complete(cmd, func(ctx context.Context, c *client.Client) ([]string, error) {
-		return NetworkRefs(ctx, c, "")
-	})
-}
+// Completions with what the daemon has once, whatever the network.
+var (
+	SpaceRefs   = NamesOf((*client.Client).Spaces, func(s *ipam.SpaceInfo) string { return s.Name })
+	AccountRefs = NamesOf((*client.Client).Accounts, func(a *ipam.AccountInfo) string { return a.Name })
+)
 
 // NetworksOf returns one network with its maps or, if the name is empty, all without maps. It is for commands that only
 // read. If Docker uses the name for several networks, as for both families of one, it returns all of these.
@@ -162,34 +146,31 @@ func AnyNames(ctx context.Context, c *client.Client, network string) ([]string, 
 	return owners(names, func(name string) string { return name }), err
 }
 
-// CompleteUsed completes one Compose project or Docker network whose containers have an address.
-func (p *Program) CompleteUsed(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+// ContainerRefs completes containers that have an address.
+func ContainerRefs(ctx context.Context, c *client.Client, _ string) ([]string, error) {
+	return seenRefs(ctx, c, func(s *ipam.SeenBy) string { return s.Container })
+}
+
+// ProjectRefs completes Compose projects whose containers have an address.
+func ProjectRefs(ctx context.Context, c *client.Client, _ string) ([]string, error) {
+	return seenRefs(ctx, c, func(s *ipam.SeenBy) string { return s.Project })
+}
+
+// UsedRefs completes Compose projects and Docker networks whose containers have an address.
+func UsedRefs(ctx context.Context, c *client.Client, _ string) ([]string, error) {
+	projects, err := ProjectRefs(ctx, c, "")
+	if err != nil {
+		return nil, err
 	}
-	projects, _ := p.CompleteProjects(cmd, args, typed)
-	networks, how := p.completeSeen(cmd, func(l ipam.LeaseInfo) string { return l.SeenBy.Network })
-	return append(projects, networks...), how
+	networks, err := seenRefs(ctx, c, func(s *ipam.SeenBy) string { return s.Network })
+	return append(projects, networks...), err
 }
 
-// CompleteContainers completes any number of containers that have an address.
-func (p *Program) CompleteContainers(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return p.completeSeen(cmd, func(l ipam.LeaseInfo) string { return l.SeenBy.Container })
-}
-
-// CompleteProjects completes Compose projects whose containers have an address.
-func (p *Program) CompleteProjects(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return p.completeSeen(cmd, func(l ipam.LeaseInfo) string { return l.SeenBy.Project })
-}
-
-// completeSeen completes with a field of the leases, from the witness.
-func (p *Program) completeSeen(cmd *cobra.Command, of func(ipam.LeaseInfo) string) ([]string,
-	cobra.ShellCompDirective) {
-	return p.Complete(cmd, func(ctx context.Context, c *client.Client) ([]string, error) {
-		all, err := c.Leases(ctx, ipam.LeaseFilter{})
-		all = slices.DeleteFunc(all, func(l ipam.LeaseInfo) bool { return l.SeenBy == nil || of(l) == "" })
-		return owners(all, of), err
-	})
+// seenRefs completes with what the witness knows of leases.
+func seenRefs(ctx context.Context, c *client.Client, of func(*ipam.SeenBy) string) ([]string, error) {
+	all, err := c.Leases(ctx, ipam.LeaseFilter{})
+	all = slices.DeleteFunc(all, func(l ipam.LeaseInfo) bool { return l.SeenBy == nil || of(l.SeenBy) == "" })
+	return owners(all, func(l ipam.LeaseInfo) string { return of(l.SeenBy) }), err
 }
 
 // owners lists each owner once.

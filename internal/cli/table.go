@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -62,9 +63,9 @@ var states = map[string]Alarm{
 	"taken": Wrong,
 }
 
-// StateCol is the column of a state. It marks wrong and gone states.
-func StateCol[T any](title string, value func(*T) string) Column[T] {
-	return Col(title, value).Stands(func(row *T) Alarm { return states[value(row)] })
+// Marked returns the column of a state with wrong and gone states in colour.
+func (c Column[T]) Marked() Column[T] {
+	return c.Stands(func(row *T) Alarm { return states[c.value(row)] })
 }
 
 // colours reports whether the output is a terminal on which colours are allowed (https://no-color.org).
@@ -171,4 +172,35 @@ func numberIn(cell string) (float64, bool) {
 	}
 	n, err := strconv.ParseFloat(strings.TrimSuffix(first, "%"), 64)
 	return n, err == nil
+}
+
+// width is the number of characters of a table without --format wide.
+const width = 80
+
+// fill widens shortened columns by the room that is left, the last ones first.
+func fill[T any](columns []Column[T], items []T) {
+	shortened := func(c Column[T]) bool { return c.most > 0 }
+	if !slices.ContainsFunc(columns, shortened) {
+		return
+	}
+	room := width + gap
+	for i := range columns {
+		room -= widest(&columns[i], items, false) + gap
+	}
+	for i := len(columns) - 1; i >= 0 && room > 0; i-- {
+		c := &columns[i]
+		if more := min(room, widest(c, items, true)-c.most); shortened(*c) && more > 0 {
+			c.most += more
+			room -= more
+		}
+	}
+}
+
+// widest is the number of characters of a column's longest cell or its title.
+func widest[T any](c *Column[T], items []T, whole bool) int {
+	most := utf8.RuneCountInString(c.title)
+	for i := range items {
+		most = max(most, utf8.RuneCountInString(c.cell(&items[i], whole)))
+	}
+	return most
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"text/template"
 
 	"github.com/spf13/cobra"
@@ -24,10 +23,9 @@ func NewThings(w io.Writer, cmd *cobra.Command, format string) (*Things, error) 
 	if format == "json" || format == "yaml" {
 		return t, nil
 	}
-	text := strings.NewReplacer(`\t`, "\t", `\n`, "\n").Replace(format) // shells pass these escapes unchanged
-	each, err := template.New("--format").Funcs(templateFuncs()).Parse(text)
+	each, err := parseTemplate(format)
 	if err != nil {
-		return nil, Usage(cmd, fmt.Errorf("--format is none of its words, and as a template it is wrong: %w", err))
+		return nil, Usagef(cmd, "--format is none of its words, and as a template it is wrong: %w", err)
 	}
 	t.each = each
 	return t, nil

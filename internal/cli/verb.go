@@ -1,21 +1,47 @@
 package cli
 
 import (
+	"context"
+	"slices"
 	"strings"
+
+	"berth/internal/admin/client"
 
 	"github.com/spf13/cobra"
 )
 
+// Row is a command in the table of its group: a Verb, Listing, Showing or Change, or a group.
+type Row interface {
+	Command(p *Program) *cobra.Command
+}
+
+// Made is a command that is built already.
+func Made(cmd *cobra.Command) Row { return made{cmd} }
+
+type made struct{ cmd *cobra.Command }
+
+// Command implements Row.
+func (m made) Command(*Program) *cobra.Command { return m.cmd }
+
 // Verb describes a command: its usage, arguments and help.
 type Verb struct {
-	Use     string // with arguments as in the help: "rm NETWORK RANGE", "ls [NETWORK]"
-	Short   string
-	Long    string
-	Example string
-	Aliases []string             // in addition to those of its word
-	Args    cobra.PositionalArgs // nil: from Use
-	Refs    []Refs               // completions of its arguments
-	Instead map[string]string    // replacements for flags that people try but the command lacks
+	Use        string // with arguments as in the help: "rm NETWORK RANGE", "ls [NETWORK]"
+	Short      string
+	Long       string
+	Example    string
+	Aliases    []string             // in addition to those of its word
+	SuggestFor []string             // words that people try instead
+	Args       cobra.PositionalArgs // nil: from Use
+	Refs       []Refs               // completions of its arguments; nil: of a network, if that is the first
+	Any        Refs                 // instead: of any number of arguments
+	Instead    map[string]string    // replacements for flags that people try but the command lacks
+	Flags      Flags
+	SomeOf     []string                  // flags of which one must be given: they say what is to be changed
+	Hidden     string                    // a flag that the help does not show
+	Apart      [][]string                // flags of which only one may be given
+	Check      func(args []string) error // checks flags and arguments; its error is wrong usage. It may be nil
+	Run        func(cmd *cobra.Command, args []string) error
+	Ask        func(ctx context.Context, c *client.Client, args []string) error // replaces Run: it asks the daemon
 }
 
 // aliases are the alternative words for a verb, the same for all nouns.
@@ -37,23 +63,61 @@ func aliases(word string) []string {
 	return nil
 }
 
-// Command returns the command, without a function to run.
+// Command returns the command.
 func (v Verb) Command(p *Program) *cobra.Command {
 	word, _, _ := strings.Cut(v.Use, " ")
+	if v.Ask != nil {
+		v.Run = func(cmd *cobra.Command, args []string) error {
+			return p.Ask(cmd, func(ctx context.Context, c *client.Client) error { return v.Ask(ctx, c, args) })
+		}
+	}
 	cmd := &cobra.Command{
 		Use: v.Use, Aliases: append(aliases(word), v.Aliases...), Short: v.Short, Long: v.Long, Example: v.Example,
-		Args: v.Args, Annotations: instead(v.Instead),
+		Args: v.Args, SuggestFor: v.SuggestFor,
+		Annotations: instead(v.Instead), RunE: v.Run,
+		PreRunE: func(cmd *cobra.Command, args []string) error {
+			err := v.Flags.check(cmd)
+			if len(v.SomeOf) > 0 && !slices.ContainsFunc(v.SomeOf, cmd.Flags().Changed) {
+				return Usagef(cmd, "nothing is to be changed; say what with --%s", strings.Join(v.SomeOf, ", --"))
+			}
+			if err == nil && v.Check != nil {
+				err = v.Check(args)
+			}
+			if err != nil {
+				err = Usage(cmd, err)
+			}
+			return err
+		},
+	}
+	v.Flags.Add(p, cmd)
+	for _, flags := range v.Apart {
+		cmd.MarkFlagsMutuallyExclusive(flags...)
+	}
+	if f := cmd.Flags().Lookup(v.Hidden); f != nil {
+		f.Hidden = true
 	}
 	if cmd.Args == nil {
 		cmd.Args = argsOf(v.Use)
 	}
-	if len(v.Refs) > 0 {
-		cmd.ValidArgsFunction = p.CompleteRefs(v.Refs...)
+	switch {
+	case v.Any != nil:
+		cmd.ValidArgsFunction = p.complete(v.Any)
+	case v.Refs == nil && takesNetwork(v.Use):
+		cmd.ValidArgsFunction = p.completeArgs(NetworkRefs)
+	case v.Refs != nil:
+		cmd.ValidArgsFunction = p.completeArgs(v.Refs...)
 	}
 	return cmd
 }
 
-// argsOf derives the arguments of a command from its usage line: those before the flags. A single one may be optional.
+// takesNetwork reports whether the first argument of a command is a network that there is.
+func takesNetwork(use string) bool {
+	words := strings.Fields(use)
+	return len(words) > 1 && words[0] != "create" && strings.Trim(words[1], "[]") == "NETWORK"
+}
+
+// argsOf derives the arguments of a command from its usage line: those before the flags. A single one may be optional, or
+// repeated, also after a network.
 func argsOf(use string) cobra.PositionalArgs {
 	names := strings.Fields(use)[1:]
 	for i, name := range names {
@@ -66,7 +130,12 @@ func argsOf(use string) cobra.PositionalArgs {
 		return NoArgs
 	}
 	optional, found := strings.CutPrefix(names[0], "[")
+	last, several := strings.CutSuffix(names[len(names)-1], "...")
 	switch {
+	case several && found:
+		return SomePlaces(last)
+	case several:
+		return Some(last)
 	case found && len(names) == 1:
 		return MayTake(strings.TrimSuffix(optional, "]"))
 	case found:

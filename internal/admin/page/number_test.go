@@ -51,7 +51,7 @@ func listed(t *rapid.T, s *service.Service) (all []map[string]string) {
 	p := cli.New("test")
 	p.AdminSocket, p.Out = l.Addr().String(), &out
 	root := &cobra.Command{Use: "berth"}
-	root.AddCommand(network.Command(p))
+	root.AddCommand(network.Command(p).Command(p))
 	code := p.Run(ctx, root, []string{"network", "ls"})
 	stop()
 	if err := <-ended; err != nil || code != 0 {

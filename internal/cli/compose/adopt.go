@@ -2,7 +2,6 @@ package compose
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -41,48 +40,48 @@ type adoptFlags struct {
 }
 
 // AdoptCommand is `berth adopt`.
-func AdoptCommand(p *cli.Program) *cobra.Command {
+func AdoptCommand(p *cli.Program) cli.Row {
 	var flags adoptFlags
-	cmd := cli.Verb{Use: "adopt DOCKER-NETWORK | --project PROJECT",
+	return cli.Verb{Use: "adopt DOCKER-NETWORK | --project PROJECT",
 		Short: "Plan the addresses of a Docker network or Compose project", Long: adoptHelp,
-		Args: flags.fit,
+		Args: flags.fit, Refs: []cli.Refs{},
 		Example: `  berth adopt shop --dry-run
   berth adopt shop
   berth adopt shop --name front
   berth adopt shop -o shop.yaml
   berth adopt --project shop --dry-run
-  berth adopt --project shop`}.Command(p)
-	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	f := cmd.Flags()
-	f.StringVar(&flags.name, "name", "", "the `NAME` of the planned network (default: that of the Docker network)")
-	f.StringVarP(&flags.file, "output", "o", "", "write the plan to `FILE` (- is standard output) instead of "+
-		"importing it; with --project, the override")
-	f.StringVarP(&flags.source.Project, "project", "p", "",
-		"the Compose `PROJECT` whose networks and containers are meant")
-	f.StringArrayVarP(&flags.source.Files, "file", "f", nil,
-		"a Compose `FILE` of the project (repeatable; none: those that its containers were made of)")
-	f.StringArrayVar(&flags.source.Profiles, "profile", nil,
-		"also the services of the profile `NAME` of the project (repeatable)")
-	f.BoolVar(&flags.edit.DryRun, "dry-run", false, "check, show what would be added, and change nothing")
-	cli.FormatFlag(cmd, &flags.edit.Format, "what the import came to")
-	flags.engine.Flags(cmd)
-	cli.Completes(cmd, "name", p.CompleteNetworks)
-	cli.Completes(cmd, "project", p.CompleteProjects)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if flags.source.Project == "" && flags.file != "" && (flags.edit.DryRun || cmd.Flags().Changed("format")) {
-			return cli.Usage(cmd, errors.New("-o writes a document and imports nothing; leave --dry-run and "+
-				"--format out"))
-		}
-		show, err := cli.NewObject[ipam.ImportReport](p.Out, cmd, flags.edit.Format)
-		if err != nil {
-			return err
-		}
-		if flags.source.Project != "" {
-			return adoptProject(p, cmd, &flags, show)
-		}
-		return adopt(p, cmd, &flags, args[0], show)
-	}
-	return cmd
+  berth adopt --project shop`,
+		Flags: append(flags.engine.Flags(),
+			cli.Flag(&flags.name, "name",
+				"the `NAME` of the planned network (default: that of the Docker network)").
+				Of(cli.NetworkRefs),
+			cli.Flag(&flags.file, "output",
+				"write the plan to `FILE` (- is standard output) instead of importing it; with "+
+					"--project, the override").Short("o"),
+			cli.Flag(&flags.source.Project, "project",
+				"the Compose `PROJECT` whose networks and containers are meant").
+				Short("p").Of(cli.ProjectRefs),
+			cli.Flag(&flags.source.Files, "file",
+				"a Compose `FILE` of the project (repeatable; none: those that its "+
+					"containers were made of)").Short("f"),
+			cli.Flag(&flags.source.Profiles, "profile",
+				"also the services of the profile `NAME` of the project (repeatable)"),
+			cli.Flag(&flags.edit.DryRun, "dry-run", "check, show what would be added, and change nothing"),
+			cli.FormatFlag(&flags.edit.Format, "what the import came to")),
+		Run: func(cmd *cobra.Command, args []string) error {
+			if flags.source.Project == "" && flags.file != "" && (flags.edit.DryRun || cmd.Flags().Changed("format")) {
+				return cli.Usagef(cmd, "-o writes a document and imports nothing; leave --dry-run and "+
+					"--format out")
+			}
+			show, err := cli.NewObject[ipam.ImportReport](p.Out, cmd, flags.edit.Format)
+			if err != nil {
+				return err
+			}
+			if flags.source.Project != "" {
+				return adoptProject(p, cmd, &flags, show)
+			}
+			return adopt(p, cmd, &flags, args[0], show)
+		}}
 }
 
 // adopt reads the Docker network and does with it what the flags say.

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -57,35 +56,34 @@ type composeFlags struct {
 }
 
 // Command is `berth compose`.
-func Command(p *cli.Program) *cobra.Command {
+func Command(p *cli.Program) cli.Row {
 	var flags composeFlags
-	cmd := cli.Verb{Use: "compose", Short: "Reserve addresses for a Compose project, and write its override file",
+	return cli.Verb{Use: "compose", Short: "Reserve addresses for a Compose project, and write its override file",
 		Long: composeHelp,
 		Example: `  berth compose -f compose.yaml -o berth.override.yaml
   berth compose -f compose.yaml --network lan=front --dry-run
   berth compose -f compose.yaml -f more.yaml -p shop --scale web=3 -o berth.override.yaml
-  berth compose -f compose.yaml --release`}.Command(p)
-	f := cmd.Flags()
-	flags.Project.Flags(cmd)
-	f.StringVarP(&flags.output, "output", "o", "", "write to `FILE` instead of standard output")
-	f.StringToIntVar(&flags.Source.Scale, "scale", nil,
-		"`SERVICE=N`: a service has N replicas, instead of the file's number (repeatable)")
-	f.BoolVar(&flags.dryRun, "dry-run", false, "show what would be reserved or released, a line for each event, and "+
-		"change and write nothing")
-	f.BoolVar(&flags.release, "release", false, "end all reservations of the project's owners")
-	f.DurationVar(&flags.wait, "lock-wait", 0, "how long to wait for a deploy of the project")
-	f.StringVar(&flags.engine.Host, "docker-host", "", "`URL` of the engine, which knows external networks (default: "+
-		docker.DefaultHost+"; none: it is not asked)")
-	if err := cmd.MarkFlagFilename("output", "yaml", "yml"); err != nil {
-		panic(err) // the command has no such flag: a slip above
-	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if flags.release && cmd.Flags().Changed("output") {
-			return cli.Usage(cmd, errors.New("--release writes no file; leave -o out"))
-		}
-		return compose(p, cmd, flags)
-	}
-	return cmd
+  berth compose -f compose.yaml --release`,
+		Flags: append(flags.Project.Flags(),
+			cli.Flag(&flags.output, "output",
+				"write to `FILE` instead of standard output").Short("o").Files("yaml", "yml"),
+			cli.Flag(&flags.Source.Scale, "scale",
+				"`SERVICE=N`: a service has N replicas, instead of the file's number "+
+					"(repeatable)"),
+			cli.Flag(&flags.dryRun, "dry-run",
+				"show what would be reserved or released, a line for each event, and "+
+					"change and write nothing"),
+			cli.Flag(&flags.release, "release", "end all reservations of the project's owners"),
+			cli.Flag(&flags.wait, "lock-wait", "how long to wait for a deploy of the project"),
+			cli.Flag(&flags.engine.Host, "docker-host",
+				"`URL` of the engine, which knows external networks (default: "+
+					docker.DefaultHost+"; none: it is not asked)")),
+		Run: func(cmd *cobra.Command, _ []string) error {
+			if flags.release && cmd.Flags().Changed("output") {
+				return cli.Usagef(cmd, "--release writes no file; leave -o out")
+			}
+			return compose(p, cmd, flags)
+		}}
 }
 
 // compose does what the flags say.
@@ -118,9 +116,9 @@ func composeRelease(ctx context.Context, p *cli.Program, c *client.Client, dryRu
 	case err != nil:
 		return err
 	case dryRun:
-		return p.Say(cli.ChangeLines(out.Changes))
+		return p.Say(cli.ChangeLines(out.Changes)...)
 	}
-	return p.Say(cli.SayAddresses(out))
+	return p.Say(cli.SayAddresses(out)...)
 }
 
 // composeOverride reserves what the services want, and writes what they have.
@@ -138,19 +136,16 @@ func composeOverride(ctx context.Context, p *cli.Program, c *client.Client, flag
 	if err != nil {
 		return err
 	}
-	p.Warn(plan.Missing(), plan.Unclaimed(reserved, earlier))
+	p.Warn(append(plan.Missing(), plan.Unclaimed(reserved, earlier)...)...)
 	if flags.dryRun {
-		return p.Say(cli.ChangeLines(out.Changes))
+		return p.Say(cli.ChangeLines(out.Changes)...)
 	}
-	p.Warn(plan.Kept(reserved))
+	p.Warn(plan.Kept(reserved)...)
 	text, err := plan.Override()
 	if err != nil {
 		return err
 	}
-	return cli.WriteWhole(p.Out, flags.output, func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
+	return cli.WriteText(cli.OpenMode, p.Out, flags.output, text)
 }
 
 // overwrites refuses to write over what a person wrote: the Compose file itself, above all.

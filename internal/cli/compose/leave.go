@@ -2,7 +2,6 @@ package compose
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os/signal"
@@ -49,26 +48,23 @@ type leaveFlags struct {
 }
 
 // LeaveCommand is `berth leave`.
-func LeaveCommand(p *cli.Program) *cobra.Command {
+func LeaveCommand(p *cli.Program) cli.Row {
 	var flags leaveFlags
-	cmd := cli.Verb{Use: "leave PROJECT|NETWORK",
+	return cli.Verb{Use: "leave PROJECT|NETWORK",
 		Short: "Move a network or project back to Docker's own IPAM", Long: leaveHelp,
 		Example: `  berth leave shop --dry-run
   berth leave shop
-  berth leave front --yes --keep`}.Command(p)
-	cmd.ValidArgsFunction = p.CompleteUsed
-	f := cmd.Flags()
-	f.BoolVar(&flags.dryRun, "dry-run", false, "show what would be done, and change nothing")
-	f.BoolVarP(&flags.yes, "yes", "y", false, "do not ask")
-	f.BoolVar(&flags.keep, "keep", false, "leave the plan of the network in Berth, with what is reserved in it")
-	f.StringVarP(&flags.output, "output", "o", "", "write the override of a project to `FILE`")
-	f.StringVar(&flags.state, "note-dir", "", "keep the note of what is under way in `DIR` (default: that of your state, "+
-		"such as ~/.local/state/berth)")
-	flags.engine.Flags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return leaving(p, cmd, &flags, args[0])
+  berth leave front --yes --keep`,
+		Refs: []cli.Refs{cli.UsedRefs},
+		Flags: append(flags.engine.Flags(), cli.DryRunFlag(&flags.dryRun), cli.YesFlag(&flags.yes),
+			cli.Flag(&flags.keep, "keep",
+				"leave the plan of the network in Berth, with what is reserved in it"),
+			cli.Flag(&flags.output, "output", "write the override of a project to `FILE`").Short("o"),
+			cli.Flag(&flags.state, "note-dir",
+				"keep the note of what is under way in `DIR` (default: that of your state, "+
+					"such as ~/.local/state/berth)")),
+		Run: func(cmd *cobra.Command, args []string) error { return leaving(p, cmd, &flags, args[0]) },
 	}
-	return cmd
 }
 
 // leaveRun is one run of leave.
@@ -88,7 +84,7 @@ func leaving(p *cli.Program, cmd *cobra.Command, flags *leaveFlags, what string)
 		return err
 	}
 	if flags.engine.Host == cli.NoDockerHost {
-		return cli.Usage(cmd, errors.New("--docker-host is none, and an engine is to be changed: give its URL"))
+		return cli.Usagef(cmd, "--docker-host is none, and an engine is to be changed: give its URL")
 	}
 	hand, err := leave.Open(flags.engine.Host)
 	if err != nil {
@@ -134,10 +130,11 @@ func (r *leaveRun) begin(ctx context.Context, what string) (*leaveNotes, error) 
 	if err != nil {
 		return nil, err
 	}
-	rec, err := r.records(ctx)
+	rec, err := cli.PinRecords(ctx, r.c)
 	if err != nil {
 		return nil, err
 	}
+	rec.TakesAny = true // the network is made with its subnet
 	notes := &leaveNotes{What: what, Begun: r.p.Now().UTC(), Keep: r.flags.keep}
 	pins := pin.Find(view, rec)
 	gateways := map[netip.Prefix]netip.Addr{}
@@ -176,25 +173,6 @@ func (r *leaveRun) begin(ctx context.Context, what string) (*leaveNotes, error) 
 			"Compose made for a project %s; `docker network ls` lists those that are there", what, what)
 	}
 	return notes, nil
-}
-
-// records are what Berth has written.
-func (r *leaveRun) records(ctx context.Context) (rec *pin.Records, err error) {
-	rec = &pin.Records{}
-	if rec.Subnets, err = r.c.Subnets(ctx, ""); err != nil {
-		return nil, err
-	}
-	if rec.Networks, err = r.c.Networks(ctx, ""); err != nil {
-		return nil, err
-	}
-	if rec.Reservations, err = r.c.Reservations(ctx, "", ""); err != nil {
-		return nil, err
-	}
-	if rec.Leases, err = r.c.Leases(ctx, ipam.LeaseFilter{Remembered: true}); err != nil {
-		return nil, err
-	}
-	rec.TakesAny = true // the network is made with its subnet
-	return rec, nil
 }
 
 // plannedOf are the networks of Berth's that a Docker network is on, which Docker tells nobody: they are known by

@@ -104,7 +104,7 @@ func (r *leaveRun) wouldLeave() error {
 			}
 			lines = append(lines, fmt.Sprintf("%s would be put back on it with %s", seat.Container, with))
 		}
-		if err := r.p.Say(lines); err != nil {
+		if err := r.p.Say(lines...); err != nil {
 			return err
 		}
 	}
@@ -129,10 +129,7 @@ func (r *leaveRun) leave(ctx context.Context) error {
 		}
 	}
 	if override.text != nil {
-		err := cli.WriteWhole(r.p.Out, override.file, func(w io.Writer) error {
-			_, err := w.Write(override.text)
-			return err
-		})
+		err := cli.WriteText(cli.OpenMode, r.p.Out, override.file, override.text)
 		if err != nil {
 			return err
 		}
@@ -168,7 +165,7 @@ func (r *leaveRun) endPlans(ctx context.Context, say func(string, ...any)) {
 			_, err = r.c.Edit(ctx, client.EditOptions{}, &ipam.RemoveNetwork{Network: id, Force: true})
 		}
 		if err != nil {
-			r.p.Warn([]string{fmt.Sprintf("the plan of the network %s stays in Berth: %s", n.Name, cli.OneLine(err))})
+			r.p.Warnf("the plan of the network %s stays in Berth: %s", n.Name, cli.OneLine(err))
 			continue
 		}
 		say("the plan of the network %s is removed from Berth", n.Name)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,18 +31,18 @@ func (f *adoptFlags) fit(cmd *cobra.Command, args []string) error {
 	}
 	if f.source.Project == "" {
 		if cmd.Flags().Changed("file") || cmd.Flags().Changed("profile") {
-			return cli.Usage(cmd, errors.New("--file and --profile go with --project"))
+			return cli.Usagef(cmd, "--file and --profile go with --project")
 		}
 		return cli.Takes("DOCKER-NETWORK")(cmd, args)
 	}
 	switch {
 	case len(args) > 0:
-		return cli.Usage(cmd, errors.New("a Docker network is named, or a project with --project; give one of them"))
+		return cli.Usagef(cmd, "a Docker network is named, or a project with --project; give one of them")
 	case cmd.Flags().Changed("name"):
-		return cli.Usage(cmd, errors.New("the networks of a project are planned under the names that Docker has for "+
-			"them; leave --name out"))
+		return cli.Usagef(cmd, "the networks of a project are planned under the names that Docker has for "+
+			"them; leave --name out")
 	case f.edit.DryRun && f.file != "":
-		return cli.Usage(cmd, errors.New("--dry-run writes nothing; leave -o out"))
+		return cli.Usagef(cmd, "--dry-run writes nothing; leave -o out")
 	}
 	return nil
 }
@@ -198,8 +197,5 @@ func overrideProject(ctx context.Context, p *cli.Program, c *client.Client, a *p
 	if err != nil {
 		return err
 	}
-	return cli.WriteWhole(p.Out, a.output, func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
+	return cli.WriteText(cli.OpenMode, p.Out, a.output, text)
 }

@@ -11,8 +11,6 @@ import (
 	"berth/internal/cli"
 	"berth/internal/deploy"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 // Project says which Compose project is meant, and which of its networks are on which planned ones.
@@ -21,22 +19,24 @@ type Project struct {
 	Mapping deploy.Mapping
 }
 
-// Flags adds the flags that say so.
-func (s *Project) Flags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringArrayVarP(&s.Source.Files, "file", "f", nil, "a Compose `FILE` (repeatable; none: as Compose finds it)")
-	f.StringVarP(&s.Source.Project, "project-name", "p", "", "the `NAME` of the project")
-	f.StringVar(&s.Source.Directory, "project-directory", "",
-		"the `directory` of the project (that of the first file)")
-	f.StringArrayVar(&s.Source.EnvFiles, "env-file", nil,
-		"a `FILE` of variables for the Compose file (repeatable; .env)")
-	f.StringArrayVar(&s.Source.Profiles, "profile", nil, "also the services of the profile `NAME` (repeatable)")
-	f.StringVar(&s.Mapping.Driver, "ipam-driver", "",
-		"the `NAME` of the IPAM driver that is Berth, if it is called neither berth nor berth-mac")
-	f.StringToStringVar(&s.Mapping.Networks, "network", nil,
-		"`NETWORK=PLANNED`: a network of the Compose file is on that planned one (repeatable)")
-	if err := cmd.MarkFlagFilename("file", "yaml", "yml"); err != nil {
-		panic(err) // the command has no such flag: a slip above
+// Flags are the flags that say so.
+func (s *Project) Flags() cli.Flags {
+	return cli.Flags{
+		cli.Flag(&s.Source.Files, "file",
+			"a Compose `FILE` (repeatable; none: as Compose finds it)").Short("f").
+			Files("yaml", "yml"),
+		cli.Flag(&s.Source.Project, "project-name", "the `NAME` of the project").Short("p"),
+		cli.Flag(&s.Source.Directory, "project-directory",
+			"the `directory` of the project (that of the first file)"),
+		cli.Flag(&s.Source.EnvFiles, "env-file",
+			"a `FILE` of variables for the Compose file (repeatable; .env)"),
+		cli.Flag(&s.Source.Profiles, "profile", "also the services of the profile `NAME` (repeatable)"),
+		cli.Flag(&s.Mapping.Driver, "ipam-driver",
+			"the `NAME` of the IPAM driver that is Berth, if it is called neither "+
+				"berth nor berth-mac"),
+		cli.Flag(&s.Mapping.Networks, "network",
+			"`NETWORK=PLANNED`: a network of the Compose file is on that planned one "+
+				"(repeatable)"),
 	}
 }
 

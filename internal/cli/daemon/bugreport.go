@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os/exec"
 	"runtime"
 	"strconv"
@@ -33,38 +32,31 @@ const (
 )
 
 // BugReportCommand is `berth bugreport`.
-func BugReportCommand(p *cli.Program) *cobra.Command {
+func BugReportCommand(p *cli.Program) cli.Row {
 	var names, yes bool
 	var file string
-	cmd := cli.Verb{Use: "bugreport", Short: "Collect what a bug report needs", Long: bugReportHelp,
-		Example: "  berth bugreport\n  berth bugreport --output report.txt\n" +
-			"  berth bugreport --with-names --output report.txt --yes",
-	}.Command(p)
-	f := cmd.Flags()
-	f.BoolVar(&names, "with-names", false, "show names and addresses, too")
-	f.StringVarP(&file, "output", "o", "", "also write it to `FILE`")
-	f.BoolVarP(&yes, "yes", "y", false, "write it without a question")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := cli.NotEmpty(cmd, "output"); err != nil {
-			return err
-		}
-		var text bytes.Buffer
-		report := &bugReport{w: &text, clear: names}
-		report.collect(cmd.Context(), p)
-		if _, err := p.Out.Write(text.Bytes()); err != nil || file == "" {
-			return err
-		}
-		if !yes {
-			if err := p.Confirm(cmd, "Write this to "+cli.Named(file)+"?"); err != nil {
+	return cli.Verb{Use: "bugreport", Short: "Collect what a bug report needs", Long: bugReportHelp,
+		Example: `  berth bugreport
+  berth bugreport --output report.txt
+  berth bugreport --with-names --output report.txt --yes`,
+		Flags: cli.Flags{
+			cli.Flag(&names, "with-names", "show names and addresses, too"),
+			cli.Flag(&file, "output", "also write it to `FILE`").Short("o").Filled(),
+			cli.Flag(&yes, "yes", "write it without a question").Short("y")},
+		Run: func(cmd *cobra.Command, _ []string) error {
+			var text bytes.Buffer
+			report := &bugReport{w: &text, clear: names}
+			report.collect(cmd.Context(), p)
+			if _, err := p.Out.Write(text.Bytes()); err != nil || file == "" {
 				return err
 			}
-		}
-		return cli.WriteWith(cli.PrivateMode, p.Out, file, func(w io.Writer) error {
-			_, err := w.Write(text.Bytes())
-			return err
-		})
-	}
-	return cmd
+			if !yes {
+				if err := p.Confirm(cmd, "Write this to "+cli.Named(file)+"?"); err != nil {
+					return err
+				}
+			}
+			return cli.WriteText(cli.PrivateMode, p.Out, file, text.Bytes())
+		}}
 }
 
 // bugReport writes a report. What cannot be asked is said in its place: a report is wanted most where something fails.

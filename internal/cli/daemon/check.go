@@ -65,46 +65,43 @@ type checkFlags struct {
 }
 
 // CheckCommand is `berth check`.
-func CheckCommand(p *cli.Program) *cobra.Command {
-	var flags checkFlags
-	cmd := cli.Verb{Use: "check", Short: "Compare leases with running containers, and repair", Long: checkHelp,
+func CheckCommand(p *cli.Program) cli.Row {
+	flags := checkFlags{format: "table"}
+	return cli.Verb{Use: "check", Short: "Compare leases with running containers, and repair",
+		Long: checkHelp,
 		Example: `  berth check
   berth check --repair
   berth check --format json > report.json
   berth check --repair-from report.json
-  berth check --docker-host unix:///run/docker.sock --ipam-driver berth:latest`}.Command(p)
-	f := cmd.Flags()
-	f.BoolVar(&flags.repair, "repair", false, "repair certain findings")
-	f.StringVar(&flags.from, "repair-from", "", "repair only certain findings of the report in `FILE`; - is "+
-		"standard input")
-	f.StringVar(&flags.format, "format", "table",
-		"`form` of the output: table, wide (also the host, the owner and when it was seen), json (the report, one object), yaml (the same), or a "+
-			"Go template")
-	flags.engine.Flags(cmd)
-	cli.Completes(cmd, "format", cli.Words("table", "wide", "json", "yaml"))
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		wide := flags.format == "wide"
-		if wide {
-			flags.format = "text"
-		}
-		show, err := cli.NewObject[ipam.CheckReport](p.Out, cmd, flags.format)
-		if err != nil {
-			return err
-		}
-		if err := cli.NotEmpty(cmd, "repair-from", "format"); err != nil {
-			return err
-		}
-		report, err := check(p, cmd, &flags)
-		if err != nil {
-			return err
-		}
-		err = cli.ShowObject(show, &report, func(w io.Writer) error { return writeReport(p, w, &report, wide) })
-		if err != nil {
-			return err
-		}
-		return leftOf(&report)
-	}
-	return cmd
+  berth check --docker-host unix:///run/docker.sock --ipam-driver berth:latest`,
+		Flags: append(flags.engine.Flags(),
+			cli.Flag(&flags.repair, "repair", "repair certain findings"),
+			cli.Flag(&flags.from, "repair-from",
+				"repair only certain findings of the report in `FILE`; - is standard input").
+				Filled(),
+			cli.Flag(&flags.format, "format",
+				"`form` of the output: table, wide (also the host, the owner and when it "+
+					"was seen), json (the report, one object), yaml (the same), or a Go template").
+				Words("table", "wide", "json", "yaml").Filled()),
+		Run: func(cmd *cobra.Command, _ []string) error {
+			wide := flags.format == "wide"
+			if wide {
+				flags.format = "text"
+			}
+			show, err := cli.NewObject[ipam.CheckReport](p.Out, cmd, flags.format)
+			if err != nil {
+				return err
+			}
+			report, err := check(p, cmd, &flags)
+			if err != nil {
+				return err
+			}
+			err = cli.ShowObject(show, &report, func(w io.Writer) error { return writeReport(p, w, &report, wide) })
+			if err != nil {
+				return err
+			}
+			return leftOf(&report)
+		}}
 }
 
 // check asks the daemon, and shows it the engine where it has none of its own.
@@ -120,7 +117,7 @@ func check(p *cli.Program, cmd *cobra.Command, flags *checkFlags) (report ipam.C
 	}
 	defer c.Close()
 	if st, err := c.Status(ctx); err == nil && len(st.Unknown) > 0 {
-		p.Warn([]string{unknownText(st.Unknown)})
+		p.Warn(unknownText(st.Unknown))
 	}
 	if flags.engine.Given() {
 		if req.View, err = flags.engine.View(ctx, c); err != nil {
@@ -148,7 +145,7 @@ func checkRequest(p *cli.Program, cmd *cobra.Command, flags *checkFlags) (req ip
 	case flags.from == "":
 		return req, nil
 	case flags.repair:
-		return req, cli.Usage(cmd, errors.New("--repair-from repairs already; leave --repair out"))
+		return req, cli.Usagef(cmd, "--repair-from repairs already; leave --repair out")
 	}
 	text, err := p.ReadFile(cmd, flags.from)
 	if err != nil {
@@ -187,25 +184,24 @@ func writeReport(p *cli.Program, w io.Writer, r *ipam.CheckReport, wide bool) er
 }
 
 func findingColumns() []cli.Column[ipam.Finding] {
-	return []cli.Column[ipam.Finding]{
-		cli.Col("KIND", func(f *ipam.Finding) string { return string(f.Kind) }).Stands(func(f *ipam.Finding) cli.Alarm {
+	return cli.Columns[ipam.Finding](
+		cli.Field[ipam.Finding]("Kind").Stands(func(f *ipam.Finding) cli.Alarm {
 			if f.Repaired {
 				return ""
 			}
 			return cli.Wrong
 		}),
 		cli.Col("ADDRESS", func(f *ipam.Finding) string { return placeText(f.Address, f.Subnet) }),
-		cli.Col("NETWORK", func(f *ipam.Finding) string { return f.Network }),
+		"Network",
 		cli.Col("REPAIRABLE", func(f *ipam.Finding) string {
 			if f.Repaired {
 				return "repaired"
 			}
 			return cli.Yes(f.Repairable)
 		}),
-		cli.WideCol("HOST", func(f *ipam.Finding) string { return f.Host }),
-		cli.WideCol("OWNER", func(f *ipam.Finding) string { return f.Owner }),
-		cli.WideCol("SEEN", func(f *ipam.Finding) string { return cli.LocalTime(f.Seen) }),
-	}
+		"Host,wide", "Owner,wide",
+		cli.Col("SEEN", func(f *ipam.Finding) string { return cli.LocalTime(f.Seen) }).Wide(),
+	)
 }
 
 // placeText is the address, or else the subnet, that something is about.

@@ -7,8 +7,6 @@ import (
 
 	"berth/internal/admin/client"
 	"berth/internal/cli"
-
-	"github.com/spf13/cobra"
 )
 
 const storeSaveHelp = `Makes the daemon write its whole state to the path of its state file, and use that file
@@ -21,20 +19,19 @@ Nothing that was acknowledged is lost. If the file is in its place, the command 
 there, use "berth state backup", stop the daemon, and run "berth state restore".`
 
 // SaveCommand is `berth state save`.
-func SaveCommand(p *cli.Program) *cobra.Command {
-	cmd := cli.Verb{Use: "save", Short: "Rewrite a state file that was removed",
-		Long:    storeSaveHelp,
-		Example: "  berth state save\n  berth state save --dry-run"}.Command(p)
+func SaveCommand(p *cli.Program) cli.Row {
 	var dryRun bool
-	cli.DryRunFlag(cmd, &dryRun)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+	return cli.Verb{Use: "save", Short: "Rewrite a state file that was removed",
+		Long:    storeSaveHelp,
+		Example: "  berth state save\n  berth state save --dry-run",
+		Flags:   cli.Flags{cli.DryRunFlag(&dryRun)},
+		Ask: func(ctx context.Context, c *client.Client, _ []string) error {
 			if dryRun {
 				st, err := c.Status(ctx)
 				if err == nil && st.Writable {
 					err = errors.New("the state is in its place: there is nothing to write")
 				} else if err == nil {
-					err = p.Say([]string{"would write the state again: " + st.Reason})
+					err = p.Say("would write the state again: " + st.Reason)
 				}
 				return err
 			}
@@ -50,7 +47,5 @@ func SaveCommand(p *cli.Program) *cobra.Command {
 				return errors.New("it is written, and the daemon must be started again: " + saved.Restart)
 			}
 			return nil
-		})
-	}
-	return cmd
+		}}
 }

@@ -10,6 +10,7 @@ import (
 
 	"berth/internal/admin/api"
 	"berth/internal/admin/client"
+	"berth/internal/cli"
 	"berth/internal/ipam"
 )
 
@@ -39,27 +40,14 @@ func (s *scrubber) learn(ctx context.Context, c *client.Client, st *api.Status, 
 	for i := range networks {
 		add(networks[i].Name, networks[i].Space)
 	}
-	if all, err := c.Hosts(ctx); err == nil {
-		for i := range all {
-			add(all[i].Name)
-		}
+	hosts := cli.NamesOf((*client.Client).Hosts, func(h *ipam.HostInfo) string { return h.Name })
+	for _, refs := range []cli.Refs{hosts, cli.AccountRefs, cli.ReservationOwners} {
+		names, _ := refs(ctx, c, "")
+		add(names...)
 	}
-	if all, err := c.Accounts(ctx); err == nil {
-		for i := range all {
-			add(all[i].Name)
-		}
-	}
-	if all, err := c.Leases(ctx, ipam.LeaseFilter{}); err == nil {
-		for i := range all {
-			add(all[i].Name, all[i].Container, all[i].Host)
-		}
-	}
-	for i := range networks {
-		if all, err := c.Reservations(ctx, networks[i].ID.String(), ""); err == nil {
-			for i := range all {
-				add(all[i].Owner)
-			}
-		}
+	leases, _ := c.Leases(ctx, ipam.LeaseFilter{})
+	for i := range leases {
+		add(leases[i].Name, leases[i].Container, leases[i].Host)
 	}
 	for i := range events {
 		e := &events[i]

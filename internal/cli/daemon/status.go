@@ -18,8 +18,6 @@ import (
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 const statusHelp = `Shows the daemon: its version, since when it runs, where its state is and how much it
@@ -33,13 +31,19 @@ what waits to be written, and the headroom.
 --settings lists each setting in force and its source: a flag, the environment or the default.`
 
 // StatusCommand is `berth status`.
-func StatusCommand(p *cli.Program) *cobra.Command {
+func StatusCommand(p *cli.Program) cli.Row {
 	var socket string
 	var networks []ipam.NetworkInfo
 	var settings bool
-	cmd := cli.Showing[api.Status]{
+	return cli.Showing[api.Status]{
 		Verb: cli.Verb{Use: "status", Short: "Show the state of the daemon", Long: statusHelp,
-			Example: "  berth status\n  berth status --settings\n  berth status --format json\n  berth status --format '{{.Writable}}'"},
+			Example: `  berth status
+  berth status --settings
+  berth status --format json
+  berth status --format '{{.Writable}}'`,
+			Flags: cli.Flags{cli.Flag(&settings, "settings",
+				"show the settings in force, and where each comes from")}},
+		JSON: "one object",
 		Fetch: func(ctx context.Context, c *client.Client, _ []string) (st api.Status, err error) {
 			socket = c.Socket()
 			if networks, err = c.Networks(ctx, ""); err != nil {
@@ -53,18 +57,12 @@ func StatusCommand(p *cli.Program) *cobra.Command {
 			}
 			return statusText(w, socket, st, networks)
 		},
-	}.Command(p)
-	cmd.Flags().BoolVar(&settings, "settings", false, "show the settings in force, and where each comes from")
-	return cmd
+	}
 }
 
 // settingsText lists the settings in force.
 func settingsText(p *cli.Program, w io.Writer, st *api.Status) error {
-	return cli.PlainTable(p, w, []cli.Column[api.Setting]{
-		cli.Col("SETTING", func(s *api.Setting) string { return s.Name }),
-		cli.Col("VALUE", func(s *api.Setting) string { return s.Value }),
-		cli.Col("SOURCE", func(s *api.Setting) string { return s.Source }),
-	}, false).Rows(st.Settings)
+	return cli.PlainTable(p, w, cli.Columns[api.Setting]("SETTING=Name", "Value", "Source"), false).Rows(st.Settings)
 }
 
 // unknownText warns of variables in the daemon's environment that it does not know.

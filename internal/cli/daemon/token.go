@@ -20,9 +20,9 @@ import (
 )
 
 // TokenCommand is `berth token`.
-func TokenCommand(p *cli.Program) *cobra.Command {
+func TokenCommand(p *cli.Program) cli.Row {
 	return cli.Group("token", "Tokens for those who ask the daemon over the network", tokenCreateCommand(p),
-		tokenListCommand(p), tokenRemoveCommand(p))
+		tokenListCommand(), tokenRemoveCommand(p))
 }
 
 const tokenCreateHelp = `Creates a token for requests over the network, and prints it. It is shown only once,
@@ -39,55 +39,53 @@ and the daemon's log report it.
 With --account the token is for one account's elastic addresses: it lists, allocates, associates, disassociates and
 releases them, and shows nothing of other accounts. It ends with the account.`
 
-func tokenCreateCommand(p *cli.Program) *cobra.Command {
+func tokenCreateCommand(p *cli.Program) cli.Row {
 	var req api.TokenRequest
 	var role, file string
 	var lifetime time.Duration
 	var dryRun bool
-	cmd := cli.Verb{Use: "create NAME", Short: "Create a token and print it", Long: tokenCreateHelp,
+	return cli.Verb{Use: "create NAME", Short: "Create a token and print it", Long: tokenCreateHelp,
 		Args: cli.OneArg("the name of the token"),
 		Example: `  berth token create ci --role admin --output ci.token
   berth token create dashboard --role read-only --expires 720h
   berth token create shop --account shop
-  berth --admin-socket https://berth.example:7890 --token-file ci.token lease ls`}.Command(p)
-	f := cmd.Flags()
-	f.StringVar(&role, "role", "", "`role` of who has it: admin or read-only; it must be given, unless --account is")
-	f.StringVar(&req.Account, "account", "", "only for the elastic addresses of this `ACCOUNT`")
-	f.DurationVar(&lifetime, "expires", 0, "how long it is valid, a `duration` such as 720h (default: 2160h, 90 days)")
-	f.BoolVar(&req.NoEnd, "no-end", false, "it is valid until it is removed")
-	f.StringVarP(&file, "output", "o", "", "write it to the new `FILE`, which only you can read (mode 600), "+
-		"instead of standard output")
-	cli.DryRunFlag(cmd, &dryRun)
-	cli.Completes(cmd, "role", cli.Words(string(api.RoleAdmin), string(api.RoleReadOnly)))
-	cli.Completes(cmd, "account", p.CompleteFlag(accountRefs))
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := roleOf(cmd, &req, api.Role(role)); err != nil {
-			return cli.Usage(cmd, err)
-		}
-		if cmd.Flags().Changed("expires") && lifetime <= 0 {
-			return cli.Usage(cmd, fmt.Errorf("--expires is %s and must be more than nothing; a token that is valid "+
-				"until it is removed takes --no-end", lifetime))
-		}
-		if req.NoEnd && lifetime != 0 {
-			return cli.Usage(cmd,
-				fmt.Errorf("--expires %s and --no-end contradict each other; give one of them", lifetime))
-		}
-		req.Name, req.Lifetime = args[0], ipam.Duration(lifetime)
-		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-			if dryRun {
-				return p.Say([]string{fmt.Sprintf("would create the token %s with the role %s", req.Name, req.Role)})
+  berth --admin-socket https://berth.example:7890 --token-file ci.token lease ls`,
+		Flags: cli.Flags{
+			cli.Flag(&role, "role",
+				"`role` of who has it: admin or read-only; it must be given, unless --account is").
+				Words(string(api.RoleAdmin), string(api.RoleReadOnly)),
+			cli.Flag(&req.Account, "account", "only for the elastic addresses of this `ACCOUNT`").
+				Of(cli.AccountRefs).Filled(),
+			cli.Flag(&lifetime, "expires",
+				"how long it is valid, a `duration` such as 720h (default: 2160h, 90 days)"),
+			cli.Flag(&req.NoEnd, "no-end", "it is valid until it is removed"),
+			cli.Flag(&file, "output",
+				"write it to the new `FILE`, which only you can read (mode 600), instead of standard output").
+				Short("o"),
+			cli.DryRunFlag(&dryRun)},
+		Run: func(cmd *cobra.Command, args []string) error {
+			if err := roleOf(cmd, &req, api.Role(role)); err != nil {
+				return cli.Usage(cmd, err)
 			}
-			return createToken(ctx, p, c, req, file)
-		})
-	}
-	return cmd
+			if cmd.Flags().Changed("expires") && lifetime <= 0 {
+				return cli.Usagef(cmd, "--expires is %s and must be more than nothing; a token that is valid "+
+					"until it is removed takes --no-end", lifetime)
+			}
+			if req.NoEnd && lifetime != 0 {
+				return cli.Usagef(cmd, "--expires %s and --no-end contradict each other; give one of them", lifetime)
+			}
+			req.Name, req.Lifetime = args[0], ipam.Duration(lifetime)
+			return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+				if dryRun {
+					return p.Sayf("would create the token %s with the role %s", req.Name, req.Role)
+				}
+				return createToken(ctx, p, c, req, file)
+			})
+		}}
 }
 
 // roleOf gives a token its role; one for an account has that of an account and no other.
 func roleOf(cmd *cobra.Command, req *api.TokenRequest, role api.Role) error {
-	if err := cli.NotEmpty(cmd, "account"); err != nil {
-		return err
-	}
 	if req.Role = role; req.Account == "" {
 		if role == "" {
 			return fmt.Errorf("say for what the token is: --role %s for everything, --role %s for looking", api.RoleAdmin,
@@ -101,14 +99,6 @@ func roleOf(cmd *cobra.Command, req *api.TokenRequest, role api.Role) error {
 	}
 	req.Role = api.RoleAccount
 	return nil
-}
-
-func accountRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
-	all, err := c.Accounts(ctx)
-	for _, a := range all {
-		names = append(names, a.Name)
-	}
-	return names, err
 }
 
 // createToken creates a token and writes it to a new file or, without one, to standard output. The file is begun before
@@ -141,16 +131,17 @@ const tokenListHelp = `Lists the tokens for requests over the network. A token c
 lost it, create
 another.`
 
-func tokenListCommand(p *cli.Program) *cobra.Command {
+func tokenListCommand() cli.Row {
 	return cli.Listing[api.TokenInfo]{
 		Verb: cli.Verb{Use: "ls", Short: "List tokens", Long: tokenListHelp,
 			Example: "  berth token ls\n  berth token ls -q\n  berth token ls --format json"},
-		Keys:    tokenKeys(),
-		Columns: tokenColumns,
-		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]api.TokenInfo, error) {
-			return c.Tokens(ctx)
-		},
-	}.Command(p)
+		Keys: cli.Fields{
+			cli.Choice("kind=Role", string(api.RoleAdmin), string(api.RoleReadOnly), string(api.RoleAccount)),
+			cli.By("state", tokenState, tokenValid, tokenExpired)},
+		Columns: cli.Fields{"TOKEN=Name", "Role", "Account", "Expires", cli.Col("STATE", tokenState).Marked(),
+			"Created,wide", "By,wide"},
+		Fetch: cli.All((*client.Client).Tokens),
+	}
 }
 
 // The states of tokens.
@@ -166,65 +157,31 @@ func tokenState(t *api.TokenInfo) string {
 	return tokenValid
 }
 
-func tokenKeys() []cli.Key[api.TokenInfo] {
-	return []cli.Key[api.TokenInfo]{
-		cli.By(cli.KeyKind, func(t *api.TokenInfo) string { return string(t.Role) }, string(api.RoleAdmin),
-			string(api.RoleReadOnly), string(api.RoleAccount)),
-		cli.By(cli.KeyState, tokenState, tokenValid, tokenExpired),
-	}
-}
-
-func tokenColumns(cli.Output) []cli.Column[api.TokenInfo] {
-	return []cli.Column[api.TokenInfo]{
-		cli.Col("TOKEN", func(t *api.TokenInfo) string { return t.Name }),
-		cli.Col("ROLE", func(t *api.TokenInfo) string { return string(t.Role) }),
-		cli.Col("ACCOUNT", func(t *api.TokenInfo) string { return t.Account }),
-		cli.Col("EXPIRES", func(t *api.TokenInfo) string { return cli.ShortTime(t.Expires) }),
-		cli.StateCol("STATE", tokenState),
-		cli.WideCol("CREATED", func(t *api.TokenInfo) string { return cli.ShortTime(t.Created) }),
-		cli.WideCol("BY", func(t *api.TokenInfo) string { return t.By }),
-	}
-}
-
-func tokenRemoveCommand(p *cli.Program) *cobra.Command {
+func tokenRemoveCommand(p *cli.Program) cli.Row {
 	var dryRun bool
-	cmd := cli.Verb{Use: "rm NAME...", Short: "Remove tokens", Args: cli.Some("NAME"),
+	return cli.Verb{Use: "rm NAME...", Short: "Remove tokens",
 		Refs:    []cli.Refs{tokenRefs},
 		Long:    "Removes a token: requests with it are refused from then on, and one that is under way is cut off.",
-		Example: "  berth token rm ci\n  berth token rm ci --dry-run"}.Command(p)
-	cli.DryRunFlag(cmd, &dryRun)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-			remove := func(name string) error {
-				_, err := c.RemoveToken(ctx, name)
+		Example: "  berth token rm ci\n  berth token rm ci --dry-run",
+		Flags:   cli.Flags{cli.DryRunFlag(&dryRun)},
+		Ask: func(ctx context.Context, c *client.Client, args []string) error {
+			if !dryRun {
+				return cli.Each(args, func(name string) error {
+					_, err := c.RemoveToken(ctx, name)
+					return err
+				})
+			}
+			known, err := tokenRefs(ctx, c, "")
+			if err != nil {
 				return err
 			}
-			if dryRun {
-				known, err := tokenRefs(ctx, c, "")
-				if err != nil {
-					return err
+			return cli.Each(args, func(name string) error {
+				if !slices.Contains(known, name) {
+					return fmt.Errorf("there is no token %q; `berth token ls` lists those that are there", name)
 				}
-				remove = func(name string) error {
-					if !slices.Contains(known, name) {
-						return fmt.Errorf("there is no token %q; `berth token ls` lists those that are there", name)
-					}
-					return p.Say([]string{"would remove the token " + name})
-				}
-			}
-			var failed []error
-			for _, name := range args {
-				failed = append(failed, remove(name))
-			}
-			return errors.Join(failed...)
-		})
-	}
-	return cmd
+				return p.Say("would remove the token " + name)
+			})
+		}}
 }
 
-func tokenRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
-	all, err := c.Tokens(ctx)
-	for _, t := range all {
-		names = append(names, t.Name)
-	}
-	return names, err
-}
+var tokenRefs = cli.NamesOf((*client.Client).Tokens, func(t *api.TokenInfo) string { return t.Name })

@@ -31,26 +31,25 @@ type clientVersion struct {
 const versionTime = 5 * time.Second
 
 // VersionCommand is `berth version`.
-func VersionCommand(p *cli.Program) *cobra.Command {
-	var format string
-	cmd := cli.Verb{Use: "version", Short: "Show the versions of this command and of the daemon",
+func VersionCommand(p *cli.Program) cli.Row {
+	format := "table"
+	return cli.Verb{Use: "version", Short: "Show the versions of this command and of the daemon",
 		Long:    "Shows the version of this command and, when a daemon answers, the daemon's and where its state is.",
 		Example: "  berth version\n  berth version --format json\n  berth version --format '{{.Client.Version}}'",
-	}.Command(p)
-	cmd.Flags().StringVar(&format, "format", "table", "`form` of the output: table, json, yaml or a Go template")
-	cli.Completes(cmd, "format", cli.Words("table", "json", "yaml"))
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		show, err := cli.NewObject[versions](p.Out, cmd, format)
-		if err != nil {
-			return err
-		}
-		v := askVersions(cmd.Context(), p)
-		return cli.ShowObject(show, &v, func(w io.Writer) error {
-			_, err := fmt.Fprintln(w, versionText(&v))
-			return err
-		})
-	}
-	return cmd
+		Flags: cli.Flags{cli.Flag(&format, "format",
+			"`form` of the output: table, json, yaml or a Go template").
+			Words("table", "json", "yaml")},
+		Run: func(cmd *cobra.Command, _ []string) error {
+			show, err := cli.NewObject[versions](p.Out, cmd, format)
+			if err != nil {
+				return err
+			}
+			v := askVersions(cmd.Context(), p)
+			return cli.ShowObject(show, &v, func(w io.Writer) error {
+				_, err := fmt.Fprintln(w, versionText(&v))
+				return err
+			})
+		}}
 }
 
 // askVersions asks the daemon for its own, where one answers.

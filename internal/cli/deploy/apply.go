@@ -29,34 +29,30 @@ stops the deploy.
 With a PLAN of berth deploy plan -o it does exactly that, and refuses if something has changed since. It asks
 first; --yes skips the question, also if another deploy came first. A refusal changes nothing.`
 
-func applyCommand(p *cli.Program) *cobra.Command {
+func applyCommand(p *cli.Program) cli.Row {
 	var f flags
 	var how carrying
-	cmd := cli.Verb{Use: "apply [PLAN]", Short: "Deploy a project or a saved plan", Long: applyHelp,
-		Example: "  berth deploy apply shop.plan --yes\n  berth deploy apply -f compose.yaml -p shop"}.Command(p)
-	f.add(cmd)
-	how.add(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := how.check(cmd); err != nil {
-			return err
-		}
-		var from *rollout.Plan
-		if len(args) > 0 {
-			if cmd.Flags().Changed("file") {
-				return cli.Usage(cmd, errors.New("a plan says which files it is of; leave -f out, or the plan"))
+	return cli.Verb{Use: "apply [PLAN]", Short: "Deploy a project or a saved plan", Long: applyHelp,
+		Example: "  berth deploy apply shop.plan --yes\n  berth deploy apply -f compose.yaml -p shop",
+		Flags:   append(f.flags(), how.flags()...),
+		Check:   how.check,
+		Run: func(cmd *cobra.Command, args []string) error {
+			var from *rollout.Plan
+			if len(args) > 0 {
+				if cmd.Flags().Changed("file") {
+					return cli.Usagef(cmd, "a plan says which files it is of; leave -f out, or the plan")
+				}
+				var err error
+				if from, err = saved(args[0]); err != nil {
+					return err
+				}
+				f.Source.Project = from.Project
+				for _, file := range from.Files {
+					f.Source.Files = append(f.Source.Files, file.Path)
+				}
 			}
-			var err error
-			if from, err = saved(args[0]); err != nil {
-				return err
-			}
-			f.Source.Project = from.Project
-			for _, file := range from.Files {
-				f.Source.Files = append(f.Source.Files, file.Path)
-			}
-		}
-		return how.carryOut(cmd, p, &f, from)
-	}
-	return cmd
+			return how.carryOut(cmd, p, &f, from)
+		}}
 }
 
 // carrying is how a plan is carried out, and what it is drawn for.
@@ -68,17 +64,16 @@ type carrying struct {
 	format string
 }
 
-func (how *carrying) add(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.BoolVarP(&how.yes, "yes", "y", false, "do not ask")
-	cli.DryRunFlag(cmd, &how.dryRun)
-	f.DurationVar(&how.wait, "lock-wait", 0, "how long to wait for another deploy of the project")
-	f.StringVar(&how.format, "format", "text", "`form` of the progress report: text, or json (one event per line)")
+func (how *carrying) flags() cli.Flags {
+	how.format = "text"
+	return cli.Flags{cli.YesFlag(&how.yes), cli.DryRunFlag(&how.dryRun),
+		cli.Flag(&how.wait, "lock-wait", "how long to wait for another deploy of the project"),
+		cli.Flag(&how.format, "format", "`form` of the progress report: text, or json (one event per line)")}
 }
 
-func (how *carrying) check(cmd *cobra.Command) error {
+func (how *carrying) check([]string) error {
 	if how.format != "text" && how.format != "json" {
-		return cli.Usage(cmd, fmt.Errorf("--format is text or json, not %q", how.format))
+		return fmt.Errorf("--format is text or json, not %q", how.format)
 	}
 	return nil
 }
@@ -185,7 +180,7 @@ func (s *site) nothing(ctx context.Context, p *cli.Program, plan *rollout.Plan) 
 	if s.task.Do == rollout.Stop {
 		return s.sayRunning(ctx, p, ": nothing to do")
 	}
-	return p.Say([]string{summary(plan)})
+	return p.Say(summary(plan))
 }
 
 // sayRunning says which services run, after a stop of some; the line ends with more.
@@ -194,7 +189,7 @@ func (s *site) sayRunning(ctx context.Context, p *cli.Program, more string) erro
 	if err != nil {
 		return err
 	}
-	return p.Say([]string{runningText(s.project.Name(), s.task.Service, all) + more})
+	return p.Say(runningText(s.project.Name(), s.task.Service, all) + more)
 }
 
 // runningText says which services of a project run and, of those that were meant, which do not: "web does not run; db

@@ -11,15 +11,13 @@ package deploy
 import (
 	"berth/internal/cli"
 	"berth/internal/cli/compose"
-
-	"github.com/spf13/cobra"
 )
 
 // Command is `berth deploy`.
-func Command(p *cli.Program) *cobra.Command {
+func Command(p *cli.Program) cli.Row {
 	return cli.Group("deploy", "Deploy a Compose project",
 		planCommand(p), applyCommand(p), startCommand(p), stopCommand(p), recreateCommand(p), statusCommand(p),
-		historyCommand(p), unlockCommand(p), orphansCommand(p))
+		historyCommand(p), unlockCommand(), orphansCommand(p))
 }
 
 // flags say which project is meant, and by what it is made.
@@ -29,10 +27,14 @@ type flags struct {
 	compose string // the compose command
 }
 
-func (f *flags) add(cmd *cobra.Command) {
-	set := cmd.Flags()
-	f.Project.Flags(cmd)
-	set.StringVar(&f.compose, "compose-command", "", "the `COMMAND` by which containers are made (default: docker "+
-		"compose where it answers, else docker-compose)")
-	set.StringVar(&f.engine, "docker-host", "", "`URL` of the engine (default: unix:///var/run/docker.sock)")
+func (f *flags) flags() cli.Flags {
+	return append(f.Project.Flags(),
+		cli.Flag(&f.compose, "compose-command",
+			"the `COMMAND` by which containers are made (default: docker compose "+
+				"where it answers, else docker-compose)"),
+		hostFlag(&f.engine))
+}
+
+func hostFlag(host *string) cli.FlagRow {
+	return cli.Flag(host, "docker-host", "`URL` of the engine (default: unix:///var/run/docker.sock)")
 }

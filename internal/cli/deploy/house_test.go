@@ -137,7 +137,7 @@ func (h *house) berth(verb string, args ...string) (code int, stdout, stderr str
 	p := cli.New("dev")
 	p.Out, p.Err, p.Env = &out, &said, func(string) string { return "" }
 	root := &cobra.Command{Use: "berth", SilenceErrors: true, SilenceUsage: true}
-	p.Hang(root, cli.Topic{Title: "Deploys", Commands: []*cobra.Command{deploy.Command(p)}})
+	p.Hang(root, cli.Topic{Title: "Deploys", Commands: []cli.Row{deploy.Command(p)}})
 	args = append([]string{"deploy", verb, "--admin-socket", h.socket, "--docker-host", h.host, "--compose-command",
 		h.compose.Words(), "--project-directory", h.dir}, args...)
 	code = p.Run(context.Background(), root, args)

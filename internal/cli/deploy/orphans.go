@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -16,28 +15,22 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func orphansCommand(p *cli.Program) *cobra.Command {
+func orphansCommand(p *cli.Program) cli.Row {
 	return cli.Group("orphans", "Volumes that no service uses", orphanListCommand(p), orphanRemoveCommand(p))
-}
-
-func hostFlag(cmd *cobra.Command, host *string) {
-	cmd.Flags().StringVar(host, "docker-host", "", "`URL` of the engine (default: unix:///var/run/docker.sock)")
 }
 
 const orphanListHelp = `Lists the volumes that deploys left on this host: those that no service uses, and
 copies of recreated volumes. They stay until berth deploy orphans rm removes them.`
 
-func orphanListCommand(p *cli.Program) *cobra.Command {
+func orphanListCommand(p *cli.Program) cli.Row {
 	var host string
-	cmd := cli.Listing[ipam.Orphan]{
+	return cli.Listing[ipam.Orphan]{
 		Verb: cli.Verb{Use: "ls [PROJECT]", Short: "List volumes that no service uses any more", Long: orphanListHelp,
-			Example: "  berth deploy orphans ls\n  berth deploy orphans ls shop --format json"},
-		Keys: []cli.Key[ipam.Orphan]{
-			cli.By(cli.KeyHost, func(o *ipam.Orphan) string { return o.Host }),
-			cli.By(cli.KeyState, func(o *ipam.Orphan) string { return string(o.Stage) }, string(ipam.OrphanSaving),
-				string(ipam.OrphanRestoring)),
-		},
-		Columns: func(cli.Output) []cli.Column[ipam.Orphan] { return orphanColumns() },
+			Example: "  berth deploy orphans ls\n  berth deploy orphans ls shop --format json",
+			Flags:   cli.Flags{hostFlag(&host)}},
+		Keys: cli.Fields{"host",
+			cli.Choice("state=Stage", string(ipam.OrphanSaving), string(ipam.OrphanRestoring))},
+		Columns: cli.Fields{"Volume", "Project", "Service", "Since", "Of,wide", "Stage,wide", "Host,wide"},
 		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.Orphan, error) {
 			all, err := c.Orphans(ctx)
 			if err != nil {
@@ -49,26 +42,12 @@ func orphanListCommand(p *cli.Program) *cobra.Command {
 			}
 			has, err := volumesOf(ctx, host)
 			if err != nil {
-				p.Warn([]string{"what is recorded is listed, also of volumes that are gone or in use again: " +
-					cli.OneLine(err)})
+				p.Warn("what is recorded is listed, also of volumes that are gone or in use again: " +
+					cli.OneLine(err))
 				return all, nil
 			}
 			return slices.DeleteFunc(all, func(o ipam.Orphan) bool { return !isOrphan(&o, has[o.Volume]) }), nil
 		},
-	}.Command(p)
-	hostFlag(cmd, &host)
-	return cmd
-}
-
-func orphanColumns() []cli.Column[ipam.Orphan] {
-	return []cli.Column[ipam.Orphan]{
-		cli.Col("VOLUME", func(o *ipam.Orphan) string { return o.Volume }).Names(),
-		cli.Col("PROJECT", func(o *ipam.Orphan) string { return o.Project }),
-		cli.Col("SERVICE", func(o *ipam.Orphan) string { return o.Service }),
-		cli.Col("SINCE", func(o *ipam.Orphan) string { return cli.ShortTime(o.Since) }),
-		cli.WideCol("OF", func(o *ipam.Orphan) string { return o.Of }),
-		cli.WideCol("STAGE", func(o *ipam.Orphan) string { return string(o.Stage) }),
-		cli.WideCol("HOST", func(o *ipam.Orphan) string { return o.Host }),
 	}
 }
 
@@ -103,31 +82,27 @@ const orphanRemoveHelp = `Removes a volume that no service uses, with its data. 
 --yes. It refuses while a container uses the volume, while its project is being deployed, and for volumes that
 no deploy left.`
 
-func orphanRemoveCommand(p *cli.Program) *cobra.Command {
+func orphanRemoveCommand(p *cli.Program) cli.Row {
 	var host string
 	var yes, dryRun bool
-	cmd := cli.Verb{Use: "rm VOLUME...", Short: "Remove volumes that no service uses any more", Long: orphanRemoveHelp,
+	return cli.Verb{Use: "rm VOLUME...", Short: "Remove volumes that no service uses any more",
+		Long:    orphanRemoveHelp,
 		Example: "  berth deploy orphans rm shop_data\n  berth deploy orphans rm shop_data-orphan-1 --yes",
-		Args:    cli.Some("VOLUME"), Refs: []cli.Refs{orphanRefs}}.Command(p)
-	hostFlag(cmd, &host)
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	cli.DryRunFlag(cmd, &dryRun)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-			r := orphanRemoval{program: p, client: c, host: host, dryRun: dryRun}
-			var failed []error
-			for _, volume := range args {
-				failed = append(failed, r.remove(ctx, volume, func(question string) error {
-					if yes {
-						return nil
-					}
-					return p.Confirm(cmd, question)
-				}))
-			}
-			return errors.Join(failed...)
-		})
-	}
-	return cmd
+		Refs:    []cli.Refs{orphanRefs},
+		Flags:   cli.Flags{hostFlag(&host), cli.YesFlag(&yes), cli.DryRunFlag(&dryRun)},
+		Run: func(cmd *cobra.Command, args []string) error {
+			return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+				r := orphanRemoval{program: p, client: c, host: host, dryRun: dryRun}
+				return cli.Each(args, func(volume string) error {
+					return r.remove(ctx, volume, func(question string) error {
+						if yes {
+							return nil
+						}
+						return p.Confirm(cmd, question)
+					})
+				})
+			})
+		}}
 }
 
 // orphanRemoval removes an orphaned volume, and what is recorded of it.
@@ -149,7 +124,7 @@ func (r *orphanRemoval) remove(ctx context.Context, name string, confirm func(st
 		return err
 	}
 	if r.dryRun {
-		return r.program.Say([]string{fmt.Sprintf("would remove the volume %s of the project %s", name, o.Project)})
+		return r.program.Sayf("would remove the volume %s of the project %s", name, o.Project)
 	}
 	if there {
 		if err := confirm(fmt.Sprintf("Remove the volume %s of the project %s, with all that is in it?", name,
@@ -169,7 +144,7 @@ func (r *orphanRemoval) remove(ctx context.Context, name string, confirm func(st
 	if _, err := r.client.Edit(ctx, client.EditOptions{}, &ipam.RemoveOrphan{Volume: name}); err != nil {
 		return fmt.Errorf("the volume %s is gone, and is recorded still: %w", name, err)
 	}
-	return r.program.Say([]string{name})
+	return r.program.Say(name)
 }
 
 // look finds what is recorded of a volume, and whether the engine has it. It refuses one that is used, is not what was
@@ -215,13 +190,7 @@ func (r *orphanRemoval) find(ctx context.Context, name string) (*ipam.Orphan, er
 }
 
 // orphanRefs completes volumes that no service uses any more.
-func orphanRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
-	all, err := c.Orphans(ctx)
-	for _, o := range all {
-		names = append(names, o.Volume)
-	}
-	return names, err
-}
+var orphanRefs = cli.NamesOf((*client.Client).Orphans, func(o *ipam.Orphan) string { return o.Volume })
 
 // volumes adds what is known of volumes to what a plan is drawn of.
 func (s *site) volumes(ctx context.Context, in *rollout.Inputs) (err error) {

@@ -20,39 +20,37 @@ their old and new addresses. It changes nothing. -o saves the plan for berth dep
 
 Exit codes: 0 nothing to do; 1 refused, with the reasons on standard error; 2 there are changes.`
 
-func planCommand(p *cli.Program) *cobra.Command {
+func planCommand(p *cli.Program) cli.Row {
 	var f flags
 	var output, format string
-	cmd := cli.Verb{Use: "plan", Short: "Show what a deploy would do", Long: planHelp,
-		Example: "  berth deploy plan\n  berth deploy plan -f compose.yaml -p shop -o shop.plan"}.Command(p)
-	f.add(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "", "save the plan in `FILE`")
-	cli.FormatFlag(cmd, &format, "the plan as it is saved")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		table, err := cli.NewObject[rollout.Plan](p.Out, cmd, format)
-		if err != nil {
-			return err
-		}
-		var plan *rollout.Plan
-		err = withSite(cmd, p, &f, func(ctx context.Context, s *site) (err error) {
-			plan, err = s.draw(ctx, false)
-			return err
-		})
-		if err != nil {
-			return p.All(err)
-		}
-		if err := save(p.Out, output, plan); err != nil {
-			return err
-		}
-		if err := cli.ShowObject(table, plan, func(w io.Writer) error { return show(w, plan) }); err != nil {
-			return err
-		}
-		if plan.Changes() {
-			return cli.Difference("")
-		}
-		return nil
-	}
-	return cmd
+	return cli.Verb{Use: "plan", Short: "Show what a deploy would do", Long: planHelp,
+		Example: "  berth deploy plan\n  berth deploy plan -f compose.yaml -p shop -o shop.plan",
+		Flags: append(f.flags(), cli.Flag(&output, "output", "save the plan in `FILE`").Short("o"),
+			cli.FormatFlag(&format, "the plan as it is saved")),
+		Run: func(cmd *cobra.Command, _ []string) error {
+			table, err := cli.NewObject[rollout.Plan](p.Out, cmd, format)
+			if err != nil {
+				return err
+			}
+			var plan *rollout.Plan
+			err = withSite(cmd, p, &f, func(ctx context.Context, s *site) (err error) {
+				plan, err = s.draw(ctx, false)
+				return err
+			})
+			if err != nil {
+				return p.All(err)
+			}
+			if err := save(p.Out, output, plan); err != nil {
+				return err
+			}
+			if err := cli.ShowObject(table, plan, func(w io.Writer) error { return show(w, plan) }); err != nil {
+				return err
+			}
+			if plan.Changes() {
+				return cli.Difference("")
+			}
+			return nil
+		}}
 }
 
 // withSite finds the site of a project, and lets it go afterwards.
@@ -80,10 +78,7 @@ func save(out io.Writer, file string, plan *rollout.Plan) error {
 	if err != nil {
 		return err
 	}
-	return cli.WriteWith(cli.PrivateMode, out, file, func(w io.Writer) error {
-		_, err := w.Write(append(text, '\n'))
-		return err
-	})
+	return cli.WriteText(cli.PrivateMode, out, file, append(text, '\n'))
 }
 
 // saved reads a plan that was saved.

@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,21 +19,21 @@ The containers of PROJECT name its Compose files, unless you give -f. Variables 
 You can name one service, or one replica (web/2). The command locks the project, shows what it would do and
 asks first; --yes skips the question.`
 
-func startCommand(p *cli.Program) *cobra.Command {
+func startCommand(p *cli.Program) cli.Row {
 	return taskCommand(p, rollout.Start, "Start all containers of the files",
 		`Starts stopped containers of a project and creates missing ones, with their reserved addresses, in the
 order of dependencies. It recreates stopped containers that differ from the files. It does not
 change running containers; use berth deploy apply for them.`)
 }
 
-func stopCommand(p *cli.Program) *cobra.Command {
+func stopCommand(p *cli.Program) cli.Row {
 	return taskCommand(p, rollout.Stop, "Stop the containers, and keep their reservations",
 		`Drains and stops the containers of a project, each service before its dependencies. Containers, volumes and
 reservations stay. berth deploy start and berth deploy apply start them again. At the end it lists the
 services that still run.`)
 }
 
-func recreateCommand(p *cli.Program) *cobra.Command {
+func recreateCommand(p *cli.Program) cli.Row {
 	return taskCommand(p, rollout.Recreate, "Recreate containers even if nothing has changed",
 		`Recreates the containers of a project even if nothing has changed. They keep their addresses and volumes.
 Order and canaries are those of berth deploy apply. Containers that use the network or volumes of a service
@@ -42,38 +41,34 @@ are recreated with it.`)
 }
 
 // taskCommand is a verb that takes the steps of a deploy for another end (BD-10).
-func taskCommand(p *cli.Program, do rollout.Action, short, long string) *cobra.Command {
+func taskCommand(p *cli.Program, do rollout.Action, short, long string) cli.Row {
 	var f flags
 	how := carrying{task: rollout.Task{Do: do}}
-	cmd := cli.Verb{Use: string(do) + " PROJECT [SERVICE[/N]]", Short: short, Long: long + stepsHelp, Args: taskArgs,
+	return cli.Verb{Use: string(do) + " PROJECT [SERVICE[/N]]", Short: short, Long: long + stepsHelp, Args: taskArgs,
 		Example: fmt.Sprintf("  berth deploy %[1]s shop\n  berth deploy %[1]s shop web\n  berth deploy %[1]s shop "+
-			"web/2 --yes", do)}.Command(p)
-	cmd.ValidArgsFunction = p.CompleteProjects
-	f.add(cmd)
-	if err := cmd.Flags().MarkHidden("project-name"); err != nil {
-		panic(err) // the command has no such flag: a slip above
-	}
-	how.add(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if cmd.Flags().Changed("project-name") && f.Source.Project != args[0] {
-			return cli.Usage(cmd, errors.New("the project is named by an argument; leave --project-name out"))
-		}
-		if len(args) > 1 {
-			var err error
-			if how.task.Service, how.task.Number, err = replicaOf(args[1]); err != nil {
+			"web/2 --yes", do),
+		Any:    cli.ProjectRefs,
+		Hidden: "project-name",
+		Flags:  append(f.flags(), how.flags()...),
+		Run: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("project-name") && f.Source.Project != args[0] {
+				return cli.Usagef(cmd, "the project is named by an argument; leave --project-name out")
+			}
+			if len(args) > 1 {
+				var err error
+				if how.task.Service, how.task.Number, err = replicaOf(args[1]); err != nil {
+					return cli.Usage(cmd, err)
+				}
+			}
+			f.Source.Project = args[0]
+			if err := how.check(nil); err != nil {
 				return cli.Usage(cmd, err)
 			}
-		}
-		f.Source.Project = args[0]
-		if err := how.check(cmd); err != nil {
-			return err
-		}
-		if err := f.find(cmd.Context()); err != nil {
-			return err
-		}
-		return how.carryOut(cmd, p, &f, nil)
-	}
-	return cmd
+			if err := f.find(cmd.Context()); err != nil {
+				return err
+			}
+			return how.carryOut(cmd, p, &f, nil)
+		}}
 }
 
 // taskArgs demands a project, and may take what is meant of it.

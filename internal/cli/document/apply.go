@@ -7,8 +7,6 @@ import (
 
 	"berth/internal/admin/client"
 	"berth/internal/cli"
-
-	"github.com/spf13/cobra"
 )
 
 const applyHelp = `Changes the plan to match FILE, and shows the changes as berth plan diff does. FILE is a
@@ -22,16 +20,19 @@ Up to 256 edits are one transaction. More edits, or edits in both stores of a cl
 transactions, network by network. If a later one fails, the earlier ones stay; run apply again to continue.`
 
 // applyCommand is `berth plan apply`.
-func applyCommand(p *cli.Program) *cobra.Command {
+func applyCommand(p *cli.Program) cli.Row {
 	var flags compareFlags
 	var dryRun bool
-	cmd := cli.Verb{Use: "apply FILE|-", Short: "Apply an edited document to the plan", Long: applyHelp,
+	verb := cli.Verb{Use: "apply FILE|-", Short: "Apply an edited document to the plan", Long: applyHelp,
 		Example: `  berth plan export -o plan.yaml
   berth plan apply plan.yaml --dry-run
   berth plan apply plan.yaml
   berth plan apply plan.yaml --prune
-  berth plan apply addresses.csv --csv reservations`}.Command(p)
-	flags.run(p, cmd, func(ctx context.Context, d *compared, show *cli.Table[Compared]) error {
+  berth plan apply addresses.csv --csv reservations`,
+		Flags: cli.Flags{cli.Flag(&dryRun, "dry-run",
+			"show what would be changed, and change nothing; the exit code of "+
+				"berth plan diff also shows whether there are changes")}}
+	return flags.verb(p, verb, func(ctx context.Context, d *compared, show *cli.Table[Compared]) error {
 		refused, tried, err := d.try(ctx)
 		if err != nil {
 			return err
@@ -42,7 +43,7 @@ func applyCommand(p *cli.Program) *cobra.Command {
 		all := Compared{Changes: d.difference.Changes, Transactions: len(d.transactions), Applied: !dryRun}
 		if dryRun {
 			if !tried {
-				p.Warn([]string{d.untried()})
+				p.Warn(d.untried())
 			}
 			return cli.ShowObject(show, &all, func(w io.Writer) error { return d.said(w, "would make") })
 		}
@@ -51,9 +52,6 @@ func applyCommand(p *cli.Program) *cobra.Command {
 		}
 		return cli.ShowObject(show, &all, func(w io.Writer) error { return d.said(w, "made") })
 	})
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be changed, and change nothing; the exit code of "+
-		"berth plan diff also shows whether there are changes")
-	return cmd
 }
 
 // make makes the edits, transaction by transaction. Of a refusal it says how many were made before.
@@ -68,7 +66,7 @@ func (d *compared) make(ctx context.Context) error {
 			return d.refusal(err, step.Edits)
 		}
 		for _, r := range out.Results {
-			d.p.Warn(r.Warnings)
+			d.p.Warn(r.Warnings...)
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"berth/internal/admin/api"
@@ -28,24 +29,22 @@ type compareFlags struct {
 	format string
 }
 
-func (f *compareFlags) add(p *cli.Program, cmd *cobra.Command) {
-	set := cmd.Flags()
-	set.BoolVar(&f.prune, "prune", false, "remove networks, their contents and settings that are not in the document")
-	tableFlags(p, cmd, &f.table, "only the network `NETWORK`, or with --csv the one of the rows that name none")
-	cli.FormatFlag(cmd, &f.format, "changes, an object each, and what was refused")
-}
-
-// run has the command read its flags and its document, and do what it is for with what they come to.
-func (f *compareFlags) run(p *cli.Program, cmd *cobra.Command,
-	do func(context.Context, *compared, *cli.Table[Compared]) error) {
-	f.add(p, cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+// verb is the command of diff or apply: it reads its flags and its document, and does what it is for with what they come
+// to.
+func (f *compareFlags) verb(p *cli.Program, verb cli.Verb,
+	do func(context.Context, *compared, *cli.Table[Compared]) error) cli.Row {
+	verb.Flags = slices.Concat(verb.Flags, tableFlags(&f.table, cli.Flag(&f.table.Network, "network",
+		"only the network `NETWORK`, or with --csv the one of the rows that name none").Filled()), cli.Flags{
+		cli.Flag(&f.prune, "prune",
+			"remove networks, their contents and settings that are not in the document"),
+		cli.FormatFlag(&f.format, "changes, an object each, and what was refused")})
+	verb.Run = func(cmd *cobra.Command, args []string) error {
 		show, err := cli.NewObject[Compared](p.Out, cmd, f.format)
 		if err != nil {
 			return err
 		}
 		if err := f.check(cmd); err != nil {
-			return err
+			return cli.Usage(cmd, err)
 		}
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
 			d, err := f.compareFile(ctx, p, cmd, c, args[0])
@@ -55,34 +54,39 @@ func (f *compareFlags) run(p *cli.Program, cmd *cobra.Command,
 			return do(ctx, d, show)
 		})
 	}
+	return verb
 }
 
-// tableFlags adds those of a document that may be a table.
-func tableFlags(p *cli.Program, cmd *cobra.Command, table *plan.Table, network string) {
-	f := cmd.Flags()
-	f.StringVar(&table.Noun, "csv", "", "FILE is a table of one `NOUN`: "+strings.Join(plan.Nouns, ", "))
-	f.StringVar(&table.Network, "network", "", network)
-	f.StringVar(&table.Space, "space", "", "with --csv: the space `NAME` of the rows that name none (local)")
-	f.BoolVar(&table.Ignore, "ignore-unknown", false,
-		"with --csv: leave out unknown columns, instead of refusing them")
-	cli.Completes(cmd, "csv", cli.Words(plan.Nouns...))
-	cli.Completes(cmd, "network", p.CompleteNetworks)
-	cli.Completes(cmd, "space", p.CompleteSpaces)
+// tableFlags are those of a document that may be a table.
+func tableFlags(table *plan.Table, network cli.FlagRow) cli.Flags {
+	return cli.Flags{
+		cli.Flag(&table.Noun, "csv",
+			"FILE is a table of one `NOUN`: "+strings.Join(plan.Nouns, ", ")).Words(plan.Nouns...),
+		network.Of(cli.NetworkRefs),
+		cli.Flag(&table.Space, "space",
+			"with --csv: the space `NAME` of the rows that name none (local)").Of(cli.SpaceRefs),
+		cli.Flag(&table.Ignore, "ignore-unknown",
+			"with --csv: leave out unknown columns, instead of refusing them"),
+	}
+}
+
+// onlyTables refuses flags for tables where FILE is none.
+func onlyTables(cmd *cobra.Command, flags ...string) error {
+	for _, flag := range flags {
+		if cmd.Flags().Changed(flag) && !cmd.Flags().Changed("csv") {
+			return fmt.Errorf("--%s is for tables; say with --csv of what FILE is one", flag)
+		}
+	}
+	return nil
 }
 
 // check refuses flags that do not go together.
 func (f *compareFlags) check(cmd *cobra.Command) error {
-	isTable := cmd.Flags().Changed("csv")
-	for _, flag := range []string{"space", "ignore-unknown"} {
-		if cmd.Flags().Changed(flag) && !isTable {
-			return cli.Usage(cmd, fmt.Errorf("--%s is for tables; say with --csv of what FILE is one", flag))
-		}
+	if cmd.Flags().Changed("csv") && f.prune {
+		return errors.New("a table is one part of a plan, and --prune would end all others; give a document, or leave " +
+			"--prune out")
 	}
-	if isTable && f.prune {
-		return cli.Usage(cmd, errors.New("a table is one part of a plan, and --prune would end all others; give a "+
-			"document, or leave --prune out"))
-	}
-	return cli.NotEmpty(cmd, "network")
+	return onlyTables(cmd, "space", "ignore-unknown")
 }
 
 // Compared is what diff and apply show.
@@ -140,12 +144,7 @@ func (f *compareFlags) compareFile(ctx context.Context, p *cli.Program, cmd *cob
 }
 
 func names(document *ipam.Plan, network string) bool {
-	for i := range document.Networks {
-		if document.Networks[i].Name == network {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(document.Networks, func(n ipam.PlannedNetwork) bool { return n.Name == network })
 }
 
 // present is the plan that there is: what an export has, and those networks besides that the document names.

@@ -5,8 +5,6 @@ import (
 	"io"
 
 	"berth/internal/cli"
-
-	"github.com/spf13/cobra"
 )
 
 const diffHelp = `Shows what berth plan apply would change, one line per change: + added, - removed, ~
@@ -20,14 +18,15 @@ The command tries the changes in a dry run. It lists each refusal with its line 
 Exit codes: 0 the plan matches the document; 1 refused; 2 it differs.`
 
 // diffCommand is `berth plan diff`.
-func diffCommand(p *cli.Program) *cobra.Command {
+func diffCommand(p *cli.Program) cli.Row {
 	var flags compareFlags
-	cmd := cli.Verb{Use: "diff FILE|-", Short: "Show what an edited document would change in the plan", Long: diffHelp,
+	verb := cli.Verb{Use: "diff FILE|-", Short: "Show what an edited document would change in the plan",
+		Long: diffHelp,
 		Example: `  berth plan export -o plan.yaml
   berth plan diff plan.yaml
   berth plan diff plan.yaml --prune --format json
-  berth plan diff addresses.csv --csv reservations`}.Command(p)
-	flags.run(p, cmd, func(ctx context.Context, d *compared, show *cli.Table[Compared]) error {
+  berth plan diff addresses.csv --csv reservations`}
+	return flags.verb(p, verb, func(ctx context.Context, d *compared, show *cli.Table[Compared]) error {
 		refused, tried, err := d.try(ctx)
 		if err != nil {
 			return err
@@ -40,12 +39,11 @@ func diffCommand(p *cli.Program) *cobra.Command {
 		case len(refused) > 0:
 			return d.tell(refused)
 		case !tried:
-			p.Warn([]string{d.untried()})
+			p.Warn(d.untried())
 		}
 		if len(all.Changes) > 0 {
 			return cli.Difference("")
 		}
 		return nil
 	})
-	return cmd
 }

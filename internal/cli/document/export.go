@@ -2,12 +2,12 @@ package document
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
 
 	"berth/internal/admin/client"
 	"berth/internal/cli"
+	"berth/internal/ipam"
 	"berth/internal/plan"
 
 	"github.com/spf13/cobra"
@@ -24,41 +24,42 @@ reservations or addresses. A ' protects cells that look like a formula; berth pl
 -o replaces FILE atomically. Only you can read a new file (mode 600).`
 
 // Command is `berth plan`.
-func Command(p *cli.Program) *cobra.Command {
+func Command(p *cli.Program) cli.Row {
 	return cli.Group("plan", "Export, import, compare and apply the plan", exportCommand(p),
 		importCommand(p), diffCommand(p), applyCommand(p))
 }
 
 // exportCommand is `berth plan export`.
-func exportCommand(p *cli.Program) *cobra.Command {
+func exportCommand(p *cli.Program) cli.Row {
 	var file, noun, network string
-	cmd := cli.Verb{Use: "export", Short: "Export the plan as a document or as tables", Long: exportHelp,
+	return cli.Verb{Use: "export", Short: "Export the plan as a document or as tables", Long: exportHelp,
 		Example: `  berth plan export
   berth plan export -o plan.yaml
   berth plan export --network net1
-  berth plan export --csv subnets -o subnets.csv`}.Command(p)
-	f := cmd.Flags()
-	f.StringVarP(&file, "output", "o", "", "write to `FILE` instead of standard output")
-	f.StringVar(&noun, "csv", "", "a table of one `NOUN`: "+strings.Join(plan.Nouns, ", "))
-	f.StringVar(&network, "network", "", "only the network `NETWORK`, by name or id, planned or not")
-	cli.Completes(cmd, "csv", cli.Words(plan.Nouns...))
-	cli.Completes(cmd, "network", p.CompleteNetworks)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		writer := func(w io.Writer) (plan.Writer, error) { return plan.NewYAML(w), nil }
-		if noun != "" {
-			writer = func(w io.Writer) (plan.Writer, error) { return plan.NewCSV(w, noun) }
-		}
-		if _, err := writer(io.Discard); err != nil {
-			return cli.Usage(cmd, fmt.Errorf("--csv is %q and must be one of %s", noun, strings.Join(plan.Nouns, ", ")))
-		}
-		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-			return cli.WriteWith(cli.PrivateMode, p.Out, file, func(w io.Writer) error {
-				return export(ctx, c, network, w, writer)
+  berth plan export --csv subnets -o subnets.csv`,
+		Flags: cli.Flags{
+			cli.Flag(&file, "output", "write to `FILE` instead of standard output").Short("o"),
+			cli.Flag(&noun, "csv",
+				"a table of one `NOUN`: "+strings.Join(plan.Nouns, ", ")).Words(plan.Nouns...),
+			cli.Flag(&network, "network",
+				"only the network `NETWORK`, by name or id, planned or not").Of(cli.NetworkRefs)},
+		Run: func(cmd *cobra.Command, _ []string) error {
+			writer := yamlWriter
+			if noun != "" {
+				writer = func(w io.Writer) (plan.Writer, error) { return plan.NewCSV(w, noun) }
+			}
+			if _, err := writer(io.Discard); err != nil {
+				return cli.Usagef(cmd, "--csv is %q and must be one of %s", noun, strings.Join(plan.Nouns, ", "))
+			}
+			return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+				return cli.WriteWith(cli.PrivateMode, p.Out, file, func(w io.Writer) error {
+					return export(ctx, c, network, w, writer)
+				})
 			})
-		})
-	}
-	return cmd
+		}}
 }
+
+func yamlWriter(w io.Writer) (plan.Writer, error) { return plan.NewYAML(w), nil }
 
 // export writes the networks as they come.
 func export(ctx context.Context, c *client.Client, network string, to io.Writer,
@@ -84,4 +85,21 @@ func export(ctx context.Context, c *client.Client, network string, to io.Writer,
 		all.WriteElastic(elastic)
 	}
 	return w.Close()
+}
+
+// exportElastic is what there is of elastic addresses, for a document.
+func exportElastic(ctx context.Context, c *client.Client) (*ipam.PlannedElastic, error) {
+	accounts, err := c.Accounts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ranges, err := c.ElasticRanges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := c.Elastics(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	return ipam.PlanElastic(accounts, ranges, addresses), nil
 }

@@ -9,7 +9,6 @@ package document
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,6 @@ import (
 	"slices"
 	"strings"
 
-	"berth/internal/admin/client"
 	"berth/internal/advice"
 	"berth/internal/cli"
 	"berth/internal/ipam"
@@ -52,41 +50,41 @@ type importFlags struct {
 }
 
 // importCommand is `berth plan import`.
-func importCommand(p *cli.Program) *cobra.Command {
+func importCommand(p *cli.Program) cli.Row {
 	var flags importFlags
-	cmd := cli.Verb{Use: "import FILE|-",
+	return cli.Verb{Use: "import FILE|-",
 		Short: "Add a document or a table to the plan", Long: importHelp,
 		Example: `  berth plan import plan.yaml --dry-run
   berth plan import plan.yaml
   berth plan export --admin-socket /run/a.sock | berth plan import - --admin-socket /run/b.sock
   berth plan import more.yaml --export before.yaml
-  berth plan import prefixes.csv --csv subnets --network site`}.Command(p)
-	f := cmd.Flags()
-	tableFlags(p, cmd, &flags.table, "with --csv: the `NETWORK` of the rows that name none")
-	f.BoolVar(&flags.edit.DryRun, "dry-run", false, "check, show what would be added, and change nothing")
-	cli.FormatFlag(cmd, &flags.edit.Format, "")
-	f.StringVar(&flags.export, "export", "", "first save the current plan to `FILE`, to undo the import")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := flags.check(cmd); err != nil {
-			return err
-		}
-		show, err := cli.NewObject[ipam.ImportReport](p.Out, cmd, flags.edit.Format)
-		if err != nil {
-			return err
-		}
-		report, err := importing(p, cmd, flags, args[0])
-		if err != nil {
-			return err
-		}
-		return cli.ShowObject(show, &report, func(w io.Writer) error {
-			if err := Said(w, report); err != nil || !flags.edit.DryRun || !changes(report) {
+  berth plan import prefixes.csv --csv subnets --network site`,
+		Flags: append(tableFlags(&flags.table, cli.Flag(&flags.table.Network, "network",
+			"with --csv: the `NETWORK` of the rows that name none")),
+			cli.Flag(&flags.edit.DryRun, "dry-run", "check, show what would be added, and change nothing"),
+			cli.FormatFlag(&flags.edit.Format, ""),
+			cli.Flag(&flags.export, "export",
+				"first save the current plan to `FILE`, to undo the import").Filled()),
+		Run: func(cmd *cobra.Command, args []string) error {
+			if err := flags.check(cmd); err != nil {
+				return cli.Usage(cmd, err)
+			}
+			show, err := cli.NewObject[ipam.ImportReport](p.Out, cmd, flags.edit.Format)
+			if err != nil {
 				return err
 			}
-			_, err := fmt.Fprintln(w, "it would add to networks that are there; --export FILE keeps how they are now")
-			return err
-		})
-	}
-	return cmd
+			report, err := importing(p, cmd, flags, args[0])
+			if err != nil {
+				return err
+			}
+			return cli.ShowObject(show, &report, func(w io.Writer) error {
+				if err := Said(w, report); err != nil || !flags.edit.DryRun || !changes(report) {
+					return err
+				}
+				_, err := fmt.Fprintln(w, "it would add to networks that are there; --export FILE keeps how they are now")
+				return err
+			})
+		}}
 }
 
 // changes tells whether an import adds to a network that is there.
@@ -96,16 +94,13 @@ func changes(r ipam.ImportReport) bool {
 
 // check refuses flags that do not go together.
 func (f *importFlags) check(cmd *cobra.Command) error {
-	for _, flag := range []string{"network", "space", "ignore-unknown"} {
-		if cmd.Flags().Changed(flag) && !cmd.Flags().Changed("csv") {
-			return cli.Usage(cmd, fmt.Errorf("--%s is for tables; say with --csv of what FILE is one", flag))
-		}
+	if err := onlyTables(cmd, "network", "space", "ignore-unknown"); err != nil {
+		return err
 	}
 	if f.export != "" && f.edit.DryRun {
-		return cli.Usage(cmd, errors.New("a dry run changes nothing that --export would be the way back from; leave "+
-			"one of them out"))
+		return errors.New("a dry run changes nothing that --export would be the way back from; leave one of them out")
 	}
-	return cli.NotEmpty(cmd, "export")
+	return nil
 }
 
 // importing does what the flags say.
@@ -123,7 +118,9 @@ func importing(p *cli.Program, cmd *cobra.Command, flags importFlags,
 	}
 	defer c.Close()
 	if flags.export != "" {
-		if err := exportTo(ctx, p, c, flags.export); err != nil {
+		if err := cli.WriteWith(cli.PrivateMode, p.Out, flags.export, func(w io.Writer) error {
+			return export(ctx, c, "", w, yamlWriter)
+		}); err != nil {
 			return report, err
 		}
 	}
@@ -132,13 +129,6 @@ func importing(p *cli.Program, cmd *cobra.Command, flags importFlags,
 		err = unmade(p, report.Unmade, file)
 	}
 	return report, err
-}
-
-// exportTo writes the whole plan to a file.
-func exportTo(ctx context.Context, p *cli.Program, c *client.Client, file string) error {
-	return cli.WriteWith(cli.PrivateMode, p.Out, file, func(w io.Writer) error {
-		return export(ctx, c, "", w, func(w io.Writer) (plan.Writer, error) { return plan.NewYAML(w), nil })
-	})
 }
 
 // unmade lists the associations that were refused.
@@ -165,8 +155,8 @@ func readPlan(p *cli.Program, cmd *cobra.Command, table plan.Table, file, comesT
 		return planned, err
 	}
 	if table.Noun == "" && strings.EqualFold(filepath.Ext(file), ".csv") {
-		return planned, cli.Usage(cmd, fmt.Errorf("%s is a table by its name; say of what, with --csv %s", file,
-			strings.Join(plan.Nouns, "|")))
+		return planned, cli.Usagef(cmd, "%s is a table by its name; say of what, with --csv %s", file,
+			strings.Join(plan.Nouns, "|"))
 	}
 	var notes plan.Notes
 	if table.Noun != "" {

@@ -11,8 +11,6 @@ import (
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 const associateHelp = `Maps an elastic address to a container, and prints the address: what the container sends
@@ -34,56 +32,44 @@ const (
 	edgeLook     = 50 * time.Millisecond
 )
 
-func associateCommand(p *cli.Program) *cobra.Command {
-	var flags cli.EditFlags
+func associateCommand(p *cli.Program) cli.Row {
 	var edit ipam.AssociateElastic
 	var guest string
-	cmd := cli.Verb{Use: "associate ADDRESS TARGET", Short: "Map an address to a container", Long: associateHelp,
-		Refs: []cli.Refs{addressRefs, targetRefs},
-		Example: "  berth elastic associate 203.0.113.12 web\n" +
-			"  berth elastic associate 203.0.113.12 shop/web/1 --egress-only\n" +
-			"  berth elastic associate 203.0.113.12 web --network net1 --move --dry-run",
-	}.Command(p)
-	flags.Flags(cmd)
-	f := cmd.Flags()
-	f.StringVar(&edit.Network, "network", "", "on this `NETWORK`")
-	f.StringVar(&guest, "guest", "", "this `ADDRESS` of the target")
-	f.BoolVar(&edit.Move, "move", false, "also if the address is associated elsewhere")
-	f.BoolVar(&edit.EgressOnly, "egress-only", false, "only what the target sends")
-	cli.Completes(cmd, "network", p.CompleteFlag(cli.NetworkRefs))
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		err := cli.NotEmpty(cmd, "network", "guest")
-		if err == nil {
-			edit.Address, err = parseAddress(args[0])
-		}
-		if err == nil && guest != "" {
-			edit.Guest, err = parseAddress(guest)
-		}
-		if err != nil {
-			return cli.Usage(cmd, err)
-		}
-		edit.Instance = args[1]
-		e, err := p.Editor(cmd, flags)
-		if err != nil {
-			return err
-		}
-		defer e.Close()
-		if err := e.Make(cli.SayAddresses, &edit); err != nil || flags.DryRun {
-			return err
-		}
-		ctx, stop := cli.UntilSignal(cmd.Context())
-		defer stop()
-		warning := awaitEdge(ctx, e.Client, edit.Address)
-		if ctx.Err() != nil {
-			return fmt.Errorf("%w: %s is associated, and not mapped yet; the edge maps it as soon as it can",
-				cli.ErrInterrupted, edit.Address)
-		}
-		if warning != "" {
-			fmt.Fprintf(p.Err, "%s: %s\n", cmd.CommandPath(), cli.Printable(warning))
-		}
-		return nil
-	}
-	return cmd
+	return cli.Change{
+		Verb: cli.Verb{Use: "associate ADDRESS TARGET", Short: "Map an address to a container", Long: associateHelp,
+			Refs: []cli.Refs{addressRefs, targetRefs},
+			Example: `  berth elastic associate 203.0.113.12 web
+  berth elastic associate 203.0.113.12 shop/web/1 --egress-only
+  berth elastic associate 203.0.113.12 web --network net1 --move --dry-run`,
+			Flags: cli.Flags{
+				cli.Flag(&edit.Network, "network", "on this `NETWORK`").Of(cli.NetworkRefs).Filled(),
+				cli.Flag(&guest, "guest", "this `ADDRESS` of the target").Filled(),
+				cli.Flag(&edit.Move, "move", "also if the address is associated elsewhere"),
+				cli.Flag(&edit.EgressOnly, "egress-only", "only what the target sends")},
+			Check: func(args []string) (err error) {
+				edit.Address, err = parseAddress(args[0])
+				if err == nil && guest != "" {
+					edit.Guest, err = parseAddress(guest)
+				}
+				edit.Instance = args[1]
+				return err
+			}},
+		Make: func(e *cli.Editor, _ []string) error {
+			if err := e.Make(cli.SayAddresses, &edit); err != nil || e.Flags.DryRun {
+				return err
+			}
+			ctx, stop := cli.UntilSignal(e.Cmd.Context())
+			defer stop()
+			warning := awaitEdge(ctx, e.Client, edit.Address)
+			if ctx.Err() != nil {
+				return fmt.Errorf("%w: %s is associated, and not mapped yet; the edge maps it as soon as it can",
+					cli.ErrInterrupted, edit.Address)
+			}
+			if warning != "" {
+				p.Note(e.Cmd, "%s", warning)
+			}
+			return nil
+		}}
 }
 
 // awaitEdge waits until the edge of the host that has the guest has mapped an address; else it says what is amiss.

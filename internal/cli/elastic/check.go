@@ -9,8 +9,6 @@ import (
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 const checkHelp = `Looks for what keeps elastic addresses of this host from working. A sentence explains each
@@ -26,34 +24,24 @@ finding and what to do. It changes nothing. berth check reports these findings, 
 
 Exit code 0: nothing was found. 2: there are findings. 1: the check could not look.`
 
-func checkCommand(p *cli.Program) *cobra.Command {
-	var format string
-	cmd := cli.Verb{Use: "check", Short: "Find problems with elastic addresses",
-		Long:    checkHelp,
-		Example: "  berth elastic check\n  berth elastic check --format json"}.Command(p)
-	cli.FormatFlag(cmd, &format, "the report, one object")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		show, err := cli.NewObject[ipam.CheckReport](p.Out, cmd, format)
-		if err != nil {
-			return err
-		}
-		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-			report, err := c.CheckElastic(ctx)
-			if err != nil {
-				return err
+func checkCommand(p *cli.Program) cli.Row {
+	return cli.Showing[ipam.CheckReport]{
+		Verb: cli.Verb{Use: "check", Short: "Find problems with elastic addresses",
+			Long:    checkHelp,
+			Example: "  berth elastic check\n  berth elastic check --format json"},
+		JSON: "the report, one object",
+		Fetch: func(ctx context.Context, c *client.Client, _ []string) (ipam.CheckReport, error) {
+			return c.CheckElastic(ctx)
+		},
+		Text: writeFindings,
+		Then: func(r *ipam.CheckReport) error {
+			if r.Engine == ipam.NoEngine {
+				fmt.Fprintln(p.Err, "berth elastic check: the daemon reads no engine, so that some findings could not be "+
+					"checked")
 			}
-			err = cli.ShowObject(show, &report, func(w io.Writer) error { return writeFindings(w, &report) })
-			if err != nil {
-				return err
-			}
-			if report.Engine == ipam.NoEngine {
-				fmt.Fprintf(p.Err, "%s: the daemon reads no engine, so that some findings could not be checked\n",
-					cmd.CommandPath())
-			}
-			return leftOf(&report)
-		})
+			return leftOf(r)
+		},
 	}
-	return cmd
 }
 
 func writeFindings(w io.Writer, r *ipam.CheckReport) error {

@@ -14,19 +14,17 @@ import (
 	"berth/internal/alloc"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 // Command is `berth elastic`.
-func Command(p *cli.Program) *cobra.Command {
+func Command(p *cli.Program) cli.Row {
 	return cli.Group("elastic", "Elastic addresses: they belong to an account, and move between containers",
-		allocateCommand(p), associateCommand(p), disassociateCommand(p), releaseCommand(p), listCommand(p),
-		showCommand(p), checkCommand(p), usageCommand(p),
-		cli.Group("range", "Ranges out of which elastic addresses are allocated", rangeAddCommand(p),
-			rangeListCommand(p), rangeRemoveCommand(p)),
+		allocateCommand(), associateCommand(p), disassociateCommand(), releaseCommand(), listCommand(),
+		showCommand(), checkCommand(p), usageCommand(p),
+		cli.Group("range", "Ranges out of which elastic addresses are allocated", rangeAddCommand(),
+			rangeListCommand(), rangeRemoveCommand()),
 		cli.Group("account", "Accounts: whose elastic addresses, and which containers, are whose",
-			accountCreateCommand(p), accountListCommand(p), accountRemoveCommand(p)))
+			accountCreateCommand(), accountListCommand(), accountRemoveCommand()))
 }
 
 func parseAddress(text string) (netip.Addr, error) {
@@ -51,21 +49,8 @@ func addressRefs(ctx context.Context, c *client.Client, _ string) (names []strin
 	return names, err
 }
 
-func accountRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
-	all, err := c.Accounts(ctx)
-	for _, a := range all {
-		names = append(names, a.Name)
-	}
-	return names, err
-}
-
-func rangeRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
-	all, err := c.ElasticRanges(ctx)
-	for _, r := range all {
-		names = append(names, r.Range.String())
-	}
-	return names, err
-}
+var rangeRefs = cli.NamesOf((*client.Client).ElasticRanges,
+	func(r *ipam.ElasticRangeInfo) string { return r.Range.String() })
 
 // targetRefs completes owners: those of reservations, and the containers that run.
 func targetRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {

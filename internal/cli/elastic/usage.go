@@ -3,7 +3,6 @@ package elastic
 import (
 	"context"
 	"encoding/csv"
-	"fmt"
 	"io"
 	"strconv"
 	"time"
@@ -23,64 +22,53 @@ with the first known event, and without --until it ends now. System addresses do
 // usageForm is how usage is shown.
 type usageForm struct{ since, until, format string }
 
-func usageCommand(p *cli.Program) *cobra.Command {
-	var form usageForm
-	cmd := cli.Verb{Use: "usage", Short: "Show how long accounts had addresses", Long: usageHelp,
-		Example: "  berth elastic usage\n  berth elastic usage --since 30d --format csv\n" +
-			"  berth elastic usage --since 2026-01-01 --until 2026-02-01 --format json",
-	}.Command(p)
-	f := cmd.Flags()
-	f.StringVar(&form.since, "since", "", "only from `WHEN` on: "+cli.WhenText)
-	f.StringVar(&form.until, "until", "", "only until `WHEN`: "+cli.WhenText)
-	f.StringVar(&form.format, "format", "table", "`form` of the output: table, csv, json (one object), yaml (the same) "+
-		"or a Go template")
-	cli.Completes(cmd, "format", cli.Words("table", "csv", "json", "yaml"))
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		filter, err := form.filter(cmd)
-		if err != nil {
-			return cli.Usage(cmd, err)
-		}
-		format := form.format
-		if format == "csv" || format == "table" {
-			format = "text"
-		}
-		show, err := cli.NewObject[ipam.UsageReport](p.Out, cmd, format)
-		if err != nil {
-			return err
-		}
-		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-			report, err := c.Usage(ctx, filter)
+func usageCommand(p *cli.Program) cli.Row {
+	form := usageForm{format: "table"}
+	return cli.Verb{Use: "usage", Short: "Show how long accounts had addresses", Long: usageHelp,
+		Example: `  berth elastic usage
+  berth elastic usage --since 30d --format csv
+  berth elastic usage --since 2026-01-01 --until 2026-02-01 --format json`,
+		Flags: cli.Flags{
+			cli.Flag(&form.since, "since", "only from `WHEN` on: "+cli.WhenText).Filled(),
+			cli.Flag(&form.until, "until", "only until `WHEN`: "+cli.WhenText).Filled(),
+			cli.Flag(&form.format, "format",
+				"`form` of the output: table, csv, json (one object), yaml (the same) "+
+					"or a Go template").Words("table", "csv", "json", "yaml")},
+		Run: func(cmd *cobra.Command, _ []string) (err error) {
+			var filter ipam.UsageFilter
+			if filter.Since, filter.Until, err = cli.Period(form.since, form.until, time.Now()); err != nil {
+				return cli.Usage(cmd, err)
+			}
+			format := form.format
+			if format == "csv" {
+				format = "text"
+			}
+			show, err := cli.NewObject[ipam.UsageReport](p.Out, cmd, format)
 			if err != nil {
 				return err
 			}
-			if !report.KnownSince.IsZero() {
-				fmt.Fprintf(p.Err, "%s: events reach back to %s only: of addresses that were released before, nothing "+
-					"is known\n", cmd.CommandPath(), cli.LocalTime(report.KnownSince))
-			}
-			return cli.ShowObject(show, &report, func(w io.Writer) error { return form.write(p, w, &report) })
-		})
-	}
-	return cmd
-}
-
-func (u *usageForm) filter(cmd *cobra.Command) (f ipam.UsageFilter, err error) {
-	if err := cli.NotEmpty(cmd, "since", "until"); err != nil {
-		return f, err
-	}
-	f.Since, f.Until, err = cli.Period(u.since, u.until, time.Now())
-	return f, err
+			return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+				report, err := c.Usage(ctx, filter)
+				if err != nil {
+					return err
+				}
+				if !report.KnownSince.IsZero() {
+					p.Note(cmd, "events reach back to %s only: of addresses that were released before, nothing is known",
+						cli.LocalTime(report.KnownSince))
+				}
+				return cli.ShowObject(show, &report, func(w io.Writer) error { return form.write(p, w, &report) })
+			})
+		}}
 }
 
 // write shows a report as a table, or as CSV.
 func (u *usageForm) write(p *cli.Program, w io.Writer, report *ipam.UsageReport) error {
 	hours := func(a *ipam.AccountUsage) string { return strconv.FormatFloat(a.Hours, 'f', -1, 64) }
 	if u.format != "csv" {
-		return cli.PlainTable(p, w, []cli.Column[ipam.AccountUsage]{
-			cli.Col("ACCOUNT", func(a *ipam.AccountUsage) string { return a.Account }),
-			cli.Col("DOMAIN", func(a *ipam.AccountUsage) string { return a.Domain }),
-			cli.Col("ADDRESSES", func(a *ipam.AccountUsage) string { return strconv.Itoa(a.Addresses) }),
+		return cli.PlainTable(p, w, cli.Columns[ipam.AccountUsage](
+			"Account", "Domain", "Addresses",
 			cli.Col("HOURS", hours),
-		}, false).Rows(report.Accounts)
+		), false).Rows(report.Accounts)
 	}
 	table := csv.NewWriter(w)
 	rows := [][]string{{"account", "domain", "addresses", "hours", "since", "until"}}

@@ -10,20 +10,17 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"strconv"
 	"strings"
 
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 // Command is `berth host`.
-func Command(p *cli.Program) *cobra.Command {
-	return cli.Group("host", "Hosts that share a store", hostListCommand(p), hostShowCommand(p), hostDrainCommand(p),
-		hostRemoveCommand(p), hostAdmitCommand(p))
+func Command(p *cli.Program) cli.Row {
+	return cli.Group("host", "Hosts that share a store", hostListCommand(), hostShowCommand(), hostDrainCommand(),
+		hostRemoveCommand(p), hostAdmitCommand())
 }
 
 const hostListHelp = `Lists the hosts that share a store (berth serve --store etcd), removed ones last. SELF
@@ -32,68 +29,53 @@ whose daemon answers. PRESENT shows whether a host's daemon is there now; if not
 counts its Docker networks, LEASES the addresses on them, and HEADROOM the addresses that it claimed in advance.
 --format wide adds when each daemon started, and its version.`
 
-func hostListCommand(p *cli.Program) *cobra.Command {
+func hostListCommand() cli.Row {
 	return cli.Listing[ipam.HostInfo]{
 		Verb: cli.Verb{Use: "ls", Short: "List hosts", Long: hostListHelp,
 			Example: "  berth host ls\n  berth host ls -q\n  berth host ls --format json"},
-		Keys:    hostKeys(),
-		Columns: hostColumns,
-		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.HostInfo, error) {
-			return c.Hosts(ctx)
-		},
-	}.Command(p)
-}
-
-func hostKeys() []cli.Key[ipam.HostInfo] {
-	return []cli.Key[ipam.HostInfo]{
-		cli.By(cli.KeyHost, func(h *ipam.HostInfo) string { return h.Name }),
-		cli.By(cli.KeyState, func(h *ipam.HostInfo) string { return cli.StateText(h.State) }, cli.StateText(""),
-			string(ipam.HostDraining), string(ipam.HostLeaving), string(ipam.HostRemoved)),
-	}
-}
-
-func hostColumns(cli.Output) []cli.Column[ipam.HostInfo] {
-	return []cli.Column[ipam.HostInfo]{
-		cli.Col("NAME", func(h *ipam.HostInfo) string { return h.Name }),
-		cli.Col("SELF", func(h *ipam.HostInfo) string { return cli.Mark(h.Self) }),
-		cli.StateCol("STATE", func(h *ipam.HostInfo) string { return cli.StateText(h.State) }),
-		cli.Col("PRESENT", func(h *ipam.HostInfo) string { return cli.YesNo(h.Present) }).
-			Stands(func(h *ipam.HostInfo) cli.Alarm {
+		Keys: cli.Fields{"host=Name", cli.By("state", stateText, "active",
+			string(ipam.HostDraining), string(ipam.HostLeaving), string(ipam.HostRemoved))},
+		Columns: cli.Fields{
+			"Name", cli.Col("SELF", func(h *ipam.HostInfo) string { return cli.Mark(h.Self) }),
+			cli.Col("STATE", stateText).Marked(),
+			cli.Field[ipam.HostInfo]("Present").Stands(func(h *ipam.HostInfo) cli.Alarm {
 				if h.Present {
 					return ""
 				}
 				return cli.Wrong
 			}),
-		cli.Col("POOLS", func(h *ipam.HostInfo) string { return strconv.Itoa(h.Pools) }),
-		cli.Col("LEASES", func(h *ipam.HostInfo) string { return strconv.Itoa(h.Leases) }),
-		cli.Col("HEADROOM", func(h *ipam.HostInfo) string { return strconv.Itoa(h.Headroom) }),
-		cli.WideCol("STARTED", func(h *ipam.HostInfo) string { return cli.ShortTime(h.Started) }),
-		cli.WideCol("VERSION", func(h *ipam.HostInfo) string { return h.Version }),
+			"Pools", "Leases", "Headroom", "Started,wide", "Version,wide",
+		},
+		Fetch: cli.All((*client.Client).Hosts),
 	}
 }
+
+func stateText(h *ipam.HostInfo) string { return cli.StateText(h.State) }
 
 const hostShowHelp = `Shows a host that shares the store, and what "berth host rm" would release: its Docker
 networks, the
 addresses held on them (the first ones by name), and its headroom.`
 
-func hostShowCommand(p *cli.Program) *cobra.Command {
+func hostShowCommand() cli.Row {
 	return cli.Showing[ipam.HostInfo]{
 		Verb: cli.Verb{Use: "show HOST", Short: "Show a host and what it holds", Long: hostShowHelp,
 			Refs: []cli.Refs{hostRefs},
-			Example: "  berth host show b\n  berth host show b --format json\n" +
-				"  berth host show b --format '{{.State}}'"},
+			Example: `  berth host show b
+  berth host show b --format json
+  berth host show b --format '{{.State}}'`},
+		JSON: "one object",
 		Fetch: func(ctx context.Context, c *client.Client, args []string) (ipam.HostInfo, error) {
 			return c.Host(ctx, args[0])
 		},
 		Text: writeHost,
-	}.Command(p)
+	}
 }
 
 func writeHost(w io.Writer, h *ipam.HostInfo) error {
 	pg := &cli.Page{}
 	pg.Line("HOST %s", h.Name)
 	pg.Entry("id", h.ID.String())
-	pg.Entry("state", cli.StateText(h.State))
+	pg.Entry("state", stateText(h))
 	pg.Entry("present", cli.YesNo(h.Present))
 	pg.Entry("joined", cli.LocalTime(h.Joined))
 	pg.Entry("started", cli.LocalTime(h.Started))
@@ -136,37 +118,30 @@ const hostDrainHelp = `Stops a host from taking new addresses and creating Docke
 spaces. It keeps
 what it has, and releases it as its containers end. --undo ends the drain.`
 
-func hostDrainCommand(p *cli.Program) *cobra.Command {
+func hostDrainCommand() cli.Row {
 	var undo bool
-	cmd := cli.Change{
+	return cli.Change{
 		Verb: cli.Verb{Use: "drain HOST...", Short: "Stop hosts from taking new addresses", Long: hostDrainHelp,
-			Args:    cli.Some("HOST"),
 			Refs:    []cli.Refs{hostRefs},
-			Example: "  berth host drain b\n  berth host drain b --undo"},
+			Example: "  berth host drain b\n  berth host drain b --undo",
+			Flags:   cli.Flags{cli.Flag(&undo, "undo", "let it take them again")}},
 		PerArg: func(host string) (ipam.Edit, error) { return &ipam.DrainHost{Name: host, Undo: undo}, nil },
-	}.Command(p)
-	cmd.Flags().BoolVar(&undo, "undo", false, "let it take them again")
-	return cmd
+	}
 }
 
 const hostAdmitHelp = `Lets a removed host take part again. It holds nothing at first. Others may have its
 former addresses now.
 So stop its containers on networks of the cluster first, and start them again afterwards.`
 
-func hostAdmitCommand(p *cli.Program) *cobra.Command {
+func hostAdmitCommand() cli.Row {
 	return cli.Change{
 		Verb: cli.Verb{Use: "admit HOST", Short: "Let a removed host take part again", Long: hostAdmitHelp,
 			Refs: []cli.Refs{hostRefs}, Example: "  berth host admit b"},
-		Edits: func(_ *cobra.Command, args []string) ([]ipam.Edit, error) {
-			return cli.One(&ipam.AdmitHost{Name: args[0]}, nil)
+		Edit: func(args []string) (ipam.Edit, error) {
+			return &ipam.AdmitHost{Name: args[0]}, nil
 		},
-	}.Command(p)
+	}
 }
 
-func hostRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
-	all, err := c.Hosts(ctx)
-	for _, h := range all {
-		names = append(names, h.Name+"\t"+cli.StateText(h.State))
-	}
-	return names, err
-}
+var hostRefs = cli.NamesOf((*client.Client).Hosts,
+	func(h *ipam.HostInfo) string { return h.Name + "\t" + stateText(h) })

@@ -10,8 +10,6 @@ import (
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 const storeMendHelp = `Does this host's part in the recovery of a shared store that went back: etcd was restored from an
@@ -32,56 +30,45 @@ is held. This is the host's part of the recovery ("berth state mend"); the other
 
 Reservations, plans and addresses since the store's earlier state are lost, unless their containers run.`
 
-// mending is what the flags of store mend and store accept say.
-type mending struct {
-	ipam.MendOptions
-	yes    bool
-	format string
-}
-
 // MendCommand is `berth state mend`.
-func MendCommand(p *cli.Program) *cobra.Command {
-	return mendCommand(p, false, cli.Verb{Use: "mend (--dry-run|--yes)", Long: storeMendHelp,
+func MendCommand() cli.Row {
+	return mendCommand(false, cli.Verb{Use: "mend (--dry-run|--yes)", Long: storeMendHelp,
 		Short:   "Repair a shared store that was rolled back",
 		Example: "  berth state mend --dry-run\n  berth state mend --yes\n  berth state mend --yes --gone b"})
 }
 
 // AcceptCommand is `berth state accept`.
-func AcceptCommand(p *cli.Program) *cobra.Command {
-	return mendCommand(p, true, cli.Verb{Use: "accept (--dry-run|--yes)", Long: storeAcceptHelp,
+func AcceptCommand() cli.Row {
+	return mendCommand(true, cli.Verb{Use: "accept (--dry-run|--yes)", Long: storeAcceptHelp,
 		Short:   "Accept a shared store that was rolled back",
 		Example: "  berth state accept --dry-run\n  berth state accept --yes"})
 }
 
-func mendCommand(p *cli.Program, accept bool, verb cli.Verb) *cobra.Command {
-	m := mending{MendOptions: ipam.MendOptions{Accept: accept}}
-	cmd := verb.Command(p)
-	f := cmd.Flags()
-	f.BoolVar(&m.DryRun, "dry-run", false, "show what would be done, and do nothing")
-	f.BoolVarP(&m.yes, "yes", "y", false, "do it")
-	f.StringSliceVar(&m.Gone, "gone", nil, "do not wait for the host `HOST`, which is off for good; repeatable")
-	cli.FormatFlag(cmd, &m.format, "")
-	cli.Completes(cmd, "gone", cobra.NoFileCompletions)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if m.DryRun == m.yes {
-			return cli.Usage(cmd, errors.New("say --dry-run to see what would be done, or --yes to do it"))
-		}
-		show, err := cli.NewObject[ipam.MendReport](p.Out, cmd, m.format)
-		if err != nil {
-			return err
-		}
-		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-			report, err := c.Mend(ctx, m.MendOptions)
-			if err != nil {
-				return err
-			}
-			return cli.ShowObject(show, &report, func(w io.Writer) error {
-				_, err := io.WriteString(w, mendText(&report))
-				return err
-			})
-		})
+func mendCommand(accept bool, verb cli.Verb) cli.Row {
+	var yes bool
+	m := ipam.MendOptions{Accept: accept}
+	verb.Flags = cli.Flags{
+		cli.Flag(&m.DryRun, "dry-run", "show what would be done, and do nothing"),
+		cli.Flag(&yes, "yes", "do it").Short("y"),
+		cli.Flag(&m.Gone, "gone",
+			"do not wait for the host `HOST`, which is off for good; repeatable").Split().Words(),
 	}
-	return cmd
+	verb.Check = func([]string) error {
+		if m.DryRun == yes {
+			return errors.New("say --dry-run to see what would be done, or --yes to do it")
+		}
+		return nil
+	}
+	return cli.Showing[ipam.MendReport]{
+		Verb: verb,
+		Fetch: func(ctx context.Context, c *client.Client, _ []string) (ipam.MendReport, error) {
+			return c.Mend(ctx, m)
+		},
+		Text: func(w io.Writer, r *ipam.MendReport) error {
+			_, err := io.WriteString(w, mendText(r))
+			return err
+		},
+	}
 }
 
 // mendText says what a mending came to.

@@ -10,8 +10,6 @@ import (
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 const hostRemoveHelp = `Removes a host from the cluster and releases all it holds there. It lists that first,
@@ -28,39 +26,32 @@ With several hosts the command handles each by itself. If one is refused, the ot
 type removal struct {
 	off, yes bool
 	wait     time.Duration
-	edit     cli.EditFlags
 }
 
-func hostRemoveCommand(p *cli.Program) *cobra.Command {
-	var r removal
-	cmd := cli.Verb{Use: "rm HOST...", Short: "Remove hosts from the cluster", Long: hostRemoveHelp,
-		Args: cli.Some("HOST"), Refs: []cli.Refs{hostRefs},
-		Example: "  berth host rm b\n  berth host rm b --off\n  berth host rm b --off --yes\n" +
-			"  berth host rm b --dry-run",
-	}.Command(p)
-	f := cmd.Flags()
-	f.BoolVar(&r.off, "off", false, "the host is off, and nothing that ran there has an address of the cluster "+
-		"any more")
-	f.BoolVarP(&r.yes, "yes", "y", false, "do not ask")
-	f.DurationVar(&r.wait, "wait", 30*time.Second,
-		"how long to wait until a host that answers has left, a `duration`")
-	r.edit.Flags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if r.wait < 0 {
-			return cli.Usage(cmd, fmt.Errorf("--wait is %s and must not be less than nothing", r.wait))
-		}
-		e, err := p.Editor(cmd, r.edit)
-		if err != nil {
-			return err
-		}
-		defer e.Close()
-		var failed []error
-		for _, name := range args {
-			failed = append(failed, removeHost(p, e, name, r))
-		}
-		return errors.Join(failed...)
-	}
-	return cmd
+func hostRemoveCommand(p *cli.Program) cli.Row {
+	r := removal{wait: 30 * time.Second}
+	return cli.Change{
+		Verb: cli.Verb{Use: "rm HOST...", Short: "Remove hosts from the cluster", Long: hostRemoveHelp,
+			Refs: []cli.Refs{hostRefs},
+			Example: `  berth host rm b
+  berth host rm b --off
+  berth host rm b --off --yes
+  berth host rm b --dry-run`,
+			Flags: cli.Flags{
+				cli.Flag(&r.off, "off",
+					"the host is off, and nothing that ran there has an address of the cluster any more"),
+				cli.YesFlag(&r.yes),
+				cli.Flag(&r.wait, "wait",
+					"how long to wait until a host that answers has left, a `duration`")},
+			Check: func([]string) error {
+				if r.wait < 0 {
+					return fmt.Errorf("--wait is %s and must not be less than nothing", r.wait)
+				}
+				return nil
+			}},
+		Make: func(e *cli.Editor, args []string) error {
+			return cli.Each(args, func(name string) error { return removeHost(p, e, name, r) })
+		}}
 }
 
 // removeHost shows what the removal frees, asks, and waits until a host that was asked to leave has left.
@@ -71,7 +62,7 @@ func removeHost(p *cli.Program, e *cli.Editor, name string, r removal) error {
 		return err
 	}
 	edit := &ipam.RemoveHost{Name: h.Name, Off: r.off}
-	if r.edit.DryRun || h.State == ipam.HostRemoved {
+	if e.Flags.DryRun || h.State == ipam.HostRemoved {
 		return e.Make(cli.Echo(h.Name), edit)
 	}
 	if !r.yes {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"berth/internal/admin/api"
@@ -41,10 +40,11 @@ type eventsRequest struct {
 }
 
 // EventsCommand is `berth events`.
-func EventsCommand(p *cli.Program) *cobra.Command {
+func EventsCommand(p *cli.Program) cli.Row {
 	var out cli.Output
 	var req eventsRequest
-	cmd := cli.Verb{Use: "events", Aliases: []string{"event"}, Short: "Show who took, released or changed what",
+	chosen := cli.NewFilter(cli.Keys[ipam.Event]("network", "space", "host", "owner=Name", "tag", "kind=Verb"))
+	return cli.Verb{Use: "events", Aliases: []string{"event"}, Short: "Show who took, released or changed what",
 		Long: eventsHelp,
 		Example: `  berth events
   berth events --since 1h --format wide
@@ -53,60 +53,60 @@ func EventsCommand(p *cli.Program) *cobra.Command {
   berth events --follow --verb lease --verb reservation.add
   berth events --follow --format json`,
 		Instead: map[string]string{"tail": "--last N shows the last N events",
-			"limit": "--last N shows the last N events"}}.Command(p)
-	out.TableFlags(p, cmd)
-	chosen := cli.NewFilter(p, cmd, eventKeys())
-	f := cmd.Flags()
-	f.StringVar(&req.since, "since", "", "only those since `WHEN`: "+cli.WhenText)
-	f.StringVar(&req.until, "until", "", "only those before `WHEN`, in the same forms")
-	f.StringArrayVar(&req.networks, "network", nil, "only those of the network `NAME` (repeatable)")
-	f.StringArrayVar(&req.verbs, "verb", nil, "only those of the `VERB`, such as lease.take, or of a noun, such as lease "+
-		"(repeatable)")
-	f.IntVarP(&req.last, "last", "n", api.DefaultEvents, "at most the last `N` of them")
-	f.BoolVarP(&req.follow, "follow", "f", false, "print each event as it happens")
-	cli.Completes(cmd, "network", p.CompleteFlag(cli.NetworkRefs))
-	cli.Completes(cmd, "verb", cli.Words(verbPatterns()...))
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		filter, err := req.filter(cmd, p, &out)
-		if err != nil {
-			return err
-		}
-		if err := chosen.Read(); err != nil {
-			return cli.Usage(cmd, err)
-		}
-		if out.Watched() {
-			out.SortUnless("-id") // the latest is what a screen has room for
-		}
-		show, err := eventTable(p.Out, cmd, out)
-		if err != nil {
-			return err
-		}
-		c, err := p.Find(cmd.Context())
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		if err := chosen.Ask(cmd.Context(), c); err != nil {
-			return err
-		}
-		if req.follow {
-			return followEvents(cmd.Context(), c, filter, chosen, show)
-		}
-		return out.Show(cmd.Context(), p, func(ctx context.Context, w io.Writer) error {
-			list, err := lastOf(ctx, c, filter, chosen)
+			"limit": "--last N shows the last N events"},
+		Flags: slices.Concat(out.Flags(p), chosen.Flags(), req.flags()),
+		Run: func(cmd *cobra.Command, _ []string) error {
+			filter, err := req.filter(cmd, p, &out)
+			if err == nil {
+				err = chosen.Read()
+			}
+			if err != nil {
+				return cli.Usage(cmd, err)
+			}
+			if out.Watched() {
+				out.SortUnless("-id") // the latest is what a screen has room for
+			}
+			show, err := eventTable(p.Out, cmd, out)
 			if err != nil {
 				return err
 			}
-			if !out.Watched() {
-				if err := req.told(ctx, p, c, &list); err != nil {
+			return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+				if err := chosen.Ask(ctx, c); err != nil {
 					return err
 				}
-			}
-			show.W = w
-			return show.Rows(list.Events)
-		})
+				if req.follow {
+					return followEvents(ctx, c, filter, chosen, show)
+				}
+				return out.Show(ctx, p, func(ctx context.Context, w io.Writer) error {
+					list, err := lastOf(ctx, c, filter, chosen)
+					if err != nil {
+						return err
+					}
+					if !out.Watched() {
+						if err := req.told(ctx, p, c, &list); err != nil {
+							return err
+						}
+					}
+					show.W = w
+					return show.Rows(list.Events)
+				})
+			})
+		}}
+}
+
+func (req *eventsRequest) flags() cli.Flags {
+	req.last = api.DefaultEvents
+	return cli.Flags{
+		cli.Flag(&req.since, "since", "only those since `WHEN`: "+cli.WhenText),
+		cli.Flag(&req.until, "until", "only those before `WHEN`, in the same forms"),
+		cli.Flag(&req.networks, "network",
+			"only those of the network `NAME` (repeatable)").Of(cli.NetworkRefs),
+		cli.Flag(&req.verbs, "verb",
+			"only those of the `VERB`, such as lease.take, or of a noun, such as lease "+
+				"(repeatable)").Words(verbPatterns()...),
+		cli.Flag(&req.last, "last", "at most the last `N` of them").Short("n"),
+		cli.Flag(&req.follow, "follow", "print each event as it happens").Short("f"),
 	}
-	return cmd
 }
 
 // told says what a list of events leaves open.
@@ -123,15 +123,13 @@ func (req eventsRequest) told(ctx context.Context, p *cli.Program, c *client.Cli
 
 // eventTable shows events, a line each; its columns are those of --sort.
 func eventTable(w io.Writer, cmd *cobra.Command, out cli.Output) (*cli.Table[ipam.Event], error) {
-	show, err := cli.NewTable(w, cmd, out, []cli.Column[ipam.Event]{
-		cli.Col("ID", func(e *ipam.Event) string { return strconv.FormatUint(e.ID, 10) }),
+	show, err := cli.NewTable(w, cmd, out, cli.Columns[ipam.Event](
+		"ID=ID",
 		cli.Col("TIME", func(e *ipam.Event) string { return e.Time.UTC().Format("2006-01-02T15:04:05.000000") }),
-		cli.Col("VERB", func(e *ipam.Event) string { return e.Verb.String() }),
+		"Verb",
 		cli.Col("ADDRESS", eventObject),
-		cli.Col("NETWORK", func(e *ipam.Event) string { return e.Network }),
-		cli.Col("NAME", func(e *ipam.Event) string { return e.Name }),
-		cli.Col("BY", func(e *ipam.Event) string { return e.Actor }),
-	})
+		"Network", "Name", "BY=Actor",
+	))
 	if err != nil {
 		return nil, err
 	}
@@ -142,17 +140,17 @@ func eventTable(w io.Writer, cmd *cobra.Command, out cli.Output) (*cli.Table[ipa
 	return show, nil
 }
 
-// filter works out how many past events are wanted.
+// filter works out how many past events are wanted. Its error is wrong usage.
 func (req eventsRequest) filter(cmd *cobra.Command, p *cli.Program, out *cli.Output) (f ipam.EventFilter, err error) {
 	f.Last = req.last
 	switch {
 	case req.follow && req.until != "":
-		return f, cli.Usage(cmd, errors.New("--follow shows what happens from now on, and --until only what was before: "+
-			"give one of them"))
+		return f, errors.New("--follow shows what happens from now on, and --until only what was before: " +
+			"give one of them")
 	case req.follow && (out.Watched() || out.IsSorted()):
-		return f, cli.Usage(cmd, errors.New("--follow shows each event as it happens; leave --watch and --sort out"))
+		return f, errors.New("--follow shows each event as it happens; leave --watch and --sort out")
 	case req.last < 0 || req.last > api.MaxEvents:
-		return f, cli.Usage(cmd, fmt.Errorf("--last is %d and must be from 0 to %d", req.last, api.MaxEvents))
+		return f, fmt.Errorf("--last is %d and must be from 0 to %d", req.last, api.MaxEvents)
 	case cmd.Flags().Changed("last"):
 	case req.since != "":
 		f.Last = api.MaxEvents
@@ -160,18 +158,18 @@ func (req eventsRequest) filter(cmd *cobra.Command, p *cli.Program, out *cli.Out
 		f.Last = 0
 	}
 	if f.Since, f.Before, err = cli.Period(req.since, req.until, p.Now()); err != nil {
-		return f, cli.Usage(cmd, err)
+		return f, err
 	}
 	if f.Networks = req.networks; slices.ContainsFunc(req.networks, func(name string) bool {
 		return ipam.CheckName("network", name) != nil
 	}) {
-		return f, cli.Usage(cmd, fmt.Errorf("--network is %q, and must be the name of a network", req.networks))
+		return f, fmt.Errorf("--network is %q, and must be the name of a network", req.networks)
 	}
 	for _, pattern := range req.verbs {
 		verbs := ipam.VerbsLike(pattern)
 		if len(verbs) == 0 {
-			return f, cli.Usage(cmd, fmt.Errorf("--verb is %q and must be one such as lease.take, or all of a noun, as "+
-				"in lease or lease.*; there are %s", pattern, strings.Join(ipam.Verbs(), ", ")))
+			return f, fmt.Errorf("--verb is %q and must be one such as lease.take, or all of a noun, as "+
+				"in lease or lease.*; there are %s", pattern, strings.Join(ipam.Verbs(), ", "))
 		}
 		f.Verbs = append(f.Verbs, verbs...)
 	}
@@ -226,17 +224,6 @@ func lastOf(ctx context.Context, c *client.Client, f ipam.EventFilter,
 		list.Events, list.More = list.Events[n-most:], true
 	}
 	return list, nil
-}
-
-func eventKeys() []cli.Key[ipam.Event] {
-	return []cli.Key[ipam.Event]{
-		cli.ByNetwork(func(e *ipam.Event) string { return e.Network }, func(e *ipam.Event) ipam.ID { return e.NetworkID }),
-		cli.By(cli.KeySpace, func(e *ipam.Event) string { return e.Space }),
-		cli.By(cli.KeyHost, func(e *ipam.Event) string { return e.Host }),
-		cli.By(cli.KeyOwner, func(e *ipam.Event) string { return e.Name }),
-		cli.ByTagOf(func(e *ipam.Event) ipam.ID { return e.NetworkID }),
-		cli.By(cli.KeyKind, func(e *ipam.Event) string { return e.Verb.String() }),
-	}
 }
 
 // eventWidth is what a line of an event takes at most without --format wide; what changed may be a line of its own

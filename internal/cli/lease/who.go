@@ -10,8 +10,6 @@ import (
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 const whoHelp = `Shows the current and past holders of an address, or the addresses of a MAC or name. Each
@@ -25,11 +23,11 @@ WHAT is lease (held), reservation (reserved for an owner) or elastic (associated
 one moment: a time, or how long ago. --format wide adds the MAC, the host, the author (BY) and the notes.`
 
 // WhoCommand is `berth who`.
-func WhoCommand(p *cli.Program) *cobra.Command {
+func WhoCommand(p *cli.Program) cli.Row {
 	var filter ipam.WhoFilter
 	var at string
-	var cmd *cobra.Command
-	cmd = cli.Listing[ipam.Tenure]{
+	var asTable bool
+	return cli.Listing[ipam.Tenure]{
 		Verb: cli.Verb{Use: "who ADDRESS|MAC|NAME", Short: "Show the current and past holders of an address", Long: whoHelp,
 			Refs: []cli.Refs{cli.AnyNames},
 			Example: `  berth who 10.8.0.9
@@ -37,15 +35,21 @@ func WhoCommand(p *cli.Program) *cobra.Command {
   berth who 10.8.0.9 --at "2026-11-17 10:00"
   berth who 02:42:0a:08:00:09 --at 7d
   berth who shop-web-1
-  berth who shop/web/1 --format json`},
-		Check: func(args []string) (err error) {
-			if filter.At, err = cli.WhenFlag("at", at, p.Now()); err != nil {
-				return err
-			}
-			return whom(args[0], &filter)
+  berth who shop/web/1 --format json`,
+			Flags: cli.Flags{cli.Flag(&at, "at",
+				"only the holder at `WHEN`: "+cli.WhenText), cli.SpaceFlag(&filter.Space)},
+			Check: func(args []string) (err error) {
+				if filter.At, err = cli.WhenFlag("at", at, p.Now()); err != nil {
+					return err
+				}
+				return whom(args[0], &filter)
+			}},
+		Keys: cli.Fields{"network", "space", "host", "owner=Name", "tag", cli.Choice("kind=What,Kind",
+			append([]string{ipam.LeaseTenure, ipam.ReservationTenure, ipam.ElasticTenure}, ipam.Kinds()...)...)},
+		ColumnsOf: func(out cli.Output) cli.Fields {
+			asTable = out.IsTable()
+			return whoColumns(&filter)
 		},
-		Keys:    whoKeys(),
-		Columns: func(cli.Output) []cli.Column[ipam.Tenure] { return whoColumns(&filter) },
 		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.Tenure, error) {
 			all, err := c.Who(ctx, filter)
 			if err == nil && len(all) == 0 {
@@ -56,15 +60,12 @@ func WhoCommand(p *cli.Program) *cobra.Command {
 				}
 				err = tellKnown(ctx, p, c, nobody)
 			}
-			if format := cmd.Flag("format").Value.String(); format == "table" || format == "wide" {
+			if asTable {
 				all = joined(all)
 			}
 			return all, err
 		},
-	}.Command(p)
-	cmd.Flags().StringVar(&at, "at", "", "only the holder at `WHEN`: "+cli.WhenText)
-	p.SpaceFlag(cmd, &filter.Space)
-	return cmd
+	}
 }
 
 // restart is how long a holder may be away and come back in the same line.
@@ -112,7 +113,7 @@ func tellKnown(ctx context.Context, p *cli.Program, c *client.Client, nothing st
 	if !since.IsZero() {
 		known = "events reach back to " + since.Local().Format("2006-01-02 15:04:05 MST")
 	}
-	p.Warn([]string{nothing + "; " + known})
+	p.Warn(nothing + "; " + known)
 	return nil
 }
 
@@ -139,29 +140,16 @@ func whom(text string, f *ipam.WhoFilter) error {
 
 func isNumber(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
-func whoKeys() []cli.Key[ipam.Tenure] {
-	return []cli.Key[ipam.Tenure]{
-		cli.ByNetwork(func(t *ipam.Tenure) string { return t.Network },
-			func(t *ipam.Tenure) ipam.ID { return t.NetworkID }),
-		cli.By(cli.KeySpace, func(t *ipam.Tenure) string { return t.Space }),
-		cli.By(cli.KeyHost, func(t *ipam.Tenure) string { return t.Host }),
-		cli.By(cli.KeyOwner, func(t *ipam.Tenure) string { return t.Name }),
-		cli.ByTagOf(func(t *ipam.Tenure) ipam.ID { return t.NetworkID }),
-		cli.ByAny(cli.KeyKind, func(t *ipam.Tenure) []string { return []string{t.What, t.Kind} },
-			append([]string{ipam.LeaseTenure, ipam.ReservationTenure, ipam.ElasticTenure}, ipam.Kinds()...)...),
-	}
-}
-
 // whoColumns leave out what was asked for, because it is known: of an address they show who had it, of a name which
 // addresses it had, and of a MAC both. 80 columns have no room for WHAT then.
-func whoColumns(asked *ipam.WhoFilter) []cli.Column[ipam.Tenure] {
-	col := func(known bool, title string, value func(*ipam.Tenure) string) cli.Column[ipam.Tenure] {
+func whoColumns(asked *ipam.WhoFilter) cli.Fields {
+	unless := func(known bool, column string) string {
 		if known {
-			return cli.WideCol(title, value)
+			return column + ",wide"
 		}
-		return cli.Col(title, value)
+		return column
 	}
-	return []cli.Column[ipam.Tenure]{
+	return cli.Fields{
 		cli.RefCol(func(t *ipam.Tenure) string { return t.Address.String() }),
 		cli.Col("FROM", tenureFrom),
 		cli.Col("UNTIL", func(t *ipam.Tenure) string {
@@ -170,15 +158,9 @@ func whoColumns(asked *ipam.WhoFilter) []cli.Column[ipam.Tenure] {
 			}
 			return cli.ShortTime(t.Until)
 		}),
-		col(asked.Address.IsValid(), "ADDRESS", func(t *ipam.Tenure) string { return t.Address.String() }),
-		col(asked.MAC != (ipam.MAC{}), "WHAT", func(t *ipam.Tenure) string { return t.What }),
-		col(asked.Name != "", "NAME", func(t *ipam.Tenure) string { return t.Name }),
-		cli.WideCol("NETWORK", func(t *ipam.Tenure) string { return t.Network }),
-		cli.WideCol("MAC", func(t *ipam.Tenure) string { return t.MAC.String() }),
-		cli.WideCol("HOST", func(t *ipam.Tenure) string { return t.Host }),
-		cli.WideCol("BY", func(t *ipam.Tenure) string { return t.By }),
-		cli.WideCol("SPACE", func(t *ipam.Tenure) string { return t.Space }),
-		cli.WideCol("NOTE", func(t *ipam.Tenure) string { return t.Note }),
+		unless(asked.Address.IsValid(), "Address"),
+		unless(asked.MAC != (ipam.MAC{}), "What"), unless(asked.Name != "", "Name"),
+		"Network,wide", "MAC,wide", "Host,wide", "By,wide", "Space,wide", "Note,wide",
 	}
 }
 

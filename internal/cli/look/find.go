@@ -14,8 +14,6 @@ import (
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 const findHelp = `Searches addresses, prefixes, ranges, MACs, ids, names, owners, tags and notes. A part of a
@@ -30,42 +28,47 @@ reads the engine, you can search for a container of its host by id or by MAC. Th
 too.`
 
 // FindCommand is `berth find`.
-func FindCommand(p *cli.Program) *cobra.Command {
+func FindCommand(p *cli.Program) cli.Row {
 	var filter ipam.FindFilter
-	cmd := cli.Listing[ipam.Found]{
+	return cli.Listing[ipam.Found]{
 		Verb: cli.Verb{Use: "find WORD", Short: "Find a word in names, addresses, MACs, tags and notes", Long: findHelp,
 			Refs: []cli.Refs{cli.AnyNames},
 			Example: `  berth find shop_web_1
   berth find 10.8.0.9
   berth find 02:42:0a
   berth find printer --kind reservation --kind address
-  berth find web --format json`},
-		Check: func(args []string) error {
-			filter.Word = args[0]
-			return checkKinds("kind", filter.Kinds)
+  berth find web --format json`,
+			Flags: cli.Flags{cli.SpaceFlag(&filter.Space), kindFlag("kind", &filter.Kinds)},
+			Check: func(args []string) error {
+				filter.Word = args[0]
+				return checkKinds("kind", filter.Kinds)
+			}},
+		Said: true,
+		Keys: cli.Fields{"network", "space", "host", "owner=Name", "tag",
+			cli.Choice("kind", ipam.FoundKinds()...), "state"},
+		Columns: cli.Fields{
+			"Kind",
+			cli.Field[ipam.Found]("What").Names(),
+			cli.Field[ipam.Found]("Network").OrWide(foundWithin(whatBesideNetwork)),
+			"Name",
+			cli.Col("WHY", foundWhy).AtMost(whyWidth).OrWide(foundWithin(whatBesideWhy)),
+			"Subnet,wide", "Space,wide", "MAC,wide", "Host,wide",
 		},
-		Said:    true,
-		Keys:    foundKeys(),
-		Columns: func(cli.Output) []cli.Column[ipam.Found] { return foundColumns() },
 		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.Found, error) {
 			all, err := c.Find(ctx, filter)
 			if err == nil && len(all) == 0 {
-				p.Warn([]string{fmt.Sprintf("%q is found nowhere; `berth who` and `berth events` know what was",
-					filter.Word)})
+				p.Warnf("%q is found nowhere; `berth who` and `berth events` know what was",
+					filter.Word)
 			}
 			return all, err
 		},
-	}.Command(p)
-	p.SpaceFlag(cmd, &filter.Space)
-	kindFlag(cmd, "kind", &filter.Kinds)
-	return cmd
+	}
 }
 
-// kindFlag adds a flag that takes kinds of what is found.
-func kindFlag(cmd *cobra.Command, name string, kinds *[]string) {
-	cmd.Flags().StringArrayVar(kinds, name, nil, "only things of the `KIND` (repeatable): "+
-		strings.Join(ipam.FoundKinds(), ", "))
-	cli.Completes(cmd, name, cli.Words(ipam.FoundKinds()...))
+// kindFlag is a flag that takes kinds of what is found.
+func kindFlag(name string, kinds *[]string) cli.FlagRow {
+	return cli.Flag(kinds, name, "only things of the `KIND` (repeatable): "+strings.Join(ipam.FoundKinds(), ", ")).
+		Words(ipam.FoundKinds()...)
 }
 
 func checkKinds(flag string, kinds []string) error {
@@ -75,37 +78,6 @@ func checkKinds(flag string, kinds []string) error {
 		}
 	}
 	return nil
-}
-
-func foundKeys() []cli.Key[ipam.Found] {
-	return []cli.Key[ipam.Found]{
-		cli.ByNetwork(func(f *ipam.Found) string { return f.Network }, func(f *ipam.Found) ipam.ID { return f.NetworkID }),
-		cli.By(cli.KeySpace, func(f *ipam.Found) string { return f.Space }),
-		cli.By(cli.KeyHost, func(f *ipam.Found) string { return f.Host }),
-		cli.By(cli.KeyOwner, func(f *ipam.Found) string { return f.Name }),
-		cli.ByTagOf(func(f *ipam.Found) ipam.ID { return f.NetworkID }),
-		cli.By(cli.KeyKind, func(f *ipam.Found) string { return f.Kind }, ipam.FoundKinds()...),
-		cli.By(cli.KeyState, func(f *ipam.Found) string { return f.State }),
-	}
-}
-
-func foundColumns() []cli.Column[ipam.Found] {
-	return []cli.Column[ipam.Found]{
-		cli.Col("KIND", func(f *ipam.Found) string { return f.Kind }),
-		cli.Col("WHAT", func(f *ipam.Found) string { return f.What }).Names(),
-		cli.Col("NETWORK", func(f *ipam.Found) string { return f.Network }).OrWide(foundWithin(whatBesideNetwork)),
-		cli.Col("NAME", func(f *ipam.Found) string { return f.Name }),
-		cli.Col("WHY", foundWhy).AtMost(whyWidth).OrWide(foundWithin(whatBesideWhy)),
-		cli.WideCol("SUBNET", func(f *ipam.Found) string {
-			if !f.Subnet.IsValid() {
-				return ""
-			}
-			return f.Subnet.String()
-		}),
-		cli.WideCol("SPACE", func(f *ipam.Found) string { return f.Space }),
-		cli.WideCol("MAC", func(f *ipam.Found) string { return f.MAC.String() }),
-		cli.WideCol("HOST", func(f *ipam.Found) string { return f.Host }),
-	}
 }
 
 // What 80 columns leave: for WHY, and for WHAT, which ranges and IPv6 make long, beside WHY and beside NETWORK alone.

@@ -30,10 +30,11 @@ var order = []string{ipam.FoundNetwork, ipam.FoundSubnet, ipam.LeaseTenure, ipam
 	ipam.FoundRange, ipam.FoundHost}
 
 // InspectCommand is `berth inspect`.
-func InspectCommand(p *cli.Program) *cobra.Command {
-	var format, space string
+func InspectCommand(p *cli.Program) cli.Row {
+	var space string
+	format := "json"
 	var kinds []string
-	cmd := cli.Verb{Use: "inspect WHAT [WHAT...]", Short: "Show everything about a name, address or id",
+	return cli.Verb{Use: "inspect WHAT [WHAT...]", Short: "Show everything about a name, address or id",
 		Long: inspectHelp,
 		Example: `  berth inspect net1
   berth inspect 10.8.0.9 shop-web-1
@@ -42,51 +43,55 @@ func InspectCommand(p *cli.Program) *cobra.Command {
   berth inspect $(berth find printer -q)`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || slices.ContainsFunc(args, func(arg string) bool { return strings.TrimSpace(arg) == "" }) {
-				return cli.Usage(cmd, fmt.Errorf("WHAT is missing: %s WHAT [WHAT...]", cmd.CommandPath()))
+				return cli.Usagef(cmd, "WHAT is missing: %s WHAT [WHAT...]", cmd.CommandPath())
 			}
 			return nil
-		}}.Command(p)
-	cmd.ValidArgsFunction = p.CompleteFlag(inspectable)
-	f := cmd.Flags()
-	f.StringVar(&format, "format", "json", "`form` of the output: json (one array), yaml, or a Go template for each thing")
-	cli.Completes(cmd, "format", cli.Words("json", "yaml"))
-	kindFlag(cmd, "type", &kinds)
-	p.SpaceFlag(cmd, &space)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkKinds("type", kinds); err != nil {
-			return cli.Usage(cmd, err)
-		}
-		show, err := cli.NewThings(p.Out, cmd, format)
-		if err != nil {
-			return err
-		}
-		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-			w := &wholes{c: c, space: space}
-			var missing error
-			var things []any
-			for _, what := range args {
-				found, err := w.called(ctx, p, what, kinds)
+		},
+		Any: inspectable,
+		Flags: cli.Flags{
+			cli.Flag(&format, "format",
+				"`form` of the output: json (one array), yaml, or a Go template for each thing").
+				Words("json", "yaml"),
+			kindFlag("type", &kinds), cli.SpaceFlag(&space)},
+		Check: func([]string) error { return checkKinds("type", kinds) },
+		Run: func(cmd *cobra.Command, args []string) error {
+			show, err := cli.NewThings(p.Out, cmd, format)
+			if err != nil {
+				return err
+			}
+			return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+				w := &wholes{c: c, space: space}
+				things, missing, err := w.all(ctx, p, args, kinds)
 				if err != nil {
 					return err
 				}
-				if len(found) == 0 {
-					missing = errors.Join(missing, notThere(what, kinds, space), unwitnessed(ctx, c, what))
+				if err := show.All(things); err != nil {
+					return err
 				}
-				for i := range found {
-					thing, err := w.whole(ctx, &found[i])
-					if err != nil {
-						return err
-					}
-					things = append(things, thing)
-				}
+				return p.All(missing)
+			})
+		}}
+}
+
+// all are the things that are called so, and which words name none.
+func (w *wholes) all(ctx context.Context, p *cli.Program, words, kinds []string) (things []any, missing, err error) {
+	for _, what := range words {
+		found, err := w.called(ctx, p, what, kinds)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(found) == 0 {
+			missing = errors.Join(missing, notThere(what, kinds, w.space), unwitnessed(ctx, w.c, what))
+		}
+		for i := range found {
+			thing, err := w.whole(ctx, &found[i])
+			if err != nil {
+				return nil, nil, err
 			}
-			if err := show.All(things); err != nil {
-				return err
-			}
-			return p.All(missing)
-		})
+			things = append(things, thing)
+		}
 	}
-	return cmd
+	return things, missing, nil
 }
 
 func notThere(what string, kinds []string, space string) error {
@@ -138,7 +143,7 @@ func (w *wholes) called(ctx context.Context, p *cli.Program, what string, kinds 
 			}
 		}
 		if len(others) > 0 {
-			p.Warn([]string{fmt.Sprintf("%s is also called so of the kind %s (--type)", what, strings.Join(others, ", "))})
+			p.Warnf("%s is also called so of the kind %s (--type)", what, strings.Join(others, ", "))
 		}
 		return first, nil
 	}

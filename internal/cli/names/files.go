@@ -21,7 +21,7 @@ holds the names of that moment; berth serve --dns-listen answers with the curren
 const hostsHelp = `Writes all names as a hosts file (hosts(5)): each address with its names, the long one first.
 dnsmasq and Pi-hole read such files (addn-hosts, hostsdir), and so does CoreDNS (hosts).` + fileHelp
 
-func hostsCommand(p *cli.Program) *cobra.Command {
+func hostsCommand(p *cli.Program) cli.Row {
 	return write(p, cli.Verb{Use: "hosts", Short: "Write the names as a hosts file", Long: hostsHelp,
 		Example: "  berth dns hosts\n  berth dns hosts --zone lan.example -o /etc/dnsmasq.hosts/berth"}, nil,
 		func(x *dns.Index, w io.Writer) error { return x.WriteHosts(w) })
@@ -33,14 +33,18 @@ grows. The zone calls its server ns; --server sets the addresses of the server.
 --reverse writes a reverse zone instead: for the prefix 192.0.2.0/24 the zone 2.0.192.in-addr.arpa. The length of the
 prefix is a multiple of 8, or of 4 for IPv6.` + fileHelp
 
-func zoneCommand(p *cli.Program) *cobra.Command {
+func zoneCommand(p *cli.Program) cli.Row {
 	var reverse string
-	var servers []string
+	servers := []string{"127.0.0.1"}
 	var of netip.Prefix
 	var at []netip.Addr
-	cmd := write(p, cli.Verb{Use: "zone", Short: "Write the names as a zone file", Long: zoneHelp,
-		Example: "  berth dns zone\n  berth dns zone --server 192.0.2.53 -o /var/lib/bind/lan.example\n" +
-			"  berth dns zone --reverse 192.0.2.0/24 -o /var/lib/bind/192.0.2"},
+	return write(p, cli.Verb{Use: "zone", Short: "Write the names as a zone file", Long: zoneHelp,
+		Example: `  berth dns zone
+  berth dns zone --server 192.0.2.53 -o /var/lib/bind/lan.example
+  berth dns zone --reverse 192.0.2.0/24 -o /var/lib/bind/192.0.2`,
+		Flags: cli.Flags{
+			cli.Flag(&reverse, "reverse", "write the zone of the addresses of `CIDR` instead"),
+			cli.Flag(&servers, "server", "`ADDRESS` of the server that the file is for; repeatable")}},
 		func() (err error) {
 			if reverse != "" {
 				if of, err = netip.ParsePrefix(reverse); err != nil || of != of.Masked() {
@@ -63,27 +67,22 @@ func zoneCommand(p *cli.Program) *cobra.Command {
 			}
 			return x.WriteZone(w, at)
 		})
-	cmd.Flags().StringVar(&reverse, "reverse", "", "write the zone of the addresses of `CIDR` instead")
-	cmd.Flags().StringArrayVar(&servers, "server", []string{"127.0.0.1"},
-		"`ADDRESS` of the server that the file is for; repeatable")
-	return cmd
 }
 
 // write is a verb that writes a file of names. Check may be nil.
-func write(p *cli.Program, verb cli.Verb, check func() error, fn func(*dns.Index, io.Writer) error) *cobra.Command {
+func write(p *cli.Program, verb cli.Verb, check func() error, fn func(*dns.Index, io.Writer) error) cli.Row {
 	var zone zoneFlag
 	var file string
-	cmd := verb.Command(p)
-	cmd.Flags().StringVarP(&file, "output", "o", "", "write to `FILE` instead of standard output")
-	zone.flags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	verb.Flags = append(verb.Flags, zone.flag(),
+		cli.Flag(&file, "output", "write to `FILE` instead of standard output").Short("o"))
+	verb.Run = func(cmd *cobra.Command, _ []string) error {
 		if check != nil {
 			if err := check(); err != nil {
 				return cli.Usage(cmd, err)
 			}
 		}
 		if err := zone.check(); err != nil {
-			return cli.Usage(cmd, fmt.Errorf("--zone: %w", err))
+			return cli.Usagef(cmd, "--zone: %w", err)
 		}
 		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
 			x, err := zone.index(ctx, c, p.Now)
@@ -93,5 +92,5 @@ func write(p *cli.Program, verb cli.Verb, check func() error, fn func(*dns.Index
 			return cli.WriteWhole(p.Out, file, func(w io.Writer) error { return fn(x, w) })
 		})
 	}
-	return cmd
+	return verb
 }

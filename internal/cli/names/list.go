@@ -6,8 +6,6 @@ import (
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/dns"
-
-	"github.com/spf13/cobra"
 )
 
 const listHelp = `Lists all names with their addresses, by KIND:
@@ -20,33 +18,17 @@ const listHelp = `Lists all names with their addresses, by KIND:
 If two owners on a network have the same name in DNS, one of them gets a mark at the end of the first label.
 --format wide shows the owner of the name without the mark (INSTEAD).`
 
-func listCommand(p *cli.Program) *cobra.Command {
+func listCommand(p *cli.Program) cli.Row {
 	var zone zoneFlag
-	cmd := cli.Listing[dns.Name]{
+	return cli.Listing[dns.Name]{
 		Verb: cli.Verb{Use: "ls", Short: "List names", Long: listHelp,
-			Example: "  berth dns ls\n  berth dns ls --filter kind=long\n  berth dns ls --filter network=home --format json"},
-		Check: func([]string) error { return zone.check() },
-		Keys: []cli.Key[dns.Name]{
-			cli.By(cli.KeyNetwork, func(n *dns.Name) string { return n.Network }),
-			cli.By(cli.KeyOwner, func(n *dns.Name) string { return n.Owner }),
-			cli.By(cli.KeyKind, func(n *dns.Name) string { return n.Kind }, dns.Kinds()...),
-		},
-		Columns: func(cli.Output) []cli.Column[dns.Name] {
-			return []cli.Column[dns.Name]{
-				cli.Col("NAME", func(n *dns.Name) string { return n.Name }),
-				cli.Col("ADDRESS", func(n *dns.Name) string { return n.Address.String() }),
-				cli.Col("KIND", func(n *dns.Name) string { return n.Kind }),
-				cli.WideCol("OWNER", func(n *dns.Name) string { return n.Owner }),
-				cli.WideCol("NETWORK", func(n *dns.Name) string { return n.Network }),
-				cli.WideCol("IN USE", func(n *dns.Name) string {
-					if n.Held {
-						return "yes"
-					}
-					return "no"
-				}),
-				cli.WideCol("INSTEAD", func(n *dns.Name) string { return n.Instead }),
-			}
-		},
+			Example: `  berth dns ls
+  berth dns ls --filter kind=long
+  berth dns ls --filter network=home --format json`,
+			Flags: cli.Flags{zone.flag()},
+			Check: func([]string) error { return zone.check() }},
+		Keys:    cli.Fields{"network=Network", "owner", cli.Choice("kind", dns.Kinds()...)},
+		Columns: cli.Fields{"Name", "Address", "Kind", "Owner,wide", "Network,wide", "IN USE=Held,wide", "Instead,wide"},
 		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]dns.Name, error) {
 			x, err := zone.index(ctx, c, p.Now)
 			if err != nil {
@@ -54,7 +36,5 @@ func listCommand(p *cli.Program) *cobra.Command {
 			}
 			return x.Names(), nil
 		},
-	}.Command(p)
-	zone.flags(cmd)
-	return cmd
+	}
 }

@@ -13,12 +13,10 @@ import (
 	"berth/internal/cli"
 	"berth/internal/dns"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 // Command is `berth dns`.
-func Command(p *cli.Program) *cobra.Command {
+func Command(p *cli.Program) cli.Row {
 	return cli.Group("dns", "Names in DNS: who is called how, also as files for other servers", listCommand(p),
 		hostsCommand(p), zoneCommand(p))
 }
@@ -26,8 +24,8 @@ func Command(p *cli.Program) *cobra.Command {
 // zoneFlag is that of a zone.
 type zoneFlag struct{ zone string }
 
-func (f *zoneFlag) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.zone, "zone", "", "`ZONE` of the names (default: that of the daemon's --dns-zone)")
+func (f *zoneFlag) flag() cli.FlagRow {
+	return cli.Flag(&f.zone, "zone", "`ZONE` of the names (default: that of the daemon's --dns-zone)")
 }
 
 // check refuses what is no zone.

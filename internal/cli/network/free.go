@@ -3,14 +3,11 @@ package network
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 const freeHelp = `Lists the free addresses of a network's pools, as ranges. It leaves out addresses that are
@@ -23,29 +20,26 @@ second call prints the same. It fails if no address is free. To take one, use do
 add or berth address take.`
 
 // freeCommand is `berth network free`.
-func freeCommand(p *cli.Program) *cobra.Command {
+func freeCommand() cli.Row {
 	var filter ipam.FreeFilter
 	var subnet string
 	var next bool
-	var cmd *cobra.Command
-	cmd = cli.Listing[ipam.FreeRange]{
+	return cli.Listing[ipam.FreeRange]{
 		Verb: cli.Verb{Use: "free NETWORK", Short: "List free addresses", Long: freeHelp,
-			Refs: []cli.Refs{cli.NetworkRefs},
 			Example: `  berth network free net1
   berth network free net1 --subnet 10.8.0.0/24 --pool web
   berth network free net1 --next
-  berth network free net1 -q`},
-		Check: func([]string) (err error) {
-			if err := cli.NotEmpty(cmd, "subnet", "pool"); err != nil || subnet == "" {
+  berth network free net1 -q`,
+			Flags: cli.Flags{
+				cli.Flag(&subnet, "subnet", "only those of the subnet `CIDR`").Of(cli.SubnetRefs).Filled(),
+				cli.Flag(&filter.Pool, "pool", "only those of the pools of this `NAME`").Filled(),
+				cli.Flag(&next, "next", "only the next address")},
+			Check: func([]string) (err error) {
+				filter.Subnet, err = cli.ParseSubnet(subnet)
 				return err
-			}
-			if filter.Subnet, err = netip.ParsePrefix(subnet); err != nil {
-				return fmt.Errorf("--subnet is %q and must be a prefix such as 10.1.0.0/24", subnet)
-			}
-			return nil
-		},
+			}},
 		Bare:    func() bool { return next }, // the address, and nothing around it
-		Columns: func(cli.Output) []cli.Column[ipam.FreeRange] { return freeColumns() },
+		Columns: freeColumns(),
 		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.FreeRange, error) {
 			ask := c.Free
 			if next {
@@ -58,13 +52,7 @@ func freeCommand(p *cli.Program) *cobra.Command {
 			}
 			return all, err
 		},
-	}.Command(p)
-	f := cmd.Flags()
-	f.StringVar(&subnet, "subnet", "", "only those of the subnet `CIDR`")
-	f.StringVar(&filter.Pool, "pool", "", "only those of the pools of this `NAME`")
-	f.BoolVar(&next, "next", false, "only the next address")
-	cli.Completes(cmd, "subnet", p.CompleteFlag(cli.SubnetRefs))
-	return cmd
+	}
 }
 
 // freeOf asks about the network of a name or, where Docker calls several so, about each of them that can have what is
@@ -107,16 +95,15 @@ func has(n *ipam.NetworkInfo, f ipam.FreeFilter) bool {
 }
 
 // freeColumns are those that 80 characters have room for: ranges of IPv6 leave none to pool and subnet.
-func freeColumns() []cli.Column[ipam.FreeRange] {
+func freeColumns() cli.Fields {
 	short := func(all []ipam.FreeRange) bool {
 		return !slices.ContainsFunc(all, func(r ipam.FreeRange) bool { return r.Start.Is6() })
 	}
-	return []cli.Column[ipam.FreeRange]{
-		cli.Col("FREE", func(r *ipam.FreeRange) string { return r.String() }).Names(),
-		cli.Col("ADDRESSES", func(r *ipam.FreeRange) string { return r.Addresses.Text() }),
-		cli.Col("POOL", func(r *ipam.FreeRange) string { return r.Pool }).OrWide(func(all []ipam.FreeRange) bool {
+	return cli.Fields{
+		cli.Col("FREE", func(r *ipam.FreeRange) string { return r.String() }), "Addresses",
+		cli.Field[ipam.FreeRange]("Pool").OrWide(func(all []ipam.FreeRange) bool {
 			return short(all) && slices.ContainsFunc(all, func(r ipam.FreeRange) bool { return r.Pool != "" })
 		}),
-		cli.Col("SUBNET", func(r *ipam.FreeRange) string { return r.Subnet.String() }).OrWide(short),
+		cli.Field[ipam.FreeRange]("Subnet").OrWide(short),
 	}
 }

@@ -3,7 +3,8 @@
 //
 // Each noun has a file (network.go, subnet.go, pool.go, exclusion.go) with a command per verb. A command parses flags
 // and arguments (parse.go, ownerrule.go) into an edit and passes it to package cli. show.go prints one network, with a
-// map of its pools (poolmap.go). free.go lists free space, and refs.go completes names.
+// map of its pools (poolmap.go). free.go lists free space, scan.go lists who answers on a network's LAN, and refs.go
+// completes names.
 package network
 
 import (
@@ -19,10 +20,10 @@ import (
 )
 
 // Command is `berth network`.
-func Command(p *cli.Program) *cobra.Command {
-	return cli.Group("network", "Networks: planned ones and Docker's", networkCreateCommand(p),
-		networkListCommand(p),
-		networkShowCommand(p), networkModifyCommand(p), networkRemoveCommand(p), freeCommand(p))
+func Command(p *cli.Program) cli.Row {
+	return cli.Group("network", "Networks: planned ones and Docker's", networkCreateCommand(),
+		networkListCommand(),
+		networkShowCommand(), networkModifyCommand(), networkRemoveCommand(p), freeCommand())
 }
 
 const networkCreateHelp = `Creates a network with its subnets, and prints its id. Without --subnet it is a
@@ -54,11 +55,13 @@ var behindSubnet = map[string]string{
 	"pool":     "write it after the subnet: --subnet CIDR,pool=RANGE",
 }
 
-func networkCreateCommand(p *cli.Program) *cobra.Command {
+func networkCreateCommand() cli.Row {
 	var flags networkFlags
-	var space, kind string
 	var subnets []string
-	cmd := cli.Change{
+	create := ipam.CreateNetwork{Space: ipam.LocalSpace, Type: networkTypes[0]}
+	rows := flags.rows("a static band, a `RANGE` in which no address is chosen (repeatable)", &create.MACPrefix,
+		&create.Headroom, &create.Probe, &create.PutBack, &create.Note)
+	return cli.Change{
 		Verb: cli.Verb{Use: "create NETWORK", Short: "Create a network", Long: networkCreateHelp,
 			Example: `  berth network create flat --subnet 10.7.0.0/24
   berth network create net1 --subnet 192.0.2.0/24,gateway=192.0.2.1,name=lan --subnet 2001:db8::/64,pool --tag site=a
@@ -67,24 +70,21 @@ func networkCreateCommand(p *cli.Program) *cobra.Command {
   berth network create vips --type vip --subnet 203.0.113.0/28
   berth network create lan --type dynamic --subnet 10.0.0.0/24,gateway=10.0.0.1 --dhcp eth0
   berth network create wire --mac-prefix aa:00:00 --link host=alpha,mode=bridged,link=br0`,
-			Instead: behindSubnet},
-		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) {
-			if _, err := ipam.ParseNetworkType(kind); err != nil {
+			Instead: behindSubnet,
+			Flags: append(rows,
+				cli.Flag(&subnets, "subnet", "a subnet: `CIDR` or CIDR,OPTION,... (repeatable)"),
+				cli.Flag(&create.Space, "space", "the address space `NAME`").Of(cli.SpaceRefs),
+				cli.Flag(&create.Type, "type",
+					"who chooses its addresses: `manual`, dynamic or vip").Words(networkTypes...))},
+		Edits: func(args []string) ([]ipam.Edit, error) {
+			if _, err := ipam.ParseNetworkType(create.Type); err != nil {
 				return nil, fmt.Errorf("--type: %w", err)
 			}
-			create := flags.said
-			create.Name, create.Space, create.Type = args[0], space, kind
-			return flags.create(cmd, &create, subnets)
+			create.Name = args[0]
+			return flags.create(&create, subnets)
 		},
 		Said: func(out ipam.Outcome) []string { return []string{out.Results[0].Network.String()} },
-	}.Command(p)
-	cmd.Flags().StringArrayVar(&subnets, "subnet", nil, "a subnet: `CIDR` or CIDR,OPTION,... (repeatable)")
-	cmd.Flags().StringVar(&space, "space", ipam.LocalSpace, "the address space `NAME`")
-	cmd.Flags().StringVar(&kind, "type", networkTypes[0], "who chooses its addresses: `manual`, dynamic or vip")
-	cli.Completes(cmd, "space", p.CompleteSpaces)
-	cli.Completes(cmd, "type", cli.Words(networkTypes...))
-	flags.flags(cmd, "a static band, a `RANGE` in which no address is chosen (repeatable)")
-	return cmd
+	}
 }
 
 const networkModifyHelp = `Changes only what the flags name. Addresses stay with their holders. A network of
@@ -93,77 +93,72 @@ replaces the rule of the same pattern or comes last. --dhcp is for subnets with 
 use once nobody has an address from it. --put-back overrides berth serve --put-back for this network; default
 removes the override.` + ownerRuleHelp
 
-func networkModifyCommand(p *cli.Program) *cobra.Command {
+func networkModifyCommand() cli.Row {
 	var flags networkFlags
-	var name string
-	var elastic string
 	var gone removals
-	cmd := cli.Change{
+	var modify ipam.ModifyNetwork
+	rows := flags.rows("a static band, a `RANGE` in which no address is chosen; replaces the existing bands, "+
+		"none removes them (repeatable)", &modify.MACPrefix, &modify.Headroom, &modify.Probe, &modify.PutBack,
+		&modify.Note)
+	return cli.Change{
 		Verb: cli.Verb{Use: "modify NETWORK", Short: "Change a network's name, tags, links and policy",
-			Long: networkModifyHelp, Refs: []cli.Refs{cli.NetworkRefs},
+			Long: networkModifyHelp,
 			Example: `  berth network modify net1 --name front
   berth network modify net1 --tag site=b --tag-rm rack
   berth network modify net1 --static 10.8.0.8-10.8.0.15 --static 10.8.0.32/28
   berth network modify net1 --owner-rule 'web-*=pool:web' --owner-rule-rm 'db-*'
   berth network modify lan --dhcp eth1
   berth network modify net1 --put-back all
-  berth network modify net1 --sticky off --quarantine 10m --dry-run`},
-		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) {
-			modify, err := flags.modify(cmd, args[0], gone)
-			if err == nil && cmd.Flags().Changed("name") {
-				modify.Name, err = &name, ipam.CheckName("network", name)
+  berth network modify net1 --sticky off --quarantine 10m --dry-run`,
+			Flags: append(rows,
+				cli.Flag(&modify.Name, "name", "the new `NAME`"),
+				cli.Flag(&gone.tags, "tag-rm", "the `KEY` of a tag that is removed (repeatable)"),
+				cli.Flag(&gone.links, "link-rm", "the `HOST` whose link is removed (repeatable)"),
+				cli.Flag(&gone.rules, "owner-rule-rm",
+					"the `PATTERN` of a rule that is removed (repeatable)").Of(ruleRefs),
+				cli.Flag(&modify.Elastic, "elastic",
+					"whether elastic addresses are mapped to its containers: `off|on|auto`; "+
+						"auto: each has a system address").Words("off", "on", "auto").Default("off")),
+			SomeOf: []string{"name", "tag", "tag-rm", "mac-prefix", "link", "link-rm", "sticky", "quarantine",
+				"headroom", "probe", "put-back", "note", "static", "elastic", "dhcp", "dhcp-id",
+				"owner-rule", "owner-rule-rm"}},
+		Edit: func(args []string) (ipam.Edit, error) {
+			modify.Network = args[0]
+			err := flags.modify(&modify, gone)
+			if err == nil && modify.Name != nil {
+				err = ipam.CheckName("network", *modify.Name)
 			}
 			if err == nil {
-				modify.Elastic = given(cmd, "elastic", elastic)
-				_, err = ipam.ParseElasticMode(elastic)
+				_, err = parsed(modify.Elastic, ipam.ParseElasticMode)
 			}
-			return cli.One(modify, err)
+			return &modify, err
 		},
-	}.Command(p)
-	f := cmd.Flags()
-	f.StringVar(&name, "name", "", "the new `NAME`")
-	f.StringArrayVar(&gone.tags, "tag-rm", nil, "the `KEY` of a tag that is removed (repeatable)")
-	f.StringArrayVar(&gone.links, "link-rm", nil, "the `HOST` whose link is removed (repeatable)")
-	f.StringArrayVar(&gone.rules, "owner-rule-rm", nil, "the `PATTERN` of a rule that is removed (repeatable)")
-	flags.flags(cmd, "a static band, a `RANGE` in which no address is chosen; replaces the existing bands, "+
-		"none removes them (repeatable)")
-	f.StringVar(&elastic, "elastic", "off", "whether elastic addresses are mapped to its containers: `off|on|auto`; "+
-		"auto: each has a system address")
-	cli.Completes(cmd, "elastic", cli.Words("off", "on", "auto"))
-	cli.Completes(cmd, "owner-rule-rm", p.CompleteFlag(ruleRefs))
-	return cmd
+	}
 }
 
 const networkRemoveHelp = `Removes unused networks, and prints their names. A network is unused if it has no
 Docker network and holds no address but a gateway. For networks with reservations use --force; --dry-run lists
 those reservations.`
 
-func networkRemoveCommand(p *cli.Program) *cobra.Command {
-	var flags cli.EditFlags
+func networkRemoveCommand(p *cli.Program) cli.Row {
 	var force bool
-	cmd := cli.Verb{Use: "rm NETWORK...", Short: "Remove networks", Long: networkRemoveHelp, Args: someNetworks,
-		Example: "  berth network rm net1\n  berth network rm net1 net2 --force\n" +
-			"  berth network rm net1 --force --dry-run",
-	}.Command(p)
-	cmd.ValidArgsFunction = p.CompleteNetworks
-	cmd.Flags().BoolVar(&force, "force", false, "also networks with reservations, which end")
-	flags.Flags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		e, err := p.Editor(cmd, flags)
-		if err != nil {
-			return err
-		}
-		defer e.Close()
-		var failed []error
-		for _, network := range args { // as docker does: each for itself
-			failed = append(failed, e.Make(cli.Echo(network), &ipam.RemoveNetwork{Network: network, Force: force}))
-			if force && flags.DryRun && flags.Format == "text" {
-				failed = append(failed, showEnding(cmd.Context(), p, e.Client, network))
-			}
-		}
-		return errors.Join(failed...)
+	return cli.Change{
+		Verb: cli.Verb{Use: "rm NETWORK...", Short: "Remove networks", Long: networkRemoveHelp, Args: someNetworks,
+			Any: cli.NetworkRefs,
+			Example: `  berth network rm net1
+  berth network rm net1 net2 --force
+  berth network rm net1 --force --dry-run`,
+			Flags: cli.Flags{cli.Flag(&force, "force", "also networks with reservations, which end")}},
+		Make: func(e *cli.Editor, args []string) error {
+			return cli.Each(args, func(network string) error {
+				err := e.Make(cli.Echo(network), &ipam.RemoveNetwork{Network: network, Force: force})
+				if force && e.Flags.DryRun && e.Flags.Format == "text" {
+					err = errors.Join(err, showEnding(e.Cmd.Context(), p, e.Client, network))
+				}
+				return err
+			})
+		},
 	}
-	return cmd
 }
 
 // showEnding shows the reservations that end with a network.
@@ -181,12 +176,12 @@ func showEnding(ctx context.Context, p *cli.Program, c *client.Client, network s
 		lines = append(lines, fmt.Sprintf("%-18s  %-24s  owner=%s", ipam.ReservationRemoved, r.Network+" "+address,
 			r.Owner))
 	}
-	return p.Say(lines)
+	return p.Say(lines...)
 }
 
 func someNetworks(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return cli.Usage(cmd, errors.New("NETWORK is missing: "+cmd.CommandPath()+" NETWORK..."))
+		return cli.Usagef(cmd, "NETWORK is missing: %s NETWORK...", cmd.CommandPath())
 	}
 	return nil
 }

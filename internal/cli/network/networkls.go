@@ -4,14 +4,11 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 const networkListHelp = `Lists networks by name: planned ones, and those that Berth created for Docker. The
@@ -21,24 +18,24 @@ HELD counts held addresses, RESERVED reserved ones. --format wide adds the Docke
 
 -q prints ids, which berth network rm takes.`
 
-func networkListCommand(p *cli.Program) *cobra.Command {
+func networkListCommand() cli.Row {
 	var space string
-	cmd := cli.Listing[ipam.NetworkInfo]{
+	return cli.Listing[ipam.NetworkInfo]{
 		Verb: cli.Verb{Use: "ls", Short: "List networks", Long: networkListHelp,
 			Example: `  berth network ls
   berth network ls --space global
   berth network ls --sort use --watch
-  berth network ls --format '{{.Name}} {{index .Tags "site"}}'`},
-		Keys:    networkKeys(),
-		Columns: networkColumns,
+  berth network ls --format '{{.Name}} {{index .Tags "site"}}'`,
+			Flags: cli.Flags{cli.SpaceFlag(&space)}},
+		Keys: cli.Fields{"network=Name,ID", "space", cli.ByAny("host", linkedHosts), "tag",
+			cli.Choice("kind=Type", networkTypes...), cli.By("state", networkState, planned, unplanned)},
+		ColumnsOf: networkColumns,
 		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.NetworkInfo, error) {
 			all, err := c.Networks(ctx, space)
 			slices.SortStableFunc(all, func(a, b ipam.NetworkInfo) int { return strings.Compare(a.Name, b.Name) })
 			return all, err
 		},
-	}.Command(p)
-	p.SpaceFlag(cmd, &space)
-	return cmd
+	}
 }
 
 // The states of networks for --filter: whether they stay when Docker leaves them.
@@ -47,45 +44,32 @@ const (
 	unplanned = "unplanned"
 )
 
-func networkKeys() []cli.Key[ipam.NetworkInfo] {
-	return []cli.Key[ipam.NetworkInfo]{
-		cli.ByNetwork(func(n *ipam.NetworkInfo) string { return n.Name },
-			func(n *ipam.NetworkInfo) ipam.ID { return n.ID }),
-		cli.By(cli.KeySpace, func(n *ipam.NetworkInfo) string { return n.Space }),
-		cli.ByAny(cli.KeyHost, func(n *ipam.NetworkInfo) (hosts []string) {
-			for _, l := range n.Links {
-				hosts = append(hosts, l.Host)
-			}
-			return hosts
-		}),
-		cli.ByTag(func(n *ipam.NetworkInfo) map[string]string { return n.Tags }),
-		cli.By(cli.KeyKind, func(n *ipam.NetworkInfo) string { return n.Type }, networkTypes...),
-		cli.By(cli.KeyState, func(n *ipam.NetworkInfo) string {
-			if n.Planned {
-				return planned
-			}
-			return unplanned
-		}, planned, unplanned),
+func networkState(n *ipam.NetworkInfo) string {
+	if n.Planned {
+		return planned
 	}
+	return unplanned
 }
 
-func networkColumns(out cli.Output) []cli.Column[ipam.NetworkInfo] {
+func linkedHosts(n *ipam.NetworkInfo) (hosts []string) {
+	for _, l := range n.Links {
+		hosts = append(hosts, l.Host)
+	}
+	return hosts
+}
+
+func networkColumns(out cli.Output) cli.Fields {
 	some := 1 // of the subnets
 	if out.NoTrunc || out.Wide() {
 		some = 0
 	}
-	return []cli.Column[ipam.NetworkInfo]{
-		cli.RefCol(func(n *ipam.NetworkInfo) string { return cli.ShortID(n.ID, out.NoTrunc) }),
-		cli.Col("NAME", func(n *ipam.NetworkInfo) string { return n.Name }),
+	id := func(n *ipam.NetworkInfo) string { return cli.ShortID(n.ID, out.NoTrunc) }
+	return cli.Fields{
+		cli.RefCol(id), "Name",
 		cli.Col("SUBNETS", func(n *ipam.NetworkInfo) string { return cli.SomeSubnets(n.Subnets, some) }),
-		cli.UseCol(out, func(n *ipam.NetworkInfo) ipam.Use { return n.Use }),
-		cli.Col("HELD", func(n *ipam.NetworkInfo) string { return strconv.FormatUint(n.Use.Leased, 10) }),
-		cli.Col("RESERVED", func(n *ipam.NetworkInfo) string { return strconv.FormatUint(n.Use.Reserved, 10) }),
-		cli.WideCol("SPACE", func(n *ipam.NetworkInfo) string { return n.Space }),
-		cli.WideCol("ID", func(n *ipam.NetworkInfo) string { return cli.ShortID(n.ID, out.NoTrunc) }),
-		cli.WideCol("TYPE", func(n *ipam.NetworkInfo) string { return n.Type }),
-		cli.WideCol("DOCKER", func(n *ipam.NetworkInfo) string { return strconv.Itoa(n.Docker) }),
-		cli.WideCol("TAGS", func(n *ipam.NetworkInfo) string { return tagText(n.Tags) }),
+		cli.UseCol(out, func(n *ipam.NetworkInfo) ipam.Use { return n.Use }), "HELD=Use.Leased", "RESERVED=Use.Reserved",
+		"Space,wide", cli.Col("ID", id).Wide(), "Type,wide", "Docker,wide",
+		cli.Col("TAGS", func(n *ipam.NetworkInfo) string { return tagText(n.Tags) }).Wide(),
 	}
 }
 

@@ -7,77 +7,84 @@ import (
 
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 // What the command line says of a network as a whole: its flags, the edits that they make, and what its page shows.
 
-// networkFlags are the flags of what create and modify have in common.
+// networkFlags are flags that create and modify have in common, and that must be read.
 type networkFlags struct {
-	said               ipam.CreateNetwork // by flags that need no reading
-	sticky, quarantine string
+	sticky, quarantine *string
 	tags, links        []string
-	dhcp, dhcpID       string
+	dhcp, dhcpID       *string
 	owners             ownerFlags
 }
 
-func (n *networkFlags) flags(cmd *cobra.Command, static string) {
-	f := cmd.Flags()
-	f.StringVar(&n.said.MACPrefix, "mac-prefix", "", "the first three octets, `aa:00:00`, of the MACs that berth "+
-		"compose writes for its services; shown and passed to hooks; the engine chooses all other MACs")
-	f.StringArrayVar(&n.tags, "tag", nil, "a tag, `KEY=VALUE` (repeatable)")
-	f.StringArrayVar(&n.links, "link", nil, "what it is attached to on a host: `host=H,mode=M,link=L`; for "+
-		"display only (repeatable)")
-	f.StringVar(&n.sticky, "sticky", "", "`on|off`: whether a released address is kept for its last holder (a new "+
-		"network: on)")
-	f.StringVar(&n.quarantine, "quarantine", "", "how long a released address is chosen for its last holder only, "+
-		"a `duration` such as 10m (a new network: 0s)")
-	f.IntVar(&n.said.Headroom, "headroom", 0, "`N` addresses that each host claims in advance for each of its "+
-		"Docker networks")
-	f.StringVar(&n.dhcp, "dhcp", "", "let the LAN's DHCP server on the host interface `PARENT` choose the "+
-		"addresses; per host: alpha=eth0,beta=eno1")
-	f.StringVar(&n.dhcpID, "dhcp-id", "owner", "what identifies clients to that server: `owner|mac`")
-	cli.Completes(cmd, "dhcp-id", cli.Words("owner", "mac"))
-	f.StringVar(&n.said.Probe, "probe", "", "the hosts' `INTERFACE` to the network's LAN, on which berth edge "+
-		"probes addresses before Berth leases them, and excludes those in use; per host: alpha=eth0,beta=eno1; none: "+
-		"no probes")
-	f.StringVar(&n.said.PutBack, "put-back", "", "`which` containers are put back to their own addresses, if the "+
-		"engine did not identify them: reserved, all, off, or default (as berth serve --put-back)")
-	cli.Completes(cmd, "put-back", cli.Words("reserved", "all", "off", "default"))
-	f.StringVar(&n.said.Note, "note", "", "a note, `TEXT`; an empty one removes it")
-	n.owners.flags(cmd, static)
-	cli.Completes(cmd, "sticky", cli.Words("off", "on", "auto"))
+// rows are all that they have in common. The variables of modify are pointers, which stay nil where nothing is said.
+func (n *networkFlags) rows(static string, macPrefix, headroom, probe, putBack, note any) cli.Flags {
+	return append(n.owners.rows(static),
+		cli.Flag(macPrefix, "mac-prefix", "the first three octets, `aa:00:00`, of the MACs that berth "+
+			"compose writes for its services; shown and passed to hooks; the engine chooses all other MACs"),
+		cli.Flag(&n.tags, "tag", "a tag, `KEY=VALUE` (repeatable)"),
+		cli.Flag(&n.links, "link", "what it is attached to on a host: `host=H,mode=M,link=L`; for "+
+			"display only (repeatable)"),
+		cli.Flag(&n.sticky, "sticky",
+			"`on|off`: whether a released address is kept for its last holder (a new "+
+				"network: on)").Words("off", "on", "auto"),
+		cli.Flag(&n.quarantine, "quarantine",
+			"how long a released address is chosen for its last holder only, "+
+				"a `duration` such as 10m (a new network: 0s)"),
+		cli.Flag(headroom, "headroom", "`N` addresses that each host claims in advance for each of its "+
+			"Docker networks"),
+		cli.Flag(&n.dhcp, "dhcp", "let the LAN's DHCP server on the host interface `PARENT` choose the "+
+			"addresses; per host: alpha=eth0,beta=eno1"),
+		dhcpIDFlag(&n.dhcpID),
+		cli.Flag(probe, "probe", "the hosts' `INTERFACE` to the network's LAN, on which berth edge "+
+			"probes addresses before Berth leases them, and excludes those in use; per host: alpha=eth0,beta=eno1; none: "+
+			"no probes"),
+		cli.Flag(putBack, "put-back", "`which` containers are put back to their own addresses, if the "+
+			"engine did not identify them: reserved, all, off, or default (as berth serve --put-back)").
+			Words("reserved", "all", "off", "default"),
+		noteFlag(note))
+}
+
+func dhcpIDFlag(id **string) cli.FlagRow {
+	return cli.Flag(id, "dhcp-id",
+		"what identifies clients to that server: `owner|mac`").Words("owner", "mac").
+		Default("owner")
+}
+
+// noteFlag is --note where a note may be there already.
+func noteFlag(note any) cli.FlagRow {
+	return cli.Flag(note, "note", "a note, `TEXT`; an empty one removes it")
 }
 
 // policy reads what was said of it; nil where nothing was.
-func (n *networkFlags) policy(cmd *cobra.Command) (sticky *bool, quarantine *ipam.Duration, err error) {
-	if cmd.Flags().Changed("sticky") {
-		on, err := parseSwitch(n.sticky, true)
-		if err != nil {
-			return nil, nil, fmt.Errorf("--sticky: %w", err)
-		}
-		sticky = &on
+func (n *networkFlags) policy() (sticky *bool, quarantine *ipam.Duration, err error) {
+	sticky, err = parsed(n.sticky, func(text string) (bool, error) { return parseSwitch(text, true) })
+	if err != nil {
+		return nil, nil, fmt.Errorf("--sticky: %w", err)
 	}
-	if cmd.Flags().Changed("quarantine") {
-		d, err := cli.ParseDuration(n.quarantine)
-		if err != nil {
-			return nil, nil, fmt.Errorf("--quarantine: %w", err)
-		}
-		quarantine = &d
+	if quarantine, err = parsed(n.quarantine, cli.ParseDuration); err != nil {
+		return nil, nil, fmt.Errorf("--quarantine: %w", err)
 	}
 	return sticky, quarantine, nil
 }
 
 // create makes the edits: the network with its subnets, and the pools that a SubnetSpec cannot say.
-func (n *networkFlags) create(cmd *cobra.Command, create *ipam.CreateNetwork, subnets []string) ([]ipam.Edit, error) {
-	create.Probe = unlessNone(create.Probe)
-	if err := n.read(cmd, create); err != nil {
+func (n *networkFlags) create(create *ipam.CreateNetwork, subnets []string) ([]ipam.Edit, error) {
+	unlessNone(&create.Probe)
+	if err := n.read(create); err != nil {
 		return nil, err
 	}
-	terms := ipam.LANTerms{DHCPParent: n.dhcp}
-	var err error
-	if terms.DHCPID, err = ipam.ParseLANID(n.dhcpID); err == nil {
+	var terms ipam.LANTerms
+	if n.dhcp != nil {
+		terms.DHCPParent = *n.dhcp
+	}
+	id, err := parsed(n.dhcpID, ipam.ParseLANID)
+	if id != nil {
+		terms.DHCPID = *id
+	}
+	if err == nil {
 		err = terms.CheckDHCP()
 	}
 	if err != nil {
@@ -105,7 +112,7 @@ func (n *networkFlags) create(cmd *cobra.Command, create *ipam.CreateNetwork, su
 }
 
 // read reads what the flags say of a new network, but for its subnets.
-func (n *networkFlags) read(cmd *cobra.Command, create *ipam.CreateNetwork) (err error) {
+func (n *networkFlags) read(create *ipam.CreateNetwork) (err error) {
 	if err := ipam.CheckName("network", create.Name); err != nil {
 		return err
 	}
@@ -124,73 +131,63 @@ func (n *networkFlags) read(cmd *cobra.Command, create *ipam.CreateNetwork) (err
 	if _, err := ipam.ParsePutBackMode(create.PutBack); err != nil {
 		return fmt.Errorf("--put-back: %w", err)
 	}
-	create.Sticky, create.Quarantine, err = n.policy(cmd)
+	create.Sticky, create.Quarantine, err = n.policy()
 	return err
 }
 
-// unlessNone is the interface to be probed by; none is no interface.
-func unlessNone(parent string) string {
-	if parent == "none" {
-		return ""
+// unlessNone empties the name of an interface that is none.
+func unlessNone(parent *string) {
+	if parent != nil && *parent == "none" {
+		*parent = ""
 	}
-	return parent
 }
 
-// given is the value of a flag; nil: it was not given.
-func given[T any](cmd *cobra.Command, flag string, value T) *T {
-	if cmd.Flags().Changed(flag) {
-		return &value
+// parsed parses the value of a flag, if it was given.
+func parsed[T any](text *string, parse func(string) (T, error)) (*T, error) {
+	if text == nil {
+		return nil, nil
 	}
-	return nil
+	value, err := parse(*text)
+	return &value, err
 }
 
 // removals name what modify takes away.
 type removals struct{ tags, links, rules []string }
 
-// modify makes the edit.
-func (n *networkFlags) modify(cmd *cobra.Command, network string, gone removals) (*ipam.ModifyNetwork, error) {
-	err := cli.Changed(cmd, "name", "tag", "tag-rm", "mac-prefix", "link", "link-rm", "sticky", "quarantine",
-		"headroom", "probe", "put-back", "note", "static", "elastic", "dhcp", "dhcp-id",
-		"owner-rule", "owner-rule-rm")
-	if err != nil {
-		return nil, err
-	}
-	m := &ipam.ModifyNetwork{Network: network, MACPrefix: given(cmd, "mac-prefix", n.said.MACPrefix),
-		Headroom: given(cmd, "headroom", n.said.Headroom), Probe: given(cmd, "probe", unlessNone(n.said.Probe)),
-		PutBack: given(cmd, "put-back", n.said.PutBack), Note: given(cmd, "note", n.said.Note)}
-	if _, err := ipam.ParsePutBackMode(n.said.PutBack); err != nil {
-		return nil, fmt.Errorf("--put-back: %w", err)
+// modify completes the edit.
+func (n *networkFlags) modify(m *ipam.ModifyNetwork, gone removals) (err error) {
+	unlessNone(m.Probe)
+	if _, err := parsed(m.PutBack, ipam.ParsePutBackMode); err != nil {
+		return fmt.Errorf("--put-back: %w", err)
 	}
 	if err := n.retag(m, gone.tags); err != nil {
-		return nil, err
+		return err
 	}
 	if m.Links, err = parseLinks(n.links); err != nil {
-		return nil, err
+		return err
 	}
-	if err := n.owners.modify(cmd, m, gone.rules); err != nil {
-		return nil, err
+	if err := n.owners.modify(m, gone.rules); err != nil {
+		return err
 	}
 	for _, host := range gone.links {
 		m.Links = append(m.Links, ipam.Link{Host: host})
 	}
-	if m.DHCPParent, m.DHCPID, err = lanFlags(cmd, "dhcp", n.dhcp, n.dhcpID); err != nil {
-		return nil, err
+	m.DHCPParent = n.dhcp
+	if m.DHCPID, err = lanID(n.dhcp, n.dhcpID); err != nil {
+		return err
 	}
-	m.Sticky, m.Quarantine, err = n.policy(cmd)
-	return m, err
+	m.Sticky, m.Quarantine, err = n.policy()
+	return err
 }
 
-// lanFlags are what flags say of how a DHCP server is asked from now on, where they are given; none takes that away.
-func lanFlags(cmd *cobra.Command, parentFlag, parent, id string) (to *string, by *ipam.LANID, err error) {
-	to = given(cmd, parentFlag, unlessNone(parent))
-	if cmd.Flags().Changed("dhcp-id") {
-		known, err := ipam.ParseLANID(id)
-		if err != nil {
-			return nil, nil, fmt.Errorf("--dhcp-id: %w", err)
-		}
-		by = &known
+// lanID reads how clients are known to a DHCP server, where it is given. A parent that is none takes the server away.
+func lanID(parent, id *string) (*ipam.LANID, error) {
+	unlessNone(parent)
+	by, err := parsed(id, ipam.ParseLANID)
+	if err != nil {
+		return nil, fmt.Errorf("--dhcp-id: %w", err)
 	}
-	return to, by, nil
+	return by, nil
 }
 
 // retag says which tags are set and which removed.

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 // ownerFlags are the flags of networks that say who chooses addresses, and what the names of endpoints mean.
@@ -15,13 +14,12 @@ type ownerFlags struct {
 	static, rules []string
 }
 
-func (o *ownerFlags) flags(cmd *cobra.Command, static string) {
-	f := cmd.Flags()
-	f.StringArrayVar(&o.static, "static", nil, static)
-	f.StringArrayVar(&o.rules, "owner-rule", nil,
-		"what the names mean that match a pattern: `PATTERN=pool:NAME`, PATTERN=owner:PATH or "+
-			"PATTERN=pool:NAME,owner:PATH "+
-			"(repeatable)")
+func (o *ownerFlags) rows(static string) cli.Flags {
+	return cli.Flags{
+		cli.Flag(&o.static, "static", static),
+		cli.Flag(&o.rules, "owner-rule", "what the names mean that match a pattern: `PATTERN=pool:NAME`, "+
+			"PATTERN=owner:PATH or PATTERN=pool:NAME,owner:PATH (repeatable)"),
+	}
 }
 
 const ownerRuleHelp = `
@@ -73,8 +71,8 @@ func hasRule(rules []ipam.OwnerRule, pattern string) bool {
 }
 
 // modify says which bands and rules are set, and which rules removed.
-func (o *ownerFlags) modify(cmd *cobra.Command, m *ipam.ModifyNetwork, gone []string) error {
-	if cmd.Flags().Changed("static") {
+func (o *ownerFlags) modify(m *ipam.ModifyNetwork, gone []string) error {
+	if len(o.static) > 0 {
 		bands, err := parseStatic(o.static)
 		if err != nil {
 			return err

@@ -2,28 +2,46 @@ package network
 
 import (
 	"context"
+	"net/netip"
 
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
+// place is where a pool or an exclusion lies, as a list shows it.
+type place struct {
+	Network   string       `json:"network"`
+	NetworkID ipam.ID      `json:"network_id"`
+	Space     string       `json:"space"`
+	Subnet    netip.Prefix `json:"subnet"`
+
+	tags map[string]string
+}
+
+func placeOf(n *ipam.NetworkInfo, s *ipam.SubnetPlan) place {
+	return place{Network: n.Name, NetworkID: n.ID, Space: n.Space, Subnet: s.CIDR, tags: n.Tags}
+}
+
+func (at place) tagsOf() map[string]string { return at.tags }
+
 // listParts is the verb that lists what lies in the subnets of one network or of all; of tells what is in one of them.
-func listParts[T any](p *cli.Program, verb cli.Verb, of func(*ipam.NetworkInfo, *ipam.SubnetPlan) []T,
-	keys []cli.Key[T], columns []cli.Column[T]) *cobra.Command {
-	verb.Use, verb.Refs = "ls [NETWORK]", []cli.Refs{cli.NetworkRefs}
+func listParts[T interface{ tagsOf() map[string]string }](verb cli.Verb,
+	of func(*ipam.NetworkInfo, *ipam.SubnetPlan) []T, columns cli.Fields) cli.Row {
+	verb.Use = "ls [NETWORK]"
 	return cli.Listing[T]{
 		Verb:    verb,
-		Keys:    keys,
-		Columns: func(cli.Output) []cli.Column[T] { return columns },
+		Keys:    cli.Fields{"network", "space", cli.ByTag(func(row *T) map[string]string { return (*row).tagsOf() })},
+		Columns: columns,
 		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]T, error) {
 			networks, err := cli.NetworksOf(ctx, c, cli.First(args))
 			return parts(networks, of), err
 		},
-	}.Command(p)
+	}
 }
+
+// sayCIDR is the subnet of an edit's result.
+func sayCIDR(out ipam.Outcome) []string { return []string{out.Results[0].CIDR.String()} }
 
 // parts collects what lies in the subnets of networks.
 func parts[T any](networks []ipam.NetworkInfo, of func(*ipam.NetworkInfo, *ipam.SubnetPlan) []T) (all []T) {

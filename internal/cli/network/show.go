@@ -11,7 +11,6 @@ import (
 	"berth/internal/cli"
 	"berth/internal/ipam"
 
-	"github.com/spf13/cobra"
 	"go4.org/netipx"
 )
 
@@ -25,18 +24,18 @@ command shows both.
 --format json prints one object per network, with its subnets, and start, end, map and free of each pool. Its
 map shows excluded addresses as X too.`
 
-func networkShowCommand(p *cli.Program) *cobra.Command {
+func networkShowCommand() cli.Row {
 	return cli.Showing[ipam.NetworkInfo]{
 		Verb: cli.Verb{Use: "show NETWORK", Short: "Show a network and the map of its pools", Long: networkShowHelp,
-			Refs: []cli.Refs{cli.NetworkRefs},
 			Example: `  berth network show net1
   berth network show net1 --format json
   berth network show net1 --format '{{range .Subnets}}{{.CIDR}} {{end}}'`},
+		JSON: "one object",
 		Each: func(ctx context.Context, c *client.Client, args []string) ([]ipam.NetworkInfo, error) {
 			return cli.NetworksOf(ctx, c, args[0])
 		},
 		Text: writeNetwork,
-	}.Command(p)
+	}
 }
 
 // page is that of a network.

@@ -4,39 +4,19 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"berth/internal/admin/client"
 	"berth/internal/alloc"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 // SubnetCommand is `berth subnet`.
-func SubnetCommand(p *cli.Program) *cobra.Command {
-	return cli.Group("subnet", "Subnets, their gateways and pools", subnetAddCommand(p), subnetListCommand(p),
-		subnetModifyCommand(p),
-		subnetRemoveCommand(p))
-}
-
-// subnetFlags are the flags of what add and modify have in common.
-type subnetFlags struct {
-	name, gateway string
-	gatewayNote   string
-	note          string
-	dhcp          bool
-}
-
-func (s *subnetFlags) flags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&s.gateway, "gateway", "", "the gateway, an `ADDRESS` of the subnet, or none")
-	f.StringVar(&s.gatewayNote, "gateway-note", "", "a note on the gateway, `TEXT`; an empty one removes it")
-	f.BoolVar(&s.dhcp, "dhcp", false, "record that a DHCP server serves it (one subnet per family)")
-	f.StringVar(&s.name, "name", "", "its `NAME` in the network")
-	f.StringVar(&s.note, "note", "", "a note, `TEXT`; an empty one removes it")
+func SubnetCommand() cli.Row {
+	return cli.Group("subnet", "Subnets, their gateways and pools", subnetAddCommand(), subnetListCommand(),
+		subnetModifyCommand(),
+		subnetRemoveCommand())
 }
 
 const subnetAddHelp = `Adds a subnet to a network, and prints its CIDR. /BITS takes the lowest free subnet of
@@ -47,34 +27,43 @@ that length inside --from. Without --pool Berth assigns no address until you add
 const gatewayNoteHelp = `--note describes the subnet, --gateway-note the gateway, in one line of at most 200
 characters each. berth subnet ls --format wide shows them. A new gateway starts without a note.`
 
-func subnetAddCommand(p *cli.Program) *cobra.Command {
-	var flags subnetFlags
-	var from string
-	var pool bool
-	cmd := cli.Change{
+func subnetAddCommand() cli.Row {
+	var add ipam.AddSubnet
+	var from, gateway string
+	spec := &add.SubnetSpec
+	return cli.Change{
 		Verb: cli.Verb{Use: "add NETWORK CIDR|/BITS", Short: "Add a subnet to a network", Long: subnetAddHelp,
-			Refs: []cli.Refs{cli.NetworkRefs},
 			Example: `  berth subnet add net1 198.51.100.0/24 --gateway 198.51.100.1 --dhcp --name old --pool
   berth subnet add net1 /26 --from 10.0.0.0/16
-  berth subnet add net1 2001:db8:1::/64 --dry-run`},
-		Edits: func(_ *cobra.Command, args []string) ([]ipam.Edit, error) {
-			spec := ipam.SubnetSpec{Name: flags.name, GatewayNote: flags.gatewayNote, DHCP: flags.dhcp,
-				Note: flags.note, Pool: pool}
-			err := parsePlace(args[1], from, "--from CIDR", &spec)
-			if err == nil && flags.name != "" {
-				err = ipam.CheckName("subnet", flags.name)
+  berth subnet add net1 2001:db8:1::/64 --dry-run`,
+			Flags: append(subnetFlags(&gateway, &spec.GatewayNote, &spec.DHCP, &spec.Name, &spec.Note),
+				cli.Flag(&from, "from", "the larger `CIDR` that /BITS is taken from"),
+				cli.Flag(&spec.Pool, "pool", "with a pool of the whole subnet"))},
+		Edit: func(args []string) (ipam.Edit, error) {
+			add.Network = args[0]
+			err := parsePlace(args[1], from, "--from CIDR", spec)
+			if err == nil && spec.Name != "" {
+				err = ipam.CheckName("subnet", spec.Name)
 			}
-			if err == nil && flags.gateway != "" {
-				spec.Gateway, err = parseGateway(flags.gateway)
+			if err == nil && gateway != "" {
+				spec.Gateway, err = parseGateway(gateway)
 			}
-			return cli.One(&ipam.AddSubnet{Network: args[0], SubnetSpec: spec}, err)
+			return &add, err
 		},
-		Said: func(out ipam.Outcome) []string { return []string{out.Results[0].CIDR.String()} },
-	}.Command(p)
-	flags.flags(cmd)
-	cmd.Flags().StringVar(&from, "from", "", "the larger `CIDR` that /BITS is taken from")
-	cmd.Flags().BoolVar(&pool, "pool", false, "with a pool of the whole subnet")
-	return cmd
+		Said: sayCIDR,
+	}
+}
+
+// subnetFlags are the flags of what add and modify have in common. The variables of modify are pointers, which stay nil
+// where nothing is said.
+func subnetFlags(gateway, gatewayNote, dhcp, name, note any) cli.Flags {
+	return cli.Flags{
+		cli.Flag(gateway, "gateway", "the gateway, an `ADDRESS` of the subnet, or none"),
+		cli.Flag(gatewayNote, "gateway-note", "a note on the gateway, `TEXT`; an empty one removes it"),
+		cli.Flag(dhcp, "dhcp", "record that a DHCP server serves it (one subnet per family)"),
+		cli.Flag(name, "name", "its `NAME` in the network"),
+		noteFlag(note),
+	}
 }
 
 const subnetModifyHelp = `Changes only what the flags name. SUBNET is a CIDR, a name or an id. The CIDR can
@@ -86,80 +75,59 @@ use of that server once nobody has an address from it.
 
 ` + gatewayNoteHelp
 
-func subnetModifyCommand(p *cli.Program) *cobra.Command {
-	var flags subnetFlags
-	var cidr, parent, id string
-	cmd := cli.Change{
+func subnetModifyCommand() cli.Row {
+	var modify ipam.ModifySubnet
+	var cidr, gateway, id *string
+	return cli.Change{
 		Verb: cli.Verb{Use: "modify NETWORK SUBNET", Short: "Change the CIDR, gateway, DHCP flag, name or note of a subnet",
 			Long: subnetModifyHelp, Refs: []cli.Refs{cli.NetworkRefs, cli.SubnetRefs},
 			Example: `  berth subnet modify net1 lan --cidr 192.0.2.0/25 --gateway 192.0.2.2 --dhcp=false --name lan2
   berth subnet modify net1 192.0.2.0/24 --gateway none
   berth subnet modify net1 lan --gateway-note 'core router'
   berth subnet modify net1 lan --name ''
-  berth subnet modify lan 192.168.1.0/24 --dhcp-parent eth1`},
-		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) {
-			modify, err := flags.modify(cmd, cidr)
-			if err != nil {
+  berth subnet modify lan 192.168.1.0/24 --dhcp-parent eth1`,
+			Flags: append(subnetFlags(&gateway, &modify.GatewayNote, &modify.DHCP, &modify.Name, &modify.Note),
+				cli.Flag(&modify.DHCPParent, "dhcp-parent",
+					"have the DHCP server of its LAN choose the addresses, which "+
+						"`PARENT`, an interface such as eth0, leads to (alpha=eth0,beta=eno1 where hosts have different ones), "+
+						"or none"),
+				dhcpIDFlag(&id),
+				cli.Flag(&cidr, "cidr", "the new `CIDR`")),
+			SomeOf: []string{"cidr", "gateway", "gateway-note", "dhcp", "dhcp-parent", "dhcp-id", "name", "note"}},
+		Edit: func(args []string) (_ ipam.Edit, err error) {
+			if modify.Name != nil && *modify.Name != "" {
+				if err := ipam.CheckName("subnet", *modify.Name); err != nil {
+					return nil, err
+				}
+			}
+			if modify.CIDR, err = parsed(cidr, alloc.ParsePrefix); err != nil {
+				return nil, err
+			}
+			if modify.Gateway, err = parsed(gateway, parseGateway); err != nil {
 				return nil, err
 			}
 			modify.Network, modify.Subnet = args[0], args[1]
-			if modify.DHCPParent, modify.DHCPID, err = lanFlags(cmd, "dhcp-parent", parent, id); err != nil {
-				return nil, err
-			}
-			return cli.One(modify, cli.Changed(cmd, "cidr", "gateway", "gateway-note", "dhcp", "dhcp-parent", "dhcp-id", "name",
-				"note"))
+			modify.DHCPID, err = lanID(modify.DHCPParent, id)
+			return &modify, err
 		},
-	}.Command(p)
-	flags.flags(cmd)
-	cmd.Flags().StringVar(&parent, "dhcp-parent", "", "have the DHCP server of its LAN choose the addresses, which "+
-		"`PARENT`, an interface such as eth0, leads to (alpha=eth0,beta=eno1 where hosts have different ones), or none")
-	cmd.Flags().StringVar(&id, "dhcp-id", "owner", "what identifies clients to that server: `owner|mac`")
-	cli.Completes(cmd, "dhcp-id", cli.Words("owner", "mac"))
-	cmd.Flags().StringVar(&cidr, "cidr", "", "the new `CIDR`")
-	return cmd
-}
-
-// modify makes the edit of the flags that were given.
-func (s *subnetFlags) modify(cmd *cobra.Command, cidr string) (*ipam.ModifySubnet, error) {
-	m := &ipam.ModifySubnet{Name: given(cmd, "name", s.name), GatewayNote: given(cmd, "gateway-note", s.gatewayNote),
-		Note: given(cmd, "note", s.note), DHCP: given(cmd, "dhcp", s.dhcp)}
-	if s.name != "" {
-		if err := ipam.CheckName("subnet", s.name); err != nil {
-			return nil, err
-		}
 	}
-	f := cmd.Flags()
-	if f.Changed("cidr") {
-		p, err := alloc.ParsePrefix(cidr)
-		if err != nil {
-			return nil, err
-		}
-		m.CIDR = &p
-	}
-	if f.Changed("gateway") {
-		a, err := parseGateway(s.gateway)
-		if err != nil {
-			return nil, err
-		}
-		m.Gateway = &a
-	}
-	return m, nil
 }
 
 const subnetRemoveHelp = `Removes a subnet with its pools and exclusions, and prints what it was called.
 SUBNET is a CIDR, a name or an id. It refuses a subnet with reserved addresses, or held ones other than the
 gateway. You can pass several as berth subnet ls -q prints them: a CIDR of the space local, or NETWORK/CIDR.`
 
-func subnetRemoveCommand(p *cli.Program) *cobra.Command {
+func subnetRemoveCommand() cli.Row {
 	return cli.Change{
 		Verb: cli.Verb{Use: "rm [NETWORK] SUBNET...", Short: "Remove subnets", Long: subnetRemoveHelp,
-			Refs: []cli.Refs{cli.NetworkRefs, cli.SubnetRefs}, Args: cli.SomePlaces("SUBNET"),
-			Example: "  berth subnet rm net1 old\n  berth subnet rm net1 198.51.100.0/24 --dry-run\n" +
-				"  berth subnet rm $(berth subnet ls net1 -q)"},
+			Refs: []cli.Refs{cli.NetworkRefs, cli.SubnetRefs},
+			Example: `  berth subnet rm net1 old
+  berth subnet rm net1 198.51.100.0/24 --dry-run
+  berth subnet rm $(berth subnet ls net1 -q)`},
 		Each: func(at cli.Place) (ipam.Edit, error) {
 			return &ipam.RemoveSubnet{Network: at.Network, Subnet: at.Thing}, nil
 		},
-	}.Command(p)
+	}
 }
 
 const subnetListHelp = `Lists the subnets of one network or of all, by space and address: the network of each,
@@ -173,25 +141,23 @@ create --ipam-driver berth --ipam-opt space=NAME). --sort space shows the spaces
 --format wide adds the name, the pools, the counts of held and remembered addresses, and the gateway notes. In
 a cluster it adds the hosts with a Docker network on the subnet.`
 
-func subnetListCommand(p *cli.Program) *cobra.Command {
+func subnetListCommand() cli.Row {
 	var space string
-	cmd := cli.Listing[ipam.SubnetInfo]{
+	return cli.Listing[ipam.SubnetInfo]{
 		Verb: cli.Verb{Use: "ls [NETWORK]", Short: "List subnets", Long: subnetListHelp,
-			Refs: []cli.Refs{cli.NetworkRefs},
 			Example: `  berth subnet ls
   berth subnet ls net1
   berth subnet ls --space global
   berth subnet ls --sort space
   berth subnet ls -q --no-trunc
-  berth subnet ls --format 'table {{.CIDR}}\t{{.Free}}'`},
-		Keys:    subnetKeys(),
-		Columns: subnetColumns,
+  berth subnet ls --format 'table {{.CIDR}}\t{{.Free}}'`,
+			Flags: cli.Flags{cli.SpaceFlag(&space)}},
+		Keys:      cli.Fields{"network", "space", "host=Hosts", "tag"},
+		ColumnsOf: subnetColumns,
 		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.SubnetInfo, error) {
 			return subnetsOf(ctx, c, cli.First(args), space)
 		},
-	}.Command(p)
-	p.SpaceFlag(cmd, &space)
-	return cmd
+	}
 }
 
 // subnetsOf lists the subnets of a network, or with the empty one of a space or of all.
@@ -212,45 +178,21 @@ func subnetsOf(ctx context.Context, c *client.Client, network, space string) ([]
 	}), err
 }
 
-func subnetKeys() []cli.Key[ipam.SubnetInfo] {
-	return []cli.Key[ipam.SubnetInfo]{
-		cli.ByNetwork(func(s *ipam.SubnetInfo) string { return s.Network },
-			func(s *ipam.SubnetInfo) ipam.ID { return s.NetworkID }),
-		cli.By(cli.KeySpace, func(s *ipam.SubnetInfo) string { return s.Space }),
-		cli.ByAny(cli.KeyHost, func(s *ipam.SubnetInfo) []string { return s.Hosts }),
-		cli.ByTag(func(s *ipam.SubnetInfo) map[string]string { return s.Tags }),
-	}
-}
-
-func subnetColumns(out cli.Output) []cli.Column[ipam.SubnetInfo] {
-	return []cli.Column[ipam.SubnetInfo]{
-		cli.RefCol(func(s *ipam.SubnetInfo) string { return cli.Ref(s.Space, s.Network, s.CIDR.String()) }),
-		cli.Col("SUBNET", func(s *ipam.SubnetInfo) string { return s.CIDR.String() }),
-		cli.Col("NETWORK", func(s *ipam.SubnetInfo) string { return s.Network }),
-		cli.Col("GATEWAY", func(s *ipam.SubnetInfo) string {
-			if !s.Gateway.IsValid() {
-				return ""
-			}
-			return s.Gateway.String()
-		}).OrWide(func([]ipam.SubnetInfo) bool { return !out.Sorted("space") }),
-		cli.UseCol(out, func(s *ipam.SubnetInfo) ipam.Use { return s.Use }),
-		cli.Col("FREE", func(s *ipam.SubnetInfo) string { return s.Use.Free.Text() }),
-		cli.WideCol("NAME", func(s *ipam.SubnetInfo) string { return s.Name }),
-		cli.Col("SPACE", func(s *ipam.SubnetInfo) string { return s.Space }).
-			OrWide(func([]ipam.SubnetInfo) bool { return out.Sorted("space") }),
-		cli.WideCol("ID", func(s *ipam.SubnetInfo) string { return cli.ShortID(s.ID, out.NoTrunc) }),
-		cli.WideCol("POOLS", func(s *ipam.SubnetInfo) string {
+func subnetColumns(out cli.Output) cli.Fields {
+	bySpace := func([]ipam.SubnetInfo) bool { return out.Sorted("space") }
+	return cli.Fields{
+		"CIDR,ref", "SUBNET=CIDR", "Network",
+		cli.Field[ipam.SubnetInfo]("Gateway").OrWide(func(all []ipam.SubnetInfo) bool { return !bySpace(all) }),
+		cli.UseCol(out, func(s *ipam.SubnetInfo) ipam.Use { return s.Use }), "FREE=Use.Free", "Name,wide",
+		cli.Field[ipam.SubnetInfo]("Space").OrWide(bySpace),
+		cli.Col("ID", func(s *ipam.SubnetInfo) string { return cli.ShortID(s.ID, out.NoTrunc) }).Wide(),
+		cli.Col("POOLS", func(s *ipam.SubnetInfo) string {
 			var all []string
 			for _, pool := range s.Pools {
 				all = append(all, pool.Range.String())
 			}
 			return strings.Join(all, ",")
-		}),
-		cli.WideCol("HELD", func(s *ipam.SubnetInfo) string { return strconv.FormatUint(s.Use.Leased, 10) }),
-		cli.WideCol("REMEMBERED", func(s *ipam.SubnetInfo) string { return strconv.Itoa(s.Remembered) }),
-		cli.WideCol("CREATED", func(s *ipam.SubnetInfo) string { return cli.ShortTime(s.Created) }),
-		cli.WideCol("HOSTS", func(s *ipam.SubnetInfo) string { return strings.Join(s.Hosts, ",") }),
-		cli.WideCol("GATEWAY NOTE", func(s *ipam.SubnetInfo) string { return s.GatewayNote }),
-		cli.WideCol("NOTE", func(s *ipam.SubnetInfo) string { return s.Note }),
+		}).Wide(),
+		"HELD=Use.Leased,wide", "Remembered,wide", "Created,wide", "Hosts,wide", "GatewayNote,wide", "Note,wide",
 	}
 }

@@ -16,75 +16,72 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// endCommand is a verb that gives back what an owner has in a network, all or the one of --ip, or without --owner the
-// addresses that its list prints with -q, whose owners whose tells; end makes the edit, and owners completes --owner.
-func endCommand(p *cli.Program, verb cli.Verb, owners cli.Refs, help string, whose ownersOf,
-	end func(network, owner string, addr netip.Addr) ipam.Edit) *cobra.Command {
-	var owner, ip string
-	verb.Refs, verb.Args = []cli.Refs{cli.NetworkRefs}, networkOrAddresses
-	cmd := cli.Change{
-		Verb: verb,
-		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) {
-			if err := cli.Takes("NETWORK")(cmd, args); err != nil {
-				return nil, err
-			}
-			addr, err := ownersAddress(cmd, owner, ip)
-			return cli.One(end(args[0], owner, addr), err)
-		},
-		Said: func(ipam.Outcome) []string { return []string{owner} },
-	}.Command(p)
-	cli.OwnerFlag(cmd, &owner, help)
-	cli.Completes(cmd, "owner", p.CompleteFlag(owners))
-	cmd.Flags().StringVar(&ip, "ip", "", "only this `ADDRESS`")
-	ofOwner := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if owner != "" || ip != "" || len(args) == 1 && !strings.Contains(args[0], "/") && !isAddress(args[0]) {
-			return ofOwner(cmd, args)
-		}
-		return endPlaces(p, cmd, args, whose, end)
-	}
-	return cmd
-}
+// ending is what gives back what an owner has in a network: all of it, or the address of --ip. Without --owner it gives
+// back the addresses that the noun's list prints with -q.
+type ending struct {
+	owners cli.Refs // completes --owner
+	// whose lists what a network has: owners with their addresses, which are zero where there is none
+	whose func(ctx context.Context, c *client.Client, network string) ([]owned, error)
+	edit  func(network, owner string, addr netip.Addr) ipam.Edit
 
-// networkOrAddresses demands a network, or addresses as lists print them.
-func networkOrAddresses(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return cli.Usage(cmd, fmt.Errorf("NETWORK is missing: %s NETWORK --owner OWNER, or %[1]s ADDRESS",
-			cmd.CommandPath()))
-	}
-	return cli.Some("ADDRESS")(cmd, args)
+	owner string
+	ip    *string
 }
-
-// editFlags reads those that a Change has added.
-func editFlags(cmd *cobra.Command) (flags cli.EditFlags) {
-	flags.DryRun, _ = cmd.Flags().GetBool("dry-run")
-	flags.Format, _ = cmd.Flags().GetString("format")
-	return flags
-}
-
-// ownersOf lists what a network has: owners with their addresses, which are zero where there is none.
-type ownersOf func(ctx context.Context, c *client.Client, network string) ([]owned, error)
 
 type owned struct {
 	owner string
 	addr  netip.Addr
 }
 
-// endPlaces gives back what the arguments name: addresses, or owners without one.
-func endPlaces(p *cli.Program, cmd *cobra.Command, args []string, whose ownersOf,
-	end func(network, owner string, addr netip.Addr) ipam.Edit) error {
-	e, err := p.Editor(cmd, editFlags(cmd))
-	if err != nil {
+// change is the command. help describes --owner.
+func (d *ending) change(help string, verb cli.Verb) cli.Change {
+	verb.Args = d.args
+	verb.Flags = cli.Flags{cli.OwnerFlag(&d.owner, help).Of(d.owners), cli.Flag(&d.ip, "ip",
+		"only this `ADDRESS`")}
+	verb.Check = func(args []string) (err error) {
+		if !d.byPlaces(args) {
+			_, err = d.address()
+		}
 		return err
 	}
-	defer e.Close()
-	places, err := cli.Places(cmd.Context(), e.Client, args)
+	return cli.Change{Verb: verb, Make: func(e *cli.Editor, args []string) error {
+		if d.byPlaces(args) {
+			return d.places(e, args)
+		}
+		addr, err := d.address()
+		if err != nil {
+			return err
+		}
+		return e.Make(cli.Echo(d.owner), d.edit(args[0], d.owner, addr))
+	}}
+}
+
+// byPlaces reports whether the arguments are addresses, and not a network.
+func (d *ending) byPlaces(args []string) bool {
+	return d.owner == "" && d.ip == nil && (len(args) > 1 || strings.Contains(args[0], "/") || isAddress(args[0]))
+}
+
+// args demands a network, or addresses as lists print them.
+func (d *ending) args(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cli.Usagef(cmd, "NETWORK is missing: %s NETWORK --owner OWNER, or %[1]s ADDRESS", cmd.CommandPath())
+	}
+	if err := cli.Some("ADDRESS")(cmd, args); err != nil || d.byPlaces(args) {
+		return err
+	}
+	return cli.Takes("NETWORK")(cmd, args)
+}
+
+// places gives back what the arguments name: addresses, or owners without one.
+func (d *ending) places(e *cli.Editor, args []string) error {
+	ctx := e.Cmd.Context()
+	places, err := cli.Places(ctx, e.Client, args)
 	if err != nil {
 		return err
 	}
 	var failed []error
 	for _, at := range places {
-		all, err := whose(cmd.Context(), e.Client, at.Network)
+		all, err := d.whose(ctx, e.Client, at.Network)
 		if err != nil {
 			return err
 		}
@@ -94,10 +91,10 @@ func endPlaces(p *cli.Program, cmd *cobra.Command, args []string, whose ownersOf
 		})
 		if i < 0 {
 			owns := slices.ContainsFunc(all, func(o owned) bool { return o.owner == at.Thing })
-			failed = append(failed, notThere(cmd, at, owns))
+			failed = append(failed, notThere(e.Cmd, at, owns))
 			continue
 		}
-		failed = append(failed, e.Make(cli.Echo(at.Thing), end(at.Network, all[i].owner, addr)))
+		failed = append(failed, e.Make(cli.Echo(at.Thing), d.edit(at.Network, all[i].owner, addr)))
 	}
 	return errors.Join(failed...)
 }
@@ -118,17 +115,13 @@ func isAddress(text string) bool {
 	return err == nil
 }
 
-// ownersAddress reads --owner and, where it is given, --ip of what gives back.
-func ownersAddress(cmd *cobra.Command, owner, ip string) (netip.Addr, error) {
-	if err := cli.NeedsOwner(cmd, owner); err != nil {
-		return netip.Addr{}, err
+// address reads --owner and, where it is given, --ip.
+func (d *ending) address() (addr netip.Addr, err error) {
+	if err := cli.NeedsOwner(d.owner); err != nil || d.ip == nil {
+		return addr, err
 	}
-	if !cmd.Flags().Changed("ip") {
-		return netip.Addr{}, nil
+	if addr, err = alloc.ParseAddr(*d.ip); err != nil {
+		err = fmt.Errorf("--ip: %w", err)
 	}
-	addr, err := alloc.ParseAddr(ip)
-	if err != nil {
-		return netip.Addr{}, cli.Usage(cmd, fmt.Errorf("--ip: %w", err))
-	}
-	return addr, nil
+	return addr, err
 }

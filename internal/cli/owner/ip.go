@@ -41,55 +41,46 @@ type ipRequest struct {
 }
 
 // IPCommand is `berth ip`.
-func IPCommand(p *cli.Program) *cobra.Command {
+func IPCommand(p *cli.Program) cli.Row {
 	var req ipRequest
-	cmd := cli.Verb{Use: "ip OWNER [--network NETWORK]", Short: "Print the address of an owner", Long: ipHelp,
+	return cli.Verb{Use: "ip OWNER [--network NETWORK]", Short: "Print the address of an owner", Long: ipHelp,
 		Example: `  berth ip web
   berth ip shop/web/1 --network front
   berth ip web --network front -6
   berth ip web --network front --all
-  berth ip web --network front --env`}.Command(p)
-	f := cmd.Flags()
-	f.StringVar(&req.network, "network", "", "the `NETWORK`, by name or id (default: the only one on which OWNER is)")
-	f.BoolVarP(&req.six, "ipv6", "6", false, "its IPv6 address")
-	f.BoolVar(&req.all, "all", false, "all that it has, one a line; with -6 those of IPv6")
-	f.BoolVar(&req.env, "env", false, "the variables that describe its addresses, as hooks get them")
-	cmd.MarkFlagsMutuallyExclusive("env", "all")
-	cmd.MarkFlagsMutuallyExclusive("env", "ipv6")
-	cli.Completes(cmd, "network", p.CompleteNetworks)
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return p.Complete(cmd, func(ctx context.Context, c *client.Client) ([]string, error) {
+  berth ip web --network front --env`,
+		Refs: []cli.Refs{func(ctx context.Context, c *client.Client, _ string) ([]string, error) {
 			return cli.AnyOwners(ctx, c, req.network)
-		})
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := cli.NotEmpty(cmd, "network"); err != nil {
-			return err
-		}
-		req.owner = args[0]
-		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-			if req.env {
-				return req.variables(ctx, c, p)
-			}
-			addresses, err := req.find(ctx, c)
-			if err != nil {
-				return err
-			}
-			if !req.all {
-				addresses = addresses[:1]
-			}
-			for _, a := range addresses {
-				if _, err := fmt.Fprintln(p.Out, a); err != nil {
+		}},
+		Flags: cli.Flags{
+			cli.Flag(&req.network, "network",
+				"the `NETWORK`, by name or id (default: the only one on which OWNER is)").
+				Of(cli.NetworkRefs).Filled(),
+			cli.Flag(&req.six, "ipv6", "its IPv6 address").Short("6"),
+			cli.Flag(&req.all, "all", "all that it has, one a line; with -6 those of IPv6"),
+			cli.Flag(&req.env, "env", "the variables that describe its addresses, as hooks get them")},
+		Run: func(cmd *cobra.Command, args []string) error {
+			req.owner = args[0]
+			return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
+				if req.env {
+					return req.variables(ctx, c, p)
+				}
+				addresses, err := req.find(ctx, c)
+				if err != nil {
 					return err
 				}
-			}
-			return nil
-		})
-	}
-	return cmd
+				if !req.all {
+					addresses = addresses[:1]
+				}
+				for _, a := range addresses {
+					if _, err := fmt.Fprintln(p.Out, a); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+		Apart: [][]string{{"env", "all"}, {"env", "ipv6"}}}
 }
 
 // variables prints those of the owner's addresses.
@@ -106,7 +97,7 @@ func (req *ipRequest) variables(ctx context.Context, c *client.Client, p *cli.Pr
 	if err != nil {
 		return err
 	}
-	return p.Say(all)
+	return p.Say(all...)
 }
 
 // find returns the addresses that were asked for, at least one, in their order.

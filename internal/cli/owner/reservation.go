@@ -19,10 +19,10 @@ import (
 )
 
 // ReservationCommand is `berth reservation`.
-func ReservationCommand(p *cli.Program) *cobra.Command {
+func ReservationCommand(p *cli.Program) cli.Row {
 	return cli.Group("reservation", "Reservations: addresses that belong to an owner, held or not",
 		reservationAddCommand(p),
-		reservationListCommand(p), reservationRemoveCommand(p))
+		reservationListCommand(), reservationRemoveCommand(p))
 }
 
 const reservationAddHelp = `Reserves addresses for an owner, and prints them, one a line. Only an endpoint of
@@ -38,55 +38,46 @@ the reservations after that time.
 
 An error begins with its code, such as NetworkReservationAlreadyInUse, and names the holder.`
 
-func reservationAddCommand(p *cli.Program) *cobra.Command {
+func reservationAddCommand(p *cli.Program) cli.Row {
 	var add ipam.AddReservation
 	var wishes []string
-	var lives, note string
-	cmd := cli.Change{
+	var lives string
+	return cli.Change{
 		Verb: cli.Verb{Use: "add NETWORK --owner OWNER", Short: "Reserve addresses for an owner",
 			Long: reservationAddHelp,
-			Refs: []cli.Refs{cli.NetworkRefs},
 			Example: `  berth reservation add net1 --owner web --ip 192.0.2.11
   berth reservation add net1 --owner shop/web/1 --ip front --ip 2001:db8::11
   berth reservation add net1 --owner web --ip 192.0.2.12 --replace
   berth reservation add net1 --owner ci/build/7 --for 2h
   berth reservation add net1 --owner web --ip 192.0.2.11 --note 'behind the proxy'
-  berth reservation add net1 --owner web --dry-run`},
-		Edits: func(cmd *cobra.Command, args []string) ([]ipam.Edit, error) {
-			err := errors.Join(cli.NeedsOwner(cmd, add.Owner), cli.NotEmpty(cmd, "for"))
-			if err != nil {
+  berth reservation add net1 --owner web --dry-run`,
+			Flags: cli.Flags{
+				cli.OwnerFlag(&add.Owner, "that the addresses are reserved for"),
+				wishFlag(&wishes),
+				cli.Flag(&add.Force, "force",
+					"also excluded addresses, and held ones once they are released"),
+				cli.Flag(&add.Replace, "replace",
+					"with --ip: replace the owner's reservations once it runs with the new "+
+						"address"),
+				cli.Flag(&add.Automatic, "automatic",
+					"count the addresses of --ip as chosen by Berth, not as static"),
+				cli.Flag(&lives, "for",
+					"end the reservations after this `duration`, such as 2h (default: never)").Filled(),
+				cli.Flag(&add.Note, "note", "a note, `TEXT`; an empty one removes it")}},
+		Edit: func(args []string) (ipam.Edit, error) {
+			if err := cli.NeedsOwner(add.Owner); err != nil {
 				return nil, err
 			}
-			if cmd.Flags().Changed("note") {
-				add.Note = &note
-			}
 			add.Network = args[0]
-			return cli.One(&add, readReservation(&add, wishes, lives))
+			return &add, readReservation(&add, wishes, lives)
 		},
 		Said: cli.SayAddresses,
-	}.Command(p)
-	cli.OwnerFlag(cmd, &add.Owner, "that the addresses are reserved for")
-	f := cmd.Flags()
-	f.StringArrayVar(&wishes, "ip", nil,
-		"which: an address, pool, the `NAME` of a pool, or ip0=...,ip1=... (repeatable)")
-	f.BoolVar(&add.Force, "force", false, "also excluded addresses, and held ones once they are released")
-	f.BoolVar(&add.Replace, "replace", false,
-		"with --ip: replace the owner's reservations once it runs with the new address")
-	f.BoolVar(&add.Automatic, "automatic", false, "count the addresses of --ip as chosen by Berth, not as static")
-	f.StringVar(&lives, "for", "", "end the reservations after this `duration`, such as 2h (default: never)")
-	f.StringVar(&note, "note", "", "a note, `TEXT`; an empty one removes it")
-	cli.Completes(cmd, "ip", p.CompleteFlag(wishRefs))
-	reserve := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := reserve(cmd, args); err != nil {
-			return err
-		}
-		if _, err := ipam.ParseMAC(add.Owner); err == nil {
-			fmt.Fprintf(p.Err, "%s: %s\n", cmd.CommandPath(), needsMACs)
-		}
-		return nil
+		Then: func(cmd *cobra.Command) {
+			if _, err := ipam.ParseMAC(add.Owner); err == nil {
+				p.Note(cmd, "%s", needsMACs)
+			}
+		},
 	}
-	return cmd
 }
 
 // readReservation reads --ip and --for.
@@ -131,59 +122,57 @@ berth reservation ls -q prints them.
 addresses and prints them. An owner without any is no error. --under includes all owners below it. --replaced
 ends only replaced reservations (berth reservation add --replace) of owners that hold their new address.`
 
-func reservationRemoveCommand(p *cli.Program) *cobra.Command {
+func reservationRemoveCommand(p *cli.Program) cli.Row {
 	var all ipam.ReleaseOwner
 	var everywhere bool
-	verb := cli.Verb{Use: "rm NETWORK --owner OWNER | ADDRESS...", Short: "End the reservations of an owner",
+	d := ending{owners: cli.ReservationOwners, whose: reservedOwners,
+		edit: func(network, owner string, addr netip.Addr) ipam.Edit {
+			return &ipam.RemoveReservation{Network: network, Owner: owner, Address: addr}
+		}}
+	change := d.change("whose reservations end", cli.Verb{
+		Use: "rm NETWORK --owner OWNER | ADDRESS...", Short: "End the reservations of an owner",
 		Long: reservationRemoveHelp,
 		Example: `  berth reservation rm net1 --owner web
   berth reservation rm net1 --owner web --ip 192.0.2.11
   berth reservation rm --owner shop/web/3 --everywhere
   berth reservation rm --owner shop --everywhere --under --dry-run
-  berth reservation rm --owner web --everywhere --replaced`}
-	cmd := endCommand(p, verb, cli.ReservationOwners, "whose reservations end", reservedOwners,
-		func(network, owner string, addr netip.Addr) ipam.Edit {
-			return &ipam.RemoveReservation{Network: network, Owner: owner, Address: addr}
-		})
-	f := cmd.Flags()
-	f.BoolVar(&everywhere, "everywhere", false, "with --owner: on all networks, with its taken addresses")
-	f.BoolVar(&all.Under, "under", false,
-		"with --everywhere: also of all owners below it; shop/web/1 is below shop and shop/web")
-	f.BoolVar(&all.Replaced, "replaced", false, "with --everywhere: only replaced reservations that are no "+
-		"longer needed")
-	some, here := cmd.Args, cmd.RunE
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if everywhere {
+  berth reservation rm --owner web --everywhere --replaced`})
+	change.Flags = append(change.Flags,
+		cli.Flag(&everywhere, "everywhere", "with --owner: on all networks, with its taken addresses"),
+		cli.Flag(&all.Under, "under",
+			"with --everywhere: also of all owners below it; shop/web/1 is below shop and "+
+				"shop/web"),
+		cli.Flag(&all.Replaced, "replaced",
+			"with --everywhere: only replaced reservations that are no longer needed"))
+	here := change
+	change.Args = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case everywhere:
 			return cli.NoArgs(cmd, args)
+		case all.Under || all.Replaced:
+			return cli.Usagef(cmd, "--under and --replaced need --everywhere")
 		}
-		if all.Under || all.Replaced {
-			return cli.Usage(cmd, errors.New("--under and --replaced need --everywhere"))
-		}
-		return some(cmd, args)
+		return here.Args(cmd, args)
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+	change.Check = func(args []string) error {
+		if everywhere {
+			return cli.NeedsOwner(d.owner)
+		}
+		return here.Check(args)
+	}
+	change.Make = func(e *cli.Editor, args []string) error {
 		if !everywhere {
-			return here(cmd, args)
+			return here.Make(e, args)
 		}
-		if all.Owner, err = cmd.Flags().GetString("owner"); err != nil {
-			return err
-		}
-		if err := cli.NeedsOwner(cmd, all.Owner); err != nil {
-			return err
-		}
-		e, err := p.Editor(cmd, editFlags(cmd))
-		if err != nil {
-			return err
-		}
-		defer e.Close()
+		all.Owner = d.owner
 		return e.Make(func(out ipam.Outcome) []string {
 			if len(out.Results[0].Addresses) == 0 {
-				fmt.Fprintf(p.Err, "%s: nothing has ended: %s\n", cmd.CommandPath(), nothingEnded(&all))
+				p.Note(e.Cmd, "nothing has ended: %s", nothingEnded(&all))
 			}
 			return cli.SayAddresses(out)
 		}, &all)
 	}
-	return cmd
+	return change
 }
 
 // nothingEnded says why nothing that an owner had has ended.
@@ -207,21 +196,25 @@ holders (IN USE BY). STATE is held, taken (somebody else holds it), idle (nobody
 the owner runs with the new one). On a network with DHCP the address comes from the server. --format wide adds
 the host, the end of the reservation (UNTIL) and the notes.`
 
-func reservationListCommand(p *cli.Program) *cobra.Command {
+func reservationListCommand() cli.Row {
 	var owner string
-	cmd := cli.Listing[ipam.ReservationInfo]{
+	return cli.Listing[ipam.ReservationInfo]{
 		Verb: cli.Verb{Use: "ls [NETWORK]", Short: "List reservations", Long: reservationListHelp,
-			Refs:    []cli.Refs{cli.NetworkRefs},
-			Example: "  berth reservation ls\n  berth reservation ls net1 --owner web\n  berth reservation ls -q"},
-		Keys:    reservationKeys(),
-		Columns: func(cli.Output) []cli.Column[ipam.ReservationInfo] { return reservationColumns() },
+			Example: "  berth reservation ls\n  berth reservation ls net1 --owner web\n  berth reservation ls -q",
+			Flags: cli.Flags{cli.OwnerFlag(&owner, "whose reservations are listed, and no others").
+				Of(cli.ReservationOwners)}},
+		Keys: cli.Fields{"network", "space", "host", "owner", "tag",
+			cli.Choice("kind", ipam.Static.String(), ipam.Automatic.String()),
+			cli.By("state", reservationState, stateHeld, stateTaken, stateIdle, stateReplaced)},
+		Columns: cli.Fields{cli.RefCol(reservationRef), cli.Col("ADDRESS", reservedText), "Owner", "Network",
+			cli.Col("STATE", reservationState).Marked(), cli.Col("IN USE BY", userText).AtMost(userShown),
+			"Host,wide", "Subnet,wide", "Space,wide", "Kind,wide",
+			cli.Col("SLOT", func(r *ipam.ReservationInfo) string { return slotText(r.Interface, r.Slot) }).Wide(),
+			"Since,wide", "Until,wide", "Note,wide"},
 		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.ReservationInfo, error) {
 			return c.Reservations(ctx, cli.First(args), owner)
 		},
-	}.Command(p)
-	cli.OwnerFlag(cmd, &owner, "whose reservations are listed, and no others")
-	cli.Completes(cmd, "owner", p.CompleteFlag(cli.ReservationOwners))
-	return cmd
+	}
 }
 
 // The states of reservations.
@@ -242,44 +235,6 @@ func reservationState(r *ipam.ReservationInfo) string {
 		return stateHeld
 	}
 	return stateIdle
-}
-
-func reservationKeys() []cli.Key[ipam.ReservationInfo] {
-	return []cli.Key[ipam.ReservationInfo]{
-		cli.ByNetwork(func(r *ipam.ReservationInfo) string { return r.Network },
-			func(r *ipam.ReservationInfo) ipam.ID { return r.NetworkID }),
-		cli.By(cli.KeySpace, func(r *ipam.ReservationInfo) string { return r.Space }),
-		cli.By(cli.KeyHost, func(r *ipam.ReservationInfo) string { return r.Host }),
-		cli.By(cli.KeyOwner, func(r *ipam.ReservationInfo) string { return r.Owner }),
-		cli.ByTagOf(func(r *ipam.ReservationInfo) ipam.ID { return r.NetworkID }),
-		cli.By(cli.KeyKind, func(r *ipam.ReservationInfo) string { return r.Kind.String() },
-			ipam.Static.String(), ipam.Automatic.String()),
-		cli.By(cli.KeyState, reservationState, stateHeld, stateTaken, stateIdle, stateReplaced),
-	}
-}
-
-func reservationColumns() []cli.Column[ipam.ReservationInfo] {
-	return []cli.Column[ipam.ReservationInfo]{
-		cli.RefCol(reservationRef),
-		cli.Col("ADDRESS", reservedText),
-		cli.Col("OWNER", func(r *ipam.ReservationInfo) string { return r.Owner }),
-		cli.Col("NETWORK", func(r *ipam.ReservationInfo) string { return r.Network }),
-		cli.StateCol("STATE", reservationState),
-		cli.Col("IN USE BY", userText).AtMost(userShown),
-		cli.WideCol("HOST", func(r *ipam.ReservationInfo) string { return r.Host }),
-		cli.WideCol("SUBNET", func(r *ipam.ReservationInfo) string {
-			if !r.Subnet.IsValid() {
-				return ""
-			}
-			return r.Subnet.String()
-		}),
-		cli.WideCol("SPACE", func(r *ipam.ReservationInfo) string { return r.Space }),
-		cli.WideCol("KIND", func(r *ipam.ReservationInfo) string { return r.Kind.String() }),
-		cli.WideCol("SLOT", func(r *ipam.ReservationInfo) string { return slotText(r.Interface, r.Slot) }),
-		cli.WideCol("SINCE", func(r *ipam.ReservationInfo) string { return cli.ShortTime(r.Since) }),
-		cli.WideCol("UNTIL", func(r *ipam.ReservationInfo) string { return cli.ShortTime(r.Until) }),
-		cli.WideCol("NOTE", func(r *ipam.ReservationInfo) string { return r.Note }),
-	}
 }
 
 // reservationRef is what berth reservation rm takes: in a dynamic network, where an owner may have no address, the

@@ -33,6 +33,12 @@ func parseWishes(texts []string) (ipam.Interface, error) {
 	return all, nil
 }
 
+func wishFlag(wishes *[]string) cli.FlagRow {
+	return cli.Flag(wishes, "ip",
+		"which: an address, pool, the `NAME` of a pool, or ip0=...,ip1=... (repeatable)").
+		Of(wishRefs)
+}
+
 // wishRefs lists what --ip takes that has a name.
 func wishRefs(ctx context.Context, c *client.Client, network string) ([]string, error) {
 	names := []string{"pool\tone of any pool"}

@@ -124,7 +124,7 @@ func (r *pinRun) move(ctx context.Context, at int, ep *pin.Endpoint, pinned bool
 }
 
 func (r *pinRun) say(place *pin.Pin, what string) error {
-	return r.p.Say([]string{fmt.Sprintf("%s: %s on %s %s", place.Container, addressWords(place), place.Network, what)})
+	return r.p.Sayf("%s: %s on %s %s", place.Container, addressWords(place), place.Network, what)
 }
 
 func (r *pinRun) sayEach(what func(*pin.Pin) string) error {

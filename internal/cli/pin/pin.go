@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"berth/internal/cli"
@@ -52,93 +53,76 @@ type pinFlags struct {
 }
 
 // Command is `berth pin`.
-func Command(p *cli.Program) *cobra.Command {
+func Command(p *cli.Program) cli.Row {
 	var flags pinFlags
-	cmd := cli.Verb{Args: cobra.ArbitraryArgs, Use: "pin CONTAINER... | --network NETWORK | --project PROJECT",
+	return cli.Verb{Args: cobra.ArbitraryArgs, Use: "pin CONTAINER... | --network NETWORK | --project PROJECT",
 		Short: "Give containers their addresses for good", Long: pinHelp,
 		Example: `  berth pin web db
   berth pin --network front --dry-run
   berth pin --project shop --yes
   berth pin --check
-  berth pin --check --network front -q`}.Command(p)
-	flags.flags(p, cmd)
-	f := cmd.Flags()
-	f.BoolVar(&flags.check, "check", false, "list the containers that are not pinned, and change nothing")
-	flags.list.TableFlags(p, cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := flags.fit(cmd, args); err != nil {
-			return err
-		}
-		if _, err := cli.NewTable(p.Out, cmd, flags.list, pinColumns()); err != nil {
-			return err
-		}
-		if !flags.check {
-			return withPins(p, cmd, &flags, args, func(ctx context.Context, r *pinRun) error { return r.pin(ctx) })
-		}
-		return flags.list.Show(cmd.Context(), p, func(_ context.Context, w io.Writer) error {
-			return withPins(p, cmd, &flags, args, func(_ context.Context, r *pinRun) error { return r.check(w) })
-		})
-	}
-	return cmd
+  berth pin --check --network front -q`,
+		Any: cli.ContainerRefs,
+		Flags: slices.Concat(flags.flags(), flags.list.Flags(p), cli.Flags{
+			cli.Flag(&flags.check, "check", "list the containers that are not pinned, and change nothing")}),
+		Run: func(cmd *cobra.Command, args []string) error {
+			if err := flags.fit(cmd, args); err != nil {
+				return cli.Usage(cmd, err)
+			}
+			if _, err := cli.NewTable(p.Out, cmd, flags.list, pinColumns()); err != nil {
+				return err
+			}
+			if !flags.check {
+				return withPins(p, cmd, &flags, args, func(ctx context.Context, r *pinRun) error { return r.pin(ctx) })
+			}
+			return flags.list.Show(cmd.Context(), p, func(_ context.Context, w io.Writer) error {
+				return withPins(p, cmd, &flags, args, func(_ context.Context, r *pinRun) error { return r.check(w) })
+			})
+		}}
 }
 
-// flags adds those that pin and unpin have both.
-func (f *pinFlags) flags(p *cli.Program, cmd *cobra.Command) {
-	cmd.ValidArgsFunction = p.CompleteContainers
-	set := cmd.Flags()
-	set.StringVar(&f.network, "network", "", "the containers on a `NETWORK`, by Berth's name or id of it or by "+
-		"Docker's")
-	set.StringVar(&f.project, "project", "", "the containers of the Compose `PROJECT`")
-	set.BoolVar(&f.dryRun, "dry-run", false, "show what would be done, and change nothing")
-	set.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
-	f.engine.Flags(cmd)
-	cli.Completes(cmd, "network", p.CompleteNetworks)
-	cli.Completes(cmd, "project", p.CompleteProjects)
+// flags are those that pin and unpin have both.
+func (f *pinFlags) flags() cli.Flags {
+	return append(f.engine.Flags(),
+		cli.Flag(&f.network, "network",
+			"the containers on a `NETWORK`, by Berth's name or id of it or by Docker's").
+			Of(cli.NetworkRefs).Filled(),
+		cli.Flag(&f.project, "project",
+			"the containers of the Compose `PROJECT`").Of(cli.ProjectRefs).Filled(),
+		cli.DryRunFlag(&f.dryRun), cli.YesFlag(&f.yes))
 }
 
 // fit refuses a command line that means no containers, or means them twice.
 func (f *pinFlags) fit(cmd *cobra.Command, args []string) error {
-	if err := cli.NotEmpty(cmd, "network", "project"); err != nil {
-		return err
-	}
 	for _, arg := range args {
 		if strings.TrimSpace(arg) == "" {
-			return cli.Usage(cmd, errors.New("the name of a container is empty"))
+			return errors.New("the name of a container is empty")
 		}
 	}
 	switch {
 	case len(args) > 0 && f.project != "":
-		return cli.Usage(cmd, errors.New("containers are named, or meant by --project; give one of them"))
+		return errors.New("containers are named, or meant by --project; give one of them")
 	case len(args) == 0 && f.network == "" && f.project == "" && !f.check:
-		return cli.Usage(cmd, errors.New("which containers is missing: name them, or all of a network or project with "+
-			"--network or --project"))
+		return errors.New("which containers is missing: name them, or all of a network or project with " +
+			"--network or --project")
 	case f.check && (f.dryRun || f.yes):
-		return cli.Usage(cmd, errors.New("--check changes nothing; leave --dry-run and --yes out"))
+		return errors.New("--check changes nothing; leave --dry-run and --yes out")
 	}
 	for _, flag := range []string{"format", "quiet", "sort", "no-headers", "watch"} {
 		if !f.check && cmd.Flags().Changed(flag) {
-			return cli.Usage(cmd, fmt.Errorf("--%s is for --check", flag))
+			return fmt.Errorf("--%s is for --check", flag)
 		}
 	}
 	return nil
 }
 
-// So many characters are shown of a container's addresses, which may be of both families, and of what is missing.
-const (
-	addressesShown = 18
-	missingShown   = 16
-)
-
 func pinColumns() []cli.Column[pin.Pin] {
-	return []cli.Column[pin.Pin]{
-		cli.Col("CONTAINER", func(place *pin.Pin) string { return place.Container }),
-		cli.Col("NETWORK", func(place *pin.Pin) string { return place.Network }),
-		cli.Col("ADDRESSES", func(place *pin.Pin) string { return joinAddrs(place.Addresses) }).AtMost(addressesShown),
-		cli.Col("STATE", func(place *pin.Pin) string { return place.State }),
-		cli.Col("MISSING", func(place *pin.Pin) string { return place.Missing }).AtMost(missingShown).
-			Stands(func(*pin.Pin) cli.Alarm { return cli.Warned }),
-		cli.WideCol("OWNER", func(place *pin.Pin) string { return place.Owner }),
-	}
+	return cli.Columns[pin.Pin]("Container", "Network",
+		// of both families, cut at 18 characters
+		cli.Col("ADDRESSES", func(place *pin.Pin) string { return joinAddrs(place.Addresses) }).AtMost(18),
+		"State",
+		cli.Field[pin.Pin]("Missing,most=16").Stands(func(*pin.Pin) cli.Alarm { return cli.Warned }),
+		"Owner,wide")
 }
 
 // check lists who is not pinned.

@@ -51,7 +51,7 @@ func withPins(p *cli.Program, cmd *cobra.Command, flags *pinFlags, args []string
 	if err != nil {
 		return err
 	}
-	rec, err := readPinRecords(ctx, c)
+	rec, err := cli.PinRecords(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -63,22 +63,6 @@ func withPins(p *cli.Program, cmd *cobra.Command, flags *pinFlags, args []string
 		return err
 	}
 	return fn(ctx, r)
-}
-
-// readPinRecords asks for what Berth has written.
-func readPinRecords(ctx context.Context, c *client.Client) (rec *pin.Records, err error) {
-	rec = &pin.Records{}
-	if rec.Subnets, err = c.Subnets(ctx, ""); err != nil {
-		return nil, err
-	}
-	if rec.Networks, err = c.Networks(ctx, ""); err != nil {
-		return nil, err
-	}
-	if rec.Reservations, err = c.Reservations(ctx, "", ""); err != nil {
-		return nil, err
-	}
-	rec.Leases, err = c.Leases(ctx, ipam.LeaseFilter{Remembered: true})
-	return rec, err
 }
 
 // choose are the places that the command line means. What it names and is not there is an error.
@@ -194,7 +178,7 @@ func (r *pinRun) endpoints(ctx context.Context, change func(*pin.Pin) bool,
 
 // tell says on standard error why a container is not to be had.
 func (r *pinRun) tell(place *pin.Pin, why string) {
-	fmt.Fprintf(r.p.Err, "%s: %s: %s\n", r.cmd.CommandPath(), cli.Printable(place.Container), cli.Printable(why))
+	r.p.Note(r.cmd, "%s: %s", cli.Printable(place.Container), cli.Printable(why))
 }
 
 func (r *pinRun) refused(n int) error {

@@ -20,22 +20,22 @@ A running container loses its network for a moment, and may get another address:
 name the container that asks. Without --yes the command asks first.`
 
 // UnpinCommand is `berth unpin`.
-func UnpinCommand(p *cli.Program) *cobra.Command {
+func UnpinCommand(p *cli.Program) cli.Row {
 	var flags pinFlags
-	cmd := cli.Verb{Args: cobra.ArbitraryArgs, Use: "unpin CONTAINER... | --network NETWORK | --project PROJECT",
+	return cli.Verb{Args: cobra.ArbitraryArgs, Use: "unpin CONTAINER... | --network NETWORK | --project PROJECT",
 		Short: "Undo berth pin", Long: unpinHelp,
-		Example: "  berth unpin web\n  berth unpin --project shop --dry-run\n" +
-			"  berth unpin --network front --keep-reservation --yes"}.Command(p)
-	flags.flags(p, cmd)
-	cmd.Flags().BoolVar(&flags.keep, "keep-reservation", false,
-		"keep what is reserved for the containers' owners")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := flags.fit(cmd, args); err != nil {
-			return err
-		}
-		return withPins(p, cmd, &flags, args, func(ctx context.Context, r *pinRun) error { return r.unpin(ctx) })
-	}
-	return cmd
+		Example: `  berth unpin web
+  berth unpin --project shop --dry-run
+  berth unpin --network front --keep-reservation --yes`,
+		Any: cli.ContainerRefs,
+		Flags: append(flags.flags(),
+			cli.Flag(&flags.keep, "keep-reservation", "keep what is reserved for the containers' owners")),
+		Run: func(cmd *cobra.Command, args []string) error {
+			if err := flags.fit(cmd, args); err != nil {
+				return cli.Usage(cmd, err)
+			}
+			return withPins(p, cmd, &flags, args, func(ctx context.Context, r *pinRun) error { return r.unpin(ctx) })
+		}}
 }
 
 // unpin has one place after the other ask for nothing, and ends its reservations when that is done.

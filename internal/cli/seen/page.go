@@ -43,31 +43,30 @@ const (
 )
 
 // PageCommand is `berth page`.
-func PageCommand(p *cli.Program) *cobra.Command {
-	var listen string
-	cmd := cli.Verb{Use: "page", Short: "Show used and free addresses in your browser", Long: pageHelp,
-		Example: "  berth page\n  berth page --listen 127.0.0.1:7891"}.Command(p)
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "`address` and port to serve the page on; port 0 is any that "+
-		"is free")
-	cli.Completes(cmd, "listen", cobra.NoFileCompletions)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		at, err := listenAddress(listen)
-		if err != nil {
-			return cli.Usage(cmd, err)
-		}
-		ctx, stop := cli.UntilSignal(cmd.Context())
-		defer stop()
-		c, err := p.Find(ctx)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		if _, err := c.Version(ctx); err != nil { // now, and not in the browser
-			return err
-		}
-		return serve(ctx, p, c, at)
-	}
-	return cmd
+func PageCommand(p *cli.Program) cli.Row {
+	listen := "127.0.0.1:0"
+	return cli.Verb{Use: "page", Short: "Show used and free addresses in your browser", Long: pageHelp,
+		Example: "  berth page\n  berth page --listen 127.0.0.1:7891",
+		Flags: cli.Flags{cli.Flag(&listen, "listen",
+			"`address` and port to serve the page on; port 0 is any that is free").
+			Words()},
+		Run: func(cmd *cobra.Command, _ []string) error {
+			at, err := listenAddress(listen)
+			if err != nil {
+				return cli.Usage(cmd, err)
+			}
+			ctx, stop := cli.UntilSignal(cmd.Context())
+			defer stop()
+			c, err := p.Find(ctx)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			if _, err := c.Version(ctx); err != nil { // now, and not in the browser
+				return err
+			}
+			return serve(ctx, p, c, at)
+		}}
 }
 
 // listenAddress reads --listen: an address of this machine, which the link names, and so none that stands for all.
@@ -101,10 +100,10 @@ func serve(ctx context.Context, p *cli.Program, c *client.Client, at netip.AddrP
 		ErrorLog:          quiet(),
 	}
 	if !bound.Addr().IsLoopback() {
-		p.Warn([]string{fmt.Sprintf("%s can be reached over the network, and what is spoken there is not encrypted",
-			bound.Addr())})
+		p.Warnf("%s can be reached over the network, and what is spoken there is not encrypted",
+			bound.Addr())
 	}
-	if err := p.Say([]string{fmt.Sprintf("http://%s/?%s=%s", bound, secretParameter, secret)}); err != nil {
+	if err := p.Sayf("http://%s/?%s=%s", bound, secretParameter, secret); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	served := make(chan error, 1)

@@ -7,8 +7,6 @@
 package witness
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -41,50 +39,46 @@ type witnessFlags struct {
 }
 
 // Command is `berth witness`.
-func Command(p *cli.Program) *cobra.Command {
-	var flags witnessFlags
-	cmd := cli.Verb{Use: "witness", Short: "Report running containers to a managed plugin", Long: witnessHelp,
+func Command(p *cli.Program) cli.Row {
+	flags := witnessFlags{every: 30 * time.Second, putBack: putback.Flag(putback.Reserved)}
+	return cli.Verb{Use: "witness", Short: "Report running containers to a managed plugin", Long: witnessHelp,
 		Example: `  berth witness
   berth witness --every 10s
   berth witness --admin-socket /run/docker/plugins/ID/berth-admin.sock --ipam-driver registry.example/berth:1.0`,
-	}.Command(p)
-	cmd.Flags().DurationVar(&flags.every, "every", 30*time.Second,
-		"report to the daemon at least this often, a `duration`")
-	flags.putBack = putback.Flag(putback.Reserved)
-	cmd.Flags().Var(&flags.putBack, "put-back", "`which` containers may be put back to their own addresses: reserved, "+
-		"all or off (default reserved)")
-	cli.Completes(cmd, "put-back", cli.Words(putback.Words()...))
-	flags.engine.Flags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		switch {
-		case flags.every <= 0 || flags.every > longestEvery:
-			return cli.Usage(cmd, fmt.Errorf("--every is %s and must be more than nothing, and at most %s: an older "+
-				"word counts for nothing", flags.every, longestEvery))
-		case strings.Contains(p.AdminSocket, "://") && !flags.engine.Given():
-			return cli.Usage(cmd, errors.New("the daemon is asked over the network: say with --docker-host where the "+
-				"engine of its host is"))
-		}
-		ctx, stop := cli.UntilSignal(cmd.Context())
-		defer stop()
-		engine, err := flags.engine.Open()
-		if err != nil {
-			return cli.Usage(cmd, err)
-		}
-		defer engine.Close()
-		log, err := cli.NewLog(p.Err, "info", "text", cli.IsJournal(p.Err, p.Env("JOURNAL_STREAM")))
-		if err != nil {
-			return err
-		}
-		hand, err := pin.OpenHand(flags.engine.Host)
-		if err != nil {
-			return cli.Usage(cmd, err)
-		}
-		defer hand.Close()
-		w := &onlooker{p: p, engine: engine, hand: hand, flags: flags, log: log, away: map[string]bool{}}
-		defer w.drop()
-		return w.run(ctx)
-	}
-	return cmd
+		Flags: append(flags.engine.Flags(),
+			cli.Flag(&flags.every, "every", "report to the daemon at least this often, a `duration`"),
+			cli.Flag(&flags.putBack, "put-back",
+				"`which` containers may be put back to their own addresses: reserved, "+
+					"all or off (default reserved)").Words(putback.Words()...)),
+		Run: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case flags.every <= 0 || flags.every > longestEvery:
+				return cli.Usagef(cmd, "--every is %s and must be more than nothing, and at most %s: an older "+
+					"word counts for nothing", flags.every, longestEvery)
+			case strings.Contains(p.AdminSocket, "://") && !flags.engine.Given():
+				return cli.Usagef(cmd, "the daemon is asked over the network: say with --docker-host where the "+
+					"engine of its host is")
+			}
+			ctx, stop := cli.UntilSignal(cmd.Context())
+			defer stop()
+			engine, err := flags.engine.Open()
+			if err != nil {
+				return cli.Usage(cmd, err)
+			}
+			defer engine.Close()
+			log, err := cli.NewLog(p.Err, "info", "text", cli.IsJournal(p.Err, p.Env("JOURNAL_STREAM")))
+			if err != nil {
+				return err
+			}
+			hand, err := pin.OpenHand(flags.engine.Host)
+			if err != nil {
+				return cli.Usage(cmd, err)
+			}
+			defer hand.Close()
+			w := &onlooker{p: p, engine: engine, hand: hand, flags: flags, log: log, away: map[string]bool{}}
+			defer w.drop()
+			return w.run(ctx)
+		}}
 }
 
 // longestEvery is how old a view may be when the next one comes.

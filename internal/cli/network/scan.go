@@ -1,0 +1,105 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"berth/internal/admin/api"
+	"berth/internal/admin/client"
+	"berth/internal/cli"
+	"berth/internal/ipam"
+)
+
+// LANCommand is `berth lan`.
+func LANCommand(p *cli.Program) cli.Row {
+	return cli.Group("lan", "The LANs of this host: who answers there", scanCommand(p))
+}
+
+const scanHelp = `Lists who answers on a network's LAN, by ARP and IPv6 neighbour discovery, with the MAC and
+the record of
+each address. berth edge sends the questions through the interface of the network (berth network modify --probe) or of
+--parent. A scan takes about two seconds for each 256 addresses. It skips and names subnets with more than 4096
+addresses.
+
+The host's own addresses are listed with the interface's MAC. Containers whose parent is this interface do not hear
+their host: macvlan and ipvlan prevent it.
+
+--record takes each address that answers and has no holder for a device whose owner is its MAC, like berth address
+take. It also takes excluded addresses, but no reserved or quarantined ones.`
+
+func scanCommand(p *cli.Program) cli.Row {
+	var parent string
+	var record, told bool
+	return cli.Listing[api.LANPresence]{
+		Verb: cli.Verb{Use: "scan NETWORK", Short: "List who answers on a network's LAN", Long: scanHelp,
+			Example: `  berth lan scan home
+  berth lan scan home --parent eth0 --format json
+  berth lan scan home --record`,
+			Flags: cli.Flags{
+				cli.Flag(&parent, "parent",
+					"the host's `INTERFACE` to the LAN (default: that which the network is probed by)").
+					Words(),
+				cli.Flag(&record, "record", "take what nobody has by the records for devices")}},
+		Once: func() error {
+			if record {
+				return errors.New("--record takes what answers once; leave --watch out")
+			}
+			return nil
+		},
+		Said: true,
+		Columns: cli.Fields{"Address", "MAC",
+			cli.Field[api.LANPresence]("State").Stands(func(a *api.LANPresence) cli.Alarm {
+				if a.State == ipam.AddressFree { // the next container may be given it
+					return cli.Wrong
+				}
+				return ""
+			}),
+			"Holder", "Note,wide"},
+		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]api.LANPresence, error) {
+			scan, err := c.Scan(ctx, args[0], parent)
+			if err != nil {
+				return nil, err
+			}
+			if !told {
+				told = len(scan.Skipped) > 0
+				for _, sub := range scan.Skipped {
+					fmt.Fprintf(p.Err, "berth lan scan: subnet %s has too many addresses, and is left out\n", sub)
+				}
+			}
+			if record {
+				err = recorded(ctx, c, &scan)
+			}
+			return scan.Answered, err
+		},
+	}
+}
+
+// recorded takes what nobody has for devices, and says so of it.
+func recorded(ctx context.Context, c *client.Client, scan *api.LANScan) error {
+	var edits []ipam.Edit
+	var of []*api.LANPresence
+	for i := range scan.Answered {
+		a := &scan.Answered[i]
+		if a.State != ipam.AddressFree && a.State != ipam.AddressOutside && a.State != ipam.AddressExcluded {
+			continue
+		}
+		note := "answered on " + scan.Parent
+		edits = append(edits, &ipam.TakeAddress{Network: scan.NetworkID.String(), Owner: a.MAC.String(), Force: true,
+			Note: &note, Interface: ipam.Interface{Number: -1, Action: ipam.AddInterface,
+				Wishes: []ipam.Wish{{Address: a.Address}}}})
+		of = append(of, a)
+	}
+	if len(edits) == 0 {
+		return nil
+	}
+	_, err := cli.EditInSteps(ctx, c, client.EditOptions{}, edits,
+		func(edit int) string { return of[edit].Address.String() })
+	if err != nil {
+		return err
+	}
+	for _, a := range of {
+		a.State, a.Holder = ipam.AddressLeased, a.MAC.String()
+	}
+	return nil
+}
