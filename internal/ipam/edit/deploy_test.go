@@ -94,7 +94,7 @@ func TestDeployLock(t *testing.T) {
 	r.Clock.Time = r.Clock.Time.Add(time.Minute)
 	done("renewed late, nobody having had it", renew(mine))
 	done("taken away from a deploy that lives", as(ipam.ID{}, &ipam.UnlockDeploy{Project: "shop", Force: true}))
-	if err := renew(mine); ipam.CodeOf(err) != ipam.DeployLocked || !strings.Contains(err.Error(), "was taken away") {
+	if err := renew(mine); ipam.CodeOf(err) != ipam.DeployLocked || !strings.Contains(err.Error(), "was removed") {
 		t.Errorf("renewed after it was taken away: %v", err)
 	}
 	done("locked by another", lock(other))
