@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -63,6 +64,7 @@ func runChild(ctx context.Context, path string, f *os.File, limit time.Duration)
 	c.ExtraFiles = []*os.File{f}
 	c.Stdout, c.Stderr = &out, &crash
 	err := c.Run()
+	line, _, _ := strings.Cut(crash.String(), "\n")
 	var r Report
 	switch code := c.ProcessState.ExitCode(); {
 	case err == nil:
@@ -74,11 +76,10 @@ func runChild(ctx context.Context, path string, f *os.File, limit time.Duration)
 	case code == exitLocked:
 		return r, lockedError(path, path, "")
 	case code == exitCrashed:
-		line, _, _ := strings.Cut(crash.String(), "\n")
 		r.Problems, err = []string{cut("bbolt breaks down on it: " + line)}, nil
 	}
 	if err != nil {
-		return r, fmt.Errorf("check the state %s in a process of its own: %w", path, err)
+		return r, fmt.Errorf("check the state %s in a process of its own: %w: %s", path, err, line)
 	}
 	return r, nil
 }
@@ -86,7 +87,9 @@ func runChild(ctx context.Context, path string, f *os.File, limit time.Duration)
 // child checks its file and writes a Report. It ends with an open transaction, because a goroutine may still read.
 func child(w io.Writer) int {
 	var r Report
-	db, err := openReadOnly(os.NewFile(3, "state"))
+	f := os.NewFile(3, "state")
+	defer runtime.KeepAlive(f) // its descriptor closes with it, and is mapped below
+	db, err := openReadOnly(f)
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		return exitLocked
 	}
@@ -96,7 +99,8 @@ func child(w io.Writer) int {
 	}
 	if err != nil {
 		r.problem("bbolt cannot open it: %v", err)
-	} else if file, err := unix.Mmap(3, 0, int(tx.Size()), unix.PROT_READ, unix.MAP_SHARED); err != nil {
+	} else if file, err := unix.Mmap(int(f.Fd()), 0, int(tx.Size()), unix.PROT_READ, unix.MAP_SHARED); err != nil {
+		fmt.Fprintln(os.Stderr, "map the file:", err)
 		return 1
 	} else {
 		r.read(tx, file)

@@ -97,3 +97,29 @@ func TestSizeOfAFullState(t *testing.T) {
 		t.Errorf("%d records in %d bytes", report.Records, info.Size())
 	}
 }
+
+// TestManyFreePages: a state that has become smaller opens again, whenever its child collects garbage. The list of its
+// free pages is long, and reading it makes garbage.
+func TestManyFreePages(t *testing.T) {
+	t.Setenv("GOGC", "1")
+	path := filepath.Join(t.TempDir(), "berth.db")
+	s, err := Open(t.Context(), Config{Path: path, NoSync: true})
+	must(t, err)
+	fill(t, s)
+	for i := int64(1); i <= fullState; {
+		must(t, s.Update(t.Context(), func(tx store.Tx) (err error) {
+			for n := 0; n < 2000 && i <= fullState && err == nil; n++ {
+				err = tx.Delete(benchKey("l", i))
+				i++
+			}
+			return err
+		}))
+	}
+	must(t, s.Close())
+	for range 20 {
+		report, err := Check(t.Context(), path)
+		if err != nil || len(report.Problems) > 0 || report.Free < 1000 {
+			t.Fatalf("%+v, %v", report, err)
+		}
+	}
+}
