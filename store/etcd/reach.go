@@ -118,7 +118,7 @@ func (s *Store) Reach() store.Reach {
 	return store.Reach{Err: why.err, Since: why.since, Fresh: r.fresh}
 }
 
-// refused is why nothing can be asked of the store, whether etcd answers or not.
+// refused returns why the store must not be used, even if etcd answers; nil if it may be.
 func (s *Store) refused() error {
 	if back := s.trace.distrusted(); back != nil {
 		return back

@@ -5,18 +5,18 @@
 // A handle holds the whole store in memory, exact as of one revision (mirror.go). It reads everything at open, and
 // again if its watch missed something (load.go). Otherwise it follows that watch (feed.go). What it reads, what the
 // watch reports and what it commits itself reach the mirror by the same function. Followers of the store get the writes
-// of others at the moment the mirror moves. A View runs on a copy of the mirror (view.go).
+// of others at the moment the mirror advances to a newer revision. A View runs on a copy of the mirror (view.go).
 //
 // Functions passed to Update wait in a queue (committer.go). One goroutine runs all of them in one turn, during which
-// the mirror does not move (commit.go). Each sees the mirror and the writes of those before it (tx.go, batch.go). One
-// etcd transaction checks that everything they read is unchanged, and writes (request.go, limits.go). On a conflict
-// their hooks run, the mirror moves on, and the functions run again.
+// the mirror does not advance (commit.go). Each sees the mirror and the writes of those before it (tx.go, batch.go).
+// One etcd transaction checks that everything they read is unchanged, and writes (request.go, limits.go). On a conflict
+// their hooks run, the mirror advances, and the functions run again.
 //
-// If etcd does not answer, a key of the handle reveals the outcome (marker.go, outcome.go). Updates too large for one
-// transaction pass a gate, and so do those that conflict too often (gate.go). Many small new records share keys of etcd
-// (bundle.go).
+// If etcd does not answer, a key of the handle reveals the outcome (marker.go, outcome.go). Updates that are too large
+// for one transaction, or conflict too often, are committed through the gate: a key in etcd that stops all other
+// updates while it is closed (gate.go). Many small new records share keys of etcd (bundle.go).
 //
-// Each second a pulse asks etcd how fresh the mirror is, renews leases, and cleans up (pulse.go). reach.go keeps why
+// Each second a pulse asks etcd how fresh the mirror is, renews leases, and cleans up (pulse.go). reach.go records why
 // etcd cannot be used, and since when. The handle's marker, what it announces and its sessions are keys under leases
 // (leases.go). trace.go detects an etcd that was replaced or lost commits; journal.go reports what the host must
 // remember itself. All requests use one member at a time (members.go, errors.go). layout.go names all keys.
