@@ -23,7 +23,7 @@ type Returning struct {
 	Key []byte `json:"-"` // the key of its record
 }
 
-// returning returns the range of the records of such leases.
+// returning returns the range of the keys of all Returning records.
 func returning() store.Range {
 	return store.Prefix(append([]byte{ledger.SettingKeys}, "returning "...))
 }

@@ -1,5 +1,5 @@
-// Package moment parses the times that people write. The command line and the page accept the same forms. It uses
-// neither a clock nor a command.
+// Package moment parses the times that people write. The command line and the page accept the same forms. It does not
+// read the clock, and does not depend on the command line.
 package moment
 
 import (

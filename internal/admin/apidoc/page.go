@@ -2,9 +2,9 @@
 // every operation, and the page shows the whole description. The page needs no script, loads nothing from elsewhere,
 // and has only relative links.
 //
-// The description is a document of schemas. The paths are added from the table of operations and their types
-// (paths.go). A template (page.html, with the functions of document.go and the style of style.css) makes the page.
-// serve.go serves both.
+// The description starts as a document with only the schemas. The paths are added from the table of operations and
+// their types (paths.go). A template (page.html, with the functions of document.go and the style of style.css) makes
+// the page. serve.go serves both.
 package apidoc
 
 import (

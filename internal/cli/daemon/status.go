@@ -185,7 +185,7 @@ func fullText(networks []ipam.NetworkInfo) string {
 	return strings.Join(texts, ", ")
 }
 
-// engineText says whether what runs can be seen.
+// engineText says whether the daemon can see which containers run.
 func engineText(w *ipam.WitnessState) string {
 	switch {
 	case w.Engine == ipam.NoEngine:

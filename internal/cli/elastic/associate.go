@@ -110,7 +110,7 @@ func awaitEdge(ctx context.Context, c *client.Client, addr netip.Addr) (warning 
 	}
 }
 
-// edgeOn tells whether the edge of a host is told what to map.
+// edgeOn reports whether the edge of a host is connected, and so receives its mappings.
 func edgeOn(status *ipam.EdgeStatus, host string) bool {
 	return host == status.Host && status.Connected > 0 || slices.Contains(status.Hosts, host)
 }

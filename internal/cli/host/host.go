@@ -1,5 +1,5 @@
 // Package host has the commands for a cluster: its hosts, and the repair of a shared store that went back in time.
-// Nothing is released until a person has seen the list and confirmed.
+// Nothing is released until a person has seen a list of what is to be released, and confirmed it.
 //
 // host.go lists, shows, drains and admits hosts. remove.go removes a host: it shows what that releases, asks, and waits
 // until the host has left. mend.go asks this host's daemon to do its part of a repair.

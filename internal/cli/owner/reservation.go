@@ -1,8 +1,8 @@
 // Package owner has the commands for owners: reservations, addresses of devices, and `ip`, which prints an owner's
-// addresses as words or variables. A script that repeats a request gets the same answer.
+// addresses one a line, or as variables for a shell. A script that repeats a request gets the same answer.
 //
-// reservation.go and address.go make edits from wishes (wish.go). ip.go finds the network and prints the addresses in
-// order: reservations, or leases if there are none.
+// reservation.go and address.go turn the addresses that --ip asks for (wish.go) into edits. ip.go finds the network and
+// prints the addresses in order: reservations, or leases if there are none.
 package owner
 
 import (

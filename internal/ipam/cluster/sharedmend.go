@@ -65,8 +65,8 @@ func (s *Shared) Mend(ctx context.Context, opt ipam.MendOptions) (ipam.MendRepor
 	return report, s.trustAgain(ctx, trace, m.done)
 }
 
-// trouble returns why the store is not trusted: it went back, or is being mended. An error means that neither could be
-// found out.
+// trouble returns why the store is not trusted: it went back, or is being mended. An error means that this could not be
+// determined.
 func (s *Shared) trouble() (back *store.Back, mark *ipam.Mending, err error) {
 	svc, err := s.service()
 	if svc != nil {

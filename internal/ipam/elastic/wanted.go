@@ -46,8 +46,9 @@ func workOut(ctx context.Context, l *ledger.Ledger) (*wanted, error) {
 	return w, err
 }
 
-// add adds an address that leads to a guest. Of several the one is mapped that was associated first. A guest
-// has one, and more only where its addresses have changed hands.
+// add adds an elastic address that leads to a guest, the address of a container. If several lead to the same guest,
+// only the one that was associated first is mapped. Usually there is one; there are more only if the guest has passed
+// from one container to another.
 func (w *wanted) add(led lead) {
 	w.guests[led.Guest] = true
 	if other, there := w.first[led.Guest]; led.here && (!there || led.Association < other.Association) {
