@@ -74,7 +74,6 @@ func TestHostsAsDescribed(t *testing.T) {
 	must(t, err)
 	_, err = c.beta.RequestAddress(t.Context(), ipam.AddressRequest{Pool: pool.ID, MAC: ipam.MAC{2, 0, 0, 0, 0, 1}})
 	must(t, err)
-	const beta = "/v1/hosts/beta"
 	c.plays(t, `
 		GET /v1/hosts -> 200 "hosts":[{"name":"alpha"
 		GET /v1/hosts?name=beta -> 400 invalid

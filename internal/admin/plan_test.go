@@ -193,7 +193,6 @@ func TestPlanAsDescribed(t *testing.T) {
 	lan := h.planned(t)
 	edgeOf(t, h)
 	played := map[string]bool{}
-	const net1 = "/v1/networks/net1"
 	nobody := ipam.NewID().String()
 	for _, s := range steps(`
 		edit {"op": "network.create", "name": "flat", "subnets": [{"cidr": "10.7.0.0/24",
@@ -371,7 +370,6 @@ func TestPlanAsDescribed(t *testing.T) {
 func TestOwnersAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	h.planned(t)
-	const net1 = "/v1/networks/net1"
 	h.plays(t, `
 		edit {"op": "network.create", "name": "vips", "type": "vip",
 			"subnets": [{"cidr": "203.0.113.0/28"}]}, {"op": "network.create", "name": "lab",

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"testing"
 	"time"
 
-	"berth/internal/alloc"
 	"berth/internal/ipam"
 )
 
@@ -23,13 +21,6 @@ func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
 
 func macN(n int) ipam.MAC    { return ipam.MAC{2, 0, 0, byte(n >> 16), byte(n >> 8), byte(n)} }
 func idN(n int) (id ipam.ID) { id[0], id[15] = byte(n), 1; return id }
-
-func rangeText(t testing.TB, text string) ipam.Range {
-	t.Helper()
-	r, err := alloc.ParseRange(text)
-	must(t, err)
-	return ipam.Range{IPRange: r}
-}
 
 // scene is the input of a comparison.
 type scene struct {

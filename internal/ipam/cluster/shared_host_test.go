@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -335,13 +334,6 @@ func addrs(texts ...string) (all []netip.Addr) {
 		all = append(all, netip.MustParseAddr("10.77.0."+text))
 	}
 	return all
-}
-
-func wantAddrs(t rapid.TB, what string, got, want []netip.Addr) {
-	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Fatalf("%s: %v; want %v", what, got, want)
-	}
 }
 
 func mustAddr(text string) netip.Addr { return netip.MustParseAddr(text) }
