@@ -1,8 +1,9 @@
 // Package aside runs background work, such as page views and scrapes, without delaying the engine's requests. Such work
-// keeps a processor for at most a few milliseconds at a time, and under load for one. Its pauses cost it little time.
+// keeps a processor for at most a few milliseconds at a time, and under load for at most one millisecond. Its pauses
+// cost it little time.
 //
-// A caller counts long work as a Work and calls Pause between its pieces, without holding a lock. Output passes through
-// a Writer. Compressed answers pause by themselves (pack.go).
+// A caller has a Work for each long piece of work and calls its Pause between the parts, without holding a lock. Output
+// passes through a Writer. Compressed answers pause by themselves (pack.go).
 package aside
 
 import (

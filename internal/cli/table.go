@@ -63,7 +63,7 @@ var states = map[string]Alarm{
 	"taken": Wrong,
 }
 
-// Marked returns the column of a state with wrong and gone states in colour.
+// Marked returns the column c, which shows states, with wrong, gone and waiting ones in colour.
 func (c Column[T]) Marked() Column[T] {
 	return c.Stands(func(row *T) Alarm { return states[c.value(row)] })
 }

@@ -67,7 +67,7 @@ func (c *Client) Close() {
 	}
 }
 
-// enter returns the station for one more question.
+// enter returns the station of a place and counts one more user of it. It creates the station if there is none.
 func (c *Client) enter(at place) *station {
 	c.mu.Lock()
 	defer c.mu.Unlock()

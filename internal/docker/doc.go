@@ -9,7 +9,9 @@
 // reservations.go, strays.go, empty.go. records.go reads the records, and finding.go sorts the findings.
 //
 // Between checks the witness follows the engine's events (follow.go, run.go) into the Roster of current containers
-// (roster.go), from which guess.go and replicas.go answer requests. If a request has no name, the engine's locks show
-// which container sent it (locks.go). A look (look.go) is a view without findings: it names the containers of leases
-// and notes the endpoints seen (sighting.go). internal/docker/pin moves containers.
+// (roster.go), from which guess.go and replicas.go answer requests. If a request has no name, the witness asks the
+// engine about each candidate. The engine does not answer about the container that it is starting, because it holds
+// that container's lock (locks.go). A look (look.go) is a view without findings: it names the containers of leases and
+// notes the endpoints seen (sighting.go). internal/docker/pin makes containers keep their addresses, and reconnects
+// them for that.
 package docker

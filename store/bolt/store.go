@@ -4,7 +4,8 @@
 //
 // Functions passed to Update wait in a queue. One of the callers, the leader, runs all of them, one after the other, in
 // one bbolt transaction, commits once, and answers them all (committer.go). A function writes to a buffer (writes.go);
-// after success its writes become sealed records (seal.go) in the one data bucket. View uses bbolt's read transactions.
+// after success its writes become records with a checksum (seal.go) in the one data bucket. View uses bbolt's read
+// transactions.
 //
 // Next to berth.db, berth.id names the store that belongs here, and berth.lock names the process that has it open.
 // While the store is open, astray.go checks that the path still leads to the open file. Writes to a file that was moved

@@ -1,11 +1,13 @@
 // Package mem keeps a store.Shared in the memory of one process. It promises what store promises, but Close discards
-// everything. It serves tests, and daemons that rebuild their state from the running containers (BO-4). Several handles
-// (Join) act as several hosts; one can be cut off, and can miss the result of an update, as on a network (outage.go).
+// everything. It serves tests, and daemons that rebuild their state from the running containers (row BO-4 of
+// docs/dev/rows.md). Several handles (Join) act as several hosts; one can be cut off, and can miss the result of an
+// update, as on a network (outage.go).
 //
 // The state is a B-tree with copy-on-write (tidwall/btree). Each transaction has its own copy, made in constant time:
 // View reads it, Update writes to it (tx.go). A successful update replaces the state with its copy and passes the
-// changes to the watchers in the same step (store/internal/watch). Other handles get the changes just before that step
-// (commit.go). Updates of all handles run one at a time on their callers' goroutines; the package starts none.
+// changes to the watchers in the same step (store/internal/watch). Just before that step, the apply functions of the
+// other handles get the changes (commit.go); then all handles see the new state at the same time. Updates of all
+// handles run one at a time on their callers' goroutines; the package starts none.
 package mem
 
 import (

@@ -76,7 +76,8 @@ type leaveRun struct {
 	notes *leaveNotes
 }
 
-// leaving reads what there is, or what a run before has noted, and does it. A signal ends nothing that is under way.
+// leaving reads the networks from the engine, or the notes of an earlier run that was cut off, and moves those networks
+// away from Berth. A signal ends nothing that is under way.
 func leaving(p *cli.Program, cmd *cobra.Command, flags *leaveFlags, what string) error {
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

@@ -1,7 +1,7 @@
 // Package follow keeps a host's edge in the state that its daemon wants. Mappings stay while the daemon is down or this
 // process is replaced. The daemon gets a report on each mapping, and failed mappings are retried. If another host may
-// take over, mappings expire unless the host's session is renewed. That time counts from the renewal of the session,
-// not from the arrival of the news here.
+// take over, mappings expire unless the host's session is renewed. The time until they expire counts from the renewal
+// of the session, not from the moment when this process hears of it.
 //
 // Run (follow.go) reads the daemon's news and starts again when the stream breaks off. From the news it builds the
 // wanted state (wanted.go), which the provider applies. report.go reports the result to the daemon.

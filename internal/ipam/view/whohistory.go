@@ -136,7 +136,7 @@ func kindIn(detail string) string {
 	return word
 }
 
-// goOn handles an event of a lease that began before.
+// goOn handles an event of a lease that has begun before this event, perhaps before the events that are read.
 func (h *history) goOn(ctx context.Context, e *ipam.Event) error {
 	k := tenant{lease: e.Lease}
 	if h.swept[k] {
