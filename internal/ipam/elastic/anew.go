@@ -12,7 +12,7 @@ import (
 const (
 	restBetween = 20 * time.Millisecond // after it was worked out: where much happens at once, once for all of it
 	lookAgain   = time.Second           // after a commit, which may have been taken back since
-	lookAlways  = 30 * time.Second      // at the latest: a commit may be missed
+	lookAlways  = 10 * time.Second      // at the latest: a commit may be missed
 )
 
 // anew tells when it is time to work something out anew.
