@@ -129,7 +129,7 @@ func withElastic(b *testing.B, dir string, more bool) call {
 			}
 		})
 		if n := <-knows; n != mapped {
-			b.Fatalf("an edge is told of %d addresses", n)
+			b.Fatalf("the edge received %d addresses", n)
 		}
 	}
 	return t.coming

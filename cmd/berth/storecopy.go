@@ -58,7 +58,8 @@ type storeCopy struct {
 
 func stateCommand(p *cli.Program) cli.Row {
 	return cli.Group("state", "The daemon's state: backup, restore, check, move, repair",
-		cli.Made(backupCommand(p)), cli.Made(restoreCommand(p)), cli.Made(fsckCommand(p)), cli.Made(storeCopyCommand(p)),
+		cli.Made(backupCommand(p)), cli.Made(restoreCommand(p)), cli.Made(fsckCommand(p)),
+		cli.Made(storeCopyCommand(p)),
 		daemon.SaveCommand(p),
 		host.MendCommand(), host.AcceptCommand())
 }

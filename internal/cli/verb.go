@@ -116,8 +116,8 @@ func takesNetwork(use string) bool {
 	return len(words) > 1 && words[0] != "create" && strings.Trim(words[1], "[]") == "NETWORK"
 }
 
-// argsOf derives the arguments of a command from its usage line: those before the flags. A single one may be optional, or
-// repeated, also after a network.
+// argsOf derives the arguments of a command from its usage line: those before the flags. A single one may be optional,
+// or repeated, also after a network.
 func argsOf(use string) cobra.PositionalArgs {
 	names := strings.Fields(use)[1:]
 	for i, name := range names {

@@ -157,7 +157,7 @@ func TestNotYet(t *testing.T) {
 		# a network of the shared store may have an owner of that name
 		shop.lan.example | A | SERVFAIL
 		99.2.0.192.in-addr.arpa | PTR | SERVFAIL
-		# Who asks for both families, and is told of either that it failed, takes it that both did (musl).
+		# A client that asks for both families takes one failure for a failure of both (musl).
 		tv.media.home.lan.example | AAAA | NOERROR | SOA of lan.example.
 		web.back.lan.example | AAAA | NOERROR | SOA of lan.example.
 		tv.media.lan.example | AAAA | NOERROR | SOA of lan.example.

@@ -19,11 +19,11 @@ import (
 // alone has a key of its own like any other, and so has one that is written again. A record that is deleted is taken
 // out of its bundle, which is written anew, or removed with the last one.
 //
-// What was read of a record in a bundle is compared as of the bundle, and so is a bundle out of which a record is taken.
-// That a record was not there, or what a range has, is compared as of the bundles that may have it: each is called after
-// the first record that was put in it, so that those up to the end of the range may. Two handles that put a record of
-// one key, which neither has read, would have it in two bundles, of which the later one counts until that record is
-// deleted: so only such records are put in bundles whose keys are one handle's.
+// What was read of a record in a bundle is compared as of the bundle, and so is a bundle out of which a record is
+// taken. That a record was not there, or what a range has, is compared as of the bundles that may have it: each is
+// called after the first record that was put in it, so that those up to the end of the range may. Two handles that put
+// a record of one key, which neither has read, would have it in two bundles, of which the later one counts until that
+// record is deleted: so only such records are put in bundles whose keys are one handle's.
 
 // bundle is a bundle as of one revision. It does not change.
 type bundle struct {

@@ -64,7 +64,8 @@ func (s *Store) writeLarge(ctx context.Context, b *batch, l limit) verdict {
 func (s *Store) stage(ctx context.Context, b *batch, m marker, size int) (gateValue, error) {
 	s.commit.stages++
 	parts := chunks(b.laid.writes, size)
-	g := gateValue{Staged: s.layout.staged + strings.TrimPrefix(m.key, s.layout.marker) + "/" + strconv.Itoa(s.commit.stages) + "/", Chunks: len(parts)}
+	session := strings.TrimPrefix(m.key, s.layout.marker)
+	g := gateValue{Staged: s.layout.staged + session + "/" + strconv.Itoa(s.commit.stages) + "/", Chunks: len(parts)}
 	for n, part := range parts {
 		if _, err := s.members.do(ctx, put(g.chunk(n), part)); err != nil {
 			return g, err

@@ -124,8 +124,8 @@ func (s *Store) refuted(ctx context.Context, b *batch, m marker, n count, resp *
 }
 
 // resolve finds out what became of a transaction of which etcd has not said it, or has said that there is no room for
-// it. Where etcd's quota was used up when it had taken the transaction already, it makes it and says so all the same. It
-// has done so before it answers, or never will: so it is enough to look, for which no room is needed.
+// it. Where etcd's quota was used up when it had taken the transaction already, it makes it and says so all the same.
+// It has done so before it answers, or never will: so it is enough to look, for which no room is needed.
 func (s *Store) resolve(ctx context.Context, b *batch, m marker, n count, why error) verdict {
 	s.count.unknown.Add(1)
 	text, full := s.members.explain(why), errors.Is(why, rpctypes.ErrNoSpace)

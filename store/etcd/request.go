@@ -107,8 +107,8 @@ func modified(key string, how pb.Compare_CompareResult, mod int64) *pb.Compare {
 	}
 }
 
-// unchanged compares that nothing of the keys from one (included) to another (excluded) was written behind base. It does
-// not see what was deleted.
+// unchanged compares that nothing of the keys from one (included) to another (excluded) was written behind base. It
+// does not see what was deleted.
 func unchanged(from, to string, base int64) *pb.Compare {
 	c := modBelow(from, base+1)
 	c.RangeEnd = []byte(to)

@@ -29,8 +29,8 @@ type compareFlags struct {
 	format string
 }
 
-// verb is the command of diff or apply: it reads its flags and its document, and does what it is for with what they come
-// to.
+// verb is the command of diff or apply: it reads its flags and its document, and does what it is for with what they
+// come to.
 func (f *compareFlags) verb(p *cli.Program, verb cli.Verb,
 	do func(context.Context, *compared, *cli.Table[Compared]) error) cli.Row {
 	verb.Flags = slices.Concat(verb.Flags, tableFlags(&f.table, cli.Flag(&f.table.Network, "network",

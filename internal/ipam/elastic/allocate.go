@@ -195,8 +195,8 @@ func give(c *ledger.Change, known *ipam.Elastic) error {
 	return c.SetElastic(known.Address, &leaving)
 }
 
-// toChange is the record of an address that an edit is of; nil where it is free. One that is of no range is refused, and
-// one that is not as the requester saw it, where that was said.
+// toChange is the record of an address that an edit is of; nil where it is free. One that is of no range is refused,
+// and one that is not as the requester saw it, where that was said.
 func toChange(c *ledger.Change, addr netip.Addr, seen uint64) (*ipam.Elastic, error) {
 	if _, err := knownRange(c.Index(), addr); err != nil {
 		return nil, err

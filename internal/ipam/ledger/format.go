@@ -54,8 +54,8 @@ func CheckFormat(ctx context.Context, st store.Store, what string) error {
 }
 
 func otherFormat(what string, format int) error {
-	return ipam.Refuse(ipam.ErrDamaged, "the %s has format %d, and this Berth reads format %d; use the Berth that wrote it",
-		what, format, stateFormat)
+	return ipam.Refuse(ipam.ErrDamaged,
+		"the %s has format %d, and this Berth reads format %d; use the Berth that wrote it", what, format, stateFormat)
 }
 
 // sameFormat refuses a change if a newer Berth has changed the shared store's format since this one opened it. Each

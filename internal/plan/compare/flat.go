@@ -78,7 +78,8 @@ func (c *comparison) place(wanted map[string]*network, from *ipam.PlannedNetwork
 			from.Subnets[i].CIDR)
 	}
 	rest := *from
-	rest.Subnets, rest.Static, rest.Pools, rest.Exclusions, rest.Reservations, rest.Addresses = nil, nil, nil, nil, nil, nil
+	rest.Subnets, rest.Static, rest.Pools = nil, nil, nil
+	rest.Exclusions, rest.Reservations, rest.Addresses = nil, nil, nil
 	if !reflect.DeepEqual(rest, ipam.PlannedNetwork{Space: from.Space, Line: from.Line}) {
 		c.Add(from.Line, "the network has no name")
 	}
