@@ -33,22 +33,22 @@ func createAccount(e *ipam.CreateAccount, c *ledger.Change) error {
 		return err
 	}
 	if c.Index().Account(e.Account) != nil {
-		return ipam.Help(ipam.RefuseAs(ipam.AccountInUse, ipam.ErrInUse, "there is an account %s already; choose "+
-			"another name", e.Account), ipam.Advise(ipam.DoListAccounts))
+		return ipam.RefuseAs(ipam.AccountInUse, ipam.ErrInUse, "there is an account %s already; choose "+
+			"another name", e.Account).Advise(ipam.DoListAccounts)
 	}
 	n := 0
 	for name, other := range c.Index().Accounts() {
 		n++
 		for _, pattern := range e.Owners {
 			if slices.Contains(other.Owners, pattern) {
-				return ipam.Help(ipam.RefuseAs(ipam.AccountInUse, ipam.ErrInUse, "the owners %s are account %s's "+
-					"already; choose another pattern", pattern, name), ipam.Advise(ipam.DoListAccounts))
+				return ipam.RefuseAs(ipam.AccountInUse, ipam.ErrInUse, "the owners %s are account %s's "+
+					"already; choose another pattern", pattern, name).Advise(ipam.DoListAccounts)
 			}
 		}
 	}
 	if n >= MaxAccounts {
-		return ipam.Help(ipam.Refuse(ipam.ErrExhausted, "there are %d accounts, and no more are kept; remove one first",
-			n), ipam.Advise(ipam.DoListAccounts))
+		return ipam.Refuse(ipam.ErrExhausted, "there are %d accounts, and no more are kept; remove one first",
+			n).Advise(ipam.DoListAccounts)
 	}
 	a := &ipam.Account{Name: e.Account, Domain: e.Domain, Quota: e.Quota, Owners: e.Owners, Created: c.Now()}
 	if err := claimsNobodys(c, a); err != nil {
@@ -96,9 +96,8 @@ func removeAccount(e *ipam.RemoveAccount, c *ledger.Change) (ipam.Result, error)
 	}
 	all := addressesOf(c.Index(), e.Account)
 	if len(all) > 0 && !e.Force {
-		return ipam.Result{}, ipam.Help(ipam.RefuseAs(ipam.AccountInUse, ipam.ErrInUse,
-			"account %s has %s; release them first", e.Account, few(all)),
-			ipam.OrAdvise(ipam.DoForceAccount, e.Account))
+		return ipam.Result{}, ipam.RefuseAs(ipam.AccountInUse, ipam.ErrInUse,
+			"account %s has %s; release them first", e.Account, few(all)).OrAdvise(ipam.DoForceAccount, e.Account)
 	}
 	var result ipam.Result
 	for _, one := range all {
@@ -154,7 +153,7 @@ func shrink(c *ledger.Change, e *ipam.RemoveAccount) (left bool, err error) {
 }
 
 func noAccount(name string) error {
-	return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no account %q", name), ipam.Advise(ipam.DoListAccounts))
+	return ipam.Refuse(ipam.ErrNotFound, "there is no account %q", name).Advise(ipam.DoListAccounts)
 }
 
 // addressesOf are the addresses that an account has, in order; those that it has released are its own no
@@ -260,10 +259,9 @@ func claimsNobodys(c *ledger.Change, a *ipam.Account) error {
 			continue
 		}
 		if all.of(g.namesOf(one.Association.Instance)) == a.Name {
-			return ipam.Help(ipam.RefuseAs(ipam.OtherAccount, ipam.ErrInUse,
+			return ipam.RefuseAs(ipam.OtherAccount, ipam.ErrInUse,
 				"account %s would claim the container %s, to which the elastic address %s of account %s is mapped",
-				a.Name, one.Association.Instance, one.Address, one.Account),
-				ipam.Advise(ipam.DoDisassociate, one.Address))
+				a.Name, one.Association.Instance, one.Address, one.Account).Advise(ipam.DoDisassociate, one.Address)
 		}
 	}
 	return nil

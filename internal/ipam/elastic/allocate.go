@@ -63,8 +63,8 @@ func chosen(e *ipam.AllocateElastic, c *ledger.Change, account string) (netip.Ad
 	if e.Host != "" {
 		whose = "of host " + e.Host
 	}
-	return netip.Addr{}, ipam.Help(ipam.RefuseAs(ipam.NoElasticFree, ipam.ErrExhausted,
-		"no elastic range %s has a free address", whose), ipam.Advise(ipam.DoAddElasticRange))
+	return netip.Addr{}, ipam.RefuseAs(ipam.NoElasticFree, ipam.ErrExhausted,
+		"no elastic range %s has a free address", whose).Advise(ipam.DoAddElasticRange)
 }
 
 // lowest is the lowest address of a range that will do; the zero address where none does: one without a record that
@@ -119,8 +119,8 @@ func mayHave(e *ipam.AllocateElastic, c *ledger.Change, account string) error {
 			"said yet that it is mapped there no more; try again when that runs, or allocate another", e.Address,
 			known.Account, edgesWith(c, e.Address))
 	}
-	return ipam.Help(ipam.RefuseAs(ipam.AddressAllocated, ipam.ErrInUse, "%s is account %s's since %s", e.Address,
-		known.Account, known.Allocated.UTC().Format("2006-01-02")), ipam.Advise(ipam.DoListElastic))
+	return ipam.RefuseAs(ipam.AddressAllocated, ipam.ErrInUse, "%s is account %s's since %s", e.Address,
+		known.Account, known.Allocated.UTC().Format("2006-01-02")).Advise(ipam.DoListElastic)
 }
 
 // knownRange is the range of an address, of which an edit is; others are refused.
@@ -135,8 +135,7 @@ func knownRange(ix *ledger.Index, addr netip.Addr) (*ipam.ElasticRange, error) {
 		return nil, ipam.Refuse(ipam.ErrInUse, "%s is of an elastic range that is being copied from one store to "+
 			"another; try again when that has ended", addr)
 	}
-	return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "%s is of no elastic range", addr),
-		ipam.Advise(ipam.DoListElasticRanges))
+	return nil, ipam.Refuse(ipam.ErrNotFound, "%s is of no elastic range", addr).Advise(ipam.DoListElasticRanges)
 }
 
 // withinQuota refuses an account another address than it may have.
@@ -152,9 +151,9 @@ func withinQuota(ix *ledger.Index, account string) error {
 	if all := addressesOf(ix, account); len(all) > 0 {
 		text = ", and has " + few(all)
 	}
-	return ipam.Help(ipam.RefuseAs(ipam.QuotaExceeded, ipam.ErrExhausted,
-		"account %s may have %d elastic addresses%s; release one first", account, *a.Quota, text),
-		ipam.Advise(ipam.DoListElastic))
+	return ipam.RefuseAs(ipam.QuotaExceeded, ipam.ErrExhausted,
+		"account %s may have %d elastic addresses%s; release one first", account, *a.Quota, text).
+		Advise(ipam.DoListElastic)
 }
 
 func release(e *ipam.ReleaseElastic, c *ledger.Change, seen uint64) (ipam.Result, error) {
@@ -173,9 +172,9 @@ func release(e *ipam.ReleaseElastic, c *ledger.Change, seen uint64) (ipam.Result
 		return ipam.Result{}, isSystem(c, known)
 	}
 	if a := known.Association; a != nil {
-		return ipam.Result{}, ipam.Help(ipam.RefuseAs(ipam.AddressAssociated, ipam.ErrInUse,
-			"%s of account %s is associated with %s; disassociate it first", e.Address, known.Account, where(c, a)),
-			ipam.Advise(ipam.DoDisassociate, e.Address))
+		return ipam.Result{}, ipam.RefuseAs(ipam.AddressAssociated, ipam.ErrInUse,
+			"%s of account %s is associated with %s; disassociate it first", e.Address, known.Account, where(c, a)).
+			Advise(ipam.DoDisassociate, e.Address)
 	}
 	return result, give(c, known)
 }

@@ -57,8 +57,8 @@ func itsOwn(c *ledger.Change, addr netip.Addr) error {
 	if account == "" || known != nil && known.Account == account {
 		return nil
 	}
-	return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "account %s has no elastic address %s", account, addr),
-		ipam.Advise(ipam.DoListElastic))
+	return ipam.Refuse(ipam.ErrNotFound, "account %s has no elastic address %s", account, addr).
+		Advise(ipam.DoListElastic)
 }
 
 // notIts tells whether an address is to be kept from who asks.

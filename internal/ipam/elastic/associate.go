@@ -60,8 +60,8 @@ func associate(e *ipam.AssociateElastic, c *ledger.Change, seen uint64) (ipam.Re
 		return ipam.Result{}, err
 	}
 	if known == nil || known.State != ipam.ElasticAllocated {
-		return ipam.Result{}, ipam.Help(ipam.RefuseAs(ipam.AddressNotAllocated, ipam.ErrNotFound,
-			"%s is allocated to no account", e.Address), ipam.Advise(ipam.DoAllocate, e.Address))
+		return ipam.Result{}, ipam.RefuseAs(ipam.AddressNotAllocated, ipam.ErrNotFound,
+			"%s is allocated to no account", e.Address).Advise(ipam.DoAllocate, e.Address)
 	}
 	if known.System {
 		return ipam.Result{}, isSystem(c, known)
@@ -159,11 +159,10 @@ func mayMap(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) (repl
 		return nil, ipam.RefuseAs(ipam.GuestAssociated, ipam.ErrInUse,
 			"%s has another elastic address already; a guest address has one", owner)
 	}
-	return nil, ipam.Help(ipam.RefuseAs(ipam.GuestAssociated, ipam.ErrInUse,
+	return nil, ipam.RefuseAs(ipam.GuestAssociated, ipam.ErrInUse,
 		"%s has the elastic address %s of account %s already, which is mapped to %s on network %s; a guest "+
 			"address has one", other.Association.Instance, other.Address, other.Account, g.addr,
-		c.NetworkName(other.Association.Network)),
-		ipam.Advise(ipam.DoDisassociate, other.Address))
+		c.NetworkName(other.Association.Network)).Advise(ipam.DoDisassociate, other.Address)
 }
 
 // fits refuses a guest by what it and the address are, whatever else is mapped.
@@ -176,9 +175,9 @@ func fits(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) error {
 		return err
 	}
 	if r.Host != "" && g.host != "" && c.Member() != nil && r.Host != g.host {
-		return ipam.Help(ipam.Refuse(ipam.ErrInvalid, "%s is of the elastic range %s of host %s, and %s runs on host "+
-			"%s; an address of the cluster can be mapped there", known.Address, r.Range, r.Host, owner, g.host),
-			ipam.Advise(ipam.DoListElasticRanges))
+		return ipam.Refuse(ipam.ErrInvalid, "%s is of the elastic range %s of host %s, and %s runs on host "+
+			"%s; an address of the cluster can be mapped there", known.Address, r.Range, r.Host, owner, g.host).
+			Advise(ipam.DoListElasticRanges)
 	}
 	if g.sub.CIDR.Contains(known.Address) {
 		return ipam.RefuseAs(ipam.NetworkUnsuited, ipam.ErrOverlap,
@@ -186,9 +185,9 @@ func fits(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) error {
 			g.sub.CIDR, g.n.Name)
 	}
 	if account := claimsOf(c.Index()).of(g.namesOf(owner)); account != known.Account {
-		return ipam.Help(ipam.RefuseAs(ipam.OtherAccount, ipam.ErrInUse,
+		return ipam.RefuseAs(ipam.OtherAccount, ipam.ErrInUse,
 			"%s is account %s's, and the container %s is account %s's; an address is mapped to a container of its own "+
-				"account", known.Address, known.Account, owner, account), ipam.Advise(ipam.DoListAccounts))
+				"account", known.Address, known.Account, owner, account).Advise(ipam.DoListAccounts)
 	}
 	return publishesNothing(c, g, owner)
 }

@@ -69,9 +69,9 @@ func EndOwner(c *ledger.Change, n *ipam.Network, owner string) error {
 func EndNetwork(c *ledger.Change, n *ipam.Network, force bool) (left bool, err error) {
 	all := keptWith(c.Index(), func(a *ipam.Association) bool { return a.Network == n.ID })
 	if len(all) > 0 && !force {
-		return false, ipam.Help(ipam.RefuseAs(ipam.AddressAssociated, ipam.ErrInUse,
+		return false, ipam.RefuseAs(ipam.AddressAssociated, ipam.ErrInUse,
 			"network %s is in use: the elastic address %s of account %s is associated with %s", n.Name, all[0].Address,
-			all[0].Account, where(c, all[0].Association)), ipam.Advise(ipam.DoDisassociate, all[0].Address))
+			all[0].Account, where(c, all[0].Association)).Advise(ipam.DoDisassociate, all[0].Address)
 	}
 	return len(all) > c.Page(), endAll(c, all[:min(len(all), c.Page())], "its network is removed")
 }

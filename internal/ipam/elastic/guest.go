@@ -204,16 +204,15 @@ func namedNetwork(c *ledger.Change, e *ipam.AssociateElastic) (*ipam.Network, er
 	ref := e.Network
 	n, err := c.NetworkOf(ref, e)
 	if err != nil && c.Member() != nil && c.Index().NetworkNamed(ref) == (ipam.ID{}) {
-		return nil, ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no network %q in the cluster's spaces, and "+
-			"elastic addresses of a cluster are mapped on its own networks only", ref),
-			ipam.Advise(ipam.DoListNetworks))
+		return nil, ipam.Refuse(ipam.ErrNotFound, "there is no network %q in the cluster's spaces, and "+
+			"elastic addresses of a cluster are mapped on its own networks only", ref).Advise(ipam.DoListNetworks)
 	}
 	return n, err
 }
 
 func isOff(network string) error {
-	return ipam.Help(ipam.RefuseAs(ipam.NetworkNotElastic, ipam.ErrInvalid,
-		"network %s has elastic addresses off", network), ipam.Advise(ipam.DoTurnElasticOn, network))
+	return ipam.RefuseAs(ipam.NetworkNotElastic, ipam.ErrInvalid,
+		"network %s has elastic addresses off", network).Advise(ipam.DoTurnElasticOn, network)
 }
 
 func noGuest(e *ipam.AssociateElastic, owner string) error {
@@ -224,10 +223,10 @@ func noGuest(e *ipam.AssociateElastic, owner string) error {
 	if e.Network != "" {
 		on = "network " + e.Network
 	}
-	return ipam.Help(ipam.RefuseAs(ipam.GuestUnclear, ipam.ErrNotFound,
+	return ipam.RefuseAs(ipam.GuestUnclear, ipam.ErrNotFound,
 		"%s has no %s address on %s, neither by a reservation nor by a container that runs; one on the host's own "+
-			"network has none; start it, or reserve an address for it", owner, family, on),
-		ipam.Advise(ipam.DoListReservations))
+			"network has none; start it, or reserve an address for it", owner, family, on).
+		Advise(ipam.DoListReservations)
 }
 
 func list(all []guest) string {

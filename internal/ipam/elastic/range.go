@@ -43,9 +43,9 @@ func addRange(e *ipam.AddElasticRange, c *ledger.Change) error {
 	}
 	for _, other := range c.Index().AllElasticRanges() {
 		if other.Range.Overlaps(r.Range.IPRange) {
-			return ipam.Help(ipam.RefuseAs(ipam.ElasticRangeOverlaps, ipam.ErrOverlap,
-				"the range %s overlaps the elastic range %s of %s", r.Range, other.Range, whoseRange(other)),
-				ipam.Advise(ipam.DoListElasticRanges))
+			return ipam.RefuseAs(ipam.ElasticRangeOverlaps, ipam.ErrOverlap,
+				"the range %s overlaps the elastic range %s of %s", r.Range, other.Range, whoseRange(other)).
+				Advise(ipam.DoListElasticRanges)
 		}
 	}
 	if err := overNoSubnet(c, r); err != nil {
@@ -153,8 +153,7 @@ func knownHost(c *ledger.Change, host string) error {
 		return ipam.Refuse(ipam.ErrNotFound, "there is no host %q: this Berth has a store of its own, and knows only "+
 			"its host %s", host, c.Host())
 	case c.Member() != nil && c.Index().Host(host) == nil:
-		return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no host %q in the cluster", host),
-			ipam.Advise(ipam.DoListHosts))
+		return ipam.Refuse(ipam.ErrNotFound, "there is no host %q in the cluster", host).Advise(ipam.DoListHosts)
 	}
 	return nil
 }
@@ -176,8 +175,7 @@ func removeRange(e *ipam.RemoveElasticRange, c *ledger.Change) error {
 		}
 		return c.SetElasticRange(r.ID, nil)
 	}
-	return ipam.Help(ipam.Refuse(ipam.ErrNotFound, "there is no elastic range %s", e.Range),
-		ipam.Advise(ipam.DoListElasticRanges))
+	return ipam.Refuse(ipam.ErrNotFound, "there is no elastic range %s", e.Range).Advise(ipam.DoListElasticRanges)
 }
 
 // rangeUnused refuses the end of a range of which somebody has an address.
@@ -186,9 +184,9 @@ func rangeUnused(ix *ledger.Index, r *ipam.ElasticRange) error {
 	if len(used) == 0 {
 		return nil
 	}
-	return ipam.Help(ipam.RefuseAs(ipam.ElasticRangeInUse, ipam.ErrInUse,
+	return ipam.RefuseAs(ipam.ElasticRangeInUse, ipam.ErrInUse,
 		"the elastic range %s is in use: %s of account %s; release what is allocated first", r.Range, few(used),
-		accountsOf(used)), ipam.Advise(ipam.DoListElastic))
+		accountsOf(used)).Advise(ipam.DoListElastic)
 }
 
 // accountsOf names the accounts of some addresses.

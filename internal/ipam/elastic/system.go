@@ -22,9 +22,9 @@ func isSystem(c *ledger.Change, known *ipam.Elastic) error {
 	if known.Association != nil {
 		whose = where(c, known.Association)
 	}
-	return ipam.Help(ipam.RefuseAs(ipam.IsSystemAddress, ipam.ErrInUse, "%s is the system address of %s: it comes and "+
-		"goes with that, and gives way to an address that is associated with it", known.Address, whose),
-		ipam.Advise(ipam.DoAllocateElastic))
+	return ipam.RefuseAs(ipam.IsSystemAddress, ipam.ErrInUse, "%s is the system address of %s: it comes and "+
+		"goes with that, and gives way to an address that is associated with it", known.Address, whose).
+		Advise(ipam.DoAllocateElastic)
 }
 
 // noSystem refuses a guest on a network with the mode auto that has no system address (CS-15).
@@ -33,9 +33,9 @@ func noSystem(known *ipam.Elastic, g *guest, owner string) error {
 	if g.host != "" {
 		why = "none was free, or it has only just started"
 	}
-	return ipam.Help(ipam.RefuseAs(ipam.LacksSystemAddress, ipam.ErrInvalid, "%s has no system address on network %s, "+
+	return ipam.RefuseAs(ipam.LacksSystemAddress, ipam.ErrInvalid, "%s has no system address on network %s, "+
 		"which is on auto (%s), and %s is mapped only to a container that has one", owner, g.n.Name, why,
-		known.Address), ipam.Advise(ipam.DoTurnElasticOn, g.n.Name))
+		known.Address).Advise(ipam.DoTurnElasticOn, g.n.Name)
 }
 
 // guestPlace is where a guest address lies.

@@ -38,7 +38,7 @@ func (s *Ledger) checkFormat(ctx context.Context) error {
 
 // refuseFormat refuses a state that this Berth can neither read nor upgrade.
 func refuseFormat(format int) error {
-	return ipam.Help(otherFormat("state", format), ipam.OrAdvise(ipam.DoRestore))
+	return otherFormat("state", format).OrAdvise(ipam.DoRestore)
 }
 
 // CheckFormat refuses a state or a backup, as what says, whose format this version can neither read nor upgrade.
@@ -53,7 +53,7 @@ func CheckFormat(ctx context.Context, st store.Store, what string) error {
 	return nil
 }
 
-func otherFormat(what string, format int) error {
+func otherFormat(what string, format int) *ipam.Refusal {
 	return ipam.Refuse(ipam.ErrDamaged,
 		"the %s has format %d, and this Berth reads format %d; use the Berth that wrote it", what, format, stateFormat)
 }
