@@ -15,7 +15,7 @@ GOTEST        ?= go test
 SHORT         ?= -short
 UNIT          ?= $$(go list ./... | grep -v /test/cluster)
 # the packages in which goroutines meet; the others have none of their own, or are tested as processes
-RACE          ?= ./driver ./store/... $(addprefix ./internal/,admin admin/live admin/relay allocator aside cli/deploy cli/seen deploy/rollout \
+RACE          ?= ./driver ./store/... $(addprefix ./internal/,admin admin/live admin/relay allocator background cli/deploy cli/seen deploy/rollout \
 	deploy/single dhcp dns docker docker/pin edge/... hook neighbours routes webhook) \
 	$(addprefix ./internal/ipam/,cluster edit elastic lan ledger names service view)
 # the rest of UNIT: .ci/run runs each test once, under the race detector or without
@@ -100,7 +100,7 @@ engine: build ## the tests on the real Docker Engine (ENGINE_FLAGS="-run 'Swarm|
 
 engine-whole: build dist ## the same with all their rounds and variants: an hour
 	go test -tags engine -count 1 -timeout 0 -parallel 4 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -v -args \
-		-killed.rounds 50 -kept.rounds 100 -lan.each 100 -dhcp.rounds 100 -elastic-starts 1000 -elastic-moves 100 -deploy-probes 2500 -deploy-kills 1000
+		-killed.rounds 50 -kept.rounds 100 -lan.each 100 -dhcp.rounds 100 -elastic-starts 1000 -elastic-moves 100 -deploy-kills 1000
 
 # Engines that send no names, and are not the machine's.
 engines: build ## the tests of containers that start together, on engines built from source (ENGINES, MOBY: a clone)

@@ -15,23 +15,23 @@ import (
 	"testing"
 )
 
-// mayImport lists, for each room, the rooms that its code (not its tests) may import. Nothing imports cmd/berth. No
-// room of the command line imports the store, nor the driver: they only ask the daemon, and nothing but cmd/berth
+// mayImport lists, for each package, the packages that its code (not its tests) may import. Nothing imports cmd/berth.
+// No package of the command line imports the store, nor the driver: they only ask the daemon, and nothing but cmd/berth
 // imports them.
 var mayImport = map[string][]string{
 	"store":                 {},
 	"store/bolt":            {"store", "store/internal/record", "store/internal/watch"},
 	"store/etcd":            {"store", "store/internal/record", "store/internal/scan", "store/internal/watch"},
-	"store/etcd/etcdtest":   {"test/sockets"},
+	"store/etcd/etcdtest":   {"test/lab"},
 	"store/internal/record": {"store"},
 	"store/internal/scan":   {"store"},
 	"store/internal/watch":  {"store"},
 	"store/mem":             {"store", "store/internal/record", "store/internal/scan", "store/internal/watch"},
-	"store/storetest":       {"store"},
+	"store/storetest":       {"store", "store/internal/record"},
 	"internal/alloc":        {},
-	"internal/aside":        {},
+	"internal/background":   {},
 	"internal/golden":       {"store"},
-	"internal/moment":       {},
+	"internal/humantime":    {},
 	"internal/ipam":         {"internal/alloc", "store"},
 	"internal/ipam/ledger":  {"internal/alloc", "internal/ipam", "store"},
 	"internal/ipam/elastic": {"internal/alloc", "internal/ipam", "internal/ipam/ledger", "store"},
@@ -41,7 +41,7 @@ var mayImport = map[string][]string{
 		"internal/ipam/ledger", "store"},
 	"internal/ipam/lan": {"internal/allocator", "internal/ipam", "internal/ipam/ledger", "store"},
 	"internal/ipam/view": {
-		"internal/alloc", "internal/aside", "internal/ipam", "internal/allocator",
+		"internal/alloc", "internal/background", "internal/ipam", "internal/allocator",
 		"internal/ipam/edit", "internal/ipam/ledger", "store",
 	},
 	"internal/ipam/names": {"internal/ipam", "internal/ipam/ledger", "store"},
@@ -65,11 +65,11 @@ var mayImport = map[string][]string{
 	},
 	"internal/plan":         {"internal/alloc", "internal/ipam"},
 	"internal/plan/compare": {"internal/ipam"},
-	"driver": {"internal/advice", "internal/alloc", "internal/ipam", "internal/places",
+	"driver": {"internal/advice", "internal/alloc", "internal/ipam", "internal/connlimit",
 		"internal/routes", "internal/shorten"},
-	"internal/places":       {},
+	"internal/connlimit":    {},
 	"internal/shorten":      {},
-	"internal/wholefile":    {},
+	"internal/atomicfile":   {},
 	"internal/routes":       {"internal/ipam"},
 	"internal/neighbours":   {"internal/ipam"},
 	"internal/advice":       {"internal/ipam", "internal/shorten"},
@@ -77,24 +77,25 @@ var mayImport = map[string][]string{
 	"internal/admin/client": {"internal/admin/api", "internal/ipam"},
 	"internal/admin": {"internal/admin/api", "internal/admin/apidoc", "internal/admin/page", "internal/admin/relay",
 		"internal/admin/trend",
-		"internal/ipam", "internal/places", "internal/shorten", "internal/wholefile", "store"},
+		"internal/ipam", "internal/connlimit", "internal/shorten", "internal/atomicfile", "store"},
 	"internal/admin/relay":  {"internal/ipam"},
 	"internal/admin/live":   {"internal/admin/api", "internal/ipam"},
-	"internal/admin/trend":  {"internal/ipam", "internal/wholefile"},
+	"internal/admin/trend":  {"internal/ipam", "internal/atomicfile"},
 	"internal/admin/apidoc": {"internal/admin/api", "internal/ipam"},
 	"internal/admin/page": {"internal/admin/api", "internal/admin/live", "internal/admin/trend", "internal/advice",
-		"internal/alloc", "internal/aside", "internal/ipam", "internal/moment", "internal/shorten"},
-	"internal/dns":            {"internal/ipam"},
-	"internal/hook":           {"internal/ipam"},
-	"internal/metrics":        {"internal/aside", "internal/ipam", "store"},
-	"internal/webhook":        {"internal/ipam", "internal/shorten", "internal/wholefile"},
-	"internal/docker":         {"internal/ipam", "internal/shorten"},
-	"internal/docker/pin":     {"internal/docker", "internal/ipam"},
-	"internal/docker/leave":   {"internal/docker", "internal/docker/pin", "internal/ipam"},
-	"internal/docker/putback": {"internal/docker", "internal/docker/pin", "internal/ipam", "internal/wholefile"},
-	"internal/deploy":         {"internal/ipam"},
-	"internal/deploy/single":  {"internal/docker"},
-	"internal/deploy/scene":   {"internal/docker", "internal/docker/pin"},
+		"internal/alloc", "internal/background", "internal/ipam", "internal/humantime", "internal/shorten"},
+	"internal/dns":               {"internal/ipam"},
+	"internal/hook":              {"internal/ipam"},
+	"internal/metrics":           {"internal/background", "internal/ipam", "store"},
+	"internal/webhook":           {"internal/ipam", "internal/shorten", "internal/atomicfile"},
+	"internal/docker":            {"internal/ipam", "internal/shorten"},
+	"internal/docker/dockertest": {"internal/ipam"},
+	"internal/docker/pin":        {"internal/docker", "internal/ipam"},
+	"internal/docker/leave":      {"internal/docker", "internal/docker/pin", "internal/ipam"},
+	"internal/docker/putback":    {"internal/docker", "internal/docker/pin", "internal/ipam", "internal/atomicfile"},
+	"internal/deploy":            {"internal/ipam"},
+	"internal/deploy/single":     {"internal/docker"},
+	"internal/deploy/scene":      {"internal/docker", "internal/docker/pin"},
 	"internal/deploy/rollout": {
 		"internal/deploy", "internal/deploy/scene", "internal/deploy/single", "internal/ipam",
 	},
@@ -108,7 +109,7 @@ var mayImport = map[string][]string{
 	"internal/dhcp":          {"internal/ipam", "internal/shorten"},
 	"internal/cli": {
 		"internal/admin/api", "internal/admin/client", "internal/advice", "internal/docker", "internal/docker/pin",
-		"internal/ipam", "internal/moment", "internal/plan", "internal/shorten",
+		"internal/ipam", "internal/humantime", "internal/plan", "internal/shorten",
 	},
 	"internal/cli/network": {
 		"internal/admin/api", "internal/admin/client", "internal/alloc", "internal/cli", "internal/ipam",
@@ -154,29 +155,31 @@ var mayImport = map[string][]string{
 		"internal/edge/follow", "internal/edge/lan", "internal/edge/nft", "internal/edge/probe",
 		"internal/hook", "internal/ipam", "internal/ipam/cluster",
 		"internal/ipam/ledger",
-		"internal/ipam/service", "internal/ipam/stores", "internal/metrics", "internal/neighbours", "internal/places", "internal/routes", "internal/webhook", "store", "store/bolt", "store/etcd", "store/mem",
+		"internal/ipam/service", "internal/ipam/stores", "internal/metrics", "internal/neighbours",
+		"internal/connlimit",
+		"internal/routes", "internal/webhook", "store", "store/bolt", "store/etcd", "store/mem",
 	},
-	"test/mutants":  {},
-	"bench":         {},
-	"test/checkout": {},
-	"test/ground":   {},
-	"test/sockets":  {},
-	"test/still":    {},
-	"test/engine":   {"test/checkout", "test/ground", "test/sockets"},
-	"test/cluster":  {},
-	"test/crash":    {},
-	"test/doors":    {},
-	"test/edge":     {"test/ground"},
-	"test/page":     {},
-	"test/machine":  {"test/checkout", "test/ground"},
+	"test/mutants": {},
+	"bench":        {},
+	"test/lab":     {},
+	"test/still":   {},
+	"test/engine":  {"test/lab"},
+	"test/cluster": {},
+	"test/crash":   {},
+	"test/doors":   {},
+	"test/edge":    {},
+	"test/page":    {},
+	"test/machine": {"test/lab"},
 }
 
-// onlyForTests are the rooms that no code imports but tests, and one another.
-var onlyForTests = []string{"internal/golden", "internal/ipam/ipamtest", "store/storetest"}
+// onlyForTests are the packages that no code imports but tests, and one another.
+var onlyForTests = []string{
+	"internal/docker/dockertest", "internal/golden", "internal/ipam/ipamtest", "store/storetest",
+}
 
-// onlyStandard are the rooms that import nothing but the standard library, other rooms, and range arithmetic.
+// onlyStandard are the packages that import nothing but the standard library, other packages, and range arithmetic.
 var onlyStandard = []string{
-	"store", "internal/alloc", "internal/allocator", "internal/moment", "internal/ipam", "internal/ipam/ledger",
+	"store", "internal/allocator", "internal/humantime", "internal/ipam", "internal/ipam/ledger",
 	"internal/ipam/edit", "internal/ipam/elastic",
 	"internal/ipam/view", "internal/ipam/names", "internal/ipam/stores", "internal/ipam/service",
 	"internal/ipam/cluster",
@@ -191,8 +194,8 @@ func TestImports(t *testing.T) {
 		if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
 			return err
 		}
-		room := path.Dir(filepath.ToSlash(file))
-		seen[room] = true
+		folder := path.Dir(filepath.ToSlash(file))
+		seen[folder] = true
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
 		if err != nil {
 			return err
@@ -202,62 +205,62 @@ func TestImports(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			checkImport(t, file, room, imported)
+			checkImport(t, file, folder, imported)
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for room := range mayImport {
-		if !seen[room] && !strings.HasPrefix(room, "test/") {
-			t.Errorf("the room %s has no code", room)
+	for folder := range mayImport {
+		if !seen[folder] && !strings.HasPrefix(folder, "test/") {
+			t.Errorf("the package %s has no code", folder)
 		}
 	}
 }
 
-func checkImport(t *testing.T, file, room, imported string) {
+func checkImport(t *testing.T, file, folder, imported string) {
 	t.Helper()
-	allowed, known := mayImport[room]
+	allowed, known := mayImport[folder]
 	if !known {
-		t.Errorf("%s: the room %s is not in the list of rooms", file, room)
+		t.Errorf("%s: the package %s is not in the list of packages", file, folder)
 		return
 	}
 	if other, ours := strings.CutPrefix(imported, "berth/"); ours {
 		if !slices.Contains(allowed, other) {
-			t.Errorf("%s: %s must not import %s", file, room, other)
+			t.Errorf("%s: %s must not import %s", file, folder, other)
 		}
-		if slices.Contains(onlyForTests, other) && !slices.Contains(onlyForTests, room) {
-			t.Errorf("%s: %s must not import %s, which is for tests alone", file, room, other)
+		if slices.Contains(onlyForTests, other) && !slices.Contains(onlyForTests, folder) {
+			t.Errorf("%s: %s must not import %s, which is for tests alone", file, folder, other)
 		}
 		return
 	}
 	outside := strings.Contains(strings.Split(imported, "/")[0], ".")
-	if outside && imported != "go4.org/netipx" && slices.Contains(onlyStandard, room) {
-		t.Errorf("%s: %s must not import %s", file, room, imported)
+	if outside && imported != "go4.org/netipx" && slices.Contains(onlyStandard, folder) {
+		t.Errorf("%s: %s must not import %s", file, folder, imported)
 	}
 }
 
-// TestRooms: a room says what it is for.
-func TestRooms(t *testing.T) {
-	for room := range mayImport {
-		files, err := filepath.Glob(filepath.Join(room, "*.go"))
+// TestPackageComments: a package says what it is for.
+func TestPackageComments(t *testing.T) {
+	for folder := range mayImport {
+		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
-		told := false
+		found := false
 		for _, file := range files {
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			told = told || bytes.Contains(text, []byte("// Package "+path.Base(room)+" ")) ||
+			found = found || bytes.Contains(text, []byte("// Package "+path.Base(folder)+" ")) ||
 				bytes.Contains(text, []byte("// Command "))
 		}
-		if len(files) > 0 && !told {
-			t.Errorf("the room %s does not say what it is for: it wants a comment that begins with // Package %s", room,
-				path.Base(room))
+		if len(files) > 0 && !found {
+			t.Errorf("the package %s does not say what it is for: it wants a comment that begins with // Package %s",
+				folder, path.Base(folder))
 		}
 	}
 }

@@ -15,9 +15,9 @@ var shellLine = regexp.MustCompile(`^(\$ )?(sudo )?(berth|docker|docker-compose|
 // silentLine begins a line that is run out of a block of sh.
 var silentLine = regexp.MustCompile(`^(berth|curl) `)
 
-// pageOf finds the pages that a test of cmd/berth runs: in their blocks of console all lines, in those of sh each that
+// pageOf finds the pages that tests of cmd/berth run: in their blocks of console all lines, in those of sh each that
 // begins with berth or curl.
-var pageOf = regexp.MustCompile(`runPage(?:On)?\(t, "([a-z-]+\.md)"`)
+var pageOf = regexp.MustCompile(`(?m)(?:runPage\(t, "|^\t\t)([a-z-]+\.md)(?:"| +\|)`)
 
 // linesRun are the tests that take lines from a page as they stand there, by the page and the heading above them.
 var linesRun = map[string]string{

@@ -16,17 +16,17 @@ import (
 	"testing"
 	"time"
 
-	"berth/test/checkout"
+	"berth/test/lab"
 )
 
 // program builds Berth when the first benchmark needs it.
 var program = sync.OnceValues(func() (string, error) {
-	root, err := checkout.Root()
+	root, err := lab.Root()
 	if err != nil {
 		return "", err
 	}
 	path := filepath.Join(root, "build", "bench", "berth")
-	return path, checkout.Build(path, "bench")
+	return path, lab.Build(path, "bench")
 })
 
 // daemon is a process that answers on plugin.sock and admin.sock in its directory.

@@ -11,13 +11,13 @@ import (
 	"github.com/miekg/dns"
 
 	"berth/store/etcd/etcdtest"
-	"berth/test/sockets"
+	"berth/test/lab"
 )
 
 // BenchmarkNames takes and gives back an address 50 times, and reports how long after the daemon's answer its name is
 // answered, and is gone, at most: by this daemon, and by that of another host on the same etcd.
 func BenchmarkNames(b *testing.B) {
-	listen, elsewhere := sockets.Free(b), sockets.Free(b)
+	listen, elsewhere := lab.Free(b), lab.Free(b)
 	zone := []string{"--dns-zone", "bench.example", "--dns-listen"}
 	d := servePools(b, append(zone, listen)...)
 	b.Run("here", func(b *testing.B) { changes(b, d, listen, "local") })

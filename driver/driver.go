@@ -30,7 +30,7 @@ const (
 	optSerial      = "com.docker.network.ipam.serial" // from a swarm's manager and its nodes
 )
 
-// metaGateway is the key of a pool's gateway in the answer, as a CIDR (LN-11).
+// metaGateway is the key of a pool's gateway in the answer, as a CIDR.
 const metaGateway = "com.docker.network.gateway"
 
 // Service decides who has which address. It is a service.Service or, if the host shares a store, a cluster.Service.
@@ -117,20 +117,20 @@ func New(cfg Config) *Driver {
 	return d
 }
 
-// capabilities asks the engine for the MAC of each endpoint (LN-14) if this driver identifies containers by it. The MAC
+// capabilities asks the engine for the MAC of each endpoint if this driver identifies containers by it. The MAC
 // identifies a repeated call and a container that comes back. The driver never asks for a replay after a restart,
 // because all leases are on disk.
 func (d *Driver) capabilities(context.Context, *struct{}) (*api.CapabilitiesResponse, error) {
 	return &api.CapabilitiesResponse{RequiresMACAddress: d.askMAC}, nil
 }
 
-// addressSpaces returns the default spaces of the engine's requests (LN-5, LN-14).
+// addressSpaces returns the default spaces of the engine's requests.
 func (d *Driver) addressSpaces(context.Context, *struct{}) (*api.AddressSpacesResponse, error) {
 	return &api.AddressSpacesResponse{LocalDefaultAddressSpace: ipam.LocalSpace,
 		GlobalDefaultAddressSpace: ipam.GlobalSpace}, nil
 }
 
-// requestPool attaches a Docker network to a subnet (LN-1).
+// requestPool attaches a Docker network to a subnet.
 func (d *Driver) requestPool(ctx context.Context, msg *api.RequestPoolRequest) (*api.RequestPoolResponse, error) {
 	req, err := parsePool(msg)
 	if err != nil {
@@ -183,7 +183,7 @@ func (d *Driver) docker() []ipam.DockerSubnet {
 	return dockerSubnets(host, networks, live)
 }
 
-// releasePool ends an attachment (LN-2). An unknown pool counts as released.
+// releasePool ends an attachment. An unknown pool counts as released.
 func (d *Driver) releasePool(ctx context.Context, msg *api.ReleasePoolRequest) (*struct{}, error) {
 	id, err := parsePoolID(msg.PoolID)
 	if errors.Is(err, errForeign) {
@@ -195,7 +195,7 @@ func (d *Driver) releasePool(ctx context.Context, msg *api.ReleasePoolRequest) (
 	return &struct{}{}, d.service.ReleasePool(context.WithoutCancel(ctx), id)
 }
 
-// requestAddress takes an address for an endpoint, for a gateway or for the network itself (LN-3).
+// requestAddress takes an address for an endpoint, for a gateway or for the network itself.
 func (d *Driver) requestAddress(ctx context.Context,
 	msg *api.RequestAddressRequest) (*api.RequestAddressResponse, error) {
 	req, err := parseAddress(msg)
@@ -213,7 +213,7 @@ func (d *Driver) requestAddress(ctx context.Context,
 	return &api.RequestAddressResponse{Address: given.String(), Data: map[string]string{}}, nil
 }
 
-// releaseAddress releases an address (LN-4). It refuses only malformed calls, because the engine logs the error and
+// releaseAddress releases an address. It refuses only malformed calls, because the engine logs the error and
 // forgets the address. The release continues if the client hangs up.
 func (d *Driver) releaseAddress(ctx context.Context, msg *api.ReleaseAddressRequest) (*struct{}, error) {
 	id, err := parsePoolID(msg.PoolID)

@@ -220,12 +220,12 @@ func TestPolicyChange(t *testing.T) {
 	b.pool("local", "10.0.0.0/30", "", opts{"quarantine": "10m", "sticky": "off"})
 	b.reopen()
 	infos, err := b.service.Subnets(context.Background(), "")
-	if err != nil || len(infos) != 1 || infos[0].Sticky || infos[0].Quarantine != "10m0s" {
+	if err != nil || len(infos) != 1 || infos[0].Sticky || infos[0].Quarantine.String() != "10m" {
 		t.Errorf("%+v %v", infos, err)
 	}
 	b.pool("local", "10.0.0.0/30", "", nil) // without options nothing changes
 	infos, err = b.service.Subnets(context.Background(), "")
-	if err != nil || len(infos) != 1 || infos[0].Sticky || infos[0].Quarantine != "10m0s" {
+	if err != nil || len(infos) != 1 || infos[0].Sticky || infos[0].Quarantine.String() != "10m" {
 		t.Errorf("%+v %v", infos, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// tagPrefix is the prefix of the keys of tags. Tags are stored and shown (LN-11).
+// tagPrefix is the prefix of the keys of tags. Tags are stored and shown.
 const tagPrefix = "tag."
 
 // optionKeys lists the keys of --ipam-opt, for the error about an unknown key.

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"berth/internal/advice"
+	"berth/internal/connlimit"
 	"berth/internal/ipam"
-	"berth/internal/places"
 	"berth/internal/shorten"
 
 	api "github.com/docker/go-plugins-helpers/ipam"
@@ -67,7 +67,7 @@ func (d *Driver) Serve(ctx context.Context, l net.Listener) error {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          d.errors,
-		ConnContext:       places.Context,
+		ConnContext:       connlimit.Context,
 	}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
@@ -79,7 +79,7 @@ func (d *Driver) Serve(ctx context.Context, l net.Listener) error {
 		}
 		stopped <- err
 	})
-	err := server.Serve(places.New(maxConnections, maxWaiting).Over(l))
+	err := server.Serve(connlimit.New(maxConnections, maxWaiting).Listener(l))
 	if stop() {
 		return err // it failed without being stopped
 	}
@@ -149,7 +149,7 @@ func bare[Res any](d *Driver, name string, method func(context.Context, *struct{
 
 func answer[Req, Res any](d *Driver, w http.ResponseWriter, r *http.Request, name string, req *Req,
 	method func(context.Context, *Req) (*Res, error)) {
-	defer places.Answering(r.Context())()
+	defer connlimit.Answering(r.Context())()
 	defer func() {
 		if p := recover(); p != nil {
 			d.log.WithField("call", name).Errorf("panic: %v\n%s", p, debug.Stack())

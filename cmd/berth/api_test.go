@@ -6,12 +6,6 @@ import (
 	"testing"
 )
 
-// TestAPIPage runs the examples of docs/api.md, on a daemon that is also asked over TLS.
-func TestAPIPage(t *testing.T) {
-	runPageOn(t, "api.md", 25, nil, "certs\nexec sh -c 'exec berth serve --plugin-socket berth.sock "+
-		"--admin-listen 127.0.0.1:0 --admin-cert daemon.pem --admin-key daemon.key 2>log' &daemon&\nready\nremote log\n")
-}
-
 // Each line of the page with curl is one that is run.
 func TestAPIPageRunsAll(t *testing.T) {
 	page, err := os.ReadFile("../../docs/api.md")

@@ -2,11 +2,11 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"io"
-	"net"
 	"net/http"
 	"strings"
+
+	"berth/test/lab"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -24,14 +24,10 @@ func ask(ts *testscript.TestScript, neg bool, args []string) {
 
 // asksAPI asks the admin API, and tells the status and the body of its answer.
 func asksAPI(ts *testscript.TestScript, method, path, body string) (int, string) {
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", ts.Getenv("BERTH_ADMIN_SOCKET"))
-	}}
-	defer transport.CloseIdleConnections()
 	req, err := http.NewRequest(method, "http://berth"+path, strings.NewReader(body))
 	ts.Check(err)
 	req.Header.Set("Content-Type", "application/json")
-	res, err := (&http.Client{Transport: transport}).Do(req)
+	res, err := lab.Over(ts.Getenv("BERTH_ADMIN_SOCKET")).Do(req)
 	ts.Check(err)
 	defer res.Body.Close()
 	answer, err := io.ReadAll(res.Body)

@@ -8,11 +8,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/store/bolt"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 )
 
@@ -23,36 +21,34 @@ FILE. It replaces an existing FILE only with --force.
 It holds the state of the host's own store. --shared writes what several hosts share in etcd; any of them can do it.
 A cluster needs one such backup, and a backup of each host.`
 
-func backupCommand(p *cli.Program) *cobra.Command {
+func backupCommand() cli.Row {
 	var force, shared bool
-	cmd := &cobra.Command{Use: "backup FILE", Short: "Write a backup of the daemon's state to a file", Long: backupHelp,
+	return cli.Verb{Use: "backup FILE", Short: "Write a backup of the daemon's state to a file", Long: backupHelp,
 		Args: cli.OneArg("the file to write"),
 		Example: "  berth state backup berth-$(date +%F).db\n  berth state backup --force /backup/berth.db\n" +
-			"  berth state backup --shared cluster-$(date +%F).db"}
-	cmd.Flags().BoolVar(&force, "force", false, "replace FILE if it is there")
-	cmd.Flags().BoolVar(&shared, "shared", false, "of the store that several hosts share")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkTarget(args[0], force); err != nil {
+			"  berth state backup --shared cluster-$(date +%F).db",
+		Flags: cli.Flags{cli.Flag(&force, "force", "replace FILE if it is there"),
+			cli.Flag(&shared, "shared", "of the store that several hosts share")},
+		Run: func(r *cli.Run) error {
+			err := checkTarget(r.Args[0], force)
+			if err == nil {
+				err = r.Ask()
+			}
+			if err != nil {
+				return err
+			}
+			report, err := fetchBackup(r, r.Args[0], force, shared)
+			if err != nil {
+				return err
+			}
+			store := "store"
+			if shared {
+				store = "cluster"
+			}
+			_, err = fmt.Fprintf(r.Out, "%s: %d records, %d bytes, %s %s\n", r.Args[0], report.Records, report.Size,
+				store, report.ID)
 			return err
-		}
-		c, err := p.Find(cmd.Context())
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		report, err := fetchBackup(cmd.Context(), c, args[0], force, shared)
-		if err != nil {
-			return err
-		}
-		store := "store"
-		if shared {
-			store = "cluster"
-		}
-		_, err = fmt.Fprintf(p.Out, "%s: %d records, %d bytes, %s %s\n", args[0], report.Records, report.Size, store,
-			report.ID)
-		return err
-	}
-	return cmd
+		}}
 }
 
 // checkTarget refuses to replace a file without force, and anything that is not a file.
@@ -86,21 +82,21 @@ func notInUse(path string) error {
 }
 
 // fetchBackup writes the daemon's state to path. After an error path is unchanged.
-func fetchBackup(ctx context.Context, c *client.Client, path string, force, shared bool) (bolt.Report, error) {
+func fetchBackup(r *cli.Run, path string, force, shared bool) (bolt.Report, error) {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.part") // 0600
 	if err != nil {
 		return bolt.Report{}, err
 	}
 	defer os.Remove(temp.Name()) // after the rename nothing has that name
 	defer temp.Close()
-	_, id, err := c.Backup(ctx, temp, shared)
+	_, id, err := r.Backup(r, temp, shared)
 	if err == nil {
 		err = temp.Sync()
 	}
 	if err = errors.Join(err, temp.Close()); err != nil {
 		return bolt.Report{}, err
 	}
-	report, err := checkCopy(ctx, temp.Name())
+	report, err := checkCopy(r, temp.Name())
 	if err != nil {
 		return report, fmt.Errorf("the received backup is damaged, and was discarded: %w", err)
 	}

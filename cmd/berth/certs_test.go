@@ -1,17 +1,13 @@
 package main
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"os"
 	"regexp"
-	"time"
+
+	"berth/test/lab"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -19,39 +15,25 @@ import (
 // certs makes, in the script's directory, NAME.pem and NAME.key of an authority (ca), of a daemon on 127.0.0.1 that it
 // vouches for (daemon), and of two clients (admin, reader), and of another authority (other).
 func certs(ts *testscript.TestScript, _ bool, _ []string) {
-	ca, caKey := certificate(ts, "ca",
-		&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
-	certificate(ts, "other",
-		&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
-	certificate(ts, "daemon",
-		&x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, ca, caKey)
-	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	certificate(ts, "admin",
-		&x509.Certificate{Subject: pkix.Name{Organization: []string{"berth:admin"}}, ExtKeyUsage: client}, ca, caKey)
-	certificate(ts, "reader", &x509.Certificate{ExtKeyUsage: client}, ca, caKey)
-}
-
-func certificate(ts *testscript.TestScript, name string, c, parent *x509.Certificate,
-	parentKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	ts.Check(err)
-	if parent == nil {
-		parent, parentKey = c, key
+	var ca lab.Authority
+	for _, name := range []string{"other", "ca"} {
+		var err error
+		ca, err = lab.NewAuthority(name)
+		ts.Check(err)
+		ts.Check(lab.WritePair(ca.Certificate, ts.MkAbs(name+".pem"), ts.MkAbs(name+".key")))
 	}
-	c.Subject.CommonName, c.SerialNumber = name, big.NewInt(time.Now().UnixNano())
-	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, parentKey)
-	ts.Check(err)
-	made, err := x509.ParseCertificate(der)
-	ts.Check(err)
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	ts.Check(err)
-	ts.Check(os.WriteFile(ts.MkAbs(name+".pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		0o600))
-	ts.Check(os.WriteFile(ts.MkAbs(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
-		0o600))
-	return made, key
+	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	for name, c := range map[string]x509.Certificate{
+		"daemon": {IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}},
+		"admin":  {Subject: pkix.Name{Organization: []string{"berth:admin"}}, ExtKeyUsage: client},
+		"reader": {ExtKeyUsage: client},
+	} {
+		c.Subject.CommonName = name
+		pair, err := ca.Sign(c)
+		ts.Check(err)
+		ts.Check(lab.WritePair(pair, ts.MkAbs(name+".pem"), ts.MkAbs(name+".key")))
+	}
 }
 
 var remoteAddress = regexp.MustCompile(`address="?(127\.0\.0\.1:[0-9]+)`)

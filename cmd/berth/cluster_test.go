@@ -1,44 +1,24 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"io"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"berth/internal/admin/client"
-	"berth/internal/cli"
 	"berth/internal/ipam"
 )
 
-// TestServeEndsShared runs a daemon on an etcd in this process, and ends it, while that answers and while it does not:
-// no goroutine stays (TestMain looks), and what it had planned is there the next time.
+// TestServeEndsShared runs a daemon on an etcd, and ends it, while that answers and while it does not: what it had
+// planned is there the next time.
 func TestServeEndsShared(t *testing.T) {
-	dir := t.TempDir()
-	notify, wait := announced(t)
-	t.Setenv("NOTIFY_SOCKET", notify)
+	dir, begun := t.TempDir(), time.Now()
 	e := &scriptEtcd{dir: dir}
 	fine(t, e.choose(nil))
 	fine(t, e.start())
 	t.Cleanup(e.end)
 	for _, stopped := range []bool{false, true, false} {
-		var log bytes.Buffer
-		p := &cli.Program{Out: io.Discard, Err: &log, Env: func(string) string { return "" }, Now: time.Now,
-			Started: time.Now()}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan int, 1)
-		go func() {
-			ended <- p.Run(ctx, rootCommand(p, emptyHost()),
-				[]string{"serve", "--store", "etcd", "--etcd-endpoints", e.url, "--state", filepath.Join(dir, "state"),
-					"--host", "alpha",
-					"--docker-host", "none", "--plugin-socket", filepath.Join(dir, "plugin.sock"), "--admin-socket",
-					filepath.Join(dir, "admin.sock")})
-		}()
-		wait()
-		c := client.New(filepath.Join(dir, "admin.sock"))
+		c, _, ended := serves(t, dir, "--store", "etcd", "--etcd-endpoints", e.url, "--docker-host", "none")
 		networks, err := c.Networks(t.Context(), "")
 		if err != nil {
 			t.Error(err)
@@ -48,7 +28,7 @@ func TestServeEndsShared(t *testing.T) {
 			if again, _ := c.Networks(t.Context(), ""); err == nil || len(again) > 0 {
 				break
 			}
-			if time.Since(p.Started) > time.Minute {
+			if time.Since(begun) > time.Minute {
 				t.Fatal(err)
 			}
 			time.Sleep(100 * time.Millisecond)
@@ -56,11 +36,7 @@ func TestServeEndsShared(t *testing.T) {
 		if stopped {
 			fine(t, e.process.Process.Signal(syscall.SIGSTOP))
 		}
-		cancel()
-		if code := <-ended; code != 0 {
-			t.Errorf("code %d:\n%s", code, log.String())
-		}
-		c.Close()
+		ended()
 		if stopped {
 			fine(t, e.process.Process.Signal(syscall.SIGCONT))
 			if len(networks) != 1 || networks[0].Name != "lan" {

@@ -5,10 +5,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"berth/internal/cli"
 
@@ -69,10 +69,26 @@ func commandSections(t *testing.T, cmd *cobra.Command, list, sections *strings.B
 // helpOf is what the program prints for a command line.
 func helpOf(t *testing.T, args ...string) string {
 	t.Helper()
-	var out bytes.Buffer
-	p := &cli.Program{Out: &out, Err: io.Discard, Env: func(string) string { return "" }}
-	if code := p.Run(context.Background(), rootCommand(p, emptyHost()), args); code != 0 {
-		t.Fatalf("%v: exit code %d", args, code)
+	out, said, code := runs(args...)
+	if code != 0 {
+		t.Fatalf("%v: exit code %d: %s", args, code, said)
 	}
-	return out.String()
+	return out
+}
+
+// runs runs a command line on an empty host.
+func runs(args ...string) (out, said string, code int) {
+	var stdout, stderr bytes.Buffer
+	p := &cli.Program{Out: &stdout, Stderr: &stderr, Env: func(string) string { return "" }, Now: time.Now}
+	code = p.Run(context.Background(), rootCommand(p, emptyHost()), append([]string{}, args...))
+	return stdout.String(), stderr.String(), code
+}
+
+// eachCommand visits all commands, each before those below it.
+func eachCommand(visit func(*cobra.Command)) {
+	all := []*cobra.Command{rootCommand(cli.New("dev"), emptyHost())}
+	for len(all) > 0 {
+		visit(all[0])
+		all = append(all[1:], all[0].Commands()...)
+	}
 }

@@ -9,16 +9,6 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// TestAdoptPage runs the examples of docs/adopt.md, next to an engine of its own.
-func TestAdoptPage(t *testing.T) {
-	runPageOn(t, "adopt.md", 3, nil, nextToAnEngine)
-}
-
-// TestComposePage runs the examples of docs/compose.md, on the Compose file that it shows.
-func TestComposePage(t *testing.T) {
-	runPage(t, "compose.md", 7, map[string]string{"yaml": "compose.yaml"})
-}
-
 // Each Compose example names the subnet beside the options of a network, without which Compose up to 5.5 drops them.
 func TestComposeExamplesNameTheSubnet(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")

@@ -17,7 +17,6 @@ import (
 	"berth/internal/ipam"
 
 	"github.com/sirupsen/logrus"
-	"github.com/spf13/cobra"
 )
 
 const edgeHelp = `Maps elastic addresses on this host. It asks the daemon for the mappings, follows each
@@ -70,50 +69,45 @@ func (f *edgeFlags) check() error {
 	return nil
 }
 
-func edgeCommand(p *cli.Program) *cobra.Command {
-	var flags edgeFlags
-	cmd := cli.Verb{Use: "edge", Short: "Map elastic addresses on this host, and probe its LANs",
+func edgeCommand() cli.Row {
+	flags := edgeFlags{provider: providerNftables}
+	return cli.Verb{Use: "edge", Short: "Map elastic addresses on this host, and probe its LANs",
 		Long: edgeHelp,
 		Example: "  berth edge\n  berth edge --once\n  berth edge --dry-run\n  berth edge --remove\n" +
 			"  berth edge --provider exec --exec /usr/local/bin/map-at-the-router\n  berth edge --provider none",
-	}.Command(p)
-	f := cmd.Flags()
-	f.BoolVar(&flags.once, "once", false, "map what is wanted now, and end")
-	f.BoolVar(&flags.dryRun, "dry-run", false, "show what is to be mapped, a line each, and change nothing")
-	f.BoolVar(&flags.remove, "remove", false, "remove all mappings, and end")
-	f.StringVar(&flags.provider, "provider", providerNftables, "what maps: `nftables|exec|none`")
-	f.StringVar(&flags.program, "exec", "", "the `PROGRAM` of --provider exec")
-	cli.Completes(cmd, "provider", cli.Words(providers()...))
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := flags.check(); err != nil {
-			return cli.Usage(cmd, err)
-		}
-		ctx, stop := cli.UntilSignal(cmd.Context())
-		defer stop()
-		log, err := cli.NewLog(p.Err, "info", "text", cli.IsJournal(p.Err, p.Env("JOURNAL_STREAM")))
-		if err != nil {
-			return err
-		}
-		return runEdge(ctx, p, flags, log)
-	}
-	return cmd
+		Flags: cli.Flags{
+			cli.Flag(&flags.once, "once", "map what is wanted now, and end"),
+			cli.Flag(&flags.dryRun, "dry-run", "show what is to be mapped, a line each, and change nothing"),
+			cli.Flag(&flags.remove, "remove", "remove all mappings, and end"),
+			cli.Flag(&flags.provider, "provider", "what maps: `nftables|exec|none`").Words(providers()...),
+			cli.Flag(&flags.program, "exec", "the `PROGRAM` of --provider exec")},
+		Check: func(*cli.Run) error { return flags.check() },
+		Run: func(r *cli.Run) error {
+			r, stop := r.UntilSignal()
+			defer stop()
+			log, err := cli.NewLog(r.Stderr, "info", "text", cli.IsJournal(r.Stderr, r.Env("JOURNAL_STREAM")))
+			if err != nil {
+				return err
+			}
+			return runEdge(r, flags, log)
+		}}
 }
 
-func runEdge(ctx context.Context, p *cli.Program, flags edgeFlags, log *logrus.Entry) error {
+func runEdge(r *cli.Run, flags edgeFlags, log *logrus.Entry) error {
 	if flags.provider == providerNone {
 		log.Info("the edge speaks on this host's LANs, and maps nothing")
-		return speakOnLANs(ctx, p, log)
+		return speakOnLANs(r, r.Program, log)
 	}
-	d := &edgeDaemon{p: p}
+	d := &edgeDaemon{p: r.Program}
 	defer d.close()
 	cfg := follow.Config{News: d.news, Report: d.report, Log: log}
 	if flags.dryRun {
 		cfg.News = d.look
-		s, err := follow.New(cfg).Wanted(ctx)
+		s, err := follow.New(cfg).Wanted(r)
 		if err != nil {
 			return err
 		}
-		return showEdge(p, &s)
+		return showEdge(r.Program, &s)
 	}
 	provider, repair, end, err := flags.open(log)
 	if err != nil {
@@ -121,20 +115,20 @@ func runEdge(ctx context.Context, p *cli.Program, flags edgeFlags, log *logrus.E
 	}
 	defer end()
 	if flags.remove {
-		if err := provider.Remove(ctx); err != nil {
+		if err := provider.Remove(r); err != nil {
 			return err
 		}
-		if err := d.report(ctx, ipam.EdgeReport{Whole: true}); err != nil {
+		if err := d.report(r, ipam.EdgeReport{Whole: true}); err != nil {
 			log.WithError(err).Warn("nothing is mapped any more, and the daemon does not know it yet")
 		}
 		return nil
 	}
 	cfg.Provider, cfg.Repair = provider, repair
 	if flags.once {
-		return follow.New(cfg).Once(ctx)
+		return follow.New(cfg).Once(r)
 	}
 	log.Info("the edge maps what the daemon wants, and speaks on this host's LANs")
-	return together(ctx, follow.New(cfg).Run, func(ctx context.Context) error { return speakOnLANs(ctx, p, log) })
+	return together(r, follow.New(cfg).Run, func(ctx context.Context) error { return speakOnLANs(ctx, r.Program, log) })
 }
 
 // open opens the provider, and returns the function that repairs its mappings. A program has no repairs.
@@ -190,7 +184,7 @@ type edgeDaemon struct {
 
 func (d *edgeDaemon) find(ctx context.Context) (*client.Client, error) {
 	if d.c == nil {
-		c, err := d.p.Find(ctx)
+		c, err := d.p.Connect(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -72,7 +72,7 @@ type lanDaemon struct {
 
 func (d *lanDaemon) asks(ctx context.Context) iter.Seq2[ipam.LANAsk, error] {
 	return func(yield func(ipam.LANAsk, error) bool) {
-		c, err := d.p.Find(ctx)
+		c, err := d.p.Connect(ctx)
 		if err != nil {
 			yield(ipam.LANAsk{}, err)
 			return

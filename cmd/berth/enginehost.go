@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 
+	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/docker"
 )
@@ -29,5 +30,5 @@ func engineHost(said string) (string, error) {
 // with socket activation.
 func mayUse(path string) bool {
 	const write = 2
-	return !cli.IsDenied(syscall.Access(path, write))
+	return !client.IsDenied(syscall.Access(path, write))
 }

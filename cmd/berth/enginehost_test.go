@@ -5,21 +5,15 @@ import (
 )
 
 func TestEngineHost(t *testing.T) {
-	for _, c := range []struct{ said, want, err string }{
-		{"none", "", ""},
-		{"unix:///run/docker.sock", "unix:///run/docker.sock", ""},
-		{"tcp://127.0.0.1:2375", "tcp://127.0.0.1:2375", ""},
-		{"/run/docker.sock", "",
-			`--docker-host is "/run/docker.sock" and must be a URL such as unix:///var/run/docker.sock, or none`},
-	} {
-		got, err := engineHost(c.said)
-		text := ""
-		if err != nil {
-			text = err.Error()
+	for said, want := range map[string]string{"none": "", "unix:///run/docker.sock": "unix:///run/docker.sock",
+		"tcp://127.0.0.1:2375": "tcp://127.0.0.1:2375"} {
+		if got, err := engineHost(said); got != want || err != nil {
+			t.Errorf("%q: %q, %v", said, got, err)
 		}
-		if got != c.want || text != c.err {
-			t.Errorf("%q: %q, %q; want %q, %q", c.said, got, text, c.want, c.err)
-		}
+	}
+	const want = `--docker-host is "/run/docker.sock" and must be a URL such as unix:///var/run/docker.sock, or none`
+	if _, err := engineHost("/run/docker.sock"); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,12 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	"berth/test/sockets"
+	"berth/test/lab"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"go.etcd.io/etcd/client/pkg/v3/transport"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 )
 
 // scriptEtcd is the etcd of a script.
@@ -81,28 +77,9 @@ func etcdCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// etcdProgram finds etcd: the one that scripts/needs has brought, or the system's.
-func etcdProgram() (string, error) { return etcdTool("etcd") }
-
-// etcdTool finds a program of etcd's.
-func etcdTool(name string) (string, error) {
-	own, err := filepath.Abs("../../build/tools/" + name)
-	if err != nil {
-		return "", err
-	}
-	if _, err := os.Stat(own); err == nil {
-		return own, nil
-	}
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return "", fmt.Errorf("%w; `scripts/needs test` brings an etcd", err)
-	}
-	return path, nil
-}
-
 // control runs etcdctl.
 func (e *scriptEtcd) control(args ...string) error {
-	program, err := etcdTool("etcdctl")
+	program, err := lab.Tool("etcdctl")
 	if err != nil {
 		return err
 	}
@@ -127,7 +104,7 @@ func (e *scriptEtcd) choose(flags []string) error {
 		scheme = "https://"
 	}
 	for range 3 {
-		address, err := sockets.FreeAddress()
+		address, err := lab.FreeAddress()
 		if err != nil {
 			return err
 		}
@@ -146,7 +123,7 @@ func (e *scriptEtcd) choose(flags []string) error {
 
 // start starts it, and waits until it serves.
 func (e *scriptEtcd) start() error {
-	program, err := etcdProgram()
+	program, err := lab.Tool("etcd")
 	if err != nil {
 		return err
 	}
@@ -186,36 +163,24 @@ func (e *scriptEtcd) healthy(client *http.Client) (bool, error) {
 // guard has it want users and passwords, and makes one user who may read and write what begins with berth/, and nothing
 // else.
 func (e *scriptEtcd) guard(user, password string) error {
-	cfg := clientv3.Config{Endpoints: []string{e.url}, Logger: zap.NewNop(), DialTimeout: 10 * time.Second}
+	flags := []string{"--endpoints=" + e.url}
 	if strings.HasPrefix(e.url, "https:") { // as certs makes them
-		at := func(name string) string { return filepath.Join(e.dir, name) }
-		var err error
-		if cfg.TLS, err = (transport.TLSInfo{TrustedCAFile: at("ca.pem"), CertFile: at("admin.pem"),
-			KeyFile: at("admin.key")}).ClientConfig(); err != nil {
-			return err
+		for flag, file := range map[string]string{"cacert": "ca.pem", "cert": "admin.pem", "key": "admin.key"} {
+			flags = append(flags, "--"+flag+"="+filepath.Join(e.dir, file))
 		}
 	}
-	c, err := clientv3.New(cfg)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	for _, do := range []func() error{
-		func() error { _, err := c.RoleAdd(ctx, user); return err },
-		func() error {
-			_, err := c.RoleGrantPermission(ctx, user, "berth/", clientv3.GetPrefixRangeEnd("berth/"),
-				clientv3.PermissionType(clientv3.PermReadWrite))
-			return err
-		},
-		func() error { _, err := c.UserAdd(ctx, user, password); return err },
-		func() error { _, err := c.UserGrantRole(ctx, user, user); return err },
-		func() error { _, err := c.UserAdd(ctx, "root", "of etcd"); return err },
-		func() error { _, err := c.UserGrantRole(ctx, "root", "root"); return err },
-		func() error { _, err := c.AuthEnable(ctx); return err },
-	} {
-		if err := do(); err != nil {
+	for line := range strings.Lines(`role add USER
+		role grant-permission USER --prefix=true readwrite berth/
+		user add USER:WORD
+		user grant-role USER USER
+		user add root:of-etcd
+		user grant-role root root
+		auth enable`) {
+		words := strings.Fields(line)
+		for i := range words {
+			words[i] = strings.NewReplacer("USER", user, "WORD", password).Replace(words[i])
+		}
+		if err := e.control(append(flags, words...)...); len(words) > 0 && err != nil {
 			return err
 		}
 	}

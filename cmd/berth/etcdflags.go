@@ -14,8 +14,6 @@ import (
 	"berth/internal/cli"
 	"berth/internal/ipam/cluster"
 	"berth/store/etcd"
-
-	"github.com/spf13/cobra"
 )
 
 // etcdFlags name the etcd that the hosts of a cluster share, and how to connect to it.
@@ -43,26 +41,19 @@ const (
 	defaultEtcdPrefix = "berth/"
 )
 
-func (e *etcdFlags) flags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringSliceVar(&e.endpoints, flagEtcdEndpoints, nil,
-		"`URLs` of etcd's members, separated by commas: http://HOST:PORT or https://HOST:PORT")
-	f.StringVar(&e.caCert, flagEtcdCACert, "", "`file` with the authorities that etcd's certificates may be of "+
-		"(default: the system's)")
-	f.StringVar(&e.cert, flagEtcdCert, "", "`file` with a certificate to show to etcd")
-	f.StringVar(&e.key, flagEtcdKey, "", "`file` with the key of that certificate")
-	f.StringVar(&e.user, flagEtcdUser, "", "`name` of a user of etcd")
-	f.StringVar(&e.passwordFile, flagEtcdPasswordFile, "", "`file` with that user's password")
-	f.StringVar(&e.prefix, flagEtcdPrefix, defaultEtcdPrefix,
-		"`prefix` of all keys in etcd; another one is another cluster of Berth")
-}
-
-func completesEtcd(cmd *cobra.Command) {
-	for _, flag := range []string{flagEtcdCACert, flagEtcdCert, flagEtcdKey, flagEtcdPasswordFile} {
-		cli.CompletesFiles(cmd, flag)
-	}
-	for _, flag := range []string{flagEtcdEndpoints, flagEtcdUser, flagEtcdPrefix} {
-		cli.Completes(cmd, flag, cobra.NoFileCompletions)
+func (e *etcdFlags) flags() cli.Flags {
+	e.prefix = defaultEtcdPrefix
+	return cli.Flags{
+		cli.Flag(&e.endpoints, flagEtcdEndpoints,
+			"`URLs` of etcd's members, separated by commas: http://HOST:PORT or https://HOST:PORT").Split().Words(),
+		cli.Flag(&e.caCert, flagEtcdCACert, "`file` with the authorities that etcd's certificates may be of "+
+			"(default: the system's)").Files(),
+		cli.Flag(&e.cert, flagEtcdCert, "`file` with a certificate to show to etcd").Files(),
+		cli.Flag(&e.key, flagEtcdKey, "`file` with the key of that certificate").Files(),
+		cli.Flag(&e.user, flagEtcdUser, "`name` of a user of etcd").Words(),
+		cli.Flag(&e.passwordFile, flagEtcdPasswordFile, "`file` with that user's password").Files(),
+		cli.Flag(&e.prefix, flagEtcdPrefix,
+			"`prefix` of all keys in etcd; another one is another cluster of Berth").Words(),
 	}
 }
 

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"berth/internal/cli"
-
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v4"
@@ -48,7 +46,11 @@ func forms(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: forms")
 	}
 	found := 0
-	eachFormed(rootCommand(cli.New("dev"), emptyHost()), func(name string) {
+	eachCommand(func(cmd *cobra.Command) {
+		f, name := cmd.Flags(), strings.TrimPrefix(cmd.CommandPath(), "berth ")
+		if f.Lookup("format") == nil || f.Lookup("dry-run") != nil && f.Lookup("quiet") == nil {
+			return // it changes something
+		}
 		lines, known := asked[name]
 		if !known && !slices.Contains(changing, name) {
 			ts.Fatalf("berth %s has --format: say in `asked` how it is asked", name)
@@ -67,17 +69,6 @@ func forms(ts *testscript.TestScript, neg bool, args []string) {
 	})
 	if found < len(asked) {
 		ts.Fatalf("%d of %d command lines were asked: `asked` names what there is not", found, len(asked))
-	}
-}
-
-// eachFormed names each command that has --format and changes nothing.
-func eachFormed(cmd *cobra.Command, fn func(name string)) {
-	f := cmd.Flags()
-	if f.Lookup("format") != nil && (f.Lookup("dry-run") == nil || f.Lookup("quiet") != nil) {
-		fn(strings.TrimPrefix(cmd.CommandPath(), "berth "))
-	}
-	for _, sub := range cmd.Commands() {
-		eachFormed(sub, fn)
 	}
 }
 

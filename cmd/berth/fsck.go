@@ -17,7 +17,6 @@ import (
 	"berth/store/bolt"
 
 	"github.com/sirupsen/logrus"
-	"github.com/spf13/cobra"
 )
 
 const fsckHelp = `Checks a state and lists what is wrong: the structure of its file, the checksum of each record, and
@@ -29,59 +28,60 @@ the state of a stopped daemon. FILE is a backup. A running daemon also reports t
 --repair repairs one kind of damage: the loss of one of the two pages that name the last commit. It returns to the
 previous commit, and keeps the old file next to the new one.`
 
-func fsckCommand(p *cli.Program) *cobra.Command {
+func fsckCommand() cli.Row {
 	var state string
 	var repair bool
-	cmd := &cobra.Command{Use: "check [FILE]", Short: "Check the state, or a backup", Long: fsckHelp,
+	return cli.Verb{Use: "check [FILE]", Short: "Check the state, or a backup", Long: fsckHelp,
 		Args: atMostOne("a backup"),
-		Example: "  berth state check\n  berth state check berth-2026-01-31.db\n  berth state check --state /var/lib/berth\n" +
-			"  berth state check --state /var/lib/berth --repair"}
-	cmd.Flags().StringVar(&state, "state", "", "`directory` of the state of a daemon that does not run")
-	cmd.Flags().BoolVar(&repair, "repair", false, "mend what can be mended; needs --state")
-	cli.CompletesDirs(cmd, "state")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		report, err := fsck(p, cmd, args, state, repair)
-		if err != nil {
-			return err
-		}
-		return showFsck(p.Out, report)
-	}
-	return cmd
+		Example: `  berth state check
+  berth state check berth-2026-01-31.db
+  berth state check --state /var/lib/berth
+  berth state check --state /var/lib/berth --repair`,
+		Flags: cli.Flags{
+			cli.Flag(&state, "state", "`directory` of the state of a daemon that does not run").Dirs(),
+			cli.Flag(&repair, "repair", "mend what can be mended; needs --state")},
+		Check: func(r *cli.Run) error {
+			switch {
+			case len(r.Args) > 0 && state != "":
+				return errors.New("FILE and --state are two things to check: give one of them")
+			case repair && state == "":
+				return errors.New("--repair needs --state: it changes the state of a daemon that does not run")
+			}
+			return nil
+		},
+		Run: func(r *cli.Run) error {
+			report, err := fsck(r, state, repair)
+			if err != nil {
+				return err
+			}
+			return showFsck(r.Out, report)
+		}}
 }
 
 // fsck chooses what is checked, and whether the daemon checks it.
-func fsck(p *cli.Program, cmd *cobra.Command, args []string, state string, repair bool) (api.FsckReport, error) {
-	ctx := cmd.Context()
+func fsck(r *cli.Run, state string, repair bool) (api.FsckReport, error) {
+	path := filepath.Join(state, stateFile)
 	switch {
-	case len(args) > 0 && state != "":
-		return api.FsckReport{}, cli.Usagef(cmd, "FILE and --state are two things to check: give one "+
-			"of them")
-	case repair && state == "":
-		return api.FsckReport{}, cli.Usagef(cmd, "--repair needs --state: it changes the state of a "+
-			"daemon that does not run")
-	case len(args) > 0:
-		return fsckBackup(ctx, args[0])
+	case len(r.Args) > 0:
+		return fsckBackup(r, r.Args[0])
+	case state == "":
+		return fsckRunning(r)
 	case repair:
-		done, err := bolt.Repair(ctx, filepath.Join(state, stateFile))
+		done, err := bolt.Repair(r, path)
 		if err != nil {
 			return api.FsckReport{}, err
 		}
 		if done.Kept != "" {
-			fmt.Fprintf(p.Out, "mended; what was there is now %s\n", done.Kept)
+			fmt.Fprintf(r.Out, "mended; what was there is now %s\n", done.Kept)
 		}
-		return fsckState(ctx, filepath.Join(state, stateFile))
-	case state != "":
-		return fsckState(ctx, filepath.Join(state, stateFile))
 	}
-	return fsckRunning(ctx, p)
+	return fsckState(r, path)
 }
 
 // fsckRunning makes the daemon check its own state.
-func fsckRunning(ctx context.Context, p *cli.Program) (report api.FsckReport, err error) {
-	c, err := p.Find(ctx)
-	if err == nil {
-		defer c.Close()
-		report, err = c.Fsck(ctx)
+func fsckRunning(r *cli.Run) (report api.FsckReport, err error) {
+	if err = r.Ask(); err == nil {
+		report, err = r.Fsck(r)
 	}
 	var refused *api.Problem
 	if err != nil && !errors.As(err, &refused) {
@@ -188,10 +188,10 @@ func showFsck(w io.Writer, r api.FsckReport) error {
 	return err
 }
 
-func atMostOne(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) > 1 {
-			return cli.Usagef(cmd, "%s takes at most one argument, %s", cmd.CommandPath(), what)
+func atMostOne(what string) func(*cli.Run) error {
+	return func(r *cli.Run) error {
+		if len(r.Args) > 1 {
+			return r.Usagef("%s takes at most one argument, %s", r.Cmd.CommandPath(), what)
 		}
 		return nil
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"testing"
 
-	"berth/internal/cli"
 	"berth/internal/golden"
 
 	"github.com/spf13/cobra"
@@ -13,9 +12,8 @@ import (
 // TestGoldenCommands: a command of 1.0 keeps its words and its flags. The flags of serve are the settings.
 func TestGoldenCommands(t *testing.T) {
 	var all []string
-	var walk func(*cobra.Command)
-	walk = func(cmd *cobra.Command) {
-		if cmd.Hidden {
+	eachCommand(func(cmd *cobra.Command) {
+		if cmd.Hidden || cmd.HasParent() && cmd.Parent().Hidden {
 			return
 		}
 		all = append(all, cmd.CommandPath())
@@ -24,10 +22,6 @@ func TestGoldenCommands(t *testing.T) {
 				all = append(all, cmd.CommandPath()+" --"+f.Name)
 			}
 		})
-		for _, sub := range cmd.Commands() {
-			walk(sub)
-		}
-	}
-	walk(rootCommand(cli.New("dev"), emptyHost()))
+	})
 	golden.Names(t, "commands.txt", all)
 }

@@ -80,7 +80,7 @@ func berth(ts *testscript.TestScript, args []string, out, failed io.Writer) int 
 		return code
 	}
 	p := cli.New(version)
-	p.Out, p.Err, p.Env = out, failed, ts.Getenv
+	p.Out, p.Stderr, p.Env = out, failed, ts.Getenv
 	dir, code := ts.MkAbs("."), make(chan int)
 	go func() {
 		// A thread with a working directory of its own. It stays locked, and ends with this goroutine.

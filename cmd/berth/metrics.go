@@ -12,9 +12,9 @@ import (
 
 	"berth/internal/admin"
 	"berth/internal/admin/api"
+	"berth/internal/connlimit"
 	"berth/internal/ipam"
 	"berth/internal/metrics"
-	"berth/internal/places"
 
 	"github.com/sirupsen/logrus"
 )
@@ -23,7 +23,7 @@ import (
 type meter struct{ *metrics.Meter }
 
 // watches adds metrics about the current state.
-func (m *meter) watches(h *house, st *storage, witness func() ipam.WitnessState, hooks func() *api.HookCounts,
+func (m *meter) watches(h *backend, st *storage, witness func() ipam.WitnessState, hooks func() *api.HookCounts,
 	webhooks func() []api.WebhookState, names func() *api.NamesState, found func() []ipam.Finding) {
 	from := metrics.Sources{Version: version, Records: h.service, Witness: witness, Found: found}
 	if st.path != "" {
@@ -122,15 +122,15 @@ func (m *meter) serve(ctx context.Context, l net.Listener, log *logrus.Entry) er
 	}
 	metrics, mux := m.Handler(), http.NewServeMux()
 	mux.HandleFunc("GET "+api.GetMetrics.Path, func(w http.ResponseWriter, r *http.Request) {
-		defer places.Answering(r.Context())()
+		defer connlimit.Answering(r.Context())()
 		metrics.ServeHTTP(w, r)
 	})
 	server := &http.Server{Handler: ownName(mux), ReadHeaderTimeout: metricsHeader, ReadTimeout: metricsHeader,
 		WriteTimeout: metricsAnswer, IdleTimeout: metricsIdle, ErrorLog: admin.ErrorLog(log, logrus.DebugLevel),
-		ConnContext: places.Context, MaxHeaderBytes: metricsHead}
+		ConnContext: connlimit.Context, MaxHeaderBytes: metricsHead}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // the next scrape comes by itself
 	defer stop()
-	if err := server.Serve(places.New(metricsPlaces, metricsBytes).Over(l)); ctx.Err() == nil {
+	if err := server.Serve(connlimit.New(metricsPlaces, metricsBytes).Listener(l)); ctx.Err() == nil {
 		return fmt.Errorf("the metrics: %w", err)
 	}
 	return nil

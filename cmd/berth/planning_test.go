@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,50 +14,96 @@ import (
 
 	"berth/internal/cli"
 	"berth/internal/ipam"
-	"berth/test/checkout"
+	"berth/internal/ipam/ipamtest"
+	"berth/test/lab"
 )
 
-// TestPlanningPage runs the examples of docs/planning.md. GA-27
-func TestPlanningPage(t *testing.T) { runPage(t, "planning.md", 17, nil) }
-
-// TestPlanningChangesPage runs the examples of docs/planning-changes.md. GA-27
-func TestPlanningChangesPage(t *testing.T) { runPage(t, "planning-changes.md", 24, nil) }
-
-// TestImportPage runs the examples of docs/import.md, on the documents that it shows.
-func TestImportPage(t *testing.T) {
-	runPage(t, "import.md", 11, map[string]string{"yaml": "plan.yaml", "yml": "moved.yaml"})
+// pageStarts are what daemons pages are run on; in most a daemon alone.
+var pageStarts = map[string]string{
+	"": "exec berth serve &daemon&\nready\n",
+	"engine": `
+env BERTH_DOCKER_HOST=unix://$WORK/engine.sock
+env BERTH_PLUGIN_SOCKET=$WORK/berth.sock
+engine start
+exec berth serve --check-every 0 --check-grace 1ms &daemon&
+ready
+`,
+	"tls": `
+certs
+env CURL_CA_BUNDLE=ca.pem
+env BERTH_ADMIN_CERT=daemon.pem
+env BERTH_ADMIN_KEY=daemon.key
+exec sh -c 'exec berth serve --plugin-socket berth.sock --admin-listen 127.0.0.1:0 2>log' &daemon&
+ready
+remote log
+`,
+	"cluster": startCluster,
+	// Docker asks the second of two hosts.
+	"hosts": startCluster + `
+env BERTH_PLUGIN_SOCKET=$WORK/b.sock
+exec berth serve --host b --state b --admin-socket b-admin.sock &b&
+ready
+exec berth network create lan --space global --subnet 10.77.0.0/24,gateway=10.77.0.1,pool --headroom 16
+`,
+	// What Docker would ask of each of three hosts is in the page's comments; a is the one whose command is run.
+	"three": startCluster + `
+exec berth serve --host b --state b --plugin-socket b.sock --admin-socket b-admin.sock &b&
+ready
+exec berth serve --host c --state c --plugin-socket c.sock --admin-socket c-admin.sock &c&
+ready
+`,
 }
 
-// TestImportNetBoxPage runs the examples of docs/import-netbox.md, on the table that it shows.
-func TestImportNetBoxPage(t *testing.T) {
-	runPage(t, "import-netbox.md", 5, map[string]string{"csv": "prefixes.csv"})
-}
+const startCluster = `
+etcd start
+env BERTH_STORE=etcd
+env BERTH_ETCD_ENDPOINTS=$ETCD
+exec berth serve --host a &daemon&
+ready
+`
 
-// nextToAnEngine starts the daemon of a page, next to an engine of its own.
-const nextToAnEngine = "env BERTH_DOCKER_HOST=unix://$WORK/engine.sock\nenv BERTH_PLUGIN_SOCKET=$WORK/berth.sock\n" +
-	"engine start\nexec berth serve --check-every 0 --check-grace 1ms &daemon&\nready\n"
-
-// Tests of the pages whose containers run on that engine.
-func TestOwnersPage(t *testing.T) { runPageOn(t, "owners.md", 20, nil, nextToAnEngine) }
-func TestFixedAddressesPage(t *testing.T) {
-	runPageOn(t, "fixed-addresses.md", 12, nil, nextToAnEngine)
-}
-
-// TestEnginesPage sets how containers of a network are put back, as docs/engines.md does.
-func TestEnginesPage(t *testing.T) { runPage(t, "engines.md", 4, nil) }
-
-// TestChecksPage runs the examples of docs/checks.md, beside an engine of its own.
-func TestChecksPage(t *testing.T) {
-	runPageOn(t, "checks.md", 5, nil,
-		"env BERTH_DOCKER_HOST=unix://$WORK/engine.sock\nenv BERTH_PLUGIN_SOCKET=$WORK/berth.sock\n"+
-			"engine start\nexec berth serve --check-every 0 --check-grace 1ms &daemon&\nready\n")
+// TestPages runs the examples of pages of docs, of which each has at least so many, with blocks of it in files. GA-27
+func TestPages(t *testing.T) {
+	for row := range ipamtest.Rows(4, `
+		access.md           | 5
+		address-changed.md  | 4
+		adopt.md            | 3  | engine
+		api.md              | 25 | tls
+		checks.md           | 5  | engine
+		cluster.md          | 5  | three
+		compose.md          | 7  |  | yaml=compose.yaml
+		elastic-edge.md     | 8
+		elastic.md          | 9
+		engines.md          | 4
+		events.md           | 7
+		exit-codes.md       | 2
+		fixed-addresses.md  | 12 | engine
+		hangs.md            | 1
+		hosts.md            | 6  | hosts
+		import-netbox.md    | 5  |  | csv=prefixes.csv
+		import.md           | 11 |  | yaml=plan.yaml yml=moved.yaml
+		looking.md          | 17 | cluster
+		macvlan.md          | 4
+		metrics.md          | 2  | tls
+		options.md          | 3
+		owners.md           | 20 | engine
+		page.md             | 3
+		planning-changes.md | 24
+		planning.md         | 17
+		plugin-not-found.md | 1
+		swarm.md            | 3  | cluster
+	`) {
+		least, err := strconv.Atoi(row[1])
+		fine(t, err)
+		t.Run(row[0], func(t *testing.T) { runPage(t, row[0], least, row[3], pageStarts[row[2]]) })
+	}
 }
 
 // TestBackupPage runs the examples of docs/backup.md, and the lines of the service that its timer starts.
 func TestBackupPage(t *testing.T) {
-	unit, err := checkout.Block("docs/backup.md", "ini")
+	unit, err := lab.Block("docs/backup.md", "ini")
 	fine(t, err)
-	start, lines := "exec berth serve &daemon&\nready\n", 0
+	start, lines := pageStarts[""], 0
 	for line := range strings.Lines(unit) {
 		if run, is := strings.CutPrefix(line, "ExecStart="); is {
 			start += "exec " + strings.NewReplacer("$$", "$", "%%", "%", "/var/backups", "backups").Replace(run)
@@ -67,30 +114,11 @@ func TestBackupPage(t *testing.T) {
 		t.Errorf("the unit starts %d programs", lines)
 	}
 	start += "exec sh -c 'berth state check backups/berth/*.db'\n"
-	runPageOn(t, "backup.md", 2, nil, start)
+	runPage(t, "backup.md", 2, "", start)
 }
 
-// TestHostsPage runs the examples of docs/hosts.md on two hosts that share a store, of which b is the one that
-// Docker asks.
-func TestHostsPage(t *testing.T) {
-	runPageOn(t, "hosts.md", 6, nil, "etcd start\nenv BERTH_STORE=etcd\nenv BERTH_ETCD_ENDPOINTS=$ETCD\n"+
-		"exec berth serve --host a &daemon&\nready\nenv BERTH_PLUGIN_SOCKET=$WORK/b.sock\n"+
-		"exec berth serve --host b --state b --admin-socket b-admin.sock &b&\nready\n"+
-		"exec berth network create lan --space global --subnet 10.77.0.0/24,gateway=10.77.0.1,pool --headroom 16\n")
-}
-
-// Tests of the pages whose lines want nothing but a daemon.
-func TestMacvlanPage(t *testing.T)        { runPage(t, "macvlan.md", 4, nil) }
-func TestOptionsPage(t *testing.T)        { runPage(t, "options.md", 3, nil) }
-func TestAccessPage(t *testing.T)         { runPage(t, "access.md", 5, nil) }
-func TestHangsPage(t *testing.T)          { runPage(t, "hangs.md", 1, nil) }
-func TestPluginNotFoundPage(t *testing.T) { runPage(t, "plugin-not-found.md", 1, nil) }
-func TestAddressChangedPage(t *testing.T) { runPage(t, "address-changed.md", 4, nil) }
-func TestExitCodesPage(t *testing.T)      { runPage(t, "exit-codes.md", 2, nil) }
-
-// TestEventsPage runs the lines of docs/events.md, which lists each verb.
-func TestEventsPage(t *testing.T) {
-	runPage(t, "events.md", 7, nil)
+// TestEventsListed: docs/events.md lists each verb.
+func TestEventsListed(t *testing.T) {
 	page, err := os.ReadFile("../../docs/events.md")
 	fine(t, err)
 	for _, verb := range ipam.Verbs() {
@@ -104,7 +132,7 @@ func TestEventsPage(t *testing.T) {
 func TestSettingsPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/settings.md")
 	fine(t, err)
-	serveCommand(cli.New("dev"), emptyHost()).Flags().VisitAll(func(f *pflag.Flag) {
+	serveCommand(emptyHost()).Command(cli.New("dev")).Flags().VisitAll(func(f *pflag.Flag) {
 		text := string(page)
 		if !strings.Contains(text, "`--"+f.Name+"`") && !strings.Contains(text, "berth serve --"+f.Name) {
 			t.Errorf("docs/settings.md does not list --%s", f.Name)
@@ -112,53 +140,11 @@ func TestSettingsPage(t *testing.T) {
 	})
 }
 
-// TestPagePage asks for the page as docs/page.md does for programs.
-func TestPagePage(t *testing.T) { runPage(t, "page.md", 3, nil) }
-
-// TestMetricsPage asks for the probes as docs/metrics.md does, on the socket and over TLS.
-func TestMetricsPage(t *testing.T) {
-	runPageOn(t, "metrics.md", 2, nil, "certs\nenv CURL_CA_BUNDLE=ca.pem\n"+
-		"exec sh -c 'exec berth serve --docker-host none --plugin-socket berth.sock "+
-		"--admin-listen 127.0.0.1:0 --admin-cert daemon.pem --admin-key daemon.key 2>log' &daemon&\nready\nremote log\n")
-}
-
-func TestElasticPage(t *testing.T)     { runPage(t, "elastic.md", 9, nil) }
-func TestElasticEdgePage(t *testing.T) { runPage(t, "elastic-edge.md", 8, nil) }
-
-// TestSwarmPage plans as docs/swarm.md does; test/engine has the swarms.
-func TestSwarmPage(t *testing.T) {
-	runPageOn(t, "swarm.md", 3, nil, "etcd start\nenv BERTH_STORE=etcd\nenv BERTH_ETCD_ENDPOINTS=$ETCD\n"+
-		"exec berth serve --host a &daemon&\nready\n")
-}
-
-// TestLookingPage runs the lines of docs/looking.md, on a host of a cluster.
-func TestLookingPage(t *testing.T) {
-	runPageOn(t, "looking.md", 17, nil, "etcd start\nenv BERTH_STORE=etcd\nenv BERTH_ETCD_ENDPOINTS=$ETCD\n"+
-		"exec berth serve --host a &daemon&\nready\n")
-}
-
-// TestClusterPage runs the examples of docs/cluster.md on three hosts; a is the one whose command is run, and what
-// Docker would ask of each is in the page's comments.
-func TestClusterPage(t *testing.T) {
-	start := "etcd start\nenv BERTH_STORE=etcd\nenv BERTH_ETCD_ENDPOINTS=$ETCD\nexec berth serve --host a " +
-		"&daemon&\nready\n"
-	for _, host := range []string{"b", "c"} {
-		start += fmt.Sprintf("exec berth serve --host %[1]s --state %[1]s --plugin-socket %[1]s.sock --admin-socket "+
-			"%[1]s-admin.sock &%[1]s&\nready\n", host)
-	}
-	runPageOn(t, "cluster.md", 5, nil, start)
-}
-
-// runPage runs the examples of a page of docs, from the first to the last, on one daemon: each line that begins with "$
-// berth", and holds what it says to the lines below it. The first block in each language of files is what is in that
-// file. What happens between two of them, and is for nobody to read, stands in a comment: <!-- run: LINE OF A SCRIPT
-// -->.
-func runPage(t *testing.T, name string, least int, files map[string]string) {
-	runPageOn(t, name, least, files, "exec berth serve &daemon&\nready\n")
-}
-
-// runPageOn is runPage on the daemon that a script starts.
-func runPageOn(t *testing.T, name string, least int, files map[string]string, start string) {
+// runPage runs the examples of a page of docs, from the first to the last, on the daemon that a script starts: each
+// line that begins with "$ berth", and holds what it says to the lines below it. The first block in each language of
+// files is what is in that file. What happens between two of them, and is for nobody to read, stands in a comment: <!--
+// run: LINE OF A SCRIPT -->.
+func runPage(t *testing.T, name string, least int, files, start string) {
 	page, err := os.ReadFile(filepath.Join("../../docs", name))
 	fine(t, err)
 	examples := pageExamples(string(page))
@@ -171,13 +157,11 @@ func runPageOn(t *testing.T, name string, least int, files map[string]string, st
 		script.WriteString(e.script())
 	}
 	script.WriteString("terminate\nwait daemon\n")
-	for language, file := range files {
-		_, text, found := strings.Cut(string(page), "\n```"+language+"\n")
-		text, _, ended := strings.Cut(text, "\n```\n")
-		if !found || !ended {
-			t.Fatalf("the page has no block of %s", language)
-		}
-		fmt.Fprintf(&script, "-- %s --\n%s\n", file, text)
+	for file := range strings.FieldsSeq(files) {
+		language, file, _ := strings.Cut(file, "=")
+		text, err := lab.Block("docs/"+name, language)
+		fine(t, err)
+		fmt.Fprintf(&script, "-- %s --\n%s", file, text)
 	}
 	dir := t.TempDir()
 	fine(t, os.WriteFile(filepath.Join(dir, "page.txtar"), []byte(script.String()), 0o600))

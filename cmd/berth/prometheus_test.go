@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"berth/test/sockets"
+	"berth/test/lab"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -41,7 +41,7 @@ func prometheusCommand(ts *testscript.TestScript, neg bool, args []string) {
 	p := ts.Value(prometheusKey{}).(*scriptPrometheus)
 	switch {
 	case args[0] == "place":
-		address, err := sockets.FreeAddress()
+		address, err := lab.FreeAddress()
 		ts.Check(err)
 		ts.Setenv("METRICS", address)
 	case args[0] == "start":
@@ -79,7 +79,7 @@ func (p *scriptPrometheus) start(target string) error {
 			return err
 		}
 	}
-	if p.address, err = sockets.FreeAddress(); err != nil {
+	if p.address, err = lab.FreeAddress(); err != nil {
 		return err
 	}
 	program, err := filepath.Abs("../../build/tools/prometheus")

@@ -17,7 +17,7 @@ import (
 // lookForEngine is the interval of requests to an engine that does not answer yet.
 const lookForEngine = time.Second
 
-// rebuilding rebuilds the state of a store that forgets from the running containers (BO-4). Until then it refuses the
+// rebuilding rebuilds the state of a store that forgets from the running containers. Until then it refuses the
 // engine's requests, because a free address may be in use.
 type rebuilding struct {
 	service *service.Service

@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/spf13/cobra"
-
 	"berth/internal/cli"
 	"berth/internal/ipam/cluster"
 	"berth/internal/ipam/ledger"
@@ -30,123 +28,120 @@ daemon runs again: it records the addresses of running containers.
 --shared writes a backup of "berth state backup --shared" to etcd, under an empty prefix. It does not replace what is
 there: remove that first, or give another prefix. Stop the daemons of all hosts.`
 
-func restoreCommand(p *cli.Program) *cobra.Command {
-	var state string
+func restoreCommand() cli.Row {
+	state := defaultState
 	var force, shared, dryRun bool
 	var where etcdFlags
-	cmd := &cobra.Command{Use: "restore FILE", Short: "Replace the state with a backup", Long: restoreHelp,
+	return cli.Verb{Use: "restore FILE", Short: "Replace the state with a backup", Long: restoreHelp,
 		Args: cli.OneArg("the backup"),
 		Example: `  systemctl stop berth.socket berth-mac.socket berth-admin.socket berth
   berth state restore berth-2026-01-31.db
   berth state restore berth-2026-01-31.db --state /srv/berth --force
-  berth state restore cluster-2026-01-31.db --shared --etcd-endpoints http://10.0.0.11:2379`}
-	cmd.Flags().StringVar(&state, "state", defaultState, "`directory` of the state (also BERTH_STATE)")
-	cmd.Flags().BoolVar(&force, "force", false, "replace a state that holds something")
-	cmd.Flags().BoolVar(&shared, "shared", false, "the backup is of the store that several hosts share")
-	cli.Flags{cli.DryRunFlag(&dryRun)}.Add(p, cmd)
-	where.flags(cmd)
-	cli.CompletesDirs(cmd, "state")
-	completesEtcd(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if dryRun {
-			return tryRestore(cmd.Context(), p, args[0], shared)
-		}
-		if !shared {
-			if !cmd.Flags().Changed("state") {
-				if err := otherReader(cmd.Context(), p, args[0], state); err != nil {
+  berth state restore cluster-2026-01-31.db --shared --etcd-endpoints http://10.0.0.11:2379`,
+		Flags: append(where.flags(),
+			cli.Flag(&state, "state", "`directory` of the state (also BERTH_STATE)").Dirs(),
+			cli.Flag(&force, "force", "replace a state that holds something"),
+			cli.Flag(&shared, "shared", "the backup is of the store that several hosts share"),
+			cli.DryRunFlag(&dryRun)),
+		Check: func(*cli.Run) error {
+			switch {
+			case !shared:
+				return nil
+			case force:
+				return errors.New("--force replaces a state, and a backup of a shared store is only brought into an " +
+					"empty prefix")
+			}
+			return where.check()
+		},
+		Run: func(r *cli.Run) error {
+			if shared {
+				return restoreShared(r, r.Args[0], &where, dryRun)
+			}
+			if !r.Given("state") {
+				if err := otherReader(r, r.Args[0], state); err != nil {
 					return err
 				}
 			}
-			return restoreOwn(cmd.Context(), p, args[0], state, force)
-		}
-		if force {
-			return cli.Usagef(cmd, "--force replaces a state, and a backup of a shared store is only "+
-				"brought into an empty prefix")
-		}
-		if err := where.check(); err != nil {
-			return cli.Usage(cmd, err)
-		}
-		return restoreShared(cmd.Context(), p, args[0], &where)
-	}
-	return cmd
+			return restoreOwn(r, r.Args[0], state, force, dryRun)
+		}}
 }
 
-// tryRestore checks a whole backup and changes nothing.
-func tryRestore(ctx context.Context, p *cli.Program, file string, shared bool) (err error) {
-	backup, err := openBackup(ctx, file)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, backup.remove()) }()
-	if err := backup.isFor(ctx, shared, file); err != nil {
-		return err
-	}
-	return p.Say(file + ": the backup is sound and would be restored")
-}
-
-// restoreOwn replaces the host's own state by a backup.
-func restoreOwn(ctx context.Context, p *cli.Program, file, state string, force bool) (err error) {
-	prepared, err := openBackup(ctx, file)
+// restoreOwn replaces the host's own state by a backup. A dry run makes the same checks and says what would change.
+func restoreOwn(r *cli.Run, file, state string, force, dryRun bool) (err error) {
+	prepared, err := openBackup(r, file)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, prepared.remove()) }()
-	if err := prepared.isFor(ctx, false, file); err != nil {
+	if err := prepared.isFor(r, false, file); err != nil {
 		return err
 	}
-	if err := prepared.forHost(ctx); err != nil {
+	if err := prepared.forHost(r); err != nil {
 		return err
 	}
-	done, err := bolt.Restore(ctx, prepared.path, filepath.Join(state, stateFile), force)
+	restore, would, was, is := bolt.Restore, "", "was there before", "was there is now"
+	if dryRun {
+		restore, would, was, is = bolt.TryRestore, "would write ", "is there now", "is there would be kept as"
+	}
+	done, err := restore(r, prepared.path, filepath.Join(state, stateFile), force)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Out, "%s: %d records, store %s\n", done.Report.Path, done.Report.Records, done.Report.ID)
+	fmt.Fprintf(r.Out, "%s%s: %d records, store %s\n", would, done.Report.Path, done.Report.Records, done.Report.ID)
 	if done.OtherStore != "" {
-		fmt.Fprintf(p.Out, "the store %s was there before\n", done.OtherStore)
+		fmt.Fprintf(r.Out, "the store %s %s\n", done.OtherStore, was)
 	}
 	if done.Kept != "" {
-		fmt.Fprintf(p.Out, "what was there is now %s\n", done.Kept)
+		fmt.Fprintf(r.Out, "what %s %s\n", is, done.Kept)
 	}
 	readers := defaultReaders()
-	p.Warn(append(answering(ctx, p, state), readers.unread(state)...)...)
+	r.Warn(append(answering(r, state), readers.unread(state)...)...)
 	return nil
 }
 
-// restoreShared writes a backup to etcd under the cluster's id.
-func restoreShared(ctx context.Context, p *cli.Program, file string, where *etcdFlags) (err error) {
-	ctx, stop := cli.UntilSignal(ctx)
+// restoreShared writes a backup to etcd under the cluster's id. A dry run makes the same checks.
+func restoreShared(r *cli.Run, file string, where *etcdFlags, dryRun bool) (err error) {
+	r, stop := r.UntilSignal()
 	defer stop()
-	backup, err := openBackup(ctx, file)
+	backup, err := openBackup(r, file)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, backup.remove()) }()
-	if err := backup.isFor(ctx, true, file); err != nil {
+	if err := backup.isFor(r, true, file); err != nil {
 		return err
 	}
 	cfg, err := where.config()
 	if err != nil {
 		return err
 	}
-	cfg.Cluster, cfg.Create, cfg.Timeout = backup.ID(), true, etcdPatience
-	st, err := etcd.Open(ctx, cfg)
+	cfg.Cluster, cfg.Create, cfg.Dry, cfg.Timeout = backup.ID(), true, dryRun, etcdPatience
+	st, err := etcd.Open(r, cfg)
+	if err == nil {
+		defer func() { err = errors.Join(err, st.Close()) }()
+	}
+	if dryRun && err == nil {
+		err = stores.MayPutBack(r, st)
+	}
+	if dryRun && (err == nil || errors.Is(err, etcd.ErrNothing)) {
+		return r.Sayf("would write %s at %s: %d records, cluster %s", where.prefix, cfg.Endpoints[0], backup.records,
+			cfg.Cluster)
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, st.Close()) }()
-	back, err := etcd.Open(ctx, cfg) // reads the result back from etcd, and not from this process's memory
+	back, err := etcd.Open(r, cfg) // reads the result back from etcd, and not from this process's memory
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, back.Close()) }()
-	progress := p.ShowProgress("restoring", false)
+	progress := r.ShowProgress("restoring", false)
 	defer progress.End()
-	records, err := stores.PutBack(ctx, backup, st, back, progress.Set)
+	records, err := stores.PutBack(r, backup, st, back, progress.Set)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.Out, "%s at %s: %d records, cluster %s\n", where.prefix, cfg.Endpoints[0], records,
+	_, err = fmt.Fprintf(r.Out, "%s at %s: %d records, cluster %s\n", where.prefix, cfg.Endpoints[0], records,
 		st.Cluster())
 	return err
 }
@@ -155,6 +150,7 @@ func restoreShared(ctx context.Context, p *cli.Program, file string, where *etcd
 type preparedBackup struct {
 	*bolt.Store
 	dir, path string
+	records   int
 }
 
 func openBackup(ctx context.Context, file string) (*preparedBackup, error) {
@@ -163,7 +159,9 @@ func openBackup(ctx context.Context, file string) (*preparedBackup, error) {
 		return nil, err
 	}
 	b := &preparedBackup{dir: dir, path: filepath.Join(dir, stateFile)}
-	if _, err = bolt.Restore(ctx, file, b.path, false); err == nil {
+	done, err := bolt.Restore(ctx, file, b.path, false)
+	if err == nil {
+		b.records = done.Report.Records
 		b.Store, err = bolt.Open(ctx, bolt.Config{Path: b.path})
 	}
 	if err == nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"cmp"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -95,9 +94,9 @@ func absolute(dir string) string {
 }
 
 // otherReader refuses to restore if no directory was given and the daemons of this host use another one.
-func otherReader(ctx context.Context, p *cli.Program, file, state string) error {
-	if c, err := p.Find(ctx); err == nil {
-		v, err := c.Version(ctx)
+func otherReader(r *cli.Run, file, state string) error {
+	if c, err := r.Connect(r); err == nil {
+		v, err := c.Version(r)
 		c.Close()
 		if err == nil && v.State != "" && absolute(filepath.Dir(v.State)) != absolute(state) {
 			return fmt.Errorf("the Berth that answers at %s has its state in %s, and would not read what is in %s: stop "+
@@ -118,13 +117,13 @@ func otherReader(ctx context.Context, p *cli.Program, file, state string) error 
 }
 
 // answering returns a warning if the running daemon uses another state, so that nobody uses the restored one.
-func answering(ctx context.Context, p *cli.Program, state string) []string {
-	c, err := p.Find(ctx)
+func answering(r *cli.Run, state string) []string {
+	c, err := r.Connect(r)
 	if err != nil {
 		return nil // none answers, or none is configured
 	}
 	defer c.Close()
-	v, err := c.Version(ctx)
+	v, err := c.Version(r)
 	switch {
 	case err != nil:
 		return nil

@@ -42,24 +42,24 @@ func rootCommand(p *cli.Program, on surroundings) *cobra.Command {
 func topics(p *cli.Program, on surroundings) []cli.Topic {
 	return []cli.Topic{
 		{Title: "Addresses in use", Commands: []cli.Row{
-			lease.Command(p), lease.WhoCommand(p), lease.EventsCommand(p), look.FindCommand(p), look.InspectCommand(p),
-			seen.PageCommand(p), daemon.CheckCommand(p),
+			lease.Command(p), lease.WhoCommand(), lease.EventsCommand(p), look.FindCommand(), look.InspectCommand(),
+			seen.PageCommand(), daemon.CheckCommand(),
 		}},
 		{Title: "The plan", Commands: []cli.Row{
-			network.Command(p), network.SubnetCommand(), network.PoolCommand(p),
-			network.ExclusionCommand(p), owner.ReservationCommand(p), owner.AddressCommand(p), document.Command(p),
+			network.Command(p), network.SubnetCommand(), network.PoolCommand(),
+			network.ExclusionCommand(), owner.ReservationCommand(), owner.AddressCommand(), document.Command(),
 		}},
 		{Title: "Containers", Commands: []cli.Row{
-			pin.Command(p), pin.UnpinCommand(p), compose.Command(p), deploy.Command(p), compose.AdoptCommand(p),
-			compose.LeaveCommand(p), owner.IPCommand(p), witness.Command(p),
+			pin.Command(p), pin.UnpinCommand(), compose.Command(), deploy.Command(p), compose.AdoptCommand(),
+			compose.LeaveCommand(), owner.IPCommand(), witness.Command(),
 		}},
 		{Title: "The LAN, and addresses that move", Commands: []cli.Row{
-			elastic.Command(p), cli.Made(edgeCommand(p)), network.LANCommand(p), names.Command(p),
+			elastic.Command(), edgeCommand(), network.LANCommand(p), names.Command(),
 		}},
 		{Title: "The daemon and its state", Commands: []cli.Row{
-			cli.Made(serveCommand(p, on)), daemon.StatusCommand(p), host.Command(p), daemon.TokenCommand(p),
-			stateCommand(p),
+			serveCommand(on), daemon.StatusCommand(p), host.Command(), daemon.TokenCommand(),
+			stateCommand(),
 		}},
-		{Title: "This command", Commands: []cli.Row{daemon.VersionCommand(p), daemon.BugReportCommand(p)}},
+		{Title: "This command", Commands: []cli.Row{daemon.VersionCommand(), daemon.BugReportCommand()}},
 	}
 }

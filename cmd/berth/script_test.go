@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	_ "time/tzdata" // a minimal Debian has no time zones
 
 	"berth/internal/admin/client"
+	"berth/test/lab"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
@@ -61,7 +61,7 @@ func TestMain(m *testing.M) {
 //	until REGEXP berth ARG...   runs a command until it prints such a line
 //	exec berth serve &daemon&   on the sockets in $WORK, which the environment names
 //	ready                       waits until it says so (sd_notify)
-//	call METHOD JSON            asks its plugin socket; the PoolID of the answer is kept in $POOL
+//	call METHOD JSON            asks its plugin socket, and prints the answer; its PoolID is kept in $POOL
 //	certs, remote LOG           for a daemon on the network (certs_test.go)
 //	engine VERB ...             a Docker Engine that is read (engine_test.go)
 //	prometheus VERB ...         a Prometheus that scrapes the daemon (prometheus_test.go)
@@ -165,17 +165,9 @@ func readyz(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: readyz STATUS LINE")
 	}
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", ts.Getenv("BERTH_ADMIN_SOCKET"))
-	}}
-	defer transport.CloseIdleConnections()
-	res, err := (&http.Client{Transport: transport}).Get("http://berth/readyz")
-	ts.Check(err)
-	defer res.Body.Close()
-	line, err := io.ReadAll(res.Body)
-	ts.Check(err)
-	if strconv.Itoa(res.StatusCode) != args[0] || !strings.HasPrefix(string(line), args[1]) {
-		ts.Fatalf("readyz: %s %s", res.Status, line)
+	status, line := asksAPI(ts, http.MethodGet, "/readyz", "")
+	if strconv.Itoa(status) != args[0] || !strings.HasPrefix(line, args[1]) {
+		ts.Fatalf("readyz: %d %s", status, line)
 	}
 }
 
@@ -184,18 +176,15 @@ func call(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: [!] call METHOD JSON")
 	}
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", ts.Getenv("BERTH_PLUGIN_SOCKET"))
-	}}
-	defer transport.CloseIdleConnections()
 	body := strings.ReplaceAll(args[1], "POOL", ts.Getenv("POOL"))
-	res, err := (&http.Client{Transport: transport}).Post("http://plugin/IpamDriver."+args[0], "application/json",
+	res, err := lab.Over(ts.Getenv("BERTH_PLUGIN_SOCKET")).Post("http://plugin/IpamDriver."+args[0], "application/json",
 		strings.NewReader(body))
 	ts.Check(err)
 	defer res.Body.Close()
 	answer, err := io.ReadAll(res.Body)
 	ts.Check(err)
-	ts.Logf("%s: %s", res.Status, bytes.TrimSpace(answer))
+	_, err = ts.Stdout().Write(answer)
+	ts.Check(err)
 	if (res.StatusCode == http.StatusOK) == neg {
 		ts.Fatalf("%s was answered with %s", args[0], res.Status)
 	}

@@ -48,7 +48,7 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 	if err != nil {
 		return errors.Join(err, st.Close())
 	}
-	h := &house{own: service, service: service, roster: roster, lan: lan, memory: memory, meter: m, names: names}
+	h := &backend{own: service, service: service, roster: roster, lan: lan, memory: memory, meter: m, names: names}
 	if cfg.store == storeEtcd {
 		if err := leavesNothing(log, service); err != nil {
 			return errors.Join(err, st.Close())
@@ -71,8 +71,9 @@ func serve(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time
 }
 
 // serveOn binds the sockets and serves on them.
-func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time, st *storage, h *house) error {
-	d, err := cfg.openDoors(ctx, log)
+func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time, st *storage,
+	h *backend) error {
+	d, err := cfg.openListeners(ctx, log)
 	if err != nil {
 		return err
 	}
@@ -81,13 +82,13 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 	if err != nil {
 		return err
 	}
-	tell, err := cfg.openTellers(ctx, log, st, h)
+	tell, err := cfg.openNotifiers(ctx, log, st, h)
 	if err != nil {
 		return err
 	}
 	defer tell.names.stop()
 	drivers := cfg.drivers(d.mac)
-	look, err := h.lookOut(cfg, log, drivers, tokens)
+	look, err := h.observe(cfg, log, drivers, tokens)
 	if err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func serveOn(ctx context.Context, cfg serveConfig, log *logrus.Entry, started ti
 }
 
 // drives returns the tasks that answer the engine.
-func (h *house) drives(cfg serveConfig, log *logrus.Entry, d *doors,
+func (h *backend) drives(cfg serveConfig, log *logrus.Entry, d *listeners,
 	rebuild *rebuilding) []func(context.Context) error {
 	protocol := driver.Config{Service: h.service, Log: log, Errors: admin.ErrorLog(log, logrus.DebugLevel),
 		Routes: cfg.on.routes, NameServers: cfg.on.servers, Host: cfg.on.bridges,
@@ -142,7 +143,7 @@ func (h *house) drives(cfg serveConfig, log *logrus.Entry, d *doors,
 }
 
 // keeps returns the tasks that maintain the records.
-func (h *house) keeps(cfg serveConfig, log *logrus.Entry) []func(context.Context) error {
+func (h *backend) keeps(cfg serveConfig, log *logrus.Entry) []func(context.Context) error {
 	return []func(context.Context) error{
 		func(ctx context.Context) error { return keepUp(ctx, log, h.own) },
 		func(ctx context.Context) error { return keepSystem(ctx, log, h.own) },
@@ -153,7 +154,7 @@ func (h *house) keeps(cfg serveConfig, log *logrus.Entry) []func(context.Context
 }
 
 // ready reports that the daemon is ready, after everything is read that its answers need.
-func (h *house) ready(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time) error {
+func (h *backend) ready(ctx context.Context, cfg serveConfig, log *logrus.Entry, started time.Time) error {
 	if h.cluster != nil {
 		h.cluster.awaitFirst(ctx)
 		h.memory.settle()

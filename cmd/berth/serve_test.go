@@ -3,12 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +19,7 @@ import (
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
+	"berth/test/lab"
 
 	"github.com/sirupsen/logrus"
 )
@@ -41,26 +40,41 @@ func announced(t *testing.T) (path string, wait func()) {
 	}
 }
 
-// TestServeEnds runs the daemon in this process, uses it, and ends it: no goroutine stays (TestMain looks), no socket,
-// nothing but the state's own files, and its address is there the next time.
-func TestServeEnds(t *testing.T) {
-	dir := t.TempDir()
+// serves runs the daemon in this process, in a directory, and waits until it is ready. stop has it end, and ended waits
+// until it has: no goroutine stays (TestMain looks).
+func serves(t *testing.T, dir string, flags ...string) (c *client.Client, stop, ended func()) {
+	t.Helper()
 	notify, wait := announced(t)
 	t.Setenv("NOTIFY_SOCKET", notify)
+	var log bytes.Buffer
+	p := &cli.Program{Out: io.Discard, Stderr: &log, Env: func(string) string { return "" }, Now: time.Now,
+		Started: time.Now()}
+	args := append([]string{"serve", "--state", "DIR/state", "--host", "alpha", "--plugin-socket", "DIR/plugin.sock",
+		"--admin-socket", "DIR/admin.sock"}, flags...)
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "DIR", dir)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	code := make(chan int, 1)
+	go func() { code <- p.Run(ctx, rootCommand(p, emptyHost()), args) }()
+	wait()
+	c = client.New(filepath.Join(dir, "admin.sock"))
+	return c, cancel, func() {
+		t.Helper()
+		cancel()
+		if got := <-code; got != 0 {
+			t.Errorf("%v: code %d:\n%s", flags, got, log.String())
+		}
+		c.Close()
+	}
+}
+
+// TestServeEnds uses a daemon and ends it: no socket stays, nothing but the state's own files, and its address is there
+// the next time.
+func TestServeEnds(t *testing.T) {
+	dir := t.TempDir()
 	for round := range 2 {
-		var log bytes.Buffer
-		p := &cli.Program{Out: io.Discard, Err: &log, Env: func(string) string { return "" }, Now: time.Now,
-			Started: time.Now()}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan int, 1)
-		go func() {
-			ended <- p.Run(ctx, rootCommand(p, emptyHost()),
-				[]string{"serve", "--state", filepath.Join(dir, "state"), "--host", "alpha",
-					"--plugin-socket", filepath.Join(dir, "plugin.sock"), "--admin-socket",
-					filepath.Join(dir, "admin.sock")})
-		}()
-		wait()
-		c := client.New(filepath.Join(dir, "admin.sock"))
+		c, stop, ended := serves(t, dir)
 		spaces, err := c.Spaces(t.Context())
 		if err != nil || len(spaces) != 2 {
 			t.Errorf("round %d: %v, %v", round, spaces, err)
@@ -72,17 +86,14 @@ func TestServeEnds(t *testing.T) {
 					following <- err
 					return
 				}
-				cancel()
+				stop()
 			}
 			following <- nil
 		}()
-		if code := <-ended; code != 0 {
-			t.Errorf("round %d: code %d:\n%s", round, code, log.String())
-		}
 		if err := <-following; err == nil {
 			t.Error("the stream ended without a word")
 		}
-		c.Close()
+		ended()
 		left, err := filepath.Glob(filepath.Join(dir, "*"))
 		if err != nil || len(left) != 1 {
 			t.Errorf("round %d left behind %q, %v", round, left, err)
@@ -123,13 +134,9 @@ func TestSocketActivation(t *testing.T) {
 	if got := asksMAC(t, filepath.Join(dir, "mac")); !got {
 		t.Error("the socket for MACs asks for none")
 	}
-	conn, err := net.Dial("unix", filepath.Join(dir, "plugin"))
-	fine(t, err)
-	fmt.Fprint(conn, "POST /Plugin.Activate HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-	if answer, err := io.ReadAll(conn); err != nil || !bytes.Contains(answer, []byte("IpamDriver")) {
-		t.Errorf("the plugin socket answers %q, %v", answer, err)
+	if asksMAC(t, filepath.Join(dir, "plugin")) {
+		t.Error("the plugin socket asks for MACs")
 	}
-	conn.Close()
 	fine(t, cmd.Process.Signal(syscall.SIGTERM))
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v:\n%s", err, log.String())
@@ -145,88 +152,11 @@ func TestSocketActivation(t *testing.T) {
 func asksMAC(t *testing.T, socket string) bool {
 	t.Helper()
 	var answer struct{ RequiresMACAddress *bool }
-	askPlugin(t, socket, "GetCapabilities", "", &answer)
+	fine(t, lab.Call(lab.Over(socket), "GetCapabilities", nil, &answer))
 	if answer.RequiresMACAddress == nil {
 		t.Fatal("the answer says nothing of MACs")
 	}
 	return *answer.RequiresMACAddress
-}
-
-// askPlugin makes one call on a plugin socket.
-func askPlugin(t *testing.T, socket, method, body string, answer any) {
-	t.Helper()
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}
-	defer transport.CloseIdleConnections()
-	res, err := (&http.Client{Transport: transport}).Post("http://plugin/IpamDriver."+method, "application/json",
-		strings.NewReader(body))
-	fine(t, err)
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s %s (%v)", method, res.Status, text, err)
-	}
-	fine(t, json.Unmarshal(text, answer))
-}
-
-// TestMACSocket: both plugin sockets answer on one state, each asks for MACs or not, and the daemon tells both of its
-// names.
-func TestMACSocket(t *testing.T) {
-	for _, row := range []struct {
-		flags   []string
-		plugin  bool // asks for MACs
-		mac     bool // is there
-		drivers []string
-	}{
-		{nil, false, false, []string{"plugin"}},
-		{[]string{"--ask-mac"}, true, false, []string{"plugin"}},
-		{[]string{"--mac-socket", "DIR/plugin-mac.sock"}, false, true, []string{"plugin", "plugin-mac"}},
-		{[]string{"--mac-socket", "DIR/plugin-mac.sock", "--ask-mac", "--ipam-driver", "x:1"}, true, true,
-			[]string{"x:1", "plugin-mac"}},
-	} {
-		dir := t.TempDir()
-		notify, wait := announced(t)
-		t.Setenv("NOTIFY_SOCKET", notify)
-		args := []string{"serve", "--state", filepath.Join(dir, "state"), "--host", "alpha", "--docker-host", "none",
-			"--plugin-socket", filepath.Join(dir, "plugin.sock"), "--admin-socket", filepath.Join(dir, "admin.sock")}
-		for _, flag := range row.flags {
-			args = append(args, strings.ReplaceAll(flag, "DIR", dir))
-		}
-		var log bytes.Buffer
-		p := &cli.Program{Out: io.Discard, Err: &log, Env: func(string) string { return "" }, Now: time.Now,
-			Started: time.Now()}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan int, 1)
-		go func() { ended <- p.Run(ctx, rootCommand(p, emptyHost()), args) }()
-		wait()
-		plugin, mac := filepath.Join(dir, "plugin.sock"), filepath.Join(dir, "plugin-mac.sock")
-		if got := asksMAC(t, plugin); got != row.plugin {
-			t.Errorf("%v: the plugin socket asks for MACs: %v", row.flags, got)
-		}
-		if _, err := os.Lstat(mac); (err == nil) != row.mac {
-			t.Errorf("%v: the socket for MACs: %v", row.flags, err)
-		}
-		if row.mac {
-			var pool struct{ PoolID string }
-			askPlugin(t, plugin, "RequestPool", `{"AddressSpace":"local","Pool":"10.5.0.0/24"}`, &pool)
-			var given struct{ Address string }
-			askPlugin(t, mac, "RequestAddress", `{"PoolID":"`+pool.PoolID+`"}`, &given)
-			if !asksMAC(t, mac) || given.Address != "10.5.0.1/24" {
-				t.Errorf("%v: over the other socket: %v", row.flags, given)
-			}
-		}
-		c := client.New(filepath.Join(dir, "admin.sock"))
-		v, err := c.Version(t.Context())
-		c.Close()
-		if err != nil || v.Driver != row.drivers[0] || !slices.Equal(v.Drivers, row.drivers) {
-			t.Errorf("%v: %+v, %v", row.flags, v, err)
-		}
-		cancel()
-		if code := <-ended; code != 0 {
-			t.Errorf("%v: code %d:\n%s", row.flags, code, log.String())
-		}
-	}
 }
 
 // A task that fails ends the others, and its error is the answer.

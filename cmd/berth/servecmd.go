@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -16,7 +17,6 @@ import (
 	"berth/store"
 
 	"github.com/docker/go-units"
-	"github.com/spf13/cobra"
 )
 
 // The default paths.
@@ -116,111 +116,106 @@ const serveExample = `  berth serve
   berth serve --dns-listen 127.0.0.1:5354 --dns-listen 192.168.1.2:5354 --dns-zone lan.example
   BERTH_DEFAULT_POOL="base=10.64.0.0/10,size=24 base=10.128.0.0/10,size=20" berth serve`
 
-func serveCommand(p *cli.Program, on surroundings) *cobra.Command {
-	cfg := serveConfig{dns: newDNSFlags(), on: on}
-	cmd := &cobra.Command{Use: "serve", Short: "Run the daemon", Long: serveHelp, Example: serveExample,
-		Args: cli.NoArgs}
-	f := cmd.Flags()
-	f.StringVar(&cfg.state, "state", defaultState, "`directory` of the state; it is made if it is not there")
-	f.StringVar(&cfg.pluginSocket, "plugin-socket", defaultPluginSocket,
-		"`path` of the socket that the Docker Engine asks")
-	f.StringVar(&cfg.macSocket, "mac-socket", "",
-		"`path` of a second such socket, on which the engine is asked for MACs (default: none)")
-	f.BoolVar(&cfg.askMAC, "ask-mac", false, "ask the engine for MACs on the plugin socket, too")
-	f.StringVar(&cfg.adminListen, "admin-listen", "",
-		"`HOST:PORT` on which the admin API is spoken over TLS (default: on none)")
-	f.StringVar(&cfg.adminKeys.Cert, "admin-cert", "",
-		"`file` with the daemon's certificate for that, in PEM; it may be replaced at any time")
-	f.StringVar(&cfg.adminKeys.Key, "admin-key", "", "`file` with its key")
-	f.StringVar(&cfg.adminKeys.ClientCA, "admin-client-ca", "",
-		"`file` with the authorities whose clients may ask with a certificate instead of a token")
-	f.StringVar(&cfg.metricsListen, "metrics-listen", "",
-		"`ADDR:PORT` that serves the metrics, and nothing else, in plain HTTP (default: only the admin API serves "+
-			"them; without ADDR on 127.0.0.1)")
-	f.StringVar(&cfg.hookDir, "hook", "", "`directory` of executables that are run after each address taken or given "+
-		"back (default: none)")
-	f.Var(&cfg.webhooks, "webhook", "`URL` to which each event is sent as JSON by POST; repeatable (default: none)")
-	f.StringVar(&cfg.webhookSecret, "webhook-secret-file", "",
-		"`file` with the secret, whsec_ and base64, by which these are signed (default: they are not)")
-	f.StringVar(&cfg.webhookCA, "webhook-cacert", "",
-		"`file` with the authorities of https receivers, in PEM (default: the system's)")
-	f.Var(&cfg.dns.listen, "dns-listen",
-		"`ADDR:PORT` on which names are answered, by UDP and TCP; repeatable (default: none)")
-	f.StringVar(&cfg.dns.zone, "dns-zone", "",
-		"`ZONE` of the names, such as lan.example: a container web on the network home is web.home.lan.example")
-	f.Var(&cfg.dns.allow, "dns-allow",
-		"`CIDR` of more clients, in addition to this host and its networks; repeatable (default: none)")
-	f.StringVar(&cfg.store, "store", "bolt", "`kind` of store: bolt, a file on this host; etcd, which several hosts "+
-		"share; or mem, which is empty at each start")
-	cfg.etcd.flags(cmd)
-	f.StringVar(&cfg.host, "host", "", "`name` of this host in leases and events (default: the system's host name)")
-	f.StringVar(&cfg.saidHost, "docker-host", "",
-		"`URL` of the engine that is read (default: "+docker.DefaultHost+
-			", unless it is not for this user to open; none: no engine)")
-	f.StringVar(&cfg.ipamDriver, "ipam-driver", "",
-		"`name` of this daemon in the engine's networks (default: the plugin socket's file name less .sock)")
-	f.DurationVar(&cfg.checkEvery, "check-every", 5*time.Minute,
-		"how often what runs is compared with what is given, a `duration`; 0: never")
-	f.DurationVar(&cfg.checkGrace, "check-grace", 5*time.Minute,
-		"how long a lease must be without its endpoint until that is sure, a `duration`")
-	f.BoolVar(&cfg.elastic, "elastic", true, "elastic addresses; --elastic=false turns them off: nothing is mapped")
-	f.BoolVar(&cfg.checkRepair, "check-repair", false, "repair certain findings automatically")
-	cfg.putBack = putback.Flag(putback.Reserved)
-	f.Var(&cfg.putBack, "put-back", "`which` containers are put back to their own addresses, if the engine "+
-		"did not identify them, unless the network has a mode of its own: reserved, all or off (default reserved)")
-	f.Var(&cfg.bases, "default-pool", "where the subnets come from that no request names; repeatable (see above)")
-	f.DurationVar(&cfg.retention.Age, "event-age", 90*24*time.Hour, "how long events are kept, a `duration`")
-	f.IntVar(&cfg.retention.Count, "event-count", 1_000_000, "at most `N` events are kept")
-	cfg.retention.Bytes = ipam.DefaultEventBytes
-	f.Var((*sizeFlag)(&cfg.retention.Bytes), "event-size", "events take at most this `size` of the store")
-	f.StringVar(&cfg.logLevel, "log-level", "info", "the least `level` that is logged: debug, info, warning or error")
-	f.StringVar(&cfg.logFormat, "log-format", "text", "`form` of the log: text or json")
-	cli.CompletesDirs(cmd, "state")
-	cli.CompletesDirs(cmd, "hook")
-	cli.Completes(cmd, "store", cli.Words("bolt", "etcd", "mem"))
-	cli.Completes(cmd, "put-back", cli.Words(putback.Words()...))
-	completesEtcd(cmd)
-	cli.Completes(cmd, "log-level", cli.Words("debug", "info", "warning", "error"))
-	cli.Completes(cmd, "log-format", cli.Words("text", "json"))
+func serveCommand(on surroundings) cli.Row {
+	cfg := serveConfig{dns: newDNSFlags(), on: on, state: defaultState, pluginSocket: defaultPluginSocket,
+		store: storeBolt, checkEvery: 5 * time.Minute, checkGrace: 5 * time.Minute, elastic: true,
+		putBack:   putback.Flag(putback.Reserved),
+		retention: ipam.Retention{Age: 90 * 24 * time.Hour, Count: 1_000_000, Bytes: ipam.DefaultEventBytes},
+		logLevel:  "info", logFormat: "text"}
 	only := false
-	f.BoolVar(&only, cli.FlagCheckSettings, false, "check the settings and end: what is wrong, and a variable BERTH_... "+
-		"that there is not, is refused")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := p.Remote.NotForServe(cmd.Flags()); err != nil {
-			return cli.Usage(cmd, err)
-		}
-		cfg.adminSocket = p.AdminSocket
-		if cfg.adminSocket == "" {
-			cfg.adminSocket = cli.DefaultAdminSocket
-		}
-		if err := cfg.check(); err != nil {
-			return cli.Usage(cmd, err)
-		}
-		cfg.settings, cfg.unknown = p.Settings(cmd), p.Unknown(cmd.Root())
-		for i := range cfg.settings {
-			if s := &cfg.settings[i]; s.Name == "webhook" {
-				s.Value = cfg.webhooks.hosts() // the rest may contain a secret
+	return cli.Verb{Use: "serve", Short: "Run the daemon", Long: serveHelp, Example: serveExample,
+		Flags: append(cfg.flags(), cli.Flag(&only, cli.FlagCheckSettings,
+			"check the settings and end: what is wrong, and a variable BERTH_... that there is not, is refused")),
+		Check: func(r *cli.Run) error {
+			if err := r.Remote.NotForServe(r.Cmd.Flags()); err != nil {
+				return err
 			}
-		}
-		if only && len(cfg.unknown) > 0 {
-			return fmt.Errorf("the environment has %s, and there is no such setting; `berth serve --help` lists them",
-				strings.Join(cfg.unknown, ", "))
-		} else if only {
-			return nil
-		}
-		log, err := cli.NewLog(p.Err, cfg.logLevel, cfg.logFormat, cli.IsJournal(p.Err, p.Env("JOURNAL_STREAM")))
-		if err != nil {
-			return cli.Usage(cmd, err)
-		}
-		for _, name := range cfg.unknown {
-			log.WithField("variable", name).Warn("the environment has a setting that there is not; it is ignored")
-		}
-		if err := cfg.prepareState(log); err != nil {
-			return err
-		}
-		return serve(cmd.Context(), cfg, log, p.Started)
-	}
-	return cmd
+			cfg.adminSocket = cmp.Or(r.AdminSocket, cli.DefaultAdminSocket)
+			return cfg.check()
+		},
+		Run: func(r *cli.Run) error {
+			cfg.settings, cfg.unknown = r.Settings(r.Cmd), r.Unknown(r.Cmd.Root())
+			for i := range cfg.settings {
+				if s := &cfg.settings[i]; s.Name == "webhook" {
+					s.Value = cfg.webhooks.hosts() // the rest may contain a secret
+				}
+			}
+			if only && len(cfg.unknown) > 0 {
+				return fmt.Errorf("the environment has %s, and there is no such setting; `berth serve --help` lists "+
+					"them", strings.Join(cfg.unknown, ", "))
+			} else if only {
+				return nil
+			}
+			journal := cli.IsJournal(r.Stderr, r.Env("JOURNAL_STREAM"))
+			log, err := cli.NewLog(r.Stderr, cfg.logLevel, cfg.logFormat, journal)
+			if err != nil {
+				return cli.Usage(r.Cmd, err)
+			}
+			for _, name := range cfg.unknown {
+				log.WithField("variable", name).Warn("the environment has a setting that there is not; it is ignored")
+			}
+			if err := cfg.prepareState(log); err != nil {
+				return err
+			}
+			return serve(r, cfg, log, r.Started)
+		}}
+}
+
+func (cfg *serveConfig) flags() cli.Flags {
+	return append(cfg.etcd.flags(),
+		cli.Flag(&cfg.state, "state", "`directory` of the state; it is made if it is not there").Dirs(),
+		cli.Flag(&cfg.pluginSocket, "plugin-socket", "`path` of the socket that the Docker Engine asks"),
+		cli.Flag(&cfg.macSocket, "mac-socket",
+			"`path` of a second such socket, on which the engine is asked for MACs (default: none)"),
+		cli.Flag(&cfg.askMAC, "ask-mac", "ask the engine for MACs on the plugin socket, too"),
+		cli.Flag(&cfg.adminListen, "admin-listen",
+			"`HOST:PORT` on which the admin API is spoken over TLS (default: on none)"),
+		cli.Flag(&cfg.adminKeys.Cert, "admin-cert",
+			"`file` with the daemon's certificate for that, in PEM; it may be replaced at any time"),
+		cli.Flag(&cfg.adminKeys.Key, "admin-key", "`file` with its key"),
+		cli.Flag(&cfg.adminKeys.ClientCA, "admin-client-ca",
+			"`file` with the authorities whose clients may ask with a certificate instead of a token"),
+		cli.Flag(&cfg.metricsListen, "metrics-listen",
+			"`ADDR:PORT` that serves the metrics, and nothing else, in plain HTTP (default: only the admin API serves "+
+				"them; without ADDR on 127.0.0.1)"),
+		cli.Flag(&cfg.hookDir, "hook", "`directory` of executables that are run after each address taken or given "+
+			"back (default: none)").Dirs(),
+		cli.Flag(&cfg.webhooks, "webhook",
+			"`URL` to which each event is sent as JSON by POST; repeatable (default: none)"),
+		cli.Flag(&cfg.webhookSecret, "webhook-secret-file",
+			"`file` with the secret, whsec_ and base64, by which these are signed (default: they are not)"),
+		cli.Flag(&cfg.webhookCA, "webhook-cacert",
+			"`file` with the authorities of https receivers, in PEM (default: the system's)"),
+		cli.Flag(&cfg.dns.listen, "dns-listen",
+			"`ADDR:PORT` on which names are answered, by UDP and TCP; repeatable (default: none)"),
+		cli.Flag(&cfg.dns.zone, "dns-zone",
+			"`ZONE` of the names, such as lan.example: a container web on the network home is web.home.lan.example"),
+		cli.Flag(&cfg.dns.allow, "dns-allow",
+			"`CIDR` of more clients, in addition to this host and its networks; repeatable (default: none)"),
+		cli.Flag(&cfg.store, "store", "`kind` of store: bolt, a file on this host; etcd, which several hosts "+
+			"share; or mem, which is empty at each start").Words(storeBolt, storeEtcd, "mem"),
+		cli.Flag(&cfg.host, "host", "`name` of this host in leases and events (default: the system's host name)"),
+		cli.Flag(&cfg.saidHost, "docker-host", "`URL` of the engine that is read (default: "+docker.DefaultHost+
+			", unless it is not for this user to open; none: no engine)"),
+		cli.Flag(&cfg.ipamDriver, "ipam-driver",
+			"`name` of this daemon in the engine's networks (default: the plugin socket's file name less .sock)"),
+		cli.Flag(&cfg.checkEvery, "check-every",
+			"how often what runs is compared with what is given, a `duration`; 0: never"),
+		cli.Flag(&cfg.checkGrace, "check-grace",
+			"how long a lease must be without its endpoint until that is sure, a `duration`"),
+		cli.Flag(&cfg.elastic, "elastic", "elastic addresses; --elastic=false turns them off: nothing is mapped"),
+		cli.Flag(&cfg.checkRepair, "check-repair", "repair certain findings automatically"),
+		cli.Flag(&cfg.putBack, "put-back", "`which` containers are put back to their own addresses, if the engine "+
+			"did not identify them, unless the network has a mode of its own: reserved, all or off (default reserved)").
+			Words(putback.Words()...),
+		cli.Flag(&cfg.bases, "default-pool",
+			"where the subnets come from that no request names; repeatable (see above)"),
+		cli.Flag(&cfg.retention.Age, "event-age", "how long events are kept, a `duration`"),
+		cli.Flag(&cfg.retention.Count, "event-count", "at most `N` events are kept"),
+		cli.Flag((*sizeFlag)(&cfg.retention.Bytes), "event-size", "events take at most this `size` of the store"),
+		cli.Flag(&cfg.logLevel, "log-level", "the least `level` that is logged: debug, info, warning or error").
+			Words("debug", "info", "warning", "error"),
+		cli.Flag(&cfg.logFormat, "log-format", "`form` of the log: text or json").Words("text", "json"))
 }
 
 // check refuses invalid settings, and fills in what the system knows.

@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -12,9 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"berth/test/sockets"
-
-	"github.com/sirupsen/logrus"
+	"berth/test/lab"
 )
 
 func spec(path string, gid int) socketSpec {
@@ -29,12 +25,28 @@ func owned(t *testing.T, path string) (fs.FileMode, int) {
 	return info.Mode(), int(info.Sys().(*syscall.Stat_t).Gid)
 }
 
+// bound binds a socket until the end of the test.
+func bound(t *testing.T, path string, gid int) *socket {
+	t.Helper()
+	s, err := bind(spec(path, gid))
+	fine(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// reached connects to a socket.
+func reached(t *testing.T, path string) {
+	t.Helper()
+	conn, err := net.Dial("unix", path)
+	fine(t, err)
+	conn.Close()
+}
+
 func TestBind(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "berth.sock")
 	before := syscall.Umask(0o022)
 	defer syscall.Umask(before)
-	s, err := bind(spec(path, -1))
-	fine(t, err)
+	s := bound(t, path, -1)
 	if mask := syscall.Umask(0o022); mask != 0o022 {
 		t.Errorf("the mask is %o afterwards", mask)
 	}
@@ -57,9 +69,7 @@ func TestBindForGroup(t *testing.T) {
 	gid := os.Getegid()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "new", "admin.sock")
-	s, err := bind(spec(path, gid))
-	fine(t, err)
-	defer s.Close()
+	bound(t, path, gid)
 	if mode, got := owned(t, path); mode != fs.ModeSocket|0o660 || got != gid {
 		t.Errorf("the socket's mode is %v, its group %d", mode, got)
 	}
@@ -69,45 +79,17 @@ func TestBindForGroup(t *testing.T) {
 	there := filepath.Join(dir, "there")
 	fine(t, os.Mkdir(there, 0o711))
 	fine(t, os.Chmod(there, 0o711))
-	other, err := bind(spec(filepath.Join(there, "admin.sock"), gid))
-	fine(t, err)
-	defer other.Close()
+	bound(t, filepath.Join(there, "admin.sock"), gid)
 	if mode, _ := owned(t, there); mode != fs.ModeDir|0o711 {
 		t.Errorf("the mode of a directory that was there is now %v", mode)
 	}
-}
-
-func TestBindOverDeadSocket(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "berth.sock")
-	sockets.Dead(t, path)
-	s, err := bind(spec(path, -1))
-	fine(t, err)
-	defer s.Close()
-	conn, err := net.Dial("unix", path)
-	fine(t, err)
-	conn.Close()
-}
-
-func TestBindBesideLiving(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "berth.sock")
-	sockets.Listening(t, path)
-	_, err := bind(spec(path, -1))
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d ", os.Getpid())) ||
-		!strings.Contains(err.Error(), "--plugin-socket") {
-		t.Errorf("beside a living socket: %v", err)
-	}
-	conn, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatalf("the living socket is harmed: %v", err)
-	}
-	conn.Close()
 }
 
 // What is not a socket is never followed and never removed.
 func TestBindOverOtherThings(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "target.sock")
-	sockets.Dead(t, target)
+	lab.Dead(t, target)
 	for name, make := range map[string]func(path string) error{
 		"file":      func(path string) error { return os.WriteFile(path, []byte("precious"), 0o600) },
 		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
@@ -147,29 +129,13 @@ func TestBindPathTooLong(t *testing.T) {
 // At its end a daemon removes its own socket only: another may have taken the place.
 func TestCloseLeavesAnothersSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "berth.sock")
-	s, err := bind(spec(path, -1))
-	fine(t, err)
+	s := bound(t, path, -1)
 	fine(t, os.Remove(path))
-	sockets.Listening(t, path)
+	lab.Listening(t, path)
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(path); err != nil {
 		t.Errorf("another's socket is gone: %v", err)
-	}
-}
-
-// Where the second socket cannot be bound, the first is not left behind.
-func TestListenAllOrNothing(t *testing.T) {
-	quiet := logrus.New()
-	quiet.SetOutput(io.Discard)
-	dir := t.TempDir()
-	first, second := filepath.Join(dir, "first.sock"), filepath.Join(dir, "second.sock")
-	fine(t, os.WriteFile(second, nil, 0o600))
-	if _, err := listen(logrus.NewEntry(quiet), spec(first, -1), spec(second, -1)); err == nil {
-		t.Fatal("a file was taken for a socket")
-	}
-	if _, err := os.Lstat(first); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the first socket is left behind: %v", err)
 	}
 }

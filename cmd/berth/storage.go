@@ -18,7 +18,7 @@ import (
 type storage struct {
 	store.Store
 	id, path string // path: of its file; empty: none
-	forgets  bool   // its content is lost when the daemon ends (BO-4)
+	forgets  bool   // its content is lost when the daemon ends
 	backup   func(ctx context.Context, path string) error
 	writable func(ctx context.Context) error // nil: it always accepts writes
 	fsck     func(ctx context.Context) (api.FileReport, error)

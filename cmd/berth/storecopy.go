@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"berth/internal/advice"
 	"berth/internal/cli"
 	"berth/internal/cli/daemon"
@@ -56,53 +54,41 @@ type storeCopy struct {
 	format      string
 }
 
-func stateCommand(p *cli.Program) cli.Row {
-	return cli.Group("state", "The daemon's state: backup, restore, check, move, repair",
-		cli.Made(backupCommand(p)), cli.Made(restoreCommand(p)), cli.Made(fsckCommand(p)),
-		cli.Made(storeCopyCommand(p)),
-		daemon.SaveCommand(p),
-		host.MendCommand(), host.AcceptCommand())
+func stateCommand() cli.Row {
+	return cli.Group("state", "The daemon's state: backup, restore, check, move, repair", backupCommand(),
+		restoreCommand(), fsckCommand(), storeCopyCommand(), daemon.SaveCommand(), host.MendCommand(),
+		host.AcceptCommand())
 }
 
-func storeCopyCommand(p *cli.Program) *cobra.Command {
-	var c storeCopy
-	cmd := &cobra.Command{Use: "copy --from STORE --to STORE",
+func storeCopyCommand() cli.Row {
+	c := storeCopy{state: defaultState}
+	return cli.Verb{Use: "copy --from STORE --to STORE",
 		Short: "Move spaces between the host's and the shared store", Long: storeCopyHelp,
-		Args: cli.NoArgs,
 		Example: `  systemctl stop berth.socket berth-mac.socket berth-admin.socket berth
   berth state copy --from bolt --to etcd --etcd-endpoints http://10.0.0.11:2379 --dry-run
   berth state copy --from bolt --to etcd --etcd-endpoints http://10.0.0.11:2379
-  berth state copy --from etcd --to bolt --etcd-endpoints http://10.0.0.11:2379 --space lab`}
-	f := cmd.Flags()
-	f.StringVar(&c.from, "from", "", "`STORE` that has them: bolt or etcd")
-	f.StringVar(&c.to, "to", "", "`STORE` that is to have them: etcd or bolt")
-	f.StringVar(&c.state, "state", defaultState, "`directory` of the host's own state")
-	f.StringVar(&c.host, "host", "", "`name` of this host, as its daemon has it (default: the system's host name)")
-	c.etcd.flags(cmd)
-	f.StringSliceVar(&c.spaces, "space", nil, "only the space `NAME`; repeatable (default: all but local)")
-	f.BoolVar(&c.dryRun, "dry-run", false, "check, show what would be copied, and copy nothing")
-	f.BoolVar(&c.undo, "undo", false, "take back a copy that was cut off")
-	cli.Flags{cli.FormatFlag(&c.format, "")}.Add(p, cmd)
-	cli.CompletesDirs(cmd, "state")
-	completesEtcd(cmd)
-	for _, flag := range []string{"from", "to"} {
-		cli.Completes(cmd, flag, cli.Words(storeBolt, storeEtcd))
-	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := c.check(); err != nil {
-			return cli.Usage(cmd, err)
-		}
-		show, err := cli.NewObject[ipam.CopyReport](p.Out, cmd, c.format)
-		if err != nil {
-			return err
-		}
-		report, err := copyStore(cmd.Context(), p, &c)
-		if err != nil {
-			return err
-		}
-		return cli.ShowObject(show, &report, func(w io.Writer) error { return c.said(w, &report) })
-	}
-	return cmd
+  berth state copy --from etcd --to bolt --etcd-endpoints http://10.0.0.11:2379 --space lab`,
+		Flags: append(c.etcd.flags(),
+			cli.Flag(&c.from, "from", "`STORE` that has them: bolt or etcd").Words(storeBolt, storeEtcd),
+			cli.Flag(&c.to, "to", "`STORE` that is to have them: etcd or bolt").Words(storeBolt, storeEtcd),
+			cli.Flag(&c.state, "state", "`directory` of the host's own state").Dirs(),
+			cli.Flag(&c.host, "host", "`name` of this host, as its daemon has it (default: the system's host name)"),
+			cli.Flag(&c.spaces, "space", "only the space `NAME`; repeatable (default: all but local)").Split(),
+			cli.Flag(&c.dryRun, "dry-run", "check, show what would be copied, and copy nothing"),
+			cli.Flag(&c.undo, "undo", "take back a copy that was cut off"),
+			cli.FormatFlag(&c.format, "")),
+		Check: func(*cli.Run) error { return c.check() },
+		Run: func(r *cli.Run) error {
+			show, err := cli.NewObject[ipam.CopyReport](r, c.format)
+			if err != nil {
+				return err
+			}
+			report, err := copyStore(r, &c)
+			if err != nil {
+				return err
+			}
+			return show.Object(&report, func(w io.Writer) error { return c.said(w, &report) })
+		}}
 }
 
 // check refuses invalid flags.
@@ -139,44 +125,44 @@ func (c *storeCopy) command() string {
 }
 
 // copyStore opens both stores and copies.
-func copyStore(ctx context.Context, p *cli.Program, c *storeCopy) (report ipam.CopyReport, err error) {
-	ctx, stop := cli.UntilSignal(ctx)
+func copyStore(r *cli.Run, c *storeCopy) (report ipam.CopyReport, err error) {
+	r, stop := r.UntilSignal()
 	defer stop()
-	own, err := c.openOwn(ctx)
+	own, err := c.openOwn(r)
 	if err != nil {
 		return report, err
 	}
 	defer func() { err = errors.Join(err, own.Close()) }()
-	shared, err := c.openShared(ctx, own)
+	shared, err := c.openShared(r, own)
 	if err != nil {
 		return report, err
 	}
 	defer func() { err = errors.Join(err, shared.Close()) }()
-	ownService, err := service.Open(ctx, service.Config{Store: own, Host: c.host, Copying: true})
+	ownService, err := service.Open(r, service.Config{Store: own, Host: c.host, Copying: true})
 	if err != nil {
 		return report, err
 	}
-	sharedService, err := openMember(ctx, own, shared, c.host)
+	sharedService, err := openMember(r, own, shared, c.host)
 	if err != nil {
 		return report, err
 	}
-	progress := p.ShowProgress("copying", c.undo)
+	progress := r.ShowProgress("copying", c.undo)
 	defer progress.End()
 	opt := ipam.CopyOptions{Spaces: c.spaces, DryRun: c.dryRun, Undo: c.undo, Command: c.command(),
 		Progress: progress.Set}
-	ctx = ipam.WithActor(ctx, "berth state copy")
+	r = r.With(ipam.WithActor(r, "berth state copy"))
 	if c.to == storeBolt {
-		report, err = stores.CopySpaces(ctx, sharedService.Ledger, ownService.Ledger, opt)
-		return report, listCollisions(p, err)
+		report, err = stores.CopySpaces(r, sharedService.Ledger, ownService.Ledger, opt)
+		return report, listCollisions(r, err)
 	}
-	back, err := c.openShared(ctx, own) // reads the result back from etcd, and not from this process's memory
+	back, err := c.openShared(r, own) // reads the result back from etcd, and not from this process's memory
 	if err != nil {
 		return report, err
 	}
 	defer func() { err = errors.Join(err, back.Close()) }()
 	opt.ReadBack = back
-	report, err = stores.CopySpaces(ctx, ownService.Ledger, sharedService.Ledger, opt)
-	return report, listCollisions(p, err)
+	report, err = stores.CopySpaces(r, ownService.Ledger, sharedService.Ledger, opt)
+	return report, listCollisions(r, err)
 }
 
 // openOwn opens the host's own store. No daemon may have it open.
@@ -252,7 +238,7 @@ func (c *storeCopy) openShared(ctx context.Context, own store.Store) (*etcd.Stor
 }
 
 // listCollisions prints everything that prevents a copy.
-func listCollisions(p *cli.Program, err error) error {
+func listCollisions(r *cli.Run, err error) error {
 	var wrong *ipam.PlanError
 	if !errors.As(err, &wrong) {
 		return err
@@ -262,7 +248,7 @@ func listCollisions(p *cli.Program, err error) error {
 			cli.Printable(advice.Join(wrong.Problems[0].Text, wrong.Problems[0].Advice)))
 	}
 	for _, problem := range wrong.Problems {
-		fmt.Fprintln(p.Err, cli.Printable(advice.Join(problem.Text, problem.Advice)))
+		fmt.Fprintln(r.Stderr, cli.Printable(advice.Join(problem.Text, problem.Advice)))
 	}
 	return fmt.Errorf("%s; nothing was copied", cli.Counted(len(wrong.Problems)+wrong.More, "collision"))
 }

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"os"
 	"slices"
@@ -109,8 +108,8 @@ func (p *peer) caller(gid, readGID int) (*caller, *api.Problem) {
 	case readGID > 0 && p.in(readGID):
 		return &caller{actor: p.actor(), role: api.RoleReadOnly}, nil
 	}
-	return nil, forbidden(fmt.Sprintf("user %d may not use Berth's admin socket: run the command as root, or join the "+
-		"group berth and log in again", p.uid))
+	return nil, forbidden("user %d may not use Berth's admin socket: run the command as root, or join the "+
+		"group berth and log in again", p.uid)
 }
 
 // in reports whether the peer is in a group.
@@ -129,15 +128,15 @@ func mayCall(ctx context.Context, r route) *api.Problem {
 	if who.role == "" {
 		return forbidden("it is not known who you are")
 	}
-	return forbidden(fmt.Sprintf("%s may look and change nothing, and %s %s is for admins: ask somebody of the group "+
+	return forbidden("%s may look and change nothing, and %s %s is for admins: ask somebody of the group "+
 		"berth, or use a token with the role admin",
-		who.actor, r.Method, r.Path))
+		who.actor, r.Method, r.Path)
 }
 
-func forbidden(detail string) *api.Problem {
-	return &api.Problem{Status: http.StatusForbidden, Code: api.CodeForbidden, Detail: detail}
+func forbidden(format string, args ...any) *api.Problem {
+	return problem(http.StatusForbidden, api.CodeForbidden, format, args...)
 }
 
-func unauthenticated(detail string) *api.Problem {
-	return &api.Problem{Status: http.StatusUnauthorized, Code: api.CodeUnauthenticated, Detail: detail}
+func unauthenticated(format string, args ...any) *api.Problem {
+	return problem(http.StatusUnauthorized, api.CodeUnauthenticated, format, args...)
 }

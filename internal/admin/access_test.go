@@ -3,8 +3,6 @@ package admin
 import (
 	"context"
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/user"
 	"strconv"
@@ -20,36 +18,25 @@ func as(ctx context.Context, role api.Role) context.Context {
 	return context.WithValue(ctx, callerKey{}, &caller{actor: "somebody", role: role})
 }
 
-// someRequests are those of everybody and those of admins.
-var someRequests = []struct {
-	method, path, body string
-	looks              bool
-}{
-	{"GET", "/v1/subnets", "", true}, {"HEAD", "/v1/subnets", "", true}, {"POST", "/v1/fsck", "", false},
-	{"POST", "/v1/store/save", "", false}, {"GET", "/v1/tokens", "", false},
-	{"GET", "/v1/who?name=web", "", true}, {"GET", "/v1/check", "", true}, {"POST", "/v1/check", "{}", false},
-	{"PUT", "/v1/witness", "{}", false},
-	{"POST", "/v1/edits", `{"edits": [{"op": "owner.release", "owner": "web"}]}`, false},
-}
-
 // TestSocketRoles: who may look and who may change on the socket, by what the kernel says of the peer.
 func TestSocketRoles(t *testing.T) {
+	h := start(t, nil)
 	// Of 990 are the admins, of 991 those who may look.
-	for c := range ipamtest.Rows(6, `
-		root | 0 | 0 | -1 | -1 | changes
-		root in the group for looking | 0 | 991 | 990 | 991 | changes
-		our own user | own | 4242 | -1 | -1 | changes
-		a member | 4242 | 990 | 990 | 991 | changes
-		a member by another group | 4242 | 4242 4 990 | 990 | 991 | changes
-		a reader | 4242 | 991 | 990 | 991 | looks
-		a reader by another group | 4242 | 4242 4 991 | 990 | 991 | looks
-		a member of both | 4242 | 991 990 | 990 | 991 | changes
-		a reader where there is no group of admins | 4242 | 991 | -1 | 991 | looks
-		a reader where there is no such group | 4242 | 991 | 990 | -1
-		root's group is none for looking | 4242 | 0 | 990 | 0
-		a stranger | 4242 | 4242 4 | 990 | 991
-		unknown | | | 990 | 991
-		no peer | - | | 990 | 991
+	for c := range ipamtest.Rows(7, `
+		root | 0 | 0 | -1 | -1 | 200 | 200
+		root in the group for looking | 0 | 991 | 990 | 991 | 200 | 200
+		our own user | own | 4242 | -1 | -1 | 200 | 200
+		a member | 4242 | 990 | 990 | 991 | 200 | 200
+		a member by another group | 4242 | 4242 4 990 | 990 | 991 | 200 | 200
+		a reader | 4242 | 991 | 990 | 991 | 200 | 403
+		a reader by another group | 4242 | 4242 4 991 | 990 | 991 | 200 | 403
+		a member of both | 4242 | 991 990 | 990 | 991 | 200 | 200
+		a reader where there is no group of admins | 4242 | 991 | -1 | 991 | 200 | 403
+		a reader where there is no such group | 4242 | 991 | 990 | -1 | 403 | 403
+		root's group is none for looking | 4242 | 0 | 990 | 0 | 403 | 403
+		a stranger | 4242 | 4242 4 | 990 | 991 | 403 | 403
+		unknown | | | 990 | 991 | 403 | 403
+		no peer | - | | 990 | 991 | 403 | 403
 	`) {
 		p := &peer{uid: os.Geteuid()}
 		switch c[1] {
@@ -68,27 +55,16 @@ func TestSocketRoles(t *testing.T) {
 				p.groups = append(p.groups, number(gid))
 			}
 		}
+		h.server.cfg.GID, h.server.cfg.ReadGID = number(c[3]), number(c[4])
+		as := func(ctx context.Context) context.Context { return context.WithValue(ctx, peerKey{}, p) }
 		t.Run(c[0], func(t *testing.T) {
-			h := start(t, func(s *Server) {
-				s.cfg.GID, s.cfg.ReadGID = number(c[3]), number(c[4])
-				s.cfg.Save = func(context.Context) (api.SavedState, error) { return api.SavedState{}, nil }
-				new(watcher).join(s)
-			})
-			for _, r := range someRequests {
-				req := httptest.NewRequest(r.method, r.path, strings.NewReader(r.body))
-				req.Header.Set("Content-Type", api.JSONType)
-				req.Header.Set("Authorization", "Bearer whatever") // is for TLS
-				req = req.WithContext(context.WithValue(req.Context(), peerKey{}, p))
-				answer := timedRecorder{httptest.NewRecorder()}
-				h.server.handlers.ServeHTTP(answer, req)
-				want := http.StatusForbidden
-				if c[5] == "changes" || r.looks && c[5] == "looks" {
-					want = http.StatusOK
-				}
-				if answer.Code != want {
-					t.Errorf("%s %s: status %d: %s", r.method, r.path, answer.Code, answer.Body)
-				}
-			}
+			h.through(h.server.handlers, as).plays(t, `
+				# the header is for TLS
+				[Authorization: Bearer whatever] GET /v1/subnets -> $LOOK
+				HEAD /v1/subnets -> $LOOK
+				POST /v1/fsck -> $CHANGE
+				GET /v1/tokens -> $CHANGE
+			`, "$LOOK", c[5], "$CHANGE", c[6])
 		})
 	}
 }

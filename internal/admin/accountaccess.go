@@ -3,21 +3,20 @@ package admin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"berth/internal/admin/api"
 	"berth/internal/ipam"
 )
 
-// mayCallForAccount refuses operations that are not for callers of one account (CS-14). The packages inside limit the
+// mayCallForAccount refuses operations that are not for callers of one account. The packages inside limit the
 // others to the account by ipam.WithAccount.
 func (c *caller) mayCallForAccount(r route) *api.Problem {
 	if c.account != "" && r.Account {
 		return nil
 	}
-	return forbidden(fmt.Sprintf("%s is only for the elastic addresses of account %s, and %s %s is not one of them: "+
-		"use a token with the role %s or %s", c.actor, c.account, r.Method, r.Path, api.RoleAdmin, api.RoleReadOnly))
+	return forbidden("%s is only for the elastic addresses of account %s, and %s %s is not one of them: "+
+		"use a token with the role %s or %s", c.actor, c.account, r.Method, r.Path, api.RoleAdmin, api.RoleReadOnly)
 }
 
 // hasAccount refuses a caller whose account is gone. If the account was removed and created again, it is another one,
@@ -34,8 +33,8 @@ func (s *Server) hasAccount(ctx context.Context) error {
 	if err == nil && (who.account == ipam.DefaultAccount || since.Equal(who.since)) {
 		return nil
 	}
-	return forbidden(fmt.Sprintf("the account %s, which %s is for, was removed: ask an admin for a token of another",
-		who.account, who.actor))
+	return forbidden("the account %s, which %s is for, was removed: ask an admin for a token of another",
+		who.account, who.actor)
 }
 
 // accountSince returns when an account was created. It is zero for the empty account, and for one without a record.

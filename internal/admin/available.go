@@ -175,7 +175,7 @@ func (s *Server) scanPart(ctx context.Context, scan *api.LANScan, subnet ipam.ID
 		return err
 	}
 	if a.Failure != "" {
-		return &api.Problem{Status: http.StatusServiceUnavailable, Code: api.CodeUnavailable, Detail: a.Error}
+		return problem(http.StatusServiceUnavailable, api.CodeUnavailable, "%s", a.Error)
 	}
 	for _, other := range a.Answered {
 		if !slices.Contains(addrs, other.Address) {

@@ -53,8 +53,8 @@ func (s *Server) backupOf(name string) (func(ctx context.Context, path string) (
 		}, nil
 	case "shared":
 		if s.cfg.BackupShared == nil {
-			return nil, &api.Problem{Status: http.StatusConflict, Code: api.CodeNoCluster,
-				Detail: "this Berth shares no store with other hosts: all that it knows is in its own"}
+			return nil, problem(http.StatusConflict, api.CodeNoCluster,
+				"this Berth shares no store with other hosts: all that it knows is in its own")
 		}
 		return s.cfg.BackupShared, nil
 	}
@@ -69,8 +69,8 @@ func (s *Server) copyState(r *http.Request,
 	case s.backups <- struct{}{}:
 		defer func() { <-s.backups }()
 	default:
-		return nil, "", &api.Problem{Status: http.StatusConflict, Code: api.CodeBusy,
-			Detail: "another backup is being taken at this moment; try again when it is done"}
+		return nil, "", problem(http.StatusConflict, api.CodeBusy,
+			"another backup is being taken at this moment; try again when it is done")
 	}
 	dir := s.cfg.TempDir
 	if _, err := os.Stat(dir); err != nil { // it was removed with the state, and then a backup matters most

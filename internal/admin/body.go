@@ -50,8 +50,8 @@ func notArrived(err error) *api.Problem {
 }
 
 func bodyTooLarge(most int64) *api.Problem {
-	return &api.Problem{Status: http.StatusRequestEntityTooLarge, Code: api.CodeTooLarge,
-		Detail: fmt.Sprintf("the body is larger than %d bytes; send it in parts", most)}
+	return problem(http.StatusRequestEntityTooLarge, api.CodeTooLarge,
+		"the body is larger than %d bytes; send it in parts", most)
 }
 
 func emptyBody(r *http.Request) *api.Problem {
@@ -67,8 +67,8 @@ func checkType(r *http.Request) error {
 	if kind, _, err := mime.ParseMediaType(given); err == nil && kind == api.JSONType {
 		return nil
 	}
-	return &api.Problem{Status: http.StatusUnsupportedMediaType, Code: api.CodeMediaType,
-		Detail: fmt.Sprintf("the content type of the body is %q; it must be %s", given, api.JSONType)}
+	return problem(http.StatusUnsupportedMediaType, api.CodeMediaType,
+		"the content type of the body is %q; it must be %s", given, api.JSONType)
 }
 
 // readAll reads the body. If the client has declared the size and has sent more than a little, it allocates all memory

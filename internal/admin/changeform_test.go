@@ -2,14 +2,11 @@ package admin
 
 import (
 	"html"
-	"net/http"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
 
-	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
 )
 
@@ -17,33 +14,24 @@ import (
 // still means the first button, which shows what would change.
 func TestNextFreeKeepsFields(t *testing.T) {
 	h := start(t, nil)
-	_, err := h.service.Edit(t.Context(), ipam.EditOptions{}, &ipam.CreateNetwork{Name: "shop",
-		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.251.0.0/24"), Pool: true}}})
-	must(t, err)
-	body, _ := h.browse(t, "/change/reserve?network=shop", 200)
-	first, rest, _ := strings.Cut(body[strings.Index(body, `<form class="fill"`):], "<button")
+	body := h.plays(t, `
+		edit {"op": "network.create", "name": "shop", "subnets": [{"cidr": "10.251.0.0/24", "pool": true}]} -> 200
+		look /change/reserve?network=shop -> 200 <button name="next" value="10.251.0.1" formnovalidate>
+	`).body
+	first, rest, _ := strings.Cut(body[strings.Index(body, formStart):], "<button")
 	if strings.Contains(first, "next free") || !strings.HasPrefix(rest, ">Show what would change<") {
 		t.Errorf("Enter does not show what would change: %s", body)
 	}
-	_, rest, found := strings.Cut(rest, `<button name="next" value="10.251.0.1" formnovalidate>`)
-	if !found {
-		t.Fatalf("no button for the next free address: %s %s", body, rest)
-	}
+	const note = `for "the" <shop>`
 	for _, owner := range []string{"mail", ""} {
-		form := formIn(t, body)
-		form.Set("owner", owner)
-		form.Set("note", `for "the" <shop>`)
-		form.Set("next", "10.251.0.1")
-		status, again, _ := h.fills(t, "/change/reserve", form, nil)
-		got := formIn(t, again)
-		if status != http.StatusOK || got.Get("address") != "10.251.0.1" || got.Get("owner") != owner ||
-			got.Get("note") != `for "the" <shop>` || strings.Contains(again, `role="alert"`) {
-			t.Errorf("owner %q: %d %v: %s", owner, status, got, again)
+		h.plays(t, `agree /change/reserve owner=$OWNER&next=10.251.0.1&note=$NOTE -> 200 without role="alert"`,
+			"$OWNER", owner, "$NOTE", url.QueryEscape(note))
+		if h.form.Get("address") != "10.251.0.1" || h.form.Get("owner") != owner || h.form.Get("note") != note {
+			t.Errorf("owner %q: %v", owner, h.form)
 		}
+		h.form.Del("address")
 	}
-	if got := h.reservedIn(t, "shop"); len(got) > 0 {
-		t.Errorf("reserved are %q", got)
-	}
+	h.plays(t, `GET /v1/reservations -> 200 "reservations":[]`)
 }
 
 var (
@@ -56,14 +44,13 @@ var (
 func TestRefusalsOfForms(t *testing.T) {
 	h := start(t, nil)
 	id := h.shop(t)
-	_, err := h.service.Edit(t.Context(), ipam.EditOptions{},
-		&ipam.CreateNetwork{Name: "roam", Type: ipam.Dynamic.String(),
-			Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.253.0.0/24")}}},
-		&ipam.AddReservation{Network: "shop", Owner: "two", Number: 1,
-			Wishes: []ipam.Wish{{Address: netip.MustParseAddr("10.251.0.50")}}})
-	must(t, err)
+	h.plays(t, `
+		edit {"op": "network.create", "name": "roam", "type": "dynamic", "subnets": [{"cidr": "10.253.0.0/24"}]},
+			{"op": "reservation.add", "network": "shop", "owner": "two", "interface": 1,
+			"wishes": [{"slot": 0, "address": "10.251.0.50"}]} -> 200
+	`)
 	for c := range ipamtest.Rows(3, `
-		reserve | address=10.251.0.15&owner=db | is excluded with 10.251.0.14-10.251.0.17 (printers); remove that exclusion first
+		reserve | address=10.251.0.15&owner=db | is excluded with 10.251.0.14-10.251.0.17 (printers); remove that
 		reserve | address=10.251.0.1&owner=db | 10.251.0.1 is held by
 		reserve | address=10.251.0.8&owner=db | ask for another address, or release that address first
 		reserve | address=10.251.0.9&owner=db | ask for another address, or release that address first
@@ -87,12 +74,10 @@ func TestRefusalsOfForms(t *testing.T) {
 		if !strings.Contains(c[1], "network=") {
 			c[1] += "&network=" + id
 		}
-		form, err := url.ParseQuery(c[1])
-		must(t, err)
-		status, body, _ := h.fills(t, "/change/"+c[0], form, nil)
-		text := html.UnescapeString(alerts.FindString(body))
-		if status < 400 || !strings.Contains(text, c[2]) || noHints.MatchString(text) {
-			t.Errorf("%s %s: %d, %q", c[0], c[1], status, text)
+		got := h.send(t, step{method: "fill", target: "/change/" + c[0], body: c[1]})
+		text := html.UnescapeString(alerts.FindString(got.body))
+		if got.status < 400 || !strings.Contains(text, c[2]) || noHints.MatchString(text) {
+			t.Errorf("%s %s: %d, %q", c[0], c[1], got.status, text)
 		}
 	}
 }

@@ -3,13 +3,9 @@ package admin
 import (
 	"context"
 	"errors"
-	"net/http"
 	"net/netip"
-	"strings"
 	"testing"
 
-	"berth/internal/admin/api"
-	"berth/internal/admin/client"
 	"berth/internal/ipam"
 )
 
@@ -34,30 +30,16 @@ func TestNetworkByDockerName(t *testing.T) {
 			return places[name], nil
 		}
 	})
-	for _, e := range []ipam.Edit{&ipam.CreateNetwork{Name: "net1", Space: "lab"}, &ipam.CreateNetwork{Name: "wire"}} {
-		if _, err := h.client.Edit(t.Context(), client.EditOptions{}, e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for ref, want := range map[string]string{"net1": "net1", "wire": "wire", "shop_default": "net1", "both": "net1"} {
-		if n, err := h.client.Network(t.Context(), ref); err != nil || n.Name != want {
-			t.Errorf("%s is %q (%v), want %s", ref, n.Name, err, want)
-		}
-	}
-	for ref, want := range map[string]struct {
-		status int
-		says   string
-	}{
-		"twice": {http.StatusBadRequest,
-			"no network twice, and what Docker calls so is on several of its networks: net1 (10.1.0.0/24, space " +
-				"lab), wire (10.2.0.0/24, space local); name one"},
-		"nobody": {http.StatusNotFound, `there is no network "nobody"`},
-		"broken": {http.StatusInternalServerError, ""},
-	} {
-		_, err := h.client.Network(t.Context(), ref)
-		var refused *api.Problem
-		if !errors.As(err, &refused) || refused.Status != want.status || !strings.Contains(err.Error(), want.says) {
-			t.Errorf("%s: %v", ref, err)
-		}
-	}
+	h.plays(t, `
+		edit {"op": "network.create", "name": "net1", "space": "lab"} -> 200
+		edit {"op": "network.create", "name": "wire"} -> 200
+		GET /v1/networks/net1 -> 200 "name":"net1"
+		GET /v1/networks/wire -> 200 "name":"wire"
+		GET /v1/networks/shop_default -> 200 "name":"net1"
+		GET /v1/networks/both -> 200 "name":"net1"
+		GET /v1/networks/twice
+			-> 400 no network twice, and what Docker calls so is on several of its networks: $LIST; name one
+		GET /v1/networks/nobody -> 404 there is no network "nobody"
+		GET /v1/networks/broken -> 500 internal
+	`, "$LIST", "net1 (10.1.0.0/24, space lab), wire (10.2.0.0/24, space local)")
 }

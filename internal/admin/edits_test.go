@@ -1,18 +1,16 @@
 package admin
 
 import (
-	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"berth/internal/admin/api"
 	"berth/internal/admin/client"
 	"berth/internal/ipam"
-	"berth/internal/ipam/service"
 	"berth/store"
 	"berth/store/storetest"
 
@@ -123,126 +121,94 @@ func TestBadBodies(t *testing.T) {
 		edit {"op": "owner.release", "owner": "a//b"} -> 400 a//b
 		edit {"op": "owner.release", "owner": "a", "all": true} -> 400 no field "all"
 	`, "$MOST", fmt.Sprint(ipam.MaxEdits), "$LAN", lan, "$MANY", many, "$ONE", one) {
-		if p := h.send(t, c).problem(t); p.Status != c.status || p.Code != api.CodeInvalid ||
-			!strings.Contains(p.Detail, c.has) || strings.Contains(p.Detail, "\n") {
-			t.Errorf("%.100s: %s %q, want %q", c.body, p.Code, p.Detail, c.has)
+		if p := into[api.Problem](t, h.play(t, c)); p.Code != api.CodeInvalid || strings.Contains(p.Detail, "\n") {
+			t.Errorf("%.100s: %s %q", c.body, p.Code, p.Detail)
 		}
 	}
-	for body, has := range map[string]string{" \n": "empty",
-		"{\"edits\": [{\"op\": \"network.create\", \"name\": \"\xff\"}]}": "no proper JSON"} {
-		h.play(t, step{method: "POST", target: "/v1/edits", body: body, status: 400, has: has})
-	}
+	h.play(t, step{method: "POST", target: "/v1/edits", body: " \n", status: 400, has: "empty"})
 	h.plays(t, `
+		edit {"op": "network.create", "name": "$BAD"} -> 400 no proper JSON
 		edit {"op": "owner.release", "owner": "web", "under": "perhaps"}
-			-> 400 the field \"under\" is a string; it must be true or false
+			-> 400 the field "under" is a string; it must be true or false
 		edit {"op": "owner.release", "owner": "web", "replaced": 1}
-			-> 400 the field \"replaced\" is a number; it must be true or false
-		edit {"op": "owner.release", "owner": "web", "force": true} -> 400 no field \"force\"
-	`)
-	h.plays(t, `
+			-> 400 the field "replaced" is a number; it must be true or false
+		edit {"op": "owner.release", "owner": "web", "force": true} -> 400 no field "force"
 		POST /v1/edits {"edits": [{"op": "owner.release", "owner": "web"}], "dry_run": "perhaps"}
-			-> 400 the field \"dry_run\" is a string
+			-> 400 the field "dry_run" is a string
 		POST /v1/edits {"edits": [{"op": "owner.release", "owner": "web"}], "all_refused": true}
 			-> 400 only a dry run reports all refusals
 		POST /v1/edits {"dry_run": true, "all_refused": true, "edits": [ {"op": "reservation.add",
 			"network": "net1", "owner": "web", "wishes": [{"slot": 0, "address": "203.0.113.250"}]},
 			{"op": "reservation.add", "network": "nowhere", "owner": "db"}]}
 			-> 200 "refused":[{"index":0,"detail":
-		edit {"op": "pool.modify", "network": "net1", "pool": "front"} -> 400 \"name\" is missing
-	`)
+		edit {"op": "pool.modify", "network": "net1", "pool": "front"} -> 400 "name" is missing
+	`, "$BAD", "\xff")
 	if after := h.everything(t); !cmp.Equal(before, after) {
 		t.Errorf("a refused body changed something: %s", cmp.Diff(before, after))
 	}
 }
 
 // everything is what a change would change, as it is shown; no event is younger than the last one.
-func (h *house) everything(t *testing.T) []string {
+func (h *harness) everything(t *testing.T) (all []string) {
 	t.Helper()
-	var all []string
-	for _, target := range []string{"/v1/networks", "/v1/networks/net1", "/v1/reservations", "/v1/addresses",
-		"/v1/leases", "/v1/events?last=10000"} {
-		res, err := h.http.Get("http://berth" + target)
-		must(t, err)
-		body := new(strings.Builder)
-		_, err = fmt.Fprint(body, res.Status, " ")
-		must(t, err)
-		must(t, res.Write(body))
-		all = append(all, body.String()[strings.Index(body.String(), "\r\n\r\n"):])
+	for _, s := range steps(`
+		GET /v1/networks -> 200
+		GET /v1/networks/net1 -> 200
+		GET /v1/reservations -> 200
+		GET /v1/addresses -> 200
+		GET /v1/leases -> 200
+		GET /v1/events?last=10000 -> 200
+	`) {
+		all = append(all, h.play(t, s).body)
 	}
 	return all
 }
 
-// TestPackedBody: no body is unpacked, so none grows on its way.
-func TestPackedBody(t *testing.T) {
-	h := start(t, nil)
-	var body bytes.Buffer
-	packed := gzip.NewWriter(&body)
-	_, err := packed.Write([]byte(`{"dry_run": true, "edits": [{"op": "network.create", "name": "net2"}]}`))
-	must(t, err)
-	must(t, packed.Close())
-	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://berth/v1/edits", &body)
-	must(t, err)
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Content-Encoding", "gzip")
-	res, err := h.http.Do(req)
-	must(t, err)
-	if p := refusal(res); res.StatusCode != http.StatusBadRequest || codeOf(p) != api.CodeInvalid {
-		t.Errorf("%d, %v", res.StatusCode, p)
-	}
-	must(t, res.Body.Close())
-}
-
+// TestContentType: a body is JSON that is not packed, so that none grows on its way.
 func TestContentType(t *testing.T) {
 	h := start(t, nil)
-	h.planned(t)
 	for kind, status := range map[string]int{
 		"application/json": 200, "application/json; charset=utf-8": 200, "Application/JSON": 200,
 		"text/plain": 415, "application/x-www-form-urlencoded": 415, "application/json;": 200, "json": 415,
-		"application/jsonp": 415,
+		"application/jsonp": 415, "": 415,
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://berth/v1/edits",
-			strings.NewReader(`{"dry_run": true, "edits": [{"op": "network.create", "name": "net2"}]}`))
-		must(t, err)
-		req.Header.Set("Content-Type", kind)
-		res, err := h.http.Do(req)
+		s := tried(`{"op": "network.create", "name": "net2"}`)
+		s.header = http.Header{"Content-Type": {kind}}
+		res, err := h.http.Do(h.request(t, s))
 		must(t, err)
 		res.Body.Close()
 		if res.StatusCode != status {
-			t.Errorf("the content type %q: status %d, want %d", kind, res.StatusCode, status)
+			t.Errorf("the content type %q: %s, want %d", kind, res.Status, status)
 		}
 	}
-	p := h.play(t, made(`{"op": "network.modify", "network": "net1"}`, 415, "").with("Content-Type",
-		"")).problem(t)
-	if p.Code != api.CodeMediaType {
-		t.Errorf("no content type: %+v", p)
-	}
+	var packed strings.Builder
+	w := gzip.NewWriter(&packed)
+	_, err := w.Write([]byte(tried(`{"op": "network.create", "name": "net2"}`).body))
+	must(t, errors.Join(err, w.Close()))
+	h.play(t, step{method: "POST", target: "/v1/edits", body: packed.String(), status: 400, has: api.CodeInvalid,
+		header: http.Header{"Content-Encoding": {"gzip"}}})
 }
 
 // A body is read up to the bound and no further.
 func TestBodyTooLarge(t *testing.T) {
 	h := start(t, nil)
 	h.planned(t)
-	note := func(size int) string {
-		text := `{"dry_run": true, "edits": [{"op": "exclusion.add", "network": "net1", "range": "192.0.2.9",
-			"note": ""}]}`
-		return strings.Replace(text, `""`, `"`+strings.Repeat("x", size-len(text))+`"`, 1)
+	note := func(size, status int) step {
+		s := tried(`{"op": "exclusion.add", "network": "net1", "range": "192.0.2.9", "note": ""}`)
+		s.body, s.status = strings.Replace(s.body, `""`, `"`+strings.Repeat("x", size-len(s.body))+`"`, 1), status
+		return s
 	}
-	p := h.play(t, step{method: "POST", target: "/v1/edits", body: note(api.MaxBody + 1),
-		status: http.StatusRequestEntityTooLarge}).problem(t)
-	if p.Code != api.CodeTooLarge {
-		t.Errorf("more than the bound: %+v", p)
+	h.play(t, note(api.MaxBody+1, http.StatusRequestEntityTooLarge))
+	if got := h.send(t, note(api.MaxBody, 0)); got.status == http.StatusRequestEntityTooLarge {
+		t.Errorf("just the bound: %s", got.body)
 	}
 	// Nor is memory set aside for what a client only says it will send.
-	req := httptest.NewRequest("POST", "/v1/edits", strings.NewReader("{}"))
+	req := h.request(t, tried(`{}`))
 	req.ContentLength = 1 << 50
-	w := httptest.NewRecorder()
-	h.server.recovered(h.server.mux()).ServeHTTP(w, req.WithContext(as(t.Context(), api.RoleAdmin)))
-	if w.Code != http.StatusUnsupportedMediaType {
-		t.Errorf("a size that is not true: %d %s", w.Code, w.Body)
-	}
-	if got := h.send(t, step{method: "POST", target: "/v1/edits",
-		body: note(api.MaxBody)}); got.status == http.StatusRequestEntityTooLarge {
-		t.Errorf("just the bound: %d %s", got.status, got.body)
+	res, err := h.as(&caller{role: api.RoleAdmin}).http.Do(req)
+	must(t, err)
+	if res.StatusCode != http.StatusBadRequest {
+		t.Errorf("a size that is not true: %s", res.Status)
 	}
 }
 
@@ -287,7 +253,7 @@ func TestBulkIsWhole(t *testing.T) {
 		t.Errorf("a dry run changed something: %s", cmp.Diff(before, after))
 	}
 	_, err := h.client.Edit(t.Context(), client.EditOptions{}, append(edits, &ipam.CreateNetwork{Name: "more"})...)
-	if p, ok := err.(*api.Problem); !ok || p.Code != api.CodeInvalid {
+	if code(err) != api.CodeInvalid {
 		t.Errorf("one more: %v", err)
 	}
 	out, err := h.client.Edit(t.Context(), client.EditOptions{}, edits...)
@@ -299,18 +265,9 @@ func TestBulkIsWhole(t *testing.T) {
 
 // A full disk, and a change whose outcome is not known, have answers of their own.
 func TestChangeOfUnknownOutcome(t *testing.T) {
-	var faulty *storetest.Faulty
-	h := start(t, func(s *Server) {
-		faulty = storetest.NewFaulty(storetest.NewModel())
-		service, err := service.Open(t.Context(), service.Config{Store: faulty, Host: "alpha"})
-		must(t, err)
-		s.cfg.Service = service
-	})
-	h.planned(t)
-	change := made(`{"op": "network.create", "name": "net2"}`, http.StatusInsufficientStorage, api.CodeNoSpace)
+	h, faulty := startFaulty(t)
 	faulty.Next(storetest.Fault{Before: store.ErrNoSpace})
-	h.play(t, change)
-	change.status, change.has = http.StatusServiceUnavailable, api.CodeUnknownOutcome
+	h.plays(t, `edit {"op": "network.create", "name": "net2"} -> 507 no_space`)
 	faulty.Next(storetest.Fault{After: store.ErrUnknown})
-	h.play(t, change)
+	h.plays(t, `edit {"op": "network.create", "name": "net2"} -> 503 unknown_outcome`)
 }

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 )
@@ -71,10 +70,8 @@ func TestElasticAsDescribed(t *testing.T) {
 func TestEdgeNews(t *testing.T) {
 	h := start(t, nil)
 	h.planned(t)
-	res, err := h.open(t.Context(), http.MethodGet, "/v1/edge", http.NoBody)
-	must(t, err)
-	defer res.Body.Close()
-	if got := string(readLines(t, res.Body, 1)[0]); !strings.Contains(got, `"whole":true`) {
+	lines := h.stream(t, "GET /v1/edge")
+	if got := line(t, lines); !strings.Contains(got, `"whole":true`) {
 		t.Fatalf("the first line is %s", got)
 	}
 	h.plays(t, `
@@ -85,7 +82,7 @@ func TestEdgeNews(t *testing.T) {
 			{"op": "elastic.allocate"}, {"op": "elastic.associate", "address": "203.0.113.10",
 			"instance": "web"} -> 200 "elastic.associate"
 	`)
-	got := string(readLines(t, res.Body, 1)[0])
+	got := line(t, lines)
 	for _, want := range []string{`"ranged":true`, `"elastic":"203.0.113.10"`, `"guest":"192.0.2.11"`,
 		`"staged":true`} {
 		if !strings.Contains(got, want) {
@@ -93,7 +90,7 @@ func TestEdgeNews(t *testing.T) {
 		}
 	}
 	h.plays(t, `edit {"op": "elastic.disassociate", "address": "203.0.113.10"} -> 200 "elastic.disassociate"`)
-	if got := string(readLines(t, res.Body, 1)[0]); !strings.Contains(got, `"removed":["203.0.113.10"]`) {
+	if got := line(t, lines); !strings.Contains(got, `"removed":["203.0.113.10"]`) {
 		t.Errorf("what ended is told as %s", got)
 	}
 }

@@ -2,19 +2,15 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
-	"net/http"
-	"strings"
 	"testing"
 
 	"berth/internal/ipam"
 )
 
 // kindsOf asks for a report and counts its findings.
-func (h *house) kindsOf(t *testing.T, path string) map[ipam.FindingKind]int {
+func (h *harness) kindsOf(t *testing.T, path string) map[ipam.FindingKind]int {
 	t.Helper()
-	var report ipam.CheckReport
-	must(t, json.Unmarshal([]byte(h.checked(t, "GET", path, 200)), &report))
+	report := into[ipam.CheckReport](t, h.plays(t, "GET "+path+" -> 200"))
 	if report.Findings == nil {
 		t.Fatalf("%s: the findings are no array", path)
 	}
@@ -63,10 +59,8 @@ func TestElasticCheck(t *testing.T) {
 	if got[ipam.EdgeAway] != 1 || got[ipam.MissingDevice] != 1 || got[ipam.FirewallInWay] != 1 || len(got) != 3 {
 		t.Errorf("without an edge: %v", got)
 	}
-	says := h.checked(t, "GET", "/v1/elastic/check", 200)
-	if !strings.Contains(says, "where 1 elastic address is to be mapped, and it is not; what is mapped stays so") {
-		t.Errorf("of one address: %s", says)
-	}
+	h.plays(t, `GET /v1/elastic/check
+		-> 200 where 1 elastic address is to be mapped, and it is not; what is mapped stays so`)
 	all := h.kindsOf(t, "/v1/check")
 	if all[ipam.EdgeAway] != 1 || all[ipam.MissingDevice] != 1 || all[ipam.FirewallInWay] != 1 ||
 		all[ipam.UnusedLease] != 1 || all[ipam.ShadowedSubnet] != 1 {
@@ -75,10 +69,7 @@ func TestElasticCheck(t *testing.T) {
 	if overTwo {
 		return // no edge is told anything there
 	}
-	res, err := h.open(t.Context(), http.MethodGet, "/v1/edge", http.NoBody)
-	must(t, err)
-	defer res.Body.Close()
-	readLines(t, res.Body, 1)
+	line(t, h.stream(t, "GET /v1/edge"))
 	if got := h.kindsOf(t, "/v1/elastic/check"); got[ipam.EdgeAway] != 0 {
 		t.Errorf("with an edge: %v", got)
 	}

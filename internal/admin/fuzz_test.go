@@ -8,55 +8,54 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"berth/internal/admin/api"
 )
 
-// timedRecorder is a recorder that takes deadlines, as a connection does.
-type timedRecorder struct{ *httptest.ResponseRecorder }
-
-func (timedRecorder) SetReadDeadline(time.Time) error  { return nil }
-func (timedRecorder) SetWriteDeadline(time.Time) error { return nil }
-
 // FuzzRequest: whatever is asked for, the answer is JSON: what was asked for, or a problem that is the client's fault.
 func FuzzRequest(f *testing.F) {
-	f.Add("GET", "/v1/leases", "space=local&subnet=10.0.0.0%2F8&remembered=true", "")
-	f.Add("GET", "/v1/events", "since=2026-01-31T08:00:00Z&after=AQ&last=10", "")
-	f.Add("GET", "/v1/events", "follow=true&last=0", "")
-	f.Add("HEAD", "/v1/subnets", "space=%00", "")
-	f.Add("POST", "/v1/fsck", "", "")
-	f.Add("PUT", "/healthz", ";", "")
-	f.Add("GET", "/v1/networks", "limit=3&after=bmV0MQ", "")
-	f.Add("GET", "/v1/networks/net1/pools", "after=MTkyLjAuMi4x", "")
-	f.Add("GET", "/v1/reservations", "owner=a/b&after=bG9jYWwKMTkyLjAuMi4x", "")
-	f.Add("POST", "/v1/edits", "",
-		`{"dry_run": true, "edits": [{"op": "network.create", "name":"net1","tags":{"a":"b"},"subnets":[{"cidr":"192.0.2.0/24","gateway":"192.0.2.1","pool":true}]}]}`)
-	f.Add("POST", "/v1/edits", "",
-		`{"edits": [{"op": "network.create", "name":"net1","quarantine":"10m","links":[{"host":"a","mode":"bridged","link":"br0"}],"subnets":[{"bits":26,"from":"2001:db8::/32"}]}]}`)
-	f.Add("POST", "/v1/edits", "",
-		`{"edits": [{"op": "network.modify", "network": "net1", "tags":{"a":null},"sticky":false,"mac_prefix":"aa:00:00"}]}`)
-	f.Add("POST", "/v1/edits", "",
-		`{"edits": [{"op": "subnet.modify", "network": "net1", "subnet": "192.0.2.0/24", "cidr":"192.0.2.0/25","gateway":""}]}`)
-	f.Add("POST", "/v1/edits", "",
-		`{"edits": [{"op": "exclusion.remove", "network": "net1", "range": "192.0.2.60+5"}]}`)
-	f.Add("POST", "/v1/edits", "",
-		`{"edits": [{"op": "address.release", "network": "net1", "owner": "a/b", "address": "192.0.2.9"}]}`)
-	f.Add("POST", "/v1/edits", "", `{"edits":[{"op":"pool.add","network":"net1","range":"192.0.2.10+91","name":"front"},{"op":"address.take","network":"net1",
-		"owner":"rtr","interface":{"number":-1,"action":"add","wishes":[{"slot":0,"pool":"front"}]},"force":true}],"dry_run":false}`)
-	f.Add("GET", "/v1/who", "name=shop/web/1&space=local&at=2026-01-31T08:00:00Z", "")
-	f.Add("GET", "/v1/who", "mac=02-42-0a-00-00-02&address=2001:db8::1", "")
-	f.Add("GET", "/v1/check", "", "")
-	f.Add("POST", "/v1/check", "",
-		`{"repair":true,"only":{"host":"a","findings":[{"kind":"unused_lease","address":"192.0.2.9","lease":7,"pool":"","mac":""}],"counts":{"unused_lease":1}}}`)
-	f.Add("PUT", "/v1/witness", "", `{"host":"a","engine":"e","taken":"2026-01-31T08:00:00Z","networks":[{"id":"n","name":"n","driver":"berth","subnets":[{"cidr":"192.0.2.0/24","range":"",
-		"aux":{"a":"192.0.2.9"}}]}],"containers":[{"name":"c","endpoints":[{"network":"n","mac":"02:42:0a:00:00:02","addresses":["192.0.2.9"]}]}]}`)
-	f.Add("POST", "/v1/edits", "",
-		`{"dry_run": true, "edits": [{"op": "owner.release", "owner": "shop/web", "under": true, "replaced": false}]}`)
-	f.Add("POST", "/v1/edits", "",
-		`{"edits": [{"op": "network.create", "name":"net1","type":"dynamic","static":["192.0.2.8/29"],"owner_rules":[{"pattern":"web-*","owner":"shop/web/*","pool":"web"}]}]}`)
-	f.Add("POST", "/v1/edits", "", `{"edits":[{"op":"reservation.bind","wanted":[{"network":"net1","owner":"a","for":"1h","replace":true,"automatic":true,
-		"wishes":[{"slot":0,"family":4,"subnet":"lan"}]}]},{"op":"owner.release","owner":"a","under":true,"replaced":true}]}`)
+	for _, s := range steps(`
+		GET /v1/leases?space=local&subnet=10.0.0.0%2F8&remembered=true -> 200
+		GET /v1/events?since=2026-01-31T08:00:00Z&after=AQ&last=10 -> 200
+		GET /v1/events?follow=true&last=0 -> 200
+		HEAD /v1/subnets?space=%00 -> 200
+		POST /v1/fsck -> 200
+		PUT /healthz?; -> 200
+		GET /v1/networks?limit=3&after=bmV0MQ -> 200
+		GET /v1/networks/net1/pools?after=MTkyLjAuMi4x -> 200
+		GET /v1/reservations?owner=a/b&after=bG9jYWwKMTkyLjAuMi4x -> 200
+		try {"op": "network.create", "name": "net1", "tags": {"a": "b"},
+			"subnets": [{"cidr": "192.0.2.0/24", "gateway": "192.0.2.1", "pool": true}]} -> 200
+		edit {"op": "network.create", "name": "net1", "quarantine": "10m", "subnets": [{"bits": 26,
+			"from": "2001:db8::/32"}], "links": [{"host": "a", "mode": "bridged", "link": "br0"}]} -> 200
+		edit {"op": "network.modify", "network": "net1", "tags": {"a": null}, "sticky": false,
+			"mac_prefix": "aa:00:00"} -> 200
+		edit {"op": "subnet.modify", "network": "net1", "subnet": "192.0.2.0/24", "cidr": "192.0.2.0/25",
+			"gateway": ""} -> 200
+		edit {"op": "exclusion.remove", "network": "net1", "range": "192.0.2.60+5"} -> 200
+		edit {"op": "address.release", "network": "net1", "owner": "a/b", "address": "192.0.2.9"} -> 200
+		edit {"op": "pool.add", "network": "net1", "range": "192.0.2.10+91", "name": "front"},
+			{"op": "address.take", "network": "net1", "owner": "rtr", "interface": {"number": -1, "action": "add",
+			"wishes": [{"slot": 0, "pool": "front"}]}, "force": true} -> 200
+		GET /v1/who?name=shop/web/1&space=local&at=2026-01-31T08:00:00Z -> 200
+		GET /v1/who?mac=02-42-0a-00-00-02&address=2001:db8::1 -> 200
+		GET /v1/check -> 200
+		POST /v1/check {"repair": true, "only": {"host": "a", "findings": [{"kind": "unused_lease",
+			"address": "192.0.2.9", "lease": 7, "pool": "", "mac": ""}], "counts": {"unused_lease": 1}}} -> 200
+		PUT /v1/witness {"host": "a", "engine": "e", "taken": "2026-01-31T08:00:00Z", "networks": [{"id": "n",
+			"name": "n", "driver": "berth", "subnets": [{"cidr": "192.0.2.0/24", "range": "",
+			"aux": {"a": "192.0.2.9"}}]}], "containers": [{"name": "c", "endpoints": [{"network": "n",
+			"mac": "02:42:0a:00:00:02", "addresses": ["192.0.2.9"]}]}]} -> 200
+		try {"op": "owner.release", "owner": "shop/web", "under": true, "replaced": false} -> 200
+		edit {"op": "network.create", "name": "net1", "type": "dynamic", "static": ["192.0.2.8/29"],
+			"owner_rules": [{"pattern": "web-*", "owner": "shop/web/*", "pool": "web"}]} -> 200
+		edit {"op": "reservation.bind", "wanted": [{"network": "net1", "owner": "a", "for": "1h", "replace": true,
+			"automatic": true, "wishes": [{"slot": 0, "family": 4, "subnet": "lan"}]}]},
+			{"op": "owner.release", "owner": "a", "under": true, "replaced": true} -> 200
+	`) {
+		path, query, _ := strings.Cut(s.target, "?")
+		f.Add(s.method, path, query, s.body)
+	}
 	s := New(start(f, new(watcher).join).server.cfg)
 	close(s.ended) // a stream ends when it has shown what is there
 	f.Fuzz(func(t *testing.T, method, path, query, body string) {

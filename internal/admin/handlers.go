@@ -104,8 +104,8 @@ func (s *Server) knowsSpace(ctx context.Context, name string) error {
 	if err := s.cfg.Service.Partial(); err != nil {
 		return fmt.Errorf("the space %s is none of this host's own: %w", name, err)
 	}
-	return &api.Problem{Status: http.StatusNotFound, Code: api.CodeNotFound,
-		Detail: fmt.Sprintf("there is no space %q; there are %s", name, strings.Join(names, ", "))}
+	return problem(http.StatusNotFound, api.CodeNotFound,
+		"there is no space %q; there are %s", name, strings.Join(names, ", "))
 }
 
 func (s *Server) knowsSubnet(ctx context.Context, f ipam.LeaseFilter) error {
@@ -128,8 +128,8 @@ func (s *Server) knowsSubnet(ctx context.Context, f ipam.LeaseFilter) error {
 	if f.Space != "" {
 		in = " in the space " + f.Space
 	}
-	return &api.Problem{Status: http.StatusNotFound, Code: api.CodeNotFound,
-		Detail: fmt.Sprintf("there is no subnet %s%s; `berth subnet ls` lists those that are there", f.Subnet, in)}
+	return problem(http.StatusNotFound, api.CodeNotFound,
+		"there is no subnet %s%s; `berth subnet ls` lists those that are there", f.Subnet, in)
 }
 
 func (s *Server) saveState(ctx context.Context, _ api.None) (saved api.SavedState, err error) {

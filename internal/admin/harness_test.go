@@ -1,15 +1,17 @@
 package admin
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -18,7 +20,9 @@ import (
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
 	"berth/internal/ipam/service"
+	"berth/store"
 	"berth/store/bolt"
+	"berth/store/storetest"
 
 	"github.com/sirupsen/logrus"
 	"go.uber.org/goleak"
@@ -26,22 +30,30 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// house is a server on a socket, with what is behind it.
-type house struct {
+// harness is a server on a socket, with what is behind it.
+type harness struct {
 	server  *Server
 	service *service.Service
 	store   *bolt.Store
 	socket  string
 	temp    string
 	client  *client.Client
-	http    *http.Client // for what the client does not ask
 	stop    func() error // ends Serve and returns what it answered; called at the end of the test unless before
+
+	// Requests of scripts go to base with these headers. tags are the words of a script, and form is that of the last
+	// page.
+	http   *http.Client
+	base   string
+	header http.Header
+	tags   map[string]string
+	form   url.Values
 }
 
 // start serves on a fresh state. edit may change the server before it begins.
-func start(t testing.TB, edit func(*Server)) *house {
+func start(t testing.TB, edit func(*Server)) *harness {
 	t.Helper()
-	h := &house{socket: filepath.Join(t.TempDir(), "admin.sock"), temp: t.TempDir()}
+	h := &harness{socket: filepath.Join(t.TempDir(), "admin.sock"), temp: t.TempDir(), base: "http://berth",
+		tags: map[string]string{}}
 	var err error
 	if h.store, err = bolt.Open(t.Context(),
 		bolt.Config{Path: filepath.Join(h.temp, "berth.db"), NoSync: true}); err != nil {
@@ -50,13 +62,11 @@ func start(t testing.TB, edit func(*Server)) *house {
 	if h.service, err = service.Open(t.Context(), service.Config{Store: h.store, Host: "alpha"}); err != nil {
 		t.Fatal(err)
 	}
-	quiet := logrus.New()
-	quiet.SetOutput(io.Discard)
 	var asked Service = h.service
 	if overTwo {
 		asked = newJoined(t, h)
 	}
-	h.server = New(Config{Service: asked, Log: logrus.NewEntry(quiet), GID: -1, TempDir: h.temp,
+	h.server = New(Config{Service: asked, Log: quiet(), GID: -1, TempDir: h.temp,
 		Version: api.Version{Version: "v1", Host: "alpha", Driver: "berth", Drivers: []string{"berth", "berth-mac"},
 			Store: "bolt", StoreID: h.store.ID(), State: h.store.Path(), PID: 7, Started: time.Now()},
 		Writable: h.store.Writable,
@@ -78,15 +88,39 @@ func start(t testing.TB, edit func(*Server)) *house {
 		edit(h.server)
 	}
 	h.client = client.New(h.socket)
-	h.http = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn,
-		error) {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", h.socket)
-	}}}
+	}
+	h.http = &http.Client{Transport: &http.Transport{DialContext: dial}, CheckRedirect: redirected}
 	h.serve(t)
 	return h
 }
 
-func (h *house) serve(t testing.TB) {
+// startFaulty serves over a store that fails when it is told to.
+func startFaulty(t *testing.T) (*harness, *storetest.Faulty) {
+	t.Helper()
+	faulty := storetest.NewFaulty(storetest.NewModel())
+	return start(t, func(s *Server) {
+		service, err := service.Open(t.Context(), service.Config{Store: faulty, Host: "alpha"})
+		must(t, err)
+		s.cfg.Service = service
+		s.cfg.Writable = func(ctx context.Context) error {
+			return faulty.Update(ctx, func(store.Tx) error { return nil })
+		}
+	}), faulty
+}
+
+// redirected keeps an http.Client from following.
+func redirected(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// quiet is a log that nobody reads.
+func quiet() *logrus.Entry {
+	l := logrus.New()
+	l.SetOutput(io.Discard)
+	return logrus.NewEntry(l)
+}
+
+func (h *harness) serve(t testing.TB) {
 	t.Helper()
 	l, err := net.Listen("unix", h.socket)
 	must(t, err)
@@ -114,14 +148,12 @@ func (h *house) serve(t testing.TB) {
 	})
 }
 
-// open asks with a body of JSON, if any, and returns the answer, whose body is the caller's to close. A refusal is an
-// *api.Problem.
-func (h *house) open(ctx context.Context, method, target string, body io.Reader) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://berth"+target, body)
-	if err != nil {
-		return nil, err
-	}
+// open sends a request, and returns the answer for the caller to read and close. A refusal is an *api.Problem.
+func (h *harness) open(t testing.TB, asked string, body io.Reader) (*http.Response, error) {
+	t.Helper()
+	req := h.request(t, steps(asked + " -> 0")[0])
 	if body != nil {
+		req.Body, req.ContentLength = io.NopCloser(body), -1
 		req.Header.Set("Content-Type", api.JSONType)
 	}
 	res, err := h.http.Do(req)
@@ -129,20 +161,41 @@ func (h *house) open(ctx context.Context, method, target string, body io.Reader)
 		return res, err
 	}
 	defer res.Body.Close()
-	return nil, refusal(res)
+	p := new(api.Problem)
+	return nil, cmp.Or(json.NewDecoder(res.Body).Decode(p), error(p))
 }
 
-// refusal reads a problem.
-func refusal(res *http.Response) error {
-	p := new(api.Problem)
-	if err := json.NewDecoder(res.Body).Decode(p); err != nil || p.Code == "" {
-		return fmt.Errorf("%s is no problem: %w", res.Status, err)
+// stream reads the lines of an answer that goes on.
+func (h *harness) stream(t testing.TB, asked string) *bufio.Scanner {
+	t.Helper()
+	res, err := h.open(t, asked, nil)
+	must(t, err)
+	t.Cleanup(func() { res.Body.Close() })
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, 1<<20)
+	return lines
+}
+
+// line is the next line of a stream.
+func line(t testing.TB, lines *bufio.Scanner) string {
+	t.Helper()
+	if !lines.Scan() {
+		t.Fatalf("the stream ended: %v", lines.Err())
 	}
-	return p
+	return lines.Text()
+}
+
+// code is the code of a refusal, or empty.
+func code(err error) string {
+	var p *api.Problem
+	if !errors.As(err, &p) {
+		return ""
+	}
+	return p.Code
 }
 
 // furnish makes a space of its own, subnets of both families, and every kind of lease, held and remembered.
-func (h *house) furnish(t *testing.T) {
+func (h *harness) furnish(t *testing.T) {
 	t.Helper()
 	ctx := ipam.WithActor(t.Context(), "engine")
 	quarantine := time.Hour
@@ -168,12 +221,3 @@ func (h *house) furnish(t *testing.T) {
 }
 
 var must = ipamtest.Must
-
-// number reads a cell of a table.
-func number(text string) int {
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		panic(err)
-	}
-	return n
-}

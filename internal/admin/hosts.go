@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 
@@ -27,6 +26,6 @@ func noSuchHost(name string, all []ipam.HostInfo) *api.Problem {
 	for _, h := range all {
 		names = append(names, h.Name)
 	}
-	return &api.Problem{Status: http.StatusNotFound, Code: api.CodeNotFound,
-		Detail: fmt.Sprintf("there is no host %q in the cluster; there are %s", name, orNone(names))}
+	return problem(http.StatusNotFound, api.CodeNotFound,
+		"there is no host %q in the cluster; there are %s", name, orNone(names))
 }

@@ -3,8 +3,6 @@ package admin
 import (
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/netip"
 	"strings"
 	"sync/atomic"
@@ -12,18 +10,17 @@ import (
 	"time"
 
 	"berth/internal/admin/api"
-	"berth/internal/admin/client"
 	"berth/internal/ipam"
 	"berth/internal/ipam/service"
 	"berth/store"
 	"berth/store/mem"
 )
 
-// clustered is a house on a store that it shares with a host beta.
+// clustered is a harness on a store that it shares with a host beta.
 type clustered struct {
-	*house
+	*harness
 	beta  *service.Service
-	store *mem.Store // the house's handle
+	store *mem.Store // the harness's handle
 }
 
 func startClustered(t *testing.T, edit func(*Server)) *clustered {
@@ -32,7 +29,7 @@ func startClustered(t *testing.T, edit func(*Server)) *clustered {
 	other := c.store.Join()
 	alpha := join(t, c.store, "alpha")
 	c.beta = join(t, other, "beta")
-	c.house = start(t, func(s *Server) {
+	c.harness = start(t, func(s *Server) {
 		s.cfg.Service = alpha
 		s.cfg.Cluster = func() api.ClusterStatus {
 			reach := c.store.Reach()
@@ -122,9 +119,10 @@ func TestHostsRefused(t *testing.T) {
 	c := startClustered(t, nil)
 	_, err := c.beta.Edit(t.Context(), ipam.EditOptions{}, &ipam.RemoveHost{Name: "alpha"})
 	must(t, err)
-	_, err = c.client.Edit(t.Context(), client.EditOptions{}, &ipam.RemoveHost{Name: "alpha", Off: true})
-	must(t, err)
-	c.plays(t, `edit {"op": "network.create", "name": "lan", "space": "global"} -> 409 host_refused`)
+	c.plays(t, `
+		edit {"op": "host.remove", "name": "alpha", "off": true} -> 200
+		edit {"op": "network.create", "name": "lan", "space": "global"} -> 409 host_refused
+	`)
 	c.store.Cut(errors.New("no route to host"))
 	c.plays(t, `edit {"op": "network.create", "name": "lan", "space": "global"} -> 503 store_away`)
 }
@@ -132,17 +130,16 @@ func TestHostsRefused(t *testing.T) {
 // A store of the host's own knows no hosts, and says so.
 func TestNoHosts(t *testing.T) {
 	h := start(t, nil)
-	for _, s := range []step{
-		{method: "GET", target: "/v1/hosts"}, {method: "GET", target: "/v1/hosts/beta"},
-		made(`{"op": "host.remove", "name": "beta"}`, 0, ""),
-		made(`{"op": "host.drain", "name": "beta"}`, 0, ""), made(`{"op": "host.admit", "name": "beta"}`, 0, ""),
-	} {
-		s.status, s.has = http.StatusConflict,
-			`"detail":"this Berth has a store of its own (--store bolt): it knows no other hosts","code":"no_cluster"`
-		c := h.play(t, s)
-		if got := c.header.Get(api.AwayHeader); got != "" {
-			t.Errorf("%s %s: %s: %s", s.method, s.target, api.AwayHeader, got)
-		}
+	for _, s := range steps(`
+		GET /v1/hosts -> 409
+		GET /v1/hosts/beta -> 409
+		edit {"op": "host.remove", "name": "beta"} -> 409
+		edit {"op": "host.drain", "name": "beta"} -> 409
+		edit {"op": "host.admit", "name": "beta"} -> 409
+	`) {
+		s.has = "no_cluster && this Berth has a store of its own (--store bolt): it knows no other hosts"
+		s.lacks = api.AwayHeader
+		h.play(t, s)
 	}
 }
 
@@ -193,17 +190,16 @@ func TestAge(t *testing.T) {
 func TestClusterStatus(t *testing.T) {
 	c := startClustered(t, nil)
 	c.plays(t, `
-		GET /v1/status -> 200 "others":["beta"]
 		GET /v1/status
-			-> 200 "waiting":1,"oldest":"2026-01-02T03:04:05.000006Z","headroom":[{"space":"global","network":"lan"
+			-> 200 "others":["beta"] && "waiting":1,"oldest":"2026-01-02T03:04:05.000006Z" && "headroom":[{"space":"global"
 	`)
-	_, err := c.client.Edit(t.Context(), client.EditOptions{}, &ipam.DrainHost{Name: "alpha"})
-	must(t, err)
-	c.plays(t, `GET /v1/status -> 200 "host_state":"draining","others":["beta"]`)
+	c.plays(t, `
+		edit {"op": "host.drain", "name": "alpha"} -> 200
+		GET /v1/status -> 200 "host_state":"draining","others":["beta"]
+	`)
 	c.store.Cut(errors.New("no route to host"))
 	c.plays(t, `
-		GET /v1/status -> 200 no route to host","since":"
-		GET /v1/status -> 200 "fresh":"2026-01-02T03:04:05.000006Z","age":12.5
+		GET /v1/status -> 200 no route to host","since":" && "fresh":"2026-01-02T03:04:05.000006Z","age":12.5
 	`)
 }
 
@@ -220,37 +216,36 @@ func TestProbes(t *testing.T) {
 		}
 		s.cfg.Cluster = away.server.cfg.Cluster
 	})
-	stranger := w.client(t, who{})
-	ask := func(method, path string, want int, line string) {
+	stranger := w.over(t, who{})
+	ask := func(script string) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, "https://"+w.addr+path, http.NoBody)
-		must(t, err)
-		res, err := stranger.Do(req)
-		must(t, err)
-		defer res.Body.Close()
-		text, err := io.ReadAll(res.Body)
-		must(t, err)
-		body := string(text)
-		if res.StatusCode != want || !strings.HasPrefix(body, line) || strings.Contains(body, "secret") ||
-			strings.Contains(body, "no route") {
-			t.Errorf("%s %s: %d %q, want %d %q", method, path, res.StatusCode, body, want, line)
+		for _, s := range steps(script) {
+			if says := stranger.play(t, s).text; strings.Contains(says, "secret") || strings.Contains(says, "no route") {
+				t.Errorf("%s says %s", s.target, says)
+			}
 		}
 	}
-	ask("GET", "/healthz", 200, "ok\n")
-	ask("HEAD", "/healthz", 200, "")
-	ask("POST", "/healthz", 405, "{")
-	ask("GET", "/readyz", 503, "not ready: the addresses in use are not known yet\n")
+	ask(`
+		GET /healthz -> 200 ok
+		HEAD /healthz -> 200
+		POST /healthz -> 405
+		GET /readyz -> 503 not ready: the addresses in use are not known yet
+	`)
 	ready.Store(true)
-	ask("GET", "/readyz", 200, "ready\n")
+	ask(`GET /readyz -> 200 ready`)
 	away.store.Cut(errors.New("no route to host"))
-	ask("GET", "/readyz", 503, "not ready: the shared store is out of reach since 20")
-	ask("GET", "/healthz", 200, "ok\n")
+	ask(`
+		GET /readyz -> 503 not ready: the shared store is out of reach since 20
+		GET /healthz -> 200 ok
+	`)
 	away.store.Heal()
-	ask("GET", "/readyz", 200, "ready\n")
+	ask(`GET /readyz -> 200 ready`)
 	away.store.Cut(fmt.Errorf("%w: secret", store.ErrNoSpace))
-	ask("GET", "/readyz", 503, "not ready: the shared store has no space left since 20")
+	ask(`GET /readyz -> 503 not ready: the shared store has no space left since 20`)
 	away.store.Heal()
-	ask("GET", "/readyz", 200, "ready\n")
-	ask("GET", "/readyz/", 401, "{")
-	ask("GET", "/v1/version", 401, "{")
+	ask(`
+		GET /readyz -> 200 ready
+		GET /readyz/ -> 401
+		GET /v1/version -> 401
+	`)
 }

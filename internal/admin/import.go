@@ -85,8 +85,8 @@ func (s *Server) alone(ctx context.Context,
 	case s.imports <- struct{}{}:
 		defer func() { <-s.imports }()
 	default:
-		return ipam.ImportReport{}, &api.Problem{Status: http.StatusConflict, Code: api.CodeBusy,
-			Detail: "an import is under way, and the next one can begin when it has ended"}
+		return ipam.ImportReport{}, problem(http.StatusConflict, api.CodeBusy,
+			"an import is under way, and the next one can begin when it has ended")
 	}
 	ctx, end := s.whileServing(ctx)
 	defer end()

@@ -1,9 +1,7 @@
 package admin
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,16 +9,12 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
 	"berth/internal/admin/api"
 	"berth/internal/admin/client"
 	"berth/internal/ipam"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // aPlan has everything in it that a plan can have.
@@ -48,7 +42,7 @@ func TestImportAsDescribed(t *testing.T) {
 		POST /v1/import $APLAN -> 200 "done":
 		POST /v1/import $APLAN -> 200 "report":{"added":{"networks":0,
 		GET /v1/export -> 200 "name":"wire"
-		GET /v1/export?network=front -> 200 "quarantine":"10m0s"
+		GET /v1/export?network=front -> 200 "quarantine":"10m"
 		GET /v1/export?network=vips
 			-> 200 "static":[{"range":"203.0.113.8/29"},{"range":"203.0.113.32/29"}]
 		GET /v1/export?network=vips -> 200 "replaced":true
@@ -86,76 +80,69 @@ func manyAddresses(name string, third byte) ipam.Plan {
 // Each line of an import is as described, the last one is the report, and what is in between is how far it is.
 func TestImportLinesAsDescribed(t *testing.T) {
 	h := start(t, nil)
-	text, err := json.Marshal(manyAddresses("large", 1))
-	must(t, err)
-	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://berth/v1/import", bytes.NewReader(text))
-	must(t, err)
-	req.Header.Set("Content-Type", api.JSONType)
-	res, err := h.http.Do(req)
-	must(t, err)
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	must(t, err)
-	in := described(t, req)
-	lines := bytes.Split(bytes.TrimSpace(body), []byte("\n"))
-	for _, line := range lines {
-		h.validate(t, in, res, line)
+	got := h.plays(t, `POST /v1/import $PLAN -> 200`, "$PLAN", inJSON(t, manyAddresses("large", 1)))
+	lines := strings.Split(strings.TrimSpace(got.body), "\n")
+	for _, one := range lines {
+		h.asDescribed(t, "POST /v1/import {}", one)
 	}
-	if len(lines) < 2 || !bytes.Contains(lines[0], []byte(`"total":3003`)) ||
-		!bytes.Contains(lines[len(lines)-1], []byte(`"reservations":3000`)) {
+	if len(lines) < 2 || !strings.Contains(lines[0], `"total":3003`) ||
+		!strings.Contains(lines[len(lines)-1], `"reservations":3000`) {
 		t.Errorf("the lines are %s", lines)
 	}
 }
 
-// TestClientImport goes there and back through the client, and hears of the progress.
+// TestClientImport goes there and back through the client, over the socket and over TLS, and hears of the progress.
 func TestClientImport(t *testing.T) {
-	h := start(t, nil)
-	p := manyAddresses("large", 1)
-	dry, err := h.client.Import(t.Context(), p, true, nil)
+	w := startTLS(t, nil)
+	file := filepath.Join(t.TempDir(), "token")
+	must(t, os.WriteFile(file, []byte(w.token(t, "ops", api.RoleAdmin, 0)+"\n"), 0o600))
+	remote, err := client.NewRemote(client.Remote{URL: "https://" + w.addr, CA: w.files.ClientCA, TokenFile: file})
 	must(t, err)
-	if !dry.DryRun || dry.Added.Reservations != 3000 || len(dry.Networks) != 1 {
-		t.Errorf("%+v", dry)
-	}
-	heard := 0
-	report, err := h.client.Import(t.Context(), p, false, func(done, total int) {
-		if done <= heard || done > total || total != 3003 {
-			t.Errorf("%d of %d after %d", done, total, heard)
-		}
-		heard = done
-	})
-	must(t, err)
-	if report.Added.Reservations != 3000 || heard == 0 {
-		t.Errorf("%+v after %d", report, heard)
-	}
-	var back []ipam.PlannedNetwork
-	for n, err := range h.client.Export(t.Context(), "") {
+	defer remote.Close()
+	for i, c := range []*client.Client{w.client, remote} {
+		p := manyAddresses(fmt.Sprint("large", i), byte(1+i))
+		p.Networks[0].Space = "local"
+		dry, err := c.Import(t.Context(), p, true, nil)
 		must(t, err)
-		back = append(back, n)
-	}
-	p.Networks[0].Space = "local"
-	if !reflect.DeepEqual(p.Networks, back) { // which is found out much faster than where they differ
-		if diff := cmp.Diff(p.Networks, back, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}),
-			cmpopts.EquateEmpty()); diff != "" {
-			t.Error(diff)
+		if !dry.DryRun || dry.Added.Reservations != 3000 || len(dry.Networks) != 1 {
+			t.Errorf("%+v", dry)
+		}
+		heard := 0
+		report, err := c.Import(t.Context(), p, false, func(done, total int) {
+			if done <= heard || done > total || total != 3003 {
+				t.Errorf("%d of %d after %d", done, total, heard)
+			}
+			heard = done
+		})
+		must(t, err)
+		if report.Added.Reservations != 3000 || heard == 0 {
+			t.Errorf("%+v after %d", report, heard)
+		}
+		var back []ipam.PlannedNetwork
+		for n, err := range c.Export(t.Context(), p.Networks[0].Name) {
+			must(t, err)
+			back = append(back, n)
+		}
+		if got, want := inJSON(t, back), inJSON(t, p.Networks); got != want {
+			t.Errorf("exported is %.2000s", got)
 		}
 	}
-	for _, err := range h.client.Export(t.Context(), "nowhere") {
-		var problem *api.Problem
-		if !errors.As(err, &problem) || problem.Code != api.CodeNotFound {
+	for _, err := range w.client.Export(t.Context(), "nowhere") {
+		if code(err) != api.CodeNotFound {
 			t.Errorf("the export of a network that is not there: %v", err)
 		}
 	}
-	for range h.client.Export(t.Context(), "") {
+	for range w.client.Export(t.Context(), "") {
 		break // a receiver that has seen enough
 	}
-	_, err = h.client.Import(t.Context(), ipam.Plan{Networks: []ipam.PlannedNetwork{{Name: "x y", Line: 4}}}, false,
+	_, err = w.client.Import(t.Context(), ipam.Plan{Networks: []ipam.PlannedNetwork{{Name: "x y", Line: 4}}}, false,
 		nil)
 	var problem *api.Problem
 	if !errors.As(err, &problem) || len(problem.Problems) != 1 || problem.Problems[0].Line != 4 ||
 		!strings.HasPrefix(problem.Detail, "line 4: ") {
 		t.Errorf("%+v", err)
 	}
-	if _, err := h.client.Import(t.Context(), ipam.Plan{}, false, nil); err != nil {
+	if _, err := w.client.Import(t.Context(), ipam.Plan{}, false, nil); err != nil {
 		t.Errorf("nothing: %v", err)
 	}
 }
@@ -164,14 +151,13 @@ func TestClientImport(t *testing.T) {
 func TestPlanTooLarge(t *testing.T) {
 	h := start(t, nil)
 	large := strings.Repeat(" ", api.MaxBody+1)
-	if _, p := h.ask(t, "POST", "/v1/edits", large); p == nil || p.Code != api.CodeTooLarge {
-		t.Errorf("a large body elsewhere: %+v", p)
-	}
-	if _, p := h.ask(t, "POST", "/v1/import", large+aPlan); p == nil || p.Code != api.CodeMediaType { // it was read
-		t.Errorf("a plan of more than 1 MiB: %+v", p)
-	}
-	if _, p := h.ask(t, "POST", "/v1/import", strings.Repeat(" ", int(api.PostImport.MaxBody)+1)); p == nil || p.Code != api.CodeTooLarge {
-		t.Errorf("a plan of more than 64 MiB: %+v", p)
+	for _, s := range []step{
+		{method: "POST", target: "/v1/edits", body: large, status: 413, has: api.CodeTooLarge},
+		{method: "POST", target: "/v1/import", body: large, status: 415, header: http.Header{"Content-Type": {"text/plain"}}},
+		{method: "POST", target: "/v1/import", body: strings.Repeat(" ", int(api.PostImport.MaxBody)+1), status: 413,
+			has: api.CodeTooLarge},
+	} {
+		h.play(t, s)
 	}
 }
 
@@ -190,36 +176,7 @@ func TestPlanOfTooMany(t *testing.T) {
 		`{"networks":[` + strings.Repeat(links, maxThings/100) + `{}]}`,
 		`{"networks":[{"name":"a","tags":{` + tags.String() + `"a":""}}]}`,
 	} {
-		res, err := h.open(t.Context(), http.MethodPost, api.PostImport.Path, strings.NewReader(body))
-		var problem *api.Problem
-		if !errors.As(err, &problem) || problem.Code != api.CodeTooLarge {
-			t.Errorf("%v, %v", res, err)
-		}
-	}
-}
-
-// Over TLS a plan goes there and back as over the socket.
-func TestImportOverTLS(t *testing.T) {
-	w := startTLS(t, nil)
-	file := filepath.Join(t.TempDir(), "token")
-	must(t, os.WriteFile(file, []byte(w.token(t, "ops", api.RoleAdmin, 0)+"\n"), 0o600))
-	c, err := client.NewRemote(client.Remote{URL: "https://" + w.addr, CA: w.files.ClientCA, TokenFile: file})
-	must(t, err)
-	defer c.Close()
-	p := manyAddresses("large", 1)
-	heard := 0
-	report, err := c.Import(t.Context(), p, false, func(int, int) { heard++ })
-	must(t, err)
-	if report.Added.Reservations != 3000 || heard == 0 {
-		t.Errorf("%+v after %d", report, heard)
-	}
-	n := 0
-	for _, err := range c.Export(t.Context(), "") {
-		must(t, err)
-		n++
-	}
-	if n != 1 {
-		t.Errorf("%d networks came back", n)
+		h.play(t, step{method: "POST", target: "/v1/import", body: body, status: 413, has: api.CodeTooLarge})
 	}
 }
 
@@ -227,14 +184,11 @@ func TestImportOverTLS(t *testing.T) {
 func TestImportBusy(t *testing.T) {
 	h := start(t, nil)
 	h.server.imports <- struct{}{}
-	var problem *api.Problem
-	if _, err := h.client.Import(t.Context(), manyAddresses("large", 1), false, nil); !errors.As(err, &problem) ||
-		problem.Code != api.CodeBusy {
+	if _, err := h.client.Import(t.Context(), manyAddresses("large", 1), false, nil); code(err) != api.CodeBusy {
 		t.Errorf("%v", err)
 	}
 	<-h.server.imports
-	_, err := h.client.Import(t.Context(), manyAddresses("large", 1), false, nil)
-	must(t, err)
+	h.plays(t, `POST /v1/import {"networks": []} -> 200 "report"`)
 }
 
 // runs has the server run something else as an import, once it has read the body.
@@ -287,8 +241,7 @@ func TestImportEnds(t *testing.T) {
 	h = start(t, waits)
 	stopped := make(chan error, 1)
 	_, err = h.client.Import(t.Context(), ipam.Plan{}, false, func(int, int) { go func() { stopped <- h.stop() }() })
-	var problem *api.Problem
-	if !errors.As(err, &problem) || problem.Code != api.CodeUnavailable || !errors.Is(<-ended, context.Canceled) {
+	if code(err) != api.CodeUnavailable || !errors.Is(<-ended, context.Canceled) {
 		t.Errorf("the daemon ended: %v", err)
 	}
 	must(t, <-stopped)

@@ -1,11 +1,8 @@
 package admin
 
 import (
-	"bytes"
-	"encoding/json"
-	"net/http"
-	"net/netip"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,21 +12,15 @@ import (
 // TestLANAsDescribed: the edge hears a question and answers it, and both are as described.
 func TestLANAsDescribed(t *testing.T) {
 	h := start(t, nil)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://berth/v1/edge/lan", http.NoBody)
-	must(t, err)
-	res, err := h.http.Do(req)
-	must(t, err)
-	defer res.Body.Close()
-	ask := ipam.LANAsk{Verb: ipam.LANRelease, Parent: "eth0", IPv6: true,
-		Client: ipam.LANClient{ID: "berth:shop/web/1", Hostname: "shop-web-1", MAC: ipam.MAC{2, 0, 0, 0, 0, 1}},
-		Subnet: netip.MustParsePrefix("2001:db8::/64"), Address: netip.MustParseAddr("2001:db8::7"),
-		Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.9")},
-		Server:    netip.MustParseAddr("fe80::1"), ServerID: "000400aa", Within: ipam.Duration(10 * time.Second)}
-	want := ipam.LANAnswer{Failure: ipam.LANOutside, Error: "only elsewhere", Lease: ipam.LANLease{
-		Address: netip.MustParseAddr("192.0.2.7"), Subnet: netip.MustParsePrefix("192.0.2.0/24"),
-		Gateway: netip.MustParseAddr("192.0.2.1"), Server: netip.MustParseAddr("192.0.2.1"), ServerID: "00",
-		Lasts: ipam.Duration(time.Hour), T1: ipam.Duration(time.Minute), T2: ipam.Duration(time.Second)},
-		Answered: []ipam.LANNeighbour{{Address: netip.MustParseAddr("192.0.2.9"), MAC: ipam.MAC{2, 0, 0, 0, 0, 1}}}}
+	lines := h.stream(t, "GET /v1/edge/lan")
+	ask := outOfJSON[ipam.LANAsk](`{"verb": "release", "parent": "eth0", "ipv6": true,
+		"client": {"id": "berth:shop/web/1", "hostname": "shop-web-1", "mac": "02:00:00:00:00:01"},
+		"subnet": "2001:db8::/64", "address": "2001:db8::7", "addresses": ["192.0.2.9"], "server": "fe80::1",
+		"server_id": "000400aa", "within": "10s"}`)
+	want := outOfJSON[ipam.LANAnswer](`{"failure": "outside", "error": "only elsewhere", "lease": {
+		"address": "192.0.2.7", "subnet": "192.0.2.0/24", "gateway": "192.0.2.1", "server": "192.0.2.1",
+		"server_id": "00", "lasts": "1h", "t1": "1m", "t2": "1s"},
+		"answered": [{"address": "192.0.2.9", "mac": "02:00:00:00:00:01"}]}`)
 	answered := make(chan ipam.LANAnswer, 1)
 	go func() {
 		a, err := h.server.cfg.LAN.Ask(t.Context(), ask)
@@ -38,26 +29,22 @@ func TestLANAsDescribed(t *testing.T) {
 		}
 		answered <- a
 	}()
-	line := readLines(t, res.Body, 1)[0]
-	var heard ipam.LANAsk
-	must(t, json.Unmarshal(line, &heard))
-	h.validate(t, described(t, req), res, line)
+	heard := outOfJSON[ipam.LANAsk](h.asDescribed(t, "GET /v1/edge/lan", line(t, lines)))
 	if ask.ID = heard.ID; !reflect.DeepEqual(heard, ask) {
 		t.Errorf("asked  %+v\nheard  %+v", ask, heard)
 	}
 	want.ID = heard.ID
-	body, err := json.Marshal(want)
-	must(t, err)
-	h.plays(t, `POST /v1/edge/lan $STRINGBODY -> 200 "ok"`, "$STRINGBODY", string(body))
+	body := inJSON(t, want)
+	h.plays(t, `POST /v1/edge/lan $BODY -> 200 "ok"`, "$BODY", body)
 	if got := <-answered; !reflect.DeepEqual(got, want) {
 		t.Errorf("answered %+v\ngot      %+v", want, got)
 	}
 	h.plays(t, `
-		POST /v1/edge/lan $STRINGBODY -> 200 "ok"
+		POST /v1/edge/lan $BODY -> 200 "ok"
 		# nobody waits any more
 		POST /v1/edge/lan {"failure": 7} -> 400 invalid
 		GET /v1/edge/lan?since=1 -> 400 invalid
-	`, "$STRINGBODY", string(body))
+	`, "$BODY", body)
 }
 
 // TestLANClient: the client's own methods are the two halves of it, and a server that ends tells its edge.
@@ -80,7 +67,7 @@ func TestLANClient(t *testing.T) {
 		t.Errorf("answered %+v (%v)", a, err)
 	}
 	must(t, h.stop())
-	if err := <-ended; err == nil || bytes.Contains([]byte(err.Error()), []byte("EOF")) {
+	if err := <-ended; err == nil || strings.Contains(err.Error(), "EOF") {
 		t.Errorf("the end is told as %v", err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 
@@ -59,8 +58,8 @@ func atMost[T any](what string) *json.Unmarshalers {
 	n := 0
 	return json.UnmarshalFromFunc(func(*jsontext.Decoder, *T) error {
 		if n++; n > maxNetworks {
-			return &api.Problem{Status: http.StatusRequestEntityTooLarge, Code: api.CodeTooLarge,
-				Detail: fmt.Sprintf("the plan has more than %d %s; import it in parts", maxNetworks, what)}
+			return problem(http.StatusRequestEntityTooLarge, api.CodeTooLarge,
+				"the plan has more than %d %s; import it in parts", maxNetworks, what)
 		}
 		return errors.ErrUnsupported // it is decoded as usual
 	})
@@ -100,16 +99,16 @@ func (c *count) add(text []byte) error {
 	c.objects += bytes.Count(text, []byte("{"))
 	c.commas += bytes.Count(text, []byte(","))
 	if c.objects > c.most || c.commas > 8*c.most {
-		return &api.Problem{Status: http.StatusRequestEntityTooLarge, Code: api.CodeTooLarge,
-			Detail: fmt.Sprintf("the body has more than %d things; send them in parts", c.most)}
+		return problem(http.StatusRequestEntityTooLarge, api.CodeTooLarge,
+			"the body has more than %d things; send them in parts", c.most)
 	}
 	first, last := bytes.IndexAny(text, "{}"), bytes.LastIndexAny(text, "{}")
 	if first < 0 {
 		first = len(text)
 	}
 	if c.stretch += first; c.stretch > maxStretch {
-		return &api.Problem{Status: http.StatusRequestEntityTooLarge, Code: api.CodeTooLarge,
-			Detail: fmt.Sprintf("a part of the body has more than %d bytes and is no object", maxStretch)}
+		return problem(http.StatusRequestEntityTooLarge, api.CodeTooLarge,
+			"a part of the body has more than %d bytes and is no object", maxStretch)
 	}
 	if last >= 0 {
 		c.stretch = len(text) - last

@@ -3,10 +3,8 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -14,6 +12,7 @@ import (
 
 	"berth/internal/admin/api"
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -74,8 +73,8 @@ func TestNewsAsDescribed(t *testing.T) {
 	// Held to the description.
 	for _, news := range allNews(t) {
 		text := inJSON(t, news)
-		h.play(t, step{method: "POST", target: "/v1/witness/news?host=alpha", body: text, status: 200, has: `"ok"`,
-			header: map[string]string{"Content-Type": "application/x-ndjson"}})
+		h.plays(t, `[Content-Type: application/x-ndjson] POST /v1/witness/news?host=alpha $NEWS -> 200 "ok"`,
+			"$NEWS", text)
 		soon(t, "the news", w.heard)
 		soon(t, "the end", w.ended)
 	}
@@ -144,38 +143,35 @@ func (a answering) Move(_ context.Context, order ipam.MoveOrder) (ipam.MoveAnswe
 
 // TestNewsRefused: what is wrong is said at once, though the body goes on, and the witness hears of none of it.
 func TestNewsRefused(t *testing.T) {
-	for name, row := range map[string]struct {
-		query, body, has string
-		err              error
-		status           int
-	}{
-		"another host": {"?host=beta", "", "of host beta",
-			fmt.Errorf("%w: the news are of host beta", ipam.ErrInvalid), 400},
-		"an unknown question": {"?host=alpha&x=1", "", "no parameter", nil, 400},
-		"no JSON":             {"?host=alpha", "{\n", "no proper JSON", nil, 400},
-		"another field": {"?host=alpha", `{"at": "2026-01-02T03:04:05Z", "what": 1}` + "\n", `no field "what"`,
-			nil, 400},
-		"null":   {"?host=alpha", "null\n", "null", nil, 400},
-		"a list": {"?host=alpha", "[]\n", "a list", nil, 400},
-		"a wrong address": {"?host=alpha",
-			`{"at": "2026-01-02T03:04:05Z", "listed": [{"name": "a", "endpoints": [{"network": "n", "wanted": ["x"]}]}]}` + "\n", "listed.0.endpoints.0.wanted.0", nil, 400},
-		"too long": {"?host=alpha", strings.Repeat(" ", maxNews+1), "too long", nil, 400},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for c := range ipamtest.Rows(4, `
+		another host | ?host=beta | | of host beta
+		an unknown question | ?host=alpha&x=1 | | no parameter
+		no JSON | ?host=alpha | { | no proper JSON
+		another field | ?host=alpha | {"at": "2026-01-02T03:04:05Z", "what": 1} | no field "what"
+		null | ?host=alpha | null | null
+		a list | ?host=alpha | [] | a list
+		a wrong address | ?host=alpha | $WRONG | listed.0.endpoints.0.wanted.0
+		too long | ?host=alpha | $LONG | too long
+	`) {
+		t.Run(c[0], func(t *testing.T) {
 			w := newWatcher()
-			w.err = row.err
+			if c[0] == "another host" {
+				w.err = fmt.Errorf("%w: the news are of host beta", ipam.ErrInvalid)
+			}
 			h := start(t, w.join)
 			from, to := io.Pipe()
 			defer to.Close()
-			go func() { _, _ = io.WriteString(to, row.body) }() // and then nothing more comes, and no end
+			text := strings.NewReplacer("$LONG", strings.Repeat(" ", maxNews+1), "$WRONG", `
+				{"at": "2026-01-02T03:04:05Z", "listed": [{"name": "a", "endpoints": [{"network": "n", "wanted": ["x"]}]}]}`).Replace(c[2])
+			text = strings.ReplaceAll(text, "\n", "") + "\n"
+			go func() { _, _ = io.WriteString(to, text) }() // and then nothing more comes, and no end
 			answered := make(chan error, 1)
 			go func() {
-				_, err := h.open(t.Context(), http.MethodPost, api.PostNews.Path+row.query, from)
+				_, err := h.open(t, "POST /v1/witness/news"+c[1], from)
 				answered <- err
 			}()
 			err := soon(t, "the answer", answered)
-			var p *api.Problem
-			if !errors.As(err, &p) || p.Status != row.status || !strings.Contains(p.Detail, row.has) {
+			if code(err) != api.CodeInvalid || !strings.Contains(err.Error(), c[3]) {
 				t.Errorf("%v", err)
 			}
 			if len(w.heard) > 0 {
@@ -186,8 +182,17 @@ func TestNewsRefused(t *testing.T) {
 			}
 		})
 	}
-	h := start(t, nil)
-	h.plays(t, `POST /v1/witness/news?host=alpha {"at": "2026-01-02T03:04:05Z"} -> 409 no_witness`)
+	start(t, nil).plays(t, `POST /v1/witness/news?host=alpha {"at": "2026-01-02T03:04:05Z"} -> 409 no_witness`)
+}
+
+// broken waits until telling fails: whoever listens has refused it, or is gone.
+func broken(t *testing.T, tell func() error) {
+	t.Helper()
+	for begun := time.Now(); tell() == nil; {
+		if time.Since(begun) > drainTimeout {
+			t.Fatal("it goes on")
+		}
+	}
 }
 
 // TestClientTellsNobody: whoever tells learns that nobody listens.
@@ -196,16 +201,7 @@ func TestClientTellsNobody(t *testing.T) {
 	w.err = fmt.Errorf("%w: this Berth hears by itself", ipam.ErrInvalid)
 	h := start(t, w.join)
 	tell := h.client.TellEngine(t.Context(), "alpha", nil)
-	answered := make(chan error, 1)
-	go func() {
-		for {
-			if err := tell(&ipam.EngineNews{At: aMoment, Begins: true}); err != nil {
-				answered <- err
-				return
-			}
-		}
-	}()
-	soon(t, "the refusal", answered) // or the end of the connection, where that is noticed first
+	broken(t, func() error { return tell(&ipam.EngineNews{At: aMoment, Begins: true}) })
 	must(t, h.stop())
 	tell = h.client.TellEngine(t.Context(), "alpha", nil)
 	if err := tell(nil); err == nil {
@@ -221,19 +217,8 @@ func TestSilentNews(t *testing.T) {
 	must(t, tell(&ipam.EngineNews{At: aMoment, Begins: true}))
 	soon(t, "the beginning", w.heard)
 	soon(t, "the end", w.ended)
-	answered := make(chan error, 1)
-	go func() {
-		for {
-			if err := tell(nil); err != nil {
-				answered <- err
-				return
-			}
-		}
-	}()
-	if err := soon(t, "the end of the connection", answered); err == nil {
-		t.Error("it goes on")
-	}
-	if stallTimeout != h.server.newsTimeout && New(Config{}).newsTimeout != stallTimeout {
+	broken(t, func() error { return tell(nil) })
+	if New(Config{}).newsTimeout != stallTimeout {
 		t.Error("a server without a test has another time")
 	}
 }

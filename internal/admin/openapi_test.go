@@ -1,13 +1,13 @@
 package admin
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -19,21 +19,24 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
+	"github.com/google/go-cmp/cmp"
 )
 
 // description is openapi.yaml as all tests share it. They only read it.
-func description(t *testing.T) *openapi3.T {
+func description(t testing.TB) *openapi3.T {
 	t.Helper()
 	doc, err := loadDescription()
 	must(t, err)
 	return doc
 }
 
-// described is a request with the operation that describes it.
-func described(t *testing.T, req *http.Request) *openapi3filter.RequestValidationInput {
+// described is a request with the operation that describes it; nil: none does.
+func described(t testing.TB, req *http.Request) *openapi3filter.RequestValidationInput {
 	t.Helper()
 	route, params, err := finder{description(t)}.FindRoute(req)
-	must(t, err)
+	if err != nil {
+		return nil
+	}
 	return &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route, Options: asSent}
 }
 
@@ -91,22 +94,31 @@ func matches(template, path string) (map[string]string, bool) {
 	return params, true
 }
 
-// TestDescribed holds the description and the route table to one another, in both directions.
+// TestDescribed holds the description to what is served: each operation, and who may call it.
 func TestDescribed(t *testing.T) {
 	doc := description(t)
 	var described, served []string
 	for path, item := range doc.Paths.Map() {
-		for method := range item.Operations() {
-			described = append(described, method+" "+path)
+		for method, op := range item.Operations() {
+			described = append(described, fmt.Sprint(method, " ", path, " ", op.Extensions["x-role"], " ",
+				op.Extensions["x-role-account"] == true))
 		}
 	}
-	for _, r := range allRoutes(&Server{}) {
-		served = append(served, r.Method+" "+r.Path)
+	server := new(Server)
+	for _, r := range server.routes() {
+		role := "admin"
+		if mayCall(as(t.Context(), api.RoleReadOnly), r) == nil {
+			role = "read"
+		}
+		served = append(served, fmt.Sprint(r.Method, " ", r.Path, " ", role, " ", r.Account))
+	}
+	for _, r := range server.probes() {
+		served = append(served, fmt.Sprint(r.Method, " ", r.Path, " anybody ", r.Account))
 	}
 	slices.Sort(described)
 	slices.Sort(served)
-	if !slices.Equal(described, served) {
-		t.Errorf("described: %q\nserved:    %q", described, served)
+	if diff := cmp.Diff(served, described); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -130,14 +142,23 @@ func holdNames(t *testing.T, schema *openapi3.Schema, used []string, meaning fun
 	}
 }
 
-// TestNamesDescribed holds codes of problems, verbs of events, and findings to the description.
+var codeLine = regexp.MustCompile(`(?m)^\t(?:Code\w+|\w+ +Code) += "(\w+)"`)
+
+// codesIn are the codes among the constants of a file.
+func codesIn(t *testing.T, file string) (all []string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	must(t, err)
+	for _, found := range codeLine.FindAllStringSubmatch(string(text), -1) {
+		all = append(all, found[1])
+	}
+	return all
+}
+
+// TestNamesDescribed holds codes of problems and verbs of events to the description.
 func TestNamesDescribed(t *testing.T) {
 	schemas := description(t).Components.Schemas
-	codes := []string{api.CodeInvalid, api.CodeNotFound, api.CodeInUse, api.CodeExhausted, api.CodeOverlap,
-		api.CodeNoPath, api.CodeNoMethod, api.CodeForbidden, api.CodeUnauthenticated,
-		api.CodeBusy, api.CodeNoWitness, api.CodeNoCluster, api.CodeHostRefused, api.CodeAway, api.CodeChanged,
-		api.CodeKeyReused, api.CodeMediaType, api.CodeTooLarge, api.CodeDamaged, api.CodeNoSpace,
-		api.CodeUnknownOutcome, api.CodeAstray, api.CodeUnavailable, api.CodeMisdirected, api.CodeInternal}
+	codes := codesIn(t, "api/problem.go")
 	holdNames(t, schemas["Problem"].Value.Properties["code"].Value, codes, nil)
 	for _, k := range kinds {
 		if !slices.Contains(codes, k.code) {
@@ -149,15 +170,6 @@ func TestNamesDescribed(t *testing.T) {
 		verbs = append(verbs, v.String())
 	}
 	holdNames(t, schemas["Verb"].Value, verbs, nil)
-	var findings []string
-	for _, kind := range append([]ipam.FindingKind{ipam.UnusedLease, ipam.UncoveredAddress, ipam.DoubledAddress,
-		ipam.OutdatedLease, ipam.LostLease, ipam.ConflictingLease, ipam.UnconfirmedLease, ipam.UnusedSubnet, ipam.UnknownPool,
-		ipam.StaleMemory, ipam.WrongGateway, ipam.UnusedAttachment, ipam.ForeignHolder, ipam.OwnerElsewhere,
-		ipam.SupersededReservation, ipam.EmptyState, ipam.ShadowedSubnet, ipam.BridgeOnLAN, ipam.UnprobedNetwork,
-		ipam.ForeignAnswer, ipam.EndingToken}, ipam.ElasticKinds()...) {
-		findings = append(findings, string(kind))
-	}
-	holdNames(t, schemas["FindingKind"].Value, findings, func(kind string) string { return kind })
 }
 
 // TestAnswersAsDescribed asks every operation, in every way that makes a different answer, and holds request and answer
@@ -184,7 +196,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 		GET /v1/spaces -> 200 "name":"lab"
 		GET /v1/subnets -> 200 "cidr":"10.1.0.0/24"
 		GET /v1/subnets?space=local -> 200 "free":"18446744073709551615"
-		GET /v1/subnets?space=lab -> 200 "quarantine":"1h0m0s"
+		GET /v1/subnets?space=lab -> 200 "quarantine":"1h"
 		GET /v1/subnets?space=global -> 200 "subnets":[]
 		GET /v1/subnets?space=nowhere -> 404 not_found
 		GET /v1/leases -> 200 "name":"web"
@@ -240,41 +252,9 @@ func TestAnswersAsDescribed(t *testing.T) {
 	}
 }
 
-// TestRolesDescribed holds who may call what to the description.
-func TestRolesDescribed(t *testing.T) {
-	doc := description(t)
-	for _, r := range allRoutes(&Server{}) {
-		want := "admin"
-		switch {
-		case r.Path == api.GetHealth.Path || r.Path == api.GetReady.Path:
-			want = "anybody"
-		case r.Reads():
-			want = "read"
-		}
-		_, forAccount := doc.Paths.Value(r.Path).GetOperation(r.Method).Extensions["x-role-account"]
-		if got := r.Account; got != forAccount {
-			t.Errorf("%s %s is for tokens of accounts: %t, and described as %t", r.Method, r.Path, got, forAccount)
-		}
-		if got := doc.Paths.Value(r.Path).GetOperation(r.Method).Extensions["x-role"]; got != want {
-			t.Errorf("%s %s is for the role %q, and described as for %q", r.Method, r.Path, want, got)
-		}
-		if r.Reads() && r.Method != http.MethodGet {
-			t.Errorf("%s %s is called a reading operation", r.Method, r.Path)
-		}
-	}
-}
-
 // TestReasonsDescribed holds the codes of reservations to the description, where each has its meaning.
 func TestReasonsDescribed(t *testing.T) {
-	var used []string
-	for _, code := range []ipam.Code{ipam.AlreadyInUse, ipam.AlreadyExists, ipam.NotEnoughCapacity, ipam.OutsideSubnet,
-		ipam.IPReserved, ipam.WrongType, ipam.IPMissing, ipam.StaticOutOfRange, ipam.AddressAssociated,
-		ipam.AddressAllocated, ipam.AddressNotAllocated, ipam.OtherAccount, ipam.QuotaExceeded, ipam.NoElasticFree,
-		ipam.ElasticRangeOverlaps, ipam.ElasticRangeInUse, ipam.GuestAssociated, ipam.GuestUnclear,
-		ipam.NetworkNotElastic, ipam.NetworkUnsuited, ipam.PublishesPorts, ipam.IsSystemAddress,
-		ipam.LacksSystemAddress, ipam.ElasticTurnedOff, ipam.AccountInUse, ipam.DeployLocked} {
-		used = append(used, string(code))
-	}
+	used := codesIn(t, "../ipam/errors.go")
 	holdNames(t, description(t).Components.Schemas["Reason"].Value, used, func(reason string) string {
 		_, short, _ := strings.Cut(strings.Replace(reason, "NetworkStatic", "NetworkReservationStatic", 1), "NetworkReservation")
 		return short
@@ -284,13 +264,7 @@ func TestReasonsDescribed(t *testing.T) {
 // asSent keeps the validation of a request from filling in defaults.
 var asSent = &openapi3filter.Options{SkipSettingDefaults: true, MultiError: true}
 
-// checked is the answer to a request.
-func (h *house) checked(t *testing.T, method, target string, status int) string {
-	t.Helper()
-	return h.play(t, step{method: method, target: target, status: status}).body
-}
-
-func (h *house) validate(t *testing.T, in *openapi3filter.RequestValidationInput, res *http.Response, body []byte) {
+func (h *harness) validate(t testing.TB, in *openapi3filter.RequestValidationInput, res *http.Response, body []byte) {
 	t.Helper()
 	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: res.StatusCode,
 		Header:  res.Header,
@@ -305,40 +279,23 @@ func (h *house) validate(t *testing.T, in *openapi3filter.RequestValidationInput
 func TestFollowedEventsAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
-	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://berth/v1/events?follow=true&last=50",
-		http.NoBody)
-	must(t, err)
-	res, err := h.http.Do(req)
-	must(t, err)
-	defer res.Body.Close()
-	in := described(t, req)
-	lines := readLines(t, res.Body, 6)
-	for _, line := range lines {
-		h.validate(t, in, res, line)
+	const asked = "GET /v1/events?follow=true&last=50"
+	lines, all := h.stream(t, asked), ""
+	for range 6 {
+		all += h.asDescribed(t, asked, line(t, lines))
 	}
-	if !bytes.Contains(bytes.Join(lines, nil), []byte(`"verb":"subnet.create"`)) {
-		t.Errorf("no subnet was created: %s", lines)
+	if !strings.Contains(all, `"verb":"subnet.create"`) {
+		t.Errorf("no subnet was created: %s", all)
 	}
 }
 
-// readLines reads so many lines of a stream that goes on.
-func readLines(t *testing.T, r io.Reader, n int) [][]byte {
+// asDescribed holds a line of a stream to the description of the request.
+func (h *harness) asDescribed(t testing.TB, asked, line string) string {
 	t.Helper()
-	var lines [][]byte
-	var text []byte
-	one := make([]byte, 1)
-	for len(lines) < n {
-		if _, err := io.ReadFull(r, one); err != nil {
-			t.Fatal(fmt.Errorf("after %d lines: %w", len(lines), err))
-		}
-		if one[0] == '\n' {
-			lines = append(lines, text)
-			text = nil
-			continue
-		}
-		text = append(text, one[0])
-	}
-	return lines
+	in := described(t, h.request(t, steps(asked + " -> 200")[0]))
+	h.validate(t, in, &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {api.LinesType}}},
+		[]byte(line))
+	return line
 }
 
 // The operations of bulk requests, their fields and their names are those of the description.

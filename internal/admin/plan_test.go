@@ -1,177 +1,27 @@
 package admin
 
 import (
-	"encoding/json"
-	"io"
 	"net/http"
 	"net/netip"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 
-	"berth/internal/admin/api"
 	"berth/internal/ipam"
-
-	"github.com/getkin/kin-openapi/openapi3filter"
 )
 
-// step is one request and what it is to be answered.
-type step struct {
-	method, target, body string
-	status               int
-	has, lacks           string            // in the answer's body, and nowhere in it
-	header               map[string]string // of the request
-}
-
-// steps reads a script: METHOD TARGET [BODY] -> STATUS [PART OF THE ANSWER] [without TEXT]. A change is "edit EDITS", one
-// that is only looked at "try EDITS". A step may go over several lines, and ends with the one that has its "->". Of words,
-// each second one is put in the place of the one before it.
-func steps(script string, words ...string) (all []step) {
-	text := ""
-	for line := range strings.Lines(script) {
-		if line = strings.TrimSpace(line); line == "" || text == "" && line[0] == '#' {
-			continue
-		}
-		text = strings.TrimSpace(text + " " + line)
-		if asked, answer, ends := strings.Cut(text, "-> "); ends {
-			all = append(all, stepOf(strings.TrimSpace(asked), answer, strings.NewReplacer(words...)))
-			text = ""
-		}
-	}
-	if text != "" {
-		panic("a step without an answer: " + text)
-	}
-	return all
-}
-
-func stepOf(asked, answer string, words *strings.Replacer) step {
-	status, has, _ := strings.Cut(answer, " ")
-	has, lacks, _ := strings.Cut(" "+has, " without ")
-	code, err := strconv.Atoi(status)
-	if err != nil {
-		panic(err)
-	}
-	method, rest, _ := strings.Cut(asked, " ")
-	s := step{method: method, status: code, has: words.Replace(strings.TrimSpace(has)), lacks: lacks}
-	switch method {
-	case "edit", "try":
-		s = map[string]func(string, int, string) step{"edit": made, "try": tried}[method](words.Replace(rest), code, s.has)
-		s.lacks = lacks
-	default:
-		target, body, _ := strings.Cut(rest, " ")
-		s.target, s.body = words.Replace(target), words.Replace(body)
-	}
-	return s
-}
-
-// made is a change, of one edit or of several, and tried one that is only looked at.
-func made(edits string, status int, has string) step {
-	return step{method: "POST", target: "/v1/edits", body: `{"edits": [` + edits + `]}`, status: status, has: has}
-}
-
-func tried(edits string, status int, has string) step {
-	return step{method: "POST", target: "/v1/edits", body: `{"dry_run": true, "edits": [` + edits + `]}`,
-		status: status, has: has}
-}
-
-// with is the step with a header.
-func (s step) with(name, value string) step {
-	s.header = map[string]string{name: value}
-	return s
-}
-
-// answered tells whether an answer is the one that the step says.
-func (s *step) answered(status int, body string) bool {
-	return status == s.status && strings.Contains(body, s.has) && (s.lacks == "" || !strings.Contains(body, s.lacks))
-}
-
-// answered is what came back.
-type answered struct {
-	status int
-	header http.Header
-	body   string
-}
-
-// outcome reads the answer to a change.
-func (a answered) outcome(t *testing.T) (out ipam.Outcome) {
-	t.Helper()
-	must(t, json.Unmarshal([]byte(a.body), &out))
-	return out
-}
-
-// problem reads a refusal.
-func (a answered) problem(t *testing.T) (p api.Problem) {
-	t.Helper()
-	must(t, json.Unmarshal([]byte(a.body), &p))
-	return p
-}
-
-// send sends a request with JSON and holds its answer to the description, and the request too where it succeeds.
-func (h *house) send(t *testing.T, s step) answered {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), s.method, "http://berth"+s.target, strings.NewReader(s.body))
-	must(t, err)
-	if s.body != "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	for name, value := range s.header {
-		req.Header.Set(name, value)
-	}
-	in := described(t, req)
-	res, err := h.http.Do(req)
-	must(t, err)
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	must(t, err)
-	if res.StatusCode < 300 {
-		req.Body = io.NopCloser(strings.NewReader(s.body))
-		if err := openapi3filter.ValidateRequest(t.Context(), in); err != nil {
-			t.Errorf("the request is not as described, and was answered: %v", err)
-		}
-	}
-	h.validate(t, in, res, body)
-	if refused, problem := res.StatusCode >= 400,
-		res.Header.Get("Content-Type") == "application/problem+json"; refused != problem {
-		t.Errorf("status %d with the content type %q", res.StatusCode, res.Header.Get("Content-Type"))
-	}
-	return answered{res.StatusCode, res.Header, string(body)}
-}
-
-// play sends a request and holds its answer to what the step says.
-func (h *house) play(t *testing.T, s step) answered {
-	t.Helper()
-	got := h.send(t, s)
-	if !s.answered(got.status, got.body) {
-		t.Fatalf("%+v: status %d: %s", s, got.status, got.body)
-	}
-	return got
-}
-
-// plays plays a script of steps, and returns the last answer.
-func (h *house) plays(t *testing.T, script string, words ...string) (last answered) {
-	t.Helper()
-	for _, s := range steps(script, words...) {
-		last = h.play(t, s)
-	}
-	return last
-}
-
 // planned makes a network to work in, and returns the id of its first subnet.
-func (h *house) planned(t *testing.T) string {
+func (h *harness) planned(t *testing.T) string {
 	t.Helper()
-	made := h.play(t, made(`{"op": "network.create", "name": "net1", "tags": {"site": "a"}, "subnets": [
-		{"cidr": "192.0.2.0/24", "gateway": "192.0.2.1", "name": "lan"}, {"cidr": "2001:db8::/64", "pool": true}]}`, 200, ""))
-	if made.header.Get("ETag") == "" {
-		t.Error("the answer to a change has no ETag")
-	}
+	h.plays(t, `edit {"op": "network.create", "name": "net1", "tags": {"site": "a"}, "subnets": [
+		{"cidr": "192.0.2.0/24", "gateway": "192.0.2.1", "name": "lan"}, {"cidr": "2001:db8::/64", "pool": true}]}
+		-> 200 Etag`)
 	n, err := h.client.Network(t.Context(), "net1")
 	must(t, err)
 	return n.Subnets[0].ID.String()
 }
 
 // edgeOf answers probes as an edge does on whose LAN behind eth0 somebody has 192.0.2.62.
-func edgeOf(t *testing.T, h *house) {
+func edgeOf(t *testing.T, h *harness) {
 	t.Helper()
 	go func() {
 		there := netip.MustParseAddr("192.0.2.62")
@@ -349,10 +199,8 @@ func TestPlanAsDescribed(t *testing.T) {
 		edit {"op": "network.remove", "network": "net1"} -> 404 not_found
 	`, "$LAN", lan, "$NOBODY", nobody) {
 		h.play(t, s)
-		req, err := http.NewRequest(s.method, "http://berth"+s.target, http.NoBody)
-		must(t, err)
 		if s.status == http.StatusOK {
-			played[s.method+" "+described(t, req).Route.Path] = true
+			played[s.method+" "+described(t, h.request(t, s)).Route.Path] = true
 		}
 	}
 	for _, r := range h.server.planRoutes() {
@@ -439,52 +287,18 @@ func TestOwnersAsDescribed(t *testing.T) {
 	}
 }
 
-// A release of an owner happens once, however often it is sent.
-func TestReleaseOwnerOnce(t *testing.T) {
-	h := start(t, nil)
-	h.planned(t)
-	reserve := made(`{"op": "reservation.add", "network": "net1", "owner": "web"}`, 200, `"reservation.add"`)
-	release := made(`{"op": "owner.release", "owner": "web"}`, 200, `"reservation.remove"`).with(api.KeyHeader, "k1")
-	h.play(t, reserve)
-	first := h.play(t, release)
-	h.play(t, reserve)
-	if again := h.play(t, release); again.header.Get(replayedHeader) != "true" ||
-		!slices.Equal(first.outcome(t).Results[0].Addresses, again.outcome(t).Results[0].Addresses) {
-		t.Errorf("first %s, again %s", first.body, again.body)
-	}
-	h.plays(t, `GET /v1/reservations -> 200 "owner":"web"`)
-}
-
 // What the next address is, and for whom, in the order of the answers.
 func TestTakeNext(t *testing.T) {
 	h := start(t, nil)
 	lan := h.planned(t)
-	h.plays(t, `edit {"op": "pool.add", "network": "net1", "range": "192.0.2.10+4", "name": "small"} -> 200`)
-	take := func(body string, status int) answered {
-		t.Helper()
-		return h.play(t, step{method: "POST", target: "/v1/subnets/" + lan + "/available-ips", body: body, status: status})
-	}
-	free := h.play(t, step{method: "GET", target: "/v1/subnets/" + lan + "/available-ips", status: 200})
-	if want := `{"addresses":["192.0.2.10","192.0.2.11","192.0.2.12","192.0.2.13"]}` + "\n"; free.body != want {
-		t.Errorf("free are %s, want %s", free.body, want)
-	}
-	got := take(`[{"owner": "vm", "count": 2}, {"owner": "vm"}]`, 200).outcome(t)
-	var addrs []string
-	for _, r := range got.Results {
-		if r.Subnet.String() != lan || r.CIDR != netip.MustParsePrefix("192.0.2.0/24") {
-			t.Errorf("the answer is about %s %s", r.Subnet, r.CIDR)
-		}
-		for _, a := range r.Addresses {
-			addrs = append(addrs, a.String())
-		}
-	}
-	if want := []string{"192.0.2.10", "192.0.2.11", "192.0.2.12"}; !slices.Equal(addrs, want) {
-		t.Errorf("taken were %q, want %q", addrs, want)
-	}
-	// There is one left, and two are wanted: neither is taken, though the IPv6 subnet has room.
-	if p := take(`{"owner": "vm", "count": 2}`, 409).problem(t); p.Code != api.CodeExhausted {
-		t.Errorf("two of one: %+v", p)
-	}
+	h.plays(t, `
+		edit {"op": "pool.add", "network": "net1", "range": "192.0.2.10+4", "name": "small"} -> 200
+		GET $NEXT -> 200 {"addresses":["192.0.2.10","192.0.2.11","192.0.2.12","192.0.2.13"]}
+		POST $NEXT [{"owner": "vm", "count": 2}, {"owner": "vm"}]
+			-> 200 "addresses":["192.0.2.10","192.0.2.11"] && "addresses":["192.0.2.12"]
+		# There is one left, and two are wanted: neither is taken, though the IPv6 subnet has room.
+		POST $NEXT {"owner": "vm", "count": 2} -> 409 exhausted
+	`, "$NEXT", "/v1/subnets/"+lan+"/available-ips")
 	taken, err := h.client.Addresses(t.Context(), "net1", "vm")
 	must(t, err)
 	var slots []string

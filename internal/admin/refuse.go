@@ -69,21 +69,24 @@ func problemOf(err error) *api.Problem {
 				Advice: ipam.AdviceOf(err)}
 		}
 	}
-	return &api.Problem{Status: http.StatusInternalServerError, Code: api.CodeInternal, Detail: err.Error()}
+	return problem(http.StatusInternalServerError, api.CodeInternal, "%s", err.Error())
+}
+
+// problem returns a refusal.
+func problem(status int, code, format string, args ...any) *api.Problem {
+	return &api.Problem{Status: status, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
 func invalid(format string, args ...any) *api.Problem {
-	return &api.Problem{Status: http.StatusBadRequest, Code: api.CodeInvalid, Detail: fmt.Sprintf(format, args...)}
+	return problem(http.StatusBadRequest, api.CodeInvalid, format, args...)
 }
 
 func noSuchPath(path string) *api.Problem {
-	return &api.Problem{Status: http.StatusNotFound, Code: api.CodeNoPath,
-		Detail: fmt.Sprintf("the admin API has no path %q; openapi.yaml lists them", path)}
+	return problem(http.StatusNotFound, api.CodeNoPath, "the admin API has no path %q; openapi.yaml lists them", path)
 }
 
 func noSuchMethod(method, path, allow string) *api.Problem {
-	return &api.Problem{Status: http.StatusMethodNotAllowed, Code: api.CodeNoMethod,
-		Detail: fmt.Sprintf("%s answers to %s, not to %s", path, allow, method)}
+	return problem(http.StatusMethodNotAllowed, api.CodeNoMethod, "%s answers to %s, not to %s", path, allow, method)
 }
 
 func (s *Server) logRefusal(r *http.Request, p *api.Problem) {

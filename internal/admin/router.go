@@ -9,7 +9,6 @@ import (
 
 	"berth/internal/admin/api"
 	pages "berth/internal/admin/page"
-	"berth/internal/ipam"
 )
 
 // mux finds the operation of a request. It answers an unknown path or method with a problem. It matches paths as they
@@ -80,30 +79,10 @@ func allowed(methods map[string]route) string {
 
 // newPage creates the page, which uses the same Service as the API.
 func (s *Server) newPage() *pages.Page {
-	cfg := pages.Config{Service: s.cfg.Service, Host: s.cfg.Host, Writable: s.writable, Ended: s.ended,
-		Findings: s.lastFindings, Release: s.cfg.Release, Trend: s.cfg.Trend,
-		MayChange: func(r *http.Request) bool { return callerIn(r.Context()).role == api.RoleAdmin },
-		Cluster: func() *api.ClusterStatus {
-			if s.cfg.Cluster == nil {
-				return nil
-			}
-			status := s.cfg.Cluster()
-			return &status
-		},
-		Witness: func() *ipam.WitnessState {
-			if s.cfg.Witness == nil {
-				return nil
-			}
-			state := s.cfg.Witness()
-			return &state
-		},
-		SeenBy: func(l *ipam.LeaseInfo) *ipam.SeenBy {
-			if s.cfg.SeenBy == nil {
-				return nil
-			}
-			return s.cfg.SeenBy(l.Space, l.Address, l.ID)
-		}}
-	return pages.New(cfg)
+	return pages.New(pages.Config{Service: s.cfg.Service, Host: s.cfg.Host, Writable: s.writable, Ended: s.ended,
+		Findings: s.lastFindings, Release: s.cfg.Release, Trend: s.cfg.Trend, Cluster: s.cfg.Cluster,
+		Witness: s.cfg.Witness, SeenBy: s.cfg.SeenBy,
+		MayChange: func(r *http.Request) bool { return callerIn(r.Context()).role == api.RoleAdmin }})
 }
 
 // pageRoutes lists the views of the page. They are for people and not part of the API description.

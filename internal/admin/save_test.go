@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"strings"
 	"testing"
 
 	"berth/internal/admin/api"
@@ -16,33 +13,29 @@ import (
 // TestSaveState asks for the state to be written anew, and holds what comes to the description.
 func TestSaveState(t *testing.T) {
 	h := start(t, nil)
-	h.checked(t, "POST", api.PostSave.Path, http.StatusOK)
+	h.plays(t, `POST /v1/store/save -> 200 "records":7 && "restart":"a write failed"`)
 	got, err := h.client.SaveState(t.Context())
-	if err != nil || got.StoreID != h.store.ID() || got.Records != 7 || got.Restart != "a write failed" {
+	if err != nil || got.StoreID != h.store.ID() || got.Restart != "a write failed" {
 		t.Errorf("got %+v, %v", got, err)
 	}
-
-	h = start(t, func(s *Server) { s.cfg.Save = nil })
-	if body := h.checked(t, "POST", api.PostSave.Path, http.StatusBadRequest); !strings.Contains(body,
-		"no file of its state") {
-		t.Errorf("where there is no file: %s", body)
+	h.server.cfg.Save = nil
+	h.plays(t, `POST /v1/store/save -> 400 no file of its state`)
+	h.server.cfg.Save = func(context.Context) (api.SavedState, error) {
+		return api.SavedState{}, fmt.Errorf("%w: another began there", store.ErrLocked)
 	}
-	h = start(t, func(s *Server) {
-		s.cfg.Save = func(context.Context) (api.SavedState, error) {
-			return api.SavedState{}, fmt.Errorf("%w: another began there", store.ErrLocked)
-		}
-	})
-	if _, err = h.client.SaveState(t.Context()); err == nil || !strings.Contains(err.Error(), "another began there") {
-		t.Errorf("a refusal is answered with %v", err)
-	}
+	h.plays(t, `POST /v1/store/save -> 409 another began there`)
 }
 
-// TestReadySaysWhy: whatever keeps the store from taking writes, readyz answers 503 and with what it is, without any
-// path.
+// TestReadySaysWhy: whatever keeps the daemon from serving, readyz answers 503 and what it is, without any path.
 func TestReadySaysWhy(t *testing.T) {
+	h := start(t, nil)
+	says := func(why string) {
+		t.Helper()
+		h.plays(t, `GET /readyz -> 503 $WHY without secret`, "$WHY", why)
+	}
 	for _, c := range []struct {
-		err  error
-		says string
+		err error
+		why string
 	}{
 		{store.ErrAstray, "the state's file is not in its place"},
 		{store.ErrNoSpace, "no space left"},
@@ -50,17 +43,16 @@ func TestReadySaysWhy(t *testing.T) {
 		{fmt.Errorf("%w (%w)", store.ErrUnknown, store.ErrAstray), "started again"},
 		{errors.New("another"), "refuses writes"},
 	} {
-		h := start(t, func(s *Server) {
-			s.cfg.Writable = func(context.Context) error { return fmt.Errorf("%w: /secret/berth.db", c.err) }
-		})
-		res, err := h.http.Get("http://berth" + api.GetReady.Path)
-		must(t, err)
-		body, err := io.ReadAll(res.Body)
-		must(t, err)
-		res.Body.Close()
-		if res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), c.says) ||
-			strings.Contains(string(body), "secret") {
-			t.Errorf("%v: %d %q; want 503 and %q", c.err, res.StatusCode, body, c.says)
-		}
+		h.server.cfg.Writable = func(context.Context) error { return fmt.Errorf("%w: /secret/berth.db", c.err) }
+		says(c.why)
+	}
+	h.server.cfg.Writable = nil
+	for why, c := range map[string]api.ClusterStatus{
+		"not trusted since 2026-01-02T03:04:05Z, because it was put back":       {Back: &api.Back{Own: 3, All: 5}},
+		"being mended since 2026-01-02T03:04:05Z, and waits for other hosts; `": {Mending: &api.Mending{By: "a"}},
+	} {
+		c.Away, c.Since = "secret", aMoment
+		h.server.cfg.Cluster = func() api.ClusterStatus { return c }
+		says("not ready: the shared store is " + why)
 	}
 }

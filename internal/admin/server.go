@@ -28,8 +28,8 @@ import (
 	pages "berth/internal/admin/page"
 	"berth/internal/admin/relay"
 	"berth/internal/admin/trend"
+	"berth/internal/connlimit"
 	"berth/internal/ipam"
-	"berth/internal/places"
 
 	"github.com/sirupsen/logrus"
 )
@@ -109,7 +109,7 @@ type Config struct {
 	Found func(context.Context) []ipam.Finding
 
 	// Trend has the usage over time that the page draws; nil: none is recorded.
-	Trend *trend.Book
+	Trend *trend.Recorder
 
 	// TempDir is the directory for the copy of a backup. It needs space for the state and must belong to the daemon
 	// alone.
@@ -120,7 +120,7 @@ type Config struct {
 	Zone  string
 	Names func() *api.NamesState
 
-	// Host is this host's name. NoElastic turns elastic addresses off (CS-11). Device reports whether the host has a
+	// Host is this host's name. NoElastic turns elastic addresses off. Device reports whether the host has a
 	// network device; nil: unknown.
 	Host      string
 	NoElastic bool
@@ -275,7 +275,7 @@ func (s *Server) run(ctx context.Context, server *http.Server, l net.Listener) e
 // recovered limits a handler's panic to its request.
 func (s *Server) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer places.Answering(r.Context())()
+		defer connlimit.Answering(r.Context())()
 		w = &answer{ResponseWriter: w}
 		w.Header().Set("X-Content-Type-Options", "nosniff") // a browser must not guess another type
 		defer func() {
@@ -288,8 +288,8 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 			}
 			s.log.WithFields(logrus.Fields{"method": r.Method, "path": pathOf(r)}).
 				Errorf("panic: %v\n%s", p, bytes.TrimSpace(debug.Stack()))
-			s.refuse(w, r, &api.Problem{Status: http.StatusInternalServerError, Code: api.CodeInternal,
-				Detail: "the request failed inside Berth; its log shows where"})
+			s.refuse(w, r, problem(http.StatusInternalServerError, api.CodeInternal,
+				"the request failed inside Berth; its log shows where"))
 		}()
 		next.ServeHTTP(w, r)
 	})

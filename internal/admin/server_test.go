@@ -7,7 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -20,30 +20,9 @@ import (
 	"berth/store/storetest"
 )
 
-// ask sends one request as it is given.
-func (h *house) ask(t *testing.T, method, target, body string) (http.Header, *api.Problem) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://berth"+target, strings.NewReader(body))
-	must(t, err)
-	res, err := h.http.Do(req)
-	must(t, err)
-	defer res.Body.Close()
-	if res.StatusCode == http.StatusOK {
-		return res.Header, nil
-	}
-	var p *api.Problem
-	if err := refusal(res); !errors.As(err, &p) {
-		t.Fatalf("%s %s: the refusal is no problem: %v", method, target, err)
-	}
-	if p.Status != res.StatusCode {
-		t.Errorf("the problem says %d, the answer %d", p.Status, res.StatusCode)
-	}
-	return res.Header, p
-}
-
 func TestRefusals(t *testing.T) {
 	h := start(t, nil)
-	for _, c := range steps(`
+	h.plays(t, `
 		GET /v1 -> 404 no_such_path
 		GET /v1/nothing -> 404 no_such_path
 		GET /v1/leases/ -> 404 no_such_path
@@ -83,116 +62,77 @@ func TestRefusals(t *testing.T) {
 		POST /v1/backup?store=theirs -> 400 invalid
 		POST /v1/backup?store=shared -> 409 no_cluster
 		POST /v1/backup?to=/tmp/x -> 400 invalid
-	`) {
-		header, p := h.ask(t, c.method, c.target, "")
-		if p == nil || p.Code != c.has || p.Status != c.status || p.Title == "" || p.Detail == "" {
-			t.Errorf("%+v: problem %+v", c, p)
-		}
-		if c.status == http.StatusMethodNotAllowed && header.Get("Allow") == "" {
-			t.Errorf("%+v: the answer does not say which methods there are", c)
-		}
-	}
+		# a body that nobody needs
+		POST /v1/fsck x -> 200
+	`)
 }
 
 // TestLongValuesRefused: what a caller sends is not repeated at full length.
 func TestLongValuesRefused(t *testing.T) {
 	h := start(t, nil)
 	long := strings.Repeat("x", 20_000)
-	for _, c := range [][3]string{{"GET", "/v1/" + long, ""}, {"GET", "/v1/subnets?space=" + long, ""},
-		{"GET", "/v1/leases?subnet=" + long, ""}, {"GET", "/v1/leases?" + long + "=1", ""},
-		{"GET", "/v1/events?after=" + long, ""}, {"POST", "/v1/edits", `{"op":"` + long + `"}`},
-		{"POST", "/v1/edits", `{"op":"network.create","` + long + `":1}`},
-		{"POST", "/v1/edits", `{"op":"network.create","name":"` + long + `"}`},
-		{"POST", "/v1/edits", `{"op":"network.create","name":"` + strings.Repeat("x ", 10_000) + `"}`},
-		{"DELETE", "/v1/tokens/" + long, ""}} {
-		_, p := h.ask(t, c[0], c[1], c[2])
-		if p == nil || len(p.Detail) > 2000 {
-			t.Errorf("%.80s %.80s: %.2500s", c[1], c[2], fmt.Sprint(p))
+	for _, c := range steps(`
+		GET /v1/$LONG -> 404
+		GET /v1/subnets?space=$LONG -> 404
+		GET /v1/leases?subnet=$LONG -> 400
+		GET /v1/leases?$LONG=1 -> 400
+		GET /v1/events?after=$LONG -> 400
+		edit {"op": "$LONG"} -> 400
+		edit {"op": "network.create", "$LONG": 1} -> 400
+		edit {"op": "network.create", "name": "$LONG"} -> 400
+		edit {"op": "network.create", "name": "$MANY"} -> 400
+		DELETE /v1/tokens/$LONG -> 404
+	`, "$LONG", long, "$MANY", strings.Repeat("x ", 10_000)) {
+		if p := h.play(t, c); len(p.body) > 2500 {
+			t.Errorf("%.2500s", p.body)
 		}
 	}
 }
 
 // Each error of the rooms inside has its code, whatever is wrapped around it; an unknown one is a defect.
 func TestProblemOf(t *testing.T) {
-	for _, c := range []struct {
-		err    error
-		code   string
-		status int
-	}{
-		{ipam.ErrInvalid, api.CodeInvalid, 400},
-		{ipam.ErrNotFound, api.CodeNotFound, 404},
-		{ipam.ErrInUse, api.CodeInUse, 409},
-		{ipam.ErrExhausted, api.CodeExhausted, 409},
-		{ipam.ErrOverlap, api.CodeOverlap, 409},
-		{ipam.ErrDamaged, api.CodeDamaged, 500},
-		{store.ErrCorrupt, api.CodeDamaged, 500},
-		{store.ErrNoSpace, api.CodeNoSpace, 507},
-		{store.ErrUnknown, api.CodeUnknownOutcome, 503},
-		{store.ErrClosed, api.CodeUnavailable, 503},
-		{context.DeadlineExceeded, api.CodeUnavailable, 503},
-		{errors.New("anything"), api.CodeInternal, 500},
-		{invalid("no"), api.CodeInvalid, 400},
+	for err, want := range map[error]string{
+		ipam.ErrInvalid: "400 invalid", ipam.ErrNotFound: "404 not_found", ipam.ErrInUse: "409 in_use",
+		ipam.ErrExhausted: "409 exhausted", ipam.ErrOverlap: "409 overlap", ipam.ErrDamaged: "500 damaged",
+		store.ErrCorrupt: "500 damaged", store.ErrNoSpace: "507 no_space", store.ErrUnknown: "503 unknown_outcome",
+		store.ErrClosed: "503 unavailable", context.DeadlineExceeded: "503 unavailable",
+		errors.New("anything"): "500 internal", invalid("no"): "400 invalid",
 	} {
-		p := problemOf(fmt.Errorf("around: %w", c.err))
-		if p.Code != c.code || p.Status != c.status {
-			t.Errorf("%v: %d %s, want %d %s", c.err, p.Status, p.Code, c.status, c.code)
+		p := problemOf(fmt.Errorf("around: %w", err))
+		if got := fmt.Sprint(p.Status, " ", p.Code); got != want {
+			t.Errorf("%v: %s, want %s", err, got, want)
 		}
 	}
 }
 
 // A store that takes no writes any more is not ready, though the daemon still reads, and serves.
 func TestHealth(t *testing.T) {
-	var faulty *storetest.Faulty
-	h := start(t, func(s *Server) {
-		model := storetest.NewModel()
-		faulty = storetest.NewFaulty(model)
-		service, err := service.Open(t.Context(), service.Config{Store: faulty, Host: "alpha"})
-		must(t, err)
-		s.cfg.Service = service
-		s.cfg.Writable = func(ctx context.Context) error {
-			return faulty.Update(ctx,
-				func(store.Tx) error { return nil })
-		}
-	})
-	probe := func(path string, want int, line string) {
-		t.Helper()
-		res, err := h.http.Get("http://berth" + path)
-		must(t, err)
-		defer res.Body.Close()
-		body, err := io.ReadAll(res.Body)
-		must(t, err)
-		if res.StatusCode != want || string(body) != line+"\n" {
-			t.Errorf("%s: %d %q, want %d %q", path, res.StatusCode, body, want, line)
-		}
-	}
-	probe("/healthz", http.StatusOK, "ok")
-	probe("/readyz", http.StatusOK, "ready")
+	h, faulty := startFaulty(t)
+	h.plays(t, `
+		GET /healthz -> 200 ok
+		GET /readyz -> 200 ready
+	`)
 	faulty.Next(storetest.Fault{After: errors.New("the sync failed")})
 	if _, err := h.server.cfg.Service.(*service.Service).RequestPool(t.Context(),
 		ipam.PoolRequest{Space: "local"}); !errors.Is(err, store.ErrUnknown) {
 		t.Fatalf("the write succeeded: %v", err)
 	}
-	probe("/healthz", http.StatusOK, "ok")
-	probe("/readyz", http.StatusServiceUnavailable,
-		"not ready: a write failed half-way, and the store refuses writes until the daemon is started again; `berth "+
-			"status` shows more")
-	if _, err := h.client.Subnets(t.Context(), ""); err != nil {
-		t.Errorf("it does not read any more: %v", err)
-	}
+	h.plays(t, `
+		GET /healthz -> 200 ok
+		GET /readyz
+			-> 503 not ready: a write failed half-way, and the store refuses writes until the daemon is started again
+		GET /v1/subnets -> 200
+	`)
 }
 
 func TestPanicIsAnswered(t *testing.T) {
 	h := start(t, func(s *Server) {
 		s.cfg.Fsck = func(context.Context) (api.FileReport, error) { panic("on purpose") }
 	})
-	_, err := h.client.Fsck(t.Context())
-	var p *api.Problem
-	if !errors.As(err, &p) || p.Code != api.CodeInternal || strings.Contains(p.Detail, "on purpose") {
-		t.Errorf("the answer to a panic: %v", err)
-	}
-	if _, err := h.client.Version(t.Context()); err != nil {
-		t.Errorf("after a panic: %v", err)
-	}
+	h.plays(t, `
+		POST /v1/fsck -> 500 "code":"internal" without on purpose
+		GET /v1/version -> 200
+	`)
 }
 
 // A panic behind the beginning of an answer must not look like its end.
@@ -242,31 +182,11 @@ func TestHostileClients(t *testing.T) {
 	}
 }
 
-func (h *house) dial(t *testing.T) net.Conn {
+func (h *harness) dial(t *testing.T) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("unix", h.socket)
 	must(t, err)
 	return conn
-}
-
-// TestBodyBound: no operation reads a body, and a body without end is cut off.
-func TestBodyBound(t *testing.T) {
-	h := start(t, nil)
-	s := h.server
-	read := make(chan error, 1)
-	wrapped := http.MaxBytesHandler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, err := io.Copy(io.Discard, r.Body)
-		read <- err
-	}), api.MaxBody)
-	s.recovered(wrapped).ServeHTTP(httptest.NewRecorder(),
-		httptest.NewRequest("POST", "/v1/fsck", strings.NewReader(strings.Repeat("x", api.MaxBody+1))))
-	var tooLarge *http.MaxBytesError
-	if err := <-read; !errors.As(err, &tooLarge) {
-		t.Errorf("reading more than the bound: %v", err)
-	}
-	if _, p := h.ask(t, "POST", "/v1/fsck", strings.Repeat("x", 1<<10)); p != nil {
-		t.Errorf("a body that nobody needs: %v", p)
-	}
 }
 
 // The kernel's word on who is at the other end: here it is this process itself.
@@ -275,15 +195,11 @@ func TestPeerOfConnection(t *testing.T) {
 	h := start(t, func(s *Server) {
 		s.handlers = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- peerOf(r.Context()) })
 	})
-	if _, p := h.ask(t, "GET", "/", ""); p != nil {
-		t.Fatal(p)
-	}
+	h.plays(t, `GET / -> 200`)
 	p := <-got
-	if p.err != nil {
-		t.Fatal(p.err)
-	}
-	uid, gid, pid, groups := own(t)
-	if p.uid != uid || p.gid != gid || p.pid != pid || !slices.Equal(p.groups, groups) {
-		t.Errorf("the peer is %+v, this process is uid %d, gid %d, pid %d, groups %v", p, uid, gid, pid, groups)
+	groups, err := os.Getgroups()
+	must(t, errors.Join(err, p.err))
+	if p.uid != os.Geteuid() || p.gid != os.Getegid() || p.pid != os.Getpid() || !slices.Equal(p.groups, groups) {
+		t.Errorf("the peer is %+v, and has groups %v", p, groups)
 	}
 }

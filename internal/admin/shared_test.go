@@ -2,15 +2,12 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
-	"iter"
 	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,7 +19,7 @@ import (
 	"berth/store/mem"
 )
 
-// overTwo says that the houses of this process are over two stores: the space local is the host's own, in its bolt
+// overTwo says that the harnesses of this process are over two stores: the space local is the host's own, in its bolt
 // file, and all others are the cluster's.
 var overTwo = os.Getenv("BERTH_ADMIN_OVER") == "joined"
 
@@ -33,7 +30,7 @@ var notOverTwo = []string{
 	"TestImportAsDescribed",   // the plan is of both stores, which is refused
 	"TestEventsChosen",        // each store has events of its beginning
 	"TestFollowChosen",        // its edits are of both stores
-	"TestFollowMissesNothing", // TestFollowOfBoth
+	"TestFollowMissesNothing", // it has two stores by itself
 	"TestBackup",              // it is the host's own store's
 	"TestPlanTooLarge",        // what is refused for its size is refused before anybody's store is asked
 	"TestPlanOfTooMany",
@@ -43,10 +40,10 @@ var notOverTwo = []string{
 }
 
 // askTwo are tests that call, together with those of this file, all of such a Service that any test of the room calls.
-var askTwo = []string{"TestAccountTokenCreated", "TestAnswersAsDescribed", "TestBodyBound", "TestClientImport",
-	"TestElasticAsDescribed", "TestFollowedEventsAsDescribed", "TestIfMatch", "TestIfMatchOfDockersNetwork",
-	"TestImportCutOff", "TestOwnersAsDescribed", "TestPage", "TestPages", "TestPagesOverChanges", "TestPlanAsDescribed",
-	"TestReadOnlyChangesNothing", "TestReleaseOwnerOnce", "TestWhoAsDescribed", "TestWitnessAsDescribed"}
+var askTwo = []string{"TestAccountTokenCreated", "TestAnswersAsDescribed", "TestClientImport",
+	"TestElasticAsDescribed", "TestEventsFromMarks", "TestFollowedEventsAsDescribed", "TestIfMatch",
+	"TestIfMatchOfDockersNetwork", "TestIdempotencyKey", "TestOwnersAsDescribed", "TestPage", "TestPages",
+	"TestPlanAsDescribed", "TestRoles", "TestWhoAsDescribed", "TestWitnessAsDescribed"}
 
 // TestSuiteOverSharedStore runs all tests of the room again where what is shown is in two stores; under -short those of
 // askTwo.
@@ -72,8 +69,8 @@ type engine interface {
 	ReleaseAddress(ctx context.Context, pool ipam.ID, addr netip.Addr) error
 }
 
-// newJoined puts a house's service together with a cluster of this one host.
-func newJoined(t testing.TB, h *house) *cluster.Service {
+// newJoined puts a harness's service together with a cluster of this one host.
+func newJoined(t testing.TB, h *harness) *cluster.Service {
 	t.Helper()
 	shared := mem.New()
 	t.Cleanup(func() { must(t, shared.Close()) })
@@ -88,8 +85,8 @@ func newMember() *ipam.Member {
 	return &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: [4]byte{1, 2, 3, 4}}
 }
 
-// openJoined puts a house's service together with a half of a cluster that runs until the end of the test.
-func openJoined(t testing.TB, h *house, reach func() store.Reach,
+// openJoined puts a harness's service together with a half of a cluster that runs until the end of the test.
+func openJoined(t testing.TB, h *harness, reach func() store.Reach,
 	open func(context.Context) (*service.Service, error)) *cluster.Service {
 	t.Helper()
 	half, err := cluster.OpenShared(t.Context(),
@@ -112,152 +109,57 @@ func reached(t testing.TB, joined *cluster.Service) {
 	}
 }
 
-// TestFollowOfBoth: a follower gets the events of both stores, each once, though they come in while it begins.
-func TestFollowOfBoth(t *testing.T) {
-	h := start(t, func(s *Server) {})
-	joined := newJoined(t, h)
-	h.server.cfg.Service = joined
-	h.furnish(t)
-	const callers, each = 4, 25
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	for caller := range byte(callers) {
-		space := []string{ipam.LocalSpace, ipam.GlobalSpace}[caller%2]
-		pool, err := joined.RequestPool(t.Context(),
-			ipam.PoolRequest{Space: space, CIDR: netip.MustParsePrefix("10.9.0.0/16")})
+// TestEventsFromMarks: whoever asks for events from mark to mark is told each one once, also where they are two
+// stores'. A stream goes on from a mark, too.
+func TestEventsFromMarks(t *testing.T) {
+	h := start(t, nil)
+	var list api.EventList
+	asked := func(query string) string {
+		text, err := list.Mark.MarshalText()
 		must(t, err)
-		wg.Go(func() {
-			for i := range byte(each) {
-				if _, err := joined.RequestAddress(t.Context(),
-					ipam.AddressRequest{Pool: pool.ID, MAC: ipam.MAC{2, 0, 0, 0, caller, i}}); err != nil {
-					t.Error(err)
-				}
-			}
-		})
+		return "GET /v1/events?" + query + "&after=" + url.QueryEscape(string(text))
 	}
-	type sentEvent struct { // ids are one store's
-		space string
-		id    uint64
-	}
-	seen := map[sentEvent]int{}
-	found := 0
-	for e, err := range h.client.Follow(t.Context(), ipam.EventFilter{Last: api.MaxEvents}) {
-		must(t, err)
-		seen[sentEvent{e.Space, e.ID}]++
-		if e.Subnet == netip.MustParsePrefix("10.9.0.0/16") && e.Verb == ipam.LeaseTaken {
-			found++
-		}
-		if found == callers*each {
-			break
-		}
-	}
-	list, err := h.client.Events(t.Context(), ipam.EventFilter{Last: api.MaxEvents})
-	must(t, err)
-	if len(seen) != len(list.Events) {
-		t.Errorf("%d events were followed, %d are stored", len(seen), len(list.Events))
-	}
-	for e, n := range seen {
-		if n != 1 {
-			t.Errorf("the event %d of %s came %d times", e.id, e.space, n)
-		}
-	}
-}
-
-// TestEventsAfterOfBoth: whoever asks for events from mark to mark is told each one of both stores once, however their
-// ids lie: the host's own store goes on while the cluster's events are those of a host whose clock is an hour behind. A
-// stream goes on from a mark, too.
-func TestEventsAfterOfBoth(t *testing.T) {
-	h := start(t, func(s *Server) {})
-	first := mem.New()
-	late := func() time.Time { return time.Now().Add(-time.Hour) }
-	member := func(name string, st *mem.Store, now func() time.Time) *service.Service {
-		s, err := service.Open(t.Context(), service.Config{Store: st, Host: name, Now: now, Member: newMember()})
-		must(t, err)
-		return s
-	}
-	joined := openJoined(t, h, first.Reach,
-		func(context.Context) (*service.Service, error) { return member("alpha", first, late), nil })
-	reached(t, joined)
-	h.server.cfg.Service = joined
-	beta := member("beta", first.Join(), late)
-	create := func(s interface {
-		Edit(context.Context, ipam.EditOptions, ...ipam.Edit) (ipam.Outcome, error)
-	}, space string, name string) {
-		t.Helper()
-		_, err := s.Edit(t.Context(), ipam.EditOptions{}, &ipam.CreateNetwork{Name: name, Space: space})
-		must(t, err)
-	}
-	names := func(events []ipam.Event) (all []string) {
+	var got []string
+	tells := func(events ...ipam.Event) {
 		for _, e := range events {
 			if e.Verb == ipam.NetworkCreated {
-				all = append(all, e.Network)
+				got = append(got, e.Network)
 			}
 		}
-		slices.Sort(all)
-		return all
 	}
-	list, err := h.client.Events(t.Context(), ipam.EventFilter{Last: 3})
-	must(t, err)
-	begun := list.Mark
-	create(joined, ipam.LocalSpace, "own1")
-	create(beta, ipam.GlobalSpace, "lan1")
-	list, err = h.client.EventsAfter(t.Context(), begun, ipam.EventFilter{Last: 10})
-	must(t, err)
-	if got := names(list.Events); !slices.Equal(got, []string{"lan1", "own1"}) || list.More {
-		t.Errorf("after the first mark %q, %t", got, list.More)
+	holds := func(when string, want ...string) {
+		t.Helper()
+		slices.Sort(got) // of two stores
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q", when, got)
+		}
+		got = nil
 	}
-	create(beta, ipam.GlobalSpace, "lan2") // with a lower id than own1
-	create(joined, ipam.LocalSpace, "own2")
-	create(joined, ipam.GlobalSpace, "lan3")
-	var got []string
+	list = into[api.EventList](t, h.plays(t, "GET /v1/events -> 200"))
+	follow := asked("follow=true")
+	h.plays(t, `
+		edit {"op": "network.create", "name": "own1"} -> 200
+		edit {"op": "network.create", "name": "lan1", "space": "global"} -> 200
+	`)
+	list = into[api.EventList](t, h.plays(t, asked("last=10")+" -> 200 \"more\":false"))
+	tells(list.Events...)
+	holds("after the first mark", "lan1", "own1")
+	h.plays(t, `
+		edit {"op": "network.create", "name": "lan2", "space": "global"} -> 200
+		edit {"op": "network.create", "name": "own2"} -> 200
+	`)
 	for list.More = true; list.More; { // one by one
-		list, err = h.client.EventsAfter(t.Context(), list.Mark, ipam.EventFilter{Last: 1})
-		must(t, err)
-		got = append(got, names(list.Events)...)
+		list = into[api.EventList](t, h.plays(t, asked("last=1")+" -> 200"))
+		tells(list.Events...)
 	}
-	slices.Sort(got)
-	if !slices.Equal(got, []string{"lan2", "lan3", "own2"}) {
-		t.Errorf("after the second mark, one by one, %q", got)
+	holds("after the second mark, one by one", "lan2", "own2")
+	lines := h.stream(t, follow)
+	for marked := false; len(got) < 4 || !marked; { // the last line of what came together has a mark
+		one := outOfJSON[followedEvent](line(t, lines))
+		tells(one.Event)
+		marked = one.Mark != nil
 	}
-	got = nil
-	for line := range readFollowed(t, h, begun) {
-		if got = append(got, names([]ipam.Event{line.Event})...); len(got) == 5 {
-			if line.Mark == nil {
-				continue // the last line of what came together has one
-			}
-			break
-		}
-	}
-	slices.Sort(got)
-	if !slices.Equal(got, []string{"lan1", "lan2", "lan3", "own1", "own2"}) {
-		t.Errorf("followed from the first mark %q", got)
-	}
-	other, err := beta.LastEvent(t.Context())
-	must(t, err)
-	if _, err := h.client.EventsAfter(t.Context(), other,
-		ipam.EventFilter{Last: 1}); problemCode(err) != api.CodeInvalid ||
-		!strings.Contains(err.Error(), "another host") {
-		t.Errorf("of another host: %v", err)
-	}
-}
-
-// readFollowed yields the lines of a stream from a mark on.
-func readFollowed(t *testing.T, h *house, mark ipam.EventMark) iter.Seq[followedEvent] {
-	t.Helper()
-	text, err := mark.MarshalText()
-	must(t, err)
-	res, err := h.open(t.Context(), "GET", "/v1/events?follow=true&after="+url.QueryEscape(string(text)), nil)
-	must(t, err)
-	return func(yield func(followedEvent) bool) {
-		defer res.Body.Close()
-		for d := json.NewDecoder(res.Body); ; {
-			var line followedEvent
-			must(t, d.Decode(&line))
-			if !yield(line) {
-				return
-			}
-		}
-	}
+	holds("followed from the first mark", "lan1", "lan2", "own1", "own2")
 }
 
 // TestNeverReached: as long as the cluster's store was not reached what is asked for by name is said to be out of

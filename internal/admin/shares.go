@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"berth/internal/admin/api"
-	"berth/internal/places"
+	"berth/internal/connlimit"
 
 	"github.com/sirupsen/logrus"
 )
@@ -35,7 +35,7 @@ type shares struct {
 	refuse    func(c net.Conn, reason string) // it closes c; nil: c is closed without a reply
 	log       *logrus.Entry
 	most      int // connections for root
-	roots     *places.Places
+	roots     *connlimit.Limit
 
 	mu    sync.Mutex
 	open  map[string]int
@@ -49,7 +49,7 @@ type shares struct {
 
 // newShares returns the limits for a listener of n connections.
 func newShares(n int, log *logrus.Entry) *shares {
-	return &shares{each: max(n/4, 1), all: max(n-n/4, 1), log: log, most: n, roots: places.New(n, n*maxHeader/4),
+	return &shares{each: max(n/4, 1), all: max(n-n/4, 1), log: log, most: n, roots: connlimit.New(n, n*maxHeader/4),
 		open: map[string]int{}, told: map[string]bool{}, queue: map[string][]*sharedConn{}, known: map[string]int{}}
 }
 
@@ -83,7 +83,7 @@ func (s *shares) tell(name, reason string) {
 
 // takeRoot gives root a connection, or returns why not.
 func (s *shares) takeRoot(name string, c net.Conn) (_ net.Conn, reason string) {
-	one := s.roots.Take(c)
+	one := s.roots.Admit(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if one != nil {
@@ -249,7 +249,7 @@ func withShare(ctx context.Context, c net.Conn) context.Context {
 	if over, ok := c.(*tls.Conn); ok {
 		c = over.NetConn()
 	}
-	return places.Context(context.WithValue(ctx, sharedKey{}, c), c)
+	return connlimit.Context(context.WithValue(ctx, sharedKey{}, c), c)
 }
 
 // recognize records the authenticated caller of a connection.

@@ -21,7 +21,7 @@ import (
 )
 
 // connectAs connects to the socket as a user: the kernel notes the user of the thread.
-func (h *house) connectAs(t *testing.T, uid int) net.Conn {
+func (h *harness) connectAs(t *testing.T, uid int) net.Conn {
 	t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -136,9 +136,8 @@ func TestSharesOfAddresses(t *testing.T) {
 		t.Errorf("%d of %d connections of one address were refused", refused, 2*most)
 	}
 	begun := time.Now()
-	if _, p, err := w.call(t, as, "GET", "/v1/spaces"); p != nil || err != nil {
-		t.Errorf("somebody else is locked out: %v, %v", p, err)
-	}
+	w.over(t, as).plays(t, `GET /v1/spaces -> 200`) // somebody else is not locked out
+	w.plays(t, `GET /v1/version -> 200`)            // nor who is on the socket
 	if waited := time.Since(begun); waited > headerTimeout/2 {
 		t.Errorf("somebody else waited %s", waited)
 	}
@@ -173,9 +172,7 @@ func TestSilentSources(t *testing.T) {
 		must(t, err)
 		t.Cleanup(func() { silent.Close() })
 	}
-	if _, p, err := w.call(t, as, "GET", "/v1/spaces"); p != nil || err != nil {
-		t.Errorf("who comes is kept out: %v, %v", p, err)
-	}
+	w.over(t, as).plays(t, `GET /v1/spaces -> 200`)
 	asked("beside silent ones")
 }
 

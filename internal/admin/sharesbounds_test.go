@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"berth/internal/places"
+	"berth/internal/connlimit"
 
 	"github.com/sirupsen/logrus"
 	"github.com/sirupsen/logrus/hooks/test"
@@ -132,7 +132,7 @@ func TestSharesOfRoot(t *testing.T) {
 	}
 	var answered []func()
 	for _, c := range open {
-		answered = append(answered, places.Answering(places.Context(t.Context(), c)))
+		answered = append(answered, connlimit.Answering(connlimit.Context(t.Context(), c)))
 	}
 	for range 2 {
 		if c, reason := come(); c != nil || !strings.Contains(reason, "all 3 connections of root's") {

@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"testing"
 	"time"
 
@@ -72,11 +71,8 @@ func TestSameCounts(t *testing.T) {
 	})
 	var status struct{ Witness ipam.WitnessState }
 	var page struct{ Check struct{ Findings int } }
-	must(t, json.Unmarshal([]byte(h.checked(t, "GET", "/v1/status", 200)), &status))
-	res, err := h.open(t.Context(), "GET", "/findings?format=json", http.NoBody)
-	must(t, err)
-	defer res.Body.Close()
-	must(t, json.NewDecoder(res.Body).Decode(&page))
+	must(t, json.Unmarshal([]byte(h.plays(t, `GET /v1/status -> 200`).body), &status))
+	must(t, json.Unmarshal([]byte(h.plays(t, `GET /findings?format=json -> 200`).body), &page))
 	sum := 0
 	for _, n := range status.Witness.Counts {
 		sum += n

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"net/http"
 	"regexp"
 	"slices"
@@ -16,59 +15,34 @@ import (
 func TestOtherSites(t *testing.T) {
 	h := start(t, nil)
 	parts := regexp.MustCompile(`\{[^}]*\}`)
-	from := []map[string]string{{"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"},
-		{"Origin": "https://evil.example"}, {"Origin": "null"}}
+	from := []http.Header{{"Sec-Fetch-Site": {"cross-site"}}, {"Sec-Fetch-Site": {"same-site"}},
+		{"Origin": {"https://evil.example"}}, {"Origin": {"null"}}}
 	changes := 0
 	for _, r := range slices.Concat(h.server.routes(), h.server.pageRoutes(), h.server.probes()) {
-		target := parts.ReplaceAllString(r.Path, "x")
 		for _, header := range from {
-			ctx, cancel := context.WithCancel(t.Context())
-			req, err := http.NewRequestWithContext(ctx, r.Method, "http://berth"+target, nil)
-			must(t, err)
-			for name, value := range header {
-				req.Header.Set(name, value)
-			}
-			res, err := h.http.Do(req)
-			must(t, err)
+			s := step{method: r.Method, target: parts.ReplaceAllString(r.Path, "x"), header: header, status: 403}
+			s.has = "X-Content-Type-Options: nosniff"
 			if r.Method != http.MethodGet || r.Path == api.GetEdge.Path || r.Path == api.GetLAN.Path {
 				changes++
-				if res.StatusCode != http.StatusForbidden { // what is answered may be a stream
-					t.Errorf("%s %s with %v: %d", r.Method, target, header, res.StatusCode)
-				} else if p := refusal(res); codeOf(p) != api.CodeForbidden {
-					t.Errorf("%s %s with %v: %v", r.Method, target, header, p)
-				}
-			} else if res.StatusCode == http.StatusForbidden {
-				t.Errorf("%s with %v is refused", target, header)
+				s.has += ` && "code":"forbidden"`
+				h.play(t, s)
+				continue
 			}
-			if got := res.Header.Get("X-Content-Type-Options"); got != "nosniff" {
-				t.Errorf("%s %s: X-Content-Type-Options is %q", r.Method, target, got)
+			res, err := h.http.Do(h.request(t, s)) // what is answered may be a stream
+			must(t, err)
+			if res.StatusCode == s.status || res.Header.Get("X-Content-Type-Options") != "nosniff" {
+				t.Errorf("%s with %v: %s %v", s.target, header, res.Status, res.Header)
 			}
-			cancel()
-			_ = res.Body.Close()
+			res.Body.Close()
 		}
 	}
 	if changes < 4*21 {
 		t.Errorf("%d requests would have changed something", changes)
 	}
-	for _, header := range []map[string]string{{}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"},
-		{"Origin": "http://berth"}} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://berth/v1/fsck", nil)
-		must(t, err)
-		for name, value := range header {
-			req.Header.Set(name, value)
-		}
-		res, err := h.http.Do(req)
-		must(t, err)
-		_ = res.Body.Close()
-		if res.StatusCode != http.StatusOK {
-			t.Errorf("with %v: %d", header, res.StatusCode)
-		}
-	}
-}
-
-func codeOf(err error) string {
-	if p, ok := err.(*api.Problem); ok {
-		return p.Code
-	}
-	return ""
+	h.plays(t, `
+		POST /v1/fsck -> 200
+		[Sec-Fetch-Site: same-origin] POST /v1/fsck -> 200
+		[Sec-Fetch-Site: none] POST /v1/fsck -> 200
+		[Origin: http://berth] POST /v1/fsck -> 200
+	`)
 }

@@ -157,10 +157,8 @@ func misdirected(r *http.Request) *api.Problem {
 		host = name
 	}
 	if err := leaf.VerifyHostname(strings.Trim(host, "[]")); err != nil {
-		return &api.Problem{Status: http.StatusMisdirectedRequest, Code: api.CodeMisdirected,
-			Detail: fmt.Sprintf("the page is not served under the name %q: %v; use a name of the daemon's certificate",
-				host,
-				err)}
+		return problem(http.StatusMisdirectedRequest, api.CodeMisdirected,
+			"the page is not served under the name %q: %v; use a name of the daemon's certificate", host, err)
 	}
 	return nil
 }
@@ -189,7 +187,7 @@ func (s *Server) remoteCaller(r *http.Request) (*caller, *api.Problem) {
 // connection may outlive the certificate.
 func certified(cert *x509.Certificate, now time.Time) (*caller, *api.Problem) {
 	if now.After(cert.NotAfter) {
-		return nil, unauthenticated("the certificate expired at " + cert.NotAfter.UTC().Format(time.RFC3339))
+		return nil, unauthenticated("the certificate expired at %s", cert.NotAfter.UTC().Format(time.RFC3339))
 	}
 	who := &caller{actor: "certificate " + certificateName(cert), role: api.RoleReadOnly}
 	if slices.Contains(cert.Subject.Organization, adminOrganization) {

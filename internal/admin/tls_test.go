@@ -1,19 +1,12 @@
 package admin
 
 import (
-	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -26,43 +19,26 @@ import (
 	"berth/internal/admin/api"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
+	"berth/test/lab"
 
 	"github.com/sirupsen/logrus"
 )
 
 // authority signs certificates for a test.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
+type authority struct{ lab.Authority }
 
 func newAuthority(t *testing.T, name string) *authority {
 	t.Helper()
-	a := &authority{}
-	pair := a.sign(t, x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign})
-	a.cert, a.key = pair.Leaf, pair.PrivateKey.(*ecdsa.PrivateKey)
-	return a
+	a, err := lab.NewAuthority(name)
+	must(t, err)
+	return &authority{a}
 }
 
-// sign makes a certificate of an hour, unless it says how long; an authority without one signs its own.
 func (a *authority) sign(t *testing.T, c x509.Certificate) tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	pair, err := a.Sign(c)
 	must(t, err)
-	c.SerialNumber = big.NewInt(time.Now().UnixNano())
-	if c.NotAfter.IsZero() {
-		c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	}
-	parent, parentKey := a.cert, a.key
-	if parent == nil {
-		parent, parentKey = &c, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, &c, parent, &key.PublicKey, parentKey)
-	must(t, err)
-	leaf, err := x509.ParseCertificate(der)
-	must(t, err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+	return pair
 }
 
 // client makes a certificate of a client.
@@ -78,22 +54,9 @@ func (a *authority) daemon(t *testing.T, name string) tls.Certificate {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 }
 
-// write writes a certificate, and its key unless that is not known, in PEM.
-func write(t *testing.T, pair tls.Certificate, certFile, keyFile string) {
-	t.Helper()
-	must(t, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}),
-		0o600))
-	if keyFile == "" {
-		return
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	must(t, err)
-	must(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
-}
-
-// tower is a house that also serves over TLS.
-type tower struct {
-	*house
+// tlsHarness is a harness that also serves over TLS.
+type tlsHarness struct {
+	*harness
 	ca     *authority
 	files  KeyFiles
 	keys   *Keys
@@ -140,20 +103,20 @@ func (l *lines) String() string {
 }
 
 // startTLS serves over TLS, beside the socket.
-func startTLS(t *testing.T, edit func(*Server)) *tower {
+func startTLS(t *testing.T, edit func(*Server)) *tlsHarness {
 	t.Helper()
-	w := &tower{ca: newAuthority(t, "ca"), logged: new(lines), now: new(clock)}
+	w := &tlsHarness{ca: newAuthority(t, "ca"), logged: new(lines), now: new(clock)}
 	dir := t.TempDir()
 	w.files = KeyFiles{Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem"),
 		ClientCA: filepath.Join(dir, "ca.pem")}
-	write(t, w.ca.daemon(t, "daemon"), w.files.Cert, w.files.Key)
-	write(t, tls.Certificate{Certificate: [][]byte{w.ca.cert.Raw}}, w.files.ClientCA, "")
+	must(t, lab.WritePair(w.ca.daemon(t, "daemon"), w.files.Cert, w.files.Key))
+	must(t, lab.WritePair(w.ca.Certificate, w.files.ClientCA, ""))
 	log := logrus.New()
 	log.SetOutput(w.logged)
 	var err error
 	w.tokens, err = OpenTokens(filepath.Join(dir, TokenFile), w.now.Now)
 	must(t, err)
-	w.house = start(t, func(s *Server) {
+	w.harness = start(t, func(s *Server) {
 		s.log, s.now, s.cfg.Tokens = logrus.NewEntry(log), w.now.Now, w.tokens
 		if edit != nil {
 			edit(s)
@@ -183,9 +146,9 @@ type who struct {
 	config func(*tls.Config)
 }
 
-func (w *tower) config(as who) *tls.Config {
+func (w *tlsHarness) config(as who) *tls.Config {
 	roots := x509.NewCertPool()
-	roots.AddCert(w.ca.cert)
+	roots.AddCert(w.ca.Leaf)
 	config := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	if as.cert != nil { // whether or not the server's list of authorities has its own
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -199,47 +162,33 @@ func (w *tower) config(as who) *tls.Config {
 	return config
 }
 
-// client returns one for somebody, whose connections end with the test.
-func (w *tower) client(t *testing.T, as who) *http.Client {
+// over is the harness over TLS, for somebody. Its connections end with the test.
+func (w *tlsHarness) over(t *testing.T, as who) *harness {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: w.config(as)}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport}
+	h := *w.harness
+	h.http = &http.Client{Transport: transport, CheckRedirect: redirected}
+	h.base, h.header = "https://"+w.addr, http.Header{"Authorization": as.header}
+	return &h
 }
 
-// call asks as somebody; what is refused by the handshake is an error.
-func (w *tower) call(t *testing.T, as who, method, path string) (*http.Response, *api.Problem, error) {
+// letsIn reports whether somebody gets an answer at all.
+func (w *tlsHarness) letsIn(t *testing.T, as who) bool {
 	t.Helper()
-	return w.callWith(t, w.client(t, as), as, method, path)
-}
-
-func (w *tower) callWith(t *testing.T, client *http.Client, as who, method,
-	path string) (*http.Response, *api.Problem, error) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, "https://"+w.addr+path, http.NoBody)
-	must(t, err)
-	req.Header["Authorization"] = as.header
-	res, err := client.Do(req)
-	if err != nil {
-		return nil, nil, err
+	h := w.over(t, as)
+	res, err := h.http.Do(h.request(t, steps("GET /v1/spaces -> 200")[0]))
+	if err == nil {
+		res.Body.Close()
 	}
-	defer res.Body.Close()
-	if res.StatusCode == http.StatusOK {
-		_, err := io.Copy(io.Discard, res.Body)
-		return res, nil, err
-	}
-	var p *api.Problem
-	if err := refusal(res); !errors.As(err, &p) {
-		t.Fatalf("%s %s: the refusal is no problem: %v", method, path, err)
-	}
-	return res, p, nil
+	return err == nil
 }
 
 func bearer(token string) []string { return []string{"Bearer " + token} }
 
-func (w *tower) token(t *testing.T, name string, role api.Role, lifetime time.Duration) string {
+func (w *tlsHarness) token(t *testing.T, name string, role api.Role, lifetime time.Duration) string {
 	t.Helper()
-	made, err := w.tokens.Create(api.TokenRequest{Name: name, Role: role, Lifetime: ipam.Duration(lifetime),
+	made, err := w.tokens.create(api.TokenRequest{Name: name, Role: role, Lifetime: ipam.Duration(lifetime),
 		NoEnd: lifetime == 0},
 		time.Time{}, "a test")
 	must(t, err)
@@ -312,22 +261,18 @@ func TestWhoMayAskOverTLS(t *testing.T) {
 			as.config = func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }
 		}
 		t.Run(c[0], func(t *testing.T) {
-			res, p, err := w.call(t, as, "GET", c[3])
-			switch {
-			case c[4] == "-" && err == nil:
-				t.Error("it was let in")
-			case c[4] == "-":
-			case err != nil:
-				t.Error(err)
-			case c[4] == "" && p != nil:
-				t.Errorf("refused: %v", p)
-			case c[4] != "" && (p == nil || p.Code != c[4] || p.Detail == ""):
-				t.Errorf("%+v, want %s", p, c[4])
-			}
-			if c[4] == api.CodeUnauthenticated &&
-				(res.StatusCode != http.StatusUnauthorized ||
-					!strings.HasPrefix(res.Header.Get("WWW-Authenticate"), "Bearer") || !res.Close) {
-				t.Errorf("status %d, %v, connection closed: %v", res.StatusCode, res.Header, res.Close)
+			switch c[4] {
+			case "-":
+				if w.letsIn(t, as) {
+					t.Error("it was let in")
+				}
+			case "unauthenticated":
+				w.over(t, as).plays(t, `GET $PATH
+					-> 401 "code":"unauthenticated" && Www-Authenticate: Bearer && Closed: true`, "$PATH", c[3])
+			case "forbidden":
+				w.over(t, as).plays(t, `GET $PATH -> 403 "code":"forbidden"`, "$PATH", c[3])
+			default:
+				w.over(t, as).plays(t, `GET $PATH -> 200`, "$PATH", c[3])
 			}
 		})
 	}
@@ -337,73 +282,57 @@ func TestWhoMayAskOverTLS(t *testing.T) {
 	}
 }
 
-// TestReadOnlyChangesNothing walks over all operations: those that change something, or are for admins, are refused to
-// a token for looking, and no other is.
-func TestReadOnlyChangesNothing(t *testing.T) {
+// TestRoles walks over all operations: each role may call what its row says, and nothing else (CS-14).
+func TestRoles(t *testing.T) {
 	w := startTLS(t, nil)
-	as := who{header: bearer(w.token(t, "look", api.RoleReadOnly, 0))}
-	client := w.client(t, as)
-	segments := strings.NewReplacer("{network}", "n", "{subnet}", "s", "{pool}", "p", "{range}", "r", "{owner}", "o",
-		"{id}", "i", "{token}", "look")
-	refused := 0
-	for _, r := range w.server.routes() {
-		_, p, err := w.callWith(t, client, as, r.Method, segments.Replace(r.Path))
+	w.plays(t, `edit {"op": "account.create", "account": "shop"} -> 200`)
+	for role, may := range map[api.Role]func(*route) bool{
+		api.RoleReadOnly: func(r *route) bool { return r.Reads() },
+		api.RoleAccount:  func(r *route) bool { return r.Account },
+	} {
+		req := api.TokenRequest{Name: "of-" + string(role), Role: role}
+		if role == api.RoleAccount {
+			req.Account = "shop"
+		}
+		made, err := w.client.CreateToken(t.Context(), req)
 		must(t, err)
-		forbidden := p != nil && p.Code == api.CodeForbidden
-		if forbidden != !r.Reads() {
-			t.Errorf("%s %s, which reads: %v, was answered with %v", r.Method, r.Path, r.Reads(), p)
+		h, refused := w.over(t, who{header: bearer(made.Token)}), 0
+		for _, r := range w.server.routes() {
+			got := h.send(t, step{method: r.Method, target: strings.NewReplacer("{", "", "}", "").Replace(r.Path)})
+			forbidden := got.status == http.StatusForbidden
+			if forbidden == may(&r) {
+				t.Errorf("%s %s of the role %s: %d %s", r.Method, r.Path, role, got.status, got.body)
+			}
+			if r.Reads() && r.Method != http.MethodGet {
+				t.Errorf("%s %s is said only to read", r.Method, r.Path)
+			}
+			if forbidden {
+				refused++
+			}
 		}
-		if forbidden {
-			refused++
-		}
-		if r.Reads() && r.Method != http.MethodGet {
-			t.Errorf("%s %s is said only to read", r.Method, r.Path)
+		if refused < 15 {
+			t.Errorf("only %d operations are refused to the role %s", refused, role)
 		}
 	}
-	if refused < 15 {
-		t.Errorf("only %d operations are refused", refused)
-	}
-	if len(w.tokens.List()) != 1 {
-		t.Error("the token has removed itself")
-	}
+	w.plays(t, `GET /v1/tokens -> 200 "name":"of-read-only" && "name":"of-account"`)
 }
 
 // TestActors: who asked is in the events of what he did, on the socket and over TLS.
 func TestActors(t *testing.T) {
-	w := startTLS(t, nil)
-	uid, _, _, _ := own(t)
-	for i, c := range []struct {
-		as   *who // nil: the socket
-		want string
-	}{
-		{nil, fmt.Sprintf("uid %d", uid)},
-		{&who{header: bearer(w.token(t, "ops", api.RoleAdmin, 0))}, "token ops"},
-		{&who{cert: ref(w.ca.client(t, "anna", adminOrganization))}, "certificate anna"},
-		{&who{cert: ref(w.ca.client(t, "line\nbreak "+strings.Repeat("x", 100), adminOrganization))},
-			"certificate line?break " + strings.Repeat("x", 53)},
-		{&who{cert: ref(w.ca.client(t, "", adminOrganization))}, "certificate no. "},
+	w, n := startTLS(t, nil), 0
+	for want, h := range map[string]*harness{
+		fmt.Sprintf("uid %d", os.Geteuid()): w.harness,
+		"token ops":                         w.over(t, who{header: bearer(w.token(t, "ops", api.RoleAdmin, 0))}),
+		"certificate anna":                  w.over(t, who{cert: ref(w.ca.client(t, "anna", adminOrganization))}),
+		"certificate line?break " + strings.Repeat("x", 53): w.over(t,
+			who{cert: ref(w.ca.client(t, "line\nbreak "+strings.Repeat("x", 100), adminOrganization))}),
+		"certificate no. ": w.over(t, who{cert: ref(w.ca.client(t, "", adminOrganization))}),
 	} {
-		client, base := w.house.http, "http://berth"
-		var header []string
-		if c.as != nil {
-			client, base, header = w.client(t, *c.as), "https://"+w.addr, c.as.header
-		}
-		req, err := http.NewRequestWithContext(t.Context(), "POST", base+"/v1/edits",
-			strings.NewReader(fmt.Sprintf(`{"edits":[{"op":"network.create","name":"n%d"}]}`, i)))
-		must(t, err)
-		req.Header["Authorization"] = header
-		req.Header.Set("Content-Type", api.JSONType)
-		res, err := client.Do(req)
-		must(t, err)
-		res.Body.Close()
-		if res.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %s", c.want, res.Status)
-		}
-		events, err := w.service.Events(t.Context(), ipam.EventFilter{Last: 1})
-		must(t, err)
-		if got := events[0].Actor; !strings.Contains(got, c.want) {
-			t.Errorf("the actor is %q, want %q", got, c.want)
-		}
+		h.plays(t, `
+			edit {"op": "network.create", "name": "$NAME"} -> 200
+			GET /v1/events?last=1 -> 200 $WANT
+		`, "$NAME", fmt.Sprint("n", n), "$WANT", want)
+		n++
 	}
 }
 
@@ -412,43 +341,24 @@ func ref[T any](v T) *T { return &v }
 // TestRemovedTokenIsCutOff: a stream ends with the token that it was asked for with, and a new request is refused.
 func TestRemovedTokenIsCutOff(t *testing.T) {
 	w := startTLS(t, nil)
-	as := who{header: bearer(w.token(t, "look", api.RoleReadOnly, 0))}
-	client := w.client(t, as)
-	req, err := http.NewRequestWithContext(t.Context(), "GET", "https://"+w.addr+"/v1/events?follow=true&last=1",
-		http.NoBody)
+	h := w.over(t, who{header: bearer(w.token(t, "look", api.RoleReadOnly, 0))})
+	lines := h.stream(t, "GET /v1/events?follow=true&last=1")
+	line(t, lines)
+	_, err := w.tokens.Remove("look")
 	must(t, err)
-	req.Header["Authorization"] = as.header
-	res, err := client.Do(req)
-	must(t, err)
-	defer res.Body.Close()
-	stream := bufio.NewReader(res.Body)
-	if _, err := stream.ReadString('\n'); err != nil {
-		t.Fatal(err)
+	if lines.Scan() {
+		t.Errorf("more came: %q", lines.Text())
 	}
-	_, err = w.tokens.Remove("look")
-	must(t, err)
-	if rest, err := io.ReadAll(stream); len(rest) > 0 {
-		t.Errorf("more came: %q, %v", rest, err)
-	}
-	if _, p, err := w.callWith(t, client, as, "GET", "/v1/spaces"); err != nil || p == nil ||
-		p.Code != api.CodeUnauthenticated {
-		t.Errorf("with a removed token: %v, %v", p, err)
-	}
+	h.plays(t, `GET /v1/spaces -> 401 unauthenticated`)
 }
 
 // TestCertificateExpires: a connection that goes on does not outlive its certificate.
 func TestCertificateExpires(t *testing.T) {
 	w := startTLS(t, nil)
-	as := who{cert: ref(w.ca.client(t, "anna", adminOrganization))}
-	client := w.client(t, as)
-	if _, p, err := w.callWith(t, client, as, "GET", "/v1/spaces"); err != nil || p != nil {
-		t.Fatal(p, err)
-	}
+	h := w.over(t, who{cert: ref(w.ca.client(t, "anna", adminOrganization))})
+	h.plays(t, `GET /v1/spaces -> 200`)
 	w.now.advance(2 * time.Hour)
-	if _, p, err := w.callWith(t, client, as, "GET", "/v1/spaces"); err != nil || p == nil ||
-		p.Code != api.CodeUnauthenticated || !strings.Contains(p.Detail, "expired") {
-		t.Errorf("with an expired certificate: %v, %v", p, err)
-	}
+	h.plays(t, `GET /v1/spaces -> 401 unauthenticated && expired`)
 }
 
 // TestPlainText: who speaks HTTP without TLS is told so and gets nothing, whatever he sends with it.
@@ -469,48 +379,13 @@ func TestPlainText(t *testing.T) {
 	}
 }
 
-// TestSlowClients: clients that say nothing, before the handshake or after it, are cut off, and take nobody's place on
-// the socket.
-func TestSlowClients(t *testing.T) {
-	const most = 4
-	w := startTLS(t, func(s *Server) { s.maxConnections, s.headerTimeout = most, 700*time.Millisecond })
-	as := who{header: bearer(w.token(t, "ops", api.RoleAdmin, 0))}
-	// they are others' than who asks afterwards
-	elsewhere := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 9)}}
-	for range 2 * most {
-		conn, err := elsewhere.Dial("tcp", w.addr)
-		must(t, err)
-		defer conn.Close()
-	}
-	if _, err := w.house.client.Version(t.Context()); err != nil {
-		t.Errorf("the socket beside silent clients on the network: %v", err)
-	}
-	for range most {
-		raw, err := elsewhere.Dial("tcp", w.addr)
-		must(t, err)
-		conn := tls.Client(raw, func() *tls.Config { c := w.config(as); c.ServerName = "127.0.0.1"; return c }())
-		defer conn.Close()
-		if conn.HandshakeContext(t.Context()) != nil {
-			continue // beyond the share
-		}
-		fmt.Fprint(conn, "GET /v1/spaces HTTP/1.1\r\nAuthor")
-	}
-	if _, p, err := w.call(t, as, "GET", "/v1/spaces"); p != nil || err != nil {
-		t.Errorf("beside silent clients: %v, %v", p, err)
-	}
-}
-
 // TestStrangersAreLogged: each connection of somebody who may not ask is one line, with where it came from.
 func TestStrangersAreLogged(t *testing.T) {
 	w := startTLS(t, nil)
-	client := w.client(t, who{})
 	for range 3 {
-		if _, p, err := w.callWith(t, client, who{header: bearer("x")}, "GET", "/v1/spaces"); err != nil || p == nil {
-			t.Fatal(p, err)
-		}
+		w.over(t, who{header: bearer("x")}).plays(t, `GET /v1/spaces -> 401`)
 	}
-	if _, _, err := w.call(t, who{cert: ref(newAuthority(t, "other").client(t, "eve"))}, "GET",
-		"/v1/spaces"); err == nil {
+	if w.letsIn(t, who{cert: ref(newAuthority(t, "other").client(t, "eve"))}) {
 		t.Fatal("a stranger was let in")
 	}
 	// The server writes of a failed handshake when the client knows already.
@@ -532,53 +407,40 @@ func TestStrangersAreLogged(t *testing.T) {
 func TestRenewal(t *testing.T) {
 	w := startTLS(t, nil)
 	as := who{header: bearer(w.token(t, "ops", api.RoleAdmin, 0))}
-	served := func() string {
+	served := func(want string) {
 		t.Helper()
 		conn, err := tls.Dial("tcp", w.addr, w.config(as))
 		must(t, err)
 		defer conn.Close()
-		return conn.ConnectionState().PeerCertificates[0].Subject.CommonName
+		if got := conn.ConnectionState().PeerCertificates[0].Subject.CommonName; got != want {
+			t.Errorf("served is %s, not %s", got, want)
+		}
 	}
-	if got := served(); got != "daemon" {
-		t.Errorf("served %s", got)
-	}
-	write(t, w.ca.daemon(t, "renewed"), w.files.Cert, w.files.Key)
-	if got := served(); got != "renewed" {
-		t.Errorf("after the renewal: %s", got)
-	}
+	served("daemon")
+	must(t, lab.WritePair(w.ca.daemon(t, "renewed"), w.files.Cert, w.files.Key))
+	served("renewed")
 	must(t, os.WriteFile(w.files.Cert, []byte("half a cert"), 0o600))
 	for range 3 {
-		if got := served(); got != "renewed" {
-			t.Errorf("with a damaged file: %s", got)
-		}
+		served("renewed")
 	}
 	must(t, os.Remove(w.files.Key))
 	for range 3 {
-		if got := served(); got != "renewed" {
-			t.Errorf("with a missing file: %s", got)
-		}
+		served("renewed")
 	}
-	write(t, w.ca.daemon(t, "mended"), w.files.Cert, w.files.Key)
-	if got := served(); got != "mended" {
-		t.Errorf("after it was mended: %s", got)
-	}
+	must(t, lab.WritePair(w.ca.daemon(t, "mended"), w.files.Cert, w.files.Key))
+	served("mended")
 	if log := w.logged.String(); strings.Count(log, "cannot be read") != 2 || strings.Count(log, "read again") != 2 {
 		t.Errorf("the log:\n%s", log)
 	}
 
 	// A new authority of the clients makes the certificates of the old one worthless.
-	old := who{cert: ref(w.ca.client(t, "anna", adminOrganization))}
-	if _, p, err := w.call(t, old, "GET", "/v1/spaces"); p != nil || err != nil {
-		t.Fatal(p, err)
-	}
-	other := newAuthority(t, "other")
-	write(t, tls.Certificate{Certificate: [][]byte{other.cert.Raw}}, w.files.ClientCA, "")
-	if _, _, err := w.call(t, old, "GET", "/v1/spaces"); err == nil {
+	old, other := who{cert: ref(w.ca.client(t, "anna", adminOrganization))}, newAuthority(t, "other")
+	w.over(t, old).plays(t, `GET /v1/spaces -> 200`)
+	must(t, lab.WritePair(other.Certificate, w.files.ClientCA, ""))
+	if w.letsIn(t, old) {
 		t.Error("a certificate of the old authority is taken")
 	}
-	if _, p, err := w.call(t, who{cert: ref(other.client(t, "anna"))}, "GET", "/v1/spaces"); p != nil || err != nil {
-		t.Error(p, err)
-	}
+	w.over(t, who{cert: ref(other.client(t, "anna"))}).plays(t, `GET /v1/spaces -> 200`)
 }
 
 func TestCheckListen(t *testing.T) {

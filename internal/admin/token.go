@@ -81,8 +81,8 @@ func (t *token) show(now time.Time) api.TokenInfo {
 
 func (t *token) expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
-// Create makes a token. since is when its account was created.
-func (t *Tokens) Create(req api.TokenRequest, since time.Time, by string) (api.NewToken, error) {
+// create makes a token. since is when its account was created.
+func (t *Tokens) create(req api.TokenRequest, since time.Time, by string) (api.NewToken, error) {
 	if req.Account != "" {
 		req.Role = cmp.Or(req.Role, api.RoleAccount)
 	}
@@ -95,13 +95,13 @@ func (t *Tokens) Create(req api.TokenRequest, since time.Time, by string) (api.N
 	place, taken := find(before, req.Name)
 	switch {
 	case taken:
-		return api.NewToken{}, &api.Problem{Status: http.StatusConflict, Code: api.CodeInUse,
-			Detail: fmt.Sprintf("there is a token %s already: choose another name, or remove that one with `berth "+
-				"token rm %s`", req.Name, req.Name)}
+		return api.NewToken{}, problem(http.StatusConflict, api.CodeInUse,
+			"there is a token %s already: choose another name, or remove that one with `berth token rm %s`", req.Name,
+			req.Name)
 	case len(before) >= maxTokens:
-		return api.NewToken{}, &api.Problem{Status: http.StatusConflict, Code: api.CodeExhausted,
-			Detail: fmt.Sprintf("there are %d tokens, and more are not kept: remove those that nobody uses with "+
-				"`berth token rm`", len(before))}
+		return api.NewToken{}, problem(http.StatusConflict, api.CodeExhausted,
+			"there are %d tokens, and more are not kept: remove those that nobody uses with `berth token rm`",
+			len(before))
 	}
 	var secret [32]byte
 	rand.Read(secret[:]) // never fails (crypto/rand)
@@ -185,8 +185,8 @@ func (t *Tokens) Remove(name string) (api.TokenInfo, error) {
 	before := t.list()
 	place, ok := find(before, name)
 	if !ok {
-		return api.TokenInfo{}, &api.Problem{Status: http.StatusNotFound, Code: api.CodeNotFound,
-			Detail: fmt.Sprintf("there is no token %q; `berth token ls` lists those that there are", name)}
+		return api.TokenInfo{}, problem(http.StatusNotFound, api.CodeNotFound,
+			"there is no token %q; `berth token ls` lists those that there are", name)
 	}
 	before[place].end()
 	after := slices.Delete(slices.Clone(before), place, place+1)
@@ -222,8 +222,8 @@ func (t *Tokens) caller(text string) (*caller, *api.Problem) {
 			"`berth " +
 			"token create`, on the host of the daemon, makes one")
 	case found.expired(t.time()):
-		return nil, unauthenticated(fmt.Sprintf("the token %s expired at %s: create another with `berth token create`",
-			found.Name, found.Expires.Format(time.RFC3339)))
+		return nil, unauthenticated("the token %s expired at %s: create another with `berth token create`",
+			found.Name, found.Expires.Format(time.RFC3339))
 	}
 	return &caller{actor: "token " + found.Name, role: found.Role, account: found.Account, since: found.since,
 		until: found.until}, nil

@@ -19,7 +19,7 @@ func (s *Server) createToken(ctx context.Context, req api.Body[api.TokenRequest]
 	if err != nil {
 		return made, err
 	}
-	if made, err = s.cfg.Tokens.Create(req.Body, since, callerIn(ctx).actor); err != nil {
+	if made, err = s.cfg.Tokens.create(req.Body, since, callerIn(ctx).actor); err != nil {
 		return made, err
 	}
 	if err := s.note(ctx, ipam.TokenCreated, &made.TokenInfo); err != nil { // nobody has the token yet

@@ -9,51 +9,31 @@ import (
 
 	"berth/internal/admin/api"
 	"berth/internal/ipam"
-	"berth/internal/ipam/service"
 	"berth/store/storetest"
 )
 
 // TestTokenEvents: who creates and removes tokens is in the audit trail; what cannot be put there is not created, and
 // what is removed stays so.
 func TestTokenEvents(t *testing.T) {
-	var faulty *storetest.Faulty
-	h := start(t, func(s *Server) {
-		faulty = storetest.NewFaulty(storetest.NewModel())
-		service, err := service.Open(t.Context(), service.Config{Store: faulty, Host: "alpha"})
-		must(t, err)
-		s.cfg.Service = service
-	})
-	for _, req := range []api.TokenRequest{{Name: "ci", Role: api.RoleAdmin, Lifetime: ipam.Duration(time.Hour)},
-		{Name: "look", Role: api.RoleReadOnly, NoEnd: true}} {
-		_, err := h.client.CreateToken(t.Context(), req)
-		must(t, err)
-	}
-	_, err := h.client.RemoveToken(t.Context(), "ci")
-	must(t, err)
-	list, err := h.client.Events(t.Context(), ipam.EventFilter{Last: 3})
-	must(t, err)
-	actor := (&peer{uid: os.Geteuid()}).actor()
-	for i, want := range []struct {
-		verb         ipam.Verb
-		name, detail string
-	}{{ipam.TokenCreated, "ci", "admin until 2"}, {ipam.TokenCreated, "look", "read-only"},
-		{ipam.TokenRemoved, "ci", "admin until 2"}} {
-		e := list.Events[i]
-		if e.Verb != want.verb || e.Name != want.name || !strings.HasPrefix(e.Detail, want.detail) ||
-			e.Actor != actor || e.Host != "alpha" {
-			t.Errorf("event %d is %+v, want %+v", i, e, want)
-		}
-	}
+	h, faulty := startFaulty(t)
+	h.plays(t, `
+		POST /v1/tokens {"name": "ci", "role": "admin", "lifetime": "1h"} -> 200
+		GET /v1/events?last=1
+			-> 200 "verb":"token.create" && "name":"ci" && "detail":"admin until 2 && $ACTOR && "host":"alpha"
+		POST /v1/tokens {"name": "look", "role": "read-only", "no_end": true} -> 200
+		GET /v1/events?last=1 -> 200 "verb":"token.create" && "name":"look" && "detail":"read-only"
+		DELETE /v1/tokens/ci -> 200
+		GET /v1/events?last=1 -> 200 "verb":"token.remove" && "name":"ci" && "detail":"admin until 2 && $ACTOR
+	`, "$ACTOR", `"actor":"`+(&peer{uid: os.Geteuid()}).actor()+`"`)
 	faulty.Next(storetest.Fault{Before: errors.New("no")})
 	if _, err := h.client.CreateToken(t.Context(), api.TokenRequest{Name: "secret", Role: api.RoleAdmin}); err == nil {
 		t.Error("a token was created without an event")
 	}
 	faulty.Next(storetest.Fault{Before: errors.New("no")})
-	_, err = h.client.RemoveToken(t.Context(), "look")
-	must(t, err)
-	if left, err := h.client.Tokens(t.Context()); err != nil || len(left) > 0 {
-		t.Errorf("left: %+v, %v", left, err)
-	}
+	h.plays(t, `
+		DELETE /v1/tokens/look -> 200
+		GET /v1/tokens -> 200 "tokens":[]
+	`)
 }
 
 // TestTokensAsDescribed creates tokens of every form, and is refused others.
@@ -80,7 +60,7 @@ func TestTokensAsDescribed(t *testing.T) {
 		POST /v1/tokens {"name":"x"}{"name":"y"} -> 400 invalid
 		POST /v1/tokens {"name":"$LONG"} -> 413 too_large
 	`, "$LONG", strings.Repeat("x", api.MaxBody))
-	list := h.checked(t, "GET", "/v1/tokens", 200)
+	list := h.plays(t, `GET /v1/tokens -> 200`).body
 	if strings.Contains(list, api.TokenPrefix) || strings.Count(list, `"name"`) != 3 {
 		t.Errorf("the list: %s", list)
 	}
@@ -101,7 +81,7 @@ func TestTokensEnd(t *testing.T) {
 	tokens := &Tokens{now: func() time.Time { return now }}
 	for _, req := range []api.TokenRequest{{Name: "none"},
 		{Name: "both", Role: api.RoleAdmin, NoEnd: true, Lifetime: ipam.Duration(time.Hour)}} {
-		if _, err := tokens.Create(req, time.Time{}, "x"); err == nil {
+		if _, err := tokens.create(req, time.Time{}, "x"); err == nil {
 			t.Errorf("%+v is a token", req)
 		}
 	}
@@ -113,7 +93,7 @@ func TestTokensEnd(t *testing.T) {
 		{api.TokenRequest{Name: "long", Role: api.RoleAdmin, Lifetime: ipam.Duration(2400 * time.Hour)},
 			begun.Add(2400 * time.Hour)},
 		{api.TokenRequest{Name: "ever", Role: api.RoleAdmin, NoEnd: true}, time.Time{}}} {
-		made, err := tokens.Create(c.req, time.Time{}, "x")
+		made, err := tokens.create(c.req, time.Time{}, "x")
 		must(t, err)
 		if !made.Expires.Equal(c.ends) {
 			t.Errorf("%s ends at %s, want %s", made.Name, made.Expires, c.ends)

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"berth/internal/admin/api"
+	"berth/internal/atomicfile"
 	"berth/internal/ipam"
-	"berth/internal/wholefile"
 	"berth/store"
 )
 
@@ -154,7 +154,7 @@ func (t *Tokens) save(all []*token) error {
 	if err != nil {
 		return err
 	}
-	err = wholefile.Write(t.path, append(text, '\n'))
+	err = atomicfile.Write(t.path, append(text, '\n'))
 	if errors.Is(err, syscall.ENOSPC) {
 		err = fmt.Errorf("%w: %w", store.ErrNoSpace, err)
 	}

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"berth/internal/admin/api"
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 )
 
 func openTokens(t *testing.T, path string) *Tokens {
@@ -31,7 +31,7 @@ func TestTokensAreKept(t *testing.T) {
 	for _, req := range []api.TokenRequest{{Name: "ci", Role: api.RoleAdmin, NoEnd: true},
 		{Name: "Look", Role: api.RoleReadOnly, Lifetime: ipam.Duration(time.Hour)}, {Name: "a.b-c_d", Role: api.RoleAdmin},
 		{Name: "shop", Account: "shop", NoEnd: true}} {
-		one, err := before.Create(req, time.Unix(1, 500).UTC(), "root (uid 0)")
+		one, err := before.create(req, time.Unix(1, 500).UTC(), "root (uid 0)")
 		must(t, err)
 		made = append(made, one)
 	}
@@ -74,38 +74,34 @@ func TestTokensAreKept(t *testing.T) {
 func TestDamagedTokenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), TokenFile)
 	hash := strings.Repeat("ab", sha256.Size)
-	one := func(name, role, hash string) string {
-		return fmt.Sprintf(`{"name":%q,"role":%q,"sha256":%q,"created":"2026-01-31T08:00:00Z","by":"x"}`, name, role,
-			hash)
-	}
-	file := func(tokens ...string) string { return `{"version":1,"tokens":[` + strings.Join(tokens, ",") + `]}` }
-	for _, c := range []struct {
-		text string
-		ok   bool
-	}{
-		{file(), true},
-		{file(one("a", "admin", hash)), true},
-		{file(one("b", "admin", hash), one("a", "read-only", hash)), true},
-		{"", false},
-		{"{}", false},
-		{"null", false},
-		{file(one("a", "admin", hash))[:60], false},
-		{file() + file(), false},
-		{file(one("a", "root", hash)), false},
-		{file(one("a", "", hash)), false},
-		{file(one("", "admin", hash)), false},
-		{file(one("../a", "admin", hash)), false},
-		{file(one("a", "admin", hash[2:])), false},
-		{file(one("a", "admin", "")), false},
-		{file(one("a", "admin", strings.Replace(hash, "a", "g", 1))), false},
-		{file(one("a", "admin", hash), one("a", "read-only", hash)), false},
-		{`{"version":2,"tokens":[]}`, false},
-		{`{"version":1,"tokens":[],"roles":[]}`, false},
-		{`{"version":1,"tokens":[{"name":"a","role":"admin","sha256":"` + hash + `","created":"yesterday"}]}`, false},
-	} {
-		must(t, os.WriteFile(path, []byte(c.text), 0o600))
-		if _, err := OpenTokens(path, time.Now); (err == nil) != c.ok {
-			t.Errorf("%s: %v", c.text, err)
+	words := strings.NewReplacer("$A", `{"name":"a","role":"admin",$END`, "$B", `{"name":"b","role":"read-only",$END`,
+		"$HEAD", `{"version":1,"tokens":[`)
+	for c := range ipamtest.Rows(2, `
+		$HEAD]} | ok
+		$HEAD$A]} | ok
+		$HEAD$B,$A]} | ok
+		$NOTHING
+		{}
+		null
+		$HEAD$A
+		$HEAD]}$HEAD]}
+		$HEAD{"name":"a","role":"root",$END]}
+		$HEAD{"name":"a","role":"",$END]}
+		$HEAD{"name":"","role":"admin",$END]}
+		$HEAD{"name":"../a","role":"admin",$END]}
+		$HEAD{"name":"a","role":"admin","sha256":"abab","created":"2026-01-31T08:00:00Z","by":"x"}]}
+		$HEAD{"name":"a","role":"admin","sha256":"","created":"2026-01-31T08:00:00Z","by":"x"}]}
+		$HEAD{"name":"a","role":"admin","sha256":"g$HASH","created":"2026-01-31T08:00:00Z","by":"x"}]}
+		$HEAD$A,$A]}
+		{"version":2,"tokens":[]}
+		{"version":1,"tokens":[],"roles":[]}
+		$HEAD{"name":"a","role":"admin","sha256":"a$HASH","created":"yesterday"}]}
+	`) {
+		text := strings.NewReplacer("$END", `"sha256":"`+hash+`","created":"2026-01-31T08:00:00Z","by":"x"}`,
+			"$HASH", hash[1:], "$NOTHING", "").Replace(words.Replace(c[0]))
+		must(t, os.WriteFile(path, []byte(text), 0o600))
+		if _, err := OpenTokens(path, time.Now); (err == nil) != (c[1] == "ok") {
+			t.Errorf("%s: %v", text, err)
 		} else if err != nil && !strings.Contains(err.Error(), path) {
 			t.Errorf("the error does not say which file: %v", err)
 		}
@@ -117,10 +113,11 @@ func TestTokenFileCannotBeWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	must(t, os.Mkdir(dir, 0o700))
 	all := openTokens(t, filepath.Join(dir, TokenFile))
-	made, err := all.Create(api.TokenRequest{Name: "ci", Role: api.RoleAdmin}, time.Time{}, "x")
+	made, err := all.create(api.TokenRequest{Name: "ci", Role: api.RoleAdmin}, time.Time{}, "x")
 	must(t, err)
 	must(t, os.Rename(dir, dir+".away"))
-	if _, err := all.Create(api.TokenRequest{Name: "other", Role: api.RoleAdmin}, time.Time{}, "x"); err == nil || len(all.List()) != 1 {
+	other := api.TokenRequest{Name: "other", Role: api.RoleAdmin}
+	if _, err := all.create(other, time.Time{}, "x"); err == nil || len(all.List()) != 1 {
 		t.Errorf("a token that is nowhere: %v, %+v", err, all.List())
 	}
 	if _, err := all.Remove("ci"); err == nil || !strings.Contains(err.Error(), "comes back") {
@@ -148,9 +145,8 @@ func TestTokensFromManySides(t *testing.T) {
 		wg.Go(func() {
 			for i := range 20 {
 				name := fmt.Sprintf("t%d", i)
-				made, err := all.Create(api.TokenRequest{Name: name, Role: api.RoleAdmin}, time.Time{}, "x")
-				var p *api.Problem
-				if err != nil && (!errors.As(err, &p) || p.Code != api.CodeInUse) {
+				made, err := all.create(api.TokenRequest{Name: name, Role: api.RoleAdmin}, time.Time{}, "x")
+				if err != nil && code(err) != api.CodeInUse {
 					t.Error(err)
 				}
 				if err == nil {
@@ -159,7 +155,7 @@ func TestTokensFromManySides(t *testing.T) {
 					}
 				}
 				_, gone := all.Remove(name)
-				if gone != nil && (!errors.As(gone, &p) || p.Code != api.CodeNotFound) {
+				if gone != nil && code(gone) != api.CodeNotFound {
 					t.Error(gone)
 				}
 				mu.Lock()
@@ -187,11 +183,11 @@ func TestTokensFromManySides(t *testing.T) {
 func TestTokenBound(t *testing.T) {
 	var all Tokens
 	for i := range maxTokens {
-		_, err := all.Create(api.TokenRequest{Name: fmt.Sprintf("t%d", i), Role: api.RoleAdmin}, time.Time{}, "x")
+		_, err := all.create(api.TokenRequest{Name: fmt.Sprintf("t%d", i), Role: api.RoleAdmin}, time.Time{}, "x")
 		must(t, err)
 	}
-	var p *api.Problem
-	if _, err := all.Create(api.TokenRequest{Name: "more", Role: api.RoleAdmin}, time.Time{}, "x"); !errors.As(err, &p) || p.Code != api.CodeExhausted {
+	more := api.TokenRequest{Name: "more", Role: api.RoleAdmin}
+	if _, err := all.create(more, time.Time{}, "x"); code(err) != api.CodeExhausted {
 		t.Errorf("one too many: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ func TestTokensFollowNoLink(t *testing.T) {
 	must(t, os.Symlink(victim, path+".part"))
 	tokens, err := OpenTokens(path, time.Now)
 	must(t, err)
-	_, err = tokens.Create(api.TokenRequest{Name: "ci", Role: api.RoleAdmin}, time.Time{}, "root")
+	_, err = tokens.create(api.TokenRequest{Name: "ci", Role: api.RoleAdmin}, time.Time{}, "root")
 	must(t, err)
 	if text, err := os.ReadFile(victim); err != nil || string(text) != "precious" {
 		t.Errorf("the file that a link leads to holds %q, %v", text, err)
@@ -41,7 +41,8 @@ func TestTokensFollowNoLink(t *testing.T) {
 	} {
 		_ = os.Remove(path)
 		// writes the file anew
-		_, err := tokens.Create(api.TokenRequest{Name: "t" + string(rune('a'+len(tokens.List()))), Role: api.RoleAdmin}, time.Time{}, "root")
+		one := api.TokenRequest{Name: "t" + string(rune('a'+len(tokens.List()))), Role: api.RoleAdmin}
+		_, err := tokens.create(one, time.Time{}, "root")
 		must(t, err)
 		must(t, change(path))
 		if _, err := OpenTokens(path, time.Now); err == nil || !strings.Contains(err.Error(), want) ||

@@ -36,8 +36,8 @@ func (t *turn) take(ctx context.Context) error {
 		t.mine = true
 		return nil
 	case <-ctx.Done():
-		return &api.Problem{Status: http.StatusServiceUnavailable, Code: api.CodeBusy,
-			Detail: "several large requests are being read at this moment; try again when they are"}
+		return problem(http.StatusServiceUnavailable, api.CodeBusy,
+			"several large requests are being read at this moment; try again when they are")
 	}
 }
 

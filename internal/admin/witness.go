@@ -196,8 +196,8 @@ func (s *Server) readSeen(w http.ResponseWriter, r *http.Request, v any) (done f
 		case s.views <- struct{}{}:
 			done, most = func() { <-s.views }, maxThings
 		default:
-			return nil, &api.Problem{Status: http.StatusConflict, Code: api.CodeBusy,
-				Detail: "what another engine runs is being looked at at this moment; try again when that is done"}
+			return nil, problem(http.StatusConflict, api.CodeBusy,
+				"what another engine runs is being looked at at this moment; try again when that is done")
 		}
 	}
 	if err = readLarge(r, v, most); err != nil {
@@ -228,7 +228,7 @@ func (s *Server) witnessed(leases iter.Seq2[ipam.LeaseInfo, error]) iter.Seq2[ip
 }
 
 func noWitness() *api.Problem {
-	return &api.Problem{Status: http.StatusConflict, Code: api.CodeNoWitness,
-		Detail: "this daemon has no witness, who tells what runs: start it with --docker-host and the address of a " +
-			"Docker Engine, such as unix:///run/docker.sock, and ask again"}
+	return problem(http.StatusConflict, api.CodeNoWitness,
+		"this daemon has no witness, who tells what runs: start it with --docker-host and the address of a Docker "+
+			"Engine, such as unix:///run/docker.sock, and ask again")
 }

@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -192,31 +191,28 @@ func TestWitnessAsDescribed(t *testing.T) {
 
 // Nobody holds what is only remembered, and of what the witness does not know nothing is said.
 func TestSeenBy(t *testing.T) {
-	h := start(t, new(watcher).join)
+	h := start(t, nil)
 	h.furnish(t)
+	h.server.cfg.SeenBy = func(space string, addr netip.Addr, lease uint64) *ipam.SeenBy {
+		if space != "lab" {
+			return nil
+		}
+		return &ipam.SeenBy{Container: fmt.Sprint(addr, " ", lease)}
+	}
 	all, err := h.client.Leases(t.Context(), ipam.LeaseFilter{Remembered: true})
 	must(t, err)
 	seen := 0
 	for _, l := range all {
-		if (l.SeenBy != nil) != (l.Space == "lab" && l.Address.String() == "10.1.0.2" && l.State == "held") {
-			t.Errorf("%s %s (%s) is seen by %+v", l.Space, l.Address, l.State, l.SeenBy)
+		known := l.Space == "lab" && l.State == "held"
+		if known != (l.SeenBy != nil) || known && l.SeenBy.Container != fmt.Sprint(l.Address, " ", l.ID) {
+			t.Errorf("%s (%s, lease %d) is seen by %+v", l.Address, l.State, l.ID, l.SeenBy)
 		}
-		if l.SeenBy != nil {
+		if known {
 			seen++
 		}
 	}
-	if seen != 1 {
+	if seen == 0 || seen == len(all) {
 		t.Errorf("%d of %d are seen", seen, len(all))
-	}
-	h.server.cfg.SeenBy = func(_ string, _ netip.Addr, lease uint64) *ipam.SeenBy {
-		return &ipam.SeenBy{Container: fmt.Sprint(lease)}
-	}
-	all, err = h.client.Leases(t.Context(), ipam.LeaseFilter{Remembered: true})
-	must(t, err)
-	for _, l := range all {
-		if held := l.State == "held"; held != (l.SeenBy != nil) || held && l.SeenBy.Container != fmt.Sprint(l.ID) {
-			t.Errorf("%s (%s, lease %d) is seen by %+v", l.Address, l.State, l.ID, l.SeenBy)
-		}
 	}
 }
 
@@ -224,28 +220,22 @@ func TestSeenBy(t *testing.T) {
 func TestNoWitness(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
-	for _, s := range steps(`
-		GET /v1/check -> 409 --docker-host
-		POST /v1/check {"repair": true} -> 409 --docker-host
-		PUT /v1/witness $VIEW -> 409 --docker-host
-	`, "$VIEW", inJSON(t, aView())) {
-		if p := h.play(t, s).problem(t); p.Code != api.CodeNoWitness {
-			t.Errorf("%s %s: %+v", s.method, s.target, p)
-		}
-	}
 	h.plays(t, `
+		GET /v1/check -> 409 no_witness && --docker-host
+		POST /v1/check {"repair": true} -> 409 no_witness && --docker-host
+		PUT /v1/witness $VIEW -> 409 no_witness && --docker-host
 		GET /v1/status -> 200 without witness
 		GET /v1/status -> 200 without seen_by
 		GET /v1/leases -> 200 without witness
 		GET /v1/leases -> 200 without seen_by
-	`)
+	`, "$VIEW", inJSON(t, aView()))
 }
 
 // What is wrong with a body is said, and the witness hears of none of it.
 func TestBadWitnessBodies(t *testing.T) {
 	w := new(watcher)
 	h := start(t, w.join)
-	for _, c := range steps(`
+	for _, s := range steps(`
 		GET /v1/check?repair=true -> 400 no parameter
 		POST /v1/check?repair=true {} -> 400 no parameter
 		PUT /v1/witness?host=a {} -> 400 no parameter
@@ -267,13 +257,10 @@ func TestBadWitnessBodies(t *testing.T) {
 			-> 400 the field "networks.0.subnets.0.cidr" is wrong
 		PUT /v1/witness {"host": "a" -> 400 no proper JSON
 	`) {
-		p := h.send(t, c).problem(t)
-		if p.Status != c.status || p.Code != api.CodeInvalid || !strings.Contains(p.Detail, c.has) {
-			t.Errorf("%+v: %s %q", c, p.Code, p.Detail)
-		}
+		s.has += ` && "code":"invalid"`
+		h.play(t, s)
 	}
-	h.play(t, step{method: "PUT", target: "/v1/witness", body: "{}", status: 415, has: api.CodeMediaType,
-		header: map[string]string{"Content-Type": "text/plain"}})
+	h.plays(t, `[Content-Type: text/plain] PUT /v1/witness {} -> 415 media_type`)
 	if len(w.asked)+len(w.shown) > 0 {
 		t.Errorf("the witness was asked: %+v, %+v", w.asked, w.shown)
 	}
@@ -282,34 +269,24 @@ func TestBadWitnessBodies(t *testing.T) {
 // TestClientCheck: the zero request may be asked by those who only look.
 func TestClientCheck(t *testing.T) {
 	w := &watcher{report: aReport()}
-	var methods []string
+	methods := ""
 	h := start(t, func(s *Server) {
 		w.join(s)
 		inner := s.handlers
 		s.handlers = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			methods = append(methods, r.Method+" "+r.URL.Path)
+			methods += r.Method + " "
 			inner.ServeHTTP(rw, r)
 		})
 	})
-	view, only := aView(), aReport()
-	for _, req := range []ipam.CheckRequest{{}, {Repair: true}, {Only: &only}, {View: &view}} {
+	for _, req := range []ipam.CheckRequest{{}, {Repair: true}} {
 		report, err := h.client.Check(t.Context(), req)
 		must(t, err)
 		if diff := cmp.Diff(w.report, report, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" {
 			t.Error(diff)
 		}
 	}
-	must(t, h.client.ShowEngine(t.Context(), view))
-	if diff := cmp.Diff([]string{"GET /v1/check", "POST /v1/check", "POST /v1/check", "POST /v1/check",
-		"PUT /v1/witness"}, methods); diff != "" {
-		t.Error(diff)
-	}
-	w.err = errors.New("a defect")
-	if _, err := h.client.Check(t.Context(), ipam.CheckRequest{}); problemCode(err) != api.CodeInternal {
-		t.Error(err)
-	}
-	if err := h.client.ShowEngine(t.Context(), view); problemCode(err) != api.CodeInternal {
-		t.Error(err)
+	if methods != "GET POST " {
+		t.Errorf("asked was by %s", methods)
 	}
 }
 

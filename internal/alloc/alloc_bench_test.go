@@ -63,7 +63,7 @@ func BenchmarkChurn(b *testing.B) {
 			s, rng := NewSet(p), rand.New(rand.NewPCG(1, 2))
 			var members []netip.Addr
 			for _, i := range rng.Perm(65534)[:65534*percent/100] {
-				a := s.base.add(u128{0, uint64(i + 1)}).addr(true)
+				a := valueOf(p.Addr()).add(u128{0, uint64(i + 1)}).addr(true)
 				s.Add(a)
 				members = append(members, a)
 			}
@@ -80,14 +80,12 @@ func BenchmarkChurn(b *testing.B) {
 	}
 }
 
-// scattered returns n random addresses of a prefix.
+// scattered returns n random addresses of a /64.
 func scattered(p netip.Prefix, n int) []netip.Addr {
 	rng := rand.New(rand.NewPCG(1, 2))
-	s := NewSet(p)
 	all := make([]netip.Addr, n)
 	for i := range all {
-		x := u128{rng.Uint64() & s.max.hi, rng.Uint64() & s.max.lo}
-		all[i] = s.base.add(x).addr(s.is4)
+		all[i] = valueOf(p.Addr()).add(u128{0, rng.Uint64()}).addr(false)
 	}
 	return all
 }

@@ -3,132 +3,131 @@ package alloc
 import (
 	"net/netip"
 	"slices"
-	"sort"
+
+	"github.com/tidwall/btree"
+	"go4.org/netipx"
 )
 
-// Blocks is a collection of prefixes of either family that never overlap: the subnets of one space. Every question
-// takes time in proportion to the length of an address and to what it answers, not to the number of prefixes. Host bits
-// of what it is given are ignored.
+// Blocks is a collection of prefixes of either family that do not overlap: the subnets of one space. It ignores host
+// bits.
 //
-// Methods that only read may run beside one another; one that writes may not run beside any other.
+// Methods that only read may run at the same time, but not beside one that writes.
 type Blocks struct {
-	v4, v6 *node
-	n      int
+	members        *btree.BTreeG[netip.Prefix] // by their first addresses
+	taken4, taken6 runs                        // their addresses
 }
 
 // NewBlocks returns an empty collection.
-func NewBlocks() *Blocks { return new(Blocks) }
+func NewBlocks() *Blocks {
+	byFirst := func(a, b netip.Prefix) bool { return a.Addr().Less(b.Addr()) }
+	return &Blocks{btree.NewBTreeGOptions(byFirst, btree.Options{NoLocks: true}), newRuns(), newRuns()}
+}
 
-// Len returns how many prefixes there are.
-func (b *Blocks) Len() int { return b.n }
+// Len returns the number of prefixes.
+func (b *Blocks) Len() int { return b.members.Len() }
 
-// Insert puts p in. It answers false where p overlaps what is there, or is not valid.
+// Insert adds p. It returns false if p overlaps a member, or is invalid.
 func (b *Blocks) Insert(p netip.Prefix) bool {
-	if !p.IsValid() {
+	if _, taken := b.Overlap(p); taken || !p.IsValid() {
 		return false
 	}
-	root := b.root(p)
-	top, ok := (*root).insert(&node{area: areaOf(p), free: nothing})
-	if ok {
-		*root = top
-		b.n++
-	}
-	return ok
+	b.members.Set(p.Masked())
+	b.taken(p).add(runOf(p))
+	return true
 }
 
-// Remove takes exactly p out. It answers false where p is not there, whatever else overlaps it.
+// Remove removes the member p. It returns false if there is no such member, whatever overlaps p.
 func (b *Blocks) Remove(p netip.Prefix) bool {
-	if !p.IsValid() {
+	p = p.Masked()
+	if m, ok := b.members.Get(p); !ok || m != p {
 		return false
 	}
-	root := b.root(p)
-	top, ok := (*root).remove(areaOf(p))
-	if ok {
-		*root = top
-		b.n--
-	}
-	return ok
+	b.members.Delete(p)
+	b.taken(p).remove(runOf(p))
+	return true
 }
 
-// Overlap returns the lowest member that has an address in common with p; false where there is none.
-func (b *Blocks) Overlap(p netip.Prefix) (netip.Prefix, bool) {
-	if !p.IsValid() {
-		return netip.Prefix{}, false
-	}
-	for m := range (*b.root(p)).under(areaOf(p)).members {
-		return m.prefix(p.Addr().Is4()), true
-	}
-	return netip.Prefix{}, false
+// Overlap returns the lowest member that has an address in common with p. It returns false if there is none.
+func (b *Blocks) Overlap(p netip.Prefix) (lowest netip.Prefix, found bool) {
+	b.overlapping(p, func(m netip.Prefix) bool {
+		lowest, found = m, true
+		return false
+	})
+	return lowest, found
 }
 
 // In returns the members that have an address in common with base, the lowest first.
-func (b *Blocks) In(base netip.Prefix) []netip.Prefix {
-	if !base.IsValid() {
-		return nil
-	}
-	var in []netip.Prefix
-	for m := range (*b.root(base)).under(areaOf(base)).members {
-		in = append(in, m.prefix(base.Addr().Is4()))
-	}
-	return in
-}
-
-// Carve returns the lowest prefix of the given length inside base that overlaps no member and nothing of avoid; false
-// where there is none. It inserts nothing. The prefixes to avoid may be of any family and size, and overlap; they are
-// looked at one by one, so that the time grows with their number.
-func (b *Blocks) Carve(base netip.Prefix, bits int, avoid []netip.Prefix) (netip.Prefix, bool) {
-	if !base.IsValid() || bits < base.Bits() || bits > base.Addr().BitLen() {
-		return netip.Prefix{}, false
-	}
-	in := areaOf(base)
-	key, ok := carve(in, bits, (*b.root(base)).under(in), obstacles(base, avoid))
-	if !ok {
-		return netip.Prefix{}, false
-	}
-	return area{key, bits}.prefix(base.Addr().Is4()), true
-}
-
-func (b *Blocks) root(p netip.Prefix) **node {
-	if p.Addr().Is4() {
-		return &b.v4
-	}
-	return &b.v6
-}
-
-// obstacles returns what of avoid lies in base or around it, in order, the larger of two that begin together first.
-func obstacles(base netip.Prefix, avoid []netip.Prefix) []area {
-	var all []area
-	for _, p := range avoid {
-		if p.Overlaps(base) { // false for another family, and for one that is not valid
-			all = append(all, areaOf(p))
-		}
-	}
-	slices.SortFunc(all, func(a, b area) int {
-		if c := a.key.compare(b.key); c != 0 {
-			return c
-		}
-		return a.bits - b.bits
+func (b *Blocks) In(base netip.Prefix) (all []netip.Prefix) {
+	b.overlapping(base, func(m netip.Prefix) bool {
+		all = append(all, m)
+		return true
 	})
 	return all
 }
 
-// carve returns where the lowest free area of the given length in r begins. n is the tree of the members in r, or the
-// member around it; avoid is what else lies in r, or around it, in order, so that one around r is the first. Only areas
-// with something of avoid in them can be searched in vain, so at most len(avoid) * 128 are.
-func carve(r area, bits int, n *node, avoid []area) (u128, bool) {
-	switch {
-	case n == nil && len(avoid) == 0:
-		return r.key, true
-	case r.bits == bits || n.freeIn(r.bits) > bits:
-		return u128{}, false
-	case len(avoid) > 0 && avoid[0].bits <= r.bits:
-		return u128{}, false
+func (b *Blocks) overlapping(p netip.Prefix, yield func(netip.Prefix) bool) {
+	if !p.IsValid() {
+		return
 	}
-	left, right := r.halves()
-	low, high := n.halves(r.bits)
-	k := sort.Search(len(avoid), func(i int) bool { return !avoid[i].key.less(right.key) })
-	if key, ok := carve(left, bits, low, avoid[:k]); ok {
-		return key, true
+	from := p.Masked()
+	b.members.Descend(from, func(m netip.Prefix) bool {
+		if m.Overlaps(p) { // it begins before p
+			from = m
+		}
+		return false
+	})
+	b.members.Ascend(from, func(m netip.Prefix) bool { return m.Overlaps(p) && yield(m) })
+}
+
+// Carve returns the lowest prefix of the given length in base that overlaps no member and nothing of avoid. It returns
+// false if there is none. It inserts nothing. The prefixes to avoid may be of any family and size, and may overlap.
+// Time grows with the number of runs of members in base and of prefixes to avoid.
+func (b *Blocks) Carve(base netip.Prefix, bits int, avoid []netip.Prefix) (netip.Prefix, bool) {
+	if !base.IsValid() || bits < base.Bits() || bits > base.Addr().BitLen() {
+		return netip.Prefix{}, false
 	}
-	return carve(right, bits, high, avoid[k:])
+	taken, obstacles := b.taken(base), obstaclesIn(base, avoid)
+	in, host := runOf(base), u128{0, 1}.shl(base.Addr().BitLen()-bits).prev()
+	for block := (run{in.first, in.first.add(host)}); ; {
+		for len(obstacles) > 0 && obstacles[0].last.less(block.first) {
+			obstacles = obstacles[1:]
+		}
+		var behind u128 // the last address of what is in the way
+		if r, ok := taken.upTo(block.last); ok && !r.last.less(block.first) {
+			behind = r.last
+		} else if len(obstacles) > 0 && !block.last.less(obstacles[0].first) {
+			behind = obstacles[0].last
+		} else {
+			return netip.PrefixFrom(block.first.addr(base.Addr().Is4()), bits), true
+		}
+		if !behind.or(host).less(in.last) {
+			return netip.Prefix{}, false
+		}
+		block.first = behind.or(host).next()
+		block.last = block.first.add(host)
+	}
+}
+
+func (b *Blocks) taken(p netip.Prefix) runs {
+	if p.Addr().Is4() {
+		return b.taken4
+	}
+	return b.taken6
+}
+
+// obstaclesIn returns the prefixes that overlap base, by their first addresses.
+func obstaclesIn(base netip.Prefix, avoid []netip.Prefix) (all []run) {
+	for _, p := range avoid {
+		if p.Overlaps(base) { // false for another family, and for an invalid prefix
+			all = append(all, runOf(p))
+		}
+	}
+	slices.SortFunc(all, func(a, b run) int { return a.first.compare(b.first) })
+	return all
+}
+
+// runOf returns the addresses of a prefix.
+func runOf(p netip.Prefix) run {
+	r := netipx.RangeOfPrefix(p)
+	return run{valueOf(r.From()), valueOf(r.To())}
 }

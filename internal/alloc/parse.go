@@ -22,7 +22,7 @@ const maxCount = 39
 // ParseRange reads a range of addresses: "A-B" (both included), "A+N" (N addresses from A on), a CIDR without host
 // bits, or one address. It refuses, with an error that wraps errRange and says what to write instead: ranges that are
 // reversed, mix families, or run over their family's last address; IPv4 addresses mapped into IPv6; zones; blanks;
-// leading zeros in IPv4 addresses, lengths and counts; and a count of 0. GA-7
+// leading zeros in IPv4 addresses, lengths and counts; and a count of 0.
 func ParseRange(s string) (netipx.IPRange, error) {
 	r, err := parseRange(s)
 	if err != nil {

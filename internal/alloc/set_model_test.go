@@ -3,7 +3,6 @@ package alloc
 import (
 	"maps"
 	"math"
-	"math/big"
 	"net/netip"
 	"slices"
 	"testing"
@@ -14,72 +13,36 @@ import (
 
 // all yields the members in order, for tests.
 func (s *Set) all(yield func(netip.Addr) bool) {
-	var members []u128
-	for _, l := range s.leaves {
-		switch l.shape {
-		case listLeaf:
-			members = append(members, l.list...)
-		case bitmapLeaf:
-			for x, ok := l.bits.nextSet(0); ok; x, ok = l.bits.nextSet(x + 1) {
-				members = append(members, firstOf(l.first).add(u128{0, uint64(x)}))
+	for r := range s.takenIn(netipx.RangeOfPrefix(s.prefix)) {
+		for x := r.first; ; x = x.next() {
+			if !yield(x.addr(s.prefix.Addr().Is4())) {
+				return
 			}
-		case fullLeaf:
-			for x := firstOf(l.first); !lastOf(l.last).less(x); x = x.next() {
-				members = append(members, x)
+			if x == r.last {
+				break
 			}
-		}
-	}
-	for _, x := range members {
-		if !yield(s.base.add(x).addr(s.is4)) {
-			return
 		}
 	}
 }
 
-// checkSet verifies the rules that leaves keep.
+// checkSet verifies that there is a gap between each two runs, and that the members are counted.
 func checkSet(t interface {
 	Helper()
 	Fatalf(string, ...any)
 }, s *Set) {
 	t.Helper()
-	single, full := uint64(0), u128{}
-	for i := range s.leaves {
-		l := &s.leaves[i]
-		single += l.singles()
-		full = full.add(l.blocks())
-		first, last := l.first, l.last
-		switch l.shape {
-		case listLeaf:
-			if len(l.list) == 0 || len(l.list) > s.crowd || !slices.IsSortedFunc(l.list, u128.compare) {
-				t.Fatalf("leaf %d: list of %d entries", i, len(l.list))
-			}
-			if cap(l.list) > 8*len(l.list)+16 {
-				t.Fatalf("leaf %d: list of %d entries has room for %d", i, len(l.list), cap(l.list))
-			}
-			first, last = blockOf(l.list[0]), blockOf(l.list[len(l.list)-1])
-		case bitmapLeaf:
-			if l.bits.n <= s.crowd/4 || l.bits.n == s.size && blockOf(s.max) != (u128{}) ||
-				l.bits.n != l.bits.count(0, s.size-1) {
-				t.Fatalf("leaf %d: bitmap of %d bits", i, l.bits.n)
-			}
-			for w, word := range l.bits.words {
-				if l.bits.full[w>>6]>>(w&63)&1 != 0 != (word == ^uint64(0)) {
-					t.Fatalf("leaf %d: the summary is wrong about word %d", i, w)
-				}
-			}
+	var n uint64
+	var before *run
+	s.runs.Scan(func(r run) bool {
+		if r.last.less(r.first) || before != nil && !before.last.next().less(r.first) {
+			t.Fatalf("the run %v stands behind %v", r, before)
 		}
-		if first.less(l.first) || last.less(first) || blockOf(s.max).less(last) {
-			t.Fatalf("leaf %d from block %v holds %v to %v", i, l.first, first, last)
-		}
-		if i+1 < len(s.leaves) {
-			next := &s.leaves[i+1]
-			if !last.less(next.first) || l.shape == fullLeaf && next.shape == fullLeaf && last.next() == next.first {
-				t.Fatalf("leaves %d and %d overlap or should be one", i, i+1)
-			}
-		}
-	}
-	if single != s.single || full != s.full {
-		t.Fatalf("counted %d and %v, not %d and %v", s.single, s.full, single, full)
+		n += r.last.sub(r.first).lo + 1
+		before = &r
+		return true
+	})
+	if n != s.n {
+		t.Fatalf("counted %d, not %d", s.n, n)
 	}
 }
 
@@ -236,26 +199,6 @@ func TestSetAgainstMap(t *testing.T) {
 					delete(slow, a)
 				}
 			},
-			"add range": func(t *rapid.T) {
-				r := w.span(t)
-				fast.AddRange(r)
-				for a := r.From(); a.IsValid() && !r.To().Less(a); a = a.Next() {
-					if w.prefix.Contains(a) {
-						slow[a] = true
-					}
-				}
-			},
-			"remove range": func(t *rapid.T) {
-				r := w.span(t)
-				if rapid.IntRange(0, 9).Draw(t, "wide") == 0 {
-					r = netipx.IPRangeFrom(r.From(), whole.To())
-					if !r.IsValid() {
-						return
-					}
-				}
-				fast.RemoveRange(r)
-				maps.DeleteFunc(slow, func(a netip.Addr, _ bool) bool { return r.Contains(a) })
-			},
 			"": func(t *rapid.T) {
 				checkSet(t, fast)
 				if fast.Len() != uint64(len(slow)) || fast.CountIn(whole) != fast.Len() {
@@ -283,122 +226,5 @@ func TestSetAgainstMap(t *testing.T) {
 				t.Fatalf("%s is in the set", a)
 			}
 		}
-	})
-}
-
-// slowRanges is the obvious set of vast ranges: netipx's, built anew for each change.
-type slowRanges struct{ set *netipx.IPSet }
-
-func (m *slowRanges) edit(change func(*netipx.IPSetBuilder)) {
-	var b netipx.IPSetBuilder
-	b.AddSet(m.set)
-	change(&b)
-	m.set, _ = b.IPSet()
-}
-
-func (m *slowRanges) countIn(r netipx.IPRange) uint64 {
-	var b netipx.IPSetBuilder
-	b.AddRange(r)
-	b.Intersect(m.set)
-	in, _ := b.IPSet()
-	n := new(big.Int)
-	for _, x := range in.Ranges() {
-		n.Add(n, Size(x))
-	}
-	if !n.IsUint64() {
-		return math.MaxUint64
-	}
-	return n.Uint64()
-}
-
-func (m *slowRanges) nextFree(r netipx.IPRange) (netip.Addr, bool) {
-	var b netipx.IPSetBuilder
-	b.AddRange(r)
-	b.RemoveSet(m.set)
-	free, _ := b.IPSet()
-	if len(free.Ranges()) == 0 {
-		return netip.Addr{}, false
-	}
-	return free.Ranges()[0].From(), true
-}
-
-func (m *slowRanges) nextTaken(r netipx.IPRange) (netip.Addr, bool) {
-	var b netipx.IPSetBuilder
-	b.AddRange(r)
-	b.Intersect(m.set)
-	taken, _ := b.IPSet()
-	if len(taken.Ranges()) == 0 {
-		return netip.Addr{}, false
-	}
-	return taken.Ranges()[0].From(), true
-}
-
-// Ranges of many blocks, so that full blocks come to be, join, and fall apart again.
-func TestSetAgainstRanges(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := rapid.SampledFrom([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/48"),
-			netip.MustParsePrefix("::/0"), netip.MustParsePrefix("0.0.0.0/0")}).Draw(t, "prefix")
-		whole := netipx.RangeOfPrefix(p)
-		fast, slow := NewSet(p), &slowRanges{new(netipx.IPSet)}
-		draw := func(t *rapid.T, label string) netip.Addr {
-			// Near the border of one of 8 blocks, at either end of the prefix.
-			v := u128{0, uint64(rapid.IntRange(0, 8).Draw(t, label+" block"))}.shl(16)
-			v = v.add(u128{0, uint64(rapid.SampledFrom([]int{0, 1, 2, 40, 600, 32768}).Draw(t, label))})
-			if rapid.Bool().Draw(t, label+" high") {
-				return valueOf(whole.To()).sub(v).addr(p.Addr().Is4())
-			}
-			return valueOf(whole.From()).add(v).addr(p.Addr().Is4())
-		}
-		span := func(t *rapid.T) netipx.IPRange {
-			a, b := draw(t, "a"), draw(t, "b")
-			if b.Less(a) {
-				a, b = b, a
-			}
-			return netipx.IPRangeFrom(a, b)
-		}
-		t.Repeat(map[string]func(*rapid.T){
-			"add range": func(t *rapid.T) {
-				r := span(t)
-				fast.AddRange(r)
-				slow.edit(func(b *netipx.IPSetBuilder) { b.AddRange(r) })
-			},
-			"remove range": func(t *rapid.T) {
-				r := span(t)
-				fast.RemoveRange(r)
-				slow.edit(func(b *netipx.IPSetBuilder) { b.RemoveRange(r) })
-			},
-			"add": func(t *rapid.T) {
-				a := draw(t, "one")
-				if got := fast.Add(a); got == slow.set.Contains(a) {
-					t.Fatalf("Add(%s) = %v", a, got)
-				}
-				slow.edit(func(b *netipx.IPSetBuilder) { b.Add(a) })
-			},
-			"remove": func(t *rapid.T) {
-				a := draw(t, "one")
-				if got := fast.Remove(a); got != slow.set.Contains(a) {
-					t.Fatalf("Remove(%s) = %v", a, got)
-				}
-				slow.edit(func(b *netipx.IPSetBuilder) { b.Remove(a) })
-			},
-			"": func(t *rapid.T) {
-				checkSet(t, fast)
-				r := span(t)
-				if got, want := fast.CountIn(r), slow.countIn(r); got != want {
-					t.Fatalf("CountIn(%v) = %d, want %d", r, got, want)
-				}
-				if got, want := fast.Len(), slow.countIn(whole); got != want {
-					t.Fatalf("Len = %d, want %d", got, want)
-				}
-				want, wantOK := slow.nextFree(r)
-				if got, ok := fast.NextFree(r); got != want || ok != wantOK {
-					t.Fatalf("NextFree(%v) = %s, %v; want %s, %v", r, got, ok, want, wantOK)
-				}
-				want, wantOK = slow.nextTaken(r)
-				if got, ok := fast.NextTaken(r); got != want || ok != wantOK {
-					t.Fatalf("NextTaken(%v) = %s, %v; want %s, %v", r, got, ok, want, wantOK)
-				}
-			},
-		})
 	})
 }

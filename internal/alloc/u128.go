@@ -72,29 +72,7 @@ func (v u128) shl(n int) u128 {
 	return u128{v.hi<<n | v.lo>>(64-n), v.lo << n}
 }
 
-// leadingZeros counts the zero bits above the highest one bit.
-func (v u128) leadingZeros() int {
-	if v.hi != 0 {
-		return bits.LeadingZeros64(v.hi)
-	}
-	return 64 + bits.LeadingZeros64(v.lo)
-}
-
-// bit returns bit i, counted from the highest, which is 0.
-func (v u128) bit(i int) int {
-	if i < 64 {
-		return int(v.hi >> (63 - i) & 1)
-	}
-	return int(v.lo >> (127 - i) & 1)
-}
-
-// mask returns v with all bits from bit i on (counted from the highest) set to 0.
-func (v u128) mask(i int) u128 {
-	if i <= 64 {
-		return u128{v.hi &^ (^uint64(0) >> i), 0}
-	}
-	return u128{v.hi, v.lo &^ (^uint64(0) >> (i - 64))}
-}
+func (v u128) or(w u128) u128 { return u128{v.hi | w.hi, v.lo | w.lo} }
 
 // parts256 is n parts of 256 of v.
 func (v u128) parts256(n uint8) u128 {

@@ -3,15 +3,15 @@ package allocator
 import (
 	"context"
 	"net/netip"
+	"time"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
 )
 
-// RequestAddress leases an address and returns it with its subnet's prefix length (LN-3). The lease is on disk by then.
+// RequestAddress leases an address and returns it with its subnet's prefix length. The lease is on disk by then.
 // An address of one endpoint is never given to a second, whatever MAC or name that sends. An endpoint that lost its
-// address gets it again at its next start (Target.Repeats). A preferred address is given or refused with the reason
-// (LN-9).
+// address gets it again at its next start (Target.repeats). A preferred address is given or refused with the reason.
 func (s Allocator) RequestAddress(ctx context.Context, req ipam.AddressRequest) (netip.Prefix, error) {
 	given, _, err := RequestAddress(ctx, s.homes.Own, req)
 	if err != nil {
@@ -27,7 +27,7 @@ func RequestAddress(ctx context.Context, s *ledger.Ledger, req ipam.AddressReque
 	if fromDHCP(s, &req) {
 		return requestDHCP(ctx, s, req)
 	}
-	Ask(ctx, s, &req)
+	ask(ctx, s, &req)
 	err = Update(ctx, s, func(c *ledger.Change) error {
 		made = nil
 		if err := c.MayTake(); err != nil {
@@ -43,24 +43,22 @@ func RequestAddress(ctx context.Context, s *ledger.Ledger, req ipam.AddressReque
 		var addr netip.Addr
 		switch {
 		case req.Gateway:
-			addr, err = t.TakeGateway(req)
+			addr, err = t.takeGateway(req)
 		case req.Preferred.IsValid():
-			addr, err = t.TakePreferred(req)
+			addr, err = t.takePreferred(req)
 		default:
-			addr, err = t.TakeAny(req)
+			addr, err = t.takeAny(req)
 		}
 		given, made = netip.PrefixFrom(addr, t.Sub.CIDR.Bits()), t.Made
 		return err
 	})
 	if err != nil {
 		given = netip.Prefix{}
-	} else if made != nil && made.Guessed {
-		s.CountGuesses(1, 0)
 	}
 	return given, made, err
 }
 
-// ReleaseAddress releases an address (LN-4). It acts only on a lease taken through this attachment. It ignores a free
+// ReleaseAddress releases an address. It acts only on a lease taken through this attachment. It ignores a free
 // address, another attachment's, the subnet's gateway, and a removed pool, because the engine could not handle an
 // error. The address is remembered for its last holder.
 func (s Allocator) ReleaseAddress(ctx context.Context, pool ipam.ID, addr netip.Addr) error {
@@ -76,4 +74,120 @@ func ReleaseAddress(ctx context.Context, s *ledger.Ledger, pool ipam.ID, addr ne
 		return err
 	})
 	return ended, err
+}
+
+// takeAny chooses an address in the order of the design: the requester's own, then its last one. Then each pool gives
+// its lowest address that was never used, or the one released longest ago.
+func (t *Target) takeAny(req ipam.AddressRequest) (netip.Addr, error) {
+	lost, err := t.Repeated(&req, func(*ipam.Lease) bool { return true })
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	if lost != nil {
+		return lost.Address, t.takeOver(req, lost)
+	}
+	addr, before, err := t.guess(&req)
+	if err == nil && !addr.IsValid() {
+		addr, before, err = t.choose(&req)
+	}
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	return addr, t.take(req, addr, before, ipam.Automatic)
+}
+
+// takePreferred takes the requested address, anywhere in the subnet. A quarantine does not matter: it only limits which
+// addresses are chosen, and a container with an address of its own must get it again when it is restarted. Engines
+// before 29 do not name the container, so Berth cannot tell the last holder from others.
+func (t *Target) takePreferred(req ipam.AddressRequest) (netip.Addr, error) {
+	addr := req.Preferred
+	if err := t.CheckHost(addr); err != nil {
+		return netip.Addr{}, err
+	}
+	held, err := t.Record(addr)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	if held.Held() {
+		if t.repeats(req, held) {
+			return addr, t.takeOver(req, held)
+		}
+		return addr, t.replay(req, held)
+	}
+	r := held.Reserved()
+	switch {
+	case r == nil:
+		if err := t.CheckWanted(addr); err != nil {
+			return netip.Addr{}, err
+		}
+	case surelyAuxiliary(&req, t.At) || !t.Index().Network(t.Sub.Network).CanBe(req, r.Owner):
+		return netip.Addr{}, ReservedError(t.Change, addr, r)
+	}
+	req.TakeHint()
+	// its owner may have it, even if it was excluded later
+	return addr, t.take(req, addr, held, KindOf(req, t.At, t.Now()))
+}
+
+// take writes the lease and its event. before is the address's record in this transaction.
+func (t *Target) take(req ipam.AddressRequest, addr netip.Addr, before *ipam.Lease, kind ipam.Kind) error {
+	t.TakenSince(t.At.ID)
+	l := &ipam.Lease{Address: addr, Kind: kind, Attachment: t.At.ID, MAC: req.MAC, Name: req.Name,
+		Container: t.Known().ContainerOf(req.Name), Guessed: req.Guessed && req.Name != "", Host: t.Host(),
+		DHCP: t.DHCP, Reservation: before.Reserved()}
+	if t.DHCP == nil && before != nil && before.Name == req.Name && before.MAC == req.MAC {
+		l.DHCP = before.DHCP // the witness found who had it all the time
+	}
+	if l.Guessed {
+		t.CountGuess()
+	}
+	e := l.Event(ipam.LeaseTaken, t.Sub, kind.String())
+	if req.Guessed {
+		e.Detail += " by a guess"
+	}
+	t.Made = l
+	return t.create(l, before, e)
+}
+
+// create writes a new lease with its event. before is the address's record in this transaction.
+func (t *Target) create(l, before *ipam.Lease, e *ipam.Event) error {
+	id, err := t.Event(e)
+	if err != nil {
+		return err
+	}
+	l.ID, l.Since = id, t.TimeOf(id)
+	return t.SetLease(t.Sub.ID, l.Address, before, l)
+}
+
+// takeOver ends a lease that its endpoint has lost, and leases the address to the next one in the same transaction.
+func (t *Target) takeOver(req ipam.AddressRequest, held *ipam.Lease) error {
+	req.TakeHint()
+	if _, err := t.Event(held.Event(ipam.LeaseReleased, t.Sub, "")); err != nil {
+		return err
+	}
+	return t.take(req, held.Address, held, held.Kind)
+}
+
+// auxiliaryTime is the maximum time between the requests for a pool and for its auxiliary addresses. The engine makes
+// them at once.
+const auxiliaryTime = time.Second
+
+// KindOf is the kind of a new lease. It distinguishes a requested address from one that the network keeps for itself
+// (`--aux-address`). An engine that sends neither MAC nor name uses the same words for both; requests right after the
+// pool are the network's. The witness corrects errors (NameLeases). A swarm's manager sends neither for anything. at is
+// nil if the store is unreachable, when no pool can be made.
+func KindOf(req ipam.AddressRequest, at *ipam.Attachment, now time.Time) ipam.Kind {
+	switch {
+	case !req.Preferred.IsValid():
+		return ipam.Automatic
+	case req.MAC != (ipam.MAC{}) || req.Name != "" || at != nil && at.Swarm:
+		return ipam.Static
+	case req.Telling, at != nil && now.Sub(at.Created) <= auxiliaryTime:
+		return ipam.Auxiliary
+	}
+	return ipam.Static
+}
+
+// surelyAuxiliary reports whether an endpoint would have sent a MAC or a name.
+func surelyAuxiliary(req *ipam.AddressRequest, at *ipam.Attachment) bool {
+	return req.MAC == (ipam.MAC{}) && req.Name == "" && !at.Swarm && req.Telling
 }

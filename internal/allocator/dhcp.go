@@ -36,11 +36,11 @@ func fromDHCP(s *ledger.Ledger, req *ipam.AddressRequest) bool {
 	})
 }
 
-// dhcpRequest is a request whose address a LAN's DHCP server chooses (LN-15). It has three steps. Only the first and
+// dhcpRequest is a request whose address a LAN's DHCP server chooses. It has three steps. Only the first and
 // the last use the store, so nobody else waits for the server.
 type dhcpRequest struct {
 	s       *ledger.Ledger
-	asker   Asker
+	asker   asker
 	lasting *ipam.DHCPLease // what the requester may keep if the server does not answer; nil: nothing
 	sub     *ipam.Subnet
 	parent  string
@@ -91,17 +91,17 @@ func (r *dhcpRequest) who(ctx context.Context, req ipam.AddressRequest) error {
 
 // look finds the client, as far as it is known now.
 func (r *dhcpRequest) look(ctx context.Context, req ipam.AddressRequest) error {
-	Ask(ctx, r.s, &req)
+	ask(ctx, r.s, &req)
 	return r.s.Look(ctx, func(c *ledger.Change) error {
 		t, err := OpenTarget(c, req.Pool)
 		if err != nil {
 			return err
 		}
 		r.sub, r.parent = t.Sub, t.Sub.ParentOn(c.Host())
-		if r.asker, err = t.AskerOf(req); err != nil {
+		if r.asker, err = t.askerOf(req); err != nil {
 			return err
 		}
-		r.lasting = r.asker.Lasting(c)
+		r.lasting = r.asker.lasting(c)
 		return r.refusal(req)
 	})
 }
@@ -231,12 +231,12 @@ func (r *dhcpRequest) write(ctx context.Context, got ipam.Asked) (given netip.Pr
 		if err := t.Revive(); err != nil {
 			return err
 		}
-		if other, err = t.TakeGiven(&r.asker, got); err != nil || other != nil {
+		if other, err = t.takeGiven(&r.asker, got); err != nil || other != nil {
 			return err
 		}
 		given, made = netip.PrefixFrom(got.Address, t.Sub.CIDR.Bits()), t.Made
 		if got.DHCP.State == ipam.LANUnconfirmed {
-			_, err = t.Event(LANEvent(ipam.LeaseUnconfirmed, t.Sub, made))
+			_, err = t.Event(made.Event(ipam.LeaseUnconfirmed, t.Sub, made.DHCP.Why))
 		}
 		return err
 	})
@@ -244,17 +244,10 @@ func (r *dhcpRequest) write(ctx context.Context, got ipam.Asked) (given netip.Pr
 	case err != nil:
 		return netip.Prefix{}, made, err
 	case other != nil:
-		return netip.Prefix{}, nil, r.decline(ctx, got, r.conflict(got, other))
-	}
-	if made.Guessed {
-		r.s.CountGuesses(1, 0)
+		return netip.Prefix{}, nil, r.decline(ctx, got, ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse,
+			"the DHCP server %s gave %s to %s by %s, and it is held by %s since %s; it was declined: start the "+
+				"container again, or end what has it", got.DHCP.Server, got.Address, r.asker.Client, r.parent,
+			other.Holder(), other.Since.Format("2006-01-02 15:04:05 MST")))
 	}
 	return given, made, nil
-}
-
-// conflict refuses an address that the server gave although the records give it to another holder.
-func (r *dhcpRequest) conflict(got ipam.Asked, other *ipam.Lease) error {
-	return ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse, "the DHCP server %s gave %s to %s by %s, and it is held by "+
-		"%s since %s; it was declined: start the container again, or end what has it", got.DHCP.Server, got.Address,
-		r.asker.Client, r.parent, other.Holder(), other.Since.Format("2006-01-02 15:04:05 MST"))
 }

@@ -37,10 +37,10 @@ func doubtOf(c *ledger.Change, space string, l *ipam.Lease) doubt {
 	return noDoubt
 }
 
-// Repeats reports whether req is the next start of the endpoint that held was taken for. The lease must be in doubt.
+// repeats reports whether req is the next start of the endpoint that held was taken for. The lease must be in doubt.
 // The attachment and MAC must match, and so must the name, if sent, or the container. Without a MAC the name suffices
 // if the lease surely has no endpoint, so a renamed container keeps its address. An address alone identifies nobody.
-func (t *Target) Repeats(req ipam.AddressRequest, held *ipam.Lease) bool {
+func (t *Target) repeats(req ipam.AddressRequest, held *ipam.Lease) bool {
 	if !held.Held() || held.Attachment != t.At.ID || !t.sameEndpoint(&req, held) {
 		return false
 	}
@@ -61,7 +61,8 @@ func (t *Target) sameEndpoint(req *ipam.AddressRequest, held *ipam.Lease) bool {
 
 // Repeated returns the lease that the endpoint of req has lost, if it may be given again; nil if there is none.
 func (t *Target) Repeated(req *ipam.AddressRequest, may func(*ipam.Lease) bool) (*ipam.Lease, error) {
-	return Repeated(t.Sx, req, t.Known().ContainerOf(req.Name), t.read, func(l *ipam.Lease) bool { return may(l) && t.Repeats(*req, l) })
+	return Repeated(t.Sx, req, t.Known().ContainerOf(req.Name), t.Record,
+		func(l *ipam.Lease) bool { return may(l) && t.repeats(*req, l) })
 }
 
 // doLook makes the witness look soon, because its next view decides whether a lease is in doubt. It does not wait.

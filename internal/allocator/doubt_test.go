@@ -122,6 +122,36 @@ func TestRenamedHolder(t *testing.T) {
 	})
 }
 
+// The address of a start that is refused its other address a moment later is in doubt: the engine ends the start, and
+// may never release it.
+func TestStartOfBothFamilies(t *testing.T) {
+	const begun = `
+		attach A cidr=192.0.2.0/29
+		attach B cidr=fd00::4/127
+		ask B x mac=9
+		ask B y mac=8
+		ask A web mac=1 -> 192.0.2.1
+	`
+	ipamtest.RunScripts(t, []ipamtest.Script{
+		{"it was refused", begun + `
+			ask B web mac=1 ! exhausted
+			ask A web mac=1 -> 192.0.2.1
+		`},
+		{"it was not", begun + `
+			ask A web mac=1 -> 192.0.2.2
+		`},
+		{"another was", begun + `
+			ask B web mac=2 ! exhausted
+			ask A web mac=1 -> 192.0.2.2
+		`},
+		{"long after", begun + `
+			wait 11s
+			ask B web mac=1 ! exhausted
+			ask A web mac=1 -> 192.0.2.2
+		`},
+	})
+}
+
 // A lost lease is replaced: it ends, and a new one begins, which no request for the first one changes.
 func TestTakenOver(t *testing.T) {
 	runGuesses(t, []ipamtest.Script{

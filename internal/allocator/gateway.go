@@ -1,6 +1,7 @@
 package allocator
 
 import (
+	"cmp"
 	"net/netip"
 
 	"go4.org/netipx"
@@ -9,11 +10,11 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// TakeGateway answers a request of the type com.docker.network.gateway. The first gateway belongs to the subnet: all
+// takeGateway answers a request of the type com.docker.network.gateway. The first gateway belongs to the subnet: all
 // attachments share it, and no ReleaseAddress releases it. If only one attachment ever asked for it, it ends with that
 // attachment (dropGatewayOf). Any other gateway that is requested by address is a lease of the attachment, for hosts
 // that share a subnet. So is the gateway that an engine insists on for a network with gateway=none.
-func (t *Target) TakeGateway(req ipam.AddressRequest) (netip.Addr, error) {
+func (t *Target) takeGateway(req ipam.AddressRequest) (netip.Addr, error) {
 	if !req.Preferred.IsValid() && t.Sub.Gateway.IsValid() {
 		return t.Sub.Gateway, t.shareGateway()
 	}
@@ -30,12 +31,12 @@ func (t *Target) TakeGateway(req ipam.AddressRequest) (netip.Addr, error) {
 		if err := t.shareGateway(); err != nil {
 			return netip.Addr{}, err
 		}
-		return addr, t.inheritAll()
+		return addr, t.succeed()
 	}
 	if err := t.leavesRoom(addr); err != nil {
 		return netip.Addr{}, err
 	}
-	held, err := t.Lease(t.Sub.ID, addr)
+	held, err := t.Record(addr)
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -43,7 +44,7 @@ func (t *Target) TakeGateway(req ipam.AddressRequest) (netip.Addr, error) {
 		if held.Kind == ipam.Gateway && held.Attachment == t.At.ID {
 			return addr, nil
 		}
-		if err := t.inheritAll(); err != nil {
+		if err := t.succeed(); err != nil {
 			return netip.Addr{}, err
 		}
 		return addr, t.replay(req, held)
@@ -52,13 +53,13 @@ func (t *Target) TakeGateway(req ipam.AddressRequest) (netip.Addr, error) {
 		return netip.Addr{}, ReservedError(t.Change, addr, r)
 	}
 	if t.Sub.Gateway.IsValid() { // a bridge's own gateway next to the subnet's is a static address like any other
-		return addr, t.Take(req, addr, held, ipam.Gateway)
+		return addr, t.take(req, addr, held, ipam.Gateway)
 	}
 	if err := t.Sub.CheckGateway(addr); err != nil { // a held gateway stays, even if a static band was added later
 		return netip.Addr{}, err
 	}
 	if t.Sub.NoGateway {
-		return addr, t.Take(req, addr, held, ipam.Gateway)
+		return addr, t.take(req, addr, held, ipam.Gateway)
 	}
 	return addr, t.setGateway(addr, held)
 }
@@ -79,14 +80,11 @@ func (t *Target) gatewayAddr(req ipam.AddressRequest) (netip.Addr, error) {
 	if err := t.Index().Network(t.Sub.Network).CheckAutomatic(); err != nil {
 		return netip.Addr{}, err
 	}
-	for _, p := range t.gatewayPools() {
-		if addr, _, err := t.chooseIn(p, 0); err != nil {
-			return addr, err
-		} else if addr.IsValid() {
-			return addr, nil
-		}
+	addr, _, err := t.chooseIn(t.gatewayPools(), 0)
+	if err == nil && !addr.IsValid() {
+		err = t.exhausted()
 	}
-	return netip.Addr{}, t.exhausted()
+	return addr, err
 }
 
 // gatewayPools returns the pools for a gateway. In a planned subnet these are the subnet's pools, because other
@@ -134,26 +132,15 @@ func (t *Target) leavesRoom(gateway netip.Addr) error {
 	}
 	return ipam.Refuse(ipam.ErrExhausted,
 		"the pool %s is too small for its gateway %s: no address would be left for a container; use a larger subnet "+
-			"or range",
-		t.poolText(), gateway)
-}
-
-func (t *Target) poolText() string {
-	if !t.At.Pool.IsZero() {
-		return t.At.Pool.String()
-	}
-	return t.Sub.CIDR.String()
+			"or range", cmp.Or(t.At.Pool.String(), t.Sub.CIDR.String()), gateway)
 }
 
 // setGateway makes a free address the subnet's gateway.
 func (t *Target) setGateway(addr netip.Addr, before *ipam.Lease) error {
-	id, err := t.Event(&ipam.Event{Verb: ipam.GatewaySet, Space: t.Sub.Space, Subnet: t.Sub.CIDR, Address: addr,
-		Attachment: t.At.ID})
-	if err != nil {
-		return err
-	}
-	l := &ipam.Lease{ID: id, Address: addr, Kind: ipam.Gateway, Host: t.Host(), Since: t.TimeOf(id)}
-	if err := t.SetLease(t.Sub.ID, addr, before, l); err != nil {
+	l := &ipam.Lease{Address: addr, Kind: ipam.Gateway, Host: t.Host()}
+	e := l.Event(ipam.GatewaySet, t.Sub, "")
+	e.Attachment = t.At.ID
+	if err := t.create(l, before, e); err != nil {
 		return err
 	}
 	sub := *t.Sub

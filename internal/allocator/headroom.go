@@ -22,7 +22,7 @@ const ClaimPage = 16
 func (t *Target) HeadroomOf() (map[netip.Addr]uint64, error) {
 	all := map[netip.Addr]uint64{}
 	for addr := range t.Sx.Headroom(t.At.ID) {
-		l, err := t.Lease(t.Sub.ID, addr)
+		l, err := t.Record(addr)
 		if err != nil {
 			return nil, err
 		}
@@ -83,21 +83,14 @@ func (t *Target) claim() (netip.Addr, uint64, error) {
 	if !addr.IsValid() {
 		return netip.Addr{}, 0, nil
 	}
-	id, err := t.Event(&ipam.Event{Verb: ipam.HeadroomClaimed, Space: t.Sub.Space, Subnet: t.Sub.CIDR, Address: addr,
-		Attachment: t.At.ID})
-	if err != nil {
-		return netip.Addr{}, 0, err
-	}
-	after := &ipam.Lease{ID: id, Address: addr, Kind: ipam.Headroom, Attachment: t.At.ID, Host: t.Host(),
-		Since: t.TimeOf(id)}
-	return addr, id, t.SetLease(t.Sub.ID, addr, before, after)
+	l := &ipam.Lease{Address: addr, Kind: ipam.Headroom, Attachment: t.At.ID, Host: t.Host()}
+	err = t.create(l, before, l.Event(ipam.HeadroomClaimed, t.Sub, ""))
+	return addr, l.ID, err
 }
 
 // unclaim ends headroom. It leaves no memory.
 func unclaim(c *ledger.Change, sub *ipam.Subnet, held *ipam.Lease) error {
-	e := &ipam.Event{Verb: ipam.HeadroomReleased, Space: sub.Space, Subnet: sub.CIDR, Address: held.Address,
-		Lease: held.ID, Attachment: held.Attachment}
-	if _, err := c.Event(e); err != nil {
+	if _, err := c.Event(held.Event(ipam.HeadroomReleased, sub, "")); err != nil {
 		return err
 	}
 	return c.SetLease(sub.ID, held.Address, held, held.Unheld())
@@ -123,7 +116,7 @@ func givePage(c *ledger.Change, pool ipam.ID, leases map[netip.Addr]uint64) erro
 		return err
 	}
 	for _, addr := range SortedAddrs(leases) {
-		l, err := t.Lease(t.Sub.ID, addr)
+		l, err := t.Record(addr)
 		if err != nil {
 			return err
 		}
@@ -183,7 +176,7 @@ func settleUse(c *ledger.Change, u *HeadroomUse) (found bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	l, err := t.Lease(t.Sub.ID, u.Addr)
+	l, err := t.Record(u.Addr)
 	if err != nil {
 		return false, err
 	}
@@ -205,16 +198,14 @@ func settleUse(c *ledger.Change, u *HeadroomUse) (found bool, err error) {
 
 // putToUse turns headroom into the lease of its holder. The lease keeps its id, by which the host knows it.
 func (t *Target) putToUse(l *ipam.Lease, u *HeadroomHolder) (*ipam.Lease, error) {
-	id, err := t.Event(&ipam.Event{Verb: ipam.LeaseTaken, Space: t.Sub.Space, Subnet: t.Sub.CIDR, Address: l.Address,
-		Lease: l.ID, Attachment: t.At.ID,
-		MAC: u.MAC, Name: u.Name,
-		Detail: fmt.Sprintf("%s out of the headroom, in use since %s", u.Kind, u.Since.UTC().Format(time.RFC3339))})
+	after := *l
+	after.Kind, after.MAC, after.Name, after.Container = u.Kind, u.MAC, u.Name, u.Container
+	id, err := t.Event(after.Event(ipam.LeaseTaken, t.Sub,
+		fmt.Sprintf("%s out of the headroom, in use since %s", u.Kind, u.Since.UTC().Format(time.RFC3339))))
 	if err != nil {
 		return nil, err
 	}
-	after := *l
-	after.Kind, after.MAC, after.Name, after.Since = u.Kind, u.MAC, u.Name, t.TimeOf(id)
-	after.Container = u.Container
+	after.Since = t.TimeOf(id)
 	t.MarkUsed(l.ID)
 	return &after, t.SetLease(t.Sub.ID, l.Address, l, &after)
 }

@@ -192,7 +192,7 @@ func (mc *machine) requestGateway(t *rapid.T) {
 	if req.Preferred.IsValid() && a != req.Preferred || !slices.Contains(ipamtest.Hosts(sub.cidr), a) {
 		t.Fatalf("the gateway %v for %+v", got, req)
 	}
-	mc.m.pools[req.Pool].heir = ipam.ID{}
+	mc.m.pools[req.Pool].successor = ipam.ID{}
 	if a == sub.gateway {
 		if sub.gatewayBy != req.Pool {
 			sub.gatewayBy = ipam.ID{}
@@ -256,7 +256,7 @@ func (mc *machine) releaseAddress(t *rapid.T) {
 	pool := mc.pool(t)
 	a := mc.address(t, pool)
 	must(t, mc.s.ReleaseAddress(context.Background(), pool, a))
-	mc.m.pools[pool].heir = ipam.ID{}
+	mc.m.pools[pool].successor = ipam.ID{}
 	sub := mc.m.pools[pool].sub
 	if rec := sub.records[a]; rec != nil && rec.held && rec.pool == pool {
 		mc.m.release(sub, rec)

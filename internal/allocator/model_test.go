@@ -21,13 +21,13 @@ type model struct {
 }
 
 type modelPool struct {
-	sub   *modelSubnet
-	r     ipam.Range
-	swarm bool
-	made  int
-	since time.Time
-	heir  ipam.ID
-	back  []modelBack // released since the last request
+	sub       *modelSubnet
+	r         ipam.Range
+	swarm     bool
+	made      int
+	since     time.Time
+	successor ipam.ID
+	back      []modelBack // released since the last request
 }
 
 type modelBack struct {
@@ -282,16 +282,16 @@ func (m *model) preferred(id ipam.ID, req ipam.AddressRequest) bool {
 		return true
 	default:
 		return at.swarm && req.MAC == (ipam.MAC{}) && rec.mac == (ipam.MAC{}) && !rec.gateway &&
-			m.pools[rec.pool].heir == id
+			m.pools[rec.pool].successor == id
 	}
 }
 
-// inherit makes a pool the heir of the older pools of its subnet's swarm.
+// inherit makes a pool the successor of the older pools of its subnet's swarm.
 func (m *model) inherit(id ipam.ID) {
 	at := m.pools[id]
 	for _, other := range m.pools {
 		if at.swarm && other.swarm && other.sub == at.sub && other.made < at.made {
-			other.heir = id
+			other.successor = id
 		}
 	}
 }
@@ -299,7 +299,7 @@ func (m *model) inherit(id ipam.ID) {
 // taken records an address that was given.
 func (m *model) taken(id ipam.ID, req ipam.AddressRequest, a netip.Addr, kind ipam.Kind) {
 	sub := m.pools[id].sub
-	m.pools[id].heir = ipam.ID{}
+	m.pools[id].successor = ipam.ID{}
 	if rec := sub.records[a]; rec != nil && rec.held {
 		if rec.mac == (ipam.MAC{}) {
 			rec.pool = id // a replay moves the lease

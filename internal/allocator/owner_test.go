@@ -186,9 +186,9 @@ func TestOwnerRecreated(t *testing.T) {
 // TestOwnerRules: rules say by the name of an endpoint which pool it takes from, and which owner it is. A rule binds the
 // families that have a pool of its name, and no other (LN-8).
 func TestOwnerRules(t *testing.T) {
-	const town = street + "pool front 10.0.0.30+2 name=rest\nreserve front prod/api/1 10.0.0.99\n"
+	const planned = street + "pool front 10.0.0.30+2 name=rest\nreserve front prod/api/1 10.0.0.99\n"
 	ipamtest.RunScripts(t, []ipamtest.Script{
-		{"a pool by a name", town + `
+		{"a pool by a name", planned + `
 			network.set front rule=web-*=pool:web
 			attach A net=front
 			ask A web-a mac=1 -> 10.0.0.20
@@ -200,7 +200,7 @@ func TestOwnerRules(t *testing.T) {
 			ask A web-e mac=7 ! exhausted; =NotEnoughCapacity
 			ask A db-b mac=8 -> 10.0.0.12
 		`},
-		{"a pool by an owner's path", town + `
+		{"a pool by an owner's path", planned + `
 			network.set front rule=shop/web/*=pool:web
 			attach A net=front
 			ask A shop-web-1 mac=1 -> 10.0.0.20
@@ -208,21 +208,21 @@ func TestOwnerRules(t *testing.T) {
 			ask A shop-db-1 mac=3 -> 10.0.0.10
 			ask A 0123456789ab_shop-web-3 mac=4 -> 10.0.0.22
 		`},
-		{"an owner", town + `
+		{"an owner", planned + `
 			network.set front rule=prod-*-n*=owner:prod/*/*
 			attach A net=front
 			ask A prod-api-n1 mac=1 -> 10.0.0.99
 			ask A prod-api-n2 mac=2 -> 10.0.0.10
 			ask A prod/api/1 mac=3 ! inuse; =AlreadyInUse
 		`},
-		{"an owner and a pool", town + `
+		{"an owner and a pool", planned + `
 			network.set front rule=api*=owner:prod/api/*,pool:web
 			attach A net=front
 			ask A api1 mac=1 -> 10.0.0.99
 			ask A api2 mac=2 -> 10.0.0.20
 			ask A other mac=3 -> 10.0.0.10
 		`},
-		{"a pool by the owner that a rule makes", town + `
+		{"a pool by the owner that a rule makes", planned + `
 			network.set front rule=api*=owner:prod/api/*+prod/*=pool:web
 			attach A net=front
 			ask A api1 mac=1 -> 10.0.0.99
@@ -230,20 +230,20 @@ func TestOwnerRules(t *testing.T) {
 			ask A other mac=3 -> 10.0.0.10
 			ask A prod/api/3 mac=4 -> 10.0.0.21
 		`},
-		{"its own pool before that of the owner it makes", town + `
+		{"its own pool before that of the owner it makes", planned + `
 			network.set front rule=api*=owner:prod/api/*,pool:web+prod/*=pool:rest
 			attach A net=front
 			ask A api2 mac=1 -> 10.0.0.20
 			ask A prod/api/3 mac=2 -> 10.0.0.30
 		`},
-		{"the first that matches", town + `
+		{"the first that matches", planned + `
 			network.set front rule=web-a*=pool:web+web-*=owner:prod/api/1
 			attach A net=front
 			ask A web-ax mac=1 -> 10.0.0.20
 			ask A web-b mac=2 -> 10.0.0.99
 			ask A web-c mac=3 ! inuse; =AlreadyInUse
 		`},
-		{"one pool of the Docker network's own", town + `
+		{"one pool of the Docker network's own", planned + `
 			network.set front rule=web-*=pool:web+api=owner:prod/api/1
 			attach A net=front pool=rest
 			ask A web-a mac=1 -> 10.0.0.30
@@ -251,12 +251,12 @@ func TestOwnerRules(t *testing.T) {
 			ask A db mac=3 -> 10.0.0.31
 			ask A web-b mac=4 ! exhausted; =NotEnoughCapacity
 		`},
-		{"a pool that is nowhere binds nobody", town + `
+		{"a pool that is nowhere binds nobody", planned + `
 			network.set front rule=*=pool:nowhere
 			attach A net=front
 			ask A web mac=1 -> 10.0.0.10
 		`},
-		{"an owner that cannot be binds nobody", town + `
+		{"an owner that cannot be binds nobody", planned + `
 			network.set front rule=web*=owner:prod/*
 			attach A net=front
 			ask A web mac=1 -> 10.0.0.10

@@ -133,7 +133,7 @@ func TestDetachLeavesThePlan(t *testing.T) {
 }
 
 // dockerMade returns the name of the only network.
-func dockerMade(r *ipamtest.Room) string {
+func dockerMade(r *ipamtest.Stage) string {
 	r.T.Helper()
 	all, err := r.S.Networks(ctx, ipam.NetworkFilter{})
 	if err != nil || len(all) != 1 {
@@ -401,7 +401,7 @@ func TestReplayOnPlanned(t *testing.T) {
 }
 
 // request2 is the manager's request after its restart. It has its former options, but the pool has another name now.
-func request2(t *testing.T, r *ipamtest.Room, cidr string) ipam.ID {
+func request2(t *testing.T, r *ipamtest.Stage, cidr string) ipam.ID {
 	t.Helper()
 	grant, err := r.S.RequestPool(ctx,
 		ipam.PoolRequest{Space: "global", Network: "net1", Pool: "back", Swarm: true,

@@ -13,8 +13,14 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
+// Allocator answers what the engine and its witness ask.
+type Allocator struct{ homes ledger.Homes }
+
+// Of returns the Allocator over the stores of a host's records.
+func Of(homes ledger.Homes) Allocator { return Allocator{homes} }
+
 // RequestPool attaches to the subnet of the given CIDR and creates it if necessary. Without a CIDR it carves one from
-// the bases (LN-1, LN-7). A repeated CIDR and range is a second attachment to the same subnet. It refuses an overlap
+// the bases. A repeated CIDR and range is a second attachment to the same subnet. It refuses an overlap
 // with another subnet of the space, another range of the subnet, or one of Docker's own subnets.
 func (s Allocator) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.PoolGrant, error) {
 	if err := check(&req); err != nil {
@@ -40,7 +46,7 @@ func (s Allocator) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.
 		}
 		cidr := req.CIDR
 		if !cidr.IsValid() {
-			cidr, err = Carve(s.homes.Own, c, req)
+			cidr, err = carve(s.homes.Own, c, req)
 			if err != nil {
 				return err
 			}
@@ -167,10 +173,8 @@ func hold(c *ledger.Change, req ipam.PoolRequest, sub *ipam.Subnet) (ipam.PoolGr
 	}
 	grant := ipam.PoolGrant{ID: at.ID, CIDR: cidr}
 	if req.Gateway.IsValid() {
-		t := &Target{Change: c, At: at, Sub: sub, Sx: c.Index().Subnet(sub.ID), Pool: at.Named,
-			Kept: KeptOf(c, sub)}
-		if _, err := t.TakeGateway(ipam.AddressRequest{Pool: at.ID, Preferred: req.Gateway,
-			Gateway: true}); err != nil {
+		gateway := ipam.AddressRequest{Pool: at.ID, Preferred: req.Gateway, Gateway: true}
+		if _, err := NewTarget(c, at, sub, at.Named).takeGateway(gateway); err != nil {
 			return ipam.PoolGrant{}, err
 		}
 		grant.Gateway = netip.PrefixFrom(req.Gateway, cidr.Bits())

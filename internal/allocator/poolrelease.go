@@ -8,10 +8,9 @@ import (
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
-	"berth/store"
 )
 
-// ReleasePool ends an attachment and its leases (LN-2, LN-10). The last attachment removes its subnet and network. An
+// ReleasePool ends an attachment and its leases. The last attachment removes its subnet and network. An
 // unknown attachment is no error. Remaining leases are no error either, because the engine leaks some.
 func (s Allocator) ReleasePool(ctx context.Context, pool ipam.ID) error {
 	return end(ctx, s.homes.Own, pool, func(*ledger.Change, *ipam.Attachment) (bool, error) { return true, nil })
@@ -22,24 +21,26 @@ func (s Allocator) ReleasePool(ctx context.Context, pool ipam.ID) error {
 func end(ctx context.Context, s *ledger.Ledger, pool ipam.ID,
 	condition func(*ledger.Change, *ipam.Attachment) (bool, error)) error {
 	var gone *ipam.Subnet
-	var inherited []ipam.ID
+	var older []ipam.ID
 	var ended, last bool
 	err := s.Update(ctx, func(c *ledger.Change) error {
 		at, err := c.Attachment(pool)
 		if err != nil {
 			return err
 		}
-		gone, inherited, ended, last = &ipam.Subnet{ID: at.Subnet, Space: at.Space, CIDR: at.CIDR},
-			InheritedBy(c.Index(), pool), at.Ended, false
+		gone, older, ended, last = &ipam.Subnet{ID: at.Subnet, Space: at.Space, CIDR: at.CIDR}, nil, at.Ended, false
+		for id, other := range c.Index().Attachments() {
+			if other.Successor == pool {
+				older = append(older, id)
+			}
+		}
 		if ended {
 			return nil
 		}
-		if ended, err = condition(c, at); err != nil {
+		if ended, err = condition(c, at); err != nil || !ended {
 			return err
-		} else if !ended {
-			return nil
 		}
-		found, _, err := c.SubnetOf(at)
+		found, err := c.SubnetOf(at)
 		if err != nil {
 			return err
 		}
@@ -57,7 +58,7 @@ func end(ctx context.Context, s *ledger.Ledger, pool ipam.ID,
 	if err := releaseLeases(ctx, s, pool, gone.ID); err != nil {
 		return err
 	}
-	return ReleaseInherited(ctx, s, pool, inherited)
+	return ReleasePredecessors(ctx, s, pool, older)
 }
 
 // Detach removes the attachment from its subnet, and with the last attachment the subnet. Leases remain for now. Those
@@ -129,54 +130,32 @@ func endSubnet(c *ledger.Change, at *ipam.Attachment, sub *ipam.Subnet) error {
 
 // releaseLeases turns all leases of an Ended attachment into memories, and then removes the attachment.
 func releaseLeases(ctx context.Context, s *ledger.Ledger, pool, subnet ipam.ID) error {
-	page := ledger.LeasesOf(subnet)
-	page.Limit = s.Page()
-	for page.From != nil {
-		var next []byte
-		err := s.Update(ctx, func(c *ledger.Change) (err error) {
-			next, err = releasePage(c, pool, page)
-			return err
-		})
-		if err != nil {
-			return err
+	err := eachPage(ctx, s, subnet, func(c *ledger.Change, leases []*ipam.Lease) (more bool, err error) {
+		at, err := c.Attachment(pool)
+		if errors.Is(err, ipam.ErrNotFound) || err == nil && idle(c, at) {
+			return false, nil // nothing is left of it, or its subnet ended and took the leases with it
 		}
-		page.From = next
+		var sub *ipam.Subnet
+		if err == nil {
+			sub, err = c.SubnetOf(at)
+		}
+		for _, held := range leases {
+			switch {
+			case err != nil:
+				return false, err
+			case !held.Held() || held.Attachment != pool:
+			case held.Kind == ipam.Gateway:
+				err = c.SetLease(sub.ID, held.Address, held, held.Unheld())
+			default:
+				err = Release(c, sub, held)
+			}
+		}
+		return true, err
+	})
+	if err != nil {
+		return err
 	}
 	return s.Update(ctx, func(c *ledger.Change) error { return c.SetAttachment(pool, nil) })
-}
-
-// releasePage ends the attachment's leases in one page of the subnet's leases. It returns the start of the next page,
-// or nil at the end.
-func releasePage(c *ledger.Change, pool ipam.ID, page store.Range) (next []byte, err error) {
-	at, err := c.Attachment(pool)
-	if errors.Is(err, ipam.ErrNotFound) || err == nil && Idle(c, at) {
-		return nil, nil // nothing is left of it, or its subnet ended and took the leases with it
-	}
-	if err != nil {
-		return nil, err
-	}
-	sub, _, err := c.SubnetOf(at)
-	if err != nil {
-		return nil, err
-	}
-	leases, next, err := ledger.ReadPage(c.Tx(), page)
-	if err != nil {
-		return nil, err
-	}
-	for _, held := range leases {
-		if !held.Held() || held.Attachment != pool {
-			continue
-		}
-		if held.Kind == ipam.Gateway {
-			err = c.SetLease(sub.ID, held.Address, held, held.Unheld())
-		} else {
-			err = Release(c, sub, held)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return next, nil
 }
 
 // SubnetGone is the reason recorded when Sweep ends a reservation.
@@ -184,12 +163,42 @@ const SubnetGone = "its subnet is gone"
 
 // Sweep ends the leases and reservations of a removed subnet. After a crash the next Open completes it.
 func Sweep(ctx context.Context, s *ledger.Ledger, gone *ipam.Subnet) error {
-	page := ledger.LeasesOf(gone.ID)
+	return eachPage(ctx, s, gone.ID, func(c *ledger.Change, leases []*ipam.Lease) (more bool, err error) {
+		for _, l := range leases {
+			if l.Reservation != nil {
+				err = ledger.EndReservation(c, ledger.Picked{Sub: gone, Addr: l.Address, Record: l}, SubnetGone)
+				l = l.WithReservation(l.Address, nil)
+			}
+			switch {
+			case err != nil:
+				return false, err
+			case l.Held() && l.Kind != ipam.Gateway:
+				err = Release(c, gone, l)
+			case l != nil:
+				err = c.SetLease(gone.ID, l.Address, l, nil)
+			}
+		}
+		return true, err
+	})
+}
+
+// eachPage runs fn for each page of a subnet's leases, in a transaction of its own, until fn reports that no more pages
+// matter.
+func eachPage(ctx context.Context, s *ledger.Ledger, subnet ipam.ID,
+	fn func(*ledger.Change, []*ipam.Lease) (more bool, err error)) error {
+	page := ledger.LeasesOf(subnet)
 	page.Limit = s.Page()
 	for page.From != nil {
 		var next []byte
-		err := s.Update(ctx, func(c *ledger.Change) (err error) {
-			next, err = sweepPage(c, gone, page)
+		err := s.Update(ctx, func(c *ledger.Change) error {
+			leases, after, err := ledger.ReadPage(c.Tx(), page)
+			if err != nil {
+				return err
+			}
+			more, err := fn(c, leases)
+			if next = nil; more {
+				next = after
+			}
 			return err
 		})
 		if err != nil {
@@ -200,42 +209,17 @@ func Sweep(ctx context.Context, s *ledger.Ledger, gone *ipam.Subnet) error {
 	return nil
 }
 
-func sweepPage(c *ledger.Change, gone *ipam.Subnet, page store.Range) (next []byte, err error) {
-	leases, next, err := ledger.ReadPage(c.Tx(), page)
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range leases {
-		if l.Reservation != nil {
-			if err := ledger.EndReservation(c, ledger.Picked{Sub: gone, Addr: l.Address, Record: l}, SubnetGone); err != nil {
-				return nil, err
-			}
-			l = l.WithReservation(l.Address, nil)
-		}
-		switch {
-		case l.Held() && l.Kind != ipam.Gateway:
-			err = Release(c, gone, l)
-		case l != nil:
-			err = c.SetLease(gone.ID, l.Address, l, nil)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return next, nil
-}
-
-// ReleaseInherited ends the idle attachments whose heir has ended, and removes the heir of those in use.
-func ReleaseInherited(ctx context.Context, s *ledger.Ledger, heir ipam.ID, attachments []ipam.ID) error {
+// ReleasePredecessors ends the idle attachments whose successor has ended, and removes the successor of those in use.
+func ReleasePredecessors(ctx context.Context, s *ledger.Ledger, ended ipam.ID, attachments []ipam.ID) error {
 	for _, id := range attachments {
 		err := end(ctx, s, id, func(c *ledger.Change, at *ipam.Attachment) (bool, error) {
-			if at.Heir != heir {
+			if at.Successor != ended {
 				return false, nil
 			}
-			if at.Bereft || Idle(c, at) {
+			if at.TookOver || idle(c, at) {
 				return true, nil
 			}
-			return false, SetHeir(c, id, ipam.ID{}, false)
+			return false, setSuccession(c, id, ipam.Succession{})
 		})
 		if err != nil {
 			return err
@@ -253,7 +237,8 @@ func dropGatewayOf(c *ledger.Change, at *ipam.Attachment, sub *ipam.Subnet, n *i
 	p := &ledger.NetworkPlan{Change: c, N: n}
 	e := &ipam.Event{Verb: ipam.SubnetModified, Subnet: sub.CIDR, Attachment: at.ID,
 		Detail: "the Docker network that asked for the gateway is gone"}
-	if _, err := p.Tell(e, ledger.SubnetFacts{Gateway: sub.Gateway.String()}, ledger.SubnetFacts{Gateway: "none"}); err != nil {
+	was, is := ipam.SubnetFacts{Gateway: sub.Gateway.String()}, ipam.SubnetFacts{Gateway: "none"}
+	if _, err := p.Tell(e, was, is); err != nil {
 		return err
 	}
 	if err := p.DropGateway(sub); err != nil {
@@ -261,4 +246,10 @@ func dropGatewayOf(c *ledger.Change, at *ipam.Attachment, sub *ipam.Subnet, n *i
 	}
 	sub.Gateway, sub.GatewayBy = netip.Addr{}, ipam.ID{}
 	return nil
+}
+
+// idle reports whether at has no live lease.
+func idle(c *ledger.Change, at *ipam.Attachment) bool {
+	sx := c.Index().Subnet(at.Subnet)
+	return sx == nil || sx.Live(at.ID) == 0
 }

@@ -1,8 +1,11 @@
 package allocator
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
@@ -28,8 +31,9 @@ func hostedKey(kind byte, name, host string) []byte {
 
 // standIn returns the reserved address of the replica that req's container stands in for, claimed now or before. It is
 // nil if the container stands in for none, or if that address is not free. A guess claims nothing.
-func (t *Target) standIn(req ipam.AddressRequest, who ipam.Meaning) (*ipam.Lease, error) {
-	if req.Guessed || t.Sx.Reserved() == 0 || t.At.Swarm || t.Known().Newcomer == nil || !numbered(who.Final) {
+func (t *Target) standIn(req ipam.AddressRequest, who ipam.Meaning) (l *ipam.Lease, err error) {
+	known := t.Known()
+	if req.Guessed || t.Sx.Reserved() == 0 || t.At.Swarm || known.Replica == nil || !who.IsReplica() {
 		return nil, nil
 	}
 	has, err := ReadStandIn(t.Change, StandInKey(req.Name, t.Host()))
@@ -37,101 +41,74 @@ func (t *Target) standIn(req ipam.AddressRequest, who ipam.Meaning) (*ipam.Lease
 		return nil, err
 	}
 	if has != nil {
-		id, live := t.Known().Container(req.Name)
-		switch {
-		case !live || id == has.ID:
-			return t.reservedOfName(has.For)
-		case id == "":
+		id, live := known.Container(req.Name)
+		if !live || id == has.ID {
+			return t.reservedOf(has.For)
+		}
+		if id == "" {
 			return nil, nil // it is not known yet which container this is
 		}
-		if err := EndStandIn(t.Change, has); err != nil {
+		if err := endStandIn(t.Change, has); err != nil {
 			return nil, err
 		}
 	}
-	comer := t.Known().Newcomer(req.Name)
-	if comer.ID == "" || len(comer.Vacant) == 0 || ownsAnything(t.Change, who) {
+	replica := known.Replica(req.Name)
+	if replica.ID == "" || len(replica.Removed) == 0 || ownsAnything(t.Change, who) {
 		return nil, nil
 	}
-	for i := range comer.Vacant {
-		if l, err := t.claimVacancy(req.Name, &comer, &comer.Vacant[i]); err != nil {
-			return l, err
-		} else if l != nil {
-			return l, nil
-		}
+	for i := 0; i < len(replica.Removed) && l == nil && err == nil; i++ {
+		l, err = t.standInFor(&replica.Removed[i], req.Name, &replica)
 	}
-	return nil, nil
+	return l, err
 }
 
-// numbered reports whether Compose can have generated a name.
-func numbered(name string) bool {
-	for range ipam.ComposeOwners(name) {
-		return true
-	}
-	return false
-}
-
-// claimVacancy makes a newcomer stand in for a destroyed container, and returns the address. It returns nil if the
-// destroyed one has no free reservation here, or if another container stands in for it. A higher replica that stayed
-// must have a reservation.
-func (t *Target) claimVacancy(name string, comer *ipam.Newcomer, v *ipam.Vacancy) (*ipam.Lease, error) {
-	other, err := ReadStandIn(t.Change, StandInForKey(v.Name, t.Host()))
+// standInFor makes a new replica stand in for a destroyed one, and returns the address. It returns nil if the destroyed
+// one has no free reservation here, or if another container stands in for it. A higher replica that stayed must have a
+// reservation.
+func (t *Target) standInFor(old *ipam.RemovedReplica, name string, replica *ipam.Replica) (*ipam.Lease, error) {
+	other, err := ReadStandIn(t.Change, StandInForKey(old.Name, t.Host()))
 	if err != nil {
 		return nil, err
-	}
-	if other != nil && slices.Contains(comer.Replicas, other.ID) {
-		return nil, nil
 	}
 	n := t.Index().Network(t.Sub.Network)
-	stayed := slices.ContainsFunc(v.Above, func(above string) bool { return ownsAnything(t.Change, n.Meaning(above)) })
-	l, err := t.reservedOfName(v.Name)
-	if err != nil {
-		return nil, err
-	}
-	if l == nil || !stayed {
+	stayed := slices.ContainsFunc(old.Above,
+		func(above string) bool { return ownsAnything(t.Change, n.Meaning(above)) })
+	if !stayed || other != nil && slices.Contains(replica.Replicas, other.ID) {
 		return nil, nil
 	}
+	l, err := t.reservedOf(old.Name)
+	if err != nil || l == nil {
+		return nil, err
+	}
 	if other != nil {
-		if err := EndStandIn(t.Change, other); err != nil {
+		if err := endStandIn(t.Change, other); err != nil {
 			return nil, err
 		}
 	}
-	s := &ipam.StandIn{Name: name, ID: comer.ID, For: v.Name, Host: t.Host(), Since: t.Now()}
+	s := &ipam.StandIn{Name: name, ID: replica.ID, For: old.Name, Host: t.Host(), Since: t.Now()}
 	if err := WriteStandIn(t.Change, s); err != nil {
 		return nil, err
 	}
 	_, err = t.Event(&ipam.Event{Verb: ipam.StoodIn, Space: t.Sub.Space, Subnet: t.Sub.CIDR, Address: l.Address,
-		Attachment: t.At.ID, Name: name,
-		Detail: fmt.Sprintf("stands in for %s, the container of %s, which was destroyed", v.Name, l.Reservation.Owner)})
+		Attachment: t.At.ID, Name: name, Detail: fmt.Sprintf(
+			"stands in for %s, the container of %s, which was destroyed", old.Name, l.Reservation.Owner)})
 	return l, err
 }
 
-// reservedOfName returns the free address that is reserved for an owner of a container's name, or nil.
-func (t *Target) reservedOfName(name string) (*ipam.Lease, error) {
-	for owner := range t.Index().Network(t.Sub.Network).Owners(name) {
-		free, held, err := t.Reservations(t.Sub.ID, owner)
-		if err != nil {
-			return nil, err
-		}
-		for _, l := range free {
-			if !l.Reservation.Replaced {
-				return l, nil
-			}
-		}
-		if len(held) > 0 {
-			return nil, nil
-		}
+// reservedOf returns the free address that is reserved for an owner of a container's name, or nil.
+func (t *Target) reservedOf(name string) (*ipam.Lease, error) {
+	l, err := t.reservation(t.Index().Network(t.Sub.Network).Owners(name))
+	if l.Held() {
+		l = nil
 	}
-	return nil, nil
+	return l, err
 }
 
 // ownsAnything reports whether an owner of a name has a reservation in any network.
 func ownsAnything(c *ledger.Change, who ipam.Meaning) bool {
 	for owner := range who.Owners {
 		for _, sx := range c.Index().Subnets() {
-			if sx.Reserved() == 0 {
-				continue
-			}
-			for range sx.ByOwner().Of(owner) {
+			if sx.ByOwner().Has(owner) {
 				return true
 			}
 		}
@@ -183,15 +160,6 @@ func WriteStandIn(c *ledger.Change, s *ipam.StandIn) error {
 	return nil
 }
 
-func removeStandIn(c *ledger.Change, s *ipam.StandIn) error {
-	for _, key := range keysOf(s) {
-		if err := c.Tx().Delete(key); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func keysOf(s *ipam.StandIn) [][]byte {
 	return [][]byte{StandInKey(s.Name, s.Host), StandInForKey(s.For, s.Host)}
 }
@@ -219,11 +187,73 @@ func PutStandIns(c *ledger.Change, all []ipam.StandIn) error {
 	return nil
 }
 
-// EndStandIn ends a stand-in, with its event.
-func EndStandIn(c *ledger.Change, s *ipam.StandIn) error {
+// endStandIn ends a stand-in, with its event.
+func endStandIn(c *ledger.Change, s *ipam.StandIn) error {
 	if _, err := c.Event(&ipam.Event{Verb: ipam.StandInEnded, Name: s.Name, Detail: "it stood in for " + s.For +
 		", and was destroyed"}); err != nil {
 		return err
 	}
-	return removeStandIn(c, s)
+	for _, key := range keysOf(s) {
+		if err := c.Tx().Delete(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// StandIns lists the containers of this host that stand in for others, by name.
+func (s Allocator) StandIns(ctx context.Context) (all []ipam.StandIn, err error) {
+	for _, l := range s.homes.All() {
+		some, err := standIns(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+func standIns(ctx context.Context, l *ledger.Ledger) (all []ipam.StandIn, err error) {
+	all, err = ledger.View(ctx, l, func(tx store.Tx) ([]ipam.StandIn, error) {
+		return ledger.AllJSON[ipam.StandIn](tx, ledger.KindRange(StandInKeys), "who stands in for a container")
+	})
+	all = slices.DeleteFunc(all, func(one ipam.StandIn) bool { return one.Host != l.Host() })
+	slices.SortFunc(all, func(a, b ipam.StandIn) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
+	})
+	return all, err
+}
+
+// EndStandIns ends the stand-ins whose containers were destroyed. It skips one that has another container by now.
+func (s Allocator) EndStandIns(ctx context.Context, gone []ipam.StandIn) error {
+	for _, l := range s.homes.All() {
+		if err := endStandIns(ctx, l, gone); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func endStandIns(ctx context.Context, l *ledger.Ledger, gone []ipam.StandIn) error {
+	for page := range slices.Chunk(gone, ipam.MaxEdits) {
+		err := l.Update(ctx, func(c *ledger.Change) error {
+			for i := range page {
+				now, err := ReadStandIn(c, StandInKey(page[i].Name, page[i].Host))
+				if err != nil {
+					return err
+				}
+				if now == nil || now.ID != page[i].ID {
+					continue
+				}
+				if err := endStandIn(c, now); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

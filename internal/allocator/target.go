@@ -32,20 +32,25 @@ func OpenTarget(c *ledger.Change, pool ipam.ID) (*Target, error) {
 	if at.Ended {
 		return nil, ipam.Refuse(ipam.ErrNotFound, "pool %s of subnet %s was released", at.ID, at.CIDR)
 	}
-	sub, sx, err := c.SubnetOf(at)
+	sub, err := c.SubnetOf(at)
 	if err != nil {
 		return nil, err
 	}
-	return &Target{Change: c, At: at, Sub: sub, Sx: sx, Pool: at.Named, Kept: KeptOf(c, sub)}, nil
+	return NewTarget(c, at, sub, at.Named), nil
+}
+
+// NewTarget returns a subnet as a target. at is empty for a request without a Docker network.
+func NewTarget(c *ledger.Change, at *ipam.Attachment, sub *ipam.Subnet, pool string) *Target {
+	return &Target{Change: c, At: at, Sub: sub, Sx: c.Index().Subnet(sub.ID), Pool: pool, Kept: KeptOf(c, sub)}
 }
 
 // KeptOf returns the addresses of a subnet that automatic choice must leave alone, because containers ask for them by
 // their own configuration.
 func KeptOf(c *ledger.Change, sub *ipam.Subnet) ipam.Wants {
-	if c.Known().Wanted == nil {
-		return nil
+	if wanted := c.Known().Wanted; wanted != nil {
+		return wanted(sub.Space, sub.CIDR)
 	}
-	return c.Known().Wanted(sub.Space, sub.CIDR)
+	return nil
 }
 
 // ByRule makes an attachment without a pool name use the pool that a rule of the network gives the owner. A rule binds
@@ -54,22 +59,20 @@ func (t *Target) ByRule(who ipam.Meaning) {
 	if t.Pool != "" || !t.At.Pool.IsZero() {
 		return
 	}
-	if pool := who.Pool(); pool != "" && familyHasPool(t.Index(), who.N.ID, t.Sub.CIDR.Addr().Is6(), pool) {
-		t.Pool = pool
+	pool := who.Pool()
+	if pool == "" {
+		return
+	}
+	for _, id := range t.Index().NetworkIndex(who.N.ID).Subnets() {
+		sub := t.Index().Subnet(id).Record()
+		if sub.CIDR.Addr().Is6() == t.Sub.CIDR.Addr().Is6() && sub.HasPool(pool) {
+			t.Pool = pool
+		}
 	}
 }
 
-// familyHasPool reports whether a subnet of the family has a pool with the name.
-func familyHasPool(ix *ledger.Index, network ipam.ID, is6 bool, name string) bool {
-	nx := ix.NetworkIndex(network)
-	return nx != nil && slices.ContainsFunc(nx.Subnets(), func(id ipam.ID) bool {
-		sub := ix.Subnet(id).Record()
-		return sub.CIDR.Addr().Is6() == is6 && sub.HasPool(name)
-	})
-}
-
 // Pools returns the sources of automatic addresses, in order. These are all pools of the subnet, or those of the wanted
-// name, which never spills over to others (GA-16). Both are limited to the attachment's range.
+// name, which never spills over to others. Both are limited to the attachment's range.
 func (t *Target) Pools() []ledger.OpenPool {
 	all := t.Sx.OpenPools(t.Sub)
 	if t.Pool == "" && t.At.Pool.IsZero() {
@@ -91,16 +94,11 @@ func (t *Target) Pools() []ledger.OpenPool {
 
 // InPools reports whether an address lies in one of the pools for automatic addresses.
 func (t *Target) InPools(addr netip.Addr) bool {
-	for _, p := range t.Pools() {
-		if p.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Pools(), func(p ledger.OpenPool) bool { return p.Contains(addr) })
 }
 
-// read reads the record of an address in the subnet.
-func (t *Target) read(addr netip.Addr) (*ipam.Lease, error) { return t.Lease(t.Sub.ID, addr) }
+// Record reads the record of an address in the subnet. It returns nil if there is none.
+func (t *Target) Record(addr netip.Addr) (*ipam.Lease, error) { return t.Lease(t.Sub.ID, addr) }
 
 // CheckHost refuses an address that no host can have in the subnet.
 func (t *Target) CheckHost(addr netip.Addr) error {
@@ -126,13 +124,14 @@ func NotHost(cidr netip.Prefix, addr netip.Addr) string {
 	}
 }
 
-// CheckWanted refuses an address that nobody may request, free or not: no host address, or excluded (GA-9).
+// CheckWanted refuses an address that nobody may request, free or not: no host address, or excluded.
 func (t *Target) CheckWanted(addr netip.Addr) error {
 	if err := t.CheckHost(addr); err != nil {
 		return err
 	}
 	if x := t.Sub.Exclusion(addr); x != nil {
-		return excludedError(t.Change, addr, x)
+		return ipam.RefuseAs(ipam.IPReserved, ipam.ErrInUse, "%s is excluded with %s; ask for another address", addr,
+			x).OrAdvise(ipam.DoEndExclusion)
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func (c wishCase) mayBeChosen(who string) bool {
 }
 
 // room returns a service in which the only address of a pool has that state.
-func (c wishCase) room(t *testing.T) *ipamtest.Room {
+func (c wishCase) room(t *testing.T) *ipamtest.Stage {
 	r := ipamtest.NewAt(t, "")
 	r.Run(`
 		network net1 subnet=192.0.2.0/29
@@ -74,7 +74,7 @@ func (c wishCase) room(t *testing.T) *ipamtest.Room {
 type comer struct{ who, way string }
 
 // ask reports whether the container gets the address.
-func (c comer) ask(r *ipamtest.Room) bool {
+func (c comer) ask(r *ipamtest.Stage) bool {
 	req := ipam.AddressRequest{Pool: r.Pools["A"], Name: c.who}
 	switch c.way {
 	case "by a guess":

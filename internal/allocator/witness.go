@@ -27,9 +27,8 @@ func attachments(l *ledger.Ledger, ix *ledger.Index) (all []ipam.AttachmentInfo)
 			continue
 		}
 		info := ipam.AttachmentInfo{ID: id, Space: at.Space, CIDR: at.CIDR, Host: at.Host, Swarm: at.Swarm,
-			Chosen: at.Chosen, Range: at.Pool, Named: at.Named,
-			Beneath: at.Beneath,
-			Created: at.Created, Live: sx.Live(id) - len(sx.Headroom(id)), Gateway: sx.Record().Gateway}
+			Chosen: at.Chosen, Range: at.Pool, Named: at.Named, Beneath: at.Beneath, Created: at.Created,
+			Live: sx.Live(id) - len(sx.Headroom(id)), Gateway: sx.Record().Gateway}
 		if n := ix.Network(sx.Record().Network); n != nil {
 			info.Network, info.Planned = l.ShownName(ix, n), n.Planned
 		}
@@ -48,71 +47,108 @@ func orderAttachments(a, b ipam.AttachmentInfo) int {
 // NameLeases writes the engine's view of endpoints into their leases: the container, a missing name, or the correction
 // or confirmation of a guess. It skips leases that have changed. One transaction writes at most MaxEdits.
 func (s Allocator) NameLeases(ctx context.Context, names []ipam.LeaseName) error {
-	at := func(one ipam.LeaseName) ipam.LeaseRef { return one.LeaseRef }
-	return eachHome(s.homes, names, at, func(l *ledger.Ledger, page []ipam.LeaseName) error {
-		wrong := 0
-		err := l.Update(ctx, func(c *ledger.Change) error {
-			wrong = 0
-			for _, name := range page {
-				mistaken, err := nameLease(c, name)
-				if err != nil {
-					return err
-				}
-				if mistaken {
-					wrong++
-				}
-			}
-			return nil
-		})
-		if err == nil {
-			l.CountGuesses(0, wrong)
-		}
-		return err
-	})
+	return eachLease(ctx, s.homes, names, nameLease)
 }
 
-// nameLease names one lease, and reports whether the guess was wrong. A container's address is not auxiliary, even if
-// it was recorded as such (KindOf).
-func nameLease(c *ledger.Change, name ipam.LeaseName) (mistaken bool, err error) {
+// eachLease runs fn for each item in the store of its lease, at most MaxEdits in one transaction.
+func eachLease[T interface{ Ref() ipam.LeaseRef }](ctx context.Context, homes ledger.Homes, all []T,
+	fn func(*ledger.Change, *T) error) error {
+	of := map[*ledger.Ledger][]T{}
+	for _, one := range all {
+		l, err := homes.At(one.Ref().Space, one.Ref().Address)
+		if err != nil {
+			return err
+		}
+		of[l] = append(of[l], one)
+	}
+	for _, l := range homes.All() {
+		for page := range slices.Chunk(of[l], ipam.MaxEdits) {
+			err := l.Update(ctx, func(c *ledger.Change) error {
+				for i := range page {
+					if err := fn(c, &page[i]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// nameLease names one lease. A container's address is not auxiliary, even if it was recorded as such (KindOf).
+func nameLease(c *ledger.Change, name *ipam.LeaseName) error {
 	sub, l, err := leaseOf(c, name.LeaseRef)
 	if err != nil {
-		return false, err
+		return err
 	}
-	if !nameable(l) || name.Name == "" || len(name.Name) > ipam.MaxText {
-		return false, setContainer(c, sub, l, name.Container)
-	}
-	// Compose renames a container that it recreates
-	mistaken = l.Guessed && ipam.RememberedName(l.Name) != ipam.RememberedName(name.Name)
-	e := &ipam.Event{Verb: ipam.LeaseNamed, Space: sub.Space, Subnet: sub.CIDR, Address: l.Address, Lease: l.ID,
-		Attachment: l.Attachment, MAC: l.MAC, Name: name.Name}
-	if mistaken {
-		e.Verb, e.Detail = ipam.GuessedWrong, "it was taken for "+l.Name
-	}
-	if _, err := c.Event(e); err != nil {
-		return false, err
+	// the holder is an endpoint that sent no name
+	unnamed := l.Held() && (l.Name == "" || l.Guessed) && l.Attachment != (ipam.ID{}) && l.Kind != ipam.Gateway &&
+		l.Kind != ipam.Headroom
+	if !unnamed || name.Name == "" || len(name.Name) > ipam.MaxText {
+		if name.Container == "" || !endpoints(l) || l.Container == name.Container {
+			return nil
+		}
+		after := *l
+		after.Container = name.Container
+		return c.SetLease(sub.ID, l.Address, l, &after)
 	}
 	after := *l
 	after.Name, after.Guessed, after.Container = name.Name, false, cmp.Or(name.Container, l.Container)
 	if after.Kind == ipam.Auxiliary {
 		after.Kind = ipam.Static
 	}
-	return mistaken, c.SetLease(sub.ID, l.Address, l, &after)
-}
-
-// setContainer records the container of a lease that has its name already.
-func setContainer(c *ledger.Change, sub *ipam.Subnet, l *ipam.Lease, container string) error {
-	if container == "" || !endpoints(l) || l.Container == container {
-		return nil
+	e := after.Event(ipam.LeaseNamed, sub, "")
+	// Compose renames a container that it recreates
+	if l.Guessed && ipam.RememberedName(l.Name) != ipam.RememberedName(name.Name) {
+		e.Verb, e.Detail = ipam.GuessedWrong, "it was taken for "+l.Name
 	}
-	after := *l
-	after.Container = container
+	if _, err := c.Event(e); err != nil {
+		return err
+	}
 	return c.SetLease(sub.ID, l.Address, l, &after)
 }
 
-// nameable reports whether the witness determines the holder of a lease: an endpoint that sent no name.
-func nameable(l *ipam.Lease) bool {
-	return l.Held() && (l.Name == "" || l.Guessed) && l.Attachment != (ipam.ID{}) && l.Kind != ipam.Gateway &&
-		l.Kind != ipam.Headroom
+// TellStrays writes an event for each stray. It skips leases that have changed. One transaction writes at most
+// MaxEdits.
+func (s Allocator) TellStrays(ctx context.Context, strays []ipam.Stray) error {
+	return eachLease(ctx, s.homes, strays, tellStray)
+}
+
+func tellStray(c *ledger.Change, stray *ipam.Stray) error {
+	verb, known := map[ipam.FindingKind]ipam.Verb{ipam.ForeignHolder: ipam.ForeignHolderTold,
+		ipam.OwnerElsewhere: ipam.OwnerElsewhereTold}[stray.Kind]
+	if !known {
+		return ipam.Refuse(ipam.ErrInvalid, "%q is not of a container with the wrong address", stray.Kind)
+	}
+	sub, l, err := leaseOf(c, stray.LeaseRef)
+	if err != nil {
+		return err
+	}
+	if !l.Held() {
+		return nil
+	}
+	e := l.Event(verb, sub, stray.Detail)
+	e.Name = stray.Name
+	_, err = c.Event(e)
+	return err
+}
+
+// Note writes the event of a change outside of the store. It fills in id, time, host and actor. The event goes to the
+// store of its space, or to the host's own store if it has no space.
+func (s Allocator) Note(ctx context.Context, e ipam.Event) error {
+	l, err := s.homes.In(e.Space)
+	if err != nil {
+		return err
+	}
+	return l.Update(ctx, func(c *ledger.Change) error {
+		noted := e // the function may run again
+		_, err := c.Event(&noted)
+		return err
+	})
 }
 
 // leaseOf reads the lease or memory of ref. It returns nil if there is none, or another one now.
@@ -123,13 +159,10 @@ func leaseOf(c *ledger.Change, ref ipam.LeaseRef) (*ipam.Subnet, *ipam.Lease, er
 	}
 	sub := sx.Record()
 	l, err := c.Lease(sub.ID, ref.Address)
-	if err != nil {
-		return sub, nil, err
+	if l != nil && l.ID != ref.ID {
+		l = nil
 	}
-	if l == nil || l.ID != ref.ID {
-		return sub, nil, nil
-	}
-	return sub, l, nil
+	return sub, l, err
 }
 
 // ReplaceLease ends a lease of this host whose endpoint is gone. In the same transaction it leases the address to the
@@ -148,7 +181,7 @@ func (s Allocator) ReplaceLease(ctx context.Context, ref ipam.LeaseRef, req ipam
 		if err != nil {
 			return err
 		}
-		if !endpointsOn(l, home.Host()) {
+		if !endpoints(l) || l.Host != home.Host() {
 			return nil
 		}
 		t, err := OpenTarget(c, req.Pool)
@@ -158,61 +191,54 @@ func (s Allocator) ReplaceLease(ctx context.Context, ref ipam.LeaseRef, req ipam
 		if t.Sub.ID != sub.ID {
 			return nil
 		}
-		if _, err := c.Event(ipam.EndOf(sub, l)); err != nil {
+		if _, err := c.Event(l.Event(ipam.LeaseReleased, sub, "")); err != nil {
 			return err
 		}
 		done = true
-		return t.Take(req, l.Address, l, l.Kind)
+		return t.take(req, l.Address, l, l.Kind)
 	})
 	return done && err == nil, err
 }
 
-// endpointsOn reports whether a lease was taken for an endpoint on a host.
-func endpointsOn(l *ipam.Lease, host string) bool { return endpoints(l) && l.Host == host }
-
+// endpoints reports whether a lease was taken for an endpoint.
 func endpoints(l *ipam.Lease) bool {
 	return l.Held() && l.Attachment != (ipam.ID{}) && (l.Kind == ipam.Automatic || l.Kind == ipam.Static)
 }
 
 // ReleaseLease ends a lease of this host that was taken through an attachment, and reports whether it still existed.
 func (s Allocator) ReleaseLease(ctx context.Context, ref ipam.LeaseRef) (done bool, err error) {
-	home, err := s.homes.At(ref.Space, ref.Address)
-	if err != nil {
-		return false, err
-	}
-	err = home.Update(ctx, func(c *ledger.Change) error {
-		done = false
-		sub, l, err := leaseOf(c, ref)
-		if err != nil {
-			return err
-		}
+	return s.endLease(ctx, ref, func(c *ledger.Change, sub *ipam.Subnet, l *ipam.Lease) (bool, error) {
 		// the host itself releases its headroom
-		if !l.Held() || l.Attachment == (ipam.ID{}) || l.Host != home.Host() || l.Kind == ipam.Headroom {
-			return nil
+		if !l.Held() || l.Attachment == (ipam.ID{}) || l.Host != c.Host() || l.Kind == ipam.Headroom {
+			return false, nil
 		}
-		done = true
-		return Release(c, sub, l)
+		return true, Release(c, sub, l)
 	})
-	return done && err == nil, err
 }
 
 // ForgetMemory deletes a memory and reports whether it still existed.
 func (s Allocator) ForgetMemory(ctx context.Context, ref ipam.LeaseRef) (done bool, err error) {
+	return s.endLease(ctx, ref, func(c *ledger.Change, sub *ipam.Subnet, l *ipam.Lease) (bool, error) {
+		if !l.Remembered() {
+			return false, nil
+		}
+		return true, c.SetLease(sub.ID, l.Address, l, l.Unheld())
+	})
+}
+
+// endLease runs fn on the lease or memory of ref, and returns what it reports. The lease is nil if it is gone.
+func (s Allocator) endLease(ctx context.Context, ref ipam.LeaseRef,
+	fn func(*ledger.Change, *ipam.Subnet, *ipam.Lease) (bool, error)) (done bool, err error) {
 	home, err := s.homes.At(ref.Space, ref.Address)
 	if err != nil {
 		return false, err
 	}
 	err = home.Update(ctx, func(c *ledger.Change) error {
-		done = false
 		sub, l, err := leaseOf(c, ref)
-		if err != nil {
-			return err
+		if err == nil {
+			done, err = fn(c, sub, l)
 		}
-		if !l.Remembered() {
-			return nil
-		}
-		done = true
-		return c.SetLease(sub.ID, l.Address, l, l.Unheld())
+		return err
 	})
 	return done && err == nil, err
 }

@@ -13,35 +13,35 @@ import (
 )
 
 // NoArgs refuses arguments.
-func NoArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return Usagef(cmd, "%s takes no arguments, and %q is one", cmd.CommandPath(), args[0])
+func NoArgs(r *Run) error {
+	if len(r.Args) > 0 {
+		return r.Usagef("%s takes no arguments, and %q is one", r.Cmd.CommandPath(), r.Args[0])
 	}
 	return nil
 }
 
 // OneArg demands one argument. what is its name in messages.
-func OneArg(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return Usagef(cmd, "%s takes exactly one argument, %s", cmd.CommandPath(), what)
+func OneArg(what string) func(*Run) error {
+	return func(r *Run) error {
+		if len(r.Args) != 1 {
+			return r.Usagef("%s takes exactly one argument, %s", r.Cmd.CommandPath(), what)
 		}
 		return nil
 	}
 }
 
 // Takes demands an argument for each name in the help. It also refuses empty ones.
-func Takes(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < len(names) {
-			return Usagef(cmd, "%s is missing: %s", names[len(args)], lineOf(cmd, names))
+func Takes(names ...string) func(*Run) error {
+	return func(r *Run) error {
+		if len(r.Args) < len(names) {
+			return r.Usagef("%s is missing: %s", names[len(r.Args)], lineOf(r.Cmd, names))
 		}
-		if len(args) > len(names) {
-			return Usagef(cmd, "%q is one argument too many: %s", args[len(names)], lineOf(cmd, names))
+		if len(r.Args) > len(names) {
+			return r.Usagef("%q is one argument too many: %s", r.Args[len(names)], lineOf(r.Cmd, names))
 		}
-		for i, arg := range args {
+		for i, arg := range r.Args {
 			if strings.TrimSpace(arg) == "" { // an unset variable of a script
-				return Usagef(cmd, "%s is empty: %s", names[i], lineOf(cmd, names))
+				return r.Usagef("%s is empty: %s", names[i], lineOf(r.Cmd, names))
 			}
 		}
 		return nil
@@ -58,31 +58,23 @@ func lineOf(cmd *cobra.Command, names []string) string {
 }
 
 // TakesNetwork demands one argument, optionally after a network.
-func TakesNetwork(name string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 2 {
-			return Takes("NETWORK", name)(cmd, args)
+func TakesNetwork(name string) func(*Run) error {
+	return func(r *Run) error {
+		if len(r.Args) == 2 {
+			return Takes("NETWORK", name)(r)
 		}
-		return Takes(name)(cmd, args)
+		return Takes(name)(r)
 	}
 }
 
-// MayTake allows one argument.
-func MayTake(name string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) > 1 {
-			return Usagef(cmd, "%q is one argument too many: %s [%s]", args[1], cmd.CommandPath(), name)
+// mayTake allows one argument.
+func mayTake(name string) func(*Run) error {
+	return func(r *Run) error {
+		if len(r.Args) > 1 {
+			return r.Usagef("%q is one argument too many: %s [%s]", r.Args[1], r.Cmd.CommandPath(), name)
 		}
 		return nil
 	}
-}
-
-// First is the argument of a verb with an optional one, or empty.
-func First(args []string) string {
-	if len(args) == 0 {
-		return ""
-	}
-	return args[0]
 }
 
 // SpaceFlag is the flag --space of lists.
@@ -91,10 +83,10 @@ func SpaceFlag(space *string) FlagRow {
 }
 
 // NotEmpty refuses empty values of flags for which no value means something else.
-func NotEmpty(cmd *cobra.Command, names ...string) error {
+func (r *Run) NotEmpty(names ...string) error {
 	for _, name := range names {
-		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && strings.TrimSpace(f.Value.String()) == "" {
-			return Usagef(cmd, "--%s is empty; give it a value, or leave it out", name)
+		if f := r.Cmd.Flags().Lookup(name); f != nil && f.Changed && strings.TrimSpace(f.Value.String()) == "" {
+			return r.Usagef("--%s is empty; give it a value, or leave it out", name)
 		}
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
@@ -16,19 +15,19 @@ func YesFlag(yes *bool) FlagRow { return Flag(yes, "yes", "do not ask").Short("y
 
 // Confirm asks a question on the terminal. It returns an error unless the answer is yes; without a terminal that is
 // wrong usage.
-func (p *Program) Confirm(cmd *cobra.Command, question string) error {
-	in, ok := p.in.(*os.File)
+func (r *Run) Confirm(question string) error {
+	in, ok := r.in.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
-		return Usagef(cmd, "standard input is no terminal, so nobody can answer; use --yes. "+
+		return r.Usagef("standard input is no terminal, so nobody can answer; use --yes. "+
 			"The question is: %s", question)
 	}
-	fmt.Fprintf(p.Err, "%s [y/N] ", Printable(question))
+	fmt.Fprintf(r.Stderr, "%s [y/N] ", Printable(question))
 	line, err := bufio.NewReader(in).ReadString('\n')
 	if answer := strings.ToLower(strings.TrimSpace(line)); answer == "y" || answer == "yes" {
 		return nil
 	}
 	if err != nil {
-		fmt.Fprintln(p.Err)
+		fmt.Fprintln(r.Stderr)
 	}
 	return errors.New("nothing was changed")
 }

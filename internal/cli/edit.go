@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,8 +25,8 @@ func DryRunFlag(dryRun *bool) FlagRow {
 	return Flag(dryRun, "dry-run", "show what would be done, and change nothing")
 }
 
-// Flags are these flags.
-func (e *EditFlags) Flags() Flags {
+// flags are these flags.
+func (e *EditFlags) flags() Flags {
 	return Flags{Flag(&e.DryRun, "dry-run",
 		"show what would change, a line for each event, and change nothing"),
 		FormatFlag(&e.Format, "the whole outcome, as the admin API has it")}
@@ -46,9 +45,9 @@ type Change struct {
 	// PerArg replaces Edit: it makes an edit for each argument. Its error is wrong usage.
 	PerArg func(arg string) (ipam.Edit, error)
 	// Make replaces Edit: it makes its edits itself.
-	Make func(e *Editor, args []string) error
+	Make func(*Editor) error
 	// Then is called after success; it may be nil.
-	Then func(cmd *cobra.Command)
+	Then func(*Run)
 	// Said returns the output after success; nil: the last argument.
 	Said func(ipam.Outcome) []string
 }
@@ -56,28 +55,29 @@ type Change struct {
 // Command returns the command. The caller may add flags.
 func (c Change) Command(p *Program) *cobra.Command {
 	var flags EditFlags
-	c.Flags = append(c.Flags, flags.Flags()...)
-	c.Run = func(cmd *cobra.Command, args []string) error {
+	c.Flags = append(c.Flags, flags.flags()...)
+	c.Run = func(r *Run) error {
 		made := c.Make
 		if c.Edit != nil || c.Edits != nil { // wrong usage is reported before the daemon is searched for
-			edits, err := c.edits(args)
+			edits, err := c.edits(r.Args)
 			if err != nil {
-				return Usage(cmd, err)
+				return Usage(r.Cmd, err)
 			}
-			made = func(e *Editor, args []string) error { return e.Make(c.said(args), edits...) }
+			made = func(e *Editor) error { return e.Make(c.said(e.Args), edits...) }
 		} else if made == nil {
 			made = c.each
 		}
-		e, err := p.Editor(cmd, flags)
-		if err != nil {
-			return err
+		show, err := NewObject[ipam.Outcome](r, flags.Format)
+		if err == nil {
+			err = r.Ask()
 		}
-		defer e.Close()
-		if err := made(e, args); err != nil || c.Then == nil {
-			return err
+		if err == nil {
+			err = made(&Editor{r, flags, show})
 		}
-		c.Then(cmd)
-		return nil
+		if err == nil && c.Then != nil {
+			c.Then(r)
+		}
+		return err
 	}
 	return c.Verb.Command(p)
 }
@@ -99,15 +99,15 @@ func (c Change) edits(args []string) ([]ipam.Edit, error) {
 }
 
 // each makes one edit per place, each in its own transaction, and continues after a refusal, like docker.
-func (c Change) each(e *Editor, args []string) (err error) {
+func (c Change) each(e *Editor) (err error) {
 	edited := c.Each
 	var places []Place
 	if c.PerArg != nil {
 		edited = func(place Place) (ipam.Edit, error) { return c.PerArg(place.Thing) }
-		for _, arg := range args {
+		for _, arg := range e.Args {
 			places = append(places, Place{Thing: arg})
 		}
-	} else if places, err = Places(e.Cmd.Context(), e.Client, args); err != nil {
+	} else if places, err = e.Places(); err != nil {
 		return err
 	}
 	var failed []error
@@ -130,45 +130,27 @@ func Each(args []string, fn func(arg string) error) error {
 	return errors.Join(failed...)
 }
 
-// Editor makes edits and shows the outcome.
+// Editor is a run that makes edits and shows the outcome.
 type Editor struct {
-	p      *Program
-	Cmd    *cobra.Command
-	Flags  EditFlags
-	show   *Table[ipam.Outcome]
-	Client *client.Client
+	*Run
+	EditFlags
+	show *Table[ipam.Outcome]
 }
-
-// Editor checks the format and finds the daemon. The caller closes the result.
-func (p *Program) Editor(cmd *cobra.Command, flags EditFlags) (*Editor, error) {
-	show, err := NewObject[ipam.Outcome](p.Out, cmd, flags.Format)
-	if err != nil {
-		return nil, err
-	}
-	c, err := p.Find(cmd.Context())
-	if err != nil {
-		return nil, err
-	}
-	return &Editor{p: p, Cmd: cmd, Flags: flags, show: show, Client: c}, nil
-}
-
-// Close closes the connection to the daemon.
-func (e *Editor) Close() { e.Client.Close() }
 
 // Make makes the edits in one transaction. As text it shows what a dry run would change or, after the change, what said
 // returns.
 func (e *Editor) Make(said func(ipam.Outcome) []string, edits ...ipam.Edit) error {
-	out, err := e.Client.Edit(e.Cmd.Context(), client.EditOptions{DryRun: e.Flags.DryRun}, edits...)
+	out, err := e.Edit(e, client.EditOptions{DryRun: e.DryRun}, edits...)
 	if err != nil {
 		return err
 	}
 	for _, r := range out.Results {
 		for _, warning := range r.Warnings {
-			e.p.Note(e.Cmd, "%s", warning)
+			e.Note("%s", warning)
 		}
 	}
-	return ShowObject(e.show, &out, func(w io.Writer) error {
-		if e.Flags.DryRun {
+	return e.show.Object(&out, func(w io.Writer) error {
+		if e.DryRun {
 			said = func(out ipam.Outcome) []string { return ChangeLines(out.Changes) }
 		}
 		for _, line := range said(out) {
@@ -199,15 +181,15 @@ func SayAddresses(out ipam.Outcome) []string {
 // EditInSteps makes any number of edits, in as many transactions as they need. After a refusal, earlier transactions
 // stay. If the command runs again, their edits change nothing. where names the source of an edit, such as a line, and a
 // refusal ends with it.
-func EditInSteps(ctx context.Context, c *client.Client, opt client.EditOptions, edits []ipam.Edit,
-	where func(edit int) string) (all ipam.Outcome, err error) {
+func (r *Run) EditInSteps(opt client.EditOptions, edits []ipam.Edit, where func(edit int) string) (all ipam.Outcome,
+	err error) {
 	most := ipam.MaxEdits
 	if opt.DryRun {
 		most = ipam.MaxTried // a later step depends on the steps before, which a dry run does not keep
 	}
 	for done := 0; done < len(edits); {
 		step := edits[done:min(done+most, len(edits))]
-		out, err := c.Edit(ctx, opt, step...)
+		out, err := r.Edit(r, opt, step...)
 		if err != nil {
 			return all, located(err, done, where)
 		}

@@ -1,18 +1,14 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"path/filepath"
 	"regexp"
 	"strings"
 
-	"berth/internal/admin/client"
 	"berth/internal/docker"
 	"berth/internal/docker/pin"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 // EngineFlags name the engine that a command reads itself, and Berth's driver name there.
@@ -53,13 +49,13 @@ var pluginDir = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // Names returns the driver names that the engine may have for this daemon. They come from the flags, from the managed
 // plugin that has the daemon's socket, or from the daemon.
-func (e *EngineFlags) Names(ctx context.Context, engine *docker.Engine, c *client.Client) ([]string, error) {
+func (e *EngineFlags) Names(r *Run, engine *docker.Engine) ([]string, error) {
 	if len(e.Drivers) > 0 {
 		return e.Drivers, nil
 	}
-	id := filepath.Base(filepath.Dir(c.Socket()))
+	id := filepath.Base(filepath.Dir(r.Socket()))
 	if !pluginDir.MatchString(id) {
-		daemon, err := c.Version(ctx)
+		daemon, err := r.Version(r)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +64,7 @@ func (e *EngineFlags) Names(ctx context.Context, engine *docker.Engine, c *clien
 		}
 		return daemon.Drivers, nil
 	}
-	name, err := engine.PluginName(ctx, id)
+	name, err := engine.PluginName(r, id)
 	if err != nil {
 		return nil, err
 	}
@@ -79,56 +75,50 @@ func (e *EngineFlags) Names(ctx context.Context, engine *docker.Engine, c *clien
 func (e *EngineFlags) Given() bool { return e.Host != "" && e.Host != NoDockerHost }
 
 // MayLookHere reports whether this host's engine is the daemon's. It is not if the daemon is on another host.
-func (e *EngineFlags) MayLookHere(c *client.Client) bool {
-	return e.Host != NoDockerHost && !strings.Contains(c.Socket(), "://")
+func (e *EngineFlags) MayLookHere(r *Run) bool {
+	return e.Host != NoDockerHost && !strings.Contains(r.Socket(), "://")
 }
 
-// OfDaemon finds the daemon whose engine is to be changed. For a daemon on another host it demands a named engine,
-// because the engine here is another one.
-func (e *EngineFlags) OfDaemon(ctx context.Context, p *Program, cmd *cobra.Command) (*client.Client, error) {
-	c, err := p.Find(ctx)
-	if err != nil {
-		return nil, err
+// Ask finds the daemon whose engine is to be changed. For a daemon on another host it demands a named engine, because
+// the engine here is another one.
+func (e *EngineFlags) Ask(r *Run) error {
+	if err := r.Ask(); err != nil || e.Given() || e.MayLookHere(r) {
+		return err
 	}
-	if e.Given() || e.MayLookHere(c) {
-		return c, nil
-	}
-	c.Close()
-	return nil, Usagef(cmd, "the daemon is asked over the network: say with --docker-host where the engine of "+
-		"its host is")
+	return r.Usagef("the daemon is asked over the network: say with --docker-host where the engine of its host is")
 }
 
 // View reads the engine for a daemon.
-func (e *EngineFlags) View(ctx context.Context, c *client.Client) (*ipam.EngineView, error) {
+func (e *EngineFlags) View(r *Run) (*ipam.EngineView, error) {
 	engine, err := e.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer engine.Close()
-	names, err := e.Names(ctx, engine, c)
+	names, err := e.Names(r, engine)
 	if err != nil {
 		return nil, err
 	}
-	daemon, err := c.Version(ctx)
+	daemon, err := r.Version(r)
 	if err != nil {
 		return nil, err
 	}
-	view, err := engine.View(ctx, daemon.Host, names)
+	view, err := engine.View(r, daemon.Host, names)
 	return &view, err
 }
 
 // PinRecords asks for what Berth has written of the addresses of containers.
-func PinRecords(ctx context.Context, c *client.Client) (rec *pin.Records, err error) {
+func (r *Run) PinRecords() (rec *pin.Records, err error) {
 	rec = &pin.Records{}
-	if rec.Subnets, err = c.Subnets(ctx, ""); err != nil {
+	if rec.Subnets, err = r.Subnets(r, ""); err != nil {
 		return nil, err
 	}
-	if rec.Networks, err = c.Networks(ctx, ""); err != nil {
+	if rec.Networks, err = r.Networks(r, ""); err != nil {
 		return nil, err
 	}
-	if rec.Reservations, err = c.Reservations(ctx, "", ""); err != nil {
+	if rec.Reservations, err = r.Reservations(r, "", ""); err != nil {
 		return nil, err
 	}
-	rec.Leases, err = c.Leases(ctx, ipam.LeaseFilter{Remembered: true})
+	rec.Leases, err = r.Leases(r, ipam.LeaseFilter{Remembered: true})
 	return rec, err
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,7 @@ func fromEnvironment(cmd *cobra.Command, getenv func(string) string) error {
 			return
 		}
 		if err := f.Value.Set(value); err != nil {
-			failed = Usagef(cmd, "the environment has %s=%q: %w", variable(f.Name), value, err)
+			failed = Usage(cmd, fmt.Errorf("the environment has %s=%q: %w", variable(f.Name), value, err))
 		}
 	})
 	return failed

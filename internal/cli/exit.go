@@ -15,8 +15,8 @@ const (
 	exitInterrupted = 130 // as a shell reports SIGINT
 )
 
-// ExitCodes explains the exit codes in the help.
-const ExitCodes = `Exit codes: 0 done; 1 refused or failed, with the reason on standard error; 2 there is a
+// exitCodes explains the exit codes in the help.
+const exitCodes = `Exit codes: 0 done; 1 refused or failed, with the reason on standard error; 2 there is a
 difference (plan diff, deploy plan, a check with findings); 64 wrong usage; 130 interrupted.`
 
 // Difference ends a command that worked but found a difference. The text is printed unless it is empty.

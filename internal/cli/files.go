@@ -10,8 +10,6 @@ import (
 	"syscall"
 
 	"berth/internal/plan"
-
-	"github.com/spf13/cobra"
 )
 
 // Modes of files that commands write, before the umask: one for files that others may read, and a private one for files
@@ -79,8 +77,8 @@ func SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-func (p *Program) ReadFile(cmd *cobra.Command, file string) ([]byte, error) {
-	in := cmd.InOrStdin()
+func (r *Run) ReadFile(file string) ([]byte, error) {
+	in := r.Cmd.InOrStdin()
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {

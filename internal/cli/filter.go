@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"berth/internal/admin/client"
 	"berth/internal/ipam"
 
 	"github.com/spf13/cobra"
@@ -91,12 +89,12 @@ func (f *Filter[T]) Read() error {
 }
 
 // Ask asks the daemon once for the networks' tags, if the filter needs them.
-func (f *Filter[T]) Ask(ctx context.Context, c *client.Client) error {
+func (f *Filter[T]) Ask(r *Run) error {
 	for _, k := range f.keys {
 		if k.tagged == nil || len(f.want[k.name]) == 0 || f.tags != nil {
 			continue
 		}
-		all, err := c.Networks(ctx, "")
+		all, err := r.Networks(r, "")
 		if err != nil {
 			return err
 		}
@@ -188,8 +186,8 @@ func (f *Filter[T]) complete(p *Program) cobra.CompletionFunc {
 // keyRefs has the keys whose values the daemon can list.
 var keyRefs = map[string]Refs{keyNetwork: NetworkRefs, keyOwner: AnyOwners, "space": SpaceRefs, keyTag: tagRefs}
 
-func tagRefs(ctx context.Context, c *client.Client, _ string) (tags []string, err error) {
-	all, err := c.Networks(ctx, "")
+func tagRefs(r *Run, _ string) (tags []string, err error) {
+	all, err := r.Networks(r, "")
 	for i := range all {
 		for _, key := range slices.Sorted(maps.Keys(all[i].Tags)) {
 			tags = append(tags, key+"="+all[i].Tags[key])

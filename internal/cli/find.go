@@ -33,9 +33,9 @@ func defaultPlaces() places {
 // probeTime is the longest wait for a connection to a socket during a search.
 const probeTime = 2 * time.Second
 
-// Find returns a client of the daemon that --admin-socket names: a path or an https:// address. Without it, Find takes
-// the daemon of this host or, if that does not answer, the only managed plugin that does.
-func (p *Program) Find(ctx context.Context) (*client.Client, error) {
+// Connect returns a client of the daemon that --admin-socket names: a path or an https:// address. Without it, Connect
+// takes the daemon of this host or, if that does not answer, the only managed plugin that does.
+func (p *Program) Connect(ctx context.Context) (*client.Client, error) {
 	c, err := p.client(ctx)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (p *Program) warnAway(a api.Away) {
 		if a.Age >= 0 {
 			shown = fmt.Sprintf("what is shown of it is %s old", a.Age)
 		}
-		fmt.Fprintf(p.Err, "berth: the shared store is out of reach since %s; %s\n", LocalTime(a.Since), shown)
+		fmt.Fprintf(p.Stderr, "berth: the shared store is out of reach since %s; %s\n", LocalTime(a.Since), shown)
 	})
 }
 
@@ -94,11 +94,11 @@ func (pl places) search(ctx context.Context) (string, error) {
 	case len(answering) > 1:
 		return "", fmt.Errorf("%d managed plugins answer; choose one with --admin-socket or BERTH_ADMIN_SOCKET: %s",
 			len(answering), strings.Join(answering, ", "))
-	case IsDenied(hostErr):
+	case client.IsDenied(hostErr):
 		return "", client.Denied(pl.host)
 	}
 	hidden := ""
-	if _, err := os.ReadDir(filepath.Dir(filepath.Dir(pl.plugins))); IsDenied(err) {
+	if _, err := os.ReadDir(filepath.Dir(filepath.Dir(pl.plugins))); client.IsDenied(err) {
 		hidden = " (those of managed plugins are for root to see)"
 	}
 	return "", fmt.Errorf("no Berth answers, neither on %s nor as a managed plugin%s: start it as root with "+
@@ -117,6 +117,3 @@ func probe(ctx context.Context, socket string) error {
 	}
 	return conn.Close()
 }
-
-// IsDenied reports whether an error is missing permission.
-func IsDenied(err error) bool { return client.IsDenied(err) }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"berth/test/sockets"
+	"berth/test/lab"
 )
 
 func TestFind(t *testing.T) {
@@ -31,15 +31,15 @@ func TestFind(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			for _, path := range c.alive {
-				sockets.Listening(t, filepath.Join(dir, path))
+				lab.Listening(t, filepath.Join(dir, path))
 			}
 			for _, path := range c.dead {
-				sockets.Dead(t, filepath.Join(dir, path))
+				lab.Dead(t, filepath.Join(dir, path))
 			}
 			p := &Program{Env: func(string) string { return "" },
 				places: places{host: filepath.Join(dir, host),
 					plugins: filepath.Join(dir, "plugins/*/berth-admin.sock")}}
-			client, err := p.Find(t.Context())
+			client, err := p.Connect(t.Context())
 			if c.want != "" {
 				if err != nil || client.Socket() != filepath.Join(dir, c.want) {
 					t.Fatalf("found %v, %v; want %s", client, err, c.want)
@@ -62,11 +62,11 @@ func TestFind(t *testing.T) {
 func TestFindNamed(t *testing.T) {
 	env := map[string]string{"BERTH_ADMIN_SOCKET": "/environment"}
 	p := &Program{Env: func(name string) string { return env[name] }}
-	if client, err := p.Find(t.Context()); err != nil || client.Socket() != "/environment" {
+	if client, err := p.Connect(t.Context()); err != nil || client.Socket() != "/environment" {
 		t.Errorf("with the environment: %v, %v", client, err)
 	}
 	p.AdminSocket = "/flag"
-	if client, err := p.Find(t.Context()); err != nil || client.Socket() != "/flag" {
+	if client, err := p.Connect(t.Context()); err != nil || client.Socket() != "/flag" {
 		t.Errorf("with the flag: %v, %v", client, err)
 	}
 }

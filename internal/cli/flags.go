@@ -24,6 +24,14 @@ type FlagRow struct {
 // stays nil if the command line does not have the flag.
 func Flag(to any, name, help string) FlagRow { return FlagRow{to: to, name: name, help: help} }
 
+// Names returns the names of the flags.
+func (f Flags) Names() (names []string) {
+	for _, row := range f {
+		names = append(names, row.name)
+	}
+	return names
+}
+
 // Short returns the flag with a letter.
 func (f FlagRow) Short(letter string) FlagRow {
 	f.short = letter
@@ -56,9 +64,17 @@ func (f FlagRow) Files(types ...string) FlagRow {
 	return f
 }
 
+// Dirs returns the flag completed with directories.
+func (f FlagRow) Dirs() FlagRow {
+	f.complete = func(*Program) cobra.CompletionFunc {
+		return cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+	}
+	return f
+}
+
 // Words returns the flag completed with a few words.
 func (f FlagRow) Words(all ...string) FlagRow {
-	f.complete = func(*Program) cobra.CompletionFunc { return Words(all...) }
+	f.complete = func(*Program) cobra.CompletionFunc { return words(all...) }
 	return f
 }
 
@@ -68,8 +84,8 @@ func (f FlagRow) Of(refs Refs) FlagRow {
 	return f
 }
 
-// Add adds the flags to a command.
-func (all Flags) Add(p *Program, cmd *cobra.Command) {
+// add adds the flags to a command.
+func (all Flags) add(p *Program, cmd *cobra.Command) {
 	set := cmd.Flags()
 	for _, f := range all {
 		switch to := f.to.(type) {
@@ -104,7 +120,9 @@ func (all Flags) Add(p *Program, cmd *cobra.Command) {
 			panic(fmt.Sprintf("--%s sets a %T", f.name, to))
 		}
 		if f.complete != nil {
-			Completes(cmd, f.name, f.complete(p))
+			if err := cmd.RegisterFlagCompletionFunc(f.name, f.complete(p)); err != nil {
+				panic(err) // two flags have this name
+			}
 		}
 	}
 }
@@ -113,7 +131,7 @@ func (all Flags) Add(p *Program, cmd *cobra.Command) {
 func setIfGiven[T string | int | bool](set *pflag.FlagSet, to **T, f FlagRow) {
 	value := new(T)
 	plain := &cobra.Command{}
-	Flags{{to: value, name: f.name}}.Add(nil, plain)
+	Flags{{to: value, name: f.name}}.add(nil, plain)
 	flag := plain.Flags().Lookup(f.name)
 	if f.preset != "" {
 		_ = flag.Value.Set(f.preset) // a text
@@ -134,12 +152,12 @@ func (g *given[T]) Set(text string) error {
 }
 
 // check refuses empty values of flags that need one.
-func (all Flags) check(cmd *cobra.Command) error {
+func (all Flags) check(r *Run) error {
 	var names []string
 	for _, f := range all {
 		if f.filled {
 			names = append(names, f.name)
 		}
 	}
-	return NotEmpty(cmd, names...)
+	return r.NotEmpty(names...)
 }

@@ -98,7 +98,7 @@ func helpCommand() *cobra.Command {
 				root.PersistentFlags().FlagUsagesWrapped(width), wrapped("The environment can say the same: "+
 					strings.Join(names, ", ")+". "+variable(flagDockerHost)+" is --"+flagDockerHost+
 					" of the commands that read the engine. berth serve --help names those of the daemon."),
-				wrapped(ExitCodes))
+				wrapped(exitCodes))
 			return err
 		}
 		found, rest, err := root.Find(args)

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"iter"
 	"slices"
@@ -24,10 +23,10 @@ type Listing[T any] struct {
 	// ColumnsOf replaces Columns if they depend on flags.
 	ColumnsOf func(Output) Fields
 	// Fetch reads all rows.
-	Fetch func(ctx context.Context, c *client.Client, args []string) ([]T, error)
+	Fetch func(*Run) ([]T, error)
 	// Names reads only the names of the rows, for --quiet on very long lists. If it is nil or returns nil, the names
 	// come from the rows.
-	Names func(ctx context.Context, c *client.Client, args []string) iter.Seq2[string, error]
+	Names func(*Run) iter.Seq2[string, error]
 	// Bare reports whether the default is --quiet instead of a table. It may be nil.
 	Bare func() bool
 	// Once refuses --watch for what must not be done repeatedly; its error is wrong usage. It may be nil.
@@ -42,47 +41,48 @@ func (l Listing[T]) Command(p *Program) *cobra.Command {
 	filter := NewFilter(Keys[T](l.Keys...))
 	l.Flags = slices.Concat(l.Flags, out.Flags(p), filter.Flags())
 	columns := Columns[T](l.Columns...) // a wrong one shows at the start of the program
-	l.Run = func(cmd *cobra.Command, args []string) error {
+	l.Run = func(r *Run) error {
 		err := filter.Read()
 		if err == nil && out.watch && l.Once != nil {
 			err = l.Once()
 		}
 		if err != nil {
-			return Usage(cmd, err)
+			return Usage(r.Cmd, err)
 		}
-		if l.Bare != nil && l.Bare() && !cmd.Flags().Changed("format") {
+		if l.Bare != nil && l.Bare() && !r.Given("format") {
 			out.Quiet = true
 		}
 		if l.ColumnsOf != nil {
 			columns = Columns[T](l.ColumnsOf(out)...)
 		}
-		if _, err := NewTable(p.Out, cmd, out, columns); err != nil {
+		if _, err = NewTable(r, out, columns); err == nil {
+			err = r.Ask()
+		}
+		if err == nil {
+			err = filter.Ask(r)
+		}
+		if err != nil {
 			return err
 		}
-		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-			if err := filter.Ask(ctx, c); err != nil {
+		return out.Show(r, func(r *Run, w io.Writer) error {
+			if out.Quiet && l.Names != nil && !filter.Given() && out.sort == "" {
+				if names := l.Names(r); names != nil {
+					return writeNames(w, names)
+				}
+			}
+			all, err := l.Fetch(r)
+			if err != nil {
 				return err
 			}
-			return out.Show(ctx, p, func(ctx context.Context, w io.Writer) error {
-				if out.Quiet && l.Names != nil && !filter.Given() && out.sort == "" {
-					if names := l.Names(ctx, c, args); names != nil {
-						return writeNames(w, names)
-					}
-				}
-				all, err := l.Fetch(ctx, c, args)
-				if err != nil {
-					return err
-				}
-				table, err := NewTable(w, cmd, out, columns) // again, because the rows decide its columns
-				if err != nil {
-					return err
-				}
-				all = filter.Rows(all)
-				if len(all) == 0 && !l.Said && table.format == "table" && !out.watch {
-					fmt.Fprintf(p.Err, "berth: no %s found\n", noun(cmd))
-				}
-				return table.Rows(all)
-			})
+			table, err := NewTable(r, out, columns) // again, because the rows decide its columns
+			if err != nil {
+				return err
+			}
+			table.W, all = w, filter.Rows(all)
+			if len(all) == 0 && !l.Said && table.format == "table" && !out.watch {
+				r.Warnf("no %s found", noun(r.Cmd))
+			}
+			return table.Rows(all)
 		})
 	}
 	return l.Verb.Command(p)
@@ -114,67 +114,52 @@ func writeNames(w io.Writer, names iter.Seq2[string, error]) error {
 type Showing[T any] struct {
 	Verb
 	JSON  string // explains its JSON, if that needs an explanation
-	Fetch func(ctx context.Context, c *client.Client, args []string) (T, error)
+	Fetch func(*Run) (T, error)
 	// Each replaces Fetch if the arguments may match several objects, which are shown one after another.
-	Each func(ctx context.Context, c *client.Client, args []string) ([]T, error)
+	Each func(*Run) ([]T, error)
 	Text func(io.Writer, *T) error // writes the text form
-	Then func(*T) error            // how the command ends after the object was shown; nil: as done
+	Then func(*Run, *T) error      // how the command ends after the object was shown; nil: as done
 }
 
 // Command returns the command.
 func (s Showing[T]) Command(p *Program) *cobra.Command {
 	var format string
 	s.Flags = append(s.Flags, FormatFlag(&format, s.JSON))
-	s.Run = func(cmd *cobra.Command, args []string) error {
-		show, err := NewObject[T](p.Out, cmd, format)
+	if s.Each == nil {
+		s.Each = func(r *Run) ([]T, error) {
+			one, err := s.Fetch(r)
+			return []T{one}, err
+		}
+	}
+	s.Run = func(r *Run) error {
+		show, err := NewObject[T](r, format)
+		if err == nil {
+			err = r.Ask()
+		}
 		if err != nil {
 			return err
 		}
-		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-			all, err := s.fetch(ctx, c, args)
+		all, err := s.Each(r)
+		for i := range all {
 			if err != nil {
 				return err
 			}
-			for i := range all {
-				err = ShowObject(show, &all[i], func(w io.Writer) error {
-					if i > 0 {
-						_, _ = io.WriteString(w, "\n")
-					}
-					return s.Text(w, &all[i])
-				})
-				if err != nil {
-					return err
+			err = show.Object(&all[i], func(w io.Writer) error {
+				if i > 0 {
+					_, _ = io.WriteString(w, "\n")
 				}
-			}
-			if s.Then != nil {
-				return s.Then(&all[0])
-			}
-			return nil
-		})
+				return s.Text(w, &all[i])
+			})
+		}
+		if err == nil && s.Then != nil {
+			err = s.Then(r, &all[0])
+		}
+		return err
 	}
 	return s.Verb.Command(p)
 }
 
-func (s Showing[T]) fetch(ctx context.Context, c *client.Client, args []string) ([]T, error) {
-	if s.Each != nil {
-		return s.Each(ctx, c, args)
-	}
-	one, err := s.Fetch(ctx, c, args)
-	return []T{one}, err
-}
-
 // All fetches all objects of a kind, whatever the arguments.
-func All[T any](list func(*client.Client, context.Context) ([]T, error)) func(context.Context, *client.Client,
-	[]string) ([]T, error) {
-	return func(ctx context.Context, c *client.Client, _ []string) ([]T, error) { return list(c, ctx) }
-}
-
-// Ask finds the daemon and calls fn with its client.
-func (p *Program) Ask(cmd *cobra.Command, fn func(context.Context, *client.Client) error) error {
-	c, err := p.Find(cmd.Context())
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return fn(cmd.Context(), c)
+func All[T any](list func(*client.Client, context.Context) ([]T, error)) func(*Run) ([]T, error) {
+	return func(r *Run) ([]T, error) { return list(r.Client, r) }
 }

@@ -31,7 +31,7 @@ func IsJournal(w io.Writer, stream string) bool {
 
 // SayOfCompose prints the messages of the library for Compose files as messages of berth.
 func (p *Program) SayOfCompose() {
-	logrus.SetOutput(p.Err) // the library has no other logger
+	logrus.SetOutput(p.Stderr) // the library has no other logger
 	logrus.SetFormatter(composeSays{})
 }
 

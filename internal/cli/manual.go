@@ -18,15 +18,14 @@ The package has them in /usr/share/man/man1; a berth that was installed otherwis
 
 With SOURCE_DATE_EPOCH in the environment the pages are dated by that, in seconds since 1970.`
 
-// manualCommand returns the command that writes the manual pages of all commands below root.
-func (p *Program) manualCommand(root *cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: "man DIR", Short: "Write the manual pages", Long: manualHelp, Args: Takes("DIR"),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		}}
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		date := p.Now()
-		if epoch := p.Env("SOURCE_DATE_EPOCH"); epoch != "" {
+// manual is the command that writes the manual pages of all commands.
+type manual struct{}
+
+// Command implements Row.
+func (manual) Command(p *Program) *cobra.Command {
+	cmd := Verb{Use: "man DIR", Short: "Write the manual pages", Long: manualHelp, Run: func(r *Run) error {
+		date := r.Now()
+		if epoch := r.Env("SOURCE_DATE_EPOCH"); epoch != "" {
 			seconds, err := strconv.ParseInt(epoch, 10, 64)
 			if err != nil {
 				return fmt.Errorf("SOURCE_DATE_EPOCH is %q, and not a number of seconds", epoch)
@@ -34,13 +33,17 @@ func (p *Program) manualCommand(root *cobra.Command) *cobra.Command {
 			date = time.Unix(seconds, 0)
 		}
 		date = date.UTC()
-		if err := os.MkdirAll(args[0], 0o755); err != nil {
+		if err := os.MkdirAll(r.Args[0], 0o755); err != nil {
 			return err
 		}
+		root := r.Cmd.Root()
 		root.DisableAutoGenTag = true // the tag would add today's date
 		asManual(root)
-		return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Berth " + p.Version, Manual: "Berth",
-			Date: &date}, args[0])
+		return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Berth " + r.Build, Manual: "Berth",
+			Date: &date}, r.Args[0])
+	}}.Command(p)
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
 	return cmd
 }

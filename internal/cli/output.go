@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,8 +9,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"text/template"
-
-	"github.com/spf13/cobra"
 )
 
 // Output holds the flags of every list.
@@ -42,11 +39,11 @@ func (o *Output) Flags(p *Program) Flags {
 }
 
 // Show calls fn to write the rows: once or, with --watch, repeatedly.
-func (o *Output) Show(ctx context.Context, p *Program, fn func(context.Context, io.Writer) error) error {
+func (o *Output) Show(r *Run, fn func(*Run, io.Writer) error) error {
 	if o.watch {
-		return p.Watch(ctx, fn)
+		return r.Watch(fn)
 	}
-	return fn(ctx, p.Out)
+	return fn(r, r.Out)
 }
 
 // Watched reports whether --watch is given.
@@ -173,14 +170,14 @@ type Table[T any] struct {
 }
 
 // NewTable parses the format. An invalid template is wrong usage.
-func NewTable[T any](w io.Writer, cmd *cobra.Command, o Output, columns []Column[T]) (*Table[T], error) {
-	t := &Table[T]{W: w, columns: columns, format: o.Format, wide: o.Wide(), whole: o.Wide() || o.NoTrunc,
+func NewTable[T any](r *Run, o Output, columns []Column[T]) (*Table[T], error) {
+	t := &Table[T]{W: r.Out, columns: columns, format: o.Format, wide: o.Wide(), whole: o.Wide() || o.NoTrunc,
 		bare: o.noHeaders, colour: o.program != nil && o.program.colours()}
 	if err := t.sortBy(o.sort); err != nil {
-		return nil, Usage(cmd, err)
+		return nil, Usage(r.Cmd, err)
 	}
-	if o.Quiet && cmd.Flags().Changed("format") {
-		return nil, Usagef(cmd, "--format and --quiet are two ways to show: give one of them")
+	if o.Quiet && r.Given("format") {
+		return nil, r.Usagef("--format and --quiet are two ways to show: give one of them")
 	}
 	if o.Quiet {
 		t.format = "quiet"
@@ -201,7 +198,7 @@ func NewTable[T any](w io.Writer, cmd *cobra.Command, o Output, columns []Column
 		if o.program == nil { // a table of one object
 			words = "text, json, yaml"
 		}
-		return nil, Usagef(cmd, "--format %s is none of %s, nor a template such as '{{.%s}}'", o.Format, words,
+		return nil, r.Usagef("--format %s is none of %s, nor a template such as '{{.%s}}'", o.Format, words,
 			fieldNames[T]()[0])
 	}
 	row, err := parseTemplate(text)
@@ -209,7 +206,7 @@ func NewTable[T any](w io.Writer, cmd *cobra.Command, o Output, columns []Column
 		err = checkFields[T](row)
 	}
 	if err != nil {
-		return nil, Usagef(cmd, "--format is none of its words, and as a template it is wrong: %w; the "+
+		return nil, r.Usagef("--format is none of its words, and as a template it is wrong: %w; the "+
 			"fields are %s",
 			err, strings.Join(fieldNames[T](), ", "))
 	}
@@ -228,15 +225,15 @@ func FormatFlag(format *string, what string) FlagRow {
 }
 
 // NewObject parses the format for one object. Its text form is the format "table" of lists.
-func NewObject[T any](w io.Writer, cmd *cobra.Command, format string) (*Table[T], error) {
+func NewObject[T any](r *Run, format string) (*Table[T], error) {
 	if format == "text" {
 		format = "table"
 	}
-	return NewTable[T](w, cmd, Output{Format: format}, nil)
+	return NewTable[T](r, Output{Format: format}, nil)
 }
 
-// ShowObject writes one object, by default as text.
-func ShowObject[T any](t *Table[T], item *T, text func(io.Writer) error) error {
+// Object writes one object, by default as text.
+func (t *Table[T]) Object(item *T, text func(io.Writer) error) error {
 	switch {
 	case t.format == "table":
 		return text(t.W)

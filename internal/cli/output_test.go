@@ -23,15 +23,16 @@ func show(t *testing.T, args ...string) (string, error) {
 	var out Output
 	cmd := &cobra.Command{Use: "ls"}
 	p := &Program{Env: func(string) string { return "" }}
-	out.Flags(p).Add(p, cmd)
+	out.Flags(p).add(p, cmd)
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
+	p.Out = &b
 	columns := []Column[fruit]{Col("NAME", func(f *fruit) string { return f.Name }),
 		Col("COLOUR", func(*fruit) string { return "" }),
 		Col("INITIAL", func(f *fruit) string { return f.Name[:1] })}
-	tab, err := NewTable(&b, cmd, out, columns)
+	tab, err := NewTable(&Run{Program: p, Cmd: cmd}, out, columns)
 	if err != nil {
 		return "", err
 	}
@@ -87,7 +88,8 @@ func TestOutputFails(t *testing.T) {
 	columns := []Column[fruit]{Col("NAME", func(f *fruit) string { return f.Name }),
 		Col("INITIAL", func(f *fruit) string { return f.Name[:1] })}
 	for _, format := range []string{"table", "json", "{{.Name}}", `table {{.Name}}\t{{.Size}}`} {
-		tab, err := NewTable(full{}, &cobra.Command{Use: "ls"}, Output{Format: format}, columns)
+		r := &Run{Program: &Program{Out: full{}}, Cmd: &cobra.Command{Use: "ls"}}
+		tab, err := NewTable(r, Output{Format: format}, columns)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +132,7 @@ func TestNoEscapes(t *testing.T) {
 	const hostile, want = "a\x1b]0;title\x07\u009b2J\u202eb", "a?]0;title??2J?b"
 	var b bytes.Buffer
 	p := New("test")
-	p.Out, p.Err = &b, &b
+	p.Out, p.Stderr = &b, &b
 	if err := p.Say(hostile); err != nil {
 		t.Fatal(err)
 	}

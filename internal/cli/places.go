@@ -1,44 +1,40 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
-	"berth/internal/admin/client"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 // Place is something in a network, as arguments name it: a CIDR, a range, an address or a name.
 type Place struct{ Network, Space, Thing string }
 
 // Some demands at least one argument. what is its name in messages.
-func Some(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return Usagef(cmd, "%s is missing: %s %s... takes at least one", what, cmd.CommandPath(), what)
+func Some(what string) func(*Run) error {
+	return func(r *Run) error {
+		if len(r.Args) == 0 {
+			return r.Usagef("%s is missing: %s %s... takes at least one", what, r.Cmd.CommandPath(), what)
 		}
-		if slices.ContainsFunc(args, func(arg string) bool { return strings.TrimSpace(arg) == "" }) {
-			return Usagef(cmd, "one %s of %s is empty", what, cmd.CommandPath())
+		if slices.ContainsFunc(r.Args, func(arg string) bool { return strings.TrimSpace(arg) == "" }) {
+			return r.Usagef("one %s of %s is empty", what, r.Cmd.CommandPath())
 		}
 		return nil
 	}
 }
 
-// SomePlaces demands at least one argument in the forms of Places. what is its name in messages.
-func SomePlaces(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := Some(what)(cmd, args); err != nil {
+// somePlaces demands at least one argument in the forms of Places. what is its name in messages.
+func somePlaces(what string) func(*Run) error {
+	return func(r *Run) error {
+		if err := Some(what)(r); err != nil {
 			return err
 		}
-		if len(args) > 1 || strings.Contains(args[0], "/") || hasAddress(args[0]) || isID(args[0]) {
+		if arg := r.Args[0]; len(r.Args) > 1 || strings.Contains(arg, "/") || hasAddress(arg) || isID(arg) {
 			return nil
 		}
-		return Usagef(cmd, "%s is missing: %s NETWORK %s", what, cmd.CommandPath(), what)
+		return r.Usagef("%s is missing: %s NETWORK %s", what, r.Cmd.CommandPath(), what)
 	}
 }
 
@@ -48,15 +44,15 @@ func isID(text string) bool {
 	return err == nil || len(text) == 8 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// Places parses any number of arguments in the form that lists print with --quiet (Ref): NETWORK/THING, or THING in the
+// Places parses the arguments in the form that lists print with --quiet (Ref): NETWORK/THING, or THING in the
 // space local. Two arguments are NETWORK THING if the first can only be a network.
-func Places(ctx context.Context, c *client.Client, args []string) ([]Place, error) {
-	if len(args) == 2 && !strings.Contains(args[0], "/") && !hasAddress(args[0]) {
-		return []Place{{Network: args[0], Thing: args[1]}}, nil
+func (r *Run) Places() ([]Place, error) {
+	if len(r.Args) == 2 && !strings.Contains(r.Args[0], "/") && !hasAddress(r.Args[0]) {
+		return []Place{{Network: r.Args[0], Thing: r.Args[1]}}, nil
 	}
 	var local []ipam.SubnetInfo
 	var all []Place
-	for _, arg := range args {
+	for _, arg := range r.Args {
 		network, thing, qualified := strings.Cut(arg, "/")
 		if qualified && ipam.CheckName("network", network) == nil {
 			all = append(all, Place{Network: network, Thing: thing})
@@ -64,7 +60,7 @@ func Places(ctx context.Context, c *client.Client, args []string) ([]Place, erro
 		}
 		if local == nil {
 			var err error
-			if local, err = c.Subnets(ctx, ""); err != nil {
+			if local, err = r.Subnets(r, ""); err != nil {
 				return nil, err
 			}
 		}

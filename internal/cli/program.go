@@ -3,10 +3,11 @@
 // standard error. A command that only asks the daemon never touches the daemon's files.
 //
 // A command is a Listing or Showing (list.go), a Change (edit.go) or a plain Verb (verb.go), with rows for its flags
-// (flags.go), columns and keys (fields.go). Run (program.go) reads the command line and the flags from the environment
-// (environ.go), and checks the number of arguments (args.go, usage.go). The command finds the daemon (find.go,
-// remote.go) and asks it. Lists go through output.go and table.go. refs.go and complete.go complete names. engine.go
-// reads the Docker Engine; files.go, confirm.go and progress.go handle files, questions and waits.
+// (flags.go), columns and keys (fields.go). Program.Run reads the command line and the flags from the environment
+// (environ.go), and checks the number of arguments (args.go, usage.go). The command gets a Run (run.go): with it, it
+// finds the daemon (find.go, remote.go) and asks it. Lists go through output.go and table.go. refs.go and complete.go
+// complete names. engine.go reads the Docker Engine; files.go, confirm.go and progress.go handle files, questions and
+// waits.
 package cli
 
 import (
@@ -23,7 +24,7 @@ import (
 // Program holds what all commands share: output, environment, and global flags.
 type Program struct {
 	in          io.Reader // for questions to the user
-	Out, Err    io.Writer
+	Out, Stderr io.Writer
 	Env         func(string) string
 	Environ     func() []string // the whole environment; nil: unknown
 	Now         func() time.Time
@@ -33,13 +34,13 @@ type Program struct {
 	Remote      RemoteFlags
 	places      places    // where to look for a daemon without --admin-socket
 	warned      sync.Once // of an unreachable shared store
-	Version     string    // of this command
+	Build       string    // the version of this command
 }
 
 // New returns the program of this process.
 func New(version string) *Program {
-	return &Program{in: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv, Environ: os.Environ, Now: time.Now, Started: time.Now(),
-		places: defaultPlaces(), Version: version}
+	return &Program{in: os.Stdin, Out: os.Stdout, Stderr: os.Stderr, Env: os.Getenv, Environ: os.Environ, Now: time.Now,
+		Started: time.Now(), places: defaultPlaces(), Build: version}
 }
 
 // Run runs one command line and returns the exit code.
@@ -65,7 +66,7 @@ type Topic struct {
 // help, completion and manual pages.
 func (p *Program) Hang(root *cobra.Command, topics ...Topic) {
 	root.SetOut(p.Out)
-	root.SetErr(p.Err)
+	root.SetErr(p.Stderr)
 	asGroup(root)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(help)
@@ -79,7 +80,7 @@ func (p *Program) Hang(root *cobra.Command, topics ...Topic) {
 	}
 	for i, topic := range topics {
 		if i == len(topics)-1 {
-			topic.Commands = append(topic.Commands, Made(p.manualCommand(root)))
+			topic.Commands = append(topic.Commands, manual{})
 			root.SetHelpCommand(helpCommand())
 			root.SetHelpCommandGroupID(topic.Title)
 			root.SetCompletionCommandGroupID(topic.Title)
@@ -97,7 +98,7 @@ func (p *Program) Hang(root *cobra.Command, topics ...Topic) {
 // Warn writes lines for a person to standard error, apart from what a script reads.
 func (p *Program) Warn(lines ...string) {
 	for _, line := range lines {
-		fmt.Fprintln(p.Err, "berth: "+Printable(line))
+		fmt.Fprintln(p.Stderr, "berth: "+Printable(line))
 	}
 }
 
@@ -105,8 +106,8 @@ func (p *Program) Warn(lines ...string) {
 func (p *Program) Warnf(format string, args ...any) { p.Warn(fmt.Sprintf(format, args...)) }
 
 // Note writes a line about what a command has done to standard error.
-func (p *Program) Note(cmd *cobra.Command, format string, args ...any) {
-	fmt.Fprintf(p.Err, "%s: %s\n", cmd.CommandPath(), Printable(fmt.Sprintf(format, args...)))
+func (r *Run) Note(format string, args ...any) {
+	fmt.Fprintf(r.Stderr, "%s: %s\n", r.Cmd.CommandPath(), Printable(fmt.Sprintf(format, args...)))
 }
 
 // Sayf writes a line to standard output, as Say does.

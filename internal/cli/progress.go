@@ -1,10 +1,11 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"strings"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
 
@@ -12,9 +13,9 @@ import (
 type Progress struct {
 	w     io.Writer // nil: nothing is shown
 	what  string
-	bar   *progressbar.ProgressBar
 	first int  // of an undo: the amount at the beginning
 	back  bool // it counts down, for an undo
+	shown bool // Set was called since the last End
 }
 
 // ShowProgress returns a progress bar for an operation or its undo.
@@ -23,43 +24,43 @@ func (p *Program) ShowProgress(what string, undo bool) *Progress {
 	if undo {
 		g.what = "taking back"
 	}
-	if f, ok := p.Err.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if f, ok := p.Stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		g.w = f
 	}
 	return g
 }
 
+// Set shows how much is done of the total. For an undo, done counts down, and the total is its first value.
 func (g *Progress) Set(done, total int) {
+	if g.back {
+		if !g.shown {
+			g.first = done
+		}
+		done, total = g.first-done, g.first
+	}
+	g.shown = true
 	if g.w == nil {
 		return
 	}
-	if g.bar == nil {
-		if g.back {
-			g.first, total = done, done
-		}
-		g.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(g.w),
-			progressbar.OptionSetDescription(g.what),
-			progressbar.OptionShowCount(), progressbar.OptionSetWidth(30), progressbar.OptionClearOnFinish())
+	const width = 30
+	full := width
+	if total > 0 {
+		full = min(width*done/total, width)
 	}
-	if g.back {
-		done = g.first - done
-	}
-	_ = g.bar.Set(done) // if the terminal fails, nobody could see the error
+	// If the terminal fails, nobody could see the error.
+	fmt.Fprintf(g.w, "\r\033[K%s [%-*s] %d/%d", g.what, width, strings.Repeat("=", full), done, total)
 }
 
 // Shown reports whether there is a terminal for the bar.
 func (g *Progress) Shown() bool { return g.w != nil }
 
-// Say sets the text of the bar.
-func (g *Progress) Say(what string) {
-	if g.bar != nil {
-		g.bar.Describe(what)
-	}
-}
+// Say sets the text of the bar, from the next Set on.
+func (g *Progress) Say(what string) { g.what = what }
 
 // End clears the bar's line.
 func (g *Progress) End() {
-	if g.bar != nil {
-		_ = g.bar.Clear()
+	if g.w != nil && g.shown {
+		fmt.Fprint(g.w, "\r\033[K")
 	}
+	g.shown = false
 }

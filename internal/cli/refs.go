@@ -17,8 +17,8 @@ import (
 
 // NamesOf completes with the names of what a client lists.
 func NamesOf[T any](list func(*client.Client, context.Context) ([]T, error), name func(*T) string) Refs {
-	return func(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
-		all, err := list(c, ctx)
+	return func(r *Run, _ string) (names []string, err error) {
+		all, err := list(r.Client, r)
 		for i := range all {
 			names = append(names, name(&all[i]))
 		}
@@ -34,16 +34,16 @@ var (
 
 // NetworksOf returns one network with its maps or, if the name is empty, all without maps. It is for commands that only
 // read. If Docker uses the name for several networks, as for both families of one, it returns all of these.
-func NetworksOf(ctx context.Context, c *client.Client, network string) ([]ipam.NetworkInfo, error) {
+func (r *Run) NetworksOf(network string) ([]ipam.NetworkInfo, error) {
 	if network == "" {
-		return c.Networks(ctx, "")
+		return r.Networks(r, "")
 	}
-	n, err := c.Network(ctx, network)
+	n, err := r.Network(r, network)
 	var refused *api.Problem
 	if err == nil || !errors.As(err, &refused) || refused.Status != http.StatusBadRequest {
 		return []ipam.NetworkInfo{n}, err
 	}
-	listed, failed := c.Networks(ctx, "")
+	listed, failed := r.Networks(r, "")
 	if failed != nil {
 		return nil, failed
 	}
@@ -52,7 +52,7 @@ func NetworksOf(ctx context.Context, c *client.Client, network string) ([]ipam.N
 		if listed[i].Name != network {
 			continue
 		}
-		one, failed := c.Network(ctx, listed[i].ID.String())
+		one, failed := r.Network(r, listed[i].ID.String())
 		if failed != nil {
 			return nil, failed
 		}
@@ -73,8 +73,8 @@ func familyOf(n *ipam.NetworkInfo) string {
 	return "6 " + n.ID.String()
 }
 
-func NetworkRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
-	all, err := c.Networks(ctx, "")
+func NetworkRefs(r *Run, _ string) (names []string, err error) {
+	all, err := r.Networks(r, "")
 	for _, n := range all {
 		names = append(names, n.Name+"\t"+SomeSubnets(n.Subnets, completedSubnets))
 	}
@@ -97,8 +97,8 @@ func SomeSubnets(subnets []ipam.SubnetPlan, some int) string {
 	return strings.Join(texts, ",")
 }
 
-func SubnetRefs(ctx context.Context, c *client.Client, network string) (names []string, err error) {
-	all, err := NetworksOf(ctx, c, network)
+func SubnetRefs(r *Run, network string) (names []string, err error) {
+	all, err := r.NetworksOf(network)
 	for _, n := range all {
 		for _, s := range n.Subnets {
 			names = append(names, s.CIDR.String()+"\t"+s.Name)
@@ -110,32 +110,32 @@ func SubnetRefs(ctx context.Context, c *client.Client, network string) (names []
 	return names, err
 }
 
-func ReservationOwners(ctx context.Context, c *client.Client, network string) ([]string, error) {
-	all, err := c.Reservations(ctx, network, "")
-	return owners(all, func(r ipam.ReservationInfo) string { return r.Owner }), err
+func ReservationOwners(r *Run, network string) ([]string, error) {
+	all, err := r.Reservations(r, network, "")
+	return owners(all, func(one ipam.ReservationInfo) string { return one.Owner }), err
 }
 
-func AddressOwners(ctx context.Context, c *client.Client, network string) ([]string, error) {
-	all, err := c.Addresses(ctx, network, "")
+func AddressOwners(r *Run, network string) ([]string, error) {
+	all, err := r.Addresses(r, network, "")
 	return owners(all, func(a ipam.TakenAddress) string { return a.Owner }), err
 }
 
-func AnyOwners(ctx context.Context, c *client.Client, network string) ([]string, error) {
-	reserving, err := ReservationOwners(ctx, c, network)
+func AnyOwners(r *Run, network string) ([]string, error) {
+	reserving, err := ReservationOwners(r, network)
 	if err != nil {
 		return nil, err
 	}
-	taking, err := AddressOwners(ctx, c, network)
+	taking, err := AddressOwners(r, network)
 	return owners(append(reserving, taking...), func(name string) string { return name }), err
 }
 
 // AnyNames lists owners and the current holders of addresses.
-func AnyNames(ctx context.Context, c *client.Client, network string) ([]string, error) {
-	names, err := AnyOwners(ctx, c, network)
+func AnyNames(r *Run, network string) ([]string, error) {
+	names, err := AnyOwners(r, network)
 	if err != nil {
 		return nil, err
 	}
-	all, err := c.Leases(ctx, ipam.LeaseFilter{})
+	all, err := r.Leases(r, ipam.LeaseFilter{})
 	for i := range all {
 		if l := &all[i]; l.SeenBy != nil && l.SeenBy.Container != "" {
 			names = append(names, l.SeenBy.Container)
@@ -147,28 +147,28 @@ func AnyNames(ctx context.Context, c *client.Client, network string) ([]string, 
 }
 
 // ContainerRefs completes containers that have an address.
-func ContainerRefs(ctx context.Context, c *client.Client, _ string) ([]string, error) {
-	return seenRefs(ctx, c, func(s *ipam.SeenBy) string { return s.Container })
+func ContainerRefs(r *Run, _ string) ([]string, error) {
+	return seenRefs(r, func(s *ipam.SeenBy) string { return s.Container })
 }
 
 // ProjectRefs completes Compose projects whose containers have an address.
-func ProjectRefs(ctx context.Context, c *client.Client, _ string) ([]string, error) {
-	return seenRefs(ctx, c, func(s *ipam.SeenBy) string { return s.Project })
+func ProjectRefs(r *Run, _ string) ([]string, error) {
+	return seenRefs(r, func(s *ipam.SeenBy) string { return s.Project })
 }
 
 // UsedRefs completes Compose projects and Docker networks whose containers have an address.
-func UsedRefs(ctx context.Context, c *client.Client, _ string) ([]string, error) {
-	projects, err := ProjectRefs(ctx, c, "")
+func UsedRefs(r *Run, _ string) ([]string, error) {
+	projects, err := ProjectRefs(r, "")
 	if err != nil {
 		return nil, err
 	}
-	networks, err := seenRefs(ctx, c, func(s *ipam.SeenBy) string { return s.Network })
+	networks, err := seenRefs(r, func(s *ipam.SeenBy) string { return s.Network })
 	return append(projects, networks...), err
 }
 
 // seenRefs completes with what the witness knows of leases.
-func seenRefs(ctx context.Context, c *client.Client, of func(*ipam.SeenBy) string) ([]string, error) {
-	all, err := c.Leases(ctx, ipam.LeaseFilter{})
+func seenRefs(r *Run, of func(*ipam.SeenBy) string) ([]string, error) {
+	all, err := r.Leases(r, ipam.LeaseFilter{})
 	all = slices.DeleteFunc(all, func(l ipam.LeaseInfo) bool { return l.SeenBy == nil || of(l.SeenBy) == "" })
 	return owners(all, func(l ipam.LeaseInfo) string { return of(l.SeenBy) }), err
 }

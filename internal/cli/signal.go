@@ -19,6 +19,12 @@ func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, ends...)
 }
 
+// UntilSignal returns the run with a context that ends with such a signal.
+func (r *Run) UntilSignal() (*Run, context.CancelFunc) {
+	ctx, stop := UntilSignal(r)
+	return r.With(ctx), stop
+}
+
 func PauseFor(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

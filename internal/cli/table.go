@@ -27,9 +27,9 @@ type Alarm string
 
 // Colours: for nearly full, and for full, wrong or gone.
 const (
-	Warned Alarm = "\x1b[33m"
-	Wrong  Alarm = "\x1b[31m"
-	calm         = "\x1b[0m"
+	Warned  Alarm = "\x1b[33m"
+	Wrong   Alarm = "\x1b[31m"
+	noAlarm       = "\x1b[0m"
 )
 
 // Percentages of use at which a pool is nearly full, and full.
@@ -86,7 +86,7 @@ func (t *Table[T]) table(items []T) error {
 			text, alarm := cell(&t.columns[i])
 			pad := widths[i] - utf8.RuneCountInString(text) + gap
 			if t.colour && alarm != "" {
-				text = string(alarm) + text + calm
+				text = string(alarm) + text + noAlarm
 			}
 			b.WriteString(text)
 			if i < len(t.columns)-1 {

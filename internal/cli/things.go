@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"text/template"
-
-	"github.com/spf13/cobra"
 )
 
 // Things shows objects of several kinds, as `docker inspect` does: as one JSON array, or each by a template.
@@ -18,14 +16,14 @@ type Things struct {
 
 // NewThings parses the format. An invalid template is wrong usage. Its fields are not checked, because they depend on
 // the objects.
-func NewThings(w io.Writer, cmd *cobra.Command, format string) (*Things, error) {
-	t := &Things{w: w, format: format}
+func NewThings(r *Run, format string) (*Things, error) {
+	t := &Things{w: r.Out, format: format}
 	if format == "json" || format == "yaml" {
 		return t, nil
 	}
 	each, err := parseTemplate(format)
 	if err != nil {
-		return nil, Usagef(cmd, "--format is none of its words, and as a template it is wrong: %w", err)
+		return nil, r.Usagef("--format is none of its words, and as a template it is wrong: %w", err)
 	}
 	t.each = each
 	return t, nil

@@ -23,11 +23,6 @@ func Usage(cmd *cobra.Command, err error) error {
 	return usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 }
 
-// Usagef is Usage of a new error.
-func Usagef(cmd *cobra.Command, format string, args ...any) error {
-	return Usage(cmd, fmt.Errorf(format, args...))
-}
-
 // insteadOf is the prefix of annotations with the replacement for a missing flag.
 const insteadOf = "instead-of-"
 

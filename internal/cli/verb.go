@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"context"
 	"slices"
 	"strings"
-
-	"berth/internal/admin/client"
 
 	"github.com/spf13/cobra"
 )
@@ -15,33 +12,25 @@ type Row interface {
 	Command(p *Program) *cobra.Command
 }
 
-// Made is a command that is built already.
-func Made(cmd *cobra.Command) Row { return made{cmd} }
-
-type made struct{ cmd *cobra.Command }
-
-// Command implements Row.
-func (m made) Command(*Program) *cobra.Command { return m.cmd }
-
 // Verb describes a command: its usage, arguments and help.
 type Verb struct {
 	Use        string // with arguments as in the help: "rm NETWORK RANGE", "ls [NETWORK]"
 	Short      string
 	Long       string
 	Example    string
-	Aliases    []string             // in addition to those of its word
-	SuggestFor []string             // words that people try instead
-	Args       cobra.PositionalArgs // nil: from Use
-	Refs       []Refs               // completions of its arguments; nil: of a network, if that is the first
-	Any        Refs                 // instead: of any number of arguments
-	Instead    map[string]string    // replacements for flags that people try but the command lacks
+	Aliases    []string          // in addition to those of its word
+	SuggestFor []string          // words that people try instead
+	Args       func(*Run) error  // nil: from Use
+	Refs       []Refs            // completions of its arguments; nil: of a network, if that is the first
+	Any        Refs              // instead: of any number of arguments
+	Instead    map[string]string // replacements for flags that people try but the command lacks
 	Flags      Flags
-	SomeOf     []string                  // flags of which one must be given: they say what is to be changed
-	Hidden     string                    // a flag that the help does not show
-	Apart      [][]string                // flags of which only one may be given
-	Check      func(args []string) error // checks flags and arguments; its error is wrong usage. It may be nil
-	Run        func(cmd *cobra.Command, args []string) error
-	Ask        func(ctx context.Context, c *client.Client, args []string) error // replaces Run: it asks the daemon
+	SomeOf     []string         // flags of which one must be given: they say what is to be changed
+	Hidden     string           // a flag that the help does not show
+	Apart      [][]string       // flags of which only one may be given
+	Check      func(*Run) error // checks flags and arguments; its error is wrong usage. It may be nil
+	Run        func(*Run) error
+	Ask        func(*Run) error // replaces Run: the daemon is found before
 }
 
 // aliases are the alternative words for a verb, the same for all nouns.
@@ -66,38 +55,31 @@ func aliases(word string) []string {
 // Command returns the command.
 func (v Verb) Command(p *Program) *cobra.Command {
 	word, _, _ := strings.Cut(v.Use, " ")
-	if v.Ask != nil {
-		v.Run = func(cmd *cobra.Command, args []string) error {
-			return p.Ask(cmd, func(ctx context.Context, c *client.Client) error { return v.Ask(ctx, c, args) })
+	if v.Args == nil {
+		v.Args = argsOf(v.Use)
+	}
+	run := func(do func(*Run) error) func(*cobra.Command, []string) error {
+		return func(cmd *cobra.Command, args []string) error {
+			r := &Run{Context: cmd.Context(), Program: p, Cmd: cmd, Args: args}
+			defer func() {
+				if r.Client != nil {
+					r.Close()
+				}
+			}()
+			return do(r)
 		}
 	}
 	cmd := &cobra.Command{
 		Use: v.Use, Aliases: append(aliases(word), v.Aliases...), Short: v.Short, Long: v.Long, Example: v.Example,
-		Args: v.Args, SuggestFor: v.SuggestFor,
-		Annotations: instead(v.Instead), RunE: v.Run,
-		PreRunE: func(cmd *cobra.Command, args []string) error {
-			err := v.Flags.check(cmd)
-			if len(v.SomeOf) > 0 && !slices.ContainsFunc(v.SomeOf, cmd.Flags().Changed) {
-				return Usagef(cmd, "nothing is to be changed; say what with --%s", strings.Join(v.SomeOf, ", --"))
-			}
-			if err == nil && v.Check != nil {
-				err = v.Check(args)
-			}
-			if err != nil {
-				err = Usage(cmd, err)
-			}
-			return err
-		},
+		SuggestFor: v.SuggestFor, Annotations: instead(v.Instead), Args: run(v.Args), PreRunE: run(v.check),
+		RunE: run(v.run),
 	}
-	v.Flags.Add(p, cmd)
+	v.Flags.add(p, cmd)
 	for _, flags := range v.Apart {
 		cmd.MarkFlagsMutuallyExclusive(flags...)
 	}
 	if f := cmd.Flags().Lookup(v.Hidden); f != nil {
 		f.Hidden = true
-	}
-	if cmd.Args == nil {
-		cmd.Args = argsOf(v.Use)
 	}
 	switch {
 	case v.Any != nil:
@@ -110,6 +92,31 @@ func (v Verb) Command(p *Program) *cobra.Command {
 	return cmd
 }
 
+// check refuses wrong usage.
+func (v Verb) check(r *Run) error {
+	err := v.Flags.check(r)
+	if len(v.SomeOf) > 0 && !slices.ContainsFunc(v.SomeOf, r.Given) {
+		return r.Usagef("nothing is to be changed; say what with --%s", strings.Join(v.SomeOf, ", --"))
+	}
+	if err == nil && v.Check != nil {
+		err = v.Check(r)
+	}
+	if err != nil {
+		err = Usage(r.Cmd, err)
+	}
+	return err
+}
+
+func (v Verb) run(r *Run) error {
+	if v.Ask == nil {
+		return v.Run(r)
+	}
+	if err := r.Ask(); err != nil {
+		return err
+	}
+	return v.Ask(r)
+}
+
 // takesNetwork reports whether the first argument of a command is a network that there is.
 func takesNetwork(use string) bool {
 	words := strings.Fields(use)
@@ -118,7 +125,7 @@ func takesNetwork(use string) bool {
 
 // argsOf derives the arguments of a command from its usage line: those before the flags. A single one may be optional,
 // or repeated, also after a network.
-func argsOf(use string) cobra.PositionalArgs {
+func argsOf(use string) func(*Run) error {
 	names := strings.Fields(use)[1:]
 	for i, name := range names {
 		if strings.HasPrefix(strings.TrimLeft(name, "[("), "--") {
@@ -133,11 +140,11 @@ func argsOf(use string) cobra.PositionalArgs {
 	last, several := strings.CutSuffix(names[len(names)-1], "...")
 	switch {
 	case several && found:
-		return SomePlaces(last)
+		return somePlaces(last)
 	case several:
 		return Some(last)
 	case found && len(names) == 1:
-		return MayTake(strings.TrimSuffix(optional, "]"))
+		return mayTake(strings.TrimSuffix(optional, "]"))
 	case found:
 		return TakesNetwork(names[1])
 	}

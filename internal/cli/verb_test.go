@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 // A command takes as many arguments as its usage line has, and completes no others.
@@ -126,7 +124,7 @@ func TestFlagRows(t *testing.T) {
 		var got string
 		cmd := Verb{Use: "try", Flags: Flags{Flag(&word, "word",
 			"").Filled(), Flag(&note, "note", "").Default("x"),
-			Flag(&on, "on", "")}, Run: func(*cobra.Command, []string) error {
+			Flag(&on, "on", "")}, Run: func(*Run) error {
 			said := "none"
 			if note != nil {
 				said = strconv.Quote(*note)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -26,12 +25,12 @@ const (
 
 // Watch calls fn repeatedly to fill the alternate screen, until q, Ctrl-C or a signal. Then it restores the terminal.
 // If the output is no terminal, it calls fn once.
-func (p *Program) Watch(ctx context.Context, fn func(context.Context, io.Writer) error) error {
-	out, ok := p.Out.(*os.File)
+func (r *Run) Watch(fn func(*Run, io.Writer) error) error {
+	out, ok := r.Out.(*os.File)
 	if !ok || !term.IsTerminal(int(out.Fd())) {
-		return fn(ctx, p.Out)
+		return fn(r, r.Out)
 	}
-	ctx, stop := UntilSignal(ctx)
+	r, stop := r.UntilSignal()
 	defer stop()
 	entered := false
 	defer func() {
@@ -39,9 +38,9 @@ func (p *Program) Watch(ctx context.Context, fn func(context.Context, io.Writer)
 			_, _ = io.WriteString(out, leaveScreen)
 		}
 	}()
-	for ; ; PauseFor(ctx, watchEvery) {
+	for ; ; PauseFor(r, watchEvery) {
 		var text bytes.Buffer
-		if err := fn(ctx, &text); ctx.Err() != nil {
+		if err := fn(r, &text); r.Err() != nil {
 			return nil // the user has ended it
 		} else if err != nil && !errors.As(err, new(Difference)) { // the rows show a Difference
 			return err
@@ -51,7 +50,7 @@ func (p *Program) Watch(ctx context.Context, fn func(context.Context, io.Writer)
 				return err
 			}
 			entered = true
-			if in, ok := p.in.(*os.File); ok && term.IsTerminal(int(in.Fd())) {
+			if in, ok := r.in.(*os.File); ok && term.IsTerminal(int(in.Fd())) {
 				was, err := term.MakeRaw(int(in.Fd()))
 				if err != nil {
 					return err

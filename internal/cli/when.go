@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	"berth/internal/moment"
+	"berth/internal/humantime"
 )
 
 // WhenText lists the forms of a time, for the help of a flag.
-const WhenText = moment.Forms
+const WhenText = humantime.Forms
 
 // WhenFlag parses a flag's time. Its error is wrong usage. A date alone means its first moment, and an empty value the
 // zero time.
@@ -16,7 +16,7 @@ func WhenFlag(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	t, _, err := moment.Read(text, now)
+	t, _, err := humantime.Parse(text, now)
 	if err != nil {
 		return t, fmt.Errorf("--%s is %q and %w", flag, text, err)
 	}

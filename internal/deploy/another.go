@@ -9,7 +9,7 @@ import (
 )
 
 // Another returns edits that give owners second addresses in addition to the ones in not. A successor that starts
-// before its predecessor stops needs them (BO-13). The edits follow those of Edits, in one transaction if they fit.
+// before its predecessor stops needs them. The edits follow those of Edits, in one transaction if they fit.
 // GrantAnother takes the results of both. Addresses that the files name stay as they are.
 func (p *Plan) Another(not map[string][]netip.Addr) []ipam.Edit {
 	edits := p.Edits()

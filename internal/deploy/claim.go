@@ -13,7 +13,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// Plan is what the services of a project want. After Grant it also has what they got.
+// Plan has the wishes of a project's services. After Grant it also has their addresses.
 type Plan struct {
 	project  *Project
 	networks map[string]*network
@@ -25,7 +25,7 @@ type Plan struct {
 	moves    bool              // Mapping.Moves
 }
 
-// claim is what one owner wants on one network. It is one reservation of one or two addresses (BO-6).
+// claim has the wishes of one owner on one network. It is one reservation of one or two addresses.
 type claim struct {
 	service string
 	owner   string
@@ -38,7 +38,7 @@ type claim struct {
 }
 
 // Plan finds out what the services want on the planned networks. Its error joins all problems, each a Problem with its
-// place (BD-2, BD-4). With an error, the returned plan has only the valid parts, for a dry run. Never make its edits.
+// place. With an error, the returned plan has only the valid parts, for a dry run. Never make its edits.
 func (p *Project) Plan(m Mapping, planned []ipam.NetworkInfo) (*Plan, error) {
 	var found problems
 	plan := &Plan{project: p, moves: m.Moves}
@@ -59,13 +59,13 @@ func (p *Project) Plan(m Mapping, planned []ipam.NetworkInfo) (*Plan, error) {
 	if len(plan.claims) == 0 && len(found.all) == 0 {
 		found.add(plan.nothing())
 	}
-	// Addresses from the files come first, so that no other owner gets them (BO-10).
+	// Addresses from the files come first, so that no other owner gets them.
 	slices.SortStableFunc(plan.claims, func(a, b *claim) int { return cmp.Compare(b.given(), a.given()) })
 	return plan, found.err()
 }
 
 // checkOwners refuses two claims on one reservation: of two services with the same container_name, and of a service on
-// two Docker networks of one planned network (BO-6).
+// two Docker networks of one planned network.
 func (p *Plan) checkOwners(found *problems) {
 	type place struct {
 		owner   string
@@ -109,7 +109,7 @@ func (p *Plan) notes() (all []string) {
 	return all
 }
 
-// claim adds what each replica of a service wants on a network. dealt are the addresses from x-berth.
+// claim adds the wishes of each replica of a service on a network. dealt are the addresses from x-berth.
 func (p *Plan) claim(service *types.ServiceConfig, on *network, dealt dealt, found *problems) {
 	replicas, at := service.GetScale(), path{"services", service.Name}
 	if replicas > maxReplicas {
@@ -213,9 +213,8 @@ func (c *claim) given() (count int) {
 	return count
 }
 
-// Edits returns the reservations for the daemon. They may be repeated without effect (BO-5). A new address in the
-// files, or one on another network, replaces the old one. The owner keeps the old one until it runs with the new one
-// (BO-13).
+// Edits returns the reservations for the daemon. They may be repeated without effect. A new address in the
+// files, or one on another network, replaces the old one. The owner keeps the old one until it runs with the new one.
 func (p *Plan) Edits() []ipam.Edit {
 	edits := make([]ipam.Edit, len(p.claims))
 	only := p.only()
@@ -300,7 +299,7 @@ func (p *Plan) asks(c *claim) path {
 	return addressPath(c.service, c.on.key, familyOf(addr))
 }
 
-// Grant takes the results of the edits.
+// Grant stores the addresses in the results of the edits.
 func (p *Plan) Grant(results []ipam.Result) error {
 	if len(results) != len(p.claims) {
 		return fmt.Errorf("%d reservations were asked for, and %d came", len(p.claims), len(results))
@@ -316,7 +315,7 @@ func (p *Plan) Grant(results []ipam.Result) error {
 }
 
 // Release returns the edits that end all reservations of the project's owners: of those under its name, and of the
-// containers with their own names (BO-3).
+// containers with their own names.
 func (p *Project) Release() []ipam.Edit {
 	edits := []ipam.Edit{&ipam.ReleaseOwner{Owner: p.Name(), Under: true}}
 	for _, name := range p.services() {

@@ -12,12 +12,6 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// External returns the Docker names of the external networks of the project's services.
-func (p *Project) External() []string {
-	_, external := p.Networks()
-	return external
-}
-
 // outside is find for an external network. The engine knows what the files say about other networks: the IPAM driver,
 // its options and the subnets.
 func (n *network) outside(m Mapping, plan []ipam.NetworkInfo) (note string, err error) {

@@ -18,7 +18,7 @@ type Service struct {
 	Update    Update
 	Needs     []string   // the services that it depends on
 	Shares    []string   // services whose containers its own need to run: for their network or volumes (volumes_from)
-	Worker    bool       // it runs to its end in each deploy and is then deleted (BD-6)
+	Worker    bool       // it runs to its end in each deploy and is then deleted
 	Once      bool       // it runs to its end, for which another service waits, and stays
 	Drain     *Hook      // runs in a container before it is stopped
 	Snapshot  *Hook      // runs on the host after that
@@ -48,7 +48,7 @@ type Instance struct {
 	On     []Place
 }
 
-// Place is what an instance gets on a network of Berth after the plan was granted.
+// Place is an instance's network of Berth, with the addresses that the plan was granted there.
 type Place struct {
 	Network   string       // its name in Docker
 	Planned   string       // the planned network
@@ -150,7 +150,7 @@ func (p *Plan) places(service, owner string) (all []Place) {
 }
 
 // inOrder returns the names of the services, dependencies first, otherwise by name. The reader of Compose files refuses
-// circles.
+// circular dependencies.
 func (p *Project) inOrder() (all []string) {
 	seen := map[string]bool{}
 	var visit func(name string)

@@ -26,7 +26,7 @@ type Mapping struct {
 	// AdoptedBy is their new IPAM driver.
 	Adopted   map[string]string
 	AdoptedBy string
-	// Moves lets a deploy replace addresses that may not be given any more (BO-9).
+	// Moves lets a deploy replace addresses that may not be given any more.
 	Moves bool
 	// Merges says that the project's Compose merges the descriptions of a network (version 2 and later).
 	Merges bool

@@ -79,7 +79,7 @@ func (p *Plan) services(macs map[string]string) *yaml.Node {
 	return all
 }
 
-// sharedComment explains why nothing is set for a service, and lists what its replicas have.
+// sharedComment explains why the file sets nothing for a service, and lists the addresses of its replicas.
 func sharedComment(claims []*claim) string {
 	replicas := map[string]bool{}
 	lines := []string{"", "Where the engine tells the names of containers (v29 and later) each gets its own, " +

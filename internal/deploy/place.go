@@ -13,21 +13,21 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Problem is an error in the files that prevents a deploy (BD-2), with its place.
-type Problem struct {
+// problem is an error in the files that prevents a deploy, with its place.
+type problem struct {
 	File string // empty: it has no place, such as a network that the files do not describe
 	Line int
 	Err  error
 }
 
-func (p *Problem) Error() string {
+func (p *problem) Error() string {
 	if p.File == "" {
 		return p.Err.Error()
 	}
 	return fmt.Sprintf("%s:%d: %v", p.File, p.Line, p.Err)
 }
 
-func (p *Problem) Unwrap() error { return p.Err }
+func (p *problem) Unwrap() error { return p.Err }
 
 // path is the path of a key in the files: services, web, x-berth. An element of a list has its number.
 type path []string
@@ -53,7 +53,7 @@ func (p path) String() string {
 // problem returns an error about the value at a path.
 func (p *Project) problem(at path, format string, args ...any) error {
 	file, line := p.place(at)
-	return &Problem{file, line, fmt.Errorf(format, args...)}
+	return &problem{file, line, fmt.Errorf(format, args...)}
 }
 
 // place returns the place of a path. It is in the last file that has the whole path, or else the longest part of it.
@@ -181,7 +181,7 @@ func (p *problems) add(err error) {
 // which they were found.
 func (p *problems) err() error {
 	slices.SortStableFunc(p.all, func(a, b error) int {
-		var x, y *Problem
+		var x, y *problem
 		placedA, placedB := errors.As(a, &x) && x.File != "", errors.As(b, &y) && y.File != ""
 		switch {
 		case placedA && placedB:

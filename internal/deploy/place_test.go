@@ -68,7 +68,7 @@ services:
 
 // Joined problems are told once each, those with a place first, in the order of the files.
 func TestJoin(t *testing.T) {
-	at := func(file string, line int) error { return &Problem{file, line, errors.New("it is wrong")} }
+	at := func(file string, line int) error { return &problem{file, line, errors.New("it is wrong")} }
 	loose := errors.New("the engine does not answer")
 	all := each(Join(nil, loose, errors.Join(at("b", 1), at("a", 10), errors.Join(at("a", 9), loose)), at("a", 10)))
 	var got []string

@@ -33,7 +33,7 @@ func (p *Plan) Missing() (lines []string) {
 // heldOn is an owner on a planned network, by name.
 type heldOn struct{ owner, network string }
 
-// Kept returns a line for each address that the project's owners keep until they run with the new one (BO-13). reserved
+// Kept returns a line for each address that the project's owners keep until they run with the new one. reserved
 // are all reservations.
 func (p *Plan) Kept(reserved []ipam.ReservationInfo) (lines []string) {
 	has := map[string][]netip.Addr{}

@@ -128,7 +128,7 @@ func (t *terms) elasticOf() *elasticWish {
 	return &elasticWish{address: *t.elastic, egressOnly: t.egressOnly != nil && *t.egressOnly}
 }
 
-// isWorker reports whether a service runs to its end in each deploy (BD-6).
+// isWorker reports whether a service runs to its end in each deploy.
 func (t *terms) isWorker() bool { return t.worker != nil && *t.worker }
 
 // updateOf returns how a service is updated: by x-berth, or else by Swarm's deploy.update_config, or else by the
@@ -166,7 +166,7 @@ func (p *Project) updateOf(service *types.ServiceConfig, s *said) Update {
 	return u
 }
 
-// checkStartFirst refuses start-first if two containers of a replica would conflict (BD-8).
+// checkStartFirst refuses start-first if two containers of a replica would conflict.
 func (p *Plan) checkStartFirst(service *types.ServiceConfig, found *problems) {
 	t := p.terms[service.Name]
 	if !t.update.StartFirst || t.isWorker() {

@@ -2,7 +2,7 @@ package deploy
 
 import "time"
 
-// Update says how the replicas of a service are replaced (BD-8).
+// Update says how the replicas of a service are replaced.
 type Update struct {
 	// the number of replicas that are replaced first; the others wait for their success
 	Canaries    int  `json:"canaries"`

@@ -42,12 +42,10 @@ func (c *Client) Do(ctx context.Context, ask ipam.LANAsk) ipam.LANAnswer {
 	defer cancel()
 	s := c.enter(place{ask.Parent, ask.IPv6})
 	defer c.leave(s)
-	x, err := s.begin(within)
-	if err != nil {
-		return answered(ask, nil, err)
-	}
+	x := s.begin(within)
 	defer s.end(x)
 	var lease *ipam.LANLease
+	var err error
 	if ask.IPv6 {
 		lease, err = (&ask6{LANAsk: ask, exchange: x}).do(ctx)
 	} else {

@@ -15,11 +15,7 @@ func TestFlood(t *testing.T) {
 	s := newStation(place{parent: "eth0"})
 	ids := make([]uint32, questions)
 	for i := range ids {
-		x, err := s.begin(time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids[i] = x.id
+		ids[i] = s.begin(time.Minute).id
 	}
 	heap := func() uint64 {
 		runtime.GC()

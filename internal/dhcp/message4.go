@@ -57,7 +57,7 @@ func (a *ask4) read(d datagram) (h heard4, ok bool) {
 		return h, false
 	}
 	h.kind = m.MessageType()
-	h.server, _ = address4(m.Options.Get(dhcpv4.OptionServerIdentifier))
+	h.server, _ = address4(m.ServerIdentifier())
 	switch h.kind {
 	case dhcpv4.MessageTypeNak:
 		h.text = m.Message()
@@ -79,8 +79,8 @@ func lease4(m *dhcpv4.DHCPv4) (lease ipam.LANLease, ok bool) {
 		lease.Address == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
 		return lease, false
 	}
-	if mask := m.Options.Get(dhcpv4.OptionSubnetMask); len(mask) == 4 {
-		lease.Subnet = masked(lease.Address, binary.BigEndian.Uint32(mask))
+	if bits, of := m.SubnetMask().Size(); bits > 0 && of == 32 { // an empty mask, or one with gaps, is none
+		lease.Subnet = netip.PrefixFrom(lease.Address, bits).Masked()
 	}
 	if routers := m.Options.Get(dhcpv4.OptionRouter); len(routers) >= 4 {
 		lease.Gateway, _ = address4(routers[:4])
@@ -99,16 +99,4 @@ func address4(b []byte) (netip.Addr, bool) {
 		return netip.Addr{}, false
 	}
 	return addr, true
-}
-
-// masked returns the subnet of an address by its mask; the zero Prefix if the mask is empty or has gaps.
-func masked(addr netip.Addr, mask uint32) netip.Prefix {
-	bits := 0
-	for ; bits < 32 && mask&(1<<31) != 0; bits++ {
-		mask <<= 1
-	}
-	if mask != 0 || bits == 0 {
-		return netip.Prefix{}
-	}
-	return netip.PrefixFrom(addr, bits).Masked()
 }

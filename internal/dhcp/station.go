@@ -26,13 +26,13 @@ type station struct {
 	users int         // number of open questions, guarded by the Client's lock
 	rest  *time.Timer // closes the socket after a while without use
 
-	mu    sync.Mutex
-	ear   *ear                 // the open socket, or nil
-	under map[uint32]*exchange // the open exchanges by transaction id
+	mu       sync.Mutex
+	listener *listener            // the open socket, or nil
+	under    map[uint32]*exchange // the open exchanges by transaction id
 }
 
-// ear is a socket of one instance of an interface.
-type ear struct {
+// listener is a socket of one instance of an interface.
+type listener struct {
 	conn  *packet.Conn
 	index int           // of the interface
 	ended chan struct{} // closed when it stops receiving
@@ -49,22 +49,20 @@ type parent struct {
 func newStation(at place) *station { return &station{place: at, under: map[uint32]*exchange{}} }
 
 // begin creates an exchange with a unique transaction id.
-func (s *station) begin(within time.Duration) (*exchange, error) {
+func (s *station) begin(within time.Duration) *exchange {
 	x := &exchange{station: s, heard: make(chan datagram, heardAtOnce), begun: time.Now(), within: within}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for x.id == 0 || s.under[x.id] != nil {
 		var random [4]byte
-		if _, err := rand.Read(random[:]); err != nil { // with a predictable id, any machine on the LAN could answer
-			return nil, fmt.Errorf("no transaction id can be made: %w", err)
-		}
+		rand.Read(random[:]) // never fails; with a predictable id, any machine on the LAN could answer
 		x.id = binary.BigEndian.Uint32(random[:])
 		if s.ipv6 {
 			x.id &= 1<<24 - 1 // RFC 8415, 8
 		}
 	}
 	s.under[x.id] = x
-	return x, nil
+	return x
 }
 
 func (s *station) end(x *exchange) {
@@ -88,7 +86,7 @@ func (s *station) say(message []byte) error {
 	if err := s.listen(p); err != nil {
 		return err
 	}
-	_, err = s.ear.conn.WriteTo(frame, &packet.Addr{HardwareAddr: to})
+	_, err = s.listener.conn.WriteTo(frame, &packet.Addr{HardwareAddr: to})
 	if err != nil && !errors.Is(err, unix.ENOBUFS) { // ENOBUFS is a full queue; the message is sent again
 		return s.unfit("cannot be spoken on: %v", err)
 	}
@@ -98,11 +96,11 @@ func (s *station) say(message []byte) error {
 // listen opens a socket on the interface, if necessary. An interface that was removed and created again needs a new
 // socket, even with the same name.
 func (s *station) listen(p *parent) error {
-	if s.ear != nil && !s.ear.over() && s.ear.index == p.index {
+	if s.listener != nil && !s.listener.over() && s.listener.index == p.index {
 		return nil
 	}
-	s.ear.close()
-	s.ear = nil
+	s.listener.close()
+	s.listener = nil
 	protocol, filter := unix.ETH_P_IP, filter4
 	if s.ipv6 {
 		protocol, filter = unix.ETH_P_IPV6, filter6
@@ -112,13 +110,13 @@ func (s *station) listen(p *parent) error {
 	if err != nil {
 		return s.unfit("cannot be spoken on (CAP_NET_RAW is needed): %v", err)
 	}
-	s.ear = &ear{conn: conn, index: p.index, ended: make(chan struct{})}
-	go s.hear(s.ear)
+	s.listener = &listener{conn: conn, index: p.index, ended: make(chan struct{})}
+	go s.hear(s.listener)
 	return nil
 }
 
 // hear delivers frames until the socket is closed or the interface is removed. The next message opens a new socket.
-func (s *station) hear(e *ear) {
+func (s *station) hear(e *listener) {
 	defer close(e.ended)
 	frame := make([]byte, 1<<14)
 	for {
@@ -153,7 +151,7 @@ func (s *station) deliver(frame []byte) {
 	}
 }
 
-func (e *ear) over() bool {
+func (e *listener) over() bool {
 	select {
 	case <-e.ended:
 		return true
@@ -164,7 +162,7 @@ func (e *ear) over() bool {
 
 // close closes the socket; nil does nothing. It does not wait for the reader, because the caller may hold a lock that
 // the reader needs.
-func (e *ear) close() {
+func (e *listener) close() {
 	if e != nil {
 		_ = e.conn.Close() // nothing is lost by an error
 	}
@@ -172,8 +170,8 @@ func (e *ear) close() {
 
 func (s *station) close() {
 	s.mu.Lock()
-	e := s.ear
-	s.ear = nil
+	e := s.listener
+	s.listener = nil
 	s.mu.Unlock()
 	if e != nil {
 		e.close()

@@ -12,7 +12,7 @@ import (
 
 // What is answered to which question (lan.md, "Names"; RFC 1034, 2308, 8482).
 func TestAnswers(t *testing.T) {
-	x := told(house())
+	x := told(sample())
 	fill := strings.NewReplacer("$Db", mark("back", "Db"), "$db", mark("back", "db"), "$soa", soa)
 	for c := range ipamtest.Rows(3, fill.Replace(`
 		# owners on their networks, in both families
@@ -107,7 +107,7 @@ func mark(network, owner string) string {
 
 // An elastic address's name follows it: it is the owner's that has it, and no other's any more.
 func TestElasticFollows(t *testing.T) {
-	x := told(house(), ipam.NameNews{Set: []ipam.NamedAddress{of(9, "203.0.113.2", "shop/api/2")}})
+	x := told(sample(), ipam.NameNews{Set: []ipam.NamedAddress{of(9, "203.0.113.2", "shop/api/2")}})
 	for name, want := range map[string]string{
 		"1.api.shop.elastic.lan.example": "NXDOMAIN | SOA of lan.example.",
 		"2.api.shop.elastic.lan.example": "NOERROR | 203.0.113.2",
@@ -125,7 +125,7 @@ func TestElasticFollows(t *testing.T) {
 // Who stops has no address in what runs, and keeps what is reserved for it; who ends has none. A successor does not
 // have the owner's name before it runs (BO-13).
 func TestStops(t *testing.T) {
-	x := told(house(), ipam.NameNews{Set: []ipam.NamedAddress{of(1, "192.0.2.21", "*shop/api/2"),
+	x := told(sample(), ipam.NameNews{Set: []ipam.NamedAddress{of(1, "192.0.2.21", "*shop/api/2"),
 		of(1, "192.0.2.40", "*web")},
 		Removed: []ipam.NamedAddress{{In: id(1), Address: of(1, "192.0.2.30", "x").Address}}})
 	for row := range ipamtest.Rows(2, `
@@ -148,7 +148,7 @@ func TestNotYet(t *testing.T) {
 	if got := ask(x, "web.home.lan.example", "A"); got != "SERVFAIL" {
 		t.Error("before anything was told:", got)
 	}
-	s := over(told(house()))
+	s := over(told(sample()))
 	s.cfg.Service = &records{partial: ipam.ErrAway}
 	for c := range ipamtest.Rows(3, `
 		web.home.lan.example | A | NOERROR | 192.0.2.10
@@ -176,7 +176,7 @@ func TestNotYet(t *testing.T) {
 
 // Who clashes with whom, for who plans.
 func TestClash(t *testing.T) {
-	x := told(house())
+	x := told(sample())
 	for c := range ipamtest.Rows(4, `
 		home | Web | web.home.lan.example | web
 		# it has that name itself

@@ -18,7 +18,7 @@ func (s *Server) allows(from, local netip.Addr) bool {
 			return true
 		}
 	}
-	return s.cfg.Index.Has(from) || s.isOwn(from, local)
+	return s.cfg.Index.has(from) || s.isOwn(from, local)
 }
 
 // isOwn reports whether the client is this host. A packet with an address of this host as its source comes from this

@@ -29,7 +29,7 @@ func FuzzPacket(f *testing.F) {
 		}
 	}
 	f.Add([]byte{}, true)
-	s := over(told(house(), crowd(40)))
+	s := over(told(sample(), crowd(40)))
 	f.Fuzz(func(t *testing.T, wire []byte, udp bool) {
 		for _, from := range []string{"8.8.8.8", "192.0.2.77"} {
 			got := s.reply(wire, netip.MustParseAddr(from), netip.IPv4Unspecified())

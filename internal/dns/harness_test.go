@@ -50,8 +50,8 @@ func told(news ...ipam.NameNews) *Index {
 	return x
 }
 
-// house has two networks, a reverse range for elastic addresses, and those who live there.
-func house() ipam.NameNews {
+// harness has two networks, a reverse range for elastic addresses, and those who live there.
+func sample() ipam.NameNews {
 	pool := network(9, "", "203.0.113.0/29")
 	pool.Network, pool.Space, pool.NetworkID, pool.Elastic = "", "", ipam.ID{}, true
 	return ipam.NameNews{Ranges: []ipam.NamedRange{network(1, "home", "192.0.2.0/24"), network(2, "back", "10.20.0.0/20"),

@@ -28,7 +28,7 @@ type Index struct {
 // New returns an Index of a zone (ParseZone) without names.
 func New(zone string, now func() time.Time) *Index {
 	return &Index{zone: zone, now: now, told: map[string]bool{}, areas: map[ipam.ID]*area{},
-		nodes: map[string]*node{"": {}}, at: map[netip.Addr][]*entry{}, within: newPrefixes(), reverse: newPrefixes(),
+		nodes: map[string]*node{"": {}}, at: map[netip.Addr][]*entry{}, within: prefixes{}, reverse: prefixes{},
 		serial: uint32(now().Unix())}
 }
 
@@ -155,16 +155,16 @@ func (x *Index) unset(id ipam.ID, addr netip.Addr) {
 	}
 }
 
-// Has reports whether an address belongs to a network or an elastic range.
-func (x *Index) Has(addr netip.Addr) bool {
+// has reports whether an address belongs to a network or an elastic range.
+func (x *Index) has(addr netip.Addr) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	_, has := x.within.longest(addr, addr.BitLen())
 	return has
 }
 
-// Told reports whether some store was read completely.
-func (x *Index) Told() bool {
+// Ready reports whether some store was read completely.
+func (x *Index) Ready() bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return len(x.told) > 0

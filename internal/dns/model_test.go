@@ -112,7 +112,7 @@ func TestIndex(t *testing.T) {
 			t.Fatalf("by steps:\n%v\nat once:\n%v", got, want)
 		}
 		if len(x.nodes) != len(fresh.nodes) || len(x.at) != len(fresh.at) ||
-			!reflect.DeepEqual(x.within.count, fresh.within.count) || !reflect.DeepEqual(x.reverse.count, fresh.reverse.count) {
+			!reflect.DeepEqual(x.within, fresh.within) || !reflect.DeepEqual(x.reverse, fresh.reverse) {
 			t.Fatal("something is left of what is gone")
 		}
 		agrees(t, x, all.Set)

@@ -5,55 +5,25 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/miekg/dns"
 )
 
 // prefixes is a multiset of prefixes.
-type prefixes struct {
-	count map[netip.Prefix]int
-	bits  map[bool][]int // the existing lengths, the longest first, by IPv6
-	lens  map[[2]int]int // the number of prefixes by family (4, 6) and length
-}
+type prefixes map[netip.Prefix]int
 
-func newPrefixes() prefixes {
-	return prefixes{map[netip.Prefix]int{}, map[bool][]int{}, map[[2]int]int{}}
-}
+func (p prefixes) add(one netip.Prefix) { p[one]++ }
 
-func family(a netip.Addr) int {
-	if a.Is6() {
-		return 6
-	}
-	return 4
-}
-
-func (p *prefixes) add(one netip.Prefix) {
-	p.count[one]++
-	of := [2]int{family(one.Addr()), one.Bits()}
-	if p.lens[of]++; p.lens[of] == 1 {
-		is6 := one.Addr().Is6()
-		p.bits[is6] = append(p.bits[is6], one.Bits())
-		slices.SortFunc(p.bits[is6], func(a, b int) int { return b - a })
-	}
-}
-
-func (p *prefixes) remove(one netip.Prefix) {
-	if p.count[one]--; p.count[one] <= 0 {
-		delete(p.count, one)
-	}
-	of := [2]int{family(one.Addr()), one.Bits()}
-	if p.lens[of]--; p.lens[of] <= 0 {
-		delete(p.lens, of)
-		is6 := one.Addr().Is6()
-		p.bits[is6] = slices.DeleteFunc(p.bits[is6], func(bits int) bool { return bits == one.Bits() })
+func (p prefixes) remove(one netip.Prefix) {
+	if p[one]--; p[one] <= 0 {
+		delete(p, one)
 	}
 }
 
 // longest returns the longest prefix that contains an address, of at most most bits.
-func (p *prefixes) longest(addr netip.Addr, most int) (netip.Prefix, bool) {
-	for _, bits := range p.bits[addr.Is6()] {
-		if bits > most {
-			continue
-		}
-		if one, err := addr.Prefix(bits); err == nil && p.count[one] > 0 {
+func (p prefixes) longest(addr netip.Addr, most int) (netip.Prefix, bool) {
+	for bits := most; bits >= 0; bits-- {
+		if one, err := addr.Prefix(bits); err == nil && p[one] > 0 {
 			return one, true
 		}
 	}
@@ -132,16 +102,11 @@ func parseReverse(name string) (p netip.Prefix, valid, ok bool) {
 
 // reverseName returns the name of a prefix of whole labels, without the final dot.
 func reverseName(p netip.Prefix) string {
-	var b strings.Builder
-	raw := p.Addr().AsSlice()
-	if p.Addr().Is4() {
-		for i := p.Bits()/bits4 - 1; i >= 0; i-- {
-			b.WriteString(strconv.Itoa(int(raw[i])) + ".")
-		}
-		return b.String() + suffix4
+	whole, _ := dns.ReverseAddr(p.Addr().String()) // it refuses only what is no address
+	step := bits4
+	if p.Addr().Is6() {
+		step = bits6
 	}
-	for i := p.Bits()/bits6 - 1; i >= 0; i-- {
-		b.WriteString(strconv.FormatUint(uint64(raw[i/2]>>(4*(1-i%2))&15), 16) + ".")
-	}
-	return b.String() + suffix6
+	labels := dns.SplitDomainName(whole)
+	return strings.Join(labels[(p.Addr().BitLen()-p.Bits())/step:], ".")
 }

@@ -120,7 +120,7 @@ func TestTurns(t *testing.T) {
 
 // Strangers are refused, whatever they ask; who is in a network of ours, is allowed, or is this host, is answered.
 func TestStrangers(t *testing.T) {
-	s := over(told(house()))
+	s := over(told(sample()))
 	s.cfg.Allow = []netip.Prefix{netip.MustParsePrefix("198.51.100.0/25")}
 	local := netip.MustParseAddr("192.168.7.1")
 	for row := range ipamtest.Rows(2, `
@@ -160,7 +160,7 @@ func TestStrangers(t *testing.T) {
 
 // What is no question as there should be is answered so, and an answer is answered nothing.
 func TestOddQuestions(t *testing.T) {
-	s := over(told(house()))
+	s := over(told(sample()))
 	for name, c := range map[string]struct {
 		change func(*dns.Msg)
 		want   string
@@ -199,7 +199,7 @@ func TestOddQuestions(t *testing.T) {
 
 // A client has so many connections and no more; who has too many is cut off, and the others go on.
 func TestConnections(t *testing.T) {
-	s := run(t, Config{Index: told(house())})
+	s := run(t, Config{Index: told(sample())})
 	q := question("web.home.lan.example.", dns.TypeA)
 	var open []*dns.Conn
 	defer func() {
@@ -242,7 +242,7 @@ func TestFollows(t *testing.T) {
 	if got := summary(exchange(t, s, "udp", q)); got != "SERVFAIL" {
 		t.Error("before anything is told:", got)
 	}
-	all := house()
+	all := sample()
 	all.Whole = true
 	from.news <- all
 	from.news <- ipam.NameNews{}
@@ -255,7 +255,7 @@ func TestFollows(t *testing.T) {
 // An address that the host does not have yet can be bound; one that another server has cannot, and that is said.
 func TestListen(t *testing.T) {
 	listen := func(at string) (*Server, error) {
-		return Listen(t.Context(), Config{Index: told(house()), Service: &records{}, Log: quiet(),
+		return Listen(t.Context(), Config{Index: told(sample()), Service: &records{}, Log: quiet(),
 			Listen: []netip.AddrPort{netip.MustParseAddrPort(at)}})
 	}
 	s, err := listen("192.0.2.53:0")

@@ -26,7 +26,7 @@ func tool(t *testing.T, name string) string {
 
 // dig reads what is answered as this server means it, by UDP and TCP.
 func TestDig(t *testing.T) {
-	s := run(t, Config{Index: told(house(), crowd(60))})
+	s := run(t, Config{Index: told(sample(), crowd(60))})
 	dig := tool(t, "dig")
 	for _, c := range []struct{ args, want string }{
 		{"web.home.lan.example A", "192.0.2.10"},
@@ -56,7 +56,7 @@ func TestDig(t *testing.T) {
 // named-checkzone finds nothing to say of the zones that are written.
 func TestCheckZone(t *testing.T) {
 	check := tool(t, "named-checkzone")
-	x := told(house(), crowd(60))
+	x := told(sample(), crowd(60))
 	for zone, write := range map[string]func(*os.File) error{
 		"lan.example": func(f *os.File) error { return x.WriteZone(f, []netip.Addr{netip.MustParseAddr("127.0.0.1")}) },
 		"2.0.192.in-addr.arpa": func(f *os.File) error {
@@ -81,7 +81,7 @@ func TestCheckZone(t *testing.T) {
 
 // TestFilesOfHostileNames: a name of somebody else adds no line, record or directive to a file for other servers.
 func TestFilesOfHostileNames(t *testing.T) {
-	news := house()
+	news := sample()
 	for i, name := range []string{"a\n203.0.113.66 bank.example", "b\r\n$INCLUDE /etc/passwd",
 		"c 60 IN A 203.0.113.66 ;",
 		"d\x00", "@", "*", "..", `e\010`, "f) (", `"g`} {
@@ -116,7 +116,7 @@ func TestFilesOfHostileNames(t *testing.T) {
 // What is written for /etc/hosts: each address with all of its names, the long one first.
 func TestHosts(t *testing.T) {
 	var b strings.Builder
-	must(t, told(house()).WriteHosts(&b))
+	must(t, told(sample()).WriteHosts(&b))
 	for _, line := range []string{
 		"192.0.2.10 web.home.lan.example\n",
 		"192.0.2.11 printer.home.lan.example printer.lan.example\n",

@@ -15,7 +15,7 @@ import (
 // However many ask, so many are answered at a time, and nothing is kept of the others. The names are locked meanwhile,
 // so that no answer ends.
 func TestFlood(t *testing.T) {
-	x := told(house())
+	x := told(sample())
 	s := run(t, Config{Index: x})
 	q := question("web.home.lan.example.", dns.TypeA)
 	exchange(t, s, "udp", q) // all that it needs has begun
@@ -87,7 +87,7 @@ func TestReply(t *testing.T) {
 		"a member's half":          {member, plain[:20], "FORMERR", 0},
 		"a member's tail cut away": {member, wire(func(q *dns.Msg) { q.SetEdns0(4096, true) })[:len(plain)+3], "FORMERR", 1},
 	} {
-		s := over(told(house()))
+		s := over(told(sample()))
 		got := s.reply(c.packet, c.from, netip.IPv4Unspecified())
 		if got == nil {
 			if c.want != "" {
@@ -112,7 +112,7 @@ func TestReply(t *testing.T) {
 // One source has so many answers in a second that are larger than its questions; then it is sent to TCP, in no more
 // bytes than it has sent. Others, and this host, are answered meanwhile; so is the source a second later.
 func TestLimit(t *testing.T) {
-	s := over(told(house()))
+	s := over(told(sample()))
 	now := stopped()
 	s.cfg.Now = func() time.Time { return now }
 	packet, err := question("web.home.lan.example.", dns.TypeA).Pack()

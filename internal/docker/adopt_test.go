@@ -32,7 +32,7 @@ func TestAdoptPlan(t *testing.T) {
 
 // TestAdoptedIsImported: the plan can be imported, and then its addresses go to nobody else.
 func TestAdoptedIsImported(t *testing.T) {
-	h := newHouse(t, t.TempDir())
+	h := newHarness(t, t.TempDir())
 	t.Cleanup(func() { must(t, h.close()) })
 	plan, err := AdoptPlan(adoptable(t), "front")
 	must(t, err)
@@ -50,18 +50,14 @@ func TestAdoptedIsImported(t *testing.T) {
 			t.Errorf("%s is reserved for %q, want %q", a, owners[a], want)
 		}
 	}
-	grant, err := h.service.RequestPool(t.Context(), ipam.PoolRequest{Network: "front", CIDR: prefix("172.20.0.0/16")})
-	must(t, err)
-	got, err := h.service.RequestAddress(t.Context(), ipam.AddressRequest{Pool: grant.ID, MAC: macN(99), Name: "new"})
-	must(t, err)
-	if got.Addr() != addr("172.20.8.0") {
-		t.Errorf("a newcomer got %s", got)
-	}
-	got, err = h.service.RequestAddress(t.Context(),
-		ipam.AddressRequest{Pool: grant.ID, MAC: macN(98), Name: "shop-web-1"})
-	must(t, err)
-	if got.Addr() != addr("172.20.8.1") {
-		t.Errorf("the replica got %s", got)
+	h.attach("front", ipam.PoolRequest{Network: "front", CIDR: prefix("172.20.0.0/16")})
+	for name, want := range map[string]string{"new": "172.20.8.0", "shop-web-1": "172.20.8.1"} {
+		got, err := h.service.RequestAddress(t.Context(),
+			ipam.AddressRequest{Pool: h.pools["front"], MAC: macN(len(name)), Name: name})
+		must(t, err)
+		if got.Addr() != addr(want) {
+			t.Errorf("%s got %s", name, got)
+		}
 	}
 }
 

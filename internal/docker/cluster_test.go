@@ -10,23 +10,18 @@ import (
 
 // newLAN is a planned network of the hosts h1, whose engine is seen, and h2. Each has a Docker network and a container
 // on it: web at .10 on h1, and one at .20 on h2. The lease of the gateway is h2's.
-func newLAN() *scene {
-	s := &scene{view: ipam.EngineView{Host: "h1", Taken: took}, networks: map[string]string{"lan": "global"},
-		cluster: true}
-	for n, host := range map[int]string{1: "h1", 2: "h2"} {
-		at := s.attach(n, "10.77.0.0/16")
-		at.Space, at.Host, at.Network, at.Planned = "global", host, "lan", true
-	}
-	s.network(1, "10.77.0.0/16", "10.77.0.1").Options = map[string]string{"network": "lan"}
-	s.gateway("10.77.0.1").Host = "h2"
-	s.run("web", 1, "10.77.0.10", 10)
-	s.lease("10.77.0.10", 10, 1)
-	s.lease("10.77.0.20", 20, 2).Host = "h2"
-	for i := range s.leases {
-		s.leases[i].Space, s.leases[i].Network = "global", "lan"
-	}
-	slices.SortFunc(s.attachments, func(a, b ipam.AttachmentInfo) int { return int(a.ID[0]) - int(b.ID[0]) })
-	return s
+func newLAN(t *testing.T) *scene {
+	s := &scene{view: ipam.EngineView{Host: "h1", Taken: took}, networks: map[string]string{}, cluster: true}
+	return s.steps(t, `
+		plan lan global
+		attach 1 10.77.0.0/16 space=global network=lan planned
+		attach 2 10.77.0.0/16 space=global network=lan planned host=h2
+		network 1 10.77.0.0/16 10.77.0.1 options={"network":"lan"}
+		gateway 10.77.0.1 space=global network=lan host=h2
+		run web 1 10.77.0.10 10
+		lan 10.77.0.10 10 h1
+		lan 10.77.0.20 20 h2
+	`)
 }
 
 // inLAN adds a lease on the network.
@@ -38,7 +33,7 @@ func (s *scene) inLAN(address string, n int, host string) *ipam.LeaseInfo {
 
 // An engine sees only its own host's containers, so other hosts' leases are neither reported nor repaired.
 func TestCompareInCluster(t *testing.T) {
-	playScenes(t, newLAN, `
+	playScenes(t, func() *scene { return newLAN(t) }, `
 		as it is to be:
 		a container of this host that is gone:
 			none containers
@@ -120,7 +115,7 @@ func TestCompareInCluster(t *testing.T) {
 func TestCompareWithoutCluster(t *testing.T) {
 	s := newScene()
 	s.view.Containers = nil
-	lan := newLAN()
+	lan := newLAN(t)
 	lan.view.Networks[0].ID = "n2"
 	lan.view.Containers[0].Endpoints[0].Network = "n2"
 	s.view.Networks, s.view.Containers = append(s.view.Networks, lan.view.Networks...), lan.view.Containers
@@ -135,7 +130,7 @@ func TestCompareWithoutCluster(t *testing.T) {
 
 // If both stores have a network of a name, the name does not give the Docker network's space.
 func TestNameOfTwoNetworks(t *testing.T) {
-	s := newLAN()
+	s := newLAN(t)
 	s.networks = map[string]string{"lan": ""}
 	s.view.Containers = nil
 	if got, want := brief(s.compare().found),

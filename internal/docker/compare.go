@@ -65,8 +65,9 @@ func compare(view *ipam.EngineView, rec *records, now time.Time) *comparison {
 	return c
 }
 
-func (c *comparison) add(f finding) {
-	f.Host = c.view.Host
+// add adds a finding with a sentence for a person.
+func (c *comparison) add(f finding, format string, args ...any) {
+	f.Host, f.Detail = c.view.Host, fmt.Sprintf(format, args...)
 	if n := c.foreign[f.Subnet]; f.slow && n != nil {
 		f.sure = false
 		f.Detail += fmt.Sprintf("; but the Docker network %s has the subnet %s by the IPAM driver %s, and if that is "+

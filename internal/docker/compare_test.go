@@ -11,8 +11,8 @@ import (
 
 func TestCompare(t *testing.T) {
 	lacking := map[ipam.FindingKind]bool{} // kinds that no case produces
-	for _, kind := range kinds {
-		lacking[kind] = true
+	for _, row := range ipam.FindingKinds {
+		lacking[row.Kind] = true
 	}
 	playScenes(t, newScene, comparisons, func(t *testing.T, _ *scene, c *comparison) {
 		for _, f := range c.found {

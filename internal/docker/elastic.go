@@ -2,7 +2,6 @@ package docker
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"strings"
 
@@ -47,24 +46,23 @@ func (c *comparison) judgeElastic() {
 }
 
 func (c *comparison) addPublished(s *sight, g *ipam.ElasticGuest) {
-	c.add(finding{thing: s.endpoint.ID, name: s.container.Name,
-		Finding: ipam.Finding{Kind: ipam.PublishedElastic, Space: g.Space, Address: g.Guest, Network: g.Network,
-			Owner: s.container.Owner(), MAC: s.endpoint.MAC,
-			Detail: fmt.Sprintf("%s publishes %s of its host, and the elastic address %s is mapped to it, too; run it "+
-				"without published ports, or end the mapping with `berth elastic disassociate %s`", s.who(),
-				strings.Join(s.container.Published, ", "), g.Elastic, g.Elastic)}})
+	f := c.ofSight(ipam.PublishedElastic, s)
+	f.Space, f.Network = g.Space, g.Network
+	c.add(f, "%s publishes %s of its host, and the elastic address %s is mapped to it, too; run it without published "+
+		"ports, or end the mapping with `berth elastic disassociate %s`", s.who(),
+		strings.Join(s.container.Published, ", "), g.Elastic, g.Elastic)
 }
 
 func (c *comparison) addGap(g *ipam.SystemGap) {
-	f := ipam.Finding{Kind: ipam.NoSystemAddress, Space: g.Space, Address: g.Guest, Network: g.Network,
-		Owner: g.Instance, Lease: g.Lease, Subnet: g.Subnet,
-		Detail: fmt.Sprintf("%s runs on network %s, which is on auto, and no range of host %s has a free address for "+
-			"it; add one with `berth elastic range add RANGE --host %s`", g.Instance, g.Network, c.view.Host, c.view.Host)}
+	f := ofSubnet(ipam.NoSystemAddress, segment{g.Space, g.Subnet}, g.Network)
+	f.Address, f.Owner, f.Lease = g.Guest, g.Instance, g.Lease
 	if len(g.Published) > 0 {
 		f.Kind = ipam.PublishedElastic
-		f.Detail = fmt.Sprintf("%s runs on network %s, which is on auto, and has no system address, because it "+
-			"publishes %s of its host; run it without published ports, or on another network", g.Instance, g.Network,
+		c.add(f, "%s runs on network %s, which is on auto, and has no system address, because it publishes %s of its "+
+			"host; run it without published ports, or on another network", g.Instance, g.Network,
 			strings.Join(g.Published, ", "))
+		return
 	}
-	c.add(finding{Finding: f})
+	c.add(f, "%s runs on network %s, which is on auto, and no range of host %s has a free address for it; add one "+
+		"with `berth elastic range add RANGE --host %s`", g.Instance, g.Network, c.view.Host, c.view.Host)
 }

@@ -15,10 +15,10 @@ import (
 // TestEmptyStateIsTold: a daemon whose state was lost logs that once, at its first look, and reports it in each check
 // until it is over.
 func TestEmptyStateIsTold(t *testing.T) {
-	tn := newTown(t)
-	tn.run("web", "front")
-	tn.settle(time.Second)
-	lost := newHouse(t, t.TempDir())
+	tn := newScenario(t)
+	tn.plays("run web front\nwait 1s")
+	tn.settle(0)
+	lost := newHarness(t, t.TempDir())
 	t.Cleanup(func() { must(t, lost.close()) })
 	var said bytes.Buffer
 	log := logrus.New()

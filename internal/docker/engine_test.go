@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/docker/dockertest"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
 
@@ -20,13 +21,15 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// load makes the fake engine return recorded answers of an engine 20.10.24.
-func (f *fakeEngine) load(networks, containers string) {
-	f.t.Helper()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	readJSON(f.t, networks, &f.networks)
-	readJSON(f.t, containers, &f.containers)
+// recorded returns a fake engine with recorded answers of an engine 20.10.24.
+func recorded(t *testing.T) *dockertest.Engine {
+	t.Helper()
+	f := dockertest.New(t)
+	f.Lock()
+	defer f.Unlock()
+	readJSON(f, "networks.json", &f.Networks)
+	readJSON(f, "containers.json", &f.Containers)
+	return f
 }
 
 // readJSON reads a file of testdata.
@@ -50,20 +53,12 @@ func addrs(texts ...string) (all []netip.Addr) {
 	return all
 }
 
-func mac(t testing.TB, text string) ipam.MAC {
-	t.Helper()
-	m, err := ipam.ParseMAC(text)
-	must(t, err)
-	return m
-}
-
 // TestView: a view has our networks under either name of the driver, and the bridges of others. Its containers are
-// running, stopped (with configured addresses), a swarm's load balancer, and Compose's replicas. The container killed has
-// remains of its endpoint in the engine, and namesake is on another network of the same name (testdata/view.json).
+// running, stopped (with configured addresses), a swarm's load balancer, and Compose's replicas. The container killed
+// has remains of its endpoint in the engine, and namesake is on another network of the same name (testdata/view.json).
 func TestView(t *testing.T) {
-	f := newFakeEngine(t)
-	f.load("networks.json", "containers.json")
-	e := f.open()
+	f := recorded(t)
+	e := open(f)
 	view, err := e.View(t.Context(), "h1", []string{"berth", "other:latest"})
 	must(t, err)
 	var want ipam.EngineView
@@ -74,7 +69,7 @@ func TestView(t *testing.T) {
 	if age := time.Since(view.Taken); age < 0 || age > time.Minute {
 		t.Errorf("taken %s ago", age)
 	}
-	asked := f.asked()
+	asked := f.Asked()
 	slices.Sort(asked)
 	wantAsked := []string{"GET /containers/json", "GET /info", "GET /networks", "GET /networks/n1", "GET /networks/n5",
 		"GET /networks/n6", "HEAD /_ping"}
@@ -83,7 +78,7 @@ func TestView(t *testing.T) {
 	}
 	_, err = e.View(t.Context(), "h1", []string{"berth"})
 	must(t, err)
-	if again := f.asked(); slices.Contains(again, "GET /info") || slices.Contains(again, "HEAD /_ping") ||
+	if again := f.Asked(); slices.Contains(again, "GET /info") || slices.Contains(again, "HEAD /_ping") ||
 		slices.Contains(again, "GET /networks/n5") {
 		t.Errorf("the second time it asked for %v", again)
 	}
@@ -91,21 +86,15 @@ func TestView(t *testing.T) {
 
 // TestNetworkOfAnyDriver: Network reads one network by name, with only the containers on it.
 func TestNetworkOfAnyDriver(t *testing.T) {
-	f := newFakeEngine(t)
-	f.load("networks.json", "containers.json")
-	view, err := f.open().Network(t.Context(), "legacy")
+	f := recorded(t)
+	view, err := open(f).Network(t.Context(), "legacy")
 	must(t, err)
-	want := ipam.EngineView{Engine: "AAAA:BBBB",
-		Networks: []ipam.EngineNetwork{{ID: "n2", Name: "legacy", Driver: "default", Kind: "bridge",
-			Subnets: []ipam.EngineSubnet{
-				{CIDR: netip.MustParsePrefix("172.20.0.0/16"), Gateway: netip.MustParseAddr("172.20.0.1")}}}},
-		Containers: []ipam.EngineContainer{{ID: "c3", Name: "stranger", State: "running",
-			Endpoints: []ipam.EngineEndpoint{
-				{Network: "n2", ID: "e3", MAC: mac(t, "02:42:ac:14:00:02"), Addresses: addrs("172.20.0.2")}}}}}
+	var want ipam.EngineView
+	readJSON(t, "legacy.json", &want)
 	if diff := cmp.Diff(want, view, comparers); diff != "" {
 		t.Errorf("the view (-want +got):\n%s", diff)
 	}
-	_, err = f.open().Network(t.Context(), "nowhere")
+	_, err = open(f).Network(t.Context(), "nowhere")
 	if !errors.Is(err, ipam.ErrNotFound) || !strings.Contains(err.Error(), "has no network nowhere") {
 		t.Errorf("of a network that is not there: %v", err)
 	}
@@ -113,10 +102,9 @@ func TestNetworkOfAnyDriver(t *testing.T) {
 
 // TestOnlyReads: an Engine, and the client in it, send only GET, and HEAD of /_ping.
 func TestOnlyReads(t *testing.T) {
-	f := newFakeEngine(t)
-	f.load("networks.json", "containers.json")
-	f.plugins["p1"] = "berth:latest"
-	e := f.open()
+	f := recorded(t)
+	f.Plugins["p1"] = "berth:latest"
+	e := open(f)
 	_, err := e.View(t.Context(), "h1", []string{"berth", "default"})
 	must(t, err)
 	_, err = e.Network(t.Context(), "legacy")
@@ -130,7 +118,7 @@ func TestOnlyReads(t *testing.T) {
 		must(t, err)
 		break
 	}
-	asked := f.asked()
+	asked := f.Asked()
 	for _, request := range asked {
 		if !strings.HasPrefix(request, "GET ") && request != "HEAD /_ping" {
 			t.Errorf("it sent %s", request)
@@ -147,23 +135,22 @@ func TestOnlyReads(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "Berth only reads from the engine") {
 		t.Errorf("a removal of a network ended with %v", err)
 	}
-	if sent := f.asked(); len(sent) != 0 {
+	if sent := f.Asked(); len(sent) != 0 {
 		t.Errorf("it sent %v", sent)
 	}
 }
 
 // TestNetworkEndsMeanwhile: a network that is removed between two answers is not in the view.
 func TestNetworkEndsMeanwhile(t *testing.T) {
-	f := newFakeEngine(t)
-	f.load("networks.json", "containers.json")
-	f.ask = func(_, path string) {
+	f := recorded(t)
+	f.Ask = func(_, path string) {
 		if strings.HasSuffix(path, "/containers/json") {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.networks = slices.DeleteFunc(f.networks, func(n object) bool { return n["Id"] == "n1" })
+			f.Lock()
+			defer f.Unlock()
+			f.Networks = slices.DeleteFunc(f.Networks, func(n object) bool { return n["Id"] == "n1" })
 		}
 	}
-	view, err := f.open().View(t.Context(), "h1", []string{"berth"})
+	view, err := open(f).View(t.Context(), "h1", []string{"berth"})
 	must(t, err)
 	for _, n := range view.Networks {
 		if n.ID == "n1" {
@@ -183,10 +170,9 @@ func TestNetworkEndsMeanwhile(t *testing.T) {
 // TestEngineRefuses: after an error there is no view, rather than an incomplete one.
 func TestEngineRefuses(t *testing.T) {
 	for _, path := range []string{"/networks", "/networks/n1", "/containers/json"} {
-		f := newFakeEngine(t)
-		f.load("networks.json", "containers.json")
-		f.refuse = path
-		if view, err := f.open().View(t.Context(), "h1", []string{"berth"}); err == nil ||
+		f := recorded(t)
+		f.Broken = path
+		if view, err := open(f).View(t.Context(), "h1", []string{"berth"}); err == nil ||
 			!strings.Contains(err.Error(), "it hurts") {
 			t.Errorf("with an error of %s: %v, %v", path, view, err)
 		}
@@ -209,11 +195,11 @@ func TestOpenRefuses(t *testing.T) {
 
 // TestEngineAway: the error names the address without an engine.
 func TestEngineAway(t *testing.T) {
-	f := newFakeEngine(t)
-	e := f.open()
-	f.stop()
+	f := dockertest.New(t)
+	e := open(f)
+	f.Stop()
 	_, err := e.View(t.Context(), "h1", []string{"berth"})
-	if err == nil || !strings.Contains(err.Error(), f.path) {
+	if err == nil || !strings.Contains(err.Error(), f.Path) {
 		t.Errorf("a view of none: %v", err)
 	}
 	if _, err := e.PluginName(t.Context(), "p1"); err == nil {
@@ -230,58 +216,47 @@ func TestEngineAway(t *testing.T) {
 	}
 }
 
-// TestWatch: it yields nil once, then each event, and an error when the engine ends.
+// TestWatch: it yields nil once, then each event, and an error when the engine or the context ends.
 func TestWatch(t *testing.T) {
-	f := newFakeEngine(t)
-	n := 0
-	var last error
-	for _, err := range f.open().Watch(t.Context()) {
-		last = err
-		switch n++; n {
-		case 1:
-			f.happen("network", "connect")
-		case 2:
-			f.happen("container", "rename")
-		case 3:
-			go f.stop()
-		}
-	}
-	if n != 4 || last == nil {
-		t.Errorf("it yielded %d times, at last %v", n, last)
-	}
-}
-
-// TestWatchEnds: Watch ends with its context.
-func TestWatchEnds(t *testing.T) {
-	f := newFakeEngine(t)
+	f := dockertest.New(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	n := 0
-	for _, err := range f.open().Watch(ctx) {
-		if n++; n == 1 {
-			cancel()
-		} else if !errors.Is(err, context.Canceled) {
-			t.Errorf("it ended with %v", err)
+	for _, ends := range []func(){func() { go f.Stop() }, cancel} {
+		n := 0
+		var last error
+		for _, err := range open(f).Watch(ctx) {
+			last = err
+			switch n++; n {
+			case 1:
+				f.Happen("network", "connect")
+			case 2:
+				f.Happen("container", "rename")
+			case 3:
+				ends()
+			}
 		}
-	}
-	if n != 2 {
-		t.Errorf("it yielded %d times", n)
+		if n != 4 || last == nil || ctx.Err() != nil && !errors.Is(last, context.Canceled) {
+			t.Errorf("it yielded %d times, at last %v", n, last)
+		}
+		if ctx.Err() == nil {
+			f.Start()
+		}
 	}
 }
 
 // TestOlderEngine: if the engine was replaced by an older one, following its events again negotiates the version and
 // reads the new id.
 func TestOlderEngine(t *testing.T) {
-	f := newFakeEngine(t)
-	e := f.open()
+	f := dockertest.New(t)
+	e := open(f)
 	if _, err := e.View(t.Context(), "h1", nil); err != nil {
 		t.Fatal(err)
 	}
-	f.stop()
-	f.mu.Lock()
-	f.version, f.id = "1.40", "CCCC"
-	f.mu.Unlock()
-	f.start()
+	f.Stop()
+	f.Lock()
+	f.API, f.ID = 40, "CCCC"
+	f.Unlock()
+	f.Start()
 	for _, err := range e.Watch(t.Context()) {
 		must(t, err)
 		break
@@ -295,10 +270,10 @@ func TestOlderEngine(t *testing.T) {
 
 // TestHangingEngine: a context ends the wait for a hanging engine.
 func TestHangingEngine(t *testing.T) {
-	f := newFakeEngine(t)
+	f := dockertest.New(t)
 	hang, hung := make(chan struct{}), make(chan struct{}, 1)
 	defer close(hang)
-	f.ask = func(_, path string) {
+	f.Ask = func(_, path string) {
 		if strings.HasSuffix(path, "/containers/json") {
 			hung <- struct{}{}
 			<-hang
@@ -306,7 +281,7 @@ func TestHangingEngine(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-hung; cancel() }()
-	if _, err := f.open().View(ctx, "h1", nil); !errors.Is(err, context.Canceled) {
+	if _, err := open(f).View(ctx, "h1", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("it ended with %v", err)
 	}
 }

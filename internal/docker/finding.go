@@ -10,15 +10,6 @@ import (
 	"berth/internal/shorten"
 )
 
-// kinds are all kinds of findings, in the order of a report.
-var kinds = append([]ipam.FindingKind{
-	ipam.EmptyState, ipam.UnusedLease, ipam.UncoveredAddress, ipam.DoubledAddress, ipam.OutdatedLease,
-	ipam.LostLease, ipam.ConflictingLease, ipam.UnconfirmedLease,
-	ipam.UnusedSubnet, ipam.UnusedAttachment, ipam.UnknownPool,
-	ipam.WrongGateway, ipam.ForeignHolder, ipam.OwnerElsewhere, ipam.StaleMemory, ipam.SupersededReservation,
-	ipam.ShadowedSubnet, ipam.BridgeOnLAN, ipam.UnprobedNetwork, ipam.ForeignAnswer, ipam.EndingToken,
-}, ipam.ElasticKinds()...)
-
 // finding is a difference, with the data for its repair.
 type finding struct {
 	ipam.Finding
@@ -30,6 +21,23 @@ type finding struct {
 
 	// sure means that a repair is allowed: at once or, with slow, when the finding has lasted long enough.
 	sure, slow bool
+}
+
+// ofLease is a finding about a lease.
+func ofLease(kind ipam.FindingKind, l *ipam.LeaseInfo) finding {
+	return finding{Finding: ipam.Finding{Kind: kind, Space: l.Space, Address: l.Address, Network: l.Network,
+		Owner: cmp.Or(l.Owner, l.Name), Lease: l.ID, Pool: l.Pool, Subnet: l.Subnet, MAC: l.MAC}}
+}
+
+// ofSight is a finding about an endpoint's address.
+func (c *comparison) ofSight(kind ipam.FindingKind, s *sight) finding {
+	return finding{thing: s.endpoint.ID, name: s.container.Name, Finding: ipam.Finding{Kind: kind, Space: s.spaces[0],
+		Address: s.addr, Network: c.networkOf(s), Owner: s.container.Owner(), MAC: s.endpoint.MAC}}
+}
+
+// ofSubnet is a finding about a subnet of a network.
+func ofSubnet(kind ipam.FindingKind, seg segment, network string) finding {
+	return finding{Finding: ipam.Finding{Kind: kind, Space: seg.space, Network: network, Subnet: seg.cidr}}
 }
 
 // key identifies a finding, also among later ones of the same address.
@@ -65,8 +73,9 @@ func both(found, others []finding) []finding {
 func report(host, engine string, taken time.Time, found []finding) ipam.CheckReport {
 	r := ipam.CheckReport{Host: host, Engine: engine, Taken: taken, Findings: make([]ipam.Finding, 0, len(found)),
 		Counts: map[ipam.FindingKind]int{}}
-	for _, kind := range kinds {
-		r.Counts[kind] = 0
+	order := map[ipam.FindingKind]int{}
+	for i, row := range ipam.FindingKinds {
+		r.Counts[row.Kind], order[row.Kind] = 0, i
 	}
 	for i := range found {
 		f := found[i].Finding
@@ -78,7 +87,7 @@ func report(host, engine string, taken time.Time, found []finding) ipam.CheckRep
 		}
 	}
 	slices.SortStableFunc(r.Findings, func(a, b ipam.Finding) int {
-		return cmp.Or(cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
+		return cmp.Or(cmp.Compare(order[a.Kind], order[b.Kind]),
 			cmp.Compare(a.Space, b.Space),
 			a.Address.Compare(b.Address), a.Subnet.Compare(b.Subnet), cmp.Compare(a.Network, b.Network),
 			cmp.Compare(a.Lease, b.Lease))

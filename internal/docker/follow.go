@@ -19,8 +19,8 @@ const patienceWithList = 2 * time.Second
 type Listener struct {
 	Drivers func() []string        // the names under which the engine may know this Berth; empty: not known yet
 	Begun   func()                 // the event stream has begun
-	Tell    func(*ipam.EngineNews) // called at once, before Stirred
-	Stirred func(soon bool)        // something changed: networks (look soon) or an address
+	Tell    func(*ipam.EngineNews) // called at once, before Changed
+	Changed func(soon bool)        // something changed: networks (look soon) or an address
 }
 
 // Follow follows the engine's events until ctx ends or the stream breaks off. It always returns an error. The event of
@@ -55,14 +55,14 @@ func (e *Engine) Follow(ctx context.Context, to Listener) (err error) {
 			continue
 		case news.Event.Container.ID == "":
 			l.want("")
-			to.Stirred(true)
+			to.Changed(true)
 			continue
 		}
 		to.Tell(news)
 		if news.Event.Action == eventCreate {
 			l.want(news.Event.Container.ID)
 		}
-		to.Stirred(false)
+		to.Changed(false)
 	}
 	return ctx.Err()
 }
@@ -100,10 +100,7 @@ func (l *lister) want(id string) {
 		l.ids[id] = true
 	}
 	l.mu.Unlock()
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
+	wake(l.wake)
 }
 
 func (l *lister) run(ctx context.Context) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/docker/dockertest"
 	"berth/internal/ipam"
 )
 
@@ -18,7 +19,7 @@ type ears struct {
 	roster  *Roster
 	begun   chan struct{}
 	told    chan *ipam.EngineNews
-	stirred chan bool
+	changed chan bool
 	end     func() error // stops following
 	ended   chan error   // the error of Follow
 }
@@ -27,7 +28,7 @@ type ears struct {
 func follow(t *testing.T, e *Engine) *ears {
 	t.Helper()
 	f := &ears{t: t, roster: NewRoster(nil), begun: make(chan struct{}), told: make(chan *ipam.EngineNews, 99),
-		stirred: make(chan bool, 99)}
+		changed: make(chan bool, 99)}
 	ctx, cancel := context.WithCancel(t.Context())
 	f.ended = make(chan error, 1)
 	go func() {
@@ -38,7 +39,7 @@ func follow(t *testing.T, e *Engine) *ears {
 				f.roster.Hear(news)
 				f.told <- news
 			},
-			Stirred: func(networks bool) { f.stirred <- networks },
+			Changed: func(networks bool) { f.changed <- networks },
 		})
 	}()
 	f.end = sync.OnceValue(func() error {
@@ -62,26 +63,26 @@ func (f *ears) next(what string) *ipam.EngineNews {
 }
 
 // followed returns an engine with a network and a stopped container, its follower, and a view from its beginning.
-func followed(t *testing.T) (*fakeEngine, *ears, ipam.EngineView) {
+func followed(t *testing.T) (*dockertest.Engine, *ears, ipam.EngineView) {
 	t.Helper()
-	engine := newFakeEngine(t)
+	engine := dockertest.New(t)
 	view := ipam.EngineView{Networks: []ipam.EngineNetwork{{ID: "n1", Name: "front", Driver: "berth",
 		Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.8.0.0/24")}}}},
 		Containers: []ipam.EngineContainer{{ID: "old", Name: "old", State: "exited",
 			Endpoints: []ipam.EngineEndpoint{{Network: "n1"}}}}}
-	engine.set(view)
-	e := engine.open()
+	engine.Set(view)
+	e := open(engine)
 	f := follow(t, e)
 	<-f.begun
 	if news := f.next("the networks"); news.Networks == nil || len(news.Networks.Networks) != 1 {
 		t.Fatalf("told first: %+v", news)
 	}
-	eventually(t, "somebody follows", engine.follows)
+	eventually(t, "somebody follows", engine.Follows)
 	f.roster.Hear(&ipam.EngineNews{At: time.Now(), Begins: true})
 	seen, err := e.View(t.Context(), "h1", []string{"berth"})
 	must(t, err)
 	f.roster.Show(&seen)
-	engine.asked()
+	engine.Asked()
 	return engine, f, view
 }
 
@@ -105,8 +106,8 @@ func TestFollowCreated(t *testing.T) {
 		ipam.EngineContainer{ID: "new", Name: "shop-web-1", Project: "shop", Service: "web", Number: 1,
 			State:     "created",
 			Endpoints: []ipam.EngineEndpoint{{Network: "n1", Wanted: ValidAddresses(addr("10.8.0.5"))}}})
-	engine.set(view)
-	engine.tell("create", "new", 0,
+	engine.Set(view)
+	engine.Tell("create", "new", 0,
 		object{"name": "shop-web-1", LabelProject: "shop", LabelService: "web", LabelNumber: "1", "image": "x"})
 	news := f.next("its creation")
 	if e := news.Event; e == nil || e.Action != "create" || e.Container.ID != "new" ||
@@ -124,19 +125,19 @@ func TestFollowCreated(t *testing.T) {
 	if got := wantedBy(f.roster, "local", prefix("10.8.0.0/24"), addr("10.8.0.5")); got != "shop-web-1 new" {
 		t.Errorf("its address is asked for by %q", got)
 	}
-	engine.tellNetwork("connect", "n1", "new")
+	engine.TellNetwork("connect", "n1", "new")
 	if e := f.next("its connection").Event; e == nil || e.Network != "n1" || e.Container.ID != "new" {
 		t.Errorf("told: %+v", e)
 	}
-	engine.tell("start", "new", 0, object{"name": "shop-web-1"})
+	engine.Tell("start", "new", 0, object{"name": "shop-web-1"})
 	f.next("its start")
-	for _, asked := range engine.asked() {
+	for _, asked := range engine.Asked() {
 		if asked != "GET /containers/json" && !forPorts(asked) {
 			t.Errorf("it asked %q", asked)
 		}
 	}
 	for range 3 {
-		if <-f.stirred {
+		if <-f.changed {
 			t.Error("networks are said to have changed")
 		}
 	}
@@ -148,15 +149,15 @@ func TestFollowNetworks(t *testing.T) {
 	view.Networks = append(view.Networks,
 		ipam.EngineNetwork{ID: "n2", Name: "back", Driver: "berth",
 			Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.9.0.0/24")}}})
-	engine.set(view)
-	engine.happen("network", "create")
+	engine.Set(view)
+	engine.Happen("network", "create")
 	if news := f.next("the networks"); news.Networks == nil || len(news.Networks.Networks) != 2 {
 		t.Errorf("told: %+v", news)
 	}
-	if !<-f.stirred {
+	if !<-f.changed {
 		t.Error("it is not said that it is the networks")
 	}
-	asked := slices.DeleteFunc(engine.asked(), forPorts)
+	asked := slices.DeleteFunc(engine.Asked(), forPorts)
 	if !slices.Equal(asked, []string{"GET /networks"}) {
 		t.Errorf("it asked %q", asked)
 	}
@@ -165,18 +166,18 @@ func TestFollowNetworks(t *testing.T) {
 // TestFollowLate: the news have the delay of an event. An event from the future has none.
 func TestFollowLate(t *testing.T) {
 	engine, f, _ := followed(t)
-	engine.tell("die", "old", time.Hour, object{"name": "old"})
+	engine.Tell("die", "old", time.Hour, object{"name": "old"})
 	if late := f.next("an old event").Late; late < time.Hour || late > 2*time.Hour {
 		t.Errorf("it is late by %s", late)
 	}
 	if got := f.guess(); got != "" {
 		t.Errorf("after a late event it is %q", got)
 	}
-	engine.tell("die", "old", -time.Hour, object{"name": "old"})
+	engine.Tell("die", "old", -time.Hour, object{"name": "old"})
 	if late := f.next("an event from the future").Late; late != 0 {
 		t.Errorf("it is late by %s", late)
 	}
-	engine.happen("container", "die")
+	engine.Happen("container", "die")
 	if late := f.next("an event without a time").Late; late != 0 {
 		t.Errorf("it is late by %s", late)
 	}
@@ -187,38 +188,27 @@ func TestFollowHangs(t *testing.T) {
 	engine, f, _ := followed(t)
 	hangs, free := make(chan struct{}, 9), make(chan struct{})
 	defer close(free)
-	engine.mu.Lock()
-	engine.ask = func(_, path string) {
+	engine.Lock()
+	engine.Ask = func(_, path string) {
 		if strings.HasSuffix(path, "/containers/json") {
 			hangs <- struct{}{}
 			<-free
 		}
 	}
-	engine.mu.Unlock()
-	engine.tell("create", "new", 0, object{"name": "web"})
+	engine.Unlock()
+	engine.Tell("create", "new", 0, object{"name": "web"})
 	f.next("its creation")
 	<-hangs
 	if got := f.guess(); got != "web" {
 		t.Errorf("before it is listed it is %q", got)
 	}
 	for range 20 {
-		engine.tell("start", "new", 0, object{"name": "web"})
+		engine.Tell("start", "new", 0, object{"name": "web"})
 		if e := f.next("an event").Event; e == nil || e.Action != "start" {
 			t.Errorf("told: %+v", e)
 		}
 	}
 	if err := f.end(); !errors.Is(err, context.Canceled) && err == nil {
 		t.Errorf("it ended with %v", err)
-	}
-}
-
-// TestFollowEnds: the end of the engine is news.
-func TestFollowEnds(t *testing.T) {
-	engine, f, _ := followed(t)
-	engine.stop()
-	err := <-f.ended
-	f.ended <- err
-	if err == nil {
-		t.Error("it goes on without an engine")
 	}
 }

@@ -25,7 +25,7 @@ const (
 // Known returns the functions by which requests ask the roster.
 func (r *Roster) Known() ipam.Known {
 	return ipam.Known{Ask: r.ask, Wanted: r.Wanted, Container: r.container, Containers: r.Containers,
-		Newcomer: r.newcomer, Endpoint: r.Endpoint, Exists: r.exists, Publishes: r.publishes,
+		Replica: r.replica, Endpoint: r.Endpoint, Exists: r.exists, Publishes: r.publishes,
 		NetworkDriver: r.networkDriver,
 		DockerNetwork: r.dockerNetwork,
 		Holder:        r.holder, Watch: r.Watch, Look: r.look}
@@ -97,7 +97,7 @@ func only(all iter.Seq[*member]) (one *member) {
 		switch {
 		case one != nil && one.Owner() != m.Owner():
 			return nil
-		case one == nil || m.stirred.After(one.stirred):
+		case one == nil || m.lastChange.After(one.lastChange):
 			one = m
 		}
 	}
@@ -134,7 +134,7 @@ func (r *Roster) candidates(q ipam.Question) iter.Seq[*member] {
 func (r *Roster) recent(q ipam.Question, now time.Time) iter.Seq[*member] {
 	return func(yield func(*member) bool) {
 		for _, m := range r.lately {
-			if now.Sub(m.stirred) <= recently && m.mayStart() && r.mayAsk(m, q) && !yield(m) {
+			if now.Sub(m.lastChange) <= recently && m.mayStart() && r.mayAsk(m, q) && !yield(m) {
 				return
 			}
 		}
@@ -161,7 +161,7 @@ func (m *member) mayStart() bool {
 // asksFor reports whether a container may send this request. It asks for its configured address or, without one in the
 // subnet, for any. A container that was disconnected before its first start may come back with other settings, so it
 // may ask for anything.
-func (s *spot) asksFor(q ipam.Question) bool {
+func (s *attachment) asksFor(q ipam.Question) bool {
 	if s.left {
 		return true
 	}

@@ -11,13 +11,32 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sirupsen/logrus"
-	"pgregory.net/rapid"
-
+	"berth/internal/docker/dockertest"
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 	"berth/internal/ipam/service"
 	"berth/store/bolt"
+
+	"github.com/sirupsen/logrus"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var must = ipamtest.Must
+
+// object is a JSON object.
+type object = dockertest.Object
+
+// open returns an Engine that reads the fake one.
+func open(f *dockertest.Engine) *Engine {
+	f.Helper()
+	e, err := Open(f.URL())
+	must(f, err)
+	f.Cleanup(func() { must(f, e.Close()) })
+	return e
+}
 
 // clock is a time that only the test moves.
 type clock struct {
@@ -37,24 +56,34 @@ func (c *clock) wait(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// house is a service over its own store, and an engine that asks it for addresses.
-type house struct {
+// keeper is the records of a host, alone or in a cluster.
+type keeper interface {
+	Records
+	RequestPool(context.Context, ipam.PoolRequest) (ipam.PoolGrant, error)
+	ReleaseAddress(context.Context, ipam.ID, netip.Addr) error
+	Events(context.Context, ipam.EventFilter) ([]ipam.Event, error)
+	Subnets(context.Context, string) ([]ipam.SubnetInfo, error)
+	Import(context.Context, ipam.Plan, ipam.ImportOptions) (ipam.ImportReport, error)
+}
+
+// harness is the records of a host, and an engine that asks them for addresses.
+type harness struct {
 	t       rapid.TB
 	close   func() error // closes its store
-	service *service.Service
+	service keeper
 	clock   *clock
 	view    ipam.EngineView // what the engine runs
 	pools   map[string]ipam.ID
 	number  int // of the last MAC and endpoint
 }
 
-func newHouse(t rapid.TB, dir string) *house { return openHouse(t, dir, ipam.Known{}) }
+func newHarness(t rapid.TB, dir string) *harness { return openHarness(t, dir, ipam.Known{}) }
 
-func openHouse(t rapid.TB, dir string, known ipam.Known) *house {
+func openHarness(t rapid.TB, dir string, known ipam.Known) *harness {
 	t.Helper()
 	st, err := bolt.Open(context.Background(), bolt.Config{Path: filepath.Join(dir, "berth.db"), NoSync: true})
 	must(t, err)
-	h := &house{t: t, close: st.Close, clock: &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
+	h := &harness{t: t, close: st.Close, clock: &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 		pools: map[string]ipam.ID{}}
 	h.service, err = service.Open(context.Background(),
 		service.Config{Store: st, Host: "h1", Now: h.clock.Now, Known: known})
@@ -63,35 +92,47 @@ func openHouse(t rapid.TB, dir string, known ipam.Known) *house {
 	return h
 }
 
-func (h *house) must(err error) {
+func (h *harness) must(err error) {
 	h.t.Helper()
 	must(h.t, err)
 }
 
 // taken returns the engine's view now.
-func (h *house) taken() ipam.EngineView {
+func (h *harness) taken() ipam.EngineView {
 	view := h.view
 	view.Taken = h.clock.Now()
 	view.Networks, view.Containers = slices.Clone(view.Networks), slices.Clone(view.Containers)
 	return view
 }
 
-// network creates a Docker network, as the engine does.
-func (h *house) network(name, cidr string) {
+// network creates a Docker network of a subnet, as the engine does.
+func (h *harness) network(name, cidr string) {
 	h.t.Helper()
-	grant, err := h.service.RequestPool(context.Background(),
-		ipam.PoolRequest{Space: "local", CIDR: netip.MustParsePrefix(cidr)})
-	h.must(err)
-	gateway, err := h.service.RequestAddress(context.Background(), ipam.AddressRequest{Pool: grant.ID, Gateway: true})
+	h.attach(name, ipam.PoolRequest{Space: "local", CIDR: netip.MustParsePrefix(cidr)})
+}
+
+// attach creates a Docker network of a subnet, or on a planned network.
+func (h *harness) attach(name string, req ipam.PoolRequest) {
+	h.t.Helper()
+	grant, err := h.service.RequestPool(context.Background(), req)
 	h.must(err)
 	h.pools[name] = grant.ID
-	h.view.Networks = append(h.view.Networks,
-		ipam.EngineNetwork{ID: "id-" + name, Name: name, Driver: "berth",
-			Subnets: []ipam.EngineSubnet{{CIDR: grant.CIDR, Gateway: gateway.Addr()}}})
+	gateway := grant.Gateway
+	if !gateway.IsValid() {
+		gateway, err = h.service.RequestAddress(context.Background(),
+			ipam.AddressRequest{Pool: grant.ID, Gateway: true})
+		h.must(err)
+	}
+	n := ipam.EngineNetwork{ID: "id-" + name, Name: name, Driver: "berth",
+		Subnets: []ipam.EngineSubnet{{CIDR: grant.CIDR, Gateway: gateway.Addr()}}}
+	if req.Network != "" {
+		n.Options = map[string]string{"network": req.Network}
+	}
+	h.view.Networks = append(h.view.Networks, n)
 }
 
 // lease requests an address for a MAC, as the engine does without names.
-func (h *house) lease(network string, mac ipam.MAC, preferred netip.Addr) netip.Addr {
+func (h *harness) lease(network string, mac ipam.MAC, preferred netip.Addr) netip.Addr {
 	h.t.Helper()
 	got, err := h.service.RequestAddress(context.Background(),
 		ipam.AddressRequest{Pool: h.pools[network], MAC: mac, Preferred: preferred})
@@ -100,7 +141,7 @@ func (h *house) lease(network string, mac ipam.MAC, preferred netip.Addr) netip.
 }
 
 // run starts a container on a network.
-func (h *house) run(name, network string) netip.Addr {
+func (h *harness) run(name, network string) netip.Addr {
 	h.t.Helper()
 	h.number++
 	got := h.lease(network, macN(h.number), netip.Addr{})
@@ -109,7 +150,7 @@ func (h *house) run(name, network string) netip.Addr {
 }
 
 // appear adds a container with an address and the last number's MAC to the view, whatever the records contain.
-func (h *house) appear(name, network string, addr netip.Addr) {
+func (h *harness) appear(name, network string, addr netip.Addr) {
 	h.view.Containers = append(h.view.Containers,
 		ipam.EngineContainer{ID: "id-" + name, Name: name, State: "running", Endpoints: []ipam.EngineEndpoint{
 			{Network: "id-" + network, ID: fmt.Sprintf("e%d", h.number), MAC: macN(h.number),
@@ -117,23 +158,23 @@ func (h *house) appear(name, network string, addr netip.Addr) {
 }
 
 // vanish removes a container without a word to Berth.
-func (h *house) vanish(name string) {
+func (h *harness) vanish(name string) {
 	h.view.Containers = slices.DeleteFunc(slices.Clone(h.view.Containers),
 		func(c ipam.EngineContainer) bool { return c.Name == name })
 }
 
-func (h *house) vanishNetwork(name string) {
+func (h *harness) vanishNetwork(name string) {
 	h.view.Networks = slices.DeleteFunc(slices.Clone(h.view.Networks),
 		func(n ipam.EngineNetwork) bool { return n.Name == name })
 }
 
-func (h *house) release(network string, addr netip.Addr) {
+func (h *harness) release(network string, addr netip.Addr) {
 	h.t.Helper()
 	h.must(h.service.ReleaseAddress(context.Background(), h.pools[network], addr))
 }
 
 // leaseOf returns the lease or memory of an address, or the zero value.
-func (h *house) leaseOf(addr netip.Addr) ipam.LeaseInfo {
+func (h *harness) leaseOf(addr netip.Addr) ipam.LeaseInfo {
 	h.t.Helper()
 	for l, err := range h.service.Leases(context.Background(), ipam.LeaseFilter{Remembered: true}) {
 		h.must(err)
@@ -144,14 +185,14 @@ func (h *house) leaseOf(addr netip.Addr) ipam.LeaseInfo {
 	return ipam.LeaseInfo{}
 }
 
-func (h *house) edit(edits ...ipam.Edit) {
+func (h *harness) edit(edits ...ipam.Edit) {
 	h.t.Helper()
 	_, err := h.service.Edit(context.Background(), ipam.EditOptions{}, edits...)
 	h.must(err)
 }
 
 // lastEvent returns the last event of a verb.
-func (h *house) lastEvent(verb ipam.Verb) ipam.Event {
+func (h *harness) lastEvent(verb ipam.Verb) ipam.Event {
 	h.t.Helper()
 	all, err := h.service.Events(context.Background(), ipam.EventFilter{})
 	h.must(err)
@@ -165,7 +206,7 @@ func (h *house) lastEvent(verb ipam.Verb) ipam.Event {
 }
 
 // witness returns a Witness that reads the engine or, if it is nil, gets pushed views.
-func (h *house) witness(engine *Engine, change func(*Config)) *Witness {
+func (h *harness) witness(engine *Engine, change func(*Config)) *Witness {
 	cfg := Config{Service: h.service, Host: "h1", Engine: engine, Drivers: []string{"berth"}, Now: h.clock.Now,
 		Log: quiet()}
 	if change != nil {
@@ -180,33 +221,51 @@ func quiet() *logrus.Entry {
 	return logrus.NewEntry(log)
 }
 
-// town is a house whose engine is read over its socket.
-type town struct {
-	*house
+// scenario is a harness whose engine is read over its socket or, without one, tells its views.
+type scenario struct {
+	*harness
 	t      *testing.T
-	engine *fakeEngine
+	engine *dockertest.Engine
 	w      *Witness
+	last   ipam.CheckReport // of the last check of a script
+	kept   ipam.CheckReport // that it keeps
 }
 
-func newTown(t *testing.T) *town {
+func newScenario(t *testing.T) *scenario {
 	t.Helper()
-	h := newHouse(t, t.TempDir())
+	h := newHarness(t, t.TempDir())
 	t.Cleanup(func() { must(t, h.close()) })
-	tn := &town{house: h, t: t, engine: newFakeEngine(t)}
-	tn.w = h.witness(tn.engine.open(), nil)
+	tn := &scenario{harness: h, t: t, engine: dockertest.New(t)}
+	tn.w = h.witness(open(tn.engine), nil)
 	h.network("front", "10.8.0.0/24")
 	tn.settle(time.Second)
 	return tn
 }
 
+// newPushed returns a scenario whose witness gets pushed views.
+func newPushed(t *testing.T) *scenario {
+	t.Helper()
+	h := newHarness(t, t.TempDir())
+	t.Cleanup(func() { must(t, h.close()) })
+	h.network("front", "10.8.0.0/24")
+	h.clock.wait(time.Second)
+	return &scenario{harness: h, t: t, w: h.witness(nil, nil)}
+}
+
 // settle makes the engine run the view, and moves the clock.
-func (tn *town) settle(d time.Duration) {
-	tn.engine.set(tn.view)
+func (tn *scenario) settle(d time.Duration) {
+	tn.engine.Set(tn.view)
 	tn.clock.wait(d)
 }
 
+// show pushes the current view.
+func (tn *scenario) show() {
+	tn.t.Helper()
+	must(tn.t, tn.w.Show(tn.t.Context(), tn.taken()))
+}
+
 // check runs a check, which must succeed.
-func (tn *town) check(req ipam.CheckRequest) ipam.CheckReport {
+func (tn *scenario) check(req ipam.CheckRequest) ipam.CheckReport {
 	tn.t.Helper()
 	r, err := tn.w.Check(tn.t.Context(), req)
 	must(tn.t, err)
@@ -232,16 +291,6 @@ func told(r *ipam.CheckReport) []string {
 		all = append(all, text)
 	}
 	return all
-}
-
-func wantTold(t testing.TB, r ipam.CheckReport, want ...string) {
-	t.Helper()
-	if got := told(&r); !slices.Equal(got, append([]string{}, want...)) {
-		t.Errorf("found %q, want %q", got, want)
-	}
-	if r.Engine != ipam.EngineReachable || r.Trouble != "" {
-		t.Errorf("the engine is %s: %s", r.Engine, r.Trouble)
-	}
 }
 
 func eventually(t testing.TB, what string, holds func() bool) {

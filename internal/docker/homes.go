@@ -16,8 +16,8 @@ const StartFor = 30 * time.Second
 // another's address.
 type homes map[home]netip.Addr
 
-// home is a container in a subnet. The name is an ipam.NameKey, because Compose renames a container while it recreates
-// it.
+// home is a container in a subnet. The name is an ipam.RememberedName, because Compose renames a container while it
+// recreates it.
 type home struct {
 	name string
 	segment
@@ -30,7 +30,7 @@ func (h homes) learn(ctx context.Context, s Records, host string) error {
 		if err != nil {
 			return err
 		}
-		key := home{ipam.NameKey(l.Name), segment{l.Space, l.Subnet}}
+		key := home{ipam.RememberedName(l.Name), segment{l.Space, l.Subnet}}
 		// the release of an older lease may be lost
 		if l.Host == host && l.Name != "" && l.Kind == ipam.Automatic && l.DHCP == nil && l.Since.After(since[key]) {
 			h[key], since[key] = l.Address, l.Since
@@ -48,7 +48,7 @@ func (h homes) judge(c *comparison, startedAt func(id string) (time.Time, bool))
 			len(m.sight.endpoint.Wanted) > 0 || !m.certain(c.view.Taken) {
 			continue
 		}
-		key := home{ipam.NameKey(by.Name), segment{l.Space, l.Subnet}}
+		key := home{ipam.RememberedName(by.Name), segment{l.Space, l.Subnet}}
 		had, known := h[key]
 		started, settled := startedAt(by.ID)
 		switch {

@@ -39,10 +39,9 @@ func (c *comparison) judgeTwo(s *sight) {
 	}
 	c.doubled[s.home()] = true
 	slices.Sort(ids)
-	c.add(finding{thing: strings.Join(ids, " "),
-		Finding: ipam.Finding{Kind: ipam.DoubledAddress, Space: s.spaces[0], Address: s.addr,
-			Network: c.networkOf(s), Owner: s.container.Owner(), MAC: s.endpoint.MAC,
-			Detail: fmt.Sprintf("%s have %s at once; stop all of them but one", strings.Join(names, " and "), s.addr)}})
+	f := c.ofSight(ipam.DoubledAddress, s)
+	f.thing = strings.Join(ids, " ")
+	c.add(f, "%s have %s at once; stop all of them but one", strings.Join(names, " and "), s.addr)
 }
 
 // cover matches an endpoint's address with its leases. An address of a swarm has one of its manager and one of its
@@ -96,12 +95,10 @@ func (c *comparison) addLeasedToOther(s *sight, l *ipam.LeaseInfo) {
 		c.addOutdated(s, l, at)
 		return
 	}
-	c.add(finding{thing: s.endpoint.ID,
-		Finding: ipam.Finding{Kind: ipam.DoubledAddress, Space: l.Space, Address: s.addr, Network: l.Network,
-			Owner: s.container.Owner(), Lease: l.ID, MAC: s.endpoint.MAC,
-			Detail: fmt.Sprintf("%s (MAC %s) has %s, which is leased to %s; stop that container, or the other one",
-				s.who(),
-				s.endpoint.MAC, s.addr, holder(l))}})
+	f := c.ofSight(ipam.DoubledAddress, s)
+	f.Space, f.Network, f.Lease = l.Space, l.Network, l.ID
+	c.add(f, "%s (MAC %s) has %s, which is leased to %s; stop that container, or the other one", s.who(),
+		s.endpoint.MAC, s.addr, holder(l))
 }
 
 // settled is the age from which a lease must show its endpoint. By then the previous endpoint is gone, too.
@@ -124,17 +121,11 @@ func (c *comparison) outdated(s *sight, l *ipam.LeaseInfo) *ipam.AttachmentInfo 
 }
 
 func (c *comparison) addOutdated(s *sight, l *ipam.LeaseInfo, at *ipam.AttachmentInfo) {
-	c.add(finding{sure: true, thing: s.endpoint.ID, name: s.container.Name,
-		Finding: ipam.Finding{Kind: ipam.OutdatedLease, Space: l.Space,
-			Address: s.addr, Network: l.Network, Owner: s.container.Owner(), Lease: l.ID, MAC: s.endpoint.MAC,
-			Pool:   at.ID,
-			Subnet: at.CIDR,
-			Detail: fmt.Sprintf("%s (MAC %s) is the only one that has %s, and it is leased to %s, who is gone, "+
-				"as after "+
-				"an older state was put back; "+
-				"`berth check --repair` ends that lease and leases it to that "+
-				"container", s.who(), s.endpoint.MAC, s.addr,
-				holder(l))}})
+	f := c.ofSight(ipam.OutdatedLease, s)
+	f.sure, f.Network, f.Lease, f.Pool, f.Subnet = true, l.Network, l.ID, at.ID, at.CIDR
+	c.add(f, "%s (MAC %s) is the only one that has %s, and it is leased to %s, who is gone, as after an older state "+
+		"was put back; `berth check --repair` ends that lease and leases it to that container", s.who(), s.endpoint.MAC,
+		s.addr, holder(l))
 }
 
 // holder describes the holder of a lease.
@@ -169,17 +160,13 @@ func (c *comparison) networkOf(s *sight) string {
 }
 
 func (c *comparison) addUncovered(s *sight) {
-	f := finding{thing: s.endpoint.ID, name: s.container.Name,
-		Finding: ipam.Finding{Kind: ipam.UncoveredAddress, Space: s.spaces[0], Address: s.addr,
-			Network: c.networkOf(s), Owner: s.container.Owner(), MAC: s.endpoint.MAC}}
+	f := c.ofSight(ipam.UncoveredAddress, s)
 	at, why := c.attachmentFor(s)
 	if at != nil {
 		f.sure, f.Pool, f.Subnet = true, at.ID, at.CIDR
 		why = "`berth check --repair` leases it to that container"
 	}
-	f.Detail = fmt.Sprintf("%s has %s, and there is no lease of it, so that others could be given it; %s", s.who(),
-		s.addr, why)
-	c.add(f)
+	c.add(f, "%s has %s, and there is no lease of it, so that others could be given it; %s", s.who(), s.addr, why)
 }
 
 // attachmentFor returns the attachment through which the engine will release the address, or the reason why it is
@@ -242,10 +229,9 @@ func (c *comparison) judgeLease(l *ipam.LeaseInfo) {
 	case !known || at.Swarm || l.Since.After(c.view.Taken):
 		return
 	}
-	c.add(finding{sure: true, slow: true,
-		Finding: ipam.Finding{Kind: ipam.UnusedLease, Space: l.Space, Address: l.Address, Network: l.Network,
-			Owner: cmp.Or(l.Owner, l.Name), Lease: l.ID, Pool: l.Pool, Subnet: l.Subnet, MAC: l.MAC,
-			Detail: fmt.Sprintf("%s is leased to %s, and no endpoint of the engine has it", l.Address, holder(l))}})
+	f := ofLease(ipam.UnusedLease, l)
+	f.sure, f.slow = true, true
+	c.add(f, "%s is leased to %s, and no endpoint of the engine has it", l.Address, holder(l))
 }
 
 // endpointsOwn reports whether a lease was taken for an endpoint. A lease of an engine without MACs and names may be of
@@ -277,11 +263,10 @@ func (c *comparison) judgeMemory(l *ipam.LeaseInfo) {
 	case l.Name == "" && c.seen.stopped[segment{l.Space, l.Subnet}]:
 		return
 	}
-	c.add(finding{sure: true,
-		Finding: ipam.Finding{Kind: ipam.StaleMemory, Space: l.Space, Address: l.Address, Network: l.Network,
-			Owner: l.Name, Lease: l.ID, Subnet: l.Subnet, MAC: l.MAC,
-			Detail: fmt.Sprintf("%s is remembered for %s, who gave it back at %s and is not there any more", l.Address,
-				cmp.Or(l.Name, l.MAC.String(), "nobody"), l.Released.Format(timeForm))}})
+	f := ofLease(ipam.StaleMemory, l)
+	f.sure, f.Owner, f.Pool = true, l.Name, ipam.ID{}
+	c.add(f, "%s is remembered for %s, who gave it back at %s and is not there any more", l.Address,
+		cmp.Or(l.Name, l.MAC.String(), "nobody"), l.Released.Format(timeForm))
 }
 
 // dhcpFindings are the findings for a DHCP lease that is not bound, and their remedies. A running container cannot get
@@ -306,7 +291,5 @@ func (c *comparison) judgeDHCP(l *ipam.LeaseInfo) {
 	if !wrong {
 		return
 	}
-	c.add(finding{Finding: ipam.Finding{Kind: is.kind, Space: l.Space, Address: l.Address, Network: l.Network,
-		Owner: cmp.Or(l.Owner, l.Name), Lease: l.ID, Pool: l.Pool, Subnet: l.Subnet, MAC: l.MAC,
-		Detail: fmt.Sprintf("%s of %s is %s (%s): %s", l.Address, holder(l), l.DHCP.State, l.DHCP.Why, is.todo)}})
+	c.add(ofLease(is.kind, l), "%s of %s is %s (%s): %s", l.Address, holder(l), l.DHCP.State, l.DHCP.Why, is.todo)
 }

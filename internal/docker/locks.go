@@ -30,8 +30,8 @@ const (
 	longestSilence = 10 * time.Second
 	// startsFor is the longest time from a container's connection to a network to the end of its start.
 	startsFor = 10 * time.Second
-	// longestLate is the largest delay of events at which their seats are trusted. A container that has its address
-	// needs longer to end and ask again.
+	// longestLate is the largest delay of events at which the attachments in them are trusted. A container that has its
+	// address needs longer to end and ask again.
 	longestLate = 100 * time.Millisecond
 	// waveSize is the most containers that are inspected at once. More would drown the answers.
 	waveSize = 128
@@ -47,21 +47,21 @@ type locks struct {
 	alive  context.Context // ends with stop
 	stop   func()          // also ends pending inspections
 
-	mu        sync.Mutex
-	changed   chan struct{}        // closed at each change of the fields below
-	drivers   func() []string      // by which this Berth's networks are recognized
-	networks  []ipam.EngineNetwork // of this Berth
-	follows   bool                 // the event stream is up
-	started   func()               // called when a locked container is free again
-	stirred   map[string]time.Time // last creation or end of a container, by id
-	connected map[seat]time.Time   // containers that have their address but do not run yet
-	late      time.Duration        // delay of the last event
-	open      map[string]time.Time // pending inspections: when they were sent
-	answered  map[string]span      // the last answered inspection, by id
+	mu         sync.Mutex
+	changed    chan struct{}             // closed at each change of the fields below
+	drivers    func() []string           // by which this Berth's networks are recognized
+	networks   []ipam.EngineNetwork      // of this Berth
+	follows    bool                      // the event stream is up
+	started    func()                    // called when a locked container is free again
+	lastChange map[string]time.Time      // last creation or end of a container, by id
+	connected  map[endpointKey]time.Time // containers that have their address but do not run yet
+	late       time.Duration             // delay of the last event
+	open       map[string]time.Time      // pending inspections: when they were sent
+	answered   map[string]span           // the last answered inspection, by id
 }
 
-// seat is a container on a network, by their ids.
-type seat struct{ container, network string }
+// endpointKey is a container on a network, by their ids.
+type endpointKey struct{ container, network string }
 
 type span struct{ sent, ended time.Time }
 
@@ -81,7 +81,7 @@ func newLocks(e *Engine, dial DialFunc) *locks {
 
 // begin resets the state when the event stream begins.
 func (l *locks) begin(to *Listener) {
-	l.reset(true, to.Drivers, func() { to.Stirred(true) })
+	l.reset(true, to.Drivers, func() { to.Changed(true) })
 }
 
 // end notes that the event stream broke off.
@@ -91,13 +91,13 @@ func (l *locks) reset(follows bool, drivers func() []string, started func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.follows, l.drivers, l.started = follows, drivers, started
-	l.stirred, l.connected, l.late = map[string]time.Time{}, map[seat]time.Time{}, 0
+	l.lastChange, l.connected, l.late = map[string]time.Time{}, map[endpointKey]time.Time{}, 0
 	l.answered = map[string]span{}
-	l.stir()
+	l.wakeAll()
 }
 
-// stir wakes those who wait for a change. The caller holds the lock.
-func (l *locks) stir() {
+// wakeAll wakes those who wait for a change. The caller holds the lock.
+func (l *locks) wakeAll() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
@@ -114,24 +114,24 @@ func (l *locks) hear(news *ipam.EngineNews) {
 		id := e.Container.ID
 		switch e.Action {
 		case eventCreate, eventDie:
-			l.stirred[id] = news.At
-			l.unseat(id)
+			l.lastChange[id] = news.At
+			l.forget(id)
 		case eventStart, eventStop:
-			l.unseat(id)
+			l.forget(id)
 		case eventDestroy:
-			delete(l.stirred, id)
-			l.unseat(id)
+			delete(l.lastChange, id)
+			l.forget(id)
 		case eventConnect:
-			l.connected[seat{id, e.Network}] = news.At
+			l.connected[endpointKey{id, e.Network}] = news.At
 		case eventDisconnect:
-			delete(l.connected, seat{id, e.Network})
+			delete(l.connected, endpointKey{id, e.Network})
 		}
 	}
-	l.stir()
+	l.wakeAll()
 }
 
-// unseat forgets where a container got addresses, because it has started or will ask again.
-func (l *locks) unseat(id string) {
+// forget forgets where a container got addresses, because it has started or will ask again.
+func (l *locks) forget(id string) {
 	for s := range l.connected {
 		if s.container == id {
 			delete(l.connected, s)
@@ -186,9 +186,9 @@ func (l *locks) boots(ctx context.Context) bool {
 // candidate is a container that may send the request.
 type candidate struct {
 	*ipam.EngineContainer
-	network string // id of the network that the request would be for
-	here    bool   // it already had an entry there
-	stirred time.Time
+	network    string // id of the network that the request would be for
+	here       bool   // it already had an entry there
+	lastChange time.Time
 }
 
 // candidates lists the containers that may send the request, the likeliest first, from the engine's current list. It
@@ -211,10 +211,10 @@ func (l *locks) candidates(ctx context.Context, q ipam.Question) (all []candidat
 	defer l.mu.Unlock()
 	for _, c := range p.containers {
 		if isRunning(c.State) { // its endpoints are listed, and its start event may be late
-			l.unseat(c.ID)
+			l.forget(c.ID)
 		}
 		if network, here, may := mayAsk(c, networks, q); may {
-			all = append(all, candidate{c, network, here, l.stirred[c.ID]})
+			all = append(all, candidate{c, network, here, l.lastChange[c.ID]})
 		}
 	}
 	slices.SortFunc(all, func(a, b candidate) int {
@@ -224,7 +224,7 @@ func (l *locks) candidates(ctx context.Context, q ipam.Question) (all []candidat
 		case b.here && !a.here:
 			return 1
 		}
-		return cmp.Or(b.stirred.Compare(a.stirred), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(b.lastChange.Compare(a.lastChange), cmp.Compare(a.ID, b.ID))
 	})
 	return all
 }
@@ -262,7 +262,7 @@ func mayAsk(c *ipam.EngineContainer, networks []ipam.EngineNetwork, q ipam.Quest
 			network, may = networks[i].ID, true
 		case at < 0:
 		case runs && c.Endpoints[at].ID == "",
-			!runs && (&spot{wanted: c.Endpoints[at].Wanted}).asksFor(q):
+			!runs && (&attachment{wanted: c.Endpoints[at].Wanted}).asksFor(q):
 			return networks[i].ID, true, true
 		}
 	}
@@ -284,7 +284,7 @@ func (r *round) ping(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.slowest = max(r.slowest, time.Since(r.begun))
-	r.stir()
+	r.wakeAll()
 }
 
 // heard reports whether the engine has answered anything since the question began.
@@ -345,7 +345,8 @@ func (r *round) look(wave []candidate) (silent []candidate, settled time.Time, c
 	now := time.Now()
 	var answers []time.Duration
 	for _, c := range wave {
-		if at, got := r.connected[seat{c.ID, c.network}]; got && now.Sub(at) < startsFor && r.late < longestLate {
+		at, got := r.connected[endpointKey{c.ID, c.network}]
+		if got && now.Sub(at) < startsFor && r.late < longestLate {
 			continue
 		}
 		sent, open := r.open[c.ID]
@@ -394,7 +395,7 @@ func (l *locks) inspect(id string, sent time.Time) {
 		}
 	}
 	l.answered[id] = span{sent, time.Now()}
-	l.stir()
+	l.wakeAll()
 }
 
 // get reads an answer to its end, whatever its status.
@@ -414,7 +415,7 @@ func (l *locks) get(ctx context.Context, path string) error {
 // inOrderOfEnd sorts the names of containers, the one that ended first in front. Of several containers of one owner, as
 // Compose replaces them, it keeps the last.
 func inOrderOfEnd(all []candidate) (names []string) {
-	slices.SortStableFunc(all, func(a, b candidate) int { return a.stirred.Compare(b.stirred) })
+	slices.SortStableFunc(all, func(a, b candidate) int { return a.lastChange.Compare(b.lastChange) })
 	for i, c := range all {
 		later := slices.ContainsFunc(all[i+1:], func(other candidate) bool { return other.Owner() == c.Owner() })
 		if !later {

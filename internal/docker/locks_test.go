@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 
 	"github.com/moby/moby/client"
 )
@@ -76,7 +77,7 @@ func newLockedEngine(t *testing.T) *lockedEngine {
 	must(t, err)
 	e.locks = newLocks(&Engine{api: api}, nil)
 	e.http = &http.Client{Transport: e}
-	e.begin(&Listener{Stirred: func(bool) {}, Drivers: func() []string { return nil }})
+	e.begin(&Listener{Changed: func(bool) {}, Drivers: func() []string { return nil }})
 	e.hear(&ipam.EngineNews{Networks: &ipam.EngineNetworkList{Networks: lockNets}})
 	t.Cleanup(e.stop)
 	return e
@@ -178,105 +179,86 @@ func (e *lockedEngine) asks() (string, time.Duration) {
 	return strings.Join(l.All(), " "), took
 }
 
+// befalls is what happens before a request: a container NAME=STATE:NETWORKS, with "!" behind them where it is locked;
+// or VERB:NAME@NETWORK.
+func (e *lockedEngine) befalls(word string) {
+	name, what, is := strings.Cut(word, "=")
+	if is {
+		state, networks, _ := strings.Cut(what, ":")
+		networks, locked := strings.CutSuffix(networks, "!")
+		if c := e.add(name, state, strings.Split(networks, "+")...); locked {
+			c.lock.Lock()
+		}
+		return
+	}
+	verb, of, _ := strings.Cut(word, ":")
+	of, at, _ := strings.Cut(of, "@")
+	switch verb {
+	case "die":
+		e.happens("die", of, "")
+		time.Sleep(time.Millisecond)
+	case "connect":
+		e.happens("connect", of, at)
+	case "late": // it is told a second after it happened
+		e.hear(&ipam.EngineNews{At: time.Now(), Late: time.Second, Event: &ipam.EngineEvent{
+			Action: "connect", Network: at, Container: ipam.EngineContainer{ID: of}}})
+	case "unlock":
+		go func() { time.Sleep(50 * time.Millisecond); e.find(of).lock.Unlock() }()
+	case "soon":
+		go func() { time.Sleep(50 * time.Millisecond); e.happens("connect", of, "n1") }()
+	case "asked":
+		e.asks()
+		time.Sleep(longestSilence)
+	case "slow":
+		e.pause = func() time.Duration { return 20 * time.Millisecond }
+	case "mute":
+		e.mute = true
+	case "end":
+		e.end()
+	case "crowd":
+		for i := range 299 {
+			e.add(fmt.Sprint("b", i), "exited", "n1")
+			e.happens("die", fmt.Sprint("b", i), "")
+		}
+	}
+}
+
 // TestLocks: the container whose inspection is not answered is the one that asks. The rows limit the time of the
 // answer.
 func TestLocks(t *testing.T) {
-	for _, row := range []struct {
-		name  string
-		begin func(*lockedEngine)
-		want  string
-		least time.Duration // time to the answer
-		most  time.Duration
-	}{
-		{"one of several", func(e *lockedEngine) {
-			e.add("a", "exited", "n1")
-			e.add("b", "exited", "n1").lock.Lock()
-			e.add("c", "running", "n1")
-			e.add("d", "exited", "n2").lock.Lock()
-		}, "b", 4 * time.Millisecond, 12 * time.Millisecond},
-		{"the only one", func(e *lockedEngine) { e.add("a", "created", "n1").lock.Lock() }, "a", 4 * time.Millisecond,
-			12 * time.Millisecond},
-		{"nobody", func(e *lockedEngine) { e.add("a", "exited", "n1") }, "", 0, 5 * time.Millisecond},
-		{"one that runs is connected", func(e *lockedEngine) {
-			e.add("a", "exited", "n1")
-			e.add("b", "running", "n2").lock.Lock()
-		}, "b", 4 * time.Millisecond, 12 * time.Millisecond},
-		{"one that runs here holds a lock for another reason", func(e *lockedEngine) {
-			e.add("a", "running", "n1").lock.Lock()
-			e.add("b", "exited", "n1").lock.Lock()
-		}, "b", 4 * time.Millisecond, 12 * time.Millisecond},
-		{"several, in the order in which they ended", func(e *lockedEngine) {
-			for _, name := range []string{"a", "b", "c", "d"} {
-				e.add(name, "exited", "n1").lock.Lock()
-			}
-			for _, name := range []string{"c", "a", "d", "b"} {
-				e.happens("die", name, "")
-				time.Sleep(time.Millisecond)
-			}
-		}, "c a d b", lockTime, lockTime + 2*time.Millisecond},
-		{"several, until one is let go", func(e *lockedEngine) {
-			e.add("a", "exited", "n1").lock.Lock()
-			b := e.add("b", "exited", "n1")
-			b.lock.Lock()
-			go func() { time.Sleep(50 * time.Millisecond); b.lock.Unlock() }()
-		}, "a", 50 * time.Millisecond, 60 * time.Millisecond},
-		{"several, until one has its address", func(e *lockedEngine) {
-			e.add("a", "exited", "n1").lock.Lock()
-			e.add("b", "exited", "n1").lock.Lock()
-			go func() { time.Sleep(50 * time.Millisecond); e.happens("connect", "b", "n1") }()
-		}, "a", 50 * time.Millisecond, 60 * time.Millisecond},
-		{"one got its address on another network", func(e *lockedEngine) {
-			e.add("a", "exited", "n1", "n2").lock.Lock()
-			e.happens("connect", "a", "n2")
-		}, "a", 4 * time.Millisecond, 12 * time.Millisecond},
-		{"one got its address, by an event that came late", func(e *lockedEngine) {
-			e.add("a", "exited", "n1").lock.Lock()
-			e.add("b", "exited", "n1").lock.Lock()
-			e.hear(&ipam.EngineNews{At: time.Now(), Late: time.Second, Event: &ipam.EngineEvent{
-				Action: "connect", Network: "n1", Container: ipam.EngineContainer{ID: "b"}}})
-		}, "a b", lockTime, lockTime + 2*time.Millisecond},
-		{"one that ended since it got its address", func(e *lockedEngine) {
-			e.add("a", "exited", "n1").lock.Lock()
-			e.happens("connect", "a", "n1")
-			e.happens("die", "a", "")
-		}, "a", 4 * time.Millisecond, 12 * time.Millisecond},
-		{"one that hangs for long says nothing", func(e *lockedEngine) {
-			e.add("a", "exited", "n1").lock.Lock()
-			e.add("b", "exited", "n1")
-			e.asks()
-			time.Sleep(longestSilence)
-		}, "", 0, 5 * time.Millisecond},
-		{"a slow engine", func(e *lockedEngine) {
-			e.pause = func() time.Duration { return 20 * time.Millisecond }
-			e.add("a", "exited", "n1").lock.Lock()
-			e.add("b", "exited", "n1")
-		}, "a", 60 * time.Millisecond, 120 * time.Millisecond},
-		{"an engine that says nothing", func(e *lockedEngine) {
-			e.add("a", "exited", "n1").lock.Lock()
-			e.mute = true
-		}, "late", lockTime, lockTime},
-		{"an engine that boots", func(e *lockedEngine) {
-			e.end()
-			e.mute = true
-		}, "boots", silenceTime, silenceTime},
-		{"an engine that is not followed", func(e *lockedEngine) { e.end() }, "late", 0,
-			2 * time.Millisecond},
-		{"the oldest of 300", func(e *lockedEngine) {
-			e.add("a", "exited", "n1").lock.Lock()
-			for i := range 299 {
-				name := fmt.Sprint("b", i)
-				e.add(name, "exited", "n1")
-				e.happens("die", name, "")
-			}
-		}, "a", 4 * time.Millisecond, 30 * time.Millisecond},
-	} {
-		t.Run(row.name, func(t *testing.T) {
+	for row := range ipamtest.Rows(5, `
+		one of several | a=exited:n1 b=exited:n1! c=running:n1 d=exited:n2! | b | 4ms | 12ms
+		the only one | a=created:n1! | a | 4ms | 12ms
+		nobody | a=exited:n1 | | 0s | 5ms
+		one that runs is connected | a=exited:n1 b=running:n2! | b | 4ms | 12ms
+		one that runs here holds a lock for another reason | a=running:n1! b=exited:n1! | b | 4ms | 12ms
+		several, in the order in which they ended | a=exited:n1! b=exited:n1! c=exited:n1! d=exited:n1! die:c die:a die:d die:b | c a d b | 130ms | 132ms
+		several, until one is let go | a=exited:n1! b=exited:n1! unlock:b | a | 50ms | 60ms
+		several, until one has its address | a=exited:n1! b=exited:n1! soon:b | a | 50ms | 60ms
+		one got its address on another network | a=exited:n1+n2! connect:a@n2 | a | 4ms | 12ms
+		one got its address, by an event that came late | a=exited:n1! b=exited:n1! late:b@n1 | a b | 130ms | 132ms
+		one that ended since it got its address | a=exited:n1! connect:a@n1 die:a | a | 4ms | 12ms
+		one that hangs for long says nothing | a=exited:n1! b=exited:n1 asked | | 0s | 5ms
+		a slow engine | slow a=exited:n1! b=exited:n1 | a | 60ms | 120ms
+		an engine that says nothing | a=exited:n1! mute | late | 130ms | 130ms
+		an engine that boots | end mute | boots | 30ms | 30ms
+		an engine that is not followed | end | late | 0s | 2ms
+		the oldest of 300 | a=exited:n1! crowd | a | 4ms | 30ms
+	`) {
+		limit := func(text string) time.Duration {
+			d, err := time.ParseDuration(text)
+			must(t, err)
+			return d
+		}
+		t.Run(row[0], func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := newLockedEngine(t)
-				row.begin(e)
+				for word := range strings.FieldsSeq(row[1]) {
+					e.befalls(word)
+				}
 				got, took := e.asks()
-				if got != row.want || took < row.least || took > row.most {
-					t.Errorf("%q after %s; want %q between %s and %s", got, took, row.want, row.least, row.most)
+				if got != row[2] || took < limit(row[3]) || took > limit(row[4]) {
+					t.Errorf("%q after %s; want %s", got, took, row[2:])
 				}
 			})
 		})
@@ -406,14 +388,14 @@ func (m *lockModel) work(mine []*lockedContainer) {
 			m.request(c, "n2")
 			c.lock.Unlock()
 			time.Sleep(m.random(50))
-			m.set(c, func() { delete(c.on, "n2") })
+			m.set(func() { delete(c.on, "n2") })
 			m.tell("disconnect", c.name, "n2")
 		}
 		time.Sleep(m.random(1500))
 	}
 }
 
-func (m *lockModel) set(_ *lockedContainer, change func()) {
+func (m *lockModel) set(change func()) {
 	m.lockedEngine.mu.Lock()
 	defer m.lockedEngine.mu.Unlock()
 	change()
@@ -421,7 +403,7 @@ func (m *lockModel) set(_ *lockedContainer, change func()) {
 
 func (m *lockModel) stop(c *lockedContainer) {
 	c.lock.Lock()
-	m.set(c, func() { c.state, c.on["n1"] = "exited", false })
+	m.set(func() { c.state, c.on["n1"] = "exited", false })
 	m.tell("die", c.name, "")
 	time.Sleep(30*time.Millisecond + m.random(30)) // its endpoint goes meanwhile
 	c.lock.Unlock()
@@ -432,7 +414,7 @@ func (m *lockModel) start(c *lockedContainer) {
 	defer c.lock.Unlock()
 	m.request(c, "n1")
 	time.Sleep(100*time.Millisecond + m.random(100)) // runc makes the process meanwhile
-	m.set(c, func() { c.state = "running" })
+	m.set(func() { c.state = "running" })
 	m.tell("start", c.name, "")
 }
 
@@ -460,37 +442,6 @@ func (m *lockModel) request(c *lockedContainer, network string) {
 	default:
 		m.t.Errorf("%s asks on %s, and %s is said to", c.name, network, got.Silent[0])
 	}
-	m.set(c, func() { c.on[network] = true })
+	m.set(func() { c.on[network] = true })
 	m.tell("connect", c.name, network)
-}
-
-// TestGuessOthers: if the engine does not answer, containers that ended together share their old addresses, unless a
-// new one may be asking.
-func TestGuessOthers(t *testing.T) {
-	now := time.Unix(1000, 0)
-	r := NewRoster(func() time.Time { return now })
-	tell := func(action, id string) {
-		now = now.Add(time.Millisecond)
-		r.Hear(&ipam.EngineNews{At: now,
-			Event: &ipam.EngineEvent{Action: action, Container: ipam.EngineContainer{ID: id, Name: id}}})
-	}
-	r.Hear(&ipam.EngineNews{At: now, Begins: true})
-	view := ipam.EngineView{Taken: now, Networks: lockNets[:1]}
-	for _, id := range []string{"b", "a", "idle"} {
-		view.Containers = append(view.Containers, ipam.EngineContainer{ID: id, Name: id, State: "exited",
-			Endpoints: []ipam.EngineEndpoint{{Network: "n1"}}})
-	}
-	r.Show(&view)
-	for _, id := range []string{"b", "a"} {
-		tell("start", id)
-		tell("die", id)
-	}
-	q := lockQuestion("n1")
-	if hint := r.ask(t.Context(), q); !slices.Equal(hint.Others, []string{"b", "a"}) || hint.Name != "" {
-		t.Errorf("%+v", hint)
-	}
-	tell("create", "new")
-	if hint := r.ask(t.Context(), q); hint.Others != nil || hint.Name != "" {
-		t.Errorf("with a new one: %+v", hint)
-	}
 }

@@ -17,7 +17,7 @@ import (
 // machine starts and ends containers, some unseen by Berth. It keeps its own list of who has and who holds each
 // address.
 type machine struct {
-	*house
+	*harness
 	w    *Witness
 	has  map[netip.Addr][]string // names of containers in the engine
 	held map[netip.Addr]string   // the container that an address is leased to
@@ -31,10 +31,10 @@ func TestModel(t *testing.T) {
 		dir, err := os.MkdirTemp("", "berth-witness")
 		must(t, err)
 		defer os.RemoveAll(dir)
-		h := newHouse(t, dir)
+		h := newHarness(t, dir)
 		defer h.close()
 		h.network("front", "10.8.0.0/28")
-		m := &machine{house: h, w: h.witness(nil, nil), has: map[netip.Addr][]string{}, held: map[netip.Addr]string{}}
+		m := &machine{harness: h, w: h.witness(nil, nil), has: map[netip.Addr][]string{}, held: map[netip.Addr]string{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"start":  m.start,
 			"start2": m.start, // more often

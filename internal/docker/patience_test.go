@@ -9,154 +9,116 @@ import (
 	"berth/internal/ipam"
 )
 
-// leaked returns a town with a lease that outlived its container.
-func leaked(t *testing.T) (*town, string) {
+// leaked returns a scenario with a lease that outlived its container.
+func leaked(t *testing.T) (*scenario, string) {
 	t.Helper()
-	tn := newTown(t)
-	tn.run("web", "front")
-	addr := tn.run("gone", "front")
-	tn.vanish("gone")
+	tn := newScenario(t)
+	tn.plays(`
+		run web front
+		run gone front -> 10.8.0.3
+		vanish gone
+	`)
 	tn.settle(time.Second)
-	return tn, addr.String()
+	return tn, "10.8.0.3"
 }
 
 // TestPatience: an unused lease is ended after five minutes and two checks without its endpoint, unless something
 // breaks the wait.
 func TestPatience(t *testing.T) {
-	repair := ipam.CheckRequest{Repair: true}
-	for name, row := range map[string]struct {
-		do   func(tn *town) // after a first check; five minutes then pass
-		want string         // the findings of the next check
-	}{
-		"nothing":         {func(tn *town) { tn.clock.wait(5 * time.Minute) }, "repaired"},
-		"too little time": {func(tn *town) { tn.clock.wait(5*time.Minute - time.Second) }, ""},
-		"many checks, too little time": {func(tn *town) {
-			for range 10 {
-				tn.clock.wait(20 * time.Second)
-				tn.check(repair)
-			}
-		}, ""},
-		"many checks": {func(tn *town) {
-			for range 10 {
-				tn.clock.wait(30 * time.Second)
-				tn.check(ipam.CheckRequest{})
-			}
-		}, "repaired"},
-		"the engine was away": {func(tn *town) {
-			tn.clock.wait(4 * time.Minute)
-			tn.engine.stop()
-			r := tn.check(repair)
-			if r.Engine != ipam.EngineUnreachable || len(r.Findings) != 0 || r.Trouble == "" {
-				tn.t.Errorf("of an engine that is away: %+v", r)
-			}
-			tn.engine.start()
-			tn.clock.wait(time.Minute)
-		}, ""},
-		"the engine refused": {func(tn *town) {
-			tn.engine.refuse = "/containers"
-			tn.check(repair)
-			tn.engine.refuse = ""
-			tn.clock.wait(5 * time.Minute)
-		}, ""},
-		"the engine's events broke off": {func(tn *town) {
-			tn.w.breakOff(tn.t.Context(), word{errTest, time.Now()})
-			tn.w.breakOff(tn.t.Context(), word{})
-			tn.clock.wait(5 * time.Minute)
-		}, ""},
-		"the engine's events began anew": {func(tn *town) {
-			tn.w.breakOff(tn.t.Context(), word{})
-			tn.clock.wait(5 * time.Minute)
-		}, ""},
-		"it is another engine": {func(tn *town) {
-			must(tn.t, tn.w.cfg.Engine.renew())
-			tn.engine.id = "other"
-			tn.clock.wait(5 * time.Minute)
-		}, ""},
-		"the daemon started anew": {func(tn *town) {
-			tn.w = tn.witness(tn.w.cfg.Engine, nil)
-			tn.clock.wait(5 * time.Minute)
-		}, ""},
-		"a look saw an endpoint": {func(tn *town) {
-			tn.number = 2
-			tn.appear("gone", "front", addr("10.8.0.3"))
-			tn.settle(time.Minute)
-			must(tn.t, tn.w.look(tn.t.Context()))
-			tn.vanish("gone")
-			tn.settle(4 * time.Minute)
-		}, ""},
-		"a look saw no endpoint": {func(tn *town) {
-			tn.clock.wait(5 * time.Minute)
-			must(tn.t, tn.w.look(tn.t.Context()))
-		}, "repaired"},
-		"a look failed": {func(tn *town) {
-			tn.engine.refuse = "/containers"
-			if err := tn.w.look(tn.t.Context()); err == nil {
-				tn.t.Error("a look of nothing succeeded")
-			}
-			tn.engine.refuse = ""
-			tn.clock.wait(5 * time.Minute)
-		}, ""},
-		"it is another lease": {func(tn *town) {
-			tn.clock.wait(4 * time.Minute)
-			tn.release("front", addr("10.8.0.3"))
-			tn.lease("front", macN(2), addr("10.8.0.3"))
-			tn.clock.wait(time.Minute)
-		}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tn, leak := leaked(t)
-			first := tn.check(repair)
-			wantTold(t, first, "unused_lease "+leak)
-			ready := first.Taken.Add(5 * time.Minute).Format(timeForm)
-			if d := first.Findings[0].Detail; !strings.Contains(d, "can repair it from "+ready+
-				" on, after it has lasted 5m0s and two checks have found it") {
-				t.Errorf("it says %q", d)
-			}
-			row.do(tn)
-			want := strings.TrimSpace("unused_lease " + leak + " " + row.want)
-			wantTold(t, tn.check(repair), want)
-			if held := tn.leaseOf(addr(leak)).State == "held"; held == (row.want != "") {
-				t.Errorf("the lease is held: %v", held)
-			}
-		})
+	begin := func(t *testing.T) *scenario {
+		tn, _ := leaked(t)
+		tn.plays("check repair -> unused_lease 10.8.0.3")
+		tn.plays("says can repair it from " + tn.last.Taken.Add(5*time.Minute).Format(timeForm) +
+			" on, after it has lasted 5m0s and two checks have found it")
+		return tn
 	}
-}
-
-// TestPatienceBeginsAnew: a break resets the wait once; then two checks and five minutes are enough again.
-func TestPatienceBeginsAnew(t *testing.T) {
-	tn, leak := leaked(t)
-	first := tn.check(ipam.CheckRequest{}).Findings[0].Seen
-	tn.clock.wait(4 * time.Minute)
-	tn.engine.stop()
-	tn.check(ipam.CheckRequest{Repair: true})
-	tn.engine.start()
-	tn.clock.wait(4 * time.Minute)
-	wantTold(t, tn.check(ipam.CheckRequest{Repair: true}), "unused_lease "+leak)
-	tn.clock.wait(5 * time.Minute)
-	r := tn.check(ipam.CheckRequest{})
-	wantTold(t, r, "unused_lease "+leak+" repairable")
-	if seen := r.Findings[0].Seen; !seen.Equal(first) {
-		t.Errorf("it was first seen so at %s, and the report says %s", first, seen)
-	}
-	wantTold(t, tn.check(ipam.CheckRequest{Repair: true}), "unused_lease "+leak+" repaired")
-	wantTold(t, tn.check(ipam.CheckRequest{Repair: true}))
-}
-
-// TestPatienceSeen: if a finding ends and returns, its time starts again.
-func TestPatienceSeen(t *testing.T) {
-	tn, leak := leaked(t)
-	tn.check(ipam.CheckRequest{})
-	tn.number = 2
-	tn.appear("gone", "front", addr(leak))
-	tn.settle(time.Hour)
-	wantTold(t, tn.check(ipam.CheckRequest{}))
-	tn.vanish("gone")
-	tn.settle(time.Hour)
-	r := tn.check(ipam.CheckRequest{})
-	wantTold(t, r, "unused_lease "+leak)
-	if seen := r.Findings[0].Seen; !seen.Equal(tn.clock.Now()) {
-		t.Errorf("seen %s, and it is %s", seen, tn.clock.Now())
-	}
+	const ripe, raw = "check repair -> unused_lease 10.8.0.3 repaired\nat 10.8.0.3 -> remembered - 2 front",
+		"check repair -> unused_lease 10.8.0.3\nat 10.8.0.3 -> held - 2 front"
+	playScenarios(t, begin, strings.NewReplacer("RIPE", ripe, "RAW", raw,
+		"TEN MINUTELY", strings.Repeat("wait 30s\ncheck\n", 10), "TEN", strings.Repeat("wait 20s\ncheck repair\n", 10)).Replace(`
+		nothing:
+			wait 5m
+			RIPE
+		too little time:
+			wait 4m59s
+			RAW
+		many checks, too little time:
+			TEN
+			RAW
+		many checks:
+			TEN MINUTELY
+			RIPE
+		the engine was away, and then all anew:
+			wait 4m
+			stop
+			check repair -> unreachable, nothing
+			start
+			wait 1m
+			RAW
+			wait 4m59s
+			check -> unused_lease 10.8.0.3
+			wait 1s
+			check -> unused_lease 10.8.0.3 repairable
+			# it was first seen so long before
+			since -> 10m0s
+			RIPE
+			check repair -> nothing
+		the engine refused:
+			broken /containers
+			check repair
+			broken
+			wait 5m
+			RAW
+		the engine's events broke off:
+			breakoff
+			anew
+			wait 5m
+			RAW
+		the engine's events began anew:
+			anew
+			wait 5m
+			RAW
+		it is another engine:
+			renew
+			wait 5m
+			RAW
+		the daemon started anew:
+			daemon
+			wait 5m
+			RAW
+		a look saw an endpoint:
+			appear gone front 10.8.0.3 2
+			wait 1m
+			look
+			vanish gone
+			wait 4m
+			check repair -> unused_lease 10.8.0.3
+			at 10.8.0.3 -> held gone 2 front
+		a look saw no endpoint:
+			wait 5m
+			look
+			RIPE
+		a look failed:
+			broken /containers
+			look ! it hurts
+			broken
+			wait 5m
+			RAW
+		it is another lease:
+			wait 4m
+			release front 10.8.0.3
+			lease front 2 10.8.0.3
+			wait 1m
+			RAW
+		the finding ended and returned:
+			appear gone front 10.8.0.3 2
+			wait 1h
+			check -> nothing
+			vanish gone
+			wait 1h
+			check repair -> unused_lease 10.8.0.3
+			since -> 0s
+	`))
 }
 
 // TestPatienceOfAttachments: a later attachment to a subnet that will be ended has its own full wait.

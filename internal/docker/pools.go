@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"fmt"
 	"net/netip"
 	"strings"
 
@@ -60,46 +59,38 @@ func (c *comparison) judgeSurplus(seg segment, own []ipam.AttachmentInfo, networ
 	}
 	switch {
 	case len(idle) != surplus || !agree(seg, rest, networks):
-		c.add(finding{Finding: ipam.Finding{Kind: ipam.UnusedAttachment, Space: seg.space, Network: own[0].Network,
-			Subnet: seg.cidr,
-			Detail: fmt.Sprintf("%d Docker networks were made of the subnet %s on this host, and the engine has %d "+
-				"of them (%s); which one left its pool behind is not sure until each has a container",
-				len(own), seg.cidr, len(networks), names(networks))}})
+		c.add(ofSubnet(ipam.UnusedAttachment, seg, own[0].Network), "%d Docker networks were made of the subnet %s on "+
+			"this host, and the engine has %d of them (%s); which one left its pool behind is not sure until each has "+
+			"a container", len(own), seg.cidr, len(networks), names(networks))
 	case len(networks) == 0 && !own[0].Planned && len(c.rec.all[seg]) == len(own):
 		c.addUnusedSubnet(seg, idle)
 	default:
 		for _, at := range idle {
-			c.add(finding{sure: true, slow: true, pools: []ipam.ID{at.ID},
-				Finding: ipam.Finding{Kind: ipam.UnusedAttachment, Space: seg.space, Network: at.Network,
-					Subnet: seg.cidr, Pool: at.ID,
-					Detail: fmt.Sprintf("pool %s of the subnet %s was made for a Docker network at %s, and the "+
-						"engine has none that it could be for",
-						at.ID.Short(), seg.cidr, at.Created.Format(timeForm))}})
+			f := ofSubnet(ipam.UnusedAttachment, seg, at.Network)
+			f.sure, f.slow, f.pools, f.Pool = true, true, []ipam.ID{at.ID}, at.ID
+			c.add(f, "pool %s of the subnet %s was made for a Docker network at %s, and the engine has none that it "+
+				"could be for", at.ID.Short(), seg.cidr, at.Created.Format(timeForm))
 		}
 	}
 }
 
 func (c *comparison) addUnusedSubnet(seg segment, all []ipam.AttachmentInfo) {
-	f := finding{sure: true, slow: true,
-		Finding: ipam.Finding{Kind: ipam.UnusedSubnet, Space: seg.space, Network: all[0].Network, Subnet: seg.cidr,
-			Pool: all[0].ID,
-			Detail: fmt.Sprintf("the subnet %s was made for a Docker network at %s, and the engine has none that "+
-				"is of it",
-				seg.cidr, all[0].Created.Format(timeForm))}}
+	f := ofSubnet(ipam.UnusedSubnet, seg, all[0].Network)
+	f.sure, f.slow, f.Pool = true, true, all[0].ID
 	for _, at := range all {
 		f.pools = append(f.pools, at.ID)
 	}
-	c.add(f)
+	c.add(f, "the subnet %s was made for a Docker network at %s, and the engine has none that is of it", seg.cidr,
+		all[0].Created.Format(timeForm))
 }
 
 // addLeftManager reports an attachment of a swarm's manager whose network this engine does not list. It is never
 // certain, because another manager may have taken over.
 func (c *comparison) addLeftManager(at *ipam.AttachmentInfo) {
-	c.add(finding{Finding: ipam.Finding{Kind: ipam.UnusedAttachment, Space: at.Space, Network: at.Network,
-		Subnet: at.CIDR, Pool: at.ID,
-		Detail: fmt.Sprintf("pool %s of the subnet %s was made for a swarm's network at %s, which this engine does "+
-			"not list; whether the swarm still has it, another manager can tell",
-			at.ID.Short(), at.CIDR, at.Created.Format(timeForm))}})
+	f := ofSubnet(ipam.UnusedAttachment, segment{at.Space, at.CIDR}, at.Network)
+	f.Pool = at.ID
+	c.add(f, "pool %s of the subnet %s was made for a swarm's network at %s, which this engine does not list; whether "+
+		"the swarm still has it, another manager can tell", at.ID.Short(), at.CIDR, at.Created.Format(timeForm))
 }
 
 // judgeLack reports Docker networks in excess of the attachments of their subnet.
@@ -117,11 +108,10 @@ func (c *comparison) judgeLack(seg segment, own []ipam.AttachmentInfo, networks 
 	for _, n := range local {
 		ids = append(ids, n.ID)
 	}
-	c.add(finding{thing: strings.Join(ids, " "),
-		Finding: ipam.Finding{Kind: ipam.UnknownPool, Space: seg.space, Network: own[0].Network, Subnet: seg.cidr,
-			Detail: fmt.Sprintf("the Docker networks %s have the subnet %s, and Berth knows only %d pools of it: "+
-				"remove and create the one in which no container starts",
-				names(local), seg.cidr, len(own))}})
+	f := ofSubnet(ipam.UnknownPool, seg, own[0].Network)
+	f.thing = strings.Join(ids, " ")
+	c.add(f, "the Docker networks %s have the subnet %s, and Berth knows only %d pools of it: remove and create the "+
+		"one in which no container starts", names(local), seg.cidr, len(own))
 }
 
 // agree reports whether the attachments may be those of the networks, judging by their ranges. An attachment to a named
@@ -185,11 +175,10 @@ func (c *comparison) judgeNetworks() {
 			case len(attached) > 0:
 				c.judgeGateway(n, sub, spaces, attached)
 			case !n.Swarm || c.seen.used[n.ID]:
-				c.add(finding{thing: n.ID,
-					Finding: ipam.Finding{Kind: ipam.UnknownPool, Space: spaces[0], Network: n.Name, Subnet: sub.CIDR,
-						Detail: fmt.Sprintf("Berth does not know the pool of the Docker network %s on the "+
-							"subnet %s, so "+
-							"that no container can start there: remove and create the network", n.Name, sub.CIDR)}})
+				f := ofSubnet(ipam.UnknownPool, segment{spaces[0], sub.CIDR}, n.Name)
+				f.thing = n.ID
+				c.add(f, "Berth does not know the pool of the Docker network %s on the subnet %s, so that no "+
+					"container can start there: remove and create the network", n.Name, sub.CIDR)
 			}
 		}
 	}
@@ -229,12 +218,10 @@ func (c *comparison) judgeGateway(n *ipam.EngineNetwork, sub *ipam.EngineSubnet,
 	if gateway := attached[0].Gateway; gateway.IsValid() {
 		instead = "the gateway " + gateway.String()
 	}
-	c.add(finding{thing: n.ID,
-		Finding: ipam.Finding{Kind: ipam.WrongGateway, Space: attached[0].Space, Address: sub.Gateway,
-			Network: attached[0].Network, Subnet: sub.CIDR,
-			Detail: fmt.Sprintf("the Docker network %s has the gateway %s, and its subnet %s has %s: remove "+
-				"and create the Docker network, or change the subnet when it has no Docker network",
-				n.Name, sub.Gateway, sub.CIDR, instead)}})
+	f := ofSubnet(ipam.WrongGateway, segment{attached[0].Space, sub.CIDR}, attached[0].Network)
+	f.thing, f.Address = n.ID, sub.Gateway
+	c.add(f, "the Docker network %s has the gateway %s, and its subnet %s has %s: remove and create the Docker "+
+		"network, or change the subnet when it has no Docker network", n.Name, sub.Gateway, sub.CIDR, instead)
 }
 
 // nftables is a backend of the engine's firewall. If one of its chains drops a packet, an accept in another table does
@@ -258,13 +245,11 @@ func (c *comparison) judgeFirewall() {
 			if n.Kind != bridgeDriver || open {
 				continue
 			}
-			c.add(finding{thing: n.ID,
-				Finding: ipam.Finding{Kind: ipam.FirewallInWay, Space: seg.space, Network: n.Name, Subnet: seg.cidr,
-					Detail: fmt.Sprintf(
-						"the engine filters with nftables, and drops what comes to elastic addresses of the "+
-							"Docker network %s (%s): recreate it with `--opt "+
-							"com.docker.network.bridge.gateway_mode_%s=nat-unprotected`; what its containers send is mapped "+
-							"all the same", n.Name, seg.cidr, family)}})
+			f := ofSubnet(ipam.FirewallInWay, seg, n.Name)
+			f.thing = n.ID
+			c.add(f, "the engine filters with nftables, and drops what comes to elastic addresses of the Docker "+
+				"network %s (%s): recreate it with `--opt com.docker.network.bridge.gateway_mode_%s=nat-unprotected`; "+
+				"what its containers send is mapped all the same", n.Name, seg.cidr, family)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"net/netip"
 	"slices"
 	"testing"
 
@@ -14,23 +13,8 @@ import (
 // TestAdoptProject: each network keeps Docker's name. An owner is the replica, if the container's name means it, or
 // else the container_name. Addresses of the network itself, which Compose requests again, are not planned.
 func TestAdoptProject(t *testing.T) {
-	of := func(name, service string, network string, addresses ...string) ipam.EngineContainer {
-		return ipam.EngineContainer{ID: "c-" + name, Name: name, State: "running", Project: "shop", Service: service,
-			Number:    1,
-			Endpoints: []ipam.EngineEndpoint{{Network: network, ID: "e-" + name, Addresses: addrs(addresses...)}}}
-	}
-	views := []ipam.EngineView{{
-		Networks: []ipam.EngineNetwork{{ID: "n1", Name: "shop_default", Driver: "default", Subnets: []ipam.EngineSubnet{
-			{CIDR: prefix("172.20.0.0/16"), Gateway: addr("172.20.0.1"),
-				Aux: map[string]netip.Addr{"router": addr("172.20.0.2")}}}}},
-		Containers: []ipam.EngineContainer{of("shop-web-1", "web", "n1", "172.20.0.4"),
-			of("shop_mail_1", "mail", "n1", "172.20.0.5"),
-			of("database", "db", "n1", "172.20.0.3"), of("0123456789ab_shop-job-1", "job", "n1", "172.20.0.6")},
-	}, {
-		Networks: []ipam.EngineNetwork{{ID: "n2", Name: "shop_back", Driver: "default",
-			Subnets: []ipam.EngineSubnet{{CIDR: prefix("172.21.0.0/16")}}}},
-		Containers: []ipam.EngineContainer{of("database", "db", "n2", "172.21.0.2")},
-	}}
+	var views []ipam.EngineView
+	readJSON(t, "project.json", &views)
 	plan, err := AdoptProject(views)
 	must(t, err)
 	var got []string

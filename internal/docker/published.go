@@ -69,13 +69,10 @@ func (r *Roster) holder(lease ipam.LeaseRef, name string, since time.Time) (word
 	if !r.current() {
 		return ipam.Holder{}
 	}
-	s := r.leases[place{lease.Space, lease.Address}]
-	if s.lease != lease.ID {
-		s = sighted{}
-	}
+	s := r.sighted(lease)
 	m := r.containers[s.container]
-	if m == nil && s.container == "" {
-		m = r.called(name)
+	if m == nil && s.container == "" && name != "" {
+		m = r.named(name)
 	}
 	word.Ended = sighting.Sight == ipam.Gone
 	if m == nil {
@@ -94,19 +91,6 @@ func (r *Roster) holder(lease ipam.LeaseRef, name string, since time.Time) (word
 
 // beginTime is how long a container may be listed as not running after it has taken its address.
 const beginTime = 5 * time.Second
-
-// called returns the container of a name, or nil. If there are several, the last one heard of counts.
-func (r *Roster) called(name string) (found *member) {
-	if name == "" || r.names[ipam.NameKey(name)] == 0 {
-		return nil
-	}
-	for _, m := range r.containers {
-		if m.Name == name && (found == nil || m.at.After(found.at)) {
-			found = m
-		}
-	}
-	return found
-}
 
 // Watch returns a channel that receives a token after each change of the roster, until end is called.
 func (r *Roster) Watch() (changed <-chan struct{}, end func()) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/docker/dockertest"
 	"berth/internal/ipam"
 )
 
@@ -18,21 +19,21 @@ func publishes(r *Roster, name string) []string {
 // TestPortsOfStopped: the ports of a container are known from its configuration. That includes containers that have
 // never run, are stopped, or are older than the event stream (CS-13).
 func TestPortsOfStopped(t *testing.T) {
-	engine := newFakeEngine(t)
-	engine.configs["old"] = object{"PortBindings": object{"80/tcp": []object{{"HostPort": "8080"}}}}
-	engine.configs["drawn"] = object{"PortBindings": object{"443/tcp": []object{{"HostPort": ""}}}}
-	engine.configs["all"] = object{"PublishAllPorts": true}
-	engine.configs["none"] = object{}
+	engine := dockertest.New(t)
+	engine.Configs["old"] = object{"PortBindings": object{"80/tcp": []object{{"HostPort": "8080"}}}}
+	engine.Configs["drawn"] = object{"PortBindings": object{"443/tcp": []object{{"HostPort": ""}}}}
+	engine.Configs["all"] = object{"PublishAllPorts": true}
+	engine.Configs["none"] = object{}
 	view := ipam.EngineView{Networks: []ipam.EngineNetwork{{ID: "n1", Name: "front", Driver: "berth",
 		Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.8.0.0/24")}}}}}
 	made := func(id, state string) {
 		view.Containers = append(view.Containers, ipam.EngineContainer{ID: id, Name: id, State: state,
 			Endpoints: []ipam.EngineEndpoint{{Network: "n1"}}})
-		engine.set(view)
+		engine.Set(view)
 	}
 	made("old", "exited")
 	made("locked", "created") // the engine does not answer for this one
-	e := engine.open()
+	e := open(engine)
 	f := follow(t, e)
 	<-f.begun
 	f.roster.Hear(&ipam.EngineNews{At: time.Now(), Begins: true})
@@ -44,7 +45,7 @@ func TestPortsOfStopped(t *testing.T) {
 	})
 	for name, want := range map[string]string{"drawn": "a port for 443/tcp", "all": "a port for 53/udp", "none": ""} {
 		made(name, "created")
-		engine.tell("create", name, 0, object{"name": name})
+		engine.Tell("create", name, 0, object{"name": name})
 		eventually(t, "the ports of "+name, func() bool {
 			word := f.roster.holder(ipam.LeaseRef{}, name, time.Now())
 			return word.PortsKnown && strings.Join(word.Published, ", ") == want
@@ -53,13 +54,13 @@ func TestPortsOfStopped(t *testing.T) {
 	if word := f.roster.holder(ipam.LeaseRef{}, "locked", time.Now()); word.PortsKnown || !word.Known {
 		t.Errorf("of one that the engine does not tell of it is known: %+v", word)
 	}
-	engine.asked()
+	engine.Asked()
 	seen, err = e.View(t.Context(), "h1", []string{"berth"})
 	must(t, err)
 	if c := seen.Containers[0]; c.Name != "all" || !c.PortsKnown || len(c.Published) != 1 {
 		t.Errorf("a later view shows %+v", c)
 	}
-	if asked := engine.asked(); slices.Contains(asked, "GET /containers/old/json") {
+	if asked := engine.Asked(); slices.Contains(asked, "GET /containers/old/json") {
 		t.Errorf("what is known is asked for again: %q", asked)
 	}
 }
@@ -69,13 +70,13 @@ func TestPortsOfStopped(t *testing.T) {
 func TestHolder(t *testing.T) {
 	engine, f, _ := followed(t)
 	before := time.Now()
-	engine.tell("start", "old", 0, object{"name": "old"})
+	engine.Tell("start", "old", 0, object{"name": "old"})
 	f.next("its start")
 	ended := func(since time.Time) bool { return f.roster.holder(ipam.LeaseRef{}, "old", since).Ended }
 	if ended(before) {
 		t.Error("it runs, and is said to have ended")
 	}
-	engine.tell("die", "old", 0, object{"name": "old"})
+	engine.Tell("die", "old", 0, object{"name": "old"})
 	f.next("its end")
 	if !ended(before) {
 		t.Error("it died, and is not said to have ended")
@@ -85,7 +86,7 @@ func TestHolder(t *testing.T) {
 	}
 	changed, end := f.roster.Watch()
 	defer end()
-	engine.tell("start", "old", 0, object{"name": "old"})
+	engine.Tell("start", "old", 0, object{"name": "old"})
 	f.next("its start")
 	select {
 	case <-changed:

@@ -8,188 +8,139 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 )
 
-// newPushed returns a house and its witness, which gets pushed views.
-func newPushed(t *testing.T) (*house, *Witness) {
-	t.Helper()
-	h := newHouse(t, t.TempDir())
-	t.Cleanup(func() { must(t, h.close()) })
-	h.network("front", "10.8.0.0/24")
-	h.clock.wait(time.Second)
-	return h, h.witness(nil, nil)
-}
-
-func checkOf(t *testing.T, w *Witness, req ipam.CheckRequest) ipam.CheckReport {
-	t.Helper()
-	r, err := w.Check(t.Context(), req)
-	must(t, err)
-	return r
-}
-
-// show pushes the current view.
-func (h *house) show(t *testing.T, w *Witness) {
-	t.Helper()
-	must(t, w.Show(t.Context(), h.taken()))
-}
-
-// TestShow: a pushed view does what a look does.
-func TestShow(t *testing.T) {
-	h, w := newPushed(t)
-	a := h.run("web", "front")
-	h.clock.wait(time.Second)
-	h.show(t, w)
-	l := h.leaseOf(a)
-	if by := w.SeenBy("local", a, l.ID); l.Name != "web" || by == nil || by.Container != "web" {
-		t.Errorf("the lease is called %q, and seen by %v", l.Name, by)
-	}
-	if s := w.State(); s.Engine != ipam.EngineReachable || s.Runs != 0 {
-		t.Errorf("the state is %+v", s)
-	}
-	before := h.taken()
-	before.Taken = before.Taken.Add(-time.Second)
+// TestPushed: pushed views, and those of requests, do what a look and a check do. They allow repairs as long as they
+// keep coming: with a gap of two minutes at most. A view tells that the engine can be reached for as long.
+func TestPushed(t *testing.T) {
+	const gone = "run gone front\nvanish gone\nwait 1s\n"
+	playScenarios(t, newPushed, strings.NewReplacer("GONE", gone,
+		"THREE", gone+strings.Repeat("show\ncheck repair -> unused_lease 10.8.0.2\nwait 1m\n", 3)).Replace(`
+		as a look:
+			run web front
+			wait 1s
+			show
+			at 10.8.0.2 -> held web 1 front
+			seen 10.8.0.2 -> web
+			state -> reachable 0
+		each minute:
+			THREE
+			wait 2m
+			show
+			check repair -> unused_lease 10.8.0.2 repaired
+		with a small gap:
+			THREE
+			wait 1m
+			check repair -> unused_lease 10.8.0.2
+			wait 3m
+			show
+			check repair -> unused_lease 10.8.0.2 repaired
+		with a larger gap:
+			THREE
+			wait 1m1s
+			check repair -> unreachable, nothing
+			wait 3m
+			show
+			check repair -> unused_lease 10.8.0.2
+		# A finding about an endpoint in a single view may be over; a later view of the same endpoint confirms it.
+		of endpoints:
+			appear web front 10.8.0.9
+			show
+			check repair -> nothing
+			wait 1s
+			check repair -> nothing
+			# another endpoint
+			vanish web
+			appear web front 10.8.0.9
+			wait 1s
+			show
+			check repair -> nothing
+			wait 1s
+			show
+			check repair -> uncovered_address 10.8.0.9 repaired
+			at 10.8.0.9 -> held web 2 front
+		of requests:
+			GONE
+			check repair given -> unused_lease 10.8.0.2
+			wait 5m
+			check repair given -> unused_lease 10.8.0.2 repaired
+			check repair given -> nothing
+		# Older views with later times do not block new ones.
+		the clock is set back:
+			show
+			wait -1h
+			run web front
+			wait 1s
+			show
+			seen 10.8.0.2 -> web
+		of one check, which gets old:
+			check given
+			wait 2m
+			state -> reachable 1
+			wait 1s
+			state -> none 1
+		that was sent, and gets old:
+			show
+			wait 2m
+			state -> reachable 0
+			wait 1s
+			state -> unreachable 0
+	`))
+	tn := newPushed(t)
+	tn.run("web", "front")
+	before := tn.taken()
 	before.Containers = nil
-	must(t, w.Show(t.Context(), before))
-	if w.SeenBy("local", a, l.ID) == nil {
-		t.Error("a view that came late took the place of a later one")
+	tn.plays("wait 1s\nshow")
+	must(t, tn.w.Show(t.Context(), before))
+	tn.plays("seen 10.8.0.2 -> web") // a view that came late does not take the place of a later one
+	tn.plays("wait 2m1s")
+	if s := tn.w.State(); s.Detail != "the last view that berth witness has sent is 2m1s old" ||
+		tn.w.Report().Engine != s.Engine {
+		t.Errorf("the state is %+v, the report %+v", s, tn.w.Report())
 	}
-}
-
-// TestPushedRepair: pushed views allow repairs, as long as they keep coming.
-func TestPushedRepair(t *testing.T) {
-	for name, row := range map[string]struct {
-		gap  time.Duration // a gap without a view, with a check at its end
-		want string
-	}{
-		"each minute":       {0, "unused_lease 10.8.0.2 repaired"},
-		"with a small gap":  {2 * time.Minute, "unused_lease 10.8.0.2 repaired"},
-		"with a larger gap": {2*time.Minute + time.Second, "unused_lease 10.8.0.2"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h, w := newPushed(t)
-			h.run("gone", "front")
-			h.vanish("gone")
-			h.clock.wait(time.Second)
-			for range 3 {
-				h.show(t, w)
-				wantTold(t, checkOf(t, w, ipam.CheckRequest{Repair: true}), "unused_lease 10.8.0.2")
-				h.clock.wait(time.Minute)
-			}
-			h.clock.wait(row.gap - time.Minute)
-			if r := checkOf(t, w, ipam.CheckRequest{Repair: true}); row.gap > fresh {
-				if r.Engine != ipam.EngineUnreachable || len(r.Findings) != 0 ||
-					!strings.Contains(r.Trouble, "2m1s old") {
-					t.Errorf("of an old view: %+v", r)
-				}
-			} else if r.Engine != ipam.EngineReachable {
-				t.Errorf("of a fresh view: %+v", r)
-			}
-			h.clock.wait(3 * time.Minute)
-			h.show(t, w)
-			wantTold(t, checkOf(t, w, ipam.CheckRequest{Repair: true}), row.want)
-		})
-	}
-}
-
-// TestPushedEndpoints: a finding about an endpoint in a single view may be over. A later view of the same endpoint
-// confirms it.
-func TestPushedEndpoints(t *testing.T) {
-	h, w := newPushed(t)
-	h.number++
-	h.appear("web", "front", addr("10.8.0.9"))
-	h.show(t, w)
-	wantTold(t, checkOf(t, w, ipam.CheckRequest{Repair: true}))
-	h.clock.wait(time.Second)
-	wantTold(t, checkOf(t, w, ipam.CheckRequest{Repair: true})) // the same view
-	h.vanish("web")
-	h.number++
-	h.appear("web", "front", addr("10.8.0.9"))
-	h.clock.wait(time.Second)
-	h.show(t, w)
-	wantTold(t, checkOf(t, w, ipam.CheckRequest{Repair: true})) // another endpoint
-	h.clock.wait(time.Second)
-	h.show(t, w)
-	wantTold(t, checkOf(t, w, ipam.CheckRequest{Repair: true}), "uncovered_address 10.8.0.9 repaired")
-	if l := h.leaseOf(addr("10.8.0.9")); l.MAC != macN(2) || l.State != "held" {
-		t.Errorf("the lease is %+v", l)
-	}
-}
-
-// TestGivenView: a request may contain a view.
-func TestGivenView(t *testing.T) {
-	h, w := newPushed(t)
-	h.run("gone", "front")
-	h.vanish("gone")
-	h.clock.wait(time.Second)
-	given := func() ipam.CheckRequest {
-		view := h.taken()
-		return ipam.CheckRequest{Repair: true, View: &view}
-	}
-	wantTold(t, checkOf(t, w, given()), "unused_lease 10.8.0.2")
-	h.clock.wait(5 * time.Minute)
-	wantTold(t, checkOf(t, w, given()), "unused_lease 10.8.0.2 repaired")
-	wantTold(t, checkOf(t, w, given()))
 }
 
 // TestGivenViewBesideEngine: if the daemon's own engine does not answer, the view of a request gives findings. But
 // nothing that needs a wait is repaired.
 func TestGivenViewBesideEngine(t *testing.T) {
-	tn, leak := leaked(t)
-	tn.engine.stop()
-	for range 3 {
-		view := tn.taken()
-		r := tn.check(ipam.CheckRequest{Repair: true, View: &view})
-		wantTold(t, r, "unused_lease "+leak)
-		if s := tn.w.State(); s.Engine != ipam.EngineUnreachable {
-			t.Errorf("the engine is %s", s.Engine)
-		}
-		tn.clock.wait(5 * time.Minute)
-	}
+	tn, _ := leaked(t)
+	tn.plays(`
+		stop
+		check repair given -> unused_lease 10.8.0.3
+		state -> unreachable 1
+		wait 5m
+		check repair given -> unused_lease 10.8.0.3
+		wait 5m
+		check repair given -> unused_lease 10.8.0.3
+		state -> unreachable 3
+	`)
 }
 
 // TestViewsRefused: a view of another host or time is refused.
 func TestViewsRefused(t *testing.T) {
-	for name, row := range map[string]struct {
-		change func(*ipam.EngineView)
-		want   string
-	}{
-		"another host": {func(v *ipam.EngineView) { v.Host = "h2" }, `of host "h2"`},
-		"too old":      {func(v *ipam.EngineView) { v.Taken = v.Taken.Add(-fresh - time.Second) }, "2m1s ago"},
-		"never taken":  {func(v *ipam.EngineView) { v.Taken = time.Time{} }, "says nothing about what runs now"},
-		"to come":      {func(v *ipam.EngineView) { v.Taken = v.Taken.Add(fresh + time.Second) }, "set the clock"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h, w := newPushed(t)
-			view := h.taken()
-			row.change(&view)
-			if err := w.Show(t.Context(), view); !errors.Is(err, ipam.ErrInvalid) ||
-				!strings.Contains(err.Error(), row.want) {
-				t.Errorf("pushed: %v", err)
+	for row := range ipamtest.Rows(3, `
+		# its host, when it was taken, and what is said
+		h2 | 0s | of host "h2"
+		h1 | -2m1s | 2m1s ago
+		h1 | 2m1s | set the clock
+		h1 | never | says nothing about what runs now
+	`) {
+		tn := newPushed(t)
+		view := tn.taken()
+		view.Host = row[0]
+		if d, err := time.ParseDuration(row[1]); err == nil {
+			view.Taken = view.Taken.Add(d)
+		} else {
+			view.Taken = time.Time{}
+		}
+		_, err := tn.w.Check(t.Context(), ipam.CheckRequest{View: &view})
+		for _, err := range []error{tn.w.Show(t.Context(), view), err} {
+			if !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), row[2]) {
+				t.Errorf("%s: %v", row, err)
 			}
-			if _, err := w.Check(t.Context(), ipam.CheckRequest{View: &view}); !errors.Is(err, ipam.ErrInvalid) ||
-				!strings.Contains(err.Error(), row.want) {
-				t.Errorf("given: %v", err)
-			}
-			if s := w.State(); s.Engine != ipam.NoEngine || s.Runs != 0 {
-				t.Errorf("the state is %+v", s)
-			}
-		})
-	}
-}
-
-// TestPushedBeforeClock: after the clock is set back, older views with later times do not block new ones.
-func TestPushedBeforeClock(t *testing.T) {
-	h, w := newPushed(t)
-	h.show(t, w)
-	h.clock.wait(-time.Hour)
-	a := h.run("web", "front")
-	h.clock.wait(time.Second)
-	h.show(t, w)
-	if by := w.SeenBy("local", a, h.leaseOf(a).ID); by == nil || by.Container != "web" {
-		t.Errorf("it is seen by %v", by)
-	}
-	if hint := w.cfg.Roster.guess(ipam.Question{Space: "local", CIDR: prefix("10.8.0.0/24")}); hint.Live {
-		t.Errorf("nobody tells what happens, and it is %+v", hint)
+		}
+		tn.plays("state -> none 0")
 	}
 }
 
@@ -200,96 +151,60 @@ func (silentOnlooker) Locked(context.Context, ipam.Question) ipam.Locked { retur
 
 // TestListen: an onlooker counts until it ends or another begins. Until a view from after that, nothing is guessed.
 func TestListen(t *testing.T) {
-	h, w := newPushed(t)
+	h := newPushed(t)
+	w := h.w
 	h.view.Containers = []ipam.EngineContainer{{ID: "id-web", Name: "web", State: "exited",
 		Endpoints: []ipam.EngineEndpoint{{Network: "id-front"}}}}
 	q := ipam.Question{Space: "local", CIDR: prefix("10.8.0.0/24")}
-	want := func(what string, hint ipam.Hint) {
-		t.Helper()
-		if got := w.cfg.Roster.guess(q); got.Name != hint.Name || got.Live != hint.Live || w.State().Live != hint.Live {
-			t.Errorf("%s: %+v, live: %t; want %+v", what, got, w.State().Live, hint)
+	hears, ends := map[string]func(*ipam.EngineNews){}, map[string]func(){}
+	for row := range ipamtest.Rows(2, `
+		# what the onlookers 1 and 2 do, and whether it is guessed
+		show listen:1 show | false
+		begins:1 | false
+		show | true
+		# another one listens, and has told nothing; then the first one tells again
+		listen:2 show | false
+		begins:1 show | false
+		begins:2 show | true
+		ends:1 | true
+		gone:1 | true
+		ends:2 | false
+		show | false
+	`) {
+		for step := range strings.FieldsSeq(row[0]) {
+			h.clock.wait(time.Second)
+			verb, one, _ := strings.Cut(step, ":")
+			switch verb {
+			case "show":
+				h.show()
+			case "listen":
+				var err error
+				hears[one], ends[one], err = w.Listen("h1", silentOnlooker{})
+				must(t, err)
+			case "begins":
+				hears[one](&ipam.EngineNews{At: h.clock.Now(), Begins: true})
+			case "gone":
+				hears[one](&ipam.EngineNews{At: h.clock.Now(),
+					Event: &ipam.EngineEvent{Action: eventDestroy, Container: ipam.EngineContainer{ID: "id-web"}}})
+			case "ends":
+				ends[one]()
+			}
+		}
+		live := row[1] == "true"
+		if got := w.cfg.Roster.guess(q); got.Live != live || w.State().Live != live || (got.Name == "web") != live {
+			t.Errorf("%s: %+v, live: %t", row[0], got, w.State().Live)
 		}
 	}
-	shown := func() {
-		h.clock.wait(time.Second)
-		h.show(t, w)
-	}
-	begin := func() (func(*ipam.EngineNews), func()) {
-		hear, end, err := w.Listen("h1", silentOnlooker{})
-		must(t, err)
-		return hear, end
-	}
-	begins := func() *ipam.EngineNews {
-		h.clock.wait(time.Millisecond)
-		return &ipam.EngineNews{At: h.clock.Now(), Begins: true}
-	}
-	live, lost := ipam.Hint{Name: "web", Live: true}, ipam.Hint{}
-	shown()
-	first, endFirst := begin()
-	shown()
-	want("before the first word", lost)
-	first(begins())
-	want("before the first view", lost)
-	shown()
-	want("the first one tells", live)
-	second, endSecond := begin()
-	shown()
-	want("another one listens, and has told nothing", lost)
-	first(begins())
-	shown()
-	want("the first one tells again", lost)
-	second(begins())
-	shown()
-	want("the second one tells", live)
-	endFirst()
-	want("the first one has ended", live)
-	first(&ipam.EngineNews{At: h.clock.Now(),
-		Event: &ipam.EngineEvent{Action: eventDestroy, Container: ipam.EngineContainer{ID: "id-web"}}})
-	want("the first one tells of an end", live)
-	endSecond()
-	want("the second one has ended", lost)
-	shown()
-	want("nobody tells", lost)
 }
 
 // TestListenRefused: news of another host are refused, and so are all news if the daemon has an engine.
 func TestListenRefused(t *testing.T) {
-	_, w := newPushed(t)
-	if _, _, err := w.Listen("h2", silentOnlooker{}); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), `host "h2"`) {
+	_, _, err := newPushed(t).w.Listen("h2", silentOnlooker{})
+	if !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), `host "h2"`) {
 		t.Errorf("of another host: %v", err)
 	}
-	tn := newTown(t)
+	tn := newScenario(t)
 	if _, _, err := tn.w.Listen("h1", silentOnlooker{}); !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), "by itself") {
 		t.Errorf("beside an engine: %v", err)
-	}
-}
-
-// TestOldView: a view of another's tells that the engine can be reached for as long as it is fresh, however it came.
-func TestOldView(t *testing.T) {
-	for name, row := range map[string]struct {
-		tell   func(*house, *Witness)
-		engine string
-		detail string
-	}{
-		"of one check": {func(h *house, w *Witness) {
-			view := h.taken()
-			checkOf(t, w, ipam.CheckRequest{View: &view})
-		}, ipam.NoEngine, ""},
-		"that was sent": {func(h *house, w *Witness) { h.show(t, w) }, ipam.EngineUnreachable,
-			"the last view that berth witness has sent is 2m1s old"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h, w := newPushed(t)
-			row.tell(h, w)
-			h.clock.wait(fresh)
-			if s, r := w.State(), w.Report(); s.Engine != ipam.EngineReachable || r.Engine != s.Engine {
-				t.Errorf("fresh: the state is %+v, the report %+v", s, r)
-			}
-			h.clock.wait(time.Second)
-			s, r := w.State(), w.Report()
-			if s.Engine != row.engine || s.Detail != row.detail || r.Engine != row.engine {
-				t.Errorf("old: the state is %+v, the report %+v", s, r)
-			}
-		})
 	}
 }

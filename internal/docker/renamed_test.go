@@ -3,29 +3,21 @@ package docker
 import (
 	"context"
 	"testing"
-	"time"
 
 	"berth/internal/ipam"
 )
 
 // TestContainersNoted: a look writes the container into each lease once, even if the engine sends names.
 func TestContainersNoted(t *testing.T) {
-	tn := newTown(t)
-	guessed := tn.run("web", "front")
-	tn.number++
-	sent, err := tn.service.RequestAddress(t.Context(),
-		ipam.AddressRequest{Pool: tn.pools["front"], MAC: macN(tn.number), Name: "db"})
-	must(t, err)
-	tn.appear("db", "front", sent.Addr())
-	tn.settle(time.Second)
-	tn.look(time.Second)
-	for at, name := range map[string]string{guessed.String(): "web", sent.Addr().String(): "db"} {
+	tn := newScenario(t)
+	tn.plays("run web front\nask db front 10.8.0.3\nwait 1s\nlook")
+	for at, name := range map[string]string{"10.8.0.2": "web", "10.8.0.3": "db"} {
 		if l := tn.leaseOf(addr(at)); l.Container != "id-"+name || l.Name != name {
 			t.Errorf("%s is leased to %q, container %q", at, l.Name, l.Container)
 		}
 	}
 	tn.w.cfg.Service = &unnamed{tn.w.cfg.Service, t}
-	tn.look(time.Second)
+	tn.plays("wait 1s\nlook")
 }
 
 // unnamed are records whose leases all have names.

@@ -72,7 +72,7 @@ func (w *Witness) repairOne(ctx context.Context, f *finding) (bool, error) {
 	return false, fmt.Errorf("there is no repair for a finding %s", f.Kind)
 }
 
-// endSuperseded ends the reservations that were kept until their owners run with others. These need no wait (BO-13).
+// endSuperseded ends the reservations that were kept until their owners run with others. These need no wait.
 func (w *Witness) endSuperseded(ctx context.Context, found []finding) error {
 	ended := map[string][]netip.Addr{} // by owner: one edit ends all of an owner's
 	for i := range found {

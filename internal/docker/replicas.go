@@ -152,41 +152,41 @@ func (r *Roster) Containers(id string) (all []ipam.Container) {
 	return all
 }
 
-// newcomer returns the gaps that a new container of Compose may stand in for. These are lower numbers whose container
+// replica returns the gaps that a new container of Compose may stand in for. These are lower numbers whose container
 // was destroyed before the new one came, and was not replaced.
-func (r *Roster) newcomer(name string) (comer ipam.Newcomer) {
+func (r *Roster) replica(name string) (found ipam.Replica) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if !r.live() || r.now().Sub(r.late) < lateFor || !r.gaps() {
-		return comer
+		return found
 	}
 	m := r.named(name)
 	if m == nil {
-		return comer
+		return found
 	}
 	of, ok := serviceOf(m)
 	s := r.services[of]
 	if !ok || s == nil || s.there[m.Number] == nil {
-		return comer
+		return found
 	}
-	comer.ID = m.ID
+	found.ID = m.ID
 	for _, one := range s.there {
-		comer.Replicas = slices.AppendSeq(comer.Replicas, maps.Keys(one.now))
+		found.Replicas = slices.AppendSeq(found.Replicas, maps.Keys(one.now))
 	}
 	for _, n := range slices.Sorted(maps.Keys(s.gone)) {
 		d := s.gone[n]
 		if n > m.Number || !s.there[m.Number].since.After(d.at) {
 			continue
 		}
-		v := ipam.Vacancy{Name: d.name}
+		v := ipam.RemovedReplica{Name: d.name}
 		for _, higher := range s.above(n, d.at) {
 			for _, stayed := range s.there[higher].now {
 				v.Above = append(v.Above, stayed.Name)
 			}
 		}
-		comer.Vacant = append(comer.Vacant, v)
+		found.Removed = append(found.Removed, v)
 	}
-	return comer
+	return found
 }
 
 // gaps reports whether any service has a gap. Without one, most requests end here.

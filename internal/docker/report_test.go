@@ -11,11 +11,8 @@ import (
 
 // TestCompareMatches: the engine's view gives the holder of a lease.
 func TestCompareMatches(t *testing.T) {
-	s := newScene()
-	s.run("db", 1, "10.8.0.3", 3)
-	s.lease("10.8.0.3", 9, 1) // of another MAC
-	s.run("new", 1, "10.8.0.4", 4)
-	c := s.compare()
+	// one is of another MAC, and one has no lease
+	c := newScene().steps(t, "run db 1 10.8.0.3 3\nlease 10.8.0.3 9 1\nrun new 1 10.8.0.4 4").compare()
 	if len(c.matches) != 1 || c.matches[0].lease.Address != addr("10.8.0.2") ||
 		c.matches[0].sight.container.Name != "web" {
 		t.Errorf("matches: %v", c.matches)
@@ -24,15 +21,9 @@ func TestCompareMatches(t *testing.T) {
 
 // TestBoth: only findings of both comparisons count, and a restarted endpoint is another one.
 func TestBoth(t *testing.T) {
-	first, second := newScene(), newScene()
-	first.run("db", 1, "10.8.0.3", 3)
-	first.run("gone", 1, "10.8.0.4", 4)
-	first.run("again", 1, "10.8.0.5", 5)
-	first.lease("10.8.0.6", 6, 1)
-	second.leases = first.leases
-	second.run("db", 1, "10.8.0.3", 3)
-	second.run("again", 1, "10.8.0.5", 50)
-	second.run("started", 1, "10.8.0.6", 6)
+	const one = "lease 10.8.0.6 6 1\nrun db 1 10.8.0.3 3\n"
+	first := newScene().steps(t, one+"run gone 1 10.8.0.4 4\nrun again 1 10.8.0.5 5")
+	second := newScene().steps(t, one+"run again 1 10.8.0.5 50\nrun started 1 10.8.0.6 6")
 	got := brief(both(first.compare().found, second.compare().found))
 	if want := []string{"uncovered_address 10.8.0.3 pool1 sure"}; !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
@@ -41,12 +32,12 @@ func TestBoth(t *testing.T) {
 
 // TestReport: findings are sorted by kind, space and address, and all kinds are counted.
 func TestReport(t *testing.T) {
-	s := newScene()
-	for _, a := range []string{"10.8.0.30", "10.8.0.4", "10.8.0.200"} {
-		s.lease(a, 9, 1)
-	}
-	s.run("db", 1, "10.8.0.3", 3)
-	s.memory("10.8.0.7", 7, now.Add(-31*24*time.Hour))
+	s := newScene().steps(t, `
+		lease 10.8.0.30 9 1
+		lease 10.8.0.4 9 1
+		lease 10.8.0.200 9 1
+		run db 1 10.8.0.3 3
+		memory 10.8.0.7 7 31`)
 	r := report("h1", ipam.EngineReachable, took, s.compare().found)
 	var got []string
 	for _, f := range r.Findings {
@@ -57,7 +48,7 @@ func TestReport(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the report has %q, want %q", got, want)
 	}
-	if len(r.Counts) != len(kinds) || r.Counts[ipam.UnusedLease] != 3 || r.Counts[ipam.StaleMemory] != 1 {
+	if len(r.Counts) != len(ipam.FindingKinds) || r.Counts[ipam.UnusedLease] != 3 || r.Counts[ipam.StaleMemory] != 1 {
 		t.Errorf("it counts %v", r.Counts)
 	}
 	if n, known := r.Counts[ipam.WrongGateway]; n != 0 || !known {
@@ -100,7 +91,7 @@ func TestCompareMany(t *testing.T) {
 
 // BenchmarkCheck holds 10,000 leases, all of them in use, against the view of an engine.
 func BenchmarkCheck(b *testing.B) {
-	h := newHouse(b, b.TempDir())
+	h := newHarness(b, b.TempDir())
 	h.network("front", "10.2.0.0/16")
 	for i := range 10_000 {
 		h.run(fmt.Sprint("c", i), "front")

@@ -1,12 +1,8 @@
 package docker
 
-import (
-	"fmt"
+import "berth/internal/ipam"
 
-	"berth/internal/ipam"
-)
-
-// judgeReservations finds reservations that were kept until their owners run with others, which they do now (BO-13).
+// judgeReservations finds reservations that were kept until their owners run with others, which they do now.
 func (c *comparison) judgeReservations() {
 	at := make(map[place]match, len(c.matches))
 	for _, m := range c.matches {
@@ -20,7 +16,7 @@ func (c *comparison) judgeReservations() {
 			continue
 		}
 		wanted[holding{r.Owner, r.Network}] = true
-		if m, seen := at[place{r.Space, r.Address}]; seen && c.isOwner(m, r) {
+		if m, seen := at[place{r.Space, r.Address}]; seen && (c.owns(m, r) || c.standsInFor(m, r)) {
 			runs[holding{r.Owner, r.Network}], runs[holding{r.Owner, ""}] = r, r
 		}
 	}
@@ -40,9 +36,7 @@ func (c *comparison) judgeReservations() {
 type holding struct{ owner, network string }
 
 func (c *comparison) addSuperseded(old, now *ipam.ReservationInfo) {
-	c.add(finding{sure: true,
-		Finding: ipam.Finding{Kind: ipam.SupersededReservation, Space: old.Space, Address: old.Address,
-			Network: old.Network,
-			Owner:   old.Owner, Subnet: old.Subnet,
-			Detail: fmt.Sprintf("%s was kept for %s, which runs with %s now", old.Address, old.Owner, now.Address)}})
+	f := ofSubnet(ipam.SupersededReservation, segment{old.Space, old.Subnet}, old.Network)
+	f.sure, f.Address, f.Owner = true, old.Address, old.Owner
+	c.add(f, "%s was kept for %s, which runs with %s now", old.Address, old.Owner, now.Address)
 }

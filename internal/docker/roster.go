@@ -34,7 +34,7 @@ type Roster struct {
 	services   map[composeService]*replicas    // of Compose (replicas.go)
 
 	wants  map[segment][]ipam.Want // cached answers of Wanted; none is ever changed
-	names  map[string]int          // number of containers by ipam.NameKey
+	names  map[string]int          // number of containers by ipam.RememberedName
 	byName map[string][]*member    // containers of a name: several if an end or a renaming was not heard
 	ids    map[string]bool         // short ids of all containers
 
@@ -62,18 +62,18 @@ type claim map[string]*member
 type member struct {
 	ipam.EngineContainer // without the endpoints
 
-	at      time.Time // of the latest name and state
-	listed  time.Time // when its networks were last listed; zero: never
-	stirred time.Time // when it was last created, or ended
-	turned  time.Time // when it was last created, started, or ended; zero: unknown
-	runs    bool      // that was a start
-	fresh   bool      // that was its creation
-	ran     bool      // it was started at least once
-	on      map[string]*spot
+	at         time.Time // of the latest name and state
+	listed     time.Time // when its networks were last listed; zero: never
+	lastChange time.Time // when it was last created, or ended
+	turned     time.Time // when it was last created, started, or ended; zero: unknown
+	runs       bool      // that was a start
+	fresh      bool      // that was its creation
+	ran        bool      // it was started at least once
+	on         map[string]*attachment
 }
 
-// spot is a container's place on a network.
-type spot struct {
+// attachment is a container's place on a network.
+type attachment struct {
 	at     time.Time // of the latest statement
 	holds  bool      // it has an address there
 	idle   int       // its position among the network's idle ones, from 1; 0: it is not idle
@@ -252,9 +252,9 @@ func (r *Roster) happen(e *ipam.EngineEvent, at time.Time) {
 
 // turn notes that a container was created, started, or ended, and updates its places.
 func (r *Roster) turn(m *member, action string, at time.Time) {
-	if action != eventStart && !m.stirred.After(at) {
-		m.stirred = at
-		r.stir(m)
+	if action != eventStart && !m.lastChange.After(at) {
+		m.lastChange = at
+		r.noteChange(m)
 	}
 	if action == eventStart {
 		r.ran(m)
@@ -282,10 +282,10 @@ func (r *Roster) ran(m *member) {
 	}
 }
 
-// stir notes that a container was created or ended, and drops those that did so long ago.
-func (r *Roster) stir(m *member) {
+// noteChange notes that a container was created or ended, and drops those that did so long ago.
+func (r *Roster) noteChange(m *member) {
 	r.lately = slices.DeleteFunc(r.lately,
-		func(other *member) bool { return other == m || m.stirred.Sub(other.stirred) > recently })
+		func(other *member) bool { return other == m || m.lastChange.Sub(other.lastChange) > recently })
 	r.lately = append(r.lately, m)
 }
 
@@ -298,7 +298,7 @@ func (r *Roster) member(id string, at time.Time) *member {
 	if _, gone := r.gone[id]; gone || at.Before(r.viewed) {
 		return nil
 	}
-	m := &member{EngineContainer: ipam.EngineContainer{ID: id}, at: at, on: map[string]*spot{}}
+	m := &member{EngineContainer: ipam.EngineContainer{ID: id}, at: at, on: map[string]*attachment{}}
 	r.containers[id], r.strange[id], r.ids[ipam.ShortContainer(id)] = m, m, true
 	return m
 }
@@ -348,7 +348,7 @@ func (r *Roster) list(c *ipam.EngineContainer, at time.Time, whole bool) {
 func (r *Roster) put(m *member, network string, at time.Time, holds bool) (done bool) {
 	s := m.on[network]
 	if s == nil {
-		s = &spot{}
+		s = &attachment{}
 		m.on[network] = s
 	}
 	if s.at.After(at) {
@@ -366,7 +366,7 @@ func (r *Roster) put(m *member, network string, at time.Time, holds bool) (done 
 }
 
 // busy removes a container from those without an address on a network.
-func (r *Roster) busy(s *spot, network string) {
+func (r *Roster) busy(s *attachment, network string) {
 	if s.idle == 0 {
 		return
 	}
@@ -390,7 +390,7 @@ func (r *Roster) want(m *member, network string, wanted []netip.Addr) {
 	r.claim(m, network, s)
 }
 
-func (r *Roster) claim(m *member, network string, s *spot) {
+func (r *Roster) claim(m *member, network string, s *attachment) {
 	r.forgetWants(s)
 	for _, addr := range s.wanted {
 		if r.wanted[network] == nil {
@@ -403,7 +403,7 @@ func (r *Roster) claim(m *member, network string, s *spot) {
 	}
 }
 
-func (r *Roster) unclaim(m *member, network string, s *spot) {
+func (r *Roster) unclaim(m *member, network string, s *attachment) {
 	r.forgetWants(s)
 	for _, addr := range s.wanted {
 		if delete(r.wanted[network][addr], m.ID); len(r.wanted[network][addr]) == 0 {
@@ -416,7 +416,7 @@ func (r *Roster) unclaim(m *member, network string, s *spot) {
 }
 
 // forgetWants drops the cached answers of Wanted if they depend on this place.
-func (r *Roster) forgetWants(s *spot) {
+func (r *Roster) forgetWants(s *attachment) {
 	if len(s.wanted) > 0 {
 		clear(r.wants)
 	}

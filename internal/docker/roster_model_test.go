@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// life is a hall in which anything may happen.
-type life struct{ *hall }
+// life is a rosterRig in which anything may happen.
+type life struct{ *rosterRig }
 
 var lifeNetworks = []string{"front", "back", "twin"}
 
@@ -128,7 +128,7 @@ func (l life) compare(t *rapid.T) {
 // removed containers.
 func TestRosterModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := life{newHall(t)}
+		l := life{newRosterRig(t)}
 		l.run("begin")
 		l.holds = true
 		t.Repeat(l.steps())
@@ -151,7 +151,7 @@ func TestRosterModel(t *testing.T) {
 // address, and takes no running one for such.
 func TestRosterInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := life{newHall(t)}
+		l := life{newRosterRig(t)}
 		l.run("begin\nview")
 		steps := l.steps()
 		steps["create"] = func(t *rapid.T) { l.list(l.create(fmt.Sprintf("c%d", l.number+1), "", l.chair(t))) }

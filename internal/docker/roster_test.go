@@ -1,17 +1,19 @@
 package docker
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 )
 
 // TestGuess: which container must have sent a request without a name.
 func TestGuess(t *testing.T) {
-	for name, steps := range map[string]string{
-		"the only one": `
+	for name, steps := range casesOf(`
+		the only one:
 			create web front
 			view
 			begin
@@ -36,8 +38,8 @@ func TestGuess(t *testing.T) {
 			begin
 			guess front -> lost
 			view
-			guess front -> web`,
-		"the latest of several, for ten seconds": `
+			guess front -> web
+		the latest of several, for ten seconds:
 			begin
 			create old front
 			create old2 front
@@ -49,8 +51,8 @@ func TestGuess(t *testing.T) {
 			wait 9990ms
 			guess front -> web
 			wait 11ms
-			guess front -> -`,
-		"two of several at once": `
+			guess front -> -
+		two of several at once:
 			begin
 			create old front
 			view
@@ -60,8 +62,8 @@ func TestGuess(t *testing.T) {
 			create db front
 			guess front -> -
 			wait 1010ms
-			guess front -> db`,
-		"died, and stopped": `
+			guess front -> db
+		died, and stopped:
 			begin
 			create a front
 			create b front
@@ -77,8 +79,8 @@ func TestGuess(t *testing.T) {
 			stop b
 			guess front -> b
 			stop a
-			guess front -> -`,
-		"one that dies long before it is told to be stopped": `
+			guess front -> -
+		one that dies long before it is told to be stopped:
 			begin
 			create old front
 			create a front
@@ -86,8 +88,8 @@ func TestGuess(t *testing.T) {
 			view
 			wait 1h
 			stop a
-			guess front -> a`,
-		"not one that asks for an address itself": `
+			guess front -> a
+		not one that asks for an address itself:
 			begin
 			view
 			create pinned front=10.8.0.5
@@ -109,8 +111,8 @@ func TestGuess(t *testing.T) {
 			guess front 10.8.0.5 -> pinned
 			rm pinned
 			guess front 10.8.0.5 -> -
-			wanted front 10.8.0.5 ->`,
-		"two that ask for one address, of which one never ran": `
+			wanted front 10.8.0.5 ->
+		two that ask for one address, of which one never ran:
 			begin
 			view
 			create a front=10.8.0.5
@@ -125,15 +127,15 @@ func TestGuess(t *testing.T) {
 			view
 			wanted front 10.8.0.5 -> b
 			rm b
-			wanted front 10.8.0.5 -> a new`,
-		"one that asks for one of another family": `
+			wanted front 10.8.0.5 -> a new
+		one that asks for one of another family:
 			begin
 			view
 			create six front=fd00::5
 			guess front -> six
 			guess front fd00::5 -> six
-			guess front fd00::6 -> -`,
-		"two networks": `
+			guess front fd00::6 -> -
+		two networks:
 			begin
 			view
 			create web front back
@@ -147,8 +149,8 @@ func TestGuess(t *testing.T) {
 			guess back -> -
 			stop web
 			guess back -> web
-			guess front -> web`,
-		"two networks on one subnet": `
+			guess front -> web
+		two networks on one subnet:
 			begin
 			view
 			create web front
@@ -156,28 +158,28 @@ func TestGuess(t *testing.T) {
 			guess front -> -
 			guess twin -> -
 			start db
-			guess twin -> web`,
-		"one on two networks of one subnet is one": `
+			guess twin -> web
+		one on two networks of one subnet is one:
 			begin
 			view
 			create web front twin
-			guess front -> web`,
-		"a swarm's network": `
+			guess front -> web
+		a swarm's network:
 			begin
 			view
 			create web swarm
 			guess swarm -> -
 			create! db front
 			guess swarm -> -
-			guess front -> db`,
-		"of another space": `
+			guess front -> db
+		of another space:
 			begin
 			view
 			create web lab
 			create db planned
 			guess lab -> web
-			guess planned -> db`,
-		"not listed yet": `
+			guess planned -> db
+		not listed yet:
 			begin
 			create old front
 			view
@@ -191,16 +193,16 @@ func TestGuess(t *testing.T) {
 			guess back -> -
 			list web
 			guess front -> web
-			guess back -> db`,
-		"rename": `
+			guess back -> db
+		rename:
 			begin
 			view
 			create web front
 			rename web db
 			guess front -> db
 			view
-			guess front -> db`,
-		"Compose 2 recreates": `
+			guess front -> db
+		Compose 2 recreates:
 			begin
 			create shop-web-1 shop/web/1 front
 			create other front
@@ -213,8 +215,8 @@ func TestGuess(t *testing.T) {
 			guess front -> shop-web-1
 			rm shop-web-1
 			rename 0123456789ab_shop-web-1 shop-web-1
-			guess front -> shop-web-1`,
-		"Compose 1 recreates": `
+			guess front -> shop-web-1
+		Compose 1 recreates:
 			begin
 			create shop_web_1 shop/web/1 front
 			create other front
@@ -235,8 +237,8 @@ func TestGuess(t *testing.T) {
 			rm 0123456789ab_shop_web_1
 			guess front -> other
 			rm other
-			guess front -> -`,
-		"Compose 1 recreates, and a view or a list comes in between": `
+			guess front -> -
+		Compose 1 recreates, and a view or a list comes in between:
 			begin
 			view
 			create web front=10.8.0.5
@@ -257,8 +259,8 @@ func TestGuess(t *testing.T) {
 			guess front 10.8.0.7 -> web
 			guess front 10.8.0.9 -> -
 			start web
-			guess front -> -`,
-		"taken off for good": `
+			guess front -> -
+		taken off for good:
 			begin
 			view
 			create web front back
@@ -267,8 +269,8 @@ func TestGuess(t *testing.T) {
 			wait 10s
 			view
 			guess front -> -
-			guess back -> web`,
-		"late events": `
+			guess back -> web
+		late events:
 			begin
 			view
 			create web front
@@ -279,8 +281,8 @@ func TestGuess(t *testing.T) {
 			wait 1990ms
 			guess front -> -
 			wait 20ms
-			guess front -> web`,
-		"late events, and one in time behind them": `
+			guess front -> web
+		late events, and one in time behind them:
 			begin
 			view
 			create web front
@@ -289,16 +291,16 @@ func TestGuess(t *testing.T) {
 			view
 			guess front -> -
 			late 200ms
-			guess front -> web`,
-		"late events, and the clock is set back": `
+			guess front -> web
+		late events, and the clock is set back:
 			begin
 			view
 			create web front
 			late 1s
 			wait -1h
 			view
-			guess front -> web`,
-		"the clock is set back": `
+			guess front -> web
+		the clock is set back:
 			begin
 			create gone front=10.8.0.5
 			create web front
@@ -313,8 +315,8 @@ func TestGuess(t *testing.T) {
 			create db front
 			guess front -> db
 			start web
-			guess front -> db`,
-		"a view that is older than the events": `
+			guess front -> db
+		a view that is older than the events:
 			begin
 			view
 			create web front
@@ -322,63 +324,46 @@ func TestGuess(t *testing.T) {
 			view
 			go
 			start web
-			guess front -> -`,
-	} {
-		t.Run(name, func(t *testing.T) { newHall(t).run(steps) })
+			guess front -> -
+	`) {
+		t.Run(name, func(t *testing.T) { newRosterRig(t).run(strings.Join(steps, "\n")) })
 	}
 }
 
 // TestOldWords: late news count no more than older ones.
 func TestOldWords(t *testing.T) {
-	// hold one piece of news back until the rest was sent
-	after := func(before string, word, rest, then string) func(*testing.T) {
-		return func(t *testing.T) {
-			h := newHall(t)
-			h.run("begin\nview\n" + before)
-			h.run("hold\n" + word)
+	// what happened before, the piece of news that is held back until the rest was sent, and what comes of it
+	for row := range ipamtest.Rows(5, `
+		a list of before it was started | create! web front | list web | start web | guess front -> -
+		a list of before it died | create! web front; start web | list web | die web | guess front -> web
+		a list of before it was destroyed | create! web front | list web | rm web | guess front -> -
+		a list of before it was destroyed, of which a view knew | create! web front | list web | rm web; view | guess front -> -
+		a list of before it was taken off | create! web front=10.8.0.5 | list web | off web front | guess front 10.8.0.9 -> web; view; guess front 10.8.0.9 -> web
+		a view of before it was started | create web front | view | start web | guess front -> -
+		a view of before it was created |  | view | create web front | guess front -> web
+		a view of before it was destroyed | create web front | view | rm web | guess front -> -
+		a rename | create web front | rename web db | start db; rename db web; stop web | guess front -> web
+		a start | create old front; wait 1h; create web front | start web | stop web | guess front -> web
+		an end | create web front; start web | die web | start web | guess front -> -
+		a creation | create old front | create! web front | start web; list web; stop web | off web front; guess front 10.8.0.9 -> -
+		a destruction | create web front | rm web | view | guess front -> -
+		an event of one that was destroyed, of which a view knew | create! web front | rename web db | rm db; view | guess front -> -
+		a creation, long after it | create old front | create! web front | wait 11s; start web; list web; stop web | guess front -> web
+		a list of before it asked for another address | create web front=10.8.0.5 | list web | off web front; on web front=10.8.0.9; list web | wanted front 10.8.0.9 -> web new; wanted front 10.8.0.5 ->
+	`) {
+		t.Run(row[0], func(t *testing.T) {
+			for i := range row {
+				row[i] = strings.ReplaceAll(row[i], "; ", "\n")
+			}
+			h := newRosterRig(t)
+			h.run("begin\nview\n" + row[1])
+			h.run("hold\n" + row[2])
 			held := h.held
 			h.holds, h.held = false, nil
-			h.run(rest)
+			h.run(row[3])
 			h.release(held)
-			h.run(then)
-		}
-	}
-	for name, test := range map[string]func(*testing.T){
-		"a list of before it was started": after("create! web front", "list web", "start web",
-			"guess front -> -"),
-		"a list of before it died": after("create! web front\nstart web", "list web",
-			"die web", "guess front -> web"),
-		"a list of before it was destroyed": after("create! web front", "list web", "rm web",
-			"guess front -> -"),
-		"a list of before it was destroyed, of which a view knew": after("create! web front", "list web",
-			"rm web\nview", "guess front -> -"),
-		"a list of before it was taken off": after("create! web front=10.8.0.5", "list web",
-			"off web front", "guess front 10.8.0.9 -> web\nview\nguess front 10.8.0.9 -> web"),
-		"a view of before it was started": after("create web front", "view", "start web",
-			"guess front -> -"),
-		"a view of before it was created": after("", "view", "create web front",
-			"guess front -> web"),
-		"a view of before it was destroyed": after("create web front", "view", "rm web",
-			"guess front -> -"),
-		"a rename": after("create web front", "rename web db",
-			"start db\nrename db web\nstop web", "guess front -> web"),
-		"a start": after("create old front\nwait 1h\ncreate web front",
-			"start web", "stop web", "guess front -> web"),
-		"an end": after("create web front\nstart web", "die web",
-			"start web", "guess front -> -"),
-		"a creation": after("create old front", "create! web front",
-			"start web\nlist web\nstop web", "off web front\nguess front 10.8.0.9 -> -"),
-		"a destruction": after("create web front", "rm web", "view",
-			"guess front -> -"),
-		"an event of one that was destroyed, of which a view knew": after("create! web front", "rename web db",
-			"rm db\nview", "guess front -> -"),
-		"a creation, long after it": after("create old front", "create! web front",
-			"wait 11s\nstart web\nlist web\nstop web", "guess front -> web"),
-		"a list of before it asked for another address": after("create web front=10.8.0.5", "list web",
-			"off web front\non web front=10.8.0.9\nlist web",
-			"wanted front 10.8.0.9 -> web new\nwanted front 10.8.0.5 ->"),
-	} {
-		t.Run(name, test)
+			h.run(row[4])
+		})
 	}
 }
 
@@ -387,7 +372,7 @@ func TestOldListOfPlaces(t *testing.T) {
 	for _, row := range []struct {
 		action, before, want string
 	}{{eventStart, "", "-"}, {eventDie, "e1", "web"}} {
-		h := newHall(t)
+		h := newRosterRig(t)
 		h.run("begin\nview")
 		c := ipam.EngineContainer{ID: "id", Name: "web"}
 		listed := c
@@ -403,7 +388,7 @@ func TestOldListOfPlaces(t *testing.T) {
 
 // TestUnheard: a whole view shows what no event did. A list alone does not show the endpoints of a starting container.
 func TestUnheard(t *testing.T) {
-	h := newHall(t)
+	h := newRosterRig(t)
 	h.run("begin\ncreate web front\nstart web\nview\nguess front -> -")
 	h.guest("web").runs = false
 	h.run("view\nguess front -> web")
@@ -415,7 +400,7 @@ func TestUnheard(t *testing.T) {
 
 // TestOldNetworks: a list of networks that is older than a view does not replace it.
 func TestOldNetworks(t *testing.T) {
-	h := newHall(t)
+	h := newRosterRig(t)
 	h.run("begin\ncreate web front\nview")
 	h.roster.Hear(&ipam.EngineNews{At: h.clock.Now().Add(-time.Second), Networks: &ipam.EngineNetworkList{}})
 	h.run("guess front -> web")
@@ -434,7 +419,7 @@ func TestOldNetworks(t *testing.T) {
 // TestDead: a container that will not start again asks for nothing.
 func TestDead(t *testing.T) {
 	for _, state := range []string{stateDead, stateRemoving} {
-		h := newHall(t)
+		h := newRosterRig(t)
 		h.run("begin\ncreate web front\ncreate db front\nview")
 		h.clock.wait(time.Second)
 		view := h.seen()
@@ -446,32 +431,48 @@ func TestDead(t *testing.T) {
 
 // TestGuessSoon: a hint says whether a name may be known soon, or a wait is useless.
 func TestGuessSoon(t *testing.T) {
-	h := newHall(t)
-	soon := func(want bool) {
-		t.Helper()
-		hint := h.roster.guess(ipam.Question{Space: "local", CIDR: prefix("10.8.0.0/24")})
-		if hint.Soon != want || hint.Soon && (hint.Name != "" || !hint.Live) {
-			t.Errorf("the hint is %+v", hint)
-		}
-	}
-	soon(false) // nobody follows the engine
-	h.run("begin\nview")
-	soon(true) // the container was not heard of
-	h.run("create web front")
-	soon(false)
-	h.run("create db front")
-	soon(false) // it is one of two
-	h.roster.Hear(&ipam.EngineNews{At: h.roster.now(), Late: time.Hour})
-	soon(true)
-	h.run("wait 2s")
-	soon(false)
-	h.run("lose")
-	soon(false)
+	newRosterRig(t).run(`
+		# nobody follows the engine
+		soon front -> false
+		begin
+		view
+		# the container was not heard of
+		soon front -> true
+		create web front
+		soon front -> false
+		# it is one of two
+		create db front
+		soon front -> false
+		late 1h
+		soon front -> true
+		wait 2s
+		soon front -> false
+		lose
+		soon front -> false`)
+}
+
+// TestGuessOthers: if the engine does not answer, containers that ended together share their old addresses, unless a
+// new one may be asking.
+func TestGuessOthers(t *testing.T) {
+	newRosterRig(t).run(`
+		begin
+		create b front
+		create a front
+		create idle front
+		view
+		wait 1h
+		start b
+		die b
+		start a
+		die a
+		others front -> b a
+		create! new front
+		others front ->`)
 }
 
 // TestRosterAtOnce: requests, events and views run concurrently.
 func TestRosterAtOnce(t *testing.T) {
-	h := newHall(t)
+	h := newRosterRig(t)
 	h.run("begin\ncreate web front=10.8.0.5\nview")
 	stop := make(chan struct{})
 	var asking, telling sync.WaitGroup
@@ -491,7 +492,7 @@ func TestRosterAtOnce(t *testing.T) {
 	}
 	for n := range 2 {
 		telling.Go(func() {
-			other := newHall(t)
+			other := newRosterRig(t)
 			other.roster, other.number = h.roster, 100*(n+1)
 			for range 50 {
 				other.run("create db front\nstart db\nview\nstop db\nlose\nbegin\nrename db web\nrm web")

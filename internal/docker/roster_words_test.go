@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -14,9 +15,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hall is an engine with the true state of its containers, and a roster that gets its news, at once or in another
+// rosterRig is an engine with the true state of its containers, and a roster that gets its news, at once or in another
 // order.
-type hall struct {
+type rosterRig struct {
 	t        rapid.TB
 	clock    *clock
 	roster   *Roster
@@ -43,8 +44,8 @@ type chair struct {
 	wanted  []netip.Addr
 }
 
-func newHall(t rapid.TB) *hall {
-	h := &hall{t: t, clock: &clock{now: now}}
+func newRosterRig(t rapid.TB) *rosterRig {
+	h := &rosterRig{t: t, clock: &clock{now: now}}
 	h.roster = NewRoster(h.clock.Now)
 	for _, n := range []ipam.EngineNetwork{
 		{ID: "front", Subnets: []ipam.EngineSubnet{{CIDR: prefix("10.8.0.0/24")}, {CIDR: prefix("fd00::/64")}}},
@@ -63,9 +64,9 @@ func newHall(t rapid.TB) *hall {
 }
 
 // tell sends news to the roster, now or when the held news are released.
-func (h *hall) tell(news *ipam.EngineNews) { h.later(func() { h.roster.Hear(news) }) }
+func (h *rosterRig) tell(news *ipam.EngineNews) { h.later(func() { h.roster.Hear(news) }) }
 
-func (h *hall) later(do func()) {
+func (h *rosterRig) later(do func()) {
 	h.clock.wait(time.Millisecond)
 	if h.holds {
 		h.held = append(h.held, do)
@@ -74,7 +75,7 @@ func (h *hall) later(do func()) {
 	do()
 }
 
-func (h *hall) event(action string, g *guest, network string) {
+func (h *rosterRig) event(action string, g *guest, network string) {
 	h.clock.wait(time.Millisecond)
 	e := &ipam.EngineEvent{Action: action, Container: ipam.EngineContainer{ID: g.ID}, Network: network}
 	if network == "" {
@@ -84,7 +85,7 @@ func (h *hall) event(action string, g *guest, network string) {
 	h.tell(&ipam.EngineNews{At: h.clock.Now(), Event: e})
 }
 
-func (h *hall) guest(name string) *guest {
+func (h *rosterRig) guest(name string) *guest {
 	for _, g := range h.all {
 		if g.Name == name {
 			return g
@@ -115,7 +116,7 @@ func (g *guest) shown() ipam.EngineContainer {
 	return c
 }
 
-func (h *hall) create(name, owner string, on ...*chair) *guest {
+func (h *rosterRig) create(name, owner string, on ...*chair) *guest {
 	h.number++
 	g := &guest{EngineContainer: ipam.EngineContainer{ID: fmt.Sprintf("id%d", h.number), Name: name}, on: on}
 	if parts := strings.Split(owner, "/"); len(parts) == 3 {
@@ -127,13 +128,13 @@ func (h *hall) create(name, owner string, on ...*chair) *guest {
 	return g
 }
 
-func (h *hall) list(g *guest) {
+func (h *rosterRig) list(g *guest) {
 	h.clock.wait(time.Millisecond)
 	h.tell(&ipam.EngineNews{At: h.clock.Now(), Listed: []ipam.EngineContainer{g.shown()}})
 }
 
 // start connects a container to its networks first, as the engine does.
-func (h *hall) start(g *guest) {
+func (h *rosterRig) start(g *guest) {
 	g.runs, g.ran = true, true
 	for _, s := range g.on {
 		h.event(eventConnect, g, s.network)
@@ -142,7 +143,7 @@ func (h *hall) start(g *guest) {
 }
 
 // end sends the events of a container's end, by itself or by `docker stop`.
-func (h *hall) end(g *guest, stopped bool) {
+func (h *rosterRig) end(g *guest, stopped bool) {
 	g.runs = false
 	for _, s := range g.on {
 		h.event(eventDisconnect, g, s.network)
@@ -153,31 +154,31 @@ func (h *hall) end(g *guest, stopped bool) {
 	}
 }
 
-func (h *hall) rename(g *guest, name string) {
+func (h *rosterRig) rename(g *guest, name string) {
 	g.Name = name
 	h.event(eventRename, g, "")
 }
 
-func (h *hall) destroy(g *guest) {
+func (h *rosterRig) destroy(g *guest) {
 	h.all = slices.DeleteFunc(h.all, func(other *guest) bool { return other == g })
 	h.event(eventDestroy, g, "")
 }
 
 // connect connects a container to a network. For a stopped one there is no event.
-func (h *hall) connect(g *guest, s *chair) {
+func (h *rosterRig) connect(g *guest, s *chair) {
 	g.on = append(g.on, s)
 	if g.runs {
 		h.event(eventConnect, g, s.network)
 	}
 }
 
-func (h *hall) disconnect(g *guest, network string) {
+func (h *rosterRig) disconnect(g *guest, network string) {
 	g.on = slices.DeleteFunc(g.on, func(s *chair) bool { return s.network == network })
 	h.event(eventDisconnect, g, network)
 }
 
 // view takes a view and shows it.
-func (h *hall) view() {
+func (h *rosterRig) view() {
 	h.clock.wait(time.Millisecond)
 	h.views++
 	view, turn := h.seen(), h.views
@@ -189,7 +190,7 @@ func (h *hall) view() {
 	})
 }
 
-func (h *hall) seen() *ipam.EngineView {
+func (h *rosterRig) seen() *ipam.EngineView {
 	view := &ipam.EngineView{Taken: h.clock.Now(), Networks: slices.Clone(h.networks)}
 	for _, g := range h.all {
 		view.Containers = append(view.Containers, g.shown())
@@ -198,7 +199,7 @@ func (h *hall) seen() *ipam.EngineView {
 }
 
 // release sends the held news in an order.
-func (h *hall) release(order []func()) {
+func (h *rosterRig) release(order []func()) {
 	h.holds, h.held = false, nil
 	for _, do := range order {
 		do()
@@ -217,8 +218,9 @@ func (h *hall) release(order []func()) {
 //	late DURATION                           the delay of the next events
 //	wait DURATION                           may be negative
 //	guess NET [ADDR] -> NAME                the guess for a request; "-": none, "lost": the engine is not followed
+//	soon NET, others NET                    whether its name may be known soon; which containers share their addresses
 //	wanted NET ADDR -> NAME                 the container that asks for an address; "NAME new": it has never run
-func (h *hall) step(words []string) string {
+func (h *rosterRig) step(words []string) string {
 	chairOf := func(word string) *chair {
 		network, wanted, is := strings.Cut(word, "=")
 		s := &chair{network: network}
@@ -278,8 +280,16 @@ func (h *hall) step(words []string) string {
 			h.tell(&ipam.EngineNews{At: h.clock.Now(), Late: d,
 				Event: &ipam.EngineEvent{Action: eventDestroy, Container: ipam.EngineContainer{ID: "x"}}})
 		}
-	case "guess":
-		return h.guess(words[1:])
+	case "guess", "soon", "others":
+		q := h.question(words[1:])
+		if verb == "others" {
+			return strings.Join(h.roster.ask(context.Background(), q).Others, " ")
+		}
+		hint := h.roster.guess(q)
+		if verb == "soon" && (!hint.Soon || hint.Name == "" && hint.Live) {
+			return strconv.FormatBool(hint.Soon)
+		}
+		return h.guess(hint)
 	case "wanted":
 		for _, n := range h.networks {
 			if n.ID == words[1] {
@@ -299,8 +309,9 @@ func spaceOf(n *ipam.EngineNetwork) string {
 	return "local"
 }
 
-func (h *hall) guess(words []string) string {
-	q := ipam.Question{Space: "local"}
+// question is a request on a network, for any address or for one.
+func (h *rosterRig) question(words []string) (q ipam.Question) {
+	q.Space = "local"
 	for _, n := range h.networks {
 		if n.ID == words[0] {
 			q.Space, q.CIDR = spaceOf(&n), n.Subnets[0].CIDR
@@ -316,19 +327,22 @@ func (h *hall) guess(words []string) string {
 			}
 		}
 	}
-	hint := h.roster.guess(q)
+	return q
+}
+
+func (h *rosterRig) guess(hint ipam.Hint) string {
 	switch {
 	case hint.Name != "" && hint.Live:
 		return hint.Name
 	case hint.Live:
 		return "-"
-	case !hint.Live && hint.Name == "" && !hint.Soon:
+	case hint.Name == "" && !hint.Soon:
 		return "lost"
 	}
 	return fmt.Sprintf("%+v", hint)
 }
 
-func (h *hall) run(script string) {
+func (h *rosterRig) run(script string) {
 	if t, ok := h.t.(*testing.T); ok {
 		t.Helper()
 	}
@@ -345,7 +359,7 @@ func (h *hall) run(script string) {
 }
 
 // leaks lists what a roster keeps of removed containers.
-func (h *hall) leaks() (all []string) {
+func (h *rosterRig) leaks() (all []string) {
 	r := h.roster
 	for what, n := range map[string]int{"containers": len(r.containers), "gone": len(r.gone), "idle": len(r.idle),
 		"strange": len(r.strange), "lately": len(r.lately), "wanted": len(r.wanted), "names": len(r.byName)} {

@@ -24,7 +24,7 @@ const (
 // It returns nil when ctx ends, and no failure of the engine ends it.
 func (w *Witness) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	f := follower{witness: w, news: make(chan word), stirred: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
+	f := follower{witness: w, news: make(chan word), changed: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer cancel()
@@ -40,7 +40,7 @@ func (w *Witness) Run(ctx context.Context) error {
 		defer ticker.Stop()
 		due = ticker.C
 	}
-	var d diary
+	var d changeLog
 	var again <-chan time.Time
 	for {
 		select {
@@ -53,14 +53,14 @@ func (w *Witness) Run(ctx context.Context) error {
 			}
 		case <-due:
 			w.round(ctx, &d)
-		case <-f.stirred:
+		case <-f.changed:
 			if w.gather(ctx, &f); ctx.Err() == nil {
 				d.failed(w, w.look(ctx))
 			}
 		case <-w.cfg.Roster.asked:
 			d.failed(w, w.lookIfRead(ctx))
 		case <-w.unsure:
-			again = time.After(w.calm)
+			again = time.After(w.burst)
 		case <-again:
 			again = nil
 			d.failed(w, w.lookIfRead(ctx))
@@ -102,7 +102,7 @@ func (w *Witness) breakOff(ctx context.Context, said word) {
 }
 
 // round checks, or only looks if checks are turned off.
-func (w *Witness) round(ctx context.Context, d *diary) {
+func (w *Witness) round(ctx context.Context, d *changeLog) {
 	if w.cfg.Every <= 0 {
 		d.failed(w, w.look(ctx))
 		return
@@ -120,10 +120,10 @@ func (w *Witness) gather(ctx context.Context, f *follower) {
 	select {
 	case <-ctx.Done():
 	case <-f.hurry:
-	case <-time.After(w.calm):
+	case <-time.After(w.burst):
 	}
 	drain(f.hurry)
-	drain(f.stirred)
+	drain(f.changed)
 }
 
 // wake puts a token into a channel of size one. It never waits.
@@ -145,7 +145,7 @@ func drain(waiting chan struct{}) {
 type follower struct {
 	witness *Witness
 	news    chan word
-	stirred chan struct{} // something has changed
+	changed chan struct{} // something has changed
 	hurry   chan struct{} // a network has changed
 }
 
@@ -197,11 +197,11 @@ func (f *follower) followOnce(ctx context.Context) (connected bool) {
 			f.tell(ctx, nil)
 		},
 		Tell: w.cfg.Roster.Hear,
-		Stirred: func(soon bool) {
+		Changed: func(soon bool) {
 			if soon {
 				wake(f.hurry)
 			}
-			wake(f.stirred)
+			wake(f.changed)
 		},
 	})
 	w.cfg.Roster.lose()
@@ -224,11 +224,11 @@ func (f *follower) tell(ctx context.Context, broken error) {
 	}
 }
 
-// diary logs changes, each once.
-type diary struct{ reach, findings, version string }
+// changeLog logs changes, each once.
+type changeLog struct{ reach, findings, version string }
 
 // engine logs when the engine comes and goes.
-func (d *diary) engine(w *Witness) {
+func (d *changeLog) engine(w *Witness) {
 	state := w.State()
 	if state.Engine == d.reach {
 		return
@@ -244,7 +244,7 @@ func (d *diary) engine(w *Witness) {
 }
 
 // naming logs once which engine it is, and what that means for containers that keep their addresses.
-func (d *diary) naming(w *Witness, state *ipam.WitnessState) {
+func (d *changeLog) naming(w *Witness, state *ipam.WitnessState) {
 	sends, known := state.SendsNames()
 	if !known || d.version == state.Version {
 		return
@@ -260,11 +260,11 @@ func (d *diary) naming(w *Witness, state *ipam.WitnessState) {
 }
 
 // found logs the findings of a check.
-func (d *diary) found(w *Witness, r *ipam.CheckReport) {
+func (d *changeLog) found(w *Witness, r *ipam.CheckReport) {
 	var parts []string
-	for _, kind := range kinds {
-		if n := r.Counts[kind]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, kind))
+	for _, row := range ipam.FindingKinds {
+		if n := r.Counts[row.Kind]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, row.Kind))
 		}
 	}
 	findings := strings.Join(parts, ", ")
@@ -277,8 +277,8 @@ func (d *diary) found(w *Witness, r *ipam.CheckReport) {
 	}
 }
 
-// failed logs an error. If the engine is away, diary.engine has logged that already.
-func (d *diary) failed(w *Witness, err error) {
+// failed logs an error. If the engine is away, changeLog.engine has logged that already.
+func (d *changeLog) failed(w *Witness, err error) {
 	if err != nil && w.State().Engine != ipam.EngineUnreachable {
 		w.log.WithError(err).Error("the records could not be compared with what runs")
 	}

@@ -91,16 +91,10 @@ func (s *scene) gateway(address string) *ipam.LeaseInfo {
 	return l
 }
 
-func (s *scene) memory(address string, n int, released time.Time) *ipam.LeaseInfo {
-	l := s.lease(address, n, 1)
-	l.State, l.Released = "remembered", released
-	return l
-}
-
-func (s *scene) reserve(owner, address string, replaced bool) *ipam.ReservationInfo {
+func (s *scene) reserve(owner, address string) *ipam.ReservationInfo {
 	s.reservations = append(s.reservations,
 		ipam.ReservationInfo{Owner: owner, Address: addr(address), Kind: ipam.Static, Space: "local", Network: "front",
-			Subnet: prefix("10.8.0.0/24"), Since: old, Terms: ipam.Terms{Replaced: replaced}})
+			Subnet: prefix("10.8.0.0/24"), Since: old})
 	return &s.reservations[len(s.reservations)-1]
 }
 

@@ -18,36 +18,25 @@ import (
 // its name with ":" behind it, then its steps, one a line, then a line "-> FINDING" (see brief) for each finding, and
 // "says TEXT" for a part of a detail, in the order of the findings' kinds.
 func playScenes(t *testing.T, begin func() *scene, script string, then func(*testing.T, *scene, *comparison)) {
-	type scenes struct{ steps, want, says []string }
-	names, cases := []string{}, map[string]*scenes{}
-	for line := range strings.Lines(script) {
-		line = strings.TrimSpace(line)
-		if name, is := strings.CutSuffix(line, ":"); is {
-			names, cases[name] = append(names, name), &scenes{want: []string{}}
-		} else if line != "" && line[0] != '#' {
-			c := cases[names[len(names)-1]]
-			if want, is := strings.CutPrefix(line, "-> "); is {
-				c.want = append(c.want, want)
-			} else if says, is := strings.CutPrefix(line, "says "); is {
-				c.says = append(c.says, says)
-			} else {
-				c.steps = append(c.steps, line)
-			}
-		}
-	}
-	for _, name := range names {
+	for name, lines := range casesOf(script) {
 		t.Run(name, func(t *testing.T) {
-			s, c := begin(), cases[name]
-			for _, step := range c.steps {
-				s.step(t, strings.Fields(step))
+			s, want, said := begin(), []string{}, []string(nil)
+			for _, line := range lines {
+				if one, is := strings.CutPrefix(line, "-> "); is {
+					want = append(want, one)
+				} else if says, is := strings.CutPrefix(line, "says "); is {
+					said = append(said, says)
+				} else {
+					s.step(t, strings.Fields(line))
+				}
 			}
 			compared := s.compare()
-			if got := brief(compared.found); !slices.Equal(got, c.want) {
-				t.Errorf("found %q, want %q", got, c.want)
+			if got := brief(compared.found); !slices.Equal(got, want) {
+				t.Errorf("found %q, want %q", got, want)
 			}
 			found := slices.Clone(compared.found)
 			slices.SortFunc(found, func(a, b finding) int { return strings.Compare(string(a.Kind), string(b.Kind)) })
-			for i, says := range c.says {
+			for i, says := range said {
 				if f := found[i]; !strings.Contains(f.Detail, says) || f.Network != "front" || f.Owner == "" {
 					t.Errorf("it says %+v, and not %q", f.Finding, says)
 				}
@@ -92,11 +81,13 @@ func (s *scene) step(t *testing.T, words []string) {
 	case "lan":
 		of, taken = s.inLAN(words[1], n(2), words[3]), 4
 	case "memory":
-		of, taken = s.memory(words[1], n(2), now.Add(-time.Duration(n(3))*24*time.Hour)), 4
+		l := s.lease(words[1], n(2), 1)
+		l.State, l.Released = "remembered", now.Add(-time.Duration(n(3))*24*time.Hour)
+		of, taken = l, 4
 	case "gateway":
 		of, taken = s.gateway(words[1]), 2
 	case "reserve":
-		of, taken = s.reserve(words[1], words[2], false), 3
+		of, taken = s.reserve(words[1], words[2]), 3
 	case "rule":
 		s.rule(words[1], words[2], append(words[3:], "local")[0])
 	case "attach":
@@ -112,7 +103,7 @@ func (s *scene) step(t *testing.T, words []string) {
 	case "plan":
 		s.networks[words[1]] = strings.Trim(words[2], "-")
 	case "swarm":
-		*s = *newSwarm()
+		*s = *newSwarm(t)
 	case "foreign":
 		if s.view.Foreign = slices.Clone(s.view.Networks); taken == 1 {
 			s.view.Networks, s.view.Containers = nil, nil
@@ -233,16 +224,26 @@ func set(t *testing.T, of any, word string) {
 	must(t, json.Unmarshal(fmt.Appendf(nil, "{%q: %s}", key, text), of))
 }
 
-// newSwarm is a swarm's network with one task, on a node: the attachments of the manager and the node.
-func newSwarm() *scene {
-	s := &scene{view: ipam.EngineView{Host: "h1", Taken: took}, networks: map[string]string{}}
-	s.network(1, "10.0.9.0/24", "10.0.9.1").Swarm = true
-	global := s.attach(1, "10.0.9.0/24")
-	global.Space, global.Swarm, global.Host = "global", true, "manager"
-	s.attach(2, "10.0.9.0/24")
-	s.run("web.1.x", 1, "10.0.9.3", 3)
-	s.lease("10.0.9.3", 3, 2)
-	l := s.lease("10.0.9.3", 0, 1)
-	l.Space, l.MAC, l.Host, l.Kind = "global", ipam.MAC{}, "manager", ipam.Static
+// steps takes steps, one a line.
+func (s *scene) steps(t *testing.T, script string) *scene {
+	t.Helper()
+	for line := range strings.Lines(script) {
+		if words := strings.Fields(line); len(words) > 0 {
+			s.step(t, words)
+		}
+	}
 	return s
+}
+
+// newSwarm is a swarm's network with one task, on a node: the attachments of the manager and the node.
+func newSwarm(t *testing.T) *scene {
+	s := &scene{view: ipam.EngineView{Host: "h1", Taken: took}, networks: map[string]string{}}
+	return s.steps(t, `
+		network 1 10.0.9.0/24 10.0.9.1 swarm
+		attach 1 10.0.9.0/24 space=global swarm host=manager
+		attach 2 10.0.9.0/24
+		run web.1.x 1 10.0.9.3 3
+		lease 10.0.9.3 3 2
+		lease 10.0.9.3 0 1 space=global mac=none host=manager kind=static
+	`)
 }

@@ -82,10 +82,7 @@ func (r *Roster) Endpoint(lease ipam.LeaseRef, since time.Time) (word ipam.Sight
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	r.miss()
-	s := r.leases[place{lease.Space, lease.Address}]
-	if s.lease != lease.ID {
-		s = sighted{}
-	}
+	s := r.sighted(lease)
 	word.Container, word.MAC = s.name, s.mac
 	if m := r.containers[s.container]; m != nil && m.Name != "" {
 		word.Container = m.Name
@@ -101,7 +98,15 @@ func (r *Roster) Endpoint(lease ipam.LeaseRef, since time.Time) (word ipam.Sight
 	return word
 }
 
-// exists reports whether there is a container with this ipam.NameKey or this short id.
+// sighted returns what looks have shown of a lease; it is zero if they have shown nothing.
+func (r *Roster) sighted(lease ipam.LeaseRef) (s sighted) {
+	if last := r.leases[place{lease.Space, lease.Address}]; last.lease == lease.ID {
+		s = last
+	}
+	return s
+}
+
+// exists reports whether there is a container with this ipam.RememberedName or this short id.
 func (r *Roster) exists(name, id string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -119,7 +124,7 @@ func (r *Roster) count(name string, more int) {
 	if name == "" {
 		return
 	}
-	key := ipam.NameKey(name)
+	key := ipam.RememberedName(name)
 	if r.names[key] += more; r.names[key] == 0 {
 		delete(r.names, key)
 	}

@@ -13,9 +13,9 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// crew is a service of Compose on an engine that sends names, and a witness that follows it.
-type crew struct {
-	*house
+// replicaRig is a service of Compose on an engine that sends names, and a witness that follows it.
+type replicaRig struct {
+	*harness
 	t      *testing.T
 	dir    string
 	roster *Roster
@@ -24,20 +24,20 @@ type crew struct {
 	run    map[string]netip.Addr
 }
 
-func newCrew(t *testing.T) *crew {
-	c := &crew{t: t, dir: t.TempDir(), ids: map[string]string{}, run: map[string]netip.Addr{}}
+func newReplicaRig(t *testing.T) *replicaRig {
+	c := &replicaRig{t: t, dir: t.TempDir(), ids: map[string]string{}, run: map[string]netip.Addr{}}
 	c.open(nil)
 	c.network("front", "10.8.0.0/24")
 	return c
 }
 
 // open starts the daemon with the earlier state.
-func (c *crew) open(before *house) {
+func (c *replicaRig) open(before *harness) {
 	c.t.Helper()
 	var roster *Roster
-	c.house = openHouse(c.t, c.dir, ipam.Known{
+	c.harness = openHarness(c.t, c.dir, ipam.Known{
 		Container: func(name string) (string, bool) { return roster.container(name) },
-		Newcomer:  func(name string) ipam.Newcomer { return roster.newcomer(name) },
+		Replica:   func(name string) ipam.Replica { return roster.replica(name) },
 	})
 	c.t.Cleanup(func() { _ = c.close() })
 	if before != nil {
@@ -51,16 +51,16 @@ func (c *crew) open(before *house) {
 }
 
 // begin begins the event stream.
-func (c *crew) begin() {
+func (c *replicaRig) begin() {
 	c.tick()
 	c.roster.Hear(&ipam.EngineNews{At: c.clock.Now(), Begins: true})
 	c.look()
 }
 
-func (c *crew) tick() { c.clock.wait(time.Millisecond) }
+func (c *replicaRig) tick() { c.clock.wait(time.Millisecond) }
 
 // look shows the witness a view.
-func (c *crew) look() {
+func (c *replicaRig) look() {
 	c.t.Helper()
 	c.tick()
 	view := c.taken()
@@ -77,12 +77,12 @@ func (c *crew) look() {
 	c.tick()
 }
 
-func (c *crew) container(name, id string) ipam.EngineContainer {
+func (c *replicaRig) container(name, id string) ipam.EngineContainer {
 	number, _ := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
 	return ipam.EngineContainer{ID: id, Name: name, Project: "shop", Service: "web", Number: number, State: "created"}
 }
 
-func (c *crew) tell(action, name string) {
+func (c *replicaRig) tell(action, name string) {
 	c.tick()
 	one := c.container(name, c.ids[name])
 	one.State = ""
@@ -105,7 +105,7 @@ func reservedAt(number string) netip.Addr { return addr("10.8.0.1" + number) }
 //	break rm N...   destroys the containers during a break of the events
 //	rush rm N...    destroys them, and the witness looks before it hears of that
 //	daemon          restarts the daemon
-func (c *crew) do(step string) (got string) {
+func (c *replicaRig) do(step string) (got string) {
 	c.t.Helper()
 	words, gone := strings.Fields(step), map[string]string{}
 	for _, n := range words[1:] {
@@ -154,19 +154,19 @@ func (c *crew) do(step string) (got string) {
 		c.begin()
 	case "daemon":
 		must(c.t, c.close())
-		c.open(c.house)
+		c.open(c.harness)
 	}
 	return strings.TrimSpace(got)
 }
 
-func (c *crew) create(name string) {
+func (c *replicaRig) create(name string) {
 	c.number++
 	c.ids[name] = fmt.Sprintf("c%d", c.number)
 	c.tell(eventCreate, name)
 }
 
 // start requests an address like an engine from v29 on.
-func (c *crew) start(name string) string {
+func (c *replicaRig) start(name string) string {
 	got, err := c.service.RequestAddress(c.t.Context(),
 		ipam.AddressRequest{Pool: c.pools["front"], Name: name, Telling: true})
 	if err != nil {
@@ -180,7 +180,7 @@ func (c *crew) start(name string) string {
 	return "-"
 }
 
-func (c *crew) stop(name string) {
+func (c *replicaRig) stop(name string) {
 	if a, runs := c.run[name]; runs {
 		c.release("front", a)
 		delete(c.run, name)
@@ -188,7 +188,7 @@ func (c *crew) stop(name string) {
 	}
 }
 
-func (c *crew) destroy(name string) {
+func (c *replicaRig) destroy(name string) {
 	c.tell(eventDestroy, name)
 	delete(c.ids, name)
 }
@@ -238,7 +238,7 @@ func TestStandIn(t *testing.T) {
 		a lower number | reserve 2 3 4|create 2 3 4|start 2 3 4 -> 2 3 4|rm 3|create 1|start 1 -> -
 	`) {
 		t.Run(row[0], func(t *testing.T) {
-			c := newCrew(t)
+			c := newReplicaRig(t)
 			for _, step := range strings.Split(strings.Replace(row[1], "THREE", three, 1), "|") {
 				step, want, _ := strings.Cut(step, " -> ")
 				if got := c.do(step); got != want {
@@ -251,7 +251,7 @@ func TestStandIn(t *testing.T) {
 }
 
 // sound checks that no address has two holders.
-func (c *crew) sound() {
+func (c *replicaRig) sound() {
 	c.t.Helper()
 	has := map[netip.Addr]string{}
 	for name, a := range c.run {
@@ -265,7 +265,7 @@ func (c *crew) sound() {
 // TestStandInEverywhere: a container stands in for the same replica on all networks, whichever asks first. A container
 // that owns something on any network stands in on none.
 func TestStandInEverywhere(t *testing.T) {
-	c := newCrew(t)
+	c := newReplicaRig(t)
 	c.network("back", "10.9.0.0/24")
 	for _, step := range []string{"reserve 1 2 3 4", "create 1 2 3 4", "rm 2 3", "create 5 6 7"} {
 		c.do(step)
@@ -274,24 +274,26 @@ func TestStandInEverywhere(t *testing.T) {
 		c.edit(&ipam.AddReservation{Network: c.leaseOf(addr("10.9.0.1")).Network, Owner: "shop/web/" + n,
 			Wishes: []ipam.Wish{{Address: addr("10.9.0.1" + n)}}})
 	}
-	for _, ask := range []struct{ name, network, want string }{
-		{"shop-web-7", "front", "10.8.0.2"},
-		{"shop-web-6", "front", "10.8.0.12"}, {"shop-web-5", "back", "10.9.0.13"},
-		{"shop-web-5", "front", "10.8.0.13"}, {"shop-web-6", "back", "10.9.0.12"},
-		{"shop-web-7", "back", "10.9.0.17"},
-	} {
+	for row := range ipamtest.Rows(3, `
+		shop-web-7 | front | 10.8.0.2
+		shop-web-6 | front | 10.8.0.12
+		shop-web-5 | back | 10.9.0.13
+		shop-web-5 | front | 10.8.0.13
+		shop-web-6 | back | 10.9.0.12
+		shop-web-7 | back | 10.9.0.17
+	`) {
 		got, err := c.service.RequestAddress(t.Context(),
-			ipam.AddressRequest{Pool: c.pools[ask.network], Name: ask.name, Telling: true})
+			ipam.AddressRequest{Pool: c.pools[row[1]], Name: row[0], Telling: true})
 		must(t, err)
-		if got.Addr() != addr(ask.want) {
-			t.Errorf("%s has %s on %s, want %s", ask.name, got.Addr(), ask.network, ask.want)
+		if got.Addr() != addr(row[2]) {
+			t.Errorf("%s has %s", row, got.Addr())
 		}
 	}
 }
 
 // TestStandInTold: there is one event of it, a stand-in is no stray, and it ends with its container.
 func TestStandInTold(t *testing.T) {
-	c := newCrew(t)
+	c := newReplicaRig(t)
 	for _, step := range []string{"reserve 1 2 3", "create 1 2 3", "start 1 2 3", "rm 2", "create 4", "start 4", "look",
 		"stop 4", "start 4", "look"} {
 		c.do(step)

@@ -2,7 +2,6 @@ package docker
 
 import (
 	"testing"
-	"time"
 
 	"berth/internal/ipam"
 
@@ -11,16 +10,12 @@ import (
 
 // TestNames: leases of an engine without names get them from views. SeenBy names the container of exactly the lease.
 func TestNames(t *testing.T) {
-	tn := newTown(t)
+	tn := newScenario(t)
 	a := tn.run("web", "front")
 	c := &tn.view.Containers[0]
 	c.Project, c.Service, c.Number = "shop", "web", 1
-	tn.settle(time.Second)
-	must(t, tn.w.look(t.Context()))
+	tn.plays("wait 1s\nlook\nat 10.8.0.2 -> held web 1 front")
 	l := tn.leaseOf(a)
-	if l.Name != "web" {
-		t.Errorf("the lease is called %q", l.Name)
-	}
 	want := &ipam.SeenBy{Container: "web", ID: "id-web", Project: "shop", Service: "web", State: "running",
 		MAC: ipam.MAC{2, 0, 0, 0, 0, 1}, Network: "front"}
 	if diff := cmp.Diff(want, tn.w.SeenBy("local", a, l.ID)); diff != "" {
@@ -34,73 +29,57 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s is seen by %v", what, got)
 		}
 	}
-	c = &tn.view.Containers[0]
 	c.Name = "renamed"
-	tn.settle(time.Second)
-	must(t, tn.w.look(t.Context()))
-	if got := tn.w.SeenBy("local", a, l.ID); got == nil || got.Container != "renamed" {
-		t.Errorf("after it was renamed it is seen by %v", got)
-	}
-	if got := tn.leaseOf(a).Name; got != "web" {
-		t.Errorf("the lease is called %q", got)
-	}
-	tn.engine.stop()
-	if err := tn.w.look(t.Context()); err == nil {
-		t.Error("a look of nothing succeeded")
-	}
-	if got := tn.w.SeenBy("local", a, l.ID); got == nil {
-		t.Error("it is forgotten because the engine is away")
-	}
+	tn.plays(`
+		wait 1s
+		look
+		seen 10.8.0.2 -> renamed
+		at 10.8.0.2 -> held web 1 front
+		# it is not forgotten because the engine is away
+		stop
+		look ! connect
+		seen 10.8.0.2 -> renamed
+	`)
 }
 
 // TestNameByAddress: an endpoint without a MAC names the lease of its address only if the lease is older than the view.
 // A younger lease may be another container's.
 func TestNameByAddress(t *testing.T) {
-	tn := newTown(t)
-	a := tn.run("web", "front")
+	tn := newScenario(t)
+	tn.run("web", "front")
 	tn.view.Containers[0].Endpoints[0].MAC = ipam.MAC{}
-	tn.settle(0) // the view has the same time as the lease
-	wantTold(t, tn.check(ipam.CheckRequest{}))
-	l := tn.leaseOf(a)
-	if l.Name != "" {
-		t.Errorf("a lease that is not older than the view is called %q", l.Name)
-	}
-	if by := tn.w.SeenBy("local", a, l.ID); by == nil || by.Container != "web" {
-		t.Errorf("it is seen by %v", by)
-	}
-	tn.settle(time.Second)
-	wantTold(t, tn.check(ipam.CheckRequest{}))
-	if l := tn.leaseOf(a); l.Name != "web" {
-		t.Errorf("the lease is called %q", l.Name)
-	}
+	tn.plays(`
+		check -> nothing
+		at 10.8.0.2 -> held - 1 front
+		seen 10.8.0.2 -> web
+		wait 1s
+		check -> nothing
+		at 10.8.0.2 -> held web 1 front
+	`)
 }
 
 // TestState: the state as a person sees it.
 func TestState(t *testing.T) {
 	tn, _ := leaked(t)
-	if s := tn.w.State(); s.Engine != ipam.EngineUnreachable || s.Runs != 0 || s.Detail == "" {
-		t.Errorf("at first: %+v", s)
-	}
-	tn.check(ipam.CheckRequest{})
-	s := tn.w.State()
-	if s.Engine != ipam.EngineReachable || s.Runs != 1 || s.Counts[ipam.UnusedLease] != 1 ||
-		!s.Last.Equal(tn.clock.Now()) || !s.Seen.Equal(tn.clock.Now()) || s.Detail != "" {
+	tn.plays(`
+		state -> unreachable 0
+		check -> unused_lease 10.8.0.3
+		state -> reachable 1
+		leaks -> 1
+	`)
+	seen := tn.clock.Now()
+	if s := tn.w.State(); !s.Last.Equal(seen) || !s.Seen.Equal(seen) || s.Detail != "" {
 		t.Errorf("after a check: %+v", s)
 	}
-	seen := tn.clock.Now()
-	tn.clock.wait(time.Minute)
-	tn.engine.stop()
-	tn.check(ipam.CheckRequest{})
-	s = tn.w.State()
-	if s.Engine != ipam.EngineUnreachable || s.Runs != 2 || s.Counts[ipam.UnusedLease] != 1 ||
-		!s.Last.Equal(tn.clock.Now()) || !s.Seen.Equal(seen) || s.Detail == "" {
+	tn.plays(`
+		wait 1m
+		stop
+		check -> unreachable, nothing
+		state -> unreachable 2
+		leaks -> 1
+	`)
+	if s := tn.w.State(); !s.Last.Equal(tn.clock.Now()) || !s.Seen.Equal(seen) || s.Detail == "" {
 		t.Errorf("after one without an engine: %+v", s)
 	}
-	none := tn.witness(nil, nil)
-	r, err := none.Check(t.Context(), ipam.CheckRequest{Repair: true})
-	must(t, err)
-	if r.Engine != ipam.NoEngine || r.Trouble != "" || r.Findings == nil || len(r.Findings) != 0 ||
-		none.State().Engine != ipam.NoEngine {
-		t.Errorf("where there is none: %+v", r)
-	}
+	newPushed(t).plays("check repair -> none, nothing\nstate -> none 1")
 }

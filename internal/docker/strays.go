@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
+	"slices"
 	"time"
 
 	"berth/internal/ipam"
@@ -19,19 +20,29 @@ func (c *comparison) judgeStrays() {
 	if len(c.rec.reservations) == 0 {
 		return
 	}
+	own := map[endpointKey][]netip.Addr{} // reserved addresses that their owners have
 	for _, m := range c.matches {
 		if m.sight.container.ID == "" || m.lease.Kind == ipam.Headroom || !m.certain(c.view.Taken) {
 			continue
 		}
 		of := c.reserved.at[place{m.lease.Space, m.lease.Address}]
-		switch own := c.wantedElsewhere(m); {
-		case of != nil && c.isOwner(m, of):
+		switch wanted := c.wantedElsewhere(m); {
+		case of != nil && c.owns(m, of):
+			key := endpointKey{m.sight.container.ID, m.sight.network.Name}
+			own[key] = append(own[key], of.Address)
 			continue
-		case own != nil:
-			c.addElsewhere(m, own, of)
+		case of != nil && c.standsInFor(m, of):
+			continue
+		case wanted != nil:
+			c.addElsewhere(m, wanted, of)
 		}
 		if of != nil {
 			c.addForeign(m, of)
+		}
+	}
+	for i := range c.found {
+		if a := c.found[i].astray; a != nil {
+			a.Own = own[endpointKey{a.ID, a.Network}]
 		}
 	}
 }
@@ -79,13 +90,18 @@ func (c *comparison) owners(m match) iter.Seq[string] {
 	}
 }
 
-// isOwner reports whether a container may be the owner of a reservation, or stands in for it.
-func (c *comparison) isOwner(m match, r *ipam.ReservationInfo) bool {
+// owns reports whether a container may be the owner of a reservation.
+func (c *comparison) owns(m match, r *ipam.ReservationInfo) bool {
 	for owner := range c.owners(m) {
 		if owner == r.Owner {
 			return true
 		}
 	}
+	return false
+}
+
+// standsInFor reports whether a container stands in for the owner of a reservation.
+func (c *comparison) standsInFor(m match, r *ipam.ReservationInfo) bool {
 	for _, s := range c.rec.standIns {
 		if s.ID == m.sight.container.ID && c.rulesOf(m.lease).Means(s.For, r.Owner) {
 			return true
@@ -134,9 +150,9 @@ func (c *comparison) addForeign(m match, r *ipam.ReservationInfo) {
 	text += fmt.Sprintf(": remove %s, or start it with another address, and then start %s again; or make the "+
 		"address %s's, "+
 		"beginning with `berth reservation rm %s --owner %s --ip %s`", who, r.Owner, who, r.Network, r.Owner, r.Address)
-	c.addStray(m, finding{stray: brief,
-		Finding: ipam.Finding{Kind: ipam.ForeignHolder, Address: r.Address,
-			Owner: r.Owner, Detail: text}})
+	f := c.ofStray(ipam.ForeignHolder, m, r)
+	f.stray = brief
+	c.add(f, "%s", text)
 }
 
 // addElsewhere reports an owner on another address than its own. instead is the reservation of that other address, or
@@ -159,8 +175,9 @@ func (c *comparison) addElsewhere(m match, own, instead *ipam.ReservationInfo) {
 		text += fmt.Sprintf("; to keep %s, end the reservation with `berth reservation rm %s --owner %s --ip %s`",
 			m.lease.Address, own.Network, own.Owner, own.Address)
 	}
-	c.addStray(m, finding{stray: brief, astray: c.astray(m, own), Finding: ipam.Finding{Kind: ipam.OwnerElsewhere,
-		Address: m.lease.Address, Owner: own.Owner, Detail: text}})
+	f := c.ofStray(ipam.OwnerElsewhere, m, own)
+	f.stray, f.astray = brief, c.astray(m, own)
+	c.add(f, "%s", text)
 }
 
 // Astray is a container on another address than its own (reserved or last used), because its request could not be
@@ -172,17 +189,19 @@ type Astray struct {
 	Planned                ipam.ID // the id of Berth's network
 	Subnet                 netip.Prefix
 	Has, Home              netip.Addr
-	Reserved               bool      // Home is reserved for it
-	Taken                  string    // the container that has Home, by name; empty: none
-	Started                time.Time // when it was last heard to start; zero: unknown
+	Reserved               bool         // Home is reserved for it
+	Own                    []netip.Addr // what else it has on the network, and is reserved for it
+	Taken                  string       // the container that has Home, by name; empty: none
+	Started                time.Time    // when it was last heard to start; zero: unknown
 }
 
 // astray returns the container if it can be put back, or nil. Its own address must be unused, and must have been
-// reserved before the container got the other one. A user's choice of the other one is respected.
+// reserved before the container got the other one. A user's choice of the other one is respected. A user may choose an
+// IPv6 address and leave the IPv4 address to Berth.
 func (c *comparison) astray(m match, own *ipam.ReservationInfo) *Astray {
 	l := m.lease
 	if c.whoHas(own.Space, own.Address) != "" || !l.Since.After(own.Since) || l.Kind != ipam.Automatic || l.DHCP != nil ||
-		m.sight.network.Swarm || len(m.sight.endpoint.Wanted) > 0 {
+		m.sight.network.Swarm || slices.ContainsFunc(m.sight.endpoint.Wanted, m.lease.Subnet.Contains) {
 		return nil
 	}
 	by := m.sight.container
@@ -212,12 +231,12 @@ func (w *Witness) tellAstray(c *comparison) {
 	}
 }
 
-// addStray fills in what both kinds of findings share.
-func (c *comparison) addStray(m match, f finding) {
+// ofStray is a finding about a container that contradicts a reservation.
+func (c *comparison) ofStray(kind ipam.FindingKind, m match, r *ipam.ReservationInfo) finding {
+	f := ofLease(kind, m.lease)
 	f.thing, f.name = m.sight.container.ID, m.sight.container.Name
-	f.Space, f.Network, f.Subnet = m.lease.Space, m.lease.Network, m.lease.Subnet
-	f.Lease, f.Pool, f.MAC = m.lease.ID, m.lease.Pool, m.sight.endpoint.MAC
-	c.add(f)
+	f.Owner, f.MAC = r.Owner, m.sight.endpoint.MAC
+	return f
 }
 
 // tellStrays writes an event for each container that is newly found on a wrong address.

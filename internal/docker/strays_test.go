@@ -1,8 +1,8 @@
 package docker
 
 import (
+	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -106,53 +106,35 @@ func TestForeignHolder(t *testing.T) {
 // TestStrayEvents: a container on another's reserved address, and the owner on another address, have one event each, in
 // looks and checks. A new event needs a new lease.
 func TestStrayEvents(t *testing.T) {
-	tn := newTown(t)
-	n := tn.leaseOf(addr("10.8.0.1")).Network
-	tn.edit(&ipam.AddReservation{Network: n, Owner: "odb", Wishes: []ipam.Wish{{Address: addr("10.8.0.30")}}})
-	stranger := func(name string) {
-		tn.number++
-		tn.appear(name, "front", tn.lease("front", macN(tn.number), addr("10.8.0.30")))
-	}
-	told := func(want ...string) {
-		t.Helper()
-		events, err := tn.service.Events(t.Context(), ipam.EventFilter{})
-		must(t, err)
-		var got []string
-		for _, e := range events {
-			if e.Verb == ipam.ForeignHolderTold || e.Verb == ipam.OwnerElsewhereTold {
-				if e.Lease != tn.leaseOf(e.Address).ID && e.Name != "web" || e.Actor != "check" {
-					t.Errorf("told is %+v", e)
-				}
-				got = append(got, e.Verb.String()+" "+e.Address.String()+" "+e.Name+": "+e.Detail)
-			}
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("told is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-		}
-	}
-	stranger("web")
-	tn.settle(time.Second)
-	must(t, tn.w.look(t.Context()))
-	foreign := "lease.foreign_holder 10.8.0.30 web: reserved for odb"
-	told(foreign)
-	a := tn.run("odb", "front")
-	tn.settle(time.Second)
-	wantTold(t, tn.check(ipam.CheckRequest{Repair: true}), "foreign_holder 10.8.0.30", "owner_elsewhere "+a.String())
-	elsewhere := "lease.owner_elsewhere " + a.String() + " odb: 10.8.0.30 is reserved for odb, and web has it"
-	told(foreign, elsewhere)
-	for range 2 {
-		must(t, tn.w.look(t.Context()))
-		tn.check(ipam.CheckRequest{})
-	}
-	told(foreign, elsewhere)
-	tn.vanish("web")
-	tn.release("front", addr("10.8.0.30"))
-	tn.settle(time.Second)
-	wantTold(t, tn.check(ipam.CheckRequest{}), "owner_elsewhere "+a.String())
-	stranger("other")
-	tn.settle(time.Second)
-	must(t, tn.w.look(t.Context()))
-	told(foreign, elsewhere, "lease.foreign_holder 10.8.0.30 other: reserved for odb")
+	const foreign = "[lease.foreign_holder 10.8.0.30 web: reserved for odb by check]"
+	const both = foreign +
+		" [lease.owner_elsewhere 10.8.0.2 odb: 10.8.0.30 is reserved for odb, and web has it by check]"
+	newScenario(t).plays(`
+		reserve odb 10.8.0.30
+		lease front 1 10.8.0.30
+		appear web front 10.8.0.30
+		wait 1s
+		look
+		told -> ` + foreign + `
+		run odb front -> 10.8.0.2
+		wait 1s
+		check repair -> foreign_holder 10.8.0.30, owner_elsewhere 10.8.0.2
+		told -> ` + both + `
+		look
+		check
+		look
+		check
+		told -> ` + both + `
+		vanish web
+		release front 10.8.0.30
+		wait 1s
+		check -> owner_elsewhere 10.8.0.2
+		lease front 3 10.8.0.30
+		appear other front 10.8.0.30
+		wait 1s
+		look
+		told -> ` + both + ` [lease.foreign_holder 10.8.0.30 other: reserved for odb by check]
+	`)
 }
 
 // TestAstray: an owner on another address, whose own is free, is reported to be put back. With an engine that sends
@@ -160,29 +142,29 @@ func TestStrayEvents(t *testing.T) {
 func TestAstray(t *testing.T) {
 	for version, want := range map[string]int{"20.10.24": 1, "28.5.1": 1, "29.0.0": 0} {
 		t.Run(version, func(t *testing.T) {
-			h, _ := newPushed(t)
+			tn := newPushed(t)
 			var told []Astray
-			w := h.witness(nil, func(cfg *Config) { cfg.Astray = func(all []Astray) { told = all } })
-			h.view.Version = version
-			n := h.leaseOf(addr("10.8.0.1"))
-			h.edit(&ipam.AddReservation{Network: n.Network, Owner: "odb",
-				Wishes: []ipam.Wish{{Address: addr("10.8.0.30")}}})
-			h.appear("web", "front", h.lease("front", macN(99), addr("10.8.0.30")))
-			a := h.run("odb", "front")
-			h.clock.wait(time.Second)
-			h.show(t, w)
+			tn.w = tn.witness(nil, func(cfg *Config) { cfg.Astray = func(all []Astray) { told = all } })
+			tn.view.Version = version
+			n := tn.leaseOf(addr("10.8.0.1"))
+			tn.plays(`
+				reserve odb 10.8.0.30
+				lease front 99 10.8.0.30
+				appear web front 10.8.0.30 99
+				run odb front -> 10.8.0.2
+				wait 1s
+				show
+			`)
 			if len(told) > 0 {
 				t.Fatalf("web has it, and told is %+v", told)
 			}
-			h.vanish("web")
-			h.release("front", addr("10.8.0.30"))
-			h.clock.wait(time.Second)
-			h.show(t, w)
+			tn.plays("vanish web\nrelease front 10.8.0.30\nwait 1s\nshow")
 			if len(told) != want {
 				t.Fatalf("told is %+v", told)
 			}
 			for _, one := range told {
-				if one.Container != "odb" || one.Has != a || one.Home != addr("10.8.0.30") || !one.Reserved ||
+				if one.Container != "odb" || one.Has != addr("10.8.0.2") ||
+					one.Home != addr("10.8.0.30") || !one.Reserved ||
 					one.Planned != n.NetworkID || one.Taken != "" {
 					t.Errorf("told is %+v", one)
 				}
@@ -191,14 +173,48 @@ func TestAstray(t *testing.T) {
 	}
 }
 
+// TestAstrayOwn: an owner on a wrong IPv4 address is reported with the IPv6 address that is its own. It is reported if
+// its configuration has that IPv6 address, and not if it has the IPv4 address.
+func TestAstrayOwn(t *testing.T) {
+	four, six := addr("10.8.0.2"), addr("fd00::2")
+	for _, c := range []struct {
+		asks netip.Addr
+		told bool
+	}{{told: true}, {asks: six, told: true}, {asks: four}} {
+		s := newScene()
+		s.attach(2, "fd00::/64")
+		s.lease("fd00::2", 1, 2).Subnet = prefix("fd00::/64")
+		s.view.Networks[0].Subnets = append(s.view.Networks[0].Subnets, ipam.EngineSubnet{CIDR: prefix("fd00::/64")})
+		ep := &s.view.Containers[0].Endpoints[0]
+		ep.Addresses = []netip.Addr{four, six}
+		if c.asks.IsValid() {
+			ep.Wanted = []netip.Addr{c.asks}
+		}
+		for _, own := range []string{"10.8.0.30", "fd00::2"} {
+			r := s.reserve("web", own)
+			r.Since = old.Add(-time.Hour)
+			if addr(own).Is6() {
+				r.Subnet = prefix("fd00::/64")
+			}
+		}
+		var told []Astray
+		for _, f := range s.compare().found {
+			if f.astray != nil {
+				told = append(told, *f.astray)
+			}
+		}
+		if c.told != (len(told) == 1) || c.told && !slices.Equal(told[0].Own, []netip.Addr{six}) {
+			t.Errorf("it asks for %s, and told is %+v", c.asks, told)
+		}
+	}
+}
+
 // TestAstrayAfterBoot: the check after an engine's start reports containers on other addresses, because no event may
 // follow.
 func TestAstrayAfterBoot(t *testing.T) {
-	tn := newTown(t)
-	n := tn.leaseOf(addr("10.8.0.1"))
-	tn.edit(&ipam.AddReservation{Network: n.Network, Owner: "odb", Wishes: []ipam.Wish{{Address: addr("10.8.0.30")}}})
-	tn.run("odb", "front")
-	tn.settle(time.Second)
+	tn := newScenario(t)
+	tn.plays("reserve odb 10.8.0.30\nrun odb front\nwait 1s")
+	tn.settle(0)
 	told := make(chan []Astray, 1)
 	tn.live(func(cfg *Config) {
 		cfg.Every = time.Hour

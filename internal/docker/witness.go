@@ -83,7 +83,7 @@ type Witness struct {
 
 	unsure chan struct{} // a second look would tell more
 
-	calm  time.Duration // how long events are gathered before a look
+	burst time.Duration // how long events are gathered before a look
 	pause time.Duration // first pause before the engine is tried again
 
 	mu     sync.RWMutex // guards the fields below
@@ -115,7 +115,7 @@ func New(cfg Config) *Witness {
 		cfg.Roster = NewRoster(cfg.Now)
 	}
 	w := &Witness{cfg: cfg, log: cfg.Log, turn: make(chan struct{}, 1), unsure: make(chan struct{}, 1),
-		homes: homes{}, patience: patience{grace: cfg.Grace}, calm: time.Second, pause: time.Second}
+		homes: homes{}, patience: patience{grace: cfg.Grace}, burst: time.Second, pause: time.Second}
 	w.turn <- struct{}{}
 	w.state.Engine = ipam.NoEngine
 	if cfg.Engine != nil {

@@ -4,5 +4,5 @@
 //
 // A State (state.go) is checked (check.go) and passed whole to a Provider (provider.go), which applies it.
 // internal/edge/nft applies it in the kernel, internal/edge/command through a program. If another host could take over,
-// the host may answer only until a Moment (moment.go). A Moment means the same time to every process of the host.
+// the host may answer only until a BootTime (boottime.go). A BootTime means the same time to every process of the host.
 package edge

@@ -15,7 +15,7 @@ type Provider interface {
 	Set(ctx context.Context, s State) error
 	// Renew changes Until of the last state. It fails with ErrExpired if that time has passed, because another host may
 	// have the addresses. Then request the state again and call Set.
-	Renew(ctx context.Context, until Moment) error
+	Renew(ctx context.Context, until BootTime) error
 	// Enabled reports whether anything of this provider is in place.
 	Enabled(ctx context.Context) (bool, error)
 	// Remove removes everything that Set has ever put in place.

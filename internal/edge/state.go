@@ -10,7 +10,7 @@ type State struct {
 	Ranges   []Range   `json:"ranges"`
 	Mappings []Mapping `json:"mappings"`
 	// Until is when ranges with Withdraw stop answering. Zero: they do not answer at all.
-	Until Moment `json:"until,omitzero"`
+	Until BootTime `json:"until,omitzero"`
 }
 
 // Range is a range of elastic addresses of one family, From and To included.
@@ -61,7 +61,7 @@ func (r Range) Contains(a netip.Addr) bool {
 func (r Range) Fenced() bool { return r.OnCut != Keep }
 
 // Timeout returns how long the kernel may let a fenced range answer from now on. Zero or less means not at all.
-func (r Range) Timeout(now, until Moment) time.Duration {
+func (r Range) Timeout(now, until BootTime) time.Duration {
 	left := until.Sub(now) - r.Sooner
 	if r.TTL > 0 {
 		left = min(left, r.TTL)

@@ -91,7 +91,7 @@ func TestJSON(t *testing.T) {
 
 func TestTimeout(t *testing.T) {
 	r := edge.Range{TTL: 5 * time.Second}
-	now := edge.Moment(time.Hour)
+	now := edge.BootTime(time.Hour)
 	for _, c := range []struct {
 		ttl, left, want time.Duration
 	}{

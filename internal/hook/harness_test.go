@@ -93,8 +93,8 @@ func lock(path string) {
 
 var kept *os.File
 
-// house is a service with hooks that follow it.
-type house struct {
+// harness is a service with hooks that follow it.
+type harness struct {
 	service *service.Service
 	root    string // holds the directory of the hooks, and what they write
 	dir     string
@@ -105,10 +105,10 @@ type house struct {
 }
 
 // start opens a service with a network, and hooks on an empty directory, which do not run yet.
-func start(t *testing.T) *house {
+func start(t *testing.T) *harness {
 	t.Helper()
 	root := t.TempDir()
-	h := &house{root: root, dir: filepath.Join(root, "hooks"), log: make(chan *logrus.Entry, 10_000)}
+	h := &harness{root: root, dir: filepath.Join(root, "hooks"), log: make(chan *logrus.Entry, 10_000)}
 	must(t, os.Mkdir(h.dir, 0o755))
 	st := storetest.NewModel()
 	t.Cleanup(func() { st.Close() })
@@ -133,7 +133,7 @@ func start(t *testing.T) *house {
 }
 
 // follow lets the hooks run until stop, or the end of the test.
-func (h *house) follow(t *testing.T) {
+func (h *harness) follow(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -158,7 +158,7 @@ func (e entries) Fire(entry *logrus.Entry) error {
 }
 
 // logged waits for the next entry that holds a text.
-func (h *house) logged(t *testing.T, text string) *logrus.Entry {
+func (h *harness) logged(t *testing.T, text string) *logrus.Entry {
 	t.Helper()
 	late := time.After(30 * time.Second)
 	for {
@@ -174,7 +174,7 @@ func (h *house) logged(t *testing.T, text string) *logrus.Entry {
 }
 
 // install puts a copy of this program into the directory; what its name says after the hyphen is what it does.
-func (h *house) install(t *testing.T, names ...string) {
+func (h *harness) install(t *testing.T, names ...string) {
 	t.Helper()
 	self, err := os.Executable()
 	must(t, err)
@@ -186,12 +186,12 @@ func (h *house) install(t *testing.T, names ...string) {
 }
 
 // script puts a shell script there.
-func (h *house) script(t *testing.T, name, text string) {
+func (h *harness) script(t *testing.T, name, text string) {
 	t.Helper()
 	must(t, os.WriteFile(filepath.Join(h.dir, name), []byte("#!/bin/sh\n"+text), 0o755))
 }
 
-func (h *house) take(t *testing.T, owner string) netip.Addr {
+func (h *harness) take(t *testing.T, owner string) netip.Addr {
 	t.Helper()
 	out, err := h.service.Edit(ipam.WithActor(t.Context(), "root (uid 0)"), ipam.EditOptions{},
 		&ipam.TakeAddress{Network: "net1", Owner: owner})
@@ -199,13 +199,13 @@ func (h *house) take(t *testing.T, owner string) netip.Addr {
 	return out.Results[0].Addresses[0]
 }
 
-func (h *house) release(t *testing.T, owner string) {
+func (h *harness) release(t *testing.T, owner string) {
 	t.Helper()
 	_, err := h.service.Edit(t.Context(), ipam.EditOptions{}, &ipam.ReleaseAddress{Network: "net1", Owner: owner})
 	must(t, err)
 }
 
-func (h *house) out(t *testing.T) string {
+func (h *harness) out(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(h.root, "out"))
 	must(t, err)

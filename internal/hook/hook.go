@@ -1,5 +1,5 @@
 // Package hook runs the executables of a directory each time an address is taken or released. They get the variables of
-// Ganeti's hooks (GA-25). No request waits for a hook. Hooks run one at a time, in the order of the events. Each has a
+// Ganeti's hooks. No request waits for a hook. Hooks run one at a time, in the order of the events. Each has a
 // time limit, after which its process group is killed. A program that anyone but root or the daemon's user can write to
 // is not run.
 //

@@ -19,13 +19,13 @@ func appendTime(b []byte, t time.Time) []byte {
 	return binary.AppendUvarint(b, uint64(max(t.UnixMicro(), 1)))
 }
 
-// Decoder reads compact records. The first field that does not fit sets Failed; all later fields are then zero.
-type Decoder struct {
+// decoder reads compact records. The first field that does not fit sets Failed; all later fields are then zero.
+type decoder struct {
 	B      []byte
 	Failed bool
 }
 
-func (d *Decoder) take(n int) []byte {
+func (d *decoder) take(n int) []byte {
 	if d.Failed || n < 0 || n > len(d.B) {
 		d.Failed = true
 		return nil
@@ -36,14 +36,14 @@ func (d *Decoder) take(n int) []byte {
 }
 
 // Byte reads one byte.
-func (d *Decoder) Byte() byte {
+func (d *decoder) Byte() byte {
 	if part := d.take(1); part != nil {
 		return part[0]
 	}
 	return 0
 }
 
-func (d *Decoder) uvarint() uint64 {
+func (d *decoder) uvarint() uint64 {
 	v, n := binary.Uvarint(d.B)
 	if n <= 0 {
 		d.Failed = true
@@ -54,10 +54,10 @@ func (d *Decoder) uvarint() uint64 {
 }
 
 // Copy reads len(dst) bytes into dst.
-func (d *Decoder) Copy(dst []byte) { copy(dst, d.take(len(dst))) }
+func (d *decoder) Copy(dst []byte) { copy(dst, d.take(len(dst))) }
 
 // String reads a text.
-func (d *Decoder) String() string {
+func (d *decoder) String() string {
 	n := d.uvarint()
 	if n > uint64(len(d.B)) {
 		d.Failed = true
@@ -67,10 +67,10 @@ func (d *Decoder) String() string {
 }
 
 // skip passes over a text without allocating it.
-func (d *Decoder) skip() { d.take(int(min(d.uvarint(), uint64(len(d.B))+1))) }
+func (d *decoder) skip() { d.take(int(min(d.uvarint(), uint64(len(d.B))+1))) }
 
-// Time reads a time stored in microseconds. It returns the zero time if none was stored.
-func (d *Decoder) Time() time.Time {
+// time reads a time stored in microseconds. It returns the zero time if none was stored.
+func (d *decoder) time() time.Time {
 	us := d.uvarint()
 	if us == 0 || us > 1<<62 {
 		return time.Time{}
@@ -102,7 +102,7 @@ func appendPrefix(b []byte, p netip.Prefix) []byte {
 }
 
 // Addr reads a sized address. It returns the zero Addr if the length is 0.
-func (d *Decoder) Addr() netip.Addr {
+func (d *decoder) Addr() netip.Addr {
 	n := d.Byte()
 	if n == 0 {
 		return netip.Addr{}
@@ -112,7 +112,7 @@ func (d *Decoder) Addr() netip.Addr {
 	return a
 }
 
-func (d *Decoder) prefix() netip.Prefix {
+func (d *decoder) prefix() netip.Prefix {
 	a := d.Addr()
 	p := netip.PrefixFrom(a, int(d.Byte()))
 	if a.IsValid() && !p.IsValid() {

@@ -7,7 +7,7 @@ import (
 )
 
 // DeployLock reserves a project for one deploy. Until it ends, no other deploy may run, and nobody else may change the
-// reservations of the project's owners (BD-1).
+// reservations of the project's owners.
 type DeployLock struct {
 	Project string    `json:"project"`
 	ID      ID        `json:"id"`
@@ -112,7 +112,7 @@ const (
 	MostDeployTTL  = Duration(10 * time.Minute)
 )
 
-// WorkerRun records the service hash and image of a worker's last successful run (BD-6). It is needed because the
+// WorkerRun records the service hash and image of a worker's last successful run. It is needed because the
 // worker's container is deleted then. It belongs to one host, as containers do.
 type WorkerRun struct {
 	Project string    `json:"project"`
@@ -144,7 +144,7 @@ const (
 	OrphanRestoring OrphanStage = "restoring"
 )
 
-// Orphan is a volume that no service of its project uses any more (BD-5), or a copy of a volume being recreated (BD-8).
+// Orphan is a volume that no service of its project uses any more, or a copy of a volume being recreated.
 // It belongs to one host, as volumes do.
 type Orphan struct {
 	Volume  string      `json:"volume"` // the engine's name for it

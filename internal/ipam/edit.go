@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -114,19 +115,19 @@ type RemoveNetwork struct {
 	Force   bool   `json:"force,omitempty"`
 }
 
-// AddSubnet adds a subnet (GA-11).
+// AddSubnet adds a subnet.
 type AddSubnet struct {
 	Network string `json:"network"`
 	SubnetSpec
 }
 
-// RemoveSubnet removes a subnet if nothing in it is in use (GA-11).
+// RemoveSubnet removes a subnet if nothing in it is in use.
 type RemoveSubnet struct {
 	Network string `json:"network"`
 	Subnet  string `json:"subnet"`
 }
 
-// AddPool adds a pool. The zero Range means the whole of Subnet (GA-17, GA-18).
+// AddPool adds a pool. The zero Range means the whole of Subnet.
 type AddPool struct {
 	Network string `json:"network"`
 	Range   Range  `json:"range,omitzero"`
@@ -134,7 +135,7 @@ type AddPool struct {
 	Name    string `json:"name,omitempty"`
 }
 
-// ModifyPool renames a pool: all ranges with a name, or the one with exactly this range (GA-21). An empty Name removes
+// ModifyPool renames a pool: all ranges with a name, or the one with exactly this range. An empty Name removes
 // the name.
 type ModifyPool struct {
 	Network string `json:"network"`
@@ -142,14 +143,14 @@ type ModifyPool struct {
 	Name    string `json:"name"`
 }
 
-// RemovePool removes a range from the pools, or all ranges with a name (GA-19). It splits pools that extend beyond the
+// RemovePool removes a range from the pools, or all ranges with a name. It splits pools that extend beyond the
 // range. Addresses in use stay in use.
 type RemovePool struct {
 	Network string `json:"network"`
 	Pool    string `json:"pool"` // a name or a range
 }
 
-// AddExclusion excludes a range. Addresses in use stay with their holders (GA-10, GA-20).
+// AddExclusion excludes a range. Addresses in use stay with their holders.
 type AddExclusion struct {
 	Network string `json:"network"`
 	Range   Range  `json:"range"`
@@ -160,7 +161,7 @@ type AddExclusion struct {
 	Answered MAC `json:"-"`
 }
 
-// RemoveExclusion removes a range from the exclusions (GA-20). It splits exclusions that extend beyond the range.
+// RemoveExclusion removes a range from the exclusions. It splits exclusions that extend beyond the range.
 type RemoveExclusion struct {
 	Network string `json:"network"`
 	Range   Range  `json:"range"`
@@ -169,10 +170,22 @@ type RemoveExclusion struct {
 // Duration is a time.Duration written as "10m" or "24h".
 type Duration time.Duration
 
-// MarshalText makes a Duration a string in JSON.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+// String omits zero parts: 5m, not 5m0s.
+func (d Duration) String() string {
+	text := time.Duration(d).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
 
-// UnmarshalText reads what MarshalText wrote. Its errors wrap ErrInvalid.
+// MarshalText makes a Duration a string in JSON.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what time.ParseDuration reads. Its errors wrap ErrInvalid.
 func (d *Duration) UnmarshalText(b []byte) error {
 	parsed, err := time.ParseDuration(string(b))
 	if err != nil || parsed < 0 {

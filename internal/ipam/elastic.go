@@ -64,7 +64,7 @@ type Elastic struct {
 	Allocated   time.Time    `json:"allocated"`
 	Association *Association `json:"association,omitempty"` // the wanted mapping; nil: none
 
-	// Berth allocated it because a container runs; the account cannot keep it (CS-7)
+	// Berth allocated it because a container runs; the account cannot keep it
 	System bool `json:"system,omitempty"`
 
 	ReleaseOn ReleaseOn `json:"release_on,omitempty"`
@@ -116,11 +116,11 @@ type Association struct {
 // Same reports whether two associations map the same guest in the same way for the same owner. The owner counts because
 // an address may have changed hands.
 func (a *Association) Same(other *Association) bool {
-	return a.Instance == other.Instance && a.At(other) && a.EgressOnly == other.EgressOnly && a.Chosen == other.Chosen
+	return a.Instance == other.Instance && a.at(other) && a.EgressOnly == other.EgressOnly && a.Chosen == other.Chosen
 }
 
-// At reports whether two associations have the same guest address.
-func (a *Association) At(other *Association) bool {
+// at reports whether two associations have the same guest address.
+func (a *Association) at(other *Association) bool {
 	return a.Network == other.Network && a.Guest == other.Guest
 }
 
@@ -163,7 +163,7 @@ type ElasticMode string
 const (
 	ElasticOff ElasticMode = "" // written "off"
 	elasticOn  ElasticMode = "on"
-	// each running container has one of its host's, unless another is mapped to it (CS-7)
+	// each running container has one of its host's, unless another is mapped to it
 	ElasticAuto ElasticMode = "auto"
 )
 

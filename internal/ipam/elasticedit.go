@@ -16,8 +16,7 @@ type RemoveAccount struct {
 	Force   bool   `json:"force,omitempty"`
 }
 
-// AddElasticRange adds a range of elastic addresses. It belongs to the cluster or, with Host, to one host (CS-1,
-// CS-15).
+// AddElasticRange adds a range of elastic addresses. It belongs to the cluster or, with Host, to one host.
 type AddElasticRange struct {
 	Range    Range     `json:"range"`
 	Host     string    `json:"host,omitempty"`
@@ -26,12 +25,12 @@ type AddElasticRange struct {
 	OnCut    string    `json:"on_cut,omitempty"`   // withdraw (default) or keep
 }
 
-// RemoveElasticRange removes a range if all of its addresses are free (CS-1).
+// RemoveElasticRange removes a range if all of its addresses are free.
 type RemoveElasticRange struct {
 	Range Range `json:"range"`
 }
 
-// AllocateElastic allocates an address to an account (CS-2). Without Address it takes the lowest free one of the
+// AllocateElastic allocates an address to an account. Without Address it takes the lowest free one of the
 // cluster's ranges, or of Host's.
 type AllocateElastic struct {
 	Account string     `json:"account,omitempty"` // default: DefaultAccount
@@ -41,7 +40,7 @@ type AllocateElastic struct {
 	ReleaseOn string `json:"release_on,omitempty"`
 }
 
-// AssociateElastic maps an address to a guest address of an owner (CS-3). Network and Guest choose among several.
+// AssociateElastic maps an address to a guest address of an owner. Network and Guest choose among several.
 type AssociateElastic struct {
 	Address    netip.Addr `json:"address"`
 	Instance   string     `json:"instance"` // the owner
@@ -51,12 +50,12 @@ type AssociateElastic struct {
 	EgressOnly bool       `json:"egress_only,omitempty"`
 }
 
-// DisassociateElastic ends the association of an address (CS-4). An address without one stays as it is.
+// DisassociateElastic ends the association of an address. An address without one stays as it is.
 type DisassociateElastic struct {
 	Address netip.Addr `json:"address"`
 }
 
-// ReleaseElastic releases an address that has no association (CS-2).
+// ReleaseElastic releases an address that has no association.
 type ReleaseElastic struct {
 	Address netip.Addr `json:"address"`
 }

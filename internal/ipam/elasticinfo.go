@@ -13,7 +13,7 @@ const (
 	KindSystem  = "system"  // from a range of one host, and held by a container while it runs
 )
 
-// ElasticInfo is an elastic address as shown to users (CS-6). The JSON omits account fields for a free address, and
+// ElasticInfo is an elastic address as shown to users. The JSON omits account fields for a free address, and
 // guest fields for an address without an association.
 type ElasticInfo struct {
 	ID        ID           `json:"id"`
@@ -204,7 +204,7 @@ type UsageFilter struct {
 	Until time.Time `query:"until" doc:"The end. Default: now."`
 }
 
-// UsageReport is how long accounts had elastic addresses (CS-10).
+// UsageReport is how long accounts had elastic addresses.
 type UsageReport struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
@@ -231,25 +231,6 @@ type ElasticCheck struct {
 	Ranges   []EdgeRange // the ranges from which the host may have addresses
 	Wanted   int         // addresses to be mapped on the host
 	Unmapped int         // of these, how many the edge has not mapped
-}
-
-// The kinds of findings about elastic addresses. A repair cannot correct any of them.
-const (
-	EdgeAway        FindingKind = "edge_away"        // a host must map addresses and has no edge
-	UnmappedElastic FindingKind = "unmapped_elastic" // an address must be mapped and is not
-	GuestGone       FindingKind = "guest_gone"       // an address is associated with a container that no longer exists
-	MissingDevice   FindingKind = "missing_device"   // a range is announced at a device that does not exist
-	FirewallInWay   FindingKind = "firewall_in_way"  // the engine's firewall drops incoming traffic
-	// a container that publishes ports has an elastic address, or has no system address for that reason (CS-13)
-	PublishedElastic FindingKind = "published_elastic"
-	// no address was free for a container that should have one (CS-7)
-	NoSystemAddress FindingKind = "no_system_address"
-)
-
-// ElasticKinds returns the kinds of findings about elastic addresses, in report order.
-func ElasticKinds() []FindingKind {
-	return []FindingKind{EdgeAway, UnmappedElastic, GuestGone, MissingDevice, FirewallInWay, PublishedElastic,
-		NoSystemAddress}
 }
 
 // PlanElastic converts accounts, ranges and addresses to the form of a document. It leaves out the default account if

@@ -108,39 +108,6 @@ type SeenBy struct {
 	Network   string `json:"network"`      // the Docker network's name
 }
 
-// FindingKind is a kind of mismatch between the records and what runs.
-type FindingKind string
-
-// The kinds of findings.
-const (
-	// Berth has no record of any Docker network that the engine has on this driver
-	EmptyState       FindingKind = "empty_state"
-	UnusedLease      FindingKind = "unused_lease"      // no endpoint has the address
-	UncoveredAddress FindingKind = "uncovered_address" // an endpoint has the address without a lease
-	DoubledAddress   FindingKind = "doubled_address"   // two endpoints have the address
-	// an endpoint has the address, but the lease names a container that is gone
-	OutdatedLease    FindingKind = "outdated_lease"
-	UnusedSubnet     FindingKind = "unused_subnet"     // made for Docker networks that no longer exist
-	UnknownPool      FindingKind = "unknown_pool"      // no attachment holds the Docker network's subnet
-	LostLease        FindingKind = "lost_lease"        // a DHCP server took the lease back, or it expired, while in use
-	ConflictingLease FindingKind = "conflicting_lease" // a DHCP server gave the address to two clients
-	UnconfirmedLease FindingKind = "unconfirmed_lease" // the DHCP server does not answer, and the lease has not expired
-	StaleMemory      FindingKind = "stale_memory"      // the memory of a container that will not return
-	WrongGateway     FindingKind = "wrong_gateway"     // the Docker network has another gateway than the subnet
-	UnusedAttachment FindingKind = "unused_attachment" // its Docker network no longer exists
-	ForeignHolder    FindingKind = "foreign_holder"    // a container runs with an address that is reserved for another
-	// an owner runs with another address than the reserved one
-	OwnerElsewhere FindingKind = "owner_elsewhere"
-	// the owner runs with the address that replaced this reservation (BO-13)
-	SupersededReservation FindingKind = "superseded_reservation"
-	// a host route that was added after the Docker network overlaps the subnet
-	ShadowedSubnet  FindingKind = "shadowed_subnet"
-	BridgeOnLAN     FindingKind = "bridge_on_lan"    // a Docker network of the driver bridge overlaps a LAN of its host
-	UnprobedNetwork FindingKind = "unprobed_network" // the network must be probed, and this host cannot
-	ForeignAnswer   FindingKind = "foreign_answer"   // another machine on the LAN claims the address
-	EndingToken     FindingKind = "ending_token"     // a token of the admin API ends within two weeks
-)
-
 // Finding is one mismatch.
 type Finding struct {
 	Kind       FindingKind `json:"kind"`

@@ -85,14 +85,14 @@ type Code string
 
 // The codes.
 const (
-	// it belongs to another owner, or another endpoint holds it (BO-5)
+	// it belongs to another owner, or another endpoint holds it
 	AlreadyInUse Code = "NetworkReservationAlreadyInUse"
-	// the owner has another reservation on the network (BO-6)
+	// the owner has another reservation on the network
 	AlreadyExists     Code = "NetworkReservationAlreadyExists"
-	NotEnoughCapacity Code = "NetworkReservationNotEnoughCapacity" // nothing is free (BO-7)
+	NotEnoughCapacity Code = "NetworkReservationNotEnoughCapacity" // nothing is free
 	OutsideSubnet     Code = "NetworkReservationIpOutsideSubnet"   // it is no host address of any subnet of the network
 	IPReserved        Code = "NetworkReservationIpReserved"        // the address is excluded
-	// the network's type, or the static band, does not allow this kind (BO-8)
+	// the network's type, or the static band, does not allow this kind
 	WrongType Code = "NetworkReservationWrongType"
 	IPMissing Code = "NetworkReservationIpMissing" // an address is needed, or none exists
 	// a static band is outside the subnets, or excluded
@@ -117,7 +117,7 @@ const (
 	ElasticTurnedOff     Code = "ElasticOff"                 // the daemon has elastic addresses turned off
 	AccountInUse         Code = "AccountInUse"               // it has addresses, or already exists
 
-	DeployLocked Code = "DeployLocked" // another deploy holds the project (BD-1)
+	DeployLocked Code = "DeployLocked" // another deploy holds the project
 )
 
 // CodeOf returns the code of a refusal, or the empty Code if it has none.

@@ -233,7 +233,7 @@ func EncodeEvent(b []byte, e *Event) []byte {
 
 // DecodeEvent reads what EncodeEvent wrote under id. Its errors wrap ErrDamaged.
 func DecodeEvent(id uint64, b []byte) (*Event, error) {
-	d := Decoder{B: b}
+	d := decoder{B: b}
 	ahead, ok := d.ahead()
 	if !ok {
 		return nil, fmt.Errorf("%w: event %d has the version %x, this Berth reads %x and %x", ErrDamaged, id,
@@ -259,7 +259,7 @@ func DecodeEvent(id uint64, b []byte) (*Event, error) {
 
 // ahead reads by how many microseconds the following event's id is ahead of its time. It returns false if no event
 // follows.
-func (d *Decoder) ahead() (us uint64, ok bool) {
+func (d *decoder) ahead() (us uint64, ok bool) {
 	switch d.Byte() {
 	case eventVersion:
 		return 0, true
@@ -273,7 +273,7 @@ func (d *Decoder) ahead() (us uint64, ok bool) {
 // EventsAhead returns by how many microseconds the ids in a record of events are ahead of their times. It also returns
 // 0 if the record cannot be read.
 func EventsAhead(b []byte) uint64 {
-	d := Decoder{B: b}
+	d := decoder{B: b}
 	if _, same, _, ok := cutThrowAway(b); ok {
 		d.B = same
 		d.skip()
@@ -286,7 +286,7 @@ func EventsAhead(b []byte) uint64 {
 // EventAddress reads only the address from the record of an event. It returns false if that fails; DecodeEvent then
 // reports why.
 func EventAddress(b []byte) (addr netip.Addr, ok bool) {
-	d := Decoder{B: b}
+	d := decoder{B: b}
 	if _, ok = d.ahead(); !ok {
 		return addr, false
 	}
@@ -301,7 +301,7 @@ func EventAddress(b []byte) (addr netip.Addr, ok bool) {
 
 // json reads a JSON document, and returns nil for an empty one. Invalid JSON counts as damage because it could not be
 // shown.
-func (d *Decoder) json() json.RawMessage {
+func (d *decoder) json() json.RawMessage {
 	text := d.String()
 	if text == "" {
 		return nil
@@ -325,7 +325,7 @@ func ActorOf(ctx context.Context) string {
 
 type accountKey struct{}
 
-// WithAccount limits a request to what one account may see and change (CS-14). The empty account sets no limit.
+// WithAccount limits a request to what one account may see and change. The empty account sets no limit.
 func WithAccount(ctx context.Context, account string) context.Context {
 	return context.WithValue(ctx, accountKey{}, account)
 }

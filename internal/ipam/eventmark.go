@@ -65,7 +65,7 @@ func (m EventMark) MarshalText() ([]byte, error) {
 // UnmarshalText reads what MarshalText wrote. Any other text is ErrInvalid.
 func (m *EventMark) UnmarshalText(text []byte) error {
 	raw, err := base64.RawURLEncoding.AppendDecode(nil, text)
-	d := Decoder{B: raw}
+	d := decoder{B: raw}
 	version := d.Byte()
 	*m = EventMark{}
 	d.Copy(m.Host[:])
@@ -97,7 +97,7 @@ func (m *StoreMark) append(b []byte) []byte {
 	return b
 }
 
-func (d *Decoder) storeMark() (m StoreMark) {
+func (d *decoder) storeMark() (m StoreMark) {
 	m.AtReach = d.Byte() == 1
 	m.After = d.uvarint()
 	for n := d.uvarint(); n > 0 && !d.Failed; n-- {

@@ -179,7 +179,7 @@ func factValue(name string, raw json.RawMessage) string {
 		return string(raw)
 	}
 	if d, err := time.ParseDuration(s); err == nil && name == "quarantine" {
-		return shortDuration(d)
+		return Duration(d).String()
 	}
 	switch {
 	case s == "":
@@ -188,18 +188,4 @@ func factValue(name string, raw json.RawMessage) string {
 		return strconv.Quote(s)
 	}
 	return s
-}
-
-// shortDuration omits zero parts: 5m, not 5m0s.
-func shortDuration(d time.Duration) string {
-	switch text := d.String(); {
-	case d == 0:
-		return "0"
-	case d%time.Hour == 0:
-		return strings.TrimSuffix(text, "0m0s")
-	case d%time.Minute == 0:
-		return strings.TrimSuffix(text, "0s")
-	default:
-		return text
-	}
 }

@@ -12,7 +12,7 @@ import (
 func TestEventText(t *testing.T) {
 	for _, c := range []struct{ before, after, detail, want string }{
 		{"", `{"range":"10.77.20.5-10.77.20.9","note":"printer"}`, "", `10.77.20.5-10.77.20.9 "printer"`},
-		{`{"quarantine":"5m0s"}`, `{"quarantine":"0s"}`, "", "quarantine 5m -> 0"},
+		{`{"quarantine":"5m0s"}`, `{"quarantine":"0s"}`, "", "quarantine 5m -> 0s"},
 		{`{"quarantine":"1h0m0s"}`, `{"quarantine":"1h5m0s"}`, "", "quarantine 1h -> 1h5m"},
 		{"", `{"name":"lan","cidr":"192.0.2.0/24","pools":[{"range":"192.0.2.0/24"}]}`, "",
 			`lan, pools (192.0.2.0/24)`},

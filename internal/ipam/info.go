@@ -89,7 +89,7 @@ type SubnetInfo struct {
 	NetworkID  ID                `json:"network_id"`
 	Tags       map[string]string `json:"tags,omitempty"`
 	Sticky     bool              `json:"sticky"`
-	Quarantine string            `json:"quarantine,omitempty"`
+	Quarantine Duration          `json:"quarantine,omitempty"`
 	Remembered int               `json:"remembered"`
 	Use        Use               `json:"use"`              // of its addresses
 	Hosts      []string          `json:"hosts,omitempty"`  // cluster hosts with a Docker network on it, by name

@@ -27,13 +27,13 @@ type Known struct {
 	// Containers returns all containers whose id begins with these digits, including stopped ones.
 	Containers func(id string) []Container
 
-	// Newcomer returns, for a container that Compose made, the numbers of its service for which it may stand in.
-	Newcomer func(name string) Newcomer
+	// Replica returns, for a container that Compose made, the numbers of its service for which it may stand in.
+	Replica func(name string) Replica
 
 	// Endpoint reports whether a lease of this host, taken at that time, has an endpoint.
 	Endpoint func(lease LeaseRef, since time.Time) Sighting
 
-	// Exists reports whether a container of this host, even a stopped one, has this short id or this NameKey.
+	// Exists reports whether a container of this host, even a stopped one, has this short id or this RememberedName.
 	Exists func(name, id string) bool
 
 	// Publishes returns a container with published ports whose name satisfies is, and those ports. It returns
@@ -81,10 +81,6 @@ type Want struct {
 	New       bool   // it was created and never ran, so it never had the address
 }
 
-// NameKey returns the form of a container's name by which the container is recognized. Compose changes the name while
-// it recreates a container.
-func NameKey(name string) string { return RememberedName(name) }
-
 // shortContainer is the length of a short id, as Docker shows it.
 const shortContainer = 12
 
@@ -102,7 +98,7 @@ func (k *Known) ContainerOf(name string) string {
 
 // StillExists reports whether the last holder of an address still exists, by its name or its short id.
 func (k *Known) StillExists(name, id string) bool {
-	return (name != "" || id != "") && k.Exists != nil && k.Exists(NameKey(name), id)
+	return (name != "" || id != "") && k.Exists != nil && k.Exists(RememberedName(name), id)
 }
 
 // All returns every container that may have sent the request.

@@ -179,7 +179,7 @@ func (s *LANState) UnmarshalText(b []byte) error {
 	return fmt.Errorf("%w: no lease of a DHCP server is %q", ErrInvalid, b)
 }
 
-// DHCPLease is the DHCP lease in the record of an address (LN-15). The memory of the last holder keeps it, so that the
+// DHCPLease is the DHCP lease in the record of an address. The memory of the last holder keeps it, so that the
 // holder can get it again. Times are wall-clock times, because they must survive a restart.
 type DHCPLease struct {
 	State    LANState
@@ -246,12 +246,12 @@ func (d *DHCPLease) append(b []byte) []byte {
 	return appendTime(b, d.Expires)
 }
 
-func (d *Decoder) dhcpLease() *DHCPLease {
+func (d *decoder) dhcpLease() *DHCPLease {
 	l := &DHCPLease{State: LANState(d.Byte()), Returned: d.Byte() == 1, Why: d.String()}
 	l.Client.ID, l.Client.Hostname = d.String(), d.String()
 	d.Copy(l.Client.MAC[:])
 	l.Server, l.ServerID = d.Addr(), d.String()
-	l.Renews, l.Rebinds, l.Expires = d.Time(), d.Time(), d.Time()
+	l.Renews, l.Rebinds, l.Expires = d.time(), d.time(), d.time()
 	if l.State < LANBound || l.State > LANConflict {
 		d.Failed = true
 	}

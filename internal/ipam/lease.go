@@ -50,7 +50,7 @@ func (k *Kind) UnmarshalText(b []byte) error {
 
 // Lease is the record of an address. Somebody holds the address, or Released is set and the record remembers the last
 // holder. With the zero Kind, the address is only reserved. There is one record per address, so no address can have two
-// holders (GA-22).
+// holders.
 type Lease struct {
 	ID              uint64     // the event that made it; unique in a store, increasing
 	Address         netip.Addr // stored in the record's key
@@ -67,14 +67,14 @@ type Lease struct {
 
 	Ahead time.Duration // how far Released was ahead of the clock (Left)
 
-	DHCP *DHCPLease // from the LAN's DHCP server (LN-15); nil: not from DHCP
+	DHCP *DHCPLease // from the LAN's DHCP server; nil: not from DHCP
 
 	Slot        Slot         // External only
 	Note        string       // External only: its purpose, in a person's words
 	Reservation *Reservation // the reservation of the address, held or not; nil: none
 }
 
-// Slot is a place at an owner's interface (GA-24): the interface's number, and the address's number there.
+// Slot is a place at an owner's interface: the interface's number, and the address's number there.
 type Slot struct{ Interface, Number uint8 }
 
 func (s Slot) String() string { return fmt.Sprintf("%d:ip%d", s.Interface, s.Number) }
@@ -84,6 +84,20 @@ func (l *Lease) Held() bool { return l != nil && l.Kind != 0 && l.Released.IsZer
 
 // Remembered reports whether the address is free and the record names its last holder.
 func (l *Lease) Remembered() bool { return l != nil && l.Kind != 0 && !l.Released.IsZero() }
+
+// Claim returns who has a claim to the address of the record. It is the zero Claim for nil. A reserved address that is
+// not held has no quarantine.
+func (l *Lease) Claim() Claim {
+	switch {
+	case l.Held():
+		return Claim{Held: true}
+	case l.Idle():
+		return Claim{Reserved: true, ReservedUntil: l.Reservation.Until}
+	case l.Remembered():
+		return Claim{Quarantine: l.QuarantineUntil}
+	}
+	return Claim{}
+}
 
 // Quarantined reports whether a quarantine that ends at until still keeps the address for its last holder.
 func Quarantined(until, now time.Time) bool { return until.After(now) }
@@ -172,6 +186,12 @@ func (l *Lease) Holder() string {
 	}
 }
 
+// Event returns an event of the lease, which is of a subnet.
+func (l *Lease) Event(verb Verb, sub *Subnet, detail string) *Event {
+	return &Event{Verb: verb, Space: sub.Space, Subnet: sub.CIDR, Address: l.Address, Lease: l.ID,
+		Attachment: l.Attachment, MAC: l.MAC, Name: l.Name, Detail: detail}
+}
+
 // leaseVersion is the first byte of a lease's record. Other versions are refused, so that they are not misread.
 const leaseVersion = 1
 
@@ -231,7 +251,7 @@ func EncodeLease(b []byte, l *Lease) []byte {
 
 // DecodeLease reads what EncodeLease wrote for addr. Its errors wrap ErrDamaged.
 func DecodeLease(addr netip.Addr, b []byte) (*Lease, error) {
-	d := Decoder{B: b}
+	d := decoder{B: b}
 	if version := d.Byte(); version != leaseVersion {
 		return nil, fmt.Errorf("%w: the lease of %s has version %d, this Berth reads %d", ErrDamaged, addr, version,
 			leaseVersion)
@@ -241,7 +261,7 @@ func DecodeLease(addr netip.Addr, b []byte) (*Lease, error) {
 	d.Copy(l.Attachment[:])
 	d.Copy(l.MAC[:])
 	l.Name, l.Host = d.String(), d.String()
-	l.Since, l.Released, l.QuarantineUntil = d.Time(), d.Time(), d.Time()
+	l.Since, l.Released, l.QuarantineUntil = d.time(), d.time(), d.time()
 	if flags&aheadFlag != 0 {
 		l.Ahead = time.Duration(d.uvarint()) * time.Microsecond
 	}
@@ -262,7 +282,7 @@ func DecodeLease(addr netip.Addr, b []byte) (*Lease, error) {
 	return l, nil
 }
 
-func (d *Decoder) slot() Slot { return Slot{d.Byte(), d.Byte()} }
+func (d *decoder) slot() Slot { return Slot{d.Byte(), d.Byte()} }
 
 // LeaseRef identifies one lease or memory of an address, and no later one.
 type LeaseRef struct {
@@ -270,6 +290,9 @@ type LeaseRef struct {
 	Address netip.Addr `json:"address"`
 	ID      uint64     `json:"id"`
 }
+
+// Ref returns the reference itself, also where it is embedded.
+func (r LeaseRef) Ref() LeaseRef { return r }
 
 // LeaseName is what a witness has learnt about a lease.
 type LeaseName struct {

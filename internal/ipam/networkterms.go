@@ -14,7 +14,7 @@ import (
 // A network's own settings have one form in edits, one in documents and one in answers. This file has these forms, the
 // record, and the conversions. Documents, tables, comparisons and events follow the json tags.
 
-// Network carries the name, the tags and the policy of its subnets (GA-2). A network made for a pool that Docker
+// Network carries the name, the tags and the policy of its subnets. A network made for a pool that Docker
 // requested is named `net-` plus the first eight digits of its id. It ends with its last attachment, unless it is
 // Planned.
 type Network struct {
@@ -49,7 +49,7 @@ type Network struct {
 	Importer *Importer `json:"importer,omitempty"`
 }
 
-// CreateNetwork makes a network with its subnets (GA-1, GA-2).
+// CreateNetwork makes a network with its subnets.
 type CreateNetwork struct {
 	Name       string            `json:"name"`
 	Space      string            `json:"space,omitempty"` // default: local
@@ -63,7 +63,7 @@ type CreateNetwork struct {
 	Probe      string       `json:"probe,omitempty"`    // the hosts' interface to the LAN, see Network
 	PutBack    string       `json:"put_back,omitempty"` // default (if empty), reserved, all or off
 	Note       string       `json:"note,omitempty"`
-	Type       string       `json:"type,omitempty"` // manual (default), dynamic or vip (BO-8)
+	Type       string       `json:"type,omitempty"` // manual (default), dynamic or vip
 	Static     []Range      `json:"static,omitempty"`
 	OwnerRules []OwnerRule  `json:"owner_rules,omitempty"`
 	Subnets    []SubnetSpec `json:"subnets,omitempty"`
@@ -98,12 +98,12 @@ type ModifyNetwork struct {
 	Probe      *string            `json:"probe,omitempty"`    // empty: no probes
 	PutBack    *string            `json:"put_back,omitempty"` // reserved, all, off or default
 	Note       *string            `json:"note,omitempty"`     // empty removes the note
-	// replaces the bands for static use (BO-10)
+	// replaces the bands for static use
 	Static *[]Range `json:"static,omitempty"`
 	// each replaces the rule with the same pattern; one without owner and pool removes it
 	OwnerRules []OwnerRule `json:"owner_rules,omitempty"`
-	Elastic    *string     `json:"elastic,omitempty"` // off, on or auto (CS-7, CS-16)
-	// for the subnets marked as served by DHCP or, if none is, for all (LN-15)
+	Elastic    *string     `json:"elastic,omitempty"` // off, on or auto
+	// for the subnets marked as served by DHCP or, if none is, for all
 	DHCPParent *string `json:"dhcp_parent,omitempty"` // empty: ask no server
 	DHCPID     *LANID  `json:"dhcp_id,omitempty"`
 }
@@ -119,11 +119,11 @@ func (e *ModifyNetwork) Over(n Network) (*Network, error) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.Tags)) {
-		if err := n.SetTag(key, e.Tags[key]); err != nil {
+		if err := n.setTag(key, e.Tags[key]); err != nil {
 			return nil, err
 		}
 	}
-	if err := n.CheckTags(); err != nil {
+	if err := n.checkTags(); err != nil {
 		return nil, err
 	}
 	for _, link := range e.Links {
@@ -141,7 +141,7 @@ func (e *ModifyNetwork) Over(n Network) (*Network, error) {
 		n.Policy.Quarantine = time.Duration(*e.Quarantine)
 	}
 	for _, r := range e.OwnerRules {
-		if err := n.SetRule(r); err != nil {
+		if err := n.setRule(r); err != nil {
 			return nil, err
 		}
 	}
@@ -199,6 +199,7 @@ type PlannedNetwork struct {
 	Reservations []PlannedReservation `json:"reservations,omitempty"`
 	Addresses    []PlannedAddress     `json:"addresses,omitempty"` // held by non-containers
 	Line         int                  `json:"line,omitempty"`
+	Cleared      Cleared              `json:"cleared,omitempty" plan:"-"`
 }
 
 // Document returns the form of a document, without the network's contents.
@@ -225,7 +226,7 @@ func (p *PlannedNetwork) Create() *CreateNetwork {
 		Type: p.Type, Note: p.Note, OwnerRules: p.OwnerRules}
 }
 
-// NetworkInfo is a network as shown to users, with all that is planned in it (GA-23, GA-26).
+// NetworkInfo is a network as shown to users, with all that is planned in it.
 type NetworkInfo struct {
 	ID        ID                `json:"id"`
 	Name      string            `json:"name"`
@@ -249,7 +250,7 @@ type NetworkInfo struct {
 	OwnerRules []OwnerRule    `json:"owner_rules"`
 	Links      []Link         `json:"links"`
 	Sticky     bool           `json:"sticky"`
-	Quarantine string         `json:"quarantine,omitempty"`
+	Quarantine Duration       `json:"quarantine,omitempty"`
 	// addresses that each host keeps claimed for each Docker network
 	Headroom int    `json:"headroom,omitempty"`
 	Elastic  string `json:"elastic"`         // off, on or auto
@@ -269,13 +270,10 @@ func (n *Network) Shown() NetworkInfo {
 	info := NetworkInfo{ID: n.ID, Name: n.Name, Recorded: n.Name, Space: n.Space, Tags: map[string]string{},
 		MACPrefix: n.MACPrefix, Subnets: []SubnetPlan{}, Type: n.Type.String(), Static: []Range{},
 		OwnerRules: append([]OwnerRule{}, n.Rules...), Links: append([]Link{}, n.Links...), Sticky: !n.Policy.Forget,
-		Headroom: n.Headroom, Elastic: n.Elastic.String(), Probe: n.Probe, PutBack: n.PutBack, Note: n.Note,
-		Planned:  n.Planned,
+		Quarantine: Duration(n.Policy.Quarantine), Headroom: n.Headroom, Elastic: n.Elastic.String(), Probe: n.Probe,
+		PutBack: n.PutBack, Note: n.Note, Planned: n.Planned,
 		Revision: n.LastRevision(), Created: n.Created}
 	maps.Copy(info.Tags, n.Tags)
-	if n.Policy.Quarantine > 0 {
-		info.Quarantine = n.Policy.Quarantine.String()
-	}
 	return info
 }
 

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 )
 
-// NetworkType is who chooses the addresses of a network (BO-8).
+// NetworkType is who chooses the addresses of a network.
 type NetworkType string
 
 // The types of networks.
@@ -47,7 +47,7 @@ func (n *Network) CheckAutomatic() error {
 }
 
 // CheckAutomaticAt refuses an automatic reservation of a given address if the network's type or a static band allows
-// only static ones (BO-10).
+// only static ones.
 func (n *Network) CheckAutomaticAt(owner string, sub *Subnet, addr netip.Addr) error {
 	switch band := sub.StaticBand(addr); {
 	case n.Type == VIP:

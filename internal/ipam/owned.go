@@ -15,15 +15,15 @@ import (
 // To add a term, add a field here and a line in each function of this file. Then add it to the columns and flags of
 // internal/cli/owner.
 type Terms struct {
-	// another address replaces it; it is kept until the owner runs with that one (BO-13)
+	// another address replaces it; it is kept until the owner runs with that one
 	Replaced bool      `json:"replaced,omitempty"`
-	Until    time.Time `json:"until,omitzero"`              // the end of the owner's life; zero: none (BO-11)
+	Until    time.Time `json:"until,omitzero"`              // the end of the owner's life; zero: none
 	Note     string    `json:"note,omitempty" plan:",last"` // its purpose, in a person's words
 }
 
 // WantedTerms are the terms that an edit sets. Zero fields leave a term unchanged.
 type WantedTerms struct {
-	// For is how long the owner lives. Its reservations end then (BO-11). Zero leaves the end as it is.
+	// For is how long the owner lives. Its reservations end then. Zero leaves the end as it is.
 	For Duration `json:"for,omitempty"`
 	// Until is the end as a time, as in documents. At most one of For and Until may be set.
 	Until time.Time `json:"until,omitzero"`
@@ -91,10 +91,10 @@ func (t Terms) Append(b []byte) []byte {
 }
 
 // terms reads what Append wrote.
-func (d *Decoder) terms() Terms {
+func (d *decoder) terms() Terms {
 	flags := d.Byte()
 	d.Failed = d.Failed || flags > replacedFlag|notedFlag
-	t := Terms{Replaced: flags&replacedFlag != 0, Until: d.Time()}
+	t := Terms{Replaced: flags&replacedFlag != 0, Until: d.time()}
 	if flags&notedFlag != 0 {
 		t.Note = d.String()
 	}
@@ -116,7 +116,7 @@ type Reservation struct {
 func (r *Reservation) Since() time.Time { return EventTime(r.ID).Add(-r.Ahead) }
 
 // AddReservation reserves addresses for an owner: given ones (static), or ones that Berth chooses (automatic). An
-// existing reservation of the owner stays if it satisfies a wish (BO-5). Force ignores exclusions. It also reserves an
+// existing reservation of the owner stays if it satisfies a wish. Force ignores exclusions. It also reserves an
 // address with another holder, for the time after its release.
 type AddReservation struct {
 	Network string `json:"network"`
@@ -127,14 +127,14 @@ type AddReservation struct {
 
 	// Automatic makes given addresses automatic. Addresses in a static band cannot be.
 	Automatic bool `json:"automatic,omitempty"`
-	// Replace keeps an address that is no longer wanted until its owner runs with the new one (BO-13).
+	// Replace keeps an address that is no longer wanted until its owner runs with the new one.
 	Replace bool `json:"replace,omitempty"`
 	// Only lists, with Replace, the further networks on which the owner is to have addresses, by name or id.
-	// Reservations on all other networks are replaced: the owner keeps them until it runs with its new addresses
-	// (BO-13). Nil leaves other networks unchanged.
+	// Reservations on all other networks are replaced: the owner keeps them until it runs with its new addresses.
+	// Nil leaves other networks unchanged.
 	Only []string `json:"only,omitempty"`
 	// Moves replaces, with Replace, an automatic address that Berth may no longer choose: it is excluded, or
-	// outside every pool (BO-9). Without Moves the owner keeps it.
+	// outside every pool. Without Moves the owner keeps it.
 	Moves bool `json:"moves,omitempty"`
 	WantedTerms
 
@@ -144,18 +144,18 @@ type AddReservation struct {
 }
 
 // BindReservations changes the reservations of owners to the wanted ones, as a deploy does. First it binds reservations
-// that already fit (BO-9). Then it reserves static addresses, then automatic ones (BO-10). An owner keeps its other
-// reservations until it runs with the new ones (BO-13).
+// that already fit. Then it reserves static addresses, then automatic ones. An owner keeps its other
+// reservations until it runs with the new ones.
 type BindReservations struct {
-	Wanted []AddReservation `json:"wanted"` // at most MaxEdits; one for each owner and network (BO-6)
+	Wanted []AddReservation `json:"wanted"` // at most MaxEdits; one for each owner and network
 }
 
-// ReleaseOwner ends all reservations of an owner, on all networks and on those that no longer exist (BO-3, BO-12). It
+// ReleaseOwner ends all reservations of an owner, on all networks and on those that no longer exist. It
 // also releases the owner's external addresses. Addresses that endpoints hold stay in use.
 type ReleaseOwner struct {
 	Owner string `json:"owner"`
 	Under bool   `json:"under,omitempty"` // also owners below this path: shop includes shop/web
-	// only replaced reservations whose owner runs with its new address (BO-13)
+	// only replaced reservations whose owner runs with its new address
 	Replaced bool `json:"replaced,omitempty"`
 }
 
@@ -167,13 +167,13 @@ type RemoveReservation struct {
 	Address netip.Addr `json:"address,omitzero"`
 }
 
-// TakeAddress takes addresses for an interface of a non-container, such as a router, a VM or a printer (GA-24).
+// TakeAddress takes addresses for an interface of a non-container, such as a router, a VM or a printer.
 type TakeAddress struct {
 	Network   string    `json:"network"`
 	Subnet    string    `json:"subnet,omitempty"` // only from this subnet
 	Owner     string    `json:"owner"`
 	Interface Interface `json:"interface"`
-	Force     bool      `json:"force,omitempty"` // ignore exclusions (GA-9)
+	Force     bool      `json:"force,omitempty"` // ignore exclusions
 	Note      *string   `json:"note,omitempty"`  // for all of its addresses; empty: remove it; nil: keep it
 	Planned   bool      `json:"-"`               // as in AddReservation
 }
@@ -232,18 +232,19 @@ type PlannedReservation struct {
 	Terms                // not imported if Until has passed
 	Force     bool       `json:"force,omitempty"` // another holder has it: reserve it for the time after its release
 	Line      int        `json:"line,omitempty"`
+	Cleared   Cleared    `json:"cleared,omitempty" plan:"-"`
 }
 
 // Taken returns the address without the fields that only reservations have.
 func (r *PlannedReservation) Taken() PlannedAddress {
 	return PlannedAddress{Owner: r.Owner, Address: r.Address, Unplaced: r.Unplaced, Interface: r.Interface,
-		Slot: r.Slot, Note: r.Note, Line: r.Line}
+		Slot: r.Slot, Note: r.Note, Line: r.Line, Cleared: r.Cleared}
 }
 
 // Reserved returns the address as a reservation for its holder.
 func (a *PlannedAddress) Reserved() PlannedReservation {
 	return PlannedReservation{Owner: a.Owner, Address: a.Address, Unplaced: a.Unplaced, Interface: a.Interface,
-		Slot: a.Slot, Terms: Terms{Note: a.Note}, Line: a.Line}
+		Slot: a.Slot, Terms: Terms{Note: a.Note}, Line: a.Line, Cleared: a.Cleared}
 }
 
 // PlannedAddress is one address in a document that a non-container holds.
@@ -255,6 +256,7 @@ type PlannedAddress struct {
 	Slot      int        `json:"slot,omitempty" plan:",with=Interface"`
 	Note      string     `json:"note,omitempty"`
 	Line      int        `json:"line,omitempty"`
+	Cleared   Cleared    `json:"cleared,omitempty" plan:"-"`
 }
 
 // TakenAddress returns an external lease as shown to users, without its space, network and subnet.
@@ -289,7 +291,7 @@ func (r *Reservation) append(b []byte) []byte {
 }
 
 // reservation reads what append wrote, nil for the kind 0.
-func (d *Decoder) reservation() *Reservation {
+func (d *decoder) reservation() *Reservation {
 	kind := d.Byte()
 	if kind == 0 {
 		return nil

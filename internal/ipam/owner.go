@@ -139,6 +139,14 @@ func (m Meaning) Owners(yield func(string) bool) {
 	ComposeOwners(m.Final)(yield)
 }
 
+// IsReplica reports whether Compose can have made the name.
+func (m Meaning) IsReplica() bool {
+	for range ComposeOwners(m.Final) {
+		return true
+	}
+	return false
+}
+
 // Pool returns the pool that the rules give the name, or the empty string.
 func (m Meaning) Pool() string {
 	if m.N == nil || len(m.N.Rules) == 0 {
@@ -182,9 +190,9 @@ func ComposeOwners(name string) iter.Seq[string] {
 	}
 }
 
-// composeName returns the name that Compose gives the container of an owner project/service/number. It returns other
+// ComposeName returns the name that Compose gives the container of an owner project/service/number. It returns other
 // owners unchanged.
-func composeName(owner string) string {
+func ComposeName(owner string) string {
 	if parts := strings.Split(owner, "/"); len(parts) == 3 && isNumber(parts[2]) {
 		return strings.Join(parts, "-")
 	}
@@ -195,7 +203,7 @@ func composeName(owner string) string {
 // and names from which the network's rules derive the owner.
 func (n *Network) NamesOf(owner string) []string {
 	names := []string{owner}
-	if name := composeName(owner); name != owner {
+	if name := ComposeName(owner); name != owner {
 		names = append(names, name)
 	}
 	for _, r := range n.Rules {
@@ -234,12 +242,12 @@ func Forms(text string) []string {
 	}
 	add(final)
 	owners := slices.Collect(ComposeOwners(final))
-	if composeName(text) != text {
+	if ComposeName(text) != text {
 		owners = []string{text}
 	}
 	for _, owner := range owners {
 		add(owner)
-		add(composeName(owner))
+		add(ComposeName(owner))
 		add(strings.ReplaceAll(owner, "/", "_"))
 	}
 	return forms
@@ -277,9 +285,9 @@ func (n *Network) Means(name, owner string) bool {
 	return false
 }
 
-// SetRule replaces the rule with the same pattern, or appends the rule. A rule without owner and pool removes the
+// setRule replaces the rule with the same pattern, or appends the rule. A rule without owner and pool removes the
 // existing one.
-func (n *Network) SetRule(r OwnerRule) error {
+func (n *Network) setRule(r OwnerRule) error {
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -342,7 +350,3 @@ func ServiceOf(owner string) (project, service, number string, ok bool) {
 	}
 	return parts[0], parts[1], parts[2], true
 }
-
-// ComposeName returns the name that Compose gives the container of an owner project/service/number. It returns other
-// owners unchanged.
-func ComposeName(owner string) string { return composeName(owner) }

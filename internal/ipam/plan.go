@@ -17,18 +17,27 @@ type Plan struct {
 	Elastic *PlannedElastic `json:"elastic,omitempty"` // elastic addresses, made after the networks
 }
 
+// Cleared are the keys that a document writes with their default, such as headroom: 0. They take a setting back. A key
+// that the document leaves out changes nothing.
+type Cleared []string
+
+// Has reports whether the document clears a key.
+func (c Cleared) Has(key string) bool { return slices.Contains(c, key) }
+
 // PlannedPool is one range of a pool.
 type PlannedPool struct {
-	Range Range  `json:"range"`
-	Name  string `json:"name,omitempty"`
-	Line  int    `json:"line,omitempty"`
+	Range   Range   `json:"range"`
+	Name    string  `json:"name,omitempty"`
+	Line    int     `json:"line,omitempty"`
+	Cleared Cleared `json:"cleared,omitempty" plan:"-"`
 }
 
 // PlannedExclusion is one excluded range.
 type PlannedExclusion struct {
-	Range Range  `json:"range"`
-	Note  string `json:"note,omitempty"`
-	Line  int    `json:"line,omitempty"`
+	Range   Range   `json:"range"`
+	Note    string  `json:"note,omitempty"`
+	Line    int     `json:"line,omitempty"`
+	Cleared Cleared `json:"cleared,omitempty" plan:"-"`
 }
 
 // PlannedBand is one range for static use.
@@ -217,13 +226,15 @@ type PlannedElastic struct {
 // PlannedAccount is an account in a document.
 type PlannedAccount struct {
 	CreateAccount
-	Line int `json:"line,omitempty"`
+	Line    int     `json:"line,omitempty"`
+	Cleared Cleared `json:"cleared,omitempty" plan:"-"`
 }
 
 // PlannedElasticRange is a range of elastic addresses in a document.
 type PlannedElasticRange struct {
 	AddElasticRange
-	Line int `json:"line,omitempty"`
+	Line    int     `json:"line,omitempty"`
+	Cleared Cleared `json:"cleared,omitempty" plan:"-"`
 }
 
 // PlannedElasticAddress is an elastic address in a document. Without an instance it has no association. The guest
@@ -237,4 +248,5 @@ type PlannedElasticAddress struct {
 	EgressOnly bool       `json:"egress_only,omitempty"`
 	ReleaseOn  string     `json:"release_on,omitempty"` // never (default), destroy or stop
 	Line       int        `json:"line,omitempty"`
+	Cleared    Cleared    `json:"cleared,omitempty" plan:"-"`
 }

@@ -31,17 +31,11 @@ func (req *AddressRequest) TakeHint() bool {
 	return true
 }
 
-// EndOf returns the event of a lease's end.
-func EndOf(sub *Subnet, held *Lease) *Event {
-	return &Event{Verb: LeaseReleased, Space: sub.Space, Subnet: sub.CIDR, Address: held.Address,
-		Lease: held.ID, Attachment: held.Attachment, MAC: held.MAC, Name: held.Name}
-}
-
 // PoolRequest requests an attachment to a subnet. Nil and zero fields were not given.
 type PoolRequest struct {
 	Space string
 	CIDR  netip.Prefix // zero: Berth chooses
-	Range Range        // the subPool (LN-6); needs CIDR
+	Range Range        // the subPool; needs CIDR
 
 	// For a subnet that Berth chooses:
 	IPv6  bool

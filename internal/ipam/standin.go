@@ -5,19 +5,19 @@ import (
 )
 
 // Compose never fills a gap in its numbers. If you remove shop-web-2 of three, the next replica is shop-web-4, which
-// has no reservation (BO-2). So a new replica without its own reservation stands in for one that was destroyed while a
+// has no reservation. So a new replica without its own reservation stands in for one that was destroyed while a
 // higher one stayed. This alias lasts until its container is destroyed, and existing containers never move. Scale-down
 // removes the highest numbers and `down` removes all, so neither leaves a gap.
 
-// Newcomer is what a witness knows of a container that Compose made, and of the numbers of its service.
-type Newcomer struct {
-	ID       string    // the container's id; empty: it is unknown, or the witness does not follow all events
-	Replicas []string  // the ids of all containers of the service
-	Vacant   []Vacancy // lower numbers that had a container before this one came, ascending
+// Replica is what a witness knows of a container that Compose made, and of the numbers of its service.
+type Replica struct {
+	ID       string           // the container's id; empty: it is unknown, or the witness does not follow all events
+	Replicas []string         // the ids of all containers of the service
+	Removed  []RemovedReplica // lower numbers that had a container before this one came, ascending
 }
 
-// Vacancy is a number of a service whose container was destroyed and not replaced.
-type Vacancy struct {
+// RemovedReplica is a number of a service whose container was destroyed and not replaced.
+type RemovedReplica struct {
 	Name  string   // the destroyed container's
 	Above []string // names with a higher number that existed then and ever since
 }

@@ -14,13 +14,13 @@ import (
 	"go4.org/netipx"
 )
 
-// The spaces that exist in every store (LN-5).
+// The spaces that exist in every store.
 const (
 	LocalSpace  = "local"  // of one host
 	GlobalSpace = "global" // of the cluster; swarm managers use it
 )
 
-// Space is a set of subnets that do not overlap. Subnets of different spaces may (LN-5).
+// Space is a set of subnets that do not overlap. Subnets of different spaces may.
 type Space struct {
 	Name    string    `json:"name"`
 	Created time.Time `json:"created"`
@@ -30,7 +30,7 @@ type Space struct {
 type Policy struct {
 	// sticky=off: do not keep a released address for its last holder
 	Forget bool `json:"forget,omitempty"`
-	// how long after its release an address goes only to its last holder
+	// how long after its release an address is chosen only for its last holder
 	Quarantine time.Duration `json:"quarantine,omitempty"`
 }
 
@@ -80,21 +80,21 @@ const (
 	Moving   Stage = "moving"   // it is being copied to or from another store
 )
 
-// Link is a network's L2 attachment on one host (GA-2). It is only stated, shown and exported: Berth connects nothing.
+// Link is a network's L2 attachment on one host. It is only stated, shown and exported: Berth connects nothing.
 type Link struct {
 	Host string `json:"host"`
 	Mode string `json:"mode"` // bridged, routed, macvlan, ipvlan, ovs
 	Link string `json:"link"` // the bridge, the parent or the routing table
 }
 
-// Pool is a range of a subnet from which Berth chooses automatic addresses (libnetwork's subPool; LN-6). Several pools
+// Pool is a range of a subnet from which Berth chooses automatic addresses (libnetwork's subPool). Several pools
 // may share a name, even across the subnets of a network.
 type Pool struct {
 	Name  string `json:"name,omitempty"`
 	Range Range  `json:"range"`
 }
 
-// Exclusion is a range from which Berth never chooses. It gives an address of it only on a forced request (GA-8, GA-9).
+// Exclusion is a range from which Berth never chooses. It gives an address of it only on a forced request.
 type Exclusion struct {
 	Range Range  `json:"range"`
 	Note  string `json:"note,omitempty"`
@@ -109,32 +109,6 @@ func (x Exclusion) String() string {
 		return x.Range.String()
 	}
 	return fmt.Sprintf("%s (%s)", x.Range, x.Note)
-}
-
-// Subnet is a prefix with its gateway, pools and exclusions (libnetwork's pool; GA-4). Its record lists the
-// attachments, so the record alone shows when the last one ends.
-type Subnet struct {
-	ID      ID           `json:"id"`
-	Network ID           `json:"network"`
-	Space   string       `json:"space"`
-	Name    string       `json:"name,omitempty"` // unique in its network
-	CIDR    netip.Prefix `json:"cidr"`
-	Gateway netip.Addr   `json:"gateway,omitzero"`
-	// a description of the gateway, in a person's words; removed with it
-	GatewayNote string `json:"gateway_note,omitempty"`
-	// the only attachment that requested the gateway, which ends with it; zero: it stays
-	GatewayBy ID     `json:"gateway_by,omitzero"`
-	NoGateway bool   `json:"no_gateway,omitempty"` // Berth chooses no gateway
-	Note      string `json:"note,omitempty"`       // its purpose, in a person's words
-	// a DHCP server serves it (GA-12). Berth has no DHCP server, and asks that one if LANTerms are set.
-	DHCP bool `json:"dhcp,omitempty"`
-	LANTerms
-	Pools      []Pool      `json:"pools"`
-	Exclusions []Exclusion `json:"exclusions,omitempty"` // disjoint and ascending
-	// bands for static use, from which Berth never chooses (BO-10); disjoint and ascending
-	Static      []Range   `json:"static,omitempty"`
-	Attachments []ID      `json:"attachments"` // oldest first
-	Created     time.Time `json:"created"`     // unique in a store; orders the subnets of a network
 }
 
 // Attachment is a Docker network's hold on a subnet. RequestPool makes it, the engine knows it as a pool id, and
@@ -154,7 +128,7 @@ type Attachment struct {
 	Ended   bool        `json:"ended,omitempty"` // ReleasePool was called; its leases are being released
 
 	Swarm bool `json:"swarm,omitempty"` // held by a swarm manager
-	// Chosen means that the Docker network named no subnet, so Berth chose one. An engine before v29 then refuses
+	// Chosen means that the Docker network named no subnet, so Berth chose one. An engine before 29.0.4 then refuses
 	// `--ip`.
 	Chosen bool `json:"chosen,omitempty"`
 	// The names of the network and pool in the request. A restarted manager repeats them, even if they have changed
@@ -162,10 +136,14 @@ type Attachment struct {
 	AskedNetwork string `json:"asked_network,omitempty"`
 	AskedPool    string `json:"asked_pool,omitempty"`
 
-	// Heir is the attachment that a restarted manager's replay made instead of this one. This one ends with its
-	// heir if it has no leases or is Bereft. Bereft means that the heir took over leases (heir.go).
-	Heir   ID   `json:"heir,omitzero"`
-	Bereft bool `json:"bereft,omitempty"`
+	Succession
+}
+
+// Succession says which attachment a restarted swarm manager's replay made instead of an older one. The older one ends
+// with its successor if it has no leases, or if the successor took over leases from it. The zero Succession means none.
+type Succession struct {
+	Successor ID   `json:"heir,omitzero"`
+	TookOver  bool `json:"bereft,omitempty"`
 }
 
 // Range is a range of addresses, written as alloc.FormatRange does. The zero Range is none.

@@ -4,10 +4,37 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+	"time"
 )
 
-// A subnet's own settings (name, gateway, note, DHCP) have one form in edits, one in documents and one in answers. This
-// file has these forms and the conversions to and from the record.
+// A subnet's own settings (name, gateway, note, DHCP) have one form in the record, in edits, documents, answers and
+// events. This file has these forms and the conversions between them.
+
+// Subnet is a prefix with its gateway, pools and exclusions (libnetwork's pool). Its record lists the
+// attachments, so the record alone shows when the last one ends.
+type Subnet struct {
+	ID      ID           `json:"id"`
+	Network ID           `json:"network"`
+	Space   string       `json:"space"`
+	Name    string       `json:"name,omitempty"` // unique in its network
+	CIDR    netip.Prefix `json:"cidr"`
+	Gateway netip.Addr   `json:"gateway,omitzero"`
+	// a description of the gateway, in a person's words; removed with it
+	GatewayNote string `json:"gateway_note,omitempty"`
+	// the only attachment that requested the gateway, which ends with it; zero: it stays
+	GatewayBy ID     `json:"gateway_by,omitzero"`
+	NoGateway bool   `json:"no_gateway,omitempty"` // Berth chooses no gateway
+	Note      string `json:"note,omitempty"`       // its purpose, in a person's words
+	// a DHCP server serves it. Berth has no DHCP server, and asks that one if LANTerms are set.
+	DHCP bool `json:"dhcp,omitempty"`
+	LANTerms
+	Pools      []Pool      `json:"pools"`
+	Exclusions []Exclusion `json:"exclusions,omitempty"` // disjoint and ascending
+	// bands for static use, from which Berth never chooses; disjoint and ascending
+	Static      []Range   `json:"static,omitempty"`
+	Attachments []ID      `json:"attachments"` // oldest first
+	Created     time.Time `json:"created"`     // unique in a store; orders the subnets of a network
+}
 
 // SubnetSpec describes a subnet to be made: its CIDR, or the lowest free prefix of length Bits inside From.
 type SubnetSpec struct {
@@ -15,12 +42,12 @@ type SubnetSpec struct {
 	Bits        int          `json:"bits,omitempty"`
 	From        netip.Prefix `json:"from,omitzero"`
 	Name        string       `json:"name,omitempty"`
-	Gateway     netip.Addr   `json:"gateway,omitzero"` // zero: none (GA-5)
+	Gateway     netip.Addr   `json:"gateway,omitzero"` // zero: none
 	GatewayNote string       `json:"gateway_note,omitempty"`
 	DHCP        bool         `json:"dhcp,omitempty"`
 	Note        string       `json:"note,omitempty"`
 	LANTerms
-	Pool bool `json:"pool,omitempty"` // make a pool of the whole subnet (GA-15, GA-18)
+	Pool bool `json:"pool,omitempty"` // make a pool of the whole subnet
 
 	ID ID `json:"-"` // zero: a random one; clients cannot set it
 }
@@ -32,7 +59,7 @@ func (spec *SubnetSpec) Subnet(id ID, n *Network, cidr netip.Prefix) *Subnet {
 		LANTerms: spec.LANTerms, Note: spec.Note, Pools: []Pool{}}
 }
 
-// ModifySubnet changes the fields that are not nil (GA-11 to GA-14).
+// ModifySubnet changes the fields that are not nil.
 type ModifySubnet struct {
 	Network string        `json:"network"`
 	Subnet  string        `json:"subnet"`
@@ -81,7 +108,7 @@ func (e *ModifySubnet) Over(sub Subnet) Subnet {
 	return sub
 }
 
-// CheckLAN refuses a subnet whose addresses cannot come from a DHCP server on its LAN (LN-15).
+// CheckLAN refuses a subnet whose addresses cannot come from a DHCP server on its LAN.
 func (sub *Subnet) CheckLAN(n *Network) error {
 	if err := sub.CheckDHCP(); err != nil || !sub.FromDHCP() {
 		return err
@@ -118,7 +145,7 @@ func (sub *Subnet) CheckTexts() error {
 type PlannedSubnet struct {
 	CIDR        netip.Prefix `json:"cidr"`
 	Name        string       `json:"name,omitempty"`
-	Gateway     netip.Addr   `json:"gateway,omitzero" plan:",null"`
+	Gateway     netip.Addr   `json:"gateway,omitzero"`
 	GatewayNote string       `json:"gateway_note,omitempty"`
 	DHCP        bool         `json:"dhcp,omitempty"`
 	LANTerms
@@ -128,6 +155,7 @@ type PlannedSubnet struct {
 	Pools      []PlannedPool      `json:"pools,omitempty"`
 	Exclusions []PlannedExclusion `json:"exclusions,omitempty"`
 	Line       int                `json:"line,omitempty"`
+	Cleared    Cleared            `json:"cleared,omitempty" plan:"-"`
 }
 
 // Planned returns the form of a document, without the subnet's ranges.
@@ -166,8 +194,36 @@ func (sub *Subnet) Shown() SubnetPlan {
 		Docker:     len(sub.Attachments)}
 }
 
+// SubnetFacts is the part of a subnet that its events record.
+type SubnetFacts struct {
+	Name        string       `json:"name,omitempty"`
+	CIDR        netip.Prefix `json:"cidr,omitzero"`
+	Gateway     string       `json:"gateway,omitempty"` // "none": the subnet has no gateway
+	GatewayNote string       `json:"gateway_note,omitempty"`
+	DHCP        *bool        `json:"dhcp,omitempty"`
+	Note        string       `json:"note,omitempty"`
+	DHCPParent  string       `json:"dhcp_parent,omitempty"`
+	DHCPID      string       `json:"dhcp_id,omitempty"`
+	Pools       []Pool       `json:"pools,omitempty"`
+	Exclusions  []Exclusion  `json:"exclusions,omitempty"`
+	Static      []Range      `json:"static,omitempty"`
+}
+
+// Facts returns the facts of the subnet for its events.
+func (sub *Subnet) Facts() SubnetFacts {
+	f := SubnetFacts{Name: sub.Name, CIDR: sub.CIDR, Gateway: "none", GatewayNote: sub.GatewayNote, DHCP: new(sub.DHCP),
+		Note: sub.Note, Pools: sub.Pools, Exclusions: sub.Exclusions, Static: sub.Static}
+	if sub.Gateway.IsValid() {
+		f.Gateway = sub.Gateway.String()
+	}
+	if sub.FromDHCP() {
+		f.DHCPParent, f.DHCPID = sub.DHCPParent, sub.DHCPID.String()
+	}
+	return f
+}
+
 // LANTerms define the host interface on which Berth asks a LAN's DHCP server for a subnet's addresses, and the identity
-// that it uses (LN-15). With the zero LANTerms it asks none.
+// that it uses. With the zero LANTerms it asks none.
 type LANTerms struct {
 	// DHCPParent is an interface such as eth0 or, if hosts differ, alpha=eth0,beta=eno1.
 	DHCPParent string `json:"dhcp_parent,omitempty"`

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// SetTag sets a tag of a network. A nil value removes it.
-func (n *Network) SetTag(key string, value *string) error {
+// setTag sets a tag of a network. A nil value removes it.
+func (n *Network) setTag(key string, value *string) error {
 	if err := CheckName("tag", key); err != nil {
 		return err
 	}
@@ -27,8 +27,8 @@ func (n *Network) SetTag(key string, value *string) error {
 // maxTags is how many tags a network keeps.
 const maxTags = 128
 
-// CheckTags refuses too many tags.
-func (n *Network) CheckTags() error {
+// checkTags refuses too many tags.
+func (n *Network) checkTags() error {
 	if len(n.Tags) <= maxTags {
 		return nil
 	}

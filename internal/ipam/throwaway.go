@@ -57,7 +57,7 @@ func JoinThrowAway(before []byte, last uint64, one []byte, taken uint64) ([]byte
 
 // cutThrowAway splits a record into the number of its leases, their common part, and their own parts.
 func cutThrowAway(b []byte) (n int, same, own []byte, ok bool) {
-	d := Decoder{B: b}
+	d := decoder{B: b}
 	if d.Byte() != throwAwayVersion {
 		return 0, nil, nil, false
 	}
@@ -92,14 +92,14 @@ func DecodeEvents(id uint64, b []byte) ([]Event, error) {
 		return []Event{*e}, nil
 	}
 	n, same, own, ok := cutThrowAway(b)
-	s := Decoder{B: same}
+	s := decoder{B: same}
 	actor, detail := s.String(), s.String()
 	release, err := DecodeEvent(id, s.B)
 	if err != nil {
 		return nil, err
 	}
 	all := make([]Event, 0, 2*n)
-	d, at := Decoder{B: own}, uint64(0) // relative to the first event
+	d, at := decoder{B: own}, uint64(0) // relative to the first event
 	for range n {
 		e := *release
 		e.Lease = at + d.uvarint()

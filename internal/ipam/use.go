@@ -3,6 +3,7 @@ package ipam
 import (
 	"math/big"
 	"net/netip"
+	"time"
 )
 
 // PoolUse is the usage of one pool of a subnet, or of the subnet's addresses outside all pools.
@@ -31,6 +32,32 @@ const (
 func AddressStates() []AddressState {
 	return []AddressState{AddressLeased, AddressQuarantined, AddressReserved, AddressExcluded, AddressFree,
 		AddressOutside}
+}
+
+// Claim is what keeps an address for somebody. The zero Claim keeps it for nobody.
+type Claim struct {
+	Held          bool      // somebody has it now
+	Reserved      bool      // it has an owner
+	ReservedUntil time.Time // when the reservation ends; zero: never
+	Quarantine    time.Time // when its quarantine ends; zero: none
+}
+
+// State returns the state of an address, which is planned if nobody has a claim. This is the only place that decides
+// whether an address is free. The choice of an address, `network free`, counts, maps, the page and metrics use it.
+//
+// Two rules are about who gets a free address, so they are elsewhere. An address that a container requests by its own
+// configuration is chosen for nobody else (Wants). A quarantine limits choice only: the last holder gets its address
+// back (allocator.LastHad), and so does anybody who asks for it by address (Target.takePreferred in the allocator).
+func (c Claim) State(planned AddressState, now time.Time) AddressState {
+	switch {
+	case c.Held:
+		return AddressLeased
+	case Quarantined(c.Quarantine, now):
+		return AddressQuarantined
+	case c.Reserved && (c.ReservedUntil.IsZero() || c.ReservedUntil.After(now)):
+		return AddressReserved
+	}
+	return planned
 }
 
 // LayoutFilter selects part of a subnet.

@@ -12,7 +12,7 @@ import (
 	"berth/internal/alloc"
 )
 
-// Interface is a request for one interface of an owner (GA-24).
+// Interface is a request for one interface of an owner.
 type Interface struct {
 	Number int    `json:"number"` // -1, with Action add: the next one
 	Action Action `json:"action,omitempty"`
@@ -57,7 +57,7 @@ func (w *Wish) Suits(sub *Subnet) bool {
 // MaxSlots is the maximum number of interfaces of an owner, and of addresses of each.
 const MaxSlots = 64
 
-// ParseInterface reads Ganeti's form (GA-24). It accepts "0:ip0=192.0.2.4,ip1=pool,ip2=NAME", where "ip" means "ip0"
+// ParseInterface reads Ganeti's form. It accepts "0:ip0=192.0.2.4,ip1=pool,ip2=NAME", where "ip" means "ip0"
 // and the interface number defaults to 0. It also accepts "N:add,...", "N:modify,ip1=A", "N:modify,ip1=none" and
 // "N:remove", or a single address, "pool" or pool name. The wishes are sorted by slot. Its errors wrap ErrInvalid.
 func ParseInterface(s string) (Interface, error) {

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"berth/internal/aside"
+	"berth/internal/background"
 	"berth/internal/ipam"
 	"berth/store"
 
@@ -26,7 +26,7 @@ type Meter struct {
 	commits  prometheus.Histogram
 	down     atomic.Bool // the host's own store did not take its last change
 	records  Records     // nil until Watch
-	packers  aside.Packers
+	packers  background.Packers
 }
 
 // New returns a Meter, which tells of nothing but what it is told itself until Watch.
@@ -107,7 +107,7 @@ func (m *Meter) Handler() http.Handler {
 		EnableOpenMetrics: true, DisableCompression: true})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Vary", "Accept-Encoding")
-		if !aside.Unpacks(r) {
+		if !background.AcceptsGzip(r) {
 			plain.ServeHTTP(w, r)
 			return
 		}
@@ -137,7 +137,7 @@ func (m *Meter) gather() ([]*dto.MetricFamily, error) {
 // packedAnswer is an answer that is packed, whatever becomes of it.
 type packedAnswer struct {
 	http.ResponseWriter
-	to *aside.Packer
+	to *background.Packer
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -151,7 +151,7 @@ func (a *packedAnswer) Write(b []byte) (int, error) {
 	return a.to.Write(b)
 }
 
-func row(name string) Metric {
+func row(name string) metric {
 	for _, m := range table() {
 		if m.Name == name {
 			return m

@@ -55,7 +55,7 @@ func (records) LANLeases() map[string]map[ipam.LANState]uint64 {
 	return map[string]map[ipam.LANState]uint64{"lan": {ipam.LANBound: 3, ipam.LANLost: 1}}
 }
 
-func (records) Told() map[ipam.Verb]uint64 { return map[ipam.Verb]uint64{ipam.LeaseTaken: 7} }
+func (records) EventCounts() map[ipam.Verb]uint64 { return map[ipam.Verb]uint64{ipam.LeaseTaken: 7} }
 
 // all is a Meter over sources of everything.
 func all(pools int) *Meter {

@@ -35,7 +35,7 @@ type Sources struct {
 type Records interface {
 	Use(context.Context) ([]ipam.PoolUse, error)
 	ElasticUse(context.Context) (ipam.ElasticUse, error)
-	Told() map[ipam.Verb]uint64
+	EventCounts() map[ipam.Verb]uint64
 	LANLeases() map[string]map[ipam.LANState]uint64
 }
 
@@ -85,7 +85,7 @@ func (s *scraper) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 	defer cancel()
 	tell(buildInfo, 1, s.Version, runtime.Version())
-	for verb, n := range s.Records.Told() {
+	for verb, n := range s.Records.EventCounts() {
 		tell(events, float64(n), verb.String())
 	}
 	for network, of := range s.Records.LANLeases() {
@@ -125,7 +125,7 @@ func (s *scraper) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-type teller func(name string, value float64, labels ...string)
+type emitter func(name string, value float64, labels ...string)
 
 // number is a count as Prometheus has it: exact up to 2^53.
 func number(n ipam.Count) float64 {
@@ -133,7 +133,7 @@ func number(n ipam.Count) float64 {
 	return f
 }
 
-func (s *scraper) elastic(ctx context.Context, tell teller) {
+func (s *scraper) elastic(ctx context.Context, tell emitter) {
 	use, err := s.Records.ElasticUse(ctx)
 	if err != nil {
 		return
@@ -147,7 +147,7 @@ func (s *scraper) elastic(ctx context.Context, tell teller) {
 	tell(elasticUnapplied, float64(use.Unapplied), cmp.Or(use.Host, "none"))
 }
 
-func (s *scraper) store(tell teller) {
+func (s *scraper) store(tell emitter) {
 	up := func(name string, is bool) {
 		value := 0.0
 		if is {
@@ -167,7 +167,7 @@ func (s *scraper) store(tell teller) {
 	}
 }
 
-func (s *scraper) witness(tell teller) {
+func (s *scraper) witness(tell emitter) {
 	w := s.Witness()
 	counts := map[ipam.FindingKind]int{}
 	maps.Copy(counts, w.Counts)

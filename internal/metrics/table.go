@@ -10,8 +10,8 @@ const (
 	histogram Kind = "histogram"
 )
 
-// Metric is a row of the table of names.
-type Metric struct {
+// metric is a row of the table of names.
+type metric struct {
 	Name   string
 	Kind   Kind
 	Help   string
@@ -45,8 +45,8 @@ const (
 )
 
 // table is all that is told, by name: the docs, the alerts and the board name nothing else.
-func table() []Metric {
-	return []Metric{
+func table() []metric {
+	return []metric{
 		{buildInfo, gauge, "1, with what this Berth is.", []string{"version", "goversion"}},
 		{dhcpLeases, gauge, "Addresses that the DHCP server of a network's LAN gave, by how it stands with them.",
 			[]string{"network", "state"}},

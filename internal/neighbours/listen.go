@@ -24,8 +24,8 @@ const (
 	silence = 5 * time.Minute
 )
 
-// Hearing is what a Listener needs.
-type Hearing struct {
+// ListenConfig is what a Listener needs.
+type ListenConfig struct {
 	Host     string
 	Networks func(context.Context, ipam.NetworkFilter) ([]ipam.NetworkInfo, error)
 	Network  func(ctx context.Context, ref string) (ipam.NetworkInfo, error)
@@ -37,16 +37,16 @@ type Hearing struct {
 
 // Listener finds machines that claim the address of a container of this host on the LANs of probed networks.
 type Listener struct {
-	cfg Hearing
+	cfg ListenConfig
 
 	mu    sync.Mutex
 	heard map[answer]ipam.Finding
 	last  map[answer]time.Time
-	deaf  map[ipam.ID]deafness // networks on whose LAN nobody can listen
+	deaf  map[ipam.ID]listenFailure // networks on whose LAN nobody can listen
 }
 
-// deafness is a network on whose LAN nobody can listen, with the reason.
-type deafness struct {
+// listenFailure is a network on whose LAN nobody can listen, with the reason.
+type listenFailure struct {
 	finding ipam.Finding
 	rounds  int // the number of such rounds in a row
 }
@@ -59,9 +59,9 @@ type answer struct {
 }
 
 // NewListener returns a Listener without findings.
-func NewListener(cfg Hearing) *Listener {
+func NewListener(cfg ListenConfig) *Listener {
 	return &Listener{cfg: cfg, heard: map[answer]ipam.Finding{}, last: map[answer]time.Time{},
-		deaf: map[ipam.ID]deafness{}}
+		deaf: map[ipam.ID]listenFailure{}}
 }
 
 // Findings returns the networks that are not probed, by name, and the recent claims, by address.
@@ -127,7 +127,7 @@ func (l *Listener) round(ctx context.Context) error {
 	}
 	wg.Wait()
 	l.mu.Lock()
-	maps.DeleteFunc(l.deaf, func(id ipam.ID, _ deafness) bool { return !probed[id] })
+	maps.DeleteFunc(l.deaf, func(id ipam.ID, _ listenFailure) bool { return !probed[id] })
 	l.mu.Unlock()
 	return l.forget(ctx)
 }

@@ -74,7 +74,7 @@ func newListener(t *testing.T) *listener {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
 	l.log = logs.NewLocal(quiet)
-	l.l = NewListener(Hearing{Host: "alpha", Networks: l.s.Networks, Network: l.s.Network,
+	l.l = NewListener(ListenConfig{Host: "alpha", Networks: l.s.Networks, Network: l.s.Network,
 		Leases: l.s.Leases, SeenBy: l.seenBy, Ask: l.ask,
 		Log: logrus.NewEntry(quiet)})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -16,8 +16,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// town is a LAN on which machines come and go, with containers, a person, and an edge that may be away.
-type town struct {
+// lanRig is a LAN on which machines come and go, with containers, a person, and an edge that may be away.
+type lanRig struct {
 	*lan
 	t     *testing.T
 	pool  ipam.ID
@@ -42,7 +42,7 @@ func TestProbeModel(t *testing.T) {
 			if err != nil {
 				r.Fatal(err)
 			}
-			w := &town{lan: l, t: t, pool: grant.ID, ever: map[netip.Addr]bool{}, taken: map[netip.Addr]bool{}}
+			w := &lanRig{lan: l, t: t, pool: grant.ID, ever: map[netip.Addr]bool{}, taken: map[netip.Addr]bool{}}
 			quiet := logrus.New()
 			quiet.SetOutput(io.Discard)
 			ctx, cancel := context.WithCancel(context.Background())
@@ -63,7 +63,7 @@ func TestProbeModel(t *testing.T) {
 }
 
 // comes has a machine appear with an address that no container has.
-func (w *town) comes(t *rapid.T) {
+func (w *lanRig) comes(t *rapid.T) {
 	at := some(t)
 	if w.taken[at] {
 		t.Skip("a container has it")
@@ -72,13 +72,13 @@ func (w *town) comes(t *rapid.T) {
 	w.ever[at] = true
 }
 
-func (w *town) goes(t *rapid.T) {
+func (w *lanRig) goes(t *rapid.T) {
 	at := some(t)
 	w.change(func() { delete(w.here, at) })
 }
 
 // starts has a container be given what is given next.
-func (w *town) starts(t *rapid.T) {
+func (w *lanRig) starts(t *rapid.T) {
 	p, err := w.s.RequestAddress(w.t.Context(), ipam.AddressRequest{Pool: w.pool,
 		MAC: ipam.MAC{6, 0, 0, 0, 0, byte(rapid.IntRange(0, 255).Draw(t, "mac"))}})
 	if err == nil {
@@ -86,7 +86,7 @@ func (w *town) starts(t *rapid.T) {
 	}
 }
 
-func (w *town) stops(t *rapid.T) {
+func (w *lanRig) stops(t *rapid.T) {
 	at := some(t)
 	if !w.taken[at] {
 		t.Skip("no container has it")
@@ -97,7 +97,7 @@ func (w *town) stops(t *rapid.T) {
 	delete(w.taken, at)
 }
 
-func (w *town) turnEdge(*rapid.T) {
+func (w *lanRig) turnEdge(*rapid.T) {
 	w.change(func() {
 		if w.failure == "" {
 			w.failure = ipam.LANNoEdge
@@ -108,7 +108,7 @@ func (w *town) turnEdge(*rapid.T) {
 }
 
 // allows has a person take an exclusion away.
-func (w *town) allows(t *rapid.T) {
+func (w *lanRig) allows(t *rapid.T) {
 	all := w.excluded(w.t)
 	if len(all) == 0 {
 		t.Skip("nothing is excluded")
@@ -119,12 +119,12 @@ func (w *town) allows(t *rapid.T) {
 }
 
 // passes has some time go by.
-func (w *town) passes(t *rapid.T) {
+func (w *lanRig) passes(t *rapid.T) {
 	time.Sleep(time.Duration(rapid.IntRange(1, 20).Draw(t, "seconds")) * time.Second)
 }
 
 // rests waits with an edge until all was probed again; then nothing that is given next is a machine's.
-func (w *town) rests(t *rapid.T) {
+func (w *lanRig) rests(t *rapid.T) {
 	w.change(func() { w.failure = "" })
 	time.Sleep(again + 2*every)
 	synctest.Wait()
@@ -142,7 +142,7 @@ func (w *town) rests(t *rapid.T) {
 }
 
 // holds is what holds at all times.
-func (w *town) holds(t *rapid.T) {
+func (w *lanRig) holds(t *rapid.T) {
 	synctest.Wait()
 	for _, text := range w.excluded(w.t) {
 		at, note, _ := strings.Cut(text, " ")

@@ -14,41 +14,40 @@ import (
 	"berth/internal/ipam"
 )
 
-// Nouns are what there is a table of.
+// Nouns are the nouns that have a table.
 var Nouns = []string{"networks", "subnets", "pools", "exclusions", "reservations", "addresses"}
 
-// Table is how a CSV table is read.
+// Table says how to read a CSV table.
 type Table struct {
 	Noun    string // one of Nouns
-	Network string // of the rows that name none; may be empty
-	Space   string // of the rows that name none; empty: local
-	Ignore  bool   // leave out columns that are not known, instead of refusing them
+	Network string // of rows without one; may be empty
+	Space   string // of rows without one; empty: local
+	Ignore  bool   // skip unknown columns instead of refusing them
 }
 
-// Notes tell what of a table was not taken.
+// Notes list what was left out of a table.
 type Notes struct {
-	Ignored  []string // columns, as the header has them
-	Prefixes int      // rows of NetBox's prefixes that only hold other prefixes (status: container)
+	Ignored  []string // columns, as in the header
+	Prefixes int      // rows of NetBox's prefixes with the status container
 }
 
-// column is one column of a table of rows of T. Cells are read by set, which sees none that are empty, and written by
-// get.
+// column is a column of a table of rows of T. set gets cells that are not empty; get returns the text to write.
 type column[T any] struct {
-	names []string // the title, and others that are read
-	raw   bool     // blanks around a text belong to it
+	names []string // the title, then other accepted titles
+	raw   bool     // keep blanks around a text
 	set   func(*T, string) error
-	get   func(*T) string // nil: a column that is read and not written
+	get   func(*T) string // nil: the column is read but not written
 }
 
-// sheet is a table of rows of T. Its columns are the keys of T, each with the names that are also read behind a bar;
-// "<" marks one that is read and not written, "!" a key that is no column; "*" stands for all that are not named.
+// sheet is a table of rows of T. Its columns are the keys of T, each with other accepted titles after a bar. "<" marks
+// a column that is read but not written, "!" a key without a column, and "*" stands for all other keys.
 type sheet[T any] struct {
 	columns string
-	sets    map[string]func(*T, string) error // of columns that are not read as their field is
-	needs   [][]string                        // of each, one column at least
+	sets    map[string]func(*T, string) error // for columns that are not read like their field
+	needs   [][]string                        // at least one column of each
 	row     func(line int) T
-	name    func(*T)        // names what a row is about, where no column is Berth's own name of it; may be nil
-	check   func(*T) error  // a row as a whole; may be nil
+	name    func(*T)        // names a row's object if no column has Berth's name for it; may be nil
+	check   func(*T) error  // checks a whole row; may be nil
 	place   func(*T) *where // nil: each row is a network of its own
 	add     func(*ipam.PlannedNetwork, *T)
 	of      func(*ipam.PlannedNetwork) []T
@@ -60,7 +59,7 @@ type where struct {
 	Space   string `json:"space,omitempty"`
 }
 
-// parts are the columns, in order.
+// parts returns the columns in order.
 func (s *sheet[T]) parts() (all []column[T]) {
 	t := reflect.TypeFor[T]()
 	fields, specs := cellShapes().of(t), strings.Fields(s.columns)
@@ -83,7 +82,10 @@ func (s *sheet[T]) parts() (all []column[T]) {
 			}
 			if c.set = s.sets[f.key]; c.set == nil {
 				c.set = func(row *T, text string) error {
-					return f.as.set(reflect.ValueOf(row).Elem().FieldByIndex(f.index), text)
+					v := reflect.ValueOf(row).Elem()
+					err := f.as.set(v.FieldByIndex(f.index), text)
+					f.clear(v)
+					return err
 				}
 			}
 			if !readOnly {
@@ -95,7 +97,7 @@ func (s *sheet[T]) parts() (all []column[T]) {
 	return all
 }
 
-// cell is what a table says of the field of a row: nothing where it is zero.
+// cell returns the cell of a row's field; empty if the field is zero.
 func (f *field) cell(row reflect.Value) string {
 	if v := row.FieldByIndex(f.index); !f.leftOut(row) && (f.with != nil || !v.IsZero()) {
 		return f.as.text(v)
@@ -120,7 +122,7 @@ func tableOf(noun string) (table, error) {
 		strings.Join(Nouns, ", "))
 }
 
-// ReadCSV reads the table of one noun. What is wrong with it is an *ipam.PlanError.
+// ReadCSV reads the table of one noun. Errors in it are an *ipam.PlanError.
 func ReadCSV(r io.Reader, t Table) (ipam.Plan, Notes, error) {
 	text, err := readAll(r)
 	if err != nil {
@@ -133,7 +135,7 @@ func ReadCSV(r io.Reader, t Table) (ipam.Plan, Notes, error) {
 	return of.read(text, t)
 }
 
-// reading is a table that is being read.
+// reading is a table being read.
 type reading[T any] struct {
 	ipam.PlanError
 	Table
@@ -141,11 +143,11 @@ type reading[T any] struct {
 	columns []column[T]
 	notes   Notes
 	rows    *csv.Reader
-	header  []string     // as it is written
-	at      []*column[T] // by position; nil: left out
+	header  []string     // as written
+	at      []*column[T] // by position; nil: skipped
 	status  int          // the position of NetBox's status; negative: none
 	plan    ipam.Plan
-	byWhere map[where]int // the networks of the plan
+	byWhere map[where]int // indexes of the plan's networks
 }
 
 func (s *sheet[T]) read(text []byte, t Table) (ipam.Plan, Notes, error) {
@@ -154,10 +156,10 @@ func (s *sheet[T]) read(text []byte, t Table) (ipam.Plan, Notes, error) {
 		rd.Add(line, "%s", why)
 		return ipam.Plan{}, Notes{}, rd.Err()
 	}
-	text = bytes.TrimPrefix(text, []byte("\ufeff")) // spreadsheets begin with one
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // spreadsheets write a byte order mark
 	rd.rows = csv.NewReader(bytes.NewReader(text))
 	rd.rows.Comma = separator(text)
-	rd.rows.FieldsPerRecord = -1 // said better below
+	rd.rows.FieldsPerRecord = -1 // the error for that is better below
 	rd.rows.ReuseRecord = true
 	if rd.head() {
 		for rd.next() {
@@ -166,7 +168,7 @@ func (s *sheet[T]) read(text []byte, t Table) (ipam.Plan, Notes, error) {
 	return rd.plan, rd.notes, rd.Err()
 }
 
-// separator is what stands between the cells: spreadsheets take a semicolon where the comma is for decimals.
+// separator returns the character between cells. Spreadsheets use a semicolon if the comma is for decimals.
 func separator(text []byte) rune {
 	head, _, _ := bytes.Cut(text, []byte("\n"))
 	best, most := ',', bytes.Count(head, []byte(","))
@@ -178,7 +180,7 @@ func separator(text []byte) rune {
 	return best
 }
 
-// record reads the next one, and answers nil at the end, and where the rest cannot be told apart.
+// record reads the next row. It returns nil at the end, and if the rest cannot be parsed.
 func (rd *reading[T]) record() ([]string, int) {
 	cells, err := rd.rows.Read()
 	var bad *csv.ParseError
@@ -197,7 +199,7 @@ func (rd *reading[T]) record() ([]string, int) {
 	return cells, line
 }
 
-// head reads the first row. It answers false where the others cannot be understood.
+// head reads the first row. It returns false if the others cannot be understood.
 func (rd *reading[T]) head() bool {
 	cells, line := rd.record()
 	if cells == nil {
@@ -234,7 +236,7 @@ func (rd *reading[T]) head() bool {
 	return len(rd.Problems) == 0
 }
 
-// columnName is the name behind a title: NetBox shows "Start address" for start_address.
+// columnName returns the name behind a title: NetBox shows "Start address" for start_address.
 func columnName(title string) string {
 	return strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(strings.TrimSpace(title)))
 }
@@ -256,14 +258,14 @@ func (rd *reading[T]) names() string {
 	return strings.Join(all, ", ")
 }
 
-// next reads a row. It answers false behind the last one.
+// next reads a row. It returns false after the last one.
 func (rd *reading[T]) next() bool {
 	cells, line := rd.record()
 	if cells == nil {
 		return false
 	}
 	if !slices.ContainsFunc(cells, func(c string) bool { return strings.TrimSpace(c) != "" }) {
-		return true // spreadsheets leave such behind
+		return true // spreadsheets leave such rows
 	}
 	if len(cells) != len(rd.at) {
 		rd.Add(line, "the row has %d cells, and the header has %d", len(cells), len(rd.at))
@@ -303,12 +305,12 @@ func (rd *reading[T]) next() bool {
 	return true
 }
 
-// foreign tells whether the table is another tool's: it has no column for owners.
+// foreign reports whether the table is from another tool, because it has no column for owners.
 func (rd *reading[T]) foreign() bool {
 	return !slices.ContainsFunc(rd.at, func(c *column[T]) bool { return c != nil && c.names[0] == "owner" })
 }
 
-// take puts a row into its network.
+// take adds a row to its network.
 func (rd *reading[T]) take(row *T, line int) {
 	at := where{rd.Network, rd.Space}
 	if rd.sheet.place != nil {
@@ -324,9 +326,9 @@ func (rd *reading[T]) take(row *T, line int) {
 	rd.add(&rd.plan.Networks[i], row)
 }
 
-// A spreadsheet takes a cell that begins with one of these for a formula, which could be anybody's: names and notes
-// come from many. The mark before them keeps it a text. A text that looks as if it had been marked gets one more, so
-// that reading takes away what writing put there and nothing else.
+// A spreadsheet reads a cell that begins with one of these as a formula. Names and notes come from many people, so a
+// mark before such a cell keeps it a text. A text that begins like a marked one gets one more mark. So reading removes
+// exactly what writing added.
 const (
 	formula = "=+-@\t\r"
 	mark    = "'"

@@ -17,7 +17,7 @@ type csvWriter[T any] struct {
 	begun   bool
 }
 
-// NewCSV returns a Writer of the table of one noun; an unknown one is an error.
+// NewCSV returns a Writer for the table of one noun. It refuses an unknown noun.
 func NewCSV(w io.Writer, noun string) (Writer, error) {
 	of, err := tableOf(noun)
 	if err != nil {

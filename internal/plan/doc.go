@@ -9,12 +9,12 @@ package plan
 
 import "berth/internal/ipam"
 
-// MaxSize is the size in bytes of the largest document that is read.
+// MaxSize is the size in bytes of the largest document that can be read.
 const MaxSize = 64 << 20
 
 // Writer writes a document network by network.
 type Writer interface {
 	Write(*ipam.PlannedNetwork) error
-	// Close ends the document; it does not close what is written to.
+	// Close ends the document. It does not close the writer below.
 	Close() error
 }

@@ -13,28 +13,28 @@ import (
 )
 
 // A document follows the structs of ipam: each field is a key, by its json tag, and a column of a table. A tag `plan`
-// overrides that: "name" is another key, "-" is none, ",null" accepts a key without a value, ",last" writes it behind
-// all others, and ",with=Field" writes it also where the other field is set.
+// changes that: "name" is another key, "-" is none, ",last" writes it after all others, and ",with=Field" writes it
+// also if the other field is set.
 
-// field is one key of a document.
+// field is a key of a document.
 type field struct {
 	key   string
 	index []int
-	omit  bool   // left out when zero
-	null  bool   // a key without a value says nothing
-	with  []int  // the field without which this one is not left out; nil: none
+	omit  bool   // left out if zero
+	reset bool   // written with its default, it resets the present value
+	with  []int  // written also if this field is set; nil: none
 	as    *codec // nil: a list or a mapping
 }
 
-// codec reads and writes a value that is a single text.
+// codec reads and writes a value that is one text.
 type codec struct {
 	set  func(to reflect.Value, text string) error
 	text func(reflect.Value) string
-	bare bool // written without quotes, as true or 10m
-	any  bool // any text will do
+	bare bool // written without quotes, such as true or 10m
+	any  bool // accepts any text
 }
 
-// codecOf makes a codec of a parser and of what writes a value.
+// codecOf makes a codec from a parser and a formatter.
 func codecOf[T any](parse func(string) (T, error), text func(T) string) *codec {
 	return &codec{text: func(v reflect.Value) string { return text(v.Convert(reflect.TypeFor[T]()).Interface().(T)) },
 		set: func(to reflect.Value, s string) error {
@@ -50,11 +50,11 @@ func asIs(text string) (string, error) { return text, nil }
 
 func bare(c *codec) *codec { c.bare = true; return c }
 
-// shapes know the fields of structs, and the codec of each type.
+// shapes has the fields of structs and the codec of each type.
 type shapes struct {
 	fields map[reflect.Type][]field
 	codecs map[reflect.Type]*codec
-	words  map[string]*codec // of texts that are one of a few words, by key
+	words  map[string]*codec // of keys with a fixed set of words
 }
 
 func newShapes() *shapes {
@@ -65,7 +65,7 @@ func newShapes() *shapes {
 		reflect.TypeFor[string]():        text,
 		reflect.TypeFor[bool]():          bare(codecOf(parseBool, strconv.FormatBool)),
 		reflect.TypeFor[int]():           bare(codecOf(parseNumber, strconv.Itoa)),
-		reflect.TypeFor[ipam.Duration](): bare(codecOf(parseDuration, formatDuration)),
+		reflect.TypeFor[ipam.Duration](): bare(codecOf(parseDuration, ipam.Duration.String)),
 		reflect.TypeFor[time.Time]():     codecOf(parseTime, formatTime),
 		reflect.TypeFor[netip.Addr]():    codecOf(alloc.ParseAddr, netip.Addr.String),
 		reflect.TypeFor[netip.Prefix]():  codecOf(alloc.ParsePrefix, netip.Prefix.String),
@@ -75,7 +75,7 @@ func newShapes() *shapes {
 		"type": codecOf(parseType, self)}}
 }
 
-// cellShapes are those of tables, whose cells also hold small lists.
+// cellShapes returns the shapes of tables, whose cells may also hold small lists.
 func cellShapes() *shapes {
 	s := newShapes()
 	s.words["space"] = codecOf(spaceOf, func(space string) string { return space })
@@ -87,7 +87,7 @@ func cellShapes() *shapes {
 	return s
 }
 
-// codec is that of a value of a key; nil: it is a list or a mapping.
+// codec returns the codec of a key's value; nil: a list or a mapping.
 func (s *shapes) codec(t reflect.Type, key string) *codec {
 	if t.Kind() == reflect.String && s.words[key] != nil {
 		return s.words[key]
@@ -105,7 +105,7 @@ func (s *shapes) codec(t reflect.Type, key string) *codec {
 	return &of
 }
 
-// of are the keys of a struct, in the order in which they are written.
+// of returns the keys of a struct in writing order.
 func (s *shapes) of(t reflect.Type) []field {
 	if all, known := s.fields[t]; known {
 		return all
@@ -117,11 +117,11 @@ func (s *shapes) of(t reflect.Type) []field {
 		if key = cmp.Or(key, name); f.Anonymous || key == "" || key == "-" || f.Name == "Line" {
 			continue
 		}
-		one := field{key: key, index: f.Index, omit: omit != "" || name == "-", null: options == "null",
-			as: s.codec(f.Type, key)}
+		one := field{key: key, index: f.Index, omit: omit != "" || name == "-",
+			reset: name != "-" && key != "space", as: s.codec(f.Type, key)}
 		if other, is := strings.CutPrefix(options, "with="); is {
 			with, _ := t.FieldByName(other)
-			one.with = with.Index
+			one.with, one.reset = with.Index, false
 		}
 		if options == "last" {
 			last = append(last, one)
@@ -133,7 +133,7 @@ func (s *shapes) of(t reflect.Type) []field {
 	return s.fields[t]
 }
 
-// leftOut tells whether a struct says nothing by the field.
+// leftOut reports whether a field is not written.
 func (f *field) leftOut(of reflect.Value) bool {
 	v := of.FieldByIndex(f.index)
 	switch {
@@ -143,6 +143,14 @@ func (f *field) leftOut(of reflect.Value) bool {
 		return v.Len() == 0
 	}
 	return f.omit && v.IsZero()
+}
+
+// clear notes in a struct that the field is written with its default.
+func (f *field) clear(of reflect.Value) {
+	cleared := of.FieldByName("Cleared")
+	if cleared.IsValid() && f.as != nil && f.reset && of.FieldByIndex(f.index).IsZero() {
+		cleared.Set(reflect.Append(cleared, reflect.ValueOf(f.key)))
+	}
 }
 
 // keys lists the keys of fields, for errors.

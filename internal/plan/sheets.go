@@ -12,11 +12,11 @@ import (
 	"berth/internal/ipam"
 )
 
-// The tables. Columns have NetBox's names where it has the same thing: its prefixes are subnets, its ip-ranges pools or
-// exclusions, its ip-addresses addresses or reservations. Its tables are exported with the titles that its pages show
-// and imported under other names, so both are taken.
+// The tables. If NetBox has the same thing, columns have its names: its prefixes are subnets, its ip-ranges pools or
+// exclusions, its ip-addresses addresses or reservations. NetBox exports tables with the titles of its pages and
+// imports them under other names, so both are accepted.
 
-// netBoxOnly are the columns of NetBox that say nothing to Berth.
+// netBoxOnly are columns of NetBox that mean nothing to Berth.
 var netBoxOnly = []string{"id", "url", "status", "tenant", "tenant_group", "role", "site", "scope", "scope_type",
 	"scope_id", "vlan",
 	"vlan_group", "vlan_site", "vlan_id", "children", "depth", "prefix_(flat)", "utilization", "mark_utilized",
@@ -25,7 +25,7 @@ var netBoxOnly = []string{"id", "url", "status", "tenant", "tenant_group", "role
 	"last_updated", "nat_(inside)", "nat_(outside)",
 	"assigned", "fhrp_group", "is_primary", "is_oob"}
 
-// spaceOf is the space for a VRF of NetBox, which is shown with its route distinguisher, or as Global where there is
+// spaceOf returns the space for a VRF of NetBox, which is shown with its route distinguisher, or as Global if there is
 // none.
 func spaceOf(text string) (string, error) {
 	if text == "Global" {
@@ -109,7 +109,7 @@ type rangeRow struct {
 	line  int
 }
 
-// rangeSheet is a table of ranges, each with a text.
+// rangeSheet returns a table of ranges, each with a text.
 func rangeSheet(text string, add func(*ipam.PlannedNetwork, *rangeRow),
 	of func(*ipam.PlannedSubnet) []rangeRow) *sheet[rangeRow] {
 	return &sheet[rangeRow]{
@@ -131,7 +131,7 @@ func rangeSheet(text string, add func(*ipam.PlannedNetwork, *rangeRow),
 	}
 }
 
-// checkRange puts the two ends together. An end that is not given is the start.
+// checkRange joins the two ends. A missing end is the start.
 func checkRange(r *rangeRow) (err error) {
 	switch {
 	case !r.Whole.IsZero() && r.From.IsValid():
@@ -169,16 +169,16 @@ var exclusionSheet = rangeSheet("note", func(n *ipam.PlannedNetwork, r *rangeRow
 type ownedRow struct {
 	where
 	ipam.PlannedReservation
-	Device string `json:"device"` // who has it, by NetBox
+	Device string `json:"device"` // the holder in NetBox
 	DNS    string `json:"dns_name"`
 }
 
 // ownedColumns begin a table of addresses with owners. An owner may also be NetBox's device, virtual machine or DNS
-// name; its interfaces are names and not numbers, so they say nothing here.
+// name. NetBox's interfaces are names and not numbers, so they are ignored.
 const ownedColumns = "network <space|vrf address|ip_address owner interface slot " +
 	"<device|virtual_machine|device/vm|parent <dns_name "
 
-// ownedSheet is a table of addresses with owners.
+// ownedSheet returns a table of addresses with owners.
 func ownedSheet(columns string, needs [][]string, check func(*ownedRow) error,
 	add func(*ipam.PlannedNetwork, *ownedRow),
 	of func(*ipam.PlannedNetwork) []ipam.PlannedReservation) *sheet[ownedRow] {
@@ -205,7 +205,7 @@ func ownedSheet(columns string, needs [][]string, check func(*ownedRow) error,
 func (r *ownedRow) setInterface(text string) error {
 	n, err := parseNumber(text)
 	if err != nil && !strings.ContainsAny(text[:1], "0123456789-") {
-		return nil // NetBox's, by name
+		return nil // NetBox's names
 	}
 	r.Interface, r.Unplaced = n, false
 	return err
@@ -217,8 +217,8 @@ func (r *ownedRow) setSlot(text string) (err error) {
 	return err
 }
 
-// nameByAddress gives a row of NetBox's that has neither a device nor a DNS name an owner: NetBox knows addresses
-// without one, of which the description alone says what they are for.
+// nameByAddress gives an owner to a row of NetBox with neither a device nor a DNS name. In NetBox an address may have
+// only a description.
 func nameByAddress(r *ownedRow) {
 	if r.Address.IsValid() && cmp.Or(r.Owner, r.Device, r.DNS) == "" {
 		r.Owner = "ip-" + strings.NewReplacer(".", "-", ":", "-").Replace(r.Address.String())
@@ -237,7 +237,7 @@ func checkOwned(r *ownedRow) error {
 	return nil
 }
 
-// reservationSheet may lack addresses, where somebody else chooses them.
+// reservationSheet may have no addresses, if somebody else chooses them.
 var reservationSheet = ownedSheet("*", nil, checkOwned, func(n *ipam.PlannedNetwork, r *ownedRow) {
 	n.Reservations = append(n.Reservations, r.PlannedReservation)
 }, func(n *ipam.PlannedNetwork) []ipam.PlannedReservation { return n.Reservations })

@@ -25,7 +25,7 @@ func parseRange(text string) (ipam.Range, error) {
 	return ipam.Range{IPRange: r}, err
 }
 
-// wholeOf is the range of a pool of a whole subnet.
+// wholeOf returns the range of a pool that is a whole subnet.
 func wholeOf(p netip.Prefix) ipam.Range { return ipam.Range{IPRange: netipx.RangeOfPrefix(p)} }
 
 func parseBool(text string) (bool, error) {
@@ -38,7 +38,7 @@ func parseBool(text string) (bool, error) {
 	return false, fmt.Errorf("%q is neither true nor false", text)
 }
 
-// parseNumber reads the number of an interface or of a slot, or of addresses.
+// parseNumber reads the number of an interface, a slot, or addresses.
 func parseNumber(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || text != strconv.Itoa(n) {
@@ -51,25 +51,13 @@ func parseDuration(text string) (d ipam.Duration, err error) {
 	return d, d.UnmarshalText([]byte(text))
 }
 
-// formatDuration is the shortest form that parseDuration reads: 10m, not 10m0s.
-func formatDuration(d ipam.Duration) string {
-	text := time.Duration(d).String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
-
-// parseType keeps the word, which tells a network that is to be manual from one of which nothing is said.
+// parseType keeps the word `manual`, so that it differs from an absent type.
 func parseType(text string) (string, error) {
 	t, err := ipam.ParseNetworkType(text)
 	return t.String(), err
 }
 
-// parseElastic reads off, on or auto, and what readers of YAML make of the first two.
+// parseElastic reads off, on or auto, also in the form that YAML readers give the first two.
 func parseElastic(text string) (string, error) {
 	switch text {
 	case "true":
@@ -81,7 +69,7 @@ func parseElastic(text string) (string, error) {
 	return mode.String(), err
 }
 
-// parsePutBack reads reserved, all, off or default, and what readers of YAML make of off.
+// parsePutBack reads reserved, all, off or default, also in the form that YAML readers give off.
 func parsePutBack(text string) (string, error) {
 	if text == "false" {
 		text = "off"
@@ -143,7 +131,7 @@ func formatBands(bands []ipam.PlannedBand) string {
 	return strings.Join(parts, ";")
 }
 
-// parseTags reads "site=a;team=blue", where a backslash takes the meaning from a character behind it.
+// parseTags reads "site=a;team=blue". A backslash removes the meaning of the next character.
 func parseTags(text string) (map[string]string, error) {
 	tags := map[string]string{}
 	for _, pair := range splitEscaped(text, ';') {
@@ -168,7 +156,7 @@ func formatTags(tags map[string]string) string {
 	return strings.Join(pairs, ";")
 }
 
-// parseLinks reads "alpha bridged br0;beta routed 100": host, mode and link, apart by blanks.
+// parseLinks reads "alpha bridged br0;beta routed 100": host, mode and link, with blanks between.
 func parseLinks(text string) ([]ipam.Link, error) {
 	var links []ipam.Link
 	for _, part := range strings.Split(text, ";") {
@@ -205,7 +193,7 @@ func unescape(text string) string {
 	return b.String()
 }
 
-// splitEscaped cuts text at each sep that no backslash stands before, and leaves the backslashes in.
+// splitEscaped splits text at each sep without a backslash before it, and keeps the backslashes.
 func splitEscaped(text string, sep byte) []string {
 	var parts []string
 	from, escaped := 0, false
@@ -223,7 +211,7 @@ func splitEscaped(text string, sep byte) []string {
 	return append(parts, text[from:])
 }
 
-// readAll reads a document of a bounded size.
+// readAll reads a document of limited size.
 func readAll(r io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, MaxSize+1))
 	if err != nil {
@@ -236,7 +224,7 @@ func readAll(r io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// notText says which line of text is no UTF-8, and why; 0 where all are.
+// notText returns the first line that is not UTF-8 text, and why; 0 if all are.
 func notText(text []byte) (line int, why string) {
 	if bytes.HasPrefix(text, []byte{0xff, 0xfe}) || bytes.HasPrefix(text, []byte{0xfe, 0xff}) {
 		return 1, "the file is UTF-16; save it as UTF-8"

@@ -17,10 +17,10 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// version is that of the YAML document.
+// version is the version of the YAML document.
 const version = "1"
 
-// ReadYAML reads a document. What is wrong with it is an *ipam.PlanError.
+// ReadYAML reads a document. Errors in it are an *ipam.PlanError.
 func ReadYAML(r io.Reader) (ipam.Plan, error) {
 	text, err := readAll(r)
 	if err != nil {
@@ -61,7 +61,7 @@ func ReadYAML(r io.Reader) (ipam.Plan, error) {
 	return top.Plan, d.Err()
 }
 
-// document is one that is being read: what is wrong with it is collected.
+// document is a document being read, with its errors.
 type document struct {
 	ipam.PlanError
 	*shapes
@@ -79,7 +79,7 @@ func (d *document) syntax(err error) {
 	d.Add(0, "it is no YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 }
 
-// noun is what errors call a thing of a document, and what must be said of it: the key, and the error without it.
+// noun is what errors call a thing of a document, with its mandatory key and the error without that key.
 type noun struct {
 	name  string
 	needs [][2]string
@@ -105,7 +105,7 @@ var nouns = map[reflect.Type]noun{
 		[][2]string{{"address", "an elastic address has no address"}}},
 }
 
-// isShort tells whether a thing can be written as its range alone.
+// isShort reports whether a thing can be written as its range alone.
 func isShort(t reflect.Type) bool {
 	return t == reflect.TypeFor[ipam.PlannedPool]() || t == reflect.TypeFor[ipam.PlannedExclusion]() ||
 		t == reflect.TypeFor[ipam.PlannedBand]()
@@ -129,7 +129,8 @@ func (d *document) item(n *yaml.Node, v reflect.Value) {
 	said := d.mapping(n, noun.name, v)
 	for _, need := range noun.needs {
 		i := slices.IndexFunc(fields, func(f field) bool { return f.key == need[0] })
-		missing := valueOf(n, need[0]) == nil || fields[i].as.any && v.FieldByIndex(fields[i].index).IsZero()
+		value := valueOf(n, need[0])
+		missing := value == nil || isNull(value) || fields[i].as.any && v.FieldByIndex(fields[i].index).IsZero()
 		if said && missing {
 			d.Add(n.Line, "%s", need[1])
 		}
@@ -137,11 +138,11 @@ func (d *document) item(n *yaml.Node, v reflect.Value) {
 	d.settle(n, said, v.Addr().Interface())
 }
 
-// settle adds what a thing says without words.
+// settle adds what a thing means without saying it.
 func (d *document) settle(n *yaml.Node, said bool, thing any) {
 	switch p := thing.(type) {
 	case *ipam.PlannedNetwork:
-		p.Space = cmp.Or(p.Space, ipam.LocalSpace) // a document says all of a network
+		p.Space = cmp.Or(p.Space, ipam.LocalSpace) // a document leaves nothing open
 	case *ipam.PlannedSubnet:
 		settleSubnet(p)
 		if p.Whole && p.CIDR.IsValid() {
@@ -162,5 +163,5 @@ func (d *document) settle(n *yaml.Node, said bool, thing any) {
 
 func unplaced(n *yaml.Node) bool { return valueOf(n, "interface") == nil && valueOf(n, "slot") == nil }
 
-// settleSubnet: a subnet that has its addresses from a DHCP server has one.
+// settleSubnet: a subnet with addresses from a DHCP server has such a server.
 func settleSubnet(p *ipam.PlannedSubnet) { p.DHCP = p.DHCP || p.FromDHCP() }

@@ -8,10 +8,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// What every part of a document is read with: mappings, lists and single texts, with a problem at its line where there
-// is something else.
+// What reads every part of a document: mappings, lists and single texts. Anything else is an error at its line.
 
-// mapping reads the keys of n into the fields of v, a struct or a map of texts. It answers whether n is one.
+// mapping reads the keys of n into the fields of v, a struct or a map of texts. It reports whether n is a mapping.
 func (d *document) mapping(n *yaml.Node, what string, v reflect.Value) bool {
 	var fields []field
 	known := "KEY: VALUE"
@@ -40,12 +39,13 @@ func (d *document) mapping(n *yaml.Node, what string, v reflect.Value) bool {
 			v.SetMapIndex(reflect.ValueOf(key.Value), text)
 		default:
 			d.field(value, &fields[at], v.FieldByIndex(fields[at].index))
+			fields[at].clear(v)
 		}
 	}
 	return true
 }
 
-// entry is the first entry of a key; nil: there is none.
+// entry returns the first entry of a key, or nil.
 func entry(n *yaml.Node, key string) (at, value *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
@@ -55,7 +55,7 @@ func entry(n *yaml.Node, key string) (at, value *yaml.Node) {
 	return nil, nil
 }
 
-// valueOf is the value of a key; nil: n has none.
+// valueOf returns the value of a key, or nil.
 func valueOf(n *yaml.Node, key string) *yaml.Node {
 	_, value := entry(n, key)
 	return value
@@ -64,7 +64,7 @@ func valueOf(n *yaml.Node, key string) *yaml.Node {
 // field reads the value of a key.
 func (d *document) field(n *yaml.Node, f *field, v reflect.Value) {
 	switch {
-	case f.as != nil && f.null && isNull(n):
+	case f.as != nil && isNull(n): // its default
 	case f.as != nil:
 		d.scalar(n, f.as, v)
 	case v.Kind() == reflect.Slice:
@@ -77,7 +77,7 @@ func (d *document) field(n *yaml.Node, f *field, v reflect.Value) {
 	}
 }
 
-// list reads each item of a sequence; nothing at all is the empty one.
+// list reads each item of a sequence. No value is an empty list.
 func (d *document) list(n *yaml.Node, what string, v reflect.Value) {
 	if isNull(n) {
 		return
@@ -92,7 +92,8 @@ func (d *document) list(n *yaml.Node, what string, v reflect.Value) {
 	}
 }
 
-// scalar reads a single text as it is written, be it a number or a word that YAML has a meaning for: names are names.
+// scalar reads a single text as it is written, even if it is a number or a special word of YAML, because names may look
+// so.
 func (d *document) scalar(n *yaml.Node, c *codec, v reflect.Value) {
 	switch {
 	case n.Kind != yaml.ScalarNode && c.any:
@@ -116,7 +117,7 @@ func kindOf(n *yaml.Node) string {
 	case yaml.SequenceNode:
 		return "a list"
 	case yaml.AliasNode:
-		return "an alias (*" + n.Value + ")" // references could make a small document a huge one
+		return "an alias (*" + n.Value + ")" // references could make a small document huge
 	case yaml.ScalarNode:
 		if isNull(n) {
 			return "nothing"

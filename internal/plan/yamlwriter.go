@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// yamlWriter writes the document line by line. Only texts need the library, and few of those: a plan of a hundred
-// thousand addresses is written in a fraction of the time that building nodes for it would take.
+// yamlWriter writes the document line by line, and uses the library only for a few texts. So it writes a plan of a
+// hundred thousand addresses in a fraction of the time that building nodes would take.
 type yamlWriter struct {
 	*shapes
 	b     *bufio.Writer
@@ -26,7 +26,7 @@ type yamlWriter struct {
 	elastic *ipam.PlannedElastic // written at the end
 }
 
-// ElasticWriter is a Writer that also writes what there is of elastic addresses, at its end.
+// ElasticWriter is a Writer that also writes elastic addresses, at its end.
 type ElasticWriter interface {
 	Writer
 	WriteElastic(*ipam.PlannedElastic)
@@ -79,7 +79,7 @@ func (w *yamlWriter) begin(rest string) {
 	}
 }
 
-// block writes a struct, a line for each key; the first line begins with first.
+// block writes a struct, one line per key. The first line begins with first.
 func (w *yamlWriter) block(first, indent string, v reflect.Value) {
 	fields := w.of(v.Type())
 	for i := range fields {
@@ -105,7 +105,7 @@ func (w *yamlWriter) block(first, indent string, v reflect.Value) {
 	}
 }
 
-// list writes each item on a line of its own, but for subnets, whose keys are many.
+// list writes each item on its own line, except subnets, which have many keys.
 func (w *yamlWriter) list(indent string, v reflect.Value) {
 	for i := range v.Len() {
 		if one := v.Index(i); one.Type() == reflect.TypeFor[ipam.PlannedSubnet]() {
@@ -116,7 +116,7 @@ func (w *yamlWriter) list(indent string, v reflect.Value) {
 	}
 }
 
-// flow is a struct, or a text, on one line.
+// flow returns a struct or a text on one line.
 func (w *yamlWriter) flow(v reflect.Value) string {
 	if c := w.codec(v.Type(), ""); c != nil {
 		return w.scalar(c, v)
@@ -147,7 +147,7 @@ func (w *yamlWriter) flow(v reflect.Value) string {
 	return "{" + strings.Join(keys, ", ") + "}"
 }
 
-// scalar is a single text.
+// scalar returns a single text.
 func (w *yamlWriter) scalar(c *codec, v reflect.Value) string {
 	if c.bare {
 		return c.text(v)
@@ -159,13 +159,12 @@ func (w *yamlWriter) line(format string, args ...any) {
 	fmt.Fprintf(w.b, format+"\n", args...)
 }
 
-// plain are the texts that no reader of YAML takes for anything but a text, wherever they stand: words that begin with
-// a letter, and addresses with their ranges and prefixes, of IPv6 those with a gap (no time of day has one) and no
-// colon at either end.
+// plain matches texts that every YAML reader takes for a text, anywhere: words that begin with a letter, and addresses,
+// ranges and prefixes. An IPv6 address needs a gap (no time of day has one) and no colon at either end.
 var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$|^[0-9]+\.[0-9]+\.[0-9]+\.[0-9][-/.0-9]*$|` +
 	`^[0-9a-f][0-9a-f:]*::[0-9a-f:/-]*[0-9a-f]$`)
 
-// text is a text, in quotes where it needs them.
+// text returns a text, in quotes if it needs them.
 func (w *yamlWriter) text(s string) string {
 	if plain.MatchString(s) && !hasMeaning(s) {
 		return s
@@ -177,7 +176,7 @@ func (w *yamlWriter) text(s string) string {
 	return strings.TrimSuffix(string(b), "\n")
 }
 
-// hasMeaning tells whether some version of YAML takes a word for something else than a text.
+// hasMeaning reports whether some version of YAML gives a word another meaning than a text.
 func hasMeaning(s string) bool {
 	switch strings.ToLower(s) {
 	case "y", "n", "yes", "no", "on", "off", "true", "false", "null":

@@ -9,10 +9,10 @@ import (
 	"berth/internal/ipam"
 )
 
-// OnLAN finds the Docker networks of the driver bridge whose subnets overlap a LAN that this host is on. Docker makes
-// them without a word, and the host then reaches the containers or the LAN, and not both. RequestPool does not say
-// which driver a network has, so Berth sees it only by the bridge. A bridge that the LAN's own card is a port of is on
-// that LAN on purpose. gateway is as in Shadowed.
+// OnLAN finds the Docker networks of the driver bridge whose subnets overlap a LAN of this host. Docker creates them
+// without a warning, and then the host reaches either the containers or the LAN. RequestPool does not tell a network's
+// driver, so Berth finds it only by the bridge. A bridge that has the LAN's own card as a port is on that LAN on
+// purpose. gateway is as in Shadowed.
 func OnLAN(host string, attachments []ipam.AttachmentInfo, all []Route,
 	gateway func(space string, addr netip.Addr) bool, seen time.Time) (found []ipam.Finding) {
 	for i := range attachments {

@@ -16,18 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Route is a route of the host, with what its link is.
+// Route is a route of the host, with its link.
 type Route struct {
 	ipam.HostRoute
-	Kind  string       // of the link, as `ip -d link` says it: bridge, tun, wireguard; empty: it has none
-	Addrs []netip.Addr // of the link, where that is a bridge
+	Kind  string       // of the link, as in `ip -d link`: bridge, tun, wireguard; empty: none
+	Addrs []netip.Addr // of the link, if that is a bridge
 
-	Connected bool   // it is a LAN: the host has an address there, and the link knows broadcasts
-	Master    string // the bridge or bond that the link is a port of; empty: none
+	Connected bool   // a LAN: the host has an address there, and the link has broadcasts
+	Master    string // the bridge or bond of which the link is a port; empty: none
 }
 
-// List returns the routes of this network namespace but the default ones: those of all tables that a rule leads to,
-// since VPNs have tables of their own. Halves of everything (0.0.0.0/1) are a default route in two.
+// List returns the routes of this network namespace without default routes. It reads all tables that a rule uses, since
+// VPNs have tables of their own. Halves of everything (0.0.0.0/1) count as a default route.
 func List() ([]Route, error) {
 	tables, err := tables()
 	if err != nil {
@@ -51,7 +51,7 @@ func List() ([]Route, error) {
 	return all, links.err
 }
 
-// prefixOf is where a route leads to, unless it is a default one.
+// prefixOf returns the destination of a route, unless it is a default route.
 func prefixOf(r *netlink.Route) (netip.Prefix, bool) {
 	if r.Dst == nil {
 		return netip.Prefix{}, false
@@ -60,8 +60,8 @@ func prefixOf(r *netlink.Route) (netip.Prefix, bool) {
 	return p, ok && p.Bits() > 1
 }
 
-// tables are the numbers of the tables that what the host sends is looked up in. What goes to the host itself is in
-// the table local.
+// tables returns the numbers of the tables that are searched for outgoing packets. The table local has the host's own
+// addresses.
 func tables() ([]int, error) {
 	rules, err := netlink.RuleList(netlink.FAMILY_ALL)
 	if err != nil {
@@ -76,10 +76,10 @@ func tables() ([]int, error) {
 	return all, nil
 }
 
-// links are the host's links by their index.
+// links are the host's links by index.
 type links struct {
 	byIndex map[int]netlink.Link
-	addrs   map[int][]netip.Addr // of bridges that were asked for
+	addrs   map[int][]netip.Addr // of bridges, as far as they were needed
 	err     error
 }
 
@@ -95,7 +95,7 @@ func readLinks() (*links, error) {
 	return l, nil
 }
 
-// route is a route with what its link is; of several ways the first.
+// route returns a route with its link. Of several next hops it takes the first.
 func (l *links) route(p netip.Prefix, r *netlink.Route) Route {
 	index := r.LinkIndex
 	if index == 0 && len(r.MultiPath) > 0 {
@@ -118,7 +118,7 @@ func (l *links) route(p netip.Prefix, r *netlink.Route) Route {
 	return found
 }
 
-// dropped tells whether a kind of route sends nothing anywhere. IPv6 has such routes over the loopback link.
+// dropped reports whether a kind of route discards packets. IPv6 has such routes on the loopback link.
 func dropped(kind int) bool {
 	return kind == unix.RTN_BLACKHOLE || kind == unix.RTN_UNREACHABLE || kind == unix.RTN_PROHIBIT
 }

@@ -11,12 +11,12 @@ import (
 	"berth/internal/ipam"
 )
 
-// networkBridge is the name that the engine gives the bridge of a network.
+// networkBridge matches the name that the engine gives to a network's bridge.
 var networkBridge = regexp.MustCompile(`^br-[0-9a-f]{12}$`)
 
-// Shadowed finds the routes over subnets with a Docker network on this host that were not there when that was made. A
-// swarm's networks have namespaces of their own, in which the host's routes are not. gateway tells whether an address
-// is one by the records, and so on a bridge of the engine's.
+// Shadowed finds routes that overlap the subnet of a Docker network on this host and were added after it. Networks of a
+// swarm have namespaces of their own without the host's routes. gateway reports whether an address is a gateway in the
+// records, and so on one of the engine's bridges.
 func Shadowed(host string, attachments []ipam.AttachmentInfo, all []Route,
 	gateway func(space string, addr netip.Addr) bool, seen time.Time) (found []ipam.Finding) {
 	type place struct {
@@ -42,7 +42,7 @@ func Shadowed(host string, attachments []ipam.AttachmentInfo, all []Route,
 	return unique(found)
 }
 
-// unique are findings in the order of their subnets, each once.
+// unique returns findings in the order of their subnets, each once.
 func unique(found []ipam.Finding) []ipam.Finding {
 	slices.SortFunc(found, func(a, b ipam.Finding) int {
 		return cmp.Or(cmp.Compare(a.Space, b.Space), a.Subnet.Compare(b.Subnet), cmp.Compare(a.Detail, b.Detail))
@@ -50,8 +50,8 @@ func unique(found []ipam.Finding) []ipam.Finding {
 	return slices.CompactFunc(found, func(a, b ipam.Finding) bool { return a.Detail == b.Detail && a.Space == b.Space })
 }
 
-// leadsTo tells whether a route leads to the subnet's containers: over the bridge of its Docker network, or over a link
-// by which a host reaches containers beside it on a parent.
+// leadsTo reports whether a route leads to the subnet's containers: over the bridge of its Docker network, or over a
+// link by which a host reaches macvlan containers on the same parent.
 func (r *Route) leadsTo(at *ipam.AttachmentInfo, gateway func(space string, addr netip.Addr) bool) bool {
 	switch r.Kind {
 	case "macvlan", "ipvlan":
@@ -65,8 +65,8 @@ func (r *Route) leadsTo(at *ipam.AttachmentInfo, gateway func(space string, addr
 	return false
 }
 
-// shadowed says what a route does to a subnet: one that is as long or longer takes what is meant for containers, a
-// shorter one is itself taken from.
+// shadowed describes what a route does to a subnet. One of the same or greater length takes traffic for containers. A
+// shorter one loses traffic to the subnet.
 func shadowed(host string, at *ipam.AttachmentInfo, r ipam.HostRoute, seen time.Time) ipam.Finding {
 	hurt := fmt.Sprintf("packets of this host to %s go there, and not to the containers", r.Prefix)
 	if r.Prefix.Bits() < at.CIDR.Bits() {

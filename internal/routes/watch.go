@@ -3,6 +3,7 @@ package routes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"net/netip"
 	"slices"
@@ -16,27 +17,27 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Config is what a Watch needs. List and Changes have the kernel for their default.
+// Config is what a Watch needs. By default List and Changes ask the kernel.
 type Config struct {
 	Host        string
 	Attachments func(context.Context) ([]ipam.AttachmentInfo, error)
 	Leases      func(context.Context, ipam.LeaseFilter) iter.Seq2[ipam.LeaseInfo, error]
 	List        func() ([]Route, error)
 	Note        func(context.Context, ipam.Event) error // writes the event of a bridge on a LAN
-	// Changes lets know of each change of a route, through a channel of one place, until ctx ends
+	// Changes returns a channel of one place that gets a token for each change of a route, until ctx ends
 	Changes func(ctx context.Context) (<-chan struct{}, error)
 	Log     *logrus.Entry
 }
 
 // The times of a Watch.
 const (
-	calm  = time.Second      // changes come in crowds
-	every = 30 * time.Second // Docker networks come and go, too
-	share = 20               // of the time at most one part is spent with listing: a router's table is long
+	burst = time.Second      // changes come in bursts
+	every = 30 * time.Second // Docker networks change, too
+	share = 20               // at most one part in this many is spent on listing, because a router's table is long
 	quick = 100 * time.Millisecond
 )
 
-// Watch knows which routes shadow a subnet, and which Docker networks lie on a LAN of the host.
+// Watch knows which routes shadow a subnet, and which Docker networks are on a LAN of the host.
 type Watch struct {
 	cfg Config
 
@@ -44,7 +45,8 @@ type Watch struct {
 
 	mu      sync.Mutex
 	found   []ipam.Finding
-	trouble string // that was told last
+	noted   []ipam.Finding // those whose events are written or being written
+	trouble string         // the last error that was logged
 }
 
 // New returns a Watch that has not looked yet.
@@ -58,14 +60,14 @@ func New(cfg Config) *Watch {
 	return &Watch{cfg: cfg}
 }
 
-// Findings are what was found when the routes changed last; each has the time when it was found first.
+// Findings returns the findings of the last look, each with the time when it was found first.
 func (w *Watch) Findings() []ipam.Finding {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.found)
 }
 
-// Check looks now, unless that takes long, and returns what is found. What cannot be read is as it was.
+// Check looks now, unless that takes long, and returns the findings. After an error the earlier ones stay.
 func (w *Watch) Check(ctx context.Context) []ipam.Finding {
 	if w.took.Load() < int64(quick) {
 		w.tell(w.look(ctx))
@@ -83,7 +85,7 @@ func (w *Watch) Run(ctx context.Context) error {
 	defer again.Stop()
 	for {
 		w.tell(w.look(ctx))
-		rest := time.NewTimer(max(calm, share*time.Duration(w.took.Load())))
+		rest := time.NewTimer(max(burst, share*time.Duration(w.took.Load())))
 		select {
 		case <-ctx.Done():
 			rest.Stop()
@@ -99,7 +101,7 @@ func (w *Watch) Run(ctx context.Context) error {
 	}
 }
 
-// tell logs a trouble once, until it is another one or over.
+// tell logs an error once, until it changes or ends.
 func (w *Watch) tell(err error) {
 	text := ""
 	if err != nil && !errors.Is(err, context.Canceled) {
@@ -113,7 +115,7 @@ func (w *Watch) tell(err error) {
 	w.trouble = text
 }
 
-// look finds what is wrong now, and tells what is new and what is over.
+// look finds what is wrong now, and logs what is new and what has ended.
 func (w *Watch) look(ctx context.Context) error {
 	begun := time.Now()
 	defer func() { w.took.Store(int64(time.Since(begun))) }()
@@ -127,7 +129,7 @@ func (w *Watch) look(ctx context.Context) error {
 	}
 	gateway := func(space string, addr netip.Addr) bool {
 		for l, err := range w.cfg.Leases(ctx, ipam.LeaseFilter{Space: space, Address: addr}) {
-			return err != nil || l.Kind == ipam.Gateway // what is not known is no reason to complain
+			return err != nil || l.Kind == ipam.Gateway // without knowledge there is no finding
 		}
 		return false
 	}
@@ -137,7 +139,7 @@ func (w *Watch) look(ctx context.Context) error {
 	return w.note(ctx, w.take(found))
 }
 
-// take keeps what was found, logs what is new and what is over, and returns what is new.
+// take stores the findings, logs those that are new or have ended, and returns those whose events must be written.
 func (w *Watch) take(found []ipam.Finding) (fresh []ipam.Finding) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,6 +148,8 @@ func (w *Watch) take(found []ipam.Finding) (fresh []ipam.Finding) {
 			found[i].Seen = w.found[k].Seen
 		} else {
 			w.cfg.Log.Warn(found[i].Detail)
+		}
+		if !slices.ContainsFunc(w.noted, same(&found[i])) {
 			fresh = append(fresh, found[i])
 		}
 	}
@@ -154,20 +158,24 @@ func (w *Watch) take(found []ipam.Finding) (fresh []ipam.Finding) {
 			w.cfg.Log.Infof("this is over: %s", f.Detail)
 		}
 	}
-	w.found = found
+	w.found, w.noted = found, slices.Clone(found)
 	return fresh
 }
 
-// note writes the events of bridges on a LAN that were not there before.
+// note writes the events of bridges on a LAN. If it fails, the next look tries again.
 func (w *Watch) note(ctx context.Context, fresh []ipam.Finding) error {
-	for _, f := range fresh {
+	for i, f := range fresh {
 		if f.Kind != ipam.BridgeOnLAN || w.cfg.Note == nil {
 			continue
 		}
 		err := w.cfg.Note(ctx, ipam.Event{Verb: ipam.BridgeFound, Space: f.Space, Subnet: f.Subnet, Name: f.Network,
 			Detail: f.Detail})
 		if err != nil {
-			return err
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.noted = slices.DeleteFunc(w.noted,
+				func(f ipam.Finding) bool { return slices.ContainsFunc(fresh[i:], same(&f)) })
+			return fmt.Errorf("the event of %s is not written: %w", f.Subnet, err)
 		}
 	}
 	return nil
@@ -179,7 +187,8 @@ func same(f *ipam.Finding) func(ipam.Finding) bool {
 	}
 }
 
-// changes tells of changes in the kernel. A crowd that is too much for its socket ends that, and is a change, too.
+// changes passes on changes in the kernel. A burst that overflows its socket ends the subscription, and counts as a
+// change.
 func changes(ctx context.Context) (<-chan struct{}, error) {
 	updates, end, err := subscribe(ctx)
 	if err != nil {
@@ -193,21 +202,21 @@ func changes(ctx context.Context) (<-chan struct{}, error) {
 			}
 			end()
 			wake(changed)
-			pause := time.NewTimer(calm)
+			pause := time.NewTimer(burst)
 			select {
 			case <-ctx.Done():
 			case <-pause.C:
 			}
 			pause.Stop()
 			if updates, end, err = subscribe(ctx); err != nil {
-				return // it was so before: what changes is seen when it is looked at again
+				return // the next look sees what changed meanwhile
 			}
 		}
 	}()
 	return changed, nil
 }
 
-// subscribe hears of routes until ctx ends, or end is called, which closes the socket.
+// subscribe receives changes of routes until ctx ends, or until end is called, which closes the socket.
 func subscribe(ctx context.Context) (updates chan netlink.RouteUpdate, end context.CancelFunc, err error) {
 	ctx, end = context.WithCancel(ctx)
 	updates = make(chan netlink.RouteUpdate, 64)
@@ -220,6 +229,6 @@ func subscribe(ctx context.Context) (updates chan netlink.RouteUpdate, end conte
 func wake(changed chan<- struct{}) {
 	select {
 	case changed <- struct{}{}:
-	default: // it is known
+	default: // there is a token already
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,6 +23,8 @@ type host struct {
 	all     []Route
 	err     error
 	looks   int
+	refuses error        // what the store answers to an event
+	events  []ipam.Event // that it has written
 	changed chan struct{}
 }
 
@@ -38,13 +41,29 @@ func (h *host) set(err error, all ...Route) {
 	h.all, h.err = all, err
 }
 
+func (h *host) note(_ context.Context, e ipam.Event) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.refuses == nil {
+		h.events = append(h.events, e)
+	}
+	return h.refuses
+}
+
+// written returns the events that were written.
+func (h *host) written() []ipam.Event {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.events)
+}
+
 // runs has a Watch run over the host until the test ends.
 func (h *host) runs(t *testing.T, broken error) (*Watch, *logs.Hook) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	said := logs.NewLocal(log)
 	h.changed = make(chan struct{}, 1)
-	w := New(Config{Host: "h1", List: h.list, Log: logrus.NewEntry(log),
+	w := New(Config{Host: "h1", List: h.list, Note: h.note, Log: logrus.NewEntry(log),
 		Attachments: func(context.Context) ([]ipam.AttachmentInfo, error) { return []ipam.AttachmentInfo{attached()}, nil },
 		Leases: func(context.Context, ipam.LeaseFilter) iter.Seq2[ipam.LeaseInfo, error] {
 			return func(func(ipam.LeaseInfo, error) bool) {}
@@ -100,11 +119,39 @@ func TestWatchBlind(t *testing.T) {
 		var h host
 		w, said := h.runs(t, errors.New("no netlink here"))
 		h.set(nil, route("10.0.0.0/8", "tun0", "tun"))
-		time.Sleep(every + calm)
+		time.Sleep(every + burst)
 		h.set(errors.New("nor a list"))
 		time.Sleep(3 * every)
 		if found := w.Findings(); len(found) != 1 || len(said.AllEntries()) != 3 {
 			t.Errorf("%+v, said %d", found, len(said.AllEntries()))
+		}
+	})
+}
+
+// TestWatchNotes: a bridge on a LAN has one event. The store may refuse it first: then a later look writes it.
+func TestWatchNotes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lan, bridge := route("10.30.0.0/24", "eth0", "device"), route("10.30.0.0/24", "br-1", "bridge", "10.30.0.1")
+		lan.Connected = true
+		h := host{all: []Route{lan, bridge}, refuses: errors.New("the store is away")}
+		w, said := h.runs(t, nil)
+		time.Sleep(2 * every)
+		if events := h.written(); len(events) > 0 || len(said.AllEntries()) != 3 {
+			t.Fatalf("%+v, events %v, said %d", w.Findings(), events, len(said.AllEntries()))
+		}
+		h.mu.Lock()
+		h.refuses = nil
+		h.mu.Unlock()
+		time.Sleep(3 * every)
+		if events := h.written(); len(events) != 1 || events[0].Verb != ipam.BridgeFound || len(said.AllEntries()) != 3 {
+			t.Errorf("events %v, said %d", events, len(said.AllEntries()))
+		}
+		h.set(nil)
+		time.Sleep(2 * every)
+		h.set(nil, lan, bridge)
+		time.Sleep(2 * every)
+		if events := h.written(); len(events) != 2 {
+			t.Errorf("after it was over, and came again: events %v", events)
 		}
 	})
 }

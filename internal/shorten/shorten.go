@@ -11,17 +11,16 @@ import (
 	"unicode/utf8"
 )
 
-// Most is how much of a value is shown, in characters. Who sends it chooses how long it is, and a log or a list
-// is not his to fill.
+// Most is the length to which a value is cut, in characters.
 const Most = 200
 
-// MostText is how much of a sentence is shown, in characters: of many words in it each may be short.
+// MostText is the length to which a sentence is cut, in characters. It may have many short values.
 const MostText = 2000
 
-// Text is a sentence in which each value is cut to Most, and all of it to MostText.
+// Text cuts each value of a sentence to Most, and the whole sentence to MostText.
 func Text(text string) string { return To(Values(text), MostText) }
 
-// To is the beginning of a text, of so many characters at most, with a mark where something is left out.
+// To cuts a text to a number of characters, and marks the cut with an ellipsis.
 func To(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -36,7 +35,7 @@ func To(text string, most int) string {
 	return text
 }
 
-// Values is a sentence in which each value is cut to Most: each word, and what stands in quotation marks.
+// Values cuts each value of a sentence to Most. A value is a word, or the text between quotation marks.
 func Values(text string) string {
 	if len(text) <= Most {
 		return text
@@ -50,8 +49,8 @@ func Values(text string) string {
 	return b.String()
 }
 
-// valueEnd is where the value ends with which a text begins. A blank is one by itself; quotation marks end a word, so
-// that what is in them is one, as Go quotes it.
+// valueEnd returns the end of the value at the start of a text. A blank counts as a value. A quotation mark ends a
+// word, because the quoted text that follows is a value of its own, quoted as Go does it.
 func valueEnd(text string) int {
 	if text[0] == '"' {
 		return quotedEnd(text)
@@ -67,7 +66,7 @@ func valueEnd(text string) int {
 	return len(text)
 }
 
-// quotedEnd is where what is in quotation marks ends: with the text, where nothing closes them.
+// quotedEnd returns the end of a quoted text: its closing mark, or the end of the whole text if there is none.
 func quotedEnd(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Values of others are cut, sentences are not.
+// TestValues: values are cut, sentences are not.
 func TestValues(t *testing.T) {
 	long := strings.Repeat("x", 900_000)
 	for name, c := range map[string]struct {

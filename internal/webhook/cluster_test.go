@@ -18,7 +18,7 @@ import (
 // another does; also when the shared store is reached only later, and after a restart.
 func TestOtherHosts(t *testing.T) {
 	in := newInbox(t, httptest.NewServer)
-	h := newHouse(t, ipam.Retention{}, in.URL)
+	h := newHarness(t, ipam.Retention{}, in.URL)
 	first := mem.New()
 	mark := [4]byte{1}
 	member := func(name string, st *mem.Store) *service.Service {

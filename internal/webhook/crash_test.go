@@ -34,7 +34,7 @@ func TestAtLeastOnce(t *testing.T) {
 			in.got <- *one // before the answer: a crash may be between
 		}))
 		defer in.Close()
-		h := newHouse(t, ipam.Retention{Count: 40}, in.URL)
+		h := newHarness(t, ipam.Retention{Count: 40}, in.URL)
 		h.begin()
 		defer func() { h.stop() }()
 		path := placePath(h.dir, in.URL)

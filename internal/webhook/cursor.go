@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"berth/internal/atomicfile"
 	"berth/internal/ipam"
-	"berth/internal/wholefile"
 )
 
 // How often the position of a receiver is written. It is not written for each event, because address requests need the
@@ -102,7 +102,7 @@ func (r *receiver) save() {
 	r.saved = r.cfg.Clock.Now()
 	text, err := json.Marshal(&r.at)
 	if err == nil {
-		err = wholefile.Write(r.path, append(text, '\n'))
+		err = atomicfile.Write(r.path, append(text, '\n'))
 	}
 	if err != nil {
 		r.log.WithError(err).Warn("it cannot be written down which events the receiver has; after a restart some are " +

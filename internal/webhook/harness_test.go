@@ -160,8 +160,8 @@ func (in *inbox) none(t *testing.T) {
 	}
 }
 
-// house is a service, whose webhooks can be ended and begun again.
-type house struct {
+// harness is a service, whose webhooks can be ended and begun again.
+type harness struct {
 	t       *testing.T
 	store   store.Store
 	service *service.Service
@@ -173,9 +173,9 @@ type house struct {
 	n       int
 }
 
-func newHouse(t *testing.T, keep ipam.Retention, urls ...string) *house {
+func newHarness(t *testing.T, keep ipam.Retention, urls ...string) *harness {
 	t.Helper()
-	h := &house{t: t, clock: newClock(), dir: t.TempDir(), store: storetest.NewModel()}
+	h := &harness{t: t, clock: newClock(), dir: t.TempDir(), store: storetest.NewModel()}
 	t.Cleanup(func() { h.store.Close() })
 	var err error
 	h.service, err = service.Open(t.Context(), service.Config{Store: h.store, Host: "alpha", Retention: keep,
@@ -192,20 +192,20 @@ func newHouse(t *testing.T, keep ipam.Retention, urls ...string) *house {
 }
 
 // begin opens the webhooks and lets them run.
-func (h *house) begin() {
+func (h *harness) begin() {
 	h.t.Helper()
 	h.open()
 	h.run()
 }
 
-func (h *house) open() {
+func (h *harness) open() {
 	h.t.Helper()
 	var err error
 	h.hooks, err = Open(h.t.Context(), h.cfg)
 	must(h.t, err)
 }
 
-func (h *house) run() {
+func (h *harness) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- h.hooks.Run(ctx) }()
@@ -217,7 +217,7 @@ func (h *house) run() {
 }
 
 // take makes events, and returns the owners that they name.
-func (h *house) take(n int) (owners []string) {
+func (h *harness) take(n int) (owners []string) {
 	h.t.Helper()
 	for range n {
 		h.n++
@@ -244,7 +244,7 @@ func (in *inbox) receives(t *testing.T, owners []string) (all []sent) {
 }
 
 // turns moves the clock by a step each time that a receiver waits, until something is so.
-func (h *house) turns(step time.Duration, what string, so func() bool) {
+func (h *harness) turns(step time.Duration, what string, so func() bool) {
 	h.t.Helper()
 	late := time.After(30 * time.Second)
 	for !so() {

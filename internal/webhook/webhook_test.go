@@ -25,7 +25,7 @@ import (
 // Each event comes once, in order, as the admin API has it, to each receiver; what was before the first start does not.
 func TestEvents(t *testing.T) {
 	one, two := newInbox(t, httptest.NewServer), newInbox(t, httptest.NewServer)
-	h := newHouse(t, ipam.Retention{}, one.URL+"/a?b=c", two.URL)
+	h := newHarness(t, ipam.Retention{}, one.URL+"/a?b=c", two.URL)
 	h.take(3)
 	h.begin()
 	owners := h.take(20)
@@ -64,7 +64,7 @@ func TestEvents(t *testing.T) {
 // and another receiver does not.
 func TestRetries(t *testing.T) {
 	one, two := newInbox(t, httptest.NewServer), newInbox(t, httptest.NewServer)
-	h := newHouse(t, ipam.Retention{}, one.URL, two.URL)
+	h := newHarness(t, ipam.Retention{}, one.URL, two.URL)
 	one.answers(refuses(http.StatusInternalServerError))
 	h.begin()
 	owners := h.take(3)
@@ -114,7 +114,7 @@ func TestLongAnswers(t *testing.T) {
 				defer conn.Close()
 				_, _ = io.WriteString(conn, line+"\r\n\r\n")
 			})
-			h := newHouse(t, ipam.Retention{}, in.URL)
+			h := newHarness(t, ipam.Retention{}, in.URL)
 			h.begin()
 			h.take(1)
 			comes(t, "it has failed", func() bool { return h.hooks.States()[0].Failures > 0 })
@@ -126,7 +126,7 @@ func TestLongAnswers(t *testing.T) {
 }
 
 // awaits waits until somebody waits for so long.
-func (h *house) awaits(d time.Duration) {
+func (h *harness) awaits(d time.Duration) {
 	h.t.Helper()
 	late := time.After(30 * time.Second)
 	for {
@@ -164,7 +164,7 @@ func TestBackoff(t *testing.T) {
 // Who says when to come again is not asked before.
 func TestRetryAfter(t *testing.T) {
 	in := newInbox(t, httptest.NewServer)
-	h := newHouse(t, ipam.Retention{}, in.URL)
+	h := newHarness(t, ipam.Retention{}, in.URL)
 	in.answers(func(w http.ResponseWriter, _ *http.Request, _ *sent) {
 		w.Header().Set("Retry-After", "77")
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -181,7 +181,7 @@ func TestRetryAfter(t *testing.T) {
 // What a receiver has not taken when the daemon ends comes when it is there again, and so does what happened meanwhile.
 func TestRestart(t *testing.T) {
 	in := newInbox(t, httptest.NewServer)
-	h := newHouse(t, ipam.Retention{}, in.URL)
+	h := newHarness(t, ipam.Retention{}, in.URL)
 	h.begin()
 	in.receives(t, h.take(5))
 	comes(t, "all is taken", func() bool { return h.hooks.States()[0].Delivered == 5 })
@@ -201,7 +201,7 @@ func TestRestart(t *testing.T) {
 // is missing.
 func TestKilled(t *testing.T) {
 	in := newInbox(t, httptest.NewServer)
-	h := newHouse(t, ipam.Retention{}, in.URL)
+	h := newHarness(t, ipam.Retention{}, in.URL)
 	h.begin()
 	h.clock.advance(2 * time.Second)
 	in.receives(t, h.take(1))
@@ -230,7 +230,7 @@ func TestKilled(t *testing.T) {
 // While events are sent the place is written down about once a second, and not for each.
 func TestPlaceIsWritten(t *testing.T) {
 	in := newInbox(t, httptest.NewServer)
-	h := newHouse(t, ipam.Retention{}, in.URL)
+	h := newHarness(t, ipam.Retention{}, in.URL)
 	h.begin()
 	path := placePath(h.dir, in.URL)
 	modified := func() os.FileInfo {
@@ -268,7 +268,7 @@ func TestGap(t *testing.T) {
 
 func testGap(t *testing.T, keep ipam.Retention) {
 	in := newInbox(t, httptest.NewServer)
-	h := newHouse(t, keep, in.URL)
+	h := newHarness(t, keep, in.URL)
 	h.begin()
 	in.receives(t, h.take(2))
 	comes(t, "all is taken", func() bool { return h.hooks.States()[0].Delivered == 2 })
@@ -299,7 +299,7 @@ func testGap(t *testing.T, keep ipam.Retention) {
 // A daemon that has nothing to tell for longer than events are kept tells of no gap; one that was away so long does.
 func TestGapByAge(t *testing.T) {
 	in := newInbox(t, httptest.NewServer)
-	h := newHouse(t, ipam.Retention{Age: 24 * time.Hour}, in.URL)
+	h := newHarness(t, ipam.Retention{Age: 24 * time.Hour}, in.URL)
 	h.begin()
 	in.receives(t, h.take(1))
 	for range 50 {
@@ -331,16 +331,16 @@ func TestGapByAge(t *testing.T) {
 // Another store, one that was put back, and a place that nobody can read are told as gaps; the daemon starts with each.
 func TestGapOfState(t *testing.T) {
 	for name, c := range map[string]struct {
-		spoil func(*house, string)
+		spoil func(*harness, string)
 		want  string
 	}{
-		"another store": {func(h *house, _ string) { h.cfg.StoreID = "other" }, reasonStore},
-		"no JSON": {func(h *house, path string) { must(h.t, os.WriteFile(path, []byte("{"), 0o600)) },
+		"another store": {func(h *harness, _ string) { h.cfg.StoreID = "other" }, reasonStore},
+		"no JSON": {func(h *harness, path string) { must(h.t, os.WriteFile(path, []byte("{"), 0o600)) },
 			reasonPlace},
-		"a later version": {func(h *house, path string) {
+		"a later version": {func(h *harness, path string) {
 			must(h.t, os.WriteFile(path, []byte(`{"version":2}`), 0o600))
 		}, reasonPlace},
-		"another host": {func(h *house, path string) {
+		"another host": {func(h *harness, path string) {
 			text, err := os.ReadFile(path)
 			must(h.t, err)
 			at := &place{}
@@ -350,7 +350,7 @@ func TestGapOfState(t *testing.T) {
 			must(h.t, err)
 			must(h.t, os.WriteFile(path, text, 0o600))
 		}, reasonStore},
-		"put back": {func(h *house, path string) {
+		"put back": {func(h *harness, path string) {
 			text, err := os.ReadFile(path)
 			must(h.t, err)
 			at := &place{}
@@ -363,7 +363,7 @@ func TestGapOfState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := newInbox(t, httptest.NewServer)
-			h := newHouse(t, ipam.Retention{}, in.URL)
+			h := newHarness(t, ipam.Retention{}, in.URL)
 			h.begin()
 			in.receives(t, h.take(2))
 			h.stop()
@@ -389,7 +389,7 @@ func TestGapOfState(t *testing.T) {
 func TestHangs(t *testing.T) {
 	hanging, other := newInbox(t, httptest.NewServer), newInbox(t, httptest.NewServer)
 	hanging.answers(func(_ http.ResponseWriter, r *http.Request, _ *sent) { <-r.Context().Done() })
-	h := newHouse(t, ipam.Retention{}, hanging.URL, other.URL)
+	h := newHarness(t, ipam.Retention{}, hanging.URL, other.URL)
 	h.cfg.Attempt = 50 * time.Millisecond
 	h.begin()
 	other.receives(t, h.take(100))
@@ -417,7 +417,7 @@ func TestRedirect(t *testing.T) {
 		in.answers(func(w http.ResponseWriter, r *http.Request, _ *sent) {
 			http.Redirect(w, r, elsewhere.URL, status)
 		})
-		h := newHouse(t, ipam.Retention{}, in.URL)
+		h := newHarness(t, ipam.Retention{}, in.URL)
 		h.begin()
 		h.take(1)
 		in.next(t)
@@ -431,7 +431,7 @@ func TestRedirect(t *testing.T) {
 func TestTLS(t *testing.T) {
 	in := newInbox(t, httptest.NewTLSServer)
 	in.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshakes that it is to refuse
-	h := newHouse(t, ipam.Retention{}, in.URL)
+	h := newHarness(t, ipam.Retention{}, in.URL)
 	h.begin()
 	owners := h.take(1)
 	comes(t, "the stranger is refused", func() bool {
@@ -454,7 +454,7 @@ func TestSignature(t *testing.T) {
 		t.Errorf("the signature is %s, want %s", got, want)
 	}
 	in := newInbox(t, httptest.NewServer)
-	h := newHouse(t, ipam.Retention{}, in.URL)
+	h := newHarness(t, ipam.Retention{}, in.URL)
 	h.cfg.Secret = secret
 	h.begin()
 	m := in.receives(t, h.take(1))[0]
@@ -502,7 +502,7 @@ func TestCheckURL(t *testing.T) {
 			t.Errorf("%s: it says the secret: %v", c.text, err)
 		}
 	}
-	h := newHouse(t, ipam.Retention{}, "http://a", "http://a")
+	h := newHarness(t, ipam.Retention{}, "http://a", "http://a")
 	if _, err := Open(t.Context(), h.cfg); err == nil || !strings.Contains(err.Error(), "http://a is given twice") {
 		t.Errorf("twice: %v", err)
 	}
@@ -511,7 +511,7 @@ func TestCheckURL(t *testing.T) {
 // Where the state's directory takes no file the events are sent all the same.
 func TestPlaceCannotBeWritten(t *testing.T) {
 	in := newInbox(t, httptest.NewServer)
-	h := newHouse(t, ipam.Retention{}, in.URL)
+	h := newHarness(t, ipam.Retention{}, in.URL)
 	h.cfg.Dir = filepath.Join(h.dir, "gone")
 	h.begin()
 	in.receives(t, h.take(3))
@@ -540,7 +540,7 @@ func TestSetAside(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := newInbox(t, httptest.NewServer)
-			h := newHouse(t, ipam.Retention{}, in.URL)
+			h := newHarness(t, ipam.Retention{}, in.URL)
 			h.begin()
 			owners := h.take(3)
 			in.receives(t, owners)
@@ -606,7 +606,7 @@ func TestSetAside(t *testing.T) {
 // one meanwhile; and whoever was away for both is sent both.
 func TestThrowAway(t *testing.T) {
 	in := newInbox(t, httptest.NewServer)
-	h := newHouse(t, ipam.Retention{}, in.URL)
+	h := newHarness(t, ipam.Retention{}, in.URL)
 	pool, err := h.service.RequestPool(t.Context(), ipam.PoolRequest{Space: "local", Network: "net1"})
 	must(t, err)
 	take := func(name string) netip.Prefix {

@@ -25,7 +25,18 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 		return err
 	}
 	defer s.leave(h)
-	path, err = filepath.Abs(path)
+	return writeBackup(ctx, path, func(temp *os.File) error { return s.copyTo(ctx, h, temp) }, func(r Report) error {
+		if r.ID != s.id {
+			return fmt.Errorf("it has the store id %s, not %s", r.ID, s.id)
+		}
+		return nil
+	})
+}
+
+// writeBackup writes a new file by fill, and gives it its name after the check of the whole file. matches returns what
+// differs in it from what was to be written.
+func writeBackup(ctx context.Context, path string, fill func(temp *os.File) error, matches func(Report) error) error {
+	path, err := filepath.Abs(path)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
@@ -38,15 +49,18 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	}
 	defer os.Remove(temp.Name()) // after the rename nothing has that name
 	defer temp.Close()
-	if err := s.copyTo(ctx, h, temp); err != nil {
+	if err = fill(temp); err == nil {
+		err = temp.Sync()
+	}
+	if err != nil {
 		return fmt.Errorf("backup to %s: %w", path, spaceError(err))
 	}
 	report, err := checkFile(ctx, temp.Name(), temp)
 	if err != nil {
 		return fmt.Errorf("backup to %s: what was written cannot be read back: %w", path, err)
 	}
-	if report.ID != s.id {
-		return fmt.Errorf("%w: backup to %s: it has the store id %s, not %s", store.ErrCorrupt, path, report.ID, s.id)
+	if err := matches(report); err != nil {
+		return fmt.Errorf("%w: backup to %s: %w", store.ErrCorrupt, path, err)
 	}
 	return publish(temp.Name(), path)
 }
@@ -65,7 +79,7 @@ func publish(from, path string) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// copyTo writes the state to w and syncs it.
+// copyTo writes the state to w.
 func (s *Store) copyTo(ctx context.Context, h *handle, w *os.File) (err error) {
 	defer guard(&err, s.faultError)()
 	btx, err := s.begin(h, false)
@@ -79,7 +93,7 @@ func (s *Store) copyTo(ctx context.Context, h *handle, w *os.File) (err error) {
 	} else if err != nil {
 		return cmp.Or(out.err, err) // bbolt passes some errors on only as text
 	}
-	return w.Sync()
+	return nil
 }
 
 // ctxWriter is a file that refuses writes after its context has ended, and keeps its first error.

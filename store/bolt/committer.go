@@ -69,23 +69,16 @@ func (c *committer) init(s *Store) {
 	c.rest.L = &c.mu
 }
 
-func (c *committer) update(ctx context.Context, fn func(store.Tx) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return c.join(ctx, &call{ctx: ctx, fn: fn})
-}
-
 // quietly runs fn while nothing else runs and no transaction is open.
 func (c *committer) quietly(ctx context.Context, fn func() error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return c.join(ctx, &call{ctx: ctx, between: fn})
+	return c.join(&call{ctx: ctx, between: fn})
 }
 
 // join queues a call, and returns when it has its answer.
-func (c *committer) join(ctx context.Context, k *call) error {
+func (c *committer) join(k *call) error {
+	if err := k.ctx.Err(); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	if err := c.refusal(k); err != nil {
 		c.mu.Unlock()
@@ -103,9 +96,9 @@ func (c *committer) join(ctx context.Context, k *call) error {
 	}
 	select {
 	case <-b.over:
-	case <-ctx.Done():
+	case <-k.ctx.Done():
 		if k.state.CompareAndSwap(stateQueued, stateDropped) {
-			return ctx.Err()
+			return k.ctx.Err()
 		}
 		<-b.over
 	}

@@ -168,29 +168,6 @@ func TestFailedCommit(t *testing.T) {
 	}
 }
 
-// TestQueuedContext: a caller whose context ends while it waits drops out at once, before the one ahead has ended.
-func TestQueuedContext(t *testing.T) {
-	s := open(t, filepath.Join(t.TempDir(), "berth.db"))
-	gate, held, first := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	go func() {
-		first <- s.Update(context.Background(), func(store.Tx) error { close(held); <-gate; return nil })
-	}()
-	<-held
-	ctx, cancel := context.WithCancel(context.Background())
-	answer := make(chan error, 1)
-	go func() {
-		answer <- s.Update(ctx, func(store.Tx) error { t.Error("it ran"); return nil })
-	}()
-	waitQueued(s, 1)
-	cancel()
-	if err := <-answer; !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	close(gate)
-	must(t, <-first)
-	put(t, s, "a", "1")
-}
-
 // TestModelInOneBatch runs random functions in one batch against the model: later functions read, in the shared
 // transaction, what earlier ones have written and deleted, pages that became empty included.
 func TestModelInOneBatch(t *testing.T) {

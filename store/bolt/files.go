@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -167,21 +168,42 @@ func (f files) writeID(id string) error {
 // writeFile writes a small file completely or not at all.
 func writeFile(path string, b []byte) error {
 	t := path + ".new"
-	w, err := createNew(t)
-	if err != nil {
+	if err := writeNew(t, func(w *os.File) error { _, err := w.Write(b); return err }); err != nil {
 		return err
-	}
-	_, err = w.Write(b)
-	if err == nil {
-		err = w.Sync()
-	}
-	if err = errors.Join(err, w.Close()); err != nil {
-		return errors.Join(err, os.Remove(t))
 	}
 	if err := os.Rename(t, path); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(path))
+}
+
+// stage writes by fill the file that is to replace the state, under its temporary name, and checks it. After an error
+// it is gone.
+func (f files) stage(ctx context.Context, fill func(*os.File) error) (Report, error) {
+	if err := writeNew(f.temp, fill); err != nil {
+		return Report{}, spaceError(err)
+	}
+	report, err := checkPath(ctx, f.temp)
+	if err != nil {
+		return Report{}, errors.Join(err, os.Remove(f.temp))
+	}
+	report.Path = f.db
+	return report, nil
+}
+
+// writeNew writes a new file by fill, and syncs it. After an error it is gone.
+func writeNew(path string, fill func(*os.File) error) error {
+	w, err := createNew(path)
+	if err != nil {
+		return err
+	}
+	if err = fill(w); err == nil {
+		err = w.Sync()
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
 }
 
 // createNew creates a new file in place of what an earlier attempt left. It does not follow a symbolic link, which

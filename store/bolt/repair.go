@@ -49,29 +49,21 @@ func repair(ctx context.Context, path string, now time.Time) (Restored, error) {
 		return Restored{}, err
 	}
 	done := Restored{}
-	if err = mendedCopy(ctx, f.temp, db); err == nil {
-		done.Report, err = checkPath(ctx, f.temp)
-	}
+	done.Report, err = f.stage(ctx, func(w *os.File) error { return mendedCopy(ctx, w, db) })
 	if err != nil {
-		return Restored{}, errors.Join(fmt.Errorf("the copy cannot be mended, nothing was changed: %w",
-			spaceError(err)), os.Remove(f.temp))
+		return Restored{}, fmt.Errorf("the copy cannot be mended, nothing was changed: %w", err)
 	}
-	done.Report.Path = f.db
 	done.Kept, err = f.exchange(report.ID, now)
 	return done, err
 }
 
-// mendedCopy writes the content of a file to path. bbolt writes both meta pages of a copy.
-func mendedCopy(ctx context.Context, path string, from *os.File) error {
-	w, err := createNew(path)
+// mendedCopy writes the content of a file to w. bbolt writes both meta pages of a copy.
+func mendedCopy(ctx context.Context, w, from *os.File) error {
+	db, err := openReadOnly(from)
 	if err != nil {
 		return err
 	}
-	db, err := openReadOnly(from)
-	if err == nil {
-		out := &ctxWriter{ctx: ctx, w: w}
-		err = db.View(func(tx *bbolt.Tx) error { _, err := tx.WriteTo(out); return cmp.Or(out.err, err) })
-		err = errors.Join(err, db.Close(), w.Sync())
-	}
-	return errors.Join(err, w.Close())
+	out := &ctxWriter{ctx: ctx, w: w}
+	err = db.View(func(tx *bbolt.Tx) error { _, err := tx.WriteTo(out); return cmp.Or(out.err, err) })
+	return errors.Join(err, db.Close())
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -15,8 +16,8 @@ import (
 
 // Restored is the result of Restore.
 type Restored struct {
-	Report Report // of the new state
-	// Kept is the new path of the earlier file; empty if there was none worth keeping.
+	Report Report // of the new state; of TryRestore, of the backup
+	// Kept is the new path of the earlier file; empty if there was none.
 	Kept string
 	// OtherStore is the id of the earlier store, if it differs from the backup's.
 	OtherStore string
@@ -45,33 +46,58 @@ func restore(ctx context.Context, from, statePath string, force bool, now time.T
 		return Restored{}, err
 	}
 	defer lock.Close()
-	if err := f.unheld(); err != nil {
-		return Restored{}, err
-	}
-	backup, err := openBackup(f, from)
+	backup, done, err := f.mayRestore(ctx, from, force)
 	if err != nil {
 		return Restored{}, err
 	}
 	defer backup.Close()
-	report, err := checkFile(ctx, from, backup)
-	if err != nil {
-		return Restored{}, fmt.Errorf("the backup cannot be used, nothing was changed: %w", err)
+	if done.Report, err = f.stage(ctx, copyOf(ctx, backup)); err != nil {
+		return Restored{}, fmt.Errorf("copy the backup, nothing was changed: %w", err)
 	}
-	done := Restored{}
-	done.OtherStore, err = f.replaceable(ctx, report.ID, force)
+	done.Kept, err = f.exchange(done.Report.ID, now)
+	return done, err
+}
+
+// TryRestore returns what Restore would do, or its refusal, and changes no state.
+func TryRestore(ctx context.Context, from, statePath string, force bool) (Restored, error) {
+	f, err := newFiles(statePath)
 	if err != nil {
 		return Restored{}, err
 	}
-	if err := copyFile(ctx, f.temp, backup); err != nil {
-		return Restored{}, fmt.Errorf("copy the backup, nothing was changed: %w", spaceError(err))
+	now := time.Now()
+	if _, err := os.Stat(f.lock); err == nil { // else nobody has the state open
+		lock, err := f.acquire(ctx, time.Second, now)
+		if err != nil {
+			return Restored{}, err
+		}
+		defer lock.Close()
 	}
-	if done.Report, err = checkPath(ctx, f.temp); err != nil {
-		return Restored{}, errors.Join(fmt.Errorf("the copy of the backup is damaged, nothing was changed: %w", err),
-			os.Remove(f.temp))
+	backup, done, err := f.mayRestore(ctx, from, force)
+	if err != nil {
+		return Restored{}, err
 	}
-	done.Report.Path = f.db
-	done.Kept, err = f.exchange(report.ID, now)
-	return done, err
+	done.Report.Path, done.Kept = f.db, f.keptName(now)
+	return done, backup.Close()
+}
+
+// mayRestore opens and checks the backup, and refuses a state that it must not replace. The caller has locked the state
+// and closes the backup.
+func (f files) mayRestore(ctx context.Context, from string, force bool) (backup *os.File, done Restored, err error) {
+	if err := f.unheld(); err != nil {
+		return nil, done, err
+	}
+	if backup, err = openBackup(f, from); err != nil {
+		return nil, done, err
+	}
+	if done.Report, err = checkFile(ctx, from, backup); err != nil {
+		err = fmt.Errorf("the backup cannot be used, nothing was changed: %w", err)
+	} else {
+		done.OtherStore, err = f.replaceable(ctx, done.Report.ID, force)
+	}
+	if err != nil {
+		return nil, done, errors.Join(err, backup.Close())
+	}
+	return backup, done, nil
 }
 
 // unheld refuses if a process has locked the state's file itself, because that process does not use our lock file.
@@ -146,29 +172,26 @@ func (f files) replaceable(ctx context.Context, id string, force bool) (other st
 	return other, nil
 }
 
-// copyFile writes a synced copy of from to path.
-func copyFile(ctx context.Context, path string, from *os.File) error {
-	w, err := createNew(path)
-	if err != nil {
+// copyOf returns a function that writes the content of a file.
+func copyOf(ctx context.Context, from *os.File) func(*os.File) error {
+	return func(w *os.File) error {
+		_, err := io.Copy(&ctxWriter{ctx: ctx, w: w}, io.NewSectionReader(from, 0, math.MaxInt64))
 		return err
 	}
-	if _, err = from.Seek(0, io.SeekStart); err == nil {
-		_, err = io.Copy(&ctxWriter{ctx: ctx, w: w}, from)
+}
+
+// keptName returns the new name of the earlier file; empty if there is none.
+func (f files) keptName(now time.Time) string {
+	if _, err := os.Lstat(f.db); err != nil {
+		return ""
 	}
-	if err == nil {
-		err = w.Sync()
-	}
-	if err = errors.Join(err, w.Close()); err != nil {
-		return errors.Join(err, os.Remove(path))
-	}
-	return nil
+	return f.db + "." + now.UTC().Format("2006-01-02T15-04-05.000Z")
 }
 
 // exchange moves f.temp to the state's path and keeps the old file under a name with the time. It removes berth.id
 // first and writes it last, so after an interruption the existing file is accepted.
 func (f files) exchange(id string, now time.Time) (kept string, err error) {
-	if _, err := os.Lstat(f.db); err == nil {
-		kept = f.db + "." + now.UTC().Format("2006-01-02T15-04-05.000Z")
+	if kept = f.keptName(now); kept != "" {
 		if err := keep(f.db, kept); err != nil {
 			return "", fmt.Errorf("keep the old state, nothing was changed: %w", spaceError(err))
 		}
@@ -196,5 +219,5 @@ func keep(path, name string) error {
 		return err
 	}
 	defer from.Close()
-	return copyFile(context.Background(), name, from)
+	return writeNew(name, copyOf(context.Background(), from))
 }

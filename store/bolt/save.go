@@ -54,8 +54,8 @@ func (s *Store) save(ctx context.Context, now time.Time) (done Saved, err error)
 	if err := s.files.unheld(); err != nil {
 		return done, err
 	}
-	if err := s.writeCopy(ctx, old); err != nil {
-		return done, fmt.Errorf("write the state again, nothing was changed: %w", spaceError(err))
+	if _, err := s.files.stage(ctx, func(w *os.File) error { return s.copyTo(ctx, old, w) }); err != nil {
+		return done, fmt.Errorf("write the state again, nothing was changed: %w", err)
 	}
 	if done.Kept, err = s.files.exchange(s.id, now); err != nil {
 		return done, err
@@ -87,22 +87,6 @@ func (s *Store) relock(ctx context.Context, now time.Time) error {
 	old := s.lock
 	s.lock = lock
 	return old.Close()
-}
-
-// writeCopy writes the content of an open file to the temporary name and checks it.
-func (s *Store) writeCopy(ctx context.Context, old *handle) error {
-	temp, err := createNew(s.files.temp)
-	if err != nil {
-		return err
-	}
-	err = s.copyTo(ctx, old, temp)
-	if err = errors.Join(err, temp.Close()); err == nil {
-		_, err = checkPath(ctx, s.files.temp)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(s.files.temp))
-	}
-	return nil
 }
 
 // exchange makes h the open file. The old one is closed when its last reader has left.

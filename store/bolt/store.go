@@ -270,7 +270,7 @@ func (s *Store) handle() *handle {
 
 // Update implements store.Store.
 func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
-	return s.commit.update(ctx, fn)
+	return s.commit.join(&call{ctx: ctx, fn: fn})
 }
 
 // Watch implements store.Store. The changes of one Update are sorted by key. A reader that falls too far behind ends

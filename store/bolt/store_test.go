@@ -3,8 +3,6 @@ package bolt
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path/filepath"
 	"testing"
 
 	"berth/store"
@@ -51,58 +49,4 @@ func get(t testing.TB, s store.Store, key string) string {
 		t.Fatal(err)
 	}
 	return string(v)
-}
-
-func TestReopen(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "deep", "berth.db")
-	s := open(t, path)
-	id := s.ID()
-	for i := range 300 {
-		put(t, s, fmt.Sprintf("k%06d", i), fmt.Sprintf("v%d", i))
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if r, err := Check(context.Background(), path); err != nil || r.Records != 300 {
-		t.Fatalf("check: %+v, %v", r, err)
-	}
-	s = open(t, path)
-	if s.ID() != id {
-		t.Fatalf("id %s became %s", id, s.ID())
-	}
-	if got := get(t, s, "k000017"); got != "v17" {
-		t.Fatalf("got %q", got)
-	}
-	if r, err := s.Check(context.Background()); err != nil || r.Records != 300 {
-		t.Fatalf("check: %+v, %v", r, err)
-	}
-}
-
-func TestSecondOpenNamesTheHolder(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "berth.db")
-	open(t, path)
-	_, err := Open(context.Background(), Config{Path: path, LockTimeout: 1})
-	if !errors.Is(err, store.ErrLocked) {
-		t.Fatal(err)
-	}
-	t.Log(err)
-}
-
-func TestBackupRestore(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, filepath.Join(dir, "a", "berth.db"))
-	put(t, s, "a", "1")
-	file := filepath.Join(dir, "backup")
-	if err := s.Backup(context.Background(), file); err != nil {
-		t.Fatal(err)
-	}
-	r, err := Restore(context.Background(), file, filepath.Join(dir, "b", "berth.db"), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%+v", r)
-	s2 := open(t, filepath.Join(dir, "b", "berth.db"))
-	if get(t, s2, "a") != "1" || s2.ID() != s.ID() {
-		t.Fatal("not the same")
-	}
 }

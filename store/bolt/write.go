@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 
 	"go.etcd.io/bbolt"
 
-	"berth/store"
 	"berth/store/internal/record"
 )
 
@@ -23,39 +20,23 @@ func Write(ctx context.Context, path, id string, fill func(put func(key, value [
 	if !validID(id) {
 		return fmt.Errorf("backup: %q is no id of a store", id)
 	}
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("backup: %s exists already: give another name: %w", path, fs.ErrExist)
-	}
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.part") // 0600
-	if err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	defer os.Remove(temp.Name()) // after the rename nothing has that name
-	defer temp.Close()
-	if err := writeEmpty(temp.Name(), id, true); err != nil {
-		return fmt.Errorf("backup to %s: %w", path, spaceError(err))
-	}
 	w := &fileWriter{ctx: ctx}
-	if w.db, err = bbolt.Open(temp.Name(), 0o600,
-		&bbolt.Options{NoSync: true, NoGrowSync: true, FreelistType: bbolt.FreelistMapType}); err != nil {
-		return fmt.Errorf("backup to %s: %w", path, err)
-	}
-	if err := errors.Join(w.write(fill), w.db.Close(), temp.Sync()); err != nil {
-		return fmt.Errorf("backup to %s: %w", path, spaceError(err))
-	}
-	report, err := checkFile(ctx, temp.Name(), temp)
-	if err != nil {
-		return fmt.Errorf("backup to %s: what was written cannot be read back: %w", path, err)
-	}
-	if report.ID != id || report.Records != w.records {
-		return fmt.Errorf("%w: backup to %s: it has %d records of the store %s, and %d of %s were written",
-			store.ErrCorrupt, path, report.Records, report.ID, w.records, id)
-	}
-	return publish(temp.Name(), path)
+	return writeBackup(ctx, path, func(temp *os.File) (err error) {
+		if err := writeEmpty(temp.Name(), id, true); err != nil {
+			return err
+		}
+		if w.db, err = bbolt.Open(temp.Name(), 0o600,
+			&bbolt.Options{NoSync: true, NoGrowSync: true, FreelistType: bbolt.FreelistMapType}); err != nil {
+			return err
+		}
+		return errors.Join(w.write(fill), w.db.Close())
+	}, func(r Report) error {
+		if r.ID != id || r.Records != w.records {
+			return fmt.Errorf("it has %d records of the store %s, and %d of %s were written", r.Records, r.ID,
+				w.records, id)
+		}
+		return nil
+	})
 }
 
 // fileWriter writes records to a private file, many in each transaction.

@@ -12,34 +12,34 @@ import (
 	"berth/store/internal/record"
 )
 
-// batch is what several functions, one run after the other over the same state, have read and written. It becomes one
-// transaction of etcd.
+// batch collects the reads and writes of several functions that run one after the other over the same state. It becomes
+// one transaction of etcd.
 type batch struct {
 	base    int64 // the revision of the state
-	gate    int64 // the revision that wrote the gate last, as of then
-	locked  bool  // the gate is closed for it
+	gate    int64 // the revision of the gate's last write in that state
+	locked  bool  // this batch has closed the gate
 	meta    int64 // the revision that wrote the key meta
-	tree    *tree // the state, and over it what was written
+	tree    *tree // the state, with the batch's writes
 	wrote   map[string]*write
-	deletes int                // how many of wrote are deletions
-	bytes   int                // of keys and values in wrote, and of touched
-	read    map[string]int64   // by place, under the prefix, the revision that wrote what is there; 0: there was nothing
-	ranges  map[span]bool      // of places, likewise
+	deletes int                // number of deletions in wrote
+	bytes   int                // size of keys and values in wrote, and of touched
+	read    map[string]int64   // by place: the revision of each record that was read; 0: it did not exist
+	ranges  map[span]bool      // the same for ranges of places
 	kind    []byte             // new records whose keys begin with it go into bundles; nil: none do
-	there   map[string]*bundle // by name, those that are there
-	touched map[*bundle]int    // those out of which so many of wrote take records
-	laid    *layOut            // once it is to be committed
-	calls   []*call            // whose functions have been run
-	most    cost               // of any of them
+	there   map[string]*bundle // the existing bundles, by name
+	touched map[*bundle]int    // bundles that lose records, and how many of wrote take one
+	laid    *layOut            // set before the commit
+	calls   []*call            // functions that have run
+	most    cost               // the largest cost of one function
 }
 
-// span is the keys from one (included) to another (excluded).
+// span is a range of keys, from (included) to (excluded).
 type span struct{ from, to string }
 
 // write is one record to be written. value is nil for a deletion.
 type write struct {
 	key, sealed, value []byte  // value is part of sealed
-	from               *bundle // which has the record in etcd; nil: none has
+	from               *bundle // the bundle that has the record in etcd; nil: none
 	plain              bool    // the record has a key of its own in etcd
 }
 
@@ -49,7 +49,7 @@ func newWrite(key, value []byte) *write {
 	return w
 }
 
-// size is about how many bytes the write takes in a request.
+// size is about the number of bytes of the write in a request.
 func (w *write) size() int { return len(w.key) + len(w.sealed) + 32 }
 
 func newBatch(m *mirror, kind []byte) *batch {
@@ -59,7 +59,7 @@ func newBatch(m *mirror, kind []byte) *batch {
 		read: map[string]int64{}, ranges: map[span]bool{}, kind: kind, there: m.bundles, touched: map[*bundle]int{}}
 }
 
-// noteKey notes that the record of key was read, as it was found. What the batch itself has written is not noted.
+// noteKey notes a record that was read, as it was found. It ignores the batch's own writes.
 func (b *batch) noteKey(key []byte, at rec, found bool) {
 	switch {
 	case b.wrote[string(key)] != nil:
@@ -74,8 +74,8 @@ func (b *batch) noteKey(key []byte, at rec, found bool) {
 
 func (b *batch) noteBundle(of *bundle) { b.read[bundlePlace+of.name] = of.mod }
 
-// noteRange notes that the records from one key (included) to another (excluded) were read; nil: from the first one, to
-// behind the last one. Bundles up to the end of a range may have records of it.
+// noteRange notes that the records of a range were read; nil means from the first, or to the last one. Bundles up to
+// the end of the range may have records of it.
 func (b *batch) noteRange(from, to []byte) {
 	if to != nil && bytes.Compare(from, to) >= 0 {
 		return
@@ -97,12 +97,12 @@ func spanOf(place string, from, to []byte) span {
 	return span{place + string(from), place + string(to)}
 }
 
-// behind tells whether key is behind all that begin with prefix.
+// behind reports whether key comes after all keys that begin with prefix.
 func behind(key, prefix []byte) bool {
 	return bytes.Compare(key, prefix) > 0 && !bytes.HasPrefix(key, prefix)
 }
 
-// replace has w take the place of what is to be written to key. nil: nothing.
+// replace makes w the batch's write to key. nil means none.
 func (b *batch) replace(key []byte, w *write) {
 	if was := b.wrote[string(key)]; was != nil {
 		b.bytes -= was.size()
@@ -123,24 +123,23 @@ func (b *batch) replace(key []byte, w *write) {
 	}
 }
 
-// What the transaction of a batch compares and does beside what its functions have read and written: see
-// committer.request.
+// The transaction of a batch also has comparisons and operations of the handle itself: see committer.request.
 const (
 	ownCompares = 5
 	ownOps      = 3
 )
 
-// cost is what a transaction takes of etcd's limits.
+// cost is the part of etcd's limits that a transaction takes.
 type cost struct{ compares, ops, bytes int }
 
-// cost is what the transaction takes so far, the handle's own comparisons and operations included.
+// cost returns the cost of the transaction so far, with the handle's own comparisons and operations.
 func (b *batch) cost() cost {
 	c := cost{ownCompares + len(b.read) + len(b.ranges), ownOps + len(b.wrote) + len(b.touched), b.bytes}
 	if len(b.ranges) > 0 {
 		c.compares++
 	}
 	if b.kind != nil && len(b.wrote) > 1 {
-		c.compares += 1 + 2*b.bytes/bundleBytes // the bundles that are made
+		c.compares += 1 + 2*b.bytes/bundleBytes // the new bundles
 	}
 	if b.deletes > 0 {
 		c.ops++
@@ -148,8 +147,8 @@ func (b *batch) cost() cost {
 	return c
 }
 
-// run runs the function of k. When it fails, its writes are taken back and its hooks are run at once; what it has read
-// stays noted, because its answer follows from that.
+// run runs the function of k. If it fails, run undoes its writes and calls its hooks at once. Its reads stay noted,
+// because its answer depends on them.
 func (b *batch) run(k *call, log *logrus.Entry) {
 	k.runs++
 	k.tx = tx{tree: b.tree, b: b}
@@ -181,7 +180,7 @@ func (b *batch) run(k *call, log *logrus.Entry) {
 	returned = true
 }
 
-// abort runs the hooks of k, the last one first. A hook that panics is logged; the others are still run.
+// abort runs the hooks of k, the last one first. It logs a hook that panics, and runs the others.
 func (k *call) abort(log *logrus.Entry) {
 	hooks := k.tx.undo
 	k.tx.undo = nil
@@ -197,21 +196,21 @@ func (k *call) abort(log *logrus.Entry) {
 	}
 }
 
-// sorted is what is to be written, in the order of the keys.
+// sorted returns the writes in the order of their keys.
 func (b *batch) sorted() []*write {
 	return slices.SortedFunc(maps.Values(b.wrote), func(x, y *write) int { return bytes.Compare(x.key, y.key) })
 }
 
-// abort takes all functions back, the last one first.
+// abort undoes all functions, the last one first.
 func (b *batch) abort(log *logrus.Entry) {
 	for _, k := range slices.Backward(b.calls) {
 		k.abort(log)
 	}
 }
 
-// takeOld takes the calls out of a batch, which was committed when others had written up to rev, that have written
-// nothing and saw a state from before that: it may be older than the call, and what a function decided need not follow
-// from what it read alone. They are to be run again.
+// takeOld removes calls from a committed batch that have written nothing and saw a state from before rev, the last
+// write by others. That state may be older than the call, and the function's decision may depend on more than it read.
+// These calls must run again.
 func (b *batch) takeOld(rev int64, log *logrus.Entry) (old []*call) {
 	b.calls = slices.DeleteFunc(b.calls, func(k *call) bool {
 		if k.wrote || k.fresh(b) {
@@ -225,5 +224,5 @@ func (b *batch) takeOld(rev int64, log *logrus.Entry) (old []*call) {
 	return old
 }
 
-// fresh tells that the state of a batch is known to be no older than the call.
+// fresh reports whether the batch's state is known to be no older than the call.
 func (k *call) fresh(b *batch) bool { return k.since != 0 && k.since <= b.base }

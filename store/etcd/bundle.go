@@ -14,28 +14,29 @@ import (
 	"berth/store/internal/record"
 )
 
-// A bundle is several records under one key of etcd, laid out as a chunk: what a transaction costs etcd is so much for
-// each key that it puts. The records of Config.Bundle are put so, all that a transaction makes of them at once; one
-// alone has a key of its own like any other, and so has one that is written again. A record that is deleted is taken
-// out of its bundle, which is written anew, or removed with the last one.
+// A bundle is several records under one key of etcd, in the form of a chunk, because the cost of a transaction grows
+// with the number of keys that it puts. New records of Config.Bundle go into bundles, all of one transaction at once. A
+// single one gets its own key, and so does a record that is written again. A deleted record is taken out of its bundle,
+// which is then written again, or deleted with its last record.
 //
-// What was read of a record in a bundle is compared as of the bundle, and so is a bundle out of which a record is
-// taken. That a record was not there, or what a range has, is compared as of the bundles that may have it: each is
-// called after the first record that was put in it, so that those up to the end of the range may. Two handles that put
-// a record of one key, which neither has read, would have it in two bundles, of which the later one counts until that
-// record is deleted: so only such records are put in bundles whose keys are one handle's.
+// A record read from a bundle is compared by the bundle's revision, and so is a bundle that loses a record. That a
+// record is missing, and the contents of a range, are compared by the bundles that may contain it. Each bundle has the
+// name of its first record, so these are the bundles up to the end of the range. If two handles put a record of the
+// same key, it could be in two bundles. The later one would count, until the record is deleted. So only records that no
+// other handle writes go into bundles.
 
-// bundle is a bundle as of one revision. It does not change.
+// bundle is a bundle as of one revision. It is immutable.
 type bundle struct {
-	name  string // the key of the first record that was put in it
+	name  string // the key of its first record
 	chunk []byte // the records
 	mod   int64  // the revision that wrote it
 }
 
-// bundleBytes is about how large a bundle is at most: to take a record out of it, all others are written again.
+// bundleBytes is about the maximum size of a bundle. To take out a record, all others are written again.
 const bundleBytes = 64 << 10
 
-// records are the records in it. Their slices share its memory. One that cannot be read is a bad record under its name.
+// records returns the records of a bundle, which share its memory. If the bundle cannot be read, it returns a bad
+// record under its name.
 func (b *bundle) records() []rec {
 	writes, err := parseChunk(b.chunk)
 	if err != nil {
@@ -51,7 +52,7 @@ func (b *bundle) records() []rec {
 	return all
 }
 
-// rebundle takes what has become of a bundle.
+// rebundle updates the image after a bundle was written or deleted.
 func (i *image) rebundle(all changes, name string, kv *kv) {
 	if was := i.bundles[name]; was != nil {
 		delete(i.bundles, name)
@@ -73,16 +74,16 @@ func (i *image) rebundle(all changes, name string, kv *kv) {
 	}
 }
 
-// layOut is what a batch comes to under the keys of etcd.
+// layOut is what a batch writes under the keys of etcd.
 type layOut struct {
-	writes []*write // by their place under the prefix
-	made   []string // the names of the bundles that are made
+	writes []*write // by place under the prefix
+	made   []string // the names of new bundles
 }
 
-// bundling tells whether a new record of key may go into a bundle.
+// bundling reports whether a new record of key may go into a bundle.
 func (b *batch) bundling(key []byte) bool { return b.kind != nil && bytes.HasPrefix(key, b.kind) }
 
-// lay lays out what is to be written, with bundles of about size bytes at most.
+// lay computes what to write, with bundles of about size bytes at most.
 func (b *batch) lay(size int) *layOut {
 	l := &layOut{}
 	var plain, fresh []*write
@@ -118,15 +119,15 @@ func (b *batch) lay(size int) *layOut {
 
 func byName(a, b *bundle) int { return cmp.Compare(a.name, b.name) }
 
-// put has a value be put in a place. nil: what is there is deleted.
+// put adds a write of a value to a place. nil deletes.
 func (l *layOut) put(place, name string, value []byte) {
 	l.writes = append(l.writes, &write{key: []byte(place + name), sealed: value})
 }
 
-// rest is what is left of a bundle; nil: nothing.
+// rest returns a bundle without the records that b writes, or nil if none is left.
 func (b *batch) rest(of *bundle) []byte {
 	var left []*write
-	writes, _ := parseChunk(of.chunk) // of one that cannot be read nothing is left, once that is deleted
+	writes, _ := parseChunk(of.chunk) // an unreadable bundle loses everything when a record of it is deleted
 	for _, w := range writes {
 		if at, _ := b.tree.Get(rec{key: w.key}); b.wrote[string(w.key)] == nil && at.in == of {
 			left = append(left, w)
@@ -138,7 +139,7 @@ func (b *batch) rest(of *bundle) []byte {
 	return chunks(left, math.MaxInt)[0]
 }
 
-// touch notes that a record is to be taken out of a bundle, by n more writes.
+// touch notes that n more writes take records out of a bundle.
 func (b *batch) touch(from *bundle, n int) {
 	if from == nil {
 		return
@@ -152,11 +153,11 @@ func (b *batch) touch(from *bundle, n int) {
 	}
 }
 
-// A chunk is several writes in one value, a part of what a large transaction writes (there by their places) or a bundle
-// (there by the keys of the records): for each write the length of its key, the key, the length of its sealed value and
-// 1, or 0 for a deletion, and the sealed value. The lengths are varints.
+// A chunk is several writes in one value: a part of a large transaction (by places) or a bundle (by keys of records).
+// Each write is the length of its key, the key, the length of its sealed value plus 1, or 0 for a deletion, and the
+// sealed value. The lengths are varints.
 
-// chunks lays writes out in chunks of about size bytes; a write is never divided.
+// chunks encodes writes in chunks of about size bytes. It never divides a write.
 func chunks(all []*write, size int) [][]byte {
 	var list [][]byte
 	var now []byte
@@ -178,7 +179,7 @@ func chunks(all []*write, size int) [][]byte {
 
 var errChunk = errors.New("what several writes were put together in cannot be read")
 
-// parseChunk returns the writes in a chunk, without their values. Their slices share its memory.
+// parseChunk returns the writes of a chunk, without their values. They share its memory.
 func parseChunk(chunk []byte) ([]*write, error) {
 	var all []*write
 	for len(chunk) > 0 {

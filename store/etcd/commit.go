@@ -12,8 +12,8 @@ import (
 	"berth/store"
 )
 
-// round runs the functions of as many calls as fit one transaction, commits it and answers them. It returns the calls
-// that are to be run in another round.
+// round runs as many calls as fit one transaction, commits it and answers them. It returns the calls that need another
+// round.
 func (s *Store) round(calls []*call) (again []*call) {
 	if calls = s.inTime(calls); len(calls) == 0 {
 		return nil
@@ -33,7 +33,7 @@ func (s *Store) round(calls []*call) (again []*call) {
 			pause(s.ctx, most.runs)
 		}
 		return append(b.calls, rest...)
-	case len(b.calls) > 1 && errors.Is(v.err, store.ErrTooLarge): // one of them is: each by itself
+	case len(b.calls) > 1 && errors.Is(v.err, store.ErrTooLarge): // one function is too large: run each by itself
 		for _, k := range b.calls {
 			again = append(again, s.round([]*call{k})...)
 		}
@@ -45,7 +45,7 @@ func (s *Store) round(calls []*call) (again []*call) {
 	return rest
 }
 
-// inTime picks the calls that have time for another run, and answers the others.
+// inTime returns the calls that have time for another run, and answers the others.
 func (s *Store) inTime(calls []*call) []*call {
 	late := time.Now().Add(s.leastTime())
 	picked := calls[:0:0]
@@ -53,7 +53,7 @@ func (s *Store) inTime(calls []*call) []*call {
 		switch {
 		case !k.deadline.Before(late):
 			picked = append(picked, k)
-		case !k.begin(): // its caller has left off waiting
+		case !k.begin(): // its caller no longer waits
 		case k.runs > 1:
 			k.finish(fmt.Errorf("%w: it was tried %d times, and others wrote what it had read, or etcd did not answer",
 				store.ErrAway, k.runs))
@@ -64,14 +64,13 @@ func (s *Store) inTime(calls []*call) []*call {
 	return picked
 }
 
-// leastTime is what must be left of a call's time for a commit to be sent: with less its outcome would often stay
-// unknown.
+// leastTime is the time that a call must have left to send a commit. With less, the outcome would often stay unknown.
 func (s *Store) leastTime() time.Duration { return s.cfg.Timeout / 4 }
 
-// lockAfter is how often a call is run before the gate is closed for it.
+// lockAfter is how often a call runs before the gate is closed for it.
 const lockAfter = 6
 
-// try waits until functions may run, runs them and commits what they have written, in one turn.
+// try waits until functions may run, runs them and commits their writes, while it holds the turn.
 func (s *Store) try(ctx context.Context, calls []*call) (b *batch, rest []*call, v verdict) {
 	locked, err := s.ready(ctx, calls)
 	if err == nil && s.turn.take(ctx) != nil {
@@ -98,7 +97,7 @@ func (s *Store) try(ctx context.Context, calls []*call) (b *batch, rest []*call,
 	return b, rest, v
 }
 
-// begin is a batch of all calls that still want an answer, without running them.
+// begin returns a batch of all calls that still want an answer, before it runs them.
 func (s *Store) begin(calls []*call) *batch {
 	b := &batch{}
 	for _, k := range calls {
@@ -109,13 +108,13 @@ func (s *Store) begin(calls []*call) *batch {
 	return b
 }
 
-// ready waits until a function may run: etcd is there, and the mirror has come to what this handle knows to be
-// committed. Where others came before one of the calls too often it closes the gate, in the revision locked.
+// ready waits until a function may run: etcd answers, and the mirror has reached what this handle knows to be
+// committed. If others came before one of the calls too often, it closes the gate, in the revision locked.
 func (s *Store) ready(ctx context.Context, calls []*call) (locked int64, err error) {
 	if err := s.commit.doubted(ctx); err != nil {
 		return 0, err
 	}
-	if s.reach.isAway() { // a request that is not answered leaves doubt, a question does not
+	if s.reach.isAway() { // unlike a commit, this question leaves no doubt if it gets no answer
 		if _, err := s.askLast(ctx); err != nil {
 			s.reach.bad(err)
 			return 0, err
@@ -157,17 +156,19 @@ func (s *Store) fill(calls []*call, locked int64) (b *batch, rest []*call) {
 	return b, calls[at:]
 }
 
-// verdict is what became of a batch.
+// verdict is the result of a batch.
 type verdict struct {
 	committed bool
-	err       error // nothing of it is there, or nobody knows: it is not tried again
-	away      error // where nobody knows: why
-	full      error // it is committed, and it may be that there is no room for what comes next: why
-	// the mirror must come to this revision before it is tried again, or, if it is committed, what of it wrote nothing
+	err       error // nothing was written, or nobody knows; the functions do not run again
+	away      error // the reason why nobody knows
+	full      error // it is committed, but there may be no room for the next one: the reason
+	// the revision that the mirror must reach before a new run or, after a commit, before calls that wrote nothing run
+	// again
 	rev int64
 }
 
-// answer is what k hears of it; nil: its function's own answer. Of what wrote nothing the outcome is never unknown.
+// answer returns what k's caller gets; nil: the function's own answer. The outcome of a call that wrote nothing is
+// never unknown.
 func (v verdict) answer(k *call) error {
 	if v.away != nil && !k.wrote {
 		return v.away
@@ -175,7 +176,7 @@ func (v verdict) answer(k *call) error {
 	return v.err
 }
 
-// commitBatch makes b part of the store.
+// commitBatch commits b to the store.
 func (s *Store) commitBatch(ctx context.Context, b *batch) verdict {
 	if len(b.wrote) == 0 {
 		return s.confirm(ctx, b)
@@ -199,7 +200,7 @@ func (s *Store) commitBatch(ctx context.Context, b *batch) verdict {
 	return v
 }
 
-// confirm looks whether the state from which a batch that wrote nothing has its answers is as new as its calls.
+// confirm checks that the state of a batch that wrote nothing is as new as its calls.
 func (s *Store) confirm(ctx context.Context, b *batch) verdict {
 	if !slices.ContainsFunc(b.calls, func(k *call) bool { return !k.fresh(b) }) {
 		return verdict{committed: true}
@@ -216,7 +217,7 @@ func (s *Store) confirm(ctx context.Context, b *batch) verdict {
 	return verdict{committed: true}
 }
 
-// pause lets some time pass before the nth try, so that those who collide do not do so again.
+// pause waits before the nth try, for a random time, so that colliding handles do not collide again.
 func pause(ctx context.Context, n int) {
 	sleep(ctx, rand.N(time.Millisecond<<min(n, 10)))
 }

@@ -11,23 +11,23 @@ import (
 	"berth/store/internal/record"
 )
 
-// committer has the functions of all callers of Update run, as many as wait at a time in one transaction of etcd. One
+// committer runs the functions of all callers of Update, as many as wait at a time in one transaction of etcd. One
 // goroutine does so, one transaction after the other.
 type committer struct {
 	s    *Store
-	wake chan struct{} // holds one token when the queue is not empty, or the committer is to end
+	wake chan struct{} // has a token if the queue is not empty, or the committer must end
 	done chan struct{} // closed when the goroutine has ended
 
 	mu     sync.Mutex
 	queue  []*call
 	closed bool
-	doubt  *doubt // the outcome of a transaction is not known
+	doubt  *doubt // a transaction whose outcome is unknown
 	m      marker
 
-	// What follows belongs to the goroutine.
-	lastN  int          // how many functions the last batch had
-	stages int          // how many large transactions were staged
-	floor  atomic.Int64 // the mirror must have come to this revision before the next function runs
+	// The rest belongs to the goroutine.
+	lastN  int          // number of functions in the last batch
+	stages int          // number of large transactions that were staged
+	floor  atomic.Int64 // the revision that the mirror must reach before the next function runs
 }
 
 // call is one caller of Update.
@@ -35,15 +35,15 @@ type call struct {
 	fn       func(store.Tx) error
 	deadline time.Time
 	state    atomic.Int32
-	over     chan struct{} // closed when it has its answer
+	over     chan struct{} // closed when it is answered
 	tx       tx
 
 	err      error
 	panicked any
 	panics   bool
-	wrote    bool // the function succeeded, having written something
+	wrote    bool // the function succeeded and wrote something
 	runs     int
-	since    int64 // a revision that is newer than the call; 0: none is known
+	since    int64 // a revision that is newer than the call; 0: unknown
 }
 
 const (
@@ -95,7 +95,7 @@ func (c *committer) signal() {
 	}
 }
 
-// refusal says why no update can begin. The caller holds mu.
+// refusal returns why no update can begin. The caller holds mu.
 func (c *committer) refusal() error {
 	if c.closed {
 		return errClosed
@@ -109,7 +109,7 @@ func (c *committer) refusal() error {
 	return nil
 }
 
-// doubted waits until no outcome is in doubt, and says why no function can be run.
+// doubted waits until no outcome is in doubt. It returns an error if functions cannot run.
 func (c *committer) doubted(ctx context.Context) error {
 	if err := c.s.refused(); err != nil {
 		return err
@@ -144,9 +144,8 @@ func (c *committer) lead() {
 // yields is how often the leader lets others run before it takes the queue.
 const yields = 16
 
-// gather takes the queue once those who are about to join have joined: the callers that were answered a moment ago are
-// about to come again, beside those who wait already, and taking the first of them alone would make every second batch
-// a small one. No clock is asked.
+// gather takes the queue after the callers that were just answered have had time to come again. Without that every
+// second batch would be small. It uses no clock.
 func (c *committer) gather() (calls []*call, more bool) {
 	for {
 		expected := c.lastN + c.waiting()
@@ -174,21 +173,21 @@ func (c *committer) waiting() int {
 	return len(c.queue)
 }
 
-// begin tells whether k still wants to be run. From then on it is answered by its batch.
+// begin reports whether k still wants to run. After that its batch answers it.
 func (k *call) begin() bool {
 	return k.state.CompareAndSwap(stateQueued, stateBegun) || k.state.Load() == stateBegun
 }
 
-// finish gives k its answer. A function that failed, or panicked, has its own answer where err is nil.
+// finish answers k. With a nil err, a function that failed or panicked gets its own answer.
 func (k *call) finish(err error) {
 	if err != nil {
 		k.err, k.panics = err, false
 	}
-	k.tx = tx{rules: record.Rules{Over: true}} // its caller may hold on to it
+	k.tx = tx{rules: record.Rules{Over: true}} // its caller may keep it
 	close(k.over)
 }
 
-// answer is what the caller hears.
+// answer returns what the caller gets.
 func (k *call) answer() error {
 	if k.panics {
 		panic(k.panicked)
@@ -196,7 +195,7 @@ func (k *call) answer() error {
 	return k.err
 }
 
-// close waits until the queue is empty and refuses what comes later.
+// close waits until the queue is empty, and refuses later calls.
 func (c *committer) close() {
 	c.mu.Lock()
 	c.closed = true

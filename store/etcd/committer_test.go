@@ -208,21 +208,3 @@ func makeRoom(t *testing.T, c *clientv3.Client, endpoint string) {
 	_, err = c.AlarmDisarm(t.Context(), &clientv3.AlarmMember{})
 	fine(t, err)
 }
-
-func TestFollowedOnce(t *testing.T) {
-	t.Parallel()
-	s := open(t, patient())
-	failing := func(store.Tx) error { return errDied }
-	if err := s.Follow(context.Background(), failing, nil); err != errDied {
-		t.Error(err)
-	}
-	follow(t, s)
-	if err := s.Follow(context.Background(), func(store.Tx) error { return nil },
-		func([]store.Foreign) {}); err == nil {
-		t.Error("it is followed twice")
-	}
-	if err := s.View(context.Background(), func(tx store.Tx) error { return tx.Put([]byte("a"), nil) }); !errors.Is(err,
-		store.ErrReadOnly) {
-		t.Error(err)
-	}
-}

@@ -16,11 +16,10 @@ import (
 	"berth/store"
 )
 
-// isAway tells that there was no answer, and that it may come later.
+// isAway reports whether there was no answer, and one may come later.
 func isAway(err error) bool { return isSilence(err) && !isHandshake(err) }
 
-// isSilence tells an error that says that there was no answer from one that is an answer: what was asked for may be
-// done.
+// isSilence reports whether an error means that there was no answer, so that the request may have been done.
 func isSilence(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return true
@@ -32,7 +31,7 @@ func isSilence(err error) bool {
 	return false
 }
 
-// code is gRPC's code of an error; OK where it is not gRPC's.
+// code returns gRPC's code of an error, or OK if it is not gRPC's.
 func code(err error) codes.Code {
 	var e rpctypes.EtcdError
 	if errors.As(err, &e) {
@@ -44,13 +43,13 @@ func code(err error) codes.Code {
 	return codes.OK
 }
 
-// isTooMuch tells that a transaction has too many operations, or too many bytes, for a member of etcd.
+// isTooMuch reports whether a transaction has too many operations or bytes for a member of etcd.
 func isTooMuch(err error) bool {
 	return errors.Is(err, rpctypes.ErrTooManyOps) || errors.Is(err, rpctypes.ErrRequestTooLarge) ||
 		err != nil && strings.Contains(err.Error(), "message larger than max")
 }
 
-// isHandshake tells that somebody is there with whom no connection can be agreed on: gRPC says so in its text only.
+// isHandshake reports whether a server answers but no connection can be agreed on. gRPC tells that only in its text.
 func isHandshake(err error) bool {
 	text := err.Error()
 	for _, part := range []string{"x509:", "tls:", "handshake failed: EOF", "error reading server preface: http2:"} {
@@ -61,8 +60,8 @@ func isHandshake(err error) bool {
 	return false
 }
 
-// explain makes an error of the client one for a person. Once the store was opened, whatever keeps etcd from answering
-// is store.ErrAway: nothing was written, and it may be mended.
+// explain converts an error of the client for people. After the store was opened, anything that keeps etcd from
+// answering is store.ErrAway: nothing was written, and the cause may be repaired.
 func (m *members) explain(err error) error {
 	where := strings.Join(m.cfg.Endpoints, ", ")
 	text := said{err}
@@ -87,7 +86,7 @@ func (m *members) explain(err error) error {
 	case errors.Is(err, rpctypes.ErrRequestTooLarge):
 		return fmt.Errorf("%w: etcd at %s takes no request of this size (%w): start its members with a larger "+
 			"--max-request-bytes", store.ErrTooLarge, where, text)
-	case code(err) == codes.OK: // not of etcd
+	case code(err) == codes.OK: // not an error of etcd
 		return err
 	}
 	return fmt.Errorf("etcd at %s refuses a request (%w)", where, text)
@@ -100,7 +99,7 @@ func (m *members) refused(err error) error {
 	return err
 }
 
-// isLogin tells that etcd does not let the user in, or not do what it was asked.
+// isLogin reports whether etcd refused the user, or the user's request.
 func isLogin(err error) bool {
 	switch code(err) {
 	case codes.Unauthenticated, codes.PermissionDenied:
@@ -112,7 +111,7 @@ func isLogin(err error) bool {
 	return false
 }
 
-// said is an error without gRPC's words around it.
+// said is an error without the words that gRPC adds.
 type said struct{ err error }
 
 func (s said) Unwrap() error { return s.err }
@@ -128,7 +127,7 @@ func (s said) Error() string {
 	return s.err.Error()
 }
 
-// speaksTLS tells whether a server that does not answer plainly wants TLS.
+// speaksTLS reports whether a server that does not answer plainly wants TLS.
 func speaksTLS(ctx context.Context, endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "http" {
@@ -139,7 +138,7 @@ func speaksTLS(ctx context.Context, endpoint string) bool {
 	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // nothing is sent
 	c, err := d.DialContext(ctx, "tcp", u.Host)
 	if err != nil {
-		return strings.Contains(err.Error(), "remote error: tls:") // it wants a certificate
+		return strings.Contains(err.Error(), "remote error: tls:") // the server wants a certificate
 	}
 	_ = c.Close()
 	return true

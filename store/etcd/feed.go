@@ -18,27 +18,27 @@ import (
 
 type kv = mvccpb.KeyValue
 
-// feed moves the mirror by a watch of everything under the prefix.
+// feed updates the mirror by a watch of everything under the prefix.
 type feed struct {
 	s     *Store
-	begun chan struct{} // closed when the watch stands for the first time
+	begun chan struct{} // closed when the first watch has begun
 	once  sync.Once
 
-	afresh atomic.Bool // read everything before watching again
+	afresh atomic.Bool // read everything before the next watch
 
 	mu     sync.Mutex
-	cancel context.CancelFunc // of the watch as it is
+	cancel context.CancelFunc // of the present watch
 
-	// What follows is guarded by the turn.
-	rev  int64 // the watch has told of everything up to this revision
-	held []*kv // what was written since the gate was closed, until it is whole
+	// The turn guards the rest.
+	rev  int64 // the watch has reported everything up to this revision
+	held []*kv // writes since the gate was closed, until they are complete
 }
 
 // run watches until the store is closed.
 func (f *feed) run() {
 	for try := 1; f.s.ctx.Err() == nil; try++ {
 		if f.s.trace.quiet() {
-			sleep(f.s.ctx, beatQuick)
+			sleep(f.s.ctx, pulseQuick)
 			continue
 		}
 		if f.afresh.Swap(false) {
@@ -58,13 +58,13 @@ func (f *feed) run() {
 	}
 }
 
-// again has everything read afresh, because the mirror cannot be right.
+// again makes the feed read everything again, because the mirror must be wrong.
 func (f *feed) again() {
 	f.afresh.Store(true)
 	f.restart()
 }
 
-// restart has the watch begun anew, because it tells nothing.
+// restart begins a new watch, because the current one reports nothing.
 func (f *feed) restart() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,8 +73,8 @@ func (f *feed) restart() {
 	}
 }
 
-// watch watches at the member in use until the watch ends; it answers whether it told anything.
-func (f *feed) watch() (told bool) {
+// watch watches at the member in use until the watch ends. It reports whether the watch had any answer.
+func (f *feed) watch() (answered bool) {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(f.s.members.use()))
 	defer cancel()
 	defer context.AfterFunc(f.s.ctx, cancel)()
@@ -98,31 +98,31 @@ func (f *feed) watch() (told bool) {
 		switch err := resp.Err(); {
 		case errors.Is(err, rpctypes.ErrCompacted):
 			f.afresh.Store(true)
-			return told
+			return answered
 		case err != nil:
-			return told
+			return answered
 		}
-		told = true
+		answered = true
 		if resp.Created {
 			f.once.Do(func() { close(f.begun) })
 		}
 		if f.s.turn.take(ctx) != nil {
-			return told
+			return answered
 		}
 		f.take(resp.Events)
 		f.s.turn.give()
 	}
-	return told
+	return answered
 }
 
-// verified tells whether etcd is still as far as it was: a watch that is begun anew would not tell.
+// verified reports whether etcd did not go back. A new watch would not show that.
 func (f *feed) verified(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, f.s.cfg.Timeout)
 	defer cancel()
 	return f.s.verify(ctx) == nil
 }
 
-// take takes what the watch tells, commit by commit. The caller has the turn.
+// take processes what the watch reports, commit by commit. The caller holds the turn.
 func (f *feed) take(events []*clientv3.Event) {
 	for len(events) > 0 {
 		rev := events[0].Kv.ModRevision
@@ -134,10 +134,10 @@ func (f *feed) take(events []*clientv3.Event) {
 	}
 }
 
-// commit takes one commit: what was written and, without a version, what was deleted.
+// commit processes one commit: what was written and, without a version, what was deleted.
 func (f *feed) commit(rev int64, kvs []*kv) {
 	s := f.s
-	if slices.ContainsFunc(kvs, f.ends) { // of what else was in that commit nothing is to be believed
+	if slices.ContainsFunc(kvs, f.ends) { // nothing else in that commit can be believed
 		f.again()
 		return
 	}
@@ -153,7 +153,7 @@ func (f *feed) commit(rev int64, kvs []*kv) {
 			s.mirror.stand(place, string(name), kv)
 			s.mirror.mu.Unlock()
 		case place == countPlace:
-			s.trace.toldCount(string(name), kv)
+			s.trace.noteCount(string(name), kv)
 		case place == lastPlace:
 			s.trace.changed(rev)
 		case old:
@@ -188,7 +188,7 @@ func (f *feed) commit(rev int64, kvs []*kv) {
 	s.publish(rev, as, data)
 }
 
-// ends tells of something that Berth never writes: another store takes the place of this one, or nothing does.
+// ends reports whether a change is one that Berth never makes. Then the store was replaced or deleted.
 func (f *feed) ends(kv *kv) bool {
 	place, _ := f.s.layout.split(kv.Key)
 	return place == metaPlace || place == countPlace && kv.Version == 0
@@ -204,8 +204,8 @@ func (f *feed) close(kv *kv) {
 	f.s.pulse.hurry()
 }
 
-// publish moves the mirror to rev and tells those who watch and follow of it. If it was this handle that committed it,
-// it was in the revision as. The caller has the turn.
+// publish moves the mirror to rev and reports the changes to watchers and followers. as is the revision of this
+// handle's own commit, if it was one. The caller holds the turn.
 func (s *Store) publish(rev, as int64, kvs []*kv) {
 	all := s.mirror.move(&s.layout, rev, kvs)
 	if own := s.own; own != nil && own.rev == as {
@@ -213,14 +213,13 @@ func (s *Store) publish(rev, as int64, kvs []*kv) {
 		s.watches.Publish(own.changes)
 		return
 	}
-	s.tell(all) // first: whoever watches finds in the follower's index what he is told
+	s.tell(all) // first: a watcher must find its changes in the follower's index
 	if s.watches.Any() {
 		s.watches.Publish(records(all))
 	}
 }
 
-// tell tells the follower, and who remembers, what others have changed: of what this handle has not written over
-// meanwhile.
+// tell reports the changes of others to the follower and the journal, without what this handle has overwritten since.
 func (s *Store) tell(all []change) {
 	var foreign []store.Foreign
 	for _, c := range all {
@@ -238,12 +237,12 @@ func (s *Store) tell(all []change) {
 	}
 }
 
-// overwritten tells whether a commit of this handle that the watch has not told of yet has written key.
+// overwritten reports whether this handle has written key in a commit that the watch has not reported yet.
 func (s *Store) overwritten(key []byte) bool { return s.own != nil && s.own.wrote[string(key)] != nil }
 
-// ownCommit is what this handle has committed, until the mirror has come to it. No other one is made before.
+// ownCommit is this handle's last commit, until the mirror has reached it. The next one comes only then.
 type ownCommit struct {
 	rev     int64
 	wrote   map[string]*write
-	changes []store.Record // for those who watch, update by update
+	changes []store.Record // for watchers, update by update
 }

@@ -40,6 +40,15 @@ func TestCutOff(t *testing.T) {
 					}
 				}
 			}()
+			if compacted {
+				f.tell = func() { // whoever watches again reads the follower's index
+					select {
+					case <-done:
+						t.Error("the watch ended before the follower was told what changed")
+					case <-time.After(100 * time.Millisecond):
+					}
+				}
+			}
 			beside.Announce("beside", nil)
 			eventually(t, "who is present", func() bool { return len(s.Present()) == 1 })
 			r.cut()

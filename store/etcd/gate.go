@@ -14,22 +14,22 @@ import (
 	"berth/store"
 )
 
-// A batch that is too large for one transaction of etcd goes through the gate. What it writes is staged under keys that
-// nobody looks at. One transaction, which compares what the batch has read, then closes the gate: with that the batch
-// is committed. While the gate is closed no other batch can be, because each compares it. What was staged is applied,
-// and the gate is opened. Mirrors hold back what is written between the two. Whoever finds that it does not go on goes
-// on with it.
+// A batch that is too large for one transaction of etcd uses the gate. Its writes are first staged under keys that
+// nobody reads. Then one transaction compares what the batch has read and closes the gate; with that the batch is
+// committed. While the gate is closed nobody else can commit, because each transaction compares it. The staged writes
+// are applied, and the gate is opened. Mirrors hold back what is written between. Any handle that finds the gate closed
+// for too long continues the work.
 //
-// A batch that others have come before too often closes the gate as well, with nothing staged: then nobody can come
-// before it again, and the transaction that commits it opens the gate.
+// A batch that collided too often closes the gate as well, with nothing staged. Then nobody can come before it again,
+// and the transaction that commits it opens the gate.
 
-// gateValue is what the key gate holds while the gate is closed.
+// gateValue is the value of the key gate while the gate is closed.
 type gateValue struct {
 	Staged string `json:"staged,omitempty"` // the prefix of the chunks' keys
 	Chunks int    `json:"chunks"`           // 0: the gate is closed for a batch that is not committed yet
 }
 
-// gatePatience is how long a closed gate may stand still before another handle goes on with what is behind it.
+// gatePatience is how long a closed gate may make no progress before another handle continues the work.
 const gatePatience = 500 * time.Millisecond
 
 // writeLarge commits a batch that does not fit one transaction.
@@ -60,7 +60,7 @@ func (s *Store) writeLarge(ctx context.Context, b *batch, l limit) verdict {
 	return v
 }
 
-// stage writes the chunks of b, for finish to find.
+// stage writes the chunks of b for finish.
 func (s *Store) stage(ctx context.Context, b *batch, m marker, size int) (gateValue, error) {
 	s.commit.stages++
 	parts := chunks(b.laid.writes, size)
@@ -92,13 +92,13 @@ func parseGate(value []byte) (gateValue, error) {
 	return g, nil
 }
 
-// unstage removes what was staged in vain. What is left is removed when its handle is long gone (sweep).
+// unstage removes chunks that are not needed. If that fails, sweep removes them, long after their handle has ended.
 func (s *Store) unstage(ctx context.Context, g gateValue) {
 	_, _ = s.members.do(ctx, delAll(g.Staged))
 }
 
-// lock closes the gate for a batch that is about to be run, and waits until the mirror has come to all that was before.
-// Where somebody else was quicker the answer is 0.
+// lock closes the gate for a batch that is about to run, and waits until the mirror has everything before that. It
+// returns 0 if another handle was faster.
 func (s *Store) lock(ctx context.Context) (closed int64, err error) {
 	s.mirror.mu.Lock()
 	open := s.mirror.gate
@@ -127,15 +127,15 @@ func (s *Store) lock(ctx context.Context) (closed int64, err error) {
 	return closed, nil
 }
 
-// unlock opens the gate that was closed for a batch which was not committed. Where that fails others do it.
+// unlock opens the gate that was closed for a batch that was not committed. If that fails, others do it.
 func (s *Store) unlock(closed int64) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout/3)
 	defer cancel()
 	_ = s.finish(ctx, closed, gateValue{})
 }
 
-// finish applies what the gate was closed for in the revision closed, and opens it. Several handles may do so at once:
-// each step is made once, or twice with the same result.
+// finish applies the staged writes of the gate that was closed in the revision closed, and opens the gate. Several
+// handles may do so at once, because each step may happen twice with the same result.
 func (s *Store) finish(ctx context.Context, closed int64, g gateValue) error {
 	for n := range g.Chunks {
 		resp, err := s.behindGate(ctx, closed, get(g.chunk(n)))
@@ -166,8 +166,8 @@ func (s *Store) finish(ctx context.Context, closed int64, g gateValue) error {
 	return err
 }
 
-// applyAll makes writes that stand behind the gate: where etcd says that they are too many or too large for one
-// transaction, one half after the other. open: the gate has been opened meanwhile, so all is done.
+// applyAll writes behind the closed gate. If etcd refuses the writes as too many or too large, it writes one half after
+// the other. open reports that the gate was opened meanwhile, so everything is done.
 func (s *Store) applyAll(ctx context.Context, closed int64, all []*write) (open bool, err error) {
 	ops := []*pb.RequestOp{put(s.layout.last, nil), put(s.layout.gone, nil)}
 	for _, w := range all {
@@ -183,8 +183,8 @@ func (s *Store) applyAll(ctx context.Context, closed int64, all []*write) (open 
 	return err == nil && resp == nil, err
 }
 
-// behindGate sends operations that may be done twice, while the gate is closed as it was in the revision closed. There
-// is no answer where it has been opened meanwhile.
+// behindGate sends operations that may be repeated, if the gate is still closed since the revision closed. It returns
+// nil if the gate was opened meanwhile.
 func (s *Store) behindGate(ctx context.Context, closed int64, ops ...*pb.RequestOp) (*pb.TxnResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
@@ -197,7 +197,7 @@ func (s *Store) behindGate(ctx context.Context, closed int64, ops ...*pb.Request
 	return resp, nil
 }
 
-// rollForward goes on with what the gate was closed for, if nobody else has for some time.
+// rollForward finishes the work of a closed gate, if nobody else has done so for some time.
 func (s *Store) rollForward(ctx context.Context, shut *shut) {
 	if time.Since(shut.moved) < gatePatience {
 		return

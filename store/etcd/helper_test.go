@@ -25,11 +25,12 @@ import (
 	"go.uber.org/zap"
 
 	"berth/store"
-	"berth/test/sockets"
+	"berth/test/lab"
 )
 
 // server is a server in this process that the tests of the package share; each store has a prefix of its own. The first
-// test that needs it starts it: before the tests begin, the testing package still exchanges os.Stderr, which etcd reads.
+// test that needs it starts it: before the tests begin, the testing package still exchanges os.Stderr, which etcd
+// reads.
 var server = sync.OnceValue(func() *embed.Etcd {
 	dir, err := os.MkdirTemp("", "berth-etcd-")
 	if err != nil {
@@ -133,7 +134,7 @@ func newMembersOf(t testing.TB, n int) []*process {
 	var all []*process
 	var cluster []string
 	for i := range n {
-		client, peer, name := sockets.Free(t), sockets.Free(t), fmt.Sprint("m", i)
+		client, peer, name := lab.Free(t), lab.Free(t), fmt.Sprint("m", i)
 		p := &process{t: t, endpoint: "http://" + client, data: filepath.Join(t.TempDir(), "data")}
 		p.args = []string{
 			"--name=" + name, "--data-dir=" + p.data, "--log-level=error", "--unsafe-no-fsync",
@@ -321,6 +322,7 @@ type follower struct {
 	data map[string]string
 	own  string // a record that the handle writes itself, without noting it here
 	told int
+	tell func() // runs before a commit is noted; nil: nothing
 }
 
 func follow(t testing.TB, s *Store) *follower {
@@ -331,6 +333,9 @@ func follow(t testing.TB, s *Store) *follower {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.told++
+		if f.tell != nil {
+			f.tell()
+		}
 		for _, c := range all {
 			was, had := f.data[string(c.Key)]
 			if string(c.Key) != f.own && (had != (c.Before != nil) || was != string(c.Before)) {

@@ -7,16 +7,16 @@ import (
 	"berth/store"
 )
 
-// journal is what has become of the records that are remembered elsewhere (Config.Remember) since it was taken last.
+// journal has the changes since the last call of Written to the records that the host remembers (Config.Remember).
 type journal struct {
 	mu sync.Mutex
-	// by key; no value: it is gone. Nil: what has become of them is not known, and all are to be told
+	// by key; no value: deleted. nil: unknown, so that all must be reported
 	records map[string][]byte
 }
 
-// Written tells what has become of the records that Config.Remember names, by this host and by others, since it was
-// called last, and all of them the first time and where changes were missed. Nothing is told of what etcd is distrusted
-// for. Where it is waited for in vain, the next call tells it.
+// Written returns the changes to the records that Config.Remember selects, by this host and others, since the last
+// call. The first time, and after missed changes, it returns all of them. It reports nothing from a store that is not
+// trusted. If ctx ends first, the next call reports them.
 func (s *Store) Written(ctx context.Context) (store.Written, error) {
 	if err := s.turn.take(ctx); err != nil {
 		return store.Written{}, err
@@ -37,14 +37,14 @@ func (s *Store) Written(ctx context.Context) (store.Written, error) {
 	return w, nil
 }
 
-// Forgotten has Written tell all there is the next time: what it told was lost.
+// Forgotten makes the next Written return everything, because its last answer was lost.
 func (s *Store) Forgotten() {
 	s.journal.mu.Lock()
 	defer s.journal.mu.Unlock()
 	s.journal.records = nil
 }
 
-// remembered is all that is to be remembered, as it is now. The caller has the turn.
+// remembered returns all records to remember, as they are now. The caller holds the turn.
 func (s *Store) remembered() map[string][]byte {
 	all := map[string][]byte{}
 	s.mirror.copied().Scan(func(r rec) bool {
@@ -65,7 +65,7 @@ func (s *Store) remembered() map[string][]byte {
 	return all
 }
 
-// note notes what has become of a record.
+// note notes a change of a record.
 func (s *Store) note(key, value []byte) {
 	if s.cfg.Remember == nil || !s.cfg.Remember(key) {
 		return

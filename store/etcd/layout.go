@@ -7,19 +7,19 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// layout is the names of all keys under the prefix, each by its place: what it begins with there.
+// layout has the names of all keys under the prefix, by their beginning, which is called their place:
 //
-//	meta          what is there, in JSON (meta)
+//	meta          what the store is, in JSON (meta)
 //	d/KEY         a record: its value, sealed
 //	b/KEY         several records, of which that of KEY was the first (bundle)
-//	last          put by every transaction that changes records: its ModRevision is that of the last change
-//	gone          put by every transaction that deletes records, because a deletion leaves no trace in a range
+//	last          put by each transaction that changes records: its ModRevision is that of the last change
+//	gone          put by each transaction that deletes records, because a deletion leaves no trace in a range
 //	gate          empty: open; otherwise the large transaction that is being applied
-//	s/SESSION/N   writes of a large transaction that wait to be applied
-//	t/SESSION     the number of the last transaction of a handle (marker)
+//	s/SESSION/N   writes of a large transaction that are not applied yet
+//	t/SESSION     the number of a handle's last transaction (marker)
 //	p/NAME        what NAME announces
-//	h/NAME        the id of the session that stands under NAME, which is that of its lease
-//	c/HOST        how many transactions that have changed records the host of that id has made (trace)
+//	h/NAME        the id of the session NAME, which is that of its lease
+//	c/HOST        the number of transactions that have changed records, by the id of their host (trace)
 type layout struct {
 	prefix, meta, data, bundles, last, gone, gate, staged, marker, present, sessions, counts string
 }
@@ -47,7 +47,7 @@ func newLayout(prefix string) layout {
 	}
 }
 
-// split is the place of a key, and its name there.
+// split returns the place of a key, and its name there.
 func (l *layout) split(key []byte) (place string, name []byte) {
 	rest := key[len(l.prefix):]
 	slash := bytes.IndexByte(rest, '/') + 1
@@ -57,7 +57,7 @@ func (l *layout) split(key []byte) (place string, name []byte) {
 	return string(rest[:slash]), rest[slash:]
 }
 
-// passing tells whether keys of a place are left beside a store by handles, or where one was.
+// passing reports whether handles leave keys of a place besides the store's own.
 func passing(place string) bool {
 	switch place {
 	case lastPlace, gonePlace, gatePlace, stagedPlace, markerPlace, presentPlace, sessionPlace, countPlace:
@@ -66,10 +66,10 @@ func passing(place string) bool {
 	return false
 }
 
-// end is the first key behind those that begin with prefix.
+// end returns the first key after those that begin with prefix.
 func end(prefix string) string { return clientv3.GetPrefixRangeEnd(prefix) }
 
-// meta is what the key meta holds.
+// meta is the value of the key meta.
 type meta struct {
 	Program string `json:"program"` // "berth"
 	Version int    `json:"version"` // of the layout
@@ -77,7 +77,7 @@ type meta struct {
 	Created string `json:"created"` // RFC 3339
 }
 
-// format is the version of the layout that this package writes, and the newest one that it reads.
+// format is the version of the layout that this package writes, and the newest that it reads.
 const format = 1
 
 func (m meta) check(where string) error {

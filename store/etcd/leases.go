@@ -15,16 +15,16 @@ import (
 	"berth/store"
 )
 
-// leased is a key under a lease of etcd of its own, so that a handle that dies leaves nothing for ever.
+// leased is a key under its own lease of etcd, which removes the key soon after its handle is gone.
 type leased struct {
 	key   string
-	lease clientv3.LeaseID // 0: there is none
-	mod   int64            // the revision that wrote the key last
+	lease clientv3.LeaseID // 0: none
+	mod   int64            // the revision of the last write
 	kept  time.Time
 }
 
-// grant puts a key under a new lease of ttl seconds. It asks by each try what to put: what one of them has sent in vain
-// may come late.
+// grant puts a key under a new lease of ttl seconds. It asks for a new value before each try, because an earlier
+// request may still arrive.
 func (s *Store) grant(ctx context.Context, ttl int64,
 	what func(clientv3.LeaseID) (key, value string)) (l leased, err error) {
 	err = s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
@@ -43,7 +43,7 @@ func (s *Store) grant(ctx context.Context, ttl int64,
 	return l, err
 }
 
-// keep keeps a lease alive. Where it is over, that is rpctypes.ErrLeaseNotFound.
+// keep keeps a lease alive. It returns rpctypes.ErrLeaseNotFound if the lease has ended.
 func (s *Store) keep(ctx context.Context, l *leased) error {
 	return s.members.ask(ctx, func(ctx context.Context, c *clientv3.Client) error {
 		now := time.Now()
@@ -55,7 +55,7 @@ func (s *Store) keep(ctx context.Context, l *leased) error {
 	})
 }
 
-// revoke ends a lease where etcd answers. It ends by itself, too.
+// revoke ends a lease if etcd answers. It also ends by itself.
 func (s *Store) revoke(ctx context.Context, l leased) {
 	if l.lease == 0 || s.reach.isAway() {
 		return
@@ -68,7 +68,7 @@ func (s *Store) revoke(ctx context.Context, l leased) {
 	})
 }
 
-// presentTTL is how many seconds somebody stays announced without a sign of life.
+// presentTTL is how many seconds an announcement lasts without a keepalive.
 const presentTTL = 10
 
 // presence is what this handle announces, by name.
@@ -77,7 +77,7 @@ type presence struct {
 	want map[string]*announced
 }
 
-// announced is one value. Its lease belongs to the pulse.
+// announced is one announced value. Its lease belongs to the pulse.
 type announced struct {
 	value []byte
 	leased
@@ -100,7 +100,7 @@ func (p *presence) all() map[string]*announced {
 // Present implements store.Shared.
 func (s *Store) Present() map[string][]byte { return s.mirror.standing(presentPlace) }
 
-// keepLeases keeps what this handle announces, and its marker, alive.
+// keepLeases keeps the handle's announcements and its marker alive.
 func (s *Store) keepLeases(ctx context.Context) {
 	if m := s.commit.marker(); time.Since(m.kept) > markerTTL*time.Second/3 && s.keep(ctx, &m.leased) == nil {
 		s.commit.keptMarker(m)
@@ -110,7 +110,7 @@ func (s *Store) keepLeases(ctx context.Context) {
 			errors.Is(s.keep(ctx, &a.leased), rpctypes.ErrLeaseNotFound) {
 			a.lease = 0
 		}
-		if a.lease == 0 { // on an error the next beat tries again
+		if a.lease == 0 { // after an error the next pulse tries again
 			a.leased, _ = s.grant(ctx, presentTTL, func(clientv3.LeaseID) (key, value string) {
 				return s.layout.present + name, string(a.value)
 			})
@@ -118,7 +118,7 @@ func (s *Store) keepLeases(ctx context.Context) {
 	}
 }
 
-// leave takes back what stands under the handle's leases.
+// leave revokes the handle's leases.
 func (s *Store) leave() {
 	s.revoke(context.Background(), s.commit.marker().leased)
 	for _, a := range s.presence.all() {
@@ -126,15 +126,15 @@ func (s *Store) leave() {
 	}
 }
 
-// session is a key that stands while it has the session's id.
+// session is a store.Session. Its key exists as long as the session.
 type session struct {
 	leased
 	s  *Store
 	id string
 }
 
-// Hold implements store.Shared. A request of an attempt that was given up may come late and put the id of a session
-// there that nobody keeps: then Keep finds that this one has ended.
+// Hold implements store.Shared. A late request of an abandoned attempt may replace the key by that of a session that
+// nobody keeps alive. Then Keep finds that this session has ended.
 func (s *Store) Hold(ctx context.Context, name string) (store.Session, error) {
 	if err := s.refused(); err != nil {
 		return nil, err
@@ -156,8 +156,8 @@ func (s *Store) Hold(ctx context.Context, name string) (store.Session, error) {
 // ID implements store.Session.
 func (one *session) ID() string { return one.id }
 
-// Keep implements store.Session. An answer to the keepalive alone proves nothing: one who was etcd's leader, and does
-// not know yet that he is not, may have given it. The key is read afterwards, by what the members agree on.
+// Keep implements store.Session. The answer to the keepalive proves nothing, because it may come from a former leader
+// that does not know it yet. So the key is then read by a quorum.
 func (one *session) Keep(ctx context.Context) error {
 	s := one.s
 	if err := s.refused(); err != nil {

@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	// maxOps is how many comparisons, and how many operations, a member of etcd takes in one transaction
-	// (--max-txn-ops).
+	// maxOps is the number of comparisons, and of operations, that a member takes in one transaction (--max-txn-ops).
 	maxOps = 128
-	// maxBytes is what a batch takes of the 1.5 MiB that a request has at most (--max-request-bytes): a value of
-	// store.MaxValue under a long key fits.
+	// maxBytes is the part of a request's 1.5 MiB (--max-request-bytes) for a batch. A value of store.MaxValue with a
+	// long key fits.
 	maxBytes = 1<<20 + 64<<10
-	// batchOps is how much several functions may write together: more makes the request slow and brings nothing.
+	// batchOps limits the writes of several functions together. More would only slow the request down.
 	batchOps = 1024
 )
 
-// limits is how large a transaction may be. A member that was started with lower bounds says so, and they are halved.
+// limits holds the maximum size of transactions. They are halved when a member refuses a transaction because it has
+// lower limits.
 type limits struct {
 	ops, bytes atomic.Int64
 }
 
-// limit is the bounds at one moment.
+// limit is the limits at one moment.
 type limit struct{ ops, bytes int }
 
 func (l *limits) now() limit { return limit{int(l.ops.Load()), int(l.bytes.Load())} }
 
-// lower halves the bound that an answer of etcd speaks of; false: it speaks of none, or of one that is low already.
+// lower halves the limit that etcd says was exceeded. It returns false if none was, or if the limit is low already.
 func (l *limits) lower(err error, was limit) bool {
 	switch {
 	case errors.Is(err, rpctypes.ErrTooManyOps) && was.ops > 8:
@@ -43,7 +43,7 @@ func (l *limits) lower(err error, was limit) bool {
 	return false
 }
 
-// fits tells whether a transaction of that cost can be one of etcd's.
+// fits reports whether a transaction of that cost fits etcd's limits.
 func (l limit) fits(c cost) bool {
 	if c.compares > l.ops || c.bytes > l.bytes {
 		return false
@@ -51,25 +51,25 @@ func (l limit) fits(c cost) bool {
 	return c.ops < l.ops || c.ops < (l.ops/2-headOps)*l.each(c.compares)
 }
 
-// takesMore tells whether another function may join b that costs no more than any so far.
+// takesMore reports whether b can take one more function as large as the largest so far.
 func (l limit) takesMore(b *batch) bool {
 	c := b.cost()
 	return len(b.calls) == 0 || len(b.wrote) < batchOps &&
 		l.fits(cost{c.compares + b.most.compares, c.ops + b.most.ops, c.bytes + b.most.bytes})
 }
 
-// coarse tells that what b has read is too much to be compared: then it is compared that nothing has been written.
+// coarse reports whether b has read too much to compare each read. It then compares that nothing at all was written.
 func (l limit) coarse(b *batch) bool { return b.cost().compares > l.ops }
 
-// each is how many operations go in one group. etcd bounds the comparisons and the operations of a transaction, but an
-// operation may be a transaction, too, whose bound is what the outer one leaves. The outer one has no more than half of
-// the bound for groups.
+// each returns the number of operations per group. etcd limits the comparisons and operations of a transaction. But an
+// operation may itself be a transaction, whose limit is what the outer one leaves. The outer one uses at most half for
+// groups.
 func (l limit) each(compares int) int { return l.ops - max(compares, l.ops/2) }
 
-// headOps is how many operations stay out of the groups: the answer is read from them.
+// headOps is the number of operations outside of groups, because their answers are read.
 const headOps = 2
 
-// group puts operations into groups where they are more than etcd takes.
+// group puts operations into groups if they are more than etcd takes.
 func (l limit) group(r *pb.TxnRequest) {
 	if len(r.Success) <= l.ops {
 		return

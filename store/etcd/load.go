@@ -16,13 +16,13 @@ import (
 	"berth/store"
 )
 
-// snapshot is everything that is stored, as it was read.
+// snapshot is the whole content of the store, as it was read.
 type snapshot struct {
 	image
 	about  *meta
-	others bool            // there are keys that a store has only with its meta, or which are not Berth's
-	closed []byte          // what the gate holds where it is closed
-	staged map[string]bool // the sessions that have staged something
+	others bool            // there are keys that belong to a store with meta, or that are not Berth's
+	closed []byte          // the value of a closed gate
+	staged map[string]bool // sessions with staged chunks
 	counts map[string]uint64
 	ownMod int64 // the revision that wrote the count of this handle's host
 	last   int64 // the revision of the last change
@@ -32,14 +32,14 @@ type snapshot struct {
 // pageSize is how many keys are read at a time.
 const pageSize = 8192
 
-// load reads everything under the prefix, page by page at one revision. Where the gate is closed it opens it before.
+// load reads everything under the prefix, in pages, at one revision. It first opens a closed gate.
 func (s *Store) load(ctx context.Context) (*snapshot, error) {
 	for {
 		n := &snapshot{image: newImage(), staged: map[string]bool{}, counts: map[string]uint64{}}
 		f := s.trace.expected()
 		err := s.pages(ctx, n)
 		switch {
-		case errors.Is(err, rpctypes.ErrCompacted): // while it was read
+		case errors.Is(err, rpctypes.ErrCompacted): // during the read
 			continue
 		case err != nil:
 			return nil, err
@@ -83,7 +83,7 @@ func (s *Store) pages(ctx context.Context, n *snapshot) error {
 	}
 }
 
-// sort puts one key where it belongs.
+// sort puts one key into its part of the snapshot.
 func (s *Store) sort(n *snapshot, kv *kv) error {
 	place, name := s.layout.split(kv.Key)
 	switch place {
@@ -106,7 +106,7 @@ func (s *Store) sort(n *snapshot, kv *kv) error {
 	case metaPlace:
 		n.about, n.meta = &meta{}, kv.ModRevision
 		if json.Unmarshal(kv.Value, n.about) != nil {
-			*n.about = meta{} // whatever it is: check says so
+			*n.about = meta{} // check refuses it
 		}
 		return n.about.check(s.where(s.layout.meta))
 	default:
@@ -115,15 +115,15 @@ func (s *Store) sort(n *snapshot, kv *kv) error {
 	return nil
 }
 
-// where names a key for a person.
+// where names a key for people.
 func (s *Store) where(key string) string {
 	return fmt.Sprintf("%q in etcd at %s", key, strings.Join(s.cfg.Endpoints, ", "))
 }
 
-// errNothing: there is nothing, and a store may be made there.
-var errNothing = errors.New("there is no store yet")
+// ErrNothing means that there is no store, and Open may create one.
+var ErrNothing = errors.New("there is no store yet")
 
-// create makes the store where there is nothing.
+// create creates the store under an empty prefix.
 func (s *Store) create(ctx context.Context) error {
 	id := drawn(16)
 	if s.cfg.Cluster != "" {
@@ -142,14 +142,14 @@ func (s *Store) create(ctx context.Context) error {
 	return err
 }
 
-// missing is the refusal of an etcd in which there is nothing of the store that was there.
+// missing is the error if nothing of a known store is left.
 func (s *Store) missing(f found) error {
-	f.before.Revision = max(f.before.Revision, 1) // the cluster is known, so that there was something
+	f.before.Revision = max(f.before.Revision, 1) // the cluster is known, so there was something
 	f.empty, f.counts = true, map[string]uint64{}
 	if err := s.check(f); err != nil {
 		return err
 	}
-	return &store.Back{Why: s.emptied(), Since: time.Now(), Emptied: true} // a handle that mends has looked
+	return &store.Back{Why: s.emptied(), Since: time.Now(), Emptied: true} // a handle that mends has looked already
 }
 
 func (s *Store) emptied() string {
@@ -157,13 +157,13 @@ func (s *Store) emptied() string {
 		"this is another etcd or prefix", s.where(s.layout.prefix), s.cfg.Cluster)
 }
 
-// expected checks that a snapshot is that of the store that was expected.
+// expected checks that a snapshot is of the expected store.
 func (s *Store) expected(n *snapshot, f found) error {
 	f.place, f.rev, f.counts = n.place, n.rev, n.counts
 	nothing := n.about == nil && !n.others && n.tree.Len() == 0
 	switch {
 	case nothing && (s.cfg.Cluster == "" || s.cfg.Create):
-		return errNothing
+		return ErrNothing
 	case n.about == nil && s.cfg.Cluster == "":
 		return fmt.Errorf("%w: there is something under %s that is not Berth's: choose another prefix (--etcd-prefix)",
 			errForeign, s.where(s.layout.prefix))
@@ -176,7 +176,7 @@ func (s *Store) expected(n *snapshot, f found) error {
 	return s.check(f)
 }
 
-// sweep removes what handles have staged that are gone: what is staged under a session without a marker is never
+// sweep removes the staged chunks of handles that have ended. What is staged under a session without a marker is never
 // committed.
 func (s *Store) sweep(ctx context.Context, n *snapshot) error {
 	for session := range n.staged {
@@ -191,14 +191,14 @@ func (s *Store) sweep(ctx context.Context, n *snapshot) error {
 	return nil
 }
 
-// reload reads everything afresh, because the watch has missed something, and tells the follower what is different.
+// reload reads everything again, because the watch has missed something, and reports the differences to the follower.
 func (s *Store) reload() error {
 	if err := s.turn.take(s.ctx); err != nil {
 		return err
 	}
 	defer s.turn.give()
 	n, err := s.load(s.ctx)
-	if err == nil && s.trace.distrusted() != nil { // the handle's marker may be lost with the rest
+	if err == nil && s.trace.distrusted() != nil { // the handle may have lost its marker, too
 		err = s.mark(s.ctx)
 	}
 	s.reach.read(err)
@@ -206,7 +206,7 @@ func (s *Store) reload() error {
 		return err
 	}
 	before := s.mirror.copied()
-	if s.own != nil { // the follower knows this, also where etcd has lost it
+	if s.own != nil { // the follower knows this, even if etcd has lost it
 		for _, w := range s.own.wrote {
 			if w.value == nil {
 				before.Delete(rec{key: w.key})
@@ -224,13 +224,13 @@ func (s *Store) reload() error {
 	// A backup that was put in etcd's place may have fewer revisions.
 	s.answered.Store(min(s.answered.Load(), n.rev))
 	s.commit.floor.Store(min(s.commit.floor.Load(), n.rev))
+	s.tell(all) // first, as in publish: a new watch must find the changes in the follower's index
 	s.watches.Interrupt(fmt.Errorf("%w: the connection to etcd was lost for so long that changes were missed",
 		store.ErrLagged))
-	s.tell(all)
 	return nil
 }
 
-// differences lists what is different in after, in the order of the keys.
+// differences returns the changes from before to after, in the order of the keys.
 func differences(before, after *tree) []change {
 	var all []change
 	before.Scan(func(r rec) bool {

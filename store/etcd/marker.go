@@ -10,18 +10,18 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// marker is the key with which a handle finds out what became of a transaction. Each transaction of a handle compares
-// that nobody has written it since the one before, and puts a number there that no other one puts.
+// marker is the key by which a handle learns the outcome of a transaction. Each transaction of a handle compares that
+// the marker has not changed since the last one, and puts a unique number there.
 type marker struct {
 	leased
-	n uint64 // the number that was drawn last, for this key or for one before it
+	n uint64 // the last number, of this key or an earlier one
 }
 
-// markerTTL is how many seconds a marker stays when its handle does not say that it is alive. A marker that is lost
-// costs one look at everything that is stored; a transaction that was on the way with it cannot be committed any more.
+// markerTTL is how many seconds a marker lasts without a keepalive. After its loss the handle reads everything again. A
+// transaction with the lost marker can no longer commit.
 const markerTTL = 3600
 
-// mark makes a new marker for the handle. It may be called while a transaction with the one before is on its way.
+// mark creates a new marker for the handle. A transaction with the old one may be in flight.
 func (s *Store) mark(ctx context.Context) error {
 	l, err := s.grant(ctx, markerTTL, func(clientv3.LeaseID) (key, value string) {
 		return s.layout.marker + drawn(8), number(0)
@@ -31,7 +31,7 @@ func (s *Store) mark(ctx context.Context) error {
 	}
 	s.commit.mu.Lock()
 	defer s.commit.mu.Unlock()
-	s.commit.m.leased = l // the numbers go on, so that none is drawn twice
+	s.commit.m.leased = l // the numbers continue, so each is drawn once
 	return nil
 }
 
@@ -49,7 +49,7 @@ func (c *committer) marker() marker {
 	return c.m
 }
 
-// marked notes which revision has written the marker m, where that is still the one in use.
+// marked notes the revision that wrote the marker m, if m is still in use.
 func (c *committer) marked(m marker, mod int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +58,7 @@ func (c *committer) marked(m marker, mod int64) {
 	}
 }
 
-// keptMarker notes when the marker m was kept alive, where that is still the one in use.
+// keptMarker notes a keepalive of the marker m, if m is still in use.
 func (c *committer) keptMarker(m marker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,12 +67,12 @@ func (c *committer) keptMarker(m marker) {
 	}
 }
 
-// ours tells whether the transaction with the number of m has put it there: kvs is the marker as etcd has it now.
+// ours reports whether the transaction with m's number was committed. kvs is the marker as it is in etcd.
 func (m marker) ours(kvs []*kv) bool {
 	return len(kvs) == 1 && string(kvs[0].Value) == number(m.n)
 }
 
-// put is the operation that puts the number of m there.
+// put returns the operation that puts m's number.
 func (m marker) put() *pb.RequestOp {
 	op := put(m.key, []byte(number(m.n)))
 	op.GetRequestPut().Lease = int64(m.lease)
@@ -81,7 +81,7 @@ func (m marker) put() *pb.RequestOp {
 
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// drawn returns n random bytes in hexadecimal digits.
+// drawn returns n random bytes as hexadecimal digits.
 func drawn(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // it never fails

@@ -23,22 +23,22 @@ import (
 	"berth/store"
 )
 
-// members is the way to the members of the cluster. All requests of a handle, and its watch, go to one member; where
-// that one does not answer, all go to the next. (etcd's own client hands its requests round: then each n-th would wait
-// in vain for a member that is cut off from the others, for as long as it is.)
+// members sends requests to the cluster's members. All requests of a handle, and its watch, use one member. If that one
+// does not answer, all use the next. (etcd's own client uses the members in turn. If one of them is cut off from the
+// others, each n-th request would wait in vain.)
 type members struct {
 	cfg    Config
 	tls    *tls.Config
 	ctx    context.Context // of all clients
 	cancel context.CancelFunc
-	making turn // while a client is made
+	making turn // held while a client is created
 
-	opened atomic.Bool // the store was opened: what is wrong with the way to it now may be right again later
+	opened atomic.Bool // the store was opened: a refused connection may work again later
 
 	mu      sync.Mutex
-	clients []*clientv3.Client // of the endpoint with the same index; nil: not made yet
+	clients []*clientv3.Client // by endpoint; nil: not created yet
 	at      int                // the endpoint in use
-	inUse   context.Context    // ends when another one comes into use
+	inUse   context.Context    // ends when another member comes into use
 	stop    context.CancelFunc
 }
 
@@ -68,17 +68,18 @@ func newMembers(cfg Config) (*members, error) {
 	return m, nil
 }
 
-// client is the client of the endpoint in use, and its index.
+// client returns the client of the endpoint in use, and its index. An error comes with the index of the endpoint that
+// it waited for.
 func (m *members) client(ctx context.Context) (*clientv3.Client, int, error) {
-	if c, at := m.made(); c != nil {
+	c, at := m.made()
+	if c != nil {
 		return c, at, nil
 	}
 	if err := m.making.take(ctx); err != nil {
-		return nil, 0, err
+		return nil, at, err
 	}
 	defer m.making.give()
-	c, at := m.made()
-	if c != nil {
+	if c, at = m.made(); c != nil {
 		return c, at, nil
 	}
 	c, err := m.dial(m.cfg.Endpoints[at])
@@ -104,11 +105,11 @@ func (m *members) dial(endpoint string) (*clientv3.Client, error) {
 		TLS:               m.tls,
 		Username:          m.cfg.User,
 		Password:          m.cfg.Password,
-		DialTimeout:       m.cfg.Timeout / 2, // of the log-in; connecting goes on beside
+		DialTimeout:       m.cfg.Timeout / 2, // for the login; connecting goes on in the background
 		DialKeepAliveTime: 10 * time.Second,  // gRPC takes no less
-		// also how long sent bytes may stay without an answer of the other kernel
+		// also how long sent bytes may stay unacknowledged
 		DialKeepAliveTimeout: 2 * time.Second,
-		MaxUnaryRetries:      2, // the second try is for a token that has expired
+		MaxUnaryRetries:      2, // the second attempt is for an expired token
 		Logger:               zap.NewNop(),
 		DialOptions: []grpc.DialOption{
 			grpc.WithConnectParams(grpc.ConnectParams{
@@ -121,15 +122,14 @@ func (m *members) dial(endpoint string) (*clientv3.Client, error) {
 	})
 }
 
-// notWaiting has a request fail at once, with the reason, while there is no connection. etcd's client would have it
-// wait.
+// notWaiting makes a request fail at once, with the reason, if there is no connection. etcd's client would let it wait.
 func notWaiting(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
 	opts ...grpc.CallOption) error {
 	opts = append(opts, grpc.WaitForReady(false), grpc.MaxCallRecvMsgSize(math.MaxInt32))
 	return invoke(ctx, method, req, reply, cc, opts...)
 }
 
-// fail has the next endpoint come into use, if that with index at still is the one in use.
+// fail switches to the next endpoint, if the one with index at is still in use.
 func (m *members) fail(at int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,7 +141,7 @@ func (m *members) fail(at int) {
 	m.inUse, m.stop = context.WithCancel(m.ctx)
 }
 
-// use is a context that ends when another endpoint comes into use.
+// use returns a context that ends when another endpoint comes into use.
 func (m *members) use() context.Context {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -154,26 +154,26 @@ func (m *members) close() {
 	defer m.mu.Unlock()
 	for _, c := range m.clients {
 		if c != nil {
-			_ = c.Close() // its context has ended: that is all it says
+			_ = c.Close() // its context has ended; there is no other error
 		}
 	}
 }
 
-// ask sends a request that may be sent twice: to the member in use, where that one does not answer to the next ones,
-// and again until ctx ends. The error is ready for a person.
+// ask sends a request that may be repeated: to the member in use, then to the others, and again until ctx ends. Its
+// error is a text for people.
 func (m *members) ask(ctx context.Context, do func(context.Context, *clientv3.Client) error) error {
 	for {
 		err := m.askEach(ctx, do)
 		if err == nil || !errors.Is(err, store.ErrAway) || !sleep(ctx, 100*time.Millisecond) {
-			return err // it says more than that the time is up
+			return err // the error says more than a timeout
 		}
 	}
 }
 
-// leastShare is how long a member is waited for before the next one is asked.
+// leastShare is the least time to wait for a member before the next one is asked.
 const leastShare = 400 * time.Millisecond
 
-// askEach asks each member at most once, for a share of the time that ctx leaves.
+// askEach asks each member at most once, for a share of ctx's time.
 func (m *members) askEach(ctx context.Context, do func(context.Context, *clientv3.Client) error) (err error) {
 	for left := len(m.clients); left > 0; left-- {
 		share, cancel := ctx, context.CancelFunc(func() {})
@@ -192,8 +192,7 @@ func (m *members) askEach(ctx context.Context, do func(context.Context, *clientv
 	return m.explain(err)
 }
 
-// askOne asks the member in use, for as long as share. Where it does not answer while ctx lasts, the next one comes
-// into use.
+// askOne asks the member in use, for at most share. If it does not answer while ctx lasts, the next one comes into use.
 func (m *members) askOne(ctx, share context.Context, do func(context.Context, *clientv3.Client) error) error {
 	c, at, err := m.client(share)
 	if err == nil {
@@ -205,7 +204,7 @@ func (m *members) askOne(ctx, share context.Context, do func(context.Context, *c
 	return err
 }
 
-// txn sends a transaction that may be made twice.
+// txn sends a transaction that may be repeated.
 func (m *members) txn(ctx context.Context, r *pb.TxnRequest) (resp *pb.TxnResponse, err error) {
 	err = m.ask(ctx, func(ctx context.Context, c *clientv3.Client) (err error) {
 		resp, err = sendTxn(ctx, c, r)
@@ -214,16 +213,16 @@ func (m *members) txn(ctx context.Context, r *pb.TxnRequest) (resp *pb.TxnRespon
 	return resp, err
 }
 
-// do has etcd do operations in one transaction, which compares nothing and may be made twice.
+// do sends operations without comparisons that may be repeated.
 func (m *members) do(ctx context.Context, ops ...*pb.RequestOp) (*pb.TxnResponse, error) {
 	return m.txn(ctx, &pb.TxnRequest{Success: ops})
 }
 
-// txnOnce sends a transaction so that etcd sees it once at most. Without an answer, unsent says that it has not seen
-// it. The error is etcd's own.
+// txnOnce sends a transaction so that etcd gets it at most once. Without an answer, unsent reports that etcd did not
+// get it. The error is etcd's own.
 func (m *members) txnOnce(ctx context.Context, r *pb.TxnRequest) (resp *pb.TxnResponse, unsent bool, err error) {
 	for {
-		var to peer.Peer // that it was given to; one that was given to nobody has changed nothing
+		var to peer.Peer // the server that got it; without one nothing has changed
 		err = m.askOne(m.ctx, ctx, func(ctx context.Context, c *clientv3.Client) (err error) {
 			resp, err = sendTxn(ctx, c, r, grpc.Peer(&to))
 			return err
@@ -241,7 +240,7 @@ func sendTxn(ctx context.Context, c *clientv3.Client, r *pb.TxnRequest, opts ...
 	return resp, rpctypes.Error(err)
 }
 
-// sleep lets some time pass; false: ctx has ended.
+// sleep waits. It returns false if ctx has ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

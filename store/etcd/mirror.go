@@ -14,15 +14,15 @@ import (
 	"berth/store/internal/record"
 )
 
-// rec is a record as the mirror has it.
+// rec is a record in the mirror.
 type rec struct {
 	key, value []byte
-	mod        int64   // the revision that wrote it; 0: nobody knows it yet, because it is being written
-	in         *bundle // that has it; nil: it has a key of its own
-	bad        error   // what is stored is not what was written: value is as it was found
+	mod        int64   // the revision that wrote it; 0: not known yet, because it is being written
+	in         *bundle // the bundle that has it; nil: it has its own key
+	bad        error   // the stored bytes are damaged; value has them unchanged
 }
 
-// tree is the records by key. Its copies share their nodes until one of them is written to.
+// tree holds records by key. Its copies share nodes until one of them is written to.
 type tree = btree.BTreeG[rec]
 
 func newTree() *tree {
@@ -30,14 +30,14 @@ func newTree() *tree {
 	return btree.NewBTreeGOptions(byKey, btree.Options{NoLocks: true})
 }
 
-// image is all that is stored, as of one revision.
+// image is everything stored, as of one revision.
 type image struct {
-	rev     int64 // of etcd: later writes are not here
+	rev     int64 // of etcd; later writes are missing
 	meta    int64 // the revision that wrote the key meta
-	gate    int64 // the revision in which the gate was opened last; 0: it never was closed
+	gate    int64 // the revision that last opened the gate; 0: it never was closed
 	tree    *tree
-	bundles map[string]*bundle           // by name; it is read and changed in turn
-	stands  map[string]map[string][]byte // by place, who is present and which sessions stand, by name
+	bundles map[string]*bundle           // by name; the turn guards it
+	stands  map[string]map[string][]byte // by place and name: who is present, and which sessions exist
 }
 
 func newImage() image {
@@ -45,7 +45,7 @@ func newImage() image {
 		stands: map[string]map[string][]byte{presentPlace: {}, sessionPlace: {}}}
 }
 
-// stand notes what stands under a name, or that nothing does any more.
+// stand stores the value under a name, or removes it.
 func (i *image) stand(place, name string, kv *kv) {
 	if kv.Version == 0 {
 		delete(i.stands[place], name)
@@ -54,17 +54,17 @@ func (i *image) stand(place, name string, kv *kv) {
 	i.stands[place][name] = kv.Value
 }
 
-// changes is what becomes of records in one commit, by key. Nil: it is not to be known.
+// changes are the changes of records in one commit, by key. nil: nobody needs them.
 type changes map[string]*change
 
-// change is what one commit did to one record.
+// change is the effect of one commit on one record.
 type change struct {
-	key, before, after []byte // nil: there was none, or there is none any more
+	key, before, after []byte // nil: no value before, or none after
 	bad                error
-	written            bool // under its own key; otherwise the record may be what it was, and only lie elsewhere
+	written            bool // under its own key; otherwise the record may only be stored elsewhere now, unchanged
 }
 
-// touch notes what a record is before it is changed.
+// touch notes a record before it is changed.
 func (all changes) touch(i *image, key []byte, written bool) {
 	if all == nil {
 		return
@@ -78,14 +78,14 @@ func (all changes) touch(i *image, key []byte, written bool) {
 	c.written = c.written || written
 }
 
-// put has a record take the place of an older one.
+// put replaces a record by a newer one.
 func (i *image) put(r rec) {
 	if at, found := i.tree.Get(r); !found || at.mod <= r.mod {
 		i.tree.Set(r)
 	}
 }
 
-// write takes what has become of a key of etcd that has records.
+// write applies the change of one key of etcd to the records.
 func (i *image) write(all changes, place string, name []byte, kv *kv) {
 	if place == bundlePlace {
 		i.rebundle(all, string(name), kv)
@@ -101,7 +101,7 @@ func (i *image) write(all changes, place string, name []byte, kv *kv) {
 	i.put(r)
 }
 
-// unseal returns the value in its stored form, or what there is instead, and why.
+// unseal returns the value from its stored form, or the damaged bytes and the error.
 func unseal(key, stored []byte) ([]byte, error) {
 	value, err := record.Unseal(key, stored)
 	if err != nil {
@@ -110,37 +110,37 @@ func unseal(key, stored []byte) ([]byte, error) {
 	return value, nil
 }
 
-// mirror is the image that moves with etcd.
+// mirror is the image that follows etcd.
 type mirror struct {
 	mu sync.Mutex
 	image
-	// the gate is closed, in a later revision than that which the mirror has come to; nil: it is open
+	// the closed gate, if its revision is later than the mirror's; nil: it is open
 	shut  atomic.Pointer[shut]
-	moved chan struct{} // closed when it moves
+	moved chan struct{} // closed when the mirror moves
 }
 
-// shut is the gate while it is closed.
+// shut is the closed gate.
 type shut struct {
-	closed int64 // the revision of that
+	closed int64 // the revision that closed it
 	value  gateValue
-	moved  time.Time // when the watch told of something behind it last
+	moved  time.Time // when the watch last reported something behind it
 }
 
-// copied returns the records as they are now, for one transaction.
+// copied returns the present records for one transaction.
 func (m *mirror) copied() *tree {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.tree.IsoCopy()
 }
 
-// at is the revision that the mirror has come to.
+// at returns the mirror's revision.
 func (m *mirror) at() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.rev
 }
 
-// wait returns when the mirror has come to rev, or ctx ends.
+// wait returns when the mirror has reached rev, or ctx ends.
 func (m *mirror) wait(ctx context.Context, rev int64) error {
 	for {
 		m.mu.Lock()
@@ -157,13 +157,12 @@ func (m *mirror) wait(ctx context.Context, rev int64) error {
 	}
 }
 
-// move brings the mirror to rev, with what was written since, and tells what that did to records, in the order of their
-// keys.
+// move applies what was written up to rev, and returns the changed records in the order of their keys.
 func (m *mirror) move(l *layout, rev int64, kvs []*kv) (list []change) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := changes{}
-	for _, first := range []string{bundlePlace, dataPlace} { // a record of a bundle may get a key of its own
+	for _, first := range []string{bundlePlace, dataPlace} { // a record of a bundle may get its own key
 		for _, kv := range kvs {
 			if place, name := l.split(kv.Key); place == first {
 				m.write(all, place, name, kv)
@@ -186,7 +185,7 @@ func (m *mirror) move(l *layout, rev int64, kvs []*kv) (list []change) {
 
 func byKey(a, b change) int { return bytes.Compare(a.key, b.key) }
 
-// set has another image take the place of everything.
+// set replaces the whole image.
 func (m *mirror) set(i image) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -195,7 +194,7 @@ func (m *mirror) set(i image) {
 	m.come(i.rev)
 }
 
-// standing is what stands in a place, by name.
+// standing returns the values of a place, by name.
 func (m *mirror) standing(place string) map[string][]byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -206,14 +205,14 @@ func (m *mirror) standing(place string) map[string][]byte {
 	return all
 }
 
-// come notes that the mirror has come to rev. The caller holds mu.
+// come records that the mirror has reached rev. The caller holds mu.
 func (m *mirror) come(rev int64) {
 	m.rev = rev
 	close(m.moved)
 	m.moved = make(chan struct{})
 }
 
-// openGate notes that the gate was opened in the revision rev.
+// openGate records that the gate was opened in the revision rev.
 func (m *mirror) openGate(rev int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -221,7 +220,7 @@ func (m *mirror) openGate(rev int64) {
 	m.shut.Store(nil)
 }
 
-// records is the changes as those who watch are told of them.
+// records converts changes for watchers.
 func records(all []change) []store.Record {
 	list := make([]store.Record, len(all))
 	for i, c := range all {

@@ -2,20 +2,14 @@ package etcd
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,6 +21,7 @@ import (
 	"go.uber.org/zap"
 
 	"berth/store"
+	"berth/test/lab"
 )
 
 // refusal opens a store and returns why it is refused, which must not be that etcd is away.
@@ -120,61 +115,29 @@ func TestNotEtcd(t *testing.T) {
 	}
 }
 
-// authority makes certificates.
+// authority signs certificates, and keeps them in dir.
 type authority struct {
-	t    *testing.T
-	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	lab.Authority
+	t   *testing.T
+	dir string
 }
 
 func newAuthority(t *testing.T, name string) *authority {
-	a := &authority{t: t, dir: t.TempDir()}
-	a.issue(name)
+	own, err := lab.NewAuthority(name)
+	a := &authority{own, t, t.TempDir()}
+	lab.Must(t, err, lab.WritePair(own.Certificate, filepath.Join(a.dir, name+".pem"), ""))
 	return a
 }
 
-// issue writes NAME.pem and NAME.key; the first one is the authority's own.
+// issue writes NAME.pem and NAME.key.
 func (a *authority) issue(name string) (cert, key string) {
 	a.t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	pair, err := a.Sign(x509.Certificate{Subject: pkix.Name{CommonName: name},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true,
-	}
-	parent, signer := a.cert, a.key
-	if parent == nil {
-		template.IsCA, template.KeyUsage = true, x509.KeyUsageCertSign
-		parent, signer = template, k
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &k.PublicKey, signer)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	secret, err := x509.MarshalECPrivateKey(k)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	if a.cert == nil {
-		if a.cert, err = x509.ParseCertificate(der); err != nil {
-			a.t.Fatal(err)
-		}
-		a.key = k
-	}
-	return a.write(name+".pem", "CERTIFICATE", der), a.write(name+".key", "EC PRIVATE KEY", secret)
-}
-
-func (a *authority) write(name, kind string, der []byte) string {
-	file := filepath.Join(a.dir, name)
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		a.t.Fatal(err)
-	}
-	return file
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	cert, key = filepath.Join(a.dir, name+".pem"), filepath.Join(a.dir, name+".key")
+	lab.Must(a.t, err, lab.WritePair(pair, cert, key))
+	return cert, key
 }
 
 func TestTLS(t *testing.T) {

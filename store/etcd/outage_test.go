@@ -371,6 +371,32 @@ func TestMembers(t *testing.T) {
 	counts(5)
 }
 
+// A member is blamed for the time that was waited for its own client, and not for that of another one.
+func TestMemberNotBlamed(t *testing.T) {
+	m, err := newMembers(Config{Endpoints: []string{"http://127.0.0.1:1", "http://127.0.0.1:2"}}.withDefaults())
+	fine(t, err)
+	defer m.close()
+	m.fail(0)
+	fine(t, m.making.take(t.Context())) // a client of the second one is being made
+	over, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	err = m.askOne(t.Context(), meanwhile{over, func() { m.fail(1) }}, nil)
+	if _, at := m.made(); !errors.Is(err, context.DeadlineExceeded) || at != 0 {
+		t.Errorf("%v, and the endpoint %d is in use, not 0", err, at)
+	}
+}
+
+// meanwhile is a context with something that happens once it is waited for.
+type meanwhile struct {
+	context.Context
+	happens func()
+}
+
+func (w meanwhile) Done() <-chan struct{} {
+	w.happens()
+	return w.Context.Done()
+}
+
 // A closed handle that etcd does not answer closes all the same.
 func TestCloseWhileAway(t *testing.T) {
 	t.Parallel()

@@ -12,19 +12,19 @@ import (
 	"berth/store"
 )
 
-// doubt is a transaction whose outcome is not known.
+// doubt is a transaction whose outcome is unknown.
 type doubt struct {
 	m     marker // as it was before, with the transaction's number
 	why   error
 	since time.Time
-	over  chan struct{} // closed when it is known
+	over  chan struct{} // closed when the outcome is known
 }
 
 func (d *doubt) refusal() error {
 	return fmt.Errorf("%w: what became of an earlier write is not known yet (%v)", store.ErrAway, d.why)
 }
 
-// sendBatch sends the transaction that commits b, or closes the gate for it, and finds out what became of it.
+// sendBatch sends the transaction that commits b, or closes the gate for it, and learns its outcome.
 func (s *Store) sendBatch(ctx context.Context, b *batch, l limit, closing string) verdict {
 	m := s.commit.draw()
 	n := s.trace.draw()
@@ -41,7 +41,7 @@ func (s *Store) sendBatch(ctx context.Context, b *batch, l limit, closing string
 			before = prev.ModRevision
 		}
 		if b.locked || closing != "" {
-			before = resp.Header.Revision // the gate has moved, too: the watch tells
+			before = resp.Header.Revision // the watch also reports that the gate has moved
 		}
 		return s.committed(b, m, n, resp.Header.Revision, before)
 	case err == nil:
@@ -59,15 +59,14 @@ func (s *Store) sendBatch(ctx context.Context, b *batch, l limit, closing string
 	return verdict{err: err}
 }
 
-// attempt is the time in which a commit is to be answered. What is left afterwards is for finding out what became of
-// it.
+// attempt limits the time of a commit. The rest is for learning its outcome.
 func (s *Store) attempt(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, _ := ctx.Deadline()
 	return context.WithTimeout(ctx, time.Until(deadline)*3/5)
 }
 
-// committed notes that b is part of the store as of rev, by the transaction that put the number of m and counted n.
-// before is the revision of the last change before it.
+// committed records that b was committed in rev, by the transaction with m's number and n's count. before is the
+// revision of the last change before it.
 func (s *Store) committed(b *batch, m marker, n count, rev, before int64) verdict {
 	s.commit.marked(m, rev)
 	s.trace.counted(n, rev)
@@ -88,20 +87,20 @@ func (s *Store) committed(b *batch, m marker, n count, rev, before int64) verdic
 	s.commit.floor.Store(rev)
 	s.answered.Store(rev)
 	s.own = &ownCommit{rev, b.wrote, changes}
-	if before <= b.base { // nobody has changed anything since the state that the functions have seen
+	if before <= b.base { // nobody has changed anything since the state that the functions saw
 		s.publish(rev, rev, s.layout.written(b, rev))
 		return verdict{committed: true}
 	}
 	return verdict{committed: true, rev: rev}
 }
 
-// refuted says why a comparison of b did not hold.
+// refuted finds the reason why a comparison of b failed.
 func (s *Store) refuted(ctx context.Context, b *batch, m marker, n count, resp *pb.TxnResponse) verdict {
 	last, kvs, gate := modOf(kvsOf(resp, 0)), kvsOf(resp, 1), modOf(kvsOf(resp, 2))
 	switch {
 	case m.ours(kvs): // the client has sent it twice
 		return s.committed(b, m, n, kvs[0].ModRevision, kvs[0].ModRevision)
-	case modOf(kvsOf(resp, 3)) != b.meta: // another store has taken the place of this one
+	case modOf(kvsOf(resp, 3)) != b.meta: // another store has replaced this one
 		s.feed.again()
 	case modOf(kvs) != m.mod:
 		if err := s.verify(ctx); err != nil {
@@ -117,15 +116,15 @@ func (s *Store) refuted(ctx context.Context, b *batch, m marker, n count, resp *
 		if err := s.verify(ctx); err != nil {
 			return verdict{err: err}
 		}
-	case last <= b.base: // something was changed that does not say so: somebody else writes under the prefix
+	case last <= b.base: // a change that does not update last: somebody else writes under the prefix
 		s.feed.again()
 	}
 	return verdict{rev: last}
 }
 
-// resolve finds out what became of a transaction of which etcd has not said it, or has said that there is no room for
-// it. Where etcd's quota was used up when it had taken the transaction already, it makes it and says so all the same.
-// It has done so before it answers, or never will: so it is enough to look, for which no room is needed.
+// resolve learns the outcome of a transaction that etcd did not answer, or refused for lack of space. If etcd's quota
+// runs out after it has accepted a transaction, it may commit the transaction and nevertheless refuse it. But it
+// decides before it answers. So a read shows the outcome, and needs no space.
 func (s *Store) resolve(ctx context.Context, b *batch, m marker, n count, why error) verdict {
 	s.count.unknown.Add(1)
 	text, full := s.members.explain(why), errors.Is(why, rpctypes.ErrNoSpace)
@@ -159,14 +158,14 @@ func (s *Store) resolve(ctx context.Context, b *batch, m marker, n count, why er
 
 var errGone = errors.New("the handle's marker has expired")
 
-// settle has it decided whether the transaction with the number of m was committed: either etcd shows that number, and
-// the revision that put it there, or settle puts another one there, and then it never will be. Where look is set it
-// is decided already, and nothing is put there. Where the marker is gone it will never be either, but whether it was
-// nobody knows: errGone.
+// settle decides whether the transaction with m's number was committed. If etcd has that number, it was, and settle
+// returns the revision. Otherwise settle puts another number, so that it never can be. With look, etcd has decided
+// already, and settle puts nothing. If the marker is gone, the transaction can no longer be committed, but nobody knows
+// whether it was: errGone.
 func (s *Store) settle(ctx context.Context, m marker, look bool) (rev int64, committed bool, err error) {
 	r := &pb.TxnRequest{Success: []*pb.RequestOp{get(m.key)}}
 	if !look {
-		void := m // under the name that the transaction compares: the handle may have a new marker by now
+		void := m // under the compared name: the handle may have a new marker by now
 		void.n = s.commit.draw().n
 		r = &pb.TxnRequest{Compare: []*pb.Compare{modIs(m.key, m.mod)}, Success: []*pb.RequestOp{void.put()},
 			Failure: r.Success}
@@ -181,7 +180,7 @@ func (s *Store) settle(ctx context.Context, m marker, look bool) (rev int64, com
 		if len(kvs) == 0 {
 			return 0, false, errGone
 		}
-		rev, committed = kvs[0].ModRevision, m.ours(kvs) // otherwise an earlier try to settle it has succeeded
+		rev, committed = kvs[0].ModRevision, m.ours(kvs) // otherwise an earlier attempt to settle it has succeeded
 	}
 	s.commit.marked(m, rev)
 	return rev, committed, nil

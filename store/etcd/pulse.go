@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// pulse does what is to be done from time to time: it looks whether etcd is there and how fresh the mirror is, keeps
-// the handle's leases, and finds out what became of a transaction.
+// pulse does regular work: it checks whether etcd answers and how fresh the mirror is, keeps the handle's leases alive,
+// and learns the outcome of a transaction.
 type pulse struct {
 	s    *Store
 	wake chan struct{}
-	lost bool // the last beat had no answer
+	lost bool // the last pulse had no answer
 }
 
 const (
-	beat      = time.Second            // while all is well
-	beatQuick = 200 * time.Millisecond // while it is not
+	pulseEvery = time.Second            // while all is well
+	pulseQuick = 200 * time.Millisecond // otherwise
 )
 
 func (p *pulse) hurry() {
@@ -28,9 +28,9 @@ func (p *pulse) hurry() {
 
 func (p *pulse) run() {
 	for p.s.ctx.Err() == nil {
-		next := beat
+		next := pulseEvery
 		if p.s.inDoubt() || p.s.reach.isAway() || p.s.mirror.shut.Load() != nil {
-			next = beatQuick
+			next = pulseQuick
 		}
 		select {
 		case <-time.After(next):
@@ -45,7 +45,7 @@ func (p *pulse) run() {
 func (p *pulse) once() {
 	s := p.s
 	if s.trace.distrusted() != nil {
-		return // nothing is to be written there
+		return // nothing must be written there
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
 	defer cancel()
@@ -61,9 +61,9 @@ func (p *pulse) once() {
 	if err != nil {
 		return
 	}
-	s.keepLeases(ctx) // first: where there is no room what follows takes all the time there is
+	s.keepLeases(ctx) // first, because without space the rest uses up all the time
 	s.clear(ctx)
-	if s.reach.isFull() && s.mark(ctx) == nil { // something can be written again
+	if s.reach.isFull() && s.mark(ctx) == nil { // writes are possible again
 		s.reach.wrote(nil)
 		s.log.Info("the shared store has room again")
 	}
@@ -71,18 +71,18 @@ func (p *pulse) once() {
 		s.rollForward(ctx, shut)
 		return
 	}
-	// Briefly: while the gate is closed the mirror stays behind, and only the next beat opens it.
-	soon, done := context.WithTimeout(ctx, min(beat, s.cfg.Timeout))
+	// Briefly: while the gate is closed the mirror stays behind, and only the next pulse opens it.
+	soon, done := context.WithTimeout(ctx, min(pulseEvery, s.cfg.Timeout))
 	defer done()
 	switch {
 	case s.mirror.wait(soon, rev) == nil:
 		s.reach.caughtUp(asked)
 	case s.ctx.Err() == nil && s.mirror.shut.Load() == nil:
-		s.feed.restart() // the watch is said to be there and tells nothing
+		s.feed.restart() // the watch seems to exist and reports nothing
 	}
 }
 
-// note notes whether etcd has answered, and logs it where that is new.
+// note records whether etcd has answered, and logs a change.
 func (p *pulse) note(err error) {
 	switch {
 	case err != nil && p.s.ctx.Err() != nil: // the handle is being closed
@@ -104,8 +104,8 @@ func (s *Store) inDoubt() bool {
 	return s.commit.doubt != nil
 }
 
-// clear finds out what became of a transaction without an answer. If it was committed, the watch tells of it, as it
-// does of what others write.
+// clear learns the outcome of a transaction without an answer. If it was committed, the watch reports it like the
+// writes of others.
 func (s *Store) clear(ctx context.Context) {
 	c := &s.commit
 	c.mu.Lock()
@@ -124,7 +124,7 @@ func (s *Store) clear(ctx context.Context) {
 		s.log.Warn("a commit without an answer can no longer be distinguished from one that did not happen; " +
 			"everything is read again")
 	case err != nil:
-		s.reach.wrote(err) // etcd may answer all the same, as who has no room for what is to be put there
+		s.reach.wrote(err) // etcd may answer and have no space for a write
 		return
 	default:
 		s.log.Infof("the commit that was not answered is known: it is %s",

@@ -10,15 +10,15 @@ import (
 	"berth/store"
 )
 
-// reach is what is known of how etcd is reached, and when all of it was last known.
+// reach is the state of the connection to etcd, and the time when the mirror was last complete.
 type reach struct {
 	mu      sync.Mutex
 	away    cause // the last request had no answer
-	foreign cause // what is there is another store
-	// Whose quota is used up answers every question and refuses every write, until a person has made room and disarmed
-	// its alarm: that is as good as away for whoever wants to write, and its answers do not tell.
+	foreign cause // another store is there
+	// When its quota is used up, etcd answers every question and refuses every write, until a person frees space and
+	// disarms its alarm. For a writer that is an outage that the answers do not show.
 	full   cause
-	answer time.Time // when the last answer came
+	answer time.Time // the time of the last answer
 	fresh  time.Time
 }
 
@@ -39,7 +39,7 @@ func (c *cause) set(err error) {
 	}
 }
 
-// good notes an answer of etcd.
+// good records an answer of etcd.
 func (r *reach) good() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,21 +47,21 @@ func (r *reach) good() {
 	r.answer = time.Now()
 }
 
-// bad notes that there was none.
+// bad records a missing answer.
 func (r *reach) bad(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.away.set(err)
 }
 
-// isAway tells that the last request had no answer.
+// isAway reports whether the last request had no answer.
 func (r *reach) isAway() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.away.err != nil
 }
 
-// read notes that the store could be read afresh, or why not.
+// read records that the store was read again, or why not.
 func (r *reach) read(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,7 +71,7 @@ func (r *reach) read(err error) {
 	r.foreign.set(err)
 }
 
-// wrote notes what became of an attempt to write: nil where something was written.
+// wrote records the result of an attempt to write; nil: something was written.
 func (r *reach) wrote(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,14 +80,14 @@ func (r *reach) wrote(err error) {
 	}
 }
 
-// isFull tells that the last write had no room.
+// isFull reports whether etcd had no space for the last write.
 func (r *reach) isFull() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.full.err != nil
 }
 
-// caughtUp notes that the mirror has all that there was at a time.
+// caughtUp records that the mirror was complete at a time.
 func (r *reach) caughtUp(at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,8 +96,8 @@ func (r *reach) caughtUp(at time.Time) {
 	}
 }
 
-// reachPatience is for how long answers may be missing before Reach says that etcd is away: an election takes a second
-// or two, and a host that starts a hundred containers at once has no time for answers.
+// reachPatience is how long answers may be missing before Reach reports an outage. An election takes a second or two.
+// On a host that starts a hundred containers, answers are late as well.
 const reachPatience = 3 * time.Second
 
 // Reach implements store.Shared.
@@ -118,7 +118,7 @@ func (s *Store) Reach() store.Reach {
 	return store.Reach{Err: why.err, Since: why.since, Fresh: r.fresh}
 }
 
-// refused returns why the store must not be used, even if etcd answers; nil if it may be.
+// refused returns why the store must not be used even if etcd answers, or nil.
 func (s *Store) refused() error {
 	if back := s.trace.distrusted(); back != nil {
 		return back
@@ -128,10 +128,10 @@ func (s *Store) refused() error {
 	return s.reach.foreign.err
 }
 
-// awayError is what a caller hears whose time was up.
+// awayError is the error for a caller whose time is up.
 func (s *Store) awayError() error {
 	s.reach.mu.Lock()
-	// Where etcd answers, what is written behind the gate may have no room.
+	// etcd may answer and have no space for writes behind the gate.
 	err := cmp.Or(s.reach.away.err, s.reach.full.err)
 	s.reach.mu.Unlock()
 	if err == nil {
@@ -140,7 +140,7 @@ func (s *Store) awayError() error {
 	return err
 }
 
-// askLast asks for the revision of the last change of a record, as of now or later. 0: there was none yet.
+// askLast asks for the revision of the last change of a record, as of now or later; 0: there was no change yet.
 func (s *Store) askLast(ctx context.Context) (int64, error) {
 	if back := s.trace.distrusted(); back != nil {
 		return 0, back
@@ -154,7 +154,7 @@ func (s *Store) askLast(ctx context.Context) (int64, error) {
 	if err := s.placed(resp.Header); err != nil {
 		return 0, err
 	}
-	if resp.Header.Revision < at || rev < last { // it was emptied, or a backup was put in its place
+	if resp.Header.Revision < at || rev < last { // it was emptied, or replaced by a backup
 		if err := s.verify(ctx); err != nil {
 			return 0, err
 		}

@@ -4,7 +4,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// request is the transaction of etcd that commits b, or with a closing value that closes the gate for it.
+// request returns the transaction of etcd that commits b. With a closing value it returns the one that closes the gate
+// for b.
 func (s *Store) request(b *batch, m marker, n count, l limit, closing string) *pb.TxnRequest {
 	keys := &s.layout
 	r := &pb.TxnRequest{
@@ -35,9 +36,9 @@ func (s *Store) request(b *batch, m marker, n count, l limit, closing string) *p
 	return r
 }
 
-// compare is what etcd compares: that nothing b has read has been written since, that the gate is as it was, that the
-// handle's last transaction was the one that it knows, and that this is the store that it knows. What is too much for
-// that is coarser: that nothing has been written. Besides, that the store is as far as it is known to be (trace).
+// compare returns the conditions for the commit of b. Nothing that b has read was written since, and the gate is
+// unchanged. The handle's last transaction is the one that it knows, and the store is the same. The store has also not
+// gone back (trace). If b has read too much for single conditions, one says that nothing at all was written.
 func (s *Store) compare(b *batch, m marker, n count, l limit) []*pb.Compare {
 	keys := &s.layout
 	all := make([]*pb.Compare, 0, b.cost().compares)
@@ -91,13 +92,13 @@ func getAll(prefix string) *pb.RequestOp {
 	return op
 }
 
-// modIs compares the revision that wrote key last; 0: there is none.
+// modIs is the condition that key was last written in the revision mod; 0: key does not exist.
 func modIs(key string, mod int64) *pb.Compare { return modified(key, pb.Compare_EQUAL, mod) }
 
-// modAbove compares that key was written last in a later revision; negative: that is so anyhow.
+// modAbove is the condition that key was last written after the revision mod. It always holds if mod is negative.
 func modAbove(key string, mod int64) *pb.Compare { return modified(key, pb.Compare_GREATER, mod) }
 
-// modBelow compares that key was written last in an earlier revision, or never.
+// modBelow is the condition that key was last written before the revision mod, or never.
 func modBelow(key string, mod int64) *pb.Compare { return modified(key, pb.Compare_LESS, mod) }
 
 func modified(key string, how pb.Compare_CompareResult, mod int64) *pb.Compare {
@@ -107,15 +108,15 @@ func modified(key string, how pb.Compare_CompareResult, mod int64) *pb.Compare {
 	}
 }
 
-// unchanged compares that nothing of the keys from one (included) to another (excluded) was written behind base. It
-// does not see what was deleted.
+// unchanged is the condition that no key from one (included) to another (excluded) was written after base. It does not
+// cover deletions.
 func unchanged(from, to string, base int64) *pb.Compare {
 	c := modBelow(from, base+1)
 	c.RangeEnd = []byte(to)
 	return c
 }
 
-// op is the operation of a write that is laid out.
+// op returns the operation of a write.
 func (l *layout) op(w *write) *pb.RequestOp {
 	if w.sealed == nil {
 		return del(l.prefix + string(w.key))
@@ -123,7 +124,7 @@ func (l *layout) op(w *write) *pb.RequestOp {
 	return put(l.prefix+string(w.key), w.sealed)
 }
 
-// written is what b has written, as the watch tells of it.
+// written returns the writes of b in the form in which the watch reports them.
 func (l *layout) written(b *batch, rev int64) (all []*kv) {
 	for _, w := range b.laid.writes {
 		kv := &kv{Key: []byte(l.prefix + string(w.key)), Value: w.sealed, ModRevision: rev}
@@ -135,10 +136,10 @@ func (l *layout) written(b *batch, rev int64) (all []*kv) {
 	return all
 }
 
-// kvsOf is the keys that the nth operation asked for.
+// kvsOf returns the keys in the answer of the nth operation.
 func kvsOf(resp *pb.TxnResponse, n int) []*kv { return resp.Responses[n].GetResponseRange().GetKvs() }
 
-// modOf is the revision that wrote the key that was asked for last; 0: there is none.
+// modOf returns the revision of the only key in an answer, or 0.
 func modOf(kvs []*kv) int64 {
 	if len(kvs) == 1 {
 		return kvs[0].ModRevision

@@ -11,7 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"berth/test/sockets"
+	"berth/test/lab"
 )
 
 // etcdctl runs Debian's etcdctl.
@@ -64,7 +64,7 @@ func (p *process) restore(file, token string, before func(endpoint string)) {
 		"--initial-advertise-peer-urls="+p.flag("initial-advertise-peer-urls"), "--initial-cluster-token="+token)
 	if before != nil {
 		aside := *p
-		aside.endpoint = "http://" + sockets.Free(p.t)
+		aside.endpoint = "http://" + lab.Free(p.t)
 		aside.args = append(append([]string(nil), p.args...), "--listen-client-urls="+aside.endpoint,
 			"--advertise-client-urls="+aside.endpoint)
 		aside.start()

@@ -39,34 +39,35 @@ import (
 	"berth/store/internal/watch"
 )
 
-// errForeign: what is under the prefix belongs to another cluster of Berth than is expected, to something else, or to a
-// newer Berth.
+// errForeign means that the prefix has another cluster of Berth than expected, something else, or a newer Berth.
 var errForeign = errors.New("this is not the shared store that was expected")
 
 var errClosed = fmt.Errorf("%w: the handle on etcd", store.ErrClosed)
 
-// Config says where the store is and how it is reached. Endpoints is mandatory.
+// Config says where the store is and how to reach it. Endpoints is mandatory.
 type Config struct {
 	Endpoints         []string // http://HOST:PORT or https://HOST:PORT
 	CACert, Cert, Key string   // files in PEM; empty: none
 	User, Password    string
 	Prefix            string // of all keys; default "berth/"
-	Cluster           string // the id that is expected under the prefix; empty: whichever is there, or a new one
-	// make the store Cluster where there is nothing under the prefix: it is put back there
+	Cluster           string // the expected id; empty: any, or a new one
+	// create the store Cluster under an empty prefix, to restore a backup
 	Create  bool
-	Timeout time.Duration // how long a request is waited for; default 1.5 s
+	Dry     bool          // create no store: Open returns ErrNothing instead
+	Timeout time.Duration // how long a request may take; default 1.5 s
 
 	Host string // the id of the host whose transactions are counted; empty: they are not
-	// how far the store was known when it was open last: it is refused where it is not; nil: it was not
+	// how far the store was known when it was last open: an older store is refused; nil: unknown
 	Trace    *store.Trace
-	Remember func(key []byte) bool // which records Written tells of; nil: none
-	// records whose keys begin with it are put several under one key of etcd; no two handles put one of the same key
-	// there (bundle.go). nil: none are. All handles on a store have the same
+	Remember func(key []byte) bool // which records Written reports; nil: none
+	// new records whose keys begin with it share keys of etcd (bundle.go). Of these, no two handles may write the same
+	// record. nil: none. All handles of a store must agree
 	Bundle []byte
-	Mends  bool          // the store is opened however far it is, to be mended
+	Mends  bool          // open the store in any state, to mend it
 	Log    *logrus.Entry // default: nothing is logged
 
-	// Committed is told how long each transaction took that came to something; nil: nobody is. It returns at once.
+	// Committed gets the duration of each transaction that committed something. It must return at once; nil: nobody
+	// needs it.
 	Committed func(took time.Duration)
 }
 
@@ -101,13 +102,13 @@ type Store struct {
 	members *members
 	sizes   limits
 	workers sync.WaitGroup
-	dies    func(step string) error // for tests: an error is the handle's end in the midst of a large update
+	dies    func(step string) error // for tests: an error is the handle's end during a large update
 
-	// turn is held while functions run and until it is known what became of what they wrote, and while the mirror is
-	// moved by the watch. So it moves only between functions.
+	// turn is held while functions run, until the outcome of their writes is known, and while the watch moves the
+	// mirror. So the mirror moves only between functions.
 	turn  turn
 	apply func([]store.Foreign) // of the follower
-	own   *ownCommit            // nil: the mirror has come to all that this handle has committed
+	own   *ownCommit            // nil: the mirror has reached everything that this handle has committed
 
 	mirror   mirror
 	feed     feed
@@ -118,7 +119,7 @@ type Store struct {
 	trace    trace
 	journal  journal
 	watches  watch.Set
-	answered atomic.Int64 // the revision of the last update that was answered
+	answered atomic.Int64 // the revision of the last answered update
 
 	count struct{ commits, updates, conflicts, unknown atomic.Uint64 }
 
@@ -129,7 +130,7 @@ type Store struct {
 
 var _ store.Shared = (*Store)(nil)
 
-// turn is a lock that one can leave off waiting for.
+// turn is a lock whose wait can be cancelled.
 type turn chan struct{}
 
 func (t turn) take(ctx context.Context) error {
@@ -143,8 +144,8 @@ func (t turn) take(ctx context.Context) error {
 
 func (t turn) give() { <-t }
 
-// Open connects, reads everything under the prefix, and makes an empty store where there is none. Without an answer of
-// etcd in time it fails with store.ErrAway; what is there and not the store expected is errForeign.
+// Open connects, reads everything under the prefix, and creates a store if there is none. If etcd does not answer in
+// time, it returns store.ErrAway. If something unexpected is there, it returns errForeign.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if len(cfg.Endpoints) == 0 {
@@ -178,7 +179,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	defer cancel()
 	select {
 	case <-s.feed.begun:
-	case <-begun.Done(): // the feed goes on trying
+	case <-begun.Done(): // the feed keeps trying
 	}
 	return s, nil
 }
@@ -186,7 +187,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 func (s *Store) open(ctx context.Context) error {
 	first, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	if err := s.verify(first); err != nil { // before all of it is read
+	if err := s.verify(first); err != nil { // before reading everything
 		for _, e := range s.cfg.Endpoints {
 			if errors.Is(err, store.ErrAway) && !isBack(err) && speaksTLS(ctx, e) {
 				return fmt.Errorf("etcd at %s wants TLS: write https in --etcd-endpoints, and give --etcd-cacert", e)
@@ -196,7 +197,7 @@ func (s *Store) open(ctx context.Context) error {
 	}
 	asked := time.Now()
 	n, err := s.load(ctx)
-	if errors.Is(err, errNothing) {
+	if errors.Is(err, ErrNothing) && !s.cfg.Dry {
 		if err := s.create(first); err != nil {
 			return err
 		}
@@ -219,18 +220,18 @@ func (s *Store) open(ctx context.Context) error {
 	return s.sweep(mark, n)
 }
 
-// Cluster is the store's id, 32 hexadecimal digits, drawn when it was made.
+// Cluster is the store's id, 32 hexadecimal digits, chosen at its creation.
 func (s *Store) Cluster() string { return s.cfg.Cluster }
 
 // Counts is what the handle has done since it was opened.
 type Counts struct {
-	Commits   uint64 // transactions of etcd that were committed
+	Commits   uint64 // committed transactions of etcd
 	Updates   uint64 // functions whose writes were in them
-	Conflicts uint64 // functions that were run again because somebody else had written what they read
+	Conflicts uint64 // functions that ran again because others had written what they read
 	Unknown   uint64 // transactions whose outcome had to be found out
 }
 
-// Counts tells what the handle has done.
+// Counts returns what the handle has done.
 func (s *Store) Counts() Counts {
 	c := &s.count
 	return Counts{Commits: c.commits.Load(), Updates: c.updates.Load(), Conflicts: c.conflicts.Load(),
@@ -242,9 +243,9 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.commit.update(ctx, fn)
 }
 
-// Watch implements store.Store. The changes of one Update come in the order of their keys; of several updates that
-// another handle made one commit of, the last value of each key is told. A reader that falls too far behind, or whose
-// changes etcd has forgotten while it was away, ends with store.ErrLagged.
+// Watch implements store.Store. The changes of one Update come in the order of their keys. If another handle made
+// several updates in one commit, only the last value of each key comes. A reader that is too slow, or whose changes
+// etcd has forgotten during an outage, ends with store.ErrLagged.
 func (s *Store) Watch(ctx context.Context, prefix []byte) iter.Seq2[store.Change, error] {
 	return s.watches.Watch(ctx, prefix)
 }
@@ -275,7 +276,7 @@ func (s *Store) Follow(ctx context.Context, load func(store.Tx) error, apply fun
 	return nil
 }
 
-// step is called behind each step of a large update.
+// step is called after each step of a large update.
 func (s *Store) step(name string) error {
 	if s.dies == nil {
 		return nil
@@ -283,7 +284,7 @@ func (s *Store) step(name string) error {
 	return s.dies(name)
 }
 
-// Close implements store.Store: updates that wait are still run. A second Close answers ErrClosed.
+// Close implements store.Store. Waiting updates still run. A second Close returns ErrClosed.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {

@@ -15,38 +15,36 @@ import (
 	"berth/store"
 )
 
-// trace is how far this handle knows the store, by which it finds out that etcd went back to an earlier state. It only
-// grows.
-//
-// Each host counts its transactions under a key of its own (layout.counts): nobody else can bring that number back. A
-// handle notes the counts of all hosts, so that it also sees what is lost of others, and the highest revision.
+// trace is what this handle knows of the store's progress. It only grows, so it shows whether etcd went back to an
+// earlier state. Each host counts its transactions under its own key (layout.counts), and nobody else can restore that
+// number. A handle follows the counts of all hosts, so it also sees what others have lost, and the highest revision.
 type trace struct {
 	mu     sync.Mutex
 	known  store.Trace
-	last   int64       // the revision of the last change of a record that is known
-	back   *store.Back // etcd is not trusted, and why; nil: it is
+	last   int64       // the revision of the last known change of a record
+	back   *store.Back // why etcd is not trusted; nil: it is
 	own    count
-	mends  bool         // nothing is distrusted
-	loaded bool         // what is known was found there, and not only remembered
-	next   *store.Trace // what is to be known when it is trusted again
+	mends  bool         // never distrust the store
+	loaded bool         // the known state was found in the store, and not only remembered
+	next   *store.Trace // the known state when etcd is trusted again
 }
 
-// count is the key of this handle's host.
+// count is the count of this handle's host.
 type count struct {
 	host string // empty: the handle counts nothing
 	n    uint64 // the number that it holds
 	mod  int64  // the revision that wrote it
-	last int64  // the revision of the last change that is known
+	last int64  // the revision of the last known change
 }
 
-// found is what there is to compare with a trace, as one answer of etcd showed it.
+// found is the content of one answer of etcd, to be compared with a trace.
 type found struct {
-	before store.Trace // what was known when etcd was asked: later answers may overtake this one
-	anew   bool        // before is what is to be known when it is trusted again
+	before store.Trace // the known state when etcd was asked; later answers may overtake this one
+	anew   bool        // before is trace.next
 	place  uint64
 	rev    int64             // 0: it was not asked for
-	counts map[string]uint64 // nil: it was not asked for them
-	empty  bool              // nothing of the store is there
+	counts map[string]uint64 // nil: they were not asked for
+	empty  bool              // nothing of the store exists
 }
 
 func (t *trace) init(cfg Config) {
@@ -57,8 +55,8 @@ func (t *trace) init(cfg Config) {
 	t.known = copied(t.known)
 }
 
-// check compares what was found with what is known, and takes it over where nothing is missing. Once etcd is distrusted
-// it stays so until Store.Trust.
+// check compares an answer with the known state, and learns it if nothing is missing. After a loss, etcd stays
+// distrusted until Store.Trust.
 func (t *trace) check(f found, emptied string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,24 +69,24 @@ func (t *trace) check(f found, emptied string) error {
 			return back
 		}
 	}
-	if !f.anew { // otherwise it is taken over once everything was read
+	if !f.anew { // otherwise it is learnt after everything was read
 		t.learn(f)
 	}
 	return nil
 }
 
-// learn takes over what was found. The caller holds mu.
+// learn records an answer. The caller holds mu.
 func (t *trace) learn(f found) {
 	if f.place != 0 {
 		t.known.Place = f.place
 	}
 	t.known.Revision = max(t.known.Revision, f.rev)
-	for host, n := range f.counts { // in place: who asked has a copy
+	for host, n := range f.counts { // in place: readers have a copy
 		t.known.Counts[host] = max(t.known.Counts[host], n)
 	}
 }
 
-// missing tells what is known and was not found; nil: nothing.
+// missing returns what an answer lacks of the known state, or nil.
 func (t *trace) missing(f found, emptied string) *store.Back {
 	b := &store.Back{Since: time.Now(), Emptied: f.empty}
 	if f.counts != nil {
@@ -119,14 +117,14 @@ func (t *trace) missing(f found, emptied string) *store.Back {
 	return b
 }
 
-// distrusted is why etcd is not trusted; nil: it is.
+// distrusted returns why etcd is not trusted, or nil.
 func (t *trace) distrusted() *store.Back {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.back
 }
 
-// draw is the count that one transaction makes, and compares.
+// draw returns the count that a transaction writes and compares.
 func (t *trace) draw() count {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,7 +133,7 @@ func (t *trace) draw() count {
 	return c
 }
 
-// counted notes that the transaction of c was committed in the revision rev.
+// counted records that the transaction of c was committed in the revision rev.
 func (t *trace) counted(c count, rev int64) {
 	t.changed(rev)
 	t.mu.Lock()
@@ -146,10 +144,10 @@ func (t *trace) counted(c count, rev int64) {
 	}
 }
 
-// toldCount notes what the watch tells of the count of a host.
-func (t *trace) toldCount(host string, kv *kv) {
+// noteCount records a host's count from the watch.
+func (t *trace) noteCount(host string, kv *kv) {
 	if kv.Version == 0 {
-		return // it was deleted, and the store with it
+		return // it was deleted together with the store
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -159,7 +157,7 @@ func (t *trace) toldCount(host string, kv *kv) {
 	}
 }
 
-// changed notes that a record was changed in the revision rev.
+// changed records that a record was changed in the revision rev.
 func (t *trace) changed(rev int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -167,13 +165,13 @@ func (t *trace) changed(rev int64) {
 	t.known.Revision = max(t.known.Revision, rev)
 }
 
-// loadedFrom notes what a snapshot has, of a store that is trusted from then on.
+// loadedFrom records the state of a snapshot. The store is trusted from then on.
 func (t *trace) loadedFrom(n *snapshot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.own.n, t.own.mod = n.counts[t.own.host], n.ownMod
 	t.last = n.last
-	if t.mends { // what was remembered is over, but for the own count, which goes on from there
+	if t.mends { // the remembered state is void, except for the own count, which continues
 		t.own.n = max(t.own.n, t.known.Counts[t.own.host])
 		t.known = store.Trace{Counts: map[string]uint64{}}
 	}
@@ -184,7 +182,7 @@ func (t *trace) loadedFrom(n *snapshot) {
 	t.loaded = true
 }
 
-// expected is what is to be found by who reads everything: where etcd is to be trusted again, that.
+// expected returns what a reader of everything must find, or must find before etcd is trusted again.
 func (t *trace) expected() found {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -194,7 +192,7 @@ func (t *trace) expected() found {
 	return found{before: copied(t.known)}
 }
 
-// copied is a trace with counts of its own.
+// copied returns a trace with its own map of counts.
 func copied(at store.Trace) store.Trace {
 	counts := map[string]uint64{}
 	maps.Copy(counts, at.Counts)
@@ -202,7 +200,7 @@ func copied(at store.Trace) store.Trace {
 	return at
 }
 
-// at is what is known, and whether it is worth remembering: that it was found there.
+// at returns the known state, and whether to remember it, because it was found in the store.
 func (t *trace) at() (store.Trace, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -211,16 +209,16 @@ func (t *trace) at() (store.Trace, bool) {
 
 // countOf reads the count of a host.
 func countOf(value []byte) uint64 {
-	n, _ := strconv.ParseUint(string(value), 10, 64) // whatever else it is: it is no count, and too low
+	n, _ := strconv.ParseUint(string(value), 10, 64) // anything else is no count, and too low
 	return n
 }
 
 func (c count) key(l *layout) string { return l.counts + c.host }
 
-// put is the operation that puts the number of c there.
+// put returns the operation that puts c's number.
 func (c count) put(l *layout) *pb.RequestOp { return put(c.key(l), []byte(number(c.n))) }
 
-// verify asks etcd for all counts and compares them with what is known.
+// verify asks etcd for all counts and compares them with the known state.
 func (s *Store) verify(ctx context.Context) error {
 	before, _ := s.trace.at()
 	resp, err := s.members.do(ctx, getAll(s.layout.counts), get(s.layout.meta))
@@ -236,24 +234,25 @@ func (s *Store) verify(ctx context.Context) error {
 		empty: len(kvsOf(resp, 1)) == 0}); err != nil {
 		return err
 	}
-	if own := kvs[s.cfg.Host]; own != nil { // another handle of this host may have counted on
-		s.trace.toldCount(s.cfg.Host, own)
+	if own := kvs[s.cfg.Host]; own != nil { // another handle of this host may have continued
+		s.trace.noteCount(s.cfg.Host, own)
 	}
 	return nil
 }
 
-// check compares what was found with what is known. Where etcd went back, nothing is done with this handle any more.
+// check compares an answer with the known state. If etcd went back, the handle stops working.
 func (s *Store) check(f found) error {
 	before := s.trace.distrusted()
 	err := s.trace.check(f, s.emptied())
-	if err != nil && s.trace.distrusted() != before && s.members.opened.Load() { // else Open says it
+	if err != nil && s.trace.distrusted() != before && s.members.opened.Load() { // before that, Open reports it
 		s.log.Errorf("%v; nothing of it is given until it is mended (`berth state mend`)", err)
-		s.feed.restart() // it tells nothing any more
+		s.feed.restart() // it must report nothing more
 	}
 	return err
 }
 
-// Trust has the store be trusted again as it is, which is at least as far as at says. Everything is read afresh first.
+// Trust makes the handle trust the store as it is, which must be at least as far as at. It first reads everything
+// again.
 func (s *Store) Trust(at store.Trace) {
 	at = copied(at)
 	s.trace.mu.Lock()
@@ -263,20 +262,20 @@ func (s *Store) Trust(at store.Trace) {
 	s.pulse.hurry()
 }
 
-// Trace is how far the handle knows the store.
+// Trace returns how far the handle knows the store.
 func (s *Store) Trace() store.Trace {
 	known, _ := s.trace.at()
 	return known
 }
 
-// quiet tells whether nothing is asked of etcd, because it is distrusted.
+// quiet reports whether to ask etcd nothing, because it is not trusted.
 func (t *trace) quiet() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.back != nil && t.next == nil
 }
 
-// placed compares which etcd has answered.
+// placed checks which etcd cluster has answered.
 func (s *Store) placed(h *pb.ResponseHeader) error {
 	s.trace.mu.Lock()
 	was, back := s.trace.known.Place, s.trace.back
@@ -288,5 +287,5 @@ func (s *Store) placed(h *pb.ResponseHeader) error {
 	return s.check(found{before: before, place: h.GetClusterId()})
 }
 
-// isBack tells whether etcd went back.
+// isBack reports whether etcd went back.
 func isBack(err error) bool { return errors.Is(err, store.ErrBack) }

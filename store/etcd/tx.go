@@ -10,20 +10,20 @@ import (
 	"berth/store/internal/scan"
 )
 
-// tx is a store.Tx. A View's reads a copy of the mirror that is its own. An Update's reads and writes the tree of its
-// batch, and notes there what it reads, because etcd compares that when the batch is committed.
+// tx is a store.Tx. In a View it reads its own copy of the mirror. In an Update it reads and writes the tree of its
+// batch. The batch notes the reads, because etcd compares them at the commit.
 type tx struct {
 	rules record.Rules
 	tree  *tree
 	b     *batch // nil in a View
-	old   []old  // what its writes have replaced in the batch, in the order of writing
+	old   []old  // the records of the batch that its writes have replaced, in order
 	undo  []func()
 }
 
 // old is a record of the batch before a write.
 type old struct {
 	at    rec
-	was   bool   // there was one
+	was   bool   // the record existed
 	wrote *write // by an earlier function, or by this one; nil: neither
 	now   *write
 }
@@ -61,7 +61,7 @@ func (t *tx) Delete(key []byte) error {
 	return err
 }
 
-// write notes what w replaces, and where etcd has it, and has w take its place.
+// write records what w replaces and where etcd has it, and then puts w.
 func (t *tx) write(w *write) {
 	at, was := t.tree.Get(rec{key: w.key})
 	at.key = w.key
@@ -72,17 +72,17 @@ func (t *tx) write(w *write) {
 	case was:
 		w.from, w.plain = at.in, at.in == nil
 		if at.in != nil {
-			t.b.noteBundle(at.in) // it is written anew without the record
+			t.b.noteBundle(at.in) // the bundle is written again without the record
 		}
 	case w.value == nil && t.b.bundling(w.key):
-		t.b.noteKey(w.key, at, false) // or one that is put into a bundle meanwhile would stay
+		t.b.noteKey(w.key, at, false) // otherwise a record that is bundled meanwhile would stay
 	}
 	t.old = append(t.old, old{at, was, before, w})
 	t.b.replace(w.key, w)
 	t.set(rec{key: w.key, value: w.value}, w.value != nil)
 }
 
-// set has a record be there, or not.
+// set writes or deletes a record in the tree.
 func (t *tx) set(r rec, there bool) {
 	if there {
 		t.tree.Set(r)
@@ -91,7 +91,7 @@ func (t *tx) set(r rec, there bool) {
 	}
 }
 
-// changes is what its writes have changed, in the order of the keys.
+// changes returns the changes of the transaction, in the order of the keys.
 func (t *tx) changes() (list []store.Record) {
 	was, now := map[string]bool{}, map[string]*write{}
 	for _, o := range t.old {
@@ -110,7 +110,7 @@ func (t *tx) changes() (list []store.Record) {
 	return list
 }
 
-// takeBack undoes its writes.
+// takeBack undoes the writes of the transaction.
 func (t *tx) takeBack() {
 	for _, o := range slices.Backward(t.old) {
 		t.b.replace(o.at.key, o.wrote)
@@ -144,7 +144,7 @@ func (t *tx) Scan(r store.Range) iter.Seq2[store.Record, error] {
 			return whole
 		}
 		over := t.tree
-		if t.b != nil { // writes outside the range may move what lies in the nodes that the walk stands on
+		if t.b != nil { // writes outside the range may change the nodes of the walk
 			over = over.IsoCopy()
 			defer func() { t.b.noteRange(covered(r, last, whole)) }()
 		}
@@ -152,7 +152,7 @@ func (t *tx) Scan(r store.Range) iter.Seq2[store.Record, error] {
 	}
 }
 
-// covered is the part of a range that a scan has seen: all of it, or up to the last record that it yielded.
+// covered returns the part of a range that a scan has seen: all of it, or up to the last yielded record.
 func covered(r store.Range, last []byte, whole bool) (from, to []byte) {
 	switch {
 	case whole || last == nil:
@@ -163,7 +163,7 @@ func covered(r store.Range, last []byte, whole bool) (from, to []byte) {
 	return r.From, append(bytes.Clone(last), 0)
 }
 
-// walkable is the records as scan.Tree has them.
+// walkable adapts the records to scan.Tree.
 func walkable(t *tree) scan.Tree[rec] {
 	return scan.Tree[rec]{
 		Items: t,

@@ -9,11 +9,11 @@ import (
 	"berth/store/internal/record"
 )
 
-// viewPatience is how long a View waits for etcd to say that what is known here is all there is.
+// viewPatience is how long a View waits for etcd to confirm that the mirror is fresh.
 const viewPatience = 500 * time.Millisecond
 
-// View implements store.Store. It is linearizable where etcd answers. Where it does not, fn sees what was known last,
-// this handle's own answered updates included; Reach tells how old that is.
+// View implements store.Store. It is linearizable while etcd answers. During an outage, fn sees the last known state
+// with this handle's own answered updates. Reach tells how old that is.
 func (s *Store) View(ctx context.Context, fn func(store.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -28,16 +28,16 @@ func (s *Store) View(ctx context.Context, fn func(store.Tx) error) error {
 	return s.read(fn)
 }
 
-// read runs fn over the mirror as it is.
+// read runs fn over the present mirror.
 func (s *Store) read(fn func(store.Tx) error) error {
 	t := &tx{tree: s.mirror.copied(), rules: record.Rules{ReadOnly: true}}
 	defer func() { t.rules.Over = true }()
 	return fn(t)
 }
 
-// freshen brings the mirror to the state of now.
+// freshen brings the mirror up to date.
 func (s *Store) freshen(ctx context.Context) error {
-	if !s.reach.isAway() { // otherwise, and where the watch is late, what is known is the answer
+	if !s.reach.isAway() { // otherwise, and if the watch is late, the mirror must do
 		soon, cancel := context.WithTimeout(ctx, min(viewPatience, s.cfg.Timeout))
 		asked := time.Now()
 		rev, err := s.askLast(soon)
@@ -61,7 +61,7 @@ func (s *Store) freshen(ctx context.Context) error {
 	return err
 }
 
-// enter counts a View in, so that Close can wait for it.
+// enter counts a View, so that Close can wait for it.
 func (s *Store) enter() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,13 +2,11 @@ package mem
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"berth/store"
 )
@@ -101,46 +99,6 @@ func remove(t *testing.T, s *Store, keys ...string) {
 	}
 }
 
-// Each commit comes to the others, and to them only, once, with what was there before.
-func TestFollow(t *testing.T) {
-	all := joined(t, 3)
-	put(t, all[0], "early", "a")
-	b, c := follow(t, all[1]), follow(t, all[2])
-	put(t, all[0], "1", "b", "a", "b")
-	put(t, all[1], "", "c")
-	remove(t, all[2], "a", "never was")
-	remove(t, all[0], "never was")
-	b.want(t, "[a:early>1 b:->1] [a:1>-]")
-	c.want(t, "[a:early>1 b:->1] [c:->]")
-	for _, s := range all {
-		wantState(t, s, "b=1 c=")
-	}
-}
-
-func TestFollowLoads(t *testing.T) {
-	all := joined(t, 2)
-	put(t, all[0], "1", "a")
-	h := &told{}
-	err := all[1].Follow(t.Context(), func(tx store.Tx) error {
-		if got := list(t, tx, store.Range{}); got != "a=1" {
-			t.Errorf("load sees %s", got)
-		}
-		if err := tx.Put([]byte("b"), nil); !errors.Is(err, store.ErrReadOnly) {
-			t.Errorf("a write while loading: %v", err)
-		}
-		return errors.New("wanted")
-	}, h.apply)
-	if err == nil || err.Error() != "wanted" {
-		t.Errorf("Follow whose load fails answers %v", err)
-	}
-	put(t, all[0], "2", "a")
-	h.want(t, "")
-	follow(t, all[1])
-	if err := all[1].Follow(t.Context(), func(store.Tx) error { return nil }, h.apply); !errors.Is(err, errFollowed) {
-		t.Errorf("a second Follow answers %v", err)
-	}
-}
-
 // A handle that joins while a commit is on its way to the others has it as well, and
 // takes nothing of it back with what it writes itself.
 func TestJoinMeanwhile(t *testing.T) {
@@ -167,47 +125,6 @@ func TestJoinMeanwhile(t *testing.T) {
 	h.want(t, "[a:1>3]")
 }
 
-// The slices that apply is handed are its own.
-func TestFollowCopies(t *testing.T) {
-	all := joined(t, 3)
-	put(t, all[0], "1", "a")
-	spoil := func(foreign []store.Foreign) {
-		for _, f := range foreign {
-			f.Key[0], f.Before[0], f.After[0] = 'x', 'x', 'x'
-		}
-	}
-	if err := all[1].Follow(t.Context(), func(store.Tx) error { return nil }, spoil); err != nil {
-		t.Fatal(err)
-	}
-	c := follow(t, all[2])
-	put(t, all[0], "2", "a")
-	c.want(t, "[a:1>2]")
-	wantState(t, all[1], "a=2")
-}
-
-// A watch of one handle yields what is committed through all of them.
-func TestWatchOfAllHandles(t *testing.T) {
-	all := joined(t, 2)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	w := all[1].Watch(ctx, nil)
-	put(t, all[0], "1", "a")
-	put(t, all[1], "1", "b")
-	remove(t, all[0], "a")
-	var got []string
-	for c, err := range w {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got = append(got, fmt.Sprintf("%s:%s", c.Key, word(c.Value))); len(got) == 3 {
-			break
-		}
-	}
-	if want := "[a:1 b:1 a:-]"; fmt.Sprint(got) != want {
-		t.Errorf("the watch yields %v, want %s", got, want)
-	}
-}
-
 // A handle that is closed leaves the others as they are, and hears of nothing any more; another one can be had from it.
 func TestCloseOneHandle(t *testing.T) {
 	all := joined(t, 2)
@@ -229,23 +146,6 @@ func TestCloseOneHandle(t *testing.T) {
 	}
 }
 
-func TestPresent(t *testing.T) {
-	all := joined(t, 3)
-	value := []byte("1")
-	all[0].Announce("a", value)
-	value[0] = 'x'
-	all[1].Announce("b", nil)
-	all[1].Announce("b", []byte("2"))
-	wantPresent(t, all[2], "a=1 b=2")
-	all[2].Present()["a"][0] = 'x'
-	wantPresent(t, all[0], "a=1 b=2")
-	if err := all[0].Close(); err != nil {
-		t.Fatal(err)
-	}
-	all[0].Announce("a", nil)
-	wantPresent(t, all[1], "b=2")
-}
-
 func wantPresent(t *testing.T, s *Store, want string) {
 	t.Helper()
 	var got []string
@@ -256,14 +156,6 @@ func wantPresent(t *testing.T, s *Store, want string) {
 	}
 	if all := strings.Join(got, " "); all != want {
 		t.Errorf("present are %q, want %q", all, want)
-	}
-}
-
-func TestWithinReach(t *testing.T) {
-	s := open(t)
-	before := time.Now()
-	if r := s.Reach(); r.Err != nil || !r.Since.IsZero() || r.Fresh.Before(before) {
-		t.Errorf("within reach: %+v", r)
 	}
 }
 

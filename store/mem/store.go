@@ -1,7 +1,6 @@
 // Package mem keeps a store.Shared in the memory of one process. It promises what store promises, but Close discards
-// everything. It serves tests, and daemons that rebuild their state from the running containers (row BO-4 of
-// docs/dev/rows.md). Several handles (Join) act as several hosts; one can be cut off, and can miss the result of an
-// update, as on a network (outage.go).
+// everything. It serves tests, and daemons that rebuild their state from the running containers. Several handles (Join)
+// act as several hosts; one can be cut off, and can miss the result of an update, as on a network (outage.go).
 //
 // The state is a B-tree with copy-on-write (tidwall/btree). Each transaction has its own copy, made in constant time:
 // View reads it, Update writes to it (tx.go). A successful update replaces the state with its copy and passes the

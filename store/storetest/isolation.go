@@ -201,6 +201,22 @@ func testPhantoms(t *testing.T, s store.Store) {
 	}
 }
 
+// testUpdateInView runs an update inside a view. The view stays with its state; a later one sees the new state.
+func testUpdateInView(t *testing.T, s store.Store) {
+	update(t, s, puts("a=old", "b=old"))
+	view(t, s, func(tx store.Tx) error {
+		for rec, err := range tx.Scan(store.Range{}) {
+			if err != nil || string(rec.Value) != "old" {
+				t.Errorf("%s=%s under the view, %v", rec.Key, rec.Value, err)
+			}
+			update(t, s, puts("a=new", "aa=new", "b=new", "c=new"))
+		}
+		wantList(t, tx, store.Range{Reverse: true}, "b=old a=old")
+		wantAll(t, s, "a=new aa=new b=new c=new")
+		return nil
+	})
+}
+
 // testViewIsOneState moves amounts between accounts. Every view must see the same total, however long it lasts.
 func testViewIsOneState(t *testing.T, s store.Store) {
 	const accounts = 16

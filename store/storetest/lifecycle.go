@@ -30,31 +30,27 @@ func testContext(t *testing.T, s store.Store) {
 		t.Errorf("Update whose context ended on the way: %v", err)
 	}
 	wantAll(t, s, "a=1")
-	// An update that waits behind another one is either cancelled without any effect, or runs completely.
-	dropped, cancel := context.WithCancel(context.Background())
-	begun, answer := make(chan struct{}), make(chan error, 1)
-	var once sync.Once
-	var wg sync.WaitGroup
+	// An update that waits behind another one drops out as soon as its context ends.
 	update(t, s, func(store.Tx) error {
-		once.Do(func() {
-			wg.Go(func() {
-				close(begun)
-				answer <- s.Update(dropped, puts("b=2"))
-			})
-			<-begun
-			cancel()
-		})
+		waits, cancel := context.WithCancel(context.Background())
+		if err := s.Update(onceAwaited{waits, cancel}, never); !errors.Is(err, context.Canceled) {
+			t.Errorf("the update that waited: %v", err)
+		}
 		return nil
 	})
-	wg.Wait()
-	switch err := <-answer; {
-	case err == nil:
-		wantAll(t, s, "a=1 b=2")
-	case errors.Is(err, context.Canceled):
-		wantAll(t, s, "a=1")
-	default:
-		t.Errorf("the update that waited: %v", err)
-	}
+	update(t, s, puts("b=2"))
+	wantAll(t, s, "a=1 b=2")
+}
+
+// onceAwaited is a context that ends once somebody waits for its end.
+type onceAwaited struct {
+	context.Context
+	end func()
+}
+
+func (c onceAwaited) Done() <-chan struct{} {
+	c.end()
+	return c.Context.Done()
 }
 
 func testClose(t *testing.T, s store.Store) {

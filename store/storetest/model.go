@@ -2,38 +2,47 @@ package storetest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
 	"sync"
 
 	"berth/store"
+	"berth/store/internal/record"
 )
 
 // Model is an obviously correct store.Store: a map under a lock, copied for each update. It keeps nothing and is slow.
 // It is the oracle of the suite, and a store for tests that need no file.
 type Model struct {
-	mu       sync.RWMutex // write-locked while an update runs
+	turn     chan struct{} // has a token while an update runs
+	mu       sync.RWMutex
 	data     map[string]string
 	watchers []*modelWatch
 	closed   bool
+	views    sync.WaitGroup // that run
 }
 
 var _ store.Store = (*Model)(nil)
 
 // NewModel returns an empty Model.
-func NewModel() *Model { return &Model{data: map[string]string{}} }
+func NewModel() *Model { return &Model{turn: make(chan struct{}, 1), data: map[string]string{}} }
 
 // View implements store.Store.
 func (m *Model) View(ctx context.Context, fn func(store.Tx) error) error {
 	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if err := m.may(ctx); err != nil {
+	tx, err := &modelTx{data: m.data}, m.may(ctx)
+	if err == nil {
+		m.views.Add(1)
+		defer m.views.Done()
+	}
+	m.mu.RUnlock() // an update replaces the map, so the view keeps its own
+	if err != nil {
 		return err
 	}
-	tx := &modelTx{data: m.data}
 	defer func() { tx.over = true }()
 	return fn(tx)
 }
@@ -47,12 +56,18 @@ func (m *Model) may(ctx context.Context) error {
 
 // Update implements store.Store.
 func (m *Model) Update(ctx context.Context, fn func(store.Tx) error) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.may(ctx); err != nil {
+	select {
+	case m.turn <- struct{}{}:
+		defer func() { <-m.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	m.mu.RLock()
+	tx, err := &modelTx{data: maps.Clone(m.data), writable: true}, m.may(ctx)
+	m.mu.RUnlock()
+	if err != nil {
 		return err
 	}
-	tx := &modelTx{data: maps.Clone(m.data), writable: true}
 	done := false
 	defer func() {
 		tx.over = true
@@ -62,14 +77,12 @@ func (m *Model) Update(ctx context.Context, fn func(store.Tx) error) error {
 			}
 		}
 	}()
-	err := fn(tx)
-	if err == nil {
-		err = tx.failed
-	}
-	if err != nil {
+	if err := cmp.Or(fn(tx), tx.failed); err != nil {
 		return err
 	}
 	done = true
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.publish(m.data, tx.data, tx.touched)
 	m.data = tx.data
 	return nil
@@ -77,12 +90,16 @@ func (m *Model) Update(ctx context.Context, fn func(store.Tx) error) error {
 
 // Close implements store.Store.
 func (m *Model) Close() error {
+	m.turn <- struct{}{} // waits for the update that runs
+	defer func() { <-m.turn }()
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.closed {
+		m.mu.Unlock()
 		return store.ErrClosed
 	}
 	m.closed = true
+	defer m.views.Wait()
+	defer m.mu.Unlock()
 	for _, w := range m.watchers {
 		w.finish(store.ErrClosed)
 	}
@@ -137,8 +154,8 @@ func (t *modelTx) write(key []byte) error {
 		return errOver
 	case !t.writable:
 		return store.ErrReadOnly
-	case len(key) == 0:
-		t.failed = errors.New("an empty key")
+	case len(key) == 0, len(key) > record.MaxKey:
+		t.failed = fmt.Errorf("a key of %d bytes", len(key))
 	case t.count > store.MaxWrites:
 		t.failed = store.ErrTooMany
 	}

@@ -33,6 +33,7 @@ func RunShared(t *testing.T, fresh func(t *testing.T) (open func() store.Shared)
 		{"DecidedLate", testDecidedLate},
 		{"Hooks", testSharedHooks},
 		{"Follow", testFollow},
+		{"FollowOnce", testFollowOnce},
 		{"FollowQuiet", testFollowQuiet},
 		{"FollowOwn", testFollowOwn},
 		{"FollowBlind", testFollowBlind},
@@ -86,17 +87,18 @@ func (h *handles) close() {
 	}
 }
 
-// crew is the number of concurrent callers per handle.
-const crew = 3
+// callers is the number of concurrent callers per handle.
+const callers = 3
 
 // shifts returns the number of updates of each caller.
 func shifts() int { return few(20) }
 
-// crewOf runs fn in crew goroutines for each of the stores, shifts times each. n counts the runs of one goroutine.
-func crewOf(all []store.Shared, fn func(handle, worker, n int)) {
+// concurrently runs fn in callers goroutines for each of the stores, shifts times each. n counts the runs of one
+// goroutine.
+func concurrently(all []store.Shared, fn func(handle, worker, n int)) {
 	var wg sync.WaitGroup
 	for i := range all {
-		for w := range crew {
+		for w := range callers {
 			wg.Go(func() {
 				for n := range shifts() {
 					fn(i, w, n)

@@ -52,6 +52,31 @@ func (sh *shadow) wants(records ...string) {
 	}
 }
 
+// testFollowOnce checks that load cannot write, that a handle whose load failed is not followed, and that a second
+// Follow is refused.
+func testFollowOnce(t *testing.T, h *handles) {
+	all := []store.Shared{h.one(), h.one()}
+	apply := func([]store.Foreign) { t.Error("apply is called without a load") }
+	err := all[1].Follow(t.Context(), func(tx store.Tx) error {
+		if err := tx.Put([]byte("a"), nil); !errors.Is(err, store.ErrReadOnly) {
+			t.Errorf("a write while loading: %v", err)
+		}
+		return errWanted
+	}, apply)
+	if err != errWanted {
+		t.Errorf("Follow answers %v, not the error of its load", err)
+	}
+	update(t, all[0], puts("a=1"))
+	settle(t, all[1])
+	sh := newShadow(t, all[1], nil)
+	if all[1].Follow(t.Context(), func(store.Tx) error { return nil }, apply) == nil {
+		t.Error("a handle is followed twice")
+	}
+	update(t, all[0], puts("b=1"))
+	settle(t, all[1])
+	sh.wants("a=1", "b=1")
+}
+
 // testFollowQuiet checks that an idle handle gets the commits of others.
 func testFollowQuiet(t *testing.T, h *handles) {
 	all := []store.Shared{h.one(), h.one()}
@@ -194,7 +219,7 @@ func testFollowUnderLoad(t *testing.T, h *handles) {
 		s := h.one()
 		all, shadows = append(all, s), append(shadows, newShadow(t, s, nil))
 	}
-	crewOf(all, func(i, w, n int) {
+	concurrently(all, func(i, w, n int) {
 		sh, write := shadows[i], scribble(i, w, n)
 		var keys []string // what is read: everything, or one record, so that not all updates conflict
 		if (w+n)%3 != 0 {

@@ -190,7 +190,7 @@ func testSharedHistory(t *testing.T, h *handles) {
 	for range few(5) { // each starts with an empty store, which keeps the search short
 		wipe(t, all[0])
 		history := NewSharedHistory()
-		history.Drive(all, crew, shifts(), func(err error) bool { t.Error(err); return true })
+		history.Drive(all, callers, shifts(), func(err error) bool { t.Error(err); return true })
 		history.Check(t)
 	}
 }

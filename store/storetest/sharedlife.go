@@ -75,6 +75,7 @@ func testPresent(t *testing.T, h *handles) {
 	if err := all[0].Close(); err != nil {
 		t.Error(err)
 	}
+	all[0].Announce("c", nil) // a closed handle announces nothing
 	for _, s := range all[1:] {
 		sees(s, "b= ")
 	}
@@ -118,13 +119,13 @@ func testCloseOne(t *testing.T, h *handles) {
 			t.Error(err)
 		}
 	})
-	crewOf(all, func(i, w, n int) {
+	concurrently(all, func(i, w, n int) {
 		err := shadows[i].update(func(tx store.Tx) error { return add(tx, "n", 1) }, "n")
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
 		case err == nil:
-			if done++; done == crew*shifts() {
+			if done++; done == callers*shifts() {
 				close(halfway)
 			}
 		case i != 0 || !errors.Is(err, store.ErrClosed):
@@ -163,7 +164,7 @@ func testHandlesEnd(t *testing.T, h *handles) {
 		s.Announce(fmt.Sprint(i), nil)
 		_ = s.Watch(context.Background(), nil)
 	}
-	crewOf(all, func(i, w, n int) {
+	concurrently(all, func(i, w, n int) {
 		if err := shadows[i].update(scribble(i, w, n), "s/1"); err != nil {
 			t.Error(err)
 		}

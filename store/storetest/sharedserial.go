@@ -16,7 +16,7 @@ import (
 // testSharedCounters loses an increment if two handles read the same value.
 func testSharedCounters(t *testing.T, h *handles) {
 	all := h.three()
-	crewOf(all, func(i, w, n int) {
+	concurrently(all, func(i, w, n int) {
 		try(t, all[i], func(tx store.Tx) error { return add(tx, fmt.Sprintf("counter%d", (w+n)%2), 1) })
 	})
 	for i, s := range all {
@@ -34,7 +34,7 @@ func testSharedCounters(t *testing.T, h *handles) {
 			}
 			return nil
 		})
-		if want := len(all) * crew * shifts(); sum != want {
+		if want := len(all) * callers * shifts(); sum != want {
 			t.Errorf("handle %d counts %d increments of %d", i, sum, want)
 		}
 	}
@@ -201,7 +201,7 @@ func (p *patience) forIt(done <-chan struct{}) {
 // testSharedPhantoms counts a range in each update and adds the record that the count names.
 func testSharedPhantoms(t *testing.T, h *handles) {
 	all := h.three()
-	crewOf(all, func(i, w, n int) {
+	concurrently(all, func(i, w, n int) {
 		try(t, all[i], func(tx store.Tx) error {
 			rows, err := keysOf(tx, "row/")
 			if err != nil {
@@ -220,7 +220,7 @@ func testSharedPhantoms(t *testing.T, h *handles) {
 		}
 		return nil
 	})
-	if want := len(all) * crew * shifts(); len(seen) != want {
+	if want := len(all) * callers * shifts(); len(seen) != want {
 		t.Errorf("%d of %d rows are left", len(seen), want)
 	}
 }
@@ -308,7 +308,7 @@ func testDecidedLate(t *testing.T, h *handles) {
 // hooks, before the next run.
 func testSharedHooks(t *testing.T, h *handles) {
 	all := h.three()
-	crewOf(all, func(i, w, n int) {
+	concurrently(all, func(i, w, n int) {
 		var log []string
 		runs := 0
 		try(t, all[i], func(tx store.Tx) error {
@@ -323,7 +323,7 @@ func testSharedHooks(t *testing.T, h *handles) {
 			t.Errorf("a function that ran %d times: %q", runs, log)
 		}
 	})
-	want := fmt.Sprintf("n=%d", len(all)*crew*shifts())
+	want := fmt.Sprintf("n=%d", len(all)*callers*shifts())
 	for _, s := range all {
 		wantAll(t, s, want)
 	}

@@ -203,7 +203,39 @@ func testScanOverWrites(t *testing.T, s store.Store) {
 	}
 }
 
-// testReuse reuses the slices that it passed in, and keeps the returned ones until the function ends.
+// testScanBesideWrites scans a range while the function writes outside of it, however much of the tree that moves.
+func testScanBesideWrites(t *testing.T, s store.Store) {
+	const n = 300
+	for _, reverse := range []bool{false, true} {
+		update(t, s, func(tx store.Tx) error {
+			for i := range n { // in the same update, so that the tree is its own
+				if err := puts(fmt.Sprintf("m%03d", i))(tx); err != nil {
+					return err
+				}
+			}
+			i := 0
+			for rec, err := range tx.Scan(store.Range{From: []byte("m"), To: []byte("n"), Reverse: reverse}) {
+				want := i
+				if reverse {
+					want = n - 1 - i
+				}
+				if i++; err != nil || string(rec.Key) != fmt.Sprintf("m%03d", want) {
+					t.Fatalf("record %d of %d (reverse: %t) is %q, %v", i, n, reverse, rec.Key, err)
+				}
+				if err := puts("a"+string(rec.Key), "z"+string(rec.Key))(tx); err != nil {
+					return err
+				}
+			}
+			if i != n {
+				t.Errorf("%d records of %d (reverse: %t)", i, n, reverse)
+			}
+			return nil
+		})
+	}
+}
+
+// testReuse reuses the slices that it passed in, and keeps the returned ones until the function ends. It appends to
+// those, which must not reach another record.
 func testReuse(t *testing.T, s store.Store) {
 	update(t, s, func(tx store.Tx) error {
 		key, value := []byte("k0"), []byte("v0")
@@ -224,13 +256,16 @@ func testReuse(t *testing.T, s store.Store) {
 		if err != nil {
 			return err
 		}
+		_ = append(held, "more"...)
 		var keys [][]byte
 		for rec, err := range tx.Scan(store.Range{}) {
 			if err != nil {
 				return err
 			}
 			keys = append(keys, rec.Key)
+			_, _ = append(rec.Key, "more"...), append(rec.Value, "more"...)
 		}
+		wantList(t, tx, store.Range{}, "k0=v0 k1=v1 k2=v2 k3=v3 k4=v4 k6=v6 k7=v7 k8=v8 k9=v9")
 		if err := errors.Join(tx.Put([]byte("k1"), []byte("other")), tx.Delete([]byte("k2"))); err != nil {
 			return err
 		}
@@ -269,14 +304,16 @@ func testReadOnly(t *testing.T, s store.Store) {
 
 // testRefusals checks that a refused write fails the update even if its function ignores the error.
 func testRefusals(t *testing.T, s store.Store) {
-	err := s.Update(context.Background(), func(tx store.Tx) error {
-		if tx.Put(nil, []byte("v")) == nil {
-			t.Error("an empty key was taken")
+	for _, key := range [][]byte{nil, bytes.Repeat([]byte("k"), 5000)} {
+		err := s.Update(context.Background(), func(tx store.Tx) error {
+			if tx.Put(key, []byte("v")) == nil {
+				t.Errorf("a key of %d bytes was taken", len(key))
+			}
+			return tx.Put([]byte("a"), []byte("1"))
+		})
+		if err == nil {
+			t.Error("the update succeeded without one of its writes")
 		}
-		return tx.Put([]byte("a"), []byte("1"))
-	})
-	if err == nil {
-		t.Error("the update succeeded without one of its writes")
 	}
 	wantAll(t, s, "")
 }

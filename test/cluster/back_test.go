@@ -12,6 +12,7 @@ import (
 
 	"berth/internal/admin/api"
 	"berth/internal/admin/client"
+	"berth/test/lab"
 )
 
 // save takes a snapshot of etcd.
@@ -27,12 +28,10 @@ func (e *etcdServers) save() (file string) {
 func (e *etcdServers) back(file string) {
 	e.t.Helper()
 	for _, m := range e.members {
-		m.kill()
+		m.Kill()
 	}
 	for _, m := range e.members {
-		if err := os.RemoveAll(m.data); err != nil {
-			e.t.Fatal(err)
-		}
+		lab.Must(e.t, os.RemoveAll(m.data))
 		if file != "" {
 			e.control("snapshot", "restore", file, "--data-dir", m.data, "--name", m.name, "--initial-cluster",
 				e.cluster,
@@ -92,9 +91,7 @@ func (tr *trial) mend() {
 			tr.t.Errorf("%d takes were answered before all hosts had mended", got-before)
 		}
 		out, err := h.berth("state", "mend", "--yes")
-		if err != nil {
-			tr.t.Fatal(err)
-		}
+		lab.Must(tr.t, err)
 		if all := strings.Contains(out, "and all hosts are"); all != (i == len(order)-1) ||
 			strings.Contains(out, "has two holders") {
 			tr.t.Errorf("host %s, the %d. to mend, says:\n%s", h.name, i+1, out)

@@ -72,7 +72,7 @@ func work(t testing.TB, all []*caller) (stop func()) {
 	}
 }
 
-// step takes or gives back.
+// step takes or releases.
 func (c *caller) step() {
 	c.steps++
 	keeps := keepsFew
@@ -130,7 +130,7 @@ func (c *caller) take(by holder, asked netip.Addr, unsure bool) {
 }
 
 // giveBack releases. Where the outcome is unknown he asks for the same address again, by which he either has it for
-// certain and gives it back, or hears that another one has it.
+// certain and releases it, or hears that another one has it.
 func (c *caller) giveBack(lease operation) {
 	for {
 		op, sent := c.do(operation{give: true, by: lease.by, asked: lease.addr})

@@ -22,6 +22,7 @@ import (
 	"berth/internal/ipam/service"
 	"berth/store/etcd"
 	"berth/store/mem"
+	"berth/test/lab"
 )
 
 // clock is the machine's, and wrong by what it is stepped.
@@ -58,20 +59,14 @@ func openInProcess(t *testing.T, e *etcdServers, name string) *inProcess {
 	t.Helper()
 	st, err := etcd.Open(t.Context(), etcd.Config{Endpoints: strings.Split(e.endpoints(), ","),
 		Bundle: cluster.Bundled()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	t.Cleanup(func() {
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, st.Close())
 	})
 	d := &inProcess{}
 	own := mem.New()
 	local, err := service.Open(t.Context(), service.Config{Store: own, Host: name, Now: d.clock.now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	member := &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: cluster.MarkOf(st.Cluster())}
 	d.shared, err = cluster.OpenShared(t.Context(),
 		cluster.SharedConfig{Own: own, Mark: member.Mark, Host: name, Now: d.clock.now,
@@ -79,20 +74,16 @@ func openInProcess(t *testing.T, e *etcdServers, name string) *inProcess {
 			Open: func(ctx context.Context) (*service.Service, error) {
 				return service.Open(ctx, service.Config{Store: st, Host: name, Now: d.clock.now, Member: member})
 			}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- d.shared.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, <-ended)
 	})
 	d.joined = cluster.NewService(local, d.shared)
-	await(t, name+" takes part", d.joined.Partial)
+	lab.AwaitOf(t, name+" takes part", d.joined.Partial)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	d.handler = driver.New(driver.Config{Service: d.joined, Log: logrus.NewEntry(log),

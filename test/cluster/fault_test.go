@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+
+	"berth/test/lab"
 )
 
 // fault is something that happens while all hosts work.
@@ -27,8 +29,8 @@ var faults = []fault{
 	}},
 	{name: "leader killed", strike: func(tr *trial) (func() error, func()) {
 		leader, others := tr.etcd.leader()
-		leader.kill()
-		return func() error { return errors.Join(leader.killed(), tr.etcd.another(others)) }, leader.start
+		leader.Kill()
+		return func() error { return errors.Join(leader.Killed(), tr.etcd.another(others)) }, leader.start
 	}},
 	{name: "leader stopped", strike: func(tr *trial) (func() error, func()) {
 		leader, others := tr.etcd.leader()
@@ -48,8 +50,8 @@ var faults = []fault{
 	{name: "emptied etcd", hit: []int{0, 1, 2}, sign: refusals, strike: emptyEtcd},
 	{name: "daemon killed", hit: []int{0}, sign: nobodyThere, strike: func(tr *trial) (func() error, func()) {
 		h := tr.hosts[0]
-		h.kill()
-		return h.killed, h.start
+		h.Kill()
+		return h.Killed, h.start
 	}},
 }
 
@@ -86,11 +88,6 @@ func TestFaults(t *testing.T) {
 			tr.run(f, uint64(i))
 		})
 	}
-	if *reportFile != "" && !t.Failed() {
-		if err := writeReports(); err != nil {
-			t.Error(err)
-		}
-	}
 }
 
 // TestAlone: the same of one daemon that has a store of its own, and is killed.
@@ -122,7 +119,7 @@ func (tr *trial) run(f fault, seed uint64) {
 	tr.more(least/20, "before the fault", answers)
 	for tr.rounds = range rounds {
 		proof, heal := f.strike(tr)
-		await(tr.t, f.name+" is in force", proof)
+		lab.AwaitOf(tr.t, f.name+" is in force", proof)
 		tr.during(f)
 		heal()
 		if tr.etcd != nil {
@@ -130,7 +127,6 @@ func (tr *trial) run(f fault, seed uint64) {
 		}
 		everyone(tr, tr.parties, least/100, "after the fault", answers)
 	}
-	tr.rounds = rounds
 	tr.more(least-tr.sum(decided), "to the end of the history", decided)
 	stop()
 	tr.judge(f.name)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -74,7 +75,7 @@ type operation struct {
 	beside bool          // it may have taken an address that no answer names (stray_test.go)
 }
 
-// answered tells whether the store decided it: a take that it granted or refused. A release is answered without it,
+// answered reports whether the store decided it: a take that it granted or refused. A release is answered without it,
 // too.
 func (op *operation) answered() bool {
 	return !op.give && (op.verdict == done || op.verdict == taken || op.verdict == full || op.verdict == spare)
@@ -114,7 +115,7 @@ func (r *recorder) do(op operation) (operation, bool) {
 			api.RequestAddressRequest{PoolID: r.pool, Address: asked, Options: map[string]string{optMAC: op.by.mac()}})
 	}
 	op.returned = time.Since(r.begin)
-	if errors.Is(err, errNotSent) {
+	if dial := new(net.OpError); errors.As(err, &dial) && dial.Op == "dial" { // it was not sent
 		r.counts.unsent.Add(1)
 		return op, false
 	}
@@ -254,7 +255,7 @@ func (b bounds) of(host int, kept time.Duration) time.Duration {
 }
 
 // boundReleases moves the end of each release to where its effect must have been seen, and notes by when what a take
-// has left to be given back is.
+// has left to be released is.
 func (h history) boundReleases(headroom bool) {
 	all := h.bounds(headroom)
 	for i := range h {

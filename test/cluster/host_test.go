@@ -2,16 +2,16 @@ package cluster
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"berth/test/lab"
 )
 
 // daemon sends one message of the plugin's protocol and returns the body of the answer. An error means that there was
@@ -20,13 +20,13 @@ type daemon interface {
 	post(method string, body []byte) ([]byte, error)
 }
 
-// errNotSent: the message never left, so that it has no effect.
-var errNotSent = errors.New("nobody listens")
+// patience is far more than anything here takes. It only ends a test that would hang.
+const patience = 60 * time.Second
 
 // host is a daemon of Berth, over all its lives, and a client of its plugin socket.
 type host struct {
 	*node
-	*process
+	*lab.Process
 	t      testing.TB
 	words  []string
 	dir    string
@@ -40,18 +40,7 @@ func newHost(t testing.TB, n int, flags ...string) *host {
 	h.words = append([]string{binary, "serve", "--host", h.name, "--state", filepath.Join(h.dir, "state"),
 		"--plugin-socket", h.plugin(),
 		"--admin-socket", h.admin(), "--docker-host", "none", "--log-level", "warning"}, flags...)
-	transport := &http.Transport{
-		MaxIdleConnsPerHost: callers,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, "unix", h.plugin())
-			if err != nil {
-				return nil, errors.Join(errNotSent, err)
-			}
-			return conn, nil
-		},
-	}
-	h.client = &http.Client{Transport: transport, Timeout: patience}
-	t.Cleanup(transport.CloseIdleConnections)
+	h.client = lab.Over(h.plugin())
 	return h
 }
 
@@ -61,11 +50,11 @@ func (h *host) admin() string  { return filepath.Join(h.dir, "a.sock") }
 // start starts the daemon and waits until it answers.
 func (h *host) start() {
 	h.t.Helper()
-	h.process = startProcess(h.t, h.in(h.words...))
-	await(h.t, h.name+" answers", func() error {
+	h.Process = lab.Start(h.t, h.command(h.words))
+	lab.AwaitOf(h.t, h.name+" answers", func() error {
 		_, err := h.post("GetCapabilities", nil)
 		return err
-	}, h.process)
+	}, h.Process)
 }
 
 func (h *host) post(method string, body []byte) ([]byte, error) {

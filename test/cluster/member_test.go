@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -13,12 +12,14 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"berth/test/lab"
 )
 
 // member is one member of etcd, over all its lives.
 type member struct {
 	*node
-	*process
+	*lab.Process
 	t     testing.TB
 	data  string // its directory
 	words []string
@@ -27,7 +28,7 @@ type member struct {
 func (m *member) url() string  { return "http://" + m.addr + ":2379" }
 func (m *member) peer() string { return "http://" + m.addr + ":2380" }
 
-func (m *member) start() { m.process = startProcess(m.t, m.in(m.words...)) }
+func (m *member) start() { m.Process = lab.Start(m.t, m.command(m.words)) }
 
 // etcdServers is a cluster of three members, and the tests' own client of it, which asks for nothing but its state.
 type etcdServers struct {
@@ -41,16 +42,9 @@ type etcdServers struct {
 // etcdTool is Debian's etcd or etcdctl, where scripts/needs unpacks it, or one that is installed.
 func etcdTool(t testing.TB, name string) string {
 	t.Helper()
-	if unpacked, err := filepath.Abs("../../build/tools/" + name); err == nil {
-		if _, err := os.Stat(unpacked); err == nil {
-			return unpacked
-		}
-	}
-	installed, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatalf("%v (scripts/needs etcd unpacks it)", err)
-	}
-	return installed
+	path, err := lab.Tool(name)
+	lab.Must(t, err)
+	return path
 }
 
 func startEtcd(t testing.TB) *etcdServers {
@@ -102,7 +96,7 @@ func (e *etcdServers) status(m *member) (*clientv3.StatusResponse, error) {
 // whole waits until all members follow one leader.
 func (e *etcdServers) whole() {
 	e.t.Helper()
-	await(e.t, "etcd is whole", func() error {
+	lab.AwaitOf(e.t, "etcd is whole", func() error {
 		var first *clientv3.StatusResponse
 		for _, m := range e.members {
 			st, err := e.status(m)
@@ -120,9 +114,9 @@ func (e *etcdServers) whole() {
 	}, e.processes()...)
 }
 
-func (e *etcdServers) processes() (all []*process) {
+func (e *etcdServers) processes() (all []*lab.Process) {
 	for _, m := range e.members {
-		all = append(all, m.process)
+		all = append(all, m.Process)
 	}
 	return all
 }
@@ -130,7 +124,7 @@ func (e *etcdServers) processes() (all []*process) {
 // leader is the member that leads, and the others.
 func (e *etcdServers) leader() (leader *member, others []*member) {
 	e.t.Helper()
-	await(e.t, "there is a leader", func() error {
+	lab.AwaitOf(e.t, "there is a leader", func() error {
 		leader, others = nil, nil
 		for _, m := range e.members {
 			st, err := e.status(m)
@@ -170,5 +164,18 @@ func (e *etcdServers) headless(m *member) error {
 	return nil
 }
 
-func (m *member) freeze() { m.signal(m.t, syscall.SIGSTOP) }
-func (m *member) thaw()   { m.signal(m.t, syscall.SIGCONT) }
+func (m *member) freeze() { m.Signal(m.t, syscall.SIGSTOP) }
+func (m *member) thaw()   { m.Signal(m.t, syscall.SIGCONT) }
+
+// stopped is an error unless the process is stopped.
+func (m *member) stopped() error {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.Cmd.Process.Pid))
+	if err != nil {
+		return err
+	}
+	_, state, _ := strings.Cut(string(text), ") ")
+	if !strings.HasPrefix(state, "T") {
+		return fmt.Errorf("process %d is not stopped: %.1s", m.Cmd.Process.Pid, state)
+	}
+	return nil
+}

@@ -20,7 +20,7 @@ type hand struct {
 	over  [4]uint64
 }
 
-// ended is the state when stray n, if anything came of it, was given back. Nothing comes of it later.
+// ended is the state when stray n, if anything came of it, was released. Nothing comes of it later.
 func (at hand) ended(n uint8) hand {
 	if at.stray == n {
 		at.by, at.stray = 0, 0
@@ -37,7 +37,7 @@ type act uint8
 const (
 	heard     act = iota // what the operation was answered
 	strays               // it takes the address, or does not, and its holder is not told
-	givenBack            // what it took in that way is given back by its host
+	givenBack            // what it took in that way is released by its host
 )
 
 // step is one step of an address: an operation, or a part of one.
@@ -62,7 +62,7 @@ func (s step) String() string {
 
 // addressModel is what one address does (LN-12): it is in nobody's hands or in one holder's. A take succeeds where
 // nobody else has it, and repeated gets the same answer; a refusal names who has it; a release frees what its holder
-// has; what was lost happened or did not; and what was taken without an answer is given back (stray_test.go).
+// has; what was lost happened or did not; and what was taken without an answer is released (stray_test.go).
 var addressModel = porcupine.NondeterministicModel{
 	Init: func() []any { return []any{hand{}} },
 	Step: func(state, input, _ any) (after []any) {

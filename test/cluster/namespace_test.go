@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"berth/test/lab"
 )
 
 // inside marks the process that runs the tests.
@@ -88,9 +90,7 @@ func furnish() error {
 func tempDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(base, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return filepath.Clean(dir)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"berth/test/lab"
 )
 
 // bridge joins all nodes. It is in the namespace that the tests themselves run in.
@@ -53,16 +55,12 @@ func newNode(t testing.TB, name string, n int) *node {
 	t.Helper()
 	nd := &node{name, fmt.Sprintf("10.99.0.%d", n)}
 	port := "p-" + name
-	if err := ip("netns add "+name, "-n "+name+" link set lo up",
+	lab.Must(t, ip("netns add "+name, "-n "+name+" link set lo up",
 		"link add "+port+" type veth peer name up0 netns "+name,
 		"link set "+port+" master "+bridge+" up",
-		"-n "+name+" address add "+nd.addr+"/24 dev up0", "-n "+name+" link set up0 up"); err != nil {
-		t.Fatal(err)
-	}
+		"-n "+name+" address add "+nd.addr+"/24 dev up0", "-n "+name+" link set up0 up"))
 	t.Cleanup(func() {
-		if err := ip("link del "+port, "netns del "+name); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, ip("link del "+port, "netns del "+name))
 	})
 	return nd
 }
@@ -70,6 +68,12 @@ func newNode(t testing.TB, name string, n int) *node {
 // in is a command line that runs in the node's namespace.
 func (n *node) in(words ...string) []string {
 	return append([]string{"nsenter", "--net=/run/netns/" + n.name}, words...)
+}
+
+// command is a program that runs in the node's namespace.
+func (n *node) command(words []string) *exec.Cmd {
+	words = n.in(words...)
+	return exec.Command(words[0], words[1:]...)
 }
 
 func (n *node) nft(rules string) (string, error) {

@@ -9,12 +9,12 @@ import (
 )
 
 // stray is an address that a take may have put into its holder's hands without his being told so, because etcd's
-// answer to the host was lost. The host gives it back: the release is kept before the take is answered, and delivered
+// answer to the host was lost. The host releases it: the release is kept before the take is answered, and delivered
 // before the host asks etcd for anything else. Until then others are refused the address, and may find the pool full.
 type stray struct {
 	op   *operation
 	addr netip.Addr
-	sure bool // it is given back in any case; else its holder may also have kept it, and been told so later
+	sure bool // it is released in any case; else its holder may also have kept it, and been told so later
 }
 
 // soonestUnknown is how long a request waits at least until its daemon takes etcd's answer for lost: what must be
@@ -90,26 +90,6 @@ func (h history) outstayed() (found []operation) {
 	return found
 }
 
-// strayTimes are how many strays others were refused for, and how long after the take the last of these refusals was.
-func (h history) strayTimes() (n int, longest time.Duration) {
-	last := map[holder]map[netip.Addr]time.Duration{}
-	for _, op := range h {
-		if op.verdict == taken {
-			if last[op.holder] == nil {
-				last[op.holder] = map[netip.Addr]time.Duration{}
-			}
-			last[op.holder][op.asked] = max(last[op.holder][op.asked], op.returned)
-		}
-	}
-	for _, s := range h.strays() {
-		if at := last[s.op.by][s.addr]; s.sure && at > 0 {
-			n++
-			longest = max(longest, at-s.op.returned)
-		}
-	}
-	return n, longest
-}
-
 // unnamed are the times in which a take may hold an address of which nothing else in the history speaks, in order.
 func (h history) unnamed() (all []tenure) {
 	for i := range h {
@@ -136,22 +116,22 @@ func TestStraysNotice(t *testing.T) {
 	taker := operation{host: 2, by: 3, asked: a, verdict: done, addr: a}
 	answered := operation{host: 1, by: 4, verdict: full} // the host's next answer of etcd
 	for name, row := range map[string]struct {
-		ops               history
-		want              bool
-		outstayed, strays int
+		ops       history
+		want      bool
+		outstayed int
 	}{
-		"named":                  {history{at(lostOne, 0, 2), at(refused, 1, 3), at(taker, 4, 5)}, true, 0, 1},
-		"not taken":              {history{at(lostOne, 0, 2), at(taker, 3, 4)}, true, 0, 0},
-		"named, until answered":  {history{at(lostOne, 0, 2), at(answered, 3, 5), at(refused, 4, 6)}, true, 0, 1},
-		"named, and longer":      {history{at(lostOne, 0, 2), at(answered, 3, 5), at(refused, 6, 7)}, false, 1, 1},
-		"named, and taken later": {history{at(lostOne, 0, 2), at(taker, 3, 4), at(refused, 5, 6)}, false, 0, 1},
+		"named":                  {history{at(lostOne, 0, 2), at(refused, 1, 3), at(taker, 4, 5)}, true, 0},
+		"not taken":              {history{at(lostOne, 0, 2), at(taker, 3, 4)}, true, 0},
+		"named, until answered":  {history{at(lostOne, 0, 2), at(answered, 3, 5), at(refused, 4, 6)}, true, 0},
+		"named, and longer":      {history{at(lostOne, 0, 2), at(answered, 3, 5), at(refused, 6, 7)}, false, 1},
+		"named, and taken later": {history{at(lostOne, 0, 2), at(taker, 3, 4), at(refused, 5, 6)}, false, 0},
 		"named, and kept": {history{at(lostOne, 0, 2), at(taker, 3, 4), at(another, 5, 6), at(refused, 7, 8)},
-			false, 0, 1},
-		"beside":                    {history{at(another, 0, 2), at(refused, 1, 3), at(taker, 4, 5)}, true, 0, 1},
-		"beside, until answered":    {history{at(another, 0, 2), at(answered, 3, 5), at(refused, 4, 6)}, true, 0, 1},
-		"beside, and longer":        {history{at(another, 0, 2), at(answered, 3, 5), at(refused, 6, 7)}, false, 1, 1},
-		"answered too soon for one": {history{at(another, 2, 2), at(refused, 3, 4)}, false, 0, 0},
-		"of nobody":                 {history{at(refused, 1, 3)}, false, 0, 0},
+			false, 0},
+		"beside":                    {history{at(another, 0, 2), at(refused, 1, 3), at(taker, 4, 5)}, true, 0},
+		"beside, until answered":    {history{at(another, 0, 2), at(answered, 3, 5), at(refused, 4, 6)}, true, 0},
+		"beside, and longer":        {history{at(another, 0, 2), at(answered, 3, 5), at(refused, 6, 7)}, false, 1},
+		"answered too soon for one": {history{at(another, 2, 2), at(refused, 3, 4)}, false, 0},
+		"of nobody":                 {history{at(refused, 1, 3)}, false, 0},
 	} {
 		h := row.ops
 		h.boundReleases(true)
@@ -162,9 +142,6 @@ func TestStraysNotice(t *testing.T) {
 		}
 		if found := h.outstayed(); len(found) != row.outstayed {
 			t.Errorf("%s: outstayed %v, want %d", name, found, row.outstayed)
-		}
-		if n, _ := h.strayTimes(); n != row.strays {
-			t.Errorf("%s: others were refused for %d, want %d", name, n, row.strays)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func work(l *ledger, shared string, seed uint64, stop <-chan struct{}) (wait fun
 	return wg.Wait
 }
 
-// act does one thing. Most of the addresses that it took it gives back, so that the pool is never full for long and
+// act does one thing. Most of the addresses that it took it releases, so that the pool is never full for long and
 // what is held is seldom the newest.
 func (c *caller) act() error {
 	switch p := c.random.IntN(100); {

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"berth/test/lab"
 )
 
 // fault is a kind of system call on the state file that fails, with what a person must hear of it.
@@ -59,9 +61,7 @@ func TestDisk(t *testing.T) {
 			l := newLedger(p)
 			d := p.start()
 			shared, err := l.attach("10.9.0.0/22", map[string]string{"sticky": "off"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, err)
 			busy(l, shared.id, 100)
 			if f.call == "ftruncate" || f.call == "fsync" {
 				fill(l)
@@ -98,12 +98,12 @@ func TestDisk(t *testing.T) {
 			case err == nil && strings.Contains(says, "unknown"):
 				t.Error("it went on though it had said that it cannot know what the disk holds")
 			}
-			d.kill()
+			d.Kill()
 			d = p.start()
 			l.verify()
 			d.fsck()
 			busy(l, shared.id, 50)
-			d.stop()
+			d.Stop(d.t)
 		})
 	}
 }
@@ -128,43 +128,28 @@ func busy(l *ledger, shared string, n int) {
 func (d *daemon) inject(f fault) (release func() bool) {
 	d.t.Helper()
 	trace := filepath.Join(d.dir, "trace")
-	var said lockedBuffer
 	inject := "inject=" + f.call + ":error=" + f.error
 	if f.when != "" {
 		inject += ":when=" + f.when
 	}
 	cmd := exec.Command("strace", "-f", "-o", trace, "-P", d.db(), "-e", "trace="+f.call, "-e", inject, "-p",
-		strconv.Itoa(d.cmd.Process.Pid))
-	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
-		d.t.Fatalf("%v: strace is needed (apt-get install strace)", err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		cmd.Wait() // how it ended is in what it said
-		close(ended)
-	}()
-	d.t.Cleanup(func() {
-		cmd.Process.Kill() // it may have ended already
-		<-ended
-	})
-	d.await(func() error {
-		if !strings.Contains(said.String(), "attached") {
-			return fmt.Errorf("strace has not attached: %s", said.String())
+		strconv.Itoa(d.Cmd.Process.Pid))
+	tracer := lab.Start(d.t, cmd)
+	d.Await(d.t, func() error {
+		if !strings.Contains(tracer.Log(), "attached") {
+			return fmt.Errorf("strace has not attached: %s", tracer.Log())
 		}
 		return nil
 	})
 	return func() bool {
-		cmd.Process.Signal(syscall.SIGINT) // it lets the daemon go
+		tracer.Signal(d.t, syscall.SIGINT) // it lets the daemon go
 		select {
-		case <-ended:
+		case <-tracer.Ended():
 		case <-time.After(patience):
 			d.t.Error("strace does not end")
 		}
 		log, err := os.ReadFile(trace)
-		if err != nil {
-			d.t.Error(err)
-		}
+		lab.Check(d.t, err)
 		return bytes.Contains(log, []byte("(INJECTED)"))
 	}
 }
@@ -213,9 +198,7 @@ func attachLarge(l *ledger, cidr string) error {
 func fill(l *ledger) {
 	l.t.Helper()
 	for i := 0; i < 250; i++ {
-		if err := attachLarge(l, fmt.Sprintf("10.51.%d.0/24", i)); err != nil {
-			l.t.Fatal(err)
-		}
+		lab.Must(l.t, attachLarge(l, fmt.Sprintf("10.51.%d.0/24", i)))
 		if unused(l.place) < 256<<10 {
 			return
 		}
@@ -227,14 +210,10 @@ func fill(l *ledger) {
 func unused(p *place) int64 {
 	p.t.Helper()
 	f, err := os.Open(p.db())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	lab.Must(p.t, err)
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	lab.Must(p.t, err)
 	page := int64(os.Getpagesize())
 	var used int64
 	for meta := range int64(2) {
@@ -290,17 +269,15 @@ func TestDiskAtStart(t *testing.T) {
 					if !fresh {
 						d := p.start()
 						shared, err := l.attach("10.9.0.0/22", nil)
-						if err != nil {
-							t.Fatal(err)
-						}
+						lab.Must(t, err)
 						busy(l, shared.id, 20)
-						d.kill()
+						d.Kill()
 					}
 					p.startWith(f.call, filepath.Join(p.state(), f.on), errno)
 					d := p.start()
 					l.verify()
 					d.fsck()
-					d.stop()
+					d.Stop(d.t)
 				})
 			}
 		}
@@ -323,28 +300,28 @@ func (p *place) startWith(call, path, errno string) {
 	served := fmt.Errorf("not yet")
 	deadline := time.Now().Add(patience)
 	for served != nil && time.Now().Before(deadline) {
-		if _, _, served = p.post("GetCapabilities", nil); served == nil {
+		if served = lab.Call(p.driver, "GetCapabilities", nil, nil); served == nil {
 			break
 		}
 		select {
-		case <-d.ended:
+		case <-d.Ended():
 			deadline = time.Time{}
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
 	if served == nil {
-		d.kill()
+		d.Kill()
 		return
 	}
 	select {
-	case <-d.ended:
+	case <-d.Ended():
 	default:
-		p.t.Fatalf("neither served nor ended:\n%s", d.log.String())
+		p.t.Fatalf("neither served nor ended:\n%s", d.Log())
 	}
-	log := d.log.String()
+	log := d.Log()
 	why := map[string]string{"EIO": "input/output error", "ENOSPC": "no space left on device"}[errno]
-	if d.err == nil || !strings.Contains(log, p.dir) || !strings.Contains(log, why) ||
+	if d.Err() == nil || !strings.Contains(log, p.dir) || !strings.Contains(log, why) ||
 		strings.Contains(log, "goroutine ") {
-		p.t.Errorf("it ended with %v and does not say which file and why (%s):\n%s", d.err, why, log)
+		p.t.Errorf("it ended with %v and does not say which file and why (%s):\n%s", d.Err(), why, log)
 	}
 }

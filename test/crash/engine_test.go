@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+
+	"berth/test/lab"
 )
 
 // engine answers as a Docker Engine does that runs a container for each address that a ledger's callers have, on one
@@ -24,9 +26,7 @@ func startEngine(l *ledger, subnet, gateway string) (url string) {
 	l.t.Helper()
 	socket := filepath.Join(l.dir, "engine.sock")
 	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	lab.Must(l.t, err)
 	e := &engine{l: l, network: object{"Id": "the-network", "Name": "lan", "Scope": "local", "Driver": "bridge",
 		"IPAM": object{"Driver": "berth", "Options": object{"network": "lan"},
 			"Config": []object{{"Subnet": subnet, "Gateway": gateway}}}}}

@@ -4,10 +4,11 @@ import (
 	"os"
 	"testing"
 
-	"berth/store/etcd/etcdtest"
-
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"berth/store/etcd/etcdtest"
+	"berth/test/lab"
 )
 
 // eachStore runs a test over a daemon with a file of its own, and over one that keeps the space of the test in etcd. It
@@ -35,13 +36,9 @@ func overEtcd(t *testing.T, run func(t *testing.T, p *place)) {
 func startEtcd(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "berth-etcd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	e, err := etcdtest.Start(dir, 1, false) // it need not outlive the machine
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	t.Cleanup(func() {
 		e.Close()
 		os.RemoveAll(dir)
@@ -49,13 +46,11 @@ func startEtcd(t *testing.T) string {
 	return e.Endpoints[0]
 }
 
-// inUse fails the test where it was not etcd that kept what the daemon was asked for.
+// inUse fails the test if it was not etcd that kept what the daemon was asked for.
 func inUse(t *testing.T, endpoint string) {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	defer c.Close()
 	got, err := c.Get(t.Context(), "berth/d/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil || got.Count < 5 { // besides events, of which several may be one key

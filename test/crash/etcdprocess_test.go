@@ -1,7 +1,6 @@
 package crash
 
 import (
-	"bytes"
 	"errors"
 	"net/http"
 	"os"
@@ -10,23 +9,21 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-
-	"berth/test/sockets"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"berth/test/lab"
 )
 
 // etcdProcess is Debian's etcd, of one member, over all its lives: one that can be killed and put back to an earlier
 // state.
 type etcdProcess struct {
+	*lab.Process
 	t      testing.TB
 	dir    string
 	peer   string
 	client string
-	cmd    *exec.Cmd
-	ended  chan error // how the cmd ended
 	asks   *clientv3.Client
 }
 
@@ -34,15 +31,12 @@ type etcdProcess struct {
 func runEtcd(t testing.TB) *etcdProcess {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "berth-etcd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &etcdProcess{t: t, dir: dir, peer: "http://" + sockets.Free(t), client: "http://" + sockets.Free(t)}
+	lab.Must(t, err)
+	e := &etcdProcess{t: t, dir: dir, peer: "http://" + lab.Free(t), client: "http://" + lab.Free(t)}
 	if e.asks, err = clientv3.New(clientv3.Config{Endpoints: []string{e.client}, Logger: zap.NewNop()}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		e.kill()
 		_ = e.asks.Close()
 		_ = os.RemoveAll(dir)
 	})
@@ -50,19 +44,12 @@ func runEtcd(t testing.TB) *etcdProcess {
 	return e
 }
 
-// tool is one of etcd's programs, where scripts/needs unpacks it, or as it is installed.
+// tool is the path of one of etcd's programs.
 func (e *etcdProcess) tool(name string) string {
 	e.t.Helper()
-	if unpacked, err := filepath.Abs("../../build/tools/" + name); err == nil {
-		if _, err := os.Stat(unpacked); err == nil {
-			return unpacked
-		}
-	}
-	installed, err := exec.LookPath(name)
-	if err != nil {
-		e.t.Fatalf("%v (scripts/needs etcd unpacks it)", err)
-	}
-	return installed
+	path, err := lab.Tool(name)
+	lab.Must(e.t, err)
+	return path
 }
 
 func (e *etcdProcess) data() string { return filepath.Join(e.dir, "data") }
@@ -70,35 +57,13 @@ func (e *etcdProcess) data() string { return filepath.Join(e.dir, "data") }
 // start starts it, and waits until it answers.
 func (e *etcdProcess) start() {
 	e.t.Helper()
-	e.cmd = exec.Command(e.tool("etcd"), "--name=m", "--data-dir="+e.data(), "--log-level=error",
-		"--initial-cluster=m="+e.peer,
-		"--heartbeat-interval=20", "--election-timeout=200", "--listen-client-urls="+
-			e.client, "--advertise-client-urls="+e.client,
-		"--listen-peer-urls="+e.peer, "--initial-advertise-peer-urls="+e.peer)
-	var said bytes.Buffer // to be read when it has ended
-	e.cmd.Stdout, e.cmd.Stderr = &said, &said
-	e.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := e.cmd.Start(); err != nil {
-		e.t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func(cmd *exec.Cmd) { ended <- cmd.Wait() }(e.cmd)
-	e.ended = ended
-	for deadline := time.Now().Add(patience); ; {
-		err := e.healthy()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			e.t.Fatalf("etcd does not answer within %s: %v", patience, err)
-		}
-		select {
-		case err := <-ended:
-			e.cmd = nil
-			e.t.Fatalf("etcd ended: %v\n%s", err, said.String())
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	cmd := exec.Command(e.tool("etcd"), "--name=m", "--data-dir="+e.data(), "--log-level=error",
+		"--initial-cluster=m="+e.peer, "--heartbeat-interval=20", "--election-timeout=200",
+		"--listen-client-urls="+e.client, "--advertise-client-urls="+e.client, "--listen-peer-urls="+e.peer,
+		"--initial-advertise-peer-urls="+e.peer)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	e.Process = lab.Start(e.t, cmd)
+	e.Await(e.t, e.healthy)
 }
 
 // healthy is nil when it has a leader and answers.
@@ -114,24 +79,13 @@ func (e *etcdProcess) healthy() error {
 	return nil
 }
 
-// kill ends it as a crash does.
-func (e *etcdProcess) kill() {
-	if e.cmd != nil {
-		_ = e.cmd.Process.Kill() // it may have ended already
-		<-e.ended
-		e.cmd = nil
-	}
-}
-
 // save takes a snapshot, in the place of the one before. The revision is not in it any more.
 func (e *etcdProcess) save() (rev int64) {
 	e.t.Helper()
 	_ = os.Remove(e.snapshot())
 	e.control("--endpoints="+e.client, "snapshot", "save", e.snapshot())
 	got, err := e.asks.Get(e.t.Context(), "x")
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	lab.Must(e.t, err)
 	return got.Header.Revision
 }
 
@@ -140,10 +94,8 @@ func (e *etcdProcess) snapshot() string { return filepath.Join(e.dir, "snapshot"
 // putBack has it start on the snapshot, or with nothing. With a token of its own the cluster's id is another one.
 func (e *etcdProcess) putBack(empty bool, token string) {
 	e.t.Helper()
-	e.kill()
-	if err := os.RemoveAll(e.data()); err != nil {
-		e.t.Fatal(err)
-	}
+	e.Kill()
+	lab.Must(e.t, os.RemoveAll(e.data()))
 	if !empty {
 		e.control("snapshot", "restore", e.snapshot(), "--data-dir="+e.data(), "--name=m", "--initial-cluster=m="+
 			e.peer,

@@ -1,15 +1,15 @@
 package crash
 
 import (
-	"context"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"berth/test/lab"
 )
 
 // losses are the ways in which the state's file ceases to be in its place under a live daemon, and how it comes back.
@@ -24,9 +24,7 @@ var losses = []struct {
 	{"file exchanged, restored from a backup", exchange, restored},
 	{"file moved, and moved back", func(p *place) error { return os.Rename(p.db(), p.db()+".away") },
 		func(t *testing.T, d *daemon) *daemon {
-			if err := os.Rename(d.db()+".away", d.db()); err != nil {
-				t.Error(err)
-			}
+			lab.Check(t, os.Rename(d.db()+".away", d.db()))
 			return d
 		}},
 }
@@ -42,16 +40,12 @@ func TestFileTakenAway(t *testing.T) {
 			l := newLedger(p)
 			d := p.start()
 			shared, err := l.attach("10.9.0.0/22", map[string]string{"sticky": "off"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, err)
 			busy(l, shared.id, 100)
 			stop := make(chan struct{})
 			wait := work(l, shared.id, 1, stop)
-			if err := c.take(p); err != nil {
-				t.Fatal(err)
-			}
-			d.await(func() error { return wantAnswer(p, http.StatusServiceUnavailable, "not ready: ") })
+			lab.Must(t, c.take(p))
+			d.Await(d.t, func() error { return wantAnswer(p, http.StatusServiceUnavailable, "not ready: ") })
 			close(stop)
 			wait()
 			wantRefused(t, d, l, shared.id)
@@ -61,15 +55,15 @@ func TestFileTakenAway(t *testing.T) {
 				if !strings.Contains(err.Error(), "until the daemon is started again") {
 					t.Error(err)
 				}
-				d.kill()
+				d.Kill()
 				d = p.start()
 			}
 			busy(l, shared.id, 50) // it goes on, and gives nothing that is held
-			d.kill()
+			d.Kill()
 			d = p.start()
 			l.verify()
 			d.fsck()
-			d.stop()
+			d.Stop(d.t)
 		})
 	}
 }
@@ -97,7 +91,7 @@ func wantRefused(t *testing.T, d *daemon, l *ledger, pool string) {
 			t.Errorf("`berth %s` says:\n%s", verb, out)
 		}
 	}
-	if log := d.log.String(); !strings.Contains(log, "level=error") || !strings.Contains(log, "not in its place") {
+	if log := d.Log(); !strings.Contains(log, "level=error") || !strings.Contains(log, "not in its place") {
 		t.Errorf("the log:\n%s", log)
 	}
 }
@@ -117,7 +111,7 @@ func restored(t *testing.T, d *daemon) *daemon {
 	if out := d.berth("state", "backup", backup); !strings.Contains(out, " records, ") {
 		t.Errorf("`berth state backup` says:\n%s", out)
 	}
-	d.kill()
+	d.Kill()
 	if out := d.berth("state", "restore", backup, "--state", d.state(), "--force"); !strings.Contains(out, " records, store ") {
 		t.Errorf("`berth state restore` says:\n%s", out)
 	}
@@ -138,18 +132,14 @@ func (d *daemon) berth(args ...string) string {
 
 // wantAnswer asks the daemon whether it is ready.
 func wantAnswer(p *place, status int, begins string) error {
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", p.admin())
-	}}
-	defer transport.CloseIdleConnections()
-	res, err := (&http.Client{Transport: transport, Timeout: patience}).Get("http://berth/readyz")
+	res, err := lab.Over(p.admin()).Get("http://berth/readyz")
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	if err == nil && (res.StatusCode != status || !strings.HasPrefix(string(body), begins)) {
-		err = &refusal{"readyz: " + res.Status + " " + string(body)}
+		err = lab.Refused("readyz: " + res.Status + " " + string(body))
 	}
 	return err
 }

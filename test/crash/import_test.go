@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"berth/internal/admin/client"
+	"berth/test/lab"
 )
 
 // networksOf and reservedIn are the size of the plan that is imported.
@@ -66,7 +67,7 @@ func (p *place) mustBerth(args ...string) string {
 	return out
 }
 
-// wholeNetworks fails the test where one of the plan's networks is seen in part, and counts those that are there. It
+// wholeNetworks fails the test if one of the plan's networks is seen in part, and counts those that are there. It
 // answers false where the daemon does not answer.
 func (p *place) wholeNetworks(c *client.Client) (there int, ok bool) {
 	all, err := c.Networks(p.t.Context(), "")
@@ -86,7 +87,7 @@ func (p *place) wholeNetworks(c *client.Client) (there int, ok bool) {
 	return there, true
 }
 
-// TestImportKilled kills the daemon in the midst of an import, under callers who take and release, and once more in the
+// TestImportKilled kills the daemon during an import, under callers who take and release, and once more in the
 // midst of the same import, made again. At no time is a network seen in part. The third time it ends, or has ended.
 func TestImportKilled(t *testing.T) {
 	overBolt(t, importKilled)
@@ -96,16 +97,12 @@ func TestImportKilled(t *testing.T) {
 func importKilled(t *testing.T, p *place) {
 	random := rand.New(rand.NewPCG(7, 7))
 	file := filepath.Join(p.dir, "plan.yaml")
-	if err := os.WriteFile(file, planDocument(p.space, p.reserved), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, os.WriteFile(file, planDocument(p.space, p.reserved), 0o600))
 	l := newLedger(p)
 	d := p.start()
 	p.mustBerth("network", "create", "there", "--space", p.space, "--subnet", "192.0.2.0/24")
 	shared, err := l.attach("10.9.0.0/22", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	d, cut := p.killedIn(l, d, shared.id, random, 1, "plan", "import", file)
 	if !cut {
 		t.Fatal("the import was not cut off")
@@ -123,7 +120,7 @@ func importKilled(t *testing.T, p *place) {
 	}
 	l.verify()
 	d.fsck()
-	d.stop()
+	d.Stop(d.t)
 }
 
 // killedIn runs an import, lets callers work meanwhile, kills the daemon when so many networks of it are there, and
@@ -142,7 +139,7 @@ func (p *place) killedIn(l *ledger, d *daemon, shared string, random *rand.Rand,
 		close(ended)
 	}()
 	p.watch(c, d, networks, ended)
-	d.kill()
+	d.Kill()
 	close(stop)
 	wait()
 	<-ended
@@ -160,7 +157,7 @@ func (p *place) watch(c *client.Client, d *daemon, networks int, ended <-chan st
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		there, ok := p.wholeNetworks(c)
 		if !ok {
-			p.t.Errorf("the networks are not listed:\n%s", d.log.String())
+			p.t.Errorf("the networks are not listed:\n%s", d.Log())
 			return
 		}
 		select {

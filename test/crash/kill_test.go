@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"berth/test/lab"
 )
 
 var (
@@ -37,9 +39,7 @@ func soak(t *testing.T, p *place) {
 	l := newLedger(p)
 	d := p.start()
 	shared, err := l.attach("10.9.0.0/22", map[string]string{"sticky": "off"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	kills := 0
 	for round := range n {
 		killUnderLoad(l, d, shared.id, random)
@@ -47,18 +47,18 @@ func soak(t *testing.T, p *place) {
 		for random.IntN(3) == 0 {
 			d = p.launch()
 			time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond) // any moment of its start will do
-			d.kill()
+			d.Kill()
 			kills++
 		}
 		d = p.start()
 		l.verify()
 		d.fsck()
 		if t.Failed() {
-			t.Fatalf("in round %d of -seed %d; the log of the last life:\n%s", round+1, *seed, d.log.String())
+			t.Fatalf("in round %d of -seed %d; the log of the last life:\n%s", round+1, *seed, d.Log())
 		}
 		l.settle()
 	}
-	d.stop()
+	d.Stop(d.t)
 	t.Logf("%d kills, %d calls acknowledged, %d addresses held at the end, 0 lost, 0 given twice, in %s",
 		kills, l.acked, len(l.holder), time.Since(begin).Round(time.Millisecond))
 }
@@ -72,9 +72,9 @@ func killUnderLoad(l *ledger, d *daemon, shared string, random *rand.Rand) {
 	select {
 	case <-l.wake:
 	case <-time.After(patience):
-		l.t.Errorf("the callers hear nothing:\n%s", d.log.String())
+		l.t.Errorf("the callers hear nothing:\n%s", d.Log())
 	}
-	d.kill()
+	d.Kill()
 	close(stop)
 	wait()
 }

@@ -101,7 +101,7 @@ func (l *ledger) begin(pool string) *lease {
 	return le
 }
 
-// took writes down the answer, and fails the test where the address is in somebody's hands.
+// took writes down the answer, and fails the test if the address is in somebody's hands.
 func (l *ledger) took(le *lease, address string) {
 	addr := netip.MustParsePrefix(address).Addr().String()
 	l.mu.Lock()

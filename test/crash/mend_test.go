@@ -18,6 +18,7 @@ import (
 	"berth/internal/ipam"
 	"berth/internal/ipam/cluster"
 	"berth/store/bolt"
+	"berth/test/lab"
 )
 
 // TestRollbackEtcd lets the callers of two hosts work, puts the etcd that both share back to a snapshot of a moment
@@ -29,8 +30,8 @@ func TestRollbackEtcd(t *testing.T) {
 	r := newReturn(t, rand.New(rand.NewPCG(drawnSeed(t), 2)))
 	defer func() {
 		if t.Failed() {
-			t.Logf("in the round in which etcd is %s; the logs:\n%s\n%s", r.story, r.hosts[0].d.log.String(),
-				r.hosts[1].d.log.String())
+			t.Logf("in the round in which etcd is %s; the logs:\n%s\n%s", r.story, r.hosts[0].d.Log(),
+				r.hosts[1].d.Log())
 		}
 	}()
 	for round := range sample(*rollbacks) {
@@ -40,7 +41,7 @@ func TestRollbackEtcd(t *testing.T) {
 		}
 	}
 	for _, h := range r.hosts {
-		h.d.stop()
+		h.d.Stop(h.d.t)
 	}
 	if sample(*rollbacks) >= 10 && (r.put == 0 || r.seen == 0 || r.back == 0) {
 		t.Errorf("too little went back: %d leases were remembered, %d seen, %d had ended", r.put, r.seen, r.back)
@@ -146,7 +147,7 @@ func (f fate) String() string {
 	return []string{"goes on", "is killed before", "is killed behind", "is stopped before"}[f]
 }
 
-// goBack lets all callers work, takes a snapshot in the midst of it, and puts etcd back to that some time later.
+// goBack lets all callers work, takes a snapshot meanwhile, and puts etcd back to that some time later.
 // Afterwards both daemons run, and neither trusts it.
 func (r *etcdReturn) goBack() {
 	r.t.Helper()
@@ -176,15 +177,15 @@ func (r *etcdReturn) goBack() {
 	for _, h := range r.shuffled() {
 		switch become[h] {
 		case killedBefore:
-			h.d.kill()
+			h.d.Kill()
 		case stopped:
-			h.d.stop()
+			h.d.Stop(h.d.t)
 		}
 	}
 	r.etcd.putBack(empty, token)
 	for _, h := range r.hosts {
 		if become[h] == killedBehind {
-			h.d.kill()
+			h.d.Kill()
 		}
 		if become[h] != goesOn {
 			h.d = h.launch()
@@ -204,7 +205,7 @@ func (r *etcdReturn) hear() {
 	select {
 	case <-r.wake:
 	case <-time.After(patience):
-		r.t.Fatalf("the callers hear nothing:\n%s", r.hosts[0].d.log.String())
+		r.t.Fatalf("the callers hear nothing:\n%s", r.hosts[0].d.Log())
 	}
 }
 
@@ -219,7 +220,7 @@ func (r *etcdReturn) shuffled() []*returnHost {
 func (h *returnHost) remembers(rev int64) {
 	h.t.Helper()
 	copied := filepath.Join(h.dir, "copy")
-	h.d.await(func() error {
+	h.d.Await(h.d.t, func() error {
 		if err := h.backUp(copied); err != nil {
 			return err
 		}
@@ -254,7 +255,7 @@ func (h *returnHost) stands(is func(*api.ClusterStatus) bool) {
 	h.t.Helper()
 	c := client.New(h.admin())
 	defer c.Close()
-	h.d.await(func() error {
+	h.d.Await(h.d.t, func() error {
 		st, err := c.Status(h.t.Context())
 		if err == nil && (st.Cluster == nil || !is(st.Cluster)) {
 			err = fmt.Errorf("host %s: %+v", h.name, st.Cluster)
@@ -275,7 +276,7 @@ func (h *returnHost) ready() {
 	})
 }
 
-// refuses fails the test where the host gives something.
+// refuses fails the test if the host gives something.
 func (h *returnHost) refuses() {
 	h.t.Helper()
 	_, err := h.take(h.pools[0].id, "")
@@ -300,9 +301,7 @@ func (r *etcdReturn) forgetUnanswered() {
 func (r *etcdReturn) mend(h *returnHost, last bool) {
 	r.t.Helper()
 	var report ipam.MendReport
-	if err := json.Unmarshal([]byte(h.must("state", "mend", "--yes", "--format", "json")), &report); err != nil {
-		r.t.Fatal(err)
-	}
+	lab.Must(r.t, json.Unmarshal([]byte(h.must("state", "mend", "--yes", "--format", "json")), &report))
 	if report.Nothing || !report.Remembers || !report.Sees || len(report.Problems) > 0 ||
 		last != (len(report.Missing) == 0) {
 		r.t.Errorf("host %s mends: %+v", h.name, report)
@@ -319,9 +318,7 @@ func (h *returnHost) leases() map[string]ipam.LeaseInfo {
 	c := client.New(h.admin())
 	defer c.Close()
 	all, err := c.Leases(h.t.Context(), ipam.LeaseFilter{Space: ipam.GlobalSpace, Subnet: rolled})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	lab.Must(h.t, err)
 	held := map[string]ipam.LeaseInfo{}
 	for _, l := range all {
 		if l.Kind != ipam.Gateway && l.Kind != ipam.Headroom {
@@ -331,7 +328,7 @@ func (h *returnHost) leases() map[string]ipam.LeaseInfo {
 	return held
 }
 
-// hold fails the test where something that runs is not held by its host, or by another one that runs.
+// hold fails the test if something that runs is not held by its host, or by another one that runs.
 func (r *etcdReturn) hold(when string) {
 	r.t.Helper()
 	has := r.hosts[r.random.IntN(2)].leases()
@@ -355,9 +352,7 @@ func (r *etcdReturn) repair() {
 			c := client.New(h.admin())
 			_, err := c.Check(r.t.Context(), ipam.CheckRequest{Repair: true})
 			c.Close()
-			if err != nil {
-				r.t.Fatal(err)
-			}
+			lab.Must(r.t, err)
 		}
 		if r.agrees() {
 			return
@@ -370,7 +365,7 @@ func (r *etcdReturn) repair() {
 	}
 }
 
-// agrees tells whether no host has a lease of what does not run.
+// agrees reports whether no host has a lease of what does not run.
 func (r *etcdReturn) agrees() bool {
 	for _, h := range r.hosts {
 		if len(h.leases()) != len(r.holder) {

@@ -14,6 +14,7 @@ import (
 
 	"berth/internal/admin/client"
 	"berth/internal/ipam"
+	"berth/test/lab"
 )
 
 var rollbacks = flag.Int("rollbacks", 10,
@@ -23,7 +24,7 @@ var rollbacks = flag.Int("rollbacks", 10,
 var rolled = netip.MustParsePrefix("10.9.0.0/22")
 
 // TestRollback kills the daemon under load and puts the backup in the place of its state that was made a moment
-// before: what was taken since is not in the records, what was given back since is there again. The engine's word
+// before: what was taken since is not in the records, what was released since is there again. The engine's word
 // puts both right, and of what runs nothing is given twice, by however many callers ask (invariant 1, BO-1).
 func TestRollback(t *testing.T) {
 	random := rand.New(rand.NewPCG(drawnSeed(t), 1))
@@ -34,9 +35,7 @@ func TestRollback(t *testing.T) {
 	r.onePool = true
 	d := p.start()
 	shared, err := r.attach(rolled.String(), map[string]string{"sticky": "off"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	for round := range sample(*rollbacks) {
 		r.backUpUnderLoad(d, shared.id, random)
 		r.forgetUnanswered()
@@ -48,11 +47,11 @@ func TestRollback(t *testing.T) {
 		r.askedByStrangers(shared.id)
 		d.fsck()
 		if t.Failed() {
-			t.Fatalf("in round %d of -seed %d; the log of the last life:\n%s", round+1, *seed, d.log.String())
+			t.Fatalf("in round %d of -seed %d; the log of the last life:\n%s", round+1, *seed, d.Log())
 		}
 		r.settle()
 	}
-	d.stop()
+	d.Stop(d.t)
 	if r.lost == 0 || r.back == 0 {
 		t.Errorf("nothing was rolled back: %d leases lost, %d back", r.lost, r.back)
 	}
@@ -71,7 +70,7 @@ type rollback struct {
 	mixed int       // addresses of what runs that stayed leased to one who is gone
 }
 
-// backUpUnderLoad lets callers work, makes a backup in the midst of it, and kills the daemon a moment later.
+// backUpUnderLoad lets callers work, makes a backup meanwhile, and kills the daemon a moment later.
 func (r *rollback) backUpUnderLoad(d *daemon, shared string, random *rand.Rand) {
 	r.t.Helper()
 	stop := make(chan struct{})
@@ -79,7 +78,7 @@ func (r *rollback) backUpUnderLoad(d *daemon, shared string, random *rand.Rand) 
 		select {
 		case <-r.wake:
 		case <-time.After(patience):
-			r.t.Errorf("the callers hear nothing:\n%s", d.log.String())
+			r.t.Errorf("the callers hear nothing:\n%s", d.Log())
 		}
 	}
 	r.wakeAfter(1 + random.IntN(300))
@@ -88,7 +87,7 @@ func (r *rollback) backUpUnderLoad(d *daemon, shared string, random *rand.Rand) 
 	r.berth("state", "backup", r.older, "--force", "--admin-socket", r.admin())
 	r.wakeAfter(1 + random.IntN(300))
 	heard()
-	d.kill()
+	d.Kill()
 	close(stop)
 	wait()
 }
@@ -122,9 +121,7 @@ func (r *rollback) leases() map[string]string {
 	c := client.New(r.admin())
 	defer c.Close()
 	all, err := c.Leases(r.t.Context(), ipam.LeaseFilter{Space: r.space, Subnet: rolled})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	lab.Must(r.t, err)
 	held := map[string]string{}
 	for _, l := range all {
 		if l.Kind != ipam.Gateway {
@@ -169,7 +166,7 @@ func (r *rollback) repair() {
 	r.t.Errorf("the records are not put right: %+v", report)
 }
 
-// agrees tells whether just what runs is held.
+// agrees reports whether just what runs is held.
 func (r *rollback) agrees() bool {
 	has := r.leases()
 	for addr := range r.holder {
@@ -193,9 +190,7 @@ func (r *rollback) view() ipam.EngineView {
 			Driver: "berth", Subnets: []ipam.EngineSubnet{{CIDR: rolled}}}}}
 	for addr, le := range r.holder {
 		mac, err := net.ParseMAC(le.mac)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		lab.Must(r.t, err)
 		n := strings.ReplaceAll(le.mac, ":", "")
 		v.Containers = append(v.Containers,
 			ipam.EngineContainer{ID: n, Name: "c" + n, State: "running", Endpoints: []ipam.EngineEndpoint{
@@ -205,8 +200,8 @@ func (r *rollback) view() ipam.EngineView {
 	return v
 }
 
-// hold fails the test where something that runs is held by another one who runs. Where the older state has the
-// address as one's who is gone, the check names both, and it stays his until the one that runs gives it back.
+// hold fails the test if something that runs is held by another one who runs. Where the older state has the
+// address as one's who is gone, the check names both, and the first one keeps it until the running one releases it.
 func (r *rollback) hold() {
 	r.t.Helper()
 	has := r.leases()

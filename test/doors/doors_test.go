@@ -8,6 +8,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"berth/test/lab"
 )
 
 // mostResident is how much memory a daemon may have at any time, in MiB. One that nobody asks has 40, of which 25 are
@@ -140,7 +142,7 @@ func attacked(t *testing.T, at door, a attack) {
 	t.Logf("%-14s %-44s %s; %s", at.name, a.name, said, crowd)
 }
 
-// staysSmall fails the test where the daemon had too much memory at any time.
+// staysSmall fails the test if the daemon had too much memory at any time.
 func (d *daemon) staysSmall() {
 	d.t.Helper()
 	if m := d.memory(); m.most > mostResident {
@@ -149,23 +151,21 @@ func (d *daemon) staysSmall() {
 }
 
 // suffers begins something, and ends it when the engine was served meanwhile as ever. It tells what that came to, and
-// fails the test where the engine is not served.
+// fails the test if the engine is not served.
 func (d *daemon) suffers(begin, end func()) string {
 	d.t.Helper()
 	e := newEngine(d)
-	if err := e.takes(20); err != nil {
-		d.t.Fatal(err)
-	}
+	lab.Must(d.t, e.takes(20))
 	before, begun := d.memory(), time.Now()
 	begin()
 	err := e.takes(100)
 	took := time.Since(begun)
 	end()
 	if err != nil {
-		d.t.Fatalf("the engine is not served: %v\n%s", err, d.logged())
+		d.t.Fatalf("the engine is not served: %v\n%s", err, d.Log())
 	}
 	if err := e.takes(20); err != nil {
-		d.t.Fatalf("the engine is not served afterwards: %v\n%s", err, d.logged())
+		d.t.Fatalf("the engine is not served afterwards: %v\n%s", err, d.Log())
 	}
 	e.stop()
 	after := d.memory()

@@ -1,18 +1,17 @@
 package doors
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"berth/test/lab"
 )
 
 // engine takes addresses and gives them back, one after the other, as Docker does when containers start and end: each
@@ -41,7 +40,7 @@ func newEngine(d *daemon) *engine {
 	e.kept = &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: dial}}
 	e.fresh = &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
 	var pool struct{ PoolID string }
-	d.check(call(e.kept, "RequestPool", map[string]any{"AddressSpace": "local", "Pool": "10.7.0.0/16"}, &pool))
+	lab.Must(d.t, lab.Call(e.kept, "RequestPool", map[string]any{"AddressSpace": "local", "Pool": "10.7.0.0/16"}, &pool))
 	e.pool = pool.PoolID
 	ctx, cancel := context.WithCancel(context.Background())
 	e.stop = func() { cancel(); <-e.done; e.kept.CloseIdleConnections() }
@@ -83,12 +82,12 @@ func (e *engine) takeAndGive(n int) error {
 	begun := time.Now()
 	var got struct{ Address string }
 	mac := fmt.Sprintf("02:42:0a:07:%02x:%02x", n>>8&0xff, n&0xff)
-	if err := call(e.fresh, "RequestAddress", map[string]any{"PoolID": e.pool,
+	if err := lab.Call(e.fresh, "RequestAddress", map[string]any{"PoolID": e.pool,
 		"Options": map[string]string{"com.docker.network.endpoint.macaddress": mac}}, &got); err != nil {
 		return err
 	}
 	addr, _, _ := net.ParseCIDR(got.Address)
-	if err := call(e.kept, "ReleaseAddress", map[string]any{"PoolID": e.pool, "Address": addr.String()}, nil); err != nil {
+	if err := lab.Call(e.kept, "ReleaseAddress", map[string]any{"PoolID": e.pool, "Address": addr.String()}, nil); err != nil {
 		return err
 	}
 	e.mu.Lock()
@@ -100,27 +99,7 @@ func (e *engine) takeAndGive(n int) error {
 	return nil
 }
 
-func call(c *http.Client, method string, msg, answer any) error {
-	body, err := json.Marshal(msg)
-	if err != nil {
-		return err
-	}
-	res, err := c.Post("http://berth/IpamDriver."+method, "application/json", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s %s %w", method, res.Status, text, err)
-	}
-	if answer == nil {
-		return nil
-	}
-	return json.Unmarshal(text, answer)
-}
-
-// takes waits until so many more addresses were taken and given back.
+// takes waits until so many more addresses were taken and released.
 func (e *engine) takes(n int) error {
 	late := time.After(patience)
 	e.mu.Lock()

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"berth/test/lab"
 )
 
 // TestReceivers: a receiver of webhooks answers whatever it likes, for as long as it likes: the daemon stays small, and
@@ -52,9 +54,7 @@ type receiver struct {
 func receive(t *testing.T, answer func(net.Conn)) *receiver {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	r := &receiver{t: t, l: l, asked: make(chan struct{})}
 	first := sync.OnceFunc(func() { close(r.asked) })
 	r.wg.Go(func() {

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +17,8 @@ import (
 	"golang.org/x/net/icmp"
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
-	"golang.org/x/sys/unix"
+
+	"berth/test/lab"
 )
 
 // in runs a function in a namespace, or in the host's with "". Sockets that it opens stay there.
@@ -26,27 +26,7 @@ func in[T any](ns string, do func() (T, error)) (T, error) {
 	if ns == "" {
 		return do()
 	}
-	type answer struct {
-		value T
-		err   error
-	}
-	done := make(chan answer)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		var a answer
-		var f *os.File
-		f, a.err = enterNamespace(ns)
-		if a.err == nil {
-			a.err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
-			_ = f.Close()
-		}
-		if a.err == nil {
-			a.value, a.err = do()
-		}
-		done <- a
-	}()
-	a := <-done
-	return a.value, a.err
+	return lab.In(lab.Namespace(ns), do)
 }
 
 const (
@@ -58,9 +38,7 @@ const (
 func serve(t testing.TB, ns string) {
 	t.Helper()
 	listener, err := in(ns, func() (net.Listener, error) { return net.Listen("tcp", fmt.Sprintf(":%d", tcpPort)) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	go func() {
 		for {
 			c, err := listener.Accept()
@@ -73,9 +51,7 @@ func serve(t testing.TB, ns string) {
 	socket, err := in(ns, func() (net.PacketConn, error) {
 		return net.ListenPacket("udp", fmt.Sprintf(":%d", udpPort))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	go func() {
 		b := make([]byte, 100)
 		for {

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"berth/test/lab"
 )
 
 // longest are the tests that take longest: they start first.
@@ -134,9 +136,7 @@ func buildBerth(t testing.TB) string {
 		defer lock.Close()
 		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}

@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/test/lab"
 )
 
 var recreated = flag.Int("recreated", 10, "how often a container is recreated on a LAN with a DHCP server")
@@ -28,8 +28,8 @@ func (l *dhcpLAN) clientOf(owner string) string {
 	return "berth:" + owner
 }
 
-// TestLN15Recorded: what the records say of a lease is what the server has written down: client, host name and end. An
-// owner that ends gives it back.
+// TestLN15Recorded: the records of a lease equal the server's: client, host name and end. The end of its owner
+// releases it.
 func TestLN15Recorded(t *testing.T) {
 	eachHost(t, nil, func(t *testing.T, n *lanNetwork) {
 		web := n.take("web", 1)
@@ -62,19 +62,16 @@ func TestLN15Recorded(t *testing.T) {
 	})
 }
 
-// TestLN15Recreated: a container that is made anew, with another MAC each time, has the same address, whoever else
-// comes between.
+// TestLN15Recreated: a container that is recreated, with another MAC each time, keeps its address, also if others come
+// between.
 func TestLN15Recreated(t *testing.T) {
 	eachHost(t, nil, func(t *testing.T, n *lanNetwork) {
 		first := n.take("web", 0)
-		same := 0
 		for i := range *recreated {
 			n.end(first)
 			n.take(fmt.Sprintf("other-%d", i), 1000+i)
 			got := n.take("web", i+1)
-			if got == first {
-				same++
-			} else {
+			if got != first {
 				t.Errorf("recreated it has %s, and had %s", got, first)
 				first = got
 			}
@@ -82,19 +79,17 @@ func TestLN15Recreated(t *testing.T) {
 				t.Errorf("it is %+v, %+v", l, l.DHCP)
 			}
 		}
-		t.Logf("the same address %d of %d times", same, *recreated)
 	})
 }
 
-// TestLN15NAK: an address that the server has given to another machine meanwhile, and refuses, is lost, which is an
-// event a moment later. What runs runs on with it; started again it has another one.
+// TestLN15NAK: the server has given the address to another machine and refuses it: the lease is lost, with an event.
+// The container keeps running with it; started again it gets another address.
 func TestLN15NAK(t *testing.T) {
 	eachHost(t, nil, func(t *testing.T, n *lanNetwork) {
 		heard := newTap(t, n.lan.server.ns)
 		web := n.robbed((*dhcpServer).forgetOne)
-		var no []said
 		within(t, time.Second, "the refusal on the wire", func() error {
-			if no = heard.of(func(s said) bool { return s.no }); len(no) == 0 {
+			if no := heard.of(func(s said) bool { return s.no }); len(no) == 0 {
 				return errors.New("nothing was refused")
 			}
 			return nil
@@ -103,20 +98,16 @@ func TestLN15NAK(t *testing.T) {
 		if len(lost) != 1 || lost[0].Address != web {
 			t.Fatalf("the events are %+v", lost)
 		}
-		t.Logf("%s after the server's %s: %s", lost[0].Time.Sub(no[0].at).Round(time.Millisecond), no[0].kind,
-			lost[0].Detail)
 	})
 }
 
-// TestLN15ServerEmptied: the same with a server that has lost all that it knew, also who it is by DHCPv6, and that says
-// nothing to who asks for what it does not know. What another machine got of it is not had by two.
+// TestLN15ServerEmptied: the same with a server that has lost all leases and its DHCPv6 identity, and stays silent
+// about unknown addresses. No two machines have one address.
 func TestLN15ServerEmptied(t *testing.T) {
 	eachHost(t, func(terms *dhcpTerms) { terms.shy = true }, func(t *testing.T, n *lanNetwork) {
 		n.robbed(func(s *dhcpServer, _ netip.Addr) { s.forget() })
 		if lost := n.told(ipam.LeaseLost); len(lost) != 1 {
 			t.Errorf("the events are %+v", lost)
-		} else {
-			t.Log(lost[0].Detail)
 		}
 	})
 }
@@ -143,9 +134,7 @@ func (n *lanNetwork) robbed(forget func(*dhcpServer, netip.Addr)) netip.Addr {
 		t.Fatalf("the other machine has %s, and wished for %s", got.Address, web)
 	}
 	n.connect(lanParent, l.bridge)
-	begun := time.Now()
 	n.stands(8*time.Second, "held lost", web)
-	t.Logf("lost %s after the host was on the LAN again", time.Since(begun).Round(time.Millisecond))
 	n.end(web)
 	if got := n.take("web", 3); got == web {
 		t.Errorf("started again it has %s, which is another machine's", got)
@@ -157,8 +146,8 @@ func (n *lanNetwork) robbed(forget func(*dhcpServer, netip.Addr)) netip.Addr {
 	return web
 }
 
-// TestLN15Silent: a start on a LAN whose server is silent is refused, with the interface and the tries, before an
-// engine gives up; twenty starts on other networks meanwhile wait for nothing.
+// TestLN15Silent: on a LAN with a silent server a start is refused, with the interface and the number of tries. Twenty
+// starts on other networks do not wait for it.
 func TestLN15Silent(t *testing.T) {
 	l := newLAN(t, false)
 	h := l.newHost("h1")
@@ -171,14 +160,12 @@ func TestLN15Silent(t *testing.T) {
 		"DISCOVER": h.networkOf(l, "10.77.0.0/24", map[string]string{"dhcp": silentParent, "gateway": "10.77.0.1"}),
 		"SOLICIT":  h.networkOf(six, "fd77::/64", map[string]string{"dhcp": silentParent}),
 	}
-	begun := time.Now()
 	var refused sync.WaitGroup
 	var over atomic.Bool
 	for said, on := range silent {
 		refused.Go(func() {
 			_, err := on.ask("web", 1)
 			over.Store(true)
-			t.Logf("refused after %s: %v", time.Since(begun).Round(time.Millisecond), err)
 			if err == nil || !strings.Contains(err.Error(), silentParent) ||
 				!strings.Contains(err.Error(), said+" was said 4 times") {
 				t.Errorf("it is refused with %v", err)
@@ -186,35 +173,26 @@ func TestLN15Silent(t *testing.T) {
 		})
 	}
 	time.Sleep(100 * time.Millisecond)
-	longest := startMany(t, 20, others...)
+	startMany(t, 20, others...)
 	if over.Load() {
 		t.Error("the others were done only when a silent server was given up")
 	}
 	refused.Wait()
-	t.Logf("the longest of the others took %s", longest.Round(time.Millisecond))
 }
 
-// startMany starts so many containers at a time, in turn on these networks, and tells how long the longest took.
-func startMany(t *testing.T, many int, networks ...*lanNetwork) time.Duration {
+// startMany starts so many containers at a time, in turn on these networks.
+func startMany(t *testing.T, many int, networks ...*lanNetwork) {
 	t.Helper()
 	var wg sync.WaitGroup
-	took, errs := make([]time.Duration, many), make([]error, many)
+	errs := make([]error, many)
 	for i := range many {
-		wg.Go(func() {
-			begun := time.Now()
-			_, errs[i] = networks[i%len(networks)].ask(fmt.Sprintf("other-%d", i), 10+i)
-			took[i] = time.Since(begun)
-		})
+		wg.Go(func() { _, errs[i] = networks[i%len(networks)].ask(fmt.Sprintf("other-%d", i), 10+i) })
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Error(err)
-	}
-	return slices.Max(took)
+	lab.Check(t, errs...)
 }
 
-// TestLN15Outside: an offer outside the subnet is not taken, nor is anything written of it on either side, and the
-// refusal names both.
+// TestLN15Outside: an offer outside the subnet is refused and recorded on neither side. The error names both.
 func TestLN15Outside(t *testing.T) {
 	eachServer(t, nil, func(t *testing.T, l *dhcpLAN) {
 		elsewhere := l.elsewhere()
@@ -225,7 +203,6 @@ func TestLN15Outside(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%s is given", got)
 		}
-		t.Log(err)
 		offers := heard.of(func(s said) bool { return s.kind == "OFFER" || s.kind == "ADVERTISE" })
 		if len(offers) == 0 {
 			t.Fatal("nothing was offered")
@@ -244,8 +221,8 @@ func TestLN15Outside(t *testing.T) {
 	})
 }
 
-// TestLN15HostRestarted: after a power cut with the server away, containers have the addresses at once that they had,
-// and those are confirmed a moment after the server's return.
+// TestLN15HostRestarted: after a power cut, with the server away, containers get their old addresses at once. The
+// server confirms them when it is back.
 func TestLN15HostRestarted(t *testing.T) {
 	eachHost(t, nil, func(t *testing.T, n *lanNetwork) {
 		all := make([]netip.Addr, 20)
@@ -256,13 +233,11 @@ func TestLN15HostRestarted(t *testing.T) {
 		n.lan.server.stop()
 		n.restart()
 		var wg sync.WaitGroup
-		took := make([]time.Duration, len(all))
 		for i, had := range all {
 			n.end(had) // an engine begins with what it finds left over
 			wg.Go(func() {
-				begun := time.Now()
 				got, err := n.ask(fmt.Sprintf("web-%d", i), 100+i)
-				if took[i] = time.Since(begun); err != nil || got != had {
+				if err != nil || got != had {
 					t.Errorf("it has %s, and had %s (%v)", got, had, err)
 				}
 			})
@@ -270,17 +245,15 @@ func TestLN15HostRestarted(t *testing.T) {
 		wg.Wait()
 		n.stands(time.Second, "held unconfirmed", all...)
 		n.lan.server.start()
-		confirmed := n.stands(5*time.Second, "held bound", all...)
-		t.Logf("given again within %s, confirmed %s after the server's return",
-			slices.Max(took).Round(time.Millisecond), confirmed.Round(time.Millisecond))
+		n.stands(5*time.Second, "held bound", all...)
 		if told := n.told(ipam.LeaseConfirmed); len(told) != len(all) {
 			t.Errorf("%d events of %d", len(told), len(all))
 		}
 	})
 }
 
-// TestLN15Reserved: what a server has reserved by client or, for networks with dhcp_id=mac, by MAC is what a container
-// gets, at its first start, too.
+// TestLN15Reserved: a container gets the address that the server has reserved for its client or, with dhcp_id=mac, for
+// its MAC, at its first start, too.
 func TestLN15Reserved(t *testing.T) {
 	eachServer(t, func(terms *dhcpTerms) {
 		terms.byMAC, terms.byID = [2]string{macNo(7).String(), "192.168.7.20"}, [2]string{"berth:web", "192.168.7.21"}

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/test/lab"
 )
 
-// TestLN15Moves: of hosts that share an etcd, on one LAN, the lease goes with its owner: started on the other host he
-// has the same address, which is renewed from there and no longer from where he was. dnsmasq lets nobody renew in less
-// than 45 seconds, so that it is only there where leases last that long.
+// TestLN15Moves: hosts with one etcd are on one LAN. The lease follows its owner: started on the other host it has the
+// same address, and only that host renews it. dnsmasq allows no renewal within 45 seconds, so it takes part only with
+// longer leases.
 func TestLN15Moves(t *testing.T) {
 	for _, m := range makers {
 		lasts := *keptLasts
@@ -115,11 +116,7 @@ func (m *movedLease) check(from, to int, since time.Time) {
 	if l := m.on[from].lease(m.addr); l == nil || l.Host != m.on[to].name || l.DHCP.State != ipam.LANBound {
 		t.Errorf("by the records it is %+v", l)
 	}
-	if err := m.lan.server.has(m.addr); err != nil {
-		t.Error(err)
-	}
-	t.Logf("%s of %s, for %d s, is on %s, and renewed from there alone", m.addr, m.lan.server.maker.name,
-		m.lan.terms.lasts, m.on[to].name)
+	lab.Check(t, m.lan.server.has(m.addr))
 }
 
 // newShared makes hosts on the LAN that share an etcd.

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"berth/test/lab"
 )
 
 // dhcpTerms are how a DHCP server is set up, of either family.
@@ -77,10 +79,8 @@ func seconds(word string) (at time.Time, ours bool, err error) {
 
 func dnsmasqCommand(t testing.TB, dir string, terms dhcpTerms) []string {
 	t.Helper()
-	program, err := exec.LookPath("dnsmasq")
-	if err != nil {
-		t.Fatalf("%v (scripts/needs edge installs it)", err)
-	}
+	program, err := lab.Tool("dnsmasq")
+	lab.Must(t, err)
 	bits, host := "", ""
 	if terms.ipv6 {
 		bits, host = fmt.Sprintf("%d,", terms.own.Bits()), "id:"
@@ -133,15 +133,8 @@ func keaCommand(t testing.TB, dir string, terms dhcpTerms) []string {
 	if terms.ipv6 {
 		family, name = "6", "Dhcp6"
 	}
-	program, err := filepath.Abs("../../build/tools/kea/usr/sbin/kea-dhcp" + family)
-	if err == nil {
-		_, err = os.Stat(program)
-	}
-	if err != nil {
-		if program, err = exec.LookPath("kea-dhcp" + family); err != nil {
-			t.Fatalf("%v (scripts/needs edge unpacks it)", err)
-		}
-	}
+	program, err := lab.Tool("kea/usr/sbin/kea-dhcp" + family)
+	lab.Must(t, err)
 	subnet := map[string]any{"id": 1, "subnet": terms.own.Masked().String(), "interface": "eth0",
 		"pools": []any{map[string]any{"pool": fmt.Sprintf("%s - %s", terms.from, terms.to)}}}
 	config := map[string]any{
@@ -190,9 +183,7 @@ func keaCommand(t testing.TB, dir string, terms dhcpTerms) []string {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "kea.json"), text, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	libraries := filepath.Join(filepath.Dir(program), "../lib", architecture(t))
 	return []string{"env", "KEA_LOCKFILE_DIR=" + dir, "KEA_PIDFILE_DIR=" + dir, "KEA_DHCP_DATA_DIR=" + dir,
 		"LD_LIBRARY_PATH=" + libraries, program, "-c", filepath.Join(dir, "kea.json")}
@@ -211,7 +202,7 @@ type dhcpServer struct {
 	terms   dhcpTerms
 	ns, dir string
 	command []string
-	program *program
+	program *lab.Process
 	cluster *cluster // by which programs are started
 }
 
@@ -219,9 +210,7 @@ type dhcpServer struct {
 func (l *dhcpLAN) newServer(m maker, ns string, terms dhcpTerms) *dhcpServer {
 	l.t.Helper()
 	dir, err := os.MkdirTemp("/run", "d")
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	lab.Must(l.t, err)
 	script(l.t, fmt.Sprintf(`
 		ip netns add %[1]s
 		ip -n %[1]s link set lo up
@@ -245,10 +234,7 @@ func (s *dhcpServer) start() {
 	if s.terms.ipv6 {
 		file, port = "/proc/net/udp6", ":0223 "
 	}
-	within(s.t, 5*time.Second, s.maker.name, func() error {
-		if s.program.over() {
-			return fmt.Errorf("it has ended")
-		}
+	s.program.Await(s.t, func() error {
 		sockets, err := exec.Command("nsenter", "--net=/run/netns/"+s.ns, "cat", file).Output()
 		if err != nil || !strings.Contains(string(sockets), port) {
 			return fmt.Errorf("it has no socket (%w)", err)
@@ -258,19 +244,15 @@ func (s *dhcpServer) start() {
 }
 
 // stop ends it as a crash does.
-func (s *dhcpServer) stop() { s.program.kill() }
+func (s *dhcpServer) stop() { s.program.Kill() }
 
 // forget takes its leases away; it must not run.
 func (s *dhcpServer) forget() {
 	s.t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, s.maker.leases+"*"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	lab.Must(s.t, err)
 	for _, file := range files {
-		if err := os.Remove(file); err != nil {
-			s.t.Fatal(err)
-		}
+		lab.Must(s.t, os.Remove(file))
 	}
 }
 
@@ -281,9 +263,7 @@ func (s *dhcpServer) forgetOne(a netip.Addr) {
 		_, ours, _ := s.maker.expiry(line, a.String())
 		return ours
 	})
-	if err := os.WriteFile(filepath.Join(s.dir, s.maker.leases), []byte(strings.Join(lines, "")), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	lab.Must(s.t, os.WriteFile(filepath.Join(s.dir, s.maker.leases), []byte(strings.Join(lines, "")), 0o600))
 }
 
 // kept is what it has written down of leases.
@@ -309,16 +289,6 @@ func (s *dhcpServer) keeps(words ...string) {
 		}
 		return nil
 	})
-}
-
-// over: the program has ended.
-func (p *program) over() bool {
-	select {
-	case <-p.ended:
-		return true
-	default:
-		return false
-	}
 }
 
 // uuidOf is the DUID of a client that is known by its name, in hexadecimal digits: type 4, and a UUID of version 8 of

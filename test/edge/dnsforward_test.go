@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"berth/test/lab"
 )
 
 // forwarder is a DNS server of somebody's that asks Berth, set up with what docs/dns-forward.md shows for it.
@@ -26,10 +28,8 @@ var forwarders = []forwarder{{"dnsmasq", dnsmasqForwarder}, {"Unbound", unboundF
 // dnsmasqForwarder forwards nothing but what the lines say, and refuses private addresses from elsewhere.
 func dnsmasqForwarder(t *testing.T, _, lines string) []string {
 	t.Helper()
-	program, err := exec.LookPath("dnsmasq")
-	if err != nil {
-		t.Fatalf("%v (scripts/needs edge installs it)", err)
-	}
+	program, err := lab.Tool("dnsmasq")
+	lab.Must(t, err)
 	return []string{program, "-k", "-C", lines, "--listen-address=127.0.0.1", "--bind-interfaces", "--no-resolv", "--no-hosts",
 		"--stop-dns-rebind", "-u", "root", "--pid-file=", "--log-facility=-"}
 }
@@ -37,15 +37,8 @@ func dnsmasqForwarder(t *testing.T, _, lines string) []string {
 // unboundForwarder is the same with Unbound, as scripts/needs unpacks it, or one that is installed.
 func unboundForwarder(t *testing.T, dir, lines string) []string {
 	t.Helper()
-	program, err := filepath.Abs("../../build/tools/unbound")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(program); err != nil {
-		if program, err = exec.LookPath("unbound"); err != nil {
-			t.Fatalf("%v (scripts/needs edge brings it)", err)
-		}
-	}
+	program, err := lab.Tool("unbound")
+	lab.Must(t, err)
 	conf := filepath.Join(dir, "unbound.conf")
 	text := fmt.Sprintf(`server:
   interface: 127.0.0.1
@@ -62,9 +55,7 @@ remote-control:
   control-enable: no
 include: "%s"
 `, dir, lines)
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, os.WriteFile(conf, []byte(text), 0o600))
 	return []string{program, "-d", "-c", conf}
 }
 
@@ -72,9 +63,7 @@ include: "%s"
 func shownFor(t *testing.T, name string) string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/dns-forward.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	_, below, found := strings.Cut(string(page), "\n**"+name+"**")
 	_, block, opened := strings.Cut(below, "\n```\n")
 	block, _, closed := strings.Cut(block, "```\n")
@@ -84,8 +73,8 @@ func shownFor(t *testing.T, name string) string {
 	return block
 }
 
-// TestForwarders: servers that are set up with the lines of docs/dns-forward.md, as they stand there, answer names and
-// addresses of Berth's networks, also where they take private addresses from nobody else.
+// TestForwarders: DNS servers with the lines of docs/dns-forward.md answer for names and addresses of Berth's
+// networks, also if they refuse other private addresses.
 func TestForwarders(t *testing.T) {
 	berth, dir := buildBerth(t), t.TempDir()
 	clear := func() { _ = exec.Command("ip", "addr", "del", "192.168.1.2/32", "dev", "lo").Run() }
@@ -105,9 +94,7 @@ func TestForwarders(t *testing.T) {
 	for _, f := range forwarders {
 		t.Run(f.name, func(t *testing.T) {
 			lines := filepath.Join(t.TempDir(), "berth.conf")
-			if err := os.WriteFile(lines, []byte(shownFor(t, f.name)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, os.WriteFile(lines, []byte(shownFor(t, f.name)), 0o600))
 			words := f.command(t, t.TempDir(), lines)
 			background(t, words[0], words[1:]...)
 			r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -139,17 +126,10 @@ func TestForwarders(t *testing.T) {
 // background runs a program until the test ends, and shows what it said where that failed.
 func background(t *testing.T, program string, words ...string) {
 	t.Helper()
-	var said strings.Builder
-	cmd := exec.Command(program, words...)
-	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	p := lab.Start(t, exec.Command(program, words...))
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
 		if t.Failed() {
-			t.Logf("%s said:\n%s", filepath.Base(program), said.String())
+			t.Logf("%s:\n%s", filepath.Base(program), p.Log())
 		}
 	})
 }

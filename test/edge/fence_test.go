@@ -13,6 +13,7 @@ import (
 
 	"berth/internal/edge"
 	"berth/internal/edge/nft"
+	"berth/test/lab"
 )
 
 // late is how much longer than Until a range may answer: the time of a ticket, and what the machine takes to tell us.
@@ -32,9 +33,7 @@ func watchAddress(t *testing.T, a netip.Addr) *watch {
 	if a.Is4() {
 		c := socketIn(t, peer)
 		mac, err := net.ParseMAC(macOf(t, peer))
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		ask = func() { sendARP(t, c, 1, mac, peer4, a) }
 	}
 	go func() {
@@ -109,9 +108,7 @@ func renewAgain(t *testing.T, p *nft.Provider, flows ...flow) time.Time {
 	t.Helper()
 	begin := time.Now()
 	for time.Since(begin) < 4*time.Second { // longer than it was allowed at first
-		if err := p.Renew(t.Context(), soon(t, 2*time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, p.Renew(t.Context(), soon(t, 2*time.Second)))
 		for _, f := range flows {
 			if _, err := f.ask(); err != nil {
 				t.Fatalf("%s after the first renewal: %v", time.Since(begin), err)
@@ -128,8 +125,8 @@ func renewAgain(t *testing.T, p *nft.Provider, flows ...flow) time.Time {
 	return ends
 }
 
-// TestFence: a range that is withdrawn on a cut answers while it is told to and no longer: ARP, neighbour discovery and
-// translation, both ways; one that is kept goes on.
+// TestFence: a range that is withdrawn on a cut is answered while this is allowed, and no longer: ARP, neighbour
+// discovery and translation, both ways. A kept range continues.
 func TestFence(t *testing.T) {
 	newLab(t)
 	dockerIPTables(t)
@@ -156,10 +153,8 @@ func TestFence(t *testing.T) {
 	expect(t, guest, "tcp", peer4, peer, elastic4)
 	in4, out4 := opened(t, peer, "udp", elastic4), opened(t, guest, "udp", peer4)
 	ends := renewAgain(t, p, in4, out4)
-	over := w.last(elastic4, mac).Sub(ends)
-	t.Logf("the last answer came %s after Until", over.Round(time.Millisecond))
-	if over > late {
-		t.Error("that is too late")
+	if over := w.last(elastic4, mac).Sub(ends); over > late {
+		t.Errorf("the last answer came %s after Until", over)
 	}
 	silent("after Until")
 	for _, f := range []flow{in4, out4} {
@@ -190,8 +185,8 @@ func TestFence(t *testing.T) {
 	within(t, time.Second, "the open flow", func() error { _, err := in4.ask(); return err })
 }
 
-// TestGateHoldsFrames: what this program itself would send of an address that may not be answered for stops at the
-// device, so that one who was frozen just before the call does no harm when he goes on.
+// TestGateHoldsFrames: frames of this program about an address that must not be answered stop at the device. So a
+// process that was frozen right before the call does no harm when it continues.
 func TestGateHoldsFrames(t *testing.T) {
 	newLab(t)
 	p := newProvider(t, nft.Config{})
@@ -199,9 +194,7 @@ func TestGateHoldsFrames(t *testing.T) {
 	set(t, p, s)
 	e, c, ours := listen(t, peer), socketIn(t, ""), macOf(t, "")
 	mac, err := net.ParseMAC(ours)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	begin := time.Now()
 	send := func() {
 		for _, form := range []byte{1, 2} {

@@ -21,14 +21,15 @@ import (
 
 	"berth/internal/edge"
 	"berth/internal/edge/nft"
+	"berth/test/lab"
 )
 
 var rounds = flag.Int("rounds", 5, "how often an edge is frozen or killed")
 
 // order is a line that a child is given; it answers each by a line.
 type order struct {
-	Set   *edge.State  `json:",omitempty"`
-	Renew *edge.Moment `json:",omitempty"`
+	Set   *edge.State    `json:",omitempty"`
+	Renew *edge.BootTime `json:",omitempty"`
 }
 
 // beChild is an edge in a process of its own, so that it can be frozen and killed.
@@ -71,16 +72,10 @@ func startChild(t *testing.T) *process {
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it ends with its orders
 	orders, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	answers, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
+	lab.Must(t, cmd.Start())
 	p := &process{cmd: cmd, orders: orders, lines: bufio.NewScanner(answers)}
 	t.Cleanup(func() { p.signal(syscall.SIGKILL); _ = cmd.Wait() })
 	return p
@@ -106,9 +101,9 @@ func (p *process) send(o order) {
 	}
 }
 
-// TestFrozen: an edge that is frozen or killed at any moment is taken over from, and never do two answer: not while it
-// lies there, and not when it goes on, with late orders in its hands (MetalLB #589, #740, #2838; kube-vip #1418, #1579;
-// keepalived #2387). Only the kernel can see to that.
+// TestFrozen: an edge that is frozen or killed at any moment is taken over, and two hosts never answer: not while it
+// is frozen, and not when it continues with late orders (MetalLB #589, #740, #2838; kube-vip #1418, #1579; keepalived
+// #2387). Only the kernel can ensure that.
 func TestFrozen(t *testing.T) {
 	newLab(t)
 	dockerIPTables(t)
@@ -160,14 +155,12 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// takenOver lets the other host take the address, and the one that lay there go on or be started anew.
+// takenOver lets the other host take the address, and the one that lay there go on or be restarted.
 func takenOver(t *testing.T, w *watch, p *process, round int, killed bool) *process {
 	t.Helper()
 	ours, theirs, taker := macOf(t, ""), macOf(t, other), socketIn(t, other)
 	theirMAC, err := net.ParseMAC(theirs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	taken := time.Now()
 	if n := w.answers(elastic4, ours, taken.Add(-50*time.Millisecond)); n > 0 {
 		t.Errorf("round %d: still %d answers when another host takes over", round, n)

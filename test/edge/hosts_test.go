@@ -3,11 +3,7 @@
 package edge_test
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -15,9 +11,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"berth/test/lab"
 )
 
 // The addresses of two hosts that share an etcd, each with a daemon, a `berth edge` and guests.
@@ -26,7 +23,6 @@ const (
 	storeAddr   = "10.9.0.3"
 	hostSubnet  = "172.30.0.0/16"
 	hostSubnet6 = "fd30:2::/64"
-	ttl         = 5 * time.Second // of the range; the default
 )
 
 // cluster is the hosts, their store, and the peer outside, on one switch.
@@ -42,31 +38,9 @@ type clusterHost struct {
 	*cluster
 	name         string
 	keeps        []string // words by which the daemon is told where it keeps what it shares
-	daemon, edge *program
-	http         *http.Client
+	daemon, edge *lab.Process
+	plugin       *http.Client
 	pools        []string // of IPv4, and of IPv6
-}
-
-// program is one life of a process.
-type program struct {
-	cmd   *exec.Cmd
-	log   string
-	ended chan struct{}
-}
-
-// etcdProgram is Debian's etcd where scripts/needs unpacks it, or one that is installed.
-func etcdProgram(t testing.TB) string {
-	t.Helper()
-	if unpacked, err := filepath.Abs("../../build/tools/etcd"); err == nil {
-		if _, err := os.Stat(unpacked); err == nil {
-			return unpacked
-		}
-	}
-	installed, err := exec.LookPath("etcd")
-	if err != nil {
-		t.Fatalf("%v (scripts/needs etcd unpacks it)", err)
-	}
-	return installed
 }
 
 // newCluster makes a switch with the store, the peer and two hosts, and starts everything. The elastic range has
@@ -74,9 +48,7 @@ func etcdProgram(t testing.TB) string {
 func newCluster(t *testing.T, options string) *cluster {
 	t.Helper()
 	dir, err := os.MkdirTemp("/run", "c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	c := &cluster{t: t, dir: dir}
 	c.programs = map[string]string{"berth": buildBerth(t)}
 	names := []string{"sw", store, peer, "h1", "h2", "g1", "g2", "g3", "g4"}
@@ -114,13 +86,15 @@ func newCluster(t *testing.T, options string) *cluster {
 	return c
 }
 
-// inStore are the words by which a daemon is told of the store.
+// inStore are the words by which a daemon hears of the store.
 var inStore = []string{"--store", "etcd", "--etcd-endpoints", "http://" + storeAddr + ":2379"}
 
 // startStore starts an etcd in the namespace of the store.
 func (c *cluster) startStore() {
 	c.t.Helper()
-	c.start(store, "etcd", etcdProgram(c.t), "--data-dir", filepath.Join(c.dir, "etcd"), "--logger", "zap",
+	etcd, err := lab.Tool("etcd")
+	lab.Must(c.t, err)
+	c.start(store, "etcd", etcd, "--data-dir", filepath.Join(c.dir, "etcd"), "--logger", "zap",
 		"--log-level", "error",
 		"--listen-client-urls", "http://"+storeAddr+":2379", "--advertise-client-urls", "http://"+storeAddr+":2379",
 		"--listen-peer-urls", "http://127.0.0.1:2380", "--initial-advertise-peer-urls", "http://127.0.0.1:2380",
@@ -147,6 +121,7 @@ func (c *cluster) join(ns, a4, a6 string) {
 func (c *cluster) newHost(n int) *clusterHost {
 	c.t.Helper()
 	h := &clusterHost{cluster: c, name: fmt.Sprintf("h%d", n), keeps: inStore}
+	h.plugin = lab.Over(h.file("p.sock"))
 	c.join(h.name, fmt.Sprintf("10.9.0.%d", 10+n), fmt.Sprintf("2001:db8::%d", 10+n))
 	script(c.t, strings.ReplaceAll(`
 		ip -n HOST link add br0 type bridge
@@ -163,18 +138,8 @@ func (c *cluster) newHost(n int) *clusterHost {
 			TOOL -A FORWARD -i br0 -j ACCEPT
 			TOOL -t nat -A POSTROUTING -s SUBNET ! -o br0 -j MASQUERADE`))
 	}
-	h.listen()
 	h.startDaemon()
 	return h
-}
-
-// listen makes the client that speaks to the daemon as an engine does.
-func (h *clusterHost) listen() {
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", h.file("p.sock"))
-	}}
-	h.http = &http.Client{Transport: transport, Timeout: 20 * time.Second}
-	h.t.Cleanup(transport.CloseIdleConnections)
 }
 
 func (h *clusterHost) file(name string) string { return filepath.Join(h.dir, h.name+name) }
@@ -201,36 +166,17 @@ func (h *clusterHost) startEdge() {
 	h.edge = h.start(h.name, h.name+"-edge", h.programs["berth"], "edge", "--admin-socket", h.file("a.sock"))
 }
 
-// start starts a program in a namespace. Its log is written where it failed.
-func (c *cluster) start(ns, name string, words ...string) *program {
+// start starts a program in a namespace. Its log is shown if the test fails.
+func (c *cluster) start(ns, name string, words ...string) *lab.Process {
 	c.t.Helper()
-	log, err := os.OpenFile(filepath.Join(c.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	p := &program{cmd: exec.Command("nsenter", append([]string{"--net=/run/netns/" + ns}, words...)...),
-		log: log.Name(), ended: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	if err := p.cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
-	go func() { _ = p.cmd.Wait(); _ = log.Close(); close(p.ended) }()
+	p := lab.Start(c.t, exec.Command("nsenter", append([]string{"--net=/run/netns/" + ns}, words...)...))
 	c.t.Cleanup(func() {
-		p.kill()
-		if text, err := os.ReadFile(p.log); c.t.Failed() && err == nil {
-			c.t.Logf("%s:\n%s", name, text[max(0, len(text)-4000):])
+		if c.t.Failed() {
+			log := p.Log()
+			c.t.Logf("%s:\n%s", name, log[max(0, len(log)-4000):])
 		}
-		_ = os.Remove(p.log) // once for all lives
 	})
 	return p
-}
-
-func (p *program) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
-
-// kill ends it as a crash does.
-func (p *program) kill() {
-	p.signal(syscall.SIGKILL)
-	<-p.ended
 }
 
 // try runs a command on the daemon.
@@ -245,46 +191,14 @@ func (h *clusterHost) try(words ...string) (string, error) {
 func (h *clusterHost) berth(words ...string) string {
 	h.t.Helper()
 	out, err := h.try(words...)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	lab.Must(h.t, err)
 	return out
 }
 
 // call sends a message of the plugin's protocol.
 func (h *clusterHost) call(method string, message, answer any) {
 	h.t.Helper()
-	if err := h.send(method, message, answer); err != nil {
-		h.t.Fatal(err)
-	}
-}
-
-// send is call for what may be refused.
-func (h *clusterHost) send(method string, message, answer any) error {
-	body, err := json.Marshal(message)
-	if err != nil {
-		return err
-	}
-	res, err := h.http.Post("http://berth/IpamDriver."+method, "application/json", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	var failed struct{ Err string }
-	if err == nil {
-		err = json.Unmarshal(text, &failed)
-	}
-	if err == nil {
-		err = json.Unmarshal(text, answer)
-	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("%s of %s: %w", method, h.name, err)
-	case failed.Err != "":
-		return fmt.Errorf("%s of %s: %s", method, h.name, failed.Err)
-	}
-	return nil
+	lab.Must(h.t, lab.Call(h.plugin, method, message, answer))
 }
 
 // attach attaches a Docker network of the host to net1.
@@ -359,9 +273,9 @@ func answersFor(a netip.Addr) string {
 }
 
 // reaches waits until the peer reaches a guest by an address.
-func (c *cluster) reaches(a netip.Addr, ns string, long time.Duration) time.Duration {
+func (c *cluster) reaches(a netip.Addr, ns string, long time.Duration) {
 	c.t.Helper()
-	return within(c.t, long, a.String()+" leads to "+ns, func() error {
+	within(c.t, long, a.String()+" leads to "+ns, func() error {
 		if got := answersFor(a); got != ns {
 			return fmt.Errorf("it leads to %s", got)
 		}

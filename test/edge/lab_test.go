@@ -5,15 +5,15 @@ package edge_test
 import (
 	"fmt"
 	"net/netip"
-	"os"
 	"os/exec"
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"berth/internal/edge"
 	"berth/internal/edge/nft"
-
-	"github.com/vishvananda/netlink"
+	"berth/test/lab"
 )
 
 // The lab's addresses. The host is the namespace of the test process.
@@ -51,9 +51,7 @@ func newLab(t *testing.T) {
 			_ = exec.Command("ip", "link", "del", device).Run()
 		}
 		run(t, "nft flush ruleset")
-		if err := netlink.ConntrackTableFlush(netlink.ConntrackTable); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, netlink.ConntrackTableFlush(netlink.ConntrackTable))
 	}
 	clear()
 	t.Cleanup(clear)
@@ -130,22 +128,16 @@ func run(t testing.TB, line string) string {
 func newProvider(t *testing.T, config nft.Config) *nft.Provider {
 	t.Helper()
 	p, err := nft.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, p.Close())
 	})
 	return p
 }
 
 func set(t *testing.T, p edge.Provider, s edge.State) {
 	t.Helper()
-	if err := p.Set(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, p.Set(t.Context(), s))
 }
 
 // ranges are one of each family, announced on eth0.
@@ -165,30 +157,17 @@ func mapped(onCut edge.OnCut) edge.State {
 }
 
 // soon is a moment from now on.
-func soon(t *testing.T, d time.Duration) edge.Moment {
+func soon(t *testing.T, d time.Duration) edge.BootTime {
 	t.Helper()
 	now, err := edge.Now()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	return now.Add(d)
 }
 
-// within waits for something that is over within d on an idle machine.
-func within(t testing.TB, d time.Duration, what string, check func() error) time.Duration {
+// within waits for something that takes at most d on an idle machine.
+func within(t testing.TB, d time.Duration, what string, check func() error) {
 	t.Helper()
-	begin := time.Now()
-	for {
-		err := check()
-		if err == nil {
-			return time.Since(begin)
-		}
-		if time.Since(begin) > 8*d {
-			t.Fatalf("%s: not within %s: %v", what, 8*d, err)
-		}
-		time.Sleep(10 * time.Millisecond)
+	if err := lab.Eventually(d, check); err != nil {
+		t.Fatalf("%s: %v", what, err)
 	}
 }
-
-// enterNamespace opens one by its name.
-func enterNamespace(ns string) (*os.File, error) { return os.Open("/run/netns/" + ns) }

@@ -14,6 +14,7 @@ import (
 
 	"berth/internal/admin/client"
 	"berth/internal/ipam"
+	"berth/test/lab"
 )
 
 // lanHost is a host on LANs as people have it, in a namespace of its own: a daemon, which has no rights there, and a
@@ -42,9 +43,7 @@ func (l *dhcpLAN) newHost(name string) *lanHost {
 func (l *dhcpLAN) newHostOnly(name string, keeps ...string) *lanHost {
 	l.t.Helper()
 	dir, err := os.MkdirTemp("/run", "h")
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	lab.Must(l.t, err)
 	c := &cluster{t: l.t, dir: dir, programs: map[string]string{"berth": buildBerth(l.t)}}
 	h := &lanHost{clusterHost: &clusterHost{cluster: c, name: name, keeps: keeps}}
 	h.api = client.New(h.file("a.sock"))
@@ -56,7 +55,7 @@ func (l *dhcpLAN) newHostOnly(name string, keeps ...string) *lanHost {
 		ip -n %[1]s link set lo up`, name))
 	h.plug(lanParent, l.bridge)
 	h.plug(silentParent, "")
-	h.listen()
+	h.plugin = lab.Over(h.file("p.sock"))
 	return h
 }
 
@@ -93,8 +92,8 @@ func (h *lanHost) startEdge() {
 
 // crash ends daemon and edge as a power cut does.
 func (h *lanHost) crash() {
-	h.edge.kill()
-	h.daemon.kill()
+	h.edge.Kill()
+	h.daemon.Kill()
 }
 
 // restart starts both, be it for the first time.
@@ -119,7 +118,7 @@ func (h *lanHost) networkOf(l *dhcpLAN, cidr string, options map[string]string) 
 	h.t.Helper()
 	var answer struct{ PoolID, Pool string }
 	within(h.t, 5*time.Second, "the network", func() error { // the edge may not be connected yet
-		return h.send("RequestPool", map[string]any{"AddressSpace": "local", "Pool": cidr, "V6": l.ipv6,
+		return lab.Call(h.plugin, "RequestPool", map[string]any{"AddressSpace": "local", "Pool": cidr, "V6": l.ipv6,
 			"Options": options}, &answer)
 	})
 	if want := l.terms.own.Masked().String(); cidr == "" && answer.Pool != want {
@@ -131,7 +130,7 @@ func (h *lanHost) networkOf(l *dhcpLAN, cidr string, options map[string]string) 
 // ask starts a container: the engine asks for its address, by its name and a MAC.
 func (n *lanNetwork) ask(name string, mac int) (netip.Addr, error) {
 	var answer struct{ Address string }
-	err := n.send("RequestAddress", map[string]any{"PoolID": n.pool, "Options": map[string]string{
+	err := lab.Call(n.plugin, "RequestAddress", map[string]any{"PoolID": n.pool, "Options": map[string]string{
 		"com.docker.network.endpoint.macaddress": macNo(mac).String(),
 		"com.docker.network.endpoint.name":       name}}, &answer)
 	if err != nil {
@@ -146,26 +145,27 @@ func macNo(n int) ipam.MAC { return ipam.MAC{2, 0x42, 7, byte(n >> 16), byte(n >
 
 func (n *lanNetwork) take(name string, mac int) netip.Addr {
 	n.t.Helper()
-	a, err := n.ask(name, mac)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	var a netip.Addr
+	lab.Must(n.t, lab.Eventually(5*time.Second, func() (err error) {
+		if a, err = n.ask(name, mac); err != nil && !strings.Contains(err.Error(), "no edge is connected") {
+			err = lab.Final(err)
+		}
+		return err
+	}))
 	return a
 }
 
 // end ends a container.
 func (n *lanNetwork) end(a netip.Addr) {
 	n.t.Helper()
-	n.call("ReleaseAddress", map[string]any{"PoolID": n.pool, "Address": a.String()}, &struct{}{})
+	n.call("ReleaseAddress", map[string]any{"PoolID": n.pool, "Address": a.String()}, nil)
 }
 
 // lease is what the daemon's records say of an address; nil: nothing.
 func (n *lanNetwork) lease(a netip.Addr) *ipam.LeaseInfo {
 	n.t.Helper()
 	all, err := n.api.Leases(n.t.Context(), ipam.LeaseFilter{Address: a, Remembered: true})
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	lab.Must(n.t, err)
 	for i := range all {
 		if all[i].Address == a {
 			return &all[i]
@@ -187,10 +187,10 @@ func (n *lanNetwork) state(a netip.Addr) string {
 	return l.State + " " + l.DHCP.State.String()
 }
 
-// stands waits until it stands so with all of these, and tells how long that was.
-func (n *lanNetwork) stands(d time.Duration, want string, all ...netip.Addr) time.Duration {
+// stands waits until all of these are in a state.
+func (n *lanNetwork) stands(d time.Duration, want string, all ...netip.Addr) {
 	n.t.Helper()
-	return within(n.t, d, want, func() error {
+	within(n.t, d, want, func() error {
 		for _, a := range all {
 			if got := n.state(a); got != want {
 				return fmt.Errorf("%s is %q", a, got)
@@ -204,9 +204,7 @@ func (n *lanNetwork) stands(d time.Duration, want string, all ...netip.Addr) tim
 func (h *lanHost) told(verb ipam.Verb) []ipam.Event {
 	h.t.Helper()
 	list, err := h.api.Events(h.t.Context(), ipam.EventFilter{Verbs: []ipam.Verb{verb}, Last: 1000})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	lab.Must(h.t, err)
 	return list.Events
 }
 
@@ -221,7 +219,7 @@ func (s *dhcpServer) until(a netip.Addr) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%s has no lease of %s", s.maker.name, a)
 }
 
-// has tells whether the server takes a lease of an address for one that lasts.
+// has reports whether the server takes a lease of an address for one that lasts.
 func (s *dhcpServer) has(a netip.Addr) error {
 	at, err := s.until(a)
 	if err == nil && !at.After(time.Now()) {

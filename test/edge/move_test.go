@@ -6,11 +6,10 @@ import (
 	"errors"
 	"flag"
 	"net/netip"
-	"slices"
 	"testing"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 var moves = flag.Int("moves", 10, "how often an address moves between two hosts")
@@ -24,19 +23,17 @@ func family(a netip.Addr) string {
 }
 
 // newProbe asks an address each 5 ms from the peer, until the end of the test.
-func newProbe(t *testing.T, a netip.Addr) *ground.Probe {
+func newProbe(t *testing.T, a netip.Addr) *lab.Probe {
 	t.Helper()
 	f, err := open(peer, "udp", a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := ground.NewProbe(f, 5*time.Millisecond)
+	lab.Must(t, err)
+	p := lab.NewProbe(f, 5*time.Millisecond)
 	t.Cleanup(func() { _ = p.Stop() })
 	return p
 }
 
-// TestMoves: an address moves between two hosts that are there, with a gap of 200 ms at most, and when `berth elastic
-// associate` has returned nothing reaches the guest of before, not even what was on its way by a flow that was there.
+// TestMoves: an address moves between two hosts. When `berth elastic associate` has returned, nothing reaches the old
+// guest, not even packets of an open flow.
 func TestMoves(t *testing.T) {
 	c := newCluster(t, "")
 	guests := []guestOn{c.hosts[0].newGuest("g1"), c.hosts[1].newGuest("g2")}
@@ -63,27 +60,13 @@ func moveOften(t *testing.T, c *cluster, guests []guestOn, a netip.Addr) {
 		time.Sleep(settles)
 	}
 	answered(guests[0].ns, time.Now())
-	var gaps []time.Duration
 	stray := 0
 	for n := range *moves {
 		from, to := n%2, (n+1)%2
-		begun := time.Now()
 		c.hosts[n/2%2].berth("elastic", "associate", a.String(), guests[to].mac, "--move")
 		returned := time.Now()
 		answered(guests[to].ns, returned)
-		gaps = append(gaps, p.Gap(begun))
 		stray += p.By(guests[from].ns, returned)
-	}
-	slices.Sort(gaps)
-	p99 := gaps[(len(gaps)*99+99)/100-1]
-	t.Logf("%d moves: median gap %s, p99 %s, the longest %s; %d packets to the guest of before", *moves,
-		gaps[len(gaps)/2], p99, gaps[len(gaps)-1], stray)
-	bound := 200 * time.Millisecond
-	if len(gaps) < 100 { // the longest of a few is what else the machine did
-		bound *= 8
-	}
-	if p99 > bound {
-		t.Errorf("the p99 of the gap is %s", p99)
 	}
 	if stray > 0 {
 		t.Errorf("%d packets reached the guest of before", stray)

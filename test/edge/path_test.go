@@ -8,6 +8,7 @@ import (
 
 	"berth/internal/edge"
 	"berth/internal/edge/nft"
+	"berth/test/lab"
 )
 
 // engines are the two firewalls that Docker has, with what lets Berth through each.
@@ -48,9 +49,7 @@ func TestOutgoing(t *testing.T) {
 			expect(t, next, network, peer6, peer, host6)
 		}
 		for _, a := range []netip.Addr{peer4, peer6} {
-			if err := ping(guest, a); err != nil {
-				t.Error(err)
-			}
+			lab.Check(t, ping(guest, a))
 		}
 		// Among neighbours everybody keeps his own.
 		expect(t, guest, "tcp", next4, next, guest4)
@@ -58,8 +57,8 @@ func TestOutgoing(t *testing.T) {
 	})
 }
 
-// TestFirstPacket: a staged mapping is in the kernel before its guest is there, so that not one packet leaves with the
-// host's address (kube-vip #865, #996). Nothing comes in by it, and nobody is told of it.
+// TestFirstPacket: a staged mapping is in the kernel before its guest is there, so that no packet leaves with the
+// host's address (kube-vip #865, #996). Nothing comes in by it, and it is not announced.
 func TestFirstPacket(t *testing.T) {
 	onEach(t, func(t *testing.T, p *nft.Provider) {
 		serve(t, peer)
@@ -75,9 +74,7 @@ func TestFirstPacket(t *testing.T) {
 		t.Cleanup(func() { run(t, "ip netns del late") })
 		addGuest(t, "late", a4, a6)
 		c, err := open("late", "udp", peer4)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		defer c.Close()
 		// Nobody answers for it: the way back, so that we are told.
 		run(t, "ip -n cl route add 10.9.0.100/32 via 10.9.0.11")
@@ -96,7 +93,7 @@ func TestFirstPacket(t *testing.T) {
 	})
 }
 
-// TestInbound: a mapping is both ways at first (Incus #1965), and the guest sees who asks.
+// TestInbound: a mapping works both ways at first (Incus #1965), and the guest sees who asks.
 func TestInbound(t *testing.T) {
 	onEach(t, func(t *testing.T, p *nft.Provider) {
 		set(t, p, mapped(edge.Keep))
@@ -105,9 +102,7 @@ func TestInbound(t *testing.T) {
 			expect(t, peer, network, elastic6, guest, peer6)
 		}
 		for _, a := range []netip.Addr{elastic4, elastic6} {
-			if err := ping(peer, a); err != nil {
-				t.Error(err)
-			}
+			lab.Check(t, ping(peer, a))
 		}
 		// What the engine closes stays closed: the container's own address, and the neighbour.
 		refused(t, peer, "tcp", guest4)
@@ -115,7 +110,7 @@ func TestInbound(t *testing.T) {
 	})
 }
 
-// TestNeedsMark: without the mark the nftables backend lets nothing in, and TestInbound shows what it says it shows.
+// TestNeedsMark: without the mark the nftables backend lets nothing in. So TestInbound shows what it should.
 func TestNeedsMark(t *testing.T) {
 	newLab(t)
 	dockerNFTables(t, "0xbe")
@@ -130,7 +125,7 @@ func ownPort(t *testing.T) {
 	run(t, "ip link set vg1 type bridge_slave hairpin on")
 }
 
-// TestHairpin: guests of the same bridge, the guest itself and the host reach an elastic address as everybody does.
+// TestHairpin: guests of the same bridge, the guest itself and the host reach an elastic address like everybody.
 func TestHairpin(t *testing.T) {
 	onEach(t, func(t *testing.T, p *nft.Provider) {
 		ownPort(t)
@@ -149,13 +144,11 @@ func TestHairpin(t *testing.T) {
 		set(t, p, s)
 		expect(t, next, "tcp", elastic4, guest, spare4)
 		expect(t, guest, "tcp", spare4, next, elastic4)
-		if err := ping("", elastic4); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, ping("", elastic4))
 	})
 }
 
-// TestEgressOnly: nothing comes in by an address that only goes out, neither to the guest nor to services of the host.
+// TestEgressOnly: nothing comes in by an egress-only address, neither to the guest nor to services of the host.
 func TestEgressOnly(t *testing.T) {
 	onEach(t, func(t *testing.T, p *nft.Provider) {
 		serve(t, "")
@@ -179,8 +172,7 @@ func TestEgressOnly(t *testing.T) {
 	})
 }
 
-// TestSeveralInterfaces: a guest with two networks uses its elastic address on the one that was named, and there alone
-// (CloudStack #3334).
+// TestSeveralInterfaces: a guest with two networks uses its elastic address on the named one only (CloudStack #3334).
 func TestSeveralInterfaces(t *testing.T) {
 	newLab(t)
 	dockerIPTables(t)

@@ -12,21 +12,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
+	"go4.org/netipx"
+
 	"berth/internal/admin"
 	"berth/internal/admin/relay"
-	"berth/internal/edge/announce"
 	"berth/internal/ipam"
 	"berth/internal/ipam/service"
 	"berth/internal/neighbours"
 	"berth/store/mem"
-
-	"github.com/mdlayher/ndp"
-	"github.com/sirupsen/logrus"
-	"go4.org/netipx"
+	"berth/test/lab"
 )
 
 // prober is a daemon's admin API with a network on the lab's LAN, and `berth edge` beside it.
@@ -44,14 +42,10 @@ func newProber(t *testing.T, probe string) *prober {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
 	s, err := service.Open(t.Context(), service.Config{Store: mem.New(), Host: "alpha"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	p := &prober{t: t, s: s, lan: relay.New(), socket: filepath.Join(t.TempDir(), "a.sock")}
 	l, err := net.Listen("unix", p.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	server := admin.New(admin.Config{Service: s, Log: logrus.NewEntry(quiet), GID: -1, TempDir: t.TempDir(),
 		Host: "alpha", LAN: p.lan})
 	p.background(func(ctx context.Context) error { return server.Serve(ctx, l) })
@@ -75,9 +69,7 @@ func (p *prober) background(run func(context.Context) error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := run(ctx); err != nil {
-			p.t.Error(err)
-		}
+		lab.Check(p.t, run(ctx))
 	}()
 	p.t.Cleanup(func() { cancel(); <-ended })
 }
@@ -85,19 +77,12 @@ func (p *prober) background(run func(context.Context) error) {
 // edge starts `berth edge` with CAP_NET_RAW alone.
 func (p *prober) edge() {
 	p.t.Helper()
-	var said strings.Builder
-	cmd := exec.Command("setpriv", "--bounding-set=-all,+net_raw", "--inh-caps=-all", "--no-new-privs",
-		buildBerth(p.t), "edge", "--provider", "none", "--admin-socket", p.socket)
-	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	edge := lab.Start(p.t, exec.Command("setpriv", "--bounding-set=-all,+net_raw", "--inh-caps=-all", "--no-new-privs",
+		buildBerth(p.t), "edge", "--provider", "none", "--admin-socket", p.socket))
 	p.t.Cleanup(func() {
-		if err := errors.Join(cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
-			p.t.Errorf("the edge ended with %v: %s", err, said.String())
-		}
+		edge.Stop(p.t)
 		if p.t.Failed() {
-			p.t.Logf("the edge said:\n%s", said.String())
+			p.t.Logf("the edge's log:\n%s", edge.Log())
 		}
 	})
 }
@@ -106,9 +91,7 @@ func (p *prober) edge() {
 func (p *prober) excluded() map[netip.Addr]string {
 	p.t.Helper()
 	n, err := p.s.Network(p.t.Context(), "home")
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	lab.Must(p.t, err)
 	all := map[netip.Addr]string{}
 	for _, sub := range n.Subnets {
 		for _, x := range sub.Exclusions {
@@ -118,8 +101,8 @@ func (p *prober) excluded() map[netip.Addr]string {
 	return all
 }
 
-// TestProbe: machines on the LAN of which Berth does not know, and the host itself, have their addresses excluded, with
-// the MAC of each, before anybody is given them; and nothing else is.
+// TestProbe: addresses of unknown machines on the LAN, and of the host itself, are excluded, with their MACs, before
+// they are leased. No other address is.
 func TestProbe(t *testing.T) {
 	p := newProber(t, "eth0")
 	p.edge()
@@ -138,7 +121,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestScan: all that answer on the LAN are listed, with MAC and with what the records say; recorded, they are devices.
+// TestScan: all machines that answer on the LAN are listed, with MAC and record. Recorded, they are devices.
 func TestScan(t *testing.T) {
 	p := newProber(t, "") // one that was probed before may be asked about once more
 	p.edge()
@@ -202,8 +185,8 @@ func (p *prober) finds(want map[netip.Addr]string) {
 	})
 }
 
-// TestForeignAnswer: a machine that says on the LAN that it has what a container has is found with its MAC; the
-// container itself is not, nor this host.
+// TestForeignAnswer: a machine that claims a container's address on the LAN is found, with its MAC. The container
+// itself and this host are not.
 func TestForeignAnswer(t *testing.T) {
 	p := newProber(t, "eth0")
 	l := p.listensFor("10.9.0.0/24", "10.9.0.30", "10.9.0.31")
@@ -216,15 +199,14 @@ func TestForeignAnswer(t *testing.T) {
 	})
 }
 
-// TestForeignAdvertisement: the same of IPv6: what machines tell all of the LAN by neighbour discovery (RFC 4861,
-// 7.2.6).
+// TestForeignAdvertisement: the same for IPv6, by neighbour advertisements (RFC 4861, 7.2.6).
 func TestForeignAdvertisement(t *testing.T) {
 	p := newProber(t, "eth0")
 	l := p.listensFor("2001:db8::/64", "2001:db8::30", "2001:db8::31")
 	p.findsForeign(l, "2001:db8::31", func() {
-		advertises(t, peer, addr("2001:db8::30"))
-		advertises(t, other, addr("2001:db8::31"))
-		advertises(t, "", addr("2001:db8::31")) // this host's own are never meant
+		advertise(t, peer, addr("2001:db8::30"))
+		advertise(t, other, addr("2001:db8::31"))
+		advertise(t, "", addr("2001:db8::31")) // this host's own are never meant
 	})
 }
 
@@ -244,42 +226,20 @@ func asksFor(t *testing.T, ns string, from, to netip.Addr) {
 	}
 }
 
-// advertises tells all on a namespace's LAN that its eth0 has an address.
-func advertises(t *testing.T, ns string, has netip.Addr) {
-	t.Helper()
-	if _, err := in(ns, func() (none struct{}, err error) {
-		eth0, err := net.InterfaceByName("eth0")
-		if err != nil {
-			return none, err
-		}
-		conn, err := announce.Neighbours(eth0, ndp.LinkLocal)
-		if err != nil {
-			return none, err
-		}
-		return none, errors.Join(conn.WriteTo(&ndp.NeighborAdvertisement{Override: true, TargetAddress: has,
-			Options: []ndp.Option{&ndp.LinkLayerAddress{Direction: ndp.Target, Addr: eth0.HardwareAddr}}}, nil,
-			netip.IPv6LinkLocalAllNodes()), conn.Close())
-	}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // listensFor has the edge listen, and containers have addresses of a subnet: the first by the peer's MAC, the others by
 // such as nobody has.
 func (p *prober) listensFor(subnet string, addrs ...string) *neighbours.Listener {
 	p.t.Helper()
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
-	l := neighbours.NewListener(neighbours.Hearing{Host: "alpha", Networks: p.s.Networks, Network: p.s.Network,
+	l := neighbours.NewListener(neighbours.ListenConfig{Host: "alpha", Networks: p.s.Networks, Network: p.s.Network,
 		Leases: p.s.Leases,
 		SeenBy: func(string, netip.Addr, uint64) *ipam.SeenBy { return nil }, Ask: p.lan.Ask, Log: logrus.NewEntry(quiet)})
 	p.background(l.Run)
 	p.edge()
 	cidr := netip.MustParsePrefix(subnet)
 	grant, err := p.s.RequestPool(p.t.Context(), ipam.PoolRequest{Network: "home", CIDR: cidr, IPv6: cidr.Addr().Is6()})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	lab.Must(p.t, err)
 	container := ipam.MAC(parseMAC(p.t, macOf(p.t, peer))) // it speaks, too
 	for i, one := range addrs {
 		if _, err := p.s.RequestAddress(p.t.Context(), ipam.AddressRequest{Pool: grant.ID, MAC: container,
@@ -312,8 +272,6 @@ func (p *prober) findsForeign(l *neighbours.Listener, address string, say func()
 func parseMAC(t *testing.T, text string) net.HardwareAddr {
 	t.Helper()
 	mac, err := net.ParseMAC(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	return mac
 }

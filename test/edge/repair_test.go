@@ -55,8 +55,8 @@ func start(t *testing.T, p *nft.Provider) {
 	})
 }
 
-// TestRepair: whatever others take away is back within two seconds, and counted. `flush table` leaves the elements of
-// maps, and rules without elements do as little as elements without rules.
+// TestRepair: what others remove is back within two seconds, and counted. `flush table` leaves the elements of maps;
+// rules without elements do nothing, and elements without rules neither.
 func TestRepair(t *testing.T) {
 	newLab(t)
 	dockerIPTables(t)
@@ -90,11 +90,10 @@ func TestRepair(t *testing.T) {
 		"ip addr del 2001:db8::100/128 dev eth0",
 		"nft list ruleset | awk '/table ip filter/,/^}/' > /run/docker; nft flush ruleset",
 	} {
-		if strings.Contains(harm, "flush ruleset") { // the engine's go with it: it is started anew
+		if strings.Contains(harm, "flush ruleset") { // the engine's go with it: it is restarted
 			harm += "; iptables -w -N DOCKER-USER; iptables -w -A FORWARD -j DOCKER-USER; ip6tables -w -N DOCKER-USER"
 		}
 		run(t, harm)
-		begin := time.Now()
 		within(t, 2*time.Second, harm, func() error {
 			if n := p.Counts().Repaired; n <= i {
 				return fmt.Errorf("%d repairs after %d harms", n, i+1)
@@ -104,10 +103,6 @@ func TestRepair(t *testing.T) {
 			}
 			return nil
 		})
-		t.Logf("%-60.60s %s", harm, time.Since(begin).Round(time.Millisecond))
-	}
-	for _, one := range told.of(edge.Repaired) {
-		t.Log(one.Text)
 	}
 	if failed := told.of(edge.Failed); len(failed) > 0 {
 		t.Errorf("repairs failed: %v", failed)
@@ -131,12 +126,12 @@ func state(t *testing.T) string {
 		}
 	}
 	lines := strings.Split(all.String(), "\n")
-	slices.Sort(lines) // sets that are made anew stand elsewhere
+	slices.Sort(lines) // sets that are recreated stand elsewhere
 	chains := run(t, "iptables -w -S DOCKER-USER; ip6tables -w -S DOCKER-USER")
 	return strings.Join(lines, "\n") + chains + strings.Join(onDevice(t, "eth0"), " ")
 }
 
-// TestDeviceComesBack: the device was away and is another one: its addresses, its gate and its announcements are back.
+// TestDeviceComesBack: the device was replaced by another one; its addresses, gate and announcements are back.
 func TestDeviceComesBack(t *testing.T) {
 	newLab(t)
 	dockerIPTables(t)
@@ -167,50 +162,23 @@ func TestDeviceComesBack(t *testing.T) {
 	}
 }
 
-// TestThousands: ten thousand mappings are set in less than two seconds, one is changed in milliseconds.
+// TestThousands: ten thousand mappings are set, one of them is changed, and all are removed.
 func TestThousands(t *testing.T) {
 	newLab(t)
 	dockerIPTables(t)
 	p := newProvider(t, nft.Config{})
 	s := many(10_000)
-	begin := time.Now()
 	set(t, p, s)
-	t.Logf("10,000 mappings: %s", time.Since(begin).Round(time.Millisecond))
-	begin = time.Now()
 	set(t, newProvider(t, nft.Config{}), s)
-	t.Logf("10,000 mappings that are there, by a new process: %s", time.Since(begin).Round(time.Millisecond))
-	var took []time.Duration
-	for i := range 100 {
-		changed := s
-		changed.Mappings = slices.Clone(s.Mappings)
-		changed.Mappings[i].Guest = netip.AddrFrom4([4]byte{172, 31, 255, byte(i)})
-		begin := time.Now()
-		set(t, p, changed)
-		took = append(took, time.Since(begin))
-		s = changed
-	}
-	slices.Sort(took)
-	t.Logf("one of 10,000 changed, 100 times: p50 %s, p99 %s", took[50].Round(10*time.Microsecond),
-		took[98].Round(10*time.Microsecond))
-	begin = time.Now()
-	for range 100 {
-		if _, err := p.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("a comparison that finds nothing: %s", (time.Since(begin) / 100).Round(10*time.Microsecond))
+	s.Mappings = slices.Clone(s.Mappings)
+	s.Mappings[5000].Guest = addr("172.31.255.1")
+	set(t, p, s)
 	elements := run(t, "nft list map ip berth sn")
-	if n := strings.Count(elements, " : 10."); n != 10_000 {
-		t.Errorf("%d elements in sn", n)
+	if n := strings.Count(elements, " : 10."); n != 10_000 ||
+		!strings.Contains(elements, fmt.Sprintf("172.31.255.1 : %s", s.Mappings[5000].Elastic)) {
+		t.Errorf("there are %d elements:\n%.500s", n, elements)
 	}
-	for i := range 100 {
-		if want := fmt.Sprintf("172.31.255.%d : %s", i, s.Mappings[i].Elastic); !strings.Contains(elements, want) {
-			t.Fatalf("no element %s", want)
-		}
-	}
-	begin = time.Now()
 	set(t, p, edge.State{})
-	t.Logf("all taken away: %s", time.Since(begin).Round(time.Millisecond))
 	if left := run(t, "nft list map ip berth dn"); strings.Contains(left, " : 172") {
 		t.Errorf("elements are left:\n%.500s", left)
 	}

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"berth/test/lab"
 )
 
 // first is when a MAC was heard to have an address for the first time since a time.
@@ -23,7 +25,8 @@ func (w *watch) first(a netip.Addr, mac string, since time.Time) time.Time {
 	return time.Time{}
 }
 
-// TestHostKilled: what a host answered for that died is taken over within ten seconds (kube-vip #996, keepalived #166).
+// TestHostKilled: another host takes over the addresses of a killed one within ten seconds (kube-vip #996, keepalived
+// #166).
 func TestHostKilled(t *testing.T) {
 	c := newCluster(t, "")
 	h1, h2 := c.hosts[0], c.hosts[1]
@@ -32,19 +35,13 @@ func TestHostKilled(t *testing.T) {
 		h1.berth("elastic", "associate", a.String(), g1.mac)
 		c.reaches(a, "g1", time.Second)
 	}
-	killed := time.Now()
-	h1.daemon.kill()
-	h1.edge.kill()
+	h1.daemon.Kill()
+	h1.edge.Kill()
 	for _, a := range both {
 		h2.berth("elastic", "associate", a.String(), g2.mac, "--move")
 	}
 	for _, a := range both {
 		c.reaches(a, "g2", 10*time.Second)
-	}
-	took := time.Since(killed)
-	t.Logf("taken over after %s", took)
-	if took > 10*time.Second {
-		t.Errorf("taken over only after %s", took)
 	}
 }
 
@@ -54,11 +51,11 @@ type fault struct {
 	begin, end func(*clusterHost)
 }
 
-func stopped(of func(*clusterHost) []*program) (begin, end func(*clusterHost)) {
+func stopped(of func(*clusterHost) []*lab.Process) (begin, end func(*clusterHost)) {
 	signal := func(s syscall.Signal) func(*clusterHost) {
 		return func(h *clusterHost) {
 			for _, p := range of(h) {
-				p.signal(s)
+				p.Signal(h.t, s)
 			}
 		}
 	}
@@ -67,28 +64,28 @@ func stopped(of func(*clusterHost) []*program) (begin, end func(*clusterHost)) {
 
 // faults are all that are tried.
 func faults() []fault {
-	edge := func(h *clusterHost) []*program { return []*program{h.edge} }
-	daemon := func(h *clusterHost) []*program { return []*program{h.daemon} }
-	both := func(h *clusterHost) []*program { return []*program{h.daemon, h.edge} }
+	edge := func(h *clusterHost) []*lab.Process { return []*lab.Process{h.edge} }
+	daemon := func(h *clusterHost) []*lab.Process { return []*lab.Process{h.daemon} }
+	both := func(h *clusterHost) []*lab.Process { return []*lab.Process{h.daemon, h.edge} }
 	all := []fault{
-		{"the edge is killed", func(h *clusterHost) { h.edge.kill() }, (*clusterHost).startEdge},
-		{"the daemon is killed", func(h *clusterHost) { h.daemon.kill() }, (*clusterHost).startDaemon},
-		{"both are killed", func(h *clusterHost) { h.daemon.kill(); h.edge.kill() },
+		{"the edge is killed", func(h *clusterHost) { h.edge.Kill() }, (*clusterHost).startEdge},
+		{"the daemon is killed", func(h *clusterHost) { h.daemon.Kill() }, (*clusterHost).startDaemon},
+		{"both are killed", func(h *clusterHost) { h.daemon.Kill(); h.edge.Kill() },
 			func(h *clusterHost) { h.startDaemon(); h.startEdge() }},
 		{"cut from the store", (*clusterHost).cutOff, (*clusterHost).heal},
-		{"cut from the store, and the edge is frozen", func(h *clusterHost) { h.edge.signal(syscall.SIGSTOP); h.cutOff() },
-			func(h *clusterHost) { h.heal(); h.edge.signal(syscall.SIGCONT) }},
+		{"cut from the store, and the edge is frozen", func(h *clusterHost) { h.edge.Signal(h.t, syscall.SIGSTOP); h.cutOff() },
+			func(h *clusterHost) { h.heal(); h.edge.Signal(h.t, syscall.SIGCONT) }},
 	}
-	for name, of := range map[string]func(*clusterHost) []*program{"the edge": edge, "the daemon": daemon, "both": both} {
+	for name, of := range map[string]func(*clusterHost) []*lab.Process{"the edge": edge, "the daemon": daemon, "both": both} {
 		begin, end := stopped(of)
 		all = append(all, fault{name + " frozen", begin, end})
 	}
 	return all
 }
 
-// TestTakeOverUnderFaults: whatever befalls a host's edge and daemon, another host takes the address over, and never do
-// two answer, not even when the first goes on with what it had in its hands (MetalLB #589, #740; kube-vip #996;
-// keepalived #166). What lies there is frozen, killed or cut off: only the kernel can silence it.
+// TestTakeOverUnderFaults: whatever happens to a host's edge and daemon, another host takes the address over, and two
+// never answer, not even when the first continues with old orders (MetalLB #589, #740; kube-vip #996; keepalived
+// #166). A host that is frozen, killed or cut off can only be silenced by its kernel.
 func TestTakeOverUnderFaults(t *testing.T) {
 	all, options, most := faults(), "", *rounds
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -103,7 +100,6 @@ func TestTakeOverUnderFaults(t *testing.T) {
 		c.hosts[0].berth("elastic", "associate", a.String(), guests[0].mac)
 		watches[a] = watchAddress(t, a)
 	}
-	var longest time.Duration
 	for round := range most {
 		holder, taker := round%2, (round+1)%2
 		f := all[round%len(all)]
@@ -120,7 +116,6 @@ func TestTakeOverUnderFaults(t *testing.T) {
 		took := map[netip.Addr]time.Time{}
 		for a, w := range watches {
 			took[a] = w.hears(t, what+": the taker", a, macs[taker], begun, 14*time.Second)
-			longest = max(longest, took[a].Sub(begun))
 		}
 		time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond)
 		f.end(c.hosts[holder])
@@ -132,10 +127,8 @@ func TestTakeOverUnderFaults(t *testing.T) {
 			if w.answers(a, macs[taker], time.Now().Add(-300*time.Millisecond)) == 0 {
 				t.Errorf("%s: the new host answers no more for %s", what, a)
 			}
-			t.Logf("%s: %s taken over after %s", what, a, took[a].Sub(begun).Round(time.Millisecond))
 		}
 	}
-	t.Logf("%d rounds, the longest %s", most, longest.Round(time.Millisecond))
 }
 
 // hears waits until a MAC has an address, and returns when it was heard to since a time.

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"berth/test/lab"
 )
 
 // absence is a way to run Berth, and how it goes away there.
@@ -21,9 +23,9 @@ type absence struct {
 	restarts string       // who starts it after a crash
 }
 
-// What a Berth that is away costs in each way to run it: containers that run go on and reach one another, a start in
-// the midst of a crash waits, and one while it is gone for good is refused in the end; nothing is given twice.
-// docs/hangs.md has the seconds of a run. (systemd is in test/machine.)
+// Berth is gone, in each way to run it. Running containers continue and reach one another. A container that starts
+// after a crash waits for the restart. While Berth stays away, a start is refused in the end. No address is given
+// twice. docs/hangs.md has the seconds of a run; test/machine has systemd.
 func TestAbsence(t *testing.T) {
 	t.Parallel()
 	for i, way := range []struct {
@@ -49,9 +51,7 @@ func absentDaemon(t *testing.T) absence {
 		}
 		revived.Go(func() {
 			time.Sleep(2 * time.Second) // which is what is measured, not waited for
-			if err := d.Revive(); err != nil {
-				t.Error(err)
-			}
+			lab.Check(t, d.Revive())
 		})
 		return nil
 	}
@@ -82,21 +82,17 @@ func absentContainer(t *testing.T) absence {
 
 func absentPlugin(t *testing.T) absence {
 	name := prefix + "absent:latest"
-	if err := makePlugin(machineEngine, name, binary); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, makePlugin(machineEngine, name, binary))
 	p := &Plugin{Name: name, Sockets: pluginDir, engine: machineEngine, binary: binary}
 	p.removedAfter(t)
-	if err := p.Enable(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, p.Enable())
 	return absence{berth: p, restarts: "the engine", crash: p.Kill, gone: p.Disable,
 		back: p.Enable}
 }
 
 // again runs a container. If the connection broke within a call, the engine repeats that call with an empty body. Berth
 // refuses it and says to do it again, as is done here, once.
-func again(h *House, network string) string {
+func again(h *Harness, network string) string {
 	h.Helper()
 	name := h.name()
 	_, err := h.Engine.Docker(containerCommand(name, network)...)
@@ -111,7 +107,7 @@ func again(h *House, network string) string {
 }
 
 // measure goes through one absence after the other, and logs how long each command took.
-func (a absence) measure(h *House) {
+func (a absence) measure(h *Harness) {
 	h.Helper()
 	runs, stops := h.network("--subnet", h.v4("0/26")), h.network("--subnet", h.v4("64/26"))
 	x, y := h.container(runs), h.container(runs)
@@ -124,9 +120,7 @@ func (a absence) measure(h *House) {
 		}
 	}
 
-	if err := a.crash(); err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, a.crash())
 	var meanwhile string
 	h.Logf("%s: killed, started again by %s; a container that is started then runs after %s", a.way, a.restarts,
 		took(func() { meanwhile = again(h, runs) }))
@@ -135,9 +129,7 @@ func (a absence) measure(h *House) {
 		h.Errorf("it was given what another one has: %v", at)
 	}
 
-	if err := a.gone(); err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, a.gone())
 	reached("Berth is gone")
 	late := h.name()
 	var wg sync.WaitGroup
@@ -160,13 +152,9 @@ func (a absence) measure(h *House) {
 	}
 	wg.Wait()
 	reached("Berth is gone, and commands have failed")
-	if err := a.back(); err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, a.back())
 	for c, address := range at {
-		if got := h.address(c, runs); got != address {
-			h.Errorf("%s had %s and has %s", c, address, got)
-		}
+		h.hasAddress(c, runs, address)
 	}
 	h.Logf("%s: back; the container that could not start runs after %s", a.way,
 		took(func() { h.docker("start", late) }))
@@ -186,8 +174,8 @@ func took(do func()) time.Duration {
 	return time.Since(begun).Round(10 * time.Millisecond)
 }
 
-// An engine that starts while Berth is away waits for it, for each network, and does without: it starts none of the
-// containers there, which have nothing of anybody's when Berth is back and they are started.
+// An engine that starts without Berth waits for it once for each network, and then starts none of the containers
+// there. When Berth is back they start, with addresses of their own.
 func TestAbsentAtBoot(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, 59)
@@ -195,24 +183,15 @@ func TestAbsentAtBoot(t *testing.T) {
 	h := enter(t, e.Engine, d, 163)
 	n := h.network("--subnet", h.v4("0/24"))
 	all := []string{h.container(n, "--restart", "always"), h.container(n, "--restart", "always")}
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, d.Stop(), e.Kill())
 	var err error
 	after := took(func() { err = e.Start() })
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	h.Logf("without Berth, and with one network and two containers on it, the engine starts after %s", after)
 	if running := h.docker("ps", "-q", "--filter", "network="+n); running != "" {
 		t.Errorf("without Berth, these run: %s", running)
 	}
-	if err := d.Revive(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, d.Revive())
 	had := map[string]string{}
 	for _, c := range all {
 		h.docker("start", c)

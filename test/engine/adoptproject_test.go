@@ -3,37 +3,17 @@
 package engine
 
 import (
-	"context"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
-// The files have the shapes that published ones have: a site and its database on the network that nobody names;
-// services with names of their own, an address and two networks; and workers of which there are several.
-const (
-	siteFile = `
-services:
-  db:
-    image: ${image}
-    command: ${run}
-    restart: always
-    environment: [MYSQL_DATABASE=site]
-  web:
-    image: ${image}
-    command: ${run}
-    restart: always
-    depends_on: [db]
-    volumes: [data:/data]
-volumes:
-  data:
-`
-	photosFile = `
+// Services with names of their own, an address and two networks, as published files have them.
+const photosFile = `
 version: "3.7"
 services:
   server:
@@ -60,79 +40,36 @@ networks:
     ipam:
       config: [{subnet: ${subnet}}]
 `
-	queueFile = `
-services:
-  api:
-    image: ${image}
-    command: ${run}
-  worker:
-    image: ${image}
-    command: ${run}
-    scale: 3
-  broker:
-    image: ${image}
-    command: ${run}
-`
-)
 
-// A Compose project on networks of the engine's own IPAM comes to Berth by one command and the steps that it prints,
-// and each of its containers has the addresses afterwards that it had before.
+// A Compose project on networks of the engine's own IPAM is moved to Berth by one command and the steps that it prints.
+// Afterwards each of its containers has its old addresses.
 func TestAdoptProject(t *testing.T) {
 	t.Parallel()
 	h, d := witnessed(t, 181)
 	h.Berth = d // which is the one that `berth adopt` names
-	for name, c := range map[string]struct {
-		file  string
-		order []string // in which its services come, and so get their addresses
-		up    []string
-	}{
-		"site":   {siteFile, []string{"db", "web"}, nil},
-		"photos": {photosFile, []string{"database", "server", "cache"}, nil},
-		"queue":  {queueFile, []string{"worker", "broker", "api"}, []string{"--scale", "worker=4"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if name != "photos" && testing.Short() {
-				t.Skip("photos has their parts but for replicas")
-			}
-			h := *h
-			h.T = t
-			h.made += 10 * len(name) // names of its own
-			p := h.newProject(c.file, map[string]string{"subnet": h.v4("0/24"), "address": h.v4("77")})
-			p.command = composeCommands(t)["1.29"]
-			for _, service := range c.order {
-				p.run(slices.Concat([]string{"up", "--detach", "--no-deps"}, scaleOf(service, c.up),
-					[]string{service})...)
-			}
-			p.run("stop", "--timeout", "1", c.order[0]) // so that the next one is before it
-			p.run("restart", "--timeout", "1", c.order[1])
-			p.run("start", c.order[0])
-			before := p.everywhere()
-			said := h.berth("adopt", "--project", p.name)
-			if again := p.everywhere(); !maps.EqualFunc(before, again, maps.Equal[map[string]string]) {
-				t.Errorf("it changed Docker: it was\n%v\nand is\n%v", before, again)
-			}
-			p.follow(said)
-			if after := p.everywhere(); !maps.EqualFunc(before, after, maps.Equal[map[string]string]) {
-				t.Errorf("by these steps\n%s\nthe containers, which had\n%v\nhave\n%v", said, before, after)
-			}
-			for container, places := range before {
-				for network := range places {
-					p.address(container, network)
-				}
-			}
-			h.finds()
-			p.files = append(p.files, filepath.Join(filepath.Dir(p.files[0]), "berth.override.yaml"))
-			p.run("down", "--timeout", "1", "--volumes")
-		})
+	p := h.newProject(photosFile, map[string]string{"address": h.v4("77")})
+	p.command = composeCommands(t)["1.29"]
+	for _, service := range []string{"database", "server", "cache"} { // their order determines their addresses
+		p.run("up", "--detach", "--no-deps", service)
 	}
-}
-
-// scaleOf are the flags that scale a service, where they are about that one.
-func scaleOf(service string, flags []string) []string {
-	if len(flags) > 0 && strings.HasPrefix(flags[1], service+"=") {
-		return flags
+	p.run("stop", "--timeout", "1", "database")
+	p.run("restart", "--timeout", "1", "server")
+	p.run("start", "database")
+	before := p.everywhere()
+	said := h.berth("adopt", "--project", p.name)
+	if again := p.everywhere(); !maps.EqualFunc(before, again, maps.Equal[map[string]string]) {
+		t.Errorf("it changed Docker: it was\n%v\nand is\n%v", before, again)
 	}
-	return nil
+	p.follow(said)
+	if after := p.everywhere(); !maps.EqualFunc(before, after, maps.Equal[map[string]string]) {
+		t.Errorf("after these steps\n%s\nthe containers, which had\n%v\nhave\n%v", said, before, after)
+	}
+	for container, places := range before {
+		for network := range places {
+			p.address(container, network)
+		}
+	}
+	h.finds()
 }
 
 // everywhere are the IPv4 addresses of the project's containers, by container and network.
@@ -171,15 +108,11 @@ func (p *project) follow(said string) {
 			p.berth(words[1:]...)
 			continue
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(2*time.Minute))
 		// 1.29 has no other name
 		command := append([]string{"DOCKER_HOST=unix://" + p.Engine.Socket, "docker-compose"},
 			words[slices.Index(words, "-p"):]...)
-		_, err := run(ctx, nil, "env", command...)
-		cancel()
-		if err != nil {
-			p.Fatal(err)
-		}
+		_, err := lab.Run(2*time.Minute, nil, "env", command...)
+		lab.Must(p, err)
 	}
 	if done < 3 {
 		p.Fatalf("there are no steps in\n%s", said)

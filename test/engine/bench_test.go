@@ -12,9 +12,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"berth/test/lab"
 )
 
-// BenchmarkRun compares the whole life of a container on a network of Berth's with that on one of the engine's own IPAM.
+// BenchmarkRun compares the whole life of a container on a network of Berth's with that on one of the engine's own
+// IPAM.
 func BenchmarkRun(b *testing.B) {
 	d := daemon(b, "run", pluginDir, "--log-level", "warning")
 	builtIn := d.Name + "-own"
@@ -66,16 +69,14 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// timed makes a driver that passes requests on to a daemon, whose socket it is named after, and tells how long those for
-// addresses take.
+// timed makes a driver that passes requests on to a daemon, whose socket it is named after, and tells how long those
+// for addresses take.
 func timed(b *testing.B, socket string) <-chan time.Duration {
 	b.Helper()
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "berth"})
-	proxy.Transport = overSocket(socket).Transport
+	proxy.Transport = lab.Over(socket).Transport
 	l, err := net.Listen("unix", strings.TrimSuffix(socket, ".sock")+"-timed.sock")
-	if err != nil {
-		b.Fatal(err)
-	}
+	lab.Must(b, err)
 	times := make(chan time.Duration, 10)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := time.Now()

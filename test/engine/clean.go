@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // cleanUp removes all that a run made, or left when it was interrupted. It is harmless where there is nothing. It
@@ -25,18 +25,18 @@ func cleanUp(e Engine) (left []string, err error) {
 	errs = append(errs, removeContainers(e, mark+"([a-z]-)?[0-9]"))
 	left, err = removeNetworks(e, mark)
 	errs = append(errs, err, removeContainers(e, mark), removeVolumes(e, mark), removePlugins(e), removeImages(e),
-		removeNamespaces(), removeLinks())
+		removeNamespaces())
 	killRecorded()
 	sockets, _ := filepath.Glob(filepath.Join(pluginDir, mark+"*"))
 	for _, socket := range sockets {
 		errs = append(errs, os.RemoveAll(socket))
 	}
-	errs = append(errs, ground.Unmount(base), os.RemoveAll(base))
+	errs = append(errs, lab.Unmount(base), os.RemoveAll(base))
 	return left, errors.Join(errs...)
 }
 
-// removeContainers removes the containers whose names begin with a regular expression. Compose puts an id before the name
-// of a container while it makes another one in its place, where it may be interrupted.
+// removeContainers removes the containers whose names begin with a regular expression. Compose puts an id before the
+// name of a container while it makes another one in its place, where it may be interrupted.
 func removeContainers(e Engine, begin string) error {
 	out, err := e.Docker("ps", "-aq", "--filter", "name=^/([0-9a-f]+_)?"+begin)
 	if err != nil {
@@ -54,7 +54,7 @@ func removeContainers(e Engine, begin string) error {
 
 // removeContainer does what `docker rm -f -v` does, and returns when the container is gone, whoever removes it.
 func removeContainer(e Engine, container string) error {
-	return ground.Eventually(20*time.Second, func() error {
+	return lab.Eventually(20*time.Second, func() error {
 		_, err := e.api(http.MethodDelete, "/containers/"+container+"?force=1&v=1", nil)
 		switch {
 		case err == nil, strings.Contains(err.Error(), "No such container"):
@@ -62,7 +62,7 @@ func removeContainer(e Engine, container string) error {
 		case strings.Contains(err.Error(), "is already in progress"):
 			return err
 		}
-		return ground.Final(err)
+		return lab.Final(err)
 	})
 }
 

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // Cluster is several Docker hosts on one fabric, whose Berths share one etcd.
@@ -26,9 +26,9 @@ type Cluster struct {
 	hosts  []*Host
 }
 
-// Host is one of them: a House with an engine and a Berth of its own, in namespaces of its own.
+// Host is one of them: a Harness with an engine and a Berth of its own, in namespaces of its own.
 type Host struct {
-	*House
+	*Harness
 	name    string // as Berth calls it: a, b, c
 	address string // on ctl
 	engine  *PrivateEngine
@@ -41,9 +41,7 @@ func cluster(t *testing.T, hosts, number int) *Cluster {
 	t.Helper()
 	c := &Cluster{T: t}
 	t.Cleanup(func() {
-		if err := c.stop(); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, c.stop())
 	})
 	var err error
 	if c.fabric, err = startFabric(number); err != nil {
@@ -51,14 +49,10 @@ func cluster(t *testing.T, hosts, number int) *Cluster {
 	}
 	for i := range hosts {
 		h, err := c.build(t, string(rune('a'+i)), i+1, number)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		c.hosts = append(c.hosts, h)
 	}
-	if err := c.each(func(h *Host) error { return errors.Join(h.engine.Start(), importImage(h.Engine)) }); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, c.each(func(h *Host) error { return errors.Join(h.engine.Start(), importImage(h.Engine)) }))
 	if c.etcd, err = startEtcd(c.fabric); err != nil {
 		t.Fatal(err)
 	}
@@ -83,28 +77,26 @@ func (c *Cluster) build(t *testing.T, name string, number, scenario int) (*Host,
 	if err != nil {
 		return nil, err
 	}
-	return &Host{House: &House{T: t, Engine: e.Engine, number: scenario}, name: name, address: ctlAddress(number),
+	return &Host{Harness: &Harness{T: t, Engine: e.Engine, number: scenario}, name: name, address: ctlAddress(number),
 		engine: e}, nil
 }
 
 // serve starts a Berth on each host, with flags besides those of the cluster.
 func (c *Cluster) serve(flags ...string) {
 	c.Helper()
-	if err := c.each(func(h *Host) error {
+	lab.Must(c, c.each(func(h *Host) error {
 		h.daemon = c.berthOf(h, h.name, flags...)
 		h.Berth = h.daemon
 		if err := h.daemon.start(); err != nil {
 			return err
 		}
 		return h.reaches()
-	}); err != nil {
-		c.Fatal(err)
-	}
+	}))
 }
 
 // berthOf is a Berth in a host's namespaces, not started, which calls the host by a name.
 func (c *Cluster) berthOf(h *Host, name string, flags ...string) *Daemon {
-	flags = append([]string{"--store", "etcd", "--etcd-endpoints", c.etcd.Endpoints(), "--host", name, "--docker-host",
+	flags = append([]string{"--store", "etcd", "--etcd-endpoints", etcdURL, "--host", name, "--docker-host",
 		h.engine.URL()}, flags...)
 	return &Daemon{Name: "berth", Binary: binary, Sockets: h.engine.Sockets,
 		Dir:   filepath.Join(base, h.engine.name+"-berth"),
@@ -136,7 +128,7 @@ func (c *Cluster) stop() error {
 	errs := []error{c.each((*Host).stop)}
 	if c.etcd != nil {
 		if c.Failed() {
-			c.Logf("etcd's log:\n%s", c.etcd.Log())
+			c.Logf("etcd's log:\n%s", tail(c.etcd.Log(), 20))
 		}
 		errs = append(errs, c.etcd.Stop())
 	}
@@ -161,7 +153,7 @@ func (h *Host) stop() error {
 		errs = append(errs, h.engine.Kill(), os.Remove(h.engine.dockerd.logPath()))
 	}
 	errs = append(errs, h.engine.holder.Signal(syscall.SIGKILL, 10*time.Second), removeNamespace(h.engine.name))
-	return errors.Join(append(errs, ground.UnmountUnder(h.engine.path("")), os.RemoveAll(h.engine.path("")))...)
+	return errors.Join(append(errs, lab.UnmountUnder(h.engine.path("")), os.RemoveAll(h.engine.path("")))...)
 }
 
 // crash ends a host's engine and its Berth as a power cut does; its containers' processes live on. back starts both
@@ -175,7 +167,7 @@ func (h *Host) back() error { return errors.Join(h.daemon.Revive(), h.engine.Sta
 func (h *Host) startMany(network string, count int) error {
 	names := make([]string, count)
 	for i := range names {
-		names[i] = h.House.name()
+		names[i] = h.Harness.name()
 	}
 	return atOnce(names, func(name string) error {
 		if err := h.Engine.post("/containers/create?name="+name, map[string]any{
@@ -243,7 +235,7 @@ func (h *Host) pings(all []Held) error {
 	for _, x := range all {
 		silent, pids = append(silent, x.Address), append(pids, x.pid)
 	}
-	err := ground.Eventually(time.Minute, func() error {
+	err := lab.Eventually(time.Minute, func() error {
 		script := "for a in " + strings.Join(silent, " ") + "; do ping -q -c 1 -W 1 $a >/dev/null || echo $a; done"
 		out, err := h.Engine.Docker("exec", all[at].Container, "sh", "-c", script)
 		if silent = strings.Fields(out); err == nil && len(silent) > 0 {

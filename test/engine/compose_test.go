@@ -3,13 +3,14 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // composeFile is a plain Compose file on a planned network: one service takes what the pool gives, one has an address
@@ -43,8 +44,8 @@ networks:
         - subnet: %[7]s
 `
 
-// Plain Compose on a planned network: up, a service made afresh, down and up again.
-func compose(h *House) {
+// Plain Compose on a planned network: up, a service recreated, down and up again.
+func compose(h *Harness) {
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("254"))
 	h.berth("pool", "add", front, h.span(10, 11), "--name", "web")
 	h.berth("reservation", "add", front, "--owner", "db", "--ip", h.v4("80"))
@@ -58,17 +59,13 @@ func compose(h *House) {
 		if a := h.address(web, name); a != h.v4("10") && a != h.v4("11") {
 			h.Errorf("web has %s, which is not in its pool", a)
 		}
-		if a := h.address(db, name); a != h.v4("80") {
-			h.Errorf("ipv4_address: %s gave %s", h.v4("80"), a)
-		}
+		h.hasAddress(db, name, h.v4("80"))
 		if g := h.gateway(web, name); g != h.v4("254") {
 			h.Errorf("web has the gateway %s", g)
 		}
 		h.calls(web, h.v4("80"))
 		h.compose(file, name, "up", "--detach", "--force-recreate")
-		if a := h.address(db, name); a != h.v4("80") {
-			h.Errorf("made afresh, db has %s", a)
-		}
+		h.hasAddress(db, name, h.v4("80"))
 		h.address(web, name)
 		h.compose(file, name, "down", "--timeout", "1")
 		if left := h.show(front); left.Docker != 0 || left.Use.Reserved != 1 || len(left.Subnets[0].Pools) != 1 {
@@ -98,23 +95,30 @@ networks:
 }
 
 // composeFile writes a Compose file and returns its path.
-func (h *House) composeFile(text string) string {
+func (h *Harness) composeFile(text string) string {
 	h.Helper()
 	path := filepath.Join(h.TempDir(), "compose.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 // compose runs docker-compose, which must succeed: the newer Compose passes on no options of a network's IPAM.
-func (h *House) compose(file, project string, args ...string) {
+func (h *Harness) compose(file, project string, args ...string) {
 	h.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(2*time.Minute))
-	defer cancel()
 	command := append([]string{"DOCKER_HOST=unix://" + h.Engine.Socket, "docker-compose", "--file", file,
 		"--project-name", project}, args...)
-	if _, err := run(ctx, nil, "env", command...); err != nil {
-		h.Fatal(err)
+	h.inCompose(project, command)
+}
+
+// inCompose runs a command of Compose with its environment before it, which must succeed. Only `down` may leave a
+// network, if the engine miscounts its endpoints: the containers are gone, and an `up` takes the network that is there.
+func (h *Harness) inCompose(project string, command []string) {
+	h.Helper()
+	_, err := lab.Run(2*time.Minute, nil, "env", command...)
+	if err != nil && slices.Contains(command, "down") && strings.Contains(err.Error(), activeEndpoints) {
+		var kept []string
+		kept, err = removeNetworks(h.Engine, project+"_")
+		h.Logf("networks %q: %v", kept, errMiscounted)
 	}
+	lab.Must(h, err)
 }

@@ -7,21 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
-// ip is what docker inspect says of a container's address on a network.
-func (h *House) ip(container, network string) string {
-	h.Helper()
-	ep, err := h.Engine.Endpoint(container, network)
-	if err != nil {
-		h.Fatal(err)
-	}
-	return ep.IPAddress
-}
-
 // LN-3: what the container shows, what Docker says and what Berth has on record are one address.
-func runShowsAddress(h *House) {
+func runShowsAddress(h *Harness) {
 	n := h.network("--subnet", h.v4("0/24"))
 	var all []string
 	for range 4 {
@@ -41,16 +31,13 @@ func runShowsAddress(h *House) {
 }
 
 // LN-9: an explicit address is given, and refused to a second container with the name of its holder.
-func explicitAddress(h *House) {
+func explicitAddress(h *Harness) {
 	n := h.network("--subnet", h.v4("0/24"), "--ip-range", h.v4("128/25"))
 	first := h.container(n, "--ip", h.v4("50"))
 	if a := h.address(first, n); a != h.v4("50") {
 		h.Fatalf("--ip %s gave %s", h.v4("50"), a)
 	}
-	ep, err := h.Engine.Endpoint(first, n)
-	if err != nil {
-		h.Fatal(err)
-	}
+	ep := h.endpoint(first, n)
 	// An engine of the 20.10 line tells Berth no names: the holder is known by its MAC, where that is asked for.
 	holder := []string{h.v4("50")}
 	if asksMAC(h.Berth) {
@@ -60,36 +47,28 @@ func explicitAddress(h *House) {
 	gateway := h.gateway(first, n)
 	h.refused([]string{gateway, "gateway"}, containerCommand(h.name(), n, "--ip", gateway)...)
 	h.docker("rm", "-f", first)
-	if a := h.address(h.container(n, "--ip", h.v4("50")), n); a != h.v4("50") {
-		h.Errorf("after its holder is gone, --ip %s gave %s", h.v4("50"), a)
-	}
+	h.hasAddress(h.container(n, "--ip", h.v4("50")), n, h.v4("50"))
 }
 
 // gateway is the gateway that a container has on a network.
-func (h *House) gateway(container, network string) string {
+func (h *Harness) gateway(container, network string) string {
 	h.Helper()
-	ep, err := h.Engine.Endpoint(container, network)
-	if err != nil {
-		h.Fatal(err)
-	}
-	return ep.Gateway
+	return h.endpoint(container, network).Gateway
 }
 
 // LN-3, BO-2: a container with a MAC of its own gets its address back though others came between.
-func macKeepsAddress(h *House) {
+func macKeepsAddress(h *Harness) {
 	n := h.network("--subnet", h.v4("0/24"), "--ip-range", h.v4("64/29"))
 	bystander := h.container(n)
 	const mac = "02:62:74:00:00:01"
 	c := h.name()
-	if err := h.Engine.CreateWithMAC(c, n, mac); err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, h.Engine.create(c, n, mac))
 	h.docker("start", c)
 	before := h.address(c, n)
 	h.recorded(before, mac)
 	h.docker("stop", c)
-	// The witness takes a request for that of the one container that ended or was made in the last moments. So that this
-	// is not c, three others are made behind its end, of which the last one does not start; and they are known.
+	// The witness takes a request for that of the one container that ended or was made in the last moments. So that
+	// this is not c, three others are made behind its end, of which the last one does not start; and they are known.
 	var others []string
 	for range 3 {
 		other := h.name()
@@ -112,22 +91,16 @@ func macKeepsAddress(h *House) {
 		}
 	}
 	h.docker("start", c)
-	if after := h.address(c, n); after != before {
-		h.Errorf("after stop and start the container has %s; it had %s", after, before)
-	}
-	// A container made afresh with the MAC is the same owner.
+	h.hasAddress(c, n, before)
+	// A container recreated with the MAC is the same owner.
 	h.docker("rm", "-f", c)
-	if err := h.Engine.CreateWithMAC(c, n, mac); err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, h.Engine.create(c, n, mac))
 	h.docker("start", c)
-	if after := h.address(c, n); after != before {
-		h.Errorf("made afresh, the container has %s; it had %s", after, before)
-	}
+	h.hasAddress(c, n, before)
 }
 
 // LN-10: disconnecting and removing gives the address back.
-func disconnectAndConnect(h *House) {
+func disconnectAndConnect(h *Harness) {
 	n := h.network("--subnet", h.v4("0/24"))
 	c := h.container(n)
 	a := h.address(c, n)
@@ -136,9 +109,7 @@ func disconnectAndConnect(h *House) {
 		h.Errorf("after disconnect %s is on record as %+v", a, l)
 	}
 	h.docker("network", "connect", "--ip", h.v4("77"), n, c)
-	if a := h.address(c, n); a != h.v4("77") {
-		h.Errorf("connected with --ip %s, the container has %s", h.v4("77"), a)
-	}
+	h.hasAddress(c, n, h.v4("77"))
 	h.docker("rm", "-f", c)
 	if left := h.leases(h.v4("0/24")); len(left) != 1 || left[0].Kind != "gateway" {
 		h.Errorf("after the container is gone, Berth has %+v", left)
@@ -146,7 +117,7 @@ func disconnectAndConnect(h *House) {
 }
 
 // BO-7: a range that is full is refused with its name, and serves again as soon as an address comes back.
-func fullRange(h *House) {
+func fullRange(h *Harness) {
 	n := h.network("--subnet", h.v4("0/24"), "--ip-range", h.v4("8/31"), "--gateway", h.v4("1"))
 	first, second := h.container(n), h.container(n)
 	h.refused([]string{h.v4("8")}, containerCommand(h.name(), n)...)
@@ -159,26 +130,24 @@ func fullRange(h *House) {
 
 // calls checks that a container reaches an address, or a name. It is called again for a while: the kernel's table of
 // neighbours, which all namespaces of a machine share, may have no room for a moment.
-func (h *House) calls(from, to string) {
+func (h *Harness) calls(from, to string) {
 	h.Helper()
-	if err := h.called(from, to); err != nil {
-		h.Error(err)
-	}
+	lab.Check(h, h.called(from, to))
 }
 
-func (h *House) called(from, to string) error {
+func (h *Harness) called(from, to string) error {
 	command := []string{"exec", from, "ping", "-c", "1", "-W", "5", to}
 	if strings.Contains(to, ":") {
 		command = slices.Insert(command, 3, "-6")
 	}
-	return ground.Eventually(5*time.Second, func() error {
+	return lab.Eventually(5*time.Second, func() error {
 		_, err := h.Engine.Docker(command...)
 		return err
 	})
 }
 
 // Containers reach one another at the addresses that Berth gave.
-func ping(h *House) {
+func ping(h *Harness) {
 	n := h.network("--subnet", h.v4("0/24"))
 	a, b := h.container(n), h.container(n)
 	h.calls(a, h.address(b, n))
@@ -187,7 +156,7 @@ func ping(h *House) {
 }
 
 // Invariants 1 and 2: killed while containers run, Berth comes back with what it had and gives none of it twice.
-func killed(h *House) {
+func killed(h *Harness) {
 	n := h.network("--subnet", h.v4("0/24"))
 	holders := map[string]string{}
 	add := func() {
@@ -203,39 +172,26 @@ func killed(h *House) {
 		add()
 	}
 	for range 2 {
-		if err := h.Berth.Kill(); err != nil {
-			h.Fatal(err)
-		}
-		if err := h.Berth.Revive(); err != nil {
-			h.Fatal(err)
-		}
+		lab.Must(h, h.Berth.Kill(), h.Berth.Revive())
 		add()
 		add()
 	}
 	for a, c := range holders { // all are still there, and still theirs
-		if got := h.address(c, n); got != a {
-			h.Errorf("%s had %s and has %s", c, a, got)
-		}
+		h.hasAddress(c, n, a)
 	}
 	if got := h.leases(h.v4("0/24")); len(got) != len(holders)+1 {
 		h.Errorf("%d containers and a gateway; Berth has %+v", len(holders), got)
 	}
 	// Killed with a container stopping: the engine tries the release again until Berth is back.
 	for _, c := range holders {
-		if err := h.Berth.Kill(); err != nil {
-			h.Fatal(err)
-		}
+		lab.Must(h, h.Berth.Kill())
 		released := make(chan error, 1)
 		go func() {
 			_, err := h.Engine.Docker("rm", "-f", c)
 			released <- err
 		}()
-		if err := h.Berth.Revive(); err != nil {
-			h.Fatal(err)
-		}
-		if err := <-released; err != nil {
-			h.Error(err)
-		}
+		lab.Must(h, h.Berth.Revive())
+		lab.Check(h, <-released)
 		break
 	}
 	if got := h.leases(h.v4("0/24")); len(got) != len(holders) {

@@ -4,7 +4,6 @@ package engine
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 )
 
@@ -14,19 +13,17 @@ func crowdRounds() int { return sample(*keptRounds/5, 5, 20) }
 // crowd is how many containers come back at once at most.
 func crowd() int { return sample(0, 4, 8) }
 
-// five are the services of a project, which is made afresh all at once.
+// five are the services of a project, which is recreated all at once.
 var five = []string{"a", "b", "c", "d", "e"}
 
-// fiveFile is a Compose file of five services on a network that is there; what is said of each beside it is its own.
-func fiveFile(network string, own func(service string) string) string {
+// fiveFile is a Compose file of five services on an existing network.
+func fiveFile(network string) string {
 	text := "version: \"3.7\"\nservices:\n"
 	for _, s := range five {
-		text += fmt.Sprintf("  %s: {image: \"${image}\", command: ${run}, networks: {lan: {%s}}}\n", s, own(s))
+		text += fmt.Sprintf("  %s: {image: \"${image}\", command: ${run}, networks: {lan: {}}}\n", s)
 	}
 	return text + "networks: {lan: {external: true, name: " + network + "}}\n"
 }
-
-func nothing(string) string { return "" }
 
 // fives are the containers of the five services.
 func (p *project) fives() (all []string) {
@@ -47,81 +44,75 @@ func (p *project) recreated(network string) tally {
 	return got
 }
 
-// inOrder stops several containers and starts them one after the other, in the order in which they were stopped, and in
-// another one.
-func (k *kept) inOrder(network string, containers []string, count func(situation string, got tally)) {
-	k.Helper()
-	for _, s := range []struct {
-		name  string
-		start []string
-	}{
-		{"`docker stop a b c d; docker start a b c d`", containers},
-		{"`docker stop a b c d; docker start d b a c`", []string{containers[3], containers[1], containers[0],
-			containers[2]}},
-	} {
-		count(s.name, k.stays(crowdRounds(), network, containers, func() {
-			k.docker(append([]string{"stop", "--time", "0"}, containers...)...)
-			k.docker(append([]string{"start"}, s.start...)...)
-		}))
-		k.sound()
-	}
-}
-
 // atOnce restarts two, four and eight containers at once; under -short four.
-func (k *kept) atOnce(network string, containers []string, count func(situation string, got tally)) {
+func (k *kept) atOnce(network string, containers []string, check func(what string, got tally)) {
 	k.Helper()
 	sizes := []int{2, 4, 8}
 	if testing.Short() {
 		sizes = []int{crowd()}
 	}
 	for _, n := range sizes {
-		some := containers[:n]
-		got := k.stays(crowdRounds(), network, some, func() { k.together(some, "restart", "--time", "0") })
-		count(fmt.Sprintf("%d restarted at once", n), got)
+		check(fmt.Sprintf("%d restarted at once", n), k.stays(crowdRounds(), network, containers[:n],
+			func() { k.together(containers[:n], "restart", "--time", "0") }))
 		k.sound()
 	}
 }
 
-const recreatedAtOnce = "5 services, `up --force-recreate`"
+// crowded are containers that run on a network.
+func (h *Harness) crowded(network string, options ...string) (all []string) {
+	h.Helper()
+	for range crowd() {
+		all = append(all, h.container(network, options...))
+	}
+	return all
+}
 
-// Several containers that are started one after the other have each its own address again, where somebody asks the
-// engine who starts. Of those that are started at once nobody can tell which is which: they share out what they had
-// among themselves, and those that are pinned have their own. The engine's own IPAM is measured beside it.
+// outside checks that containers shared out the addresses that they had before.
+func (k *kept) outside(what string, got tally) {
+	k.Helper()
+	if k.way.witnessed() && got.outside > 0 {
+		k.Errorf("%s: %+v", what, got)
+	}
+}
+
+// sure checks that each container has its old address.
+func (k *kept) sure(what string, got tally) {
+	k.Helper()
+	if got.missed() > 0 {
+		k.Errorf("%s: %+v", what, got)
+	}
+}
+
+// If several containers are started one after the other, and a witness asks the engine who starts, each has its own
+// address again. Of those that start at once nobody can tell which is which: they share out the addresses that they
+// had, and pinned containers have their own.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, 50)
-	found := &results{title: "several"}
 	for i, w := range ways(e.Engine) {
-		if testing.Short() && (w.beside || !w.witnessed() && !w.builtIn) {
+		if testing.Short() && (w.beside || !w.witnessed()) {
 			continue
 		}
 		t.Run(w.name, func(t *testing.T) {
 			k := startKept(t, e.Engine, e.Sockets, w, 144+i)
 			k.idlers()
-			var all []string
-			for range crowd() {
-				all = append(all, k.container(k.network))
-			}
-			count := func(s string, got tally) {
-				found.add(s, w.name, got)
-				if w.witnessed() && got.outside > 0 {
-					t.Errorf("%s: %s", s, got)
+			all := k.crowded(k.network)
+			some := all[:4]
+			for _, start := range [][]string{some, {some[3], some[1], some[0], some[2]}} {
+				got := k.stays(crowdRounds(), k.network, some, func() {
+					k.docker(append([]string{"stop", "--time", "0"}, some...)...)
+					k.docker(append([]string{"start"}, start...)...)
+				})
+				k.outside("one after the other", got)
+				if w.witnessed() {
+					k.sure("one after the other", got)
 				}
-			}
-			k.inOrder(k.network, all[:4], func(s string, got tally) {
-				count(s, got)
-				if w.witnessed() && got.missed() > 0 {
-					t.Errorf("%s: %s have the address of before", s, got)
-				}
-			})
-			k.atOnce(k.network, all, count)
-			if !testing.Short() {
-				p := k.newProject(fiveFile(k.network, nothing), nil)
-				count(recreatedAtOnce, p.recreated(k.network))
 				k.sound()
 			}
-			if w.witnessed() {
-				t.Logf("%+v", k.witness())
+			k.atOnce(k.network, all, k.outside)
+			if !testing.Short() {
+				k.outside("up --force-recreate", k.newProject(fiveFile(k.network), nil).recreated(k.network))
+				k.sound()
 			}
 		})
 	}
@@ -129,109 +120,21 @@ func TestCrowd(t *testing.T) {
 		k := startKept(t, e.Engine, e.Sockets, ways(e.Engine)[0], 148)
 		front := k.plan("--subnet", k.v4("128/25")+",gateway="+k.v4("129")+",pool="+k.span(130, 199))
 		network := k.on(front, "--subnet", k.v4("128/25"))
-		sure := func(s, way string, got tally) {
-			found.add(s, way, got)
-			if got.missed() > 0 {
-				t.Errorf("%s, %s: %s have the address of before", way, s, got)
-			}
-		}
-		var all []string
-		for range crowd() {
-			all = append(all, k.container(network))
-		}
+		all := k.crowded(network)
 		k.pin(all)
-		k.atOnce(network, all, func(s string, got tally) { sure(s, "pinned", got) })
+		k.atOnce(network, all, k.sure)
 
-		p := k.newProject(fiveFile(network, nothing), nil)
+		p := k.newProject(fiveFile(network), nil)
 		p.run("up", "--detach")
 		k.pin(p.fives())
-		restarted := p.stays(crowdRounds(), network, p.fives(), func() { p.run("restart", "--timeout", "1") })
-		sure("5 services, `docker-compose restart`", "pinned", restarted)
+		k.sure("docker-compose restart, pinned", p.stays(crowdRounds(), network, p.fives(),
+			func() { p.run("restart", "--timeout", "1") }))
 		k.sound()
 		p.run("down", "--timeout", "1")
 
-		if !testing.Short() { // what the override file says, too
-			p = k.newProject(fiveFile(network, func(s string) string {
-				return "ipv4_address: " + k.v4(fmt.Sprint(200+strings.Index("abcde", s)))
-			}), nil)
-			sure(recreatedAtOnce, "ipv4_address", p.recreated(network))
-			k.sound()
-		}
-
-		p = k.newProject(fiveFile(network, nothing), nil)
+		p = k.newProject(fiveFile(network), nil)
 		p.override("--network", "lan="+front)
-		sure(recreatedAtOnce, "override file", p.recreated(network))
+		k.sure("up --force-recreate with an override file", p.recreated(network))
 		k.sound()
 	})
-	t.Logf("\n%s", found)
-}
-
-// An engine that is stopped in order, or killed, and started again starts all its containers at once. Those that are
-// pinned have the addresses of before, and the others share out what they had.
-func TestCrowdBoots(t *testing.T) {
-	t.Parallel()
-	e := engineOf(t, 51)
-	w := ways(e.Engine)[0]
-	k := startKept(t, e.Engine, e.Sockets, w, 151)
-	front := k.plan("--subnet", k.v4("128/26")+",gateway="+k.v4("129")+",pool="+k.span(130, 180))
-	const pinned, builtIn = "pinned", "built-in IPAM"
-	networks := map[string]string{
-		w.name:  k.network,
-		pinned:  k.on(front, "--subnet", k.v4("128/26")),
-		builtIn: k.of(way{builtIn: true}, "192/26"),
-	}
-	columns := []string{w.name, pinned, builtIn}
-	if testing.Short() {
-		columns = columns[:2] // nothing is asked of the engine's own
-	}
-	containers := map[string][]string{}
-	var all []string
-	for _, column := range columns {
-		for range crowd() {
-			c := k.container(networks[column], "--restart", "always")
-			containers[column], all = append(containers[column], c), append(all, c)
-		}
-	}
-	k.pin(containers[pinned])
-	k.sound()
-
-	found := &results{title: fmt.Sprintf("%d containers with --restart always", crowd())}
-	at := func(column string) (where []string) {
-		for _, c := range containers[column] {
-			where = append(where, k.at(c, networks[column]))
-		}
-		return where
-	}
-	for _, ending := range []struct {
-		name string
-		stop func() error
-	}{{"engine stopped and started", e.StopEngine}, {"engine killed and started", e.Kill}} {
-		for range crowdRounds() {
-			before := map[string][]string{}
-			for _, column := range columns {
-				before[column] = at(column)
-			}
-			if err := ending.stop(); err != nil {
-				t.Fatal(err)
-			}
-			if err := e.Start(); err != nil {
-				t.Fatal(err)
-			}
-			k.allRun(all)
-			k.follows()
-			for _, column := range columns {
-				var got tally
-				got.count(before[column], at(column))
-				found.add(ending.name, column, got)
-				if column == w.name && got.outside > 0 {
-					t.Errorf("%s: %s", ending.name, got)
-				}
-				if column == pinned && got.missed() > 0 {
-					t.Errorf("%s: of those pinned %s have the address of before", ending.name, got)
-				}
-			}
-			k.sound()
-		}
-	}
-	t.Logf("\n%s\n%+v", found, k.witness())
 }

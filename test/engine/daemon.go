@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"os"
@@ -13,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // pluginDir is where the engine looks for legacy plugins: a socket's base name is its driver's name.
@@ -34,7 +33,7 @@ type byMAC struct{ *Daemon }
 // Driver is the name that the engine knows that socket by.
 func (m byMAC) Driver() string { return m.Name + "-mac" }
 
-// asksMAC tells whether a Berth has the engine say the MACs of containers.
+// asksMAC reports whether a Berth has the engine say the MACs of containers.
 func asksMAC(b Berth) bool {
 	switch b := b.(type) {
 	case byMAC:
@@ -47,7 +46,7 @@ func asksMAC(b Berth) bool {
 	return false
 }
 
-// macFits tells whether a MAC on record can be that of a container: the very one where the engine was asked for it.
+// macFits reports whether a MAC on record can be that of a container: the very one where the engine was asked for it.
 func macFits(b Berth, recorded, mac string) bool {
 	return recorded == mac || recorded == "" && !asksMAC(b)
 }
@@ -69,13 +68,9 @@ func daemon(t testing.TB, name, sockets string, flags ...string) *Daemon {
 	t.Helper()
 	name = prefix + name
 	d := &Daemon{Name: name, Binary: binary, Sockets: sockets, Flags: flags, Dir: filepath.Join(base, name)}
-	if err := d.start(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, d.start())
 	t.Cleanup(func() {
-		if err := d.Stop(); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, d.Stop())
 	})
 	return d
 }
@@ -135,7 +130,7 @@ func (d *Daemon) Stop() error { return d.process.Signal(syscall.SIGTERM, 10*time
 
 // awaitBerth returns when a Berth answers on its admin socket and also holds.
 func awaitBerth(binary, adminSocket string, also func() error) error {
-	return ground.Eventually(40*time.Second, func() error {
+	return lab.Eventually(40*time.Second, func() error {
 		if err := also(); err != nil {
 			return err
 		}
@@ -144,9 +139,7 @@ func awaitBerth(binary, adminSocket string, also func() error) error {
 			return err
 		}
 		conn.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(10*time.Second))
-		defer cancel()
-		_, err = run(ctx, nil, binary, "--admin-socket", adminSocket, "lease", "ls")
+		_, err = lab.Run(10*time.Second, nil, binary, "--admin-socket", adminSocket, "lease", "ls")
 		return err
 	})
 }

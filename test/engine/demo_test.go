@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// `make demo` works twice in a row, shows one address as the container's and as a lease, and `make demo-clean` undoes
-// it.
+// `make demo` works twice in a row and shows the container's address as a lease. `make demo-clean` removes everything.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	choosing.Lock() // Berth chooses the subnet of the demonstration

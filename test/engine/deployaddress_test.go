@@ -3,9 +3,6 @@
 package engine
 
 import (
-	"context"
-	"slices"
-	"strings"
 	"testing"
 )
 
@@ -24,12 +21,7 @@ services:
     command: ${run}
     networks: [front]
     deploy: {replicas: ${any}}
-networks:
-  front:
-    name: ${project}
-    driver_opts: {com.docker.network.bridge.name: "${bridge}"}
-    ipam: {driver: "${driver}", options: {network: "${planned}"}, config: [{subnet: "${subnet}"}]}
-`
+` + frontNetwork
 
 const wrongFile = `
 services:
@@ -42,116 +34,67 @@ services:
   taken:
     image: ${image}
     networks: {front: {ipv4_address: "${a}"}}
-networks:
-  front:
-    name: ${project}
-    driver_opts: {com.docker.network.bridge.name: "${bridge}"}
-    ipam: {driver: "${driver}", options: {network: "${planned}"}, config: [{subnet: "${subnet}"}]}
-`
+` + frontNetwork
 
-// Replicas get the addresses that the files give each of them, also where these change places in a ring; an exclusion
-// over the address of one moves that one and leaves the others; a pool that is too small, and all else that is in the
-// way, is told at once before anything is done; what a deploy has made, Compose's own `up` leaves as it is (BD-2, BD-3,
-// BD-4, BO-7, BO-9, BO-13).
+// Replicas get the addresses that the file gives them, also when these change places in a ring. An exclusion over the
+// address of one replica moves that one alone. A pool that is too small, and everything else that is wrong, is reported
+// at once, before anything is done. Compose's own `up` leaves alone what a deploy has made (BD-2, BD-3, BD-4, BO-7,
+// BO-9, BO-13).
 func TestDeployAddressed(t *testing.T) {
-	eachGeneration(t, newer, "addressed", enterPlanned, 217, addressed)
-}
-
-func addressed(h *House, command []string) {
-	planned := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1"))
-	h.berth("pool", "add", planned, h.v4("20+3"))
-	says := func(any string, fixed ...string) map[string]string {
-		return map[string]string{"planned": planned, "subnet": h.v4("0/24"), "any": any, "a": h.v4(fixed[0]),
-			"b": h.v4(fixed[1]), "c": h.v4(fixed[2])}
-	}
-	p := h.newProject(addressedFile, says("2", "81", "82", "83"))
-	p.command = command
-	p.deploys()
-	p.at3("fixed", "81", "82", "83")
-	first := p.ids()
-	p.run("up", "--detach")
-	if again := p.ids(); !slices.Equal(again, first) || len(first) != 5 {
-		p.Errorf("`up` makes %v of %v", again, first)
-	}
-	p.write(addressedFile, says("2", "82", "83", "81"))
-	p.plans(2, "3 to recreate", "2 to keep")
-	p.deploys()
-	p.at3("fixed", "82", "83", "81")
-	p.moves(planned)
-	p.refuses(planned, says)
-	p.run("down", "--timeout", "1")
-	p.berth("compose", "-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(), "--release")
-}
-
-// at3 wants the replicas of a service to run with addresses, and to have these and no others reserved.
-func (p *project) at3(service string, want ...string) {
-	p.Helper()
-	for i, end := range want {
-		if has := p.at(p.containerOf(service, i+1), p.name); has != p.v4(end) {
-			p.Errorf("%s %d has %s, and was to have %s", service, i+1, has, p.v4(end))
+	eachGeneration(t, newer, 217, func(h *Harness, command []string) {
+		p := h.newProject("", nil)
+		p.command, p.planned = command, h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1"))
+		h.berth("pool", "add", p.planned, h.v4("20+3"))
+		says := func(any string, fixed ...string) map[string]string {
+			return map[string]string{"any": any, "a": h.v4(fixed[0]), "b": h.v4(fixed[1]), "c": h.v4(fixed[2])}
 		}
-	}
-	p.plans(0, "nothing to do")
+		p.write(addressedFile, says("2", "81", "82", "83"))
+		p.deploys()
+		p.runsAt(map[string]string{"fixed/1": "81", "fixed/2": "82", "fixed/3": "83"})
+		p.upLeaves(5)
+		p.write(addressedFile, says("2", "82", "83", "81"))
+		p.plans(2, "3 to recreate", "2 to keep")
+		p.deploys()
+		p.runsAt(map[string]string{"fixed/1": "82", "fixed/2": "83", "fixed/3": "81"})
+		p.moves()
+		p.refuses(says)
+		p.write(addressedFile, says("2", "82", "83", "81"))
+		p.plans(0, "nothing to do")
+	})
 }
 
-// moves: an exclusion over a running replica's address moves that one, and no other is made anew (BO-9).
-func (p *project) moves(planned string) {
+// moves: an exclusion over a running replica's address moves that one, and recreates no other (BO-9).
+func (p *project) moves() {
 	p.Helper()
-	all := []string{p.containerOf("any", 2), p.containerOf("fixed", 1), p.containerOf("fixed", 2),
-		p.containerOf("fixed", 3)}
-	old := p.at(p.containerOf("any", 1), p.name)
-	p.berth("exclusion", "add", planned, old)
+	others := func() []string {
+		return []string{p.containerOf("any", 2), p.containerOf("fixed", 1), p.containerOf("fixed", 2),
+			p.containerOf("fixed", 3)}
+	}
+	before, old := others(), p.at(p.containerOf("any", 1), p.name)
+	p.berth("exclusion", "add", p.planned, old)
 	p.plans(2, "1 to recreate", "4 to keep", old+" -> "+p.v4("22"))
 	p.deploys()
-	if has := p.at(p.containerOf("any", 1), p.name); has != p.v4("22") {
-		p.Errorf("what moved has %s", has)
-	}
-	if reserved := p.reserved(planned, p.name+"/any/1"); !slices.Equal(reserved, []string{p.v4("22")}) {
-		p.Errorf("what moved has %v reserved", reserved)
-	}
-	now := []string{p.containerOf("any", 2), p.containerOf("fixed", 1), p.containerOf("fixed", 2),
-		p.containerOf("fixed", 3)}
-	if !slices.Equal(all, now) {
-		p.Errorf("the others were %v, and are %v", all, now)
-	}
+	p.runsAt(map[string]string{"any/1": "22"})
+	p.same("the others", before, others())
 	p.plans(0, "nothing to do")
 }
 
-// refuses: all that is in the way is told at once, and nothing is done.
-func (p *project) refuses(planned string, says func(string, ...string) map[string]string) {
+// refuses: everything that is wrong is reported at once, and nothing is done.
+func (p *project) refuses(says func(string, ...string) map[string]string) {
 	p.Helper()
 	before := p.ids()
-	p.berth("reservation", "add", planned, "--owner", "printer", "--ip", p.v4("90"))
+	p.berth("reservation", "add", p.planned, "--owner", "printer", "--ip", p.v4("90"))
 	p.write(wrongFile, says("3", "90", "90", "90"))
-	if _, err := run(context.Background(), nil, "docker", "--host", "unix://"+p.Engine.Socket, "pause",
-		p.containerOf("any", 2)); err != nil {
-		p.Fatal(err)
+	p.docker("pause", p.containerOf("any", 2))
+	words := []string{
+		":8: services.any.x-berth.upgrade is not known", ":11: " + p.name + "/taken/1 on networks.front: " +
+			"NetworkReservationAlreadyInUse: " + p.v4("90") + " is held by printer",
+		"(1 wanted, 0 free)", p.name + "/any/3 on networks.front: NetworkReservationNotEnoughCapacity",
+		"cannot be reached: it is paused; run `berth check`", "these are 4 problems",
 	}
-	for _, verb := range []string{"plan", "apply"} {
-		args := map[string][]string{"apply": {"--yes"}}[verb]
-		said, code := p.deploy(verb, args...)
-		if code != 1 {
-			p.Errorf("%s ends with %d", verb, code)
-		}
-		for _, want := range []string{
-			":8: services.any.x-berth.upgrade is not known", ":11: " + p.name + "/taken/1 on networks.front: " +
-				"NetworkReservationAlreadyInUse: " + p.v4("90") + " is held by printer",
-			"(1 wanted, 0 free)", p.name + "/any/3 on networks.front: NetworkReservationNotEnoughCapacity",
-			"cannot be reached: it is paused; run `berth check`", "these are 4 problems",
-		} {
-			if !strings.Contains(said, want) {
-				p.Errorf("%s says nothing of %q:\n%s", verb, want, said)
-			}
-		}
-	}
-	if _, err := run(context.Background(), nil, "docker", "--host", "unix://"+p.Engine.Socket, "unpause",
-		p.containerOf("any", 2)); err != nil {
-		p.Fatal(err)
-	}
-	if after := p.ids(); !slices.Equal(before, after) {
-		p.Errorf("there were %v, and are %v", before, after)
-	}
-	p.berth("reservation", "rm", planned, "--owner", "printer")
-	p.write(addressedFile, says("2", "82", "83", "81"))
-	p.plans(0, "nothing to do")
+	p.plans(1, words...)
+	p.fails(words...)
+	p.docker("unpause", p.containerOf("any", 2))
+	p.same("the containers", before, p.ids())
+	p.berth("reservation", "rm", p.planned, "--owner", "printer")
 }

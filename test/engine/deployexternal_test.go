@@ -3,7 +3,8 @@
 package engine
 
 import (
-	"strings"
+	"slices"
+	"sync"
 	"testing"
 )
 
@@ -15,52 +16,73 @@ networks:
   n: {external: true, name: "${front}"}
 `
 
-// A project on a network that somebody else has made is deployed without a further word, and each replica has its
-// address in its configuration, also when it is made anew. One that contradicts the engine is refused, as is a network
-// that is not there, with the line that makes it.
+// A project on a network that somebody else has made is deployed without further settings. Each replica has its address
+// in its configuration, also when it is recreated. A network that contradicts the engine is refused. So is one that
+// does not exist, with the line that makes it.
 func TestDeployExternal(t *testing.T) {
-	eachGeneration(t, newer, "external", enterPlanned, 175, onExternal)
+	eachGeneration(t, newer, 175, func(h *Harness, command []string) {
+		planned := h.plan("--subnet", h.v4("0/24")+",pool")
+		other := h.plan("--subnet", h.v4("0/24"), "--space", "lab")
+		front := h.network("--ipam-opt", "network="+planned, "--subnet", h.v4("0/24"))
+		p := h.newProject(externalFile, map[string]string{"front": front, "round": "1"})
+		p.command = command
+		p.plans(2, "2 to create", " on "+front)
+		p.deploys()
+		fixed := func() (all []string) {
+			for _, number := range []int{1, 2} {
+				id := p.containerOf("web", number)
+				asked, _, _ := h.asks(id, front)
+				p.same(p.webOwner(number)+"'s addresses", []string{p.at(id, front)}, []string{asked})
+				all = append(all, asked)
+			}
+			return all
+		}
+		before := fixed()
+		p.plans(0, "nothing to do")
+		p.write(externalFile, map[string]string{"front": front, "round": "2"})
+		p.deploys()
+		p.same("the addresses", before, fixed())
+		p.plans(0, "nothing to do")
+		p.flags = []string{"--network", "n=" + other}
+		p.plans(1, "contradicts the engine, whose network "+front+" is on the planned network "+planned)
+		p.flags = nil
+		p.write(externalFile, map[string]string{"front": other, "round": "2"})
+		p.plans(1, "the engine has no network "+other+"; make it with `docker network create --ipam-driver "+
+			p.Berth.Driver()+" --ipam-opt network="+other+" --subnet "+p.v4("0/24")+" "+other+"`")
+	})
 }
 
-func onExternal(h *House, command []string) {
-	planned := h.plan("--subnet", h.v4("0/24")+",pool")
-	other := h.plan("--subnet", h.v4("0/24"), "--space", "lab")
-	front := h.network("--ipam-opt", "network="+planned, "--subnet", h.v4("0/24"))
-	p := h.newProject(externalFile, map[string]string{"front": front, "round": "1"})
-	p.command = command
-	p.plans(2, "2 to create", " on "+front)
-	p.deploys()
-	has := map[string]string{}
-	for round := range 2 {
-		for _, number := range []int{1, 2} {
-			id := p.containerOf("web", number)
-			addr := p.at(id, front)
-			fixed := strings.TrimSpace(p.docker("inspect", "--format",
-				"{{with index .NetworkSettings.Networks \""+front+"\"}}{{.IPAMConfig.IPv4Address}}{{end}}", id))
-			if owner := p.webOwner(number); fixed != addr || round > 0 && has[owner] != addr {
-				p.Errorf("round %d: %s has %s, had %s, and %s in its configuration", round, owner, addr, has[owner], fixed)
-			} else {
-				has[owner] = addr
-			}
+// Two deploys begin at once for the last two addresses of a network: one succeeds, and the other is refused and creates
+// nothing (BD-4). A replica that is removed by hand comes back with its address (BO-2).
+func TestDeployLast(t *testing.T) {
+	eachGeneration(t, older, 223, func(h *Harness, command []string) {
+		planned := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("254"))
+		h.berth("pool", "add", planned, h.span(10, 11))
+		front := h.network("--ipam-opt", "network="+planned, "--subnet", h.v4("0/24"))
+		var all [2]*project
+		var said [2]string
+		var codes [2]int
+		var both sync.WaitGroup
+		for i := range all {
+			all[i] = h.newProject(externalFile, map[string]string{"front": front, "round": "1"})
+			all[i].command, all[i].flags = command, []string{"--network", "n=" + planned}
+			both.Go(func() { said[i], codes[i] = all[i].deploy("apply", "--yes") })
 		}
-		p.plans(0, "nothing to do")
-		if round == 0 {
-			p.write(externalFile, map[string]string{"front": front, "round": "2"})
-			p.deploys()
+		both.Wait()
+		if !slices.Equal(slices.Sorted(slices.Values(codes[:])), []int{0, 1}) {
+			h.Fatalf("two deploys for two addresses end with %d and %d:\n%s\n%s", codes[0], codes[1], said[0], said[1])
 		}
-	}
-	override := p.berth("compose", "-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(), "--docker-host",
-		"unix://"+p.Engine.Socket, "--scale", "web=1")
-	if want := "ipv4_address: \"" + has[p.webOwner(1)] + "\""; !strings.Contains(override, want) {
-		p.Errorf("the override says nothing of %s:\n%s", want, override)
-	}
-	p.flags = []string{"--network", "n=" + other}
-	p.plans(1, "contradicts the engine, whose network "+front+" is on the planned network "+planned)
-	p.flags = nil
-	p.write(externalFile, map[string]string{"front": other, "round": "2"})
-	p.plans(1, "the engine has no network "+other+"; make it with `docker network create --ipam-driver "+p.Berth.Driver()+
-		" --ipam-opt network="+other+" --subnet "+p.v4("0/24")+" "+other+"`")
-	p.write(externalFile, map[string]string{"front": front, "round": "2"})
-	p.run("down", "--timeout", "1")
-	p.berth("compose", "-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(), "--release")
+		p, refused := all[slices.Index(codes[:], 0)], all[slices.Index(codes[:], 1)]
+		if left := refused.ids(); len(left) > 0 {
+			h.Errorf("the refused deploy has created %v", left)
+		}
+		first, second := p.at(p.containerOf("web", 1), front), p.at(p.containerOf("web", 2), front)
+		p.same("the addresses", []string{h.v4("10"), h.v4("11")}, slices.Sorted(slices.Values([]string{first, second})))
+		other := p.containerOf("web", 2)
+		p.docker("rm", "--force", p.containerOf("web", 1))
+		p.plans(2, "1 to create", "1 to keep")
+		p.deploys()
+		p.same("web 1 and 2", []string{first, other}, []string{p.at(p.containerOf("web", 1), front),
+			p.containerOf("web", 2)})
+	})
 }

@@ -5,15 +5,14 @@ package engine
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"flag"
-	"os/exec"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 var deployKills = flag.Int("deploy-kills", 0, "after how many of the steps of a deploy TestDeployKilled kills it; 1000: after each")
@@ -34,136 +33,123 @@ services:
     environment: {ROUND: "${round}"}
     networks: {front: {ipv4_address: "${db}"}}
     volumes: ["kept:/kept", /unnamed]
-networks:
-  front:
-    name: ${project}
-    driver_opts: {com.docker.network.bridge.name: "${bridge}"}
-    ipam: {driver: "${driver}", options: {network: "${planned}"}, config: [{subnet: "${subnet}"}]}
 volumes:
   kept: {name: "${project}-kept"}
-`
+` + frontNetwork
 
-// A deploy that is killed after any of its steps keeps others away until its lock is over, or is taken away; the next
-// one does the rest. Then nothing is doubled, nothing is left behind, and each volume is what it was (BD-1, BO-1).
+// A deploy that is killed after any of its steps, or whose daemon is, is finished by the next one. The lock of a killed
+// deploy keeps others away until it ends, or is removed. Afterwards nothing is doubled, nothing is left behind, and
+// each volume has its content (BD-1, BO-1).
 func TestDeployKilled(t *testing.T) {
-	eachGeneration(t, newer, "killed", enterPlanned, 207, killedDeploys)
-}
-
-// round is what the files want in a round: each makes all anew, another static address, and one replica more or fewer.
-func (p *project) round(planned string, n int) {
-	p.Helper()
-	p.write(killedFile, map[string]string{"planned": planned, "subnet": p.v4("0/24"),
-		"db": p.v4([]string{"80", "81"}[n%2]), "round": time.Duration(n).String(), "replicas": []string{"2", "3"}[n%2]})
-}
-
-func killedDeploys(h *House, command []string) {
-	planned := h.plan("--subnet", h.v4("0/24")+",pool")
-	p := h.newProject("", nil)
-	p.command = command
-	p.round(planned, 0)
-	p.deploys()
-	p.docker("exec", p.containerOf("db", 1), "sh", "-c", "echo precious >/kept/file; echo precious >/unnamed/file")
-	n := 1
-	p.round(planned, n)
-	up := p.killed(-1)
-	n++
-	p.round(planned, n)
-	down := p.killed(-1)
-	all := max(up, down) // a round that scales down has other steps than one that scales up
-	every := max(1, all/sample(*deployKills, 2, 4))
-	waited := false
-	for k := 0; k < all; k += every {
-		n++
-		p.round(planned, n)
-		p.killed(k)
-		if strings.Contains(p.berth("deploy", "status"), p.name) { // else it was through before that
-			p.recovers(&waited)
+	eachGeneration(t, newer, 207, func(h *Harness, command []string) {
+		p := h.deployed(command, "", nil)
+		p.round(0)
+		p.deploys()
+		p.docker("exec", p.containerOf("db", 1), "sh", "-c", "echo precious >/kept/file; echo precious >/unnamed/file")
+		p.round(1)
+		up := p.killed(-1, nil)
+		p.round(2)
+		steps := max(up, p.killed(-1, nil)) // a round that scales down has other steps than one that scales up
+		waited, n := false, 2
+		for k := 0; k < steps; k += max(1, steps/sample(*deployKills, 2, 4)) {
+			n++
+			p.round(n)
+			p.killed(k, nil)
+			if strings.Contains(p.berth("deploy", "status"), p.name) { // else it was finished
+				p.recovers(&waited)
+			}
+			p.whole(n)
 		}
-		p.whole(planned, n)
-	}
-	p.run("down", "--timeout", "1", "--volumes")
-	p.berth("compose", "-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(), "--release")
+		n++
+		p.round(n)
+		p.killed(steps/2, func() error {
+			if err := p.Berth.Kill(); err != nil {
+				return err
+			}
+			return p.Berth.Revive()
+		})
+		p.unlock()
+		p.deploys()
+		p.whole(n)
+	})
 }
 
-// recovers has the next deploy do the rest: of the first that was killed when its lock is over, of others when it was
-// taken away.
+// round writes the file of a round: each recreates everything, with another static address, and one replica more or
+// fewer.
+func (p *project) round(n int) {
+	p.Helper()
+	p.write(killedFile, map[string]string{"db": p.v4([]string{"80", "81"}[n%2]), "round": fmt.Sprint(n),
+		"replicas": []string{"2", "3"}[n%2]})
+}
+
+// recovers has the next deploy finish the job: the first time when the lock has ended, later when it was removed.
 func (p *project) recovers(waited *bool) {
 	p.Helper()
-	said, code := p.deploy("apply", "--yes")
-	if code != 1 || !strings.Contains(said, "is being deployed by") || !strings.Contains(said, "berth deploy unlock "+p.name) {
-		p.Errorf("beside the lock of one that was killed a deploy ends with %d:\n%s", code, said)
-	}
+	p.fails("is being deployed by", "berth deploy unlock "+p.name)
 	if *waited {
-		p.berth("deploy", "unlock", p.name)
+		p.unlock()
 		p.deploys()
 		return
 	}
 	*waited = true
-	if said, code := p.deploy("apply", "--yes", "--lock-wait", "2m"); code != 0 {
-		p.Errorf("when the lock of one that was killed is over a deploy ends with %d:\n%s", code, said)
-	}
-	var runs []struct{ Outcome string }
-	if err := json.Unmarshal([]byte(p.berth("deploy", "history", p.name, "--format", "json")), &runs); err != nil {
-		p.Fatal(err)
-	}
-	if len(runs) < 2 || runs[0].Outcome != "done" || runs[1].Outcome != "silent" {
-		p.Errorf("the history after a deploy that was killed is %v", runs)
+	said, code := p.deploy("apply", "--yes", "--lock-wait", "2m")
+	p.ended("a deploy after the lock of a killed one has ended", said, code, 0)
+	if runs := p.history(); len(runs) < 2 || !strings.HasSuffix(runs[0], ": done") ||
+		!strings.HasSuffix(runs[1], ": silent") {
+		p.Errorf("the history after a killed deploy is %v", runs)
 	}
 }
 
-// whole wants all to be as the files of a round say, and nothing besides.
-func (p *project) whole(planned string, n int) {
+// whole checks that everything is as the file of a round says, and nothing else is there.
+func (p *project) whole(n int) {
 	p.Helper()
 	p.plans(0)
 	replicas := 2 + n%2
 	if all := p.ids(); len(all) != replicas+1 {
-		p.Errorf("there are %d containers, and %d replicas and a database were to be", len(all), replicas)
+		p.Errorf("there are %d containers, not %d replicas and a database", len(all), replicas)
 	}
 	seen := map[string]bool{}
 	for i := 1; i <= replicas; i++ {
 		addr := p.at(p.containerOf("web", i), p.name)
-		if all := p.reserved(planned, p.webOwner(i)); !slices.Equal(all, []string{addr}) || seen[addr] {
-			p.Errorf("web %d has %s, and reserved is %v", i, addr, all)
+		if all := p.reserved(p.planned, p.webOwner(i)); !slices.Equal(all, []string{addr}) || seen[addr] {
+			p.Errorf("web %d has %s, and %v is reserved for it", i, addr, all)
 		}
 		seen[addr] = true
 	}
-	if left := p.reserved(planned, p.webOwner(3)); n%2 == 0 && len(left) > 0 {
-		p.Errorf("web 3 is gone, and has %v", left)
+	if left := p.reserved(p.planned, p.webOwner(3)); n%2 == 0 && len(left) > 0 {
+		p.Errorf("web 3 is deleted, and has %v", left)
 	}
-	if has, want := p.at(p.containerOf("db", 1), p.name), p.v4([]string{"80", "81"}[n%2]); has != want {
-		p.Errorf("the database has %s, and was to have %s", has, want)
-	}
+	p.runsAt(map[string]string{"db/1": []string{"80", "81"}[n%2]})
 	for _, file := range []string{"/kept/file", "/unnamed/file"} {
-		if kept := p.docker("exec", p.containerOf("db", 1), "sh", "-c", "read kept <"+file+"; echo $kept"); kept != "precious" {
+		kept := p.docker("exec", p.containerOf("db", 1), "sh", "-c", "read kept <"+file+"; echo $kept")
+		if kept != "precious" {
 			p.Errorf("%s has %q", file, kept)
 		}
 	}
 	out, err := berth(p.Berth, "check")
 	if err != nil && strings.Contains(err.Error(), p.v4("")) || strings.Contains(out, p.v4("")) {
-		p.Errorf("the check finds: %s (%v)", out, err)
+		p.Errorf("berth check: %s (%v)", out, err)
 	}
 }
 
-// killed carries out what the files say, and kills it when it has told of so many steps; negative: never. It returns
-// how many it told of.
-func (p *project) killed(after int) (steps int) {
+// killed runs a deploy. After the given number of reported steps it kills the deploy, or calls instead; a negative
+// number kills nothing. It returns how many steps were reported.
+func (p *project) killed(after int, instead func() error) (steps int) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(5*time.Minute))
+	ctx, cancel := context.WithTimeout(context.Background(), lab.Patient(5*time.Minute))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, "--admin-socket", p.Berth.(*Daemon).AdminSocket(), "deploy", "apply",
-		"-f", p.files[0], "-p", p.name, "--ipam-driver", p.Berth.Driver(), "--compose-command",
-		strings.Join(p.command, " "), "--docker-host", "unix://"+p.Engine.Socket, "--yes", "--format", "json")
+	cmd := p.deployCommand(ctx, "apply", true, "--yes", "--format", "json")
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		p.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		p.Fatal(err)
-	}
+	lab.Must(p, err)
+	lab.Must(p, cmd.Start())
 	said := bufio.NewScanner(out)
 	for said.Scan() {
-		if steps++; steps > after && after >= 0 {
+		switch steps++; {
+		case after < 0 || steps <= after:
+		case instead == nil:
 			_ = cmd.Process.Kill() // it has ended, or ends by that
+		case steps == after+1:
+			lab.Must(p, instead())
 		}
 	}
 	err = cmd.Wait()

@@ -14,18 +14,16 @@ import (
 	"testing"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
-// TestDeployPage runs what docs/deploy.md shows, from `docker compose up` on the engine's own network to a project that
-// was deployed, on the Compose file that it shows.
+// TestDeployPage runs the lines of docs/deploy.md on the Compose file of that page: from `docker compose up` on the
+// engine's own network to a deployed project.
 func TestDeployPage(t *testing.T) {
 	t.Parallel()
-	h := enterPlanned(t, machineEngine, daemon(t, "page", pluginDir), 209)
+	h := enter(t, machineEngine, daemon(t, "page", pluginDir), 209)
 	page, err := os.ReadFile("../../docs/deploy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	p := h.newProject("", nil)
 	p.command = composeCommands(t)["5"]
 	_, text, found := strings.Cut(string(page), "## From `docker compose up` to `berth deploy`\n")
@@ -41,16 +39,12 @@ func TestDeployPage(t *testing.T) {
 	file = regexp.MustCompile(`(?m)^( +)image: .*`).ReplaceAllString(file, "${1}image: "+imageName+
 		"\n${1}command: [\"sh\", \"-c\", \"trap 'exit 0' TERM; while :; do sleep 1000 & wait; done\"]")
 	docker, err := exec.LookPath("docker")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	r := &pageRun{project: p, dir: t.TempDir()}
 	r.has("compose.yaml", r.own(file), 0o600)
 	r.has("bin/docker", fmt.Sprintf("#!/bin/sh\nif [ \"$1\" = compose ]; then shift; exec %s \"$@\"; fi\nexec %s "+
 		"\"$@\"\n", p.command[0], docker), 0o700)
-	if err := os.Symlink(binary, filepath.Join(r.dir, "bin/berth")); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, os.Symlink(binary, filepath.Join(r.dir, "bin/berth")))
 	ran := 0
 	for _, block := range strings.Split(text, "\n```console\n")[1:] {
 		block, _, _ = strings.Cut(block, "\n```")
@@ -63,8 +57,6 @@ func TestDeployPage(t *testing.T) {
 	if ran < 20 {
 		t.Errorf("the page has %d lines to run", ran)
 	}
-	r.run("docker compose -p "+p.name+" down --volumes --timeout 1", "")
-	r.run("berth compose -f compose.yaml -p "+p.name+" --release", "…")
 }
 
 // pageRun runs a page's lines in a directory, as a project with a name and addresses of its own.
@@ -76,12 +68,7 @@ type pageRun struct {
 func (r *pageRun) has(name, text string, mode os.FileMode) {
 	r.Helper()
 	file := filepath.Join(r.dir, name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		r.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), mode); err != nil {
-		r.Fatal(err)
-	}
+	lab.Must(r, os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), mode))
 }
 
 // own is a text of the page about the project of the test.
@@ -93,7 +80,7 @@ func (r *pageRun) own(text string) string {
 // run runs a line, and holds what a command of Berth's says to the page.
 func (r *pageRun) run(line, says string) {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(5*time.Minute))
+	ctx, cancel := context.WithTimeout(context.Background(), lab.Patient(5*time.Minute))
 	defer cancel()
 	named := line
 	for _, verb := range []string{"adopt", "compose", "deploy plan", "deploy apply", "deploy start", "deploy stop",

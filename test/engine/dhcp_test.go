@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"path/filepath"
@@ -12,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // dhcpLAN is a LAN with a DHCP server: one end of a veth is the host's interface to it, the other lies in a namespace.
@@ -35,20 +34,16 @@ func newDHCPLAN(t *testing.T) *dhcpLAN {
 	t.Helper()
 	l := &dhcpLAN{T: t, parent: "bthdhcp0", space: prefix + "dhcplan"}
 	t.Cleanup(func() {
-		if err := errors.Join(ip("link delete "+l.parent), removeNamespace(l.space)); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, ip("link delete "+l.parent), removeNamespace(l.space))
 	})
-	if err := ip(
+	lab.Must(t, ip(
 		"netns add "+l.space,
 		"link add "+l.parent+" type veth peer name eth0 netns "+l.space,
 		"link set "+l.parent+" up",
 		"-n "+l.space+" link set eth0 up",
 		"-n "+l.space+" address add 10.213.171.1/24 dev eth0",
 		"-n "+l.space+" address add fd00:213:171::1/64 dev eth0 nodad",
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	l.d = daemon(t, "dhcp", pluginDir, "--docker-host", machineEngine.URL())
 	l.serve()
 	l.startEdge()
@@ -58,9 +53,7 @@ func newDHCPLAN(t *testing.T) *dhcpLAN {
 			t.Logf("the daemon's log:\n%s\nits events (%v):\n%s", tail(l.d.Log(), 40), err, events)
 		}
 		for _, p := range []*Process{l.server, l.edge} {
-			if err := p.Signal(syscall.SIGTERM, 10*time.Second); err != nil {
-				t.Error(err)
-			}
+			lab.Check(t, p.Signal(syscall.SIGTERM, 10*time.Second))
 		}
 	})
 	return l
@@ -74,9 +67,7 @@ func (l *dhcpLAN) serve() {
 		"-p", "0", "-i", "eth0", "--bind-dynamic", "-u", "root", "--pid-file=", "--log-facility=-", "--dhcp-authoritative",
 		"--no-ping", "--dhcp-leasefile="+filepath.Join(l.d.Dir, "leases"), "--dhcp-range=10.213.171.100,10.213.171.199,120",
 		"--dhcp-range=fd00:213:171::100,fd00:213:171::1ff,64,120")
-	if err != nil {
-		l.Fatal(err)
-	}
+	lab.Must(l, err)
 }
 
 func (l *dhcpLAN) startEdge() {
@@ -84,28 +75,22 @@ func (l *dhcpLAN) startEdge() {
 	var err error
 	l.edge, err = startProcess(prefix+"dhcpedge", nil, binary, "edge", "--provider", "none", "--admin-socket",
 		l.d.AdminSocket())
-	if err != nil {
-		l.Fatal(err)
-	}
+	lab.Must(l, err)
 }
 
 // try runs a command of docker's, until it succeeds: what is started beside it may not be there yet.
 func (l *dhcpLAN) try(args ...string) {
 	l.Helper()
-	if err := ground.Eventually(60*time.Second, func() error {
+	lab.Await(l, 60*time.Second, func() error {
 		_, err := machineEngine.Docker(args...)
 		return err
-	}); err != nil {
-		l.Fatal(err)
-	}
+	})
 }
 
 func (l *dhcpLAN) docker(args ...string) string {
 	l.Helper()
 	out, err := machineEngine.Docker(args...)
-	if err != nil {
-		l.Fatal(err)
-	}
+	lab.Must(l, err)
 	return strings.TrimSpace(out)
 }
 
@@ -123,7 +108,7 @@ func (l *dhcpLAN) has(container, network string) (addresses, mac string) {
 // is waits until a container's leases, of both families, are in a state.
 func (l *dhcpLAN) is(container, state string) {
 	l.Helper()
-	if err := ground.Eventually(60*time.Second, func() error {
+	lab.Await(l, 60*time.Second, func() error {
 		out, err := berth(l.d, "lease", "ls", "--format", "{{.Name}} {{with .DHCP}}{{.State}}{{end}}")
 		so := 0
 		for line := range strings.Lines(out) {
@@ -135,23 +120,19 @@ func (l *dhcpLAN) is(container, state string) {
 			err = fmt.Errorf("%s is not %s twice:\n%s", container, state, out)
 		}
 		return err
-	}); err != nil {
-		l.Fatal(err)
-	}
+	})
 }
 
-// TestDHCP: a container on a macvlan network has an address of its LAN's DHCP server, and one of DHCPv6, the same ones
-// however often it is made anew, with another MAC each time, or restarted, also with daemon and edge killed between,
-// and with the server away (LN-15). It runs alone: with the server away it needs the engine's events in time.
+// TestDHCP: a container on a macvlan network has an address of its LAN's DHCP server, and one of DHCPv6. It keeps both
+// when it is recreated with another MAC, when it is restarted, after daemon and edge were killed, and while the server
+// is away (LN-15). The test runs alone: without a server it needs the engine's events in time.
 func TestDHCP(t *testing.T) {
 	l := newDHCPLAN(t)
 	network, web := prefix+"dhcp-lan", prefix+"dhcp-web"
 	t.Cleanup(func() {
 		_, gone := machineEngine.Docker("rm", "-f", web)
 		_, err := machineEngine.Docker("network", "rm", network)
-		if err := errors.Join(gone, err); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, gone, err)
 	})
 	// the engine draws a MAC for each start where it is asked for one
 	l.try("network", "create", "-d", "macvlan", "-o", "parent="+l.parent, "--ipam-driver", byMAC{l.d}.Driver(),
@@ -186,13 +167,9 @@ func TestDHCP(t *testing.T) {
 	}
 
 	for _, p := range []func() error{l.d.Kill, func() error { return l.edge.Signal(syscall.SIGKILL, 10*time.Second) }} {
-		if err := p(); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, p())
 	}
-	if err := l.d.Revive(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, l.d.Revive())
 	l.startEdge()
 	l.docker("restart", "-t", "0", web)
 	if got, _ := l.has(web, network); got != first {
@@ -200,9 +177,7 @@ func TestDHCP(t *testing.T) {
 	}
 	l.is(web, "bound")
 
-	if err := l.server.Signal(syscall.SIGTERM, 10*time.Second); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, l.server.Signal(syscall.SIGTERM, 10*time.Second))
 	l.docker("restart", "-t", "0", web)
 	if got, _ := l.has(web, network); got != first {
 		t.Fatalf("with the server away it has %s, and had %s", got, first)

@@ -6,15 +6,15 @@
 // as root, one run at a time.
 //
 // A second engine, for the swarm, has its own network namespace. A Cluster has several hosts, each with an engine and a
-// Berth, and three members of etcd, all in namespaces. A Fabric is the network between them. Nothing outside can see
+// Berth, and an etcd, all in namespaces. A Fabric is the network between them. Nothing outside can see
 // it.
 //
-// A scenario is a function of a House: an engine with a Berth. That Berth is a daemon on a legacy plugin socket
+// A scenario is a function of a Harness: an engine with a Berth. That Berth is a daemon on a legacy plugin socket
 // (Daemon) or a managed plugin (Plugin). The same scenarios run on both. They check Docker (its API, `ip addr` in
 // containers) and Berth's command line (`berth lease ls`).
 //
 // Most tests run in parallel, because they mostly wait. Each test has a number that determines its names, addresses,
-// engines, namespaces and daemons. A test removes only its own. It waits for events (ground.Eventually), never for a
+// engines, namespaces and daemons. A test removes only its own. It waits for events (lab.Eventually), never for a
 // time. Tests that change shared state run alone. Measurements run alone, too, unless -short is set (beside).
 //
 // With -short each promise still has its test. Rounds, variants and the second generation of Compose belong to the full

@@ -9,13 +9,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // Engine is a Docker Engine, spoken to as a person does, with the docker command; where that command refuses what the
@@ -33,16 +32,7 @@ var machineEngine = Engine{Socket: "/var/run/docker.sock"}
 // Docker runs the docker command and returns what it wrote to standard output, trimmed. An error holds what it wrote to
 // standard error.
 func (e Engine) Docker(args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(time.Minute))
-	defer cancel()
-	return run(ctx, nil, "docker", append([]string{"--host", "unix://" + e.Socket}, args...)...)
-}
-
-// run is one command, its standard input and its trimmed output.
-func run(ctx context.Context, stdin io.Reader, program string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Stdin = stdin
-	return ground.Output(cmd)
+	return lab.Run(time.Minute, nil, "docker", append([]string{"--host", "unix://" + e.Socket}, args...)...)
 }
 
 // post calls the engine's API.
@@ -58,14 +48,14 @@ func (e Engine) post(path string, body any) error {
 // api is one call of the engine's API, and its answer. What is asked again and again is asked so: the docker command
 // takes twenty times as much of the machine.
 func (e Engine) api(method, path string, body []byte) (answer []byte, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(time.Minute))
+	ctx, cancel := context.WithTimeout(context.Background(), lab.Patient(time.Minute))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, "http://docker"+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	client := overSocket(e.Socket)
+	client := lab.Over(e.Socket)
 	client.Timeout = 0 // the context's counts
 	resp, err := client.Do(req)
 	if err != nil {
@@ -81,16 +71,24 @@ func (e Engine) api(method, path string, body []byte) (answer []byte, err error)
 	return answer, nil
 }
 
-// CreateWithMAC creates, and does not start, a container whose interface has the given MAC address. Newer docker
+// create creates, and does not start, a container whose interface has a MAC and addresses of its own. Newer docker
 // commands refuse --mac-address against an engine of API 1.41; the API takes it.
-func (e Engine) CreateWithMAC(name, network, mac string) error {
+func (e Engine) create(name, network, mac string, addresses ...string) error {
+	own := map[string]any{}
+	for _, a := range addresses {
+		family := "IPv4Address"
+		if strings.Contains(a, ":") {
+			family = "IPv6Address"
+		}
+		own[family] = a
+	}
 	return e.post("/containers/create?name="+name, map[string]any{
 		"Image":      imageName,
 		"Cmd":        sleepForever,
 		"MacAddress": mac,
 		"HostConfig": map[string]any{"NetworkMode": network},
 		"NetworkingConfig": map[string]any{
-			"EndpointsConfig": map[string]any{network: map[string]any{"MacAddress": mac}},
+			"EndpointsConfig": map[string]any{network: map[string]any{"IPAMConfig": own, "MacAddress": mac}},
 		},
 	})
 }
@@ -175,7 +173,7 @@ func (c container) shows(name, cidr string) error {
 	if c.State.Pid == 0 {
 		return fmt.Errorf("%s does not run, and shows no %s", name, cidr)
 	}
-	out, err := run(context.Background(), nil, "nsenter", "--target", strconv.Itoa(c.State.Pid), "--net", "ip", "-o",
+	out, err := lab.Run(time.Minute, nil, "nsenter", "--target", strconv.Itoa(c.State.Pid), "--net", "ip", "-o",
 		"addr")
 	if err != nil {
 		return err

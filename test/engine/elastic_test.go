@@ -3,20 +3,18 @@
 package engine
 
 import (
-	"context"
+	"flag"
 	"fmt"
 	"net"
-	"os"
-	"runtime"
 	"slices"
 	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"berth/test/ground"
+	"berth/test/lab"
 )
+
+var elasticStarts = flag.Int("elastic-starts", 0, "how often TestElastic starts its container")
 
 const (
 	elasticHost    = "10.213.249.1" // of the engine's host (engineOf)
@@ -35,58 +33,20 @@ func outside(t *testing.T, e *PrivateEngine, number int) string {
 		"-n "+name+" address add "+elasticPeer+"/24 dev out1",
 		"-n "+name+" link set out1 up",
 		"-n "+name+" route add "+elasticAddress+"/32 via "+elasticHost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	t.Cleanup(func() {
-		if err := removeNamespace(name); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, removeNamespace(name))
 	})
 	return name
-}
-
-// inNamespace runs fn on a thread in a network namespace; what it opens stays there.
-func inNamespace(t *testing.T, name string, fn func() error) {
-	t.Helper()
-	if err := inside("/run/netns/"+name, fn); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// inside is inNamespace by the file of the namespace, which a process has, too.
-func inside(file string, fn func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()            // and never unlocked: the thread ends with the goroutine
-		if unix.Gettid() == os.Getpid() { // but for the first one, by which the whole process would seem to be there
-			done <- inside(file, fn)
-			runtime.UnlockOSThread()
-			return
-		}
-		ns, err := os.Open(file)
-		if err != nil {
-			done <- err
-			return
-		}
-		defer ns.Close()
-		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-			done <- err
-			return
-		}
-		done <- fn()
-	}()
-	return <-done
 }
 
 // callers tells of each connection that comes in at an address from where it seems to come.
 func callers(t *testing.T, namespace, address string) <-chan string {
 	t.Helper()
-	var l net.Listener
-	inNamespace(t, namespace, func() (err error) {
-		l, err = net.Listen("tcp", address+":7000")
-		return err
+	l, err := lab.In(lab.Namespace(namespace), func() (net.Listener, error) {
+		return net.Listen("tcp", address+":7000")
 	})
+	lab.Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	from := make(chan string, 100)
 	go func() {
@@ -103,17 +63,15 @@ func callers(t *testing.T, namespace, address string) <-chan string {
 	return from
 }
 
-// reaches tells whether a namespace can connect to a port of the elastic address.
-func reaches(t *testing.T, namespace string) (err error) {
-	t.Helper()
-	inNamespace(t, namespace, func() error {
-		c, dialErr := net.DialTimeout("tcp", elasticAddress+":8000", time.Second)
-		if err = dialErr; err == nil {
-			err = c.Close()
-		}
-		return nil
+// reaches connects from a namespace to a port of the elastic address.
+func reaches(namespace string) error {
+	c, err := lab.In(lab.Namespace(namespace), func() (net.Conn, error) {
+		return net.DialTimeout("tcp", elasticAddress+":8000", time.Second)
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return c.Close()
 }
 
 // edgeOf runs the edge of an engine's host until the end of the test.
@@ -121,28 +79,24 @@ func edgeOf(t *testing.T, e *PrivateEngine, d *Daemon, number int, flags ...stri
 	t.Helper()
 	args := append(slices.Clone(e.within()), binary, "edge", "--admin-socket", d.AdminSocket())
 	edge, err := startProcess(fmt.Sprintf("%sedge%d", prefix, number), nil, args[0], append(args[1:], flags...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the edge's log:\n%s", edge.Log())
 		}
-		if err := edge.Signal(syscall.SIGTERM, 10*time.Second); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, edge.Signal(syscall.SIGTERM, 10*time.Second))
 	})
 	return edge
 }
 
-// A container with a reserved address and an elastic one that leads to it: outside it is seen by the elastic address
-// from its first packet on, whenever it is started; the address reaches it; what others delete comes back; a
-// disassociation ends all of it (CS-3, CS-4, CS-8).
+// A container with a reserved address has an elastic address. Others see it by that address from its first packet on,
+// after each start, and reach it there. A deleted table comes back. A disassociation ends the mapping (CS-3, CS-4,
+// CS-8).
 func TestElastic(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, 74)
 	d := witness(t, e.Engine, e.Sockets, 74)
-	h := enterPlanned(t, e.Engine, d, 74)
+	h := enter(t, e.Engine, d, 74)
 	peer := outside(t, e, 74)
 	from := callers(t, peer, elasticPeer)
 	planned := h.plan("--subnet", h.v4("0/24")+",pool")
@@ -154,7 +108,7 @@ func TestElastic(t *testing.T) {
 	h.berth("elastic", "allocate")
 
 	edgeOf(t, e, d, 74)
-	if err := ground.Eventually(10*time.Second, func() error {
+	lab.Await(t, 10*time.Second, func() error {
 		out, err := berth(h.Berth, "elastic", "associate", elasticAddress, name)
 		if err == nil && out != elasticAddress+"\n" && out != elasticAddress {
 			err = fmt.Errorf("it says %q", out)
@@ -167,9 +121,7 @@ func TestElastic(t *testing.T) {
 			err = fmt.Errorf("no edge has mapped it")
 		}
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	calls := func(want, when string) {
 		t.Helper()
 		h.docker("run", "--rm", "--name", name, "--network", n, "--ip", guest, imageName, "busybox", "nc", "-w", "2",
@@ -180,30 +132,30 @@ func TestElastic(t *testing.T) {
 			if got != want {
 				t.Errorf("%s it is seen as %s, not as %s", when, got, want)
 			}
-		case <-time.After(ground.Patient(10 * time.Second)):
+		case <-time.After(lab.Patient(10 * time.Second)):
 			t.Errorf("%s it is not seen at all", when)
 		}
 	}
-	for range sample(0, 2, 5) {
+	for range sample(*elasticStarts, 2, 50) {
 		calls(elasticAddress, "at its first packet")
 	}
 	h.docker("run", "--detach", "--name", name, "--network", n, "--ip", guest, imageName, "busybox", "nc", "-ll", "-p",
 		"8000", "-e", "/bin/busybox")
 	soon := func(what string, long time.Duration, fn func() error) {
 		t.Helper()
-		if err := ground.Eventually(long, fn); err != nil {
+		if err := lab.Eventually(long, fn); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	soon("it is reached by its elastic address", 5*time.Second, func() error { return reaches(t, peer) })
-	if _, err := run(context.Background(), nil, "nsenter", "--net=/run/netns/"+e.name, "nft", "delete", "table", "ip",
+	soon("it is reached by its elastic address", 5*time.Second, func() error { return reaches(peer) })
+	if _, err := lab.Run(time.Minute, nil, "nsenter", "--net=/run/netns/"+e.name, "nft", "delete", "table", "ip",
 		"berth"); err != nil {
 		t.Fatal(err)
 	}
-	soon("it is reached again after its table was deleted", 5*time.Second, func() error { return reaches(t, peer) })
+	soon("it is reached again after its table was deleted", 5*time.Second, func() error { return reaches(peer) })
 	h.docker("rm", "--force", name)
 	soon("it is stopped, and not reached", 5*time.Second, func() error {
-		if reaches(t, peer) == nil {
+		if reaches(peer) == nil {
 			return fmt.Errorf("somebody answers")
 		}
 		return nil

@@ -4,18 +4,16 @@ package engine
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // The addresses of ElasticHosts, beside those of hosts and members of the etcd on ctl.
@@ -40,19 +38,13 @@ func elasticHosts(t *testing.T, number int) *ElasticHosts {
 	e := &ElasticHosts{Cluster: cluster(t, 2, number), number: number, edges: map[*Host]*Process{}}
 	e.peer = e.fabric.begin + "peer"
 	t.Cleanup(func() {
-		if err := removeNamespace(e.peer); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, removeNamespace(e.peer))
 	})
-	if err := e.fabric.station(e.peer, 50); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, e.fabric.station(e.peer, 50))
 	e.from = callers(t, e.peer, hostsPeer)
 	e.serve()
 	e.hosts[0].planLAN()
-	if err := e.each((*Host).joinLAN); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, e.each((*Host).joinLAN))
 	for _, h := range e.hosts {
 		e.startEdge(t, h)
 	}
@@ -70,9 +62,7 @@ func (e *ElasticHosts) startEdge(t *testing.T, h *Host) {
 func (e *ElasticHosts) dies(h *Host) {
 	e.Helper()
 	kill := func(p *Process) error { return p.Signal(syscall.SIGKILL, 10*time.Second) }
-	if err := errors.Join(h.daemon.Kill(), kill(e.edges[h]), h.engine.Kill()); err != nil {
-		e.Fatal(err)
-	}
+	lab.Must(e, h.daemon.Kill(), kill(e.edges[h]), h.engine.Kill())
 }
 
 // named is a name of a host's container: names of hosts' containers count across all of a cluster.
@@ -87,53 +77,44 @@ func (h *Host) runsOn(name string, options ...string) {
 // known waits until each host's Berth knows a container by its name, for which hostsElastic is allocated already.
 func (e *ElasticHosts) known(container string) {
 	e.Helper()
-	err := ground.Eventually(5*time.Second, func() error {
+	err := lab.Eventually(5*time.Second, func() error {
 		return e.each(func(h *Host) error {
 			_, err := berth(h.Berth, "elastic", "associate", hostsElastic, container, "--dry-run")
 			return err
 		})
 	})
-	if err != nil {
-		e.Fatal(err)
-	}
+	lab.Must(e, err)
 }
 
 // associates has a host associate an address; the container may not be known by its name at once.
 func (h *Host) associates(address, target string, flags ...string) {
 	h.Helper()
-	err := ground.Eventually(5*time.Second, func() error {
+	err := lab.Eventually(5*time.Second, func() error {
 		out, err := berth(h.Berth, append([]string{"elastic", "associate", address, target}, flags...)...)
 		if err == nil && out != address {
 			err = fmt.Errorf("it says %q", out)
 		}
 		return err
 	})
-	if err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, err)
 }
 
-// leads waits until the peer reaches a container by an address, and says how long that took.
-func (e *ElasticHosts) leads(address, container string, within time.Duration) time.Duration {
+// leads waits until the peer reaches a container by an address.
+func (e *ElasticHosts) leads(address, container string, within time.Duration) {
 	e.Helper()
-	begun := time.Now()
-	err := ground.Eventually(within, func() error {
+	lab.Await(e, within, func() error {
 		by, err := e.ask(address)
 		if err == nil && by != container {
 			err = fmt.Errorf("%s answers for %s, not %s", by, address, container)
 		}
 		return err
 	})
-	if err != nil {
-		e.Fatal(err)
-	}
-	return time.Since(begun)
 }
 
 // nobody waits until nobody answers for an address any more.
 func (e *ElasticHosts) nobody(when, address string) {
 	e.Helper()
-	err := ground.Eventually(5*time.Second, func() error {
+	err := lab.Eventually(5*time.Second, func() error {
 		if by, err := e.ask(address); err == nil {
 			return fmt.Errorf("%s answers for %s", by, address)
 		}
@@ -164,11 +145,8 @@ func (e *ElasticHosts) ask(address string) (by string, err error) {
 	return by, err
 }
 
-func (e *ElasticHosts) dials(address string) (c net.Conn, err error) {
-	return c, inside("/run/netns/"+e.peer, func() error {
-		c, err = net.Dial("udp", address+":7")
-		return err
-	})
+func (e *ElasticHosts) dials(address string) (net.Conn, error) {
+	return lab.In(lab.Namespace(e.peer), func() (net.Conn, error) { return net.Dial("udp", address+":7") })
 }
 
 // seenAs has a container call the peer, which must see it as an address.
@@ -180,7 +158,7 @@ func (e *ElasticHosts) seenAs(h *Host, container, want string) {
 		if got != want {
 			e.Errorf("%s on %v is seen as %s, not as %s", container, h, got, want)
 		}
-	case <-time.After(ground.Patient(5 * time.Second)):
+	case <-time.After(lab.Patient(5 * time.Second)):
 		e.Errorf("%s on %v is not seen at all", container, h)
 	}
 }
@@ -196,16 +174,12 @@ type Answerer struct {
 func (e *ElasticHosts) answers(t *testing.T, h *Host, container string) *Answerer {
 	t.Helper()
 	c, err := h.Engine.inspect(container)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	a := &Answerer{}
-	if err := inside("/proc/"+strconv.Itoa(c.State.Pid)+"/ns/net", func() error {
-		a.socket, err = net.ListenPacket("udp", ":7")
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	a.socket, err = lab.In(fmt.Sprintf("/proc/%d/ns/net", c.State.Pid), func() (net.PacketConn, error) {
+		return net.ListenPacket("udp", ":7")
+	})
+	lab.Must(t, err)
 	t.Cleanup(func() { _ = a.socket.Close() })
 	go a.run(container)
 	return a
@@ -230,7 +204,7 @@ func (a *Answerer) since(since time.Time) (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, number := range a.asked {
-		if asked, ok := ground.Asked(number); ok && asked.After(since) {
+		if asked, ok := lab.Asked(number); ok && asked.After(since) {
 			n++
 		}
 	}

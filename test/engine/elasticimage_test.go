@@ -16,29 +16,28 @@ import (
 	"testing"
 	"time"
 
-	"berth/test/checkout"
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
-// The edge in a container, as Dockerfile.edge builds it and says that it is run: it maps on the host's network by two
-// capabilities, what it has mapped outlives it, and its --remove takes that away.
+// The edge runs in a container, as Dockerfile.edge builds it and the page starts it. It maps addresses on the host's
+// network with two capabilities. Its mappings stay when it stops, and its --remove removes them.
 func TestElasticContainer(t *testing.T) {
 	t.Parallel()
-	s := newSystemTown(t, 79)
+	s := newSystemHost(t, 79)
 	edgeImage(t, s.Engine)
 	peer := outside(t, s.engine, 79)
-	o := off{systemTown: s, peer: peer, from: callers(t, peer, elasticPeer), web: s.name()}
+	o := off{systemHost: s, peer: peer, from: callers(t, peer, elasticPeer), web: s.name()}
 	s.berth("elastic", "range", "add", elasticAddress)
 	s.berth("elastic", "allocate")
 	s.berth("network", "modify", s.planned, "--elastic", "on")
 	// as docs/elastic-edge.md says it, under a name and on a socket of its own
-	shown, err := checkout.Shows("docs/elastic-edge.md", "## Run it")
+	shown, err := lab.Shows("docs/elastic-edge.md", "## Run it")
 	if err != nil || len(shown) != 2 {
 		t.Fatalf("the page shows %q (%v)", shown, err)
 	}
 	edge := s.name()
 	line := strings.Fields(strings.NewReplacer("--name berth-edge", "--name "+edge, "/run/berth:", s.daemon.Dir+":").
-		Replace(checkout.LinesOf(shown[1].Text)[0]))
+		Replace(lab.LinesOf(shown[1].Text)[0]))
 	if line[len(line)-1] != "berth-edge" || line[2] != "-d" {
 		t.Fatalf("the page has the line %q", line)
 	}
@@ -51,12 +50,10 @@ func TestElasticContainer(t *testing.T) {
 		}
 	})
 	o.starts(o.web)
-	if err := ground.Eventually(5*time.Second, func() error {
+	lab.Await(t, 5*time.Second, func() error {
 		_, err := berth(s.Berth, "elastic", "associate", elasticAddress, o.web)
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	o.leads("its edge runs in a container")
 	o.seenAs("its edge runs in a container", elasticAddress)
 	s.docker("restart", "--time", "5", edge)
@@ -71,6 +68,60 @@ func TestElasticContainer(t *testing.T) {
 	s.berth("elastic", "disassociate", elasticAddress)
 }
 
+// off is a systemHost with a container that may have an elastic address.
+type off struct {
+	*systemHost
+	peer string
+	from <-chan string
+	web  string
+}
+
+// starts runs a container that answers on a port.
+func (o off) starts(name string) {
+	o.Helper()
+	o.docker("run", "--detach", "--name", name, "--network", o.net, imageName, "busybox", "nc", "-ll", "-p", "8000",
+		"-e", "/bin/busybox")
+}
+
+// seenAs waits until the container's calls come from an address.
+func (o off) seenAs(when, want string) {
+	o.Helper()
+	err := lab.Eventually(5*time.Second, func() error {
+		o.docker("exec", o.web, "busybox", "nc", "-w", "2", elasticPeer, "7000")
+		select {
+		case got := <-o.from:
+			if got != want {
+				return fmt.Errorf("it is seen as %s, not as %s", got, want)
+			}
+			return nil
+		case <-time.After(lab.Patient(time.Second)):
+			return fmt.Errorf("it is not seen")
+		}
+	})
+	if err != nil {
+		o.Errorf("%s: %v", when, err)
+	}
+}
+
+func (o off) leads(when string) {
+	o.Helper()
+	if err := lab.Eventually(10*time.Second, func() error { return reaches(o.peer) }); err != nil {
+		o.Errorf("%s it does not lead there: %v", when, err)
+	}
+}
+
+func (o off) leadsNowhere(when string) {
+	o.Helper()
+	if err := lab.Eventually(10*time.Second, func() error {
+		if reaches(o.peer) == nil {
+			return fmt.Errorf("somebody answers")
+		}
+		return nil
+	}); err != nil {
+		o.Errorf("%s: %v", when, err)
+	}
+}
+
 const (
 	edgeImageName = mark + "edge"
 	edgeBaseName  = mark + "edge-base"
@@ -81,38 +132,32 @@ const (
 func edgeImage(t *testing.T, e Engine) {
 	t.Helper()
 	base, err := edgeBase()
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := checkout.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
+	root, err := lab.Root()
+	lab.Must(t, err)
 	dir := t.TempDir()
 	program, err := os.ReadFile(binary)
 	recipe, readErr := os.ReadFile(filepath.Join(root, "Dockerfile.edge"))
-	if err := errors.Join(err, readErr, os.Mkdir(filepath.Join(dir, "bin"), 0o755),
+	lab.Must(t, err, readErr, os.Mkdir(filepath.Join(dir, "bin"), 0o755),
 		os.WriteFile(filepath.Join(dir, "bin", "berth"), program, 0o755),
-		os.WriteFile(filepath.Join(dir, "Dockerfile"), recipe, 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(time.Minute))
+		os.WriteFile(filepath.Join(dir, "Dockerfile"), recipe, 0o644))
+	ctx, cancel := context.WithTimeout(context.Background(), lab.Patient(time.Minute))
 	defer cancel()
 	socket := "unix://" + e.Socket
-	if _, err := run(ctx, bytes.NewReader(base), "docker", "--host", socket, "import", "-", edgeBaseName); err != nil {
+	if _, err := lab.Run(time.Minute, bytes.NewReader(base), "docker", "--host", socket, "import", "-", edgeBaseName); err != nil {
 		t.Fatal(err)
 	}
 	build := exec.CommandContext(ctx, "docker", "--host", socket, "build", "--network", "none", "--build-arg",
 		"BASE="+edgeBaseName, "--tag", edgeImageName, dir)
 	build.Env = append(os.Environ(), "DOCKER_BUILDKIT=0")
-	if _, err := ground.Output(build); err != nil {
+	if _, err := lab.Output(build); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // edgeBase is a file system with a shell, nft, iptables and what those load.
 func edgeBase() ([]byte, error) {
-	busybox, err := busyboxPath()
+	busybox, err := lab.Tool("busybox")
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +198,7 @@ func edgeBase() ([]byte, error) {
 // withLibraries adds a program, and what ldd says that it loads.
 func withLibraries(files map[string]string, at, program string) error {
 	files[at] = program
-	out, err := run(context.Background(), nil, "ldd", program)
+	out, err := lab.Run(time.Minute, nil, "ldd", program)
 	if err != nil {
 		return err
 	}

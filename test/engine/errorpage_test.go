@@ -13,12 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
-// The pages whose titles are errors of Docker's: each of their lines is run, as it stands there, on an engine of its
-// own with few default pools and on a Berth with as few, and says what the page says. So the engine itself is held to
-// its message, and Berth to its own.
+// The pages whose titles are errors of Docker: each of their lines runs, on an engine and a Berth with few default
+// pools, and prints what the page shows. This checks the engine's messages, too.
 func TestErrorPages(t *testing.T) {
 	t.Parallel()
 	for i, c := range []struct {
@@ -34,9 +33,7 @@ func TestErrorPages(t *testing.T) {
 		t.Run(c.page, func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile("../../docs/" + c.page)
-			if err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, err)
 			page := string(text)
 			if title, _, _ := strings.Cut(page, "\n"); title != "# "+c.title {
 				t.Errorf("its title is %s", title)
@@ -95,56 +92,26 @@ type errorPage struct {
 
 func newErrorPage(t *testing.T, number int) *errorPage {
 	t.Helper()
-	name := fmt.Sprintf("%serr%d", prefix, number)
-	e, err := hostNamespace(name, fmt.Sprintf("10.%d.%d.1/24", octet, number))
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.bridge = append(e.bridge, "--default-address-pool", "base=172.30.0.0/24,size=25")
-	if err := e.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the engine's log:\n%s", tail(e.dockerd.Log(), 40))
-		}
-		if err := e.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := importAs(e.Engine, "nginx"); err != nil {
-		t.Fatal(err)
-	}
-	b := &Daemon{Name: "berth", Binary: binary, Sockets: e.Sockets, Dir: filepath.Join(base, name+"-berth"),
-		within: e.within(), Flags: []string{"--docker-host", e.URL(), "--default-pool", "base=172.31.0.0/24,size=25"}}
-	if err := b.start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	e := ownEngine(t, fmt.Sprintf("%serr%d", prefix, number), fmt.Sprintf("10.%d.%d.1", octet, number), "--bridge",
+		"none", "--default-address-pool", "base=172.30.0.0/24,size=25")
+	lab.Must(t, importAs(e.Engine, "nginx"))
+	b := e.daemon(t, "berth", "--docker-host", e.URL(), "--default-pool", "base=172.31.0.0/24,size=25")
 	r := &errorPage{T: t, e: e, berth: b, bin: t.TempDir()}
-	if err := os.Symlink(binary, filepath.Join(r.bin, "berth")); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, os.Symlink(binary, filepath.Join(r.bin, "berth")))
 	return r
 }
 
-// run runs a line in a shell beside the engine. It fails where, and only where, the page shows an error. A check is made
-// again where it does not say what the page says: on a busy machine Berth looks at the host a moment later.
+// run runs a line in a shell beside the engine. It fails where, and only where, the page shows an error. A check is
+// made again where it does not say what the page says: on a busy machine Berth looks at the host a moment later.
 func (r *errorPage) run(line, says string, hidden bool) {
 	r.Helper()
 	if !hidden && strings.HasPrefix(line, "berth check") {
-		if err := ground.Eventually(10*time.Second, func() error {
+		lab.Await(r, 10*time.Second, func() error {
 			if out, _ := r.shell(line); !shownAs(says).Match(out) {
 				return fmt.Errorf("%s says\n%s\nand the page\n%s", line, out, says)
 			}
 			return nil
-		}); err != nil {
-			r.Fatal(err)
-		}
+		})
 	}
 	out, err := r.shell(line)
 	r.Logf("$ %s\n%s", line, out)
@@ -166,7 +133,7 @@ func (r *errorPage) run(line, says string, hidden bool) {
 // shell runs a line in a shell beside the engine. The error is that of its end.
 func (r *errorPage) shell(line string) ([]byte, error) {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(2*time.Minute))
+	ctx, cancel := context.WithTimeout(context.Background(), lab.Patient(2*time.Minute))
 	defer cancel()
 	args := append(r.e.within(), "sh", "-c", line)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)

@@ -4,24 +4,22 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // Fabric is what joins the hosts of a cluster: two switches in a network namespace of their own. On lan are the hosts'
-// bridges, and through them their containers, as on one layer 2. On ctl are the hosts themselves and the members of
-// their etcd.
+// bridges, and through them their containers, as on one layer 2. On ctl are the hosts themselves and their etcd.
 type Fabric struct {
 	begin string // of the names of all namespaces that it joins
 	name  string // of its own
 }
 
-// ctlAddress is the address that a host (1 to 99) or a member of the etcd (from 101) has on ctl.
+// ctlAddress is the address that a host (1 to 99) or the etcd (101) has on ctl.
 func ctlAddress(number int) string { return fmt.Sprintf("10.213.240.%d", number) }
 
 // startFabric makes the switches of the scenario of a number.
@@ -68,32 +66,28 @@ func reconnect(name string) error { return nft(name, "delete table inet berth-t"
 
 // nft gives nft commands in a namespace.
 func nft(name, commands string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(20*time.Second))
-	defer cancel()
-	_, err := run(ctx, bytes.NewReader([]byte(commands)), "nsenter", "--net=/run/netns/"+name, "nft", "-f", "-")
+	_, err := lab.Run(20*time.Second, bytes.NewReader([]byte(commands)), "nsenter", "--net=/run/netns/"+name, "nft", "-f", "-")
 	return err
 }
 
 // get is the answer to a GET from within a namespace.
 func get(name, url string) (string, error) {
-	busybox, err := busyboxPath()
+	busybox, err := lab.Tool("busybox")
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(5*time.Second))
-	defer cancel()
-	return run(ctx, nil, "nsenter", "--net=/run/netns/"+name, busybox, "wget", "-q", "-O", "-", url)
+	return lab.Run(5*time.Second, nil, "nsenter", "--net=/run/netns/"+name, busybox, "wget", "-q", "-O", "-", url)
 }
 
 // showsNow is what `ip addr` says in the network namespace of a process.
 func showsNow(pid string) (string, error) {
-	return run(context.Background(), nil, "nsenter", "--target", pid, "--net", "ip", "-oneline", "-4", "address",
+	return lab.Run(time.Minute, nil, "nsenter", "--target", pid, "--net", "ip", "-oneline", "-4", "address",
 		"show", "scope", "global")
 }
 
 // forgetNeighbours makes room in the table of neighbours: it forgets those that the namespaces of some processes know.
 func forgetNeighbours(pids []string) error {
 	script := "for p; do nsenter --target $p --net ip neighbour flush all || exit 1; done"
-	_, err := run(context.Background(), nil, "sh", append([]string{"-c", script, "sh"}, pids...)...)
+	_, err := lab.Run(time.Minute, nil, "sh", append([]string{"-c", script, "sh"}, pids...)...)
 	return err
 }

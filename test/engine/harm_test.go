@@ -5,9 +5,11 @@ package engine
 import (
 	"fmt"
 	"net/netip"
-	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"berth/test/lab"
 )
 
 // ownHost is the address of the host whose engine has a default bridge.
@@ -15,7 +17,7 @@ const ownHost = "10.213.252.1"
 
 // dockers are the networks of the engine that the tests of harm have, with their subnets, and the bridges of these.
 type dockers struct {
-	*House
+	*Harness
 	e       *PrivateEngine
 	subnets map[string]string // of the networks bridge, own and six
 	links   map[string]string
@@ -28,37 +30,10 @@ func withDefaultBridge(t *testing.T, number int, flags ...string) *dockers {
 	d := &dockers{subnets: map[string]string{"bridge": "10.213.228.0/22,fd00:213:e4::/64"},
 		links: map[string]string{"bridge": "docker0"}}
 	name := fmt.Sprintf("%sown%d", prefix, number)
-	e, err := hostNamespace(name, ownHost+"/24")
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := ownEngine(t, name, ownHost, "--bip", "10.213.228.1/22", "--ipv6", "--fixed-cidr-v6", "fd00:213:e4::/64")
 	d.e = e
-	e.bridge = []string{"--bip", "10.213.228.1/22", "--ipv6", "--fixed-cidr-v6", "fd00:213:e4::/64"}
-	if err := e.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the engine's log:\n%s", tail(e.dockerd.Log(), 40))
-		}
-		if err := e.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := importImage(e.Engine); err != nil {
-		t.Fatal(err)
-	}
-	b := &Daemon{Name: name, Binary: binary, Sockets: e.Sockets, Dir: filepath.Join(base, name+"-berth"),
-		within: e.within(), Flags: flags}
-	if err := b.start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	d.House = &House{T: t, Engine: e.Engine, Berth: b, number: number}
+	b := e.daemon(t, name, flags...)
+	d.Harness = &Harness{T: t, Engine: e.Engine, Berth: b, number: number}
 	d.own("own", "10.213.232.0/24", "--subnet", "10.213.232.0/24")
 	d.own("six", "10.213.233.0/24,fd00:213:e9::/64", "--subnet", "10.213.233.0/24", "--ipv6", "--subnet",
 		"fd00:213:e9::/64")
@@ -98,10 +73,8 @@ func (d *dockers) unharmed(after string) {
 func (d *dockers) inHost(command ...string) string {
 	d.Helper()
 	args := append(d.e.within(), command...)
-	out, err := run(d.Context(), nil, args[0], args[1:]...)
-	if err != nil {
-		d.Fatal(err)
-	}
+	out, err := lab.Run(time.Minute, nil, args[0], args[1:]...)
+	lab.Must(d, err)
 	return out
 }
 
@@ -113,9 +86,8 @@ func (d *dockers) runs() {
 	}
 }
 
-// No subnet that overlaps a bridge of the engine's own is taken, be it equal, inside or around, of IPv4 or IPv6; the
-// engine keeps docker0 and its networks over each. What lies beside is taken, and so is the subnet of a bridge that
-// the user made.
+// Berth takes no subnet that overlaps a bridge of the engine: equal, inside or around it, of IPv4 or IPv6. The engine
+// keeps docker0 and its networks. Subnets next to them are taken, and so is the subnet of a bridge that the user made.
 func TestNoHarm(t *testing.T) {
 	t.Parallel()
 	d := withDefaultBridge(t, 77, "--docker-host", "none")
@@ -156,22 +128,6 @@ func TestNoHarm(t *testing.T) {
 		n := d.network("--subnet", subnet)
 		d.address(d.container(n), n)
 		d.unharmed(subnet)
-	}
-	// Without a name given to its bridge, a network is made again and again, and after Berth was killed.
-	for range 2 {
-		d.docker("network", "create", "--ipam-driver", d.Berth.Driver(), "--subnet", "10.213.235.0/24", "again")
-		c := d.container("again")
-		d.address(c, "again")
-		if err := d.Berth.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Berth.Revive(); err != nil {
-			t.Fatal(err)
-		}
-		d.refused([]string{"10.213.235.0/25", "10.213.235.0/24", "space local"},
-			d.networkCommand(d.name(), "--subnet", "10.213.235.0/25")...)
-		d.docker("rm", "-f", c)
-		d.removes("again")
 	}
 	// A LAN of the user's: a bridge that he made, with an address in the subnet.
 	d.inHost("ip", "link", "add", "brlan", "type", "bridge")

@@ -5,15 +5,10 @@ package engine
 import (
 	"archive/tar"
 	"bytes"
-	"context"
-	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
-	"berth/test/ground"
-
-	"berth/test/checkout"
+	"berth/test/lab"
 )
 
 const imageName = "berth-t-busybox"
@@ -26,7 +21,7 @@ func importImage(e Engine) error { return importAs(e, imageName) }
 
 // importAs makes it under another name, for lines of pages that name an image. It runs sleepForever by itself.
 func importAs(e Engine, name string) error {
-	busybox, err := busyboxPath()
+	busybox, err := lab.Tool("busybox")
 	if err != nil {
 		return err
 	}
@@ -34,25 +29,9 @@ func importAs(e Engine, name string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(time.Minute))
-	defer cancel()
-	_, err = run(ctx, bytes.NewReader(archive), "docker", "--host", "unix://"+e.Socket, "import",
+	_, err = lab.Run(time.Minute, bytes.NewReader(archive), "docker", "--host", "unix://"+e.Socket, "import",
 		"--change", `CMD ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done"]`, "-", name)
 	return err
-}
-
-// busyboxPath finds a static busybox: the one that scripts/needs unpacked, or the system's.
-func busyboxPath() (string, error) {
-	root, err := checkout.Root()
-	if err != nil {
-		return "", err
-	}
-	for _, path := range []string{filepath.Join(root, "build/tools/busybox"), "/bin/busybox"} {
-		if _, err := os.Stat(path); err == nil {
-			return path, nil
-		}
-	}
-	return "", fmt.Errorf("there is no static busybox: run scripts/needs busybox")
 }
 
 // imageArchive is the image's file system as a tar file.

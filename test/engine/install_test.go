@@ -3,30 +3,27 @@
 package engine
 
 import (
-	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"berth/test/checkout"
+	"berth/test/lab"
 )
 
-// What `make install` puts into a package's directory, systemd finds no fault with; `make uninstall` takes all of it
-// away.
+// systemd accepts what `make install` puts into a package's directory. `make uninstall` removes all of it.
 func TestInstall(t *testing.T) {
 	t.Parallel()
-	root, err := checkout.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root, err := lab.Root()
+	lab.Must(t, err)
 	dest := filepath.Join(base, "install")
 	script := func(name string, args ...string) {
 		t.Helper()
 		args = append(args, dest, "/opt", "/lib/systemd/system")
-		if _, err := run(context.Background(), nil, filepath.Join(root, "scripts", name), args...); err != nil {
+		if _, err := lab.Run(time.Minute, nil, filepath.Join(root, "scripts", name), args...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -40,15 +37,11 @@ func TestInstall(t *testing.T) {
 		t.Errorf("installed: %v", got)
 	}
 	units := filepath.Join(base, "units")
-	if err := os.MkdirAll(units, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, os.MkdirAll(units, 0o700))
 	verify := []string{"verify", "--man=no"}
 	for _, file := range want[:len(want)-1] {
 		text, err := os.ReadFile(filepath.Join(dest, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		verb := starts[filepath.Base(file)]
 		if strings.HasSuffix(file, ".service") && !strings.Contains(string(text),
 			"ExecStart=/opt/bin/berth "+verb+"\n") {
@@ -56,13 +49,11 @@ func TestInstall(t *testing.T) {
 		}
 		// systemd looks whether the program is there: it is, below the package's directory.
 		unit := filepath.Join(units, filepath.Base(file))
-		if err := os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), "/opt/bin/", dest+"/opt/bin/")),
-			0o600); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), "/opt/bin/", dest+"/opt/bin/")),
+			0o600))
 		verify = append(verify, unit)
 	}
-	out, err := run(context.Background(), nil, "sh",
+	out, err := lab.Run(time.Minute, nil, "sh",
 		append([]string{"-c", `systemd-analyze "$@" 2>&1`, "sh"}, verify...)...)
 	if err != nil || out != "" {
 		t.Errorf("systemd-analyze verify: %s (%v)", out, err)
@@ -76,7 +67,7 @@ func TestInstall(t *testing.T) {
 		default:
 			continue
 		}
-		out, err := run(context.Background(), nil, "systemd-analyze", "security", "--offline=true", "--no-pager",
+		out, err := lab.Run(time.Minute, nil, "systemd-analyze", "security", "--offline=true", "--no-pager",
 			"--threshold="+most, unit)
 		if err != nil {
 			t.Errorf("%s is exposed to more than %s tenths (%v):\n%s", unit, most, err, out)
@@ -100,8 +91,6 @@ func files(t *testing.T, dir string) []string {
 		names = append(names, name)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	return names
 }

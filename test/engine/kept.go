@@ -3,90 +3,77 @@
 package engine
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
-// way is how it is known who asks for an address, on an engine that does not say.
+// way is how Berth learns who asks for an address, on an engine that does not say.
 type way struct {
-	name    string
-	flags   []string // of serve
-	beside  bool     // `berth witness` runs beside it
-	tells   []string // flags of that
-	builtIn bool     // the network is on the engine's own IPAM, and Berth has nothing to do with it
+	name   string
+	flags  []string // of serve
+	beside bool     // `berth witness` runs beside it
+	tells  []string // flags of that
 }
 
-// ways are all. The engine's own IPAM, against which they are measured, is the last: nothing is asserted of it.
+// ways are all.
 func ways(e Engine) []way {
 	return []way{
 		{name: "own witness", flags: []string{"--docker-host", e.URL()}},
 		{name: "berth witness", flags: []string{"--docker-host", "none"}, beside: true},
 		{name: "no witness", flags: []string{"--docker-host", "none"}},
-		{name: "built-in IPAM", flags: []string{"--docker-host", "none"}, builtIn: true},
 	}
 }
 
-// witnessed tells whether someone says who asks.
-func (w way) witnessed() bool { return !w.builtIn && (w.beside || !slices.Contains(w.flags, "none")) }
+// witnessed reports whether something tells Berth who asks.
+func (w way) witnessed() bool { return w.beside || !slices.Contains(w.flags, "none") }
 
 // kept is a network, and the way in which containers get their addresses there.
 type kept struct {
-	*House
+	*Harness
 	way     way
 	network string
 }
 
-// idle is how many containers do nothing on a network besides those that come and go.
+// idle is how many other containers are on a network.
 func idle() int { return sample(0, 3, 8) }
 
-// startKept starts what a way is of, with a network.
+// startKept starts a Berth in a way, with a network.
 func startKept(t *testing.T, e Engine, sockets string, w way, number int) *kept {
 	t.Helper()
 	d := daemon(t, fmt.Sprintf("k%d", number), sockets, w.flags...)
 	if w.beside {
-		tells, err := startProcess(d.Name+"-witness", nil, binary,
-			append([]string{"--admin-socket", d.AdminSocket(), "witness", "--docker-host", e.URL()}, w.tells...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := tells.Signal(syscall.SIGTERM, 10*time.Second); err != nil {
-				t.Error(err)
-			}
-		})
+		witnessBeside(t, d, append([]string{"--docker-host", e.URL()}, w.tells...)...)
 	}
-	k := &kept{House: &House{T: t, Engine: e, Berth: d, number: number}, way: w}
-	// an engine of a test's own goes with all that it has, also where it miscounts its endpoints
-	if e == machineEngine {
-		k.House = enterPlanned(t, e, d, number)
+	k := &kept{Harness: &Harness{T: t, Engine: e, Berth: d, number: number}, way: w}
+	if e == machineEngine { // an engine of a test's own ends with everything in it
+		k.Harness = enter(t, e, d, number)
 	}
 	if !w.witnessed() {
 		k.reads = []string{"--docker-host", e.URL()}
 	}
-	k.network = k.of(w, "0/25")
+	k.network = k.Harness.network("--subnet", k.v4("0/25"))
 	k.follows()
 	return k
 }
 
-// of makes a network on Berth or on the engine's own IPAM.
-func (k *kept) of(w way, subnet string) string {
-	k.Helper()
-	name := k.name()
-	command := k.networkCommand(name, "--subnet", k.v4(subnet))
-	if w.builtIn {
-		command[slices.Index(command, "--ipam-driver")+1] = "default"
-	}
-	k.docker(command...)
-	return name
+// witnessBeside runs `berth witness` beside a Berth until the test ends.
+func witnessBeside(t *testing.T, b Berth, flags ...string) {
+	t.Helper()
+	w, err := startProcess(strings.ReplaceAll(b.Driver(), ":", "-")+"-witness", nil, binary,
+		append([]string{"--admin-socket", b.AdminSocket(), "witness"}, flags...)...)
+	lab.Must(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the witness's log:\n%s", w.Log())
+		}
+		lab.Check(t, w.Signal(syscall.SIGTERM, 10*time.Second))
+	})
 }
 
 // idlers are on the network and do nothing.
@@ -104,83 +91,83 @@ func (k *kept) pin(containers []string) {
 }
 
 // together does something to containers at once.
-func (h *House) together(containers []string, args ...string) {
+func (h *Harness) together(containers []string, args ...string) {
 	h.Helper()
-	errs := make([]error, len(containers))
-	var all sync.WaitGroup
-	for i, c := range containers {
-		all.Go(func() { _, errs[i] = h.Engine.Docker(append(args, c)...) })
-	}
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, atOnce(containers, func(c string) error {
+		_, err := h.Engine.Docker(append(slices.Clone(args), c)...)
+		return err
+	}))
 }
 
 // follows waits until the witness, where there is one, hears what the engine says.
 func (k *kept) follows() {
 	k.Helper()
-	if err := ground.Eventually(30*time.Second, func() error {
+	lab.Await(k, 30*time.Second, func() error {
 		if w := k.witness(); k.way.witnessed() && !w.Live {
 			return fmt.Errorf("the witness is %+v", w)
 		}
 		return nil
-	}); err != nil {
-		k.Fatal(err)
-	}
+	})
 }
 
 // witnessStatus is what the tests read of `berth status` about the witness.
 type witnessStatus struct {
 	Live    bool
-	Guesses struct{ Made, Wrong int }
-
-	Questions struct{ One, Several, None, Late, Boots int }
+	Guesses struct{ Made int }
 }
 
-func (h *House) witness() witnessStatus {
+func (h *Harness) witness() witnessStatus {
 	h.Helper()
 	var status struct{ Witness witnessStatus }
-	if err := json.Unmarshal([]byte(h.berth("status", "--format", "json")), &status); err != nil {
-		h.Fatal(err)
-	}
+	h.json(&status, "status")
 	return status.Witness
 }
 
 // at is the address of a container that runs.
-func (h *House) at(container, network string) string {
+func (h *Harness) at(container, network string) string {
 	h.Helper()
-	ep, err := h.Engine.Endpoint(container, network)
-	if err != nil {
-		h.Fatal(err)
-	}
+	ep := h.endpoint(container, network)
 	if ep.IPAddress == "" {
 		h.Fatalf("%s has no address on %s", container, network)
 	}
 	return ep.IPAddress
 }
 
-// stays does something to containers, again and again, and counts how often each has the address afterwards that it
-// had before. Where it is one, it tells when that was not so.
-func (h *House) stays(rounds int, network string, containers []string, happen func()) (all tally) {
-	h.Helper()
-	where := func() []string {
-		var at []string
-		for _, c := range containers {
-			at = append(at, h.at(c, network))
+// tally counts how often containers had their old address afterwards, and how often one that none of them had before.
+type tally struct{ kept, of, outside int }
+
+func (t tally) missed() int { return t.of - t.kept }
+
+// count compares the addresses of the same containers before and after.
+func (t *tally) count(before, after []string) {
+	for i, a := range after {
+		t.of++
+		switch {
+		case a == before[i]:
+			t.kept++
+		case !slices.Contains(before, a):
+			t.outside++
 		}
-		return at
 	}
-	before := where()
-	for round := range rounds {
-		began := time.Now()
+}
+
+// where are the addresses of containers that run.
+func (h *Harness) where(network string, containers []string) (all []string) {
+	h.Helper()
+	for _, c := range containers {
+		all = append(all, h.at(c, network))
+	}
+	return all
+}
+
+// stays does something to containers repeatedly, and counts how often each has its old address afterwards.
+func (h *Harness) stays(rounds int, network string, containers []string, happen func()) (all tally) {
+	h.Helper()
+	before := h.where(network, containers)
+	for range rounds {
 		happen()
-		after := where()
+		after := h.where(network, containers)
 		all.count(before, after)
-		if len(containers) == 1 && after[0] != before[0] {
-			h.Logf("round %d, %s to %s: %s had %s and has %s", round+1,
-				began.Format(time.StampMilli), time.Now().Format(time.StampMilli), containers[0], before[0], after[0])
-		}
 		before = after
 	}
 	return all
@@ -190,18 +177,13 @@ func (h *House) stays(rounds int, network string, containers []string, happen fu
 // name of its container where a witness tells.
 func (k *kept) sound() {
 	k.Helper()
-	if k.way.builtIn {
-		return
-	}
-	if err := ground.Eventually(30*time.Second, func() error {
+	lab.Check(k, lab.Eventually(30*time.Second, func() error {
 		_, out, err := check(k.Berth, k.reads...)
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		return nil
-	}); err != nil {
-		k.Error(err)
-	}
+	}))
 	k.named()
 }
 
@@ -209,7 +191,7 @@ func (k *kept) sound() {
 // put back to its own meanwhile is looked at again.
 func (k *kept) named() {
 	k.Helper()
-	if err := ground.Eventually(20*time.Second, func() error {
+	lab.Check(k, lab.Eventually(20*time.Second, func() error {
 		has, err := k.has()
 		if err != nil {
 			return err
@@ -224,9 +206,7 @@ func (k *kept) named() {
 			}
 		}
 		return nil
-	}); err != nil {
-		k.Error(err)
-	}
+	}))
 }
 
 // has is which container has each address on Berth's networks.

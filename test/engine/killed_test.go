@@ -4,7 +4,6 @@ package engine
 
 import (
 	"flag"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,51 +11,25 @@ import (
 	"testing"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
-// privateHost is the address of the host of such an engine.
-const privateHost = "10.213.249.1"
-
-// engineOf starts an engine of a scenario's own, with the image of the tests.
-func engineOf(t *testing.T, number int) *PrivateEngine {
-	t.Helper()
-	e, err := startPrivateEngine(fmt.Sprintf("%se%d", prefix, number), privateHost+"/24")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the engine's log:\n%s", tail(e.dockerd.Log(), 40))
-		}
-		if err := e.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := importImage(e.Engine); err != nil {
-		t.Fatal(err)
-	}
-	return e
-}
-
 // withMAC runs a container with a MAC of its own, and with a restart policy.
-func (h *House) withMAC(network, mac string) string {
+func (h *Harness) withMAC(network, mac string) string {
 	h.Helper()
 	name := h.name()
-	if err := h.Engine.CreateWithMAC(name, network, mac); err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, h.Engine.create(name, network, mac))
 	h.docker("update", "--restart", "always", name)
 	h.docker("start", name)
 	return name
 }
 
-// What a stopped engine hides keeps its address: a check says that it sees nothing, and ends nothing, however long it
-// is so; neither does the daemon, which is told here to put right by itself, at every turn, what is sure.
+// A check that cannot see the engine reports that, and ends no lease, however long the engine is stopped, killed or
+// frozen. Neither does a daemon that repairs by itself.
 func TestKilledHides(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, 56)
-	h := enterPlanned(t, e.Engine,
+	h := enter(t, e.Engine,
 		byMAC{witness(t, e.Engine, e.Sockets, 56, "--check-every", "300ms", "--check-repair")}, 56)
 	n := h.network("--subnet", h.v4("0/24"))
 	all := []string{h.withMAC(n, "02:62:74:00:56:01"), h.withMAC(n, "02:62:74:00:56:02"),
@@ -87,59 +60,44 @@ func TestKilledHides(t *testing.T) {
 		t.Helper()
 		h.allRun(all)
 		for c, a := range at {
-			if got := h.address(c, n); got != a {
-				t.Errorf("%s: %s had %s and has %s", when, c, a, got)
-			}
+			h.hasAddress(c, n, a)
 		}
 		h.finds()
 	}
 
-	if err := e.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, e.Kill())
 	for killed := time.Now(); time.Since(killed) < 3*time.Second; { // three times the grace
 		blind("the engine was killed")
 	}
 	if out, err := berth(h.Berth, "check"); err == nil || !strings.Contains(err.Error(), "could not be asked") {
 		t.Errorf("berth check: %s (%v)", out, err)
 	}
-	if err := e.Start(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, e.Start())
 	back("started again")
 
 	before = h.leases(h.v4("0/24")) // the engine has given its addresses back, and asked for them afresh
-	if err := e.Freeze(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, e.Freeze())
 	t.Cleanup(func() {
-		if err := e.Thaw(); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, e.Thaw())
 	})
 	blind("the engine hangs")
-	if err := e.Thaw(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, e.Thaw())
 	back("the engine goes on")
 	stay("the engine goes on")
 
-	if err := e.StopEngine(); err != nil { // in order: it gives back what it has
+	if err := e.StopEngine(); err != nil { // in order: it releases what it has
 		t.Fatal(err)
 	}
 	before = slices.DeleteFunc(before, func(l Lease) bool { return l.Kind != "gateway" })
 	blind("the engine was stopped")
-	if err := e.Start(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, e.Start())
 	back("started again in order")
 }
 
 var killedRounds = flag.Int("killed.rounds", 0, "how often the engine is killed in the midst of docker run")
 
-// The engine is killed in the midst of docker run, again and again: before Berth is asked, before it hears the answer,
-// and at all moments of the command. Once what is left has been checked and put right, there is no lease without a
-// user, no user without a lease, and nothing twice.
+// The engine is killed during docker run, repeatedly: before Berth is asked, before the engine hears the answer, and
+// at other moments. After a repair each lease has a user, each user has a lease, and no address is given twice.
 func TestKilledInTheMidst(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, 57)
@@ -157,9 +115,7 @@ func TestKilledInTheMidst(t *testing.T) {
 		if h.killedAt(e, r, round, rounds, containerCommand(name, n, "--restart", policy)) {
 			cut++
 		}
-		if err := e.Start(); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, e.Start())
 		h.allRun(always)
 		if policy == "always" && e.run(name) == nil {
 			always = append(always, name)
@@ -197,7 +153,7 @@ func (e *PrivateEngine) run(container string) error {
 
 // covered are the addresses and MACs of Berth's leases of a network, but for its gateway, and those of the containers
 // that run, as the engine tells of each of them. None may be there twice.
-func (h *House) covered(network string) (leases, users map[string]string) {
+func (h *Harness) covered(network string) (leases, users map[string]string) {
 	h.Helper()
 	leases, users = map[string]string{}, map[string]string{}
 	add := func(all map[string]string, address, mac string) {
@@ -212,18 +168,15 @@ func (h *House) covered(network string) (leases, users map[string]string) {
 		}
 	}
 	for id := range strings.FieldsSeq(h.docker("ps", "-q", "--filter", "network="+network)) {
-		ep, err := h.Engine.Endpoint(id, network)
-		if err != nil {
-			h.Fatal(err)
-		}
+		ep := h.endpoint(id, network)
 		add(users, ep.IPAddress, ep.MacAddress)
 	}
 	return leases, users
 }
 
-// killedAt runs a docker command and kills the engine in the midst of it, in each round at another moment. It tells
+// killedAt runs a docker command and kills the engine meanwhile, in each round at another moment. It tells
 // whether the command failed for it.
-func (h *House) killedAt(e *PrivateEngine, r *Relay, round, rounds int, command []string) (cut bool) {
+func (h *Harness) killedAt(e *PrivateEngine, r *Relay, round, rounds int, command []string) (cut bool) {
 	h.Helper()
 	now, dead := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -245,14 +198,12 @@ func (h *House) killedAt(e *PrivateEngine, r *Relay, round, rounds int, command 
 	}()
 	select {
 	case <-now:
-	case <-time.After(ground.Patient(30 * time.Second)):
+	case <-time.After(lab.Patient(30 * time.Second)):
 		h.Errorf("round %d: the engine has asked for no address", round)
 	}
 	err := e.Kill()
 	r.Stop(nil)
 	close(dead)
-	if err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, err)
 	return <-ended != nil
 }

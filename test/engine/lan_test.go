@@ -3,67 +3,46 @@
 package engine
 
 import (
-	"errors"
 	"flag"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"berth/test/lab"
 )
 
 var lanEach = flag.Int("lan.each", 0, "how many containers each host starts at once on the LAN")
 
-// Two, then three hosts start many containers each at once on one network: none has another's address, what is on
-// record is what they have, and they reach one another. Then one host's engine and Berth are killed, the others go
-// on, and it comes back (LN-12, BO-1, GA-22, invariants 1 to 3). With so many containers at once it runs alone.
+// Two hosts, and then three, start many containers at once on one network. No two containers have one address, the
+// records are what they have, and they reach one another. Then one host's engine and Berth are killed, the others
+// continue, and it comes back (LN-12, BO-1, GA-22, invariants 1 to 3).
 func TestLAN(t *testing.T) {
-	beside(t)
+	t.Parallel()
 	c := cluster(t, 3, 110)
 	c.serve()
 	a, b, last := c.hosts[0], c.hosts[1], c.hosts[2]
-	lap := c.laps()
 	n := sample(*lanEach, 6, 40)
 
 	a.planLAN()
 	two := *c
 	two.hosts = c.hosts[:2]
-	if err := errors.Join(a.joinLAN(), b.joinLANBy("--ipam-opt", "gateway="+b.gateway())); err != nil {
-		t.Fatal(err)
-	}
-	if err := two.each(func(h *Host) error { return h.startMany("lan", n) }); err != nil {
-		t.Fatal(err)
-	}
-	lap("the containers of two hosts started")
+	lab.Must(t, a.joinLAN(), b.joinLANBy("--ipam-opt", "gateway="+b.gateway()))
+	lab.Must(t, two.each(func(h *Host) error { return h.startMany("lan", n) }))
 	all, rest := two.agree("lan", lanSubnet, n, n)
 	two.onlyGateways(rest, a, b)
 	two.reach(all)
-	lap("all reach one another")
 	two.settles("lan", n, n)
-	if err := two.each(func(h *Host) error { return h.removeAll("lan") }); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, two.each(func(h *Host) error { return h.removeAll("lan") }))
 
-	if err := last.joinLAN(); err != nil {
-		t.Fatal(err)
-	}
-	lap("the third host is there")
-	if err := c.each(func(h *Host) error { return h.startMany("lan", n) }); err != nil {
-		t.Fatal(err)
-	}
-	lap("the containers of three hosts started")
+	lab.Must(t, last.joinLAN(), c.each(func(h *Host) error { return h.startMany("lan", n) }))
 	all, rest = c.agree("lan", lanSubnet, n, n, n)
 	c.onlyGateways(rest, a, b, last)
 	c.reach(all)
-	lap("all reach one another")
 	c.settles("lan", n, n, n)
 
 	c.killed(a, all, n, max(1, n/4))
-	lap("host a was killed, and is back")
-	if err := c.each(func(h *Host) error { return h.leave("lan") }); err != nil {
-		t.Fatal(err)
-	}
-	lap("all containers and Docker networks removed")
+	lab.Must(t, c.each(func(h *Host) error { return h.leave("lan") }))
 	for _, h := range c.hosts {
 		left, err := leases(h.Berth, lanSubnet)
 		if err != nil || len(left) != 1 || left[0].Address != "10.77.0.1" {
@@ -71,7 +50,7 @@ func TestLAN(t *testing.T) {
 		}
 	}
 	b.berth("network", "rm", "lan")
-	if all, err := networks(last.Berth); err != nil || len(all) > 0 {
+	if all, err := asked[[]Network](last.Berth, "network", "ls"); err != nil || len(all) > 0 {
 		t.Errorf("%v still has %+v (%v)", last, all, err)
 	}
 }
@@ -92,18 +71,12 @@ func (c *Cluster) killed(h *Host, before map[string]Held, each, more int) {
 		update = append(update, x.Container)
 	}
 	h.docker(update...)
-	if err := h.crash(); err != nil {
-		c.Fatal(err)
-	}
+	lab.Must(c, h.crash())
 	rest := *c
 	rest.hosts = slices.DeleteFunc(slices.Clone(c.hosts), func(x *Host) bool { return x == h })
-	if err := rest.each(func(h *Host) error { return h.startMany("lan", more) }); err != nil {
-		c.Fatal(err)
-	}
+	lab.Must(c, rest.each(func(h *Host) error { return h.startMany("lan", more) }))
 	others, err := rest.holders("lan")
-	if err != nil {
-		c.Fatal(err)
-	}
+	lab.Must(c, err)
 	for _, x := range own {
 		if shown, err := showsNow(x.pid); err != nil || !strings.Contains(shown, " "+x.Address+"/") {
 			c.Errorf("%s, whose engine was killed, does not run on: %s (%v)", x.Container, shown, err)
@@ -113,9 +86,7 @@ func (c *Cluster) killed(h *Host, before map[string]Held, each, more int) {
 				y.Container, y.Host)
 		}
 	}
-	if err := h.back(); err != nil {
-		c.Fatal(err)
-	}
+	lab.Must(c, h.back())
 	now := []int{each + more, each + more, each + more}
 	now[slices.Index(c.hosts, h)] = restarted
 	c.settles("lan", now...)
@@ -128,18 +99,6 @@ func (c *Cluster) reach(all map[string]Held) {
 	c.Helper()
 	called := slices.Collect(maps.Values(all))
 	for _, h := range c.hosts {
-		if err := h.pings(called); err != nil {
-			c.Error(err)
-		}
-	}
-}
-
-// laps tells in the test's log what took how long.
-func (c *Cluster) laps() func(what string) {
-	last := time.Now()
-	return func(what string) {
-		c.Helper()
-		c.Logf("%5.1f s: %s", time.Since(last).Seconds(), what)
-		last = time.Now()
+		lab.Check(c, h.pings(called))
 	}
 }

@@ -3,14 +3,14 @@
 package engine
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // Lease is what the tests read of one line of `berth lease ls --format json`, which is what the daemon answers.
@@ -22,7 +22,7 @@ type Lease struct {
 	Name    string    `json:"name"`
 	Space   string    `json:"space"`
 	Host    string    `json:"host"`
-	Pool    string    `json:"pool"`  // by which an engine gives it back
+	Pool    string    `json:"pool"`  // by which an engine releases it
 	Owner   string    `json:"owner"` // by a reservation
 	Since   time.Time `json:"since"`
 	SeenBy  struct {  // as the witness says
@@ -36,7 +36,7 @@ func leases(b Berth, within string) ([]Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp, err := overSocket(b.AdminSocket()).Get("http://berth/v1/leases")
+	resp, err := lab.Over(b.AdminSocket()).Get("http://berth/v1/leases")
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +58,19 @@ func leases(b Berth, within string) ([]Lease, error) {
 	return inside, nil
 }
 
+// asked runs a command that prints JSON.
+func asked[T any](b Berth, args ...string) (answer T, err error) {
+	out, err := berth(b, append(args, "--format", "json")...)
+	if err != nil {
+		return answer, err
+	}
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		return answer, fmt.Errorf("berth %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return answer, nil
+}
+
 // berth runs Berth's command line against one daemon.
 func berth(b Berth, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(20*time.Second))
-	defer cancel()
-	return run(ctx, nil, binary, append([]string{"--admin-socket", b.AdminSocket()}, args...)...)
+	return lab.Run(20*time.Second, nil, binary, append([]string{"--admin-socket", b.AdminSocket()}, args...)...)
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"berth/test/lab"
 )
 
 // dockerNetwork is what the engine says of one.
@@ -26,16 +28,14 @@ type dockerNetwork struct {
 	Options, Labels map[string]string
 }
 
-func (h *House) dockerNetwork(name string) (n dockerNetwork) {
+func (h *Harness) dockerNetwork(name string) (n dockerNetwork) {
 	h.Helper()
-	if err := json.Unmarshal([]byte(h.docker("network", "inspect", "--format", "{{json .}}", name)), &n); err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, json.Unmarshal([]byte(h.docker("network", "inspect", "--format", "{{json .}}", name)), &n))
 	return n
 }
 
 // places are the addresses and the gateway of containers on a network, and whether they run.
-func (h *House) places(network string, containers ...string) map[string]string {
+func (h *Harness) places(network string, containers ...string) map[string]string {
 	h.Helper()
 	all := map[string]string{}
 	for _, name := range containers {
@@ -46,7 +46,7 @@ func (h *House) places(network string, containers ...string) map[string]string {
 }
 
 // isOut checks that a network is the engine's own, and as it was else.
-func (h *House) isOut(name string, was dockerNetwork) {
+func (h *Harness) isOut(name string, was dockerNetwork) {
 	h.Helper()
 	is := h.dockerNetwork(name)
 	if is.IPAM.Driver != "default" || is.ID == was.ID {
@@ -65,13 +65,13 @@ func (h *House) isOut(name string, was dockerNetwork) {
 }
 
 // leaves runs berth leave, with its notes in a directory of the test's.
-func (h *House) leaves(notes string, args ...string) string {
+func (h *Harness) leaves(notes string, args ...string) string {
 	h.Helper()
 	return h.berth(slices.Concat([]string{"leave", "--docker-host", h.Engine.URL(), "--note-dir", notes}, args)...)
 }
 
-// A network with containers of every kind goes back to the engine's own driver, and each has its address there, also
-// after its next start; Berth has nothing of it any more.
+// A network with containers of every kind goes back to the engine's own IPAM. Each container keeps its address there,
+// also over its next start, and Berth keeps nothing of the network.
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	h, _ := witnessed(t, 183)
@@ -110,12 +110,10 @@ func TestLeave(t *testing.T) {
 
 // killAfter kills a program that says its steps, a line each, once it has said the given one. It cannot be further than
 // its next step then: the pipe holds one write, which is left there.
-func (h *House) killAfter(step int, name string, args ...string) {
+func (h *Harness) killAfter(step int, name string, args ...string) {
 	h.Helper()
 	var ends [2]int
-	if err := unix.Pipe2(ends[:], unix.O_DIRECT|unix.O_CLOEXEC); err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, unix.Pipe2(ends[:], unix.O_DIRECT|unix.O_CLOEXEC))
 	said, out := os.NewFile(uintptr(ends[0]), "said"), os.NewFile(uintptr(ends[1]), "out")
 	defer func() { _ = said.Close() }() // read alone
 	if _, err := unix.FcntlInt(out.Fd(), unix.F_SETPIPE_SZ, os.Getpagesize()); err != nil {
@@ -123,9 +121,7 @@ func (h *House) killAfter(step int, name string, args ...string) {
 	}
 	cmd := exec.Command(name, args...)
 	cmd.Stdout = out
-	if err := cmd.Start(); err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, cmd.Start())
 	_ = out.Close() // the program has its own
 	line := make([]byte, os.Getpagesize())
 	for range step {
@@ -141,15 +137,15 @@ func (h *House) killAfter(step int, name string, args ...string) {
 	_ = cmd.Wait() // killed
 }
 
-// Killed after any of its steps, it says so and is finished by the next run; nothing is left of its notes then. What
-// is planned stays with --keep.
+// If `berth leave` is killed after any of its steps, the next run finishes it and removes its notes. With --keep the
+// plan stays.
 func TestLeaveKilled(t *testing.T) {
 	t.Parallel()
 	h, d := witnessed(t, 184)
-	const last = 4 // off, off, made anew, on, on
+	const last = 4 // off, off, recreated, on, on
 	for after := range last + 1 {
 		if testing.Short() && after%2 == 0 {
-			continue // killed after the first container is off, and once the network is made anew
+			continue // killed after the first container is off, and once the network is recreated
 		}
 		notes := t.TempDir()
 		planned := h.plan("--subnet", h.v4("0/24")+",pool,gateway="+h.v4("1"))
@@ -202,10 +198,10 @@ networks:
     ipam: {${ipam} config: [{subnet: "${subnet}"}]}
 `
 
-// A Compose project goes back with its containers running on. The file that is written keeps their addresses when
-// Compose makes them anew, once for those that had none in a file; after that `up` makes nothing anew.
+// A Compose project leaves Berth while its containers run. With the override file that is written, Compose recreates
+// its containers once, with their addresses. Afterwards `up` recreates nothing.
 func TestLeaveProject(t *testing.T) {
-	eachGeneration(t, older, "leave", enter, 185, func(h *House, command []string) {
+	eachGeneration(t, older, 185, func(h *Harness, command []string) {
 		notes := h.TempDir()
 		variables := map[string]string{"db": h.v4("80"), "subnet": h.v4("0/24"), "ipam": "driver: " + h.Berth.Driver() + ","}
 		variables["mac"] = ""
@@ -237,9 +233,7 @@ func TestLeaveProject(t *testing.T) {
 		variables["ipam"] = ""
 		override := filepath.Join(filepath.Dir(p.files[0]), "berth.override.yaml")
 		text, err := os.ReadFile(override)
-		if err != nil {
-			h.Fatal(err)
-		}
+		lab.Must(h, err)
 		h.Log(string(text))
 		p.write(leaveFile, variables)
 		p.run("up", "--detach", "--scale", "worker=2")
@@ -247,9 +241,7 @@ func TestLeaveProject(t *testing.T) {
 			h.Error("up without the file that was written made containers anew")
 		}
 		override = filepath.Join(filepath.Dir(p.files[0]), "berth.override.yaml")
-		if err := os.WriteFile(override, text, 0o600); err != nil {
-			h.Fatal(err)
-		}
+		lab.Must(h, os.WriteFile(override, text, 0o600))
 		p.files = append(p.files, override)
 		p.run("up", "--detach", "--scale", "worker=2")
 		if now := p.everywhere(); !maps.EqualFunc(had, now, maps.Equal[map[string]string]) {

@@ -10,9 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"berth/test/ground"
-
-	"berth/test/checkout"
+	"berth/test/lab"
 )
 
 var cleanOnly = flag.Bool("clean", false, "remove what an interrupted run left, and run nothing")
@@ -32,7 +30,7 @@ func TestMain(m *testing.M) {
 
 // runAll runs the tests between two clean-ups.
 func runAll(m *testing.M) (code int, err error) {
-	release, err := ground.Exclusive("berth-t")
+	release, err := lab.Exclusive("berth-t")
 	if err != nil {
 		return 1, err
 	}
@@ -58,16 +56,11 @@ func runAll(m *testing.M) (code int, err error) {
 	if err := inMemory(); err != nil {
 		return 1, err
 	}
-	if err := checkout.Build(binary, "test-1"); err != nil {
+	if err := lab.Build(binary, "test-1"); err != nil {
 		return 1, err
 	}
 	if err := importImage(machineEngine); err != nil {
 		return 1, err
 	}
-	end, err := busy()
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, end()) }()
 	return m.Run(), nil
 }

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // errMiscounted says that an engine keeps a network for endpoints that are not there. Engines of the 20.10 line lose
 // count where many containers start or end at once, or the machine is busy, whichever driver gives the addresses; they
-// count anew when they are started.
+// count again when they are started.
 var errMiscounted = errors.New("the engine miscounts its endpoints, and keeps it until it is restarted (systemctl " +
 	"restart docker)")
 
@@ -26,17 +26,17 @@ var counting = 3 * time.Second
 // removeNetwork removes a network on which no container is any more. While an endpoint is being taken down the engine
 // says that it is there; where it goes on to say so although there is no container, the error wraps errMiscounted.
 func removeNetwork(e Engine, network string) error {
-	return ground.Eventually(counting, func() error {
+	return lab.Eventually(counting, func() error {
 		_, err := e.Docker("network", "rm", network)
 		if err == nil {
 			return nil
 		}
 		if !strings.Contains(err.Error(), activeEndpoints) {
-			return ground.Final(err)
+			return lab.Final(err)
 		}
 		on, psErr := e.Docker("ps", "--all", "--format", "{{.Names}}", "--filter", "network="+network)
 		if psErr != nil || on != "" {
-			return ground.Final(fmt.Errorf("%w; on it are %q (%v)", err, on, psErr))
+			return lab.Final(fmt.Errorf("%w; on it are %q (%v)", err, on, psErr))
 		}
 		return fmt.Errorf("network %s: %w", network, errMiscounted)
 	})

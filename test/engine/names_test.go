@@ -10,18 +10,18 @@ import (
 	"testing"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
-// Names of docs/dns.md, as a container and the host ask for them: a container by Docker's own server, which asks Berth
-// at the network's gateway, an address that is bound before the bridge is there; the host by dig. What goes has no name
-// any more.
+// The names of docs/dns.md are found by a container through Docker's own server, which asks Berth at the network's
+// gateway, and by the host with dig. Berth binds that address before the bridge exists. A removed container has no
+// name.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	const number = 241
 	gateway := fmt.Sprintf("10.%d.%d.1", octet, number)
 	d := daemon(t, "names", pluginDir, "--dns-listen", gateway+":53", "--dns-zone", "berth-t.example")
-	h := enterPlanned(t, machineEngine, d, number)
+	h := enter(t, machineEngine, d, number)
 	planned := h.plan("--subnet", h.v4("0/24")+",pool,gateway="+gateway)
 	n := h.on(planned)
 	h.berth("reservation", "add", planned, "--owner", "printer", "--ip", h.v4("50"))
@@ -49,10 +49,10 @@ func TestNames(t *testing.T) {
 }
 
 // resolves waits until a container finds a name at an address.
-func (h *House) resolves(container, name, address string) {
+func (h *Harness) resolves(container, name, address string) {
 	h.Helper()
-	err := ground.Eventually(30*time.Second, func() error {
-		out, err := run(context.Background(), nil, "docker", "--host", "unix://"+h.Engine.Socket, "exec", container,
+	err := lab.Eventually(30*time.Second, func() error {
+		out, err := lab.Run(time.Minute, nil, "docker", "--host", "unix://"+h.Engine.Socket, "exec", container,
 			"busybox", "nslookup", name)
 		if err != nil {
 			return fmt.Errorf("nslookup %s: %w", name, err)
@@ -64,23 +64,19 @@ func (h *House) resolves(container, name, address string) {
 		}
 		return fmt.Errorf("%s is not at %s:\n%s", name, address, out)
 	})
-	if err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, err)
 }
 
 // answers waits until dig is answered so; empty: that there is nothing.
-func (h *House) answers(server, question, want string) {
+func (h *Harness) answers(server, question, want string) {
 	h.Helper()
-	err := ground.Eventually(30*time.Second, func() error {
-		out, err := run(context.Background(), nil, "dig", append([]string{"+short", "+tries=1", "@" + server},
+	err := lab.Eventually(30*time.Second, func() error {
+		out, err := lab.Run(time.Minute, nil, "dig", append([]string{"+short", "+tries=1", "@" + server},
 			strings.Fields(question)...)...)
 		if got := strings.TrimSpace(out); err != nil || got != want {
 			return fmt.Errorf("dig %s: %q (%v), want %q", question, got, err, want)
 		}
 		return nil
 	})
-	if err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, err)
 }

@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -14,9 +13,10 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 var otherEngine = flag.String("dockerd", "", "the `file` of another engine, with its docker-proxy beside it, for tests that "+
@@ -34,14 +34,39 @@ type PrivateEngine struct {
 	dockerd *Process
 }
 
-// startPrivateEngine makes the namespaces, with address as the address of the engine's host, and starts an engine in
-// them.
-func startPrivateEngine(name, address string) (*PrivateEngine, error) {
-	e, err := hostNamespace(name, address)
-	if err != nil {
-		return nil, err
+// engineOf starts an engine of a scenario's own, with the image of the tests, until the test ends.
+func engineOf(t *testing.T, number int) *PrivateEngine {
+	t.Helper()
+	return ownEngine(t, fmt.Sprintf("%se%d", prefix, number), "10.213.249.1")
+}
+
+// ownEngine starts an engine with the image of the tests, on a host with an address, until the test ends. Flags of its
+// default bridge replace having none.
+func ownEngine(t *testing.T, name, address string, bridge ...string) *PrivateEngine {
+	t.Helper()
+	e, err := hostNamespace(name, address+"/24")
+	lab.Must(t, err)
+	if len(bridge) > 0 {
+		e.bridge = bridge
 	}
-	return e, e.Start()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the engine's log:\n%s", tail(e.dockerd.Log(), 60))
+		}
+		lab.Check(t, e.Stop())
+	})
+	lab.Must(t, e.Start(), importImage(e.Engine))
+	return e
+}
+
+// daemon starts a Berth in the engine's namespaces, under a driver's name, until the test ends.
+func (e *PrivateEngine) daemon(t *testing.T, driver string, flags ...string) *Daemon {
+	t.Helper()
+	d := &Daemon{Name: driver, Binary: binary, Sockets: e.Sockets, Dir: filepath.Join(base, e.name+"-berth"),
+		within: e.within(), Flags: flags}
+	lab.Must(t, d.start())
+	t.Cleanup(func() { lab.Check(t, d.Stop()) })
+	return d
 }
 
 // hostNamespace makes the namespaces, with address as the address of the engine's host, and starts no engine.
@@ -89,7 +114,7 @@ func privateEngine(name, sockets string) (*PrivateEngine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := ground.Eventually(10*time.Second, func() error {
+	if err := lab.Eventually(10*time.Second, func() error {
 		_, err := os.Stat(e.path("held"))
 		return err
 	}); err != nil {
@@ -135,12 +160,12 @@ func (e *PrivateEngine) starts() error {
 		return err
 	}
 	e.dockerd = p
-	return ground.Eventually(90*time.Second, func() error {
+	return lab.Eventually(90*time.Second, func() error {
 		if p.ended() {
 			if strings.Contains(p.Log(), "panic: runtime error") {
-				return ground.Final(fmt.Errorf("%w:\n%s", errPanicked, p.Log()))
+				return lab.Final(fmt.Errorf("%w:\n%s", errPanicked, p.Log()))
 			}
-			return ground.Final(fmt.Errorf("dockerd ended:\n%s", p.Log()))
+			return lab.Final(fmt.Errorf("dockerd ended:\n%s", p.Log()))
 		}
 		_, err := e.api(http.MethodGet, "/_ping", nil)
 		return err
@@ -158,10 +183,8 @@ func (e *PrivateEngine) complaints() string {
 // Find runs Berth's command line where this engine's plugin sockets are and no other daemon of the machine is seen, and
 // leaves it to find the daemon by itself.
 func (e *PrivateEngine) Find(binary string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(20*time.Second))
-	defer cancel()
 	hide := "[ ! -d /run/berth ] || mount -t tmpfs none /run/berth; exec \"$@\""
-	return run(ctx, nil, "nsenter", append([]string{"--target", strconv.Itoa(e.holder.Pid()), "--mount",
+	return lab.Run(20*time.Second, nil, "nsenter", append([]string{"--target", strconv.Itoa(e.holder.Pid()), "--mount",
 		"unshare", "--mount", "--propagation", "private", "sh", "-c", hide, "sh", binary}, args...)...)
 }
 
@@ -196,7 +219,7 @@ func (e *PrivateEngine) StopEngine() error { return e.dockerd.Signal(syscall.SIG
 // one.
 func (e *PrivateEngine) Stop() error {
 	err := errors.Join(e.StopEngine(), e.holder.Signal(syscall.SIGKILL, 10*time.Second), removeNamespace(e.name))
-	return errors.Join(err, ground.UnmountUnder(e.path("")), os.RemoveAll(e.path("")))
+	return errors.Join(err, lab.UnmountUnder(e.path("")), os.RemoveAll(e.path("")))
 }
 
 func readPid(file string) (int, error) {
@@ -210,7 +233,7 @@ func readPid(file string) (int, error) {
 // ip runs some commands of ip(8), and ends with the first that fails.
 func ip(commands ...string) error {
 	for _, args := range commands {
-		if _, err := run(context.Background(), nil, "ip", strings.Fields(args)...); err != nil {
+		if _, err := lab.Run(time.Minute, nil, "ip", strings.Fields(args)...); err != nil {
 			return err
 		}
 	}
@@ -229,8 +252,8 @@ func removeNamespaces() error {
 // removeNamespace ends all that runs in a network namespace, containers of an engine there included, and removes it. An
 // engine may start more while it is being ended.
 func removeNamespace(name string) error {
-	if err := ground.Eventually(30*time.Second, func() error {
-		out, err := run(context.Background(), nil, "ip", "netns", "pids", name)
+	if err := lab.Eventually(30*time.Second, func() error {
+		out, err := lab.Run(time.Minute, nil, "ip", "netns", "pids", name)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+
+	"berth/test/lab"
 )
 
 // choosing is held while Berth chooses a subnet on the machine's engine: two Berths know nothing of one another, and
@@ -13,7 +15,7 @@ import (
 var choosing sync.Mutex
 
 // chosen creates a network whose subnet Berth chooses.
-func (h *House) chosen(options ...string) string {
+func (h *Harness) chosen(options ...string) string {
 	h.Helper()
 	choosing.Lock()
 	defer choosing.Unlock()
@@ -21,12 +23,9 @@ func (h *House) chosen(options ...string) string {
 }
 
 // LN-7, LN-14: Berth chooses the subnet and its gateway.
-func networkWithoutSubnet(h *House) {
+func networkWithoutSubnet(h *Harness) {
 	n := h.chosen()
-	got, err := h.Engine.Subnets(n)
-	if err != nil {
-		h.Fatal(err)
-	}
+	got := h.subnets(n)
 	if len(got) != 1 {
 		h.Fatalf("the network has %d subnets: %+v", len(got), got)
 	}
@@ -51,7 +50,7 @@ func networkWithoutSubnet(h *House) {
 
 // LN-1, LN-3, LN-6, LN-14: automatic addresses come from the range only, the gateway and the auxiliary address may lie
 // outside of it.
-func networkWithEverything(h *House) {
+func networkWithEverything(h *Harness) {
 	n := h.network("--subnet", h.v4("0/24"), "--ip-range", h.v4("128/29"), "--gateway", h.v4("254"),
 		"--aux-address", "router="+h.v4("7"), "--aux-address", "printer="+h.v4("129"))
 	if l := h.lease(h.v4("254")); l.Kind != "gateway" {
@@ -74,23 +73,16 @@ func networkWithEverything(h *House) {
 		seen[a] = true
 	}
 	// An explicit one may lie anywhere in the subnet.
-	if a := h.address(h.container(n, "--ip", h.v4("33")), n); a != h.v4("33") {
-		h.Errorf("--ip %s gave %s", h.v4("33"), a)
-	}
+	h.hasAddress(h.container(n, "--ip", h.v4("33")), n, h.v4("33"))
 }
 
 // LN-8: IPv4 and IPv6 together.
-func networkOfBothFamilies(h *House) {
+func networkOfBothFamilies(h *Harness) {
 	n := h.network("--ipv6", "--subnet", h.v4("0/24"), "--subnet", h.v6("::/64"))
 	c := h.container(n)
 	h.address(c, n)
-	ep, err := h.Engine.Endpoint(c, n)
-	if err != nil {
-		h.Fatal(err)
-	}
-	if err := h.Engine.ShowsAddress(c, ep.GlobalIPv6Address+"/64"); err != nil {
-		h.Error(err)
-	}
+	ep := h.endpoint(c, n)
+	lab.Check(h, h.Engine.ShowsAddress(c, ep.GlobalIPv6Address+"/64"))
 	h.recorded(ep.GlobalIPv6Address, ep.MacAddress)
 	h.docker("rm", "-f", c)
 	for _, within := range []string{h.v4("0/24"), h.v6("::/64")} {
@@ -103,12 +95,9 @@ func networkOfBothFamilies(h *House) {
 }
 
 // The size of a subnet that Berth chooses.
-func networkBySize(h *House) {
+func networkBySize(h *Harness) {
 	n := h.chosen("--ipam-opt", "size=28")
-	got, err := h.Engine.Subnets(n)
-	if err != nil {
-		h.Fatal(err)
-	}
+	got := h.subnets(n)
 	if len(got) != 1 || netip.MustParsePrefix(got[0].Subnet).Bits() != 28 {
 		h.Errorf("size=28 gave %+v", got)
 	}
@@ -116,7 +105,7 @@ func networkBySize(h *House) {
 }
 
 // What a person reads when a network is refused.
-func networkErrors(h *House) {
+func networkErrors(h *Harness) {
 	first := h.network("--subnet", h.v4("0/25"))
 	for _, c := range []struct {
 		name    string
@@ -140,13 +129,11 @@ func networkErrors(h *House) {
 }
 
 // LN-10: a subnet is free again when its network is gone, whatever was on it.
-func sameSubnetAgain(h *House) {
+func sameSubnetAgain(h *Harness) {
 	for range 2 {
 		n := h.network("--subnet", h.v4("0/24"), "--gateway", h.v4("1"))
 		c := h.container(n, "--ip", h.v4("9"))
-		if a := h.address(c, n); a != h.v4("9") {
-			h.Errorf("--ip %s gave %s", h.v4("9"), a)
-		}
+		h.hasAddress(c, n, h.v4("9"))
 		h.docker("rm", "-f", c)
 		h.removes(n)
 		if left := h.leases(h.v4("0/24")); len(left) != 0 {
@@ -156,7 +143,7 @@ func sameSubnetAgain(h *House) {
 }
 
 // LN-16: the built-in driver serves networks of the same host, and one container may be on both.
-func builtInBeside(h *House) {
+func builtInBeside(h *Harness) {
 	ours := h.network("--subnet", h.v4("0/25"))
 	theirs := h.name()
 	h.docker("network", "create", "--subnet", h.v4("128/25"), theirs)
@@ -171,5 +158,5 @@ func builtInBeside(h *House) {
 		h.Errorf("Berth has addresses of the built-in driver: %+v", got)
 	}
 	other := h.container(theirs)
-	h.calls(c, h.ip(other, theirs))
+	h.calls(c, h.at(other, theirs))
 }

@@ -3,31 +3,26 @@
 package engine
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
-// TestOverride runs Compose projects whose services keep their addresses, each over a daemon of its own on a legacy
-// plugin socket.
+// TestOverride runs Compose projects whose services keep their addresses.
 func TestOverride(t *testing.T) {
 	t.Parallel()
 	for i, s := range []scenario{
 		{"by override", keptByOverride},
-		{"by override, on external networks", keptOnExternal},
 		{"by MAC", keptByMAC},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			s.run(enterPlanned(t, machineEngine, daemon(t, fmt.Sprintf("owners%d", i), pluginDir,
+			s.run(enter(t, machineEngine, daemon(t, fmt.Sprintf("owners%d", i), pluginDir,
 				"--put-back", "off"), 71+i)) // what the file gives, and nothing else
 		})
 	}
@@ -35,25 +30,25 @@ func TestOverride(t *testing.T) {
 
 // project is a Compose project and the files that describe it.
 type project struct {
-	*House
+	*Harness
 	name    string
 	files   []string
 	command []string // of Compose; none: the quickest
 	flags   []string // of each verb of `berth deploy`
+	planned string   // what ${planned} means in the file
 }
 
-// composeWithMACs is the generation of Compose that says a container's MAC in a way that engines of the 20.10 line know.
+// composeWithMACs is the generation of Compose that says a container's MAC in a way that engines of the 20.10 line
+// know.
 var composeWithMACs = []string{"docker-compose"}
 
 // newProject writes a Compose file. What ${...} means in it is the scenario's.
-func (h *House) newProject(text string, variables map[string]string) *project {
+func (h *Harness) newProject(text string, variables map[string]string) *project {
 	h.Helper()
-	p := &project{House: h, name: h.name()}
+	p := &project{Harness: h, name: h.name()}
 	p.write(text, variables)
 	h.Cleanup(func() { // what a refused command left
-		if err := removeContainers(h.Engine, p.name); err != nil {
-			h.Error(err)
-		}
+		lab.Check(h, removeContainers(h.Engine, p.name), removeVolumes(h.Engine, p.name))
 	})
 	return p
 }
@@ -65,8 +60,8 @@ func (p *project) write(text string, variables map[string]string) {
 		text = strings.ReplaceAll(text, "${"+name+"}", value)
 	}
 	text = strings.NewReplacer("${image}", imageName, "${project}", p.name, "${driver}", p.Berth.Driver(),
-		"${run}", `["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done"]`,
-		"${bridge}", bridgeOf(p.name)).Replace(text)
+		"${run}", `["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done"]`, "${bridge}",
+		bridgeOf(p.name), "${planned}", p.planned, "${subnet}", p.v4("0/24")).Replace(text)
 	p.files = []string{p.composeFile(text)}
 }
 
@@ -78,9 +73,7 @@ func (p *project) override(args ...string) []byte {
 		"--docker-host", p.Engine.URL(), "-o", file},
 		args...)...)
 	text, err := os.ReadFile(file)
-	if err != nil {
-		p.Fatal(err)
-	}
+	lab.Must(p, err)
 	if !slices.Contains(p.files, file) {
 		p.files = append(p.files, file)
 	}
@@ -90,8 +83,6 @@ func (p *project) override(args ...string) []byte {
 // run is Compose over all files, which must succeed.
 func (p *project) run(args ...string) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(2*time.Minute))
-	defer cancel()
 	command := []string{"DOCKER_HOST=unix://" + p.Engine.Socket}
 	if command = append(command, p.command...); len(p.command) == 0 {
 		command = append(command, quickest(p.T)...)
@@ -100,9 +91,7 @@ func (p *project) run(args ...string) {
 	for _, f := range p.files {
 		command = append(command, "--file", f)
 	}
-	if _, err := run(ctx, nil, "env", append(command, args...)...); err != nil {
-		p.Fatal(err)
-	}
+	p.inCompose(p.name, append(command, args...))
 }
 
 // has is where a container is on a network: its addresses and its MAC, as it shows them itself, as Docker says and as
@@ -110,36 +99,28 @@ func (p *project) run(args ...string) {
 func (p *project) has(container, network string) Endpoint {
 	p.Helper()
 	p.address(container, network)
-	ep, err := p.Engine.Endpoint(container, network)
-	if err != nil {
-		p.Fatal(err)
-	}
+	ep := p.endpoint(container, network)
 	if ep.GlobalIPv6Address != "" {
 		p.recorded(ep.GlobalIPv6Address, ep.MacAddress)
-		if err := p.Engine.ShowsAddress(container,
-			fmt.Sprintf("%s/%d", ep.GlobalIPv6Address, ep.GlobalIPv6PrefixLen)); err != nil {
-			p.Error(err)
-		}
+		lab.Check(p, p.Engine.ShowsAddress(container,
+			fmt.Sprintf("%s/%d", ep.GlobalIPv6Address, ep.GlobalIPv6PrefixLen)))
 	}
 	return ep
 }
 
 // reserved are the addresses that an owner has reserved on a planned network, IPv4 first.
-func (h *House) reserved(planned, owner string) (all []string) {
+func (h *Harness) reserved(planned, owner string) (all []string) {
 	h.Helper()
-	out := h.berth("reservation", "ls", planned, "--owner", owner, "--format", "json")
 	var got []struct{ Address string }
-	if err := json.Unmarshal([]byte(out), &got); err != nil {
-		h.Fatalf("berth reservation ls: %v: %s", err, out)
-	}
+	h.json(&got, "reservation", "ls", planned, "--owner", owner)
 	for _, r := range got {
 		all = append(all, r.Address)
 	}
 	return all
 }
 
-// over runs a check after each of what happens to a project in its life. Under -short a brief one takes the first and the
-// last, and another one leaves out what is part of others.
+// over runs a check after each of what happens to a project in its life. Under -short a brief one takes the first and
+// the last, and another one leaves out what is part of others.
 func (p *project) over(victim string, brief bool, check func()) {
 	p.Helper()
 	steps := []func(){
@@ -150,12 +131,7 @@ func (p *project) over(victim string, brief bool, check func()) {
 		func() { p.run("restart", "--timeout", "1") },
 		func() { p.run("down", "--timeout", "1"); p.run("up", "--detach") },
 		func() {
-			if err := p.Berth.Kill(); err != nil {
-				p.Fatal(err)
-			}
-			if err := p.Berth.Revive(); err != nil {
-				p.Fatal(err)
-			}
+			lab.Must(p, p.Berth.Kill(), p.Berth.Revive())
 			p.run("up", "--detach", "--force-recreate")
 		},
 	}
@@ -201,7 +177,7 @@ networks:
 
 // BO-2: with its override, each service of a project has its own addresses over all that happens to it, and the
 // replicas of another, for which nothing can be fixed, take none of these.
-func keptByOverride(h *House) {
+func keptByOverride(h *Harness) {
 	front := h.plan("--subnet", h.v4("0/25")+",gateway="+h.v4("1")+",pool="+h.v4("10")+"-"+h.v4("99"),
 		"--subnet", h.v6("::/64")+",gateway="+h.v6("::1")+",pool="+h.v6("::10")+"-"+h.v6("::99"))
 	back := h.plan("--subnet", h.v4("128/25")+",gateway="+h.v4("129"), "--mac-prefix", "aa:00:71")
@@ -276,37 +252,9 @@ func (p *project) apart(service, network string, count int, kept []string) {
 	}
 }
 
-// A Docker network that was made beside Compose, with its subnet named and the network not: the file says by hand which
-// one is meant.
-func keptOnExternal(h *House) {
-	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1")+",pool="+h.v4("10")+"-"+h.v4("99"), "--subnet",
-		h.v6("::/64")+",pool")
-	lan := h.network("--subnet", h.v4("0/24"))
-	p := h.newProject(`
-services:
-  web:
-    image: ${image}
-    command: ${run}
-    networks: [lan]
-networks:
-  lan: {external: true, name: ${lan}}
-`, map[string]string{"lan": lan})
-	p.command = composeWithMACs
-	p.override("--network", "lan="+front)
-	web := p.name + "_web_1"
-	want := h.reserved(front, p.name+"/web/1")
-	p.over(web, true, func() {
-		h.Helper()
-		if a := p.has(web, lan).IPAddress; len(want) != 1 || a != want[0] {
-			h.Errorf("%s has %s; reserved is %v", web, a, want)
-		}
-	})
-	p.run("down", "--timeout", "1")
-}
-
 // BO-2: a MAC in the Compose file, for which an address is reserved, keeps that without any override; replicas of
 // another service get what is left, however many come and go.
-func keptByMAC(h *House) {
+func keptByMAC(h *Harness) {
 	h.onMAC()
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1")+",pool="+h.v4("10")+"-"+h.v4("19"))
 	const mac, absent = "02:42:0a:d5:49:01", "02:42:0a:d5:49:02"

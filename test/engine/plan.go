@@ -3,13 +3,11 @@
 package engine
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-	"testing"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // Network is what the tests read of `berth network show --format json`.
@@ -39,63 +37,27 @@ func (s Subnet) pools() string {
 	return strings.Join(all, ", ")
 }
 
-// enterPlanned gives a scenario its number, and removes what it planned when its containers and Docker networks are
-// gone.
-func enterPlanned(t *testing.T, e Engine, b Berth, number int) *House {
-	h := enter(t, e, b, number)
-	t.Cleanup(func() { // runs before that of enter
-		err := removeContainers(e, h.prefix())
-		kept, rmErr := removeNetworks(e, h.prefix())
-		if err = errors.Join(err, rmErr); err != nil {
-			t.Error(err)
-		}
-		// a network of Docker's can go between the list and its removal
-		if err := ground.Eventually(counting, func() error { return removePlans(b) }); err != nil && len(kept) == 0 {
-			t.Error(err)
-		}
-	})
-	return h
-}
-
 // removePlans removes all networks of a Berth with the addresses that were taken and reserved in them.
 func removePlans(b Berth) error {
-	out, err := berth(b, "address", "ls", "--format", "json")
+	taken, err := asked[[]struct{ Network, Owner, Address string }](b, "address", "ls")
 	if err != nil {
 		return err
 	}
-	var taken []struct{ Network, Owner, Address string }
-	if err := json.Unmarshal([]byte(out), &taken); err != nil {
-		return fmt.Errorf("berth address ls --format json: %w: %s", err, out)
-	}
+	all, err := asked[[]Network](b, "network", "ls")
+	errs := []error{err}
 	for _, a := range taken {
-		if _, releaseErr := berth(b, "address", "release", a.Network, "--owner", a.Owner); releaseErr != nil {
-			err = errors.Join(err, releaseErr)
-		}
+		_, err := berth(b, "address", "release", a.Network, "--owner", a.Owner)
+		errs = append(errs, err)
 	}
-	all, listErr := networks(b)
 	for _, n := range all {
-		if _, rmErr := berth(b, "network", "rm", n.Name, "--force"); rmErr != nil {
-			err = errors.Join(err, rmErr)
-		}
+		_, err := berth(b, "network", "rm", n.Name, "--force")
+		errs = append(errs, err)
 	}
-	return errors.Join(err, listErr)
-}
-
-// networks asks Berth's command line for the networks that it has.
-func networks(b Berth) ([]Network, error) {
-	out, err := berth(b, "network", "ls", "--format", "json")
-	if err != nil {
-		return nil, err
-	}
-	var all []Network
-	if err := json.Unmarshal([]byte(out), &all); err != nil {
-		return nil, fmt.Errorf("berth network ls --format json: %w: %s", err, out)
-	}
-	return all, nil
+	return errors.Join(errs...)
 }
 
 // plan creates a network of Berth's and returns its name.
-func (h *House) plan(options ...string) string {
+func (h *Harness) plan(options ...string) string {
 	h.Helper()
 	name := h.name()
 	h.berth(append([]string{"network", "create", name}, options...)...)
@@ -103,54 +65,42 @@ func (h *House) plan(options ...string) string {
 }
 
 // berth runs a command of Berth's that must succeed.
-func (h *House) berth(args ...string) string {
+func (h *Harness) berth(args ...string) string {
 	h.Helper()
 	out, err := berth(h.Berth, args...)
-	if err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, err)
 	return out
 }
 
 // berthRefuses runs a command of Berth's that must fail with an error that holds each of the words.
-func (h *House) berthRefuses(words []string, args ...string) {
+func (h *Harness) berthRefuses(words []string, args ...string) {
 	h.Helper()
 	out, err := berth(h.Berth, args...)
-	if err == nil {
-		h.Fatalf("berth %s was not refused: %s", strings.Join(args, " "), out)
-	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			h.Errorf("the error does not say %q: %v", word, err)
-		}
-	}
+	h.refusal("berth", args, out, err, words)
 }
 
 // show is a network as Berth shows it.
-func (h *House) show(name string) Network {
+func (h *Harness) show(name string) Network {
 	h.Helper()
-	out := h.berth("network", "show", name, "--format", "json")
 	var n Network
-	if err := json.Unmarshal([]byte(out), &n); err != nil {
-		h.Fatalf("berth network show: %v: %s", err, out)
-	}
+	h.json(&n, "network", "show", name)
 	return n
 }
 
 // on creates a Docker network on a planned one.
-func (h *House) on(planned string, options ...string) string {
+func (h *Harness) on(planned string, options ...string) string {
 	h.Helper()
 	return h.network(append([]string{"--ipam-opt", "network=" + planned}, options...)...)
 }
 
 // span is the range from one of the scenario's addresses to another.
-func (h *House) span(from, to int) string {
+func (h *Harness) span(from, to int) string {
 	return h.v4(fmt.Sprint(from)) + "-" + h.v4(fmt.Sprint(to))
 }
 
 // gets runs containers on a network and checks that they have exactly these addresses, of which the first ones may come
 // in any order. It returns their names.
-func (h *House) gets(network string, last ...string) []string {
+func (h *Harness) gets(network string, last ...string) []string {
 	h.Helper()
 	wanted := map[string]bool{}
 	for _, l := range last {
@@ -170,7 +120,7 @@ func (h *House) gets(network string, last ...string) []string {
 }
 
 // full checks that one more container is refused, with each of the words.
-func (h *House) full(network string, words ...string) {
+func (h *Harness) full(network string, words ...string) {
 	h.Helper()
 	name := h.name()
 	h.refused(words, containerCommand(name, network)...)

@@ -9,31 +9,25 @@ import (
 	"testing"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 func plannedScenarios() []scenario {
 	return []scenario{
 		{"pools by name and without", plannedPools},
 		{"Compose", compose},
-		{"exclusion over a running container", exclusionOverRunning},
 		{"pool removed and split under running containers", poolSplit},
 		{"docker network rm, and again", networkAgain},
-		{"reservation", reservation},
-		{"addresses taken beside containers", takenBeside},
 		{"errors of a planned network", plannedErrors},
 		{"route of the host in the way", routeInTheWay},
 		{"both families", plannedFamilies},
-		{"two subnets", twoSubnets},
 		{"what changes while Docker is attached", changesWhileAttached},
-		{"network without a plan", networkWithoutPlan},
 		{"renamed while containers run", renamed},
-		{"reservation for a MAC", reservationByMAC},
 	}
 }
 
-// TestPlanned runs what a network engineer plans and changes, each over a daemon of its own on a legacy plugin socket,
-// and twice: the second time finds nothing of the first. Under -short one of them runs twice.
+// TestPlanned runs what a network engineer plans and changes, each scenario over a daemon of its own, and twice: the
+// second run finds nothing of the first. Under -short one of them runs twice.
 func TestPlanned(t *testing.T) {
 	t.Parallel()
 	for i, s := range plannedScenarios() {
@@ -44,7 +38,7 @@ func TestPlanned(t *testing.T) {
 				if n > 0 && i > 0 && testing.Short() {
 					break
 				}
-				t.Run(round, func(t *testing.T) { s.run(enterPlanned(t, machineEngine, d, 21+i)) })
+				t.Run(round, func(t *testing.T) { s.run(enter(t, machineEngine, d, 21+i)) })
 			}
 		})
 	}
@@ -52,7 +46,7 @@ func TestPlanned(t *testing.T) {
 
 // GA-16, LN-6, BO-7: containers come from the pool that their network names, until it is full; with no name given, a
 // full pool goes on to the next one of the subnet. Excluded addresses and the gateway never go out (GA-8).
-func plannedPools(h *House) {
+func plannedPools(h *Harness) {
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("254")+",name=lan")
 	h.berth("pool", "add", front, h.span(10, 12), "--name", "web")
 	h.berth("pool", "add", front, h.v4("20+2"), "--name", "rest")
@@ -84,13 +78,21 @@ func plannedPools(h *House) {
 
 // planShows checks that a Docker network has the subnet and the gateway of a plan of one subnet, which is shown by its
 // name, too.
-func (h *House) planShows(planned, network string) {
+func (h *Harness) planShows(planned, network string) {
 	h.Helper()
-	plan := h.planFits(planned, network)
-	if err := ground.Eventually(5*time.Second, func() error { // the engine tells of the network when it is made
+	plan, got := h.show(planned), h.subnets(network)
+	if len(got) != 1 {
+		h.Fatalf("subnets of %s: %+v", network, got)
+	}
+	gateway, _, _ := strings.Cut(got[0].Gateway, "/")
+	// Of a network that was created with --subnet, Docker shows only what was said then.
+	if s := plan.Subnets[0]; got[0].Subnet != s.CIDR || gateway != s.Gateway && gateway != "" || plan.Docker != 1 {
+		h.Errorf("Docker has %+v, the plan is %+v", got[0], plan)
+	}
+	if err := lab.Eventually(5*time.Second, func() error { // the engine tells of the network when it is made
 		shown, err := berth(h.Berth, "network", "inspect", network, "--format", "{{.ID}}")
 		if err == nil && strings.TrimSpace(shown) != plan.ID {
-			err = ground.Final(fmt.Errorf("it is shown as %s, which is %s", shown, plan.ID))
+			err = lab.Final(fmt.Errorf("it is shown as %s, which is %s", shown, plan.ID))
 		}
 		return err
 	}); err != nil {
@@ -98,25 +100,9 @@ func (h *House) planShows(planned, network string) {
 	}
 }
 
-// planFits is planShows where nobody tells Berth what Docker calls its networks.
-func (h *House) planFits(planned, network string) Network {
-	h.Helper()
-	plan := h.show(planned)
-	got, err := h.Engine.Subnets(network)
-	if err != nil || len(got) != 1 {
-		h.Fatalf("subnets of %s: %+v (%v)", network, got, err)
-	}
-	gateway, _, _ := strings.Cut(got[0].Gateway, "/")
-	// Of a network that was created with --subnet, Docker shows only what was said then.
-	if s := plan.Subnets[0]; got[0].Subnet != s.CIDR || gateway != s.Gateway && gateway != "" || plan.Docker != 1 {
-		h.Errorf("Docker has %+v, the plan is %+v", got[0], plan)
-	}
-	return plan
-}
-
 // `docker network rm` leaves the planned network as it is, and the next one is as the first; also when Berth was killed
 // in between.
-func networkAgain(h *House) {
+func networkAgain(h *Harness) {
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1"), "--tag", "site=a")
 	h.berth("pool", "add", front, h.span(10, 12), "--name", "web")
 	h.berth("exclusion", "add", front, h.v4("12"))
@@ -135,17 +121,12 @@ func networkAgain(h *House) {
 			after.ID != before.ID {
 			h.Errorf("planned: %+v\nafter docker network rm: %+v", before, after)
 		}
-		if err := h.Berth.Kill(); err != nil {
-			h.Fatal(err)
-		}
-		if err := h.Berth.Revive(); err != nil {
-			h.Fatal(err)
-		}
+		lab.Must(h, h.Berth.Kill(), h.Berth.Revive())
 	}
 }
 
 // What a person reads when a Docker network cannot be had from the plan; nothing is left of the refused ones.
-func plannedErrors(h *House) {
+func plannedErrors(h *Harness) {
 	front := h.plan("--subnet", h.v4("0/25")+",name=lan,gateway="+h.v4("1"))
 	h.berth("pool", "add", front, h.span(10, 12), "--name", "web")
 	flat := h.plan() // GA-1: L2 only
@@ -178,7 +159,7 @@ func plannedErrors(h *House) {
 
 // A subnet that overlaps a route of the host is refused at once, where the engine would ask for it without end. One
 // that overlaps a network of Docker's own is refused with that network's name.
-func routeInTheWay(h *House) {
+func routeInTheWay(h *Harness) {
 	theirs := h.name()
 	h.docker("network", "create", "--subnet", h.v4("64/26"), theirs)
 	front := h.plan("--subnet", h.v4("0/24"))
@@ -188,28 +169,22 @@ func routeInTheWay(h *House) {
 
 	route := " " + h.v4("64/26") + " dev lo"
 	h.Cleanup(func() { _ = ip("route del" + route) }) // which is there only where the test was broken off
-	if err := ip("route add" + route); err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, ip("route add"+route))
 	// Berth hears of the removal of their network a moment after it.
-	if err := ground.Eventually(20*time.Second, func() error {
+	lab.Await(h, 20*time.Second, func() error {
 		_, err := h.Engine.Docker(on...)
 		if err != nil && strings.Contains(err.Error(), theirs) {
 			return err
 		}
 		return nil
-	}); err != nil {
-		h.Fatal(err)
-	}
+	})
 	h.refused([]string{front, h.v4("64/26"), "route", "--subnet"}, on...)
-	if err := ip("route del" + route); err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, ip("route del"+route))
 	h.gets(h.on(front), "2")
 }
 
 // LN-8: a planned network of both families.
-func plannedFamilies(h *House) {
+func plannedFamilies(h *Harness) {
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1")+",pool", "--subnet", h.v6("::/64")+",gateway="+
 		h.v6("::1"))
 	h.berth("pool", "add", front, h.v6("::10+2"))
@@ -217,25 +192,18 @@ func plannedFamilies(h *House) {
 	for range 2 {
 		c := h.container(n)
 		h.address(c, n)
-		ep, err := h.Engine.Endpoint(c, n)
-		if err != nil {
-			h.Fatal(err)
-		}
+		ep := h.endpoint(c, n)
 		if a := ep.GlobalIPv6Address; a != h.v6("::10") && a != h.v6("::11") {
 			h.Errorf("%s got %s, which is in no pool", c, a)
 		}
-		if err := h.Engine.ShowsAddress(c, ep.GlobalIPv6Address+"/64"); err != nil {
-			h.Error(err)
-		}
+		lab.Check(h, h.Engine.ShowsAddress(c, ep.GlobalIPv6Address+"/64"))
 		h.recorded(ep.GlobalIPv6Address, ep.MacAddress)
 		h.calls(c, h.v6("::1"))
 	}
 	h.full(n, h.v6("::/64"))
-	if err := removeContainers(h.Engine, h.prefix()); err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, removeContainers(h.Engine, h.prefix()))
 	h.removes(n)
-	// The engine never gives back the IPv4 address of a container whose IPv6 one was refused; the network's end does.
+	// The engine never releases the IPv4 address of a container whose IPv6 one was refused; the network's end does.
 	for _, l := range append(h.leases(h.v4("0/24")), h.leases(h.v6("::/64"))...) {
 		if l.Kind != "gateway" {
 			h.Errorf("after the network is gone, Berth has %+v", l)
@@ -245,26 +213,4 @@ func plannedFamilies(h *House) {
 		got[1].Subnet != h.v6("::/64") {
 		h.Errorf("created again, the network has %+v (%v)", got, err)
 	}
-}
-
-// A Docker network takes the first subnet that has none, or the one that it names.
-func twoSubnets(h *House) {
-	front := h.plan("--subnet", h.v4("0/25")+",pool,gateway="+h.v4("1"), "--subnet", h.v4("128/25")+
-		",name=upper,pool,gateway="+h.v4("129"))
-	first, second := h.on(front), h.on(front)
-	h.gets(first, "2")
-	h.gets(second, "130")
-	h.refused([]string{front}, h.networkCommand(h.name(), "--ipam-opt", "network="+front)...)
-	if n := h.show(front); n.Docker != 2 || n.Subnets[0].Docker != 1 || n.Subnets[1].Docker != 1 {
-		h.Errorf("two Docker networks: %+v", n)
-	}
-	if err := removeContainers(h.Engine, h.prefix()); err != nil {
-		h.Fatal(err)
-	}
-	h.removes(first, second)
-	second = h.on(front, "--subnet", h.v4("128/25"))
-	h.gets(second, "131") // what was never used comes first
-	first = h.on(front)
-	h.gets(first, "3")
-	h.berthRefuses([]string{h.v4("128/25")}, "subnet", "rm", front, "upper")
 }

@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -16,9 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/test/ground"
-
-	"berth/test/checkout"
+	"berth/test/lab"
 )
 
 // Plugin is Berth as a managed plugin of the engine.
@@ -40,19 +37,17 @@ var content sync.Mutex
 
 // makePlugin creates a plugin from a binary with the tree's own script, as `make plugin` does.
 func makePlugin(e Engine, name, binary string) error {
-	root, err := checkout.Root()
+	root, err := lab.Root()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(2*time.Minute))
-	defer cancel()
 	dir, err := os.MkdirTemp(base, "plugin")
 	if err != nil {
 		return err
 	}
 	content.Lock()
 	defer content.Unlock()
-	_, err = run(ctx, nil, "env", "DOCKER_HOST=unix://"+e.Socket, filepath.Join(root, "scripts/plugin"), name, binary,
+	_, err = lab.Run(2*time.Minute, nil, "env", "DOCKER_HOST=unix://"+e.Socket, filepath.Join(root, "scripts/plugin"), name, binary,
 		dir)
 	return errors.Join(err, os.RemoveAll(dir))
 }
@@ -117,7 +112,7 @@ func (p *Plugin) Kill() error {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		return err
 	}
-	return ground.Eventually(10*time.Second, func() error {
+	return lab.Eventually(10*time.Second, func() error {
 		if processAlive(pid) {
 			return fmt.Errorf("the plugin's process %d is still there", pid)
 		}

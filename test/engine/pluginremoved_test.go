@@ -5,6 +5,8 @@ package engine
 import (
 	"strings"
 	"testing"
+
+	"berth/test/lab"
 )
 
 // Docker does not remove a managed plugin that a network uses, unless it is forced to. Then the state is gone. What
@@ -15,12 +17,7 @@ func TestPluginRemoved(t *testing.T) {
 	p := &Plugin{Name: name, Sockets: pluginDir, engine: machineEngine, binary: binary}
 	installed := func() {
 		t.Helper()
-		if err := makePlugin(machineEngine, name, binary); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Enable(); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, makePlugin(machineEngine, name, binary), p.Enable())
 	}
 	refused := func(why string, args ...string) {
 		t.Helper()

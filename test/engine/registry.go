@@ -6,15 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"time"
 
-	"berth/test/ground"
-
-	"berth/test/checkout"
-	"berth/test/sockets"
+	"berth/test/lab"
 )
 
 // Registry is a registry of images and plugins on 127.0.0.1, which the engine trusts without TLS by itself.
@@ -25,11 +21,11 @@ type Registry struct {
 
 // startRegistry runs Debian's docker-registry on a free port with its data under base, in a directory of its name.
 func startRegistry(name string) (*Registry, error) {
-	program, err := toolPath("docker-registry")
+	program, err := lab.Tool("docker-registry")
 	if err != nil {
 		return nil, err
 	}
-	addr, err := sockets.FreeAddress()
+	addr, err := lab.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +43,7 @@ func startRegistry(name string) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Registry{Addr: addr, process: p}, ground.Eventually(20*time.Second, func() error {
+	return &Registry{Addr: addr, process: p}, lab.Eventually(20*time.Second, func() error {
 		if p.ended() {
 			return fmt.Errorf("docker-registry ended:\n%s", p.Log())
 		}
@@ -65,20 +61,3 @@ func startRegistry(name string) (*Registry, error) {
 
 // Stop ends the registry.
 func (r *Registry) Stop() error { return r.process.Signal(syscall.SIGTERM, 10*time.Second) }
-
-// toolPath finds a program of the tests: the one that scripts/needs unpacked, or the system's.
-func toolPath(name string) (string, error) {
-	root, err := checkout.Root()
-	if err != nil {
-		return "", err
-	}
-	unpacked := filepath.Join(root, "build/tools", name)
-	if _, err := os.Stat(unpacked); err == nil {
-		return unpacked, nil
-	}
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return "", fmt.Errorf("there is no %s: run scripts/needs test", name)
-	}
-	return path, nil
-}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"berth/test/lab"
 )
 
 // Relay stands on the plugin socket that an engine uses, in front of a daemon that listens elsewhere, and passes all
@@ -28,7 +30,7 @@ type Relay struct {
 
 // startRelay listens in dir for the engine under a daemon's name.
 func startRelay(d *Daemon, dir string) (*Relay, error) {
-	r := &Relay{daemon: overSocket(d.PluginSocket())}
+	r := &Relay{daemon: lab.Over(d.PluginSocket())}
 	r.server = &http.Server{Handler: r, ReadHeaderTimeout: time.Minute}
 	l, err := net.Listen("unix", filepath.Join(dir, d.Name+".sock"))
 	if err != nil {
@@ -55,7 +57,7 @@ func (r *Relay) Drop(on bool) {
 	r.drop = on
 }
 
-// Stop has a function called in the midst of each RequestAddress: before the daemon sees it, and when it has answered.
+// Stop has a function called during each RequestAddress: before the daemon sees it, and when it has answered.
 // nil: none.
 func (r *Relay) Stop(by func(answered bool)) {
 	r.mu.Lock()

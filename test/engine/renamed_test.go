@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A container that is renamed keeps its address; two that swap their names keep each its own; and a new container has
-// what its name had, where the old one made way by being renamed: as Compose and Portainer replace containers.
+// A renamed container keeps its address. Two that swap their names each keep their own. A new container gets the
+// address of its name if the old one was renamed first: Compose and Portainer replace containers this way.
 func TestRenamed(t *testing.T) {
 	t.Parallel()
 	k := startKept(t, machineEngine, pluginDir, ways(machineEngine)[0], 175)
@@ -18,9 +18,7 @@ func TestRenamed(t *testing.T) {
 	at, bt := k.at(a, n), k.at(b, n)
 	has := func(what, container, addr string) {
 		t.Helper()
-		if got := k.at(container, n); got != addr {
-			t.Errorf("%s: %s has %s, and not %s", what, container, got, addr)
-		}
+		k.isAt(container, n, addr)
 	}
 	c := k.name()
 	k.docker("rename", a, c)

@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -11,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // Report is what the tests read of `berth check --format json`.
@@ -51,22 +50,10 @@ func (r Report) left() []string {
 	return all
 }
 
-// find is the finding of a kind about an address or a subnet, nil where there is none.
-func (r Report) find(kind, at string) *Finding {
-	for i := range r.Findings {
-		if f := &r.Findings[i]; f.Kind == kind && f.at() == at {
-			return f
-		}
-	}
-	return nil
-}
-
 // check runs `berth check`. What it leaves, and an engine that is away, is an error of the command beside the report.
 func check(b Berth, args ...string) (r Report, out string, failed error) {
 	// an engine that hangs is given its time
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(2*time.Minute))
-	defer cancel()
-	out, failed = run(ctx, nil, binary,
+	out, failed = lab.Run(2*time.Minute, nil, binary,
 		append([]string{"--admin-socket", b.AdminSocket(), "check", "--format", "json"}, args...)...)
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		return r, out, fmt.Errorf("berth check --format json: %w: %s (%v)", err, out, failed)
@@ -75,7 +62,7 @@ func check(b Berth, args ...string) (r Report, out string, failed error) {
 }
 
 // check runs `berth check` on an engine that answers, and holds the command's end against what it says.
-func (h *House) check(args ...string) Report {
+func (h *Harness) check(args ...string) Report {
 	h.Helper()
 	r, out, err := check(h.Berth, append(args, h.reads...)...)
 	if r.Engine != "reachable" {
@@ -88,7 +75,7 @@ func (h *House) check(args ...string) Report {
 }
 
 // finds checks that `berth check` finds exactly this ("KIND ADDRESS" or "KIND SUBNET"), and returns its report.
-func (h *House) finds(want ...string) Report {
+func (h *Harness) finds(want ...string) Report {
 	h.Helper()
 	slices.Sort(want)
 	r := h.check()
@@ -99,7 +86,7 @@ func (h *House) finds(want ...string) Report {
 }
 
 // heals checks that `berth check --repair` puts right exactly this, and what takes patience not in its first run.
-func (h *House) heals(want ...string) {
+func (h *Harness) heals(want ...string) {
 	h.Helper()
 	slices.Sort(want)
 	first := h.finds(want...)
@@ -113,7 +100,7 @@ func (h *House) heals(want ...string) {
 		}
 	}
 	var healed []string
-	if err := ground.Eventually(20*time.Second, func() error {
+	lab.Await(h, 20*time.Second, func() error {
 		r := h.check("--repair")
 		for i := range r.Findings {
 			if f := &r.Findings[i]; f.Repaired {
@@ -124,9 +111,7 @@ func (h *House) heals(want ...string) {
 			return fmt.Errorf("berth check --repair leaves %v: %+v", left, r.Findings)
 		}
 		return nil
-	}); err != nil {
-		h.Fatal(err)
-	}
+	})
 	if slices.Sort(healed); !slices.Equal(healed, want) {
 		h.Errorf("put right was %v, not %v", healed, want)
 	}
@@ -147,46 +132,40 @@ func witness(t *testing.T, e Engine, sockets string, number int, flags ...string
 
 // witnessed gives a scenario its number and a witness on this machine's engine, whose networks are of the driver that
 // asks for MACs.
-func witnessed(t *testing.T, number int, flags ...string) (*House, *Daemon) {
+func witnessed(t *testing.T, number int, flags ...string) (*Harness, *Daemon) {
 	t.Helper()
 	d := witness(t, machineEngine, pluginDir, number, flags...)
-	return enterPlanned(t, machineEngine, byMAC{d}, number), d
+	return enter(t, machineEngine, byMAC{d}, number), d
 }
 
 // relayed gives a scenario its number, and a witness that the engine reaches through a relay, and that asks for MACs.
-func relayed(t *testing.T, e Engine, sockets string, number int) (*House, *Relay) {
+func relayed(t *testing.T, e Engine, sockets string, number int) (*Harness, *Relay) {
 	t.Helper()
 	d := witness(t, e, filepath.Join(base, fmt.Sprintf("%sw%d", prefix, number), "plug"), number, "--ask-mac")
 	r, err := startRelay(d, sockets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, r.Close())
 	})
-	return enterPlanned(t, e, d, number), r
+	return enter(t, e, d, number), r
 }
 
 // seen waits until `berth lease ls` tells which container runs with an address.
-func (h *House) seen(address, container string) Lease {
+func (h *Harness) seen(address, container string) Lease {
 	h.Helper()
 	var l Lease
-	if err := ground.Eventually(20*time.Second, func() error {
+	lab.Await(h, 20*time.Second, func() error {
 		if l = h.lease(address); l.SeenBy.Container != container || l.SeenBy.State != "running" {
 			return fmt.Errorf("%s is said to be that of %q, and not of %s, which runs: %+v", address,
 				l.SeenBy.Container, container, l)
 		}
 		return nil
-	}); err != nil {
-		h.Fatal(err)
-	}
+	})
 	return l
 }
 
 // leased are all addresses in use inside the scenario's own IPv4 range that are not gateways.
-func (h *House) leased() []string {
+func (h *Harness) leased() []string {
 	h.Helper()
 	all := []string{}
 	for _, l := range h.leases(h.v4("0/24")) {

@@ -15,10 +15,3 @@ func sample(flag, few, all int) int {
 	}
 	return all
 }
-
-// beside runs a test next to others under -short. Without -short the test measures, and runs alone.
-func beside(t *testing.T) {
-	if testing.Short() {
-		t.Parallel()
-	}
-}

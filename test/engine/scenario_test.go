@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"berth/test/lab"
 )
 
 // scenario is one thing that a person does with Docker and Berth.
 type scenario struct {
 	name string
-	run  func(*House)
+	run  func(*Harness)
 }
 
 func scenarios() []scenario {
@@ -58,20 +60,14 @@ var waysIn = []string{"network with subnet, range, gateway and auxiliary address
 func TestManaged(t *testing.T) {
 	r := registry(t)
 	remote := r.Addr + "/" + prefix + "plugin:v1"
-	if err := publishPlugin(machineEngine, remote, binary); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, publishPlugin(machineEngine, remote, binary))
 	t.Parallel()
 	p, err := installPlugin(machineEngine, remote, "", binary, "BERTH_LOG_LEVEL=debug")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	p.removedAfter(t)
 	runScenarios(t, p, 101, scenarios())
 	asking, err := installPlugin(machineEngine, remote, prefix+"asking:v1", binary, "BERTH_LOG_LEVEL=debug", askMAC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	asking.removedAfter(t)
 	runScenarios(t, asking, 115, byMACs())
 }
@@ -85,7 +81,9 @@ func runScenarios(t *testing.T, b Berth, first int, all []scenario) {
 			if !strings.HasPrefix(s.name, "killed") { // which ends the Berth of all, and is over before the others begin
 				t.Parallel()
 			}
-			s.run(enter(t, machineEngine, b, first+i))
+			h := enter(t, machineEngine, b, first+i)
+			h.shares = true
+			s.run(h)
 		})
 	}
 }
@@ -94,13 +92,9 @@ func runScenarios(t *testing.T, b Berth, first int, all []scenario) {
 func registry(t *testing.T) *Registry {
 	t.Helper()
 	r, err := startRegistry("registry-" + t.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	t.Cleanup(func() {
-		if err := r.Stop(); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, r.Stop())
 	})
 	return r
 }

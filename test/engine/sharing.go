@@ -4,7 +4,6 @@ package engine
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -12,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // away is what the tests read of `berth status --format json` about the shared store.
@@ -23,20 +22,19 @@ type away struct {
 }
 
 func (h *Host) away() (away, error) {
-	out, err := berth(h.Berth, "status", "--format", "json")
+	st, err := asked[struct{ Cluster *away }](h.Berth, "status")
+	if err == nil && st.Cluster == nil {
+		err = errors.New("berth status says nothing of the shared store")
+	}
 	if err != nil {
 		return away{}, err
-	}
-	var st struct{ Cluster *away }
-	if err := json.Unmarshal([]byte(out), &st); err != nil || st.Cluster == nil {
-		return away{}, fmt.Errorf("berth status says nothing of the shared store: %s (%v)", out, err)
 	}
 	return *st.Cluster, nil
 }
 
 // reaches waits until the host reaches the shared store and has told it all that it kept.
 func (h *Host) reaches() error {
-	return ground.Eventually(time.Minute, func() error {
+	return lab.Eventually(time.Minute, func() error {
 		st, err := h.away()
 		if err == nil && (st.Away != "" || st.Waiting > 0) {
 			err = fmt.Errorf("%v says %+v", h, st)
@@ -136,9 +134,7 @@ func (c *Cluster) holders(network string) (map[string]Held, error) {
 func (c *Cluster) agree(network, subnet string, each ...int) (map[string]Held, []Lease) {
 	c.Helper()
 	all, err := c.holders(network)
-	if err != nil {
-		c.Fatal(err)
-	}
+	lab.Must(c, err)
 	for i, h := range c.hosts {
 		n := 0
 		for _, x := range all {
@@ -220,7 +216,7 @@ func (c *Cluster) onlyGateways(rest []Lease, hosts ...*Host) {
 // settles waits until all containers that are to run do, and until `berth check` of each host finds nothing.
 func (c *Cluster) settles(network string, each ...int) {
 	c.Helper()
-	err := ground.Eventually(3*time.Minute, func() error {
+	err := lab.Eventually(3*time.Minute, func() error {
 		for i, h := range c.hosts {
 			held, err := h.held(network)
 			if err == nil && len(held) != each[i] {
@@ -232,9 +228,7 @@ func (c *Cluster) settles(network string, each ...int) {
 		}
 		return c.each((*Host).clean)
 	})
-	if err != nil {
-		c.Fatal(err)
-	}
+	lab.Must(c, err)
 }
 
 // clean is an error where `berth check` of the host finds something.

@@ -11,7 +11,7 @@ import (
 const mark = "berth-t-"
 
 // What is a run's own: how its names begin, and the second byte of its addresses. An engine that miscounts the
-// endpoints of a network keeps it until it is started anew, with its name, its bridge, its subnet and the name of its
+// endpoints of a network keeps it until it is restarted, with its name, its bridge, its subnet and the name of its
 // driver; a run that finds such a one has names and addresses beside it.
 var (
 	prefix = mark
@@ -21,7 +21,7 @@ var (
 // firstOctet is that of a run that finds nothing left behind: 10.213.0.0/16 and fd00:213::/32 are its addresses.
 const firstOctet = 213
 
-// sites is how many runs an engine can spoil before it must be started anew.
+// sites is how many runs an engine can spoil before it must be restarted.
 const sites = 6
 
 // siteBeside is the first beginning of names, and the byte of addresses, that no network has which was left behind.
@@ -40,7 +40,7 @@ func siteBeside(left []string) (begin string, byte2 int, err error) {
 		sites, strings.Join(left, ", "))
 }
 
-// taken tells whether one of the names belongs to the run whose names begin so: a number follows, or the word that is
+// taken reports whether one of the names belongs to the run whose names begin so: a number follows, or the word that is
 // not a letter and a dash.
 func taken(begin string, names []string) bool {
 	for _, name := range names {

@@ -8,25 +8,21 @@ import (
 	"strings"
 	"testing"
 
-	"berth/test/checkout"
+	"berth/test/lab"
 )
 
-// The data of a managed plugin lives on through `docker plugin upgrade`: the leases, what Berth remembers of owners,
-// and the pool ids that the engine has stored (invariant 5); and so does what was set with `docker plugin set`.
+// `docker plugin upgrade` keeps a managed plugin's data: its leases, what it remembers of owners, and the pool ids
+// that the engine has stored (invariant 5). It keeps the settings of `docker plugin set`, too.
 func TestPluginUpgrade(t *testing.T) {
 	newer := filepath.Join(base, "bin", "berth-newer")
-	if err := checkout.Build(newer, "test-2"); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, lab.Build(newer, "test-2"))
 	repository := registry(t).Addr + "/" + prefix + "upgraded"
 	for tag, program := range map[string]string{"v1": binary, "v2": newer} {
-		if err := publishPlugin(machineEngine, repository+":"+tag, program); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, publishPlugin(machineEngine, repository+":"+tag, program))
 	}
 	t.Parallel()
 	// as docs/upgrade.md says it
-	lines, err := checkout.Lines("docs/upgrade.md", "## The managed plugin")
+	lines, err := lab.Lines("docs/upgrade.md", "## The managed plugin")
 	if err != nil || len(lines) != 5 {
 		t.Fatalf("the page has the lines %q (%v)", lines, err)
 	}
@@ -49,9 +45,7 @@ func TestPluginUpgrade(t *testing.T) {
 	}
 	p := &Plugin{Name: alias + ":latest", AsksMAC: true, Sockets: pluginDir, engine: machineEngine, binary: binary}
 	p.removedAfter(t)
-	if err := p.Revive(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, p.Revive())
 	h := enter(t, machineEngine, p, 90)
 	front := h.name()
 	create[len(create)-1] = front
@@ -66,16 +60,14 @@ func TestPluginUpgrade(t *testing.T) {
 		}
 		return p.Revive()
 	})
-	if a := h.address(kept, front); a != keptAt {
-		t.Errorf("%s had %s and has %s", kept, keptAt, a)
-	}
+	h.hasAddress(kept, front, keptAt)
 	if v, err := berth(p, "version"); err != nil || !strings.Contains(v, "test-2") {
 		t.Errorf("after the upgrade, berth version says %q (%v)", v, err)
 	}
 }
 
 // upgraded checks that what was there before an upgrade is there after it.
-func (h *House) upgraded(upgrade func() error) {
+func (h *Harness) upgraded(upgrade func() error) {
 	h.Helper()
 	h.hasSettings()
 	n := h.network("--subnet", h.v4("0/24"), "--ip-range", h.v4("64/26"))
@@ -83,34 +75,26 @@ func (h *House) upgraded(upgrade func() error) {
 	staysAt := h.address(stays, n)
 	const mac = "02:62:74:00:00:02"
 	returns := h.name()
-	if err := h.Engine.CreateWithMAC(returns, n, mac); err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, h.Engine.create(returns, n, mac))
 	h.docker("start", returns)
 	returnsAt := h.address(returns, n)
 	h.docker("stop", returns)
 	leasesBefore := h.leases(h.v4("0/24"))
-	if err := upgrade(); err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, upgrade())
 	if got := h.leases(h.v4("0/24")); len(got) != len(leasesBefore) {
 		h.Errorf("before the upgrade Berth had %+v, now %+v", leasesBefore, got)
 	}
-	if a := h.address(stays, n); a != staysAt {
-		h.Errorf("the container that ran on had %s and has %s", staysAt, a)
-	}
+	h.hasAddress(stays, n, staysAt)
 	if a := h.address(h.container(n), n); a == staysAt || a == returnsAt {
 		h.Errorf("a new container got %s, which is another's", a)
 	}
 	h.docker("start", returns)
-	if a := h.address(returns, n); a != returnsAt {
-		h.Errorf("the container with a MAC of its own had %s and has %s", returnsAt, a)
-	}
+	h.hasAddress(returns, n, returnsAt)
 	h.hasSettings()
 }
 
 // hasSettings checks that the plugin goes by what it was installed with: the host's name, and the default pool.
-func (h *House) hasSettings() {
+func (h *Harness) hasSettings() {
 	h.Helper()
 	n := h.network()
 	got, err := h.Engine.Subnets(n)

@@ -4,7 +4,6 @@ package engine
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"berth/test/lab"
 )
 
 const storedFile = `
@@ -34,47 +35,32 @@ services:
     volumes: ["data:/shared:ro", "cache:/cache"]
     deploy: {replicas: 2}
 ${mail}
-networks:
-  front:
-    name: ${project}
-    driver_opts: {com.docker.network.bridge.name: "${bridge}"}
-    ipam: {driver: "${driver}", options: {network: "${planned}"}, config: [{subnet: "${subnet}"}]}
 volumes:
   data: ${data}
   cache: ${cache}
   letters: {}
-`
+` + frontNetwork
 
 const mailService = `  mail: {image: "${image}", command: ${run}, networks: [front], volumes: ["letters:/letters"]}`
 
 // stored is a project whose services have volumes.
 type stored struct {
 	*project
-	planned string
-	says    map[string]string
+	variables map[string]string
 }
 
-func (h *House) storedProject(command []string) *stored {
+func (h *Harness) storedProject(command []string) *stored {
 	h.Helper()
-	planned := h.plan("--subnet", h.v4("0/24")+",pool")
-	s := &stored{planned: planned, says: map[string]string{"mail": mailService, "data": "{}", "cache": "{}",
-		"planned": planned, "subnet": h.v4("0/24")}}
-	h.Cleanup(func() {
-		err := removeContainers(h.Engine, h.prefix())
-		if err = errors.Join(err, removeVolumes(h.Engine, h.prefix())); err != nil {
-			h.Error(err)
-		}
-	})
-	s.project = h.newProject(storedFile, s.says)
-	s.command = command
+	s := &stored{variables: map[string]string{"mail": mailService, "data": "{}", "cache": "{}"}}
+	s.project = h.deployed(command, storedFile, s.variables)
 	return s
 }
 
-// say writes the files anew, with another word.
-func (s *stored) say(name, value string) {
+// set writes the file with another variable.
+func (s *stored) set(name, value string) {
 	s.Helper()
-	s.says[name] = value
-	s.write(storedFile, s.says)
+	s.variables[name] = value
+	s.write(storedFile, s.variables)
 }
 
 // orphans are the volumes that `berth deploy orphans ls` lists, by name.
@@ -82,10 +68,7 @@ func (s *stored) orphans() map[string]map[string]any {
 	s.Helper()
 	all := map[string]map[string]any{}
 	var rows []map[string]any
-	out := s.berth("deploy", "orphans", "ls", s.name, "--docker-host", s.Engine.URL(), "--format", "json")
-	if err := json.Unmarshal([]byte(out), &rows); err != nil {
-		s.Fatalf("%v: %s", err, out)
-	}
+	s.json(&rows, "deploy", "orphans", "ls", s.name, "--docker-host", s.Engine.URL())
 	for _, row := range rows {
 		all[fmt.Sprint(row["volume"])] = row
 	}
@@ -111,77 +94,61 @@ func (s *stored) path(volume string) string {
 	return s.docker("volume", "inspect", "--format", "{{.Mountpoint}}", volume)
 }
 
-// TestOrphans: volumes outlive the services that are dropped, are listed with whose they were and since when, also
-// while the files declare them still, are none any more once they are in use again or gone, and are removed by hand
-// (BD-5).
+// TestOrphans: volumes outlive the services that are removed. They are listed with their project, service and time.
+// They are no orphans while they are in use again, and are removed by hand (BD-5).
 func TestOrphans(t *testing.T) {
-	eachGeneration(t, newer, "orphans", enterPlanned, 170, func(h *House, command []string) {
-		orphaned(h.storedProject(command))
+	eachGeneration(t, newer, 170, func(h *Harness, command []string) {
+		s := h.storedProject(command)
+		none := func(when string) {
+			if all := s.orphans(); len(all) != 0 {
+				s.Errorf("%s: orphans are %v", when, all)
+			}
+		}
+		s.deploys()
+		none("all are in use")
+		letters := s.name + "_letters"
+		file := filepath.Join(s.path(letters), "one")
+		lab.Must(s, os.WriteFile(file, []byte("dear"), 0o640))
+		begun := time.Now().Add(-time.Second)
+		s.set("mail", "")
+		s.plans(2, "1 to delete", "orphan    volume "+letters, "no service uses it any more")
+		s.deploys()
+		s.plans(0, "nothing to do")
+		row := s.orphans()[letters]
+		since, err := time.Parse(time.RFC3339, fmt.Sprint(row["since"]))
+		if row["project"] != s.name || row["service"] != "mail" || err != nil || since.Before(begun) ||
+			len(s.orphans()) != 1 {
+			s.Errorf("orphans are %v", s.orphans())
+		}
+		if text, err := os.ReadFile(file); err != nil || string(text) != "dear" {
+			s.Errorf("the orphan holds %q (%v)", text, err)
+		}
+		guest := s.name + "-guest"
+		s.docker("create", "--name", guest, "--volume", letters+":/letters", imageName, "true")
+		none("a container has it")
+		s.berthRefuses([]string{letters, "is used by the container", guest}, "deploy", "orphans", "rm", letters,
+			"--docker-host", s.Engine.URL(), "--yes")
+		s.docker("rm", guest)
+		s.set("mail", mailService)
+		s.plans(2, "1 to create", "use       volume "+letters)
+		s.deploys()
+		none("it is used again")
+		s.set("mail", "")
+		s.deploys()
+		s.removeOrphan(letters)
+		if all := s.volumes(); slices.Contains(all, letters) || len(all) != 2 {
+			s.Errorf("it was removed, but the volumes are %v", all)
+		}
+		none("it was removed")
+		s.plans(0)
 	})
 }
 
-func orphaned(s *stored) {
-	s.deploys()
-	letters := s.name + "_letters"
-	if all := s.orphans(); len(all) != 0 {
-		s.Errorf("orphans are %v", all)
-	}
-	if err := os.WriteFile(filepath.Join(s.path(letters), "one"), []byte("dear"), 0o640); err != nil {
-		s.Fatal(err)
-	}
-	begun := time.Now().Add(-time.Second)
-	s.say("mail", "")
-	s.plans(2, "1 to delete", "orphan    volume "+letters, "no service uses it any more")
-	s.deploys()
-	s.plans(0, "nothing to do")
-	row := s.orphans()[letters]
-	since, err := time.Parse(time.RFC3339, fmt.Sprint(row["since"]))
-	if row["project"] != s.name || row["service"] != "mail" || err != nil || since.Before(begun) || len(s.orphans()) != 1 {
-		s.Errorf("orphans are %v", s.orphans())
-	}
-	if text, err := os.ReadFile(filepath.Join(s.path(letters), "one")); err != nil || string(text) != "dear" {
-		s.Errorf("the orphan holds %q, %v", text, err)
-	}
-	s.say("mail", mailService)
-	s.plans(2, "1 to create", "use       volume "+letters)
-	s.deploys()
-	if all := s.orphans(); len(all) != 0 {
-		s.Errorf("it is used again, and orphans are %v", all)
-	}
-	s.say("mail", "")
-	s.deploys()
-	s.docker("create", "--name", s.name+"-guest", "--volume", letters+":/letters", imageName, "true")
-	if all := s.orphans(); len(all) != 0 {
-		s.Errorf("a container has it, and orphans are %v", all)
-	}
-	s.berthRefuses([]string{letters, "is used by the container", s.name + "-guest"}, "deploy", "orphans", "rm", letters,
-		"--docker-host", s.Engine.URL(), "--yes")
-	s.docker("rm", s.name+"-guest")
-	s.berthRefuses([]string{"use --yes"}, "deploy", "orphans", "rm", letters, "--docker-host", s.Engine.URL())
-	s.berthRefuses([]string{s.name + "_data", "none that a deploy left behind"}, "deploy", "orphans", "rm",
-		s.name+"_data", "--docker-host", s.Engine.URL(), "--yes")
-	s.removeOrphan(letters)
-	if all := s.volumes(); slices.Contains(all, letters) || len(all) != 2 || len(s.orphans()) != 0 {
-		s.Errorf("it was removed, and there are %v", all)
-	}
-	s.say("mail", mailService)
-	s.deploys()
-	s.say("mail", "")
-	s.deploys()
-	s.docker("volume", "rm", letters)
-	if all := s.orphans(); len(all) != 0 {
-		s.Errorf("it was removed by hand, and orphans are %v", all)
-	}
-	s.plans(0)
-	s.run("down", "--timeout", "1", "--volumes")
-}
-
-// TestChangedVolume: a volume whose driver_opts change is made anew by the project's own Compose with all that it had,
-// byte for byte; what it was stays as an orphan; a volume that gets another name takes its content along; one without a
-// name goes over from container to container meanwhile, also where a deploy is killed; and afterwards that Compose has
-// nothing to do (BD-8).
+// TestChangedVolume: when driver_opts change, the project's own Compose recreates the volume, with all its content. The
+// old one stays as an orphan. A volume with a new name gets the content of the old one. An unnamed volume follows its
+// container. All of this holds after a killed deploy, too, and afterwards Compose has nothing to do (BD-8).
 func TestChangedVolume(t *testing.T) {
-	eachGeneration(t, newer, "volume", enterPlanned, 172, func(h *House, command []string) {
+	eachGeneration(t, newer, 172, func(h *Harness, command []string) {
 		changed(h.storedProject(command))
 	})
 }
@@ -200,7 +167,7 @@ func changed(s *stored) {
 	if len(want) < 15 {
 		s.Fatalf("the volume holds %v", want)
 	}
-	s.say("data", boundTo(dir))
+	s.set("data", boundTo(dir))
 	s.plans(2, "copy      volume "+data+" by way of "+data+"-orphan-1", "driver_opts are none", "3 to recreate")
 	s.deploys()
 	s.plans(0, "nothing to do")
@@ -210,20 +177,12 @@ func changed(s *stored) {
 	if row := s.orphans()[data+"-orphan-1"]; row["service"] != "db,web" || row["of"] != data || row["stage"] != nil {
 		s.Errorf("orphans are %v", s.orphans())
 	}
-	before := s.ids()
-	s.run("up", "--detach")
-	if after := s.ids(); !slices.Equal(before, after) || len(after) != 4 {
-		s.Errorf("`up` makes %v of %v", after, before)
-	}
+	s.upLeaves(4)
 	sameFiles(s, "after `up` the new volume", want, contentOf(s, dir))
-	s.say("data", fmt.Sprintf("{name: %s_renamed}", s.name))
+	s.set("data", fmt.Sprintf("{name: %s_renamed}", s.name))
 	s.plans(2, "copy      volume "+s.name+"_renamed from "+data, "it was "+data+" before")
-	s.killed(6) // the containers are gone, or nearly
-	if strings.Contains(s.berth("deploy", "status"), s.name) {
-		s.berth("deploy", "unlock", s.name)
-	}
-	s.Logf("when it was killed there are\n%s", s.docker("ps", "--all", "--format", "{{.Names}} {{.Status}}",
-		"--filter", "name="+s.name))
+	s.killed(6, nil) // the containers are gone, or nearly
+	s.unlock()
 	s.deploys()
 	s.plans(0, "nothing to do")
 	sameFiles(s, "the renamed volume", want, contentOf(s, s.path(s.name+"_renamed")))
@@ -231,17 +190,11 @@ func changed(s *stored) {
 	if all := s.orphans(); len(all) != 2 || all[data] == nil {
 		s.Errorf("orphans are %v", all)
 	}
-	before = s.ids()
-	s.run("up", "--detach")
-	if after := s.ids(); !slices.Equal(before, after) {
-		s.Errorf("`up` makes %v of %v", after, before)
-	}
+	s.upLeaves(4)
 	guest := s.name + "-guest"
 	s.docker("create", "--name", guest, "--volume", s.name+"_renamed:/data", imageName, "true")
-	s.say("data", fmt.Sprintf("{name: %s_renamed, labels: {shelf: top}}", s.name))
-	if said, code := s.deploy("plan"); code != 1 || !strings.Contains(said, "the container "+guest+" uses it") {
-		s.Errorf("a volume that another one uses: %d %s", code, said)
-	}
+	s.set("data", fmt.Sprintf("{name: %s_renamed, labels: {shelf: top}}", s.name))
+	s.plans(1, "the container "+guest+" uses it")
 	s.docker("rm", guest)
 	s.deploys()
 	if label := s.docker("volume", "inspect", "--format", "{{.Labels.shelf}}", s.name+"_renamed"); label != "top" {
@@ -289,9 +242,7 @@ func fillVolume(s *stored, dir string) {
 		os.Chtimes(at("hard"), old, old), os.Chtimes(at("dir"), old, old),
 		os.Lchown(dir, 999, 998), os.Chmod(dir, 0o2750), os.Chtimes(dir, old, old),
 	)
-	if err != nil {
-		s.Fatal(err)
-	}
+	lab.Must(s, err)
 }
 
 // contentOf is all that is to be known of the files below a directory, by name; which of them are one file, among it.
@@ -332,9 +283,7 @@ func contentOf(s *stored, dir string) map[string]string {
 		all[name] = text
 		return nil
 	})
-	if err != nil {
-		s.Fatal(err)
-	}
+	lab.Must(s, err)
 	return all
 }
 

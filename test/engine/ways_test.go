@@ -8,13 +8,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"berth/test/ground"
-
-	"berth/test/checkout"
+	"berth/test/lab"
 )
 
 // contained is Berth in a container, made from the tree's Dockerfile.
@@ -49,8 +46,8 @@ func (c *contained) Revive() error {
 	return c.await()
 }
 
-// The image needs no other image, and serves the engine that runs it, by the line that its Dockerfile says; what runs
-// there, it reads from the engine.
+// The image needs no other image. Started by the line in its Dockerfile, it serves the engine that runs it, and its
+// witness reads that engine.
 func TestContainer(t *testing.T) {
 	t.Parallel()
 	c := startContained(t, prefix+"contained")
@@ -58,29 +55,23 @@ func TestContainer(t *testing.T) {
 	n := h.network("--subnet", h.v4("0/24"))
 	first := h.container(n)
 	a := h.address(first, n)
-	if err := c.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, c.Kill())
 	if err := c.Revive(); err != nil {
 		t.Fatal(err, c.Log())
 	}
-	if again := h.address(first, n); again != a {
-		t.Errorf("%s had %s and has %s", first, a, again)
-	}
+	h.hasAddress(first, n, a)
 	second := h.container(n)
 	b := h.address(second, n)
 	if b == a {
 		t.Errorf("two containers have %s", a)
 	}
 	// The container's own witness reads the engine, and says whose the address is.
-	if err := ground.Eventually(20*time.Second, func() error {
+	lab.Check(t, lab.Eventually(20*time.Second, func() error {
 		if l := h.lease(b); l.SeenBy.Container != second {
 			return fmt.Errorf("%s is %s's, and the lease is %+v", b, second, l)
 		}
 		return nil
-	}); err != nil {
-		t.Error(err)
-	}
+	}))
 	if engine, err := berth(c, "status", "--format", "{{.Witness.Engine}}"); err != nil || engine != "reachable" {
 		t.Errorf("for the daemon in the container the engine is %q (%v)", engine, err)
 	}
@@ -93,9 +84,7 @@ func startContained(t *testing.T, name string, options ...string) *contained {
 	dir := filepath.Join(base, c.name)
 	buildImage(t, c.name, filepath.Join(dir, "context"))
 	t.Cleanup(func() {
-		if err := removeContainers(machineEngine, c.name); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, removeContainers(machineEngine, c.name))
 	})
 	own := strings.NewReplacer("--name berth ", "--name "+c.name+" ", "/run/berth:", filepath.Join(dir, "run")+":",
 		"/var/lib/berth:", filepath.Join(dir, "state")+":")
@@ -118,14 +107,10 @@ func startContained(t *testing.T, name string, options ...string) *contained {
 // dockerfileLine is the line that a Dockerfile's own comment says to run it with.
 func dockerfileLine(t *testing.T, file string) string {
 	t.Helper()
-	root, err := checkout.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root, err := lab.Root()
+	lab.Must(t, err)
 	text, err := os.ReadFile(filepath.Join(root, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	_, line, found := strings.Cut(strings.ReplaceAll(string(text), "\\\n#", ""), "\n#   docker run ")
 	line, _, _ = strings.Cut(line, "\n")
 	if !found {
@@ -137,74 +122,14 @@ func dockerfileLine(t *testing.T, file string) string {
 // buildImage runs docker build on a directory that holds bin/berth, as the tree does after `make build`.
 func buildImage(t *testing.T, name, dir string) {
 	t.Helper()
-	root, err := checkout.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root, err := lab.Root()
+	lab.Must(t, err)
 	program, err := os.ReadFile(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "bin", "berth"), program, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
+	lab.Must(t, os.MkdirAll(filepath.Join(dir, "bin"), 0o700))
+	lab.Must(t, os.WriteFile(filepath.Join(dir, "bin", "berth"), program, 0o755))
 	if _, err := machineEngine.Docker("build", "-q", "-t", name, "-f", filepath.Join(root, "Dockerfile"),
 		dir); err != nil {
 		t.Fatal(err)
 	}
 }
-
-// systemd hands the two sockets over: a connection is accepted before Berth runs, and starts it. Berth
-// leaves both in place when it ends: they are systemd's.
-func TestSocketActivation(t *testing.T) {
-	t.Parallel()
-	name := prefix + "activated"
-	dir := filepath.Join(base, name)
-	plugin, admin := filepath.Join(pluginDir, name+".sock"), filepath.Join(dir, "admin.sock")
-	if err := os.MkdirAll(filepath.Join(dir, "state"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	p, err := startProcess(name, nil, "systemd-socket-activate", "--fdname=plugin:admin", "--listen="+plugin,
-		"--listen="+admin,
-		binary, "serve", "--state", filepath.Join(dir, "state"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Signal(syscall.SIGTERM, 10*time.Second); err != nil {
-			t.Error(err)
-		}
-		if _, err := os.Stat(plugin); err != nil {
-			t.Errorf("Berth removed a socket that is not its own: %v", err)
-		}
-	})
-	for _, socket := range []string{plugin, admin} {
-		if err := ground.Eventually(10*time.Second, func() error {
-			_, err := os.Stat(socket)
-			return err
-		}); err != nil {
-			t.Fatalf("%v: %s", err, p.Log())
-		}
-	}
-	h := enter(t, machineEngine, &activated{name: name, admin: admin, process: p}, 92)
-	n := h.network("--subnet", h.v4("0/24")) // the engine's first connection starts Berth
-	h.address(h.container(n), n)
-	if out, err := berth(h.Berth, "subnet", "ls"); err != nil || !strings.Contains(out, h.v4("0/24")) {
-		t.Errorf("berth subnet ls: %s (%v)", out, err)
-	}
-}
-
-// activated is a Berth that was started for its sockets.
-type activated struct {
-	name, admin string
-	process     *Process
-}
-
-func (a *activated) Driver() string      { return a.name }
-func (a *activated) AdminSocket() string { return a.admin }
-func (a *activated) Log() string         { return a.process.Log() }
-func (a *activated) Kill() error         { return a.process.Signal(syscall.SIGKILL, 10*time.Second) }
-func (a *activated) Revive() error       { return fmt.Errorf("systemd starts %s", a.name) }

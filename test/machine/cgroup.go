@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 const cgroupRoot = "/sys/fs/cgroup"
@@ -61,7 +61,7 @@ func makeCgroups(name string) error {
 
 // endCgroups ends what still runs in a machine's group, of an interrupted run as well, and removes the group.
 func endCgroups(name string) error {
-	return ground.Eventually(20*time.Second, func() error {
+	return lab.Eventually(20*time.Second, func() error {
 		var errs []error
 		for _, dir := range cgroups(name) {
 			pids, groups := within(dir)

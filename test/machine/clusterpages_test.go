@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 const (
@@ -16,8 +16,8 @@ const (
 	hostsPage   = "docs/hosts.md"
 )
 
-// The lines of the pages about hosts that share a store, as they stand there, on the first host of docs/cluster.md. Of
-// the other two there is what etcd needs of them: a member each.
+// The lines of the pages about hosts that share a store, on the first host of docs/cluster.md. The other two are
+// members of etcd only.
 func TestClusterPages(t *testing.T) {
 	h := reader(t, "cluster")
 	h.hasImages("nginx", "postgres", "busybox")
@@ -31,7 +31,7 @@ func TestClusterPages(t *testing.T) {
 }
 
 // hasEtcd installs etcd and begins one of three members, as docs/cluster.md does.
-func (h *House) hasEtcd() {
+func (h *Harness) hasEtcd() {
 	h.Helper()
 	h.types("rm -f /etc/apt/sources.list.d/* /etc/apt/sources.list; " +
 		"echo 'deb [trusted=yes] file:/srv/apart ./' >/etc/apt/sources.list.d/apart.list; apt-get update")
@@ -53,7 +53,7 @@ func (h *House) hasEtcd() {
 		h.writes("/root/etcd-"+name, settings.String()+"ETCD_DATA_DIR=/var/lib/etcd-"+name+"\n", 0o644)
 		h.types("systemd-run --unit etcd-" + name + " --property EnvironmentFile=/root/etcd-" + name + " /usr/bin/etcd")
 	}
-	h.must(ground.Eventually(30*time.Second, func() error {
+	lab.Await(h, 30*time.Second, func() error {
 		out, err := h.In("sh", "-c", "exec 2>&1; "+start[1])
 		if err == nil && strings.Count(out, "is healthy") != 3 {
 			err = fmt.Errorf("not three members are healthy")
@@ -62,11 +62,11 @@ func (h *House) hasEtcd() {
 			err = fmt.Errorf("%w: %s", err, out)
 		}
 		return err
-	}))
+	})
 }
 
 // bringsAlong takes to the cluster what the host had alone.
-func (h *House) bringsAlong() {
+func (h *Harness) bringsAlong() {
 	h.Helper()
 	h.types("berth network create old --space site --subnet 10.50.0.0/24,pool; berth reservation add old --owner mail")
 	h.types(h.shows(clusterPage, "## Bring along an existing host", 1)[0])
@@ -79,31 +79,31 @@ func (h *House) bringsAlong() {
 }
 
 // trusted waits until the store that hosts share serves.
-func (h *House) trusted() {
+func (h *Harness) trusted() {
 	h.Helper()
-	h.must(ground.Eventually(20*time.Second, func() error {
+	lab.Await(h, 20*time.Second, func() error {
 		out, err := h.Berth("status")
 		if err == nil && !strings.Contains(out, "in reach") {
 			err = fmt.Errorf("berth status says\n%s", out)
 		}
 		return err
-	}))
+	})
 }
 
 // hasBridge makes the network, the bridge and the containers.
-func (h *House) hasBridge() {
+func (h *Harness) hasBridge() {
 	h.Helper()
 	h.plans(clusterPage, "## Plan the network")
 	for _, block := range h.shows(clusterPage, "## Create a bridge on each host", 2) {
 		h.types(block)
 	}
-	h.must(ground.Eventually(20*time.Second, func() error {
+	lab.Await(h, 20*time.Second, func() error {
 		out, err := h.Berth("host", "show", "a", "--format", "{{.Headroom}}")
 		if err == nil && out != "16" {
 			err = fmt.Errorf("the headroom is %s", out)
 		}
 		return err
-	}))
+	})
 	blocks := h.shows(clusterPage, "## Start containers", 3)
 	h.types(blocks[0])
 	h.at("lan", "web", "10.77.1.16")
@@ -111,7 +111,7 @@ func (h *House) hasBridge() {
 }
 
 // mends has etcd lose everything, brings a backup back, and what was done since.
-func (h *House) mends() {
+func (h *Harness) mends() {
 	h.Helper()
 	h.types("berth state backup --shared cluster.db")
 	h.types("berth reservation add lan --owner later --ip 10.77.0.99")
@@ -119,13 +119,13 @@ func (h *House) mends() {
 	h.types("etcdctl del --prefix berth/")
 	h.types(h.shows("docs/backup.md", "## Restore a cluster", 1)[0])
 	h.started()
-	h.must(ground.Eventually(20*time.Second, func() error {
+	lab.Await(h, 20*time.Second, func() error {
 		out, err := h.Berth("status")
 		if err == nil && !strings.Contains(out, "not trusted since") {
 			err = fmt.Errorf("berth status says\n%s", out)
 		}
 		return err
-	}))
+	})
 	lines := h.lines(h.shows("docs/cluster-recovery.md", "## Recover", 2)[0], 2)
 	if said := h.types(lines[0]); !strings.Contains(said, "would be put back") {
 		h.Errorf("%s says %s", lines[0], said)
@@ -140,7 +140,7 @@ func (h *House) mends() {
 }
 
 // guards runs the daemon by hand as docs/hosts.md does, and has etcd want a user of it.
-func (h *House) guards() {
+func (h *Harness) guards() {
 	h.Helper()
 	h.stopped()
 	h.meanwhile(h.lines(h.shows(hostsPage, "## Settings", 1)[0], 1)[0], func(string) error {

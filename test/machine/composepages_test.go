@@ -4,11 +4,9 @@ package machine
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"strings"
 
-	"berth/test/checkout"
+	"berth/test/lab"
 )
 
 const (
@@ -17,18 +15,14 @@ const (
 )
 
 // composes gives the machine a compose command.
-func (h *House) composes() {
+func (h *Harness) composes() {
 	h.Helper()
-	root, err := checkout.Root()
-	h.must(err)
-	program, err := os.ReadFile(filepath.Join(root, "build/tools/compose-v5.5.0"))
-	h.must(err)
-	h.writes("/usr/local/lib/docker/cli-plugins/docker-compose", string(program), 0o755)
+	h.tool("compose-v5.5.0", "/usr/local/lib/docker/cli-plugins/docker-compose")
 }
 
 // docs/compose.md: a project comes up on the override that the page has written for its Compose file, and a container
 // without one takes the address that is reserved.
-func (h *House) composePage() {
+func (h *Harness) composePage() {
 	h.composes()
 	h.writes("/root/compose.yaml", h.shows(composeDoc, composeBelow, 4)[1], 0o644)
 	h.plans(composeDoc, composeBelow)
@@ -47,7 +41,7 @@ func (h *House) composePage() {
 }
 
 // docs/adopt.md: a project that runs on the engine's own addresses moves to Berth, and keeps them.
-func (h *House) adoptPage() {
+func (h *Harness) adoptPage() {
 	h.composes()
 	h.writes("/srv/photos/compose.yaml", "services:\n  web: {image: nginx}\n  db: {image: postgres}\n", 0o644)
 	h.types("docker compose -p photos -f /srv/photos/compose.yaml up -d")
@@ -62,7 +56,7 @@ func (h *House) adoptPage() {
 	}
 	before := addresses()
 	var lines []string
-	for _, line := range checkout.LinesOf(h.shows("docs/adopt.md", "## A Compose project", 1)[0]) {
+	for _, line := range lab.LinesOf(h.shows("docs/adopt.md", "## A Compose project", 1)[0]) {
 		line = strings.TrimPrefix(line, "$ ")
 		if strings.HasPrefix(line, "berth ") || strings.HasPrefix(line, "docker ") {
 			lines = append(lines, line)
@@ -87,7 +81,7 @@ func (h *House) adoptPage() {
 }
 
 // docs/leave.md: what would be done, and, asked on the terminal, doing it.
-func (h *House) leavePage() {
+func (h *Harness) leavePage() {
 	lines := h.lines(h.shows("docs/leave.md", "## Leave", 1)[0], 2)
 	h.types("docker network create --ipam-driver berth --subnet 10.33.0.0/24 shop; " +
 		"docker run -d --name kept --network shop nginx")

@@ -10,14 +10,14 @@ import (
 	"syscall"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 const dhcpDoc = "docs/dhcp.md"
 
 // docs/dhcp.md: containers have addresses of the LAN's own server, which an edge asks that is a unit, and then one that
 // is a container; on a network of the moment, and on a planned one.
-func (h *House) dhcpPage() {
+func (h *Harness) dhcpPage() {
 	h.eth0()
 	h.types("ip address flush dev eth0; ip -n lan address replace 192.168.1.1/24 dev eth0")
 	h.hasRouter()
@@ -46,45 +46,39 @@ func (h *House) dhcpPage() {
 }
 
 // hasRouter has a server of this host's give addresses on the machine's LAN, as a router does.
-func (h *House) hasRouter() {
+func (h *Harness) hasRouter() {
 	h.Helper()
-	program, err := exec.LookPath("dnsmasq")
-	if err != nil {
-		h.Fatalf("%v (scripts/needs edge installs it)", err)
-	}
+	program, err := lab.Tool("dnsmasq")
+	h.must(err)
 	cmd := exec.Command("nsenter", fmt.Sprintf("--net=/proc/%d/root/run/netns/lan", h.init), program, "-k", "-C", "/dev/null",
 		"-p", "0", "-i", "eth0", "--bind-dynamic", "-u", "root", "--pid-file=", "--log-facility=-", "--no-ping",
 		"--dhcp-authoritative", "--dhcp-range=192.168.1.100,192.168.1.199,3600",
 		"--dhcp-leasefile="+filepath.Join(h.dir, "router.leases"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	h.must(cmd.Start())
-	h.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
-	})
+	lab.Start(h, cmd)
 }
 
 // hasEdgeImage makes an image that is as that of Dockerfile.edge, but for the programs that map addresses.
-func (h *House) hasEdgeImage() {
+func (h *Harness) hasEdgeImage() {
 	h.Helper()
 	h.types("tar -C / -c usr/local/bin/berth | " +
 		`docker import --change 'ENTRYPOINT ["/usr/local/bin/berth", "edge"]' - berth-edge`)
 }
 
 // onceItListens types a line again until the edge, which was started a moment ago, listens: it is refused before.
-func (h *House) onceItListens(line string) {
+func (h *Harness) onceItListens(line string) {
 	h.Helper()
-	h.must(ground.Eventually(20*time.Second, func() error {
+	lab.Await(h, 20*time.Second, func() error {
 		out, err := h.In("sh", "-ec", "exec 2>&1; "+line)
 		if err != nil {
 			err = fmt.Errorf("%s: %w\n%s", line, err, out)
 		}
 		return err
-	}))
+	})
 }
 
 // fromRouter is the address of a container, which must be one of the router's.
-func (h *House) fromRouter(container string) string {
+func (h *Harness) fromRouter(container string) string {
 	h.Helper()
 	all, err := h.running("lan")
 	h.must(err)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 const image = "harbour-busybox"
@@ -95,7 +95,7 @@ func (m *Machine) running(network string) (map[string]Container, error) {
 
 // back waits until n containers of a network run, each with an address that no other one has.
 func (m *Machine) back(network string, n int) (all map[string]Container, err error) {
-	err = ground.Eventually(2*time.Minute, func() error {
+	err = lab.Eventually(2*time.Minute, func() error {
 		if all, err = m.running(network); err != nil {
 			return err
 		}

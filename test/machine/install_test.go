@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A clone, `make install`: the units run under their sandbox, containers have addresses, the next boot begins with
-// Berth; `make uninstall` takes everything away but the state, with which the next installation goes on.
+// `make install` in a clone: the units run in their sandbox, containers have addresses, and the next boot starts Berth
+// first. `make uninstall` removes everything but the state, and the next installation continues with it.
 func TestInstall(t *testing.T) {
 	h := own(t, "fresh", 2)
 	h.must(h.active())
@@ -40,7 +40,7 @@ func TestInstall(t *testing.T) {
 }
 
 // sandboxed checks what the unit's sandbox is to the process that runs in it.
-func (h *House) sandboxed() {
+func (h *Harness) sandboxed() {
 	h.Helper()
 	pid := fmt.Sprint(h.unitPid("berth.service"))
 	status, err := h.In("cat", "/proc/"+pid+"/status")
@@ -70,7 +70,7 @@ func (h *House) sandboxed() {
 }
 
 // uninstalled checks `make uninstall` under running containers, and `make install` after it.
-func (h *House) uninstalled() {
+func (h *Harness) uninstalled() {
 	h.Helper()
 	before := h.held()
 	_, err := h.In("make", "--no-print-directory", "-C", source, "uninstall")

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // Lease is what the tests read of one line of `berth lease ls --format json`.
@@ -79,7 +79,7 @@ func (m *Machine) agreed(subnet string, containers map[string]Container) error {
 
 // sound waits until `berth check` finds nothing wrong.
 func (m *Machine) sound() error {
-	return ground.Eventually(30*time.Second, func() error {
+	return lab.Eventually(30*time.Second, func() error {
 		out, err := m.Berth("check")
 		if err != nil {
 			err = fmt.Errorf("%w\n%s", err, out)

@@ -3,7 +3,6 @@
 package machine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // prefix begins the names of all machines, which are their names as systemd-nspawn and the cgroups have them.
@@ -77,7 +76,7 @@ func (m *Machine) Boot() error {
 		_ = cmd.Wait() // a power cut is a failure to it
 		close(off)
 	}()
-	if err := ground.Eventually(20*time.Second, func() error {
+	if err := lab.Eventually(20*time.Second, func() error {
 		for _, pid := range children(cmd.Process.Pid) {
 			if isInit(pid) {
 				m.init = pid
@@ -93,7 +92,7 @@ func (m *Machine) Boot() error {
 
 // started waits until systemd has started all that belongs to a boot.
 func (m *Machine) started() error {
-	err := ground.Eventually(3*time.Minute, func() error {
+	err := lab.Eventually(3*time.Minute, func() error {
 		state, err := m.In("systemctl", "is-system-running")
 		if state == "running" || state == "degraded" {
 			return nil
@@ -113,10 +112,8 @@ func (m *Machine) started() error {
 
 // In runs a command on the machine, as root.
 func (m *Machine) In(args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(2*time.Minute))
-	defer cancel()
 	in := m.command(args...)
-	return run(ctx, nil, in[0], in[1:]...)
+	return lab.Run(2*time.Minute, nil, in[0], in[1:]...)
 }
 
 // command is what runs a command on the machine, when it is run here.
@@ -165,7 +162,7 @@ func (m *Machine) Remove() error {
 func removeMachine(name string) error {
 	dir := filepath.Join(base, name)
 	root, statErr := os.Stat(filepath.Join(dir, "root"))
-	if err := errors.Join(endCgroups(prefix+name), ground.UnmountUnder(dir)); err != nil {
+	if err := errors.Join(endCgroups(prefix+name), lab.UnmountUnder(dir)); err != nil {
 		return err // and remove nothing through a mount
 	}
 	if statErr == nil {

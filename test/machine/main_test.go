@@ -12,9 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"berth/test/ground"
-
-	"berth/test/checkout"
+	"berth/test/lab"
 )
 
 var (
@@ -40,7 +38,7 @@ func TestMain(m *testing.M) {
 
 // runAll runs the tests between two clean-ups.
 func runAll(m *testing.M) (code int, err error) {
-	release, err := ground.Exclusive("berth-m")
+	release, err := lab.Exclusive("berth-m")
 	if err != nil {
 		return 1, err
 	}
@@ -53,7 +51,7 @@ func runAll(m *testing.M) (code int, err error) {
 	}
 	cleanWhenInterrupted()
 	defer func() { err = errors.Join(err, cleanUp()) }()
-	if err := errors.Join(checkout.Build(binary, "test-1"), checkout.Build(newer, "test-2")); err != nil {
+	if err := errors.Join(lab.Build(binary, "test-1"), lab.Build(newer, "test-2")); err != nil {
 		return 1, err
 	}
 	return m.Run(), nil

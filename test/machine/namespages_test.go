@@ -12,7 +12,7 @@ const namesDoc = "docs/dns.md"
 // docs/dns.md and docs/dns-forward.md: names are answered for by the unit, on port 53 to a container that asks by
 // itself, and beside
 // systemd-resolved, which asks for all others on the host.
-func (h *House) namesPage() {
+func (h *Harness) namesPage() {
 	h.types("berth network create home --subnet 10.1.0.0/16,gateway=10.1.0.1,pool")
 	h.types("docker network create home --ipam-driver berth --ipam-opt network=home")
 	h.types("docker run -d --name web --network home nginx")
@@ -43,7 +43,7 @@ func (h *House) namesPage() {
 }
 
 // namesAt has the unit answer for names at an address.
-func (h *House) namesAt(at string) {
+func (h *Harness) namesAt(at string) {
 	h.Helper()
 	h.writes("/etc/default/berth", "BERTH_DNS_LISTEN="+at+"\nBERTH_DNS_ZONE=lan.example\n", 0o644)
 	h.types("systemctl daemon-reload")

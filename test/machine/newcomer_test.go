@@ -5,35 +5,30 @@ package machine
 import (
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"berth/test/checkout"
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
-// A newcomer who has README.md alone: its lines, one after the other, on the Compose file that it shows. The address of
-// a container that is made anew is kept, though another one came in between, whom the engine's own IPAM would give it;
-// and all are back with that at the end, at the addresses that they have.
+// The lines of README.md, in order, on the Compose file that it shows. A recreated container keeps its address though
+// another one came between. At the end all are back on the engine's own IPAM with their addresses.
 func TestNewcomer(t *testing.T) {
 	m, err := newMachine("newcomer")
 	h := enter(t, m, err)
 	t.Cleanup(func() { h.must(h.Remove()) })
 	h.must(h.Boot())
 	h.hasCompose()
-	lines, err := checkout.Lines("README.md", "## In three minutes")
+	lines, err := lab.Lines("README.md", "## In three minutes")
 	h.must(err)
 	if want := []string{"make install", "docker compose up -d", "berth lease ls", "docker compose rm --stop --force web",
 		"docker run -d --name a-stranger --network shop_default redis", "docker compose up -d", "berth lease ls", "berth leave shop",
 		"make uninstall"}; !slices.Equal(lines, want) {
 		t.Fatalf("README.md has other lines than this test knows: %q", lines)
 	}
-	begin := time.Now()
 	h.must(h.install(binary)) // make install, in a clone
 	h.typed(lines[1:3]...)
 	before := h.shop(2)
@@ -43,7 +38,6 @@ func TestNewcomer(t *testing.T) {
 	if after["shop-web-1"] != before["shop-web-1"] || after["shop-db-1"] != before["shop-db-1"] {
 		t.Errorf("before: %v; recreated: %v", before, after)
 	}
-	t.Logf("an address was kept after %s", time.Since(begin).Round(time.Second))
 	h.planned()
 
 	h.typed(lines[7] + " --yes") // which is what a person says when it asks
@@ -54,39 +48,26 @@ func TestNewcomer(t *testing.T) {
 		driver != "default" {
 		t.Errorf("shop_default has the IPAM driver %q (%v)", driver, err)
 	}
-	t.Logf("and left after %s", time.Since(begin).Round(time.Second))
 	_, err = h.In("make", "--no-print-directory", "-C", source, "uninstall")
 	h.must(err)
-	_, err = h.In("systemctl", "restart", "docker")
-	h.must(err)
+	h.types("systemctl restart docker")
 	h.typed("docker start $(docker ps --all --quiet)")
 	h.shop(3)
 }
 
 // hasCompose gives the machine a compose command, the Compose file of README.md, and what stands for its images.
-func (h *House) hasCompose() {
+func (h *Harness) hasCompose() {
 	h.Helper()
-	root, err := checkout.Root()
+	file, err := lab.Block("README.md", "yaml")
 	h.must(err)
-	program, err := os.ReadFile(filepath.Join(root, "build/tools/compose-v5.5.0"))
-	h.must(err)
-	file, err := checkout.Block("README.md", "yaml")
-	h.must(err)
-	for name, text := range map[string]string{"usr/local/lib/docker/cli-plugins/docker-compose": string(program),
-		"root/shop/compose.yaml": file} {
-		path := h.root(name)
-		h.must(os.MkdirAll(filepath.Dir(path), 0o755))
-		h.must(os.WriteFile(path, []byte(text), 0o755))
-	}
+	h.writes("/root/shop/compose.yaml", file, 0o644)
+	h.composes()
 	h.must(h.importImage())
-	for _, name := range []string{"nginx", "redis"} {
-		_, err := h.In("sh", "-c", `tar -C /root/image -c . | docker import --change 'CMD ["sleep", "1000000"]' - `+name)
-		h.must(err)
-	}
+	h.hasImages("nginx", "redis")
 }
 
 // typed runs lines of README.md, in the directory of its Compose file.
-func (h *House) typed(lines ...string) {
+func (h *Harness) typed(lines ...string) {
 	h.Helper()
 	for _, line := range lines {
 		out, err := h.In("sh", "-c", "cd /root/shop && "+line+" 2>&1")
@@ -98,7 +79,7 @@ func (h *House) typed(lines ...string) {
 }
 
 // shop are the addresses of the project's network by the names of its containers, each of which answers.
-func (h *House) shop(n int) map[string]string {
+func (h *Harness) shop(n int) map[string]string {
 	h.Helper()
 	all, err := h.back("shop_default", n)
 	h.must(err)
@@ -112,8 +93,8 @@ func (h *House) shop(n int) map[string]string {
 
 // showsWhatIsTold waits until `berth lease ls` shows the table of README.md: an engine before 29 says the names of
 // containers a moment after they have started.
-func (h *House) showsWhatIsTold() error {
-	told, err := checkout.Block("README.md", "text")
+func (h *Harness) showsWhatIsTold() error {
+	told, err := lab.Block("README.md", "text")
 	if err != nil {
 		return err
 	}
@@ -122,7 +103,7 @@ func (h *House) showsWhatIsTold() error {
 	if err != nil {
 		return err
 	}
-	return ground.Eventually(20*time.Second, func() error {
+	return lab.Eventually(20*time.Second, func() error {
 		out, err := h.Berth("lease", "ls")
 		if err == nil && !table.MatchString(out) {
 			err = fmt.Errorf("README.md shows\n%s\nand berth lease ls says\n%s", told, out)
@@ -132,9 +113,9 @@ func (h *House) showsWhatIsTold() error {
 }
 
 // planned runs the lines by which README.md plans a network, and takes away what they made in Docker.
-func (h *House) planned() {
+func (h *Harness) planned() {
 	h.Helper()
-	lines, err := checkout.Lines("README.md", "## Plan it")
+	lines, err := lab.Lines("README.md", "## Plan it")
 	h.must(err)
 	h.typed(lines...)
 	all, err := h.back("office", 1)

@@ -16,25 +16,22 @@ import (
 	"testing"
 	"time"
 
-	"berth/test/checkout"
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // packages makes the Debian packages of binaries, by their architectures, as `make packages` does.
-func (h *House) packages(version, dir string, binaries ...string) []string {
+func (h *Harness) packages(version, dir string, binaries ...string) []string {
 	h.Helper()
-	root, err := checkout.Root()
+	root, err := lab.Root()
 	h.must(err)
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(3*time.Minute))
-	defer cancel()
-	out, err := run(ctx, nil, filepath.Join(root, "packaging/build"), append([]string{version, dir}, binaries...)...)
+	out, err := lab.Run(3*time.Minute, nil, filepath.Join(root, "packaging/build"), append([]string{version, dir}, binaries...)...)
 	h.must(err)
 	return strings.Fields(out)
 }
 
-// The package, on a Debian: installed, Berth runs under its sandbox, and berth edge does not; upgraded under running
-// containers, they keep what they have, and one that is started meanwhile starts; removed, it says whose networks are
-// left without it, and keeps the addresses; purged, it leaves nothing.
+// The package on a Debian. Installed, Berth runs in its sandbox, and berth edge does not run. Upgraded under running
+// containers, they keep their addresses, and one that starts meanwhile starts. Removed, it names the networks that are
+// left without it, and keeps the addresses. Purged, it leaves nothing.
 func TestPackage(t *testing.T) {
 	m, err := newMachine("package")
 	h := enter(t, m, err)
@@ -63,7 +60,7 @@ func TestPackage(t *testing.T) {
 }
 
 // dpkg runs dpkg on the machine, and returns all that it says.
-func (h *House) dpkg(args ...string) string {
+func (h *Harness) dpkg(args ...string) string {
 	h.Helper()
 	quoted := "dpkg " + strings.Join(args, " ") + " 2>&1"
 	out, err := h.In("sh", "-c", quoted)
@@ -74,7 +71,7 @@ func (h *House) dpkg(args ...string) string {
 }
 
 // packageRuns checks what an installation has started, and what not.
-func (h *House) packageRuns() {
+func (h *Harness) packageRuns() {
 	h.Helper()
 	h.must(h.active())
 	for unit, want := range map[string]string{"berth.service": "enabled", "berth.socket": "enabled",
@@ -94,10 +91,9 @@ func (h *House) packageRuns() {
 }
 
 // packageUpgraded checks an upgrade under running containers, with a setting of somebody's.
-func (h *House) packageUpgraded(deb string) {
+func (h *Harness) packageUpgraded(deb string) {
 	h.Helper()
-	_, err := h.In("sh", "-c", "echo BERTH_LOG_LEVEL=debug >>/etc/default/berth; systemctl disable berth-mac.socket")
-	h.must(err)
+	h.types("echo BERTH_LOG_LEVEL=debug >>/etc/default/berth; systemctl disable berth-mac.socket")
 	containers, before, engine := h.settled(3), h.held(), h.unitPid("docker.service")
 	since := func() string {
 		at, err := h.property("berth.socket", "ActiveEnterTimestampMonotonic")
@@ -107,7 +103,7 @@ func (h *House) packageUpgraded(deb string) {
 	socket := since()
 	started := make(chan error, 1)
 	go func() { started <- h.startContainer("meanwhile", lan) }()
-	lines, err := checkout.Lines("docs/upgrade.md", "## A package or a service")
+	lines, err := lab.Lines("docs/upgrade.md", "## A package or a service")
 	if err != nil || len(lines) != 1 || !strings.HasPrefix(lines[0], "apt install ./berth_") {
 		h.Fatalf("the page has the lines %q (%v)", lines, err)
 	}
@@ -128,7 +124,7 @@ func (h *House) packageUpgraded(deb string) {
 	all, after := h.settled(4), h.held()
 	delete(after, all["meanwhile"].Address)
 	delete(all, "meanwhile")
-	if !maps.Equal(before, after) || !maps.Equal(containers, all) { // none was started anew
+	if !maps.Equal(before, after) || !maps.Equal(containers, all) { // none was restarted
 		h.Errorf("before: %v %v\nafter:  %v %v", before, containers, after, all)
 	}
 	environ, err := h.In("cat", fmt.Sprintf("/proc/%d/environ", h.unitPid("berth.service")))
@@ -142,9 +138,9 @@ func (h *House) packageUpgraded(deb string) {
 
 // completionPage runs the lines of docs/install.md for completion and manual pages, in the places that the packages of
 // the shells make.
-func (h *House) completionPage() {
+func (h *Harness) completionPage() {
 	h.Helper()
-	lines, err := checkout.Lines("docs/install.md", "## Completion and manual pages")
+	lines, err := lab.Lines("docs/install.md", "## Completion and manual pages")
 	h.must(err)
 	const places = "/usr/share/bash-completion/completions /usr/local/share/zsh/site-functions /etc/fish/completions " +
 		"/usr/local/share/man/man1"
@@ -163,12 +159,11 @@ func (h *House) completionPage() {
 	if err != nil || !strings.Contains(said, "__start_berth") {
 		h.Errorf("bash completes berth with %q (%v)", said, err)
 	}
-	_, err = h.In("sh", "-c", "rm -rf /etc/fish /usr/local/share/zsh /usr/local/share/man/man1")
-	h.must(err)
+	h.types("rm -rf /etc/fish /usr/local/share/zsh /usr/local/share/man/man1")
 }
 
 // packageRemoved checks a removal under running containers, and an installation after it.
-func (h *House) packageRemoved(deb string) {
+func (h *Harness) packageRemoved(deb string) {
 	h.Helper()
 	containers, before := h.settled(4), h.held()
 	if said := h.dpkg("--remove", "berth"); !strings.Contains(said,
@@ -194,7 +189,7 @@ func (h *House) packageRemoved(deb string) {
 }
 
 // packagePurged checks that nothing is left, besides the group, as with all packages of Debian's.
-func (h *House) packagePurged() {
+func (h *Harness) packagePurged() {
 	h.Helper()
 	_, err := h.In("sh", "-c", "docker rm --force $(docker ps --quiet) && docker network rm "+lan)
 	h.must(err)
@@ -205,7 +200,7 @@ func (h *House) packagePurged() {
 }
 
 // leftNothing checks that a purged package has left no file and no unit.
-func (h *House) leftNothing() {
+func (h *Harness) leftNothing() {
 	h.Helper()
 	left, err := h.In("find", "/etc", "/lib", "/usr", "/run", "/var/lib", "-xdev", "(", "-path", "/var/lib/docker",
 		"-o", "-path", "/usr/share/doc", ")", "-prune", "-o", "-name", "*berth*", "-print")
@@ -218,13 +213,13 @@ func (h *House) leftNothing() {
 	}
 }
 
-// The packages of both architectures: each has a program for its own that needs no library, lintian has nothing
-// against what is in them, and made again they are the same bytes.
+// The packages of both architectures have a static program for their own, lintian accepts them, and two builds give
+// the same bytes.
 func TestPackages(t *testing.T) {
-	h := &House{T: t}
+	h := &Harness{T: t}
 	dir := filepath.Join(base, "packages")
 	foreign := filepath.Join(base, "bin", "berth-arm64")
-	h.must(checkout.BuildFor("arm64", foreign, "test-1"))
+	h.must(lab.BuildFor("arm64", foreign, "test-1"))
 	made := h.packages("v1.0.0", filepath.Join(dir, "1"), "amd64="+binary, "arm64="+foreign)
 	again := h.packages("v1.0.0", filepath.Join(dir, "2"), "amd64="+binary)
 	one, err := os.ReadFile(made[0])
@@ -237,7 +232,7 @@ func TestPackages(t *testing.T) {
 	for i, machine := range []elf.Machine{elf.EM_X86_64, elf.EM_AARCH64} {
 		h.packageIsFor(made[i], machine)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(3*time.Minute))
+	ctx, cancel := context.WithTimeout(context.Background(), lab.Patient(3*time.Minute))
 	defer cancel()
 	said, err := exec.CommandContext(ctx, "lintian", "--allow-root", "--fail-on", "error,warning", made[0]).CombinedOutput()
 	if err != nil {
@@ -246,12 +241,10 @@ func TestPackages(t *testing.T) {
 }
 
 // packageIsFor checks what is in a package.
-func (h *House) packageIsFor(deb string, machine elf.Machine) {
+func (h *Harness) packageIsFor(deb string, machine elf.Machine) {
 	h.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(time.Minute))
-	defer cancel()
 	tree := deb + ".tree"
-	_, err := run(ctx, nil, "dpkg-deb", "--extract", deb, tree)
+	_, err := lab.Run(time.Minute, nil, "dpkg-deb", "--extract", deb, tree)
 	h.must(err)
 	program, err := elf.Open(filepath.Join(tree, "usr/bin/berth"))
 	h.must(err)
@@ -260,7 +253,7 @@ func (h *House) packageIsFor(deb string, machine elf.Machine) {
 	if err != nil || program.Machine != machine || len(libraries) > 0 {
 		h.Errorf("%s: its program is for %s, and needs %v (%v)", deb, program.Machine, libraries, err)
 	}
-	arch, err := run(ctx, nil, "dpkg-deb", "--field", deb, "Architecture")
+	arch, err := lab.Run(time.Minute, nil, "dpkg-deb", "--field", deb, "Architecture")
 	want := map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}[machine]
 	if err != nil || arch != want || !strings.HasSuffix(deb, "_"+want+".deb") {
 		h.Errorf("%s is for %q (%v)", deb, arch, err)

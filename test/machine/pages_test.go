@@ -10,37 +10,36 @@ import (
 	"testing"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
-// The lines of the pages that want a host with systemd, a Docker Engine and Berth, as they stand there, in the order in
-// which a person comes to them.
+// The lines of the pages that need a host with systemd, a Docker Engine and Berth, in the order of a reader.
 func TestPages(t *testing.T) {
 	h := reader(t, "pages")
 	h.hasImages("nginx", "postgres", "worker", "alpine")
 	for _, page := range []struct {
 		name  string
-		typed func(*House)
+		typed func(*Harness)
 	}{
-		{"quick-start", (*House).quickStartPage},
-		{"access", (*House).accessPage},
-		{"backup", (*House).backupPage},
-		{"looking", (*House).lookingPage},
-		{"page", (*House).pagePage},
-		{"metrics", (*House).metricsPage},
-		{"webhooks", (*House).webhooksPage},
-		{"networks", (*House).networkPages},
-		{"macvlan", (*House).macvlanPage},
-		{"dhcp", (*House).dhcpPage},
-		{"names", (*House).namesPage},
-		{"elastic", (*House).elasticPage},
-		{"compose", (*House).composePage},
-		{"adopt", (*House).adoptPage},
-		{"leave", (*House).leavePage},
-		{"import", (*House).importPage},
+		{"quick-start", (*Harness).quickStartPage},
+		{"access", (*Harness).accessPage},
+		{"backup", (*Harness).backupPage},
+		{"looking", (*Harness).lookingPage},
+		{"page", (*Harness).pagePage},
+		{"metrics", (*Harness).metricsPage},
+		{"webhooks", (*Harness).webhooksPage},
+		{"networks", (*Harness).networkPages},
+		{"macvlan", (*Harness).macvlanPage},
+		{"dhcp", (*Harness).dhcpPage},
+		{"names", (*Harness).namesPage},
+		{"elastic", (*Harness).elasticPage},
+		{"compose", (*Harness).composePage},
+		{"adopt", (*Harness).adoptPage},
+		{"leave", (*Harness).leavePage},
+		{"import", (*Harness).importPage},
 	} {
 		t.Run(page.name, func(t *testing.T) {
-			on := &House{T: t, Machine: h.Machine}
+			on := &Harness{T: t, Machine: h.Machine}
 			on.fresh()
 			page.typed(on)
 		})
@@ -49,7 +48,7 @@ func TestPages(t *testing.T) {
 
 // docs/quick-start.md: a container has its address again after another one, and when it is pinned; at the end nothing
 // is left.
-func (h *House) quickStartPage() {
+func (h *Harness) quickStartPage() {
 	block := func(below string, n int) string { return h.shows("docs/quick-start.md", below, n)[0] }
 	h.types(block("## 1. Install", 1))
 	h.types(block("## 2. Plan a network, and create it in Docker", 1))
@@ -70,7 +69,7 @@ func (h *House) quickStartPage() {
 
 // docs/backup.md: what was there when the backup was taken is there again, and nothing else; and the timer's service
 // takes one.
-func (h *House) backupPage() {
+func (h *Harness) backupPage() {
 	h.types("berth network create front --subnet 10.30.0.0/24,pool; berth reservation add front --owner mail")
 	h.types("rm -f /srv/berth.backup; berth state backup /srv/berth.backup; berth reservation add front --owner later")
 	h.types(h.shows("docs/backup.md", "## Restore", 1)[0])
@@ -86,7 +85,7 @@ func (h *House) backupPage() {
 }
 
 // docs/looking.md: a line that goes on says what happens.
-func (h *House) lookingPage() {
+func (h *Harness) lookingPage() {
 	block := h.shows("docs/looking.md", "## What was", 2)[1]
 	h.types("berth network create net1 --subnet 10.8.0.0/24,pool")
 	said := ""
@@ -105,7 +104,7 @@ func (h *House) lookingPage() {
 }
 
 // docs/page.md: the link that the command writes first leads to the page.
-func (h *House) pagePage() {
+func (h *Harness) pagePage() {
 	block := h.shows("docs/page.md", "## In your own browser", 1)[0]
 	link := regexp.MustCompile(`\Ahttp://127\.0\.0\.1:\d+/\?secret=\S+\n`)
 	h.meanwhile(h.lines(block, 1)[0], func(said string) error {
@@ -124,7 +123,7 @@ func (h *House) pagePage() {
 }
 
 // docs/metrics.md: the line tells Prometheus.
-func (h *House) metricsPage() {
+func (h *Harness) metricsPage() {
 	h.stopped()
 	block := h.shows("docs/metrics.md", "## Scraping it", 2)[0]
 	h.meanwhile(h.lines(block, 1)[0], func(string) error {
@@ -137,7 +136,7 @@ func (h *House) metricsPage() {
 }
 
 // The Docker networks of docs/options.md, docs/fixed-addresses.md and docs/planning.md, on the plans of these pages.
-func (h *House) networkPages() {
+func (h *Harness) networkPages() {
 	h.types(h.shows("docs/options.md", "## On a planned network", 1)[0])
 	h.types("docker run -d --name web1 --network shop nginx")
 	h.at("shop", "web1", "10.7.0.10")
@@ -165,7 +164,7 @@ func (h *House) networkPages() {
 }
 
 // at checks which address a container has on a network, and that it is on record.
-func (h *House) at(network, container, address string) {
+func (h *Harness) at(network, container, address string) {
 	h.Helper()
 	all, err := h.running(network)
 	h.must(err)
@@ -178,14 +177,14 @@ func (h *House) at(network, container, address string) {
 }
 
 // eth0 gives the machine a card, and a wire to another machine.
-func (h *House) eth0() {
+func (h *Harness) eth0() {
 	h.Helper()
 	h.types("ip link show eth0 >/dev/null 2>&1 || { ip netns add lan; " +
 		"ip link add eth0 type veth peer name eth0 netns lan; ip link set eth0 up; ip -n lan link set eth0 up; }")
 }
 
 // docs/macvlan.md: a container on the LAN is reached from there, and over the shim from its own host.
-func (h *House) macvlanPage() {
+func (h *Harness) macvlanPage() {
 	h.eth0()
 	h.types("ip address add 192.168.1.5/24 dev eth0; ip -n lan address add 192.168.1.1/24 dev eth0")
 	h.types(h.shows("docs/macvlan.md", "## Plan it", 1)[0])
@@ -202,7 +201,7 @@ func (h *House) macvlanPage() {
 
 // docs/elastic.md and docs/elastic-edge.md: the unit of the edge is there, off, and maps for the daemon once it was
 // turned on.
-func (h *House) elasticPage() {
+func (h *Harness) elasticPage() {
 	if state, err := h.property("berth-edge.service", "UnitFileState"); err != nil || state != "disabled" {
 		h.Errorf("the unit is %s (%v)", state, err)
 	}
@@ -211,20 +210,20 @@ func (h *House) elasticPage() {
 		"berth reservation add net1 --owner mail; docker network create --ipam-driver berth --ipam-opt network=net1 " +
 		"--subnet 10.60.0.0/24 net1")
 	h.types(h.shows("docs/elastic.md", "## Give a container its own outgoing address", 1)[0])
-	h.must(ground.Eventually(20*time.Second, func() error {
+	lab.Await(h, 20*time.Second, func() error {
 		rules, err := h.In("nft", "list", "ruleset")
 		if err == nil && !strings.Contains(rules, "203.0.113.10") {
 			err = fmt.Errorf("the kernel has\n%s", rules)
 		}
 		return err
-	}))
+	})
 	h.types("berth elastic check")
 	h.types("berth elastic disassociate 203.0.113.10; systemctl disable --now berth-edge.service; berth edge --remove")
 	h.types("docker network rm net1")
 }
 
 // docs/import.md: an import that was cut off is finished, and taken back.
-func (h *House) importPage() {
+func (h *Harness) importPage() {
 	lines := h.lines(h.shows("docs/import.md", "## Take an import back", 1)[0], 2)
 	const networks, each = 30, 1000
 	var plan strings.Builder
@@ -247,9 +246,9 @@ func (h *House) importPage() {
 	h.fresh()
 }
 
-// cutOff imports a document and kills the daemon as soon as the first of its networks is there. On a machine with much to
-// do the import may be over before that is seen; then there is another one.
-func (h *House) cutOff(document string) {
+// cutOff imports a document and kills the daemon as soon as the first of its networks is there. On a machine with much
+// to do the import may be over before that is seen; then there is another one.
+func (h *Harness) cutOff(document string) {
 	h.Helper()
 	script := "cd /root; berth plan import " + document + ` >/dev/null 2>&1 & import=$!
 		until berth network ls -q | grep -q .; do kill -0 $import || exit 1; done
@@ -265,8 +264,8 @@ func (h *House) cutOff(document string) {
 		}
 		h.fresh()
 	}
-	h.must(ground.Eventually(20*time.Second, func() error {
+	lab.Await(h, 20*time.Second, func() error {
 		_, err := h.Berth("status")
 		return err
-	}))
+	})
 }

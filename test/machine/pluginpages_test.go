@@ -7,18 +7,15 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"berth/test/checkout"
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
-// The lines of the pages about the managed plugin, as they stand there: made, pushed to a registry, installed from it,
-// set, joined to an etcd that wants certificates and users, and then, as the only manager of a swarm, to one that does
-// not.
+// The lines of the pages about the managed plugin: it is built, pushed to a registry, installed from it, set, joined
+// to an etcd with certificates and users, and then, as the only manager of a swarm, to a plain one.
 func TestPluginPages(t *testing.T) {
 	h := reader(t, "plugin")
 	h.hasImages("nginx")
@@ -30,31 +27,31 @@ func TestPluginPages(t *testing.T) {
 	h.swarm()
 }
 
-// tool puts a program that scripts/needs has brought onto the machine.
-func (h *House) tool(name string) {
+// tool puts a program of the tests onto the machine.
+func (h *Harness) tool(name, at string) {
 	h.Helper()
-	root, err := checkout.Root()
+	path, err := lab.Tool(name)
 	h.must(err)
-	program, err := os.ReadFile(filepath.Join(root, "build/tools", name))
+	program, err := os.ReadFile(path)
 	h.must(err)
-	h.writes("/usr/local/bin/"+name, string(program), 0o755)
+	h.writes(at, string(program), 0o755)
 }
 
 // hasRegistry runs the registry of the pages, on the loopback, which an engine trusts without TLS.
-func (h *House) hasRegistry() {
+func (h *Harness) hasRegistry() {
 	h.Helper()
-	h.tool("docker-registry")
+	h.tool("docker-registry", "/usr/local/bin/docker-registry")
 	h.writes("/root/registry.yml", "version: 0.1\nstorage: {filesystem: {rootdirectory: /var/lib/registry}}\n"+
 		"http: {addr: '127.0.0.1:80'}\n", 0o644)
 	h.types("systemd-run --unit registry docker-registry serve /root/registry.yml")
-	h.must(ground.Eventually(20*time.Second, func() error {
+	lab.Await(h, 20*time.Second, func() error {
 		_, err := h.In("busybox", "wget", "-q", "-O", "-", "http://registry.example/v2/")
 		return err
-	}))
+	})
 }
 
 // managed makes the plugin, pushes it, installs it and sets it.
-func (h *House) managed() {
+func (h *Harness) managed() {
 	h.Helper()
 	blocks := h.shows("docs/install.md", "## Managed plugin", 3)
 	h.types("cd " + source + "\n" + blocks[0])
@@ -75,7 +72,7 @@ func (h *House) managed() {
 }
 
 // back1 is the address of the only container of a network.
-func (h *House) back1(network string) string {
+func (h *Harness) back1(network string) string {
 	h.Helper()
 	all, err := h.back(network, 1)
 	h.must(err)
@@ -86,19 +83,19 @@ func (h *House) back1(network string) string {
 }
 
 // inPlugin waits until the plugin's daemon says something of its status.
-func (h *House) inPlugin(want string) {
+func (h *Harness) inPlugin(want string) {
 	h.Helper()
-	h.must(ground.Eventually(30*time.Second, func() error {
+	lab.Await(h, 30*time.Second, func() error {
 		out, err := h.In(source+"/bin/berth", "status")
 		if err == nil && !strings.Contains(out, want) {
 			err = fmt.Errorf("berth status says\n%s", out)
 		}
 		return err
-	}))
+	})
 }
 
 // etcd runs one with no data, on the addresses of the pages.
-func (h *House) etcd(scheme, flags string) {
+func (h *Harness) etcd(scheme, flags string) {
 	h.Helper()
 	urls := scheme + "://10.0.0.11:2379," + scheme + "://10.0.0.12:2379," + scheme + "://10.0.0.13:2379"
 	h.types("rm -rf /var/lib/etcd; systemd-run --unit etcd etcd --data-dir /var/lib/etcd --listen-client-urls " + urls +
@@ -106,10 +103,10 @@ func (h *House) etcd(scheme, flags string) {
 }
 
 // sharing has it share an etcd as docs/hosts.md says.
-func (h *House) sharing() {
+func (h *Harness) sharing() {
 	h.Helper()
-	h.tool("etcd")
-	h.tool("etcdctl")
+	h.tool("etcd", "/usr/local/bin/etcd")
+	h.tool("etcdctl", "/usr/local/bin/etcdctl")
 	a := h.authority("of etcd")
 	h.writes("/root/etcd-ca.pem", string(a.pem), 0o644)
 	var addresses []net.IP
@@ -120,10 +117,10 @@ func (h *House) sharing() {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}})
 	h.etcd("https", "--cert-file /root/member.pem --key-file /root/member.key")
 	ctl := "etcdctl --endpoints https://10.0.0.11:2379 --cacert /root/etcd-ca.pem "
-	h.must(ground.Eventually(20*time.Second, func() error {
+	lab.Await(h, 20*time.Second, func() error {
 		_, err := h.In("sh", "-c", ctl+"endpoint health")
 		return err
-	}))
+	})
 	for _, line := range []string{"role add berth", "role grant-permission berth --prefix=true readwrite berth/",
 		"user add berth:secret", "user grant-role berth berth", "user add root:root", "auth enable"} {
 		h.types(ctl + line)
@@ -143,7 +140,7 @@ func (h *House) sharing() {
 }
 
 // swarm makes a swarm of this machine, and its networks and services as docs/swarm.md does.
-func (h *House) swarm() {
+func (h *Harness) swarm() {
 	h.Helper()
 	h.types("docker swarm init --advertise-addr 10.0.0.11 >/dev/null")
 	h.etcd("http", "")
@@ -153,14 +150,14 @@ func (h *House) swarm() {
 	clear := func(network string) {
 		h.Helper()
 		h.types("docker service rm web")
-		h.must(ground.Eventually(30*time.Second, func() error {
+		lab.Await(h, 30*time.Second, func() error {
 			// a swarm says that it is gone before it is, and keeps it while a task ends
 			_, err := h.Docker("network", "rm", network)
 			if left, _ := h.Docker("network", "ls", "--quiet", "--filter", "name=^"+network+"$"); left != "" {
 				return fmt.Errorf("the network %s is left (%v)", network, err)
 			}
 			return nil
-		}))
+		})
 	}
 	h.types(overlay[0])
 	h.leased("10.80.", 8) // a gateway, the service's, a task's each
@@ -178,13 +175,13 @@ func (h *House) swarm() {
 }
 
 // leased waits until so many addresses that begin so are on record.
-func (h *House) leased(begin string, least int) {
+func (h *Harness) leased(begin string, least int) {
 	h.Helper()
-	h.must(ground.Eventually(30*time.Second, func() error {
+	lab.Await(h, 30*time.Second, func() error {
 		out, err := h.In(source+"/bin/berth", "lease", "ls", "--format", "{{.Address}} {{.Kind}}")
 		if err == nil && strings.Count("\n"+out, "\n"+begin) < least {
 			err = fmt.Errorf("these are on record:\n%s", out)
 		}
 		return err
-	}))
+	})
 }

@@ -13,12 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
-// The power is cut while addresses are taken one after the other: all that was acknowledged is on the disk, and
-// nothing besides but what was in the air; the next boot brings the containers back, each with an address that
-// answers.
+// The power is cut while addresses are taken one after the other. All acknowledged ones are on the disk, and at most
+// one more. The next boot brings the containers back, each with an address that answers.
 func TestPowerCut(t *testing.T) {
 	m, err := shared()
 	h := enter(t, m, err)
@@ -61,7 +60,7 @@ func TestPowerCut(t *testing.T) {
 
 // cutWhileTaking has the machine take one address of a network after the other, cuts its power once n were
 // acknowledged, and returns all that were.
-func (h *House) cutWhileTaking(network string, n int) (acknowledged []string) {
+func (h *Harness) cutWhileTaking(network string, n int) (acknowledged []string) {
 	h.Helper()
 	taking := h.command("sh", "-c", `i=0; while i=$((i+1)); do berth address take "$1" --owner o$i || exit 1; done`,
 		"sh", network)
@@ -87,16 +86,16 @@ func (h *House) cutWhileTaking(network string, n int) (acknowledged []string) {
 
 // stateOf are the leases of a state on the disk, as a daemon says that is started on a copy of it and asks no engine.
 // A check of it finds nothing wrong with it.
-func (h *House) stateOf(dir string) map[string]Lease {
+func (h *Harness) stateOf(dir string) map[string]Lease {
 	h.Helper()
 	place := filepath.Join(h.dir, "copy")
 	state, socket := filepath.Join(place, "state"), filepath.Join(place, "admin.sock")
-	ctx, cancel := context.WithTimeout(context.Background(), ground.Patient(time.Minute))
+	ctx, cancel := context.WithTimeout(context.Background(), lab.Patient(time.Minute))
 	defer cancel()
 	for _, command := range []string{"mkdir -p " + place, "cp -a " + dir + " " + state, binary + " state check --state " +
 		state} {
 		args := strings.Fields(command)
-		_, err := run(ctx, nil, args[0], args[1:]...)
+		_, err := lab.Run(time.Minute, nil, args[0], args[1:]...)
 		h.must(err)
 	}
 	daemon := exec.CommandContext(ctx, binary, "serve", "--state", state, "--admin-socket", socket,
@@ -107,10 +106,10 @@ func (h *House) stateOf(dir string) map[string]Lease {
 		_ = daemon.Wait()
 	}()
 	var out string
-	h.must(ground.Eventually(20*time.Second, func() (err error) {
-		out, err = run(ctx, nil, binary, "--admin-socket", socket, "lease", "ls", "--format", "json")
+	lab.Await(h, 20*time.Second, func() (err error) {
+		out, err = lab.Run(time.Minute, nil, binary, "--admin-socket", socket, "lease", "ls", "--format", "json")
 		return err
-	}))
+	})
 	all, err := decodeLeases(out)
 	if err != nil {
 		h.Fatal(fmt.Errorf("the state of %s: %w", dir, err))

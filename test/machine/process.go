@@ -3,26 +3,12 @@
 package machine
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
-
-	"berth/test/ground"
 )
-
-// run is one command, its standard input and its trimmed output. An error holds what it wrote to standard error.
-func run(ctx context.Context, stdin io.Reader, program string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Stdin = stdin
-	cmd.WaitDelay = 5 * time.Second
-	return ground.Output(cmd)
-}
 
 // children are the processes that pid started and that still belong to it.
 func children(pid int) []int {
@@ -42,7 +28,7 @@ func children(pid int) []int {
 	return all
 }
 
-// isInit tells whether pid is the first process of a process namespace right below ours.
+// isInit reports whether pid is the first process of a process namespace right below ours.
 func isInit(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

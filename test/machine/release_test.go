@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"berth/test/checkout"
+	"berth/test/lab"
 )
 
 var (
@@ -18,9 +18,8 @@ var (
 	version = flag.String("version", "", "its version")
 )
 
-// A Debian or an Ubuntu that has the files of a release and nothing else of Berth: the sums are right, the package
-// brings README's demonstration, goes over an older one under running containers and leaves nothing; tarball, plugin
-// and image run.
+// A Debian or Ubuntu that has only the files of a release: the sums are right, the package runs README's
+// demonstration, upgrades an older one under running containers and leaves nothing. Tarball, plugin and image run.
 func TestRelease(t *testing.T) {
 	m, err := newMachine("release")
 	h := enter(t, m, err)
@@ -35,7 +34,7 @@ func TestRelease(t *testing.T) {
 
 	h.hasCompose()
 	h.dpkg("--install", "/root/debs/"+older)
-	lines, err := checkout.Lines("README.md", "## In three minutes")
+	lines, err := lab.Lines("README.md", "## In three minutes")
 	h.must(err)
 	up := lines[1]
 	h.typed(up)

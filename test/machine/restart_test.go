@@ -15,8 +15,7 @@ func TestEngineRestart(t *testing.T) {
 	h := enter(t, m, err)
 	h.settled(lanSize)
 	berth, engine := h.unitPid("berth.service"), h.unitPid("docker.service")
-	_, err = h.In("systemctl", "restart", "docker")
-	h.must(err)
+	h.types("systemctl restart docker")
 	if h.unitPid("docker.service") == engine {
 		t.Error("the engine was not restarted")
 	}
@@ -26,8 +25,7 @@ func TestEngineRestart(t *testing.T) {
 	h.settled(lanSize)
 }
 
-// Berth is killed: systemd starts it again, with the same leases, and a container that is started meanwhile does not
-// see it.
+// Berth is killed. systemd restarts it with the same leases, and a container that starts meanwhile does not notice.
 func TestBerthKilled(t *testing.T) {
 	m, err := shared()
 	h := enter(t, m, err)
@@ -54,13 +52,12 @@ func TestBerthKilled(t *testing.T) {
 	if !maps.Equal(before, after) {
 		t.Errorf("before: %v\nafter:  %v", before, after)
 	}
-	_, err = h.Docker("rm", "--force", "meanwhile")
-	h.must(err)
+	h.types("docker rm --force meanwhile")
 	h.settled(lanSize)
 }
 
-// Berth is stopped. As long as its sockets are there, who starts a container starts it; without them a start is refused
-// in the end, and what runs goes on.
+// Berth is stopped. While its sockets are there, a starting container starts it. Without them a start is refused in
+// the end, and running containers continue.
 func TestBerthStopped(t *testing.T) {
 	m, err := shared()
 	h := enter(t, m, err)
@@ -74,8 +71,7 @@ func TestBerthStopped(t *testing.T) {
 	begin := time.Now()
 	h.must(h.startContainer("meanwhile", lan))
 	t.Logf("stopped, and a container started on it, in %s", time.Since(begin).Round(time.Millisecond))
-	_, err = h.Docker("rm", "--force", "meanwhile")
-	h.must(err)
+	h.types("docker rm --force meanwhile")
 
 	stop("berth.socket", "berth-mac.socket", "berth-admin.socket", "berth.service")
 	begin = time.Now()
@@ -84,33 +80,10 @@ func TestBerthStopped(t *testing.T) {
 	}
 	t.Logf("gone with its sockets, and a container refused, in %s", time.Since(begin).Round(time.Millisecond))
 	h.must(h.reach(before))
-	_, err = h.In("systemctl", "start", "berth.socket", "berth-mac.socket", "berth-admin.socket", "berth.service")
-	h.must(err)
-	_, err = h.Docker("rm", "--force", "meanwhile")
-	h.must(err)
+	h.types("systemctl start berth.socket berth-mac.socket berth-admin.socket berth.service")
+	h.types("docker rm --force meanwhile")
 	h.must(h.active())
 	if after := h.settled(lanSize); !maps.Equal(before, after) {
 		t.Errorf("before: %v\nafter:  %v", before, after)
-	}
-}
-
-// `make install` of a newer version, under running containers: they run on, and keep what they have.
-func TestUpgrade(t *testing.T) {
-	m, err := shared()
-	h := enter(t, m, err)
-	containers, before, engine := h.settled(lanSize), h.held(), h.unitPid("docker.service")
-	h.must(h.install(newer))
-	defer func() { h.must(h.install(binary)) }() // the other tests' version
-	if version, err := h.Berth("version", "--format", "{{.Daemon.Version}}"); err != nil || version != "test-2" {
-		t.Errorf("the daemon is of version %q (%v)", version, err)
-	}
-	if after := h.held(); !maps.Equal(before, after) {
-		t.Errorf("before: %v\nafter:  %v", before, after)
-	}
-	if h.unitPid("docker.service") != engine {
-		t.Error("the engine was restarted")
-	}
-	if after := h.settled(lanSize); !maps.Equal(containers, after) { // none was started anew
-		t.Errorf("before: %v\nafter:  %v", containers, after)
 	}
 }

@@ -5,6 +5,8 @@ package machine
 import (
 	"sync"
 	"testing"
+
+	"berth/test/lab"
 )
 
 // The network of the shared machine, with some containers on it that are always started again.
@@ -37,19 +39,17 @@ func furnished(name string, containers int) (*Machine, error) {
 	return m, nil
 }
 
-// House is a test on a machine.
-type House struct {
+// Harness is a test on a machine.
+type Harness struct {
 	*testing.T
 	*Machine
 }
 
 // enter has a test go on with a machine that was made for it, or for all. Where it fails, it shows what the machine
 // has to say.
-func enter(t *testing.T, m *Machine, err error) *House {
+func enter(t *testing.T, m *Machine, err error) *Harness {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	t.Cleanup(func() {
 		if !t.Failed() || m.init == 0 {
 			return
@@ -58,33 +58,29 @@ func enter(t *testing.T, m *Machine, err error) *House {
 			"docker")
 		t.Logf("the journal of %s: %s (%v)", m.name, journal, err)
 	})
-	return &House{T: t, Machine: m}
+	return &Harness{T: t, Machine: m}
 }
 
 // own gives a test a machine that ends with it.
-func own(t *testing.T, name string, containers int) *House {
+func own(t *testing.T, name string, containers int) *Harness {
 	t.Helper()
 	m, err := furnished(name, containers)
 	if err == nil {
 		t.Cleanup(func() { // after it was asked what it has to say
-			if err := m.Remove(); err != nil {
-				t.Error(err)
-			}
+			lab.Check(t, m.Remove())
 		})
 	}
 	return enter(t, m, err)
 }
 
-func (h *House) must(err error) {
+func (h *Harness) must(err error) {
 	h.Helper()
-	if err != nil {
-		h.Fatal(err)
-	}
+	lab.Must(h, err)
 }
 
 // settled checks that the containers of the network all run, each with an address of its own that Berth has on record
 // and that answers, and that Berth finds nothing wrong.
-func (h *House) settled(n int) map[string]Container {
+func (h *Harness) settled(n int) map[string]Container {
 	h.Helper()
 	all, err := h.back(lan, n)
 	h.must(err)
@@ -95,7 +91,7 @@ func (h *House) settled(n int) map[string]Container {
 }
 
 // held are the leases of the network.
-func (h *House) held() map[string]Lease {
+func (h *Harness) held() map[string]Lease {
 	h.Helper()
 	all, err := h.leases(lanSubnet)
 	h.must(err)
@@ -106,7 +102,7 @@ func (h *House) held() map[string]Lease {
 }
 
 // unitPid is the main process of a unit, as the machine numbers it.
-func (h *House) unitPid(unit string) int64 {
+func (h *Harness) unitPid(unit string) int64 {
 	h.Helper()
 	pid, err := h.number(unit, "MainPID")
 	h.must(err)

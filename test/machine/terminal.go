@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // terminal makes a terminal: what a person sees and types into, and what a program is given.
@@ -77,7 +77,7 @@ func (m *Machine) converse(line string, answers ...answer) (string, error) {
 	}
 	seen := 0
 	for _, a := range answers {
-		err := ground.Eventually(20*time.Second, func() error {
+		err := lab.Eventually(20*time.Second, func() error {
 			at := strings.Index(screen()[seen:], a.asked)
 			if at < 0 {
 				return fmt.Errorf("%s does not ask %q: %s", line, a.asked, screen())

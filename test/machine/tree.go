@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"berth/test/checkout"
+	"berth/test/lab"
 )
 
 // base holds everything that the tests put on the disk, but for the tree that they share.
@@ -68,7 +68,7 @@ func mountTree(shared, dir string) error {
 
 // clone puts a fresh clone of the source tree's last commit into a directory.
 func clone(to string) error {
-	root, err := checkout.Root()
+	root, err := lab.Root()
 	if err != nil {
 		return err
 	}

@@ -10,20 +10,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"berth/test/checkout"
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // reader is a machine of somebody who has read how Berth is installed, and types what further pages show.
-func reader(t *testing.T, name string) *House {
+func reader(t *testing.T, name string) *Harness {
 	t.Helper()
 	m, err := newMachine(name)
 	h := enter(t, m, err)
@@ -35,7 +31,7 @@ func reader(t *testing.T, name string) *House {
 }
 
 // hasImages gives the machine what stands for images that pages name.
-func (h *House) hasImages(names ...string) {
+func (h *Harness) hasImages(names ...string) {
 	h.Helper()
 	for _, name := range names {
 		_, err := h.In("sh", "-c", `tar -C /root/image -c . | docker import --change `+
@@ -45,9 +41,9 @@ func (h *House) hasImages(names ...string) {
 }
 
 // shows are the blocks of a page below a heading, of which there are as many as the test knows.
-func (h *House) shows(page, below string, n int) (texts []string) {
+func (h *Harness) shows(page, below string, n int) (texts []string) {
 	h.Helper()
-	all, err := checkout.Shows(page, below)
+	all, err := lab.Shows(page, below)
 	h.must(err)
 	for _, one := range all {
 		texts = append(texts, one.Text)
@@ -59,9 +55,9 @@ func (h *House) shows(page, below string, n int) (texts []string) {
 }
 
 // lines are the lines of a block, of which there are as many as the test knows.
-func (h *House) lines(block string, n int) []string {
+func (h *Harness) lines(block string, n int) []string {
 	h.Helper()
-	lines := checkout.LinesOf(block)
+	lines := lab.LinesOf(block)
 	if len(lines) != n {
 		h.Fatalf("this test knows %d lines of %q", n, lines)
 	}
@@ -69,7 +65,7 @@ func (h *House) lines(block string, n int) []string {
 }
 
 // types has a shell run a block as it stands there, whole, and returns all that it says.
-func (h *House) types(block string) string {
+func (h *Harness) types(block string) string {
 	h.Helper()
 	out, err := h.In("sh", "-ec", "exec 2>&1; cd /root; "+block)
 	if err != nil {
@@ -80,7 +76,7 @@ func (h *House) types(block string) string {
 }
 
 // answers types a line that asks on the terminal, and what is answered there.
-func (h *House) answers(line string, answers ...answer) {
+func (h *Harness) answers(line string, answers ...answer) {
 	h.Helper()
 	out, err := h.converse(line, answers...)
 	h.must(err)
@@ -88,9 +84,9 @@ func (h *House) answers(line string, answers ...answer) {
 }
 
 // plans runs what a page shows of Berth's command line below a heading, as far as it is not refused.
-func (h *House) plans(page, below string) {
+func (h *Harness) plans(page, below string) {
 	h.Helper()
-	all, err := checkout.Shows(page, below)
+	all, err := lab.Shows(page, below)
 	h.must(err)
 	for _, block := range all {
 		if block.Language != "console" {
@@ -106,7 +102,7 @@ func (h *House) plans(page, below string) {
 }
 
 // writes puts a file onto the machine.
-func (h *House) writes(name, text string, mode os.FileMode) {
+func (h *Harness) writes(name, text string, mode os.FileMode) {
 	h.Helper()
 	path := h.root(name)
 	h.must(os.MkdirAll(filepath.Dir(path), 0o755))
@@ -114,7 +110,7 @@ func (h *House) writes(name, text string, mode os.FileMode) {
 }
 
 // meanwhile runs a line that does not end by itself until what it is for was seen, and ends it as Ctrl-C does.
-func (h *House) meanwhile(line string, seen func(said string) error) {
+func (h *Harness) meanwhile(line string, seen func(said string) error) {
 	h.Helper()
 	said, err := os.Create(filepath.Join(h.dir, "said"))
 	h.must(err)
@@ -130,11 +126,11 @@ func (h *House) meanwhile(line string, seen func(said string) error) {
 		b, _ := os.ReadFile(said.Name())
 		return string(b)
 	}
-	err = ground.Eventually(20*time.Second, func() error {
+	err = lab.Eventually(20*time.Second, func() error {
 		select {
 		case err := <-ended:
 			ended <- err
-			return ground.Final(fmt.Errorf("it has ended: %v", err))
+			return lab.Final(fmt.Errorf("it has ended: %v", err))
 		default:
 			return seen(saying())
 		}
@@ -151,41 +147,23 @@ func (h *House) meanwhile(line string, seen func(said string) error) {
 	h.Logf("%s\n%s", line, saying())
 }
 
-// within does something on the machine's own network.
-func (m *Machine) within(do func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // for good: the thread ends with this, since it is on another network from now on
-		space, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", m.init))
-		if err == nil {
-			err = unix.Setns(int(space.Fd()), unix.CLONE_NEWNET)
-			_ = space.Close() // it was only read
-		}
-		if err == nil {
-			err = do()
-		}
-		done <- err
-	}()
-	return <-done
-}
+// network is the file of the machine's own network namespace.
+func (m *Machine) network() string { return fmt.Sprintf("/proc/%d/ns/net", m.init) }
 
 // listens listens on an address of the machine; what comes there is answered here.
-func (h *House) listens(address string) (l net.Listener) {
+func (h *Harness) listens(address string) net.Listener {
 	h.Helper()
-	h.must(h.within(func() (err error) {
-		l, err = net.Listen("tcp", address)
-		return err
-	}))
+	l, err := lab.In(h.network(), func() (net.Listener, error) { return net.Listen("tcp", address) })
+	h.must(err)
 	return l
 }
 
 // visits asks the machine for a link as a browser does that has no cookie yet, and follows nothing.
 func (m *Machine) visits(link string) (*http.Response, error) {
 	transport := &http.Transport{DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, network, address string) (conn net.Conn, err error) {
-			return conn, m.within(func() error {
-				conn, err = new(net.Dialer).DialContext(ctx, network, address)
-				return err
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return lab.In(m.network(), func() (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, network, address)
 			})
 		}}
 	req, err := http.NewRequest(http.MethodGet, link, nil)
@@ -202,25 +180,25 @@ func (m *Machine) visits(link string) (*http.Response, error) {
 // allUnits are those of `make install`, in the order of the pages.
 const allUnits = "berth.socket berth-mac.socket berth-admin.socket berth.service"
 
-// fresh takes away all that Berth knows of, with its settings, and begins anew.
-func (h *House) fresh() {
+// fresh takes away all that Berth knows of, with its settings, and starts again.
+func (h *Harness) fresh() {
 	h.Helper()
 	h.stopped()
 	h.types("rm -rf /var/lib/berth/* /etc/default/berth")
 	h.started()
 }
 
-func (h *House) stopped() {
+func (h *Harness) stopped() {
 	h.Helper()
 	h.types("systemctl stop " + allUnits)
 }
 
 // started starts Berth, and waits until it answers.
-func (h *House) started() {
+func (h *Harness) started() {
 	h.Helper()
 	h.types("systemctl reset-failed; systemctl start " + allUnits)
-	h.must(ground.Eventually(20*time.Second, func() error {
+	lab.Await(h, 20*time.Second, func() error {
 		_, err := h.Berth("version", "--format", "{{.Daemon.Version}}")
 		return err
-	}))
+	})
 }

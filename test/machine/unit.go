@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
 // units are what `make install` puts there and starts.
@@ -64,22 +64,9 @@ func (m *Machine) number(unit, name string) (int64, error) {
 	return n, nil
 }
 
-// moment is a property that is one.
-func (m *Machine) moment(unit, name string) (time.Time, error) {
-	text, err := m.In("systemctl", "show", "--value", "--timestamp=us+utc", "--property", name, unit)
-	if err != nil {
-		return time.Time{}, err
-	}
-	at, err := time.Parse("Mon 2006-01-02 15:04:05.999999 MST", text)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("%s of %s: %w", name, unit, err)
-	}
-	return at, nil
-}
-
 // active checks that all of Berth's units are.
 func (m *Machine) active() error {
-	return ground.Eventually(20*time.Second, func() error {
+	return lab.Eventually(20*time.Second, func() error {
 		out, err := m.In(append([]string{"systemctl", "is-active"}, units...)...)
 		if err != nil {
 			return fmt.Errorf("%v are %v: %w", units, strings.Fields(out), err)

@@ -4,65 +4,39 @@ package machine
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os/exec"
 	"strings"
-	"time"
 
-	"berth/test/ground"
+	"berth/test/lab"
 )
 
-// authority is one that vouches for certificates.
+// authority is one that vouches for certificates on a machine.
 type authority struct {
-	*House
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  []byte
+	*Harness
+	lab.Authority
+	pem []byte
 }
 
 // authority makes one.
-func (h *House) authority(name string) *authority {
-	a := &authority{House: h}
-	pair := a.vouches(&x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign})
-	cert, err := x509.ParseCertificate(pair.Certificate[0])
+func (h *Harness) authority(name string) *authority {
+	own, err := lab.NewAuthority(name)
 	h.must(err)
-	a.cert, a.key = cert, pair.PrivateKey.(*ecdsa.PrivateKey)
-	a.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
-	return a
-}
-
-// vouches makes a certificate with its key; the first is the authority's own.
-func (a *authority) vouches(c *x509.Certificate) tls.Certificate {
-	a.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	a.must(err)
-	c.SerialNumber, c.NotBefore, c.NotAfter = big.NewInt(time.Now().UnixNano()), time.Now().Add(-time.Hour),
-		time.Now().Add(time.Hour)
-	parent, by := a.cert, a.key
-	if parent == nil {
-		parent, by = c, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, by)
-	a.must(err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	return &authority{h, own, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: own.Leaf.Raw})}
 }
 
 // hands puts a certificate and its key onto the machine, for root alone.
 func (a *authority) hands(name string, c *x509.Certificate) {
 	a.Helper()
-	pair := a.vouches(c)
+	pair, err := a.Sign(*c)
+	a.must(err)
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	a.must(err)
 	a.writes(name+".pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})), 0o644)
@@ -71,7 +45,7 @@ func (a *authority) hands(name string, c *x509.Certificate) {
 
 // docs/access.md: the daemon on the network, and the command on another machine, which has the authority, and the token
 // that was made for it.
-func (h *House) accessPage() {
+func (h *Harness) accessPage() {
 	blocks := h.shows("docs/access.md", "## Over the network", 4)
 	a := h.authority("of the daemon")
 	h.types("ip netns add desk; ip link add wire0 type veth peer name wire1 netns desk; " +
@@ -117,7 +91,7 @@ type message struct {
 }
 
 // receives takes webhooks on an address of the machine.
-func (h *House) receives(address string, config *tls.Config) <-chan message {
+func (h *Harness) receives(address string, config *tls.Config) <-chan message {
 	h.Helper()
 	come := make(chan message, 64)
 	l := h.listens(address)
@@ -140,14 +114,15 @@ func (h *House) receives(address string, config *tls.Config) <-chan message {
 
 // docs/webhooks.md: what happens comes to a receiver that the system's authorities vouch for, signed with the secret as
 // the page checks it; and to one on the machine.
-func (h *House) webhooksPage() {
+func (h *Harness) webhooksPage() {
 	h.stopped()
 	lines := h.lines(h.shows("docs/webhooks.md", "# Webhooks", 1)[0], 3)
 	check := h.shows("docs/webhooks.md", "## Check the signature", 1)[0]
 	try := h.lines(h.shows("docs/webhooks.md", "## Status", 1)[0], 1)
 	a := h.authority("of receivers")
-	pair := a.vouches(&x509.Certificate{DNSNames: []string{"hooks.example"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	pair, err := a.Sign(x509.Certificate{DNSNames: []string{"hooks.example"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	a.must(err)
 	h.writes("/root/receivers.pem", string(a.pem), 0o644)
 	h.types("mkdir -p /etc/berth; cat receivers.pem >>/etc/ssl/certs/ca-certificates.crt")
 	h.types(strings.Join(lines[:2], "\n"))
@@ -159,14 +134,14 @@ func (h *House) webhooksPage() {
 		cmd.Stdin = bytes.NewReader(m.body)
 		cmd.Env = append(cmd.Environ(), "SECRET="+secret, "ID="+m.header.Get("Webhook-Id"),
 			"TIMESTAMP="+m.header.Get("Webhook-Timestamp"), "SIGNATURE="+m.header.Get("Webhook-Signature"))
-		_, err := ground.Output(cmd)
+		_, err := lab.Output(cmd)
 		return err
 	}))
 	h.meanwhile(try[0], h.noted(h.receives("127.0.0.1:8080", nil), "local", func(message) error { return nil }))
 }
 
 // noted waits until the event of a network's creation has come to a receiver, and is as it should be.
-func (h *House) noted(come <-chan message, network string, as func(message) error) func(string) error {
+func (h *Harness) noted(come <-chan message, network string, as func(message) error) func(string) error {
 	made := false
 	return func(string) error {
 		if !made {

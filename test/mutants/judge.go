@@ -124,7 +124,7 @@ func (s *suite) kills(ctx context.Context, g *group, id int) (string, error) {
 	return "", nil
 }
 
-// passes says whether tests pass without a mutant.
+// passes reports whether tests pass without a mutant.
 func (s *suite) passes(ctx context.Context, b *binary, tests string, limit time.Duration) (bool, error) {
 	key := b.pkg.rel + " " + tests
 	s.mu.Lock()

@@ -105,7 +105,7 @@ func (l *looker) visit(n ast.Node, stack []ast.Node) bool {
 	return true
 }
 
-// isBool says whether an expression is of type bool, and no constant.
+// isBool reports whether an expression is of type bool, and no constant.
 func (l *looker) isBool(e ast.Expr) bool {
 	tv := l.info.Types[e]
 	return tv.Value == nil && (tv.Type == types.Typ[types.Bool] || tv.Type == types.Typ[types.UntypedBool])
@@ -149,7 +149,7 @@ func (l *looker) binary(e *ast.BinaryExpr, parent ast.Node) {
 	}
 }
 
-// pure says whether an expression can be evaluated again without effects.
+// pure reports whether an expression can be evaluated again without effects.
 func (l *looker) pure(e ast.Expr) bool {
 	pure := true
 	ast.Inspect(e, func(n ast.Node) bool {
@@ -192,8 +192,8 @@ func (l *looker) statements(list []ast.Stmt) {
 	}
 }
 
-// stays says whether a call stays: panic may end a function, log lines have no tests, and only the race detector could
-// miss a lock.
+// stays reports whether a call stays: panic may end a function, log lines have no tests, and only the race detector
+// could miss a lock.
 func stays(call *ast.CallExpr) bool {
 	switch f := call.Fun.(type) {
 	case *ast.Ident:

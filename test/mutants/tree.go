@@ -96,14 +96,14 @@ func load(ctx context.Context, dir string, patterns []string) (*tree, error) {
 	return t, nil
 }
 
-// production says whether a package belongs to what the module ships.
+// production reports whether a package belongs to what the module ships.
 func (p *pkg) production() bool {
 	top, _, _ := strings.Cut(p.rel, "/")
 	return p.rel != "" && top != "bench" && top != "test" && top != "scripts" && !strings.HasSuffix(p.Name, "test")
 }
 
-// tested says whether a run takes the tests of a package. Those of the root read the tree on disk, where no mutant is,
-// and those of test/cluster take too long.
+// tested reports whether a run takes the tests of a package. Those of the root read the tree on disk, where no mutant
+// is, and those of test/cluster take too long.
 func (p *pkg) tested() bool {
 	return len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 && p.rel != "" && p.rel != "test/cluster" &&
 		!strings.HasPrefix(p.rel, "scripts/")

@@ -19,6 +19,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"berth/test/lab"
 )
 
 // look is a way of looking at a page.
@@ -49,9 +51,7 @@ type browser struct {
 func openBrowsers(t *testing.T) func(t *testing.T, l look) *browser {
 	t.Helper()
 	home, err := os.MkdirTemp("", "berth-chromium")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath("chromium"), chromedp.UserDataDir(home), chromedp.Env("HOME="+home),
 		chromedp.Flag("disable-dev-shm-usage", true), // a container's is small
@@ -66,23 +66,17 @@ func openBrowsers(t *testing.T) func(t *testing.T, l look) *browser {
 		t.Fatalf("chromium does not start: %v", err)
 	}
 	t.Cleanup(func() { // waits until it is gone, and its files can be removed
-		if err := chromedp.Cancel(first); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, chromedp.Cancel(first))
 		endFirst()
 		end()
-		if err := os.RemoveAll(home); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, os.RemoveAll(home))
 	})
 	return func(t *testing.T, l look) *browser {
 		t.Helper()
 		ctx, end := chromedp.NewContext(first, chromedp.WithNewBrowserContext())
 		t.Cleanup(end)
 		b := &browser{t: t, ctx: ctx}
-		if err := chromedp.Listen(ctx, b.hear); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, chromedp.Listen(ctx, b.hear))
 		tell(b, log.Enable, cdp.Empty{})
 		tell(b, network.Enable, network.EnableParams{})
 		tell(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: l.width,
@@ -98,9 +92,7 @@ func openBrowsers(t *testing.T) func(t *testing.T, l look) *browser {
 func tell[P, R any](b *browser, cmd cdp.Command[P, R], params P) R {
 	b.t.Helper()
 	answer, err := chromedp.Call(b.ctx, cmd, params)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	lab.Must(b.t, err)
 	return answer
 }
 
@@ -111,9 +103,7 @@ func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 		ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
 		err := chromedp.Do(ctx, a)
 		cancel()
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		lab.Must(b.t, err)
 	}
 }
 

@@ -5,6 +5,8 @@ package page
 import (
 	"net/url"
 	"testing"
+
+	"berth/test/lab"
 )
 
 // TestDocs holds the description of the API, which is a page of its own, to the same checks as each view.
@@ -19,9 +21,7 @@ func TestDocs(t *testing.T) {
 				t.Fatalf("the link is answered with %d", status)
 			}
 			here, err := url.Parse(ask[string](b, "location.href"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, err)
 			docs := here.ResolveReference(&url.URL{Path: "/docs"}).String()
 			if status := b.open(docs); status != 200 {
 				t.Fatalf("%s is answered with %d", docs, status)

@@ -19,6 +19,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"berth/test/lab"
 )
 
 var shots = flag.String("shots", "", "a directory for the pictures of docs/page.md")
@@ -52,13 +54,9 @@ func TestShots(t *testing.T) {
 			b.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('figure').scrollIntoView()"))
 		}
 		picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		shown, err := png.Decode(bytes.NewReader(picture))
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		if size := shown.Bounds().Size(); int64(size.X) != c.look.width || int64(size.Y) != c.look.height {
 			t.Errorf("%s is %v", c.name, size)
 		}
@@ -66,9 +64,7 @@ func TestShots(t *testing.T) {
 		if len(picture) > mostBytes {
 			t.Errorf("%s has %d bytes, of %d", c.name, len(picture), mostBytes)
 		}
-		if err := os.WriteFile(filepath.Join(dir, c.name+".png"), picture, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, os.WriteFile(filepath.Join(dir, c.name+".png"), picture, 0o644))
 	}
 }
 
@@ -87,9 +83,7 @@ func indexed(t *testing.T, shown image.Image) []byte {
 	to := image.NewPaletted(shown.Bounds(), color.Palette(colours[:min(len(colours), 256)]))
 	draw.Draw(to, to.Rect, shown, image.Point{}, draw.Src)
 	var out bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to))
 	return out.Bytes()
 }
 

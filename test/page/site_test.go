@@ -5,12 +5,10 @@ package page
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,6 +19,7 @@ import (
 	"time"
 
 	"berth/internal/admin/client"
+	"berth/test/lab"
 )
 
 var binary = flag.String("berth", "../../bin/berth", "the berth to look at")
@@ -45,26 +44,18 @@ func openSite(t *testing.T) *site { return openWith(t, (*site).furnish) }
 func openWith(t *testing.T, furnish func(*site)) *site {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "berth-page") // a socket wants a short path
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	s := &site{t: t, dir: dir}
 	s.remember()
 	s.start("serve", "--state", filepath.Join(dir, "state"), "--plugin-socket", filepath.Join(dir, "plugin.sock"),
 		"--admin-socket", s.socket(), "--docker-host", "none", "--host", "alpha")
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "plugin.sock"))
-	}}
-	t.Cleanup(transport.CloseIdleConnections)
-	s.plugin = &http.Client{Transport: transport}
+	s.plugin = lab.Over(filepath.Join(dir, "plugin.sock"))
 	s.await()
 	furnish(s)
 	out := s.start("page", "--admin-socket", s.socket())
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	go func() { _, _ = io.Copy(io.Discard, out) }()
 	s.link = strings.TrimSpace(line)
 	return s
@@ -79,12 +70,8 @@ func (s *site) start(args ...string) io.Reader {
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	lab.Must(s.t, err)
+	lab.Must(s.t, cmd.Start())
 	s.t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGINT)
 		if err := cmd.Wait(); err != nil {
@@ -123,19 +110,8 @@ func (s *site) berth(args ...string) string {
 // call makes a call of the driver's protocol.
 func (s *site) call(method string, message map[string]any) map[string]any {
 	s.t.Helper()
-	text, err := json.Marshal(message)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	res, err := s.plugin.Post("http://berth/IpamDriver."+method, "application/json", bytes.NewReader(text))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
 	var answer map[string]any
-	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || res.StatusCode != http.StatusOK {
-		s.t.Fatalf("%s: %s %v %v", method, res.Status, answer, err)
-	}
+	lab.Must(s.t, lab.Call(s.plugin, method, message, &answer))
 	return answer
 }
 
@@ -183,9 +159,7 @@ func (s *site) remember() {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(s.dir, "state", "trend.json"), text, 0o600)
 	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	lab.Must(s.t, err)
 }
 
 // shop is a small shop, as one could meet it.

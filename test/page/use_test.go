@@ -27,7 +27,7 @@ func TestRefreshes(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(".live button")))
 	b.awaits("document.querySelector('.live').innerText.includes('not refreshed')")
 	s.berth("network", "create", "later", "--subnet", "203.0.113.16/28")
-	b.do(chromedp.Click(chromedp.CSS(".live button"))) // it is told of what it has missed
+	b.do(chromedp.Click(chromedp.CSS(".live button"))) // it hears of what it has missed
 	b.awaits("document.querySelector('main').innerText.includes('later')")
 	check(b, "the networks, refreshed again")
 }

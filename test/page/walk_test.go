@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"berth/test/lab"
 )
 
 //go:embed checks.js
@@ -81,9 +83,7 @@ func walk(b *browser, from string, see func(view string)) (views []string) {
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
 		view := queue[0]
 		u, err := url.Parse(view)
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		lab.Must(b.t, err)
 		if kinds[kindOf(u)]++; kinds[kindOf(u)] > likeEach {
 			continue
 		}
@@ -97,9 +97,7 @@ func walk(b *browser, from string, see func(view string)) (views []string) {
 		for _, link := range ask[[]string](b, `[...document.querySelectorAll('a[href]')].map(
 			(a) => new URL(a.getAttribute('href'), document.baseURI).href.split('#')[0])`) {
 			u, err := url.Parse(link)
-			if err != nil {
-				b.t.Fatal(err)
-			}
+			lab.Must(b.t, err)
 			f := u.Query().Get("format")
 			if seen[link] || f == "json" || f == "csv" || u.Path == "/docs" { // which is no view: a description, for programs
 				continue

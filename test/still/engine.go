@@ -22,6 +22,7 @@ type Engine struct {
 	Images     map[string]string // ids by name
 	Networks   []map[string]any  // as the engine shows them
 	Volumes    []map[string]any  // likewise
+	Look       func(call string) // called before the answer to a request; nil: nobody looks
 
 	mu     sync.Mutex
 	writes []string
@@ -96,6 +97,9 @@ func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Api-Version", version)
 	w.Header().Set("Content-Type", "application/json")
 	call := strings.TrimPrefix(r.URL.Path, "/v"+version)
+	if e.Look != nil {
+		e.Look(call)
+	}
 	kind, rest, _ := strings.Cut(strings.TrimPrefix(call, "/"), "/")
 	name := strings.TrimSuffix(rest, "/json")
 	switch {

@@ -3,22 +3,18 @@
 package upgrade
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
+	"errors"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-)
 
-// patience is far more than anything here takes. It only ends a test that would hang.
-const patience = 2 * time.Minute
+	"berth/test/lab"
+)
 
 // checkout is a directory with a commit of this repository.
 func checkout(t *testing.T, ref string) string {
@@ -46,73 +42,44 @@ func run(t *testing.T, dir, name string, args ...string) {
 	}
 }
 
-// berth is a running daemon.
+// berth is a daemon that runs, and clients of its sockets.
 type berth struct {
-	command       *exec.Cmd
+	*lab.Process
 	admin, plugin *http.Client
-	log           bytes.Buffer
 }
 
-// start starts a Berth on the state in dir, and waits until it answers.
+// start starts the Berth of a program on the state in a directory, and waits until it is ready.
 func start(t *testing.T, program, dir string) *berth {
 	t.Helper()
 	sockets, err := os.MkdirTemp("", "berth-up") // the path of a socket must be short
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(sockets) })
 	admin, plugin := filepath.Join(sockets, "admin.sock"), filepath.Join(sockets, "berth.sock")
-	b := &berth{admin: over(admin), plugin: over(plugin)}
-	b.command = exec.Command(program, "serve", "--state", filepath.Join(dir, "state"), "--host", "alpha",
-		"--docker-host", "none", "--plugin-socket", plugin, "--admin-socket", admin, "--log-level", "warning")
-	b.command.Stderr = &b.log
-	if err := b.command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.command.Process.Kill() }) // it has ended already, unless the test failed
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	b := &berth{admin: lab.Over(admin), plugin: lab.Over(plugin)}
+	b.Process = lab.Start(t, exec.Command(program, "serve", "--state", filepath.Join(dir, "state"), "--host", "alpha",
+		"--docker-host", "none", "--plugin-socket", plugin, "--admin-socket", admin, "--log-level", "warning"))
+	b.Await(t, func() error {
 		answer, err := b.admin.Get("http://berth/readyz")
-		if err == nil {
-			answer.Body.Close()
-			if answer.StatusCode == http.StatusOK {
-				return b
-			}
+		if err != nil {
+			return err
 		}
-		if time.Now().After(deadline) {
-			b.kill(t)
-			t.Fatalf("it is not ready after %s: %v\n%s", patience, err, b.log.String())
+		defer answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			return errors.New(answer.Status)
 		}
-	}
-}
-
-func over(socket string) *http.Client {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}
-	return &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: dial}}
-}
-
-// kill ends the daemon as a power cut would.
-func (b *berth) kill(t *testing.T) {
-	t.Helper()
-	if err := b.command.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = b.command.Wait()
+		return nil
+	})
+	return b
 }
 
 // do is the answer to a request, which must succeed.
 func (b *berth) do(t *testing.T, to *http.Client, method, path, body string) []byte {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://berth"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := to.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {
@@ -125,9 +92,7 @@ func (b *berth) do(t *testing.T, to *http.Client, method, path, body string) []b
 func (b *berth) list(t *testing.T, path string) []map[string]any {
 	t.Helper()
 	var lists map[string]json.RawMessage
-	if err := json.Unmarshal(b.do(t, b.admin, "GET", path, ""), &lists); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, json.Unmarshal(b.do(t, b.admin, "GET", path, ""), &lists))
 	for _, list := range lists {
 		var items []map[string]any
 		if json.Unmarshal(list, &items) == nil {
@@ -141,13 +106,7 @@ func (b *berth) list(t *testing.T, path string) []map[string]any {
 // call is a call of Docker's IPAM protocol: docker/go-plugins-helpers has its messages.
 func (b *berth) call(t *testing.T, method string, message any) (answer struct{ PoolID, Address string }) {
 	t.Helper()
-	body, err := json.Marshal(message)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(b.do(t, b.plugin, "POST", "/IpamDriver."+method, string(body)), &answer); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, lab.Call(b.plugin, method, message, &answer))
 	return answer
 }
 

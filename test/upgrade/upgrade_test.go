@@ -13,11 +13,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"berth/test/lab"
 )
 
 var from = flag.String("from", "", "the commits or tags whose states are opened, separated by blanks")
 
-// containers is how many containers get an address. Every second one gives it back before the older Berth is killed.
+// containers is how many containers get an address. Every second one releases it before the older Berth is killed.
 const containers = 400
 
 // lists are the answers that must stay as they were.
@@ -46,9 +48,7 @@ func TestUpgrade(t *testing.T) {
 // opens fills a state with one Berth, kills it, and has another one open that state.
 func opens(t *testing.T, old, now string) {
 	plan, err := os.ReadFile("../../internal/golden/1.0/export.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	dir := t.TempDir()
 	b := start(t, old, dir)
 	b.do(t, b.admin, "POST", "/v1/import", string(plan))
@@ -67,7 +67,7 @@ func opens(t *testing.T, old, now string) {
 	for _, path := range lists {
 		before[path] = b.list(t, path)
 	}
-	b.kill(t)
+	b.Kill()
 
 	check := exec.Command(now, "state", "check", "--state", filepath.Join(dir, "state"))
 	if out, err := check.CombinedOutput(); err != nil {
@@ -85,7 +85,7 @@ func opens(t *testing.T, old, now string) {
 			t.Errorf("%s had %s, and gets %s", name, address, got)
 		}
 	}
-	b.kill(t)
+	b.Kill()
 }
 
 // same reports what an answer had and has no more. New fields may come.

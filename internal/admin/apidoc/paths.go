@@ -35,6 +35,7 @@ func Describe(text []byte, rows []api.Spec) ([]byte, error) {
 	}
 	d := describer{doc.Components["schemas"], map[string]bool{}}
 	d.edits()
+	d.findings()
 	doc.Paths = map[string]object{}
 	for i := range rows {
 		row := &rows[i]
@@ -88,6 +89,17 @@ func (d *describer) edits() {
 		all = append(all, ref("schemas", name))
 	}
 	d.schemas["Edit"].(object)["oneOf"] = all
+}
+
+// findings completes the schema of the kinds of findings.
+func (d *describer) findings() {
+	s, _ := d.schemas["FindingKind"].(object)
+	var kinds, meanings []string
+	for _, row := range ipam.FindingKinds {
+		kinds = append(kinds, string(row.Kind))
+		meanings = append(meanings, fmt.Sprintf("%s: %s.", row.Kind, row.Means))
+	}
+	s["enum"], s["description"] = kinds, strings.Join(meanings, " ")
 }
 
 // describer has the schemas of the text, and knows which are complete.

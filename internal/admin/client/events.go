@@ -23,14 +23,6 @@ func (c *Client) Events(ctx context.Context, f ipam.EventFilter) (api.EventList,
 	return call(ctx, c, api.GetEvents, eventsRequest(f))
 }
 
-// EventsAfter lists at most f.Last events after a mark that f selects, the oldest first. The mark of the answer is the
-// start of the next call.
-func (c *Client) EventsAfter(ctx context.Context, mark ipam.EventMark, f ipam.EventFilter) (api.EventList, error) {
-	req := eventsRequest(f)
-	req.After = &mark
-	return call(ctx, c, api.GetEvents, req)
-}
-
 // Follow yields the events that Events lists, and then each new one. It ends with ctx or after it has yielded an error.
 // A server that ends is an error.
 func (c *Client) Follow(ctx context.Context, f ipam.EventFilter) iter.Seq2[ipam.Event, error] {

@@ -12,7 +12,7 @@ type EditOptions struct {
 	DryRun  bool    // report what would change, and change nothing
 	Refused bool    // with DryRun: report all edits that would be refused (ipam.Outcome.Refused)
 	IfMatch uint64  // refuse (412, changed) unless the first edit's network has this revision; 0: any
-	Deploy  ipam.ID // the deploy of the edits (BD-1); zero: none
+	Deploy  ipam.ID // the deploy of the edits; zero: none
 	Key     string  // Idempotency-Key: repeated within ipam.KeyAge, it returns the first answer; empty: none
 }
 
@@ -87,7 +87,7 @@ func (c *Client) Scan(ctx context.Context, network, parent string) (api.LANScan,
 	return call(ctx, c, api.PostScan, api.ScanRequest{OfNetwork: api.OfNetwork{Network: network}, Parent: parent})
 }
 
-// Environment lists the variables that describe an owner's addresses in a network, as KEY=VALUE (GA-25).
+// Environment lists the variables that describe an owner's addresses in a network, as KEY=VALUE.
 func (c *Client) Environment(ctx context.Context, network, owner string) ([]string, error) {
 	list, err := call(ctx, c, api.GetEnvironment,
 		api.EnvironmentRequest{OfNetwork: api.OfNetwork{Network: network}, Owner: owner})

@@ -30,7 +30,7 @@ const (
 	mostWait = 10 * time.Second
 
 	// the interval of messages on an idle connection, which detect a browser that is gone
-	beat         = 15 * time.Second
+	keepAlive    = 15 * time.Second
 	stallTimeout = 30 * time.Second
 )
 

@@ -51,7 +51,7 @@ func (h *Hub) Watch(ctx context.Context, ended <-chan struct{}, w http.ResponseW
 	if err := s.begin(); err != nil {
 		return nil // the browser is gone
 	}
-	silence := time.NewTicker(beat)
+	silence := time.NewTicker(keepAlive)
 	defer silence.Stop()
 	for {
 		select {

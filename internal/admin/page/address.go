@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"berth/internal/humantime"
 	"berth/internal/ipam"
-	written "berth/internal/moment"
 )
 
 // address shows who has an address, who had it and, if a time is requested, who had it then.
@@ -22,7 +22,7 @@ func (p *Page) address(r *http.Request) (*shown, error) {
 			r.PathValue("address"))
 	}
 	addr = addr.Unmap()
-	then, err := p.momentOf(q.Get("at"))
+	then, err := p.periodOf(q.Get("at"))
 	if err != nil {
 		return nil, err
 	}
@@ -104,33 +104,33 @@ func (p *Page) offersFor(root string, sub *ipam.SubnetInfo, row *ipam.LayoutRow)
 		{"Exclude it" + in, toChange(root, excluding, id, "range", addr)}}
 }
 
-// moment is a time or a day for which the holder is wanted. The zero moment is all time.
-type moment struct{ from, to time.Time }
+// period is a time or a day for which the holder is wanted. The zero period is all time.
+type period struct{ from, to time.Time }
 
-func (m moment) all() bool { return m.from.IsZero() }
+func (m period) all() bool { return m.from.IsZero() }
 
-// has reports whether a tenure overlaps the moment.
-func (m moment) has(t *ipam.Tenure) bool {
+// has reports whether a tenure overlaps the period.
+func (m period) has(t *ipam.Tenure) bool {
 	if m.all() {
 		return true
 	}
 	return !t.From.After(m.to) && (t.Until.IsZero() || m.from.Before(t.Until))
 }
 
-// momentOf reads a time in the page's zone, in the format of the command line. A day is the whole day.
-func (p *Page) momentOf(text string) (moment, error) {
+// periodOf reads a time in the page's zone, in the format of the command line. A day is the whole day.
+func (p *Page) periodOf(text string) (period, error) {
 	if text == "" {
-		return moment{}, nil
+		return period{}, nil
 	}
-	first, last, err := written.Read(text, p.cfg.Now().In(p.cfg.Zone))
+	first, last, err := humantime.Parse(text, p.cfg.Now().In(p.cfg.Zone))
 	if err != nil {
-		return moment{}, ipam.Refuse(ipam.ErrInvalid, `the parameter "at" is %q and %s`, text, err)
+		return period{}, ipam.Refuse(ipam.ErrInvalid, `the parameter "at" is %q and %s`, text, err)
 	}
-	return moment{first, last}, nil
+	return period{first, last}, nil
 }
 
 // history shows past and current holders, the latest first.
-func (p *Page) history(r *http.Request, s *shown, f ipam.WhoFilter, then moment, from string) error {
+func (p *Page) history(r *http.Request, s *shown, f ipam.WhoFilter, then period, from string) error {
 	all, err := p.cfg.Service.Who(r.Context(), f)
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"berth/internal/admin/api"
-	"berth/internal/aside"
+	"berth/internal/background"
 	"berth/internal/ipam"
 )
 
@@ -88,7 +88,7 @@ const leastPacked = 1024
 func (p *Page) send(w http.ResponseWriter, r *http.Request, status int, body *bytes.Buffer) error {
 	h := w.Header()
 	h.Add("Vary", "Accept-Encoding")
-	if body.Len() >= leastPacked && aside.Unpacks(r) {
+	if body.Len() >= leastPacked && background.AcceptsGzip(r) {
 		var packed bytes.Buffer
 		z := p.packers.To(&packed)
 		_, _ = body.WriteTo(z) // into memory

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -103,13 +104,7 @@ func (p *Page) containers(r *http.Request, s *shown) error {
 			t.Title = fmt.Sprintf("Who has what: the first %d; Find, above, looks through all", fewContainers)
 			break
 		}
-		name := l.Name
-		if p.cfg.SeenBy != nil {
-			if by := p.cfg.SeenBy(&l); by != nil {
-				name = by.Container
-			}
-		}
-		p.add(t, name, p.of(l.Address).to(addressLink(root, l.Space, l.Address)),
+		p.add(t, cmp.Or(p.containerOf(&l), l.Name), p.of(l.Address).to(addressLink(root, l.Space, l.Address)),
 			p.of(l.Network).to(networkLink(root, l.NetworkID)), l.Owner, l.MAC, l.Host, l.Since)
 	}
 	if len(t.Rows) > 0 {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"berth/internal/aside"
+	"berth/internal/background"
 	"berth/internal/ipam"
 	"berth/internal/shorten"
 )
@@ -52,14 +52,14 @@ func (p *Page) writeHTML(w io.Writer, r *http.Request, s *shown) error {
 	if s.Status == 0 && !s.Still && s.mark != "" {
 		out.Live = link(out.Root, []string{"live"}, afterParameter, s.mark, networkParameter, s.Network)
 	}
-	return p.templates.ExecuteTemplate(&aside.Writer{To: w}, "layout.html", out)
+	return p.templates.ExecuteTemplate(&background.Writer{To: w}, "layout.html", out)
 }
 
 // HasDeep reports whether a table has columns for the details.
 func (t *table) HasDeep() bool { return slices.ContainsFunc(t.Columns, column.Deep) }
 
-// SortedBy returns the order of a column: ascending, descending or none.
-func (t *table) SortedBy(name string) string {
+// sortedBy returns the order of a column: ascending, descending or none.
+func (t *table) sortedBy(name string) string {
 	switch t.Sort {
 	case name:
 		return "ascending"
@@ -78,7 +78,7 @@ func (t *table) Head() []laidColumn {
 		if t.SortLink == nil {
 			continue
 		}
-		all[i].Sorted = t.SortedBy(c.Name)
+		all[i].Sorted = t.sortedBy(c.Name)
 		by := c.Name
 		// the first click on numbers sorts them in descending order
 		if all[i].Sorted == "ascending" || c.Number && all[i].Sorted == "none" {
@@ -102,7 +102,7 @@ type laidColumn struct {
 func (t *table) attrs() []template.HTMLAttr {
 	attrs := make([]template.HTMLAttr, len(t.Columns))
 	for i, c := range t.Columns {
-		class := c.Class()
+		class := c.class()
 		if t.breaks(i) {
 			class = strings.TrimSpace(class + " b")
 		}
@@ -151,8 +151,8 @@ func (c column) Deep() bool {
 	return c.Name == "id" || c.Name == "lease" || strings.HasSuffix(c.Name, "_id")
 }
 
-// Class returns the class of a column's cells and head.
-func (c column) Class() string {
+// class returns the class of a column's cells and head.
+func (c column) class() string {
 	var all []string
 	if c.Number {
 		all = append(all, "n")

@@ -16,7 +16,7 @@ import (
 	"berth/internal/admin/api"
 	"berth/internal/admin/live"
 	"berth/internal/admin/trend"
-	"berth/internal/aside"
+	"berth/internal/background"
 	"berth/internal/ipam"
 )
 
@@ -27,14 +27,15 @@ type Config struct {
 	Zone    *time.Location // for the times on the page; default: the daemon's own
 	Now     func() time.Time
 
-	Writable func(context.Context) error        // returns why the daemon's own store refuses writes
-	Cluster  func() *api.ClusterStatus          // returns the state of the shared store; nil: there is none
-	Witness  func() *ipam.WitnessState          // returns the state of the witness; nil: there is none
-	SeenBy   func(*ipam.LeaseInfo) *ipam.SeenBy // returns the container that has a lease
+	Writable func(context.Context) error // returns why the daemon's own store refuses writes
+	// These are as in the configuration of package admin; nil: there is no shared store, or no witness.
+	Cluster func() api.ClusterStatus
+	Witness func() ipam.WitnessState
+	SeenBy  func(space string, addr netip.Addr, lease uint64) *ipam.SeenBy
 	// Findings returns the known findings. It does not query the engine.
 	Findings func(context.Context) (ipam.CheckReport, error)
 
-	Trend *trend.Book     // the use over time; nil: not recorded
+	Trend *trend.Recorder // the use over time; nil: not recorded
 	Ended <-chan struct{} // closed when the server ends
 
 	// MayChange reports whether the user may make changes; nil: nobody may. Release ends the lease of a container; nil:
@@ -63,16 +64,14 @@ type Records interface {
 	NextFree(ctx context.Context, network string, f ipam.FreeFilter) ([]ipam.FreeRange, error)
 	Partial() error
 	Edit(context.Context, ipam.EditOptions, ...ipam.Edit) (ipam.Outcome, error)
-	LastEvent(context.Context) (ipam.EventMark, error)
-	EventsBehind(ctx context.Context, after ipam.EventMark, n int, wanted func(*ipam.Event) bool) (ipam.EventPage,
-		error)
+	live.Records
 }
 
 // View is one path of the page.
 type View struct {
-	Method, Path string // as http.ServeMux has paths
-	// Handle answers. An object that does not exist, or an invalid request, is an error of package ipam; then nothing
-	// is written.
+	Method, Path string // in the syntax of http.ServeMux
+	// Handle writes the answer. If an object does not exist or the request is invalid, it writes nothing and returns an
+	// error of package ipam.
 	Handle func(http.ResponseWriter, *http.Request) error
 	Reads  bool // the view changes nothing
 }
@@ -88,7 +87,7 @@ type Page struct {
 	version   string            // the version of these files
 	key       []byte            // the key for seals
 	hub       *live.Hub         // notifies browsers that their view is stale
-	packers   aside.Packers
+	packers   background.Packers
 }
 
 // New returns a Page.

@@ -74,9 +74,9 @@ func furnished(t *testing.T) (*service.Service, http.Handler) {
 	seen := time.Now()
 	return s, pages(s, func(cfg *page.Config) {
 		cfg.Host = hostile[0]
-		cfg.SeenBy = func(l *ipam.LeaseInfo) *ipam.SeenBy { return &ipam.SeenBy{Container: hostile[1]} }
-		cfg.Witness = func() *ipam.WitnessState {
-			return &ipam.WitnessState{Engine: ipam.EngineUnreachable, Detail: hostile[0], Seen: seen}
+		cfg.SeenBy = func(string, netip.Addr, uint64) *ipam.SeenBy { return &ipam.SeenBy{Container: hostile[1]} }
+		cfg.Witness = func() ipam.WitnessState {
+			return ipam.WitnessState{Engine: ipam.EngineUnreachable, Detail: hostile[0], Seen: seen}
 		}
 		cfg.Writable = func(context.Context) error { return fmt.Errorf("the disk %s is full", hostile[2]) }
 		cfg.Findings = func(context.Context) (ipam.CheckReport, error) {
@@ -277,7 +277,7 @@ func cellsIn(n *html.Node, element string) (all []string) {
 	return all
 }
 
-// said is the text of a cell without what is drawn; of a time, the moment.
+// said is the text of a cell without what is drawn; of a time, the period.
 func said(n *html.Node) string {
 	switch {
 	case n.Type == html.TextNode:

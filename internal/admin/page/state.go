@@ -4,8 +4,6 @@ import (
 	"context"
 	"net/http"
 	"time"
-
-	"berth/internal/ipam"
 )
 
 // writableTime bounds the wait for the store's answer whether it accepts writes.
@@ -33,7 +31,8 @@ func (p *Page) state(r *http.Request, s *shown) error {
 		s.alert("Only what is in this host's own store is shown: " + err.Error())
 	}
 	engine, seen := "", cell{}
-	if w := p.witness(); w != nil {
+	if p.cfg.Witness != nil {
+		w := p.cfg.Witness()
 		engine, seen = w.Engine, p.of(w.Seen)
 		if w.Detail != "" {
 			engine += ": " + w.Detail
@@ -73,8 +72,6 @@ func (p *Page) clusterState() *clustered {
 	}
 	c := p.cfg.Cluster()
 	switch {
-	case c == nil:
-		return nil
 	case c.Mending != nil:
 		return &clustered{text: "it is being mended, and waits for other hosts"}
 	case c.Refused != "":
@@ -85,13 +82,6 @@ func (p *Page) clusterState() *clustered {
 		return &clustered{text: c.Away}
 	}
 	return &clustered{"within reach", true}
-}
-
-func (p *Page) witness() *ipam.WitnessState {
-	if p.cfg.Witness == nil {
-		return nil
-	}
-	return p.cfg.Witness()
 }
 
 // foundCell returns the number of findings.

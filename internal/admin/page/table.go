@@ -142,6 +142,11 @@ func (p *Page) of(value any) cell {
 			return cell{}
 		}
 		return cell{Value: v, Text: strings.Join(pairs(v), ", ")}
+	case ipam.Duration:
+		if v == 0 {
+			return cell{}
+		}
+		return cell{Value: v, Text: v.String()}
 	case ipam.ID:
 		if v == (ipam.ID{}) {
 			return cell{}

@@ -46,11 +46,7 @@ func (p *Page) whoHas(row *ipam.LayoutRow) (h holder) {
 		if row.State == ipam.AddressLeased {
 			h.until = time.Time{}
 		}
-		if p.cfg.SeenBy != nil {
-			if by := p.cfg.SeenBy(l); by != nil {
-				h.container = by.Container
-			}
-		}
+		h.container = p.containerOf(l)
 	}
 	if r := row.Reservation; r != nil {
 		h.owner, h.note, h.ends = r.Owner, cmp.Or(h.note, r.Note), r.Until
@@ -72,3 +68,15 @@ func stateCell(state ipam.AddressState) cell {
 }
 
 func sizeOfPrefix(p netip.Prefix) *big.Int { return alloc.Size(netipx.RangeOfPrefix(p)) }
+
+// containerOf returns the container that has a lease, if the witness knows it.
+func (p *Page) containerOf(l *ipam.LeaseInfo) string {
+	if p.cfg.SeenBy == nil {
+		return ""
+	}
+	by := p.cfg.SeenBy(l.Space, l.Address, l.ID)
+	if by == nil {
+		return ""
+	}
+	return by.Container
+}

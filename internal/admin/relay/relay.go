@@ -21,7 +21,7 @@ const (
 	// starts far fewer at a time.
 	atOnce = 1024
 	// comes is the maximum wait for an edge to connect. An edge that is being replaced, or that was disconnected by the
-	// daemon's restart, comes within that time. A refusal must come within a second (LN-15).
+	// daemon's restart, comes within that time. A refusal must come within a second.
 	comes = 600 * time.Millisecond
 	// longer is added to a question's time limit for the answer of a connected edge.
 	longer = time.Second

@@ -14,7 +14,7 @@ func key(space, network, subnet, pool string) string {
 
 // look records the current use. It forgets networks and pools that were missing for a week. A shorter gap may be an
 // outage of a shared store.
-func (b *Book) look(ctx context.Context) {
+func (b *Recorder) look(ctx context.Context) {
 	all, err := b.use(ctx)
 	if err != nil {
 		return

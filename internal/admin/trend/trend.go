@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"berth/internal/atomicfile"
 	"berth/internal/ipam"
-	"berth/internal/wholefile"
 )
 
 // Limits: mostSeries keeps the file below mostBytes.
@@ -64,8 +64,8 @@ func (r *ring) note(of scale, now time.Time, percent byte) {
 // History is the use over time in percent, the latest last; -1 for times without a sample.
 type History struct{ Hour, Day, Week []int }
 
-// Book has all recorded series.
-type Book struct {
+// Recorder samples the use of all networks and pools, and keeps and saves their series.
+type Recorder struct {
 	use  func(context.Context) ([]ipam.PoolUse, error)
 	path string
 	now  func() time.Time
@@ -75,17 +75,17 @@ type Book struct {
 }
 
 // Open reads the recorded series. It starts empty if the file cannot be read.
-func Open(path string, use func(context.Context) ([]ipam.PoolUse, error)) *Book {
-	b := &Book{use: use, path: path, now: time.Now, all: map[string]*series{}}
+func Open(path string, use func(context.Context) ([]ipam.PoolUse, error)) *Recorder {
+	r := &Recorder{use: use, path: path, now: time.Now, all: map[string]*series{}}
 	if info, err := os.Stat(path); err != nil || info.Size() > mostBytes {
-		return b
+		return r
 	}
 	text, err := os.ReadFile(path)
-	if err != nil || json.Unmarshal(text, &b.all) != nil || b.all == nil {
-		b.all = map[string]*series{}
+	if err != nil || json.Unmarshal(text, &r.all) != nil || r.all == nil {
+		r.all = map[string]*series{}
 	}
-	maps.DeleteFunc(b.all, func(_ string, s *series) bool { return s == nil })
-	return b
+	maps.DeleteFunc(r.all, func(_ string, s *series) bool { return s == nil })
+	return r
 }
 
 // The intervals of sampling and writing.
@@ -95,17 +95,17 @@ const (
 )
 
 // Run samples and writes until ctx ends.
-func (b *Book) Run(ctx context.Context) error {
+func (r *Recorder) Run(ctx context.Context) error {
 	tick := time.NewTicker(lookEach)
 	defer tick.Stop()
 	for n := 1; ; n++ {
-		b.look(ctx)
+		r.look(ctx)
 		if n%writeEach == 0 {
-			b.write()
+			r.write()
 		}
 		select {
 		case <-ctx.Done():
-			b.write()
+			r.write()
 			return nil
 		case <-tick.C:
 		}
@@ -113,23 +113,23 @@ func (b *Book) Run(ctx context.Context) error {
 }
 
 // write writes the file. A failed write only loses samples.
-func (b *Book) write() {
-	b.mu.Lock()
-	text, err := json.Marshal(b.all)
-	b.mu.Unlock()
+func (r *Recorder) write() {
+	r.mu.Lock()
+	text, err := json.Marshal(r.all)
+	r.mu.Unlock()
 	if err == nil && len(text) <= mostBytes {
-		_ = wholefile.Write(b.path, text)
+		_ = atomicfile.Write(r.path, text)
 	}
 }
 
 // Of returns the history of a network, or of a pool if subnet and pool are given. It is empty if there is none.
-func (b *Book) Of(space, network, subnet, pool string) (h History) {
-	if b == nil {
+func (r *Recorder) Of(space, network, subnet, pool string) (h History) {
+	if r == nil {
 		return h
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := b.all[key(space, network, subnet, pool)]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.all[key(space, network, subnet, pool)]
 	if s == nil {
 		return h
 	}

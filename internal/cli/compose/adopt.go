@@ -7,15 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/cli/document"
 	"berth/internal/deploy"
 	"berth/internal/docker"
 	"berth/internal/ipam"
 	"berth/internal/plan"
-
-	"github.com/spf13/cobra"
 )
 
 const adoptHelp = `Plans a network from a Docker network that uses another IPAM driver: its subnets, gateways
@@ -35,12 +32,12 @@ type adoptFlags struct {
 	engine cli.EngineFlags
 	name   string
 	file   string
-	source deploy.Source // of the Compose project; without its name: a Docker network is meant
+	source deploy.Source // of the Compose project; without a project name, the argument is a Docker network
 	edit   cli.EditFlags
 }
 
 // AdoptCommand is `berth adopt`.
-func AdoptCommand(p *cli.Program) cli.Row {
+func AdoptCommand() cli.Row {
 	var flags adoptFlags
 	return cli.Verb{Use: "adopt DOCKER-NETWORK | --project PROJECT",
 		Short: "Plan the addresses of a Docker network or Compose project", Long: adoptHelp,
@@ -68,48 +65,44 @@ func AdoptCommand(p *cli.Program) cli.Row {
 				"also the services of the profile `NAME` of the project (repeatable)"),
 			cli.Flag(&flags.edit.DryRun, "dry-run", "check, show what would be added, and change nothing"),
 			cli.FormatFlag(&flags.edit.Format, "what the import came to")),
-		Run: func(cmd *cobra.Command, args []string) error {
-			if flags.source.Project == "" && flags.file != "" && (flags.edit.DryRun || cmd.Flags().Changed("format")) {
-				return cli.Usagef(cmd, "-o writes a document and imports nothing; leave --dry-run and "+
+		Run: func(r *cli.Run) error {
+			if flags.source.Project == "" && flags.file != "" && (flags.edit.DryRun || r.Given("format")) {
+				return r.Usagef("-o writes a document and imports nothing; leave --dry-run and " +
 					"--format out")
 			}
-			show, err := cli.NewObject[ipam.ImportReport](p.Out, cmd, flags.edit.Format)
+			show, err := cli.NewObject[ipam.ImportReport](r, flags.edit.Format)
 			if err != nil {
 				return err
 			}
 			if flags.source.Project != "" {
-				return adoptProject(p, cmd, &flags, show)
+				return adoptProject(r, &flags, show)
 			}
-			return adopt(p, cmd, &flags, args[0], show)
+			return adopt(r, &flags, r.Args[0], show)
 		}}
 }
 
-// adopt reads the Docker network and does with it what the flags say.
-func adopt(p *cli.Program, cmd *cobra.Command, flags *adoptFlags, ref string,
-	show *cli.Table[ipam.ImportReport]) error {
-	ctx := cmd.Context()
+// adopt plans a Docker network. Depending on the flags it writes or imports that plan.
+func adopt(r *cli.Run, flags *adoptFlags, ref string, show *cli.Table[ipam.ImportReport]) error {
 	engine, err := flags.engine.Open()
 	if err != nil {
-		return cli.Usage(cmd, err)
+		return cli.Usage(r.Cmd, err)
 	}
 	defer engine.Close()
-	a, err := readAdoption(ctx, engine, ref, flags.name)
+	a, err := readAdoption(r, engine, ref, flags.name)
 	if err != nil {
 		return err
 	}
-	a.driver = "berth" // which a daemon that is asked may call otherwise
+	a.driver = "berth" // the daemon's name, if it is asked, replaces this
 	if len(flags.engine.Drivers) > 0 {
 		a.driver = flags.engine.Drivers[0]
 	}
 	if flags.file != "" {
-		return writeAdoption(p, a, flags.file)
+		return writeAdoption(r.Program, a, flags.file)
 	}
-	c, err := p.Find(ctx)
-	if err != nil {
+	if err := r.Ask(); err != nil {
 		return err
 	}
-	defer c.Close()
-	names, err := flags.engine.Names(ctx, engine, c)
+	names, err := flags.engine.Names(r, engine)
 	if err != nil {
 		return err
 	}
@@ -118,21 +111,25 @@ func adopt(p *cli.Program, cmd *cobra.Command, flags *adoptFlags, ref string,
 		return fmt.Errorf("the Docker network %s has its addresses from this Berth already; `berth network ls` lists "+
 			"its network", a.docker.Name)
 	}
-	return importAdoption(ctx, p, c, a, flags.edit.DryRun, show)
+	report, err := document.Import(r, a.plan, flags.edit.DryRun, "Docker network "+a.docker.Name)
+	if err != nil {
+		return err
+	}
+	return showAdopted(show, &report, a.move)
 }
 
-// sameDriver tells whether two names are one driver's: a managed plugin has the tag latest where none is said.
+// sameDriver reports whether two names mean the same driver. A managed plugin's name has the tag latest by default.
 func sameDriver(a, b string) bool {
 	return strings.TrimSuffix(a, ":latest") == strings.TrimSuffix(b, ":latest")
 }
 
-// adoption is a Docker network, and the plan that it makes.
+// adoption is a Docker network and its plan.
 type adoption struct {
 	view   ipam.EngineView
 	docker *ipam.EngineNetwork
 	plan   ipam.Plan
 	name   string // of the planned network
-	driver string // Berth, as the engine calls it
+	driver string // the engine's name for Berth
 }
 
 func readAdoption(ctx context.Context, engine *docker.Engine, ref, name string) (*adoption, error) {
@@ -172,18 +169,9 @@ func writeAdoption(p *cli.Program, a *adoption, file string) error {
 	return err
 }
 
-func importAdoption(ctx context.Context, p *cli.Program, c *client.Client, a *adoption, dryRun bool,
-	show *cli.Table[ipam.ImportReport]) error {
-	report, err := document.Import(ctx, p, c, a.plan, dryRun, "Docker network "+a.docker.Name)
-	if err != nil {
-		return err
-	}
-	return showAdopted(show, &report, a.move)
-}
-
-// showAdopted shows what the import of an adoption came to, and what is to be done next.
+// showAdopted prints the result of an import and the next steps.
 func showAdopted(show *cli.Table[ipam.ImportReport], report *ipam.ImportReport, next func() string) error {
-	return cli.ShowObject(show, report, func(w io.Writer) error {
+	return show.Object(report, func(w io.Writer) error {
 		if err := document.Said(w, *report); err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@
 package compose
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -17,8 +16,6 @@ import (
 	"berth/internal/cli"
 	"berth/internal/deploy"
 	"berth/internal/docker"
-
-	"github.com/spf13/cobra"
 )
 
 const composeHelp = `Reserves addresses for the services of a Compose project on planned networks. Then it
@@ -51,12 +48,12 @@ type composeFlags struct {
 	output  string
 	dryRun  bool
 	release bool
-	wait    time.Duration // for somebody else's deploy
+	wait    time.Duration // how long to wait for somebody else's deploy
 	engine  cli.EngineFlags
 }
 
 // Command is `berth compose`.
-func Command(p *cli.Program) cli.Row {
+func Command() cli.Row {
 	var flags composeFlags
 	return cli.Verb{Use: "compose", Short: "Reserve addresses for a Compose project, and write its override file",
 		Long: composeHelp,
@@ -78,57 +75,57 @@ func Command(p *cli.Program) cli.Row {
 			cli.Flag(&flags.engine.Host, "docker-host",
 				"`URL` of the engine, which knows external networks (default: "+
 					docker.DefaultHost+"; none: it is not asked)")),
-		Run: func(cmd *cobra.Command, _ []string) error {
-			if flags.release && cmd.Flags().Changed("output") {
-				return cli.Usagef(cmd, "--release writes no file; leave -o out")
+		Run: func(r *cli.Run) error {
+			if flags.release && r.Given("output") {
+				return r.Usagef("--release writes no file; leave -o out")
 			}
-			return compose(p, cmd, flags)
+			return compose(r, flags)
 		}}
 }
 
-// compose does what the flags say.
-func compose(p *cli.Program, cmd *cobra.Command, flags composeFlags) error {
+// compose writes the project's override, or releases its addresses.
+func compose(r *cli.Run, flags composeFlags) error {
 	if err := overwrites(flags.output); err != nil {
 		return err
 	}
-	project, err := flags.Load(cmd.Context(), p)
+	project, err := flags.Load(r)
 	if err != nil {
 		return err
 	}
-	return p.All(p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-		if err := flags.Look(ctx, c, flags.engine, project); err != nil {
-			return err
-		}
-		return Await(ctx, flags.wait, func() error {
+	if err = r.Ask(); err == nil {
+		err = flags.Look(r, flags.engine, project)
+	}
+	if err == nil {
+		err = Await(r, flags.wait, func() error {
 			if flags.release {
-				return composeRelease(ctx, p, c, flags.dryRun, project)
+				return composeRelease(r, flags.dryRun, project)
 			}
-			return composeOverride(ctx, p, c, flags, project)
+			return composeOverride(r, flags, project)
 		})
-	}))
+	}
+	return r.All(err)
 }
 
-// composeRelease releases what the project's owners have, and says which addresses that were.
-func composeRelease(ctx context.Context, p *cli.Program, c *client.Client, dryRun bool, project *deploy.Project) error {
-	out, err := cli.EditInSteps(ctx, c, client.EditOptions{DryRun: dryRun}, project.Release(),
+// composeRelease releases the addresses of the project's owners and prints them.
+func composeRelease(r *cli.Run, dryRun bool, project *deploy.Project) error {
+	out, err := r.EditInSteps(client.EditOptions{DryRun: dryRun}, project.Release(),
 		func(int) string { return "" })
 	switch {
 	case err != nil:
 		return err
 	case dryRun:
-		return p.Say(cli.ChangeLines(out.Changes)...)
+		return r.Say(cli.ChangeLines(out.Changes)...)
 	}
-	return p.Say(cli.SayAddresses(out)...)
+	return r.Say(cli.SayAddresses(out)...)
 }
 
-// composeOverride reserves what the services want, and writes what they have.
-func composeOverride(ctx context.Context, p *cli.Program, c *client.Client, flags composeFlags,
-	project *deploy.Project) error {
-	plan, out, err := flags.Reserve(ctx, c, client.EditOptions{DryRun: flags.dryRun}, project)
+// composeOverride reserves the addresses that the services want, and writes the override.
+func composeOverride(r *cli.Run, flags composeFlags, project *deploy.Project) error {
+	plan, out, err := flags.Reserve(r, client.EditOptions{DryRun: flags.dryRun}, project)
 	if err != nil {
 		return err
 	}
-	reserved, err := c.Reservations(ctx, "", "")
+	reserved, err := r.Reservations(r, "", "")
 	if err != nil {
 		return err
 	}
@@ -136,19 +133,19 @@ func composeOverride(ctx context.Context, p *cli.Program, c *client.Client, flag
 	if err != nil {
 		return err
 	}
-	p.Warn(append(plan.Missing(), plan.Unclaimed(reserved, earlier)...)...)
+	r.Warn(append(plan.Missing(), plan.Unclaimed(reserved, earlier)...)...)
 	if flags.dryRun {
-		return p.Say(cli.ChangeLines(out.Changes)...)
+		return r.Say(cli.ChangeLines(out.Changes)...)
 	}
-	p.Warn(plan.Kept(reserved)...)
+	r.Warn(plan.Kept(reserved)...)
 	text, err := plan.Override()
 	if err != nil {
 		return err
 	}
-	return cli.WriteText(cli.OpenMode, p.Out, flags.output, text)
+	return cli.WriteText(cli.OpenMode, r.Out, flags.output, text)
 }
 
-// overwrites refuses to write over what a person wrote: the Compose file itself, above all.
+// overwrites returns an error if the file exists and berth compose did not write it. It may be the Compose file itself.
 func overwrites(file string) error {
 	if file == "" || file == "-" {
 		return nil

@@ -1,20 +1,16 @@
 package compose
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"os/signal"
 	"slices"
 	"syscall"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/docker/leave"
 	"berth/internal/docker/pin"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 const leaveHelp = `Moves a Docker network, or all networks of a Compose project, back to the engine's own IPAM
@@ -48,7 +44,7 @@ type leaveFlags struct {
 }
 
 // LeaveCommand is `berth leave`.
-func LeaveCommand(p *cli.Program) cli.Row {
+func LeaveCommand() cli.Row {
 	var flags leaveFlags
 	return cli.Verb{Use: "leave PROJECT|NETWORK",
 		Short: "Move a network or project back to Docker's own IPAM", Long: leaveHelp,
@@ -63,42 +59,40 @@ func LeaveCommand(p *cli.Program) cli.Row {
 			cli.Flag(&flags.state, "note-dir",
 				"keep the note of what is under way in `DIR` (default: that of your state, "+
 					"such as ~/.local/state/berth)")),
-		Run: func(cmd *cobra.Command, args []string) error { return leaving(p, cmd, &flags, args[0]) },
+		Run: func(r *cli.Run) error { return leaving(r, &flags, r.Args[0]) },
 	}
 }
 
 // leaveRun is one run of leave.
 type leaveRun struct {
-	p     *cli.Program
-	flags *leaveFlags
-	c     *client.Client
-	hand  *leave.Hand
-	notes *leaveNotes
+	*cli.Run
+	flags     *leaveFlags
+	connector *leave.Connector
+	notes     *leaveNotes
 }
 
-// leaving reads the networks from the engine, or the notes of an earlier run that was cut off, and moves those networks
-// away from Berth. A signal ends nothing that is under way.
-func leaving(p *cli.Program, cmd *cobra.Command, flags *leaveFlags, what string) error {
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+// leaving moves networks away from Berth. It reads them from the engine, or from the notes of an interrupted run. A
+// signal interrupts no step.
+func leaving(run *cli.Run, flags *leaveFlags, what string) error {
+	ctx, stop := signal.NotifyContext(run, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	run = run.With(ctx)
 	if err := overwrites(flags.output); err != nil {
 		return err
 	}
 	if flags.engine.Host == cli.NoDockerHost {
-		return cli.Usagef(cmd, "--docker-host is none, and an engine is to be changed: give its URL")
+		return run.Usagef("--docker-host is none, and an engine is to be changed: give its URL")
 	}
-	hand, err := leave.Open(flags.engine.Host)
+	connector, err := leave.Open(flags.engine.Host)
 	if err != nil {
-		return cli.Usage(cmd, err)
+		return cli.Usage(run.Cmd, err)
 	}
-	defer hand.Close()
-	c, err := flags.engine.OfDaemon(ctx, p, cmd)
-	if err != nil {
+	defer connector.Close()
+	if err := flags.engine.Ask(run); err != nil {
 		return err
 	}
-	defer c.Close()
-	r := &leaveRun{p: p, flags: flags, c: c, hand: hand}
-	file, err := flags.noteFile(p, what)
+	r := &leaveRun{Run: run, flags: flags, connector: connector}
+	file, err := flags.noteFile(run.Program, what)
 	if err != nil {
 		return err
 	}
@@ -106,9 +100,9 @@ func leaving(p *cli.Program, cmd *cobra.Command, flags *leaveFlags, what string)
 		return err
 	}
 	if r.notes != nil {
-		fmt.Fprintf(p.Err, "berth: %s was begun at %s and cut off; it is finished now\n", what,
+		fmt.Fprintf(run.Stderr, "berth: %s was begun at %s and cut off; it is finished now\n", what,
 			cli.LocalTime(r.notes.Begun))
-	} else if r.notes, err = r.begin(ctx, what); err != nil {
+	} else if r.notes, err = r.begin(what); err != nil {
 		return err
 	}
 	r.notes.file = file
@@ -118,25 +112,25 @@ func leaving(p *cli.Program, cmd *cobra.Command, flags *leaveFlags, what string)
 	if !flags.yes {
 		question := fmt.Sprintf("%s recreated, and %s cut off for some seconds. Go on?",
 			cli.Counted(len(r.notes.Networks), "network"), cli.Counted(r.notes.running(), "running container"))
-		if err := p.Confirm(cmd, question); err != nil {
+		if err := run.Confirm(question); err != nil {
 			return err
 		}
 	}
-	return r.leave(ctx)
+	return r.leave()
 }
 
-// begin reads the networks that are meant.
-func (r *leaveRun) begin(ctx context.Context, what string) (*leaveNotes, error) {
-	view, err := r.flags.engine.View(ctx, r.c)
+// begin reads the networks and makes the notes.
+func (r *leaveRun) begin(what string) (*leaveNotes, error) {
+	view, err := r.flags.engine.View(r.Run)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := cli.PinRecords(ctx, r.c)
+	rec, err := r.PinRecords()
 	if err != nil {
 		return nil, err
 	}
-	rec.TakesAny = true // the network is made with its subnet
-	notes := &leaveNotes{What: what, Begun: r.p.Now().UTC(), Keep: r.flags.keep}
+	rec.TakesAny = true // Leave creates the network with its subnet
+	notes := &leaveNotes{What: what, Begun: r.Now().UTC(), Keep: r.flags.keep}
 	pins := pin.Find(view, rec)
 	gateways := map[netip.Prefix]netip.Addr{}
 	for i := range rec.Leases {
@@ -145,7 +139,7 @@ func (r *leaveRun) begin(ctx context.Context, what string) (*leaveNotes, error) 
 		}
 	}
 	for _, n := range view.Networks {
-		note, err := r.hand.Read(ctx, n.Name, pins, gateways, r.p.Now())
+		note, err := r.connector.Read(r, n.Name, pins, gateways, r.Now())
 		switch {
 		case err != nil && (n.Name == what || n.ID == what || note != nil && note.Project == what):
 			return nil, err
@@ -153,11 +147,11 @@ func (r *leaveRun) begin(ctx context.Context, what string) (*leaveNotes, error) 
 			continue
 		}
 		note.Planned = plannedOf(&n, rec.Subnets)
-		for j := range note.Seats {
-			seat := &note.Seats[j]
+		for j := range note.Endpoints {
+			endpoint := &note.Endpoints[j]
 			for k := range view.Containers {
-				if c := &view.Containers[k]; c.ID == seat.ID && c.Project == note.Project {
-					seat.Service, seat.Number = c.Service, c.Number
+				if c := &view.Containers[k]; c.ID == endpoint.ID && c.Project == note.Project {
+					endpoint.Service, endpoint.Number = c.Service, c.Number
 				}
 			}
 		}
@@ -176,8 +170,8 @@ func (r *leaveRun) begin(ctx context.Context, what string) (*leaveNotes, error) 
 	return notes, nil
 }
 
-// plannedOf are the networks of Berth's that a Docker network is on, which Docker tells nobody: they are known by
-// their subnets, and where several spaces have one by what the network's options say.
+// plannedOf returns the ids of Berth's networks that a Docker network is on. Docker does not know them, so they are
+// found by subnet. If several spaces have the subnet, the network's options decide, or else the space local.
 func plannedOf(n *ipam.EngineNetwork, subnets []ipam.SubnetInfo) (ids []string) {
 	for _, sub := range n.Subnets {
 		var found []ipam.SubnetInfo

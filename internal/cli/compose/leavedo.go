@@ -24,10 +24,10 @@ import (
 	"berth/internal/ipam"
 )
 
-// leaveNotes are kept in a file from before anything is touched until all is done.
+// leaveNotes are in a file from before the first change until all is done.
 type leaveNotes struct {
 	What     string        `json:"what"`
-	Project  string        `json:"project,omitempty"` // Compose's; empty: a network was named
+	Project  string        `json:"project,omitempty"` // Compose's; empty if the argument was a network
 	Begun    time.Time     `json:"begun"`
 	Keep     bool          `json:"keep,omitempty"`
 	Networks []*leave.Note `json:"networks"`
@@ -35,7 +35,7 @@ type leaveNotes struct {
 	file string
 }
 
-// noteFile is where the notes about a network or project are kept.
+// noteFile returns the path of the notes about a network or project.
 func (f *leaveFlags) noteFile(p *cli.Program, what string) (string, error) {
 	dir := f.state
 	if dir == "" {
@@ -55,7 +55,7 @@ func (f *leaveFlags) noteFile(p *cli.Program, what string) (string, error) {
 	return filepath.Join(dir, "leave-"+what+".json"), nil
 }
 
-// readNotes are those of a run that was cut off; nil: there are none.
+// readNotes reads the notes of an interrupted run. It returns nil if there are none.
 func readNotes(file string) (*leaveNotes, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,7 +71,7 @@ func readNotes(file string) (*leaveNotes, error) {
 	return notes, nil
 }
 
-// keep writes them down, so that they are on disk before anything is touched.
+// keep writes the notes to disk. Call it before the first change.
 func (n *leaveNotes) keep() error {
 	if err := os.MkdirAll(filepath.Dir(n.file), 0o700); err != nil {
 		return err
@@ -83,8 +83,8 @@ func (n *leaveNotes) keep() error {
 
 func (n *leaveNotes) running() (count int) {
 	for _, note := range n.Networks {
-		for i := range note.Seats {
-			if note.Seats[i].Running {
+		for i := range note.Endpoints {
+			if note.Endpoints[i].Running {
 				count++
 			}
 		}
@@ -92,28 +92,28 @@ func (n *leaveNotes) running() (count int) {
 	return count
 }
 
-// wouldLeave says what would be done.
+// wouldLeave prints what a run would do.
 func (r *leaveRun) wouldLeave() error {
 	for _, note := range r.notes.Networks {
 		lines := []string{fmt.Sprintf("%s would be recreated with the engine's own IPAM driver", note.Network)}
-		for i := range note.Seats {
-			seat := &note.Seats[i]
+		for i := range note.Endpoints {
+			endpoint := &note.Endpoints[i]
 			with := "any address, because Berth knows of none"
-			if len(seat.Addresses) > 0 {
-				with = deploy.Listed(seat.Addresses, " and ")
+			if len(endpoint.Addresses) > 0 {
+				with = deploy.Listed(endpoint.Addresses, " and ")
 			}
-			lines = append(lines, fmt.Sprintf("%s would be put back on it with %s", seat.Container, with))
+			lines = append(lines, fmt.Sprintf("%s would be put back on it with %s", endpoint.Container, with))
 		}
-		if err := r.p.Say(lines...); err != nil {
+		if err := r.Say(lines...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// leave does what is noted, and ends the note when all is done.
-func (r *leaveRun) leave(ctx context.Context) error {
-	override, err := r.override(ctx)
+// leave carries out the notes, and removes their file when all is done.
+func (r *leaveRun) leave() error {
+	override, err := r.override()
 	if err != nil {
 		return err
 	}
@@ -121,31 +121,30 @@ func (r *leaveRun) leave(ctx context.Context) error {
 		return fmt.Errorf("nothing was changed, because what is to be done could not be noted down: %w", err)
 	}
 	say := func(format string, args ...any) {
-		fmt.Fprintln(r.p.Out, cli.Printable(fmt.Sprintf(format, args...)))
+		fmt.Fprintln(r.Out, cli.Printable(fmt.Sprintf(format, args...)))
 	}
 	for _, note := range r.notes.Networks {
-		if err := r.hand.Leave(ctx, note, say); err != nil {
+		if err := r.connector.Leave(r, note, say); err != nil {
 			return err
 		}
 	}
 	if override.text != nil {
-		err := cli.WriteText(cli.OpenMode, r.p.Out, override.file, override.text)
+		err := cli.WriteText(cli.OpenMode, r.Out, override.file, override.text)
 		if err != nil {
 			return err
 		}
 		say("%s gives the services these addresses from now on: keep it behind the Compose files", override.file)
 	}
-	r.endPlans(context.WithoutCancel(ctx), say)
+	r.endPlans(context.WithoutCancel(r), say)
 	if override.project != nil {
-		for _, line := range override.advice(single.Answering(context.WithoutCancel(ctx))) {
+		for _, line := range override.advice(single.Answering(context.WithoutCancel(r))) {
 			say("%s", line)
 		}
 	}
 	return os.Remove(r.notes.file)
 }
 
-// endPlans removes from Berth what was planned for the networks. What is in use by somebody else stays, and that is
-// said.
+// endPlans removes the plans of the networks from Berth. A plan that is in use by somebody else stays, with a warning.
 func (r *leaveRun) endPlans(ctx context.Context, say func(string, ...any)) {
 	if r.notes.Keep || r.flags.keep {
 		return
@@ -156,32 +155,32 @@ func (r *leaveRun) endPlans(ctx context.Context, say func(string, ...any)) {
 	}
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {
-		n, err := r.c.Network(ctx, id)
+		n, err := r.Network(ctx, id)
 		var problem *api.Problem
 		if errors.As(err, &problem) && problem.Code == api.CodeNotFound {
-			continue // it ended with its last Docker network
+			continue // it was removed with its last Docker network
 		}
 		if err == nil {
-			_, err = r.c.Edit(ctx, client.EditOptions{}, &ipam.RemoveNetwork{Network: id, Force: true})
+			_, err = r.Edit(ctx, client.EditOptions{}, &ipam.RemoveNetwork{Network: id, Force: true})
 		}
 		if err != nil {
-			r.p.Warnf("the plan of the network %s stays in Berth: %s", n.Name, cli.OneLine(err))
+			r.Warnf("the plan of the network %s stays in Berth: %s", n.Name, cli.OneLine(err))
 			continue
 		}
 		say("the plan of the network %s is removed from Berth", n.Name)
 	}
 }
 
-// override is the file that a project is to keep.
+// override is the override file that a project keeps.
 type override struct {
 	file     string
 	text     []byte
-	project  *deploy.Project // nil: there is no file to keep
-	replicas []string        // of services that have several
+	project  *deploy.Project // nil if there is no file to keep
+	replicas []string        // containers of services with several
 }
 
-// override works out the file that a project is to keep, before anything is touched.
-func (r *leaveRun) override(ctx context.Context) (out override, err error) {
+// override prepares the project's override before the first change.
+func (r *leaveRun) override() (out override, err error) {
 	if r.notes.Project == "" {
 		return out, nil
 	}
@@ -190,15 +189,15 @@ func (r *leaveRun) override(ctx context.Context) (out override, err error) {
 		return out, err
 	}
 	defer engine.Close()
-	p, err := engine.Project(ctx, r.notes.Project)
+	p, err := engine.Project(r, r.notes.Project)
 	if errors.Is(err, ipam.ErrNotFound) {
-		return out, nil // it has no container whose address is to be kept
+		return out, nil // no container has an address to keep
 	}
 	if err != nil {
 		return out, err
 	}
-	r.p.SayOfCompose()
-	project, err := deploy.Load(ctx, deploy.Source{Project: p.Name, Files: p.Files, Directory: p.Directory,
+	r.SayOfCompose()
+	project, err := deploy.Load(r, deploy.Source{Project: p.Name, Files: p.Files, Directory: p.Directory,
 		EnvFiles: p.EnvFiles, Environment: os.Environ()})
 	if err != nil {
 		return out, fmt.Errorf("nothing was changed: %w", err)
@@ -223,7 +222,7 @@ func (r *leaveRun) override(ctx context.Context) (out override, err error) {
 	return out, nil
 }
 
-// advice says what people must do themselves, with the compose command that they have.
+// advice lists what people must do themselves, with their compose command.
 func (o *override) advice(command string) (lines []string) {
 	project := o.project
 	files := ""
@@ -243,12 +242,13 @@ func (o *override) advice(command string) (lines []string) {
 	return lines
 }
 
-// leftNetworks are the networks with what the only container of each service has, and the services that have several.
+// leftNetworks returns the networks with the addresses of each service's only container, and the containers of services
+// with several.
 func leftNetworks(notes []*leave.Note) (all []deploy.LeftNetwork, replicas []string) {
 	highest := map[string]int{}
 	for _, note := range notes {
-		for i := range note.Seats {
-			highest[note.Seats[i].Service] = max(highest[note.Seats[i].Service], note.Seats[i].Number)
+		for i := range note.Endpoints {
+			highest[note.Endpoints[i].Service] = max(highest[note.Endpoints[i].Service], note.Endpoints[i].Number)
 		}
 	}
 	for _, note := range notes {
@@ -256,16 +256,16 @@ func leftNetworks(notes []*leave.Note) (all []deploy.LeftNetwork, replicas []str
 		for _, c := range note.New.IPAM.Config {
 			n.Subnets = append(n.Subnets, deploy.LeftSubnet{CIDR: c.Subnet, Gateway: c.Gateway})
 		}
-		for i := range note.Seats {
-			seat := &note.Seats[i]
+		for i := range note.Endpoints {
+			endpoint := &note.Endpoints[i]
 			switch {
-			case seat.Service == "":
-			case highest[seat.Service] > 1:
-				replicas = append(replicas, seat.Container)
+			case endpoint.Service == "":
+			case highest[endpoint.Service] > 1:
+				replicas = append(replicas, endpoint.Container)
 			default:
-				n.Addresses[seat.Service] = seat.Addresses
-				if len(seat.Settings.MacAddress) > 0 {
-					n.MACs[seat.Service] = seat.Settings.MacAddress.String()
+				n.Addresses[endpoint.Service] = endpoint.Addresses
+				if len(endpoint.Settings.MacAddress) > 0 {
+					n.MACs[endpoint.Service] = endpoint.Settings.MacAddress.String()
 				}
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"berth/internal/cli"
 )
 
-// move says how the Docker network comes to Berth. Its containers are named with the address that each has, because not
-// every engine tells Berth whose address it asks for.
+// move describes how the Docker network moves to Berth. It gives each container's address, because not every engine
+// tells Berth which container asks.
 func (a *adoption) move() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintln(&b, cli.Printable(fmt.Sprintf(format, args...))) }
@@ -54,7 +54,7 @@ func (a *adoption) move() string {
 	return b.String()
 }
 
-// projects are the Compose projects that made containers of the network, by name.
+// projects returns the sorted names of the Compose projects with containers on the network.
 func (a *adoption) projects() (all []string) {
 	for i := range a.view.Containers {
 		if name := a.view.Containers[i].Project; name != "" {
@@ -65,7 +65,7 @@ func (a *adoption) projects() (all []string) {
 	return slices.Compact(all)
 }
 
-// connected is a container of the network, and what gives it its addresses there again.
+// connected is a container of the network, and the flags that give it its addresses again.
 type connected struct{ name, flags string }
 
 func (a *adoption) containers() (all []connected) {
@@ -98,9 +98,9 @@ func addressFlags(addrs []netip.Addr) (flags string) {
 	return flags
 }
 
-// steps say how the project comes to Berth: by Compose itself, so that its containers keep what Compose gave them.
-// Where replicas share what a file says, they are pinned before they start, because not every engine says which of them
-// asks. command is the compose command.
+// steps describes how Compose moves the project to Berth, so that its containers keep what Compose gave them. Replicas
+// share one entry in the file, so they are pinned before they start: not every engine says which of them asks. command
+// is the compose command.
 func (a *projectAdoption) steps(command string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintln(&b, cli.Printable(fmt.Sprintf(format, args...))) }
@@ -133,12 +133,12 @@ func (a *projectAdoption) steps(command string) string {
 	return b.String()
 }
 
-// replicas tells whether a service has several.
+// replicas reports whether any service has several.
 func (a *projectAdoption) replicas() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(a.engine.Replicas)), func(n int) bool { return n > 1 })
 }
 
-// shellWord quotes what a shell would take apart.
+// shellWord quotes a word for a shell, if it needs quotes.
 func shellWord(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||

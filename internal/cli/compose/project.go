@@ -17,32 +17,30 @@ import (
 	"berth/internal/deploy/single"
 	"berth/internal/docker"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
-// overrideName is what the override of an adopted project is called, beside its first file.
+// overrideName is the name of an adopted project's override, in the directory of its first file.
 const overrideName = "berth.override.yaml"
 
-// fit refuses a command line that means neither a Docker network nor a Compose project, or both.
-func (f *adoptFlags) fit(cmd *cobra.Command, args []string) error {
-	if err := cli.NotEmpty(cmd, "project"); err != nil {
+// fit refuses a command line with neither a Docker network nor a Compose project, or with both.
+func (f *adoptFlags) fit(r *cli.Run) error {
+	if err := r.NotEmpty("project"); err != nil {
 		return err
 	}
 	if f.source.Project == "" {
-		if cmd.Flags().Changed("file") || cmd.Flags().Changed("profile") {
-			return cli.Usagef(cmd, "--file and --profile go with --project")
+		if r.Given("file") || r.Given("profile") {
+			return r.Usagef("--file and --profile go with --project")
 		}
-		return cli.Takes("DOCKER-NETWORK")(cmd, args)
+		return cli.Takes("DOCKER-NETWORK")(r)
 	}
 	switch {
-	case len(args) > 0:
-		return cli.Usagef(cmd, "a Docker network is named, or a project with --project; give one of them")
-	case cmd.Flags().Changed("name"):
-		return cli.Usagef(cmd, "the networks of a project are planned under the names that Docker has for "+
+	case len(r.Args) > 0:
+		return r.Usagef("a Docker network is named, or a project with --project; give one of them")
+	case r.Given("name"):
+		return r.Usagef("the networks of a project are planned under the names that Docker has for " +
 			"them; leave --name out")
 	case f.edit.DryRun && f.file != "":
-		return cli.Usagef(cmd, "--dry-run writes nothing; leave -o out")
+		return r.Usagef("--dry-run writes nothing; leave -o out")
 	}
 	return nil
 }
@@ -51,65 +49,62 @@ func (f *adoptFlags) fit(cmd *cobra.Command, args []string) error {
 type projectAdoption struct {
 	engine   docker.Project
 	compose  *deploy.Project
-	views    []ipam.EngineView // of the Docker networks that come along
-	scaled   map[string]int    // services with more replicas than the files say
-	external []string          // networks that the project does not make, by the name that Docker has
-	driver   string            // Berth, as the engine calls it
-	output   string            // the override
+	views    []ipam.EngineView // Docker networks that are adopted
+	scaled   map[string]int    // services with more replicas than in the files
+	external []string          // Docker's names of networks that the project does not create
+	driver   string            // the engine's name for Berth
+	output   string            // path of the override
 	mapping  deploy.Mapping
 }
 
-// adoptProject plans the networks of a Compose project with what each container has, and writes the override that gives
-// it that again.
-func adoptProject(p *cli.Program, cmd *cobra.Command, flags *adoptFlags, show *cli.Table[ipam.ImportReport]) error {
-	ctx := cmd.Context()
+// adoptProject plans a Compose project's networks with the addresses of its containers, and writes the override that
+// keeps these addresses.
+func adoptProject(r *cli.Run, flags *adoptFlags, show *cli.Table[ipam.ImportReport]) error {
 	engine, err := flags.engine.Open()
 	if err != nil {
-		return cli.Usage(cmd, err)
+		return cli.Usage(r.Cmd, err)
 	}
 	defer engine.Close()
-	c, err := p.Find(ctx)
+	if err := r.Ask(); err != nil {
+		return err
+	}
+	names, err := flags.engine.Names(r, engine)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	names, err := flags.engine.Names(ctx, engine, c)
+	a, err := readProject(r, engine, flags, names)
 	if err != nil {
 		return err
 	}
-	a, err := readProject(ctx, p, engine, flags, names)
-	if err != nil {
-		return err
-	}
-	if err := a.look(ctx, c, flags.engine); err != nil {
+	if err := a.look(r, flags.engine); err != nil {
 		return err
 	}
 	plan, err := docker.AdoptProject(a.views)
 	if err != nil {
 		return err
 	}
-	report, err := document.Import(ctx, p, c, plan, flags.edit.DryRun, "Compose project "+a.engine.Name)
+	report, err := document.Import(r, plan, flags.edit.DryRun, "Compose project "+a.engine.Name)
 	if err != nil {
 		return err
 	}
 	if !flags.edit.DryRun {
-		if err := overrideProject(ctx, p, c, a); err != nil {
+		if err := overrideProject(r, a); err != nil {
 			return err
 		}
 	}
-	return showAdopted(show, &report, func() string { return a.steps(single.Answering(ctx)) })
+	return showAdopted(show, &report, func() string { return a.steps(single.Answering(r)) })
 }
 
-// look has the mapping know the project's external networks, and refuses those that are not there.
-func (a *projectAdoption) look(ctx context.Context, c *client.Client, engine cli.EngineFlags) error {
+// look adds the project's external networks to the mapping. It returns an error if one is missing.
+func (a *projectAdoption) look(r *cli.Run, engine cli.EngineFlags) error {
 	of := Project{Mapping: deploy.Mapping{Adopted: map[string]string{}, AdoptedBy: a.driver,
 		Merges: !strings.HasPrefix(a.engine.Version, "1.")}}
 	engine.Host = cmp.Or(engine.Host, docker.DefaultHost)
-	if err := of.Look(ctx, c, engine, a.compose); err != nil {
+	if err := of.Look(r, engine, a.compose); err != nil {
 		return err
 	}
 	a.mapping = of.Mapping
-	networks, err := c.Networks(ctx, "")
+	networks, err := r.Networks(r, "")
 	if err != nil {
 		return err
 	}
@@ -120,21 +115,20 @@ func (a *projectAdoption) look(ctx context.Context, c *client.Client, engine cli
 	return a.compose.Missing(a.mapping, networks)
 }
 
-// readProject reads the project's files, and which of its Docker networks have their addresses from elsewhere.
-func readProject(ctx context.Context, p *cli.Program, engine *docker.Engine, flags *adoptFlags,
-	drivers []string) (*projectAdoption, error) {
+// readProject reads the project's files, and those of its Docker networks that are not Berth's yet.
+func readProject(r *cli.Run, engine *docker.Engine, flags *adoptFlags, drivers []string) (*projectAdoption, error) {
 	a := &projectAdoption{driver: drivers[0], output: flags.file}
 	var err error
-	if a.engine, err = engine.Project(ctx, flags.source.Project); err != nil {
+	if a.engine, err = engine.Project(r, flags.source.Project); err != nil {
 		return nil, err
 	}
 	source := flags.source
 	if len(source.Files) == 0 {
 		source.Files, source.Directory = a.engine.Files, a.engine.Directory
 	}
-	p.SayOfCompose()
+	r.SayOfCompose()
 	source.Environment = os.Environ()
-	if a.compose, err = deploy.Load(ctx, source); err != nil {
+	if a.compose, err = deploy.Load(r, source); err != nil {
 		return nil, fmt.Errorf("%w; the files of the project %s are named with -f", err, a.engine.Name)
 	}
 	if a.scaled, err = a.compose.Replicas(a.engine.Replicas); err != nil {
@@ -146,7 +140,7 @@ func readProject(ctx context.Context, p *cli.Program, engine *docker.Engine, fla
 	if err := overwrites(a.output); err != nil {
 		return nil, err
 	}
-	return a, a.readNetworks(ctx, engine, drivers)
+	return a, a.readNetworks(r, engine, drivers)
 }
 
 func (a *projectAdoption) readNetworks(ctx context.Context, engine *docker.Engine, drivers []string) error {
@@ -156,7 +150,7 @@ func (a *projectAdoption) readNetworks(ctx context.Context, engine *docker.Engin
 		view, err := engine.Network(ctx, name)
 		switch {
 		case errors.Is(err, ipam.ErrNotFound):
-			continue // Compose has not made it yet
+			continue // Compose has not created it yet
 		case err != nil:
 			return err
 		case slices.ContainsFunc(drivers, func(name string) bool { return sameDriver(name, view.Networks[0].Driver) }):
@@ -172,9 +166,9 @@ func (a *projectAdoption) readNetworks(ctx context.Context, engine *docker.Engin
 	return nil
 }
 
-// overrideProject reserves what the services want besides, and writes the override.
-func overrideProject(ctx context.Context, p *cli.Program, c *client.Client, a *projectAdoption) error {
-	networks, err := c.Networks(ctx, "")
+// overrideProject also reserves what the services declare, and writes the override.
+func overrideProject(r *cli.Run, a *projectAdoption) error {
+	networks, err := r.Networks(r, "")
 	if err != nil {
 		return err
 	}
@@ -186,7 +180,7 @@ func overrideProject(ctx context.Context, p *cli.Program, c *client.Client, a *p
 	if err != nil {
 		return err
 	}
-	out, err := cli.EditInSteps(ctx, c, client.EditOptions{}, plan.Edits(), plan.Where)
+	out, err := r.EditInSteps(client.EditOptions{}, plan.Edits(), plan.Where)
 	if err != nil {
 		return err
 	}
@@ -197,5 +191,5 @@ func overrideProject(ctx context.Context, p *cli.Program, c *client.Client, a *p
 	if err != nil {
 		return err
 	}
-	return cli.WriteText(cli.OpenMode, p.Out, a.output, text)
+	return cli.WriteText(cli.OpenMode, r.Out, a.output, text)
 }

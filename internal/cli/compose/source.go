@@ -1,7 +1,6 @@
 package compose
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,13 +12,13 @@ import (
 	"berth/internal/ipam"
 )
 
-// Project says which Compose project is meant, and which of its networks are on which planned ones.
+// Project holds the flags that name a Compose project and map its networks to planned ones.
 type Project struct {
 	Source  deploy.Source
 	Mapping deploy.Mapping
 }
 
-// Flags are the flags that say so.
+// Flags returns the flags that fill a Project.
 func (s *Project) Flags() cli.Flags {
 	return cli.Flags{
 		cli.Flag(&s.Source.Files, "file",
@@ -41,15 +40,15 @@ func (s *Project) Flags() cli.Flags {
 }
 
 // Load reads the project's files.
-func (s *Project) Load(ctx context.Context, p *cli.Program) (*deploy.Project, error) {
-	p.SayOfCompose()
+func (s *Project) Load(r *cli.Run) (*deploy.Project, error) {
+	r.SayOfCompose()
 	s.Source.Environment = os.Environ()
-	return deploy.Load(ctx, s.Source)
+	return deploy.Load(r, s.Source)
 }
 
-// Look has the mapping know what the engine calls Berth, and what it has of the project's external networks. An engine
-// that does not answer is none: external networks are known by --network alone then.
-func (s *Project) Look(ctx context.Context, c *client.Client, at cli.EngineFlags, project *deploy.Project) error {
+// Look adds to the mapping the engine's names for Berth and its data about the project's external networks. If the
+// engine does not answer, only --network maps external networks.
+func (s *Project) Look(r *cli.Run, at cli.EngineFlags, project *deploy.Project) error {
 	if at.Host == cli.NoDockerHost {
 		return nil
 	}
@@ -59,21 +58,22 @@ func (s *Project) Look(ctx context.Context, c *client.Client, at cli.EngineFlags
 	}
 	defer engine.Close()
 	if s.Mapping.Driver == "" {
-		if s.Mapping.Drivers, err = at.Names(ctx, engine, c); err != nil {
+		if s.Mapping.Drivers, err = at.Names(r, engine); err != nil {
 			return err
 		}
 	}
-	if !at.Given() && !at.MayLookHere(c) {
+	if !at.Given() && !at.MayLookHere(r) {
 		return nil
 	}
 	all := map[string]*ipam.EngineNetwork{}
-	for _, name := range project.External() {
-		view, err := engine.Network(ctx, name)
+	_, external := project.Networks()
+	for _, name := range external {
+		view, err := engine.Network(r, name)
 		switch {
 		case errors.Is(err, ipam.ErrNotFound):
 		case err != nil:
-			return nil //nolint:nilerr // who needs the engine says so
-		case view.Networks[0].Name == name: // and not a part of another one's id
+			return nil //nolint:nilerr // whoever needs the engine reports it
+		case view.Networks[0].Name == name: // not the prefix of another network's id
 			all[name] = &view.Networks[0]
 		}
 	}
@@ -81,11 +81,11 @@ func (s *Project) Look(ctx context.Context, c *client.Client, at cli.EngineFlags
 	return nil
 }
 
-// Reserve reserves what the services of a project want, with the elastic addresses that they declare, and returns the
-// plan with what it was granted. A dry run tells of all that is wrong at once (BD-2), and returns the plan beside that.
-func (s *Project) Reserve(ctx context.Context, c *client.Client, opt client.EditOptions,
-	project *deploy.Project) (plan *deploy.Plan, out ipam.Outcome, err error) {
-	networks, err := c.Networks(ctx, "")
+// Reserve reserves the addresses that a project's services want, and the elastic addresses that they declare. It
+// returns the plan with the granted addresses. A dry run returns all errors at once, together with the plan.
+func (s *Project) Reserve(r *cli.Run, opt client.EditOptions, project *deploy.Project) (plan *deploy.Plan,
+	out ipam.Outcome, err error) {
+	networks, err := r.Networks(r, "")
 	if err != nil {
 		return nil, out, err
 	}
@@ -95,7 +95,7 @@ func (s *Project) Reserve(ctx context.Context, c *client.Client, opt client.Edit
 	}
 	edits := plan.Edits()
 	wanted := len(edits)
-	if plan.Elastic() || hasElastic(ctx, c, project) {
+	if plan.Elastic() || hasElastic(r, project) {
 		edits = append(edits, plan.ElasticEdits()...)
 	}
 	if opt.DryRun && len(edits) > ipam.MaxTried {
@@ -103,11 +103,12 @@ func (s *Project) Reserve(ctx context.Context, c *client.Client, opt client.Edit
 			"most; make two projects of it", project.Name(), len(edits), ipam.MaxTried)
 	}
 	opt.Refused = opt.DryRun
-	if out, err = cli.EditInSteps(ctx, c, opt, edits, plan.Where); err != nil {
+	if out, err = r.EditInSteps(opt, edits, plan.Where); err != nil {
 		return nil, out, errors.Join(wrong, err)
 	}
-	if i := slices.IndexFunc(out.Refused, func(r ipam.Refused) bool { return r.Reason == ipam.DeployLocked }); i >= 0 {
-		return nil, out, &out.Refused[i] // which all of them are for one reason
+	isLocked := func(one ipam.Refused) bool { return one.Reason == ipam.DeployLocked }
+	if i := slices.IndexFunc(out.Refused, isLocked); i >= 0 {
+		return nil, out, &out.Refused[i] // all have this same reason
 	}
 	for i := range out.Refused {
 		wrong = deploy.Join(wrong, plan.Problem(out.Refused[i].Index, &out.Refused[i]))
@@ -118,10 +119,10 @@ func (s *Project) Reserve(ctx context.Context, c *client.Client, opt client.Edit
 	return plan, out, plan.Grant(out.Results[:wanted])
 }
 
-// hasElastic tells whether an owner of a project has an elastic address, as far as the daemon can tell: a project whose
-// files say nothing of them needs them not.
-func hasElastic(ctx context.Context, c *client.Client, project *deploy.Project) bool {
-	all, err := c.Elastics(ctx, "")
+// hasElastic reports whether an owner of the project has an elastic address. It returns false if the daemon cannot
+// tell: a project whose files declare none does not need them.
+func hasElastic(r *cli.Run, project *deploy.Project) bool {
+	all, err := r.Elastics(r, "")
 	if err != nil {
 		return false
 	}

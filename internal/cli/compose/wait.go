@@ -9,10 +9,10 @@ import (
 	"berth/internal/ipam"
 )
 
-// lockLook is how often one who waits for another's deploy asks.
+// lockLook is the pause between attempts while somebody else deploys.
 const lockLook = time.Second
 
-// Locked tells whether a refusal is that of the lock of somebody else's deploy.
+// Locked reports whether an error is the refusal because of somebody else's deploy.
 func Locked(err error) bool {
 	var problem *api.Problem
 	var refused *ipam.Refused
@@ -20,13 +20,13 @@ func Locked(err error) bool {
 		errors.As(err, &refused) && refused.Reason == ipam.DeployLocked
 }
 
-// Refused tells whether an error is the daemon's refusal.
+// Refused reports whether an error is a refusal by the daemon.
 func Refused(err error) bool {
 	var problem *api.Problem
 	return errors.As(err, &problem)
 }
 
-// Await tries something again while somebody else deploys the project, for as long as wait.
+// Await repeats try while somebody else deploys the project, at most for wait.
 func Await(ctx context.Context, wait time.Duration, try func() error) error {
 	deadline := time.Now().Add(wait)
 	for {

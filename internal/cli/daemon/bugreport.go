@@ -13,8 +13,6 @@ import (
 	"berth/internal/admin/api"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 const bugReportHelp = `Collects what helps to find a fault: versions, settings, the state of the daemon,
@@ -24,7 +22,7 @@ their time and verb, findings their kind, and the log has placeholders.
 
 The report is shown. With --output it is shown, and written after you said yes.`
 
-// How much of the past a report has, and how long the journal may take.
+// How many events and log lines a report has, and how long the journal may take.
 const (
 	reportEvents = 50
 	reportLines  = "100"
@@ -32,7 +30,7 @@ const (
 )
 
 // BugReportCommand is `berth bugreport`.
-func BugReportCommand(p *cli.Program) cli.Row {
+func BugReportCommand() cli.Row {
 	var names, yes bool
 	var file string
 	return cli.Verb{Use: "bugreport", Short: "Collect what a bug report needs", Long: bugReportHelp,
@@ -43,23 +41,24 @@ func BugReportCommand(p *cli.Program) cli.Row {
 			cli.Flag(&names, "with-names", "show names and addresses, too"),
 			cli.Flag(&file, "output", "also write it to `FILE`").Short("o").Filled(),
 			cli.Flag(&yes, "yes", "write it without a question").Short("y")},
-		Run: func(cmd *cobra.Command, _ []string) error {
+		Run: func(r *cli.Run) error {
 			var text bytes.Buffer
 			report := &bugReport{w: &text, clear: names}
-			report.collect(cmd.Context(), p)
-			if _, err := p.Out.Write(text.Bytes()); err != nil || file == "" {
+			report.collect(r)
+			if _, err := r.Out.Write(text.Bytes()); err != nil || file == "" {
 				return err
 			}
 			if !yes {
-				if err := p.Confirm(cmd, "Write this to "+cli.Named(file)+"?"); err != nil {
+				if err := r.Confirm("Write this to " + cli.Named(file) + "?"); err != nil {
 					return err
 				}
 			}
-			return cli.WriteText(cli.PrivateMode, p.Out, file, text.Bytes())
+			return cli.WriteText(cli.PrivateMode, r.Out, file, text.Bytes())
 		}}
 }
 
-// bugReport writes a report. What cannot be asked is said in its place: a report is wanted most where something fails.
+// bugReport writes a report. It reports each failure and continues, because a report is needed most when something
+// fails.
 type bugReport struct {
 	w     *bytes.Buffer
 	clear bool // names are shown
@@ -71,12 +70,12 @@ func (r *bugReport) line(format string, args ...any) {
 	fmt.Fprintln(r.w, cli.Printable(fmt.Sprintf(format, args...)))
 }
 
-// failed says why something is missing. An error of the daemon may name things.
+// failed reports why something is missing. A daemon's error may contain names.
 func (r *bugReport) failed(err error) {
 	r.line("not available: %s", r.shown(cli.OneLine(err)))
 }
 
-// shown is a text as this report may show it.
+// shown returns a text as this report may show it.
 func (r *bugReport) shown(text string) string {
 	if r.clear {
 		return text
@@ -84,27 +83,26 @@ func (r *bugReport) shown(text string) string {
 	return r.hide.text(text)
 }
 
-func (r *bugReport) collect(ctx context.Context, p *cli.Program) {
+func (r *bugReport) collect(run *cli.Run) {
 	r.hide = newScrubber()
 	var st api.Status
 	var list api.EventList
 	var noEvents error
-	c, err := p.Find(ctx)
+	err := run.Ask()
 	if err == nil {
-		defer c.Close()
-		st, err = c.Status(ctx)
+		st, err = run.Status(run)
 		last := reportEvents
 		if !r.clear {
 			last = scrubEvents
 		}
-		list, noEvents = c.Events(ctx, ipam.EventFilter{Last: last})
+		list, noEvents = run.Events(run, ipam.EventFilter{Last: last})
 		if !r.clear {
-			r.hide.learn(ctx, c, &st, list.Events)
+			r.hide.learn(run, &st, list.Events)
 		}
 	}
 	fmt.Fprintln(r.w, "# Berth bug report")
 	r.section("Versions")
-	r.line("command %s, %s, %s/%s", p.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	r.line("command %s, %s, %s/%s", run.Build, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	if err != nil {
 		r.failed(err)
 	} else {
@@ -116,10 +114,10 @@ func (r *bugReport) collect(ctx context.Context, p *cli.Program) {
 		r.events(list.Events)
 	}
 	r.section("Log")
-	r.journal(ctx)
+	r.journal(run)
 }
 
-// daemon writes what the daemon says of itself.
+// daemon writes the daemon's status and settings.
 func (r *bugReport) daemon(st *api.Status) {
 	r.line("daemon %s, store %s, up %s", st.Version.Version, st.Store, time.Duration(st.Uptime)*time.Second)
 	r.section("Settings")
@@ -153,7 +151,7 @@ func (r *bugReport) daemon(st *api.Status) {
 	r.cluster(st.Cluster)
 }
 
-// events writes the last of them.
+// events writes the last events.
 func (r *bugReport) events(all []ipam.Event) {
 	all = all[max(0, len(all)-reportEvents):]
 	for i := range all {
@@ -175,7 +173,7 @@ func (r *bugReport) cluster(c *api.ClusterStatus) {
 	r.line("waiting: %s", waitingText(c))
 }
 
-// setting is a value that says nothing of whose daemon it is: a number, a time, a word that every Berth has.
+// setting hides a value unless it says nothing about the user: a number, a duration, or one of Berth's own words.
 func (r *bugReport) setting(value string) string {
 	if r.clear {
 		return value
@@ -194,7 +192,7 @@ func (r *bugReport) setting(value string) string {
 	return "set"
 }
 
-// journal writes the last lines of the log, where systemd keeps it.
+// journal writes the last lines of the log, if systemd has it.
 func (r *bugReport) journal(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, journalTime)
 	defer cancel()

@@ -13,41 +13,16 @@ import (
 
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
-const checkHelp = `Compares Berth's leases with what runs in the Docker Engine. Each difference comes with a
+var checkHelp = `Compares Berth's leases with what runs in the Docker Engine. Each difference comes with a
 sentence that explains it and what to do. It changes nothing in Docker. Without --repair it changes nothing in
 Berth either, with one exception: it releases a replaced address once the owner runs with the new one.
 
-  empty_state             the engine has networks of this Berth, but Berth knows none: the state was lost
-  unused_lease            an address is held, but no endpoint uses it
-  uncovered_address       an endpoint uses an address that nobody holds
-  doubled_address         two endpoints have one address
-  outdated_lease          an endpoint uses an address that is held for another, removed endpoint
-  lost_lease              a DHCP server withdrew a container's address, or the lease expired
-  conflicting_lease       a DHCP server gave one address to two clients
-  unconfirmed_lease       a DHCP server does not answer; the container keeps its last address
-  unused_subnet           the Docker networks of the subnet no longer exist
-  unused_attachment       its Docker network no longer exists
-  unknown_pool            Berth does not know the subnet of a Docker network
-  wrong_gateway           a Docker network has another gateway than its subnet
-  foreign_holder          a container runs with an address that is reserved for another
-  owner_elsewhere         an owner runs with another address than the one reserved for it
-  stale_memory            an address is remembered for a holder that will not come back
-  superseded_reservation  its owner runs with the address that replaced it
-  published_elastic       a container publishes ports and has an elastic address, or has none for that reason
-  no_system_address       a container needs a system address, but none is free
-  shadowed_subnet         a newer route, such as a VPN's, covers the subnet of a Docker network
-  bridge_on_lan           a Docker network of the driver bridge overlaps a LAN of this host
-  unprobed_network        a network needs probes, but berth edge does not run on this host
-  foreign_answer          another machine on the LAN answers for a container's address
-  ending_token            a token of the admin API expires within two weeks
+` + ipam.DescribeFindings(false) + `
+Findings about elastic addresses (berth elastic check finds only these):
 
-Findings about elastic addresses (berth elastic check --help): edge_away, unmapped_elastic, guest_gone,
-missing_device, firewall_in_way.
-
+` + ipam.DescribeFindings(true) + `
 --repair repairs a finding when it is certain. The engine must be reachable, and two checks must find it over
 at least five minutes (berth serve --check-grace). --repair-from repairs only findings of an earlier report
 (--format json) that still hold. The daemon checks by itself every five minutes (--check-every).
@@ -65,7 +40,7 @@ type checkFlags struct {
 }
 
 // CheckCommand is `berth check`.
-func CheckCommand(p *cli.Program) cli.Row {
+func CheckCommand() cli.Row {
 	flags := checkFlags{format: "table"}
 	return cli.Verb{Use: "check", Short: "Compare leases with running containers, and repair",
 		Long: checkHelp,
@@ -83,20 +58,20 @@ func CheckCommand(p *cli.Program) cli.Row {
 				"`form` of the output: table, wide (also the host, the owner and when it "+
 					"was seen), json (the report, one object), yaml (the same), or a Go template").
 				Words("table", "wide", "json", "yaml").Filled()),
-		Run: func(cmd *cobra.Command, _ []string) error {
+		Run: func(r *cli.Run) error {
 			wide := flags.format == "wide"
 			if wide {
 				flags.format = "text"
 			}
-			show, err := cli.NewObject[ipam.CheckReport](p.Out, cmd, flags.format)
+			show, err := cli.NewObject[ipam.CheckReport](r, flags.format)
 			if err != nil {
 				return err
 			}
-			report, err := check(p, cmd, &flags)
+			report, err := check(r, &flags)
 			if err != nil {
 				return err
 			}
-			err = cli.ShowObject(show, &report, func(w io.Writer) error { return writeReport(p, w, &report, wide) })
+			err = show.Object(&report, func(w io.Writer) error { return writeReport(r, w, &report, wide) })
 			if err != nil {
 				return err
 			}
@@ -104,50 +79,47 @@ func CheckCommand(p *cli.Program) cli.Row {
 		}}
 }
 
-// check asks the daemon, and shows it the engine where it has none of its own.
-func check(p *cli.Program, cmd *cobra.Command, flags *checkFlags) (report ipam.CheckReport, err error) {
-	ctx := cmd.Context()
-	req, err := checkRequest(p, cmd, flags)
+// check asks the daemon for a report. If the daemon reads no engine, check sends it a view of the local one.
+func check(r *cli.Run, flags *checkFlags) (report ipam.CheckReport, err error) {
+	req, err := checkRequest(r, flags)
+	if err == nil {
+		err = r.Ask()
+	}
 	if err != nil {
 		return report, err
 	}
-	c, err := p.Find(ctx)
-	if err != nil {
-		return report, err
-	}
-	defer c.Close()
-	if st, err := c.Status(ctx); err == nil && len(st.Unknown) > 0 {
-		p.Warn(unknownText(st.Unknown))
+	if st, err := r.Status(r); err == nil && len(st.Unknown) > 0 {
+		r.Warn(unknownText(st.Unknown))
 	}
 	if flags.engine.Given() {
-		if req.View, err = flags.engine.View(ctx, c); err != nil {
+		if req.View, err = flags.engine.View(r); err != nil {
 			return report, err
 		}
-		return c.Check(ctx, req)
+		return r.Check(r, req)
 	}
-	report, err = c.Check(ctx, req)
+	report, err = r.Check(r, req)
 	if err != nil {
 		return report, err
 	}
-	if report.Engine != ipam.NoEngine || !flags.engine.MayLookHere(c) {
-		return report, nil // where the daemon's own engine is away, another one is none to go by
+	if report.Engine != ipam.NoEngine || !flags.engine.MayLookHere(r) {
+		return report, nil // another engine cannot replace the daemon's own, even if that is unreachable
 	}
-	if req.View, err = flags.engine.View(ctx, c); err != nil {
+	if req.View, err = flags.engine.View(r); err != nil {
 		return report, fmt.Errorf("the daemon reads no engine, and here: %w; name another with --docker-host", err)
 	}
-	return c.Check(ctx, req)
+	return r.Check(r, req)
 }
 
-// checkRequest is what the flags ask for.
-func checkRequest(p *cli.Program, cmd *cobra.Command, flags *checkFlags) (req ipam.CheckRequest, err error) {
+// checkRequest converts the flags to a request.
+func checkRequest(r *cli.Run, flags *checkFlags) (req ipam.CheckRequest, err error) {
 	req.Repair = flags.repair
 	switch {
 	case flags.from == "":
 		return req, nil
 	case flags.repair:
-		return req, cli.Usagef(cmd, "--repair-from repairs already; leave --repair out")
+		return req, r.Usagef("--repair-from repairs already; leave --repair out")
 	}
-	text, err := p.ReadFile(cmd, flags.from)
+	text, err := r.ReadFile(flags.from)
 	if err != nil {
 		return req, err
 	}
@@ -158,27 +130,28 @@ func checkRequest(p *cli.Program, cmd *cobra.Command, flags *checkFlags) (req ip
 	return ipam.CheckRequest{Repair: true, Only: &before}, nil
 }
 
-// writeReport is a report for a person.
-func writeReport(p *cli.Program, w io.Writer, r *ipam.CheckReport, wide bool) error {
-	if r.Engine != ipam.EngineReachable {
-		return nil // the error says it
+// writeReport writes a report for a person.
+func writeReport(r *cli.Run, w io.Writer, report *ipam.CheckReport, wide bool) error {
+	if report.Engine != ipam.EngineReachable {
+		return nil // the error explains it
 	}
 	var text bytes.Buffer
-	rows := cli.PlainTable(p, &text, findingColumns(), wide)
-	if err := rows.Rows(r.Findings); err != nil {
+	rows := cli.PlainTable(r.Program, &text, findingColumns(), wide)
+	if err := rows.Rows(report.Findings); err != nil {
 		return err
 	}
 	var b strings.Builder
 	for i, line := range strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n") {
-		if len(r.Findings) == 0 {
+		if len(report.Findings) == 0 {
 			break
 		}
 		fmt.Fprintln(&b, line)
 		if i > 0 {
-			fmt.Fprintf(&b, "  %s\n", cli.Printable(r.Findings[i-1].Detail))
+			fmt.Fprintf(&b, "  %s\n", cli.Printable(report.Findings[i-1].Detail))
 		}
 	}
-	fmt.Fprintf(&b, "compared on %s at %s: %s\n", cli.Printable(r.Host), cli.LocalTime(r.Taken), reportSummary(r))
+	fmt.Fprintf(&b, "compared on %s at %s: %s\n", cli.Printable(report.Host), cli.LocalTime(report.Taken),
+		reportSummary(report))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -204,7 +177,7 @@ func findingColumns() []cli.Column[ipam.Finding] {
 	)
 }
 
-// placeText is the address, or else the subnet, that something is about.
+// placeText returns an address, or else a subnet, or else "".
 func placeText(addr netip.Addr, subnet netip.Prefix) string {
 	switch {
 	case addr.IsValid():
@@ -215,7 +188,7 @@ func placeText(addr netip.Addr, subnet netip.Prefix) string {
 	return ""
 }
 
-// reportSummary is how much was found, and what can be done about it.
+// reportSummary counts the findings and says how to repair them.
 func reportSummary(r *ipam.CheckReport) string {
 	text := findingsText(r.Counts)
 	repairable := 0
@@ -233,10 +206,10 @@ func reportSummary(r *ipam.CheckReport) string {
 	return text
 }
 
-// nothingWrong is what is said where nothing was found.
+// nothingWrong replaces an empty list of findings.
 const nothingWrong = "nothing is wrong"
 
-// findingsText counts findings by their kinds.
+// findingsText counts findings by kind.
 func findingsText(counts map[ipam.FindingKind]int) string {
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {
@@ -250,7 +223,7 @@ func findingsText(counts map[ipam.FindingKind]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// leftOf is the error that ends a check which leaves something to do; the report has been shown.
+// leftOf returns the error of a check that leaves something to do. The report was printed before.
 func leftOf(r *ipam.CheckReport) error {
 	switch left := len(r.Findings) - r.Repaired; {
 	case r.Engine == ipam.NoEngine:

@@ -10,7 +10,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// This file says of a shared store and its hosts what `berth status` shows.
+// This file formats the shared store and its hosts for `berth status`.
 
 func clusterText(c *api.ClusterStatus) string {
 	id := c.ID
@@ -20,7 +20,8 @@ func clusterText(c *api.ClusterStatus) string {
 	return fmt.Sprintf("%s, in etcd under %s at %s", id, c.Prefix, strings.Join(c.Endpoints, ", "))
 }
 
-// reachText says whether the store is in reach, since when not and why, and how old is what was read of it.
+// reachText describes whether the store is reachable, and if not, since when and why. It also has the age of the last
+// read.
 func reachText(c *api.ClusterStatus) string {
 	age := "nothing of it was read since the daemon began"
 	if !c.Fresh.IsZero() {
@@ -43,7 +44,7 @@ func reachText(c *api.ClusterStatus) string {
 		c.Conflicts)
 }
 
-// backText says how much is missing in a store that went back.
+// backText describes how much is missing in a store that went back to an earlier state.
 func backText(b *api.Back) string {
 	switch {
 	case b.Emptied:

@@ -1,11 +1,9 @@
 package daemon
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 )
 
@@ -19,29 +17,29 @@ Nothing that was acknowledged is lost. If the file is in its place, the command 
 there, use "berth state backup", stop the daemon, and run "berth state restore".`
 
 // SaveCommand is `berth state save`.
-func SaveCommand(p *cli.Program) cli.Row {
+func SaveCommand() cli.Row {
 	var dryRun bool
 	return cli.Verb{Use: "save", Short: "Rewrite a state file that was removed",
 		Long:    storeSaveHelp,
 		Example: "  berth state save\n  berth state save --dry-run",
 		Flags:   cli.Flags{cli.DryRunFlag(&dryRun)},
-		Ask: func(ctx context.Context, c *client.Client, _ []string) error {
+		Ask: func(r *cli.Run) error {
 			if dryRun {
-				st, err := c.Status(ctx)
+				st, err := r.Status(r)
 				if err == nil && st.Writable {
 					err = errors.New("the state is in its place: there is nothing to write")
 				} else if err == nil {
-					err = p.Say("would write the state again: " + st.Reason)
+					err = r.Say("would write the state again: " + st.Reason)
 				}
 				return err
 			}
-			saved, err := c.SaveState(ctx)
+			saved, err := r.SaveState(r)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(p.Out, "%s: %d records, store %s\n", saved.Path, saved.Records, saved.StoreID)
+			fmt.Fprintf(r.Out, "%s: %d records, store %s\n", saved.Path, saved.Records, saved.StoreID)
 			if saved.Kept != "" {
-				fmt.Fprintf(p.Out, "what was there is now %s\n", saved.Kept)
+				fmt.Fprintf(r.Out, "what was there is now %s\n", saved.Kept)
 			}
 			if saved.Restart != "" {
 				return errors.New("it is written, and the daemon must be started again: " + saved.Restart)

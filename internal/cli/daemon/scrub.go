@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -14,20 +13,20 @@ import (
 	"berth/internal/ipam"
 )
 
-// scrubber takes out of texts what says whose they are: addresses, ids, paths, what stands in quotes, and every name
-// that the daemon knows or that its events have.
+// scrubber removes from texts what identifies their user: addresses, ids, paths, quoted texts, and all names that the
+// daemon or its events have.
 type scrubber struct {
 	names map[string]bool
 }
 
 func newScrubber() *scrubber { return &scrubber{names: map[string]bool{}} }
 
-// scrubEvents is how far back names are looked for of what is gone.
+// scrubEvents is how many events are searched for names that no longer exist.
 const scrubEvents = 10_000
 
-// learn takes the names out of what the daemon has answered, and asks it for the others. What it does not answer is not
-// known.
-func (s *scrubber) learn(ctx context.Context, c *client.Client, st *api.Status, events []ipam.Event) {
+// learn collects the names in the daemon's answers, and asks the daemon for more. If the daemon does not answer, these
+// stay unknown.
+func (s *scrubber) learn(r *cli.Run, st *api.Status, events []ipam.Event) {
 	add := func(names ...string) {
 		for _, name := range names {
 			if len(name) > 1 {
@@ -36,16 +35,16 @@ func (s *scrubber) learn(ctx context.Context, c *client.Client, st *api.Status, 
 		}
 	}
 	add(st.Host)
-	networks, _ := c.Networks(ctx, "")
+	networks, _ := r.Networks(r, "")
 	for i := range networks {
 		add(networks[i].Name, networks[i].Space)
 	}
 	hosts := cli.NamesOf((*client.Client).Hosts, func(h *ipam.HostInfo) string { return h.Name })
 	for _, refs := range []cli.Refs{hosts, cli.AccountRefs, cli.ReservationOwners} {
-		names, _ := refs(ctx, c, "")
+		names, _ := refs(r, "")
 		add(names...)
 	}
-	leases, _ := c.Leases(ctx, ipam.LeaseFilter{})
+	leases, _ := r.Leases(r, ipam.LeaseFilter{})
 	for i := range leases {
 		add(leases[i].Name, leases[i].Container, leases[i].Host)
 	}
@@ -53,21 +52,21 @@ func (s *scrubber) learn(ctx context.Context, c *client.Client, st *api.Status, 
 		e := &events[i]
 		add(e.Network, e.Name, e.Host, e.Actor, e.Space)
 	}
-	// of every Berth
+	// these say nothing about a user
 	for _, name := range []string{ipam.LocalSpace, ipam.GlobalSpace, ipam.DefaultAccount, "docker", "check"} {
 		delete(s.names, name)
 	}
 }
 
-// telling finds what tells more than a word does: quotes, then whatever has a digit, a colon, a slash or a dot inside
-// and is no plain number, time or decimal.
+// These find the parts of a text that may identify a user: quoted texts, and words that are no plain word, number or
+// duration.
 var (
 	inQuotes = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 	word     = regexp.MustCompile(`[^\s,;()\[\]"=]+`)
 	plain    = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h|%|[kMG]i?B?)?[.:]?$|^[A-Za-z'-]+[.:?!]?$`)
 )
 
-// text is a text without what is to be hidden.
+// text returns a text without names and values.
 func (s *scrubber) text(text string) string {
 	text = inQuotes.ReplaceAllString(text, "<text>")
 	return word.ReplaceAllStringFunc(text, func(w string) string {
@@ -87,11 +86,11 @@ func (s *scrubber) text(text string) string {
 
 func (s *scrubber) knows(name string) bool { return s.names[name] }
 
-// logPart is a field of a line of the log.
+// logPart matches a field of a log line.
 var logPart = regexp.MustCompile(`([A-Za-z_]+)=("(?:[^"\\]|\\.)*"|\S*)`)
 
-// logLine is a line of the log with its level and message; of the other fields it keeps the names. A line of another
-// form, such as a program's that crashed, keeps its words.
+// logLine returns a log line with its time, level and scrubbed message. It keeps only the names of other fields. A line
+// in another form, such as from a crash, is scrubbed as a text.
 func (s *scrubber) logLine(line string) string {
 	parts := logPart.FindAllStringSubmatch(line, -1)
 	if len(parts) == 0 || !strings.HasPrefix(line, parts[0][0]) {

@@ -7,7 +7,6 @@
 package daemon
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"berth/internal/admin/api"
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 )
@@ -44,12 +42,12 @@ func StatusCommand(p *cli.Program) cli.Row {
 			Flags: cli.Flags{cli.Flag(&settings, "settings",
 				"show the settings in force, and where each comes from")}},
 		JSON: "one object",
-		Fetch: func(ctx context.Context, c *client.Client, _ []string) (st api.Status, err error) {
-			socket = c.Socket()
-			if networks, err = c.Networks(ctx, ""); err != nil {
+		Fetch: func(r *cli.Run) (st api.Status, err error) {
+			socket = r.Socket()
+			if networks, err = r.Networks(r, ""); err != nil {
 				return st, err
 			}
-			return c.Status(ctx)
+			return r.Status(r)
 		},
 		Text: func(w io.Writer, st *api.Status) error {
 			if settings {
@@ -65,7 +63,7 @@ func settingsText(p *cli.Program, w io.Writer, st *api.Status) error {
 	return cli.PlainTable(p, w, cli.Columns[api.Setting]("SETTING=Name", "Value", "Source"), false).Rows(st.Settings)
 }
 
-// unknownText warns of variables in the daemon's environment that it does not know.
+// unknownText warns of unknown variables in the daemon's environment.
 func unknownText(names []string) string {
 	return fmt.Sprintf("the environment of the daemon has %s, and there is no such setting; `berth serve --help` lists "+
 		"them", strings.Join(names, ", "))
@@ -122,7 +120,7 @@ func statusText(w io.Writer, socket string, st *api.Status, networks []ipam.Netw
 	return err
 }
 
-// namesText says where names are answered, and how many.
+// namesText describes the DNS server: its zone, its addresses and its number of queries.
 func namesText(s *api.NamesState) string {
 	var at []string
 	for _, one := range s.Listen {
@@ -137,7 +135,7 @@ func namesText(s *api.NamesState) string {
 		s.Queries["REFUSED"])
 }
 
-// webhookText says how it stands with a receiver of events.
+// webhookText describes the state of a receiver of events.
 func webhookText(s *api.WebhookState) string {
 	text := fmt.Sprintf("%s: %d taken, %d attempts failed", s.Receiver, s.Delivered, s.Failures)
 	if s.Aside > 0 {
@@ -152,13 +150,13 @@ func webhookText(s *api.WebhookState) string {
 	return text
 }
 
-// The networks that are told to be nearly full: of which so many percent are used, and how many are named.
+// A network is nearly full from this percentage on. The status names this many of them.
 const (
 	nearlyFull = 90
 	namedFull  = 5
 )
 
-// fullText says which networks are nearly full, the fullest first.
+// fullText lists the nearly full networks, the fullest first.
 func fullText(networks []ipam.NetworkInfo) string {
 	type full struct {
 		name    string
@@ -185,7 +183,7 @@ func fullText(networks []ipam.NetworkInfo) string {
 	return strings.Join(texts, ", ")
 }
 
-// engineText says whether the daemon can see which containers run.
+// engineText describes whether the daemon can see the running containers.
 func engineText(w *ipam.WitnessState) string {
 	switch {
 	case w.Engine == ipam.NoEngine:
@@ -202,7 +200,7 @@ func engineText(w *ipam.WitnessState) string {
 	return fmt.Sprintf("%s since %s: %s", w.Engine, cli.LocalTime(w.Seen), w.Detail)
 }
 
-// startText says who keeps its address when it starts, and what helps the others.
+// startText describes which containers keep their addresses when they start, and what helps the others.
 func startText(w *ipam.WitnessState) string {
 	const help = "reserve the addresses of those that start at once (berth pin)"
 	sends, known := w.SendsNames()
@@ -230,7 +228,7 @@ func startText(w *ipam.WitnessState) string {
 	return text + "; " + help
 }
 
-// checkText says what was found to be wrong: by the last comparison with what runs, and on the host besides.
+// checkText describes what the last comparison with the engine found, and other findings on this host.
 func checkText(w *ipam.WitnessState) string {
 	found := findingsText(w.Counts)
 	wrong := found != nothingWrong

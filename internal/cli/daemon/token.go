@@ -15,14 +15,12 @@ import (
 	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 // TokenCommand is `berth token`.
-func TokenCommand(p *cli.Program) cli.Row {
-	return cli.Group("token", "Tokens for those who ask the daemon over the network", tokenCreateCommand(p),
-		tokenListCommand(), tokenRemoveCommand(p))
+func TokenCommand() cli.Row {
+	return cli.Group("token", "Tokens for those who ask the daemon over the network", tokenCreateCommand(),
+		tokenListCommand(), tokenRemoveCommand())
 }
 
 const tokenCreateHelp = `Creates a token for requests over the network, and prints it. It is shown only once,
@@ -39,7 +37,7 @@ and the daemon's log report it.
 With --account the token is for one account's elastic addresses: it lists, allocates, associates, disassociates and
 releases them, and shows nothing of other accounts. It ends with the account.`
 
-func tokenCreateCommand(p *cli.Program) cli.Row {
+func tokenCreateCommand() cli.Row {
 	var req api.TokenRequest
 	var role, file string
 	var lifetime time.Duration
@@ -63,29 +61,30 @@ func tokenCreateCommand(p *cli.Program) cli.Row {
 				"write it to the new `FILE`, which only you can read (mode 600), instead of standard output").
 				Short("o"),
 			cli.DryRunFlag(&dryRun)},
-		Run: func(cmd *cobra.Command, args []string) error {
-			if err := roleOf(cmd, &req, api.Role(role)); err != nil {
-				return cli.Usage(cmd, err)
+		Run: func(r *cli.Run) error {
+			if err := roleOf(r, &req, api.Role(role)); err != nil {
+				return cli.Usage(r.Cmd, err)
 			}
-			if cmd.Flags().Changed("expires") && lifetime <= 0 {
-				return cli.Usagef(cmd, "--expires is %s and must be more than nothing; a token that is valid "+
+			if r.Given("expires") && lifetime <= 0 {
+				return r.Usagef("--expires is %s and must be more than nothing; a token that is valid "+
 					"until it is removed takes --no-end", lifetime)
 			}
 			if req.NoEnd && lifetime != 0 {
-				return cli.Usagef(cmd, "--expires %s and --no-end contradict each other; give one of them", lifetime)
+				return r.Usagef("--expires %s and --no-end contradict each other; give one of them", lifetime)
 			}
-			req.Name, req.Lifetime = args[0], ipam.Duration(lifetime)
-			return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-				if dryRun {
-					return p.Sayf("would create the token %s with the role %s", req.Name, req.Role)
-				}
-				return createToken(ctx, p, c, req, file)
-			})
+			req.Name, req.Lifetime = r.Args[0], ipam.Duration(lifetime)
+			if err := r.Ask(); err != nil {
+				return err
+			}
+			if dryRun {
+				return r.Sayf("would create the token %s with the role %s", req.Name, req.Role)
+			}
+			return createToken(r, req, file)
 		}}
 }
 
-// roleOf gives a token its role; one for an account has that of an account and no other.
-func roleOf(cmd *cobra.Command, req *api.TokenRequest, role api.Role) error {
+// roleOf sets the role of a token. A token for an account has the role account and no other.
+func roleOf(r *cli.Run, req *api.TokenRequest, role api.Role) error {
 	if req.Role = role; req.Account == "" {
 		if role == "" {
 			return fmt.Errorf("say for what the token is: --role %s for everything, --role %s for looking", api.RoleAdmin,
@@ -93,7 +92,7 @@ func roleOf(cmd *cobra.Command, req *api.TokenRequest, role api.Role) error {
 		}
 		return nil
 	}
-	if cmd.Flags().Changed("role") && role != api.RoleAccount {
+	if r.Given("role") && role != api.RoleAccount {
 		return fmt.Errorf("--account %s is only for the elastic addresses of that account, and --role %s for more; "+
 			"give one of them", req.Account, role)
 	}
@@ -101,9 +100,9 @@ func roleOf(cmd *cobra.Command, req *api.TokenRequest, role api.Role) error {
 	return nil
 }
 
-// createToken creates a token and writes it to a new file or, without one, to standard output. The file is begun before
-// the token is created; one that cannot be kept is no token.
-func createToken(ctx context.Context, p *cli.Program, c *client.Client, req api.TokenRequest, file string) error {
+// createToken creates a token and writes it to a new file or, without one, to standard output. It creates the file
+// first. If writing fails, the token is removed again.
+func createToken(r *cli.Run, req api.TokenRequest, file string) error {
 	if file != "" && file != "-" {
 		if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 			return cmp.Or(err, fmt.Errorf("%s is there already, and may hold another token: give another name, or "+
@@ -111,8 +110,8 @@ func createToken(ctx context.Context, p *cli.Program, c *client.Client, req api.
 		}
 	}
 	made := false
-	err := cli.WriteWith(cli.PrivateMode, p.Out, file, func(w io.Writer) error {
-		token, err := c.CreateToken(ctx, req)
+	err := cli.WriteWith(cli.PrivateMode, r.Out, file, func(w io.Writer) error {
+		token, err := r.CreateToken(r, req)
 		if err != nil {
 			return err
 		}
@@ -121,7 +120,7 @@ func createToken(ctx context.Context, p *cli.Program, c *client.Client, req api.
 		return err
 	})
 	if err != nil && made {
-		_, undone := c.RemoveToken(context.WithoutCancel(ctx), req.Name)
+		_, undone := r.RemoveToken(context.WithoutCancel(r), req.Name)
 		err = errors.Join(fmt.Errorf("the token could not be written, and was removed again: %w", err), undone)
 	}
 	return err
@@ -157,29 +156,29 @@ func tokenState(t *api.TokenInfo) string {
 	return tokenValid
 }
 
-func tokenRemoveCommand(p *cli.Program) cli.Row {
+func tokenRemoveCommand() cli.Row {
 	var dryRun bool
 	return cli.Verb{Use: "rm NAME...", Short: "Remove tokens",
 		Refs:    []cli.Refs{tokenRefs},
 		Long:    "Removes a token: requests with it are refused from then on, and one that is under way is cut off.",
 		Example: "  berth token rm ci\n  berth token rm ci --dry-run",
 		Flags:   cli.Flags{cli.DryRunFlag(&dryRun)},
-		Ask: func(ctx context.Context, c *client.Client, args []string) error {
+		Ask: func(r *cli.Run) error {
 			if !dryRun {
-				return cli.Each(args, func(name string) error {
-					_, err := c.RemoveToken(ctx, name)
+				return cli.Each(r.Args, func(name string) error {
+					_, err := r.RemoveToken(r, name)
 					return err
 				})
 			}
-			known, err := tokenRefs(ctx, c, "")
+			known, err := tokenRefs(r, "")
 			if err != nil {
 				return err
 			}
-			return cli.Each(args, func(name string) error {
+			return cli.Each(r.Args, func(name string) error {
 				if !slices.Contains(known, name) {
 					return fmt.Errorf("there is no token %q; `berth token ls` lists those that are there", name)
 				}
-				return p.Say("would remove the token " + name)
+				return r.Say("would remove the token " + name)
 			})
 		}}
 }

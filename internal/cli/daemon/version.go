@@ -9,16 +9,14 @@ import (
 
 	"berth/internal/admin/api"
 	"berth/internal/cli"
-
-	"github.com/spf13/cobra"
 )
 
-// versions is what `berth version` shows.
+// versions is the output of `berth version`.
 type versions struct {
 	Client clientVersion `json:"client"`
-	Daemon *api.Version  `json:"daemon"`          // nil: none answers
+	Daemon *api.Version  `json:"daemon"`          // nil if no daemon answers
 	Socket string        `json:"socket"`          // of the daemon
-	Error  string        `json:"error,omitempty"` // why none answers
+	Error  string        `json:"error,omitempty"` // why no daemon answers
 }
 
 type clientVersion struct {
@@ -27,11 +25,11 @@ type clientVersion struct {
 	Platform string `json:"platform"`
 }
 
-// versionTime bounds the wait for the daemon: the client's own version is worth showing at once.
+// versionTime bounds the wait for the daemon, so that the client's own version appears soon.
 const versionTime = 5 * time.Second
 
 // VersionCommand is `berth version`.
-func VersionCommand(p *cli.Program) cli.Row {
+func VersionCommand() cli.Row {
 	format := "table"
 	return cli.Verb{Use: "version", Short: "Show the versions of this command and of the daemon",
 		Long:    "Shows the version of this command and, when a daemon answers, the daemon's and where its state is.",
@@ -39,32 +37,32 @@ func VersionCommand(p *cli.Program) cli.Row {
 		Flags: cli.Flags{cli.Flag(&format, "format",
 			"`form` of the output: table, json, yaml or a Go template").
 			Words("table", "json", "yaml")},
-		Run: func(cmd *cobra.Command, _ []string) error {
-			show, err := cli.NewObject[versions](p.Out, cmd, format)
+		Run: func(r *cli.Run) error {
+			show, err := cli.NewObject[versions](r, format)
 			if err != nil {
 				return err
 			}
-			v := askVersions(cmd.Context(), p)
-			return cli.ShowObject(show, &v, func(w io.Writer) error {
+			v := askVersions(r)
+			return show.Object(&v, func(w io.Writer) error {
 				_, err := fmt.Fprintln(w, versionText(&v))
 				return err
 			})
 		}}
 }
 
-// askVersions asks the daemon for its own, where one answers.
-func askVersions(ctx context.Context, p *cli.Program) versions {
-	v := versions{Client: clientVersion{p.Version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}}
-	ctx, cancel := context.WithTimeout(ctx, versionTime)
+// askVersions returns the client's version and, if a daemon answers, the daemon's.
+func askVersions(r *cli.Run) versions {
+	v := versions{Client: clientVersion{r.Build, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}}
+	ctx, cancel := context.WithTimeout(r, versionTime)
 	defer cancel()
-	c, err := p.Find(ctx)
-	if err != nil {
+	r = r.With(ctx)
+	if err := r.Ask(); err != nil {
 		v.Error = cli.OneLine(err)
 		return v
 	}
-	defer c.Close()
-	v.Socket = c.Socket()
-	daemon, err := c.Version(ctx)
+	defer r.Close()
+	v.Socket = r.Socket()
+	daemon, err := r.Version(r)
 	if err != nil {
 		v.Error = cli.OneLine(err)
 		return v

@@ -16,8 +16,6 @@ import (
 	"berth/internal/deploy/rollout"
 	"berth/internal/deploy/scene"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 const applyHelp = `Deploys a Compose project. It reserves addresses, pulls images, deletes containers that the
@@ -29,21 +27,21 @@ stops the deploy.
 With a PLAN of berth deploy plan -o it does exactly that, and refuses if something has changed since. It asks
 first; --yes skips the question, also if another deploy came first. A refusal changes nothing.`
 
-func applyCommand(p *cli.Program) cli.Row {
+func applyCommand() cli.Row {
 	var f flags
 	var how carrying
 	return cli.Verb{Use: "apply [PLAN]", Short: "Deploy a project or a saved plan", Long: applyHelp,
 		Example: "  berth deploy apply shop.plan --yes\n  berth deploy apply -f compose.yaml -p shop",
 		Flags:   append(f.flags(), how.flags()...),
 		Check:   how.check,
-		Run: func(cmd *cobra.Command, args []string) error {
+		Run: func(r *cli.Run) error {
 			var from *rollout.Plan
-			if len(args) > 0 {
-				if cmd.Flags().Changed("file") {
-					return cli.Usagef(cmd, "a plan says which files it is of; leave -f out, or the plan")
+			if len(r.Args) > 0 {
+				if r.Given("file") {
+					return r.Usagef("a plan says which files it is of; leave -f out, or the plan")
 				}
 				var err error
-				if from, err = saved(args[0]); err != nil {
+				if from, err = saved(r.Args[0]); err != nil {
 					return err
 				}
 				f.Source.Project = from.Project
@@ -51,11 +49,11 @@ func applyCommand(p *cli.Program) cli.Row {
 					f.Source.Files = append(f.Source.Files, file.Path)
 				}
 			}
-			return how.carryOut(cmd, p, &f, from)
+			return how.carryOut(r, &f, from)
 		}}
 }
 
-// carrying is how a plan is carried out, and what it is drawn for.
+// carrying says how a plan is carried out, and what it is drawn for.
 type carrying struct {
 	task   rollout.Task
 	yes    bool
@@ -71,14 +69,14 @@ func (how *carrying) flags() cli.Flags {
 		cli.Flag(&how.format, "format", "`form` of the progress report: text, or json (one event per line)")}
 }
 
-func (how *carrying) check([]string) error {
+func (how *carrying) check(*cli.Run) error {
 	if how.format != "text" && how.format != "json" {
 		return fmt.Errorf("--format is text or json, not %q", how.format)
 	}
 	return nil
 }
 
-// title is what is done with the project, for those who ask.
+// title says what is done with the project, for the question to the user.
 func (how *carrying) title() string {
 	if how.task.Do == "" {
 		return "apply"
@@ -86,35 +84,35 @@ func (how *carrying) title() string {
 	return strings.TrimSpace(string(how.task.Do) + " " + how.task.Title())
 }
 
-// carryOut draws a plan, has it agreed upon, and carries it out.
-func (how *carrying) carryOut(cmd *cobra.Command, p *cli.Program, f *flags, from *rollout.Plan) error {
-	return p.All(withSite(cmd, p, f, func(ctx context.Context, s *site) error {
+// carryOut draws a plan, asks for consent, and carries it out.
+func (how *carrying) carryOut(r *cli.Run, f *flags, from *rollout.Plan) error {
+	return r.All(withSite(r, f, func(s *site) error {
 		s.task = how.task
 		var plan *rollout.Plan
-		err := compose.Await(ctx, how.wait, func() (err error) {
-			plan, err = s.agree(ctx, cmd, p, from, how)
+		err := compose.Await(r, how.wait, func() (err error) {
+			plan, err = s.agree(from, how)
 			return err
 		})
 		if err != nil || plan == nil {
 			return err
 		}
-		ctx, stop := cli.UntilSignal(ctx)
+		r, stop := r.UntilSignal()
 		defer stop()
-		context.AfterFunc(ctx, stop) // a second signal ends the process at once
-		if err = s.apply(ctx, p, plan, how, how.yes && from == nil); err != nil && ctx.Err() != nil {
+		context.AfterFunc(r, stop) // a second signal ends the process at once
+		if err = s.on(r).apply(plan, how, how.yes && from == nil); err != nil && r.Err() != nil {
 			return fmt.Errorf("%w; what was done stays: run it again for the rest (%v)", cli.ErrInterrupted, err)
 		}
 		return err
 	}))
 }
 
-// agree draws the plan that is to be carried out, and asks. nil: there is nothing to do.
-func (s *site) agree(ctx context.Context, cmd *cobra.Command, p *cli.Program, from *rollout.Plan,
-	how *carrying) (*rollout.Plan, error) {
-	plan, err := s.draw(ctx, false)
+// agree draws the plan and asks for consent. It returns nil if there is nothing to do.
+func (s *site) agree(from *rollout.Plan, how *carrying) (*rollout.Plan, error) {
+	d, err := s.draw()
 	if err != nil {
 		return nil, err
 	}
+	plan := d.plan
 	if from != nil {
 		if moved := from.Moved(plan); len(moved) > 0 {
 			return nil, fmt.Errorf("the plan is out of date: %s; make it again with `berth deploy plan`",
@@ -122,28 +120,29 @@ func (s *site) agree(ctx context.Context, cmd *cobra.Command, p *cli.Program, fr
 		}
 	}
 	if !plan.Changes() {
-		return nil, s.nothing(ctx, p, plan)
+		return nil, s.nothing(plan)
 	}
 	if how.dryRun {
-		return nil, show(p.Out, plan)
+		return nil, show(s.Out, plan)
 	}
 	if how.yes {
 		return plan, nil
 	}
-	if err := show(p.Err, plan); err != nil {
+	if err := show(s.Stderr, plan); err != nil {
 		return nil, err
 	}
-	return plan, p.Confirm(cmd, "Do that?")
+	return plan, s.Confirm("Do that?")
 }
 
-// apply locks the project, reserves what the plan gives, and carries it out. free: it need not be the plan that was
-// agreed upon, where another deploy has come before.
-func (s *site) apply(ctx context.Context, p *cli.Program, agreed *rollout.Plan, how *carrying, free bool) (err error) {
-	ctx, locked, err := take(ctx, s.client, s.project.Name(), how.title(), s.project.Owners(), how.wait)
+// apply locks the project, makes the plan's reservations and carries the plan out. With free, the plan may differ from
+// the agreed one, because another deploy came in between.
+func (s *site) apply(agreed *rollout.Plan, how *carrying, free bool) (err error) {
+	under, locked, err := take(s.Run, s.project.Name(), how.title(), s.project.Owners(), how.wait)
 	if err != nil {
 		return err
 	}
-	outcome, t := ipam.DeployRefused, newTeller(p, agreed, how.format == "json")
+	s = s.on(s.With(under))
+	outcome, t := ipam.DeployRefused, newReporter(s.Program, agreed, how.format == "json")
 	defer func() {
 		t.end()
 		did := t.did()
@@ -153,47 +152,47 @@ func (s *site) apply(ctx context.Context, p *cli.Program, agreed *rollout.Plan, 
 		case outcome == ipam.DeployRefused || t.failed == "":
 			did += "; " + cli.OneLine(err)
 		}
-		err = errors.Join(err, locked.unlock(ctx, outcome, did))
+		err = errors.Join(err, locked.unlock(s, outcome, did))
 	}()
 	s.deploy = locked.edit.ID
-	plan, err := s.underLock(ctx, agreed, free)
+	plan, err := s.underLock(agreed, free)
 	if err != nil {
 		return err
 	}
 	if !plan.Changes() {
-		return s.nothing(ctx, p, plan)
+		return s.nothing(plan)
 	}
 	t.plans(plan)
 	outcome = ipam.DeployFailed
-	err = rollout.Run(ctx, plan, s.crew(locked, t))
+	err = rollout.Run(s, plan, s.tools(locked, t))
 	if lost := locked.held(); lost != nil && err != nil {
 		return lost
 	}
 	if err == nil && s.task.Do == rollout.Stop && how.format == "text" {
-		err = s.sayRunning(ctx, p, "")
+		err = s.sayRunning("")
 	}
 	return err
 }
 
-// nothing says that there is nothing to do.
-func (s *site) nothing(ctx context.Context, p *cli.Program, plan *rollout.Plan) error {
+// nothing reports that there is nothing to do.
+func (s *site) nothing(plan *rollout.Plan) error {
 	if s.task.Do == rollout.Stop {
-		return s.sayRunning(ctx, p, ": nothing to do")
+		return s.sayRunning(": nothing to do")
 	}
-	return p.Say(summary(plan))
+	return s.Say(summary(plan))
 }
 
-// sayRunning says which services run, after a stop of some; the line ends with more.
-func (s *site) sayRunning(ctx context.Context, p *cli.Program, more string) error {
-	all, _, err := s.engine.Containers(ctx, s.project.Name())
+// sayRunning lists the running services after some were stopped. The line ends with more.
+func (s *site) sayRunning(more string) error {
+	all, _, err := s.engine.Containers(s, s.project.Name())
 	if err != nil {
 		return err
 	}
-	return p.Say(runningText(s.project.Name(), s.task.Service, all) + more)
+	return s.Say(runningText(s.project.Name(), s.task.Service, all) + more)
 }
 
-// runningText says which services of a project run and, of those that were meant, which do not: "web does not run; db
-// and api run".
+// runningText lists the running services of a project and those of meant that do not run: "web does not run; db and api
+// run".
 func runningText(project, meant string, all []scene.Container) string {
 	runs := map[string]bool{}
 	for i := range all {
@@ -227,32 +226,32 @@ func plural(names []string, one, more string) string {
 	return more
 }
 
-// underLock draws the plan that is carried out, and reserves what it gives once nothing is in its way: what is refused
-// has changed nothing.
-func (s *site) underLock(ctx context.Context, agreed *rollout.Plan, free bool) (plan *rollout.Plan, err error) {
-	for _, reserve := range []bool{false, true} {
-		if plan, err = s.draw(ctx, reserve); err != nil {
-			return nil, err
-		}
-		if moved := agreed.Moved(plan); len(moved) > 0 && !free {
+// underLock draws the plan to carry out. It makes the plan's reservations only if nothing prevents the plan, so that a
+// refusal changes nothing.
+func (s *site) underLock(agreed *rollout.Plan, free bool) (*rollout.Plan, error) {
+	d, err := s.draw()
+	for reserve := false; err == nil; reserve = true {
+		moved := agreed.Moved(d.plan)
+		switch {
+		case len(moved) > 0 && !free:
 			return nil, fmt.Errorf("what was shown is not what there is any more: %s; run it again",
 				strings.Join(moved, "; "))
+		case reserve || !d.plan.Changes():
+			return d.plan, nil
 		}
-		if !plan.Changes() {
-			break
-		}
+		err = s.reserve(d)
 	}
-	return plan, nil
+	return nil, err
 }
 
-// crew is what a plan is carried out with under a lock.
-func (s *site) crew(locked *lock, t *teller) rollout.Crew {
+// tools returns what a plan needs to be carried out under a lock.
+func (s *site) tools(locked *lock, t *reporter) rollout.Tools {
 	edit := func(ctx context.Context, e ipam.Edit) error {
-		_, err := s.client.Edit(ctx, client.EditOptions{Deploy: s.deploy}, e)
+		_, err := s.Edit(ctx, client.EditOptions{Deploy: s.deploy}, e)
 		return err
 	}
-	return rollout.Crew{Engine: s.engine, Maker: s.maker, Tell: t.tell, Held: locked.held, Ran: s.ran, Edit: edit,
-		Regain: s.regain, Host: locked.edit.Host, Orphans: s.client.Orphans,
+	return rollout.Tools{Engine: s.engine, Maker: s.maker, Tell: t.tell, Held: locked.held, Ran: s.ran, Edit: edit,
+		Regain: s.regain, Host: locked.edit.Host, Orphans: s.Client.Orphans,
 		Release: func(ctx context.Context, owner string) error { return edit(ctx, &ipam.ReleaseOwner{Owner: owner}) },
 		Settle: func(ctx context.Context, owner string) error {
 			return edit(ctx, &ipam.ReleaseOwner{Owner: owner, Replaced: true})

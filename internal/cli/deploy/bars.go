@@ -12,23 +12,23 @@ import (
 	"berth/internal/ipam"
 )
 
-// teller tells what a deploy does while it does it: on a terminal by a bar, else by lines, or by events in JSON, one a
-// line. Besides it counts, for the record of the deploy.
-type teller struct {
+// reporter shows the progress of a deploy: as a bar on a terminal, otherwise as lines or as JSON events, one per line.
+// It also counts the actions for the deploy's record.
+type reporter struct {
 	p       *cli.Program
-	json    *json.Encoder // nil: words
+	json    *json.Encoder // nil: text
 	bar     *cli.Progress
 	project string
 	begun   time.Time
 	todo    map[string]rollout.Action // by owner
 	total   int
 	done    map[rollout.Action]int
-	anew    []string // the instances that were made anew
-	failed  string   // the first instance that failed, and why
+	anew    []string // the recreated instances
+	failed  string   // the first instance that failed, with the reason
 }
 
-func newTeller(p *cli.Program, plan *rollout.Plan, asJSON bool) *teller {
-	t := &teller{p: p, project: plan.Project, begun: p.Now(), bar: p.ShowProgress("deploying "+plan.Project, false)}
+func newReporter(p *cli.Program, plan *rollout.Plan, asJSON bool) *reporter {
+	t := &reporter{p: p, project: plan.Project, begun: p.Now(), bar: p.ShowProgress("deploying "+plan.Project, false)}
 	if asJSON {
 		t.json = json.NewEncoder(p.Out)
 	}
@@ -36,8 +36,8 @@ func newTeller(p *cli.Program, plan *rollout.Plan, asJSON bool) *teller {
 	return t
 }
 
-// plans has it tell of what a plan does.
-func (t *teller) plans(plan *rollout.Plan) {
+// plans announces a plan.
+func (t *reporter) plans(plan *rollout.Plan) {
 	t.todo, t.total, t.done, t.anew = map[string]rollout.Action{}, 0, map[rollout.Action]int{}, nil
 	all := plan.Delete
 	for _, s := range plan.Services {
@@ -58,8 +58,8 @@ func (t *teller) plans(plan *rollout.Plan) {
 	}
 }
 
-// tell takes one event. Whoever has stopped reading is no reason for a deploy to end.
-func (t *teller) tell(e rollout.Event) {
+// tell shows one event. A reader that is gone does not end the deploy.
+func (t *reporter) tell(e rollout.Event) {
 	switch {
 	case e.Step == rollout.Done:
 		do := t.todo[e.Instance]
@@ -80,37 +80,37 @@ func (t *teller) tell(e rollout.Event) {
 		lines(t.p.Out, e)
 	case e.Step == rollout.Failed:
 		t.bar.End()
-		lines(t.p.Err, e)
+		lines(t.p.Stderr, e)
 	default:
 		t.bar.Say(cli.Printable(strings.TrimSpace(string(e.Step) + " " + e.Instance)))
 		t.bar.Set(t.count(), t.total)
 	}
 }
 
-// end takes the bar away, and says on a terminal what was done.
-func (t *teller) end() {
+// end removes the bar, and says on a terminal what was done.
+func (t *reporter) end() {
 	t.bar.End()
 	if t.bar.Shown() && t.json == nil {
-		fmt.Fprintf(t.p.Err, "%s: %s in %s\n", t.project, t.did(), t.p.Now().Sub(t.begun).Round(time.Second))
+		fmt.Fprintf(t.p.Stderr, "%s: %s in %s\n", t.project, t.did(), t.p.Now().Sub(t.begun).Round(time.Second))
 	}
 }
 
-func (t *teller) count() (count int) {
+func (t *reporter) count() (count int) {
 	for _, n := range t.done {
 		count += n
 	}
 	return count
 }
 
-// pasts are what was done, where the action was.
+// pasts are the actions in the past tense.
 var pasts = [...]struct {
 	do   rollout.Action
 	word string
 }{{rollout.Create, "created"}, {rollout.Recreate, "recreated"}, {rollout.Start, "started"}, {rollout.Work, "run"},
 	{rollout.Stop, "stopped"}, {rollout.Delete, "deleted"}}
 
-// did says in words what was done, and what failed.
-func (t *teller) did() string {
+// did says what was done and what failed.
+func (t *reporter) did() string {
 	var parts []string
 	for _, past := range pasts {
 		if n := t.done[past.do]; n > 0 {
@@ -134,7 +134,7 @@ func (t *teller) did() string {
 	return text
 }
 
-// some names the first of many.
+// some names the first of many instances.
 func some(names []string) string {
 	const most = 5
 	if len(names) <= most {
@@ -143,7 +143,7 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// cut leaves of a text what a record of a deploy holds.
+// cut shortens a text to what the record of a deploy holds.
 func cut(text string) string {
 	const dots = "..."
 	if len(text) <= ipam.MaxDid {
@@ -152,7 +152,7 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:ipam.MaxDid-len(dots)], "") + dots
 }
 
-// lines writes an event as a person reads it.
+// lines writes an event as text.
 func lines(w io.Writer, e rollout.Event) {
 	canary := ""
 	if e.Canary {

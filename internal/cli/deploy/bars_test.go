@@ -22,7 +22,7 @@ func TestDid(t *testing.T) {
 		told = append(told, rollout.Event{Step: rollout.Done, Instance: owner})
 	}
 	p := cli.New("v1")
-	p.Out, p.Err = &bytes.Buffer{}, &bytes.Buffer{}
+	p.Out, p.Stderr = &bytes.Buffer{}, &bytes.Buffer{}
 	const all = "1 created, 1 recreated (recreate/1), 1 started, 1 run, 1 stopped, 1 deleted"
 	if got := deploy.Did(p, plan, told...); got != all {
 		t.Errorf("it says %q, want %q", got, all)
@@ -51,7 +51,7 @@ func TestDidSome(t *testing.T) {
 		told = append(told, rollout.Event{Step: rollout.Done, Instance: owner})
 	}
 	p := cli.New("v1")
-	p.Out, p.Err = &bytes.Buffer{}, &bytes.Buffer{}
+	p.Out, p.Stderr = &bytes.Buffer{}, &bytes.Buffer{}
 	for i, want := range []string{"nothing was done", "1 created, of 6"} {
 		if got := deploy.Did(p, plan, told[:i]...); got != want {
 			t.Errorf("after %d it says %q, want %q", i, got, want)

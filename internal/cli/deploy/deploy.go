@@ -16,11 +16,11 @@ import (
 // Command is `berth deploy`.
 func Command(p *cli.Program) cli.Row {
 	return cli.Group("deploy", "Deploy a Compose project",
-		planCommand(p), applyCommand(p), startCommand(p), stopCommand(p), recreateCommand(p), statusCommand(p),
-		historyCommand(p), unlockCommand(), orphansCommand(p))
+		planCommand(), applyCommand(), startCommand(), stopCommand(), recreateCommand(), statusCommand(p),
+		historyCommand(p), unlockCommand(), orphansCommand())
 }
 
-// flags say which project is meant, and by what it is made.
+// flags name the project, its engine and its compose command.
 type flags struct {
 	compose.Project
 	engine  string // its URL

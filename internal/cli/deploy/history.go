@@ -2,11 +2,9 @@ package deploy
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"time"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 )
@@ -22,7 +20,7 @@ func historyCommand(p *cli.Program) cli.Row {
 			Long: historyHelp, Example: "  berth deploy history shop\n  berth deploy history shop --last 1 --format json",
 			Any:   cli.ProjectRefs,
 			Flags: cli.Flags{cli.Flag(&last, "last", "only the last `N` of them")},
-			Check: func([]string) error {
+			Check: func(*cli.Run) error {
 				if last < 0 {
 					return fmt.Errorf("--last is %d; it is how many are shown, and 0 all", last)
 				}
@@ -33,8 +31,8 @@ func historyCommand(p *cli.Program) cli.Row {
 			cli.Col("TOOK", func(r *ipam.DeployRun) string { return took(r, p.Now()) }),
 			cli.Col("OUTCOME", func(r *ipam.DeployRun) string { return words(r.Outcome) }).Marked().AtMost(outcomeShown),
 			"Did,most=18", "By,wide", "Host,wide"},
-		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.DeployRun, error) {
-			return c.DeployRuns(ctx, args[0], last)
+		Fetch: func(r *cli.Run) ([]ipam.DeployRun, error) {
+			return r.DeployRuns(r, r.Args[0], last)
 		},
 	}
 }
@@ -42,7 +40,7 @@ func historyCommand(p *cli.Program) cli.Row {
 // outcomeShown is how many characters of an outcome tables show.
 const outcomeShown = 15
 
-// took is how long a deploy took, or takes; empty: it is not known when it ended.
+// took returns how long a deploy took or has taken so far. It is empty if the end is unknown.
 func took(r *ipam.DeployRun, now time.Time) string {
 	switch {
 	case !r.Ended.IsZero():
@@ -53,16 +51,16 @@ func took(r *ipam.DeployRun, now time.Time) string {
 	return max(0, now.Sub(r.Begun)).Round(time.Second).String()
 }
 
-// words are an outcome as a person reads it.
+// words returns an outcome as text.
 func words(o ipam.DeployOutcome) string {
 	return cmp.Or(map[ipam.DeployOutcome]string{ipam.DeployLost: "lock lost", ipam.DeployTaken: "lock taken away",
 		ipam.DeploySilent: "ended without a word"}[o], string(o))
 }
 
-// lastOf is the last deploy of a project that has ended; nil where there is none.
-func lastOf(ctx context.Context, c *client.Client, project string) (*ipam.DeployRun, error) {
+// lastOf returns the last finished deploy of a project, or nil.
+func lastOf(r *cli.Run, project string) (*ipam.DeployRun, error) {
 	const runningToo = 2
-	all, err := c.DeployRuns(ctx, project, runningToo)
+	all, err := r.DeployRuns(r, project, runningToo)
 	for i := range all {
 		if all[i].Outcome != ipam.DeployRuns {
 			return &all[i], err

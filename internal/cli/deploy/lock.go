@@ -8,32 +8,32 @@ import (
 	"time"
 
 	"berth/internal/admin/client"
+	"berth/internal/cli"
 	"berth/internal/cli/compose"
 	"berth/internal/ipam"
 )
 
-// How long a lock lasts without a sign of life of its deploy, and how often it gives one.
+// The lifetime of a lock that is not renewed, and the interval between renewals.
 const (
 	lockTTL   = 30 * time.Second
 	lockEvery = 10 * time.Second
 )
 
-// lock is a project that is locked for this process, until it is unlocked or the lock is lost.
+// lock is a project's lock held by this process, until it is unlocked or lost.
 type lock struct {
 	ask    func(context.Context, ipam.Edit) error // the daemon
 	edit   ipam.LockDeploy
-	cancel context.CancelFunc // of what is done under the lock
+	cancel context.CancelFunc // cancels what runs under the lock
 	ended  chan struct{}
 
 	mu   sync.Mutex
 	lost error
-	good time.Time // until when it is held for sure
+	good time.Time // the lock is held for sure until then
 }
 
-// take locks a project, and waits for another deploy as long as wait. What is done under the lock is given the context,
-// which ends when the lock is lost. The caller unlocks it.
-func take(ctx context.Context, c *client.Client, project, task string, owners []string,
-	wait time.Duration) (context.Context, *lock, error) {
+// take locks a project. It waits at most wait for another deploy. The returned context ends when the lock is lost. The
+// caller must unlock.
+func take(r *cli.Run, project, task string, owners []string, wait time.Duration) (context.Context, *lock, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, nil, err
@@ -41,13 +41,13 @@ func take(ctx context.Context, c *client.Client, project, task string, owners []
 	l := &lock{ended: make(chan struct{}), edit: ipam.LockDeploy{Project: project, ID: ipam.NewID(), Host: host,
 		PID: os.Getpid(), Task: task, Owners: owners, TTL: ipam.Duration(lockTTL)}}
 	l.ask = func(ctx context.Context, e ipam.Edit) error {
-		_, err := c.Edit(ctx, client.EditOptions{Deploy: l.edit.ID}, e)
+		_, err := r.Edit(ctx, client.EditOptions{Deploy: l.edit.ID}, e)
 		return err
 	}
-	return l.begin(ctx, wait)
+	return l.begin(r, wait)
 }
 
-// begin has the lock, and keeps it from then on.
+// begin takes the lock and keeps renewing it.
 func (l *lock) begin(ctx context.Context, wait time.Duration) (context.Context, *lock, error) {
 	if err := compose.Await(ctx, wait, func() error { return l.renew(ctx) }); err != nil {
 		return nil, nil, err
@@ -58,7 +58,7 @@ func (l *lock) begin(ctx context.Context, wait time.Duration) (context.Context, 
 	return under, l, nil
 }
 
-// renew asks for the lock, or for more of it.
+// renew takes or renews the lock.
 func (l *lock) renew(ctx context.Context) error {
 	asked := time.Now()
 	err := l.ask(ctx, &l.edit)
@@ -71,8 +71,8 @@ func (l *lock) renew(ctx context.Context) error {
 	return err
 }
 
-// keep renews the lock until ctx ends. Where it was taken away, or could not be renewed in time, what is done under it
-// ends.
+// keep renews the lock until ctx ends. If the lock was taken away or could not be renewed in time, it cancels what runs
+// under it.
 func (l *lock) keep(ctx context.Context) {
 	defer close(l.ended)
 	again := time.NewTicker(lockEvery)
@@ -97,7 +97,7 @@ func (l *lock) keep(ctx context.Context) {
 	}
 }
 
-// held refuses the next step where the lock is not held for sure any more.
+// held returns an error if the lock is no longer held for sure.
 func (l *lock) held() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +111,7 @@ func (l *lock) held() error {
 	return nil
 }
 
-// unlock ends the lock, also where ctx has ended, and tells what came of the deploy.
+// unlock releases the lock, even if ctx has ended, and records the outcome of the deploy.
 func (l *lock) unlock(ctx context.Context, outcome ipam.DeployOutcome, did string) error {
 	l.cancel()
 	<-l.ended

@@ -11,18 +11,16 @@ import (
 	"berth/internal/deploy/rollout"
 	"berth/internal/deploy/scene"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
-func orphansCommand(p *cli.Program) cli.Row {
-	return cli.Group("orphans", "Volumes that no service uses", orphanListCommand(p), orphanRemoveCommand(p))
+func orphansCommand() cli.Row {
+	return cli.Group("orphans", "Volumes that no service uses", orphanListCommand(), orphanRemoveCommand())
 }
 
 const orphanListHelp = `Lists the volumes that deploys left on this host: those that no service uses, and
 copies of recreated volumes. They stay until berth deploy orphans rm removes them.`
 
-func orphanListCommand(p *cli.Program) cli.Row {
+func orphanListCommand() cli.Row {
 	var host string
 	return cli.Listing[ipam.Orphan]{
 		Verb: cli.Verb{Use: "ls [PROJECT]", Short: "List volumes that no service uses any more", Long: orphanListHelp,
@@ -31,18 +29,18 @@ func orphanListCommand(p *cli.Program) cli.Row {
 		Keys: cli.Fields{"host",
 			cli.Choice("state=Stage", string(ipam.OrphanSaving), string(ipam.OrphanRestoring))},
 		Columns: cli.Fields{"Volume", "Project", "Service", "Since", "Of,wide", "Stage,wide", "Host,wide"},
-		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.Orphan, error) {
-			all, err := c.Orphans(ctx)
+		Fetch: func(r *cli.Run) ([]ipam.Orphan, error) {
+			all, err := r.Orphans(r)
 			if err != nil {
 				return nil, err
 			}
-			all = slices.DeleteFunc(all, func(o ipam.Orphan) bool { return len(args) > 0 && o.Project != args[0] })
+			all = slices.DeleteFunc(all, func(o ipam.Orphan) bool { return len(r.Args) > 0 && o.Project != r.Args[0] })
 			if len(all) == 0 {
 				return all, nil
 			}
-			has, err := volumesOf(ctx, host)
+			has, err := volumesOf(r, host)
 			if err != nil {
-				p.Warn("what is recorded is listed, also of volumes that are gone or in use again: " +
+				r.Warn("what is recorded is listed, also of volumes that are gone or in use again: " +
 					cli.OneLine(err))
 				return all, nil
 			}
@@ -51,7 +49,7 @@ func orphanListCommand(p *cli.Program) cli.Row {
 	}
 }
 
-// volumesOf are the volumes of the engine at a URL, by name.
+// volumesOf returns the volumes of the engine at a URL, by name.
 func volumesOf(ctx context.Context, host string) (map[string]*scene.Stored, error) {
 	engine, err := scene.Open(host)
 	if err != nil {
@@ -66,13 +64,12 @@ func volumesOf(ctx context.Context, host string) (map[string]*scene.Stored, erro
 	return has, err
 }
 
-// isOrphan tells whether a volume that is recorded as an orphan is one still. One of its name that was made since is
-// another one.
+// isOrphan reports whether a recorded orphan still is one. A volume of the same name that was created later is not.
 func isOrphan(o *ipam.Orphan, s *scene.Stored) bool {
 	switch {
 	case s == nil || s.Used():
 		return false
-	case o.Of == "" && s.Made.After(o.Since.Add(time.Second)): // an engine tells whole seconds
+	case o.Of == "" && s.Made.After(o.Since.Add(time.Second)): // engines report whole seconds
 		return false
 	}
 	return true
@@ -82,7 +79,7 @@ const orphanRemoveHelp = `Removes a volume that no service uses, with its data. 
 --yes. It refuses while a container uses the volume, while its project is being deployed, and for volumes that
 no deploy left.`
 
-func orphanRemoveCommand(p *cli.Program) cli.Row {
+func orphanRemoveCommand() cli.Row {
 	var host string
 	var yes, dryRun bool
 	return cli.Verb{Use: "rm VOLUME...", Short: "Remove volumes that no service uses any more",
@@ -90,71 +87,71 @@ func orphanRemoveCommand(p *cli.Program) cli.Row {
 		Example: "  berth deploy orphans rm shop_data\n  berth deploy orphans rm shop_data-orphan-1 --yes",
 		Refs:    []cli.Refs{orphanRefs},
 		Flags:   cli.Flags{hostFlag(&host), cli.YesFlag(&yes), cli.DryRunFlag(&dryRun)},
-		Run: func(cmd *cobra.Command, args []string) error {
-			return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-				r := orphanRemoval{program: p, client: c, host: host, dryRun: dryRun}
-				return cli.Each(args, func(volume string) error {
-					return r.remove(ctx, volume, func(question string) error {
-						if yes {
-							return nil
-						}
-						return p.Confirm(cmd, question)
-					})
+		Run: func(run *cli.Run) error {
+			if err := run.Ask(); err != nil {
+				return err
+			}
+			r := orphanRemoval{Run: run, host: host, dryRun: dryRun}
+			return cli.Each(run.Args, func(volume string) error {
+				return r.remove(volume, func(question string) error {
+					if yes {
+						return nil
+					}
+					return run.Confirm(question)
 				})
 			})
 		}}
 }
 
-// orphanRemoval removes an orphaned volume, and what is recorded of it.
+// orphanRemoval removes an orphaned volume and its record.
 type orphanRemoval struct {
-	program *cli.Program
-	client  *client.Client
-	host    string // URL of the engine
-	dryRun  bool
+	*cli.Run
+	host   string // URL of the engine
+	dryRun bool
 }
 
-func (r *orphanRemoval) remove(ctx context.Context, name string, confirm func(string) error) error {
+func (r *orphanRemoval) remove(name string, confirm func(string) error) error {
 	engine, err := scene.Open(r.host)
 	if err != nil {
 		return err
 	}
 	defer engine.Close()
-	o, there, err := r.look(ctx, engine, name)
+	o, there, err := r.look(engine, name)
 	if err != nil {
 		return err
 	}
 	if r.dryRun {
-		return r.program.Sayf("would remove the volume %s of the project %s", name, o.Project)
+		return r.Sayf("would remove the volume %s of the project %s", name, o.Project)
 	}
 	if there {
 		if err := confirm(fmt.Sprintf("Remove the volume %s of the project %s, with all that is in it?", name,
 			o.Project)); err != nil {
 			return err
 		}
-		if _, _, err := r.look(ctx, engine, name); err != nil { // the question may have stood there for long
+		if _, _, err := r.look(engine, name); err != nil { // the user may have taken long to answer
 			return err
 		}
-		if err := engine.RemoveCopiers(ctx, o.Project); err != nil {
+		if err := engine.RemoveCopiers(r, o.Project); err != nil {
 			return err
 		}
-		if err := engine.RemoveVolume(ctx, name); err != nil {
+		if err := engine.RemoveVolume(r, name); err != nil {
 			return err
 		}
 	}
-	if _, err := r.client.Edit(ctx, client.EditOptions{}, &ipam.RemoveOrphan{Volume: name}); err != nil {
+	if _, err := r.Edit(r, client.EditOptions{}, &ipam.RemoveOrphan{Volume: name}); err != nil {
 		return fmt.Errorf("the volume %s is gone, and is recorded still: %w", name, err)
 	}
-	return r.program.Say(name)
+	return r.Say(name)
 }
 
-// look finds what is recorded of a volume, and whether the engine has it. It refuses one that is used, is not what was
-// left behind, or whose project is being deployed.
-func (r *orphanRemoval) look(ctx context.Context, engine *scene.Engine, name string) (*ipam.Orphan, bool, error) {
-	o, err := r.find(ctx, name)
+// look returns the record of a volume, and whether the engine has it. It refuses a volume that is in use, that is not
+// the recorded one, or whose project is being deployed.
+func (r *orphanRemoval) look(engine *scene.Engine, name string) (*ipam.Orphan, bool, error) {
+	o, err := r.find(name)
 	if err != nil {
 		return nil, false, err
 	}
-	all, err := engine.Volumes(ctx)
+	all, err := engine.Volumes(r)
 	if err != nil {
 		return nil, false, err
 	}
@@ -171,13 +168,13 @@ func (r *orphanRemoval) look(ctx context.Context, engine *scene.Engine, name str
 				"before; `docker volume rm` removes this one", name, cli.LocalTime(all[i].Made))
 		}
 	}
-	_, err = r.client.Edit(ctx, client.EditOptions{DryRun: true}, &ipam.RemoveOrphan{Volume: name})
+	_, err = r.Edit(r, client.EditOptions{DryRun: true}, &ipam.RemoveOrphan{Volume: name})
 	return o, i >= 0, err
 }
 
-// find is what is recorded of a volume.
-func (r *orphanRemoval) find(ctx context.Context, name string) (*ipam.Orphan, error) {
-	all, err := r.client.Orphans(ctx)
+// find returns the record of a volume.
+func (r *orphanRemoval) find(name string) (*ipam.Orphan, error) {
+	all, err := r.Orphans(r)
 	if err != nil {
 		return nil, err
 	}
@@ -189,16 +186,16 @@ func (r *orphanRemoval) find(ctx context.Context, name string) (*ipam.Orphan, er
 	return &all[i], nil
 }
 
-// orphanRefs completes volumes that no service uses any more.
+// orphanRefs completes names of orphaned volumes.
 var orphanRefs = cli.NamesOf((*client.Client).Orphans, func(o *ipam.Orphan) string { return o.Volume })
 
-// volumes adds what is known of volumes to what a plan is drawn of.
-func (s *site) volumes(ctx context.Context, in *rollout.Inputs) (err error) {
+// volumes adds what is known about volumes to the inputs of a plan.
+func (s *site) volumes(in *rollout.Inputs) (err error) {
 	in.Volumes = s.project.Volumes()
-	if in.Stored, err = s.engine.Volumes(ctx); err != nil {
+	if in.Stored, err = s.engine.Volumes(s); err != nil {
 		return err
 	}
-	all, err := s.client.Orphans(ctx)
+	all, err := s.Orphans(s)
 	for _, o := range all {
 		if o.Project == in.Project {
 			in.Orphans = append(in.Orphans, o)

@@ -17,12 +17,12 @@ import (
 // that is being deployed by then, or of a volume that is none any more.
 func TestOrphanAsked(t *testing.T) {
 	for what, c := range map[string]struct {
-		meanwhile func(h *house)
+		meanwhile func(h *harness)
 		want      string
 	}{
-		"nothing":             {func(*house) {}, ""},
+		"nothing":             {func(*harness) {}, ""},
 		"a deploy has begun":  {lockShop, "the project shop is being deployed"},
-		"it is used":          {func(h *house) { h.engine.Containers[0].Volume = "shop_data" }, "is used by the container"},
+		"it is used":          {func(h *harness) { h.engine.Containers[0].Volume = "shop_data" }, "is used by the container"},
 		"it is none any more": {forgetData, "the volume shop_data is none that a deploy left behind"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestOrphanAsked(t *testing.T) {
 			client := client.New(h.socket)
 			defer client.Close()
 			p := cli.New("dev")
-			p.Out, p.Err = io.Discard, io.Discard
+			p.Out, p.Stderr = io.Discard, io.Discard
 			err := deploy.RemoveOrphan(t.Context(), p, client, h.host, "shop_data", func(string) error {
 				c.meanwhile(h)
 				return nil
@@ -51,8 +51,8 @@ func TestOrphanAsked(t *testing.T) {
 	}
 }
 
-func lockShop(h *house) {
+func lockShop(h *harness) {
 	h.edit(&ipam.LockDeploy{Project: "shop", ID: ipam.NewID(), Host: "alpha", PID: 1, TTL: ipam.Duration(time.Minute)})
 }
 
-func forgetData(h *house) { h.edit(&ipam.RemoveOrphan{Volume: "shop_data"}) }
+func forgetData(h *harness) { h.edit(&ipam.RemoveOrphan{Volume: "shop_data"}) }

@@ -1,18 +1,14 @@
 package deploy
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/deploy/rollout"
-
-	"github.com/spf13/cobra"
 )
 
 const planHelp = `Shows which containers a deploy would create, recreate (and why), start or delete, with
@@ -20,30 +16,31 @@ their old and new addresses. It changes nothing. -o saves the plan for berth dep
 
 Exit codes: 0 nothing to do; 1 refused, with the reasons on standard error; 2 there are changes.`
 
-func planCommand(p *cli.Program) cli.Row {
+func planCommand() cli.Row {
 	var f flags
 	var output, format string
 	return cli.Verb{Use: "plan", Short: "Show what a deploy would do", Long: planHelp,
 		Example: "  berth deploy plan\n  berth deploy plan -f compose.yaml -p shop -o shop.plan",
 		Flags: append(f.flags(), cli.Flag(&output, "output", "save the plan in `FILE`").Short("o"),
 			cli.FormatFlag(&format, "the plan as it is saved")),
-		Run: func(cmd *cobra.Command, _ []string) error {
-			table, err := cli.NewObject[rollout.Plan](p.Out, cmd, format)
+		Run: func(r *cli.Run) error {
+			table, err := cli.NewObject[rollout.Plan](r, format)
 			if err != nil {
 				return err
 			}
-			var plan *rollout.Plan
-			err = withSite(cmd, p, &f, func(ctx context.Context, s *site) (err error) {
-				plan, err = s.draw(ctx, false)
+			var d *drawing
+			err = withSite(r, &f, func(s *site) (err error) {
+				d, err = s.draw()
 				return err
 			})
 			if err != nil {
-				return p.All(err)
+				return r.All(err)
 			}
-			if err := save(p.Out, output, plan); err != nil {
+			plan := d.plan
+			if err := save(r.Out, output, plan); err != nil {
 				return err
 			}
-			if err := cli.ShowObject(table, plan, func(w io.Writer) error { return show(w, plan) }); err != nil {
+			if err := table.Object(plan, func(w io.Writer) error { return show(w, plan) }); err != nil {
 				return err
 			}
 			if plan.Changes() {
@@ -53,20 +50,21 @@ func planCommand(p *cli.Program) cli.Row {
 		}}
 }
 
-// withSite finds the site of a project, and lets it go afterwards.
-func withSite(cmd *cobra.Command, p *cli.Program, f *flags, do func(context.Context, *site) error) error {
-	project, err := f.Load(cmd.Context(), p)
+// withSite opens the site of a project, and closes it afterwards.
+func withSite(r *cli.Run, f *flags, do func(*site) error) error {
+	project, err := f.Load(r)
 	if err != nil {
 		return err
 	}
-	return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-		s, err := open(ctx, f, project, c)
-		if err != nil {
-			return err
-		}
-		defer s.close()
-		return do(ctx, s)
-	})
+	if err := r.Ask(); err != nil {
+		return err
+	}
+	s, err := open(r, f, project)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.engine.Close() }()
+	return do(s)
 }
 
 // save writes a plan to a file, or to standard output with "-", for `berth deploy apply`.
@@ -81,7 +79,7 @@ func save(out io.Writer, file string, plan *rollout.Plan) error {
 	return cli.WriteText(cli.PrivateMode, out, file, append(text, '\n'))
 }
 
-// saved reads a plan that was saved.
+// saved reads a saved plan.
 func saved(file string) (*rollout.Plan, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 
 	"berth/internal/admin/client"
 	"berth/internal/cli"
@@ -19,25 +20,32 @@ import (
 	"berth/internal/ipam"
 )
 
-// site is where a project is deployed: its files, its engine, its compose command, and the daemon.
+// site is where a project is deployed: its files, its engine, its compose command and the daemon.
 type site struct {
+	*cli.Run
 	flags   *flags
 	project *deploy.Project
-	client  *client.Client
 	engine  *scene.Engine
 	maker   *single.Maker
 	version string  // of the compose command
-	deploy  ipam.ID // whose lock the project has; zero: none of ours
+	deploy  ipam.ID // the deploy that holds the lock; zero: none of ours
 	task    rollout.Task
 }
 
-// open finds all of it. The caller closes it.
-func open(ctx context.Context, f *flags, project *deploy.Project, c *client.Client) (*site, error) {
+// on returns the site with another run. A site never changes its own run, because earlier requests may still use it.
+func (s *site) on(r *cli.Run) *site {
+	with := *s
+	with.Run = r
+	return &with
+}
+
+// open opens a site. The caller closes it.
+func open(r *cli.Run, f *flags, project *deploy.Project) (*site, error) {
 	f.Mapping.Moves = true
-	if err := f.Look(ctx, c, cli.EngineFlags{Host: f.engine}, project); err != nil {
+	if err := f.Look(r, cli.EngineFlags{Host: f.engine}, project); err != nil {
 		return nil, err
 	}
-	words, version, err := single.FindCommand(ctx, f.compose)
+	words, version, err := single.FindCommand(r, f.compose)
 	if err != nil {
 		return nil, err
 	}
@@ -54,13 +62,11 @@ func open(ctx context.Context, f *flags, project *deploy.Project, c *client.Clie
 		return nil, err
 	}
 	command := single.Command{Words: words, Project: project.Name(), Files: project.Files(), Options: f.options()}
-	return &site{flags: f, project: project, client: c, engine: engine, version: version,
+	return &site{flags: f, Run: r, project: project, engine: engine, version: version,
 		maker: &single.Maker{Command: command, Dial: dial}}, nil
 }
 
-func (s *site) close() { _ = s.engine.Close() }
-
-// options are those of the compose command that say which project is meant, as it was said to us.
+// options returns the options of the compose command that name the project, as the user gave them.
 func (f *flags) options() (all []string) {
 	if f.Source.Directory != "" {
 		all = append(all, "--project-directory", f.Source.Directory)
@@ -74,12 +80,18 @@ func (f *flags) options() (all []string) {
 	return all
 }
 
-// draw makes a plan of what there is now. With reserve its reservations are made; without, they are only tried. Its
-// error joins all that is in the way (BD-2).
-func (s *site) draw(ctx context.Context, reserve bool) (*rollout.Plan, error) {
-	stops := s.task.Do == rollout.Stop // which is never too late, whatever the files say by now
-	reserve = reserve && !stops
-	wants, _, wrong := s.flags.Reserve(ctx, s.client, client.EditOptions{DryRun: !reserve, Deploy: s.deploy}, s.project)
+// drawing is a plan with its inputs.
+type drawing struct {
+	plan   *rollout.Plan
+	in     rollout.Inputs
+	beside map[string][]netip.Addr // by owners that need second addresses
+}
+
+// draw reads the current state and makes a plan from it. It only tries the plan's reservations. Its error joins
+// everything that prevents the plan.
+func (s *site) draw() (*drawing, error) {
+	stops := s.task.Do == rollout.Stop // a stop is possible whatever the files say by now
+	wants, _, wrong := s.flags.Reserve(s.Run, client.EditOptions{DryRun: true, Deploy: s.deploy}, s.project)
 	if wants == nil {
 		return nil, wrong
 	}
@@ -93,22 +105,22 @@ func (s *site) draw(ctx context.Context, reserve bool) (*rollout.Plan, error) {
 	if in.Files, err = digests(s.project.Files()); err != nil {
 		return nil, err
 	}
-	if in.Hashes, err = s.maker.Hashes(ctx); err != nil {
+	if in.Hashes, err = s.maker.Hashes(s); err != nil {
 		problems = append(problems, err)
 	}
-	if in.Containers, in.Unread, err = s.engine.Containers(ctx, in.Project); err == nil {
-		in.Images, err = s.images(ctx, in.Services)
+	if in.Containers, in.Unread, err = s.engine.Containers(s, in.Project); err == nil {
+		in.Images, err = s.images(in.Services)
 	}
 	if err == nil {
-		in.Networks, err = s.networks(ctx)
+		in.Networks, err = s.networks()
 	}
 	if err == nil {
-		err = s.volumes(ctx, &in)
+		err = s.volumes(&in)
 	}
 	if err == nil {
-		err = s.unclaimed(ctx, wants, &in)
+		err = s.unclaimed(wants, &in)
 	}
-	if ran, ranErr := s.workers(ctx); ranErr != nil {
+	if ran, ranErr := s.workers(); ranErr != nil {
 		problems = append(problems, ranErr)
 	} else {
 		in.Ran = ran
@@ -117,21 +129,44 @@ func (s *site) draw(ctx context.Context, reserve bool) (*rollout.Plan, error) {
 	if err := deploy.Join(append(problems, err, more)...); err != nil {
 		return nil, err
 	}
-	beside := plan.Beside()
-	if len(beside) == 0 {
-		return plan, nil
+	d := &drawing{plan, in, plan.Beside()}
+	if len(d.beside) == 0 {
+		return d, nil
 	}
-	if err := s.another(ctx, wants, beside, reserve); err != nil {
-		return nil, err
+	if err = s.another(wants, d.beside, false); err == nil {
+		err = d.with(wants)
 	}
-	in.Services = wants.Services()
-	return rollout.Draw(in)
+	return d, err
 }
 
-// another reserves second addresses for those whose successors run beside them (BD-4, BO-13).
-func (s *site) another(ctx context.Context, wants *deploy.Plan, beside map[string][]netip.Addr, reserve bool) error {
+// with draws the plan again if other addresses were granted.
+func (d *drawing) with(wants *deploy.Plan) (err error) {
+	if services := wants.Services(); !reflect.DeepEqual(services, d.in.Services) {
+		d.in.Services = services
+		d.plan, err = rollout.Draw(d.in)
+	}
+	return err
+}
+
+// reserve makes the reservations of a plan. It fails if somebody has taken an address since the plan was drawn.
+func (s *site) reserve(d *drawing) error {
+	if s.task.Do == rollout.Stop {
+		return nil
+	}
+	wants, _, err := s.flags.Reserve(s.Run, client.EditOptions{Deploy: s.deploy}, s.project)
+	if err == nil && len(d.beside) > 0 {
+		err = s.another(wants, d.beside, true)
+	}
+	if err != nil {
+		return err
+	}
+	return d.with(wants)
+}
+
+// another reserves second addresses for owners whose successors run beside them.
+func (s *site) another(wants *deploy.Plan, beside map[string][]netip.Addr, reserve bool) error {
 	edits := wants.Another(beside)
-	out, err := cli.EditInSteps(ctx, s.client, client.EditOptions{DryRun: !reserve, Refused: !reserve, Deploy: s.deploy},
+	out, err := s.EditInSteps(client.EditOptions{DryRun: !reserve, Refused: !reserve, Deploy: s.deploy},
 		edits, func(edit int) string { return "a second address for " + edits[edit].(*ipam.AddReservation).Owner })
 	for i := range out.Refused {
 		err = deploy.Join(err, wants.ProblemOfAnother(beside, out.Refused[i].Index, &out.Refused[i]))
@@ -142,11 +177,11 @@ func (s *site) another(ctx context.Context, wants *deploy.Plan, beside map[strin
 	return wants.GrantAnother(beside, out.Results)
 }
 
-// networks are those that Compose makes for the project, and what the engine has of them.
-func (s *site) networks(ctx context.Context) (all []rollout.NetworkState, err error) {
+// networks returns the networks that Compose makes for the project, and their state in the engine.
+func (s *site) networks() (all []rollout.NetworkState, err error) {
 	for _, wants := range s.project.Definitions() {
 		one := rollout.NetworkState{Wants: wants}
-		if one.Has, one.There, err = s.engine.Network(ctx, wants.Network); err != nil {
+		if one.Has, one.There, err = s.engine.Network(s, wants.Network); err != nil {
 			return nil, err
 		}
 		all = append(all, one)
@@ -154,15 +189,15 @@ func (s *site) networks(ctx context.Context) (all []rollout.NetworkState, err er
 	return all, nil
 }
 
-// images are what the engine has of those that the files name.
-func (s *site) images(ctx context.Context, services []deploy.Service) (map[string]scene.Image, error) {
-	all, asked := map[string]scene.Image{}, map[string]bool{"": true} // which is built
+// images returns the engine's images that the files name.
+func (s *site) images(services []deploy.Service) (map[string]scene.Image, error) {
+	all, asked := map[string]scene.Image{}, map[string]bool{"": true} // the empty name: an image that is built
 	for _, service := range services {
 		if asked[service.Image] {
 			continue
 		}
 		asked[service.Image] = true
-		image, there, err := s.engine.Image(ctx, service.Image)
+		image, there, err := s.engine.Image(s, service.Image)
 		if err != nil {
 			return nil, err
 		}
@@ -189,9 +224,9 @@ func digests(files []string) (all []rollout.File, err error) {
 	return all, nil
 }
 
-// workers are those of the project that have run, as they did last.
-func (s *site) workers(ctx context.Context) (map[string]rollout.Ran, error) {
-	all, err := s.client.Workers(ctx)
+// workers returns the workers of the project with their last runs.
+func (s *site) workers() (map[string]rollout.Ran, error) {
+	all, err := s.Workers(s)
 	ran := map[string]rollout.Ran{}
 	for _, one := range all {
 		if one.Project == s.project.Name() {
@@ -201,9 +236,9 @@ func (s *site) workers(ctx context.Context) (map[string]rollout.Ran, error) {
 	return ran, err
 }
 
-// ran remembers a worker that has run.
+// ran records a worker's run.
 func (s *site) ran(ctx context.Context, service string, as rollout.Ran) error {
-	_, err := s.client.Edit(ctx, client.EditOptions{Deploy: s.deploy}, &ipam.RecordWorker{Project: s.project.Name(),
+	_, err := s.Edit(ctx, client.EditOptions{Deploy: s.deploy}, &ipam.RecordWorker{Project: s.project.Name(),
 		Service: service, Hash: as.Hash, Image: as.Image})
 	return err
 }

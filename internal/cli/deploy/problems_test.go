@@ -19,7 +19,7 @@ func replica(service string, number int, addr string) still.Container {
 }
 
 // reserved reserves addresses for owners.
-func (h *house) reserved(owners map[string]string) {
+func (h *harness) reserved(owners map[string]string) {
 	h.Helper()
 	for owner, addr := range owners {
 		h.edit(&ipam.AddReservation{Network: "front", Owner: owner, Automatic: strings.Contains(owner, "shop/"),
@@ -114,7 +114,7 @@ func TestUsage(t *testing.T) {
 }
 
 // asWanted has the engine run what the files want, with the addresses that are reserved.
-func (h *house) asWanted(addrs ...string) {
+func (h *harness) asWanted(addrs ...string) {
 	h.Helper()
 	h.engine.Images["x"] = "sha256:x"
 	h.must(h.compose.Hashes(map[string]string{"web": "h-web"}))

@@ -10,7 +10,7 @@ import (
 )
 
 // holds has an endpoint hold an address of the network front.
-func (h *house) holds(addr string) {
+func (h *harness) holds(addr string) {
 	h.Helper()
 	at, err := h.service.RequestPool(h.Context(), ipam.PoolRequest{Space: ipam.LocalSpace, Network: "front",
 		CIDR: netip.MustParsePrefix("10.8.0.0/24")})

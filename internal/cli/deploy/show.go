@@ -10,7 +10,7 @@ import (
 	"berth/internal/deploy/rollout"
 )
 
-// show writes a plan as a person reads it.
+// show writes a plan as text.
 func show(w io.Writer, p *rollout.Plan) error {
 	page := &cli.Page{}
 	for _, image := range p.Pull {
@@ -37,7 +37,7 @@ func show(w io.Writer, p *rollout.Plan) error {
 	return page.Show(w)
 }
 
-// about is what a plan says of an instance in a line.
+// about describes an instance of a plan in one line.
 func about(one *rollout.Instance) string {
 	text := one.Owner
 	for _, a := range one.On {
@@ -59,7 +59,7 @@ func addresses(a *rollout.Address) string {
 	return gets
 }
 
-// summary counts what a plan does.
+// summary counts the actions of a plan.
 func summary(p *rollout.Plan) string {
 	switch {
 	case p.Changes():

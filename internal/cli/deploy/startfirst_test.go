@@ -16,7 +16,7 @@ const startFirstFile = `services:
     x-berth: {update: {order: start-first}}` + networks
 
 // startsFirst is a project of three whose files have changed, with a pool of so many addresses.
-func startsFirst(t *testing.T, addresses int) *house {
+func startsFirst(t *testing.T, addresses int) *harness {
 	h := enter(t)
 	h.plan("front", "10.8.0.0/24", fmt.Sprintf("10.8.0.10+%d", addresses))
 	h.reserved(map[string]string{"shop/web/1": "10.8.0.10", "shop/web/2": "10.8.0.11", "shop/web/3": "10.8.0.12"})

@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"context"
 	"time"
 
 	"berth/internal/admin/client"
@@ -12,7 +11,7 @@ import (
 const statusHelp = `Shows which projects are being deployed, by whom, where and until when they are locked at
 least. For a PROJECT it also shows the result of the last deploy.`
 
-// state is a project's: its lock, where it has one, and what came of the last deploy, where that was asked for.
+// state is a project's lock, if any, and the outcome of its last deploy, if asked for.
 type state struct {
 	ipam.DeployLock
 	Last *ipam.DeployRun `json:"last,omitempty"`
@@ -24,25 +23,25 @@ func statusCommand(p *cli.Program) cli.Row {
 			Refs: []cli.Refs{projectRefs}},
 		Keys:    cli.Fields{"host"},
 		Columns: stateColumns(p.Now),
-		Fetch: func(ctx context.Context, c *client.Client, args []string) (rows []state, err error) {
-			all, err := c.Deploys(ctx)
+		Fetch: func(r *cli.Run) (rows []state, err error) {
+			all, err := r.Deploys(r)
 			if err != nil {
 				return nil, err
 			}
 			for _, l := range all {
-				if len(args) == 0 || args[0] == l.Project {
+				if len(r.Args) == 0 || r.Args[0] == l.Project {
 					rows = append(rows, state{DeployLock: l})
 				}
 			}
-			if len(args) == 0 {
+			if len(r.Args) == 0 {
 				return rows, nil
 			}
-			last, err := lastOf(ctx, c, args[0])
+			last, err := lastOf(r, r.Args[0])
 			if err != nil || last == nil {
 				return rows, err
 			}
 			if len(rows) == 0 {
-				rows = []state{{DeployLock: ipam.DeployLock{Project: args[0]}}}
+				rows = []state{{DeployLock: ipam.DeployLock{Project: r.Args[0]}}}
 			}
 			rows[0].Last = last
 			return rows, nil
@@ -80,5 +79,5 @@ func unlockCommand() cli.Row {
 	}
 }
 
-// projectRefs completes projects that are being deployed.
+// projectRefs completes the names of projects that are being deployed.
 var projectRefs = cli.NamesOf((*client.Client).Deploys, func(l *ipam.DeployLock) string { return l.Project })

@@ -9,8 +9,6 @@ import (
 	"berth/internal/cli"
 	"berth/internal/deploy/rollout"
 	"berth/internal/docker"
-
-	"github.com/spf13/cobra"
 )
 
 const stepsHelp = `
@@ -19,64 +17,62 @@ The containers of PROJECT name its Compose files, unless you give -f. Variables 
 You can name one service, or one replica (web/2). The command locks the project, shows what it would do and
 asks first; --yes skips the question.`
 
-func startCommand(p *cli.Program) cli.Row {
-	return taskCommand(p, rollout.Start, "Start all containers of the files",
+func startCommand() cli.Row {
+	return taskCommand(rollout.Start, "Start all containers of the files",
 		`Starts stopped containers of a project and creates missing ones, with their reserved addresses, in the
 order of dependencies. It recreates stopped containers that differ from the files. It does not
 change running containers; use berth deploy apply for them.`)
 }
 
-func stopCommand(p *cli.Program) cli.Row {
-	return taskCommand(p, rollout.Stop, "Stop the containers, and keep their reservations",
+func stopCommand() cli.Row {
+	return taskCommand(rollout.Stop, "Stop the containers, and keep their reservations",
 		`Drains and stops the containers of a project, each service before its dependencies. Containers, volumes and
 reservations stay. berth deploy start and berth deploy apply start them again. At the end it lists the
 services that still run.`)
 }
 
-func recreateCommand(p *cli.Program) cli.Row {
-	return taskCommand(p, rollout.Recreate, "Recreate containers even if nothing has changed",
+func recreateCommand() cli.Row {
+	return taskCommand(rollout.Recreate, "Recreate containers even if nothing has changed",
 		`Recreates the containers of a project even if nothing has changed. They keep their addresses and volumes.
 Order and canaries are those of berth deploy apply. Containers that use the network or volumes of a service
 are recreated with it.`)
 }
 
-// taskCommand is a verb that takes the steps of a deploy for another end (BD-10).
-func taskCommand(p *cli.Program, do rollout.Action, short, long string) cli.Row {
+// taskCommand is a command that uses the steps of a deploy for another purpose.
+func taskCommand(do rollout.Action, short, long string) cli.Row {
 	var f flags
 	how := carrying{task: rollout.Task{Do: do}}
 	return cli.Verb{Use: string(do) + " PROJECT [SERVICE[/N]]", Short: short, Long: long + stepsHelp, Args: taskArgs,
 		Example: fmt.Sprintf("  berth deploy %[1]s shop\n  berth deploy %[1]s shop web\n  berth deploy %[1]s shop "+
 			"web/2 --yes", do),
+		Check:  how.check,
 		Any:    cli.ProjectRefs,
 		Hidden: "project-name",
 		Flags:  append(f.flags(), how.flags()...),
-		Run: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("project-name") && f.Source.Project != args[0] {
-				return cli.Usagef(cmd, "the project is named by an argument; leave --project-name out")
+		Run: func(r *cli.Run) error {
+			if r.Given("project-name") && f.Source.Project != r.Args[0] {
+				return r.Usagef("the project is named by an argument; leave --project-name out")
 			}
-			if len(args) > 1 {
+			if len(r.Args) > 1 {
 				var err error
-				if how.task.Service, how.task.Number, err = replicaOf(args[1]); err != nil {
-					return cli.Usage(cmd, err)
+				if how.task.Service, how.task.Number, err = replicaOf(r.Args[1]); err != nil {
+					return cli.Usage(r.Cmd, err)
 				}
 			}
-			f.Source.Project = args[0]
-			if err := how.check(nil); err != nil {
-				return cli.Usage(cmd, err)
-			}
-			if err := f.find(cmd.Context()); err != nil {
+			f.Source.Project = r.Args[0]
+			if err := f.find(r); err != nil {
 				return err
 			}
-			return how.carryOut(cmd, p, &f, nil)
+			return how.carryOut(r, &f, nil)
 		}}
 }
 
-// taskArgs demands a project, and may take what is meant of it.
-func taskArgs(cmd *cobra.Command, args []string) error {
-	if len(args) == 2 {
-		return cli.Takes("PROJECT", "SERVICE[/N]")(cmd, args)
+// taskArgs demands a project, and allows services or replicas after it.
+func taskArgs(r *cli.Run) error {
+	if len(r.Args) == 2 {
+		return cli.Takes("PROJECT", "SERVICE[/N]")(r)
 	}
-	return cli.Takes("PROJECT")(cmd, args)
+	return cli.Takes("PROJECT")(r)
 }
 
 // replicaOf reads SERVICE or SERVICE/N.
@@ -91,7 +87,7 @@ func replicaOf(text string) (service string, number int, err error) {
 	return service, number, nil
 }
 
-// find completes what was not said of a project with what its containers say of it.
+// find completes missing facts about a project from its containers.
 func (f *flags) find(ctx context.Context) error {
 	if len(f.Source.Files) > 0 {
 		return nil

@@ -26,7 +26,7 @@ func TestPlanIsStill(t *testing.T) {
 	projects := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
-		p := generated{Rand: rand.New(rand.NewPCG(seed, 0)), house: h}
+		p := generated{Rand: rand.New(rand.NewPCG(seed, 0)), harness: h}
 		file := h.file(p.files())
 		h.engine.Containers = p.containers()
 		for _, e := range p.reservations() {
@@ -63,7 +63,7 @@ func TestPlanIsStill(t *testing.T) {
 }
 
 // stored is a digest of all that the daemon has on disk.
-func (h *house) stored() (sum [sha256.Size]byte) {
+func (h *harness) stored() (sum [sha256.Size]byte) {
 	h.Helper()
 	digest := sha256.New()
 	h.must(h.store.View(context.Background(), func(tx store.Tx) error {
@@ -82,7 +82,7 @@ func (h *house) stored() (sum [sha256.Size]byte) {
 // generated is a project as chance has it.
 type generated struct {
 	*rand.Rand
-	*house
+	*harness
 	services []said
 }
 

@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"context"
 	"os"
 	"slices"
 	"time"
@@ -11,12 +10,12 @@ import (
 	"berth/internal/ipam"
 )
 
-// unclaimed adds what is reserved for replicas that the files name no more to what a plan is drawn of.
-func (s *site) unclaimed(ctx context.Context, wants *deploy.Plan, in *rollout.Inputs) error {
+// unclaimed adds reservations for replicas that the files no longer name to the inputs of a plan.
+func (s *site) unclaimed(wants *deploy.Plan, in *rollout.Inputs) error {
 	if s.task.Do != "" {
 		return nil
 	}
-	reserved, err := s.client.Reservations(ctx, "", "")
+	reserved, err := s.Reservations(s, "", "")
 	if err != nil {
 		return err
 	}
@@ -24,7 +23,7 @@ func (s *site) unclaimed(ctx context.Context, wants *deploy.Plan, in *rollout.In
 	if len(all) == 0 {
 		return nil
 	}
-	runs, err := s.client.DeployRuns(ctx, in.Project, 0)
+	runs, err := s.DeployRuns(s, in.Project, 0)
 	if err != nil {
 		return err
 	}
@@ -55,9 +54,9 @@ func unclaimed(u *deploy.Unclaimed, runs []ipam.DeployRun) rollout.Unclaimed {
 	return one
 }
 
-// madeBy tells whether one of the deploys has reserved an address, which nobody has said anything of since: it was
-// reserved while the project was locked for that deploy, when nobody else could. What a person gives by address is
-// static, also where a deploy chose it before.
+// madeBy reports whether one of the deploys made a reservation that nobody has changed since: it was made while the
+// deploy held the project's lock, when nobody else could. An address that a person gave is static, even if a deploy
+// chose it before.
 func madeBy(runs []ipam.DeployRun, r *ipam.ReservationInfo) bool {
 	if r.Kind != ipam.Automatic || r.Note != "" || !r.Until.IsZero() || r.Dynamic {
 		return false
@@ -67,7 +66,7 @@ func madeBy(runs []ipam.DeployRun, r *ipam.ReservationInfo) bool {
 	})
 }
 
-// lockedUntil is until when a project was locked for a deploy for sure.
+// lockedUntil returns until when a deploy held its project's lock for sure.
 func lockedUntil(run *ipam.DeployRun) time.Time {
 	switch run.Outcome {
 	case ipam.DeployDone, ipam.DeployFailed, ipam.DeployRefused, ipam.DeployTaken:

@@ -12,7 +12,7 @@ import (
 )
 
 // byDeploy has owners be reserved for by a deploy on a host.
-func (h *house) byDeploy(host string, owners ...string) {
+func (h *harness) byDeploy(host string, owners ...string) {
 	h.Helper()
 	c := client.New(h.socket)
 	defer c.Close()
@@ -29,7 +29,7 @@ func (h *house) byDeploy(host string, owners ...string) {
 }
 
 // withUnclaimed is a project of two of web, of which more is reserved than its files name.
-func withUnclaimed(t *testing.T) *house {
+func withUnclaimed(t *testing.T) *harness {
 	t.Helper()
 	h := enter(t)
 	here, err := os.Hostname()
@@ -51,7 +51,7 @@ func withUnclaimed(t *testing.T) *house {
 }
 
 // addressOf is what is reserved for an owner; the zero Address: nothing is.
-func (h *house) addressOf(owner string) netip.Addr {
+func (h *harness) addressOf(owner string) netip.Addr {
 	h.Helper()
 	c := client.New(h.socket)
 	defer c.Close()

@@ -1,7 +1,6 @@
 package document
 
 import (
-	"context"
 	"fmt"
 	"io"
 
@@ -9,18 +8,19 @@ import (
 	"berth/internal/cli"
 )
 
-const applyHelp = `Changes the plan to match FILE, and shows the changes as berth plan diff does. FILE is a
-document of berth plan export, or - for standard input. It does not ask. A second run changes nothing.
+const applyHelp = `Changes the plan to match FILE, and lists the changes like berth plan diff. FILE is a document of
+berth plan export, or - for standard input. It does not ask. A second run changes nothing.
 
-Names identify objects (see berth plan diff --help), so an edited address moves. Objects that are not in the
-document stay. --prune removes them, also networks, if nobody uses them. Berth refuses to change a held
-address and names its holder. Containers keep their address until they restart.
+Names identify objects (see berth plan diff --help), so an edited address moves. What FILE does not name stays. A
+setting that is written with its default, or without a value, is reset. --prune resets and removes everything that FILE
+does not name, also networks, unless they are in use. Berth refuses to change an address in use, and names its holder.
+Running containers keep their address until they restart.
 
-Up to 256 edits are one transaction. More edits, or edits in both stores of a cluster host, take several
-transactions, network by network. If a later one fails, the earlier ones stay; run apply again to continue.`
+Up to 256 edits are one transaction: all or none. More edits, or edits in both stores of a cluster host, take several
+transactions, network by network. If one fails, the earlier ones stay. Correct it, and run the command again.`
 
 // applyCommand is `berth plan apply`.
-func applyCommand(p *cli.Program) cli.Row {
+func applyCommand() cli.Row {
 	var flags compareFlags
 	var dryRun bool
 	verb := cli.Verb{Use: "apply FILE|-", Short: "Apply an edited document to the plan", Long: applyHelp,
@@ -32,8 +32,8 @@ func applyCommand(p *cli.Program) cli.Row {
 		Flags: cli.Flags{cli.Flag(&dryRun, "dry-run",
 			"show what would be changed, and change nothing; the exit code of "+
 				"berth plan diff also shows whether there are changes")}}
-	return flags.verb(p, verb, func(ctx context.Context, d *compared, show *cli.Table[Compared]) error {
-		refused, tried, err := d.try(ctx)
+	return flags.verb(verb, func(d *compared, show *cli.Table[Compared]) error {
+		refused, tried, err := d.try()
 		if err != nil {
 			return err
 		}
@@ -43,21 +43,21 @@ func applyCommand(p *cli.Program) cli.Row {
 		all := Compared{Changes: d.difference.Changes, Transactions: len(d.transactions), Applied: !dryRun}
 		if dryRun {
 			if !tried {
-				p.Warn(d.untried())
+				d.Warn(d.untried())
 			}
-			return cli.ShowObject(show, &all, func(w io.Writer) error { return d.said(w, "would make") })
+			return show.Object(&all, func(w io.Writer) error { return d.said(w, "would make") })
 		}
-		if err := d.make(ctx); err != nil {
+		if err := d.make(); err != nil {
 			return err
 		}
-		return cli.ShowObject(show, &all, func(w io.Writer) error { return d.said(w, "made") })
+		return show.Object(&all, func(w io.Writer) error { return d.said(w, "made") })
 	})
 }
 
-// make makes the edits, transaction by transaction. Of a refusal it says how many were made before.
-func (d *compared) make(ctx context.Context) error {
+// make makes the edits, transaction by transaction. If one is refused, the error says how many were made before.
+func (d *compared) make() error {
 	for i, step := range d.transactions {
-		out, err := d.c.Edit(ctx, client.EditOptions{}, edits(step.Edits)...)
+		out, err := d.Edit(d, client.EditOptions{}, edits(step.Edits)...)
 		if err != nil && i > 0 {
 			return fmt.Errorf("%w; %d of %s were made before, and stay: apply it again when that is fixed",
 				d.refusal(err, step.Edits), i, cli.Counted(len(d.transactions), "transaction"))
@@ -66,13 +66,13 @@ func (d *compared) make(ctx context.Context) error {
 			return d.refusal(err, step.Edits)
 		}
 		for _, r := range out.Results {
-			d.p.Warn(r.Warnings...)
+			d.Warn(r.Warnings...)
 		}
 	}
 	return nil
 }
 
-// said is what was changed, or would be.
+// said prints the changes that were made, or would be.
 func (d *compared) said(w io.Writer, made string) error {
 	if len(d.difference.Changes) == 0 {
 		_, err := fmt.Fprintln(w, "nothing to change")

@@ -1,7 +1,6 @@
 package document
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,49 +14,45 @@ import (
 	"berth/internal/ipam"
 	"berth/internal/plan"
 	"berth/internal/plan/compare"
-
-	"github.com/spf13/cobra"
 )
 
-// nothingChanged is what diff and apply come to when they are refused.
+// nothingChanged ends the error of a diff or an apply that is refused.
 const nothingChanged = "nothing was changed"
 
-// compareFlags are those of diff and apply.
+// compareFlags are the flags of diff and apply.
 type compareFlags struct {
 	table  plan.Table
 	prune  bool
 	format string
 }
 
-// verb is the command of diff or apply: it reads its flags and its document, and does what it is for with what they
-// come to.
-func (f *compareFlags) verb(p *cli.Program, verb cli.Verb,
-	do func(context.Context, *compared, *cli.Table[Compared]) error) cli.Row {
+// verb returns the command of diff or apply. It reads the flags and the document, compares, and calls do with the
+// result.
+func (f *compareFlags) verb(verb cli.Verb, do func(*compared, *cli.Table[Compared]) error) cli.Row {
 	verb.Flags = slices.Concat(verb.Flags, tableFlags(&f.table, cli.Flag(&f.table.Network, "network",
 		"only the network `NETWORK`, or with --csv the one of the rows that name none").Filled()), cli.Flags{
 		cli.Flag(&f.prune, "prune",
 			"remove networks, their contents and settings that are not in the document"),
 		cli.FormatFlag(&f.format, "changes, an object each, and what was refused")})
-	verb.Run = func(cmd *cobra.Command, args []string) error {
-		show, err := cli.NewObject[Compared](p.Out, cmd, f.format)
+	verb.Check = f.check
+	verb.Run = func(r *cli.Run) error {
+		show, err := cli.NewObject[Compared](r, f.format)
 		if err != nil {
 			return err
 		}
-		if err := f.check(cmd); err != nil {
-			return cli.Usage(cmd, err)
+		if err := r.Ask(); err != nil {
+			return err
 		}
-		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-			d, err := f.compareFile(ctx, p, cmd, c, args[0])
-			if err != nil {
-				return err
-			}
-			return do(ctx, d, show)
-		})
+		d, err := f.compareFile(r, r.Args[0])
+		if err != nil {
+			return err
+		}
+		return do(d, show)
 	}
 	return verb
 }
 
-// tableFlags are those of a document that may be a table.
+// tableFlags are the flags for a document that may be a table.
 func tableFlags(table *plan.Table, network cli.FlagRow) cli.Flags {
 	return cli.Flags{
 		cli.Flag(&table.Noun, "csv",
@@ -70,10 +65,10 @@ func tableFlags(table *plan.Table, network cli.FlagRow) cli.Flags {
 	}
 }
 
-// onlyTables refuses flags for tables where FILE is none.
-func onlyTables(cmd *cobra.Command, flags ...string) error {
+// onlyTables refuses flags for tables if FILE is not a table.
+func onlyTables(r *cli.Run, flags ...string) error {
 	for _, flag := range flags {
-		if cmd.Flags().Changed(flag) && !cmd.Flags().Changed("csv") {
+		if r.Given(flag) && !r.Given("csv") {
 			return fmt.Errorf("--%s is for tables; say with --csv of what FILE is one", flag)
 		}
 	}
@@ -81,27 +76,26 @@ func onlyTables(cmd *cobra.Command, flags ...string) error {
 }
 
 // check refuses flags that do not go together.
-func (f *compareFlags) check(cmd *cobra.Command) error {
-	if cmd.Flags().Changed("csv") && f.prune {
+func (f *compareFlags) check(r *cli.Run) error {
+	if r.Given("csv") && f.prune {
 		return errors.New("a table is one part of a plan, and --prune would end all others; give a document, or leave " +
 			"--prune out")
 	}
-	return onlyTables(cmd, "space", "ignore-unknown")
+	return onlyTables(r, "space", "ignore-unknown")
 }
 
-// Compared is what diff and apply show.
+// Compared is the output of diff and apply.
 type Compared struct {
 	Changes []compare.Change `json:"changes"`
-	// how many it takes, or took; one is all or nothing
+	// how many transactions it takes, or took; each is all or nothing
 	Transactions int                `json:"transactions"`
 	Refused      []ipam.PlanProblem `json:"refused,omitempty"`
 	Applied      bool               `json:"applied,omitempty"`
 }
 
-// compared is a document that is held against the plan.
+// compared is a document and its difference from the plan.
 type compared struct {
-	p            *cli.Program
-	c            *client.Client
+	*cli.Run
 	file         string
 	document     ipam.Plan
 	difference   *compare.Difference
@@ -109,50 +103,50 @@ type compared struct {
 	apart        bool // the host has two stores
 }
 
-// compareFile reads the document, and holds it against the plan.
-func (f *compareFlags) compareFile(ctx context.Context, p *cli.Program, cmd *cobra.Command, c *client.Client,
-	file string) (*compared, error) {
-	document, err := readPlan(p, cmd, f.table, file, nothingChanged)
+// compareFile reads the document and compares it with the plan.
+func (f *compareFlags) compareFile(r *cli.Run, file string) (*compared, error) {
+	document, err := readPlan(r, f.table, file, nothingChanged)
 	if err != nil {
 		return nil, err
 	}
-	opt := compare.Options{Prune: f.prune, Now: p.Now()}
+	opt := compare.Options{Prune: f.prune, Now: r.Now()}
 	if f.table.Noun == "" {
 		opt.Network = f.table.Network
 	}
 	if opt.Network != "" && !names(&document, opt.Network) {
 		return nil, fmt.Errorf("%s has no network %s", cli.Named(file), opt.Network)
 	}
-	now, err := present(ctx, c, &document, opt.Network)
+	now, err := present(r, &document, opt.Network)
 	if err != nil {
 		return nil, err
 	}
-	status, err := c.Status(ctx)
+	status, err := r.Status(r)
 	if err != nil {
 		return nil, err
 	}
 	d, err := compare.Plans(&document, now, opt)
 	var wrong *ipam.PlanError
 	if errors.As(err, &wrong) {
-		return nil, listProblems(p, file, wrong.Problems, wrong.More, nothingChanged)
+		return nil, listProblems(r, file, wrong.Problems, wrong.More, nothingChanged)
 	}
 	if err != nil {
 		return nil, err
 	}
 	apart := status.Cluster != nil
-	return &compared{p, c, file, document, d, d.Transactions(ipam.MaxEdits, apart), apart}, nil
+	return &compared{r, file, document, d, d.Transactions(ipam.MaxEdits, apart), apart}, nil
 }
 
 func names(document *ipam.Plan, network string) bool {
 	return slices.ContainsFunc(document.Networks, func(n ipam.PlannedNetwork) bool { return n.Name == network })
 }
 
-// present is the plan that there is: what an export has, and those networks besides that the document names.
-func present(ctx context.Context, c *client.Client, document *ipam.Plan, network string) (*ipam.Plan, error) {
+// present returns the current plan. It has the networks of an export, and others that the document names. With a
+// network it has only that one.
+func present(r *cli.Run, document *ipam.Plan, network string) (*ipam.Plan, error) {
 	now := &ipam.Plan{}
 	there := map[string]bool{}
 	add := func(one string) error {
-		for n, err := range c.Export(ctx, one) {
+		for n, err := range r.Export(r, one) {
 			if err != nil {
 				return err
 			}
@@ -167,7 +161,7 @@ func present(ctx context.Context, c *client.Client, document *ipam.Plan, network
 		if err := add(""); err != nil {
 			return nil, err
 		}
-		elastic, err := exportElastic(ctx, c)
+		elastic, err := exportElastic(r)
 		if err != nil {
 			return nil, err
 		}
@@ -185,15 +179,15 @@ func present(ctx context.Context, c *client.Client, document *ipam.Plan, network
 	return now, nil
 }
 
-// isMissing tells whether what was asked for is not there.
+// isMissing reports whether an error is that an object does not exist.
 func isMissing(err error) bool {
 	var problem *api.Problem
 	return errors.As(err, &problem) && problem.Code == api.CodeNotFound
 }
 
-// try makes the edits in dry runs, one for each store, and answers what would be refused. Of more than one dry run
-// holds the first are tried alone: what these make, the others would not know.
-func (d *compared) try(ctx context.Context) (refused []ipam.PlanProblem, tried bool, err error) {
+// try makes the edits in dry runs, one for each store, and returns the refusals. If a store has more edits than one dry
+// run holds, only the first are tried, because the others may depend on these. tried is then false.
+func (d *compared) try() (refused []ipam.PlanProblem, tried bool, err error) {
 	tried = true
 	steps := d.difference.Transactions(ipam.MaxTried, d.apart)
 	for i, step := range steps {
@@ -201,7 +195,7 @@ func (d *compared) try(ctx context.Context) (refused []ipam.PlanProblem, tried b
 			tried = false
 			continue
 		}
-		more, err := d.tryStep(ctx, step.Edits)
+		more, err := d.tryStep(step.Edits)
 		if err != nil {
 			return nil, tried, err
 		}
@@ -210,10 +204,10 @@ func (d *compared) try(ctx context.Context) (refused []ipam.PlanProblem, tried b
 	return refused, tried, nil
 }
 
-func (d *compared) tryStep(ctx context.Context, step []compare.Edit) (refused []ipam.PlanProblem, err error) {
-	out, err := d.c.Edit(ctx, client.EditOptions{DryRun: true, Refused: true}, edits(step)...)
+func (d *compared) tryStep(step []compare.Edit) (refused []ipam.PlanProblem, err error) {
+	out, err := d.Edit(d, client.EditOptions{DryRun: true, Refused: true}, edits(step)...)
 	if err == nil && d.nameGuests(step, out.Refused) {
-		out, err = d.c.Edit(ctx, client.EditOptions{DryRun: true, Refused: true}, edits(step)...)
+		out, err = d.Edit(d, client.EditOptions{DryRun: true, Refused: true}, edits(step)...)
 	}
 	if err != nil {
 		return nil, d.refusal(err, step)
@@ -224,8 +218,8 @@ func (d *compared) tryStep(ctx context.Context, step []compare.Edit) (refused []
 	return refused, nil
 }
 
-// nameGuests says of associations which guest is meant, where that is not clear without it. One that is named is meant
-// for ever.
+// nameGuests names the guest in associations that are refused because the guest is unclear. An association with a named
+// guest keeps it for good, so the others name none.
 func (d *compared) nameGuests(step []compare.Edit, refused []ipam.Refused) (named bool) {
 	for _, r := range refused {
 		guest, is := compare.Guest(&d.document, step[r.Index].Edit)
@@ -245,12 +239,12 @@ func edits(all []compare.Edit) []ipam.Edit {
 	return plain
 }
 
-// tell says what would be refused, each with its line.
+// tell lists the refusals, each with its line.
 func (d *compared) tell(refused []ipam.PlanProblem) error {
-	return listProblems(d.p, d.file, refused, 0, nothingChanged)
+	return listProblems(d.Run, d.file, refused, 0, nothingChanged)
 }
 
-// refusal is that of an edit which was made in earnest, with its line.
+// refusal adds the line of the refused edit to an error.
 func (d *compared) refusal(err error, step []compare.Edit) error {
 	var problem *api.Problem
 	if !errors.As(err, &problem) {
@@ -266,7 +260,7 @@ func (d *compared) refusal(err error, step []compare.Edit) error {
 	return fmt.Errorf("%s:%d: %s", cli.Named(d.file), step[at].Line, advice.Text(err))
 }
 
-// lines shows the changes.
+// lines prints the changes.
 func lines(w io.Writer, changes []compare.Change) error {
 	for _, one := range changes {
 		if _, err := fmt.Fprintln(w, cli.Printable(one.String())); err != nil {
@@ -276,7 +270,7 @@ func lines(w io.Writer, changes []compare.Change) error {
 	return nil
 }
 
-// untried says that not all could be tried before.
+// untried warns that not all changes were tried.
 func (d *compared) untried() string {
 	return fmt.Sprintf("these are more changes than one dry run tries (%d); what is behind them may be refused yet",
 		ipam.MaxTried)

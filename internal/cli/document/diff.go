@@ -1,7 +1,6 @@
 package document
 
 import (
-	"context"
 	"io"
 
 	"berth/internal/cli"
@@ -18,7 +17,7 @@ The command tries the changes in a dry run. It lists each refusal with its line 
 Exit codes: 0 the plan matches the document; 1 refused; 2 it differs.`
 
 // diffCommand is `berth plan diff`.
-func diffCommand(p *cli.Program) cli.Row {
+func diffCommand() cli.Row {
 	var flags compareFlags
 	verb := cli.Verb{Use: "diff FILE|-", Short: "Show what an edited document would change in the plan",
 		Long: diffHelp,
@@ -26,20 +25,20 @@ func diffCommand(p *cli.Program) cli.Row {
   berth plan diff plan.yaml
   berth plan diff plan.yaml --prune --format json
   berth plan diff addresses.csv --csv reservations`}
-	return flags.verb(p, verb, func(ctx context.Context, d *compared, show *cli.Table[Compared]) error {
-		refused, tried, err := d.try(ctx)
+	return flags.verb(verb, func(d *compared, show *cli.Table[Compared]) error {
+		refused, tried, err := d.try()
 		if err != nil {
 			return err
 		}
 		all := Compared{Changes: d.difference.Changes, Transactions: len(d.transactions), Refused: refused}
-		if err := cli.ShowObject(show, &all, func(w io.Writer) error { return lines(w, all.Changes) }); err != nil {
+		if err := show.Object(&all, func(w io.Writer) error { return lines(w, all.Changes) }); err != nil {
 			return err
 		}
 		switch {
 		case len(refused) > 0:
 			return d.tell(refused)
 		case !tried:
-			p.Warn(d.untried())
+			d.Warn(d.untried())
 		}
 		if len(all.Changes) > 0 {
 			return cli.Difference("")

@@ -1,16 +1,12 @@
 package document
 
 import (
-	"context"
 	"io"
 	"strings"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 	"berth/internal/plan"
-
-	"github.com/spf13/cobra"
 )
 
 const exportHelp = `Writes the plan as one YAML document. It has all planned networks with their subnets,
@@ -24,13 +20,13 @@ reservations or addresses. A ' protects cells that look like a formula; berth pl
 -o replaces FILE atomically. Only you can read a new file (mode 600).`
 
 // Command is `berth plan`.
-func Command(p *cli.Program) cli.Row {
-	return cli.Group("plan", "Export, import, compare and apply the plan", exportCommand(p),
-		importCommand(p), diffCommand(p), applyCommand(p))
+func Command() cli.Row {
+	return cli.Group("plan", "Export, import, compare and apply the plan", exportCommand(),
+		importCommand(), diffCommand(), applyCommand())
 }
 
 // exportCommand is `berth plan export`.
-func exportCommand(p *cli.Program) cli.Row {
+func exportCommand() cli.Row {
 	var file, noun, network string
 	return cli.Verb{Use: "export", Short: "Export the plan as a document or as tables", Long: exportHelp,
 		Example: `  berth plan export
@@ -43,32 +39,32 @@ func exportCommand(p *cli.Program) cli.Row {
 				"a table of one `NOUN`: "+strings.Join(plan.Nouns, ", ")).Words(plan.Nouns...),
 			cli.Flag(&network, "network",
 				"only the network `NETWORK`, by name or id, planned or not").Of(cli.NetworkRefs)},
-		Run: func(cmd *cobra.Command, _ []string) error {
+		Run: func(r *cli.Run) error {
 			writer := yamlWriter
 			if noun != "" {
 				writer = func(w io.Writer) (plan.Writer, error) { return plan.NewCSV(w, noun) }
 			}
 			if _, err := writer(io.Discard); err != nil {
-				return cli.Usagef(cmd, "--csv is %q and must be one of %s", noun, strings.Join(plan.Nouns, ", "))
+				return r.Usagef("--csv is %q and must be one of %s", noun, strings.Join(plan.Nouns, ", "))
 			}
-			return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-				return cli.WriteWith(cli.PrivateMode, p.Out, file, func(w io.Writer) error {
-					return export(ctx, c, network, w, writer)
-				})
+			if err := r.Ask(); err != nil {
+				return err
+			}
+			return cli.WriteWith(cli.PrivateMode, r.Out, file, func(w io.Writer) error {
+				return export(r, network, w, writer)
 			})
 		}}
 }
 
 func yamlWriter(w io.Writer) (plan.Writer, error) { return plan.NewYAML(w), nil }
 
-// export writes the networks as they come.
-func export(ctx context.Context, c *client.Client, network string, to io.Writer,
-	writer func(io.Writer) (plan.Writer, error)) error {
+// export writes networks one at a time, as they arrive.
+func export(r *cli.Run, network string, to io.Writer, writer func(io.Writer) (plan.Writer, error)) error {
 	w, err := writer(to)
 	if err != nil {
 		return err
 	}
-	for n, err := range c.Export(ctx, network) {
+	for n, err := range r.Export(r, network) {
 		if err != nil {
 			return err
 		}
@@ -78,7 +74,7 @@ func export(ctx context.Context, c *client.Client, network string, to io.Writer,
 	}
 	all, can := w.(plan.ElasticWriter)
 	if can && network == "" {
-		elastic, err := exportElastic(ctx, c)
+		elastic, err := exportElastic(r)
 		if err != nil {
 			return err
 		}
@@ -87,17 +83,17 @@ func export(ctx context.Context, c *client.Client, network string, to io.Writer,
 	return w.Close()
 }
 
-// exportElastic is what there is of elastic addresses, for a document.
-func exportElastic(ctx context.Context, c *client.Client) (*ipam.PlannedElastic, error) {
-	accounts, err := c.Accounts(ctx)
+// exportElastic returns all accounts, ranges and elastic addresses, for a document.
+func exportElastic(r *cli.Run) (*ipam.PlannedElastic, error) {
+	accounts, err := r.Accounts(r)
 	if err != nil {
 		return nil, err
 	}
-	ranges, err := c.ElasticRanges(ctx)
+	ranges, err := r.ElasticRanges(r)
 	if err != nil {
 		return nil, err
 	}
-	addresses, err := c.Elastics(ctx, "")
+	addresses, err := r.Elastics(r, "")
 	if err != nil {
 		return nil, err
 	}

@@ -20,8 +20,6 @@ import (
 	"berth/internal/cli"
 	"berth/internal/ipam"
 	"berth/internal/plan"
-
-	"github.com/spf13/cobra"
 )
 
 const importHelp = `Reads a document of berth plan export, and adds what is missing: networks, subnets, pools,
@@ -46,11 +44,11 @@ except for subnets.`
 type importFlags struct {
 	table  plan.Table
 	edit   cli.EditFlags
-	export string // file; empty: none
+	export string // path; empty for no export
 }
 
 // importCommand is `berth plan import`.
-func importCommand(p *cli.Program) cli.Row {
+func importCommand() cli.Row {
 	var flags importFlags
 	return cli.Verb{Use: "import FILE|-",
 		Short: "Add a document or a table to the plan", Long: importHelp,
@@ -65,19 +63,17 @@ func importCommand(p *cli.Program) cli.Row {
 			cli.FormatFlag(&flags.edit.Format, ""),
 			cli.Flag(&flags.export, "export",
 				"first save the current plan to `FILE`, to undo the import").Filled()),
-		Run: func(cmd *cobra.Command, args []string) error {
-			if err := flags.check(cmd); err != nil {
-				return cli.Usage(cmd, err)
-			}
-			show, err := cli.NewObject[ipam.ImportReport](p.Out, cmd, flags.edit.Format)
+		Check: flags.check,
+		Run: func(r *cli.Run) error {
+			show, err := cli.NewObject[ipam.ImportReport](r, flags.edit.Format)
 			if err != nil {
 				return err
 			}
-			report, err := importing(p, cmd, flags, args[0])
+			report, err := flags.importing(r, r.Args[0])
 			if err != nil {
 				return err
 			}
-			return cli.ShowObject(show, &report, func(w io.Writer) error {
+			return show.Object(&report, func(w io.Writer) error {
 				if err := Said(w, report); err != nil || !flags.edit.DryRun || !changes(report) {
 					return err
 				}
@@ -87,14 +83,14 @@ func importCommand(p *cli.Program) cli.Row {
 		}}
 }
 
-// changes tells whether an import adds to a network that is there.
+// changes reports whether an import adds to an existing network.
 func changes(r ipam.ImportReport) bool {
 	return slices.ContainsFunc(r.Networks, func(n ipam.ImportedNetwork) bool { return !n.New })
 }
 
 // check refuses flags that do not go together.
-func (f *importFlags) check(cmd *cobra.Command) error {
-	if err := onlyTables(cmd, "network", "space", "ignore-unknown"); err != nil {
+func (f *importFlags) check(r *cli.Run) error {
+	if err := onlyTables(r, "network", "space", "ignore-unknown"); err != nil {
 		return err
 	}
 	if f.export != "" && f.edit.DryRun {
@@ -103,42 +99,39 @@ func (f *importFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// importing does what the flags say.
-func importing(p *cli.Program, cmd *cobra.Command, flags importFlags,
-	file string) (report ipam.ImportReport, err error) {
-	ctx, stop := cli.UntilSignal(cmd.Context())
+// importing runs the import. With --export it first saves the current plan.
+func (f *importFlags) importing(r *cli.Run, file string) (report ipam.ImportReport, err error) {
+	r, stop := r.UntilSignal()
 	defer stop()
-	planned, err := readPlan(p, cmd, flags.table, file, nothingImported)
+	planned, err := readPlan(r, f.table, file, nothingImported)
+	if err == nil {
+		err = r.Ask()
+	}
 	if err != nil {
 		return report, err
 	}
-	c, err := p.Find(ctx)
-	if err != nil {
-		return report, err
-	}
-	defer c.Close()
-	if flags.export != "" {
-		if err := cli.WriteWith(cli.PrivateMode, p.Out, flags.export, func(w io.Writer) error {
-			return export(ctx, c, "", w, yamlWriter)
+	if f.export != "" {
+		if err := cli.WriteWith(cli.PrivateMode, r.Out, f.export, func(w io.Writer) error {
+			return export(r, "", w, yamlWriter)
 		}); err != nil {
 			return report, err
 		}
 	}
-	report, err = Import(ctx, p, c, planned, flags.edit.DryRun, file)
+	report, err = Import(r, planned, f.edit.DryRun, file)
 	if err == nil {
-		err = unmade(p, report.Unmade, file)
+		err = unmade(r, report.Unmade, file)
 	}
 	return report, err
 }
 
-// unmade lists the associations that were refused.
-func unmade(p *cli.Program, problems []ipam.PlanProblem, file string) error {
+// unmade prints the associations that were refused.
+func unmade(r *cli.Run, problems []ipam.PlanProblem, file string) error {
 	for _, one := range problems {
 		where := ""
 		if file != "" && one.Line > 0 {
 			where = fmt.Sprintf("%s:%d: ", cli.Named(file), one.Line)
 		}
-		fmt.Fprintln(p.Err, cli.Printable(where+advice.Join(one.Text, one.Advice)))
+		fmt.Fprintln(r.Stderr, cli.Printable(where+advice.Join(one.Text, one.Advice)))
 	}
 	if len(problems) > 0 {
 		return fmt.Errorf("%s could not be made, and all else is imported; import it again when that is fixed",
@@ -147,15 +140,15 @@ func unmade(p *cli.Program, problems []ipam.PlanProblem, file string) error {
 	return nil
 }
 
-// readPlan reads the document; what is wrong with it is listed, with what that comes to.
-func readPlan(p *cli.Program, cmd *cobra.Command, table plan.Table, file, comesTo string) (planned ipam.Plan,
+// readPlan reads the document. If it has errors, readPlan lists them and returns an error that ends with comesTo.
+func readPlan(r *cli.Run, table plan.Table, file, comesTo string) (planned ipam.Plan,
 	err error) {
-	text, err := p.ReadFile(cmd, file)
+	text, err := r.ReadFile(file)
 	if err != nil {
 		return planned, err
 	}
 	if table.Noun == "" && strings.EqualFold(filepath.Ext(file), ".csv") {
-		return planned, cli.Usagef(cmd, "%s is a table by its name; say of what, with --csv %s", file,
+		return planned, r.Usagef("%s is a table by its name; say of what, with --csv %s", file,
 			strings.Join(plan.Nouns, "|"))
 	}
 	var notes plan.Notes
@@ -166,18 +159,18 @@ func readPlan(p *cli.Program, cmd *cobra.Command, table plan.Table, file, comesT
 	}
 	var wrong *ipam.PlanError
 	if errors.As(err, &wrong) {
-		return planned, listProblems(p, file, wrong.Problems, wrong.More, comesTo)
+		return planned, listProblems(r, file, wrong.Problems, wrong.More, comesTo)
 	}
 	if err != nil && table.Noun != "" {
-		return planned, cli.Usage(cmd, err)
+		return planned, cli.Usage(r.Cmd, err)
 	}
 	for _, left := range leftOut(notes) {
-		fmt.Fprintf(p.Err, "berth: %s: %s\n", cli.Named(file), cli.Printable(left))
+		fmt.Fprintf(r.Stderr, "berth: %s: %s\n", cli.Named(file), cli.Printable(left))
 	}
 	return planned, err
 }
 
-// leftOut says what of a table was not taken.
+// leftOut lists what of a table was left out.
 func leftOut(notes plan.Notes) (lines []string) {
 	columns := strings.Join(notes.Ignored, ", ")
 	switch {

@@ -2,38 +2,35 @@ package document
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"berth/internal/admin/api"
-	"berth/internal/admin/client"
 	"berth/internal/advice"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 )
 
-// Import hands the plan to the daemon; what is wrong with it is listed.
-func Import(ctx context.Context, p *cli.Program, c *client.Client, planned ipam.Plan, dryRun bool,
-	file string) (ipam.ImportReport, error) {
-	progress := p.ShowProgress("importing", false)
-	report, err := c.Import(ctx, planned, dryRun, progress.Set)
+// Import sends the plan to the daemon. If the daemon refuses it, Import lists the problems.
+func Import(r *cli.Run, planned ipam.Plan, dryRun bool, file string) (ipam.ImportReport, error) {
+	progress := r.ShowProgress("importing", false)
+	report, err := r.Import(r, planned, dryRun, progress.Set)
 	progress.End()
 	var refused *api.Problem
 	if errors.As(err, &refused) && len(refused.Problems) > 0 {
-		return report, listProblems(p, file, refused.Problems, refused.More, nothingImported)
+		return report, listProblems(r, file, refused.Problems, refused.More, nothingImported)
 	}
 	return report, err
 }
 
-// nothingImported is what an import that is refused comes to.
+// nothingImported ends the error of an import that is refused.
 const nothingImported = "nothing was imported"
 
-// listProblems shows all that is wrong with a document, each with its line, and answers with the error that ends the
-// command, which says what it comes to.
-func listProblems(p *cli.Program, file string, problems []ipam.PlanProblem, more int, comesTo string) error {
+// listProblems prints all problems of a document, each with its line. It returns the error that ends the command, which
+// ends with comesTo.
+func listProblems(r *cli.Run, file string, problems []ipam.PlanProblem, more int, comesTo string) error {
 	lines := make([]string, len(problems))
 	for i, problem := range problems {
 		text := advice.Join(problem.Text, problem.Advice)
@@ -46,7 +43,7 @@ func listProblems(p *cli.Program, file string, problems []ipam.PlanProblem, more
 		return fmt.Errorf("%s; %s", cli.Printable(lines[0]), comesTo)
 	}
 	for _, line := range lines {
-		fmt.Fprintln(p.Err, cli.Printable(line))
+		fmt.Fprintln(r.Stderr, cli.Printable(line))
 	}
 	if more > 0 {
 		return fmt.Errorf("%s has %d more problems than these %d; %s", cli.Named(file), more, len(lines), comesTo)
@@ -54,7 +51,7 @@ func listProblems(p *cli.Program, file string, problems []ipam.PlanProblem, more
 	return fmt.Errorf("%s has %d problems; %s", cli.Named(file), len(lines), comesTo)
 }
 
-// Said is what an import came to, for a person.
+// Said prints the result of an import for a person.
 func Said(w io.Writer, r ipam.ImportReport) error {
 	unchanged := ""
 	if r.Unchanged.Sum() > 0 {

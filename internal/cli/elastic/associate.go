@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 )
@@ -26,13 +25,13 @@ is otherwise refused.
 It returns when the host's edge (berth edge) has mapped it. If no edge is connected, or this takes more than five
 seconds, it reports that and succeeds: the edge maps the address as soon as it can.`
 
-// The wait for the edge of the host.
+// How long to wait for the host's edge, and how often to look.
 const (
 	edgePatience = 5 * time.Second
 	edgeLook     = 50 * time.Millisecond
 )
 
-func associateCommand(p *cli.Program) cli.Row {
+func associateCommand() cli.Row {
 	var edit ipam.AssociateElastic
 	var guest string
 	return cli.Change{
@@ -46,45 +45,45 @@ func associateCommand(p *cli.Program) cli.Row {
 				cli.Flag(&guest, "guest", "this `ADDRESS` of the target").Filled(),
 				cli.Flag(&edit.Move, "move", "also if the address is associated elsewhere"),
 				cli.Flag(&edit.EgressOnly, "egress-only", "only what the target sends")},
-			Check: func(args []string) (err error) {
-				edit.Address, err = parseAddress(args[0])
+			Check: func(r *cli.Run) (err error) {
+				edit.Address, err = parseAddress(r.Args[0])
 				if err == nil && guest != "" {
 					edit.Guest, err = parseAddress(guest)
 				}
-				edit.Instance = args[1]
+				edit.Instance = r.Args[1]
 				return err
 			}},
-		Make: func(e *cli.Editor, _ []string) error {
-			if err := e.Make(cli.SayAddresses, &edit); err != nil || e.Flags.DryRun {
+		Make: func(e *cli.Editor) error {
+			if err := e.Make(cli.SayAddresses, &edit); err != nil || e.DryRun {
 				return err
 			}
-			ctx, stop := cli.UntilSignal(e.Cmd.Context())
+			r, stop := e.UntilSignal()
 			defer stop()
-			warning := awaitEdge(ctx, e.Client, edit.Address)
-			if ctx.Err() != nil {
+			warning := awaitEdge(r, edit.Address)
+			if r.Err() != nil {
 				return fmt.Errorf("%w: %s is associated, and not mapped yet; the edge maps it as soon as it can",
 					cli.ErrInterrupted, edit.Address)
 			}
 			if warning != "" {
-				p.Note(e.Cmd, "%s", warning)
+				e.Note("%s", warning)
 			}
 			return nil
 		}}
 }
 
-// awaitEdge waits until the edge of the host that has the guest has mapped an address; else it says what is amiss.
-func awaitEdge(ctx context.Context, c *client.Client, addr netip.Addr) (warning string) {
-	status, err := c.EdgeStatus(ctx)
+// awaitEdge waits until the edge of the guest's host has mapped an address. If it has not, awaitEdge returns why.
+func awaitEdge(r *cli.Run, addr netip.Addr) (warning string) {
+	status, err := r.EdgeStatus(r)
 	if err != nil {
 		return fmt.Sprintf("%s is associated; whether it is mapped is not known: %v", addr, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, edgePatience)
+	ctx, cancel := context.WithTimeout(r, edgePatience)
 	defer cancel()
 	again := time.NewTicker(edgeLook)
 	defer again.Stop()
 	where, why := status.Host, ""
 	for {
-		info, err := c.Elastic(ctx, addr)
+		info, err := r.Elastic(ctx, addr)
 		if err == nil {
 			where = cmp.Or(info.Host, status.Host)
 			switch at := info.Applied; {
@@ -110,7 +109,7 @@ func awaitEdge(ctx context.Context, c *client.Client, addr netip.Addr) (warning 
 	}
 }
 
-// edgeOn reports whether the edge of a host is connected, and so receives its mappings.
+// edgeOn reports whether the edge of a host is connected. Only then does it receive its mappings.
 func edgeOn(status *ipam.EdgeStatus, host string) bool {
 	return host == status.Host && status.Connected > 0 || slices.Contains(status.Hosts, host)
 }

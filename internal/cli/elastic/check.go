@@ -1,45 +1,35 @@
 package elastic
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 )
 
-const checkHelp = `Looks for what keeps elastic addresses of this host from working. A sentence explains each
+var checkHelp = `Looks for what keeps elastic addresses of this host from working. A sentence explains each
 finding and what to do. It changes nothing. berth check reports these findings, too.
 
-  edge_away         no edge is connected on a host where addresses are to be mapped
-  unmapped_elastic  the edge has not mapped an address for more than five seconds; with its error, if any
-  guest_gone        an address is associated with a container that no longer exists
-  missing_device    a range is announced at a network device that the host does not have
-  firewall_in_way   the engine's firewall drops incoming packets; with the option that its network needs
-  published_elastic a container publishes ports and has an elastic address, or has no system address for that reason
-  no_system_address a container needs a system address, but none is free
-
+` + ipam.DescribeFindings(true) + `
 Exit code 0: nothing was found. 2: there are findings. 1: the check could not look.`
 
-func checkCommand(p *cli.Program) cli.Row {
+func checkCommand() cli.Row {
 	return cli.Showing[ipam.CheckReport]{
 		Verb: cli.Verb{Use: "check", Short: "Find problems with elastic addresses",
 			Long:    checkHelp,
 			Example: "  berth elastic check\n  berth elastic check --format json"},
 		JSON: "the report, one object",
-		Fetch: func(ctx context.Context, c *client.Client, _ []string) (ipam.CheckReport, error) {
-			return c.CheckElastic(ctx)
+		Fetch: func(r *cli.Run) (ipam.CheckReport, error) {
+			return r.CheckElastic(r)
 		},
 		Text: writeFindings,
-		Then: func(r *ipam.CheckReport) error {
-			if r.Engine == ipam.NoEngine {
-				fmt.Fprintln(p.Err, "berth elastic check: the daemon reads no engine, so that some findings could not be "+
-					"checked")
+		Then: func(r *cli.Run, report *ipam.CheckReport) error {
+			if report.Engine == ipam.NoEngine {
+				r.Note("the daemon reads no engine, so that some findings could not be checked")
 			}
-			return leftOf(r)
+			return leftOf(report)
 		},
 	}
 }
@@ -62,7 +52,7 @@ func writeFindings(w io.Writer, r *ipam.CheckReport) error {
 	return nil
 }
 
-// leftOf is the error that ends a check which found something, or could not look at everything.
+// leftOf returns the error of a check that found something, or that could not check everything.
 func leftOf(r *ipam.CheckReport) error {
 	switch {
 	case r.Engine == ipam.EngineUnreachable:

@@ -6,7 +6,6 @@
 package elastic
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 
@@ -17,10 +16,10 @@ import (
 )
 
 // Command is `berth elastic`.
-func Command(p *cli.Program) cli.Row {
+func Command() cli.Row {
 	return cli.Group("elastic", "Elastic addresses: they belong to an account, and move between containers",
-		allocateCommand(), associateCommand(p), disassociateCommand(), releaseCommand(), listCommand(),
-		showCommand(), checkCommand(p), usageCommand(p),
+		allocateCommand(), associateCommand(), disassociateCommand(), releaseCommand(), listCommand(),
+		showCommand(), checkCommand(), usageCommand(),
 		cli.Group("range", "Ranges out of which elastic addresses are allocated", rangeAddCommand(),
 			rangeListCommand(), rangeRemoveCommand()),
 		cli.Group("account", "Accounts: whose elastic addresses, and which containers, are whose",
@@ -40,9 +39,9 @@ func parseRange(text string) (ipam.Range, error) {
 	return ipam.Range{IPRange: r}, err
 }
 
-// addressRefs completes elastic addresses with what they are mapped to.
-func addressRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
-	all, err := c.Elastics(ctx, "")
+// addressRefs completes elastic addresses, each with its target.
+func addressRefs(r *cli.Run, _ string) (names []string, err error) {
+	all, err := r.Elastics(r, "")
 	for i := range all {
 		names = append(names, all[i].Address.String()+"\t"+targetText(&all[i]))
 	}
@@ -52,12 +51,12 @@ func addressRefs(ctx context.Context, c *client.Client, _ string) (names []strin
 var rangeRefs = cli.NamesOf((*client.Client).ElasticRanges,
 	func(r *ipam.ElasticRangeInfo) string { return r.Range.String() })
 
-// targetRefs completes owners: those of reservations, and the containers that run.
-func targetRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
-	if names, err = cli.ReservationOwners(ctx, c, ""); err != nil {
+// targetRefs completes owners of reservations, and running containers.
+func targetRefs(r *cli.Run, _ string) (names []string, err error) {
+	if names, err = cli.ReservationOwners(r, ""); err != nil {
 		return nil, err
 	}
-	leases, err := c.Leases(ctx, ipam.LeaseFilter{})
+	leases, err := r.Leases(r, ipam.LeaseFilter{})
 	for _, l := range leases {
 		if l.Name != "" && l.Owner == "" {
 			names = append(names, l.Name)

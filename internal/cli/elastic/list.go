@@ -1,10 +1,8 @@
 package elastic
 
 import (
-	"context"
 	"io"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 )
@@ -26,8 +24,8 @@ func listCommand() cli.Row {
 			cli.Choice("state", string(ipam.ElasticAllocated), string(ipam.ElasticReleasing)), "id"},
 		Columns: cli.Fields{"Address", "State,marked", "Account", "Instance", cli.Col("MAPPED", mappedText).Marked(),
 			"Guest,wide", "Network,wide", "Host,wide", "Kind,wide", "ReleaseOn,wide", "Allocated,wide"},
-		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.ElasticInfo, error) {
-			return c.Elastics(ctx, account)
+		Fetch: func(r *cli.Run) ([]ipam.ElasticInfo, error) {
+			return r.Elastics(r, account)
 		},
 	}
 }
@@ -42,12 +40,12 @@ func showCommand() cli.Row {
   berth elastic show 203.0.113.12 --format json
   berth elastic show 203.0.113.12 --format '{{.State}}'`},
 		JSON: "one object",
-		Fetch: func(ctx context.Context, c *client.Client, args []string) (ipam.ElasticInfo, error) {
-			addr, err := parseAddress(args[0])
+		Fetch: func(r *cli.Run) (ipam.ElasticInfo, error) {
+			addr, err := parseAddress(r.Args[0])
 			if err != nil {
 				return ipam.ElasticInfo{}, err
 			}
-			return c.Elastic(ctx, addr)
+			return r.Elastic(r, addr)
 		},
 		Text: write,
 	}
@@ -107,7 +105,7 @@ func mappedText(e *ipam.ElasticInfo) string {
 	return "yes"
 }
 
-// targetText is what an address is mapped to, for a shell.
+// targetText returns the target of an address, or its state, for completion.
 func targetText(e *ipam.ElasticInfo) string {
 	if e.Associated {
 		return e.Instance

@@ -1,17 +1,13 @@
 package elastic
 
 import (
-	"context"
 	"encoding/csv"
 	"io"
 	"strconv"
 	"time"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 const usageHelp = `Shows for how many hours each account had elastic addresses: two addresses for an hour each are
@@ -19,10 +15,10 @@ two hours, whether they are associated or not. The figures come from the records
 events do not reach back to --since, the command reports that: earlier releases are unknown. Without --since it begins
 with the first known event, and without --until it ends now. System addresses do not count.`
 
-// usageForm is how usage is shown.
+// usageForm holds the flags of usage.
 type usageForm struct{ since, until, format string }
 
-func usageCommand(p *cli.Program) cli.Row {
+func usageCommand() cli.Row {
 	form := usageForm{format: "table"}
 	return cli.Verb{Use: "usage", Short: "Show how long accounts had addresses", Long: usageHelp,
 		Example: `  berth elastic usage
@@ -34,34 +30,35 @@ func usageCommand(p *cli.Program) cli.Row {
 			cli.Flag(&form.format, "format",
 				"`form` of the output: table, csv, json (one object), yaml (the same) "+
 					"or a Go template").Words("table", "csv", "json", "yaml")},
-		Run: func(cmd *cobra.Command, _ []string) (err error) {
+		Run: func(r *cli.Run) (err error) {
 			var filter ipam.UsageFilter
 			if filter.Since, filter.Until, err = cli.Period(form.since, form.until, time.Now()); err != nil {
-				return cli.Usage(cmd, err)
+				return cli.Usage(r.Cmd, err)
 			}
 			format := form.format
 			if format == "csv" {
 				format = "text"
 			}
-			show, err := cli.NewObject[ipam.UsageReport](p.Out, cmd, format)
+			show, err := cli.NewObject[ipam.UsageReport](r, format)
 			if err != nil {
 				return err
 			}
-			return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-				report, err := c.Usage(ctx, filter)
-				if err != nil {
-					return err
-				}
-				if !report.KnownSince.IsZero() {
-					p.Note(cmd, "events reach back to %s only: of addresses that were released before, nothing is known",
-						cli.LocalTime(report.KnownSince))
-				}
-				return cli.ShowObject(show, &report, func(w io.Writer) error { return form.write(p, w, &report) })
-			})
+			if err := r.Ask(); err != nil {
+				return err
+			}
+			report, err := r.Usage(r, filter)
+			if err != nil {
+				return err
+			}
+			if !report.KnownSince.IsZero() {
+				r.Note("events reach back to %s only: of addresses that were released before, nothing is known",
+					cli.LocalTime(report.KnownSince))
+			}
+			return show.Object(&report, func(w io.Writer) error { return form.write(r.Program, w, &report) })
 		}}
 }
 
-// write shows a report as a table, or as CSV.
+// write writes a report as a table or as CSV.
 func (u *usageForm) write(p *cli.Program, w io.Writer, report *ipam.UsageReport) error {
 	hours := func(a *ipam.AccountUsage) string { return strconv.FormatFloat(a.Hours, 'f', -1, 64) }
 	if u.format != "csv" {

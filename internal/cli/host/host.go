@@ -6,7 +6,6 @@
 package host
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/netip"
@@ -18,9 +17,9 @@ import (
 )
 
 // Command is `berth host`.
-func Command(p *cli.Program) cli.Row {
+func Command() cli.Row {
 	return cli.Group("host", "Hosts that share a store", hostListCommand(), hostShowCommand(), hostDrainCommand(),
-		hostRemoveCommand(p), hostAdmitCommand())
+		hostRemoveCommand(), hostAdmitCommand())
 }
 
 const hostListHelp = `Lists the hosts that share a store (berth serve --store etcd), removed ones last. SELF
@@ -64,8 +63,8 @@ func hostShowCommand() cli.Row {
   berth host show b --format json
   berth host show b --format '{{.State}}'`},
 		JSON: "one object",
-		Fetch: func(ctx context.Context, c *client.Client, args []string) (ipam.HostInfo, error) {
-			return c.Host(ctx, args[0])
+		Fetch: func(r *cli.Run) (ipam.HostInfo, error) {
+			return r.Host(r, r.Args[0])
 		},
 		Text: writeHost,
 	}
@@ -84,7 +83,7 @@ func writeHost(w io.Writer, h *ipam.HostInfo) error {
 	return pg.Show(w)
 }
 
-// holdsText says what a host holds.
+// holdsText describes the addresses that a host has.
 func holdsText(h *ipam.HostInfo) string {
 	if h.Pools == 0 {
 		return "nothing"
@@ -96,7 +95,7 @@ func holdsText(h *ipam.HostInfo) string {
 	return text
 }
 
-// addressesText counts addresses, and names the first of them.
+// addressesText counts addresses and lists the first ones.
 func addressesText(n int, first []netip.Addr) string {
 	if n == 0 {
 		return "no address in use"

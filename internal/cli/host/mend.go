@@ -1,34 +1,28 @@
 package host
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 )
 
-const storeMendHelp = `Does this host's part in the recovery of a shared store that went back: etcd was restored from an
-older snapshot, or lost its data. Until then Berth gives no address in the cluster's spaces. "berth status" shows since
-when, and how much is missing.
+const storeMendHelp = `Repairs a shared store that lost changes, because etcd was restored from an older snapshot or
+lost its data. Run the command with --yes on each host. Until then Berth assigns no address in the cluster's spaces.
+"berth status" shows since when, and how much is missing.
+The host writes back its Docker networks, leases and headroom that etcd lost, with the same ids. It releases again what
+it had released. It also records the addresses that its containers use without a record. Networks, subnets and
+reservations come from the host that knows their latest version. If two hosts hold the same address, the command names
+both, and the one whose container runs keeps it.
+The first run stops all hosts. They resume when every host has run the command. --gone HOST does not wait for a host
+whose machine is off for good. If it returns, run the command there. --dry-run shows what would change.`
 
-Each host knows what it held. It writes back what etcd lacks, with the same ids: Docker's networks, leases and
-headroom. It ends again what it had released since. It also holds addresses that run here without a record. The plan
-(networks, subnets, reservations) comes from the host that knows its latest state. If two have one address, the command
-names both, and the running one keeps it.
-
-Run it with --yes on each host. The first run stops all hosts; they resume when every host has done its part. --gone
-HOST leaves out a host whose machine is off for good. If it returns, it does its part then. --dry-run changes nothing.`
-
-const storeAcceptHelp = `Accepts a shared store that went back as it is, and writes nothing back. Only what
-runs on this host now
-is held. This is the host's part of the recovery ("berth state mend"); the other hosts must do theirs, too.
-
-Reservations, plans and addresses since the store's earlier state are lost, unless their containers run.`
+const storeAcceptHelp = `Accepts a shared store that lost changes as it is now. The host writes nothing back, and holds
+only the addresses of its running containers. Run it instead of "berth state mend" on this host; the other hosts must
+run one of the two. What the store lost stays lost: plans, reservations, and addresses whose containers do not run.`
 
 // MendCommand is `berth state mend`.
 func MendCommand() cli.Row {
@@ -53,7 +47,7 @@ func mendCommand(accept bool, verb cli.Verb) cli.Row {
 		cli.Flag(&m.Gone, "gone",
 			"do not wait for the host `HOST`, which is off for good; repeatable").Split().Words(),
 	}
-	verb.Check = func([]string) error {
+	verb.Check = func(*cli.Run) error {
 		if m.DryRun == yes {
 			return errors.New("say --dry-run to see what would be done, or --yes to do it")
 		}
@@ -61,8 +55,8 @@ func mendCommand(accept bool, verb cli.Verb) cli.Row {
 	}
 	return cli.Showing[ipam.MendReport]{
 		Verb: verb,
-		Fetch: func(ctx context.Context, c *client.Client, _ []string) (ipam.MendReport, error) {
-			return c.Mend(ctx, m)
+		Fetch: func(r *cli.Run) (ipam.MendReport, error) {
+			return r.Mend(r, m)
 		},
 		Text: func(w io.Writer, r *ipam.MendReport) error {
 			_, err := io.WriteString(w, mendText(r))
@@ -71,7 +65,7 @@ func mendCommand(accept bool, verb cli.Verb) cli.Row {
 	}
 }
 
-// mendText says what a mending came to.
+// mendText formats the result of a repair.
 func mendText(r *ipam.MendReport) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "%s\n", cli.Printable(fmt.Sprintf(format, args...))) }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"berth/internal/admin/api"
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 )
@@ -28,7 +27,7 @@ type removal struct {
 	wait     time.Duration
 }
 
-func hostRemoveCommand(p *cli.Program) cli.Row {
+func hostRemoveCommand() cli.Row {
 	r := removal{wait: 30 * time.Second}
 	return cli.Change{
 		Verb: cli.Verb{Use: "rm HOST...", Short: "Remove hosts from the cluster", Long: hostRemoveHelp,
@@ -43,30 +42,29 @@ func hostRemoveCommand(p *cli.Program) cli.Row {
 				cli.YesFlag(&r.yes),
 				cli.Flag(&r.wait, "wait",
 					"how long to wait until a host that answers has left, a `duration`")},
-			Check: func([]string) error {
+			Check: func(*cli.Run) error {
 				if r.wait < 0 {
 					return fmt.Errorf("--wait is %s and must not be less than nothing", r.wait)
 				}
 				return nil
 			}},
-		Make: func(e *cli.Editor, args []string) error {
-			return cli.Each(args, func(name string) error { return removeHost(p, e, name, r) })
+		Make: func(e *cli.Editor) error {
+			return cli.Each(e.Args, func(name string) error { return removeHost(e, name, r) })
 		}}
 }
 
-// removeHost shows what the removal frees, asks, and waits until a host that was asked to leave has left.
-func removeHost(p *cli.Program, e *cli.Editor, name string, r removal) error {
-	ctx := e.Cmd.Context()
-	h, err := e.Client.Host(ctx, name)
+// removeHost shows what the removal releases, and asks. Without --off it waits until the host has left.
+func removeHost(e *cli.Editor, name string, r removal) error {
+	h, err := e.Host(e, name)
 	if err != nil {
 		return err
 	}
 	edit := &ipam.RemoveHost{Name: h.Name, Off: r.off}
-	if e.Flags.DryRun || h.State == ipam.HostRemoved {
+	if e.DryRun || h.State == ipam.HostRemoved {
 		return e.Make(cli.Echo(h.Name), edit)
 	}
 	if !r.yes {
-		if err := p.Confirm(e.Cmd, removalQuestion(&h, r.off)); err != nil {
+		if err := e.Confirm(removalQuestion(&h, r.off)); err != nil {
 			return err
 		}
 	}
@@ -76,10 +74,10 @@ func removeHost(p *cli.Program, e *cli.Editor, name string, r removal) error {
 	if err := e.Make(cli.Echo(h.Name+" is asked to leave"), edit); err != nil {
 		return err
 	}
-	return awaitLeft(ctx, p, e.Client, &h, r.wait)
+	return awaitLeft(e.Run, &h, r.wait)
 }
 
-// removalQuestion says what will be, to somebody who may still say no.
+// removalQuestion describes the effect of a removal for the question.
 func removalQuestion(h *ipam.HostInfo, off bool) string {
 	holds := fmt.Sprintf("Host %s holds %s.", h.Name, holdsText(h))
 	if h.Leases > 0 && !off {
@@ -94,22 +92,22 @@ func removalQuestion(h *ipam.HostInfo, off bool) string {
 	return holds + " Its daemon does not answer. Remove it?"
 }
 
-// lookForHost is how often it is looked whether a host has left.
+// lookForHost is the pause between two looks whether a host has left.
 const lookForHost = 200 * time.Millisecond
 
 // awaitLeft waits until a host that was asked to leave is removed.
-func awaitLeft(ctx context.Context, p *cli.Program, c *client.Client, h *ipam.HostInfo, wait time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, wait)
+func awaitLeft(r *cli.Run, h *ipam.HostInfo, wait time.Duration) error {
+	ctx, cancel := context.WithTimeout(r, wait)
 	defer cancel()
 	again := time.NewTicker(lookForHost)
 	defer again.Stop()
 	for {
-		now, err := c.Host(ctx, h.Name)
+		now, err := r.Host(ctx, h.Name)
 		var refused *api.Problem
 		switch {
 		case err == nil && now.State == ipam.HostRemoved, h.Self && errors.As(err, &refused) &&
 			refused.Code == api.CodeHostRefused:
-			_, err = fmt.Fprintf(p.Out, "%s has left\n", h.Name)
+			_, err = fmt.Fprintf(r.Out, "%s has left\n", h.Name)
 			return err
 		case err == nil:
 			*h = now
@@ -124,7 +122,7 @@ func awaitLeft(ctx context.Context, p *cli.Program, c *client.Client, h *ipam.Ho
 	}
 }
 
-// stillThere says how it stands with a host that was asked to leave.
+// stillThere returns the error for a host that has not left in time.
 func stillThere(h *ipam.HostInfo, wait time.Duration) error {
 	text := fmt.Sprintf("host %s was asked to leave, and has not left within %s; it holds %s, and goes as soon as it "+
 		"can (`berth host show %s`)", h.Name, wait, holdsText(h), h.Name)

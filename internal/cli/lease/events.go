@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,11 +8,8 @@ import (
 	"strings"
 
 	"berth/internal/admin/api"
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 const eventsHelp = `Shows who took, released or changed what and when, with the values before. The oldest
@@ -31,7 +27,7 @@ and --follow appends to it.
 
 In --filter, the kind of an event is its verb: kind=lease.take or kind=lease.*.`
 
-// eventsRequest is what the flags of events say.
+// eventsRequest holds the flags of events.
 type eventsRequest struct {
 	since, until    string
 	networks, verbs []string
@@ -55,41 +51,42 @@ func EventsCommand(p *cli.Program) cli.Row {
 		Instead: map[string]string{"tail": "--last N shows the last N events",
 			"limit": "--last N shows the last N events"},
 		Flags: slices.Concat(out.Flags(p), chosen.Flags(), req.flags()),
-		Run: func(cmd *cobra.Command, _ []string) error {
-			filter, err := req.filter(cmd, p, &out)
+		Run: func(r *cli.Run) error {
+			filter, err := req.filter(r, &out)
 			if err == nil {
 				err = chosen.Read()
 			}
 			if err != nil {
-				return cli.Usage(cmd, err)
+				return cli.Usage(r.Cmd, err)
 			}
 			if out.Watched() {
-				out.SortUnless("-id") // the latest is what a screen has room for
+				out.SortUnless("-id") // a screen may not have space for older events
 			}
-			show, err := eventTable(p.Out, cmd, out)
+			show, err := eventTable(r, out)
 			if err != nil {
 				return err
 			}
-			return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-				if err := chosen.Ask(ctx, c); err != nil {
+			if err := r.Ask(); err != nil {
+				return err
+			}
+			if err := chosen.Ask(r); err != nil {
+				return err
+			}
+			if req.follow {
+				return followEvents(r, filter, chosen, show)
+			}
+			return out.Show(r, func(r *cli.Run, w io.Writer) error {
+				list, err := lastOf(r, filter, chosen)
+				if err != nil {
 					return err
 				}
-				if req.follow {
-					return followEvents(ctx, c, filter, chosen, show)
-				}
-				return out.Show(ctx, p, func(ctx context.Context, w io.Writer) error {
-					list, err := lastOf(ctx, c, filter, chosen)
-					if err != nil {
+				if !out.Watched() {
+					if err := req.note(r, &list); err != nil {
 						return err
 					}
-					if !out.Watched() {
-						if err := req.told(ctx, p, c, &list); err != nil {
-							return err
-						}
-					}
-					show.W = w
-					return show.Rows(list.Events)
-				})
+				}
+				show.W = w
+				return show.Rows(list.Events)
 			})
 		}}
 }
@@ -109,21 +106,21 @@ func (req *eventsRequest) flags() cli.Flags {
 	}
 }
 
-// told says what a list of events leaves open.
-func (req eventsRequest) told(ctx context.Context, p *cli.Program, c *client.Client, list *api.EventList) error {
+// note tells the user if older events were left out, or if there are no events at all.
+func (req eventsRequest) note(r *cli.Run, list *api.EventList) error {
 	if list.More && req.since != "" {
-		fmt.Fprintf(p.Err, "berth: there are older events since then; these are the last %d (--last)\n",
+		fmt.Fprintf(r.Stderr, "berth: there are older events since then; these are the last %d (--last)\n",
 			len(list.Events))
 	}
 	if len(list.Events) > 0 || req.last == 0 {
 		return nil
 	}
-	return tellKnown(ctx, p, c, "there is no such event")
+	return tellKnown(r, "there is no such event")
 }
 
-// eventTable shows events, a line each; its columns are those of --sort.
-func eventTable(w io.Writer, cmd *cobra.Command, out cli.Output) (*cli.Table[ipam.Event], error) {
-	show, err := cli.NewTable(w, cmd, out, cli.Columns[ipam.Event](
+// eventTable prints an event per line. Its columns are those of --sort.
+func eventTable(r *cli.Run, out cli.Output) (*cli.Table[ipam.Event], error) {
+	show, err := cli.NewTable(r, out, cli.Columns[ipam.Event](
 		"ID=ID",
 		cli.Col("TIME", func(e *ipam.Event) string { return e.Time.UTC().Format("2006-01-02T15:04:05.000000") }),
 		"Verb",
@@ -140,8 +137,8 @@ func eventTable(w io.Writer, cmd *cobra.Command, out cli.Output) (*cli.Table[ipa
 	return show, nil
 }
 
-// filter works out how many past events are wanted. Its error is wrong usage.
-func (req eventsRequest) filter(cmd *cobra.Command, p *cli.Program, out *cli.Output) (f ipam.EventFilter, err error) {
+// filter converts the flags to a filter. Its error is a usage error.
+func (req eventsRequest) filter(r *cli.Run, out *cli.Output) (f ipam.EventFilter, err error) {
 	f.Last = req.last
 	switch {
 	case req.follow && req.until != "":
@@ -151,13 +148,13 @@ func (req eventsRequest) filter(cmd *cobra.Command, p *cli.Program, out *cli.Out
 		return f, errors.New("--follow shows each event as it happens; leave --watch and --sort out")
 	case req.last < 0 || req.last > api.MaxEvents:
 		return f, fmt.Errorf("--last is %d and must be from 0 to %d", req.last, api.MaxEvents)
-	case cmd.Flags().Changed("last"):
+	case r.Given("last"):
 	case req.since != "":
 		f.Last = api.MaxEvents
 	case req.follow:
 		f.Last = 0
 	}
-	if f.Since, f.Before, err = cli.Period(req.since, req.until, p.Now()); err != nil {
+	if f.Since, f.Before, err = cli.Period(req.since, req.until, r.Now()); err != nil {
 		return f, err
 	}
 	if f.Networks = req.networks; slices.ContainsFunc(req.networks, func(name string) bool {
@@ -176,7 +173,7 @@ func (req eventsRequest) filter(cmd *cobra.Command, p *cli.Program, out *cli.Out
 	return f, nil
 }
 
-// verbPatterns are what --verb can be: nouns, and their verbs.
+// verbPatterns returns the values of --verb: nouns and verbs.
 func verbPatterns() []string {
 	var nouns []string
 	for _, verb := range ipam.Verbs() {
@@ -186,13 +183,12 @@ func verbPatterns() []string {
 	return append(slices.Compact(nouns), ipam.Verbs()...)
 }
 
-// followEvents shows events until it is interrupted.
-func followEvents(ctx context.Context, c *client.Client, f ipam.EventFilter, chosen *cli.Filter[ipam.Event],
-	show *cli.Table[ipam.Event]) error {
-	ctx, stop := cli.UntilSignal(ctx)
+// followEvents prints events until it is interrupted.
+func followEvents(r *cli.Run, f ipam.EventFilter, chosen *cli.Filter[ipam.Event], show *cli.Table[ipam.Event]) error {
+	r, stop := r.UntilSignal()
 	defer stop()
-	for e, err := range c.Follow(ctx, f) {
-		if ctx.Err() != nil {
+	for e, err := range r.Follow(r, f) {
+		if r.Err() != nil {
 			return nil
 		}
 		if err != nil {
@@ -208,14 +204,13 @@ func followEvents(ctx context.Context, c *client.Client, f ipam.EventFilter, cho
 	return nil
 }
 
-// lastOf asks for past events. Of those that --filter chooses it finds the last ones among as many as the daemon tells.
-func lastOf(ctx context.Context, c *client.Client, f ipam.EventFilter,
-	chosen *cli.Filter[ipam.Event]) (api.EventList, error) {
+// lastOf asks for past events. With --filter it searches the last api.MaxEvents events.
+func lastOf(r *cli.Run, f ipam.EventFilter, chosen *cli.Filter[ipam.Event]) (api.EventList, error) {
 	most := f.Last
 	if chosen.Given() {
 		f.Last = api.MaxEvents
 	}
-	list, err := c.Events(ctx, f)
+	list, err := r.Events(r, f)
 	if err != nil || !chosen.Given() {
 		return list, err
 	}
@@ -226,18 +221,18 @@ func lastOf(ctx context.Context, c *client.Client, f ipam.EventFilter,
 	return list, nil
 }
 
-// eventWidth is what a line of an event takes at most without --format wide; what changed may be a line of its own
-// below it.
+// eventWidth is the maximum width of an event's line without --format wide. If the change does not fit, it goes to a
+// second line, which may be longer.
 const eventWidth = 80
 
-// eventLine is an event for a person: when, what, about which address or network, who that is of, and what changed.
+// eventLine formats an event for a person: time, verb, address or network, holder, change.
 func eventLine(e *ipam.Event) string {
 	object, who, changed := eventObject(e), e.Name, ""
 	if len(e.Before)+len(e.After) > 0 {
 		changed = e.Changed()
 	}
 	if changed != "" && e.Network != "" && !e.Address.IsValid() && !strings.HasPrefix(e.Verb.String(), "subnet.") {
-		object = e.Network // the range that changed says where
+		object = e.Network // the changed range shows the place
 	}
 	if who == "" || who == object {
 		if who = e.Network; who == object {
@@ -266,13 +261,13 @@ func eventLine(e *ipam.Event) string {
 	return line + changed
 }
 
-// engineActor is whose events are not said to be by somebody: most are the Docker Engine's.
+// engineActor is the actor that lines do not name, because most events are the Docker Engine's.
 const engineActor = "engine"
 
-// dots end a line that was cut.
+// dots mark a line that was cut.
 const dots = "..."
 
-// printable is what is to be said, or nothing.
+// printable is cli.Printable, but keeps an empty text empty.
 func printable(text string) string {
 	if text == "" {
 		return ""
@@ -280,7 +275,7 @@ func printable(text string) string {
 	return cli.Printable(text)
 }
 
-// eventObject is what an event is about.
+// eventObject returns the subject of an event.
 func eventObject(e *ipam.Event) string {
 	switch {
 	case e.Address.IsValid():
@@ -293,7 +288,7 @@ func eventObject(e *ipam.Event) string {
 	return e.Space
 }
 
-// wholeEvent is an event with all that is known of it, by name.
+// wholeEvent formats an event with all its fields, each with its name.
 func wholeEvent(e *ipam.Event, noTrunc bool) string {
 	object := eventObject(e)
 	var rest []string

@@ -7,18 +7,16 @@
 package lease
 
 import (
-	"context"
 	"iter"
 	"slices"
 
 	"berth/internal/admin/api"
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 )
 
-func subnetRefs(ctx context.Context, c *client.Client, _ string) (names []string, err error) {
-	all, err := c.Subnets(ctx, "")
+func subnetRefs(r *cli.Run, _ string) (names []string, err error) {
+	all, err := r.Subnets(r, "")
 	for _, sub := range all {
 		names = append(names, sub.CIDR.String()+"\t"+sub.Network+" in "+sub.Space)
 	}
@@ -27,7 +25,7 @@ func subnetRefs(ctx context.Context, c *client.Client, _ string) (names []string
 
 // Command is `berth lease`.
 func Command(p *cli.Program) cli.Row {
-	return cli.Group("lease", "Addresses in use", leaseListCommand(), leaseReleaseCommand(p))
+	return cli.Group("lease", "Addresses in use", leaseListCommand(), leaseReleaseCommand())
 }
 
 const leaseListHelp = `Lists held addresses, all or those of NETWORK, sorted by space, subnet and address.
@@ -57,26 +55,26 @@ func leaseListCommand() cli.Row {
 				cli.Flag(&subnet, "subnet", "only those of the subnet `CIDR`").Of(subnetRefs),
 				cli.Flag(&filter.Remembered, "all",
 					"also addresses that are remembered for their last holder").Short("a")},
-			Check: func([]string) (err error) {
+			Check: func(*cli.Run) (err error) {
 				filter.Subnet, err = cli.ParseSubnet(subnet)
 				return err
 			}},
 		Keys: cli.Fields{"network", "space", "host", "owner=Owner,Name,SeenBy.Container", "tag",
 			cli.Choice("kind", ipam.Kinds()...), cli.Choice("state", held, remembered)},
 		ColumnsOf: func(out cli.Output) cli.Fields { return leaseColumns(filter.Remembered, out.NoTrunc) },
-		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.LeaseInfo, error) {
-			return leasesOf(ctx, c, cli.First(args), filter)
+		Fetch: func(r *cli.Run) ([]ipam.LeaseInfo, error) {
+			return leasesOf(r, r.First(), filter)
 		},
-		Names: func(ctx context.Context, c *client.Client, args []string) iter.Seq2[string, error] {
-			if cli.First(args) != "" {
+		Names: func(r *cli.Run) iter.Seq2[string, error] {
+			if r.First() != "" {
 				return nil
 			}
-			return leaseRefs(c.BriefLeases(ctx, filter))
+			return leaseRefs(r.BriefLeases(r, filter))
 		},
 	}
 }
 
-// leaseRefs yields how leases are called.
+// leaseRefs yields the arguments that name leases.
 func leaseRefs(all iter.Seq2[api.BriefLease, error]) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for l, err := range all {
@@ -87,11 +85,11 @@ func leaseRefs(all iter.Seq2[api.BriefLease, error]) iter.Seq2[string, error] {
 	}
 }
 
-// leasesOf are those of a network, by its name, its id or Docker's name of it, or with the empty name all. What Docker
-// calls one network may be one of Berth's for each family.
-func leasesOf(ctx context.Context, c *client.Client, network string, filter ipam.LeaseFilter) ([]ipam.LeaseInfo,
+// leasesOf returns the leases of a network, by name, id or Docker name. Without a network it returns all. A dual-stack
+// Docker network is two networks of Berth, one per family.
+func leasesOf(r *cli.Run, network string, filter ipam.LeaseFilter) ([]ipam.LeaseInfo,
 	error) {
-	all, err := c.Leases(ctx, filter)
+	all, err := r.Leases(r, filter)
 	if network == "" || err != nil {
 		return all, err
 	}
@@ -99,11 +97,11 @@ func leasesOf(ctx context.Context, c *client.Client, network string, filter ipam
 	if len(named) > 0 {
 		return named, nil
 	}
-	of, err := c.Network(ctx, network)
+	of, err := r.Network(r, network)
 	return slices.DeleteFunc(all, func(l ipam.LeaseInfo) bool { return l.NetworkID != of.ID }), err
 }
 
-// The states of leases, as JSON has them.
+// States of leases in JSON.
 const (
 	held       = "held"
 	remembered = "remembered"
@@ -122,7 +120,8 @@ func leaseColumns(all, noTrunc bool) cli.Fields {
 		"SeenBy.Project,wide", "SeenBy.Service,wide", "CONTAINER STATE=SeenBy.State,wide")
 }
 
-// leaseName is who has an address, as the engine calls it now.
+// leaseName returns the current container name of a lease's holder, if the engine shows it, or else its name in the
+// lease.
 func leaseName(l *ipam.LeaseInfo) string {
 	if l.SeenBy != nil && l.SeenBy.Container != "" {
 		return l.SeenBy.Container

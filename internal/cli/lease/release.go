@@ -1,12 +1,10 @@
 package lease
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"strings"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 )
@@ -18,7 +16,7 @@ Berth refuses if an endpoint uses the address, if its container may be starting,
 unreachable. --force releases it anyway: the container keeps using it, and another one may get it too. Berth
 remembers the last holder, and a reservation stays.`
 
-func leaseReleaseCommand(p *cli.Program) cli.Row {
+func leaseReleaseCommand() cli.Row {
 	var req ipam.LeaseRelease
 	var engine cli.EngineFlags
 	return cli.Verb{Use: "release ADDRESS...", Short: "Release addresses that no endpoint uses",
@@ -26,49 +24,49 @@ func leaseReleaseCommand(p *cli.Program) cli.Row {
 		Example: "  berth lease release 10.1.0.7\n  berth lease release 10.1.0.7 --space lab --force",
 		Flags: append(engine.Flags(), cli.SpaceFlag(&req.Space), cli.DryRunFlag(&req.DryRun),
 			cli.Flag(&req.Force, "force", "also if an endpoint uses it, or may use it")),
-		Check: func(args []string) error {
-			for _, arg := range args {
+		Check: func(r *cli.Run) error {
+			for _, arg := range r.Args {
 				if _, err := netip.ParseAddr(arg[strings.LastIndexByte(arg, '/')+1:]); err != nil {
 					return fmt.Errorf("%q is no address such as 10.1.0.7", arg)
 				}
 			}
 			return nil
 		},
-		Ask: func(ctx context.Context, c *client.Client, args []string) (err error) {
+		Ask: func(r *cli.Run) (err error) {
 			if engine.Given() && !req.Force {
-				if req.View, err = engine.View(ctx, c); err != nil {
+				if req.View, err = engine.View(r); err != nil {
 					return err
 				}
 			}
-			return cli.Each(args, func(arg string) error { return release(ctx, p, c, req, arg) })
+			return cli.Each(r.Args, func(arg string) error { return release(r, req, arg) })
 		}}
 }
 
-// release frees one address, as it stands or with its network before it, and says it.
-func release(ctx context.Context, p *cli.Program, c *client.Client, req ipam.LeaseRelease, arg string) error {
+// release releases one address, given as ADDRESS or NETWORK/ADDRESS, and prints it.
+func release(r *cli.Run, req ipam.LeaseRelease, arg string) error {
 	network, address, qualified := strings.Cut(arg, "/")
 	if !qualified {
 		network, address = "", arg
 	}
 	if network != "" {
-		networks, err := cli.NetworksOf(ctx, c, network)
+		networks, err := r.NetworksOf(network)
 		if err != nil {
 			return err
 		}
-		req.Space = networks[0].Space // also that of the others of one Docker network
+		req.Space = networks[0].Space // all networks of one Docker network are in one space
 	}
 	addr, err := netip.ParseAddr(address)
 	if err != nil {
 		return err
 	}
 	req.Address = addr
-	l, err := c.ReleaseLease(ctx, req)
+	l, err := r.ReleaseLease(r, req)
 	if err != nil {
 		return err
 	}
 	if req.DryRun {
-		return p.Sayf("would release %s, which %s has", l.Address, cli.Printable(l.Name))
+		return r.Sayf("would release %s, which %s has", l.Address, cli.Printable(l.Name))
 	}
-	_, err = fmt.Fprintln(p.Out, l.Address)
+	_, err = fmt.Fprintln(r.Out, l.Address)
 	return err
 }

@@ -1,13 +1,11 @@
 package lease
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"strings"
 	"time"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 )
@@ -23,7 +21,7 @@ WHAT is lease (held), reservation (reserved for an owner) or elastic (associated
 one moment: a time, or how long ago. --format wide adds the MAC, the host, the author (BY) and the notes.`
 
 // WhoCommand is `berth who`.
-func WhoCommand(p *cli.Program) cli.Row {
+func WhoCommand() cli.Row {
 	var filter ipam.WhoFilter
 	var at string
 	var asTable bool
@@ -38,11 +36,11 @@ func WhoCommand(p *cli.Program) cli.Row {
   berth who shop/web/1 --format json`,
 			Flags: cli.Flags{cli.Flag(&at, "at",
 				"only the holder at `WHEN`: "+cli.WhenText), cli.SpaceFlag(&filter.Space)},
-			Check: func(args []string) (err error) {
-				if filter.At, err = cli.WhenFlag("at", at, p.Now()); err != nil {
+			Check: func(r *cli.Run) (err error) {
+				if filter.At, err = cli.WhenFlag("at", at, r.Now()); err != nil {
 					return err
 				}
-				return whom(args[0], &filter)
+				return whom(r.Args[0], &filter)
 			}},
 		Keys: cli.Fields{"network", "space", "host", "owner=Name", "tag", cli.Choice("kind=What,Kind",
 			append([]string{ipam.LeaseTenure, ipam.ReservationTenure, ipam.ElasticTenure}, ipam.Kinds()...)...)},
@@ -50,15 +48,15 @@ func WhoCommand(p *cli.Program) cli.Row {
 			asTable = out.IsTable()
 			return whoColumns(&filter)
 		},
-		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.Tenure, error) {
-			all, err := c.Who(ctx, filter)
+		Fetch: func(r *cli.Run) ([]ipam.Tenure, error) {
+			all, err := r.Who(r, filter)
 			if err == nil && len(all) == 0 {
 				nobody := "nobody is known who had that"
 				if filter.Name != "" {
 					nobody = fmt.Sprintf("no address is known that %s had; `berth find %s` looks for a part of a name, too",
 						filter.Name, filter.Name)
 				}
-				err = tellKnown(ctx, p, c, nobody)
+				err = tellKnown(r, nobody)
 			}
 			if asTable {
 				all = joined(all)
@@ -68,16 +66,16 @@ func WhoCommand(p *cli.Program) cli.Row {
 	}
 }
 
-// restart is how long a holder may be away and come back in the same line.
+// restart is how long a holder may be gone between two leases that are shown as one tenure.
 const restart = 10 * time.Minute
 
-// joined are tenures, the earliest first, where the restarts of one holder are one tenure.
+// joined joins the tenures of a holder that restarts. all is sorted, the earliest first.
 func joined(all []ipam.Tenure) (lines []ipam.Tenure) {
 	type place struct {
 		space string
 		addr  netip.Addr
 	}
-	last := map[place]int{} // the line of the last lease of an address
+	last := map[place]int{} // the index of the last line of an address
 	for i := range all {
 		t := &all[i]
 		if t.What != ipam.LeaseTenure {
@@ -97,15 +95,15 @@ func joined(all []ipam.Tenure) (lines []ipam.Tenure) {
 	return lines
 }
 
-// continues tells whether a lease of an address is that of the holder before it, who came back.
+// continues reports whether a lease is that of the previous holder, which came back.
 func continues(before, t *ipam.Tenure) bool {
 	same := before.Name == t.Name && (t.Name != "" || before.MAC == t.MAC) && before.Host == t.Host
 	return same && !before.Until.IsZero() && t.From.Sub(before.Until) <= restart
 }
 
-// tellKnown says, where an answer about the past is empty, how far back anything is known.
-func tellKnown(ctx context.Context, p *cli.Program, c *client.Client, nothing string) error {
-	since, err := c.KnownSince(ctx)
+// tellKnown prints that nothing was found, and how far back the events reach.
+func tellKnown(r *cli.Run, nothing string) error {
+	since, err := r.KnownSince(r)
 	if err != nil {
 		return err
 	}
@@ -113,11 +111,11 @@ func tellKnown(ctx context.Context, p *cli.Program, c *client.Client, nothing st
 	if !since.IsZero() {
 		known = "events reach back to " + since.Local().Format("2006-01-02 15:04:05 MST")
 	}
-	p.Warn(nothing + "; " + known)
+	r.Warn(nothing + "; " + known)
 	return nil
 }
 
-// whom says what was asked for: an address, a MAC, or else a name, which a mistyped address is not.
+// whom parses the argument: an address, a MAC or a name. A mistyped address is not a name.
 func whom(text string, f *ipam.WhoFilter) error {
 	if a, err := netip.ParseAddr(text); err == nil {
 		f.Address = a
@@ -130,7 +128,7 @@ func whom(text string, f *ipam.WhoFilter) error {
 	f.Name = text
 	err := ipam.CheckOwner(text)
 	if first, _, path := strings.Cut(text, "/"); err == nil && (!path || isNumber(text[len(first)+1:])) {
-		err = ipam.CheckName("container", first) // 10.0.0.999 and 10.0.0.0/24 have the letters of names
+		err = ipam.CheckName("container", first) // 10.0.0.999 and 10.0.0.0/24 have only letters that names can have
 	}
 	if err != nil {
 		return fmt.Errorf("%q is no address, and no MAC or name of a container or an owner", text)
@@ -140,8 +138,8 @@ func whom(text string, f *ipam.WhoFilter) error {
 
 func isNumber(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
-// whoColumns leave out what was asked for, because it is known: of an address they show who had it, of a name which
-// addresses it had, and of a MAC both. 80 columns have no room for WHAT then.
+// whoColumns shows the requested address or name only in the wide format, because the user knows it. For a MAC it shows
+// both, and 80 columns then have no space for WHAT.
 func whoColumns(asked *ipam.WhoFilter) cli.Fields {
 	unless := func(known bool, column string) string {
 		if known {
@@ -164,7 +162,7 @@ func whoColumns(asked *ipam.WhoFilter) cli.Fields {
 	}
 }
 
-// tenureFrom is when a tenure began, or by when, where that is all that events still tell.
+// tenureFrom returns when a tenure began, or "by" a time if its earlier events are gone.
 func tenureFrom(t *ipam.Tenure) string {
 	if t.Early && t.What != ipam.LeaseTenure && !t.Until.IsZero() {
 		return "by " + cli.ShortTime(t.From)

@@ -6,12 +6,10 @@
 package look
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 )
@@ -28,7 +26,7 @@ reads the engine, you can search for a container of its host by id or by MAC. Th
 too.`
 
 // FindCommand is `berth find`.
-func FindCommand(p *cli.Program) cli.Row {
+func FindCommand() cli.Row {
 	var filter ipam.FindFilter
 	return cli.Listing[ipam.Found]{
 		Verb: cli.Verb{Use: "find WORD", Short: "Find a word in names, addresses, MACs, tags and notes", Long: findHelp,
@@ -39,8 +37,8 @@ func FindCommand(p *cli.Program) cli.Row {
   berth find printer --kind reservation --kind address
   berth find web --format json`,
 			Flags: cli.Flags{cli.SpaceFlag(&filter.Space), kindFlag("kind", &filter.Kinds)},
-			Check: func(args []string) error {
-				filter.Word = args[0]
+			Check: func(r *cli.Run) error {
+				filter.Word = r.Args[0]
 				return checkKinds("kind", filter.Kinds)
 			}},
 		Said: true,
@@ -54,10 +52,10 @@ func FindCommand(p *cli.Program) cli.Row {
 			cli.Col("WHY", foundWhy).AtMost(whyWidth).OrWide(foundWithin(whatBesideWhy)),
 			"Subnet,wide", "Space,wide", "MAC,wide", "Host,wide",
 		},
-		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.Found, error) {
-			all, err := c.Find(ctx, filter)
+		Fetch: func(r *cli.Run) ([]ipam.Found, error) {
+			all, err := r.Find(r, filter)
 			if err == nil && len(all) == 0 {
-				p.Warnf("%q is found nowhere; `berth who` and `berth events` know what was",
+				r.Warnf("%q is found nowhere; `berth who` and `berth events` know what was",
 					filter.Word)
 			}
 			return all, err

@@ -1,18 +1,14 @@
 package look
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 const inspectHelp = `Shows everything that Berth knows about objects of any kind, as one JSON array. WHAT is a
@@ -30,7 +26,7 @@ var order = []string{ipam.FoundNetwork, ipam.FoundSubnet, ipam.LeaseTenure, ipam
 	ipam.FoundRange, ipam.FoundHost}
 
 // InspectCommand is `berth inspect`.
-func InspectCommand(p *cli.Program) cli.Row {
+func InspectCommand() cli.Row {
 	var space string
 	format := "json"
 	var kinds []string
@@ -41,9 +37,10 @@ func InspectCommand(p *cli.Program) cli.Row {
   berth inspect --type reservation 10.8.0.9
   berth inspect --format '{{.Address}} {{.MAC}}' shop/web/1
   berth inspect $(berth find printer -q)`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 || slices.ContainsFunc(args, func(arg string) bool { return strings.TrimSpace(arg) == "" }) {
-				return cli.Usagef(cmd, "WHAT is missing: %s WHAT [WHAT...]", cmd.CommandPath())
+		Args: func(r *cli.Run) error {
+			isEmpty := func(arg string) bool { return strings.TrimSpace(arg) == "" }
+			if len(r.Args) == 0 || slices.ContainsFunc(r.Args, isEmpty) {
+				return r.Usagef("WHAT is missing: %s WHAT [WHAT...]", r.Cmd.CommandPath())
 			}
 			return nil
 		},
@@ -53,38 +50,39 @@ func InspectCommand(p *cli.Program) cli.Row {
 				"`form` of the output: json (one array), yaml, or a Go template for each thing").
 				Words("json", "yaml"),
 			kindFlag("type", &kinds), cli.SpaceFlag(&space)},
-		Check: func([]string) error { return checkKinds("type", kinds) },
-		Run: func(cmd *cobra.Command, args []string) error {
-			show, err := cli.NewThings(p.Out, cmd, format)
+		Check: func(*cli.Run) error { return checkKinds("type", kinds) },
+		Run: func(r *cli.Run) error {
+			show, err := cli.NewThings(r, format)
 			if err != nil {
 				return err
 			}
-			return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-				w := &wholes{c: c, space: space}
-				things, missing, err := w.all(ctx, p, args, kinds)
-				if err != nil {
-					return err
-				}
-				if err := show.All(things); err != nil {
-					return err
-				}
-				return p.All(missing)
-			})
+			if err := r.Ask(); err != nil {
+				return err
+			}
+			w := &wholes{r, space}
+			things, missing, err := w.all(kinds)
+			if err != nil {
+				return err
+			}
+			if err := show.All(things); err != nil {
+				return err
+			}
+			return r.All(missing)
 		}}
 }
 
 // all are the things that are called so, and which words name none.
-func (w *wholes) all(ctx context.Context, p *cli.Program, words, kinds []string) (things []any, missing, err error) {
-	for _, what := range words {
-		found, err := w.called(ctx, p, what, kinds)
+func (w *wholes) all(kinds []string) (things []any, missing, err error) {
+	for _, what := range w.Args {
+		found, err := w.called(what, kinds)
 		if err != nil {
 			return nil, nil, err
 		}
 		if len(found) == 0 {
-			missing = errors.Join(missing, notThere(what, kinds, w.space), unwitnessed(ctx, w.c, what))
+			missing = errors.Join(missing, notThere(what, kinds, w.space), w.unwitnessed(what))
 		}
 		for i := range found {
-			thing, err := w.whole(ctx, &found[i])
+			thing, err := w.whole(&found[i])
 			if err != nil {
 				return nil, nil, err
 			}
@@ -107,12 +105,12 @@ func notThere(what string, kinds []string, space string) error {
 }
 
 // unwitnessed says why an id that can be a container's is not known; nil: it is none, or whoever has it would be.
-func unwitnessed(ctx context.Context, c *client.Client, what string) error {
+func (w *wholes) unwitnessed(what string) error {
 	lower := strings.ToLower(what)
 	if len(lower) < 12 || len(lower) > 64 || strings.Trim(lower, "0123456789abcdef") != "" {
 		return nil
 	}
-	status, err := c.Status(ctx)
+	status, err := w.Status(w)
 	switch {
 	case err != nil:
 		return nil // what was asked for has its answer
@@ -125,8 +123,8 @@ func unwitnessed(ctx context.Context, c *client.Client, what string) error {
 }
 
 // called are the things of the first kind of which any is called so; it names the other kinds on standard error.
-func (w *wholes) called(ctx context.Context, p *cli.Program, what string, kinds []string) ([]ipam.Found, error) {
-	all, err := w.c.Find(ctx, ipam.FindFilter{Word: what, Exact: true, Kinds: kinds, Space: w.space})
+func (w *wholes) called(what string, kinds []string) ([]ipam.Found, error) {
+	all, err := w.Find(w, ipam.FindFilter{Word: what, Exact: true, Kinds: kinds, Space: w.space})
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +141,7 @@ func (w *wholes) called(ctx context.Context, p *cli.Program, what string, kinds 
 			}
 		}
 		if len(others) > 0 {
-			p.Warnf("%s is also called so of the kind %s (--type)", what, strings.Join(others, ", "))
+			w.Warnf("%s is also called so of the kind %s (--type)", what, strings.Join(others, ", "))
 		}
 		return first, nil
 	}
@@ -151,12 +149,12 @@ func (w *wholes) called(ctx context.Context, p *cli.Program, what string, kinds 
 }
 
 // inspectable completes what has a name.
-func inspectable(ctx context.Context, c *client.Client, _ string) ([]string, error) {
-	names, err := cli.NetworkRefs(ctx, c, "")
+func inspectable(r *cli.Run, _ string) ([]string, error) {
+	names, err := cli.NetworkRefs(r, "")
 	if err != nil {
 		return nil, err
 	}
-	owners, err := cli.AnyNames(ctx, c, "")
+	owners, err := cli.AnyNames(r, "")
 	return append(names, owners...), err
 }
 

@@ -1,17 +1,16 @@
 package look
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 
-	"berth/internal/admin/client"
+	"berth/internal/cli"
 	"berth/internal/ipam"
 )
 
 // wholes asks for things as a whole.
 type wholes struct {
-	c     *client.Client
+	*cli.Run
 	space string
 }
 
@@ -21,21 +20,21 @@ func gone(f *ipam.Found) error {
 }
 
 // whole is all that is known of what was found.
-func (w *wholes) whole(ctx context.Context, f *ipam.Found) (any, error) {
+func (w *wholes) whole(f *ipam.Found) (any, error) {
 	switch f.Kind {
 	case ipam.FoundNetwork:
-		return pointer(w.c.Network(ctx, f.ID.String()))
+		return pointer(w.Network(w, f.ID.String()))
 	case ipam.FoundSubnet:
-		return pointer(w.c.Subnet(ctx, f.ID))
+		return pointer(w.Subnet(w, f.ID))
 	case ipam.LeaseTenure:
-		all, err := w.c.Leases(ctx, ipam.LeaseFilter{Space: f.Space, Subnet: f.Subnet, Address: f.Address,
+		all, err := w.Leases(w, ipam.LeaseFilter{Space: f.Space, Subnet: f.Subnet, Address: f.Address,
 			Remembered: true})
 		return one(f, all, err, func(*ipam.LeaseInfo) bool { return true })
 	case ipam.FoundAddress:
-		all, err := w.c.Addresses(ctx, f.NetworkID.String(), f.Name)
+		all, err := w.Addresses(w, f.NetworkID.String(), f.Name)
 		return one(f, all, err, func(a *ipam.TakenAddress) bool { return a.Address == f.Address })
 	case ipam.ReservationTenure:
-		all, err := w.c.Reservations(ctx, f.NetworkID.String(), f.Name)
+		all, err := w.Reservations(w, f.NetworkID.String(), f.Name)
 		return one(f, all, err, func(r *ipam.ReservationInfo) bool {
 			return r.Address == f.Address || f.Address == (netip.Addr{})
 		})
@@ -43,20 +42,20 @@ func (w *wholes) whole(ctx context.Context, f *ipam.Found) (any, error) {
 		return &ipam.FreeRange{Space: f.Space, Network: f.Network, NetworkID: f.NetworkID, Subnet: f.Subnet,
 			Start: f.Address, End: f.Address, Addresses: ipam.NewCount(1)}, nil
 	case ipam.FoundPool, ipam.FoundExclusion:
-		return w.part(ctx, f)
+		return w.part(f)
 	case ipam.ElasticTenure:
-		return pointer(w.c.Elastic(ctx, f.Address))
+		return pointer(w.Elastic(w, f.Address))
 	case ipam.FoundSpace:
-		all, err := w.c.Spaces(ctx)
+		all, err := w.Spaces(w)
 		return one(f, all, err, func(s *ipam.SpaceInfo) bool { return s.Name == f.What })
 	case ipam.FoundAccount:
-		all, err := w.c.Accounts(ctx)
+		all, err := w.Accounts(w)
 		return one(f, all, err, func(a *ipam.AccountInfo) bool { return a.Name == f.What })
 	case ipam.FoundRange:
-		all, err := w.c.ElasticRanges(ctx)
+		all, err := w.ElasticRanges(w)
 		return one(f, all, err, func(r *ipam.ElasticRangeInfo) bool { return r.ID == f.ID })
 	case ipam.FoundHost:
-		return pointer(w.c.Host(ctx, f.What))
+		return pointer(w.Host(w, f.What))
 	}
 	return f, nil
 }
@@ -77,8 +76,8 @@ func one[T any](f *ipam.Found, all []T, err error, is func(*T) bool) (any, error
 }
 
 // part is a pool or an exclusion of a network.
-func (w *wholes) part(ctx context.Context, f *ipam.Found) (any, error) {
-	n, err := w.c.Network(ctx, f.NetworkID.String())
+func (w *wholes) part(f *ipam.Found) (any, error) {
+	n, err := w.Network(w, f.NetworkID.String())
 	if err != nil {
 		return nil, err
 	}

@@ -1,16 +1,12 @@
 package names
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/netip"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/dns"
-
-	"github.com/spf13/cobra"
 )
 
 const fileHelp = `
@@ -21,8 +17,8 @@ holds the names of that moment; berth serve --dns-listen answers with the curren
 const hostsHelp = `Writes all names as a hosts file (hosts(5)): each address with its names, the long one first.
 dnsmasq and Pi-hole read such files (addn-hosts, hostsdir), and so does CoreDNS (hosts).` + fileHelp
 
-func hostsCommand(p *cli.Program) cli.Row {
-	return write(p, cli.Verb{Use: "hosts", Short: "Write the names as a hosts file", Long: hostsHelp,
+func hostsCommand() cli.Row {
+	return write(cli.Verb{Use: "hosts", Short: "Write the names as a hosts file", Long: hostsHelp,
 		Example: "  berth dns hosts\n  berth dns hosts --zone lan.example -o /etc/dnsmasq.hosts/berth"}, nil,
 		func(x *dns.Index, w io.Writer) error { return x.WriteHosts(w) })
 }
@@ -33,12 +29,12 @@ grows. The zone calls its server ns; --server sets the addresses of the server.
 --reverse writes a reverse zone instead: for the prefix 192.0.2.0/24 the zone 2.0.192.in-addr.arpa. The length of the
 prefix is a multiple of 8, or of 4 for IPv6.` + fileHelp
 
-func zoneCommand(p *cli.Program) cli.Row {
+func zoneCommand() cli.Row {
 	var reverse string
 	servers := []string{"127.0.0.1"}
 	var of netip.Prefix
 	var at []netip.Addr
-	return write(p, cli.Verb{Use: "zone", Short: "Write the names as a zone file", Long: zoneHelp,
+	return write(cli.Verb{Use: "zone", Short: "Write the names as a zone file", Long: zoneHelp,
 		Example: `  berth dns zone
   berth dns zone --server 192.0.2.53 -o /var/lib/bind/lan.example
   berth dns zone --reverse 192.0.2.0/24 -o /var/lib/bind/192.0.2`,
@@ -70,27 +66,28 @@ func zoneCommand(p *cli.Program) cli.Row {
 }
 
 // write is a verb that writes a file of names. Check may be nil.
-func write(p *cli.Program, verb cli.Verb, check func() error, fn func(*dns.Index, io.Writer) error) cli.Row {
+func write(verb cli.Verb, check func() error, fn func(*dns.Index, io.Writer) error) cli.Row {
 	var zone zoneFlag
 	var file string
 	verb.Flags = append(verb.Flags, zone.flag(),
 		cli.Flag(&file, "output", "write to `FILE` instead of standard output").Short("o"))
-	verb.Run = func(cmd *cobra.Command, _ []string) error {
+	verb.Run = func(r *cli.Run) error {
 		if check != nil {
 			if err := check(); err != nil {
-				return cli.Usage(cmd, err)
+				return cli.Usage(r.Cmd, err)
 			}
 		}
 		if err := zone.check(); err != nil {
-			return cli.Usagef(cmd, "--zone: %w", err)
+			return r.Usagef("--zone: %w", err)
 		}
-		return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-			x, err := zone.index(ctx, c, p.Now)
-			if err != nil {
-				return err
-			}
-			return cli.WriteWhole(p.Out, file, func(w io.Writer) error { return fn(x, w) })
-		})
+		if err := r.Ask(); err != nil {
+			return err
+		}
+		x, err := zone.index(r)
+		if err != nil {
+			return err
+		}
+		return cli.WriteWhole(r.Out, file, func(w io.Writer) error { return fn(x, w) })
 	}
 	return verb
 }

@@ -1,9 +1,6 @@
 package names
 
 import (
-	"context"
-
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/dns"
 )
@@ -18,7 +15,7 @@ const listHelp = `Lists all names with their addresses, by KIND:
 If two owners on a network have the same name in DNS, one of them gets a mark at the end of the first label.
 --format wide shows the owner of the name without the mark (INSTEAD).`
 
-func listCommand(p *cli.Program) cli.Row {
+func listCommand() cli.Row {
 	var zone zoneFlag
 	return cli.Listing[dns.Name]{
 		Verb: cli.Verb{Use: "ls", Short: "List names", Long: listHelp,
@@ -26,11 +23,11 @@ func listCommand(p *cli.Program) cli.Row {
   berth dns ls --filter kind=long
   berth dns ls --filter network=home --format json`,
 			Flags: cli.Flags{zone.flag()},
-			Check: func([]string) error { return zone.check() }},
+			Check: func(*cli.Run) error { return zone.check() }},
 		Keys:    cli.Fields{"network=Network", "owner", cli.Choice("kind", dns.Kinds()...)},
 		Columns: cli.Fields{"Name", "Address", "Kind", "Owner,wide", "Network,wide", "IN USE=Held,wide", "Instead,wide"},
-		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]dns.Name, error) {
-			x, err := zone.index(ctx, c, p.Now)
+		Fetch: func(r *cli.Run) ([]dns.Name, error) {
+			x, err := zone.index(r)
 			if err != nil {
 				return nil, err
 			}

@@ -5,20 +5,17 @@
 package names
 
 import (
-	"context"
 	"errors"
-	"time"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/dns"
 	"berth/internal/ipam"
 )
 
 // Command is `berth dns`.
-func Command(p *cli.Program) cli.Row {
-	return cli.Group("dns", "Names in DNS: who is called how, also as files for other servers", listCommand(p),
-		hostsCommand(p), zoneCommand(p))
+func Command() cli.Row {
+	return cli.Group("dns", "Names in DNS: who is called how, also as files for other servers", listCommand(),
+		hostsCommand(), zoneCommand())
 }
 
 // zoneFlag is that of a zone.
@@ -38,8 +35,8 @@ func (f *zoneFlag) check() (err error) {
 }
 
 // index makes all names.
-func (f *zoneFlag) index(ctx context.Context, c *client.Client, now func() time.Time) (*dns.Index, error) {
-	all, err := c.Names(ctx)
+func (f *zoneFlag) index(r *cli.Run) (*dns.Index, error) {
+	all, err := r.Names(r)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +48,7 @@ func (f *zoneFlag) index(ctx context.Context, c *client.Client, now func() time.
 		return nil, errors.New("the daemon answers for no zone (berth serve --dns-zone): give the one that is meant with " +
 			"--zone, such as lan.example")
 	}
-	x := dns.New(zone, now)
+	x := dns.New(zone, r.Now)
 	x.Apply(&ipam.NameNews{Whole: true, Ranges: all.Ranges, Set: all.Addresses})
 	return x, nil
 }

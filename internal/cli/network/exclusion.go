@@ -11,7 +11,7 @@ import (
 )
 
 // ExclusionCommand is `berth exclusion`.
-func ExclusionCommand(p *cli.Program) cli.Row {
+func ExclusionCommand() cli.Row {
 	return cli.Group("exclusion", "Exclusions: ranges from which Berth assigns nothing", exclusionAddCommand(),
 		exclusionListCommand(), exclusionRemoveCommand())
 }
@@ -56,7 +56,7 @@ func exclusionRemoveCommand() cli.Row {
 	}
 }
 
-// exclusionRow is an exclusion as a list shows it.
+// exclusionRow is a row of exclusion ls.
 type exclusionRow struct {
 	place
 	Range string     `json:"range"`

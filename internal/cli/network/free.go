@@ -1,11 +1,9 @@
 package network
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 )
@@ -34,37 +32,35 @@ func freeCommand() cli.Row {
 				cli.Flag(&subnet, "subnet", "only those of the subnet `CIDR`").Of(cli.SubnetRefs).Filled(),
 				cli.Flag(&filter.Pool, "pool", "only those of the pools of this `NAME`").Filled(),
 				cli.Flag(&next, "next", "only the next address")},
-			Check: func([]string) (err error) {
+			Check: func(*cli.Run) (err error) {
 				filter.Subnet, err = cli.ParseSubnet(subnet)
 				return err
 			}},
-		Bare:    func() bool { return next }, // the address, and nothing around it
+		Bare:    func() bool { return next }, // only the address
 		Columns: freeColumns(),
-		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.FreeRange, error) {
-			ask := c.Free
-			if next {
-				ask = c.NextFree
-			}
-			all, err := freeOf(ctx, c, ask, args[0], filter)
+		Fetch: func(r *cli.Run) ([]ipam.FreeRange, error) {
+			all, err := freeOf(r, next, r.Args[0], filter)
 			if err == nil && next && len(all) == 0 {
 				err = fmt.Errorf("no address of network %s is free; `berth network show %s` shows its pools, and "+
-					"`berth lease ls` who has what", args[0], args[0])
+					"`berth lease ls` who has what", r.Args[0], r.Args[0])
 			}
 			return all, err
 		},
 	}
 }
 
-// freeOf asks about the network of a name or, where Docker calls several so, about each of them that can have what is
-// asked for.
-func freeOf(ctx context.Context, c *client.Client,
-	ask func(context.Context, string, ipam.FreeFilter) ([]ipam.FreeRange, error), network string,
-	f ipam.FreeFilter) (all []ipam.FreeRange, err error) {
-	all, err = ask(ctx, network, f)
+// freeOf returns the free ranges of a network. If several networks have that name in Docker, it asks about each that
+// has the filter's subnet and pool.
+func freeOf(r *cli.Run, next bool, network string, f ipam.FreeFilter) (all []ipam.FreeRange, err error) {
+	ask := r.Free
+	if next {
+		ask = r.NextFree
+	}
+	all, err = ask(r, network, f)
 	if err == nil {
 		return all, nil
 	}
-	several, listed := cli.NetworksOf(ctx, c, network)
+	several, listed := r.NetworksOf(network)
 	if listed != nil || len(several) < 2 {
 		return nil, err
 	}
@@ -73,7 +69,7 @@ func freeOf(ctx context.Context, c *client.Client,
 		if !has(&several[i], f) {
 			continue
 		}
-		free, err := ask(ctx, several[i].ID.String(), f)
+		free, err := ask(r, several[i].ID.String(), f)
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +81,7 @@ func freeOf(ctx context.Context, c *client.Client,
 	return all, nil
 }
 
-// has tells whether a network has a subnet, with a pool, of which it is asked.
+// has reports whether a network has the subnet and the pool of a filter.
 func has(n *ipam.NetworkInfo, f ipam.FreeFilter) bool {
 	return slices.ContainsFunc(n.Subnets, func(sub ipam.SubnetPlan) bool {
 		named := func(p ipam.PoolPlan) bool { return p.Name == f.Pool }
@@ -94,7 +90,7 @@ func has(n *ipam.NetworkInfo, f ipam.FreeFilter) bool {
 	})
 }
 
-// freeColumns are those that 80 characters have room for: ranges of IPv6 leave none to pool and subnet.
+// freeColumns fit into 80 characters. IPv6 ranges leave no space for pool and subnet.
 func freeColumns() cli.Fields {
 	short := func(all []ipam.FreeRange) bool {
 		return !slices.ContainsFunc(all, func(r ipam.FreeRange) bool { return r.Start.Is6() })

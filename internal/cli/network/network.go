@@ -8,15 +8,11 @@
 package network
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 // Command is `berth network`.
@@ -48,7 +44,7 @@ that interface, by container name. --dhcp-id mac is for servers that reserve by 
 With --headroom N each host of a cluster claims N addresses in advance, for each of its Docker networks. It
 assigns them while the shared store is unreachable. They count as held, and berth lease ls shows them.` + ownerRuleHelp
 
-// behindSubnet is what goes into --subnet, and not beside it as in docker network create.
+// behindSubnet lists what docker network create has as flags, and what --subnet takes as options here.
 var behindSubnet = map[string]string{
 	"gateway":  "write it after the subnet: --subnet CIDR,gateway=ADDRESS",
 	"ip-range": "write it after the subnet: --subnet CIDR,pool=RANGE",
@@ -59,8 +55,6 @@ func networkCreateCommand() cli.Row {
 	var flags networkFlags
 	var subnets []string
 	create := ipam.CreateNetwork{Space: ipam.LocalSpace, Type: networkTypes[0]}
-	rows := flags.rows("a static band, a `RANGE` in which no address is chosen (repeatable)", &create.MACPrefix,
-		&create.Headroom, &create.Probe, &create.PutBack, &create.Note)
 	return cli.Change{
 		Verb: cli.Verb{Use: "create NETWORK", Short: "Create a network", Long: networkCreateHelp,
 			Example: `  berth network create flat --subnet 10.7.0.0/24
@@ -71,7 +65,7 @@ func networkCreateCommand() cli.Row {
   berth network create lan --type dynamic --subnet 10.0.0.0/24,gateway=10.0.0.1 --dhcp eth0
   berth network create wire --mac-prefix aa:00:00 --link host=alpha,mode=bridged,link=br0`,
 			Instead: behindSubnet,
-			Flags: append(rows,
+			Flags: append(flags.creating(&create),
 				cli.Flag(&subnets, "subnet", "a subnet: `CIDR` or CIDR,OPTION,... (repeatable)"),
 				cli.Flag(&create.Space, "space", "the address space `NAME`").Of(cli.SpaceRefs),
 				cli.Flag(&create.Type, "type",
@@ -97,9 +91,14 @@ func networkModifyCommand() cli.Row {
 	var flags networkFlags
 	var gone removals
 	var modify ipam.ModifyNetwork
-	rows := flags.rows("a static band, a `RANGE` in which no address is chosen; replaces the existing bands, "+
-		"none removes them (repeatable)", &modify.MACPrefix, &modify.Headroom, &modify.Probe, &modify.PutBack,
-		&modify.Note)
+	rows := append(cli.Flags{
+		cli.Flag(&modify.Name, "name", "the new `NAME`"),
+		cli.Flag(&gone.tags, "tag-rm", "the `KEY` of a tag that is removed (repeatable)"),
+		cli.Flag(&gone.links, "link-rm", "the `HOST` whose link is removed (repeatable)"),
+		cli.Flag(&gone.rules, "owner-rule-rm", "the `PATTERN` of a rule that is removed (repeatable)").Of(ruleRefs),
+		cli.Flag(&modify.Elastic, "elastic", "whether elastic addresses are mapped to its containers: `off|on|auto`; "+
+			"auto: each has a system address").Words("off", "on", "auto").Default("off"),
+	}, flags.modifying(&modify)...)
 	return cli.Change{
 		Verb: cli.Verb{Use: "modify NETWORK", Short: "Change a network's name, tags, links and policy",
 			Long: networkModifyHelp,
@@ -110,18 +109,7 @@ func networkModifyCommand() cli.Row {
   berth network modify lan --dhcp eth1
   berth network modify net1 --put-back all
   berth network modify net1 --sticky off --quarantine 10m --dry-run`,
-			Flags: append(rows,
-				cli.Flag(&modify.Name, "name", "the new `NAME`"),
-				cli.Flag(&gone.tags, "tag-rm", "the `KEY` of a tag that is removed (repeatable)"),
-				cli.Flag(&gone.links, "link-rm", "the `HOST` whose link is removed (repeatable)"),
-				cli.Flag(&gone.rules, "owner-rule-rm",
-					"the `PATTERN` of a rule that is removed (repeatable)").Of(ruleRefs),
-				cli.Flag(&modify.Elastic, "elastic",
-					"whether elastic addresses are mapped to its containers: `off|on|auto`; "+
-						"auto: each has a system address").Words("off", "on", "auto").Default("off")),
-			SomeOf: []string{"name", "tag", "tag-rm", "mac-prefix", "link", "link-rm", "sticky", "quarantine",
-				"headroom", "probe", "put-back", "note", "static", "elastic", "dhcp", "dhcp-id",
-				"owner-rule", "owner-rule-rm"}},
+			Flags: rows, SomeOf: rows.Names()},
 		Edit: func(args []string) (ipam.Edit, error) {
 			modify.Network = args[0]
 			err := flags.modify(&modify, gone)
@@ -143,17 +131,17 @@ those reservations.`
 func networkRemoveCommand(p *cli.Program) cli.Row {
 	var force bool
 	return cli.Change{
-		Verb: cli.Verb{Use: "rm NETWORK...", Short: "Remove networks", Long: networkRemoveHelp, Args: someNetworks,
+		Verb: cli.Verb{Use: "rm NETWORK...", Short: "Remove networks", Long: networkRemoveHelp,
 			Any: cli.NetworkRefs,
 			Example: `  berth network rm net1
   berth network rm net1 net2 --force
   berth network rm net1 --force --dry-run`,
 			Flags: cli.Flags{cli.Flag(&force, "force", "also networks with reservations, which end")}},
-		Make: func(e *cli.Editor, args []string) error {
-			return cli.Each(args, func(network string) error {
+		Make: func(e *cli.Editor) error {
+			return cli.Each(e.Args, func(network string) error {
 				err := e.Make(cli.Echo(network), &ipam.RemoveNetwork{Network: network, Force: force})
-				if force && e.Flags.DryRun && e.Flags.Format == "text" {
-					err = errors.Join(err, showEnding(e.Cmd.Context(), p, e.Client, network))
+				if force && e.DryRun && e.Format == "text" {
+					err = errors.Join(err, showEnding(e.Run, network))
 				}
 				return err
 			})
@@ -161,27 +149,20 @@ func networkRemoveCommand(p *cli.Program) cli.Row {
 	}
 }
 
-// showEnding shows the reservations that end with a network.
-func showEnding(ctx context.Context, p *cli.Program, c *client.Client, network string) error {
-	all, err := c.Reservations(ctx, network, "")
+// showEnding prints the reservations that end with a network.
+func showEnding(r *cli.Run, network string) error {
+	all, err := r.Reservations(r, network, "")
 	if err != nil {
 		return err
 	}
 	var lines []string
-	for _, r := range all {
-		address := r.Address.String()
-		if !r.Address.IsValid() {
+	for _, one := range all {
+		address := one.Address.String()
+		if !one.Address.IsValid() {
 			address = "-"
 		}
-		lines = append(lines, fmt.Sprintf("%-18s  %-24s  owner=%s", ipam.ReservationRemoved, r.Network+" "+address,
-			r.Owner))
+		lines = append(lines, fmt.Sprintf("%-18s  %-24s  owner=%s", ipam.ReservationRemoved, one.Network+" "+address,
+			one.Owner))
 	}
-	return p.Say(lines...)
-}
-
-func someNetworks(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return cli.Usagef(cmd, "NETWORK is missing: %s NETWORK...", cmd.CommandPath())
-	}
-	return nil
+	return r.Say(lines...)
 }

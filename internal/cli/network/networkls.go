@@ -1,12 +1,10 @@
 package network
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 )
@@ -30,15 +28,15 @@ func networkListCommand() cli.Row {
 		Keys: cli.Fields{"network=Name,ID", "space", cli.ByAny("host", linkedHosts), "tag",
 			cli.Choice("kind=Type", networkTypes...), cli.By("state", networkState, planned, unplanned)},
 		ColumnsOf: networkColumns,
-		Fetch: func(ctx context.Context, c *client.Client, _ []string) ([]ipam.NetworkInfo, error) {
-			all, err := c.Networks(ctx, space)
+		Fetch: func(r *cli.Run) ([]ipam.NetworkInfo, error) {
+			all, err := r.Networks(r, space)
 			slices.SortStableFunc(all, func(a, b ipam.NetworkInfo) int { return strings.Compare(a.Name, b.Name) })
 			return all, err
 		},
 	}
 }
 
-// The states of networks for --filter: whether they stay when Docker leaves them.
+// States of networks for --filter. A planned network stays after its last Docker network is removed.
 const (
 	planned   = "planned"
 	unplanned = "unplanned"
@@ -59,7 +57,7 @@ func linkedHosts(n *ipam.NetworkInfo) (hosts []string) {
 }
 
 func networkColumns(out cli.Output) cli.Fields {
-	some := 1 // of the subnets
+	some := 1 // subnets shown; 0 is all
 	if out.NoTrunc || out.Wide() {
 		some = 0
 	}

@@ -9,9 +9,9 @@ import (
 	"berth/internal/ipam"
 )
 
-// What the command line says of a network as a whole: its flags, the edits that they make, and what its page shows.
+// This file has the flags of a network as a whole, the edits from them, and its part of the network's page.
 
-// networkFlags are flags that create and modify have in common, and that must be read.
+// networkFlags are the flags of create and modify that need parsing.
 type networkFlags struct {
 	sticky, quarantine *string
 	tags, links        []string
@@ -19,7 +19,18 @@ type networkFlags struct {
 	owners             ownerFlags
 }
 
-// rows are all that they have in common. The variables of modify are pointers, which stay nil where nothing is said.
+// creating returns the flags of create; modifying returns those of modify.
+func (n *networkFlags) creating(c *ipam.CreateNetwork) cli.Flags {
+	return n.rows("a static band, a `RANGE` in which no address is chosen (repeatable)",
+		&c.MACPrefix, &c.Headroom, &c.Probe, &c.PutBack, &c.Note)
+}
+
+func (n *networkFlags) modifying(m *ipam.ModifyNetwork) cli.Flags {
+	return n.rows("a static band, a `RANGE` in which no address is chosen; replaces the existing bands, none removes "+
+		"them (repeatable)", &m.MACPrefix, &m.Headroom, &m.Probe, &m.PutBack, &m.Note)
+}
+
+// rows returns the common flags. The variables of modify are pointers, which stay nil if the flag is not given.
 func (n *networkFlags) rows(static string, macPrefix, headroom, probe, putBack, note any) cli.Flags {
 	return append(n.owners.rows(static),
 		cli.Flag(macPrefix, "mac-prefix", "the first three octets, `aa:00:00`, of the MACs that berth "+
@@ -53,12 +64,12 @@ func dhcpIDFlag(id **string) cli.FlagRow {
 		Default("owner")
 }
 
-// noteFlag is --note where a note may be there already.
+// noteFlag is --note of commands that can change an existing note.
 func noteFlag(note any) cli.FlagRow {
 	return cli.Flag(note, "note", "a note, `TEXT`; an empty one removes it")
 }
 
-// policy reads what was said of it; nil where nothing was.
+// policy parses --sticky and --quarantine. It returns nil for a flag that is not given.
 func (n *networkFlags) policy() (sticky *bool, quarantine *ipam.Duration, err error) {
 	sticky, err = parsed(n.sticky, func(text string) (bool, error) { return parseSwitch(text, true) })
 	if err != nil {
@@ -70,7 +81,7 @@ func (n *networkFlags) policy() (sticky *bool, quarantine *ipam.Duration, err er
 	return sticky, quarantine, nil
 }
 
-// create makes the edits: the network with its subnets, and the pools that a SubnetSpec cannot say.
+// create returns the edits: the network with its subnets, and the pools that do not fit into a SubnetSpec.
 func (n *networkFlags) create(create *ipam.CreateNetwork, subnets []string) ([]ipam.Edit, error) {
 	unlessNone(&create.Probe)
 	if err := n.read(create); err != nil {
@@ -100,7 +111,7 @@ func (n *networkFlags) create(create *ipam.CreateNetwork, subnets []string) ([]i
 			return nil, err
 		}
 		if sub.spec.LANTerms = terms; terms.FromDHCP() && !strings.Contains(text, ",") {
-			sub.spec.Pool = false // which the short form has where Berth chooses
+			sub.spec.Pool = false // the short form has it, if Berth chooses the addresses
 		}
 		create.Subnets = append(create.Subnets, sub.spec)
 		for _, pool := range sub.pools {
@@ -111,7 +122,7 @@ func (n *networkFlags) create(create *ipam.CreateNetwork, subnets []string) ([]i
 	return edits, nil
 }
 
-// read reads what the flags say of a new network, but for its subnets.
+// read parses the flags of a new network, except its subnets.
 func (n *networkFlags) read(create *ipam.CreateNetwork) (err error) {
 	if err := ipam.CheckName("network", create.Name); err != nil {
 		return err
@@ -135,7 +146,7 @@ func (n *networkFlags) read(create *ipam.CreateNetwork) (err error) {
 	return err
 }
 
-// unlessNone empties the name of an interface that is none.
+// unlessNone empties the name of an interface if it is none.
 func unlessNone(parent *string) {
 	if parent != nil && *parent == "none" {
 		*parent = ""
@@ -151,7 +162,7 @@ func parsed[T any](text *string, parse func(string) (T, error)) (*T, error) {
 	return &value, err
 }
 
-// removals name what modify takes away.
+// removals are the tags, links and owner rules that modify removes.
 type removals struct{ tags, links, rules []string }
 
 // modify completes the edit.
@@ -180,7 +191,7 @@ func (n *networkFlags) modify(m *ipam.ModifyNetwork, gone removals) (err error) 
 	return err
 }
 
-// lanID reads how clients are known to a DHCP server, where it is given. A parent that is none takes the server away.
+// lanID parses --dhcp-id; nil if it is not given. It empties a parent that is none, which turns DHCP off.
 func lanID(parent, id *string) (*ipam.LANID, error) {
 	unlessNone(parent)
 	by, err := parsed(id, ipam.ParseLANID)
@@ -190,7 +201,7 @@ func lanID(parent, id *string) (*ipam.LANID, error) {
 	return by, nil
 }
 
-// retag says which tags are set and which removed.
+// retag adds the tags to set and the tags to remove to the edit.
 func (n *networkFlags) retag(m *ipam.ModifyNetwork, gone []string) error {
 	tags, err := parseTags(n.tags)
 	if err != nil {
@@ -209,7 +220,7 @@ func (n *networkFlags) retag(m *ipam.ModifyNetwork, gone []string) error {
 	return nil
 }
 
-// network shows what is said of a network as a whole.
+// network writes the network's own part of its page.
 func (pg *page) network(n *ipam.NetworkInfo) {
 	pg.Line("NETWORK %s", n.Name)
 	pg.Entry("id", n.ID.String())
@@ -247,8 +258,8 @@ func policyText(n *ipam.NetworkInfo) string {
 	if !n.Sticky {
 		text = "released addresses go to whoever is next"
 	}
-	if n.Quarantine != "" {
-		text += ", quarantine " + n.Quarantine
+	if n.Quarantine > 0 {
+		text += ", quarantine " + n.Quarantine.String()
 	}
 	return text
 }

@@ -9,7 +9,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// ownerFlags are the flags of networks that say who chooses addresses, and what the names of endpoints mean.
+// ownerFlags are the flags of networks for static bands and owner rules.
 type ownerFlags struct {
 	static, rules []string
 }
@@ -27,12 +27,12 @@ An --owner-rule applies to endpoints whose names match PATTERN; * matches any ch
 automatic addresses come from the pools of that name. owner: they count as that owner. A * in it becomes what
 the same * of PATTERN matched. The first matching rule applies.`
 
-// networkTypes are the words of --type.
+// networkTypes are the values of --type.
 var networkTypes = []string{ipam.Manual.String(), ipam.Dynamic.String(), ipam.VIP.String()}
 
-// parseStatic reads the ranges of --static; "none" alone is that there are none.
+// parseStatic parses the ranges of --static. A single "none" gives an empty list.
 func parseStatic(texts []string) ([]ipam.Range, error) {
-	bands := []ipam.Range{} // JSON tells none from nothing said
+	bands := []ipam.Range{} // in JSON, an empty list differs from a missing one
 	if len(texts) == 1 && texts[0] == "none" {
 		return bands, nil
 	}
@@ -49,7 +49,7 @@ func parseStatic(texts []string) ([]ipam.Range, error) {
 	return bands, nil
 }
 
-// parseOwnerRules reads PATTERN=pool:NAME,owner:PATH of each --owner-rule.
+// parseOwnerRules parses PATTERN=pool:NAME,owner:PATH of each --owner-rule.
 func parseOwnerRules(texts []string) ([]ipam.OwnerRule, error) {
 	var rules []ipam.OwnerRule
 	for _, text := range texts {
@@ -70,7 +70,7 @@ func hasRule(rules []ipam.OwnerRule, pattern string) bool {
 	return slices.ContainsFunc(rules, func(r ipam.OwnerRule) bool { return r.Pattern == pattern })
 }
 
-// modify says which bands and rules are set, and which rules removed.
+// modify adds the bands and rules to set, and the rules to remove, to the edit.
 func (o *ownerFlags) modify(m *ipam.ModifyNetwork, gone []string) error {
 	if len(o.static) > 0 {
 		bands, err := parseStatic(o.static)

@@ -11,15 +11,15 @@ import (
 	"berth/internal/ipam"
 )
 
-// This file reads what stands on the command line. Its errors say what to write instead.
+// This file parses arguments and flags. Its errors say what to write instead.
 
-// parseRange reads a range as the command line has them (GA-7).
+// parseRange parses the notations of ranges in arguments.
 func parseRange(text string) (ipam.Range, error) {
 	r, err := alloc.ParseRange(text)
 	return ipam.Range{IPRange: r}, err
 }
 
-// parseGateway reads an address; "none" is the zero one.
+// parseGateway parses an address. For "none" it returns the zero Addr.
 func parseGateway(text string) (netip.Addr, error) {
 	if text == "none" {
 		return netip.Addr{}, nil
@@ -31,7 +31,7 @@ func parseGateway(text string) (netip.Addr, error) {
 	return a, nil
 }
 
-// parseSwitch reads what is on, where nothing is said of it, or on or off.
+// parseSwitch parses on or off. A switch without a value is on.
 func parseSwitch(text string, said bool) (bool, error) {
 	switch {
 	case !said || text == "on" || text == "true":
@@ -42,7 +42,7 @@ func parseSwitch(text string, said bool) (bool, error) {
 	return false, fmt.Errorf("%q is neither on nor off", text)
 }
 
-// parseTags reads KEY=VALUE of each --tag.
+// parseTags parses KEY=VALUE of each --tag.
 func parseTags(texts []string) (map[string]string, error) {
 	if len(texts) == 0 {
 		return nil, nil
@@ -61,7 +61,7 @@ func parseTags(texts []string) (map[string]string, error) {
 	return tags, nil
 }
 
-// parseLinks reads host=HOST,mode=MODE,link=LINK of each --link.
+// parseLinks parses host=HOST,mode=MODE,link=LINK of each --link.
 func parseLinks(texts []string) ([]ipam.Link, error) {
 	var links []ipam.Link
 	for _, text := range texts {
@@ -90,8 +90,8 @@ func parseLinks(texts []string) ([]ipam.Link, error) {
 	return links, nil
 }
 
-// eachOption reads "key=value,key" and has set take each of them; said is false for a key without a value. Only "pool"
-// may come more than once.
+// eachOption parses "key=value,key" and calls set for each; said is false for a key without a value. Only "pool" may
+// appear more than once.
 func eachOption(text, keys string, set func(key, value string, said bool) (known bool, err error)) error {
 	seen := map[string]bool{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -111,14 +111,14 @@ func eachOption(text, keys string, set func(key, value string, said bool) (known
 	return nil
 }
 
-// newSubnet is what --subnet of network create says: a subnet, and the pools in it, without their network.
+// newSubnet is a parsed --subnet of network create: a subnet, and its pools. The pools have no network yet.
 type newSubnet struct {
 	spec  ipam.SubnetSpec
 	pools []*ipam.AddPool
 }
 
-// parseSubnet reads "CIDR", which is the short form with a whole-subnet pool (GA-26), or "CIDR,OPTION,...", which has a
-// pool only where one is among the options (GA-15). In the place of a CIDR it takes "/BITS" with the option from=CIDR.
+// parseSubnet parses "CIDR" or "CIDR,OPTION,...". The short form has a pool of the whole subnet; the long form has a
+// pool only if an option adds one. "/BITS" with the option from=CIDR can replace the CIDR.
 func parseSubnet(text string) (newSubnet, error) {
 	prefix, options, more := strings.Cut(text, ",")
 	n := newSubnet{spec: ipam.SubnetSpec{Pool: !more}}
@@ -148,7 +148,7 @@ func parseSubnet(text string) (newSubnet, error) {
 	return n, nil
 }
 
-// set takes one option of --subnet.
+// set applies one option of --subnet.
 func (n *newSubnet) set(key, value string, said bool) (known bool, err error) {
 	switch key {
 	case "dhcp":
@@ -177,7 +177,7 @@ func (n *newSubnet) set(key, value string, said bool) (known bool, err error) {
 	return true, err
 }
 
-// wholePools gives the pools that have a name and no range the subnet that they are the whole of.
+// wholePools sets the subnet of pools that have a name and no range. Such a pool is the whole subnet.
 func (n *newSubnet) wholePools() error {
 	for _, p := range n.pools {
 		switch {
@@ -193,8 +193,8 @@ func (n *newSubnet) wholePools() error {
 	return nil
 }
 
-// parsePlace reads where a subnet lies: "CIDR", or "/BITS" inside from. The form in which from was, or is to be, given
-// is for the error.
+// parsePlace parses the place of a subnet: "CIDR", or "/BITS" inside from. form is how to write from; the error quotes
+// it.
 func parsePlace(prefix, from, form string, spec *ipam.SubnetSpec) (err error) {
 	digits, chosen := strings.CutPrefix(prefix, "/")
 	switch {

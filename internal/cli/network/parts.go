@@ -1,15 +1,13 @@
 package network
 
 import (
-	"context"
 	"net/netip"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 )
 
-// place is where a pool or an exclusion lies, as a list shows it.
+// place is the place of a pool or an exclusion, as lists show it.
 type place struct {
 	Network   string       `json:"network"`
 	NetworkID ipam.ID      `json:"network_id"`
@@ -25,7 +23,7 @@ func placeOf(n *ipam.NetworkInfo, s *ipam.SubnetPlan) place {
 
 func (at place) tagsOf() map[string]string { return at.tags }
 
-// listParts is the verb that lists what lies in the subnets of one network or of all; of tells what is in one of them.
+// listParts lists parts of the subnets of one network or of all. of returns the parts of one subnet.
 func listParts[T interface{ tagsOf() map[string]string }](verb cli.Verb,
 	of func(*ipam.NetworkInfo, *ipam.SubnetPlan) []T, columns cli.Fields) cli.Row {
 	verb.Use = "ls [NETWORK]"
@@ -33,17 +31,17 @@ func listParts[T interface{ tagsOf() map[string]string }](verb cli.Verb,
 		Verb:    verb,
 		Keys:    cli.Fields{"network", "space", cli.ByTag(func(row *T) map[string]string { return (*row).tagsOf() })},
 		Columns: columns,
-		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]T, error) {
-			networks, err := cli.NetworksOf(ctx, c, cli.First(args))
+		Fetch: func(r *cli.Run) ([]T, error) {
+			networks, err := r.NetworksOf(r.First())
 			return parts(networks, of), err
 		},
 	}
 }
 
-// sayCIDR is the subnet of an edit's result.
+// sayCIDR returns the subnet of an edit's result.
 func sayCIDR(out ipam.Outcome) []string { return []string{out.Results[0].CIDR.String()} }
 
-// parts collects what lies in the subnets of networks.
+// parts collects the parts of all subnets of networks.
 func parts[T any](networks []ipam.NetworkInfo, of func(*ipam.NetworkInfo, *ipam.SubnetPlan) []T) (all []T) {
 	for i := range networks {
 		n := &networks[i]

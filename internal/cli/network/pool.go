@@ -7,12 +7,11 @@ import (
 	"berth/internal/cli"
 	"berth/internal/ipam"
 
-	"github.com/spf13/cobra"
 	"go4.org/netipx"
 )
 
 // PoolCommand is `berth pool`.
-func PoolCommand(p *cli.Program) cli.Row {
+func PoolCommand() cli.Row {
 	return cli.Group("pool", "Pools: the ranges that automatic addresses come from", poolAddCommand(),
 		poolListCommand(),
 		poolModifyCommand(), poolRemoveCommand())
@@ -35,15 +34,15 @@ func poolAddCommand() cli.Row {
 					"instead of a range: the whole `SUBNET`, a CIDR, a name or an id").
 					Of(cli.SubnetRefs),
 				cli.Flag(&add.Name, "name", "its `NAME`")},
-			Args: func(cmd *cobra.Command, args []string) error {
+			Args: func(r *cli.Run) error {
 				switch {
 				case add.Subnet == "":
-					return cli.Takes("NETWORK", "RANGE")(cmd, args)
-				case len(args) == 2:
-					return cli.Usagef(cmd, "a range and --subnet are two ways to say which addresses: give "+
+					return cli.Takes("NETWORK", "RANGE")(r)
+				case len(r.Args) == 2:
+					return r.Usagef("a range and --subnet are two ways to say which addresses: give " +
 						"one of them")
 				}
-				return cli.Takes("NETWORK")(cmd, args)
+				return cli.Takes("NETWORK")(r)
 			}},
 		Edit: func(args []string) (_ ipam.Edit, err error) {
 			add.Network = args[0]
@@ -106,7 +105,7 @@ func poolRemoveCommand() cli.Row {
 	}
 }
 
-// parsePool reads a name or a range. What cannot be a name was meant as a range.
+// parsePool parses a name or a range. Its error is about a range, if the text cannot be a name.
 func parsePool(text string) (string, error) {
 	r, err := parseRange(text)
 	if err == nil {
@@ -118,7 +117,7 @@ func parsePool(text string) (string, error) {
 	return "", err
 }
 
-// poolRow is a pool as a list shows it.
+// poolRow is a row of pool ls.
 type poolRow struct {
 	place
 	Name  string     `json:"name"`

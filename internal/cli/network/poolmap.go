@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	foldAt = 64 // characters to a line of a map
-	foldIn = 4  // so many lines in a row that are all the same are still drawn
+	foldAt = 64 // addresses on a line of a map
+	foldIn = 4  // more equal lines than this in a row become one
 )
 
-// mapRow is one line of a drawn map: the address that it begins with, and what it shows.
+// mapRow is one line of a map, labelled with its first address.
 type mapRow struct{ label, text string }
 
-// excludedIn is the map of a pool in which what is excluded differs from what is taken.
+// excludedIn returns the map of a pool, with "-" at excluded addresses.
 func excludedIn(p *ipam.PoolPlan, excluded []ipam.ExclusionPlan) string {
 	text := []byte(p.Map)
 	for _, e := range excluded {
@@ -38,14 +38,14 @@ func excludedIn(p *ipam.PoolPlan, excluded []ipam.ExclusionPlan) string {
 	return string(text)
 }
 
-// distance is how far a is behind start, at most ipam.MaxMap.
+// distance counts the addresses from start to a. The result must be at most ipam.MaxMap.
 func distance(start, a netip.Addr) int {
 	x, y := start.As16(), a.As16()
 	return int(binary.BigEndian.Uint64(y[8:]) - binary.BigEndian.Uint64(x[8:]))
 }
 
-// foldMap draws the map of a pool that begins with an address in lines of foldAt, and has one line stand for more than
-// foldIn that are all the same.
+// foldMap draws a pool's map in lines of foldAt addresses. The map begins with the address first. More than foldIn
+// equal lines in a row become one line.
 func foldMap(first netip.Addr, m string) []mapRow {
 	var rows []mapRow
 	for at := 0; at < len(m); {
@@ -63,7 +63,7 @@ func foldMap(first netip.Addr, m string) []mapRow {
 	return rows
 }
 
-// uniform is the length of the part of a map that has one character only and ends with a line, or with the map.
+// uniform returns how many characters at the start of a map are the same, in whole lines or up to the map's end.
 func uniform(m string) int {
 	run := len(m) - len(strings.TrimLeft(m, m[:1]))
 	if run == len(m) {
@@ -82,7 +82,7 @@ func meaning(c byte) string {
 	return "taken"
 }
 
-// addrAt is the nth address behind start, of at most ipam.MaxMap.
+// addrAt returns the nth address after start, for n up to ipam.MaxMap.
 func addrAt(start netip.Addr, n int) netip.Addr {
 	b := start.AsSlice()
 	for i := len(b) - 1; n > 0 && i >= 0; i-- {

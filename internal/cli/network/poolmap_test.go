@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"berth/internal/alloc"
 	"berth/internal/ipam"
@@ -129,7 +130,7 @@ func TestWriteNetwork(t *testing.T) {
 		MACPrefix: "aa:00:00",
 		Links: []ipam.Link{{Host: "alpha", Mode: "bridged", Link: "br0"},
 			{Host: "beta", Mode: "routed", Link: "100"}},
-		Sticky: true, Quarantine: "10m0s", Planned: true, Docker: 1, Use: use,
+		Sticky: true, Quarantine: ipam.Duration(10 * time.Minute), Planned: true, Docker: 1, Use: use,
 		Subnets: []ipam.SubnetPlan{
 			{ID: id, Name: "lan", CIDR: prefix("192.0.2.0/24"), Gateway: addr("192.0.2.1"), DHCP: true, Use: use, Docker: 1,
 				Pools: []ipam.PoolPlan{
@@ -164,7 +165,7 @@ const fullPage = `NETWORK net1
   mac prefix  aa:00:00
   link        on alpha: bridged br0
   link        on beta: routed 100
-  policy      released addresses are kept for their last holder, quarantine 10m0s
+  policy      released addresses are kept for their last holder, quarantine 10m
   in use      4 held, 1 reserved, 1 Docker network
 
 SUBNET 192.0.2.0/24  lan

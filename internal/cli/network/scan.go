@@ -1,7 +1,6 @@
 package network
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -13,7 +12,7 @@ import (
 
 // LANCommand is `berth lan`.
 func LANCommand(p *cli.Program) cli.Row {
-	return cli.Group("lan", "The LANs of this host: who answers there", scanCommand(p))
+	return cli.Group("lan", "The LANs of this host: who answers there", scanCommand())
 }
 
 const scanHelp = `Lists who answers on a network's LAN, by ARP and IPv6 neighbour discovery, with the MAC and
@@ -28,9 +27,9 @@ their host: macvlan and ipvlan prevent it.
 --record takes each address that answers and has no holder for a device whose owner is its MAC, like berth address
 take. It also takes excluded addresses, but no reserved or quarantined ones.`
 
-func scanCommand(p *cli.Program) cli.Row {
+func scanCommand() cli.Row {
 	var parent string
-	var record, told bool
+	var record, warned bool
 	return cli.Listing[api.LANPresence]{
 		Verb: cli.Verb{Use: "scan NETWORK", Short: "List who answers on a network's LAN", Long: scanHelp,
 			Example: `  berth lan scan home
@@ -50,33 +49,33 @@ func scanCommand(p *cli.Program) cli.Row {
 		Said: true,
 		Columns: cli.Fields{"Address", "MAC",
 			cli.Field[api.LANPresence]("State").Stands(func(a *api.LANPresence) cli.Alarm {
-				if a.State == ipam.AddressFree { // the next container may be given it
+				if a.State == ipam.AddressFree { // the next container may get it
 					return cli.Wrong
 				}
 				return ""
 			}),
 			"Holder", "Note,wide"},
-		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]api.LANPresence, error) {
-			scan, err := c.Scan(ctx, args[0], parent)
+		Fetch: func(r *cli.Run) ([]api.LANPresence, error) {
+			scan, err := r.Scan(r, r.Args[0], parent)
 			if err != nil {
 				return nil, err
 			}
-			if !told {
-				told = len(scan.Skipped) > 0
+			if !warned {
+				warned = len(scan.Skipped) > 0
 				for _, sub := range scan.Skipped {
-					fmt.Fprintf(p.Err, "berth lan scan: subnet %s has too many addresses, and is left out\n", sub)
+					fmt.Fprintf(r.Stderr, "berth lan scan: subnet %s has too many addresses, and is left out\n", sub)
 				}
 			}
 			if record {
-				err = recorded(ctx, c, &scan)
+				err = recorded(r, &scan)
 			}
 			return scan.Answered, err
 		},
 	}
 }
 
-// recorded takes what nobody has for devices, and says so of it.
-func recorded(ctx context.Context, c *client.Client, scan *api.LANScan) error {
+// recorded records devices for addresses that nobody holds, and says so.
+func recorded(r *cli.Run, scan *api.LANScan) error {
 	var edits []ipam.Edit
 	var of []*api.LANPresence
 	for i := range scan.Answered {
@@ -93,7 +92,7 @@ func recorded(ctx context.Context, c *client.Client, scan *api.LANScan) error {
 	if len(edits) == 0 {
 		return nil
 	}
-	_, err := cli.EditInSteps(ctx, c, client.EditOptions{}, edits,
+	_, err := r.EditInSteps(client.EditOptions{}, edits,
 		func(edit int) string { return of[edit].Address.String() })
 	if err != nil {
 		return err

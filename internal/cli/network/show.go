@@ -1,12 +1,10 @@
 package network
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
 
-	"berth/internal/admin/client"
 	"berth/internal/alloc"
 	"berth/internal/cli"
 	"berth/internal/ipam"
@@ -31,20 +29,20 @@ func networkShowCommand() cli.Row {
   berth network show net1 --format json
   berth network show net1 --format '{{range .Subnets}}{{.CIDR}} {{end}}'`},
 		JSON: "one object",
-		Each: func(ctx context.Context, c *client.Client, args []string) ([]ipam.NetworkInfo, error) {
-			return cli.NetworksOf(ctx, c, args[0])
+		Each: func(r *cli.Run) ([]ipam.NetworkInfo, error) {
+			return r.NetworksOf(r.Args[0])
 		},
 		Text: writeNetwork,
 	}
 }
 
-// page is that of a network.
+// page is the page of a network.
 type page struct {
 	cli.Page
-	drawn bool // a map is on it
+	drawn bool // it has a map
 }
 
-// writeNetwork is the page of a network (GA-23).
+// writeNetwork writes the page of a network.
 func writeNetwork(w io.Writer, n *ipam.NetworkInfo) error {
 	pg := &page{}
 	pg.network(n)

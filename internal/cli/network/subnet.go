@@ -1,12 +1,10 @@
 package network
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
-	"berth/internal/admin/client"
 	"berth/internal/alloc"
 	"berth/internal/cli"
 	"berth/internal/ipam"
@@ -54,8 +52,8 @@ func subnetAddCommand() cli.Row {
 	}
 }
 
-// subnetFlags are the flags of what add and modify have in common. The variables of modify are pointers, which stay nil
-// where nothing is said.
+// subnetFlags are the common flags of add and modify. The variables of modify are pointers, which stay nil if the flag
+// is not given.
 func subnetFlags(gateway, gatewayNote, dhcp, name, note any) cli.Flags {
 	return cli.Flags{
 		cli.Flag(gateway, "gateway", "the gateway, an `ADDRESS` of the subnet, or none"),
@@ -154,25 +152,25 @@ func subnetListCommand() cli.Row {
 			Flags: cli.Flags{cli.SpaceFlag(&space)}},
 		Keys:      cli.Fields{"network", "space", "host=Hosts", "tag"},
 		ColumnsOf: subnetColumns,
-		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.SubnetInfo, error) {
-			return subnetsOf(ctx, c, cli.First(args), space)
+		Fetch: func(r *cli.Run) ([]ipam.SubnetInfo, error) {
+			return subnetsOf(r, r.First(), space)
 		},
 	}
 }
 
-// subnetsOf lists the subnets of a network, or with the empty one of a space or of all.
-func subnetsOf(ctx context.Context, c *client.Client, network, space string) ([]ipam.SubnetInfo, error) {
+// subnetsOf lists the subnets of a network. Without a network it lists those of a space, or all.
+func subnetsOf(r *cli.Run, network, space string) ([]ipam.SubnetInfo, error) {
 	if network == "" {
-		return c.Subnets(ctx, space)
+		return r.Subnets(r, space)
 	}
-	networks, err := cli.NetworksOf(ctx, c, network)
+	networks, err := r.NetworksOf(network)
 	if err != nil {
 		return nil, err
 	}
-	if n := networks[0]; space != "" && space != n.Space { // the networks of one Docker network are in one space
+	if n := networks[0]; space != "" && space != n.Space { // all networks of one Docker network are in one space
 		return nil, fmt.Errorf("the network %s is in the space %s, not in %s", n.Name, n.Space, space)
 	}
-	all, err := c.Subnets(ctx, networks[0].Space)
+	all, err := r.Subnets(r, networks[0].Space)
 	return slices.DeleteFunc(all, func(s ipam.SubnetInfo) bool {
 		return !slices.ContainsFunc(networks, func(n ipam.NetworkInfo) bool { return n.ID == s.NetworkID })
 	}), err

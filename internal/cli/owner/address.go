@@ -1,16 +1,14 @@
 package owner
 
 import (
-	"context"
 	"net/netip"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
 )
 
 // AddressCommand is `berth address`.
-func AddressCommand(p *cli.Program) cli.Row {
+func AddressCommand() cli.Row {
 	return cli.Group("address", "Addresses of devices that are not containers: routers, VMs, printers",
 		addressTakeCommand(),
 		addressListCommand(),
@@ -75,8 +73,8 @@ func addressReleaseCommand() cli.Row {
 		Example: "  berth address release net1 --owner rtr\n  berth address release net1 --owner rtr --ip 192.0.2.12"})
 }
 
-func takenOwners(ctx context.Context, c *client.Client, network string) (all []owned, err error) {
-	taken, err := c.Addresses(ctx, network, "")
+func takenOwners(r *cli.Run, network string) (all []owned, err error) {
+	taken, err := r.Addresses(r, network, "")
 	for _, a := range taken {
 		all = append(all, owned{a.Owner, a.Address})
 	}
@@ -97,8 +95,8 @@ func addressListCommand() cli.Row {
 		Columns: cli.Fields{"Address,ref", "Address", "Owner", "Network", "Since",
 			cli.Col("SLOT", func(a *ipam.TakenAddress) string { return slotText(a.Interface, a.Slot) }).Wide(),
 			"Subnet,wide", "Space,wide", "Note,wide"},
-		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.TakenAddress, error) {
-			return c.Addresses(ctx, cli.First(args), owner)
+		Fetch: func(r *cli.Run) ([]ipam.TakenAddress, error) {
+			return r.Addresses(r, r.First(), owner)
 		},
 	}
 }

@@ -1,14 +1,12 @@
 package owner
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
-	"berth/internal/admin/client"
 	"berth/internal/alloc"
 	"berth/internal/cli"
 	"berth/internal/ipam"
@@ -16,12 +14,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ending is what gives back what an owner has in a network: all of it, or the address of --ip. Without --owner it gives
-// back the addresses that the noun's list prints with -q.
+// ending releases what an owner has in a network: everything, or the address of --ip. Without --owner it releases the
+// addresses that the noun's list prints with -q.
 type ending struct {
 	owners cli.Refs // completes --owner
-	// whose lists what a network has: owners with their addresses, which are zero where there is none
-	whose func(ctx context.Context, c *client.Client, network string) ([]owned, error)
+	// whose lists the owners in a network with their addresses, which are zero for owners without one
+	whose func(r *cli.Run, network string) ([]owned, error)
 	edit  func(network, owner string, addr netip.Addr) ipam.Edit
 
 	owner string
@@ -33,26 +31,26 @@ type owned struct {
 	addr  netip.Addr
 }
 
-// change is the command. help describes --owner.
+// change returns the command. help describes --owner.
 func (d *ending) change(help string, verb cli.Verb) cli.Change {
 	verb.Args = d.args
 	verb.Flags = cli.Flags{cli.OwnerFlag(&d.owner, help).Of(d.owners), cli.Flag(&d.ip, "ip",
 		"only this `ADDRESS`")}
-	verb.Check = func(args []string) (err error) {
-		if !d.byPlaces(args) {
+	verb.Check = func(r *cli.Run) (err error) {
+		if !d.byPlaces(r.Args) {
 			_, err = d.address()
 		}
 		return err
 	}
-	return cli.Change{Verb: verb, Make: func(e *cli.Editor, args []string) error {
-		if d.byPlaces(args) {
-			return d.places(e, args)
+	return cli.Change{Verb: verb, Make: func(e *cli.Editor) error {
+		if d.byPlaces(e.Args) {
+			return d.places(e)
 		}
 		addr, err := d.address()
 		if err != nil {
 			return err
 		}
-		return e.Make(cli.Echo(d.owner), d.edit(args[0], d.owner, addr))
+		return e.Make(cli.Echo(d.owner), d.edit(e.Args[0], d.owner, addr))
 	}}
 }
 
@@ -61,27 +59,26 @@ func (d *ending) byPlaces(args []string) bool {
 	return d.owner == "" && d.ip == nil && (len(args) > 1 || strings.Contains(args[0], "/") || isAddress(args[0]))
 }
 
-// args demands a network, or addresses as lists print them.
-func (d *ending) args(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return cli.Usagef(cmd, "NETWORK is missing: %s NETWORK --owner OWNER, or %[1]s ADDRESS", cmd.CommandPath())
+// args requires a network, or addresses as lists print them.
+func (d *ending) args(r *cli.Run) error {
+	if len(r.Args) == 0 {
+		return r.Usagef("NETWORK is missing: %s NETWORK --owner OWNER, or %[1]s ADDRESS", r.Cmd.CommandPath())
 	}
-	if err := cli.Some("ADDRESS")(cmd, args); err != nil || d.byPlaces(args) {
+	if err := cli.Some("ADDRESS")(r); err != nil || d.byPlaces(r.Args) {
 		return err
 	}
-	return cli.Takes("NETWORK")(cmd, args)
+	return cli.Takes("NETWORK")(r)
 }
 
-// places gives back what the arguments name: addresses, or owners without one.
-func (d *ending) places(e *cli.Editor, args []string) error {
-	ctx := e.Cmd.Context()
-	places, err := cli.Places(ctx, e.Client, args)
+// places releases what the arguments name: addresses, or owners without one.
+func (d *ending) places(e *cli.Editor) error {
+	places, err := e.Places()
 	if err != nil {
 		return err
 	}
 	var failed []error
 	for _, at := range places {
-		all, err := d.whose(ctx, e.Client, at.Network)
+		all, err := d.whose(e.Run, at.Network)
 		if err != nil {
 			return err
 		}
@@ -99,8 +96,8 @@ func (d *ending) places(e *cli.Editor, args []string) error {
 	return errors.Join(failed...)
 }
 
-// notThere is that a network has nothing of the noun that is called so. With owns that is an owner of addresses there,
-// who is not named so.
+// notThere returns the error for a thing that a network does not have. If owns is true, the thing is an owner of
+// addresses, for which --owner is needed.
 func notThere(cmd *cobra.Command, at cli.Place, owns bool) error {
 	if owns {
 		return fmt.Errorf("%s is no address but an owner; write %s %s --owner %s", at.Thing, cmd.CommandPath(), at.Network,
@@ -115,7 +112,7 @@ func isAddress(text string) bool {
 	return err == nil
 }
 
-// address reads --owner and, where it is given, --ip.
+// address parses --owner and, if given, --ip.
 func (d *ending) address() (addr netip.Addr, err error) {
 	if err := cli.NeedsOwner(d.owner); err != nil || d.ip == nil {
 		return addr, err

@@ -2,17 +2,13 @@ package owner
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 const ipHelp = `Prints the address that is reserved for an owner in a network, and nothing else, so that a
@@ -34,14 +30,14 @@ OWNER is a path, a MAC, or the name of a container, which means the owner that a
 Compose's naming, makes of it. For an owner with nothing reserved it is the address that it holds under
 its name. If there is none, the exit code is 1.`
 
-// ipRequest is what the command line of ip says.
+// ipRequest holds the argument and the flags of ip.
 type ipRequest struct {
 	owner, network string
 	six, all, env  bool
 }
 
 // IPCommand is `berth ip`.
-func IPCommand(p *cli.Program) cli.Row {
+func IPCommand() cli.Row {
 	var req ipRequest
 	return cli.Verb{Use: "ip OWNER [--network NETWORK]", Short: "Print the address of an owner", Long: ipHelp,
 		Example: `  berth ip web
@@ -49,8 +45,8 @@ func IPCommand(p *cli.Program) cli.Row {
   berth ip web --network front -6
   berth ip web --network front --all
   berth ip web --network front --env`,
-		Refs: []cli.Refs{func(ctx context.Context, c *client.Client, _ string) ([]string, error) {
-			return cli.AnyOwners(ctx, c, req.network)
+		Refs: []cli.Refs{func(r *cli.Run, _ string) ([]string, error) {
+			return cli.AnyOwners(r, req.network)
 		}},
 		Flags: cli.Flags{
 			cli.Flag(&req.network, "network",
@@ -59,71 +55,72 @@ func IPCommand(p *cli.Program) cli.Row {
 			cli.Flag(&req.six, "ipv6", "its IPv6 address").Short("6"),
 			cli.Flag(&req.all, "all", "all that it has, one a line; with -6 those of IPv6"),
 			cli.Flag(&req.env, "env", "the variables that describe its addresses, as hooks get them")},
-		Run: func(cmd *cobra.Command, args []string) error {
-			req.owner = args[0]
-			return p.Ask(cmd, func(ctx context.Context, c *client.Client) error {
-				if req.env {
-					return req.variables(ctx, c, p)
-				}
-				addresses, err := req.find(ctx, c)
-				if err != nil {
+		Run: func(r *cli.Run) error {
+			req.owner = r.Args[0]
+			if err := r.Ask(); err != nil {
+				return err
+			}
+			if req.env {
+				return req.variables(r)
+			}
+			addresses, err := req.find(r)
+			if err != nil {
+				return err
+			}
+			if !req.all {
+				addresses = addresses[:1]
+			}
+			for _, a := range addresses {
+				if _, err := fmt.Fprintln(r.Out, a); err != nil {
 					return err
 				}
-				if !req.all {
-					addresses = addresses[:1]
-				}
-				for _, a := range addresses {
-					if _, err := fmt.Fprintln(p.Out, a); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
+			}
+			return nil
 		},
 		Apart: [][]string{{"env", "all"}, {"env", "ipv6"}}}
 }
 
-// variables prints those of the owner's addresses.
-func (req *ipRequest) variables(ctx context.Context, c *client.Client, p *cli.Program) error {
+// variables prints the variables of the owner's addresses.
+func (req *ipRequest) variables(r *cli.Run) error {
 	network := req.network
 	if network == "" {
-		n, err := onlyNetwork(ctx, c, req.owner)
+		n, err := onlyNetwork(r, req.owner)
 		if err != nil {
 			return err
 		}
 		network = n.ID.String()
 	}
-	all, err := c.Environment(ctx, network, req.owner)
+	all, err := r.Environment(r, network, req.owner)
 	if err != nil {
 		return err
 	}
-	return p.Say(all...)
+	return r.Say(all...)
 }
 
-// find returns the addresses that were asked for, at least one, in their order.
-func (req *ipRequest) find(ctx context.Context, c *client.Client) ([]netip.Addr, error) {
+// find returns the requested addresses in their order, at least one.
+func (req *ipRequest) find(r *cli.Run) ([]netip.Addr, error) {
 	var n ipam.NetworkInfo
 	var err error
 	if req.network == "" {
-		n, err = onlyNetwork(ctx, c, req.owner)
+		n, err = onlyNetwork(r, req.owner)
 	} else {
-		n, err = c.Network(ctx, req.network)
+		n, err = r.Network(r, req.network)
 	}
 	if err != nil {
 		return nil, err
 	}
-	found, err := req.on(ctx, c, &n)
+	found, err := req.on(r, &n)
 	if err == nil && len(found) == 0 {
 		err = req.none(&n)
 	}
 	return found, err
 }
 
-// on returns what was asked for of one network.
-func (req *ipRequest) on(ctx context.Context, c *client.Client, n *ipam.NetworkInfo) ([]netip.Addr, error) {
+// on returns the requested addresses on one network.
+func (req *ipRequest) on(r *cli.Run, n *ipam.NetworkInfo) ([]netip.Addr, error) {
 	rules := &ipam.Network{Name: n.Name, Rules: n.OwnerRules}
 	for owner := range rules.Owners(req.owner) {
-		reserved, err := c.Reservations(ctx, n.ID.String(), owner)
+		reserved, err := r.Reservations(r, n.ID.String(), owner)
 		if err != nil {
 			return nil, err
 		}
@@ -131,13 +128,14 @@ func (req *ipRequest) on(ctx context.Context, c *client.Client, n *ipam.NetworkI
 			return found, nil
 		}
 	}
-	held, err := heldBy(ctx, c, n, req.owner)
+	held, err := heldBy(r, n, req.owner)
 	return req.choose(held), err
 }
 
-// onlyNetwork is the one network on which an owner has an address.
-func onlyNetwork(ctx context.Context, c *client.Client, owner string) (ipam.NetworkInfo, error) {
-	all, err := c.Networks(ctx, "")
+// onlyNetwork returns the only network on which an owner has an address. It returns an error if there are none or
+// several.
+func onlyNetwork(r *cli.Run, owner string) (ipam.NetworkInfo, error) {
+	all, err := r.Networks(r, "")
 	if err != nil {
 		return ipam.NetworkInfo{}, err
 	}
@@ -145,7 +143,7 @@ func onlyNetwork(ctx context.Context, c *client.Client, owner string) (ipam.Netw
 	var on []ipam.NetworkInfo
 	var names []string
 	for i := range all {
-		found, err := req.on(ctx, c, &all[i])
+		found, err := req.on(r, &all[i])
 		if err != nil {
 			return ipam.NetworkInfo{}, err
 		}
@@ -164,7 +162,7 @@ func onlyNetwork(ctx context.Context, c *client.Client, owner string) (ipam.Netw
 		len(on), strings.Join(names, ", "))
 }
 
-// choose puts addresses of IPv4 before those of IPv6, or leaves them out.
+// choose sorts IPv4 before IPv6. With -6 it returns only IPv6.
 func (req *ipRequest) choose(addresses []netip.Addr) (chosen []netip.Addr) {
 	for _, six := range []bool{false, true} {
 		for _, a := range addresses {
@@ -185,8 +183,8 @@ func (req *ipRequest) none(n *ipam.NetworkInfo) error {
 		what, n.Name, n.Name, req.owner, how)
 }
 
-// slotted lists reserved addresses by interface and slot, without those that are kept only until their owner has the
-// new one, and owners whose address somebody else is still to choose.
+// slotted returns reserved addresses by interface and slot. It leaves out replaced ones, which end when their owner has
+// its new address, and owners that have no address yet.
 func slotted(all []ipam.ReservationInfo) (addresses []netip.Addr) {
 	all = slices.DeleteFunc(all, func(r ipam.ReservationInfo) bool { return r.Replaced || !r.Address.IsValid() })
 	slices.SortFunc(all, func(a, b ipam.ReservationInfo) int {
@@ -198,13 +196,12 @@ func slotted(all []ipam.ReservationInfo) (addresses []netip.Addr) {
 	return addresses
 }
 
-// heldBy lists the addresses of a network that somebody holds under a name, which can mean an owner, or under a MAC.
-func heldBy(ctx context.Context, c *client.Client, n *ipam.NetworkInfo,
-	owner string) (addresses []netip.Addr, err error) {
+// heldBy lists the held addresses of a network whose name can mean the owner, or whose MAC is the owner.
+func heldBy(r *cli.Run, n *ipam.NetworkInfo, owner string) (addresses []netip.Addr, err error) {
 	rules := &ipam.Network{Rules: n.OwnerRules}
 	mac, _ := ipam.ParseMAC(owner)
 	for _, sub := range n.Subnets {
-		leases, err := c.Leases(ctx, ipam.LeaseFilter{Space: n.Space, Subnet: sub.CIDR})
+		leases, err := r.Leases(r, ipam.LeaseFilter{Space: n.Space, Subnet: sub.CIDR})
 		if err != nil {
 			return nil, err
 		}

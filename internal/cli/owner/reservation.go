@@ -6,23 +6,19 @@
 package owner
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 // ReservationCommand is `berth reservation`.
-func ReservationCommand(p *cli.Program) cli.Row {
+func ReservationCommand() cli.Row {
 	return cli.Group("reservation", "Reservations: addresses that belong to an owner, held or not",
-		reservationAddCommand(p),
-		reservationListCommand(), reservationRemoveCommand(p))
+		reservationAddCommand(),
+		reservationListCommand(), reservationRemoveCommand())
 }
 
 const reservationAddHelp = `Reserves addresses for an owner, and prints them, one a line. Only an endpoint of
@@ -38,7 +34,7 @@ the reservations after that time.
 
 An error begins with its code, such as NetworkReservationAlreadyInUse, and names the holder.`
 
-func reservationAddCommand(p *cli.Program) cli.Row {
+func reservationAddCommand() cli.Row {
 	var add ipam.AddReservation
 	var wishes []string
 	var lives string
@@ -72,15 +68,15 @@ func reservationAddCommand(p *cli.Program) cli.Row {
 			return &add, readReservation(&add, wishes, lives)
 		},
 		Said: cli.SayAddresses,
-		Then: func(cmd *cobra.Command) {
+		Then: func(r *cli.Run) {
 			if _, err := ipam.ParseMAC(add.Owner); err == nil {
-				p.Note(cmd, "%s", needsMACs)
+				r.Note("%s", needsMACs)
 			}
 		},
 	}
 }
 
-// readReservation reads --ip and --for.
+// readReservation parses --ip and --for.
 func readReservation(add *ipam.AddReservation, wishes []string, lives string) error {
 	in, err := parseWishes(wishes)
 	if err != nil {
@@ -98,11 +94,11 @@ func readReservation(add *ipam.AddReservation, wishes []string, lives string) er
 	return err
 }
 
-// needsMACs is said to those who reserve for a MAC: the engine tells MACs only to a driver that asks for them.
+// needsMACs is the note for a reservation for a MAC. The engine sends MACs only to a driver that asks for them.
 const needsMACs = "a MAC is known on Docker networks whose driver asks for MACs: " +
 	"--ipam-driver berth-mac (berth serve --mac-socket), or a plugin with BERTH_ASK_MAC=true"
 
-// parseLife reads --for.
+// parseLife parses --for.
 func parseLife(text string) (ipam.Duration, error) {
 	d, err := cli.ParseDuration(text)
 	if err == nil && d == 0 {
@@ -122,7 +118,7 @@ berth reservation ls -q prints them.
 addresses and prints them. An owner without any is no error. --under includes all owners below it. --replaced
 ends only replaced reservations (berth reservation add --replace) of owners that hold their new address.`
 
-func reservationRemoveCommand(p *cli.Program) cli.Row {
+func reservationRemoveCommand() cli.Row {
 	var all ipam.ReleaseOwner
 	var everywhere bool
 	d := ending{owners: cli.ReservationOwners, whose: reservedOwners,
@@ -145,29 +141,29 @@ func reservationRemoveCommand(p *cli.Program) cli.Row {
 		cli.Flag(&all.Replaced, "replaced",
 			"with --everywhere: only replaced reservations that are no longer needed"))
 	here := change
-	change.Args = func(cmd *cobra.Command, args []string) error {
+	change.Args = func(r *cli.Run) error {
 		switch {
 		case everywhere:
-			return cli.NoArgs(cmd, args)
+			return cli.NoArgs(r)
 		case all.Under || all.Replaced:
-			return cli.Usagef(cmd, "--under and --replaced need --everywhere")
+			return r.Usagef("--under and --replaced need --everywhere")
 		}
-		return here.Args(cmd, args)
+		return here.Args(r)
 	}
-	change.Check = func(args []string) error {
+	change.Check = func(r *cli.Run) error {
 		if everywhere {
 			return cli.NeedsOwner(d.owner)
 		}
-		return here.Check(args)
+		return here.Check(r)
 	}
-	change.Make = func(e *cli.Editor, args []string) error {
+	change.Make = func(e *cli.Editor) error {
 		if !everywhere {
-			return here.Make(e, args)
+			return here.Make(e)
 		}
 		all.Owner = d.owner
 		return e.Make(func(out ipam.Outcome) []string {
 			if len(out.Results[0].Addresses) == 0 {
-				p.Note(e.Cmd, "nothing has ended: %s", nothingEnded(&all))
+				e.Note("nothing has ended: %s", nothingEnded(&all))
 			}
 			return cli.SayAddresses(out)
 		}, &all)
@@ -175,7 +171,7 @@ func reservationRemoveCommand(p *cli.Program) cli.Row {
 	return change
 }
 
-// nothingEnded says why nothing that an owner had has ended.
+// nothingEnded explains why none of an owner's reservations ended.
 func nothingEnded(r *ipam.ReleaseOwner) string {
 	if r.Replaced {
 		return fmt.Sprintf("of %s nothing was replaced, or it has the new address not in use yet", r.Owner)
@@ -183,10 +179,10 @@ func nothingEnded(r *ipam.ReleaseOwner) string {
 	return fmt.Sprintf("%s has no address by a reservation", r.Owner)
 }
 
-func reservedOwners(ctx context.Context, c *client.Client, network string) (all []owned, err error) {
-	reserved, err := c.Reservations(ctx, network, "")
-	for _, r := range reserved {
-		all = append(all, owned{r.Owner, r.Address})
+func reservedOwners(r *cli.Run, network string) (all []owned, err error) {
+	reserved, err := r.Reservations(r, network, "")
+	for _, one := range reserved {
+		all = append(all, owned{one.Owner, one.Address})
 	}
 	return all, err
 }
@@ -211,8 +207,8 @@ func reservationListCommand() cli.Row {
 			"Host,wide", "Subnet,wide", "Space,wide", "Kind,wide",
 			cli.Col("SLOT", func(r *ipam.ReservationInfo) string { return slotText(r.Interface, r.Slot) }).Wide(),
 			"Since,wide", "Until,wide", "Note,wide"},
-		Fetch: func(ctx context.Context, c *client.Client, args []string) ([]ipam.ReservationInfo, error) {
-			return c.Reservations(ctx, cli.First(args), owner)
+		Fetch: func(r *cli.Run) ([]ipam.ReservationInfo, error) {
+			return r.Reservations(r, r.First(), owner)
 		},
 	}
 }
@@ -237,8 +233,8 @@ func reservationState(r *ipam.ReservationInfo) string {
 	return stateIdle
 }
 
-// reservationRef is what berth reservation rm takes: in a dynamic network, where an owner may have no address, the
-// owner.
+// reservationRef returns the argument of berth reservation rm. It has the owner instead of the address if there is
+// none, as in a dynamic network.
 func reservationRef(r *ipam.ReservationInfo) string {
 	if !r.Address.IsValid() {
 		return r.Network + "/" + r.Owner
@@ -246,7 +242,7 @@ func reservationRef(r *ipam.ReservationInfo) string {
 	return cli.Ref(r.Space, r.Network, r.Address.String())
 }
 
-// reservedText is the address. An owner on a network of the type dynamic has what its DHCP server gave, or none yet.
+// reservedText returns the address. On a dynamic network that is the one from the DHCP server, if there is one yet.
 func reservedText(r *ipam.ReservationInfo) string {
 	switch {
 	case r.Address.IsValid():
@@ -257,10 +253,10 @@ func reservedText(r *ipam.ReservationInfo) string {
 	return ""
 }
 
-// userShown is how many characters of it 80 columns have room for.
+// userShown is the width of the user column, so that a row fits into 80 columns.
 const userShown = 19
 
-// userText says who has a reserved address in use.
+// userText returns who uses a reserved address.
 func userText(r *ipam.ReservationInfo) string {
 	switch {
 	case !r.InUse:
@@ -273,5 +269,5 @@ func userText(r *ipam.ReservationInfo) string {
 	return r.Endpoint
 }
 
-// slotText is a place among the addresses of an owner, as --ip writes it.
+// slotText formats an owner's interface and slot as --ip does.
 func slotText(nic, slot int) string { return fmt.Sprintf("%d:ip%d", nic, slot) }

@@ -1,11 +1,9 @@
 package owner
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
-	"berth/internal/admin/client"
 	"berth/internal/alloc"
 	"berth/internal/cli"
 	"berth/internal/ipam"
@@ -13,7 +11,7 @@ import (
 	"go4.org/netipx"
 )
 
-// parseWishes reads the values of --ip: one of Ganeti's form, or several that stand for one address each.
+// parseWishes parses the values of --ip: one in Ganeti's form, or several with one address each.
 func parseWishes(texts []string) (ipam.Interface, error) {
 	var all ipam.Interface
 	for slot, text := range texts {
@@ -39,10 +37,10 @@ func wishFlag(wishes *[]string) cli.FlagRow {
 		Of(wishRefs)
 }
 
-// wishRefs lists what --ip takes that has a name.
-func wishRefs(ctx context.Context, c *client.Client, network string) ([]string, error) {
+// wishRefs completes the values of --ip that have a name.
+func wishRefs(r *cli.Run, network string) ([]string, error) {
 	names := []string{"pool\tone of any pool"}
-	all, err := cli.NetworksOf(ctx, c, network)
+	all, err := r.NetworksOf(network)
 	for _, n := range all {
 		for _, s := range n.Subnets {
 			for _, pool := range s.Pools {

@@ -1,7 +1,6 @@
 package pin
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,15 +13,15 @@ import (
 	"berth/internal/ipam"
 )
 
-// pin does what is missing: first all reservations, then one container after the other.
-func (r *pinRun) pin(ctx context.Context) error {
+// pin does what is missing: all reservations first, and then one container after the other.
+func (r *pinRun) pin() error {
 	change := func(place *pin.Pin) bool { return !place.Pinned }
-	endpoints, err := r.endpoints(ctx, change, func(place *pin.Pin) string { return place.Refusal })
+	endpoints, err := r.endpoints(change, func(place *pin.Pin) string { return place.Refusal })
 	if err != nil {
 		return err
 	}
 	edits, whose := r.reservations()
-	if err := r.tryEdits(ctx, edits, whose); err != nil {
+	if err := r.tryEdits(edits, whose); err != nil {
 		return err
 	}
 	if r.flags.dryRun {
@@ -32,14 +31,14 @@ func (r *pinRun) pin(ctx context.Context) error {
 	if err := r.ask(cut, "Pin them?"); err != nil {
 		return err
 	}
-	if _, err := cli.EditInSteps(ctx, r.client, client.EditOptions{}, edits, func(int) string { return "" }); err != nil {
+	if _, err := r.EditInSteps(client.EditOptions{}, edits, func(int) string { return "" }); err != nil {
 		return fmt.Errorf("no container was changed: %w", err)
 	}
 	for i := range r.pins {
 		place := &r.pins[i]
 		said := pinnedText(place)
 		if place.Connect {
-			moved, err := r.move(ctx, i, endpoints[i], true)
+			moved, err := r.move(i, endpoints[i], true)
 			if err != nil {
 				return err
 			}
@@ -52,7 +51,7 @@ func (r *pinRun) pin(ctx context.Context) error {
 	return nil
 }
 
-// reservations are the edits of all places, and whose each is.
+// reservations returns the edits of all pins. whose has the index of each edit's pin.
 func (r *pinRun) reservations() (edits []ipam.Edit, whose []int) {
 	for i := range r.pins {
 		for _, edit := range r.pins[i].Reserve {
@@ -62,13 +61,13 @@ func (r *pinRun) reservations() (edits []ipam.Edit, whose []int) {
 	return edits, whose
 }
 
-// tryEdits has the daemon look at the edits, and changes nothing. It collects what is refused, each for itself.
-func (r *pinRun) tryEdits(ctx context.Context, edits []ipam.Edit, whose []int) error {
+// tryEdits tries the edits in dry runs and collects the refusals. A refused edit is left out of the next dry run.
+func (r *pinRun) tryEdits(edits []ipam.Edit, whose []int) error {
 	refused := map[string]bool{}
 	left, of := slices.Clone(edits), slices.Clone(whose)
 	for len(left) > 0 {
 		step := left[:min(len(left), ipam.MaxEdits)]
-		_, err := r.client.Edit(ctx, client.EditOptions{DryRun: true}, step...)
+		_, err := r.Edit(r, client.EditOptions{DryRun: true}, step...)
 		if err == nil {
 			left, of = left[len(step):], of[len(step):]
 			continue
@@ -89,7 +88,7 @@ func (r *pinRun) tryEdits(ctx context.Context, edits []ipam.Edit, whose []int) e
 	return r.refused(len(refused))
 }
 
-// ask asks before running containers are cut off.
+// ask asks for consent if running containers will be disconnected for a moment.
 func (r *pinRun) ask(cut func(*pin.Pin) bool, question string) error {
 	var names []string
 	for i := range r.pins {
@@ -100,23 +99,24 @@ func (r *pinRun) ask(cut func(*pin.Pin) bool, question string) error {
 	if r.flags.yes || len(names) == 0 {
 		return nil
 	}
-	return r.p.Confirm(r.cmd, fmt.Sprintf("%s cut off from the network for a moment (about 0.2 s), and connections "+
+	return r.Confirm(fmt.Sprintf("%s cut off from the network for a moment (about 0.2 s), and connections "+
 		"there end: %s. %s",
 		isOrAre(len(names), "running container"), strings.Join(names, ", "), question))
 }
 
-// move has one place ask for its addresses, or for none. Signals are obeyed before it and after it.
-func (r *pinRun) move(ctx context.Context, at int, ep *pin.Endpoint, pinned bool) (pin.Moved, error) {
+// move makes one endpoint ask for its addresses, or for none. A signal ends the command before a move, but never during
+// one.
+func (r *pinRun) move(at int, ep *pin.Endpoint, pinned bool) (pin.Moved, error) {
 	place := &r.pins[at]
 	addrs := place.Addresses
 	if !pinned {
 		addrs = nil
 	}
 	rest := fmt.Sprintf("%d of %d are done; run the same command again for the rest", at, len(r.pins))
-	if ctx.Err() != nil {
+	if r.Err() != nil {
 		return pin.Moved{}, fmt.Errorf("stopped by a signal before %s; %s", place.Container, rest)
 	}
-	moved, err := r.hand.Move(ctx, ep, addrs)
+	moved, err := r.connector.Move(r, ep, addrs)
 	if err != nil {
 		return moved, fmt.Errorf("%w (%s)", err, rest)
 	}
@@ -124,7 +124,7 @@ func (r *pinRun) move(ctx context.Context, at int, ep *pin.Endpoint, pinned bool
 }
 
 func (r *pinRun) say(place *pin.Pin, what string) error {
-	return r.p.Sayf("%s: %s on %s %s", place.Container, addressWords(place), place.Network, what)
+	return r.Sayf("%s: %s on %s %s", place.Container, addressWords(place), place.Network, what)
 }
 
 func (r *pinRun) sayEach(what func(*pin.Pin) string) error {

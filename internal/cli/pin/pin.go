@@ -1,13 +1,12 @@
 // Package pin has the commands that change the Docker Engine. `pin` makes containers ask for their addresses, and
 // `unpin` reverts that. If one of the named containers cannot be changed, none is. An interrupted run can be repeated.
 //
-// run.go reads the engine and the records and finds the containers' places. do.go pins: it tries all reservations,
+// run.go reads the engine and the records and finds the containers' endpoints. do.go pins: it tries all reservations,
 // asks, makes them, and moves the containers one by one. unpin.go reverts, and text.go holds the messages.
-// internal/docker decides what each place needs.
+// internal/docker decides what each endpoint needs.
 package pin
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,8 +15,6 @@ import (
 
 	"berth/internal/cli"
 	"berth/internal/docker/pin"
-
-	"github.com/spf13/cobra"
 )
 
 const pinHelp = `Makes containers keep their addresses on any engine, also after a power cut. It reserves each
@@ -33,7 +30,7 @@ Published ports stay. A stopped container gets its reserved or last address in i
 If one container cannot be pinned, nothing changes. A recreated container is no longer pinned; for Compose
 projects use berth compose instead.
 
-Engines before v29 refuse an address of a container's own on a network that was created without --subnet.
+Engines before 29.0.4 refuse an address of a container's own on a network that was created without --subnet.
 Networks of a swarm are left out, because its manager gives their addresses.
 
 --check changes nothing and lists the containers that are not pinned. Exit code 0: all are pinned. 2: some
@@ -55,7 +52,7 @@ type pinFlags struct {
 // Command is `berth pin`.
 func Command(p *cli.Program) cli.Row {
 	var flags pinFlags
-	return cli.Verb{Args: cobra.ArbitraryArgs, Use: "pin CONTAINER... | --network NETWORK | --project PROJECT",
+	return cli.Verb{Args: anyArgs, Use: "pin CONTAINER... | --network NETWORK | --project PROJECT",
 		Short: "Give containers their addresses for good", Long: pinHelp,
 		Example: `  berth pin web db
   berth pin --network front --dry-run
@@ -65,23 +62,24 @@ func Command(p *cli.Program) cli.Row {
 		Any: cli.ContainerRefs,
 		Flags: slices.Concat(flags.flags(), flags.list.Flags(p), cli.Flags{
 			cli.Flag(&flags.check, "check", "list the containers that are not pinned, and change nothing")}),
-		Run: func(cmd *cobra.Command, args []string) error {
-			if err := flags.fit(cmd, args); err != nil {
-				return cli.Usage(cmd, err)
-			}
-			if _, err := cli.NewTable(p.Out, cmd, flags.list, pinColumns()); err != nil {
+		Check: flags.fit,
+		Run: func(r *cli.Run) error {
+			if _, err := cli.NewTable(r, flags.list, pinColumns()); err != nil {
 				return err
 			}
 			if !flags.check {
-				return withPins(p, cmd, &flags, args, func(ctx context.Context, r *pinRun) error { return r.pin(ctx) })
+				return withPins(r, &flags, (*pinRun).pin)
 			}
-			return flags.list.Show(cmd.Context(), p, func(_ context.Context, w io.Writer) error {
-				return withPins(p, cmd, &flags, args, func(_ context.Context, r *pinRun) error { return r.check(w) })
+			return flags.list.Show(r, func(r *cli.Run, w io.Writer) error {
+				return withPins(r, &flags, func(r *pinRun) error { return r.check(w) })
 			})
 		}}
 }
 
-// flags are those that pin and unpin have both.
+// anyArgs takes any arguments; fit checks them.
+func anyArgs(*cli.Run) error { return nil }
+
+// flags returns the common flags of pin and unpin.
 func (f *pinFlags) flags() cli.Flags {
 	return append(f.engine.Flags(),
 		cli.Flag(&f.network, "network",
@@ -92,24 +90,24 @@ func (f *pinFlags) flags() cli.Flags {
 		cli.DryRunFlag(&f.dryRun), cli.YesFlag(&f.yes))
 }
 
-// fit refuses a command line that means no containers, or means them twice.
-func (f *pinFlags) fit(cmd *cobra.Command, args []string) error {
-	for _, arg := range args {
+// fit refuses a command line that selects no containers, or selects them in two ways.
+func (f *pinFlags) fit(r *cli.Run) error {
+	for _, arg := range r.Args {
 		if strings.TrimSpace(arg) == "" {
 			return errors.New("the name of a container is empty")
 		}
 	}
 	switch {
-	case len(args) > 0 && f.project != "":
+	case len(r.Args) > 0 && f.project != "":
 		return errors.New("containers are named, or meant by --project; give one of them")
-	case len(args) == 0 && f.network == "" && f.project == "" && !f.check:
+	case len(r.Args) == 0 && f.network == "" && f.project == "" && !f.check:
 		return errors.New("which containers is missing: name them, or all of a network or project with " +
 			"--network or --project")
 	case f.check && (f.dryRun || f.yes):
 		return errors.New("--check changes nothing; leave --dry-run and --yes out")
 	}
 	for _, flag := range []string{"format", "quiet", "sort", "no-headers", "watch"} {
-		if !f.check && cmd.Flags().Changed(flag) {
+		if !f.check && r.Given(flag) {
 			return fmt.Errorf("--%s is for --check", flag)
 		}
 	}
@@ -118,19 +116,20 @@ func (f *pinFlags) fit(cmd *cobra.Command, args []string) error {
 
 func pinColumns() []cli.Column[pin.Pin] {
 	return cli.Columns[pin.Pin]("Container", "Network",
-		// of both families, cut at 18 characters
+		// addresses of both families, cut to 18 characters
 		cli.Col("ADDRESSES", func(place *pin.Pin) string { return joinAddrs(place.Addresses) }).AtMost(18),
 		"State",
 		cli.Field[pin.Pin]("Missing,most=16").Stands(func(*pin.Pin) cli.Alarm { return cli.Warned }),
 		"Owner,wide")
 }
 
-// check lists who is not pinned.
+// check lists the endpoints that are not pinned.
 func (r *pinRun) check(w io.Writer) error {
-	show, err := cli.NewTable(w, r.cmd, r.flags.list, pinColumns())
+	show, err := cli.NewTable(r.Run, r.flags.list, pinColumns())
 	if err != nil {
 		return err
 	}
+	show.W = w
 	left := []pin.Pin{}
 	for _, place := range r.pins {
 		if !place.Pinned {

@@ -1,71 +1,62 @@
 package pin
 
 import (
-	"context"
 	"fmt"
 	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/docker/pin"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
-// pinRun is one run of pin or unpin: the places of containers that are meant, and the two who are asked about them.
+// pinRun is one run of pin or unpin, with the selected endpoints.
 type pinRun struct {
-	p      *cli.Program
-	cmd    *cobra.Command
-	flags  *pinFlags
-	client *client.Client
-	hand   *pin.Hand
-	pins   []pin.Pin
+	*cli.Run
+	flags     *pinFlags
+	connector *pin.Connector
+	pins      []pin.Pin
 }
 
-// withPins reads what runs and what is written, and has fn work on the places that are meant. A signal ends its
-// context, and nothing that is under way.
-func withPins(p *cli.Program, cmd *cobra.Command, flags *pinFlags, args []string,
-	fn func(context.Context, *pinRun) error) error {
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+// withPins reads the engine and the records, and calls fn with the selected endpoints. A signal ends the context, but
+// interrupts no step.
+func withPins(r *cli.Run, flags *pinFlags, fn func(*pinRun) error) error {
+	ctx, stop := signal.NotifyContext(r, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	engine, err := flags.engine.Open()
-	if err != nil {
-		return cli.Usage(cmd, err)
+	r = r.With(ctx)
+	if _, err := flags.engine.Open(); err != nil {
+		return cli.Usage(r.Cmd, err)
 	}
-	defer engine.Close()
-	hand, err := pin.OpenHand(flags.engine.Host)
+	connector, err := pin.OpenConnector(flags.engine.Host)
 	if err != nil {
-		return cli.Usage(cmd, err)
+		return cli.Usage(r.Cmd, err)
 	}
-	defer hand.Close()
-	c, err := flags.engine.OfDaemon(ctx, p, cmd)
-	if err != nil {
+	defer connector.Close()
+	if err := flags.engine.Ask(r); err != nil {
 		return err
 	}
-	defer c.Close()
-	view, err := flags.engine.View(ctx, c)
+	defer r.Close()
+	view, err := flags.engine.View(r)
 	if err != nil {
 		return err
 	}
-	rec, err := cli.PinRecords(ctx, c)
+	rec, err := r.PinRecords()
 	if err != nil {
 		return err
 	}
-	if rec.TakesAny, err = hand.TakesAnyAddress(ctx); err != nil {
+	if rec.TakesAny, err = connector.TakesAnyAddress(ctx); err != nil {
 		return err
 	}
-	r := &pinRun{p: p, cmd: cmd, flags: flags, client: c, hand: hand}
-	if r.pins, err = flags.choose(pin.Find(view, rec), view, args); err != nil {
+	run := &pinRun{Run: r, flags: flags, connector: connector}
+	if run.pins, err = flags.choose(pin.Find(view, rec), view, r.Args); err != nil {
 		return err
 	}
-	return fn(ctx, r)
+	return fn(run)
 }
 
-// choose are the places that the command line means. What it names and is not there is an error.
+// choose returns the endpoints that the command line selects. It returns an error for a name that it does not find.
 func (f *pinFlags) choose(all []pin.Pin, view *ipam.EngineView, args []string) ([]pin.Pin, error) {
 	if f.network != "" {
 		all = slices.DeleteFunc(all, func(place pin.Pin) bool { return !f.onNetwork(&place) })
@@ -112,7 +103,8 @@ func (f *pinFlags) onNetwork(place *pin.Pin) bool {
 		place.PlannedID == f.network
 }
 
-// findContainer is the container of a name, or of the beginning of an id that no other one has.
+// findContainer returns the container with a name, or with an id that begins with ref. It returns an error if several
+// ids do.
 func findContainer(view *ipam.EngineView, ref string) (*ipam.EngineContainer, error) {
 	var found []*ipam.EngineContainer
 	for i := range view.Containers {
@@ -135,7 +127,7 @@ func findContainer(view *ipam.EngineView, ref string) (*ipam.EngineContainer, er
 		fmt.Sprint(len(found)), ref)
 }
 
-// notHere says why a container that is there has no place that could be pinned.
+// notHere explains why an existing container has no endpoint that can be pinned.
 func notHere(c *ipam.EngineContainer, view *ipam.EngineView, network string) error {
 	for _, ep := range c.Endpoints {
 		for _, n := range view.Networks {
@@ -152,9 +144,8 @@ func notHere(c *ipam.EngineContainer, view *ipam.EngineView, network string) err
 	return fmt.Errorf("%s is on no network that has its addresses from this Berth", c.Name)
 }
 
-// endpoints reads the places that are to be changed, and collects all refusals, so that nothing is changed where
-// there is one.
-func (r *pinRun) endpoints(ctx context.Context, change func(*pin.Pin) bool,
+// endpoints reads the endpoints that change. It collects all refusals, so that one refusal prevents all changes.
+func (r *pinRun) endpoints(change func(*pin.Pin) bool,
 	refusal func(*pin.Pin) string) ([]*pin.Endpoint, error) {
 	all := make([]*pin.Endpoint, len(r.pins))
 	refused := map[string]bool{}
@@ -162,7 +153,7 @@ func (r *pinRun) endpoints(ctx context.Context, change func(*pin.Pin) bool,
 		place := &r.pins[i]
 		why := refusal(place)
 		if why == "" && change(place) {
-			ep, err := r.hand.Endpoint(ctx, place.ID, place.Network)
+			ep, err := r.connector.Endpoint(r, place.ID, place.Network)
 			if err != nil {
 				why = err.Error()
 			}
@@ -176,9 +167,9 @@ func (r *pinRun) endpoints(ctx context.Context, change func(*pin.Pin) bool,
 	return all, r.refused(len(refused))
 }
 
-// tell says on standard error why a container is not to be had.
+// tell prints why a container is refused, on standard error.
 func (r *pinRun) tell(place *pin.Pin, why string) {
-	r.p.Note(r.cmd, "%s: %s", cli.Printable(place.Container), cli.Printable(why))
+	r.Note("%s: %s", cli.Printable(place.Container), cli.Printable(why))
 }
 
 func (r *pinRun) refused(n int) error {

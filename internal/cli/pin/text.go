@@ -10,7 +10,7 @@ import (
 	"berth/internal/docker/pin"
 )
 
-// wouldPin says what pin would do with a place.
+// wouldPin describes what pin would do with an endpoint.
 func wouldPin(place *pin.Pin) string {
 	switch {
 	case place.Pinned:
@@ -23,7 +23,7 @@ func wouldPin(place *pin.Pin) string {
 	return "would be pinned for " + place.Owner + "; the container does not run"
 }
 
-// pinnedText says what came of a place whose endpoint was left alone.
+// pinnedText describes the result for an endpoint that was not changed.
 func pinnedText(place *pin.Pin) string {
 	if place.Pinned {
 		return "is pinned already"
@@ -31,7 +31,7 @@ func pinnedText(place *pin.Pin) string {
 	return "is pinned: it was asked for already, and is reserved for " + place.Owner + " now"
 }
 
-// cutText says for how long a running container was cut off.
+// cutText returns how long a running container was disconnected.
 func cutText(place *pin.Pin, moved pin.Moved) string {
 	if !place.Runs() {
 		return " (the container does not run)"
@@ -54,7 +54,7 @@ func joinAddrs(addrs []netip.Addr) string {
 	return strings.Join(texts, " and ")
 }
 
-// isOrAre counts things of which something is said.
+// isOrAre counts things, for the beginning of a sentence.
 func isOrAre(n int, thing string) string {
 	if n == 1 {
 		return cli.Counted(n, thing) + " is"

@@ -8,8 +8,6 @@ import (
 	"berth/internal/cli"
 	"berth/internal/docker/pin"
 	"berth/internal/ipam"
-
-	"github.com/spf13/cobra"
 )
 
 const unpinHelp = `Undoes berth pin: the containers no longer request an address, and their reservations end
@@ -20,9 +18,9 @@ A running container loses its network for a moment, and may get another address:
 name the container that asks. Without --yes the command asks first.`
 
 // UnpinCommand is `berth unpin`.
-func UnpinCommand(p *cli.Program) cli.Row {
+func UnpinCommand() cli.Row {
 	var flags pinFlags
-	return cli.Verb{Args: cobra.ArbitraryArgs, Use: "unpin CONTAINER... | --network NETWORK | --project PROJECT",
+	return cli.Verb{Args: anyArgs, Use: "unpin CONTAINER... | --network NETWORK | --project PROJECT",
 		Short: "Undo berth pin", Long: unpinHelp,
 		Example: `  berth unpin web
   berth unpin --project shop --dry-run
@@ -30,18 +28,14 @@ func UnpinCommand(p *cli.Program) cli.Row {
 		Any: cli.ContainerRefs,
 		Flags: append(flags.flags(),
 			cli.Flag(&flags.keep, "keep-reservation", "keep what is reserved for the containers' owners")),
-		Run: func(cmd *cobra.Command, args []string) error {
-			if err := flags.fit(cmd, args); err != nil {
-				return cli.Usage(cmd, err)
-			}
-			return withPins(p, cmd, &flags, args, func(ctx context.Context, r *pinRun) error { return r.unpin(ctx) })
-		}}
+		Check: flags.fit,
+		Run:   func(r *cli.Run) error { return withPins(r, &flags, (*pinRun).unpin) }}
 }
 
-// unpin has one place after the other ask for nothing, and ends its reservations when that is done.
-func (r *pinRun) unpin(ctx context.Context) error {
+// unpin makes one endpoint after the other ask for no address, and then ends its reservations.
+func (r *pinRun) unpin() error {
 	asks := func(place *pin.Pin) bool { return len(place.Asked) > 0 }
-	endpoints, err := r.endpoints(ctx, asks, func(place *pin.Pin) string {
+	endpoints, err := r.endpoints(asks, func(place *pin.Pin) string {
 		if !asks(place) {
 			return ""
 		}
@@ -61,11 +55,11 @@ func (r *pinRun) unpin(ctx context.Context) error {
 		place := &r.pins[i]
 		said := "is not pinned"
 		if asks(place) {
-			moved, err := r.move(ctx, i, endpoints[i], false)
+			moved, err := r.move(i, endpoints[i], false)
 			if err != nil {
 				return err
 			}
-			if err := r.endReservations(ctx, place); err != nil {
+			if err := r.endReservations(place); err != nil {
 				return err
 			}
 			said = "is not pinned any more" + cutText(place, moved)
@@ -90,8 +84,8 @@ func (r *pinRun) wouldUnpin(place *pin.Pin) string {
 	return "would be pinned no more; the container does not run"
 }
 
-// endReservations ends what is reserved for a container of what it asked for.
-func (r *pinRun) endReservations(ctx context.Context, place *pin.Pin) error {
+// endReservations ends the reservations of the addresses that a container asked for.
+func (r *pinRun) endReservations(place *pin.Pin) error {
 	if r.flags.keep || len(place.Reservation) == 0 {
 		return nil
 	}
@@ -99,7 +93,7 @@ func (r *pinRun) endReservations(ctx context.Context, place *pin.Pin) error {
 	for i, kept := range place.Reservation {
 		edits[i] = &ipam.RemoveReservation{Network: kept.NetworkID.String(), Owner: kept.Owner, Address: kept.Address}
 	}
-	if _, err := r.client.Edit(context.WithoutCancel(ctx), client.EditOptions{}, edits...); err != nil {
+	if _, err := r.Edit(context.WithoutCancel(r), client.EditOptions{}, edits...); err != nil {
 		return fmt.Errorf("%s asks for no address any more, and what is reserved for it could not be ended; do that "+
 			"with `berth reservation rm %s --owner %s`: %w",
 			place.Container, place.Reservation[0].Network, place.Reservation[0].Owner, err)

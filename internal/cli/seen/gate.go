@@ -14,18 +14,17 @@ import (
 	"strings"
 )
 
-// secretParameter is what the link's secret is called in its query.
+// secretParameter is the query parameter of the secret in the link.
 const secretParameter = "secret"
 
-// gate lets through who has the secret.
-//
-// A page of somebody else in the same browser can have it send requests here: with a name that leads to this address
-// (DNS rebinding), which the Host tells; or as the user's, with his cookie. Such a cookie is sent with no request that
-// another site makes (SameSite), and what changes anything is taken from this page alone (Sec-Fetch-Site, or Origin).
+// gate passes requests of browsers that have the secret. Another site's page in the same browser can attack in two
+// ways. It can reach this server under a name of its own (DNS rebinding); the Host header shows that. Or it can send
+// requests with the user's cookie. A SameSite cookie prevents that, and changes are accepted only from this page
+// (Sec-Fetch-Site or Origin).
 type gate struct {
-	hosts  []string // as Host may name this server
+	hosts  []string // valid Host headers
 	secret [sha256.Size]byte
-	cookie string // its name: cookies are kept by host, not by port
+	cookie string // the cookie's name; it has the port, because cookies do not distinguish ports
 	value  string
 	origin *http.CrossOriginProtection
 	next   http.Handler
@@ -56,13 +55,13 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// is compares a text with the secret, in a time that tells nothing of either.
+// is compares a text with the secret in constant time.
 func (g *gate) is(text string) bool {
 	sum := sha256.Sum256([]byte(text))
 	return subtle.ConstantTimeCompare(sum[:], g.secret[:]) == 1
 }
 
-// knows tells whether the browser has been let in before.
+// knows reports whether the browser has the cookie.
 func (g *gate) knows(r *http.Request) bool {
 	for _, c := range r.CookiesNamed(g.cookie) {
 		if g.is(c.Value) {
@@ -72,7 +71,7 @@ func (g *gate) knows(r *http.Request) bool {
 	return false
 }
 
-// enter takes the secret out of the address bar and puts it into a cookie.
+// enter moves the secret from the address bar to a cookie.
 func (g *gate) enter(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	given := q.Get(secretParameter)
@@ -93,7 +92,7 @@ func (g *gate) enter(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// pass hands on what the page itself asks for.
+// pass passes on requests that the page itself sends.
 func (g *gate) pass(w http.ResponseWriter, r *http.Request) {
 	if err := g.origin.Check(r); err != nil {
 		refuse(w, http.StatusForbidden, "This was sent by another page, and not by Berth's: nothing has been changed.")
@@ -102,7 +101,7 @@ func (g *gate) pass(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
-// protect sets the headers of what is made here: nothing is loaded by it, and it is kept by nobody.
+// protect sets the headers of gate's own answers: they load nothing, and nobody caches them.
 func protect(h http.Header) {
 	sum := sha256.Sum256([]byte(refusalStyle))
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'sha256-"+
@@ -112,8 +111,8 @@ func protect(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// refusal is what a person sees who is not let in. A browser that has come by a link on somebody else's page sends the
-// cookie with the next step alone.
+// refusal is the page for a browser without the cookie. After a link on another site, a browser sends the cookie only
+// with its next request. The page has a link for that.
 var refusal = template.Must(template.New("").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Berth</title>
 <style>` + refusalStyle + `</style></head><body><main><h1>{{.Status}}</h1><p>{{.Text}}</p>{{if .Again}}
@@ -121,7 +120,7 @@ var refusal = template.Must(template.New("").Parse(`<!doctype html>
 <p><a href="/">Back to the networks</a></p>{{end}}</main></body></html>
 `))
 
-// refusalStyle looks as the page does.
+// refusalStyle matches the page's style.
 const refusalStyle = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;` +
 	`max-width:40rem;margin:3rem auto;padding:0 1rem;overflow-wrap:anywhere}h1{font-size:1.5rem}a{color:light-dark(#0a56a8,#7cb7ff)}`
 
@@ -129,6 +128,6 @@ func refuse(w http.ResponseWriter, status int, text string) {
 	protect(w.Header())
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_ = refusal.Execute(w, map[string]any{ // a browser that is gone: the server notices
+	_ = refusal.Execute(w, map[string]any{ // an error means that the browser is gone
 		"Status": http.StatusText(status), "Text": text, "Again": status == http.StatusForbidden})
 }

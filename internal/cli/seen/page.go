@@ -17,10 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
-
-	"github.com/spf13/cobra"
 )
 
 const pageHelp = `Serves Berth's page to a browser on this machine, until you press Ctrl-C. The first line of
@@ -33,7 +30,7 @@ The page has your rights on the admin socket. To use TLS instead, give --admin-s
 Only this machine can connect, unless --listen names another address. The connection is not encrypted. Over
 SSH, use the same port at both ends: ssh -L 7891:127.0.0.1:7891 HOST berth page --listen 127.0.0.1:7891`
 
-// Bounds on what a connection may cost.
+// Limits of a connection.
 const (
 	headerTimeout = 5 * time.Second
 	bodyTimeout   = 10 * time.Second
@@ -43,33 +40,31 @@ const (
 )
 
 // PageCommand is `berth page`.
-func PageCommand(p *cli.Program) cli.Row {
+func PageCommand() cli.Row {
 	listen := "127.0.0.1:0"
 	return cli.Verb{Use: "page", Short: "Show used and free addresses in your browser", Long: pageHelp,
 		Example: "  berth page\n  berth page --listen 127.0.0.1:7891",
 		Flags: cli.Flags{cli.Flag(&listen, "listen",
 			"`address` and port to serve the page on; port 0 is any that is free").
 			Words()},
-		Run: func(cmd *cobra.Command, _ []string) error {
+		Run: func(r *cli.Run) error {
 			at, err := listenAddress(listen)
 			if err != nil {
-				return cli.Usage(cmd, err)
+				return cli.Usage(r.Cmd, err)
 			}
-			ctx, stop := cli.UntilSignal(cmd.Context())
+			r, stop := r.UntilSignal()
 			defer stop()
-			c, err := p.Find(ctx)
-			if err != nil {
+			if err := r.Ask(); err != nil {
 				return err
 			}
-			defer c.Close()
-			if _, err := c.Version(ctx); err != nil { // now, and not in the browser
+			if _, err := r.Version(r); err != nil { // report an error here, not in the browser
 				return err
 			}
-			return serve(ctx, p, c, at)
+			return serve(r, at)
 		}}
 }
 
-// listenAddress reads --listen: an address of this machine, which the link names, and so none that stands for all.
+// listenAddress parses --listen. The address goes into the link, so it must not be the unspecified one.
 func listenAddress(text string) (netip.AddrPort, error) {
 	at, err := netip.ParseAddrPort(strings.Replace(text, "localhost:", "127.0.0.1:", 1))
 	switch {
@@ -82,28 +77,28 @@ func listenAddress(text string) (netip.AddrPort, error) {
 	return at, nil
 }
 
-// serve shows the page on an address until ctx ends.
-func serve(ctx context.Context, p *cli.Program, c *client.Client, at netip.AddrPort) error {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", at.String())
+// serve serves the page on an address until the context ends.
+func serve(r *cli.Run, at netip.AddrPort) error {
+	l, err := new(net.ListenConfig).Listen(r, "tcp", at.String())
 	if err != nil {
 		return fmt.Errorf("cannot serve the page: %w; choose another address or port with --listen", err)
 	}
 	secret := rand.Text()
 	bound := l.Addr().(*net.TCPAddr).AddrPort()
 	server := &http.Server{
-		Handler:           newGate(bound, secret, passOn(c)),
+		Handler:           newGate(bound, secret, passOn(r.Client)),
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       bodyTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		BaseContext:       func(net.Listener) context.Context { return ctx }, // what follows news ends with the command
+		BaseContext:       func(net.Listener) context.Context { return r }, // streams end with the command
 		ErrorLog:          quiet(),
 	}
 	if !bound.Addr().IsLoopback() {
-		p.Warnf("%s can be reached over the network, and what is spoken there is not encrypted",
+		r.Warnf("%s can be reached over the network, and what is spoken there is not encrypted",
 			bound.Addr())
 	}
-	if err := p.Sayf("http://%s/?%s=%s", bound, secretParameter, secret); err != nil {
+	if err := r.Sayf("http://%s/?%s=%s", bound, secretParameter, secret); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	served := make(chan error, 1)
@@ -111,12 +106,12 @@ func serve(ctx context.Context, p *cli.Program, c *client.Client, at netip.AddrP
 	select {
 	case err := <-served:
 		return fmt.Errorf("the page on %s: %w", bound, err)
-	case <-ctx.Done():
+	case <-r.Done():
 	}
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	drain, cancel := context.WithTimeout(context.WithoutCancel(r), drainTimeout)
 	defer cancel()
 	if err := server.Shutdown(drain); err != nil {
-		_ = server.Close() // what is left is a browser that does not read
+		_ = server.Close() // this cuts off browsers that do not read
 	}
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("the page on %s: %w", bound, err)

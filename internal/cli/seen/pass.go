@@ -10,8 +10,8 @@ import (
 	"berth/internal/admin/client"
 )
 
-// passOn hands requests to a daemon: those of its page, and no others. What a browser knows of this server, its cookies
-// and where it was before, stays here, and a form is the daemon's own page's, as the gate has seen.
+// passOn forwards requests for the page to the daemon, and no others. It removes what a browser knows of this server,
+// such as cookies and the referrer. The gate has checked the origin, so the daemon may take a form for its own page's.
 func passOn(c *client.Client) http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -22,7 +22,7 @@ func passOn(c *client.Client) http.Handler {
 			r.Out.Header.Set("Sec-Fetch-Site", "same-origin")
 		},
 		Transport:     c.Pass(),
-		FlushInterval: -1, // what is told as it happens is shown as it happens
+		FlushInterval: -1, // events are shown as they arrive
 		ErrorLog:      quiet(),
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			refuse(w, http.StatusBadGateway, "The daemon does not answer: "+err.Error())
@@ -38,7 +38,7 @@ func passOn(c *client.Client) http.Handler {
 	})
 }
 
-// passes tells whether a request is for the page: what programs ask for goes to the daemon's socket by itself.
+// passes reports whether a request is for the page. Programs use the daemon's socket instead.
 func passes(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost:
@@ -47,5 +47,5 @@ func passes(r *http.Request) bool {
 	return false
 }
 
-// quiet is for what servers log of connections that end early.
+// quiet discards the servers' messages about connections that end early.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

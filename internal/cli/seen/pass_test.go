@@ -42,11 +42,11 @@ func show(t *testing.T, handle http.HandlerFunc) *shown {
 	t.Cleanup(c.Close)
 	in, out := io.Pipe()
 	p := cli.New("test")
-	p.Out, p.Err = out, io.Discard
+	p.Out, p.Stderr = out, io.Discard
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		err := serve(ctx, p, c, netip.MustParseAddrPort("127.0.0.1:0"))
+		err := serve(&cli.Run{Context: ctx, Program: p, Client: c}, netip.MustParseAddrPort("127.0.0.1:0"))
 		out.CloseWithError(err)
 		ended <- err
 	}()

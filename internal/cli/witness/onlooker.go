@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"berth/internal/admin/client"
 	"berth/internal/cli"
 	"berth/internal/docker"
 	"berth/internal/docker/pin"
@@ -16,37 +15,37 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// How long an onlooker waits: for more events, so that many of them make one view, and for whoever is away.
+// How long an onlooker waits: for more events, so that several of them need only one view, and before it tries again.
 const (
 	calmTime   = 300 * time.Millisecond
 	firstPause = time.Second
 )
 
-// onlooker reads an engine for a daemon. Either may be away for a time.
+// onlooker reads an engine for a daemon. Either may be unreachable for a time.
 type onlooker struct {
-	p      *cli.Program
-	engine *docker.Engine
-	hand   *pin.Hand // by which it moves containers
-	flags  witnessFlags
-	log    *logrus.Entry
+	*cli.Run  // its client is nil until the daemon is found
+	engine    *docker.Engine
+	connector *pin.Connector // moves containers
+	flags     witnessFlags
+	log       *logrus.Entry
 
-	client *client.Client // nil: the daemon is to be found
-	host   string         // the daemon's
-	names  []string       // the daemon's, in the engine; nil: not known yet
+	host  string   // the daemon's
+	names []string // the engine's names for the daemon; nil: not known yet
 
-	relay relay // to which the daemon listens
+	relay relay // forwards events to the daemon
 
-	told bool            // what runs, since somebody was away
-	away map[string]bool // who is away, of which was told
+	logged bool            // the log says that the daemon knows what runs, since the last outage
+	away   map[string]bool // who is unreachable; the log says so already
 }
 
-// run shows the daemon what runs until ctx ends.
-func (w *onlooker) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	stirred := make(chan struct{}, 1)
-	w.relay.stir = func() {
+// run shows the engine to the daemon until ctx ends.
+func (w *onlooker) run() error {
+	ctx, cancel := context.WithCancel(w.Run)
+	w.Run = w.With(ctx)
+	woken := make(chan struct{}, 1)
+	w.relay.wake = func() {
 		select {
-		case stirred <- struct{}{}:
+		case woken <- struct{}{}:
 		default:
 		}
 	}
@@ -58,7 +57,7 @@ func (w *onlooker) run(ctx context.Context) error {
 	pause := firstPause
 	for {
 		wait := w.flags.every
-		if who, err := w.show(ctx); ctx.Err() != nil {
+		if who, err := w.show(); ctx.Err() != nil {
 			return nil
 		} else if err != nil {
 			w.lost(who, err)
@@ -71,10 +70,10 @@ func (w *onlooker) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(wait):
-		case <-stirred:
+		case <-woken:
 			cli.PauseFor(ctx, calmTime)
 			select {
-			case <-stirred:
+			case <-woken:
 			default:
 			}
 		}
@@ -86,62 +85,62 @@ func (w *onlooker) Locked(ctx context.Context, q ipam.Question) ipam.Locked {
 	return w.engine.Locked(ctx, q)
 }
 
-// Move implements ipam.Onlooker. It goes on when the daemon is away in the midst of it.
+// Move implements ipam.Onlooker. Once begun, it continues even if the daemon is gone.
 func (w *onlooker) Move(ctx context.Context, order ipam.MoveOrder) (ipam.MoveAnswer, error) {
-	return putback.Do(context.WithoutCancel(ctx), putback.Local{Hand: w.hand}, putback.Mode(w.flags.putBack), order),
-		nil
+	local, mode := putback.Local{Connector: w.connector}, putback.Mode(w.flags.putBack)
+	return putback.Do(context.WithoutCancel(ctx), local, mode, order), nil
 }
 
-// follow passes on what the engine says, has each event looked at, and connects again when they break off.
+// follow forwards the engine's events and requests a view for each. If the event stream breaks off, it connects again.
 func (w *onlooker) follow(ctx context.Context) {
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, w.flags.every) {
-		stir := func(bool) { w.relay.stir() }
+		wake := func(bool) { w.relay.wake() }
 		_ = w.engine.Follow(ctx, docker.Listener{
 			Drivers: w.relay.drivers,
 			Begun: func() {
 				pause = firstPause
 				w.relay.begin()
-				stir(false)
+				wake(false)
 			},
 			Tell:    w.relay.tell,
-			Stirred: stir,
+			Changed: wake,
 		})
 		w.relay.end()
-		stir(false)
+		wake(false)
 		cli.PauseFor(ctx, pause)
 	}
 }
 
-// The two that may be away.
+// The two that can be unreachable.
 const (
 	theEngine = "the engine"
 	theDaemon = "the daemon"
 )
 
-// show reads the engine and shows it to the daemon. An error is of one of them.
-func (w *onlooker) show(ctx context.Context) (who string, err error) {
-	if err := w.find(ctx); err != nil {
+// show reads the engine and shows it to the daemon. With an error it returns which of them failed.
+func (w *onlooker) show() (who string, err error) {
+	if err := w.find(); err != nil {
 		return theDaemon, err
 	}
-	w.relay.connect(ctx, w.client, w.host)
+	w.relay.connect(w, w.Client, w.host)
 	if w.names == nil {
-		if w.names, err = w.flags.engine.Names(ctx, w.engine, w.client); err != nil {
+		if w.names, err = w.flags.engine.Names(w.Run, w.engine); err != nil {
 			return theEngine, err
 		}
 	}
-	view, err := w.engine.View(ctx, w.host, w.names)
+	view, err := w.engine.View(w, w.host, w.names)
 	if err != nil {
 		return theEngine, err
 	}
-	if err := w.client.ShowEngine(ctx, view); err != nil {
+	if err := w.ShowEngine(w, view); err != nil {
 		w.drop()
 		return theDaemon, err
 	}
-	if w.relay.open(w.names) { // who listens from now on needs a view from after that
-		return w.show(ctx)
+	if w.relay.open(w.names) { // a view that is older than the event stream may lack something
+		return w.show()
 	}
-	if !w.told {
-		w.told = true
+	if !w.logged {
+		w.logged = true
 		w.log.WithFields(logrus.Fields{"host": w.host, "driver": strings.Join(w.names, ","),
 			"networks": len(view.Networks), "containers": len(view.Containers)}).
 			Info("the daemon knows what runs")
@@ -149,41 +148,41 @@ func (w *onlooker) show(ctx context.Context) (who string, err error) {
 	return "", nil
 }
 
-// find finds the daemon, and asks which host's it is.
-func (w *onlooker) find(ctx context.Context) error {
-	if w.client != nil {
+// find connects to the daemon and asks for its host's name.
+func (w *onlooker) find() error {
+	if w.Client != nil {
 		return nil
 	}
-	c, err := w.p.Find(ctx)
-	if err != nil {
+	if err := w.Ask(); err != nil {
 		return err
 	}
-	version, err := c.Version(ctx)
+	version, err := w.Version(w)
 	if err != nil {
-		c.Close()
+		w.drop()
 		return err
 	}
-	w.client, w.host, w.names = c, version.Host, nil
+	w.host, w.names = version.Host, nil
 	return nil
 }
 
-// drop lets the daemon be looked for anew: a managed plugin may come back as another one.
+// drop disconnects from the daemon. The next find searches again, because a restarted managed plugin may have another
+// socket.
 func (w *onlooker) drop() {
-	if w.client != nil {
+	if w.Client != nil {
 		w.relay.close()
-		w.client.Close()
-		w.client = nil
+		w.Close()
+		w.Client = nil
 	}
 }
 
-// lost says who is away, once.
+// lost logs who is unreachable, once.
 func (w *onlooker) lost(who string, err error) {
-	w.told = false
+	w.logged = false
 	if !w.away[who] {
 		w.away[who] = true
 		w.log.WithError(err).Warnf("%s cannot be reached, and is tried again until it can", who)
 	}
 }
 
-// back forgets that somebody was away.
+// back forgets who was unreachable.
 func (w *onlooker) back() { clear(w.away) }

@@ -11,21 +11,21 @@ import (
 	"berth/internal/ipam"
 )
 
-// heartbeat is how often a daemon that listens is told that somebody is still there.
+// heartbeat is the interval of messages that show a listening daemon that this process lives.
 const heartbeat = time.Second
 
-// relay passes on what an engine says to a daemon that listens, for as long as both are there. What is said while
-// nobody listens is in the next view. It is connected before the engine's events come, so that the daemon can ask who
-// is locked, and hear that the engine boots.
+// relay forwards an engine's events to a listening daemon while both are connected. Events that happen while nobody
+// listens are in the next view. It connects before the engine's event stream begins, so that the daemon can ask for
+// locked containers and learns that the engine boots.
 type relay struct {
 	mu       sync.Mutex
-	names    []string                     // of the daemon, in the engine; nil: not known yet
-	engine   bool                         // its events come
-	begun    bool                         // the daemon was told so
-	listener func(*ipam.EngineNews) error // nil: nobody listens
-	stop     context.CancelFunc           // ends that
-	stir     func()                       // has a view be taken soon
-	by       ipam.Onlooker                // who answers the daemon
+	names    []string                     // the engine's names for the daemon; nil: not known yet
+	engine   bool                         // the engine's event stream is connected
+	begun    bool                         // the daemon knows that
+	listener func(*ipam.EngineNews) error // nil: the daemon does not listen
+	stop     context.CancelFunc           // ends the connection to the listener
+	wake     func()                       // requests a view soon
+	by       ipam.Onlooker                // answers the daemon's questions
 }
 
 func (r *relay) drivers() []string {
@@ -34,25 +34,25 @@ func (r *relay) drivers() []string {
 	return r.names
 }
 
-// begin notes that the engine's events come.
+// begin records that the engine's event stream has begun.
 func (r *relay) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.engine = true
 }
 
-// end notes that they have broken off: what comes later begins anew.
+// end records that the event stream has ended. The next one begins anew.
 func (r *relay) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.engine = false
 	if r.listener != nil {
-		_ = r.listener(nil) // what was told last has left when this one is taken
+		_ = r.listener(nil) // the listener accepts this one only after it has sent the last one
 	}
 	r.hangUp()
 }
 
-// connect has the daemon listen, if it does not yet.
+// connect makes the daemon listen, if it does not yet.
 func (r *relay) connect(ctx context.Context, c *client.Client, host string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,11 +62,12 @@ func (r *relay) connect(ctx context.Context, c *client.Client, host string) {
 	ctx, r.stop = context.WithCancel(ctx)
 	r.listener = c.TellEngine(ctx, host, r.by)
 	if r.say(nil) {
-		go r.beat(ctx)
+		go r.sendHeartbeats(ctx)
 	}
 }
 
-// open tells the daemon that the engine's events come from now on, if they do, and returns whether that was new.
+// open tells the daemon that the engine's event stream has begun. It returns false if the stream has not, or if the
+// daemon knows already.
 func (r *relay) open(names []string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +86,7 @@ func (r *relay) close() {
 	r.hangUp()
 }
 
-// hangUp is close for one who holds the lock.
+// hangUp ends the connection to the daemon. The caller holds mu.
 func (r *relay) hangUp() {
 	if r.stop != nil {
 		r.stop()
@@ -93,7 +94,7 @@ func (r *relay) hangUp() {
 	r.listener, r.stop, r.begun = nil, nil, false
 }
 
-// tell passes news on; nil: that there are none.
+// tell forwards an event, or a heartbeat if news is nil.
 func (r *relay) tell(news *ipam.EngineNews) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,8 +103,8 @@ func (r *relay) tell(news *ipam.EngineNews) {
 	}
 }
 
-// say tells whoever listens, and hangs up where nobody does any more, for one who holds the lock. The next view opens
-// it again: one is taken soon, unless the daemon has refused to listen.
+// say sends news to the listener, and hangs up if that fails. The next view connects again. It comes soon, unless the
+// daemon has refused to listen. The caller holds mu.
 func (r *relay) say(news *ipam.EngineNews) (heard bool) {
 	err := r.listener(news)
 	if err == nil {
@@ -111,13 +112,13 @@ func (r *relay) say(news *ipam.EngineNews) (heard bool) {
 	}
 	r.hangUp()
 	if refused := new(api.Problem); !errors.As(err, &refused) {
-		r.stir()
+		r.wake()
 	}
 	return false
 }
 
-// beat tells the daemon that somebody is there, until ctx ends.
-func (r *relay) beat(ctx context.Context) {
+// sendHeartbeats sends heartbeats until ctx ends.
+func (r *relay) sendHeartbeats(ctx context.Context) {
 	every := time.NewTicker(heartbeat)
 	defer every.Stop()
 	for {

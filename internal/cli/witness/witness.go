@@ -13,8 +13,6 @@ import (
 	"berth/internal/cli"
 	"berth/internal/docker/pin"
 	"berth/internal/docker/putback"
-
-	"github.com/spf13/cobra"
 )
 
 const witnessHelp = `Reads the Docker Engine and reports to the daemon which container has which address. It is
@@ -39,7 +37,7 @@ type witnessFlags struct {
 }
 
 // Command is `berth witness`.
-func Command(p *cli.Program) cli.Row {
+func Command() cli.Row {
 	flags := witnessFlags{every: 30 * time.Second, putBack: putback.Flag(putback.Reserved)}
 	return cli.Verb{Use: "witness", Short: "Report running containers to a managed plugin", Long: witnessHelp,
 		Example: `  berth witness
@@ -50,36 +48,37 @@ func Command(p *cli.Program) cli.Row {
 			cli.Flag(&flags.putBack, "put-back",
 				"`which` containers may be put back to their own addresses: reserved, "+
 					"all or off (default reserved)").Words(putback.Words()...)),
-		Run: func(cmd *cobra.Command, _ []string) error {
+		Run: func(r *cli.Run) error {
 			switch {
 			case flags.every <= 0 || flags.every > longestEvery:
-				return cli.Usagef(cmd, "--every is %s and must be more than nothing, and at most %s: an older "+
+				return r.Usagef("--every is %s and must be more than nothing, and at most %s: an older "+
 					"word counts for nothing", flags.every, longestEvery)
-			case strings.Contains(p.AdminSocket, "://") && !flags.engine.Given():
-				return cli.Usagef(cmd, "the daemon is asked over the network: say with --docker-host where the "+
+			case strings.Contains(r.AdminSocket, "://") && !flags.engine.Given():
+				return r.Usagef("the daemon is asked over the network: say with --docker-host where the " +
 					"engine of its host is")
 			}
-			ctx, stop := cli.UntilSignal(cmd.Context())
+			r, stop := r.UntilSignal()
 			defer stop()
 			engine, err := flags.engine.Open()
 			if err != nil {
-				return cli.Usage(cmd, err)
+				return cli.Usage(r.Cmd, err)
 			}
 			defer engine.Close()
-			log, err := cli.NewLog(p.Err, "info", "text", cli.IsJournal(p.Err, p.Env("JOURNAL_STREAM")))
+			log, err := cli.NewLog(r.Stderr, "info", "text", cli.IsJournal(r.Stderr, r.Env("JOURNAL_STREAM")))
 			if err != nil {
 				return err
 			}
-			hand, err := pin.OpenHand(flags.engine.Host)
+			connector, err := pin.OpenConnector(flags.engine.Host)
 			if err != nil {
-				return cli.Usage(cmd, err)
+				return cli.Usage(r.Cmd, err)
 			}
-			defer hand.Close()
-			w := &onlooker{p: p, engine: engine, hand: hand, flags: flags, log: log, away: map[string]bool{}}
+			defer connector.Close()
+			w := &onlooker{Run: r, engine: engine, connector: connector, flags: flags, log: log,
+				away: map[string]bool{}}
 			defer w.drop()
-			return w.run(ctx)
+			return w.run()
 		}}
 }
 
-// longestEvery is how old a view may be when the next one comes.
+// longestEvery limits --every: the daemon does not use older views.
 const longestEvery = time.Minute

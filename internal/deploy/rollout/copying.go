@@ -66,8 +66,7 @@ func (r *run) renewed(ctx context.Context, one *Instance) error {
 	return nil
 }
 
-// anew recreates a volume with its content. At each moment one complete copy of the content exists, and the record says
-// which.
+// anew recreates a volume with its content. A complete copy of the content exists at any time, and the record names it.
 func (r *run) anew(ctx context.Context, v *Volume, one *Instance) error {
 	r.volume.Lock()
 	defer r.volume.Unlock()
@@ -102,7 +101,7 @@ func (r *run) anew(ctx context.Context, v *Volume, one *Instance) error {
 	return nil
 }
 
-// copying is a volume that is being recreated.
+// copying is the recreation of a volume.
 type copying struct {
 	*run
 	volume *Volume
@@ -174,16 +173,16 @@ func (c *copying) goes(ctx context.Context, one *Instance) error {
 		}
 	}
 	ought, _ := before.Ought()
-	aside := short(before.ID) + "_" + ought
-	c.tell(Event{Step: making, Instance: one.Owner, Detail: aside + ", which keeps its volumes without names"})
-	keeper, err := c.Engine.Keep(ctx, before.ID, aside, c.ref)
+	temporary := short(before.ID) + "_" + ought
+	c.tell(Event{Step: making, Instance: one.Owner, Detail: temporary + ", which keeps its volumes without names"})
+	keeper, err := c.Engine.Keep(ctx, before.ID, temporary, c.ref)
 	if err != nil {
 		return err
 	}
 	if err := c.end(ctx, one); err != nil {
 		return err
 	}
-	one.Container, one.Name = keeper, aside
+	one.Container, one.Name = keeper, temporary
 	return nil
 }
 

@@ -3,6 +3,6 @@
 // fails, the others stay as they were, or the error names those that do not run.
 //
 // Draw (draw.go) compares files and engine and makes a Plan (plan.go), without changing anything. stale.go compares a
-// saved plan with a fresh one. Run (run.go) executes the plan in the order of BD-5 to BD-8. exchange.go replaces one
-// replica, tell.go reports progress, and restore.go restores the old state after a failure.
+// saved plan with a fresh one. Run (run.go) executes the plan. exchange.go replaces one replica, tell.go reports
+// progress, and restore.go restores the old state after a failure.
 package rollout

@@ -33,7 +33,7 @@ type Inputs struct {
 	Unclaimed  []Unclaimed
 }
 
-// Draw makes a plan. Its error joins all problems (BD-2, BD-3).
+// Draw makes a plan. Its error joins all problems.
 func Draw(in Inputs) (*Plan, error) {
 	d := drawing{in: in, plan: &Plan{Project: in.Project, Compose: in.Compose, Files: in.Files, Workers: in.Workers},
 		gone: map[string]string{}, starts: map[string]bool{}, renewed: map[string]string{},
@@ -168,9 +168,9 @@ func (d *drawing) replicas(service string) map[int]*replica {
 			r = &replica{}
 			there[c.Number] = r
 		}
-		_, aside := c.Ought()
+		_, temporary := c.Ought()
 		switch {
-		case aside:
+		case temporary:
 			r.beside = append(r.beside, c)
 		case r.c != nil:
 			d.problem("the containers %s and %s are both number %d of %s; remove one", r.c.Name, c.Name, c.Number,
@@ -230,7 +230,7 @@ func (d *drawing) instance(s *Service, want *deploy.Instance, there *replica) *I
 		return one
 	}
 	one.Uses = c.Shares
-	ought, aside := c.Ought()
+	ought, temporary := c.Ought()
 	one.Why = slices.Concat(d.differs(s, one.On, c), d.because[c.ID], d.stale(s, c), d.off(s.Name, one, c),
 		d.asked(s.Name, one))
 	switch {
@@ -239,7 +239,7 @@ func (d *drawing) instance(s *Service, want *deploy.Instance, there *replica) *I
 	case s.Once && c.State == "exited" && c.ExitCode == 0: // it has done its work
 	case !c.Runs():
 		one.Do, one.Why = Start, []string{"it does not run: " + c.State}
-	case aside:
+	case temporary:
 		one.Do, one.Why = Start, []string{"an earlier deploy was cut off before it was called " + ought}
 	case c.Health == "unhealthy":
 		d.note("%s is unhealthy, but as in the files: it is not changed", c.Name)
@@ -354,7 +354,7 @@ func short(id string) string {
 	return id[:min(len(id), 12)]
 }
 
-// dropped plans the removal of services that are no longer in the files (BD-5).
+// dropped plans the removal of services that are no longer in the files.
 func (d *drawing) dropped() {
 	for i := range d.in.Containers {
 		c := &d.in.Containers[i]

@@ -1,371 +1,313 @@
 package rollout
 
 import (
-	"errors"
-	"fmt"
-	"net/netip"
 	"strings"
 	"testing"
-
-	"berth/internal/deploy"
-	"berth/internal/deploy/scene"
 )
 
-func addrs(texts ...string) (all []netip.Addr) {
-	for _, text := range texts {
-		all = append(all, netip.MustParseAddr(text))
-	}
-	return all
-}
-
-// wanted is what the files of the tests want: a database and two of a service, with an address each.
-func wanted() Inputs {
-	instance := func(owner string, number int, addr string) deploy.Instance {
-		return deploy.Instance{Owner: owner, Number: number,
-			On: []deploy.Place{{Network: "shop_front", Planned: "front", Addresses: addrs(addr), Named: true}}}
-	}
-	return Inputs{Project: "shop", Compose: "5.5.0",
-		Services: []deploy.Service{
-			{Name: "db", Image: "db:1", Instances: []deploy.Instance{instance("shop/db/1", 1, "10.0.0.9")}},
-			{Name: "web", Image: "web:1", Instances: []deploy.Instance{instance("shop/web/1", 1, "10.0.0.11"),
-				instance("shop/web/2", 2, "10.0.0.12")}},
-		},
-		Hashes: map[string]string{"db": "d1", "web": "w1"},
-		Images: map[string]scene.Image{"db:1": {ID: "sha256:dd"}, "web:1": {ID: "sha256:ee"}},
-	}
-}
-
-func container(service string, number int, hash, image, addr string) scene.Container {
-	return scene.Container{ID: fmt.Sprintf("%s%d", service, number), Name: fmt.Sprintf("shop-%s-%d", service, number),
-		Service: service, Number: number, Hash: hash, Version: "5.5.0", ImageID: image, State: "running",
-		On: []scene.Endpoint{{Network: "shop_front", Addresses: addrs(addr)}}}
-}
-
-// beside is a container that stands beside another one, whose number it has.
-func beside(c scene.Container, hash, addr string) scene.Container {
-	one := container(c.Service, c.Number, hash, c.ImageID, addr)
-	one.ID, one.Name = "0123456789ab", "aaaaaaaaaaaa_"+c.Name
-	return one
-}
-
-// asWanted is what the engine has when all is as the files say.
-func asWanted() []scene.Container {
-	return []scene.Container{
-		container("db", 1, "d1", "sha256:dd", "10.0.0.9"),
-		container("web", 1, "w1", "sha256:ee", "10.0.0.11"),
-		container("web", 2, "w1", "sha256:ee", "10.0.0.12"),
-	}
-}
-
-// steps are what a plan does, a word each.
-func steps(p *Plan) string {
-	var all []string
-	for _, one := range p.all() {
-		all = append(all, string(one.Do)+":"+one.Owner)
-	}
-	return strings.Join(all, " ")
-}
-
-// TestDraw: what becomes of each container, and why (BD-5, BD-7, BD-8, BO-2).
+// TestDraw: what happens to each container, and why (BD-5, BD-7, BD-8, BO-2). The plan refuses containers that cannot
+// be reached, and a project of another generation of Compose, all at once (BD-2, BD-3). It reports a container in a
+// wrong state that matches the files, and leaves it alone. What has run to its end stays.
 func TestDraw(t *testing.T) {
-	for what, c := range map[string]struct {
-		there func(all []scene.Container) []scene.Container
-		want  string
-		why   string
-	}{
-		"as it should be": {func(all []scene.Container) []scene.Container { return all },
-			"keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", ""},
-		"nothing": {func([]scene.Container) []scene.Container { return nil },
-			"create:shop/db/1 create:shop/web/1 create:shop/web/2", ""},
-		"one in the midst is gone": {
-			func(all []scene.Container) []scene.Container { return append(all[:1:1], all[2]) },
-			"keep:shop/db/1 create:shop/web/1 keep:shop/web/2", ""},
-		"another configuration": {func(all []scene.Container) []scene.Container { all[1].Hash = "w0"; return all },
-			"keep:shop/db/1 recreate:shop/web/1 keep:shop/web/2", "its configuration has changed"},
-		"another image": {func(all []scene.Container) []scene.Container { all[0].ImageID = "sha256:00"; return all },
-			"recreate:shop/db/1 keep:shop/web/1 keep:shop/web/2", "its image has changed"},
-		"another address": {
-			func(all []scene.Container) []scene.Container {
-				all[2].On[0].Addresses = addrs("10.0.0.99")
-				return all
-			},
-			"keep:shop/db/1 keep:shop/web/1 recreate:shop/web/2", "10.0.0.99 to 10.0.0.12"},
-		"an address of another family besides": {
-			func(all []scene.Container) []scene.Container {
-				all[2].On[0].Addresses = addrs("10.0.0.12", "2001:db8::1")
-				return all
-			},
-			"keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", ""},
-		"not on the network": {func(all []scene.Container) []scene.Container { all[2].On = nil; return all },
-			"keep:shop/db/1 keep:shop/web/1 recreate:shop/web/2", "it is not on the network shop_front"},
-		"stopped": {func(all []scene.Container) []scene.Container { all[1].State = "exited"; return all },
-			"keep:shop/db/1 start:shop/web/1 keep:shop/web/2", "it does not run: exited"},
-		"more than the files want": {
-			func(all []scene.Container) []scene.Container {
-				return append(all, container("web", 5, "w1", "sha256:ee", "10.0.0.15"))
-			},
-			"delete:shop/web/5 keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", "the files want 2 of web"},
-		"a service that was dropped, with a name of its own": {
-			func(all []scene.Container) []scene.Container {
-				mail := container("mail", 1, "m1", "sha256:ff", "10.0.0.20")
-				mail.Name = "postman"
-				return append(all, mail)
-			},
-			"delete:postman keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", "the files have no service mail"},
-		"one of `compose run` that runs": {
-			func(all []scene.Container) []scene.Container {
-				one := container("web", 1, "w1", "sha256:ee", "10.0.0.30")
-				one.OneOff = true
-				return append(all, one)
-			},
-			"keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", ""},
-		"one of `compose run` that has ended": {
-			func(all []scene.Container) []scene.Container {
-				one := container("web", 1, "w1", "sha256:ee", "10.0.0.30")
-				one.OneOff, one.State, one.Name = true, "exited", "shop-web-run-1"
-				return append(all, one)
-			},
-			"delete:shop-web-run-1 keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", "made by `compose run`"},
-		"what an earlier deploy has left beside one": {
-			func(all []scene.Container) []scene.Container {
-				return append(all, beside(all[1], "w1", "10.0.0.11"))
-			},
-			"delete:shop/web/1 keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", "an earlier deploy has left it"},
-		"cut off before it had its name": {
-			func(all []scene.Container) []scene.Container {
-				all[1] = beside(all[1], "w1", "10.0.0.11")
-				return all
-			},
-			"keep:shop/db/1 start:shop/web/1 keep:shop/web/2", "cut off before it was called shop-web-1"},
-	} {
-		t.Run(what, func(t *testing.T) {
-			in := wanted()
-			in.Containers = c.there(asWanted())
-			p, err := Draw(in)
-			fine(t, err)
-			if got := steps(p); got != c.want {
-				t.Errorf("it does %s, want %s", got, c.want)
-			}
-			var why []string
-			for _, one := range p.all() {
-				why = append(why, one.Why...)
-			}
-			if said := strings.Join(why, "; "); !strings.Contains(said, c.why) || c.why == "" && said != "" {
-				t.Errorf("it says why by %q, want %q", said, c.why)
-			}
-			if p.Changes() != strings.ContainsAny(strings.ReplaceAll(c.want, "keep:", ""), ":") {
-				t.Errorf("whether it changes anything is %v", p.Changes())
-			}
-		})
-	}
-}
-
-// TestDrawRefuses: containers that cannot be reached, each by its name and with what to do, and a project that another
-// generation of Compose has made; all of it at once (BD-2, BD-3).
-func TestDrawRefuses(t *testing.T) {
-	in := wanted()
-	in.Containers = asWanted()
-	in.Containers[0].State, in.Containers[1].State, in.Containers[2].Version = "paused", "dead", "1.29.2"
-	in.Containers = append(in.Containers, container("web", 2, "w1", "sha256:ee", "10.0.0.40"))
-	in.Containers[3].Name = "twin"
-	in.Unread = []error{errors.New("the container shop-cache-1 cannot be inspected: it hangs")}
-	_, err := Draw(in)
-	if err == nil {
-		t.Fatal("nothing is refused")
-	}
-	for _, part := range []string{"shop-db-1 cannot be reached: it is paused; run `berth check`", "shop-web-1", "dead",
-		"shop-web-2 was made by Compose 1.29.2, and the compose command is 5.5.0", "shop-cache-1 cannot be inspected",
-		"shop-web-2 and twin are both number 2 of web"} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("it is not said that %s:\n%v", part, err)
-		}
-	}
-}
-
-// TestMoved: a plan that was saved is out of date as soon as anything of it is, and says what.
-func TestMoved(t *testing.T) {
-	for want, change := range map[string]func(*Inputs){
-		"":                                     func(*Inputs) {},
-		"the configuration of web has changed": func(in *Inputs) { in.Hashes["web"] = "w9" },
-		"the image db:1 of db has changed":     func(in *Inputs) { in.Images["db:1"] = scene.Image{ID: "sha256:11"} },
-		"shop/web/1 is another container":      func(in *Inputs) { in.Containers[1].ID = "other" },
-		"the container shop-web-2 was running, and is": func(in *Inputs) { in.Containers[2].State = "exited" },
-		"the addresses of shop/web/2 have changed": func(in *Inputs) {
-			in.Services[1].Instances[1].On[0].Addresses = addrs("10.0.0.50")
-		},
-		"shop/web/2 is another container: none was": func(in *Inputs) { in.Containers = in.Containers[:2] },
-		"the compose command was 5.5.0, and is 5.6": func(in *Inputs) { in.Compose = "5.6.0" },
-		"the file b.yaml was none of them":          func(in *Inputs) { in.Files = append(in.Files, File{"b.yaml", "2"}) },
-		"the file a.yaml has changed":               func(in *Inputs) { in.Files = []File{{"a.yaml", "9"}} },
-	} {
-		draw := func(change func(*Inputs)) *Plan {
-			in := wanted()
-			in.Containers, in.Files = asWanted(), []File{{"a.yaml", "1"}}
-			change(&in)
-			p, err := Draw(in)
-			fine(t, err)
-			return p
-		}
-		moved := strings.Join(draw(func(*Inputs) {}).Moved(draw(change)), "; ")
-		if !strings.Contains(moved, want) || want == "" && moved != "" {
-			t.Errorf("it says %q, want %q", moved, want)
-		}
-	}
-}
-
-// TestDrawStartFirst: of what stands beside a replica that is to be exchanged, the one that runs as the files want is
-// its successor, whatever else is there is removed; who needs a second address is told, once.
-func TestDrawStartFirst(t *testing.T) {
-	draw := func(change func(*Inputs)) (*Plan, error) {
-		in := wanted()
-		in.Services[1].Update.StartFirst = true
-		in.Containers = asWanted()
-		in.Containers[1].Hash = "w0"
-		change(&in)
-		return Draw(in)
-	}
-	p, err := draw(func(*Inputs) {})
-	fine(t, err)
-	if got := fmt.Sprint(p.Beside()); got != "map[shop/web/1:[10.0.0.11]]" {
-		t.Errorf("second addresses for %s", got)
-	}
-	other := addrs("10.0.0.21")
-	for what, c := range map[string]struct {
-		beside    func(c scene.Container) scene.Container
-		successor bool
-	}{
-		"as the files want": {func(c scene.Container) scene.Container { return c }, true},
-		"ended":             {func(c scene.Container) scene.Container { c.State = "exited"; return c }, false},
-		"of before":         {func(c scene.Container) scene.Container { c.Hash = "w0"; return c }, false},
-		"elsewhere": {func(c scene.Container) scene.Container { c.On[0].Addresses = addrs("10.0.0.77"); return c },
-			false},
-	} {
-		p, err := draw(func(in *Inputs) {
-			in.Services[1].Instances[0].On[0].Addresses = other
-			in.Containers = append(in.Containers, c.beside(beside(in.Containers[1], "w1", "10.0.0.21")))
-		})
-		fine(t, err)
-		want := "recreate:shop/web/1"
-		if !c.successor {
-			want = "delete:shop/web/1 keep:shop/db/1 recreate:shop/web/1"
-		}
-		if got := steps(p); !strings.Contains(got, want) || strings.Contains(got, "delete") == c.successor {
-			t.Errorf("%s: it does %s", what, got)
-		}
-		if got := p.Services[1].Instances[0].Successor; (got != "") != c.successor {
-			t.Errorf("%s: its successor is %q", what, got)
-		}
-		if got := p.Beside(); len(got) > 0 {
-			t.Errorf("%s: second addresses for %v", what, got)
-		}
-	}
-	_, err = draw(func(in *Inputs) {
-		in.Containers[1].Volumes = []scene.Volume{{Name: strings.Repeat("a", 64), Target: "/data"}}
+	scenes(t, "", true, map[string]string{
+		"":                              "",
+		"Containers=":                   "create db/1, create web/1, create web/2",
+		"-web1":                         "create web/1",
+		"web1.Hash=w0":                  "recreate web/1 (its configuration has changed)",
+		"db1.ImageID=sha256:00":         "recreate db/1 (its image has changed: db:1 is dd now)",
+		"web2.On=":                      "recreate web/2 (it is not on the network shop_front)",
+		"web1.State=exited":             "start web/1 (it does not run: exited)",
+		"+web5@10.0.0.15":               "delete web/5 (the files want 2 of web)",
+		"*web1@10.0.0.11":               "delete web/1 (an earlier deploy has left it)",
+		"*web1@10.0.0.11 -web1":         "start web/1 (an earlier deploy was cut off before it was called shop-web-1)",
+		"Services.db.Once=true":         "",
+		"web1.Health=unhealthy":         "note: shop-web-1 is unhealthy, but as in the files: it is not changed",
+		"db1.State=exited":              "start db/1 (it does not run: exited)",
+		"web2.On.0.Addresses=10.0.0.99": "recreate web/2 (its address on shop_front changes: 10.0.0.99 to 10.0.0.12)",
+		"web2.On.0.Addresses=10.0.0.12,2001:db8::1":             "",
+		"Services.db.Once=true db1.State=exited":                "",
+		"Services.db.Once=true db1.State=exited db1.ExitCode=1": "start db/1 (it does not run: exited)",
+		"+mail1@10.0.0.20 mail1.Name=postman":                   "delete postman (the files have no service mail)",
+		"+web9@10.0.0.30 web9.Number=1 web9.OneOff=true": "note: shop-web-9 was made by `compose run`, is running, and " +
+			"is not changed",
+		"+web9@10.0.0.30 web9.Number=1 web9.OneOff=true web9.State=exited": "delete shop-web-9 (it was made by " +
+			"`compose run`, and has ended)",
+		"unread db1.State=paused web1.State=dead web2.Version=1.29.2 +web8@10.0.0.40 web8.Number=2 web8.Name=twin": "" +
+			"refused: shop-db-1 cannot be reached: it is paused; run `berth check` & shop-web-1 & dead & shop-web-2 was " +
+			"made by Compose 1.29.2, and the compose command is 5.5.0 & shop-cache-1 cannot be inspected & shop-web-2 " +
+			"and twin are both number 2 of web",
 	})
-	if err == nil || !strings.Contains(err.Error(), "both would write the volume at /data") {
-		t.Errorf("a volume that two would write: %v", err)
+}
+
+// TestMoved: a saved plan is out of date as soon as any part of it is, and says which.
+func TestMoved(t *testing.T) {
+	const internal = "front Wants.Internal=true"
+	for _, c := range []struct{ before, now, want string }{
+		{"", "", ""},
+		{"", "Hashes.web=w9", "the configuration of web has changed"},
+		{"", "Images.db:1.ID=sha256:11", "the image db:1 of db has changed"},
+		{"", "web1.ID=other", "shop/web/1 is another container"},
+		{"", "web2.State=exited", "the container shop-web-2 was running, and is"},
+		{"", "Services.web.Instances.1.On.0.Addresses=10.0.0.50", "the addresses of shop/web/2 have changed"},
+		{"", "-web2", "shop/web/2 is another container: none was"},
+		{"", "Compose=5.6.0", "the compose command was 5.5.0, and is 5.6"},
+		{"Files.0.Path=a.yaml", "Files.0.Path=a.yaml Files.1.Path=b.yaml", "the file b.yaml was none of them"},
+		{"Files.0.Path=a.yaml", "Files.0.Path=a.yaml Files.0.Digest=9", "the file a.yaml has changed"},
+		{"front", "front", ""},
+		{internal, internal, ""},
+		{"front", internal, "the network shop_front is recreated now: its internal changes false -> true"},
+		{internal, "front", "the network shop_front is not recreated any more"},
+	} {
+		before, err := Draw(inputs(c.before))
+		fine(t, err)
+		now, err := Draw(inputs(c.now))
+		fine(t, err)
+		moved := strings.Join(before.Moved(now), "; ")
+		if !strings.Contains(moved, c.want) || c.want == "" && moved != "" {
+			t.Errorf("%q and then %q: it says %q, want %q", c.before, c.now, moved, c.want)
+		}
 	}
 }
 
-// TestDrawWorkers: a worker runs where anything changes, and where it has not run as it is; alone it is nothing to do,
-// and what is left of it is deleted (BD-6).
+// TestDrawStartFirst: of the containers beside a replica that will be exchanged, the one that matches the files is its
+// successor. The others are removed. The plan says once who needs a second address.
+func TestDrawStartFirst(t *testing.T) {
+	const base = "Services.web.Update.StartFirst=true web1.Hash=w0"
+	scenes(t, base, true, map[string]string{
+		"": "recreate web/1 (its configuration has changed), another for shop/web/1",
+		"web1.Volumes.0.Name=" + strings.Repeat("a", 64) + " web1.Volumes.0.Target=/data": "refused: both would write " +
+			"the volume at /data",
+	})
+	const recreated = "recreate web/1 (its configuration has changed; its address on shop_front changes: 10.0.0.11 to " +
+		"10.0.0.21)"
+	left := "delete web/1 (an earlier deploy has left it), " + recreated
+	scenes(t, base+" Services.web.Instances.0.On.0.Addresses=10.0.0.21 *web1@10.0.0.21", true, map[string]string{
+		"":                                      strings.Replace(recreated, "web/1", "web/1 beside", 1),
+		"0123456789ab.State=exited":             left,
+		"0123456789ab.Hash=w0":                  left,
+		"0123456789ab.On.0.Addresses=10.0.0.77": left,
+	})
+}
+
+// migrate is a worker.
+const migrate = " Services.migrate.Image=migrate:1 Services.migrate.Worker=true " +
+	"Services.migrate.Instances.0.Owner=shop/migrate/1 Services.migrate.Instances.0.Number=1 Hashes.migrate=m1 " +
+	"Images.migrate:1.ID=sha256:ff"
+
+// TestDrawWorkers: a worker runs if anything changes, or if this version of it has not run yet. A worker alone is no
+// change, and remains of it are deleted (BD-6).
 func TestDrawWorkers(t *testing.T) {
-	ran := map[string]Ran{"migrate": {"m1", "sha256:ff"}}
-	for what, c := range map[string]struct {
-		change func(*Inputs)
-		want   string
-		why    string
-	}{
-		"it has run": {func(*Inputs) {}, "keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", ""},
-		"it has not": {func(in *Inputs) { in.Ran = nil },
-			"run:shop/migrate/1 keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", "it has not run yet"},
-		"its configuration": {func(in *Inputs) { in.Hashes["migrate"] = "m2" },
-			"run:shop/migrate/1 keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", "its configuration has changed"},
-		"its image": {func(in *Inputs) { in.Images["migrate:1"] = scene.Image{ID: "sha256:0f"} },
-			"run:shop/migrate/1 keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", "its image has changed"},
-		"something behind it": {func(in *Inputs) { in.Containers[2].Hash = "w0" },
-			"run:shop/migrate/1 keep:shop/db/1 keep:shop/web/1 recreate:shop/web/2", "something else changes"},
-		"something that goes": {func(in *Inputs) {
-			in.Containers = append(in.Containers, container("mail", 1, "x", "y", "10.0.0.3"))
-		}, "delete:shop/mail/1 run:shop/migrate/1 keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", "no service mail"},
-		"what `up` has left of it": {func(in *Inputs) {
-			one := container("migrate", 1, "m1", "sha256:ff", "10.0.0.5")
-			one.State = "exited"
-			in.Containers = append(in.Containers, one)
-		}, "delete:shop/migrate/1 keep:shop/db/1 keep:shop/web/1 keep:shop/web/2", "deleted when it has run"},
-	} {
-		in := wanted()
-		in.Services = append([]deploy.Service{{Name: "migrate", Image: "migrate:1", Worker: true,
-			Instances: []deploy.Instance{{Owner: "shop/migrate/1", Number: 1,
-				On: []deploy.Place{{Network: "shop_front", Addresses: addrs("10.0.0.5"), Named: true}}}}}},
-			in.Services...)
-		in.Hashes["migrate"], in.Images["migrate:1"] = "m1", scene.Image{ID: "sha256:ff"}
-		in.Ran, in.Containers = ran, asWanted()
-		c.change(&in)
-		p, err := Draw(in)
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-			continue
-		}
-		var why []string
-		for _, one := range p.all() {
-			why = append(why, one.Why...)
-		}
-		if got, said := steps(p), strings.Join(why, "; "); got != c.want || !strings.Contains(said, c.why) {
-			t.Errorf("%s: it does %s, by %q; want %s, by %q", what, got, said, c.want, c.why)
-		}
-	}
+	scenes(t, migrate, true, map[string]string{"": "run migrate/1 (it has not run yet)"})
+	scenes(t, migrate+" Ran.migrate.Hash=m1 Ran.migrate.Image=sha256:ff", true, map[string]string{
+		"":                              "",
+		"Hashes.migrate=m2":             "run migrate/1 (its configuration has changed)",
+		"Images.migrate:1.ID=sha256:0f": "run migrate/1 (its image has changed)",
+		"web2.Hash=w0": "recreate web/2 (its configuration has changed), run migrate/1 " +
+			"(something else changes)",
+		"+mail1@10.0.0.3": "delete mail/1 (the files have no service mail), run migrate/1 " +
+			"(something else changes)",
+		"+migrate1@10.0.0.5 migrate1.State=exited": "delete migrate/1 (a worker is deleted when it has run)",
+	})
 }
 
-// TestDrawShares: what uses the network, processes or volumes of a container goes with it, and what uses those of one
-// that has gone; what another service's container has outside of the project is left alone.
+// TestDrawShares: a container that uses the network, processes or volumes of another one is recreated with it, also if
+// the other one is gone. Containers outside of the project stay.
 func TestDrawShares(t *testing.T) {
-	for what, c := range map[string]struct {
-		change func(*Inputs)
-		want   string
-	}{
-		"as it should be": {func(*Inputs) {}, "keep:shop/db/1 keep:shop/web/1 keep:shop/web/2 keep:shop/log/1"},
-		"recreated": {func(in *Inputs) { in.Containers[1].Hash = "w0" },
-			"keep:shop/db/1 recreate:shop/web/1 keep:shop/web/2 recreate:shop/log/1"},
-		"another one of it": {func(in *Inputs) { in.Containers[2].Hash = "w0" },
-			"keep:shop/db/1 keep:shop/web/1 recreate:shop/web/2 keep:shop/log/1"},
-		"started": {func(in *Inputs) { in.Containers[1].State = "exited" },
-			"keep:shop/db/1 start:shop/web/1 keep:shop/web/2 recreate:shop/log/1"},
-		"gone": {func(in *Inputs) { in.Containers[3].Shares = []string{"before"} },
-			"keep:shop/db/1 keep:shop/web/1 keep:shop/web/2 recreate:shop/log/1"},
-		"of somebody else": {func(in *Inputs) { in.Containers[3].Shares = []string{"web1", "foreign"} },
-			"keep:shop/db/1 keep:shop/web/1 keep:shop/web/2 keep:shop/log/1"},
-	} {
-		in := wanted()
-		in.Services = append(in.Services, deploy.Service{Name: "log", Image: "web:1", Shares: []string{"web"},
-			Instances: []deploy.Instance{{Owner: "shop/log/1", Number: 1}}})
-		in.Hashes["log"] = "l1"
-		log := container("log", 1, "l1", "sha256:ee", "10.0.0.5")
-		log.On, log.Shares = nil, []string{"web1"}
-		in.Containers = append(asWanted(), log)
-		c.change(&in)
-		p, err := Draw(in)
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-		} else if got := steps(p); got != c.want {
-			t.Errorf("%s: it does %s, want %s", what, got, c.want)
-		}
-	}
+	const used = "recreate log/1 (it uses what shop/web/1 has, which does not stay)"
+	scenes(t, "Services.log.Image=web:1 Services.log.Shares=web Services.log.Instances.0.Owner=shop/log/1 "+
+		"Services.log.Instances.0.Number=1 Hashes.log=l1 +log1@10.0.0.5 log1.On= log1.Shares=web1", true,
+		map[string]string{
+			"":                         "",
+			"web1.Hash=w0":             "recreate web/1 (its configuration has changed), " + used,
+			"web2.Hash=w0":             "recreate web/2 (its configuration has changed)",
+			"web1.State=exited":        "start web/1 (it does not run: exited), " + used,
+			"log1.Shares=before":       "recreate log/1 (it uses what before had, which is gone)",
+			"log1.Shares=web1,foreign": "",
+		})
 }
 
-// TestDrawNotes: what is amiss and as the files say is told, and left alone; what has run to its end stays so.
-func TestDrawNotes(t *testing.T) {
-	in := wanted()
-	in.Services[0].Once = true
-	in.Containers = asWanted()
-	in.Containers[0].State = "exited"
-	in.Containers[1].Health = "unhealthy"
-	p, err := Draw(in)
-	if err != nil || p.Changes() || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "shop-web-1 is unhealthy") {
-		t.Errorf("%v, changes %v, notes %q", err, p.Changes(), p.Notes)
+// TestDrawUnclaimed: a reservation of an owner without a container ends if deploys have made all of the owner's
+// reservations, and only in a deploy of the whole project. It stays if the owner has a container, is named, or uses the
+// address (BO-3, BO-15).
+func TestDrawUnclaimed(t *testing.T) {
+	scenes(t, "Unclaimed.0.Owner=shop/web/3 Unclaimed.0.Service=web Unclaimed.0.Number=3 Unclaimed.0.Why=why "+
+		"Unclaimed.0.Made=true Unclaimed.0.On.0.Planned=front Unclaimed.0.On.0.Has=10.0.0.13", true, map[string]string{
+		"": "delete web/3 (why; it has 10.0.0.13 on front reserved, and no container)",
+		"Unclaimed.0.Made=false": "note: shop/web/3 has 10.0.0.13 on front reserved, and no container, and why; it is not " +
+			"known that a deploy chose that, so that it stays: `berth reservation rm --owner shop/web/3 --everywhere` ends " +
+			"the reservation",
+		"Unclaimed.0.InUse=true":       "",
+		"Unclaimed.0.Owner=shop/web/2": "",
+		"+web3@10.0.0.13":              "delete web/3 (the files want 2 of web)",
+		"Task.Do=start":                "",
+	})
+}
+
+// TestTask: which containers a task starts, stops, recreates or leaves alone (BD-10). It pulls only images of
+// containers that it creates.
+func TestTask(t *testing.T) {
+	const dropped = " +mail1@10.0.0.20 +web5@10.0.0.15"
+	scenes(t, "Images=", true, map[string]string{
+		"": "pull db:1, pull web:1, recreate db/1 (its image is to be pulled: db:1), recreate web/1 (its image is to be " +
+			"pulled: web:1), recreate web/2 (its image is to be pulled: web:1)",
+		"Task.Do=recreate Task.Service=web Task.Number=1": "pull web:1, recreate web/1 (its image is to be pulled: web:1; " +
+			"it is asked for)",
+		"Task.Do=stop": "stop db/1, stop web/1, stop web/2",
+	})
+	scenes(t, "Task.Do=start", true, map[string]string{
+		"":                                  "",
+		"web1.State=exited":                 "start web/1 (it does not run: exited)",
+		"-web2":                             "create web/2",
+		"db1.Hash=d0 web2.Hash=w0":          "",
+		"web1.Hash=w0 web1.State=exited":    "recreate web/1 (its configuration has changed)",
+		"Task.Service=db web1.State=exited": "",
+		"Task.Service=web Task.Number=1 web1.State=exited": "start web/1 (it does not run: exited)",
+		"Task.Service=web Task.Number=2 web2.State=exited": "start web/2 (it does not run: exited)",
+		"Task.Service=web Task.Number=3": "refused: the files give web 2 replicas, so that there is " +
+			"no web/3",
+		"Task.Service=wbe": `refused: the project shop has no service "wbe"; it has db, web`,
+	})
+	scenes(t, "Task.Do=stop", true, map[string]string{
+		"":                               "stop db/1, stop web/1, stop web/2",
+		"web1.State=exited":              "stop db/1, stop web/2",
+		"Task.Service=web":               "stop web/1, stop web/2",
+		"Task.Service=web Task.Number=2": "stop web/2",
+		"Task.Service=mail" + dropped:    "stop mail/1",
+		"Task.Service=web Task.Number=5" + dropped: "stop web/5",
+		dropped: "stop db/1, stop web/1, stop web/2, stop web/5, stop mail/1",
+	})
+	const used = " (it uses what shop/db/1 has, which does not stay)"
+	scenes(t, "Task.Do=recreate", true, map[string]string{
+		"": "recreate db/1 (it is asked for), recreate web/1 (it is asked for), recreate web/2 (it is asked for)",
+		"Task.Service=web web1.State=exited db1.Hash=d0 web2.Hash=w0": "recreate web/1 (it is asked for), recreate web/2 " +
+			"(its configuration has changed; it is asked for)",
+		"Task.Service=db Services.web.Shares=db web1.Shares=db1 web2.Shares=db1": "recreate db/1 (it is asked for), " +
+			"recreate web/1" + used + ", recreate web/2" + used,
+		"Task.Service=mail" + dropped: `refused: has no service "mail"`,
+		"Task.Service=web Task.Number=2 web1.On.0.Addresses=10.0.0.12 web2.On.0.Addresses=10.0.0.11": "refused: " +
+			"shop/web/2 gets 10.0.0.12 on shop_front, which the container shop-web-1 has until",
+	})
+}
+
+// recreated is the plan that recreates the tests' network with its containers.
+func recreated(why string) string {
+	why = " (the network shop_front is recreated: " + why + ")"
+	return "recreate web/1" + why + ", recreate web/2" + why + ", network shop_front"
+}
+
+// TestDrawNetwork: a network that differs from the files is recreated with all of the project's containers on it. The
+// plan refuses if others are on it. A difference that Compose ignores changes nothing.
+func TestDrawNetwork(t *testing.T) {
+	const off = " (it is not on the network shop_back)"
+	scenes(t, "front", true, map[string]string{
+		"":                                      "",
+		"There=false Has=":                      "",
+		"Has.Project= Wants.Driver=macvlan":     "",
+		"Has.Project=blog Wants.Driver=macvlan": "",
+		"Wants.Driver=macvlan":                  recreated("its driver changes bridge -> macvlan"),
+		"Wants.IPAM=default":                    recreated("its IPAM driver changes berth -> default"),
+		"Wants.Internal=true":                   recreated("its internal changes false -> true"),
+		"Wants.IPv6=true":                       recreated("its enable_ipv6 changes false -> true"),
+		"Has.IPv6=true":                         "",
+		"Wants.Options=":                        recreated("its option mtu changes 1400 -> none"),
+		"Wants.IPAMOptions.network=back":        recreated("its IPAM option network changes front -> back"),
+		"Has.IPAMOptions=":                      "",
+		"Has.Hashed=true Wants.Labels.a=b":      recreated("its label a changes none -> b"),
+		"Wants.Labels.a=b":                      "",
+		"Wants.Pools.0.Subnet=10.0.1.0/24":      recreated("its subnet changes 10.0.0.0/24 -> 10.0.1.0/24"),
+		"Wants.Pools.1.Subnet=fd00::/64":        recreated("its subnet changes none -> fd00::/64"),
+		"Wants.Pools=":                          "",
+		"Wants.Pools.0.Range=10.0.0.64/26": recreated("the ip_range of its subnet 10.0.0.0/24 changes none " +
+			"-> 10.0.0.64/26"),
+		"Wants.Pools.0.Gateway=10.0.0.254": recreated("the gateway of its subnet 10.0.0.0/24 changes 10.0.0.1 " +
+			"-> 10.0.0.254"),
+		"Wants.Pools.0.Gateway=10.0.0.1": "",
+		"Wants.Internal=true Has.On.2.ID=x Has.On.2.Name=probe": "refused: the container probe is on it, which is not of " +
+			"this project",
+		"Wants.Network=shop_back": "recreate db/1" + off + ", recreate web/1" + off + ", recreate web/2" + off,
+	})
+}
+
+// TestDrawNetworkLasting: a network is recreated only with the whole project, and not while a container of the project
+// on it stays as it is.
+func TestDrawNetworkLasting(t *testing.T) {
+	const base, change = "front Wants.Internal=true ", "its internal changes false -> true"
+	const asked = " (the network shop_front is recreated: " + change + "; it is asked for)"
+	const whole = "refused: for that the project is deployed as a whole"
+	scenes(t, base, true, map[string]string{
+		"Task.Do=recreate": "recreate db/1 (it is asked for), recreate web/1" + asked + ", recreate web/2" + asked +
+			", network shop_front",
+		"Task.Do=stop":  "stop db/1, stop web/1, stop web/2",
+		"Task.Do=start": whole,
+		"Task.Do=recreate Task.Service=db Task.Number=1": whole,
+	})
+	for guest, all := range map[string]map[string]string{
+		"+web9@10.0.0.30 web9.Number=1 web9.OneOff=true": {
+			"": "refused: the network shop_front is recreated: " + change + ", and the container shop-web-9 is on it, which " +
+				"is left as it is; remove it, or take it off the network",
+			"web9.State=created": "refused: the container shop-web-9 is on it, which is left as it is",
+			"web9.State=exited":  "delete shop-web-9 (it was made by `compose run`, and has ended), " + recreated(change),
+		},
+		"+web5@10.0.0.15": {
+			"":                 "delete web/5 (the files want 2 of web), " + recreated(change),
+			"Task.Do=recreate": "refused: the container shop-web-5 is on it, which is left as it is",
+		},
+		"+migrate1@10.0.0.16 migrate1.ImageID=sha256:ff": {
+			"": "refused: the container shop-migrate-1 is on it, which is left as it is",
+			"Hashes.migrate=m2": strings.Replace(recreated(change), ", network", ", run migrate/1 (it has not run yet), network",
+				1),
+		},
+	} {
+		id, _, _ := strings.Cut(guest[1:], "@")
+		on := guest + " Has.On.2.ID=" + id + " Has.On.2.Project=shop Has.On.2.Name=shop-" + id[:len(id)-1] + "-" +
+			id[len(id)-1:]
+		if strings.HasPrefix(id, "migrate") {
+			on = migrate + " " + on
+		}
+		scenes(t, base+on, true, all)
 	}
-	in.Containers[0].ExitCode = 1
-	if p, err = Draw(in); err != nil || !strings.Contains(steps(p), "start:shop/db/1") {
-		t.Errorf("what has failed: %v, %s", err, steps(p))
-	}
+	scenes(t, base+"Services.web.Update.StartFirst=true *web1@10.0.0.11 web1.On= Has.On= Has.On.0.ID=0123456789ab "+
+		"Has.On.0.Project=shop", true, map[string]string{"": "delete web/1 (an earlier deploy has left it), recreate " +
+		"web/1 (it is not on the network shop_front), network shop_front"})
+}
+
+// TestDrawVolumes: which volumes become orphans, which are copied and to where, and which containers are recreated for
+// that (BD-5, BD-8).
+func TestDrawVolumes(t *testing.T) {
+	scenes(t, "volumes", false, map[string]string{
+		"":                    "",
+		"~shop_old":           "orphan shop_old",
+		"~shop_old !shop_old": "",
+		"!shop_log":           "use shop_log",
+		"~other_data Stored.other_data.Project=other Stored.nobodys.Driver=":        "",
+		"~shop_old Stored.shop_old.Users.0.ID=x Stored.shop_old.Users.0.Name=guest": "",
+		"~shop_old Volumes.shop_old.Key=old Volumes.shop_old.Asleep=true":           "",
+		"Volumes.data.Driver=nfs": "copy shop_data>shop_data-orphan-1, recreate db/1, recreate web/1",
+		"Volumes.log.Options.o=bind ~shop_log-orphan-1 !shop_log-orphan-1 !shop_log-orphan-2": "copy " +
+			"shop_log>shop_log-orphan-3, recreate db/1",
+		"Stored.shop_log.Labels.shelf=top":                    "copy shop_log>shop_log-orphan-1, recreate db/1",
+		"Stored.shop_log.Labels=com.docker.compose.version:5": "",
+		"Volumes.log.Driver=nfs Volumes.log.External=true":    "",
+		"Volumes.log.Driver=nfs Volumes.log.Services=mail":    "",
+		"Volumes.data.Name=fresh Services.db.Mounts.data.Volume=fresh": "copy fresh<shop_data, orphan shop_data, " +
+			"recreate db/1, recreate web/1",
+		"Volumes.log.Name=fresh Stored.fresh.Driver=local": "orphan shop_log",
+		"Stored.shop_data.Project= Stored.shop_data.Key= Stored.shop_data.Name=nas": "copy shop_data<nas foreign, " +
+			"recreate db/1, recreate web/1",
+		"Volumes.data.Driver=nfs ~shop_data-orphan-1 !shop_data-orphan-1:saving": "discard shop_data-orphan-1, copy " +
+			"shop_data>shop_data-orphan-1, recreate db/1, recreate web/1",
+		"~shop_data-orphan-1 !shop_data-orphan-1:saving": "discard shop_data-orphan-1",
+		"-shop_data -db1 -web1 ~shop_data-orphan-1 !shop_data-orphan-1:restoring": "copy shop_data<shop_data-orphan-1, " +
+			"create db/1, create web/1",
+		"~shop_data-orphan-1 !shop_data-orphan-1:restoring": "copy shop_data<shop_data-orphan-1, recreate db/1, recreate " +
+			"web/1",
+		"~shop_old-orphan-1 !shop_old-orphan-1:restoring":        "orphan shop_old-orphan-1",
+		"~shop_old-orphan-1":                                     "orphan shop_old-orphan-1",
+		"Volumes.data.Driver=nfs Stored.shop_data.Project=other": "refused: is of the project other",
+		"Volumes.data.Driver=nfs Stored.shop_data.Users.2.ID=x Stored.shop_data.Users.2.Name=guest " +
+			"Stored.shop_data.Users.2.Project=other": "refused: the container guest of the project other uses it",
+		"Volumes.data.Driver=nfs Task.Do=recreate Task.Service=web": "refused: the container shop-db1, which is left as " +
+			"it is, has it",
+		"Volumes.log.Driver=nfs Task.Do=recreate Task.Service=web": "recreate web/1, recreate web/2",
+	})
 }

@@ -373,7 +373,7 @@ func (e *small) takes() []string {
 	return asked
 }
 
-// serve has it answer on a socket, and returns the crew of a deploy by it.
+// serve has it answer on a socket, and returns the tools of a deploy by it.
 func (e *small) serve(t *testing.T) (*scene.Engine, *single.Maker) {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "e")

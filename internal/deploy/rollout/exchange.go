@@ -130,13 +130,13 @@ func anonymous(c *scene.Container) (all []single.Volume) {
 	return all
 }
 
-// settle gives a working container its proper name, and ends what its owner no longer needs (BO-13).
+// settle gives a working container its proper name, and ends what its owner no longer needs.
 func (r *run) settle(ctx context.Context, one *Instance, id string) error {
 	c, err := r.Engine.Container(ctx, id)
 	if err != nil {
 		return err
 	}
-	if ought, aside := c.Ought(); aside {
+	if ought, temporary := c.Ought(); temporary {
 		r.making.Lock()
 		defer r.making.Unlock()
 		if err := r.may(ctx); err != nil {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// halt stops what must stop and stay (BD-10). It stops a service before those that it needs, and at most the number in
+// halt stops what must stop and stay. It stops a service before those that it needs, and at most the number in
 // flight of its replicas at the same time. Their reservations stay.
 func (r *run) halt(ctx context.Context) error {
 	for _, s := range slices.Backward(r.plan.Services) {

@@ -42,26 +42,26 @@ func (d *drawing) networks() {
 			continue
 		}
 		renewed := &Network{Name: n.Has.Name, ID: n.Has.ID, Why: why}
-		told := renewed.told()
+		change := renewed.describe()
 		if do := d.in.Task.Do; do == Start || do == Recreate && d.in.Task.Service != "" {
-			d.problem("%s; for that the project is deployed as a whole", told)
+			d.problem("%s; for that the project is deployed as a whole", change)
 			continue
 		}
 		for _, guest := range n.Has.On {
 			if guest.Project != d.in.Project {
-				d.problem("%s, and %w", told, foreignGuest(guest.Name))
+				d.problem("%s, and %w", change, foreignGuest(guest.Name))
 			}
 		}
 		for _, guest := range n.Has.On {
 			renewed.on = append(renewed.on, guest.ID)
-			d.renewed[guest.ID] = told
+			d.renewed[guest.ID] = change
 		}
 		d.plan.Networks = append(d.plan.Networks, renewed)
 	}
 }
 
-// told describes the change of the network for a person.
-func (n *Network) told() string {
+// describe describes the change of the network for a person.
+func (n *Network) describe() string {
 	return fmt.Sprintf("the network %s is recreated: %s", n.Name, strings.Join(n.Why, "; "))
 }
 
@@ -83,7 +83,7 @@ func (d *drawing) leftOn() {
 			}
 			for _, guest := range d.in.Networks[i].Has.On {
 				if guest.Project == d.in.Project && !d.plan.takes(guest.ID) {
-					d.problem("%s, and %w", n.told(), lastingGuest(guest.Name))
+					d.problem("%s, and %w", n.describe(), lastingGuest(guest.Name))
 				}
 			}
 		}
@@ -109,7 +109,7 @@ func (d *drawing) renews(there map[int]*replica) bool {
 	return false
 }
 
-// off returns the networks of its service that a container is not on, and those that it must leave.
+// off returns why a container must change networks: it is not on one of its service, or must leave one.
 func (d *drawing) off(service string, one *Instance, c *scene.Container) (why []string) {
 	for i := range d.in.Networks {
 		name := d.in.Networks[i].Wants.Network
@@ -121,8 +121,8 @@ func (d *drawing) off(service string, one *Instance, c *scene.Container) (why []
 			why = append(why, fmt.Sprintf("it is not on the network %s", name))
 		}
 	}
-	if told := d.renewed[c.ID]; told != "" {
-		why = append(why, told)
+	if change := d.renewed[c.ID]; change != "" {
+		why = append(why, change)
 	}
 	return why
 }
@@ -296,11 +296,11 @@ func (r *run) removeNetwork(ctx context.Context, n *Network) error {
 		if err := r.may(ctx); err != nil {
 			return err
 		}
-		seat, err := r.Engine.Leave(ctx, &now, guest.ID)
+		left, err := r.Engine.Leave(ctx, &now, guest.ID)
 		if err != nil {
 			return fmt.Errorf("the container %s does not leave it: %w", guest.Name, err)
 		}
-		r.seats[guest.ID] = append(r.seats[guest.ID], seat)
+		r.left[guest.ID] = append(r.left[guest.ID], left)
 	}
 	return r.Engine.RemoveNetwork(ctx, n.ID)
 }

@@ -37,7 +37,7 @@ type Service struct {
 	Update    deploy.Update  `json:"update"`
 	Needs     []string       `json:"needs,omitempty"`  // the services that it depends on
 	Shares    []string       `json:"shares,omitempty"` // services whose containers its own need to run
-	Worker    bool           `json:"worker,omitempty"` // it runs to its end and is deleted (BD-6)
+	Worker    bool           `json:"worker,omitempty"` // it runs to its end and is deleted
 	Once      bool           `json:"once,omitempty"`   // it runs to its end and stays
 	Drain     *deploy.Hook   `json:"drain,omitempty"`
 	Snapshot  *deploy.Hook   `json:"snapshot,omitempty"`

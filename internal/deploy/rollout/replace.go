@@ -23,12 +23,12 @@ func (r *run) replace(ctx context.Context, s *Service, one *Instance, canary boo
 		}
 		return r.make(ctx, s, one, wanted, canary, nil)
 	}
-	aside, err := r.setAside(ctx, one, &before, kept[0].Name, canary)
+	temporary, err := r.setAside(ctx, one, &before, kept[0].Name, canary)
 	if err != nil {
 		return "", err
 	}
 	id, err := r.make(ctx, s, one, wanted, canary, func(ctx context.Context) error {
-		return r.takeAway(ctx, one, aside, canary)
+		return r.takeAway(ctx, one, temporary, canary)
 	})
 	if id == "" {
 		one.Container = "" // the renamed container has not failed, and its last lines are of no interest
@@ -55,11 +55,11 @@ func (r *run) setAside(ctx context.Context, one *Instance, c *scene.Container, v
 	if _, already := c.Ought(); already {
 		return c.Name, nil
 	}
-	aside := short(volume) + "_" + c.Name
-	r.tell(Event{Step: naming, Instance: one.Owner, Canary: canary, Detail: aside})
-	if err := r.Engine.Rename(ctx, c.ID, aside); err != nil {
+	temporary := short(volume) + "_" + c.Name
+	r.tell(Event{Step: naming, Instance: one.Owner, Canary: canary, Detail: temporary})
+	if err := r.Engine.Rename(ctx, c.ID, temporary); err != nil {
 		return "", fmt.Errorf("it has a volume without a name, and cannot be called %s until the next one has that: %w",
-			aside, err)
+			temporary, err)
 	}
-	return aside, nil
+	return temporary, nil
 }

@@ -58,9 +58,10 @@ func (r *run) back(ctx context.Context, one *Instance, d *down) error {
 	if err := r.Held(); err != nil {
 		return err
 	}
-	for _, seat := range r.seats[one.Container] {
-		if err := r.Engine.Return(context.WithoutCancel(ctx), seat, one.Container, one.fixed(seat.Network)); err != nil {
-			return fmt.Errorf("it is off the network %s: %w", seat.Network, err)
+	for _, left := range r.left[one.Container] {
+		err := r.Engine.Return(context.WithoutCancel(ctx), left, one.Container, one.fixed(left.Network))
+		if err != nil {
+			return fmt.Errorf("it is off the network %s: %w", left.Network, err)
 		}
 	}
 	return r.again(ctx, one)

@@ -12,12 +12,12 @@ import (
 	"berth/internal/ipam"
 )
 
-// Crew is what a deploy works with.
-type Crew struct {
+// Tools are the means of a deploy.
+type Tools struct {
 	Engine  *scene.Engine
 	Maker   *single.Maker
-	Release func(ctx context.Context, owner string) error // ends all reservations of the owner (BO-3)
-	Settle  func(ctx context.Context, owner string) error // ends what the owner no longer runs with (BO-13)
+	Release func(ctx context.Context, owner string) error // ends all reservations of the owner
+	Settle  func(ctx context.Context, owner string) error // ends the owner's replaced reservations
 	// Regain ends leases of addresses that an instance gets and that no endpoint has any more, and returns the
 	// addresses.
 	Regain func(context.Context, *Instance) ([]netip.Addr, error)
@@ -32,22 +32,22 @@ type Crew struct {
 
 // run is one run of a plan.
 type run struct {
-	Crew
+	Tools
 	plan    *Plan
 	telling sync.Mutex
 	making  sync.Mutex         // Compose counts replicas: while one is replaced, no other may be missing
 	done    map[*Instance]bool // instances that were replaced early because another one needs them
 	mu      sync.Mutex
 	downs   map[*Instance]*down
-	turns   map[*Instance]bool      // instances whose replacement has begun; its failures are reported there
-	seats   map[string][]scene.Seat // on recreated networks, by the container that had to leave them
+	turns   map[*Instance]bool              // instances whose replacement has begun; its failures are reported there
+	left    map[string][]scene.LeftEndpoint // on recreated networks, by the container that had to leave them
 	volume  volumeWork
 }
 
-// Run executes a plan. What it could not do is in a plan that is drawn afterwards.
-func Run(ctx context.Context, p *Plan, crew Crew) error {
-	r := &run{Crew: crew, plan: p, done: map[*Instance]bool{}, downs: map[*Instance]*down{},
-		turns: map[*Instance]bool{}, seats: map[string][]scene.Seat{}}
+// Run executes a plan. A plan that is drawn afterwards has what Run could not do.
+func Run(ctx context.Context, p *Plan, tools Tools) error {
+	r := &run{Tools: tools, plan: p, done: map[*Instance]bool{}, downs: map[*Instance]*down{},
+		turns: map[*Instance]bool{}, left: map[string][]scene.LeftEndpoint{}}
 	for _, step := range []func(context.Context) error{r.tidy, r.pull, r.halt, r.remove, r.orphaned, r.renumber, r.workers,
 		r.create, r.update, r.orphaned} {
 		if err := step(ctx); err != nil {
@@ -63,7 +63,7 @@ func (r *run) tell(e Event) {
 	r.Tell(e)
 }
 
-// may refuses the next step if the deploy was ended or has lost its lock.
+// may returns an error if the deploy was ended or has lost its lock. Call it before each step.
 func (r *run) may(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (r *run) may(ctx context.Context) error {
 	return r.Held()
 }
 
-// pull pulls the images before anything stops (BD-8).
+// pull pulls the images before anything stops.
 func (r *run) pull(ctx context.Context) error {
 	var services []string
 	for _, s := range r.plan.Services {
@@ -91,7 +91,7 @@ func (r *run) pull(ctx context.Context) error {
 	return r.Maker.Pull(ctx, services)
 }
 
-// remove removes what is no longer in the files, with its reservations. Volumes stay (BD-5, BO-3, BO-15).
+// remove removes what is no longer in the files, with its reservations. Volumes stay.
 func (r *run) remove(ctx context.Context) error {
 	for _, one := range r.plan.Delete {
 		if one.Leftover {
@@ -140,7 +140,7 @@ func (r *run) end(ctx context.Context, one *Instance) error {
 	return r.Engine.Remove(ctx, one.Container)
 }
 
-// create creates missing instances before any existing one is touched (BD-7), in the order of the dependencies.
+// create creates missing instances before any existing one is touched, in the order of the dependencies.
 func (r *run) create(ctx context.Context) error {
 	for _, s := range r.plan.Services {
 		if r.late(s) {
@@ -176,7 +176,7 @@ func (r *run) late(s *Service) bool {
 }
 
 // update replaces what has changed, service by service: canaries first, then at most the number in flight at the same
-// time (BD-8, BD-9).
+// time.
 func (r *run) update(ctx context.Context) error {
 	for _, s := range r.plan.Services {
 		var left []*Instance
@@ -191,14 +191,10 @@ func (r *run) update(ctx context.Context) error {
 			}
 			left = left[1:]
 		}
-		if err := r.inFlight(ctx, s, left); err != nil {
+		err := several(left, s.Update.MaxInFlight, func(one *Instance) error { return r.exchange(ctx, s, one, false) })
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// inFlight replaces instances, at most the number in flight at the same time. After a failure it starts no further one.
-func (r *run) inFlight(ctx context.Context, s *Service, all []*Instance) error {
-	return several(all, s.Update.MaxInFlight, func(one *Instance) error { return r.exchange(ctx, s, one, false) })
 }

@@ -120,7 +120,7 @@ func (s *shop) carries(ctx context.Context, p *Plan) error {
 	s.Helper()
 	s.compose.hashes = maps.Clone(s.hashes)
 	s.told = nil
-	return Run(ctx, p, Crew{Engine: s.engine, Maker: s.maker, Held: func() error { return s.lost },
+	return Run(ctx, p, Tools{Engine: s.engine, Maker: s.maker, Held: func() error { return s.lost },
 		Tell: func(e Event) {
 			if s.told = append(s.told, e); s.when != nil {
 				s.when(e)

@@ -62,6 +62,6 @@ func (r *run) besides(ctx context.Context, s *Service, one *Instance, canary boo
 	r.making.Lock()
 	defer r.making.Unlock()
 	wanted := s.replica(one)
-	wanted.Aside = short(one.Container)
+	wanted.NamePrefix = short(one.Container)
 	return r.make(ctx, s, one, wanted, canary, nil)
 }

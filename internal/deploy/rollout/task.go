@@ -10,7 +10,7 @@ import (
 )
 
 // Task is the purpose of a plan. The zero Task makes everything match the files. Other tasks start, stop or recreate
-// what is in the files even if nothing has changed (BD-10).
+// what is in the files even if nothing has changed.
 type Task struct {
 	Do      Action `json:"do,omitempty"`      // Start, Stop or Recreate; empty: a deploy
 	Service string `json:"service,omitempty"` // empty: all

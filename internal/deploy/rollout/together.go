@@ -46,17 +46,17 @@ func (r *run) together(ctx context.Context, services []*Service) error {
 	if err := sh.ready(ctx, services); err != nil {
 		return err
 	}
-	places := make(chan struct{}, max(1, r.plan.Workers))
+	slots := make(chan struct{}, max(1, r.plan.Workers))
 	var running sync.WaitGroup
 	for _, w := range sh.all {
-		places <- struct{}{}
+		slots <- struct{}{}
 		if sh.hasFailed() {
 			break
 		}
 		var err error
 		w.id, err = r.begin(ctx, w.service, w.Instance)
 		running.Go(func() {
-			defer func() { <-places }()
+			defer func() { <-slots }()
 			sh.await(ctx, w, err)
 		})
 	}
@@ -111,7 +111,7 @@ func (sh *shift) await(ctx context.Context, w *worked, err error) {
 	}
 }
 
-// clear deletes the containers of a worker that have ended, with their addresses, whatever the result (BO-11). If all
+// clear deletes the containers of a worker that have ended, with their addresses, whatever the result. If all
 // were successful, it records that the worker has run. If the deploy was ended, it leaves them to the next deploy.
 func (sh *shift) clear(ctx context.Context, s *Service) {
 	sh.mu.Lock()

@@ -19,7 +19,7 @@ type Unclaimed struct {
 }
 
 // unclaimed plans the end of reservations from deploys whose replicas are no longer in the files and whose containers
-// were removed by hand (BO-3, BO-15). Other reservations stay and are only reported.
+// were removed by hand. Other reservations stay and are only reported.
 func (d *drawing) unclaimed() {
 	for i := range d.in.Unclaimed {
 		u := &d.in.Unclaimed[i]

@@ -32,10 +32,10 @@ type VolumeAction string
 
 // The actions.
 const (
-	// orphan: no service uses it any more; it stays and is listed (BD-5).
+	// orphan: no service uses it any more; it stays and is listed.
 	orphan VolumeAction = "orphan"
 	// Copy: it is recreated as in the files and gets the content of From. Without From it keeps its own content, which
-	// is first saved in Saved (BD-8).
+	// is first saved in Saved.
 	Copy VolumeAction = "copy"
 	// use: it was orphaned, and a service uses it again.
 	use VolumeAction = "use"

@@ -13,7 +13,7 @@ type Ran struct {
 	Image string // the image's id
 }
 
-// worker plans whether a worker runs: if anything else changes, or if this version of it has not run yet (BD-6).
+// worker plans whether a worker runs: if anything else changes, or if this version of it has not run yet.
 func (d *drawing) worker(planned *Service, s *deploy.Service, changes bool) {
 	there := d.replicas(s.Name)
 	ran, has := d.in.Ran[s.Name]
@@ -48,7 +48,7 @@ func (d *drawing) worker(planned *Service, s *deploy.Service, changes bool) {
 	d.surplus(s, there)
 }
 
-// oneOffs plans the removal of what `compose run` left: workers that a person ran (BO-11).
+// oneOffs plans the removal of what `compose run` left: workers that a person ran.
 func (d *drawing) oneOffs() {
 	for i := range d.in.Containers {
 		c := &d.in.Containers[i]
@@ -63,8 +63,8 @@ func (d *drawing) oneOffs() {
 	}
 }
 
-// workers runs services that end by themselves, each after what it needs (BD-6). Workers that do not need each other
-// run together, up to the number in the files (BD-11). A service that others wait for runs alone.
+// workers runs services that end by themselves, each after what it needs. Workers that do not need each other
+// run together, up to the number in the files. A service that others wait for runs alone.
 func (r *run) workers(ctx context.Context) error {
 	var free []*Service // workers that do not need each other and have not run yet
 	flush := func() error {
@@ -107,8 +107,8 @@ func (p *Plan) needs(s, other *Service) bool {
 	})
 }
 
-// toItsEnd runs a service that another one waits for. First it copies the service's volumes, and then it starts what
-// the service needs, because a copy may stop that.
+// toItsEnd runs a service that another one waits for. It first copies the service's volumes. Then it starts what the
+// service needs, because a copy may stop that.
 func (r *run) toItsEnd(ctx context.Context, s *Service, one *Instance) error {
 	if one.Do != Start && one.Successor == "" {
 		if err := r.renewed(ctx, one); err != nil {

@@ -86,15 +86,16 @@ type Volume struct {
 // anonymous matches the engine's names of unnamed volumes.
 var anonymous = regexp.MustCompile("^[0-9a-f]{64}$")
 
-// Anonymous reports whether the volume has no name of its own. Only this container's successor can find it then.
+// Anonymous reports whether the engine chose the volume's name. Such a volume can be found only through a container
+// that has it.
 func (v *Volume) Anonymous() bool { return anonymous.MatchString(v.Name) }
 
-// aside matches temporary names of containers, in Compose's form: a part of an id comes first.
-var aside = regexp.MustCompile("^[0-9a-f]{12}_(.+)$")
+// temporaryName matches temporary names of containers, in Compose's form: a part of an id comes first.
+var temporaryName = regexp.MustCompile("^[0-9a-f]{12}_(.+)$")
 
-// Ought returns the proper name of a container. isAside reports whether its current name is a temporary one.
-func (c *Container) Ought() (name string, isAside bool) {
-	if parts := aside.FindStringSubmatch(c.Name); parts != nil {
+// Ought returns the proper name of a container, and whether its current name is a temporary one.
+func (c *Container) Ought() (name string, isTemporary bool) {
+	if parts := temporaryName.FindStringSubmatch(c.Name); parts != nil {
 		return parts[1], true
 	}
 	return c.Name, false
@@ -110,7 +111,7 @@ type Endpoint struct {
 // Runs reports whether the container runs.
 func (c *Container) Runs() bool { return c.State == string(container.StateRunning) }
 
-// Unreached returns why a container can be neither kept nor replaced; empty: it can.
+// Unreached returns why a container can be neither kept nor replaced, or "" if it can.
 func (c *Container) Unreached() string {
 	switch container.ContainerState(c.State) {
 	case container.StatePaused:
@@ -134,7 +135,7 @@ func (e *Engine) Containers(ctx context.Context, project string) (all []Containe
 	for _, one := range list.Items {
 		c, err := e.Container(ctx, one.ID)
 		switch {
-		case errdefs.IsNotFound(err): // it is gone meanwhile
+		case errdefs.IsNotFound(err): // it was removed meanwhile
 		case err != nil:
 			unread = append(unread, fmt.Errorf("the container %s cannot be inspected: %w",
 				strings.TrimPrefix(cmp.Or(slices.Concat(one.Names, []string{one.ID})...), "/"), err))

@@ -87,8 +87,8 @@ func (e *Engine) Network(ctx context.Context, name string) (Network, bool, error
 	return n, true, nil
 }
 
-// Seat is a container's place on a network that it has left.
-type Seat struct {
+// LeftEndpoint is a container's place on a network that it has left.
+type LeftEndpoint struct {
 	Network string // its name
 	id      string
 	on      *network.EndpointSettings
@@ -96,39 +96,40 @@ type Seat struct {
 
 // Leave disconnects a container, given by its full id, from a network, and returns its place. The container need not
 // run. It is no error if the container is not on the network, or if either is gone.
-func (e *Engine) Leave(ctx context.Context, n *Network, container string) (Seat, error) {
-	seat := Seat{Network: n.Name, id: n.ID}
+func (e *Engine) Leave(ctx context.Context, n *Network, container string) (LeftEndpoint, error) {
+	left := LeftEndpoint{Network: n.Name, id: n.ID}
 	shown, err := e.api.ContainerInspect(ctx, container, client.ContainerInspectOptions{})
 	if errdefs.IsNotFound(err) {
-		return seat, nil
+		return left, nil
 	}
 	if err != nil {
-		return seat, err
+		return left, err
 	}
 	if shown.Container.NetworkSettings != nil {
-		seat.on = shown.Container.NetworkSettings.Networks[n.Name]
+		left.on = shown.Container.NetworkSettings.Networks[n.Name]
 	}
 	err = e.mover.Off(ctx, e.api, n.ID, container, false)
 	if errdefs.IsNotFound(err) || err != nil && strings.Contains(err.Error(), "is not connected to") {
-		return seat, nil
+		return left, nil
 	}
-	return seat, err
+	return left, err
 }
 
-// Return connects a container, given by its full id, to a network with the name in seat. It has the addresses that its
-// configuration had there. If the network was recreated, it has those of anew instead; none: Berth chooses.
-func (e *Engine) Return(ctx context.Context, seat Seat, container string, anew []netip.Addr) error {
-	if seat.on == nil {
+// Return connects a container, given by its full id, to a network with the name in left. It gets the addresses that its
+// configuration had there. If the network was recreated, it gets those in anew instead. If anew is empty, Berth
+// chooses.
+func (e *Engine) Return(ctx context.Context, left LeftEndpoint, container string, anew []netip.Addr) error {
+	if left.on == nil {
 		return nil
 	}
 	defer e.mover.Done(container)
-	now, err := e.api.NetworkInspect(ctx, seat.Network, client.NetworkInspectOptions{})
+	now, err := e.api.NetworkInspect(ctx, left.Network, client.NetworkInspectOptions{})
 	if err != nil {
 		return err
 	}
-	on := &network.EndpointSettings{IPAMConfig: seat.on.IPAMConfig, Aliases: seat.on.Aliases, Links: seat.on.Links,
-		DriverOpts: seat.on.DriverOpts}
-	if now.Network.ID != seat.id {
+	on := &network.EndpointSettings{IPAMConfig: left.on.IPAMConfig, Aliases: left.on.Aliases, Links: left.on.Links,
+		DriverOpts: left.on.DriverOpts}
+	if now.Network.ID != left.id {
 		on.IPAMConfig = nil
 		for _, addr := range anew {
 			if on.IPAMConfig == nil {

@@ -11,14 +11,14 @@ import (
 )
 
 // Span is how long a container is watched. Without a healthcheck it must run for Least. With one it must become
-// healthy. Most is the limit for both (BD-8).
+// healthy. Most is the limit for both.
 type Span struct{ Least, Most time.Duration }
 
 // lookEvery is how often a watched container is inspected.
 const lookEvery = 200 * time.Millisecond
 
 // Watch waits until a container works: it is healthy or, without a healthcheck, has run for the minimum time without a
-// restart. Its error says what it did instead.
+// restart. Its error says what happened instead.
 func (e *Engine) Watch(ctx context.Context, id string, span Span) error {
 	return e.look(ctx, id, func(c *container.InspectResponse, restarts int, watched time.Duration) (bool, error) {
 		return judge(c, restarts, watched, span)

@@ -39,16 +39,16 @@ func (o object) put(field string, value any) error {
 	return err
 }
 
-// create passes on the creation of the one container, with its name and addresses.
+// create forwards the creation of the one container, with its name and addresses.
 func (f *Filter) create(w http.ResponseWriter, r *http.Request) {
 	body, err := f.described(r)
 	if err != nil {
 		f.refuseWith(w, err.Error())
 		return
 	}
-	if f.replica.Aside != "" {
+	if f.replica.NamePrefix != "" {
 		query := r.URL.Query()
-		query.Set("name", f.replica.Aside+"_"+query.Get("name"))
+		query.Set("name", f.replica.NamePrefix+"_"+query.Get("name"))
 		r.URL.RawQuery = query.Encode()
 	}
 	setBody(r, body)
@@ -160,7 +160,7 @@ func field(addr netip.Addr) string {
 	return "IPv6Address"
 }
 
-// connect passes on the connection of the new container to a network, with its addresses.
+// connect forwards the connection of the new container to a network, with its addresses.
 func (f *Filter) connect(w http.ResponseWriter, r *http.Request, ref string, on bool) {
 	c := object{}
 	err := readBody(r, &c)
@@ -227,7 +227,7 @@ func setBody(r *http.Request, body []byte) {
 	r.TransferEncoding = nil
 }
 
-// recorder records what it passes on.
+// recorder records an answer that it forwards.
 type recorder struct {
 	http.ResponseWriter
 	status int

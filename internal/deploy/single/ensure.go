@@ -76,7 +76,7 @@ type volumesOnly struct {
 	came bool // Compose has requested the container
 }
 
-// ServeHTTP passes on the creation of volumes, and reads.
+// ServeHTTP forwards reads and the creation of volumes. It refuses the creation of a container.
 func (v *volumesOnly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || !is(route(r.URL.Path), "containers", "create") {
 		v.Filter.ServeHTTP(w, r)

@@ -18,12 +18,12 @@ import (
 
 // Replica is the container to create.
 type Replica struct {
-	Service string
-	Number  int
-	Aside   string     // a prefix of the name from Compose, followed by _; empty: no prefix
-	On      []Endpoint // its places on networks with set addresses; on other networks Compose decides
-	Hash    string     // for docker.LabelMade; empty: none
-	Volumes []Volume   // of its predecessor, taken over where nothing else is set for their paths
+	Service    string
+	Number     int
+	NamePrefix string     // a prefix of the name from Compose, followed by _; empty: no prefix
+	On         []Endpoint // its places on networks with set addresses; on other networks Compose decides
+	Hash       string     // for docker.LabelMade; empty: none
+	Volumes    []Volume   // of its predecessor, taken over where nothing else is set for their paths
 }
 
 // Volume is an unnamed volume of the predecessor.
@@ -97,7 +97,7 @@ func is(words []string, form ...string) bool {
 	return true
 }
 
-// ServeHTTP passes on the creation of the one container, and reads.
+// ServeHTTP forwards reads and what creates the one container. It refuses everything else.
 func (f *Filter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	words := route(r.URL.Path)
 	switch {

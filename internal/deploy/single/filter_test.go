@@ -84,7 +84,7 @@ func begin(t *testing.T, created func(context.Context, string) error) (*engine, 
 	if created == nil {
 		created = func(context.Context, string) error { return nil }
 	}
-	f := newFilter("shop", Replica{Service: "web", Number: 2, Aside: "0123456789ab", On: []Endpoint{
+	f := newFilter("shop", Replica{Service: "web", Number: 2, NamePrefix: "0123456789ab", On: []Endpoint{
 		{Network: "front", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("fd00::7")}},
 		{Network: "back", Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.7")}},
 	}}, e.dial, created)

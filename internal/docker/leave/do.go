@@ -15,54 +15,54 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// callTime bounds one call: the engine may wait for its own locks, and for Berth.
+// callTime limits one call. The engine may wait for its own locks and for Berth.
 const callTime = time.Minute
 
 func pauses() []time.Duration {
 	return []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second, 0}
 }
 
-// Leave brings the network to the engine's own IPAM driver, from wherever a run before has left it, and says each
-// step. It does not end with ctx in the midst of that. Containers that are gone by now are passed over.
-func (h *Hand) Leave(ctx context.Context, note *Note, say func(format string, args ...any)) error {
+// Leave moves the network to the engine's own IPAM driver, from whatever state an earlier run left it in, and reports
+// each step. It finishes even if ctx ends. It skips containers that are gone.
+func (c *Connector) Leave(ctx context.Context, note *Note, say func(format string, args ...any)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	at, err := h.at(ctx, note)
+	at, err := c.at(ctx, note)
 	if err != nil {
 		return err
 	}
 	if at == before {
-		if err := h.clear(ctx, note, say); err != nil {
+		if err := c.clear(ctx, note, say); err != nil {
 			return err
 		}
 		at = between
 	}
 	if at == between {
-		if err := h.create(ctx, note.Network, &note.New); err != nil {
-			return h.goBack(ctx, note, err)
+		if err := c.create(ctx, note.Network, &note.New); err != nil {
+			return c.goBack(ctx, note, err)
 		}
 		say("%s is recreated with the engine's own IPAM driver", note.Network)
 	}
-	if err := h.seat(ctx, note, say); err != nil {
+	if err := c.connectAll(ctx, note, say); err != nil {
 		return err
 	}
-	return h.look(ctx, note)
+	return c.look(ctx, note)
 }
 
-// place is how far a network is.
+// place is the progress of a network.
 type place int
 
 const (
 	before  place = iota // it is Berth's
-	between              // there is none
+	between              // it does not exist
 	after                // it is the engine's own
 )
 
-// at tells how far the network is.
-func (h *Hand) at(ctx context.Context, note *Note) (place, error) {
-	n, err := h.inspect(ctx, note.Network)
+// at returns the progress of the network.
+func (c *Connector) at(ctx context.Context, note *Note) (place, error) {
+	n, err := c.inspect(ctx, note.Network)
 	switch {
 	case isGone(err) || err == nil && n.Name != note.Network:
 		return between, nil
@@ -73,7 +73,7 @@ func (h *Hand) at(ctx context.Context, note *Note) (place, error) {
 	case n.IPAM.Driver == builtIn && sameSubnets(n.IPAM.Config, note.New.IPAM.Config):
 		return after, nil
 	case n.IPAM.Driver == note.Old.IPAM.Driver && sameSubnets(n.IPAM.Config, note.Old.IPAM.Config):
-		note.ID = n.ID // it was made again, when the engine refused the other one
+		note.ID = n.ID // it was made again after the engine refused the new one
 		return before, nil
 	}
 	return 0, ipam.Refuse(ipam.ErrChanged, "somebody has made another Docker network %s since %s; it is not changed",
@@ -91,8 +91,8 @@ func sameSubnets(a, b []network.IPAMConfig) bool {
 	return slices.Equal(subnets(a), subnets(b))
 }
 
-func (h *Hand) inspect(ctx context.Context, name string) (*network.Inspect, error) {
-	api, err := h.api(ctx)
+func (c *Connector) inspect(ctx context.Context, name string) (*network.Inspect, error) {
+	api, err := c.API(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -105,37 +105,37 @@ func (h *Hand) inspect(ctx context.Context, name string) (*network.Inspect, erro
 	return &shown.Network, nil
 }
 
-// clear takes the containers off the network, and removes it. One that came since the note was taken is in the way.
-func (h *Hand) clear(ctx context.Context, note *Note, say func(string, ...any)) error {
-	n, err := h.inspect(ctx, note.Network)
+// clear disconnects the containers and removes the network. It fails if a container has come since the note was taken.
+func (c *Connector) clear(ctx context.Context, note *Note, say func(string, ...any)) error {
+	n, err := c.inspect(ctx, note.Network)
 	if err != nil {
 		return err
 	}
-	for id, c := range n.Containers {
-		if !slices.ContainsFunc(note.Seats, func(s Seat) bool { return s.has(id, c.Name) }) {
+	for id, one := range n.Containers {
+		if !slices.ContainsFunc(note.Endpoints, func(s Endpoint) bool { return s.has(id, one.Name) }) {
 			return ipam.Refuse(ipam.ErrChanged,
 				"%s has come to the Docker network %s since %s; stop it, and run this again",
-				c.Name, note.Network, note.Taken.Format(time.RFC3339))
+				one.Name, note.Network, note.Taken.Format(time.RFC3339))
 		}
 	}
-	api, err := h.api(ctx)
+	api, err := c.API(ctx)
 	if err != nil {
 		return err
 	}
-	for i := range note.Seats {
-		seat := &note.Seats[i]
+	for i := range note.Endpoints {
+		endpoint := &note.Endpoints[i]
 		err := again(ctx, func(ctx context.Context) error {
-			err := h.pin.Mover().Off(ctx, api, note.ID, seat.ID, false)
+			err := c.Mover().Off(ctx, api, note.ID, endpoint.ID, false)
 			if isGone(err) || err != nil && strings.Contains(err.Error(), "is not connected to") {
 				return nil
 			}
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("the engine does not take %s off the Docker network %s; run this again: %w", seat.Container,
-				note.Network, err)
+			return fmt.Errorf("the engine does not take %s off the Docker network %s; run this again: %w",
+				endpoint.Container, note.Network, err)
 		}
-		say("%s is off %s", seat.Container, note.Network)
+		say("%s is off %s", endpoint.Container, note.Network)
 	}
 	err = again(ctx, func(ctx context.Context) error {
 		_, err := api.NetworkRemove(ctx, note.ID, client.NetworkRemoveOptions{})
@@ -145,18 +145,19 @@ func (h *Hand) clear(ctx context.Context, note *Note, say func(string, ...any)) 
 		return err
 	})
 	if err != nil {
-		return h.seatBack(ctx, note, fmt.Errorf("the engine does not remove the Docker network %s: %w", note.Network, err))
+		return c.reconnect(ctx, note,
+			fmt.Errorf("the engine does not remove the Docker network %s: %w", note.Network, err))
 	}
 	return nil
 }
 
-// has tells whether what the engine shows on the network is the seat's. While a container is taken off, as by a run
-// that was killed meanwhile, the engine shows it by its endpoint, whose name is that of the container.
-func (s *Seat) has(id, name string) bool {
+// has reports whether an endpoint shown by the engine is this one. While a container is being disconnected, for example
+// by a killed run, the engine shows its endpoint, which has the container's name.
+func (s *Endpoint) has(id, name string) bool {
 	return s.ID == id || strings.HasPrefix(id, "ep-") && s.Container == name
 }
 
-// again makes a call until it succeeds, with pauses between.
+// again repeats a call until it succeeds, with pauses.
 func again(ctx context.Context, call func(context.Context) error) (err error) {
 	for _, pause := range pauses() {
 		limited, cancel := context.WithTimeout(ctx, callTime)
@@ -170,8 +171,8 @@ func again(ctx context.Context, call func(context.Context) error) (err error) {
 	return err
 }
 
-func (h *Hand) create(ctx context.Context, name string, opt *client.NetworkCreateOptions) error {
-	api, err := h.api(ctx)
+func (c *Connector) create(ctx context.Context, name string, opt *client.NetworkCreateOptions) error {
+	api, err := c.API(ctx)
 	if err != nil {
 		return err
 	}
@@ -180,66 +181,66 @@ func (h *Hand) create(ctx context.Context, name string, opt *client.NetworkCreat
 		if err == nil {
 			return nil
 		}
-		if n, found := h.inspect(ctx, name); found == nil && n.Name == name {
-			return nil // the answer got lost
+		if n, found := c.inspect(ctx, name); found == nil && n.Name == name {
+			return nil // the answer was lost
 		}
 		return err
 	})
 }
 
-// goBack makes the network as it was, since the engine refuses it as it is to be.
-func (h *Hand) goBack(ctx context.Context, note *Note, why error) error {
+// goBack recreates the old network after the engine refused the new one.
+func (c *Connector) goBack(ctx context.Context, note *Note, why error) error {
 	why = fmt.Errorf("the engine refuses the Docker network %s with its own IPAM driver: %w", note.Network, why)
-	if err := h.create(ctx, note.Network, &note.Old); err != nil {
+	if err := c.create(ctx, note.Network, &note.Old); err != nil {
 		return errors.Join(why, fmt.Errorf("and as it was, too, so that THERE IS NO DOCKER NETWORK %s; run this again "+
 			"when that is fixed: %w", note.Network, err))
 	}
-	return h.seatBack(ctx, note, why)
+	return c.reconnect(ctx, note, why)
 }
 
-// seatBack puts the containers back on the network as it was.
-func (h *Hand) seatBack(ctx context.Context, note *Note, why error) error {
-	if err := h.seat(ctx, note, func(string, ...any) {}); err != nil {
+// reconnect reconnects the containers to the old network.
+func (c *Connector) reconnect(ctx context.Context, note *Note, why error) error {
+	if err := c.connectAll(ctx, note, func(string, ...any) {}); err != nil {
 		return errors.Join(why, err)
 	}
 	return fmt.Errorf("%w; it is Berth's as before, and its containers are back on it", why)
 }
 
-// seat puts the containers on the network, and starts those that ran. What fails with one keeps no other from it.
-func (h *Hand) seat(ctx context.Context, note *Note, say func(string, ...any)) error {
-	api, err := h.api(ctx)
+// connectAll connects the containers and starts those that ran. A failure with one does not stop the others.
+func (c *Connector) connectAll(ctx context.Context, note *Note, say func(string, ...any)) error {
+	api, err := c.API(ctx)
 	if err != nil {
 		return err
 	}
 	var failed []error
-	for i := range note.Seats {
-		seat := &note.Seats[i]
-		now, err := h.sits(ctx, note, seat)
+	for i := range note.Endpoints {
+		endpoint := &note.Endpoints[i]
+		now, err := c.presence(ctx, note, endpoint)
 		if isGone(err) {
-			say("%s is gone by now", seat.Container)
-			h.pin.Mover().Done(seat.ID)
+			say("%s is gone by now", endpoint.Container)
+			c.Mover().Done(endpoint.ID)
 			continue
 		}
-		if err == nil && now.on && (now.runs && now.has || !seat.Running) {
-			h.pin.Mover().Done(seat.ID)
+		if err == nil && now.on && (now.runs && now.has || !endpoint.Running) {
+			c.Mover().Done(endpoint.ID)
 			continue
 		}
 		if !now.on || now.runs && !now.has {
-			err = again(ctx, func(ctx context.Context) error { return h.connect(ctx, api, note, seat) })
+			err = again(ctx, func(ctx context.Context) error { return c.connect(ctx, api, note, endpoint) })
 		}
-		if err == nil && seat.Running && !now.runs {
-			err = again(ctx, func(ctx context.Context) error { // it has ended while it was without its network
-				_, err := api.ContainerStart(ctx, seat.ID, client.ContainerStartOptions{})
+		if err == nil && endpoint.Running && !now.runs {
+			err = again(ctx, func(ctx context.Context) error { // it ended while it was disconnected
+				_, err := api.ContainerStart(ctx, endpoint.ID, client.ContainerStartOptions{})
 				return err
 			})
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s IS NOT ON THE DOCKER NETWORK %s; run this again, or do it with `%s`: %w",
-				seat.Container, note.Network, seat.Command, err))
+				endpoint.Container, note.Network, endpoint.Command, err))
 			continue
 		}
-		h.pin.Mover().Done(seat.ID)
-		say("%s is on %s%s", seat.Container, note.Network, at(seat.Addresses))
+		c.Mover().Done(endpoint.ID)
+		say("%s is on %s%s", endpoint.Container, note.Network, at(endpoint.Addresses))
 	}
 	return errors.Join(failed...)
 }
@@ -255,50 +256,50 @@ func at(addrs []netip.Addr) string {
 	return " with " + strings.Join(texts, " and ")
 }
 
-// connect puts a container on the network, also one that is only half on it.
-func (h *Hand) connect(ctx context.Context, api *client.Client, note *Note, seat *Seat) error {
-	mover := h.pin.Mover()
-	now, err := h.sits(ctx, note, seat)
+// connect connects a container, even if it is half connected.
+func (c *Connector) connect(ctx context.Context, api *client.Client, note *Note, endpoint *Endpoint) error {
+	mover := c.Mover()
+	now, err := c.presence(ctx, note, endpoint)
 	if err == nil && now.on && (now.has || !now.runs) {
-		return nil // an answer got lost
+		return nil // an answer was lost
 	}
 	if err == nil && now.on {
-		err = mover.Off(ctx, api, note.Network, seat.ID, true)
+		err = mover.Off(ctx, api, note.Network, endpoint.ID, true)
 	}
 	if err == nil {
-		err = mover.On(ctx, api, note.Network, seat.ID, seat.Settings)
+		err = mover.On(ctx, api, note.Network, endpoint.ID, endpoint.Settings)
 	}
 	return err
 }
 
-// sitting is how a container is on the network.
-type sitting struct{ on, runs, has bool } // has an address
+// presence is the state of a container on the network.
+type presence struct{ on, runs, has bool } // has an address
 
-func (h *Hand) sits(ctx context.Context, note *Note, seat *Seat) (s sitting, err error) {
-	api, err := h.api(ctx)
+func (c *Connector) presence(ctx context.Context, note *Note, endpoint *Endpoint) (s presence, err error) {
+	api, err := c.API(ctx)
 	if err != nil {
 		return s, err
 	}
-	shown, err := api.ContainerInspect(ctx, seat.ID, client.ContainerInspectOptions{})
+	shown, err := api.ContainerInspect(ctx, endpoint.ID, client.ContainerInspectOptions{})
 	if err != nil {
 		return s, err
 	}
-	c := &shown.Container
-	s.runs = c.State != nil && c.State.Running
-	if c.NetworkSettings == nil || c.NetworkSettings.Networks[note.Network] == nil {
+	one := &shown.Container
+	s.runs = one.State != nil && one.State.Running
+	if one.NetworkSettings == nil || one.NetworkSettings.Networks[note.Network] == nil {
 		return s, nil
 	}
-	ep := c.NetworkSettings.Networks[note.Network]
+	ep := one.NetworkSettings.Networks[note.Network]
 	s.on, s.has = true, ep.IPAddress.IsValid() || ep.GlobalIPv6Address.IsValid()
 	return s, nil
 }
 
-// look holds the containers that run against the note.
-func (h *Hand) look(ctx context.Context, note *Note) error {
+// look compares the running containers with the note.
+func (c *Connector) look(ctx context.Context, note *Note) error {
 	var wrong []error
-	for i := range note.Seats {
-		seat := &note.Seats[i]
-		ep, err := h.pin.Endpoint(ctx, seat.ID, note.Network)
+	for i := range note.Endpoints {
+		endpoint := &note.Endpoints[i]
+		ep, err := c.Endpoint(ctx, endpoint.ID, note.Network)
 		if errors.Is(err, ipam.ErrNotFound) {
 			continue
 		}
@@ -306,10 +307,10 @@ func (h *Hand) look(ctx context.Context, note *Note) error {
 			wrong = append(wrong, err)
 			continue
 		}
-		for _, a := range seat.Addresses {
+		for _, a := range endpoint.Addresses {
 			if ep.Running && !slices.Contains(ep.Addresses, a) {
-				wrong = append(wrong, fmt.Errorf("%s runs with %v on %s now, and not with %s", seat.Container, ep.Addresses,
-					note.Network, a))
+				wrong = append(wrong, fmt.Errorf("%s runs with %v on %s now, and not with %s", endpoint.Container,
+					ep.Addresses, note.Network, a))
 			}
 		}
 	}

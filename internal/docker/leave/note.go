@@ -5,7 +5,7 @@
 //
 // read.go reads the network into a Note, which the caller keeps in a file. Leave (do.go) compares the engine with the
 // Note and does the remaining steps. It disconnects containers, replaces the network, reconnects the containers and
-// starts those that ran. hand.go limits its calls to the engine.
+// starts those that ran. connector.go limits its calls to the engine.
 package leave
 
 import (
@@ -16,27 +16,27 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Note is all that is needed to make a Docker network anew with its containers on it.
+// Note has all that is needed to recreate a Docker network with its containers.
 type Note struct {
-	Network string                      `json:"network"` // its name
-	ID      string                      `json:"id"`      // that it had
-	Taken   time.Time                   `json:"taken"`
-	Planned []string                    `json:"planned,omitempty"` // Berth's networks that it was on, by their ids
-	Old     client.NetworkCreateOptions `json:"old"`               // as it was
-	New     client.NetworkCreateOptions `json:"new"`               // as it is to be
-	Seats   []Seat                      `json:"seats"`
-	Key     string                      `json:"key,omitempty"` // what Compose's files call it; empty: not Compose's
-	Project string                      `json:"project,omitempty"`
+	Network   string                      `json:"network"` // its name
+	ID        string                      `json:"id"`      // its old one
+	Taken     time.Time                   `json:"taken"`
+	Planned   []string                    `json:"planned,omitempty"` // ids of Berth's networks that it was on
+	Old       client.NetworkCreateOptions `json:"old"`               // as it was
+	New       client.NetworkCreateOptions `json:"new"`               // as it is to be
+	Endpoints []Endpoint                  `json:"endpoints"`
+	Key       string                      `json:"key,omitempty"` // in Compose's files; empty: it is not Compose's
+	Project   string                      `json:"project,omitempty"`
 }
 
-// Seat is a container's place on it.
-type Seat struct {
+// Endpoint is a container on the network.
+type Endpoint struct {
 	Container string                    `json:"container"` // its name
 	ID        string                    `json:"id"`
 	Running   bool                      `json:"running"`
-	Addresses []netip.Addr              `json:"addresses"` // that it is to have; none: any
+	Addresses []netip.Addr              `json:"addresses"` // that it should have; none: any
 	Settings  *network.EndpointSettings `json:"settings"`
-	Command   string                    `json:"command"` // that puts it on the network by hand
+	Command   string                    `json:"command"` // connects it by hand
 	Service   string                    `json:"service,omitempty"`
 	Number    int                       `json:"number,omitempty"` // of Compose's replicas
 }

@@ -21,15 +21,15 @@ import (
 // builtIn is the engine's own IPAM driver.
 const builtIn = "default"
 
-// labelNetwork is what Compose's files call a network.
+// labelNetwork has the key of a network in Compose's files.
 const labelNetwork = docker.ComposeLabels + "network"
 
-// Read notes down a Docker network, by its name, with the containers on it, running or not. Pins are what Berth knows
-// of these: a container that does not run is to have what it would be given. A gateway is what the engine does not say
-// of one, by subnet. Beside the error of a container the note says which network it is.
-func (h *Hand) Read(ctx context.Context, name string, pins []pin.Pin, gateways map[netip.Prefix]netip.Addr,
+// Read makes a Note of a Docker network, given by its name, with its containers, running or not. Pins are what Berth
+// knows about them: a stopped container keeps the address it would get. gateways has, by subnet, gateways that the
+// engine does not report. If only a container fails, the note names the network all the same.
+func (c *Connector) Read(ctx context.Context, name string, pins []pin.Pin, gateways map[netip.Prefix]netip.Addr,
 	now time.Time) (*Note, error) {
-	api, err := h.api(ctx)
+	api, err := c.API(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -51,30 +51,30 @@ func (h *Hand) Read(ctx context.Context, name string, pins []pin.Pin, gateways m
 	note.Old = client.NetworkCreateOptions{Driver: n.Driver, EnableIPv6: &n.EnableIPv6, Internal: n.Internal,
 		Attachable: n.Attachable, Options: n.Options, Labels: n.Labels,
 		IPAM: &network.IPAM{Driver: n.IPAM.Driver, Options: n.IPAM.Options, Config: n.IPAM.Config}}
-	is4 := func(c network.IPAMConfig) bool { return c.Subnet.Addr().Is4() }
+	is4 := func(one network.IPAMConfig) bool { return one.Subnet.Addr().Is4() }
 	if n.EnableIPv6 && !slices.ContainsFunc(n.IPAM.Config, is4) {
-		note.Old.EnableIPv4 = new(bool) // engines before 28 know no such network, and no such word
+		note.Old.EnableIPv4 = new(bool) // engines before 28 know neither such a network nor the field
 	}
 	note.New = note.Old
 	note.New.Labels = maps.Clone(n.Labels)
-	// By it Compose holds the network against its files, which say another driver now; without it Compose takes it as
-	// it is.
+	// Compose compares this label with its files, which name another driver now. Without the label it accepts the
+	// network.
 	delete(note.New.Labels, docker.LabelHash)
 	note.New.IPAM = &network.IPAM{Driver: builtIn}
-	for _, c := range n.IPAM.Config {
-		if gateway, known := gateways[c.Subnet.Masked()]; known && !c.Gateway.IsValid() {
-			c.Gateway = gateway
+	for _, one := range n.IPAM.Config {
+		if gateway, known := gateways[one.Subnet.Masked()]; known && !one.Gateway.IsValid() {
+			one.Gateway = gateway
 		}
-		if c.Gateway.Is4In6() {
-			c.Gateway = c.Gateway.Unmap()
+		if one.Gateway.Is4In6() {
+			one.Gateway = one.Gateway.Unmap()
 		}
-		note.New.IPAM.Config = append(note.New.IPAM.Config, c)
+		note.New.IPAM.Config = append(note.New.IPAM.Config, one)
 	}
-	return note, h.readSeats(ctx, note, pins)
+	return note, c.readEndpoints(ctx, note, pins)
 }
 
-// readSeats notes down the containers on the network.
-func (h *Hand) readSeats(ctx context.Context, note *Note, pins []pin.Pin) error {
+// readEndpoints adds the containers on the network to the note.
+func (c *Connector) readEndpoints(ctx context.Context, note *Note, pins []pin.Pin) error {
 	given := map[netip.Addr]string{}
 	places := map[string]*pin.Endpoint{}
 	for i := range pins {
@@ -85,22 +85,22 @@ func (h *Hand) readSeats(ctx context.Context, note *Note, pins []pin.Pin) error 
 		if why := p.Unsettled(); why != "" {
 			return ipam.Refuse(ipam.ErrInUse, "%s", why)
 		}
-		ep, err := h.pin.Endpoint(ctx, p.ID, note.Network)
+		ep, err := c.Endpoint(ctx, p.ID, note.Network)
 		if err != nil {
 			return err
 		}
-		seat := Seat{Container: ep.Container, ID: ep.ID, Running: ep.Running, Addresses: ep.Addresses}
+		endpoint := Endpoint{Container: ep.Container, ID: ep.ID, Running: ep.Running, Addresses: ep.Addresses}
 		if !ep.Running {
-			seat.Addresses = ep.Asked
-			if len(seat.Addresses) == 0 {
-				seat.Addresses = p.Addresses
+			endpoint.Addresses = ep.Asked
+			if len(endpoint.Addresses) == 0 {
+				endpoint.Addresses = p.Addresses
 			}
 		}
-		places[seat.ID] = ep
-		note.Seats = append(note.Seats, seat)
+		places[endpoint.ID] = ep
+		note.Endpoints = append(note.Endpoints, endpoint)
 	}
-	// Those that run come first: what one of them has, none that does not run is to ask for.
-	slices.SortStableFunc(note.Seats, func(a, b Seat) int {
+	// Running containers come first: a stopped one must not ask for an address that one of them has.
+	slices.SortStableFunc(note.Endpoints, func(a, b Endpoint) int {
 		switch {
 		case a.Running == b.Running:
 			return strings.Compare(a.Container, b.Container)
@@ -109,25 +109,25 @@ func (h *Hand) readSeats(ctx context.Context, note *Note, pins []pin.Pin) error 
 		}
 		return 1
 	})
-	for i := range note.Seats {
-		seat := &note.Seats[i]
-		ep := places[seat.ID]
+	for i := range note.Endpoints {
+		endpoint := &note.Endpoints[i]
+		ep := places[endpoint.ID]
 		lent := func(a netip.Addr) bool { return given[a] != "" }
-		if len(ep.Asked) == 0 && !ep.Running && slices.ContainsFunc(seat.Addresses, lent) {
-			seat.Addresses = nil // it had it last, and somebody else has it by now
+		if len(ep.Asked) == 0 && !ep.Running && slices.ContainsFunc(endpoint.Addresses, lent) {
+			endpoint.Addresses = nil // somebody else has its last address by now
 		}
-		seat.Settings, seat.Command = ep.Asking(seat.Addresses), ep.Command(seat.Addresses)
-		for _, a := range seat.Addresses {
+		endpoint.Settings, endpoint.Command = ep.Asking(endpoint.Addresses), ep.Command(endpoint.Addresses)
+		for _, a := range endpoint.Addresses {
 			if other := given[a]; other != "" {
 				return ipam.Refuse(ipam.ErrInUse, "%s and %s are both to have %s; remove one of them, or disconnect it",
 					other,
-					seat.Container, a)
+					endpoint.Container, a)
 			}
-			given[a] = seat.Container
+			given[a] = endpoint.Container
 		}
 	}
 	return nil
 }
 
-// isGone tells whether what was asked for is not there.
+// isGone reports whether an object does not exist.
 func isGone(err error) bool { return errdefs.IsNotFound(err) }

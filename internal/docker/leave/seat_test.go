@@ -4,7 +4,7 @@ import "testing"
 
 // TestSeatHas: a container that is being taken off is known by the name of its endpoint, and a stranger is not.
 func TestSeatHas(t *testing.T) {
-	s := Seat{ID: "c0ffee", Container: "web"}
+	s := Endpoint{ID: "c0ffee", Container: "web"}
 	for _, c := range []struct {
 		id, name string
 		want     bool

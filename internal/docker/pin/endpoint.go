@@ -17,29 +17,28 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Endpoint is a container's place on one Docker network: what its user asked for there, and what it has.
+// Endpoint is a container's endpoint on one Docker network: the settings that its user asked for, and its addresses.
 type Endpoint struct {
 	Container string       `json:"container"` // its name
 	ID        string       `json:"id"`        // the container's
-	Network   string       `json:"network"`   // by its name
-	Running   bool         `json:"running"`   // also while it is paused
+	Network   string       `json:"network"`   // its name
+	Running   bool         `json:"running"`   // true also while it is paused
 	Addresses []netip.Addr `json:"addresses"`
-	Asked     []netip.Addr `json:"asked"` // what it asks for at each start
+	Asked     []netip.Addr `json:"asked"` // the addresses that it asks for at each start
 
-	// what the user could have set, and nothing of what the engine adds
+	// only settings that a user can make, none that the engine adds
 	Settings network.EndpointSettings `json:"settings"`
 }
 
-// labelServiceName is the name of the service that a swarm's task is of.
+// labelServiceName is the label with the name of a swarm task's service.
 const labelServiceName = "com.docker.swarm.service.name"
 
-// Endpoint reads the place of a container, by its id, on a Docker network, by its name. A task of a swarm's
-// service is refused with ipam.ErrInvalid, a container that is not there or not on the network with
-// ipam.ErrNotFound.
-func (h *Hand) Endpoint(ctx context.Context, id, networkName string) (*Endpoint, error) {
+// Endpoint reads the endpoint of a container (by id) on a Docker network (by name). It returns ipam.ErrInvalid for a
+// task of a swarm's service. It returns ipam.ErrNotFound if the container is gone or is not on the network.
+func (c *Connector) Endpoint(ctx context.Context, id, networkName string) (*Endpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, docker.Patience)
 	defer cancel()
-	api, err := h.agree(ctx)
+	api, err := c.API(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -72,18 +71,22 @@ func readEndpoint(c *container.InspectResponse, raw json.RawMessage, networkName
 			ep.Container, networkName)
 	}
 	ep.Settings = own(shown, c.ID)
-	if mode := modeOf(c); mode == networkName || mode == shown.NetworkID && mode != "" {
-		ep.Settings.MacAddress = userMAC(raw)
+	if c.HostConfig != nil {
+		if mode := string(c.HostConfig.NetworkMode); mode == networkName || mode == shown.NetworkID && mode != "" {
+			ep.Settings.MacAddress = userMAC(raw)
+		}
 	}
-	ep.Asked = askedBy(&ep.Settings)
+	if asks := ep.Settings.IPAMConfig; asks != nil {
+		ep.Asked = docker.ValidAddresses(asks.IPv4Address, asks.IPv6Address)
+	}
 	if ep.Running {
 		ep.Addresses = docker.ValidAddresses(shown.IPAddress, shown.GlobalIPv6Address)
 	}
 	return ep, nil
 }
 
-// own is what the user could have set of an endpoint. The engine adds the container's short id to the aliases by
-// itself.
+// own returns the settings of an endpoint that its user can have made. The engine itself adds the container's short id
+// to the aliases.
 func own(shown *network.EndpointSettings, id string) network.EndpointSettings {
 	copied := shown.Copy()
 	aliases := slices.DeleteFunc(copied.Aliases,
@@ -92,15 +95,8 @@ func own(shown *network.EndpointSettings, id string) network.EndpointSettings {
 		DriverOpts: copied.DriverOpts, GwPriority: copied.GwPriority}
 }
 
-func modeOf(c *container.InspectResponse) string {
-	if c.HostConfig == nil {
-		return ""
-	}
-	return string(c.HostConfig.NetworkMode)
-}
-
-// userMAC is the hardware address that a container's configuration gives it on the network that it was made on.
-// The client has no field for it any more.
+// userMAC returns the MAC in a container's configuration. It is the MAC on the network with which the container was
+// created. The client has no field for it any more.
 func userMAC(raw json.RawMessage) network.HardwareAddr {
 	var answer struct {
 		Config struct{ MacAddress network.HardwareAddr }
@@ -111,15 +107,9 @@ func userMAC(raw json.RawMessage) network.HardwareAddr {
 	return answer.Config.MacAddress
 }
 
-func askedBy(s *network.EndpointSettings) []netip.Addr {
-	if s.IPAMConfig == nil {
-		return nil
-	}
-	return docker.ValidAddresses(s.IPAMConfig.IPv4Address, s.IPAMConfig.IPv6Address)
-}
-
-// asking are the endpoint's own settings with other addresses to ask for, at most one of each family.
-func (ep *Endpoint) asking(addrs []netip.Addr) *network.EndpointSettings {
+// Asking returns the endpoint's own settings, with these addresses in place of those that it asks for. At most one of
+// each family is used.
+func (ep *Endpoint) Asking(addrs []netip.Addr) *network.EndpointSettings {
 	s := ep.Settings.Copy()
 	if s.IPAMConfig == nil {
 		s.IPAMConfig = &network.EndpointIPAMConfig{}
@@ -138,13 +128,9 @@ func (ep *Endpoint) asking(addrs []netip.Addr) *network.EndpointSettings {
 	return s
 }
 
-// Asking are the endpoint's own settings with other addresses to ask for, for whoever puts the container on a network
-// that is made anew.
-func (ep *Endpoint) Asking(addrs []netip.Addr) *network.EndpointSettings { return ep.asking(addrs) }
-
-// Command is what a person types to put the container back on its network, where it asks for the addresses.
+// Command returns the docker command that connects the container to its network again, with these addresses.
 func (ep *Endpoint) Command(addrs []netip.Addr) string {
-	s := ep.asking(addrs)
+	s := ep.Asking(addrs)
 	words := []string{"docker", "network", "connect"}
 	flag := func(name, value string) { words = append(words, name, quoted(value)) }
 	for _, addr := range addrs {

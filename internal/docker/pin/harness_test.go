@@ -1,11 +1,11 @@
 package pin
 
 import (
-	"encoding/json"
-	"net/http"
+	"context"
 	"net/netip"
 	"testing"
 
+	"berth/internal/docker/dockertest"
 	"berth/internal/ipam/ipamtest"
 
 	"go.uber.org/goleak"
@@ -22,10 +22,34 @@ func addrs(texts ...string) (all []netip.Addr) {
 	return all
 }
 
-// object is one of JSON.
-type object = map[string]any
+// object is a JSON object.
+type object = dockertest.Object
 
-func answer(w http.ResponseWriter, code int, body any) {
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body)
+const webID = "aaaabbbbccccddddeeeeffff0000111122223333444455556666777788889999"
+
+// newSeated returns an engine with the container web, which is on its network with all that a user can set there.
+func newSeated(t *testing.T) (*dockertest.Engine, *dockertest.Container) {
+	t.Helper()
+	e := dockertest.New(t)
+	web := &dockertest.Container{ID: webID, Name: "web", On: object{
+		"IPAMConfig": object{"LinkLocalIPs": []string{"169.254.8.8"}}, "Aliases": []string{"foo", "aaaabbbbcccc"},
+		"Links": []string{"db:store"}, "DriverOpts": object{"mode": "a b"}, "NetworkID": "n1", "EndpointID": "e1",
+		"IPAddress": "10.9.0.5", "GlobalIPv6Address": "fd00:9::5", "MacAddress": "02:42:00:00:00:01"}}
+	e.Place.Containers = []*dockertest.Container{web}
+	return e, web
+}
+
+func open(e *dockertest.Engine) *Connector {
+	e.Helper()
+	h, err := OpenConnector(e.URL())
+	must(e, err)
+	e.Cleanup(h.Close)
+	return h
+}
+
+func endpoint(e *dockertest.Engine, h *Connector) *Endpoint {
+	e.Helper()
+	ep, err := h.Endpoint(context.Background(), webID, dockertest.Front)
+	must(e, err)
+	return ep
 }

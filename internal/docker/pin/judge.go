@@ -10,18 +10,18 @@ import (
 	"berth/internal/ipam"
 )
 
-// timeForm is how a refusal tells when something began.
+// timeForm is the format of times in refusals.
 const timeForm = "2006-01-02 15:04:05 MST"
 
-// pinning is what FindPins looks things up in.
+// pinning holds what Find looks up.
 type pinning struct {
 	view     *ipam.EngineView
 	rec      *Records
 	networks map[string]*ipam.EngineNetwork // by id
 	users    map[used]int                   // how many endpoints have an address
-	plans    map[string]*ipam.Network       // the rules of Berth's networks, by their ids: what names mean
+	plans    map[string]*ipam.Network       // names and owner rules of Berth's networks, by id
 	types    map[string]*ipam.NetworkInfo
-	wished   map[string][]ipam.Wish // what is to be reserved, by network and owner
+	wished   map[string][]ipam.Wish // addresses to reserve, by network and owner
 }
 
 // used is an address on a Docker network.
@@ -50,21 +50,21 @@ func newPinning(view *ipam.EngineView, rec *Records) *pinning {
 	return f
 }
 
-// seat is one endpoint that is judged.
-type seat struct {
+// judged is one endpoint and the verdict on it.
+type judged struct {
 	*pinning
 	c   *ipam.EngineContainer
 	ep  *ipam.EngineEndpoint
 	n   *ipam.EngineNetwork
 	pin Pin
 
-	fresh []netip.Addr // what is to be reserved
-	brief string       // a refusal in a few words, where the whole one is long
+	fresh []netip.Addr // addresses to reserve
+	brief string       // a short form of the refusal, if that is long
 }
 
 func (f *pinning) judge(c *ipam.EngineContainer, ep *ipam.EngineEndpoint, n *ipam.EngineNetwork) Pin {
-	s := &seat{pinning: f, c: c, ep: ep, n: n, pin: Pin{Container: c.Name, ID: c.ID, Project: c.Project, State: c.State,
-		Network: n.Name, NetworkID: n.ID,
+	s := &judged{pinning: f, c: c, ep: ep, n: n, pin: Pin{Container: c.Name, ID: c.ID, Project: c.Project,
+		State: c.State, Network: n.Name, NetworkID: n.ID,
 		Addresses: []netip.Addr{}, Asked: append([]netip.Addr{}, ep.Wanted...), Reservation: []Kept{}}}
 	for _, own := range n.Subnets {
 		if sub := s.subnet(own.CIDR); sub != nil && s.pin.Planned == "" {
@@ -83,8 +83,8 @@ func (f *pinning) judge(c *ipam.EngineContainer, ep *ipam.EngineEndpoint, n *ipa
 	return s.pin
 }
 
-// missing says what is to be done.
-func (s *seat) missing() string {
+// missing describes what is left to do.
+func (s *judged) missing() string {
 	var parts []string
 	if len(s.pin.Reserve) > 0 {
 		parts = append(parts, "not reserved: "+listed(s.fresh))
@@ -98,8 +98,8 @@ func (s *seat) missing() string {
 	return strings.Join(parts, "; ")
 }
 
-// plan finds the addresses and what is missing of them, or says why it cannot be.
-func (s *seat) plan() (refusal string) {
+// plan finds the addresses to keep and the edits that are missing. It returns a refusal if there can be no plan.
+func (s *judged) plan() (refusal string) {
 	if refusal = s.pin.Unsettled(); refusal != "" {
 		return refusal
 	}
@@ -133,9 +133,9 @@ func (s *seat) plan() (refusal string) {
 	return ""
 }
 
-// subnet is Berth's subnet of a Docker network's: in the planned network or the space that the Docker network
-// names, or else in the space local.
-func (s *seat) subnet(cidr netip.Prefix) *ipam.SubnetInfo {
+// subnet returns Berth's subnet with a CIDR of the Docker network. It must be in the planned network or the space that
+// the Docker network's options name, or else in the space local.
+func (s *judged) subnet(cidr netip.Prefix) *ipam.SubnetInfo {
 	named, space := s.n.Options["network"], s.n.Options["space"]
 	var found []*ipam.SubnetInfo
 	for i := range s.rec.Subnets {
@@ -146,28 +146,21 @@ func (s *seat) subnet(cidr netip.Prefix) *ipam.SubnetInfo {
 		if named != "" && (sub.Network == named || sub.NetworkID.String() == named) {
 			return sub
 		}
-		if named == "" && sub.Space == orLocal(space) {
+		if named == "" && sub.Space == cmp.Or(space, ipam.LocalSpace) {
 			return sub
 		}
 		found = append(found, sub)
 	}
 	if len(found) == 1 && named != "" {
-		return found[0] // the planned network was renamed since
+		return found[0] // the planned network was renamed later
 	}
 	return nil
 }
 
-func orLocal(space string) string {
-	if space == "" {
-		return ipam.LocalSpace
-	}
-	return space
-}
-
-// chosen tells whether Berth chose the subnet for this Docker network, which named none. Where several Docker
-// networks are on the subnet, its containers' leases tell which attachment is its own; where none does, the engine
-// will.
-func (s *seat) chosen(sub *ipam.SubnetInfo, docker *ipam.EngineSubnet) bool {
+// chosen reports whether Berth chose the subnet for this Docker network, which named none. If several Docker networks
+// are on the subnet, the leases of its containers show which attachment it has. If there are no leases, the engine will
+// refuse the address.
+func (s *judged) chosen(sub *ipam.SubnetInfo, docker *ipam.EngineSubnet) bool {
 	if len(sub.Chosen) == 0 || docker.Range.IsValid() && docker.Range != docker.CIDR {
 		return false
 	}
@@ -189,7 +182,7 @@ func (s *seat) chosen(sub *ipam.SubnetInfo, docker *ipam.EngineSubnet) bool {
 	return false
 }
 
-func (s *seat) chosenRefusal() string {
+func (s *judged) chosenRefusal() string {
 	var flags string
 	for _, sub := range s.n.Subnets {
 		if sub.CIDR.Addr().Is6() {
@@ -200,21 +193,21 @@ func (s *seat) chosenRefusal() string {
 	for _, key := range sortedKeys(s.n.Options) {
 		flags += " --ipam-opt " + quoted(key+"="+s.n.Options[key])
 	}
-	return fmt.Sprintf("the Docker network %s was created without --subnet, and this engine, before v29, takes no "+
+	return fmt.Sprintf("the Docker network %s was created without --subnet, and this engine, before 29.0.4, takes no "+
 		"address of a container's own there: "+
 		"take its containers off it, remove it, and create it again with `docker network create --ipam-driver %s%s %s`",
 		s.n.Name, s.n.Driver, flags, s.n.Name)
 }
 
-// address is the one that the container is to keep in a subnet, or why there is none.
-func (s *seat) address(sub *ipam.SubnetInfo) (addr netip.Addr, refusal string) {
+// address returns the address that the container is to keep in a subnet, or why there is none.
+func (s *judged) address(sub *ipam.SubnetInfo) (addr netip.Addr, refusal string) {
 	if s.pin.Runs() {
 		for _, addr := range s.ep.Addresses {
 			if sub.CIDR.Contains(addr) {
 				return addr, s.has(sub, addr)
 			}
 		}
-		return netip.Addr{}, "" // a container without IPv6 on a network with it
+		return netip.Addr{}, "" // a container without IPv6 on a network with IPv6
 	}
 	for _, addr := range s.ep.Wanted {
 		if sub.CIDR.Contains(addr) {
@@ -232,8 +225,8 @@ func (s *seat) address(sub *ipam.SubnetInfo) (addr netip.Addr, refusal string) {
 		"`berth reservation add %s --owner %s --ip ADDRESS`", s.c.Name, sub.CIDR, sub.Network, s.pin.Owner)
 }
 
-// has refuses what a running container shows as its own and is somebody else's.
-func (s *seat) has(sub *ipam.SubnetInfo, addr netip.Addr) string {
+// has returns a refusal if a running container shows an address that is somebody else's.
+func (s *judged) has(sub *ipam.SubnetInfo, addr netip.Addr) string {
 	l := s.holder(sub, addr)
 	switch {
 	case s.users[used{s.n.ID, addr}] > 1:
@@ -250,22 +243,22 @@ func (s *seat) has(sub *ipam.SubnetInfo, addr netip.Addr) string {
 	return ""
 }
 
-// ours tells whether a lease can be that of the endpoint. A name alone says little: a container may have been
-// renamed since.
-func (s *seat) ours(l *ipam.LeaseInfo) bool {
+// ours reports whether a lease can be the endpoint's. A different name alone proves nothing, because a container can be
+// renamed.
+func (s *judged) ours(l *ipam.LeaseInfo) bool {
 	none := ipam.MAC{}
 	return l.MAC == none || s.ep.MAC == none || l.MAC == s.ep.MAC || l.Name == s.c.Name
 }
 
-// mayHave refuses what somebody else holds while the container is stopped.
-func (s *seat) mayHave(sub *ipam.SubnetInfo, addr netip.Addr) string {
+// mayHave returns a refusal if somebody else holds an address of a stopped container.
+func (s *judged) mayHave(sub *ipam.SubnetInfo, addr netip.Addr) string {
 	if l := s.holder(sub, addr); l != nil {
 		return s.heldBy(l)
 	}
 	return ""
 }
 
-func (s *seat) heldBy(l *ipam.LeaseInfo) string {
+func (s *judged) heldBy(l *ipam.LeaseInfo) string {
 	holder := l.Name
 	switch {
 	case l.Kind == ipam.Gateway:

@@ -16,42 +16,41 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// How a container is put back on its network: each call may wait for the engine's locks and for what it asks of
-// Berth, and is made again after each of the pauses.
+// callTime bounds each call to the engine, which may wait for the engine's locks and for its requests to Berth.
+// Connecting is tried again after each of the pauses.
 const callTime = time.Minute
 
 func pauses() []time.Duration {
 	return []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second}
 }
 
-// Moved is what came of a change of an endpoint.
+// Moved is the result of a change of an endpoint.
 type Moved struct {
 	Cut       time.Duration // how long a running container was without its network
-	Addresses []netip.Addr  // that it has then; none of one that does not run
-	Off       bool          // it was taken off its network, and could not be put on again
+	Addresses []netip.Addr  // its addresses afterwards; empty if it does not run
+	Off       bool          // it is off its network, and could not be connected again
 }
 
-// Move has a container ask for other addresses on a network from now on, none where there are none: it is taken
-// off the network and put back with all else that its user had set. It does not end with ctx in the midst of that.
-// Where it cannot be put back asking for them it is put back asking for none, and where that fails too the error
-// says which command does it. Afterwards the container is looked at: one that runs with other addresses is an
-// error, too.
-func (h *Hand) Move(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (Moved, error) {
+// Move changes the addresses that a container asks for on a network, to none if addrs is empty. It disconnects the
+// container and connects it again with all its other settings. Once begun, it does not stop when ctx ends. If the
+// engine refuses the addresses, Move connects the container without any. If that fails too, the error holds the command
+// that does it. At the end Move reads the endpoint: if the container runs with other addresses, that is an error.
+func (c *Connector) Move(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (Moved, error) {
 	if err := ctx.Err(); err != nil {
 		return Moved{}, err
 	}
 	ctx = context.WithoutCancel(ctx)
-	defer h.mover.Done(ep.ID)
+	defer c.mover.Done(ep.ID)
 	begin := time.Now()
-	if err := h.TakeOff(ctx, ep); err != nil {
+	if err := c.Disconnect(ctx, ep); err != nil {
 		return Moved{}, err
 	}
-	off, err := h.PutOn(ctx, ep, addrs)
+	off, err := c.Reconnect(ctx, ep, addrs)
 	moved := Moved{Cut: time.Since(begin), Off: off}
 	if err != nil {
 		return moved, err
 	}
-	now, err := h.Endpoint(ctx, ep.ID, ep.Network)
+	now, err := c.Endpoint(ctx, ep.ID, ep.Network)
 	if err != nil {
 		return moved, fmt.Errorf("%s was put back on the Docker network %s, and how it is there cannot be read: %w",
 			ep.Container, ep.Network, err)
@@ -60,31 +59,31 @@ func (h *Hand) Move(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (Move
 	return moved, now.asDesired(addrs)
 }
 
-// PutOn puts a container that was taken off a network on it again, without its addresses where the engine refuses
-// these, and tells whether it is off the network still.
-func (h *Hand) PutOn(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (off bool, err error) {
-	err = h.connect(ctx, ep, addrs)
+// Reconnect connects a container that was taken off a network again, without its addresses if the engine refuses them.
+// It reports whether the container is still off the network.
+func (c *Connector) Reconnect(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (off bool, err error) {
+	err = c.connect(ctx, ep, addrs)
 	switch {
 	case err != nil && len(addrs) > 0:
-		off, err = h.goBack(ctx, ep, addrs, err)
+		off, err = c.goBack(ctx, ep, addrs, err)
 	case err != nil:
 		off, err = true, lost(ep, addrs, err)
 	}
 	if !off {
-		h.mover.Done(ep.ID)
+		c.mover.Done(ep.ID)
 	}
 	return off, err
 }
 
-// Restore puts a container that may be off a network on it again, as it was to be. One that is on it is left as it is;
-// ipam.ErrNotFound: the container is gone, or the network.
-func (h *Hand) Restore(ctx context.Context, ep *Endpoint, addrs []netip.Addr) error {
+// Restore connects a container that may be off a network again, with its addresses. It does nothing if the container is
+// on the network. It returns ipam.ErrNotFound if the container or the network is gone.
+func (c *Connector) Restore(ctx context.Context, ep *Endpoint, addrs []netip.Addr) error {
 	ctx = context.WithoutCancel(ctx)
-	api, err := h.agree(ctx)
+	api, err := c.API(ctx)
 	if err != nil {
 		return err
 	}
-	defer h.mover.Done(ep.ID)
+	defer c.mover.Done(ep.ID)
 	there, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	if _, err := api.ContainerInspect(there, ep.ID, client.ContainerInspectOptions{}); errdefs.IsNotFound(err) {
@@ -92,7 +91,7 @@ func (h *Hand) Restore(ctx context.Context, ep *Endpoint, addrs []netip.Addr) er
 	} else if err != nil {
 		return fmt.Errorf("the engine's container %s: %w", ep.Container, err)
 	}
-	if off, known := h.isOff(ctx, ep); known && !off {
+	if off, known := c.isOff(ctx, ep); known && !off {
 		return nil
 	}
 	_, err = api.NetworkInspect(there, ep.Network, client.NetworkInspectOptions{})
@@ -100,14 +99,14 @@ func (h *Hand) Restore(ctx context.Context, ep *Endpoint, addrs []netip.Addr) er
 		return ipam.Refuse(ipam.ErrNotFound, "the engine has no Docker network %s any more, on which %s was", ep.Network,
 			ep.Container)
 	}
-	off, err := h.PutOn(ctx, ep, addrs)
+	off, err := c.Reconnect(ctx, ep, addrs)
 	if !off {
 		return nil
 	}
 	return err
 }
 
-// asDesired refuses an endpoint that asks for, or runs with, other addresses than were wanted of it.
+// asDesired returns an error if an endpoint asks for addresses other than addrs, or runs with others.
 func (ep *Endpoint) asDesired(addrs []netip.Addr) error {
 	switch {
 	case !sameAddrs(ep.Asked, addrs):
@@ -122,9 +121,9 @@ func (ep *Endpoint) asDesired(addrs []netip.Addr) error {
 	return nil
 }
 
-// goBack puts a container back as it was, since it cannot be put back as it was to be.
-func (h *Hand) goBack(ctx context.Context, ep *Endpoint, addrs []netip.Addr, why error) (off bool, err error) {
-	if err := h.connect(ctx, ep, nil); err != nil {
+// goBack connects a container without addresses, after the engine refused these.
+func (c *Connector) goBack(ctx context.Context, ep *Endpoint, addrs []netip.Addr, why error) (off bool, err error) {
+	if err := c.connect(ctx, ep, nil); err != nil {
 		return true, lost(ep, addrs, errors.Join(why, err))
 	}
 	return false, fmt.Errorf("%s is back on the Docker network %s, and asks for no address there, because the engine "+
@@ -138,30 +137,30 @@ func lost(ep *Endpoint, addrs []netip.Addr, why error) error {
 		ep.Container, ep.Network, ep.Command(addrs), why)
 }
 
-// TakeOff takes a container off a network. One that is off it although the engine says that something failed is
-// off it.
-func (h *Hand) TakeOff(ctx context.Context, ep *Endpoint) error {
-	api, err := h.agree(ctx)
+// Disconnect takes a container off a network. If the engine reports an error and the container is off nevertheless,
+// that is a success.
+func (c *Connector) Disconnect(ctx context.Context, ep *Endpoint) error {
+	api, err := c.API(ctx)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	err = h.mover.Off(ctx, api, ep.Network, ep.ID, false)
+	err = c.mover.Off(ctx, api, ep.Network, ep.ID, false)
 	if err == nil {
 		return nil
 	}
-	if off, known := h.isOff(context.WithoutCancel(ctx), ep); known && !off {
-		h.mover.Done(ep.ID)
+	if off, known := c.isOff(context.WithoutCancel(ctx), ep); known && !off {
+		c.mover.Done(ep.ID)
 		return fmt.Errorf("the engine does not take %s off the Docker network %s, where it still is as it was: %w",
 			ep.Container, ep.Network, err)
 	}
-	return nil // that it is put back harms in no case
+	return nil // connecting it again does no harm in any case
 }
 
-// isOff tells whether a container is off a network, where the engine says so at all.
-func (h *Hand) isOff(ctx context.Context, ep *Endpoint) (off, known bool) {
-	now, err := h.Endpoint(ctx, ep.ID, ep.Network)
+// isOff reports whether a container is off a network, and whether the engine could tell.
+func (c *Connector) isOff(ctx context.Context, ep *Endpoint) (off, known bool) {
+	now, err := c.Endpoint(ctx, ep.ID, ep.Network)
 	switch {
 	case errors.Is(err, ipam.ErrNotFound):
 		return true, true
@@ -171,58 +170,51 @@ func (h *Hand) isOff(ctx context.Context, ep *Endpoint) (off, known bool) {
 	return now.Running && len(now.Addresses) == 0, true
 }
 
-// connect puts a container on a network, and tries again when that fails. What cannot come of a second try is
-// tried once.
-func (h *Hand) connect(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (err error) {
+// connect connects a container to a network, and tries again if that fails. It does not repeat what will always fail.
+func (c *Connector) connect(ctx context.Context, ep *Endpoint, addrs []netip.Addr) (err error) {
 	for _, pause := range append(pauses(), 0) {
-		err = h.connectOnce(ctx, ep, addrs)
+		err = c.connectOnce(ctx, ep, addrs)
 		if err == nil || forGood(err) {
 			return err
 		}
-		if h.isOn(ctx, ep, addrs) {
-			return nil // the answer got lost
+		if c.isOn(ctx, ep, addrs) {
+			return nil // the engine's answer was lost
 		}
-		pauseFor(pause)
+		time.Sleep(pause)
 	}
 	return err
 }
 
-// isOn tells whether a container is on a network, and asks for exactly these addresses there.
-func (h *Hand) isOn(ctx context.Context, ep *Endpoint, addrs []netip.Addr) bool {
-	now, err := h.Endpoint(ctx, ep.ID, ep.Network)
+// isOn reports whether a container is on a network and asks for exactly these addresses.
+func (c *Connector) isOn(ctx context.Context, ep *Endpoint, addrs []netip.Addr) bool {
+	now, err := c.Endpoint(ctx, ep.ID, ep.Network)
 	if err != nil || !sameAddrs(now.Asked, addrs) {
 		return false
 	}
 	return !now.Running || len(now.Addresses) > 0
 }
 
-func (h *Hand) connectOnce(ctx context.Context, ep *Endpoint, addrs []netip.Addr) error {
-	api, err := h.agree(ctx)
+func (c *Connector) connectOnce(ctx context.Context, ep *Endpoint, addrs []netip.Addr) error {
+	api, err := c.API(ctx)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	return h.mover.On(ctx, api, ep.Network, ep.ID, ep.asking(addrs))
+	return c.mover.On(ctx, api, ep.Network, ep.ID, ep.Asking(addrs))
 }
 
-// forGood tells whether the engine refused what it will always refuse: an address on a network without a subnet of
-// its user's.
+// forGood reports whether the engine refused what it always refuses: an address on a network whose subnet its user did
+// not configure.
 func forGood(err error) bool { return strings.Contains(err.Error(), "user configured subnets") }
 
-func pauseFor(d time.Duration) {
-	if d > 0 {
-		time.Sleep(d)
-	}
-}
-
-// sameAddrs tells whether both have the same addresses, in whatever order.
+// sameAddrs reports whether both have the same addresses, in any order.
 func sameAddrs(a, b []netip.Addr) bool {
 	return slices.Equal(slices.SortedFunc(slices.Values(a), netip.Addr.Compare),
 		slices.SortedFunc(slices.Values(b), netip.Addr.Compare))
 }
 
-// listed writes addresses for a person.
+// listed formats addresses for a person.
 func listed(addrs []netip.Addr) string {
 	if len(addrs) == 0 {
 		return "none"
@@ -236,7 +228,7 @@ func listed(addrs []netip.Addr) string {
 
 func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
-// quoted is a word as a shell takes it.
+// quoted quotes a word for a shell, if it needs quotes.
 func quoted(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||

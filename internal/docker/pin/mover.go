@@ -15,18 +15,18 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// lockTime is how long a container is waited for that another process moves.
+// lockTime bounds the wait for another process that moves the container.
 const lockTime = 15 * time.Second
 
-// Mover takes containers off Docker networks and puts them on, for all of Berth. From the first step on it has the lock
-// of the container, until Done: no other process that is in the same network namespace moves it meanwhile. The zero
-// Mover is ready for use.
+// Mover takes containers off Docker networks and connects them, for all of Berth. It locks a container from its first
+// step until Done. Until then no other process in the same network namespace can move the container. The zero Mover is
+// ready for use.
 type Mover struct {
 	mu   sync.Mutex
-	held map[string]net.Listener // by the id of the container: a name that one process has, and that ends with it
+	held map[string]net.Listener // by container id; a process that ends lets go of its names
 }
 
-// Off takes a container, by its whole id, off a network.
+// Off takes a container (by full id) off a network.
 func (m *Mover) Off(ctx context.Context, api *client.Client, on, container string, force bool) error {
 	if err := m.lock(ctx, container); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (m *Mover) Off(ctx context.Context, api *client.Client, on, container strin
 	return err
 }
 
-// On puts a container, by its whole id, on a network.
+// On connects a container (by full id) to a network.
 func (m *Mover) On(ctx context.Context, api *client.Client, on, container string,
 	settings *network.EndpointSettings) error {
 	if err := m.lock(ctx, container); err != nil {
@@ -65,7 +65,7 @@ func (m *Mover) Close() {
 	}
 }
 
-// lock waits until no other process moves a container.
+// lock locks a container. It waits until no other process moves it, at most lockTime.
 func (m *Mover) lock(ctx context.Context, container string) error {
 	ctx, cancel := context.WithTimeout(ctx, lockTime)
 	defer cancel()
@@ -103,5 +103,5 @@ func (m *Mover) tryLock(container string) error {
 	return nil
 }
 
-// lockName is in the abstract namespace (unix(7)): it needs no file, and nobody has to remove it.
+// lockName is an abstract socket address (unix(7)). It needs no file, and nobody has to remove it.
 func lockName(container string) string { return "@berth-moves-" + container }

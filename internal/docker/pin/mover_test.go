@@ -10,12 +10,12 @@ import (
 
 // What one process has taken off its network no other one moves, until it is on again.
 func TestMovedByOne(t *testing.T) {
-	e := newSeated(t)
-	one, other := e.open(), e.open()
+	e, _ := newSeated(t)
+	one, other := open(e), open(e)
 	ctx := context.Background()
 	ep, err := one.Endpoint(ctx, webID, "front")
 	must(t, err)
-	must(t, one.TakeOff(ctx, ep))
+	must(t, one.Disconnect(ctx, ep))
 
 	api, err := other.API(ctx)
 	must(t, err)
@@ -24,10 +24,10 @@ func TestMovedByOne(t *testing.T) {
 	if err := other.mover.On(gone, api, ep.Network, ep.ID, nil); !errors.Is(err, ipam.ErrInUse) {
 		t.Fatalf("another process puts it on: %v", err)
 	}
-	_, err = one.PutOn(ctx, ep, nil)
+	_, err = one.Reconnect(ctx, ep, nil)
 	must(t, err)
-	must(t, other.TakeOff(ctx, ep))
-	if off, err := other.PutOn(ctx, ep, nil); off || err != nil {
+	must(t, other.Disconnect(ctx, ep))
+	if off, err := other.Reconnect(ctx, ep, nil); off || err != nil {
 		t.Fatalf("it is off: %t, %v", off, err)
 	}
 }

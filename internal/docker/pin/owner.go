@@ -8,19 +8,19 @@ import (
 	"berth/internal/ipam"
 )
 
-// This file tells whose an address is by reservations and memories, and what is to be reserved for a container.
+// This file decides whose an address is, by reservations and memories, and what to reserve for a container.
 
-// owner is whom the addresses of a container are reserved for: what Compose made of it, where its name tells Berth
-// so, else its name. A service with a container_name is known by that.
-func (s *seat) owner() string {
+// owner returns for whom the addresses of a container are reserved: its Compose owner, if the container's name means
+// that on the network, else its name. A service with a container_name has that name.
+func (s *judged) owner() string {
 	if owner := s.c.Owner(); s.means(s.pin.PlannedID, owner) {
 		return owner
 	}
 	return s.c.Name
 }
 
-// means tells whether the name of the container can mean an owner on a network of Berth's.
-func (s *seat) means(network, owner string) bool {
+// means reports whether the container's name can mean an owner on a network of Berth's.
+func (s *judged) means(network, owner string) bool {
 	n := s.plans[network]
 	if n == nil {
 		n = &ipam.Network{}
@@ -28,9 +28,9 @@ func (s *seat) means(network, owner string) bool {
 	return n.Means(s.c.Name, owner)
 }
 
-// mine tells whether an owner is the container: as its name or a rule of the network makes it, or by its MAC. On
-// an engine that tells no names it is also whom Compose's labels make it.
-func (s *seat) mine(sub *ipam.SubnetInfo, owner string) bool {
+// mine reports whether an owner is the container: by its name, by an owner rule of the network, or by its MAC. If the
+// engine sends no names, the owner by Compose's labels also counts.
+func (s *judged) mine(sub *ipam.SubnetInfo, owner string) bool {
 	switch {
 	case owner == "":
 		return false
@@ -42,8 +42,8 @@ func (s *seat) mine(sub *ipam.SubnetInfo, owner string) bool {
 	return !s.rec.TakesAny && owner == s.c.Owner()
 }
 
-// holder is who holds an address at this moment; nil: nobody.
-func (s *seat) holder(sub *ipam.SubnetInfo, addr netip.Addr) *ipam.LeaseInfo {
+// holder returns the current lease of an address, or nil.
+func (s *judged) holder(sub *ipam.SubnetInfo, addr netip.Addr) *ipam.LeaseInfo {
 	for i := range s.rec.Leases {
 		l := &s.rec.Leases[i]
 		if l.Address == addr && l.Space == sub.Space && l.Released.IsZero() {
@@ -53,8 +53,8 @@ func (s *seat) holder(sub *ipam.SubnetInfo, addr netip.Addr) *ipam.LeaseInfo {
 	return nil
 }
 
-// memory is what a subnet remembers that the container had last; nil: nothing.
-func (s *seat) memory(sub *ipam.SubnetInfo) (last *ipam.LeaseInfo) {
+// memory returns the newest remembered lease of the container in a subnet, or nil.
+func (s *judged) memory(sub *ipam.SubnetInfo) (last *ipam.LeaseInfo) {
 	for i := range s.rec.Leases {
 		l := &s.rec.Leases[i]
 		if l.Subnet != sub.CIDR || l.Space != sub.Space || l.Released.IsZero() {
@@ -70,9 +70,9 @@ func (s *seat) memory(sub *ipam.SubnetInfo) (last *ipam.LeaseInfo) {
 	return last
 }
 
-// reservation is that of the container in a subnet; nil: none. What is kept only until its owner runs with another
-// one counts for nothing.
-func (s *seat) reservation(sub *ipam.SubnetInfo) *ipam.ReservationInfo {
+// reservation returns the container's reservation in a subnet, or nil. Replaced reservations do not count: they end
+// when their owner runs with its new address.
+func (s *judged) reservation(sub *ipam.SubnetInfo) *ipam.ReservationInfo {
 	for i := range s.rec.Reservations {
 		r := &s.rec.Reservations[i]
 		if r.Subnet == sub.CIDR && r.Space == sub.Space && !r.Replaced && r.Address.IsValid() && s.mine(sub, r.Owner) {
@@ -82,9 +82,9 @@ func (s *seat) reservation(sub *ipam.SubnetInfo) *ipam.ReservationInfo {
 	return nil
 }
 
-// reserve notes the reservation of an address of the container, or the edit that makes it. It refuses what is
-// another's, and a second address of an owner in one subnet.
-func (s *seat) reserve(sub *ipam.SubnetInfo, addr netip.Addr) (refusal string) {
+// reserve records the container's reservation of an address, or the edit that makes it. It refuses an address that is
+// reserved for somebody else, and a second address of an owner in one subnet.
+func (s *judged) reserve(sub *ipam.SubnetInfo, addr netip.Addr) (refusal string) {
 	for i := range s.rec.Reservations {
 		r := &s.rec.Reservations[i]
 		if r.Address != addr || r.Space != sub.Space {
@@ -113,11 +113,11 @@ func (s *seat) reserve(sub *ipam.SubnetInfo, addr netip.Addr) (refusal string) {
 	return ""
 }
 
-// edit reserves an address in the lowest free slot of its owner on the network. It says again what the owner has
-// there: the slots of an interface are said without gaps. What its container holds is reserved whatever name the
-// lease has: engines before v29 tell none. It names the network by its id: those of a Docker network of both families
-// have one name.
-func (s *seat) edit(sub *ipam.SubnetInfo, addr netip.Addr) *ipam.AddReservation {
+// edit reserves an address in the lowest free slot of its owner on the network. The edit repeats the owner's other
+// addresses, because the slots of an interface must have no gaps. It has Force for a running container: engines before
+// v29 send no names, so the lease of its address may have any name or none. It names the network by id, because the two
+// networks of a dual-stack Docker network have the same name.
+func (s *judged) edit(sub *ipam.SubnetInfo, addr netip.Addr) *ipam.AddReservation {
 	add := &ipam.AddReservation{Network: sub.NetworkID.String(), Owner: s.pin.Owner, Force: s.pin.Runs(),
 		Automatic: s.automatic(sub, addr)}
 	for _, r := range s.rec.Reservations {
@@ -143,9 +143,9 @@ func (s *seat) edit(sub *ipam.SubnetInfo, addr netip.Addr) *ipam.AddReservation 
 	return add
 }
 
-// automatic tells whether the reservation is one that Berth chose: what no user asked for, outside of the bands
-// that are for people.
-func (s *seat) automatic(sub *ipam.SubnetInfo, addr netip.Addr) bool {
+// automatic reports whether Berth chose the address. It did if no user asked for it and it is outside the static bands,
+// which are for people.
+func (s *judged) automatic(sub *ipam.SubnetInfo, addr netip.Addr) bool {
 	if n := s.types[sub.NetworkID.String()]; n != nil && n.Type == ipam.VIP.String() {
 		return false
 	}

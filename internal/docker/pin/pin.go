@@ -3,9 +3,9 @@
 // reconnects containers. A container is always reconnected with all its settings, even if the caller stops. If that
 // fails, the error holds the command that does it.
 //
-// Find (pin.go) examines each place of a container: its address, the address it asks for, and the edits that are
+// Find (pin.go) examines each endpoint of a container: its address, the address it asks for, and the edits that are
 // missing or forbidden (judge.go). Reservations and memories decide whose an address is (owner.go). The caller makes
-// the edits. Then a Hand (hand.go) reads the endpoint (endpoint.go) and moves it (move.go).
+// the edits. Then a Connector (connector.go) reads the endpoint (endpoint.go) and moves it (move.go).
 package pin
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/moby/moby/api/types/container"
 )
 
-// Pin is a container's place on a Docker network of Berth's, and what there is to do so that it keeps its
-// addresses there for good: they are reserved for its owner, and the endpoint asks for them at each start.
+// Pin is a container's endpoint on a Docker network of Berth's, and what is left to do so that it keeps its addresses
+// for good. For that they must be reserved for its owner, and the endpoint must ask for them at each start.
 type Pin struct {
 	Container string `json:"container"`
 	ID        string `json:"id"`
@@ -28,22 +28,22 @@ type Pin struct {
 	State     string `json:"state"`
 	Network   string `json:"network"`    // Docker's
 	NetworkID string `json:"network_id"` // Docker's
-	// the one of Berth's that it is on; of several subnets that of the first
+	// the network of Berth's that it is on; if it has several subnets, that of the first
 	Planned     string       `json:"berth_network"`
 	PlannedID   string       `json:"berth_network_id"`
 	Owner       string       `json:"owner"`
-	Addresses   []netip.Addr `json:"addresses"`         // that it is to keep: it has them, or would be given them
-	Asked       []netip.Addr `json:"asked"`             // by the endpoint, at each start
-	Pinned      bool         `json:"pinned"`            // nothing is to be done
-	Missing     string       `json:"missing,omitempty"` // what is to be done, for a person
-	Refusal     string       `json:"refusal,omitempty"` // why it cannot be pinned as it is, and what to do
-	Reservation []Kept       `json:"reservations"`      // of Addresses, those that are the owner's
+	Addresses   []netip.Addr `json:"addresses"`         // the addresses to keep: those that it has, or would get
+	Asked       []netip.Addr `json:"asked"`             // what the endpoint asks for at each start
+	Pinned      bool         `json:"pinned"`            // nothing is left to do
+	Missing     string       `json:"missing,omitempty"` // what is left to do, for a person
+	Refusal     string       `json:"refusal,omitempty"` // why it cannot be pinned, and what helps
+	Reservation []Kept       `json:"reservations"`      // those of Addresses that are reserved for the owner
 
-	Reserve []*ipam.AddReservation `json:"-"` // what is missing of them
-	Connect bool                   `json:"-"` // the endpoint does not ask for them yet
+	Reserve []*ipam.AddReservation `json:"-"` // the reservations that are missing
+	Connect bool                   `json:"-"` // the endpoint does not ask for Addresses yet
 }
 
-// Kept is an address that is reserved for the owner of a container.
+// Kept is an address that is reserved for a container's owner.
 type Kept struct {
 	Network   string     `json:"network"` // Berth's
 	NetworkID ipam.ID    `json:"network_id"`
@@ -51,13 +51,13 @@ type Kept struct {
 	Address   netip.Addr `json:"address"`
 }
 
-// Runs tells whether the container has its network at this moment, and loses it for a moment when the endpoint is
-// changed.
+// Runs reports whether the container is on its network now. If so, it loses the network for a moment when the endpoint
+// changes.
 func (p *Pin) Runs() bool {
 	return p.State == string(container.StateRunning) || p.State == string(container.StatePaused)
 }
 
-// Unsettled says why the container can neither be cut off nor written to at this moment; empty: it can.
+// Unsettled returns why the container cannot be disconnected or changed in its state, or "" if it can.
 func (p *Pin) Unsettled() string {
 	switch container.ContainerState(p.State) {
 	case container.StateRunning, container.StatePaused, container.StateCreated, container.StateExited:
@@ -66,18 +66,18 @@ func (p *Pin) Unsettled() string {
 	return fmt.Sprintf("%s is %s at this moment; start or stop it, and try again", p.Container, p.State)
 }
 
-// Records are what Berth has written, as the admin API tells it, and what an engine can.
+// Records are Berth's records, as the admin API shows them, and an ability of the engine.
 type Records struct {
 	Subnets      []ipam.SubnetInfo
 	Networks     []ipam.NetworkInfo
 	Reservations []ipam.ReservationInfo
 	Leases       []ipam.LeaseInfo // held and remembered
 
-	TakesAny bool // the engine takes an address of a container's own also where Berth chose the subnet
+	TakesAny bool // a container may ask for an address even if Berth chose the subnet
 }
 
-// Find looks at each place of a container on a network of a view, but on those of a swarm, whose manager gives
-// addresses by itself. It asks nobody and changes nothing. They come by container and network.
+// Find judges each endpoint of a container in a view, except on swarm networks, whose manager gives the addresses. It
+// has no side effects. The result is sorted by container and network.
 func Find(view *ipam.EngineView, rec *Records) []Pin {
 	f := newPinning(view, rec)
 	var all []Pin

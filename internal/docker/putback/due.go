@@ -20,7 +20,7 @@ const trials = 3
 
 // due reports whether a container may be moved now: soon after its start, not during a deploy of its project, and at
 // most trials times.
-func (k *Keeper) due(a docker.Astray, deploys []ipam.DeployLock) bool {
+func (k *Worker) due(a docker.Astray, deploys []ipam.DeployLock) bool {
 	now := k.cfg.Now()
 	if age := now.Sub(a.Started); age < 0 || age > docker.StartFor {
 		return false
@@ -37,7 +37,7 @@ func (k *Keeper) due(a docker.Astray, deploys []ipam.DeployLock) bool {
 }
 
 // tries counts a move of a container.
-func (k *Keeper) tries(a docker.Astray) {
+func (k *Worker) tries(a docker.Astray) {
 	now := k.cfg.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -45,8 +45,8 @@ func TestModes(t *testing.T) {
 		if e.has("had") == 4 {
 			got++
 		}
-		if got != row.want || len(e.calls) != 2*got {
-			t.Errorf("the daemon says %q and %+v: %d were moved, by %q", row.daemon, e.networks[0], got, e.calls)
+		if got != row.want || len(e.Place.Moves) != 2*got {
+			t.Errorf("the daemon says %q and %+v: %d were moved, by %q", row.daemon, e.networks[0], got, e.Place.Moves)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"berth/internal/atomicfile"
 	"berth/internal/docker/pin"
-	"berth/internal/wholefile"
 )
 
 // note is what is needed to reconnect a container that is being moved, and the addresses that it then asks for.
@@ -77,5 +77,5 @@ func (n *notes) save() error {
 	if err != nil {
 		return err
 	}
-	return wholefile.Write(n.path, append(text, '\n'))
+	return atomicfile.Write(n.path, append(text, '\n'))
 }

@@ -23,9 +23,9 @@ func (e *engine) settled(name string, has, home int) docker.Astray {
 	maps := object{"IPAMConfig": object{"LinkLocalIPs": []any{"169.254.8.8"}}, "Aliases": []any{"foo"},
 		"Links": []any{"db:store"}, "DriverOpts": object{"mode": "a b"}, "GwPriority": 7.0}
 	for key, value := range maps {
-		e.at[name][key] = value
+		e.named(name).On[key] = value
 	}
-	e.at[name]["MacAddress"] = "02:42:00:00:00:01" // the engine chose this one
+	e.named(name).On["MacAddress"] = "02:42:00:00:00:01" // the engine chose this one
 	return a
 }
 
@@ -33,9 +33,10 @@ func (e *engine) settled(name string, has, home int) docker.Astray {
 func (e *engine) whole(name string, asks object) {
 	e.Helper()
 	asks["LinkLocalIPs"] = []any{"169.254.8.8"}
-	got := e.at[name]
+	got := e.named(name).On
 	delete(got, "IPAddress")
-	want := object{"IPAMConfig": asks, "Aliases": []any{"foo"}, "Links": []any{"db:store"},
+	delete(got, "EndpointID")
+	want := object{"IPAMConfig": asks, "Aliases": []any{"foo", idOf(name)[:12]}, "Links": []any{"db:store"},
 		"DriverOpts": object{"mode": "a b"}, "GwPriority": 7.0, "MacAddress": "02:42:0a:09:00:77"}
 	for key := range got {
 		if want[key] == nil {
@@ -62,20 +63,62 @@ func TestSettings(t *testing.T) {
 // Both addresses of a container must come back, or the move is counted as refused.
 func TestBothFamilies(t *testing.T) {
 	e := newEngine(t)
+	e.Place.No6 = true
 	a := e.runs("a", 1, 2)
 	six := a
 	six.Has, six.Home = netip.MustParseAddr("fd00:9::1"), netip.MustParseAddr("fd00:9::2")
-	e.at["a"]["GlobalIPv6Address"] = "fd00:9::1"
+	e.named("a").On["GlobalIPv6Address"] = "fd00:9::1"
 	a.Reserved, six.Reserved = true, true
 	k := e.keeper(Reserved)
 	k.putBack(t.Context(), []docker.Astray{a, six})
 	e.called("off a", "on a")
-	asks := e.at["a"]["IPAMConfig"].(object)
+	asks := e.named("a").On["IPAMConfig"].(object)
 	if asks["IPv4Address"] != "10.9.0.2" || asks["IPv6Address"] != "fd00:9::2" {
 		t.Errorf("it asks for %v", asks)
 	}
-	if got := k.Counts(); got != (ipam.PutBackCounts{Refused: 1}) { // this engine gives no IPv6
+	if got := k.Counts(); got != (ipam.PutBackCounts{Refused: 1}) {
 		t.Errorf("counted are %+v", got)
+	}
+}
+
+// A container that is moved for one family keeps its own address of the other. An address that its user chose stops the
+// move.
+func TestOtherFamily(t *testing.T) {
+	own, other := netip.MustParseAddr("fd00:9::2"), netip.MustParseAddr("fd00:9::7")
+	for _, c := range []struct {
+		has   netip.Addr // in the other family
+		asks  bool       // for it
+		own   []netip.Addr
+		moved bool
+		six   any // what it asks for then
+	}{
+		{has: own, own: []netip.Addr{own}, moved: true, six: own.String()},
+		{has: own, own: []netip.Addr{own}, asks: true, moved: true, six: own.String()},
+		{has: other, moved: true},
+		{has: other, asks: true, six: other.String()},
+	} {
+		e := newEngine(t)
+		a := e.runs("a", 1, 2)
+		a.Reserved, a.Own = true, c.own
+		on := e.named("a").On
+		on["GlobalIPv6Address"] = c.has.String()
+		if c.asks {
+			on["IPAMConfig"] = object{"IPv6Address": c.has.String()}
+		}
+		var expected []netip.Addr
+		e.Place.Before = func(call string) {
+			if call == "on a" {
+				expected = e.homes["a"]
+			}
+		}
+		e.keeper(Reserved).putBack(t.Context(), []docker.Astray{a})
+		asks, _ := e.named("a").On["IPAMConfig"].(object)
+		if asks["IPv6Address"] != c.six || (asks["IPv4Address"] == "10.9.0.2") != c.moved {
+			t.Errorf("%+v: it asks for %v", c, asks)
+		}
+		if c.moved && !slices.Equal(expected, []netip.Addr{a.Home, c.has}) {
+			t.Errorf("%+v: expected are %v", c, expected)
+		}
 	}
 }
 
@@ -84,7 +127,7 @@ func TestNotedMeanwhile(t *testing.T) {
 	e := newEngine(t)
 	all := e.taken(e.runs("a", 1, 2), e.runs("b", 2, 1))
 	var seen []string
-	e.before = func(call string) { seen = append(seen, fmt.Sprint(call, " ", e.notes())) }
+	e.Place.Before = func(call string) { seen = append(seen, fmt.Sprint(call, " ", e.notes())) }
 	e.keeper(All).putBack(t.Context(), all)
 	want := []string{"off a [a]", "off b [a b]", "on b [a b]", "on a [a]"}
 	if !slices.Equal(seen, want) {
@@ -109,26 +152,25 @@ func TestNotNoted(t *testing.T) {
 // Whenever the daemon is killed, no container stays disconnected: the next daemon reconnects it as noted.
 func TestKilled(t *testing.T) {
 	for moment, row := range map[string]struct {
-		kill func(e *engine, a docker.Astray)
+		kill func(e *engine, was object)
 		want []string // calls of the next daemon
 	}{
-		"noted":               {func(e *engine, _ docker.Astray) { e.at["a"] = e.at["was"] }, nil},
-		"off":                 {func(e *engine, _ docker.Astray) { e.at["a"] = nil }, []string{"on a"}},
-		"on":                  {func(*engine, docker.Astray) {}, nil},
-		"off, and is gone":    {func(e *engine, _ docker.Astray) { delete(e.at, "a") }, nil},
-		"off, as its network": {func(e *engine, _ docker.Astray) { e.at["a"], e.gone = nil, true }, nil},
+		"noted":               {func(e *engine, was object) { e.named("a").On = was }, nil},
+		"off":                 {func(e *engine, _ object) { e.named("a").On = nil }, []string{"on a"}},
+		"on":                  {func(*engine, object) {}, nil},
+		"off, and is gone":    {func(e *engine, _ object) { e.destroy("a") }, nil},
+		"off, as its network": {func(e *engine, _ object) { e.named("a").On, e.Place.Gone = nil, true }, nil},
 	} {
 		t.Run(moment, func(t *testing.T) {
 			e := newEngine(t)
 			a := e.settled("a", 1, 2)
-			e.at["was"] = e.at["a"]
+			was := e.named("a").On
 			var noted []byte
-			e.before = func(string) { noted, _ = os.ReadFile(e.path()) }
+			e.Place.Before = func(string) { noted, _ = os.ReadFile(e.path()) }
 			e.keeper(Reserved).putBack(t.Context(), []docker.Astray{a})
-			row.kill(e, a)
-			delete(e.at, "was")
+			row.kill(e, was)
 			must(t, os.WriteFile(e.path(), noted, 0o600))
-			e.calls = nil
+			e.Place.Moves = nil
 			must(t, e.keeper(off).finish(t.Context()))
 			e.called(row.want...)
 			e.noNotes()
@@ -145,7 +187,7 @@ func TestStaysNoted(t *testing.T) {
 	e := newEngine(t)
 	a := e.runs("a", 1, 2)
 	a.Reserved = true
-	e.refuse["on a"] = 4 // two tries each, with and without its address
+	e.refuse("on a", 4) // two tries each, with and without its address
 	k := e.keeper(Reserved)
 	k.putBack(t.Context(), []docker.Astray{a})
 	if got := e.notes(); !slices.Equal(got, []string{"a"}) || k.Counts() != (ipam.PutBackCounts{Refused: 1}) {
@@ -166,7 +208,7 @@ func TestAddressRefused(t *testing.T) {
 		e := newEngine(t)
 		a := e.runs("a", 1, 2)
 		a.Reserved = true
-		e.refuse["on a"] = 1
+		e.refuse("on a", 1)
 		if taken {
 			e.runs("b", 2, 0)
 		}
@@ -196,7 +238,8 @@ func TestRun(t *testing.T) {
 	b := e.runs("b", 3, 4)
 	b.Reserved = true
 	k := e.keeper(off)
-	if !k.takeOff(t.Context(), &seat{Astray: b, has: []netip.Addr{b.Has}, homes: []netip.Addr{b.Home}, reserved: true}) {
+	taken := &attachment{Astray: b, has: []netip.Addr{b.Has}, homes: []netip.Addr{b.Home}, reserved: true}
+	if !k.disconnect(t.Context(), taken) {
 		t.Fatal("it was not taken off")
 	}
 	a := e.runs("a", 1, 2)

@@ -43,15 +43,15 @@ func TestRing(t *testing.T) {
 			e.keeper(All).putBack(t.Context(), e.taken(all...))
 			e.home(all)
 			e.noNotes()
-			if len(e.calls) != 2*n || e.most != 2 {
-				t.Fatalf("the engine was told %q; %d were off at one moment", e.calls, e.most)
+			if len(e.Place.Moves) != 2*n || e.Place.MostOff != 2 {
+				t.Fatalf("the engine was told %q; %d were off at one moment", e.Place.Moves, e.Place.MostOff)
 			}
-			_, first, _ := strings.Cut(e.calls[0], " ")
-			if e.calls[2*n-1] != "on "+first {
-				t.Errorf("%s came off first, and the last was %q", first, e.calls[2*n-1])
+			_, first, _ := strings.Cut(e.Place.Moves[0], " ")
+			if e.Place.Moves[2*n-1] != "on "+first {
+				t.Errorf("%s came off first, and the last was %q", first, e.Place.Moves[2*n-1])
 			}
 			for i := 1; i < 2*n-1; i += 2 {
-				if off, on := e.calls[i], e.calls[i+1]; strings.TrimPrefix(off, "off ") != strings.TrimPrefix(on, "on ") {
+				if off, on := e.Place.Moves[i], e.Place.Moves[i+1]; strings.TrimPrefix(off, "off ") != strings.TrimPrefix(on, "on ") {
 					t.Errorf("%q is followed by %q", off, on)
 				}
 			}
@@ -70,8 +70,8 @@ func TestBesideRing(t *testing.T) {
 	all[0].Taken = "a"
 	all = append(all, six)
 	q := e.keeper(All).queueOf(all, nil)
-	if len(q.seats) != 3 || len(q.ready()) > 0 {
-		t.Fatalf("%d may be moved, and %d at once", len(q.seats), len(q.ready()))
+	if len(q.attachments) != 3 || len(q.ready()) > 0 {
+		t.Fatalf("%d may be moved, and %d at once", len(q.attachments), len(q.ready()))
 	}
 	if one := q.inRing(); one.Container == "c" {
 		t.Error("c is taken off first, and is in no ring")
@@ -98,11 +98,11 @@ func TestStays(t *testing.T) {
 			return []docker.Astray{e.runs("a", 1, 2), aged}
 		}, nil},
 		"of one that the engine does not take off": {func(e *engine) []docker.Astray {
-			e.refuse["off b"] = 1
+			e.refuse("off b", 1)
 			return []docker.Astray{e.runs("a", 1, 2), e.runs("b", 2, 3), e.runs("c", 4, 1)}
 		}, []string{"off b"}},
 		"of the first of a ring that the engine does not take off": {func(e *engine) []docker.Astray {
-			e.refuse["off a"] = 1
+			e.refuse("off a", 1)
 			return []docker.Astray{e.runs("a", 1, 2), e.runs("b", 2, 3), e.runs("c", 3, 1)}
 		}, []string{"off a"}},
 		"the same of two": {func(e *engine) []docker.Astray {
@@ -126,7 +126,7 @@ func TestStays(t *testing.T) {
 func TestBrokenRing(t *testing.T) {
 	e := newEngine(t)
 	all := e.taken(e.runs("a", 1, 2), e.runs("b", 2, 3), e.runs("c", 3, 1))
-	e.refuse["off b"] = 1
+	e.refuse("off b", 1)
 	k := e.keeper(All)
 	k.putBack(t.Context(), all)
 	e.called("off a", "off c", "on c", "off b", "on a")
@@ -151,8 +151,8 @@ func TestSideBySide(t *testing.T) {
 	e.keeper(Reserved).putBack(t.Context(), all)
 	e.home(all)
 	e.noNotes()
-	if len(e.calls) != 50 || e.most > atOnce {
-		t.Errorf("%d calls, and %d were off at one moment", len(e.calls), e.most)
+	if len(e.Place.Moves) != 50 || e.Place.MostOff > atOnce {
+		t.Errorf("%d calls, and %d were off at one moment", len(e.Place.Moves), e.Place.MostOff)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestWhen(t *testing.T) {
 		"while another one is deployed":  {func(e *engine, a *docker.Astray) { a.Project = "mail" }, 1},
 		"by its user's choice, of since": {func(e *engine, a *docker.Astray) { e.asks("a", 1) }, 0},
 		"and has another one by now":     {func(e *engine, a *docker.Astray) { e.runs("a", 7, 0) }, 0},
-		"and is gone by now":             {func(e *engine, a *docker.Astray) { delete(e.at, "a") }, 0},
+		"and is gone by now":             {func(e *engine, a *docker.Astray) { e.destroy("a") }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
@@ -179,8 +179,8 @@ func TestWhen(t *testing.T) {
 			a := e.runs("a", 1, 2)
 			row.set(e, &a)
 			e.keeper(All).putBack(t.Context(), []docker.Astray{a})
-			if len(e.calls) != 2*row.want {
-				t.Errorf("the engine was told %q", e.calls)
+			if len(e.Place.Moves) != 2*row.want {
+				t.Errorf("the engine was told %q", e.Place.Moves)
 			}
 		})
 	}
@@ -188,7 +188,7 @@ func TestWhen(t *testing.T) {
 
 // asks makes a container ask for an address by its configuration.
 func (e *engine) asks(name string, n int) {
-	e.at[name]["IPAMConfig"] = object{"IPv4Address": addrOf(n).String()}
+	e.named(name).On["IPAMConfig"] = object{"IPv4Address": addrOf(n).String()}
 }
 
 func TestTries(t *testing.T) {
@@ -199,13 +199,13 @@ func TestTries(t *testing.T) {
 		e.runs("a", 1, 2)
 		k.putBack(t.Context(), []docker.Astray{a})
 	}
-	if n := len(e.calls); n != 2*trials {
+	if n := len(e.Place.Moves); n != 2*trials {
 		t.Errorf("after one start it was moved with %d calls", n)
 	}
 	a.Started, e.now = a.Started.Add(time.Minute), e.now.Add(time.Minute)
 	e.runs("a", 1, 2)
 	k.putBack(t.Context(), []docker.Astray{a})
-	if n := len(e.calls); n != 2*trials+2 {
+	if n := len(e.Place.Moves); n != 2*trials+2 {
 		t.Errorf("after another start there are %d calls", n)
 	}
 }
@@ -215,7 +215,7 @@ func TestStopped(t *testing.T) {
 	e := newEngine(t)
 	all := e.taken(e.runs("a", 1, 2), e.runs("b", 2, 3), e.runs("c", 3, 1))
 	ctx, cancel := context.WithCancel(t.Context())
-	e.before = func(call string) {
+	e.Place.Before = func(call string) {
 		if call == "off c" {
 			cancel()
 		}

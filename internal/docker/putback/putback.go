@@ -3,8 +3,8 @@
 // never, and never during a deploy. It is disconnected only when the data to reconnect it is on disk. After a crash
 // exactly the noted endpoints are reconnected.
 //
-// The witness finds containers on the wrong address (docker.Astray). A Keeper (putback.go) decides whether to move them
-// (due.go) and in which order (queue.go). It notes each endpoint on disk (notes.go) and moves it through a Hand
+// The witness finds containers on the wrong address (docker.Astray). A Worker (putback.go) decides whether to move them
+// (due.go) and in which order (queue.go). It notes each endpoint on disk (notes.go) and moves it through a Connector
 // (remote.go), locally or by `berth witness`.
 package putback
 
@@ -34,26 +34,26 @@ const (
 	longestRetry = 5 * time.Minute
 )
 
-// Records are the records that a Keeper reads and writes: a service.Service or a cluster.Service.
+// Records are the records that a Worker reads and writes: a service.Service or a cluster.Service.
 type Records interface {
 	Deploys(context.Context) ([]ipam.DeployLock, error)
 	Networks(context.Context, ipam.NetworkFilter) ([]ipam.NetworkInfo, error)
 	Note(context.Context, ipam.Event) error
 }
 
-// Config configures a Keeper. Only Now may be nil.
+// Config configures a Worker. Only Now may be nil.
 type Config struct {
-	Mode    Mode // of networks without a mode of their own
-	Records Records
-	Hand    Hand
-	Expect  func(name string, homes []netip.Addr) (end func()) // docker.Roster.Expect
-	Notes   string                                             // path of the file
-	Now     func() time.Time
-	Log     *logrus.Entry
+	Mode      Mode // of networks without a mode of their own
+	Records   Records
+	Connector Connector
+	Expect    func(name string, homes []netip.Addr) (end func()) // docker.Roster.Expect
+	Notes     string                                             // path of the file
+	Now       func() time.Time
+	Log       *logrus.Entry
 }
 
-// Keeper puts containers back. The methods of a nil Keeper do nothing. They are safe for concurrent use.
-type Keeper struct {
+// Worker puts containers back. The methods of a nil Worker do nothing. They are safe for concurrent use.
+type Worker struct {
 	cfg  Config
 	todo chan []docker.Astray
 
@@ -63,8 +63,8 @@ type Keeper struct {
 	counts ipam.PutBackCounts
 }
 
-// New returns a Keeper with the notes of the previous one. It fails if they cannot be read.
-func New(cfg Config) (*Keeper, error) {
+// New returns a Worker with the notes of the previous one. It fails if they cannot be read.
+func New(cfg Config) (*Worker, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -72,11 +72,11 @@ func New(cfg Config) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Keeper{cfg: cfg, notes: notes, todo: make(chan []docker.Astray, 1), tried: map[string]trial{}}, nil
+	return &Worker{cfg: cfg, notes: notes, todo: make(chan []docker.Astray, 1), tried: map[string]trial{}}, nil
 }
 
 // Counts counts the moves since the start.
-func (k *Keeper) Counts() ipam.PutBackCounts {
+func (k *Worker) Counts() ipam.PutBackCounts {
 	if k == nil {
 		return ipam.PutBackCounts{}
 	}
@@ -85,9 +85,9 @@ func (k *Keeper) Counts() ipam.PutBackCounts {
 	return k.counts
 }
 
-// Tell reports the containers on wrong addresses. It never waits: if the Keeper is busy, the next look reports them
+// Tell reports the containers on wrong addresses. It never waits: if the Worker is busy, the next look reports them
 // again.
-func (k *Keeper) Tell(all []docker.Astray) {
+func (k *Worker) Tell(all []docker.Astray) {
 	if k == nil {
 		return
 	}
@@ -100,11 +100,11 @@ func (k *Keeper) Tell(all []docker.Astray) {
 // Run reconnects the containers that a killed daemon left disconnected. Then it moves the containers that Tell reports,
 // until ctx ends. Before it returns, it reconnects what it has disconnected. If the engine refuses that, Run or the
 // next daemon tries again.
-func (k *Keeper) Run(ctx context.Context) error {
+func (k *Worker) Run(ctx context.Context) error {
 	if k == nil {
 		return nil
 	}
-	defer k.cfg.Hand.Close()
+	defer k.cfg.Connector.Close()
 	for pause := retry; ; {
 		var again <-chan time.Time
 		if k.finish(ctx) != nil {
@@ -118,25 +118,25 @@ func (k *Keeper) Run(ctx context.Context) error {
 			return nil
 		case <-again:
 		case all := <-k.todo:
-			k.putBack(ctx, k.lastTold(ctx, all))
+			k.putBack(ctx, k.lastReported(ctx, all))
 		}
 	}
 }
 
-// calm is the time without a new report before containers move, and longestCalm the longest wait for it. While other
+// quiet is the time without a new report before containers move, and longestQuiet the longest wait for it. While other
 // containers start, the requesting one is unknown.
 const (
-	calm        = 300 * time.Millisecond
-	longestCalm = 1500 * time.Millisecond
+	quiet        = 300 * time.Millisecond
+	longestQuiet = 1500 * time.Millisecond
 )
 
-// lastTold waits until reports pause and returns the last one.
-func (k *Keeper) lastTold(ctx context.Context, all []docker.Astray) []docker.Astray {
-	over := time.After(longestCalm)
+// lastReported waits until reports pause and returns the last one.
+func (k *Worker) lastReported(ctx context.Context, all []docker.Astray) []docker.Astray {
+	over := time.After(longestQuiet)
 	for {
 		select {
 		case all = <-k.todo:
-		case <-time.After(calm):
+		case <-time.After(quiet):
 			return all
 		case <-over:
 			return all
@@ -147,14 +147,14 @@ func (k *Keeper) lastTold(ctx context.Context, all []docker.Astray) []docker.Ast
 }
 
 // finish reconnects the noted containers. It returns an error if some are left.
-func (k *Keeper) finish(ctx context.Context) error {
+func (k *Worker) finish(ctx context.Context) error {
 	k.mu.Lock()
 	left := k.notes.list()
 	k.mu.Unlock()
 	var errs []error
 	for _, one := range left {
 		ep := one.Endpoint
-		err := k.cfg.Hand.Restore(ctx, ep, one.Addresses)
+		err := k.cfg.Connector.Restore(ctx, ep, one.Addresses)
 		switch {
 		case errors.Is(err, ipam.ErrNotFound):
 			k.cfg.Log.WithError(err).WithField("container", ep.Container).
@@ -175,7 +175,7 @@ func (k *Keeper) finish(ctx context.Context) error {
 
 // putBack moves the containers that may move, each after the one that has its address. In a ring one container is
 // disconnected first and reconnected last.
-func (k *Keeper) putBack(ctx context.Context, all []docker.Astray) {
+func (k *Worker) putBack(ctx context.Context, all []docker.Astray) {
 	deploys, err := k.cfg.Records.Deploys(ctx)
 	if err != nil {
 		k.cfg.Log.WithError(err).Warn("it is not known what is being deployed, so that no container is put back")
@@ -186,14 +186,14 @@ func (k *Keeper) putBack(ctx context.Context, all []docker.Astray) {
 		return
 	}
 	q := k.queueOf(all, deploys)
-	for len(q.seats) > 0 {
+	for len(q.attachments) > 0 {
 		step := q.ready()
 		if len(step) > 0 {
 			k.moveAll(ctx, step)
-		} else if one := q.inRing(); k.takeOff(ctx, one) {
+		} else if one := q.inRing(); k.disconnect(ctx, one) {
 			continue
 		} else {
-			step = []*seat{one}
+			step = []*attachment{one}
 		}
 		q.leave(step)
 	}
@@ -201,7 +201,7 @@ func (k *Keeper) putBack(ctx context.Context, all []docker.Astray) {
 
 // wanted selects the containers whose network wants them back. On a network that is not sticky only reserved addresses
 // count.
-func (k *Keeper) wanted(ctx context.Context, all []docker.Astray) (wanted []docker.Astray, err error) {
+func (k *Worker) wanted(ctx context.Context, all []docker.Astray) (wanted []docker.Astray, err error) {
 	networks, err := k.cfg.Records.Networks(ctx, ipam.NetworkFilter{Brief: true})
 	if err != nil {
 		return nil, err
@@ -224,7 +224,7 @@ func (k *Keeper) wanted(ctx context.Context, all []docker.Astray) (wanted []dock
 
 // moveAll moves containers with reserved addresses in parallel. The others do not ask for an address, so they move one
 // by one: then the only request is theirs.
-func (k *Keeper) moveAll(ctx context.Context, all []*seat) {
+func (k *Worker) moveAll(ctx context.Context, all []*attachment) {
 	var moving sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
 	for _, s := range all {
@@ -246,20 +246,22 @@ func (k *Keeper) moveAll(ctx context.Context, all []*seat) {
 }
 
 // move disconnects a container, unless it is disconnected already, and reconnects it with its own addresses.
-func (k *Keeper) move(ctx context.Context, s *seat) {
-	if s.off == nil && !k.takeOff(ctx, s) {
+func (k *Worker) move(ctx context.Context, s *attachment) {
+	if s.off == nil && !k.disconnect(ctx, s) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx) // a disconnected container is reconnected even during a stop
-	// The endpoint asks for reserved addresses from now on. Remembered ones are given once through Expect, and the
-	// engine does not keep them.
-	end := k.cfg.Expect(s.Container, s.homes)
-	off, err := k.cfg.Hand.PutOn(ctx, s.off.Endpoint, s.off.Addresses)
+	// The endpoint asks for reserved addresses from now on. The others, also those that it has rightly, are given once
+	// through Expect, and the engine does not keep them.
+	right := slices.DeleteFunc(slices.Clone(s.off.Endpoint.Addresses),
+		func(a netip.Addr) bool { return slices.Contains(s.has, a) })
+	end := k.cfg.Expect(s.Container, slices.Concat(s.homes, right))
+	off, err := k.cfg.Connector.Reconnect(ctx, s.off.Endpoint, s.off.Addresses)
 	end()
 	cut := time.Since(s.cut)
 	if !off {
 		k.forget(*s.off)
-		switch now, readErr := k.cfg.Hand.Endpoint(ctx, s.ID, s.Network); {
+		switch now, readErr := k.cfg.Connector.Endpoint(ctx, s.ID, s.Network); {
 		case readErr != nil:
 			err = errors.Join(err, readErr)
 		case hasAll(now.Addresses, s.homes):
@@ -290,24 +292,27 @@ func hasAll(has, want []netip.Addr) bool {
 	return !slices.ContainsFunc(want, func(a netip.Addr) bool { return !slices.Contains(has, a) })
 }
 
-// takeOff disconnects a container after it has noted it on disk. It does nothing during a stop, or if the container has
-// changed since the look; the next look reports it again.
-func (k *Keeper) takeOff(ctx context.Context, s *seat) (done bool) {
+// disconnect disconnects a container after it has noted it on disk. It does nothing during a stop, or if the container
+// has changed since the look; the next look reports it again.
+func (k *Worker) disconnect(ctx context.Context, s *attachment) (done bool) {
 	if ctx.Err() != nil {
 		return false
 	}
 	k.tries(s.Astray)
-	ep, err := k.cfg.Hand.Endpoint(ctx, s.ID, s.Network)
+	ep, err := k.cfg.Connector.Endpoint(ctx, s.ID, s.Network)
 	switch {
 	case err != nil:
 		k.refused(s, err)
 		return false
-	case !ep.Running || len(ep.Asked) > 0 || !hasAll(ep.Addresses, s.has):
+	case !ep.Running || !hasAll(ep.Addresses, s.has):
 		return false
 	}
 	one := note{Endpoint: ep}
-	if s.reserved {
-		one.Addresses = s.homes
+	if s.reserved { // else it asks for nothing
+		one.Addresses = slices.Concat(s.homes, s.Own)
+	}
+	if !hasAll(one.Addresses, ep.Asked) {
+		return false // its user chose an address
 	}
 	k.mu.Lock()
 	err = k.notes.put(one)
@@ -317,7 +322,7 @@ func (k *Keeper) takeOff(ctx context.Context, s *seat) (done bool) {
 		return false
 	}
 	s.cut = time.Now()
-	if err := k.cfg.Hand.TakeOff(context.WithoutCancel(ctx), ep, one.Addresses); err != nil {
+	if err := k.cfg.Connector.Disconnect(context.WithoutCancel(ctx), ep, one.Addresses); err != nil {
 		k.forget(one)
 		k.refused(s, err)
 		return false
@@ -326,19 +331,19 @@ func (k *Keeper) takeOff(ctx context.Context, s *seat) (done bool) {
 	return true
 }
 
-func (k *Keeper) log(s *seat) *logrus.Entry {
+func (k *Worker) log(s *attachment) *logrus.Entry {
 	return k.cfg.Log.WithFields(logrus.Fields{"container": s.Container, "network": s.Network})
 }
 
 // refused logs and counts a container that was not put back.
-func (k *Keeper) refused(s *seat, why error) {
+func (k *Worker) refused(s *attachment, why error) {
 	k.mu.Lock()
 	k.counts.Refused++
 	k.mu.Unlock()
 	k.log(s).WithError(why).Warn("a container that runs on another address than its own was not put back")
 }
 
-func (k *Keeper) forget(one note) {
+func (k *Worker) forget(one note) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err := k.notes.drop(one); err != nil {

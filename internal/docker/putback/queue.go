@@ -15,8 +15,8 @@ type place struct {
 	addr  netip.Addr
 }
 
-// seat is a container on one network that is to be moved.
-type seat struct {
+// attachment is a container on one network that is to be moved.
+type attachment struct {
 	docker.Astray // for its first address
 	has, homes    []netip.Addr
 	reserved      bool // all homes are reserved
@@ -24,17 +24,17 @@ type seat struct {
 	cut           time.Time // when it was disconnected
 }
 
-// queue holds the seats to move, each after those that have its addresses.
+// queue holds the attachments to move, each after those that have its addresses.
 type queue struct {
-	seats []*seat
-	stuck map[place]bool // taken addresses whose holders do not move
+	attachments []*attachment
+	stuck       map[place]bool // taken addresses whose holders do not move
 }
 
-// queueOf returns the seats of the containers that may move. If several claim an address, a reservation comes first,
-// then the first in the list.
-func (k *Keeper) queueOf(all []docker.Astray, deploys []ipam.DeployLock) *queue {
+// queueOf returns the attachments of the containers that may move. If several claim an address, a reservation comes
+// first, then the first in the list.
+func (k *Worker) queueOf(all []docker.Astray, deploys []ipam.DeployLock) *queue {
 	q := &queue{stuck: map[place]bool{}}
-	at, taken := map[string]*seat{}, map[place]bool{}
+	at, taken := map[string]*attachment{}, map[place]bool{}
 	for _, reserved := range []bool{true, false} {
 		for _, a := range all {
 			home := place{a.Space, a.Home}
@@ -44,9 +44,9 @@ func (k *Keeper) queueOf(all []docker.Astray, deploys []ipam.DeployLock) *queue 
 			taken[home] = a.Taken != ""
 			s := at[a.ID+a.Network]
 			if s == nil {
-				s = &seat{Astray: a, reserved: true}
+				s = &attachment{Astray: a, reserved: true}
 				at[a.ID+a.Network] = s
-				q.seats = append(q.seats, s)
+				q.attachments = append(q.attachments, s)
 			}
 			s.has, s.homes, s.reserved = append(s.has, a.Has), append(s.homes, a.Home), s.reserved && a.Reserved
 		}
@@ -59,10 +59,10 @@ func (k *Keeper) queueOf(all []docker.Astray, deploys []ipam.DeployLock) *queue 
 	return q
 }
 
-// held maps the addresses of connected containers to their seats.
-func (q *queue) held() map[place]*seat {
-	held := map[place]*seat{}
-	for _, s := range q.seats {
+// held maps the addresses of connected containers to their attachments.
+func (q *queue) held() map[place]*attachment {
+	held := map[place]*attachment{}
+	for _, s := range q.attachments {
 		for _, addr := range s.has {
 			if s.off == nil {
 				held[place{s.Space, addr}] = s
@@ -72,8 +72,8 @@ func (q *queue) held() map[place]*seat {
 	return held
 }
 
-// blocker returns a seat that has one of s's own addresses, or nil.
-func (s *seat) blocker(held map[place]*seat) *seat {
+// blocker returns an attachment that has one of s's own addresses, or nil.
+func (s *attachment) blocker(held map[place]*attachment) *attachment {
 	for _, home := range s.homes {
 		if by := held[place{s.Space, home}]; by != nil && by != s {
 			return by
@@ -82,10 +82,10 @@ func (s *seat) blocker(held map[place]*seat) *seat {
 	return nil
 }
 
-// ready returns the seats whose own addresses are free.
-func (q *queue) ready() (ready []*seat) {
+// ready returns the attachments whose own addresses are free.
+func (q *queue) ready() (ready []*attachment) {
 	held := q.held()
-	for _, s := range q.seats {
+	for _, s := range q.attachments {
 		if s.blocker(held) == nil {
 			ready = append(ready, s)
 		}
@@ -93,19 +93,19 @@ func (q *queue) ready() (ready []*seat) {
 	return ready
 }
 
-// inRing returns a seat of a ring. Call it only if no seat is ready.
-func (q *queue) inRing() *seat {
-	held, seen := q.held(), map[*seat]bool{}
-	s := q.seats[0]
+// inRing returns an attachment of a ring. Call it only if no attachment is ready.
+func (q *queue) inRing() *attachment {
+	held, seen := q.held(), map[*attachment]bool{}
+	s := q.attachments[0]
 	for ; !seen[s]; s = s.blocker(held) {
 		seen[s] = true
 	}
 	return s
 }
 
-// leave removes the seats that were moved or could not be.
-func (q *queue) leave(some []*seat) {
-	q.seats = slices.DeleteFunc(q.seats, func(s *seat) bool { return slices.Contains(some, s) })
+// leave removes the attachments that were moved or could not be.
+func (q *queue) leave(some []*attachment) {
+	q.attachments = slices.DeleteFunc(q.attachments, func(s *attachment) bool { return slices.Contains(some, s) })
 	for _, s := range some {
 		if s.off == nil {
 			q.stays(s)
@@ -114,18 +114,18 @@ func (q *queue) leave(some []*seat) {
 	q.settle()
 }
 
-func (q *queue) stays(s *seat) {
+func (q *queue) stays(s *attachment) {
 	for _, addr := range s.has {
 		q.stuck[place{s.Space, addr}] = true
 	}
 }
 
-// settle removes connected seats whose address stays taken, because a move would not help them. A disconnected one
-// stays, because it must be reconnected with any address.
+// settle removes connected attachments whose address stays taken, because a move would not help them. A disconnected
+// one stays, because it must be reconnected with any address.
 func (q *queue) settle() {
 	for again := true; again; {
 		again = false
-		q.seats = slices.DeleteFunc(q.seats, func(s *seat) bool {
+		q.attachments = slices.DeleteFunc(q.attachments, func(s *attachment) bool {
 			out := s.off == nil &&
 				slices.ContainsFunc(s.homes, func(a netip.Addr) bool { return q.stuck[place{s.Space, a}] })
 			if out {

@@ -11,33 +11,33 @@ import (
 	"berth/internal/ipam"
 )
 
-// Hand disconnects and reconnects containers: Local or Remote. It has the methods of pin.Hand, but TakeOff also gets
-// the addresses that the container asks for afterwards.
-type Hand interface {
+// Connector disconnects and reconnects containers: Local or Remote. It has the methods of pin.Connector, but Disconnect
+// also gets the addresses that the container asks for afterwards.
+type Connector interface {
 	Endpoint(ctx context.Context, id, network string) (*pin.Endpoint, error)
-	TakeOff(ctx context.Context, ep *pin.Endpoint, addrs []netip.Addr) error
-	PutOn(ctx context.Context, ep *pin.Endpoint, addrs []netip.Addr) (off bool, err error)
+	Disconnect(ctx context.Context, ep *pin.Endpoint, addrs []netip.Addr) error
+	Reconnect(ctx context.Context, ep *pin.Endpoint, addrs []netip.Addr) (off bool, err error)
 	Restore(ctx context.Context, ep *pin.Endpoint, addrs []netip.Addr) error
 	Close()
 }
 
-// Local is the Hand of a process that reaches the engine.
-type Local struct{ *pin.Hand }
+// Local is the Connector of a process that reaches the engine.
+type Local struct{ *pin.Connector }
 
-// TakeOff implements Hand.
-func (l Local) TakeOff(ctx context.Context, ep *pin.Endpoint, _ []netip.Addr) error {
-	return l.Hand.TakeOff(ctx, ep)
+// Disconnect implements Connector.
+func (l Local) Disconnect(ctx context.Context, ep *pin.Endpoint, _ []netip.Addr) error {
+	return l.Connector.Disconnect(ctx, ep)
 }
 
-// Remote is the Hand of a daemon that cannot reach its engine. `berth witness` moves the containers for it.
+// Remote is the Connector of a daemon that cannot reach its engine. `berth witness` moves the containers for it.
 type Remote struct {
 	Onlooker func() ipam.Onlooker // returns nil if none is connected
 }
 
-// Close implements Hand.
+// Close implements Connector.
 func (r Remote) Close() {}
 
-// Endpoint implements Hand.
+// Endpoint implements Connector.
 func (r Remote) Endpoint(ctx context.Context, id, network string) (*pin.Endpoint, error) {
 	answer, err := r.do(ctx, ipam.MoveOrder{Step: ipam.MoveRead, Container: id, Network: network})
 	if err != nil {
@@ -50,19 +50,19 @@ func (r Remote) Endpoint(ctx context.Context, id, network string) (*pin.Endpoint
 	return &ep, nil
 }
 
-// TakeOff implements Hand.
-func (r Remote) TakeOff(ctx context.Context, ep *pin.Endpoint, addrs []netip.Addr) error {
+// Disconnect implements Connector.
+func (r Remote) Disconnect(ctx context.Context, ep *pin.Endpoint, addrs []netip.Addr) error {
 	_, err := r.with(ctx, ipam.MoveOff, ep, addrs)
 	return err
 }
 
-// PutOn implements Hand.
-func (r Remote) PutOn(ctx context.Context, ep *pin.Endpoint, addrs []netip.Addr) (off bool, err error) {
+// Reconnect implements Connector.
+func (r Remote) Reconnect(ctx context.Context, ep *pin.Endpoint, addrs []netip.Addr) (off bool, err error) {
 	answer, err := r.with(ctx, ipam.MoveOn, ep, addrs)
 	return answer.Off, err
 }
 
-// Restore implements Hand.
+// Restore implements Connector.
 func (r Remote) Restore(ctx context.Context, ep *pin.Endpoint, addrs []netip.Addr) error {
 	_, err := r.with(ctx, ipam.MoveRestore, ep, addrs)
 	return err
@@ -98,7 +98,7 @@ func (r Remote) do(ctx context.Context, order ipam.MoveOrder) (ipam.MoveAnswer, 
 }
 
 // Do runs one step for a daemon, if the mode allows it. It always reconnects a disconnected container.
-func Do(ctx context.Context, hand Hand, mode Mode, order ipam.MoveOrder) ipam.MoveAnswer {
+func Do(ctx context.Context, connector Connector, mode Mode, order ipam.MoveOrder) ipam.MoveAnswer {
 	var answer ipam.MoveAnswer
 	var ep pin.Endpoint
 	err := mayMove(mode, &order)
@@ -109,15 +109,15 @@ func Do(ctx context.Context, hand Hand, mode Mode, order ipam.MoveOrder) ipam.Mo
 		switch order.Step {
 		case ipam.MoveRead:
 			var read *pin.Endpoint
-			if read, err = hand.Endpoint(ctx, order.Container, order.Network); err == nil {
+			if read, err = connector.Endpoint(ctx, order.Container, order.Network); err == nil {
 				answer.Endpoint, err = json.Marshal(read)
 			}
 		case ipam.MoveOff:
-			err = hand.TakeOff(ctx, &ep, order.Addresses)
+			err = connector.Disconnect(ctx, &ep, order.Addresses)
 		case ipam.MoveOn:
-			answer.Off, err = hand.PutOn(ctx, &ep, order.Addresses)
+			answer.Off, err = connector.Reconnect(ctx, &ep, order.Addresses)
 		case ipam.MoveRestore:
-			err = hand.Restore(ctx, &ep, order.Addresses)
+			err = connector.Restore(ctx, &ep, order.Addresses)
 		default:
 			err = fmt.Errorf("%q is no step of a move", order.Step)
 		}

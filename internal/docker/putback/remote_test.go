@@ -11,12 +11,12 @@ import (
 // mover is `berth witness` with a mode.
 type mover struct {
 	ipam.Onlooker
-	hand Hand
-	mode Mode
+	connector Connector
+	mode      Mode
 }
 
 func (m mover) Move(ctx context.Context, order ipam.MoveOrder) (ipam.MoveAnswer, error) {
-	return Do(ctx, m.hand, m.mode, order), nil
+	return Do(ctx, m.connector, m.mode, order), nil
 }
 
 // `berth witness` moves only the containers that its own mode allows; by default those with a reserved address.
@@ -29,8 +29,8 @@ func TestRemote(t *testing.T) {
 		own, had := e.runs("own", 1, 2), e.runs("had", 3, 4)
 		own.Reserved = true
 		k := e.keeper(All)
-		by := mover{hand: k.cfg.Hand, mode: row.mode}
-		k.cfg.Hand = Remote{func() ipam.Onlooker { return by }}
+		by := mover{connector: k.cfg.Connector, mode: row.mode}
+		k.cfg.Connector = Remote{func() ipam.Onlooker { return by }}
 		k.putBack(t.Context(), []docker.Astray{own, had})
 		if e.has("own") != row.own || e.has("had") != row.had {
 			t.Errorf("%s: the one has %d, and the other %d", row.mode, e.has("own"), e.has("had"))

@@ -19,10 +19,10 @@ const (
 	// doubt is the wait before the reply to a machine that contests an address. If an address moves to another host,
 	// the other side knows it first.
 	doubt = 300 * time.Millisecond
-	// calm is the minimum time between two replies about one address.
-	calm = time.Second
-	// beat is the resolution of repeats.
-	beat = 50 * time.Millisecond
+	// replyGap is the minimum time between two replies about one address.
+	replyGap = time.Second
+	// resolution is how exactly repeats are timed.
+	resolution = 50 * time.Millisecond
 )
 
 // Config is the configuration of an Announcer.
@@ -144,7 +144,7 @@ func (a *Announcer) Again(device string) {
 	defer a.mu.Unlock()
 	for _, p := range a.here {
 		if device == "" || p.device == device {
-			p.since, p.said = time.Now().Add(-after[0]), 0 // at the next beat
+			p.since, p.said = time.Now().Add(-after[0]), 0 // at the next tick
 		}
 	}
 }
@@ -181,7 +181,7 @@ func (a *Announcer) heard(device string, mac net.HardwareAddr, one netip.Addr) {
 
 // run repeats announcements, and replies to machines that contest an address.
 func (a *Announcer) run() {
-	tick := time.NewTicker(beat)
+	tick := time.NewTicker(resolution)
 	defer tick.Stop()
 	for {
 		select {
@@ -207,7 +207,7 @@ func (a *Announcer) due(now time.Time) (notices []edge.Notice) {
 			continue
 		}
 		p.doubted = time.Time{}
-		if now.Sub(p.defended) < calm || !a.config.Allowed(one) {
+		if now.Sub(p.defended) < replyGap || !a.config.Allowed(one) {
 			continue
 		}
 		p.defended = now

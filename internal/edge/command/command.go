@@ -57,7 +57,7 @@ func orNone[T any](list []T) []T {
 }
 
 // Renew implements edge.Provider.
-func (p *Provider) Renew(ctx context.Context, until edge.Moment) error {
+func (p *Provider) Renew(ctx context.Context, until edge.BootTime) error {
 	now, err := edge.Now()
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (p *Provider) Renew(ctx context.Context, until edge.Moment) error {
 		return edge.ErrExpired
 	}
 	_, err = p.run(ctx, "renew", struct {
-		Until edge.Moment `json:"until"`
+		Until edge.BootTime `json:"until"`
 	}{until})
 	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) && ended.ExitCode() == expired {
 		return edge.ErrExpired

@@ -77,7 +77,7 @@ esac`)
 	if err := p.Renew(t.Context(), until); err != nil {
 		t.Fatal(err)
 	}
-	var renewed map[string]edge.Moment
+	var renewed map[string]edge.BootTime
 	read(t, filepath.Join(dir, "until"), &renewed)
 	if renewed["until"] != until {
 		t.Errorf("renewed until %v, not %v", renewed, until)

@@ -18,8 +18,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// house is a daemon and a provider that only remember.
-type house struct {
+// harness is a daemon and a provider that only remember.
+type harness struct {
 	mu      sync.Mutex
 	lines   []ipam.EdgeNews // of one connection
 	more    chan ipam.EdgeNews
@@ -27,16 +27,16 @@ type house struct {
 	reports []ipam.EdgeReport
 	set     []edge.State
 	fails   error // of Set
-	renewed []edge.Moment
+	renewed []edge.BootTime
 	late    error // of Renew
 	calls   int   // connections
 }
 
-func newHouse(lines ...ipam.EdgeNews) *house {
-	return &house{lines: lines, more: make(chan ipam.EdgeNews), breaks: make(chan error)}
+func newHarness(lines ...ipam.EdgeNews) *harness {
+	return &harness{lines: lines, more: make(chan ipam.EdgeNews), breaks: make(chan error)}
 }
 
-func (h *house) news(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] {
+func (h *harness) news(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] {
 	return func(yield func(ipam.EdgeNews, error) bool) {
 		h.mu.Lock()
 		h.calls++
@@ -63,7 +63,7 @@ func (h *house) news(ctx context.Context) iter.Seq2[ipam.EdgeNews, error] {
 	}
 }
 
-func (h *house) report(_ context.Context, r ipam.EdgeReport) error {
+func (h *harness) report(_ context.Context, r ipam.EdgeReport) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.reports = append(h.reports, r)
@@ -71,7 +71,7 @@ func (h *house) report(_ context.Context, r ipam.EdgeReport) error {
 }
 
 // Set implements edge.Provider.
-func (h *house) Set(_ context.Context, s edge.State) error {
+func (h *harness) Set(_ context.Context, s edge.State) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.set = append(h.set, s)
@@ -79,7 +79,7 @@ func (h *house) Set(_ context.Context, s edge.State) error {
 }
 
 // Renew implements edge.Provider.
-func (h *house) Renew(_ context.Context, until edge.Moment) error {
+func (h *harness) Renew(_ context.Context, until edge.BootTime) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.renewed = append(h.renewed, until)
@@ -87,18 +87,18 @@ func (h *house) Renew(_ context.Context, until edge.Moment) error {
 }
 
 // Enabled implements edge.Provider.
-func (h *house) Enabled(context.Context) (bool, error) { return true, nil }
+func (h *harness) Enabled(context.Context) (bool, error) { return true, nil }
 
 // Remove implements edge.Provider.
-func (h *house) Remove(context.Context) error { return nil }
+func (h *harness) Remove(context.Context) error { return nil }
 
-func (h *house) follower() *Follower {
+func (h *harness) follower() *Follower {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	return New(Config{Provider: h, News: h.news, Report: h.report, Log: logrus.NewEntry(log)})
 }
 
-func (h *house) last() (s edge.State, r ipam.EdgeReport, sets, reports int) {
+func (h *harness) last() (s edge.State, r ipam.EdgeReport, sets, reports int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.set) > 0 {
@@ -132,7 +132,7 @@ func ranges(t *testing.T) []ipam.EdgeRange {
 // TestFollows: the whole is set and told; then each change, and of that what has changed.
 func TestFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true, Set: []ipam.EdgeMapping{first}})
+		h := newHarness(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true, Set: []ipam.EdgeMapping{first}})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- h.follower().Run(ctx) }()
@@ -164,7 +164,7 @@ func TestFollows(t *testing.T) {
 // TestGoesOn: news that break off are asked for again, and the whole is told again; what is mapped stays so meanwhile.
 func TestGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true, Set: []ipam.EdgeMapping{first}})
+		h := newHarness(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true, Set: []ipam.EdgeMapping{first}})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- h.follower().Run(ctx) }()
@@ -190,7 +190,7 @@ func TestGoesOn(t *testing.T) {
 // is said to be over.
 func TestFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true,
+		h := newHarness(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true,
 			Set: []ipam.EdgeMapping{first, second}})
 		h.fails = errors.Join(&edge.Failure{Address: first.Elastic, Err: errors.New("no device")})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -226,7 +226,7 @@ func TestFails(t *testing.T) {
 
 // TestOnce sets and tells once, and says what could not be mapped.
 func TestOnce(t *testing.T) {
-	h := newHouse(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true, Set: []ipam.EdgeMapping{first}})
+	h := newHarness(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true, Set: []ipam.EdgeMapping{first}})
 	if s, err := h.follower().Wanted(t.Context()); err != nil || len(s.Mappings) != 1 {
 		t.Errorf("what is wanted is %+v, %v", s, err)
 	}
@@ -252,19 +252,19 @@ func TestRenews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fenced := ranges(t)
 		fenced[0].TTL = ipam.Duration(5 * time.Second)
-		h := newHouse(ipam.EdgeNews{Whole: true, Ranges: fenced, Ranged: true, Set: []ipam.EdgeMapping{first},
+		h := newHarness(ipam.EdgeNews{Whole: true, Ranges: fenced, Ranged: true, Set: []ipam.EdgeMapping{first},
 			Session: "s1", Sent: 100 * time.Second})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- h.follower().Run(ctx) }()
 		synctest.Wait()
 		s, r, _, _ := h.last()
-		if s.Ranges[0].OnCut != edge.Withdraw || s.Until != edge.Moment(105*time.Second) || r.Session != "s1" {
+		if s.Ranges[0].OnCut != edge.Withdraw || s.Until != edge.BootTime(105*time.Second) || r.Session != "s1" {
 			t.Errorf("it sets %+v and reports %+v", s, r)
 		}
 		h.more <- ipam.EdgeNews{Session: "s1", Sent: 101 * time.Second}
 		synctest.Wait()
-		if _, _, sets, reports := h.last(); len(h.renewed) != 1 || h.renewed[0] != edge.Moment(106*time.Second) ||
+		if _, _, sets, reports := h.last(); len(h.renewed) != 1 || h.renewed[0] != edge.BootTime(106*time.Second) ||
 			sets != 1 || reports != 2 {
 			t.Errorf("it renews %v, with %d sets and %d reports", h.renewed, sets, reports)
 		}

@@ -59,11 +59,11 @@ func (w *wanted) takeRanges(all []ipam.EdgeRange) {
 }
 
 // until returns when the ranges with the longest TTL stop answering if the session is not renewed.
-func (w *wanted) until() edge.Moment {
+func (w *wanted) until() edge.BootTime {
 	if w.session == "" {
 		return 0
 	}
-	return edge.Moment(0).Add(w.sent + w.longest)
+	return edge.BootTime(0).Add(w.sent + w.longest)
 }
 
 // state returns the state for the provider.

@@ -14,19 +14,19 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// house is a daemon that asks, and what it is answered.
-type house struct {
+// harness is a daemon that asks, and what it is answered.
+type harness struct {
 	asks    chan ipam.LANAsk
 	breaks  chan error
 	answers chan ipam.LANAnswer
 	calls   chan struct{}
 }
 
-func newHouse() *house {
-	return &house{make(chan ipam.LANAsk), make(chan error), make(chan ipam.LANAnswer, 100), make(chan struct{}, 100)}
+func newHarness() *harness {
+	return &harness{make(chan ipam.LANAsk), make(chan error), make(chan ipam.LANAnswer, 100), make(chan struct{}, 100)}
 }
 
-func (h *house) config(do func(context.Context, ipam.LANAsk) ipam.LANAnswer) Config {
+func (h *harness) config(do func(context.Context, ipam.LANAsk) ipam.LANAnswer) Config {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
 	return Config{Log: logrus.NewEntry(quiet), Do: do,
@@ -58,7 +58,7 @@ func question(id uint64, within time.Duration) ipam.LANAsk {
 // TestBeside: one question does not wait for another, and has the time that it allows.
 func TestBeside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse()
+		h := newHarness()
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() {
@@ -89,7 +89,7 @@ func TestBeside(t *testing.T) {
 // TestAgain: a daemon that is started again is found again, and what the one before it has asked is given up.
 func TestAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse()
+		h := newHarness()
 		go func() {
 			_ = Run(t.Context(), h.config(func(ctx context.Context, q ipam.LANAsk) ipam.LANAnswer {
 				if q.ID == 1 {

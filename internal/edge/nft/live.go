@@ -24,7 +24,7 @@ const ticketTime = 500 * time.Millisecond
 // allowance says which ranges may be answered for, and until when.
 type allowance struct {
 	ranges []edge.Range
-	ends   edge.Moment
+	ends   edge.BootTime
 }
 
 // timedSets are the sets of live elements, by the families whose tables have one.
@@ -36,7 +36,7 @@ var timedSets = map[knftables.Family]set{
 }
 
 // Renew implements edge.Provider.
-func (p *Provider) Renew(ctx context.Context, until edge.Moment) error {
+func (p *Provider) Renew(ctx context.Context, until edge.BootTime) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state == nil {
@@ -129,7 +129,7 @@ func (p *Provider) readLive(found map[knftables.Family]foundTable) (map[place]el
 }
 
 // extend replaces the present live elements by those that last until a moment.
-func (p *Provider) extend(until edge.Moment, present map[place]elements) error {
+func (p *Provider) extend(until edge.BootTime, present map[place]elements) error {
 	ticket, err := p.takeTicket()
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (p *Provider) extend(until edge.Moment, present map[place]elements) error {
 }
 
 // spend makes the transaction that needs the ticket.
-func (p *Provider) spend(ticket elements, until edge.Moment, present map[place]elements) error {
+func (p *Provider) spend(ticket elements, until edge.BootTime, present map[place]elements) error {
 	now, err := edge.Now()
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func (p *Provider) spend(ticket elements, until edge.Moment, present map[place]e
 	for at, all := range present {
 		tx.remove(at, timedSets[at.family], all)
 	}
-	granted, ends := map[place]elements{}, edge.Moment(0)
+	granted, ends := map[place]elements{}, edge.BootTime(0)
 	for _, r := range p.state.Ranges {
 		timeout := r.Timeout(now, until).Truncate(time.Millisecond)
 		if !r.Fenced() || timeout <= 0 {

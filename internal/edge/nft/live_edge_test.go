@@ -52,7 +52,7 @@ func TestTicket(t *testing.T) {
 		}
 		return len(all)
 	}
-	until := func(d time.Duration) edge.Moment {
+	until := func(d time.Duration) edge.BootTime {
 		now, err := edge.Now()
 		if err != nil {
 			t.Fatal(err)

@@ -107,7 +107,7 @@ func (p *Provider) take(ctx context.Context, s edge.State, one step) error {
 }
 
 // grantFrom renews the live elements if the state's Until differs from until.
-func (p *Provider) grantFrom(ctx context.Context, until edge.Moment) error {
+func (p *Provider) grantFrom(ctx context.Context, until edge.BootTime) error {
 	if p.state.Until == until || len(p.live) == 0 && !p.fences() {
 		return nil
 	}

@@ -19,19 +19,19 @@ const etherARP = 0x0806
 // broadcast is the address of all machines on the LAN.
 var broadcast = net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
-// arpEars sends and receives ARP on one interface.
-type arpEars struct {
+// arpSocket sends and receives ARP on one interface.
+type arpSocket struct {
 	conn *packet.Conn
 	mac  net.HardwareAddr
 	name string
 }
 
-func openARP(parent *net.Interface) (ears, error) {
+func openARP(parent *net.Interface) (socket, error) {
 	conn, err := packet.Listen(parent, packet.Raw, unix.ETH_P_ARP, nil)
 	if err != nil {
 		return nil, fmt.Errorf("the LAN on %s cannot be asked (CAP_NET_RAW is needed): %w", parent.Name, err)
 	}
-	return &arpEars{conn, parent.HardwareAddr, parent.Name}, nil
+	return &arpSocket{conn, parent.HardwareAddr, parent.Name}, nil
 }
 
 // probeFrame asks all machines who has an address. It claims no address itself: the sender's is 0.0.0.0 (RFC 5227,
@@ -44,7 +44,7 @@ func probeFrame(mac net.HardwareAddr, a netip.Addr) []byte {
 	return append(append(frame, 0, 0, 0, 0, 0, 0), a.AsSlice()...)
 }
 
-func (e *arpEars) ask(a netip.Addr) error {
+func (e *arpSocket) ask(a netip.Addr) error {
 	_, err := e.conn.WriteTo(probeFrame(e.mac, a), &packet.Addr{HardwareAddr: broadcast})
 	if err != nil && !errors.Is(err, unix.ENOBUFS) { // the queue is full; the next round asks again
 		return fmt.Errorf("the LAN on %s cannot be asked for %s: %w", e.name, a, err)
@@ -52,7 +52,7 @@ func (e *arpEars) ask(a netip.Addr) error {
 	return nil
 }
 
-func (e *arpEars) hear(tell func(netip.Addr, net.HardwareAddr)) {
+func (e *arpSocket) hear(tell func(netip.Addr, net.HardwareAddr)) {
 	frame := make([]byte, 128)
 	for {
 		n, _, err := e.conn.ReadFrom(frame)
@@ -69,4 +69,4 @@ func (e *arpEars) hear(tell func(netip.Addr, net.HardwareAddr)) {
 	}
 }
 
-func (e *arpEars) close() error { return e.conn.Close() }
+func (e *arpSocket) close() error { return e.conn.Close() }

@@ -13,22 +13,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ndpEars sends and receives neighbour discovery on one interface.
-type ndpEars struct {
+// ndpSocket sends and receives neighbour discovery on one interface.
+type ndpSocket struct {
 	conn   *ndp.Conn
 	parent *net.Interface
 }
 
-func openNDP(parent *net.Interface) (ears, error) {
+func openNDP(parent *net.Interface) (socket, error) {
 	conn, err := announce.Neighbours(parent, ndp.LinkLocal)
 	if err != nil {
 		return nil, err
 	}
-	return &ndpEars{conn, parent}, nil
+	return &ndpSocket{conn, parent}, nil
 }
 
 // ask asks the possible holders of an address. The answer goes to the interface's own address (RFC 4861, 7.2.2).
-func (e *ndpEars) ask(a netip.Addr) error {
+func (e *ndpSocket) ask(a netip.Addr) error {
 	to, err := ndp.SolicitedNodeMulticast(a)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (e *ndpEars) ask(a netip.Addr) error {
 	return nil
 }
 
-func (e *ndpEars) hear(tell func(netip.Addr, net.HardwareAddr)) {
+func (e *ndpSocket) hear(tell func(netip.Addr, net.HardwareAddr)) {
 	for {
 		message, how, _, err := e.conn.ReadFrom()
 		if err != nil {
@@ -60,4 +60,4 @@ func (e *ndpEars) hear(tell func(netip.Addr, net.HardwareAddr)) {
 	}
 }
 
-func (e *ndpEars) close() error { return e.conn.Close() }
+func (e *ndpSocket) close() error { return e.conn.Close() }

@@ -29,8 +29,8 @@ const (
 // Answers are the holders of addresses.
 type Answers map[netip.Addr]net.HardwareAddr
 
-// ears sends and receives one protocol on one interface.
-type ears interface {
+// socket sends and receives one protocol on one interface.
+type socket interface {
 	ask(netip.Addr) error
 	// hear calls the function for each claim to an address, until close.
 	hear(func(netip.Addr, net.HardwareAddr))
@@ -107,7 +107,7 @@ type heard struct {
 }
 
 // askBy asks for addresses with one protocol, and adds the answers.
-func askBy(ctx context.Context, open func(*net.Interface) (ears, error), parent *net.Interface, addrs []netip.Addr,
+func askBy(ctx context.Context, open func(*net.Interface) (socket, error), parent *net.Interface, addrs []netip.Addr,
 	answers Answers) (err error) {
 	if len(addrs) == 0 {
 		return nil
@@ -121,7 +121,7 @@ func askBy(ctx context.Context, open func(*net.Interface) (ears, error), parent 
 			err = closed
 		}
 	}()
-	r := &round{ctx: ctx, ears: e, said: said, wanted: map[netip.Addr]bool{}, answers: answers}
+	r := &round{ctx: ctx, socket: e, said: said, wanted: map[netip.Addr]bool{}, answers: answers}
 	for _, a := range addrs {
 		r.wanted[a] = true
 	}
@@ -134,7 +134,7 @@ func askBy(ctx context.Context, open func(*net.Interface) (ears, error), parent 
 }
 
 // listenTo receives answers of one protocol until end is called.
-func listenTo(open func(*net.Interface) (ears, error), parent *net.Interface) (e ears, said <-chan heard,
+func listenTo(open func(*net.Interface) (socket, error), parent *net.Interface) (e socket, said <-chan heard,
 	end func() error, err error) {
 	if e, err = open(parent); err != nil {
 		return nil, nil, nil, err
@@ -160,7 +160,7 @@ func listenTo(open func(*net.Interface) (ears, error), parent *net.Interface) (e
 // round is the state of one call of Ask.
 type round struct {
 	ctx     context.Context
-	ears    ears
+	socket  socket
 	said    <-chan heard
 	wanted  map[netip.Addr]bool // addresses without an answer
 	answers Answers
@@ -172,7 +172,7 @@ func (r *round) run(addrs []netip.Addr) error {
 		if !r.wanted[a] {
 			continue
 		}
-		if err := r.ears.ask(a); err != nil {
+		if err := r.socket.ask(a); err != nil {
 			return err
 		}
 		if err := r.listen(pace); err != nil {

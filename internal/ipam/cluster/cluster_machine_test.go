@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 	"berth/internal/ipam/stores"
@@ -24,6 +25,7 @@ import (
 // what it was answered, and no more; after each step the records say just that, each host's index is what its records
 // say, and no commit on the way was one that must not be.
 type clusterMachine struct {
+	t *testing.T
 	*rig
 	hands   map[netip.Addr]inHand
 	pools   map[ipam.ID]*rigHost // that were granted and not released
@@ -36,8 +38,9 @@ type clusterMachine struct {
 // LN-12, BO-1, GA-22
 func TestClusterModel(t *testing.T) {
 	t.Parallel()
+	tt := t
 	rapid.Check(t, func(t *rapid.T) {
-		mc := &clusterMachine{rig: newRig(t), hands: map[netip.Addr]inHand{}, pools: map[ipam.ID]*rigHost{},
+		mc := &clusterMachine{t: tt, rig: newRig(t), hands: map[netip.Addr]inHand{}, pools: map[ipam.ID]*rigHost{},
 			lags:  map[*rigHost]bool{},
 			since: map[netip.Addr]*service.Service{}}
 		defer mc.close()
@@ -46,13 +49,15 @@ func TestClusterModel(t *testing.T) {
 				_ = z.Ledger.Store().Close()
 			}
 		}()
-		mc.plan(t)
+		mc.plan()
 		t.Repeat(map[string]func(*rapid.T){
 			"attach": mc.attach, "attach2": mc.attach, "detach": mc.detach,
 			"ask": mc.ask, "ask2": mc.ask, "ask3": mc.ask, "askAgain": mc.askAgain, "back": mc.back, "back2": mc.back,
 			"backElsewhere": mc.backElsewhere,
-			"take":          mc.take, "giveBack": mc.giveBack, "reserve": mc.reserve, "unreserve": mc.unreserve,
-			"edit": mc.edit, "edit2": mc.edit, "resize": mc.resize, "host": mc.hostEdit,
+			"take":          mc.take, "giveBack": mc.giveBack,
+			"reserve": mc.edits(clusterReserves), "unreserve": mc.edits(clusterUnreserves),
+			"edit": mc.edits(clusterEdits), "edit2": mc.edits(clusterEdits),
+			"resize": mc.resize, "host": mc.hostEdit,
 			"restart": mc.restart, "zombie": mc.zombie, "cut": mc.cut, "heal": mc.heal, "lag": mc.lag, "lose": mc.lose,
 			"run": mc.run, "wait": mc.waits,
 			"": mc.check,
@@ -62,18 +67,10 @@ func TestClusterModel(t *testing.T) {
 }
 
 // plan makes the networks that the hosts share.
-func (mc *clusterMachine) plan(t *rapid.T) {
-	s := mc.hosts[0].service()
-	for i, cidr := range []string{"10.77.0.0/28", "10.78.0.0/29"} {
-		e := lan(cidr)
-		e.Name = fmt.Sprintf("lan%d", i)
-		if _, err := s.Edit(context.Background(), ipam.EditOptions{}, e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := s.Edit(context.Background(), ipam.EditOptions{},
-		&ipam.CreateNetwork{Name: "dyn", Space: ipam.GlobalSpace, Type: "dynamic"}); err != nil {
-		t.Fatal(err)
+func (mc *clusterMachine) plan() {
+	for _, line := range []string{"network lan0 space=global subnet=10.77.0.0/28,gw=10.77.0.1,pool",
+		"network lan1 space=global subnet=10.78.0.0/29,gw=10.78.0.1,pool", "network dyn space=global type=dynamic"} {
+		ipamtest.Must(mc.t, changes(mc.t, mc.hosts[0].service(), line, false))
 	}
 }
 
@@ -118,7 +115,7 @@ func (mc *clusterMachine) attach(t *rapid.T) {
 			"10.79.0.16/28"}).Draw(t, "cidr"))
 	case 4:
 		req.CIDR = netip.MustParsePrefix("10.79.0.0/28")
-		req.Range = rangeOf(rapid.SampledFrom([]string{"10.79.0.4-10.79.0.7", "10.79.0.8-10.79.0.11"}).Draw(t, "range"))
+		req.Range = ipamtest.MustRange(rapid.SampledFrom([]string{"10.79.0.4/30", "10.79.0.8/30"}).Draw(t, "range"))
 	case 5:
 		req.Bits = 28
 	}

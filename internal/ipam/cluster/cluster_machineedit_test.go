@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"context"
@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"time"
+	"strings"
 
 	"pgregory.net/rapid"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 	"berth/store"
@@ -87,93 +88,73 @@ func (h *rigHost) networkOf(subnet ipam.ID) string {
 	})
 }
 
-func (mc *clusterMachine) reserve(t *rapid.T) {
-	h := mc.host(t)
-	e := &ipam.AddReservation{Network: mc.networkName(t), Owner: mc.owner(t), Replace: rapid.Bool().Draw(t, "replace"),
-		Force: rapid.IntRange(0, 3).Draw(t, "force") == 0}
-	if rapid.Bool().Draw(t, "static") {
-		e.Wishes = []ipam.Wish{{Address: mc.anAddress(t)}}
+// Edits that change nothing of what is in hands. Of several in a line names change places, or what goes is replaced.
+const (
+	clusterReserves = `
+	reserve $NET $OWNER $HOW
+	reserve $NET $OWNER $ADDR $HOW
+	reserve $NET $OWNER for=$FOR $HOW
+`
+	clusterUnreserves = "unreserve $NET $OWNER"
+	clusterEdits      = `
+	pool $NET $ADDR+2 name=$LABEL
+	pool.rm $NET $ADDR+2
+	pool.set $NET $ADDR+2 $LABEL
+	exclude $NET $ADDR+2
+	include $NET $ADDR+2
+	network $MADE space=global subnet=$CIDR,pool,name=$LABEL
+	network.rm $MADE $HOW
+	subnet $MADE $CIDR pool name=$LABEL
+	subnet.rm $MADE $CIDR
+	network.set $NET tag.tag=$LABEL
+	network.rm $MADE + network $MADE space=global subnet=$CIDR,pool
+	network.set made0 name=made2 + network.set made1 name=made0 + network.set made2 name=made1
+	subnet.rm $MADE $CIDR + subnet $MADE $CIDR pool
+`
+)
+
+// edits makes one of some edits.
+func (mc *clusterMachine) edits(lines string) func(t *rapid.T) {
+	return func(t *rapid.T) {
+		mc.edit(t, rapid.SampledFrom(strings.Split(strings.TrimSpace(lines), "\n")).Draw(t, "edit"))
 	}
-	if rapid.Bool().Draw(t, "ends") {
-		e.For = ipam.Duration(rapid.SampledFrom([]time.Duration{time.Millisecond, time.Second, time.Hour}).Draw(t,
-			"for"))
-	}
-	mc.makes(t, h, e)
 }
 
-func (mc *clusterMachine) unreserve(t *rapid.T) {
-	mc.makes(t, mc.host(t), &ipam.RemoveReservation{Network: mc.networkName(t), Owner: mc.owner(t)})
+func (mc *clusterMachine) edit(t *rapid.T, line string) {
+	for _, word := range []string{"$MADE made0 made1", "$LABEL x y", "$CIDR 10.80.0.0/28 10.79.0.0/28 10.80.0.16/29",
+		"$HOW force replace -", "$FOR 1ms 1s 1h"} {
+		name, choices, _ := strings.Cut(word, " ")
+		choice := rapid.SampledFrom(strings.Fields(choices)).Draw(t, name)
+		line = strings.ReplaceAll(line, name, strings.TrimPrefix(choice, "-"))
+	}
+	line = strings.NewReplacer("$NET", mc.networkName(t), "$OWNER", mc.owner(t), "$ADDR", mc.anAddress(t).String()).
+		Replace(line)
+	mc.makes(t, mc.host(t), line)
 }
 
 // makes makes edits that change nothing of what is in hands.
-func (mc *clusterMachine) makes(t *rapid.T, h *rigHost, edits ...ipam.Edit) {
-	_, err := h.service().Edit(context.Background(), ipam.EditOptions{DryRun: rapid.IntRange(0, 9).Draw(t, "dry") == 0},
-		edits...)
-	mc.answered(t, h, fmt.Sprintf("%T%+v", edits[0], edits[0]), err)
+func (mc *clusterMachine) makes(t *rapid.T, h *rigHost, line string) {
+	mc.answered(t, h, line, changes(mc.t, h.service(), line, rapid.IntRange(0, 9).Draw(t, "dry") == 0))
 }
-
-func (mc *clusterMachine) edit(t *rapid.T) {
-	network, made := mc.networkName(t), rapid.SampledFrom([]string{"made0", "made1"}).Draw(t, "made")
-	from := mc.anAddress(t)
-	r := rangeOf(fmt.Sprintf("%s-%s", from, from.Next()))
-	label := rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "label")
-	cidr := netip.MustParsePrefix(rapid.SampledFrom([]string{"10.80.0.0/28", "10.79.0.0/28", "10.80.0.16/29"}).Draw(t,
-		"cidr"))
-	edits := []ipam.Edit{
-		&ipam.AddPool{Network: network, Range: r, Name: label}, &ipam.RemovePool{Network: network, Pool: r.String()},
-		&ipam.ModifyPool{Network: network, Pool: r.String(), Name: label},
-		&ipam.AddExclusion{Network: network, Range: r}, &ipam.RemoveExclusion{Network: network, Range: r},
-		&ipam.CreateNetwork{Name: made, Space: ipam.GlobalSpace,
-			Subnets: []ipam.SubnetSpec{{CIDR: cidr, Pool: true, Name: label}}},
-		&ipam.RemoveNetwork{Network: made, Force: label == "x"},
-		&ipam.AddSubnet{Network: made, SubnetSpec: ipam.SubnetSpec{CIDR: cidr, Pool: true, Name: label}},
-		&ipam.RemoveSubnet{Network: made, Subnet: cidr.String()},
-		&ipam.ModifyNetwork{Network: network, Tags: map[string]*string{"tag": &label}},
-	}
-	one := edits[rapid.IntRange(0, len(edits)-1).Draw(t, "edit")]
-	if rapid.IntRange(0, 4).Draw(t, "two") == 0 { // names that change places, and what takes the place of what goes
-		others := [][]ipam.Edit{
-			{&ipam.RemoveNetwork{Network: made},
-				&ipam.CreateNetwork{Name: made, Space: ipam.GlobalSpace,
-					Subnets: []ipam.SubnetSpec{{CIDR: cidr, Pool: true}}}},
-			{&ipam.ModifyNetwork{Network: "made0", Name: ptrTo("made2")},
-				&ipam.ModifyNetwork{Network: "made1", Name: ptrTo("made0")},
-				&ipam.ModifyNetwork{Network: "made2", Name: ptrTo("made1")}},
-			{&ipam.RemoveSubnet{Network: made, Subnet: cidr.String()},
-				&ipam.AddSubnet{Network: made, SubnetSpec: ipam.SubnetSpec{CIDR: cidr, Pool: true}}},
-		}
-		mc.makes(t, mc.host(t), others[rapid.IntRange(0, len(others)-1).Draw(t, "edits")]...)
-		return
-	}
-	mc.makes(t, mc.host(t), one)
-}
-
-func ptrTo[T any](v T) *T { return &v }
 
 // resize gives a subnet another CIDR, as its leases allow.
 func (mc *clusterMachine) resize(t *rapid.T) {
 	h := mc.host(t)
-	s := h.service()
-	var subnets []*ipam.Subnet
-	names := map[ipam.ID]string{}
-	s.Ledger.Read(func(ix *ledger.Index) {
+	var all []string
+	h.service().Ledger.Read(func(ix *ledger.Index) {
 		for _, sx := range ix.Subnets() {
-			subnets = append(subnets, sx.Record())
-		}
-		for id, nx := range ix.Networks() {
-			if nx.Record() != nil {
-				names[id] = nx.Record().Name
-			}
+			all = append(all, fmt.Sprint(sx.Record().CIDR, " ", sx.Record().Network))
 		}
 	})
-	if len(subnets) == 0 {
+	if len(all) == 0 {
 		t.Skip("no subnet")
 	}
-	slices.SortFunc(subnets, func(a, b *ipam.Subnet) int { return a.CIDR.Addr().Compare(b.CIDR.Addr()) })
-	sub := subnets[rapid.IntRange(0, len(subnets)-1).Draw(t, "subnet")]
+	slices.Sort(all)
+	at := rapid.IntRange(0, len(all)-1).Draw(t, "subnet")
+	subnet, network, _ := strings.Cut(all[at], " ")
 	bits := rapid.IntRange(27, 29).Draw(t, "bits")
-	cidr := netip.PrefixFrom(sub.CIDR.Addr(), bits).Masked()
-	mc.makes(t, h, &ipam.ModifySubnet{Network: names[sub.Network], Subnet: sub.CIDR.String(), CIDR: &cidr})
+	cidr := netip.PrefixFrom(netip.MustParsePrefix(subnet).Addr(), bits).Masked()
+	mc.makes(t, h, fmt.Sprintf("subnet.set %s %s cidr=%s", network, subnet, cidr))
 }
 
 // hostEdit drains, removes and admits hosts.
@@ -199,7 +180,7 @@ func (mc *clusterMachine) restart(t *rapid.T) {
 	old := h.service()
 	lives := rapid.Bool().Draw(t, "the old one lives")
 	if !lives {
-		fine(t, old.Ledger.Store().Close())
+		ipamtest.Must(t, old.Ledger.Store().Close())
 	}
 	delete(mc.lags, h)
 	err := h.start()

@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"context"
@@ -9,24 +9,20 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"berth/internal/allocator"
 	"berth/internal/ipam"
 	"berth/internal/ipam/edit"
+	"berth/internal/ipam/ipamtest"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 	"berth/store"
 	"berth/store/mem"
 )
-
-// rigT is what *testing.T and *rapid.T have in common.
-type rigT interface {
-	Helper()
-	Errorf(format string, args ...any)
-	Fatalf(format string, args ...any)
-	Logf(format string, args ...any)
-}
 
 // rig is three hosts on one store, each with a clock of its own, and an audit of all that is committed.
 type rig struct {
@@ -50,17 +46,13 @@ type rigHost struct {
 	s     *service.Service
 }
 
-func newRig(t rigT) *rig {
+func newRig(t rapid.TB) *rig {
 	r := &rig{truth: mem.New(), audit: newAudit(), clock: time.Date(2030, 5, 1, 12, 0, 0, 0, time.UTC)}
-	if err := r.truth.Follow(context.Background(), func(store.Tx) error { return nil }, r.audit.apply); err != nil {
-		t.Fatalf("%v", err)
-	}
+	ipamtest.Must(t, r.truth.Follow(context.Background(), func(store.Tx) error { return nil }, r.audit.apply))
 	for _, name := range []string{"a", "b", "c"} {
 		h := &rigHost{rig: r, name: name, id: ipam.NewID()}
 		r.hosts = append(r.hosts, h)
-		if err := h.start(); err != nil {
-			t.Fatalf("host %s: %v", name, err)
-		}
+		ipamtest.Must(t, h.start())
 	}
 	return r
 }
@@ -340,4 +332,24 @@ func (a *audit) lease(w store.Foreign, written map[uint64]*ipam.Event) {
 		}
 		a.problem("%s was released without an event: %+v, %+v", addr, before, after)
 	}
+}
+
+// indexProblem compares the index of a Service with one that is loaded from what it sees of the store; empty: they say
+// the same.
+func indexProblem(ctx context.Context, s *service.Service) string {
+	wrong, err := s.Ledger.Verify(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	if len(wrong) == 0 {
+		return ""
+	}
+	return "the index (-) and the records (+) differ:\n  " + strings.Join(wrong, "\n  ")
+}
+
+// changes makes edits that are read from a line, with a plus between them.
+func changes(t testing.TB, s *service.Service, line string, dry bool) error {
+	_, err := s.Edit(context.Background(), ipam.EditOptions{DryRun: dry},
+		ipamtest.Edits(t, strings.ReplaceAll(line, " + ", "\n"))...)
+	return err
 }

@@ -2,14 +2,15 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"sync"
 	"testing"
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
 )
 
@@ -25,18 +26,33 @@ type edgeOf struct {
 	mappings map[netip.Addr]ipam.EdgeMapping
 	sent     time.Duration
 	whole    bool
-	err      error // by which its news ended
+	err      error              // by which its news ended
+	had      []ipam.EdgeMapping // of a script: the address, as it was granted
+	before   string             // of a script: the session of the edge before
 }
 
-// listen begins one.
+// listen begins an edge that listens once.
 func listen(t *testing.T, s *service.Service) *edgeOf {
+	t.Helper()
+	return newEdge(t, s, false)
+}
+
+// listenOn begins an edge that listens again when its session has ended, as the real one does (internal/edge/follow).
+func listenOn(t *testing.T, s *service.Service) *edgeOf {
+	t.Helper()
+	return newEdge(t, s, true)
+}
+
+func newEdge(t *testing.T, s *service.Service, again bool) *edgeOf {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	e := &edgeOf{t: t, s: s, cancel: cancel, ended: make(chan struct{}), mappings: map[netip.Addr]ipam.EdgeMapping{}}
 	go func() {
 		defer close(e.ended)
-		for news, err := range s.EdgeNews(ctx, false) {
-			e.take(news, err)
+		for on := true; on; on = again && ctx.Err() == nil {
+			for news, err := range s.EdgeNews(ctx, false) {
+				e.take(news, err)
+			}
 		}
 	}()
 	beat := make(chan struct{})
@@ -53,7 +69,7 @@ func listen(t *testing.T, s *service.Service) *edgeOf {
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-e.ended; <-beat })
-	e.until("the whole", func() bool { return e.whole || e.err != nil })
+	e.until("the whole", func() bool { return e.whole || !again && e.err != nil })
 	return e
 }
 
@@ -139,23 +155,123 @@ func (e *edgeOf) reports(r ipam.EdgeReport) error {
 	return e.s.ReportEdge(e.t.Context(), r)
 }
 
+// says reports what it has now, in its next session if this one ends meanwhile.
+func (e *edgeOf) says(now func() ipam.EdgeReport) {
+	e.t.Helper()
+	var err error
+	e.until("heard", func() bool {
+		r := now()
+		r.Session = e.session
+		err = e.s.ReportEdge(e.t.Context(), r)
+		return !errors.Is(err, ipam.ErrChanged)
+	})
+	fine(e.t, err)
+}
+
 // applies says that all is in force that it was told.
 func (e *edgeOf) applies() {
 	e.t.Helper()
-	e.mu.Lock()
-	all := maps.Clone(e.mappings)
-	e.mu.Unlock()
-	var r ipam.EdgeReport
-	for addr, m := range all {
-		r.Applied = append(r.Applied, ipam.EdgeApplied{Address: addr, Association: m.Association, Guest: m.Guest,
-			Grant: m.Grant, Staged: m.Staged})
-	}
-	fine(e.t, e.reports(r))
+	e.says(func() (r ipam.EdgeReport) {
+		for addr, m := range e.mappings {
+			r.Applied = append(r.Applied, ipam.EdgeApplied{Address: addr, Association: m.Association, Guest: m.Guest,
+				Grant: m.Grant, Staged: m.Staged})
+		}
+		return r
+	})
 }
 
 // withdraws says that a mapping is in force no more.
 func (e *edgeOf) withdraws(m ipam.EdgeMapping) {
 	e.t.Helper()
-	err := e.reports(ipam.EdgeReport{Withdrawn: []ipam.EdgeWithdrawn{{Address: m.Elastic, Grant: m.Grant}}})
-	fine(e.t, err)
+	e.says(func() ipam.EdgeReport {
+		return ipam.EdgeReport{Withdrawn: []ipam.EdgeWithdrawn{{Address: m.Elastic, Grant: m.Grant}}}
+	})
+}
+
+// elasticAddr is the elastic address of scripts.
+var elasticAddr = netip.MustParseAddr("203.0.113.10")
+
+// elastic makes a range of one address, of the cluster or of a host, and allocates that.
+func (st *stage) elastic(h *sharingHost, of string) {
+	st.t.Helper()
+	add := &ipam.AddElasticRange{Range: mustRange(st.t, elasticAddr.String())}
+	if of == string(ipam.CutKeep) {
+		add.OnCut = of
+	} else {
+		add.Host = of
+	}
+	h.edit(&ipam.ModifyNetwork{Network: "lan", Elastic: new("on")}, add, &ipam.AllocateElastic{Host: add.Host})
+}
+
+// grants writes what the store has of the address: for host a that it is in force without an end, or for another one a
+// grant that is later than what that of host a was told.
+func (st *stage) grants(h *sharingHost, other string) {
+	st.t.Helper()
+	fine(st.t, h.svc.Ledger.Update(st.t.Context(), func(c *ledger.Change) error {
+		at := *c.Index().Applied(ledger.AppliedAt{Host: "a", Address: elasticAddr})
+		if at.Untimed, at.Grant = true, 0; other != "" {
+			at.Host, at.Untimed, at.Grant = other, false, c.NextID()
+		}
+		return c.SetApplied(ledger.AppliedAt{Host: at.Host, Address: elasticAddr}, &at)
+	}))
+}
+
+// edge is a step of a host's edge:
+//
+//	edge                  begins to listen
+//	edge has              waits until the address is granted: "new" where the grant is
+//	edge stages, lacks    waits until half of it is wanted, and nothing
+//	edge never            is not told for some time that it may have it
+//	edge applies, withdraws [first], reapplies, whole
+//	                      says that all is in force; that what it had last, or first, is not; that what it had last is;
+//	                      that nothing else is
+//	edge late             says so in the session of the edge before it
+//	edge ends, over       ends; waits until its news have ended
+func (st *stage) edge(h *sharingHost, what, which string) (string, error) {
+	st.t.Helper()
+	e := st.edges[h.name]
+	switch what {
+	case "":
+		st.edges[h.name] = listen(st.t, h.svc)
+		if e != nil {
+			e.mu.Lock()
+			st.edges[h.name].before = e.session
+			e.mu.Unlock()
+		}
+		e = st.edges[h.name]
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return "", e.err
+	case "has":
+		e.had = append(e.had, e.has(elasticAddr))
+		if n := len(e.had); n > 1 && e.had[n-2].Grant == e.had[n-1].Grant {
+			return "same", nil
+		}
+		return "new", nil
+	case "stages":
+		e.stages(elasticAddr)
+	case "lacks":
+		e.lacks(elasticAddr)
+	case "never":
+		e.never(elasticAddr)
+	case "applies":
+		e.applies()
+	case "withdraws":
+		e.withdraws(e.had[map[bool]int{true: 0, false: len(e.had) - 1}[which == "first"]])
+	case "reapplies":
+		m := e.had[len(e.had)-1]
+		return "", e.reports(ipam.EdgeReport{Applied: []ipam.EdgeApplied{{Address: m.Elastic, Association: m.Association,
+			Guest: m.Guest, Grant: m.Grant}}})
+	case "whole":
+		return "", e.reports(ipam.EdgeReport{Whole: true})
+	case "late":
+		return "", h.svc.ReportEdge(st.t.Context(), ipam.EdgeReport{Whole: true, Session: e.before})
+	case "ends":
+		e.end()
+	case "over":
+		e.until("its news end", func() bool { return e.err != nil })
+	default:
+		st.t.Fatalf("an edge knows no %q", what)
+	}
+	return "", nil
 }

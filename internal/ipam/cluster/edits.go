@@ -34,7 +34,7 @@ func (e *Service) Edit(ctx context.Context, opt ipam.EditOptions, edits ...ipam.
 	if err != nil {
 		return ipam.Outcome{}, err
 	}
-	out.Changes = append(out.Changes, left...)
+	out.Changes = append(out.Changes, left.Changes...)
 	return out, nil
 }
 
@@ -123,14 +123,13 @@ func (e *Service) lockBoth(ctx context.Context, opt ipam.EditOptions, edits []ip
 }
 
 // leaveOther runs after edits in one store. It marks the owners' reservations in the other store as replaced, and
-// returns the events of that.
+// returns the outcome of that.
 func (e *Service) leaveOther(ctx context.Context, at halves, opt ipam.EditOptions,
-	edits []ipam.Edit) ([]ipam.Event, error) {
+	edits []ipam.Edit) (left ipam.Outcome, err error) {
 	other, where := e.local, "this host's own store"
 	if at.own {
-		var err error
 		if other, err = e.shared.service(); err != nil {
-			return nil, nil // the cluster's store is unknown, and the host's own must work without it
+			return left, nil // the cluster's store is unknown, and the host's own must work without it
 		}
 		where = "the store of the cluster"
 	}
@@ -142,22 +141,21 @@ func (e *Service) leaveOther(ctx context.Context, at halves, opt ipam.EditOption
 		}
 		has, err := owns(ctx, other.Ledger, &ipam.ReleaseOwner{Owner: add.Owner})
 		if err != nil {
-			return nil, err
+			return left, err
 		}
 		if has {
 			leaves = append(leaves, &edit.LeaveStore{Owner: add.Owner, Only: add.Only})
 		}
 	}
 	if len(leaves) == 0 {
-		return nil, nil
+		return left, nil
 	}
-	out, err := e.editIn(ctx, halves{own: at.shared, shared: at.own}, ipam.EditOptions{DryRun: opt.DryRun}, leaves)
+	left, err = e.editIn(ctx, halves{own: at.shared, shared: at.own}, ipam.EditOptions{DryRun: opt.DryRun}, leaves)
 	if err != nil {
-		return nil, ipam.Refuse(err,
-			"what was asked for is reserved, and what is to be replaced by it in %s is not marked: %s; ask for "+
-				"it again", where, err)
+		err = ipam.Refuse(err, "what was asked for is reserved, and what is to be replaced by it in %s is not marked: "+
+			"%s; ask for it again", where, err)
 	}
-	return out.Changes, nil
+	return left, err
 }
 
 // ofStores has the same edits in the form for each store.

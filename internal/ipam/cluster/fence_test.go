@@ -1,297 +1,291 @@
 package cluster
 
 import (
-	"errors"
-	"net/netip"
+	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"berth/internal/ipam"
-	"berth/internal/ipam/ledger"
-	"berth/internal/ipam/service"
 )
 
-// fenced is two hosts with an edge and a container each, and an address that leads to that of the first.
-type fenced struct {
-	*cluster
-	a, b         *service.Service
-	edgeA, edgeB *edgeOf
-	addr         netip.Addr
-	onA, onB     string // the containers
-}
-
-func newFenced(t *testing.T, cut ipam.OnCut) *fenced {
+// fenced runs a script, in each of its ways, on two hosts with an edge and a container each. The elastic address leads
+// to the container of host a, whose edge has it in force.
+func fenced(t *testing.T, elastic, script string, then ...func(*stage)) {
 	t.Helper()
-	f := &fenced{cluster: newCluster(t), onA: ipam.MAC{2, 7}.String(), onB: ipam.MAC{2, 8}.String()}
-	f.a, f.b = f.must("a"), f.must("b")
-	f.edit(f.a, lan("10.77.0.0/24"))
-	on := "on"
-	f.edit(f.a, &ipam.ModifyNetwork{Network: "lan", Elastic: &on})
-	var r ipam.Range
-	fine(t, r.UnmarshalText([]byte("203.0.113.10+4")))
-	f.addr = r.From()
-	f.edit(f.a, &ipam.AddElasticRange{Range: r, OnCut: string(cut)})
-	f.edit(f.a, &ipam.AllocateElastic{})
-	f.take(f.a, f.attach(f.a, ipam.PoolRequest{Network: "lan"}).ID, 7)
-	f.take(f.b, f.attach(f.b, ipam.PoolRequest{Network: "lan"}).ID, 8)
-	f.edgeA, f.edgeB = listen(t, f.a), listen(t, f.b)
-	f.edit(f.a, &ipam.AssociateElastic{Address: f.addr, Instance: f.onA})
-	f.edgeA.has(f.addr)
-	f.edgeA.applies()
-	return f
+	for _, way := range ways(script) {
+		synctest.Test(t, func(t *testing.T) {
+			st := plays(t, `
+				lan 0
+				b: pool theirs
+				elastic `+elastic+`
+				take mac=7
+				b: take mac=8 pool=theirs
+				edge
+				b: edge
+				lead 7
+				edge has
+				edge applies
+			`)
+			st.run(way)
+			for _, more := range then {
+				more(st)
+			}
+		})
+	}
 }
 
-// moves has the address lead to the container of b.
-func (f *fenced) moves() {
-	f.Helper()
-	f.edit(f.b, &ipam.AssociateElastic{Address: f.addr, Instance: f.onB, Move: true})
-}
-
-// cutOff puts a out of reach of the store.
-func (f *fenced) cutOff() {
-	f.a.Ledger.Store().(interface{ Cut(error) }).Cut(errors.New("pulled the cable"))
-}
-
-func (f *fenced) heal() { f.a.Ledger.Store().(interface{ Heal() }).Heal() }
-
-// applied is what the store has of the address for a host.
-func (f *fenced) applied(host string) *ipam.Applied {
-	return ledger.Ask(f.b.Ledger, func(ix *ledger.Index) *ipam.Applied {
-		return ix.Applied(ledger.AppliedAt{Host: host, Address: f.addr})
-	})
-}
-
-// TestGrant: an address that moves is granted to its new host when the edge of the old one says that it has it no more,
-// and not before; only what goes out is told there meanwhile.
+// An address that moves is granted to its new host when the edge of the old one says that it has it no more, and not
+// before; only what goes out is told there meanwhile.
 func TestGrant(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFenced(t, "")
-		had := f.edgeA.has(f.addr)
-		if at := f.applied("a"); at == nil || !at.InForce || at.Unsaid {
-			t.Errorf("the edge of a has said that it is in force, and the store has %+v", at)
-		}
-		f.moves()
-		f.edgeB.stages(f.addr)
-		f.edgeA.lacks(f.addr)
-		f.pass(20 * time.Second) // a host that is there is never taken from
-		f.edgeB.never(f.addr)
-		if info, err := f.b.Elastic(t.Context(), f.addr); err != nil || info.Applied == nil || info.Applied.Error == "" {
-			t.Errorf("it waits, and is shown as %+v, %v", info.Applied, err)
-		}
-		f.edgeA.withdraws(had)
-		f.edgeB.has(f.addr)
-		if info, err := f.b.Elastic(t.Context(), f.addr); err != nil || info.Applied != nil && info.Applied.Error == "" {
-			t.Errorf("its edge has said nothing yet, and it is shown as %+v, %v", info.Applied, err)
-		}
-		f.edgeB.applies()
-		if info, err := f.b.Elastic(t.Context(), f.addr); err != nil || info.Applied == nil || info.Applied.Host != "b" {
-			t.Errorf("it is in force on b, and is shown as %+v, %v", info.Applied, err)
-		}
-		f.sound(f.a, f.b)
-	})
+	fenced(t, "", `
+		b: applied a -> in force
+		b: lead 8
+		b: edge stages
+		edge lacks
+		# a host that is there is never taken from
+		sleep 20s
+		b: edge never
+		b: shown -> allocated; a waits
+		edge withdraws
+		b: edge has
+		# its edge has said nothing yet
+		b: shown -> allocated
+		b: edge applies
+		b: shown -> allocated; b
+		sound
+		b: sound
+	`)
 }
 
-// TestLateWords: what an edge says late of a grant that is gone brings nothing back, and takes nothing away.
+// What an edge says late of a grant that is gone brings nothing back, and takes nothing away.
 func TestLateWords(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFenced(t, "")
-		had := f.edgeA.has(f.addr)
-		f.moves()
-		f.edgeA.lacks(f.addr)
-		// It is moved back before the edge of a has said that it has withdrawn it.
-		f.edit(f.a, &ipam.AssociateElastic{Address: f.addr, Instance: f.onA, Move: true})
-		again := f.edgeA.has(f.addr)
-		if again.Grant == had.Grant {
-			t.Errorf("what was told to be removed is told again by the grant %d of before", had.Grant)
-		}
-		f.edgeA.withdraws(had)
-		if at := f.applied("a"); at == nil || !at.InForce || at.Grant != again.Grant {
-			t.Fatalf("a late word took the grant away: %+v", at)
-		}
-		f.moves()
-		f.edgeA.lacks(f.addr)
-		f.edgeA.withdraws(again)
-		f.edgeB.has(f.addr)
-		late := ipam.EdgeReport{Applied: []ipam.EdgeApplied{{Address: f.addr, Association: again.Association,
-			Guest: again.Guest, Grant: again.Grant}}}
-		if err := f.edgeA.reports(late); err != nil {
-			t.Error(err)
-		}
-		if at := f.applied("a"); at != nil {
-			t.Errorf("a late word brought the grant back: %+v", at)
-		}
-		before := f.edgeA.session
-		f.edgeA.end()
-		next := listen(t, f.a)
-		err := f.a.ReportEdge(t.Context(), ipam.EdgeReport{Whole: true, Session: before})
-		if !errors.Is(err, ipam.ErrChanged) {
-			t.Errorf("the word of an edge whose session is over: %v", err)
-		}
-		next.end()
-		f.sound(f.a, f.b)
-	})
+	fenced(t, "", `
+		b: lead 8
+		edge lacks
+		# it is moved back before the edge of a has said that it has withdrawn it
+		lead 7
+		edge has -> new
+		edge withdraws first
+		b: applied a -> in force; unsaid
+		b: lead 8
+		edge lacks
+		edge withdraws
+		b: edge has
+		edge reapplies
+		b: applied a -> none
+		edge ends
+		edge
+		edge late ! changed
+		edge ends
+		sound
+		b: sound
+	`)
 }
 
-// TestTakeOver: what a host may have that is cut off is granted to another one when nothing can answer there any more
-// (MetalLB #589, #740; kube-vip #996).
+// What a host may have that is cut off is granted to another one when nothing can answer there any more (MetalLB #589,
+// #740; kube-vip #996).
 func TestTakeOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFenced(t, "")
-		f.cutOff()
-		f.moves()
-		f.edgeB.stages(f.addr)
-		time.Sleep(lookedFor) // it has seen that the session is gone
-		f.pass(5 * time.Second)
-		f.edgeB.never(f.addr)
-		f.pass(time.Second)
-		f.edgeB.has(f.addr)
-		if at := f.applied("a"); at != nil {
-			t.Errorf("the store has of a still %+v", at)
-		}
-		f.heal()
-		f.edgeA.until("the session of a is over", func() bool { return f.edgeA.err != nil })
-		back := listen(t, f.a)
-		back.lacks(f.addr)
-		back.never(f.addr)
-		f.sound(f.a, f.b)
-	})
+	fenced(t, "", `
+		cut
+		b: lead 8
+		b: edge stages
+		sleep 5100ms
+		b: edge never
+		sleep 1s
+		b: edge has
+		b: applied a -> none
+		heal
+		edge over
+		edge
+		edge lacks
+		edge never
+		sound
+		b: sound
+	`)
 }
 
-// lookedFor is how long it takes, at most, to see that a session is gone.
-const lookedFor = 100 * time.Millisecond
-
-// TestCameBack: a host that comes back while another one waits is waited for anew: its session is another one.
+// A host that comes back while another one waits is waited for anew: its session is another one.
 func TestCameBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFenced(t, "")
-		f.cutOff()
-		f.moves()
-		f.edgeB.stages(f.addr)
-		time.Sleep(lookedFor)
-		f.pass(4 * time.Second)
-		f.heal()
-		f.edgeA.until("the session of a is over", func() bool { return f.edgeA.err != nil })
-		back := listen(t, f.a)
-		f.pass(20 * time.Second)
-		f.edgeB.never(f.addr)
-		f.cutOff()
-		time.Sleep(lookedFor)
-		f.pass(5 * time.Second)
-		f.edgeB.never(f.addr)
-		f.pass(time.Second)
-		f.edgeB.has(f.addr)
-		back.end()
-	})
+	fenced(t, "", `
+		cut
+		b: lead 8
+		b: edge stages
+		sleep 4100ms
+		heal
+		edge over
+		edge
+		sleep 20s
+		b: edge never
+		cut
+		sleep 5100ms
+		b: edge never
+		sleep 1s
+		b: edge has
+		edge ends
+	`)
 }
 
-// TestKeep: a range that is kept on a cut is never taken over, and it is shown for whom it waits; when the host was
-// removed, it is.
+// A range that is kept on a cut is never taken over, and it is shown for whom it waits; when the host was removed, it
+// is.
 func TestKeep(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFenced(t, ipam.CutKeep)
-		f.cutOff()
-		f.moves()
-		f.edgeB.stages(f.addr)
-		time.Sleep(lookedFor)
-		f.pass(time.Minute)
-		f.edgeB.never(f.addr)
-		info, err := f.b.Elastic(t.Context(), f.addr)
-		if err != nil || info.Applied == nil || info.Applied.Host != "a" || info.Applied.Error == "" {
-			t.Errorf("it waits for a, and is shown as %+v, %v", info.Applied, err)
-		}
-		f.edit(f.b, &ipam.RemoveHost{Name: "a", Off: true})
-		f.pass(6 * time.Second)
-		f.edgeB.has(f.addr)
-	})
+	fenced(t, "keep", `
+		cut
+		b: lead 8
+		b: edge stages
+		sleep 1m
+		b: edge never
+		b: shown -> allocated; a waits
+		b: remove a off
+		sleep 6s
+		b: edge has
+	`)
 }
 
-// TestRemovedHostIsSilent: the edge of a host that was removed is told nothing any more, and its session ends.
+// The edge of a host that was removed is told nothing any more, and its session ends.
 func TestRemovedHostIsSilent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFenced(t, "")
-		f.cutOff()
-		f.edit(f.b, &ipam.RemoveHost{Name: "a", Off: true})
-		f.heal()
-		f.edgeA.until("its news end", func() bool { return f.edgeA.err != nil })
-		if again := listen(t, f.a); !errors.Is(again.err, ipam.ErrHost) {
-			t.Errorf("its edge asks again: %v", again.err)
-		}
-		if held := f.b.Ledger.Shared().Held(); held["a"] != "" {
-			t.Errorf("its session stands: %v", held)
-		}
-	})
+	fenced(t, "", `
+		cut
+		b: remove a off
+		heal
+		edge over
+		edge ! host
+		b: sessions -> b
+	`)
 }
 
-// TestSent: an edge hears each second when the session was kept, and not once it is not.
+// An edge hears each second when the session was kept, and not once it is not.
 func TestSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFenced(t, "")
-		at := func() time.Duration { f.edgeA.mu.Lock(); defer f.edgeA.mu.Unlock(); return f.edgeA.sent }
+	fenced(t, "", "", func(st *stage) {
+		e := st.edges["a"]
+		at := func() time.Duration { e.mu.Lock(); defer e.mu.Unlock(); return e.sent }
 		first := at()
-		f.edgeA.until("it is kept", func() bool { return f.edgeA.sent > first })
-		f.cutOff()
-		last := f.moment()
+		e.until("it is kept", func() bool { return e.sent > first })
+		st.run("cut")
+		last := st.host("a").svc.Ledger.SinceBoot()
 		time.Sleep(1500 * time.Millisecond)
 		if at() > last {
-			t.Error("an edge is told that a session was kept that cannot be")
+			st.t.Error("an edge is told that a session was kept that cannot be")
 		}
 	})
 }
 
-// TestUntimed: what an edge has without an end, because its host shared the store with nobody when it was told so, is
-// taken over by nobody until that edge has spoken, or the host is removed.
+// What an edge has without an end, because its host shared the store with nobody when it was told so, is taken over by
+// nobody until that edge has spoken, or the host is removed.
 func TestUntimed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, removed := range []bool{false, true} {
-			f := newFenced(t, "")
-			at := *f.applied("a")
-			at.Untimed, at.Grant = true, 0
-			if err := f.a.Ledger.Update(t.Context(), func(c *ledger.Change) error {
-				return c.SetApplied(ledger.AppliedAt{Host: "a", Address: f.addr}, &at)
-			}); err != nil {
-				t.Fatal(err)
+	for cut, ends := range map[string]string{"cut": "b: remove a off\nsleep 6s", "": "edge\nedge whole"} {
+		fenced(t, "", `
+			untimed
+			edge ends
+			`+cut+`
+			b: lead 8
+			b: edge stages
+			sleep 1m
+			b: edge never
+			`+ends+`
+			b: edge has
+		`)
+	}
+}
+
+// A grant that is told to such an edge leaves it without an end until the edge has said that it is in force.
+func TestUntimedIsTimed(t *testing.T) {
+	fenced(t, "", `
+		untimed
+		edge ends
+		edge
+		edge has
+		b: applied a -> in force; unsaid; untimed
+		edge applies
+		b: applied a -> in force
+	`)
+}
+
+// Of two hosts that are remembered to have an address the one that was given it last goes on to have it, and the other
+// is not told of it though it was.
+func TestMendedGrantIsNotTheLast(t *testing.T) {
+	fenced(t, "", `
+		edge ends
+		granted b
+		edge
+		edge stages
+		edge never
+	`)
+}
+
+// An address that was released waits for the edge of the host that had mapped it, and no longer once that is removed
+// and answers no more (CloudStack #5824).
+func TestElasticOfARemovedHost(t *testing.T) {
+	fenced(t, "", `
+		b: lead 8
+		edge withdraws
+		b: edge has
+		unlead
+		release
+		shown -> releasing
+		b: edge ends
+		b: close
+		remove b off
+		# the host is removed only now
+		shown -> releasing
+		sleep 6s
+		finish
+		shown -> free
+		sound
+	`)
+}
+
+// An address of one host's range is mapped to no guest of another (CS-15).
+func TestElasticOfAnotherHost(t *testing.T) {
+	fenced(t, "a", `
+		lead 8 ! invalid; host a; runs on host b; [elastic.ranges]
+		unlead
+		lead 7
+	`)
+}
+
+// What happens to an address over two hosts is told in order, each association with the host from which and to which it
+// goes, and what edges do with the host that says so (CS-9); both hosts read the same.
+func TestElasticTransferEvents(t *testing.T) {
+	fenced(t, "", `
+		b: lead 8
+		edge lacks
+		edge withdraws
+		b: edge has
+		b: edge applies
+		b: unlead
+	`, func(st *stage) {
+		want := []string{"elastic.allocate by a", "elastic.associate by a: - a", "elastic.applied by a",
+			"elastic.associate by b: a b", "elastic.withdrawn by a", "elastic.applied by b", "elastic.disassociate by b: b -"}
+		for _, h := range st.hosts {
+			var got []string
+			events, err := h.svc.Events(st.t.Context(), ipam.EventFilter{})
+			fine(st.t, err)
+			for _, e := range events {
+				if e.Address != elasticAddr {
+					continue
+				}
+				line := e.Verb.String() + " by " + e.Host
+				if e.Verb == ipam.ElasticAssociated || e.Verb == ipam.ElasticDisassociated {
+					line += ": " + hostIn(st.t, e.Before) + " " + hostIn(st.t, e.After)
+				}
+				got = append(got, line)
 			}
-			if f.edgeA.end(); removed {
-				f.cutOff()
+			if !slices.Equal(got, want) {
+				st.t.Errorf("host %s tells\n%s\nand not\n%s", h.name, strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
-			f.moves()
-			f.edgeB.stages(f.addr)
-			time.Sleep(lookedFor)
-			f.pass(time.Minute)
-			f.edgeB.never(f.addr)
-			if removed {
-				f.edit(f.b, &ipam.RemoveHost{Name: "a", Off: true})
-				f.pass(6 * time.Second)
-			} else if err := listen(t, f.a).reports(ipam.EdgeReport{Whole: true}); err != nil {
-				t.Fatal(err)
-			}
-			f.edgeB.has(f.addr)
 		}
 	})
 }
 
-// TestUntimedIsTimed: a grant that is told to such an edge leaves it without an end until the edge has said that it is
-// in force.
-func TestUntimedIsTimed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFenced(t, "")
-		at := *f.applied("a")
-		at.Untimed, at.Grant = true, 0
-		if err := f.a.Ledger.Update(t.Context(), func(c *ledger.Change) error {
-			return c.SetApplied(ledger.AppliedAt{Host: "a", Address: f.addr}, &at)
-		}); err != nil {
-			t.Fatal(err)
-		}
-		f.edgeA.end()
-		again := listen(t, f.a)
-		again.has(f.addr)
-		if at := f.applied("a"); at == nil || !at.Untimed {
-			t.Errorf("it was granted, and not said to be in force: %+v", at)
-		}
-		again.applies()
-		if at := f.applied("a"); at == nil || at.Untimed || !at.InForce {
-			t.Errorf("it was said to be in force: %+v", at)
-		}
-	})
+// hostIn is the host that facts of an event name; "-": none.
+func hostIn(t *testing.T, facts json.RawMessage) string {
+	t.Helper()
+	var of struct{ Host string }
+	if len(facts) > 0 {
+		fine(t, json.Unmarshal(facts, &of))
+	}
+	return cmpOr(of.Host, "-")
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"berth/internal/allocator"
 	"berth/internal/golden"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
@@ -30,14 +31,10 @@ type goldenCluster struct {
 
 // goldenEdits make a record of every kind of a shared store that an edit can make.
 func goldenEdits() []ipam.Edit {
-	on := "on"
-	var elastic ipam.Range
-	if err := elastic.UnmarshalText([]byte("203.0.113.0/28")); err != nil {
-		panic(err)
-	}
+	elastic := ipam.Range{IPRange: allocator.WholeRange(netip.MustParsePrefix("203.0.113.0/28")).IPRange}
 	return []ipam.Edit{
 		lanWith(2, lanCIDR),
-		&ipam.ModifyNetwork{Network: "lan", Elastic: &on},
+		&ipam.ModifyNetwork{Network: "lan", Elastic: new("on")},
 		&ipam.AddReservation{Network: "lan", Owner: "db", Wishes: []ipam.Wish{{Address: addrs("200")[0]}}},
 		&ipam.CreateNetwork{Name: "seen", Space: ipam.GlobalSpace, Type: string(ipam.Dynamic),
 			Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.78.0.0/24")}}},
@@ -56,21 +53,18 @@ func goldenClock(at time.Time) func() time.Time { return func() time.Time { retu
 // writeGoldenCluster writes the golden files of a cluster: etcd.txt, host.txt and cluster.json.
 func writeGoldenCluster(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	r := newBackRig(t, t)
+	r := newBackRig(t)
 	t.Cleanup(r.end)
 	r.now = goldenClock(now)
 	a := r.host("a")
 	a.ready()
-	if _, err := a.Edit(t.Context(), ipam.EditOptions{Key: "golden"}, goldenEdits()...); err != nil {
-		t.Fatal(err)
-	}
+	_, err := a.Edit(t.Context(), ipam.EditOptions{Key: "golden"}, goldenEdits()...)
+	fine(t, err)
 	a.attach()
 	first, queued := a.mustRun(1), a.mustRun(2)
 	a.end(a.mustRun(3))
-	svc, err := a.Shared.service()
-	fine(t, err)
-	standsIn(t, svc, "shop-web-4", "shop-web-2")
-	goldenEdge(t, svc, first)
+	standsIn(t, a.svc(), "shop-web-4", "shop-web-2")
+	goldenEdge(t, a.svc(), first)
 	a.comes("it has its headroom", func() bool {
 		a.Shared.mu.Lock()
 		defer a.Shared.mu.Unlock()
@@ -145,7 +139,7 @@ func openGoldenCluster(t *testing.T) (r *backRig, was goldenCluster, own *mem.St
 		writeGoldenCluster(t)
 	}
 	fine(t, json.Unmarshal(golden.Read(t, "cluster.json"), &was))
-	r, own = newBackRig(t, t), mem.New()
+	r, own = newBackRig(t), mem.New()
 	t.Cleanup(r.end)
 	r.now = goldenClock(was.Now)
 	r.saved = map[string]string{}
@@ -255,7 +249,7 @@ func TestGoldenHost(t *testing.T) {
 	a.comes("it has looked at etcd",
 		func() bool { return a.State().Err == nil || errors.Is(a.State().Err, store.ErrBack) })
 	if errors.Is(a.State().Err, store.ErrBack) { // it knows that this is another etcd than that of 1.0
-		a.mend(ipam.MendOptions{})
+		r.plays("a: mend")
 	}
 	a.ready()
 	a.comes("the release is done", func() bool {
@@ -266,9 +260,7 @@ func TestGoldenHost(t *testing.T) {
 		t.Errorf("the release is not done: %+v", now)
 	}
 	a.mustRun(4)
-	svc, err := a.Shared.service()
-	fine(t, err)
-	if problems, err := svc.Check(t.Context()); err != nil || len(problems) > 0 {
+	if problems, err := a.svc().Check(t.Context()); err != nil || len(problems) > 0 {
 		t.Fatalf("%q, %v", problems, err)
 	}
 }

@@ -153,14 +153,6 @@ func (s *Shared) setFacts(ctx context.Context, pool ipam.ID, facts headroomFacts
 	})
 }
 
-// dropHeadroom deletes an attachment's headroom.
-func (s *Shared) dropHeadroom(ctx context.Context, pool ipam.ID) error {
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	notes, then := s.withoutHeadroom(pool)
-	return s.keep(ctx, notes, then)
-}
-
 // withoutHeadroom returns the writes that delete an attachment's headroom, and the function that then deletes it in
 // memory.
 func (s *Shared) withoutHeadroom(pool ipam.ID) (notes []note, then func()) {

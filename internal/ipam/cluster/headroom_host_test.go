@@ -37,7 +37,7 @@ func TestHeadroomOfALeavingHost(t *testing.T) {
 		take mac=3 -> .2
 		heal
 		# it gives everything back, and says so
-		silent
+		here
 		b: remove a
 		look
 		store -> .127 headroom b -; .128 headroom b -
@@ -265,7 +265,7 @@ func TestLargeHeadroom(t *testing.T) {
 func (h *sharingHost) tellsUses(svc *service.Service) (told func()) {
 	h.t.Helper()
 	ctx := context.Background()
-	page, err := h.markTold(ctx, h.usesPage())
+	page, err := h.markReported(ctx, h.usesPage())
 	if err != nil || len(page) == 0 {
 		h.t.Fatal(page, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"berth/internal/allocator"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
 	"berth/store"
@@ -241,48 +240,37 @@ func TestHeadroomRefused(t *testing.T) {
 
 // A use that ends while the store is being told of it is told of again.
 func TestHeadroomReleasedMeanwhile(t *testing.T) {
-	common, a, pool := newLan(t, 1)
-	a.handle.Cut(errCut)
-	addr := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)})
-	a.handle.Heal()
-	page, err := a.markTold(context.Background(), a.usesPage())
-	if err != nil || len(page) != 1 {
-		t.Fatal(page, err)
-	}
-	a.give(pool, addr)
-	if lost, err := allocator.SettleUses(context.Background(), a.svc.Ledger, page); err != nil || len(lost) > 0 {
-		t.Fatal(lost, err)
-	}
-	isLease(t, common, addr, ipam.Automatic, testMAC(1))
-	fine(t, a.forgetUses(context.Background(), page))
-	a.mustLook()
-	isFreeFor(t, a, pool, 1)
-}
-
-// isFreeFor checks that a host has so much headroom, and nothing is left of what it gave out.
-func isFreeFor(t *testing.T, h *sharingHost, pool ipam.ID, n int) {
-	t.Helper()
-	if got := h.free(pool); len(got) != n || len(inStore(t, h.common)) != n || h.keeps() {
-		t.Fatalf("%v, and in the store %v", got, inStore(t, h.common))
-	}
+	plays(t, `
+		lan 1
+		cut
+		take mac=1 -> .2
+		heal
+		telling
+		give .2
+		lease .2 -> automatic 1 a
+		told
+		look
+		spare -> 1
+		size -> 1
+		kept -> false
+	`)
 }
 
 // While the release of a pool waits, nothing is taken over, or claimed, for it.
 func TestHeadroomOfAPoolThatWaits(t *testing.T) {
-	common, a, pool := newLan(t, 2)
-	a.handle.Cut(errCut)
-	fine(t, a.ReleasePool(context.Background(), pool))
-	a.handle.Heal()
-	three := 3
-	other := newSharingHost(t, common, "b")
-	other.open()
-	other.edit(&ipam.ModifyNetwork{Network: "lan", Headroom: &three})
-	fine(t, a.reviewOne(context.Background(), a.svc, pool))
-	if a.headroomOf(pool) != nil || len(inStore(t, common)) != 2 {
-		t.Fatal(a.headroomOf(pool), inStore(t, common))
-	}
-	a.mustLook()
-	isFreeFor(t, a, pool, 0)
+	plays(t, `
+		lan 2
+		cut
+		unpool
+		heal
+		b: headroom 3
+		review
+		state -> reached waiting 1
+		size -> 2
+		look
+		state -> reached waiting 0
+		size -> 0
+	`)
 }
 
 func mustRange(t testing.TB, text string) ipam.Range {

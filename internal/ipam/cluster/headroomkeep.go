@@ -24,7 +24,7 @@ type claimed struct {
 
 // allClaimed returns the headroom that each attachment of this host should have and has. It omits attachments that
 // neither have nor need headroom. It also omits those of a swarm manager, because the manager requests everything again
-// through new attachments (heir.go).
+// through new attachments (allocator/replay.go).
 func allClaimed(ctx context.Context, s *ledger.Ledger) (all map[ipam.ID]*claimed, err error) {
 	err = s.Look(ctx, func(c *ledger.Change) error {
 		all = map[ipam.ID]*claimed{}
@@ -36,7 +36,7 @@ func allClaimed(ctx context.Context, s *ledger.Ledger) (all map[ipam.ID]*claimed
 			if err != nil {
 				return err
 			}
-			if cl != nil {
+			if !cl.none() {
 				all[id] = cl
 			}
 		}
@@ -45,34 +45,18 @@ func allClaimed(ctx context.Context, s *ledger.Ledger) (all map[ipam.ID]*claimed
 	return all, err
 }
 
-// claimedFor is allClaimed for one attachment. It returns nil if the attachment neither has nor needs headroom.
-func claimedFor(ctx context.Context, s *ledger.Ledger, pool ipam.ID) (cl *claimed, err error) {
-	err = s.Look(ctx, func(c *ledger.Change) (err error) {
-		cl, err = claimedOf(c, pool)
-		return err
-	})
-	return cl, err
-}
+// none reports whether an attachment neither has nor needs headroom.
+func (cl *claimed) none() bool { return cl.Wanted == 0 && len(cl.leases) == 0 }
 
+// claimedOf returns the headroom that one attachment should have and has. It is empty if the attachment has ended.
 func claimedOf(c *ledger.Change, pool ipam.ID) (*claimed, error) {
 	t, err := allocator.OpenTarget(c, pool)
 	if errors.Is(err, ipam.ErrNotFound) {
-		return nil, nil
+		return new(claimed), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	cl, err := claimedHere(t)
-	if err != nil {
-		return nil, err
-	}
-	if cl.Wanted == 0 && len(cl.leases) == 0 {
-		return nil, nil
-	}
-	return cl, nil
-}
-
-func claimedHere(t *allocator.Target) (*claimed, error) {
 	cl := &claimed{headroomFacts: headroomFacts{Space: t.Sub.Space, CIDR: t.Sub.CIDR}, unfit: map[netip.Addr]bool{}}
 	n := t.Index().Network(t.Sub.Network)
 	if n != nil {
@@ -82,12 +66,11 @@ func claimedHere(t *allocator.Target) (*claimed, error) {
 	if n != nil && n.Type == ipam.Manual && !t.At.Swarm && (h == nil || h.State == "") {
 		cl.Wanted = n.Headroom
 	}
-	var err error
 	if cl.leases, err = t.HeadroomOf(); err != nil {
 		return nil, err
 	}
 	for addr := range cl.leases {
-		l, err := t.Lease(t.Sub.ID, addr)
+		l, err := t.Record(addr)
 		if err != nil {
 			return nil, err
 		}
@@ -151,12 +134,15 @@ func is(hr *headroom, cl *claimed) bool {
 
 // reviewOne makes the headroom of one attachment what it should be. The caller has the token of telling.
 func (s *Shared) reviewOne(ctx context.Context, svc *service.Service, pool ipam.ID) error {
-	cl, err := claimedFor(ctx, svc.Ledger, pool)
+	cl, err := ledger.Look(ctx, svc.Ledger, func(c *ledger.Change) (*claimed, error) { return claimedOf(c, pool) })
 	if err != nil {
 		return err
 	}
-	if cl == nil {
-		return s.dropHeadroom(ctx, pool)
+	if cl.none() {
+		s.turn.Lock()
+		defer s.turn.Unlock()
+		notes, then := s.withoutHeadroom(pool)
+		return s.keep(ctx, notes, then)
 	}
 	surplus, free, err := s.agree(ctx, pool, cl)
 	if err != nil {
@@ -211,7 +197,7 @@ func (s *Shared) agree(ctx context.Context, pool ipam.ID,
 		switch {
 		case knows && !one.free(): // held, and reported next
 		case cl.unfit[addr] || free >= cl.Wanted:
-			if knows && one.Released.Add(cl.Quarantine).After(s.now()) && !one.Released.IsZero() {
+			if knows && ipam.Quarantined(one.Released.Add(cl.Quarantine), s.now()) {
 				continue // its quarantine still runs
 			}
 			surplus[addr] = cl.leases[addr]

@@ -48,16 +48,15 @@ func (a *headroomAddr) held() bool { return a.Holder != nil && a.Released.IsZero
 // lease of its last holder.
 func (a *headroomAddr) free() bool { return !a.held() && !a.Told }
 
-// lease returns the record that the address would have in the shared store if that knew its holder.
-func (hr *headroom) lease(addr netip.Addr) (*ipam.Lease, error) {
+// lease returns the record that the address would have in the shared store if that knew its holder. It never fails.
+func (hr *headroom) lease(addr netip.Addr) (l *ipam.Lease, err error) {
 	one := hr.addrs[addr]
-	if one.Holder == nil {
-		return nil, nil
-	}
-	l := &ipam.Lease{ID: one.Lease, Address: addr, Kind: one.Holder.Kind, MAC: one.Holder.MAC, Name: one.Holder.Name,
-		Container: one.Holder.Container, Since: one.Holder.Since, Released: one.Released}
-	if !l.Held() {
-		l.QuarantineUntil = one.Released.Add(hr.Quarantine)
+	if h := one.Holder; h != nil {
+		l = &ipam.Lease{ID: one.Lease, Address: addr, Kind: h.Kind, MAC: h.MAC, Name: h.Name, Container: h.Container,
+			Since: h.Since, Released: one.Released}
+		if !l.Held() {
+			l.QuarantineUntil = one.Released.Add(hr.Quarantine)
+		}
 	}
 	return l, nil
 }

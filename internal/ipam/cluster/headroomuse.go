@@ -147,7 +147,7 @@ func fitHeadroom(ctx context.Context, s *ledger.Ledger,
 			t.ByRule(who)
 		}
 		for addr := range t.Sx.Headroom(t.At.ID) {
-			l, err := t.Lease(t.Sub.ID, addr)
+			l, err := t.Record(addr)
 			if err != nil {
 				return err
 			}
@@ -200,7 +200,7 @@ func asUse(one headroomAddr, pool ipam.ID, addr netip.Addr) allocator.HeadroomUs
 // tellUses reports to the store who has headroom in use. It first records that it reports them. A release before the
 // outcome is known must then be reported, too.
 func (s *Shared) tellUses(ctx context.Context, svc *service.Service, page []allocator.HeadroomUse) error {
-	page, err := s.markTold(ctx, page)
+	page, err := s.markReported(ctx, page)
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (s *Shared) tellUses(ctx context.Context, svc *service.Service, page []allo
 	lost, err := allocator.SettleUses(ctx, svc.Ledger, page)
 	switch {
 	case isAway(err): // nothing was written
-		return errors.Join(err, s.unmarkTold(ctx, page))
+		return errors.Join(err, s.unmarkReported(ctx, page))
 	case hopeless(err) && len(page) > 1:
 		for i := range page {
 			if err := s.tellUses(ctx, svc, page[i:i+1]); err != nil {
@@ -241,8 +241,9 @@ func lostUse(u *allocator.HeadroomUse, err error) error {
 		ipam.Advise(ipam.DoRunCheck))
 }
 
-// markTold records that uses are being reported, and returns their current state. It omits uses that are gone.
-func (s *Shared) markTold(ctx context.Context, page []allocator.HeadroomUse) (now []allocator.HeadroomUse, err error) {
+// markReported records that uses are being reported, and returns their current state. It omits uses that are gone.
+func (s *Shared) markReported(ctx context.Context,
+	page []allocator.HeadroomUse) (now []allocator.HeadroomUse, err error) {
 	return now, s.changeUses(ctx, page, func(u allocator.HeadroomUse, one *headroomAddr) *headroomAddr {
 		u = asUse(*one, u.Pool, u.Addr) // another holder may have it by now; from here on it stays
 		u.Again, u.Sure = one.Told, one.held() && !one.mayBeLost(s.started)
@@ -252,8 +253,8 @@ func (s *Shared) markTold(ctx context.Context, page []allocator.HeadroomUse) (no
 	})
 }
 
-// unmarkTold records that uses were not reported, except those that were reported before.
-func (s *Shared) unmarkTold(ctx context.Context, page []allocator.HeadroomUse) error {
+// unmarkReported records that uses were not reported, except those that were reported before.
+func (s *Shared) unmarkReported(ctx context.Context, page []allocator.HeadroomUse) error {
 	return s.changeUses(ctx, page, func(u allocator.HeadroomUse, one *headroomAddr) *headroomAddr {
 		one.Told = u.Again
 		return one

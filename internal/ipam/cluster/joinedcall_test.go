@@ -2,10 +2,9 @@ package cluster_test
 
 import (
 	"errors"
-	"fmt"
-	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
@@ -17,235 +16,146 @@ import (
 // The engine's requests go to the store of the network or the space that they name, and the id of a pool tells what
 // follows (LN-5).
 func TestJoinedRequests(t *testing.T) {
-	_, a := furnished(t)
-	for i, row := range []struct {
-		req    ipam.PoolRequest
-		shared bool
-	}{
-		{ipam.PoolRequest{Space: "local"}, false},
-		// of whatever others have elsewhere
-		{ipam.PoolRequest{Space: "local", CIDR: netip.MustParsePrefix("10.77.0.0/24")}, false},
-		{ipam.PoolRequest{Space: "lab", CIDR: netip.MustParsePrefix("10.5.7.0/24")}, false},
-		{ipam.PoolRequest{Space: "global", Swarm: true}, true},
-		{ipam.PoolRequest{Space: "dmz"}, true},
-		{ipam.PoolRequest{Space: "new"}, true},
-		{ipam.PoolRequest{Network: "own", CIDR: netip.MustParsePrefix("10.1.0.0/24")}, false},
-		{ipam.PoolRequest{Network: "own", Space: "local", CIDR: netip.MustParsePrefix("10.1.0.0/24")}, false},
-		{ipam.PoolRequest{Network: "lab", CIDR: netip.MustParsePrefix("10.5.0.0/24")}, false},
-		{ipam.PoolRequest{Network: "lan", CIDR: netip.MustParsePrefix("10.77.0.0/24")}, true},
-		{ipam.PoolRequest{Network: "lan", Space: "global", Swarm: true, CIDR: netip.MustParsePrefix("10.77.0.0/24")},
-			true},
-		{ipam.PoolRequest{Network: "dmz", Space: "dmz", CIDR: netip.MustParsePrefix("10.6.0.0/24")}, true},
-	} {
-		grant, err := a.RequestPool(t.Context(), row.req)
-		if err != nil || grant.ID.Bears(clusterMark) != row.shared {
-			t.Errorf("%+v: pool %s, %v", row.req, grant.ID, err)
-			continue
+	p, a := furnished(t)
+	for row := range ipamtest.Rows(2, `
+		own    | space=local
+		# whatever others have elsewhere
+		own    | space=local cidr=10.77.0.0/24
+		own    | space=lab cidr=10.5.7.0/24
+		shared | space=global swarm
+		shared | space=dmz
+		shared | space=new
+		own    | space=- net=own cidr=10.1.0.0/24
+		own    | space=local net=own cidr=10.1.0.0/24
+		own    | space=- net=lab cidr=10.5.0.0/24
+		shared | space=- net=lan cidr=10.77.0.0/24
+		shared | space=global net=lan swarm cidr=10.77.0.0/24
+		shared | space=dmz net=dmz cidr=10.6.0.0/24
+	`) {
+		p.plays(strings.NewReplacer("STORE", row[0], "NAMED", row[1]).Replace(`
+			STORE attach P NAMED
+			STORE ask P mac=99 -> $IP
+			STORE back P $IP
+			has P mac=99 ->
+			STORE detach P
+			ask P ! notfound
+			none detach P
+			none back P $IP
+		`))
+		if pool := a.room.Pools["P"]; pool.Bears(clusterMark) != (row[0] == "shared") {
+			t.Errorf("%s: pool %s", row[1], pool)
 		}
-		addr, err := a.RequestAddress(t.Context(), ipam.AddressRequest{Pool: grant.ID, MAC: ipamtest.MAC(100 + i)})
-		if err != nil || !grant.CIDR.Contains(addr.Addr()) {
-			t.Errorf("%+v: address %s, %v", row.req, addr, err)
-		}
-		fine(t, a.ReleaseAddress(t.Context(), grant.ID, addr.Addr()))
-		for _, l := range listed(t, a.Leases(t.Context(), ipam.LeaseFilter{})) {
-			if l.MAC == ipamtest.MAC(100+i) {
-				t.Errorf("%+v: %s is held still", row.req, l.Address)
-			}
-		}
-		fine(t, a.ReleasePool(t.Context(), grant.ID))
-		_, err = a.RequestAddress(t.Context(), ipam.AddressRequest{Pool: grant.ID})
-		refusedBy(t, "an address of a pool that was released", err, ipam.ErrNotFound)
-		fine(t, a.ReleasePool(t.Context(), grant.ID))
-		fine(t, a.ReleaseAddress(t.Context(), grant.ID, addr.Addr()))
 	}
-	for what, row := range map[string]struct {
-		req  ipam.PoolRequest
-		kind error
-	}{
-		"a network that is nowhere":  {ipam.PoolRequest{Network: "nowhere"}, ipam.ErrNotFound},
-		"a network of another space": {ipam.PoolRequest{Network: "own", Space: "lab"}, ipam.ErrInvalid},
-		"the same of the cluster":    {ipam.PoolRequest{Network: "lan", Space: "local"}, ipam.ErrInvalid},
-		"a swarm's, of this host's": {ipam.PoolRequest{Network: "own", Space: "global", Swarm: true},
-			ipam.ErrInvalid},
-		"no space, or one that is wrong": {ipam.PoolRequest{Space: "no space"}, ipam.ErrInvalid},
-	} {
-		_, err := a.RequestPool(t.Context(), row.req)
-		refusedBy(t, what, err, row.kind)
-	}
+	p.plays(`
+		attach P space=- net=nowhere ! notfound
+		attach P space=lab net=own ! invalid
+		attach P space=local net=lan ! invalid
+		attach P space=global net=own swarm ! invalid
+		attach P space=no/space ! invalid
+		shared drain a
+		attach P space=- net=lan ! host
+		own attach P space=local
+		shared undrain a
+	`)
 }
 
 // A swarm's manager says again what it said when a network was made, on whichever host it is then: the network may be
 // called otherwise by now, and another one may have its name.
 func TestJoinedReplay(t *testing.T) {
-	p := newParish(t)
-	a, b := p.host("a"), p.host("b")
-	a.must(planned("lan", ipam.GlobalSpace, "10.77.0.0/24"))
-	req := ipam.PoolRequest{Network: "lan", Space: "global", Swarm: true, CIDR: netip.MustParsePrefix("10.77.0.0/24")}
-	first, err := a.RequestPool(t.Context(), req)
-	fine(t, err)
-	a.must(&ipam.ModifyNetwork{Network: "lan", Name: new("lan2")})
-	_, err = b.local.Edit(t.Context(), ipam.EditOptions{}, planned("lan", "", "10.77.0.0/24"))
-	fine(t, err)
-	comesTo(t, "host b sees the new name", func() bool { return second(b.Network(t.Context(), "lan2")) == nil })
-	again, err := b.RequestPool(t.Context(), req)
-	if err != nil || !again.ID.Bears(clusterMark) || again.CIDR != first.CIDR {
-		t.Errorf("again: %+v, %v", again, err)
-	}
-	// The same of a network that is the host's own store's still.
-	c := p.host("c")
-	_, err = c.local.Edit(t.Context(), ipam.EditOptions{}, planned("old", "yard", "10.90.0.0/24"))
-	fine(t, err)
-	req = ipam.PoolRequest{Network: "old", Space: "global", Swarm: true, CIDR: netip.MustParsePrefix("10.90.0.0/24")}
-	_, err = c.RequestPool(t.Context(), req)
-	fine(t, err)
-	c.must(&ipam.ModifyNetwork{Network: "old", Name: new("older")})
-	again, err = c.RequestPool(t.Context(), req)
-	if err != nil || again.ID.Bears(clusterMark) {
-		t.Errorf("again, of the host's own: %+v, %v", again, err)
-	}
+	newJoinedHosts(t).plays(`
+		network lan space=global subnet=10.77.0.0/24,pool
+		attach A net=lan space=global swarm cidr=10.77.0.0/24 -> 10.77.0.0/24
+		network.set lan name=lan2
+		b: own old lan subnet=10.77.0.0/24,pool
+		b: shared attach B net=lan space=global swarm cidr=10.77.0.0/24 -> 10.77.0.0/24
+		# the same of a network that is the host's own store's still
+		c: own old old space=yard subnet=10.90.0.0/24,pool
+		c: own attach C net=old space=global swarm cidr=10.90.0.0/24
+		c: network.set old name=older
+		c: own attach D net=old space=global swarm cidr=10.90.0.0/24
+	`)
 }
 
 // What is copied from one store to the other keeps its id: what knows it has it.
 func TestJoinedForeignMark(t *testing.T) {
-	p := newParish(t)
+	p := newJoinedHosts(t)
 	a := p.host("a")
-	marked, err := service.Open(t.Context(),
-		service.Config{Store: p.store.Join(), Host: "z",
-			Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID()}})
+	marked, err := service.Open(t.Context(), service.Config{Store: p.store.Join(), Host: "z",
+		Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID()}})
 	fine(t, err) // whose mark is another one
-	_, err = marked.Edit(t.Context(), ipam.EditOptions{}, planned("lan", ipam.GlobalSpace, "10.77.0.0/24"))
+	_, err = marked.Edit(t.Context(), ipam.EditOptions{},
+		ipamtest.Edits(t, "network lan space=global subnet=10.77.0.0/24,pool")...)
 	fine(t, err)
-	pool, err := marked.RequestPool(t.Context(), ipam.PoolRequest{Network: "lan"})
-	fine(t, err)
-	n, err := a.Network(t.Context(), "lan")
-	if err != nil || n.ID.Bears(clusterMark) {
-		t.Fatalf("%s, %v", n.ID, err)
+	pool := ipamtest.MustPool(t, marked, ipam.PoolRequest{Network: "lan", Space: ipam.GlobalSpace})
+	n := a.room.Show("lan")
+	if n.ID.Bears(clusterMark) {
+		t.Fatal(n.ID)
 	}
-	if _, err := a.NetworkOf(n.Subnets[0].ID); err != nil {
-		t.Error(err)
-	}
-	if _, err := a.RequestAddress(t.Context(), ipam.AddressRequest{Pool: pool.ID}); err != nil {
-		t.Error(err)
-	}
+	_, err = a.NetworkOf(n.Subnets[0].ID)
+	_, errTake := a.RequestAddress(t.Context(), ipam.AddressRequest{Pool: pool.ID})
+	fine(t, errors.Join(err, errTake))
 }
 
 // What a witness does is done where the lease is.
 func TestJoinedLeaseRefs(t *testing.T) {
-	_, a := furnished(t)
-	for i, name := range []string{"own", "lab", "lan", "dmz"} {
-		t.Run(name, func(t *testing.T) {
-			n, err := a.Network(t.Context(), name)
-			fine(t, err)
-			pool, err := a.RequestPool(t.Context(), ipam.PoolRequest{Network: name, CIDR: n.CIDR})
-			fine(t, err)
-			addr, err := a.RequestAddress(t.Context(), ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(200 + i)})
-			fine(t, err)
-			lease := func() ipam.LeaseInfo {
-				for _, l := range listed(t, a.Leases(t.Context(), ipam.LeaseFilter{Space: n.Space, Remembered: true})) {
-					if l.Address == addr.Addr() {
-						return l
-					}
-				}
-				return ipam.LeaseInfo{}
-			}
-			ref := ipam.LeaseRef{Space: n.Space, Address: addr.Addr(), ID: lease().ID}
-			fine(t, a.NameLeases(t.Context(), []ipam.LeaseName{{LeaseRef: ref, Name: "web"}}))
-			if l := lease(); l.Name != "web" || l.Host != "a" {
-				t.Errorf("the lease is %+v", l)
-			}
-			if done, err := a.ReleaseLease(t.Context(), ref); !done || err != nil {
-				t.Errorf("released: %t, %v", done, err)
-			}
-			if done, err := a.ReleaseLease(t.Context(), ref); done || err != nil {
-				t.Errorf("released again: %t, %v", done, err)
-			}
-			memory := lease()
-			if memory.State != "remembered" {
-				t.Fatalf("there is no memory: %+v", memory)
-			}
-			if done, err := a.ForgetMemory(t.Context(),
-				ipam.LeaseRef{Space: n.Space, Address: addr.Addr(), ID: memory.ID}); !done || err != nil {
-				t.Errorf("forgotten: %t, %v", done, err)
-			}
-		})
-	}
-	// Names of both stores at once.
-	var names []ipam.LeaseName
-	for i, name := range []string{"own", "lan"} {
-		n, err := a.Network(t.Context(), name)
-		fine(t, err)
-		pool, err := a.RequestPool(t.Context(), ipam.PoolRequest{Network: name, CIDR: n.CIDR})
-		fine(t, err)
-		addr, err := a.RequestAddress(t.Context(), ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(300 + i)})
-		fine(t, err)
-		for _, l := range listed(t, a.Leases(t.Context(), ipam.LeaseFilter{Space: n.Space})) {
-			if l.Address == addr.Addr() {
-				names = append(names,
-					ipam.LeaseName{LeaseRef: ipam.LeaseRef{Space: n.Space, Address: l.Address, ID: l.ID},
-						Name: fmt.Sprint("both", i)})
-			}
-		}
-	}
-	fine(t, a.NameLeases(t.Context(), names))
-	found := 0
-	for _, l := range listed(t, a.Leases(t.Context(), ipam.LeaseFilter{})) {
-		if l.Name == "both0" || l.Name == "both1" {
-			found++
-		}
-	}
-	if found != 2 {
-		t.Errorf("%d of 2 leases have their names", found)
+	p, _ := furnished(t)
+	for network, store := range map[string]string{"own": "own", "lab": "own", "lan": "shared", "dmz": "shared"} {
+		p.plays(strings.NewReplacer("NET", network, "STORE", store).Replace(`
+			ask NET mac=9 -> $IP
+			STORE seen $IP web
+			lease $IP -> automatic web
+			STORE lost $IP -> true
+			lease $IP -> automatic web remembered
+			STORE forget $IP
+			lease $IP -> none
+		`))
 	}
 }
 
 // Guesses of both stores are counted together, and one that is put right is counted where it was made.
 func TestJoinedGuesses(t *testing.T) {
-	p := newParish(t)
-	witness := ipamtest.Onlooker{Hint: ipamtest.HintOf("web")}
-	p.known = witness.As()
-	a := p.host("a")
-	a.must(planned("lan", ipam.GlobalSpace, "10.77.0.0/24"))
-	_, err := a.local.Edit(t.Context(), ipam.EditOptions{}, planned("own", ipam.LocalSpace, "10.1.0.0/24"))
-	fine(t, err)
-	var names []ipam.LeaseName
-	for _, network := range []string{"own", "lan"} {
-		pool, err := a.RequestPool(t.Context(), ipam.PoolRequest{Network: network})
-		fine(t, err)
-		_, err = a.RequestAddress(t.Context(), ipam.AddressRequest{Pool: pool.ID})
-		fine(t, err)
-	}
-	for _, l := range listed(t, a.Leases(t.Context(), ipam.LeaseFilter{})) {
-		if l.Kind == ipam.Gateway {
-			continue
-		}
-		if !l.Guessed || l.Name != "web" {
-			t.Errorf("the lease is %+v", l)
-		}
-		names = append(names, ipam.LeaseName{LeaseRef: ipam.LeaseRef{Space: l.Space, Address: l.Address, ID: l.ID},
-			Name: "db"})
-	}
-	if n := a.Guesses(); n != (ipam.GuessCounts{Made: 2}) {
-		t.Errorf("%+v", n)
-	}
-	fine(t, a.NameLeases(t.Context(), names))
-	fine(t, a.NameLeases(t.Context(), names))
-	if n := a.Guesses(); n != (ipam.GuessCounts{Made: 2, Wrong: 2}) {
-		t.Errorf("%+v", n)
-	}
-	if n := a.local.Guesses(); n != (ipam.GuessCounts{Made: 1, Wrong: 1}) {
-		t.Errorf("the host's own: %+v", n)
-	}
+	newJoinedHosts(t).plays(`
+		network lan space=global subnet=10.77.0.0/24,gw=10.77.0.1,pool
+		network own subnet=10.1.0.0/24,gw=10.1.0.1,pool
+		idle web
+		attach lan net=lan space=-
+		attach own net=own space=-
+		shared ask lan -> $LAN
+		own ask own -> $OWN
+		lease $LAN -> automatic web?
+		lease $OWN -> automatic web?
+		guesses -> made 2 wrong 0
+		both rename db
+		none rename db
+		guesses -> made 2 wrong 2
+		local guesses -> made 1 wrong 1
+	`)
 }
 
 // A newer Berth has brought the shared store to another format: this host writes nothing more there.
 func TestNewerFormatMeanwhile(t *testing.T) {
-	p := newParish(t)
-	a := p.host("a")
-	a.must(planned("lan", ipam.GlobalSpace, "10.77.0.0/24"))
-	err := p.store.Join().Update(t.Context(), func(tx store.Tx) error { return tx.Put(ledger.FormatKey(), []byte("5")) })
-	fine(t, err)
-	_, err = a.Edit(t.Context(), ipam.EditOptions{}, planned("lan2", ipam.GlobalSpace, "10.78.0.0/24"))
-	if !errors.Is(err, ipam.ErrHost) || !strings.Contains(err.Error(), "format 5") {
-		t.Errorf("written: %v", err)
+	p := newJoinedHosts(t)
+	p.plays("network lan space=global")
+	fine(t, p.store.Join().Update(t.Context(),
+		func(tx store.Tx) error { return tx.Put(ledger.FormatKey(), []byte("5")) }))
+	p.plays("network lan2 space=global ! host; format 5")
+}
+
+// A project is locked in the stores of the host that deploys it, and of the cluster. On any host the lock can be taken
+// away, and the deploy does not get it again by renewing it (BD-1).
+func TestDeployLockOfAnotherHost(t *testing.T) {
+	p := newJoinedHosts(t)
+	edit := func(host string, e ipam.Edit) error {
+		return second(p.host(host).Edit(t.Context(), ipam.EditOptions{}, e))
 	}
+	lock := &ipam.LockDeploy{Project: "shop", ID: ipam.NewID(), Host: "a", TTL: ipam.Duration(time.Minute)}
+	fine(t, edit("a", lock))
+	lock.Renews = true
+	fine(t, edit("a", lock))
+	refusedBy(t, "a deploy on another host",
+		edit("b", &ipam.LockDeploy{Project: "shop", ID: ipam.NewID(), TTL: lock.TTL}), ipam.ErrInUse)
+	force := &ipam.UnlockDeploy{Project: "shop", Force: true}
+	fine(t, edit("b", force))
+	refusedBy(t, "what is locked no more", edit("b", force), ipam.ErrNotFound)
+	refusedBy(t, "renewed after it was taken away", edit("a", lock), ipam.ErrInUse)
 }

@@ -2,7 +2,6 @@ package cluster_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -19,12 +18,12 @@ import (
 type follower struct {
 	t    testing.TB
 	mu   sync.Mutex
-	seen []ipam.Event
+	seen []string // who took an address
 	next ipam.EventMark
 	stop func()
 }
 
-func follow(t testing.TB, m *manor, after ipam.EventMark) *follower {
+func follow(t testing.TB, m *joinedHost, after ipam.EventMark) *follower {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &follower{t: t}
@@ -36,7 +35,12 @@ func follow(t testing.TB, m *manor, after ipam.EventMark) *follower {
 				return
 			}
 			f.mu.Lock()
-			f.seen, f.next = append(f.seen, page.Events...), page.Next
+			for _, e := range page.Events {
+				if e.Verb == ipam.LeaseTaken {
+					f.seen = append(f.seen, e.Name)
+				}
+			}
+			f.next = page.Next
 			f.mu.Unlock()
 		}
 		ended <- nil
@@ -49,121 +53,127 @@ func follow(t testing.TB, m *manor, after ipam.EventMark) *follower {
 	return f
 }
 
-// has waits for the events of owners, and tells all of those that were seen of each once.
-func (f *follower) has(owners ...string) {
+// has waits for the events of owners, and holds what was seen to be those of each once.
+func (f *follower) has(owners string) {
 	f.t.Helper()
-	got := func() (all []string) {
+	got := func() []string {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		for _, e := range f.seen {
-			if e.Verb == ipam.LeaseTaken {
-				all = append(all, e.Name)
-			}
-		}
-		slices.Sort(all)
-		return all
+		return slices.Sorted(slices.Values(f.seen))
 	}
-	slices.Sort(owners)
-	comesTo(f.t, "the events of "+strings.Join(owners, ", ")+" are told",
-		func() bool { return len(got()) >= len(owners) })
-	equal(f.t, "told were the events", got(), owners...)
+	want := strings.Fields(owners)
+	comesTo(f.t, "the events of "+owners+" are told", func() bool { return len(got()) >= len(want) })
+	if slices.Sort(want); !slices.Equal(got(), want) {
+		f.t.Errorf("told were the events of %q, want %q", got(), want)
+	}
 }
 
 // A tail tells what becomes of both stores, each once, also of a host whose clock goes before or behind those of
 // others.
 func TestJoinedTail(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	p := newParish(t)
-	ahead := p.away("b", func() time.Time { return time.Now().Add(time.Hour) })
-	ahead.reach()
-	ahead.must(planned("lan", ipam.GlobalSpace, "10.77.0.0/24"))
+	p := newJoinedHosts(t)
+	p.away("b", func() time.Time { return time.Now().Add(time.Hour) }).reach()
+	p.plays(`
+		b: network lan space=global subnet=10.77.0.0/24,pool
+		network own subnet=10.1.0.0/24,pool
+		take own before pool
+		b: take lan before pool
+	`)
 	a := p.host("a")
-	a.must(planned("own", "", "10.1.0.0/24"))
-	a.must(&ipam.TakeAddress{Network: "own", Owner: "before"})
-	ahead.must(&ipam.TakeAddress{Network: "lan", Owner: "before"})
-	comesTo(t, "host a sees what b has taken",
-		func() bool { return len(listed(t, a.Taken(t.Context(), ipam.AddressFilter{}))) == 2 })
 	after, err := a.LastEvent(t.Context())
 	fine(t, err)
 	f := follow(t, a, after)
-	a.must(&ipam.TakeAddress{Network: "own", Owner: "own1"})
-	a.must(&ipam.TakeAddress{Network: "lan", Owner: "lan1"})
-	ahead.must(&ipam.TakeAddress{Network: "lan", Owner: "lan2"})
-	f.has("own1", "lan1", "lan2")
-	a.must(&ipam.TakeAddress{Network: "own", Owner: "own2"})
-	f.has("own1", "lan1", "lan2", "own2")
+	p.plays(`
+		take own own1 pool
+		take lan lan1 pool
+		b: take lan lan2 pool
+	`)
+	f.has("own1 lan1 lan2")
+	p.plays("take own own2 pool")
+	f.has("own1 lan1 lan2 own2")
 	f.stop()
-	a.must(&ipam.TakeAddress{Network: "own", Owner: "own3"})
-	ahead.must(&ipam.TakeAddress{Network: "lan", Owner: "lan3"})
+	p.plays(`
+		take own own3 pool
+		b: take lan lan3 pool
+	`)
 	on := follow(t, a, f.next)
-	a.must(&ipam.TakeAddress{Network: "lan", Owner: "lan4"})
-	on.has("own3", "lan3", "lan4")
+	p.plays("take lan lan4 pool")
+	on.has("own3 lan3 lan4")
 	on.stop()
 
 	// From the beginning all is told.
 	whole := follow(t, a, ipam.EventMark{})
-	whole.has("before", "before", "own1", "lan1", "lan2", "own2", "own3", "lan3", "lan4")
+	whole.has("before before own1 lan1 lan2 own2 own3 lan3 lan4")
 	whole.stop()
+
+	theirs, err := p.host("b").LastEvent(t.Context())
+	fine(t, err)
+	refusedBy(t, "a mark of another host", lastError(a.TailPages(t.Context(), theirs)), ipam.ErrInvalid, "another host")
+	_, err = a.EventsBehind(t.Context(), theirs, 1, nil)
+	refusedBy(t, "the same, for a list", err, ipam.ErrInvalid, "another host")
 
 	// Whoever has enough ends it.
 	for range a.TailPages(t.Context(), ipam.EventMark{}) {
 		break
 	}
-	for _, m := range []*manor{a, ahead} {
+	for _, m := range p.hosts {
 		m.stop()
 	}
-}
-
-// The cluster's events begin when its store is reached; what was before that is not new.
-func TestJoinedTailOfLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newParish(t)
-		b := p.host("b")
-		b.must(planned("lan", ipam.GlobalSpace, "10.77.0.0/24"))
-		b.must(&ipam.TakeAddress{Network: "lan", Owner: "before"})
-		a := p.away("a", time.Now)
-		a.must(planned("own", "", "10.1.0.0/24"))
-		a.must(&ipam.TakeAddress{Network: "own", Owner: "before"})
-		after, err := a.LastEvent(t.Context())
-		fine(t, err)
-		f := follow(t, a, after)
-		a.must(&ipam.TakeAddress{Network: "own", Owner: "own1"})
-		f.has("own1")
-		b.must(&ipam.TakeAddress{Network: "lan", Owner: "meanwhile"})
-		a.reach()
-		a.must(&ipam.TakeAddress{Network: "lan", Owner: "lan1"})
-		b.must(&ipam.TakeAddress{Network: "lan", Owner: "lan2"})
-		f.has("own1", "lan1", "lan2")
-		f.stop()
-		on := follow(t, a, f.next)
-		a.must(&ipam.TakeAddress{Network: "lan", Owner: "lan3"})
-		on.has("lan3")
-	})
-}
-
-// A store that cannot be read ends the tail with its error.
-func TestJoinedTailFails(t *testing.T) {
-	a := newParish(t).host("a")
+	// A store that cannot be read ends the tail with its error.
 	fine(t, a.own.Close())
 	if err := lastError(a.TailPages(t.Context(), ipam.EventMark{})); err == nil {
 		t.Error("the tail has ended without a word")
 	}
 }
 
+// The cluster's events begin when its store is reached; what was before that is not new.
+func TestJoinedTailOfLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newJoinedHosts(t)
+		p.plays(`
+			b: network lan space=global subnet=10.77.0.0/24,pool
+			b: take lan before pool
+		`)
+		a := p.away("a", time.Now)
+		p.plays(`
+			network own subnet=10.1.0.0/24,pool
+			take own before pool
+		`)
+		after, err := a.LastEvent(t.Context())
+		fine(t, err)
+		f := follow(t, a, after)
+		p.plays("take own own1 pool")
+		f.has("own1")
+		p.plays(`
+			b: take lan meanwhile pool
+			reach
+			take lan lan1 pool
+			b: take lan lan2 pool
+		`)
+		f.has("own1 lan1 lan2")
+		f.stop()
+		on := follow(t, a, f.next)
+		p.plays("take lan lan3 pool")
+		on.has("lan3")
+	})
+}
+
 // A hook's variables are those of the store that has the event, also after the release.
 func TestJoinedEventEnvironment(t *testing.T) {
-	_, a := furnished(t)
+	p, a := furnished(t)
 	for _, name := range []string{"own", "lab", "lan", "dmz"} {
-		a.must(&ipam.TakeAddress{Network: name, Owner: "x-" + name})
-		a.must(&ipam.ReleaseAddress{Network: name, Owner: "x-" + name})
+		p.plays(strings.ReplaceAll(`
+			take NET x-NET pool
+			release NET x-NET
+		`, "NET", name))
 		events, err := a.Events(t.Context(), ipam.EventFilter{})
 		fine(t, err)
-		told := 0
+		events = slices.DeleteFunc(events, func(e ipam.Event) bool { return e.Name != "x-"+name })
+		if len(events) != 2 {
+			t.Errorf("%s has %d events", name, len(events))
+		}
 		for _, e := range events {
-			if e.Name != "x-"+name {
-				continue
-			}
-			told++
 			env, err := a.EventEnvironment(t.Context(), &e)
 			fine(t, err)
 			for _, has := range []string{"BERTH_NETWORK=" + name, "BERTH_KIND=external", "BERTH_HOST=a",
@@ -173,12 +183,9 @@ func TestJoinedEventEnvironment(t *testing.T) {
 				}
 			}
 		}
-		if told != 2 {
-			t.Errorf("%s has %d events", name, told)
-		}
 	}
-	if _, err := a.EventEnvironment(t.Context(),
-		&ipam.Event{ID: 1, Verb: ipam.LeaseTaken, Space: "nowhere"}); err != nil && !errors.Is(err, ipam.ErrNotFound) {
-		t.Error(err)
+	_, err := a.EventEnvironment(t.Context(), &ipam.Event{ID: 1, Verb: ipam.LeaseTaken, Space: "nowhere"})
+	if err != nil {
+		refusedBy(t, "a space that is nowhere", err, ipam.ErrNotFound)
 	}
 }

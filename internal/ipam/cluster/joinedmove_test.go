@@ -1,77 +1,61 @@
 package cluster_test
 
 import (
-	"fmt"
-	"net/netip"
 	"strings"
 	"testing"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 )
 
-// owned shows what an owner has in both stores; ! marks what was replaced.
-func (m *manor) owned(owner string) string {
-	m.t.Helper()
-	var all []string
-	for _, r := range listed(m.t, m.Reservations(m.t.Context(), ipam.AddressFilter{Owner: owner})) {
-		mark := map[bool]string{true: "!"}[r.Replaced]
-		all = append(all, fmt.Sprintf("%s=%s%s", r.Network, r.Address, mark))
-	}
-	return strings.Join(all, " ")
+// moves reserves for an owner on a network, in the place of what it has on others than those that it stays on.
+func (m *joinedHost) moves(network string, dry bool, stays ...string) (changes int, err error) {
+	out, err := m.Edit(m.t.Context(), ipam.EditOptions{DryRun: dry},
+		&ipam.AddReservation{Network: network, Owner: "shop/app/1", Replace: true, Only: append([]string{}, stays...)})
+	return len(out.Changes), err
 }
 
 // BO-13: a service that moves from the host's own store to the cluster's, or back, keeps its address until it runs with
 // the new one; what it stays on in either store is as it was, and so is what others have.
 func TestBO13AnotherStore(t *testing.T) {
-	cidrs := map[string]netip.Prefix{"own": netip.MustParsePrefix("10.1.0.0/24"),
-		"lan": netip.MustParsePrefix("10.77.0.0/24")}
-	for _, way := range []struct{ from, to, stays string }{{"own", "lan", "lab"}, {"lan", "own", "dmz"},
-		{"lan", "own", "lab"}, {"own", "lan", "dmz"}} {
-		t.Run(way.from+" to "+way.to+", and on "+way.stays, func(t *testing.T) {
-			_, a := furnished(t)
-			other := a.owned("db")
-			for _, network := range []string{way.from, way.stays} {
-				a.must(&ipam.AddReservation{Network: network, Owner: "shop/app/1"})
-			}
-			before := map[string]string{}
-			for _, r := range listed(t, a.Reservations(t.Context(), ipam.AddressFilter{Owner: "shop/app/1"})) {
-				before[r.Network] = r.Address.String()
-			}
-			move := &ipam.AddReservation{Network: way.to, Owner: "shop/app/1", Replace: true, Only: []string{way.stays}}
-			tried, err := a.Edit(t.Context(), ipam.EditOptions{DryRun: true}, move)
+	for way := range ipamtest.Rows(4, `
+		own | lan | lab | lan lab own!
+		lan | own | dmz | dmz lan! own
+		lan | own | lab | lan! lab own
+		own | lan | dmz | dmz lan own!
+	`) {
+		from, to, stays, both := way[0], way[1], way[2], way[3]
+		t.Run(from+" to "+to+", and on "+stays, func(t *testing.T) {
+			p, a := furnished(t)
+			words := strings.NewReplacer("FROM", from, "TO", to, "STAYS", stays, "BOTH", both,
+				"BEFORE", strings.ReplaceAll(strings.Replace(" "+both, " "+to, "", 1)[1:], "!", ""))
+			p.plays(words.Replace(`
+				reserve FROM shop/app/1
+				reserve STAYS shop/app/1
+				owns shop/app/1 -> BEFORE
+			`))
+			had := a.room.Owned([]string{stays}) + a.room.Owned([]string{from, "db"})
+			tried, err := a.moves(to, true, stays)
 			fine(t, err)
-			if got := a.owned("shop/app/1"); strings.Contains(got, "!") || strings.Contains(got, way.to+"=") {
-				t.Errorf("after a dry run: %s", got)
-			}
-			for i := range 2 {
-				out := a.must(move)
-				if want := 2 * (1 - i); len(out.Changes) != want || i == 0 && len(tried.Changes) != want {
-					t.Errorf("run %d changes %v, and a dry run said %v", i, out.Changes, tried.Changes)
-				}
-			}
-			now := a.owned("shop/app/1")
-			for _, want := range []string{way.from + "=" + before[way.from] + "!", way.to + "=", way.stays + "=" +
-				before[way.stays]} {
-				if !strings.Contains(now, want) || strings.Contains(now, way.stays+"="+before[way.stays]+"!") {
-					t.Errorf("%s is not in %s", want, now)
-				}
-			}
-			release := &ipam.ReleaseOwner{Owner: "shop/app/1", Replaced: true}
-			a.must(release)
-			if got := a.owned("shop/app/1"); got != now {
-				t.Errorf("it does not run yet, and has %s", got)
-			}
-			pool, err := a.RequestPool(t.Context(), ipam.PoolRequest{Network: way.to, CIDR: cidrs[way.to]})
+			p.plays(words.Replace("owns shop/app/1 -> BEFORE"))
+			first, err := a.moves(to, false, stays)
 			fine(t, err)
-			_, err = a.RequestAddress(t.Context(),
-				ipam.AddressRequest{Pool: pool.ID, Name: "shop-app-1", Telling: true})
-			fine(t, err)
-			a.must(release)
-			if got := a.owned("shop/app/1"); strings.Contains(got, "!") || strings.Contains(got, way.from+"=") {
+			if again, err := a.moves(to, false, stays); tried != 2 || first != 2 || again != 0 || err != nil {
+				t.Errorf("a dry run says %d changes, the first run %d, the second %d (%v)", tried, first, again, err)
+			}
+			p.plays(words.Replace(`
+				owns shop/app/1 -> BOTH
+				# it does not run yet
+				end shop/app/1 replaced
+				owns shop/app/1 -> BOTH
+				ask TO shop-app-1 telling
+				end shop/app/1 replaced
+			`))
+			if got := a.owns("shop/app/1"); strings.Contains(got, "!") || strings.Contains(got, from) {
 				t.Errorf("it runs with the new one, and has %s", got)
 			}
-			if got := a.owned("db"); got != other {
-				t.Errorf("another one has %s, and had %s", got, other)
+			if has := a.room.Owned([]string{stays}) + a.room.Owned([]string{from, "db"}); has != had {
+				t.Errorf("there is %s, and was %s", has, had)
 			}
 		})
 	}
@@ -80,16 +64,18 @@ func TestBO13AnotherStore(t *testing.T) {
 // What cannot be marked in the cluster's store is told, where the owner is known to have something there; all else goes
 // on.
 func TestBO13AnotherStoreAway(t *testing.T) {
-	_, a := furnished(t)
-	a.must(&ipam.AddReservation{Network: "lan", Owner: "shop/app/1"})
-	a.handle.Cut(errNoEtcd)
-	a.must(&ipam.AddReservation{Network: "own", Owner: "shop/new/1", Replace: true, Only: []string{}})
-	move := &ipam.AddReservation{Network: "own", Owner: "shop/app/1", Replace: true, Only: []string{}}
-	_, err := a.Edit(t.Context(), ipam.EditOptions{}, move)
+	p, a := furnished(t)
+	p.plays(`
+		cut
+		own reserve own shop/new/1 replace
+		reach
+		reserve lan shop/app/1
+		cut
+	`)
+	_, err := a.moves("own", false)
 	refusedBy(t, "a move out of reach", err, ipam.ErrAway, "is reserved", "ask for it again")
 	a.reach()
-	a.must(move)
-	if got := a.owned("shop/app/1"); !strings.Contains(got, "lan=") || strings.Count(got, "!") != 1 {
-		t.Errorf("it has %s", got)
-	}
+	_, err = a.moves("own", false)
+	fine(t, err)
+	p.plays("owns shop/app/1 -> lan! own")
 }

@@ -2,131 +2,129 @@ package cluster_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/service"
 )
 
-// Lists of both stores come in one order, and what is asked for by name or id is found in either.
+// Lists of both stores come in one order.
 func TestJoinedLists(t *testing.T) {
-	_, a := furnished(t)
+	p, a := furnished(t)
 	ctx := t.Context()
-	spaces, err := a.Spaces(ctx)
-	fine(t, err)
-	equal(t, "spaces", column(spaces,
-		func(s ipam.SpaceInfo) string { return s.Name + " " + s.Store + " " + fmt.Sprint(s.Subnets, s.Leases) }),
-		"dmz cluster 1 6", "global cluster 1 6", "lab host 1 6", "local host 1 6")
-	totals, err := a.Totals(ctx)
-	fine(t, err)
-	if want := (ipam.Totals{Spaces: 4, Networks: 6, Subnets: 4, Leases: 24, Reserved: 12, Docker: 4}); totals != want {
-		t.Errorf("totals %+v, want %+v", totals, want)
-	}
-	networks, err := a.Networks(ctx, ipam.NetworkFilter{})
-	fine(t, err)
-	equal(t, "networks", column(networks, func(n ipam.NetworkInfo) string { return n.Name }), "dmz", "far", "lab",
-		"lan", "near", "own")
-	for space, names := range map[string][]string{"local": {"far", "own"}, "global": {"lan", "near"}, "lab": {"lab"},
-		"dmz": {"dmz"}} {
-		networks, err := a.Networks(ctx, ipam.NetworkFilter{Space: space})
+	p.plays("show networks -> dmz far lab lan near own")
+	is := func(want string, list any, err error) {
+		t.Helper()
 		fine(t, err)
-		equal(t, "networks of "+space, column(networks, func(n ipam.NetworkInfo) string { return n.Name }), names...)
+		if got := fmt.Sprint(list); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
+	totals, err := a.Totals(ctx)
+	is("{4 6 4 24 12 4}", totals, err)
+	spaces, err := a.Spaces(ctx)
+	is("[dmz cluster 1 6 global cluster 1 6 lab host 1 6 local host 1 6]", column(spaces,
+		func(s ipam.SpaceInfo) string { return fmt.Sprint(s.Name, " ", s.Store, " ", s.Subnets, " ", s.Leases) }), err)
 	subnets, err := a.Subnets(ctx, "")
-	fine(t, err)
-	equal(t, "subnets", column(subnets, func(s ipam.SubnetInfo) string { return s.Space + " " + s.CIDR.String() }),
-		"dmz 10.6.0.0/24", "global 10.77.0.0/24", "lab 10.5.0.0/24", "local 10.1.0.0/24")
+	is("[10.6.0.0/24 10.77.0.0/24 10.5.0.0/24 10.1.0.0/24]", column(subnets,
+		func(s ipam.SubnetInfo) string { return s.CIDR.String() }), err)
 	attachments, err := a.Attachments(ctx)
-	fine(t, err)
-	equal(t, "attachments", column(attachments,
-		func(at ipam.AttachmentInfo) string { return at.Network + " on " + at.Host }),
-		"dmz on a", "lan on a", "lab on a", "own on a")
+	is("[dmz on a lan on a lab on a own on a]", column(attachments,
+		func(at ipam.AttachmentInfo) string { return at.Network + " on " + at.Host }), err)
 	who, err := a.Who(ctx, ipam.WhoFilter{Name: "router"})
-	fine(t, err)
-	equal(t, "who", column(who, func(w ipam.Tenure) string { return w.Space }), "lab", "local", "global", "dmz")
-	if !slices.IsSortedFunc(who, func(a, b ipam.Tenure) int { return a.From.Compare(b.From) }) {
-		t.Error("the tenures are not in order")
+	is("[lab local global dmz]", column(who, func(w ipam.Tenure) string { return w.Space }), err)
+	hosts, err := a.Hosts(ctx)
+	is("[a]", column(hosts, func(h ipam.HostInfo) string { return h.Name }), err)
+	is("[dmz far lab lan near own]", column(listed(t, a.Export(ctx, "")),
+		func(n ipam.PlannedNetwork) string { return n.Name }), nil)
+	for space, want := range map[string]string{"local": "[far own]", "global": "[lan near]", "lab": "[lab]",
+		"dmz": "[dmz]"} {
+		networks, err := a.Networks(ctx, ipam.NetworkFilter{Space: space})
+		is(want, column(networks, func(n ipam.NetworkInfo) string { return n.Name }), err)
 	}
+	problems, err := a.Check(ctx)
+	is("[]", problems, err)
 	_, err = a.Who(ctx, ipam.WhoFilter{})
 	refusedBy(t, "who of nobody", err, ipam.ErrInvalid)
-	hosts, err := a.Hosts(ctx)
-	fine(t, err)
-	equal(t, "hosts", column(hosts, func(h ipam.HostInfo) string { return h.Name }), "a")
-	exported := listed(t, a.Export(ctx, ""))
-	equal(t, "export", column(exported, func(n ipam.PlannedNetwork) string { return n.Name }), "dmz", "far", "lab",
-		"lan", "near", "own")
-	problems, err := a.Check(ctx)
-	fine(t, err)
-	equal(t, "check", problems)
 }
 
-// What is of one network or subnet is the same as in the store that has it.
+func column[T any](list []T, of func(T) string) (values []string) {
+	for _, item := range list {
+		values = append(values, of(item))
+	}
+	return values
+}
+
+// asked is a question about a network: by its name or id, or by the id of its subnet.
+type asked struct {
+	context.Context
+	*service.Service
+	ref string
+	id  ipam.ID
+}
+
+// ofNetwork are the ways to ask for something of one network.
+var ofNetwork = map[string]func(asked) (any, error){
+	"network":     func(a asked) (any, error) { return a.Network(a, a.ref) },
+	"revision":    func(a asked) (any, error) { return a.Revision(a, a.ref) },
+	"network of":  func(a asked) (any, error) { return a.NetworkOf(a.id) },
+	"available":   func(a asked) (any, error) { return a.Available(a, a.id, 3) },
+	"environment": func(a asked) (any, error) { return a.Environment(a, a.ref, "router") },
+	"free":        func(a asked) (any, error) { return a.Free(a, a.ref, ipam.FreeFilter{}) },
+	"next":        func(a asked) (any, error) { return a.NextFree(a, a.ref, ipam.FreeFilter{}) },
+	"export":      func(a asked) (any, error) { return collected(a.Export(a, a.ref)) },
+	"reservations": func(a asked) (any, error) {
+		return collected(a.Reservations(a, ipam.AddressFilter{Network: a.ref}))
+	},
+	"taken": func(a asked) (any, error) { return collected(a.Taken(a, ipam.AddressFilter{Network: a.ref})) },
+	"subnet": func(a asked) (any, error) {
+		sub, revision, err := a.Subnet(a, a.id)
+		return []any{sub, revision}, err
+	},
+}
+
+func collected[T any](items iter.Seq2[T, error]) (all []T, err error) {
+	for item, err := range items {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, item)
+	}
+	return all, nil
+}
+
+// What is of one network or subnet is the same as in the store that has it. What no store has is said to be missing.
 func TestJoinedByName(t *testing.T) {
 	_, a := furnished(t)
-	ctx := t.Context()
-	for _, name := range []string{"lab", "own", "lan", "dmz"} {
-		n, err := a.Network(ctx, name)
+	text := func(v any, err error) string {
 		fine(t, err)
-		if n.Name != name || n.ID.Bears(clusterMark) != (name == "lan" || name == "dmz") {
-			t.Errorf("%s is %s %s", name, n.Name, n.ID)
-		}
-		for _, ref := range []string{n.ID.String(), n.ID.Short()} {
-			if again, err := a.Network(ctx, ref); err != nil || again.ID != n.ID {
-				t.Errorf("%s is %v %v", ref, again.Name, err)
+		text, err := json.Marshal(v)
+		fine(t, err)
+		return string(text)
+	}
+	for what, get := range ofNetwork {
+		for name, store := range map[string]*service.Service{"lab": a.local, "own": a.local, "lan": a.shared,
+			"dmz": a.shared} {
+			n := a.room.Show(name)
+			want := text(get(asked{t.Context(), store, name, n.Subnets[0].ID}))
+			for _, ref := range []string{name, n.ID.String(), n.ID.Short()} {
+				got := text(get(asked{t.Context(), a.Service.Service, ref, n.Subnets[0].ID}))
+				if got != want || len(got) < 3 {
+					t.Errorf("%s of %s: %s, want %s", what, ref, got, want)
+				}
 			}
 		}
-		if revision, err := a.Revision(ctx, name); err != nil || revision != n.Revision {
-			t.Errorf("%s: revision %d, want %d; %v", name, revision, n.Revision, err)
-		}
-		id := n.Subnets[0].ID
-		sub, revision, err := a.Subnet(ctx, id)
-		if err != nil || sub.Network != name || revision != n.Revision {
-			t.Errorf("%s: subnet of %s, revision %d, %v", name, sub.Network, revision, err)
-		}
-		if of, err := a.NetworkOf(id); err != nil || of != n.ID {
-			t.Errorf("%s: the network of its subnet is %s, %v", name, of, err)
-		}
-		if free, err := a.Available(ctx, id, 3); err != nil || len(free) != 3 || !n.CIDR.Contains(free[0]) {
-			t.Errorf("%s: free are %v, %v", name, free, err)
-		}
-		if env, err := a.Environment(ctx, name, "router"); err != nil ||
-			!slices.Contains(env, "INSTANCE_NIC0_NETWORK_NAME="+name) {
-			t.Errorf("%s: %v, %v", name, env, err)
-		}
-		equal(t, "export of "+name,
-			column(listed(t, a.Export(ctx, name)), func(n ipam.PlannedNetwork) string { return n.Name }), name)
-		f := ipam.AddressFilter{Network: name}
-		equal(t, "reservations of "+name,
-			column(listed(t, a.Reservations(ctx, f)), func(r ipam.ReservationInfo) string { return r.Owner }),
-			"web", "db", "owner-of-"+name)
-		equal(t, "taken of "+name,
-			column(listed(t, a.Taken(ctx, f)), func(r ipam.TakenAddress) string { return r.Owner }), "router",
-			"printer", "of-"+name)
-	}
-	for what, err := range map[string]error{
-		"network":      second(a.Network(ctx, "nowhere")),
-		"revision":     second(a.Revision(ctx, "nowhere")),
-		"environment":  second(a.Environment(ctx, "nowhere", "web")),
-		"network of":   second(a.NetworkOf(ipam.NewID())),
-		"available":    second(a.Available(ctx, ipam.NewID(), 1)),
-		"export":       lastError(a.Export(ctx, "nowhere")),
-		"reservations": lastError(a.Reservations(ctx, ipam.AddressFilter{Network: "nowhere"})),
-		"taken":        lastError(a.Taken(ctx, ipam.AddressFilter{Network: "nowhere"})),
-	} {
+		_, err := get(asked{t.Context(), a.Service.Service, "nowhere", ipam.NewID()})
 		refusedBy(t, what, err, ipam.ErrNotFound, "there is no")
 	}
-}
-
-func second[T any](_ T, err error) error { return err }
-
-func lastError[T any](items func(func(T, error) bool)) (err error) {
-	for _, err = range items {
-	}
-	return err
 }
 
 // However long the pages are, all of a list comes once, and in its order. Each page begins behind the last item of the
@@ -135,32 +133,22 @@ func TestJoinedPages(t *testing.T) {
 	p, a := furnished(t)
 	ctx := t.Context()
 	// A space that both stores have, until it is copied, with the same subnet; and two networks of one name.
-	_, err := a.local.Edit(ctx, ipam.EditOptions{}, planned("twin", "both", "10.9.0.0/29"))
-	fine(t, err)
-	b := p.host("b")
-	b.must(planned("twin", "both", "10.9.0.0/29"))
-	for _, s := range []interface {
-		Edit(context.Context, ipam.EditOptions, ...ipam.Edit) (ipam.Outcome, error)
-	}{a.local, b} {
-		_, err := s.Edit(ctx, ipam.EditOptions{}, &ipam.TakeAddress{Network: "twin", Owner: "x"},
-			&ipam.AddReservation{Network: "twin", Owner: "y"})
-		fine(t, err)
-	}
-	comesTo(t, "host a sees what b has made", func() bool {
-		totals, err := a.Totals(ctx)
-		return err == nil && totals.Networks == 8
-	})
-	networks := paged(t, func(after *ipam.NetworkInfo, limit int) ([]ipam.NetworkInfo, error) {
+	p.plays(`
+		old twin space=both subnet=10.9.0.0/29,pool
+		take twin x pool
+		reserve twin y
+		b: network twin space=both subnet=10.9.0.0/29,pool
+		b: take twin x pool
+		b: reserve twin y
+	`)
+	paged(t, 8, func(after *ipam.NetworkInfo, limit int) ([]ipam.NetworkInfo, error) {
 		f := ipam.NetworkFilter{Limit: limit}
 		if after != nil {
 			f.After = after.Name
 		}
 		return a.Networks(ctx, f)
 	}, func(n ipam.NetworkInfo) string { return n.Name + " " + n.ID.String() })
-	if len(networks) != 8 {
-		t.Errorf("there are %d networks", len(networks))
-	}
-	reservations := paged(t, func(after *ipam.ReservationInfo, limit int) ([]ipam.ReservationInfo, error) {
+	paged(t, 12+4+2, func(after *ipam.ReservationInfo, limit int) ([]ipam.ReservationInfo, error) {
 		f := ipam.AddressFilter{Limit: limit}
 		switch {
 		case after != nil && after.Dynamic:
@@ -168,34 +156,28 @@ func TestJoinedPages(t *testing.T) {
 		case after != nil:
 			f.AfterSpace, f.After = after.Space, after.Address
 		}
-		return listed(t, a.Reservations(ctx, f)), nil
+		return collected(a.Reservations(ctx, f))
 	}, func(r ipam.ReservationInfo) string {
 		return fmt.Sprint(r.Space, r.Network, r.Address, r.Owner, r.Since)
 	})
-	if len(reservations) != 12+4+2 {
-		t.Errorf("there are %d reservations", len(reservations))
-	}
-	taken := paged(t, func(after *ipam.TakenAddress, limit int) ([]ipam.TakenAddress, error) {
+	paged(t, 12+2, func(after *ipam.TakenAddress, limit int) ([]ipam.TakenAddress, error) {
 		f := ipam.AddressFilter{Limit: limit}
 		if after != nil {
 			f.AfterSpace, f.After = after.Space, after.Address
 		}
-		return listed(t, a.Taken(ctx, f)), nil
+		return collected(a.Taken(ctx, f))
 	}, func(r ipam.TakenAddress) string { return fmt.Sprint(r.Space, r.Address, r.Since) })
-	if len(taken) != 12+2 {
-		t.Errorf("there are %d taken addresses", len(taken))
-	}
-	events := paged(t, func(after *ipam.Event, limit int) ([]ipam.Event, error) {
+	events := paged(t, 0, func(after *ipam.Event, limit int) ([]ipam.Event, error) {
 		f := ipam.EventFilter{First: limit}
 		if after != nil {
 			f.After = after.ID
 		}
 		return a.Events(ctx, f)
 	}, func(e ipam.Event) string { return fmt.Sprint(e.ID, e.Space, e.Verb, e.Address) })
-	for n := range len(events) {
+	for n := 1; n < len(events); n++ {
 		last, err := a.Events(ctx, ipam.EventFilter{Last: n})
 		fine(t, err)
-		if n > 0 && (len(last) != n || last[0].ID != events[len(events)-n].ID) {
+		if len(last) != n || last[0].ID != events[len(events)-n].ID {
 			t.Errorf("the last %d events are %d", n, len(last))
 		}
 	}
@@ -207,7 +189,7 @@ func TestJoinedPages(t *testing.T) {
 
 	// Leases have no limit of their own: the reader stops.
 	leases := listed(t, a.Leases(ctx, ipam.LeaseFilter{}))
-	if len(leases) != 24+4 {
+	if len(leases) != 24+2 {
 		t.Errorf("there are %d leases", len(leases))
 	}
 	for i, l := range leases {
@@ -224,11 +206,14 @@ func TestJoinedPages(t *testing.T) {
 	}
 }
 
-// paged reads a list in pages of all lengths, and returns the whole of it.
-func paged[T any](t *testing.T, page func(after *T, limit int) ([]T, error), key func(T) string) []T {
+// paged reads a list of n items, or of some, in pages of all lengths, and returns the whole of it.
+func paged[T any](t *testing.T, n int, page func(after *T, limit int) ([]T, error), key func(T) string) []T {
 	t.Helper()
 	whole, err := page(nil, 0)
 	fine(t, err)
+	if len(whole) == 0 || n > 0 && len(whole) != n {
+		t.Errorf("there are %d: %q", len(whole), column(whole, key))
+	}
 	for limit := 1; limit <= len(whole)+1; limit++ {
 		var got []T
 		for more := true; more; {
@@ -244,8 +229,7 @@ func paged[T any](t *testing.T, page func(after *T, limit int) ([]T, error), key
 			got, more = append(got, part...), len(part) >= limit
 		}
 		if !slices.Equal(column(got, key), column(whole, key)) {
-			t.Errorf("in pages of %d: %d items, want %d:\n%q\n%q", limit, len(got), len(whole), column(got, key),
-				column(whole, key))
+			t.Errorf("in pages of %d:\n%q\n%q", limit, column(got, key), column(whole, key))
 		}
 	}
 	return whole
@@ -253,121 +237,81 @@ func paged[T any](t *testing.T, page func(after *T, limit int) ([]T, error), key
 
 // A name that both stores have means neither, unless a space or an id says which.
 func TestJoinedAmbiguous(t *testing.T) {
-	p := newParish(t)
-	a, b := p.host("a"), p.host("b")
-	a.must(planned("twin", "", "10.1.0.0/24"))
-	b.must(planned("twin", ipam.GlobalSpace, "10.77.0.0/24"))
-	ctx := t.Context()
-	comesTo(t, "host a sees what b has made", func() bool {
-		all, err := a.Networks(ctx, ipam.NetworkFilter{})
-		return err == nil && len(all) == 2
-	})
-	networks, err := a.Networks(ctx, ipam.NetworkFilter{})
+	p := newJoinedHosts(t)
+	p.plays(`
+		network twin subnet=10.1.0.0/24,pool
+		b: network twin space=global subnet=10.77.0.0/24,pool
+	`)
+	a := p.host("a")
+	networks, err := a.Networks(t.Context(), ipam.NetworkFilter{})
 	fine(t, err)
 	own, theirs := networks[0].ID, networks[1].ID
 	if own.Bears(clusterMark) || !theirs.Bears(clusterMark) {
 		t.Fatal("of one name the host's own comes first")
 	}
 	says := []string{"two networks twin", own.String(), theirs.String(), "space local", "space global"}
-	_, err = a.Network(ctx, "twin")
+	_, err = a.Network(t.Context(), "twin")
 	refusedBy(t, "the network", err, ipam.ErrInvalid, says...)
-	_, err = a.Edit(ctx, ipam.EditOptions{}, &ipam.TakeAddress{Network: "twin", Owner: "x"})
-	refusedBy(t, "an edit", err, ipam.ErrInvalid, says...)
-	_, err = a.RequestPool(ctx, ipam.PoolRequest{Network: "twin"})
-	refusedBy(t, "a pool", err, ipam.ErrInvalid, says...)
-	for _, row := range []struct {
-		req    ipam.PoolRequest
-		shared bool
-	}{
-		{ipam.PoolRequest{Network: "twin", Space: "local"}, false},
-		{ipam.PoolRequest{Network: "twin", Space: "global"}, true},
-		{ipam.PoolRequest{Network: own.String()}, false},
-		{ipam.PoolRequest{Network: theirs.String()}, true},
-	} {
-		row.req.CIDR = map[bool]netip.Prefix{false: netip.MustParsePrefix("10.1.0.0/24"),
-			true: netip.MustParsePrefix("10.77.0.0/24")}[row.shared]
-		grant, err := a.RequestPool(ctx, row.req)
-		if err != nil || grant.ID.Bears(clusterMark) != row.shared {
-			t.Errorf("%+v: %s, %v", row.req, grant.ID, err)
-		}
-	}
-	// A swarm's network is never in the space of one host.
-	grant, err := a.RequestPool(ctx,
-		ipam.PoolRequest{Network: "twin", Space: "global", Swarm: true, CIDR: netip.MustParsePrefix("10.77.0.0/24")})
-	if err != nil || !grant.ID.Bears(clusterMark) {
-		t.Errorf("for a swarm: %s, %v", grant.ID, err)
-	}
-	a.must(&ipam.ModifyNetwork{Network: own.String(), Name: new("single")})
-	if n, err := a.Network(ctx, "twin"); err != nil || n.ID != theirs {
-		t.Errorf("after the other one got another name: %v, %v", n.ID, err)
-	}
+	words := strings.NewReplacer("SAYS", strings.Join(says, "; "), "OWN", own.String(), "THEIRS", theirs.String())
+	p.plays(words.Replace(`
+		take twin x pool ! invalid; SAYS
+		attach P net=twin space=- ! invalid; SAYS
+		own attach P net=twin space=local cidr=10.1.0.0/24
+		shared attach P net=twin space=global cidr=10.77.0.0/24
+		own attach P net=OWN space=- cidr=10.1.0.0/24
+		shared attach P net=THEIRS space=- cidr=10.77.0.0/24
+		# a swarm's network is never in the space of one host
+		shared attach P net=twin space=global swarm cidr=10.77.0.0/24
+		own network.set OWN name=single
+		shared network.set twin tag.now=one
+	`))
 }
 
 // As long as the store of the cluster was not reached since the daemon began, the host's own is shown, and what is not
 // in it is said to be out of sight and not to be missing.
 func TestJoinedNeverReached(t *testing.T) {
-	p := newParish(t)
-	b := p.host("b")
-	b.must(planned("lan", ipam.GlobalSpace, "10.77.0.0/24"))
-	lan, err := b.Network(t.Context(), "lan")
-	fine(t, err)
+	p := newJoinedHosts(t)
+	p.plays("b: network lan space=global subnet=10.77.0.0/24,pool")
+	lan := p.host("b").room.Show("lan")
 	a := p.away("a", time.Now)
 	ctx := t.Context()
-	a.must(planned("own", "", "10.1.0.0/24"))
-	pool, err := a.RequestPool(ctx, ipam.PoolRequest{Network: "own"})
-	fine(t, err)
-	addr, err := a.RequestAddress(ctx, ipam.AddressRequest{Pool: pool.ID})
-	fine(t, err)
-	a.must(&ipam.TakeAddress{Network: "own", Owner: "router"})
-
-	spaces, err := a.Spaces(ctx)
-	fine(t, err)
-	equal(t, "spaces", column(spaces, func(s ipam.SpaceInfo) string { return s.Name }), "local")
-	networks, err := a.Networks(ctx, ipam.NetworkFilter{})
-	fine(t, err)
-	equal(t, "networks", column(networks, func(n ipam.NetworkInfo) string { return n.Name }), "own")
-	equal(t, "leases", column(listed(t, a.Leases(ctx, ipam.LeaseFilter{})),
-		func(l ipam.LeaseInfo) string { return l.Kind.String() }), "gateway", "automatic", "external")
+	p.plays(`
+		network own subnet=10.1.0.0/24,gw=10.1.0.1,pool
+		attach own net=own space=-
+		ask own -> $IP
+		take own router pool
+		show networks -> own
+		lease $IP -> automatic -
+	`)
+	addr := a.room.Addr(p.words["$IP"])
+	if all := listed(t, a.Leases(ctx, ipam.LeaseFilter{})); len(all) != 3 {
+		t.Errorf("there are %d leases", len(all))
+	}
 	if totals, err := a.Totals(ctx); err != nil || totals.Networks != 1 || totals.Spaces != 1 {
 		t.Errorf("totals %+v, %v", totals, err)
 	}
-	problems, err := a.Check(ctx)
-	if err != nil || len(problems) != 1 {
+	if problems, err := a.Check(ctx); err != nil || len(problems) != 1 {
 		t.Errorf("a check says %q, %v", problems, err)
 	}
-
+	if found := listed(t, a.Find(ctx, ipam.FindFilter{Word: "own"})); len(found) == 0 {
+		t.Error("what is its own is not found")
+	}
+	ref := ipam.LeaseRef{Space: "global", Address: addr, ID: 1}
 	refused := map[string]error{
-		"partial":       a.Partial(),
-		"network":       second(a.Network(ctx, "lan")),
-		"by id":         second(a.Network(ctx, lan.ID.String())),
-		"revision":      second(a.Revision(ctx, "lan")),
-		"environment":   second(a.Environment(ctx, "lan", "router")),
-		"network of":    second(a.NetworkOf(lan.Subnets[0].ID)),
-		"available":     second(a.Available(ctx, lan.Subnets[0].ID, 1)),
-		"hosts":         second(a.Hosts(ctx)),
-		"export":        lastError(a.Export(ctx, "lan")),
-		"whole export":  lastError(a.Export(ctx, "")),
-		"reservations":  lastError(a.Reservations(ctx, ipam.AddressFilter{Network: "lan"})),
-		"taken":         lastError(a.Taken(ctx, ipam.AddressFilter{Network: "lan"})),
-		"pool":          second(a.RequestPool(ctx, ipam.PoolRequest{Network: "lan"})),
-		"pool by space": second(a.RequestPool(ctx, ipam.PoolRequest{Space: "global"})),
-		"address":       second(a.RequestAddress(ctx, ipam.AddressRequest{Pool: lan.ID})),
+		"partial":      a.Partial(),
+		"by id":        second(a.Network(ctx, lan.ID.String())),
+		"hosts":        second(a.Hosts(ctx)),
+		"whole export": lastError(a.Export(ctx, "")),
+		"address":      second(a.RequestAddress(ctx, ipam.AddressRequest{Pool: lan.ID})),
 		"import": second(a.Import(ctx,
 			ipam.Plan{Networks: []ipam.PlannedNetwork{{Name: "new", Space: "global"}}}, ipam.ImportOptions{})),
-		"note": a.Note(ctx, ipam.Event{Verb: ipam.TokenCreated, Space: "global"}),
-		"name": a.NameLeases(ctx,
-			[]ipam.LeaseName{{LeaseRef: ipam.LeaseRef{Space: "global", Address: addr.Addr(), ID: 1}, Name: "web"}}),
-		"lease":  second(a.ReleaseLease(ctx, ipam.LeaseRef{Space: "global", Address: addr.Addr(), ID: 1})),
-		"memory": second(a.ForgetMemory(ctx, ipam.LeaseRef{Space: "global", Address: addr.Addr(), ID: 1})),
+		"note":   a.Note(ctx, ipam.Event{Verb: ipam.TokenCreated, Space: "global"}),
+		"name":   a.NameLeases(ctx, []ipam.LeaseName{{LeaseRef: ref, Name: "web"}}),
+		"lease":  second(a.ReleaseLease(ctx, ref)),
+		"memory": second(a.ForgetMemory(ctx, ref)),
 	}
-	_, _, refused["subnet"] = a.Subnet(ctx, lan.Subnets[0].ID)
-	for what, e := range map[string]ipam.Edit{
-		"take":    &ipam.TakeAddress{Network: "lan", Owner: "x"},
-		"create":  planned("new", ipam.GlobalSpace, "10.78.0.0/24"),
-		"drain":   &ipam.DrainHost{Name: "b"},
-		"release": &ipam.ReleaseOwner{Owner: "router"},
-	} {
-		_, refused[what] = a.Edit(ctx, ipam.EditOptions{}, e)
+	for what, get := range ofNetwork {
+		_, refused[what] = get(asked{ctx, a.Service.Service, "lan", lan.Subnets[0].ID})
 	}
 	for what, err := range refused {
 		refusedBy(t, what, err, ipam.ErrAway, "out of reach since 20", errNoEtcd.Error())
@@ -376,19 +320,28 @@ func TestJoinedNeverReached(t *testing.T) {
 		}
 	}
 	// The host's own goes on, releases of what may be the cluster's too.
-	fine(t, a.ReleaseAddress(ctx, lan.ID, addr.Addr()))
-	fine(t, a.ReleasePool(ctx, lan.ID))
-	fine(t, a.ReleaseAddress(ctx, pool.ID, addr.Addr()))
-	fine(t, a.ReleasePool(ctx, pool.ID))
-
-	a.reach()
-	if n, err := a.Network(ctx, "lan"); err != nil || n.ID != lan.ID {
-		t.Errorf("once it was reached: %v", err)
+	a.room.Pools["lan"] = lan.ID
+	p.plays(strings.ReplaceAll(`
+		attach P net=lan space=- ! AWAY
+		attach P space=global ! AWAY
+		take lan x pool ! AWAY
+		network new space=global ! AWAY
+		drain b ! AWAY
+		end router ! AWAY
+		own network made subnet=10.3.0.0/24,pool + take made x pool
+		back lan $IP
+		detach lan
+		own back own $IP
+		own detach own
+		reach
+	`, "AWAY", "away; out of reach since 20; "+errNoEtcd.Error()))
+	if n := a.room.Show("lan"); n.ID != lan.ID {
+		t.Errorf("once it was reached: %v", n.ID)
 	}
-	a.handle.Cut(errNoEtcd) // what was read of it stays in sight
-	if n, err := a.Network(ctx, "lan"); err != nil || n.ID != lan.ID {
-		t.Errorf("once it was lost again: %v", err)
+	p.plays("cut") // what was read of it stays in sight
+	if n := a.room.Show("lan"); n.ID != lan.ID {
+		t.Errorf("once it was lost again: %v", n.ID)
 	}
-	_, err = a.Network(ctx, "nowhere")
+	_, err := a.Network(ctx, "nowhere")
 	refusedBy(t, "what is in no store", err, ipam.ErrNotFound)
 }

@@ -3,112 +3,183 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"berth/internal/allocator"
+
 	"berth/internal/ipam"
+	"berth/internal/ipam/ledger"
+	"berth/internal/ipam/service"
 	"berth/store"
 )
 
-// twoHosts are two hosts on one network, of which each runs a container; a snapshot is taken then, and each goes on:
-// one more is started, and the first one ended.
-func twoHosts(t *testing.T, headroom int) (r *backRig, a, b *backHost) {
-	t.Helper()
-	r = newBackRig(t, t)
-	t.Cleanup(func() { r.end() })
-	a = r.host("a")
-	a.ready()
-	if _, err := a.Edit(t.Context(), ipam.EditOptions{}, lanWith(headroom, lanCIDR)); err != nil {
-		t.Fatal(err)
-	}
-	b = r.host("b")
-	b.attach()
-	a.attach()
-	firstA, firstB := a.mustRun(1), b.mustRun(2)
-	r.save()
-	for i := range 10 {
-		a.mustRun(10 + i)
-		b.mustRun(30 + i)
-	}
-	a.end(firstA)
-	b.end(firstB)
-	if _, err := a.Edit(t.Context(), ipam.EditOptions{},
-		&ipam.AddReservation{Network: "lan", Owner: "db", Wishes: []ipam.Wish{{Address: addrs("200")[0]}}},
-		&ipam.CreateNetwork{Name: "other", Space: ipam.GlobalSpace}); err != nil {
-		t.Fatal(err)
-	}
-	for _, h := range []*backHost{a, b} {
-		h.remembered()
-	}
-	return r, a, b
-}
-
-// mendAll has both hosts mend, and looks that nothing is given before the last one has.
-func mendAll(t *testing.T, r *backRig, first, last *backHost) {
-	t.Helper()
-	report := first.mend(ipam.MendOptions{})
-	if !slices.Equal(report.Missing, []string{last.name}) || report.Nothing || !report.Remembers {
-		t.Fatalf("%+v", report)
-	}
-	for _, h := range []*backHost{first, last} {
-		if addr, err := h.run(99); !errors.Is(err, store.ErrBack) || addr.IsValid() {
-			t.Fatalf("host %s gives %s (%v)", h.name, addr, err)
+// plays runs a script. A line is a step of some hosts, and what comes of it; a host is there when it is named first:
+//
+//	save; back, empty             a snapshot; etcd is put back to it, or emptied
+//	a,b: start, kill, attach      their daemons, and the pool of the network lan
+//	ready, distrusts, remembered  waits until it is so
+//	lan N; planned                the network lan with so much headroom; a reservation, and the network other
+//	run N [COUNT]                 starts containers of MACs from N on, whose addresses no other host's has
+//	run N ! back                  is refused, since etcd went back
+//	ends N, forgets N             ends a container; the engine knows but so many of them
+//	mend [accept|HOST]            -> MISSING,... [N collisions]; HOST is named gone
+//	waits HOST                    it knows for whom it waits
+//	joins                         waits until it is told that it may not, while others mend
+//	holds                         what runs belongs to whom it runs with, in a store that is sound
+//	has                           what planned has made is there
+//	headroom N                    waits until so much is claimed
+//	stands NAME FOR, standing     a container stands in for another; those that did do so
+func (r *backRig) plays(script string) {
+	r.t.Helper()
+	for line := range strings.Lines(script) {
+		line = strings.TrimSpace(line)
+		step, want, answered := strings.Cut(line+" ", " -> ")
+		step, _, refused := strings.Cut(step, " ! ")
+		names, step, hosted := strings.Cut(step, ": ")
+		switch {
+		case line == "":
+		case line == "save":
+			r.save()
+		case !hosted:
+			r.back(line == "empty")
 		}
-	}
-	if mark := new(ipam.Mending); !errors.As(first.State().Err, &mark) ||
-		!slices.Equal(mark.Missing, []string{last.name}) {
-		t.Fatalf("%+v", first.State())
-	}
-	joins := r.host("c")
-	joins.comes("it may not join",
-		func() bool { return strings.Contains(fmt.Sprint(joins.State().Err), "being mended") })
-	report = last.mend(ipam.MendOptions{})
-	if len(report.Missing) > 0 || report.Nothing {
-		t.Fatalf("%+v", report)
-	}
-	begun := time.Now()
-	first.ready()
-	last.ready()
-	if took := time.Since(begun); took > 10*time.Second { // a moment, on a machine that does nothing else
-		t.Errorf("they are ready after %s", took)
-	}
-	joins.ready()
-	r.holdsWhatRuns(first)
-	taken := map[string]bool{}
-	for _, h := range []*backHost{first, last} {
-		for i := range 40 {
-			addr := h.mustRun(100 + i).String()
-			if taken[addr] || r.hosts["a"] == h && b2(r, "b", addr) || r.hosts["b"] == h && b2(r, "a", addr) {
-				t.Errorf("%s is given twice", addr)
+		if !hosted {
+			continue
+		}
+		for name := range strings.SplitSeq(names, ",") {
+			h := r.hosts[name]
+			if h == nil {
+				h = r.host(name)
 			}
-			taken[addr] = true
+			got, err := h.step(strings.Fields(step))
+			if refused != errors.Is(err, store.ErrBack) || !refused && err != nil ||
+				answered && got != strings.TrimSpace(want) {
+				r.t.Fatalf("%s\n\tgot %s, %v; %+v", line, got, err, h.report)
+			}
 		}
 	}
-	r.holdsWhatRuns(last)
 }
 
-// b2 tells whether a host runs an address.
-func b2(r *backRig, host, addr string) bool {
-	for a := range r.hosts[host].runs {
-		if a.String() == addr {
-			return true
+func (h *backHost) step(words []string) (got string, err error) {
+	h.r.t.Helper()
+	n := 0
+	_, _ = fmt.Sscan(append(words, "")[1], &n)
+	switch words[0] {
+	case "start":
+		h.start()
+	case "kill":
+		h.kill()
+	case "attach":
+		h.attach()
+	case "ready":
+		h.ready()
+	case "distrusts":
+		h.distrusts()
+	case "remembered":
+		h.remembered()
+	case "lan":
+		h.ready()
+		return "", h.edit(lanWith(n, lanCIDR))
+	case "planned":
+		wishes := []ipam.Wish{{Address: addrs("200")[0]}}
+		return "", h.edit(&ipam.AddReservation{Network: "lan", Owner: "db", Wishes: wishes},
+			&ipam.CreateNetwork{Name: "other", Space: ipam.GlobalSpace})
+	case "run":
+		return "", h.starts(n, append(words, "1", "1")[2])
+	case "ends":
+		for addr, mac := range h.runs {
+			if mac == testMAC(n) {
+				h.end(addr)
+			}
 		}
+	case "forgets":
+		h.forgets(n)
+	case "mend":
+		opt := ipam.MendOptions{Accept: slices.Contains(words, "accept")}
+		if len(words) > 1 && !opt.Accept {
+			opt.Gone = words[1:]
+		}
+		h.report, err = h.Mend(h.r.t.Context(), opt)
+		got = strings.Join(h.report.Missing, ",")
+		if n := len(h.report.Collisions); n > 0 {
+			got += fmt.Sprintf(" %d collisions", n)
+		}
+		return strings.TrimSpace(got), err
+	case "waits":
+		mark := new(ipam.Mending)
+		if !errors.As(h.State().Err, &mark) || !slices.Equal(mark.Missing, words[1:]) {
+			return "", fmt.Errorf("its state is %+v", h.State())
+		}
+	case "joins":
+		h.comes("it may not join", func() bool { return strings.Contains(fmt.Sprint(h.State().Err), "being mended") })
+	case "holds":
+		h.r.holdsWhatRuns(h)
+	case "has":
+		h.hasPlan()
+	case "headroom":
+		h.comes("its headroom is there",
+			func() bool { st := h.State().Headroom; return len(st) == 1 && st[0].Claimed == n })
+	case "stands":
+		h.stood = append(h.stood, standsIn(h.r.t, h.svc(), words[1], words[2]))
+	case "standing":
+		standInsAre(h.r.t, h.svc(), h.stood...)
+	default:
+		h.r.t.Fatalf("there is no step %q", words)
 	}
-	return false
+	return "", nil
 }
 
-// planIsBack fails unless the reservation and the network that were made after the snapshot are there.
-func planIsBack(t *testing.T, h *backHost) {
-	t.Helper()
+func (h *backHost) edit(edits ...ipam.Edit) error {
+	_, err := h.Edit(h.r.t.Context(), ipam.EditOptions{}, edits...)
+	return err
+}
+
+func (h *backHost) svc() *service.Service {
+	h.r.t.Helper()
 	svc, err := h.Shared.service()
-	fine(t, err)
-	if n, err := svc.Network(t.Context(), "other"); err != nil || n.Name != "other" {
+	fine(h.r.t, err)
+	return svc
+}
+
+// starts starts so many containers, whose addresses no other host runs.
+func (h *backHost) starts(mac int, text string) error {
+	count, err := strconv.Atoi(text)
+	for i := 0; i < count && err == nil; i++ {
+		var addr netip.Addr
+		if addr, err = h.run(mac + i); err != nil {
+			break
+		}
+		for _, other := range h.r.hosts {
+			if _, runs := other.runs[addr]; runs && other != h {
+				return fmt.Errorf("%s runs on host %s", addr, other.name)
+			}
+		}
+	}
+	return err
+}
+
+// forgets has the engine know but so many containers, so that its word is not all that is remembered.
+func (h *backHost) forgets(most int) {
+	for i, addr := range allocator.SortedAddrs(h.runs) {
+		if i >= most {
+			delete(h.runs, addr)
+		}
+	}
+}
+
+// hasPlan fails unless the reservation and the network that were made after the snapshot are there.
+func (h *backHost) hasPlan() {
+	t := h.r.t
+	if n, err := h.svc().Network(t.Context(), "other"); err != nil || n.Name != "other" {
 		t.Error(n, err)
 	}
 	found := 0
-	for r, err := range svc.Reservations(t.Context(), ipam.AddressFilter{}) {
+	for r, err := range h.svc().Reservations(t.Context(), ipam.AddressFilter{}) {
 		fine(t, err)
 		if r.Owner == "db" && r.Address == addrs("200")[0] {
 			found++
@@ -119,50 +190,189 @@ func planIsBack(t *testing.T, h *backHost) {
 	}
 }
 
+// twoHosts are two hosts on one network, of which each runs a container; a snapshot is taken then, and each goes on:
+// more are started, and the first one ended.
+func twoHosts(t *testing.T, headroom int) (r *backRig, a, b *backHost) {
+	t.Helper()
+	r = newBackRig(t)
+	t.Cleanup(func() { r.end() })
+	r.plays(fmt.Sprintf(`
+		a: lan %d
+		a,b: attach
+		a: run 1
+		b: run 2
+		save
+		a: run 10 10
+		b: run 30 10
+		a: ends 1
+		b: ends 2
+		a: planned
+		a,b: remembered
+	`, headroom))
+	return r, r.hosts["a"], r.hosts["b"]
+}
+
+// mended has both hosts mend. Nothing is given before the last one has.
+const mended = `
+	a: mend -> b
+	a,b: run 99 ! back
+	a: waits b
+	c: joins
+	b: mend ->
+	a,b,c: ready
+	a: holds
+	a: run 100 40
+	b: run 200 40
+	b: holds
+`
+
 // Daemons that run, that are started anew, and that were killed; a snapshot, and nothing at all: after both have mended
 // what ran is theirs, what had ended is free, the plan is what it was, and headroom is claimed.
 func TestMend(t *testing.T) {
 	t.Parallel()
-	for name, as := range map[string]struct{ empty, restarts, killed bool }{
-		"restored under daemons that run":       {},
-		"restored, and the daemons are started": {restarts: true},
-		"restored while the daemons are killed": {killed: true},
-		"emptied under daemons that run":        {empty: true},
-		"emptied, and the daemons are started":  {empty: true, restarts: true},
-		"emptied while the daemons are killed":  {empty: true, killed: true},
+	for name, way := range map[string]string{
+		"under daemons that run":       "BACK\na,b: distrusts",
+		"and the daemons are started":  "BACK\na,b: distrusts\na,b: kill\na,b: start\na,b: distrusts",
+		"while the daemons are killed": "a,b: kill\nBACK\na,b: start\na,b: distrusts",
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r, a, b := twoHosts(t, 4)
-			both := []*backHost{a, b}
-			if as.killed {
-				a.kill()
-				b.kill()
-			}
-			r.back(as.empty)
-			for _, h := range both {
-				if as.restarts {
-					h.distrusts()
-					h.kill()
+		for _, back := range []string{"back", "empty"} {
+			t.Run(back+" "+name, func(t *testing.T) {
+				t.Parallel()
+				r, a, b := twoHosts(t, 4)
+				r.plays(strings.ReplaceAll(way, "BACK", back))
+				begun := time.Now()
+				r.plays(mended)
+				if took := time.Since(begun); took > 20*time.Second { // a moment, on a machine that does nothing else
+					t.Errorf("they have mended after %s", took)
 				}
-				if h.stop == nil {
-					h.start()
-				}
-			}
-			for _, h := range both {
-				h.distrusts()
-			}
-			mendAll(t, r, a, b)
-			planIsBack(t, b)
-			for _, h := range both {
+				r.plays("b: has")
 				for addr, l := range r.leases(a) {
-					if _, runs := h.runs[addr]; l.Host == h.name && l.Kind != ipam.Headroom && !runs {
-						t.Errorf("%s is still host %s's", addr, l.Host)
+					for _, h := range []*backHost{a, b} {
+						if _, runs := h.runs[addr]; l.Host == h.name && l.Kind != ipam.Headroom && !runs {
+							t.Errorf("%s is still host %s's", addr, l.Host)
+						}
 					}
 				}
-				h.comes("its headroom is there",
-					func() bool { st := h.State().Headroom; return len(st) == 1 && st[0].Claimed == 4 })
-			}
-		})
+				r.plays(`
+					a: headroom 4
+					b: headroom 4
+				`)
+			})
+		}
+	}
+}
+
+// A host that is named gone is not waited for. When it comes back it does its part, which holds up nobody, and where
+// its addresses were given to others it says so.
+func TestMendWithoutOne(t *testing.T) {
+	r, a, b := twoHosts(t, 0)
+	r.plays(`
+		b: kill
+		back
+		a: distrusts
+		a: mend -> b
+	`)
+	if _, err := a.Mend(t.Context(), ipam.MendOptions{Gone: []string{"z"}}); err == nil ||
+		!strings.Contains(err.Error(), "there are a, b") {
+		t.Error(err)
+	}
+	r.plays(`
+		a: mend b ->
+		a: ready
+	`)
+	taken, mac := netip.Addr{}, 200 // one that b's container has
+	for ; b.runs[taken] == (ipam.MAC{}); mac++ {
+		taken = a.mustRun(mac)
+	}
+	r.plays(`
+		b: start
+		b: distrusts
+		b: mend -> 1 collisions
+		b: ready
+	`)
+	c := b.report.Collisions[0]
+	if c.Address != taken || !c.Seen || c.Kept != "b" || !strings.Contains(c.Here, "host b") ||
+		!strings.Contains(c.There, "host a") {
+		t.Errorf("%+v", c)
+	}
+	delete(a.runs, taken)
+	a.mustRun(500) // it was not held up
+	r.plays("b: holds")
+}
+
+// Two hosts that both run an address: the first one to say so keeps it, and the second one is told.
+func TestMendDoubled(t *testing.T) {
+	r, a, b := twoHosts(t, 0)
+	r.plays(`
+		a,b: kill
+		back
+	`)
+	both := allocator.SortedAddrs(a.runs)[0]
+	b.runs[both] = testMAC(500) // what the engine says, however that came
+	r.plays(`
+		a,b: start
+		a,b: distrusts
+		a: mend -> b
+		b: mend -> 1 collisions
+	`)
+	if c := b.report.Collisions[0]; c.Kept != "a" || !c.Seen || c.Address != both {
+		t.Fatalf("%+v", c)
+	}
+	delete(b.runs, both)
+	r.plays(`
+		b: ready
+		b: holds
+	`)
+}
+
+// Accepting puts nothing back but what runs.
+func TestAccept(t *testing.T) {
+	r, a, _ := twoHosts(t, 4)
+	r.plays(`
+		a,b: forgets 5
+		back
+		a,b: distrusts
+		a: mend accept -> b
+	`)
+	if did := a.report; did.Running != 5 || did.Leases+did.Networks+did.Reserved+did.Headroom > 0 {
+		t.Fatalf("%+v", did)
+	}
+	r.plays(`
+		b: mend accept ->
+		a,b: ready
+		a: holds
+	`)
+	if n, err := a.svc().Network(t.Context(), "other"); err == nil {
+		t.Errorf("the network that was made since is there: %+v", n)
+	}
+}
+
+// A host whose own state is lost remembers nothing, and says so; what runs on a Docker network that the store knows is
+// held all the same.
+func TestMendKnowingNothing(t *testing.T) {
+	r, _, b := twoHosts(t, 0)
+	r.plays("b: kill")
+	fine(t, b.own.Update(t.Context(), func(tx store.Tx) error {
+		_, err := ledger.DeleteWhile(tx, ledger.KindRange(recallKeys), func(store.Record) bool { return true })
+		return err
+	}))
+	r.plays(`
+		back
+		a: distrusts
+		a: mend
+		b: start
+	`)
+	b.comes("it is there", func() bool { svc, _ := b.Shared.service(); return svc != nil })
+	r.plays("b: mend")
+	if b.report.Remembers && b.report.Leases > 0 || b.report.Running != len(b.runs) {
+		t.Fatalf("%+v, and %d run", b.report, len(b.runs))
+	}
+	r.plays(`
+		b: ready
+		b: holds
+	`)
+	knows := &mender{s: &service.Service{Ledger: ledger.New(ledger.Config{Host: "x"})}}
+	if knows.mem != nil || len(sightings(knows.view)) > 0 {
+		t.Error("it knows something")
 	}
 }

@@ -218,9 +218,7 @@ func (m *mender) putLease(c *ledger.Change, r *ipam.MendReport, sub *ipam.Subnet
 	} else {
 		r.Leases++
 	}
-	if _, err := c.Event(&ipam.Event{Verb: verb, Space: sub.Space, Subnet: sub.CIDR, Address: l.Address, Lease: l.ID,
-		Attachment: l.Attachment, MAC: l.MAC, Name: l.Name,
-		Detail: "put back"}); err != nil {
+	if _, err := c.Event(l.Event(verb, sub, "put back")); err != nil {
 		return err
 	}
 	return c.SetLease(sub.ID, l.Address, held, &again)

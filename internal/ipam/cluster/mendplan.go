@@ -111,7 +111,7 @@ func (m *mender) putOther(c *ledger.Change, h *ipam.Host) error {
 // dropNetwork removes a network again that was removed. It stays if a Docker network has joined it since.
 func (m *mender) dropNetwork(c *ledger.Change, r *ipam.MendReport, id ipam.ID) error {
 	nx := c.Index().NetworkIndex(id)
-	if nx == nil || nx.Record() == nil {
+	if nx.Record() == nil {
 		return nil
 	}
 	p := edit.PlanOf(c, nx.Record())

@@ -21,7 +21,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-	"pgregory.net/rapid"
 )
 
 // mendRounds is how often a cluster goes back in TestMendKeepsWhatRuns.
@@ -44,7 +43,7 @@ var mendPrefixes atomic.Int64
 
 // backRig is hosts on one etcd that is put back to what it was before.
 type backRig struct {
-	t      rapid.TB
+	t      *testing.T
 	cfg    etcd.Config
 	client *clientv3.Client
 	saved  map[string]string
@@ -52,11 +51,11 @@ type backRig struct {
 	now    func() time.Time // nil: time.Now
 }
 
-func newBackRig(t *testing.T, of rapid.TB) *backRig {
+func newBackRig(t *testing.T) *backRig {
 	t.Helper()
 	endpoint, err := mendEtcd()
 	fine(t, err)
-	r := &backRig{t: of, hosts: map[string]*backHost{}}
+	r := &backRig{t: t, hosts: map[string]*backHost{}}
 	r.cfg = etcd.Config{Endpoints: []string{endpoint}, Prefix: fmt.Sprintf("mend/%d/", mendPrefixes.Add(1)),
 		Timeout: 20 * time.Second, Remember: Remembered, Bundle: Bundled()}
 	if r.client, err = clientv3.New(clientv3.Config{Endpoints: r.cfg.Endpoints, Logger: zap.NewNop()}); err != nil {
@@ -104,6 +103,9 @@ type backHost struct {
 	sees    bool
 	pool    ipam.ID
 	dead    atomic.Bool // nothing is written behind any more
+
+	report ipam.MendReport // of its last mending
+	stood  []ipam.StandIn  // what was known of stand-ins
 
 	mu     sync.Mutex
 	handle *etcd.Store
@@ -256,10 +258,18 @@ func (h *backHost) distrusts() {
 	h.comes("it does not trust etcd", func() bool { return errors.Is(h.State().Err, store.ErrBack) })
 }
 
-// remembered waits until all that was written is remembered.
+// remembered waits until the host remembers all that was written, also by other hosts.
 func (h *backHost) remembered() {
 	h.r.t.Helper()
-	fine(h.r.t, h.rememberOnce(context.Background()))
+	last, err := h.r.client.Get(h.r.t.Context(), h.r.cfg.Prefix,
+		append(clientv3.WithLastRev(), clientv3.WithKeysOnly())...)
+	fine(h.r.t, err)
+	h.comes("it remembers all", func() bool {
+		fine(h.r.t, h.rememberOnce(h.r.t.Context()))
+		trace, err := RecalledTrace(h.r.t.Context(), h.own)
+		fine(h.r.t, err)
+		return trace != nil && (len(last.Kvs) == 0 || trace.Revision >= last.Kvs[0].ModRevision)
+	})
 }
 
 func (h *backHost) attach() {
@@ -305,15 +315,6 @@ func (h *backHost) view(context.Context) (*ipam.EngineView, error) {
 				Endpoints: []ipam.EngineEndpoint{{Network: "n", ID: "e", MAC: mac, Addresses: []netip.Addr{addr}}}})
 	}
 	return v, nil
-}
-
-func (h *backHost) mend(opt ipam.MendOptions) ipam.MendReport {
-	h.r.t.Helper()
-	report, err := h.Mend(context.Background(), opt)
-	if err != nil {
-		h.r.t.Fatalf("host %s mends: %v (%+v)", h.name, err, report)
-	}
-	return report
 }
 
 // leases are those of containers, as etcd has them, by address; each is the host's.

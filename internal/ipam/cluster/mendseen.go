@@ -85,7 +85,7 @@ func (m *mender) hold(c *ledger.Change, r *ipam.MendReport, addr netip.Addr, see
 		m.unheld(c, r, addr, seen)
 		return err
 	}
-	sub, _, err := c.SubnetOf(at)
+	sub, err := c.SubnetOf(at)
 	if err != nil {
 		return err
 	}
@@ -164,9 +164,7 @@ func (m *mender) collide(c *ledger.Change, r *ipam.MendReport, sub *ipam.Subnet,
 	if !mine {
 		return nil
 	}
-	if _, err := c.Event(&ipam.Event{Verb: ipam.LeaseReleased, Space: sub.Space, Subnet: sub.CIDR,
-		Address: held.Address, Lease: held.ID, Attachment: held.Attachment,
-		MAC: held.MAC, Name: held.Name, Detail: "it stays with " + l.Holder()}); err != nil {
+	if _, err := c.Event(held.Event(ipam.LeaseReleased, sub, "it stays with "+l.Holder())); err != nil {
 		return err
 	}
 	r.Leases++

@@ -17,7 +17,7 @@ import (
 // It is read when the shared store went back to an earlier state, because then nobody else knows what this host held.
 //
 //	v h       the head
-//	v s       since when the shared store is not trusted (shareddoubt.go)
+//	v s       since when the shared store is not trusted (sharedstate.go)
 //	v r KEY   a record, as it was there
 
 // rememberEvery is the interval in which changes are written. rememberRevision is the interval if only the revision has
@@ -64,26 +64,16 @@ func Bundled() []byte { return []byte{ledger.EventKeys} }
 // shared store.
 func RecalledTrace(ctx context.Context, st store.Store) (*store.Trace, error) {
 	head, err := readRecallHead(ctx, st)
-	if err != nil {
+	if err != nil || head == nil {
 		return nil, err
-	}
-	if head == nil {
-		return nil, nil
 	}
 	return &head.Trace, nil
 }
 
 func readRecallHead(ctx context.Context, st store.Store) (head *recallHead, err error) {
-	err = st.View(ctx, func(tx store.Tx) error {
-		raw, err := tx.Get(recallHeadKey())
-		if err != nil {
-			return err
-		}
-		if raw == nil {
-			return nil
-		}
-		head = new(recallHead)
-		return ipam.DecodeJSON("how far the shared store is known", raw, head)
+	err = st.View(ctx, func(tx store.Tx) (err error) {
+		head, err = ledger.ReadJSON[recallHead](tx, recallHeadKey(), "how far the shared store is known")
+		return err
 	})
 	return head, err
 }

@@ -30,11 +30,8 @@ type recalled struct {
 // readRecalled reads what is remembered, or nil.
 func readRecalled(ctx context.Context, own store.Store) (all *recalled, err error) {
 	head, err := readRecallHead(ctx, own)
-	if err != nil {
+	if err != nil || head == nil {
 		return nil, err
-	}
-	if head == nil {
-		return nil, nil
 	}
 	err = own.View(ctx, func(tx store.Tx) error {
 		all = &recalled{head: *head, networks: map[ipam.ID]*ipam.Network{}, subnets: map[ipam.ID]*ipam.Subnet{},

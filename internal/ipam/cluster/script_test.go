@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/edit"
+	"berth/internal/ipam/ledger"
 	"berth/store"
 	"berth/store/mem"
 )
@@ -25,7 +28,9 @@ import (
 // The steps of a host:
 //
 //	lan N [.N-.N]       the network lan with so much headroom, of this range, the pool p on it, and a look
-//	pool NAME; unpool [NAME]; free, spare [NAME]: the headroom that can be given out, and how much it is
+//	pool NAME [NET]     a pool of the network lan, or of another; own NAME CIDR: one of no network
+//	unpool [NAME]; free, spare [NAME]: the headroom that can be given out, and how much it is
+//	net CIDR; resize CIDR CIDR, range R: the network lan of one subnet, another CIDR of that, one more range to give out
 //	take [NAME] [mac=N] [ip=.N] [pool=NAME] [gateway] [telling]; give .N [POOL]
 //	cut, heal; cutnext committed|lost, losenext committed|lost: the next update, of which nobody hears
 //	boot, later, open   the daemon starts, or does so a second later; the shared store is opened
@@ -33,7 +38,11 @@ import (
 //	tell; telling, told the store hears of the uses of headroom; it does now, and that is known at "told"
 //	headroom N, quarantine D, exclude .N, network.rm, drain HOST, undrain HOST, remove HOST [off], admit HOST
 //	wait D, full        its clock moves; its disk is full
-//	silent, drop        it announces itself no more; its headroom is dropped, as when its store is put back
+//	sleep D             time goes by for all
+//	here, close, finish its daemon announces itself, is gone, and finishes what is half done
+//	drop                its headroom is dropped, as when its store is put back
+//	held HOST           the leases of a host, as this one knows them; subnets: those there are, with their pools
+//	review              what a look does for the headroom of the pool p, before anything is told
 //	store, size         what is held in the shared store; of how many addresses
 //	lease .N            KIND MAC HOST NAME; none
 //	state               whether the store is reached, what waits, and of each attachment the network, and the headroom
@@ -41,18 +50,28 @@ import (
 //	queued              the releases that wait: .N; "unknown" where the lease is, "later" where there is another one
 //	kept, warned        whether the host has anything to tell; how many warnings there are
 //	sound               the records of both stores fit one another
+//
+// Of an elastic address, which edgerig_test.go describes:
+//
+//	elastic [keep|HOST] the range of one address, which stays on a cut, or is of one host; the address is allocated
+//	lead N, unlead, release; lets: the address leads to the container of this MAC, to nobody; it is given back
+//	applied HOST        what the store has of it for the edge of a host; shown: which edge is said to have it
+//	untimed; granted HOST: the edge of a has it without an end; that of a host has a later grant
+//	sessions            the hosts whose edges have one
 type stage struct {
 	t      *testing.T
 	common *mem.Store
 	hosts  map[string]*sharingHost
 	pools  map[string]ipam.ID // by the name that scripts have for them
 	told   func()             // of "telling"
+	edges  map[string]*edgeOf // by host
 }
 
 // plays runs a script.
 func plays(t *testing.T, script string) *stage {
 	t.Helper()
-	st := &stage{t: t, common: mem.New(), hosts: map[string]*sharingHost{}, pools: map[string]ipam.ID{}}
+	st := &stage{t: t, common: mem.New(), hosts: map[string]*sharingHost{}, pools: map[string]ipam.ID{},
+		edges: map[string]*edgeOf{}}
 	st.run(script)
 	return st
 }
@@ -72,7 +91,7 @@ func (st *stage) run(script string) {
 		got, err := st.step(st.host(host), strings.Fields(step))
 		kind, says, _ := strings.Cut(strings.TrimSpace(refusal), "; ")
 		switch {
-		case refused && (kindOf(err) != kind || !strings.Contains(told(err), says)):
+		case refused && (kindOf(err) != kind || !saysAll(err, says)):
 			st.t.Fatalf("%s\n\tgot %s, %s: %v", line, got, kindOf(err), err)
 		case !refused && err != nil:
 			st.t.Fatalf("%s\n\t%v", line, err)
@@ -80,6 +99,22 @@ func (st *stage) run(script string) {
 			st.t.Fatalf("%s\n\tgot %s", line, got)
 		}
 	}
+}
+
+// saysAll tells whether a refusal says each of some texts, which semicolons separate.
+func saysAll(err error, texts string) bool {
+	return !slices.ContainsFunc(strings.Split(texts, "; "), func(text string) bool {
+		return !strings.Contains(told(err), text)
+	})
+}
+
+// told is a refusal with its advice, as data.
+func told(err error) string {
+	text := err.Error()
+	for _, a := range ipam.AdviceOf(err) {
+		text += " [" + strings.Join(append([]string{string(a.Do)}, a.With...), " ") + "]"
+	}
+	return text
 }
 
 // host is the host of that name, which is there when it is named first.
@@ -100,7 +135,8 @@ func kindOf(err error) string {
 		name string
 		kind error
 	}{{"unknown", store.ErrUnknown}, {"host", ipam.ErrHost}, {"inuse", ipam.ErrInUse}, {"notfound", ipam.ErrNotFound},
-		{"exhausted", ipam.ErrExhausted}, {"away", ipam.ErrAway}} {
+		{"exhausted", ipam.ErrExhausted}, {"invalid", ipam.ErrInvalid}, {"overlap", ipam.ErrOverlap},
+		{"changed", ipam.ErrChanged}, {"keyreused", ipam.ErrKeyReused}, {"away", ipam.ErrAway}} {
 		if !errors.Is(err, one.kind) {
 			continue
 		}
@@ -122,10 +158,19 @@ func (st *stage) step(h *sharingHost, words []string) (string, error) {
 	case "lan":
 		st.lan(h, number(st.t, first), args[1:])
 		return "", h.look()
-	case "pool":
-		grant, err := h.RequestPool(ctx, ipam.PoolRequest{Network: "lan", CIDR: lanCIDR})
+	case "pool", "own":
+		req := ipam.PoolRequest{Network: "lan", CIDR: lanCIDR}
+		if verb == "own" {
+			req = ipam.PoolRequest{Space: ipam.GlobalSpace, CIDR: netip.MustParsePrefix(args[1])}
+		} else if len(args) > 1 {
+			req = ipam.PoolRequest{Network: args[1]}
+		}
+		grant, err := h.RequestPool(ctx, req)
 		st.pools[first] = grant.ID
-		return "", err
+		if err != nil {
+			return "", err
+		}
+		return grant.CIDR.String(), nil
 	case "unpool":
 		return "", h.ReleasePool(ctx, st.pool(first))
 	case "free":
@@ -154,6 +199,10 @@ func (st *stage) step(h *sharingHost, words []string) (string, error) {
 		return st.stored(verb, first), nil
 	case "state", "queued", "kept", "warned":
 		return st.kept(h, verb), nil
+	case "held", "subnets", "applied", "shown", "sessions":
+		return st.known(h, verb, first), nil
+	case "edge":
+		return st.edge(h, first, append(args, "", "")[1])
 	default:
 		if e := st.edit(verb, args); e != nil {
 			_, err := h.Edit(ctx, ipam.EditOptions{}, e)
@@ -182,12 +231,26 @@ func (st *stage) befalls(h *sharingHost, verb, arg string) {
 		h.bootLater()
 	case "full":
 		h.left = 0
-	case "silent":
+	case "sleep":
+		d, err := time.ParseDuration(arg)
+		fine(st.t, err)
+		time.Sleep(d)
+	case "here":
 		h.handle.Announce(h.name, nil)
+	case "close":
+		fine(st.t, h.handle.Close())
+	case "finish":
+		fine(st.t, edit.Finish(context.Background(), h.svc.Ledger))
+	case "elastic":
+		st.elastic(h, arg)
+	case "untimed", "granted":
+		st.grants(h, arg)
 	case "drop":
 		fine(st.t, DropHeadroom(context.Background(), h.own))
 	case "telling":
 		st.told = h.tellsUses(h.open())
+	case "review":
+		fine(st.t, h.reviewOne(context.Background(), h.svc, st.pool("")))
 	case "told":
 		if st.told != nil {
 			st.told()
@@ -223,6 +286,18 @@ func (st *stage) edit(verb string, args []string) ipam.Edit {
 		return &ipam.RemoveHost{Name: args[0], Off: len(args) > 1}
 	case "admit":
 		return &ipam.AdmitHost{Name: args[0]}
+	case "net":
+		return lanWith(0, netip.MustParsePrefix(args[0]))
+	case "resize":
+		return &ipam.ModifySubnet{Network: "lan", Subnet: args[0], CIDR: new(netip.MustParsePrefix(args[1]))}
+	case "range":
+		return &ipam.AddPool{Network: "lan", Range: mustRange(st.t, args[0])}
+	case "lead":
+		return &ipam.AssociateElastic{Address: elasticAddr, Instance: testMAC(number(st.t, args[0])).String(), Move: true}
+	case "unlead":
+		return &ipam.DisassociateElastic{Address: elasticAddr}
+	case "release":
+		return &ipam.ReleaseElastic{Address: elasticAddr}
 	}
 	return nil
 }
@@ -339,6 +414,54 @@ func (st *stage) describe(s ipam.SharedState) string {
 	return text + map[bool]string{true: " draining"}[s.Host == ipam.HostDraining]
 }
 
+// known describes what a host knows of the shared store.
+func (st *stage) known(h *sharingHost, what, host string) string {
+	st.t.Helper()
+	var all []string
+	switch what {
+	case "held":
+		for l, err := range h.svc.Leases(st.t.Context(), ipam.LeaseFilter{}) {
+			fine(st.t, err)
+			if l.Host == host {
+				all = append(all, short([]netip.Addr{l.Address})+" "+l.Kind.String())
+			}
+		}
+	case "subnets":
+		subnets, err := h.svc.Subnets(st.t.Context(), ipam.GlobalSpace)
+		fine(st.t, err)
+		for _, sub := range subnets {
+			all = append(all, fmt.Sprint(sub.CIDR, " ", len(sub.Attachments)))
+		}
+	case "applied":
+		at := ledger.Ask(h.svc.Ledger, func(ix *ledger.Index) *ipam.Applied {
+			return ix.Applied(ledger.AppliedAt{Host: host, Address: elasticAddr})
+		})
+		if at == nil {
+			return "none"
+		}
+		all = append(all, map[bool]string{true: "in force", false: "staged"}[at.InForce])
+		if e := st.edges[host]; e != nil && len(e.had) > 0 && e.had[len(e.had)-1].Grant != at.Grant {
+			all = append(all, "otherwise")
+		}
+		if at.Unsaid {
+			all = append(all, "unsaid")
+		}
+		if at.Untimed {
+			all = append(all, "untimed")
+		}
+	case "shown":
+		info, err := h.svc.Elastic(st.t.Context(), elasticAddr)
+		fine(st.t, err)
+		all = append(all, string(info.State))
+		if at := info.Applied; at != nil {
+			all = append(all, strings.TrimSpace(at.Host+" "+map[bool]string{true: "waits"}[at.Error != ""]))
+		}
+	case "sessions":
+		all = slices.Sorted(maps.Keys(h.handle.Held()))
+	}
+	return strings.Join(all, "; ")
+}
+
 func short(all []netip.Addr) string {
 	var texts []string
 	for _, addr := range all {
@@ -354,17 +477,24 @@ func number(t *testing.T, text string) int {
 	return n
 }
 
-// eachWay runs a script with each of its words in brackets, as in "[committed|lost]", chosen in each way; an empty
-// choice leaves the rest of its line out.
+// eachWay runs a script in each of its ways.
 func eachWay(t *testing.T, script string) {
 	t.Helper()
+	for _, way := range ways(script) {
+		plays(t, way)
+	}
+}
+
+// ways are a script with each of its words in brackets, as in "[committed|lost]", chosen in each way; an empty choice
+// leaves the rest of its line out.
+func ways(script string) (all []string) {
 	open := strings.Index(script, "[")
-	if open < 0 {
-		plays(t, script)
-		return
+	if open < 0 || script[open-1] == ' ' && script[open-2] == ';' { // advice
+		return []string{script}
 	}
 	end := open + strings.Index(script[open:], "]")
 	for _, word := range slices.Sorted(strings.SplitSeq(script[open+1:end], "|")) {
-		eachWay(t, script[:open]+word+script[end+1:])
+		all = append(all, ways(script[:open]+word+script[end+1:])...)
 	}
+	return all
 }

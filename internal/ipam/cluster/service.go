@@ -39,7 +39,9 @@ func (e *Service) RequestPool(ctx context.Context, req ipam.PoolRequest) (ipam.P
 	case err != nil:
 		return ipam.PoolGrant{}, err
 	case own:
-		req.Docker = e.shared.lessHeld(req.Docker)
+		if l, is := e.homes.Reached(); is {
+			req.Docker = allocator.LessHeld(l, req.Docker)
+		}
 		return e.local.RequestPool(ctx, req)
 	}
 	req.Docker = allocator.LessHeld(e.local.Ledger, req.Docker)

@@ -10,7 +10,6 @@ import (
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
 	"berth/store"
-	"berth/store/mem"
 )
 
 // What is new is refused at once with the reason, and nothing of it is there afterwards; what runs goes on. What an
@@ -194,65 +193,38 @@ func TestReleaseFreesNoLaterLease(t *testing.T) {
 // Whether an address was taken got lost: it is not given, and nothing of it stays. When the same endpoint asks first,
 // it is told of the release first, and so gets a lease that no release is about.
 func TestRequestLost(t *testing.T) {
-	for _, committed := range []bool{true, false} {
-		for _, first := range []string{"the same endpoint", "another one", "nobody", "nobody, after a restart",
-			"the same, out of reach"} {
-			common, a, pool := newLan(t, 0)
-			web := ipam.AddressRequest{Pool: pool, MAC: testMAC(1), Name: "web"}
-			if first == "the same, out of reach" {
-				a.handle.CutNext(committed, errCut)
-			} else {
-				a.handle.LoseNext(committed)
-			}
-			if addr, err := a.ask(web); !errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), "unknown") {
-				t.Fatal(addr, err)
-			}
-			if len(a.outbox) != 1 || a.outbox[0].Lease == 0 {
-				t.Fatalf("%+v", a.outbox)
-			}
-			lost := a.outbox[0]
-			if committed && first != "the same, out of reach" {
-				if l := isLease(t, common, lost.Address, ipam.Automatic, testMAC(1)); l.ID != lost.Lease {
-					t.Fatalf("%+v and %+v", l, lost)
-				}
-			}
-			switch first {
-			case "the same, out of reach":
-				a.refusedAway(web)
-				a.handle.Heal()
-				a.refusedNot(web, lost)
-			case "the same endpoint":
-				a.refusedNot(web, lost)
-			case "another one":
-				a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(2)})
-			case "nobody, after a restart":
-				a.boot()
-			}
-			a.mustLook()
-			want := 1
-			if strings.HasPrefix(first, "nobody") {
-				want = 0
-			}
-			if got := inStore(t, common); len(got) != want {
-				t.Fatalf("%s, committed %t: %v", first, committed, got)
-			}
-			a.sound()
-		}
-	}
-}
-
-// refusedNot asks again for what was lost, and gets a lease that stays.
-func (h *sharingHost) refusedNot(req ipam.AddressRequest, lost queuedRelease) {
-	h.t.Helper()
-	addr := h.take(req)
-	l := isLease(h.t, h.common, addr, ipam.Automatic, req.MAC)
-	if l.ID == lost.Lease {
-		h.t.Fatal("the lease whose release waits was given")
-	}
-	h.mustLook()
-	if again := isLease(h.t, h.common, addr, ipam.Automatic, req.MAC); again.ID != l.ID {
-		h.t.Fatalf("%+v became %+v", l, again)
-	}
+	const again = `
+		take mac=1 web -> .2
+		queued ->
+		look
+		lease .2 -> automatic 1 a web
+		size -> 1
+		sound
+	`
+	eachWay(t, `
+		lan 0
+		[losenext committed
+		take mac=1 web ! unknown; unknown
+		lease .2 -> automatic 1 a web|losenext lost
+		take mac=1 web ! unknown; unknown
+		lease .2 -> none]
+		queued -> .2
+		[`+again+`|take mac=2
+		look
+		size -> 1|look
+		size -> 0|boot
+		look
+		size -> 0]
+		sound
+	`)
+	eachWay(t, `
+		lan 0
+		cutnext [committed|lost]
+		take mac=1 web ! unknown
+		queued -> .2
+		take mac=1 web ! away
+		heal
+	`+again)
 }
 
 // The same endpoint asks again while the first answer is being lost. It is not answered with the lease whose release is
@@ -293,34 +265,18 @@ func TestRequestLostTwice(t *testing.T) {
 
 // A network whose making got lost is not there.
 func TestPoolLost(t *testing.T) {
-	for _, committed := range []bool{true, false} {
-		for _, restart := range []bool{true, false} {
-			common := mem.New()
-			a := newSharingHost(t, common, "a")
-			svc := a.open()
-			a.handle.LoseNext(committed)
-			req := ipam.PoolRequest{Space: ipam.GlobalSpace, CIDR: lanCIDR}
-			if _, err := a.RequestPool(context.Background(), req); !errors.Is(err, store.ErrUnknown) {
-				t.Fatal(err)
-			}
-			if len(a.outbox) != 1 || a.outbox[0].Address.IsValid() {
-				t.Fatalf("%+v", a.outbox)
-			}
-			if restart {
-				a.boot()
-				svc = a.open()
-			}
-			if grant, err := a.RequestPool(context.Background(), req); err != nil || grant.CIDR != lanCIDR {
-				t.Fatal(grant, err)
-			}
-			a.mustLook()
-			all, err := svc.Subnets(context.Background(), ipam.GlobalSpace)
-			if err != nil || len(all) != 1 || len(all[0].Attachments) != 1 {
-				t.Fatalf("%+v, %v", all, err)
-			}
-			a.sound()
-		}
-	}
+	eachWay(t, `
+		open
+		losenext [committed|lost]
+		own p 10.77.0.0/24 ! unknown
+		queued -> pool
+		[boot|]
+		open
+		own p 10.77.0.0/24 -> 10.77.0.0/24
+		look
+		subnets -> 10.77.0.0/24 1
+		sound
+	`)
 }
 
 // A request waits for what is being told, but not for long.

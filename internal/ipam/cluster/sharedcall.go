@@ -147,7 +147,7 @@ func (s *Shared) addressAway(ctx context.Context, req ipam.AddressRequest, refus
 	}
 	svc, _ := s.service()
 	if svc != nil {
-		given, err := given(ctx, svc.Ledger, req, s.untold(req.Pool))
+		given, err := given(ctx, svc.Ledger, req, s.unreported(req.Pool))
 		if err != nil {
 			return given, err
 		}
@@ -162,10 +162,10 @@ func (s *Shared) addressAway(ctx context.Context, req ipam.AddressRequest, refus
 	return given, err
 }
 
-// untold returns a function. It reports whether this host has nothing to deliver about a lease of an attachment:
-// neither its end nor its holder. Call untold before you read the leases, because a delivery in between removes the
+// unreported returns a function. It reports whether this host has nothing to deliver about a lease of an attachment:
+// neither its end nor its holder. Call unreported before you read the leases, because a delivery in between removes the
 // entry here.
-func (s *Shared) untold(pool ipam.ID) func(*ipam.Lease) bool {
+func (s *Shared) unreported(pool ipam.ID) func(*ipam.Lease) bool {
 	released, claimed := s.queuedFor(pool), s.headroomOf(pool)
 	return func(l *ipam.Lease) bool {
 		if claimed != nil && claimed.addrs[l.Address].Lease == l.ID {
@@ -207,7 +207,7 @@ func alreadyGiven(t *allocator.Target, req ipam.AddressRequest, lasts func(*ipam
 	}
 	switch {
 	case req.Gateway && req.Preferred.IsValid():
-		held, err := t.Lease(t.Sub.ID, req.Preferred)
+		held, err := t.Record(req.Preferred)
 		if err == nil && held.Held() && lasts(held) && held.Kind == ipam.Gateway && held.Attachment == t.At.ID {
 			return req.Preferred, 0, nil
 		}
@@ -288,7 +288,7 @@ func heldThrough(ctx context.Context, s *ledger.Ledger, pool ipam.ID, addr netip
 		if err != nil {
 			return err
 		}
-		held, err := t.Lease(t.Sub.ID, addr)
+		held, err := t.Record(addr)
 		if err == nil && held.Held() && held.Attachment == pool && held.Kind != ipam.Headroom {
 			lease = held.ID
 		}

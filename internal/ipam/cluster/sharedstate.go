@@ -2,12 +2,66 @@ package cluster
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ledger"
+	"berth/store"
 )
+
+// outOfReach is the refusal of a request that needs the shared store.
+type outOfReach struct {
+	Why   error
+	Since time.Time
+}
+
+func (e *outOfReach) Error() string {
+	const form = "2006-01-02 15:04:05 MST"
+	why := strings.TrimPrefix(e.Why.Error(), store.ErrAway.Error()+": ")
+	if mark := new(ipam.Mending); errors.As(e.Why, &mark) {
+		return fmt.Sprintf("the shared store went back to an earlier state, and nothing is given or changed in the "+
+			"spaces of the cluster since %s: %s. "+
+			"Containers keep their addresses, their releases are kept and sent later, and networks of the space "+
+			"local work as before", e.Since.Format(form), mark)
+	}
+	if untrusted(e.Why) {
+		return fmt.Sprintf("the shared store is not trusted since %s (%s), so that nothing is given or changed in the "+
+			"spaces of the cluster. "+
+			"Containers keep their addresses, their releases are kept and sent later, and networks of the space "+
+			"local work as before", e.Since.Format(form), why)
+	}
+	state := "is out of reach"
+	if errors.Is(e.Why, store.ErrNoSpace) {
+		state = "takes no writes"
+	}
+	return fmt.Sprintf("the shared store %s since %s (%s), so that nothing new can be taken in the spaces of the "+
+		"cluster. "+
+		"Containers keep their addresses, their releases are kept and sent later, and networks of the space local "+
+		"work as before. "+
+		"Check etcd and the network to it", state, e.Since.Format(form), why)
+}
+
+// Helps returns the advice for the state of the store. A store that is being mended has its own advice.
+func (e *outOfReach) Helps() []ipam.Advice {
+	switch mark := new(ipam.Mending); {
+	case errors.As(e.Why, &mark):
+		return nil
+	case untrusted(e.Why):
+		return []ipam.Advice{ipam.Advise(ipam.DoMendStore)}
+	}
+	return []ipam.Advice{ipam.Advise(ipam.DoShowStatus)}
+}
+
+func (e *outOfReach) Unwrap() []error { return []error{ipam.ErrAway, e.Why} }
+
+// untrusted reports that the store is reachable but went back to an earlier state. Nothing may be leased, because
+// others may have leased it already.
+func untrusted(err error) bool { return errors.Is(err, store.ErrBack) }
 
 // State returns the current state. It never waits.
 func (s *Shared) State() ipam.SharedState {
@@ -65,4 +119,58 @@ func hostState(s *ledger.Ledger) ipam.HostState {
 // speaks returns a refusal if this daemon no longer acts for its host, as far as known here.
 func speaks(s *ledger.Ledger) error {
 	return ledger.SpeaksFor(s.Member(), s.Host(), s.KnownHost(s.Host()))
+}
+
+// A restarted daemon detects again that the shared store went back, but did not see when that happened. So the host's
+// own store has the time, from the detection until the store is trusted again.
+
+func doubtKey() []byte { return []byte{recallKeys, 's'} }
+
+// readDoubted reads since when the shared store is not trusted; zero: it is trusted.
+func readDoubted(tx store.Tx) (since time.Time, err error) {
+	raw, err := tx.Get(doubtKey())
+	if err != nil {
+		return since, err
+	}
+	if raw == nil {
+		return since, nil
+	}
+	return since, ipam.DecodeJSON("since when the shared store is not trusted", raw, &since)
+}
+
+// keepDoubt records that the store is not trusted, or with a nil error that it is. If the write fails, the next look
+// repeats it. Until then only a restarted daemon would miss the time.
+func (s *Shared) keepDoubt(ctx context.Context, why error) {
+	s.mu.Lock()
+	before := s.doubted
+	s.mu.Unlock()
+	var since time.Time
+	n := note{key: doubtKey()}
+	var err error
+	switch {
+	case why != nil && !untrusted(why), (why == nil) == before.IsZero():
+		return
+	case why != nil:
+		since = s.now().UTC()
+		n, err = noteJSON(n.key, since)
+	}
+	if err == nil {
+		err = s.keepNotes(ctx, []note{n})
+	}
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doubted = since
+}
+
+// doubtedSince returns the time for a refusal. For a store that is not trusted, it can be before the daemon's start.
+func (s *Shared) doubtedSince(why error, since time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if untrusted(why) && !s.doubted.IsZero() {
+		return s.doubted
+	}
+	return since
 }

@@ -47,23 +47,15 @@ func standInsAre(t *testing.T, s *service.Service, want ...ipam.StandIn) {
 
 // Who stood in after the snapshot does so after the mending, on each host its own.
 func TestStandInsAreMended(t *testing.T) {
-	r, a, b := twoHosts(t, 0)
-	want := map[*backHost]ipam.StandIn{}
-	for _, h := range []*backHost{a, b} {
-		svc, err := h.Shared.service()
-		fine(t, err)
-		want[h] = standsIn(t, svc, "shop-web-4", "shop-web-2")
-		h.remembered()
-	}
-	r.back(false)
-	a.distrusts()
-	b.distrusts()
-	mendAll(t, r, a, b)
-	for h, in := range want {
-		svc, err := h.Shared.service()
-		fine(t, err)
-		standInsAre(t, svc, in)
-	}
+	r, _, _ := twoHosts(t, 0)
+	r.plays(`
+		a,b: stands shop-web-4 shop-web-2
+		a,b: remembered
+		back
+		a,b: distrusts
+	` + mended + `
+		a,b: standing
+	`)
 }
 
 // Who stands in does so in the store to which his space goes, and a second copy changes nothing of it.
@@ -90,22 +82,26 @@ func TestStandInsAreCopied(t *testing.T) {
 
 // A daemon that is started anew says since when the store is not trusted, and not since when it runs itself.
 func TestDoubtedSince(t *testing.T) {
-	r, a, b := twoHosts(t, 0)
-	r.back(false)
-	a.distrusts()
+	r, a, _ := twoHosts(t, 0)
+	r.plays(`
+		back
+		a: distrusts
+	`)
 	a.comes("it is written down", func() bool { return !a.doubtedSince(a.State().Err, time.Time{}).IsZero() })
 	since := a.State().Since
 	for range 2 {
-		a.kill()
-		a.start()
-		a.distrusts()
+		r.plays(`
+			a: kill
+			a: start
+			a: distrusts
+		`)
 		if got := a.State().Since; !got.Equal(since) {
 			t.Errorf("since %s, and after a restart since %s", since, got)
 		}
 	}
-	b.distrusts()
-	mendAll(t, r, a, b)
-	r.back(false)
-	a.distrusts()
+	r.plays("b: distrusts\n" + mended + `
+		back
+		a: distrusts
+	`)
 	a.comes("it is another time", func() bool { return a.State().Since.After(since) })
 }

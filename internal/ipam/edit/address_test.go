@@ -1,17 +1,12 @@
 package edit_test
 
 import (
-	"context"
 	"testing"
-
-	"pgregory.net/rapid"
 
 	"berth/internal/ipam/ipamtest"
 )
 
-var ctx = context.Background()
-
-// GA-6: an address lies in one of its network's subnets, and belongs to one owner only.
+// GA-6: an address lies in a subnet of its network, and has only one owner.
 func TestGA6OneOwner(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{{"", `
 		network net1 subnet=192.0.2.0/24+2001:db8::/64
@@ -133,7 +128,7 @@ func TestGA24Interfaces(t *testing.T) {
 	})
 }
 
-// An address that is reserved belongs to its owner, in use or not.
+// A reserved address belongs to its owner, in use or not.
 func TestReservations(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"nobody else is given it", `
@@ -239,12 +234,4 @@ func TestReservations(t *testing.T) {
 			ask A mac=10 -> 192.0.2.10
 		`},
 	})
-}
-
-// fine ends a test on an error.
-func fine(t rapid.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

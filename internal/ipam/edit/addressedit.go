@@ -125,7 +125,7 @@ func (p *Plan) Taken(owner string) (interfaces, error) {
 }
 
 // admit refuses an action that does not fit the existing interfaces, assigns the number of a next interface, and
-// prevents gaps (GA-24).
+// prevents gaps.
 func (has interfaces) admit(owner string, in *ipam.Interface) error {
 	next := 0
 	filled := map[int]bool{} // slots of the interface
@@ -231,7 +231,7 @@ func (p *Plan) noteTaken(e *ipam.TakeAddress, has ledger.Picked) error {
 	after.Note = *e.Note
 	told := &ipam.Event{Verb: ipam.LeaseNoted, Subnet: has.Sub.CIDR, Address: has.Addr, Lease: after.ID,
 		Name: after.Name}
-	if _, err := p.Tell(told, TakenFacts{has.Record.Note}, TakenFacts{after.Note}); err != nil {
+	if _, err := p.Tell(told, takenFacts{has.Record.Note}, takenFacts{after.Note}); err != nil {
 		return err
 	}
 	return p.SetLease(has.Sub.ID, has.Addr, has.Record, &after)
@@ -256,21 +256,21 @@ func (p *Plan) takeFor(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subnets
 	if e.Note != nil {
 		note = *e.Note
 	}
-	return found.Addr, p.WriteTaken(found, e.Owner, slot, note)
+	return found.Addr, p.writeTaken(found, e.Owner, slot, note)
 }
 
-// TakenFacts is the event data of an external address, besides its owner and slot.
-type TakenFacts struct {
+// takenFacts is the event data of an external address, besides its owner and slot.
+type takenFacts struct {
 	Note string `json:"note"`
 }
 
-// WriteTaken leases a free address to a non-container.
-func (p *Plan) WriteTaken(at ledger.Picked, owner string, slot ipam.Slot, note string) error {
+// writeTaken leases a free address to a non-container.
+func (p *Plan) writeTaken(at ledger.Picked, owner string, slot ipam.Slot, note string) error {
 	e := &ipam.Event{Verb: ipam.LeaseTaken, Subnet: at.Sub.CIDR, Address: at.Addr, Name: owner,
 		Detail: ipam.External.String() + " " + slot.String()}
 	var facts any
 	if note != "" {
-		facts = TakenFacts{note}
+		facts = takenFacts{note}
 	}
 	id, err := p.Tell(e, nil, facts)
 	if err != nil {

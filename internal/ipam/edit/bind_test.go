@@ -7,8 +7,8 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// BO-9: what is reserved already is bound first: it is used again where the network is the same and a static wish means
-// it.
+// BO-9: a bind first reuses existing reservations that fit: the same network, and any static address that is wished
+// for.
 func TestBO9Bind(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"what is there stays", `
@@ -127,7 +127,7 @@ func TestBO9Bind(t *testing.T) {
 	})
 }
 
-// BO-10: then static addresses, then automatic ones; all of it or nothing.
+// BO-10: a bind reserves static addresses, then automatic ones. It makes all of them or none.
 func TestBO10Order(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"static ones first, however they are listed", `
@@ -156,7 +156,7 @@ func TestBO10Order(t *testing.T) {
 	})
 }
 
-// BO-13: a change of address holds the old one beside the new one until the owner runs with the new one.
+// BO-13: a replaced address is kept with the new one until its owner runs with the new one.
 func TestBO13Both(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"old and new are the owner's", `
@@ -340,7 +340,7 @@ func TestBO13Both(t *testing.T) {
 	})
 }
 
-// BO-14: another gateway, or other tags, such as those that name the resolvers, change nobody's address.
+// BO-14: another gateway or other tags, such as those for resolvers, change no address.
 func TestBO14Gateway(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{{"", `
 			network n subnet=192.0.2.0/28,gw=192.0.2.1,pool tag.dns=192.0.2.14
@@ -369,7 +369,7 @@ func TestBO14Gateway(t *testing.T) {
 		`}})
 }
 
-// A network that Docker's request made stays from its first reservation on, also where several are bound at once.
+// A network that Docker made is planned from its first reservation on, also if a bind makes several at once.
 func TestBO9DockerMade(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`attach A cidr=192.0.2.0/28`)
@@ -378,8 +378,9 @@ func TestBO9DockerMade(t *testing.T) {
 		" -> a=192.0.2.1:a b=192.0.2.2:a c=192.0.2.9\nshow " + n + " counts -> held 0 reserved 3 docker 0 planned true")
 }
 
-// BO-13: a successor that runs beside the one before has another address, which is asked for by what it is not to be.
-// Asked again it is the same one, and a pool that has no second one refuses it with all left as it was.
+// BO-13: a replica that starts next to its predecessor gets another address: the wish names the one that it must not
+// be. The same request gives the same address again. A pool without a second free address refuses it and changes
+// nothing.
 func TestBO13Another(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"start-first: both run, and the second one stays", `
@@ -426,7 +427,7 @@ func TestBO13Another(t *testing.T) {
 	})
 }
 
-// BO-13: what is kept for an owner until it runs with another address is not taken for it in another way.
+// BO-13: a replaced address is not chosen for its owner in another way.
 func TestBO13ReplacedIsNotPicked(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{{"", `
 			network n subnet=192.0.2.0/24,pool

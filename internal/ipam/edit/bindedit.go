@@ -33,7 +33,7 @@ func bindReservations(c *run, e *ipam.BindReservations) error {
 	if err := replaceOthers(c, all, wanted); err != nil {
 		return err
 	}
-	for _, static := range []bool{true, false} { // BO-10: given addresses first
+	for _, static := range []bool{true, false} { // given addresses first
 		for _, b := range all {
 			if b.unplaced() {
 				continue
@@ -63,13 +63,13 @@ func bindReservations(c *run, e *ipam.BindReservations) error {
 	return nil
 }
 
-// beginBinding opens the networks. It refuses two reservations of one owner in one network (BO-6).
+// beginBinding opens the networks. It refuses two reservations of one owner in one network.
 func beginBinding(e *ipam.BindReservations, c *run) (all []*binding, wanted map[ownerIn]*binding, err error) {
 	wanted = map[ownerIn]*binding{}
 	for i := range e.Wanted {
 		one := e.Wanted[i]
 		one.Replace = true
-		p, err := OpenPlan(c, one.Network, &one)
+		p, err := openPlan(c, one.Network, &one)
 		if err != nil {
 			return nil, nil, err
 		}

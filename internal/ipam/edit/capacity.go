@@ -11,7 +11,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// capacity collects what all edits of one request need from pools, in addition to existing reservations (BO-7). A
+// capacity collects what all edits of one request need from pools, in addition to existing reservations. A
 // refusal must report the total need, the free addresses, and who gets none. So the request continues after a wish that
 // finds no address, and is refused at its end. Nothing is committed then.
 type capacity struct {

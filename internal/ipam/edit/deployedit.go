@@ -41,7 +41,7 @@ func lockDeploy(c *run, e *ipam.LockDeploy) error {
 	mine := held != nil && held.ID == e.ID
 	switch {
 	case held != nil && !mine && (e.Renews || held.Lasts(c.Now())):
-		return LockRefusal(held)
+		return lockRefusal(held)
 	case held == nil && e.Renews:
 		return ipam.RefuseAs(ipam.DeployLocked, ipam.ErrInUse,
 			"the lock of the project %s was removed, or another deploy had it meanwhile; run the deploy again",
@@ -91,8 +91,8 @@ func checkLock(e *ipam.LockDeploy) error {
 	return nil
 }
 
-// LockRefusal refuses a request because of another deploy's lock.
-func LockRefusal(held *ipam.DeployLock) error {
+// lockRefusal refuses a request because of another deploy's lock.
+func lockRefusal(held *ipam.DeployLock) error {
 	who := held.Holder
 	if held.Host != "" {
 		who += " on host " + held.Host
@@ -166,7 +166,7 @@ func unlocked(c *run, e ipam.Edit) error {
 	}
 	for i := range c.locks {
 		if lock := &c.locks[i]; lock.ID != c.deploy && slices.ContainsFunc(owners, lock.Of) {
-			return LockRefusal(lock)
+			return lockRefusal(lock)
 		}
 	}
 	return nil

@@ -12,11 +12,11 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// RecordOwner records an owner in a dynamic network and returns its known addresses. terms maps the owner's old terms
+// recordOwner records an owner in a dynamic network and returns its known addresses. terms maps the owner's old terms
 // to the new ones. again allows an owner that is already known in a store that forgets.
-func (p *Plan) RecordOwner(owner string, again bool, terms func(had ipam.Terms) ipam.Terms) (addrs []netip.Addr,
+func (p *Plan) recordOwner(owner string, again bool, terms func(had ipam.Terms) ipam.Terms) (addrs []netip.Addr,
 	err error) {
-	owned, err := p.Owned(owner)
+	owned, err := p.owned(owner)
 	if err != nil {
 		return nil, err
 	}

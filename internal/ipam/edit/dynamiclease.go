@@ -15,7 +15,7 @@ type given struct {
 	lease *ipam.Lease
 }
 
-// givenIn reads the DHCP leases in a network (LN-15), except those being returned.
+// givenIn reads the DHCP leases in a network, except those being returned.
 func (p *Plan) givenIn() (all []given, err error) {
 	nx := p.Index().NetworkIndex(p.N.ID)
 	if nx == nil {

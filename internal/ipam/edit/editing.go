@@ -108,7 +108,7 @@ func (s Editor) prepare(ctx context.Context, opt ipam.EditOptions, edits []ipam.
 	if opt.Key != "" {
 		made := false
 		err := s.ledger.View(ctx, func(tx store.Tx) error {
-			raw, err := tx.Get(OutcomeKey(opt.Key))
+			raw, err := tx.Get(outcomeKey(opt.Key))
 			made = raw != nil
 			return err
 		})
@@ -220,11 +220,11 @@ func finishPlans(ctx context.Context, s *ledger.Ledger) error {
 	if err := errors.Join(finishLeaving(ctx, s), sweepStrays(ctx, s)); err != nil {
 		return err
 	}
-	return SweepOrphans(ctx, s)
+	return sweepOrphans(ctx, s)
 }
 
-// SweepOrphans removes the leftovers of removed subnets.
-func SweepOrphans(ctx context.Context, s *ledger.Ledger) error {
+// sweepOrphans removes the leftovers of removed subnets.
+func sweepOrphans(ctx context.Context, s *ledger.Ledger) error {
 	for {
 		gone := s.Orphan()
 		if gone == nil {
@@ -246,7 +246,7 @@ type Kept struct {
 
 // KeptFor reads the record of an idempotency key. It returns nil if there is none.
 func KeptFor(tx store.Tx, key string) (*Kept, error) {
-	return ledger.ReadJSON[Kept](tx, OutcomeKey(key), "an idempotency key")
+	return ledger.ReadJSON[Kept](tx, outcomeKey(key), "an idempotency key")
 }
 
 // replayed reads the earlier outcome if the key was used within KeyAge.
@@ -277,7 +277,7 @@ func keepOutcome(c *ledger.Change, opt ipam.EditOptions, out *ipam.Outcome) erro
 		return nil
 	}
 	k := Kept{opt.Request, uint64(max(c.Now().UnixMicro(), 0)), *out}
-	if _, err := c.PutJSON(OutcomeKey(opt.Key), &k); err != nil {
+	if _, err := c.PutJSON(outcomeKey(opt.Key), &k); err != nil {
 		return err
 	}
 	return c.Tx().Put(usedKey(k.Time, opt.Key), []byte{ipam.RecordVersion})
@@ -289,8 +289,8 @@ const (
 	usedKeys    = 't'
 )
 
-// OutcomeKey returns the store key for the outcome of an idempotency key.
-func OutcomeKey(key string) []byte { return append([]byte{outcomeKeys}, key...) }
+// outcomeKey returns the store key for the outcome of an idempotency key.
+func outcomeKey(key string) []byte { return append([]byte{outcomeKeys}, key...) }
 
 func usedKey(used uint64, key string) []byte {
 	return append(binary.BigEndian.AppendUint64([]byte{usedKeys}, used), key...)
@@ -323,7 +323,7 @@ func trimOutcome(c *ledger.Change, key string, over uint64) error {
 	if err != nil || k == nil || k.Time > over {
 		return err
 	}
-	return c.Tx().Delete(OutcomeKey(key))
+	return c.Tx().Delete(outcomeKey(key))
 }
 
 // rawJSON encodes v for an event. Nil stays nil.

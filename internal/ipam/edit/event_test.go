@@ -2,88 +2,128 @@ package edit_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
 	"berth/internal/ipam/service"
+	"berth/store"
 	"berth/store/storetest"
 )
 
-// Each edit writes what it changed: who, when, where, and what was before and after. The answer has the same.
+// Each edit has a dry run, which shows what it would change and changes nothing; nor does an edit that the store fails,
+// of which the index forgets all. The edit then writes events: who changed what, when and where, and the values before
+// and after. The answer has the same events. The edit itself stays as it was, and is known by its operation.
 func TestEditEvents(t *testing.T) {
-	tests := map[string]struct {
-		verbs         string
-		network       string
-		before, after []string // of the event of the first verb
-	}{
-		"network.create": {"network.create subnet.create subnet.gateway", "new", nil, []string{`"name":"new"`}},
-		"network.modify": {"network.modify", "core", []string{`"name":"net1"`, `"site":"a"`},
-			[]string{`"name":"core"`, `"site":"b"`}},
-		"network.remove": {"network.remove", "spare", []string{`"name":"spare"`}, nil},
-		"subnet.add":     {"subnet.create subnet.gateway", "spare", nil, []string{`"203.0.113.0/24"`, `"203.0.113.1"`}},
-		"subnet.modify": {"subnet.modify subnet.gateway", "net1", []string{`"2001:db8::/64"`, `none`},
-			[]string{`"2001:db8::/56"`, `"six"`, `"2001:db8::1"`}},
-		"subnet.remove": {"subnet.remove", "net1", []string{`"2001:db8::/64"`}, nil},
-		"pool.add":      {"pool.add", "net1", nil, []string{`"192.0.2.150-192.0.2.158"`, `"back"`}},
-		"pool.modify":   {"pool.modify", "net1", []string{`"front"`}, []string{`"first"`}},
-		"pool.remove": {"pool.remove", "net1", []string{`"192.0.2.10-192.0.2.100"`},
-			[]string{`"192.0.2.10-192.0.2.19"`, `"192.0.2.51-192.0.2.100"`}},
-
-		"exclusion.add": {"exclusion.add", "net1", nil, []string{`"192.0.2.30/31"`, `"x"`}},
-		"exclusion.remove": {"exclusion.remove", "net1", []string{`"192.0.2.60-192.0.2.64"`, `"printers"`},
-			[]string{`"192.0.2.60/31"`, `"192.0.2.63-192.0.2.64"`}},
-		"reservation.add":    {"reservation.add", "net1", nil, []string{`"db"`}},
-		"reservation.remove": {"reservation.remove", "net1", []string{`"web"`}, nil},
-		"address.take":       {"lease.take lease.take", "net1", nil, nil},
-		"address.release":    {"lease.release lease.release", "net1", nil, nil},
-	}
-	for op, e := range ipamtest.EditsOfAllKinds(t) {
-		t.Run(op, func(t *testing.T) {
-			want := tests[op]
+	all := ipamtest.EditsOfAllKinds(t)
+	for row := range ipamtest.Rows(5, `
+		# operation | verbs of its events | their network | in the first one's value before | after; nothing: there is none
+		network.create | network.create subnet.create subnet.gateway | new | | "name":"new"
+		network.modify | network.modify | core | "name":"net1" "site":"a" | "name":"core" "site":"b"
+		network.remove | network.remove | spare | "name":"spare"
+		subnet.add | subnet.create subnet.gateway | spare | | "203.0.113.0/24" "203.0.113.1"
+		subnet.modify | subnet.modify subnet.gateway | net1 | "2001:db8::/64" none | "2001:db8::/56" "six" "2001:db8::1"
+		subnet.remove | subnet.remove | net1 | "2001:db8::/64"
+		pool.add | pool.add | net1 | | "192.0.2.150-192.0.2.158" "back"
+		pool.modify | pool.modify | net1 | "front" | "first"
+		pool.remove | pool.remove | net1 | "192.0.2.10-192.0.2.100" | "192.0.2.10-192.0.2.19" "192.0.2.51-192.0.2.100"
+		exclusion.add | exclusion.add | net1 | | "192.0.2.30/31" "x"
+		exclusion.remove | exclusion.remove | net1 | "192.0.2.60-192.0.2.64" "printers" | "192.0.2.60/31" "192.0.2.63-192.0.2.64"
+		reservation.add | reservation.add | net1 | | "db"
+		reservation.remove | reservation.remove | net1 | "web"
+		address.take | lease.take lease.take | net1
+		address.release | lease.release lease.release | net1
+	`) {
+		e := all[row[0]]
+		delete(all, row[0])
+		t.Run(row[0], func(t *testing.T) {
 			r := ipamtest.New(t)
 			r.Run(ipamtest.PlanForEdits)
+			asked := fmt.Sprintf("%T%+v", e, e)
+			if made, _ := ipam.NewEdit(row[0]); fmt.Sprintf("%T", made) != fmt.Sprintf("%T", e) {
+				t.Errorf("it is %T", made)
+			}
+			would := tried(r, e)
 			last := ipamtest.LastEvent(t, r)
-			r.Clock.Time = r.Clock.Time.Add(1e9)
+			r.Clock.Time = r.Clock.Time.Add(time.Second)
 			r.Store.Next(storetest.Fault{Reruns: 2})
-			out, err := r.S.Edit(ipam.WithActor(ctx, "uid 7"), ipam.EditOptions{}, e)
+			did, err := r.S.Edit(ipam.WithActor(ctx, "uid 7"), ipam.EditOptions{}, e)
 			fine(t, err)
-			events := slices.DeleteFunc(ipamtest.EventsAfter(t, r, last),
-				func(e ipam.Event) bool { return e.Verb == ipam.SpaceCreated })
-			changes := slices.DeleteFunc(out.Changes, func(e ipam.Event) bool { return e.Verb == ipam.SpaceCreated })
+			events := ipamtest.EventsAfter(t, r, last)
+			if len(did.Changes) != len(would.Changes) || len(did.Changes) != len(events) {
+				t.Fatalf("it would have changed %+v, changed %+v, and told %+v", would.Changes, did.Changes, events)
+			}
 			var verbs []string
-			for i, ev := range events {
-				verbs = append(verbs, ev.Verb.String())
-				if ev.Actor != "uid 7" || ev.Host != "h1" || !ev.Time.Equal(r.Clock.Time) &&
-					ev.Time.Sub(r.Clock.Time) > 1e6 || ev.Space == "" {
+			for i, c := range did.Changes {
+				w, ev := would.Changes[i], events[i]
+				if c.ID == 0 || w.ID != 0 || c.Verb != w.Verb || c.Subnet != w.Subnet || c.Address != w.Address ||
+					string(c.After) != string(w.After) {
+					t.Errorf("it would have changed %+v\nand changed %+v", w, c)
+				}
+				if c.ID != ev.ID || c.Verb != ev.Verb || string(c.After) != string(ev.After) || c.Actor != ev.Actor ||
+					!c.Time.Equal(ev.Time) {
+					t.Errorf("the event %+v is not in the answer: %+v", ev, c)
+				}
+				if ev.Actor != "uid 7" || ev.Host != "h1" || ev.Space == "" ||
+					ev.Time.Sub(r.Clock.Time).Abs() > time.Millisecond {
 					t.Errorf("%+v", ev)
 				}
-				if ev.Network != want.network {
+				if ev.Verb == ipam.SpaceCreated {
+					continue
+				}
+				if verbs = append(verbs, ev.Verb.String()); ev.Network != row[2] {
 					t.Errorf("%s is of network %q", ev.Verb, ev.Network)
 				}
-				if i >= len(changes) || changes[i].ID != ev.ID || changes[i].Verb != ev.Verb ||
-					string(changes[i].After) != string(ev.After) || changes[i].Actor != ev.Actor ||
-					!changes[i].Time.Equal(ev.Time) {
-					t.Errorf("the event %+v is not in the answer %+v", ev, changes)
-				}
 			}
-			if got := strings.Join(verbs, " "); got != want.verbs {
-				t.Fatalf("the events are %s, want %s", got, want.verbs)
+			if got := strings.Join(verbs, " "); got != row[1] {
+				t.Fatalf("the events are %s, want %s", got, row[1])
 			}
-			holds(t, "before", events[0].Before, want.before)
-			holds(t, "after", events[0].After, want.after)
+			first := events[slices.IndexFunc(events, func(e ipam.Event) bool { return e.Verb != ipam.SpaceCreated })]
+			holds(t, "before", first.Before, strings.Fields(row[3]))
+			holds(t, "after", first.After, strings.Fields(row[4]))
+			if after := fmt.Sprintf("%T%+v", e, e); after != asked {
+				t.Errorf("%s is %s", asked, after)
+			}
+			r.Reopened()
 		})
+	}
+	if len(all) > 0 {
+		t.Errorf("no row has %v", all)
 	}
 }
 
-// holds looks for parts in a document; without any there is to be none.
+// tried makes an edit that must not be made: as a dry run, whose outcome it returns, and on a store that fails it.
+func tried(r *ipamtest.Stage, e ipam.Edit) (would ipam.Outcome) {
+	r.T.Helper()
+	for _, fault := range []storetest.Fault{{}, {Before: store.ErrNoSpace}, {Lost: errors.New("the disk")},
+		{Reruns: 2, Before: store.ErrNoSpace}} {
+		unchanged(r, fmt.Sprintf("%+v", fault), func() {
+			dry := fault == storetest.Fault{}
+			r.Store.Next(fault)
+			out, err := r.S.Edit(ctx, ipam.EditOptions{DryRun: dry}, e)
+			if dry != (err == nil) {
+				r.T.Fatal(out, err)
+			}
+			if dry {
+				would = out
+			}
+			r.Store.Heal()
+		})
+	}
+	return would
+}
+
+// holds looks for parts in a document. Without parts there must be no document.
 func holds(t *testing.T, what string, doc json.RawMessage, parts []string) {
 	t.Helper()
-	if parts == nil && doc != nil {
+	if len(parts) == 0 && doc != nil {
 		t.Errorf("%s: %s", what, doc)
 	}
 	for _, part := range parts {
@@ -93,7 +133,7 @@ func holds(t *testing.T, what string, doc json.RawMessage, parts []string) {
 	}
 }
 
-// What a person took or gave back names the owner and its slot, as what an engine took names the endpoint.
+// Events of external addresses and reservations name the owner and the slot, as events of leases name the endpoint.
 func TestEventsOfAddresses(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run("network net1 subnet=192.0.2.0/24,pool")
@@ -115,7 +155,7 @@ func TestEventsOfAddresses(t *testing.T) {
 	}
 }
 
-// What is removed is told of as a whole, so that it can be made again.
+// The events of a removal have all of the removed subnet, so that it can be made again.
 func TestEventOfRemovedSubnet(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`
@@ -139,7 +179,7 @@ func TestEventOfRemovedSubnet(t *testing.T) {
 	}
 }
 
-// An edit that changes nothing is no event, and no revision.
+// An edit that changes nothing writes no event and no revision.
 func TestEditOfNothing(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(ipamtest.PlanForEdits)
@@ -157,7 +197,7 @@ func TestEditOfNothing(t *testing.T) {
 	}
 }
 
-// Events that were not kept are not counted: dry runs take nothing from the audit trail.
+// Dry runs do not count towards the number of events that are kept.
 func TestDryRunsAreNotCounted(t *testing.T) {
 	r := ipamtest.New(t)
 	s, err := service.Open(ctx,

@@ -6,7 +6,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// GA-8: exclusions never go out automatically; they and the leases are separate things.
+// GA-8: Berth never chooses an excluded address. Exclusions and leases are separate records.
 func TestGA8Exclusions(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{{"", `
 		network net1 subnet=192.0.2.0/28,pool+2001:db8::/64,pool
@@ -38,7 +38,7 @@ func TestGA8Exclusions(t *testing.T) {
 	`}})
 }
 
-// GA-9: an excluded address that is asked for is refused, unless that is forced.
+// GA-9: an excluded address that is asked for is refused, except with force.
 func TestGA9Force(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{{"", `
 		network net1 subnet=192.0.2.0/24
@@ -68,8 +68,8 @@ func TestGA9Force(t *testing.T) {
 	`}})
 }
 
-// GA-10: an address in use may be excluded. It stays with its holder, and after the release goes to nobody, not even
-// the last holder.
+// GA-10: an address in use may be excluded. Its holder keeps it. After the release nobody gets it, not even its last
+// holder.
 func TestGA10ExcludedInUse(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"a container's", `
@@ -148,7 +148,8 @@ func TestGA10ExcludedInUse(t *testing.T) {
 	})
 }
 
-// GA-20: exclusions are added and removed by range, split, lie inside one subnet, and overlap pools but not each other.
+// GA-20: exclusions are added and removed by range, and split. They lie inside one subnet, and may overlap pools,
+// but not each other.
 func TestGA20ExclusionRanges(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{{"", `
 		network net1 subnet=192.0.2.0/25+192.0.2.128/25+2001:db8::/64

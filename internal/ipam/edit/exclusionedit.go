@@ -23,7 +23,7 @@ func addExclusion(p *Plan, e *ipam.AddExclusion) error {
 	if e.Answered != (ipam.MAC{}) {
 		return p.excludeAnswered(sub, e)
 	}
-	if _, err := p.AddExclusions(sub, ipam.Exclusion{Range: e.Range, Note: e.Note}); err != nil {
+	if _, err := p.addExclusions(sub, ipam.Exclusion{Range: e.Range, Note: e.Note}); err != nil {
 		return err
 	}
 	p.run.result.Warnings, err = p.keepers(sub, e.Range)
@@ -53,7 +53,7 @@ func (p *Plan) excludeAnswered(sub *ipam.Subnet, e *ipam.AddExclusion) error {
 // maxKeepers is how many holders of excluded addresses are named.
 const maxKeepers = 10
 
-// keepers names those who keep an address although it is excluded (GA-10): holders and owners of reservations. It
+// keepers names those who keep an address although it is excluded: holders and owners of reservations. It
 // leaves out the gateway.
 func (p *Plan) keepers(sub *ipam.Subnet, r ipam.Range) (warnings []string, err error) {
 	more := 0
@@ -101,30 +101,12 @@ func removeExclusion(p *Plan, e *ipam.RemoveExclusion) error {
 	if err != nil {
 		return err
 	}
-	edited := *sub
-	edited.Exclusions = []ipam.Exclusion{}
-	cut := false
-	for _, x := range sub.Exclusions {
-		if !x.Range.Overlaps(e.Range.IPRange) {
-			edited.Exclusions = append(edited.Exclusions, x)
-			continue
-		}
-		cut = true
-		left := []ipam.Exclusion{}
-		for _, part := range less(x.Range.IPRange, e.Range.IPRange) {
-			left = append(left, ipam.Exclusion{Range: ipam.Range{IPRange: part}, Note: x.Note})
-		}
-		if err := p.Note(&ipam.Event{Verb: ipam.ExclusionRemoved, Subnet: sub.CIDR, Detail: e.Range.String()}, x,
-			left); err != nil {
-			return err
-		}
-		edited.Exclusions = append(edited.Exclusions, left...)
-	}
-	if !cut {
-		return ipam.Refuse(ipam.ErrNotFound,
-			"no exclusion of the subnet %s has an address of the range %s",
-			sub.CIDR, e.Range).Advise(ipam.DoListExclusions, p.Called())
-	}
 	p.cameIn(sub)
+	edited := *sub
+	edited.Exclusions, err = cut(p, ipam.ExclusionRemoved, sub, sub.Exclusions, exclusionRange, e.Range,
+		ipam.DoListExclusions)
+	if err != nil {
+		return err
+	}
 	return p.SetSubnet(&edited)
 }

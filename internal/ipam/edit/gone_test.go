@@ -3,7 +3,7 @@ package edit_test
 import (
 	"context"
 	"fmt"
-	"net/netip"
+	"maps"
 	"slices"
 	"testing"
 
@@ -12,52 +12,38 @@ import (
 	"berth/store/storetest"
 )
 
-// BO-12: what was in use on a subnet that is gone is released by an event for each address, as any release is: with the
-// lease that it ended, whose it was and through what.
-func TestBO12LeasesOfGoneSubnet(t *testing.T) {
-	for _, n := range []int{1, 3, 700} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			r := ipamtest.New(t)
-			r.Run(`attach A cidr=10.9.0.0/16`)
-			leases := map[uint64]string{}
-			for i := range n {
-				got, err := r.S.RequestAddress(ctx,
-					ipam.AddressRequest{Pool: r.Pools["A"], MAC: ipamtest.MAC(i + 1), Name: fmt.Sprintf("c%d", i)})
-				fine(t, err)
-				leases[eventsOfLast(t, r).Lease] = fmt.Sprintf("%s %s c%d", got.Addr(), ipamtest.MAC(i+1), i)
-			}
-			last := ipamtest.LastEvent(t, r)
-			r.Run(`detach A`)
-			gone := settled(r, last)
-			for id, want := range leases {
-				if gone[id] != want {
-					t.Errorf("lease %d, %s: released as %q", id, want, gone[id])
-				}
-			}
-			if len(gone) != len(leases) {
-				t.Errorf("%d were released, of %d", len(gone), len(leases))
-			}
-			if left := r.Taken(ipam.AddressFilter{}); len(left) > 0 {
-				t.Error(left)
-			}
-			r.Run("attach A cidr=10.9.0.0/16\nask A c0 mac=1 -> 10.9.0.1\nask A new mac=900 -> 10.9.0.2")
-		})
-	}
-}
-
-// eventsOfLast is the latest event.
-func eventsOfLast(t testing.TB, r *ipamtest.Room) ipam.Event {
+// crowded attaches the pool A of a prefix and takes addresses for n endpoints of it. It returns their leases.
+func crowded(t *testing.T, cidr string, n int) (r *ipamtest.Stage, leases map[uint64]string) {
 	t.Helper()
-	all, err := r.S.Events(ctx, ipam.EventFilter{Last: 1})
-	if err != nil || len(all) != 1 {
-		t.Fatal(len(all), err)
+	r = ipamtest.New(t)
+	r.Run("attach A cidr=" + cidr)
+	for i := range n {
+		ipamtest.MustTake(t, r.S,
+			ipam.AddressRequest{Pool: r.Pools["A"], MAC: ipamtest.MAC(i + 1), Name: fmt.Sprintf("c%d", i)})
 	}
-	return all[0]
+	leases = map[uint64]string{}
+	for _, l := range ipamtest.ListLeases(t, r.S, ipam.LeaseFilter{}) {
+		leases[l.ID] = fmt.Sprintf("%s %s %s", l.Address, l.MAC, l.Name)
+	}
+	return r, leases
 }
 
-// settled lets what goes in pages come to its end, and tells the leases that were released since an event; each may be
-// so once.
-func settled(r *ipamtest.Room, last uint64) map[uint64]string {
+// detachCut ends the pool A, which the n-th transaction cuts off.
+func detachCut(r *ipamtest.Stage, n int) error {
+	r.Store.Each(func(i int) storetest.Fault {
+		if i == n {
+			return storetest.Fault{Lost: context.DeadlineExceeded}
+		}
+		return storetest.Fault{}
+	})
+	err := r.S.ReleasePool(ctx, r.Pools["A"])
+	r.Store.Each(nil)
+	r.Store.Heal()
+	return err
+}
+
+// wantReleased completes what is done in batches. Each lease must have been released once since an event.
+func wantReleased(r *ipamtest.Stage, last uint64, want map[uint64]string) {
 	r.T.Helper()
 	r.Reopened()
 	gone := map[uint64]string{}
@@ -70,22 +56,37 @@ func settled(r *ipamtest.Room, last uint64) map[uint64]string {
 		}
 		gone[e.Lease] = fmt.Sprintf("%s %s %s", e.Address, e.MAC, e.Name)
 	}
-	return gone
+	if !maps.Equal(gone, want) {
+		r.T.Errorf("%d leases were released, of %d:\n%v\n%v", len(gone), len(want), gone, want)
+	}
 }
 
-// BO-12: what was reserved on a network that is removed by force, or on a subnet of it, ends by an event for each
-// address.
+// BO-12: when a subnet goes, each address in use is released with an event, as by any release: with the lease, its
+// holder and the subnet.
+func TestBO12LeasesOfGoneSubnet(t *testing.T) {
+	for _, n := range []int{1, 3, 700} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			r, leases := crowded(t, "10.9.0.0/16", n)
+			last := ipamtest.LastEvent(t, r)
+			r.Run(`detach A`)
+			wantReleased(r, last, leases)
+			r.Run("attach A cidr=10.9.0.0/16\nask A c0 mac=1 -> 10.9.0.1\nask A new mac=900 -> 10.9.0.2")
+		})
+	}
+}
+
+// BO-12: when a network is removed by force, each of its reservations ends with an event.
 func TestBO12ReservationsOfGoneNetwork(t *testing.T) {
 	for _, n := range []int{1, 5, 600} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			r := ipamtest.New(t)
 			r.Run(`network n subnet=10.9.0.0/16,gw=10.9.255.254,pool+2001:db8::/64,pool`)
 			for i := 0; i < n; i += 100 {
-				var edits []ipam.Edit
+				owners := ""
 				for j := i; j < min(n, i+100); j++ {
-					edits = append(edits, &ipam.AddReservation{Network: "n", Owner: fmt.Sprintf("shop/web/%d", j)})
+					owners += fmt.Sprintf(" shop/web/%d", j)
 				}
-				r.Edit(edits...)
+				r.Line("bind n" + owners)
 			}
 			r.Run("reserve n six 2001:db8::5\nnetwork.rm n ! inuse")
 			last := ipamtest.LastEvent(t, r)
@@ -108,7 +109,7 @@ func TestBO12ReservationsOfGoneNetwork(t *testing.T) {
 	}
 }
 
-// BO-12: an end that is cut off goes on with the next start, and each address is released once.
+// BO-12: an end that is cut off continues with the next start, and each address is released once.
 func TestBO12CutOff(t *testing.T) {
 	for n := range storetest.Sampled(t, 3) {
 		cut := n + 1
@@ -116,33 +117,12 @@ func TestBO12CutOff(t *testing.T) {
 			break
 		}
 		t.Run(fmt.Sprint(cut), func(t *testing.T) {
-			r := ipamtest.New(t)
-			r.Run(`attach A cidr=10.9.0.0/16`)
-			want := map[netip.Addr]bool{}
-			for i := range 1100 {
-				got, err := r.S.RequestAddress(ctx, ipam.AddressRequest{Pool: r.Pools["A"], MAC: ipamtest.MAC(i + 1)})
-				fine(t, err)
-				want[got.Addr()] = true
-			}
+			r, leases := crowded(t, "10.9.0.0/16", 1100)
 			last := ipamtest.LastEvent(t, r)
-			r.Store.Each(func(n int) storetest.Fault {
-				if n == cut {
-					return storetest.Fault{Lost: context.DeadlineExceeded}
-				}
-				return storetest.Fault{}
-			})
-			err := r.S.ReleasePool(ctx, r.Pools["A"])
-			r.Store.Each(nil)
-			r.Store.Heal()
+			_ = detachCut(r, cut)
 			r.Open()
-			fine(t, r.S.ReleasePool(ctx, r.Pools["A"]))
-			gone := settled(r, last)
-			if len(gone) != len(want) {
-				t.Errorf("cut off after %d (%v): %d were released, of %d", cut, err, len(gone), len(want))
-			}
-			if problems, err := r.S.Check(ctx); err != nil || len(problems) > 0 {
-				t.Errorf("%q, %v", problems, err)
-			}
+			r.Run("detach A")
+			wantReleased(r, last, leases)
 			if subnets, err := r.S.Subnets(ctx, ""); err != nil || len(subnets) > 0 {
 				t.Errorf("%v, %v", subnets, err)
 			}
@@ -150,30 +130,15 @@ func TestBO12CutOff(t *testing.T) {
 	}
 }
 
-// BO-12: what the next start finds of a subnet that is gone is released through one that fits every address of its
-// family: nobody knows any more which it was in.
+// BO-12: a start that finds leases of a removed subnet releases them with the prefix of all addresses of their
+// family, because nobody knows the subnet any more.
 func TestBO12CatchAll(t *testing.T) {
 	for cidr, all := range map[string]string{"10.9.0.0/16": "0.0.0.0/0", "fd00:9::/64": "::/0"} {
 		t.Run(cidr, func(t *testing.T) {
-			r := ipamtest.New(t)
-			r.Run("attach A cidr=" + cidr)
-			for i := range 1100 {
-				if _, err := r.S.RequestAddress(ctx,
-					ipam.AddressRequest{Pool: r.Pools["A"], MAC: ipamtest.MAC(i + 1)}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			r.Store.Each(func(n int) storetest.Fault {
-				if n == 3 {
-					return storetest.Fault{Lost: context.DeadlineExceeded}
-				}
-				return storetest.Fault{}
-			})
-			if err := r.S.ReleasePool(ctx, r.Pools["A"]); err == nil {
+			r, _ := crowded(t, cidr, 1100)
+			if err := detachCut(r, 3); err == nil {
 				t.Fatal("it was not cut off")
 			}
-			r.Store.Each(nil)
-			r.Store.Heal()
 			last := ipamtest.LastEvent(t, r)
 			r.Open()
 			through := map[string]int{}

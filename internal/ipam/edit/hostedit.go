@@ -97,7 +97,7 @@ func RemoveHost(c *ledger.Change, h *ipam.Host) error {
 		if err != nil {
 			return err
 		}
-		sub, _, err := c.SubnetOf(at)
+		sub, err := c.SubnetOf(at)
 		if err != nil {
 			return err
 		}

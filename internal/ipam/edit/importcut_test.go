@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -20,7 +19,8 @@ import (
 	"berth/store/storetest"
 )
 
-// largePlan needs several transactions: a network that is there and gets subnets, and new ones, large and small.
+// largePlan needs several transactions: it adds subnets to an existing network, and has new networks, large and
+// small.
 func largePlan() ipam.Plan {
 	var p ipam.Plan
 	network := func(name string, n, subnets, each int) {
@@ -79,15 +79,8 @@ const beforeLargePlan = `
 	attach P net=other
 `
 
-// records is every record but events and the time of the last one.
-func records(t testing.TB, st store.Store) map[string]string {
-	all := ipamtest.Dump(t, st)
-	maps.DeleteFunc(all, func(key, _ string) bool { return strings.HasPrefix(key, `"e`) })
-	return all
-}
-
-// wholeOrNot fails the test where a network of the plan is seen in part.
-func wholeOrNot(r *ipamtest.Room, p ipam.Plan) {
+// wholeOrNot fails the test if a part of a network of the plan is visible.
+func wholeOrNot(r *ipamtest.Stage, p ipam.Plan) {
 	r.T.Helper()
 	all, err := r.S.Networks(ctx, ipam.NetworkFilter{})
 	fine(r.T, err)
@@ -124,10 +117,11 @@ func wholeOrNot(r *ipamtest.Room, p ipam.Plan) {
 	}
 }
 
-// importable is a state in which a plan of several transactions is imported, with the plan, and what it comes to.
-func importable(t *testing.T) (begin func() *ipamtest.Room, p ipam.Plan, want string, updates int) {
+// importable returns a function that makes a state, a plan that takes several transactions to import into it, the
+// plan after the import, and the number of transactions.
+func importable(t *testing.T) (begin func() *ipamtest.Stage, p ipam.Plan, want string, updates int) {
 	p = withElastic(largePlan())
-	begin = func() *ipamtest.Room {
+	begin = func() *ipamtest.Stage {
 		r := ipamtest.New(t)
 		r.Run(beforeLargePlan)
 		beforeElastic(r)
@@ -148,9 +142,9 @@ func importable(t *testing.T) (begin func() *ipamtest.Room, p ipam.Plan, want st
 	return begin, p, exported(whole), updates
 }
 
-// TestImportCutOff has the store fail in each transaction of an import, in each way, for once or, as if the daemon was
-// killed, from then on. The daemon starts again: no network is there in part, nothing is left of one that was under way,
-// and importing again comes to the same as an import that nothing cut off.
+// TestImportCutOff fails each transaction of an import in each way, once or, as if the daemon was killed, from then
+// on. After a restart no network is there in part, nothing is left of an unfinished one, and a repeated import gives
+// the same result as one that was not cut off.
 func TestImportCutOff(t *testing.T) {
 	begin, p, want, updates := importable(t)
 	faults := []struct {
@@ -186,7 +180,8 @@ func TestImportCutOff(t *testing.T) {
 	}
 }
 
-// TestImportAgainCutOff: what removes an unfinished network, and goes on, can be cut off in each transaction, too.
+// TestImportAgainCutOff: the repeated import, which first removes an unfinished network, can be cut off in each
+// transaction, too.
 func TestImportAgainCutOff(t *testing.T) {
 	begin, p, want, _ := importable(t)
 	for n := range storetest.Sampled(t, 3) {
@@ -215,87 +210,63 @@ func TestImportAgainCutOff(t *testing.T) {
 	}
 }
 
-// again starts the daemon, imports, and compares what there is then with what there should be.
-func again(r *ipamtest.Room, p ipam.Plan, want string) {
+// again restarts the daemon, imports, and compares the result.
+func again(r *ipamtest.Stage, p ipam.Plan, want string) {
 	r.T.Helper()
 	r.Store.Each(nil)
 	r.Store.Heal()
 	r.Open()
 	wholeOrNot(r, p)
 	sound(r)
-	imports2(r, p)
+	importsPlan(r, p)
 	if got := exported(r); got != want {
 		r.T.Fatal(cmp.Diff(want, got))
 	}
 	r.Reopened()
 }
 
-// imports2 imports a plan that must succeed.
-func imports2(r *ipamtest.Room, p ipam.Plan) {
-	r.T.Helper()
-	if _, err := r.S.Import(ctx, p, ipam.ImportOptions{}); err != nil {
-		r.T.Fatal(err)
-	}
-	sound(r)
-}
-
-// What changes between the check and the writing stops the import, by name, and it is finished when that is put right.
+// A change between the check and the writing stops the import, with its reason. After that is corrected, a repeated
+// import adds the rest (BO-10).
 func TestImportOvertaken(t *testing.T) {
-	for _, c := range []struct{ edit, says, right string }{
-		{"network small19", "there is a network small19 already", "network.rm small19"},
-		{"subnet other 10.29.0.128/25", "overlaps 10.29.0.128/25", "subnet.rm other 10.29.0.128/25"},
-		{"pool there 192.0.2.14+3", "192.0.2.10-192.0.2.14 overlaps the pool 192.0.2.14-192.0.2.16 of the subnet " +
-			"192.0.2.0/24", "pool.rm there 192.0.2.14+3"},
-		{"exclude there 192.0.2.62", "192.0.2.60-192.0.2.64 overlaps the exclusion 192.0.2.62 of the subnet " +
-			"192.0.2.0/24", "include there 192.0.2.62"},
-	} {
-		p := largePlan()
-		if strings.Contains(c.edit, " there ") { // it comes last then
-			p.Networks[0], p.Networks[22] = p.Networks[22], p.Networks[0]
-		}
-		r := ipamtest.New(t)
-		r.Run(beforeLargePlan)
-		did := false
-		_, err := r.S.Import(ctx, p, ipam.ImportOptions{Progress: func(int, int) {
-			if !did {
-				did = true
-				if _, err := r.S.Import(ctx, p, ipam.ImportOptions{}); !errors.Is(err, ipam.ErrInUse) ||
-					!strings.Contains(err.Error(), "an import is under way") {
-					t.Errorf("a second import: %v", err)
-				}
-				r.Line(c.edit)
+	for row := range ipamtest.Rows(3, `
+		network small19 | there is a network small19 already | network.rm small19
+		subnet other 10.29.0.128/25 | overlaps 10.29.0.128/25 | subnet.rm other 10.29.0.128/25
+		pool there 192.0.2.14+3 | 192.0.2.10-192.0.2.14 overlaps the pool 192.0.2.14-192.0.2.16 of the subnet 192.0.2.0/24 | pool.rm there 192.0.2.14+3
+		exclude there 192.0.2.62 | 192.0.2.60-192.0.2.64 overlaps the exclusion 192.0.2.62 of the subnet 192.0.2.0/24 | include there 192.0.2.62
+		network.set late static=10.9.0.8/29 | NetworkReservationWrongType: 10.9.0.9 cannot be an automatic address of x | network.set late static=none
+		network.set late static=10.9.0.60 | the range 10.9.0.60-10.9.0.64 overlaps the static band 10.9.0.60 | network.set late static=none
+		# a repeated import makes the network
+		network.rm there force | to which it adds, was removed meanwhile | network more
+	`) {
+		t.Run(row[0], func(t *testing.T) {
+			p := largePlan()
+			if strings.Contains(row[0], " there ") { // it comes last then
+				p.Networks[0], p.Networks[22] = p.Networks[22], p.Networks[0]
 			}
-		}})
-		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(advice.Text(err), " steps; ") ||
-			!strings.Contains(advice.Text(err), "; import it again") {
-			t.Fatalf("%s: %v, want %q", c.edit, err, c.says)
-		}
-		wholeOrNot(r, ipam.Plan{Networks: p.Networks[:22]})
-		r.Line(c.right)
-		if _, err := r.S.Import(ctx, p, ipam.ImportOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		sound(r)
+			if strings.HasPrefix(row[0], "network.rm") { // they are of a subnet that goes, too
+				p.Networks[22].Pools, p.Networks[22].Exclusions = nil, nil
+			}
+			p.Networks = append(p.Networks, ipam.PlannedNetwork{Name: "late",
+				Exclusions: []ipam.PlannedExclusion{{Range: ipamtest.MustRange("10.9.0.60+5")}},
+				Reservations: []ipam.PlannedReservation{{Owner: "x", Address: netip.MustParseAddr("10.9.0.9"),
+					Automatic: true}}})
+			r := ipamtest.New(t)
+			r.Run(beforeLargePlan + "\nnetwork late subnet=10.9.0.0/24")
+			did := false
+			_, err := r.S.Import(ctx, p, ipam.ImportOptions{Progress: func(int, int) {
+				if !did {
+					did = true
+					_, err := r.S.Import(ctx, p, ipam.ImportOptions{})
+					r.Refused("a second import", "inuse; an import is under way", err)
+					r.Line(row[0])
+				}
+			}})
+			r.Refused(row[0], "inuse|overlap|invalid|notfound; "+row[1]+"; steps; import it again", err)
+			wholeOrNot(r, ipam.Plan{Networks: p.Networks[:22]})
+			r.Line(row[2])
+			importsPlan(r, p)
+			wholeOrNot(r, p)
+			r.Run("owned late -> x=10.9.0.9:a")
+		})
 	}
-}
-
-// What an import adds to may be gone when it comes to it. Imported again, the plan makes it.
-func TestImportWithoutItsNetwork(t *testing.T) {
-	p := largePlan()
-	p.Networks[0], p.Networks[22] = p.Networks[22], p.Networks[0]
-	p.Networks[22].Pools, p.Networks[22].Exclusions = nil, nil // they are of a subnet that goes, too
-	r := ipamtest.New(t)
-	r.Run(beforeLargePlan)
-	did := false
-	_, err := r.S.Import(ctx, p, ipam.ImportOptions{Progress: func(int, int) {
-		if !did {
-			did = true
-			r.Line("network.rm there force")
-		}
-	}})
-	if !errors.Is(err, ipam.ErrNotFound) || !strings.Contains(err.Error(), "to which it adds, was removed meanwhile") {
-		t.Fatal(err)
-	}
-	imports2(r, p)
-	wholeOrNot(r, p)
 }

@@ -1,19 +1,16 @@
 package edit_test
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
 )
 
-// withElastic gives a plan elastic addresses, some of them associated with what it reserves on the network large.
+// withElastic adds elastic addresses to a plan. Some are associated with its reservations on the network large.
 func withElastic(p ipam.Plan) ipam.Plan {
 	for i := range p.Networks {
 		if p.Networks[i].Name == "large" {
@@ -38,13 +35,13 @@ func withElastic(p ipam.Plan) ipam.Plan {
 	return p
 }
 
-// beforeElastic is what is there before the plan.
-func beforeElastic(r *ipamtest.Room) {
+// beforeElastic makes what exists before the plan.
+func beforeElastic(r *ipamtest.Stage) {
 	r.Edit(&ipam.AddElasticRange{Range: ipamtest.MustRange("100.64.0.0+8")}, &ipam.AllocateElastic{})
 }
 
-// exportedElastic is what a document has of elastic addresses.
-func exportedElastic(r *ipamtest.Room) string {
+// exportedElastic returns the elastic addresses in the form of a document.
+func exportedElastic(r *ipamtest.Stage) string {
 	var b strings.Builder
 	accounts, err := r.S.Accounts(ctx)
 	fine(r.T, err)
@@ -67,51 +64,43 @@ func exportedElastic(r *ipamtest.Room) string {
 	return b.String()
 }
 
-// TestImportElasticRefused: all that is wrong is refused with its line before anything is written; an association whose
-// container has no address yet is told of, and the rest is made.
+// TestImportElasticRefused: all errors are reported with their lines before anything is written. An association
+// whose container has no address yet is reported, and the rest is added.
 func TestImportElasticRefused(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(beforeLargePlan)
 	beforeElastic(r)
-	one := 1
-	plan := ipam.Plan{Networks: []ipam.PlannedNetwork{{Name: "new", Line: 2,
-		Subnets: []ipam.PlannedSubnet{{CIDR: netip.MustParsePrefix("10.1.2.0/24")}}}},
-		Elastic: &ipam.PlannedElastic{
-			Accounts: []ipam.PlannedAccount{{CreateAccount: ipam.CreateAccount{Account: "shop", Quota: &one}, Line: 11},
-				{CreateAccount: ipam.CreateAccount{Account: "a b"}, Line: 12}},
-			Ranges: []ipam.PlannedElasticRange{
-				{AddElasticRange: ipam.AddElasticRange{Range: ipamtest.MustRange("10.1.2.8+2")}, Line: 13},
-				{AddElasticRange: ipam.AddElasticRange{Range: ipamtest.MustRange("192.0.2.8+2")}, Line: 14},
-				{AddElasticRange: ipam.AddElasticRange{Range: ipamtest.MustRange("203.0.113.0+8")}, Line: 15}},
-			Addresses: []ipam.PlannedElasticAddress{{Address: netip.MustParseAddr("203.0.113.1"), Account: "shop", Line: 16},
-				{Address: netip.MustParseAddr("203.0.113.2"), Account: "shop", Line: 17},
-				{Address: netip.MustParseAddr("203.0.113.99"), Line: 18},
-				{Address: netip.MustParseAddr("100.64.0.0"), Account: "shop", Line: 19}}}}
-	before := records(t, r.Store)
-	refusedLines := func(want string) {
-		t.Helper()
-		_, err := r.S.Import(ctx, plan, ipam.ImportOptions{})
-		var wrong *ipam.PlanError
-		if !errors.As(err, &wrong) {
-			t.Fatalf("it is imported with %v", err)
-		}
-		var lines []int
-		for _, one := range wrong.Problems {
-			lines = append(lines, one.Line)
-		}
-		if got := fmt.Sprint(lines); got != want {
-			t.Errorf("the lines %s are refused, and not %s: %v", got, want, wrong.Problems)
-		}
-		if diff := cmp.Diff(before, records(t, r.Store)); diff != "" {
-			t.Errorf("it was written:\n%s", diff)
-		}
-	}
-	refusedLines("[12 13 14 17 18 19]")
-	plan.Elastic.Accounts, plan.Elastic.Ranges = plan.Elastic.Accounts[:1], plan.Elastic.Ranges[2:]
-	plan.Elastic.Addresses = plan.Elastic.Addresses[:1]
-	plan.Elastic.Addresses[0].Instance = "nobody"
-	report, err := r.S.Import(ctx, plan, ipam.ImportOptions{})
-	if err != nil || len(report.Unmade) != 1 || report.Unmade[0].Line != 16 || report.Added.Elastic != 1 ||
+	problems(t, r, `
+		=== elastic
+		- {name: new, subnets: [{cidr: 10.1.2.0/24}]}
+		elastic:
+		  accounts:
+		  - {name: shop, quota: 1}
+		  - {name: a b}
+		  ranges:
+		  - {range: 10.1.2.8+2}
+		  - {range: 192.0.2.8+2}
+		  - {range: 203.0.113.0+8}
+		  addresses:
+		  - {address: 203.0.113.1, account: shop}
+		  - {address: 203.0.113.2, account: shop}
+		  - {address: 203.0.113.99}
+		  - {address: 100.64.0.0, account: shop}
+		! 7:
+		! 9:
+		! 10:
+		! 14:
+		! 15:
+		! 16:
+	`)
+	report, err := r.S.Import(ctx, read(r, `version: 1
+elastic:
+  accounts: [{name: shop, quota: 1}]
+  ranges: [{range: 203.0.113.0+8}]
+  addresses:
+  - {address: 203.0.113.1, account: shop, instance: nobody}
+`), ipam.ImportOptions{})
+	if err != nil || len(report.Unmade) != 1 || report.Unmade[0].Line != 6 || report.Added.Elastic != 1 ||
 		report.Added.Associations != 0 {
 		t.Errorf("%+v, %v", report, err)
 	}

@@ -37,10 +37,10 @@ func (im *Importing) addRanges(edits []ipam.Edit) error {
 	var p *Plan
 	put := func() (err error) {
 		if len(pools) > 0 {
-			sub, err = p.AddPools(sub, pools...)
+			sub, err = p.addPools(sub, pools...)
 		}
 		if len(exclusions) > 0 && err == nil {
-			_, err = p.AddExclusions(sub, exclusions...)
+			_, err = p.addExclusions(sub, exclusions...)
 		}
 		pools, exclusions = nil, nil
 		return err
@@ -79,7 +79,7 @@ func (im *Importing) addRanges(edits []ipam.Edit) error {
 	return put()
 }
 
-// open is OpenPlan for an import, which may also write in its own hidden network.
+// open is openPlan for an import, which may also write in its own hidden network.
 func (im *Importing) open(name string) (*Plan, error) {
 	if im.p != nil && im.p.N.Name == name {
 		return im.p, nil
@@ -139,7 +139,7 @@ func (p *Plan) placed() bool {
 	return im != nil && (im.Tried || p.N.Stage != "" || len(p.Index().NetworkIndex(p.N.ID).Subnets()) > fewSubnets)
 }
 
-// Unlocked refuses edits of reservations in projects that are being deployed (BD-1). An import that has begun
+// Unlocked refuses edits of reservations in projects that are being deployed. An import that has begun
 // continues: a deploy that starts meanwhile finds what was added.
 func (im *Importing) Unlocked(edits ...ipam.Edit) error {
 	for _, e := range edits {

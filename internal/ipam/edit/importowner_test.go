@@ -8,15 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"berth/internal/advice"
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
 	"berth/internal/plan"
 )
 
-// ownersHouse is a state with all that a plan can say of owners: types, rules, bands, and reservations of every kind.
-// Its auto has an automatic address over which a band was laid later, and its job ends.
-const ownersHouse = `
+// ownersHarness is a state with all that a plan says of owners: types, rules, bands, and reservations of every kind.
+// auto has an automatic address in a band that was made later, and job has an end.
+const ownersHarness = `
 	network net1 subnet=192.0.2.0/24,pool rule=web-*=pool:web+db-*=owner:shop/db/*,pool:db
 	subnet net1 2001:db8::/64 pool
 	reserve net1 auto
@@ -38,10 +37,11 @@ const ownersHouse = `
 	owned net1 -> auto=192.0.2.1:a db=192.0.2.9 web=192.0.2.20! web=192.0.2.21! web=192.0.2.22 job=192.0.2.30~ both=192.0.2.31! both=192.0.2.32 both=2001:db8::31
 `
 
-// BO-8, BO-10, BO-11, BO-13: what a plan says of owners goes out and comes back, byte for byte, and means the same.
+// BO-8, BO-10, BO-11, BO-13: what a plan says of owners is exported and imported again, byte for byte, and means the
+// same.
 func TestExportImportOwners(t *testing.T) {
 	r := ipamtest.New(t)
-	r.Run(ownersHouse)
+	r.Run(ownersHarness)
 	document := exported(r)
 	for _, part := range []string{
 		"    - {pattern: \"web-*\", pool: web}\n    - {pattern: \"db-*\", owner: \"shop/db/*\", pool: db}\n",
@@ -58,13 +58,11 @@ func TestExportImportOwners(t *testing.T) {
 			t.Errorf("the export does not have\n%s\n%s", part, document)
 		}
 	}
-	before := ipamtest.Dump(t, r.Store)
-	if report := imports(r, document); report.Added != (ipam.Counts{}) || report.Unchanged.Reservations != 14 {
-		t.Errorf("imported again: %+v", report)
-	}
-	if diff := cmp.Diff(before, ipamtest.Dump(t, r.Store)); diff != "" {
-		t.Errorf("importing the same again changed records:\n%s", diff)
-	}
+	unchanged(r, "importing the same again", func() {
+		if report := imports(r, document); report.Added != (ipam.Counts{}) || report.Unchanged.Reservations != 14 {
+			t.Errorf("imported again: %+v", report)
+		}
+	})
 	empty := ipamtest.New(t)
 	if report := imports(empty, document); report.Added.Reservations != 14 {
 		t.Errorf("imported: %+v", report)
@@ -85,10 +83,10 @@ func TestExportImportOwners(t *testing.T) {
 	`)
 }
 
-// The tables of all nouns together bring back the same, in the order that docs/import-netbox.md gives.
+// The tables of all nouns, in the order of docs/import-netbox.md, give the same plan.
 func TestExportImportOwnersByTables(t *testing.T) {
 	r, empty := ipamtest.New(t), ipamtest.New(t)
-	r.Run(ownersHouse)
+	r.Run(ownersHarness)
 	for _, noun := range plan.Nouns {
 		var b strings.Builder
 		w, err := plan.NewCSV(&b, noun)
@@ -104,116 +102,181 @@ func TestExportImportOwnersByTables(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, b.String())
 		}
-		if _, err := empty.S.Import(ctx, p, ipam.ImportOptions{}); err != nil {
-			t.Fatalf("%v\n%s", err, b.String())
-		}
+		importsPlan(empty, p)
 	}
-	sound(empty)
 	if diff := cmp.Diff(exported(r), exported(empty)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// Each thing that can be wrong with types, rules, bands, and reservations of other kinds is named, and nothing is
-// written.
+// Each error in types, rules, bands and reservations is reported, and nothing is written.
 func TestImportProblemsOfOwners(t *testing.T) {
 	r := ipamtest.New(t)
-	r.Run(ownersHouse)
-	const subnet = "  subnets:\n  - cidr: 10.0.0.0/24\n" // lines 4 and 5 behind a name
-	problems(t, r, []badPlan{
-		{"rule twice", "- name: a\n  owner_rules: [{pattern: web, pool: x}, {pattern: web, owner: y}]\n",
-			[]string{"3: the network a has two rules for the owners web, and can have one"}},
-		{"rule without a meaning", "- name: a\n  owner_rules: [{pattern: web}]\n",
-			[]string{"3: network a has no rule for web"}},
-		{"rule that matches nothing",
-			"- name: a\n  owner_rules: [{pattern: 'a b', pool: x}, {pattern: 'a*', owner: '*/*'}, {pattern: c, pool: " +
-				"all}]\n",
-			[]string{`3: the pattern "a b" matches no name`}}, // the first of a network's
-		{"owner that is none", "- name: a\n  owner_rules: [{pattern: 'a*', owner: '*/*'}]\n",
-			[]string{`3: the owner "*/*" has 2 stars`}},
-		{"pool that is none", "- name: a\n  owner_rules: [{pattern: c, pool: all}]\n",
-			[]string{`3: "all" cannot name a pool`}},
-		{"other rules", "- name: net1\n  owner_rules: [{pattern: web-*, pool: web}, {pattern: db-*, pool: db}, " +
-			"{pattern: new, owner: x}]\n",
-			[]string{"3: the owner_rules of network net1 is web-*=pool:web;db-*=pool:db,owner:shop/db/* and not " +
-				"web-*=pool:web;db-*=pool:db;new=owner:x; change it with `berth network modify net1`"}},
-		{"other type", "- {name: net1, type: vip}\n- {name: vips, type: dynamic}\n- {name: seen, type: dynamic}\n",
-			[]string{
-				"3: network net1 is of the type manual and not vip, and the type of a network stays",
-				"4: network vips is of the type vip and not dynamic"}},
-		{"nothing said of type and bands",
-			"- name: vips\n  subnets: [{cidr: 203.0.113.0/28}]\n- {name: net1, type: manual}\n", nil},
-		{"same bands", "- name: net1\n  static: [192.0.2.8/29]\n  subnets:\n  - {cidr: 192.0.2.0/24, static: " +
-			"[192.0.2.1]}\n", nil},
-		{"other bands", "- name: net1\n  static: [192.0.2.64/29]\n  subnets:\n  - {cidr: 192.0.2.0/24, static: " +
-			"[192.0.2.8+4]}\n", []string{
-			"4: the static band of network net1 is none and not 192.0.2.64/29",
-			"6: the static band of network net1 is none and not 192.0.2.8/30"}},
-		{"band outside", "- name: a\n" + subnet + "    static:\n    - 10.0.0.250+10\n",
-			[]string{"7: NetworkStaticIpOutOfRange: the static band 10.0.0.250-10.0.1.3: the range 10.0.0.250-10.0.1.3 runs over the end of the subnet 10.0.0.0/24 (10.0.0.255)"}},
-		{"band nowhere", "- name: a\n  static: [10.0.1.0]\n" + subnet,
-			[]string{"4: NetworkStaticIpOutOfRange: the static band 10.0.1.0: no subnet of network a holds 10.0.1.0"}},
-		{"bands overlap", "- name: a\n  static: [10.0.0.9]\n" + subnet + "    static:\n    - 10.0.0.8/29\n",
-			[]string{"4: NetworkStaticIpOutOfRange: the static bands 10.0.0.8/29 and 10.0.0.9 of network a overlap"}},
-		{"band and exclusion", "- name: a\n" + subnet +
-			"    static: [10.0.0.8/29]\n    exclusions:\n    - 10.0.0.1\n    - 10.0.0.15+2\n",
-			[]string{"9: the range 10.0.0.15-10.0.0.16 overlaps the static band 10.0.0.8/29 of the subnet " +
-				"10.0.0.0/24"}},
-		{"band there and exclusion", "- name: net1\n  exclusions: [192.0.2.0/28]\n",
-			[]string{"4: the range 192.0.2.0/28 overlaps the static band 192.0.2.1"}},
-		{"automatic in a band", "- name: a\n" + subnet +
-			"    static: [10.0.0.8/29]\n  reservations:\n  - {owner: x, address: 10.0.0.9, automatic: true}\n  - " +
-			"{owner: y, address: 10.0.0.16, automatic: true}\n  - {owner: z, address: 10.0.0.10}\n",
-			[]string{"8: NetworkReservationWrongType: 10.0.0.9 cannot be an automatic address of x: it lies in the " +
-				"static band 10.0.0.8/29 of network a"}},
-		{"automatic in a band there",
-			"- name: net1\n  reservations: [{owner: x, address: 192.0.2.10, automatic: true}]\n",
-			[]string{"4: NetworkReservationWrongType: 192.0.2.10 cannot be"}},
-		{"automatic of a vip", "- name: a\n  type: vip\n" + subnet +
-			"  reservations: [{owner: x, address: 10.0.0.9, automatic: true}, {owner: y, address: 10.0.0.10}]\n",
-			[]string{"7: NetworkReservationWrongType: network a is of the type vip, which has static " +
-				"reservations only"}},
-		{"automatic of a vip there",
-			"- name: vips\n  reservations: [{owner: x, address: 203.0.113.9, automatic: true}]\n",
-			[]string{"4: NetworkReservationWrongType: network vips is of the type vip"}},
-		{"static of a dynamic one", "- name: a\n  type: dynamic\n" + subnet +
-			"  reservations: [{owner: x, address: 10.0.0.9}, {owner: y, address: 10.0.0.10, automatic: true}]\n",
-			[]string{"7: NetworkReservationWrongType: network a is of the type dynamic"}},
-		{"static of a dynamic one there", "- name: seen\n  reservations: [{owner: x, address: 198.51.100.9}]\n",
-			[]string{"4: NetworkReservationWrongType: network seen is of the type dynamic"}},
-		{"without an " +
-			"address", "- name: net1\n  reservations: [{owner: x}]\n- name: vips\n  reservations: [{owner: x}]\n",
-			[]string{
-				"4: the reservation of x has no address, which only a network of the type dynamic leaves to others",
-				"6: the reservation of x has no address, which only a network of the type dynamic leaves to others"}},
-		{"owner twice",
-			"- name: seen\n  reservations:\n  - {owner: x}\n  - {owner: x}\n  - {owner: y}\n  - {owner: " +
-				"y, address: 198.51.100.9, automatic: true}\n", []string{
-				"6: x is planned twice in network seen"}}, // y is known by its address
-		{"no owner", "- name: seen\n  reservations: [{owner: a//b}]\n", []string{`4: "a//b" names no owner`}},
-		{"known by an address", "- name: seen\n  reservations: [{owner: vm3}, {owner: vm1, address: 198.51.100.9, " +
-			"automatic: true}]\n", nil},
-		{"another end", "- name: net1\n  reservations: [{owner: job, address: 192.0.2.30, until: " +
-			"2026-01-03T00:00:00Z}, {owner: web, address: 192.0.2.22, until: 2026-01-03T00:00:00Z}]\n- name: seen\n  " +
-			"reservations:\n  - {owner: vm2, until: 2026-01-03T00:00:00Z}\n",
-			[]string{"4: the until of the reservation job of network net1 is 2026-01-02T04:34:05Z and not 2026-01-03T00:00:00Z", "4: the until of the reservation web of network net1 is none and not 2026-01-03T00:00:00Z",
-				"7: the until of the reservation vm2 of network seen is 2026-01-02T05:04:05Z and not 2026-01-03T00:00:00Z"}},
-		{"replaced, and is not",
-			"- name: net1\n  reservations: [{owner: web, address: 192.0.2.22, replaced: true}, {owner: web, address: " +
-				"192.0.2.20}]\n", []string{"4: NetworkReservationAlreadyExists: web has 192.0.2.22 reserved in network net1 already (0:ip0)"}},
-		{"replaced in any slot", "- name: a\n" + subnet +
-			"  reservations:\n  - {owner: x, address: 10.0.0.9, slot: 0}\n  - {owner: x, address: 10.0.0.10, slot: " +
-			"0, replaced: true}\n  - {owner: x, address: 10.0.0.11, slot: 0}\n",
-			[]string{"9: x is to have 10.0.0.9 and 10.0.0.11, both as 0:ip0"}},
-	})
-	if _, err := r.S.Import(ctx, ipam.Plan{Networks: []ipam.PlannedNetwork{{Type: "vip"}}},
-		ipam.ImportOptions{}); err == nil || !strings.Contains(err.Error(), "the network has no name") {
-		t.Errorf("a type without a network: %v", err)
-	}
-	if _, err := r.S.Import(ctx, ipam.Plan{Networks: []ipam.PlannedNetwork{{Name: "a", Type: "static"}}},
-		ipam.ImportOptions{}); err == nil || !strings.Contains(err.Error(), `"static" is no type of network`) {
-		t.Errorf("an unknown type: %v", err)
-	}
+	r.Run(ownersHarness)
+	problems(t, r, `
+		=== rule twice
+		- name: a
+		  owner_rules: [{pattern: web, pool: x}, {pattern: web, owner: y}]
+		! 3: the network a has two rules for the owners web, and can have one
+		=== rule without a meaning
+		- name: a
+		  owner_rules: [{pattern: web}]
+		! 3: network a has no rule for web
+		# the first of a network's
+		=== rule that matches nothing
+		- name: a
+		  owner_rules: [{pattern: 'a b', pool: x}, {pattern: 'a*', owner: '*/*'}, {pattern: c, pool: all}]
+		! 3: the pattern "a b" matches no name
+		=== owner that is none
+		- name: a
+		  owner_rules: [{pattern: 'a*', owner: '*/*'}]
+		! 3: the owner "*/*" has 2 stars
+		=== pool that is none
+		- name: a
+		  owner_rules: [{pattern: c, pool: all}]
+		! 3: "all" cannot name a pool
+		=== other rules
+		- name: net1
+		  owner_rules: [{pattern: web-*, pool: web}, {pattern: db-*, pool: db}, {pattern: new, owner: x}]
+		! 3: the owner_rules of network net1 is web-*=pool:web;db-*=pool:db,owner:shop/db/* and not web-*=pool:web;db-*=pool:db;new=owner:x; change it with
+		=== other type
+		- {name: net1, type: vip}
+		- {name: vips, type: dynamic}
+		- {name: seen, type: dynamic}
+		! 3: network net1 is of the type manual and not vip, and the type of a network stays
+		! 4: network vips is of the type vip and not dynamic
+		=== nothing said of type and bands
+		- name: vips
+		  subnets: [{cidr: 203.0.113.0/28}]
+		- {name: net1, type: manual}
+		=== same bands
+		- name: net1
+		  static: [192.0.2.8/29]
+		  subnets:
+		  - {cidr: 192.0.2.0/24, static: [192.0.2.1]}
+		=== other bands
+		- name: net1
+		  static: [192.0.2.64/29]
+		  subnets:
+		  - {cidr: 192.0.2.0/24, static: [192.0.2.8+4]}
+		! 4: the static band of network net1 is none and not 192.0.2.64/29
+		! 6: the static band of network net1 is none and not 192.0.2.8/30
+		=== band outside
+		- name: a
+		  subnets:
+		  - cidr: 10.0.0.0/24
+		    static:
+		    - 10.0.0.250+10
+		! 7: NetworkStaticIpOutOfRange: the static band 10.0.0.250-10.0.1.3: the range 10.0.0.250-10.0.1.3 runs over the end of the subnet 10.0.0.0/24 (10.0.0.255)
+		=== band nowhere
+		- name: a
+		  static: [10.0.1.0]
+		  subnets:
+		  - cidr: 10.0.0.0/24
+		! 4: NetworkStaticIpOutOfRange: the static band 10.0.1.0: no subnet of network a holds 10.0.1.0
+		=== bands overlap
+		- name: a
+		  static: [10.0.0.9]
+		  subnets:
+		  - cidr: 10.0.0.0/24
+		    static:
+		    - 10.0.0.8/29
+		! 4: NetworkStaticIpOutOfRange: the static bands 10.0.0.8/29 and 10.0.0.9 of network a overlap
+		=== band and exclusion
+		- name: a
+		  subnets:
+		  - cidr: 10.0.0.0/24
+		    static: [10.0.0.8/29]
+		    exclusions:
+		    - 10.0.0.1
+		    - 10.0.0.15+2
+		! 9: the range 10.0.0.15-10.0.0.16 overlaps the static band 10.0.0.8/29 of the subnet 10.0.0.0/24
+		=== band there and exclusion
+		- name: net1
+		  exclusions: [192.0.2.0/28]
+		! 4: the range 192.0.2.0/28 overlaps the static band 192.0.2.1
+		=== automatic in a band
+		- name: a
+		  subnets:
+		  - cidr: 10.0.0.0/24
+		    static: [10.0.0.8/29]
+		  reservations:
+		  - {owner: x, address: 10.0.0.9, automatic: true}
+		  - {owner: y, address: 10.0.0.16, automatic: true}
+		  - {owner: z, address: 10.0.0.10}
+		! 8: NetworkReservationWrongType: 10.0.0.9 cannot be an automatic address of x: it lies in the static band 10.0.0.8/29 of network a
+		=== automatic in a band there
+		- name: net1
+		  reservations: [{owner: x, address: 192.0.2.10, automatic: true}]
+		! 4: NetworkReservationWrongType: 192.0.2.10 cannot be
+		=== automatic of a vip
+		- name: a
+		  type: vip
+		  subnets:
+		  - cidr: 10.0.0.0/24
+		  reservations: [{owner: x, address: 10.0.0.9, automatic: true}, {owner: y, address: 10.0.0.10}]
+		! 7: NetworkReservationWrongType: network a is of the type vip, which has static reservations only
+		=== automatic of a vip there
+		- name: vips
+		  reservations: [{owner: x, address: 203.0.113.9, automatic: true}]
+		! 4: NetworkReservationWrongType: network vips is of the type vip
+		=== static of a dynamic one
+		- name: a
+		  type: dynamic
+		  subnets:
+		  - cidr: 10.0.0.0/24
+		  reservations: [{owner: x, address: 10.0.0.9}, {owner: y, address: 10.0.0.10, automatic: true}]
+		! 7: NetworkReservationWrongType: network a is of the type dynamic
+		=== static of a dynamic one there
+		- name: seen
+		  reservations: [{owner: x, address: 198.51.100.9}]
+		! 4: NetworkReservationWrongType: network seen is of the type dynamic
+		=== without an address
+		- name: net1
+		  reservations: [{owner: x}]
+		- name: vips
+		  reservations: [{owner: x}]
+		! 4: the reservation of x has no address, which only a network of the type dynamic leaves to others
+		! 6: the reservation of x has no address, which only a network of the type dynamic leaves to others
+		# y is known by its address
+		=== owner twice
+		- name: seen
+		  reservations:
+		  - {owner: x}
+		  - {owner: x}
+		  - {owner: y}
+		  - {owner: y, address: 198.51.100.9, automatic: true}
+		! 6: x is planned twice in network seen
+		=== no owner
+		- name: seen
+		  reservations: [{owner: a//b}]
+		! 4: "a//b" names no owner
+		=== known by an address
+		- name: seen
+		  reservations: [{owner: vm3}, {owner: vm1, address: 198.51.100.9, automatic: true}]
+		=== another end
+		- name: net1
+		  reservations: [{owner: job, address: 192.0.2.30, until: 2026-01-03T00:00:00Z}, {owner: web, address: 192.0.2.22, until: 2026-01-03T00:00:00Z}]
+		- name: seen
+		  reservations:
+		  - {owner: vm2, until: 2026-01-03T00:00:00Z}
+		! 4: the until of the reservation job of network net1 is 2026-01-02T04:34:05Z and not 2026-01-03T00:00:00Z
+		! 4: the until of the reservation web of network net1 is none and not 2026-01-03T00:00:00Z
+		! 7: the until of the reservation vm2 of network seen is 2026-01-02T05:04:05Z and not 2026-01-03T00:00:00Z
+		=== replaced, and is not
+		- name: net1
+		  reservations: [{owner: web, address: 192.0.2.22, replaced: true}, {owner: web, address: 192.0.2.20}]
+		! 4: NetworkReservationAlreadyExists: web has 192.0.2.22 reserved in network net1 already (0:ip0)
+		=== replaced in any slot
+		- name: a
+		  subnets:
+		  - cidr: 10.0.0.0/24
+		  reservations:
+		  - {owner: x, address: 10.0.0.9, slot: 0}
+		  - {owner: x, address: 10.0.0.10, slot: 0, replaced: true}
+		  - {owner: x, address: 10.0.0.11, slot: 0}
+		! 9: x is to have 10.0.0.9 and 10.0.0.11, both as 0:ip0
+	`)
 }
 
 // An old export brings back what still means something: an owner whose end has come is left out, and what is there of
@@ -256,38 +319,5 @@ func TestImportAddressOfKnown(t *testing.T) {
 	}
 	if report := imports(r, document); report.Added.Sum() > 0 {
 		t.Errorf("again: %+v", report)
-	}
-}
-
-// A band that somebody sets between the check and the writing stops the import, and when it is gone the import goes on.
-func TestImportOvertakenByBand(t *testing.T) { // BO-10
-	for _, c := range []struct{ band, says string }{
-		{"10.9.0.8/29", "NetworkReservationWrongType: 10.9.0.9 cannot be an automatic address of x"},
-		{"10.9.0.60", "the range 10.9.0.60-10.9.0.64 overlaps the static band 10.9.0.60"},
-	} {
-		p := largePlan()
-		p.Networks = append(p.Networks,
-			ipam.PlannedNetwork{Name: "late", Exclusions: []ipam.PlannedExclusion{{Range: ipamtest.MustRange("10.9.0.60+5")}},
-				Reservations: []ipam.PlannedReservation{{Owner: "x", Address: netip.MustParseAddr("10.9.0.9"),
-					Automatic: true}}})
-		r := ipamtest.New(t)
-		r.Run(beforeLargePlan + "\nnetwork late subnet=10.9.0.0/24")
-		did := false
-		_, err := r.S.Import(ctx, p, ipam.ImportOptions{Progress: func(int, int) {
-			if !did {
-				did = true
-				r.Line("network.set late static=" + c.band)
-			}
-		}})
-		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(advice.Text(err), " steps; ") ||
-			!strings.Contains(advice.Text(err), "; import it again") {
-			t.Fatalf("%v, want %q", err, c.says)
-		}
-		r.Line("network.set late static=none")
-		if _, err := r.S.Import(ctx, p, ipam.ImportOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		sound(r)
-		r.Run("owned late -> x=10.9.0.9:a")
 	}
 }

@@ -5,7 +5,7 @@ import (
 )
 
 // A service can move from a network of one store to one of the other. As within one store, it keeps its old address
-// until it runs with the new one (BO-13). This takes two transactions, the new reservation first. Repeating them
+// until it runs with the new one. This takes two transactions, the new reservation first. Repeating them
 // changes nothing.
 
 // LeaveStore marks an owner's reservations in a store as replaced, except those on some networks.

@@ -1,108 +1,89 @@
 package edit_test
 
 import (
-	"context"
-	"net/netip"
 	"testing"
 
-	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
 )
 
-// moves reserves for an owner what it is to have, and nothing elsewhere but on the networks that only names.
-func moves(r *ipamtest.Room, network, owner, wishes string, only ...string) {
-	r.T.Helper()
-	if only == nil {
-		only = []string{}
-	}
-	r.Edit(&ipam.AddReservation{Network: network, Owner: owner, Wishes: r.Wishes(wishes), Replace: true, Only: only})
-}
-
-func wantOwned(r *ipamtest.Room, want string) {
-	r.T.Helper()
-	if got := r.Owned([]string{""}); got != want {
-		r.T.Errorf("reserved are %s\nwant %s", got, want)
-	}
-}
-
-// BO-13: what an owner has on a network that it leaves is kept until it runs with what it has on the other; what it has
-// on those that it stays on is as it was, and so is what others have.
+// BO-13: the addresses of an owner on networks that it leaves are kept until it runs with those on the other. Its
+// addresses on networks where it stays do not change, nor do those of others.
 func TestBO13AnotherNetwork(t *testing.T) {
-	r := ipamtest.New(t)
-	r.Run(`
-		network n subnet=192.0.2.0/28,pool
-		network m subnet=198.51.100.0/28,pool
-		network o subnet=203.0.113.0/28,pool
-		reserve n a 192.0.2.5
-		reserve n b 192.0.2.6
-		reserve o a 203.0.113.5
-		attach N net=n
-		attach M net=m
-		ask N a mac=1 -> 192.0.2.5
-	`)
-	moves(r, "m", "a", "", "o")
-	wantOwned(r, "a=192.0.2.5*! b=192.0.2.6 a=198.51.100.1:a a=203.0.113.5")
-	release := &ipam.ReleaseOwner{Owner: "a", Replaced: true}
-	r.Edit(release)
-	wantOwned(r, "a=192.0.2.5*! b=192.0.2.6 a=198.51.100.1:a a=203.0.113.5") // it does not run with the new one yet
-	moves(r, "m", "a", "", "o")                                              // again: the same
-	wantOwned(r, "a=192.0.2.5*! b=192.0.2.6 a=198.51.100.1:a a=203.0.113.5")
-	r.Run(`back N 192.0.2.5
-		ask M a mac=1 -> 198.51.100.1`)
-	r.Edit(release)
-	wantOwned(r, "b=192.0.2.6 a=198.51.100.1:a* a=203.0.113.5")
+	ipamtest.RunScripts(t, []ipamtest.Script{
+		{"until it runs", `
+			network n subnet=192.0.2.0/28,pool
+			network m subnet=198.51.100.0/28,pool
+			network o subnet=203.0.113.0/28,pool
+			reserve n a 192.0.2.5
+			reserve n b 192.0.2.6
+			reserve o a 203.0.113.5
+			attach N net=n
+			attach M net=m
+			ask N a mac=1 -> 192.0.2.5
+			reserve m a replace only=o
+			owned  -> a=192.0.2.5*! b=192.0.2.6 a=198.51.100.1:a a=203.0.113.5
+			# it does not run with the new one yet
+			end a replaced
+			reserve m a replace only=o
+			owned  -> a=192.0.2.5*! b=192.0.2.6 a=198.51.100.1:a a=203.0.113.5
+			back N 192.0.2.5
+			ask M a mac=1 -> 198.51.100.1
+			end a replaced
+			owned  -> b=192.0.2.6 a=198.51.100.1:a* a=203.0.113.5
+		`},
+		{"back before it ran: it has its old one, and the new one is kept for a while", `
+			network n subnet=192.0.2.0/28,pool
+			network m subnet=198.51.100.0/28,pool
+			reserve n a -> 192.0.2.1
+			reserve m a replace only=
+			reserve n a replace only=gone
+			owned  -> a=192.0.2.1:a a=198.51.100.1:a!
+		`},
+		{"only is for replace, and without it other networks stay", `
+			network n subnet=192.0.2.0/28,pool
+			network m subnet=198.51.100.0/28,pool
+			reserve n a -> 192.0.2.1
+			reserve m a replace
+			owned  -> a=192.0.2.1:a a=198.51.100.1:a
+			reserve m a only=n ! invalid
+		`},
+	})
 }
 
-// BO-13: back again before anything ran with the new one: it has what it had, and the other one is kept for a while.
-func TestBO13BackAgain(t *testing.T) {
-	r := ipamtest.New(t)
-	r.Run(`
-		network n subnet=192.0.2.0/28,pool
-		network m subnet=198.51.100.0/28,pool
-		reserve n a -> 192.0.2.1
-	`)
-	moves(r, "m", "a", "")
-	moves(r, "n", "a", "", "gone")
-	wantOwned(r, "a=192.0.2.1:a a=198.51.100.1:a!")
-}
-
-// What is on other networks is left alone where nothing is said of them, and asked about where the words contradict
-// themselves.
-func TestOnlyIsForReplace(t *testing.T) {
-	r := ipamtest.New(t)
-	r.Run(`
-		network n subnet=192.0.2.0/28,pool
-		network m subnet=198.51.100.0/28,pool
-		reserve n a -> 192.0.2.1
-	`)
-	r.Edit(&ipam.AddReservation{Network: "m", Owner: "a", Replace: true})
-	wantOwned(r, "a=192.0.2.1:a a=198.51.100.1:a")
-	_, err := r.S.Edit(context.Background(), ipam.EditOptions{},
-		&ipam.AddReservation{Network: "m", Owner: "a", Only: []string{"n"}})
-	if ipamtest.KindOf(err) != "invalid" {
-		t.Errorf("only without replace: %v", err)
-	}
-}
-
-// BO-5: in a state that is rebuilt from what runs, too, who says what there is to be in the end may say it twice, as
-// `berth compose` does; the address of another is refused.
+// BO-5: also in a store that is rebuilt from what runs, a reservation with Replace can be repeated, as `berth
+// compose` does. An address of another owner is refused.
 func TestBO5ForgetsCompose(t *testing.T) {
 	r := ipamtest.Forgetful(t)
-	r.Edit(&ipam.CreateNetwork{Name: "n",
-		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("192.0.2.0/28"), Pool: true}}})
-	r.Edit(&ipam.CreateNetwork{Name: "d", Type: "dynamic",
-		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("198.51.100.0/28")}}})
-	for range 2 {
-		moves(r, "n", "a", "192.0.2.5", "d")
-		moves(r, "n", "b", "", "d")
-		moves(r, "d", "a", "", "n")
-		if got := r.Owned([]string{"n"}); got != "b=192.0.2.1:a a=192.0.2.5" {
-			t.Errorf("reserved are %s", got)
-		}
+	for _, step := range []string{"network n subnet=192.0.2.0/28,pool", "network d subnet=198.51.100.0/28 type=dynamic",
+		"reserve n a 192.0.2.5 replace only=d", "reserve n b replace only=d", "reserve d a replace only=n",
+		"reserve n a 192.0.2.5 replace only=d", "reserve n b replace only=d", "reserve d a replace only=n",
+		"owned n -> b=192.0.2.1:a a=192.0.2.5"} {
+		r.Line(step)
 	}
-	_, err := r.S.Edit(context.Background(), ipam.EditOptions{},
-		&ipam.AddReservation{Network: "n", Owner: "b", Wishes: r.Wishes("192.0.2.5"), Replace: true})
-	if ipam.CodeOf(err) != ipam.AlreadyInUse {
-		t.Errorf("the address of another: %v", err)
-	}
+	_, err := r.Step([]string{"reserve", "n", "b", "192.0.2.5", "replace"})
+	r.Refused("the address of another", "inuse; =AlreadyInUse", err)
+}
+
+// TestMoves: if a deploy wants it, an automatic address that is excluded or outside every pool is replaced once, and
+// kept until its owner runs with the new one. Other addresses stay, and so do those that a person reserved by
+// address (BO-9, BO-13).
+func TestMoves(t *testing.T) {
+	ipamtest.RunScripts(t, []ipamtest.Script{{"", `
+		network net1 subnet=192.0.2.0/24
+		pool net1 192.0.2.10+10
+		reserve net1 shop/web/1
+		reserve net1 shop/web/2
+		reserve net1 shop/web/3 192.0.2.99
+		exclude net1 192.0.2.10
+		reserve net1 shop/web/1 replace moves -> 192.0.2.12
+		reserve net1 shop/web/2 replace moves -> 192.0.2.11
+		reserve net1 shop/web/3 replace moves -> 192.0.2.99
+		reserve net1 shop/web/1 replace moves -> 192.0.2.12
+		exclude net1 192.0.2.11
+		# where nothing is to move
+		reserve net1 shop/web/1 replace -> 192.0.2.12
+		reserve net1 shop/web/2 replace -> 192.0.2.11
+		owned net1 -> shop/web/1=192.0.2.10:a! shop/web/2=192.0.2.11:a shop/web/1=192.0.2.12:a shop/web/3=192.0.2.99
+		reserve net1 shop/web/1 moves ! invalid; ask for replace, or leave out moves
+	`}})
 }

@@ -93,7 +93,7 @@ func TestGA2Network(t *testing.T) {
 	`)
 	got := r.Show("core")
 	if got.ID != n.ID || got.MACPrefix != "aa:00:02" || len(got.Tags) != 2 || got.Tags["site"] != "b" ||
-		got.Tags["row"] != "3" || got.Sticky || got.Quarantine != "10m0s" {
+		got.Tags["row"] != "3" || got.Sticky || got.Quarantine.String() != "10m" {
 		t.Errorf("%+v", got)
 	}
 	if len(got.Links) != 2 || got.Links[0].Mode != "routed" || got.Links[0].Link != "100" || got.Links[1].Host != "h2" {

@@ -54,7 +54,7 @@ func withdrawPage(s *ledger.Ledger, c *ledger.Change) (left bool, err error) {
 		if left, err := p.dismissSome(arrivingOwners); err != nil || left {
 			return true, err
 		}
-		if _, err := p.Tell(&ipam.Event{Verb: ipam.NetworkRemoved}, FactsOfNetwork(n), nil); err != nil {
+		if _, err := p.Tell(&ipam.Event{Verb: ipam.NetworkRemoved}, factsOfNetwork(n), nil); err != nil {
 			return false, err
 		}
 		leaving := *n

@@ -19,8 +19,8 @@ type networkFacts struct {
 	Static   []ipam.Range `json:"static,omitempty"`
 }
 
-// FactsOfNetwork returns the event data of a network.
-func FactsOfNetwork(n *ipam.Network) networkFacts {
+// factsOfNetwork returns the event data of a network.
+func factsOfNetwork(n *ipam.Network) networkFacts {
 	f := networkFacts{PlannedNetwork: *n.Document()}
 	f.Space, f.Sticky, f.Quarantine = "", new(!n.Policy.Forget), new(ipam.Duration(n.Policy.Quarantine))
 	if n.Headroom > 0 {
@@ -34,7 +34,7 @@ func FactsOfNetwork(n *ipam.Network) networkFacts {
 
 // changedFacts returns the event data of a modified network. It includes empty values.
 func changedFacts(c *run, n *ipam.Network) networkFacts {
-	f := FactsOfNetwork(n)
+	f := factsOfNetwork(n)
 	f.Headroom, f.Probe, f.Static = &n.Headroom, &n.Probe, Bands(c.Index(), n.ID)
 	return f
 }
@@ -49,7 +49,7 @@ func createNetwork(c *run, e *ipam.CreateNetwork) error {
 			"the network %s is to have %d subnets; one request makes at most %d",
 			e.Name, len(e.Subnets), maxSubnets).Advise(ipam.DoImportInstead)
 	}
-	if err := NameFree(c.Change, e.Name); err != nil {
+	if err := nameFree(c.Change, e.Name); err != nil {
 		return err
 	}
 	n, err := e.Network(c.NewID(), c.Now())
@@ -65,7 +65,7 @@ func createNetwork(c *run, e *ipam.CreateNetwork) error {
 			return err
 		}
 	}
-	facts := FactsOfNetwork(n)
+	facts := factsOfNetwork(n)
 	facts.Static = e.Static
 	if err := p.Note(&ipam.Event{Verb: ipam.NetworkCreated}, nil, facts); err != nil {
 		return err
@@ -88,7 +88,7 @@ func modifyNetwork(p *Plan, e *ipam.ModifyNetwork) error {
 	c := p.run
 	was := *p.N
 	if e.Name != nil && *e.Name != was.Name {
-		if err := NameFree(c.Change, *e.Name); err != nil {
+		if err := nameFree(c.Change, *e.Name); err != nil {
 			return err
 		}
 		was.Name = *e.Name

@@ -14,7 +14,7 @@ func removeNetwork(p *Plan, e *ipam.RemoveNetwork) error {
 		return err
 	}
 	for _, sub := range all {
-		if err := p.Unused(sub, e.Force); err != nil {
+		if err := p.unused(sub, e.Force); err != nil {
 			return err
 		}
 	}
@@ -25,7 +25,7 @@ func removeNetwork(p *Plan, e *ipam.RemoveNetwork) error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.Tell(&ipam.Event{Verb: ipam.NetworkRemoved}, FactsOfNetwork(p.N), nil); err != nil {
+	if _, err := p.Tell(&ipam.Event{Verb: ipam.NetworkRemoved}, factsOfNetwork(p.N), nil); err != nil {
 		return err
 	}
 	if left || len(all) > maxSubnets {

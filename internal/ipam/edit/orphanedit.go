@@ -103,7 +103,7 @@ func changeable(c *run, project string) error {
 	}
 	for i := range locks {
 		if lock := &locks[i]; lock.ID != c.deploy && lock.Project == project {
-			return LockRefusal(lock)
+			return lockRefusal(lock)
 		}
 	}
 	return nil

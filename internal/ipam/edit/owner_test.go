@@ -7,8 +7,8 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// BO-1: an address is one owner's in a network, whichever deployment the owners are of and through whichever Docker
-// network their containers ask. What one deployment gives up another one may have.
+// BO-1: an address in a network has one owner, whatever the deployment and the Docker network. What one deployment
+// releases another one may get.
 func TestBO1Unique(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"two deployments on two Docker networks", `
@@ -45,8 +45,8 @@ func TestBO1Unique(t *testing.T) {
 	})
 }
 
-// BO-2: the successor of a container that was stopped, killed, removed by hand or lost with its host gets the address
-// of its owner, and nobody is lent it meanwhile, however full the pool is.
+// BO-2: the successor of a container that was stopped, killed, removed or lost with its host gets its owner's
+// address. Nobody else gets it meanwhile, however full the pool is.
 func TestBO2Successor(t *testing.T) {
 	const full = `
 			network n subnet=192.0.2.0/29,gw=192.0.2.1,pool
@@ -123,8 +123,8 @@ func TestBO2Successor(t *testing.T) {
 	})
 }
 
-// BO-3: what an owner has is everybody's as soon as the owner has gone, on all networks; what an endpoint has in use,
-// after it.
+// BO-3: when an owner ends, anybody can get its addresses at once, on all networks. An address that an endpoint
+// holds is free after its release.
 func TestBO3Deleted(t *testing.T) {
 	const shop = `
 			network n subnet=192.0.2.0/28,gw=192.0.2.1,pool
@@ -199,7 +199,7 @@ func TestBO3Deleted(t *testing.T) {
 	})
 }
 
-// BO-5: an owner that reserves again what it has succeeds and changes nothing; somebody else is told whose it is.
+// BO-5: an owner that reserves again what it has succeeds and changes nothing. Others are told the owner.
 func TestBO5Again(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"given addresses", `
@@ -236,7 +236,7 @@ func TestBO5Again(t *testing.T) {
 	})
 }
 
-// BO-5: again changes no record and writes no event.
+// BO-5: a repeated reservation changes no record and writes no event.
 func TestBO5NothingWritten(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`
@@ -244,7 +244,6 @@ func TestBO5NothingWritten(t *testing.T) {
 		reserve n a 192.0.2.5,192.0.2.6
 		reserve n b
 	`)
-	before := ipamtest.Dump(t, r.Store)
 	for _, e := range ipamtest.Edits(t, `
 		reserve n a 192.0.2.5,192.0.2.6
 		reserve n b
@@ -252,16 +251,15 @@ func TestBO5NothingWritten(t *testing.T) {
 		end nobody
 		end nobody under
 		end a replaced`) {
-		if out := r.Edit(e); len(out.Changes) > 0 {
-			t.Errorf("%+v: %+v", e, out.Changes)
-		}
-		if after := ipamtest.Dump(t, r.Store); fmt.Sprint(after) != fmt.Sprint(before) {
-			t.Errorf("%+v changed records", e)
-		}
+		unchanged(r, fmt.Sprintf("%+v", e), func() {
+			if out := r.Edit(e); len(out.Changes) > 0 {
+				t.Errorf("%+v: %+v", e, out.Changes)
+			}
+		})
 	}
 }
 
-// BO-6: an owner has one reservation on a network, of one interface with one or several addresses.
+// BO-6: an owner has one reservation in a network: one interface with one or several addresses.
 func TestBO6One(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"a second address", `
@@ -320,7 +318,7 @@ func TestBO6One(t *testing.T) {
 	})
 }
 
-// BO-7: where not enough is free, it is said how many are wanted and how many are free, and nothing is reserved.
+// BO-7: a refusal for too few addresses says how many are wanted and free, and reserves nothing.
 func TestBO7Capacity(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"one", `

@@ -12,7 +12,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// check holds everything that is shown, and what the events have told, against the model after each step.
+// check compares all that is shown, and all events, with the model after each step.
 func (mc *ownerMachine) check(t *rapid.T) {
 	if problems, err := mc.s.Check(ctx); err != nil || len(problems) > 0 {
 		t.Fatalf("check: %q, %v", problems, err)
@@ -21,8 +21,7 @@ func (mc *ownerMachine) check(t *rapid.T) {
 	got := map[string]string{}
 	var holds []toldOf
 	for _, l := range ipamtest.ListLeases(t, mc.s, ipam.LeaseFilter{}) {
-		got[l.Network+" "+l.Address.String()] = fmt.Sprintf("held by %q %s through %s external %t;", l.Name, l.MAC,
-			l.Pool, l.Kind == ipam.External)
+		got[l.Network+" "+l.Address.String()] = fmt.Sprintf("held by %q %s through %s;", l.Name, l.MAC, l.Pool)
 		holds = append(holds, toldOf{lease: l.ID, addr: l.Address})
 	}
 	owned := mc.shownReservations(t, got)
@@ -33,8 +32,7 @@ func (mc *ownerMachine) check(t *rapid.T) {
 		for a, rec := range n.records {
 			text := ""
 			if rec.held {
-				text += fmt.Sprintf("held by %q %s through %s external %t;", rec.name, rec.mac, rec.docker,
-					rec.external)
+				text += fmt.Sprintf("held by %q %s through %s;", rec.name, rec.mac, rec.docker)
 			}
 			if rec.owner != "" {
 				text += fmt.Sprintf(" %s of %s at %d:%d replaced %t until %s", rec.kind, rec.owner, rec.nic, rec.slot,
@@ -48,7 +46,7 @@ func (mc *ownerMachine) check(t *rapid.T) {
 	}
 }
 
-// shownReservations adds what is reserved to what is held, and returns it as the events have to have told it.
+// shownReservations adds the reservations to what is held, and returns them as events must have told of them.
 func (mc *ownerMachine) shownReservations(t *rapid.T, got map[string]string) (owned []toldOf) {
 	for res, err := range mc.s.Reservations(ctx, ipam.AddressFilter{}) {
 		fine(t, err)
@@ -62,7 +60,7 @@ func (mc *ownerMachine) shownReservations(t *rapid.T, got map[string]string) (ow
 	return owned
 }
 
-// checkPlaces holds that nobody has two wanted addresses in one place, nor two interfaces (BO-6).
+// checkPlaces: no owner has two wanted addresses in one slot, or two interfaces (BO-6).
 func (mc *ownerMachine) checkPlaces(t *rapid.T, n *ownedNet) {
 	places := map[string]ownedRecord{}
 	for a, rec := range n.records {
@@ -76,8 +74,8 @@ func (mc *ownerMachine) checkPlaces(t *rapid.T, n *ownedNet) {
 	}
 }
 
-// checkEvents holds that what the events told of since the beginning is what there is: nothing comes or goes without
-// one (BO-12).
+// checkEvents: the events since the beginning add up to what there is, so nothing begins or ends without one
+// (BO-12).
 func (mc *ownerMachine) checkEvents(t *rapid.T, there []toldOf) {
 	events, err := mc.s.Events(ctx, ipam.EventFilter{After: mc.last})
 	fine(t, err)

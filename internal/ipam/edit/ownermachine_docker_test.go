@@ -69,33 +69,7 @@ func (mc *ownerMachine) detach(t *rapid.T) {
 	}
 }
 
-func (mc *ownerMachine) take(t *rapid.T) {
-	net, owner := mc.drawNet(t), rapid.SampledFrom(ownerNames[:4]).Draw(t, "owner")
-	e := &ipam.TakeAddress{Network: net, Owner: owner,
-		Interface: ipam.Interface{Wishes: mc.drawWishes(t, net, owner)[:1]}}
-	mc.edit(t, e, func(m *ownerModel, got []netip.Addr) verdict {
-		var a netip.Addr
-		if len(got) > 0 {
-			a = got[0]
-		}
-		return m.nets[net].take(e.Owner, e.Interface.Wishes[0], a)
-	})
-}
-
-func (mc *ownerMachine) giveBack(t *rapid.T) {
-	e := &ipam.ReleaseAddress{Network: mc.drawNet(t), Owner: rapid.SampledFrom(ownerNames[:4]).Draw(t, "owner")}
-	mc.edit(t, e, func(m *ownerModel, _ []netip.Addr) verdict {
-		n := m.nets[e.Network]
-		for _, a := range n.hosts {
-			if rec := n.records[a]; rec.external && rec.name == e.Owner {
-				n.release(a)
-			}
-		}
-		return verdict{}
-	})
-}
-
-// bands puts one static band into a network, or none.
+// bands sets one static band of a network, or none.
 func (mc *ownerMachine) bands(t *rapid.T) {
 	net := mc.drawNet(t)
 	n := mc.m.nets[net]
@@ -111,7 +85,7 @@ func (mc *ownerMachine) bands(t *rapid.T) {
 	})
 }
 
-// rules puts the two rules into the first network, or takes them out.
+// rules adds the two rules to the first network, or removes them.
 func (mc *ownerMachine) rules(t *rapid.T) {
 	on := !mc.m.nets["n"].ruled
 	all := []ipam.OwnerRule{{Pattern: "api-*"}, {Pattern: "web*"}}

@@ -10,7 +10,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// reserve is one AddReservation: the wishes for given addresses first. got is what was given, by slot.
+// reserve is one AddReservation: first the wishes for given addresses. got has the addresses by slot.
 func (m *ownerModel) reserve(e *ipam.AddReservation, got []netip.Addr, chosen func(ipam.Wish) bool) verdict {
 	n := m.nets[e.Network]
 	if twice(e.Wishes) {
@@ -43,7 +43,7 @@ func (m *ownerModel) reserve(e *ipam.AddReservation, got []netip.Addr, chosen fu
 	return verdict{}
 }
 
-// twice tells whether an address is wished for in two places.
+// twice reports whether two wishes name the same address.
 func twice(wishes []ipam.Wish) bool {
 	seen := map[netip.Addr]bool{}
 	for _, w := range wishes {
@@ -55,8 +55,8 @@ func twice(wishes []ipam.Wish) bool {
 	return false
 }
 
-// changePlaces gives addresses of the owner, wished for in other slots, these slots; what was there before is replaced,
-// unless it has moved itself.
+// changePlaces moves the owner's addresses to the slots in which they are wished for. What was there is replaced,
+// unless it moved, too.
 func (n *ownedNet) changePlaces(e *ipam.AddReservation, wishes []ipam.Wish) {
 	moved := map[netip.Addr]bool{}
 	into := map[int]bool{}
@@ -125,7 +125,7 @@ func (m *ownerModel) reserveSlot(n *ownedNet, e *ipam.AddReservation, w ipam.Wis
 	return verdict{}
 }
 
-// end is when an owner's time is over, as a wish says or as it was.
+// end returns the end of an owner: the wished one, or the old one.
 func (m *ownerModel) end(e *ipam.AddReservation, before time.Time) time.Time {
 	if e.For > 0 {
 		return m.now.Add(time.Duration(e.For))
@@ -133,8 +133,8 @@ func (m *ownerModel) end(e *ipam.AddReservation, before time.Time) time.Time {
 	return before
 }
 
-// toReserve is the address for a wish that nothing meets yet: the one it names, one of the owner's that was replaced in
-// the same slot, one that the owner has in hand, or a free one.
+// toReserve returns the address for a wish that no reservation satisfies: the given one, a replaced one of the slot,
+// one that the owner holds, or a free one.
 func (m *ownerModel) toReserve(n *ownedNet, e *ipam.AddReservation, w ipam.Wish, got netip.Addr,
 	meets func(netip.Addr) bool) (netip.Addr, verdict) {
 	if a := w.Address; a.IsValid() {
@@ -181,14 +181,14 @@ func (m *ownerModel) toReserve(n *ownedNet, e *ipam.AddReservation, w ipam.Wish,
 	return n.choice(got, pool)
 }
 
-// leaves tells whether whose an address is gets another one in its place by the same request: they change places.
+// leaves reports whether the owner of an address gets another one in its slot by the same request, so that two can
+// swap.
 func (m *ownerModel) leaves(n *ownedNet, e *ipam.AddReservation, a netip.Addr) bool {
 	rec := n.records[a]
-	byHand := rec.held && rec.docker == ipam.ID{}
 	i := slices.IndexFunc(m.wanted, func(one ipam.AddReservation) bool {
 		return one.Owner == rec.owner && m.nets[one.Network] == n
 	})
-	if rec.owner == "" || rec.owner == e.Owner || byHand || i < 0 || m.wanted[i].Number != rec.nic {
+	if rec.owner == "" || rec.owner == e.Owner || i < 0 || m.wanted[i].Number != rec.nic {
 		return false
 	}
 	another := false
@@ -201,13 +201,13 @@ func (m *ownerModel) leaves(n *ownedNet, e *ipam.AddReservation, a netip.Addr) b
 	return another
 }
 
-// holds tells whether what is held is in the hands of an owner.
+// holds reports whether an owner holds an address.
 func (n *ownedNet) holds(rec ownedRecord, owner string) bool {
 	return rec.held && (slices.Contains(n.owners(rec.name), owner) || rec.mac != (ipam.MAC{}) &&
 		rec.mac.String() == owner)
 }
 
-// bind makes what is wanted what is reserved; got is what was given, in the order of the owners.
+// bind is BindReservations; got has the addresses in the order of the owners.
 func (m *ownerModel) bind(e *ipam.BindReservations, got []netip.Addr) verdict {
 	wishes := func(net, owner string, nic, slot int) bool {
 		return slices.ContainsFunc(e.Wanted, func(one ipam.AddReservation) bool {
@@ -251,7 +251,7 @@ func (m *ownerModel) bind(e *ipam.BindReservations, got []netip.Addr) verdict {
 	return verdict{}
 }
 
-// end is ReleaseOwner.
+// endOwner is ReleaseOwner.
 func (m *ownerModel) endOwner(e *ipam.ReleaseOwner) {
 	of := func(name string) bool { return name == e.Owner || e.Under && strings.HasPrefix(name, e.Owner+"/") }
 	if e.Replaced {
@@ -261,18 +261,14 @@ func (m *ownerModel) endOwner(e *ipam.ReleaseOwner) {
 	for _, n := range m.nets {
 		for a, rec := range n.records {
 			if of(rec.owner) {
-				rec = rec.unowned()
+				n.put(a, rec.unowned())
 			}
-			if rec.external && of(rec.name) {
-				rec = rec.unheld()
-			}
-			n.put(a, rec)
 		}
 	}
 }
 
-// endReplaced ends what was replaced where what replaced it is in use: the address in the same place, or, where there
-// is none, any of the owner's.
+// endReplaced ends replaced addresses whose replacement is in use: the address in the same slot or, if there is
+// none, any of the owner.
 func (m *ownerModel) endReplaced(of func(string) bool) {
 	before := m.clone()
 	for name, n := range m.nets {
@@ -299,8 +295,8 @@ func (m *ownerModel) endReplaced(of func(string) bool) {
 	}
 }
 
-// unreserve ends the reservation of one address, or with the zero one of all. Where a wanted one goes, one that it had
-// replaced is wanted again: again is which.
+// unreserve ends the reservation of one address, or of all with the zero one. If a wanted one ends, one that it
+// replaced is wanted again; again tells which.
 func (m *ownerModel) unreserve(e *ipam.RemoveReservation, again func(netip.Addr) bool) verdict {
 	n := m.nets[e.Network]
 	if e.Address.IsValid() && n.leavesGap(e.Owner, e.Address) {
@@ -336,8 +332,8 @@ func (m *ownerModel) unreserve(e *ipam.RemoveReservation, again func(netip.Addr)
 	return verdict{}
 }
 
-// leavesGap tells whether an interface of an owner would have a later slot and not that of an address (GA-24). What the
-// address was to replace comes back into its slot.
+// leavesGap reports whether an interface would have a later slot, but not that of an address (GA-24). A replaced
+// address takes the slot again.
 func (n *ownedNet) leavesGap(owner string, a netip.Addr) bool {
 	one := n.records[a]
 	if one.owner != owner || one.replaced {
@@ -354,38 +350,4 @@ func (n *ownedNet) leavesGap(owner string, a netip.Addr) bool {
 		}
 	}
 	return later
-}
-
-// take is TakeAddress for the first place of an owner's first interface.
-func (n *ownedNet) take(owner string, w ipam.Wish, got netip.Addr) verdict {
-	for a, rec := range n.records {
-		if !rec.external || rec.name != owner {
-			continue
-		}
-		if w.Address.IsValid() && w.Address != a || w.Pool != "" && !n.pools[w.Pool].Contains(a) {
-			return no("") // of no code: the interface is there, and otherwise
-		}
-		return n.given(got, a)
-	}
-	_, v := n.choice(got, w.Pool)
-	own := n.wanted(owner)
-	at := slices.IndexFunc(own,
-		func(a netip.Addr) bool { return !n.records[a].held && (w.Pool == "" || n.open(a, w.Pool)) })
-	rec := n.records[w.Address]
-	switch {
-	case w.Address.IsValid() && !slices.Contains(n.hosts, w.Address):
-		return no(ipam.OutsideSubnet)
-	case w.Address.IsValid() && (rec.held || rec.owner != "" && rec.owner != owner):
-		return no(ipam.AlreadyInUse)
-	case w.Address.IsValid():
-		v = n.given(got, w.Address)
-	case at >= 0:
-		v = n.given(got, own[at])
-	}
-	if !v.refused() && v.wrong == "" {
-		rec := n.records[got]
-		rec.held, rec.external, rec.name = true, true, owner
-		n.records[got] = rec
-	}
-	return v
 }

@@ -10,9 +10,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// ownerModel is the rules of owners at their slowest and plainest: some networks of one subnet each, and what is known
-// of each of their addresses. Where Berth is free to choose an address, the model is told which one it chose, and says
-// whether it might.
+// ownerModel is the slow, obvious model of the rules for owners: some networks of one subnet each, and what is known
+// of each address. If Berth is free to choose an address, the model gets the chosen one and checks it.
 type ownerModel struct {
 	nets   map[string]*ownedNet
 	now    time.Time
@@ -31,14 +30,13 @@ type ownedNet struct {
 	again   bool // what is judged was done before as well, and its outcome was hidden
 }
 
-// ownedRecord is what is known of an address: who has it, and whose it is.
+// ownedRecord is what is known of an address: its holder and its owner.
 type ownedRecord struct {
-	held     bool
-	old      bool // since before the daemon's start, so that it is in doubt who has it
-	external bool
-	name     string
-	mac      ipam.MAC
-	docker   ipam.ID
+	held   bool
+	old    bool // since before the daemon's start, so that it is in doubt who has it
+	name   string
+	mac    ipam.MAC
+	docker ipam.ID
 
 	owner    string // "": nobody's
 	kind     ipam.Kind
@@ -48,8 +46,7 @@ type ownedRecord struct {
 	until    time.Time
 }
 
-// verdict is what the model says to a step: the codes with which it may be refused, or none; and whether what was
-// chosen was free to be.
+// verdict is the model's answer to a step: the codes of a refusal, or none, and what is wrong with a chosen address.
 type verdict struct {
 	codes []ipam.Code
 	wrong string
@@ -75,11 +72,11 @@ func (rec ownedRecord) unowned() ownedRecord {
 }
 
 func (rec ownedRecord) unheld() ownedRecord {
-	rec.held, rec.old, rec.external, rec.name, rec.mac, rec.docker = false, false, false, "", ipam.MAC{}, ipam.ID{}
+	rec.held, rec.old, rec.name, rec.mac, rec.docker = false, false, "", ipam.MAC{}, ipam.ID{}
 	return rec
 }
 
-// put writes a record, or none where it says nothing.
+// put writes a record, or deletes an empty one.
 func (n *ownedNet) put(a netip.Addr, rec ownedRecord) {
 	if rec == (ownedRecord{}) {
 		delete(n.records, a)
@@ -88,7 +85,7 @@ func (n *ownedNet) put(a netip.Addr, rec ownedRecord) {
 	n.records[a] = rec
 }
 
-// owners are whom a name can mean, of those that there are in the tests; of the table's names each is a row.
+// owners returns the owners that a name can mean.
 func (n *ownedNet) owners(name string) []string {
 	switch name {
 	case "":
@@ -104,7 +101,7 @@ func (n *ownedNet) owners(name string) []string {
 	return []string{name}
 }
 
-// poolOf is the pool that a rule gives a name or an owner; "" for any.
+// poolOf returns the pool that a rule gives to a name or an owner; "" means any.
 func (n *ownedNet) poolOf(name string) string {
 	if n.ruled && strings.HasPrefix(name, "web") {
 		return "web"
@@ -116,7 +113,7 @@ func (n *ownedNet) inBand(a netip.Addr) bool {
 	return slices.ContainsFunc(n.static, func(r ipam.Range) bool { return r.Contains(a) })
 }
 
-// open tells whether anybody may be given an address out of the pools of a name.
+// open reports whether Berth may choose an address from the pools of a name.
 func (n *ownedNet) open(a netip.Addr, pool string) bool {
 	if !slices.Contains(n.hosts, a) || n.inBand(a) {
 		return false
@@ -129,8 +126,8 @@ func (n *ownedNet) open(a netip.Addr, pool string) bool {
 	return false
 }
 
-// choice judges an address that Berth chose freely out of pools, the nameless one first. Where it chose none, because
-// it refuses something, it is told one.
+// choice checks an address that Berth chose from the pools, first from those without a name. If Berth refused
+// something, it returns one.
 func (n *ownedNet) choice(got netip.Addr, pool string) (netip.Addr, verdict) {
 	if n.kind == "vip" {
 		return got, no(ipam.WrongType)
@@ -155,7 +152,7 @@ func (n *ownedNet) choice(got netip.Addr, pool string) (netip.Addr, verdict) {
 	return got, no(ipam.NotEnoughCapacity)
 }
 
-// wanted lists the addresses that are reserved for an owner and wanted, by slot.
+// wanted lists an owner's wanted reservations by slot.
 func (n *ownedNet) wanted(owner string) (all []netip.Addr) {
 	for a, rec := range n.records {
 		if rec.owner == owner && owner != "" && !rec.replaced {
@@ -169,7 +166,7 @@ func (n *ownedNet) wanted(owner string) (all []netip.Addr) {
 	return all
 }
 
-// ask is the request of a Docker network for an address; got is what it was given.
+// ask is a request of a Docker network; got is its answer.
 func (n *ownedNet) ask(req ipam.AddressRequest, got netip.Addr) verdict {
 	take := func(v verdict) verdict {
 		if !v.refused() && v.wrong == "" {
@@ -224,7 +221,7 @@ func (n *ownedNet) ask(req ipam.AddressRequest, got netip.Addr) verdict {
 	return take(v)
 }
 
-// given is the verdict on an address that can be no other.
+// given checks an address that can only be one.
 func (n *ownedNet) given(got, want netip.Addr) verdict {
 	if got != want && got.IsValid() {
 		return verdict{wrong: "it gave " + got.String() + " and not " + want.String()}

@@ -146,7 +146,7 @@ type ownerPlace struct {
 	slot    ipam.Slot
 }
 
-// releaseReplaced ends replaced reservations whose owner uses the replacement (BO-13). That is the address in the same
+// releaseReplaced ends replaced reservations whose owner uses the replacement. That is the address in the same
 // slot. If that slot is no longer wanted, it is any address of the owner, even in the other store. A holder of the old
 // address keeps it.
 func releaseReplaced(c *run, owners OwnerSet, elsewhere map[string]bool) error {

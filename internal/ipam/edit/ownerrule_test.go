@@ -13,7 +13,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// Whom a name can mean, the likeliest first.
+// The owners that a name can mean, the likeliest first.
 func TestOwners(t *testing.T) {
 	n := &ipam.Network{Rules: []ipam.OwnerRule{
 		{Pattern: "api-*", Owner: "prod/api/*"},
@@ -23,38 +23,39 @@ func TestOwners(t *testing.T) {
 		{Pattern: "exact", Owner: "other"},
 		{Pattern: "exa*", Owner: "late/*"}, // of two that match the first one counts
 	}}
-	for name, want := range map[string]string{
-		"web":                     "web",
-		"shop-web-1":              "shop-web-1 shop/web/1",
-		"shop_web_1":              "shop_web_1 shop/web/1",
-		"my-shop-web-1":           "my-shop-web-1 my/shop-web/1 my-shop/web/1",
-		"my-shop_web_1":           "my-shop_web_1 my-shop/web/1",
-		"shop_my-web_12":          "shop_my-web_12 shop/my-web/12",
-		"0123456789ab_shop-web-1": "shop-web-1 0123456789ab_shop-web-1 shop/web/1",
-		"0123456789ab_shop_web_1": "shop_web_1 0123456789ab_shop_web_1 shop/web/1",
-		"0123456789ab_web":        "web 0123456789ab_web",
-		"0123456789ab_":           "0123456789ab_",
-		"shop-web-0":              "shop-web-0",
-		"shop-web-01":             "shop-web-01",
-		"shop-web-":               "shop-web-",
-		"web-1":                   "web-1",
-		"-web-1":                  "-web-1",
-		"shop--1":                 "shop--1",
-		"shop/web/1":              "shop/web/1",
-		"api-7":                   "prod/api/7 api-7",
-		"api-blue-7":              "prod/api/blue-7 api-blue-7 api/blue/7",
-		"api-":                    "api-",
-		"a.old-b":                 "a/b a.old-b",
-		"x1y2z":                   "1-2 x1y2z",
-		"xyyz":                    "xyyz", // the first star is empty, which names nobody
-		"xyz":                     "xyz",
-		"pool-a":                  "pool-a",
-		"exact":                   "other exact",
-		"inexact":                 "inexact",
-		"exact1":                  "late/ct1 exact1",
-	} {
-		if got := strings.Join(slices.Collect(n.Owners(name)), " "); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
+	for row := range ipamtest.Rows(2, `
+		web | web
+		shop-web-1 | shop-web-1 shop/web/1
+		shop_web_1 | shop_web_1 shop/web/1
+		my-shop-web-1 | my-shop-web-1 my/shop-web/1 my-shop/web/1
+		my-shop_web_1 | my-shop_web_1 my-shop/web/1
+		shop_my-web_12 | shop_my-web_12 shop/my-web/12
+		0123456789ab_shop-web-1 | shop-web-1 0123456789ab_shop-web-1 shop/web/1
+		0123456789ab_shop_web_1 | shop_web_1 0123456789ab_shop_web_1 shop/web/1
+		0123456789ab_web | web 0123456789ab_web
+		0123456789ab_ | 0123456789ab_
+		shop-web-0 | shop-web-0
+		shop-web-01 | shop-web-01
+		shop-web- | shop-web-
+		web-1 | web-1
+		-web-1 | -web-1
+		shop--1 | shop--1
+		shop/web/1 | shop/web/1
+		api-7 | prod/api/7 api-7
+		api-blue-7 | prod/api/blue-7 api-blue-7 api/blue/7
+		api- | api-
+		a.old-b | a/b a.old-b
+		x1y2z | 1-2 x1y2z
+		# the first star is empty, which names nobody
+		xyyz | xyyz
+		xyz | xyz
+		pool-a | pool-a
+		exact | other exact
+		inexact | inexact
+		exact1 | late/ct1 exact1
+	`) {
+		if got := strings.Join(slices.Collect(n.Owners(row[0])), " "); got != row[1] {
+			t.Errorf("%s: %q, want %q", row[0], got, row[1])
 		}
 	}
 	if got := slices.Collect(n.Owners("")); len(got) > 0 {
@@ -66,7 +67,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// Names of any length and form are looked at in a time that their length bounds.
+// The time to look at a name is bounded by its length.
 func TestOwnersOfLongNames(t *testing.T) {
 	rules := []ipam.OwnerRule{{Pattern: "a*a*a*a*b", Owner: "x/*"}}
 	for _, name := range []string{strings.Repeat("a", 255), strings.Repeat("-", 254) + "1", strings.Repeat("a-", 127) +
@@ -81,7 +82,7 @@ func TestOwnersOfLongNames(t *testing.T) {
 	}
 }
 
-// Rules are kept in order, replaced by their pattern, taken away, and refused where they could never do what they say.
+// Rules keep their order, are replaced and removed by their pattern, and are refused if they can have no effect.
 func TestOwnerRulesEdited(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`
@@ -110,8 +111,8 @@ func TestOwnerRulesEdited(t *testing.T) {
 	}
 }
 
-// A rule's pool is that of an owner's reservations, too, in the families that have one of its name; a wish for a pool,
-// and one for an address, go before it.
+// A rule's pool also applies to reservations of an owner, in the families that have such a pool. A wish for a pool
+// or an address goes before it.
 func TestOwnerRulesOfReservations(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`
@@ -126,11 +127,8 @@ func TestOwnerRulesOfReservations(t *testing.T) {
 		bind n web3 shop/web/2 db2
 		owned n -> db=192.0.2.4:a lost=192.0.2.5:a db2=192.0.2.6:a web1=192.0.2.20:a shop/web/1=192.0.2.21:a web3=192.0.2.22:a shop/web/2=192.0.2.23:a web2=192.0.2.99
 	`)
-	out := r.Edit(&ipam.AddReservation{Network: "n", Owner: "web4",
-		Wishes: []ipam.Wish{{Slot: 0, Family: 4}, {Slot: 1, Family: 6}}})
-	if got := ipamtest.Joined(out.Results[0].Addresses); got != "192.0.2.24 2001:db8::1" {
-		t.Errorf("of both families: %s", got)
-	}
+	r.Line(`edit reservation.add {"network": "n", "owner": "web4", "wishes": [{"family": 4}, {"slot": 1, "family": 6}]}` +
+		` -> 192.0.2.24 2001:db8::1`)
 	r.Run(`
 		attach B net=n six
 		ask B web9 mac=9 -> 2001:db8::2
@@ -143,7 +141,7 @@ func TestOwnerRulesOfReservations(t *testing.T) {
 	`)
 }
 
-// What a pattern matches is what the like regular expression does, whose stars are as short as they can be.
+// A pattern matches what a regular expression with non-greedy stars matches.
 func TestOwnerRulesMatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pattern := strings.ReplaceAll(rapid.StringMatching(`[ab*]{1,8}`).Draw(t, "pattern"), "**", "*")
@@ -167,7 +165,7 @@ func TestOwnerRulesMatch(t *testing.T) {
 	})
 }
 
-// A rule reads as it is written; what is none is refused, and nothing else happens.
+// A rule is written as it is read. Anything else is refused.
 func FuzzParseOwnerRule(f *testing.F) {
 	for _, text := range []string{"web-*=pool:web", "web-*=owner:shop/web/*", "a=pool:b,owner:c/d", "*=pool:*", "=",
 		"a=b", "a=pool:", "a=owner:/", "a**=pool:x", "a=pool:b,pool:c"} {

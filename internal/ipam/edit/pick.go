@@ -45,7 +45,7 @@ func (p *Plan) reachFor(in *ipam.Interface) ([]*ipam.Subnet, error) {
 }
 
 // pick finds an address for a wish: the given address if the owner may have it, or a free one from its pools. Force
-// ignores exclusions (GA-9).
+// ignores exclusions.
 func (p *Plan) pick(owner string, w ipam.Wish, subnets []*ipam.Subnet, force bool) (ledger.Picked, error) {
 	if w.Address.IsValid() {
 		return p.pickAddress(owner, w.Address, subnets, force)
@@ -67,7 +67,7 @@ func (p *Plan) first(w ipam.Wish, subnets []*ipam.Subnet, reserved func(*allocat
 		if w.Not.IsValid() {
 			t.Kept = t.Kept.And(w.Not)
 		}
-		sources = append(sources, &wanted{p, t, owner, reserved})
+		sources = append(sources, &wanted{t, p, owner, reserved})
 	}
 	from, addr, l, err := allocator.First(sources...)
 	if err != nil {
@@ -76,19 +76,19 @@ func (p *Plan) first(w ipam.Wish, subnets []*ipam.Subnet, reserved func(*allocat
 	if !addr.IsValid() {
 		return ledger.Picked{}, p.exhausted(w, subnets)
 	}
-	return ledger.Picked{Sub: from.t.Sub, Addr: addr, Record: l}, nil
+	return ledger.Picked{Sub: from.Sub, Addr: addr, Record: l}, nil
 }
 
 // wanted is an allocator.Source for an address that a person wants for an owner.
 type wanted struct {
-	p        *Plan
-	t        *allocator.Target
-	owner    string
-	reserved func(*allocator.Target) (*ipam.Lease, error)
+	*allocator.Target // has Any
+	p                 *Plan
+	owner             string
+	reserved          func(*allocator.Target) (*ipam.Lease, error)
 }
 
 // Reserved implements allocator.Source.
-func (w *wanted) Reserved() (*ipam.Lease, error) { return w.reserved(w.t) }
+func (w *wanted) Reserved() (*ipam.Lease, error) { return w.reserved(w.Target) }
 
 // Open implements allocator.Source.
 func (w *wanted) Open() error { return w.p.N.CheckAutomatic() }
@@ -96,8 +96,8 @@ func (w *wanted) Open() error { return w.p.N.CheckAutomatic() }
 // Remembered implements allocator.Source with the addresses that any name of the owner had.
 func (w *wanted) Remembered() (*ipam.Lease, error) {
 	mac, _ := ipam.ParseMAC(w.owner)
-	for _, name := range w.t.Index().Network(w.t.Sub.Network).NamesOf(w.owner) {
-		l, err := w.t.Remembered(&ipam.AddressRequest{Name: name, MAC: mac})
+	for _, name := range w.Index().Network(w.Sub.Network).NamesOf(w.owner) {
+		l, err := w.Target.Remembered(&ipam.AddressRequest{Name: name, MAC: mac})
 		if err != nil || l != nil {
 			return l, err
 		}
@@ -105,21 +105,16 @@ func (w *wanted) Remembered() (*ipam.Lease, error) {
 	return nil, nil
 }
 
-// Any implements allocator.Source.
-func (w *wanted) Any() (netip.Addr, *ipam.Lease, error) { return w.t.Any() }
-
 // target returns a subnet as the target of a request without a Docker network. An empty pool means any.
 func (p *Plan) target(sub *ipam.Subnet, pool string) *allocator.Target {
-	return &allocator.Target{Change: p.Change, At: &ipam.Attachment{Subnet: sub.ID, Space: sub.Space, CIDR: sub.CIDR},
-		Sub: sub,
-		Sx:  p.Index().Subnet(sub.ID), Pool: pool, Kept: allocator.KeptOf(p.Change, sub)}
+	return allocator.NewTarget(p.Change, new(ipam.Attachment), sub, pool)
 }
 
 // pickReserved returns the first free address that is reserved for the owner and, if a pool is named, lies in it.
 func pickReserved(t *allocator.Target, owner string, not netip.Addr) (*ipam.Lease, error) {
-	free, _, err := t.Reservations(t.Sub.ID, owner)
-	for _, l := range free {
-		if !l.Reservation.Replaced && l.Address != not && (t.Pool == "" || t.InPools(l.Address)) {
+	all, err := t.Reservations(t.Sub.ID, owner)
+	for _, l := range all {
+		if !l.Held() && !l.Reservation.Replaced && l.Address != not && (t.Pool == "" || t.InPools(l.Address)) {
 			return l, err
 		}
 	}
@@ -154,9 +149,8 @@ func (p *Plan) pickAddress(owner string, addr netip.Addr, subnets []*ipam.Subnet
 		return ledger.Picked{}, ipam.RefuseAs(ipam.OutsideSubnet, ipam.ErrInvalid, "%s is %s of network %s", addr,
 			allocator.NotHost(subnets[0].CIDR, addr), p.Called())
 	}
-	return ledger.Picked{}, ipam.RefuseAs(ipam.OutsideSubnet, ipam.ErrInvalid, "no subnet of network %s holds %s; it has %s",
-		p.Called(), addr,
-		p.SubnetList())
+	return ledger.Picked{}, ipam.RefuseAs(ipam.OutsideSubnet, ipam.ErrInvalid,
+		"no subnet of network %s holds %s; it has %s", p.Called(), addr, p.SubnetList())
 }
 
 // exhausted explains why no pool of the subnets has an address.

@@ -18,8 +18,8 @@ func (c *run) plan(n *ipam.Network) *Plan {
 	return &Plan{ledger.NetworkPlan{Change: c.Change, N: n}, c}
 }
 
-// OpenPlan opens the network that an edit names. The first one must have the revision in IfMatch, if that is set.
-func OpenPlan(c *run, ref string, e ipam.Edit) (*Plan, error) {
+// openPlan opens the network that an edit names. The first one must have the revision in IfMatch, if that is set.
+func openPlan(c *run, ref string, e ipam.Edit) (*Plan, error) {
 	if c.imports != nil {
 		return c.imports.open(ref)
 	}
@@ -36,8 +36,8 @@ func OpenPlan(c *run, ref string, e ipam.Edit) (*Plan, error) {
 	return c.plan(n), nil
 }
 
-// NameFree refuses an invalid name, or one that another network has.
-func NameFree(c *ledger.Change, name string) error {
+// nameFree refuses an invalid name, or one that another network has.
+func nameFree(c *ledger.Change, name string) error {
 	if err := ipam.CheckName("network", name); err != nil {
 		return err
 	}

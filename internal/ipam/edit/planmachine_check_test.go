@@ -11,7 +11,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// check holds everything that is shown against the model after each step.
+// check compares all that is shown with the model after each step.
 func (mc *planMachine) check(t *rapid.T) {
 	problems, err := mc.s.Check(ctx)
 	if err != nil || len(problems) > 0 {
@@ -23,10 +23,23 @@ func (mc *planMachine) check(t *rapid.T) {
 		t.Fatalf("%d subnets and %d Docker networks; the model has %d and %d", len(n.Subnets), n.Docker,
 			len(mc.m.subnets), len(mc.m.docker))
 	}
-	records := 0
+	listed, err := mc.s.Subnets(ctx, "")
+	fine(t, err)
+	spaces, err := mc.s.Spaces(ctx)
+	fine(t, err)
+	records, held := 0, uint64(0)
 	for i, sub := range mc.m.subnets {
 		mc.checkSubnet(t, sub, &n.Subnets[i])
 		records += len(sub.records)
+		held += n.Subnets[i].Use.Leased
+		one := listed[slices.IndexFunc(listed, func(info ipam.SubnetInfo) bool { return info.CIDR == sub.cidr })]
+		if one.Use.Leased != n.Subnets[i].Use.Leased {
+			t.Fatalf("%s is listed with %+v, and shown with %+v", sub.cidr, one.Use, n.Subnets[i].Use)
+		}
+	}
+	i := slices.IndexFunc(spaces, func(sp ipam.SpaceInfo) bool { return sp.Name == "local" })
+	if n.Use.Leased != held || i < 0 || spaces[i].Leases != held || spaces[i].Subnets != len(mc.m.subnets) {
+		t.Fatalf("%d are held; of the network %+v, of spaces %+v", held, n.Use, spaces)
 	}
 	leases := ipamtest.ListLeases(t, mc.s, ipam.LeaseFilter{Remembered: true})
 	for _, l := range leases {

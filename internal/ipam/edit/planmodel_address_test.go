@@ -8,7 +8,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// take is the whole of GA-24, one wish after the other.
+// take is GA-24, one wish after the other.
 func (m *planModel) take(e *ipam.TakeAddress) (given []netip.Addr, no refusals) {
 	has := m.taken(e.Owner)
 	in := e.Interface
@@ -50,7 +50,7 @@ func (m *planModel) take(e *ipam.TakeAddress) (given []netip.Addr, no refusals) 
 	return eachWish(in.Wishes, func(w ipam.Wish) (netip.Addr, refusals) { return m.takeSlot(e, w, has) })
 }
 
-// eachWish grants wishes, those for given addresses first, until one is refused. It answers with the addresses by slot.
+// eachWish grants wishes until one is refused, first those for given addresses. It returns the addresses by slot.
 func eachWish(wishes []ipam.Wish, grant func(ipam.Wish) (netip.Addr, refusals)) (given []netip.Addr, no refusals) {
 	bySlot := map[int]netip.Addr{}
 	for _, named := range []bool{true, false} {
@@ -69,7 +69,7 @@ func eachWish(wishes []ipam.Wish, grant func(ipam.Wish) (netip.Addr, refusals)) 
 	return given, nil
 }
 
-// gaps refuses an interface whose slots would not be numbered from 0 on.
+// gaps refuses an interface whose slots are not numbered from 0 without gaps.
 func (m *planModel) gaps(in ipam.Interface, has map[[2]int]netip.Addr) (no refusals) {
 	filled := map[int]bool{}
 	for at := range has {
@@ -136,7 +136,7 @@ func (m *planModel) releaseTaken(e *ipam.ReleaseAddress) refusals {
 	return nil
 }
 
-// reserve makes addresses an owner's.
+// reserve reserves addresses for an owner.
 func (m *planModel) reserve(e *ipam.AddReservation) (given []netip.Addr, no refusals) {
 	for i, w := range e.Wishes {
 		if w.Address.IsValid() &&
@@ -202,7 +202,7 @@ func (m *planModel) reservable(e *ipam.AddReservation, w ipam.Wish) (sub *planSu
 	return m.pick("", w.Pool)
 }
 
-// by tells whether an address is in an owner's hands, by its name or by its MAC.
+// by reports whether an owner holds the address, by its name or its MAC.
 func (rec planRecord) by(owner string) bool {
 	return rec.name == owner || rec.mac != (ipam.MAC{}) && rec.mac.String() == owner
 }
@@ -247,7 +247,7 @@ func (m *planModel) unreserve(e *ipam.RemoveReservation) refusals {
 	return nil
 }
 
-// leavesGap tells whether the interface would have a later slot and not that of the address (GA-24).
+// leavesGap reports whether the interface would have a later slot, but not that of the address (GA-24).
 func (m *planModel) leavesGap(e *ipam.RemoveReservation) bool {
 	var one planRecord
 	for _, sub := range m.subnets {

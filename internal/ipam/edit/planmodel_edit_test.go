@@ -10,8 +10,8 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// apply makes an edit of the model, and answers with the addresses that it gives, by slot, or why it is refused. Where
-// it is refused the model is spoilt.
+// apply makes an edit in the model. It returns the addresses by slot, or why the edit is refused. After a refusal
+// the model is useless.
 func (m *planModel) apply(e ipam.Edit) ([]netip.Addr, refusals) {
 	switch e := e.(type) {
 	case *ipam.AddSubnet:
@@ -117,7 +117,7 @@ func (m *planModel) modifySubnet(e *ipam.ModifySubnet) (no refusals) {
 	return no
 }
 
-// cutOff refuses what a subnet of another size has no room for, and trims the rest.
+// cutOff refuses a CIDR that cuts something off, and trims the pools.
 func (m *planModel) cutOff(sub *planSubnet, gateway netip.Addr) (no refusals) {
 	for _, x := range sub.exclusions {
 		if !sub.cidr.Contains(x.r.From()) || !sub.cidr.Contains(x.r.To()) {
@@ -222,7 +222,7 @@ func (m *planModel) removePool(e *ipam.RemovePool) refusals {
 
 func asRange(text string) (r ipam.Range, ok bool) { return r, r.UnmarshalText([]byte(text)) == nil }
 
-// renamePool renames all ranges of a name, or one; Docker networks follow the last range of their pool's name.
+// renamePool renames all ranges of a name, or one. A Docker network follows the last range with its pool's name.
 func (m *planModel) renamePool(e *ipam.ModifyPool) refusals {
 	r, ranged := asRange(e.Pool)
 	if ranged && m.holding(r) == nil {

@@ -12,15 +12,14 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// planModel is the slow, obvious plan that the service is held against: one network, whose addresses are walked from
-// end to end for every question. What it refuses, it refuses with all kinds of errors that apply.
+// planModel is the slow, obvious model of one network. It walks all addresses for every question. It refuses an edit
+// with all kinds of errors that apply.
 type planModel struct {
 	subnets []*planSubnet
 	docker  map[ipam.ID]*planDocker
 	forget  bool
 	wait    time.Duration
 	now     time.Time
-	moment  time.Time // of what happened last: a clock that is put back does not put that back
 	clock   int
 	hint    []netip.Addr // what the service gave, where the model leaves it a choice
 	unsure  bool         // such a choice was made without a hint
@@ -48,30 +47,27 @@ type planExclusion struct {
 type planDocker struct {
 	sub  *planSubnet
 	pool string
-	made time.Time
 }
 
-// planRecord is what is known of an address. The zero kind is nothing but a reservation.
+// planRecord is what is known of an address. The zero kind has only a reservation.
 type planRecord struct {
-	held   bool
-	old    bool // since before the daemon's start, so that it is in doubt who has it
-	behind bool // so is this: the start that took it was refused its IPv6 address
-	kind   ipam.Kind
-	name   string
-	mac    ipam.MAC
-	pool   ipam.ID
-	nic    int // of an external one
-	slot   int
-	used   int
-	since  time.Time
-	until  time.Time
+	held  bool
+	old   bool // since before the daemon's start, so that it is in doubt who has it
+	kind  ipam.Kind
+	name  string
+	mac   ipam.MAC
+	pool  ipam.ID
+	nic   int // of an external one
+	slot  int
+	used  int
+	until time.Time
 
 	owner     string // whose it is; "": nobody's
 	ownedNIC  int
 	ownedSlot int
 }
 
-// refusals are the kinds of error that apply; none is success.
+// refusals are the kinds of errors that apply. None means success.
 type refusals []error
 
 func newPlanModel(now time.Time) *planModel {
@@ -83,8 +79,7 @@ func (m *planModel) tick() int {
 	return m.clock
 }
 
-// clone is a copy for an edit that may yet be refused. The Docker networks of both are on the subnets of the copy's
-// number.
+// clone copies the model for an edit that may be refused. The Docker networks of the copy use its subnets.
 func (m *planModel) clone() *planModel {
 	c := *m
 	c.subnets, c.docker = nil, map[ipam.ID]*planDocker{}
@@ -97,12 +92,12 @@ func (m *planModel) clone() *planModel {
 		copies[sub] = &other
 	}
 	for id, d := range m.docker {
-		c.docker[id] = &planDocker{copies[d.sub], d.pool, d.made}
+		c.docker[id] = &planDocker{copies[d.sub], d.pool}
 	}
 	return &c
 }
 
-// at is the subnet that an address is in; nil for none.
+// at returns the subnet that contains an address, or nil.
 func (m *planModel) at(a netip.Addr) *planSubnet {
 	for _, sub := range m.subnets {
 		if sub.cidr.Contains(a) {
@@ -112,7 +107,7 @@ func (m *planModel) at(a netip.Addr) *planSubnet {
 	return nil
 }
 
-// holding is the subnet that all of a range is in.
+// holding returns the subnet that contains all of a range, or nil.
 func (m *planModel) holding(r ipam.Range) *planSubnet {
 	if sub := m.at(r.From()); sub != nil && sub.cidr.Contains(r.To()) {
 		return sub
@@ -135,18 +130,18 @@ func (sub *planSubnet) excluded(a netip.Addr) bool {
 	return slices.ContainsFunc(sub.exclusions, func(x planExclusion) bool { return x.r.Contains(a) })
 }
 
-// open tells whether automatic requests may be given an address of a pool.
+// open reports whether Berth may choose an address from a pool.
 func (sub *planSubnet) open(p planPool, a netip.Addr) bool {
 	return p.r.Contains(a) && sub.host(a) && !sub.excluded(a)
 }
 
-// inPools tells whether a is in an open part of the pools of a name; of all with "".
+// inPools reports whether Berth may choose an address from the pools of a name, or from any with "".
 func (sub *planSubnet) inPools(name string, a netip.Addr) bool {
 	return slices.ContainsFunc(sub.pools,
 		func(p planPool) bool { return (name == "" || p.name == name) && sub.open(p, a) })
 }
 
-// free is what the pools of a name give to whom nothing in them belongs.
+// free returns the next free address of the pools of a name, for an owner without a remembered one.
 func (m *planModel) free(sub *planSubnet, name string) netip.Addr {
 	var pools []func(netip.Addr) bool
 	for _, p := range sub.pools {
@@ -157,7 +152,7 @@ func (m *planModel) free(sub *planSubnet, name string) netip.Addr {
 	return m.choice(sub).Next(pools)
 }
 
-// remembered is the address of a subnet that an owner had last, and may be given again.
+// remembered returns the last address of an owner in a subnet, if it may get that again.
 func (m *planModel) remembered(sub *planSubnet, pool string, is func(planRecord) bool) netip.Addr {
 	if m.forget {
 		return netip.Addr{}
@@ -175,7 +170,7 @@ func (m *planModel) choice(sub *planSubnet) ipamtest.SlowChoice {
 	})
 }
 
-// reserved lists the addresses of a subnet that are an owner's, by slot: those that are free, and those in use.
+// reserved lists an owner's addresses in a subnet by slot: the free ones, and those in use.
 func (sub *planSubnet) reserved(owner string) (free, held []netip.Addr) {
 	for a, rec := range sub.records {
 		if rec.owner != owner || owner == "" {
@@ -196,7 +191,7 @@ func (sub *planSubnet) reserved(owner string) (free, held []netip.Addr) {
 	return free, held
 }
 
-// pick is what an edit's wish of a pool is given.
+// pick returns the address for a wish of a pool.
 func (m *planModel) pick(owner, pool string) (*planSubnet, netip.Addr, refusals) {
 	for _, sub := range m.subnets {
 		free, _ := sub.reserved(owner)
@@ -225,7 +220,7 @@ func (m *planModel) pick(owner, pool string) (*planSubnet, netip.Addr, refusals)
 	return nil, netip.Addr{}, refusals{ipam.ErrExhausted}
 }
 
-// may tells whether an owner may have an address that it names, held or not.
+// may checks whether an owner may have a given address, held or not.
 func (m *planModel) may(owner string, a netip.Addr, force bool) (sub *planSubnet, no refusals) {
 	if sub = m.at(a); sub == nil || !sub.host(a) {
 		return nil, refusals{ipam.ErrInvalid}
@@ -237,7 +232,7 @@ func (m *planModel) may(owner string, a netip.Addr, force bool) (sub *planSubnet
 	return sub, no
 }
 
-// release gives an address back: to its owner where it is reserved, else to be remembered.
+// release gives an address back: to its owner if it is reserved, otherwise it is remembered.
 func (m *planModel) release(sub *planSubnet, a netip.Addr) {
 	rec := sub.records[a]
 	used := m.tick()
@@ -253,7 +248,7 @@ func (m *planModel) release(sub *planSubnet, a netip.Addr) {
 	m.forgetOldest(sub)
 }
 
-// bringNearer has no quarantine last longer than one that begins now, but for a second.
+// bringNearer shortens each quarantine to one that would begin now.
 func (m *planModel) bringNearer() {
 	for _, sub := range m.subnets {
 		for a, rec := range sub.records {
@@ -265,7 +260,7 @@ func (m *planModel) bringNearer() {
 	}
 }
 
-// forgetOldest drops the oldest memory beyond the limit, unless a quarantine keeps it.
+// forgetOldest drops the oldest remembered address beyond the limit, unless it is in quarantine.
 func (m *planModel) forgetOldest(sub *planSubnet) {
 	var oldest netip.Addr
 	n := 0
@@ -283,23 +278,14 @@ func (m *planModel) forgetOldest(sub *planSubnet) {
 	}
 }
 
-// hold writes down that somebody has an address. Whose it is, it stays.
+// hold records a holder of an address. Its owner stays.
 func (m *planModel) hold(sub *planSubnet, a netip.Addr, rec planRecord) {
 	was := sub.records[a]
-	m.moment = latest(m.moment, m.now)
-	rec.since = m.moment
 	rec.held, rec.used, rec.owner, rec.ownedNIC, rec.ownedSlot = true, m.tick(), was.owner, was.ownedNIC, was.ownedSlot
 	sub.records[a] = rec
 }
 
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-// without is what is left of a range less another that it overlaps.
+// without returns the parts of a range outside another one.
 func (m *planModel) without(r, hole ipam.Range) (left []ipam.Range) {
 	var b netipx.IPSetBuilder
 	b.AddRange(r.IPRange)
@@ -314,7 +300,7 @@ func (m *planModel) without(r, hole ipam.Range) (left []ipam.Range) {
 	return left
 }
 
-// taken lists what an owner has taken, by interface and slot.
+// taken returns an owner's external addresses by interface and slot.
 func (m *planModel) taken(owner string) map[[2]int]netip.Addr {
 	all := map[[2]int]netip.Addr{}
 	for _, sub := range m.subnets {
@@ -327,7 +313,7 @@ func (m *planModel) taken(owner string) map[[2]int]netip.Addr {
 	return all
 }
 
-// meets tells whether an address is what a wish can mean.
+// meets reports whether an address satisfies a wish.
 func (m *planModel) meets(w ipam.Wish, a netip.Addr) bool {
 	if w.Address.IsValid() || w.Pool == "" {
 		return !w.Address.IsValid() || w.Address == a

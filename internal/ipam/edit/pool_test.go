@@ -30,7 +30,7 @@ func TestGA7Ranges(t *testing.T) {
 	}
 }
 
-// GA-15: no pool, no dynamic address; an explicit one still works.
+// GA-15: without a pool Berth chooses no address. A given one still works.
 func TestGA15NoPool(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{{"", `
 		network net1 subnet=192.0.2.0/24,gw=192.0.2.1,name=lan
@@ -55,8 +55,8 @@ func TestGA15NoPool(t *testing.T) {
 	`}})
 }
 
-// GA-16: `pool` goes through the pools of the first subnet, then to the next subnet; a name through the ranges of that
-// name, and no other.
+// GA-16: `pool` searches the pools of the first subnet, then of the next. A name searches only the ranges with that
+// name.
 func TestGA16Order(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"pools, then subnets, in the order in which they were added", `
@@ -154,7 +154,7 @@ func TestGA16Order(t *testing.T) {
 	})
 }
 
-// GA-17: a pool lies in one subnet, overlaps no other, and shows what is in use already.
+// GA-17: a pool lies in one subnet, overlaps no other pool, and shows what is in use already.
 func TestGA17PoolAdd(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{{"", `
 		network net1 subnet=192.0.2.0/25,name=a+192.0.2.128/25,name=b
@@ -196,7 +196,7 @@ func TestGA17PoolAdd(t *testing.T) {
 	`}})
 }
 
-// GA-18: the shortcuts: a subnet with a whole-subnet pool, a pool by the name of its subnet, a pool by CIDR.
+// GA-18: shortcuts: a subnet with a pool of the whole subnet, a pool by the name of its subnet, a pool by CIDR.
 func TestGA18Shortcuts(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{{"", `
 		network net1
@@ -218,7 +218,7 @@ func TestGA18Shortcuts(t *testing.T) {
 	`}})
 }
 
-// GA-19: a removal splits the pools that it lies in, and both parts keep the name; what is in use stays in use.
+// GA-19: removing a range splits pools, and both parts keep the name. Addresses in use stay in use.
 func TestGA19PoolRemove(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"the seed's own", `
@@ -288,7 +288,7 @@ func TestGA19PoolRemove(t *testing.T) {
 	})
 }
 
-// GA-21: pools are modified one by one; a name that covers several ranges as one.
+// GA-21: a pool is modified alone; a name that covers several ranges is modified as one.
 func TestGA21PoolModify(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"", `

@@ -3,8 +3,6 @@ package edit
 import (
 	"slices"
 
-	"go4.org/netipx"
-
 	"berth/internal/alloc"
 	"berth/internal/allocator"
 	"berth/internal/ipam"
@@ -21,7 +19,7 @@ func addPool(p *Plan, e *ipam.AddPool) error {
 			return err
 		}
 	}
-	if sub, err = p.AddPools(sub, ipam.Pool{Name: e.Name, Range: r}); err != nil {
+	if sub, err = p.addPools(sub, ipam.Pool{Name: e.Name, Range: r}); err != nil {
 		return err
 	}
 	if _, ok := ledger.Intersect(r.IPRange, alloc.Usable(sub.CIDR)); !ok {
@@ -89,7 +87,7 @@ func (p *Plan) renameRange(r ipam.Range, name string) error {
 	return p.renameAttached(sub, before.Name, name)
 }
 
-// renamePool renames all pools of a name, and updates the attachments that use them (GA-21, invariant 5).
+// renamePool renames all pools of a name, and updates the attachments that use them.
 func (p *Plan) renamePool(old, name string) error {
 	all, err := p.named(old)
 	if err != nil {
@@ -164,7 +162,13 @@ func removePool(p *Plan, e *ipam.RemovePool) error {
 			return err
 		}
 		p.cameIn(sub)
-		return p.cutPools(sub, ipam.Range{IPRange: r})
+		edited := *sub
+		edited.Pools, err = cut(p, ipam.PoolRemoved, sub, sub.Pools, poolRange, ipam.Range{IPRange: r},
+			ipam.DoListPools)
+		if err != nil {
+			return err
+		}
+		return p.SetSubnet(&edited)
 	}
 	all, err := p.named(e.Pool)
 	if err != nil {
@@ -176,43 +180,4 @@ func removePool(p *Plan, e *ipam.RemovePool) error {
 		}
 	}
 	return nil
-}
-
-// cutPools removes a range from the pools of a subnet. The rest of a pool keeps its name (GA-19).
-func (p *Plan) cutPools(sub *ipam.Subnet, r ipam.Range) error {
-	edited := *sub
-	edited.Pools = []ipam.Pool{}
-	cut := false
-	for _, pool := range sub.Pools {
-		if !pool.Range.Overlaps(r.IPRange) {
-			edited.Pools = append(edited.Pools, pool)
-			continue
-		}
-		cut = true
-		left := []ipam.Pool{}
-		for _, part := range less(pool.Range.IPRange, r.IPRange) {
-			left = append(left, ipam.Pool{Name: pool.Name, Range: ipam.Range{IPRange: part}})
-		}
-		if err := p.Note(&ipam.Event{Verb: ipam.PoolRemoved, Subnet: sub.CIDR, Detail: r.String()}, pool,
-			left); err != nil {
-			return err
-		}
-		edited.Pools = append(edited.Pools, left...)
-	}
-	if !cut {
-		return ipam.Refuse(ipam.ErrNotFound, "no pool of the subnet %s has an address of the range %s",
-			sub.CIDR, r).Advise(ipam.DoListPools, p.Called())
-	}
-	return p.SetSubnet(&edited)
-}
-
-// less returns the parts of r outside hole. The two must overlap.
-func less(r, hole netipx.IPRange) (left []netipx.IPRange) {
-	if r.From().Less(hole.From()) {
-		left = append(left, netipx.IPRangeFrom(r.From(), hole.From().Prev()))
-	}
-	if hole.To().Less(r.To()) {
-		left = append(left, netipx.IPRangeFrom(hole.To().Next(), r.To()))
-	}
-	return left
 }

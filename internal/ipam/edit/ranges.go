@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
+
+	"go4.org/netipx"
 
 	"berth/internal/ipam"
 )
@@ -15,9 +18,9 @@ type Misplaced struct {
 	Over int // the index of a range that it overlaps and that does not begin later; -1: it is outside the subnet
 }
 
-// MisplacedIn checks the ranges of one kind in a subnet (pools, exclusions or static bands). They must lie inside it
+// misplacedIn checks the ranges of one kind in a subnet (pools, exclusions or static bands). They must lie inside it
 // and must not overlap. It lists the ranges outside first, then the overlaps in ascending order.
-func MisplacedIn(cidr netip.Prefix, all []ipam.Range) (wrong []Misplaced) {
+func misplacedIn(cidr netip.Prefix, all []ipam.Range) (wrong []Misplaced) {
 	inside := make([]int, 0, len(all))
 	for i, r := range all {
 		if ipam.Covers(cidr, r.IPRange) {
@@ -41,13 +44,16 @@ func MisplacedIn(cidr netip.Prefix, all []ipam.Range) (wrong []Misplaced) {
 	return wrong
 }
 
-// placed refuses misplaced new ranges of a kind. all has the existing ranges first; had is their number.
-func placed[T fmt.Stringer](sub *ipam.Subnet, noun string, all []T, had int, rangeOf func(T) ipam.Range) error {
+func poolRange(p *ipam.Pool) *ipam.Range           { return &p.Range }
+func exclusionRange(x *ipam.Exclusion) *ipam.Range { return &x.Range }
+
+// placed refuses misplaced new pools or exclusions. all has the existing ones first; had is their number.
+func placed[T fmt.Stringer](sub *ipam.Subnet, noun string, all []T, had int, rangeOf func(*T) *ipam.Range) error {
 	ranges := make([]ipam.Range, len(all))
-	for i, one := range all {
-		ranges[i] = rangeOf(one)
+	for i := range all {
+		ranges[i] = *rangeOf(&all[i])
 	}
-	for _, m := range MisplacedIn(sub.CIDR, ranges) {
+	for _, m := range misplacedIn(sub.CIDR, ranges) {
 		later := max(m.At, m.Over)
 		switch {
 		case later < had: // it already exists
@@ -62,15 +68,57 @@ func placed[T fmt.Stringer](sub *ipam.Subnet, noun string, all []T, had int, ran
 	return nil
 }
 
-// AddPools adds pools to a subnet.
-func (p *Plan) AddPools(sub *ipam.Subnet, more ...ipam.Pool) (*ipam.Subnet, error) {
+// cut removes a range from the pools or exclusions of a subnet, with an event for each that has a part of it. The rest
+// keeps its name or note. It refuses if none has; list is the advice then.
+func cut[T any](p *Plan, verb ipam.Verb, sub *ipam.Subnet, all []T, rangeOf func(*T) *ipam.Range, r ipam.Range,
+	list ipam.Do) ([]T, error) {
+	left := []T{}
+	found := false
+	for _, one := range all {
+		whole := *rangeOf(&one)
+		if !whole.Overlaps(r.IPRange) {
+			left = append(left, one)
+			continue
+		}
+		found = true
+		rest := []T{}
+		for _, part := range less(whole.IPRange, r.IPRange) {
+			kept := one
+			*rangeOf(&kept) = ipam.Range{IPRange: part}
+			rest = append(rest, kept)
+		}
+		if err := p.Note(&ipam.Event{Verb: verb, Subnet: sub.CIDR, Detail: r.String()}, one, rest); err != nil {
+			return nil, err
+		}
+		left = append(left, rest...)
+	}
+	if !found {
+		noun, _, _ := strings.Cut(verb.String(), ".")
+		return nil, ipam.Refuse(ipam.ErrNotFound, "no %s of the subnet %s has an address of the range %s", noun,
+			sub.CIDR, r).Advise(list, p.Called())
+	}
+	return left, nil
+}
+
+// less returns the parts of r outside hole. The two must overlap.
+func less(r, hole netipx.IPRange) (left []netipx.IPRange) {
+	if r.From().Less(hole.From()) {
+		left = append(left, netipx.IPRangeFrom(r.From(), hole.From().Prev()))
+	}
+	if hole.To().Less(r.To()) {
+		left = append(left, netipx.IPRangeFrom(hole.To().Next(), r.To()))
+	}
+	return left
+}
+
+// addPools adds pools to a subnet.
+func (p *Plan) addPools(sub *ipam.Subnet, more ...ipam.Pool) (*ipam.Subnet, error) {
 	edited := *sub
 	edited.Pools = append(slices.Clone(sub.Pools), more...)
 	if err := edited.CheckLAN(p.N); err != nil {
 		return nil, err
 	}
-	if err := placed(sub, "pool", edited.Pools, len(sub.Pools),
-		func(pool ipam.Pool) ipam.Range { return pool.Range }); err != nil {
+	if err := placed(sub, "pool", edited.Pools, len(sub.Pools), poolRange); err != nil {
 		return nil, err
 	}
 	for _, pool := range more {
@@ -97,8 +145,8 @@ func (p *Plan) dropPools(sub *ipam.Subnet, name string) error {
 	return p.SetSubnet(&edited)
 }
 
-// AddExclusions adds exclusions to a subnet. They must not overlap its static bands.
-func (p *Plan) AddExclusions(sub *ipam.Subnet, more ...ipam.Exclusion) (*ipam.Subnet, error) {
+// addExclusions adds exclusions to a subnet. They must not overlap its static bands.
+func (p *Plan) addExclusions(sub *ipam.Subnet, more ...ipam.Exclusion) (*ipam.Subnet, error) {
 	return p.exclude(ipam.Event{Verb: ipam.ExclusionAdded}, sub, more...)
 }
 
@@ -107,8 +155,7 @@ func (p *Plan) exclude(like ipam.Event, sub *ipam.Subnet, more ...ipam.Exclusion
 	like.Subnet = sub.CIDR
 	edited := *sub
 	edited.Exclusions = append(slices.Clone(sub.Exclusions), more...)
-	if err := placed(sub, "exclusion", edited.Exclusions, len(sub.Exclusions),
-		func(x ipam.Exclusion) ipam.Range { return x.Range }); err != nil {
+	if err := placed(sub, "exclusion", edited.Exclusions, len(sub.Exclusions), exclusionRange); err != nil {
 		return nil, err
 	}
 	for _, x := range more {

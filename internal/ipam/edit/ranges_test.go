@@ -10,8 +10,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// Whatever the ranges, those that are misplaced are told: nothing is, exactly where all lie inside the subnet and no
-// two overlap, and of what is told each is outside, or overlaps the other and does not begin before it.
+// misplacedIn lists nothing exactly if all ranges lie inside the subnet and none overlap. Each listed range is
+// outside, or overlaps the other one and does not begin before it.
 func TestMisplacedIn(t *testing.T) {
 	cidr := netip.MustParsePrefix("10.0.0.0/27")
 	rapid.Check(t, func(t *rapid.T) {
@@ -23,7 +23,7 @@ func TestMisplacedIn(t *testing.T) {
 				netip.AddrFrom4([4]byte{10, 0, 0, byte(to)}))}
 		}
 		wrong := map[int]int{} // by range: the one that it overlaps; -1: outside
-		for _, m := range MisplacedIn(cidr, all) {
+		for _, m := range misplacedIn(cidr, all) {
 			if _, twice := wrong[m.At]; twice {
 				t.Fatalf("%v: %s is told twice", all, all[m.At])
 			}

@@ -1,6 +1,7 @@
 package edit
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -9,8 +10,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// WriteReservation reserves an address for an owner.
-func (p *Plan) WriteReservation(at ledger.Picked, r *ipam.Reservation) (err error) {
+// writeReservation reserves an address for an owner.
+func (p *Plan) writeReservation(at ledger.Picked, r *ipam.Reservation) (err error) {
 	e := &ipam.Event{Verb: ipam.ReservationAdded, Subnet: at.Sub.CIDR, Address: at.Addr, Name: r.Owner,
 		Detail: r.Kind.String()}
 	if r.ID, err = p.Tell(e, nil, ledger.FactsOf(r)); err != nil {
@@ -34,14 +35,14 @@ func changeReservation(c *ledger.Change, at ledger.Picked, r ipam.Reservation) e
 }
 
 // ownedSlots are an owner's reservations in a network: the wanted ones by slot, and the replaced ones that are still
-// kept (BO-13).
+// kept.
 type ownedSlots struct {
 	Wanted   map[ipam.Slot]ledger.Picked
 	replaced []ledger.Picked // in subnet order
 }
 
-// Owned reads an owner's reservations in the network.
-func (p *Plan) Owned(owner string) (ownedSlots, error) {
+// owned reads an owner's reservations in the network.
+func (p *Plan) owned(owner string) (ownedSlots, error) {
 	all := ownedSlots{Wanted: map[ipam.Slot]ledger.Picked{}}
 	nx := p.Index().NetworkIndex(p.N.ID)
 	if nx == nil {
@@ -52,11 +53,11 @@ func (p *Plan) Owned(owner string) (ownedSlots, error) {
 		if sx.Reserved() == 0 {
 			continue
 		}
-		free, held, err := p.Reservations(id, owner)
+		reserved, err := p.Reservations(id, owner)
 		if err != nil {
 			return all, err
 		}
-		for _, l := range append(free, held...) {
+		for _, l := range reserved {
 			at := ledger.Picked{Sub: sx.Record(), Addr: l.Address, Record: l}
 			if l.Reservation.Replaced {
 				all.replaced = append(all.replaced, at)
@@ -87,14 +88,14 @@ func (o ownedSlots) all() []ledger.Picked {
 	return append(all, o.replaced...)
 }
 
-// Bars reports whether a holder prevents a reservation for an owner. With force, the reservation applies after the
+// bars reports whether a holder prevents a reservation for an owner. With force, the reservation applies after the
 // holder's release. A gateway always prevents it.
-func Bars(n *ipam.Network, l *ipam.Lease, owner string, force bool) bool {
-	return l.Held() && (l.Kind == ipam.Gateway || !Holds(n, l, owner) && !force)
+func bars(n *ipam.Network, l *ipam.Lease, owner string, force bool) bool {
+	return l.Held() && (l.Kind == ipam.Gateway || !holds(n, l, owner) && !force)
 }
 
-// Holds reports whether an owner holds a lease: its name can mean the owner, or its MAC is the owner.
-func Holds(n *ipam.Network, l *ipam.Lease, owner string) bool {
+// holds reports whether an owner holds a lease: its name can mean the owner, or its MAC is the owner.
+func holds(n *ipam.Network, l *ipam.Lease, owner string) bool {
 	if l.Name == "" {
 		return l.MAC != (ipam.MAC{}) && l.MAC.String() == owner
 	}
@@ -115,7 +116,7 @@ func (p *Plan) inUseBy(owner string, t *allocator.Target, not netip.Addr) (*ipam
 		if err != nil {
 			return nil, err
 		}
-		if l.Held() && addr != not && l.Reservation == nil && Holds(p.N, l, owner) && t.InPools(addr) {
+		if l.Held() && addr != not && l.Reservation == nil && holds(p.N, l, owner) && t.InPools(addr) {
 			return l, nil
 		}
 	}
@@ -124,15 +125,10 @@ func (p *Plan) inUseBy(owner string, t *allocator.Target, not netip.Addr) (*ipam
 
 // slots returns the slots of a map in order.
 func slots(of map[ipam.Slot]ledger.Picked) []ipam.Slot {
-	all := make([]ipam.Slot, 0, len(of))
-	for slot := range of {
-		all = append(all, slot)
-	}
-	slices.SortFunc(all, ledger.CompareSlots)
-	return all
+	return slices.SortedFunc(maps.Keys(of), ledger.CompareSlots)
 }
 
-// alreadyExists refuses a second reservation of an owner in a network (BO-6). If todo is empty, it advises to replace
+// alreadyExists refuses a second reservation of an owner in a network. If todo is empty, it advises to replace
 // the first.
 func (p *Plan) alreadyExists(owner string, has ledger.Picked, todo string) error {
 	if todo == "" {
@@ -145,7 +141,7 @@ func (p *Plan) alreadyExists(owner string, has ledger.Picked, todo string) error
 		p.Called(), has.Record.Reservation.Slot, todo)
 }
 
-// secondUse refuses a reservation that exists, in a store that is rebuilt from what runs (BO-5). Requests with Replace,
+// secondUse refuses a reservation that exists, in a store that is rebuilt from what runs. Requests with Replace,
 // as from Compose projects, are exempt.
 func (p *Plan) secondUse(has ledger.Picked) error {
 	return ipam.RefuseAs(ipam.AlreadyInUse, ipam.ErrInUse,

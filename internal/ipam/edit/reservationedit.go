@@ -33,12 +33,12 @@ func addReservation(p *Plan, wanted *ipam.AddReservation) error {
 
 // recordWanted records an owner with the terms of an edit.
 func (p *Plan) recordWanted(e *ipam.AddReservation) ([]netip.Addr, error) {
-	return p.RecordOwner(e.Owner, e.Replace, func(had ipam.Terms) ipam.Terms {
+	return p.recordOwner(e.Owner, e.Replace, func(had ipam.Terms) ipam.Terms {
 		return e.WantedTerms.Over(had, p.Now())
 	})
 }
 
-// replaceElsewhere marks the owner's reservations on all other networks that Only does not list as replaced (BO-13).
+// replaceElsewhere marks the owner's reservations on all other networks that Only does not list as replaced.
 func (p *Plan) replaceElsewhere(e *ipam.AddReservation) error {
 	if e.Only == nil {
 		return nil
@@ -111,7 +111,7 @@ func (p *Plan) fulfil(e *ipam.AddReservation, in ipam.Interface, now func(ipam.W
 	}
 	owned := ownedSlots{Wanted: map[ipam.Slot]ledger.Picked{}}
 	if !e.Replaced && (!e.Planned || !p.placed()) {
-		if owned, err = p.Owned(e.Owner); err != nil {
+		if owned, err = p.owned(e.Owner); err != nil {
 			return nil, err
 		}
 	}
@@ -185,8 +185,7 @@ func (p *Plan) displaced(had map[ipam.Slot]ledger.Picked, owned ownedSlots) erro
 }
 
 // reserve reserves an address for one slot of an owner's interface. An existing reservation stays if it satisfies the
-// wish (BO-5, BO-9). Otherwise the edit is refused (BO-6), or the old address is kept until the new one is in use
-// (BO-13).
+// wish. Otherwise the edit is refused, or the old address is kept until the new one is in use.
 func (p *Plan) reserve(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, subnets []*ipam.Subnet,
 	owned ownedSlots) (netip.Addr, error) {
 	has, there := owned.Wanted[slot]
@@ -222,7 +221,7 @@ func (p *Plan) reserve(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, subn
 	return found.Addr, p.reserveNew(e, slot, w, found)
 }
 
-// wantedAgain returns the newest replaced address of a slot if it satisfies an automatic wish (BO-9).
+// wantedAgain returns the newest replaced address of a slot if it satisfies an automatic wish.
 func (p *Plan) wantedAgain(e *ipam.AddReservation, w ipam.Wish, slot ipam.Slot, owned ownedSlots) (ledger.Picked, bool) {
 	if w.Address.IsValid() {
 		return ledger.Picked{}, false
@@ -259,7 +258,7 @@ func (p *Plan) reserveNew(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, f
 	r.Replaced = e.Replaced
 	switch {
 	case old == nil:
-		return p.WriteReservation(found, r)
+		return p.writeReservation(found, r)
 	case old.Owner == e.Owner && old.Replaced:
 		r.ID, r.Ahead = old.ID, old.Ahead
 		return changeReservation(p.Change, found, *r)
@@ -268,7 +267,7 @@ func (p *Plan) reserveNew(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, f
 }
 
 // kindOf returns static for a given address unless the edit says automatic. An automatic one must not lie in a static
-// band (BO-10).
+// band.
 func (p *Plan) kindOf(e *ipam.AddReservation, w ipam.Wish, at ledger.Picked) (ipam.Kind, error) {
 	had := at.Record.Reserved()
 	switch {
@@ -295,7 +294,7 @@ func (p *Plan) toReserve(e *ipam.AddReservation, w ipam.Wish, subnets []*ipam.Su
 		return ledger.Picked{}, err
 	}
 	found, err := p.pick(e.Owner, w, subnets, e.Force || e.Planned)
-	if err == nil && Bars(p.N, found.Record, e.Owner, e.Force || left) {
+	if err == nil && bars(p.N, found.Record, e.Owner, e.Force || left) {
 		return ledger.Picked{}, allocator.HeldError(p.Change, found.Sub, found.Record)
 	}
 	return found, err
@@ -333,8 +332,8 @@ func (p *Plan) meets(w ipam.Wish, sub *ipam.Subnet, addr netip.Addr) bool {
 	})
 }
 
-// moves reports whether an automatic reservation must be replaced because Berth may no longer choose its address
-// (BO-9). Static reservations stay, and so do those in subnets without pools.
+// moves reports whether an automatic reservation must be replaced because Berth may no longer choose its address.
+// Static reservations stay, and so do those in subnets without pools.
 func (p *Plan) moves(e *ipam.AddReservation, w ipam.Wish, has ledger.Picked) bool {
 	return e.Moves && !w.Address.IsValid() && has.Record.Reserved().Kind == ipam.Automatic &&
 		len(has.Sub.Pools) > 0 && !p.givable(w, has)

@@ -13,7 +13,7 @@ func removeReservation(p *Plan, e *ipam.RemoveReservation) error {
 		return err
 	}
 	owner := ipam.CanonicalOwner(e.Owner)
-	owned, err := p.Owned(owner)
+	owned, err := p.owned(owner)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func removeReservation(p *Plan, e *ipam.RemoveReservation) error {
 		e.Owner, what, p.Called()).Advise(ipam.DoListReservations, p.Called())
 }
 
-// gapsWithout refuses to end one reservation of an interface if that leaves a gap (GA-24). There is no gap if a
+// gapsWithout refuses to end one reservation of an interface if that leaves a gap. There is no gap if a
 // replaced reservation returns to the slot.
 func (o ownedSlots) gapsWithout(owner string, addr netip.Addr) error {
 	for slot, has := range o.Wanted {

@@ -11,10 +11,10 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// checkResize refuses a new CIDR that overlaps another subnet (GA-13), or cuts off a lease, reservation, exclusion or
-// static band (GA-14). It trims the pools.
+// checkResize refuses a new CIDR that overlaps another subnet, or cuts off a lease, reservation, exclusion or
+// static band. It trims the pools.
 func (p *Plan) checkResize(sub, edited *ipam.Subnet) error {
-	if err := CheckPrefix(edited.CIDR); err != nil {
+	if err := checkPrefix(edited.CIDR); err != nil {
 		return err
 	}
 	if edited.CIDR.Addr().Is4() != sub.CIDR.Addr().Is4() {
@@ -22,7 +22,7 @@ func (p *Plan) checkResize(sub, edited *ipam.Subnet) error {
 			"the subnet %s cannot become %s, which is of the other family; add that one, and "+
 				"remove this", sub.CIDR, edited.CIDR)
 	}
-	if err := p.NoOverlap(edited.CIDR, sub.ID); err != nil {
+	if err := p.noOverlap(edited.CIDR, sub.ID); err != nil {
 		return err
 	}
 	for _, x := range sub.Exclusions {
@@ -65,9 +65,9 @@ func (p *Plan) checkCutOff(sub, edited *ipam.Subnet) error {
 		used = ipam.Refuse(ipam.ErrInUse, "the subnet %s cannot become %s: %s, %s, would be %s", sub.CIDR, edited.CIDR,
 			l.Address,
 			whose, why)
-		return ErrStop
+		return errStop
 	})
-	if errors.Is(err, ErrStop) {
+	if errors.Is(err, errStop) {
 		return used
 	}
 	return err

@@ -6,7 +6,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// GA-13: a CIDR expands where it overlaps no other.
+// GA-13: a subnet grows if its new CIDR overlaps no other.
 func TestGA13Expand(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"neighbours", `
@@ -59,8 +59,7 @@ func TestGA13Expand(t *testing.T) {
 	})
 }
 
-// GA-14: shrinking is refused where the part cut off holds a lease, a reservation or an exclusion; else pools are
-// trimmed.
+// GA-14: a subnet cannot lose a lease, a reservation or an exclusion. Its pools are trimmed.
 func TestGA14Shrink(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"pools are trimmed", `

@@ -65,7 +65,7 @@ func alone[E ipam.Edit](make func(*run, E) error) ruleOf {
 func inNetwork[E ipam.Edit](make func(*Plan, E) error) ruleOf {
 	return alone(func(c *run, e E) error {
 		network, _ := ipam.NetworkOf(e)
-		p, err := OpenPlan(c, network, e)
+		p, err := openPlan(c, network, e)
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ func (p *Plan) setStatic(bands []ipam.Range) error {
 	}
 	for _, sub := range all {
 		after := wanted[sub.ID]
-		if wrong := MisplacedIn(sub.CIDR, after); len(wrong) > 0 { // they overlap, because each lies inside the subnet
+		if wrong := misplacedIn(sub.CIDR, after); len(wrong) > 0 { // they overlap, because each lies inside the subnet
 			return ipam.RefuseAs(ipam.StaticOutOfRange, ipam.ErrOverlap,
 				"the static bands %s and %s of network %s overlap; put them into one", after[wrong[0].Over],
 				after[wrong[0].At], p.Called())

@@ -1,6 +1,7 @@
 package edit_test
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 
@@ -8,7 +9,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// GA-3: a network has many subnets; subnets of one space never overlap, those of different spaces may.
+// GA-3: a network has many subnets. Subnets of one space never overlap; those of different spaces may.
 func TestGA3SubnetsDoNotOverlap(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"within a network and across those of a space", `
@@ -49,7 +50,7 @@ func TestGA3SubnetsDoNotOverlap(t *testing.T) {
 	})
 }
 
-// GA-4: of a subnet only the CIDR is mandatory.
+// GA-4: a subnet needs only its CIDR.
 func TestGA4Subnet(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`
@@ -69,13 +70,8 @@ func TestGA4Subnet(t *testing.T) {
 		seen[sub.ID] = true
 	}
 	for text, why := range map[string]string{"192.0.2.1/24": "192.0.2.0/24", "::ffff:203.0.113.0/120": "203.0.113.0"} {
-		before := ipamtest.Dump(t, r.Store)
-		_, err := r.S.Edit(ctx, ipam.EditOptions{},
+		_ = refused(r, "subnet "+text, "invalid;"+why, ipam.EditOptions{},
 			&ipam.AddSubnet{Network: "net1", SubnetSpec: ipam.SubnetSpec{CIDR: netip.MustParsePrefix(text)}})
-		r.Refused("subnet "+text, "invalid;"+why, err)
-		if after := ipamtest.Dump(t, r.Store); len(after) != len(before) {
-			t.Errorf("%s changed records", text)
-		}
 	}
 	for _, spec := range []ipam.SubnetSpec{{}, {Bits: 26}, {From: netip.MustParsePrefix("10.0.0.0/16")},
 		{CIDR: netip.MustParsePrefix("203.0.113.0/24"), Bits: 26, From: netip.MustParsePrefix("10.0.0.0/16")},
@@ -83,14 +79,12 @@ func TestGA4Subnet(t *testing.T) {
 		{Bits: -1, From: netip.MustParsePrefix("10.0.0.0/16")},
 		{Bits: 26, From: netip.MustParsePrefix("10.0.0.1/16")},
 		{Bits: 124, From: netip.MustParsePrefix("::ffff:10.0.0.0/112")}} {
-		_, err := r.S.Edit(ctx, ipam.EditOptions{}, &ipam.AddSubnet{Network: "net1", SubnetSpec: spec})
-		if ipamtest.KindOf(err) != "invalid" {
-			t.Errorf("%+v: %v", spec, err)
-		}
+		_ = refused(r, fmt.Sprintf("%+v", spec), "invalid", ipam.EditOptions{},
+			&ipam.AddSubnet{Network: "net1", SubnetSpec: spec})
 	}
 }
 
-// The next free prefix of a size out of a larger one: the lowest that overlaps nothing of the space.
+// The next free prefix of a length in a larger one is the lowest that overlaps nothing of the space.
 func TestNextFreePrefix(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{{"", `
 		network net1
@@ -112,7 +106,7 @@ func TestNextFreePrefix(t *testing.T) {
 	`}})
 }
 
-// GA-5: the gateway is optional; where there is one, it is a host address of its subnet that nobody else has.
+// GA-5: a gateway is optional. It is a host address of its subnet, and nobody else has it.
 func TestGA5Gateway(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"none", `
@@ -180,7 +174,7 @@ func TestGA5Gateway(t *testing.T) {
 	})
 }
 
-// GA-11: subnets are named by CIDR, name or id; one that is in use is not removed.
+// GA-11: subnets are named by CIDR, name or id. A subnet in use cannot be removed.
 func TestGA11SubnetModifyRemove(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"by CIDR, name and id", `
@@ -252,7 +246,7 @@ func TestGA11SubnetModifyRemove(t *testing.T) {
 	})
 }
 
-// GA-12: at most one subnet of a family and network has the dhcp flag.
+// GA-12: at most one subnet of a family has the DHCP flag in a network.
 func TestGA12DHCP(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{{"", `
 		network net1 subnet=192.0.2.0/25,name=a,dhcp+192.0.2.128/25,name=b+2001:db8::/64,name=six

@@ -33,25 +33,25 @@ func (p *Plan) addSubnet(spec *ipam.SubnetSpec) (*ipam.Subnet, error) {
 	if spec.Pool {
 		sub.Pools = append(sub.Pools, ipam.Pool{Range: allocator.WholeRange(cidr)})
 	}
-	return sub, p.MakeSubnet(sub)
+	return sub, p.makeSubnet(sub)
 }
 
-// MakeSubnet adds a subnet with its ranges to the network, and leases its gateway.
-func (p *Plan) MakeSubnet(sub *ipam.Subnet) error {
-	if err := p.NoOverlap(sub.CIDR, ipam.ID{}); err != nil {
+// makeSubnet adds a subnet with its ranges to the network, and leases its gateway.
+func (p *Plan) makeSubnet(sub *ipam.Subnet) error {
+	if err := p.noOverlap(sub.CIDR, ipam.ID{}); err != nil {
 		return err
 	}
 	if err := p.checkSubnet(sub); err != nil {
 		return err
 	}
-	if err := p.Note(&ipam.Event{Verb: ipam.SubnetCreated, Subnet: sub.CIDR}, nil, ledger.FactsOfSubnet(sub)); err != nil {
+	if err := p.Note(&ipam.Event{Verb: ipam.SubnetCreated, Subnet: sub.CIDR}, nil, sub.Facts()); err != nil {
 		return err
 	}
 	sub.Created = ipam.EventTime(p.Index().LastEvent())
 	if err := p.SetSubnet(sub); err != nil {
 		return err
 	}
-	return p.SetGatewayLease(sub)
+	return p.setGatewayLease(sub)
 }
 
 // place returns the CIDR of a new subnet: the given one, or the lowest free one of a length in a larger prefix.
@@ -59,7 +59,7 @@ func (p *Plan) place(spec *ipam.SubnetSpec) (netip.Prefix, error) {
 	if spec.From.IsValid() || spec.Bits != 0 {
 		return p.placeIn(spec)
 	}
-	if err := CheckPrefix(spec.CIDR); err != nil {
+	if err := checkPrefix(spec.CIDR); err != nil {
 		return netip.Prefix{}, err
 	}
 	return spec.CIDR, nil
@@ -72,7 +72,7 @@ func (p *Plan) placeIn(spec *ipam.SubnetSpec) (netip.Prefix, error) {
 			"say either which subnet, or of which size and out of which prefix "+
 				"it is to be taken (/26 and --from 10.0.0.0/16)")
 	}
-	if err := CheckPrefix(from); err != nil {
+	if err := checkPrefix(from); err != nil {
 		return netip.Prefix{}, err
 	}
 	if bits < from.Bits() || bits > from.Addr().BitLen() {
@@ -90,8 +90,8 @@ func (p *Plan) placeIn(spec *ipam.SubnetSpec) (netip.Prefix, error) {
 	return cidr, err
 }
 
-// CheckPrefix refuses an invalid subnet.
-func CheckPrefix(p netip.Prefix) error {
+// checkPrefix refuses an invalid subnet.
+func checkPrefix(p netip.Prefix) error {
 	switch {
 	case !p.IsValid():
 		return ipam.Refuse(ipam.ErrInvalid, "a subnet is missing: write one like 10.0.0.0/24 or 2001:db8::/64")
@@ -103,8 +103,8 @@ func CheckPrefix(p netip.Prefix) error {
 	return nil
 }
 
-// NoOverlap refuses a CIDR that overlaps a subnet of the space other than self (GA-3, GA-13).
-func (p *Plan) NoOverlap(cidr netip.Prefix, self ipam.ID) error {
+// noOverlap refuses a CIDR that overlaps a subnet of the space other than self.
+func (p *Plan) noOverlap(cidr netip.Prefix, self ipam.ID) error {
 	other, err := p.Overlapping(p.N.Space, cidr, self)
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (p *Plan) checkSubnet(sub *ipam.Subnet) error {
 	if err := sub.CheckLAN(p.N); err != nil || !sub.DHCP {
 		return err
 	}
-	for _, id := range nx.Subnets() { // GA-12
+	for _, id := range nx.Subnets() {
 		other := p.Index().Subnet(id).Record()
 		if other.ID != sub.ID && other.DHCP && other.CIDR.Addr().Is4() == sub.CIDR.Addr().Is4() {
 			return ipam.Refuse(ipam.ErrInUse,
@@ -152,8 +152,8 @@ func (p *Plan) checkSubnet(sub *ipam.Subnet) error {
 	return nil
 }
 
-// SetGatewayLease leases the subnet's gateway (GA-5), unless that is done.
-func (p *Plan) SetGatewayLease(sub *ipam.Subnet) error {
+// setGatewayLease leases the subnet's gateway, unless that is done.
+func (p *Plan) setGatewayLease(sub *ipam.Subnet) error {
 	if !sub.Gateway.IsValid() {
 		return nil
 	}
@@ -171,7 +171,7 @@ func (p *Plan) SetGatewayLease(sub *ipam.Subnet) error {
 	}
 	var facts any
 	if sub.GatewayNote != "" {
-		facts = TakenFacts{sub.GatewayNote}
+		facts = takenFacts{sub.GatewayNote}
 	}
 	id, err := p.Tell(&ipam.Event{Verb: ipam.GatewaySet, Subnet: sub.CIDR, Address: sub.Gateway}, nil, facts)
 	if err != nil {
@@ -204,7 +204,7 @@ func modifySubnet(p *Plan, e *ipam.ModifySubnet) error {
 		err = p.SetSubnet(edited)
 	}
 	if err == nil {
-		err = p.SetGatewayLease(edited)
+		err = p.setGatewayLease(edited)
 	}
 	p.cameIn(edited)
 	return err
@@ -212,7 +212,7 @@ func modifySubnet(p *Plan, e *ipam.ModifySubnet) error {
 
 // noteModified records the differences between two versions of a subnet.
 func (p *Plan) noteModified(sub, edited *ipam.Subnet) error {
-	before, after := ledger.Differing(ledger.FactsOfSubnet(sub), ledger.FactsOfSubnet(edited))
+	before, after := ledger.Differing(sub.Facts(), edited.Facts())
 	return p.Note(&ipam.Event{Verb: ipam.SubnetModified, Subnet: sub.CIDR}, before, after)
 }
 

@@ -3,7 +3,6 @@ package edit
 import (
 	"berth/internal/allocator"
 	"berth/internal/ipam"
-	"berth/internal/ipam/ledger"
 )
 
 func removeSubnet(p *Plan, e *ipam.RemoveSubnet) error {
@@ -17,13 +16,13 @@ func removeSubnet(p *Plan, e *ipam.RemoveSubnet) error {
 
 // unmakeSubnet removes an unused subnet from the network. Only memories are left.
 func (p *Plan) unmakeSubnet(sub *ipam.Subnet) error {
-	if err := p.Unused(sub, false); err != nil {
+	if err := p.unused(sub, false); err != nil {
 		return err
 	}
 	if err := p.DropGateway(sub); err != nil {
 		return err
 	}
-	if err := p.Note(&ipam.Event{Verb: ipam.SubnetRemoved, Subnet: sub.CIDR}, ledger.FactsOfSubnet(sub), nil); err != nil {
+	if err := p.Note(&ipam.Event{Verb: ipam.SubnetRemoved, Subnet: sub.CIDR}, sub.Facts(), nil); err != nil {
 		return err
 	}
 	if p.Index().Subnet(sub.ID).Records() > 0 {
@@ -42,7 +41,7 @@ func (p *Plan) dropRecord(sub *ipam.Subnet) error {
 
 // DropSubnet removes a subnet together with its network.
 func (p *Plan) DropSubnet(sub *ipam.Subnet) error {
-	if _, err := p.Tell(&ipam.Event{Verb: ipam.SubnetRemoved, Subnet: sub.CIDR}, ledger.FactsOfSubnet(sub), nil); err != nil {
+	if _, err := p.Tell(&ipam.Event{Verb: ipam.SubnetRemoved, Subnet: sub.CIDR}, sub.Facts(), nil); err != nil {
 		return err
 	}
 	p.AddOrphan(sub)

@@ -9,7 +9,7 @@ import (
 )
 
 // Owners that swap static addresses, or rotate more of them, cannot keep both addresses until they run with the new
-// ones (BO-13). Each new address is another's old one. If one request has all of them, each address changes its owner
+// ones. Each new address is another's old one. If one request has all of them, each address changes its owner
 // at once. A present holder keeps it until its release.
 
 // makeWay ends another owner's reservation of a given address if that owner leaves it in the same request. It reports

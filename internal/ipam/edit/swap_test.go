@@ -6,8 +6,8 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// TestSwap: owners that change places by one request each get what another one leaves, also where containers have it in
-// hand still; what somebody does not leave stays his.
+// TestSwap: owners that swap addresses in one request each get what another one leaves, also while containers hold
+// the addresses. An address that its owner does not leave stays with it.
 func TestSwap(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"two change places", `
@@ -43,6 +43,15 @@ func TestSwap(t *testing.T) {
 			bind n a=192.0.2.6 b ! inuse; 192.0.2.6; b
 			bind n a=192.0.2.6 c=192.0.2.5 ! inuse; 192.0.2.6; b
 			owned n -> a=192.0.2.5 b=192.0.2.6
+		`},
+		{"what is held by hand stays where it is", `
+			network n subnet=192.0.2.0/28,pool
+			reserve n a 192.0.2.5
+			reserve n b 192.0.2.6
+			take n b 192.0.2.6
+			bind n a=192.0.2.6 b=192.0.2.5 ! inuse; =AlreadyInUse; 192.0.2.6; b
+			release n b
+			bind n a=192.0.2.6 b=192.0.2.5
 		`},
 		{"while their containers run: each gets the other's once that is released", `
 			network n subnet=192.0.2.0/28,pool

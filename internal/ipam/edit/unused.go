@@ -8,11 +8,11 @@ import (
 	"berth/store"
 )
 
-// ErrStop ends a walk over leases.
-var ErrStop = errors.New("seen enough")
+// errStop ends a walk over leases.
+var errStop = errors.New("seen enough")
 
-// Unused refuses a subnet in use: by a Docker network, a holder or, unless reserved is set, an owner (GA-11).
-func (p *Plan) Unused(sub *ipam.Subnet, reserved bool) error {
+// unused refuses a subnet in use: by a Docker network, a holder or, unless reserved is set, an owner.
+func (p *Plan) unused(sub *ipam.Subnet, reserved bool) error {
 	if n := len(sub.Attachments); n > 0 {
 		return ipam.Refuse(ipam.ErrInUse, "%s on the subnet %s of network %s; remove it with `docker network rm` first",
 			dockerNetworks(n), sub.CIDR, p.Called())
@@ -31,9 +31,9 @@ func (p *Plan) Unused(sub *ipam.Subnet, reserved bool) error {
 		default:
 			return nil
 		}
-		return ErrStop
+		return errStop
 	})
-	if errors.Is(err, ErrStop) {
+	if errors.Is(err, errStop) {
 		return used
 	}
 	return err

@@ -9,17 +9,17 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// MaxAccounts and the rest are bounds on accounts: a mapping looks at the patterns of all of them.
+// Limits of accounts. They matter because each mapping compares the patterns of all accounts.
 const (
 	MaxAccounts = 1024
 	maxPatterns = 64
 	maxQuota    = 1 << 20
 )
 
-// accountRemoved is why an address is released with its account, for events.
+// accountRemoved is the reason in the event of an address that is released with its account.
 const accountRemoved = "its account is removed"
 
-// accountFacts is what events tell of an account.
+// accountFacts is the part of an account that its events record.
 type accountFacts struct {
 	Domain string   `json:"domain,omitempty"`
 	Quota  *int     `json:"quota,omitempty"`
@@ -112,8 +112,8 @@ func removeAccount(e *ipam.RemoveAccount, c *ledger.Change) (ipam.Result, error)
 	return result, c.SetAccount(a.Name, nil)
 }
 
-// Shrink releases addresses of accounts that are to be removed with what they have, in pages, until one
-// transaction can do the rest. What it is cut off from is gone on with by the same request again.
+// Shrink releases addresses of accounts that are about to be removed, in pages, until one transaction can do the rest.
+// If it is interrupted, the same request continues it.
 func Shrink(ctx context.Context, s *ledger.Ledger, edits []ipam.Edit) error {
 	for _, e := range edits {
 		remove, is := e.(*ipam.RemoveAccount)
@@ -133,8 +133,7 @@ func Shrink(ctx context.Context, s *ledger.Ledger, edits []ipam.Edit) error {
 	return nil
 }
 
-// shrink releases a page of the addresses of an account that has more than one page; left tells that it may
-// have more.
+// shrink releases a page of addresses if the account has more than one page. left reports that more may remain.
 func shrink(c *ledger.Change, e *ipam.RemoveAccount) (left bool, err error) {
 	if err := MayAsk(c, e); err != nil || c.NoElastic() || c.Index().Account(e.Account) == nil {
 		return false, err
@@ -156,8 +155,8 @@ func noAccount(name string) error {
 	return ipam.Refuse(ipam.ErrNotFound, "there is no account %q", name).Advise(ipam.DoListAccounts)
 }
 
-// addressesOf are the addresses that an account has, in order; those that it has released are its own no
-// more, and the system addresses of its containers count for nothing.
+// addressesOf lists an account's addresses in order, without those that it has released and without the system
+// addresses of its containers.
 func addressesOf(ix *ledger.Index, account string) []*ipam.Elastic {
 	return recordsOf(ix, func(one *ipam.Elastic) bool {
 		return one.Account == account && one.State == ipam.ElasticAllocated && !one.System
@@ -181,24 +180,23 @@ func few(all []*ipam.Elastic) string {
 	return "the " + noun + " " + strings.Join(names, ", ")
 }
 
-// Claimant is the account of one who is known by a name on a network, once some accounts are there besides
-// those of the store.
+// Claimant returns the account of a name on a network, as if the accounts in besides existed, too.
 func Claimant(ix *ledger.Index, besides []*ipam.Account, n *ipam.Network, instance string) string {
 	return claimsOf(ix, besides...).of((&guest{n: n}).namesOf(instance))
 }
 
-// claims are the patterns of all accounts, by what each says before its first star.
+// claims are the patterns of all accounts, by the text before the first star.
 type claims struct {
 	patterns map[string][]claim
-	lengths  []int // of what they say there
+	lengths  []int // of these texts
 }
 
 type claim struct {
 	account, pattern string
-	says             int // how many characters it has besides its stars
+	says             int // the number of characters besides stars
 }
 
-// claimsOf are those of the accounts that there are, and of some besides.
+// claimsOf returns the patterns of the existing accounts, and of those in besides.
 func claimsOf(ix *ledger.Index, besides ...*ipam.Account) *claims {
 	all := &claims{patterns: map[string][]claim{}}
 	for _, a := range ix.Accounts() {
@@ -217,8 +215,8 @@ func claimsOf(ix *ledger.Index, besides ...*ipam.Account) *claims {
 	return all
 }
 
-// of is the account of one who is known by several names: of the patterns that fit the one that says most,
-// and of several that say as much the first by its account's name.
+// of returns the account of somebody with these names. The matching pattern with the most characters decides, and among
+// equal ones the first account by name.
 func (all *claims) of(names []string) string {
 	best := claim{account: ipam.DefaultAccount, says: -1}
 	for _, name := range names {
@@ -240,8 +238,7 @@ func (one *claim) isOver(other *claim) bool {
 	return one.says > other.says || one.says == other.says && one.account < other.account
 }
 
-// claimsNobodys refuses a new account that claims a container to which another account's address is mapped
-// (CS-14).
+// claimsNobodys refuses a new account that claims a container to which another account's address is mapped.
 func claimsNobodys(c *ledger.Change, a *ipam.Account) error {
 	if len(a.Owners) == 0 {
 		return nil

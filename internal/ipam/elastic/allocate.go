@@ -44,7 +44,7 @@ func allocate(e *ipam.AllocateElastic, c *ledger.Change, seen uint64) (ipam.Resu
 	return result, c.SetElastic(addr, given)
 }
 
-// chosen is the address that an allocation comes to: the one that it names, or the lowest free one.
+// chosen returns the address to allocate: the named one, or the lowest free one.
 func chosen(e *ipam.AllocateElastic, c *ledger.Change, account string) (netip.Addr, error) {
 	if e.Host != "" {
 		if err := knownHost(c, e.Host); err != nil {
@@ -67,8 +67,8 @@ func chosen(e *ipam.AllocateElastic, c *ledger.Change, account string) (netip.Ad
 		"no elastic range %s has a free address", whose).Advise(ipam.DoAddElasticRange)
 }
 
-// lowest is the lowest address of a range that will do; the zero address where none does: one without a record that
-// does not lie in avoid, or of those that were released one that may be taken again.
+// lowest returns the lowest address of a range that has no record and is outside of avoid, or that was released and
+// again accepts. It returns the zero address if there is none.
 func lowest(ix *ledger.Index, r *ipam.ElasticRange, avoid netip.Prefix, again func(*ipam.Elastic) bool) netip.Addr {
 	best := unrecorded(ix, r.Range.IPRange, avoid)
 	for addr := range ix.ReleasingElastics() {
@@ -80,7 +80,7 @@ func lowest(ix *ledger.Index, r *ipam.ElasticRange, avoid netip.Prefix, again fu
 	return best
 }
 
-// unrecorded is the lowest address of a range that has no record and does not lie in avoid.
+// unrecorded returns the lowest address of a range that has no record and is outside of avoid.
 func unrecorded(ix *ledger.Index, r netipx.IPRange, avoid netip.Prefix) netip.Addr {
 	for {
 		addr, ok := ix.FreeElastic(r)
@@ -95,12 +95,12 @@ func unrecorded(ix *ledger.Index, r netipx.IPRange, avoid netip.Prefix) netip.Ad
 	}
 }
 
-// leftOverHere tells of an address that was released whether no edge maps it any more.
+// leftOverHere returns a function that reports whether an address was released and no edge maps it any more.
 func leftOverHere(c *ledger.Change) func(*ipam.Elastic) bool {
 	return func(known *ipam.Elastic) bool { return leftOver(c.Index(), c.Host(), known.Address) }
 }
 
-// mayHave refuses an address that an account cannot have.
+// mayHave refuses an address that the account cannot have.
 func mayHave(e *ipam.AllocateElastic, c *ledger.Change, account string) error {
 	r, err := knownRange(c.Index(), e.Address)
 	if err != nil {
@@ -123,7 +123,7 @@ func mayHave(e *ipam.AllocateElastic, c *ledger.Change, account string) error {
 		known.Account, known.Allocated.UTC().Format("2006-01-02")).Advise(ipam.DoListElastic)
 }
 
-// knownRange is the range of an address, of which an edit is; others are refused.
+// knownRange returns the range of an address that an edit is about. It refuses an address outside of all ranges.
 func knownRange(ix *ledger.Index, addr netip.Addr) (*ipam.ElasticRange, error) {
 	if !addr.IsValid() {
 		return nil, ipam.Refuse(ipam.ErrInvalid, "an elastic address is missing")
@@ -138,7 +138,7 @@ func knownRange(ix *ledger.Index, addr netip.Addr) (*ipam.ElasticRange, error) {
 	return nil, ipam.Refuse(ipam.ErrNotFound, "%s is of no elastic range", addr).Advise(ipam.DoListElasticRanges)
 }
 
-// withinQuota refuses an account another address than it may have.
+// withinQuota refuses another address for an account that has reached its quota.
 func withinQuota(ix *ledger.Index, account string) error {
 	a := ix.Account(account)
 	if a == nil || a.Quota == nil {
@@ -179,7 +179,7 @@ func release(e *ipam.ReleaseElastic, c *ledger.Change, seen uint64) (ipam.Result
 	return result, give(c, known)
 }
 
-// give takes an address from its account. It is free at once, unless an edge may map it still.
+// give takes an address from its account. It is free at once, unless an edge may still map it.
 func give(c *ledger.Change, known *ipam.Elastic) error {
 	id, err := tell(c, &ipam.Event{Verb: ipam.ElasticReleased, Address: known.Address, Name: known.Account},
 		factsOfAddress(c, known), nil)
@@ -194,8 +194,8 @@ func give(c *ledger.Change, known *ipam.Elastic) error {
 	return c.SetElastic(known.Address, &leaving)
 }
 
-// toChange is the record of an address that an edit is of; nil where it is free. One that is of no range is refused,
-// and one that is not as the requester saw it, where that was said.
+// toChange returns the record of an address that an edit is about, or nil if it is free. It refuses an address outside
+// of all ranges, and one that has changed since the requester saw it.
 func toChange(c *ledger.Change, addr netip.Addr, seen uint64) (*ipam.Elastic, error) {
 	if _, err := knownRange(c.Index(), addr); err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func toChange(c *ledger.Change, addr netip.Addr, seen uint64) (*ipam.Elastic, er
 	return known, matches(known, seen)
 }
 
-// matches refuses a change of an address that is not as the requester saw it, where that was said.
+// matches refuses a change if the address has changed since the requester saw it. A seen of 0 matches always.
 func matches(known *ipam.Elastic, seen uint64) error {
 	if seen == 0 || known != nil && known.ID == seen {
 		return nil

@@ -7,32 +7,32 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// What the records come to is worked out as a whole, by a function of them, whenever a commit bears on it.
-// How often that is, is bounded here.
+// Everything is computed as a whole from the records, after each commit that can change the result. These times limit
+// how often.
 const (
-	restBetween = 20 * time.Millisecond // after it was worked out: where much happens at once, once for all of it
-	lookAgain   = time.Second           // after a commit, which may have been taken back since
-	lookAlways  = 10 * time.Second      // at the latest: a commit may be missed
+	restBetween = 20 * time.Millisecond // after a computation, so that many commits at once cause one more
+	lookAgain   = time.Second           // after the index reverted a change whose commit failed
+	lookAlways  = 10 * time.Second      // at the latest, in case a commit was missed
 )
 
-// anew tells when it is time to work something out anew.
+// anew decides when to compute something again.
 type anew struct {
 	ledger  *ledger.Ledger
 	commits *ledger.Commits
-	worked  time.Duration // the host's moment when it was worked out last
-	again   bool          // a commit was the reason, so it is to be worked out once more
+	worked  time.Duration // the host's time of the last computation
+	reverts uint64        // the ledger's reverts before it
 	begun   bool
 }
 
-// anewAfter begins to follow commits of some kinds, which may bear on what is to be worked out, and of
-// others, which only wake whoever waits. It is called before anything is read.
+// anewAfter follows commits of the kinds in kept, which may change the result, and of those in wakes, which only wake
+// the waiter. Call it before the first computation reads anything.
 func anewAfter(ctx context.Context, l *ledger.Ledger, kept, wakes []byte) anew {
 	return anew{ledger: l, commits: l.Watch(ctx, kept, wakes)}
 }
 
-// due tells whether it is time now. The commits since the last call are asked for, of which bears tells
-// whether one can make a difference. While a commit is under way the index has it already, and the store does
-// not tell if it fails: hence the second time.
+// due reports whether it is time now. It takes the commits since the last call, and bears reports whether one of them
+// can change the result. The index has a change before its commit, and nobody hears of a commit that fails. So it is
+// also time if the index reverted a change, at most once in lookAgain.
 func (a *anew) due(bears func(ix *ledger.Index, key, value []byte) bool) bool {
 	seen, all := a.commits.Take()
 	touched := all || !a.begun
@@ -41,15 +41,16 @@ func (a *anew) due(bears func(ix *ledger.Index, key, value []byte) bool) bool {
 			touched = touched || bears(ix, []byte(key), value)
 		}
 	})
-	now := a.ledger.Moment()
-	if since := now - a.worked; !touched && since < lookAlways && (!a.again || since < lookAgain) {
+	now, reverts := a.ledger.SinceBoot(), a.ledger.Reverts()
+	since := now - a.worked
+	if !touched && since < lookAlways && (reverts == a.reverts || since < lookAgain) {
 		return false
 	}
-	a.worked, a.again, a.begun = now, touched, true
+	a.worked, a.reverts, a.begun = now, reverts, true
 	return true
 }
 
-// rest waits, but not longer than it is woken; false: ctx has ended.
+// rest waits until it is woken, or for long at most. It returns false if ctx has ended.
 func rest(ctx context.Context, long time.Duration, woken <-chan struct{}) bool {
 	timer := time.NewTimer(long)
 	defer timer.Stop()

@@ -10,8 +10,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// appliedOf is what the edges of hosts have said of an address, or may have of it: this host's first, the
-// others by their names. A host that was removed may have an edge that does not know it yet.
+// appliedOf returns the reports of the hosts' edges about an address: this host's first, then by host name. The edge of
+// a removed host may not know yet that the host was removed, so its reports are included.
 func appliedOf(ix *ledger.Index, self string, addr netip.Addr) (all []*ipam.Applied) {
 	hosts := []string{self}
 	for name := range ix.Hosts() {
@@ -28,24 +28,24 @@ func appliedOf(ix *ledger.Index, self string, addr netip.Addr) (all []*ipam.Appl
 	return all
 }
 
-// inForce is that of the edges that may have an address in their kernel.
+// inForce returns the reports of edges that may have the address in their kernel.
 func inForce(ix *ledger.Index, self string, addr netip.Addr) []*ipam.Applied {
 	return slices.DeleteFunc(appliedOf(ix, self, addr), func(at *ipam.Applied) bool { return !at.InForce })
 }
 
-// elsewhere is that of the edges of other hosts.
+// elsewhere returns the reports of other hosts' edges.
 func elsewhere(c *ledger.Change, addr netip.Addr) []*ipam.Applied {
 	return slices.DeleteFunc(inForce(c.Index(), c.Host(), addr),
 		func(at *ipam.Applied) bool { return at.Host == c.Host() })
 }
 
-// leftOver tells whether an address is one that was released, and that no edge maps any more.
+// leftOver reports whether an address was released and no edge maps it any more.
 func leftOver(ix *ledger.Index, self string, addr netip.Addr) bool {
 	known := ix.Elastic(addr)
 	return known != nil && known.State == ipam.ElasticReleasing && len(inForce(ix, self, addr)) == 0
 }
 
-// isFree tells whether an address is anybody's to have.
+// isFree reports whether anybody may have the address.
 func isFree(c *ledger.Change, addr netip.Addr) bool {
 	return c.Index().Elastic(addr) == nil || leftOver(c.Index(), c.Host(), addr)
 }
@@ -59,10 +59,10 @@ func edgesWith(c *ledger.Change, addr netip.Addr) string {
 	return "the edge of host " + strings.Join(hosts, ", ")
 }
 
-// Sweep forgets what the edges of hosts have said that are no more: of those that were removed from the
-// cluster, and in a store of one host of all but that, which may have had another name. What was released
-// waits for them no longer, nor for a host that is cut off. Where hosts share the store, it is forgotten when
-// nothing can answer there any more (grant.go).
+// Sweep forgets the reports of edges that no longer exist: those of removed hosts or, in a store of one host, all but
+// that host's, which may have had another name. Released addresses then wait for them no longer. A host that is only
+// cut off is still waited for. In a shared store a report is forgotten only when nothing can answer there any more
+// (grant.go).
 func Sweep(ctx context.Context, s *ledger.Ledger) error {
 	if s.NoElastic() {
 		return nil
@@ -103,7 +103,7 @@ func Sweep(ctx context.Context, s *ledger.Ledger) error {
 	})
 }
 
-// maySweep tells whether nobody is to have any more what the edge of a host other than this one has said.
+// maySweep reports whether the report of another host's edge may be forgotten.
 func maySweep(s *ledger.Ledger, ix *ledger.Index, at ledger.AppliedAt) bool {
 	if isGone(s, ix, at.Host) {
 		return true
@@ -112,19 +112,19 @@ func maySweep(s *ledger.Ledger, ix *ledger.Index, at ledger.AppliedAt) bool {
 	return s.Member() != nil && (known == nil || known.State == ipam.ElasticReleasing) && sessionGone(s, ix, at.Host)
 }
 
-// sessionGone tells whether no session of a host's edge stands, as far as is known here.
+// sessionGone reports whether this host knows of no session of a host's edge.
 func sessionGone(s *ledger.Ledger, ix *ledger.Index, host string) bool {
 	known := ix.EdgeSession(host)
 	return known == nil || s.Shared().Held()[host] != known.Session
 }
 
-// isGone tells whether a host other than this one takes no part any more.
+// isGone reports whether another host has left the cluster.
 func isGone(s *ledger.Ledger, ix *ledger.Index, host string) bool {
 	h := ix.Host(host)
 	return s.Member() == nil || h == nil || h.State == ipam.HostRemoved
 }
 
-// inPages changes many things, a page of them in each transaction.
+// inPages makes many changes, one page per transaction.
 func inPages[T any](ctx context.Context, s *ledger.Ledger, all []T, change func(*ledger.Change, T) error) error {
 	for page := range slices.Chunk(all, s.Page()) {
 		err := s.Update(ctx, func(c *ledger.Change) error {

@@ -11,23 +11,24 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Room answers what there is of elastic addresses. They are the cluster's, where the host shares a store.
-type Room struct {
+// Addresses answers questions about elastic addresses and changes them. If the host shares a store, they belong to the
+// cluster.
+type Addresses struct {
 	homes  ledger.Homes
-	ledger *ledger.Ledger // of the elastic addresses: see home
+	ledger *ledger.Ledger // of the store that has the elastic addresses: see home
 }
 
-// Of is the room over the homes of a host's records.
-func Of(homes ledger.Homes) Room { return Room{homes, homes.Own} }
+// Of returns the Addresses over a host's records.
+func Of(homes ledger.Homes) Addresses { return Addresses{homes, homes.Own} }
 
-// home is the room over the store that has the elastic addresses.
-func (s Room) home() (Room, error) {
+// home returns the Addresses over the store that has the elastic addresses.
+func (s Addresses) home() (Addresses, error) {
 	l, err := s.homes.Cluster("what there is of elastic addresses")
-	return Room{s.homes, l}, err
+	return Addresses{s.homes, l}, err
 }
 
-// look runs fn over the records of elastic addresses, for reading only.
-func (s Room) look(ctx context.Context, fn func(*ledger.Change) error) error {
+// look runs fn over the records of elastic addresses, only to read.
+func (s Addresses) look(ctx context.Context, fn func(*ledger.Change) error) error {
 	s, err := s.home()
 	if err != nil {
 		return err
@@ -35,8 +36,8 @@ func (s Room) look(ctx context.Context, fn func(*ledger.Change) error) error {
 	return s.ledger.Look(ctx, fn)
 }
 
-// Apply makes an edit of elastic addresses, or refuses it; mine is false for any other edit. seen is the revision of
-// the address that the requester saw; 0: any will do.
+// Apply makes an edit of elastic addresses or refuses it. mine is false for any other edit. seen is the revision of the
+// address that the requester saw, or 0 if any will do.
 func Apply(c *ledger.Change, e ipam.Edit, seen uint64) (result ipam.Result, mine bool, err error) {
 	noun, _, _ := strings.Cut(e.Op(), ".")
 	switch {
@@ -79,7 +80,7 @@ func apply(c *ledger.Change, e ipam.Edit, seen uint64) (result ipam.Result, err 
 	return result, fmt.Errorf("%s is no edit of elastic addresses", e.Op())
 }
 
-// ofAddress tells whether an edit is of one elastic address.
+// ofAddress reports whether an edit is about one elastic address.
 func ofAddress(e ipam.Edit) bool {
 	switch e.(type) {
 	case *ipam.AllocateElastic, *ipam.AssociateElastic, *ipam.DisassociateElastic, *ipam.ReleaseElastic:
@@ -88,7 +89,7 @@ func ofAddress(e ipam.Edit) bool {
 	return false
 }
 
-// Edited is the elastic address that an edit was of, by what came of it; false where it was of something else.
+// Edited returns the elastic address that an edit was about, from its result, or false.
 func Edited(e ipam.Edit, came *ipam.Result) (addr netip.Addr, is bool) {
 	if !ofAddress(e) || len(came.Addresses) == 0 {
 		return addr, false
@@ -96,13 +97,13 @@ func Edited(e ipam.Edit, came *ipam.Result) (addr netip.Addr, is bool) {
 	return came.Addresses[0], true
 }
 
-// turnedOff is the refusal of a daemon that has all of it off (CS-11).
+// turnedOff is the refusal of a daemon without elastic addresses.
 func turnedOff() error {
 	return ipam.RefuseAs(ipam.ElasticTurnedOff, ipam.ErrInUse,
 		"elastic addresses are turned off on this daemon, and nothing of them changes")
 }
 
-// tell writes the event of a change, with what was before and what is after; nil is nothing.
+// tell writes the event of a change, with the facts before and after; nil means none.
 func tell(c *ledger.Change, e *ipam.Event, before, after any) (id uint64, err error) {
 	if e.Before, err = rawJSON(before); err != nil {
 		return 0, err

@@ -7,10 +7,10 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Who asks for one account alone (CS-14) sees and touches what is that account's. Of anything else no refusal says
-// whose it is, nor whether it is there.
+// A token of one account sees and changes only what the account owns. A refusal does not tell whose another thing is,
+// or whether it exists.
 
-// MayAsk refuses an edit to one who asks for one account, unless it is of what is that account's.
+// MayAsk refuses an edit from one account's token, unless it is about something of that account.
 func MayAsk(c *ledger.Change, e ipam.Edit) error {
 	account := c.Account()
 	if account == "" {
@@ -50,7 +50,7 @@ func mayAllocate(c *ledger.Change, e *ipam.AllocateElastic) error {
 	return nil
 }
 
-// itsOwn refuses an address that is not of the account for which is asked.
+// itsOwn refuses an address of another account than the token's.
 func itsOwn(c *ledger.Change, addr netip.Addr) error {
 	account := c.Account()
 	known := c.Index().Elastic(addr)
@@ -61,14 +61,14 @@ func itsOwn(c *ledger.Change, addr netip.Addr) error {
 		Advise(ipam.DoListElastic)
 }
 
-// notIts tells whether an address is to be kept from who asks.
+// notIts reports whether an address must be hidden from the token.
 func notIts(c *ledger.Change, one *ipam.Elastic) bool {
 	account := c.Account()
 	return account != "" && one.Account != account
 }
 
-// mayTarget refuses a container that is not of the account for which is asked, be it there or not: by what it would be
-// claimed by wherever it has an address.
+// mayTarget refuses a container that is not of the token's account, whether it exists or not. It goes by the account
+// that would claim the container where it has an address.
 func mayTarget(c *ledger.Change, e *ipam.AssociateElastic) error {
 	if err := ipam.CheckOwner(e.Instance); err != nil {
 		return err
@@ -93,7 +93,7 @@ func mayTarget(c *ledger.Change, e *ipam.AssociateElastic) error {
 	return nil
 }
 
-// couldBeIts tells whether an owner who has no address would be of the account for which is asked on some network.
+// couldBeIts reports whether the token's account would claim an owner without addresses on some network.
 func couldBeIts(c *ledger.Change, owner string) bool {
 	accounts := claimsOf(c.Index())
 	if accounts.of([]string{owner}) == c.Account() {
@@ -107,7 +107,7 @@ func couldBeIts(c *ledger.Change, owner string) bool {
 	return false
 }
 
-// askedFor is the account of which a list is: that for which is asked, where it is one alone.
+// askedFor returns the account to list: for a token of one account, always that one.
 func askedFor(c *ledger.Change, account string) (string, error) {
 	own := c.Account()
 	if own != "" && account != "" && account != own {

@@ -9,7 +9,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// associationFacts is what events tell of an association (CS-9).
+// associationFacts is the part of an association that its events record.
 type associationFacts struct {
 	Host       string     `json:"host,omitempty"` // where the guest runs
 	Instance   string     `json:"instance"`
@@ -18,8 +18,8 @@ type associationFacts struct {
 	EgressOnly bool       `json:"egress_only,omitempty"`
 }
 
-// factsOf are those of an association of an address. Where its guest runs nowhere, the host is the one that has the
-// address in its kernel still.
+// factsOf returns the facts of an association. If its guest runs nowhere, the host is the one that still has the
+// address in its kernel.
 func factsOf(c *ledger.Change, addr netip.Addr, a *ipam.Association) (any, error) {
 	if a == nil {
 		return nil, nil
@@ -33,7 +33,7 @@ func factsOf(c *ledger.Change, addr netip.Addr, a *ipam.Association) (any, error
 	return associationFacts{host, a.Instance, c.NetworkName(a.Network), a.Guest, a.EgressOnly}, err
 }
 
-// hostOf is where the guest of an association runs; with a store of one host, that one.
+// hostOf returns the host on which the guest of an association runs. With a store of one host, it is that host.
 func hostOf(c *ledger.Change, a *ipam.Association) (string, error) {
 	if c.Member() == nil {
 		return c.Host(), nil
@@ -42,7 +42,7 @@ func hostOf(c *ledger.Change, a *ipam.Association) (string, error) {
 	return g.host, err
 }
 
-// where names the guest of an association for a refusal.
+// where names the guest of an association in a refusal.
 func where(c *ledger.Change, a *ipam.Association) string {
 	text := fmt.Sprintf("%s (%s on network %s", a.Instance, a.Guest, c.NetworkName(a.Network))
 	if host, err := hostOf(c, a); err == nil && host != "" {
@@ -81,7 +81,7 @@ func associate(e *ipam.AssociateElastic, c *ledger.Change, seen uint64) (ipam.Re
 	result := ipam.Result{Network: g.n.ID, Subnet: g.sub.ID, CIDR: g.sub.CIDR, Addresses: []netip.Addr{e.Address}}
 	want := &ipam.Association{Instance: owner, Network: g.n.ID, Guest: g.addr, Chosen: e.Guest.IsValid(),
 		EgressOnly: e.EgressOnly}
-	here := false // it leads to this guest already
+	here := false // it is mapped to this guest already
 	if was := known.Association; was != nil {
 		if was.Same(want) {
 			return result, nil
@@ -104,7 +104,8 @@ func associate(e *ipam.AssociateElastic, c *ledger.Change, seen uint64) (ipam.Re
 	return result, setAssociation(c, known, want, "")
 }
 
-// asBefore answers the same association once more, whatever has become of its guest since; again is false for another.
+// asBefore answers the same association once more, whatever has happened to its guest since. again is false if it is
+// another one.
 func asBefore(c *ledger.Change, e *ipam.AssociateElastic, was *ipam.Association, owner string) (result ipam.Result,
 	again bool, err error) {
 	if was == nil || was.Instance != owner || was.EgressOnly != e.EgressOnly || was.Chosen != e.Guest.IsValid() ||
@@ -133,7 +134,7 @@ func asBefore(c *ledger.Change, e *ipam.AssociateElastic, was *ipam.Association,
 	return result, true, nil
 }
 
-// leadsTo tells whether an association is of the guest of another already, so that no move is meant.
+// leadsTo reports whether two associations have the same guest, so that nothing moves.
 func leadsTo(c *ledger.Change, was, want *ipam.Association) (bool, error) {
 	if was.Network != want.Network {
 		return false, nil
@@ -145,8 +146,8 @@ func leadsTo(c *ledger.Change, was, want *ipam.Association) (bool, error) {
 	return there && now.addr == want.Guest, err
 }
 
-// mayMap refuses a guest to which an address cannot be mapped. Its system address, which is to be replaced, is no
-// reason; nil: it has none.
+// mayMap refuses a guest to which an address cannot be mapped. It returns the guest's system address, which will be
+// replaced, or nil.
 func mayMap(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) (replaced *ipam.Elastic, err error) {
 	if err := fits(c, known, g, owner); err != nil {
 		return nil, err
@@ -165,7 +166,7 @@ func mayMap(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) (repl
 		c.NetworkName(other.Association.Network)).Advise(ipam.DoDisassociate, other.Address)
 }
 
-// fits refuses a guest by what it and the address are, whatever else is mapped.
+// fits refuses a guest because of its own properties or the address's, whatever else is mapped.
 func fits(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) error {
 	if err := suits(c, g.n, g); err != nil {
 		return err
@@ -192,7 +193,7 @@ func fits(c *ledger.Change, known *ipam.Elastic, g *guest, owner string) error {
 	return publishesNothing(c, g, owner)
 }
 
-// publishesNothing refuses a container with ports of the host that lead to it (CS-13).
+// publishesNothing refuses a container that publishes ports of the host.
 func publishesNothing(c *ledger.Change, g *guest, owner string) error {
 	known := c.Known().Publishes
 	if known == nil {
@@ -207,7 +208,7 @@ func publishesNothing(c *ledger.Change, g *guest, owner string) error {
 			"published ports", name, strings.Join(ports, ", "))
 }
 
-// setAssociation gives an address another association; nil is none.
+// setAssociation sets or, with nil, ends the association of an address.
 func setAssociation(c *ledger.Change, known *ipam.Elastic, want *ipam.Association, detail string) error {
 	verb, of := ipam.ElasticAssociated, want
 	if want == nil {
@@ -253,7 +254,7 @@ func disassociate(e *ipam.DisassociateElastic, c *ledger.Change, seen uint64) (i
 	return result, endAssociation(c, known, "")
 }
 
-// endAndGive ends the association of an address and takes it from its account. detail says why.
+// endAndGive ends the association of an address and takes the address from its account. detail is the reason.
 func endAndGive(c *ledger.Change, known *ipam.Elastic, detail string) error {
 	if err := endAssociation(c, known, detail); err != nil {
 		return err
@@ -261,7 +262,7 @@ func endAndGive(c *ledger.Change, known *ipam.Elastic, detail string) error {
 	return give(c, c.Index().Elastic(known.Address))
 }
 
-// endAssociation ends the association of an address, where it has one. detail says why, where nobody asked for it.
+// endAssociation ends the association of an address, if it has one. detail is the reason, unless somebody asked for it.
 func endAssociation(c *ledger.Change, known *ipam.Elastic, detail string) error {
 	if known.Association == nil {
 		return nil

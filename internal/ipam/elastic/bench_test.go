@@ -4,12 +4,12 @@ import (
 	"context"
 	"net/netip"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"berth/internal/ipam"
+	room "berth/internal/ipam/elastic"
 	"berth/internal/ipam/service"
 	"berth/store"
 	"berth/store/bolt"
@@ -34,37 +34,58 @@ type bench struct {
 	host      string        // the daemon's name
 	later     time.Duration // what the clock is ahead
 	moment    *atomic.Int64 // of the host, in nanoseconds, where it goes on only by the test; nil: it goes on
+
+	// Of scripts.
+	runs     map[string]netip.Addr // addresses that were given, by the names of containers
+	seen     map[string]string     // what was shown last
+	key      string                // of edits
+	changed  []ipam.Event          // by the last edit
+	releases *room.Releases
+	keeps    bool // a keeper runs, which ends ends
+	ends     func()
 }
 
 const (
 	lan     = "10.20.0.0/24"
-	elastic = "203.0.113.10"
-	next    = "203.0.113.11"
+	elastic = "203.0.113.10" // E0 of scripts
+	next    = "203.0.113.11" // E1
 )
 
 func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
 
 // begin opens a bench with an elastic range of four addresses, of which the account default has the first two.
 func begin(t testing.TB) *bench {
-	b := &bench{t: t, host: "h1", published: map[string][]string{}, path: filepath.Join(t.TempDir(), "berth.db")}
+	b := newBench(t, "h1")
+	b.path = filepath.Join(t.TempDir(), "berth.db")
 	b.begin()
 	return b
 }
 
+func newBench(t testing.TB, host string) *bench {
+	return &bench{t: t, host: host, published: map[string][]string{}, there: map[string]bool{},
+		runs: map[string]netip.Addr{}, seen: map[string]string{}}
+}
+
 func (b *bench) begin() {
 	b.open(false)
-	b.edit(&ipam.CreateNetwork{Name: "net1", Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix(lan),
-		Pool: true}}})
-	on := "on"
-	b.edit(&ipam.ModifyNetwork{Network: "net1", Elastic: &on})
+	b.plays(`
+		network net1 subnet=10.20.0.0/24,pool
+		elastic net1 on
+	`)
+	b.attach()
+	b.plays(`
+		range E0+4
+		allocate
+		allocate
+	`)
+}
+
+// attach attaches a Docker network to net1.
+func (b *bench) attach() {
+	b.t.Helper()
 	grant, err := b.RequestPool(b.t.Context(), ipam.PoolRequest{Network: "net1", CIDR: netip.MustParsePrefix(lan)})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b, err)
 	b.pool = grant.ID
-	b.edit(&ipam.AddElasticRange{Range: rangeAt(b.t, "203.0.113.10+4")})
-	b.edit(&ipam.AllocateElastic{})
-	b.edit(&ipam.AllocateElastic{})
 }
 
 // freeze opens the bench again with a moment that goes on only by the test, so that nothing is looked at by itself.
@@ -83,9 +104,7 @@ func (b *bench) open(off bool) {
 		moment = func() time.Duration { return time.Duration(at.Load()) }
 	}
 	st, err := b.openStore()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b, err)
 	b.t.Cleanup(func() { st.Close() })
 	b.Service, err = service.Open(context.Background(), service.Config{Store: st, Host: b.host, NoElastic: off,
 		Member: b.member, Moment: moment, Now: func() time.Time { return time.Now().Add(b.later).Truncate(time.Microsecond) },
@@ -107,9 +126,8 @@ func (b *bench) open(off bool) {
 			NetworkDriver: func(string, netip.Prefix) string { return b.driver },
 			Holder:        b.engine.holder(), Watch: b.engine.watch(),
 		}})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b, err)
+	b.releases = room.NewReleases(b.Ledger)
 }
 
 // openStore opens the file of its own, or joins what it shares.
@@ -130,27 +148,15 @@ func (b *bench) openStore() (st store.Store, err error) {
 // again opens the same records once more, as after a restart.
 func (b *bench) again(off bool) {
 	b.t.Helper()
-	if err := b.Ledger.Store().Close(); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b, b.Ledger.Store().Close())
 	b.open(off)
-}
-
-func (b *bench) edit(e ipam.Edit) ipam.Outcome {
-	b.t.Helper()
-	out, err := b.Edit(b.t.Context(), ipam.EditOptions{}, e)
-	if err != nil {
-		b.t.Fatalf("%s: %v", e.Op(), err)
-	}
-	b.consistent()
-	return out
 }
 
 // consistent holds the index to the records.
 func (b *bench) consistent() {
 	b.t.Helper()
 	wrong, err := b.Ledger.Verify(b.t.Context())
-	for n := 0; n < 100 && err == nil && len(wrong) > 0; n++ { // a keeper may have written between the two
+	for n := 0; n < 100 && err == nil && len(wrong) > 0; n++ { // an assigner may have written between the two
 		wrong, err = b.Ledger.Verify(b.t.Context())
 	}
 	if err != nil || len(wrong) > 0 {
@@ -158,69 +164,20 @@ func (b *bench) consistent() {
 	}
 }
 
-// refused makes an edit that is refused with a code, and with words that name what is in the way.
-func (b *bench) refused(e ipam.Edit, code ipam.Code, words ...string) {
-	b.t.Helper()
-	_, err := b.Edit(b.t.Context(), ipam.EditOptions{}, e)
-	if err == nil || ipam.CodeOf(err) != code {
-		b.t.Fatalf("%s is answered with %v, not with %s", e.Op(), err, code)
-	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			b.t.Errorf("%q does not say %q", err, word)
-		}
-	}
-	b.consistent()
-}
-
-func (b *bench) reserve(owner, ip string) {
-	b.t.Helper()
-	b.edit(&ipam.AddReservation{Network: "net1", Owner: owner, Wishes: []ipam.Wish{{Address: addr(ip)}}})
-}
-
-// start has a container take an address, as the engine does when it starts.
-func (b *bench) start(name string) netip.Addr {
-	b.t.Helper()
-	got, err := b.RequestAddress(b.t.Context(), ipam.AddressRequest{Pool: b.pool, Name: name})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return got.Addr()
-}
-
-func (b *bench) stop(ip netip.Addr) {
-	b.t.Helper()
-	if err := b.ReleaseAddress(b.t.Context(), b.pool, ip); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-func (b *bench) show(ip string) ipam.ElasticInfo {
-	b.t.Helper()
-	info, err := b.Elastic(b.t.Context(), addr(ip))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return info
-}
-
 // wanted is what an edge that begins to listen now is told first.
 func (b *bench) wanted() ipam.EdgeNews {
 	b.t.Helper()
 	for news, err := range b.EdgeNews(b.t.Context(), false) {
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		must(b, err)
 		return news
 	}
 	b.t.Fatal("an edge is told nothing")
 	return ipam.EdgeNews{}
 }
 
-func (b *bench) report(r ipam.EdgeReport) {
+func must(b *bench, err error) {
 	b.t.Helper()
-	if err := b.ReportEdge(b.t.Context(), r); err != nil {
+	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.consistent()
 }

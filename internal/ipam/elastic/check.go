@@ -10,7 +10,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// mapsWithin is how long an edge has to map an address before that is found.
+// mapsWithin is how long an edge may take to map an address before that is a finding.
 const mapsWithin = 5 * time.Second
 
 // examination goes through the associations and finds what is wrong on this host.
@@ -19,9 +19,8 @@ type examination struct {
 	wanted *wanted
 }
 
-// CheckElastic finds what of elastic addresses is wrong on this host, as far as the records and the witness
-// know.
-func (s Room) CheckElastic(ctx context.Context) (ipam.ElasticCheck, error) {
+// CheckElastic finds what is wrong with elastic addresses on this host, according to the records and the witness.
+func (s Addresses) CheckElastic(ctx context.Context) (ipam.ElasticCheck, error) {
 	s, err := s.home()
 	if err != nil {
 		return ipam.ElasticCheck{}, err
@@ -61,7 +60,7 @@ func (e *examination) look(c *ledger.Change, before *ipam.Elastic) error {
 	return e.isMapped(c, one, &l)
 }
 
-// isMapped finds an address that this host's edge is to have, and has not.
+// isMapped finds an address that this host's edge should map and does not.
 func (e *examination) isMapped(c *ledger.Change, one *ipam.Elastic, l *lead) error {
 	at := c.Index().Applied(ledger.AppliedAt{Host: c.Host(), Address: one.Address})
 	said := at != nil && at.Association == one.Association.ID && at.Guest == l.Guest && !at.Unsaid
@@ -90,7 +89,7 @@ func (e *examination) isMapped(c *ledger.Change, one *ipam.Elastic, l *lead) err
 	return nil
 }
 
-// wantedSince is when a mapping came to be wanted: by its association, or by its guest's start.
+// wantedSince returns when a mapping became wanted: at its association, or at its guest's start.
 func wantedSince(c *ledger.Change, one *ipam.Elastic, l *lead) (time.Time, error) {
 	since := c.Began(one.Association.ID)
 	sub := subnetAt(c.Index(), one.Association.Network, l.Guest)
@@ -104,7 +103,7 @@ func wantedSince(c *ledger.Change, one *ipam.Elastic, l *lead) (time.Time, error
 	return since, err
 }
 
-// leadsAway finds an address whose guest runs here, and that is of another host's range.
+// leadsAway finds an address of another host's range whose guest runs here.
 func (e *examination) leadsAway(c *ledger.Change, one *ipam.Elastic) error {
 	g, there, err := mapped(c, one.Association)
 	r := rangeOf(c.Index(), one.Address)
@@ -126,8 +125,8 @@ func (e *examination) leadsAway(c *ledger.Change, one *ipam.Elastic) error {
 	return nil
 }
 
-// leadsNowhere finds an address that is associated with a container that is not there any more. One that is
-// stopped comes back to it (CS-8).
+// leadsNowhere finds an address that is associated with a container that no longer exists. A stopped one may start
+// again.
 func (e *examination) leadsNowhere(c *ledger.Change, one *ipam.Elastic) error {
 	if n := c.Index().Network(one.Association.Network); n == nil || !isGoneFrom(c, n, one.Association.Instance) {
 		return nil
@@ -142,12 +141,11 @@ func (e *examination) leadsNowhere(c *ledger.Change, one *ipam.Elastic) error {
 	return nil
 }
 
-// isGoneFrom tells whether the engine of this host has no container of an owner, not even one that is
-// stopped.
+// isGoneFrom reports whether this host's engine has no container of an owner, not even a stopped one.
 func isGoneFrom(c *ledger.Change, n *ipam.Network, owner string) bool {
 	known := c.Known().Container
 	if _, err := ipam.ParseMAC(owner); err == nil || known == nil {
-		return false // who has a MAC is not known before he runs
+		return false // a MAC belongs to nobody known before its container runs
 	}
 	for _, name := range append(n.NamesOf(owner), owner) {
 		if id, live := known(name); id != "" || !live {
@@ -157,8 +155,8 @@ func isGoneFrom(c *ledger.Change, n *ipam.Network, owner string) bool {
 	return true
 }
 
-// lastHost is where the guest of an association ran last, by what is remembered of its address; empty: not
-// known.
+// lastHost returns the host on which the guest of an association ran last, according to the memory of its address, or
+// an empty name.
 func lastHost(c *ledger.Change, a *ipam.Association) (string, error) {
 	if c.Member() == nil {
 		return c.Host(), nil
@@ -184,12 +182,12 @@ func (e *examination) add(c *ledger.Change, one *ipam.Elastic, kind ipam.Finding
 	e.Findings = append(e.Findings, f)
 }
 
-// SystemGaps are the containers of this host on networks with the mode auto that have neither a system
-// address nor another, though they run, in order of their addresses.
-func (s Room) SystemGaps(ctx context.Context) (gaps []ipam.SystemGap, err error) {
+// SystemGaps lists this host's running containers on networks in the mode auto that have neither a system address nor
+// another one, in the order of their addresses.
+func (s Addresses) SystemGaps(ctx context.Context) (gaps []ipam.SystemGap, err error) {
 	s, away := s.home()
 	if away != nil || s.ledger.NoElastic() {
-		return nil, nil // whoever compares knows that the cluster's records are missing (Partial)
+		return nil, nil // the caller knows that the cluster's records are missing (Partial)
 	}
 	g, err := s.guests(ctx)
 	if err != nil {
@@ -207,12 +205,12 @@ func (s Room) SystemGaps(ctx context.Context) (gaps []ipam.SystemGap, err error)
 	return gaps, err
 }
 
-// ElasticGuests are the elastic addresses, system addresses not among them, that lead to some guest
-// addresses, on whichever network.
-func (s Room) ElasticGuests(ctx context.Context, guests []netip.Addr) (all []ipam.ElasticGuest, err error) {
+// ElasticGuests lists the elastic addresses that are mapped to some guest addresses, on any network, without system
+// addresses.
+func (s Addresses) ElasticGuests(ctx context.Context, guests []netip.Addr) (all []ipam.ElasticGuest, err error) {
 	s, away := s.home()
 	if away != nil || s.ledger.NoElastic() {
-		return nil, nil // whoever compares knows that the cluster's records are missing (Partial)
+		return nil, nil // the caller knows that the cluster's records are missing (Partial)
 	}
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
 		all = nil

@@ -76,18 +76,19 @@ func (b *bench) letsGo() error {
 // cutPair is two hosts with a container each.
 func cutPair(t *testing.T) *keptPair {
 	p := pair(t)
-	p.hosts[0].mode("on")
-	p.hosts[0].start("web")
-	p.hosts[1].start("job")
+	p.plays(`
+		h1: elastic net1 on
+		h1: run web
+		h2: run job
+	`)
 	return p
 }
 
 // moves has an address be in force on the first host, and then on the second.
 func (p *keptPair) moves() error {
-	first, second := p.hosts[0], p.hosts[1]
+	first, second := p.hosts[0].bench, p.hosts[1].bench
 	leads := func(b *bench, to string) error {
-		_, err := b.Edit(b.t.Context(), ipam.EditOptions{}, &ipam.AssociateElastic{Address: addr(elastic), Instance: to,
-			Move: true})
+		_, err := b.step([]string{"to", elastic, to, "move"})
 		return err
 	}
 	for _, step := range []func() error{

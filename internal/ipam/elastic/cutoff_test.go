@@ -1,140 +1,71 @@
 package elastic_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"berth/internal/ipam"
-	room "berth/internal/ipam/elastic"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 	"berth/store/storetest"
 )
 
-// cutVerb is something that is done to elastic addresses, whose transactions fail each in its turn.
+// cutVerb is a step of scripts, whose transactions fail each in its turn.
 type cutVerb struct {
-	name    string
-	prepare func(*bench)
-	do      func(*bench) error
-	pages   bool // it takes several transactions, between which a part of it is done
+	name, prepare, do string
+	pages             bool // it takes several transactions, between which a part of it is done
 }
 
-// edits is what makes some edits, and makes them once however often it is asked.
-func edits(all ...ipam.Edit) func(*bench) error {
-	return func(b *bench) error {
-		_, err := b.Edit(b.t.Context(), ipam.EditOptions{Key: "again"}, all...)
-		return err
-	}
-}
-
-// keeps is a keeper that looks at all there is.
-func keeps(b *bench) error {
-	ctx, cancel := context.WithCancel(b.t.Context())
-	kept := b.Kept(ctx)
-	defer func() { cancel(); kept.End() }()
-	return kept.Round(b.t.Context())
-}
-
-// ended looks at what has ended until two minutes have passed.
-func ended(b *bench) error {
-	r := room.NewReleases(b.Ledger)
-	if err := r.Look(b.t.Context()); err != nil {
-		return err
-	}
-	b.passes(2 * time.Minute)
-	return r.Look(b.t.Context())
-}
-
-// applied is a report that what an edge is told now is in force.
-func applied(b *bench) error {
-	r := ipam.EdgeReport{Whole: true}
-	for _, m := range b.wanted().Set {
-		r.Applied = append(r.Applied, ipam.EdgeApplied{Address: m.Elastic, Association: m.Association, Guest: m.Guest})
-	}
-	return b.ReportEdge(b.t.Context(), r)
-}
-
-func must(b *bench, err error) {
-	b.t.Helper()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+// done does it. It is made once however often it is asked.
+func (v *cutVerb) done(b *bench) error {
+	b.key = "again"
+	_, err := b.step(strings.Fields(short.ReplaceAllStringFunc(v.do, long)))
+	b.key = ""
+	return err
 }
 
 func cutVerbs() []cutVerb {
-	at, other := addr(elastic), addr(next)
-	reserved := func(b *bench) {
-		b.reserve("web", "10.20.0.9")
-		b.reserve("mail", "10.20.0.10")
-	}
-	associated := func(b *bench) {
-		reserved(b)
-		b.edit(&ipam.AssociateElastic{Address: at, Instance: "web"})
-	}
-	inForce := func(b *bench) { associated(b); must(b, applied(b)) }
-	released := func(b *bench) {
-		inForce(b)
-		b.edit(&ipam.DisassociateElastic{Address: at})
-		b.edit(&ipam.ReleaseElastic{Address: at})
-	}
-	crowd := func(b *bench) { b.crowd(2*ledger.PageSize + 10) }
-	var r ipam.Range
-	_ = r.UnmarshalText([]byte("198.51.100.0/28"))
-	auto := "auto"
-	onAuto := func(b *bench) {
-		b.engine = newEngine()
-		b.again(false)
-		b.edit(&ipam.AddElasticRange{Range: r, Host: "h1"})
-		b.mode("auto")
-		b.start("web")
-		b.start("job")
-	}
+	const (
+		reserved = "reserve net1 web G9; reserve net1 mail G10"
+		leads    = reserved + "; to E0 web"
+		inForce  = leads + "; applies"
+		onAuto   = "engine; range S0/28 host=h1; elastic net1 auto; run web; run job"
+	)
 	return []cutVerb{
-		{"account create", reserved, edits(&ipam.CreateAccount{Account: "shop", Owners: []string{"shop/*"}}), false},
-		{"account rm", func(b *bench) { b.edit(&ipam.CreateAccount{Account: "shop"}) },
-			edits(&ipam.RemoveAccount{Account: "shop"}), false},
-		{"account rm --force", crowd, edits(&ipam.RemoveAccount{Account: "crowd", Force: true}), true},
-		{"range add", nil, edits(&ipam.AddElasticRange{Range: r}), false},
-		{"range rm", func(b *bench) { b.edit(&ipam.AddElasticRange{Range: r}) },
-			edits(&ipam.RemoveElasticRange{Range: r}), false},
-		{"allocate", nil, edits(&ipam.AllocateElastic{}), false},
-		{"associate", reserved, edits(&ipam.AssociateElastic{Address: at, Instance: "web"}), false},
-		{"associate --move", inForce, edits(&ipam.AssociateElastic{Address: at, Instance: "mail", Move: true}), false},
-		{"disassociate", inForce, edits(&ipam.DisassociateElastic{Address: at}), false},
-		{"release", nil, edits(&ipam.ReleaseElastic{Address: other}), false},
-		{"release of what an edge has", func(b *bench) { inForce(b); b.edit(&ipam.DisassociateElastic{Address: at}) },
-			edits(&ipam.ReleaseElastic{Address: at}), false},
-		{"network modify --elastic", nil, edits(&ipam.ModifyNetwork{Network: "net1", Elastic: &auto}), false},
-		{"declared by a project", reserved, edits(&ipam.DeclareElastic{Project: "web", Instance: "web"}), false},
-		{"the end of its owner", inForce, edits(&ipam.ReleaseOwner{Owner: "web"}), false},
-		{"released on a stop", func(b *bench) {
-			b.freeze()
-			associated(b)
-			b.edit(&ipam.AllocateElastic{Address: at, ReleaseOn: "stop"})
-			ip := b.start("web")
-			must(b, room.NewReleases(b.Ledger).Look(b.t.Context()))
-			b.stop(ip)
-		}, ended, false},
-		{"an edge's report", associated, applied, false},
-		{"an edge's report of an end", released,
-			func(b *bench) error { return b.ReportEdge(b.t.Context(), ipam.EdgeReport{Whole: true}) }, false},
-		{"system addresses given", onAuto, keeps, true},
-		{"one takes the place of a system address", func(b *bench) { onAuto(b); must(b, keeps(b)) },
-			edits(&ipam.AssociateElastic{Address: at, Instance: "web"}), false},
-		{"system addresses taken", func(b *bench) { onAuto(b); must(b, keeps(b)); b.mode("on") }, keeps, true},
+		{"account create", reserved, "account shop shop/*", false},
+		{"account rm", "account shop", "account.rm shop", false},
+		{"account rm --force", fmt.Sprint("crowd ", 2*ledger.PageSize+10), "account.rm crowd force", true},
+		{"range add", "", "range S0/28", false},
+		{"range rm", "range S0/28", "range.rm S0/28", false},
+		{"allocate", "", "allocate", false},
+		{"associate", reserved, "to E0 web", false},
+		{"associate --move", inForce, "to E0 mail move", false},
+		{"disassociate", inForce, "off E0", false},
+		{"release", "", "free E1", false},
+		{"release of what an edge has", inForce + "; off E0", "free E0", false},
+		{"network modify --elastic", "", "elastic net1 auto", false},
+		{"declared by a project", reserved, "declares web", false},
+		{"the end of its owner", inForce, "end web", false},
+		{"released on a stop", "freeze; " + leads + "; allocate E0 on=stop; run web; look 0s; stop web", "look 2m",
+			false},
+		{"an edge's report", leads, "applies", false},
+		{"an edge's report of an end", inForce + "; off E0; free E0", "whole", false},
+		{"system addresses given", onAuto, "round", true},
+		{"one takes the place of a system address", onAuto + "; round", "to E0 web", false},
+		{"system addresses taken", onAuto + "; round; elastic net1 on", "round", true},
 	}
 }
 
 // crowd gives an account so many addresses.
 func (b *bench) crowd(n int) {
 	b.t.Helper()
-	b.edit(&ipam.CreateAccount{Account: "crowd"})
-	b.edit(&ipam.AddElasticRange{Range: rangeAt(b.t, "198.18.0.0/16")})
+	b.plays(`
+		account crowd
+		range 198.18.0.0/16
+	`)
 	var all []ipam.Edit
 	for one, i := addr("198.18.0.0"), 1; i <= n; i++ {
 		one = one.Next()
@@ -190,9 +121,7 @@ func cutBench(t *testing.T, v *cutVerb) (b *bench, st func() *storetest.Faulty) 
 	b = begin(t)
 	var last *storetest.Faulty
 	b.before = func(st store.Store) store.Store { last = storetest.NewFaulty(st); return last }
-	if v.prepare != nil {
-		v.prepare(b)
-	}
+	b.plays(strings.ReplaceAll(v.prepare, "; ", "\n"))
 	b.again(false)
 	return b, func() *storetest.Faulty { return last }
 }
@@ -210,7 +139,7 @@ func TestCutOff(t *testing.T) {
 		b, st := cutBench(t, &v)
 		before, updates := b.everything(), 0
 		st().Each(func(n int) storetest.Fault { updates = n; return storetest.Fault{} })
-		must(b, v.do(b))
+		must(b, v.done(b))
 		st().Each(nil)
 		after := b.everything()
 		if before == after || updates == 0 || v.pages != (updates > 1) && v.name == "account rm --force" {
@@ -237,7 +166,7 @@ func cutOff(t *testing.T, v *cutVerb, at int, fault storetest.Fault, before, aft
 		}
 		return storetest.Fault{}
 	})
-	if err := v.do(b); err == nil {
+	if err := v.done(b); err == nil {
 		t.Fatal("it does not notice")
 	}
 	if fault.After == nil {
@@ -249,7 +178,7 @@ func cutOff(t *testing.T, v *cutVerb, at int, fault storetest.Fault, before, aft
 		t.Fatalf("after the start there is\n%s\nneither\n%s\nnor\n%s", got, before, after)
 	}
 	for n := range 2 {
-		if err := v.do(b); err != nil {
+		if err := v.done(b); err != nil {
 			t.Fatalf("made again (%d): %v", n, err)
 		}
 		b.sound()

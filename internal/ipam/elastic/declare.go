@@ -8,12 +8,11 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// What a Compose project says of its services is declared: its addresses are allocated where they are free, and what it
-// says no more is disassociated. What a person has associated by hand is no business of a project.
+// A Compose project declares the elastic addresses of its services. Free ones are allocated, and those that it no
+// longer declares are disassociated. Associations that a person made stay as they are.
 
-// declare maps an address to an owner as a project says: the one that it names, which the account of the owner is given
-// if it is free, or any, which is the one that the owner has or else a new one of its account. Made again it changes
-// nothing.
+// declare maps an address to an owner for a project: the named one, which the owner's account gets if it is free, or
+// else the one that the owner has, or a new one. It may be repeated without effect.
 func declare(e *ipam.DeclareElastic, c *ledger.Change) (ipam.Result, error) {
 	if err := ipam.CheckOwner(e.Instance); err != nil {
 		return ipam.Result{}, err
@@ -56,7 +55,7 @@ func declare(e *ipam.DeclareElastic, c *ledger.Change) (ipam.Result, error) {
 	return result, c.SetElastic(wish.Address, &after)
 }
 
-// already is the address that an owner has at a guest; the zero address where it has none, or a system address.
+// already returns the address that is mapped to an owner's guest, or the zero address. A system address does not count.
 func already(c *ledger.Change, g *guest, owner string) netip.Addr {
 	for _, one := range associatedAs(c.Index(), g.n, owner) {
 		if !one.System && one.Address.Is6() == g.addr.Is6() {
@@ -66,7 +65,7 @@ func already(c *ledger.Change, g *guest, owner string) netip.Addr {
 	return netip.Addr{}
 }
 
-// endDeclared ends what a project has declared, but for some.
+// endDeclared ends what a project has declared, except some.
 func endDeclared(e *ipam.EndDeclaredElastic, c *ledger.Change) (result ipam.Result, err error) {
 	if err := ipam.CheckName("project", e.Project); err != nil {
 		return ipam.Result{}, err

@@ -6,8 +6,8 @@
 // (allocate.go) and associations (associate.go). guest.go finds their guests. end.go ends an association whose owner or
 // network ends, and releaseon.go one whose container ends. lookup.go finds associations.
 //
-// wanted.go works out a host's mappings, all of them, after each commit that bears on them (anew.go). tell.go sends the
-// differences to the edge, with the grants of its session (grant.go). report.go takes the edge's reports, and
+// wanted.go works out a host's mappings, all of them, after each commit that bears on them (anew.go). sender.go sends
+// the differences to the edge, with the grants of its session (grant.go). report.go takes the edge's reports, and
 // applied.go forgets those of removed hosts. keep.go gives and takes back system addresses (system.go). show.go lists,
 // usage.go sums up use, and asker.go limits an account to its own addresses.
 package elastic

@@ -7,13 +7,14 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// keptWith are those of them that a person has associated: system addresses end with their container, and by
-// nobody else (Keep).
+// keptWith lists the matching addresses that a person has associated. System addresses end only with their container
+// (KeepSystem).
 func keptWith(ix *ledger.Index, is func(*ipam.Association) bool) []*ipam.Elastic {
 	return slices.DeleteFunc(associatedWith(ix, is), func(one *ipam.Elastic) bool { return one.System })
 }
 
-// ofOwners tells whether an association is of one of some owners, also where it names the container of one.
+// ofOwners returns a function that reports whether an association is of one of some owners, also if it names the
+// owner's container.
 func ofOwners(ix *ledger.Index, has func(owner string) bool) func(*ipam.Association) bool {
 	return func(a *ipam.Association) bool {
 		if has(a.Instance) {
@@ -24,13 +25,13 @@ func ofOwners(ix *ledger.Index, has func(owner string) bool) func(*ipam.Associat
 	}
 }
 
-// HasOwners tells whether an elastic address is associated with one of some owners.
+// HasOwners reports whether an elastic address is associated with one of some owners.
 func HasOwners(ix *ledger.Index, has func(owner string) bool) bool {
 	return len(keptWith(ix, ofOwners(ix, has))) > 0
 }
 
-// endAll ends associations whose guests are no more. An address stays with its account, unless it is to be
-// released with its container.
+// endAll ends associations whose guests are gone. An address stays with its account, unless it is to be released with
+// its container.
 func endAll(c *ledger.Change, all []*ipam.Elastic, why string) error {
 	for _, one := range all {
 		end := endAssociation
@@ -44,14 +45,13 @@ func endAll(c *ledger.Change, all []*ipam.Elastic, why string) error {
 	return nil
 }
 
-// EndOwners ends the associations of owners who have ended.
+// EndOwners ends the associations of owners that have ended.
 func EndOwners(c *ledger.Change, has func(owner string) bool) error {
 	return endAll(c, keptWith(c.Index(), ofOwners(c.Index(), has)), "its owner has ended")
 }
 
-// EndOwner ends the associations of an owner whose time is over on a network, unless something else is
-// reserved for it there. It runs before each change while one is due, and so looks only at what is the
-// owner's.
+// EndOwner ends the associations of an owner whose time on a network is over, unless it has another reservation there.
+// It runs before each change while an end is due, so it looks only at that owner.
 func EndOwner(c *ledger.Change, n *ipam.Network, owner string) error {
 	all := associatedAs(c.Index(), n, owner)
 	all = slices.DeleteFunc(all, func(one *ipam.Elastic) bool { return one.System })
@@ -64,8 +64,8 @@ func EndOwner(c *ledger.Change, n *ipam.Network, owner string) error {
 	return endAll(c, all, "its owner has ended")
 }
 
-// EndNetwork ends the associations with guests on a network that is removed, a page of them, or, unless that
-// is forced, refuses it; left tells that there are more.
+// EndNetwork ends the associations with guests on a network that is removed, a page of them, or refuses the removal
+// unless it is forced. left reports that there are more.
 func EndNetwork(c *ledger.Change, n *ipam.Network, force bool) (left bool, err error) {
 	all := keptWith(c.Index(), func(a *ipam.Association) bool { return a.Network == n.ID })
 	if len(all) > 0 && !force {
@@ -76,8 +76,8 @@ func EndNetwork(c *ledger.Change, n *ipam.Network, force bool) (left bool, err e
 	return len(all) > c.Page(), endAll(c, all[:min(len(all), c.Page())], "its network is removed")
 }
 
-// SetMode turns elastic addresses of a network on or off; off is refused while one is associated there.
-// System addresses come and go after that, by themselves (Keep).
+// SetMode turns elastic addresses of a network on or off. It refuses to turn them off while one is associated there.
+// System addresses then come and go by themselves (KeepSystem).
 func SetMode(c *ledger.Change, n *ipam.Network, mode ipam.ElasticMode) error {
 	if n.Elastic == mode {
 		return nil

@@ -12,7 +12,7 @@ import (
 )
 
 // Whole is what this host's edge is to have, worked out of all records at once: slow, and plain to see.
-func (s Room) Whole(ctx context.Context) (all map[netip.Addr]ipam.EdgeMapping, err error) {
+func (s Addresses) Whole(ctx context.Context) (all map[netip.Addr]ipam.EdgeMapping, err error) {
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
 		all = map[netip.Addr]ipam.EdgeMapping{}
 		wanted := associatedWith(c.Index(), func(*ipam.Association) bool { return !c.NoElastic() })
@@ -47,7 +47,7 @@ type Followed struct {
 }
 
 // Followed begins to follow what is committed.
-func (s Room) Followed(ctx context.Context) *Followed {
+func (s Addresses) Followed(ctx context.Context) *Followed {
 	return &Followed{f: s.follow(ctx), told: map[netip.Addr]ipam.EdgeMapping{}}
 }
 
@@ -73,7 +73,7 @@ func (t *Followed) Bearing() (noted, bear int) {
 // Ranges are those of which an edge was told.
 func (t *Followed) Ranges() []ipam.EdgeRange { return t.f.wanted.ranges }
 
-// It is worked out once more LookAgain after a commit, and in any case LookAlways after it was worked out last.
+// It is worked out anew LookAgain after a change was reverted, and in any case LookAlways after it was worked out last.
 const (
 	LookAgain  = lookAgain
 	LookAlways = lookAlways
@@ -102,12 +102,12 @@ func (t *Followed) Told(ctx context.Context) (map[netip.Addr]ipam.EdgeMapping, e
 	return maps.Clone(t.told), nil
 }
 
-// Kept is a keeper that looks only when it is told to, and by itself at nothing as long as the host's moment does not
-// go on.
-type Kept struct{ k *keeper }
+// Kept is an assigner that looks only when it is told to, and by itself at nothing as long as the host's moment does
+// not go on.
+type Kept struct{ k *assigner }
 
 // Kept begins one.
-func (s Room) Kept(ctx context.Context) *Kept { return &Kept{s.keeper(ctx)} }
+func (s Addresses) Kept(ctx context.Context) *Kept { return &Kept{s.assigner(ctx)} }
 
 // End waits until nothing of it runs; the context has ended.
 func (k *Kept) End() { k.k.anew.commits.Wait() }
@@ -123,7 +123,7 @@ func (k *Kept) Round(ctx context.Context) error { return k.k.round(ipam.WithActo
 
 // Unsettled are the guests of this host that do not have what they are to have, and addresses that nobody looks after,
 // worked out of all records at once.
-func (s Room) Unsettled(ctx context.Context) (all []string, err error) {
+func (s Addresses) Unsettled(ctx context.Context) (all []string, err error) {
 	g, err := s.guests(ctx)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (s Room) Unsettled(ctx context.Context) (all []string, err error) {
 
 // Lowest is the lowest free address of all ranges of the cluster, or of a host, by a look at each: slow, and plain to
 // see.
-func (s Room) Lowest(ctx context.Context, host string) (lowest netip.Addr, err error) {
+func (s Addresses) Lowest(ctx context.Context, host string) (lowest netip.Addr, err error) {
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
 		for _, r := range rangesOf(c.Index(), host) {
 			for addr := r.Range.From(); r.Range.Contains(addr); addr = addr.Next() {

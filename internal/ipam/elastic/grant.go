@@ -12,31 +12,29 @@ import (
 	"berth/store"
 )
 
-// Where hosts share the store, an address is answered for by one of them alone. Three things see to that.
+// If hosts share a store, only one of them answers for an address. Three things ensure that.
 //
-// A grant: before an edge is told of a mapping that leads in, the store has it that this host may have the
-// address (Applied.InForce), and it is granted to nobody while another host may. That ends when the other
-// one's edge says that it has it no more.
+// A grant: before an edge hears of an incoming mapping, the store records that this host may have the address
+// (Applied.InForce). No other host gets a grant until this host's edge reports that it no longer has the address.
 //
-// A session (below): the edge may answer only for the TTL of the range after the host's session was kept
-// last, and the kernel sees to that by itself. The session's record is committed after the session has begun,
-// and before anything is told by it.
+// A session: the edge may answer only for the range's TTL after the session was last kept alive, and the kernel
+// enforces that by itself. The session's record is committed after the session has begun, and before the edge hears
+// anything.
 //
-// Taking over: a session that this host has seen to be gone was kept for the last time before that. When the
-// TTL has passed since, nothing answers there, and what that host may have is taken from it, in one
-// transaction with the session's record as it was when the wait began. Had the host come back meanwhile, its
-// record would be another one, so that the transaction fails, and it would be told what it may have only
-// after that.
+// A takeover: if this host sees that a session is gone, the session was last kept alive before that. When the TTL has
+// passed since then, nothing answers there any more. One transaction takes over what that host may have. It compares
+// the session's record with the one from the beginning of the wait. If the host has come back meanwhile, its record is
+// another one and the transaction fails. The host hears of its mappings only after that.
 
-// lateness is how much longer than the TTL is waited: as long as a kernel may let an element live too long
-// (internal/edge/nft, ticketTime), and some more for clocks that do not run alike.
+// lateness is how much longer than the TTL a takeover waits: as long as a kernel may keep an element too long
+// (ticketTime in internal/edge/nft), and a little more for clocks of different speed.
 const lateness = 500*time.Millisecond + 50*time.Millisecond
 
 // goneFor is ledger.SessionGone.
 type goneFor func(host string, known *ipam.EdgeSession) (time.Duration, bool)
 
-// takesOver tells whether an address may be taken from a host that may have it, and else when it is worth
-// looking again; zero is: when that host says something.
+// takesOver reports whether an address may be taken from a host that may have it. If not, again is when to look again;
+// zero means when that host reports something.
 func takesOver(c *ledger.Change, gone goneFor, at *ipam.Applied) (ok bool, again time.Duration, err error) {
 	known, err := c.EdgeSession(at.Host)
 	if err != nil {
@@ -60,7 +58,7 @@ func takesOver(c *ledger.Change, gone goneFor, at *ipam.Applied) (ok bool, again
 	return true, 0, nil
 }
 
-// grantable tells whether this host may be granted an address, and else when it is worth looking again.
+// grantable reports whether this host may get a grant of an address. If not, again is when to look again.
 func grantable(c *ledger.Change, gone goneFor, addr netip.Addr) (ok bool, again time.Duration, err error) {
 	for _, at := range elsewhere(c, addr) {
 		if ok, again, err := takesOver(c, gone, at); err != nil || !ok {
@@ -70,12 +68,12 @@ func grantable(c *ledger.Change, gone goneFor, addr netip.Addr) (ok bool, again 
 	return true, 0, nil
 }
 
-// grant has the store say that this host may have an address, and no other, or refuses that: then it is worth
-// looking again after a while, or, where that is zero, when something is committed.
+// grant records in the store that only this host may have an address, and returns the grant's number. If that is
+// refused, again is when to look again; zero means when something is committed.
 func grant(c *ledger.Change, gone goneFor, m *ipam.EdgeMapping) (number uint64, again time.Duration, err error) {
 	e := c.Index().Elastic(m.Elastic)
 	if e == nil || e.Association == nil || e.Association.ID != m.Association {
-		return 0, 0, nil // another change has come before, and is told of
+		return 0, 0, nil // another change came first, and the edge will hear of it
 	}
 	ok, again, err := grantable(c, gone, m.Elastic)
 	if err != nil || !ok {
@@ -97,33 +95,33 @@ func grant(c *ledger.Change, gone goneFor, m *ipam.EdgeMapping) (number uint64, 
 
 // The times of a session.
 const (
-	keptEvery   = time.Second            // a session is kept
-	keptWithin  = time.Second            // its answer is waited for
-	keptAgain   = 100 * time.Millisecond // after one that did not come
-	edgeSilence = 4 * time.Second        // after which an edge that says nothing is frozen
-	lookGone    = 100 * time.Millisecond // between two looks at a session for which somebody waits
+	keptEvery   = time.Second            // between two keepalives
+	keptWithin  = time.Second            // how long to wait for the answer of one
+	keptAgain   = 100 * time.Millisecond // after one that was not answered
+	edgeSilence = 4 * time.Second        // a silent edge counts as frozen after this time
+	lookGone    = 100 * time.Millisecond // between two looks at a session during a takeover
 )
 
-// session is that of this host's edge, while it is told what to map. What it is told ends with it.
+// session is the session of this host's edge. All that the edge was told ends with it.
 type session struct {
 	ledger *ledger.Ledger
-	held   store.Session     // nil: there is none, because no host shares the store, or nobody is to map
+	held   store.Session     // nil: no session, because no host shares the store, or the edge only looks
 	known  *ipam.EdgeSession // its record
-	sent   time.Duration     // the moment before it was kept last
+	sent   time.Duration     // the host's time just before the last keepalive that was answered
 	kept   chan time.Duration
 	lost   chan error
 }
 
-// beginSession begins one. The order counts (grant.go): the session stands, then its record says so, and what
-// is to be mapped is read only after that.
-func (s Room) beginSession(ctx context.Context) (*session, error) {
-	one := &session{ledger: s.ledger, sent: s.ledger.Moment(), kept: make(chan time.Duration, 1),
+// beginSession begins a session. The order matters: first the session exists, then its record is committed, and only
+// then are the wanted mappings read.
+func (s Addresses) beginSession(ctx context.Context) (*session, error) {
+	one := &session{ledger: s.ledger, sent: s.ledger.SinceBoot(), kept: make(chan time.Duration, 1),
 		lost: make(chan error, 1)}
 	var err error
 	if one.held, err = s.ledger.Shared().Hold(ctx, s.ledger.Host()); err != nil {
 		return nil, err
 	}
-	s.ledger.TellsEdge(one.held.ID())
+	s.ledger.ConnectEdge(one.held.ID())
 	err = s.ledger.Update(ctx, func(c *ledger.Change) error {
 		one.known = &ipam.EdgeSession{Host: c.Host(), ID: c.NextID(), Session: one.held.ID(), Begun: c.Now()}
 		return c.SetEdgeSession(c.Host(), one.known)
@@ -135,15 +133,15 @@ func (s Room) beginSession(ctx context.Context) (*session, error) {
 	return one, nil
 }
 
-// end ends it, so that others need not wait until it falls.
+// end ends the session, so that others need not wait until it times out.
 func (one *session) end() {
-	one.ledger.TellsEdgeNoMore(one.held.ID())
+	one.ledger.DisconnectEdge(one.held.ID())
 	ctx, cancel := context.WithTimeout(context.Background(), keptWithin)
 	defer cancel()
 	one.held.End(ctx)
 }
 
-// id is what the edge names the session by; empty where there is none.
+// id is the edge's name for the session, or empty without one.
 func (one *session) id() string {
 	if one.held == nil {
 		return ""
@@ -151,18 +149,18 @@ func (one *session) id() string {
 	return one.held.ID()
 }
 
-// keep keeps it until ctx ends or it has ended.
+// keep keeps the session alive until ctx ends or the session has ended.
 func (one *session) keep(ctx context.Context) {
 	for next := keptEvery; rest(ctx, next, nil); {
-		sent := one.ledger.Moment()
+		sent := one.ledger.SinceBoot()
 		asking, cancel := context.WithTimeout(ctx, keptWithin)
 		err := one.held.Keep(asking)
 		cancel()
-		next = keptEvery - min(one.ledger.Moment()-sent, keptEvery-keptAgain)
+		next = keptEvery - min(one.ledger.SinceBoot()-sent, keptEvery-keptAgain)
 		switch {
 		case err == nil:
 			select {
-			case <-one.kept: // an older one that nobody has taken
+			case <-one.kept: // an older keepalive that nobody has read
 			default:
 			}
 			one.kept <- sent
@@ -175,14 +173,13 @@ func (one *session) keep(ctx context.Context) {
 	}
 }
 
-// speaks refuses to go on where the edge is told by another session, says nothing, or the host takes no part
-// any more.
+// speaks returns an error if another session speaks to the edge, the edge is silent, or the host has left the cluster.
 func (one *session) speaks() error {
 	if one.held == nil {
 		return nil
 	}
 	s := one.ledger
-	if told := s.ToldEdge(); told != one.held.ID() {
+	if told := s.ConnectedEdge(); told != one.held.ID() {
 		return ipam.Refuse(ipam.ErrChanged, "another edge of host %s has connected, and gets the mappings", s.Host())
 	}
 	if silent := s.EdgeSilent(); silent > edgeSilence {
@@ -192,7 +189,7 @@ func (one *session) speaks() error {
 	return ledger.SpeaksFor(s.Member(), s.Host(), self)
 }
 
-// stands holds to it at a commit.
+// stands refuses a commit if the session is not the recorded one any more.
 func (one *session) stands(c *ledger.Change) error {
 	known, err := c.EdgeSession(c.Host())
 	if err == nil && (known == nil || known.Session != one.held.ID()) {

@@ -10,24 +10,24 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// guest is an address of an owner on a network, to which an elastic one can be mapped.
+// guest is an address of an owner on a network, to which an elastic address can be mapped.
 type guest struct {
 	n        *ipam.Network
 	sub      *ipam.Subnet
 	addr     netip.Addr
-	name     string // of the container that has it; empty: not known
-	host     string // where that runs; empty: nobody has the address now
-	reserved bool   // it is the owner's, whether the container runs or not
+	name     string // of the container that has it; empty: unknown
+	host     string // where that container runs; empty: nobody has the address now
+	reserved bool   // it is reserved for the owner, whether the container runs or not
 	slot     ipam.Slot
 }
 
-// isOf tells whether a lease is one of a container that is the owner.
+// isOf reports whether a lease belongs to a container of the owner.
 func isOf(n *ipam.Network, l *ipam.Lease, owner string) bool {
 	return l.Name != "" && !l.Guessed && n.Means(l.Name, owner) || l.MAC != (ipam.MAC{}) && l.MAC.String() == owner
 }
 
-// guestsOn are the addresses of a family that an owner has on a network: those that are reserved for it, and those that
-// its container holds. One in the hands of somebody else is none.
+// guestsOn lists an owner's addresses of a family on a network: those reserved for it and those that its container
+// holds, but none that somebody else holds.
 func guestsOn(c *ledger.Change, n *ipam.Network, owner string, is6 bool) (all []guest, err error) {
 	nx := c.Index().NetworkIndex(n.ID)
 	if nx == nil {
@@ -52,7 +52,7 @@ func guestsOn(c *ledger.Change, n *ipam.Network, owner string, is6 bool) (all []
 	return all, nil
 }
 
-// candidates are the addresses of a subnet which the index knows to have to do with an owner.
+// candidates lists the addresses of a subnet that the index connects with an owner.
 func candidates(sx *ledger.SubnetIndex, n *ipam.Network, owner string) (all []netip.Addr) {
 	for name := range n.Owners(owner) {
 		all = slices.AppendSeq(all, sx.ByOwner().Of(name))
@@ -60,7 +60,7 @@ func candidates(sx *ledger.SubnetIndex, n *ipam.Network, owner string) (all []ne
 	for _, name := range n.NamesOf(owner) {
 		all = append(all, sx.SawName(ipam.RememberedName(name))...)
 	}
-	if len(owner) == len("02:42:0a:00:00:02") { // else it is no MAC, which an error would take longer to tell
+	if len(owner) == len("02:42:0a:00:00:02") { // anything else is no MAC; parsing it would take longer
 		if mac, err := ipam.ParseMAC(owner); err == nil {
 			all = append(all, sx.SawMAC(mac)...)
 		}
@@ -69,7 +69,7 @@ func candidates(sx *ledger.SubnetIndex, n *ipam.Network, owner string) (all []ne
 	return slices.Compact(all)
 }
 
-// guestAt reads one of them.
+// guestAt reads one of these addresses.
 func guestAt(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet, addr netip.Addr, owner string) (guest, bool, error) {
 	l, err := c.Lease(sub.ID, addr)
 	if err != nil {
@@ -88,7 +88,7 @@ func guestAt(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet, addr netip.Add
 		return guest{}, false, nil
 	}
 	if g.host = l.Host; c.Member() == nil {
-		g.host = c.Host() // a store of one host has no other, whatever that was called before
+		g.host = c.Host() // a store of one host has no other, even under another name
 	}
 	if !l.Guessed {
 		g.name = l.Name
@@ -96,7 +96,7 @@ func guestAt(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet, addr netip.Add
 	return g, true, nil
 }
 
-// mapped is the guest to which an association leads now; false where there is none at present.
+// mapped returns the present guest of an association, or false if there is none.
 func mapped(c *ledger.Change, a *ipam.Association) (guest, bool, error) {
 	n := c.Index().Network(a.Network)
 	if n == nil || n.Stage != "" || !n.Elastic.Maps() {
@@ -117,7 +117,7 @@ func mapped(c *ledger.Change, a *ipam.Association) (guest, bool, error) {
 	return all[0], true, nil
 }
 
-// namesOf are all names by which somebody is known, for the patterns of accounts.
+// namesOf lists all names of a guest, for the patterns of accounts.
 func (g *guest) namesOf(owner string) (names []string) {
 	names = append(slices.Collect(g.n.Owners(owner)), g.n.NamesOf(owner)...)
 	if g.name != "" {
@@ -126,10 +126,10 @@ func (g *guest) namesOf(owner string) (names []string) {
 	return names
 }
 
-// named is the name of the container that has it, or else whom an association names.
+// named is the name of the container that has it, or else the one in the association.
 func (g *guest) named(a *ipam.Association) string { return cmp.Or(g.name, a.Instance) }
 
-// find is the guest that an association means, and refuses where there is none, or it is not clear which.
+// find returns the guest that an association means. It refuses if there is none or more than one.
 func find(c *ledger.Change, e *ipam.AssociateElastic, owner string) (guest, error) {
 	all, err := findAll(c, e, owner)
 	if err != nil {
@@ -163,7 +163,7 @@ func find(c *ledger.Change, e *ipam.AssociateElastic, owner string) (guest, erro
 	return all[0], nil
 }
 
-// findAll are all guests that an association can mean, of the network that it names or of all.
+// findAll lists all guests that an association can mean, on the network that it names or on all.
 func findAll(c *ledger.Change, e *ipam.AssociateElastic, owner string) (all []guest, err error) {
 	if e.Network != "" {
 		n, err := namedNetwork(c, e)
@@ -198,8 +198,8 @@ func findAll(c *ledger.Change, e *ipam.AssociateElastic, owner string) (all []gu
 	return all, nil
 }
 
-// namedNetwork is the network that an association names: of several that Docker calls so the one of the address's
-// family.
+// namedNetwork returns the network that an association names. If Docker has several of that name, it is the one of the
+// address's family.
 func namedNetwork(c *ledger.Change, e *ipam.AssociateElastic) (*ipam.Network, error) {
 	ref := e.Network
 	n, err := c.NetworkOf(ref, e)
@@ -237,7 +237,7 @@ func list(all []guest) string {
 	return strings.Join(names, ", ")
 }
 
-// suits refuses a network, and where a guest is known its Docker network, on which nothing can be mapped (CS-16).
+// suits refuses a network or, if the guest is known, a Docker network on which nothing can be mapped.
 func suits(c *ledger.Change, n *ipam.Network, g *guest) error {
 	what := ""
 	if n.Type == ipam.VIP {
@@ -260,14 +260,14 @@ func suits(c *ledger.Change, n *ipam.Network, g *guest) error {
 		"network %s %s: elastic addresses are mapped on bridges only", n.Name, what)
 }
 
-// goesPast tells whether a link leads past its host's own network, so that nothing is translated there.
+// goesPast reports whether a link bypasses its host's own network, so that nothing can be translated there.
 func goesPast(link ipam.Link) bool { return link.Mode != "bridged" && link.Mode != "routed" }
 
 func linkedPast(link ipam.Link) string {
 	return "is linked by " + link.Mode + " on host " + link.Host + ", which bypasses the host's own network"
 }
 
-// MayLink refuses links of a network with elastic addresses on which nothing could be mapped any more (CS-16).
+// MayLink refuses links of a network with elastic addresses if nothing could be mapped there any more.
 func MayLink(n *ipam.Network, links []ipam.Link) error {
 	if !n.Elastic.Maps() {
 		return nil

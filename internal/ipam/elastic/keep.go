@@ -12,19 +12,18 @@ import (
 )
 
 const (
-	// keeperActor is who gives and takes back system addresses, for events.
+	// keeperActor is the actor in events of system addresses.
 	keeperActor = "keeper"
-	// keepAgain is how soon it is looked again at guests of which more has to be known.
+	// keepAgain is the time until the next look at guests about which more must be known.
 	keepAgain = 200 * time.Millisecond
-	// keepAnew is after which time it is begun anew where it could not go on.
+	// keepAnew is the pause before a new start after an error.
 	keepAnew = 5 * time.Second
 )
 
-// KeepSystem gives each container of this host that runs on a network with the mode auto a system address,
-// and takes it back when that ends (CS-7, CS-8), until ctx ends. It goes by what is committed and by what the
-// witness hears, and is on the way of no request. Where it cannot go on, failed hears why, and it begins anew
-// after some seconds.
-func (s Room) KeepSystem(ctx context.Context, failed func(error)) {
+// KeepSystem gives each running container of this host on a network in the mode auto a system address, and takes it
+// back at the end. It reacts to commits and to the witness, and delays no request. After an error it calls failed and
+// starts again after some seconds. It returns when ctx ends.
+func (s Addresses) KeepSystem(ctx context.Context, failed func(error)) {
 	if s.ledger.NoElastic() {
 		return
 	}
@@ -42,9 +41,9 @@ func (s Room) KeepSystem(ctx context.Context, failed func(error)) {
 	}
 }
 
-// awaitAuto waits as long as no network is on auto and no system address is to be taken back, and hears of
-// nothing but networks meanwhile: most hosts have none such, and pay nothing for it.
-func (s Room) awaitAuto(ctx context.Context) error {
+// awaitAuto waits until a network is on auto or a system address must be taken back. Meanwhile it follows only
+// networks, because most hosts have no such network.
+func (s Addresses) awaitAuto(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	planned := s.ledger.Watch(ctx, nil, []byte{ledger.NetworkKeys})
 	defer func() { cancel(); planned.Wait() }()
@@ -58,10 +57,10 @@ func (s Room) awaitAuto(ctx context.Context) error {
 	}
 }
 
-// keepAuto keeps system addresses until there is nothing to keep any more, or ctx ends.
-func (s Room) keepAuto(ctx context.Context) error {
+// keepAuto keeps system addresses until there is nothing left to keep, or ctx ends.
+func (s Addresses) keepAuto(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	k := s.keeper(ctx)
+	k := s.assigner(ctx)
 	defer func() { cancel(); k.anew.commits.Wait() }()
 	var changed <-chan struct{}
 	if watch := s.ledger.Known().Watch; watch != nil {
@@ -93,27 +92,26 @@ func (s Room) keepAuto(ctx context.Context) error {
 	}
 }
 
-// keeper gives the guests of this host system addresses, and takes them back.
-type keeper struct {
-	Room
+// assigner gives this host's guests system addresses, and takes them back.
+type assigner struct {
+	Addresses
 	anew    anew
-	began   time.Time // from when on the witness could tell
-	heard   bool      // the witness has said something
-	pending bool      // of a guest more has to be known
+	began   time.Time // since when the witness could report
+	heard   bool      // the witness has reported something
+	pending bool      // more must be known about some guest
 	needed  bool      // there is something to keep
 }
 
-// keeping are the kinds of records of which the keeper hears: those that bear on what is mapped, and hosts,
-// whose system addresses are taken back when they are removed.
+// keeping are the kinds of records that the assigner follows: those that affect mappings, and hosts, whose system
+// addresses are taken back when they are removed.
 var keeping = append([]byte{ledger.HostKeys}, bearing...)
 
-func (s Room) keeper(ctx context.Context) *keeper {
-	return &keeper{Room: s, anew: anewAfter(ctx, s.ledger, keeping, nil), began: s.ledger.Now()}
+func (s Addresses) assigner(ctx context.Context) *assigner {
+	return &assigner{Addresses: s, anew: anewAfter(ctx, s.ledger, keeping, nil), began: s.ledger.Now()}
 }
 
-// round works out how it stands with all guests of this host, if it is time, and gives and takes back what is
-// to be.
-func (k *keeper) round(ctx context.Context) error {
+// round checks all guests of this host if it is time, and gives and takes back system addresses.
+func (k *assigner) round(ctx context.Context) error {
 	if !k.anew.due(bearsOnSystem) && !k.heard && !k.pending {
 		return nil
 	}
@@ -149,8 +147,8 @@ func (k *keeper) round(ctx context.Context) error {
 	})
 }
 
-// bearsOnSystem tells whether a record that was written can make a difference to system addresses. Leases on
-// networks where nothing is mapped make none.
+// bearsOnSystem reports whether a written record can affect system addresses. Leases on networks without mappings
+// cannot.
 func bearsOnSystem(ix *ledger.Index, key, _ []byte) bool {
 	if key[0] != ledger.LeaseKeys {
 		return true
@@ -164,15 +162,15 @@ func bearsOnSystem(ix *ledger.Index, key, _ []byte) bool {
 	return n != nil && n.Elastic.Maps()
 }
 
-// guests are the guests of this host that have system addresses, or may be to have one.
+// guests are this host's guests that have system addresses or may get one.
 type guests struct {
-	places []guestPlace // by their addresses
-	adrift []netip.Addr // system addresses at whose guests nobody looks any more
+	places []guestPlace // in the order of their addresses
+	adrift []netip.Addr // system addresses whose guests no assigner checks any more
 	needed bool         // there are some, or a network is on auto
 }
 
-// guests reads them. While leases are read the index is not locked: a subnet may have many.
-func (s Room) guests(ctx context.Context) (g guests, err error) {
+// guests reads them. It does not lock the index while it reads leases, because a subnet may have many.
+func (s Addresses) guests(ctx context.Context) (g guests, err error) {
 	var subnets []ipam.ID
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
 		for addr, one := range c.Index().Elastics() {
@@ -219,8 +217,8 @@ func (s Room) guests(ctx context.Context) (g guests, err error) {
 	return g, err
 }
 
-// stands tells how it stands with each of some guests. began is from when on the witness could tell.
-func (s Room) stands(ctx context.Context, g guests, began time.Time,
+// stands checks the system addresses of some guests. began is since when the witness could report.
+func (s Addresses) stands(ctx context.Context, g guests, began time.Time,
 	tell func(*ledger.Change, guestPlace, *standing) error) error {
 	return ledger.LookEach(ctx, s.ledger, g.places, func(c *ledger.Change, at guestPlace) error {
 		one, err := stand(c, at, began)
@@ -231,7 +229,7 @@ func (s Room) stands(ctx context.Context, g guests, began time.Time,
 	})
 }
 
-// subnetOf is the subnet of the guest of a system address; nil where it has none any more.
+// subnetOf returns the subnet of a system address's guest, or nil if it is gone.
 func subnetOf(c *ledger.Change, one *ipam.Elastic) *ipam.Subnet {
 	if one.Association == nil {
 		return nil
@@ -239,7 +237,7 @@ func subnetOf(c *ledger.Change, one *ipam.Elastic) *ipam.Subnet {
 	return subnetAt(c.Index(), one.Association.Network, one.Association.Guest)
 }
 
-// isAdrift tells whether no keeper looks at the guest of a system address: its network or its host is gone.
+// isAdrift reports whether no assigner checks the guest of a system address, because its network or its host is gone.
 func isAdrift(c *ledger.Change, one *ipam.Elastic) bool {
 	if !one.System || one.State != ipam.ElasticAllocated || isMoving(c.Index(), one.Address) {
 		return false

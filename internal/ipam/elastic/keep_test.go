@@ -2,10 +2,9 @@ package elastic_test
 
 import (
 	"context"
-	"fmt"
 	"iter"
-	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,12 +17,10 @@ import (
 	"berth/store/mem"
 )
 
-// keptPair is two hosts that share a store, each with a keeper that looks only at what it hears of.
+// keptPair is two hosts that share a store, each with an assigner that looks only at what it hears of.
 type keptPair struct {
-	hosts   [2]*bench
-	kept    [2]*room.Kept
-	running [2][]netip.Addr
-	follows string // what was done, for a failure
+	hosts [2]*story
+	kept  [2]*room.Kept
 }
 
 var keptMark = [4]byte{0xc1, 0x05, 0x7e, 0x15}
@@ -35,27 +32,34 @@ func pair(t *testing.T) *keptPair {
 	t.Cleanup(func() { truth.Close() })
 	p := &keptPair{}
 	for i, name := range []string{"h1", "h2"} {
-		b := &bench{t: t, host: name, published: map[string][]string{}, shared: truth, engine: newEngine(),
-			member: &ipam.Member{Host: ipam.ID{byte(i + 1)}, Session: ipam.NewID(), Mark: keptMark}}
+		b := newBench(t, name)
+		b.shared, b.engine = truth, newEngine()
+		b.member = &ipam.Member{Host: ipam.ID{byte(i + 1)}, Session: ipam.NewID(), Mark: keptMark}
 		b.open(false)
-		p.hosts[i] = b
+		p.hosts[i] = &story{bench: b}
 	}
-	b := p.hosts[0]
-	b.edit(&ipam.CreateNetwork{Name: "net1", Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix(lan), Pool: true}}})
-	b.mode("auto")
-	b.edit(&ipam.AddElasticRange{Range: rangeAt(t, "203.0.113.10+2")})
-	b.edit(&ipam.AddElasticRange{Range: rangeAt(t, systemFirst+"+2"), Host: "h1"})
-	b.edit(&ipam.AddElasticRange{Range: rangeAt(t, "198.51.100.65+2"), Host: "h2"})
-	b.edit(&ipam.AllocateElastic{})
-	b.edit(&ipam.AllocateElastic{})
+	p.plays(`
+		h1: network net1 subnet=10.20.0.0/24,pool
+		h1: elastic net1 auto
+		h1: range E0+2
+		h1: range S1+2 host=h1
+		h1: range S65+2 host=h2
+		h1: allocate
+		h1: allocate
+	`)
 	for _, b := range p.hosts {
-		grant, err := b.RequestPool(t.Context(), ipam.PoolRequest{Network: "net1", CIDR: netip.MustParsePrefix(lan)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.pool = grant.ID
+		b.attach()
 	}
 	return p
+}
+
+// plays runs a script of whose lines each says on which host.
+func (p *keptPair) plays(script string) {
+	for line := range strings.Lines(script) {
+		if host, step, has := strings.Cut(strings.TrimSpace(line), ": "); has {
+			p.hosts[host[1]-'1'].plays(step)
+		}
+	}
 }
 
 // looksOnly begins the keepers, with moments that stand still.
@@ -66,77 +70,48 @@ func (p *keptPair) looksOnly(ctx context.Context) {
 	}
 }
 
-func (p *keptPair) try(b *bench, e ipam.Edit) {
-	_, err := b.Edit(b.t.Context(), ipam.EditOptions{}, e)
-	p.follows += fmt.Sprintf("\n%s: %s %+v: %v", b.host, e.Op(), e, err)
-}
+// keptSteps are what a host does, more often what is there several times.
+const keptSteps = `
+	run $NAME
+	run $NAME
+	run $NAME
+	stop
+	stop
+	says $NAME $SAYS
+	to $ADDR $NAME move
+	to $ADDR $NAME move egress
+	off $ADDR
+	elastic net1 $MODE
+	account shop shop/*
+	account shop shop/*; account.rm shop force
+	range $RANGE
+	range $RANGE; range.rm $RANGE
+	reserve net1 $NAME
+	unreserve net1 $NAME
+	network.set net1 rule=d*=owner:$OWNER
+	$SECOND
+	$SECOND; network.rm net2 force
+`
 
-var keptNames = []string{"web", "job", "shop-web-1", "db"}
+const secondNetwork = "network net2 space=other subnet=10.20.0.0/24; elastic net2 on"
+
+var keptWords = map[string][]string{
+	"$NAME": {"web", "job", "shop-web-1", "db"}, "$ADDR": {"E0", "E1"}, "$MODE": {"on", "auto", "auto"},
+	"$OWNER": {"shop/*", "job"}, "$RANGE": {"S8+2 host=h1", "S72+2 host=h2"}, "$SAYS": {"", "ended", "80/tcp"},
+	// a guest of the same address elsewhere, to which one leads
+	"$SECOND": {secondNetwork + "; reserve net2 web; to E0 web net=net2 move",
+		secondNetwork + "; reserve net2 db; to E1 db net=net2 move"},
+}
 
 func (p *keptPair) step(t *rapid.T) {
 	i := rapid.IntRange(0, 1).Draw(t, "host")
-	b, name := p.hosts[i], rapid.SampledFrom(keptNames).Draw(t, "name")
-	one := addr(rapid.SampledFrom([]string{elastic, next}).Draw(t, "address"))
-	flag := rapid.Bool().Draw(t, "flag")
-	switch rapid.SampledFrom([]string{"start", "start", "start", "stop", "stop", "says", "associate", "associate",
-		"disassociate", "mode", "account", "range", "reserve", "rule", "second"}).Draw(t, "what") {
-	case "start":
-		got, err := b.RequestAddress(b.t.Context(), ipam.AddressRequest{Pool: b.pool, Name: name})
-		p.follows += fmt.Sprintf("\n%s: start %s: %v %v", b.host, name, got, err)
-		if err == nil {
-			p.running[i] = append(p.running[i], got.Addr())
-		}
-	case "stop":
-		if n := len(p.running[i]); n > 0 {
-			at := rapid.IntRange(0, n-1).Draw(t, "which")
-			err := b.ReleaseAddress(b.t.Context(), b.pool, p.running[i][at])
-			p.follows += fmt.Sprintf("\n%s: stop %s: %v", b.host, p.running[i][at], err)
-			p.running[i] = slices.Delete(p.running[i], at, at+1)
-		}
-	case "says":
-		h := ipam.Holder{Known: true, PortsKnown: true, Ended: flag}
-		if rapid.Bool().Draw(t, "publishes") {
-			h.Published = []string{"80/tcp"}
-		}
-		b.engine.says(name, h)
-		p.kept[i].Hear()
-		p.follows += fmt.Sprintf("\n%s: the engine says of %s %+v", b.host, name, h)
-	case "associate":
-		p.try(b, &ipam.AssociateElastic{Address: one, Instance: name, Move: true, EgressOnly: flag})
-	case "disassociate":
-		p.try(b, &ipam.DisassociateElastic{Address: one})
-	case "mode":
-		mode := map[bool]string{true: "auto", false: "on"}[flag || rapid.Bool().Draw(t, "auto")]
-		p.try(b, &ipam.ModifyNetwork{Network: "net1", Elastic: &mode})
-	case "account":
-		p.try(b, &ipam.CreateAccount{Account: "shop", Owners: []string{"shop/*"}})
-		if !flag {
-			p.try(b, &ipam.RemoveAccount{Account: "shop", Force: true})
-		}
-	case "range":
-		r := rangeAt(b.t, map[string]string{"h1": "198.51.100.8+2", "h2": "198.51.100.72+2"}[b.host])
-		p.try(b, &ipam.AddElasticRange{Range: r, Host: b.host})
-		if flag {
-			p.try(b, &ipam.RemoveElasticRange{Range: r})
-		}
-	case "reserve":
-		if flag {
-			p.try(b, &ipam.AddReservation{Network: "net1", Owner: name})
-		} else {
-			p.try(b, &ipam.RemoveReservation{Network: "net1", Owner: name})
-		}
-	case "rule":
-		owner := map[bool]string{true: "shop/*", false: "job"}[flag]
-		p.try(b, &ipam.ModifyNetwork{Network: "net1", OwnerRules: []ipam.OwnerRule{{Pattern: "d*", Owner: owner}}})
-	case "second": // a guest of the same address elsewhere, to which one leads
-		on := "on"
-		p.try(b, &ipam.CreateNetwork{Name: "net2", Space: "other",
-			Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix(lan)}}})
-		p.try(b, &ipam.ModifyNetwork{Network: "net2", Elastic: &on})
-		p.try(b, &ipam.AddReservation{Network: "net2", Owner: name})
-		p.try(b, &ipam.AssociateElastic{Address: one, Instance: name, Network: "net2", Move: true})
-		if flag {
-			p.try(b, &ipam.RemoveNetwork{Network: "net2", Force: true})
+	switch step := drawn(t, keptSteps, keptWords); {
+	case step == "stop":
+		p.hosts[i].stops(t)
+	default:
+		p.hosts[i].tries(step)
+		if strings.HasPrefix(step, "says") {
+			p.kept[i].Hear()
 		}
 	}
 }
@@ -162,7 +137,7 @@ func (p *keptPair) settles(t rigT) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%q do not have what they are to have after%s", left, p.follows)
+			t.Fatalf("%q do not have what they are to have after%s%s", left, p.hosts[0].follows, p.hosts[1].follows)
 		}
 	}
 }
@@ -214,8 +189,8 @@ func (w *watched) Watch(ctx context.Context, prefix []byte) iter.Seq2[store.Chan
 	return w.Store.Watch(ctx, prefix)
 }
 
-// TestKeptForNothing: where no network is on auto the keeper hears of networks alone, and begins as soon as one is; it
-// never hears of events.
+// TestKeptForNothing: where no network is on auto the assigner hears of networks alone, and begins as soon as one is;
+// it never hears of events.
 func TestKeptForNothing(t *testing.T) {
 	b := begin(t)
 	b.engine = newEngine()
@@ -228,18 +203,24 @@ func TestKeptForNothing(t *testing.T) {
 		return w.kinds
 	}
 	before := kinds()
-	b.edit(&ipam.AddElasticRange{Range: rangeAt(t, systemFirst+"+2"), Host: "h1"})
-	b.keep()
+	b.plays(`
+		range S1+2 host=h1
+		keep
+	`)
 	for end := time.Now().Add(10 * time.Second); kinds() == before && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
-	b.start("web")
-	b.mode("on")
+	b.plays(`
+		run web
+		elastic net1 on
+	`)
 	if got := kinds(); got != before+"n" {
 		t.Errorf("it watches the kinds %q", got)
 	}
-	b.mode("auto")
-	b.soon("auto", "web "+systemFirst)
+	b.plays(`
+		elastic net1 auto
+		soon system -> web S1
+	`)
 	if got := kinds(); slices.Contains([]byte(got[len(before):]), 'e') {
 		t.Errorf("it watches the kinds %q", got)
 	}
@@ -249,16 +230,17 @@ func TestKeptForNothing(t *testing.T) {
 // that was removed (CS-8, CS-15).
 func TestKeptOfARemovedHost(t *testing.T) {
 	p := pair(t)
+	p.plays(`
+		h1: keep
+		h2: keep
+		h1: run web
+		h2: run job
+		h1: soon system -> job S65; web S1
+		h2: rest
+	`)
 	first, second := p.hosts[0], p.hosts[1]
-	first.keep()
-	end := second.keep()
-	first.start("web")
-	second.start("job")
-	first.soon("a start on each", "job 198.51.100.65", "web "+systemFirst)
-	end()
-	if err := second.Ledger.Store().Close(); err != nil {
-		t.Fatal(err)
-	}
-	first.edit(&ipam.RemoveHost{Name: "h2", Off: true})
-	first.soon("one is removed", "web "+systemFirst)
+	must(second.bench, second.Ledger.Store().Close())
+	_, err := first.Edit(t.Context(), ipam.EditOptions{}, &ipam.RemoveHost{Name: "h2", Off: true})
+	must(first.bench, err)
+	first.plays("soon system -> web S1")
 }

@@ -9,7 +9,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// recordsOf are the records of elastic addresses of a kind, in order.
+// recordsOf lists the matching records of elastic addresses in order.
 func recordsOf(ix *ledger.Index, is func(*ipam.Elastic) bool) (all []*ipam.Elastic) {
 	for _, one := range ix.Elastics() {
 		if is(one) {
@@ -20,18 +20,18 @@ func recordsOf(ix *ledger.Index, is func(*ipam.Elastic) bool) (all []*ipam.Elast
 	return all
 }
 
-// associated are those of the addresses that are associated.
+// associated lists the addresses that are associated.
 func associated(ix *ledger.Index) []*ipam.Elastic {
 	return recordsOf(ix, func(one *ipam.Elastic) bool { return one.Association != nil })
 }
 
-// associatedWith are those whose association is of a kind.
+// associatedWith lists those with a matching association.
 func associatedWith(ix *ledger.Index, is func(*ipam.Association) bool) []*ipam.Elastic {
 	return recordsOf(ix, func(one *ipam.Elastic) bool { return one.Association != nil && is(one.Association) })
 }
 
-// associatedAs are the addresses that are associated with an owner on a network, by its own name or by one
-// that means it there, in order.
+// associatedAs lists the addresses associated with an owner on a network, under its own name or another that means it
+// there, in order.
 func associatedAs(ix *ledger.Index, n *ipam.Network, owner string) []*ipam.Elastic {
 	means := func(a *ipam.Association) bool {
 		return a.Network == n.ID && (a.Instance == owner || n.Means(a.Instance, owner))
@@ -46,7 +46,7 @@ func associatedAs(ix *ledger.Index, n *ipam.Network, owner string) []*ipam.Elast
 	return known(ix, addrs, means)
 }
 
-// manyToOne tells whether a rule makes one owner of several names, so that these cannot be worked out of the
+// manyToOne reports whether an owner rule maps several names to one owner, so that they cannot be derived from the
 // owner.
 func manyToOne(n *ipam.Network) bool {
 	return slices.ContainsFunc(n.Rules, func(r ipam.OwnerRule) bool {
@@ -54,7 +54,7 @@ func manyToOne(n *ipam.Network) bool {
 	})
 }
 
-// known are those of some addresses whose association is of a kind, in order.
+// known lists those of some addresses that have a matching association, in order.
 func known(ix *ledger.Index, addrs []netip.Addr, is func(*ipam.Association) bool) (all []*ipam.Elastic) {
 	slices.SortFunc(addrs, netip.Addr.Compare)
 	for _, addr := range slices.Compact(addrs) {
@@ -65,8 +65,8 @@ func known(ix *ledger.Index, addrs []netip.Addr, is func(*ipam.Association) bool
 	return all
 }
 
-// mappedTo is another elastic address that leads to a guest's address, be it on another network: a host has
-// each address once. nil: none does.
+// mappedTo returns another elastic address that is mapped to a guest's address, also on another network, because a host
+// has each address once. It returns nil if there is none.
 func mappedTo(c *ledger.Change, g *guest, but netip.Addr) (*ipam.Elastic, error) {
 	addrs := slices.Collect(c.Index().AssociatedAt(g.addr))
 	for _, nx := range c.Index().Networks() {
@@ -99,7 +99,7 @@ func mappedTo(c *ledger.Change, g *guest, but netip.Addr) (*ipam.Elastic, error)
 	return nil, nil
 }
 
-// ofHolder are the elastic addresses that are associated with whoever has an address, or for whom it is
+// ofHolder lists the elastic addresses associated with the holder of an address, or with the owner for whom it is
 // reserved.
 func ofHolder(ix *ledger.Index, n *ipam.Network, l *ipam.Lease) (addrs []netip.Addr) {
 	if l == nil {
@@ -119,7 +119,7 @@ func ofHolder(ix *ledger.Index, n *ipam.Network, l *ipam.Lease) (addrs []netip.A
 	return slices.AppendSeq(addrs, ix.AssociatedAs(n.ID, l.MAC.String()))
 }
 
-// subnetAt is the subnet of a network in which an address lies; nil where none is.
+// subnetAt returns the subnet of a network that contains an address, or nil.
 func subnetAt(ix *ledger.Index, network ipam.ID, addr netip.Addr) *ipam.Subnet {
 	nx := ix.NetworkIndex(network)
 	if nx == nil {
@@ -133,7 +133,7 @@ func subnetAt(ix *ledger.Index, network ipam.ID, addr netip.Addr) *ipam.Subnet {
 	return nil
 }
 
-// hasReserved tells whether an address of a network is reserved for an owner, and not replaced.
+// hasReserved reports whether an owner has a reservation on a network that is not replaced.
 func hasReserved(c *ledger.Change, n *ipam.Network, owner string) (bool, error) {
 	nx := c.Index().NetworkIndex(n.ID)
 	if nx == nil {

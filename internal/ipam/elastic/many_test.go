@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,22 +14,22 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// thousands has an account with so many addresses, each associated with an owner of net1's second subnet.
-func (b *bench) thousands(account string, n int) (first netip.Addr) {
+// thousands has the account crowd with so many addresses, each associated with an owner of net1's second subnet.
+func (b *bench) thousands(n int) (first netip.Addr) {
 	b.t.Helper()
-	b.edit(&ipam.CreateAccount{Account: account, Owners: []string{"crowd/*"}})
-	b.edit(&ipam.AddSubnet{Network: "net1", SubnetSpec: ipam.SubnetSpec{CIDR: netip.MustParsePrefix("10.32.0.0/16")}})
-	var r ipam.Range
-	if err := r.UnmarshalText([]byte("198.18.0.0/16")); err != nil {
-		b.t.Fatal(err)
-	}
-	edits := []ipam.Edit{&ipam.AddElasticRange{Range: r}}
+	b.plays(`
+		account crowd crowd/*
+		subnet net1 10.32.0.0/16
+		range 198.18.0.0/16
+	`)
+	var edits []ipam.Edit
 	guest, one := addr("10.32.0.1"), addr("198.18.0.0")
 	for i := range n {
 		guest, one = guest.Next(), one.Next()
 		owner := fmt.Sprintf("crowd/%d", i)
 		edits = append(edits, &ipam.AddReservation{Network: "net1", Owner: owner, Wishes: []ipam.Wish{{Address: guest}}},
-			&ipam.AllocateElastic{Account: account, Address: one}, &ipam.AssociateElastic{Address: one, Instance: owner})
+			&ipam.AllocateElastic{Account: "crowd", Address: one},
+			&ipam.AssociateElastic{Address: one, Instance: owner})
 		if len(edits) > ipam.MaxEdits-3 || i == n-1 {
 			if _, err := b.Edit(b.t.Context(), ipam.EditOptions{}, edits...); err != nil {
 				b.t.Fatal(err)
@@ -39,126 +40,82 @@ func (b *bench) thousands(account string, n int) (first netip.Addr) {
 	return addr("198.18.0.1")
 }
 
-// TestThousandsOfAnAccount: an account is removed with more addresses than one transaction can release.
-func TestThousandsOfAnAccount(t *testing.T) {
+// TestThousands: a network is removed with more associations than one transaction can end, and then an account with
+// more addresses than one can release.
+func TestThousands(t *testing.T) {
 	b := begin(t)
-	first := b.thousands("crowd", 2500)
-	b.refused(&ipam.RemoveAccount{Account: "crowd"}, ipam.AccountInUse, first.String())
-	b.edit(&ipam.RemoveAccount{Account: "crowd", Force: true})
-	if all, err := b.Elastics(t.Context(), "", netip.Addr{}, 0); err != nil || len(all) != 2 {
-		t.Errorf("%d addresses are left of two (%v)", len(all), err)
-	}
-}
-
-// TestThousandsOfANetwork: a network is removed with more associations than one transaction can end.
-func TestThousandsOfANetwork(t *testing.T) {
-	b := begin(t)
-	b.thousands("crowd", 2500)
-	if err := b.ReleasePool(t.Context(), b.pool); err != nil {
-		t.Fatal(err)
-	}
-	b.edit(&ipam.RemoveNetwork{Network: "net1", Force: true})
+	first := b.thousands(2500)
+	b.plays(`
+		detach
+		network.rm net1 force
+	`)
 	all, err := b.Elastics(t.Context(), "crowd", netip.Addr{}, 0)
-	if err != nil || len(all) != 2500 {
-		t.Fatalf("the account has %d addresses (%v)", len(all), err)
-	}
-	for _, one := range all {
-		if one.Associated {
-			t.Fatalf("%s is associated still", one.Address)
-		}
+	if err != nil || len(all) != 2500 ||
+		slices.ContainsFunc(all, func(e ipam.ElasticInfo) bool { return e.Associated }) {
+		t.Fatalf("the account has %d addresses, of which some are associated (%v)", len(all), err)
 	}
 	if _, err := b.Network(t.Context(), "net1"); !errors.Is(err, ipam.ErrNotFound) {
 		t.Errorf("the network is there still: %v", err)
+	}
+	b.plays("account.rm crowd ! AccountInUse; " + first.String() + "\naccount.rm crowd force")
+	if all, err := b.Elastics(t.Context(), "", netip.Addr{}, 0); err != nil || len(all) != 2 {
+		t.Errorf("%d addresses are left of two (%v)", len(all), err)
 	}
 }
 
 // TestDryRunOfThousands: what an account of many addresses would release is shown where one transaction holds it, and
 // else refused with the reason, without a word of several requests.
 func TestDryRunOfThousands(t *testing.T) {
-	b := begin(t)
-	b.crowd(900)
 	remove := &ipam.RemoveAccount{Account: "crowd", Force: true}
-	out, err := b.Edit(t.Context(), ipam.EditOptions{DryRun: true}, remove)
-	if err != nil || len(out.Results) != 1 || len(out.Results[0].Addresses) != 900 {
-		t.Fatalf("a dry run of 900 comes to %d results, %v", len(out.Results), err)
-	}
-	var all []ipam.Edit
-	for one, i := addr("198.18.100.0"), 0; i < 4500; i++ {
-		all = append(all, &ipam.AllocateElastic{Account: "crowd", Address: one})
-		if one = one.Next(); len(all) == ipam.MaxEdits || i == 4499 {
-			if _, err := b.Edit(t.Context(), ipam.EditOptions{}, all...); err != nil {
-				t.Fatal(err)
-			}
-			all = nil
-		}
-	}
-	if _, err = b.Edit(t.Context(), ipam.EditOptions{DryRun: true}, remove); !errors.Is(err, ipam.ErrInvalid) ||
-		!strings.Contains(err.Error(), "a dry run shows what one transaction holds") {
+	begins(t, `
+		crowd 900
+		# each, and the account
+		try account.rm crowd force -> 901
+	`)
+	_, err := begins(t, "crowd 5400").Edit(t.Context(), ipam.EditOptions{DryRun: true}, remove)
+	if !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), "shows what one transaction holds") {
 		t.Fatalf("a dry run of 5400: %v", err)
 	}
-	b.consistent()
-	b.edit(remove)
 }
 
 // TestLowest: the lowest free address is the one that a look at each finds, whatever was taken and given back, and in
 // whichever order (CS-2).
 func TestLowest(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		b := begin(t)
-		defer b.Ledger.Store().Close()
-		b.edit(&ipam.AddElasticRange{Range: rangeAt(t, "2001:db8::10-2001:db8::13")})
-		b.reserve("web", "10.20.0.9")
-		drawn := func() netip.Addr {
-			from := rapid.SampledFrom([]string{elastic, "2001:db8::10"}).Draw(rt, "range")
-			at := addr(from)
-			for range rapid.IntRange(0, 3).Draw(rt, "at") {
-				at = at.Next()
-			}
-			return at
-		}
+		s := &story{bench: begins(t, `
+			range 2001:db8::10-2001:db8::13
+			reserve net1 web G9
+		`)}
+		defer s.Ledger.Store().Close()
 		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
-			var e ipam.Edit
-			switch rapid.SampledFrom([]string{"take", "any", "release", "map", "forget", "left"}).Draw(rt, "what") {
-			case "take":
-				e = &ipam.AllocateElastic{Address: drawn()}
-			case "release":
-				e = &ipam.ReleaseElastic{Address: drawn()}
-			case "map": // so that it waits for the edge when it is released
-				one := drawn()
-				_, _ = b.Edit(t.Context(), ipam.EditOptions{}, &ipam.AssociateElastic{Address: one, Instance: "web"})
-				b.report(ipam.EdgeReport{Applied: []ipam.EdgeApplied{{Address: one}}})
-				e = &ipam.DisassociateElastic{Address: one}
-			case "left": // released, and the edge that had it is no more
-				one := &ipam.Elastic{Address: drawn(), State: ipam.ElasticReleasing, Account: ipam.DefaultAccount}
-				err := b.Ledger.Update(t.Context(), func(c *ledger.Change) error { return c.SetElastic(one.Address, one) })
-				if err != nil {
-					rt.Fatal(err)
+			step := drawn(rt, "allocate $ADDR\nallocate\nfree $ADDR\nto $ADDR web;applies;off $ADDR\nleft $ADDR\nwhole",
+				map[string][]string{"$ADDR": {"E0", "E1", "E2", "E3", "2001:db8::10", "2001:db8::11", "2001:db8::13"}})
+			left, released := strings.CutPrefix(step, "left ")
+			switch {
+			case released: // and the edge that had it is no more
+				one := &ipam.Elastic{Address: addr(short.ReplaceAllStringFunc(left, long)),
+					State: ipam.ElasticReleasing, Account: ipam.DefaultAccount}
+				must(s.bench, s.Ledger.Update(t.Context(),
+					func(c *ledger.Change) error { return c.SetElastic(one.Address, one) }))
+			case step == "allocate":
+				want, err := s.Lowest(t.Context(), "")
+				must(s.bench, err)
+				got, err := s.step([]string{"allocate"})
+				if err != nil && want.IsValid() || err == nil && got != want.String() {
+					rt.Fatalf("%s is the lowest free one, and the answer is %s %v after%s", want, got, err, s.follows)
 				}
-				continue
-			case "forget":
-				b.report(ipam.EdgeReport{Whole: true})
-				continue
-			case "any":
-				want, err := b.Lowest(t.Context(), "")
-				if err != nil {
-					rt.Fatal(err)
-				}
-				out, err := b.Edit(t.Context(), ipam.EditOptions{}, &ipam.AllocateElastic{})
-				if err != nil && want.IsValid() || err == nil && out.Results[0].Addresses[0] != want {
-					rt.Fatalf("%s is the lowest free one, and the answer is %v %v", want, out.Results, err)
-				}
-				continue
+			default:
+				s.tries(step)
 			}
-			_, _ = b.Edit(t.Context(), ipam.EditOptions{}, e)
 		}
-		b.consistent()
+		s.consistent()
 	})
 }
 
 // TestPages: the list by pages is the list.
 func TestPages(t *testing.T) {
 	b := begin(t)
-	b.thousands("crowd", 30)
+	b.thousands(30)
 	var after netip.Addr
 	n := 0
 	for {
@@ -184,32 +141,33 @@ func TestPages(t *testing.T) {
 
 // TestRevisions: the revision that an edit answers is the address's, and the next edit can be held to it.
 func TestRevisions(t *testing.T) {
-	b := begin(t)
-	b.reserve("web", "10.20.0.9")
-	out, err := b.Edit(t.Context(), ipam.EditOptions{IfMatch: b.show(elastic).Revision},
-		&ipam.AssociateElastic{Address: addr(elastic), Instance: "web"})
-	if err != nil {
-		t.Fatal(err)
+	b := begins(t, "reserve net1 web G9")
+	revision := func() uint64 {
+		info, err := b.Elastic(t.Context(), addr(elastic))
+		must(b, err)
+		return info.Revision
 	}
-	if seen := b.show(elastic).Revision; out.Revision != seen || seen == 0 {
-		t.Errorf("the edit answers revision %d, and the address has %d", out.Revision, seen)
+	edit := func(step string, matches uint64) (uint64, error) {
+		step = short.ReplaceAllStringFunc(step, long)
+		out, err := b.Edit(t.Context(), ipam.EditOptions{IfMatch: matches}, b.read(strings.Fields(step))...)
+		return out.Revision, err
 	}
-	for _, e := range []ipam.Edit{&ipam.AllocateElastic{Address: addr(elastic)},
-		&ipam.DisassociateElastic{Address: addr(elastic)}} {
-		_, err := b.Edit(t.Context(), ipam.EditOptions{IfMatch: out.Revision - 1}, e)
-		if !errors.Is(err, ipam.ErrChanged) {
-			t.Errorf("what was changed since is changed by %s: %v", e.Op(), err)
+	first, err := edit("to E0 web", revision())
+	if seen := revision(); err != nil || first != seen || seen == 0 {
+		t.Errorf("the edit answers revision %d, %v, and the address has %d", first, err, seen)
+	}
+	for _, step := range []string{"allocate E0", "off E0"} {
+		if _, err := edit(step, first-1); !errors.Is(err, ipam.ErrChanged) {
+			t.Errorf("what was changed since is changed by %s: %v", step, err)
 		}
 	}
-	next := b.edit(&ipam.DisassociateElastic{Address: addr(elastic)})
-	if next.Revision <= out.Revision {
-		t.Errorf("revision %d comes behind %d", next.Revision, out.Revision)
+	if then, err := edit("off E0", 0); err != nil || then <= first {
+		t.Errorf("revision %d comes behind %d, %v", then, first, err)
 	}
-	if freed := b.edit(&ipam.ReleaseElastic{Address: addr(elastic)}); freed.Revision != 0 {
-		t.Errorf("a free address has the revision %d", freed.Revision)
+	if freed, err := edit("free E0", 0); err != nil || freed != 0 {
+		t.Errorf("a free address has the revision %d, %v", freed, err)
 	}
-	_, err = b.Edit(t.Context(), ipam.EditOptions{IfMatch: 7}, &ipam.CreateAccount{Account: "one"})
-	if !errors.Is(err, ipam.ErrInvalid) {
+	if _, err := edit("account one", 7); !errors.Is(err, ipam.ErrInvalid) {
 		t.Errorf("an account has no revision, and is made: %v", err)
 	}
 }

@@ -22,14 +22,14 @@ func BenchmarkPublished(b *testing.B) {
 }
 
 func published(b *testing.B, shared *mem.Store) {
-	s := &bench{t: b, host: "h1", published: map[string][]string{}, path: filepath.Join(b.TempDir(), "berth.db"),
-		shared: shared}
+	s := newBench(b, "h1")
+	s.path, s.shared = filepath.Join(b.TempDir(), "berth.db"), shared
 	if shared != nil {
 		b.Cleanup(func() { shared.Close() })
 		s.member = &ipam.Member{Host: ipam.ID{1}, Session: ipam.NewID(), Mark: keptMark}
 	}
 	s.begin()
-	one := s.thousands("crowd", many)
+	one := s.thousands(many)
 	grant, err := s.RequestPool(b.Context(), ipam.PoolRequest{Network: "net1", CIDR: netip.MustParsePrefix("10.32.0.0/16")})
 	if err != nil {
 		b.Fatal(err)

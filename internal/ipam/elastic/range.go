@@ -13,17 +13,17 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Bounds of a range's time to live. An element of the kernel that ends sooner could not be renewed in time: the edge
-// hears of a session that it was kept after keptEvery and up to keptWithin more.
+// Limits of a range's TTL. With a shorter one the kernel's elements would end before they are renewed: the edge hears
+// of a keepalive after keptEvery and up to keptWithin more.
 const (
 	leastTTL = keptEvery + keptWithin + time.Second
 	mostTTL  = time.Minute
 )
 
-// maxDevice is how long the name of a network device may be (IFNAMSIZ less its end).
+// maxDevice is the maximum length of the name of a network device (IFNAMSIZ without its end).
 const maxDevice = 15
 
-// rangeFacts is what events tell of a range.
+// rangeFacts is the part of a range that its events record.
 type rangeFacts struct {
 	Range    ipam.Range    `json:"range"`
 	Host     string        `json:"host,omitempty"`
@@ -59,8 +59,8 @@ func addRange(e *ipam.AddElasticRange, c *ledger.Change) error {
 	return c.SetElasticRange(r.ID, r)
 }
 
-// overNoSubnet refuses a range that lies over a subnet of the store: the guests there would take its addresses for
-// neighbours, which no edge can answer for.
+// overNoSubnet refuses a range that overlaps a subnet of the store: guests there would ask for its addresses as
+// neighbours, which no edge can answer.
 func overNoSubnet(c *ledger.Change, r *ipam.ElasticRange) error {
 	var over *ipam.Subnet
 	for _, sx := range c.Index().Subnets() {
@@ -84,7 +84,7 @@ func whoseRange(r *ipam.ElasticRange) string {
 	return "host " + r.Host
 }
 
-// readRange is the range that an edit asks for.
+// readRange returns the range that an edit describes.
 func readRange(e *ipam.AddElasticRange, c *ledger.Change) (*ipam.ElasticRange, error) {
 	r := &ipam.ElasticRange{Range: e.Range, Host: e.Host, TTL: ipam.DefaultElasticTTL, OnCut: ipam.CutWithdraw}
 	if err := checkRange(e.Range); err != nil {
@@ -119,7 +119,7 @@ func readRange(e *ipam.AddElasticRange, c *ledger.Change) (*ipam.ElasticRange, e
 	return r, nil
 }
 
-// checkRange refuses addresses that no host of a network can have.
+// checkRange refuses addresses that no host on a network can have.
 func checkRange(r ipam.Range) error {
 	if r.IsZero() {
 		return ipam.Refuse(ipam.ErrInvalid,
@@ -143,7 +143,7 @@ func checkDevice(name string) error {
 	return nil
 }
 
-// knownHost refuses a host that takes no part.
+// knownHost refuses a host that is not in the cluster.
 func knownHost(c *ledger.Change, host string) error {
 	if err := ipam.CheckName("host", host); err != nil {
 		return err
@@ -178,7 +178,7 @@ func removeRange(e *ipam.RemoveElasticRange, c *ledger.Change) error {
 	return ipam.Refuse(ipam.ErrNotFound, "there is no elastic range %s", e.Range).Advise(ipam.DoListElasticRanges)
 }
 
-// rangeUnused refuses the end of a range of which somebody has an address.
+// rangeUnused refuses to remove a range if somebody has one of its addresses.
 func rangeUnused(ix *ledger.Index, r *ipam.ElasticRange) error {
 	used := recordsOf(ix, func(one *ipam.Elastic) bool { return r.Range.Contains(one.Address) })
 	if len(used) == 0 {
@@ -199,7 +199,7 @@ func accountsOf(all []*ipam.Elastic) string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
-// rangeOf is the range that an address is of; nil where it is of none.
+// rangeOf returns the range that contains an address, or nil.
 func rangeOf(ix *ledger.Index, addr netip.Addr) *ipam.ElasticRange {
 	for _, r := range ix.ElasticRanges() {
 		if r.Range.Contains(addr) {
@@ -209,7 +209,7 @@ func rangeOf(ix *ledger.Index, addr netip.Addr) *ipam.ElasticRange {
 	return nil
 }
 
-// isMoving tells whether an address is of a range that is being copied.
+// isMoving reports whether an address belongs to a range that is being copied.
 func isMoving(ix *ledger.Index, addr netip.Addr) bool {
 	for _, r := range ix.AllElasticRanges() {
 		if r.Moving && r.Range.Contains(addr) {
@@ -219,12 +219,12 @@ func isMoving(ix *ledger.Index, addr netip.Addr) bool {
 	return false
 }
 
-// rangesOf are the ranges of a host, or with the empty one those of the cluster, by address.
+// rangesOf lists the ranges of a host, or with an empty name the cluster's, by address.
 func rangesOf(ix *ledger.Index, host string) []*ipam.ElasticRange {
 	return slices.DeleteFunc(ranges(ix), func(r *ipam.ElasticRange) bool { return r.Host != host })
 }
 
-// ranges are all ranges, by address.
+// ranges lists all ranges by address.
 func ranges(ix *ledger.Index) (all []*ipam.ElasticRange) {
 	for _, r := range ix.ElasticRanges() {
 		all = append(all, r)

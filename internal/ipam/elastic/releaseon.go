@@ -9,12 +9,11 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// restartTime is for how long a container must be stopped, or gone, before that ends what is associated with it: one
-// that runs again sooner was restarted, or recreated. The engine waits for up to a minute before it starts a container
-// again that ended by itself.
+// restartTime is how long a container must be stopped or gone before its association ends. If it runs again sooner, it
+// was restarted or recreated. The engine waits up to a minute before it restarts a container.
 const restartTime = 2 * time.Minute
 
-// releaseOn sets when an allocated address is released by itself; empty leaves that as it is.
+// releaseOn sets when an allocated address is released by itself. An empty value leaves it as it is.
 func releaseOn(c *ledger.Change, known *ipam.Elastic, on string) error {
 	if on == "" {
 		return nil
@@ -31,9 +30,9 @@ func releaseOn(c *ledger.Change, known *ipam.Elastic, on string) error {
 	return c.SetElastic(known.Address, &changed)
 }
 
-// Releases releases addresses whose container has stopped, or was destroyed, where that was asked for. How long it has
-// been so is counted from when it was first seen, by the host's own moment, and anew after a start of the daemon: an
-// engine that starts with it is given the time to start its containers.
+// Releases releases addresses whose container has stopped or was destroyed, if that was asked for. The time counts from
+// the first look that showed it, by the host's own clock, and starts again with the daemon: the engine then gets time
+// to start its containers.
 type Releases struct {
 	ledger *ledger.Ledger
 	ended  map[netip.Addr]ending
@@ -45,10 +44,10 @@ type ending struct {
 	since       time.Duration
 }
 
-// NewReleases begins to count.
+// NewReleases returns a Releases that has seen nothing yet.
 func NewReleases(l *ledger.Ledger) *Releases { return &Releases{l, map[netip.Addr]ending{}} }
 
-// Look looks at all addresses that are to be released, and releases those whose time has come.
+// Look checks all addresses with a release condition, and releases those whose time has come.
 func (r *Releases) Look(ctx context.Context) error {
 	if r.ledger.NoElastic() {
 		return nil
@@ -68,7 +67,7 @@ func (r *Releases) Look(ctx context.Context) error {
 			ran = append(ran, one.Address)
 		case now == hasEnded:
 			known := r.since(c, one.Address)
-			if ended[one.Address] = known; r.ledger.Moment()-known.since >= restartTime {
+			if ended[one.Address] = known; r.ledger.SinceBoot()-known.since >= restartTime {
 				due = append(due, one.Address)
 			}
 		}
@@ -84,16 +83,16 @@ func (r *Releases) Look(ctx context.Context) error {
 	return inPages(ipam.WithActor(ctx, keeperActor), r.ledger, due, r.release)
 }
 
-// since is when the guest of an address was first seen to have ended.
+// since returns when the guest of an address was first seen to have ended.
 func (r *Releases) since(c *ledger.Change, addr netip.Addr) ending {
 	association := c.Index().Elastic(addr).Association.ID
 	if was, known := r.ended[addr]; known && was.association == association {
 		return was
 	}
-	return ending{association, r.ledger.Moment()}
+	return ending{association, r.ledger.SinceBoot()}
 }
 
-// release releases an address, unless its container runs again, or it leads to another one.
+// release releases an address, unless its container runs again or it is mapped to another one.
 func (r *Releases) release(c *ledger.Change, addr netip.Addr) error {
 	now, err := fateOf(c, addr)
 	if err != nil || now != hasEnded || c.Index().Elastic(addr).Association.ID != r.ended[addr].association {
@@ -103,7 +102,7 @@ func (r *Releases) release(c *ledger.Change, addr netip.Addr) error {
 	return endAndGive(c, one, "its container has ended, and it is released on "+one.ReleaseOn.String())
 }
 
-// noteRun notes that a guest has run on this host.
+// noteRun records that a guest has run on this host.
 func noteRun(c *ledger.Change, addr netip.Addr) error {
 	now, err := fateOf(c, addr)
 	if err != nil || now != runsNow {
@@ -115,17 +114,17 @@ func noteRun(c *ledger.Change, addr netip.Addr) error {
 	return c.SetElastic(addr, &changed)
 }
 
-// fate is what has become of the guest of an address, as far as this host is concerned.
+// fate is what has happened to the guest of an address, as far as this host can tell.
 type fate int
 
 const (
-	isUnsure fate = iota // it runs and is noted to; or it never ran here, or that cannot be told
-	runsNow              // and was not noted to
+	isUnsure fate = iota // it runs and that is recorded; or it never ran here, or that is unknown
+	runsNow              // and that is not recorded
 	hasEnded
 )
 
-// fateOf works it out. Of another host's guest, and of an engine whose events do not come, nothing is told: being out of
-// reach ends nothing.
+// fateOf returns the fate of an address's guest. About another host's guest, or without the engine's events, it is
+// unsure: an outage ends nothing.
 func fateOf(c *ledger.Change, addr netip.Addr) (fate, error) {
 	one := c.Index().Elastic(addr)
 	if one == nil || one.Association == nil || one.ReleaseOn == ipam.ReleaseNever {
@@ -153,7 +152,7 @@ func fateOf(c *ledger.Change, addr netip.Addr) (fate, error) {
 	return hasEnded, nil
 }
 
-// hears tells whether the engine's events come, or there is no engine to hear.
+// hears reports whether the engine's events arrive, or there is no engine.
 func hears(c *ledger.Change) bool {
 	known := c.Known().Container
 	if known == nil {

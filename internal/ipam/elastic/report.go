@@ -9,17 +9,16 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// edgeActor is who says what is applied, for events.
+// edgeActor is the actor in events of reports.
 const edgeActor = "edge"
 
-// ReportEdge notes what the edge of this host has applied, and makes addresses free that were released and are mapped
-// nowhere any more.
+// ReportEdge records what this host's edge has applied. Addresses that were released and are no longer mapped anywhere
+// become free.
 //
-// Where hosts share the store, what an edge says can come late: after the host has lost an address, or after the edge
-// was told of it anew. So a report is of one session, and each thing in it of one grant, and what is of another one is
-// passed over: neither does a late word that something is in force bring a lost grant back, nor does a late word that
-// it is not take a new one away.
-func (s Room) ReportEdge(ctx context.Context, r ipam.EdgeReport) error {
+// In a shared store a report can be late: the host may have lost the address, or the edge may have heard of it again.
+// So a report names its session, and each of its items its grant, and those of others are ignored. A late "in force"
+// does not bring back a lost grant, and a late "not in force" does not end a new one.
+func (s Addresses) ReportEdge(ctx context.Context, r ipam.EdgeReport) error {
 	s, err := s.home()
 	if err != nil {
 		return err
@@ -33,7 +32,7 @@ func (s Room) ReportEdge(ctx context.Context, r ipam.EdgeReport) error {
 		err := eachSaid(ctx, by, s.unnamed(&r), func(c *ledger.Change, addr netip.Addr, upto uint64) error {
 			at := ledger.AppliedAt{Host: c.Host(), Address: addr}
 			if known := c.Index().Applied(at); known == nil || known.Grant > upto {
-				return nil // it was told of after what this report is about
+				return nil // the edge was told after this report was made
 			}
 			return noteWithdrawn(c, at, "")
 		})
@@ -56,12 +55,12 @@ func (s Room) ReportEdge(ctx context.Context, r ipam.EdgeReport) error {
 	})
 }
 
-// eachSaid notes each of some things that an edge says, as long as its session is still the host's. Grants up to upto
-// are of sessions before.
+// eachSaid records each item of a report, as long as its session is still the host's. Grants up to upto are of earlier
+// sessions.
 func eachSaid[T any](ctx context.Context, by reporter, all []T, note func(c *ledger.Change, one T, upto uint64) error,
 ) error {
 	return inPages(ctx, by.ledger, all, func(c *ledger.Change, one T) error {
-		upto, err := by.still(c)
+		upto, err := by.checkSession(c)
 		if err != nil {
 			return err
 		}
@@ -69,29 +68,29 @@ func eachSaid[T any](ctx context.Context, by reporter, all []T, note func(c *led
 	})
 }
 
-// reporter is by which session an edge reports.
+// reporter identifies the session of a report.
 type reporter struct {
 	ledger  *ledger.Ledger
-	session string // empty: the store is the host's own, or all was taken away
-	removed bool   // by hand, while no edge was told anything
+	session string // empty: the store is the host's own, or everything was removed
+	removed bool   // by hand, while no edge was connected
 }
 
 // hear refuses the report of an edge that is told nothing any more.
-func (s Room) hear(r *ipam.EdgeReport) (by reporter, err error) {
+func (s Addresses) hear(r *ipam.EdgeReport) (by reporter, err error) {
 	by = reporter{ledger: s.ledger, session: r.Session}
 	if s.ledger.Member() == nil {
 		return by, nil
 	}
 	by.removed = r.Session == "" && r.Whole && len(r.Applied) == 0
-	if err := by.isTold(); err != nil {
+	if err := by.checkConnected(); err != nil {
 		return by, err
 	}
 	s.ledger.HeardEdge(r.Session)
 	return by, nil
 }
 
-func (by *reporter) isTold() error {
-	told := by.ledger.ToldEdge()
+func (by *reporter) checkConnected() error {
+	told := by.ledger.ConnectedEdge()
 	switch {
 	case by.removed && told != "":
 		return ipam.Refuse(ipam.ErrInUse, "an edge of host %s is connected, and restores removed mappings; end it "+
@@ -103,8 +102,8 @@ func (by *reporter) isTold() error {
 	return nil
 }
 
-// still holds to it at the commit, too. Grants up to the number that it returns are of sessions before.
-func (by *reporter) still(c *ledger.Change) (upto uint64, err error) {
+// checkSession checks at the commit that the session is still the host's. Grants up to upto are of earlier sessions.
+func (by *reporter) checkSession(c *ledger.Change) (upto uint64, err error) {
 	if c.Member() == nil {
 		return 0, nil
 	}
@@ -112,7 +111,7 @@ func (by *reporter) still(c *ledger.Change) (upto uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := by.isTold(); err != nil {
+	if err := by.checkConnected(); err != nil {
 		return 0, err
 	}
 	if known == nil {
@@ -127,8 +126,8 @@ func (by *reporter) still(c *ledger.Change) (upto uint64, err error) {
 	return known.ID, nil
 }
 
-// unnamed are the addresses of which this host's edge has said something that stands in its report no more.
-func (s Room) unnamed(r *ipam.EdgeReport) (gone []netip.Addr) {
+// unnamed lists the addresses about which this host's edge has reported before and does not report now.
+func (s Addresses) unnamed(r *ipam.EdgeReport) (gone []netip.Addr) {
 	named := map[netip.Addr]bool{}
 	for _, addr := range r.Only {
 		named[addr] = true
@@ -147,8 +146,8 @@ func (s Room) unnamed(r *ipam.EdgeReport) (gone []netip.Addr) {
 	return gone
 }
 
-// noteApplied notes what an edge says of a mapping. Grants up to upto are of sessions before; whole: it has nothing of
-// them but what it says.
+// noteApplied records an item about a mapping. Grants up to upto are of earlier sessions. whole: of these the edge has
+// only what it reports.
 func noteApplied(c *ledger.Change, one *ipam.EdgeApplied, whole bool, upto uint64) error {
 	at := ledger.AppliedAt{Host: c.Host(), Address: one.Address}
 	if !one.Address.IsValid() {
@@ -162,7 +161,7 @@ func noteApplied(c *ledger.Change, one *ipam.EdgeApplied, whole bool, upto uint6
 		granted := known != nil && known.InForce
 		switch {
 		case one.Staged && granted && !(whole && one.Error == "" && known.Grant <= upto):
-			return nil // that the other half is gone is said apart
+			return nil // the end of the other half is reported separately
 		case one.Staged:
 			now.InForce = false
 		case !granted || known.Grant != one.Grant:
@@ -187,7 +186,7 @@ func noteApplied(c *ledger.Change, one *ipam.EdgeApplied, whole bool, upto uint6
 	return c.SetApplied(at, now)
 }
 
-// noteWithdrawn forgets what the edge of a host had of an address. detail says why, where the edge has not said it.
+// noteWithdrawn forgets what a host's edge had of an address. detail is the reason, unless the edge has reported it.
 func noteWithdrawn(c *ledger.Change, at ledger.AppliedAt, detail string) error {
 	if c.Index().Applied(at) == nil {
 		return nil

@@ -12,9 +12,9 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Elastics lists the elastic addresses that are not free and that lie behind one, of an account or with the empty one
-// of all, by address: at most limit of them, or with 0 all.
-func (s Room) Elastics(ctx context.Context, account string, after netip.Addr, limit int) (all []ipam.ElasticInfo,
+// Elastics lists the elastic addresses after one that are not free, of an account or, with an empty name, of all, by
+// address. It returns at most limit of them; 0 means all.
+func (s Addresses) Elastics(ctx context.Context, account string, after netip.Addr, limit int) (all []ipam.ElasticInfo,
 	err error) {
 	err = s.look(ctx, func(c *ledger.Change) error {
 		all = []ipam.ElasticInfo{}
@@ -45,7 +45,7 @@ func (s Room) Elastics(ctx context.Context, account string, after netip.Addr, li
 }
 
 // Elastic shows one elastic address, also a free one.
-func (s Room) Elastic(ctx context.Context, addr netip.Addr) (info ipam.ElasticInfo, err error) {
+func (s Addresses) Elastic(ctx context.Context, addr netip.Addr) (info ipam.ElasticInfo, err error) {
 	err = s.look(ctx, func(c *ledger.Change) error {
 		if err := itsOwn(c, addr); err != nil {
 			return err
@@ -59,7 +59,7 @@ func (s Room) Elastic(ctx context.Context, addr netip.Addr) (info ipam.ElasticIn
 	return info, err
 }
 
-// clusterRegion is the region of what hosts share.
+// clusterRegion is the region of ranges that hosts share.
 const clusterRegion = "cluster"
 
 func show(c *ledger.Change, addr netip.Addr) (ipam.ElasticInfo, error) {
@@ -106,8 +106,8 @@ func showAssociation(c *ledger.Change, info *ipam.ElasticInfo, a *ipam.Associati
 	return nil
 }
 
-// showApplied shows what an edge has said of an association: that of the guest's host before others. While another
-// host's may have the address still, it is waited for.
+// showApplied shows what an edge has reported about an association: preferably the guest's host. If another host's edge
+// may still have the address, that one is waited for.
 func showApplied(c *ledger.Change, info *ipam.ElasticInfo, a *ipam.Association) {
 	var waits *ipam.AppliedInfo
 	for _, at := range appliedOf(c.Index(), c.Host(), info.Address) {
@@ -117,7 +117,7 @@ func showApplied(c *ledger.Change, info *ipam.ElasticInfo, a *ipam.Association) 
 				waits = &ipam.AppliedInfo{Host: at.Host, Since: at.Since, Error: "it waits for the edge of host " + at.Host +
 					", which has not said yet that it answers no more"}
 			}
-		case at.Unsaid, at.Association != a.ID, info.Host != "" && !at.InForce && at.Error == "": // or staged alone
+		case at.Unsaid, at.Association != a.ID, info.Host != "" && !at.InForce && at.Error == "": // or only staged
 		case info.Applied == nil || at.Host == info.Host:
 			info.Applied = &ipam.AppliedInfo{Host: at.Host, Since: at.Since, Error: at.Error}
 		}
@@ -127,8 +127,8 @@ func showApplied(c *ledger.Change, info *ipam.ElasticInfo, a *ipam.Association) 
 	}
 }
 
-// EdgeHosts are the hosts that share the store and whose edges have a session there, by name.
-func (s Room) EdgeHosts() []string {
+// EdgeHosts lists the hosts that share the store and whose edges have a session, by name.
+func (s Addresses) EdgeHosts() []string {
 	s, err := s.home()
 	if err != nil || s.ledger.Member() == nil {
 		return nil
@@ -136,8 +136,8 @@ func (s Room) EdgeHosts() []string {
 	return s.ledger.EdgeHosts()
 }
 
-// Accounts lists the accounts by name, with the one that is always there.
-func (s Room) Accounts(ctx context.Context) (all []ipam.AccountInfo, err error) {
+// Accounts lists the accounts by name, with the account `default`.
+func (s Addresses) Accounts(ctx context.Context) (all []ipam.AccountInfo, err error) {
 	err = s.look(ctx, func(c *ledger.Change) error {
 		counts := map[string]int{}
 		for _, one := range c.Index().Elastics() {
@@ -164,8 +164,8 @@ func (s Room) Accounts(ctx context.Context) (all []ipam.AccountInfo, err error) 
 	return all, err
 }
 
-// ElasticRanges lists the ranges of elastic addresses, by address.
-func (s Room) ElasticRanges(ctx context.Context) (all []ipam.ElasticRangeInfo, err error) {
+// ElasticRanges lists the ranges of elastic addresses by address.
+func (s Addresses) ElasticRanges(ctx context.Context) (all []ipam.ElasticRangeInfo, err error) {
 	err = s.look(ctx, func(c *ledger.Change) error {
 		all = []ipam.ElasticRangeInfo{}
 		for _, r := range ranges(c.Index()) {
@@ -186,9 +186,9 @@ func (s Room) ElasticRanges(ctx context.Context) (all []ipam.ElasticRangeInfo, e
 	return all, err
 }
 
-// ElasticUse counts the addresses of each range by state, and the associations that are to be in force on this host and
-// are not, as far as its edge has said.
-func (s Room) ElasticUse(ctx context.Context) (use ipam.ElasticUse, err error) {
+// ElasticUse counts the addresses of each range by state, and the associations that should be in force on this host and
+// are not, according to its edge.
+func (s Addresses) ElasticUse(ctx context.Context) (use ipam.ElasticUse, err error) {
 	err = s.look(ctx, func(c *ledger.Change) error {
 		accounts := claimsOf(c.Index())
 		use = ipam.ElasticUse{Host: c.Host(), Ranges: rangeUses(c.Index())}
@@ -216,7 +216,7 @@ func (s Room) ElasticUse(ctx context.Context) (use ipam.ElasticUse, err error) {
 	return use, err
 }
 
-// rangeUses are all ranges by address, as if all of each were free.
+// rangeUses lists all ranges by address, as if all of their addresses were free.
 func rangeUses(ix *ledger.Index) (all []ipam.RangeUse) {
 	for _, r := range ranges(ix) {
 		all = append(all, ipam.RangeUse{Range: r.Range, Free: ipam.Count{Int: alloc.Size(r.Range.IPRange)}})
@@ -224,8 +224,8 @@ func rangeUses(ix *ledger.Index) (all []ipam.RangeUse) {
 	return all
 }
 
-// unapplied tells whether an address is to lead to a container that runs here, and this host's edge has not said that
-// it does.
+// unapplied reports whether an address should be mapped to a container that runs here, and this host's edge has not
+// reported it.
 func unapplied(c *ledger.Change, accounts *claims, one *ipam.Elastic) (bool, error) {
 	if one.Association == nil {
 		return false, nil

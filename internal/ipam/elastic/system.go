@@ -9,14 +9,13 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// A system address (CS-7) is one of a host's own ranges that a container has as long as it runs on a network
-// with the mode auto. Nobody asks for it: the keeper (keep.go) settles each guest address by the rules that
-// stand here.
+// A system address is an address of a host's own range that a container has while it runs on a network in the mode
+// auto. Nobody asks for it: the assigner (keep.go) applies the rules below to each guest address.
 
-// portsPatience is for how long a guest is left alone of which nobody tells whether it publishes ports.
+// portsPatience is how long a guest is left alone while it is unknown whether it publishes ports.
 const portsPatience = 2 * time.Second
 
-// isSystem refuses what is done by hand to a system address (CS-7).
+// isSystem refuses manual changes of a system address.
 func isSystem(c *ledger.Change, known *ipam.Elastic) error {
 	whose := "a container"
 	if known.Association != nil {
@@ -27,7 +26,7 @@ func isSystem(c *ledger.Change, known *ipam.Elastic) error {
 		Advise(ipam.DoAllocateElastic)
 }
 
-// noSystem refuses a guest on a network with the mode auto that has no system address (CS-15).
+// noSystem refuses a guest on a network in the mode auto that has no system address.
 func noSystem(known *ipam.Elastic, g *guest, owner string) error {
 	why := "it does not run"
 	if g.host != "" {
@@ -38,27 +37,27 @@ func noSystem(known *ipam.Elastic, g *guest, owner string) error {
 		known.Address).Advise(ipam.DoTurnElasticOn, g.n.Name)
 }
 
-// guestPlace is where a guest address lies.
+// guestPlace locates a guest address.
 type guestPlace struct {
 	subnet ipam.ID
 	addr   netip.Addr
 }
 
-// standing is how it stands with the system address of a guest.
+// standing is the state of a guest's system address.
 type standing struct {
-	has     *ipam.Elastic // the one that it has; nil: none
-	lease   *ipam.Lease   // by which a container has the guest address; nil: none that runs here
+	has     *ipam.Elastic // the present one; nil: none
+	lease   *ipam.Lease   // of the container that has the guest address; nil: none runs here
 	want    *ipam.Association
-	account string // whose it is to be, where one is wanted
+	account string // the account to which it will belong, if one is wanted
 	// why none is wanted, or there is none
 	why       string
-	published []string // it publishes these ports, which is why
-	noneFree  bool     // which is why
-	unnamed   bool     // it is not known yet whose the guest address is, or whether he is there still
-	pending   bool     // nothing is to change before more is known
+	published []string // ports that it publishes, which is the reason
+	noneFree  bool     // which is the reason
+	unnamed   bool     // whose the guest address is, or whether it still exists, is not known yet
+	pending   bool     // nothing may change before more is known
 }
 
-// settled tells whether a guest has what it is to have.
+// settled reports whether a guest has what it should have.
 func (s *standing) settled() bool {
 	switch {
 	case s.pending || s.noneFree:
@@ -69,8 +68,7 @@ func (s *standing) settled() bool {
 	return s.has.Association.Instance == s.want.Instance && s.has.Account == s.account
 }
 
-// stand works out how it stands with a guest address of this host. began is from when on the witness could
-// tell.
+// stand returns the state of a guest address of this host. began is since when the witness could report.
 func stand(c *ledger.Change, at guestPlace, began time.Time) (s standing, err error) {
 	sx := c.Index().Subnet(at.subnet)
 	if sx == nil || sx.Record() == nil {
@@ -99,14 +97,13 @@ func stand(c *ledger.Change, at guestPlace, began time.Time) (s standing, err er
 	return s, s.fit(c, n, sub)
 }
 
-// runsOn tells whether a lease is one that a container of a host has; member is nil where the store is that
-// host's.
+// runsOn reports whether a lease belongs to a container on a host. member is nil if the store is that host's.
 func runsOn(host string, member *ipam.Member, l *ipam.Lease) bool {
 	return l.Held() && (l.Kind == ipam.Automatic || l.Kind == ipam.Static) && l.Attachment != (ipam.ID{}) &&
 		(member == nil || l.Host == host)
 }
 
-// judge goes by what the engine says of the container that has a lease.
+// judge applies what the engine shows of the container with the lease.
 func (s *standing) judge(c *ledger.Change, sub *ipam.Subnet, began time.Time) {
 	l := s.lease
 	var holder ipam.Holder
@@ -133,8 +130,8 @@ func (s *standing) judge(c *ledger.Change, sub *ipam.Subnet, began time.Time) {
 	}
 }
 
-// fit leaves out a guest on which nothing can be mapped, or to which another address is mapped already, and
-// finds whose the system address is to be.
+// fit excludes a guest on which nothing can be mapped, or to which another address is mapped already, and finds the
+// account of the system address.
 func (s *standing) fit(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet) error {
 	g := &guest{n: n, sub: sub, addr: s.want.Guest, name: s.want.Instance, host: c.Host()}
 	if err := suits(c, n, g); err != nil {
@@ -160,7 +157,7 @@ func (s *standing) fit(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet) erro
 	return nil
 }
 
-// systemOf is the system address out of this host's ranges that leads to a guest; nil where there is none.
+// systemOf returns the system address of this host's ranges that is mapped to a guest, or nil.
 func systemOf(c *ledger.Change, n *ipam.Network, addr netip.Addr) (found *ipam.Elastic) {
 	for one := range c.Index().AssociatedAt(addr) {
 		e := c.Index().Elastic(one)
@@ -174,15 +171,15 @@ func systemOf(c *ledger.Change, n *ipam.Network, addr netip.Addr) (found *ipam.E
 	return found
 }
 
-// isOurs tells whether an address is of a range of this host.
+// isOurs reports whether an address is of a range of this host.
 func isOurs(c *ledger.Change, addr netip.Addr) bool {
 	r := rangeOf(c.Index(), addr)
 	return r != nil && r.Host == c.Host()
 }
 
-// lowestFree is the lowest free address of this host's ranges for a guest of an account in a subnet; the zero
-// address where none is. A system address of the account that the edge has not let go of yet will do: it is
-// the same edge that maps it, so that a restart keeps its address.
+// lowestFree returns the lowest free address of this host's ranges for a guest of an account in a subnet, or the zero
+// address. A system address of the account that the edge has not let go of yet is free, too: the same edge maps it, and
+// so a restart keeps its address.
 func lowestFree(c *ledger.Change, guests netip.Prefix, account string) netip.Addr {
 	for _, r := range rangesOf(c.Index(), c.Host()) {
 		if r.Range.From().Is6() != guests.Addr().Is6() {
@@ -198,13 +195,12 @@ func lowestFree(c *ledger.Change, guests netip.Prefix, account string) netip.Add
 	return netip.Addr{}
 }
 
-// returning tells whether an address is a system address of an account that was taken back, and is mapped
-// still.
+// returning reports whether an address is a system address of an account that was taken back and is still mapped.
 func returning(known *ipam.Elastic, account string) bool {
 	return known.System && known.State == ipam.ElasticReleasing && known.Account == account
 }
 
-// settle gives the guest at a place its system address, or takes it back.
+// settle gives a guest its system address, or takes it back.
 func settle(c *ledger.Change, at guestPlace, began time.Time) error {
 	s, err := stand(c, at, began)
 	if err != nil || s.settled() {
@@ -216,7 +212,7 @@ func settle(c *ledger.Change, at guestPlace, began time.Time) error {
 	return giveSystem(c, &s, at)
 }
 
-// giveSystem gives a guest the system address that it is to have.
+// giveSystem gives a guest the system address that it should have.
 func giveSystem(c *ledger.Change, s *standing, at guestPlace) error {
 	addr := lowestFree(c, c.Index().Subnet(at.subnet).Record().CIDR, s.account)
 	if !addr.IsValid() {
@@ -232,10 +228,10 @@ func giveSystem(c *ledger.Change, s *standing, at guestPlace) error {
 	return setAssociation(c, e, s.want, systemDetail)
 }
 
-// systemDetail is what events say of a system address that is given.
+// systemDetail is the detail in events of a given system address.
 const systemDetail = "system address"
 
-// takeBack takes a system address from its guest; nil is none.
+// takeBack takes a system address from its guest. nil means none.
 func takeBack(c *ledger.Change, known *ipam.Elastic, why string) error {
 	if known == nil {
 		return nil

@@ -1,7 +1,6 @@
 package elastic_test
 
 import (
-	"context"
 	"net/netip"
 	"slices"
 	"strings"
@@ -55,52 +54,19 @@ func (e *engine) watch() func() (<-chan struct{}, func()) {
 	return func() (<-chan struct{}, func()) { return e.changed, func() {} }
 }
 
-const (
-	systemFirst  = "198.51.100.1"
-	systemSecond = "198.51.100.2"
-)
-
-// beginAuto is begin with net1 on auto, two system addresses, and a keeper that runs until the end of the test.
-func beginAuto(t *testing.T) *bench {
-	b := begin(t)
-	b.engine = newEngine()
-	b.again(false)
-	b.edit(&ipam.AddElasticRange{Range: rangeAt(t, systemFirst+"+2"), Host: "h1"})
-	b.mode("auto")
-	b.keep()
-	return b
-}
-
-func rangeAt(t testing.TB, text string) (r ipam.Range) {
-	t.Helper()
-	if err := r.UnmarshalText([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-func (b *bench) mode(mode string) {
-	b.t.Helper()
-	b.edit(&ipam.ModifyNetwork{Network: "net1", Elastic: &mode})
-}
-
-// keep runs a keeper until end is called, at the latest at the end of the test.
-func (b *bench) keep() (end func()) {
-	ctx, cancel := context.WithCancel(b.t.Context())
-	ended := make(chan struct{})
-	go func() { defer close(ended); b.KeepSystem(ctx, func(err error) { b.t.Error(err) }) }()
-	end = sync.OnceFunc(func() { cancel(); <-ended })
-	b.t.Cleanup(end)
-	return end
-}
+// auto has net1 on auto, two system addresses, and a keeper.
+const auto = `
+	engine
+	range S1+2 host=h1
+	elastic net1 auto
+	keep
+`
 
 // system is who has which system address now, such as "web 198.51.100.1".
 func (b *bench) system() (all []string) {
 	b.t.Helper()
 	infos, err := b.Elastics(b.t.Context(), "", netip.Addr{}, 0)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b, err)
 	for _, one := range infos {
 		if one.Kind == ipam.KindSystem {
 			all = append(all, strings.TrimSpace(one.Instance+" "+one.Address.String()))
@@ -110,246 +76,175 @@ func (b *bench) system() (all []string) {
 	return all
 }
 
-// soon waits for what stands in system.
-func (b *bench) soon(when string, want ...string) {
-	b.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for !slices.Equal(b.system(), want) {
-		if time.Now().After(deadline) {
-			b.t.Fatalf("%s: the system addresses are %q, want %q", when, b.system(), want)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	b.consistent()
-}
-
 // TestSystem: a container on a network with the mode auto has one of its host's addresses as long as it runs, the
 // lowest free one, and an edge is told of it (CS-7, CS-8). Where none is free it has none, until one is.
 func TestSystem(t *testing.T) {
-	b := beginAuto(t)
-	web := b.start("web")
-	b.soon("a start", "web "+systemFirst)
-	got := b.show(systemFirst)
-	if got.Kind != ipam.KindSystem || got.Account != ipam.DefaultAccount || !got.Associated || got.Guest != web ||
-		got.HostRange != "h1" {
-		t.Errorf("it is shown as %+v", got)
-	}
-	if set := b.wanted().Set; len(set) != 1 || set[0].Elastic != addr(systemFirst) || set[0].Guest != web ||
-		set[0].Staged || set[0].EgressOnly {
-		t.Errorf("an edge is told %+v", set)
-	}
-	b.start("db")
-	b.soon("a second one", "db "+systemSecond, "web "+systemFirst)
-	job := b.start("job")
-	gaps, err := b.SystemGaps(t.Context())
-	if err != nil || len(gaps) != 1 || gaps[0].Instance != "job" || gaps[0].Guest != job || gaps[0].Published != nil {
-		t.Errorf("of the third one, for which there is none, it is said: %+v %v", gaps, err)
-	}
-	b.stop(web)
-	b.soon("a stop, whose address another one waited for", "db "+systemSecond, "job "+systemFirst)
-	b.stop(job)
-	b.soon("another stop", "db "+systemSecond)
-	if got := b.show(systemFirst); got.State != ipam.ElasticFree {
-		t.Errorf("what no edge had is %s after the stop", got.State)
-	}
+	begins(t, auto+`
+		run web -> G1
+		soon system -> web S1
+		show S1 -> allocated default web system
+		guest S1 -> G1 0
+		told -> S1=G1
+		run db
+		soon system -> db S2; web S1
+		run job -> G3
+		gaps -> job G3
+		stop web
+		soon system -> db S2; job S1
+		stop job
+		soon system -> db S2
+		# no edge had it
+		show S1 -> free
+	`)
 }
 
 // TestSystemGivesWay: an elastic address, or one of the host, takes the place of the system address and frees it in the
 // same transaction; its end gives a system address again (CS-7). Under auto nothing is mapped to who has none (CS-15).
 func TestSystemGivesWay(t *testing.T) {
-	b := beginAuto(t)
-	b.reserve("later", "10.20.0.9")
-	b.refused(&ipam.AssociateElastic{Address: addr(elastic), Instance: "later"}, ipam.LacksSystemAddress, "later", "auto",
-		"does not run")
-	b.start("web")
-	b.soon("a start", "web "+systemFirst)
-	out := b.edit(&ipam.AssociateElastic{Address: addr(elastic), Instance: "web"})
-	var verbs []string
-	for _, e := range out.Changes {
-		verbs = append(verbs, e.Verb.String()+" "+e.Address.String())
-	}
-	if want := []string{"elastic.disassociate " + systemFirst, "elastic.release " + systemFirst,
-		"elastic.associate " + elastic}; !slices.Equal(verbs, want) {
-		t.Errorf("the association does %q, want %q", verbs, want)
-	}
-	b.soon("an association")
-	b.edit(&ipam.AssociateElastic{Address: addr(elastic), Instance: "web", EgressOnly: true})
-	b.refused(&ipam.AssociateElastic{Address: addr(next), Instance: "web"}, ipam.GuestAssociated, elastic)
-	b.start("db")
-	b.soon("another start", "db "+systemFirst)
-	b.edit(&ipam.AssociateElastic{Address: addr(elastic), Instance: "db", Move: true})
-	b.soon("a move", "web "+systemFirst)
-	b.edit(&ipam.DisassociateElastic{Address: addr(elastic)})
-	b.soon("a disassociation", "db "+systemSecond, "web "+systemFirst)
-	b.edit(&ipam.AddElasticRange{Range: rangeAt(t, "198.51.100.9"), Host: "h1"})
-	b.edit(&ipam.AllocateElastic{Host: "h1"})
-	b.edit(&ipam.AssociateElastic{Address: addr("198.51.100.9"), Instance: "web"})
-	b.soon("an address of the host", "db "+systemSecond)
+	begins(t, auto+`
+		reserve net1 later G9
+		to E0 later ! NoSystemAddress; later; auto; does not run
+		run web
+		soon system -> web S1
+		to E0 web
+		changes -> elastic.disassociate S1; elastic.release S1; elastic.associate E0
+		soon system ->
+		to E0 web egress
+		to E1 web ! GuestAssociated; E0
+		run db
+		soon system -> db S1
+		to E0 db move
+		soon system -> web S1
+		off E0
+		soon system -> db S2; web S1
+		range S9 host=h1
+		allocate host=h1
+		to S9 web
+		soon system -> db S2
+	`)
 }
 
 // TestSystemByHand: a system address is neither disassociated, nor released, nor associated, nor allocated by hand
 // (CS-7), and it counts in no quota.
 func TestSystemByHand(t *testing.T) {
-	b := beginAuto(t)
-	none := 0
-	b.edit(&ipam.CreateAccount{Account: "shop", Owners: []string{"web"}, Quota: &none})
-	b.start("web")
-	b.soon("a start", "web "+systemFirst)
-	if got := b.show(systemFirst); got.Account != "shop" {
-		t.Errorf("it is %s's", got.Account)
-	}
-	at := addr(systemFirst)
-	b.refused(&ipam.DisassociateElastic{Address: at}, ipam.IsSystemAddress, systemFirst, "web")
-	b.refused(&ipam.ReleaseElastic{Address: at}, ipam.IsSystemAddress, systemFirst, "web")
-	b.refused(&ipam.AssociateElastic{Address: at, Instance: "web", EgressOnly: true}, ipam.IsSystemAddress, systemFirst)
-	b.refused(&ipam.AllocateElastic{Address: at}, ipam.AddressAllocated, "shop")
-	b.refused(&ipam.RemoveElasticRange{Range: rangeAt(t, systemFirst+"+2")}, ipam.ElasticRangeInUse, systemFirst)
-	b.edit(&ipam.RemoveAccount{Account: "shop"})
-	deadline := time.Now().Add(20 * time.Second)
-	for b.show(systemFirst).Account != ipam.DefaultAccount {
-		if time.Now().After(deadline) {
-			t.Fatalf("after the end of its account it is %s's", b.show(systemFirst).Account)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	b.soon("the end of its account", "web "+systemFirst)
-	b.refused(&ipam.AllocateElastic{Address: at, ReleaseOn: "destroy"}, ipam.IsSystemAddress, systemFirst, "web")
+	begins(t, auto+`
+		account shop web quota=0
+		run web
+		soon system -> web S1
+		show S1 -> allocated shop web system
+		off S1 ! SystemAddress; S1; web
+		free S1 ! SystemAddress; S1; web
+		to S1 web egress ! SystemAddress; S1
+		allocate S1 ! AddressAllocated; shop
+		range.rm S1+2 ! RangeInUse; S1
+		account.rm shop
+		soon show S1 -> allocated default web system
+		soon system -> web S1
+		allocate S1 on=destroy ! SystemAddress; S1; web
+	`)
 }
 
 // TestSystemPublishes: a container that publishes ports gets none, and one that is found to publish gives its back
 // (CS-13); of it there is a gap. One of which nobody tells yet waits.
 func TestSystemPublishes(t *testing.T) {
-	b := beginAuto(t)
-	b.engine.says("shop", ipam.Holder{Known: true})
-	shop := b.start("shop")
-	b.start("web")
-	b.soon("one of which nobody tells yet, and another one", "web "+systemFirst)
-	b.engine.says("shop", ipam.Holder{Known: true, PortsKnown: true, Published: []string{"8080/tcp"}})
-	b.engine.says("web", ipam.Holder{Known: true, PortsKnown: true, Published: []string{"80/tcp"}})
-	b.soon("both publish")
-	gaps, err := b.SystemGaps(t.Context())
-	if err != nil || len(gaps) != 2 || gaps[0].Guest != shop || !slices.Equal(gaps[0].Published, []string{"8080/tcp"}) {
-		t.Errorf("of those that publish it is said: %+v %v", gaps, err)
-	}
+	begins(t, auto+`
+		says shop unknown
+		run shop -> G1
+		run web -> G2
+		soon system -> web S1
+		says shop 8080/tcp
+		says web 80/tcp
+		soon system ->
+		gaps -> shop G1 8080/tcp; web G2 80/tcp
+	`)
 }
 
 // TestSystemEnds: the word of the engine that a container died takes its system address back, also while its lease is
 // there still, as does another mode of the network (CS-8, CS-16).
 func TestSystemEnds(t *testing.T) {
-	b := beginAuto(t)
-	b.start("web")
-	b.soon("a start", "web "+systemFirst)
-	b.engine.says("web", ipam.Holder{Known: true, Ended: true, PortsKnown: true})
-	b.soon("its end")
-	b.engine.says("web", ipam.Holder{Known: true, PortsKnown: true})
-	for _, mode := range []string{"on", "off"} {
-		b.soon("auto", "web "+systemFirst)
-		b.mode(mode)
-		b.soon(mode)
-		b.mode("auto")
-	}
-	b.soon("auto again", "web "+systemFirst)
-	if err := b.ReleasePool(t.Context(), b.pool); err != nil {
-		t.Fatal(err)
-	}
-	b.edit(&ipam.RemoveNetwork{Network: "net1", Force: true})
-	b.soon("its network was removed")
+	begins(t, auto+`
+		run web
+		soon system -> web S1
+		says web ended
+		soon system ->
+		says web
+		soon system -> web S1
+		elastic net1 on
+		soon system ->
+		elastic net1 auto
+		soon system -> web S1
+		elastic net1 off
+		soon system ->
+		elastic net1 auto
+		soon system -> web S1
+		detach
+		network.rm net1 force
+		soon system ->
+	`)
 }
 
 // TestSystemLater: what happened while nobody kept system addresses is put right when the daemon begins (CS-8); with
 // elastic addresses turned off nothing of them changes (CS-11).
 func TestSystemLater(t *testing.T) {
-	b := begin(t)
-	b.engine = newEngine()
-	b.again(false)
-	b.edit(&ipam.AddElasticRange{Range: rangeAt(t, systemFirst+"+2"), Host: "h1"})
-	b.mode("auto")
-	web := b.start("web")
-	end := b.keep()
-	b.soon("it was started before", "web "+systemFirst)
-	end()
-	b.stop(web)
-	b.start("db")
-	b.again(true)
-	b.keep()()
-	if set := b.wanted().Set; len(set) != 0 {
-		t.Errorf("turned off, an edge is told %+v", set)
-	}
-	b.soon("turned off nothing changes", "web "+systemFirst)
-	b.again(false)
-	end = b.keep()
-	defer end()
-	b.soon("begun again", "db "+systemFirst)
+	begins(t, `
+		engine
+		range S1+2 host=h1
+		elastic net1 auto
+		run web
+		keep
+		soon system -> web S1
+		rest
+		stop web
+		run db
+		restart off
+		keep
+		rest
+		told ->
+		system -> web S1
+		restart
+		keep
+		soon system -> db S1
+		rest
+	`)
 }
 
 // TestSystemRestart: a container that starts again before the edge has let go of its system address has that again, and
 // nobody of another account has it (CS-8).
 func TestSystemRestart(t *testing.T) {
-	b := beginAuto(t)
-	b.edit(&ipam.CreateAccount{Account: "shop", Owners: []string{"shop"}})
-	web := b.start("web")
-	b.soon("a start", "web "+systemFirst)
-	b.report(ipam.EdgeReport{Applied: []ipam.EdgeApplied{{Address: addr(systemFirst), Guest: web,
-		Association: b.wanted().Set[0].Association}}})
-	b.stop(web)
-	b.soon("a stop", systemFirst)
-	if got := b.show(systemFirst); got.State != ipam.ElasticReleasing || got.Kind != ipam.KindSystem {
-		t.Errorf("what the edge has still is %+v", got)
-	}
-	shop := b.start("shop")
-	b.soon("a start of another account's", systemFirst, "shop "+systemSecond)
-	b.start("web")
-	b.soon("another start", "shop "+systemSecond, "web "+systemFirst)
-	b.stop(shop)
+	begins(t, auto+`
+		account shop shop
+		run web
+		soon system -> web S1
+		applies
+		stop web
+		soon system -> S1
+		show S1 -> releasing default system
+		run shop
+		soon system -> S1; shop S2
+		run web
+		soon system -> shop S2; web S1
+		stop shop
+	`)
 }
 
 // TestDeclare: what a Compose project says of its services is allocated to their account and associated, changes
 // nothing when it is said again, and is disassociated when it is said no more; what a person has associated stays.
 func TestDeclare(t *testing.T) {
-	b := begin(t)
-	b.edit(&ipam.CreateAccount{Account: "shop", Owners: []string{"shop/*"}})
-	b.reserve("shop/web/1", "10.20.0.9")
-	b.reserve("shop/web/2", "10.20.0.10")
-	b.reserve("shop/db/1", "10.20.0.11")
-	b.edit(&ipam.AllocateElastic{Account: "shop"}) // .12
-	b.edit(&ipam.AssociateElastic{Address: addr("203.0.113.12"), Instance: "shop/db/1"})
-	says := func(instances ...string) (got []string, changes int) {
-		t.Helper()
-		end := &ipam.EndDeclaredElastic{Project: "shop"}
-		edits := []ipam.Edit{end}
-		for _, one := range instances {
-			end.But = append(end.But, ipam.DeclaredElastic{Instance: one})
-			edits = append(edits, &ipam.DeclareElastic{Project: "shop", Instance: one, EgressOnly: true})
-		}
-		out, err := b.Edit(t.Context(), ipam.EditOptions{}, edits...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range out.Results[1:] {
-			got = append(got, r.Addresses[0].String())
-		}
-		b.consistent()
-		return got, len(out.Changes)
-	}
-	if got, _ := says("shop/web/1"); !slices.Equal(got, []string{"203.0.113.13"}) {
-		t.Errorf("it gives %q", got)
-	}
-	if got := b.show("203.0.113.13"); got.Account != "shop" || got.Instance != "shop/web/1" || !got.EgressOnly {
-		t.Errorf("it is shown as %+v", got)
-	}
-	if got, changes := says("shop/web/1"); changes != 0 || got[0] != "203.0.113.13" {
-		t.Errorf("said again it gives %q with %d changes", got, changes)
-	}
-	b.refused(&ipam.DeclareElastic{Project: "shop", Instance: "shop/web/2"}, ipam.NoElasticFree)
-	b.refused(&ipam.DeclareElastic{Project: "shop", Instance: "shop/web/2", Address: addr(elastic)}, ipam.OtherAccount,
-		"default")
-	b.refused(&ipam.DeclareElastic{Project: "shop", Instance: "shop/web/2", Address: addr("203.0.113.13")},
-		ipam.AddressAssociated, "shop/web/1")
-	says()
-	if got := b.show("203.0.113.13"); got.Associated || got.Account != "shop" {
-		t.Errorf("said no more it is shown as %+v", got)
-	}
-	if got := b.show("203.0.113.12"); got.Instance != "shop/db/1" {
-		t.Errorf("what a person has associated is shown as %+v", got)
-	}
+	begins(t, `
+		account shop shop/*
+		reserve net1 shop/web/1 G9
+		reserve net1 shop/web/2 G10
+		reserve net1 shop/db/1 G11
+		allocate account=shop -> E2
+		to E2 shop/db/1
+		declare shop/web/1 -> E3 2
+		show E3 -> allocated shop shop/web/1 egress
+		declare shop/web/1 -> E3 0
+		declares shop/web/2 ! NotEnoughCapacity
+		declares shop/web/2 at=E0 ! OtherAccount; default
+		declares shop/web/2 at=E3 ! AddressAssociated; shop/web/1
+		declare
+		show E3 -> allocated shop
+		show E2 -> allocated shop shop/db/1
+	`)
 }

@@ -14,8 +14,8 @@ import (
 	"berth/store"
 )
 
-// addressFacts is what events tell of an address that is allocated or released (CS-10): enough for the usage,
-// so that one event of the end says how long it lasted.
+// addressFacts is the part of an address that its events of allocation and release record. It is enough for the usage:
+// the release alone says how long the account had the address.
 type addressFacts struct {
 	Account   string    `json:"account"`
 	Kind      string    `json:"kind"`
@@ -33,16 +33,16 @@ func factsOfAddress(c *ledger.Change, e *ipam.Elastic) addressFacts {
 	return addressFacts{e.Account, kind, e.Allocated}
 }
 
-// stretch is a time in which an account had an address; a zero end: it has it.
+// stretch is a time in which an account had an address. A zero end means that it still has it.
 type stretch struct {
 	account    string
 	addr       netip.Addr
 	begin, end time.Time
 }
 
-// Usage sums how long accounts had addresses: those that they have by their records, and those that they
-// released by the events of that (CS-10).
-func (s Room) Usage(ctx context.Context, f ipam.UsageFilter) (ipam.UsageReport, error) {
+// Usage adds up how long accounts had addresses: the present ones according to their records, and released ones
+// according to the events of the release.
+func (s Addresses) Usage(ctx context.Context, f ipam.UsageFilter) (ipam.UsageReport, error) {
 	s, err := s.home()
 	if err != nil {
 		return ipam.UsageReport{}, err
@@ -94,7 +94,7 @@ func (s Room) Usage(ctx context.Context, f ipam.UsageFilter) (ipam.UsageReport, 
 	return report, nil
 }
 
-// lasting are the addresses that accounts have.
+// lasting lists the addresses that accounts have.
 func lasting(tx store.Tx) (all []stretch, err error) {
 	for rec, err := range tx.Scan(ledger.KindRange(ledger.ElasticKeys)) {
 		if err != nil {
@@ -111,7 +111,7 @@ func lasting(tx store.Tx) (all []stretch, err error) {
 	return all, nil
 }
 
-// released is what was released since a time, as events tell, and how far back those reach.
+// released lists what was released since a time, according to the events, and how far back these reach.
 func released(tx store.Tx, since time.Time) (all []stretch, oldest time.Time, err error) {
 	for at, err := range ledger.EventsIn(tx, ledger.EventRange{}) {
 		if err != nil {
@@ -135,7 +135,7 @@ func released(tx store.Tx, since time.Time) (all []stretch, oldest time.Time, er
 	return all, oldest, nil
 }
 
-// ended is what the event of a release tells to have ended.
+// ended returns what the event of a release has ended.
 func ended(e *ipam.Event) (stretch, bool) {
 	if e.Verb != ipam.ElasticReleased || len(e.Before) == 0 {
 		return stretch{}, false
@@ -147,7 +147,7 @@ func ended(e *ipam.Event) (stretch, bool) {
 	return stretch{was.Account, e.Address, was.Allocated, e.Time}, true
 }
 
-// sums adds up what of the stretches lies in the time of the report.
+// sums adds up the parts of the stretches that lie in the report's time.
 func sums(all []stretch, report *ipam.UsageReport) []ipam.AccountUsage {
 	had := map[string]map[netip.Addr]bool{}
 	lasted := map[string]time.Duration{}

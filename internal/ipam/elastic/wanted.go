@@ -9,18 +9,18 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// wanted is what this host's edge is to have, by all records.
+// wanted is what this host's edge must have, according to all records.
 type wanted struct {
 	ranges   []ipam.EdgeRange
 	mappings map[netip.Addr]ipam.EdgeMapping
-	first    map[netip.Addr]lead // by guest: of those that lead to it here, the one that is mapped
-	guests   map[netip.Addr]bool // to which one leads, here or elsewhere
-	networks map[ipam.ID]bool    // on which one is associated
+	first    map[netip.Addr]lead // by guest: the one that is mapped, of those that lead to it here
+	guests   map[netip.Addr]bool // with an address that leads to them, here or elsewhere
+	networks map[ipam.ID]bool    // with an association
 	accounts *claims
 }
 
-// workOut works out of the records what this host's edge is to have. What is committed meanwhile may be part
-// of it or not; whoever hears of that works it out anew.
+// workOut computes from the records what this host's edge must have. Commits during that time may be included or not;
+// the caller hears of them and computes it again.
 func workOut(ctx context.Context, l *ledger.Ledger) (*wanted, error) {
 	w := &wanted{mappings: map[netip.Addr]ipam.EdgeMapping{}, first: map[netip.Addr]lead{},
 		guests: map[netip.Addr]bool{}, networks: map[ipam.ID]bool{}}
@@ -56,12 +56,12 @@ func (w *wanted) add(led lead) {
 	}
 }
 
-// bearing are the kinds of records of which it is made.
+// bearing are the kinds of records from which wanted is computed.
 var bearing = []byte{ledger.LeaseKeys, ledger.ElasticKeys, ledger.ElasticRangeKeys, ledger.AccountKeys,
 	ledger.NetworkKeys, ledger.SubnetKeys}
 
-// bears tells whether a record that was written since can make a difference. Of most leases, networks and
-// subnets none can: no address is associated there.
+// bears reports whether a record that was written can change wanted. Most leases, networks and subnets cannot, because
+// no address is associated there.
 func (w *wanted) bears(ix *ledger.Index, key, value []byte) bool {
 	switch key[0] {
 	case ledger.NetworkKeys:
@@ -76,8 +76,8 @@ func (w *wanted) bears(ix *ledger.Index, key, value []byte) bool {
 	return true
 }
 
-// isForHolder tells whether an address is associated with whoever has a guest's address by a lease, or for
-// whom that is reserved.
+// isForHolder reports whether an address is associated with the holder of a guest's address, or with the owner for whom
+// it is reserved.
 func isForHolder(ix *ledger.Index, subnet ipam.ID, guest netip.Addr, value []byte) bool {
 	sx := ix.Subnet(subnet)
 	if sx == nil || value == nil {
@@ -86,25 +86,25 @@ func isForHolder(ix *ledger.Index, subnet ipam.ID, guest netip.Addr, value []byt
 	n := ix.Network(sx.Record().Network)
 	l, err := ipam.DecodeLease(guest, value)
 	if n == nil || err != nil || !l.Held() && l.Reserved() == nil {
-		return false // whoever reads it is refused; or nobody has it
+		return false // reading the record is refused later, or nobody has the address
 	}
 	return len(ofHolder(ix, n, l)) > 0
 }
 
-// following is what is wanted, kept up with the records.
+// following is wanted, updated with the records.
 type following struct {
 	anew
 	wanted *wanted
-	took   time.Duration // to work it out
+	took   time.Duration // the time of the last computation
 }
 
-// follow begins to follow what is committed. Applied mappings and hosts bear on grants.
-func (s Room) follow(ctx context.Context) *following {
+// follow begins to follow commits. Reports of edges and hosts matter for grants.
+func (s Addresses) follow(ctx context.Context) *following {
 	return &following{anew: anewAfter(ctx, s.ledger, bearing, []byte{ledger.AppliedKeys, ledger.HostKeys}),
 		wanted: &wanted{}}
 }
 
-// now is what is wanted now.
+// now returns what is wanted now.
 func (f *following) now(ctx context.Context) (w *wanted, err error) {
 	if !f.due(f.wanted.bears) {
 		return f.wanted, nil
@@ -116,19 +116,18 @@ func (f *following) now(ctx context.Context) (w *wanted, err error) {
 	return w, err
 }
 
-// pause is how long nothing is worked out anew: as long as it took, so that half of one core is left at
-// least.
+// pause is how long nothing is computed again: as long as it took, so that at least half of a core stays free.
 func (f *following) pause() time.Duration { return max(restBetween, f.took) }
 
-// lead is where an elastic address leads: the mapping that this host's edge is to have for it.
+// lead is where an elastic address leads: the mapping that this host's edge must have for it.
 type lead struct {
 	ipam.EdgeMapping
-	here bool // it is to be mapped on this host, unless another address leads to the guest already
+	here bool // it is mapped on this host, unless another address leads to the guest already
 }
 
-// leadOf works out of the records where an address leads; false where it leads nowhere. The outgoing half of
-// a mapping is there as long as the guest's address is reserved, so that not one packet leaves with another
-// source; the incoming one only while the container runs here.
+// leadOf computes from the records where an address leads, or false if it leads nowhere. The outgoing half of a mapping
+// exists while the guest's address is reserved, so that no packet ever leaves with another source. The incoming half
+// exists only while the container runs here.
 func leadOf(c *ledger.Change, accounts *claims, addr netip.Addr) (l lead, there bool, err error) {
 	one := c.Index().Elastic(addr)
 	if c.NoElastic() || one == nil || one.Association == nil {
@@ -145,8 +144,7 @@ func leadOf(c *ledger.Change, accounts *claims, addr netip.Addr) (l lead, there 
 	return l, true, nil
 }
 
-// isForeign tells whether an address is of a range of another host of the cluster, so that it leads here for
-// nobody (CS-15).
+// isForeign reports whether an address is of another cluster host's range, so that it cannot lead to a guest here.
 func isForeign(c *ledger.Change, addr netip.Addr) bool {
 	if c.Member() == nil {
 		return false
@@ -155,7 +153,7 @@ func isForeign(c *ledger.Change, addr netip.Addr) bool {
 	return r != nil && r.Host != "" && r.Host != c.Host()
 }
 
-// edgeRanges are the ranges of which this host's edge may have addresses, in order.
+// edgeRanges lists the ranges of which this host's edge may have addresses, in order.
 func edgeRanges(c *ledger.Change) (all []ipam.EdgeRange) {
 	if c.NoElastic() {
 		return nil
@@ -168,9 +166,9 @@ func edgeRanges(c *ledger.Change) (all []ipam.EdgeRange) {
 	return all
 }
 
-// whoseNow is the account of the container that an address leads to, also after accounts, or what names mean
-// on its network, have changed (CS-14). One that does not run is known by its owner's names alone, which need
-// not tell whose it is: then it is the address's account, unless another claims them.
+// whoseNow returns the account of the container that an address leads to, also after accounts or owner rules have
+// changed. A container that does not run is known only by its owner's names, which may not tell the account. Then it is
+// the address's account, unless another one claims the names.
 func whoseNow(accounts *claims, one *ipam.Elastic, g *guest) string {
 	account := accounts.of(g.namesOf(one.Association.Instance))
 	if g.name == "" && account == ipam.DefaultAccount {

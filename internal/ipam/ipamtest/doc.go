@@ -2,16 +2,19 @@
 // only the test moves. It also has scripts, failing stores, random plans, and a slow, obvious model of address
 // selection. Only tests import it. A test lives in the package that it checks, or in service if it checks several.
 //
-// New makes a Room (room.go), and Run runs a script in it, one step per line:
+// New makes a Stage (stage.go), and Run runs a script in it, one step per line:
 //
 //	take net1 web pool -> 192.0.2.10                   a step and its answer
+//	show net1 pools -> ...192.0.2.99                   the end of its answer
 //	take net1 db pool ! exhausted; full                a refusal: the kind of the error, or KIND|KIND, and a
 //	                                                   part of its text
 //	take net1 db pool ! exhausted; =NotEnoughCapacity  its code (codes)
+//	take net1 a + take net1 b ! exhausted; at=1        edits in one call, and which of them is refused
+//	@key=K/REQUEST @deploy=ID @by=ACTOR take net1 db   options of the call; "@dry": it must change nothing
 //	# take net1                                        a comment
 //
-// A refusal leaves every record unchanged. After each step the records must be consistent. At the end a restarted
-// service must show the same.
+// A refusal leaves every record unchanged, and all that is shown. After each step the records must be consistent. At
+// the end a restarted service must show the same.
 //
 // A step of the plan (planwords.go, ownerwords.go) is a word, a network and the change:
 //
@@ -30,15 +33,17 @@
 //	include NET      RANGE
 //	take NET         OWNER INTERFACE [subnet=] [force]
 //	release NET      OWNER [ADDRESS]
-//	reserve NET      OWNER [WISH,...] [force] [automatic] [replace] [for=D] [nic=N] [not=ADDRESS,...]
+//	reserve NET      OWNER [WISH,...] [force] [automatic] [replace] [moves] [only=NET,...] [for=D] [nic=N]
+//	                 [not=ADDRESS,...]
 //	unreserve NET    OWNER [ADDRESS]
 //	bind NET         OWNER=WISH,... OWNER@NET=WISH,...; all of them at once
 //	end OWNER        [under] [replaced]
+//	edit OP JSON     any edit, with ID:NAME for an id, and LONG for 300 letters
 //
 // Docker's requests (docker.go) use an attachment, which the script names:
 //
 //	attach POOL      [net=NET] [pool=NAME] [cidr=CIDR] [range=RANGE] [space=S] [six] [swarm] [gw=A]; answers with subnet
-//	                 and gateway
+//	                 and gateway; space=-: none is named
 //	ask POOL         [NAME] [mac=N] [ip=ADDRESS] [telling]
 //	has POOL         the same; answers with the address of the endpoint with this request
 //	gateway POOL     [ip=ADDRESS]
@@ -62,7 +67,10 @@
 //	wait D           moves the clock
 //	host NAME        restarts the daemon on a host of this name
 //	restart          restarts the daemon; its answers must not change
-//	show NET         flat, reserved, taken, counts, subnets, exclusions, pools, maps, free, or env OWNER (show.go)
+//	fail full        the next update finds no room
+//	trim             what the daemon trims from time to time
+//	show NET         flat, reserved, taken [OWNER], counts, subnets, exclusions, pools, maps, free, or env OWNER
+//	                 (show.go)
 //	show networks    their names
 //	owned NET        [OWNER]; OWNER=ADDRESS for each reservation, with ":a" if automatic, "*" if in use, "!" if
 //	                 replaced by another, "~" if it ends at a set time

@@ -5,27 +5,31 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"berth/internal/ipam"
 )
 
 // docker runs a step that Docker would ask for.
-func (r *Room) docker(verb string, words []string) (string, error) {
+func (r *Stage) docker(verb string, words []string) (string, error) {
 	r.T.Helper()
-	name := words[0]
+	name, asked := words[0], r.Asked
+	if asked == nil {
+		asked = r.S
+	}
 	args, opt := options(words[1:], "six", "pool", "ip", "telling", "swarm")
 	id, known := r.Pools[name]
 	switch verb {
 	case "attach":
-		return r.attach(name, opt)
+		return r.attach(asked, name, opt)
 	case "detach":
-		return "", r.S.ReleasePool(ctx, id)
+		return "", asked.ReleasePool(ctx, id)
 	}
 	if !known {
 		r.T.Fatalf("no pool is called %s", name)
 	}
 	if verb == "back" {
-		return "", r.S.ReleaseAddress(ctx, id, r.Addr(args[0]))
+		return "", asked.ReleaseAddress(ctx, id, r.Addr(args[0]))
 	}
 	req := ipam.AddressRequest{Pool: id, Preferred: r.Addr(opt["ip"]), Gateway: verb == "gateway"}
 	_, req.Telling = opt["telling"]
@@ -40,7 +44,7 @@ func (r *Room) docker(verb string, words []string) (string, error) {
 	if verb == "has" {
 		return r.has(req), nil
 	}
-	got, err := r.S.RequestAddress(ctx, req)
+	got, err := asked.RequestAddress(ctx, req)
 	if err != nil {
 		return "", err
 	}
@@ -48,7 +52,7 @@ func (r *Room) docker(verb string, words []string) (string, error) {
 }
 
 // has is what the endpoint has that would ask so.
-func (r *Room) has(req ipam.AddressRequest) string {
+func (r *Stage) has(req ipam.AddressRequest) string {
 	var all []netip.Addr
 	for _, l := range ListLeases(r.T, r.S, ipam.LeaseFilter{}) {
 		this := !req.Preferred.IsValid() || l.Address == req.Preferred
@@ -59,10 +63,10 @@ func (r *Room) has(req ipam.AddressRequest) string {
 	return Joined(all)
 }
 
-func (r *Room) attach(name string, opt map[string]string) (string, error) {
+func (r *Stage) attach(asked Engine, name string, opt map[string]string) (string, error) {
 	r.T.Helper()
-	req := ipam.PoolRequest{Space: cmp.Or(opt["space"], "local"), Network: opt["net"], Pool: opt["pool"],
-		Gateway: r.Addr(opt["gw"])}
+	req := ipam.PoolRequest{Space: strings.TrimPrefix(cmp.Or(opt["space"], "local"), "-"), Network: opt["net"],
+		Pool: opt["pool"], Gateway: r.Addr(opt["gw"])}
 	_, req.IPv6 = opt["six"]
 	_, req.Swarm = opt["swarm"]
 	if text, ok := opt["cidr"]; ok {
@@ -71,7 +75,7 @@ func (r *Room) attach(name string, opt map[string]string) (string, error) {
 	if text, ok := opt["range"]; ok {
 		req.Range = r.Ranged(text)
 	}
-	grant, err := r.S.RequestPool(ctx, req)
+	grant, err := asked.RequestPool(ctx, req)
 	if err != nil {
 		return "", err
 	}

@@ -60,14 +60,14 @@ type goldenState struct {
 
 // Golden is a room over the records that 1.0 wrote (golden/1.0/state.txt), at the time when it wrote them. No service
 // is open yet.
-func Golden(t testing.TB) *Room {
+func Golden(t testing.TB) *Stage {
 	t.Helper()
 	if golden.Read(t, "state.txt") == nil {
 		writeGolden(t)
 	}
 	var was goldenState
 	fine(t, json.Unmarshal(golden.Read(t, "state.json"), &was))
-	r := &Room{T: t, Path: filepath.Join(t.TempDir(), "berth.db"), Clock: &Clock{Time: was.Now}, Host: "h1",
+	r := &Stage{T: t, Path: filepath.Join(t.TempDir(), "berth.db"), Clock: &Clock{Time: was.Now}, Host: "h1",
 		Pools: was.Pools}
 	r.Store = storetest.NewFaulty(OpenStore(t, r.Path))
 	t.Cleanup(func() { r.Store.Close() })
@@ -84,7 +84,7 @@ func Golden(t testing.TB) *Room {
 }
 
 // mapped has the edge report all that it must map.
-func (r *Room) mapped() {
+func (r *Stage) mapped() {
 	r.T.Helper()
 	for news, err := range r.S.EdgeNews(ctx, true) {
 		fine(r.T, err)

@@ -110,9 +110,9 @@ func Prefixes(texts ...string) (all []netip.Prefix) {
 }
 
 // Forgetful is a service whose store forgets, as it is after each start of its daemon.
-func Forgetful(t *testing.T) *Room {
+func Forgetful(t *testing.T) *Stage {
 	t.Helper()
-	r := &Room{T: t, Clock: NewClock(), Host: "h1", Pools: map[string]ipam.ID{}}
+	r := &Stage{T: t, Clock: NewClock(), Host: "h1", Pools: map[string]ipam.ID{}}
 	st := mem.New()
 	t.Cleanup(func() { st.Close() })
 	s, err := service.Open(ctx, service.Config{Store: st, Host: r.Host, Now: r.Clock.Now, Forgets: true})

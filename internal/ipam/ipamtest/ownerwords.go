@@ -12,7 +12,7 @@ import (
 )
 
 // ownerStep runs a step that is about owners, and tells whether it is one.
-func (r *Room) ownerStep(verb string, words []string) (got string, done bool, err error) {
+func (r *Stage) ownerStep(verb string, words []string) (got string, done bool, err error) {
 	r.T.Helper()
 	switch verb {
 	case "owned":
@@ -23,21 +23,13 @@ func (r *Room) ownerStep(verb string, words []string) (got string, done bool, er
 		got, err := r.lost(r.Addr(words[0]))
 		return got, true, err
 	}
-	e := r.ownerEdit(verb, words)
-	if e == nil {
-		return "", false, nil
-	}
-	out, err := r.S.Edit(ctx, ipam.EditOptions{}, e)
-	if err != nil {
-		return "", true, err
-	}
-	return answer(out.Results[0]), true, nil
+	return "", false, nil
 }
 
 // ownerEdit reads a step that is an edit about owners; nil where it is none.
-func (r *Room) ownerEdit(verb string, words []string) ipam.Edit {
+func (r *Stage) ownerEdit(verb string, words []string) ipam.Edit {
 	r.T.Helper()
-	args, opt := options(words, "force", "automatic", "replace", "under", "replaced")
+	args, opt := options(words, "force", "automatic", "replace", "moves", "under", "replaced")
 	has := func(flag string) bool { _, ok := opt[flag]; return ok }
 	switch verb {
 	case "network":
@@ -60,12 +52,15 @@ func (r *Room) ownerEdit(verb string, words []string) ipam.Edit {
 			wishes = args[2]
 		}
 		e := &ipam.AddReservation{Network: args[0], Owner: args[1], Wishes: r.Wishes(wishes),
-			Force: has("force"), Automatic: has("automatic"), Replace: has("replace"),
+			Force: has("force"), Automatic: has("automatic"), Replace: has("replace"), Moves: has("moves"),
 			WantedTerms: ipam.WantedTerms{For: r.life(opt["for"])}}
 		for i, not := range strings.Split(opt["not"], ",") {
 			if has("not") {
 				e.Wishes[i].Not = r.Addr(not)
 			}
+		}
+		if has("only") {
+			e.Only = strings.FieldsFunc(opt["only"], func(r rune) bool { return r == ',' })
 		}
 		if has("nic") {
 			e.Number = int(opt["nic"][0] - '0')
@@ -79,7 +74,7 @@ func (r *Room) ownerEdit(verb string, words []string) ipam.Edit {
 	return nil
 }
 
-func (r *Room) life(text string) ipam.Duration {
+func (r *Stage) life(text string) ipam.Duration {
 	r.T.Helper()
 	if text == "" {
 		return 0
@@ -89,7 +84,7 @@ func (r *Room) life(text string) ipam.Duration {
 	return ipam.Duration(d)
 }
 
-func (r *Room) bands(text string) []ipam.Range {
+func (r *Stage) bands(text string) []ipam.Range {
 	r.T.Helper()
 	bands := []ipam.Range{}
 	if text == "none" {
@@ -102,7 +97,7 @@ func (r *Room) bands(text string) []ipam.Range {
 }
 
 // rules reads "web-*=pool:web,owner:shop/*+db=owner:store"; a rule without owner and pool takes it away.
-func (r *Room) rules(text string) (all []ipam.OwnerRule) {
+func (r *Stage) rules(text string) (all []ipam.OwnerRule) {
 	r.T.Helper()
 	if text == "" {
 		return nil
@@ -126,7 +121,7 @@ func (r *Room) rules(text string) (all []ipam.OwnerRule) {
 	return all
 }
 
-func (r *Room) bind(network string, words []string) *ipam.BindReservations {
+func (r *Stage) bind(network string, words []string) *ipam.BindReservations {
 	r.T.Helper()
 	e := &ipam.BindReservations{}
 	for _, word := range words {
@@ -141,12 +136,10 @@ func (r *Room) bind(network string, words []string) *ipam.BindReservations {
 }
 
 // Owned lists what is reserved in a network, by address.
-func (r *Room) Owned(words []string) string {
+func (r *Stage) Owned(words []string) string {
 	r.T.Helper()
-	f := ipam.AddressFilter{Network: words[0]}
-	if len(words) > 1 {
-		f.Owner = words[1]
-	}
+	words = append(words, "", "")
+	f := ipam.AddressFilter{Network: words[0], Owner: words[1]}
 	var out []string
 	for _, res := range r.Reservations(f) {
 		marks := map[bool]string{true: ":a"}[res.Kind == ipam.Automatic] + map[bool]string{true: "*"}[res.InUse] +
@@ -157,7 +150,7 @@ func (r *Room) Owned(words []string) string {
 }
 
 // lately lists the addresses of the latest events of some kinds.
-func (r *Room) lately(words []string) string {
+func (r *Stage) lately(words []string) string {
 	r.T.Helper()
 	n, err := strconv.Atoi(words[0])
 	fine(r.T, err)
@@ -176,11 +169,11 @@ func (r *Room) lately(words []string) string {
 var codes = map[string]ipam.Code{
 	"AlreadyInUse": ipam.AlreadyInUse, "AlreadyExists": ipam.AlreadyExists, "NotEnoughCapacity": ipam.NotEnoughCapacity,
 	"OutsideSubnet": ipam.OutsideSubnet, "IPReserved": ipam.IPReserved, "WrongType": ipam.WrongType,
-	"IPMissing": ipam.IPMissing, "StaticOutOfRange": ipam.StaticOutOfRange,
+	"IPMissing": ipam.IPMissing, "StaticOutOfRange": ipam.StaticOutOfRange, "DeployLocked": ipam.DeployLocked,
 }
 
 // coded holds a refusal's code against the one that a script names, and its sentence against its code.
-func (r *Room) coded(line, want string, err error) {
+func (r *Stage) coded(line, want string, err error) {
 	r.T.Helper()
 	code, known := codes[want]
 	if !known {
@@ -195,7 +188,7 @@ func (r *Room) coded(line, want string, err error) {
 }
 
 // lost ends the lease of an address as the witness does, twice: the second time nothing is left of it.
-func (r *Room) lost(addr netip.Addr) (string, error) {
+func (r *Stage) lost(addr netip.Addr) (string, error) {
 	r.T.Helper()
 	for _, l := range ListLeases(r.T, r.S, ipam.LeaseFilter{}) {
 		if l.Address != addr {
@@ -213,7 +206,7 @@ func (r *Room) lost(addr netip.Addr) (string, error) {
 
 // onlyEnded tells whether since a dump nothing was written but the ends of owners whose time is over, which end
 // whatever else is asked, and refused (BO-11).
-func (r *Room) onlyEnded(before map[string]string) bool {
+func (r *Stage) onlyEnded(before map[string]string) bool {
 	r.T.Helper()
 	all, err := r.S.Events(ctx, ipam.EventFilter{})
 	fine(r.T, err)

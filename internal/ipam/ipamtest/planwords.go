@@ -1,7 +1,10 @@
 package ipamtest
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,7 +14,7 @@ import (
 )
 
 // parseEdit reads a step that is an edit; nil where it is none.
-func (r *Room) parseEdit(verb string, words []string) ipam.Edit {
+func (r *Stage) parseEdit(verb string, words []string) ipam.Edit {
 	r.T.Helper()
 	flags := []string{"force"}
 	if verb == "subnet" {
@@ -26,10 +29,8 @@ func (r *Room) parseEdit(verb string, words []string) ipam.Edit {
 		return ""
 	}
 	switch verb {
-	case "network":
-		return r.createNetwork(args[0], opt)
-	case "network.set":
-		return r.modifyNetwork(args[0], opt)
+	case "edit":
+		return r.jsonEdit(words[0], strings.Join(words[1:], " "))
 	case "network.rm":
 		return &ipam.RemoveNetwork{Network: args[0], Force: force}
 	case "subnet":
@@ -52,8 +53,6 @@ func (r *Room) parseEdit(verb string, words []string) ipam.Edit {
 		return &ipam.AddExclusion{Network: args[0], Range: r.Ranged(at(1)), Note: opt["note"]}
 	case "include":
 		return &ipam.RemoveExclusion{Network: args[0], Range: r.Ranged(at(1))}
-	case "reserve":
-		return &ipam.AddReservation{Network: args[0], Owner: at(1), Wishes: r.Wishes(at(2)), Force: force}
 	case "unreserve":
 		return &ipam.RemoveReservation{Network: args[0], Owner: at(1), Address: r.Addr(at(2))}
 	case "take":
@@ -69,26 +68,84 @@ func (r *Room) parseEdit(verb string, words []string) ipam.Edit {
 // Edits reads steps that are edits, one in a line.
 func Edits(t testing.TB, lines string) (all []ipam.Edit) {
 	t.Helper()
-	r := &Room{T: t}
+	r := &Stage{T: t}
 	for line := range strings.Lines(lines) {
-		words := strings.Fields(line)
-		if len(words) == 0 {
-			continue
+		if words := strings.Fields(line); len(words) > 0 {
+			all = append(all, r.edit(words))
 		}
-		e := r.ownerEdit(words[0], words[1:])
-		if e == nil {
-			e = r.parseEdit(words[0], words[1:])
-		}
-		if e == nil {
-			t.Fatalf("%q is no edit", line)
-		}
-		all = append(all, e)
 	}
 	return all
 }
 
+// edit reads one edit; nil where a step is none.
+func (r *Stage) edit(words []string) ipam.Edit {
+	r.T.Helper()
+	if e := r.ownerEdit(words[0], words[1:]); e != nil {
+		return e
+	}
+	return r.parseEdit(words[0], words[1:])
+}
+
+// edits makes the edits of a step in one call, and tells whether it is one of edits.
+func (r *Stage) edits(words []string) (got string, done bool, err error) {
+	r.T.Helper()
+	var opt ipam.EditOptions
+	by := ctx
+	for ; words[0][0] == '@'; words = words[1:] {
+		key, value, _ := strings.Cut(words[0], "=")
+		switch key {
+		case "@by":
+			by = ipam.WithActor(ctx, value)
+		case "@deploy":
+			opt.Deploy = IDOf(value)
+		case "@dry":
+			opt.DryRun = true
+		case "@key":
+			key, request, _ := strings.Cut(value, "/")
+			opt.Key, opt.Request = key, sha256.Sum256([]byte(request))
+		}
+	}
+	var all []ipam.Edit
+	for one := range strings.SplitSeq(strings.Join(words, " "), " + ") {
+		e := r.edit(strings.Fields(one))
+		if e == nil {
+			return "", false, nil
+		}
+		all = append(all, e)
+	}
+	out, err := r.S.Edit(by, opt, all...)
+	if out.Replayed {
+		got = "again "
+	}
+	for _, res := range out.Results {
+		got += answer(res) + " "
+	}
+	return strings.TrimSpace(got), true, err
+}
+
+// IDOf is the id that a script calls ID:NAME.
+func IDOf(name string) (id ipam.ID) {
+	copy(id[:], name)
+	return id
+}
+
+var idWord = regexp.MustCompile(`ID:\w+`)
+
+// jsonEdit reads any edit, with ID:NAME for an id, and LONG for 300 letters.
+func (r *Stage) jsonEdit(op, text string) ipam.Edit {
+	r.T.Helper()
+	e, known := ipam.NewEdit(op)
+	if !known {
+		r.T.Fatalf("there is no edit %s", op)
+	}
+	text = strings.ReplaceAll(text, "LONG", strings.Repeat("a", 300))
+	text = idWord.ReplaceAllStringFunc(text, func(id string) string { return IDOf(id[len("ID:"):]).String() })
+	fine(r.T, json.Unmarshal([]byte(text), e))
+	return e
+}
+
 // Addr reads an address; none where there is no text.
-func (r *Room) Addr(text string) netip.Addr {
+func (r *Stage) Addr(text string) netip.Addr {
 	r.T.Helper()
 	if text == "" {
 		return netip.Addr{}
@@ -99,14 +156,14 @@ func (r *Room) Addr(text string) netip.Addr {
 }
 
 // Ranged reads a range as people write it.
-func (r *Room) Ranged(text string) (rng ipam.Range) {
+func (r *Stage) Ranged(text string) (rng ipam.Range) {
 	r.T.Helper()
 	fine(r.T, rng.UnmarshalText([]byte(text)))
 	return rng
 }
 
 // subnetID is the id of a subnet that the script calls ID:CIDR; else the text itself.
-func (r *Room) subnetID(network, ref string) string {
+func (r *Stage) subnetID(network, ref string) string {
 	r.T.Helper()
 	cidr, ok := strings.CutPrefix(ref, "ID:")
 	if !ok {
@@ -121,7 +178,7 @@ func (r *Room) subnetID(network, ref string) string {
 	return ""
 }
 
-func (r *Room) createNetwork(name string, opt map[string]string) ipam.Edit {
+func (r *Stage) createNetwork(name string, opt map[string]string) ipam.Edit {
 	r.T.Helper()
 	e := &ipam.CreateNetwork{Name: name, Space: opt["space"], MACPrefix: opt["mac"], Tags: map[string]string{}}
 	for key, value := range opt {
@@ -143,7 +200,7 @@ func (r *Room) createNetwork(name string, opt map[string]string) ipam.Edit {
 	return e
 }
 
-func (r *Room) policy(opt map[string]string) (sticky *bool, quarantine *ipam.Duration) {
+func (r *Stage) policy(opt map[string]string) (sticky *bool, quarantine *ipam.Duration) {
 	r.T.Helper()
 	if text, ok := opt["sticky"]; ok {
 		sticky = new(text == "on")
@@ -161,7 +218,7 @@ func parseLink(text string) ipam.Link {
 	return ipam.Link{Host: part[0], Mode: part[1], Link: part[2]}
 }
 
-func (r *Room) modifyNetwork(name string, opt map[string]string) ipam.Edit {
+func (r *Stage) modifyNetwork(name string, opt map[string]string) ipam.Edit {
 	r.T.Helper()
 	e := &ipam.ModifyNetwork{Network: name, Tags: map[string]*string{}}
 	if v, ok := opt["name"]; ok {
@@ -186,7 +243,7 @@ func (r *Room) modifyNetwork(name string, opt map[string]string) ipam.Edit {
 }
 
 // subnetSpec reads a CIDR, or /BITS with from=CIDR among the options.
-func (r *Room) subnetSpec(cidr string, opt map[string]string) ipam.SubnetSpec {
+func (r *Stage) subnetSpec(cidr string, opt map[string]string) ipam.SubnetSpec {
 	r.T.Helper()
 	spec := ipam.SubnetSpec{Name: opt["name"], Gateway: r.Addr(opt["gw"])}
 	_, spec.DHCP = opt["dhcp"]
@@ -203,7 +260,7 @@ func (r *Room) subnetSpec(cidr string, opt map[string]string) ipam.SubnetSpec {
 	return spec
 }
 
-func (r *Room) modifySubnet(network, ref string, opt map[string]string) ipam.Edit {
+func (r *Stage) modifySubnet(network, ref string, opt map[string]string) ipam.Edit {
 	r.T.Helper()
 	e := &ipam.ModifySubnet{Network: network, Subnet: r.subnetID(network, ref)}
 	if v, ok := opt["name"]; ok {
@@ -222,7 +279,7 @@ func (r *Room) modifySubnet(network, ref string, opt map[string]string) ipam.Edi
 }
 
 // Wishes reads "A,pool,NAME": one for each slot.
-func (r *Room) Wishes(text string) (all []ipam.Wish) {
+func (r *Stage) Wishes(text string) (all []ipam.Wish) {
 	r.T.Helper()
 	if text == "" {
 		return nil

@@ -9,7 +9,7 @@ import (
 )
 
 // Describe answers "show NET WHAT" in one line.
-func (r *Room) Describe(args []string) string {
+func (r *Stage) Describe(args []string) string {
 	r.T.Helper()
 	if args[0] == "networks" {
 		all, err := r.S.Networks(ctx, ipam.NetworkFilter{})
@@ -31,7 +31,7 @@ func (r *Room) Describe(args []string) string {
 			add("%s=%s%s", res.Owner, res.Address, map[bool]string{true: "*"}[res.InUse])
 		}
 	case "taken":
-		for _, a := range r.Taken(ipam.AddressFilter{Network: args[0]}) {
+		for _, a := range r.Taken(ipam.AddressFilter{Network: args[0], Owner: append(args, "")[2]}) {
 			add("%s:%d.%d=%s", a.Owner, a.Interface, a.Slot, a.Address)
 		}
 	case "counts":

@@ -11,13 +11,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
 
 	"berth/internal/ipam"
 	"berth/store"
 )
 
 // Everything is all that there is to see now.
-func (r *Room) Everything() (all Shown) {
+func (r *Stage) Everything() (all Shown) {
 	r.T.Helper()
 	var err error
 	if all.Networks, err = r.S.Networks(ctx, ipam.NetworkFilter{}); err != nil {
@@ -62,7 +63,7 @@ func ShownDiff(a, b Shown) string {
 }
 
 // Show is a network that is there.
-func (r *Room) Show(network string) ipam.NetworkInfo {
+func (r *Stage) Show(network string) ipam.NetworkInfo {
 	r.T.Helper()
 	n, err := r.S.Network(ctx, network)
 	if err != nil {
@@ -72,7 +73,7 @@ func (r *Room) Show(network string) ipam.NetworkInfo {
 }
 
 // Reservations are those that a filter leaves.
-func (r *Room) Reservations(f ipam.AddressFilter) (all []ipam.ReservationInfo) {
+func (r *Stage) Reservations(f ipam.AddressFilter) (all []ipam.ReservationInfo) {
 	r.T.Helper()
 	for info, err := range r.S.Reservations(ctx, f) {
 		fine(r.T, err)
@@ -82,7 +83,7 @@ func (r *Room) Reservations(f ipam.AddressFilter) (all []ipam.ReservationInfo) {
 }
 
 // Taken are the addresses that owners hold, those that a filter leaves.
-func (r *Room) Taken(f ipam.AddressFilter) (all []ipam.TakenAddress) {
+func (r *Stage) Taken(f ipam.AddressFilter) (all []ipam.TakenAddress) {
 	r.T.Helper()
 	for info, err := range r.S.Taken(ctx, f) {
 		fine(r.T, err)
@@ -92,7 +93,7 @@ func (r *Room) Taken(f ipam.AddressFilter) (all []ipam.TakenAddress) {
 }
 
 // Dump is every record of a store but those of the events' trimming, by key, in hexadecimal.
-func Dump(t testing.TB, st store.Store) map[string]string {
+func Dump(t rapid.TB, st store.Store) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	err := st.View(context.Background(), func(tx store.Tx) error {
@@ -116,7 +117,7 @@ func Dump(t testing.TB, st store.Store) map[string]string {
 }
 
 // LastEvent is the id of the last event that there is.
-func LastEvent(t testing.TB, r *Room) uint64 {
+func LastEvent(t testing.TB, r *Stage) uint64 {
 	t.Helper()
 	all, err := r.S.Events(ctx, ipam.EventFilter{Last: 1})
 	if err != nil || len(all) == 0 {
@@ -126,7 +127,7 @@ func LastEvent(t testing.TB, r *Room) uint64 {
 }
 
 // EventsAfter lists the events behind one.
-func EventsAfter(t testing.TB, r *Room, last uint64) []ipam.Event {
+func EventsAfter(t testing.TB, r *Stage, last uint64) []ipam.Event {
 	t.Helper()
 	all, err := r.S.Events(ctx, ipam.EventFilter{After: last})
 	fine(t, err)

@@ -56,7 +56,7 @@ func WantsOf(wanted map[netip.Addr]string) (all []ipam.Want) {
 }
 
 // guessStep runs a step that is about a witness, and tells whether it is one.
-func (r *Room) guessStep(verb string, words []string) (got string, done bool, err error) {
+func (r *Stage) guessStep(verb string, words []string) (got string, done bool, err error) {
 	r.T.Helper()
 	switch verb {
 	case "idle":
@@ -150,7 +150,7 @@ func HintOf(word string) ipam.Hint {
 	return hint
 }
 
-func (r *Room) leaseAt(addr netip.Addr) *ipam.LeaseInfo {
+func (r *Stage) leaseAt(addr netip.Addr) *ipam.LeaseInfo {
 	r.T.Helper()
 	all := ListLeases(r.T, r.S, ipam.LeaseFilter{Remembered: true})
 	i := slices.IndexFunc(all, func(l ipam.LeaseInfo) bool { return l.Address == addr })
@@ -161,7 +161,7 @@ func (r *Room) leaseAt(addr netip.Addr) *ipam.LeaseInfo {
 }
 
 // RefOf names the lease of an address.
-func (r *Room) RefOf(addr netip.Addr) ipam.LeaseRef {
+func (r *Stage) RefOf(addr netip.Addr) ipam.LeaseRef {
 	r.T.Helper()
 	l := r.leaseAt(addr)
 	if l == nil {
@@ -170,7 +170,7 @@ func (r *Room) RefOf(addr netip.Addr) ipam.LeaseRef {
 	return ipam.LeaseRef{Space: l.Space, Address: addr, ID: l.ID}
 }
 
-func (r *Room) leaseText(addr netip.Addr) string {
+func (r *Stage) leaseText(addr netip.Addr) string {
 	l := r.leaseAt(addr)
 	if l == nil {
 		return "none"
@@ -188,7 +188,7 @@ func (r *Room) leaseText(addr netip.Addr) string {
 	return strings.Join(words, " ")
 }
 
-func (r *Room) told(verb string) string {
+func (r *Stage) told(verb string) string {
 	r.T.Helper()
 	all, err := r.S.Events(ctx, ipam.EventFilter{})
 	fine(r.T, err)
@@ -202,7 +202,7 @@ func (r *Room) told(verb string) string {
 	return fmt.Sprintf("%d%s", n, last)
 }
 
-func (r *Room) had(name string) (string, error) {
+func (r *Stage) had(name string) (string, error) {
 	all, err := r.S.Who(ctx, ipam.WhoFilter{Name: name})
 	var out []string
 	for _, t := range all {

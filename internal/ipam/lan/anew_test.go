@@ -14,7 +14,7 @@ import (
 
 // once has fn run before the server hears the next question of a verb; it is another life of the daemon. With armed
 // false it waits until that is true.
-func (h *house) once(verb ipam.LANVerb, armed *atomic.Bool, fn func(ipam.LANAsk)) {
+func (h *harness) once(verb ipam.LANVerb, armed *atomic.Bool, fn func(ipam.LANAsk)) {
 	h.t.Helper()
 	var err error
 	h.s, err = service.Open(context.Background(), service.Config{Store: h.store, Host: "h1", Now: h.clock.Now,
@@ -25,13 +25,13 @@ func (h *house) once(verb ipam.LANVerb, armed *atomic.Bool, fn func(ipam.LANAsk)
 			return h.server.Ask(ctx, ask)
 		}})
 	fine(h.t, err)
-	h.keeper = lan.Of(h.s.Ledger).Keeper()
+	h.keeper = lan.Of(h.s.Ledger).Schedule()
 }
 
 // TestLN15AnewBesideStart: what a container has got while its old address was asked for is not given back, though the
 // server gives it in place of the old one, too.
 func TestLN15AnewBesideStart(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	web := h.take("web", 1)
 	h.server.Forget(true)
 	h.server.Give(web, "a printer")
@@ -56,7 +56,7 @@ func TestLN15AnewBesideStart(t *testing.T) {
 
 // TestLN15AnewAnother: what the server gives in place of an address that is lost is given back.
 func TestLN15AnewAnother(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	web := h.take("web", 1)
 	h.server.Forget(true)
 	h.server.Give(web, "a printer")
@@ -78,7 +78,7 @@ func TestLN15AnewAnother(t *testing.T) {
 
 // TestLN15AskedNoMore: what was due when a round began is not asked for where its container was started anew meanwhile.
 func TestLN15AskedNoMore(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	web, db := h.take("web", 1), h.take("db", 2)
 	var armed atomic.Bool
 	var other netip.Addr

@@ -9,8 +9,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// Sharing has questions that are the same, and are asked side by side, asked once. Who does not wait any longer goes,
-// and the question stays for the others.
+// Sharing sends equal questions of parallel callers once. A caller whose ctx ends returns, and the question continues
+// for the others.
 func Sharing(ask ipam.AskLAN) ipam.AskLAN {
 	if ask == nil {
 		return nil
@@ -19,7 +19,7 @@ func Sharing(ask ipam.AskLAN) ipam.AskLAN {
 	return s.do
 }
 
-// question is what makes two of them the same.
+// question is the key: equal questions are sent once.
 type question struct {
 	verb            ipam.LANVerb
 	parent          string
@@ -35,7 +35,7 @@ type sharing struct {
 	asked map[question]*asked
 }
 
-// asked is a question that is under way.
+// asked is a question in progress.
 type asked struct {
 	done   chan struct{}
 	answer ipam.LANAnswer

@@ -3,6 +3,7 @@ package lan
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"berth/internal/allocator"
@@ -10,27 +11,27 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// job is a lease of which something is due.
+// job is a lease for which something must be done.
 type job struct {
 	sub    *ipam.Subnet
 	parent string
 	lease  *ipam.Lease // as it was read
 	client ipam.LANClient
 	held   bool
-	last   time.Time // when it was asked for last; zero: not in this life of the daemon
-	why    string    // it is over
+	last   time.Time // the last question; zero: none since the daemon's start
+	why    string    // the reason why it is over
 
-	told *ipam.DHCPLease // what the server gave last, where that is not written yet; nil: as the lease was read
+	told *ipam.DHCPLease // the server's last answer, if it is not written yet; nil: see lease
 }
 
 func (j *job) key() leaseKey { return leaseKey{j.sub.ID, j.lease.ID} }
 
-// over tells whether the time of the lease is over.
+// over reports whether the lease's time is over.
 func (j *job) over(now time.Time) bool {
 	return j.dhcp() != nil && !j.dhcp().Expires.After(now)
 }
 
-// dhcp is what the server gave last.
+// dhcp returns what the server gave last.
 func (j *job) dhcp() *ipam.DHCPLease {
 	if j.told != nil {
 		return j.told
@@ -38,7 +39,7 @@ func (j *job) dhcp() *ipam.DHCPLease {
 	return j.lease.DHCP
 }
 
-// dues are all of them: what is over or not written yet, and what is to be asked, by the interface.
+// dues are all jobs: those to write, and those to ask about, by interface.
 type dues struct {
 	writes []job
 	asks   map[link][]job
@@ -49,8 +50,8 @@ const (
 	unanswered = "its DHCP server has not answered since it was given"
 )
 
-// due reads the records, and says what is due now. It notes when something is due next.
-func (k *Keeper) due(ctx context.Context) (all dues, err error) {
+// due reads the records and returns what is due now. It notes when something is due next.
+func (k *Schedule) due(ctx context.Context) (all dues, err error) {
 	all.asks = map[link][]job{}
 	seen := map[leaseKey]bool{}
 	next := time.Time{}
@@ -107,8 +108,8 @@ type judging struct {
 	known []ledger.KnownOwner
 }
 
-// judge puts a lease where it belongs, and tells when it is to be looked at again; zero: when it is changed.
-func (k *Keeper) judge(c *ledger.Change, by judging, j *job, all *dues) (next time.Time) {
+// judge adds a lease to what is due, and returns when to look at it again; zero: when it changes.
+func (k *Schedule) judge(c *ledger.Change, by judging, j *job, all *dues) (next time.Time) {
 	l, d := j.lease, j.lease.DHCP
 	if l.Host != c.Host() || l.Kind != ipam.Automatic && l.Kind != ipam.Static {
 		return time.Time{} // another host has it, or it never was a server's
@@ -130,7 +131,7 @@ func (k *Keeper) judge(c *ledger.Change, by judging, j *job, all *dues) (next ti
 	return time.Time{}
 }
 
-// wants tells whether an owner who is known keeps a remembered lease.
+// wants reports whether an existing owner keeps a remembered lease.
 func (by judging) wants(l *ipam.Lease) bool {
 	return slices.ContainsFunc(by.known, func(one ledger.KnownOwner) bool {
 		if !one.Until.IsZero() && !one.Until.After(by.now) {
@@ -140,8 +141,8 @@ func (by judging) wants(l *ipam.Lease) bool {
 	})
 }
 
-// needed is judge for what is to be renewed.
-func (k *Keeper) needed(by judging, j *job, at link, all *dues) (next time.Time) {
+// needed is judge for a lease that must be renewed.
+func (k *Schedule) needed(by judging, j *job, at link, all *dues) (next time.Time) {
 	tried := k.triesOf(j.key())
 	j.client, j.last, j.told = k.clientOf(j), tried.last, tried.told
 	if j.told != nil {
@@ -176,8 +177,9 @@ func (k *Keeper) needed(by judging, j *job, at link, all *dues) (next time.Time)
 	return by.now
 }
 
-// clientOf is as whom a lease is asked for: as it was got, or by the name and MAC of its holder.
-func (k *Keeper) clientOf(j *job) ipam.LANClient {
+// clientOf returns the client for which a lease is requested: the one that got it, or one made from its holder's name
+// and MAC.
+func (k *Schedule) clientOf(j *job) ipam.LANClient {
 	l := j.lease
 	if l.DHCP != nil {
 		return l.DHCP.Client
@@ -188,7 +190,7 @@ func (k *Keeper) clientOf(j *job) ipam.LANClient {
 	case l.MAC != (ipam.MAC{}):
 		owner = l.MAC.String()
 	default:
-		owner = allocator.NamelessOwnerOf(l.ID)
+		owner = ipam.LANNameless + strconv.FormatUint(l.ID, 10)
 	}
 	return allocator.ClientOf(owner, l.MAC, j.sub.DHCPID)
 }

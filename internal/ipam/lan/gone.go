@@ -10,19 +10,18 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// goneAgain is after which time a server is told again that did not hear that a lease is given back.
+// goneAgain is the pause before a return is sent again to a server that did not receive it.
 const goneAgain = 10 * time.Second
 
-// gone is what is remembered between two rounds of the leases of subnets that are gone: when their records are to be
-// read again.
+// gone remembers, between two rounds, when to read the leases of removed subnets again.
 type gone struct {
 	mu    sync.Mutex
-	asked uint64 // changes that had been begun when they were read
+	asked uint64 // changes that had begun when they were read
 	next  time.Time
 	busy  bool
 }
 
-// looks tells whether the records have to be read: something was changed since, or is due.
+// looks reports whether the records must be read, because something has changed or is due.
 func (g *gone) looks(l *ledger.Ledger) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -42,9 +41,8 @@ func (g *gone) rest(until time.Time) {
 	}
 }
 
-// beginGone begins to give back the leases of subnets that are gone: those of this host, one after the other, beside
-// all else.
-func (k *Keeper) beginGone(ctx context.Context, wg *sync.WaitGroup, failed func(error)) error {
+// beginGone starts to return this host's leases of removed subnets, one after the other, in the background.
+func (k *Schedule) beginGone(ctx context.Context, wg *sync.WaitGroup, failed func(error)) error {
 	if !k.gone.looks(k.ledger) {
 		return nil
 	}
@@ -69,8 +67,8 @@ func (k *Keeper) beginGone(ctx context.Context, wg *sync.WaitGroup, failed func(
 	return nil
 }
 
-// giveBackGone tells the server of one, and forgets it; done is false where the server did not hear it.
-func (k *Keeper) giveBackGone(ctx context.Context, r *allocator.Returning) (done bool, err error) {
+// giveBackGone returns one lease to its server and forgets it. done is false if the server did not receive it.
+func (k *Schedule) giveBackGone(ctx context.Context, r *allocator.Returning) (done bool, err error) {
 	over := !r.Expires.After(k.ledger.Now())
 	if r.Host != k.ledger.Host() && !over {
 		return true, nil
@@ -83,9 +81,10 @@ func (k *Keeper) giveBackGone(ctx context.Context, r *allocator.Returning) (done
 	return true, k.ledger.Update(ctx, func(c *ledger.Change) error { return r.Forget(c) })
 }
 
-// returns tells a server that what no record has is not needed; done is false where the server did not hear it.
-// Meanwhile nobody asks for the same client; where that has the address by the records, nothing is given back.
-func (k *Keeper) returns(ctx context.Context, r *allocator.Returning) (done bool, err error) {
+// returns tells a server that a lease is not needed, which no record has. done is false if the server did not receive
+// it. Meanwhile no request uses the same client. If the records show that the client has the address again, nothing is
+// sent.
+func (k *Schedule) returns(ctx context.Context, r *allocator.Returning) (done bool, err error) {
 	end, err := k.ledger.OwnClient(ctx, r.Client)
 	if err != nil {
 		return false, err

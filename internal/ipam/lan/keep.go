@@ -10,38 +10,38 @@ import (
 )
 
 const (
-	// keeperActor is who renews leases and says that they are lost, for events.
+	// keeperActor is the actor in events of renewals and losses.
 	keeperActor = "lan"
-	// every is how often it is looked whether something is due.
+	// every is the interval of rounds.
 	every = time.Second
-	// patience is how long a server is waited for by one question: nobody waits for the answer.
+	// patience is how long a question waits for a server. No request waits for it.
 	patience = 2 * time.Second
-	// atOnce is how many questions an interface has under way.
+	// atOnce is the number of questions that an interface has in progress.
 	atOnce = 8
-	// again is after which time what failed for another reason than a silent server is asked again at the least.
+	// again is the shortest pause after a failure that is not a server's silence.
 	again = 2 * time.Second
-	// lostAgain is after which time it is asked again for what was lost: the server may have forgotten it only.
+	// lostAgain is the pause between two questions about a lost lease, which the server may only have forgotten.
 	lostAgain = 30 * time.Second
-	// seldom is the longest time between two questions to a server that is silent.
+	// seldom is the longest pause between two questions to a silent server.
 	seldom = time.Minute
 )
 
-// Lessee keeps the leases of DHCP servers.
-type Lessee struct{ ledger *ledger.Ledger }
+// Renewer keeps the leases of DHCP servers.
+type Renewer struct{ ledger *ledger.Ledger }
 
-// Of is the room over a ledger.
-func Of(l *ledger.Ledger) Lessee { return Lessee{l} }
+// Of returns the Renewer of a ledger.
+func Of(l *ledger.Ledger) Renewer { return Renewer{l} }
 
-// KeepLeases renews what is held on this host, or kept there for an owner, and ends what is over, until ctx ends. It
-// is on the way of no request. What could not be written failed hears of; it is tried again with the next round.
-func (s Lessee) KeepLeases(ctx context.Context, failed func(error)) {
-	k := s.Keeper()
+// KeepLeases renews the leases that are held on this host or kept there for an owner, and ends those whose time is
+// over, until ctx ends. It delays no request. It passes errors of writing to failed, and tries again in the next round.
+func (s Renewer) KeepLeases(ctx context.Context, failed func(error)) {
+	k := s.Schedule()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var rounds sync.WaitGroup
 	defer rounds.Wait()
 	for {
-		if err := k.Begin(ctx, &rounds, failed); err != nil && ctx.Err() == nil {
+		if err := k.begin(ctx, &rounds, failed); err != nil && ctx.Err() == nil {
 			failed(err)
 		}
 		select {
@@ -52,55 +52,55 @@ func (s Lessee) KeepLeases(ctx context.Context, failed func(error)) {
 	}
 }
 
-// Keeper is what is remembered between two rounds: only when it is to be asked again. All else stands in the records.
-type Keeper struct {
+// Schedule remembers, between two rounds, when to ask again. Everything else is in the records.
+type Schedule struct {
 	ledger *ledger.Ledger
 
 	mu      sync.Mutex
 	parents map[link]*parent
 	tries   map[leaseKey]*try
-	asked   uint64 // changes that had been begun when the records were read
+	asked   uint64 // changes that had begun when the records were read
 	next    time.Time
 	gone    gone
 }
 
-// link is an interface, and the family that is spoken there.
+// link is an interface and the family used there.
 type link struct {
 	parent string
 	ipv6   bool
 }
 
-// parent is what is known of an interface.
+// parent is the state of an interface.
 type parent struct {
-	busy   bool // a round is under way there
-	silent bool // nothing was answered by it in the last round
+	busy   bool // a round is in progress there
+	silent bool // nothing was answered in its last round
 	next   time.Time
 }
 
-// leaseKey is a lease, and no later one of the same address.
+// leaseKey identifies a lease, and no later one of the same address.
 type leaseKey struct {
 	subnet ipam.ID
 	id     uint64
 }
 
-// try is what was asked for a lease in this life of the daemon.
+// try is what was asked about a lease since the daemon's start.
 type try struct {
 	last, next time.Time
 	failed     bool
 	told       *ipam.DHCPLease // what the server gave, until it is written; nil: nothing
 }
 
-// Keeper begins with nothing remembered, as after a start.
-func (s Lessee) Keeper() *Keeper {
-	return &Keeper{ledger: s.ledger, parents: map[link]*parent{}, tries: map[leaseKey]*try{}}
+// Schedule returns a Schedule that remembers nothing, as after a start.
+func (s Renewer) Schedule() *Schedule {
+	return &Schedule{ledger: s.ledger, parents: map[link]*parent{}, tries: map[leaseKey]*try{}}
 }
 
-// Round does what is due, and waits until it is done.
-func (k *Keeper) Round(ctx context.Context) error {
+// Round does what is due and waits until it is done.
+func (k *Schedule) Round(ctx context.Context) error {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var first error
-	err := k.Begin(ctx, &wg, func(err error) {
+	err := k.begin(ctx, &wg, func(err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if first == nil {
@@ -114,9 +114,9 @@ func (k *Keeper) Round(ctx context.Context) error {
 	return err
 }
 
-// Begin begins what is due: what needs no server is written at once, and questions are asked beside one another, so
-// that one interface whose server is silent keeps no other waiting.
-func (k *Keeper) Begin(ctx context.Context, wg *sync.WaitGroup, failed func(error)) error {
+// begin starts what is due. What needs no server is written at once. Questions are asked in parallel, so that an
+// interface with a silent server delays no other.
+func (k *Schedule) begin(ctx context.Context, wg *sync.WaitGroup, failed func(error)) error {
 	ctx = ipam.WithActor(ctx, keeperActor)
 	if err := k.beginGone(ctx, wg, failed); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (k *Keeper) Begin(ctx context.Context, wg *sync.WaitGroup, failed func(erro
 			if ctx.Err() == nil {
 				failed(err)
 			}
-			break // servers are asked all the same: they know nothing of a store that is away
+			break // servers are asked all the same: they know nothing of an outage of the store
 		}
 	}
 	for at, jobs := range due.asks {
@@ -149,8 +149,8 @@ func (k *Keeper) Begin(ctx context.Context, wg *sync.WaitGroup, failed func(erro
 	return nil
 }
 
-// looks tells whether the records have to be read: something was changed since, or is due.
-func (k *Keeper) looks() bool {
+// looks reports whether the records must be read, because something has changed or is due.
+func (k *Schedule) looks() bool {
 	if !ledger.Ask(k.ledger, servesDHCP) {
 		return false
 	}
@@ -165,11 +165,11 @@ func (k *Keeper) looks() bool {
 	return true
 }
 
-// servesDHCP tells whether a subnet has its addresses from a LAN's server.
+// servesDHCP reports whether a subnet has its addresses from a LAN's server.
 func servesDHCP(ix *ledger.Index) bool { return ix.FromDHCP() > 0 }
 
-// claim takes an interface for a round; nil where it is not its time, or a round is under way.
-func (k *Keeper) claim(at link) *parent {
+// claim reserves an interface for a round. It returns nil if its time has not come or a round is in progress.
+func (k *Schedule) claim(at link) *parent {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	p := k.parents[at]
@@ -184,15 +184,15 @@ func (k *Keeper) claim(at link) *parent {
 	return p
 }
 
-func (k *Keeper) free(p *parent) {
+func (k *Schedule) free(p *parent) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	p.busy, k.next = false, time.Time{}
 }
 
-// askAll asks for all that is due by one interface. Where nobody has answered there, one question at a time finds out
-// whether somebody does again, and then the others follow.
-func (k *Keeper) askAll(ctx context.Context, p *parent, jobs []job, failed func(error)) {
+// askAll asks about everything that is due on one interface. If nobody answered there before, one question at a time
+// finds out whether somebody does now; then the others follow.
+func (k *Schedule) askAll(ctx context.Context, p *parent, jobs []job, failed func(error)) {
 	k.mu.Lock()
 	silent := p.silent
 	k.mu.Unlock()
@@ -214,15 +214,15 @@ func (k *Keeper) askAll(ctx context.Context, p *parent, jobs []job, failed func(
 	}
 	now := k.ledger.Now()
 	p.next = now.Add(pause(jobs, now))
-	for i := range jobs { // one was asked for all
+	for i := range jobs { // one stood for all
 		if key := jobs[i].key(); jobs[i].over(now) && k.tries[key] == nil {
 			k.tries[key] = &try{last: now, next: now.Add(again), failed: true}
 		}
 	}
 }
 
-// pause is how long a silent server is left alone: shortly, where somebody has an address that is not confirmed, else
-// an eighth of what is left of the lease that ends first.
+// pause is how long a silent server is left alone: shortly if somebody has an unconfirmed address, else an eighth of
+// the remaining time of the lease that ends first.
 func pause(jobs []job, now time.Time) time.Duration {
 	wait := seldom
 	for i := range jobs {
@@ -237,8 +237,8 @@ func pause(jobs []job, now time.Time) time.Duration {
 	return wait
 }
 
-// askSome asks for some at once, and tells whether anybody answered.
-func (k *Keeper) askSome(ctx context.Context, jobs []job, failed func(error)) bool {
+// askSome asks several questions at once, and reports whether anybody answered.
+func (k *Schedule) askSome(ctx context.Context, jobs []job, failed func(error)) bool {
 	answered := make([]bool, len(jobs))
 	var wg sync.WaitGroup
 	for i := range jobs {
@@ -258,24 +258,23 @@ func (k *Keeper) askSome(ctx context.Context, jobs []job, failed func(error)) bo
 	return false
 }
 
-// tried notes what came of a question for a lease.
-func (k *Keeper) tried(j *job, failed bool, wait time.Duration) {
+// tried notes the result of a question about a lease.
+func (k *Schedule) tried(j *job, failed bool, wait time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now, t := k.ledger.Now(), k.tryOf(j)
 	t.last, t.next, t.failed = now, now.Add(wait), failed
 }
 
-// heard notes what the server gave, or with nil that it gives nothing; what was to be written of it before is so no
-// more.
-func (k *Keeper) heard(j *job, told *ipam.DHCPLease) {
+// heard notes what the server gave, or with nil that it gives nothing. It replaces an answer that was not written yet.
+func (k *Schedule) heard(j *job, told *ipam.DHCPLease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.tryOf(j).told = told
 }
 
-// wrote notes that it is written what the server gave, if that was not something else since.
-func (k *Keeper) wrote(j *job, told *ipam.DHCPLease) {
+// wrote notes that an answer is written, if no other one has come since.
+func (k *Schedule) wrote(j *job, told *ipam.DHCPLease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if t := k.tryOf(j); t.told == told {
@@ -283,8 +282,8 @@ func (k *Keeper) wrote(j *job, told *ipam.DHCPLease) {
 	}
 }
 
-// tryOf is what is remembered of a lease, for a caller who holds the lock.
-func (k *Keeper) tryOf(j *job) *try {
+// tryOf returns what is remembered of a lease. The caller holds the lock.
+func (k *Schedule) tryOf(j *job) *try {
 	t := k.tries[j.key()]
 	if t == nil {
 		t = &try{}
@@ -293,8 +292,8 @@ func (k *Keeper) tryOf(j *job) *try {
 	return t
 }
 
-// triesOf is what was asked for a lease; the zero try for nothing.
-func (k *Keeper) triesOf(key leaseKey) try {
+// triesOf returns what was asked about a lease, or the zero try.
+func (k *Schedule) triesOf(key leaseKey) try {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if t := k.tries[key]; t != nil {

@@ -18,21 +18,21 @@ import (
 	"pgregory.net/rapid"
 )
 
-// house is a daemon beside a DHCP server, of which either may be killed.
-type house struct {
+// harness is a daemon beside a DHCP server, of which either may be killed.
+type harness struct {
 	t      rapid.TB
 	clock  *ipamtest.Clock
 	server *ipamtest.LANServer
 	store  store.Store
 	s      *service.Service
-	keeper *lan.Keeper
+	keeper *lan.Schedule
 	pool   ipam.ID
 	net    string
 }
 
-func newHouse(t rapid.TB) *house {
+func newHarness(t rapid.TB) *harness {
 	t.Helper()
-	h := &house{t: t, clock: ipamtest.NewClock(), store: mem.New()}
+	h := &harness{t: t, clock: ipamtest.NewClock(), store: mem.New()}
 	h.server = ipamtest.NewLANServer(h.clock.Now)
 	h.start("h1")
 	h.pool = ipamtest.MustPool(t, h.s, ipam.PoolRequest{LANTerms: ipam.LANTerms{DHCPParent: "eth0"}}).ID
@@ -41,17 +41,17 @@ func newHouse(t rapid.TB) *house {
 }
 
 // start is another life of the daemon: all that it knows is in the records.
-func (h *house) start(host string) {
+func (h *harness) start(host string) {
 	h.t.Helper()
 	var err error
 	h.s, err = service.Open(context.Background(), service.Config{Store: h.store, Host: host, Now: h.clock.Now,
 		AskLAN: h.server.Ask})
 	fine(h.t, err)
-	h.keeper = lan.Of(h.s.Ledger).Keeper()
+	h.keeper = lan.Of(h.s.Ledger).Schedule()
 }
 
 // wait lets time pass, a second at a time, with what a round does in each.
-func (h *house) wait(d time.Duration) {
+func (h *harness) wait(d time.Duration) {
 	h.t.Helper()
 	for end := h.clock.Time.Add(d); h.clock.Time.Before(end); {
 		h.clock.Time = h.clock.Time.Add(time.Second)
@@ -59,22 +59,22 @@ func (h *house) wait(d time.Duration) {
 	}
 }
 
-func (h *house) round() {
+func (h *harness) round() {
 	h.t.Helper()
 	fine(h.t, h.keeper.Round(context.Background()))
 }
 
-func (h *house) take(name string, mac int) netip.Addr {
+func (h *harness) take(name string, mac int) netip.Addr {
 	h.t.Helper()
 	return ipamtest.MustTake(h.t, h.s, ipam.AddressRequest{Pool: h.pool, Name: name, MAC: ipamtest.MAC(mac)})
 }
 
-func (h *house) back(addr netip.Addr) {
+func (h *harness) back(addr netip.Addr) {
 	h.t.Helper()
 	fine(h.t, h.s.ReleaseAddress(context.Background(), h.pool, addr))
 }
 
-func (h *house) edit(e ipam.Edit) {
+func (h *harness) edit(e ipam.Edit) {
 	h.t.Helper()
 	if _, err := h.s.Edit(context.Background(), ipam.EditOptions{}, e); err != nil {
 		h.t.Fatal(err)
@@ -82,7 +82,7 @@ func (h *house) edit(e ipam.Edit) {
 }
 
 // state is how it stands with an address, and why; empty where it has no record.
-func (h *house) state(addr netip.Addr) (state, why string) {
+func (h *harness) state(addr netip.Addr) (state, why string) {
 	h.t.Helper()
 	all := ipamtest.ListLeases(h.t, h.s, ipam.LeaseFilter{Address: addr, Remembered: true})
 	switch {
@@ -94,7 +94,7 @@ func (h *house) state(addr netip.Addr) (state, why string) {
 	return all[0].State + " " + all[0].DHCP.State.String(), all[0].DHCP.Why
 }
 
-func (h *house) is(addr netip.Addr, want string) {
+func (h *harness) is(addr netip.Addr, want string) {
 	h.t.Helper()
 	if got, why := h.state(addr); got != want {
 		h.t.Fatalf("%s is %q (%s), not %q", addr, got, why, want)
@@ -102,7 +102,7 @@ func (h *house) is(addr netip.Addr, want string) {
 }
 
 // told is the details of the events of a verb.
-func (h *house) told(verb ipam.Verb) (all []string) {
+func (h *harness) told(verb ipam.Verb) (all []string) {
 	h.t.Helper()
 	events, err := h.s.Events(context.Background(), ipam.EventFilter{Verbs: []ipam.Verb{verb}})
 	fine(h.t, err)
@@ -114,7 +114,7 @@ func (h *house) told(verb ipam.Verb) (all []string) {
 
 // TestLN15Renewed: what somebody has is kept for as long as he has it, over kills and absences of the daemon.
 func TestLN15Renewed(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	web := h.take("web", 1)
 	h.wait(10 * time.Minute)
 	h.is(web, "held bound")
@@ -138,7 +138,7 @@ func TestLN15Renewed(t *testing.T) {
 
 // TestLN15Forgotten: what nobody needs is not renewed, and forgotten when its time is over.
 func TestLN15Forgotten(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	web := h.take("web", 1)
 	h.back(web)
 	h.server.Asked()
@@ -153,7 +153,7 @@ func TestLN15Forgotten(t *testing.T) {
 
 // TestLN15KeptForOwner: what an owner keeps is renewed while he is away, and given back when he ends.
 func TestLN15KeptForOwner(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	web := h.take("shop-web-1", 1)
 	h.edit(&ipam.AddReservation{Network: h.net, Owner: "shop/web/1"})
 	h.back(web)
@@ -188,7 +188,7 @@ func TestLN15KeptForOwner(t *testing.T) {
 // What an owner without a recorded address has of the server is shown with him: while his container has it, and while
 // it is kept for him.
 func TestLN15ShownOfOwner(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.edit(&ipam.AddReservation{Network: h.net, Owner: "shop/web/1"})
 	shown := func() ipam.ReservationInfo {
 		t.Helper()
@@ -220,7 +220,7 @@ func TestLN15ShownOfOwner(t *testing.T) {
 // A Docker network that is removed, and a planned one, give back what was kept there: also where the server hears it
 // only later, by another life of the daemon; but nothing that its client has again.
 func TestLN15GoneWithNetwork(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	web, db, again := h.take("web", 1), h.take("db", 2), h.take("again", 3)
 	for _, one := range []netip.Addr{web, db, again} {
 		h.back(one)
@@ -275,7 +275,7 @@ const goneWait = 12 * time.Second
 // As long as somebody has an address of the server, that is asked; who has none any more holds nothing up, nor does one
 // whose address was lost.
 func TestLN15NoServerAnyMore(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	web := h.take("web", 1)
 	db := h.take("db", 2)
 	none := func() error {
@@ -297,7 +297,7 @@ func TestLN15NoServerAnyMore(t *testing.T) {
 
 // TestLN15HolderOutlivesOwner: who has the lease of an owner that ends keeps it.
 func TestLN15HolderOutlivesOwner(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.edit(&ipam.AddReservation{Network: h.net, Owner: "web"})
 	web := h.take("web", 1)
 	h.edit(&ipam.ReleaseOwner{Owner: "web"})
@@ -310,7 +310,7 @@ func TestLN15HolderOutlivesOwner(t *testing.T) {
 
 // TestLN15NAK: a lease that the server refuses is lost at once, said once, and had again when the server gives it.
 func TestLN15NAK(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	web := h.take("web", 1)
 	h.server.Forget(true)
 	h.server.Give(web, "a printer")
@@ -336,7 +336,7 @@ func TestLN15NAK(t *testing.T) {
 // back, also by one that has forgotten it and is not alone.
 func TestLN15SilentServer(t *testing.T) {
 	for _, forgot := range []bool{false, true} {
-		h := newHouse(t)
+		h := newHarness(t)
 		web := h.take("web", 1)
 		h.wait(50 * time.Second)
 		h.server.Fail(ipam.LANSilent)
@@ -359,7 +359,7 @@ func TestLN15SilentServer(t *testing.T) {
 // TestLN15ServerBack: what was given unconfirmed is confirmed within five seconds of the server's return, however many
 // there are.
 func TestLN15ServerBack(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.server.Size = 60
 	var all []netip.Addr
 	for i := range 50 {
@@ -391,7 +391,7 @@ func TestLN15ServerBack(t *testing.T) {
 
 // TestLN15OtherHost: the lease goes with the owner: who has the container renews, and the other host does nothing.
 func TestLN15OtherHost(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	web := h.take("web", 1)
 	h.server.Asked()
 	h.start("h2")

@@ -28,7 +28,7 @@ func (m *meddled) Update(ctx context.Context, fn func(store.Tx) error) error {
 // writing of it, is not lost, nor forgotten where it is kept for an owner.
 func TestLN15RenewedLate(t *testing.T) {
 	for _, kept := range []bool{false, true} {
-		h := newHouse(t)
+		h := newHarness(t)
 		m := &meddled{Store: h.store}
 		h.store = m
 		h.start("h1")
@@ -44,7 +44,7 @@ func TestLN15RenewedLate(t *testing.T) {
 		m.before = func() { // nothing is written before it is over
 			late = true
 			h.server.Fail("")
-			if err := lan.Of(h.s.Ledger).Keeper().Round(context.Background()); err != nil {
+			if err := lan.Of(h.s.Ledger).Schedule().Round(context.Background()); err != nil {
 				t.Error(err)
 			}
 		}

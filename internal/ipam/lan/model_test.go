@@ -14,7 +14,7 @@ import (
 
 // life is an owner's life on a LAN: the container, the server and the daemon come and go in any order.
 type life struct {
-	*house
+	*harness
 	mac     int
 	holds   netip.Addr // zero: the container is away
 	had     netip.Addr // what it had last
@@ -30,7 +30,7 @@ type life struct {
 // being said that it is lost.
 func TestLN15Life(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := &life{house: newHouse(t)}
+		l := &life{harness: newHarness(t)}
 		t.Repeat(map[string]func(*rapid.T){
 			"start": l.startContainer, "stop": l.stopContainer, "start2": l.startContainer,
 			"server": l.turnServer, "stranger": l.stranger, "kill": func(*rapid.T) { l.start("h1") },

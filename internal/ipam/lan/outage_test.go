@@ -14,7 +14,7 @@ import (
 
 // waitAway lets time pass in which nothing can be written, a round in each second, and tells how often the server was
 // asked for an address.
-func (h *house) waitAway(d time.Duration, addr netip.Addr) (asks int) {
+func (h *harness) waitAway(d time.Duration, addr netip.Addr) (asks int) {
 	h.t.Helper()
 	h.server.Asked()
 	for end := h.clock.Time.Add(d); h.clock.Time.Before(end); {
@@ -35,7 +35,7 @@ func (h *house) waitAway(d time.Duration, addr netip.Addr) (asks int) {
 }
 
 // expires is until when an address is its holder's by the record.
-func (h *house) expires(addr netip.Addr) time.Time {
+func (h *harness) expires(addr netip.Addr) time.Time {
 	h.t.Helper()
 	all := ipamtest.ListLeases(h.t, h.s, ipam.LeaseFilter{Address: addr})
 	if len(all) != 1 || all[0].DHCP == nil {
@@ -48,7 +48,7 @@ func (h *house) expires(addr netip.Addr) time.Time {
 // another lease is over; the record is right again a second after the store is back.
 func TestLN15StoreAway(t *testing.T) {
 	for _, another := range []bool{false, true} {
-		h := newHouse(t)
+		h := newHarness(t)
 		web := h.take("web", 1)
 		if another {
 			h.take("old", 2)
@@ -79,7 +79,7 @@ func TestLN15StoreAway(t *testing.T) {
 // TestLN15StoreAwayServerSilent: what the server said while nothing could be written goes by its time as what is
 // written: it is asked for until then, and lost when it is over.
 func TestLN15StoreAwayServerSilent(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	web := h.take("web", 1)
 	h.wait(50 * time.Second)
 	h.store.(*mem.Store).Cut(errors.New("its quorum is lost"))
@@ -100,7 +100,7 @@ func TestLN15StoreAwayServerSilent(t *testing.T) {
 
 // TestLN15StoreAwayRefused: what the server has refused since is not what is written when the store is back.
 func TestLN15StoreAwayRefused(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	web := h.take("web", 1)
 	h.wait(50 * time.Second)
 	h.store.(*mem.Store).Cut(errors.New("its quorum is lost"))

@@ -11,8 +11,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// do asks for one lease and writes what came of it, and tells whether anybody answered.
-func (k *Keeper) do(ctx context.Context, j *job) (answered bool, err error) {
+// do asks about one lease and writes the result. It reports whether anybody answered.
+func (k *Schedule) do(ctx context.Context, j *job) (answered bool, err error) {
 	if d := j.lease.DHCP; d != nil && d.Returned && !j.held {
 		return true, k.giveBack(ctx, j)
 	}
@@ -24,16 +24,16 @@ func (k *Keeper) do(ctx context.Context, j *job) (answered bool, err error) {
 	return answered, errors.Join(err, back)
 }
 
-// renew asks for one lease and writes what came of it, unless it is another one by now, and tells whether anybody
-// answered. other is what the server gave in its place, which nobody needs.
-func (k *Keeper) renew(ctx context.Context, j *job) (other *allocator.Returning, answered bool, err error) {
+// renew asks about one lease and writes the result, unless the lease has been replaced. It reports whether anybody
+// answered. other is what the server gave instead, which nobody needs.
+func (k *Schedule) renew(ctx context.Context, j *job) (other *allocator.Returning, answered bool, err error) {
 	end, err := k.ledger.ShareClient(ctx, j.client)
 	if err != nil {
 		return nil, false, err
 	}
 	defer end()
 	if same, err := k.stands(ctx, j); err != nil || !same {
-		return nil, err == nil, err // nobody is silent who was not asked
+		return nil, err == nil, err // no question was sent, so nobody is silent
 	}
 	asked := k.ledger.Now()
 	got, err := k.ask(ctx, j, ipam.LANConfirm)
@@ -47,7 +47,7 @@ func (k *Keeper) renew(ctx context.Context, j *job) (other *allocator.Returning,
 	answered = got.Failure == "" || got.Failure == ipam.LANRefused || got.Failure == ipam.LANOutside
 	switch {
 	case got.Failure == "" && got.Lease.Address == j.lease.Address:
-		k.tried(j, false, every) // the server gave it, whether that can be written or not
+		k.tried(j, false, every) // the server gave it, whether or not that can be written
 		told := ipam.NewDHCPLease(j.client, got.Lease, asked)
 		k.heard(j, told)
 		err = k.bound(ctx, j, told)
@@ -61,8 +61,7 @@ func (k *Keeper) renew(ctx context.Context, j *job) (other *allocator.Returning,
 	return other, answered, err
 }
 
-// other is an address that was given to who asked for the one of the job as for a new one; nil where it was that, or
-// none.
+// other returns the address that the server gave for a new request instead of the job's, or nil.
 func (j *job) other(got *ipam.LANAnswer) *allocator.Returning {
 	if got.Failure != "" || got.Lease.Address == j.lease.Address {
 		return nil
@@ -71,7 +70,7 @@ func (j *job) other(got *ipam.LANAnswer) *allocator.Returning {
 		Server: got.Lease.Server, ServerID: got.Lease.ServerID}
 }
 
-// wait is when it is asked again for what nobody has answered.
+// wait returns when to ask again after silence.
 func (j *job) wait(now time.Time) time.Duration {
 	switch d := j.dhcp(); {
 	case d == nil, d.State == ipam.LANUnconfirmed:
@@ -92,8 +91,8 @@ func refusedText(got *ipam.LANAnswer) string {
 	return "its DHCP server refused it"
 }
 
-// rebinds tells whether an address is asked for as if it were new, too: a server that has forgotten its leases, and is
-// not the only one of its LAN, says nothing to who only asks again (RFC 2131, 4.3.2).
+// rebinds reports whether to ask for the address as a new one, too. If a LAN has several servers, one that has
+// forgotten its leases does not answer a client that only confirms (RFC 2131, 4.3.2).
 func (j *job) rebinds(now time.Time, failure ipam.LANFailure) bool {
 	d := j.dhcp()
 	switch failure {
@@ -105,8 +104,8 @@ func (j *job) rebinds(now time.Time, failure ipam.LANFailure) bool {
 	return false
 }
 
-// ask puts one question for a lease.
-func (k *Keeper) ask(ctx context.Context, j *job, verb ipam.LANVerb) (ipam.LANAnswer, error) {
+// ask sends one question about a lease.
+func (k *Schedule) ask(ctx context.Context, j *job, verb ipam.LANVerb) (ipam.LANAnswer, error) {
 	ask := ipam.LANAsk{Verb: verb, Parent: j.parent, IPv6: j.sub.CIDR.Addr().Is6(), Client: j.client,
 		Subnet: j.sub.CIDR, Address: j.lease.Address, Within: ipam.Duration(patience)}
 	if d := j.dhcp(); d != nil && verb == ipam.LANRelease {
@@ -117,8 +116,8 @@ func (k *Keeper) ask(ctx context.Context, j *job, verb ipam.LANVerb) (ipam.LANAn
 	return k.ledger.AskLAN(ctx, ask)
 }
 
-// change runs fn over the lease of a job, where it is the same still.
-func (k *Keeper) change(ctx context.Context, j *job, fn func(*ledger.Change, *ipam.Lease) error) error {
+// change runs fn over the lease of a job, if it was not replaced.
+func (k *Schedule) change(ctx context.Context, j *job, fn func(*ledger.Change, *ipam.Lease) error) error {
 	return k.ledger.Update(ctx, func(c *ledger.Change) error {
 		now, err := j.now(c)
 		if err != nil || now == nil {
@@ -128,15 +127,15 @@ func (k *Keeper) change(ctx context.Context, j *job, fn func(*ledger.Change, *ip
 	})
 }
 
-// stands tells whether the lease of a job is the same still, and held as it was.
-func (k *Keeper) stands(ctx context.Context, j *job) (bool, error) {
+// stands reports whether the lease of a job was not replaced, and is held as before.
+func (k *Schedule) stands(ctx context.Context, j *job) (bool, error) {
 	return ledger.Look(ctx, k.ledger, func(c *ledger.Change) (bool, error) {
 		now, err := j.now(c)
 		return now != nil && now.Held() == j.held, err
 	})
 }
 
-// now reads the lease of a job; nil where it is another one by now, or none.
+// now reads the lease of a job. It returns nil if there is none or another one.
 func (j *job) now(c *ledger.Change) (*ipam.Lease, error) {
 	sx := c.Index().Subnet(j.sub.ID)
 	if sx == nil || sx.Record().LANTerms != j.sub.LANTerms {
@@ -154,16 +153,16 @@ func (j *job) now(c *ledger.Change) (*ipam.Lease, error) {
 }
 
 // write writes what needs no server.
-func (k *Keeper) write(ctx context.Context, j *job) error {
+func (k *Schedule) write(ctx context.Context, j *job) error {
 	if j.why == "" {
 		return k.bound(ctx, j, j.told)
 	}
 	return k.end(ctx, j)
 }
 
-// bound writes that a server gave the lease again, if it has said nothing else since. A renewal is no event: nothing is
-// otherwise than it was.
-func (k *Keeper) bound(ctx context.Context, j *job, told *ipam.DHCPLease) error {
+// bound writes that a server gave the lease again, if it has not said anything else since. A renewal is no event,
+// because nothing changes.
+func (k *Schedule) bound(ctx context.Context, j *job, told *ipam.DHCPLease) error {
 	err := k.change(ctx, j, func(c *ledger.Change, now *ipam.Lease) error {
 		if k.triesOf(j.key()).told != told {
 			return nil
@@ -174,7 +173,7 @@ func (k *Keeper) bound(ctx context.Context, j *job, told *ipam.DHCPLease) error 
 			d.Returned = now.DHCP.Returned
 		}
 		if now.DHCP != nil && now.DHCP.State != ipam.LANBound {
-			if _, err := c.Event(allocator.LANEvent(ipam.LeaseConfirmed, j.sub, &after)); err != nil {
+			if _, err := c.Event(after.Event(ipam.LeaseConfirmed, j.sub, after.DHCP.Why)); err != nil {
 				return err
 			}
 		}
@@ -186,8 +185,8 @@ func (k *Keeper) bound(ctx context.Context, j *job, told *ipam.DHCPLease) error 
 	return err
 }
 
-// lost writes that the lease is none any more. Who has the address keeps it: the engine can be told of no other one.
-func (k *Keeper) lost(ctx context.Context, j *job, why string) error {
+// lost writes that the lease is lost. The holder keeps the address, because the engine cannot be given another one.
+func (k *Schedule) lost(ctx context.Context, j *job, why string) error {
 	return k.change(ctx, j, func(c *ledger.Change, now *ipam.Lease) error { return j.lose(c, now, why) })
 }
 
@@ -201,7 +200,7 @@ func (j *job) lose(c *ledger.Change, now *ipam.Lease, why string) error {
 		after.DHCP = &ipam.DHCPLease{Client: j.client}
 	}
 	after.DHCP = after.DHCP.As(ipam.LANLost, why)
-	if _, err := c.Event(allocator.LANEvent(ipam.LeaseLost, j.sub, &after)); err != nil {
+	if _, err := c.Event(after.Event(ipam.LeaseLost, j.sub, after.DHCP.Why)); err != nil {
 		return err
 	}
 	if !now.Held() {
@@ -210,9 +209,9 @@ func (j *job) lose(c *ledger.Change, now *ipam.Lease, why string) error {
 	return c.SetLease(j.sub.ID, now.Address, now, &after)
 }
 
-// end writes that the time of a lease is over, if the server has not given it again meanwhile: lost to who has it or
-// keeps it, and else forgotten.
-func (k *Keeper) end(ctx context.Context, j *job) error {
+// end writes that the time of a lease is over, unless the server has given it again. If somebody has or keeps the
+// address, the lease is lost, else it is forgotten.
+func (k *Schedule) end(ctx context.Context, j *job) error {
 	return k.change(ctx, j, func(c *ledger.Change, now *ipam.Lease) error {
 		d := now.DHCP
 		if told := k.triesOf(j.key()).told; told != nil {
@@ -230,9 +229,9 @@ func (k *Keeper) end(ctx context.Context, j *job) error {
 	})
 }
 
-// giveBack tells a server that the lease of an owner who has ended is not needed any more, and forgets it. Meanwhile
-// nobody asks for the same client: what is given back is never what somebody has just got.
-func (k *Keeper) giveBack(ctx context.Context, j *job) error {
+// giveBack tells a server that the lease of an ended owner is not needed any more, and forgets it. Meanwhile no request
+// uses the same client, so it never returns what somebody has just got.
+func (k *Schedule) giveBack(ctx context.Context, j *job) error {
 	j.client = j.lease.DHCP.Client
 	end, err := k.ledger.OwnClient(ctx, j.client)
 	if err != nil {
@@ -253,7 +252,7 @@ func (k *Keeper) giveBack(ctx context.Context, j *job) error {
 		if err != nil {
 			return err
 		}
-		if got.Failure != "" { // nobody can say it at this moment; when its time is over nobody need
+		if got.Failure != "" { // it cannot be sent now; after the lease's time it is not needed
 			k.tried(j, true, again)
 			return nil
 		}

@@ -24,7 +24,7 @@ type Change struct {
 
 	known     ipam.Known
 	memories  int  // memories that a subnet keeps
-	forgets   bool // the state is rebuilt from the running containers (BO-4)
+	forgets   bool // the state is rebuilt from the running containers
 	noElastic bool
 	page      int // leases that one transaction ends at most
 	membership
@@ -38,7 +38,10 @@ type Change struct {
 	undo  []func()    // the other steps in the index, which do not depend on leases
 	added EventSum
 	verbs []ipam.Verb // of the written events
-	key   []byte      // reused buffers
+
+	guesses uint64 // leases under a guessed name
+
+	key   []byte // reused buffers
 	value []byte
 	abort func()
 }
@@ -65,7 +68,7 @@ func (s *Ledger) Update(ctx context.Context, fn func(*Change) error) error {
 		clear(c.moves)
 		clear(c.undo)
 		c.moves, c.undo, c.added, c.verbs = c.moves[:0], c.undo[:0], EventSum{}, c.verbs[:0]
-		c.collects, c.events, c.orphans, c.strays = false, nil, nil, nil
+		c.collects, c.events, c.orphans, c.strays, c.guesses = false, nil, nil, nil, 0
 		tx.OnAbort(c.abort)
 		if err := c.enter(s.joined); err != nil {
 			return err
@@ -83,6 +86,7 @@ func (s *Ledger) Update(ctx context.Context, fn func(*Change) error) error {
 	for _, verb := range c.verbs {
 		s.told[verb].Add(1)
 	}
+	s.guesses.Add(c.guesses)
 	s.addLeftovers(c.orphans, c.strays)
 	s.wakeTrim(events)
 	return nil
@@ -107,6 +111,9 @@ func (s *Ledger) newChange() any {
 			undo()
 		}
 		c.index.events.add(c.added.negative())
+		if len(c.moves)+len(c.undo) > 0 {
+			s.reverts.Add(1)
+		}
 		c.moves, c.undo, c.added = c.moves[:0], c.undo[:0], EventSum{}
 	}
 	return c
@@ -126,7 +133,7 @@ func (c *Change) Attachment(id ipam.ID) (*ipam.Attachment, error) {
 }
 
 // SubnetOf reads the subnet of an attachment. If the subnet is missing or was replaced, the error is ipam.ErrDamaged.
-func (c *Change) SubnetOf(a *ipam.Attachment) (*ipam.Subnet, *SubnetIndex, error) {
+func (c *Change) SubnetOf(a *ipam.Attachment) (*ipam.Subnet, error) {
 	c.key = SubnetKey(c.key[:0], a.Space, a.CIDR)
 	sx := c.index.subnets[a.Subnet]
 	var known Cached[ipam.Subnet]
@@ -136,15 +143,15 @@ func (c *Change) SubnetOf(a *ipam.Attachment) (*ipam.Subnet, *SubnetIndex, error
 	sub, err := ReadKnown(c.tx, c.key, known, "subnet", a.CIDR)
 	switch {
 	case err != nil:
-		return nil, nil, err
+		return nil, err
 	case sub == nil || sx == nil:
-		return nil, nil, ipam.Help(fmt.Errorf("%w: pool %s is of subnet %s in space %s, which is not there",
+		return nil, ipam.Help(fmt.Errorf("%w: pool %s is of subnet %s in space %s, which is not there",
 			ipam.ErrDamaged, a.ID, a.CIDR, a.Space), ipam.Advise(ipam.DoRunFsck))
 	case sub.ID != a.Subnet:
-		return nil, nil, ipam.Refuse(ipam.ErrDamaged, "pool %s is of a subnet %s that was replaced", a.ID,
+		return nil, ipam.Refuse(ipam.ErrDamaged, "pool %s is of a subnet %s that was replaced", a.ID,
 			a.CIDR).Advise(ipam.DoRunFsck)
 	}
-	return sub, sx, nil
+	return sub, nil
 }
 
 // Lease reads the record of an address. It returns nil if there is none.
@@ -264,10 +271,7 @@ func (c *Change) RemoveSubnet(sub *ipam.Subnet) error {
 // SetNetwork writes n and the record of its name, or removes both if n is nil. The caller checks first that the name is
 // free.
 func (c *Change) SetNetwork(id ipam.ID, n *ipam.Network) error {
-	var before Cached[ipam.Network]
-	if nx := c.index.networks[id]; nx != nil {
-		before = nx.record
-	}
+	before := c.index.networks[id].Cached()
 	if was := before.Value; was != nil && was.Stage != ipam.Leaving &&
 		(n == nil || n.Name != was.Name || n.Stage == ipam.Leaving) {
 		if err := c.tx.Delete(NameKey(nil, was.Name)); err != nil {
@@ -303,4 +307,23 @@ func (c *Change) PutJSON(key []byte, v any) ([]byte, error) {
 		return nil, err
 	}
 	return raw, c.tx.Put(key, raw)
+}
+
+// CollectEvents makes the change keep the events that it writes from now on.
+func (c *Change) CollectEvents() { c.collects = true }
+
+// Collected returns the events written since CollectEvents.
+func (c *Change) Collected() []ipam.Event { return c.events }
+
+// CountGuess counts a lease under a guessed name.
+func (c *Change) CountGuess() { c.guesses++ }
+
+// AddOrphan notes a subnet that this change removes. Its leases are swept after the commit.
+func (c *Change) AddOrphan(gone *ipam.Subnet) { c.orphans = append(c.orphans, gone) }
+
+// AddStrays notes memories that this change leaves outside of their subnet. They are swept after the commit.
+func (c *Change) AddStrays(subnet ipam.ID, at []netip.Addr) {
+	for _, addr := range at {
+		c.strays = append(c.strays, Stray{Subnet: subnet, Addr: addr})
+	}
 }

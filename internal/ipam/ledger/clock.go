@@ -10,9 +10,9 @@ import (
 // clockSlack is the tolerated difference between clocks, and the tolerated step back of one.
 const clockSlack = time.Second
 
-// nextID returns the id of the next event. It is greater than all earlier ids, so it runs ahead of a clock that was set
+// NextID returns the id of the next event. It is greater than all earlier ids, so it runs ahead of a clock that was set
 // back. Within a series of events the lead stays constant, because only such events can share a record.
-func (c *Change) nextID() uint64 {
+func (c *Change) NextID() uint64 {
 	ix, now := c.index, uint64(max(c.now.UnixMicro(), 0))
 	ahead := uint64(max(int64(ix.lastEvent+1-now), 0))
 	switch slack := uint64(clockSlack / time.Microsecond); {

@@ -3,10 +3,9 @@
 //
 // Ledger.Update (change.go) runs a change. It reads the membership (membership.go) and calls the function, which reads
 // and writes records by their keys (keys.go). Then it updates the index (index.go, networkindex.go). follow.go applies
-// commits of other hosts. load.go reads all records at start, while filler.go indexes the leases. verify.go compares
-// the index with a fresh one.
+// commits of other hosts. load.go reads all records at start. verify.go compares the index with a fresh one.
 //
-// The index of each noun is in that noun's file: leases.go, owners.go, places.go, open.go (free addresses of a pool),
+// The index of each noun is in that noun's file: reservation.go, places.go, open.go (free addresses of a pool),
 // elastic.go. The records are the truth, and the index is derived. Other packages read the index through known.go
 // inside a change and through read.go outside; only this package locks it.
 package ledger

@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"iter"
+	"maps"
 	"net/netip"
 
+	"go4.org/netipx"
+
+	"berth/internal/alloc"
 	"berth/internal/ipam"
 	"berth/store"
 )
@@ -19,8 +23,8 @@ type elastics struct {
 	applied   map[AppliedAt]Cached[ipam.Applied]
 	sessions  map[string]Cached[ipam.EdgeSession] // by host
 
-	byInstance Places[InstanceAt, netip.Addr] // by the associated instance
-	byGuest    Places[netip.Addr, netip.Addr] // by the guest found for the association
+	byInstance places[InstanceAt, netip.Addr] // by the associated instance
+	byGuest    places[netip.Addr, netip.Addr] // by the guest found for the association
 	use        elasticUse
 }
 
@@ -125,8 +129,8 @@ func (e *elastics) place(addr netip.Addr, before, after *ipam.Elastic) {
 	}
 	if after != nil && after.Association != nil {
 		a := after.Association
-		e.byInstance.Add(instanceAt(a.Network, a.Instance), addr)
-		e.byGuest.Add(a.Guest, addr)
+		e.byInstance.add(instanceAt(a.Network, a.Instance), addr)
+		e.byGuest.add(a.Guest, addr)
 	}
 }
 
@@ -181,10 +185,10 @@ func (ix *Index) Applied(at AppliedAt) *ipam.Applied { return ix.elastic.applied
 // AllApplied yields the edges' reports, in no order.
 func (ix *Index) AllApplied() iter.Seq2[AppliedAt, *ipam.Applied] { return values(ix.elastic.applied) }
 
-// NoElastic reports whether elastic addresses are turned off on this daemon (CS-11).
+// NoElastic reports whether elastic addresses are turned off on this daemon.
 func (c *Change) NoElastic() bool { return c.noElastic }
 
-// NoElastic reports whether elastic addresses are turned off on this daemon (CS-11).
+// NoElastic reports whether elastic addresses are turned off on this daemon.
 func (s *Ledger) NoElastic() bool { return s.noElastic }
 
 // SetAccount writes an account, or removes it if a is nil.
@@ -284,3 +288,69 @@ func (e *elastics) lines(d description) {
 		d.line("edge session of %s: %s", host, one.Raw)
 	}
 }
+
+// elasticUse holds the elastic addresses that are not free, so that the lowest free one is found quickly.
+type elasticUse struct {
+	taken4, taken6 *alloc.Set
+	releasing      map[netip.Addr]struct{} // the released ones that still have a record
+	held           map[string]int          // number of addresses by account, without system addresses
+}
+
+func newElasticUse() elasticUse {
+	return elasticUse{taken4: alloc.NewSet(netip.PrefixFrom(netip.IPv4Unspecified(), 0)),
+		taken6:    alloc.NewSet(netip.PrefixFrom(netip.IPv6Unspecified(), 0)),
+		releasing: map[netip.Addr]struct{}{}, held: map[string]int{}}
+}
+
+func (u *elasticUse) of(addr netip.Addr) *alloc.Set {
+	if addr.Is6() {
+		return u.taken6
+	}
+	return u.taken4
+}
+
+// move replaces an address's record in the sets. nil means no record.
+func (u *elasticUse) move(addr netip.Addr, before, after *ipam.Elastic) {
+	if before != nil {
+		u.of(addr).Remove(addr)
+		delete(u.releasing, addr)
+		u.hold(before, -1)
+	}
+	if after != nil {
+		u.of(addr).Add(addr)
+		u.hold(after, 1)
+		if after.State == ipam.ElasticReleasing {
+			u.releasing[addr] = struct{}{}
+		}
+	}
+}
+
+func (u *elasticUse) hold(one *ipam.Elastic, n int) {
+	if one.State != ipam.ElasticAllocated || one.System {
+		return
+	}
+	if u.held[one.Account] += n; u.held[one.Account] == 0 {
+		delete(u.held, one.Account)
+	}
+}
+
+func (u *elasticUse) lines(d description) {
+	d.line("%d elastic addresses of IPv4 are not free, and %d of IPv6", u.taken4.Len(), u.taken6.Len())
+	for addr := range u.releasing {
+		d.line("elastic address %s was released", addr)
+	}
+	for account, n := range u.held {
+		d.line("account %s has %d elastic addresses", account, n)
+	}
+}
+
+// FreeElastic returns the lowest address of r without a record. It returns false if there is none.
+func (ix *Index) FreeElastic(r netipx.IPRange) (netip.Addr, bool) {
+	return ix.elastic.use.of(r.From()).NextFree(r)
+}
+
+// ReleasingElastics yields the released addresses that still have a record, in no order.
+func (ix *Index) ReleasingElastics() iter.Seq[netip.Addr] { return maps.Keys(ix.elastic.use.releasing) }
+
+// HeldElastics is the number of an account's addresses, without system addresses.
+func (ix *Index) HeldElastics(account string) int { return ix.elastic.use.held[account] }

@@ -1,13 +1,14 @@
 package ledger
 
 import (
+	"iter"
 	"net/netip"
 	"time"
 
 	"berth/internal/ipam"
 )
 
-// endings are the reservations and dynamic owners with a set end (BO-11). There are few, and they are searched only if
+// endings are the reservations and dynamic owners with a set end. There are few, and they are searched only if
 // one may have ended.
 type endings struct {
 	At   map[Ending]time.Time
@@ -23,7 +24,7 @@ type Ending struct {
 	Owner   string
 }
 
-func (e *endings) Add(what Ending, end time.Time) {
+func (e *endings) add(what Ending, end time.Time) {
 	if end.IsZero() {
 		return
 	}
@@ -56,17 +57,41 @@ func (e *endings) due(now time.Time, limit int) []Ending {
 	return due
 }
 
-// OverdueIn lists the addresses of a subnet whose reservation is over but not yet ended by a change, in no order.
-func (ix *Index) OverdueIn(sx *SubnetIndex, now time.Time) (all []netip.Addr) {
-	if !ix.ends.overdue(now) {
-		return nil
+// Claim returns who has a claim to an address, as ipam.Lease.Claim does from its record.
+func (sx *SubnetIndex) Claim(addr netip.Addr) ipam.Claim {
+	switch m := sx.memories[addr]; {
+	case m != nil:
+		return ipam.Claim{Quarantine: m.Value.(Memory).QuarantineUntil}
+	case sx.IsIdle(addr):
+		return ipam.Claim{Reserved: true, ReservedUntil: sx.ends.At[Ending{Sx: sx, Addr: addr}]}
 	}
-	for what, end := range ix.ends.At {
-		if what.Sx == sx && !end.After(now) {
-			all = append(all, what.Addr)
+	return ipam.Claim{Held: sx.HasRecord(addr)}
+}
+
+// Loose yields the addresses whose records may keep them for nobody: the remembered and the overdue ones, in no order.
+func (sx *SubnetIndex) Loose(now time.Time) iter.Seq[netip.Addr] {
+	return func(yield func(netip.Addr) bool) {
+		for addr := range sx.memories {
+			if !yield(addr) {
+				return
+			}
+		}
+		sx.Overdue(now)(yield)
+	}
+}
+
+// Overdue yields the addresses without a holder whose reservation is over but not yet ended by a change, in no order.
+func (sx *SubnetIndex) Overdue(now time.Time) iter.Seq[netip.Addr] {
+	return func(yield func(netip.Addr) bool) {
+		if !sx.ends.overdue(now) {
+			return
+		}
+		for what, end := range sx.ends.At {
+			if what.Sx == sx && !end.After(now) && sx.IsIdle(what.Addr) && !yield(what.Addr) {
+				return
+			}
 		}
 	}
-	return all
 }
 
 // IsIdle reports whether an address is reserved and not held.

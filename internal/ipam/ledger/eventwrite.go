@@ -12,7 +12,7 @@ import (
 // own ids (membership.own).
 func (c *Change) Event(e *ipam.Event) (uint64, error) {
 	last := c.index.lastEvent
-	id := c.nextID()
+	id := c.NextID()
 	e.ID, e.Time, e.Actor, e.Host = id, c.TimeOf(id), c.actor, c.host
 	c.tellNetwork(e)
 	if (e.Verb == ipam.LeaseTaken || e.Verb == ipam.HeadroomClaimed) && e.Lease == 0 {

@@ -88,7 +88,7 @@ func (ix *Index) followOwner(w *store.Foreign) {
 	what := Ending{Network: ipam.ID(w.Key[1:17]), Owner: string(w.Key[17:])}
 	ix.ends.Remove(what)
 	if o, ok := Decoded[DynamicOwner](w.After); ok {
-		ix.ends.Add(what, o.Value.Until)
+		ix.ends.add(what, o.Value.Until)
 	}
 }
 
@@ -111,7 +111,7 @@ func (ix *Index) followLease(w *store.Foreign) {
 	}
 	after := lease(w.After)
 	sx.Move(addr, lease(w.Before), after)
-	if after.Remembered() && isFar(after.QuarantineUntil, ix.clock, ix.quarantineOf(sx.Record())) {
+	if after.Remembered() && isFar(after.QuarantineUntil, ix.clock, ix.Policy(sx.Record()).Quarantine) {
 		ix.suspect(id, sx)
 	}
 }

@@ -234,7 +234,7 @@ func MergedEach[T any](h Homes, n int, order func(a, b T) int,
 	return func(yield func(T, error) bool) {
 		count := 0
 		var last T
-		for item, err := range woven(list(homes[0]), list(homes[1]), order) {
+		for item, err := range merged(list(homes[0]), list(homes[1]), order) {
 			if n > 0 && count >= n && err == nil && order(last, item) != 0 {
 				return
 			}
@@ -246,9 +246,9 @@ func MergedEach[T any](h Homes, n int, order func(a, b T) int,
 	}
 }
 
-// woven merges two sequences that are in the same order. Among equal elements those of first come first. An error ends
+// merged merges two sequences that are in the same order. Among equal elements those of first come first. An error ends
 // the merged sequence.
-func woven[T any](first, second iter.Seq2[T, error], order func(a, b T) int) iter.Seq2[T, error] {
+func merged[T any](first, second iter.Seq2[T, error], order func(a, b T) int) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		next, stop := iter.Pull2(second)
 		defer stop()

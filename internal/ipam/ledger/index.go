@@ -131,8 +131,8 @@ type Memory struct {
 	QuarantineUntil time.Time
 }
 
-// Quarantined reports whether the address is still kept for its last holder.
-func (m *Memory) Quarantined(now time.Time) bool { return ipam.Quarantined(m.QuarantineUntil, now) }
+// quarantined reports whether the address is still kept for its last holder.
+func (m *Memory) quarantined(now time.Time) bool { return ipam.Quarantined(m.QuarantineUntil, now) }
 
 func newSubnetIndex(p netip.Prefix, ends *endings) *SubnetIndex {
 	return &SubnetIndex{
@@ -183,8 +183,8 @@ func (sx *SubnetIndex) Move(addr netip.Addr, before, after *ipam.Lease) {
 	sx.see(addr, after)
 	if r := after.Reservation; r != nil {
 		sx.reserved++
-		sx.byOwner.Add(r.Owner, addr)
-		sx.ends.Add(Ending{Sx: sx, Addr: addr}, r.Until)
+		sx.byOwner.add(r.Owner, addr)
+		sx.ends.add(Ending{Sx: sx, Addr: addr}, r.Until)
 	}
 }
 
@@ -218,20 +218,20 @@ func (sx *SubnetIndex) forget(addr netip.Addr, before *ipam.Lease) {
 // see adds the MAC, name and container of a record.
 func (sx *SubnetIndex) see(addr netip.Addr, l *ipam.Lease) {
 	name := ipam.RememberedName(l.Name)
-	sx.byMAC.Add(macKey(l.MAC), spotOf(addr))
-	sx.byName.Add(nameKey(name), spotOf(addr))
-	sx.byID.Add(nameKey(l.Container), spotOf(addr))
+	sx.byMAC.add(macKey(l.MAC), addr16Of(addr))
+	sx.byName.add(nameKey(name), addr16Of(addr))
+	sx.byID.add(nameKey(l.Container), addr16Of(addr))
 	if isTaken(l) {
-		sx.byTaken.Add(name, addr)
+		sx.byTaken.add(name, addr)
 	}
 }
 
 // unsee removes them.
 func (sx *SubnetIndex) unsee(addr netip.Addr, l *ipam.Lease) {
 	name := ipam.RememberedName(l.Name)
-	sx.byMAC.remove(macKey(l.MAC), spotOf(addr))
-	sx.byName.remove(nameKey(name), spotOf(addr))
-	sx.byID.remove(nameKey(l.Container), spotOf(addr))
+	sx.byMAC.remove(macKey(l.MAC), addr16Of(addr))
+	sx.byName.remove(nameKey(name), addr16Of(addr))
+	sx.byID.remove(nameKey(l.Container), addr16Of(addr))
 	if isTaken(l) {
 		sx.byTaken.remove(name, addr)
 	}
@@ -317,7 +317,7 @@ func (sx *SubnetIndex) LongestReleased(p OpenPool, now time.Time, kept ipam.Want
 			continue
 		}
 		switch {
-		case m.Quarantined(now):
+		case m.quarantined(now):
 			if ready.IsZero() || m.QuarantineUntil.Before(ready) {
 				ready = m.QuarantineUntil
 			}
@@ -357,9 +357,9 @@ func (sx *SubnetIndex) Stale(limit int, now time.Time, exists func(name, id stri
 	for e := oldest; e != nil; e = e.Next() {
 		m := e.Value.(Memory)
 		if !exists(m.name, m.id) {
-			return m.Addr, !m.Quarantined(now)
+			return m.Addr, !m.quarantined(now)
 		}
 	}
 	m := oldest.Value.(Memory)
-	return m.Addr, !m.Quarantined(now)
+	return m.Addr, !m.quarantined(now)
 }

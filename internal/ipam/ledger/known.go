@@ -44,7 +44,7 @@ func (c *Change) MarkUsed(lease uint64) { c.mark(c.index.used, lease) }
 // Memories is the number of released addresses whose holders a subnet remembers.
 func (c *Change) Memories() int { return c.memories }
 
-// Forgets reports whether the state is rebuilt from the running containers (BO-4).
+// Forgets reports whether the state is rebuilt from the running containers.
 func (c *Change) Forgets() bool { return c.forgets }
 
 // Page is the most records that one transaction removes.
@@ -84,10 +84,10 @@ func (ix *Index) Networks() iter.Seq2[ipam.ID, *NetworkIndex] { return maps.All(
 // Attachments yields all attachments, in no order.
 func (ix *Index) Attachments() iter.Seq2[ipam.ID, *ipam.Attachment] { return values(ix.attachments) }
 
-// Hosts yields the hosts of the cluster by name, in no order.
+// Hosts yields the name and the record of each host of the cluster, in no order.
 func (ix *Index) Hosts() iter.Seq2[string, *ipam.Host] { return values(ix.hosts) }
 
-// Names yields the networks by name, in no order.
+// Names yields the name and the id of each network, in no order.
 func (ix *Index) Names() iter.Seq2[string, ipam.ID] { return maps.All(ix.names) }
 
 // inSpace is the index of a space for reading. If the space does not exist, it is empty and not kept.
@@ -109,11 +109,8 @@ func (ix *Index) subnetAt(space string, cidr netip.Prefix) ipam.ID {
 // SubnetsIn yields the subnets of a space, in no order.
 func (ix *Index) SubnetsIn(space string) iter.Seq[ipam.ID] { return maps.Values(ix.inSpace(space).Ids) }
 
-// Turnover is the last release through an attachment. It returns false if an address was taken since.
-func (ix *Index) Turnover(attachment ipam.ID) (Turnover, bool) {
-	t, was := ix.turnover[attachment]
-	return t, was
-}
+// Turnover is the last release through an attachment. It is zero if an address was taken since.
+func (ix *Index) Turnover(attachment ipam.ID) Turnover { return ix.turnover[attachment] }
 
 // LeftBehind reports whether the IPv6 address of the same start as this lease was refused since the daemon's start.
 func (ix *Index) LeftBehind(lease uint64) bool { return ix.leftBehind[lease] }
@@ -240,10 +237,15 @@ func (sx *SubnetIndex) Usable() netipx.IPRange { return sx.usable }
 func (sx *SubnetIndex) Reserved() int { return sx.reserved }
 
 // Record is the network's record as last read or written, or nil.
-func (nx *NetworkIndex) Record() *ipam.Network { return nx.record.Value }
+func (nx *NetworkIndex) Record() *ipam.Network { return nx.Cached().Value }
 
-// Cached is the record with its bytes.
-func (nx *NetworkIndex) Cached() Cached[ipam.Network] { return nx.record }
+// Cached is the record with its bytes, or zero.
+func (nx *NetworkIndex) Cached() Cached[ipam.Network] {
+	if nx == nil {
+		return Cached[ipam.Network]{}
+	}
+	return nx.record
+}
 
 // Subnets lists the network's subnets in search order. Copy the list before you keep it.
 func (nx *NetworkIndex) Subnets() []ipam.ID {
@@ -285,10 +287,10 @@ func (c *Change) setEnding(network ipam.ID, owner string, until time.Time) {
 	what := Ending{Network: network, Owner: owner}
 	before := c.index.ends.At[what]
 	c.index.ends.Remove(what)
-	c.index.ends.Add(what, until)
+	c.index.ends.add(what, until)
 	c.undo = append(c.undo, func() {
 		c.index.ends.Remove(what)
-		c.index.ends.Add(what, before)
+		c.index.ends.add(what, before)
 	})
 }
 

@@ -20,10 +20,10 @@ type Config struct {
 	Bases     []ipam.Base          // from which subnets are carved if a pool request names none
 	Memories  int                  // released addresses remembered per subnet; default: defaultMemories
 	Retention ipam.Retention       // of events; a zero field means its default
-	Forgets   bool                 // the state is rebuilt from the running containers (BO-4)
+	Forgets   bool                 // the state is rebuilt from the running containers
 	Member    *ipam.Member         // of a host that shares the store; nil: the store is the host's own
 	Known     ipam.Known           // observations of the witness of this host's engine
-	NoElastic bool                 // elastic addresses are turned off (CS-11)
+	NoElastic bool                 // elastic addresses are turned off
 	Moment    func() time.Duration // since the host's start, on the clock that its edge reads; default: since New
 	Mends     bool                 // the store is opened for a repair; the host does not take part
 
@@ -68,9 +68,10 @@ type Ledger struct {
 	changes sync.Pool     // of *Change
 	trim    chan struct{} // wakes service.Run when there are too many events
 
-	asked     atomic.Uint64 // number of changes begun
-	importing atomic.Bool   // an import runs, or is reverted
-	guesses   struct{ made, wrong atomic.Uint64 }
+	asked     atomic.Uint64      // number of changes begun
+	reverts   atomic.Uint64      // number of changes that were reverted in the index
+	importing atomic.Bool        // an import runs, or is reverted
+	guesses   atomic.Uint64      // number of leases under a guessed name
 	told      [256]atomic.Uint64 // number of written events, by verb
 }
 
@@ -165,6 +166,9 @@ func (s *Ledger) TrimWanted() <-chan struct{} { return s.trim }
 // Asked is the number of changes begun, including those of imports.
 func (s *Ledger) Asked() uint64 { return s.asked.Load() }
 
+// Reverts is the number of changes that did not commit and were reverted in the index. Watch does not report these.
+func (s *Ledger) Reverts() uint64 { return s.reverts.Load() }
+
 // StartImport makes the caller the only import on this ledger until EndImport. It returns false if another import runs.
 func (s *Ledger) StartImport() bool { return s.importing.CompareAndSwap(false, true) }
 
@@ -174,19 +178,13 @@ func (s *Ledger) EndImport() { s.importing.Store(false) }
 // Importing reports whether an import runs.
 func (s *Ledger) Importing() bool { return s.importing.Load() }
 
-// CountGuesses adds to the numbers of guessed names and of wrong guesses.
-func (s *Ledger) CountGuesses(made, wrong int) {
-	s.guesses.made.Add(uint64(made))
-	s.guesses.wrong.Add(uint64(wrong))
-}
-
 // Guesses returns the numbers of guessed names and of wrong guesses since the start.
 func (s *Ledger) Guesses() ipam.GuessCounts {
-	return ipam.GuessCounts{Made: s.guesses.made.Load(), Wrong: s.guesses.wrong.Load()}
+	return ipam.GuessCounts{Made: s.guesses.Load(), Wrong: s.told[ipam.GuessedWrong].Load()}
 }
 
-// Told is the number of events written since the start, by verb.
-func (s *Ledger) Told() map[ipam.Verb]uint64 {
+// EventCounts is the number of events written since the start, by verb.
+func (s *Ledger) EventCounts() map[ipam.Verb]uint64 {
 	all := map[ipam.Verb]uint64{}
 	for verb := range s.told {
 		if n := s.told[verb].Load(); n > 0 {
@@ -261,7 +259,7 @@ const (
 )
 
 // catchAll stands in for the removed subnet of an address. It contains every address of the family, so leftover leases
-// end by the same path as others (BO-12).
+// end by the same path as others.
 func catchAll(gone ipam.ID, addr netip.Addr) *ipam.Subnet {
 	return &ipam.Subnet{ID: gone, CIDR: netip.PrefixFrom(addr, 0).Masked()}
 }

@@ -2,11 +2,13 @@ package ledger
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"go4.org/netipx"
 
 	"berth/internal/ipam"
+	"berth/store"
 )
 
 // findNetwork reads the network of a name, an id or an id's first eight digits. It returns nil if there is none. If
@@ -22,11 +24,7 @@ func (c *Change) findNetwork(ref string, meant []func(*ipam.Subnet) bool) (*ipam
 // ReadNetwork reads the network of an id. It returns nil if there is none.
 func (c *Change) ReadNetwork(id ipam.ID) (*ipam.Network, error) {
 	c.key = NetworkKey(c.key[:0], id)
-	var known Cached[ipam.Network]
-	if nx := c.index.networks[id]; nx != nil {
-		known = nx.record
-	}
-	return ReadKnown(c.tx, c.key, known, "network", id)
+	return ReadKnown(c.tx, c.key, c.index.networks[id].Cached(), "network", id)
 }
 
 // ReadSubnet reads the record of a subnet that is in the index.
@@ -98,16 +96,15 @@ func (c *Change) NetworkOf(ref string, e ipam.Edit) (*ipam.Network, error) {
 }
 
 // FindSubnet returns the subnet of exactly this CIDR, or nil if the CIDR is free. If it overlaps another subnet, the
-// error is ipam.ErrOverlap (LN-5).
+// error is ipam.ErrOverlap.
 func (c *Change) FindSubnet(space string, cidr netip.Prefix) (*ipam.Subnet, error) {
 	sub, err := c.Overlapping(space, cidr, ipam.ID{})
-	if err != nil {
-		return sub, err
-	}
-	if sub == nil {
+	switch {
+	case err != nil:
+		return nil, err
+	case sub == nil:
 		return nil, c.NoElasticIn(cidr)
-	}
-	if sub.CIDR == cidr {
+	case sub.CIDR == cidr:
 		return sub, nil
 	}
 	return nil, c.OverlapError(cidr, sub, "choose another subnet, or another space by --ipam-opt space=NAME")
@@ -140,14 +137,11 @@ func (c *Change) NetworkName(id ipam.ID) string {
 	return id.Short()
 }
 
-// EnsureSpace creates a space on its first use (LN-5).
+// EnsureSpace creates a space on its first use.
 func (c *Change) EnsureSpace(name string) error {
 	raw, err := c.tx.Get(spaceKey(nil, name))
-	if err != nil {
+	if err != nil || raw != nil {
 		return err
-	}
-	if raw != nil {
-		return nil
 	}
 	if _, err := c.PutJSON(spaceKey(nil, name), &ipam.Space{Name: name, Created: c.now}); err != nil {
 		return err
@@ -155,4 +149,46 @@ func (c *Change) EnsureSpace(name string) error {
 	c.index.space(name)
 	_, err = c.Event(&ipam.Event{Verb: ipam.SpaceCreated, Space: name})
 	return err
+}
+
+// Overlapping reads the subnet of a space that overlaps cidr and is not self, or nil. Subnets of a space are disjoint.
+// So only the last one that begins before the end of cidr can overlap, or the one before it if the last is self.
+func (c *Change) Overlapping(space string, cidr netip.Prefix, self ipam.ID) (found *ipam.Subnet, err error) {
+	family := subnetFamily(nil, space, cidr.Addr().Is6())
+	last := ipam.AppendAddr(slices.Clone(family), ipam.LastAddr(cidr))
+	near := store.Range{From: family, To: append(last, 0), Reverse: true, Limit: 2}
+	for one, err := range EachJSON[ipam.Subnet](c.tx, near, "a subnet of space "+space) {
+		if err != nil {
+			return nil, err
+		}
+		if sub := one.Value; sub.ID != self {
+			if sub.CIDR.Overlaps(cidr) {
+				found = sub
+			}
+			break
+		}
+	}
+	return found, nil
+}
+
+// ReadIndex builds the index of a subnet from its records. outside lists the memories that lie outside of the subnet.
+func (c *Change) ReadIndex(sub *ipam.Subnet) (sx *SubnetIndex, outside []netip.Addr, err error) {
+	sx = newSubnetIndex(sub.CIDR, &c.index.ends)
+	var leases []*ipam.Lease
+	err = EachLease(c.tx, sub.ID, func(l *ipam.Lease) error {
+		if sx.usable.Contains(l.Address) {
+			leases = append(leases, l)
+		} else {
+			outside = append(outside, l.Address)
+		}
+		return nil
+	})
+	sx.load(leases)
+	return sx, outside, err
+}
+
+// Stray is the memory of an address that is outside of its subnet since the subnet was made smaller. It has no effect.
+type Stray struct {
+	Subnet ipam.ID
+	Addr   netip.Addr
 }

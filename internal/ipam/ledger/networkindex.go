@@ -8,8 +8,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// NetworkIndex is the index of one network: its record, and its subnets by age. They are searched in this order
-// (GA-16).
+// NetworkIndex is the index of one network: its record, and its subnets by age. They are searched in this order.
 type NetworkIndex struct {
 	record  Cached[ipam.Network]
 	subnets []ipam.ID
@@ -17,11 +16,14 @@ type NetworkIndex struct {
 }
 
 // Network returns a network's record, or nil.
-func (ix *Index) Network(id ipam.ID) *ipam.Network {
-	if nx := ix.networks[id]; nx != nil {
-		return nx.record.Value
+func (ix *Index) Network(id ipam.ID) *ipam.Network { return ix.networks[id].Record() }
+
+// Policy returns how the released addresses of a subnet are used again.
+func (ix *Index) Policy(sub *ipam.Subnet) ipam.Policy {
+	if n := ix.Network(sub.Network); n != nil {
+		return n.Policy
 	}
-	return nil
+	return ipam.Policy{}
 }
 
 func (ix *Index) networkIndex(id ipam.ID) *NetworkIndex {

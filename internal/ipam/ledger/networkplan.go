@@ -3,6 +3,7 @@ package ledger
 import (
 	"encoding/json"
 	"net/netip"
+	"reflect"
 
 	"berth/internal/ipam"
 )
@@ -38,11 +39,11 @@ func (p *NetworkPlan) Note(e *ipam.Event, before, after any) error {
 }
 
 // rawJSON encodes v for an event. nil stays nil.
-func rawJSON(v any) (json.RawMessage, error) {
-	if v == nil {
-		return nil, nil
+func rawJSON(v any) (raw json.RawMessage, err error) {
+	if v != nil {
+		raw, err = json.Marshal(v)
 	}
-	return json.Marshal(v)
+	return raw, err
 }
 
 // nothing reports whether a modification changes nothing.
@@ -83,12 +84,8 @@ func (p *NetworkPlan) Keep() error {
 
 // Subnets reads the network's subnets in search order.
 func (p *NetworkPlan) Subnets() ([]*ipam.Subnet, error) {
-	nx := p.Index().NetworkIndex(p.N.ID)
-	if nx == nil {
-		return nil, nil
-	}
-	all := make([]*ipam.Subnet, 0, len(nx.Subnets()))
-	for _, id := range nx.Subnets() {
+	var all []*ipam.Subnet
+	for _, id := range p.Index().NetworkIndex(p.N.ID).Subnets() {
 		sub, err := p.ReadSubnet(p.Index().Subnet(id).Record())
 		if err != nil {
 			return nil, err
@@ -98,7 +95,7 @@ func (p *NetworkPlan) Subnets() ([]*ipam.Subnet, error) {
 	return all, nil
 }
 
-// SubnetNamed finds a subnet of the network by CIDR, name, id or short id (GA-11).
+// SubnetNamed finds a subnet of the network by CIDR, name, id or short id.
 func (p *NetworkPlan) SubnetNamed(ref string) (*ipam.Subnet, error) {
 	nx := p.Index().NetworkIndex(p.N.ID)
 	id := nx.SubnetNamed(ref)
@@ -123,10 +120,8 @@ func (p *NetworkPlan) SubnetNamed(ref string) (*ipam.Subnet, error) {
 // SubnetList names the network's subnets for an error.
 func (p *NetworkPlan) SubnetList() string {
 	var all []netip.Prefix
-	if nx := p.Index().NetworkIndex(p.N.ID); nx != nil {
-		for _, id := range nx.Subnets() {
-			all = append(all, p.Index().Subnet(id).Record().CIDR)
-		}
+	for _, id := range p.Index().NetworkIndex(p.N.ID).Subnets() {
+		all = append(all, p.Index().Subnet(id).Record().CIDR)
 	}
 	if len(all) == 0 {
 		return "no subnet"
@@ -156,7 +151,7 @@ func (p *NetworkPlan) Holding(r ipam.Range) (*ipam.Subnet, error) {
 	return nil, ipam.Refuse(ipam.ErrInvalid, "no subnet of network %s holds %s; it has %s", p.Called(), r, p.SubnetList())
 }
 
-// NoSubnet is the refusal of a network without subnets, which has L2 only (GA-1).
+// NoSubnet is the refusal of a network without subnets, which has L2 only.
 func (p *NetworkPlan) NoSubnet() error {
 	return ipam.Refuse(ipam.ErrExhausted, "network %s has no subnet, so that it gives no addresses",
 		p.Called()).Advise(ipam.DoAddSubnetTo, p.Called())
@@ -171,11 +166,21 @@ func (p *NetworkPlan) DropGateway(sub *ipam.Subnet) error {
 		return nil
 	}
 	held, err := p.Lease(sub.ID, sub.Gateway)
-	if err != nil {
+	if err != nil || held == nil {
 		return err
 	}
-	if held == nil {
-		return nil
-	}
 	return p.SetLease(sub.ID, sub.Gateway, held, held.Unheld())
+}
+
+// Differing returns both values without the fields in which they are equal.
+func Differing[T any](was, is T) (T, T) {
+	before, after := reflect.ValueOf(&was).Elem(), reflect.ValueOf(&is).Elem()
+	for _, f := range reflect.VisibleFields(before.Type()) {
+		a, b := before.FieldByIndex(f.Index), after.FieldByIndex(f.Index)
+		if reflect.DeepEqual(a.Interface(), b.Interface()) {
+			a.SetZero()
+			b.SetZero()
+		}
+	}
+	return was, is
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // OpenPool is a pool with the part of it that automatic addresses come from: its host addresses less the exclusions and
-// static bands (GA-8).
+// static bands.
 type OpenPool struct {
 	ipam.Pool
 	Ranges []netipx.IPRange // disjoint, the lowest first
@@ -48,7 +48,7 @@ func (sx *SubnetIndex) OpenPools(sub *ipam.Subnet) []OpenPool {
 }
 
 // ClosedRanges are the exclusions and static bands of a subnet, lowest first. They never overlap, and no automatic
-// address comes from them (GA-8, BO-10).
+// address comes from them.
 func ClosedRanges(sub *ipam.Subnet) []ipam.Range {
 	all := make([]ipam.Range, 0, len(sub.Exclusions)+len(sub.Static))
 	for _, x := range sub.Exclusions {

@@ -10,27 +10,27 @@ import (
 	"berth/internal/ipam"
 )
 
-// Places maps a key to the addresses where it was seen, in no order. Nearly all keys have one address, so the further
+// places maps a key to the addresses where it was seen, in no order. Nearly all keys have one address, so the further
 // ones are stored apart.
-type Places[K, A comparable] struct {
+type places[K, A comparable] struct {
 	one  map[K]A
 	more map[K][]A
 }
 
 // OwnerPlaces are the addresses of owners, by name.
-type OwnerPlaces = Places[string, netip.Addr]
+type OwnerPlaces = places[string, netip.Addr]
 
 // sightings are the addresses of MACs or names in a subnet, held or remembered. A subnet may have millions. They hold
 // no pointers, so the garbage collector skips them, and each takes some 40 bytes.
-type sightings = Places[uint64, spot]
+type sightings = places[uint64, addr16]
 
-// spot is an address as 16 bytes.
-type spot [16]byte
+// addr16 is an address as 16 bytes.
+type addr16 [16]byte
 
-func spotOf(a netip.Addr) spot { return a.As16() }
+func addr16Of(a netip.Addr) addr16 { return a.As16() }
 
-// addr is the reverse of spotOf. No subnet has IPv4-mapped IPv6 addresses, so Unmap is safe.
-func (s spot) addr() netip.Addr { return netip.AddrFrom16(s).Unmap() }
+// addr is the reverse of addr16Of. No subnet has IPv4-mapped IPv6 addresses, so Unmap is safe.
+func (s addr16) addr() netip.Addr { return netip.AddrFrom16(s).Unmap() }
 
 // macKey is a MAC as a key of sightings; 0 means none.
 func macKey(m ipam.MAC) uint64 {
@@ -50,8 +50,8 @@ func nameKey(name string) uint64 {
 	return maphash.String(nameSeed, name)
 }
 
-// Add notes that k was seen at addr. The zero K is ignored.
-func (p *Places[K, A]) Add(k K, addr A) {
+// add notes that k was seen at addr. The zero K is ignored.
+func (p *places[K, A]) add(k K, addr A) {
 	var none K
 	if k == none {
 		return
@@ -66,7 +66,7 @@ func (p *Places[K, A]) Add(k K, addr A) {
 }
 
 // remove forgets that k was seen at addr.
-func (p *Places[K, A]) remove(k K, addr A) {
+func (p *places[K, A]) remove(k K, addr A) {
 	more := p.more[k]
 	switch {
 	case p.one[k] == addr && len(more) == 0:
@@ -84,8 +84,14 @@ func (p *Places[K, A]) remove(k K, addr A) {
 	}
 }
 
+// Has reports whether k was seen anywhere.
+func (p *places[K, A]) Has(k K) bool {
+	_, seen := p.one[k]
+	return seen
+}
+
 // Of yields the addresses where k was seen.
-func (p *Places[K, A]) Of(k K) iter.Seq[A] {
+func (p *places[K, A]) Of(k K) iter.Seq[A] {
 	return func(yield func(A) bool) {
 		addr, ok := p.one[k]
 		if !ok || !yield(addr) {
@@ -100,7 +106,7 @@ func (p *Places[K, A]) Of(k K) iter.Seq[A] {
 }
 
 // All yields each key with each of its addresses.
-func (p *Places[K, A]) All() iter.Seq2[K, A] {
+func (p *places[K, A]) All() iter.Seq2[K, A] {
 	return func(yield func(K, A) bool) {
 		for k, addr := range p.one {
 			if !yield(k, addr) {
@@ -126,4 +132,29 @@ func addresses(p *sightings, k uint64) (all []netip.Addr) {
 		}
 	}
 	return all
+}
+
+// claims are the headroom addresses of a subnet, by attachment.
+type claims map[ipam.ID]map[netip.Addr]struct{}
+
+func (c *claims) add(l *ipam.Lease) {
+	if l.Kind != ipam.Headroom {
+		return
+	}
+	if *c == nil {
+		*c = claims{}
+	}
+	if (*c)[l.Attachment] == nil {
+		(*c)[l.Attachment] = map[netip.Addr]struct{}{}
+	}
+	(*c)[l.Attachment][l.Address] = struct{}{}
+}
+
+func (c claims) remove(l *ipam.Lease) {
+	if l.Kind != ipam.Headroom {
+		return
+	}
+	if delete(c[l.Attachment], l.Address); len(c[l.Attachment]) == 0 {
+		delete(c, l.Attachment)
+	}
 }

@@ -11,14 +11,6 @@ func isFar(until, now time.Time, quarantine time.Duration) bool {
 	return until.After(now.Add(quarantine + clockSlack))
 }
 
-// quarantineOf is how long a released address of the subnet is kept for its last holder.
-func (ix *Index) quarantineOf(sub *ipam.Subnet) time.Duration {
-	if n := ix.Network(sub.Network); n != nil {
-		return n.Policy.Quarantine
-	}
-	return 0
-}
-
 // suspect makes FarMemories examine the memories of a subnet.
 func (ix *Index) suspect(id ipam.ID, sx *SubnetIndex) {
 	if sx != nil && sx.released.Len() > 0 {
@@ -45,7 +37,7 @@ func (s *Ledger) FarMemories() (all []Stray) {
 	ix.clock = now
 	for id := range ix.suspects {
 		if sx := ix.subnets[id]; sx != nil {
-			all = sx.far(now, ix.quarantineOf(sx.Record()), s.page)
+			all = sx.far(now, ix.Policy(sx.Record()).Quarantine, s.page)
 		}
 		if len(all) > 0 {
 			return all
@@ -75,7 +67,7 @@ func (c *Change) BringNearer(all []Stray) error {
 		if err != nil {
 			return err
 		}
-		quarantine := c.index.quarantineOf(sx.Record())
+		quarantine := c.index.Policy(sx.Record()).Quarantine
 		if !l.Remembered() || !isFar(l.QuarantineUntil, c.now, quarantine) {
 			sx.Move(one.Addr, l, l) // the index was wrong
 			continue

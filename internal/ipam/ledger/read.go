@@ -41,7 +41,7 @@ func Ask[T any](s *Ledger, fn func(*Index) T) T {
 	return fn(s.index)
 }
 
-// Overdue reports whether a reservation may have ended (BO-11).
+// Overdue reports whether a reservation may have ended.
 func (s *Ledger) Overdue() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -51,21 +51,18 @@ func (c *Change) ReadApplied(at AppliedAt) (*ipam.Applied, error) {
 	return ReadKnown(c.tx, AppliedKey(at), c.index.elastic.applied[at], "what is mapped of", at.Address)
 }
 
-// NextID draws a number that is greater than all ids that this host has seen.
-func (c *Change) NextID() uint64 { return c.nextID() }
+// SinceBoot is the time since the host's start, on the clock that its edge reads.
+func (s *Ledger) SinceBoot() time.Duration { return s.moment() }
 
-// Moment is the time since the host's start, on the clock that its edge reads.
-func (s *Ledger) Moment() time.Duration { return s.moment() }
-
-// TellsEdge notes that the edge of a session gets this daemon's news from now on. It replaces the edge before it.
-func (s *Ledger) TellsEdge(session string) {
+// ConnectEdge notes that the edge of a session gets this daemon's news from now on. It replaces the edge before it.
+func (s *Ledger) ConnectEdge(session string) {
 	s.edges.mu.Lock()
 	defer s.edges.mu.Unlock()
 	s.edges.told, s.edges.heard = session, s.moment()
 }
 
-// TellsEdgeNoMore notes that the edge of a session gets no more news.
-func (s *Ledger) TellsEdgeNoMore(session string) {
+// DisconnectEdge notes that the edge of a session gets no more news.
+func (s *Ledger) DisconnectEdge(session string) {
 	s.edges.mu.Lock()
 	defer s.edges.mu.Unlock()
 	if s.edges.told == session {
@@ -73,8 +70,8 @@ func (s *Ledger) TellsEdgeNoMore(session string) {
 	}
 }
 
-// ToldEdge is the session of the edge that gets this daemon's news, or empty.
-func (s *Ledger) ToldEdge() string {
+// ConnectedEdge is the session of the edge that gets this daemon's news, or empty.
+func (s *Ledger) ConnectedEdge() string {
 	s.edges.mu.Lock()
 	defer s.edges.mu.Unlock()
 	return s.edges.told

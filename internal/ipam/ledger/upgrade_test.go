@@ -20,7 +20,7 @@ import (
 var errNo = errors.New("no")
 
 // older is a room whose state has an older format. In it, each network's record has a byte too many.
-func older(t *testing.T, format string) (r *ipamtest.Room, today map[string]string) {
+func older(t *testing.T, format string) (r *ipamtest.Stage, today map[string]string) {
 	t.Helper()
 	r = ipamtest.New(t)
 	r.Run(ipamtest.PlanForEdits)
@@ -64,7 +64,7 @@ func nothing(store.Tx) error { return nil }
 func refuses(store.Tx) error { return errNo }
 
 // upgraded opens the room's state with these steps. It returns what was backed up, and what was said of the upgrade.
-func upgraded(r *ipamtest.Room, steps ledger.Upgrades) (backup map[string]string, said string, err error) {
+func upgraded(r *ipamtest.Stage, steps ledger.Upgrades) (backup map[string]string, said string, err error) {
 	_, err = service.Open(ctx, service.Config{Store: r.Store, Host: "h1", Now: r.Clock.Now,
 		Upgrading: ledger.Upgrading{
 			Steps: steps,

@@ -143,7 +143,7 @@ func (d description) subnet(id string, sx *SubnetIndex) {
 	describePlaces(d, id+": owner", &sx.byOwner)
 }
 
-func describePlaces[K, A comparable](d description, what string, p *Places[K, A]) {
+func describePlaces[K, A comparable](d description, what string, p *places[K, A]) {
 	for k := range p.one {
 		var at []string
 		for addr := range p.Of(k) {

@@ -13,15 +13,15 @@ import (
 	"go4.org/netipx"
 )
 
-// page is how many records are read in one transaction.
+// page is the number of records read in one transaction.
 const page = 512
 
-// follower keeps what the records of networks, subnets and elastic ranges say. What it has told of addresses it does
-// not keep.
+// follower remembers the records of networks, subnets and elastic ranges. It does not remember what it has sent about
+// addresses.
 type follower struct {
 	ledger   *ledger.Ledger
 	networks map[ipam.ID]*ipam.Network
-	shown    map[ipam.ID]string // what networks are called to people
+	shown    map[ipam.ID]string // the names that people see
 	subnets  map[string]*ipam.Subnet
 	places   map[ipam.ID]string // the keys of subnets, by id
 	ranges   map[string]*ipam.ElasticRange
@@ -54,7 +54,7 @@ func (f *follower) each(ctx context.Context, in store.Range, visit func(store.Re
 	}
 }
 
-// whole reads all that there is. A record that cannot be read is passed over: who is asked for it says so.
+// whole reads everything. It skips records that cannot be read, because other readers report them.
 func (f *follower) whole(ctx context.Context) (ipam.NameNews, error) {
 	clear(f.networks)
 	clear(f.subnets)
@@ -91,7 +91,7 @@ func (f *follower) whole(ctx context.Context) (ipam.NameNews, error) {
 
 func compareIDs(a, b ipam.ID) int { return slices.Compare(a[:], b[:]) }
 
-// note takes over a record of a network, a subnet or an elastic range; no value: it is gone.
+// note remembers a record of a network, a subnet or an elastic range. No value means that it was deleted.
 func (f *follower) note(key string, value []byte) {
 	switch key[0] {
 	case ledger.NetworkKeys:
@@ -120,10 +120,10 @@ func (f *follower) note(key string, value []byte) {
 	}
 }
 
-// callNetworks asks what networks are called to people, a few at a time: the ledger is locked meanwhile.
+// callNetworks gets the names of networks that people see. It takes a few at a time, because that locks the ledger.
 func (f *follower) callNetworks() {
 	clear(f.shown)
-	var ids []ipam.ID // of those that Docker may call otherwise
+	var ids []ipam.ID // those that may have Docker's name
 	for id, n := range f.networks {
 		if f.shown[id] = n.Name; !n.Planned {
 			ids = append(ids, id)
@@ -138,7 +138,7 @@ func (f *follower) callNetworks() {
 	}
 }
 
-// tellSubnet tells that a subnet is there, unless its network is not, and whether it did.
+// tellSubnet adds a subnet to news, unless its network is missing, and reports whether it did.
 func (f *follower) tellSubnet(news *ipam.NameNews, sub *ipam.Subnet) bool {
 	n := f.networks[sub.Network]
 	if n == nil || n.Stage != "" {
@@ -155,7 +155,7 @@ func (f *follower) tellRange(news *ipam.NameNews, r *ipam.ElasticRange) {
 	}
 }
 
-// tellLease tells of an address by its record; no value: it has none.
+// tellLease adds an address to news from its record. No value means that it has none.
 func (f *follower) tellLease(news *ipam.NameNews, key, value []byte) {
 	id, addr, ok := ledger.LeaseKeyParts(key)
 	if !ok {
@@ -164,7 +164,7 @@ func (f *follower) tellLease(news *ipam.NameNews, key, value []byte) {
 	one := ipam.NamedAddress{In: id, Address: addr}
 	sub := f.subnets[f.places[id]]
 	if sub == nil || f.networks[sub.Network] == nil {
-		return // it is told when the subnet is
+		return // it is sent together with its subnet
 	}
 	if value != nil {
 		if l, err := ipam.DecodeLease(addr, value); err == nil {
@@ -180,7 +180,7 @@ func (f *follower) tellLease(news *ipam.NameNews, key, value []byte) {
 	}
 }
 
-// elastics tells of all elastic addresses of a range, or of all ranges where it is nil.
+// elastics adds all elastic addresses of a range to news, or of all ranges if only is nil.
 func (f *follower) elastics(ctx context.Context, news *ipam.NameNews, only *ipam.ElasticRange) error {
 	if f.ledger.NoElastic() {
 		return nil
@@ -192,7 +192,7 @@ func (f *follower) elastics(ctx context.Context, news *ipam.NameNews, only *ipam
 	})
 }
 
-// tellElastic tells of an elastic address by its record; no value: it is free.
+// tellElastic adds an elastic address to news from its record. No value means that it is free.
 func (f *follower) tellElastic(news *ipam.NameNews, addr netip.Addr, value []byte) {
 	for _, r := range f.ranges {
 		if r.Moving || !r.Range.Contains(addr) {
@@ -209,9 +209,9 @@ func (f *follower) tellElastic(news *ipam.NameNews, addr netip.Addr, value []byt
 	}
 }
 
-// after tells what has come of some commits, and of what networks are called where that may have changed.
+// after returns the news from some commits. called: the names of networks may have changed.
 func (f *follower) after(ctx context.Context, seen map[string][]byte, called bool) (news ipam.NameNews, err error) {
-	anew := map[ipam.ID]bool{} // subnets to be told as a whole
+	anew := map[ipam.ID]bool{} // subnets to send as a whole
 	if plan := planned(seen); len(plan) > 0 || called {
 		err = f.replan(ctx, &news, plan, anew)
 	}
@@ -221,7 +221,7 @@ func (f *follower) after(ctx context.Context, seen map[string][]byte, called boo
 	return news, err
 }
 
-// planned are those of some commits that are of networks, subnets and elastic ranges.
+// planned returns those commits that are about networks, subnets and elastic ranges.
 func planned(seen map[string][]byte) map[string][]byte {
 	plan := map[string][]byte{}
 	for key, value := range seen {
@@ -233,13 +233,13 @@ func planned(seen map[string][]byte) map[string][]byte {
 	return plan
 }
 
-// replan takes over commits of networks, subnets and elastic ranges, and tells of all of them that are others now; anew
-// is of which subnets.
+// replan remembers commits of networks, subnets and elastic ranges, and adds those that changed to news. anew gets the
+// subnets to send as a whole.
 func (f *follower) replan(ctx context.Context, news *ipam.NameNews, plan map[string][]byte,
 	anew map[ipam.ID]bool) error {
 	networks, shown, was := maps.Clone(f.networks), maps.Clone(f.shown), maps.Clone(f.places)
 	var ranges []*ipam.ElasticRange
-	for _, deleted := range []bool{true, false} { // one that has got another CIDR is both
+	for _, deleted := range []bool{true, false} { // a subnet with a new CIDR is deleted and written
 		for key, value := range plan {
 			if (value == nil) != deleted {
 				continue
@@ -272,12 +272,12 @@ func (f *follower) replan(ctx context.Context, news *ipam.NameNews, plan map[str
 	return f.tellAnew(ctx, news, anew, ranges)
 }
 
-// samePlace tells whether a subnet's record is that of the same subnet, as far as names go.
+// samePlace reports whether two records of a subnet are the same for names.
 func samePlace(a, b *ipam.Subnet) bool {
 	return a != nil && a.ID == b.ID && a.CIDR == b.CIDR && a.Network == b.Network
 }
 
-// other tells whether a network is another one as far as names go.
+// other reports whether two records of a network differ for names.
 func other(a, b *ipam.Network) bool {
 	if a == nil || b == nil {
 		return a != b
@@ -285,7 +285,7 @@ func other(a, b *ipam.Network) bool {
 	return a.Name != b.Name || a.Stage != b.Stage || !slices.Equal(a.Rules, b.Rules)
 }
 
-// tellAnew tells of subnets and elastic ranges with all of their addresses.
+// tellAnew adds subnets and elastic ranges to news with all of their addresses.
 func (f *follower) tellAnew(ctx context.Context, news *ipam.NameNews, subnets map[ipam.ID]bool,
 	ranges []*ipam.ElasticRange) error {
 	for id := range subnets {
@@ -311,7 +311,8 @@ func (f *follower) tellAnew(ctx context.Context, news *ipam.NameNews, subnets ma
 	return nil
 }
 
-// tellOthers tells of the addresses of other subnets. What was written is not older than what was read of one anew.
+// tellOthers adds the addresses of all other subnets to news. A commit is never older than what was read of a whole
+// subnet.
 func (f *follower) tellOthers(news *ipam.NameNews, seen map[string][]byte, anew map[ipam.ID]bool) {
 	for name, value := range seen {
 		key := []byte(name)

@@ -9,22 +9,21 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// bearing are the kinds of records of which names are made.
+// bearing are the kinds of records from which names are made.
 var bearing = []byte{ledger.LeaseKeys, ledger.NetworkKeys, ledger.SubnetKeys, ledger.ElasticRangeKeys,
 	ledger.ElasticKeys}
 
-// together is how long commits are waited for that are told with the first one: what comes a hundred times a second is
-// told less often.
+// together is how long to wait for more commits after the first one, so that a hundred per second cause fewer news.
 const together = 5 * time.Millisecond
 
-// Book tells of the names in all homes of a host's records.
-type Book struct{ homes ledger.Homes }
+// Source streams the names from all homes of a host's records.
+type Source struct{ homes ledger.Homes }
 
-// Of returns the Book of the homes of a host's records.
-func Of(homes ledger.Homes) Book { return Book{homes} }
+// Of returns the Source of a host's records.
+func Of(homes ledger.Homes) Source { return Source{homes} }
 
-// Names is all that there is.
-func (b Book) Names(ctx context.Context) (all ipam.NameNews, err error) {
+// Names returns everything at once.
+func (b Source) Names(ctx context.Context) (all ipam.NameNews, err error) {
 	for _, l := range b.homes.All() {
 		part, err := newFollower(l).whole(ctx)
 		if err != nil {
@@ -36,10 +35,10 @@ func (b Book) Names(ctx context.Context) (all ipam.NameNews, err error) {
 	return all, nil
 }
 
-// NameNews yields all that there is, and from then on what commits come to, until ctx ends or an error, which is the
-// last. It ends also where nobody takes any more what it yields. Of a host that shares a store each has the name of its
-// store. Those of the cluster begin when it is reached, and stay as they were told while it is away.
-func (b Book) NameNews(ctx context.Context) iter.Seq2[ipam.NameNews, error] {
+// NameNews yields everything, and then the changes of each commit, until ctx ends or the caller stops or it yields an
+// error. If the host shares a store, each item has the name of its store. The cluster's begin when its store is
+// reached, and stay as they are during an outage.
+func (b Source) NameNews(ctx context.Context) iter.Seq2[ipam.NameNews, error] {
 	return func(yield func(ipam.NameNews, error) bool) {
 		for one, err := range ledger.FromEach(ctx, b.homes, news) {
 			if b.homes.Shares() {
@@ -60,7 +59,7 @@ func news(ctx context.Context, l *ledger.Ledger) iter.Seq2[ipam.NameNews, error]
 		changed, end := known(l)
 		defer end()
 		f := newFollower(l)
-		called := false // what networks are called may have changed
+		called := false // the names of networks may have changed
 		for first := true; ; first = false {
 			seen, missed := commits.Take()
 			var news ipam.NameNews
@@ -84,7 +83,7 @@ func news(ctx context.Context, l *ledger.Ledger) iter.Seq2[ipam.NameNews, error]
 	}
 }
 
-// known has a token whenever what the witness knows has changed; nil where there is none.
+// known returns a channel that gets a token when the witness's knowledge changes, or nil without a witness.
 func known(l *ledger.Ledger) (changed <-chan struct{}, end func()) {
 	if watch := l.Known().Watch; watch != nil {
 		return watch()
@@ -92,7 +91,7 @@ func known(l *ledger.Ledger) (changed <-chan struct{}, end func()) {
 	return nil, func() {}
 }
 
-// await waits for commits, or until what the witness knows has changed, and a little longer; false: ctx has ended.
+// await waits for commits or for the witness's knowledge to change, and a little longer. ok is false if ctx has ended.
 func await(ctx context.Context, woken, changed <-chan struct{}) (called, ok bool) {
 	select {
 	case <-ctx.Done():

@@ -23,7 +23,7 @@ func TestJumps(t *testing.T) {
 	for name, jump := range jumps {
 		for _, restarts := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, restarted %t", name, restarts), func(t *testing.T) {
-				j := &jumping{Room: ipamtest.New(t), restarts: restarts}
+				j := &jumping{Stage: ipamtest.New(t), restarts: restarts}
 				j.Run("network net1 subnet=192.0.2.0/29,pool quarantine=10m\nattach P net=net1")
 				j.Run("network net2 subnet=198.51.100.0/29,pool")
 				j.told = len(j.events())
@@ -60,7 +60,7 @@ func TestJumps(t *testing.T) {
 
 // jumping is a room whose clock jumps.
 type jumping struct {
-	*ipamtest.Room
+	*ipamtest.Stage
 	restarts bool
 	told     int // events
 }

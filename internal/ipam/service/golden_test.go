@@ -10,7 +10,7 @@ import (
 )
 
 // shownOf is all that is shown.
-func shownOf(t *testing.T, r *ipamtest.Room) map[string]any {
+func shownOf(t *testing.T, r *ipamtest.Stage) map[string]any {
 	t.Helper()
 	all := map[string]any{}
 	add := func(name string, list any, err error) {

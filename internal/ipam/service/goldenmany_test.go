@@ -18,7 +18,7 @@ var goldenLease = netip.MustParseAddr("2001:db8:1::77")
 
 // manyLeases writes n copies of the record of goldenLease as 1.0 wrote it. Each has an address, an id and a MAC of its
 // own. No code of today encodes them.
-func manyLeases(t *testing.T, r *ipamtest.Room, n int) {
+func manyLeases(t *testing.T, r *ipamtest.Stage, n int) {
 	t.Helper()
 	var subnet ipam.ID
 	var value []byte

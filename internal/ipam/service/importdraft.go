@@ -70,7 +70,7 @@ func tryImport(ctx context.Context, l *ledger.Ledger, p *ipam.Plan) (*importTria
 func (t *importTrial) busy(l *ledger.Ledger, n *ipam.PlannedNetwork) bool {
 	busy := ledger.Ask(l, func(ix *ledger.Index) bool {
 		nx := ix.NetworkIndex(ix.NetworkNamed(n.Name))
-		return nx != nil && nx.Record() != nil && nx.Record().Stage != ""
+		return nx.Record() != nil && nx.Record().Stage != ""
 	})
 	if busy {
 		t.Add(n.Line, "the network %s is being imported or removed; import again when that has ended", n.Name)
@@ -318,7 +318,7 @@ func leasesFor(l *ledger.Ledger, p *ipam.Plan) map[string]struct{} {
 		n := &p.Networks[i]
 		space := cmp.Or(n.Space, ipam.LocalSpace)
 		l.Read(func(ix *ledger.Index) {
-			if nx := ix.NetworkIndex(ix.NetworkNamed(n.Name)); nx != nil && nx.Record() != nil {
+			if nx := ix.NetworkIndex(ix.NetworkNamed(n.Name)); nx.Record() != nil {
 				space = nx.Record().Space
 				networks[nx.Record().ID] = struct{}{}
 			}

@@ -15,7 +15,7 @@ import (
 // parseNetwork reads what a Docker network requested for one of its subnets when it was created.
 type parseNetwork = func(ipam.EngineNetwork, ipam.EngineSubnet) (ipam.PoolRequest, error)
 
-// Rebuild recreates this host's attachments and leases from the running containers, for a store that forgets (BO-4).
+// Rebuild recreates this host's attachments and leases from the running containers, for a store that forgets.
 // parse reads a Docker network's request for a subnet. Rebuild does not stop at an error. It returns all errors
 // together at the end; if two containers run with one address, that is AlreadyInUse.
 func (s *Service) Rebuild(ctx context.Context, view ipam.EngineView, parse parseNetwork) error {

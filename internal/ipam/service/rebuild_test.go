@@ -65,7 +65,7 @@ func TestBO4Rebuilt(t *testing.T) {
 		Pool               ipam.ID
 	}
 	seen := map[string][]lease{}
-	for name, r := range map[string]*ipamtest.Room{"before": before, "after": after} {
+	for name, r := range map[string]*ipamtest.Stage{"before": before, "after": after} {
 		for _, l := range ipamtest.ListLeases(t, r.S, ipam.LeaseFilter{}) {
 			seen[name] = append(seen[name], lease{l.Address.String(), l.Name, l.MAC.String(), l.Kind, l.Pool})
 		}
@@ -220,7 +220,7 @@ func TestLN15Rebuilt(t *testing.T) {
 		s, err := service.Open(ctx, service.Config{Store: mem.New(), Host: "h1", Now: clock.Now, AskLAN: server.Ask,
 			Forgets: true})
 		fine(t, err)
-		keeper := lan.Of(s.Ledger).Keeper()
+		keeper := lan.Of(s.Ledger).Schedule()
 		if life == "first" {
 			pool := ipamtest.MustPool(t, s, ipam.PoolRequest{LANTerms: ipam.LANTerms{DHCPParent: "eth0"}}).ID
 			web = ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool, Name: "web", MAC: ipamtest.MAC(1)})

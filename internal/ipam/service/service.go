@@ -30,15 +30,15 @@ type Config struct {
 	Memories  int              // released addresses remembered per subnet; default: ledger.DefaultMemories
 	Retention ipam.Retention
 
-	// Forgets means that the store does not survive a restart. The state is then rebuilt from the running containers
-	// (BO-4). Ids of attachments are derived from their requests. A second lease of an address is refused, whoever
-	// requests it (BO-5).
+	// Forgets means that the store does not survive a restart. The state is then rebuilt from the running containers.
+	// Ids of attachments are derived from their requests. A second lease of an address is refused, whoever
+	// requests it.
 	Forgets bool
 
 	// Member makes the host a member of a cluster, and Store must be a store.Shared. nil: the store is the host's own.
 	Member *ipam.Member
 
-	// NoElastic turns elastic addresses off (CS-11).
+	// NoElastic turns elastic addresses off.
 	NoElastic bool
 
 	// Moment returns the time since the host's start, on a clock that runs during sleep and that nobody can set. The
@@ -68,10 +68,10 @@ type Service struct {
 	allocator.Allocator
 	edit.Editor
 	view.Views
-	stores.Keeper
-	elastic.Room
-	names.Book
-	lan.Lessee
+	stores.Stores
+	elastic.Addresses
+	names.Source
+	lan.Renewer
 
 	Ledger *ledger.Ledger // the host's own, for work on the store as a whole
 }
@@ -149,7 +149,7 @@ func Spaces(s *ledger.Ledger) []string {
 	return []string{ipam.LocalSpace, ipam.GlobalSpace}
 }
 
-// settleAttachments ends attachments whose end was interrupted, and those whose heir is gone.
+// settleAttachments ends attachments whose end was interrupted, and those whose successor is gone.
 func settleAttachments(ctx context.Context, s *ledger.Ledger) error {
 	if err := edit.Finish(ctx, s); err != nil {
 		return err
@@ -157,11 +157,11 @@ func settleAttachments(ctx context.Context, s *ledger.Ledger) error {
 	var all map[ipam.ID]*ipam.Attachment
 	s.Read(func(ix *ledger.Index) { all = maps.Collect(ix.Attachments()) })
 	for id, a := range all {
-		heir := a.Heir
-		if _, lives := all[heir]; heir == (ipam.ID{}) || lives {
+		next := a.Successor
+		if _, lives := all[next]; next == (ipam.ID{}) || lives {
 			continue
 		}
-		if err := allocator.ReleaseInherited(ctx, s, heir, []ipam.ID{id}); err != nil {
+		if err := allocator.ReleasePredecessors(ctx, s, next, []ipam.ID{id}); err != nil {
 			return err
 		}
 	}

@@ -12,9 +12,9 @@ import (
 	"berth/store"
 )
 
-// Check reads every record in one view and returns a sentence for each contradiction between them (`berth state check`). It
-// changes nothing.
-func (s Keeper) Check(ctx context.Context) ([]string, error) {
+// Check reads every record in one view and returns a sentence for each contradiction between them (`berth state
+// check`). It changes nothing.
+func (s Stores) Check(ctx context.Context) ([]string, error) {
 	return CheckStore(ctx, s.homes.Own.Store())
 }
 
@@ -52,7 +52,7 @@ func CheckStore(ctx context.Context, st store.Store) (problems []string, err err
 
 type checker struct {
 	ix       *ledger.Index
-	copied   map[string]*copyMark // the spaces of which not all need be there
+	copied   map[string]*copyMark // spaces that may be incomplete
 	problems []string
 }
 
@@ -60,7 +60,7 @@ func (ck *checker) problem(format string, args ...any) {
 	ck.problems = append(ck.problems, fmt.Sprintf(format, args...))
 }
 
-// names checks that each network has its name, and that each name is one's.
+// names checks that each network has its name, and each name one network.
 func (ck *checker) names(tx store.Tx) error {
 	found := map[string]bool{}
 	for rec, err := range tx.Scan(ledger.KindRange(ledger.NameKeys)) {
@@ -81,7 +81,7 @@ func (ck *checker) names(tx store.Tx) error {
 	return nil
 }
 
-// marks reads which spaces are copied, and checks that no other network is.
+// marks reads which spaces are being copied, and checks that no other network is.
 func (ck *checker) marks(tx store.Tx) error {
 	marks, err := readMarks(tx)
 	if err != nil {
@@ -98,7 +98,7 @@ func (ck *checker) marks(tx store.Tx) error {
 	return nil
 }
 
-// subnets checks each subnet against its network, its pools and the attachments that it names.
+// subnets checks each subnet against its network, its pools and its attachments.
 func (ck *checker) subnets() {
 	for _, sx := range ck.ix.Subnets() {
 		sub := sx.Record()
@@ -128,7 +128,7 @@ func (ck *checker) subnets() {
 	}
 }
 
-// exclusions checks that those of a subnet lie in it, in order and apart: they are searched by halving.
+// exclusions checks that a subnet's exclusions lie in it, in order and apart. They are found by binary search.
 func (ck *checker) exclusions(sub *ipam.Subnet) {
 	for i, x := range sub.Exclusions {
 		if !ipam.Covers(sub.CIDR, x.Range.IPRange) {
@@ -154,7 +154,7 @@ func (ck *checker) exclusions(sub *ipam.Subnet) {
 	}
 }
 
-// attachments checks that each belongs to a subnet that names it, unless it is being ended.
+// attachments checks that each belongs to a subnet that names it, unless it is ending.
 func (ck *checker) attachments() {
 	for id, at := range ck.ix.Attachments() {
 		sx := ck.ix.Subnet(at.Subnet)
@@ -175,8 +175,7 @@ func (ck *checker) attachments() {
 	}
 }
 
-// leases checks that each decodes, lies in its subnet, may be given there, and was taken through an attachment that is
-// there.
+// leases checks that each decodes, lies in its subnet, may be given there, and has an existing attachment.
 func (ck *checker) leases(tx store.Tx) error {
 	gateways := map[ipam.ID]netip.Addr{}
 	for rec, err := range tx.Scan(ledger.KindRange(ledger.LeaseKeys)) {
@@ -195,7 +194,7 @@ func (ck *checker) leases(tx store.Tx) error {
 		}
 		sx := ck.ix.Subnet(id)
 		if sx == nil {
-			continue // the rest of a subnet that is gone; the next start sweeps it
+			continue // the rest of a removed subnet, which the next start sweeps
 		}
 		ck.lease(sx.Record(), l)
 		if l.Held() && l.Kind == ipam.Gateway && l.Attachment == (ipam.ID{}) {
@@ -223,7 +222,7 @@ func (ck *checker) lease(sub *ipam.Subnet, l *ipam.Lease) {
 	}
 }
 
-// events checks that each decodes.
+// events checks that each event decodes.
 func (ck *checker) events(tx store.Tx) error {
 	for at, err := range ledger.EventsIn(tx, ledger.EventRange{}) {
 		if err != nil {

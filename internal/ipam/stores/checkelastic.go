@@ -7,9 +7,9 @@ import (
 	"berth/internal/ipam"
 )
 
-// elastics checks that each elastic address lies in one range, is of an account that is there, and is associated on a
-// network that is there; that no two of them are associated with the same guest by the same name; and that what edges
-// have said is of such addresses.
+// elastics checks that each elastic address lies in one range, belongs to an existing account and is associated on an
+// existing network; that no two are associated with the same guest under one name; and that the edges' reports are
+// about such addresses.
 func (ck *checker) elastics() {
 	guests := map[string]netip.Addr{}
 	for addr, one := range ck.ix.Elastics() {
@@ -70,7 +70,7 @@ func (ck *checker) elastic(addr netip.Addr, one *ipam.Elastic) {
 	}
 }
 
-// elasticRanges checks that those of elastic addresses lie apart.
+// elasticRanges checks that ranges of elastic addresses do not overlap.
 func (ck *checker) elasticRanges() {
 	for id, r := range ck.ix.AllElasticRanges() {
 		if r.ID != id {

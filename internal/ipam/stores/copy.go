@@ -18,15 +18,14 @@ type copying struct {
 	done, total int
 }
 
-// CopySpaces takes spaces from one store to another with all that is in them: networks, subnets, what Docker has in
-// use, leases, memories, reservations, events; and what there is of elastic addresses (copyelastic.go), unless that is
-// the cluster's out of which they are taken. All ids stay as they are. When it has returned, the source has the spaces
-// no longer.
+// CopySpaces moves spaces from one store to another with everything in them: networks, subnets, attachments, leases,
+// memories, reservations and events. It also moves elastic addresses (copyelastic.go), unless they stay with the
+// cluster. All ids stay the same. When it returns, the source no longer has the spaces.
 //
-// What the target has already is refused before anything is written, as a *PlanError. Then everything is written to the
-// target, where nobody sees it, read back, and compared; only then does the source let go, and only after that does the
-// target show it (copymark.go). After any error the same call goes on with it, or, as long as the source has not let
-// go, takes it back.
+// Collisions with the target are refused before anything is written, as a *PlanError. Then everything is written to the
+// target, where nobody sees it, and read back and compared. Only then does the source let go, and only after that does
+// the target show it (copymark.go). After an error the same call continues, or takes everything back as long as the
+// source has not let go.
 //
 // At most one of the services has a Member. The other one's store is that host's own, opened by this process alone; its
 // Config says Copying.
@@ -49,12 +48,12 @@ func CopySpaces(ctx context.Context, from, to *ledger.Ledger, opt ipam.CopyOptio
 			return ipam.CopyReport{}, cp.stopped(ctx, name, err)
 		}
 	}
-	for _, name := range names { // in order: what there is of elastic addresses is let go of before their networks
+	for _, name := range names { // elastic addresses come before the networks of their guests
 		if err := cp.letGo(ctx, name); err != nil {
 			return ipam.CopyReport{}, cp.stopped(ctx, name, err)
 		}
 	}
-	slices.Reverse(names) // and shown after them
+	slices.Reverse(names) // and are shown after them
 	for _, name := range names {
 		if err := cp.finish(ctx, name); err != nil {
 			return ipam.CopyReport{}, cp.stopped(ctx, name, err)
@@ -63,8 +62,7 @@ func CopySpaces(ctx context.Context, from, to *ledger.Ledger, opt ipam.CopyOptio
 	return report, nil
 }
 
-// choose lists the spaces that are copied, by name: those that are asked for, or all that have something, or whose copy
-// was cut off.
+// choose lists the spaces to copy by name: the named ones, or all with contents or an interrupted copy.
 func (cp *copying) choose(ctx context.Context) (names []string, err error) {
 	for _, s := range []*ledger.Ledger{cp.from, cp.to} {
 		marks, err := marks(ctx, s)
@@ -111,7 +109,7 @@ func (cp *copying) choose(ctx context.Context) (names []string, err error) {
 			"the host's own store", ipam.LocalSpace)
 }
 
-// spacesInUse are the spaces that have a subnet or a network, and those with names of their own.
+// spacesInUse lists the spaces that have a subnet or a network, and those with names of their own.
 func spacesInUse(s *ledger.Ledger) []string {
 	return ledger.Ask(s, func(ix *ledger.Index) (names []string) {
 		for _, name := range ix.Spaces() {
@@ -129,8 +127,7 @@ func spacesInUse(s *ledger.Ledger) []string {
 	})
 }
 
-// prepare makes the target's copy of a part what the source has, and compares them, from wherever a run before was cut
-// off. names are all parts that are copied.
+// prepare copies a part to the target and compares it, and continues an interrupted run. names are all parts to copy.
 func (cp *copying) prepare(ctx context.Context, name string, names []string, to *ipam.CopyReport) error {
 	source, target, err := cp.both(ctx, name)
 	switch {
@@ -149,7 +146,7 @@ func (cp *copying) prepare(ctx context.Context, name string, names []string, to 
 	return nil
 }
 
-// letGo has the source let go of a part, unless it has.
+// letGo makes the source let go of a part, if it has not yet.
 func (cp *copying) letGo(ctx context.Context, name string) error {
 	source, target, err := cp.both(ctx, name)
 	if err != nil || source != nil && source.Stage != copyFrozen {
@@ -158,7 +155,7 @@ func (cp *copying) letGo(ctx context.Context, name string) error {
 	return cp.release(ctx, target)
 }
 
-// finish shows in the target what the source has let go of, and clears that away.
+// finish shows a part in the target and clears it away in the source.
 func (cp *copying) finish(ctx context.Context, name string) error {
 	_, target, err := cp.both(ctx, name)
 	if err == nil && target != nil {
@@ -177,7 +174,7 @@ func (cp *copying) finish(ctx context.Context, name string) error {
 	return cp.clearSource(ctx, name, left)
 }
 
-// begin marks the target, and where other hosts have the source, too, keeps them from it.
+// begin marks the target. In a shared source it also keeps other hosts from using the part.
 func (cp *copying) begin(ctx context.Context, name string, source, target *copyMark) error {
 	if target == nil {
 		target = &copyMark{ID: ipam.NewID(), Space: name, Host: cp.from.Host(), HostID: cp.hostID(),
@@ -204,7 +201,7 @@ func (cp *copying) begin(ctx context.Context, name string, source, target *copyM
 	return hide(ctx, cp.from, name, true, func(*ledger.Change) error { return nil })
 }
 
-// hostID is the id of the host whose own store takes part; zero where none of the stores has several hosts.
+// hostID is the id of the host whose own store takes part, or zero if no store is shared.
 func (cp *copying) hostID() ipam.ID {
 	if m := cmp.Or(cp.from.Member(), cp.to.Member()); m != nil {
 		return m.Host
@@ -212,10 +209,10 @@ func (cp *copying) hostID() ipam.ID {
 	return ipam.ID{}
 }
 
-// maxPasses is how often what is written is compared. Something can end by its time meanwhile, in either store.
+// maxPasses is how often the copy is compared. Meanwhile something may end in either store, because its time is over.
 const maxPasses = 4
 
-// copy makes the target's copy what the source has, and compares them.
+// copy copies a part to the target and compares it.
 func (cp *copying) copy(ctx context.Context, name string, names []string, to *ipam.CopyReport) error {
 	for pass := 1; ; pass++ {
 		for _, s := range []*ledger.Ledger{cp.from, cp.to} {
@@ -240,7 +237,7 @@ func (cp *copying) copy(ctx context.Context, name string, names []string, to *ip
 	}
 }
 
-// step tells how far it is.
+// step reports the progress.
 func (cp *copying) step(n int) {
 	cp.done += n
 	if cp.opt.Progress != nil && cp.total > 0 {
@@ -248,7 +245,7 @@ func (cp *copying) step(n int) {
 	}
 }
 
-// stopped says what to do about a copy that an error has stopped.
+// stopped adds to an error what to do about the interrupted copy.
 func (cp *copying) stopped(ctx context.Context, name string, err error) error {
 	source, target, markErr := cp.both(context.WithoutCancel(ctx), name)
 	if markErr != nil || source == nil && target == nil {

@@ -16,10 +16,9 @@ import (
 	"berth/store"
 )
 
-// check holds the parts of the source against what the target has, and counts what there is. All that collides is in
-// the error.
+// check compares the parts of the source with what the target has, and counts them. The error lists all collisions.
 func (cp *copying) check(ctx context.Context, names []string, report *ipam.CopyReport) error {
-	if err := edit.Finish(ctx, cp.from); err != nil { // what is being ended, so that it is not copied
+	if err := edit.Finish(ctx, cp.from); err != nil { // so that nothing is copied that is about to end
 		return err
 	}
 	wrong := new(ipam.PlanError)
@@ -35,7 +34,7 @@ func (cp *copying) check(ctx context.Context, names []string, report *ipam.CopyR
 		if err != nil {
 			return err
 		}
-		if source == nil || source.Stage == copyFrozen { // else it is the target's by now
+		if source == nil || source.Stage == copyFrozen { // else it is the target's already
 			if err := cp.collisions(ctx, all, names, wrong); err != nil {
 				return err
 			}
@@ -49,7 +48,7 @@ func (cp *copying) check(ctx context.Context, names []string, report *ipam.CopyR
 	return wrong.Err()
 }
 
-// collisions notes what the target has that is in the way, and which other hosts use what is copied.
+// collisions notes what the target has already, and which other hosts use what is copied.
 func (cp *copying) collisions(ctx context.Context, all []*group, names []string, wrong *ipam.PlanError) error {
 	for _, g := range all {
 		if g.elastic != nil {
@@ -81,7 +80,7 @@ func (cp *copying) collisions(ctx context.Context, all []*group, names []string,
 
 func networkCollides(c *ledger.Change, n *ipam.Network, wrong *ipam.PlanError) error {
 	if known := c.Index().Network(n.ID); known != nil {
-		if known.Stage != ipam.Moving { // else it is of the copy that was cut off
+		if known.Stage != ipam.Moving { // else it is from the interrupted copy
 			wrong.Add(0, "network %s of space %s is in the target already, as %s in space %s, with the same id %s",
 				n.Name, n.Space, known.Name, known.Space, n.ID)
 		}
@@ -103,7 +102,7 @@ func networkCollides(c *ledger.Change, n *ipam.Network, wrong *ipam.PlanError) e
 
 func subnetCollides(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet, wrong *ipam.PlanError) error {
 	if c.Index().Subnet(sub.ID) != nil {
-		return nil // with its network
+		return nil // it goes with its network
 	}
 	other, err := c.Overlapping(sub.Space, sub.CIDR, ipam.ID{})
 	if err != nil {
@@ -124,10 +123,10 @@ func subnetCollides(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet, wrong *
 	return nil
 }
 
-// errDiffers: what was read back is not what was to be written.
+// errDiffers means that a record was read back different from what was written.
 var errDiffers = errors.New("the copy differs")
 
-// compare reads the whole of a part back, and holds it against the source, record by record.
+// compare reads a whole part back and compares it with the source, record by record.
 func (cp *copying) compare(ctx context.Context, part string, all []*group, report *ipam.CopyReport) error {
 	back := cp.opt.ReadBack
 	if back == nil {
@@ -143,7 +142,7 @@ func (cp *copying) compare(ctx context.Context, part string, all []*group, repor
 	return err
 }
 
-// hold counts what there is of a part, and holds the target against it; back nil: there is none.
+// hold counts a part, and compares it with what was read back; nil: with nothing.
 func (cp *copying) hold(ctx context.Context, part string, all []*group, back store.Store,
 	report *ipam.CopyReport) (records int, err error) {
 	space := ipam.CopiedSpace{Name: part, Networks: []ipam.CopiedNetwork{}}
@@ -205,7 +204,7 @@ func newTally(g *group) *tally {
 	return t
 }
 
-// all goes through a group, in the source and in what was read back of it; to nil: in the source alone.
+// all goes through a group in the source and in what was read back; nil: only in the source.
 func (t *tally) all(ctx context.Context, from, to store.Tx) error {
 	for _, r := range slices.Concat(t.g.units...) {
 		got := r.value
@@ -240,7 +239,7 @@ func (t *tally) all(ctx context.Context, from, to store.Tx) error {
 	return nil
 }
 
-// count counts an owner or a lease, and names it.
+// count counts an owner or a lease, and returns its name.
 func (t *tally) count(key, want []byte) (what string, err error) {
 	if key[0] == ledger.DynamicKeys {
 		t.Reservations++
@@ -266,7 +265,7 @@ func (t *tally) count(key, want []byte) (what string, err error) {
 	return addr.String(), nil
 }
 
-// is holds a record that was read back against the one that was to be written.
+// is compares a record that was read back with the one that should have been written.
 func (t *tally) is(what string, key, want, got []byte) error {
 	t.records++
 	for _, part := range [][]byte{key, want} {

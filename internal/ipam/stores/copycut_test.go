@@ -93,7 +93,7 @@ func (s *copyStart) again(t testing.TB) *copyRun {
 		return newCopyRun(t, s.made.toShared)
 	}
 	path, member := filepath.Join(t.TempDir(), "berth.db"), *s.made.member
-	room := &ipamtest.Room{T: t, Path: path, Clock: &ipamtest.Clock{Time: s.made.Clock.Time}, Host: s.made.Host,
+	room := &ipamtest.Stage{T: t, Path: path, Clock: &ipamtest.Clock{Time: s.made.Clock.Time}, Host: s.made.Host,
 		Pools: map[string]ipam.ID{}, Spare: map[string]netip.Addr{}}
 	room.Store = storetest.NewFaulty(ipamtest.OpenStore(t, path))
 	common := mem.New()
@@ -103,7 +103,7 @@ func (s *copyStart) again(t testing.TB) *copyRun {
 	})
 	putAll(t, room.Store, s.own)
 	putAll(t, common, s.common)
-	return &copyRun{copyRoom: &copyRoom{Room: room, member: &member, common: common}, toShared: s.made.toShared,
+	return &copyRun{copyRoom: &copyRoom{Stage: room, member: &member, common: common}, toShared: s.made.toShared,
 		spaces: s.made.spaces, local: s.made.local, want: s.made.want}
 }
 

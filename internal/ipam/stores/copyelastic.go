@@ -10,15 +10,15 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Elastic addresses are of no space, and go along with whatever is copied: accounts, ranges, addresses with their
-// associations, what this host's edge has of them, and their events. They have a mark of their own, by the same rules
-// as a space (copymark.go), and are let go of before any space, so that no store is served that has an association
-// without its network. Their ranges are Moving meanwhile, so that nobody uses what is in them.
+// Elastic addresses belong to no space and go along with any copy: accounts, ranges, addresses with their associations,
+// reports of this host's edge, and events. They have their own mark, by the same rules as a space (copymark.go). The
+// source lets go of them before any space, so that no store has an association without its network. Meanwhile their
+// ranges are Moving, so that nobody uses them.
 
-// elasticPart stands for them among the names of spaces.
+// elasticPart stands for elastic addresses among the names of spaces.
 const elasticPart = ""
 
-// partName names a space, or what there is of elastic addresses, in a sentence.
+// partName names a space, or the elastic addresses, in a sentence.
 func partName(name string) string {
 	if name == elasticPart {
 		return "what there is of elastic addresses"
@@ -26,8 +26,8 @@ func partName(name string) string {
 	return "the space " + name
 }
 
-// isOf tells whether an event is of a space, or of elastic addresses alone: one of an association is of the space of
-// its network.
+// isOf reports whether an event belongs to a space, or only to elastic addresses. The event of an association belongs
+// to the space of its network.
 func isOf(e *ipam.Event, part string) bool {
 	if part != elasticPart || e.Space != "" {
 		return e.Space == part && part != elasticPart
@@ -36,17 +36,17 @@ func isOf(e *ipam.Event, part string) bool {
 	return strings.HasPrefix(verb, "account.") || strings.HasPrefix(verb, "elastic.") && e.Verb != ipam.ElasticMoved
 }
 
-// elasticCopy is what the target is to have of elastic addresses.
+// elasticCopy is what the target must have of elastic addresses.
 type elasticCopy struct {
 	ipam.CopiedElastic
 	accounts  []*ipam.Account
 	ranges    []*ipam.ElasticRange
 	addresses []*ipam.Elastic
-	applied   []*ipam.Applied // by this host's edge
-	others    []*ipam.Elastic // that the store has besides
+	applied   []*ipam.Applied // this host's edge
+	others    []*ipam.Elastic // the store's other addresses
 }
 
-// hasElastic tells whether there is anything to be copied.
+// hasElastic reports whether a store has any elastic addresses to copy.
 func hasElastic(s *ledger.Ledger) bool {
 	return ledger.Ask(s, func(ix *ledger.Index) bool {
 		for range ix.Accounts() {
@@ -62,7 +62,7 @@ func hasElastic(s *ledger.Ledger) bool {
 	})
 }
 
-// elasticIn lists what a store has, in the order of the keys: all, or what is being copied.
+// elasticIn lists a store's records in the order of their keys: all, or those being copied.
 func elasticIn(s *ledger.Ledger, moving bool) *elasticCopy {
 	e := new(elasticCopy)
 	s.Read(func(ix *ledger.Index) {
@@ -99,7 +99,7 @@ func elasticIn(s *ledger.Ledger, moving bool) *elasticCopy {
 	return e
 }
 
-// ofMark leaves the accounts that the copy has made, less those that have other addresses by now.
+// ofMark removes the accounts that the copy has not made, or that have other addresses by now.
 func (e *elasticCopy) ofMark(m *copyMark) *elasticCopy {
 	e.accounts = slices.DeleteFunc(e.accounts, func(a *ipam.Account) bool {
 		return !slices.Contains(m.Accounts, a.Name) ||
@@ -108,19 +108,19 @@ func (e *elasticCopy) ofMark(m *copyMark) *elasticCopy {
 	return e
 }
 
-// wantedElastic is what the target is to have. names are the parts that are copied.
+// wantedElastic returns what the target must have. names are the parts to copy.
 func (cp *copying) wantedElastic(names []string) *elasticCopy {
 	e, there, copied := elasticIn(cp.from, false), cp.networksThere(names), map[netip.Addr]bool{}
 	for i, a := range e.accounts {
 		known := ledger.Ask(cp.to, func(ix *ledger.Index) *ipam.Account { return ix.Account(a.Name) })
 		if known != nil && sameAccount(known, a) {
-			e.accounts[i] = known // one that says the same and was there already stays
+			e.accounts[i] = known // the same account exists already and stays
 		}
 	}
 	for i, r := range e.ranges {
 		moving := *r
 		if moving.Moving = true; r.Host != "" && cp.from.Member() == nil {
-			moving.Host = cp.to.Host() // this host, whatever that was called
+			moving.Host = cp.to.Host() // this host, even under another name
 		}
 		e.ranges[i] = &moving
 	}
@@ -142,7 +142,7 @@ func (cp *copying) wantedElastic(names []string) *elasticCopy {
 	return e
 }
 
-// networksThere are the networks that the target will have.
+// networksThere returns the networks that the target will have.
 func (cp *copying) networksThere(names []string) map[ipam.ID]bool {
 	there := map[ipam.ID]bool{}
 	for _, s := range []*ledger.Ledger{cp.from, cp.to} {
@@ -157,8 +157,8 @@ func (cp *copying) networksThere(names []string) map[ipam.ID]bool {
 	return there
 }
 
-// appliedThere is what the edge has, the way the target is to have it: told by a daemon that shared the store with
-// nobody, it holds for as long as the edge likes.
+// appliedThere converts an edge's report for the target. From a daemon without a shared store it holds without a time
+// limit.
 func (cp *copying) appliedThere(at *ipam.Applied) *ipam.Applied {
 	there := *at
 	there.Host, there.Untimed, there.Grant = cp.to.Host(), cp.from.Member() == nil && at.InForce, 0
@@ -168,7 +168,8 @@ func (cp *copying) appliedThere(at *ipam.Applied) *ipam.Applied {
 	return &there
 }
 
-// elasticGroup has the records: first those of accounts and ranges, so that nobody else takes them in the target.
+// elasticGroup returns the records as a group. Accounts and ranges come first, so that nobody else takes them in the
+// target.
 func (cp *copying) elasticGroup(e *elasticCopy) *group {
 	g := &group{elastic: e}
 	g.unit()
@@ -211,7 +212,7 @@ func (e *elasticCopy) noteAccounts(c *ledger.Change) error {
 	return putMark(c, m)
 }
 
-// skipElastic has ids begin behind those of an address.
+// skipElastic makes later ids greater than those of an address.
 func skipElastic(c *ledger.Change, e *ipam.Elastic) {
 	if e == nil {
 		return
@@ -221,7 +222,7 @@ func skipElastic(c *ledger.Change, e *ipam.Elastic) {
 	}
 }
 
-// moveRanges marks all ranges of a store as being copied, or those that are as copied.
+// moveRanges marks all ranges of a store as being copied, or as not.
 func moveRanges(c *ledger.Change, moving bool) error {
 	c.TouchPlan()
 	var all []*ipam.ElasticRange
@@ -241,7 +242,7 @@ func moveRanges(c *ledger.Change, moving bool) error {
 	return nil
 }
 
-// stillMoving refuses to let go of ranges of a shared source to which one was added.
+// stillMoving refuses to let go if a range was added to a shared source.
 func stillMoving(c *ledger.Change) error {
 	for _, r := range c.Index().ElasticRanges() {
 		return ipam.Refuse(ipam.ErrChanged, "the elastic range %s was added meanwhile", r.Range)

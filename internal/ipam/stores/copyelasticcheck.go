@@ -12,13 +12,13 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// sameAccount tells whether two accounts say the same.
+// sameAccount reports whether two accounts are equal.
 func sameAccount(a, b *ipam.Account) bool {
 	return a.Name == b.Name && a.Domain == b.Domain && (a.Quota == nil) == (b.Quota == nil) &&
 		(a.Quota == nil || *a.Quota == *b.Quota) && slices.Equal(a.Owners, b.Owners)
 }
 
-// leftBehind notes associations with guests on networks that stay where they are, where they would lead nowhere.
+// leftBehind notes associations with guests on networks that stay, because they would lead nowhere.
 func (cp *copying) leftBehind(e *elasticCopy, names []string, wrong *ipam.PlanError) {
 	there := cp.networksThere(names)
 	for _, one := range e.addresses {
@@ -28,7 +28,7 @@ func (cp *copying) leftBehind(e *elasticCopy, names []string, wrong *ipam.PlanEr
 		}
 		n := ledger.Ask(cp.from, func(ix *ledger.Index) *ipam.Network { return ix.Network(a.Network) })
 		if n == nil {
-			continue // which led nowhere before
+			continue // it led nowhere before
 		}
 		why := "which is not copied"
 		if n.Space == ipam.LocalSpace {
@@ -40,8 +40,7 @@ func (cp *copying) leftBehind(e *elasticCopy, names []string, wrong *ipam.PlanEr
 	}
 }
 
-// staying notes associations with guests on networks that are copied while elastic addresses stay: they are the
-// cluster's as long as it has other hosts, or networks that are not copied.
+// staying notes associations with guests on networks that are copied while elastic addresses stay with the cluster.
 func (cp *copying) staying(names []string, why string, wrong *ipam.PlanError) {
 	var found []*ipam.Elastic
 	networks := map[ipam.ID]string{}
@@ -64,7 +63,8 @@ func (cp *copying) staying(names []string, why string, wrong *ipam.PlanError) {
 	}
 }
 
-// elasticStays says why elastic addresses are not copied out of a shared store; empty: they are.
+// elasticStays returns why elastic addresses are not copied from a shared store, because it has other hosts or other
+// networks. It returns an empty text if they are copied.
 func (cp *copying) elasticStays(names []string) (why string) {
 	if cp.from.Member() == nil {
 		return ""
@@ -84,7 +84,7 @@ func (cp *copying) elasticStays(names []string) (why string) {
 	return why
 }
 
-// elasticCollisions notes what the target has that is in the way of accounts, ranges and associations.
+// elasticCollisions notes what the target has in the way of accounts, ranges and associations.
 func (cp *copying) elasticCollisions(c *ledger.Change, e *elasticCopy, wrong *ipam.PlanError) {
 	n := 0
 	for range c.Index().Accounts() {
@@ -165,8 +165,8 @@ func (cp *copying) rangeCollides(c *ledger.Change, r *ipam.ElasticRange, wrong *
 	}
 }
 
-// claimsCollide notes associations that would be with another account's container, of either store, and guests of both
-// to which an address leads.
+// claimsCollide notes associations with a container that another account would claim, in either store, and guests of
+// both stores to which an address leads.
 func (cp *copying) claimsCollide(c *ledger.Change, e *elasticCopy, wrong *ipam.PlanError) {
 	ours := map[netip.Addr]bool{}
 	for _, one := range e.addresses {
@@ -211,9 +211,9 @@ func (cp *copying) claimsCollide(c *ledger.Change, e *elasticCopy, wrong *ipam.P
 	}
 }
 
-// MayShare refuses a host's own store that is to serve beside a shared one, and has an elastic address that is
-// associated: elastic addresses are the shared store's then, and nobody would map it any more. left tells that there is
-// something of them that nobody would see.
+// MayShare refuses a host's own store with an associated elastic address beside a shared store. Elastic addresses
+// belong to the shared store then, so nobody would map it. left reports that the own store has other elastic records,
+// which nobody would see.
 func MayShare(own *ledger.Ledger) (left bool, err error) {
 	var found *ipam.Elastic
 	own.Read(func(ix *ledger.Index) {

@@ -9,8 +9,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// hide keeps other hosts from a part of a shared store, or lets it be seen: its networks and ranges are Moving, or not
-// any more. It does a last thing with the last of them. It refuses to hide a network that other hosts use.
+// hide makes a part of a shared store invisible to other hosts, or visible again: its networks and ranges are Moving,
+// or not. It runs last in the transaction of the last one. It refuses to hide a network that other hosts use.
 func hide(ctx context.Context, s *ledger.Ledger, part string, hidden bool, last func(*ledger.Change) error) error {
 	stage := map[bool]ipam.Stage{true: ipam.Moving}
 	for more := true; more; {
@@ -20,7 +20,7 @@ func hide(ctx context.Context, s *ledger.Ledger, part string, hidden bool, last 
 				if n.Stage != stage[!hidden] {
 					continue
 				}
-				if more = did >= s.Page() || hidden && did > 0; more { // to hide one reads its pools
+				if more = did >= s.Page() || hidden && did > 0; more { // hiding one reads its pools
 					return nil
 				}
 				if hidden {
@@ -49,7 +49,7 @@ func hide(ctx context.Context, s *ledger.Ledger, part string, hidden bool, last 
 	return nil
 }
 
-// ownAlone refuses a network that another host holds.
+// ownAlone refuses a network that another host uses.
 func ownAlone(c *ledger.Change, n *ipam.Network) error {
 	if n == nil {
 		return nil
@@ -71,7 +71,7 @@ func ownAlone(c *ledger.Change, n *ipam.Network) error {
 	return nil
 }
 
-// release has the source let go of a space. From then on there is only one way: forward.
+// release makes the source let go of a space. After that the copy can only be completed.
 func (cp *copying) release(ctx context.Context, target *copyMark) error {
 	return cp.from.Update(ctx, func(c *ledger.Change) error {
 		if c.Member() != nil {
@@ -96,7 +96,7 @@ func (cp *copying) release(ctx context.Context, target *copyMark) error {
 	})
 }
 
-// moved is the event of a part that goes to another store, or came from one.
+// moved is the event of a part that was copied to or from a store.
 func moved(c *ledger.Change, part, detail string) error {
 	e := &ipam.Event{Verb: ipam.SpaceMoved, Name: part, Detail: detail}
 	if part == elasticPart {
@@ -106,9 +106,9 @@ func moved(c *ledger.Change, part, detail string) error {
 	return err
 }
 
-// reveal lets the target's copy be seen. The last of its transactions takes the mark away.
+// reveal makes the target's copy visible. Its last transaction removes the mark.
 func (cp *copying) reveal(ctx context.Context, m *copyMark) error {
-	// of no space: the source keeps them, too, as long as their containers live
+	// stand-ins belong to no space: the source keeps them, too, as long as their containers exist
 	stands, err := allocator.Of(ledger.Alone(cp.from)).StandIns(ctx)
 	if err == nil && len(stands) > 0 && m.Space != elasticPart {
 		err = cp.to.Update(ctx, func(c *ledger.Change) error { return allocator.PutStandIns(c, stands) })
@@ -124,7 +124,7 @@ func (cp *copying) reveal(ctx context.Context, m *copyMark) error {
 	})
 }
 
-// end notes in the source that the target has a part, after a look whether that is so.
+// end records in the source that the target has a part, after it has checked that.
 func (cp *copying) end(ctx context.Context, part string, all []*group) error {
 	err := cp.to.Look(ctx, func(c *ledger.Change) error {
 		for _, g := range all {
@@ -149,7 +149,7 @@ func (cp *copying) end(ctx context.Context, part string, all []*group) error {
 	})
 }
 
-// there holds to it that the target has a network or a range which the source has let go of.
+// there checks that the target has a network or range that the source has let go of.
 func there(c *ledger.Change, r record) error {
 	if r.key[0] != ledger.NetworkKeys && r.key[0] != ledger.ElasticRangeKeys {
 		return nil
@@ -174,8 +174,7 @@ func there(c *ledger.Change, r record) error {
 	return nil
 }
 
-// clearSource removes what a source that has let go of a part still has of it. The last of its transactions takes the
-// mark away.
+// clearSource removes the rest of a part from a source that has let go of it. Its last transaction removes the mark.
 func (cp *copying) clearSource(ctx context.Context, part string, all []*group) error {
 	if err := cp.clear(ctx, cp.from, all); err != nil {
 		return err
@@ -201,7 +200,7 @@ func dropSpace(c *ledger.Change, space string) error {
 	return c.RemoveSpace(space)
 }
 
-// undo takes back copies that were cut off, unless their source has let go.
+// undo takes back interrupted copies whose source has not let go.
 func (cp *copying) undo(ctx context.Context, names []string) (ipam.CopyReport, error) {
 	report := ipam.CopyReport{Undone: true}
 	for _, name := range names {

@@ -10,7 +10,7 @@ import (
 	"berth/store"
 )
 
-// eachEvent hands out the events of a space, or of elastic addresses, in pages, each as a record of its own.
+// eachEvent passes on the events of a space, or of elastic addresses, in pages, each as its own record.
 func eachEvent(ctx context.Context, s *ledger.Ledger, space string, limit int, fn func([]store.Record) error) error {
 	for from, more := uint64(0), true; more; {
 		var page []store.Record
@@ -31,7 +31,7 @@ func eachEvent(ctx context.Context, s *ledger.Ledger, space string, limit int, f
 	return nil
 }
 
-// eventPage reads a page of eachEvent, and where the next one begins, if there are more.
+// eventPage reads a page of eachEvent, and returns where the next one begins.
 func eventPage(tx store.Tx, space string, from uint64, limit int) (page []store.Record, next uint64, more bool,
 	err error) {
 	for at, err := range ledger.EventsIn(tx, ledger.EventRange{From: from}) {
@@ -57,8 +57,8 @@ func eventPage(tx store.Tx, space string, from uint64, limit int) (page []store.
 	return page, from, false, nil
 }
 
-// writeEvents writes a page of events, less those that are there. An id that another event of the target has goes to
-// the next one that is free: it is the time in microseconds.
+// writeEvents writes a page of events that the target lacks. If the target has another event of the same id, the next
+// free id is used; ids are times in microseconds.
 func (cp *copying) writeEvents(ctx context.Context, page []store.Record) error {
 	err := cp.to.Update(ctx, func(c *ledger.Change) error {
 		for _, e := range page {
@@ -80,8 +80,8 @@ func (cp *copying) writeEvents(ctx context.Context, page []store.Record) error {
 	return err
 }
 
-// placeOfEvent is the id under which a store has an event, or the one that is free for it. read reads those that the
-// store has, each as a record of its own.
+// placeOfEvent returns the id under which a store has an event, or a free one. read reads the store's events, each as
+// its own record.
 func placeOfEvent(read func(id uint64) ([]byte, error), e store.Record) (id uint64, there bool, err error) {
 	for id = ledger.EventID(e.Key); ; id++ {
 		raw, err := read(id)
@@ -97,7 +97,7 @@ func placeOfEvent(read func(id uint64) ([]byte, error), e store.Record) (id uint
 	}
 }
 
-// compareEvents looks for a page of events in the target. Those that are older than all that it has were trimmed there.
+// compareEvents looks for a page of events in the target. Events older than all of the target's were trimmed there.
 func compareEvents(tx store.Tx, page []store.Record) error {
 	first := ^uint64(0)
 	for at, err := range ledger.EventsIn(tx, ledger.EventRange{}) {
@@ -120,8 +120,7 @@ func compareEvents(tx store.Tx, page []store.Record) error {
 	return nil
 }
 
-// dropEventsOf removes the events that one of the stores has of a space, or of elastic addresses, which the other one
-// has, too.
+// dropEventsOf removes from a store those events of a space, or of elastic addresses, that the other store has, too.
 func (cp *copying) dropEventsOf(ctx context.Context, s *ledger.Ledger, part string) error {
 	return eachEvent(ctx, cp.from, part, copyPage(s), func(page []store.Record) error {
 		cp.step(len(page))
@@ -129,7 +128,7 @@ func (cp *copying) dropEventsOf(ctx context.Context, s *ledger.Ledger, part stri
 	})
 }
 
-// dropEvents removes events where they are, and as they are.
+// dropEvents removes events that are still the same.
 func dropEvents(c *ledger.Change, page []store.Record) error {
 	for _, e := range page {
 		id, there, err := placeOfEvent(c.EventAlone, e)

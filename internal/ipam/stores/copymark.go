@@ -10,17 +10,16 @@ import (
 	"berth/store"
 )
 
-// A space that is copied from one store to another has a mark in both, under its name; what there is of elastic
-// addresses has one under the empty name. What they say together is who has the space, at each moment and after each
-// crash:
+// A space that is being copied has a mark in both stores, under its name. Elastic addresses have one under the empty
+// name. Together the marks say who has the space, at every moment and after every crash:
 //
 //	the source has    the target has    the space is
-//	none, or frozen   none, or a mark   the source's. The target's copy is seen by nobody, and goes on or is taken back
-//	released          a mark            nobody's. All of it is in the target, and was compared; it can only go on
+//	none, or frozen   none, or a mark   the source's. Nobody sees the target's copy, which is continued or taken back
+//	released          a mark            nobody's. The target has all of it, and it was compared; it is continued
 //	released, gone    none              the target's. What the source has left is cleared away
 //
-// So no moment has it in both. A store that has no other hosts is not served while it has a mark (Open), so that nobody
-// asks a source that has let go, or a target that is not whole.
+// So both never have it at once. A store without other hosts is not served while it has a mark (Open), so that nobody
+// asks a source that has let go, or a target that is incomplete.
 
 // copyMark is the record of a copy in one of its two stores.
 type copyMark struct {
@@ -29,7 +28,7 @@ type copyMark struct {
 	Host    string    `json:"host"` // whose own store takes part
 	HostID  ipam.ID   `json:"host_id,omitzero"`
 	Stage   copyStage `json:"stage"`
-	Command string    `json:"command,omitempty"` // goes on with it
+	Command string    `json:"command,omitempty"` // continues the copy
 	Actor   string    `json:"actor,omitempty"`
 	Began   time.Time `json:"began"`
 
@@ -38,20 +37,20 @@ type copyMark struct {
 
 type copyStage string
 
-// The stages of a copy: the first is the target's, the others the source's.
+// The stages of a copy: the first is the target's, the others are the source's.
 const (
 	copyArriving copyStage = "arriving" // its networks are Moving until all of them are there
-	copyFrozen   copyStage = "frozen"   // other hosts see none of it any more: its networks are Moving
-	copyReleased copyStage = "released" // let go of
+	copyFrozen   copyStage = "frozen"   // invisible to other hosts: its networks are Moving
+	copyReleased copyStage = "released" // the source has let go
 	copyGone     copyStage = "gone"     // the target has it, and the rest here means nothing
 )
 
-// copyKeys begin the keys of copies; ledger/keys.go has all letters.
+// copyKeys begin the keys of copies; ledger/keys.go lists all letters.
 const copyKeys = 'c'
 
 func copyKey(space string) []byte { return append([]byte{copyKeys}, space...) }
 
-// readMark reads the mark of a space; nil where it has none.
+// readMark reads the mark of a space, or nil.
 func readMark(tx store.Tx, space string) (*copyMark, error) {
 	return ledger.ReadJSON[copyMark](tx, copyKey(space), "a copy of space "+space)
 }
@@ -72,7 +71,7 @@ func putMark(c *ledger.Change, m *copyMark) error {
 	return err
 }
 
-// newMark writes the mark of a copy that begins.
+// newMark writes the mark of a new copy.
 func newMark(c *ledger.Change, m *copyMark) error {
 	other, err := readMark(c.Tx(), m.Space)
 	if err == nil && other != nil {
@@ -85,7 +84,7 @@ func newMark(c *ledger.Change, m *copyMark) error {
 	return putMark(c, m)
 }
 
-// marks reads all marks of the service's store.
+// marks reads all marks of a ledger's store.
 func marks(ctx context.Context, s *ledger.Ledger) (all []*copyMark, err error) {
 	err = s.View(ctx, func(tx store.Tx) error {
 		all, err = readMarks(tx)
@@ -94,8 +93,7 @@ func marks(ctx context.Context, s *ledger.Ledger) (all []*copyMark, err error) {
 	return all, err
 }
 
-// RefuseCopied refuses to serve a store out of which, or into which, a space was copied in part. What a copy that has
-// ended left behind is cleared away.
+// RefuseCopied refuses to serve a store with an unfinished copy. It clears away the rest of a finished one.
 func RefuseCopied(ctx context.Context, s *ledger.Ledger) error {
 	marks, err := marks(ctx, s)
 	if err != nil {
@@ -127,7 +125,7 @@ func RefuseCopied(ctx context.Context, s *ledger.Ledger) error {
 	return nil
 }
 
-// ours refuses to go on with the copy of another host.
+// ours refuses to continue the copy of another host.
 func (cp *copying) ours(m *copyMark) error {
 	if m == nil || m.HostID == cp.hostID() {
 		return nil
@@ -136,7 +134,7 @@ func (cp *copying) ours(m *copyMark) error {
 		partName(m.Space), m.Host, m.Began.Format("2006-01-02 15:04:05 MST"), m.Command)
 }
 
-// meanwhile refuses a mark of the other direction: that copy is to be ended first.
+// meanwhile refuses a mark of the other direction: that copy must be ended first.
 func meanwhile(m *copyMark, allowed ...copyStage) error {
 	if m == nil {
 		return nil

@@ -15,23 +15,23 @@ import (
 	"berth/store"
 )
 
-// group is what belongs together of a part: a network, or all of elastic addresses. It says which records the target
-// is to have, and so what is written, compared, cleared away and taken back.
+// group is a network, or all elastic addresses. It says which records the target must have, and so what is written,
+// compared, cleared away and taken back.
 type group struct {
 	network *ipam.Network // nil: elastic addresses
-	// units are few records, in the order in which they are written. Those of a unit are there together or not at all.
+	// units are the few records, in writing order. Each unit is one transaction.
 	units [][]record
-	// ranges are the many: leases and owners.
+	// ranges are the many records: leases and owners
 	ranges []*rangeCopy
-	// collide notes what the target has that is in the way of a unit.
+	// collide notes what the target has in the way of a unit
 	collide func(c *ledger.Change, unit int, wrong *ipam.PlanError) error
-	first   func(*ledger.Change) error // is done with the first unit
+	first   func(*ledger.Change) error // runs with the first unit
 
 	elastic *elasticCopy
-	err     error // the first of add
+	err     error // the first error of add
 }
 
-// record is one that the target is to have.
+// record is a record that the target must have.
 type record struct {
 	what       string
 	key, value []byte
@@ -52,7 +52,7 @@ func (g *group) add(what string, key []byte, v any) {
 
 func (g *group) unit() { g.units = append(g.units, nil) }
 
-// read reads what the target is to have of a part, without leases and owners. names are all parts that are copied.
+// read reads what the target must have of a part, without leases and owners. names are all parts to copy.
 func (cp *copying) read(ctx context.Context, part string, names []string) (all []*group, err error) {
 	if part == elasticPart {
 		g := cp.elasticGroup(cp.wantedElastic(names))
@@ -61,7 +61,7 @@ func (cp *copying) read(ctx context.Context, part string, names []string) (all [
 	return cp.networks(ctx, cp.from, part, func(*ipam.Network) bool { return true })
 }
 
-// there reads what the target has of a part by a copy that was cut off.
+// there reads what the target has of a part from an interrupted copy.
 func (cp *copying) there(ctx context.Context, part string) (all []*group, err error) {
 	if part != elasticPart {
 		return cp.networks(ctx, cp.to, part, func(n *ipam.Network) bool { return n.Stage == ipam.Moving })
@@ -103,7 +103,7 @@ func (cp *copying) networks(ctx context.Context, s *ledger.Ledger, space string,
 	return all, err
 }
 
-// networksIn lists the networks of a space by name, whatever their stage.
+// networksIn lists the networks of a space by name, at any stage.
 func networksIn(ix *ledger.Index, space string) (all []*ipam.Network) {
 	for _, nx := range ix.Networks() {
 		if n := nx.Record(); n != nil && n.Space == space {
@@ -141,7 +141,7 @@ func (cp *copying) readNetwork(c *ledger.Change, n *ipam.Network) (*group, error
 			if err != nil {
 				return nil, err
 			}
-			here := *at // whatever the host was called when it was made
+			here := *at // under its present name
 			here.Host = cp.to.Host()
 			g.add(fmt.Sprintf("the pool %s of network %s", id, n.Name), ledger.AttachmentKey(nil, id), &here)
 		}
@@ -162,7 +162,7 @@ func (cp *copying) readNetwork(c *ledger.Change, n *ipam.Network) (*group, error
 	return g, g.err
 }
 
-// leases copies the leases of a subnet, as the target is to have them.
+// leases copies the leases of a subnet, converted for the target.
 func (cp *copying) leases(sub *ipam.Subnet) *rangeCopy {
 	want := func(rec store.Record) ([]byte, error) {
 		_, addr, _ := ledger.LeaseKeyParts(rec.Key)
@@ -178,8 +178,7 @@ func (cp *copying) leases(sub *ipam.Subnet) *rangeCopy {
 	return &rangeCopy{keys: ledger.LeasesOf(sub.ID), limit: copyPage(cp.to), want: want}
 }
 
-// lease is the record of an address the way the target is to have it; nil for none. Headroom is claimed of the source,
-// and means nothing elsewhere.
+// lease converts the record of an address for the target; nil for none. Headroom means nothing outside of its store.
 func (cp *copying) lease(sub *ipam.Subnet, l *ipam.Lease) *ipam.Lease {
 	if l.Held() && l.Kind == ipam.Headroom {
 		l = l.Unheld()
@@ -198,7 +197,7 @@ func (cp *copying) lease(sub *ipam.Subnet, l *ipam.Lease) *ipam.Lease {
 // copyPage is how many records a transaction of a copy writes.
 func copyPage(s *ledger.Ledger) int { return 2 * s.Page() }
 
-// put gives a key what it is to have instead of what it has, and has the index follow; nil: nothing.
+// put changes a key from what it has to what it must have, and updates the index. nil means no record.
 func put(c *ledger.Change, key, has, want []byte) error {
 	switch key[0] {
 	case ledger.NameKeys:
@@ -227,7 +226,7 @@ func put(c *ledger.Change, key, has, want []byte) error {
 	return c.PutElastic(key, want)
 }
 
-// set hands on what a record says; nil: there is none.
+// set passes on what a record says, or nil without one.
 func set[T any](raw []byte, to func(*T) error) error {
 	if raw == nil {
 		return to(nil)
@@ -258,8 +257,7 @@ func putLease(c *ledger.Change, key, has, want []byte) error {
 	return c.SetLease(subnet, addr, known[0], known[1])
 }
 
-// write makes the target's copy of a part what the source has: first the units of all groups, so that they are taken
-// there, then what is in them.
+// write writes a part to the target: first the units of all groups, so that they are taken there, then the ranges.
 func (cp *copying) write(ctx context.Context, part string, all []*group) error {
 	if part != elasticPart {
 		if err := cp.to.Update(ctx, func(c *ledger.Change) error { return c.EnsureSpace(part) }); err != nil {
@@ -289,7 +287,7 @@ func (cp *copying) write(ctx context.Context, part string, all []*group) error {
 		func(page []store.Record) error { return cp.writeEvents(ctx, page) })
 }
 
-// stale are those groups of a copy that was cut off which are no longer as they were then.
+// stale returns the groups of an interrupted copy that have changed since.
 func (cp *copying) stale(ctx context.Context, part string, all []*group) (stale []*group, err error) {
 	wanted := map[string][]byte{}
 	for _, g := range all {
@@ -308,7 +306,7 @@ func (cp *copying) stale(ctx context.Context, part string, all []*group) (stale 
 	return stale, err
 }
 
-// claim writes the units of a group, as far as they are not there.
+// claim writes the units of a group that are not there yet.
 func (cp *copying) claim(ctx context.Context, g *group) error {
 	for i, next := 0, 0; i < len(g.units); i = next {
 		did := 0
@@ -344,9 +342,9 @@ func (cp *copying) claim(ctx context.Context, g *group) error {
 	return nil
 }
 
-// clear removes groups with all that is in them, without an event: another store has them, or will. Leases go
-// before their subnet, and attachments with it, so that nobody takes what is left for the rest of something that was
-// given up.
+// clear removes groups with everything in them, without events, because another store has them or will have them.
+// Leases go before their subnet, and attachments with it, so that nobody takes the rest for something that was given
+// up.
 func (cp *copying) clear(ctx context.Context, s *ledger.Ledger, all []*group) error {
 	for _, g := range all {
 		for _, rc := range g.ranges {

@@ -55,14 +55,14 @@ const planToCopy = `
 
 // copyRoom is a host's own store with planToCopy, and a store that it shares.
 type copyRoom struct {
-	*ipamtest.Room
+	*ipamtest.Stage
 	member *ipam.Member
 	common *mem.Store // the first handle
 }
 
 func newCopyRoom(t testing.TB) *copyRoom {
 	t.Helper()
-	r := &copyRoom{Room: ipamtest.New(t), common: mem.New(),
+	r := &copyRoom{Stage: ipamtest.New(t), common: mem.New(),
 		member: &ipam.Member{Host: ipam.ID{1}, Session: ipam.NewID(), Mark: [4]byte{9, 9, 9, 9}}}
 	t.Cleanup(func() { r.common.Close() })
 	r.Run(planToCopy)

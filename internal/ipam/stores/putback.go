@@ -12,7 +12,7 @@ import (
 	"berth/store"
 )
 
-// OfCluster tells whether a store, or a backup of one, is that of a cluster, and not a host's own.
+// OfCluster reports whether a store, or a backup of one, belongs to a cluster and not to one host.
 func OfCluster(ctx context.Context, st store.Store) (cluster bool, err error) {
 	err = st.View(ctx, func(tx store.Tx) error {
 		plan, err := tx.Get(ledger.PlanKey())
@@ -22,8 +22,8 @@ func OfCluster(ctx context.Context, st store.Store) (cluster bool, err error) {
 	return cluster, err
 }
 
-// PutBack brings all records of a backup of a cluster's store into one that is empty, and compares them through another
-// handle on it. Cut off, it leaves a store that no Service opens, and the same call begins again.
+// PutBack writes all records of a backup of a cluster's store to an empty one, and compares them through another
+// handle. If it is interrupted, no Service opens the store, and the same call begins again.
 func PutBack(ctx context.Context, backup, to, readBack store.Store, progress func(done,
 	total int)) (records int, err error) {
 	cluster, err := OfCluster(ctx, backup)
@@ -41,7 +41,7 @@ func PutBack(ctx context.Context, backup, to, readBack store.Store, progress fun
 			if err != nil {
 				return err
 			}
-			p.total += 2 // written, and compared
+			p.total += 2 // written and compared
 		}
 		return nil
 	}); err != nil {
@@ -71,32 +71,45 @@ func (p *puttingBack) step(n int) {
 	}
 }
 
-// begin marks the store, which must be empty, or have what a call before has written.
+// begin marks the store. It must be empty, or contain what an earlier call has written.
 func (p *puttingBack) begin(ctx context.Context) error {
 	return p.to.Update(ctx, func(tx store.Tx) error {
-		format, err := tx.Get(ledger.FormatKey())
-		if err != nil {
-			return err
-		}
-		if string(format) == ledger.Restoring {
-			return nil
-		}
-		for _, err := range tx.Scan(store.Range{Limit: 1}) {
-			if err == nil {
-				err = ipam.Refuse(ipam.ErrInUse,
-					"there are records of Berth there already, and a backup is put back into an empty store: give "+
-						"another prefix, or take away what is there")
-			}
+		if begun, err := mayPutBack(tx); begun || err != nil {
 			return err
 		}
 		return tx.Put(ledger.FormatKey(), []byte(ledger.Restoring))
 	})
 }
 
-// restorePage is how many records a transaction puts back: those of etcd are small.
+// MayPutBack returns the refusal of PutBack for a store that has other records.
+func MayPutBack(ctx context.Context, to store.Store) error {
+	return to.View(ctx, func(tx store.Tx) error {
+		_, err := mayPutBack(tx)
+		return err
+	})
+}
+
+// mayPutBack reports whether a call of PutBack has begun before. It refuses other records.
+func mayPutBack(tx store.Tx) (begun bool, err error) {
+	format, err := tx.Get(ledger.FormatKey())
+	if err != nil || string(format) == ledger.Restoring {
+		return err == nil, err
+	}
+	for _, err := range tx.Scan(store.Range{Limit: 1}) {
+		if err == nil {
+			err = ipam.Refuse(ipam.ErrInUse,
+				"there are records of Berth there already, and a backup is put back into an empty store: give "+
+					"another prefix, or take away what is there")
+		}
+		return false, err
+	}
+	return false, nil
+}
+
+// restorePage is how many records a transaction writes: those of etcd are small.
 const restorePage = 2 * ledger.SharedPageSize
 
-// besidesFormat copies all records but that of the format, which comes last.
+// besidesFormat copies all records except the format's, which comes last.
 func besidesFormat() [2]*rangeCopy {
 	format := ledger.FormatKey()
 	return [2]*rangeCopy{
@@ -105,7 +118,7 @@ func besidesFormat() [2]*rangeCopy {
 	}
 }
 
-// write makes the store what the backup is. What a call before has written of it stays, and the rest goes.
+// write makes the store equal to the backup. What an earlier call has written stays if it is right.
 func (p *puttingBack) write(ctx context.Context) error { return p.each(ctx, p.to.Update, write) }
 
 var errNotPutBack = errors.New("what was put back differs from the backup")
@@ -124,7 +137,7 @@ func (p *puttingBack) each(ctx context.Context, to viewing, is holding) error {
 	return nil
 }
 
-// isPutBack holds a record that was read back against that of the backup.
+// isPutBack compares a record that was read back with the backup's.
 func isPutBack(_ store.Tx, key, want, got []byte) error {
 	switch {
 	case want == nil:
@@ -137,7 +150,7 @@ func isPutBack(_ store.Tx, key, want, got []byte) error {
 	return nil
 }
 
-// end has the store be opened from now on.
+// end allows the store to be opened.
 func (p *puttingBack) end(ctx context.Context) error {
 	var format []byte
 	err := p.from.View(ctx, func(tx store.Tx) error {

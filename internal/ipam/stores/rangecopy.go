@@ -10,30 +10,30 @@ import (
 	"berth/store"
 )
 
-// rangeCopy holds what one store has in a range of keys against what another one has. It goes part by part, so that
-// neither side is in memory as a whole and each transaction is small.
+// rangeCopy compares a range of keys in two stores. It goes part by part, so that neither side is in memory as a whole
+// and each transaction is small.
 type rangeCopy struct {
 	keys  store.Range
-	limit int // how many records a part has at most, of either side
-	// want is what the target is to have for a record of the source; nil: nothing.
+	limit int // records of a part, of either side
+	// want converts a record of the source for the target; nil: none
 	want func(store.Record) ([]byte, error)
 }
 
 // viewing runs a function over one state of a store, as store.Store.View and Update do.
 type viewing func(context.Context, func(store.Tx) error) error
 
-// within is what a function sees that runs already.
+// within is the viewing of a function that runs in a transaction already.
 func within(tx store.Tx) viewing {
 	return func(_ context.Context, fn func(store.Tx) error) error { return fn(tx) }
 }
 
-// nothing is a store in which nothing is.
+// nothing is an empty store.
 var nothing = within(nil)
 
-// holding is told of a key that either side has: what the target is to have, and what it has; nil: nothing.
+// holding gets a key that either side has: what the target must have, and what it has; nil: nothing.
 type holding func(to store.Tx, key, want, got []byte) error
 
-// each hands out all keys of both sides in order, each part in transactions of its own. It is told how many they are.
+// each passes on all keys of both sides in order, each part in its own transactions. step gets the number of keys.
 func (rc *rangeCopy) each(ctx context.Context, from, to viewing, is holding, step func(int)) error {
 	for begin, more := rc.keys.From, true; more; {
 		var next []byte
@@ -53,7 +53,7 @@ func (rc *rangeCopy) each(ctx context.Context, from, to viewing, is holding, ste
 	return nil
 }
 
-// part is each for the part that begins at a key. next is where the one behind it begins; nil: there is none.
+// part is each for the part that begins at a key. next is where the following part begins, or nil.
 func (rc *rangeCopy) part(from, to store.Tx, begin []byte, is holding) (next []byte, seen int, err error) {
 	sides := map[string]*[2][]byte{}
 	for i, tx := range []store.Tx{from, to} {
@@ -91,7 +91,7 @@ func (rc *rangeCopy) part(from, to store.Tx, begin []byte, is holding) (next []b
 	}
 	for _, key := range slices.Sorted(maps.Keys(sides)) {
 		if next != nil && key >= string(next) {
-			break // comes with the next part
+			break // belongs to the next part
 		}
 		if err := is(to, []byte(key), sides[key][0], sides[key][1]); err != nil {
 			return nil, 0, err
@@ -101,10 +101,10 @@ func (rc *rangeCopy) part(from, to store.Tx, begin []byte, is holding) (next []b
 	return next, seen, nil
 }
 
-// keyBehind is the first key behind another one.
+// keyBehind is the first key after another one.
 func keyBehind(key []byte) []byte { return append(slices.Clone(key), 0) }
 
-// into gives a ledger what it is to have of a source.
+// into writes to a ledger what it must have of a source.
 func (rc *rangeCopy) into(ctx context.Context, from viewing, to *ledger.Ledger, step func(int)) error {
 	var now *ledger.Change
 	update := func(ctx context.Context, fn func(store.Tx) error) error {
@@ -121,10 +121,10 @@ func (rc *rangeCopy) into(ctx context.Context, from viewing, to *ledger.Ledger, 
 	}, step)
 }
 
-// same tells whether both are the same record, or none.
+// same reports whether both are the same record, or none.
 func same(want, got []byte) bool { return (want == nil) == (got == nil) && bytes.Equal(want, got) }
 
-// asItIs has the target have what the source has.
+// asItIs copies a record unchanged.
 func asItIs(rec store.Record) ([]byte, error) { return rec.Value, nil }
 
 // write writes records by their keys alone, to a store that nobody serves.
@@ -138,7 +138,7 @@ func write(to store.Tx, key, want, got []byte) error {
 	return to.Put(key, want)
 }
 
-// Fill gives an empty store all records that another one has at this moment.
+// Fill writes all present records of one store to an empty one.
 func Fill(ctx context.Context, from, to store.Store) error {
 	all := &rangeCopy{limit: store.MaxWrites, want: asItIs}
 	return from.View(ctx, func(tx store.Tx) error {

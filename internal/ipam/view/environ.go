@@ -16,7 +16,7 @@ import (
 )
 
 // Environment lists the variables that describe the addresses of an owner in a network, as KEY=VALUE, in the form of
-// Ganeti's hooks (GA-25). These are the addresses that were taken or reserved for it, and those that containers of its
+// Ganeti's hooks. These are the addresses that were taken or reserved for it, and those that containers of its
 // name hold.
 func (s Views) Environment(ctx context.Context, network, owner string) ([]string, error) {
 	owner = ipam.CanonicalOwner(owner)
@@ -87,8 +87,8 @@ func ownedAs(l *ipam.Lease, owner string, mac ipam.MAC) (own ownAddress, ok bool
 // a later slot.
 func arrange(all []ownAddress) map[int]map[int]ownAddress {
 	slices.SortFunc(all, func(a, b ownAddress) int {
-		return cmp.Or(-cmp.Compare(AsInt(a.placed), AsInt(b.placed)), ledger.CompareSlots(a.slot, b.slot),
-			-cmp.Compare(AsInt(a.host != ""), AsInt(b.host != "")),
+		return cmp.Or(-cmp.Compare(asInt(a.placed), asInt(b.placed)), ledger.CompareSlots(a.slot, b.slot),
+			-cmp.Compare(asInt(a.host != ""), asInt(b.host != "")),
 			cmp.Compare(a.host, b.host), cmp.Compare(a.mac.String(), b.mac.String()),
 			a.addr.Compare(b.addr)) // IPv4 is before IPv6
 	})
@@ -110,8 +110,8 @@ func arrange(all []ownAddress) map[int]map[int]ownAddress {
 	return nics
 }
 
-// AsInt returns 1 for true and 0 for false.
-func AsInt(b bool) int {
+// asInt returns 1 for true and 0 for false.
+func asInt(b bool) int {
 	if b {
 		return 1
 	}
@@ -172,7 +172,7 @@ func (v *variables) set(key, value string) {
 	}, value))
 }
 
-// network adds the settings that an interface gets from its network on a host (GA-2).
+// network adds the settings that an interface gets from its network on a host.
 func (v *variables) network(prefix string, n *ipam.Network, host string) {
 	var link ipam.Link
 	for _, l := range n.Links {

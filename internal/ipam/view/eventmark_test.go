@@ -120,7 +120,7 @@ func TestEventsBehindMissesNone(t *testing.T) {
 
 // What is before a mark and what is behind it is all that there is, though events come while both are read.
 func TestEventsUntilMark(t *testing.T) {
-	h := newHerald(t)
+	h := newWrittenTail(t)
 	member := &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID()}
 	s, err := service.Open(t.Context(), service.Config{Store: h.other.Join(), Host: "c", Member: member})
 	must(t, err)

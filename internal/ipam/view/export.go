@@ -75,11 +75,11 @@ func exported(ctx context.Context, s *ledger.Ledger, network string) ([]ipam.ID,
 // which subnets to read.
 func PlanOf(ctx context.Context, s *ledger.Ledger, id ipam.ID) (*ipam.PlannedNetwork, error) {
 	return ledger.View(ctx, s, func(tx store.Tx) (*ipam.PlannedNetwork, error) {
-		n, err := ViewNetwork(s, tx, id)
+		n, err := viewNetwork(s, tx, id)
 		if err != nil || n == nil || n.Stage != "" {
 			return nil, err
 		}
-		subnets, err := ViewSubnets(s, tx, id)
+		subnets, err := viewSubnets(s, tx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -91,8 +91,8 @@ func PlanOf(ctx context.Context, s *ledger.Ledger, id ipam.ID) (*ipam.PlannedNet
 	})
 }
 
-// ViewNetwork reads the record of a network. It returns nil if there is none.
-func ViewNetwork(s *ledger.Ledger, tx store.Tx, id ipam.ID) (*ipam.Network, error) {
+// viewNetwork reads the record of a network. It returns nil if there is none.
+func viewNetwork(s *ledger.Ledger, tx store.Tx, id ipam.ID) (*ipam.Network, error) {
 	known := ledger.Ask(s, func(ix *ledger.Index) (known ledger.Cached[ipam.Network]) {
 		if nx := ix.NetworkIndex(id); nx != nil {
 			known = nx.Cached()
@@ -102,8 +102,8 @@ func ViewNetwork(s *ledger.Ledger, tx store.Tx, id ipam.ID) (*ipam.Network, erro
 	return ledger.ReadKnown(tx, ledger.NetworkKey(nil, id), known, "network", id)
 }
 
-// ViewSubnets reads the records of a network's subnets, in the order in which they are searched.
-func ViewSubnets(s *ledger.Ledger, tx store.Tx, network ipam.ID) ([]*ipam.Subnet, error) {
+// viewSubnets reads the records of a network's subnets, in the order in which they are searched.
+func viewSubnets(s *ledger.Ledger, tx store.Tx, network ipam.ID) ([]*ipam.Subnet, error) {
 	known := ledger.Ask(s, func(ix *ledger.Index) (known []ledger.Cached[ipam.Subnet]) {
 		for _, id := range ix.NetworkIndex(network).Subnets() {
 			known = append(known, ix.Subnet(id).Cached())
@@ -112,7 +112,7 @@ func ViewSubnets(s *ledger.Ledger, tx store.Tx, network ipam.ID) ([]*ipam.Subnet
 	})
 	subnets := make([]*ipam.Subnet, 0, len(known))
 	for _, record := range known {
-		sub, err := ViewSubnet(tx, record)
+		sub, err := viewSubnet(tx, record)
 		if err != nil {
 			return nil, err
 		}
@@ -124,9 +124,9 @@ func ViewSubnets(s *ledger.Ledger, tx store.Tx, network ipam.ID) ([]*ipam.Subnet
 	return subnets, nil
 }
 
-// ViewSubnet reads the record of a subnet that the index knows. It returns nil if there is none, or if another subnet
+// viewSubnet reads the record of a subnet that the index knows. It returns nil if there is none, or if another subnet
 // has the key now.
-func ViewSubnet(tx store.Tx, known ledger.Cached[ipam.Subnet]) (*ipam.Subnet, error) {
+func viewSubnet(tx store.Tx, known ledger.Cached[ipam.Subnet]) (*ipam.Subnet, error) {
 	of := known.Value
 	sub, err := ledger.ReadKnown(tx, ledger.SubnetKey(nil, of.Space, of.CIDR), known, "subnet", of.CIDR)
 	if err != nil || sub == nil || sub.ID != of.ID {
@@ -157,7 +157,7 @@ func owned(p *ipam.PlannedNetwork, tx store.Tx, n *ipam.Network, subnets []*ipam
 			return err
 		}
 		for _, one := range known {
-			if !Over(one.Until, now) {
+			if !over(one.Until, now) {
 				p.Reservations = append(p.Reservations,
 					ipam.PlannedReservation{Owner: one.Owner, Terms: one.Terms.Stored()})
 			}
@@ -179,14 +179,14 @@ func owned(p *ipam.PlannedNetwork, tx store.Tx, n *ipam.Network, subnets []*ipam
 	return nil
 }
 
-// Over reports whether a time has come. The zero time never comes.
-func Over(end, now time.Time) bool { return !end.IsZero() && !end.After(now) }
+// over reports whether a time has come. The zero time never comes.
+func over(end, now time.Time) bool { return !end.IsZero() && !end.After(now) }
 
 // leaveOwned adds the reservation and the taken address of a record. An automatic reservation in a band that became
 // static later is exported as a static one, because it could not be imported otherwise.
 func leaveOwned(p *ipam.PlannedNetwork, l *ipam.Lease, static bool, now time.Time) {
 	external := l.Held() && l.Kind == ipam.External
-	if r := l.Reservation; r != nil && !Over(r.Until, now) {
+	if r := l.Reservation; r != nil && !over(r.Until, now) {
 		p.Reservations = append(p.Reservations, ipam.PlannedReservation{Owner: r.Owner, Address: l.Address,
 			Automatic: r.Kind == ipam.Automatic && !static, Terms: r.Terms, Force: external && l.Name != r.Owner,
 			Interface: int(r.Slot.Interface), Slot: int(r.Slot.Number)})

@@ -103,7 +103,7 @@ func (q *finding) planned() {
 	}
 	for _, id := range networkIDs(q.s, ipam.NetworkFilter{Space: q.f.Space}) {
 		q.s.Read(func(ix *ledger.Index) { // one lock for each network, so that a long list blocks nobody
-			if nx := ix.NetworkIndex(id); nx != nil && nx.Record() != nil {
+			if nx := ix.NetworkIndex(id); nx.Record() != nil {
 				q.network(ix, nx)
 			}
 		})
@@ -320,9 +320,13 @@ func (q *finding) free(ix *ledger.Index, sx *ledger.SubnetIndex) {
 	}
 	m := q.matches()
 	m.address("address", q.w.addr)
+	why := allocator.NotHost(sub.CIDR, q.w.addr)
+	within := netip.PrefixFrom(q.w.addr, q.w.addr.BitLen())
+	if state := newCounting(sx, within, q.s.Now()).state(q.w.addr); state != ipam.AddressFree {
+		why = cmp.Or(why, string(state))
+	}
 	q.keep(ipam.Found{Kind: ipam.FoundFree, What: q.w.addr.String(), Space: sub.Space,
-		Network: q.s.ShownName(ix, n), NetworkID: n.ID, Subnet: sub.CIDR, Address: q.w.addr,
-		State: allocator.NotHost(sub.CIDR, q.w.addr)}, m)
+		Network: q.s.ShownName(ix, n), NetworkID: n.ID, Subnet: sub.CIDR, Address: q.w.addr, State: why}, m)
 }
 
 func (q *finding) elastic(ix *ledger.Index, addr netip.Addr, e *ipam.Elastic) {

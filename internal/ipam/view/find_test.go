@@ -13,7 +13,7 @@ import (
 )
 
 // found is what is found, a line for each: kind, what, network, who and why.
-func found(t *testing.T, r *ipamtest.Room, f ipam.FindFilter) (lines []string, marks []ipam.FoundMark) {
+func found(t *testing.T, r *ipamtest.Stage, f ipam.FindFilter) (lines []string, marks []ipam.FoundMark) {
 	t.Helper()
 	for one, err := range r.S.Find(ctx, f) {
 		if err != nil {
@@ -30,7 +30,7 @@ func found(t *testing.T, r *ipamtest.Room, f ipam.FindFilter) (lines []string, m
 	return lines, marks
 }
 
-func furnished(t *testing.T) *ipamtest.Room {
+func furnished(t *testing.T) *ipamtest.Stage {
 	r := ipamtest.New(t)
 	r.Run(`
 		network front tag.env=Prod subnet=192.0.2.0/24,gw=192.0.2.1,name=dmz
@@ -91,6 +91,10 @@ func TestFind(t *testing.T) {
 			"pool 192.0.2.10-192.0.2.29 front web (contains:192.0.2.10-192.0.2.29)", "free 192.0.2.15 front (address:192.0.2.15)"}},
 		{word: "192.0.2.255", f: ipam.FindFilter{Kinds: []string{"free"}},
 			want: []string{"free 192.0.2.255 front the broadcast address of 192.0.2.0/24 (address:192.0.2.255)"}},
+		{word: "192.0.2.109", f: ipam.FindFilter{Kinds: []string{"free"}},
+			want: []string{"free 192.0.2.109 front excluded (address:192.0.2.109)"}},
+		{word: "192.0.2.99", f: ipam.FindFilter{Kinds: []string{"free"}},
+			want: []string{"free 192.0.2.99 front outside (address:192.0.2.99)"}},
 		{word: "203.0.113.0", want: []string{"elastic 203.0.113.0 allocated (address:203.0.113.0)",
 			"range 203.0.113.0/30 (contains:203.0.113.0/30)"}},
 		{word: "198.51.100.0/24", f: ipam.FindFilter{Exact: true}, want: []string{

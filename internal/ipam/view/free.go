@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"iter"
 	"net/netip"
 	"slices"
 
@@ -118,45 +119,44 @@ func freeRange(c *ledger.Change, n *ipam.Network, sub *ipam.Subnet, pool string,
 		Start: from, End: to, Addresses: ipam.Count{Int: alloc.Size(netipx.IPRangeFrom(from, to))}}
 }
 
-// frees are the free addresses of a subnet: those without a record, released ones after their quarantine, and those of
-// expired reservations, except the kept ones.
+// frees finds the addresses of a subnet that anybody could get: the free ones that no container requests by its own
+// configuration.
 type frees struct {
-	sx   *ledger.SubnetIndex
-	back []netip.Addr // addresses with a record that may be given, the lowest first
-	kept ipam.Wants
+	sx *ledger.SubnetIndex
+	// by address: those that are free with a record, and those that are not free without one
+	odd []oddity
+}
+
+type oddity struct {
+	addr netip.Addr
+	free bool
 }
 
 func freeIndex(c *ledger.Change, sx *ledger.SubnetIndex) *frees {
-	free := &frees{sx: sx, kept: allocator.KeptOf(c, sx.Record())}
-	free.back = ended(c, sx, free.kept)
-	for m := range sx.Memories() {
-		if !m.Quarantined(c.Now()) && !free.kept.Has(m.Addr) {
-			free.back = append(free.back, m.Addr)
+	free, kept := &frees{sx: sx}, allocator.KeptOf(c, sx.Record())
+	for addr := range sx.Loose(c.Now()) {
+		if sx.Claim(addr).State(ipam.AddressFree, c.Now()) == ipam.AddressFree && !kept.Has(addr) {
+			free.odd = append(free.odd, oddity{addr, true})
 		}
 	}
-	slices.SortFunc(free.back, netip.Addr.Compare)
+	for _, w := range kept {
+		if !sx.HasRecord(w.Address) {
+			free.odd = append(free.odd, oddity{w.Address, false})
+		}
+	}
+	slices.SortFunc(free.odd, func(a, b oddity) int { return a.addr.Compare(b.addr) })
 	return free
 }
 
-// ended returns the addresses that the next change will free because their reservations have expired.
-func ended(c *ledger.Change, sx *ledger.SubnetIndex, kept ipam.Wants) (all []netip.Addr) {
-	for _, addr := range c.Index().OverdueIn(sx, c.Now()) {
-		if sx.IsIdle(addr) && !kept.Has(addr) {
-			all = append(all, addr)
-		}
-	}
-	return all
-}
-
 // runs yields the longest free ranges in r, the lowest first.
-func (f *frees) runs(r netipx.IPRange) func(yield func(netipx.IPRange) bool) {
+func (f *frees) runs(r netipx.IPRange) iter.Seq[netipx.IPRange] {
 	return func(yield func(netipx.IPRange) bool) {
 		for r.IsValid() {
-			from, ok := f.first(r)
+			from, ok := f.next(r, true)
 			if !ok {
 				return
 			}
-			taken, more := f.firstTaken(netipx.IPRangeFrom(from, r.To()))
+			taken, more := f.next(netipx.IPRangeFrom(from, r.To()), false)
 			if !more {
 				yield(netipx.IPRangeFrom(from, r.To()))
 				return
@@ -169,35 +169,25 @@ func (f *frees) runs(r netipx.IPRange) func(yield func(netipx.IPRange) bool) {
 	}
 }
 
-// first returns the lowest free address of r.
-func (f *frees) first(r netipx.IPRange) (netip.Addr, bool) {
-	addr, ok := f.sx.NextFree(r, f.kept)
-	if i, _ := slices.BinarySearchFunc(f.back, r.From(), netip.Addr.Compare); i < len(f.back) &&
-		r.Contains(f.back[i]) && (!ok || f.back[i].Less(addr)) {
-		return f.back[i], true
+// next returns the lowest address of r that is free, or the lowest that is not.
+func (f *frees) next(r netipx.IPRange, free bool) (netip.Addr, bool) {
+	find := f.sx.NextTaken
+	if free {
+		find = func(r netipx.IPRange) (netip.Addr, bool) { return f.sx.NextFree(r, nil) }
 	}
-	return addr, ok
-}
-
-// firstTaken returns the lowest address of r that is not free.
-func (f *frees) firstTaken(r netipx.IPRange) (netip.Addr, bool) {
-	keptAt, wanted := netip.Addr{}, false
-	if i, _ := f.kept.After(r.From()); i < len(f.kept) && r.Contains(f.kept[i].Address) {
-		keptAt, wanted = f.kept[i].Address, true
-	}
-	for {
-		addr, ok := f.sx.NextTaken(r)
-		if wanted && (!ok || keptAt.Less(addr)) {
-			return keptAt, true
-		}
-		if _, back := slices.BinarySearchFunc(f.back, addr, netip.Addr.Compare); !ok || !back {
+	at, _ := slices.BinarySearchFunc(f.odd, r.From(), func(o oddity, a netip.Addr) int { return o.addr.Compare(a) })
+	for _, odd := range f.odd[at:] {
+		switch addr, ok := find(r); {
+		case !r.Contains(odd.addr), ok && addr.Less(odd.addr):
 			return addr, ok
-		}
-		if addr == r.To() {
+		case odd.free == free:
+			return odd.addr, true
+		case odd.addr == r.To():
 			return netip.Addr{}, false
 		}
-		r = netipx.IPRangeFrom(addr.Next(), r.To())
+		r = netipx.IPRangeFrom(odd.addr.Next(), r.To())
 	}
+	return find(r)
 }
 
 // targets returns where an endpoint's address of a family comes from: the subnets on which this host has a Docker
@@ -209,8 +199,7 @@ func targets(c *ledger.Change, subnets []*ledger.SubnetIndex, pool string, six b
 		if sub.CIDR.Addr().Is6() != six {
 			continue
 		}
-		t := &allocator.Target{Change: c, At: new(ipam.Attachment), Sub: sub, Sx: sx, Pool: pool,
-			Kept: allocator.KeptOf(c, sub)}
+		t := allocator.NewTarget(c, new(ipam.Attachment), sub, pool)
 		all = append(all, t)
 		for _, id := range sub.Attachments {
 			at := c.Index().Attachment(id)
@@ -238,12 +227,11 @@ func nextOf(c *ledger.Change, t *allocator.Target) netip.Addr {
 	if h := c.Index().Host(c.Host()); h != nil {
 		slot = h.Slot
 	}
-	ended := ended(c, t.Sx, t.Kept)
 	for _, p := range t.Pools() {
 		addr, ok := allocator.Next(t.Sx, p, slot, c.Now(), t.Kept, c.Known().StillExists)
 		used := ok && t.Sx.HasRecord(addr)
-		for _, free := range ended { // it will have no record then
-			if p.Contains(free) && (!ok || used || slot == 0 && free.Less(addr)) {
+		for free := range t.Sx.Overdue(c.Now()) { // it will have no record then
+			if p.Contains(free) && !t.Kept.Has(free) && (!ok || used || slot == 0 && free.Less(addr)) {
 				addr, ok, used = free, true, false
 			}
 		}

@@ -3,12 +3,14 @@ package view_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
+	"go4.org/netipx"
 	"pgregory.net/rapid"
 
 	"berth/internal/ipam"
@@ -16,7 +18,7 @@ import (
 )
 
 // free is what is listed as free, and what the next one is.
-func free(t testing.TB, r *ipamtest.Room, network string, f ipam.FreeFilter) (ranges []string, next []string) {
+func free(t testing.TB, r *ipamtest.Stage, network string, f ipam.FreeFilter) (ranges []string, next []string) {
 	t.Helper()
 	all, err := r.S.Free(ctx, network, f)
 	must(t, err)
@@ -94,57 +96,39 @@ func TestFree(t *testing.T) {
 	}
 }
 
-// TestFreeAgainstWalk: after any history the ranges are those of a walk that looks at one address after the other, the
-// next one is what one who is new is given, and all of them, and no other, are given to as many who are new.
-func TestFreeAgainstWalk(t *testing.T) {
+// TestOneMeaningOfFree: after any history, all answers agree on the state of each address: the list of free ones, the
+// map, the layout, the counts of pools, subnets and metrics. The address that is named as next is given to a newcomer.
+// Newcomers get exactly the addresses that are free. Only what a container requests by its own configuration differs:
+// it is counted as free, but listed as free and given to nobody.
+func TestOneMeaningOfFree(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := ipamtest.NewAt(t, "")
 		r.Run("network net1 quarantine=" + rapid.SampledFrom([]string{"0s", "10m"}).Draw(rt, "quarantine") +
-			" subnet=192.0.2.0/27,gw=192.0.2.30")
+			" subnet=192.0.2.0/27,gw=192.0.2.30" + rapid.SampledFrom([]string{"", " static=192.0.2.14-192.0.2.17"}).
+			Draw(rt, "static"))
 		for _, pool := range rapid.SampledFrom([][]string{{"192.0.2.0-192.0.2.31"},
-			{"192.0.2.16-192.0.2.29 name=b", "192.0.2.2-192.0.2.9 name=a", "192.0.2.10-192.0.2.15"}}).Draw(rt, "pools") {
+			{"192.0.2.16-192.0.2.29 name=b", "192.0.2.2-192.0.2.9 name=a", "192.0.2.12-192.0.2.15"}}).Draw(rt, "pools") {
 			r.Run("pool net1 " + pool)
 		}
 		r.Run("attach p net=net1")
-		wanted := map[string]bool{}
-		addr := func() string { return fmt.Sprint("192.0.2.", rapid.IntRange(1, 29).Draw(rt, "host")) }
+		wanted := map[netip.Addr]bool{}
 		for range rapid.IntRange(0, 30).Draw(rt, "steps") {
-			var step string
-			switch rapid.IntRange(0, 8).Draw(rt, "what") {
-			case 0, 1, 2:
-				n := rapid.IntRange(1, 12).Draw(rt, "who")
-				step = fmt.Sprintf("ask p c%d mac=%d", n, n)
-			case 3, 4:
-				step = "back p " + addr()
-			case 5:
-				step = "exclude net1 " + addr()
-			case 6:
-				step = "reserve net1 o" + fmt.Sprint(rapid.IntRange(1, 9).Draw(rt, "owner")) + " " + addr() +
-					rapid.SampledFrom([]string{"", " for=5m"}).Draw(rt, "for")
-			case 7:
-				at := addr()
-				step, wanted[at] = "want "+at+" w", true
-			case 8:
-				step = "wait " + rapid.SampledFrom([]string{"1m", "6m", "11m"}).Draw(rt, "time")
-			}
-			if _, err := r.Step(strings.Fields(step)); err != nil && !refused(err) {
-				rt.Fatalf("%s: %v", step, err)
-			}
+			aStep(rt, r, wanted)
 		}
 
-		walked := walk(rt, r, wanted)
+		states := walk(rt, r)
+		agree(rt, r, states)
+		var walked []string
+		for _, a := range slices.SortedFunc(maps.Keys(states), netip.Addr.Compare) {
+			if states[a] == ipam.AddressFree && !wanted[a] {
+				walked = append(walked, a.String())
+			}
+		}
 		ranges, next := free(t, r, "net1", ipam.FreeFilter{})
 		var listed []string
 		for _, text := range ranges {
 			fields := strings.Fields(text)
-			from, to, two := strings.Cut(fields[len(fields)-1], "-")
-			first, last := netip.MustParseAddr(from), netip.MustParseAddr(from)
-			if two {
-				last = netip.MustParseAddr(to)
-			}
-			for a := first; !last.Less(a); a = a.Next() {
-				listed = append(listed, a.String())
-			}
+			eachIn(ipamtest.MustRange(fields[len(fields)-1]), func(a netip.Addr) { listed = append(listed, a.String()) })
 		}
 		if !slices.Equal(listed, walked) {
 			rt.Fatalf("%q\nare listed as free, and by a walk it is\n%q", ranges, walked)
@@ -171,33 +155,137 @@ func TestFreeAgainstWalk(t *testing.T) {
 	})
 }
 
+// aStep makes a change that may concern the state of an address of net1, or is refused.
+func aStep(rt *rapid.T, r *ipamtest.Stage, wanted map[netip.Addr]bool) {
+	addr := ipamtest.MustRange(fmt.Sprint("192.0.2.", rapid.IntRange(1, 29).Draw(rt, "host")))
+	var step string
+	switch rapid.IntRange(0, 10).Draw(rt, "what") {
+	case 0, 1, 2:
+		n := rapid.IntRange(1, 12).Draw(rt, "who")
+		step = fmt.Sprintf("ask p c%d mac=%d", n, n)
+	case 3, 4:
+		step = fmt.Sprint("back p ", addr)
+	case 5:
+		step = fmt.Sprint("exclude net1 ", addr)
+	case 6:
+		step = fmt.Sprintf("reserve net1 o%d %s%s", rapid.IntRange(1, 9).Draw(rt, "owner"), addr,
+			rapid.SampledFrom([]string{"", " for=5m"}).Draw(rt, "for"))
+	case 7:
+		step, wanted[addr.From()] = fmt.Sprintf("want %s w", addr), true
+	case 8:
+		step = "wait " + rapid.SampledFrom([]string{"1m", "6m", "11m"}).Draw(rt, "time")
+	case 9:
+		step = fmt.Sprintf("take net1 box%d 0:ip0=%s", rapid.IntRange(1, 9).Draw(rt, "box"), addr)
+	case 10: // a probe was answered
+		_, err := r.S.Edit(ctx, ipam.EditOptions{},
+			&ipam.AddExclusion{Network: "net1", Range: addr, Answered: ipamtest.MAC(99)})
+		if err != nil && !refused(err) {
+			rt.Fatal(err)
+		}
+		return
+	}
+	if _, err := r.Step(strings.Fields(step)); err != nil && !refused(err) {
+		rt.Fatalf("%s: %v", step, err)
+	}
+}
+
+func eachIn(r ipam.Range, fn func(netip.Addr)) {
+	for a := r.From(); a.IsValid() && !r.To().Less(a); a = a.Next() {
+		fn(a)
+	}
+}
+
 func refused(err error) bool {
 	refusal := new(ipam.Refusal)
 	return errors.As(err, &refusal)
 }
 
-// walk looks at one address of net1 after the other, by what is listed of it.
-func walk(t *rapid.T, r *ipamtest.Room, wanted map[string]bool) (all []string) {
-	taken := map[netip.Addr]bool{}
-	for l, err := range r.S.Leases(ctx, ipam.LeaseFilter{Remembered: true}) {
-		must(t, err)
-		taken[l.Address] = l.State == "held" || l.QuarantineUntil.After(r.Clock.Now())
+// walk returns the state of each address of net1's subnet, by the lists of what there is.
+func walk(t *rapid.T, r *ipamtest.Stage) map[netip.Addr]ipam.AddressState {
+	all := map[netip.Addr]ipam.AddressState{}
+	info := r.Show("net1")
+	sub := info.Subnets[0]
+	put := func(from, to netip.Addr, state ipam.AddressState) {
+		eachIn(ipam.Range{IPRange: netipx.IPRangeFrom(from, to)}, func(a netip.Addr) { all[a] = state })
+	}
+	put(sub.CIDR.Addr(), ipam.LastAddr(sub.CIDR), ipam.AddressOutside)
+	for _, p := range sub.Pools {
+		put(p.Start, p.End, ipam.AddressFree)
+	}
+	for _, x := range sub.Exclusions {
+		put(x.Start, x.End, ipam.AddressExcluded)
+	}
+	for _, band := range info.Static {
+		put(band.From(), band.To(), ipam.AddressExcluded)
+	}
+	for _, none := range []netip.Addr{sub.CIDR.Addr(), ipam.LastAddr(sub.CIDR)} {
+		put(none, none, ipam.AddressExcluded)
 	}
 	for _, one := range r.Reservations(ipam.AddressFilter{}) {
-		taken[one.Address] = true
+		all[one.Address] = ipam.AddressReserved
 	}
-	info := r.Show("net1")
-	for a := netip.MustParseAddr("192.0.2.1"); a.String() != "192.0.2.31"; a = a.Next() {
-		open := false
-		for _, p := range info.Subnets[0].Pools {
-			open = open || !a.Less(p.Start) && !p.End.Less(a)
-		}
-		for _, x := range info.Subnets[0].Exclusions {
-			open = open && (a.Less(x.Start) || x.End.Less(a))
-		}
-		if open && !taken[a] && !wanted[a.String()] {
-			all = append(all, a.String())
+	for l, err := range r.S.Leases(ctx, ipam.LeaseFilter{Remembered: true}) {
+		must(t, err)
+		switch {
+		case l.State == "held":
+			all[l.Address] = ipam.AddressLeased
+		case l.QuarantineUntil.After(r.Clock.Now()):
+			all[l.Address] = ipam.AddressQuarantined
 		}
 	}
 	return all
+}
+
+// agree compares the states of net1's addresses with its map, its layout and all counts.
+func agree(t *rapid.T, r *ipamtest.Stage, states map[netip.Addr]ipam.AddressState) {
+	sub := r.Show("net1").Subnets[0]
+	layout, err := r.S.Layout(ctx, sub.ID, ipam.LayoutFilter{})
+	must(t, err)
+	shown := map[netip.Addr]ipam.AddressState{}
+	for _, row := range layout.Rows {
+		eachIn(row.Range, func(a netip.Addr) { shown[a] = row.State })
+	}
+	if !maps.Equal(shown, states) {
+		t.Fatalf("the layout has\n%v, and the lists\n%v", shown, states)
+	}
+	metrics, err := r.S.Use(ctx)
+	must(t, err)
+	left := maps.Clone(states)
+	for i, p := range sub.Pools {
+		n := map[ipam.AddressState]int{}
+		eachIn(ipam.Range{IPRange: netipx.IPRangeFrom(p.Start, p.End)}, func(a netip.Addr) {
+			if free := p.Map[a.As4()[3]-p.Start.As4()[3]] == '.'; free != (states[a] == ipam.AddressFree) {
+				t.Fatalf("%s is %s, and the map of its pool is %s", a, states[a], p.Map)
+			}
+			n[states[a]]++
+			delete(left, a)
+		})
+		if counted(&metrics[i].StateCounts) != fmt.Sprint(n) || p.Free.String() != fmt.Sprint(n[ipam.AddressFree]) {
+			t.Fatalf("the pool %s has %v: metrics %s, free %s", p.Start, n, counted(&metrics[i].StateCounts), p.Free)
+		}
+	}
+	rest, all := map[ipam.AddressState]int{}, map[ipam.AddressState]int{}
+	for _, state := range left {
+		rest[state]++
+	}
+	for _, state := range states {
+		all[state]++
+	}
+	if outside := metrics[len(sub.Pools):]; len(rest) > 0 && counted(&outside[0].StateCounts) != fmt.Sprint(rest) {
+		t.Fatalf("outside the pools there are %v, and metrics have %s", rest, counted(&outside[0].StateCounts))
+	}
+	if counted(&layout.Sum) != fmt.Sprint(all) || counted(&sub.Use.StateCounts) != fmt.Sprint(all) {
+		t.Fatalf("there are %v: layout %s, subnet %s", all, counted(&layout.Sum), counted(&sub.Use.StateCounts))
+	}
+}
+
+// counted returns counts as a map prints them.
+func counted(n *ipam.StateCounts) string {
+	all := map[ipam.AddressState]string{}
+	for _, state := range ipam.AddressStates() {
+		if of := n.Of(state); of.Sign() != 0 {
+			all[state] = of.String()
+		}
+	}
+	return fmt.Sprint(all)
 }

@@ -5,7 +5,7 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// LANLeases counts the leases of DHCP servers (LN-15), kept ones included, by network and state. It reads only memory.
+// LANLeases counts the leases of DHCP servers, kept ones included, by network and state. It reads only memory.
 func (s Views) LANLeases() map[string]map[ipam.LANState]uint64 {
 	all := map[string]map[ipam.LANState]uint64{}
 	for _, l := range s.homes.All() {

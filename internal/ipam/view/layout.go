@@ -12,21 +12,21 @@ import (
 	"berth/store"
 )
 
-// ground is what is planned for the addresses of a subnet, as ordered ranges that cover it. It ignores leases and
+// coverage is what is planned for the addresses of a subnet, as ordered ranges that cover it. It ignores leases and
 // reservations.
-type ground []stretch
+type coverage []stretch
 
-// stretch is a range of the ground with one state.
+// stretch is a range of the coverage with one state.
 type stretch struct {
 	netipx.IPRange
 	state      ipam.AddressState // excluded, free or outside
 	pool, note string
 }
 
-// groundOf returns the ground of a part of a subnet.
-func groundOf(sx *ledger.SubnetIndex, within netip.Prefix) ground {
+// coverageOf returns the coverage of a part of a subnet.
+func coverageOf(sx *ledger.SubnetIndex, within netip.Prefix) coverage {
 	sub := sx.Record()
-	all := make(ground, 0, len(sub.Pools)+2*len(sub.Exclusions)+len(sub.Static)+2) // a hole splits a pool in two
+	all := make(coverage, 0, len(sub.Pools)+2*len(sub.Exclusions)+len(sub.Static)+2) // a hole splits a pool in two
 	r := netipx.RangeOfPrefix(within)
 	put := func(one netipx.IPRange, s stretch) {
 		if both, ok := ledger.Intersect(one, r); ok {
@@ -64,8 +64,8 @@ func groundOf(sx *ledger.SubnetIndex, within netip.Prefix) ground {
 func noHost() stretch { return stretch{state: ipam.AddressExcluded, note: "no host address"} }
 
 // filled adds the gaps between the ranges in r, as ranges outside all pools.
-func (g ground) filled(r netipx.IPRange) ground {
-	all := make(ground, 0, 2*len(g)+1)
+func (g coverage) filled(r netipx.IPRange) coverage {
+	all := make(coverage, 0, 2*len(g)+1)
 	next, more := r.From(), true
 	for _, s := range g {
 		if next.Less(s.From()) {
@@ -83,7 +83,7 @@ func (g ground) filled(r netipx.IPRange) ground {
 }
 
 // at returns the index of the range that contains an address, or of the next one after it.
-func (g ground) at(addr netip.Addr) int {
+func (g coverage) at(addr netip.Addr) int {
 	i, _ := slices.BinarySearchFunc(g, addr, func(s stretch, a netip.Addr) int { return s.To().Compare(a) })
 	return i
 }
@@ -97,21 +97,21 @@ func (s Views) Layout(ctx context.Context, subnet ipam.ID, f ipam.LayoutFilter) 
 		return out, err
 	}
 	g, err := inSubnet(ctx, s, subnet, func(l *ledger.Ledger, c *ledger.Change, sx *ledger.SubnetIndex,
-		_ *ipam.Network) (ground, error) {
+		_ *ipam.Network) (coverage, error) {
 		out.Subnet = describe(l, c.Index(), sx.Record(), sx)
 		if cidr := out.Subnet.CIDR; !f.Within.IsValid() {
 			out.Within = cidr
 		} else if !cidr.Contains(out.Within.Addr()) || out.Within.Bits() < cidr.Bits() {
 			return nil, ipam.Refuse(ipam.ErrInvalid, "%s is no part of the subnet %s", out.Within, cidr)
 		}
-		return groundOf(sx, out.Within), nil
+		return coverageOf(sx, out.Within), nil
 	})
 	if err != nil {
 		return out, err
 	}
 	var parts []netip.Prefix
 	err = l.View(ctx, func(tx store.Tx) (err error) {
-		rows := rowing{s: l, sub: &out.Subnet, ground: g, f: f}
+		rows := rowing{s: l, sub: &out.Subnet, coverage: g, f: f}
 		if out.Rows, out.Next, err = rows.read(tx, out.Within); err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func (s Views) Layout(ctx context.Context, subnet ipam.ID, f ipam.LayoutFilter) 
 		if sx == nil {
 			return // the subnet was removed meanwhile; its rows were read before
 		}
-		n := newCounting(ix, sx, out.Within, l.Now())
+		n := newCounting(sx, out.Within, l.Now())
 		out.Sum = n.in([]netipx.IPRange{netipx.RangeOfPrefix(out.Within)})[0]
 		ranges := make([]netipx.IPRange, len(parts))
 		for i, p := range parts {

@@ -12,11 +12,11 @@ import (
 
 // rowing reads the rows of a layout.
 type rowing struct {
-	s      *ledger.Ledger
-	sub    *ipam.SubnetInfo
-	ground ground
-	f      ipam.LayoutFilter
-	rows   []ipam.LayoutRow
+	s        *ledger.Ledger
+	sub      *ipam.SubnetInfo
+	coverage coverage
+	f        ipam.LayoutFilter
+	rows     []ipam.LayoutRow
 }
 
 // full reports whether there are more rows than the limit. The last row is where the next page begins.
@@ -63,9 +63,9 @@ func (r *rowing) read(tx store.Tx, within netip.Prefix) ([]ipam.LayoutRow, netip
 	return r.rows, netip.Addr{}, nil
 }
 
-// open appends the ranges of the ground in a gap between rows.
+// open appends the ranges of the coverage in a gap between rows.
 func (r *rowing) open(gap netipx.IPRange) {
-	for _, s := range r.ground[r.ground.at(gap.From()):] {
+	for _, s := range r.coverage[r.coverage.at(gap.From()):] {
 		both, ok := ledger.Intersect(s.IPRange, gap)
 		if !ok || r.full() {
 			return
@@ -75,17 +75,10 @@ func (r *rowing) open(gap netipx.IPRange) {
 	}
 }
 
-// of returns the row of a record. own is false if the address has no holder, owner or quarantine.
+// of returns the row of a record. own is false if nobody has a claim to the address.
 func (r *rowing) of(l *ipam.Lease) (row ipam.LayoutRow, own bool) {
 	row.Range = ipam.Range{IPRange: netipx.IPRangeFrom(l.Address, l.Address)}
-	switch {
-	case l.Held():
-		row.State = ipam.AddressLeased
-	case l.Reservation != nil && (l.Reservation.Until.IsZero() || l.Reservation.Until.After(r.s.Now())):
-		row.State = ipam.AddressReserved
-	case ipam.Quarantined(l.QuarantineUntil, r.s.Now()):
-		row.State = ipam.AddressQuarantined
-	default:
+	if row.State = l.Claim().State("", r.s.Now()); row.State == "" {
 		return row, false
 	}
 	if l.Kind != 0 {

@@ -11,7 +11,7 @@ import (
 
 	"berth/internal/alloc"
 	"berth/internal/allocator"
-	"berth/internal/aside"
+	"berth/internal/background"
 	"berth/internal/ipam"
 	"berth/internal/ipam/edit"
 	"berth/internal/ipam/ledger"
@@ -47,10 +47,10 @@ func networks(s *ledger.Ledger, f ipam.NetworkFilter) (all []ipam.NetworkInfo) {
 // eachNetwork calls fn for each of these networks that still exists. It locks the index for each one separately, so
 // that a long list does not block requests.
 func eachNetwork(s *ledger.Ledger, ids []ipam.ID, fn func(*ledger.Index, *ledger.NetworkIndex)) {
-	var work aside.Work
+	var work background.Work
 	for _, id := range ids {
 		s.Read(func(ix *ledger.Index) {
-			if nx := ix.NetworkIndex(id); nx != nil && nx.Record() != nil {
+			if nx := ix.NetworkIndex(id); nx.Record() != nil {
 				fn(ix, nx)
 			}
 		})
@@ -90,7 +90,7 @@ func (s Views) Network(ctx context.Context, ref string) (ipam.NetworkInfo, error
 func showNetwork(s *ledger.Ledger, ix *ledger.Index, nx *ledger.NetworkIndex, maps bool) ipam.NetworkInfo {
 	info := showBriefly(s, ix, nx)
 	for _, id := range nx.Subnets() {
-		info.Subnets = append(info.Subnets, showPlan(ix, ix.Subnet(id), s.Now(), maps))
+		info.Subnets = append(info.Subnets, showPlan(ix.Subnet(id), s.Now(), maps))
 	}
 	info.Static = append(info.Static, edit.Bands(ix, info.ID)...)
 	flatten(&info)
@@ -106,14 +106,14 @@ func showBriefly(s *ledger.Ledger, ix *ledger.Index, nx *ledger.NetworkIndex) ip
 		sx := ix.Subnet(id)
 		info.CIDRs = append(info.CIDRs, sx.Record().CIDR)
 		info.Docker += len(sx.Record().Attachments)
-		use := useIn(ix, sx, now)
+		use := useIn(sx, now)
 		info.Use.And(&use)
 	}
 	return info
 }
 
 // flatten sets the flat fields from the first subnet of each family. It sets the map from the first pool of the first
-// IPv4 subnet, or of the first subnet if there is no IPv4 one (GA-26).
+// IPv4 subnet, or of the first subnet if there is no IPv4 one.
 func flatten(info *ipam.NetworkInfo) {
 	for i, sub := range info.Subnets {
 		first4 := sub.CIDR.Addr().Is4() && !info.CIDR.IsValid()
@@ -132,12 +132,12 @@ func flatten(info *ipam.NetworkInfo) {
 	}
 }
 
-func showPlan(ix *ledger.Index, sx *ledger.SubnetIndex, now time.Time, maps bool) ipam.SubnetPlan {
+func showPlan(sx *ledger.SubnetIndex, now time.Time, maps bool) ipam.SubnetPlan {
 	sub := sx.Record()
 	info := sub.Shown()
-	parts := useOf(ix, sx, now)
+	parts := useOf(sx, now)
 	info.Use = ipam.SubnetUse(sub.CIDR, parts)
-	n := newCounting(ix, sx, sub.CIDR, now)
+	n := newCounting(sx, sub.CIDR, now)
 	for i, p := range sub.Pools {
 		pool := ipam.PoolPlan{Name: p.Name, Start: p.Range.From(), End: p.Range.To(), Free: parts[i].Free}
 		if maps {
@@ -152,7 +152,7 @@ func showPlan(ix *ledger.Index, sx *ledger.SubnetIndex, now time.Time, maps bool
 	return info
 }
 
-// draw returns the map of a pool: . for a free address, X for any other (GA-23).
+// draw returns the map of a pool: . for a free address, X for any other.
 func (n *counting) draw(pool ipam.Range) string {
 	size := alloc.Size(pool.IPRange)
 	if !size.IsInt64() || size.Int64() > ipam.MaxMap {
@@ -194,7 +194,7 @@ func (s Views) Reservations(ctx context.Context, f ipam.AddressFilter) iter.Seq2
 func orderReservations(a, b ipam.ReservationInfo) int {
 	switch {
 	case a.Dynamic != b.Dynamic:
-		return AsInt(a.Dynamic) - AsInt(b.Dynamic)
+		return asInt(a.Dynamic) - asInt(b.Dynamic)
 	case a.Dynamic:
 		return cmp.Or(strings.Compare(a.Network, b.Network), strings.Compare(a.Owner, b.Owner))
 	}

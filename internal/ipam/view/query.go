@@ -100,7 +100,7 @@ func orderSubnets(a, b *ipam.Subnet) int {
 // describeUse is describe with the use of the subnet's addresses, which takes more time.
 func describeUse(s *ledger.Ledger, ix *ledger.Index, sub *ipam.Subnet, sx *ledger.SubnetIndex) ipam.SubnetInfo {
 	info := describe(s, ix, sub, sx)
-	info.Use = useIn(ix, sx, s.Now())
+	info.Use = useIn(sx, s.Now())
 	return info
 }
 
@@ -119,9 +119,7 @@ func describe(s *ledger.Ledger, ix *ledger.Index, sub *ipam.Subnet, sx *ledger.S
 	info.Pools, info.Attachments = append([]ipam.Pool{}, sub.Pools...), append([]ipam.ID{}, sub.Attachments...)
 	if n := ix.Network(sub.Network); n != nil {
 		info.Network, info.Tags, info.Sticky = s.ShownName(ix, n), n.Tags, !n.Policy.Forget
-		if n.Policy.Quarantine > 0 {
-			info.Quarantine = n.Policy.Quarantine.String()
-		}
+		info.Quarantine = ipam.Duration(n.Policy.Quarantine)
 	}
 	if s.Member() != nil {
 		info.Hosts = hostsOn(ix, sub)

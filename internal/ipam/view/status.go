@@ -37,17 +37,20 @@ func count(ix *ledger.Index, now time.Time, t *ipam.Totals) {
 			sx := ix.Subnet(id)
 			t.Subnets++
 			t.Leases += sx.Held()
-			t.Reserved += sx.Idle() - uint64(len(overdueIn(ix, sx, now)))
+			t.Reserved += sx.Idle()
+			for range sx.Overdue(now) {
+				t.Reserved--
+			}
 			t.Docker += len(sx.Record().Attachments)
 		}
 	}
 }
 
-// Told returns how many events were written here since the start, by verb.
-func (s Views) Told() map[ipam.Verb]uint64 {
+// EventCounts returns how many events were written here since the start, by verb.
+func (s Views) EventCounts() map[ipam.Verb]uint64 {
 	all := map[ipam.Verb]uint64{}
 	for _, l := range s.homes.All() {
-		for verb, n := range l.Told() {
+		for verb, n := range l.EventCounts() {
 			all[verb] += n
 		}
 	}

@@ -17,16 +17,16 @@ import (
 	"berth/store/mem"
 )
 
-// herald is a tail of a shared store whose events the test writes itself, as other hosts do: in the order in which they
-// are committed, whatever their ids.
-type herald struct {
+// writtenTail is a tail of a shared store whose events the test writes itself, as other hosts do: in the order in which
+// they are committed, whatever their ids.
+type writtenTail struct {
 	t     *testing.T
 	other *mem.Store
 	base  uint64 // a multiple of maxHosts behind all ids that there are
 	pages chan []uint64
 }
 
-func newHerald(t *testing.T) *herald {
+func newWrittenTail(t *testing.T) *writtenTail {
 	t.Helper()
 	own := mem.New()
 	s, err := service.Open(t.Context(),
@@ -34,7 +34,7 @@ func newHerald(t *testing.T) *herald {
 	must(t, err)
 	after, err := s.LastEvent(t.Context())
 	must(t, err)
-	h := &herald{t: t, other: own.Join(),
+	h := &writtenTail{t: t, other: own.Join(),
 		base:  (max(after.Own.After, slices.Max(after.Own.Told[:]))/ipam.MaxHosts + 1) * ipam.MaxHosts,
 		pages: make(chan []uint64)}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -66,7 +66,7 @@ func newHerald(t *testing.T) *herald {
 }
 
 // commit writes events in one transaction.
-func (h *herald) commit(ids ...uint64) {
+func (h *writtenTail) commit(ids ...uint64) {
 	h.t.Helper()
 	err := h.other.Update(h.t.Context(), func(tx store.Tx) error {
 		for _, id := range ids {
@@ -81,7 +81,7 @@ func (h *herald) commit(ids ...uint64) {
 }
 
 // hear takes so many events.
-func (h *herald) hear(n int) (all []uint64) {
+func (h *writtenTail) hear(n int) (all []uint64) {
 	h.t.Helper()
 	late := time.After(30 * time.Second)
 	for len(all) < n {
@@ -98,7 +98,7 @@ func (h *herald) hear(n int) (all []uint64) {
 // Hosts commit what they have decided at the same time in any order, so that an event may come that has a lower id than
 // one that was told. It is told, too.
 func TestTailOfHosts(t *testing.T) {
-	h := newHerald(t)
+	h := newWrittenTail(t)
 	const far = 1000 * ipam.MaxHosts // of a host whose clock is ahead
 	h.commit(far + 1)
 	if got := h.hear(1); got[0] != far+1 {
@@ -115,7 +115,7 @@ func TestTailOfHosts(t *testing.T) {
 
 // A receiver that is too slow for what is committed gets it out of the records, each event once.
 func TestTailFallsBehind(t *testing.T) {
-	h := newHerald(t)
+	h := newWrittenTail(t)
 	draw := rand.New(rand.NewPCG(1, 2))
 	const hosts, each, rounds = 5, 300, 12 // 18,000 events: more than a watch keeps
 	var want []uint64

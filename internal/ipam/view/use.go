@@ -30,7 +30,7 @@ func uses(s *ledger.Ledger) (all []ipam.PoolUse) {
 	eachNetwork(s, networkIDs(s, ipam.NetworkFilter{}), func(ix *ledger.Index, nx *ledger.NetworkIndex) {
 		space, name := nx.Record().Space, s.ShownName(ix, nx.Record())
 		for _, sub := range nx.Subnets() {
-			for _, use := range useOf(ix, ix.Subnet(sub), now) {
+			for _, use := range useOf(ix.Subnet(sub), now) {
 				use.Space, use.Network = space, name
 				all = append(all, use)
 			}
@@ -40,12 +40,12 @@ func uses(s *ledger.Ledger) (all []ipam.PoolUse) {
 }
 
 // useIn returns how the addresses of a subnet are used.
-func useIn(ix *ledger.Index, sx *ledger.SubnetIndex, now time.Time) ipam.Use {
-	return ipam.SubnetUse(sx.Record().CIDR, useOf(ix, sx, now))
+func useIn(sx *ledger.SubnetIndex, now time.Time) ipam.Use {
+	return ipam.SubnetUse(sx.Record().CIDR, useOf(sx, now))
 }
 
 // useOf counts the addresses of each of a subnet's pools, and last those in no pool.
-func useOf(ix *ledger.Index, sx *ledger.SubnetIndex, now time.Time) []ipam.PoolUse {
+func useOf(sx *ledger.SubnetIndex, now time.Time) []ipam.PoolUse {
 	cidr := sx.Record().CIDR
 	pools := sx.Record().Pools
 	ranges, closed := make([]netipx.IPRange, len(pools)), make([]ipam.Range, len(pools))
@@ -54,7 +54,7 @@ func useOf(ix *ledger.Index, sx *ledger.SubnetIndex, now time.Time) []ipam.PoolU
 	}
 	slices.SortFunc(closed, func(a, b ipam.Range) int { return a.From().Compare(b.From()) })
 	whole := netipx.RangeOfPrefix(cidr)
-	counts := newCounting(ix, sx, cidr, now).in(append(ranges, ledger.OpenRanges(whole, whole, closed)...))
+	counts := newCounting(sx, cidr, now).in(append(ranges, ledger.OpenRanges(whole, whole, closed)...))
 	all := make([]ipam.PoolUse, len(pools), len(pools)+1)
 	for i, p := range pools {
 		all[i] = ipam.PoolUse{Subnet: cidr, Pool: cmp.Or(p.Name, p.Range.String()), StateCounts: counts[i]}
@@ -72,42 +72,18 @@ func useOf(ix *ledger.Index, sx *ledger.SubnetIndex, now time.Time) []ipam.PoolU
 // counting returns the states of the addresses in a part of a subnet, from memory. All code that counts addresses uses
 // it.
 type counting struct {
-	sx      *ledger.SubnetIndex
-	ground  ground
-	now     time.Time
-	overdue map[netip.Addr]bool // their reservations have expired, which the next change records
+	sx       *ledger.SubnetIndex
+	coverage coverage
+	now      time.Time
 }
 
-func newCounting(ix *ledger.Index, sx *ledger.SubnetIndex, within netip.Prefix, now time.Time) *counting {
-	return &counting{sx: sx, ground: groundOf(sx, within), now: now, overdue: overdueIn(ix, sx, now)}
-}
-
-// overdueIn returns the addresses without a holder whose reservations have expired.
-func overdueIn(ix *ledger.Index, sx *ledger.SubnetIndex, now time.Time) map[netip.Addr]bool {
-	ended := ix.OverdueIn(sx, now)
-	if len(ended) == 0 {
-		return nil
-	}
-	all := make(map[netip.Addr]bool, len(ended))
-	for _, addr := range ended {
-		if sx.IsIdle(addr) {
-			all[addr] = true
-		}
-	}
-	return all
+func newCounting(sx *ledger.SubnetIndex, within netip.Prefix, now time.Time) *counting {
+	return &counting{sx: sx, coverage: coverageOf(sx, within), now: now}
 }
 
 // state returns the state of one address.
 func (n *counting) state(addr netip.Addr) ipam.AddressState {
-	switch m, given := n.sx.Memory(addr); {
-	case given && m.Quarantined(n.now):
-		return ipam.AddressQuarantined
-	case given, !n.sx.HasRecord(addr), n.overdue[addr]:
-		return n.ground[n.ground.at(addr)].state
-	case n.sx.IsIdle(addr):
-		return ipam.AddressReserved
-	}
-	return ipam.AddressLeased
+	return n.sx.Claim(addr).State(n.coverage[n.coverage.at(addr)].state, n.now)
 }
 
 // in counts the addresses of each range. The ranges do not overlap.
@@ -118,7 +94,7 @@ func (n *counting) in(ranges []netipx.IPRange) []ipam.StateCounts {
 		all[i].Reserved = n.sx.IdleIn(r)
 		all[i].Leased = n.sx.RecordsIn(r) - all[i].Reserved
 		all[i].Excluded, all[i].Free, all[i].Outside = ipam.NewCount(0), ipam.NewCount(0), ipam.NewCount(0)
-		for _, s := range n.ground[n.ground.at(r.From()):] {
+		for _, s := range n.coverage[n.coverage.at(r.From()):] {
 			both, ok := ledger.Intersect(s.IPRange, r)
 			if !ok {
 				break
@@ -129,27 +105,31 @@ func (n *counting) in(ranges []netipx.IPRange) []ipam.StateCounts {
 	}
 	slices.SortFunc(order, func(a, b int) int { return ranges[a].From().Compare(ranges[b].From()) })
 	one := big.NewInt(1)
-	move := func(addr netip.Addr, from func(*ipam.StateCounts) *uint64) {
+	for addr := range n.sx.Loose(n.now) {
 		i, _ := slices.BinarySearchFunc(order, addr, func(i int, a netip.Addr) int { return ranges[i].To().Compare(a) })
-		if i < len(order) && ranges[order[i]].Contains(addr) {
-			*from(&all[order[i]])--
-			addTo(&all[order[i]], n.state(addr), one)
+		if i == len(order) || !ranges[order[i]].Contains(addr) {
+			continue
 		}
-	}
-	for m := range n.sx.Memories() {
-		move(m.Addr, func(sum *ipam.StateCounts) *uint64 { return &sum.Leased })
-	}
-	for addr := range n.overdue {
-		move(addr, func(sum *ipam.StateCounts) *uint64 { return &sum.Reserved })
+		sum := &all[order[i]]
+		if n.sx.IsIdle(addr) {
+			sum.Reserved--
+		} else {
+			sum.Leased--
+		}
+		addTo(sum, n.state(addr), one)
 	}
 	return all
 }
 
-// addTo adds a number of addresses that have no holder and no owner.
+// addTo adds a number of addresses in one state.
 func addTo(sum *ipam.StateCounts, state ipam.AddressState, more *big.Int) {
 	switch state {
+	case ipam.AddressLeased:
+		sum.Leased += more.Uint64()
 	case ipam.AddressQuarantined:
 		sum.Quarantined += more.Uint64()
+	case ipam.AddressReserved:
+		sum.Reserved += more.Uint64()
 	case ipam.AddressExcluded:
 		sum.Excluded.Add(sum.Excluded.Int, more)
 	case ipam.AddressFree:

@@ -18,7 +18,7 @@ func (s Views) Who(ctx context.Context, f ipam.WhoFilter) ([]ipam.Tenure, error)
 	if err := check(&f); err != nil {
 		return nil, err
 	}
-	return ledger.Merged(s.homes, OrderTenures, func(l *ledger.Ledger) ([]ipam.Tenure, error) {
+	return ledger.Merged(s.homes, orderTenures, func(l *ledger.Ledger) ([]ipam.Tenure, error) {
 		return tenures(ctx, l, f)
 	})
 }
@@ -156,12 +156,12 @@ func (h *history) tenures() []ipam.Tenure {
 		all = append(all, b.Tenure)
 	}
 	all = slices.DeleteFunc(all, func(t ipam.Tenure) bool { return !lasted(&h.f, &t) })
-	slices.SortFunc(all, OrderTenures)
+	slices.SortFunc(all, orderTenures)
 	return all
 }
 
-// OrderTenures compares tenures by begin, space, address and kind.
-func OrderTenures(a, b ipam.Tenure) int {
+// orderTenures compares tenures by begin, space, address and kind.
+func orderTenures(a, b ipam.Tenure) int {
 	return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Space, b.Space), a.Address.Compare(b.Address),
 		cmp.Compare(a.What, b.What))
 }

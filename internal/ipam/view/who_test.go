@@ -64,7 +64,7 @@ func tell(t ipam.Tenure) string {
 }
 
 // who asks, and holds the answer to a line for each tenure.
-func who(r *ipamtest.Room, question, want string) {
+func who(r *ipamtest.Stage, question, want string) {
 	r.T.Helper()
 	all, err := r.S.Who(ctx, whoFilter(question))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // whoElastic is what is told of elastic addresses, without leases and reservations.
-func whoElastic(r *ipamtest.Room, f ipam.WhoFilter) string {
+func whoElastic(r *ipamtest.Stage, f ipam.WhoFilter) string {
 	r.T.Helper()
 	all, err := r.S.Who(ctx, f)
 	must(r.T, err)

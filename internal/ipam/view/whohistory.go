@@ -257,13 +257,13 @@ func (b *beginning) isGatewayBefore(e *ipam.Event) bool {
 	if b.Space != e.Space || !e.Subnet.Contains(b.Address) {
 		return false
 	}
-	var was ledger.SubnetFacts // the fields that differ
+	var was ipam.SubnetFacts // the fields that differ
 	return json.Unmarshal(e.Before, &was) == nil && was.Gateway == b.Address.String()
 }
 
 // noteGateway sets the note of a subnet's gateway, if the event changes it.
 func (h *history) noteGateway(e *ipam.Event) {
-	var was, is ledger.SubnetFacts
+	var was, is ipam.SubnetFacts
 	if json.Unmarshal(e.Before, &was) != nil || json.Unmarshal(e.After, &is) != nil ||
 		was.GatewayNote == is.GatewayNote {
 		return

@@ -18,34 +18,32 @@ import (
 	"berth/internal/ipam"
 )
 
-// Options say how a document is held against the plan.
+// Options say how to compare a document with the plan.
 type Options struct {
-	// Prune has what is in the plan and not in the document go, things and what is said of them alike. Without it they
-	// stay.
+	// Prune removes what is in the plan and not in the document: things and fields. Without it they stay.
 	Prune bool
-	// Adds has what there is stay where it is, as an import does: what comes is an edit for each address, and what
-	// is found to be otherwise besides is in the way of all, so that its edits do not matter. A document that no edit
-	// can make comes with what else was found.
+	// Adds only adds, as an import does: each address is an edit of its own, and nothing moves. If the document
+	// contradicts the plan anywhere, its edits must not be made. A document that no edits can make returns its
+	// Difference together with the error.
 	Adds bool
-	// Network limits it to one network, which is the only one that is looked at on either side; empty: all, and what
-	// there is of elastic addresses.
+	// Network limits the comparison to one network on both sides. Empty: all networks and the elastic addresses.
 	Network string
-	Now     time.Time // what is over by then is passed over
+	Now     time.Time // what has ended by then is ignored
 }
 
-// Change is one thing that is otherwise in the document than in the plan.
+// Change is one difference between the document and the plan.
 type Change struct {
 	Sign    string `json:"sign"` // + - ~
 	Kind    string `json:"kind"` // such as network, subnet, pool, reservation
-	Name    string `json:"name"` // how it is called: a name, prefix, range, owner or address; of a static band empty
+	Name    string `json:"name"` // a name, prefix, range, owner or address; empty for a static band
 	Network string `json:"network,omitempty"`
-	Field   string `json:"field,omitempty"` // what of it; empty: it as a whole, or what it is by, such as its address
+	Field   string `json:"field,omitempty"` // the field; empty: the whole, or what identifies it, such as its address
 	Was     string `json:"was,omitempty"`
 	Is      string `json:"is,omitempty"`
 	Line    int    `json:"line,omitempty"` // of the document
 }
 
-// String is the change in a line: "~ reservation mail of front: 192.0.2.20 -> 192.0.2.21".
+// String returns the change in a line: "~ reservation mail of front: 192.0.2.20 -> 192.0.2.21".
 func (c Change) String() string {
 	var b strings.Builder
 	b.WriteString(c.Sign + " " + c.Kind)
@@ -67,27 +65,28 @@ func (c Change) String() string {
 	return b.String()
 }
 
-// Edit is one edit with the line of the document that it comes of.
+// Edit is one edit with the line of the document that it comes from.
 type Edit struct {
 	ipam.Edit
-	Line int // 0: of nothing in the document
+	Line int // 0: nothing in the document
 }
 
-// Difference is what is otherwise, and what makes it the same.
+// Difference is what differs, with the edits that make both sides equal.
 type Difference struct {
 	Changes []Change
 	Parts   []Part // in order
 }
 
-// Part is edits that belong together, those of one network for one: none of another part comes between them.
+// Part is a list of edits that belong together, such as those of one network. No edit of another part comes between
+// them.
 type Part struct {
 	Space string // of the network; empty: of elastic addresses
 	Edits []Edit
 }
 
-// Transactions are the edits in parts of at most so many, in order, as few as there can be. Where one holds what
-// belongs together, that is in one. Apart says that none spans spaces, which a host that shares a store with others
-// may have in two stores; the space of one is that of its edits then, and else that of the first of them.
+// Transactions divides the edits into as few lists as possible, in order, of at most most edits. It keeps a part
+// together if one list can hold it. With apart no list spans spaces, because a host that shares a store may have them
+// in two stores. The space of a list is that of its first edits.
 func (d *Difference) Transactions(most int, apart bool) (all []Part) {
 	var one Part
 	for _, part := range d.Parts {
@@ -109,8 +108,8 @@ func (d *Difference) Transactions(most int, apart bool) (all []Part) {
 	return all
 }
 
-// Plans holds a document against the plan that there is. What the document says that no edit can make is an
-// *ipam.PlanError, with the line of each thing.
+// Plans compares a document with the present plan. If no edits can make something in the document, it returns an
+// *ipam.PlanError with the lines.
 func Plans(document, now *ipam.Plan, opt Options) (*Difference, error) {
 	c := &comparison{opt: opt, remade: map[string]bool{}}
 	wanted, there := c.document(document, now), map[string]*network{}
@@ -146,8 +145,8 @@ func Plans(document, now *ipam.Plan, opt Options) (*Difference, error) {
 	return &c.Difference, c.Err()
 }
 
-// sorted are the networks of the document in its order, but those of which a subnet goes first: what one gives up
-// another may be given.
+// sorted returns the document's networks in its order, but those that lose a subnet come first, because another one may
+// get it.
 func (c *comparison) sorted(wanted, there map[string]*network) []*network {
 	all := slices.Collect(maps.Values(wanted))
 	gives := func(n *network) int {
@@ -163,7 +162,7 @@ func (c *comparison) sorted(wanted, there map[string]*network) []*network {
 		return 1
 	}
 	slices.SortFunc(all, func(a, b *network) int {
-		return cmp.Or(cmp.Compare(gives(a), gives(b)), cmp.Compare(a.at, b.at))
+		return cmp.Or(cmp.Compare(gives(a), gives(b)), cmp.Compare(a.at, b.at), cmp.Compare(a.Name, b.Name))
 	})
 	return all
 }

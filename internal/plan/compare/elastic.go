@@ -10,7 +10,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// elasticNow is what there is of elastic addresses, or is to be, by names.
+// elasticNow is the present or wanted state of elastic addresses, by names.
 type elasticNow struct {
 	*ipam.PlannedElastic
 	accounts  map[string]*ipam.PlannedAccount
@@ -41,7 +41,7 @@ const (
 	elasticKind = "elastic address"
 )
 
-// elasticGoes has go what of elastic addresses goes, or is made anew: before the networks, to which they lead.
+// elasticGoes removes elastic objects that go or are made again, before the networks to which they lead.
 func (c *comparison) elasticGoes(wanted, was *elasticNow) {
 	if c.opt.Network != "" {
 		return
@@ -53,11 +53,7 @@ func (c *comparison) elasticGoes(wanted, was *elasticNow) {
 		old := &was.Ranges[i]
 		of, remove := Change{Kind: rangeKind, Name: old.Range.String()}, &ipam.RemoveElasticRange{Range: old.Range}
 		if is := wanted.ranges[old.Range]; is != nil {
-			said := *is
-			said.TTL = cmp.Or(is.TTL, old.TTL) // nobody takes it back
-			if !c.opt.Prune {
-				said.OnCut = cmp.Or(is.OnCut, old.OnCut)
-			}
+			said := c.rangeOver(*is, old)
 			c.remake(of, is.Line, remove, rangeSettings(old), rangeSettings(&said))
 		} else {
 			c.gone(of, remove)
@@ -67,7 +63,8 @@ func (c *comparison) elasticGoes(wanted, was *elasticNow) {
 		old := &was.Accounts[i]
 		of, remove := Change{Kind: accountKind, Name: old.Account}, &ipam.RemoveAccount{Account: old.Account}
 		if is := wanted.accounts[old.Account]; is != nil {
-			c.remake(of, is.Line, remove, accountSettings(old), accountSettings(is))
+			said := c.accountOver(*is, old)
+			c.remake(of, is.Line, remove, accountSettings(old), accountSettings(&said))
 		} else {
 			c.gone(of, remove)
 		}
@@ -75,7 +72,7 @@ func (c *comparison) elasticGoes(wanted, was *elasticNow) {
 	c.end("")
 }
 
-// gone removes a thing that the document does not have, where such things go.
+// gone removes a thing that the document does not have, if Prune asks for it.
 func (c *comparison) gone(of Change, remove ipam.Edit) {
 	if c.opt.Prune {
 		c.found("-", of, "", "")
@@ -83,11 +80,12 @@ func (c *comparison) gone(of Change, remove ipam.Edit) {
 	}
 }
 
-// remake removes a thing of which something is otherwise, so that it is made anew: no edit changes it.
+// remake removes a changed thing that no edit can change, so that it is made again.
 func (c *comparison) remake(of Change, line int, remove ipam.Edit, was, is []setting) {
 	of.Line = line
 	for i, one := range is {
-		if c.field(of, one.name, was[i].text, one.text) {
+		if of.Field = one.name; one != was[i] {
+			c.found("~", of, was[i].text, one.text)
 			c.remade[of.Kind+of.Name] = true
 		}
 	}
@@ -96,7 +94,7 @@ func (c *comparison) remake(of Change, line int, remove ipam.Edit, was, is []set
 	}
 }
 
-// isMade tells whether a thing is to be made: it is not there, or is made anew.
+// isMade reports whether a thing must be made, because it does not exist or is made again.
 func (c *comparison) isMade(of Change, there bool) bool {
 	if !there {
 		c.found("+", of, "", "")
@@ -104,8 +102,8 @@ func (c *comparison) isMade(of Change, there bool) bool {
 	return !there || c.remade[of.Kind+of.Name]
 }
 
-// swaps tells whether an address is to be another instance's while its own is to have another address. Who has an
-// address is associated with no second one, so that this one ends before any begins.
+// swaps reports whether an address goes to another instance while its own gets another address. An instance has only
+// one address, so this association must end before others begin.
 func (now *elasticNow) swaps(was *ipam.PlannedElasticAddress) bool {
 	wanted := now.addresses[was.Address]
 	if wanted == nil || wanted.Instance == "" || wanted.Instance == was.Instance {
@@ -119,14 +117,14 @@ func (now *elasticNow) swaps(was *ipam.PlannedElasticAddress) bool {
 	return false
 }
 
-// elasticEnds ends an association, or gives an address back, that is to be nobody's or another's.
+// elasticEnds ends an association, or releases an address, that the document gives to nobody or to another.
 func (c *comparison) elasticEnds(document *elasticNow, was *ipam.PlannedElasticAddress) {
 	wanted := document.addresses[was.Address]
 	of := Change{Kind: elasticKind, Name: was.Address.String()}
 	moves := wanted != nil && wanted.Account != "" && wanted.Account != cmp.Or(was.Account, ipam.DefaultAccount)
 	gone := wanted == nil && c.opt.Prune
-	if was.Instance != "" && (gone || moves || document.swaps(was) || wanted != nil && wanted.Instance == "" &&
-		c.opt.Prune) {
+	ends := wanted != nil && wanted.Instance == "" && (c.opt.Prune || wanted.Cleared.Has("instance"))
+	if was.Instance != "" && (gone || moves || ends || document.swaps(was)) {
 		c.edit(goes, 0, &ipam.DisassociateElastic{Address: was.Address})
 	}
 	if gone || moves {
@@ -137,11 +135,11 @@ func (c *comparison) elasticEnds(document *elasticNow, was *ipam.PlannedElasticA
 		c.found("-", of, "", "")
 	case moves:
 		of.Line = wanted.Line
-		c.field(of, "account", was.Account, wanted.Account)
+		c.field(of, "account", was.Account, wanted.Account, nil)
 	}
 }
 
-// setting is what is said of a thing by a name.
+// setting is a named field of a thing.
 type setting struct{ name, text string }
 
 func rangeSettings(r *ipam.PlannedElasticRange) []setting {
@@ -164,7 +162,26 @@ func accountSettings(a *ipam.PlannedAccount) []setting {
 	return []setting{{"domain", a.Domain}, {"quota", quota}, {"owners", strings.Join(a.Owners, ", ")}}
 }
 
-// elasticComes makes what of elastic addresses is to be there, behind the networks.
+// rangeOver returns a document's range, with the present values of fields that it leaves out. The TTL always stays.
+func (c *comparison) rangeOver(r ipam.PlannedElasticRange, was *ipam.PlannedElasticRange) ipam.PlannedElasticRange {
+	r.TTL = cmp.Or(r.TTL, was.TTL)
+	stays(c, "host", &r.Host, was.Host, r.Cleared)
+	stays(c, "announce", &r.Announce, was.Announce, r.Cleared)
+	stays(c, "on_cut", &r.OnCut, was.OnCut, r.Cleared)
+	return r
+}
+
+// accountOver returns a document's account, with the present values of fields that it leaves out.
+func (c *comparison) accountOver(a ipam.PlannedAccount, was *ipam.PlannedAccount) ipam.PlannedAccount {
+	stays(c, "domain", &a.Domain, was.Domain, a.Cleared)
+	stays(c, "quota", &a.Quota, was.Quota, a.Cleared)
+	if len(a.Owners) == 0 && !c.opt.Prune {
+		a.Owners = was.Owners
+	}
+	return a
+}
+
+// elasticComes adds elastic objects, after the networks.
 func (c *comparison) elasticComes(wanted, was *elasticNow) {
 	if c.opt.Network != "" {
 		return
@@ -174,11 +191,8 @@ func (c *comparison) elasticComes(wanted, was *elasticNow) {
 		if !c.isMade(Change{Kind: accountKind, Name: a.Account, Line: a.Line}, old != nil) {
 			continue
 		}
-		if old != nil && !c.opt.Prune {
-			a.Domain, a.Quota = cmp.Or(a.Domain, old.Domain), cmp.Or(a.Quota, old.Quota)
-			if len(a.Owners) == 0 {
-				a.Owners = old.Owners
-			}
+		if old != nil {
+			a = c.accountOver(a, old)
 		}
 		c.edit(comes, a.Line, &a.CreateAccount)
 	}
@@ -187,19 +201,18 @@ func (c *comparison) elasticComes(wanted, was *elasticNow) {
 		if !c.isMade(Change{Kind: rangeKind, Name: r.Range.String(), Line: r.Line}, old != nil) {
 			continue
 		}
-		if old != nil && !c.opt.Prune {
-			r.Host, r.Announce = cmp.Or(r.Host, old.Host), cmp.Or(r.Announce, old.Announce)
-			r.TTL, r.OnCut = cmp.Or(r.TTL, old.TTL), cmp.Or(r.OnCut, old.OnCut)
+		if old != nil {
+			r = c.rangeOver(r, old)
 		}
 		c.edit(comes, r.Line, &r.AddElasticRange)
 	}
 	for i := range wanted.Addresses {
-		c.elasticAddress(&wanted.Addresses[i], was.addresses[wanted.Addresses[i].Address])
+		c.elasticAddress(wanted.Addresses[i], was.addresses[wanted.Addresses[i].Address])
 	}
 	c.end("")
 }
 
-func (c *comparison) elasticAddress(a, was *ipam.PlannedElasticAddress) {
+func (c *comparison) elasticAddress(a ipam.PlannedElasticAddress, was *ipam.PlannedElasticAddress) {
 	of := Change{Kind: elasticKind, Name: a.Address.String(), Line: a.Line}
 	account := cmp.Or(a.Account, ipam.DefaultAccount)
 	moved := was != nil && a.Account != "" && a.Account != cmp.Or(was.Account, ipam.DefaultAccount)
@@ -210,16 +223,14 @@ func (c *comparison) elasticAddress(a, was *ipam.PlannedElasticAddress) {
 	if was == nil {
 		was = &ipam.PlannedElasticAddress{}
 	}
-	releaseOn := func(a *ipam.PlannedElasticAddress) string { return cmp.Or(a.ReleaseOn, ipam.ReleaseNever.String()) }
-	if (a.ReleaseOn != "" || c.opt.Prune) && !(c.opt.Adds && allocated && !moved) {
-		allocated = c.field(of, "release_on", releaseOn(was), releaseOn(a)) || allocated
+	stays(c, "release_on", &a.ReleaseOn, was.ReleaseOn, a.Cleared)
+	never := ipam.ReleaseNever.String()
+	before, wanted := cmp.Or(was.ReleaseOn, never), cmp.Or(a.ReleaseOn, never)
+	if !(c.opt.Adds && allocated && !moved) {
+		allocated = c.field(of, "release_on", before, wanted, nil) || allocated
 	}
 	if allocated {
-		keeps := cmp.Or(a.ReleaseOn, was.ReleaseOn)
-		if c.opt.Prune {
-			keeps = releaseOn(a)
-		}
-		c.edit(comes, a.Line, &ipam.AllocateElastic{Account: account, Address: a.Address, ReleaseOn: keeps})
+		c.edit(comes, a.Line, &ipam.AllocateElastic{Account: account, Address: a.Address, ReleaseOn: wanted})
 	}
 	if c.opt.Adds && was.Instance == "" {
 		if a.Instance != "" {
@@ -228,21 +239,22 @@ func (c *comparison) elasticAddress(a, was *ipam.PlannedElasticAddress) {
 		}
 		return
 	}
-	associated := c.field(of, "instance", was.Instance, a.Instance)
-	if a.Instance != "" {
-		if was.Instance != "" || a.Network != "" {
-			associated = a.Network != "" && c.field(of, "network", was.Network, a.Network) || associated
-		}
-		associated = (a.EgressOnly || c.opt.Prune) && c.field(of, "egress_only", strconv.FormatBool(was.EgressOnly),
-			strconv.FormatBool(a.EgressOnly)) || associated
-		if associated || moved {
-			c.edit(owned, a.Line, &ipam.AssociateElastic{Address: a.Address, Instance: a.Instance, Network: a.Network,
-				Move: true, EgressOnly: a.EgressOnly || was.EgressOnly && !c.opt.Prune})
-		}
+	associated := c.field(of, "instance", was.Instance, a.Instance, a.Cleared)
+	if a.Instance == "" {
+		return
+	}
+	stays(c, "egress_only", &a.EgressOnly, was.EgressOnly, a.Cleared)
+	associated = a.Network != "" && c.field(of, "network", was.Network, a.Network, nil) || associated
+	associated = c.field(of, "egress_only", strconv.FormatBool(was.EgressOnly), strconv.FormatBool(a.EgressOnly),
+		nil) || associated
+	if associated || moved {
+		c.edit(owned, a.Line, &ipam.AssociateElastic{Address: a.Address, Instance: a.Instance, Network: a.Network,
+			Move: true, EgressOnly: a.EgressOnly})
 	}
 }
 
-// Guest is the guest that a document names beside an association, where it is not clear without it which is meant.
+// Guest returns the guest that a document names for an association, which is needed if the association alone is
+// ambiguous.
 func Guest(document *ipam.Plan, e ipam.Edit) (netip.Addr, bool) {
 	of, is := e.(*ipam.AssociateElastic)
 	if !is || of.Guest.IsValid() {

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -9,13 +10,13 @@ import (
 	"berth/internal/ipam"
 )
 
-// network is one of either side, with what is in its subnets in its own lists.
+// network is a network of either side, with the contents of its subnets in lists of its own.
 type network struct {
 	ipam.PlannedNetwork
-	at int // its place among the others
+	at int // its position
 }
 
-// flatten lays out a network of a plan.
+// flatten returns a network of a plan.
 func flatten(p *ipam.PlannedNetwork, at int) *network {
 	n := &network{*p, at}
 	n.Static, n.Pools, n.Exclusions = slices.Clone(p.Static), slices.Clone(p.Pools), slices.Clone(p.Exclusions)
@@ -31,7 +32,7 @@ func flatten(p *ipam.PlannedNetwork, at int) *network {
 	return n
 }
 
-// document lays out a document. What names no network is of the one whose subnet has it.
+// document returns the networks of a document. A thing without a network belongs to the network of its subnet.
 func (c *comparison) document(p, now *ipam.Plan) map[string]*network {
 	wanted := map[string]*network{}
 	for i := range p.Networks {
@@ -54,7 +55,7 @@ func (c *comparison) document(p, now *ipam.Plan) map[string]*network {
 	return wanted
 }
 
-// twice refuses what a network can have once, and is said of twice.
+// twice refuses a network that sets something twice.
 func (c *comparison) twice(n *ipam.PlannedNetwork) {
 	said := map[string]bool{}
 	say := func(what, name string) {
@@ -71,7 +72,7 @@ func (c *comparison) twice(n *ipam.PlannedNetwork) {
 	}
 }
 
-// place gives what names no network to those that have it.
+// place moves things without a network to the networks of their subnets.
 func (c *comparison) place(wanted map[string]*network, from *ipam.PlannedNetwork, now *ipam.Plan) {
 	for i := range from.Subnets {
 		c.Add(from.Subnets[i].Line, "the subnet %s is of no network; name the network that it is to be in",
@@ -83,30 +84,28 @@ func (c *comparison) place(wanted map[string]*network, from *ipam.PlannedNetwork
 	if !reflect.DeepEqual(rest, ipam.PlannedNetwork{Space: from.Space, Line: from.Line}) {
 		c.Add(from.Line, "the network has no name")
 	}
-	at := map[netip.Prefix]int{}
+	subnets := map[netip.Prefix]string{} // to their networks
 	lengths := map[int]bool{}
 	for i := range now.Networks {
 		if n := &now.Networks[i]; cmp.Or(n.Space, ipam.LocalSpace) == cmp.Or(from.Space, ipam.LocalSpace) {
 			for _, sub := range n.Subnets {
-				at[sub.CIDR], lengths[sub.CIDR.Bits()] = i, true
+				subnets[sub.CIDR], lengths[sub.CIDR.Bits()] = n.Name, true
 			}
 		}
 	}
+	shortest := slices.Sorted(maps.Keys(lengths))
 	to := func(line int, addr netip.Addr) *network {
-		i := -1
-		for bits := range lengths {
+		name := ""
+		for _, bits := range shortest {
 			if p, err := addr.Prefix(bits); err == nil {
-				if one, is := at[p]; is {
-					i = one
-				}
+				name = cmp.Or(name, subnets[p])
 			}
 		}
-		if i < 0 {
+		if name == "" {
 			c.Add(line, "no network of the space %s has %s; name the network that it belongs to",
 				cmp.Or(from.Space, ipam.LocalSpace), addr)
 			return &network{}
 		}
-		name := now.Networks[i].Name
 		if wanted[name] == nil {
 			wanted[name] = &network{ipam.PlannedNetwork{Name: name}, len(wanted)}
 		}

@@ -8,8 +8,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// gateways takes what a document, most of all a table of NetBox's, says of an address that is its subnet's gateway for
-// the note of that gateway: it is nobody's address besides.
+// gateways turns addresses that are their subnet's gateway into that gateway's note. Mostly NetBox's tables have them.
+// Nobody else has such an address.
 func (c *comparison) gateways(n, is *network) {
 	some := map[netip.Addr]bool{}
 	for _, sub := range slices.Concat(n.Subnets, is.Subnets) {
@@ -23,7 +23,7 @@ func (c *comparison) gateways(n, is *network) {
 	})
 }
 
-// gateway notes down what is said of a gateway, and answers whether the address is one.
+// gateway notes the text for a gateway, and reports whether the address is one.
 func (c *comparison) gateway(n, is *network, addr netip.Addr, note string, line int) bool {
 	if !addr.IsValid() {
 		return false

@@ -18,9 +18,9 @@ import (
 	"berth/internal/plan/compare"
 )
 
-// house is a plan of one network that can always be made: owners with up to three addresses, devices, pools,
+// samplePlan is a plan of one network that can always be made: owners with up to three addresses, devices, pools,
 // exclusions and notes. What is drawn twice has the same owners and slots, and everything else anew.
-func house(t *rapid.T, owners []int, later time.Time) string {
+func samplePlan(t *rapid.T, owners []int, later time.Time) string {
 	hosts := make([]int, 60)
 	for i := range hosts {
 		hosts[i] = 10 + i
@@ -84,7 +84,7 @@ func TestAnyMove(t *testing.T) {
 		owners := rapid.SliceOfN(rapid.IntRange(1, 3), 0, 8).Draw(t, "owners")
 		later := w.Clock.Now().Add(time.Hour)
 		for range 3 {
-			document := house(t, owners, later)
+			document := samplePlan(t, owners, later)
 			before := w.Export()
 			if made, err := applied(t, w, document, compare.Options{}); err != nil || made > 1 {
 				t.Fatalf("%d transactions, %v\n%s\nover\n%s", made, err, document, before)

@@ -10,7 +10,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// networksGo has the networks that the document does not name go, where such things go.
+// networksGo removes the networks that the document does not have, if Prune asks for it.
 func (c *comparison) networksGo(wanted, there map[string]*network) {
 	if !c.opt.Prune {
 		return
@@ -32,7 +32,7 @@ func (c *comparison) networksGo(wanted, there map[string]*network) {
 	}
 }
 
-// newNetwork is one that the document has alone; what is compared with it is empty.
+// newNetwork adds a network that only the document has, and returns an empty one to compare it with.
 func (c *comparison) newNetwork(n *network) *network {
 	f := &n.PlannedNetwork
 	c.found("+", Change{Kind: "network", Name: f.Name, Line: f.Line}, "", "")
@@ -43,7 +43,7 @@ func (c *comparison) newNetwork(n *network) *network {
 	return &network{PlannedNetwork: ipam.PlannedNetwork{Name: f.Name}}
 }
 
-// network finds what is otherwise of a network as a whole.
+// network finds the differences of a network itself.
 func (c *comparison) network(n, is *network) {
 	f, was := &n.PlannedNetwork, &is.PlannedNetwork
 	of := Change{Kind: "network", Name: f.Name, Line: f.Line}
@@ -52,7 +52,7 @@ func (c *comparison) network(n, is *network) {
 			"network, or remove this one first", f.Name, cmp.Or(was.Space, ipam.LocalSpace), f.Space)
 	}
 	manual := ipam.Manual.String()
-	if wanted := cmp.Or(f.Type, manual); (f.Type != "" || c.opt.Prune) && wanted != cmp.Or(was.Type, manual) {
+	if wanted := cmp.Or(f.Type, manual); (said(f, "type") || c.opt.Prune) && wanted != cmp.Or(was.Type, manual) {
 		c.Add(f.Line, "network %s is of the type %s and not %s, and the type of a network stays; name another "+
 			"network, or remove this one first", f.Name, cmp.Or(was.Type, manual), wanted)
 	}
@@ -68,13 +68,13 @@ func (c *comparison) network(n, is *network) {
 		c.edit(changes, f.Line, e)
 	}
 	off := ipam.ElasticOff.String()
-	if (f.Elastic != "" || c.opt.Prune) && c.field(of, "elastic", cmp.Or(was.Elastic, off), cmp.Or(f.Elastic, off)) {
-		wanted := cmp.Or(f.Elastic, off)
+	if wanted := cmp.Or(f.Elastic, off); (said(f, "elastic") || c.opt.Prune) &&
+		c.field(of, "elastic", cmp.Or(was.Elastic, off), wanted, nil) {
 		c.edit(last, f.Line, &ipam.ModifyNetwork{Network: f.Name, Elastic: &wanted})
 	}
 }
 
-// inForce is a network of a document with what holds where nothing is said.
+// inForce returns a document's network with defaults for fields that it leaves out.
 func inForce(said *ipam.PlannedNetwork) ipam.PlannedNetwork {
 	n := *said
 	n.MACPrefix, n.Sticky = strings.ToLower(n.MACPrefix), cmp.Or(n.Sticky, new(true))
@@ -115,20 +115,20 @@ func (c *comparison) links(of Change, e *ipam.ModifyNetwork, links, was []ipam.L
 		return all[i].Mode + " " + all[i].Link
 	}
 	for _, l := range links {
-		if c.field(of, "link of "+l.Host, text(was, l.Host), text(links, l.Host)) {
+		if c.field(of, "link of "+l.Host, text(was, l.Host), text(links, l.Host), nil) {
 			e.Links = append(e.Links, l)
 		}
 	}
 	for _, l := range was {
-		if text(links, l.Host) == "" && c.field(of, "link of "+l.Host, text(was, l.Host), "") {
+		if text(links, l.Host) == "" && c.field(of, "link of "+l.Host, text(was, l.Host), "", nil) {
 			e.Links = append(e.Links, ipam.Link{Host: l.Host})
 		}
 	}
 	return len(e.Links) > 0
 }
 
-// rules are in an order, in which they are tried. Those that stay without being named stay where they are, unless the
-// order of the others changes: then they come after these.
+// rules compares owner rules, whose order matters. Rules that the document does not name keep their place, unless the
+// order of the others changes. Then they come last.
 func (c *comparison) rules(of Change, e *ipam.ModifyNetwork, rules, was []ipam.OwnerRule) (edited bool) {
 	named := func(r ipam.OwnerRule) bool {
 		return slices.ContainsFunc(rules, func(other ipam.OwnerRule) bool { return other.Pattern == r.Pattern })
@@ -159,10 +159,10 @@ func ruleText(all []ipam.OwnerRule) string {
 	return strings.Join(parts, ";")
 }
 
-// subnets finds what is otherwise of the subnets. One is the one of its prefix, else of its name, else the only one
-// that it lies over: so that a prefix can change.
+// subnets finds the differences of subnets. It matches a subnet by its prefix, else by its name, else by the only one
+// that it overlaps. So a prefix can change.
 func (c *comparison) subnets(n, is *network) {
-	matched := map[netip.Prefix]bool{} // of those that are there
+	matched := map[netip.Prefix]bool{} // of the present ones
 	pairs := make([]*ipam.PlannedSubnet, len(n.Subnets))
 	there := map[netip.Prefix]*ipam.PlannedSubnet{}
 	for j := range is.Subnets {
@@ -178,7 +178,7 @@ func (c *comparison) subnets(n, is *network) {
 		func(a, b *ipam.PlannedSubnet) bool { return a.CIDR.Overlaps(b.CIDR) },
 	}
 	if c.opt.Adds {
-		moved = nil // what there is stays where it is
+		moved = nil // the present ones stay where they are
 	}
 	for _, same := range moved {
 		for i := range n.Subnets {
@@ -214,18 +214,15 @@ func (c *comparison) subnet(network string, sub, was *ipam.PlannedSubnet) {
 	edited := c.settings(of, e, sub, was, func(key string) bool {
 		return key != "gateway_note" && key != "dhcp_id" && (c.opt.Prune || said(sub, key))
 	})
-	note := was.GatewayNote
-	if !sub.Gateway.IsValid() && c.opt.Prune {
-		note = sub.GatewayNote // it goes with its gateway
+	note := sub.GatewayNote // a note stays with the gateway, whichever address it has
+	stays(c, "gateway_note", &note, was.GatewayNote, sub.Cleared)
+	switch {
+	case e.Gateway != nil && !e.Gateway.IsValid(): // its note goes with it
+	case c.field(of, "gateway_note", was.GatewayNote, note, sub.Cleared), e.Gateway != nil && was.GatewayNote != "":
+		e.GatewayNote, edited = &note, true
 	}
-	if c.field(of, "gateway_note", note, sub.GatewayNote) || e.Gateway != nil && e.Gateway.IsValid() && note != "" {
-		kept := cmp.Or(sub.GatewayNote, note) // what nobody has taken back is said of the gateway, whichever it is
-		if c.opt.Prune {
-			kept = sub.GatewayNote
-		}
-		e.GatewayNote, edited = &kept, true
-	}
-	if sub.FromDHCP() && c.field(of, "dhcp_id", was.DHCPID.String(), sub.DHCPID.String()) {
+	if (said(sub, "dhcp_id") || c.opt.Prune && sub.FromDHCP()) &&
+		c.field(of, "dhcp_id", was.DHCPID.String(), sub.DHCPID.String(), nil) {
 		e.DHCPID, edited = &sub.DHCPID, true
 	}
 	if edited {

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"net/netip"
 	"slices"
@@ -11,8 +12,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// owned finds what is otherwise of what owners have in a network: what is reserved for them, and what was taken for
-// what is no container. An owner has a slot for each address, and what is in a slot may move.
+// owned finds the differences of reservations and external addresses in a network. An owner has a slot for each
+// address, and the address in a slot may move.
 func (c *comparison) owned(n, is *network) {
 	c.unexcluded(n, is)
 	wanted, was := byOwner{}, byOwner{}
@@ -51,7 +52,7 @@ func (c *comparison) owned(n, is *network) {
 	})
 }
 
-// byOwner is what owners have, or are to have.
+// byOwner has what owners have or should have.
 type byOwner map[string][]ipam.PlannedReservation
 
 func (all byOwner) add(r ipam.PlannedReservation) {
@@ -59,11 +60,11 @@ func (all byOwner) add(r ipam.PlannedReservation) {
 	all[name] = append(all[name], r)
 }
 
-// holders are whom addresses are reserved for.
+// holders returns for whom addresses are reserved. If a document reserves one twice, it returns the last owner by name.
 func (all byOwner) holders() map[netip.Addr]string {
 	of := map[netip.Addr]string{}
-	for name, addresses := range all {
-		for _, r := range addresses {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		for _, r := range all[name] {
 			if r.Address.IsValid() {
 				of[r.Address] = name
 			}
@@ -72,7 +73,7 @@ func (all byOwner) holders() map[netip.Addr]string {
 	return of
 }
 
-// each goes over the owners of which something may be otherwise, by name.
+// each calls look for the owners that may differ, by name.
 func (c *comparison) each(wanted, was byOwner, look func(name string)) {
 	names := slices.Collect(maps.Keys(wanted))
 	for name := range was {
@@ -88,8 +89,8 @@ func (c *comparison) each(wanted, was byOwner, look func(name string)) {
 
 func isDynamic(n, is *network) bool { return cmp.Or(is.Type, n.Type) == ipam.Dynamic.String() }
 
-// unexcluded takes exclusions away, until the rest is there, in which something comes to be reserved: so nothing is
-// reserved by force, which would go over who holds it, too.
+// unexcluded removes exclusions until their addresses are reserved, and adds the rest again. A forced reservation would
+// also ignore a holder.
 func (c *comparison) unexcluded(n, is *network) {
 	if c.opt.Adds {
 		return
@@ -115,15 +116,15 @@ func (c *comparison) unexcluded(n, is *network) {
 	}
 }
 
-// owner is one that is compared. Its Change has its kind, name and network.
+// owner is an owner being compared. Its Change has its kind, name and network.
 type owner struct {
 	*comparison
 	Change
-	subnets   []ipam.PlannedSubnet  // that there are
-	now, next map[netip.Addr]string // whom addresses are reserved for, and are to be
+	subnets   []ipam.PlannedSubnet  // the present ones
+	now, next map[netip.Addr]string // for whom addresses are reserved, before and after
 }
 
-// slot is a place of an owner.
+// slot is an owner's interface and the number of an address there.
 type slot struct{ nic, number int }
 
 func slotOf(r *ipam.PlannedReservation) slot { return slot{r.Interface, r.Slot} }
@@ -132,7 +133,7 @@ func (s slot) compare(t slot) int {
 	return cmp.Or(cmp.Compare(s.nic, t.nic), cmp.Compare(s.number, t.number))
 }
 
-// held is what an owner has: by slot, and what was replaced.
+// held is what an owner has: by slot, and replaced reservations.
 type held struct {
 	at       map[slot]ipam.PlannedReservation
 	replaced []ipam.PlannedReservation
@@ -141,7 +142,18 @@ type held struct {
 
 func (h *held) slots() []slot { return slices.SortedFunc(maps.Keys(h.at), slot.compare) }
 
-// has tells whether an address is among what an owner has, replaced or not.
+// each yields the contents of the slots, in their order.
+func (h *held) each() iter.Seq2[slot, ipam.PlannedReservation] {
+	return func(yield func(slot, ipam.PlannedReservation) bool) {
+		for _, at := range h.slots() {
+			if !yield(at, h.at[at]) {
+				return
+			}
+		}
+	}
+}
+
+// has reports whether an owner has an address, replaced or not.
 func (h *held) has(a netip.Addr) bool {
 	for _, r := range h.at {
 		if r.Address == a {
@@ -166,7 +178,7 @@ func heldOf(all []ipam.PlannedReservation) *held {
 	return h
 }
 
-// wants is what an owner is to have: what the document says, each in its slot, and beside it what stays.
+// wants returns what an owner should have: what the document says, each in its slot, and what stays.
 func (o *owner) wants(all []ipam.PlannedReservation, was *held) *held {
 	h := &held{at: map[slot]ipam.PlannedReservation{}}
 	var unplaced []ipam.PlannedReservation
@@ -201,7 +213,7 @@ func (o *owner) wants(all []ipam.PlannedReservation, was *held) *held {
 	return h
 }
 
-// put gives an address its slot; of those that were replaced a slot may have had several.
+// put adds an address to a slot. A slot may have several replaced ones.
 func (o *owner) put(h *held, at slot, r ipam.PlannedReservation) {
 	if r.Replaced {
 		h.replaced = append(h.replaced, r)
@@ -214,10 +226,10 @@ func (o *owner) put(h *held, at slot, r ipam.PlannedReservation) {
 	h.at[at] = r
 }
 
-// sameAddress is the slot in which the owner has the address.
+// sameAddress returns the slot in which the owner has the address.
 func (o *owner) sameAddress(h, was *held, r ipam.PlannedReservation) (slot, bool) {
-	for _, at := range was.slots() {
-		if _, taken := h.at[at]; !taken && was.at[at].Address == r.Address {
+	for at, old := range was.each() {
+		if _, taken := h.at[at]; !taken && old.Address == r.Address {
 			return at, true
 		}
 	}
@@ -229,7 +241,8 @@ func (o *owner) sameAddress(h, was *held, r ipam.PlannedReservation) (slot, bool
 	return slot{}, false
 }
 
-// sameSubnet is the first slot of which the address is in the same subnet, or else of the same family: it has moved.
+// sameSubnet returns the first slot whose address is in the same subnet, or else of the same family: that address has
+// moved.
 func (o *owner) sameSubnet(h, was *held, r ipam.PlannedReservation) (slot, bool) {
 	if o.opt.Adds {
 		return slot{}, false
@@ -246,8 +259,8 @@ func (o *owner) sameSubnet(h, was *held, r ipam.PlannedReservation) (slot, bool)
 		func(a netip.Addr) bool { return place(a).IsValid() && place(a) == place(r.Address) },
 		func(a netip.Addr) bool { return a.Is4() == r.Address.Is4() },
 	} {
-		for _, at := range was.slots() {
-			if _, taken := h.at[at]; !taken && like(was.at[at].Address) {
+		for at, old := range was.each() {
+			if _, taken := h.at[at]; !taken && like(old.Address) {
 				return at, true
 			}
 		}
@@ -255,7 +268,7 @@ func (o *owner) sameSubnet(h, was *held, r ipam.PlannedReservation) (slot, bool)
 	return slot{}, false
 }
 
-// nextFree is the next slot of the first interface in which nothing is, nor stays.
+// nextFree returns the next slot of the first interface that is and stays empty.
 func (o *owner) nextFree(h, was *held, r ipam.PlannedReservation) slot {
 	for number := 0; ; number++ {
 		at := slot{0, number}
@@ -267,29 +280,29 @@ func (o *owner) nextFree(h, was *held, r ipam.PlannedReservation) slot {
 	}
 }
 
-// keep adds what stays although the document does not name it, and what it does not say of what it names.
+// keep adds what stays without being named, and fills fields that the document leaves out.
 func (o *owner) keep(h, was *held) {
 	if o.opt.Prune {
 		return
 	}
-	for at, old := range was.at {
+	for at, old := range was.each() {
 		r, there := h.at[at]
 		if !there && !h.has(old.Address) {
 			h.at[at] = old
 		}
 		if there {
-			h.at[at] = inherit(r, old)
+			h.at[at] = o.inherit(r, old)
 		}
 	}
 	for _, old := range was.replaced {
 		if r := find(h.replaced, old.Address); r != nil {
-			*r = inherit(*r, old)
+			*r = o.inherit(*r, old)
 		} else if !h.has(old.Address) {
 			h.replaced = append(h.replaced, old)
 		}
 	}
 	if h.alone != nil && was.alone != nil {
-		merged := inherit(*h.alone, *was.alone)
+		merged := o.inherit(*h.alone, *was.alone)
 		h.alone = &merged
 	}
 	if h.alone != nil && len(h.at) > 0 {
@@ -297,20 +310,18 @@ func (o *owner) keep(h, was *held) {
 	}
 }
 
-// inherit is what a document says with what it does not say.
-func inherit(r, old ipam.PlannedReservation) ipam.PlannedReservation {
-	r.Note = cmp.Or(r.Note, old.Note)
-	if r.Until.IsZero() {
-		r.Until = old.Until
-	}
-	r.Automatic = r.Automatic || old.Automatic
+// inherit fills fields that the document leaves out with the old ones.
+func (o *owner) inherit(r, old ipam.PlannedReservation) ipam.PlannedReservation {
+	stays(o.comparison, "note", &r.Note, old.Note, r.Cleared)
+	stays(o.comparison, "until", &r.Until, old.Until, r.Cleared)
+	stays(o.comparison, "automatic", &r.Automatic, old.Automatic, r.Cleared)
 	return r
 }
 
-// termNames are what is said of an address, in the order of termsOf.
+// termNames names the terms of an address, in the order of termsOf.
 var termNames = [...]string{"automatic", "until", "note"}
 
-// termsOf is what is said of an address.
+// termsOf returns the terms of an address as texts.
 func termsOf(r *ipam.PlannedReservation) [len(termNames)]string {
 	until := ""
 	if !r.Until.IsZero() {
@@ -319,7 +330,7 @@ func termsOf(r *ipam.PlannedReservation) [len(termNames)]string {
 	return [...]string{strconv.FormatBool(r.Automatic), until, r.Note}
 }
 
-// lines notes what is otherwise of an owner, by slot.
+// lines notes the differences of an owner, by slot.
 func (o *owner) lines(h, was *held) {
 	slots := slices.Concat(h.slots(), was.slots())
 	slices.SortFunc(slots, slot.compare)
@@ -353,7 +364,7 @@ func (o *owner) lines(h, was *held) {
 	}
 }
 
-// termLines notes what is otherwise of what is said of an address. What stays unsaid was filled in before.
+// termLines notes the differences of an address's terms. Terms that the document leaves out were filled in before.
 func (o *owner) termLines(r, old *ipam.PlannedReservation) {
 	of := o.Change
 	of.Line = r.Line

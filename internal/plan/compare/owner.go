@@ -7,10 +7,10 @@ import (
 	"berth/internal/ipam"
 )
 
-// reservations makes what is reserved for an owner what it is to be. What it has moves in its place (BO-13), and what
-// it had there ends behind that. Where it gives an address to another owner, or is given another's, all that it has
-// ends first and is reserved anew in the same part: so owners can change places, and who holds an address is in the
-// way.
+// reservations changes an owner's reservations. An address that moves gets its new value in place, and the old
+// reservation ends after that. If the owner gives an address to another owner or gets another's, all of its
+// reservations end first and are made again in the same part. So owners can swap addresses, and a holder still prevents
+// it.
 func (o *owner) reservations(wanted, there []ipam.PlannedReservation) {
 	was := heldOf(there)
 	h := o.wants(wanted, was)
@@ -44,21 +44,20 @@ func (o *owner) reservations(wanted, there []ipam.PlannedReservation) {
 	}
 }
 
-// ends ends the reservation of an address, or of all with the zero one.
+// ends ends the reservation of an address, or all of them with the zero address.
 func (o *owner) ends(when phase, line int, addr netip.Addr) {
 	o.edit(when, line, &ipam.RemoveReservation{Network: o.Network, Owner: o.Name, Address: addr})
 }
 
-// adds goes over what comes, each address by itself.
+// adds goes through the new addresses, one by one.
 func (o *owner) adds(h, was *held, add func(slot, *ipam.PlannedReservation)) {
 	for i := range h.replaced {
 		if r := &h.replaced[i]; find(was.replaced, r.Address) == nil {
 			add(slotOf(r), r)
 		}
 	}
-	for _, at := range h.slots() {
+	for at, r := range h.each() {
 		if _, there := was.at[at]; !there {
-			r := h.at[at]
 			add(at, &r)
 		}
 	}
@@ -67,10 +66,9 @@ func (o *owner) adds(h, was *held, add func(slot, *ipam.PlannedReservation)) {
 	}
 }
 
-// gaps refuses an interface whose addresses would not be numbered from ip0 on (GA-24).
+// gaps refuses an interface whose addresses are not numbered from ip0 on.
 func (o *owner) gaps(h *held) {
-	for _, at := range h.slots() {
-		r := h.at[at]
+	for at, r := range h.each() {
 		if _, before := h.at[slot{at.nic, at.number - 1}]; at.number > 0 && at.number < ipam.MaxSlots && !before {
 			o.Add(r.Line, "interface %d of %s would have ip%d (%s) and no ip%d: the addresses of an interface are "+
 				"numbered without gaps", at.nic, o.Name, at.number, r.Address, at.number-1)
@@ -78,7 +76,7 @@ func (o *owner) gaps(h *held) {
 	}
 }
 
-// first tells whether what an owner has must end before it is reserved anew.
+// first reports whether an owner's reservations must end before they are made again.
 func (o *owner) first(h, was *held) bool {
 	for at, r := range h.at {
 		old, there := was.at[at]
@@ -97,12 +95,12 @@ func (o *owner) first(h, was *held) bool {
 	return false
 }
 
-// endsEarlier tells whether an end is taken away, which no edit does.
+// endsEarlier reports whether an end time is removed, which no edit does.
 func endsEarlier(r, old *ipam.PlannedReservation) bool {
 	return r.Until.IsZero() && !old.Until.IsZero()
 }
 
-// inPlace moves what moves, and ends then what the owner is to have no more.
+// inPlace moves what moves, and then ends what the owner should no longer have.
 func (o *owner) inPlace(h, was *held) {
 	o.stayReplaced(h, was)
 	for _, old := range was.replaced {
@@ -121,10 +119,11 @@ func (o *owner) inPlace(h, was *held) {
 	}
 }
 
-// stayReplaced refuses what no edit can make of an address that was replaced: it ends, or stays as it is.
+// stayReplaced refuses changes of a replaced reservation, which no edit makes: it ends, or stays as it is.
 func (o *owner) stayReplaced(h, was *held) {
 	for _, r := range h.replaced {
 		old := find(was.replaced, r.Address)
+		_, had := was.at[slotOf(&r)]
 		_, instead := h.at[slotOf(&r)]
 		switch {
 		case old == nil:
@@ -133,12 +132,12 @@ func (o *owner) stayReplaced(h, was *held) {
 		case termsOf(&r) != termsOf(old):
 			o.Add(r.Line, "%s was replaced for %s, and what is said of it stays until %s runs with the other address; "+
 				"write it as it was, or leave it out", r.Address, o.Name, o.Name)
-		case !instead:
+		case had && !instead: // else it was replaced by an address on another network, or by none
 			o.Add(r.Line, "%s was replaced for %s, which is to have no other address in its place; leave out that it is "+
 				"replaced, or the line", r.Address, o.Name)
 		}
 	}
-	for at, r := range h.at {
+	for at, r := range h.each() {
 		if old, there := was.at[at]; there && endsEarlier(&r, &old) {
 			o.Add(r.Line, "%s ends %s, and has addresses that were replaced, so that its end cannot be taken away; give "+
 				"it a later one", o.Name, old.Until)
@@ -146,9 +145,9 @@ func (o *owner) stayReplaced(h, was *held) {
 	}
 }
 
-// fill reserves what is otherwise, and tells whether there is anything. An edit says the addresses of an interface
-// from the first on (GA-24), and the same of all of them: so it goes from the last one that is otherwise to those
-// before it, of which another thing is said.
+// fill makes changed reservations, and reports whether there are any. An edit has all addresses of an interface from
+// the first on, with the same terms. So it starts from the last one that changes, and goes on to earlier ones with
+// other terms.
 func (o *owner) fill(h, was *held) bool {
 	slots := h.slots()
 	var said, nothing [len(termNames)]string
@@ -176,7 +175,7 @@ func (o *owner) fill(h, was *held) bool {
 	return said != nothing
 }
 
-// lineOf is the first line of what an owner is to have.
+// lineOf returns the first line of what an owner should have.
 func lineOf(h *held) (line int) {
 	for _, r := range h.at {
 		if r.Line > 0 && (line == 0 || r.Line < line) {
@@ -186,7 +185,7 @@ func lineOf(h *held) (line int) {
 	return line
 }
 
-// reservation is the edit with the terms of r.
+// reservation returns the edit with the terms of r.
 func (o *owner) reservation(r *ipam.PlannedReservation) *ipam.AddReservation {
 	return &ipam.AddReservation{Network: o.Network, Owner: o.Name, Automatic: r.Automatic, Replace: true,
 		Force: r.Force, WantedTerms: ipam.WantedTerms{Note: &r.Note, Until: r.Until}}

@@ -7,21 +7,22 @@ import (
 	"berth/internal/ipam"
 )
 
-// ranged is a pool, an exclusion or a static band: a range and what is said of it.
+// ranged is a pool, an exclusion or a static band, as a range with a text.
 type ranged struct {
 	r    ipam.Range
 	text string // the name of a pool, the note of an exclusion
 	line int
+	ipam.Cleared
 }
 
-// ranges finds what is otherwise of the static bands, the pools and the exclusions of a network.
+// ranges finds the differences of a network's static bands, pools and exclusions.
 func (c *comparison) ranges(n, is *network) {
 	c.bands(n, is)
 	c.pools(n, is)
 	c.exclusions(n, is)
 }
 
-// laidOut are ranges of one kind.
+// laidOut converts ranges of one kind.
 func laidOut[T any](all []T, as func(T) ranged) []ranged {
 	out := make([]ranged, len(all))
 	for i, one := range all {
@@ -30,7 +31,7 @@ func laidOut[T any](all []T, as func(T) ranged) []ranged {
 	return out
 }
 
-// lists returns the one of some ranges that is r; nil: none.
+// lists returns the entry for exactly r, or nil.
 func lists(all []ranged, r ipam.Range) *ranged {
 	i := slices.IndexFunc(all, func(one ranged) bool { return one.r == r })
 	if i < 0 {
@@ -39,7 +40,7 @@ func lists(all []ranged, r ipam.Range) *ranged {
 	return &all[i]
 }
 
-// without are the ranges of some that are not among others.
+// without returns the ranges in all that are not in others.
 func without(all, others []ranged) []ranged {
 	return slices.DeleteFunc(slices.Clone(all), func(one ranged) bool { return lists(others, one.r) != nil })
 }
@@ -55,15 +56,14 @@ func overlaps(all []ranged, r ipam.Range) bool {
 	return slices.ContainsFunc(all, func(one ranged) bool { return one.r.Overlaps(r.IPRange) })
 }
 
-// ended are those of some ranges that go: those over which something else is to lie, and with Prune all that are not
-// wanted.
+// ended returns the ranges that go: those that another one will overlap and, with Prune, all that are not wanted.
 func (c *comparison) ended(was, wanted []ranged) []ranged {
 	return slices.DeleteFunc(without(was, wanted), func(old ranged) bool {
 		return c.opt.Adds || !c.opt.Prune && !overlaps(wanted, old.r)
 	})
 }
 
-// moved notes ranges that go and ranges that come: one that lies over a single other one has moved.
+// moved notes ranges that go and come. A new range that overlaps exactly one old one has moved.
 func (c *comparison) moved(of Change, gone, come []ranged) {
 	paired := map[ipam.Range]bool{}
 	for _, one := range come {
@@ -101,7 +101,7 @@ func (c *comparison) bands(n, is *network) {
 	wanted, was := laidOut(n.Static, band), laidOut(is.Static, band)
 	of := Change{Kind: "static band", Network: n.Name}
 	gone, come := c.ended(was, wanted), without(wanted, was)
-	if c.opt.Adds { // a document adds no band to a subnet that is there
+	if c.opt.Adds { // a document adds no band to an existing subnet
 		for _, one := range come {
 			if slices.ContainsFunc(is.Subnets, func(sub ipam.PlannedSubnet) bool {
 				return sub.CIDR.Contains(one.r.From())
@@ -114,7 +114,7 @@ func (c *comparison) bands(n, is *network) {
 	c.moved(of, gone, come)
 	stay := spans(without(was, gone))
 	set := func(when phase, line int, bands []ipam.Range) {
-		all := append([]ipam.Range{}, bands...) // none takes all away
+		all := append([]ipam.Range{}, bands...) // none removes all
 		c.edit(when, line, &ipam.ModifyNetwork{Network: n.Name, Static: &all})
 	}
 	if len(gone) > 0 {
@@ -125,10 +125,10 @@ func (c *comparison) bands(n, is *network) {
 	}
 }
 
-// pools finds what is otherwise of the pools. A name is one pool, however many ranges it has: the document says all of
-// them. Those without a name are their ranges.
+// pools finds the differences of pools. All ranges of one name are one pool, and the document lists all of them. A
+// range without a name is a pool of its own.
 func (c *comparison) pools(n, is *network) {
-	pool := func(p ipam.PlannedPool) ranged { return ranged{p.Range, p.Name, p.Line} }
+	pool := func(p ipam.PlannedPool) ranged { return ranged{p.Range, p.Name, p.Line, p.Cleared} }
 	wanted, was := laidOut(n.Pools, pool), laidOut(is.Pools, pool)
 	said := func(text string) bool {
 		return text != "" && slices.ContainsFunc(wanted, func(one ranged) bool { return one.text == text })
@@ -138,7 +138,7 @@ func (c *comparison) pools(n, is *network) {
 	})
 	for _, one := range wanted {
 		of := Change{Kind: "pool", Name: one.r.String(), Network: n.Name, Line: one.line}
-		if old := lists(was, one.r); old != nil && c.field(of, "name", old.text, one.text) {
+		if old := lists(was, one.r); old != nil && c.field(of, "name", old.text, one.text, one.Cleared) {
 			c.edit(goes, one.line, &ipam.ModifyPool{Network: n.Name, Pool: one.r.String(), Name: one.text})
 		}
 	}
@@ -154,7 +154,7 @@ func (c *comparison) pools(n, is *network) {
 	}
 }
 
-// poolLines notes the pools that go and come: those of one name together, where it has been there and stays.
+// poolLines notes the pools that go and come. If a name stays, it notes its ranges together.
 func (c *comparison) poolLines(of Change, was, wanted, gone, come []ranged) {
 	named := func(all []ranged, name string) string {
 		var ranges []string
@@ -184,7 +184,7 @@ func (c *comparison) poolLines(of Change, was, wanted, gone, come []ranged) {
 }
 
 func (c *comparison) exclusions(n, is *network) {
-	exclusion := func(x ipam.PlannedExclusion) ranged { return ranged{x.Range, x.Note, x.Line} }
+	exclusion := func(x ipam.PlannedExclusion) ranged { return ranged{x.Range, x.Note, x.Line, x.Cleared} }
 	wanted, was := laidOut(n.Exclusions, exclusion), laidOut(is.Exclusions, exclusion)
 	gone := c.ended(was, wanted)
 	end := func(line int, r ipam.Range) { c.edit(goes, line, &ipam.RemoveExclusion{Network: n.Name, Range: r}) }
@@ -193,7 +193,7 @@ func (c *comparison) exclusions(n, is *network) {
 	}
 	for _, one := range wanted {
 		of := Change{Kind: "exclusion", Name: one.r.String(), Network: n.Name, Line: one.line}
-		if old := lists(was, one.r); old != nil && c.field(of, "note", old.text, one.text) {
+		if old := lists(was, one.r); old != nil && c.field(of, "note", old.text, one.text, one.Cleared) {
 			end(one.line, one.r)
 			add(one)
 		}
@@ -209,16 +209,11 @@ func (c *comparison) exclusions(n, is *network) {
 	c.moved(Change{Kind: "exclusion", Network: n.Name}, gone, come)
 }
 
-// inherits gives a range of which nothing is said the note of the one that it was, where such things stay.
+// inherits gives a range without a text the note of the range that it replaces, if such fields stay.
 func (c *comparison) inherits(one ranged, gone []ranged) ranged {
-	if c.opt.Prune || one.text != "" {
-		return one
-	}
-	for _, old := range gone {
-		if old.r.Overlaps(one.r.IPRange) {
-			one.text = old.text
-			break
-		}
+	i := slices.IndexFunc(gone, func(old ranged) bool { return old.r.Overlaps(one.r.IPRange) })
+	if i >= 0 {
+		stays(c, "note", &one.text, gone[i].text, one.Cleared)
 	}
 	return one
 }

@@ -1,17 +1,16 @@
 package compare
 
 import (
+	"fmt"
 	"net/netip"
 	"reflect"
-	"strconv"
 	"strings"
-	"time"
 
 	"berth/internal/ipam"
 )
 
-// settings finds what is otherwise of a thing as a whole: of each field that the edit and both things have, by its json
-// tag, and that counts. It sets that in the edit, and answers whether there is anything.
+// settings finds the differences of a thing's own fields: those that the edit and both things have, by json tag, and
+// that counts accepts. It sets them in the edit, and reports whether there are any.
 func (c *comparison) settings(of Change, edit, wanted, was any, counts func(key string) bool) (edited bool) {
 	e := reflect.ValueOf(edit).Elem()
 	for i := range e.NumField() {
@@ -36,7 +35,7 @@ func keyOf(f reflect.StructField) string {
 	return key
 }
 
-// fieldOf is the field of a key; the zero Value: there is none.
+// fieldOf returns the field of a key, or the zero Value.
 func fieldOf(thing any, key string) reflect.Value {
 	v := reflect.ValueOf(thing).Elem()
 	for _, f := range reflect.VisibleFields(v.Type()) {
@@ -47,43 +46,19 @@ func fieldOf(thing any, key string) reflect.Value {
 	return reflect.Value{}
 }
 
-// said tells whether a document says anything of a key.
+// said reports whether a document has a key of a network or a subnet.
 func said(thing any, key string) bool {
 	v := fieldOf(thing, key)
-	return v.IsValid() && !v.IsZero()
+	return v.IsValid() && !v.IsZero() || fieldOf(thing, "cleared").Interface().(ipam.Cleared).Has(key)
 }
 
-// text is a setting as a document writes it.
+// text returns a setting as a document writes it.
 func text(key string, v reflect.Value) string {
-	switch one := v.Interface().(type) {
-	case bool:
-		return strconv.FormatBool(one)
-	case int:
-		return strconv.Itoa(one)
-	case ipam.Duration:
-		return durationText(time.Duration(one))
-	case netip.Addr:
-		if one.IsValid() {
-			return one.String()
-		}
+	if addr, ok := v.Interface().(netip.Addr); ok && !addr.IsValid() {
 		return ""
-	case netip.Prefix:
-		return one.String()
 	}
 	if key == "probe" && v.IsZero() {
 		return "none"
 	}
-	return v.String()
-}
-
-// durationText is how a document writes it: 10m, not 10m0s.
-func durationText(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return fmt.Sprint(v.Interface())
 }

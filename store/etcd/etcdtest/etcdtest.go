@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"berth/test/sockets"
+	"berth/test/lab"
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
@@ -87,6 +87,6 @@ func (s *Servers) Close() {
 
 // freeURL is one of this machine that nobody listens on. A member must know its peers' before any of them listens.
 func freeURL() (url.URL, error) {
-	address, err := sockets.FreeAddress()
+	address, err := lab.FreeAddress()
 	return url.URL{Scheme: "http", Host: address}, err
 }

@@ -1,0 +1,179 @@
+// Package dockertest has a Docker Engine for tests: it runs what a test says, answers like engine 20.10.24 on a unix
+// socket, and records what it is asked. It is for tests alone.
+//
+// An Engine (engine.go) answers out of its fields; Set (view.go) fills them from a view. It sends events when a test
+// says so (events.go), and takes the containers of a Place off their network and puts them on again (place.go).
+package dockertest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Object is a JSON object.
+type Object = map[string]any
+
+// Engine is a fake Docker Engine. Its mutex guards the fields; no hook but Place.Before is called with it held.
+type Engine struct {
+	testing.TB
+	sync.Mutex
+
+	Path       string // of its socket
+	ID         string
+	Release    string // its version
+	API        int    // the minor version of its API
+	Firewall   string
+	Networks   []Object
+	Containers []Object
+	Plugins    map[string]string         // names by id
+	Configs    map[string]Object         // HostConfig of containers, by id
+	Place      Place                     // containers that can be moved
+	Ask        func(method, path string) // called before each answer
+	Broken     string                    // paths that contain this get an error
+
+	requests []string
+	streams  map[chan string]bool
+	server   *http.Server
+	stopped  chan struct{}
+}
+
+// New starts an engine, which ends with the test.
+func New(t testing.TB) *Engine {
+	t.Helper()
+	e := &Engine{TB: t, Path: filepath.Join(t.TempDir(), "docker.sock"), ID: "AAAA:BBBB", API: 41,
+		Plugins: map[string]string{}, Configs: map[string]Object{}, streams: map[chan string]bool{}}
+	e.Start()
+	t.Cleanup(e.Stop)
+	return e
+}
+
+// URL is where the engine listens.
+func (e *Engine) URL() string { return "unix://" + e.Path }
+
+// Start starts the engine, also after Stop.
+func (e *Engine) Start() {
+	e.Helper()
+	l, err := net.Listen("unix", e.Path)
+	if err != nil {
+		e.Fatal(err)
+	}
+	server, stopped := &http.Server{Handler: e}, make(chan struct{})
+	e.Lock()
+	defer e.Unlock()
+	e.server, e.stopped = server, stopped
+	go func() {
+		defer close(stopped)
+		_ = server.Serve(l)
+	}()
+}
+
+// Stop ends the engine and all its connections, like a crash. A second Stop does nothing.
+func (e *Engine) Stop() {
+	e.Lock()
+	server, stopped := e.server, e.stopped
+	e.Unlock()
+	_ = server.Close()
+	<-stopped
+}
+
+// Asked returns the requests since its last call, without API versions.
+func (e *Engine) Asked() []string {
+	e.Lock()
+	defer e.Unlock()
+	all := e.requests
+	e.requests = nil
+	return all
+}
+
+// ServeHTTP is the engine's API.
+func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	call, version := r.URL.Path, 0
+	if n, _ := fmt.Sscanf(call, "/v1.%d/", &version); n == 1 {
+		call = strings.TrimPrefix(call, fmt.Sprintf("/v1.%d", version))
+	}
+	e.Lock()
+	e.requests = append(e.requests, r.Method+" "+call)
+	ask, newest, broken := e.Ask, e.API, e.Broken
+	e.Unlock()
+	if ask != nil {
+		ask(r.Method, r.URL.Path)
+	}
+	w.Header().Set("Api-Version", fmt.Sprintf("1.%d", newest))
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case call == "/_ping":
+		w.Header().Set("Content-Type", "text/plain")
+	case version == 0 || version > newest:
+		Reply(w, http.StatusBadRequest, fmt.Sprintf("client version 1.%d is too new", version))
+	case broken != "" && strings.Contains(call, broken):
+		Reply(w, http.StatusInternalServerError, "it hurts")
+	case call == "/events":
+		e.stream(w, r)
+	case r.Method == http.MethodPost:
+		e.move(w, r, call)
+	default:
+		e.answer(w, call, listedIDs(r))
+	}
+}
+
+// listedIDs returns the containers in the filter of a list; nil: all.
+func listedIDs(r *http.Request) map[string]bool {
+	var filters struct {
+		ID map[string]bool `json:"id"`
+	}
+	_ = json.Unmarshal([]byte(r.URL.Query().Get("filters")), &filters)
+	return filters.ID
+}
+
+func (e *Engine) answer(w http.ResponseWriter, call string, ids map[string]bool) {
+	e.Lock()
+	defer e.Unlock()
+	dir, name := path.Split(call)
+	id := path.Base(dir)
+	switch {
+	case call == "/info":
+		Reply(w, http.StatusOK, Object{"ID": e.ID, "FirewallBackend": Object{"Driver": e.Firewall}})
+	case call == "/version":
+		Reply(w, http.StatusOK, Object{"Version": e.Release})
+	case call == "/networks":
+		Reply(w, http.StatusOK, e.Networks)
+	case call == "/containers/json":
+		Reply(w, http.StatusOK, slices.DeleteFunc(slices.Clone(e.Containers),
+			func(c Object) bool { return ids != nil && !ids[c["Id"].(string)] }))
+	case strings.HasPrefix(dir, "/containers/") && name == "json" && e.Configs[id] != nil:
+		Reply(w, http.StatusOK, Object{"Id": id, "HostConfig": e.Configs[id],
+			"Config": Object{"ExposedPorts": Object{"53/udp": Object{}}}})
+	case strings.HasPrefix(dir, "/containers/") && name == "json" && e.Place.of(id) != nil:
+		Reply(w, http.StatusOK, e.Place.of(id).shown())
+	case dir == "/networks/" && name == Front && !e.Place.Gone && e.Place.Containers != nil:
+		Reply(w, http.StatusOK, Object{"Id": "n1", "Name": Front})
+	case dir == "/networks/":
+		i := slices.IndexFunc(e.Networks, func(n Object) bool { return n["Id"] == name || n["Name"] == name })
+		if i < 0 {
+			Reply(w, http.StatusNotFound, "network "+name+" not found")
+			return
+		}
+		Reply(w, http.StatusOK, e.Networks[i])
+	case strings.HasPrefix(dir, "/plugins/") && e.Plugins[id] != "":
+		Reply(w, http.StatusOK, Object{"Id": id, "Name": e.Plugins[id]})
+	default:
+		Reply(w, http.StatusNotFound, "page not found")
+	}
+}
+
+// Reply sends an answer. A text is the message of an error.
+func Reply(w http.ResponseWriter, code int, body any) {
+	if text, is := body.(string); is {
+		body = Object{"message": text}
+	}
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body)
+}

@@ -1,0 +1,94 @@
+package dockertest
+
+import (
+	"fmt"
+
+	"berth/internal/ipam"
+)
+
+// compose is the prefix of Compose's labels.
+const compose = "com.docker.compose."
+
+// Set makes the engine run what a view has.
+func (e *Engine) Set(view ipam.EngineView) {
+	e.Lock()
+	defer e.Unlock()
+	e.Networks, e.Containers = []Object{}, []Object{}
+	byID := map[string]ipam.EngineNetwork{}
+	endpoints := map[string]Object{}
+	for _, n := range view.Networks {
+		byID[n.ID], endpoints[n.ID] = n, Object{}
+	}
+	for _, c := range view.Containers {
+		settings := Object{}
+		for _, ep := range c.Endpoints {
+			settings[byID[ep.Network].Name] = endpointSettings(ep)
+			if ep.ID != "" {
+				endpoints[ep.Network][c.ID] = endpointResource(c.Name, ep)
+			}
+		}
+		if c.ID == "" {
+			continue
+		}
+		labels := Object{}
+		if c.Project != "" {
+			labels = Object{compose + "project": c.Project, compose + "service": c.Service,
+				compose + "container-number": fmt.Sprint(c.Number)}
+		}
+		e.Containers = append(e.Containers,
+			Object{"Id": c.ID, "Names": []string{"/" + c.Name}, "State": c.State, "Labels": labels,
+				"NetworkSettings": Object{"Networks": settings}})
+	}
+	for _, n := range view.Networks {
+		e.Networks = append(e.Networks, networkOf(n, endpoints[n.ID]))
+	}
+}
+
+func networkOf(n ipam.EngineNetwork, endpoints Object) Object {
+	scope := "local"
+	if n.Swarm {
+		scope = "swarm"
+	}
+	var config []Object
+	for _, sub := range n.Subnets {
+		c := Object{"Subnet": sub.CIDR.String()}
+		if sub.Range.IsValid() {
+			c["IPRange"] = sub.Range.String()
+		}
+		if sub.Gateway.IsValid() {
+			c["Gateway"] = sub.Gateway.String()
+		}
+		if sub.Aux != nil {
+			c["AuxiliaryAddresses"] = sub.Aux
+		}
+		config = append(config, c)
+	}
+	return Object{"Id": n.ID, "Name": n.Name, "Scope": scope, "Driver": "bridge", "ConfigOnly": false,
+		"Containers": endpoints,
+		"IPAM":       Object{"Driver": n.Driver, "Options": n.Options, "Config": config}}
+}
+
+func endpointSettings(ep ipam.EngineEndpoint) Object {
+	s := Object{"IPAMConfig": nil, "NetworkID": ep.Network, "EndpointID": ep.ID, "Gateway": "", "IPAddress": "",
+		"GlobalIPv6Address": "", "MacAddress": ep.MAC.String()}
+	wanted := Object{}
+	for _, addr := range ep.Wanted {
+		wanted[map[bool]string{true: "IPv4Address", false: "IPv6Address"}[addr.Is4()]] = addr.String()
+	}
+	if len(wanted) > 0 {
+		s["IPAMConfig"] = wanted
+	}
+	for _, addr := range ep.Addresses {
+		s[map[bool]string{true: "IPAddress", false: "GlobalIPv6Address"}[addr.Is4()]] = addr.String()
+	}
+	return s
+}
+
+func endpointResource(name string, ep ipam.EngineEndpoint) Object {
+	r := Object{"Name": name, "EndpointID": ep.ID, "MacAddress": ep.MAC.String(), "IPv4Address": "", "IPv6Address": ""}
+	for _, addr := range ep.Addresses {
+		r[map[bool]string{true: "IPv4Address", false: "IPv6Address"}[addr.Is4()]] = fmt.Sprintf("%s/%d", addr,
+			addr.BitLen()-8)
+	}
+	return r
+}

@@ -1,0 +1,178 @@
+package pin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"berth/internal/docker"
+	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// All that a user could have set of an endpoint is there again, and nothing that the engine adds.
+func TestMoveKeepsSettings(t *testing.T) {
+	e, web := newSeated(t)
+	h := open(e)
+	want := addrs("10.9.0.5", "fd00:9::5")
+	ep := endpoint(e, h)
+	if !ep.Running || !sameAddrs(ep.Addresses, want) || len(ep.Asked) > 0 {
+		t.Fatalf("%+v", ep)
+	}
+	moved, err := h.Move(context.Background(), ep, want)
+	if err != nil || !sameAddrs(moved.Addresses, want) || moved.Cut <= 0 {
+		t.Fatalf("%+v, %v", moved, err)
+	}
+	shown := object{}
+	for _, key := range []string{"IPAMConfig", "Aliases", "Links", "DriverOpts", "MacAddress"} {
+		shown[key] = web.On[key]
+	}
+	asks := object{"IPv4Address": "10.9.0.5", "IPv6Address": "fd00:9::5", "LinkLocalIPs": []any{"169.254.8.8"}}
+	if diff := cmp.Diff(object{"IPAMConfig": asks, "Aliases": []any{"foo", "aaaabbbbcccc"}, "Links": []any{"db:store"},
+		"DriverOpts": object{"mode": "a b"}, "MacAddress": "02:42:0a:09:00:77"}, shown); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := h.Move(context.Background(), endpoint(e, h), nil); err != nil {
+		t.Fatal(err)
+	}
+	if ep := endpoint(e, h); len(ep.Asked) > 0 || web.On["IPAMConfig"] == nil {
+		t.Errorf("unpinned, it asks for %v: %v", ep.Asked, web.On)
+	}
+}
+
+// A container is put back whatever the engine answers, and whoever asks to stop meanwhile.
+func TestMoveIsNotLost(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		refuse  []string // what its next connects are answered with
+		lost    string   // a move that is made, and answered with an error
+		on      bool
+		asks    []netip.Addr
+		errs    []string // of the error; none: there is none
+		command bool
+	}{
+		{name: "at once", on: true, asks: addrs("10.9.0.5")},
+		{name: "the second try", refuse: []string{"busy"}, on: true, asks: addrs("10.9.0.5")},
+		{name: "the answer got lost", lost: "off web", on: true, asks: addrs("10.9.0.5")},
+		{name: "that of putting it on got lost", lost: "on web", on: true, asks: addrs("10.9.0.5")},
+		{name: "never with the address", refuse: []string{"user configured subnets"}, on: true,
+			errs: []string{"web is back on the Docker network front", "asks for no address",
+				"user configured subnets"}},
+		{name: "never", refuse: []string{"user configured subnets", "user configured subnets"},
+			errs: []string{"IS NOT ON THE DOCKER NETWORK front",
+				"`docker network connect --ip 10.9.0.5 --link-local-ip 169.254.8.8 " +
+					"--alias foo --link db:store --driver-opt 'mode=a b' front web`"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e, web := newSeated(t)
+			h := open(e)
+			ep := endpoint(e, h)
+			e.Place.Refuse, e.Place.Lost = map[string][]string{"on web": c.refuse}, map[string]int{c.lost: 1}
+			_, err := h.Move(context.Background(), ep, addrs("10.9.0.5"))
+			if (err == nil) != (len(c.errs) == 0) {
+				t.Fatalf("the error is %v", err)
+			}
+			for _, text := range c.errs {
+				if !strings.Contains(err.Error(), text) {
+					t.Errorf("the error does not say %q: %v", text, err)
+				}
+			}
+			if (web.On != nil) != c.on {
+				t.Fatalf("on its network: %v", web.On)
+			}
+			if c.on && !sameAddrs(endpoint(e, h).Asked, c.asks) {
+				t.Errorf("it asks for %v", web.On)
+			}
+		})
+	}
+}
+
+// Who asks to stop before the cut is obeyed, and nobody in the midst of it.
+func TestMoveAndSignals(t *testing.T) {
+	e, _ := newSeated(t)
+	h := open(e)
+	ep := endpoint(e, h)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := h.Move(ctx, ep, addrs("10.9.0.5")); !errors.Is(err, context.Canceled) || len(e.Place.Moves) > 0 {
+		t.Errorf("%v; called were %v", err, e.Place.Moves)
+	}
+}
+
+// A stopped container is only written to.
+func TestMoveStopped(t *testing.T) {
+	e, web := newSeated(t)
+	web.Stopped = true
+	h := open(e)
+	moved, err := h.Move(context.Background(), endpoint(e, h), addrs("10.9.0.7"))
+	if err != nil || len(moved.Addresses) > 0 || !sameAddrs(endpoint(e, h).Asked, addrs("10.9.0.7")) {
+		t.Errorf("%+v, %v: %v", moved, err, web.On)
+	}
+}
+
+func TestTasksAreRefused(t *testing.T) {
+	e, web := newSeated(t)
+	web.Labels = object{docker.LabelTask: "t1", labelServiceName: "shop"}
+	_, err := open(e).Endpoint(context.Background(), webID, "front")
+	if !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), "service shop") {
+		t.Error(err)
+	}
+}
+
+func TestTakesAnyAddress(t *testing.T) {
+	for row := range ipamtest.Rows(3, `
+		1.41 | 20.10.24+dfsg1
+		1.51 | 28.5.2
+		1.52 | 29.0.0
+		1.52 | 29.0.3+dfsg1
+		1.52 | 29.0.4       | yes
+		1.52 | 29.1.0       | yes
+		1.54 | dev          | yes
+	`) {
+		e, _ := newSeated(t)
+		_, err := fmt.Sscanf(row[0], "1.%d", &e.API)
+		must(t, err)
+		e.Release = row[1]
+		if got, err := open(e).TakesAnyAddress(context.Background()); err != nil || got != (row[2] != "") {
+			t.Errorf("%v: %v, %v", row, got, err)
+		}
+	}
+}
+
+// A connector does nothing to an engine but connect and disconnect.
+func TestHandKeepsToItself(t *testing.T) {
+	e, _ := newSeated(t)
+	h := open(e)
+	for row := range ipamtest.Rows(2, `
+		POST /networks/front/connect | yes
+		POST /v1.41/networks/front/disconnect | yes
+		GET /v1.41/containers/json | yes
+		POST /v1.41/containers/x/stop
+		DELETE /v1.41/networks/front
+		POST /v1.41/networks/create
+		POST /networks/../containers/x/exec
+		POST /networks/..%2Fcontainers%2Fx/connect
+		POST /v1.41/containers/x/exec?/networks/front/connect
+	`) {
+		method, path, _ := strings.Cut(row[0], " ")
+		req, err := http.NewRequest(method, "http://docker"+path, nil)
+		must(t, err)
+		resp, err := h.transport.RoundTrip(req)
+		if err == nil {
+			must(t, resp.Body.Close())
+		}
+		if (err == nil) != (row[1] != "") {
+			t.Errorf("%s: %v", row[0], err)
+		}
+	}
+	if asked := e.Asked(); slices.Contains(asked, "POST /containers/x/stop") {
+		t.Error(asked)
+	}
+}

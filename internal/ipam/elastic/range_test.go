@@ -1,0 +1,23 @@
+package elastic_test
+
+import "testing"
+
+// TestRanges: a range has addresses at which a guest can be reached. The list counts those that are allocated, and
+// those that are associated.
+func TestRanges(t *testing.T) {
+	begins(t, mapped+`
+		uses -> E0-E3 2/1
+		range S8+2 host=h1
+		allocate S9 host=h1
+		uses -> S8/31 1/0; E0-E3 2/1
+		off E0
+		free E0
+		uses -> S8/31 1/0; E0-E3 1/0
+		range 0.0.0.0 ! -; no address that a guest
+		range 127.0.0.1 ! -; no address that a guest
+		range 169.254.0.1 ! -; no address that a guest
+		range 224.0.0.1 ! -; no address that a guest
+		range 255.255.255.254+2 ! -; 255.255.255.255, which is no address that a guest
+		range ff02::1 ! -; no address that a guest
+	`)
+}

@@ -1,0 +1,138 @@
+package compare_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"berth/internal/ipam"
+	"berth/internal/plan"
+	"berth/internal/plan/compare"
+)
+
+// everySetting is a document with a value other than the default in each key that has one.
+const everySetting = `version: 1
+networks:
+  - name: front
+    space: lab
+    mac_prefix: aa:00:00
+    sticky: false
+    quarantine: 10m
+    headroom: 5
+    elastic: "on"
+    probe: eth0
+    put_back: reserved
+    note: network
+    subnets:
+      - cidr: 10.0.0.0/24
+        name: lan
+        gateway: 10.0.0.1
+        gateway_note: router
+        note: subnet
+        pools: [{range: 10.0.0.8/29, name: web}]
+        exclusions: [{range: 10.0.0.32/28, note: printers}]
+    reservations:
+      - {owner: db, address: 10.0.0.20, automatic: true, until: 2099-05-01T18:00:00Z, note: reservation}
+    addresses:
+      - {owner: rtr, address: 10.0.0.2, note: address}
+  - name: wifi
+    space: lab
+    type: dynamic
+    subnets:
+      - {cidr: 10.0.1.0/24, dhcp: true, dhcp_parent: eth0, dhcp_id: mac}
+elastic:
+  accounts:
+    - {name: shop, domain: example.org, quota: 4}
+  ranges:
+    - {range: 203.0.113.0/28, host: alpha, announce: lo, ttl: 3s, on_cut: keep}
+  addresses:
+    - {address: 203.0.113.3, account: shop, instance: db, egress_only: true, release_on: stop}
+`
+
+// A key that a document writes with its default, or with no value, takes the setting back. One that it leaves out
+// stays, and goes with --prune alone.
+func TestDefaults(t *testing.T) {
+	read := func(t *testing.T, document string) *ipam.Plan {
+		p, err := plan.ReadYAML(strings.NewReader(document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &p
+	}
+	front, subnet, db := "~ network front, ", "~ subnet 10.0.0.0/24 of front, ", "~ reservation db of front, "
+	wifi, elastic := "~ subnet 10.0.1.0/24 of wifi, ", "~ elastic address 203.0.113.3, "
+	for _, c := range []struct{ written, back, change string }{ // back: none where only no value is the default
+		{"mac_prefix: aa:00:00", `mac_prefix: ""`, front + "mac_prefix: aa:00:00 -> none"},
+		{"sticky: false", "sticky: true", front + "sticky: false -> true"},
+		{"quarantine: 10m", "quarantine: 0s", front + "quarantine: 10m -> 0s"},
+		{"headroom: 5", "headroom: 0", front + "headroom: 5 -> 0"},
+		{`elastic: "on"`, "elastic: off", front + "elastic: on -> off"},
+		{"probe: eth0", `probe: ""`, front + "probe: eth0 -> none"},
+		{"put_back: reserved", "put_back: default", front + "put_back: reserved -> default"},
+		{"note: network", `note: ""`, front + "note: network -> none"},
+		{"name: lan", `name: ""`, subnet + "name: lan -> none"},
+		{"gateway: 10.0.0.1", "", subnet + "gateway: 10.0.0.1 -> none"},
+		{"gateway_note: router", `gateway_note: ""`, subnet + "gateway_note: router -> none"},
+		{"note: subnet", `note: ""`, subnet + "note: subnet -> none"},
+		{"name: web", `name: ""`, "~ pool 10.0.0.8/29 of front, name: web -> none"},
+		{"note: printers", `note: ""`, "~ exclusion 10.0.0.32/28 of front, note: printers -> none"},
+		{"automatic: true", "automatic: false", db + "automatic: true -> false"},
+		{"until: 2099-05-01T18:00:00Z", "", db + "until: 2099-05-01T18:00:00Z -> none"},
+		{"note: reservation", `note: ""`, db + "note: reservation -> none"},
+		{"note: address", `note: ""`, "~ address rtr of front, note: address -> none"},
+		{"dhcp_parent: eth0", `dhcp_parent: ""`, wifi + "dhcp_parent: eth0 -> none"},
+		{"dhcp_id: mac", "dhcp_id: owner", wifi + "dhcp_id: mac -> owner"},
+		{"domain: example.org", `domain: ""`, "~ account shop, domain: example.org -> none"},
+		{"quota: 4", "", "~ account shop, quota: 4 -> none"},
+		{"host: alpha", `host: ""`, "~ elastic range 203.0.113.0/28, host: alpha -> none"},
+		{"announce: lo", "announce: none", "~ elastic range 203.0.113.0/28, announce: lo -> none"},
+		{"on_cut: keep", "on_cut: withdraw", "~ elastic range 203.0.113.0/28, on_cut: keep -> withdraw"},
+		{"egress_only: true", "egress_only: false", elastic + "egress_only: true -> false"},
+		{"release_on: stop", "release_on: never", elastic + "release_on: stop -> never"},
+	} {
+		key, _, _ := strings.Cut(c.written, ":")
+		changes := func(instead string, prune bool) string {
+			if strings.Count(everySetting, c.written) != 1 {
+				t.Fatalf("%q stands %d times in the document", c.written, strings.Count(everySetting, c.written))
+			}
+			document := strings.Replace(everySetting, c.written, instead, 1)
+			if instead == "" { // the whole key, in a mapping of its own lines or of one
+				for _, with := range []string{"        " + c.written + "\n", "    " + c.written + "\n", ", " + c.written,
+					c.written + ", "} {
+					document = strings.Replace(everySetting, with, "", 1)
+					if document != everySetting {
+						break
+					}
+				}
+			}
+			d, err := compare.Plans(read(t, document), read(t, everySetting), compare.Options{Prune: prune})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var lines []string
+			for _, one := range d.Changes {
+				lines = append(lines, one.String())
+			}
+			if len(lines) > 0 && len(d.Parts) == 0 {
+				t.Errorf("%s: no edit makes %q", instead, lines)
+			}
+			return strings.Join(lines, "\n")
+		}
+		t.Run(fmt.Sprintf("%s %s", strings.Fields(c.change)[1], c.written), func(t *testing.T) {
+			if c.back != "" {
+				if got := changes(c.back, false); got != c.change {
+					t.Errorf("%s: %q", c.back, got)
+				}
+			}
+			if got := changes(key+": ", false); got != c.change {
+				t.Errorf("no value: %q", got)
+			}
+			if got := changes("", false); got != "" {
+				t.Errorf("left out: %q", got)
+			}
+			if got := changes("", true); got != c.change {
+				t.Errorf("left out, with --prune: %q", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,73 @@
+//go:build engine
+
+package engine
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"berth/test/lab"
+)
+
+// composeCommands are the generations of Compose that a project may be of.
+func composeCommands(t *testing.T) map[string][]string {
+	t.Helper()
+	newest, err := filepath.Abs("../../build/tools/compose-v5.5.0")
+	lab.Must(t, err)
+	if _, err := exec.LookPath(newest); err != nil {
+		t.Fatalf("%v; scripts/needs compose makes it", err)
+	}
+	return map[string][]string{"1.29": {"docker-compose"}, "5": {newest}}
+}
+
+// quickest is the Compose of tests for which any does, with the names of containers that the older one gives them: under
+// -short the newer, which takes a tenth of the time.
+func quickest(t *testing.T) []string {
+	t.Helper()
+	if testing.Short() {
+		return append(composeCommands(t)["5"], "--compatibility")
+	}
+	return composeCommands(t)["1.29"]
+}
+
+// newer is the generation of Compose that most projects have, older the one before it.
+const newer, older = "5", "1.29"
+
+// eachGeneration runs a scenario with either generation of Compose, each with a Berth and a number of its own: the
+// first one and the next. Under -short it takes the given one: mostly the newer, which is ten times as quick.
+func eachGeneration(t *testing.T, short string, first int, run func(h *Harness, command []string)) {
+	t.Parallel()
+	for name, command := range composeCommands(t) {
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() && short != name {
+				t.Skip("not under -short")
+			}
+			if !testing.Short() {
+				t.Parallel()
+			}
+			number := map[string]int{older: first, newer: first + 1}[name]
+			run(enter(t, machineEngine, daemon(t, fmt.Sprintf("g%d", number), pluginDir), number), command)
+		})
+	}
+}
+
+// ids are those of the project's containers, in order.
+func (p *project) ids() []string {
+	p.Helper()
+	all := strings.Fields(p.docker("ps", "--all", "--no-trunc", "--filter", "label=com.docker.compose.project="+p.name,
+		"--format", "{{.ID}}"))
+	slices.Sort(all)
+	return all
+}
+
+// containerOf is the id of a replica.
+func (p *project) containerOf(service string, number int) string {
+	p.Helper()
+	return p.docker("ps", "--all", "--no-trunc", "--filter", "label=com.docker.compose.project="+p.name, "--filter",
+		"label=com.docker.compose.service="+service, "--filter",
+		fmt.Sprintf("label=com.docker.compose.container-number=%d", number), "--format", "{{.ID}}")
+}

@@ -1,0 +1,53 @@
+package lab
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Over is a client of whoever listens on a unix socket. Each request has a connection of its own.
+func Over(socket string) *http.Client {
+	return &http.Client{Timeout: Patient(time.Minute), Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		},
+	}}
+}
+
+// Refused is the error that a driver answered with. Any other error of a call leaves its outcome open.
+type Refused string
+
+func (r Refused) Error() string { return string(r) }
+
+// Call makes a call of Docker's IPAM protocol, and reads the answer into a pointer, if there is one.
+func Call(driver *http.Client, method string, message, answer any) error {
+	body, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	res, err := driver.Post("http://berth/IpamDriver."+method, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	switch {
+	case err != nil:
+		return err
+	case res.StatusCode != http.StatusOK:
+		var failed struct{ Err Refused }
+		err = json.Unmarshal(text, &failed)
+		return fmt.Errorf("%s: %s: %w", method, res.Status, cmp.Or(err, error(failed.Err)))
+	case answer == nil:
+		return nil
+	}
+	return json.Unmarshal(text, answer)
+}

@@ -1,0 +1,36 @@
+package lab
+
+import (
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// In runs a function on a thread in a network namespace, given by its file. Sockets that it opens stay there.
+func In[T any](file string, do func() (T, error)) (value T, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()            // and never unlocked: the thread ends with the goroutine
+		if unix.Gettid() == os.Getpid() { // but the first thread stays, and the process would seem to be there
+			value, err = In(file, do)
+			runtime.UnlockOSThread()
+			return
+		}
+		var space *os.File
+		if space, err = os.Open(file); err != nil {
+			return
+		}
+		err = unix.Setns(int(space.Fd()), unix.CLONE_NEWNET)
+		_ = space.Close() // it was only read
+		if err == nil {
+			value, err = do()
+		}
+	}()
+	<-done
+	return value, err
+}
+
+// Namespace is the file of a network namespace that has a name.
+func Namespace(name string) string { return "/run/netns/" + name }

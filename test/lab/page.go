@@ -1,0 +1,102 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Page is the text of a page of the tree, by its path from the top.
+func Page(name string) (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(filepath.Join(root, name))
+	return string(text), err
+}
+
+// Lines are the lines for a shell that a page shows below a heading: those of its blocks of sh, each whole where it
+// goes on behind a backslash, without what is remarked on it.
+func Lines(page, below string) ([]string, error) {
+	text, err := Page(page)
+	if err != nil {
+		return nil, err
+	}
+	_, section, found := strings.Cut("\n"+text, "\n"+below+"\n")
+	if !found {
+		return nil, fmt.Errorf("%s has no heading %q", page, below)
+	}
+	if !strings.HasPrefix(below, "# ") {
+		section, _, _ = strings.Cut(section, "\n## ")
+	}
+	lines := ShellLines(section)
+	if len(lines) == 0 {
+		return nil, fmt.Errorf("%s shows no lines below %q", page, below)
+	}
+	return lines, nil
+}
+
+// ShellLines are the lines of the blocks of sh of a text.
+func ShellLines(text string) (lines []string) {
+	for _, block := range strings.Split("\n"+text, "\n```sh\n")[1:] {
+		block, _, _ = strings.Cut(block, "\n```")
+		lines = append(lines, LinesOf(block)...)
+	}
+	return lines
+}
+
+// LinesOf are the lines of a block for a shell, each whole where it goes on behind a backslash, without what is
+// remarked on it.
+func LinesOf(block string) (lines []string) {
+	for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", " ")) {
+		line, _, _ = strings.Cut(line, "  #")
+		if line = strings.Join(strings.Fields(line), " "); line != "" && !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// Block is the first block of a page that is marked as being in a language.
+func Block(page, language string) (string, error) {
+	text, err := Page(page)
+	if err != nil {
+		return "", err
+	}
+	_, block, found := strings.Cut(text, "\n```"+language+"\n")
+	block, _, ended := strings.Cut(block, "\n```\n")
+	if !found || !ended {
+		return "", fmt.Errorf("%s has no block of %s", page, language)
+	}
+	return block + "\n", nil
+}
+
+// Shown is a block of a page, as it stands there, and the language that it is marked as being in.
+type Shown struct{ Language, Text string }
+
+// Shows are the blocks that a page shows between a heading and the next one.
+func Shows(page, below string) (all []Shown, err error) {
+	text, err := Page(page)
+	if err != nil {
+		return nil, err
+	}
+	inside, here := false, false
+	for line := range strings.Lines(text) {
+		switch mark := strings.TrimSpace(line); {
+		case strings.HasPrefix(mark, "```"):
+			if inside = !inside; inside && here {
+				all = append(all, Shown{Language: strings.TrimPrefix(mark, "```")})
+			}
+		case inside && here:
+			all[len(all)-1].Text += line
+		case !inside && strings.HasPrefix(line, "#"):
+			here = mark == below
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s shows nothing below %q", page, below)
+	}
+	return all, nil
+}
