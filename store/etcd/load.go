@@ -216,7 +216,6 @@ func (s *Store) reload() error {
 		}
 	}
 	s.own = nil
-	s.trace.loadedFrom(n)
 	s.Forgotten()
 	all := differences(before, n.tree)
 	s.mirror.set(n.image)
@@ -224,7 +223,8 @@ func (s *Store) reload() error {
 	// A backup that was put in etcd's place may have fewer revisions.
 	s.answered.Store(min(s.answered.Load(), n.rev))
 	s.commit.floor.Store(min(s.commit.floor.Load(), n.rev))
-	s.tell(all) // first, as in publish: a new watch must find the changes in the follower's index
+	s.tell(all)           // first, as in publish: a new watch must find the changes in the follower's index
+	s.trace.loadedFrom(n) // then it is trusted again: until here the follower has the state that etcd lost
 	s.watches.Interrupt(fmt.Errorf("%w: the connection to etcd was lost for so long that changes were missed",
 		store.ErrLagged))
 	return nil

@@ -3,6 +3,7 @@ package etcd
 import (
 	"fmt"
 	"maps"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -56,6 +57,13 @@ func TestTrustWithoutOwn(t *testing.T) {
 		t.Fatal("the watch has told of the commit")
 	}
 	distrusts(t, a)
+	f.mu.Lock()
+	f.tell = sync.OnceFunc(func() {
+		if r := a.Reach(); !isBack(r.Err) {
+			t.Errorf("it is trusted before its follower is told what etcd lost: %+v", r)
+		}
+	})
+	f.mu.Unlock()
 	a.Trust(store.Trace{})
 	eventually(t, "it is trusted", func() bool { return a.Reach().Err == nil })
 	told := func(want map[string]string) {

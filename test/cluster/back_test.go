@@ -84,11 +84,11 @@ func (tr *trial) distrusted() error {
 func (tr *trial) mend() {
 	tr.t.Helper()
 	order := slices.Concat(tr.hosts[tr.rounds%len(tr.hosts):], tr.hosts[:tr.rounds%len(tr.hosts)])
-	before := tr.sum(answers)
+	from := time.Since(tr.began)
 	for i, h := range order {
 		everyone(tr, tr.parties, callers, "refused until all have mended", refusals)
-		if got := tr.sum(answers); got != before {
-			tr.t.Errorf("%d takes were answered before all hosts had mended", got-before)
+		if i == len(order)-1 {
+			tr.silent = append(tr.silent, [2]time.Duration{from, time.Since(tr.began)})
 		}
 		out, err := h.berth("state", "mend", "--yes")
 		lab.Must(tr.t, err)

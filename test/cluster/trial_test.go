@@ -41,8 +41,10 @@ type trial struct {
 	parties []*party
 	clients []*caller
 	rounds  int
+	began   time.Time
 
-	headroom int // of each host
+	headroom int                // of each host
+	silent   [][2]time.Duration // when hosts were still to mend, so that no take may be answered
 }
 
 // space is where the shared network is.
@@ -75,14 +77,14 @@ func ofHosts(t testing.TB, e *etcdServers, hosts []*host) *trial {
 // begin attaches each host to the network and lets the callers loose.
 func (tr *trial) begin(seed uint64) (stop func()) {
 	tr.t.Helper()
-	start := time.Now()
+	tr.began = time.Now()
 	for i, p := range tr.parties {
 		pool := attach(tr.t, p.to,
 			api.RequestPoolRequest{AddressSpace: "local", Pool: shared.String(),
 				Options: map[string]string{"network": "lan"}})
 		for n := range callers {
 			tr.clients = append(tr.clients,
-				newCaller(&recorder{to: p.to, pool: pool, begin: start, host: i, number: n, counts: &p.counts}, seed))
+				newCaller(&recorder{to: p.to, pool: pool, begin: tr.began, host: i, number: n, counts: &p.counts}, seed))
 		}
 	}
 	return work(tr.t, tr.clients)
@@ -217,6 +219,13 @@ func (tr *trial) judge(name string) {
 	}
 	for _, d := range h.doubled() {
 		tr.t.Errorf("DOUBLED: %s", d)
+	}
+	for _, span := range tr.silent {
+		for _, op := range h {
+			if op.answered() && op.called > span[0] && op.returned < span[1] {
+				tr.t.Errorf("answered between %v and %v, before all hosts had mended: %v", span[0], span[1], op)
+			}
+		}
 	}
 	for _, op := range h.falselyFull(addresses - tr.headroom*len(tr.parties)) {
 		tr.t.Errorf("refused as full while an address was free: %v", op)

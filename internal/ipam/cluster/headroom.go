@@ -114,6 +114,16 @@ func (s *Shared) setAddrs(ctx context.Context, pool ipam.ID, changed map[netip.A
 	})
 }
 
+// setAllAddrs is setAddrs for several attachments.
+func (s *Shared) setAllAddrs(ctx context.Context, changed map[ipam.ID]map[netip.Addr]*headroomAddr) error {
+	for pool, addrs := range changed {
+		if err := s.setAddrs(ctx, pool, addrs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // addrAt returns what the host knows of a headroom address.
 func (s *Shared) addrAt(pool ipam.ID, addr netip.Addr) (one headroomAddr, ok bool) {
 	s.mu.Lock()

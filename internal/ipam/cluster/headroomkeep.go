@@ -185,12 +185,7 @@ func (s *Shared) agree(ctx context.Context, pool ipam.ID,
 		return nil, 0, err
 	}
 	known := s.headroomOf(pool).addrs
-	changed, surplus := map[netip.Addr]*headroomAddr{}, map[netip.Addr]uint64{}
-	for addr, one := range known {
-		if one.free() && cl.leases[addr] != one.Lease {
-			changed[addr] = nil
-		}
-	}
+	changed, surplus := unclaimed(known, cl.leases), map[netip.Addr]uint64{}
 	for _, addr := range s.keepingOrder(known, cl) {
 		one, knows := known[addr]
 		knows = knows && one.Lease == cl.leases[addr]
@@ -212,6 +207,34 @@ func (s *Shared) agree(ctx context.Context, pool ipam.ID,
 		}
 	}
 	return surplus, free, s.setAddrs(ctx, pool, changed)
+}
+
+// unclaimed returns the free addresses that are not among the claimed leases, as changes that forget them.
+func unclaimed(known map[netip.Addr]headroomAddr, leases map[netip.Addr]uint64) map[netip.Addr]*headroomAddr {
+	changed := map[netip.Addr]*headroomAddr{}
+	for addr, one := range known {
+		if one.free() && leases[addr] != one.Lease {
+			changed[addr] = nil
+		}
+	}
+	return changed
+}
+
+// dropUnclaimed forgets the free addresses that are not claimed; with nil, all free ones.
+func (s *Shared) dropUnclaimed(ctx context.Context, all map[ipam.ID]*claimed) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.mu.Lock()
+	gone := map[ipam.ID]map[netip.Addr]*headroomAddr{}
+	for pool, hr := range s.headroom {
+		var leases map[netip.Addr]uint64
+		if cl := all[pool]; cl != nil {
+			leases = cl.leases
+		}
+		gone[pool] = unclaimed(hr.addrs, leases)
+	}
+	s.mu.Unlock()
+	return s.setAllAddrs(ctx, gone)
 }
 
 // keepingOrder lists the claimed addresses, those to keep first. Known addresses come before unknown ones, and lower
@@ -260,36 +283,13 @@ func (s *Shared) claimLater(pool ipam.ID) {
 	}
 }
 
-// dropFree forgets all headroom that nobody holds.
-func (s *Shared) dropFree(ctx context.Context) error {
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	s.mu.Lock()
-	gone := map[ipam.ID]map[netip.Addr]*headroomAddr{}
-	for pool, hr := range s.headroom {
-		gone[pool] = map[netip.Addr]*headroomAddr{}
-		for addr, one := range hr.addrs {
-			if one.free() {
-				gone[pool][addr] = nil
-			}
-		}
-	}
-	s.mu.Unlock()
-	for pool, addrs := range gone {
-		if err := s.setAddrs(ctx, pool, addrs); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // giveBack releases all headroom of a host that leaves the cluster. Headroom in use becomes a lease of its holder.
 func (s *Shared) giveBack(ctx context.Context, svc *service.Service) error {
 	for {
 		if err := s.tellInTurn(ctx, svc); err != nil {
 			return err
 		}
-		if err := s.dropFree(ctx); err != nil { // first here, then in the shared store
+		if err := s.dropUnclaimed(ctx, nil); err != nil { // first here, then in the shared store
 			return err
 		}
 		if s.keeps() {

@@ -290,12 +290,7 @@ func (s *Shared) changeUses(ctx context.Context, page []allocator.HeadroomUse,
 			changed[u.Pool][u.Addr] = after
 		}
 	}
-	for pool, addrs := range changed {
-		if err := s.setAddrs(ctx, pool, addrs); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.setAllAddrs(ctx, changed)
 }
 
 // isUnknown reports whether a request may have been carried out.

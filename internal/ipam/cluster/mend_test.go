@@ -325,6 +325,51 @@ func TestMendDoubled(t *testing.T) {
 	`)
 }
 
+// What a host claimed after the snapshot was another host's in it. If that one has still to mend, it stays there, and
+// the first host knows at once that it has it no longer.
+func TestMendDropsHeadroom(t *testing.T) {
+	r := newBackRig(t)
+	t.Cleanup(r.end)
+	r.plays(`
+		b: lan 2
+		b: attach
+		b: headroom 2
+	`)
+	b := r.hosts["b"]
+	for n := 1; ; n++ {
+		if _, err := b.run(n); errors.Is(err, ipam.ErrExhausted) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.plays(`
+		b: remembered
+		save
+		b: ends 1
+		b: ends 2
+		b: ends 3
+		b: ends 4
+		b: headroom 2
+		a: attach
+		a: headroom 2
+		a,b: remembered
+		back
+		a,b: distrusts
+		a: mend -> b
+	`)
+	a := r.hosts["a"]
+	if left := a.headroomOf(a.pool).addrs; len(left) != 0 {
+		t.Errorf("the addresses are host b's until that has mended, and host a gives them: %v", left)
+	}
+	r.plays(`
+		b: mend ->
+		a,b: ready
+		b: holds
+		a: headroom 2
+	`)
+}
+
 // Accepting puts nothing back but what runs.
 func TestAccept(t *testing.T) {
 	r, a, _ := twoHosts(t, 4)

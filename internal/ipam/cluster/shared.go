@@ -226,6 +226,9 @@ func (s *Shared) away(err error) error {
 	if errors.As(err, &told) {
 		return err
 	}
+	if untrusted(err) && !isUnknown(err) { // it may be trusted again by now, but was not when it was asked
+		return &outOfReach{Why: err, Since: s.doubtedSince(err, s.now())}
+	}
 	if r := s.reach(); r.Err != nil {
 		return &outOfReach{Why: r.Err, Since: r.Since}
 	}

@@ -57,6 +57,12 @@ func (s *Shared) Mend(ctx context.Context, opt ipam.MendOptions) (ipam.MendRepor
 	}
 	m.s = st.Service
 	report, err := m.run(ctx)
+	if err == nil && !opt.DryRun { // another host may have some of the headroom in the state that came back
+		var all map[ipam.ID]*claimed
+		if all, err = allClaimed(ctx, st.Service.Ledger); err == nil {
+			err = s.dropUnclaimed(ctx, all)
+		}
+	}
 	trace := st.Trace()
 	err = errors.Join(err, st.Close())
 	if opt.DryRun || err != nil {
@@ -147,8 +153,11 @@ func (s *Shared) knowsDone(at time.Time) bool {
 	})
 }
 
-// usedAddrs returns the headroom addresses that this host has leased and not yet reported to the store.
+// usedAddrs returns the headroom addresses that this host has leased and not yet reported to the store. It waits for a
+// request that chose one before the store was known to have gone back.
 func (s *Shared) usedAddrs() map[netip.Addr]bool {
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := map[netip.Addr]bool{}

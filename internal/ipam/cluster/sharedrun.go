@@ -36,7 +36,7 @@ func (s *Shared) Run(ctx context.Context) error {
 	if errors.Is(err, ipam.ErrHost) {
 		// Others may have what was this host's. When the host joins again, it finds in the shared store what is still
 		// its own.
-		err = errors.Join(err, s.dropFree(ctx))
+		err = errors.Join(err, s.dropUnclaimed(ctx, nil))
 	}
 	return err
 }
