@@ -83,8 +83,9 @@ const bootTime = 30 * time.Second
 // leftByOthers returns the free last address of a container that starts together with the requester. It takes them in
 // the order in which the containers ended. While the engine boots, it takes them in the order of their release. So
 // several containers that restart share only their own old addresses. The requester is unknown, so a quarantine counts.
+// A container with a MAC of its own is not unknown: its MAC tells it from the others.
 func (t *Target) leftByOthers(hint *ipam.Hint, may func(*ipam.Lease) bool) (*ipam.Lease, error) {
-	free := func(m *ipam.Lease) bool { return isMemory(m) && Free(m, t.Now()) && may(m) }
+	free := func(m *ipam.Lease) bool { return isMemory(m) && !chosenMAC(m.MAC) && Free(m, t.Now()) && may(m) }
 	for _, name := range hint.Others {
 		id := t.Known().ContainerOf(name)
 		if m, err := LastHad(t.Sx, id, name, ipam.MAC{}, t.Record, free); m != nil || err != nil {
@@ -106,6 +107,10 @@ func (t *Target) leftByOthers(hint *ipam.Hint, may func(*ipam.Lease) bool) (*ipa
 	}
 	return nil, nil
 }
+
+// chosenMAC reports whether a user chose the MAC. The MACs that engines before 28 draw begin with 02:42 (libnetwork's
+// netutils), and later engines do not send what they draw.
+func chosenMAC(mac ipam.MAC) bool { return mac != (ipam.MAC{}) && (mac[0] != 0x02 || mac[1] != 0x42) }
 
 // givenBack records a release, because a restart may follow.
 func givenBack(c *ledger.Change, l *ipam.Lease) {

@@ -330,6 +330,22 @@ func TestGuessAfterMAC(t *testing.T) {
 	})
 }
 
+// Of containers that start together, one with a MAC that its user chose is recognized by it. No other gets its address.
+// MACs that begin with 02:42 are the engine's.
+func TestGuessTogetherWithMAC(t *testing.T) {
+	runGuesses(t, []ipamtest.Script{{"a chosen MAC, and a drawn one", `
+		attach A cidr=192.0.2.0/29
+		ask A a mac=7 -> 192.0.2.1
+		ask A b mac=02:42:00:00:00:01 -> 192.0.2.2
+		back A 192.0.2.1
+		back A 192.0.2.2
+		idle /a,b
+		ask A mac=02:42:00:00:00:02 -> 192.0.2.2
+		ask A mac=02:42:00:00:00:03 -> 192.0.2.3
+		ask A mac=7 -> 192.0.2.1
+	`}})
+}
+
 // No guess is made if an endpoint would have sent more, or if no endpoint asks.
 func TestNobodyGuessed(t *testing.T) {
 	runGuesses(t, []ipamtest.Script{

@@ -44,7 +44,7 @@
 //
 //	attach POOL      [net=NET] [pool=NAME] [cidr=CIDR] [range=RANGE] [space=S] [six] [swarm] [gw=A]; answers with subnet
 //	                 and gateway; space=-: none is named
-//	ask POOL         [NAME] [mac=N] [ip=ADDRESS] [telling]
+//	ask POOL         [NAME] [mac=N|MAC] [ip=ADDRESS] [telling]
 //	has POOL         the same; answers with the address of the endpoint with this request
 //	gateway POOL     [ip=ADDRESS]
 //	back POOL        ADDRESS

@@ -38,8 +38,10 @@ func (r *Stage) docker(verb string, words []string) (string, error) {
 	}
 	if text, ok := opt["mac"]; ok {
 		n, err := strconv.Atoi(text)
+		if req.MAC = MAC(n); err != nil {
+			req.MAC, err = ipam.ParseMAC(text)
+		}
 		fine(r.T, err)
-		req.MAC = MAC(n)
 	}
 	if verb == "has" {
 		return r.has(req), nil
