@@ -13,7 +13,8 @@ import (
 // Of a store that went back nothing is given: no address, not out of the headroom either, no repetition, no subnet;
 // nothing is edited. A release succeeds and is kept.
 func TestBackGivesNothing(t *testing.T) {
-	for _, restarted := range []bool{false, true} {
+	for _, state := range []string{"as it was", "restarted", "restarted, and etcd is away"} {
+		restarted := state != "as it was"
 		_, a, pool := newLan(t, 4)
 		a.mustLook()
 		had := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)})
@@ -23,8 +24,13 @@ func TestBackGivesNothing(t *testing.T) {
 		back := &store.Back{Why: "it was put back", Since: a.now}
 		a.handle.Cut(errors.New("for the rig"))
 		if restarted {
+			a.keepDoubt(t.Context(), back)
 			a.boot()
-			a.setFault(back)
+			if state == "restarted" {
+				a.setFault(back)
+			} else {
+				a.setFault(store.ErrAway)
+			}
 		}
 		a.Shared.reach = func() store.Reach {
 			if restarted {
@@ -37,7 +43,7 @@ func TestBackGivesNothing(t *testing.T) {
 			req.Pool = pool
 			if addr, err := a.ask(req); !errors.Is(err, store.ErrBack) || !errors.Is(err, ipam.ErrAway) ||
 				!strings.Contains(told(err), "store.mend") {
-				t.Errorf("%+v is answered with %v, %v", req, addr, err)
+				t.Errorf("%s: %+v is answered with %v, %v", state, req, addr, err)
 			}
 		}
 		if _, err := a.RequestPool(context.Background(),
@@ -49,8 +55,7 @@ func TestBackGivesNothing(t *testing.T) {
 			t.Error(err)
 		}
 		a.give(pool, had)
-		if st := a.State(); st.Waiting != 1 || !errors.Is(st.Err, store.ErrBack) || st.Since != back.Since &&
-			!restarted {
+		if st := a.State(); st.Waiting != 1 || !errors.Is(st.Err, store.ErrBack) || !st.Since.Equal(back.Since) {
 			t.Errorf("%+v", st)
 		}
 	}

@@ -103,6 +103,10 @@ func OpenShared(ctx context.Context, cfg SharedConfig) (*Shared, error) {
 		if s.doubted, err = readDoubted(tx); err != nil {
 			return err
 		}
+		if !s.doubted.IsZero() {
+			s.fault = &store.Back{Why: "so it was when this host last reached it", Since: s.doubted}
+			s.since = s.doubted
+		}
 		s.headroom, err = readHeadroom(tx)
 		for _, hr := range s.headroom {
 			s.inUse += len(hr.toTell())

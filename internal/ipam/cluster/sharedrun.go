@@ -41,9 +41,13 @@ func (s *Shared) Run(ctx context.Context) error {
 	return err
 }
 
+// setFault records why the store is not open; nil: it is. A store that went back stays untrusted while it is away.
 func (s *Shared) setFault(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if untrusted(s.fault) && isAway(err) && !untrusted(err) {
+		return
+	}
 	if s.fault == nil || err == nil {
 		s.since = s.now()
 	}
