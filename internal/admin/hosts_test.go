@@ -220,7 +220,8 @@ func TestProbes(t *testing.T) {
 	ask := func(script string) {
 		t.Helper()
 		for _, s := range steps(script) {
-			if says := stranger.play(t, s).text; strings.Contains(says, "secret") || strings.Contains(says, "no route") {
+			says := stranger.play(t, s).text
+			if strings.Contains(says, "secret") || strings.Contains(says, "no route") {
 				t.Errorf("%s says %s", s.target, says)
 			}
 		}

@@ -153,7 +153,8 @@ func TestPlanTooLarge(t *testing.T) {
 	large := strings.Repeat(" ", api.MaxBody+1)
 	for _, s := range []step{
 		{method: "POST", target: "/v1/edits", body: large, status: 413, has: api.CodeTooLarge},
-		{method: "POST", target: "/v1/import", body: large, status: 415, header: http.Header{"Content-Type": {"text/plain"}}},
+		{method: "POST", target: "/v1/import", body: large, status: 415,
+			header: http.Header{"Content-Type": {"text/plain"}}},
 		{method: "POST", target: "/v1/import", body: strings.Repeat(" ", int(api.PostImport.MaxBody)+1), status: 413,
 			has: api.CodeTooLarge},
 	} {

@@ -26,7 +26,8 @@ func TestParse(t *testing.T) {
 		}
 	}
 	begins := time.Date(2026, 1, 30, 0, 0, 0, 0, zone)
-	if first, last, err := Parse("2026-01-30", now); err != nil || !first.Equal(begins) || !last.Equal(begins.Add(day-1)) {
+	first, last, err := Parse("2026-01-30", now)
+	if err != nil || !first.Equal(begins) || !last.Equal(begins.Add(day-1)) {
 		t.Errorf("the day is %v to %v, %v", first, last, err)
 	}
 	for _, in := range []string{"", "yesterday", "2h30", "d", "w", "7 d", "-7d", "1d25h", "1d-2h", "1w-2h", "1w7d", "1d1w",

@@ -143,7 +143,8 @@ func TestWatchNotes(t *testing.T) {
 		h.refuses = nil
 		h.mu.Unlock()
 		time.Sleep(3 * every)
-		if events := h.written(); len(events) != 1 || events[0].Verb != ipam.BridgeFound || len(said.AllEntries()) != 3 {
+		events := h.written()
+		if len(events) != 1 || events[0].Verb != ipam.BridgeFound || len(said.AllEntries()) != 3 {
 			t.Errorf("events %v, said %d", events, len(said.AllEntries()))
 		}
 		h.set(nil)

@@ -83,8 +83,8 @@ func (tr *trial) begin(seed uint64) (stop func()) {
 			api.RequestPoolRequest{AddressSpace: "local", Pool: shared.String(),
 				Options: map[string]string{"network": "lan"}})
 		for n := range callers {
-			tr.clients = append(tr.clients,
-				newCaller(&recorder{to: p.to, pool: pool, begin: tr.began, host: i, number: n, counts: &p.counts}, seed))
+			r := &recorder{to: p.to, pool: pool, begin: tr.began, host: i, number: n, counts: &p.counts}
+			tr.clients = append(tr.clients, newCaller(r, seed))
 		}
 	}
 	return work(tr.t, tr.clients)

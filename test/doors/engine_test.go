@@ -40,7 +40,8 @@ func newEngine(d *daemon) *engine {
 	e.kept = &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: dial}}
 	e.fresh = &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
 	var pool struct{ PoolID string }
-	lab.Must(d.t, lab.Call(e.kept, "RequestPool", map[string]any{"AddressSpace": "local", "Pool": "10.7.0.0/16"}, &pool))
+	request := map[string]any{"AddressSpace": "local", "Pool": "10.7.0.0/16"}
+	lab.Must(d.t, lab.Call(e.kept, "RequestPool", request, &pool))
 	e.pool = pool.PoolID
 	ctx, cancel := context.WithCancel(context.Background())
 	e.stop = func() { cancel(); <-e.done; e.kept.CloseIdleConnections() }
@@ -87,7 +88,8 @@ func (e *engine) takeAndGive(n int) error {
 		return err
 	}
 	addr, _, _ := net.ParseCIDR(got.Address)
-	if err := lab.Call(e.kept, "ReleaseAddress", map[string]any{"PoolID": e.pool, "Address": addr.String()}, nil); err != nil {
+	request := map[string]any{"PoolID": e.pool, "Address": addr.String()}
+	if err := lab.Call(e.kept, "ReleaseAddress", request, nil); err != nil {
 		return err
 	}
 	e.mu.Lock()

@@ -18,6 +18,7 @@ func demo(way string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return lab.Run(2*time.Minute, nil, "env", "BERTH_DEMO_NAME="+demoName, "BERTH_DEMO_BINARY="+filepath.Join(base, "bin", "berth"),
+	return lab.Run(2*time.Minute, nil, "env", "BERTH_DEMO_NAME="+demoName,
+		"BERTH_DEMO_BINARY="+filepath.Join(base, "bin", "berth"),
 		filepath.Join(root, "scripts/demo"), way)
 }

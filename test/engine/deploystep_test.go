@@ -58,8 +58,8 @@ volumes:
 // volumes are kept (BD-6, BD-8, BO-11).
 func TestDeployWorked(t *testing.T) {
 	eachGeneration(t, newer, 225, func(h *Harness, command []string) {
-		w := &worked{project: h.deployed(command, "", nil), told: h.TempDir(), variables: map[string]string{"round": "1",
-			"dbround": "1", "migrate": "1", "exit": "0", "drain": "true"}}
+		w := &worked{project: h.deployed(command, "", nil), told: h.TempDir(),
+			variables: map[string]string{"round": "1", "dbround": "1", "migrate": "1", "exit": "0", "drain": "true"}}
 		w.changes()
 		w.snapshots()
 		w.oneOff()

@@ -15,8 +15,8 @@ func TestDeploySteps(t *testing.T) {
 	eachGeneration(t, newer, 201, func(h *Harness, command []string) {
 		p := h.deployed(command, deployedFile, h.says("one", "3"))
 		running := func() []string {
-			return strings.Fields(p.docker("ps", "--quiet", "--no-trunc", "--filter", "label=com.docker.compose.project="+
-				p.name))
+			return strings.Fields(p.docker("ps", "--quiet", "--no-trunc", "--filter",
+				"label=com.docker.compose.project="+p.name))
 		}
 		p.deploys()
 		ids, has := p.ids(), p.addresses()

@@ -144,7 +144,8 @@ func edgeImage(t *testing.T, e Engine) {
 	ctx, cancel := context.WithTimeout(context.Background(), lab.Patient(time.Minute))
 	defer cancel()
 	socket := "unix://" + e.Socket
-	if _, err := lab.Run(time.Minute, bytes.NewReader(base), "docker", "--host", socket, "import", "-", edgeBaseName); err != nil {
+	_, err = lab.Run(time.Minute, bytes.NewReader(base), "docker", "--host", socket, "import", "-", edgeBaseName)
+	if err != nil {
 		t.Fatal(err)
 	}
 	build := exec.CommandContext(ctx, "docker", "--host", socket, "build", "--network", "none", "--build-arg",

@@ -66,7 +66,8 @@ func reconnect(name string) error { return nft(name, "delete table inet berth-t"
 
 // nft gives nft commands in a namespace.
 func nft(name, commands string) error {
-	_, err := lab.Run(20*time.Second, bytes.NewReader([]byte(commands)), "nsenter", "--net=/run/netns/"+name, "nft", "-f", "-")
+	_, err := lab.Run(20*time.Second, bytes.NewReader([]byte(commands)),
+		"nsenter", "--net=/run/netns/"+name, "nft", "-f", "-")
 	return err
 }
 

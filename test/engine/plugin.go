@@ -47,7 +47,8 @@ func makePlugin(e Engine, name, binary string) error {
 	}
 	content.Lock()
 	defer content.Unlock()
-	_, err = lab.Run(2*time.Minute, nil, "env", "DOCKER_HOST=unix://"+e.Socket, filepath.Join(root, "scripts/plugin"), name, binary,
+	_, err = lab.Run(2*time.Minute, nil, "env", "DOCKER_HOST=unix://"+e.Socket,
+		filepath.Join(root, "scripts/plugin"), name, binary,
 		dir)
 	return errors.Join(err, os.RemoveAll(dir))
 }

@@ -24,7 +24,8 @@ func (h *Harness) packages(version, dir string, binaries ...string) []string {
 	h.Helper()
 	root, err := lab.Root()
 	h.must(err)
-	out, err := lab.Run(3*time.Minute, nil, filepath.Join(root, "packaging/build"), append([]string{version, dir}, binaries...)...)
+	out, err := lab.Run(3*time.Minute, nil, filepath.Join(root, "packaging/build"),
+		append([]string{version, dir}, binaries...)...)
 	h.must(err)
 	return strings.Fields(out)
 }

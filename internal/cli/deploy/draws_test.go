@@ -57,8 +57,9 @@ func TestDraws(t *testing.T) {
 				}
 				if draws++; c.taken && draws == 2 {
 					taken := []ipam.Wish{{Address: netip.MustParseAddr("10.8.0.10")}}
-					_, err := h.service.Edit(context.Background(), ipam.EditOptions{}, &ipam.TakeAddress{Network: "front",
-						Owner: "box", Interface: ipam.Interface{Number: -1, Action: ipam.AddInterface, Wishes: taken}})
+					_, err := h.service.Edit(context.Background(), ipam.EditOptions{}, &ipam.TakeAddress{
+						Network: "front", Owner: "box",
+						Interface: ipam.Interface{Number: -1, Action: ipam.AddInterface, Wishes: taken}})
 					if err != nil {
 						t.Error(err)
 					}

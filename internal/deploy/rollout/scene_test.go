@@ -269,8 +269,9 @@ func asWanted() []scene.Container {
 func frontNetwork() NetworkState {
 	return NetworkState{There: true,
 		Wants: deploy.Definition{Network: "shop_front", Services: []string{"db", "web"}, Driver: "bridge",
-			Options: map[string]string{"mtu": "1400"}, IPAM: "berth", IPAMOptions: map[string]string{"network": "front"},
-			Pools: []deploy.Pool{{Subnet: "10.0.0.1/24"}, {Gateway: "fd00::1"}}},
+			Options: map[string]string{"mtu": "1400"}, IPAM: "berth",
+			IPAMOptions: map[string]string{"network": "front"},
+			Pools:       []deploy.Pool{{Subnet: "10.0.0.1/24"}, {Gateway: "fd00::1"}}},
 		Has: scene.Network{ID: "n1", Name: "shop_front", Project: "shop", Driver: "bridge",
 			Options: map[string]string{"mtu": "1400", "com.docker.network.enable_ipv4": "true"}, IPAM: "berth",
 			IPAMOptions: map[string]string{"network": "front"},

@@ -51,7 +51,8 @@ func TestRing(t *testing.T) {
 				t.Errorf("%s came off first, and the last was %q", first, e.Place.Moves[2*n-1])
 			}
 			for i := 1; i < 2*n-1; i += 2 {
-				if off, on := e.Place.Moves[i], e.Place.Moves[i+1]; strings.TrimPrefix(off, "off ") != strings.TrimPrefix(on, "on ") {
+				off, on := e.Place.Moves[i], e.Place.Moves[i+1]
+				if strings.TrimPrefix(off, "off ") != strings.TrimPrefix(on, "on ") {
 					t.Errorf("%q is followed by %q", off, on)
 				}
 			}

@@ -260,8 +260,8 @@ func (st *stage) edge(h *sharingHost, what, which string) (string, error) {
 		e.withdraws(e.had[map[bool]int{true: 0, false: len(e.had) - 1}[which == "first"]])
 	case "reapplies":
 		m := e.had[len(e.had)-1]
-		return "", e.reports(ipam.EdgeReport{Applied: []ipam.EdgeApplied{{Address: m.Elastic, Association: m.Association,
-			Guest: m.Guest, Grant: m.Grant}}})
+		return "", e.reports(ipam.EdgeReport{Applied: []ipam.EdgeApplied{
+			{Address: m.Elastic, Association: m.Association, Guest: m.Guest, Grant: m.Grant}}})
 	case "whole":
 		return "", e.reports(ipam.EdgeReport{Whole: true})
 	case "late":

@@ -258,7 +258,8 @@ func TestElasticTransferEvents(t *testing.T) {
 		b: unlead
 	`, func(st *stage) {
 		want := []string{"elastic.allocate by a", "elastic.associate by a: - a", "elastic.applied by a",
-			"elastic.associate by b: a b", "elastic.withdrawn by a", "elastic.applied by b", "elastic.disassociate by b: b -"}
+			"elastic.associate by b: a b", "elastic.withdrawn by a", "elastic.applied by b",
+			"elastic.disassociate by b: b -"}
 		for _, h := range st.hosts {
 			var got []string
 			events, err := h.svc.Events(st.t.Context(), ipam.EventFilter{})

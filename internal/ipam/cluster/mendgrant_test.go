@@ -45,7 +45,7 @@ func newGrantsRig(t *testing.T) *grantsRig {
 	return r
 }
 
-// waits has the second host's edge listen, which is told of nothing that leads in.
+// waits has the second host's edge listen. It gets the address to prepare, and may not yet answer for it.
 func (r *grantsRig) waits() *edgeOf {
 	r.t.Helper()
 	edge := listenOn(r.t, r.b.svc())
@@ -69,8 +69,8 @@ func (r *grantsRig) endSession(edge *edgeOf) {
 	edge.never(elasticAddr)
 }
 
-// TestMendKeepsGrants: after the mending of an etcd that forgot who has an address in force, no other host is granted
-// it before that one's edge has said that it has it no more, also if the session of the one that waits ends.
+// TestMendKeepsGrants: an etcd that is mended forgot who answers for an address. No other host is granted the address
+// before that host's edge has said that it has stopped, also if the session of the waiting edge ends.
 func TestMendKeepsGrants(t *testing.T) {
 	t.Parallel()
 	r := newGrantsRig(t)

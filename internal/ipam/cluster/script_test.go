@@ -293,7 +293,8 @@ func (st *stage) edit(verb string, args []string) ipam.Edit {
 	case "range":
 		return &ipam.AddPool{Network: "lan", Range: mustRange(st.t, args[0])}
 	case "lead":
-		return &ipam.AssociateElastic{Address: elasticAddr, Instance: testMAC(number(st.t, args[0])).String(), Move: true}
+		mac := testMAC(number(st.t, args[0]))
+		return &ipam.AssociateElastic{Address: elasticAddr, Instance: mac.String(), Move: true}
 	case "unlead":
 		return &ipam.DisassociateElastic{Address: elasticAddr}
 	case "release":

@@ -25,8 +25,8 @@ func TestExportIsThePlan(t *testing.T) {
 			}
 		}
 		for _, network := range []string{"net1", "net2"} { // the second one replaces what the owner has on the first
-			_, _ = w.S.Edit(ctx, ipam.EditOptions{}, &ipam.AddReservation{Network: network, Owner: "moved", Replace: true,
-				Only: []string{}})
+			_, _ = w.S.Edit(ctx, ipam.EditOptions{}, &ipam.AddReservation{
+				Network: network, Owner: "moved", Replace: true, Only: []string{}})
 		}
 		exported := w.Export()
 		for _, opt := range []compare.Options{{}, {Prune: true}, {Adds: true}} {
