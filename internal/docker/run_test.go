@@ -205,18 +205,24 @@ func TestRunGathers(t *testing.T) {
 	}
 }
 
-// TestLateWord: if the engine was read since the events broke off, it is not away. Otherwise it is.
+// TestLateWord: if a reading began since the events broke off, the engine is not away. Otherwise it is.
 func TestLateWord(t *testing.T) {
-	tn := newScenario(t)
-	before := time.Now()
-	must(t, tn.w.look(t.Context()))
-	tn.w.breakOff(t.Context(), word{errors.New("gone"), before})
-	if s := tn.w.State(); s.Engine != ipam.EngineReachable {
-		t.Errorf("after a word of before the look: %+v", s)
-	}
-	tn.w.breakOff(t.Context(), word{errors.New("gone"), time.Now()})
-	if s := tn.w.State(); s.Engine != ipam.EngineUnreachable {
-		t.Errorf("after a word of later: %+v", s)
+	for name, tt := range map[string]struct {
+		broken time.Duration // after the reading began
+		want   string
+	}{
+		"before the reading": {-time.Second, ipam.EngineReachable},
+		"during the reading": {time.Nanosecond, ipam.EngineUnreachable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tn := newScenario(t)
+			began := tn.clock.Now()
+			must(t, tn.w.look(t.Context()))
+			tn.w.breakOff(t.Context(), word{errors.New("gone"), began.Add(tt.broken)})
+			if s := tn.w.State(); s.Engine != tt.want {
+				t.Errorf("%+v", s)
+			}
+		})
 	}
 }
 

@@ -94,7 +94,6 @@ type Witness struct {
 	seen      map[place]seenLease
 	state     ipam.WitnessState
 	last      *ipam.CheckReport // of the last check; nil: none
-	answered  time.Time         // when the engine last answered, by the machine's clock
 }
 
 // seenLease is the holder of a lease.
@@ -208,14 +207,13 @@ func (w *Witness) reached(view *ipam.EngineView) {
 	if view.Version != "" {
 		w.state.Version = shorten.To(view.Version, shorten.Most)
 	}
-	w.answered = time.Now()
 }
 
-// readSince reports whether the engine was read after a time of the machine's clock.
+// readSince reports whether a reading that succeeded began after a time.
 func (w *Witness) readSince(at time.Time) bool {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	return w.answered.After(at)
+	return w.state.Seen.After(at)
 }
 
 // lost notes that the engine did not answer, so that earlier findings must be confirmed again.
