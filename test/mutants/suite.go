@@ -117,7 +117,7 @@ func (s *suite) start(ctx context.Context, b *binary, setting string, limit time
 	cmd := exec.CommandContext(limited, b.path, append(flags, "-test.paniconexit0", "-test.timeout="+limit.String(),
 		"-test.skip="+s.skip, fmt.Sprint("-test.short=", s.short))...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = b.pkg.Dir, out, out
-	cmd.Env = append(slices.Clip(s.env), "PWD="+b.pkg.Dir, "TMPDIR="+temp, "BERTH_MUTANT="+setting)
+	cmd.Env = append(slices.Clip(s.env), "PWD="+b.pkg.Dir, "TMPDIR="+temp, "MUTANT="+setting)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	start := time.Now()
