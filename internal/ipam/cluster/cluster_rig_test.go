@@ -200,9 +200,25 @@ func (a *audit) found() []string {
 	return found
 }
 
+// planned notes a commit that changes the plan without its number. A change that runs beside it on another host would
+// commit what it read in an index that is no longer true. The index has all but leases, events and settings.
+func (a *audit) planned(all []store.Foreign) {
+	if slices.ContainsFunc(all, func(w store.Foreign) bool { return string(w.Key) == string(ledger.PlanKey()) }) {
+		return
+	}
+	for _, w := range all {
+		switch w.Key[0] {
+		case ledger.LeaseKeys, ledger.EventKeys, ledger.SettingKeys:
+		default:
+			a.problem("%q is written without the plan's number", w.Key)
+		}
+	}
+}
+
 func (a *audit) apply(all []store.Foreign) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.planned(all)
 	before := maps.Clone(a.hosts)
 	written := map[uint64]*ipam.Event{}
 	for _, w := range all {
