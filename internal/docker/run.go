@@ -88,7 +88,7 @@ func (w *Witness) lookIfRead(ctx context.Context) error {
 }
 
 // breakOff resets the waits of findings, because the events broke off or began again. If the engine was read since the
-// break, it is not away. A reading that began before the break does not count: it may have been the engine's last answer.
+// break, it is not away. What began before the break does not count: it may have been the engine's last answer.
 func (w *Witness) breakOff(ctx context.Context, said word) {
 	done, err := w.take(ctx)
 	if err != nil {

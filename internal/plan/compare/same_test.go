@@ -40,27 +40,27 @@ func TestExportIsThePlan(t *testing.T) {
 			if err != nil || len(d.Changes) > 0 || len(d.Parts) > 0 {
 				t.Fatalf("%+v: %v, %+v\n%s", opt, err, d, exported)
 			}
-			if lonely(&now) == 0 {
+			if !lonely(&now) {
 				t.Fatalf("no owner has only replaced addresses on a network\n%s", exported)
 			}
 		}
 	})
 }
 
-// lonely counts the replaced reservations of owners that have no other address on the network.
-func lonely(p *ipam.Plan) (count int) {
+// lonely reports whether an owner has replaced reservations on a network, and nothing else there.
+func lonely(p *ipam.Plan) bool {
 	for _, n := range p.Networks {
 		wanted := map[string]bool{}
 		for _, r := range n.Reservations {
 			wanted[r.Owner] = wanted[r.Owner] || !r.Replaced
 		}
-		for _, r := range n.Reservations {
-			if !wanted[r.Owner] {
-				count++
+		for _, keeps := range wanted {
+			if !keeps {
+				return true
 			}
 		}
 	}
-	return count
+	return false
 }
 
 // anyPlan draws a plan that may contradict itself: subnets that overlap, addresses of two owners, full slots.
