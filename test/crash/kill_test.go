@@ -57,6 +57,9 @@ func soak(t *testing.T, p *place) {
 			t.Fatalf("in round %d of -seed %d; the log of the last life:\n%s", round+1, *seed, d.Log())
 		}
 		l.settle()
+		if (round+1)%50 == 0 {
+			t.Logf("%d rounds, %d kills, %d calls acknowledged", round+1, kills, l.acked)
+		}
 	}
 	d.Stop(d.t)
 	t.Logf("%d kills, %d calls acknowledged, %d addresses held at the end, 0 lost, 0 given twice, in %s",
