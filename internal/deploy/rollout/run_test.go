@@ -179,6 +179,11 @@ func TestRun(t *testing.T) {
 	s.wants("web has changed", slices.Concat(worker, []string{
 		"drain web/1", "stop web/1", "remove web/1", "make web/1", "start web/1",
 		"drain web/2", "stop web/2", "remove web/2", "make web/2", "start web/2"})...)
+	s.tells("web has changed", "make shop/work/1", "run shop/work/1", "done shop/work/1 it has run, and is deleted",
+		"drain shop/web/1 shop-web-1", "stop shop/web/1 shop-web-1", "remove shop/web/1 shop-web-1 canary",
+		"make shop/web/1 canary", "watch shop/web/1 canary", "done shop/web/1 canary",
+		"drain shop/web/2 shop-web-2", "stop shop/web/2 shop-web-2", "remove shop/web/2 shop-web-2",
+		"make shop/web/2", "watch shop/web/2", "done shop/web/2")
 	said := filepath.Join(t.TempDir(), "said")
 	t.Setenv("SAID", said)
 	db := s.service("db")
@@ -190,6 +195,11 @@ func TestRun(t *testing.T) {
 	s.must(s.deploys())
 	s.wants("the database has changed", slices.Concat(worker, []string{"stop side/1", "stop db/1", "remove db/1",
 		"make db/1", "start db/1", "remove side/1", "make side/1", "start side/1"})...)
+	s.tells("the database has changed", "make shop/work/1", "run shop/work/1", "done shop/work/1 it has run, and is deleted",
+		"stop shop/side/1 shop-side-1", "stop shop/db/1 shop-db-1", "snapshot shop/db/1",
+		"remove shop/db/1 shop-db-1 canary", "make shop/db/1 canary", "watch shop/db/1 canary", "done shop/db/1 canary",
+		"remove shop/side/1 shop-side-1 canary", "make shop/side/1 canary", "watch shop/side/1 canary",
+		"done shop/side/1 canary")
 	text, err := os.ReadFile(said)
 	if want := "shop db shop/db/1 shop-db-1 /vol/data\n"; err != nil || string(text) != want {
 		t.Errorf("a snapshot is told %q, %v; want %q", text, err, want)
@@ -198,6 +208,25 @@ func TestRun(t *testing.T) {
 	s.must(s.deploys())
 	s.wants("web is dropped", slices.Concat([]string{"stop web/1", "release shop/web/1", "remove web/1", "stop web/2",
 		"release shop/web/2", "remove web/2"}, worker)...)
+	s.tells("web is dropped", "stop shop/web/1 shop-web-1", "remove shop/web/1 shop-web-1", "done shop/web/1 deleted",
+		"stop shop/web/2 shop-web-2", "remove shop/web/2 shop-web-2", "done shop/web/2 deleted",
+		"make shop/work/1", "run shop/work/1", "done shop/work/1 it has run, and is deleted")
+}
+
+// tells expects what the last deploy told, a line for each.
+func (s *shop) tells(what string, want ...string) {
+	s.Helper()
+	var got []string
+	for _, e := range s.told {
+		line := strings.Join(strings.Fields(fmt.Sprint(e.Step, " ", e.Instance, " ", e.Detail)), " ")
+		if e.Canary {
+			line += " canary"
+		}
+		got = append(got, line)
+	}
+	if !slices.Equal(got, want) {
+		s.Errorf("%s: it tells\n%q\nand not\n%q", what, got, want)
+	}
 }
 
 // TestRunFails: a worker that fails, a drain, a snapshot, a canary: the deploy ends, and what there was goes on (BD-9).
@@ -272,6 +301,11 @@ func TestRunStartFirst(t *testing.T) {
 	s.wants("exchanged", "make work/1", "start work/1", "stop work/1", "remove work/1", "release shop/work/1",
 		"make web/1+", "start web/1+", "stop web/1", "remove web/1", "rename web/1+",
 		"make web/2+", "start web/2+", "stop web/2", "remove web/2", "rename web/2+")
+	s.tells("exchanged", "make shop/work/1", "run shop/work/1", "done shop/work/1 it has run, and is deleted",
+		"make shop/web/1 canary", "watch shop/web/1 canary", "stop shop/web/1 shop-web-1",
+		"remove shop/web/1 shop-web-1 canary", "rename shop/web/1 shop-web-1", "done shop/web/1 canary",
+		"make shop/web/2", "watch shop/web/2", "stop shop/web/2 shop-web-2",
+		"remove shop/web/2 shop-web-2", "rename shop/web/2 shop-web-2", "done shop/web/2")
 	if s.small.least != 2 {
 		t.Errorf("once %d of 2 ran", s.small.least)
 	}

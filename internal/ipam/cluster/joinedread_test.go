@@ -30,6 +30,8 @@ func TestJoinedLists(t *testing.T) {
 	}
 	totals, err := a.Totals(ctx)
 	is("{4 6 4 24 12 4}", totals, err)
+	events := a.EventCounts()
+	is("[6 20]", []uint64{events[ipam.NetworkCreated], events[ipam.LeaseTaken]}, nil)
 	spaces, err := a.Spaces(ctx)
 	is("[dmz cluster 1 6 global cluster 1 6 lab host 1 6 local host 1 6]", column(spaces,
 		func(s ipam.SpaceInfo) string { return fmt.Sprint(s.Name, " ", s.Store, " ", s.Subnets, " ", s.Leases) }), err)

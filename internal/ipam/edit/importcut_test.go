@@ -129,9 +129,9 @@ func importable(t *testing.T) (begin func() *ipamtest.Stage, p ipam.Plan, want s
 	}
 	whole := begin()
 	whole.Store.Each(func(n int) storetest.Fault { updates = n; return storetest.Fault{} })
-	if report, err := whole.S.Import(ctx, p, ipam.ImportOptions{}); err != nil || report.Added.Networks != 22 ||
-		report.Added.Reservations != 5*20+1+15*60+20*2+200 || report.Unchanged.Networks != 1 ||
-		report.Added.Accounts != 2 || report.Added.Ranges != 1 || report.Added.Elastic != 60 ||
+	report, err := whole.S.Import(ctx, p, ipam.ImportOptions{})
+	if err != nil || report.Added.Networks != 22 || report.Added.Reservations != 5*20+1+15*60+20*2+200 ||
+		report.Unchanged.Networks != 1 || report.Added.Accounts != 2 || report.Added.Ranges != 1 || report.Added.Elastic != 60 ||
 		report.Added.Associations != 20 || len(report.Unmade) != 0 {
 		t.Fatalf("%+v, %v", report, err)
 	}
@@ -139,7 +139,12 @@ func importable(t *testing.T) (begin func() *ipamtest.Stage, p ipam.Plan, want s
 	if updates < 6 {
 		t.Fatalf("the import has %d transactions; the plan is too small for this test", updates)
 	}
-	return begin, p, exported(whole), updates
+	want, all := exported(whole), report.Unchanged.Plus(report.Added, 1)
+	if again, err := whole.S.Import(ctx, p, ipam.ImportOptions{}); err != nil || again.Added != (ipam.Counts{}) ||
+		again.Unchanged != all {
+		t.Errorf("imported again: %+v, %v; it had %+v", again, err, all)
+	}
+	return begin, p, want, updates
 }
 
 // TestImportCutOff fails each transaction of an import in each way, once or, as if the daemon was killed, from then
