@@ -103,25 +103,17 @@ func Sweep(ctx context.Context, s *ledger.Ledger) error {
 	})
 }
 
-// maySweep reports whether the report of another host's edge may be forgotten.
+// maySweep reports whether the report of another host's edge may be forgotten: the host has left the cluster, or no
+// session of its edge is known and the address is released.
 func maySweep(s *ledger.Ledger, ix *ledger.Index, at ledger.AppliedAt) bool {
-	if isGone(s, ix, at.Host) {
+	if h := ix.Host(at.Host); s.Member() == nil || h == nil || h.State == ipam.HostRemoved {
 		return true
 	}
-	known := ix.Elastic(at.Address)
-	return s.Member() != nil && (known == nil || known.State == ipam.ElasticReleasing) && sessionGone(s, ix, at.Host)
-}
-
-// sessionGone reports whether this host knows of no session of a host's edge.
-func sessionGone(s *ledger.Ledger, ix *ledger.Index, host string) bool {
-	known := ix.EdgeSession(host)
-	return known == nil || s.Shared().Held()[host] != known.Session
-}
-
-// isGone reports whether another host has left the cluster.
-func isGone(s *ledger.Ledger, ix *ledger.Index, host string) bool {
-	h := ix.Host(host)
-	return s.Member() == nil || h == nil || h.State == ipam.HostRemoved
+	if known := ix.Elastic(at.Address); known != nil && known.State != ipam.ElasticReleasing {
+		return false
+	}
+	known := ix.EdgeSession(at.Host)
+	return known == nil || s.Shared().Held()[at.Host] != known.Session
 }
 
 // inPages makes many changes, one page per transaction.
