@@ -95,14 +95,8 @@ func (s *shares) takeRoot(name string, c net.Conn) (_ net.Conn, reason string) {
 	return nil, reason
 }
 
+// give ends a connection of name. The lock is held.
 func (s *shares) give(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.giveBack(name)
-}
-
-// giveBack is give with the lock held.
-func (s *shares) giveBack(name string) {
 	s.sum--
 	if s.open[name]--; s.open[name] == 0 {
 		delete(s.open, name)
@@ -148,7 +142,7 @@ func (s *shares) leave(c *sharedConn) {
 	if len(s.queue[c.from]) == 0 {
 		delete(s.queue, c.from)
 	}
-	s.giveBack(c.from)
+	s.give(c.from)
 }
 
 // recognized moves a connection to the places of authenticated callers, if its caller has one free.

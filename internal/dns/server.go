@@ -264,8 +264,8 @@ func accept(h dns.Header) dns.MsgAcceptAction {
 
 // ServeDNS implements dns.Handler for TCP.
 func (s *Server) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
-	from, _ := addrOf(w.RemoteAddr())
-	local, _ := addrOf(w.LocalAddr())
+	from := addrOf(w.RemoteAddr())
+	local := addrOf(w.LocalAddr())
 	m := s.answer(q, asker{allowed: s.allows(from, local), server: s.serverFor(from, local)})
 	if m == nil {
 		return
@@ -290,14 +290,14 @@ func (s *Server) count(code int) {
 	}
 }
 
-func addrOf(a net.Addr) (addr netip.Addr, udp bool) {
+func addrOf(a net.Addr) netip.Addr {
 	switch a := a.(type) {
 	case *net.UDPAddr:
-		return a.AddrPort().Addr().Unmap().WithZone(""), true
+		return a.AddrPort().Addr().Unmap().WithZone("")
 	case *net.TCPAddr:
-		return a.AddrPort().Addr().Unmap().WithZone(""), false
+		return a.AddrPort().Addr().Unmap().WithZone("")
 	}
-	return netip.Addr{}, false
+	return netip.Addr{}
 }
 
 // towards returns the address of this host from which it would send to another one. For an address of this host it is
@@ -308,6 +308,5 @@ func towards(to netip.Addr) netip.Addr {
 		return netip.Addr{}
 	}
 	defer c.Close()
-	addr, _ := addrOf(c.LocalAddr())
-	return addr
+	return addrOf(c.LocalAddr())
 }

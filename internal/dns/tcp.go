@@ -22,8 +22,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from, _ := addrOf(c.RemoteAddr())
-		local, _ := addrOf(c.LocalAddr())
+		from := addrOf(c.RemoteAddr())
+		local := addrOf(c.LocalAddr())
 		if b.allows(from, local) && b.take(from) {
 			return &counted{Conn: c, gone: sync.OnceFunc(func() { b.leave(from) })}, nil
 		}

@@ -62,7 +62,7 @@ func (s *Server) serveUDP(ctx context.Context, conn *net.UDPConn) error {
 
 // readUDP answers one packet after the other until the socket is closed.
 func (s *Server) readUDP(conn *net.UDPConn) error {
-	local, _ := addrOf(conn.LocalAddr())
+	local := addrOf(conn.LocalAddr())
 	buffer := make([]byte, udpSize)
 	for {
 		n, session, err := dns.ReadFromSessionUDP(conn, buffer)
@@ -73,7 +73,7 @@ func (s *Server) readUDP(conn *net.UDPConn) error {
 		case err != nil:
 			return err
 		}
-		from, _ := addrOf(session.RemoteAddr())
+		from := addrOf(session.RemoteAddr())
 		if wire := s.reply(buffer[:n], from, local); wire != nil {
 			_, _ = dns.WriteToSessionUDP(conn, wire, session) // a client without an answer repeats its query
 		}

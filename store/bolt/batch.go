@@ -129,7 +129,7 @@ func (c *committer) runOne(b *batch, k *call) error {
 	if !k.done {
 		return nil
 	}
-	err := c.apply(b, k)
+	err := c.apply(b)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (c *committer) abort(k *call) {
 }
 
 // apply copies the buffer to the shared transaction, sorted by key.
-func (c *committer) apply(b *batch, k *call) (err error) {
+func (c *committer) apply(b *batch) (err error) {
 	if len(c.w.order) == 0 {
 		return nil
 	}

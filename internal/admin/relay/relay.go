@@ -149,13 +149,6 @@ func (r *Relay) Answer(a ipam.LANAnswer) bool {
 	return true
 }
 
-// Connected returns the number of connected edges.
-func (r *Relay) Connected() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.links)
-}
-
 // refusal is the reason why no edge answers.
 type refusal string
 

@@ -19,7 +19,7 @@ import (
 func Command(p *cli.Program) cli.Row {
 	return cli.Group("network", "Networks: planned ones and Docker's", networkCreateCommand(),
 		networkListCommand(),
-		networkShowCommand(), networkModifyCommand(), networkRemoveCommand(p), freeCommand())
+		networkShowCommand(), networkModifyCommand(), networkRemoveCommand(), freeCommand())
 }
 
 const networkCreateHelp = `Creates a network with its subnets, and prints its id. Without --subnet it is a
@@ -128,7 +128,7 @@ const networkRemoveHelp = `Removes unused networks, and prints their names. A ne
 Docker network and holds no address but a gateway. For networks with reservations use --force; --dry-run lists
 those reservations.`
 
-func networkRemoveCommand(p *cli.Program) cli.Row {
+func networkRemoveCommand() cli.Row {
 	var force bool
 	return cli.Change{
 		Verb: cli.Verb{Use: "rm NETWORK...", Short: "Remove networks", Long: networkRemoveHelp,

@@ -61,7 +61,7 @@ func (p *Provider) look(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, have, err := p.read(found)
+	have, err := p.read(found)
 	if errors.Is(err, unix.ENOENT) {
 		return nil, nil
 	}
@@ -78,27 +78,23 @@ func (p *Provider) look(ctx context.Context) ([]string, error) {
 	return nil, nil
 }
 
-// read returns the contents of the sets: the live elements, and separately those without a timeout.
-func (p *Provider) read(found map[knftables.Family]foundTable) (live map[place]elements, rest contents, err error) {
-	live, rest = map[place]elements{}, contents{}
+// read returns the contents of the sets whose elements have no timeout.
+func (p *Provider) read(found map[knftables.Family]foundTable) (contents, error) {
+	all := contents{}
 	for _, t := range schema(mark{}, nil) {
 		for _, s := range t.sets {
 			had := found[t.family].sets[s.name]
-			if had == nil || s.name == setTicket {
+			if had == nil || s.timed || s.name == setTicket {
 				continue
 			}
-			all, err := p.kernel.elements(had)
+			of, err := p.kernel.elements(had)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
-			if s.timed {
-				live[place{t.family, s.name}] = all
-			} else {
-				rest[place{t.family, s.name}] = all
-			}
+			all[place{t.family, s.name}] = of
 		}
 	}
-	return live, rest, nil
+	return all, nil
 }
 
 // move writes the difference between the current and the wanted contents in one transaction.

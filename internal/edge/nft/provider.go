@@ -240,7 +240,7 @@ func (p *Provider) Remove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, foreign, err := p.read(found)
+	foreign, err := p.read(found)
 	if err != nil {
 		return err
 	}

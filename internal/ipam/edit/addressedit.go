@@ -245,7 +245,7 @@ func (p *Plan) takeFor(e *ipam.TakeAddress, slot ipam.Slot, w ipam.Wish, subnets
 		return netip.Addr{}, allocator.HeldError(p.Change, found.Sub, found.Record)
 	}
 	if err != nil || allocator.Free(found.Record, p.Now()) {
-		_, err = p.needed(e.Owner, w, found.Addr, err)
+		err = p.needed(e.Owner, w, found.Addr, err)
 	}
 	if err != nil {
 		return netip.Addr{}, err

@@ -41,10 +41,10 @@ type shortage struct {
 func (s *shortage) Unwrap() error { return s.error }
 
 // needed records the result of a wish that needs an address. A shortage is no error until the end of the request.
-func (p *Plan) needed(owner string, w ipam.Wish, addr netip.Addr, err error) (netip.Addr, error) {
+func (p *Plan) needed(owner string, w ipam.Wish, addr netip.Addr, err error) error {
 	var short *shortage
 	if err != nil && !errors.As(err, &short) {
-		return netip.Addr{}, err
+		return err
 	}
 	had := &p.run.capacity
 	if short != nil {
@@ -52,7 +52,7 @@ func (p *Plan) needed(owner string, w ipam.Wish, addr netip.Addr, err error) (ne
 		had.short = append(had.short, short)
 	}
 	had.needs = append(had.needs, need{Network: p.N.ID, Owner: owner, Wish: w, Addr: addr})
-	return addr, nil
+	return nil
 }
 
 // refusedEdit is the refusal of one edit of a request.

@@ -202,7 +202,7 @@ func (p *Plan) reserve(e *ipam.AddReservation, slot ipam.Slot, w ipam.Wish, subn
 		var err error
 		found, err = p.toReserve(e, w, subnets)
 		if err != nil || allocator.Free(found.Record, p.Now()) {
-			_, err = p.needed(e.Owner, w, found.Addr, err)
+			err = p.needed(e.Owner, w, found.Addr, err)
 		}
 		if err != nil {
 			return netip.Addr{}, err
