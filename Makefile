@@ -1,4 +1,4 @@
-# What can be done with this tree: `make help`. The two that need nothing else first: `make demo` and `make test`.
+# `make help` lists the targets. Two work without preparation: `make demo` and `make test`.
 
 PREFIX        ?= /usr/local
 UNITDIR       ?= /etc/systemd/system
@@ -9,30 +9,30 @@ EDGE_IMAGE    ?= berth-edge
 FUZZTIME      ?= 10s
 SOAK_ROUNDS   ?= 1000
 ROLLBACKS     ?= 200
-# what runs the tests: .ci/run says gotestsum, which also keeps what they print
+# the test runner: .ci/run sets gotestsum, which also keeps the output
 GOTEST        ?= go test
-# a sample of the rounds of models and of the places for faults; empty: all of them
+# a sample of the rounds of models and of the fault points; empty: all
 SHORT         ?= -short
 UNIT          ?= $$(go list ./... | grep -v /test/cluster)
-# the packages in which goroutines meet; the others have none of their own, or are tested as processes
+# packages with communicating goroutines; the others have none of their own, or are tested as processes
 RACE          ?= ./driver ./store/... $(addprefix ./internal/,admin admin/live admin/relay allocator background cli/deploy cli/seen deploy/rollout \
 	deploy/single dhcp dns docker docker/pin edge/... hook neighbours routes webhook) \
 	$(addprefix ./internal/ipam/,cluster edit elastic lan ledger names service view)
-# the rest of UNIT: .ci/run runs each test once, under the race detector or without
+# the rest of UNIT: .ci/run runs each test once, with or without the race detector
 PLAIN         ?= $$(go list ./... | grep -v /test/cluster | grep -vxF "$$(go list $(RACE))")
-# the tests that hold internal/golden/1.0
+# the tests that use internal/golden/1.0
 GOLDEN        := ./cmd/berth $(addprefix ./internal/,admin admin/trend cli deploy ipam ipam/cluster ipam/service ipam/stores metrics)
 ENGINE_FLAGS  ?=
 ENGINES       ?= 28.5.2 26.1.5
 MOBY          ?=
-# how many tests run beside one another on an engine: they wait half of their time
+# the number of parallel tests on an engine: they wait half of their time
 ENGINE_PARALLEL ?= 6
-# what is about the bytes of a file, or about moments that one host alone counts: it has nothing to say over etcd
+# tests of a file's bytes, or of moments that only one host counts: they mean nothing with etcd
 ETCD_NOT      := ^Test(Copy(CutOff|KeepsOthersOff|ReadBackDiffers|ServedMeanwhile|Spaces)|Golden.*|ImportedIsUsed|LatestInDoubt|PutBack|WhoAfterTrimming)$$|^TestGA25Variables$$/another_host
-# the tests that keep files, each with the flag -etcd of internal/ipam/ipamtest; those of cluster keep none
+# the tests with files, each with the flag -etcd of internal/ipam/ipamtest; those of cluster have none
 ETCD_ROOMS    := ./internal/allocator $(addprefix ./internal/ipam/,edit ledger service stores view)
 ETCD_SAMPLE   := ^Test(BO|GA|Owner|Guess|Plan|Edits|Who|Model|Release|Lent|Restart|Wanted)
-# of `make bench`: which benchmarks, how often, and the packages that have some besides bench
+# for `make bench`: the benchmarks, the number of runs, and the packages with benchmarks besides bench
 BENCH         ?= .
 COUNT         ?= 6
 BENCHED       := $(addprefix ./internal/,admin/page alloc cli/deploy dns docker) ./store/bolt ./store/etcd
@@ -41,10 +41,10 @@ PAGE_FLAGS    ?=
 MACHINE_FLAGS ?=
 MACHINE_TREE  ?= $(CURDIR)/build/machine/_tree
 
-# The Go that scripts/needs fetched, where the machine's own is too old, and else the machine's own.
+# The Go that scripts/needs fetched if the machine's own is too old, otherwise the machine's own.
 export PATH := $(CURDIR)/build/tools/go/bin:$(PATH)
 
-# no folder's name in what is compiled: another clone takes it from the cache
+# no directory names in compiled code: another clone can use the cache
 export GOFLAGS := $(GOFLAGS) -trimpath
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -55,7 +55,7 @@ GOBUILD  = CGO_ENABLED=0 go build -ldflags "-s -w -X main.version=$(VERSION)"
 	packages arm64 release release-check upgrades image edge-image install uninstall \
 	demo demo-clean clean
 
-help: ## show what can be made
+help: ## show all targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## bin/berth, a static binary for this machine
@@ -71,21 +71,21 @@ unit: ## the tests that need no Docker Engine: two minutes; run it after each ch
 	@scripts/needs go test
 	scripts/in-memory $(GOTEST) $(SHORT) -count 1 -timeout 30m $(UNIT)
 
-race: ## the same under the race detector, for the packages in which goroutines meet
+race: ## the same with the race detector, for the packages with communicating goroutines
 	@scripts/needs go test
 	scripts/in-memory $(GOTEST) $(SHORT) -race -count 1 -timeout 60m $(RACE)
 
-busy-host: ## the tests of `make unit` on a host whose bridges and routes have the addresses that tests use (root)
+busy-host: ## the tests of `make unit` on a host whose bridges and routes use the tests' addresses (root)
 	@scripts/needs go test edge
 	$(SUDO) scripts/busy-host scripts/in-memory $(GOTEST) $(SHORT) -count 1 -timeout 30m $(UNIT)
 
-histories: ## porcupine over hosts on an etcd that fails (test/cluster); five minutes, more on a busy machine
+histories: ## porcupine tests hosts on a failing etcd (test/cluster); five minutes, more on a busy machine
 	@scripts/needs go etcd
 	go test ./test/cluster -count 1 -timeout 30m -v
 
-# What tests of addresses over etcd are for: that the rules hold where a transaction may be run again, and what it read
-# may be another host's by then.
-ipam-etcd: ## the tests of the rooms of internal/ipam over an etcd in the place of files; they take long
+# The tests of addresses on etcd check that the rules hold if a transaction may run again, and another host may
+# have changed what it read.
+ipam-etcd: ## the tests of the packages in internal/ipam with etcd instead of files; they take long
 	@scripts/needs go etcd
 	scripts/in-memory scripts/with-etcd sh -c 'go test -p 1 $(ETCD_ROOMS) -count 1 -timeout 0 -rapid.checks 15 -skip "$(ETCD_NOT)" -etcd $$ETCD'
 
@@ -93,17 +93,17 @@ ipam-etcd-sample: ## some of them: about a minute
 	@scripts/needs go etcd
 	scripts/in-memory scripts/with-etcd sh -c '$(GOTEST) -short -p 1 $(filter-out %/ledger %/stores,$(ETCD_ROOMS)) -count 1 -timeout 30m -rapid.checks 3 -run "$(ETCD_SAMPLE)" -skip "CutOff|$(ETCD_NOT)" -etcd $$ETCD'
 
-# The engine tests make plugin sockets, network namespaces and an engine of their own: they run as root.
+# The engine tests make plugin sockets, network namespaces and their own engine, so they run as root.
 engine: build ## the tests on the real Docker Engine (ENGINE_FLAGS="-run 'Swarm|Pin' -v" for some of them)
 	@scripts/needs go test compose page engine
 	$(GOTEST) -tags engine $(SHORT) -count 1 -timeout 60m -parallel $(ENGINE_PARALLEL) -exec "$(CURDIR)/scripts/as-root" ./test/engine/... $(ENGINE_FLAGS)
 
-engine-whole: build dist ## the same with all their rounds and variants: an hour
+engine-whole: build dist ## the same with all rounds and variants: an hour
 	go test -tags engine -count 1 -timeout 0 -parallel 4 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -v -args \
 		-killed.rounds 50 -kept.rounds 100 -lan.each 100 -dhcp.rounds 100 -elastic-starts 1000 -elastic-moves 100 -deploy-kills 1000
 
-# Engines that send no names, and are not the machine's.
-engines: build ## the tests of containers that start together, on engines built from source (ENGINES, MOBY: a clone)
+# For engines that send no names, other than the machine's.
+engines: build ## the tests of simultaneous container starts, on engines built from source (ENGINES, MOBY: a clone)
 	for version in $(ENGINES); do scripts/dockerd $$version $(MOBY) && \
 		go test -tags engine -count 1 -timeout 0 -parallel 2 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -v \
 			-run 'TestCrowd|TestPutBack' -args -dockerd "$(CURDIR)/build/dockerd/$$version/dockerd" || exit 1; done
@@ -111,16 +111,16 @@ engines: build ## the tests of containers that start together, on engines built 
 engine-clean: ## remove what an interrupted `make engine` left behind
 	go test -tags engine -count 1 -exec "$(CURDIR)/scripts/as-root" ./test/engine/... -clean
 
-# They make network namespaces of their own, and leave everything else alone.
+# They make their own network namespaces and change nothing else.
 edge: build ## the tests of elastic addresses on this kernel, as root (EDGE_FLAGS='-run "Frozen|Faults|Moves" -rounds 200 -moves 100 -timeout 90m -v' for some of them)
 	@scripts/needs go etcd edge
 	$(GOTEST) -tags edge $(SHORT) -count 1 -timeout 20m -exec "$(CURDIR)/scripts/as-root" $(if $(EDGE_FLAGS),,./internal/edge/nft) ./test/edge $(EDGE_FLAGS)
 
-page: build ## the page in Debian's chromium: every view, narrow and wide, dark and light, with scripts and without, by keyboard
+page: build ## tests of the page in Debian's chromium: every view, narrow and wide, dark and light, with scripts and without, by keyboard
 	@scripts/needs page
 	$(GOTEST) -tags page $(SHORT) -count 1 -timeout 20m ./test/page $(PAGE_FLAGS)
 
-docs: ## docs/commands.md and docs/metrics-list.md, from the program
+docs: ## write docs/commands.md and docs/metrics-list.md from the program
 	@scripts/needs go
 	go test ./cmd/berth -count 1 -run TestCommandsPage -update
 	go test ./internal/metrics -count 1 -run TestDocs -update
@@ -129,7 +129,7 @@ golden: ## add what is new to the files of internal/golden (CONTRIBUTING.md)
 	@scripts/needs go
 	go test -short -p 1 -count 1 -run TestGolden $(GOLDEN) -update-golden
 
-page-shots: build ## the pictures of docs/page.md
+page-shots: build ## make the pictures of docs/page.md
 	@scripts/needs page
 	go test -tags page -count 1 -timeout 20m ./test/page -run Shots -shots "$(CURDIR)/docs"
 
@@ -148,14 +148,14 @@ test: ## `make unit`, `make edge`, `make page` and `make engine`: ten minutes; i
 	@$(MAKE) --no-print-directory page
 	@$(MAKE) --no-print-directory engine
 
-mutants: ## 300 changes of a line each, one at a time: which of them no test of `make unit` notices
+mutants: ## make 300 changes of one line each, one at a time, and show which of them no test of `make unit` notices
 	@scripts/needs go web etcd
 	go run ./test/mutants -out build/mutants.txt
 
 soak: ## SIGKILL under load, SOAK_ROUNDS times
 	go test ./test/crash -count 1 -timeout 0 -run Soak -rounds $(SOAK_ROUNDS) -v
 
-nightly: ## all that takes too long for each change: every round of every model and fault, all packages under the race detector, and more
+nightly: ## everything that takes too long for each change: every round of every model and fault, all packages with the race detector, and more
 	@scripts/needs go test compose page engine
 	$(MAKE) --no-print-directory busy-host SHORT=
 	$(MAKE) --no-print-directory race RACE='$$(UNIT)' SHORT=
@@ -167,7 +167,7 @@ nightly: ## all that takes too long for each change: every round of every model 
 	go test ./internal/cli/deploy -count 1 -timeout 0 -run PlanIsStill -rapid.checks 1000 -v
 	go test ./internal/admin/page -count 1 -timeout 0 -run MapAgrees -rapid.checks 10000 -v
 
-bench: ## the benchmarks, by benchstat: ten minutes on an idle machine (BENCH='Socket|Etcd' for some of them; docs/dev/benchmarks.md)
+bench: ## the benchmarks, with benchstat: ten minutes on an idle machine (BENCH='Socket|Etcd' for some of them; docs/dev/benchmarks.md)
 	@scripts/needs go bench
 	@mkdir -p build
 	go test -run '^$$' -bench '$(BENCH)' -benchtime 100ms -count $(COUNT) $(BENCHED) >build/bench.txt
@@ -177,10 +177,10 @@ bench: ## the benchmarks, by benchstat: ten minutes on an idle machine (BENCH='S
 fuzz: ## every fuzz target for FUZZTIME
 	scripts/fuzz $(FUZZTIME)
 
-# The licenses of what is linked in that Berth's own, Apache-2.0, goes with.
+# The licenses of linked code that are compatible with Berth's own, Apache-2.0.
 LICENSES := Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT
 
-lint: ## golangci-lint, with gofmt and go vet in it; the style and links of pages; known vulnerabilities; licenses of what is linked in
+lint: ## golangci-lint with gofmt and go vet; the style and links of pages; known vulnerabilities; licenses of linked code
 	@scripts/needs go lint
 	go test . -count 1 -run '^Test(Docs.*|Links)$$'
 	build/tools/golangci-lint run --build-tags engine,machine,edge,page ./...
@@ -198,10 +198,10 @@ packages: dist ## Debian packages for amd64 and arm64, in build/packages: the sa
 	@scripts/needs packages
 	packaging/build "$(VERSION)" build/packages amd64=bin/berth-linux-amd64 arm64=bin/berth-linux-arm64
 
-# proot runs the children of a program in the same emulator. Three tests are left out: one needs a fault in a mapping,
+# proot runs a program's children in the same emulator. Three tests are left out: one needs a fault in a mapping,
 # which qemu does not pass on, and two trace system calls, which proot itself does.
 QEMU := proot -q qemu-aarch64-static
-arm64: ## unit tests of stores, state and allocator as an arm64 runs them, and a daemon without an engine, under qemu-user
+arm64: ## unit tests of stores, state and allocator on an emulated arm64 (qemu-user), and a daemon without an engine
 	@scripts/needs go arm64
 	CGO_ENABLED=0 GOARCH=arm64 go test -short -count 1 -exec "$(QEMU)" \
 	  -skip "TestCutUnderAnOpenStore|TestFailingCalls|TestKilledAtEachCall" ./store/mem ./store/bolt ./internal/alloc ./internal/allocator \
@@ -209,14 +209,14 @@ arm64: ## unit tests of stores, state and allocator as an arm64 runs them, and a
 	CGO_ENABLED=0 GOARCH=arm64 go build -o build/berth-arm64 ./cmd/berth
 	scripts/without-engine $(QEMU) build/berth-arm64
 
-release-check: release ## the files of the release VERSION on Debian 12 and 13 and Ubuntu 24.04: installed, used, upgraded and removed
+release-check: release ## test the files of the release VERSION on Debian 12 and 13 and Ubuntu 24.04: install, use, upgrade and remove
 	@scripts/needs compose machine web
 	@for suite in bookworm trixie noble; do \
 	  $(SUDO) scripts/machine-tree $(MACHINE_TREE)-$$suite $$suite && \
 	  go test -tags machine,release -count 1 -timeout 30m -exec "$(CURDIR)/scripts/as-root" ./test/machine -run 'TestRelease$$' -v \
 	    -tree $(MACHINE_TREE)-$$suite -release "$(CURDIR)/build/release/$(VERSION)" -version "$(VERSION)" || exit 1; done
 
-upgrades: ## states of the older versions in FROM, which may be tags or commits, are opened by this one
+upgrades: ## open states of the older versions in FROM (tags or commits) with this version
 	@scripts/needs go
 	go test -tags upgrade -count 1 -timeout 30m ./test/upgrade -from "$(FROM)" -v
 
@@ -224,7 +224,7 @@ release: ## all files of the release VERSION, in build/release/VERSION: the same
 	@scripts/needs go release
 	packaging/release "$(VERSION)" "build/release/$(VERSION)"
 
-# An engine takes no list of architectures for a plugin, so that each has a tag of its own.
+# An engine accepts no list of architectures for a plugin, so each has its own tag.
 plugins: dist ## the managed plugin for both architectures, PLUGIN_NAME:PLUGIN_TAG-amd64 and -arm64, in this machine's engine
 	for arch in amd64 arm64; do $(SUDO) scripts/plugin $(PLUGIN_NAME):$(PLUGIN_TAG)-$$arch bin/berth-linux-$$arch build/plugin-$$arch || exit 1; done
 
@@ -241,7 +241,7 @@ install: ## install the binary, the systemd units and the group `berth` (DESTDIR
 	@if command -v go >/dev/null || [ ! -x bin/berth ]; then $(MAKE) --no-print-directory build; fi
 	$(SUDO) scripts/install bin/berth "$(DESTDIR)" "$(PREFIX)" "$(UNITDIR)"
 
-uninstall: ## remove what `make install` put there; the addresses in /var/lib/berth stay
+uninstall: ## remove what `make install` installed; the addresses in /var/lib/berth stay
 	$(SUDO) scripts/uninstall "$(DESTDIR)" "$(PREFIX)" "$(UNITDIR)"
 
 demo: ## start Berth, create a network on it, run a container that shows its address

@@ -9,7 +9,7 @@ import (
 // attacksOfPage is how many rows docs/dev/attacks.md has.
 const attacksOfPage = 69
 
-// TestAttacks: each row of docs/dev/attacks.md names tests that are there, or quotes from docs/security.md that the
+// TestAttacks: each row of docs/dev/attacks.md names existing tests, or quotes from docs/security.md that the
 // attack is not defended.
 func TestAttacks(t *testing.T) {
 	text := func(file string) string {

@@ -11,8 +11,8 @@ import (
 	"unicode"
 )
 
-// The style of users' pages, checked here and not by a tool. Neither kept tool would do: vale counts words and
-// sentences, but knows neither notYet nor the terms of concepts.md; markdownlint checks only the form of Markdown.
+// The style of users' pages. No existing tool checks it: vale counts words and sentences, but knows neither notYet
+// nor the terms of concepts.md; markdownlint checks only the form of Markdown.
 
 const (
 	longestSentence = 35    // words
@@ -23,8 +23,7 @@ const (
 // notYet are the pages that have not been rewritten. A page here that passes fails the test: remove it.
 var notYet = []string{}
 
-// plainWords are words of the other language that pages do not use, each with the words to use. They are looked for
-// outside code.
+// plainWords are words that pages do not use outside code, each with the words to use instead.
 var plainWords = []struct {
 	not *regexp.Regexp
 	but string
@@ -39,7 +38,7 @@ var plainWords = []struct {
 	{wholeWord(`(?:put|puts|putting)(?: (?:it|them|that|this|all))? right`), "repairs"},
 	{wholeWord(`says`), "reports, prints, returns"},
 	{wholeWord(`tells|told`), "reports, prints, returns"},
-	// a clause as a noun; a question may begin so
+	// A clause used as a noun. A question may begin like this.
 	{wholeWord(`what (?:was|is) (?:\w+ly )?\w+ed\b[^?]*$`), "the noun: what was reserved = a reservation"},
 	{wholeWord(`who has (?:it|them|one|an?|the)\b[^?]*$`), "the noun: who has it = its holder"},
 }
@@ -48,7 +47,7 @@ func wholeWord(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(?:` + pattern + `)(?:\b|$)`)
 }
 
-// plainExceptions are places where a word of plainWords is the right one: `page: words around it`.
+// plainExceptions are places where a word of plainWords is right: `page: words around it`.
 var plainExceptions = []string{}
 
 // concepts are the terms that pages use without explaining them. concepts.md defines each, in bold or in a heading.
@@ -57,7 +56,7 @@ var concepts = []string{
 	"reservation", "space", "store", "subnet", "witness",
 }
 
-// notForUsers are pages of docs that are not checked: these are generated.
+// notForUsers are pages of docs that are not checked, because they are generated.
 var notForUsers = []string{"docs/commands.md", "docs/metrics-list.md"}
 
 // userPages are README.md and docs/*.md, by their paths.
@@ -96,13 +95,13 @@ func words(text string) (n int) {
 // readWords counts the words of a page that a person reads: those outside code and comments.
 func readWords(page string) int { return words(htmlPart.ReplaceAllString(prose(page), "")) }
 
-// plain is the prose of a page as it is read: links are their text, a piece of code is one word.
+// plain is the prose of a page as a person reads it: a link is its text, a piece of code is one word.
 func plain(page string) string {
 	text := htmlPart.ReplaceAllString(image.ReplaceAllString(codeSpan.ReplaceAllString(prose(page), "`code1`"), ""), "")
 	return linkText.ReplaceAllString(text, "$1")
 }
 
-// passages are the parts of a page in which sentences stand: paragraphs, headings, items of lists, cells of tables.
+// passages are the parts of a page that hold sentences: paragraphs, headings, list items, table cells.
 func passages(page string) (all []string) {
 	open := false
 	for line := range strings.Lines(plain(page)) {
@@ -123,7 +122,7 @@ func passages(page string) (all []string) {
 	return all
 }
 
-// sentences are those of a page, in their order.
+// sentences are the sentences of a page, in order.
 func sentences(page string) (all []string) {
 	for _, passage := range passages(page) {
 		from := 0
@@ -140,7 +139,7 @@ func sentences(page string) (all []string) {
 	return all
 }
 
-// unplain lists what is wrong with a page. It notes in used which of plainExceptions it met.
+// unplain lists the faults of a page. It notes in used which of plainExceptions applied.
 func unplain(page, text string, used map[string]bool) (problems []string) {
 	if n := readWords(text); n > longestPage {
 		problems = append(problems, fmt.Sprintf("%d words, at most %d", n, longestPage))
@@ -219,7 +218,7 @@ func TestDocsConcepts(t *testing.T) {
 	}
 }
 
-// TestDocsUnplain: the check sees what it is for, and nothing in code.
+// TestDocsUnplain: the check finds each kind of fault, and none in code.
 func TestDocsUnplain(t *testing.T) {
 	long := strings.Repeat("word ", longestSentence)
 	for _, c := range []struct{ text, problem string }{

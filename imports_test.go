@@ -15,9 +15,9 @@ import (
 	"testing"
 )
 
-// mayImport lists, for each package, the packages that its code (not its tests) may import. Nothing imports cmd/berth.
-// No package of the command line imports the store, nor the driver: they only ask the daemon, and nothing but cmd/berth
-// imports them.
+// mayImport lists, for each package, the packages that its code (not its tests) may import. Nothing imports
+// cmd/berth. Packages of the command line import neither the store nor the driver: they only call the daemon. Only
+// cmd/berth imports them.
 var mayImport = map[string][]string{
 	"store":                 {},
 	"store/bolt":            {"store", "store/internal/record", "store/internal/watch"},
@@ -172,12 +172,12 @@ var mayImport = map[string][]string{
 	"test/machine": {"test/lab"},
 }
 
-// onlyForTests are the packages that no code imports but tests, and one another.
+// onlyForTests are packages that only tests and one another import.
 var onlyForTests = []string{
 	"internal/docker/dockertest", "internal/golden", "internal/ipam/ipamtest", "store/storetest",
 }
 
-// onlyStandard are the packages that import nothing but the standard library, other packages, and range arithmetic.
+// onlyStandard are packages that import only the standard library, other packages, and range arithmetic.
 var onlyStandard = []string{
 	"store", "internal/allocator", "internal/humantime", "internal/ipam", "internal/ipam/ledger",
 	"internal/ipam/edit", "internal/ipam/elastic",
@@ -188,7 +188,7 @@ var onlyStandard = []string{
 func TestImports(t *testing.T) {
 	seen := map[string]bool{}
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
-		if file == "build" { // what was made, root's own Debian among it
+		if file == "build" { // build output, with a whole Debian of root's
 			return fs.SkipDir
 		}
 		if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
@@ -241,7 +241,7 @@ func checkImport(t *testing.T, file, folder, imported string) {
 	}
 }
 
-// TestPackageComments: a package says what it is for.
+// TestPackageComments: the comment of each package explains its purpose.
 func TestPackageComments(t *testing.T) {
 	for folder := range mayImport {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))

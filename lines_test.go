@@ -8,18 +8,18 @@ import (
 	"testing"
 )
 
-// shellLine begins a line for a shell, with one of the programs that the pages use.
+// shellLine matches a line for a shell that begins with one of the pages' programs.
 var shellLine = regexp.MustCompile(`^(\$ )?(sudo )?(berth|docker|docker-compose|make|systemctl|etcdctl|curl|export|ip|apt|apt-get|` +
 	`dpkg|source|kill|cd|mkdir|git) `)
 
-// silentLine begins a line that is run out of a block of sh.
+// silentLine matches a line of an sh block that is run.
 var silentLine = regexp.MustCompile(`^(berth|curl) `)
 
-// pageOf finds the pages that tests of cmd/berth run: in their blocks of console all lines, in those of sh each that
-// begins with berth or curl.
+// pageOf finds the pages that tests of cmd/berth run: all lines of console blocks, and the lines of sh blocks that
+// begin with berth or curl.
 var pageOf = regexp.MustCompile(`(?m)(?:runPage\(t, "|^\t\t)([a-z-]+\.md)(?:"| +\|)`)
 
-// linesRun are the tests that take lines from a page as they stand there, by the page and the heading above them.
+// linesRun lists the tests that run a page's lines unchanged, by the page and the heading above them.
 var linesRun = map[string]string{
 	"README.md ## In three minutes":             "test/machine TestNewcomer",
 	"README.md ## Plan it":                      "test/machine TestNewcomer",
@@ -72,8 +72,8 @@ var linesRun = map[string]string{
 	"docs/webhooks.md ## Status":                             "test/machine TestPages",
 }
 
-// linesNotRun are the lines that no test takes from their page, by `page: beginning`, with the test or the script that
-// does the same with names and addresses of its own, or the reason why none can, behind "none: ".
+// linesNotRun are the lines that no test takes from their page, as `page: beginning`. Each has the test or script
+// that runs the same with other names and addresses, or after "none: " the reason why none can.
 var linesNotRun = []struct{ lines, why string }{
 	{"CONTRIBUTING.md: make ", "none: they are the tests"},
 	{"README.md: make demo", "test/engine TestDemo, from the script that it runs"},
@@ -82,8 +82,8 @@ var linesNotRun = []struct{ lines, why string }{
 	{"docs/dns-forward.md: berth dns ", "cmd/berth/testdata/dns.txtar, with files of its own"},
 }
 
-// TestLinesRun: each line for a shell that README.md and the pages show is run by a test as it stands there, or is one
-// of the exceptions, with its reason.
+// TestLinesRun: a test runs each shell line in README.md and the pages unchanged, or the line is one of the
+// exceptions, with its reason.
 func TestLinesRun(t *testing.T) {
 	run := pagesRun(t)
 	used := make([]bool, len(linesNotRun))
@@ -115,7 +115,7 @@ func TestLinesRun(t *testing.T) {
 	}
 }
 
-// excepted tells whether a line is one of the exceptions, and notes which.
+// excepted tells whether a line is one of the exceptions, and marks it in used.
 func excepted(page, line string, used []bool) bool {
 	for i, e := range linesNotRun {
 		of, begins, _ := strings.Cut(e.lines, ": ")
@@ -127,7 +127,7 @@ func excepted(page, line string, used []bool) bool {
 	return false
 }
 
-// TestLinesRunBy: the tests that are said to run lines are there.
+// TestLinesRunBy: the tests listed for the lines exist.
 func TestLinesRunBy(t *testing.T) {
 	for _, tests := range linesRun {
 		for by := range strings.SplitSeq(tests, ", ") {
@@ -149,13 +149,13 @@ func TestLinesRunBy(t *testing.T) {
 	}
 }
 
-// A test is named by its directory, a script by its path.
+// A test is named with its directory, a script by its path.
 var (
 	testNamed   = regexp.MustCompile(`(?:driver|(?:cmd|test|internal|store)/[a-z/]+) (?:Test|Fuzz)\w+`)
 	scriptNamed = regexp.MustCompile(`cmd/berth/testdata/\w+\.txtar`)
 )
 
-// holdTest looks that a test is there.
+// holdTest checks that a test exists.
 func holdTest(t *testing.T, by string) {
 	t.Helper()
 	dir, name, _ := strings.Cut(by, " ")
@@ -175,7 +175,7 @@ func holdTest(t *testing.T, by string) {
 	t.Errorf("there is no %s in %s", name, dir)
 }
 
-// holdScript looks that a script is there, and that it runs the command of a line.
+// holdScript checks that a script exists and runs the command of a line.
 func holdScript(t *testing.T, script, line string) {
 	t.Helper()
 	text, err := os.ReadFile(script)
@@ -208,10 +208,10 @@ func pagesRun(t *testing.T) map[string]bool {
 	return run
 }
 
-// pageLine is a line for a shell, whole where it goes on behind a backslash; block is what its block is marked as.
+// pageLine is a line for a shell, with its continuations, the language of its block and the heading above it.
 type pageLine struct{ text, block, below string }
 
-// pageLines are those of a page. What a page shows of a file, such as a script, is none.
+// pageLines are the shell lines of a page. Lines of a file that the page shows, such as a script, do not count.
 func pageLines(page string) (all []pageLine) {
 	block, below, inside := "", "", false
 	for line := range strings.Lines(strings.ReplaceAll(page, "\\\n", " ")) {
@@ -223,7 +223,7 @@ func pageLines(page string) (all []pageLine) {
 			below = line
 		case inside && strings.HasPrefix(line, "#!"):
 			block = "script"
-		case inside && block == "console" && !strings.HasPrefix(line, "$ "): // what a command says
+		case inside && block == "console" && !strings.HasPrefix(line, "$ "): // the output of a command
 		case inside && (block == "" || block == "sh" || block == "console") && shellLine.MatchString(trimmed):
 			text, _, _ := strings.Cut(strings.TrimPrefix(trimmed, "$ "), "  #")
 			all = append(all, pageLine{text: strings.TrimSpace(text), block: block, below: below})

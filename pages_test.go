@@ -42,7 +42,7 @@ func pages(t *testing.T) map[string]string {
 	return all
 }
 
-// prose is a page without its blocks of code, in which brackets and number signs are none of its own.
+// prose is a page without its code blocks, whose brackets and number signs mean something else.
 func prose(page string) string {
 	var kept strings.Builder
 	inside := false
@@ -58,8 +58,8 @@ func prose(page string) string {
 	return kept.String()
 }
 
-// anchors are the places in a page to which a link may lead, by the rule of those who show it on the web: the heading
-// in small letters, without punctuation, with hyphens for spaces; one that comes again is numbered.
+// anchors are the places in a page that a link can lead to, named as on the web: the heading in small letters,
+// without punctuation, with hyphens for spaces. Repeated ones are numbered.
 func anchors(page string) map[string]bool {
 	all := map[string]bool{}
 	for line := range strings.Lines(prose(page)) {
@@ -79,7 +79,7 @@ func anchors(page string) map[string]bool {
 	return all
 }
 
-// TestLinks: each link of a page to a file of this tree leads to one, and to a heading that is there.
+// TestLinks: each link of a page to a file of this tree leads to an existing file and heading.
 func TestLinks(t *testing.T) {
 	all, checked := pages(t), 0
 	for page, text := range all {
@@ -119,8 +119,8 @@ func TestPagesAreFound(t *testing.T) {
 	}
 }
 
-// TestFilesNamed: a file that a page, a comment, a script or the Makefile names is there. Who names one by its path
-// from a room of its own need not say the whole of it: edit/dynamic.go is internal/ipam/edit/dynamic.go.
+// TestFilesNamed: a file named by a page, a comment, a script or the Makefile exists. Part of the path is enough:
+// edit/dynamic.go is internal/ipam/edit/dynamic.go.
 func TestFilesNamed(t *testing.T) {
 	tree, texts := treeFiles(t)
 	checked := 0
@@ -141,14 +141,14 @@ func TestFilesNamed(t *testing.T) {
 	}
 }
 
-// foreignFiles are those that sentences name and that are not of this tree.
+// foreignFiles are file names in sentences that are not of this tree.
 var foreignFiles = map[string]bool{
 	"meta.go": true, "bucket.go": true, // bbolt's
-	"testdata/wire/ENGINE/SITUATION.txtar": true, // any of these
+	"testdata/wire/ENGINE/SITUATION.txtar": true, // stands for any of these
 }
 
-// treeFiles are the names of all files, by each end of their paths, and what is said in pages, in the comments of code,
-// in scripts and in the Makefile.
+// treeFiles are the names of all files, by every ending of their paths, and the texts of pages, code comments,
+// scripts and the Makefile.
 func treeFiles(t *testing.T) (names map[string]bool, texts map[string]string) {
 	t.Helper()
 	names, texts = map[string]bool{}, map[string]string{}
@@ -190,7 +190,7 @@ func treeFiles(t *testing.T) (names map[string]bool, texts map[string]string) {
 	return names, texts
 }
 
-// comments are the lines of code that are nothing but comment.
+// comments are the lines of code that are only a comment.
 func comments(code string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(code) {

@@ -17,7 +17,7 @@ var (
 	invariant = regexp.MustCompile(`(?i)\binvariants? (\d+)`)
 )
 
-// TestRows: what the code of a row means, which a test or a comment names, stands in docs/dev/rows.md, once.
+// TestRows: each row code in a test or a comment is explained in docs/dev/rows.md, exactly once.
 func TestRows(t *testing.T) {
 	page, err := os.ReadFile("docs/dev/rows.md")
 	if err != nil {
@@ -53,10 +53,10 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// rowsOfPage is how many rows docs/dev/rows.md has, without the single cases.
+// rowsOfPage is the number of rows in docs/dev/rows.md, without the single cases.
 const rowsOfPage = 88
 
-// TestRowsTested: each row is named by a test or a script. With -v it lists which.
+// TestRowsTested: a test or a script names each row. With -v it lists which.
 func TestRowsTested(t *testing.T) {
 	page, err := os.ReadFile("docs/dev/rows.md")
 	if err != nil {
@@ -89,7 +89,7 @@ func TestRowsTested(t *testing.T) {
 	}
 }
 
-// filesWithRows are the files of code, scripts and pages, in which rows are named.
+// filesWithRows are the files of code, scripts and pages that name rows.
 func filesWithRows(t *testing.T) []string {
 	t.Helper()
 	var files []string

@@ -16,7 +16,7 @@ import (
 	"berth/internal/neighbours"
 )
 
-// BenchmarkBeside compares requests of a service that has something more to do with those of one that has not.
+// BenchmarkBeside compares requests of a service that does additional work with those of a plain service.
 func BenchmarkBeside(b *testing.B) {
 	for _, one := range []struct {
 		name    string
@@ -35,8 +35,8 @@ func BenchmarkBeside(b *testing.B) {
 	}
 }
 
-// withRules has eight owner rules on the network, the last of which matches. One address is reserved, so that the owner
-// of each name is looked for.
+// withRules has eight owner rules on the network, the last of which matches. One address is reserved, so the
+// service looks up the owner of each name.
 func withRules(b *testing.B, dir string, more bool) call {
 	rules := ""
 	if more {
@@ -50,8 +50,8 @@ func withRules(b *testing.B, dir string, more bool) call {
   reservations: [{owner: shop/db/1, address: 10.255.0.1}]}]`).named
 }
 
-// withWitness has a witness that knows 8 containers that became idle a moment ago, and 1,000 stopped ones. Every
-// hundredth of those asks for an address by its own configuration.
+// withWitness has a witness that knows 8 containers that have just become idle, and 1,000 stopped ones. Every
+// hundredth stopped one requests an address in its configuration.
 func withWitness(b *testing.B, dir string, more bool) call {
 	roster := docker.NewRoster(nil)
 	now := time.Now()
@@ -77,8 +77,8 @@ func withWitness(b *testing.B, dir string, more bool) call {
 	return poolOf(b, openService(b, dir, known), wide).nameless
 }
 
-// withProbes has what is given next probed. Each question is answered after 200 ms, and one address of 256 is in use,
-// and excluded then.
+// withProbes probes the addresses that are next in turn. Each answer takes 200 ms. One address of 256 is in use,
+// and is then excluded.
 func withProbes(b *testing.B, dir string, more bool) call {
 	probe := ""
 	if more {
@@ -103,7 +103,7 @@ func withProbes(b *testing.B, dir string, more bool) call {
 	return t.nameless
 }
 
-// withElastic has 10,000 reservations, each with an elastic address, and an edge that listens.
+// withElastic has 10,000 reservations, each with an elastic address, and a listening edge.
 func withElastic(b *testing.B, dir string, more bool) call {
 	const mapped = 10_000
 	var reserved, elastic strings.Builder
@@ -135,7 +135,7 @@ func withElastic(b *testing.B, dir string, more bool) call {
 	return t.coming
 }
 
-// withHanging has a caller on another network, for whose requests an engine is asked that does not answer.
+// withHanging has a caller on another network whose requests wait for a silent engine.
 func withHanging(b *testing.B, dir string, more bool) call {
 	s := openService(b, dir, ipam.Known{Ask: func(ctx context.Context, _ ipam.Question) ipam.Hint {
 		wait(ctx, 130*time.Millisecond)
@@ -158,7 +158,7 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// inBackground runs a function until the benchmark ends, and waits for it then.
+// inBackground runs a function until the benchmark ends, and then waits for it.
 func inBackground(b *testing.B, run func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

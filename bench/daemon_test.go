@@ -36,7 +36,7 @@ type daemon struct {
 	http.Client
 }
 
-// serve starts a daemon that speaks with no engine.
+// serve starts a daemon without an engine.
 func serve(b *testing.B, dir string, flags ...string) *daemon {
 	b.Helper()
 	path, err := program()
@@ -46,7 +46,7 @@ func serve(b *testing.B, dir string, flags ...string) *daemon {
 		"--log-level", "warning", "--docker-host", "none", "--host", "bench"}, flags...)...))
 }
 
-// launch starts a process, which ends with the benchmark, and returns when its plugin answers.
+// launch starts a process, which ends with the benchmark, and waits until its plugin answers.
 func launch(b *testing.B, dir string, cmd *exec.Cmd) *daemon {
 	b.Helper()
 	d := &daemon{dir: dir, cmd: cmd}
@@ -73,7 +73,7 @@ func (d *daemon) stop() {
 	_ = d.cmd.Wait()
 }
 
-// berth runs a command that asks the daemon.
+// berth runs a command against the daemon.
 func (d *daemon) berth(b *testing.B, args ...string) string {
 	b.Helper()
 	path, err := program()
@@ -85,7 +85,7 @@ func (d *daemon) berth(b *testing.B, args ...string) string {
 	return string(out)
 }
 
-// answer is what the benchmarks read of any answer.
+// answer holds the fields that the benchmarks read from any answer.
 type answer struct{ PoolID, Address string }
 
 // post sends a JSON text to SOCKET/PATH.
@@ -105,8 +105,8 @@ func (d *daemon) post(path, text string) (a answer, err error) {
 	return a, json.Unmarshal(body, &a)
 }
 
-// get asks for a path of the admin socket as a browser does, and returns the answer's size as it is sent, and when its
-// first byte came.
+// get requests a path of the admin socket like a browser. It returns the transferred size of the answer, and the
+// time to its first byte.
 func (d *daemon) get(path string) (size int64, first time.Duration, err error) {
 	req, err := http.NewRequest(http.MethodGet, "http://admin"+path, nil)
 	if err != nil {
@@ -126,7 +126,7 @@ func (d *daemon) get(path string) (size int64, first time.Duration, err error) {
 	return size, first, err
 }
 
-// pool asks for a pool of a subnet.
+// pool requests a pool of a subnet.
 func (d *daemon) pool(b *testing.B, subnet string) string {
 	b.Helper()
 	a, err := d.post("plugin/IpamDriver.RequestPool", fmt.Sprintf(`{"AddressSpace":"local","Pool":%q}`, subnet))
@@ -142,7 +142,7 @@ func (d *daemon) takes(pool, name string) call {
 	}
 }
 
-// take takes an address for a new container, by its MAC and, as engines from 29 on do, by a name that begins so.
+// take takes an address for a new container by its MAC and, like engines from 29 on, by a name with this prefix.
 func (d *daemon) take(pool, name string) (string, error) {
 	const of = "com.docker.network.endpoint."
 	mac, more := newMAC(), ""
@@ -155,7 +155,7 @@ func (d *daemon) take(pool, name string) (string, error) {
 	return addr, err
 }
 
-// memory is how much memory of a kind the process has, as the kernel's status of it calls it, in MiB.
+// memory is the process's memory of a kind, by its name in the kernel's status, in MiB.
 func (d *daemon) memory(b *testing.B, kind string) (mib float64) {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))

@@ -16,8 +16,8 @@ import (
 	"berth/store/etcd/etcdtest"
 )
 
-// BenchmarkEtcd compares 64 callers, of one host or of three, that take addresses of one pool, with as many callers of
-// an etcd client, each of which creates one key in a transaction of its own. All members and hosts are in this process.
+// BenchmarkEtcd compares 64 callers, on one host or three, that take addresses of one pool, with as many callers
+// of an etcd client, each of which creates one key per transaction. All members and hosts are in this process.
 func BenchmarkEtcd(b *testing.B) {
 	for _, members := range []int{1, 3} {
 		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
@@ -40,13 +40,13 @@ func BenchmarkEtcd(b *testing.B) {
 	}
 }
 
-// host is one of a cluster: a store and a service of its own.
+// host is one host of a cluster, with its own store and service.
 type host struct {
 	*takes
 	store *etcd.Store
 }
 
-// openHost opens a new host over what is under the prefix, and a Docker network on the one network there.
+// openHost opens a new host on the data under the prefix, and a Docker network on the one network there.
 func openHost(b *testing.B, endpoints []string, prefix string) host {
 	b.Helper()
 	st, err := etcd.Open(b.Context(), etcd.Config{Endpoints: endpoints, Prefix: prefix, Timeout: 30 * time.Second,
@@ -59,7 +59,7 @@ func openHost(b *testing.B, endpoints []string, prefix string) host {
 	return host{planned(b, s, "lan", "networks: [{name: lan, space: global, subnets: [{cidr: 10.0.0.0/8, pool: true}]}]"), st}
 }
 
-// shared compares so many hosts with a bare client, and reports their latency and how many of their changes ran again
+// shared compares n hosts with a bare client, and reports their latency and how many of their changes ran again
 // because of another host.
 func shared(b *testing.B, endpoints []string, n int) {
 	var hosts []host

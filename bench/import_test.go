@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// document writes a plan of some subnets, the next ones each time, a hundred to a network, each with a gateway, a pool
-// and 20 reservations. It returns its path.
+// document writes a plan of the given number of subnets, starting at from, a hundred to a network, each with a
+// gateway, a pool and 20 reservations. It returns the path.
 func document(b *testing.B, dir string, from, subnets int) string {
 	b.Helper()
 	var doc strings.Builder
@@ -32,7 +32,7 @@ func document(b *testing.B, dir string, from, subnets int) string {
 	return path
 }
 
-// BenchmarkImport is `berth plan import` of 5,000 subnets with 100,000 reservations into an empty daemon, and
+// BenchmarkImport runs `berth plan import` of 5,000 subnets with 100,000 reservations into an empty daemon, and
 // `berth plan export` of them.
 func BenchmarkImport(b *testing.B) {
 	eachMedium(b, func(b *testing.B, dir string) {

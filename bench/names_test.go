@@ -14,8 +14,8 @@ import (
 	"berth/test/lab"
 )
 
-// BenchmarkNames takes and gives back an address 50 times, and reports how long after the daemon's answer its name is
-// answered, and is gone, at most: by this daemon, and by that of another host on the same etcd.
+// BenchmarkNames takes and releases an address 50 times. It reports the longest time from the daemon's answer
+// until its name appears, and until it disappears: at this daemon, and at another host's daemon on the same etcd.
 func BenchmarkNames(b *testing.B) {
 	listen, elsewhere := lab.Free(b), lab.Free(b)
 	zone := []string{"--dns-zone", "bench.example", "--dns-listen"}
@@ -46,7 +46,7 @@ func changes(b *testing.B, d *daemon, listen, space string) {
 		gone = max(gone, seen(b, listen, network, false))
 	}
 	change()
-	there, gone = 0, 0 // a daemon that has just begun reads what is there
+	there, gone = 0, 0 // a new daemon first reads the existing data
 	for b.Loop() {
 		for range 50 {
 			change()
@@ -58,7 +58,7 @@ func changes(b *testing.B, d *daemon, listen, space string) {
 	b.ReportMetric(ms(gone), "gone-ms")
 }
 
-// seen asks for the name until it is there, or is gone, and returns how long that took.
+// seen queries the name until it appears or disappears, and returns how long that took.
 func seen(b *testing.B, listen, network string, there bool) (took time.Duration) {
 	b.Helper()
 	q := new(dns.Msg).SetQuestion("changer."+network+".bench.example.", dns.TypeA)

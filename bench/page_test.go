@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// BenchmarkPage asks for each view of the page as a browser does, with 10,000 leases, half of them in a /16.
+// BenchmarkPage requests each view of the page like a browser, with 10,000 leases, half of them in a /16.
 func BenchmarkPage(b *testing.B) {
 	dir := newDir(b, memory)
 	for i := range 25 {
@@ -31,7 +31,7 @@ func BenchmarkPage(b *testing.B) {
 	}
 }
 
-// subnetID asks for the id of a subnet.
+// subnetID returns the id of a subnet.
 func subnetID(b *testing.B, d *daemon, cidr string) (id string) {
 	b.Helper()
 	_, after, _ := strings.Cut(d.berth(b, "subnet", "ls", "--format", "{{.CIDR}} {{.ID}}"), cidr)
@@ -40,7 +40,7 @@ func subnetID(b *testing.B, d *daemon, cidr string) (id string) {
 	return id
 }
 
-// asked asks for a path, and reports when the first byte of the answer comes, and its size as it is sent.
+// asked requests a path, and reports the time to the first byte and the transferred size.
 func asked(b *testing.B, d *daemon, path string) {
 	var first time.Duration
 	var size int64
@@ -62,14 +62,14 @@ func servePools(b *testing.B, flags ...string) *daemon {
 	return d
 }
 
-// BenchmarkScrape asks for the metrics of 1,000 pools.
+// BenchmarkScrape requests the metrics of 1,000 pools.
 func BenchmarkScrape(b *testing.B) {
 	d := servePools(b)
 	b.Run("pools=1000", func(b *testing.B) { asked(b, d, "/metrics") })
 }
 
-// BenchmarkWatched compares requests while 20 browsers show the networks, and load them again each time that they are
-// told to, and the metrics are scraped each second, with requests alone, with 1,000 pools.
+// BenchmarkWatched compares requests alone with requests while 20 browsers show the networks and reload them at
+// each notice, and the metrics are scraped every second. There are 1,000 pools.
 func BenchmarkWatched(b *testing.B) {
 	d := servePools(b)
 	var redrawn atomic.Int64
@@ -94,7 +94,7 @@ func BenchmarkWatched(b *testing.B) {
 	}
 }
 
-// watch is a browser that shows the networks, and counts how often it loads them again.
+// watch is a browser that shows the networks and counts its reloads.
 func (d *daemon) watch(ctx context.Context, redrawn *atomic.Int64) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://admin/live", nil)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"berth/store/bolt"
 )
 
-// openService opens a service on a file, which closes with the benchmark.
+// openService opens a service on a file. It is closed when the benchmark ends.
 func openService(b *testing.B, dir string, known ipam.Known) *service.Service {
 	b.Helper()
 	s, file := openOn(b, bolt.Config{Path: filepath.Join(dir, "berth.db")}, known)
@@ -35,7 +35,7 @@ func openOn(b *testing.B, cfg bolt.Config, known ipam.Known) (*service.Service, 
 	return s, st
 }
 
-// planned imports a document with a network of this name.
+// planned imports a document with a network of that name.
 func planned(b *testing.B, s *service.Service, network, document string) *takes {
 	b.Helper()
 	p, err := plan.ReadYAML(strings.NewReader("version: 1\n" + document))
@@ -45,7 +45,7 @@ func planned(b *testing.B, s *service.Service, network, document string) *takes 
 	return poolOf(b, s, ipam.PoolRequest{Network: network})
 }
 
-// takes takes addresses of one pool of a service.
+// takes takes addresses from one pool of a service.
 type takes struct {
 	*service.Service
 	ctx  context.Context
@@ -68,8 +68,8 @@ func (t *takes) take(mac ipam.MAC, name string) (netip.Addr, error) {
 	return grant.Addr(), err
 }
 
-// nameless is a request that does not say whose it is, unnamed one of a new container by its MAC, and named one by its
-// MAC and a name as Compose gives it.
+// nameless requests an address without an owner, unnamed for a new container by its MAC, and named by a MAC and a
+// name like Compose's.
 func (t *takes) nameless(int) error { _, err := t.take(ipam.MAC{}, ""); return err }
 func (t *takes) unnamed(int) error  { _, err := t.take(newMAC(), ""); return err }
 func (t *takes) named(int) error {
@@ -78,7 +78,7 @@ func (t *takes) named(int) error {
 	return err
 }
 
-// coming is a request by a new name, and the release of its address.
+// coming requests an address under a new name, and releases it.
 func (t *takes) coming(int) error {
 	addr, err := t.take(ipam.MAC{}, newMAC().String())
 	if err != nil {
@@ -87,8 +87,8 @@ func (t *takes) coming(int) error {
 	return t.ReleaseAddress(t.ctx, t.pool, addr)
 }
 
-// BenchmarkService compares addresses whose leases and events are durable before each answer with bare bbolt
-// transactions that put two keys of the same size for each, as many addresses in a transaction as there are callers.
+// BenchmarkService compares addresses, whose leases and events are durable before each answer, with bare bbolt
+// transactions. These put two keys of the same size for each address, and as many addresses as there are callers.
 func BenchmarkService(b *testing.B) {
 	eachMedium(b, func(b *testing.B, dir string) {
 		for _, callers := range []int{1, 16, 64} {
@@ -101,7 +101,7 @@ func BenchmarkService(b *testing.B) {
 	})
 }
 
-// bareKeys makes bare transactions, and its rate is that of the addresses in them.
+// bareKeys makes bare transactions. Its rate counts the addresses in them.
 func bareKeys(b *testing.B, file string, keys, addresses int) side {
 	b.Helper()
 	db, err := openBare(file)
@@ -114,7 +114,7 @@ func bareKeys(b *testing.B, file string, keys, addresses int) side {
 	}
 }
 
-// bare is a bbolt file and nothing else.
+// bare is a bbolt file.
 type bare struct {
 	*bbolt.DB
 	last uint64
@@ -126,7 +126,7 @@ func openBare(file string) (*bare, error) {
 	return &bare{DB: db}, err
 }
 
-// put puts so many keys for each of so many addresses in one transaction.
+// put puts keys for each of the addresses in one transaction.
 func (d *bare) put(keys, addresses int) error {
 	return d.Update(func(tx *bbolt.Tx) error {
 		bucket, err := tx.CreateBucketIfNotExists([]byte("data"))

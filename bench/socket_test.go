@@ -10,7 +10,7 @@ import (
 	api "github.com/docker/go-plugins-helpers/ipam"
 )
 
-// handlerSocket makes this program a handler that does nothing, on that socket.
+// handlerSocket makes this program an idle handler on that socket.
 const handlerSocket = "BERTH_BENCH_HANDLER"
 
 func TestMain(m *testing.M) {
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// handler is a driver that does nothing. Nothing else is asked of it.
+// handler is a driver that does nothing. The benchmarks need no other calls.
 type handler struct{ api.Ipam }
 
 func (handler) GetCapabilities() (*api.CapabilitiesResponse, error) {
@@ -35,9 +35,9 @@ func (handler) RequestAddress(*api.RequestAddressRequest) (*api.RequestAddressRe
 	return &api.RequestAddressResponse{Address: "10.0.0.2/8"}, nil
 }
 
-// BenchmarkSocket compares addresses over the socket of a daemon, each durable before its answer, with a handler that
-// does nothing, in a process of its own; those of one caller with a bare bbolt transaction of one key; and addresses
-// taken through the admin API with those that the driver gives.
+// BenchmarkSocket makes three comparisons. Addresses over a daemon's socket, each durable before its answer, are
+// compared with an idle handler in another process, and for one caller with a bare bbolt transaction of one key.
+// Addresses through the admin API are compared with those from the driver.
 func BenchmarkSocket(b *testing.B) {
 	eachMedium(b, func(b *testing.B, dir string) {
 		d, handlerDir := serve(b, dir), newDir(b, dir)

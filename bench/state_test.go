@@ -12,12 +12,12 @@ import (
 	"berth/store/bolt"
 )
 
-// trimEach is the number of leases after which old events are removed, as a daemon does all the time. Otherwise it would
-// remove most of them at its start, and write the long list of free pages with each commit.
+// trimEach is the number of leases after which old events are removed, as a daemon always does. Otherwise the
+// daemon would remove most of them at its start, and write the long list of free pages with each commit.
 const trimEach = 20_000
 
-// fill plans a network of one subnet in the state of a daemon in dir, and takes so many addresses of it, each with a
-// MAC, a name and an event. It returns their pool. Nothing of it is synced.
+// fill plans a network of one subnet in the state of a daemon in dir and takes n addresses, each with a MAC, a
+// name and an event. It returns their pool. It syncs nothing.
 func fill(b *testing.B, dir, subnet string, leases int) string {
 	b.Helper()
 	s, file := openOn(b, bolt.Config{Path: filepath.Join(dir, "state", "berth.db"), NoSync: true}, ipam.Known{})
@@ -31,7 +31,7 @@ func fill(b *testing.B, dir, subnet string, leases int) string {
 	return t.pool.String()
 }
 
-// BenchmarkStart starts a daemon over a /16 that is full but for a few addresses, and shows its network.
+// BenchmarkStart starts a daemon on an almost full /16, and shows its network.
 func BenchmarkStart(b *testing.B) {
 	dir := newDir(b, os.TempDir())
 	fill(b, dir, "10.0.0.0/16", 65_500)
@@ -44,8 +44,8 @@ func BenchmarkStart(b *testing.B) {
 	})
 }
 
-// starts reports how long a daemon takes from exec to its first answer, with the check of its whole file, and how much
-// memory and disk it uses then.
+// starts reports a daemon's time from exec to its first answer, including the check of its whole file, and its
+// memory and disk use then.
 func starts(b *testing.B, dir string) {
 	var ready time.Duration
 	var resident float64
@@ -62,7 +62,7 @@ func starts(b *testing.B, dir string) {
 	b.ReportMetric(fileSize(b, dir), "file-MiB")
 }
 
-// fileSize is that of a daemon's state, in MiB.
+// fileSize is the size of a daemon's state, in MiB.
 func fileSize(b *testing.B, dir string) float64 {
 	b.Helper()
 	info, err := os.Stat(filepath.Join(dir, "state", "berth.db"))
@@ -70,7 +70,7 @@ func fileSize(b *testing.B, dir string) float64 {
 	return float64(info.Size()) / (1 << 20)
 }
 
-// BenchmarkMillion uses a daemon with a million leases: it starts, lists them, and gives addresses, compared with a
+// BenchmarkMillion uses a daemon with a million leases: it starts, lists them and gives addresses, compared with a
 // daemon with 100,000.
 func BenchmarkMillion(b *testing.B) {
 	const leases = 1_000_000
@@ -88,8 +88,8 @@ func BenchmarkMillion(b *testing.B) {
 	compareBy(b, ratio, []int{1, 16}, large.takes(pool, "shop-api"), small.takes(smallPool, "shop-api"))
 }
 
-// BenchmarkThrowAways has a million containers come and go at a daemon, and compares it with a new one. Memory is the
-// process's own: what is mapped of the file is the kernel's cache.
+// BenchmarkThrowAways lets a million containers come and go, and compares that daemon with a new one. The memory
+// is the process's own: the mapped part of the file is the kernel's cache.
 func BenchmarkThrowAways(b *testing.B) {
 	dir := newDir(b, memory)
 	used, fresh := serve(b, dir), serve(b, newDir(b, memory))
@@ -105,7 +105,7 @@ func BenchmarkThrowAways(b *testing.B) {
 	compareBy(b, ratio, []int{1}, throw, fresh.throws(b))
 }
 
-// throws has a container take an address and give it back.
+// throws is a container's call: it takes an address and releases it.
 func (d *daemon) throws(b *testing.B) call {
 	pool := d.pool(b, "10.0.0.0/16")
 	return func(int) error {

@@ -15,12 +15,12 @@ import (
 
 // The units of comparisons.
 const (
-	ratio     = "ratio"      // of rates: the more the better
-	timeRatio = "time-ratio" // of the time of a call: the less the better
-	p99Ratio  = "p99-ratio"  // of the 99th percentiles of that
+	ratio     = "ratio"      // of rates: more is better
+	timeRatio = "time-ratio" // of the time of a call: less is better
+	p99Ratio  = "p99-ratio"  // of its 99th percentiles
 )
 
-// How long one side of a comparison runs at a time: of rates, and of latencies.
+// How long one side of a comparison runs at a time: for rates, and for latencies.
 const (
 	round = 250 * time.Millisecond
 	while = 2 * time.Second
@@ -29,13 +29,13 @@ const (
 // call is one request of a caller.
 type call func(caller int) error
 
-// side is one side of a comparison: it runs for a round, and returns its rate, per second, and how long each call took.
+// side is one side of a comparison: it runs for a round and returns its rate per second and each call's time.
 type side func(b *testing.B) (rate float64, took []time.Duration)
 
-// by is the side of so many callers, each of which calls again as soon as it has its answer.
+// by is a side with this many callers. Each calls again as soon as it has its answer.
 func by(callers int, do call) side { return during(callers, do, func() { time.Sleep(round) }) }
 
-// during is the side of callers who call while something else runs.
+// during is a side with callers that call while something else runs.
 func during(callers int, do call, other func()) side {
 	return func(b *testing.B) (float64, []time.Duration) {
 		begun, over := time.Now(), atomic.Bool{}
@@ -59,7 +59,7 @@ func during(callers int, do call, other func()) side {
 	}
 }
 
-// compare runs both sides in turn, and reports how ours compares with theirs.
+// compare runs both sides in turn and reports the comparison.
 func compare(b *testing.B, unit string, ours, theirs side) {
 	var rates [2]float64
 	var took [2][]time.Duration
@@ -83,21 +83,21 @@ func compare(b *testing.B, unit string, ours, theirs side) {
 	}
 }
 
-// compareBy compares requests by so many callers each time.
+// compareBy compares requests for each number of callers.
 func compareBy(b *testing.B, unit string, callers []int, ours, theirs call) {
 	for _, n := range callers {
 		b.Run(fmt.Sprintf("callers=%d", n), func(b *testing.B) { compare(b, unit, by(n, ours), by(n, theirs)) })
 	}
 }
 
-// compareP99 compares the latency of calls while something else runs with that of calls alone.
+// compareP99 compares the latency of calls beside other work with that of calls alone.
 func compareP99(b *testing.B, callers int, do call, other func()) {
 	b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
 		compare(b, p99Ratio, during(callers, do, other), during(callers, do, func() { time.Sleep(while) }))
 	})
 }
 
-// repeat makes n calls, by so many callers at once.
+// repeat makes n calls with this many concurrent callers.
 func repeat(b *testing.B, n, callers int, do call) {
 	b.Helper()
 	errs := make([]error, callers)
@@ -113,7 +113,7 @@ func repeat(b *testing.B, n, callers int, do call) {
 	must(b, errors.Join(errs...))
 }
 
-// percentile sorts durations, and returns the one below which so many percent are, in milliseconds.
+// percentile sorts durations and returns the given percentile, in milliseconds.
 func percentile(all []time.Duration, percent int) float64 {
 	slices.Sort(all)
 	return ms(all[(len(all)-1)*percent/100])
@@ -121,11 +121,11 @@ func percentile(all []time.Duration, percent int) float64 {
 
 func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
 
-// only leaves out the time of an iteration, where it says nothing.
+// only omits the time of an iteration, which is meaningless here.
 func only(b *testing.B) { b.ReportMetric(0, "ns/op") }
 
-// eachMedium runs a benchmark with its files on the disk, and in memory, where a sync costs nothing: that tells the
-// disk's share from Berth's own.
+// eachMedium runs a benchmark with its files on the disk, and in memory, where a sync costs nothing. This
+// separates the disk's share from Berth's own.
 func eachMedium(b *testing.B, run func(b *testing.B, dir string)) {
 	b.Run("disk", func(b *testing.B) { run(b, newDir(b, os.TempDir())) })
 	b.Run("memory", func(b *testing.B) { run(b, newDir(b, memory)) })
@@ -133,7 +133,7 @@ func eachMedium(b *testing.B, run func(b *testing.B, dir string)) {
 
 const memory = "/dev/shm"
 
-// newDir makes a directory with a name that is short enough for sockets in it.
+// newDir makes a directory with a name short enough for sockets in it.
 func newDir(b *testing.B, in string) string {
 	b.Helper()
 	dir, err := os.MkdirTemp(in, "bench")
@@ -144,7 +144,7 @@ func newDir(b *testing.B, in string) string {
 
 var last atomic.Int64
 
-// newMAC is one that no container has had.
+// newMAC is a MAC that no container has had.
 func newMAC() ipam.MAC { return macOf(last.Add(1)) }
 
 func macOf(n int64) ipam.MAC {

@@ -29,7 +29,7 @@ func (b *bench) witness(say string) {
 	b.witnessed[netip.MustParseAddr(addr)] = ipam.Sighting{Sight: sight}
 }
 
-// whom are the options of an endpoint that is written as in a script.
+// whom returns the options of an endpoint, written as in a script.
 func whom(text string) opts {
 	o := opts{}
 	for word := range strings.FieldsSeq(text) {

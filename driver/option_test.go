@@ -130,7 +130,7 @@ func TestOptionNetwork(t *testing.T) {
 	}
 }
 
-// setFields are the fields of a request that say something.
+// setFields returns the fields of a request that are set.
 func setFields(req ipam.PoolRequest) string {
 	var all []string
 	for v, i := reflect.ValueOf(req), 0; i < v.NumField(); i++ {
@@ -170,7 +170,7 @@ func TestOptionsOfOneFamily(t *testing.T) {
 		gateway=10.0.0.9,fd00::9 | 10.0.0.0/24 | 10.0.0.0/24 | 10.0.0.9/24 | fd00::/64 | fd00::/64 | fd00::9/64
 	`) {
 		b := newBench(t)
-		for i, family := range [][]string{row[1:4], row[4:]} { // asked for, given, its gateway
+		for i, family := range [][]string{row[1:4], row[4:]} { // the request, the address given, its gateway
 			got, refused := b.tryPool(api.RequestPoolRequest{AddressSpace: "local", Pool: family[0], V6: i == 1,
 				Options: optsOf(row[0])})
 			if refused != "" || got.Pool != family[1] || got.Data[metaGateway] != family[2] {

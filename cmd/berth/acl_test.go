@@ -26,7 +26,7 @@ func aclOf(t *testing.T, path string) (all string) {
 	return strings.TrimSpace(all)
 }
 
-// The socket lets a second group in, and its directory, where Berth makes it, too; nobody else.
+// The group of readers can reach the socket, and its directory if Berth creates that. Nobody else gains access.
 func TestReadersReachTheSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run", "admin.sock")
 	s, err := bind(socketSpec{name: "admin", flag: "--admin-socket", path: path, gid: os.Getegid(), readGID: 54321})
@@ -44,7 +44,7 @@ func TestReadersReachTheSocket(t *testing.T) {
 	reached(t, path)
 }
 
-// Without the group everything is as its mode says, also where only readers have a group.
+// Without a group for readers, the file mode alone decides.
 func TestNoReaders(t *testing.T) {
 	for _, readGID := range []int{-1, 0} {
 		path := filepath.Join(t.TempDir(), "run", "admin.sock")
@@ -57,7 +57,7 @@ func TestNoReaders(t *testing.T) {
 	}
 }
 
-// Where the file system keeps no such lists, the error says what to do.
+// If the file system has no access control lists, the error says what to do.
 func TestNoLists(t *testing.T) {
 	err := admit("/proc/self/status", 54321, aclRead)
 	if err == nil || !strings.Contains(err.Error(), "keeps no access control lists") {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Each line of the page with curl is one that is run.
+// A test runs each line with curl on the page.
 func TestAPIPageRunsAll(t *testing.T) {
 	page, err := os.ReadFile("../../docs/api.md")
 	fine(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// ask METHOD PATH [JSON] asks the admin API, where no command says the same.
+// ask METHOD PATH [JSON] calls the admin API, for requests that no command makes.
 func ask(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: [!] ask METHOD PATH [JSON]")
@@ -22,7 +22,7 @@ func ask(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// asksAPI asks the admin API, and tells the status and the body of its answer.
+// asksAPI calls the admin API, and returns the status and the body of the answer.
 func asksAPI(ts *testscript.TestScript, method, path, body string) (int, string) {
 	req, err := http.NewRequest(method, "http://berth"+path, strings.NewReader(body))
 	ts.Check(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// certs makes, in the script's directory, NAME.pem and NAME.key of an authority (ca), of a daemon on 127.0.0.1 that it
-// vouches for (daemon), and of two clients (admin, reader), and of another authority (other).
+// certs writes NAME.pem and NAME.key into the script's directory: of an authority (ca), of a daemon on 127.0.0.1
+// (daemon) and two clients (admin, reader) that it signs, and of another authority (other).
 func certs(ts *testscript.TestScript, _ bool, _ []string) {
 	var ca lab.Authority
 	for _, name := range []string{"other", "ca"} {
@@ -38,7 +38,7 @@ func certs(ts *testscript.TestScript, _ bool, _ []string) {
 
 var remoteAddress = regexp.MustCompile(`address="?(127\.0\.0\.1:[0-9]+)`)
 
-// remote LOG finds in a daemon's log where it listens on the network, and keeps that in $REMOTE.
+// remote LOG finds the daemon's network address in its log, and keeps it in $REMOTE.
 func remote(ts *testscript.TestScript, _ bool, args []string) {
 	log, err := os.ReadFile(ts.MkAbs(args[0]))
 	ts.Check(err)
@@ -49,7 +49,7 @@ func remote(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("REMOTE", string(found[1]))
 }
 
-// keep FILE keeps what the last command wrote to standard output.
+// keep FILE saves the standard output of the last command.
 func keep(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(ts.ReadFile("stdout")), 0o600))
 }

@@ -9,8 +9,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// TestServeEndsShared runs a daemon on an etcd, and ends it, while that answers and while it does not: what it had
-// planned is there the next time.
+// TestServeEndsShared runs a daemon on an etcd and ends it, with the etcd up and with the etcd down. The plan is
+// still there the next time.
 func TestServeEndsShared(t *testing.T) {
 	dir, begun := t.TempDir(), time.Now()
 	e := &scriptEtcd{dir: dir}
@@ -23,7 +23,7 @@ func TestServeEndsShared(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		for len(networks) == 0 { // an etcd beside much else takes its time, and is out of reach meanwhile
+		for len(networks) == 0 { // under load etcd is slow, and out of reach meanwhile
 			_, err := c.Edit(t.Context(), client.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace})
 			if again, _ := c.Networks(t.Context(), ""); err == nil || len(again) > 0 {
 				break

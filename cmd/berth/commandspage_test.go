@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/commands.md again (make docs)")
 
-// TestCommandsPage: docs/commands.md has the help of each command, as the program prints it.
+// TestCommandsPage: docs/commands.md has the help of each command, exactly as the program prints it.
 func TestCommandsPage(t *testing.T) {
 	const file = "../../docs/commands.md"
 	want := commandsPage(t)
@@ -31,7 +31,7 @@ func TestCommandsPage(t *testing.T) {
 	}
 }
 
-// commandsPage is docs/commands.md: a list of the commands by what they are for, then a section for each.
+// commandsPage is docs/commands.md: a list of the commands by purpose, then a section for each.
 func commandsPage(t *testing.T) string {
 	var list, sections strings.Builder
 	root := rootCommand(cli.New("dev"), emptyHost())
@@ -49,14 +49,14 @@ func commandsPage(t *testing.T) string {
 		"\n## Flags that all commands have\n\n```text\n" + helpOf(t, "help", "options") + "```\n" + sections.String()
 }
 
-// commandSections adds a command and those below it to the list of a page, and a section for each.
+// commandSections adds a command and its subcommands to the list of a page, and a section for each.
 func commandSections(t *testing.T, cmd *cobra.Command, list, sections *strings.Builder) {
 	path := cmd.CommandPath()
 	depth := strings.Count(path, " ") - 1
 	anchor := strings.ReplaceAll(path, " ", "-")
 	fmt.Fprintf(list, "%s- [%s](#%s): %s\n", strings.Repeat("  ", depth), path, anchor, cmd.Short)
 	text := helpOf(t, append(strings.Fields(path)[1:], "--help")...)
-	_, text, _ = strings.Cut(text, "\n\n") // the short description stands above the block
+	_, text, _ = strings.Cut(text, "\n\n") // the short description is above the block
 	text, _, _ = strings.Cut(text, "\nGlobal flags")
 	fmt.Fprintf(sections, "\n## %s\n\n%s.\n\n```text\n%s```\n", path, cmd.Short, text)
 	for _, sub := range cmd.Commands() {

@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Each Compose example names the subnet beside the options of a network, without which Compose up to 5.5 drops them.
+// In each Compose example, a network with IPAM options has its subnet too, or Compose up to 5.5 drops them.
 func TestComposeExamplesNameTheSubnet(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	fine(t, err)
@@ -27,7 +27,7 @@ func TestComposeExamplesNameTheSubnet(t *testing.T) {
 	}
 }
 
-// checkExample looks at the networks of a Compose file, and counts those with options.
+// checkExample checks the networks of a Compose file, and counts those with options.
 func checkExample(t *testing.T, page, text string) (count int) {
 	t.Helper()
 	var file struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// crowd SOCKET N opens so many connections and keeps them to the end of the script. Each sends the beginning of a
+// crowd SOCKET N opens N connections and keeps them to the end of the script. Each sends the beginning of a
 // request.
 func crowd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {

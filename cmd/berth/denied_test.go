@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// TestPermissionDenied: who may not open the socket is told that, of which socket it is so, and what to do.
+// TestPermissionDenied: a user who may not open the socket learns which socket it is, and what to do.
 func TestPermissionDenied(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "admin.sock")
 	l, err := net.Listen("unix", socket)
 	fine(t, err)
 	defer l.Close()
 	fine(t, os.Chmod(socket, 0))
-	// This program is berth by that name (TestMain); as nobody, for whom the way to the file is closed.
+	// This program acts as berth by that name (TestMain). It runs as the user nobody, who cannot open its path.
 	berth := exec.Cmd{Path: "/proc/self/exe", Args: []string{"berth", "network", "ls"}, Dir: "/",
 		Env: []string{"BERTH_ADMIN_SOCKET=" + socket}}
 	if os.Geteuid() == 0 { // root may open all

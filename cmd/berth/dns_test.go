@@ -12,8 +12,8 @@ import (
 
 var answersAt = regexp.MustCompile(`names are answered.* address="?(127\.0\.0\.1:[0-9]+)`)
 
-// answers asks for a name until the answer is as it should be: the addresses or names in their order, with a blank
-// between, else NODATA or the code.
+// answers queries a name until the answer is WANT: the addresses or names in order, separated by blanks, or NODATA
+// or the code.
 func answers(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: answers LOG NAME TYPE WANT")

@@ -16,11 +16,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// object is one of JSON.
+// object is a JSON object.
 type object = map[string]any
 
-// scriptEngine stands in for a Docker Engine in a script. It tells what the script says that runs, and takes its
-// containers off their networks and puts them back.
+// scriptEngine stands in for a Docker Engine in a script. It reports the containers that the script runs, and
+// disconnects them from their networks and connects them again.
 type scriptEngine struct {
 	path string
 
@@ -40,14 +40,14 @@ type engineKey struct{}
 
 // engine is the command of scripts:
 //
-//	engine start [PLUGIN-ID]                                     answers on $WORK/engine.sock; the plugin is called example/berth:1.0
+//	engine start [PLUGIN-ID]                                     on $WORK/engine.sock; plugin example/berth:1.0
 //	engine stop
-//	engine network NAME SUBNET GATEWAY [DRIVER [KEY=VALUE...]]   has a network; again, one more subnet of it
-//	engine run NETWORK NAME ADDRESS MAC [PROJECT/SERVICE/N [ID]] has a container
-//	engine create NETWORK NAME [PROJECT/SERVICE/N]               has a container that was not started yet, and tells of it
-//	engine starts [NAME]                                         starts a container, which it does not inspect meanwhile; without a name, none any more
-//	engine destroy NAME                                          has a container not any more, and tells of it
-//	engine rm NAME                                               has neither a container nor a network of that name
+//	engine network NAME SUBNET GATEWAY [DRIVER [KEY=VALUE...]]   adds a network; the second time, another subnet of it
+//	engine run NETWORK NAME ADDRESS MAC [PROJECT/SERVICE/N [ID]] adds a container
+//	engine create NETWORK NAME [PROJECT/SERVICE/N]               adds a container that is not started, and reports it
+//	engine starts [NAME]                                         begins a start (inspect waits); no NAME: ends it
+//	engine destroy NAME                                          removes a container, and reports it
+//	engine rm NAME                                               removes the container and the network of that name
 func engine(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: engine start|stop|network|run|rm ...")
@@ -97,7 +97,7 @@ func (e *scriptEngine) start(plugin string) error {
 	return nil
 }
 
-// stop ends what is under way, too. One that does not run stays so.
+// stop also ends running requests. It does nothing if the engine does not run.
 func (e *scriptEngine) stop() {
 	e.mu.Lock()
 	server, ended := e.server, e.ended
@@ -109,7 +109,7 @@ func (e *scriptEngine) stop() {
 	}
 }
 
-// change makes one, and tells those who follow the events.
+// change makes a change, and sends its event to those who follow the events.
 func (e *scriptEngine) change(fn func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -161,7 +161,7 @@ func (e *scriptEngine) run(args []string) {
 	})
 }
 
-// labelsOf are those that Compose gives a replica, from PROJECT/SERVICE/N; none without it.
+// labelsOf are the labels that Compose gives a replica PROJECT/SERVICE/N, or none.
 func labelsOf(replica string) object {
 	labels := object{}
 	if parts := strings.Split(replica, "/"); len(parts) == 3 {
@@ -171,8 +171,7 @@ func labelsOf(replica string) object {
 	return labels
 }
 
-// tellOf is the event of a container, which was a moment ago, as an engine tells it: with the labels among the
-// attributes.
+// tellOf sets the event of a container, dated a moment ago. As in an engine, the attributes hold the labels.
 func (e *scriptEngine) tellOf(action, name string, labels object) {
 	attributes := object{"name": name}
 	maps.Copy(attributes, labels)
@@ -182,7 +181,7 @@ func (e *scriptEngine) tellOf(action, name string, labels object) {
 	e.last = string(text)
 }
 
-// create tells of it a little after it was made, as an engine does.
+// create reports a container a little after it was made, as an engine does.
 func (e *scriptEngine) create(args []string) {
 	endpoint := object{"NetworkID": "net-" + args[0], "EndpointID": "", "MacAddress": "", "IPAddress": ""}
 	e.change(func() {
@@ -194,7 +193,7 @@ func (e *scriptEngine) create(args []string) {
 	})
 }
 
-// destroy takes a container away and tells of it.
+// destroy removes a container and reports it.
 func (e *scriptEngine) destroy(name string) {
 	e.change(func() {
 		for _, n := range e.networks {
@@ -219,7 +218,7 @@ func (e *scriptEngine) remove(name string) {
 	})
 }
 
-// awaitStart lets the inspection of a container wait for as long as it is being started.
+// awaitStart delays the inspection of a container while it is being started.
 func (e *scriptEngine) awaitStart(r *http.Request, call string) {
 	for {
 		e.mu.Lock()
@@ -277,10 +276,10 @@ func (e *scriptEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		answer = object{"message": "page not found"}
 	}
-	_ = json.NewEncoder(w).Encode(answer) // who does not read it any more has gone
+	_ = json.NewEncoder(w).Encode(answer) // a client that does not read any more has gone
 }
 
-// inspected is a container as it is shown alone.
+// inspected is a single container as the engine shows it.
 func (e *scriptEngine) inspected(w http.ResponseWriter, id string) object {
 	i := slices.IndexFunc(e.containers, func(c object) bool { return c["Id"] == id })
 	if i < 0 {
@@ -292,14 +291,14 @@ func (e *scriptEngine) inspected(w http.ResponseWriter, id string) object {
 		"Config": object{"Labels": c["Labels"]}, "NetworkSettings": c["NetworkSettings"]}
 }
 
-// place puts a container on a network, where it has the address that it asks for or the last of the subnet, or takes
-// it off.
+// place connects a container to a network, with the address it requests or the last of the subnet, or disconnects
+// it.
 func (e *scriptEngine) place(r *http.Request, network string, on bool) object {
 	var body struct {
 		Container      string
 		EndpointConfig object
 	}
-	_ = json.NewDecoder(r.Body).Decode(&body) // what is none shows in the script
+	_ = json.NewDecoder(r.Body).Decode(&body) // the script notices a bad body
 	n := e.networks[slices.IndexFunc(e.networks, func(n object) bool { return n["Name"] == network })]
 	c := e.containers[slices.IndexFunc(e.containers, func(c object) bool { return c["Id"] == body.Container })]
 	places := c["NetworkSettings"].(object)["Networks"].(object)
@@ -318,7 +317,7 @@ func (e *scriptEngine) place(r *http.Request, network string, on bool) object {
 	return object{}
 }
 
-// events tells of each change until the asker or the engine ends.
+// events reports each change until the client or the engine ends.
 func (e *scriptEngine) events(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	said := len(e.told)

@@ -17,7 +17,7 @@ func TestEngineHost(t *testing.T) {
 	}
 }
 
-// What is not there yet may be used once it is.
+// A socket that does not exist yet may be used later.
 func TestMayUse(t *testing.T) {
 	dir := t.TempDir()
 	if !mayUse(dir + "/docker.sock") {

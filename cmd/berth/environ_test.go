@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// parse reads a command line of a verb without carrying it out, and returns the verb.
+// parse parses a command line of a verb without running it, and returns the verb.
 func parse(t *testing.T, env map[string]string, verb string, args ...string) (*cobra.Command, error) {
 	t.Helper()
 	p := &cli.Program{Out: io.Discard, Stderr: io.Discard, Env: func(name string) string { return env[name] }}
@@ -87,7 +87,7 @@ func TestEnvironmentRefused(t *testing.T) {
 	}
 }
 
-// The outside surface of serve is fixed: each flag of the design is there, under its name and its default.
+// The interface of serve is fixed: each flag of the design exists, with its name and its default.
 func TestServeFlags(t *testing.T) {
 	cmd, err := parse(t, nil, "serve")
 	fine(t, err)

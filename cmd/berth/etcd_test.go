@@ -31,13 +31,13 @@ type etcdKey struct{}
 
 // etcdCommand is `etcd VERB` of a script:
 //
-//	etcd start [FLAG...]   starts one with no data, with further flags; its URL is in $ETCD. With --cert-file it speaks TLS
-//	etcd stop, cont        it does not answer, and answers again (SIGSTOP, SIGCONT)
-//	etcd guard USER WORD   users and passwords from now on, and one who may do what he likes under berth/ only
-//	etcd fill, room        somebody uses its quota up (start it with a small one), and makes room again
-//	etcd kill, again       it ends without a word, and starts again on what it has; etcd/ in $WORK is that
-//	etcd save FILE         a snapshot of what it has
-//	etcd restore FILE      it ends without a word, and starts again on that snapshot
+//	etcd start [FLAG...]   starts an etcd without data; its URL is in $ETCD. With --cert-file it speaks TLS
+//	etcd stop, cont        suspends and resumes it (SIGSTOP, SIGCONT)
+//	etcd guard USER WORD   requires users and passwords from now on; this user may do anything, but only under berth/
+//	etcd fill, room        uses up its quota (start it with a small one), and frees space again
+//	etcd kill, again       kills it, and starts it again on its data, which is in etcd/ in $WORK
+//	etcd save FILE         saves a snapshot of its data
+//	etcd restore FILE      kills it, and starts it again on that snapshot
 func etcdCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: etcd start|stop|cont|guard|fill|room|kill|again|save|restore [ARG...]")
@@ -91,13 +91,13 @@ func (e *scriptEtcd) control(args ...string) error {
 	return nil
 }
 
-// flag is the value of one of its flags.
+// flag is the value of one of etcd's flags.
 func (e *scriptEtcd) flag(name string) string {
 	at := slices.Index(e.args, "--"+name)
 	return e.args[at+1]
 }
 
-// choose finds ports that nobody uses at the moment.
+// choose finds ports that are free at the moment.
 func (e *scriptEtcd) choose(flags []string) error {
 	scheme, urls := "http://", []string(nil)
 	if slices.ContainsFunc(flags, func(f string) bool { return strings.HasPrefix(f, "--cert-file") }) {
@@ -134,7 +134,7 @@ func (e *scriptEtcd) start() error {
 	defer said.Close()
 	e.process = exec.Command(program, e.args...)
 	e.process.Stdout, e.process.Stderr = said, said
-	e.process.Env = append(os.Environ(), "NOTIFY_SOCKET=") // which is a daemon's
+	e.process.Env = append(os.Environ(), "NOTIFY_SOCKET=") // which belongs to a daemon
 	if err := e.process.Start(); err != nil {
 		return err
 	}
@@ -160,11 +160,11 @@ func (e *scriptEtcd) healthy(client *http.Client) (bool, error) {
 	return strings.Contains(string(body), `"true"`), err
 }
 
-// guard has it want users and passwords, and makes one user who may read and write what begins with berth/, and nothing
-// else.
+// guard makes etcd require users and passwords, and creates one user who may read and write keys that begin with
+// berth/, and nothing else.
 func (e *scriptEtcd) guard(user, password string) error {
 	flags := []string{"--endpoints=" + e.url}
-	if strings.HasPrefix(e.url, "https:") { // as certs makes them
+	if strings.HasPrefix(e.url, "https:") { // with the files that certs makes
 		for flag, file := range map[string]string{"cacert": "ca.pem", "cert": "admin.pem", "key": "admin.key"} {
 			flags = append(flags, "--"+flag+"="+filepath.Join(e.dir, file))
 		}
@@ -187,12 +187,12 @@ func (e *scriptEtcd) guard(user, password string) error {
 	return nil
 }
 
-// end kills it where it runs.
+// end kills etcd if it runs.
 func (e *scriptEtcd) end() {
 	if e.process == nil {
 		return
 	}
-	_ = e.process.Process.Kill() // it may have ended
-	_ = e.process.Wait()         // which says that it was killed
+	_ = e.process.Process.Kill() // it may have ended already
+	_ = e.process.Wait()         // which reports that it was killed
 	e.process = nil
 }

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// fill uses up the quota of etcd, with what is none of Berth's.
+// fill uses up the quota of etcd with keys that are not Berth's.
 func (e *scriptEtcd) fill() error {
 	return e.ask(func(ctx context.Context, c *clientv3.Client) error {
 		for {
@@ -26,7 +26,7 @@ func (e *scriptEtcd) fill() error {
 	})
 }
 
-// makeRoom does what a person does then: compact, defragment, disarm the alarm.
+// makeRoom frees space as a person does: compact, defragment, disarm the alarm.
 func (e *scriptEtcd) makeRoom() error {
 	return e.ask(func(ctx context.Context, c *clientv3.Client) error {
 		got, err := c.Get(ctx, "others/large")
@@ -43,7 +43,7 @@ func (e *scriptEtcd) makeRoom() error {
 	})
 }
 
-// ask asks an etcd that wants neither TLS nor a user.
+// ask calls an etcd that requires neither TLS nor a user.
 func (e *scriptEtcd) ask(fn func(context.Context, *clientv3.Client) error) error {
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{e.url}, Logger: zap.NewNop(),
 		DialTimeout: 10 * time.Second})

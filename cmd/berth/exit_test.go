@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestExitCodes walks all commands: help is done, what a command does not have is wrong usage, and what asks a daemon
-// that is not there has failed, checks too.
+// TestExitCodes runs all commands. Help succeeds, an unknown flag or word is wrong usage, and without a daemon any
+// command that needs one fails, checks too.
 func TestExitCodes(t *testing.T) {
 	ends := func(want int, line string) {
 		t.Helper()
@@ -32,7 +32,7 @@ func TestExitCodes(t *testing.T) {
 		t.Errorf("%d commands were found", leaves)
 	}
 	for name, lines := range asked {
-		if name != "version" { // which tells its own where no daemon answers
+		if name != "version" { // which prints its own version without a daemon
 			ends(1, name+" "+lines[0]+" --admin-socket /nowhere/admin.sock")
 		}
 	}

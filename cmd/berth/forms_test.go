@@ -15,9 +15,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// asked are the command lines of all that lists or shows something, in the scene of sameforms.txtar. What changes
-// something is not among them. A command that is not here fails the script: write how it is asked so that it says
-// something.
+// asked are the command lines of all commands that list or show something, in the state of sameforms.txtar.
+// Commands that change something are not included. A command that is missing here fails the script: add arguments
+// with which it prints something.
 var asked = map[string][]string{
 	"address ls": {"", "net1"}, "check": {""}, "deploy history": {"shop"},
 	"deploy orphans ls": {"--docker-host unix:///nowhere"}, "deploy status": {"", "shop"},
@@ -31,16 +31,16 @@ var asked = map[string][]string{
 	"version": {""}, "who": {"10.8.0.2", "10.8.0.11", "router", "203.0.113.0"},
 }
 
-// changing are those that have --format for what they changed, or would, and no --dry-run; a scan of a LAN with
-// --record, too, which takes an edge (test/edge TestScan).
+// changing are the commands that have --format for their changes but no --dry-run. A scan of a LAN with --record
+// is one too, and needs an edge (test/edge TestScan).
 var changing = []string{"plan apply", "plan diff", "deploy apply", "deploy plan", "deploy recreate", "deploy start", "deploy stop",
 	"lan scan"}
 
-// clocks are the fields that go on between two questions.
+// clocks are the fields that change between two calls.
 var clocks = map[string][]string{"check": {"taken", "seen"}, "elastic usage": {"hours", "until"}, "elastic check": {"taken", "seen"},
 	"status": {"now", "uptime", "taken", "seen", "age", "fresh", "commits", "conflicts", "updates", "runs", "last"}}
 
-// forms holds what each of them says as JSON to what it says as YAML.
+// forms compares the JSON with the YAML of each command in asked.
 func forms(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: forms")
@@ -56,7 +56,7 @@ func forms(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("berth %s has --format: say in `asked` how it is asked", name)
 		}
 		for _, line := range lines {
-			const tries = 5 // something may happen between the two questions
+			const tries = 5 // something may happen between the two calls
 			var err error
 			for range tries {
 				if err = sameForms(ts, name, line); err == nil {
@@ -77,7 +77,7 @@ func sameForms(ts *testscript.TestScript, name, line string) error {
 	if err != nil {
 		return fmt.Errorf("berth %s %s --format json: %w", name, line, err)
 	}
-	if name != "events" { // one object a line there
+	if name != "events" { // which prints one object a line
 		inJSON = inJSON.([]any)[0]
 	}
 	var inYAML any
@@ -98,7 +98,7 @@ func sameForms(ts *testscript.TestScript, name, line string) error {
 	return nil
 }
 
-// said is what a command says in one form; that a check finds something, which is exit code 1, is none of our business.
+// said is the output of a command in one format. Exit code 1 of a check with findings is ignored here.
 func said(ts *testscript.TestScript, name, line, form string) string {
 	words := append(strings.Fields(name+" "+line), "--format", form)
 	var out, failed bytes.Buffer
@@ -108,7 +108,7 @@ func said(ts *testscript.TestScript, name, line, form string) string {
 	return out.String()
 }
 
-// readJSON reads all values of a text, one behind the other. Numbers are as they are written.
+// readJSON reads all values of a text, one after the other. Numbers keep their spelling.
 func readJSON(text string) (any, error) {
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.UseNumber()
@@ -124,7 +124,7 @@ func readJSON(text string) (any, error) {
 	}
 }
 
-// plainYAML has numbers as they are in JSON; whatever else is no text stays, and is none in JSON either.
+// plainYAML turns numbers into JSON numbers. Other values stay: a non-text value must be non-text in JSON too.
 func plainYAML(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -141,7 +141,7 @@ func plainYAML(v any) any {
 	return v
 }
 
-// without takes a field out wherever it is.
+// without removes a field at every depth.
 func without(v any, field string) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -156,16 +156,16 @@ func without(v any, field string) {
 	}
 }
 
-// view is a table of the page that says what a list says.
+// view is a table of the page that shows the same as a list.
 type view struct {
 	path, table string
 	list        string
-	key         string            // the column of the page that tells rows apart
-	all         bool              // the page has no rows but those of the list
-	as          map[string]string // columns that the list calls otherwise; empty: the two mean different things
+	key         string            // the column of the page that identifies a row
+	all         bool              // the page has only the rows of the list
+	as          map[string]string // columns with another name in the list; empty: not comparable
 }
 
-// counted are the counts of the page, as lists have them.
+// counted are the counts of the page, under their names in lists.
 func counted(as map[string]string) map[string]string {
 	for _, count := range []string{"leased", "quarantined", "reserved", "excluded", "free"} {
 		as[count] = "use." + count
@@ -188,7 +188,7 @@ func viewed() []view {
 	}
 }
 
-// views holds what the page says to what the lists say, in each column that both have.
+// views compares the page with the lists, in each column that both have.
 func views(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: views")
@@ -218,7 +218,7 @@ func views(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// compare finds the row of the page that a row of a list is, and compares the two.
+// compare finds the row of the page that matches a row of a list, and compares the two.
 func (v *view) compare(ts *testscript.TestScript, row any, shown []any) {
 	name := func(column string) string {
 		if as, otherwise := v.as[column]; otherwise {
@@ -249,20 +249,20 @@ func (v *view) compare(ts *testscript.TestScript, row any, shown []any) {
 			}
 		}
 	}
-	const least = 3 // what nothing is compared of agrees
+	const least = 3 // rows with nothing to compare would always agree
 	if compared < least {
 		ts.Fatalf("%s of %s and berth %s have only %d columns of %s in common", v.table, v.path, v.list, compared, key)
 	}
 }
 
-// has tells whether an object has a field, which may be of an object in it: use.free.
+// has tells whether an object has a field, which may be nested: use.free.
 func has(row any, field string) bool {
 	first, rest, deeper := strings.Cut(field, ".")
 	value, ok := row.(map[string]any)[first]
 	return ok && (!deeper || has(value, rest))
 }
 
-// textAt is a field of an object, which may be of an object in it; what is nothing is no text.
+// textAt is a field of an object, which may be nested. An empty value is an empty text.
 func textAt(row any, field string) string {
 	first, rest, deeper := strings.Cut(field, ".")
 	value := row.(map[string]any)[first]

@@ -20,19 +20,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inheriting are the verbs that hand the environment of their process to Compose or to programs that they start.
+// inheriting are the verbs that pass the environment of their process to Compose or to programs they start.
 var inheriting = []string{"adopt", "compose", "deploy", "edge", "leave"}
 
-// berthCommand is `berth ARGS` of a script: the command line runs in the test's process, which is far cheaper than a
-// process of its own. Scripts write `exec berth` where the process matters: for daemons, signals, standard input,
-// terminals, and paths of sockets that are relative.
+// berthCommand is `berth ARGS` of a script. It runs in the test's process, which is far cheaper than starting one.
+// Scripts write `exec berth` if the process matters: for daemons, signals, standard input, terminals, and relative
+// paths of sockets.
 func berthCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if code := berth(ts, args, ts.Stdout(), ts.Stderr()); (code == 0) == neg {
 		ts.Fatalf("berth ended with code %d", code)
 	}
 }
 
-// exits CODE berth ARGS..., or CODE exec PROGRAM ARGS..., succeeds where the command ends with that code.
+// exits CODE berth ARGS..., or CODE exec PROGRAM ARGS..., succeeds if the command ends with that code.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE berth|exec ARG...")
@@ -70,7 +70,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 
 // berth runs a command line with the environment and the directory of a script, and returns its exit code.
 func berth(ts *testscript.TestScript, args []string, out, failed io.Writer) int {
-	// Other threads connect to the socket: they have the directory of the tests.
+	// Other threads connect to the socket. Their working directory is that of the tests.
 	socket := ts.Getenv("BERTH_ADMIN_SOCKET")
 	relative := socket != "" && !filepath.IsAbs(socket) && !strings.Contains(socket, "://")
 	if relative || len(args) > 0 && slices.Contains(inheriting, args[0]) {
@@ -83,7 +83,7 @@ func berth(ts *testscript.TestScript, args []string, out, failed io.Writer) int 
 	p.Out, p.Stderr, p.Env = out, failed, ts.Getenv
 	dir, code := ts.MkAbs("."), make(chan int)
 	go func() {
-		// A thread with a working directory of its own. It stays locked, and ends with this goroutine.
+		// This thread has its own working directory. It stays locked, and ends with this goroutine.
 		runtime.LockOSThread()
 		if err := errors.Join(unix.Unshare(unix.CLONE_FS), unix.Chdir(dir)); err != nil {
 			panic(err)

@@ -18,12 +18,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// hints are what texts have for command lines of ours: between backquotes, in parentheses, between quotes, and a line
-// of an example.
+// hints matches command lines of berth in a text: in backquotes, in parentheses, in quotes, or as a line of an
+// example.
 var hints = regexp.MustCompile("`berth ([^`]*)`|\\(berth ([^)`\\n]*)\\)|\"berth ([^\"\\n]*)\"|(?m:^  berth (.*)$)")
 
-// TestHintsAreTrue: whatever berth says to do, in errors, advice and help, is a command that is there, with flags that
-// it has.
+// TestHintsAreTrue: every command that berth suggests in errors, advice and help exists, with the flags shown.
 func TestHintsAreTrue(t *testing.T) {
 	root := rootCommand(cli.New("dev"), emptyHost())
 	root.InitDefaultHelpCmd()
@@ -61,12 +60,12 @@ func TestHintsAreTrue(t *testing.T) {
 	}
 }
 
-// textsIn are the texts of a file; those that are put together of several are one, in which X stands for what is no
-// text.
+// textsIn are the texts of a file. A text joined from several parts is one, with X for each part that is not a
+// literal.
 func textsIn(file *ast.File) (all []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
-		case *ast.ImportSpec, *ast.Field: // a field has tags
+		case *ast.ImportSpec, *ast.Field: // the tag of a field is no text
 			return n == nil
 		case *ast.BinaryExpr, *ast.BasicLit:
 			if text, is := textOf(n.(ast.Expr)); is {
@@ -79,7 +78,7 @@ func textsIn(file *ast.File) (all []string) {
 	return all
 }
 
-// textOf tells whether an expression is a text that is written out, at least in part.
+// textOf tells whether an expression is at least partly a literal text.
 func textOf(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -93,9 +92,9 @@ func textOf(e ast.Expr) (string, bool) {
 	return "X", false
 }
 
-// untrue says what is wrong with a command line behind its "berth"; empty: nothing.
+// untrue says what is wrong with the command line after "berth", or is empty.
 func untrue(root *cobra.Command, line string) string {
-	line, _, _ = strings.Cut(line, " > ") // a shell's
+	line, _, _ = strings.Cut(line, " > ") // a shell redirection
 	cmd, words := root, strings.Fields(strings.NewReplacer("[", " ", "]", " ", "|", " ", ";", " ", ",", " ").Replace(line))
 	for len(words) > 0 {
 		i := slices.IndexFunc(cmd.Commands(), func(c *cobra.Command) bool { return c.Name() == words[0] || c.HasAlias(words[0]) })
@@ -105,7 +104,7 @@ func untrue(root *cobra.Command, line string) string {
 		cmd, words = cmd.Commands()[i], words[1:]
 	}
 	if cmd.HasSubCommands() && len(words) > 0 && strings.HasPrefix(words[0], "%") {
-		return "" // which command it is comes later
+		return "" // the command is filled in later
 	}
 	if cmd == root && len(words) > 0 && !strings.HasPrefix(words[0], "-") {
 		return "there is no command " + words[0]
@@ -131,7 +130,7 @@ func untrue(root *cobra.Command, line string) string {
 	return ""
 }
 
-// flagOf looks a flag up among those of a command and of those above it.
+// flagOf looks up a flag of a command or of its parents.
 func flagOf(cmd *cobra.Command, look func(*pflag.FlagSet) *pflag.Flag) *pflag.Flag {
 	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags(), cmd.InheritedFlags()} {
 		if f := look(flags); f != nil {

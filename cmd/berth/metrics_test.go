@@ -11,7 +11,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// TestMetricsNames: on the loopback no page of another site reads the metrics by a name that it leads there.
+// TestMetricsNames: another site's page cannot read the metrics on the loopback through a name of its own.
 func TestMetricsNames(t *testing.T) {
 	h := ownName(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	for c := range ipamtest.Rows(3, `

@@ -18,7 +18,7 @@ import (
 	"berth/test/lab"
 )
 
-// pageStarts are what daemons pages are run on; in most a daemon alone.
+// pageStarts are the daemons that pages run on: for most pages a single daemon.
 var pageStarts = map[string]string{
 	"": "exec berth serve &daemon&\nready\n",
 	"engine": `
@@ -45,7 +45,7 @@ exec berth serve --host b --state b --admin-socket b-admin.sock &b&
 ready
 exec berth network create lan --space global --subnet 10.77.0.0/24,gateway=10.77.0.1,pool --headroom 16
 `,
-	// What Docker would ask of each of three hosts is in the page's comments; a is the one whose command is run.
+	// The page's comments have Docker's requests on each of the three hosts. The commands run on a.
 	"three": startCluster + `
 exec berth serve --host b --state b --plugin-socket b.sock --admin-socket b-admin.sock &b&
 ready
@@ -62,7 +62,7 @@ exec berth serve --host a &daemon&
 ready
 `
 
-// TestPages runs the examples of pages of docs, of which each has at least so many, with blocks of it in files. GA-27
+// TestPages runs the examples of each page, at least that many, with some of its blocks as files. GA-27
 func TestPages(t *testing.T) {
 	for row := range ipamtest.Rows(4, `
 		access.md           | 5
@@ -140,9 +140,9 @@ func TestSettingsPage(t *testing.T) {
 	})
 }
 
-// runPage runs the examples of a page of docs, from the first to the last, on the daemon that a script starts: each
-// line that begins with "$ berth", and holds what it says to the lines below it. The first block in each language of
-// files is what is in that file. What happens between two of them, and is for nobody to read, stands in a comment: <!--
+// runPage runs the examples of a page of docs in order, on the daemon that a script starts. It runs each line that
+// begins with "$ berth", and compares the output with the lines below it. The first block of each language in
+// files is written to the named file. Steps between two examples that readers do not see are in a comment: <!--
 // run: LINE OF A SCRIPT -->.
 func runPage(t *testing.T, name string, least int, files, start string) {
 	page, err := os.ReadFile(filepath.Join("../../docs", name))
@@ -170,16 +170,16 @@ func runPage(t *testing.T, name string, least int, files, start string) {
 	testscript.Run(t, params)
 }
 
-// example is a command of the page, and what it says.
+// example is a command of the page with its output.
 type example struct {
 	command string
 	output  []string
-	silent  bool   // the page does not show what it says
+	silent  bool   // the page does not show the output
 	hidden  string // a line of a script instead
 }
 
-// pageExamples reads the blocks that are marked as console, and of those that are marked as sh, which show no output,
-// the lines that begin with berth or curl.
+// pageExamples reads the console blocks, and from sh blocks, which show no output, the lines that begin with berth
+// or curl.
 func pageExamples(page string) (all []example) {
 	inside, silent := false, false
 	for line := range strings.Lines(page) {
@@ -192,7 +192,7 @@ func pageExamples(page string) (all []example) {
 		case strings.HasPrefix(line, "```"):
 			inside, silent = line == "```console", line == "```sh"
 		case silent && (strings.HasPrefix(line, "berth ") || strings.HasPrefix(line, "curl ")):
-			// the shell leaves out what is remarked
+			// The shell skips comments.
 			all = append(all, example{command: line, silent: true})
 		case inside && isCommand:
 			all = append(all, example{command: command})
@@ -207,10 +207,10 @@ func pageExamples(page string) (all []example) {
 	return all
 }
 
-// goesOn tells whether the next line belongs to the command: a quote is open.
+// goesOn tells whether the next line belongs to the command: a quote is still open.
 func (e example) goesOn() bool { return strings.Count(e.command, "'")%2 == 1 && len(e.output) == 0 }
 
-// asPublished are places that pages name as they are on a reader's machine, and what stands for them here.
+// asPublished replaces the places that pages name on a reader's machine by those of the test.
 var asPublished = strings.NewReplacer("/run/berth/admin.sock", "$BERTH_ADMIN_SOCKET",
 	"https://berth.example:7890", "https://$REMOTE")
 
@@ -225,7 +225,7 @@ func (e example) script() string {
 	if e.silent {
 		command := e.command
 		if of, is := strings.CutPrefix(asPublished.Replace(command), "curl "); is {
-			command = "curl --fail " + of // what is refused is not what the page means to show
+			command = "curl --fail " + of // no page means to show a refused request
 		}
 		return "exec sh -c '" + strings.ReplaceAll(command, "'", "''") + "'\n"
 	}
@@ -235,13 +235,13 @@ func (e example) script() string {
 		if found := regexp.MustCompile(`^berth( elastic| state)? check|--check`); found.MatchString(e.command) {
 			run = "exits 2 "
 		} else if strings.HasSuffix(e.output[n-1], " found") {
-			run = "" // a list that is empty
+			run = "" // the list is empty
 		}
 	} else if n > 0 && strings.HasPrefix(e.command, "berth plan diff ") {
-		run = "exits 2 " // it differs
+		run = "exits 2 " // there are differences
 	}
 	command := e.command
-	if !strings.HasPrefix(command, "berth ") { // a shell's line
+	if !strings.HasPrefix(command, "berth ") { // a line for the shell
 		command = "exec sh -c '" + strings.ReplaceAll(asPublished.Replace(command), "'", "''") + "'"
 	}
 	var want strings.Builder
@@ -251,8 +251,8 @@ func (e example) script() string {
 	return run + command + "\nsays" + want.String() + "\n"
 }
 
-// says LINE... holds what the last command said to the lines. An ellipsis stands for whatever there is, alone for any
-// number of lines.
+// says LINE... compares the output of the last command with the lines. An ellipsis stands for any text, and alone
+// for any number of lines.
 func says(ts *testscript.TestScript, _ bool, want []string) {
 	noted, got := ts.ReadFile("stderr"), ts.ReadFile("stdout")
 	form := "^"
@@ -264,7 +264,7 @@ func says(ts *testscript.TestScript, _ bool, want []string) {
 		form += strings.ReplaceAll(regexp.QuoteMeta(line), "…", ".*") + `\n`
 	}
 	whole := regexp.MustCompile(form + "$")
-	// what is noted on the way comes first, an error last
+	// Notes come first, an error comes last.
 	if !whole.MatchString(noted+got) && !whole.MatchString(got+noted) {
 		ts.Fatalf("it says\n%s\nand not\n%s", noted+got, strings.Join(want, "\n"))
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// notOfThePlugin are the flags of serve that a managed plugin has no setting for, and why.
+// notOfThePlugin are the flags of serve that are no settings of a managed plugin, each with the reason.
 var notOfThePlugin = map[string]string{
 	"state":           "its entry point has it: the one place of the host that it sees",
 	"plugin-socket":   "its entry point has it",
@@ -27,8 +27,8 @@ var notOfThePlugin = map[string]string{
 	"help":            "it answers nobody",
 }
 
-// TestPluginSettings: each setting of the managed plugin is a flag of serve, and each flag is one or has a reason;
-// which values they take by default is what serve takes.
+// TestPluginSettings: each setting of the managed plugin is a flag of serve. Each flag of serve is a setting, or
+// has a reason. serve accepts the default values.
 func TestPluginSettings(t *testing.T) {
 	text, err := os.ReadFile("../../plugin-config/config.json")
 	fine(t, err)

@@ -18,7 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// scriptPrometheus is a real Prometheus of a script, which scrapes its daemon by the alerts of contrib.
+// scriptPrometheus is a real Prometheus for a script. It scrapes its daemon, with the alerts of contrib.
 type scriptPrometheus struct {
 	dir     string
 	address string // of its API
@@ -29,10 +29,10 @@ type prometheusKey struct{}
 
 // prometheusCommand is the command of scripts:
 //
-//	prometheus place           $METRICS is an address for --metrics-listen
-//	prometheus start           scrapes that each second, with all alerts at once where they wait otherwise
+//	prometheus place           puts an address for --metrics-listen into $METRICS
+//	prometheus start           scrapes that address each second; alerts do not wait
 //	prometheus fires ALERT     waits until an alert fires
-//	prometheus board           asks all that the board of contrib/grafana asks
+//	prometheus board           runs all queries of the board of contrib/grafana
 //	prometheus stop
 func prometheusCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
@@ -57,10 +57,10 @@ func prometheusCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// waits are the parts of an alert that only time can bring about.
+// waits matches the waiting times in an alert.
 var waits = regexp.MustCompile(`for: [0-9]+m|> 900`)
 
-// start runs it with the alerts of contrib, which wait for nothing.
+// start runs Prometheus with the alerts of contrib, without their waiting times.
 func (p *scriptPrometheus) start(target string) error {
 	rules, err := os.ReadFile("../../contrib/prometheus/berth.rules.yml")
 	if err != nil {
@@ -95,7 +95,7 @@ func (p *scriptPrometheus) start(target string) error {
 	return nil
 }
 
-// fires waits until an alert does.
+// fires waits until an alert fires.
 func (p *scriptPrometheus) fires(alert string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -112,7 +112,7 @@ func (p *scriptPrometheus) fires(alert string) error {
 	}
 }
 
-// ask is how many series a query has.
+// ask is the number of series that a query returns.
 func (p *scriptPrometheus) ask(ctx context.Context, query string) (int, error) {
 	var said struct {
 		Status, Error string
@@ -140,7 +140,7 @@ func (p *scriptPrometheus) ask(ctx context.Context, query string) (int, error) {
 	return len(said.Data.Result), nil
 }
 
-// silent are panels that have nothing to show where nothing of the kind is in use.
+// silent are panels that are empty as long as nothing of their kind is in use.
 var silent = map[string]bool{"Leases of DHCP servers": true, "Questions for names": true, "Hooks that failed": true,
 	"Attempts of webhooks that failed": true, "Events that a receiver refused": true,
 	"Age of the oldest event not sent": true, "Names that are answered for": true, "Addresses ahead of need": true,
@@ -148,7 +148,7 @@ var silent = map[string]bool{"Leases of DHCP servers": true, "Questions for name
 	"Requests of the engine": true, "Time of the slowest in a hundred requests": true,
 	"Time of the slowest in a hundred commits": true}
 
-// board asks all that the board for Grafana asks.
+// board runs all queries of the board for Grafana.
 func (p *scriptPrometheus) board() error {
 	text, err := os.ReadFile("../../contrib/grafana/berth.json")
 	if err != nil {
@@ -177,7 +177,7 @@ func (p *scriptPrometheus) board() error {
 	return nil
 }
 
-// stop ends it. One that does not run stays so.
+// stop ends Prometheus, if it runs.
 func (p *scriptPrometheus) stop() {
 	if p.run == nil {
 		return

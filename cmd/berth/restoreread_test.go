@@ -9,7 +9,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// A state that no daemon reads is not restored in silence.
+// Restoring a state that no daemon reads gives a warning.
 func TestUnreadState(t *testing.T) {
 	for c := range ipamtest.Rows(4, `
 		# the settings, with a comma between them, and what is there besides; the state; what is said of it

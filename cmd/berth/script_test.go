@@ -25,11 +25,11 @@ import (
 	"go.uber.org/goleak"
 )
 
-// leakTested are the tests, checked for goroutines that stay behind.
+// leakTested runs the tests and then checks for leaked goroutines.
 type leakTested struct{ m *testing.M }
 
 func (l leakTested) Run() int {
-	visit, err := exec.LookPath("visit") // which is this program, as berth is
+	visit, err := exec.LookPath("visit") // another name of this program, like berth
 	if err == nil {
 		err = os.Symlink(visit, filepath.Join(filepath.Dir(visit), "berth"))
 	}
@@ -37,7 +37,7 @@ func (l leakTested) Run() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	debug.SetGCPercent(1000) // each command line leaves a tree of commands behind: most of the time went into that
+	debug.SetGCPercent(1000) // each command line leaves a tree of commands; collecting them took most of the time
 	code := l.m.Run()
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
@@ -47,30 +47,30 @@ func (l leakTested) Run() int {
 }
 
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "berth" { // by that name; in scripts `berth` alone is a command (here_test.go)
+	if filepath.Base(os.Args[0]) == "berth" { // started as berth; in scripts `berth` alone is a command (here_test.go)
 		onEmptyHost()
 	}
-	time.Local = time.UTC // which scripts say with TZ
+	time.Local = time.UTC // scripts set TZ for the same
 	testscript.Main(leakTested{m}, map[string]func(){"visit": visit})
 }
 
-// TestScripts runs testdata/*.txtar. Each has a daemon to itself, where it starts one:
+// TestScripts runs testdata/*.txtar. A script that starts a daemon has it to itself:
 //
 //	berth ARG...                runs a command line in this process (here_test.go)
-//	exits CODE berth ARG...     the same, where it ends with that code; `exits CODE exec ...` for processes
-//	until REGEXP berth ARG...   runs a command until it prints such a line
-//	exec berth serve &daemon&   on the sockets in $WORK, which the environment names
-//	ready                       waits until it says so (sd_notify)
-//	call METHOD JSON            asks its plugin socket, and prints the answer; its PoolID is kept in $POOL
+//	exits CODE berth ARG...     the same, and checks the exit code; `exits CODE exec ...` for processes
+//	until REGEXP berth ARG...   runs a command until it prints a matching line
+//	exec berth serve &daemon&   serves on the sockets in $WORK that the environment names
+//	ready                       waits until the daemon is ready (sd_notify)
+//	call METHOD JSON            calls its plugin socket, and prints the answer; keeps the PoolID in $POOL
 //	certs, remote LOG           for a daemon on the network (certs_test.go)
-//	engine VERB ...             a Docker Engine that is read (engine_test.go)
+//	engine VERB ...             a Docker Engine for the daemon (engine_test.go)
 //	prometheus VERB ...         a Prometheus that scrapes the daemon (prometheus_test.go)
 //	receiver VERB ...           a receiver of webhooks (webhook_test.go)
 //	etcd VERB ...               an etcd that daemons share (etcd_test.go)
-//	answers LOG NAME TYPE WANT  asks the daemon for a name until it answers so; LOG says where it does (dns_test.go)
-//	readyz STATUS LINE          asks the daemon whether it is ready; the answer begins with LINE
-//	terminate [HUP]             sends it SIGTERM, or SIGHUP; `wait daemon` then holds it to exit code 0
-//	forms, views                JSON, YAML and the page say the same (forms_test.go)
+//	answers LOG NAME TYPE WANT  queries a name until the daemon answers WANT; LOG has its address (dns_test.go)
+//	readyz STATUS LINE          checks the daemon's readiness probe; the answer begins with LINE
+//	terminate [HUP]             sends it SIGTERM, or SIGHUP; `wait daemon` then checks for exit code 0
+//	forms, views                check that JSON, YAML and the page agree (forms_test.go)
 //	crowd SOCKET N              opens connections and keeps them until the script ends (crowd_test.go)
 func TestScripts(t *testing.T) {
 	testscript.Run(t, scriptParams("testdata"))
@@ -122,14 +122,14 @@ func setUpScript(env *testscript.Env) error {
 	env.Setenv("BERTH_PLUGIN_SOCKET", env.WorkDir+"/plugin.sock")
 	env.Setenv("BERTH_ADMIN_SOCKET", env.WorkDir+"/admin.sock")
 	env.Setenv("BERTH_HOST", "alpha")
-	env.Setenv("BERTH_DOCKER_HOST", "none") // the machine's own engine is none of a script's business
+	env.Setenv("BERTH_DOCKER_HOST", "none") // scripts must not use the machine's own engine
 	env.Setenv("TZ", "UTC")
-	env.Setenv("GOGC", "400")                 // processes are short, and there are many
+	env.Setenv("GOGC", "400")                 // processes are short and many
 	env.Setenv("GORACE", "atexit_sleep_ms=0") // or each command takes a second under the race detector
 	return nil
 }
 
-// ready waits for the daemon's word that it serves.
+// ready waits until the daemon reports that it serves.
 func ready(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: ready")
@@ -160,7 +160,7 @@ func terminate(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(syscall.Kill(v.PID, end))
 }
 
-// readyz STATUS LINE holds the daemon to an answer of its probe.
+// readyz STATUS LINE compares the answer of the daemon's probe.
 func readyz(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: readyz STATUS LINE")
@@ -194,7 +194,7 @@ func call(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// mode FILE MODE holds a file to what `ls -l` shows of it.
+// mode FILE MODE compares the mode of a file as `ls -l` shows it.
 func mode(ts *testscript.TestScript, _ bool, args []string) {
 	info, err := os.Lstat(ts.MkAbs(args[0]))
 	ts.Check(err)
@@ -203,7 +203,7 @@ func mode(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// leaveSocket PATH leaves a socket there on which nothing listens any more, as a crash does.
+// leaveSocket PATH leaves a socket without a listener there, as a crash does.
 func leaveSocket(ts *testscript.TestScript, _ bool, args []string) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: ts.MkAbs(args[0]), Net: "unix"})
 	ts.Check(err)

@@ -24,7 +24,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// announced listens for the word of a daemon that it is ready.
+// announced listens for a daemon's report that it is ready.
 func announced(t *testing.T) (path string, wait func()) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "notify")
@@ -40,8 +40,8 @@ func announced(t *testing.T) (path string, wait func()) {
 	}
 }
 
-// serves runs the daemon in this process, in a directory, and waits until it is ready. stop has it end, and ended waits
-// until it has: no goroutine stays (TestMain looks).
+// serves runs the daemon in this process, in a directory, and waits until it is ready. stop ends it, and ended
+// waits until it has ended. No goroutine stays (TestMain checks).
 func serves(t *testing.T, dir string, flags ...string) (c *client.Client, stop, ended func()) {
 	t.Helper()
 	notify, wait := announced(t)
@@ -69,7 +69,7 @@ func serves(t *testing.T, dir string, flags ...string) (c *client.Client, stop, 
 	}
 }
 
-// TestServeEnds uses a daemon and ends it: no socket stays, nothing but the state's own files, and its address is there
+// TestServeEnds uses a daemon and ends it. Only the state's own files remain, no socket. The same address works
 // the next time.
 func TestServeEnds(t *testing.T) {
 	dir := t.TempDir()
@@ -80,7 +80,7 @@ func TestServeEnds(t *testing.T) {
 			t.Errorf("round %d: %v, %v", round, spaces, err)
 		}
 		following := make(chan error, 1)
-		go func() { // a stream that is open must not hold the end up
+		go func() { // an open stream must not delay the end
 			for _, err := range c.Follow(context.Background(), ipam.EventFilter{Last: 1}) {
 				if err != nil {
 					following <- err
@@ -101,7 +101,7 @@ func TestServeEnds(t *testing.T) {
 	}
 }
 
-// Sockets that systemd hands over are served on, and stay where they are at the end: they belong to their units.
+// Berth serves on sockets from systemd, and does not remove them at the end: they belong to their units.
 func TestSocketActivation(t *testing.T) {
 	dir := t.TempDir()
 	notify, wait := announced(t)
@@ -148,7 +148,7 @@ func TestSocketActivation(t *testing.T) {
 	}
 }
 
-// asksMAC tells whether the driver behind a socket asks the engine for MACs.
+// asksMAC tells whether the driver on a socket asks the engine for MACs.
 func asksMAC(t *testing.T, socket string) bool {
 	t.Helper()
 	var answer struct{ RequiresMACAddress *bool }
@@ -159,7 +159,7 @@ func asksMAC(t *testing.T, socket string) bool {
 	return *answer.RequiresMACAddress
 }
 
-// A task that fails ends the others, and its error is the answer.
+// If a task fails the others end, and the result is its error.
 func TestTogether(t *testing.T) {
 	failed := errors.New("failed")
 	ended := false
@@ -190,7 +190,7 @@ func TestPrepareState(t *testing.T) {
 	}
 }
 
-// TestNewLog: a line of the log is one whatever others have written, and moves no cursor.
+// TestNewLog: an entry of the log is one line, whatever others have written, and moves no cursor.
 func TestNewLog(t *testing.T) {
 	for _, c := range []struct {
 		format  string
@@ -215,7 +215,7 @@ func TestNewLog(t *testing.T) {
 	}
 }
 
-// The variable may be inherited by a process whose standard error is something else.
+// A process may inherit the variable although its standard error is something else.
 func TestIsJournal(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	fine(t, err)

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// TestServeLines: each line with berth serve that a page shows, in a block of its own, has flags that there are, with
-// values that they take.
+// TestServeLines: each line with berth serve that a page shows in its own block uses existing flags with valid
+// values.
 func TestServeLines(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	fine(t, err)
 	seen := 0
 	for _, page := range append(pages, "../../README.md") {
-		if filepath.Base(page) == "commands.md" { // the help itself, in its columns
+		if filepath.Base(page) == "commands.md" { // which has the help itself, in columns
 			continue
 		}
 		text, err := os.ReadFile(page)

@@ -64,7 +64,7 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// A socket for a group: its members reach it and may connect, nobody else. A directory that is there stays as it is.
+// Members of a socket's group can reach it and connect, nobody else can. An existing directory is not changed.
 func TestBindForGroup(t *testing.T) {
 	gid := os.Getegid()
 	dir := t.TempDir()
@@ -85,7 +85,7 @@ func TestBindForGroup(t *testing.T) {
 	}
 }
 
-// What is not a socket is never followed and never removed.
+// Anything that is not a socket is never followed and never removed.
 func TestBindOverOtherThings(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "target.sock")
@@ -126,7 +126,7 @@ func TestBindPathTooLong(t *testing.T) {
 	}
 }
 
-// At its end a daemon removes its own socket only: another may have taken the place.
+// A daemon removes only its own socket at its end. Another socket may have taken its place.
 func TestCloseLeavesAnothersSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "berth.sock")
 	s := bound(t, path, -1)

@@ -11,7 +11,7 @@ import (
 	"berth/internal/routes"
 )
 
-// onEmptyHost is main in the same surroundings on each machine.
+// onEmptyHost gives main the same surroundings on every machine.
 func onEmptyHost() {
 	p := cli.New(version)
 	os.Exit(p.Run(context.Background(), rootCommand(p, emptyHost()), os.Args[1:]))

@@ -29,7 +29,7 @@ func formatOf(t *testing.T, path string) (format string) {
 	return format
 }
 
-// TestUpgradeIsBackedUp: the backup of an upgrade lies next to the state, has its old format, and is in the log.
+// TestUpgradeIsBackedUp: an upgrade makes a backup next to the state, in the old format, and the log names it.
 func TestUpgradeIsBackedUp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), stateFile)
 	st, err := bolt.Open(t.Context(), bolt.Config{Path: path, NoSync: true})
@@ -56,7 +56,7 @@ func TestUpgradeIsBackedUp(t *testing.T) {
 	if was, now := formatOf(t, backups[0]), formatOf(t, path); was != "3" || now != "4" {
 		t.Errorf("the backup has the format %s, and the state %s", was, now)
 	}
-	// The state's check says what is wrong, as opening it would.
+	// The check of the state reports the same problem as opening it.
 	if _, err := fsckState(t.Context(), backups[0]); err == nil || !strings.Contains(err.Error(), "has format 3") {
 		t.Errorf("a state of format 3: %v", err)
 	}

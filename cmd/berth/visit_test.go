@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// visit FILE opens the link in a file as browsers do, and as strangers would, and says how that is answered.
+// visit FILE opens the link in a file as browsers do, and as strangers would, and prints the answers.
 func visit() {
 	text, err := os.ReadFile(os.Args[1])
 	if err != nil {
@@ -42,7 +42,7 @@ func visit() {
 	fmt.Println("the API:", res.StatusCode)
 }
 
-// knock asks once, and follows nothing; nil where nobody answers.
+// knock sends one request and follows no redirect. The result is nil if nobody answers.
 func knock(to *url.URL, host, cookie string) (*http.Response, string) {
 	req, err := http.NewRequest(http.MethodGet, to.String(), nil)
 	if err != nil {

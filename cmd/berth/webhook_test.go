@@ -15,8 +15,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// scriptReceiver is a receiver of webhooks of a script. It writes down what it takes, a line for each, in received:
-// type, name, and whether the signature is genuine, by the script of docs/webhooks.md.
+// scriptReceiver is a receiver of webhooks for a script. It writes a line in received for each one it accepts:
+// type, name, and whether the signature is genuine according to the script of docs/webhooks.md.
 type scriptReceiver struct {
 	dir, verify string
 	address     string
@@ -31,9 +31,9 @@ type receiverKey struct{}
 
 // receiverCommand is the command of scripts:
 //
-//	receiver start           $RECEIVER is its URL, the secret is in the file secret where there is one
+//	receiver start           puts its URL into $RECEIVER; the secret, if any, is in the file secret
 //	receiver stop
-//	receiver answers STATUS  what is not 2xx is written down as refused
+//	receiver answers STATUS  answers with STATUS from now on; if that is not 2xx, records messages as refused
 func receiverCommand(ts *testscript.TestScript, neg bool, args []string) {
 	r := ts.Value(receiverKey{}).(*scriptReceiver)
 	switch {
@@ -110,7 +110,7 @@ func (r *scriptReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// genuine asks the script of the docs.
+// genuine runs the script of the docs.
 func (r *scriptReceiver) genuine(h http.Header, body string) string {
 	if h.Get("webhook-signature") == "" {
 		return "unsigned"

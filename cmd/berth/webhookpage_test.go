@@ -10,8 +10,8 @@ import (
 	"berth/internal/webhook"
 )
 
-// TestWebhooksPage: what docs/webhooks.md has a reader run makes a secret that is taken. Its flags are held by
-// TestServeLines, and its check of a signature is run by testdata/webhook.txtar.
+// TestWebhooksPage: the lines in docs/webhooks.md that make a secret make a valid one. TestServeLines checks the
+// page's flags, and testdata/webhook.txtar runs its check of a signature.
 func TestWebhooksPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/webhooks.md")
 	fine(t, err)

@@ -13,15 +13,15 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// as is the context of a request of somebody with a role.
+// as is the context of a request from a caller with a role.
 func as(ctx context.Context, role api.Role) context.Context {
 	return context.WithValue(ctx, callerKey{}, &caller{actor: "somebody", role: role})
 }
 
-// TestSocketRoles: who may look and who may change on the socket, by what the kernel says of the peer.
+// TestSocketRoles: on the socket, the user and groups that the kernel reports decide who may read or change.
 func TestSocketRoles(t *testing.T) {
 	h := start(t, nil)
-	// Of 990 are the admins, of 991 those who may look.
+	// Members of group 990 are admins, members of 991 may read.
 	for c := range ipamtest.Rows(7, `
 		root | 0 | 0 | -1 | -1 | 200 | 200
 		root in the group for looking | 0 | 991 | 990 | 991 | 200 | 200
@@ -69,7 +69,7 @@ func TestSocketRoles(t *testing.T) {
 	}
 }
 
-// TestNobodyIsLetIn: a request that has passed no door may do nothing.
+// TestNobodyIsLetIn: a request that has not been authenticated may do nothing.
 func TestNobodyIsLetIn(t *testing.T) {
 	h := start(t, nil)
 	for _, r := range h.server.routes() {

@@ -8,13 +8,13 @@ import (
 	"berth/internal/ipam"
 )
 
-// forAccount is the harness for one who asks for one account.
+// forAccount is the harness for a caller that is limited to one account.
 func (h *harness) forAccount(account string, since time.Time) *harness {
 	return h.as(&caller{actor: "token of " + account, role: api.RoleAccount, account: account, since: since})
 }
 
-// accountsHarness has the account shop with two addresses, of which one is mapped to its container shop/web/1, and
-// rival with one that is mapped to rival/db.
+// accountsHarness has two accounts: shop with two addresses, one of them mapped to its container shop/web/1, and
+// rival with one, mapped to rival/db.
 func accountsHarness(t *testing.T) *harness {
 	h := start(t, nil)
 	h.planned(t)
@@ -44,8 +44,8 @@ func (h *harness) created(t *testing.T, account string) time.Time {
 	return since
 }
 
-// TestAccountToken: who asks for one account sees and touches what is its own; of anything else he is not told whose it
-// is, nor whether it is there (CS-5, CS-14).
+// TestAccountToken: the token of an account sees and changes only what belongs to that account. For anything else
+// it learns neither the owner nor whether it exists (CS-5, CS-14).
 func TestAccountToken(t *testing.T) {
 	h := accountsHarness(t)
 	h.forAccount("shop", h.created(t, "shop")).plays(t, `
@@ -105,8 +105,8 @@ func TestAccountToken(t *testing.T) {
 	`)
 }
 
-// TestRemovedAccountsToken: the tokens of an account that was removed are refused, also where another of the same name
-// was made since (CS-14).
+// TestRemovedAccountsToken: the tokens of a removed account are refused, even if another account of the same name
+// has been created since (CS-14).
 func TestRemovedAccountsToken(t *testing.T) {
 	h := accountsHarness(t)
 	shop := h.forAccount("shop", h.created(t, "shop"))
@@ -115,10 +115,10 @@ func TestRemovedAccountsToken(t *testing.T) {
 	shop.plays(t, `GET /v1/elastic -> 403 the account shop`)
 	h.plays(t, `edit {"op": "account.create", "account": "shop"} -> 200`)
 	shop.plays(t, `GET /v1/elastic -> 403 the account shop`)
-	h.forAccount(ipam.DefaultAccount, time.Time{}).plays(t, `GET /v1/elastic -> 200`) // which is always there
+	h.forAccount(ipam.DefaultAccount, time.Time{}).plays(t, `GET /v1/elastic -> 200`) // which always exists
 }
 
-// TestAccountTokenCreated: a token is for an account that is there, with no role beside.
+// TestAccountTokenCreated: an account token needs an existing account, and takes no role besides.
 func TestAccountTokenCreated(t *testing.T) {
 	h := accountsHarness(t)
 	h.plays(t, `

@@ -18,7 +18,7 @@ func (h *harness) plain(t *testing.T) string {
 	return out.Results[0].Network.String()
 }
 
-// TestReserveInTheBrowser goes through both steps: the first changes nothing, the second what was shown.
+// TestReserveInTheBrowser: the first step changes nothing, the second makes the change that was shown.
 func TestReserveInTheBrowser(t *testing.T) {
 	h := start(t, nil)
 	h.plays(t, `
@@ -32,7 +32,7 @@ func TestReserveInTheBrowser(t *testing.T) {
 	`, "$ID", h.plain(t))
 }
 
-// TestCreateInTheBrowser creates a network in two steps; what cannot be read is said, and nothing is changed.
+// TestCreateInTheBrowser creates a network in two steps. Wrong input is reported and changes nothing.
 func TestCreateInTheBrowser(t *testing.T) {
 	h := start(t, nil)
 	h.plays(t, `
@@ -46,7 +46,7 @@ func TestCreateInTheBrowser(t *testing.T) {
 	`)
 }
 
-// TestForgedForms changes nothing by what another site has sent, nor by anything but what was shown.
+// TestForgedForms: a form from another site changes nothing. Nor does a form that differs from what was shown.
 func TestForgedForms(t *testing.T) {
 	h := start(t, nil)
 	h.plays(t, `fill /change/reserve network=$ID&address=10.251.0.7&owner=mail -> 200`, "$ID", h.plain(t))
@@ -73,13 +73,13 @@ func TestForgedForms(t *testing.T) {
 		h.play(t, s)
 	}
 	h.form = agreed
-	h.send(t, steps(`agree /change/reserve -> 0`)[0]) // once more
+	h.send(t, steps(`agree /change/reserve -> 0`)[0]) // a second time
 	if all, err := h.client.Reservations(t.Context(), "", ""); err != nil || len(all) != 1 {
 		t.Errorf("what was agreed to twice reserved %v, %v", all, err)
 	}
 }
 
-// TestStaleForm is refused, and says what has changed since.
+// TestStaleForm: a stale form is refused, and the answer says what has changed since.
 func TestStaleForm(t *testing.T) {
 	h := start(t, nil)
 	id := h.plain(t)
@@ -97,7 +97,7 @@ func TestStaleForm(t *testing.T) {
 	`)
 }
 
-// TestPageOverTLS shows readers no forms, takes none from them, and answers to the names of the certificate alone.
+// TestPageOverTLS: readers see no forms and can send none. The page answers only to the names in the certificate.
 func TestPageOverTLS(t *testing.T) {
 	w := startTLS(t, nil)
 	id := w.plain(t)
@@ -118,8 +118,8 @@ func TestPageOverTLS(t *testing.T) {
 	`, "$ID", id)
 }
 
-// TestPagePaths holds what `berth page` passes on to what there is: all views, and of the rest what says how the API is
-// asked, and nothing that answers for it.
+// TestPagePaths compares the paths that `berth page` passes on with the routes: all views, and of the API only its
+// documentation, not its operations.
 func TestPagePaths(t *testing.T) {
 	s := start(t, nil).server
 	for _, r := range s.pageRoutes() {

@@ -10,8 +10,8 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// TestNextFreeKeepsFields: the button that fills in a free address keeps what was typed into the other fields. Enter
-// still means the first button, which shows what would change.
+// TestNextFreeKeepsFields: the button that fills in a free address keeps the other fields. Enter still presses the
+// first button, which shows the change.
 func TestNextFreeKeepsFields(t *testing.T) {
 	h := start(t, nil)
 	body := h.plays(t, `
@@ -39,8 +39,8 @@ var (
 	noHints = regexp.MustCompile("--[a-z]|`berth|\\b(Network|Elastic)[A-Z]\\w+")
 )
 
-// TestRefusalsOfForms: a refusal on the page has no code and no flag or command of berth. Where a form helps, it names
-// that.
+// TestRefusalsOfForms: a refusal on the page has no code and no flag or command of berth. If a form helps, the
+// page names the form.
 func TestRefusalsOfForms(t *testing.T) {
 	h := start(t, nil)
 	id := h.shop(t)

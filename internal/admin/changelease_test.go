@@ -10,8 +10,8 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// TestReleaseLeaseInTheBrowser ends the lease of a container by what the engine says, and by nothing else: while a
-// container has it, it is refused, and the lease that was shown is the one that ends.
+// TestReleaseLeaseInTheBrowser: the form ends a container's lease only if the engine allows it. It is refused
+// while the container uses the address, and it ends only the lease that was shown.
 func TestReleaseLeaseInTheBrowser(t *testing.T) {
 	running := true // what the engine says of the container
 	var asked []ipam.LeaseRelease
@@ -56,7 +56,7 @@ func TestReleaseLeaseInTheBrowser(t *testing.T) {
 	running, asked = true, nil
 	script(`agree /change/release -> 409 the container web has $ADDR`)
 
-	must(t, h.service.ReleaseAddress(t.Context(), pool, addr)) // it has started anew since it was shown
+	must(t, h.service.ReleaseAddress(t.Context(), pool, addr)) // the container has restarted since the form was shown
 	if again := take(); again != addr {
 		t.Fatalf("web has %s, and had %s", again, addr)
 	}
@@ -79,7 +79,7 @@ func TestReleaseLeaseInTheBrowser(t *testing.T) {
 	}
 }
 
-// web plans a network on which the container web takes an address.
+// web plans a network on which the container web has an address.
 func (h *harness) web(t *testing.T) (network string, pool ipam.ID, take func() netip.Addr) {
 	t.Helper()
 	network = h.plain(t)
@@ -90,7 +90,7 @@ func (h *harness) web(t *testing.T) (network string, pool ipam.ID, take func() n
 	}
 }
 
-// TestReleaseLeaseUnknown: where nobody says what runs, no form ends the lease of a container.
+// TestReleaseLeaseUnknown: if the daemon does not know what runs, no form ends a container's lease.
 func TestReleaseLeaseUnknown(t *testing.T) {
 	h := start(t, nil)
 	id, _, take := h.web(t)

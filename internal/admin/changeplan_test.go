@@ -22,7 +22,7 @@ func (h *harness) shop(t *testing.T) string {
 	`).outcome(t).Results[0].Network.String()
 }
 
-// TestQuestions: each question names all that it is about, and what is agreed to is done. The view that follows shows
+// TestQuestions: each question names everything it is about. Agreeing makes the change, and the next view shows
 // it.
 func TestQuestions(t *testing.T) {
 	for c := range ipamtest.Rows(5, `
@@ -46,7 +46,7 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// agrees goes through both steps of a form: the first shows the question and the changes.
+// agrees goes through both steps of a form. The first step shows the question and the changes.
 func (h *harness) agrees(t *testing.T, what, fields, question, changes string) {
 	t.Helper()
 	done := h.plays(t, `
@@ -57,7 +57,7 @@ func (h *harness) agrees(t *testing.T, what, fields, question, changes string) {
 	h.plays(t, `look $TO -> 200`, "$TO", strings.TrimPrefix(done.header.Get("Location"), ".."))
 }
 
-// TestRemoveNetworkInTheBrowser removes a network that nobody uses. While somebody does, the form says what to do.
+// TestRemoveNetworkInTheBrowser: an unused network is removed. If it is in use, the form says what to do.
 func TestRemoveNetworkInTheBrowser(t *testing.T) {
 	h := start(t, nil)
 	id := h.shop(t)
@@ -73,7 +73,7 @@ func TestRemoveNetworkInTheBrowser(t *testing.T) {
 	h.plays(t, `GET /v1/networks/shop -> 404`)
 }
 
-// TestOffers: each view offers what can be done about what it shows, and nothing that is refused in any case.
+// TestOffers: each view offers the actions that fit what it shows, and none that is always refused.
 func TestOffers(t *testing.T) {
 	h := start(t, nil)
 	id := h.shop(t)
@@ -103,7 +103,7 @@ func TestOffers(t *testing.T) {
 	h.plays(t, `fill /change/release network=$ID&address=10.251.0.1 -> 400 10.251.0.1 is a gateway`, "$ID", id)
 }
 
-// TestReservedUntil: the end of a reservation stands in each list that has it.
+// TestReservedUntil: each list of reservations shows when a reservation ends.
 func TestReservedUntil(t *testing.T) {
 	h := start(t, nil)
 	n, err := h.service.Network(t.Context(), h.shop(t))

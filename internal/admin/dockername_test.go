@@ -9,8 +9,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// A network is shown by the name of the Docker network that is on it, where no network has that name itself; where
-// there are several these are named, and so is what Docker's word cannot be had for.
+// A network can be shown by the name of its Docker network, unless another network has that name. Several matches
+// are all named. A failed lookup is an error.
 func TestNetworkByDockerName(t *testing.T) {
 	cidr := netip.MustParsePrefix("10.1.0.0/24")
 	places := map[string][]ipam.DockerPlace{

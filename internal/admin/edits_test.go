@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What is wrong with a body is said, with the field where there is one, and nothing is changed.
+// A wrong body is refused with its reason and the field, if there is one. Nothing is changed.
 func TestBadBodies(t *testing.T) {
 	h := start(t, nil)
 	lan := h.planned(t)
@@ -148,7 +148,7 @@ func TestBadBodies(t *testing.T) {
 	}
 }
 
-// everything is what a change would change, as it is shown; no event is younger than the last one.
+// everything is all that a change can alter, as the API shows it. The last event is the newest.
 func (h *harness) everything(t *testing.T) (all []string) {
 	t.Helper()
 	for _, s := range steps(`
@@ -164,7 +164,7 @@ func (h *harness) everything(t *testing.T) (all []string) {
 	return all
 }
 
-// TestContentType: a body is JSON that is not packed, so that none grows on its way.
+// TestContentType: a body is uncompressed JSON, so none grows while it is read.
 func TestContentType(t *testing.T) {
 	h := start(t, nil)
 	for kind, status := range map[string]int{
@@ -202,7 +202,7 @@ func TestBodyTooLarge(t *testing.T) {
 	if got := h.send(t, note(api.MaxBody, 0)); got.status == http.StatusRequestEntityTooLarge {
 		t.Errorf("just the bound: %s", got.body)
 	}
-	// Nor is memory set aside for what a client only says it will send.
+	// No memory is reserved for a size that the client only announces.
 	req := h.request(t, tried(`{}`))
 	req.ContentLength = 1 << 50
 	res, err := h.as(&caller{role: api.RoleAdmin}).http.Do(req)
@@ -212,7 +212,7 @@ func TestBodyTooLarge(t *testing.T) {
 	}
 }
 
-// Of several changes all are made, or none; the one that is in the way is named.
+// Of several changes all are made or none. The answer names the change that failed.
 func TestBulkIsWhole(t *testing.T) {
 	h := start(t, nil)
 	h.planned(t)
@@ -263,7 +263,7 @@ func TestBulkIsWhole(t *testing.T) {
 	}
 }
 
-// A full disk, and a change whose outcome is not known, have answers of their own.
+// A full disk and a change of unknown outcome each have their own answer.
 func TestChangeOfUnknownOutcome(t *testing.T) {
 	h, faulty := startFaulty(t)
 	faulty.Next(storetest.Fault{Before: store.ErrNoSpace})

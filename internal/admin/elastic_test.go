@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// TestElasticAsDescribed asks each operation of elastic addresses, and holds request and answer to the description
-// (CS-1 to CS-6).
+// TestElasticAsDescribed calls each operation on elastic addresses, and compares request and answer with the
+// description (CS-1 to CS-6).
 func TestElasticAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	h.planned(t)
-	released := `"state":"releasing"` // the edge has said that it maps it
+	released := `"state":"releasing"` // the edge has reported that it maps the address
 	if overTwo {
-		released = `"state":"free"` // with a shared store it says so in a session, which it has not
+		released = `"state":"free"` // with a shared store the edge reports in a session, and here it has none
 	}
 	h.plays(t, `
 		edit {"op": "network.create", "name": "net3", "space": "lab",
@@ -66,7 +66,7 @@ func TestElasticAsDescribed(t *testing.T) {
 	`, "$RELEASED", released)
 }
 
-// TestEdgeNews: an edge is told the whole, then each change, and counts as connected while it listens.
+// TestEdgeNews: an edge gets the whole state, then each change. It counts as connected while it listens.
 func TestEdgeNews(t *testing.T) {
 	h := start(t, nil)
 	h.planned(t)

@@ -26,9 +26,9 @@ func (h *harness) kindsOf(t *testing.T, path string) map[ipam.FindingKind]int {
 	return kinds
 }
 
-// TestElasticCheck: what the records, the edge, the devices and the engine say of elastic addresses is in one report,
-// and in that of everything; what else a comparison finds, and what is wrong on the host besides, is in the latter
-// only.
+// TestElasticCheck: the elastic report has all findings about elastic addresses, from the records, the edge, the
+// devices and the engine. The full report has these too. Only the full report has the other findings of a
+// comparison and of the host.
 func TestElasticCheck(t *testing.T) {
 	engine := watcher{report: ipam.CheckReport{Host: "alpha", Engine: ipam.EngineReachable}}
 	h := start(t, func(s *Server) {
@@ -67,7 +67,7 @@ func TestElasticCheck(t *testing.T) {
 		t.Errorf("the report of everything: %v", all)
 	}
 	if overTwo {
-		return // no edge is told anything there
+		return // no edge gets any news there
 	}
 	line(t, h.stream(t, "GET /v1/edge"))
 	if got := h.kindsOf(t, "/v1/elastic/check"); got[ipam.EdgeAway] != 0 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Two admins have read the same network, and both change it: the second one is told, and neither overwrites the other.
+// If two admins change the same network after reading it, the second is refused. Neither overwrites the other.
 func TestIfMatch(t *testing.T) {
 	h := start(t, nil)
 	h.planned(t)
@@ -43,7 +43,7 @@ func TestIfMatch(t *testing.T) {
 	}
 }
 
-// A network that Docker asked for has a revision before anybody has edited it: its first change has one winner.
+// A network that Docker created has a revision before anybody edits it. Of two first changes one wins.
 func TestIfMatchOfDockersNetwork(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)

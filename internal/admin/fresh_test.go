@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPageIsToldOfChanges follows the link of a view, is told of a change that was made since it was drawn, and sees
-// the end with the server's.
+// TestPageIsToldOfChanges follows the link of a view, hears of a change made after the view was drawn, and gets an
+// end when the server ends.
 func TestPageIsToldOfChanges(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
@@ -36,7 +36,7 @@ func TestPageIsToldOfChanges(t *testing.T) {
 	}
 }
 
-// TestPageToldWrongly refuses marks that are none.
+// TestPageToldWrongly: invalid marks are refused.
 func TestPageToldWrongly(t *testing.T) {
 	start(t, nil).plays(t, `
 		look /live?after=never -> 400

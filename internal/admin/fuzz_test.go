@@ -12,7 +12,7 @@ import (
 	"berth/internal/admin/api"
 )
 
-// FuzzRequest: whatever is asked for, the answer is JSON: what was asked for, or a problem that is the client's fault.
+// FuzzRequest: the answer to any request is JSON: the result, or a problem that is the client's fault.
 func FuzzRequest(f *testing.F) {
 	for _, s := range steps(`
 		GET /v1/leases?space=local&subnet=10.0.0.0%2F8&remembered=true -> 200
@@ -57,7 +57,7 @@ func FuzzRequest(f *testing.F) {
 		f.Add(s.method, path, query, s.body)
 	}
 	s := New(start(f, new(watcher).join).server.cfg)
-	close(s.ended) // a stream ends when it has shown what is there
+	close(s.ended) // so that a stream ends after what it already has
 	f.Fuzz(func(t *testing.T, method, path, query, body string) {
 		target := &url.URL{Path: path, RawPath: path, RawQuery: query}
 		if plain, err := url.PathUnescape(path); err == nil {

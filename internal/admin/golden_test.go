@@ -17,8 +17,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// goldenTargets are the requests of TestGoldenAnswers. $SUBNET is the id of 10.4.0.0/24. An endpoint without a request
-// is asked without parameters.
+// goldenTargets are the requests of TestGoldenAnswers. $SUBNET is the id of 10.4.0.0/24. An endpoint that is not
+// listed is called without parameters.
 const goldenTargets = `
 	/v1/networks /v1/networks?space=lab&limit=1
 	/v1/networks/office /v1/networks/seen /v1/networks/nowhere
@@ -33,7 +33,7 @@ const goldenTargets = `
 	/v1/hosts/h1 /v1/deploys/shop
 	/v1/elastic/203.0.113.0 /v1/elastic/203.0.113.9`
 
-// noAnswer are the endpoints whose answers are no JSON, or never end. What they say has tests of its own.
+// noAnswer are the endpoints whose answers are not JSON, or never end. Other tests check them.
 var noAnswer = map[string]bool{
 	"/healthz": true, "/readyz": true, "/metrics": true, // a line for people; names of metrics: TestGoldenMetrics
 	"/openapi.yaml": true, "/docs": true, // TestDescribed
@@ -47,7 +47,7 @@ type goldenAnswer struct {
 	Body   any
 }
 
-// TestGoldenAnswers: each GET of the API answers over the state of 1.0 what 1.0 answered. Fields may come
+// TestGoldenAnswers: each GET of the API gives for the state of 1.0 the same answer as 1.0. New fields are allowed
 // (docs/formats.md).
 func TestGoldenAnswers(t *testing.T) {
 	s, subnet := goldenServer(t)
@@ -96,7 +96,7 @@ func goldenServer(t *testing.T) (s *Server, subnet string) {
 	return nil, ""
 }
 
-// answerTo is what an admin gets.
+// answerTo is the answer that an admin gets.
 func (s *Server) answerTo(t *testing.T, target string) goldenAnswer {
 	t.Helper()
 	req := httptest.NewRequestWithContext(as(t.Context(), api.RoleAdmin), http.MethodGet, target, nil)
@@ -107,7 +107,7 @@ func (s *Server) answerTo(t *testing.T, target string) goldenAnswer {
 	return goldenAnswer{w.Code, w.Header().Get("Content-Type"), body}
 }
 
-// settle replaces the time of an answer, which differs between two runs. With texts, it replaces texts for people, too.
+// settle replaces the times that differ between two runs. With texts, it also replaces texts for people.
 func settle(v any, texts bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -142,7 +142,7 @@ func TestGoldenEndpoints(t *testing.T) {
 	golden.Names(t, "endpoints.txt", all)
 }
 
-// TestGoldenCodes: a code of 1.0 stays: those of problems, of refusals about addresses, and of findings.
+// TestGoldenCodes: every code of 1.0 remains: of problems, of refusals about addresses, and of findings.
 func TestGoldenCodes(t *testing.T) {
 	doc := description(t)
 	var all []string
@@ -157,7 +157,7 @@ func TestGoldenCodes(t *testing.T) {
 	golden.Names(t, "codes.txt", all)
 }
 
-// TestGoldenImport: the document of 1.0's GET /v1/export is imported into an empty state, and exported as it was.
+// TestGoldenImport: an empty state imports the document of 1.0's GET /v1/export, and exports the same document.
 func TestGoldenImport(t *testing.T) {
 	document := golden.Read(t, "export.json")
 	if document == nil { // it is made of the document in YAML

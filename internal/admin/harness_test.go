@@ -30,7 +30,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// harness is a server on a socket, with what is behind it.
+// harness is a server on a socket, with the service and the store under it.
 type harness struct {
 	server  *Server
 	service *service.Service
@@ -38,10 +38,10 @@ type harness struct {
 	socket  string
 	temp    string
 	client  *client.Client
-	stop    func() error // ends Serve and returns what it answered; called at the end of the test unless before
+	stop    func() error // ends Serve and returns its result; called at the end of the test unless before
 
-	// Requests of scripts go to base with these headers. tags are the words of a script, and form is that of the last
-	// page.
+	// Scripts send their requests to base with these headers. tags are the words of a script, and form is the form
+	// of the last page.
 	http   *http.Client
 	base   string
 	header http.Header
@@ -96,7 +96,7 @@ func start(t testing.TB, edit func(*Server)) *harness {
 	return h
 }
 
-// startFaulty serves over a store that fails when it is told to.
+// startFaulty serves over a store that fails on demand.
 func startFaulty(t *testing.T) (*harness, *storetest.Faulty) {
 	t.Helper()
 	faulty := storetest.NewFaulty(storetest.NewModel())
@@ -110,10 +110,10 @@ func startFaulty(t *testing.T) (*harness, *storetest.Faulty) {
 	}), faulty
 }
 
-// redirected keeps an http.Client from following.
+// redirected keeps an http.Client from following redirects.
 func redirected(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// quiet is a log that nobody reads.
+// quiet is a log that discards everything.
 func quiet() *logrus.Entry {
 	l := logrus.New()
 	l.SetOutput(io.Discard)
@@ -165,7 +165,7 @@ func (h *harness) open(t testing.TB, asked string, body io.Reader) (*http.Respon
 	return nil, cmp.Or(json.NewDecoder(res.Body).Decode(p), error(p))
 }
 
-// stream reads the lines of an answer that goes on.
+// stream reads the lines of an answer that stays open.
 func (h *harness) stream(t testing.TB, asked string) *bufio.Scanner {
 	t.Helper()
 	res, err := h.open(t, asked, nil)
@@ -194,7 +194,7 @@ func code(err error) string {
 	return p.Code
 }
 
-// furnish makes a space of its own, subnets of both families, and every kind of lease, held and remembered.
+// furnish makes a space, subnets of both families, and every kind of lease, held and remembered.
 func (h *harness) furnish(t *testing.T) {
 	t.Helper()
 	ctx := ipam.WithActor(t.Context(), "engine")

@@ -16,7 +16,7 @@ import (
 	"berth/store/mem"
 )
 
-// clustered is a harness on a store that it shares with a host beta.
+// clustered is a harness on a store that it shares with another host, beta.
 type clustered struct {
 	*harness
 	beta  *service.Service
@@ -61,7 +61,7 @@ func join(t *testing.T, st *mem.Store, name string) *service.Service {
 	return s
 }
 
-// TestHostsAsDescribed plays a life of a host through every operation, and what each of them refuses.
+// TestHostsAsDescribed plays the life of a host through every operation, with the refusals of each.
 func TestHostsAsDescribed(t *testing.T) {
 	c := startClustered(t, nil)
 	_, err := c.beta.Edit(t.Context(), ipam.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace,
@@ -98,7 +98,7 @@ func TestHostsAsDescribed(t *testing.T) {
 		edit {"op": "host.remove", "name": "beta"} -> 200 "host.leave"
 		GET /v1/hosts/beta -> 200 "state":"leaving"
 	`)
-	// As beta's daemon does when it hears of it.
+	// beta's daemon does this when it hears of the removal.
 	_, err = c.beta.Edit(t.Context(), ipam.EditOptions{}, &ipam.RemoveHost{Name: "beta", Off: true})
 	must(t, err)
 	c.plays(t, `
@@ -114,7 +114,7 @@ func TestHostsAsDescribed(t *testing.T) {
 	`)
 }
 
-// What a host is refused in its cluster is a problem of its own, and so is a store out of reach.
+// Each refusal of a host in its cluster is a problem with its own code. So is a store out of reach.
 func TestHostsRefused(t *testing.T) {
 	c := startClustered(t, nil)
 	_, err := c.beta.Edit(t.Context(), ipam.EditOptions{}, &ipam.RemoveHost{Name: "alpha"})
@@ -127,7 +127,7 @@ func TestHostsRefused(t *testing.T) {
 	c.plays(t, `edit {"op": "network.create", "name": "lan", "space": "global"} -> 503 store_away`)
 }
 
-// A store of the host's own knows no hosts, and says so.
+// A host's own store has no hosts, and the API says so.
 func TestNoHosts(t *testing.T) {
 	h := start(t, nil)
 	for _, s := range steps(`
@@ -143,7 +143,7 @@ func TestNoHosts(t *testing.T) {
 	}
 }
 
-// What is read while the shared store is out of reach says how old it is, and the client tells.
+// While the shared store is out of reach, an answer says how old its data is, and the client passes that on.
 func TestAge(t *testing.T) {
 	var never atomic.Bool
 	c := startClustered(t, func(s *Server) {
@@ -175,7 +175,7 @@ func TestAge(t *testing.T) {
 	if len(told) != 2 || !told[0].Since.Equal(since) || told[0].Age != 12*time.Second || told[1].Age >= 0 {
 		t.Errorf("it tells %v, out of reach since %s", told, since)
 	}
-	_, err := c.client.Status(t.Context()) // which says it all by itself
+	_, err := c.client.Status(t.Context()) // which reports its age itself
 	must(t, err)
 	_, err = c.client.Version(t.Context())
 	must(t, err)
@@ -186,7 +186,7 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// The status tells of the shared store, and of the hosts as far as they are known.
+// The status describes the shared store, and the hosts as far as they are known.
 func TestClusterStatus(t *testing.T) {
 	c := startClustered(t, nil)
 	c.plays(t, `
@@ -203,7 +203,7 @@ func TestClusterStatus(t *testing.T) {
 	`)
 }
 
-// TestProbes: anybody may ask them, on the socket and over the network, and learns nothing but that.
+// TestProbes: anybody may call the probes, on the socket and over the network, and learns nothing else.
 func TestProbes(t *testing.T) {
 	var ready atomic.Bool
 	away := startClustered(t, nil)

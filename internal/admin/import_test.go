@@ -17,7 +17,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// aPlan has everything in it that a plan can have.
+// aPlan uses everything that a plan can contain.
 const aPlan = `{"networks": [
 	{"name": "front", "space": "lab", "tags": {"site": "a"}, "mac_prefix": "aa:00:00", "links": [{"host": "h1", "mode": "bridged", "link": "br0"}],
 		"sticky": false, "quarantine": "10m", "line": 3,
@@ -32,7 +32,7 @@ const aPlan = `{"networks": [
 	{"name": "others", "type": "dynamic", "reservations": [{"owner": "c"}]},
 	{"name": "wire"}]}`
 
-// TestImportAsDescribed holds export, import, resume and undo, and their refusals, to the description.
+// TestImportAsDescribed compares export, import, resume and undo, and their refusals, with the description.
 func TestImportAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	h.plays(t, `
@@ -77,7 +77,7 @@ func manyAddresses(name string, third byte) ipam.Plan {
 	return ipam.Plan{Networks: []ipam.PlannedNetwork{n}}
 }
 
-// Each line of an import is as described, the last one is the report, and what is in between is how far it is.
+// Each line of an import is as described. The last one is the report, the others are progress.
 func TestImportLinesAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	got := h.plays(t, `POST /v1/import $PLAN -> 200`, "$PLAN", inJSON(t, manyAddresses("large", 1)))
@@ -91,7 +91,7 @@ func TestImportLinesAsDescribed(t *testing.T) {
 	}
 }
 
-// TestClientImport goes there and back through the client, over the socket and over TLS, and hears of the progress.
+// TestClientImport: the client exports and imports over the socket and over TLS, and reports progress.
 func TestClientImport(t *testing.T) {
 	w := startTLS(t, nil)
 	file := filepath.Join(t.TempDir(), "token")
@@ -133,7 +133,7 @@ func TestClientImport(t *testing.T) {
 		}
 	}
 	for range w.client.Export(t.Context(), "") {
-		break // a receiver that has seen enough
+		break // the receiver stops early
 	}
 	_, err = w.client.Import(t.Context(), ipam.Plan{Networks: []ipam.PlannedNetwork{{Name: "x y", Line: 4}}}, false,
 		nil)
@@ -147,7 +147,7 @@ func TestClientImport(t *testing.T) {
 	}
 }
 
-// A plan too large is refused before it is sent, and other bodies are not as large.
+// A plan that is too large is refused before it is sent. Other bodies have a smaller limit.
 func TestPlanTooLarge(t *testing.T) {
 	h := start(t, nil)
 	large := strings.Repeat(" ", api.MaxBody+1)
@@ -162,7 +162,7 @@ func TestPlanTooLarge(t *testing.T) {
 	}
 }
 
-// A plan of little in itself that would be much in memory is refused before it is read.
+// A small plan that would need much memory is refused before it is read.
 func TestPlanOfTooMany(t *testing.T) {
 	h := start(t, nil)
 	var tags strings.Builder
@@ -181,7 +181,7 @@ func TestPlanOfTooMany(t *testing.T) {
 	}
 }
 
-// One import is worked on at a time; the refusal comes before the plan is sent.
+// One import runs at a time. The refusal comes before the plan is sent.
 func TestImportBusy(t *testing.T) {
 	h := start(t, nil)
 	h.server.imports <- struct{}{}
@@ -192,7 +192,7 @@ func TestImportBusy(t *testing.T) {
 	h.plays(t, `POST /v1/import {"networks": []} -> 200 "report"`)
 }
 
-// runs has the server run something else as an import, once it has read the body.
+// runs replaces the server's import by run. The body is read first.
 func runs(run func(context.Context, func(done, total int)) (ipam.ImportReport, error)) func(*Server) {
 	return func(s *Server) {
 		s.handlers = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -204,7 +204,7 @@ func runs(run func(context.Context, func(done, total int)) (ipam.ImportReport, e
 	}
 }
 
-// A problem that comes after the first line is a line itself.
+// A problem after the first line is a line itself.
 func TestImportStopped(t *testing.T) {
 	h := start(t, runs(func(_ context.Context, progress func(int, int)) (ipam.ImportReport, error) {
 		progress(1, 2)
@@ -219,7 +219,7 @@ func TestImportStopped(t *testing.T) {
 	}
 }
 
-// An import ends with its client, and with the daemon.
+// An import ends when its client leaves, and when the daemon ends.
 func TestImportEnds(t *testing.T) {
 	ended := make(chan error, 1)
 	waits := runs(func(ctx context.Context, progress func(int, int)) (ipam.ImportReport, error) {
@@ -257,7 +257,7 @@ func TestImportEnds(t *testing.T) {
 	}
 }
 
-// What breaks off in the middle of an export is told from a whole one.
+// The client can tell a broken-off export from a whole one.
 func TestExportBrokenOff(t *testing.T) {
 	h := start(t, func(s *Server) {
 		whole := s.handlers

@@ -9,7 +9,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// TestLANAsDescribed: the edge hears a question and answers it, and both are as described.
+// TestLANAsDescribed: the edge receives a question and answers it. Both are as described.
 func TestLANAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	lines := h.stream(t, "GET /v1/edge/lan")
@@ -47,7 +47,7 @@ func TestLANAsDescribed(t *testing.T) {
 	`, "$BODY", body)
 }
 
-// TestLANClient: the client's own methods are the two halves of it, and a server that ends tells its edge.
+// TestLANClient: the client has a method for each half of this. A server that ends informs its edge.
 func TestLANClient(t *testing.T) {
 	h := start(t, nil)
 	ended := make(chan error, 1)

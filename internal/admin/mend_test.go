@@ -10,7 +10,7 @@ import (
 	"berth/store"
 )
 
-// What a mending is asked for, and what it comes to, are as described.
+// The request for a mending and its result are as described.
 func TestMendAsDescribed(t *testing.T) {
 	var asked ipam.MendOptions
 	answer := ipam.MendReport{Host: "alpha", Nothing: true}

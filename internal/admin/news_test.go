@@ -18,12 +18,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// newWatcher is one for whose news a test waits.
+// newWatcher is a watcher whose news a test waits for.
 func newWatcher() *watcher {
 	return &watcher{listens: make(chan string, 9), heard: make(chan *ipam.EngineNews, 99), ended: make(chan string, 9)}
 }
 
-// soon is what comes out of a channel, in a time that no stream of a test is to wait for.
+// soon is the next value of a channel. It fails if none comes in the time a test may wait for a stream.
 func soon[T any](t *testing.T, what string, from <-chan T) (got T) {
 	t.Helper()
 	select {
@@ -34,7 +34,7 @@ func soon[T any](t *testing.T, what string, from <-chan T) (got T) {
 	return got
 }
 
-// allNews has everything in it that there can be.
+// allNews has every kind of news with every field.
 func allNews(t testing.TB) []*ipam.EngineNews {
 	view := aView()
 	return outOfJSON[[]*ipam.EngineNews](strings.NewReplacer("$AT", `"at": "2026-01-02T03:04:05.000006Z"`,
@@ -50,7 +50,7 @@ func allNews(t testing.TB) []*ipam.EngineNews {
 		{$AT, "networks": {"networks": []}}]`))
 }
 
-// TestNewsAsDescribed: what the client tells is what the witness hears, in its order, and as it is described.
+// TestNewsAsDescribed: the witness hears the client's news, in order and as described.
 func TestNewsAsDescribed(t *testing.T) {
 	w := newWatcher()
 	h := start(t, w.join)
@@ -70,7 +70,7 @@ func TestNewsAsDescribed(t *testing.T) {
 	}
 	cancel()
 	soon(t, "the end", w.ended)
-	// Held to the description.
+	// Compare them with the description.
 	for _, news := range allNews(t) {
 		text := inJSON(t, news)
 		h.plays(t, `[Content-Type: application/x-ndjson] POST /v1/witness/news?host=alpha $NEWS -> 200 "ok"`,
@@ -80,8 +80,8 @@ func TestNewsAsDescribed(t *testing.T) {
 	}
 }
 
-// TestNewsQuestions: what the witness asks of whoever tells is answered while the news go on, and in nobody's name when
-// he is gone or says nothing.
+// TestNewsQuestions: the sender of news answers the witness's questions while the news continue. If it has gone or
+// stays silent, the witness gets an empty answer.
 func TestNewsQuestions(t *testing.T) {
 	w := newWatcher()
 	h := start(t, w.join)
@@ -131,7 +131,7 @@ func TestNewsQuestions(t *testing.T) {
 	}
 }
 
-// answering is an onlooker that tells who is locked, and of an order that it has heard it.
+// answering is an onlooker that reports who is locked, and answers an order with its text.
 type answering func(ipam.Question) ipam.Locked
 
 func (a answering) Locked(_ context.Context, q ipam.Question) ipam.Locked { return a(q) }
@@ -141,7 +141,7 @@ func (a answering) Move(_ context.Context, order ipam.MoveOrder) (ipam.MoveAnswe
 	return ipam.MoveAnswer{Error: string(text)}, err
 }
 
-// TestNewsRefused: what is wrong is said at once, though the body goes on, and the witness hears of none of it.
+// TestNewsRefused: an error is reported at once, though the body continues. The witness hears nothing of it.
 func TestNewsRefused(t *testing.T) {
 	for c := range ipamtest.Rows(4, `
 		another host | ?host=beta | | of host beta
@@ -164,7 +164,7 @@ func TestNewsRefused(t *testing.T) {
 			text := strings.NewReplacer("$LONG", strings.Repeat(" ", maxNews+1), "$WRONG", `
 				{"at": "2026-01-02T03:04:05Z", "listed": [{"name": "a", "endpoints": [{"network": "n", "wanted": ["x"]}]}]}`).Replace(c[2])
 			text = strings.ReplaceAll(text, "\n", "") + "\n"
-			go func() { _, _ = io.WriteString(to, text) }() // and then nothing more comes, and no end
+			go func() { _, _ = io.WriteString(to, text) }() // and then nothing more, not even an end
 			answered := make(chan error, 1)
 			go func() {
 				_, err := h.open(t, "POST /v1/witness/news"+c[1], from)
@@ -185,7 +185,7 @@ func TestNewsRefused(t *testing.T) {
 	start(t, nil).plays(t, `POST /v1/witness/news?host=alpha {"at": "2026-01-02T03:04:05Z"} -> 409 no_witness`)
 }
 
-// broken waits until telling fails: whoever listens has refused it, or is gone.
+// broken waits until sending fails: the listener has refused the news, or has gone.
 func broken(t *testing.T, tell func() error) {
 	t.Helper()
 	for begun := time.Now(); tell() == nil; {
@@ -195,7 +195,7 @@ func broken(t *testing.T, tell func() error) {
 	}
 }
 
-// TestClientTellsNobody: whoever tells learns that nobody listens.
+// TestClientTellsNobody: the sender learns that nobody listens.
 func TestClientTellsNobody(t *testing.T) {
 	w := newWatcher()
 	w.err = fmt.Errorf("%w: this Berth hears by itself", ipam.ErrInvalid)
@@ -209,7 +209,7 @@ func TestClientTellsNobody(t *testing.T) {
 	}
 }
 
-// TestSilentNews: whoever says nothing for too long is gone.
+// TestSilentNews: a sender that is silent for too long counts as gone.
 func TestSilentNews(t *testing.T) {
 	w := newWatcher()
 	h := start(t, func(s *Server) { w.join(s); s.newsTimeout = 50 * time.Millisecond })
@@ -223,7 +223,7 @@ func TestSilentNews(t *testing.T) {
 	}
 }
 
-// TestNewsEndWithServer: a server that ends waits for nobody who tells.
+// TestNewsEndWithServer: a server that ends does not wait for senders.
 func TestNewsEndWithServer(t *testing.T) {
 	w := newWatcher()
 	h := start(t, w.join)

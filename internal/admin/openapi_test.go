@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// description is openapi.yaml as all tests share it. They only read it.
+// description is openapi.yaml, which all tests share and only read.
 func description(t testing.TB) *openapi3.T {
 	t.Helper()
 	doc, err := loadDescription()
@@ -30,7 +30,7 @@ func description(t testing.TB) *openapi3.T {
 	return doc
 }
 
-// described is a request with the operation that describes it; nil: none does.
+// described is a request with the operation that describes it, or nil if none does.
 func described(t testing.TB, req *http.Request) *openapi3filter.RequestValidationInput {
 	t.Helper()
 	route, params, err := finder{description(t)}.FindRoute(req)
@@ -50,16 +50,16 @@ var loadDescription = sync.OnceValues(func() (*openapi3.T, error) {
 		return nil, err
 	}
 	openapi3filter.RegisterBodyDecoder("application/problem+json", openapi3filter.JSONBodyDecoder)
-	// the test asks for one line
+	// The test asks for one line.
 	openapi3filter.RegisterBodyDecoder("application/x-ndjson", openapi3filter.JSONBodyDecoder)
-	for _, text := range []string{"application/yaml", "text/html"} { // the room apidoc looks at what is in them
+	for _, text := range []string{"application/yaml", "text/html"} { // apidoc checks their contents
 		openapi3filter.RegisterBodyDecoder(text, openapi3filter.FileBodyDecoder)
 	}
 	return doc, doc.Validate(context.Background())
 })
 
-// finder finds operations by the path as it is sent: kin-openapi's own routers decode it first, and know no escaped
-// slash.
+// finder finds operations by the path as sent. kin-openapi's own routers decode the path first, and know no
+// escaped slash.
 type finder struct{ doc *openapi3.T }
 
 // FindRoute implements routers.Router.
@@ -94,7 +94,7 @@ func matches(template, path string) (map[string]string, bool) {
 	return params, true
 }
 
-// TestDescribed holds the description to what is served: each operation, and who may call it.
+// TestDescribed compares the description with the server: each operation, and who may call it.
 func TestDescribed(t *testing.T) {
 	doc := description(t)
 	var described, served []string
@@ -122,10 +122,10 @@ func TestDescribed(t *testing.T) {
 	}
 }
 
-// allRoutes are those for callers with a role, and those for anybody.
+// allRoutes are the routes for callers with a role, and those for anybody.
 func allRoutes(s *Server) []route { return slices.Concat(s.routes(), s.probes()) }
 
-// holdNames compares the values that are described with those that there are, and has each described with its meaning.
+// holdNames compares the described values with the ones in use. Each must be described with its meaning.
 func holdNames(t *testing.T, schema *openapi3.Schema, used []string, meaning func(string) string) {
 	t.Helper()
 	var described []string
@@ -155,7 +155,7 @@ func codesIn(t *testing.T, file string) (all []string) {
 	return all
 }
 
-// TestNamesDescribed holds codes of problems and verbs of events to the description.
+// TestNamesDescribed compares the codes of problems and the verbs of events with the description.
 func TestNamesDescribed(t *testing.T) {
 	schemas := description(t).Components.Schemas
 	codes := codesIn(t, "api/problem.go")
@@ -172,8 +172,8 @@ func TestNamesDescribed(t *testing.T) {
 	holdNames(t, schemas["Verb"].Value, verbs, nil)
 }
 
-// TestAnswersAsDescribed asks every operation, in every way that makes a different answer, and holds request and answer
-// to the description.
+// TestAnswersAsDescribed calls every operation in every way that gives a different answer, and compares request
+// and answer with the description.
 func TestAnswersAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
@@ -252,7 +252,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 	}
 }
 
-// TestReasonsDescribed holds the codes of reservations to the description, where each has its meaning.
+// TestReasonsDescribed compares the codes of reservations with the description, which gives each a meaning.
 func TestReasonsDescribed(t *testing.T) {
 	used := codesIn(t, "../ipam/errors.go")
 	holdNames(t, description(t).Components.Schemas["Reason"].Value, used, func(reason string) string {
@@ -275,7 +275,7 @@ func (h *harness) validate(t testing.TB, in *openapi3filter.RequestValidationInp
 	}
 }
 
-// TestFollowedEventsAsDescribed holds the lines of a stream to the description of an event.
+// TestFollowedEventsAsDescribed compares the lines of a stream with the description of an event.
 func TestFollowedEventsAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
@@ -289,7 +289,7 @@ func TestFollowedEventsAsDescribed(t *testing.T) {
 	}
 }
 
-// asDescribed holds a line of a stream to the description of the request.
+// asDescribed compares a line of a stream with the description of the request.
 func (h *harness) asDescribed(t testing.TB, asked, line string) string {
 	t.Helper()
 	in := described(t, h.request(t, steps(asked + " -> 200")[0]))
@@ -298,7 +298,7 @@ func (h *harness) asDescribed(t testing.TB, asked, line string) string {
 	return line
 }
 
-// The operations of bulk requests, their fields and their names are those of the description.
+// The operations of bulk requests, their fields and their names match the description.
 func TestOperationsDescribed(t *testing.T) {
 	doc := description(t)
 	one := doc.Components.Schemas["Edit"].Value.OneOf
@@ -314,7 +314,7 @@ func TestOperationsDescribed(t *testing.T) {
 		}
 		holdFields(t, op, reflect.TypeOf(e).Elem(), ref, "op")
 	}
-	for name, v := range map[string]any{ // each with something else: what is embedded, lists, maps, structs of both packages
+	for name, v := range map[string]any{ // embedded fields, lists, maps, structs of both packages
 		"Network": ipam.NetworkInfo{}, "Reservation": ipam.ReservationInfo{}, "Problem": api.Problem{}, "Status": api.Status{},
 		"PlanNetwork": ipam.PlannedNetwork{}, "EngineContainer": ipam.EngineContainer{}, "Lease": ipam.LeaseInfo{},
 		"ElasticAddress": ipam.ElasticInfo{}, "EdgeNews": ipam.EdgeNews{}, "PoolEntry": api.PoolEntry{},
@@ -326,7 +326,7 @@ func TestOperationsDescribed(t *testing.T) {
 	holdFields(t, "what is bound", reflect.TypeFor[ipam.AddReservation](), bind.Value.Items)
 }
 
-// holdFields compares the fields of a type in JSON with those that are described.
+// holdFields compares the JSON fields of a type with the described ones.
 func holdFields(t *testing.T, name string, typ reflect.Type, ref *openapi3.SchemaRef, besides ...string) {
 	t.Helper()
 	var described []string
@@ -336,7 +336,7 @@ func holdFields(t *testing.T, name string, typ reflect.Type, ref *openapi3.Schem
 	has := append(fieldsOf(typ), besides...)
 	slices.Sort(described)
 	slices.Sort(has)
-	has = slices.Compact(has) // a field stands before one of its name in what is embedded
+	has = slices.Compact(has) // a field hides an embedded one of the same name
 	if !slices.Equal(described, has) {
 		t.Errorf("%s has the fields %q, described are %q", name, has, described)
 	}

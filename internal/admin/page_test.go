@@ -13,8 +13,8 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// populated makes networks in two spaces, subnets, pools, exclusions, reservations, taken addresses and leases, some
-// tens of each.
+// populated makes some tens each of networks in two spaces, subnets, pools, exclusions, reservations, taken
+// addresses and leases.
 func (h *harness) populated(t *testing.T) {
 	t.Helper()
 	h.furnish(t)
@@ -34,7 +34,7 @@ func (h *harness) populated(t *testing.T) {
 			{"op": "pool.add", "network": "net00", "range": "10.8.%[1]d.1"},
 			{"op": "exclusion.add", "network": "net00", "range": "10.8.%[1]d.2"},`, i)
 	}
-	// Owners in networks of which somebody else chooses the addresses, one of which is recorded.
+	// Two owners on each of two dynamic networks. One owner's address is recorded.
 	for i := range 2 {
 		fmt.Fprintf(&local, `{"op": "network.create", "name": "dyn%[1]d", "type": "dynamic",
 				"subnets": [{"cidr": "10.9.%[1]d.0/24"}]},
@@ -43,13 +43,13 @@ func (h *harness) populated(t *testing.T) {
 			{"op": "address.take", "network": "dyn%[1]d", "owner": "dynamic/2",
 				"interface": {"number": 0, "wishes": [{"slot": 0, "address": "10.9.%[1]d.7"}]}},`, i+1)
 	}
-	for _, all := range []string{local.String(), lab.String()} { // which may be two stores'
+	for _, all := range []string{local.String(), lab.String()} { // which may be in two stores
 		h.plays(t, "edit $ALL -> 200", "$ALL", strings.TrimSuffix(all, ","))
 	}
 }
 
-// Every list comes in pages which together are the whole, each item once, in the order of the whole, through the cursor
-// of the answer and its Link alike.
+// Every list comes in pages. Together they are the whole list, each item once and in order, through the cursor of
+// the answer and through its Link.
 func TestPages(t *testing.T) {
 	h := start(t, nil)
 	h.populated(t)
@@ -135,7 +135,7 @@ func (h *harness) paged(t *testing.T, target, list string, limit int) (all []str
 func TestBadPages(t *testing.T) {
 	h := start(t, nil)
 	h.planned(t)
-	// it is of another list
+	// The cursor is of another list.
 	h.plays(t, `GET /v1/addresses?after=$CURSOR -> 400 is not the \"next\"`, "$CURSOR", ownerCursor("net1", "web"))
 	for _, target := range []string{"/v1/networks", "/v1/subnets", "/v1/leases", "/v1/reservations", "/v1/addresses",
 		"/v1/networks/net1/subnets", "/v1/networks/net1/pools", "/v1/networks/net1/exclusions",
@@ -147,7 +147,7 @@ func TestBadPages(t *testing.T) {
 	}
 }
 
-// The client's lists are whole, however many pages they have.
+// The client's lists are complete, whatever the number of pages.
 func TestClientFollowsPages(t *testing.T) {
 	h := start(t, nil)
 	h.planned(t)
@@ -186,7 +186,7 @@ func TestClientFollowsPages(t *testing.T) {
 	}
 }
 
-// Events are chosen by network and verb, from as far back as there are any.
+// Events can be filtered by network and verb, as far back as there are any.
 func TestEventsChosen(t *testing.T) {
 	h := start(t, nil)
 	h.populated(t)
@@ -211,13 +211,13 @@ func TestEventsChosen(t *testing.T) {
 	h.plays(t, `GET /v1/events?verb=pool.explode -> 400 pool.explode`)
 }
 
-// A follower hears of what was chosen and of nothing else.
+// A follower hears only the events that it chose.
 func TestFollowChosen(t *testing.T) {
 	h := start(t, nil)
 	h.populated(t)
 	lines := h.stream(t, "GET /v1/events?follow=true&verb=network.create&network=net05&last=1")
 	first := line(t, lines)
-	// The first line is here, so the follower is there.
+	// The follower has its first line, so it is connected.
 	h.plays(t, `edit {"op": "network.create", "name": "other"}, {"op": "network.modify", "network": "net05",
 		"name": "other5"}, {"op": "network.create", "name": "net05"} -> 200`)
 	for _, got := range []string{first, line(t, lines)} {

@@ -20,7 +20,7 @@ func (h *harness) planned(t *testing.T) string {
 	return n.Subnets[0].ID.String()
 }
 
-// edgeOf answers probes as an edge does on whose LAN behind eth0 somebody has 192.0.2.62.
+// edgeOf answers probes like an edge whose LAN on eth0 has a machine at 192.0.2.62.
 func edgeOf(t *testing.T, h *harness) {
 	t.Helper()
 	go func() {
@@ -37,7 +37,7 @@ func edgeOf(t *testing.T, h *harness) {
 	}()
 }
 
-// TestPlanAsDescribed plays a life of a network through every operation of the plan, and what each of them refuses.
+// TestPlanAsDescribed plays the life of a network through every operation of the plan, with the refusals of each.
 func TestPlanAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	lan := h.planned(t)
@@ -213,8 +213,8 @@ func TestPlanAsDescribed(t *testing.T) {
 	}
 }
 
-// TestOwnersAsDescribed plays what belongs to owners: types of networks, rules, static bands, changes of addresses
-// (BO-8 to BO-13).
+// TestOwnersAsDescribed covers what belongs to owners: types of networks, rules, static bands, changes of
+// addresses (BO-8 to BO-13).
 func TestOwnersAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	h.planned(t)
@@ -287,7 +287,7 @@ func TestOwnersAsDescribed(t *testing.T) {
 	}
 }
 
-// What the next address is, and for whom, in the order of the answers.
+// available-ips shows the next free addresses and takes them for owners, in the order of the answers.
 func TestTakeNext(t *testing.T) {
 	h := start(t, nil)
 	lan := h.planned(t)

@@ -10,7 +10,7 @@ import (
 	"berth/store"
 )
 
-// TestSaveState asks for the state to be written anew, and holds what comes to the description.
+// TestSaveState has the state rewritten, and compares the answer with the description.
 func TestSaveState(t *testing.T) {
 	h := start(t, nil)
 	h.plays(t, `POST /v1/store/save -> 200 "records":7 && "restart":"a write failed"`)
@@ -26,7 +26,7 @@ func TestSaveState(t *testing.T) {
 	h.plays(t, `POST /v1/store/save -> 409 another began there`)
 }
 
-// TestReadySaysWhy: whatever keeps the daemon from serving, readyz answers 503 and what it is, without any path.
+// TestReadySaysWhy: whenever the daemon cannot serve, readyz answers 503 with the reason, but without any path.
 func TestReadySaysWhy(t *testing.T) {
 	h := start(t, nil)
 	says := func(why string) {

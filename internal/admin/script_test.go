@@ -79,7 +79,7 @@ func stepOf(asked, answer string, words *strings.Replacer) (s step) {
 // tried is a dry run.
 func tried(edits string) step { return steps("try " + edits + " -> 200")[0] }
 
-// answered is what came back.
+// answered is the answer to a step.
 type answered struct {
 	status int
 	header http.Header
@@ -87,7 +87,7 @@ type answered struct {
 	text   string // the headers, the body, and the detail of a problem
 }
 
-// is reports whether an answer is that of the step.
+// is reports whether the answer matches the step.
 func (a *answered) is(s *step) bool {
 	for part := range strings.SplitSeq(s.has, " && ") {
 		if !strings.Contains(a.text, part) {
@@ -97,7 +97,7 @@ func (a *answered) is(s *step) bool {
 	return a.status == s.status && (s.lacks == "" || !strings.Contains(a.text, s.lacks))
 }
 
-// into reads JSON of an answer.
+// into decodes the JSON of an answer.
 func into[T any](t testing.TB, a answered) (v T) {
 	t.Helper()
 	must(t, json.Unmarshal([]byte(a.body), &v))
@@ -106,7 +106,7 @@ func into[T any](t testing.TB, a answered) (v T) {
 
 func (a answered) outcome(t testing.TB) ipam.Outcome { return into[ipam.Outcome](t, a) }
 
-// tagged is a text with the tags that were kept.
+// tagged is a text with the kept tags filled in.
 func (h *harness) tagged(text string) string {
 	for name, tag := range h.tags {
 		text = strings.ReplaceAll(text, name, tag)
@@ -114,7 +114,7 @@ func (h *harness) tagged(text string) string {
 	return text
 }
 
-// request is the request of a step, as a program or as a browser sends it.
+// request is the request of a step, sent as a program or as a browser.
 func (h *harness) request(t testing.TB, s step) *http.Request {
 	t.Helper()
 	usual := map[string]string{}
@@ -159,7 +159,7 @@ func (h *harness) request(t testing.TB, s step) *http.Request {
 
 const browserAccept = "text/html,application/xhtml+xml,*/*;q=0.8"
 
-// send sends a step, and holds the answer of the API to the description, and the request too if it succeeds.
+// send sends a step and compares the answer with the description, and the request too if it succeeds.
 func (h *harness) send(t testing.TB, s step) answered {
 	t.Helper()
 	req := h.request(t, s)
@@ -204,7 +204,7 @@ func (h *harness) send(t testing.TB, s step) answered {
 	return got
 }
 
-// play sends a step and holds its answer to it.
+// play sends a step and checks the answer against it.
 func (h *harness) play(t testing.TB, s step) answered {
 	t.Helper()
 	got := h.send(t, s)
@@ -241,7 +241,7 @@ func formIn(body string) url.Values {
 	return form
 }
 
-// direct is a connection to a handler in this process, as somebody.
+// direct is a connection to a handler in this process, for a caller.
 type direct struct {
 	handler http.Handler
 	as      func(context.Context) context.Context
@@ -257,13 +257,13 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// timedRecorder is a recorder that takes deadlines, as a connection does.
+// timedRecorder is a recorder that accepts deadlines, as a connection does.
 type timedRecorder struct{ *httptest.ResponseRecorder }
 
 func (timedRecorder) SetReadDeadline(time.Time) error  { return nil }
 func (timedRecorder) SetWriteDeadline(time.Time) error { return nil }
 
-// through is the harness as its handler shows it, without a connection.
+// through is the harness over a handler, without a connection.
 func (h *harness) through(handler http.Handler, as func(context.Context) context.Context) *harness {
 	other := *h
 	other.http = &http.Client{Transport: direct{handler, as}}

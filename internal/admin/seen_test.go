@@ -13,7 +13,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// TestPage asks for views where the API answers, too.
+// TestPage requests views from the server that also serves the API.
 func TestPage(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
@@ -62,12 +62,12 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// inlineStyle is what a page has of its style in itself.
+// inlineStyle is the style inside a page.
 var inlineStyle = regexp.MustCompile(`(?s)<style>(.*)</style>`)
 
-// TestRefusedInABrowser: a browser that is refused, or asks for what there is not, is answered with a page that says
-// what programs are told, with the same status. Who may not see the page is shown nothing else, and in its style though
-// a browser would be refused that, too.
+// TestRefusedInABrowser: a browser that is refused, or asks for something that does not exist, gets a page with
+// the text and the status that programs get. A caller that may not see the page sees only the refusal. Its style
+// is inline, since the browser would be refused a style sheet, too.
 func TestRefusedInABrowser(t *testing.T) {
 	w := startTLS(t, nil)
 	doors := map[string]*harness{"reader": w.over(t, who{header: bearer(w.token(t, "look", api.RoleReadOnly, 0))}),
@@ -84,7 +84,7 @@ func TestRefusedInABrowser(t *testing.T) {
 		no such path under another name | /networks | reader | evil.example | 404 | bare
 	`) {
 		s := step{method: "GET", target: c[1], header: http.Header{"Host": {c[3]}}, status: number(c[4])}
-		p := into[api.Problem](t, doors[c[2]].play(t, s)) // what a program gets
+		p := into[api.Problem](t, doors[c[2]].play(t, s)) // the answer to a program
 		s.method = "look"
 		s.has = "Content-Type: text/html && <h1>" + p.Title + "</h1> && Content-Security-Policy: default-src 'none';"
 		got := doors[c[2]].play(t, s)
@@ -111,7 +111,7 @@ func TestRefusedInABrowser(t *testing.T) {
 	}
 }
 
-// TestAPIRefusesWithProblems: below /v1 a browser gets what programs do.
+// TestAPIRefusesWithProblems: below /v1 a browser gets the same answers as programs.
 func TestAPIRefusesWithProblems(t *testing.T) {
 	start(t, nil).plays(t, `
 		look /v1/nowhere -> 404 Content-Type: application/problem+json
@@ -119,7 +119,7 @@ func TestAPIRefusesWithProblems(t *testing.T) {
 	`)
 }
 
-// TestFootLeadsToTheAPI from each view, below whatever path a proxy has put it.
+// TestFootLeadsToTheAPI: each view links to the API, below any path that a proxy gives it.
 func TestFootLeadsToTheAPI(t *testing.T) {
 	h := start(t, nil)
 	for target, link := range map[string]string{"/": "./docs", "/address/10.1.0.2": "../docs"} {

@@ -67,7 +67,7 @@ func TestRefusals(t *testing.T) {
 	`)
 }
 
-// TestLongValuesRefused: what a caller sends is not repeated at full length.
+// TestLongValuesRefused: a refusal does not repeat a caller's long value in full.
 func TestLongValuesRefused(t *testing.T) {
 	h := start(t, nil)
 	long := strings.Repeat("x", 20_000)
@@ -89,7 +89,7 @@ func TestLongValuesRefused(t *testing.T) {
 	}
 }
 
-// Each error of the rooms inside has its code, whatever is wrapped around it; an unknown one is a defect.
+// Each error of the inner packages has its code, however it is wrapped. An unknown error is a defect.
 func TestProblemOf(t *testing.T) {
 	for err, want := range map[error]string{
 		ipam.ErrInvalid: "400 invalid", ipam.ErrNotFound: "404 not_found", ipam.ErrInUse: "409 in_use",
@@ -105,7 +105,7 @@ func TestProblemOf(t *testing.T) {
 	}
 }
 
-// A store that takes no writes any more is not ready, though the daemon still reads, and serves.
+// A store that accepts no more writes is not ready, though the daemon still reads and serves.
 func TestHealth(t *testing.T) {
 	h, faulty := startFaulty(t)
 	h.plays(t, `
@@ -135,7 +135,7 @@ func TestPanicIsAnswered(t *testing.T) {
 	`)
 }
 
-// A panic behind the beginning of an answer must not look like its end.
+// A panic after the beginning of an answer must not look like its end.
 func TestLatePanicCutsTheAnswer(t *testing.T) {
 	h := start(t, func(s *Server) {
 		s.handlers = s.recovered(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -150,7 +150,7 @@ func TestLatePanicCutsTheAnswer(t *testing.T) {
 	}
 }
 
-// Garbage, a huge header, and clients that say nothing are refused or cut off, and harm nobody else.
+// Garbage, a huge header and silent clients are refused or cut off. Other clients are not affected.
 func TestHostileClients(t *testing.T) {
 	const most = 8
 	h := start(t, func(s *Server) { s.maxConnections, s.headerTimeout = most, 100*time.Millisecond })
@@ -161,7 +161,7 @@ func TestHostileClients(t *testing.T) {
 		"POST /v1/fsck HTTP/1.1\r\nHost: a\r\nContent-Length: -5\r\n\r\n",
 	} {
 		conn := h.dial(t)
-		fmt.Fprint(conn, garbage) // it may be cut off in the middle
+		fmt.Fprint(conn, garbage) // the server may cut it off in the middle
 		_ = conn.(*net.UnixConn).CloseWrite()
 		answer, _ := io.ReadAll(conn)
 		if len(answer) > 0 && !strings.HasPrefix(string(answer), "HTTP/1.1 4") &&
@@ -189,7 +189,7 @@ func (h *harness) dial(t *testing.T) net.Conn {
 	return conn
 }
 
-// The kernel's word on who is at the other end: here it is this process itself.
+// The kernel names the process at the other end: here this process itself.
 func TestPeerOfConnection(t *testing.T) {
 	got := make(chan *peer, 1)
 	h := start(t, func(s *Server) {

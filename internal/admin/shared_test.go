@@ -19,37 +19,37 @@ import (
 	"berth/store/mem"
 )
 
-// overTwo says that the harnesses of this process are over two stores: the space local is the host's own, in its bolt
-// file, and all others are the cluster's.
+// overTwo: the harnesses of this process use two stores. The space local is in the host's own bolt file, all other
+// spaces are in the cluster's store.
 var overTwo = os.Getenv("BERTH_ADMIN_OVER") == "joined"
 
-// notOverTwo are the tests of what a Service over two stores refuses or answers in another way.
+// notOverTwo are the tests of things that a Service over two stores refuses or answers differently.
 var notOverTwo = []string{
 	"TestNoHosts", // there are hosts
 	"TestGoldenImport",
-	"TestImportAsDescribed",   // the plan is of both stores, which is refused
-	"TestEventsChosen",        // each store has events of its beginning
-	"TestFollowChosen",        // its edits are of both stores
-	"TestFollowMissesNothing", // it has two stores by itself
-	"TestBackup",              // it is the host's own store's
-	"TestPlanTooLarge",        // what is refused for its size is refused before anybody's store is asked
+	"TestImportAsDescribed",   // the plan covers both stores, which is refused
+	"TestEventsChosen",        // each store has its own first events
+	"TestFollowChosen",        // its edits cover both stores
+	"TestFollowMissesNothing", // it opens two stores itself
+	"TestBackup",              // the backup is of the host's own store
+	"TestPlanTooLarge",        // a plan of this size is refused before any store is asked
 	"TestPlanOfTooMany",
-	"TestEdgeNews", // its network is the host's own, and what the edge maps is the cluster's
+	"TestEdgeNews", // its network is in the host's own store, and the edge maps addresses of the cluster's
 	"TestLargeView",
 	"TestLargeViewBreaksOff",
 }
 
-// askTwo are tests that call, together with those of this file, all of such a Service that any test of the room calls.
+// askTwo are tests that, with those of this file, use all of such a Service that the package tests.
 var askTwo = []string{"TestAccountTokenCreated", "TestAnswersAsDescribed", "TestClientImport",
 	"TestElasticAsDescribed", "TestEventsFromMarks", "TestFollowedEventsAsDescribed", "TestIfMatch",
 	"TestIfMatchOfDockersNetwork", "TestIdempotencyKey", "TestOwnersAsDescribed", "TestPage", "TestPages",
 	"TestPlanAsDescribed", "TestRoles", "TestWhoAsDescribed", "TestWitnessAsDescribed"}
 
-// TestSuiteOverSharedStore runs all tests of the room again where what is shown is in two stores; under -short those of
+// TestSuiteOverSharedStore runs all tests of the package again over two stores. With -short it runs those of
 // askTwo.
 func TestSuiteOverSharedStore(t *testing.T) {
 	if overTwo {
-		return // this is it
+		return // this is that second run
 	}
 	args := []string{"-test.count=1", "-test.timeout=8m", "-test.skip=^(" + strings.Join(notOverTwo, "|") + ")$"}
 	if testing.Short() {
@@ -62,14 +62,14 @@ func TestSuiteOverSharedStore(t *testing.T) {
 	}
 }
 
-// engine is what an engine asks for.
+// engine is the part of the service that an engine calls.
 type engine interface {
 	RequestPool(context.Context, ipam.PoolRequest) (ipam.PoolGrant, error)
 	RequestAddress(context.Context, ipam.AddressRequest) (netip.Prefix, error)
 	ReleaseAddress(ctx context.Context, pool ipam.ID, addr netip.Addr) error
 }
 
-// newJoined puts a harness's service together with a cluster of this one host.
+// newJoined joins a harness's service with a cluster of this one host.
 func newJoined(t testing.TB, h *harness) *cluster.Service {
 	t.Helper()
 	shared := mem.New()
@@ -85,7 +85,7 @@ func newMember() *ipam.Member {
 	return &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: [4]byte{1, 2, 3, 4}}
 }
 
-// openJoined puts a harness's service together with a half of a cluster that runs until the end of the test.
+// openJoined joins a harness's service with the cluster half, which runs until the end of the test.
 func openJoined(t testing.TB, h *harness, reach func() store.Reach,
 	open func(context.Context) (*service.Service, error)) *cluster.Service {
 	t.Helper()
@@ -99,7 +99,7 @@ func openJoined(t testing.TB, h *harness, reach func() store.Reach,
 	return cluster.NewService(h.service, half)
 }
 
-// reached waits until the cluster's store was opened.
+// reached waits until the cluster's store is open.
 func reached(t testing.TB, joined *cluster.Service) {
 	t.Helper()
 	for late := time.Now().Add(30 * time.Second); joined.Partial() != nil; time.Sleep(time.Millisecond) {
@@ -109,8 +109,8 @@ func reached(t testing.TB, joined *cluster.Service) {
 	}
 }
 
-// TestEventsFromMarks: whoever asks for events from mark to mark is told each one once, also where they are two
-// stores'. A stream goes on from a mark, too.
+// TestEventsFromMarks: a caller that reads events from mark to mark gets each one once, also from two stores. A
+// stream can continue from a mark, too.
 func TestEventsFromMarks(t *testing.T) {
 	h := start(t, nil)
 	var list api.EventList
@@ -129,7 +129,7 @@ func TestEventsFromMarks(t *testing.T) {
 	}
 	holds := func(when string, want ...string) {
 		t.Helper()
-		slices.Sort(got) // of two stores
+		slices.Sort(got) // the order between two stores varies
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %q", when, got)
 		}
@@ -154,7 +154,7 @@ func TestEventsFromMarks(t *testing.T) {
 	}
 	holds("after the second mark, one by one", "lan2", "own2")
 	lines := h.stream(t, follow)
-	for marked := false; len(got) < 4 || !marked; { // the last line of what came together has a mark
+	for marked := false; len(got) < 4 || !marked; { // the last line of a batch has a mark
 		one := outOfJSON[followedEvent](line(t, lines))
 		tells(one.Event)
 		marked = one.Mark != nil
@@ -162,8 +162,8 @@ func TestEventsFromMarks(t *testing.T) {
 	holds("followed from the first mark", "lan1", "lan2", "own1", "own2")
 }
 
-// TestNeverReached: as long as the cluster's store was not reached what is asked for by name is said to be out of
-// reach, and not to be missing.
+// TestNeverReached: until the cluster's store has been reached, a lookup by name says "out of reach", not
+// "missing".
 func TestNeverReached(t *testing.T) {
 	h := start(t, func(s *Server) {})
 	h.server.cfg.Service = openJoined(t, h, func() store.Reach { return store.Reach{Err: store.ErrAway} },

@@ -39,7 +39,7 @@ func (h *harness) connectAs(t *testing.T, uid int) net.Conn {
 	return conn
 }
 
-// asks sends a request and reads the status and the beginning of the answer; 0: it was cut off.
+// asks sends a request and reads the status and the beginning of the answer. Status 0 means it was cut off.
 func asks(conn net.Conn, path string) (status int, body string) {
 	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
 	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: berth\r\n\r\n", path)
@@ -52,8 +52,8 @@ func asks(conn net.Conn, path string) (status int, body string) {
 	return res.StatusCode, string(text)
 }
 
-// TestShares: one user has a share of the socket's connections and no more, whoever he is; the others have theirs, and
-// root is never locked out.
+// TestShares: each user has a share of the socket's connections and no more. The others keep theirs, and root is
+// never locked out.
 func TestShares(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("only root can become others")
@@ -69,7 +69,7 @@ func TestShares(t *testing.T) {
 		t.Helper()
 		for range n {
 			conn := h.connectAs(t, uid)
-			fmt.Fprint(conn, "GET /healthz HTTP/1.1\r\nHost") // and it says no more
+			fmt.Fprint(conn, "GET /healthz HTTP/1.1\r\nHost") // and then nothing more
 			held = append(held, conn)
 		}
 	}
@@ -82,7 +82,7 @@ func TestShares(t *testing.T) {
 	if status, body := asks(h.connectAs(t, two), api.GetHealth.Path); status != http.StatusOK {
 		t.Errorf("another is answered with %d %s", status, body)
 	}
-	for uid := range 3 { // more than all that there are for others than root
+	for uid := range 3 { // more than all places for users other than root
 		crowd(70000+uid, most/4)
 	}
 	if status, body := asks(h.connectAs(t, two), api.GetHealth.Path); status != http.StatusOK {
@@ -100,7 +100,7 @@ func TestShares(t *testing.T) {
 	for _, conn := range held {
 		conn.Close()
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; { // the server hears of the ends by and by
+	for deadline := time.Now().Add(20 * time.Second); ; { // the server notices the ends after a while
 		if status, body = asks(h.connectAs(t, one), api.GetHealth.Path); status == http.StatusOK {
 			break
 		}
@@ -110,7 +110,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestSharesOfAddresses: strangers at one address of the network leave the others theirs.
+// TestSharesOfAddresses: strangers at one network address cannot use up the share of the others.
 func TestSharesOfAddresses(t *testing.T) {
 	const most = 16
 	w := startTLS(t, func(s *Server) { s.maxConnections = most })
@@ -136,15 +136,15 @@ func TestSharesOfAddresses(t *testing.T) {
 		t.Errorf("%d of %d connections of one address were refused", refused, 2*most)
 	}
 	begun := time.Now()
-	w.over(t, as).plays(t, `GET /v1/spaces -> 200`) // somebody else is not locked out
-	w.plays(t, `GET /v1/version -> 200`)            // nor who is on the socket
+	w.over(t, as).plays(t, `GET /v1/spaces -> 200`) // another address is not locked out
+	w.plays(t, `GET /v1/version -> 200`)            // nor is the socket
 	if waited := time.Since(begun); waited > headerTimeout/2 {
 		t.Errorf("somebody else waited %s", waited)
 	}
 }
 
-// TestSilentSources: silent strangers at as many addresses as there are places for keep nobody out, neither who comes
-// nor who was there before them.
+// TestSilentSources: silent strangers at as many addresses as there are places lock nobody out, neither newcomers
+// nor those who were connected before.
 func TestSilentSources(t *testing.T) {
 	const most = 16
 	w := startTLS(t, func(s *Server) { s.maxConnections, s.headerTimeout = most, time.Minute })
@@ -176,7 +176,7 @@ func TestSilentSources(t *testing.T) {
 	asked("beside silent ones")
 }
 
-// TestWhoHasAShare: of IPv6 a machine has many addresses, and one share.
+// TestWhoHasAShare: a machine with many IPv6 addresses has one share.
 func TestWhoHasAShare(t *testing.T) {
 	for text, want := range map[string]string{
 		"192.0.2.7:80": "192.0.2.7", "[::ffff:192.0.2.7]:80": "192.0.2.7", "[2001:db8::1:2:3:4]:9": "2001:db8::/64",
@@ -191,7 +191,7 @@ func TestWhoHasAShare(t *testing.T) {
 	}
 }
 
-// addressed is a connection of which only the other end's address is known.
+// addressed is a connection with only a remote address.
 type addressed struct {
 	net.Conn
 	addr net.Addr
@@ -199,7 +199,7 @@ type addressed struct {
 
 func (a addressed) RemoteAddr() net.Addr { return a.addr }
 
-// address is one as it is written.
+// address is an address as text.
 type address string
 
 // Network implements net.Addr.

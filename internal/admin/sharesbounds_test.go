@@ -17,8 +17,8 @@ import (
 	"github.com/sirupsen/logrus/hooks/test"
 )
 
-// TestSharesBounds: a quarter of the connections for each, three quarters for all that are not root, and whoever is
-// refused is in the log once, until he has none open any more.
+// TestSharesBounds: each caller gets a quarter of the connections, all callers but root together three quarters. A
+// refused caller is logged once, until it has no open connections.
 func TestSharesBounds(t *testing.T) {
 	logger, logged := test.NewNullLogger()
 	s := newShares(16, logrus.NewEntry(logger))
@@ -51,8 +51,8 @@ func TestSharesBounds(t *testing.T) {
 	wantLogged(3)
 }
 
-// TestSharesYield: where all places are taken, a newcomer has that of the oldest connection of who has most; who is
-// known has a place of another kind, and of these each has a share, too.
+// TestSharesYield: when all places are taken, a newcomer gets the place of the oldest connection of the caller
+// with the most. A recognized caller has a place of another kind, and these are shared out, too.
 func TestSharesYield(t *testing.T) {
 	s := newShares(16, logrus.NewEntry(logrus.New()))
 	come := func(from string) *sharedConn {
@@ -83,7 +83,7 @@ func TestSharesYield(t *testing.T) {
 	if s.sum != 11 || s.knows != 1 || s.open["e"] != 0 {
 		t.Errorf("%d strangers and %d others: %v", s.sum, s.knows, s.open)
 	}
-	for range 4 { // its share is four, of which it has one
+	for range 4 { // f's share is four; it has one
 		c := come("f")
 		s.recognized(c, "token ops")
 		if c == nil || s.knows > 4 {
@@ -103,8 +103,8 @@ func TestSharesYield(t *testing.T) {
 	}
 }
 
-// TestSharesOfRoot: root has all connections of the listener beside those of others. A newcomer of root's has the place
-// of one on which nothing is being answered, and is told where there is none.
+// TestSharesOfRoot: root can use all connections of the listener, apart from those of others. A new connection of
+// root's replaces one that is not being answered. If there is none, it is refused with a reason.
 func TestSharesOfRoot(t *testing.T) {
 	const most = 3
 	logger, logged := test.NewNullLogger()
@@ -148,7 +148,7 @@ func TestSharesOfRoot(t *testing.T) {
 	}
 }
 
-// TestSharesRefused: a refusal is said in words to so many at a time who ask, and to nobody for longer than a moment.
+// TestSharesRefused: only a limited number of refusals at a time are explained, and only to callers that ask soon.
 func TestSharesRefused(t *testing.T) { synctest.Test(t, testSharesRefused) }
 
 func testSharesRefused(t *testing.T) {
@@ -175,7 +175,7 @@ func testSharesRefused(t *testing.T) {
 	if took := time.Since(begun); took != refusalTime {
 		t.Errorf("who asks nothing was heard for %s", took)
 	}
-	synctest.Wait() // the places come free behind the connections' ends
+	synctest.Wait() // the places are freed after the connections end
 	if status, body := asks(refused(), "/"); status != http.StatusServiceUnavailable ||
 		!strings.Contains(body, "too many") {
 		t.Errorf("afterwards: %d %s", status, body)

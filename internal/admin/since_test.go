@@ -9,7 +9,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// TestFindingTimes: a finding says when it was found first, however often somebody looks.
+// TestFindingTimes: a finding keeps the time when it was first found, however many checks follow.
 func TestFindingTimes(t *testing.T) {
 	begun := time.Date(2026, 11, 17, 10, 0, 0, 0, time.UTC)
 	now := begun
@@ -54,7 +54,7 @@ func TestFindingTimes(t *testing.T) {
 		ipam.MissingDevice: begun.Add(time.Hour)})
 }
 
-// TestSameCounts: the state of the daemon counts the findings that the page and the last report count.
+// TestSameCounts: the daemon's status counts the same findings as the page and the last report.
 func TestSameCounts(t *testing.T) {
 	engine := watcher{report: ipam.CheckReport{Host: "alpha", Engine: ipam.EngineReachable}}
 	h := start(t, func(s *Server) {

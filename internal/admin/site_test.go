@@ -9,9 +9,8 @@ import (
 	"berth/internal/admin/api"
 )
 
-// TestOtherSites: nothing changes that a page of another site asks for, on whichever route. Nor does it pass for the
-// edge by reading what that is asked. What else only reads is answered, and no browser takes an answer for something
-// else than it says it is.
+// TestOtherSites: a page of another site can change nothing, on any route. Nor can it pose as the edge by reading
+// the edge's streams. Other reads are answered, and a browser takes no answer for another content type.
 func TestOtherSites(t *testing.T) {
 	h := start(t, nil)
 	parts := regexp.MustCompile(`\{[^}]*\}`)
@@ -28,7 +27,7 @@ func TestOtherSites(t *testing.T) {
 				h.play(t, s)
 				continue
 			}
-			res, err := h.http.Do(h.request(t, s)) // what is answered may be a stream
+			res, err := h.http.Do(h.request(t, s)) // the answer may be a stream
 			must(t, err)
 			if res.StatusCode == s.status || res.Header.Get("X-Content-Type-Options") != "nosniff" {
 				t.Errorf("%s with %v: %s %v", s.target, header, res.Status, res.Header)

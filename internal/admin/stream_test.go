@@ -17,8 +17,8 @@ import (
 	"berth/store"
 )
 
-// TestFollowMissesNothing: a follower gets what Events lists, each once and in its order, though events come in while
-// it begins.
+// TestFollowMissesNothing: a follower gets what Events lists, each event once and in order, even if events arrive
+// while it starts.
 func TestFollowMissesNothing(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
@@ -60,7 +60,7 @@ func TestFollowMissesNothing(t *testing.T) {
 	}
 }
 
-// A server that ends ends its streams, and the follower hears of it.
+// A server that ends closes its streams, and the follower notices.
 func TestFollowEndsWithTheServer(t *testing.T) {
 	h := start(t, nil)
 	stopped := make(chan error, 1)
@@ -77,7 +77,7 @@ func TestFollowEndsWithTheServer(t *testing.T) {
 	t.Error("the stream ended without an error")
 }
 
-// TestBackup sends the state of either store, with its id, and leaves nothing behind.
+// TestBackup sends the state of each kind of store, with its id, and leaves no files.
 func TestBackup(t *testing.T) {
 	var refused error
 	h := start(t, func(s *Server) {
@@ -100,7 +100,7 @@ func TestBackup(t *testing.T) {
 	h.plays(t, `POST /v1/backup -> 500 "code":"internal" && "detail":"the disk is gone"`)
 }
 
-// leftOvers finds what a backup has left in the daemon's directory.
+// leftOvers finds the files that a backup has left in the daemon's directory.
 func leftOvers(t *testing.T, h *harness) {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(h.temp, "*backup*"))
@@ -112,7 +112,7 @@ func leftOvers(t *testing.T, h *harness) {
 	}
 }
 
-// One backup at a time, and a client that does not read holds no other reader up: the file is sent, not the store.
+// One backup runs at a time. A client that does not read blocks no other reader: the file is sent, not the store.
 func TestBackupBusy(t *testing.T) {
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	h := start(t, func(s *Server) {
@@ -134,7 +134,7 @@ func TestBackupBusy(t *testing.T) {
 	must(t, <-first)
 }
 
-// What a crash in the middle of a backup has left does not keep the next one from its place.
+// Files left by a crash during a backup do not prevent the next one.
 func TestBackupAfterACrash(t *testing.T) {
 	h := start(t, nil)
 	for _, name := range []string{backupName, "." + backupName + ".12345.part"} {
@@ -145,7 +145,7 @@ func TestBackupAfterACrash(t *testing.T) {
 	leftOvers(t, h)
 }
 
-// A refused write of the client ends the backup, and the server is as it was.
+// A failed write to the client ends the backup. The server continues as before.
 func TestBackupBrokenOff(t *testing.T) {
 	h := start(t, nil)
 	full := errors.New("no room here")

@@ -41,13 +41,13 @@ func (a *authority) sign(t *testing.T, c x509.Certificate) tls.Certificate {
 	return pair
 }
 
-// client makes a certificate of a client.
+// client makes a client certificate.
 func (a *authority) client(t *testing.T, name string, organization ...string) tls.Certificate {
 	return a.sign(t, x509.Certificate{Subject: pkix.Name{CommonName: name, Organization: organization},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 }
 
-// daemon makes that of the daemon on 127.0.0.1.
+// daemon makes the certificate of the daemon on 127.0.0.1.
 func (a *authority) daemon(t *testing.T, name string) tls.Certificate {
 	return a.sign(t, x509.Certificate{Subject: pkix.Name{CommonName: name},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -63,10 +63,10 @@ type tlsHarness struct {
 	addr   string
 	logged *lines
 	tokens *Tokens
-	now    *clock // of tokens and certificates
+	now    *clock // for tokens and certificates
 }
 
-// clock is a time that a test sets.
+// clock is a clock that a test sets.
 type clock struct {
 	mu  sync.Mutex
 	off time.Duration
@@ -139,7 +139,7 @@ func startTLS(t *testing.T, edit func(*Server)) *tlsHarness {
 	return w
 }
 
-// who is how somebody presents himself.
+// who holds a caller's credentials.
 type who struct {
 	cert   *tls.Certificate
 	header []string // Authorization
@@ -150,7 +150,7 @@ func (w *tlsHarness) config(as who) *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AddCert(w.ca.Leaf)
 	config := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
-	if as.cert != nil { // whether or not the server's list of authorities has its own
+	if as.cert != nil { // even if the server's list of authorities lacks its authority
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			return as.cert,
 				nil
@@ -162,7 +162,7 @@ func (w *tlsHarness) config(as who) *tls.Config {
 	return config
 }
 
-// over is the harness over TLS, for somebody. Its connections end with the test.
+// over is the harness over TLS, for a caller. Its connections end with the test.
 func (w *tlsHarness) over(t *testing.T, as who) *harness {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: w.config(as)}
@@ -173,7 +173,7 @@ func (w *tlsHarness) over(t *testing.T, as who) *harness {
 	return &h
 }
 
-// letsIn reports whether somebody gets an answer at all.
+// letsIn reports whether a caller gets any answer.
 func (w *tlsHarness) letsIn(t *testing.T, as who) bool {
 	t.Helper()
 	h := w.over(t, as)
@@ -195,7 +195,7 @@ func (w *tlsHarness) token(t *testing.T, name string, role api.Role, lifetime ti
 	return made.Token
 }
 
-// TestWhoMayAskOverTLS: a token or a certificate, and nothing else.
+// TestWhoMayAskOverTLS: a caller needs a token or a certificate. Nothing else is accepted.
 func TestWhoMayAskOverTLS(t *testing.T) {
 	w := startTLS(t, nil)
 	other := newAuthority(t, "other")
@@ -282,7 +282,7 @@ func TestWhoMayAskOverTLS(t *testing.T) {
 	}
 }
 
-// TestRoles walks over all operations: each role may call what its row says, and nothing else (CS-14).
+// TestRoles: over all operations, each role may call those that its row names, and no others (CS-14).
 func TestRoles(t *testing.T) {
 	w := startTLS(t, nil)
 	w.plays(t, `edit {"op": "account.create", "account": "shop"} -> 200`)
@@ -317,7 +317,7 @@ func TestRoles(t *testing.T) {
 	w.plays(t, `GET /v1/tokens -> 200 "name":"of-read-only" && "name":"of-account"`)
 }
 
-// TestActors: who asked is in the events of what he did, on the socket and over TLS.
+// TestActors: events name the caller that caused them, on the socket and over TLS.
 func TestActors(t *testing.T) {
 	w, n := startTLS(t, nil), 0
 	for want, h := range map[string]*harness{
@@ -338,7 +338,7 @@ func TestActors(t *testing.T) {
 
 func ref[T any](v T) *T { return &v }
 
-// TestRemovedTokenIsCutOff: a stream ends with the token that it was asked for with, and a new request is refused.
+// TestRemovedTokenIsCutOff: when a token is removed, its streams end and new requests are refused.
 func TestRemovedTokenIsCutOff(t *testing.T) {
 	w := startTLS(t, nil)
 	h := w.over(t, who{header: bearer(w.token(t, "look", api.RoleReadOnly, 0))})
@@ -352,7 +352,7 @@ func TestRemovedTokenIsCutOff(t *testing.T) {
 	h.plays(t, `GET /v1/spaces -> 401 unauthenticated`)
 }
 
-// TestCertificateExpires: a connection that goes on does not outlive its certificate.
+// TestCertificateExpires: an open connection does not outlive its certificate.
 func TestCertificateExpires(t *testing.T) {
 	w := startTLS(t, nil)
 	h := w.over(t, who{cert: ref(w.ca.client(t, "anna", adminOrganization))})
@@ -361,7 +361,7 @@ func TestCertificateExpires(t *testing.T) {
 	h.plays(t, `GET /v1/spaces -> 401 unauthenticated && expired`)
 }
 
-// TestPlainText: who speaks HTTP without TLS is told so and gets nothing, whatever he sends with it.
+// TestPlainText: a client that speaks HTTP without TLS is told so and gets nothing, whatever it sends.
 func TestPlainText(t *testing.T) {
 	w := startTLS(t, nil)
 	token := w.token(t, "ops", api.RoleAdmin, 0)
@@ -379,7 +379,7 @@ func TestPlainText(t *testing.T) {
 	}
 }
 
-// TestStrangersAreLogged: each connection of somebody who may not ask is one line, with where it came from.
+// TestStrangersAreLogged: each connection of an unauthorized caller is one line in the log, with its address.
 func TestStrangersAreLogged(t *testing.T) {
 	w := startTLS(t, nil)
 	for range 3 {
@@ -388,7 +388,7 @@ func TestStrangersAreLogged(t *testing.T) {
 	if w.letsIn(t, who{cert: ref(newAuthority(t, "other").client(t, "eve"))}) {
 		t.Fatal("a stranger was let in")
 	}
-	// The server writes of a failed handshake when the client knows already.
+	// The server logs a failed handshake after the client knows of it.
 	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(w.logged.String(), "TLS handshake error") &&
 		time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
@@ -402,8 +402,8 @@ func TestStrangersAreLogged(t *testing.T) {
 	}
 }
 
-// TestRenewal: certificates that were replaced count from the next connection on, without a restart; a file that cannot
-// be read leaves everything as it was, and is told once.
+// TestRenewal: replaced certificates count from the next connection on, without a restart. A file that cannot be
+// read changes nothing and is reported once.
 func TestRenewal(t *testing.T) {
 	w := startTLS(t, nil)
 	as := who{header: bearer(w.token(t, "ops", api.RoleAdmin, 0))}
@@ -433,7 +433,7 @@ func TestRenewal(t *testing.T) {
 		t.Errorf("the log:\n%s", log)
 	}
 
-	// A new authority of the clients makes the certificates of the old one worthless.
+	// A new client authority makes the certificates of the old one worthless.
 	old, other := who{cert: ref(w.ca.client(t, "anna", adminOrganization))}, newAuthority(t, "other")
 	w.over(t, old).plays(t, `GET /v1/spaces -> 200`)
 	must(t, lab.WritePair(other.Certificate, w.files.ClientCA, ""))

@@ -12,8 +12,8 @@ import (
 	"berth/store/storetest"
 )
 
-// TestTokenEvents: who creates and removes tokens is in the audit trail; what cannot be put there is not created, and
-// what is removed stays so.
+// TestTokenEvents: the audit trail names who creates and removes tokens. If the event cannot be recorded the token
+// is not created, and a removed token stays removed.
 func TestTokenEvents(t *testing.T) {
 	h, faulty := startFaulty(t)
 	h.plays(t, `
@@ -36,7 +36,7 @@ func TestTokenEvents(t *testing.T) {
 	`)
 }
 
-// TestTokensAsDescribed creates tokens of every form, and is refused others.
+// TestTokensAsDescribed creates tokens of every form, and checks the refusals.
 func TestTokensAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	h.plays(t, `
@@ -74,8 +74,8 @@ func TestTokensAsDescribed(t *testing.T) {
 	`)
 }
 
-// TestTokensEnd: a token says what it is for, and ends after 90 days unless somebody says otherwise; two weeks before
-// its end it is told of, until it is over.
+// TestTokensEnd: a token has a purpose, and by default ends after 90 days. From two weeks before its end Berth
+// reports it, until it has ended.
 func TestTokensEnd(t *testing.T) {
 	now := time.Now()
 	tokens := &Tokens{now: func() time.Time { return now }}

@@ -23,7 +23,7 @@ func openTokens(t *testing.T, path string) *Tokens {
 	return all
 }
 
-// TestTokensAreKept: a token outlives the daemon, as a hash that only its owner can read.
+// TestTokensAreKept: a token survives a restart of the daemon, as a hash that only its owner can read.
 func TestTokensAreKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), TokenFile)
 	before := openTokens(t, path)
@@ -70,7 +70,7 @@ func TestTokensAreKept(t *testing.T) {
 	}
 }
 
-// TestDamagedTokenFile: a file that cannot be read as a whole is refused; an empty one is not a file without tokens.
+// TestDamagedTokenFile: a file that cannot be read as a whole is refused. An empty file does not mean "no tokens".
 func TestDamagedTokenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), TokenFile)
 	hash := strings.Repeat("ab", sha256.Size)
@@ -108,7 +108,8 @@ func TestDamagedTokenFile(t *testing.T) {
 	}
 }
 
-// TestTokenFileCannotBeWritten: what was not written is not there, but a token that is removed is refused at once.
+// TestTokenFileCannotBeWritten: an unwritten token does not exist. A removed one is refused at once, written or
+// not.
 func TestTokenFileCannotBeWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	must(t, os.Mkdir(dir, 0o700))
@@ -134,7 +135,7 @@ func TestTokenFileCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestTokensFromManySides: tokens are created and removed by many at once, and each time by one.
+// TestTokensFromManySides: of several callers that create or remove a token at once, one succeeds.
 func TestTokensFromManySides(t *testing.T) {
 	path := filepath.Join(t.TempDir(), TokenFile)
 	all := openTokens(t, path)
@@ -192,7 +193,7 @@ func TestTokenBound(t *testing.T) {
 	}
 }
 
-// FuzzTokenFile: whatever the file holds, it is refused, or read as tokens that are kept the same way.
+// FuzzTokenFile: any content of the file is refused, or read as tokens that are saved in the same form.
 func FuzzTokenFile(f *testing.F) {
 	f.Add([]byte(`{"version":1,"tokens":[{"name":"a","role":"admin","sha256":"` + strings.Repeat("0", 64) +
 		`","created":"2026-01-31T08:00:00Z","by":"x"}]}`))

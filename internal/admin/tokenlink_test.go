@@ -10,8 +10,8 @@ import (
 	"berth/internal/admin/api"
 )
 
-// TestTokensFollowNoLink: what somebody has put into a state directory that he can write to is neither written through
-// nor taken for tokens.
+// TestTokensFollowNoLink: a link that somebody puts into a state directory he can write to is not written through,
+// and its target is not read as tokens.
 func TestTokensFollowNoLink(t *testing.T) {
 	dir := t.TempDir()
 	path, victim := filepath.Join(dir, TokenFile), filepath.Join(t.TempDir(), "victim")
@@ -40,7 +40,7 @@ func TestTokensFollowNoLink(t *testing.T) {
 		"belongs to neither root":  func(path string) error { return os.Chown(path, stranger, -1) },
 	} {
 		_ = os.Remove(path)
-		// writes the file anew
+		// This rewrites the file.
 		one := api.TokenRequest{Name: "t" + string(rune('a'+len(tokens.List()))), Role: api.RoleAdmin}
 		_, err := tokens.create(one, time.Time{}, "root")
 		must(t, err)

@@ -12,7 +12,7 @@ import (
 	"berth/internal/admin/api"
 )
 
-// TestTurns: what is large waits for its turn, and not for long; what is small does not wait.
+// TestTurns: a large request waits for its turn, but not for long. A small one does not wait.
 func TestTurns(t *testing.T) { synctest.Test(t, testTurns) }
 
 func testTurns(t *testing.T) {
@@ -40,13 +40,13 @@ func testTurns(t *testing.T) {
 	second, err := read(smallBody + 1)
 	must(t, err)
 	second.end()
-	second.end() // it has none any more
+	second.end() // it has given up its turn
 	if len(places) != 0 {
 		t.Error("a place was not given back")
 	}
 }
 
-// TestLargeNews: a large line waits for its turn, and is read whole.
+// TestLargeNews: a large line waits for its turn, and is read in full.
 func TestLargeNews(t *testing.T) { synctest.Test(t, testLargeNews) }
 
 func testLargeNews(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestWhoAsDescribed asks in every way, and is refused in every other.
+// TestWhoAsDescribed asks in every allowed way. Every other way is refused.
 func TestWhoAsDescribed(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)

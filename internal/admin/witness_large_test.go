@@ -13,7 +13,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// largeView is one of a body that is read alone.
+// largeView is a view so large that its body is read alone.
 func largeView() ipam.EngineView {
 	view := ipam.EngineView{Host: "alpha", Engine: "E1"}
 	for i := range 20_000 {
@@ -23,7 +23,7 @@ func largeView() ipam.EngineView {
 	return view
 }
 
-// What an engine runs may be more than any other body, up to a bound of its own. One such is worked on at a time
+// The view of an engine may be larger than any other body, up to its own bound. One at a time is processed
 // (TestTurns).
 func TestLargeView(t *testing.T) {
 	w := new(watcher)
@@ -61,7 +61,7 @@ func TestLargeView(t *testing.T) {
 	}
 }
 
-// A body that breaks off gives its place back.
+// A body that breaks off frees its place.
 func TestLargeViewBreaksOff(t *testing.T) {
 	w := new(watcher)
 	h := start(t, w.join)

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// watcher is a witness that says what a test wants, and keeps what it was asked.
+// watcher is a witness that gives the answers a test wants, and records the questions.
 type watcher struct {
 	mu     sync.Mutex
 	asked  []ipam.CheckRequest
@@ -30,9 +30,9 @@ type watcher struct {
 	during func(context.Context) // runs while it checks
 
 	by      ipam.Onlooker         // the last listener's
-	listens chan string           // hosts whose engines somebody begins to tell of; nil: nobody waits for it
-	heard   chan *ipam.EngineNews // what is told; nil: nobody waits for it
-	ended   chan string           // hosts of which nobody tells any more; nil: nobody waits for it
+	listens chan string           // hosts whose engines a sender begins to report on; nil: not awaited
+	heard   chan *ipam.EngineNews // the reports; nil: not awaited
+	ended   chan string           // hosts whose reports have ended; nil: not awaited
 }
 
 func (w *watcher) listen(host string,
@@ -56,7 +56,7 @@ func (w *watcher) listen(host string,
 	}, func() { pass(w.ended) }, nil
 }
 
-// asks is the last listener's way to ask.
+// asks is the last listener, for questions.
 func (w *watcher) asks() ipam.Onlooker {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,7 +107,7 @@ func (w *watcher) join(s *Server) {
 
 var aMoment = time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 
-// aReport and aView have everything in them that there can be.
+// aReport and aView use every field and every value they can have.
 func aReport() ipam.CheckReport {
 	return outOfJSON[ipam.CheckReport](`{"host": "alpha", "taken": "2026-01-02T03:04:05.000006Z", "engine": "reachable",
 		"trouble": "slow", "repaired": 1, "counts": {"unused_lease": 1, "wrong_gateway": 0}, "findings": [
@@ -130,7 +130,7 @@ func aView() ipam.EngineView {
 			"subnets": [{"cidr": "172.17.0.0/16"}]}]}`)
 }
 
-// outOfJSON reads what is written as on the wire, and nothing that is unknown there.
+// outOfJSON decodes JSON from the wire format, and refuses unknown fields.
 func outOfJSON[T any](text string) (v T) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.DisallowUnknownFields()
@@ -147,7 +147,7 @@ func inJSON(t testing.TB, v any) string {
 	return string(text)
 }
 
-// TestWitnessAsDescribed asks everything that the witness answers, and holds it to the description.
+// TestWitnessAsDescribed calls everything that the witness answers, and compares it with the description.
 func TestWitnessAsDescribed(t *testing.T) {
 	w := &watcher{report: aReport()}
 	h := start(t, w.join)
@@ -189,7 +189,7 @@ func TestWitnessAsDescribed(t *testing.T) {
 	`, "$VIEW", view)
 }
 
-// Nobody holds what is only remembered, and of what the witness does not know nothing is said.
+// TestSeenBy: only a held lease that the witness knows names its container.
 func TestSeenBy(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
@@ -216,7 +216,7 @@ func TestSeenBy(t *testing.T) {
 	}
 }
 
-// Where there is no witness that is said, with what to do, and the rest works without.
+// Without a witness the answer says so and what to do. Everything else works.
 func TestNoWitness(t *testing.T) {
 	h := start(t, nil)
 	h.furnish(t)
@@ -231,7 +231,7 @@ func TestNoWitness(t *testing.T) {
 	`, "$VIEW", inJSON(t, aView()))
 }
 
-// What is wrong with a body is said, and the witness hears of none of it.
+// A wrong body is refused with its reason, and the witness hears nothing of it.
 func TestBadWitnessBodies(t *testing.T) {
 	w := new(watcher)
 	h := start(t, w.join)
@@ -266,7 +266,7 @@ func TestBadWitnessBodies(t *testing.T) {
 	}
 }
 
-// TestClientCheck: the zero request may be asked by those who only look.
+// TestClientCheck: a caller that may only read may send the zero request.
 func TestClientCheck(t *testing.T) {
 	w := &watcher{report: aReport()}
 	methods := ""
@@ -290,13 +290,13 @@ func TestClientCheck(t *testing.T) {
 	}
 }
 
-// limits is a recorder that keeps what time a handler has to answer in.
+// limits is a recorder that records the deadlines of a handler.
 type limits struct {
 	*httptest.ResponseRecorder
 	read, write time.Time
 }
 
-// Read is the beginning of a body: its client has a time for it.
+// Read is the beginning of a body. The client has limited time to send it.
 func (l *limits) Read([]byte) (int, error) {
 	if !l.read.After(time.Now()) {
 		return 0, fmt.Errorf("the body has until %s", l.read)
@@ -307,7 +307,7 @@ func (l *limits) Read([]byte) (int, error) {
 func (l *limits) SetReadDeadline(t time.Time) error  { l.read = t; return nil }
 func (l *limits) SetWriteDeadline(t time.Time) error { l.write = t; return nil }
 
-// A check takes as long as the engine does: no limit of the server ends it, and its answer has one again.
+// A check takes as long as the engine does. No limit of the server ends it. Its answer has a limit again.
 func TestCheckHasTime(t *testing.T) {
 	for _, body := range []string{"", "{}"} {
 		l := &limits{ResponseRecorder: httptest.NewRecorder(), read: aMoment, write: aMoment}
@@ -331,7 +331,7 @@ func TestCheckHasTime(t *testing.T) {
 	}
 }
 
-// A check ends where its client goes, and where the server ends.
+// A check ends when its client leaves, and when the server ends.
 func TestCheckIsEnded(t *testing.T) {
 	for _, leaves := range []string{"the client", "the server"} {
 		t.Run(leaves, func(t *testing.T) {
@@ -358,7 +358,7 @@ func TestCheckIsEnded(t *testing.T) {
 			if err := <-answered; err == nil {
 				t.Error("it was answered")
 			}
-			must(t, h.stop()) // which waits for what is under way
+			must(t, h.stop()) // which waits for running requests
 		})
 	}
 }

@@ -29,7 +29,7 @@ func ends(b *testing.B, n int, run func() (step func(i int))) {
 	b.ReportMetric(float64(last)/float64(first), "ratio")
 }
 
-// heap returns the bytes in use once all garbage is gone.
+// heap returns the bytes in use after garbage collection.
 func heap() float64 {
 	runtime.GC()
 	runtime.GC()
@@ -38,7 +38,7 @@ func heap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// BenchmarkFill takes all addresses of a subnet or, of a large one, as many as a /16 has.
+// BenchmarkFill takes all addresses of a subnet or, from a large one, as many as a /16 has.
 func BenchmarkFill(b *testing.B) {
 	for _, prefix := range []string{"10.0.0.0/16", "10.0.0.0/8", "fd00::/64"} {
 		b.Run(prefix, func(b *testing.B) {
@@ -55,7 +55,8 @@ func BenchmarkFill(b *testing.B) {
 	}
 }
 
-// BenchmarkChurn gives back a random member of a /16 and takes the next free address, at so many percent full.
+// BenchmarkChurn removes a random member of a /16 and takes the next free address, with that many percent in
+// use.
 func BenchmarkChurn(b *testing.B) {
 	p := netip.MustParsePrefix("10.0.0.0/16")
 	for _, percent := range []int{50, 90, 99, 100} {
@@ -90,7 +91,7 @@ func scattered(p netip.Prefix, n int) []netip.Addr {
 	return all
 }
 
-// BenchmarkScattered adds 20,000 random addresses of a /64, and reports the memory that they hold.
+// BenchmarkScattered adds 20,000 random addresses of a /64, and reports the memory that they use.
 func BenchmarkScattered(b *testing.B) {
 	p := netip.MustParsePrefix("fd00::/64")
 	all := scattered(p, 20000)
@@ -108,7 +109,7 @@ func BenchmarkScattered(b *testing.B) {
 	runtime.KeepAlive(all)
 }
 
-// BenchmarkCarve carves 10,000 subnets one after the other, past some routes of the host.
+// BenchmarkCarve carves 10,000 subnets in turn, around some routes of the host.
 func BenchmarkCarve(b *testing.B) {
 	base := netip.MustParsePrefix("10.0.0.0/8")
 	for _, routes := range []int{0, 20} {

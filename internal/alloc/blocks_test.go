@@ -33,7 +33,7 @@ func blocksOf(t testing.TB, texts ...string) *Blocks {
 	return b
 }
 
-// C32, C65 and C66 of the collected cases, and what else two prefixes can be to each other. LN-5
+// C32, C65 and C66 of the collected cases, and the other relations between two prefixes. LN-5
 func TestBlocksInsertRefusesOverlaps(t *testing.T) {
 	for _, c := range []struct {
 		there, new string
@@ -66,7 +66,7 @@ func TestBlocksInsertRefusesOverlaps(t *testing.T) {
 			t.Errorf("beside %s: %d members after Insert(%s)", c.there, b.Len(), p)
 		}
 	}
-	// The last of C65 names its prefix with host bits: it means 8.0.0.0/6.
+	// The last prefix of C65 has host bits: it means 8.0.0.0/6.
 	if blocksOf(t, "10.0.0.0/8").Insert(netip.MustParsePrefix("10.0.0.0/6")) {
 		t.Error("10.0.0.0/6 went in beside 10.0.0.0/8")
 	}
@@ -84,7 +84,7 @@ func TestBlocksCarve(t *testing.T) {
 		base    string
 		bits    int
 		avoid   []string
-		want    string // "" where there is none
+		want    string // "" if there is none
 	}{
 		{"empty", nil, "10.0.0.0/8", 24, nil, "10.0.0.0/24"},
 		{"the base itself", nil, "10.0.0.0/8", 8, nil, "10.0.0.0/8"},
@@ -120,7 +120,7 @@ func TestBlocksCarve(t *testing.T) {
 	}
 }
 
-// Base prefixes with host bits, and avoided prefixes with them, mean the prefix they lie in.
+// A base or avoided prefix with host bits means the prefix that contains it.
 func TestBlocksCarveIgnoresHostBits(t *testing.T) {
 	avoid := []netip.Prefix{netip.MustParsePrefix("10.0.0.77/24"), {}}
 	got, ok := NewBlocks().Carve(netip.MustParsePrefix("10.9.9.9/8"), 24, avoid)
@@ -146,7 +146,7 @@ func (b slowBlocks) in(p netip.Prefix) []netip.Prefix {
 	return in
 }
 
-// carve tries every place after the other; base must not be too large for that.
+// carve tries each place in turn, so base must not be too large.
 func (b slowBlocks) carve(base netip.Prefix, bits int, avoid []netip.Prefix) (netip.Prefix, bool) {
 	all := slices.Concat(b, avoid)
 	for p := netip.PrefixFrom(base.Addr(), bits); bits >= base.Bits() && base.Overlaps(p); {

@@ -70,7 +70,7 @@ func TestParseRange(t *testing.T) {
 	}
 }
 
-// Every refusal says what is wrong; where there is a right way to write it, the error names it. C31
+// Every refusal says what is wrong, and names the right form if there is one. C31
 func TestParseRangeRefuses(t *testing.T) {
 	for _, c := range []struct{ in, says string }{
 		{"1.2.4", "is not an IPv4 or IPv6 address"}, // C31
@@ -187,7 +187,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// What is written is read back, for ranges of every size, and "A+N" means what Size says.
+// A formatted range is parsed back, for ranges of every size, and "A+N" means the N that Size returns.
 func TestRangesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		length := rapid.SampledFrom([]int{4, 16}).Draw(t, "bytes")

@@ -25,7 +25,7 @@ func (s *Set) all(yield func(netip.Addr) bool) {
 	}
 }
 
-// checkSet verifies that there is a gap between each two runs, and that the members are counted.
+// checkSet verifies that there is a gap between any two runs, and that the members are counted.
 func checkSet(t interface {
 	Helper()
 	Fatalf(string, ...any)
@@ -46,7 +46,7 @@ func checkSet(t interface {
 	}
 }
 
-// slowSet is the obvious Set: a map, and a search that asks for one address after the other.
+// slowSet is the obvious Set: a map, and a search through all addresses in turn.
 type slowSet map[netip.Addr]bool
 
 func (m slowSet) nextFree(p netip.Prefix, r netipx.IPRange) (netip.Addr, bool) {
@@ -76,8 +76,8 @@ func (m slowSet) countIn(r netipx.IPRange) (n uint64) {
 	return n
 }
 
-// world is a prefix, and the places in it where a test puts its addresses: crowded together, so that blocks fill and
-// runs meet, and at the borders of blocks and of the prefix.
+// world is a prefix, and the places in it where a test puts its addresses: crowded together, so that blocks fill
+// and runs meet, and at the edges of blocks and of the prefix.
 type world struct {
 	prefix netip.Prefix
 	places []netip.Addr
@@ -111,7 +111,7 @@ func worlds() []world {
 	return all
 }
 
-// addr draws an address at one of the places; now and then it lies outside the prefix.
+// addr draws an address at one of the places, sometimes outside the prefix.
 func (w world) addr(t *rapid.T, label string, within int) netip.Addr {
 	at := rapid.SampledFrom(w.places).Draw(t, label+" at")
 	v := valueOf(at).add(u128{0, uint64(rapid.IntRange(0, within).Draw(t, label))})

@@ -23,7 +23,7 @@ func take(s *Set, r netipx.IPRange) (netip.Addr, bool) {
 	return a, ok && s.Add(a)
 }
 
-// C68: the last of so many addresses taken one after the other.
+// C68: the last of n addresses that are taken in turn.
 func TestSetTakesTheLowest(t *testing.T) {
 	for _, c := range []struct {
 		prefix string
@@ -54,7 +54,7 @@ func TestSetTakesTheLowest(t *testing.T) {
 	}
 }
 
-// Every edge prefix: all that is usable is taken once, in order, and then no more.
+// For every edge prefix, each usable address is taken once, in order, and then none is free.
 func TestSetFillsEdgePrefixes(t *testing.T) {
 	for text, n := range map[string]int{
 		"10.0.0.0/24": 254, "10.0.0.0/30": 2, "10.0.0.0/31": 2, "10.0.0.1/32": 1, "255.255.255.254/31": 2,
@@ -107,7 +107,7 @@ func TestSetRefusesForeignAddresses(t *testing.T) {
 	}
 }
 
-// The last address of all has none behind it.
+// Nothing follows the last address.
 func TestSetEnds(t *testing.T) {
 	s := NewSet(netip.MustParsePrefix("::/0"))
 	first, last := netip.MustParseAddr("::"), netip.MustParseAddr("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")
@@ -122,11 +122,11 @@ func TestSetEnds(t *testing.T) {
 	checkSet(t, s)
 }
 
-// Memory grows with what is used, never with the size of the subnet, and comes back when addresses do (GA-28).
+// Memory grows with use, never with the size of the subnet, and is freed when addresses are removed (GA-28).
 func TestSetMemory(t *testing.T) {
 	for _, c := range []struct {
 		name, prefix string
-		step, n      int // members, and how far apart
+		step, n      int // distance between members, and their number
 		runs         int
 	}{
 		{"one address of a vast prefix", "::/0", 1, 1, 1},

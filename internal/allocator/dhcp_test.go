@@ -93,7 +93,8 @@ func TestLN15Taken(t *testing.T) {
 	if other == web {
 		t.Fatal("what one container had was given to another while its time lasts")
 	}
-	// It is recreated with another MAC, with Compose's temporary name for a container that is replaced.
+	// The container is recreated with another MAC, under Compose's temporary name for a container that is
+	// replaced.
 	if again := l.take(ipam.AddressRequest{Name: "0123456789ab_shop-web-1", MAC: ipamtest.MAC(3)}); again != web {
 		t.Fatalf("recreated it has %s, and had %s", again, web)
 	}
@@ -270,7 +271,8 @@ func TestLN15Unconfirmed(t *testing.T) {
 	}
 }
 
-// TestLN15Moved tests that an endpoint gets another address if the server has given its former one to somebody else.
+// TestLN15Moved tests that an endpoint gets another address if the server has given its former one to another
+// client.
 func TestLN15Moved(t *testing.T) {
 	l := newOnLAN(t, eth0)
 	web := l.take(ipam.AddressRequest{Name: "web"})
@@ -385,7 +387,7 @@ func TestLN15Bound(t *testing.T) {
 			AskLAN: func(ctx context.Context, ask ipam.LANAsk) (ipam.LANAnswer, error) {
 				within = time.Duration(ask.Within)
 				select {
-				case <-time.After(within + time.Second): // as long as an edge that hangs may take
+				case <-time.After(within + time.Second): // as long as a hanging edge may take
 				case <-ctx.Done():
 					return ipam.LANAnswer{}, ctx.Err()
 				}

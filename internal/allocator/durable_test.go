@@ -117,7 +117,7 @@ func (w *watched) Put(key, value []byte) error {
 }
 
 func TestMemoriesAreBounded(t *testing.T) {
-	s := ipamtest.NewService(t, time.Now) // it remembers six addresses
+	s := ipamtest.NewService(t, time.Now) // the service remembers six addresses
 	pool := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.0.0/24")})
 	for i := range 20 {
 		ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(i + 1)})
@@ -135,12 +135,12 @@ func TestMemoriesAreBounded(t *testing.T) {
 	}
 }
 
-// The end of an attachment leaves no more memories than single releases.
+// The end of an attachment keeps no more memories than single releases do.
 func TestMemoriesOfAnAttachmentAreBounded(t *testing.T) {
 	s := ipamtest.NewService(t, time.Now)
 	req := ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.0.0/20")}
 	pool := ipamtest.MustPool(t, s, req)
-	ipamtest.MustPool(t, s, req) // keeps the subnet
+	ipamtest.MustPool(t, s, req) // this keeps the subnet
 	for i := range 1100 {
 		ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(i + 1)})
 	}
@@ -210,8 +210,8 @@ func retains(t *testing.T, keep ipam.Retention) {
 	}
 }
 
-// The events of short-lived containers take a sixth of the bytes of separate events. Events of others between them, and
-// events after a pause, have their own records.
+// The events of short-lived containers take a sixth of the bytes of separate events. Events of other containers
+// between them, and events after a pause, have their own records.
 func TestThrowAwayRecords(t *testing.T) {
 	clock, st := ipamtest.NewClock(), mem.New()
 	s, err := service.Open(ctx, service.Config{Store: st, Host: "h", Now: clock.Now})
@@ -278,7 +278,8 @@ func TestRetention(t *testing.T) {
 	if events, err := s.Events(ctx, ipam.EventFilter{}); err != nil || len(events) != 0 {
 		t.Fatalf("%d events are older than an hour and kept, %v", len(events), err)
 	}
-	// New ids are greater than those of the leases, although the events of these are gone and the clock was set back.
+	// New ids are greater than those of the leases, although the events of these leases are gone and the clock was
+	// set back.
 	c.Time = c.Time.Add(-5 * time.Hour)
 	s, err = service.Open(ctx, service.Config{Store: st, Host: "h", Now: c.Now})
 	must(t, err)

@@ -39,9 +39,9 @@ func TestGatewayLeavesRoom(t *testing.T) {
 	})
 }
 
-// A gateway is released with the only Docker network that asked for it, also if that network could not be created. So
-// it blocks no other network on the subnet. A gateway that another network has asked for, too, stays, and so does a
-// planned one.
+// A gateway is released with the only Docker network that requested it, even if that network could not be
+// created. So it blocks no other network on the subnet. A gateway that another network has also requested stays,
+// and so does a planned one.
 func TestGatewayGoesWithItsNetwork(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"a creation that failed", `
@@ -97,7 +97,7 @@ func TestGatewayGoesWithItsNetwork(t *testing.T) {
 	})
 }
 
-// A note on a gateway makes it part of the plan: it stays when the Docker network that asked for it is removed.
+// A note on a gateway makes it part of the plan: it stays when the Docker network that requested it is removed.
 func TestGatewayWithNoteStays(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run("attach A cidr=192.0.2.0/28\nattach B cidr=192.0.2.0/28\ngateway B ip=192.0.2.9 -> 192.0.2.9")

@@ -7,7 +7,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// runGuesses runs scripts over a file and over a store in memory. Each runs some functions of transactions twice.
+// runGuesses runs scripts on a file and on a store in memory. Both run some transaction functions twice.
 func runGuesses(t *testing.T, scripts []ipamtest.Script) {
 	t.Helper()
 	for _, sc := range scripts {
@@ -99,7 +99,8 @@ func TestGuessAsNamed(t *testing.T) {
 	})
 }
 
-// Containers that start together get their former addresses in the order in which they stopped, whoever asks first.
+// Containers that start together get their former addresses in the order in which they stopped, whichever asks
+// first.
 func TestGuessTogether(t *testing.T) {
 	const three = `
 			attach A cidr=192.0.2.0/28

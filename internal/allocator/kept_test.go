@@ -156,7 +156,7 @@ func TestWantedIsKept(t *testing.T) {
 	})
 }
 
-// A refusal names at most four.
+// A refusal names at most four wanted addresses.
 func TestManyKept(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run("attach A cidr=192.0.2.0/28")

@@ -292,7 +292,7 @@ func (mc *machine) reopen(t *rapid.T) {
 	mc.store = ipamtest.Reopen(t, mc.store, mc.path)
 	mc.s = ipamtest.OpenService(t, mc.store, mc.clock.Now)
 	for _, at := range mc.m.pools {
-		at.back = nil // nobody knows any more which endpoint left last
+		at.back = nil // the restarted daemon does not know which endpoint left last
 	}
 }
 

@@ -27,7 +27,7 @@ type modelPool struct {
 	made      int
 	since     time.Time
 	successor ipam.ID
-	back      []modelBack // released since the last request
+	back      []modelBack // addresses released since the last request
 }
 
 type modelBack struct {
@@ -39,7 +39,7 @@ type modelSubnet struct {
 	space     string
 	cidr      netip.Prefix
 	gateway   netip.Addr
-	gatewayBy ipam.ID // the only pool that asked for it
+	gatewayBy ipam.ID // the only pool that requested it
 	noGateway bool
 	forget    bool
 	wait      time.Duration

@@ -14,13 +14,13 @@ const street = `
 	pool front 10.0.0.20+4 name=web
 `
 
-// TestOwnerNames: whom the name of an endpoint means, in the ways in which Docker and both lines of Compose write it. Any
-// other name is a stranger's, who is given no reserved address (BO-2).
+// TestOwnerNames: which owner an endpoint's name means, in the forms that Docker and both lines of Compose
+// write. An endpoint with any other name gets no reserved address (BO-2).
 func TestOwnerNames(t *testing.T) {
 	for owner, names := range map[string]string{
 		"web": "web 0123456789ab_web ! web-1 Web",
 		"shop/web/1": "shop-web-1 shop_web_1 0123456789ab_shop-web-1 0123456789ab_shop_web_1 shop/web/1 ! shop-web-10 " +
-			"shop-web-2 shop-web shop-web-01 web-1 my-shop-web-1 shop-web-1-1 0123456789AB_shop-web-1 " + // no id of a container
+			"shop-web-2 shop-web shop-web-01 web-1 my-shop-web-1 shop-web-1-1 0123456789AB_shop-web-1 " + // not a container id
 			"0123456789a_shop-web-1 0123456789abc_shop-web-1 x0123456789ab_shop-web-1",
 		"my-shop/web/1":     "my-shop-web-1 my-shop_web_1 ! shop-web-1",
 		"shop/web-front/12": "shop-web-front-12 shop_web-front_12 !",
@@ -42,7 +42,7 @@ func TestOwnerNames(t *testing.T) {
 	}
 }
 
-// TestOwnerOrder: the name goes before the MAC, and both before whatever the address says (BO-2).
+// TestOwnerOrder: the name has priority over the MAC, and both over the requested address (BO-2).
 func TestOwnerOrder(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(street + `
@@ -75,8 +75,8 @@ func TestOwnerOrder(t *testing.T) {
 	`)
 }
 
-// TestOwnerRecreated: a replica that Compose recreates keeps its address, whatever name it has for a moment, and nobody is
-// lent it between (BO-2). What nobody reserved is remembered by the name.
+// TestOwnerRecreated: a replica that Compose recreates keeps its address, whatever its temporary name, and the
+// address is not lent meanwhile (BO-2). An unreserved address is remembered by the name.
 func TestOwnerRecreated(t *testing.T) {
 	const own = street + "attach A net=front\nreserve front shop/web/1 10.0.0.99\n"
 	scripts := []ipamtest.Script{
@@ -183,8 +183,8 @@ func TestOwnerRecreated(t *testing.T) {
 	ipamtest.RunScripts(t, scripts)
 }
 
-// TestOwnerRules: rules say by the name of an endpoint which pool it takes from, and which owner it is. A rule binds the
-// families that have a pool of its name, and no other (LN-8).
+// TestOwnerRules: rules decide by an endpoint's name from which pool it gets an address, and which owner it is.
+// A rule applies only to families that have a pool of its name (LN-8).
 func TestOwnerRules(t *testing.T) {
 	const planned = street + "pool front 10.0.0.30+2 name=rest\nreserve front prod/api/1 10.0.0.99\n"
 	ipamtest.RunScripts(t, []ipamtest.Script{

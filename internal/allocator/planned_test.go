@@ -12,8 +12,8 @@ import (
 	"berth/internal/ipam/service"
 )
 
-// A Docker network on a planned one gets the subnet that it names, or the first one of its family without a Docker
-// network on this host.
+// A Docker network on a planned network gets the subnet that it names, or the first subnet of its family without
+// a Docker network on this host.
 func TestAttachToPlanned(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"the first subnet without a Docker network on this host", `
@@ -82,8 +82,8 @@ func TestAttachToPlanned(t *testing.T) {
 	})
 }
 
-// The end of a Docker network does not change its planned network: the gateway, the reservations and the addresses that
-// others took.
+// The end of a Docker network does not change its planned network: the gateway, the reservations and the
+// addresses that others took stay.
 func TestDetachLeavesThePlan(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"planned", `
@@ -142,7 +142,8 @@ func dockerMade(r *ipamtest.Stage) string {
 	return all[0].Name
 }
 
-// A network that Docker created ends with its last Docker network, unless somebody edited it or added a reservation.
+// A network that Docker created ends with its last Docker network, unless a person edited it or added a
+// reservation.
 func TestDockerMadeBecomesPlanned(t *testing.T) {
 	for row := range ipamtest.Rows(3, `
 		not at all
@@ -241,7 +242,7 @@ func TestReplannedUnderContainers(t *testing.T) {
 	`}})
 }
 
-// Pools are changed under an attachment that asked for its own range when only Docker knew its network.
+// Pools can change under an attachment that requested its own range when the network was not planned yet.
 func TestReplannedRangeOfDocker(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run("attach A cidr=192.0.2.0/24 range=192.0.2.128/25\nask A mac=1 -> 192.0.2.128")
@@ -259,7 +260,7 @@ func TestReplannedRangeOfDocker(t *testing.T) {
 		ask B mac=4 -> 192.0.2.252`)
 }
 
-// The clock decides about a quarantine, whoever asks.
+// The clock decides about a quarantine, whoever requests the address.
 func TestQuarantineOfPlanned(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{{"", `
 		network net1 subnet=192.0.2.0/30,pool quarantine=10m
@@ -276,8 +277,8 @@ func TestQuarantineOfPlanned(t *testing.T) {
 	`}})
 }
 
-// If the clock was ahead when an address was released, the quarantine counts from when the clock is set right, and is
-// no longer than the network's present quarantine. The address that was released first is given first.
+// If the clock was ahead when an address was released, the quarantine counts from the correction of the clock,
+// and is no longer than the network's present quarantine. The address that was released first is given first.
 func TestQuarantineIsBounded(t *testing.T) {
 	const full = `
 		network net1 subnet=192.0.2.0/30,pool quarantine=10m

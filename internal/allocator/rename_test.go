@@ -6,8 +6,8 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// A renamed container keeps its address, by its id. The former addresses of a name belong to the present holder of the
-// name, unless the container that had an address under that name gets it again first.
+// A renamed container keeps its address, by its id. The former addresses of a name belong to the present
+// container of that name, unless the container that had the address under that name gets it again first.
 func TestRename(t *testing.T) {
 	const two = `
 		attach A cidr=192.0.2.0/28

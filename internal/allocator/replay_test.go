@@ -17,9 +17,9 @@ func swarmRequest() ipam.PoolRequest {
 	return ipam.PoolRequest{Space: "global", Swarm: true, CIDR: netip.MustParsePrefix("10.0.9.0/24")}
 }
 
-// Two networks of a swarm have the same subnet, and the second was created with the first one's gateway. This looks
-// like a replay until the first network sends another request. The first keeps its addresses, and nobody else gets
-// them.
+// Two networks of a swarm have the same subnet, and the second was created with the first one's gateway. This
+// looks like a replay until the first network sends another request. The first network keeps its addresses, and
+// no other gets them.
 func TestSuccessorOfTheLiving(t *testing.T) {
 	s := ipamtest.NewService(t, time.Now)
 	one := ipamtest.MustPool(t, s, swarmRequest())
@@ -40,7 +40,8 @@ func TestSuccessorOfTheLiving(t *testing.T) {
 	}
 }
 
-// An attachment that is kept when its successor ends has no successor any more. It does not end at the next start.
+// An attachment that is kept when its successor ends no longer has a successor. It does not end at the next
+// start.
 func TestSparedForGood(t *testing.T) {
 	st := ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db"))
 	t.Cleanup(func() { st.Close() })
@@ -58,7 +59,7 @@ func TestSparedForGood(t *testing.T) {
 	}
 }
 
-// A successor may be from another host name, because host names change.
+// A successor may have another host name, because host names change.
 func TestSuccessorAfterRename(t *testing.T) {
 	st := ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db"))
 	t.Cleanup(func() { st.Close() })

@@ -94,9 +94,9 @@ func TestAttachments(t *testing.T) {
 	})
 }
 
-// TestReleaseEverything: a network's end gives back its gateway, its auxiliary addresses and its pool, also where the
-// engine leaks some of them (LN-10). A release of what is not there succeeds, and changes nothing for those who hold
-// something (LN-2, LN-4, C24, C50, C67).
+// TestReleaseEverything: the end of a network releases its gateway, its auxiliary addresses and its pool, even
+// if the engine leaks some of them (LN-10). A release of an unused address succeeds, and changes no other lease
+// (LN-2, LN-4, C24, C50, C67).
 func TestReleaseEverything(t *testing.T) {
 	const begun = `
 		attach A cidr=10.0.0.0/24 range=10.0.0.128-10.0.0.255
@@ -131,9 +131,8 @@ func TestReleaseEverything(t *testing.T) {
 	`)
 }
 
-// TestHosts: which addresses of a subnet are given: never the network nor the broadcast address of one larger than /31,
-// never the anycast address of an IPv6 one (RFC 3021, RFC 4291, RFC 6164). A range gives all that its subnet allows
-// (C21, C28, C29).
+// TestHosts: a subnet larger than /31 never gives its network or broadcast address, and an IPv6 subnet never its
+// anycast address (RFC 3021, RFC 4291, RFC 6164). A range gives all that its subnet allows (C21, C28, C29).
 func TestHosts(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"/32", "attach A cidr=10.0.0.0/32\nask A mac=1 -> 10.0.0.0\nask A mac=2 ! exhausted; 10.0.0.0/32"},
@@ -176,8 +175,8 @@ func TestHosts(t *testing.T) {
 	})
 }
 
-// TestNamedPool: a named pool never goes on to another, and says so when it is full; with no name the pools of the
-// subnet are used one after the other. Exclusions are never given, the gateway neither (LN-6, GA-8, GA-9, GA-10, GA-16,
+// TestNamedPool: a full named pool is an error that names it; no other pool is used. Without a name the pools of
+// the subnet are used in order. Exclusions and the gateway are never given (LN-6, GA-8, GA-9, GA-10, GA-16,
 // BO-7).
 func TestNamedPool(t *testing.T) {
 	const front = `
@@ -230,10 +229,10 @@ func TestNamedPool(t *testing.T) {
 	})
 }
 
-// TestRepetition: an address that an endpoint has is given to no second one, whatever MAC or name it says. Without a
-// witness a lease from before the daemon's start is in doubt, and the next start of its endpoint, which is known by the
-// MAC and, where one is sent, the name, has it again: once (LN-3, LN-9, GA-22, invariant 3). The error names the holder
-// (C17, BO-5).
+// TestRepetition: an endpoint's address is given to no second endpoint, whatever MAC or name that sends. Without
+// a witness a lease from before the daemon's start is in doubt. The next start of its endpoint gets it again,
+// once. The MAC and, if sent, the name identify the endpoint (LN-3, LN-9, GA-22, invariant 3). The error names
+// the holder (C17, BO-5).
 func TestRepetition(t *testing.T) {
 	var scripts []ipamtest.Script
 	for _, row := range []struct {
@@ -306,8 +305,8 @@ func TestRepetition(t *testing.T) {
 	}...))
 }
 
-// TestMemory: an endpoint that comes back gets the address back that it had, by its MAC and by its name, though others
-// came between, and after a restart of the daemon too. Where nothing else is free, it goes to the next one, the one
+// TestMemory: an endpoint that comes back gets its former address, by its MAC and by its name, even after other
+// endpoints came or the daemon was restarted. If nothing else is free, others get remembered addresses, the one
 // released longest ago first (BO-2, LN-3).
 func TestMemory(t *testing.T) {
 	var scripts []ipamtest.Script
@@ -377,8 +376,9 @@ func TestMemory(t *testing.T) {
 	}...))
 }
 
-// TestSwarm: a swarm's manager asks for all its pools and addresses again after a restart, by address and without a
-// MAC, and begins with the gateway. Within one life of it nothing is a replay (LN-5, LN-9, GA-22, engine.md).
+// TestSwarm: after a restart, a swarm's manager requests all its pools and addresses again, by address and
+// without a MAC, and begins with the gateway. While the manager runs, no request is a replay (LN-5, LN-9, GA-22,
+// engine.md).
 func TestSwarm(t *testing.T) {
 	const begun = `
 		attach A space=global cidr=10.0.9.0/24 swarm

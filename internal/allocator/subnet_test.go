@@ -54,7 +54,8 @@ func TestChosenSubnets(t *testing.T) {
 	}
 }
 
-// Subnets of a size are chosen beside one another, with sizes mixed, and where there is no such room the error says so. (LN-7)
+// Subnets of a requested size are packed next to each other, with sizes mixed. If there is no such room, the
+// error says so. (LN-7)
 func TestSizes(t *testing.T) {
 	s := ipamtest.NewService(t, time.Now)
 	for _, row := range []struct {

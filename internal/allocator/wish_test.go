@@ -25,14 +25,14 @@ func (c wishCase) mayAsk(who string) bool {
 	return true
 }
 
-// mayBeChosen is the column "chosen for".
+// mayBeChosen is the column "chosen for" of that table.
 func (c wishCase) mayBeChosen(who string) bool {
 	switch {
 	case c.holder != "":
 		return false
 	case c.reserved != "":
 		return who == c.reserved
-	case c.wish == "stopped": // it requests the address itself
+	case c.wish == "stopped": // w requests the address itself
 		return who == "w" && who == c.last
 	case c.wish == "never ran":
 		return who != "" && who == c.last

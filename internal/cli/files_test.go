@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestWriteWith: a file that root writes does not go where a link leads, and what somebody else has put in its place
-// does not decide who may read it.
+// TestWriteWith: a file that root writes does not follow a link. The mode of another user's file in its place does
+// not decide who may read it.
 func TestWriteWith(t *testing.T) {
 	const stranger = 4711
 	dir := t.TempDir()

@@ -9,7 +9,7 @@ import (
 	"berth/internal/golden"
 )
 
-// TestGoldenExitCodes: what a command comes to has the exit code of 1.0.
+// TestGoldenExitCodes: each outcome of a command has the exit code of 1.0.
 func TestGoldenExitCodes(t *testing.T) {
 	var all []string
 	for _, c := range []struct {

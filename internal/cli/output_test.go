@@ -99,7 +99,7 @@ func TestOutputFails(t *testing.T) {
 	}
 }
 
-// On a terminal a wrong or gone state is coloured, and nowhere else. The column keeps its width.
+// Only on a terminal is a wrong or gone state coloured. The column keeps its width.
 func TestStatesStandOut(t *testing.T) {
 	columns := []Column[fruit]{Field[fruit]("STATE=Name,marked"),
 		Col("SIZE", func(*fruit) string { return "1" })}
@@ -127,7 +127,7 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// TestNoEscapes: what others have written moves no cursor and sets no title, wherever it is said on the terminal.
+// TestNoEscapes: text from others moves no cursor and sets no title, wherever the terminal shows it.
 func TestNoEscapes(t *testing.T) {
 	const hostile, want = "a\x1b]0;title\x07\u009b2J\u202eb", "a?]0;title??2J?b"
 	var b bytes.Buffer

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A shortened column gets what the others leave of 80 columns, and no more.
+// A shortened column gets the width that the others leave of 80 columns, and no more.
 func TestRoom(t *testing.T) {
 	text := strings.Repeat("0123456789", 12)
 	for _, c := range []struct {

@@ -11,7 +11,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// A command takes as many arguments as its usage line has, and completes no others.
+// A command takes the arguments in its usage line, and completes no others.
 func TestArgsOfUse(t *testing.T) {
 	for use, counts := range map[string]string{
 		"status": "0", "ls [NETWORK]": "0 1", "rm NETWORK RANGE": "2", "take NETWORK --owner OWNER": "1",
@@ -72,7 +72,7 @@ type fielded struct {
 	Inner                *inner
 }
 
-// A column or a key that is a text reads the field of that name, and one that no row has is a mistake in the code.
+// A column or a key given as text reads the field of that name. A name that no row has is a programming error.
 func TestFields(t *testing.T) {
 	id := ipam.NewID()
 	row := fielded{Name: "web", Network: "net1", Space: "lab", NetworkID: id, Hosts: []string{"a", "b"}, Held: true,
@@ -107,8 +107,8 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// A flag sets its variable, whose value is the default. A pointer stays nil without the flag. An empty value is refused
-// where one is needed.
+// A flag sets its variable, whose value is the default. Without the flag a pointer stays nil. An empty value is
+// refused if one is needed.
 func TestFlagRows(t *testing.T) {
 	for _, c := range []struct {
 		args []string

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// adoptable returns a network of the engine's own IPAM driver with everything that one may have: late asks for an address
-// that shop-web-1 has, and lost for one of a subnet that was removed (testdata/adoptable.json).
+// adoptable returns a network of the engine's own IPAM driver with every case: late asks for an address that
+// shop-web-1 has, and lost asks for one of a removed subnet (testdata/adoptable.json).
 func adoptable(t *testing.T) (view ipam.EngineView) {
 	t.Helper()
 	readJSON(t, "adoptable.json", &view)
@@ -30,7 +30,7 @@ func TestAdoptPlan(t *testing.T) {
 	}
 }
 
-// TestAdoptedIsImported: the plan can be imported, and then its addresses go to nobody else.
+// TestAdoptedIsImported: the plan can be imported. Its addresses then go to no other container.
 func TestAdoptedIsImported(t *testing.T) {
 	h := newHarness(t, t.TempDir())
 	t.Cleanup(func() { must(t, h.close()) })

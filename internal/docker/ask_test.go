@@ -11,8 +11,8 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// TestStartedByABoot: a container that the engine started at its own start counts as started then, whatever was heard
-// before.
+// TestStartedByABoot: a container that the engine starts at its own start counts as started then, whatever events
+// came before.
 func TestStartedByABoot(t *testing.T) {
 	now := time.Unix(1000, 0)
 	r := NewRoster(func() time.Time { return now })
@@ -43,7 +43,7 @@ func TestStartedByABoot(t *testing.T) {
 	}
 }
 
-// TestAskAfterAStart: while no news of the engine come, it counts as starting, for two minutes.
+// TestAskAfterAStart: while no news come from the engine, it counts as starting for two minutes.
 func TestAskAfterAStart(t *testing.T) {
 	now := time.Unix(1000, 0)
 	silent := func(context.Context, ipam.Question) ipam.Locked { return ipam.Locked{} }
@@ -64,8 +64,8 @@ func TestAskAfterAStart(t *testing.T) {
 	}
 }
 
-// TestAskOfOneThatIsPutBack: the container that is being put back is the one that asks, even if many others answer
-// late. That does not hold if a container that starts on this network is among them.
+// TestAskOfOneThatIsPutBack: the container that is being put back sends the request, even if many others answer
+// late. This does not hold if one of those others starts on this network.
 func TestAskOfOneThatIsPutBack(t *testing.T) {
 	q := lockQuestion("n1")
 	for row := range ipamtest.Rows(5, `

@@ -8,8 +8,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// newLAN is a planned network of the hosts h1, whose engine is seen, and h2. Each has a Docker network and a container
-// on it: web at .10 on h1, and one at .20 on h2. The lease of the gateway is h2's.
+// newLAN is a planned network of the hosts h1 and h2; the view is of h1's engine. Each host has a Docker network
+// and a container on it: web at .10 on h1, and one at .20 on h2. The gateway's lease is h2's.
 func newLAN(t *testing.T) *scene {
 	s := &scene{view: ipam.EngineView{Host: "h1", Taken: took}, networks: map[string]string{}, cluster: true}
 	return s.steps(t, `
@@ -111,7 +111,7 @@ func TestCompareInCluster(t *testing.T) {
 	})
 }
 
-// If the cluster's store was not reached since the start, its Docker networks are not judged. The host's own are.
+// If the cluster's store was never reached, its Docker networks are not judged. The host's own are.
 func TestCompareWithoutCluster(t *testing.T) {
 	s := newScene()
 	s.view.Containers = nil
@@ -128,7 +128,7 @@ func TestCompareWithoutCluster(t *testing.T) {
 	}
 }
 
-// If both stores have a network of a name, the name does not give the Docker network's space.
+// If both stores have a network of the same name, the name does not decide the Docker network's space.
 func TestNameOfTwoNetworks(t *testing.T) {
 	s := newLAN(t)
 	s.networks = map[string]string{"lan": ""}

@@ -12,7 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// TestEmptyStateIsTold: a daemon whose state was lost logs that once, at its first look, and reports it in each check
+// TestEmptyStateIsTold: a daemon that lost its state logs this once, at its first look. Each check reports it
 // until it is over.
 func TestEmptyStateIsTold(t *testing.T) {
 	tn := newScenario(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// recorded returns a fake engine with recorded answers of an engine 20.10.24.
+// recorded returns a fake engine with the recorded answers of an engine 20.10.24.
 func recorded(t *testing.T) *dockertest.Engine {
 	t.Helper()
 	f := dockertest.New(t)
@@ -53,9 +53,10 @@ func addrs(texts ...string) (all []netip.Addr) {
 	return all
 }
 
-// TestView: a view has our networks under either name of the driver, and the bridges of others. Its containers are
-// running, stopped (with configured addresses), a swarm's load balancer, and Compose's replicas. The container killed
-// has remains of its endpoint in the engine, and namesake is on another network of the same name (testdata/view.json).
+// TestView: a view has Berth's networks under either name of the driver, and the bridges of other drivers. Its
+// containers are running, stopped (with configured addresses), a swarm's load balancer, and Compose's replicas.
+// The engine still has remains of the endpoint of the container killed. The container namesake is on another
+// network of the same name (testdata/view.json).
 func TestView(t *testing.T) {
 	f := recorded(t)
 	e := open(f)
@@ -84,7 +85,7 @@ func TestView(t *testing.T) {
 	}
 }
 
-// TestNetworkOfAnyDriver: Network reads one network by name, with only the containers on it.
+// TestNetworkOfAnyDriver: Network reads one network by name, and only the containers on it.
 func TestNetworkOfAnyDriver(t *testing.T) {
 	f := recorded(t)
 	view, err := open(f).Network(t.Context(), "legacy")
@@ -140,7 +141,7 @@ func TestOnlyReads(t *testing.T) {
 	}
 }
 
-// TestNetworkEndsMeanwhile: a network that is removed between two answers is not in the view.
+// TestNetworkEndsMeanwhile: the view leaves out a network that is removed between two answers.
 func TestNetworkEndsMeanwhile(t *testing.T) {
 	f := recorded(t)
 	f.Ask = func(_, path string) {
@@ -167,7 +168,7 @@ func TestNetworkEndsMeanwhile(t *testing.T) {
 	}
 }
 
-// TestEngineRefuses: after an error there is no view, rather than an incomplete one.
+// TestEngineRefuses: an error gives no view, not an incomplete one.
 func TestEngineRefuses(t *testing.T) {
 	for _, path := range []string{"/networks", "/networks/n1", "/containers/json"} {
 		f := recorded(t)
@@ -193,7 +194,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestEngineAway: the error names the address without an engine.
+// TestEngineAway: the error names the address that no engine answers.
 func TestEngineAway(t *testing.T) {
 	f := dockertest.New(t)
 	e := open(f)
@@ -244,7 +245,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestOlderEngine: if the engine was replaced by an older one, following its events again negotiates the version and
+// TestOlderEngine: if an older engine replaces the engine, following its events again negotiates the version and
 // reads the new id.
 func TestOlderEngine(t *testing.T) {
 	f := dockertest.New(t)
@@ -286,7 +287,7 @@ func TestHangingEngine(t *testing.T) {
 	}
 }
 
-// TestMend: mended turns a gateway with a prefix length, from engines before v28, into an address, and changes nothing
+// TestMend: engines before v28 give a gateway with a prefix length. mended makes it an address and changes nothing
 // else.
 func TestMend(t *testing.T) {
 	for row := range ipamtest.Rows(2, `

@@ -2,7 +2,7 @@ package docker
 
 import "testing"
 
-// TestFirewallIsRead: a view has the firewall's backend, and the networks that it lets packets into.
+// TestFirewallIsRead: a view has the firewall's backend and the networks that the firewall lets packets into.
 func TestFirewallIsRead(t *testing.T) {
 	f := recorded(t)
 	f.Firewall = "nftables"

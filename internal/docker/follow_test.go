@@ -86,8 +86,8 @@ func followed(t *testing.T) (*dockertest.Engine, *ears, ipam.EngineView) {
 	return engine, f, view
 }
 
-// forPorts reports whether a request reads the ports of a stopped container. Such requests run on their own goroutine
-// and may come at any time.
+// forPorts reports whether a request reads the ports of a stopped container. Such requests have their own
+// goroutine and may come at any time.
 func forPorts(asked string) bool {
 	return strings.HasPrefix(asked, "GET /containers/") && asked != "GET /containers/json"
 }
@@ -96,7 +96,7 @@ func (f *ears) guess() string {
 	return f.roster.guess(ipam.Question{Space: "local", CIDR: prefix("10.8.0.0/24")}).Name
 }
 
-// TestFollowCreated: the event of a new container makes it a candidate, and one list gives its networks.
+// TestFollowCreated: the event of a new container makes it a candidate. One list gives its networks.
 func TestFollowCreated(t *testing.T) {
 	engine, f, view := followed(t)
 	if got := f.guess(); got != "old" {
@@ -143,7 +143,7 @@ func TestFollowCreated(t *testing.T) {
 	}
 }
 
-// TestFollowNetworks: if a network comes or goes, the networks are listed again, and a look follows soon.
+// TestFollowNetworks: when a network comes or goes, the networks are listed again, and a look follows soon.
 func TestFollowNetworks(t *testing.T) {
 	engine, f, view := followed(t)
 	view.Networks = append(view.Networks,
@@ -163,7 +163,7 @@ func TestFollowNetworks(t *testing.T) {
 	}
 }
 
-// TestFollowLate: the news have the delay of an event. An event from the future has none.
+// TestFollowLate: the news have the event's delay. An event from the future has none.
 func TestFollowLate(t *testing.T) {
 	engine, f, _ := followed(t)
 	engine.Tell("die", "old", time.Hour, object{"name": "old"})
@@ -183,7 +183,7 @@ func TestFollowLate(t *testing.T) {
 	}
 }
 
-// TestFollowHangs: an engine whose list hangs delays neither the events nor the end.
+// TestFollowHangs: an engine whose list hangs delays neither the events nor the end of following.
 func TestFollowHangs(t *testing.T) {
 	engine, f, _ := followed(t)
 	hangs, free := make(chan struct{}, 9), make(chan struct{})

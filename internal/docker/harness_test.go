@@ -56,7 +56,7 @@ func (c *clock) wait(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// keeper is the records of a host, alone or in a cluster.
+// keeper is the records of a host that is alone or in a cluster.
 type keeper interface {
 	Records
 	RequestPool(context.Context, ipam.PoolRequest) (ipam.PoolGrant, error)
@@ -74,7 +74,7 @@ type harness struct {
 	clock   *clock
 	view    ipam.EngineView // what the engine runs
 	pools   map[string]ipam.ID
-	number  int // of the last MAC and endpoint
+	number  int // of the newest MAC and endpoint
 }
 
 func newHarness(t rapid.TB, dir string) *harness { return openHarness(t, dir, ipam.Known{}) }
@@ -111,7 +111,7 @@ func (h *harness) network(name, cidr string) {
 	h.attach(name, ipam.PoolRequest{Space: "local", CIDR: netip.MustParsePrefix(cidr)})
 }
 
-// attach creates a Docker network of a subnet, or on a planned network.
+// attach creates a Docker network with its own subnet, or on a planned network.
 func (h *harness) attach(name string, req ipam.PoolRequest) {
 	h.t.Helper()
 	grant, err := h.service.RequestPool(context.Background(), req)
@@ -131,7 +131,7 @@ func (h *harness) attach(name string, req ipam.PoolRequest) {
 	h.view.Networks = append(h.view.Networks, n)
 }
 
-// lease requests an address for a MAC, as the engine does without names.
+// lease requests an address for a MAC, like an engine that sends no names.
 func (h *harness) lease(network string, mac ipam.MAC, preferred netip.Addr) netip.Addr {
 	h.t.Helper()
 	got, err := h.service.RequestAddress(context.Background(),
@@ -149,7 +149,7 @@ func (h *harness) run(name, network string) netip.Addr {
 	return got
 }
 
-// appear adds a container with an address and the last number's MAC to the view, whatever the records contain.
+// appear adds a container with an address and the newest MAC to the view, whatever the records contain.
 func (h *harness) appear(name, network string, addr netip.Addr) {
 	h.view.Containers = append(h.view.Containers,
 		ipam.EngineContainer{ID: "id-" + name, Name: name, State: "running", Endpoints: []ipam.EngineEndpoint{
@@ -157,7 +157,7 @@ func (h *harness) appear(name, network string, addr netip.Addr) {
 				Addresses: []netip.Addr{addr}}}})
 }
 
-// vanish removes a container without a word to Berth.
+// vanish removes a container without telling Berth.
 func (h *harness) vanish(name string) {
 	h.view.Containers = slices.DeleteFunc(slices.Clone(h.view.Containers),
 		func(c ipam.EngineContainer) bool { return c.Name == name })
@@ -205,7 +205,7 @@ func (h *harness) lastEvent(verb ipam.Verb) ipam.Event {
 	return ipam.Event{}
 }
 
-// witness returns a Witness that reads the engine or, if it is nil, gets pushed views.
+// witness returns a Witness that reads the engine. If engine is nil, it gets pushed views.
 func (h *harness) witness(engine *Engine, change func(*Config)) *Witness {
 	cfg := Config{Service: h.service, Host: "h1", Engine: engine, Drivers: []string{"berth"}, Now: h.clock.Now,
 		Log: quiet()}
@@ -221,14 +221,14 @@ func quiet() *logrus.Entry {
 	return logrus.NewEntry(log)
 }
 
-// scenario is a harness whose engine is read over its socket or, without one, tells its views.
+// scenario is a harness whose engine is read over its socket. Without an engine, views are pushed.
 type scenario struct {
 	*harness
 	t      *testing.T
 	engine *dockertest.Engine
 	w      *Witness
 	last   ipam.CheckReport // of the last check of a script
-	kept   ipam.CheckReport // that it keeps
+	kept   ipam.CheckReport // the report that "keep" saved
 }
 
 func newScenario(t *testing.T) *scenario {

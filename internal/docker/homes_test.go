@@ -8,17 +8,17 @@ import (
 	"berth/internal/ipam"
 )
 
-// TestHomes: a container that has just started on another address than its last is reported. A while later the new
-// address is its own. An address that somebody asked for, or that belongs to an owner, moves nobody.
+// TestHomes: a container that just started on another address than its last is reported. After a while the new
+// address is its home. An address that was requested, or that belongs to an owner, moves no container.
 func TestHomes(t *testing.T) {
 	for name, c := range map[string]struct {
-		had   string // empty: nothing is known
+		had   string // its last address; empty: unknown
 		age   time.Duration
-		late  bool // it is not known when it started
+		late  bool // its start time is unknown
 		set   func(*scene)
 		told  bool
 		taken string
-		home  string // afterwards
+		home  string // its home afterwards
 	}{
 		"elsewhere":             {had: "10.8.0.9", told: true, home: "10.8.0.9"},
 		"where another runs":    {had: "10.8.0.3", set: runsDB, told: true, taken: "db", home: "10.8.0.3"},
@@ -56,23 +56,23 @@ func TestHomes(t *testing.T) {
 	}
 }
 
-// runsDB runs the container db at .3, which was there before.
+// runsDB runs the container db at .3, the last address of web.
 func runsDB(s *scene) {
 	s.run("db", 1, "10.8.0.3", 3)
 }
 
-// static has web's address as one that was asked for.
+// static makes the lease of web's address static.
 func static(s *scene) { s.leases[1].Kind = ipam.Static }
 
-// fromDHCP has web's address leased from a DHCP server.
+// fromDHCP makes web's address a lease of a DHCP server.
 func fromDHCP(s *scene) { s.leases[1].DHCP = &ipam.DHCPInfo{} }
 
-// asks has web ask for the address that it has.
+// asks makes web ask for the address that it has.
 func asks(s *scene) {
 	s.view.Containers[0].Endpoints[0].Wanted = []netip.Addr{addr("10.8.0.2")}
 }
 
-// uncertain takes the MACs from web, and its lease is newer than the view.
+// uncertain removes the MACs of web and of its lease, and makes the lease newer than the view.
 func uncertain(s *scene) {
 	s.view.Containers[0].Endpoints[0].MAC, s.leases[1].MAC, s.leases[1].Since = ipam.MAC{}, ipam.MAC{}, took
 }

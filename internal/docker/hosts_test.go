@@ -13,14 +13,14 @@ import (
 	"berth/store/mem"
 )
 
-// hostRig is a host of a cluster, with its handle on the shared store. Engines derive the MAC from the IPv4 address,
-// so two hosts have the same ones.
+// hostRig is a host of a cluster, with its handle on the shared store. Engines derive the MAC from the IPv4
+// address, so two hosts have the same MACs.
 type hostRig struct {
 	*scenario
 	shared *mem.Store
 }
 
-// newHostRig adds a host to the cluster. reached is whether it reaches the shared store.
+// newHostRig adds a host to the cluster. reached says whether the host reaches the shared store.
 func newHostRig(t *testing.T, name string, first *mem.Store, c *clock, reached bool) *hostRig {
 	t.Helper()
 	h := &hostRig{&scenario{t: t, harness: &harness{t: t, clock: c, pools: map[string]ipam.ID{},
@@ -64,15 +64,15 @@ func (h *hostRig) reach() {
 	eventually(h.t, h.view.Host+" reaches the shared store", func() bool { return h.service.Partial() == nil })
 }
 
-// finds runs two checks, each with the views that confirm findings about endpoints, and one after the grace period,
-// which must find so much.
+// finds runs two checks, each with views that confirm findings about endpoints, and a third after the grace
+// period. The third must find want.
 func (h *hostRig) finds(how, want string) {
 	h.t.Helper()
 	one := "show\nwait 1s\ncheck " + how
 	h.plays("wait 1s\n" + one + "\nwait 1s\n" + one + "\nwait 5m\n" + one + " -> " + want)
 }
 
-// planned makes the network lan of the cluster.
+// planned creates the cluster's network lan.
 func (h *hostRig) planned() {
 	h.t.Helper()
 	h.edit(&ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace, Subnets: []ipam.SubnetSpec{{
@@ -87,7 +87,7 @@ func TestWitnessOfHosts(t *testing.T) {
 	running := map[string]netip.Addr{}
 	for _, h := range []*hostRig{a, b} {
 		h.attach("lan", ipam.PoolRequest{Network: "lan"})
-		h.network("own", "10.8.0.0/24") // both hosts have this one
+		h.network("own", "10.8.0.0/24") // both hosts have this subnet
 		for i := range 3 {
 			for _, network := range []string{"lan", "own"} {
 				name := fmt.Sprint(h.view.Host, network, i)
@@ -103,7 +103,7 @@ func TestWitnessOfHosts(t *testing.T) {
 	}
 	a.finds("repair", "nothing")
 	b.finds("repair", "nothing")
-	// Each lease has the name of its own host's container.
+	// Each lease names the container of its own host.
 	for name, at := range running {
 		h := map[byte]*hostRig{'a': a, 'b': b}[name[0]]
 		leased(h, at, h.view.Host, name)
@@ -114,7 +114,7 @@ func TestWitnessOfHosts(t *testing.T) {
 
 	stray, foreign := "10.77.0.200", running["blan1"].String()
 	lan, own := running["alan0"].String(), running["aown1"].String()
-	// the thief has the MAC of b's container that has the address
+	// The thief has b's address and the MAC of b's container there.
 	a.plays("vanish alan0\nvanish aown1\nappear stray lan " + stray + " 200\nappear thief lan " + foreign + " 2")
 	b.finds("repair", "nothing")
 	a.finds("", "unused_lease "+lan+" repairable, unused_lease "+own+" repairable, uncovered_address "+stray+
@@ -136,7 +136,7 @@ func TestWitnessOfHosts(t *testing.T) {
 	}
 }
 
-// TestWitnessNeverReached: while the cluster's records cannot be read, its Docker networks are not judged, and the
+// TestWitnessNeverReached: while the cluster's records cannot be read, its Docker networks are not judged. The
 // report says so.
 func TestWitnessNeverReached(t *testing.T) {
 	first, c := mem.New(), &clock{now: now}

@@ -35,19 +35,19 @@ type lockedEngine struct {
 	all     []*lockedContainer
 	pause   func() time.Duration // before each answer
 	mute    bool                 // it answers nothing
-	asked   map[string]int       // number of inspections by container
-	most    int                  // most inspections of one container at once
+	asked   map[string]int       // number of inspections, by container
+	most    int                  // the most inspections of one container at once
 	inspect map[string]int
 }
 
 // lockedContainer is one of its containers.
 type lockedContainer struct {
 	name, state string
-	on          map[string]bool // networks, and whether it has an endpoint there
+	on          map[string]bool // its networks, and whether it has an endpoint there
 	lock        bubbleLock
 }
 
-// bubbleLock is a mutex whose waiters do not stop the time of a bubble.
+// bubbleLock is a mutex whose waiters do not stop the bubble's clock.
 type bubbleLock chan struct{}
 
 func (l bubbleLock) Lock()   { l <- struct{}{} }
@@ -165,7 +165,7 @@ func (e *lockedEngine) happens(action, name, network string) {
 		Event: &ipam.EngineEvent{Action: action, Network: network, Container: ipam.EngineContainer{ID: name}}})
 }
 
-// asks asks about the network n1 and returns the answer as text, and how long it took.
+// asks asks about the network n1. It returns the answer as text, and its duration.
 func (e *lockedEngine) asks() (string, time.Duration) {
 	begun := time.Now()
 	l := e.ask(context.Background(), lockQuestion("n1"))
@@ -179,8 +179,8 @@ func (e *lockedEngine) asks() (string, time.Duration) {
 	return strings.Join(l.All(), " "), took
 }
 
-// befalls is what happens before a request: a container NAME=STATE:NETWORKS, with "!" behind them where it is locked;
-// or VERB:NAME@NETWORK.
+// befalls makes a change before a request. Its forms are NAME=STATE:NETWORKS, a container, with a final "!" if it
+// is locked, and VERB:NAME@NETWORK.
 func (e *lockedEngine) befalls(word string) {
 	name, what, is := strings.Cut(word, "=")
 	if is {
@@ -199,7 +199,7 @@ func (e *lockedEngine) befalls(word string) {
 		time.Sleep(time.Millisecond)
 	case "connect":
 		e.happens("connect", of, at)
-	case "late": // it is told a second after it happened
+	case "late": // the event comes a second late
 		e.hear(&ipam.EngineNews{At: time.Now(), Late: time.Second, Event: &ipam.EngineEvent{
 			Action: "connect", Network: at, Container: ipam.EngineContainer{ID: of}}})
 	case "unlock":
@@ -223,7 +223,7 @@ func (e *lockedEngine) befalls(word string) {
 	}
 }
 
-// TestLocks: the container whose inspection is not answered is the one that asks. The rows limit the time of the
+// TestLocks: the container whose inspection gets no answer sends the request. The rows limit the time of the
 // answer.
 func TestLocks(t *testing.T) {
 	for row := range ipamtest.Rows(5, `
@@ -265,7 +265,8 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// TestLocksAreAskedOnce: a hanging container is inspected once for all requests, and a silent engine delays nobody.
+// TestLocksAreAskedOnce: a hanging container is inspected once for all requests. A silent engine delays no
+// request.
 func TestLocksAreAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newLockedEngine(t)
@@ -290,8 +291,8 @@ func TestLocksAreAskedOnce(t *testing.T) {
 	})
 }
 
-// TestLocksModel: many containers change at once, and events come late. A container that is reported alone is the one
-// that asks.
+// TestLocksModel: many containers change at once, and events come late. If one container alone is reported, it
+// sends the request.
 func TestLocksModel(t *testing.T) {
 	requests := 10000
 	if testing.Short() {
@@ -344,7 +345,7 @@ func TestLocksModel(t *testing.T) {
 	})
 }
 
-// lockModel changes the containers of an engine as people do.
+// lockModel changes the containers of an engine as users do.
 type lockModel struct {
 	*lockedEngine
 	t    *testing.T
@@ -362,7 +363,7 @@ func (m *lockModel) goesOn() bool {
 	return m.left > 0
 }
 
-// random returns at most so many milliseconds.
+// random returns a duration of at most ms milliseconds.
 func (m *lockModel) random(ms int) time.Duration {
 	m.lockedEngine.mu.Lock()
 	defer m.lockedEngine.mu.Unlock()
@@ -405,7 +406,7 @@ func (m *lockModel) stop(c *lockedContainer) {
 	c.lock.Lock()
 	m.set(func() { c.state, c.on["n1"] = "exited", false })
 	m.tell("die", c.name, "")
-	time.Sleep(30*time.Millisecond + m.random(30)) // its endpoint goes meanwhile
+	time.Sleep(30*time.Millisecond + m.random(30)) // its endpoint is removed meanwhile
 	c.lock.Unlock()
 }
 
@@ -413,12 +414,12 @@ func (m *lockModel) start(c *lockedContainer) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	m.request(c, "n1")
-	time.Sleep(100*time.Millisecond + m.random(100)) // runc makes the process meanwhile
+	time.Sleep(100*time.Millisecond + m.random(100)) // runc creates the process meanwhile
 	m.set(func() { c.state = "running" })
 	m.tell("start", c.name, "")
 }
 
-// request does what libnetwork does for a locked container, under the lock of the network.
+// request does what libnetwork does for a locked container. It holds the network's lock.
 func (m *lockModel) request(c *lockedContainer, network string) {
 	m.seat[network].Lock()
 	defer m.seat[network].Unlock()

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// machine starts and ends containers, some unseen by Berth. It keeps its own list of who has and who holds each
-// address.
+// machine starts and ends containers, some unseen by Berth. It keeps its own list of each address's containers and
+// lease holder.
 type machine struct {
 	*harness
 	w    *Witness
@@ -25,7 +25,7 @@ type machine struct {
 }
 
 // TestModel: a check finds exactly the differences in the machine's lists. After a repair only addresses of two
-// containers remain.
+// containers are still wrong.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "berth-witness")
@@ -37,7 +37,7 @@ func TestModel(t *testing.T) {
 		m := &machine{harness: h, w: h.witness(nil, nil), has: map[netip.Addr][]string{}, held: map[netip.Addr]string{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"start":  m.start,
-			"start2": m.start, // more often
+			"start2": m.start, // makes starts more frequent
 			"stop":   func(t *rapid.T) { m.end(t, true, true) },
 			"crash":  func(t *rapid.T) { m.end(t, true, false) },
 			"lose":   func(t *rapid.T) { m.end(t, false, true) },
@@ -47,7 +47,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// start runs a container, if there is room.
+// start runs a container if an address is free.
 func (m *machine) start(t *rapid.T) {
 	m.clock.wait(time.Second)
 	m.number++
@@ -100,7 +100,7 @@ func (m *machine) wrong() (all []string) {
 	return all
 }
 
-// check pushes a view and checks, twice, because findings about endpoints need a confirmation.
+// check pushes a view and checks, twice, because findings about endpoints need confirmation.
 func (m *machine) check(t *rapid.T, req ipam.CheckRequest) (r ipam.CheckReport) {
 	for range 2 {
 		m.clock.wait(time.Second)
@@ -130,7 +130,7 @@ func (m *machine) repair(t *rapid.T) {
 	m.check(t, ipam.CheckRequest{Repair: true})
 	for addr, has := range m.has {
 		switch {
-		case len(has) == 1: // another's lease is old enough by now
+		case len(has) == 1: // the other container's lease is old enough by now
 			m.held[addr] = has[0]
 		case len(has) == 0:
 			delete(m.held, addr)

@@ -7,8 +7,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// TestPlaces: Docker networks are found among Berth's by Docker's name, in each space, and a swarm's in its manager's
-// space.
+// TestPlaces: Berth finds Docker networks by Docker's name, in each space. It finds a swarm's network in its
+// manager's space.
 func TestPlaces(t *testing.T) {
 	tn := newScenario(t)
 	unplanned := tn.leaseOf(addr("10.8.0.1")).Network

@@ -22,7 +22,7 @@ func leaked(t *testing.T) (*scenario, string) {
 	return tn, "10.8.0.3"
 }
 
-// TestPatience: an unused lease is ended after five minutes and two checks without its endpoint, unless something
+// TestPatience: an unused lease ends after five minutes and two checks without its endpoint, unless something
 // breaks the wait.
 func TestPatience(t *testing.T) {
 	begin := func(t *testing.T) *scenario {
@@ -121,7 +121,7 @@ func TestPatience(t *testing.T) {
 	`))
 }
 
-// TestPatienceOfAttachments: a later attachment to a subnet that will be ended has its own full wait.
+// TestPatienceOfAttachments: a later attachment to a subnet that is about to end has its own full wait.
 func TestPatienceOfAttachments(t *testing.T) {
 	p := patience{grace: 5 * time.Minute}
 	at := func(pools ...int) []finding {
@@ -154,7 +154,7 @@ func TestPatienceOfAttachments(t *testing.T) {
 	}
 }
 
-// TestPatienceWithoutIdentity: a view without the engine's id is not from another engine.
+// TestPatienceWithoutIdentity: a view without the engine's id does not count as another engine's.
 func TestPatienceWithoutIdentity(t *testing.T) {
 	found := []finding{{sure: true, slow: true,
 		Finding: ipam.Finding{Kind: ipam.UnusedLease, Address: addr("10.8.0.2"), Lease: 7}}}

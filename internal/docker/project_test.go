@@ -10,8 +10,9 @@ import (
 	"github.com/moby/moby/api/types/container"
 )
 
-// TestAdoptProject: each network keeps Docker's name. An owner is the replica, if the container's name means it, or
-// else the container_name. Addresses of the network itself, which Compose requests again, are not planned.
+// TestAdoptProject: each network keeps Docker's name. The owner is the replica if the container has the replica's
+// name; otherwise it is the container_name. Addresses of the network itself, which Compose requests again, are not
+// planned.
 func TestAdoptProject(t *testing.T) {
 	var views []ipam.EngineView
 	readJSON(t, "project.json", &views)
@@ -34,8 +35,8 @@ func TestAdoptProject(t *testing.T) {
 	}
 }
 
-// TestPathsOf: docker-compose 1.29 names files relative to its directory, newer versions by path, and other programs
-// not at all.
+// TestPathsOf: docker-compose 1.29 names files relative to its directory, and newer versions by path. Other
+// programs name none.
 func TestPathsOf(t *testing.T) {
 	for _, c := range []struct {
 		directory, files string

@@ -16,8 +16,8 @@ func publishes(r *Roster, name string) []string {
 	return ports
 }
 
-// TestPortsOfStopped: the ports of a container are known from its configuration. That includes containers that have
-// never run, are stopped, or are older than the event stream (CS-13).
+// TestPortsOfStopped: the configuration gives a container's ports. This includes containers that never ran, are
+// stopped, or are older than the event stream (CS-13).
 func TestPortsOfStopped(t *testing.T) {
 	engine := dockertest.New(t)
 	engine.Configs["old"] = object{"PortBindings": object{"80/tcp": []object{{"HostPort": "8080"}}}}
@@ -32,7 +32,7 @@ func TestPortsOfStopped(t *testing.T) {
 		engine.Set(view)
 	}
 	made("old", "exited")
-	made("locked", "created") // the engine does not answer for this one
+	made("locked", "created") // the engine does not answer about this one
 	e := open(engine)
 	f := follow(t, e)
 	<-f.begun
@@ -65,8 +65,8 @@ func TestPortsOfStopped(t *testing.T) {
 	}
 }
 
-// TestHolder: a container has ended if it died after its lease was taken. A death before that is a restart, and a
-// rename changes nothing (CS-8).
+// TestHolder: a container has ended if it died after it took its lease. An earlier death is a restart. A rename
+// changes nothing (CS-8).
 func TestHolder(t *testing.T) {
 	engine, f, _ := followed(t)
 	before := time.Now()
@@ -98,8 +98,8 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// TestHolderListed: if nobody heard the end of a container, its listed state decides, once it has had time to start
-// (CS-8).
+// TestHolderListed: if no event reported a container's end, its listed state decides, once it has had time to
+// start (CS-8).
 func TestHolderListed(t *testing.T) {
 	_, f, _ := followed(t)
 	for since, want := range map[time.Time]ipam.Holder{

@@ -11,8 +11,8 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// TestPushed: pushed views, and those of requests, do what a look and a check do. They allow repairs as long as they
-// keep coming: with a gap of two minutes at most. A view tells that the engine can be reached for as long.
+// TestPushed: pushed views, and views in requests, do what a look and a check do. They allow repairs while no gap
+// between them exceeds two minutes. A view also shows for that long that the engine can be reached.
 func TestPushed(t *testing.T) {
 	const gone = "run gone front\nvanish gone\nwait 1s\n"
 	playScenarios(t, newPushed, strings.NewReplacer("GONE", gone,
@@ -93,7 +93,7 @@ func TestPushed(t *testing.T) {
 	before.Containers = nil
 	tn.plays("wait 1s\nshow")
 	must(t, tn.w.Show(t.Context(), before))
-	tn.plays("seen 10.8.0.2 -> web") // a view that came late does not take the place of a later one
+	tn.plays("seen 10.8.0.2 -> web") // a late view does not replace a newer one
 	tn.plays("wait 2m1s")
 	if s := tn.w.State(); s.Detail != "the last view that berth witness has sent is 2m1s old" ||
 		tn.w.Report().Engine != s.Engine {
@@ -101,8 +101,8 @@ func TestPushed(t *testing.T) {
 	}
 }
 
-// TestGivenViewBesideEngine: if the daemon's own engine does not answer, the view of a request gives findings. But
-// nothing that needs a wait is repaired.
+// TestGivenViewBesideEngine: if the daemon's own engine does not answer, the view of a request gives findings.
+// Nothing that needs a wait is repaired.
 func TestGivenViewBesideEngine(t *testing.T) {
 	tn, _ := leaked(t)
 	tn.plays(`
@@ -117,7 +117,7 @@ func TestGivenViewBesideEngine(t *testing.T) {
 	`)
 }
 
-// TestViewsRefused: a view of another host or time is refused.
+// TestViewsRefused: a view of another host, or one that is undated, too old or from the future, is refused.
 func TestViewsRefused(t *testing.T) {
 	for row := range ipamtest.Rows(3, `
 		# its host, when it was taken, and what is said
@@ -149,7 +149,7 @@ type silentOnlooker struct{ ipam.Onlooker }
 
 func (silentOnlooker) Locked(context.Context, ipam.Question) ipam.Locked { return ipam.Locked{} }
 
-// TestListen: an onlooker counts until it ends or another begins. Until a view from after that, nothing is guessed.
+// TestListen: an onlooker counts until it ends or another one begins. Nothing is guessed until a later view comes.
 func TestListen(t *testing.T) {
 	h := newPushed(t)
 	w := h.w
@@ -197,7 +197,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestListenRefused: news of another host are refused, and so are all news if the daemon has an engine.
+// TestListenRefused: news from another host are refused. If the daemon has an engine, all news are.
 func TestListenRefused(t *testing.T) {
 	_, _, err := newPushed(t).w.Listen("h2", silentOnlooker{})
 	if !errors.Is(err, ipam.ErrInvalid) || !strings.Contains(err.Error(), `host "h2"`) {

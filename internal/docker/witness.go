@@ -15,11 +15,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Defaults: the interval of checks, and how long a difference must last before it is repaired.
-const (
-	DefaultEvery = 5 * time.Minute
-	defaultGrace = 5 * time.Minute
-)
+// defaultGrace is how long a difference lasts before it is repaired.
+const defaultGrace = 5 * time.Minute
 
 // fresh is the largest age of a pushed view. An older one says nothing about the containers now.
 const fresh = 2 * time.Minute

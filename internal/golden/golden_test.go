@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestMerged: fields may come, and everything else is a loss.
+// TestMerged: new fields are allowed, and every other difference is a loss.
 func TestMerged(t *testing.T) {
 	for _, c := range []struct {
 		was, now    string

@@ -32,7 +32,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// records are such as tell of everything.
+// records is a source with something to report for every metric.
 type records struct{ pools int }
 
 func (r records) Use(context.Context) (all []ipam.PoolUse, err error) {
@@ -57,7 +57,7 @@ func (records) LANLeases() map[string]map[ipam.LANState]uint64 {
 
 func (records) EventCounts() map[ipam.Verb]uint64 { return map[ipam.Verb]uint64{ipam.LeaseTaken: 7} }
 
-// all is a Meter over sources of everything.
+// all is a Meter over sources for every metric.
 func all(pools int) *Meter {
 	m := New()
 	m.Watch(Sources{Version: "1", Records: records{pools},
@@ -88,7 +88,7 @@ func scraped(t *testing.T, m *Meter) map[string]*dto.MetricFamily {
 	return families
 }
 
-// TestTable: what is told is what the table says, by name, kind, help and labels, and nothing else.
+// TestTable: the metrics are exactly those of the table, by name, kind, help and labels.
 func TestTable(t *testing.T) {
 	got := scraped(t, all(1))
 	for _, row := range table() {
@@ -115,7 +115,7 @@ func TestTable(t *testing.T) {
 
 var update = flag.Bool("update", false, "write docs/metrics-list.md again")
 
-// TestDocs: docs/metrics-list.md has the table, and docs/metrics.md names nothing else.
+// TestDocs: docs/metrics-list.md has the table, and docs/metrics.md names no other metrics.
 func TestDocs(t *testing.T) {
 	const file = "../../docs/metrics-list.md"
 	var page bytes.Buffer
@@ -200,7 +200,7 @@ func TestBoard(t *testing.T) {
 	}
 }
 
-// TestAlerts: the alerts ask for nothing that is not told, and docs/metrics.md lists each.
+// TestAlerts: the alerts use only existing metrics, and docs/metrics.md lists each alert.
 func TestAlerts(t *testing.T) {
 	const file = "../../contrib/prometheus/berth.rules.yml"
 	text, err := os.ReadFile(file)
@@ -226,7 +226,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestPromtool: each alert comes when it should, by contrib/prometheus/berth.rules.test.yml.
+// TestPromtool: each alert fires when contrib/prometheus/berth.rules.test.yml expects it.
 func TestPromtool(t *testing.T) {
 	tool, err := filepath.Abs("../../build/tools/promtool")
 	if err != nil {
@@ -250,7 +250,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestResults: requests are counted by what came of them, and the store's state by its last change.
+// TestResults: requests are counted by result, and the last change decides the state of the store.
 func TestResults(t *testing.T) {
 	m := all(1)
 	for want, err := range map[string]error{"ok": nil, "exhausted": ipam.Refuse(ipam.ErrExhausted, "full"),
@@ -282,7 +282,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestUnanswered: a source that cannot answer leaves a gap, and the others are told.
+// TestUnanswered: a source that cannot answer leaves a gap. All other metrics are reported.
 func TestUnanswered(t *testing.T) {
 	m := New()
 	m.Watch(Sources{Version: "1", Records: unanswered{}, Bytes: func() (int64, error) { return 0, io.EOF }})
@@ -306,7 +306,7 @@ func (unanswered) ElasticUse(context.Context) (ipam.ElasticUse, error) {
 	return ipam.ElasticUse{}, store.ErrAway
 }
 
-// TestPacked: packed or not, the same is told, and what went wrong can be read.
+// TestPacked: compressed and uncompressed answers are the same, and errors are readable in both.
 func TestPacked(t *testing.T) {
 	ask := func(m *Meter, encoding string) (status int, text string) {
 		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
@@ -350,7 +350,7 @@ func (odd) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(errors.New("odd")), errors.New("odd"))
 }
 
-// named holds a text to the table: it names no metric of Berth's that is not there.
+// named checks that a text names no metric of Berth's that does not exist.
 func named(t *testing.T, file string, text []byte) {
 	t.Helper()
 	known := map[string]bool{}

@@ -107,7 +107,7 @@ func TestReadCSV(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, notes, err := ReadCSV(strings.NewReader(c.text), c.table)
-			if strings.Contains(c.text, "WAHR") { // a word of another language is refused, with its line
+			if strings.Contains(c.text, "WAHR") { // a word of another language is refused with its line
 				problems(t, err, []string{`2: DHCP: "WAHR" is neither true nor false`})
 				return
 			}
@@ -124,7 +124,7 @@ func TestReadCSV(t *testing.T) {
 	}
 }
 
-// TestBadCSV holds each kind of bad input to its line and its words.
+// TestBadCSV checks the line and the text of the error for each kind of bad input.
 func TestBadCSV(t *testing.T) {
 	for _, c := range []struct {
 		noun, text string
@@ -188,7 +188,7 @@ func TestBadCSV(t *testing.T) {
 	}
 }
 
-// A bad line among ten thousand is named, and nothing else is.
+// One bad line among ten thousand is reported, and nothing else.
 func TestBadLineAmongMany(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("network,prefix\n")
@@ -203,7 +203,7 @@ func TestBadLineAmongMany(t *testing.T) {
 	problems(t, err, []string{`7656: prefix: invalid subnet "10.0.0.0/33": "33" is not a length of an IPv4 prefix`})
 }
 
-// No cell that goes out begins like a formula, and each comes back as it was.
+// No written cell begins like a formula, and each is read back unchanged.
 func TestFormulas(t *testing.T) {
 	for _, text := range []string{"=1+1", "+1", "-1", "@sum", "\tx", "'=1", "''-x", "'tis", "plain", "'", ""} {
 		cell := guarded(text)

@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawnPlan is a plan in the shape that an export has. The texts in it are any.
+// drawnPlan draws a plan in the form of an export, with any texts in it.
 func drawnPlan(t *rapid.T) ipam.Plan {
 	var p ipam.Plan
 	for _, name := range rapid.SliceOfNDistinct(drawnName, 0, 3, rapid.ID[string]).Draw(t, "networks") {
@@ -98,7 +98,7 @@ func drawnNetwork(t *rapid.T, name string) ipam.PlannedNetwork {
 	return n
 }
 
-// drawnRule is any that a network can have.
+// drawnRule draws any rule that a network can have.
 func drawnRule(t *rapid.T) ipam.OwnerRule {
 	r := ipam.OwnerRule{Pattern: rapid.SampledFrom([]string{"*", "web-*", "*-db-*", "shop/web/1", "02:42:00:00:00:01",
 		"-", "1"}).Draw(t, "pattern")}
@@ -138,7 +138,7 @@ func drawnSubnet(t *rapid.T) ipam.PlannedSubnet {
 	return sub
 }
 
-// same compares plans without their lines, and without the defaults that nobody writes.
+// same compares plans without their line numbers, and without defaults that are not written.
 var same = append(comparers, cmpopts.EquateEmpty(), gocmp.FilterPath(func(p gocmp.Path) bool {
 	return p.Last().String() == ".Line" || p.Last().String() == ".Cleared"
 }, gocmp.Ignore()))
@@ -154,7 +154,7 @@ func written(t *rapid.T, p ipam.Plan, w Writer) {
 	}
 }
 
-// What is written is read back as the same plan, whatever the texts in it, and written again as the same bytes.
+// A written plan is read back as the same plan, whatever its texts, and is written again as the same bytes.
 func TestYAMLRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawnPlan(t)
@@ -174,7 +174,7 @@ func TestYAMLRoundTrip(t *testing.T) {
 	})
 }
 
-// The tables of all nouns together are the plan, but for which subnet stands with which pool.
+// The tables of all nouns together are the plan, except for the subnet of each pool and exclusion.
 func TestCSVRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawnPlan(t)
@@ -227,7 +227,7 @@ func noFormulas(t *rapid.T, table string) {
 	}
 }
 
-// joined puts the table of one noun to what was read of the others.
+// joined adds the table of one noun to what the others gave.
 func joined(all, part ipam.Plan) ipam.Plan {
 	for _, n := range part.Networks {
 		i := slices.IndexFunc(all.Networks, func(other ipam.PlannedNetwork) bool { return other.Name == n.Name })
@@ -246,7 +246,7 @@ func joined(all, part ipam.Plan) ipam.Plan {
 	return all
 }
 
-// FuzzYAML: nothing makes the reader panic, and what it takes it takes again from its own writing.
+// FuzzYAML: no input makes the reader panic. It accepts every document that it has accepted and written again.
 func FuzzYAML(f *testing.F) {
 	f.Add([]byte(everything))
 	f.Add([]byte("version: 1\nnetworks: [{name: a, subnets: [{cidr: ::/0, pool: true}]}]\n"))
@@ -273,7 +273,7 @@ func FuzzYAML(f *testing.F) {
 	})
 }
 
-// FuzzCSV: nothing makes the reader of any table panic.
+// FuzzCSV: no input makes the reader of any table panic.
 func FuzzCSV(f *testing.F) {
 	f.Add(uint8(1), []byte("prefix,network,is_pool\n192.0.2.0/24,net1,true\n"))
 	f.Add(uint8(2), []byte("start_address;end_address\n10.0.0.1/24;10.0.0.9/24\n"))

@@ -15,7 +15,7 @@ import (
 	"go4.org/netipx"
 )
 
-// everything is a document in all the forms that a person may write.
+// everything is a document with all forms that a person may write.
 const everything = `# the plan of a site
 version: 1
 networks:
@@ -114,7 +114,7 @@ var comparers = []cmp.Option{
 	cmp.Comparer(func(a, b ipam.Range) bool { return a == b }),
 }
 
-// TestBadYAML holds each kind of bad input to its line and its words.
+// TestBadYAML checks the line and the text of the error for each kind of bad input.
 func TestBadYAML(t *testing.T) {
 	const head = "version: 1\nnetworks:\n- name: net1\n"
 	for _, c := range []struct {
@@ -205,7 +205,7 @@ func TestBadYAML(t *testing.T) {
 	}
 }
 
-// problems holds a PlanError to what it must say.
+// problems compares a PlanError with the problems it must list.
 func problems(t *testing.T, err error, want []string) {
 	t.Helper()
 	var e *ipam.PlanError
@@ -226,7 +226,7 @@ func problems(t *testing.T, err error, want []string) {
 	}
 }
 
-// A document too large is refused before it is parsed.
+// A document that is too large is refused before it is parsed.
 func TestTooLarge(t *testing.T) {
 	_, err := ReadYAML(&endless{})
 	if err == nil || !strings.Contains(err.Error(), "more than 64 MiB") {
@@ -241,7 +241,7 @@ func (endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A thousand bad lines are a hundred problems and the number of the others.
+// For a thousand bad lines the error has a hundred problems and the number of the rest.
 func TestManyProblems(t *testing.T) {
 	_, err := ReadYAML(strings.NewReader("version: 1\nnetworks:\n" + strings.Repeat("- colour: red\n", 1000)))
 	var e *ipam.PlanError

@@ -13,12 +13,12 @@ import (
 	"berth/store"
 )
 
-// taken are the ways in which a file ceases to be in its place while it is open.
+// taken lists the ways in which an open file ceases to be in its place.
 var taken = []struct {
 	name string
 	take func(t *testing.T, path, copied string)
 	says string
-	kept bool // another file lies in the place, which Save keeps
+	kept bool // Save keeps the other file that is in the place
 }{
 	{"directory removed", func(t *testing.T, path, _ string) { must(t, os.RemoveAll(filepath.Dir(path))) },
 		"is not there any more, it was removed", false},
@@ -34,8 +34,8 @@ var taken = []struct {
 	}, "is another file", true},
 }
 
-// TestFileGone: of a file that was removed or exchanged while it is open nothing is acknowledged that the next start
-// would not find. What it holds can be read and backed up, and is written to its place when that is asked for.
+// TestFileGone: if an open file was removed or exchanged, no write is acknowledged that the next start would not
+// find. Its records can be read and backed up, and Save writes them to the file's place.
 func TestFileGone(t *testing.T) {
 	ctx := t.Context()
 	for _, c := range taken {
@@ -79,7 +79,8 @@ func TestFileGone(t *testing.T) {
 	}
 }
 
-// wantRecords opens a state, or a backup where id is empty, and looks for records in it: "key value", and no others.
+// wantRecords opens a state or, if id is empty, a backup, and checks that it holds these records, "key value",
+// and no others.
 func wantRecords(t *testing.T, path, id string, want ...string) {
 	t.Helper()
 	if id == "" {
@@ -114,7 +115,7 @@ func wantRecords(t *testing.T, path, id string, want ...string) {
 	}
 }
 
-// TestFileMovedBack: a file that was moved away and is put back is gone on with, without a word.
+// TestFileMovedBack: a file that was moved away and put back is used again, without an error.
 func TestFileMovedBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "berth.db")
 	s := open(t, path)
@@ -133,8 +134,8 @@ func TestFileMovedBack(t *testing.T) {
 	}
 }
 
-// TestFileGoneInACommit: what was committed into a file that was taken away in the same moment is not acknowledged, and
-// nothing more is written before the file was read afresh.
+// TestFileGoneInACommit: a commit into a file that is removed at the same moment is not acknowledged, and
+// nothing more is written before the file was reopened.
 func TestFileGoneInACommit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "berth.db")
 	s := open(t, path)
@@ -156,10 +157,10 @@ func TestFileGoneInACommit(t *testing.T) {
 		t.Errorf("afterwards: %v", err)
 	}
 	must(t, s.Close())
-	wantRecords(t, path, s.ID(), "a 1", "b 2") // what was not acknowledged may be there
+	wantRecords(t, path, s.ID(), "a 1", "b 2") // a write that was not acknowledged may be there
 }
 
-// TestSaveWhereAnotherBegan: a path that another process has begun to use is left to it.
+// TestSaveWhereAnotherBegan: Save does not touch a path that another process has begun to use.
 func TestSaveWhereAnotherBegan(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state", "berth.db")
@@ -181,8 +182,8 @@ func TestSaveWhereAnotherBegan(t *testing.T) {
 	wantRecords(t, done.Kept, other.ID(), "b 2", "c 3")
 }
 
-// TestSaveUnderLoad: readers and writers go on over Save; what was acknowledged is in the new file, and a reader that
-// began before sees one state to its end.
+// TestSaveUnderLoad: readers and writers continue during Save. Acknowledged writes are in the new file, and a
+// reader that began before sees one state to its end.
 func TestSaveUnderLoad(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "berth.db")
 	s := open(t, path)
@@ -233,7 +234,7 @@ func TestSaveUnderLoad(t *testing.T) {
 		})
 	}
 	moved := path + ".away"
-	// a commit that it falls into is of unknown outcome
+	// quietly: a commit during the rename would have an unknown outcome
 	must(t, s.commit.quietly(t.Context(), func() error { return os.Rename(path, moved) }))
 	<-refused
 	_, err := s.Save(t.Context())

@@ -10,7 +10,7 @@ import (
 	"berth/store"
 )
 
-// benchKey is 30 bytes long, benchValue 100 and benchEvent 90: what a lease and an event take.
+// benchKey is 30 bytes long, benchValue 100 and benchEvent 90: the sizes of a lease and an event.
 func benchKey(kind string, n int64) []byte { return fmt.Appendf(nil, "%s/%028x", kind, n) }
 
 // BenchmarkUpdate puts a lease and an event in each update, by 1, 16 and 64 callers.

@@ -18,8 +18,8 @@ import (
 	"berth/store/storetest"
 )
 
-// together runs the functions in one batch, in their order, and returns what their callers heard: an error, or a panic
-// as text. A function before them holds the committer until all of them wait.
+// together runs the functions in one batch, in order, and returns what each caller got: an error, or a panic as
+// text. A function before them blocks the committer until all of them wait.
 func together(t testing.TB, s *Store, fns ...func(store.Tx) error) []string {
 	t.Helper()
 	gate, held := make(chan struct{}), make(chan struct{})
@@ -66,8 +66,8 @@ func commits(t testing.TB, s *Store) uint64 {
 
 var errWanted = errors.New("wanted")
 
-// TestBatch has functions that fail, panic and end their goroutine in the middle of a batch: each takes back its own
-// writes only, at once, and all others are committed by one commit.
+// TestBatch: functions fail, panic and end their goroutine in the middle of a batch. Each of them undoes only
+// its own writes, at once, and all others are committed by one commit.
 func TestBatch(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "berth.db"))
 	put(t, s, "base", "0")
@@ -117,7 +117,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestGoexitOfTheOnlyCaller ends the goroutine that has the lead itself.
+// TestGoexitOfTheOnlyCaller ends the goroutine that leads the batch.
 func TestGoexitOfTheOnlyCaller(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "berth.db"))
 	for range 3 {
@@ -130,8 +130,8 @@ func TestGoexitOfTheOnlyCaller(t *testing.T) {
 	}
 }
 
-// TestFailedCommit has the commit of a batch fail: hooks run in reverse order over all functions, and before a later
-// one.
+// TestFailedCommit: the commit of a batch fails. The hooks of all functions run in reverse order, before a later
+// function.
 func TestFailedCommit(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "berth.db"))
 	var trace []string
@@ -140,12 +140,12 @@ func TestFailedCommit(t *testing.T) {
 			tx.OnAbort(func() { trace = append(trace, name+"1") })
 			tx.OnAbort(func() { trace = append(trace, name+"2") })
 			if err == nil {
-				err = tx.Put([]byte(name), make([]byte, 64<<10)) // more than the file has room for
+				err = tx.Put([]byte(name), make([]byte, 64<<10)) // more than fits in the file
 			}
 			return err
 		}
 	}
-	// then the commit fails when it takes a page that is new
+	// the commit then fails when it needs a new page
 	fail := func(store.Tx) error { s.open.db.MaxSize = 1; return nil }
 	got := together(t, s, fail, fn("refused", errWanted), fn("a", nil), fn("b", nil), fn("late", errWanted))
 	if got[0] != "<nil>" || got[1] != "wanted" {
@@ -168,8 +168,8 @@ func TestFailedCommit(t *testing.T) {
 	}
 }
 
-// TestModelInOneBatch runs random functions in one batch against the model: later functions read, in the shared
-// transaction, what earlier ones have written and deleted, pages that became empty included.
+// TestModelInOneBatch compares random functions in one batch with the model: later functions read, in the shared
+// transaction, what earlier ones wrote and deleted, even on pages that became empty.
 func TestModelInOneBatch(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "berth.db"))
 	rapid.Check(t, func(r *rapid.T) {
@@ -244,8 +244,8 @@ func randomFunction(tx store.Tx, seed int, heard *string) error {
 	return nil
 }
 
-// TestNoSpaceAfterTheMetaPage: "no space" from the last sync comes when the meta page is written already, so it does
-// not mean that nothing is there.
+// TestNoSpaceAfterTheMetaPage: "no space" from the last sync comes after the meta page was written, so the
+// commit may still be there.
 func TestNoSpaceAfterTheMetaPage(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "berth.db"))
 	put(t, s, "a", "1")

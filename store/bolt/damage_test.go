@@ -18,7 +18,7 @@ import (
 	"berth/store/internal/record"
 )
 
-// filled makes a closed state with many pages and returns its path.
+// filled makes a closed state with many pages, and returns its path.
 func filled(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "berth.db")
@@ -105,7 +105,7 @@ func exchanged(t *testing.T, path string) {
 	must(t, os.Rename(filled(t), path))
 }
 
-// pageOf finds a page of a kind, of which next tells whether the one behind it will do, and puts n at an offset in it.
+// pageOf finds a page of a kind whose following page's kind satisfies next, and writes n at an offset in it.
 func pageOf(kind string, next func(kind string) bool, at int64, n uint32) func(*testing.T, string) {
 	return func(t *testing.T, path string) {
 		db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
@@ -138,7 +138,7 @@ func pageOf(kind string, next func(kind string) bool, at int64, n uint32) func(*
 
 func anyKind(string) bool { return true }
 
-// damages is the table of faults.md: what is done to a closed state, and what Open must say.
+// damages is the table of faults.md: a damage to a closed state, and what Open must say.
 var damages = []struct {
 	name   string
 	damage func(*testing.T, string)
@@ -186,7 +186,7 @@ var damages = []struct {
 		must(t, err)
 		for at := strings.Index(string(b), "lease/000500"); at >= 0 && at < len(b); {
 			b[at+40] ^= 1
-			next := strings.Index(string(b[at+1:]), "lease/000500") // free pages hold older copies
+			next := strings.Index(string(b[at+1:]), "lease/000500") // free pages have older copies
 			if next < 0 {
 				break
 			}
@@ -205,7 +205,7 @@ func TestDamage(t *testing.T) {
 			if _, err := Check(context.Background(), path); err == nil {
 				t.Error("Check finds nothing")
 			}
-			wantRefused(t, path, c.says) // and refusing changes nothing
+			wantRefused(t, path, c.says) // the refusal changed nothing
 		})
 	}
 }
@@ -227,7 +227,8 @@ func wantRefused(t *testing.T, path string, says []string) {
 	}
 }
 
-// TestDamagedPages overwrites each page in turn: every page that is in use must be missed, and no free one.
+// TestDamagedPages overwrites each page in turn: the check must find damage in each used page, and in no free
+// page.
 func TestDamagedPages(t *testing.T) {
 	path := filled(t)
 	whole, err := os.ReadFile(path)
@@ -261,7 +262,8 @@ func TestDamagedPages(t *testing.T) {
 	}
 }
 
-// FuzzCheck damages a small state at will: the check must end, without a panic, and what it passes bbolt must open.
+// FuzzCheck damages a small state at random: the check must end without a panic, and bbolt must open what passes
+// it.
 func FuzzCheck(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "berth.db")
 	s, err := Open(context.Background(), Config{Path: path, NoSync: true})
@@ -286,7 +288,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// TestChildFails: where the process that checks a file does not come to an end, the file is refused, or not checked.
+// TestChildFails: if the process that checks a file does not finish, the file is refused or not checked.
 func TestChildFails(t *testing.T) {
 	ctx, path := context.Background(), filled(t)
 	f, err := os.Open(path)
@@ -312,7 +314,7 @@ func TestChildFails(t *testing.T) {
 	}
 }
 
-// TestInterruptedCreation cuts the making of a state off at each of its steps.
+// TestInterruptedCreation interrupts the creation of a state at each of its steps.
 func TestInterruptedCreation(t *testing.T) {
 	ctx := context.Background()
 	for name, cut := range map[string]func(t *testing.T, f files){
@@ -352,7 +354,7 @@ func TestInterruptedCreation(t *testing.T) {
 	}
 }
 
-// TestCutUnderAnOpenStore cuts the file of a running store short: reading what is gone is an error, not a crash.
+// TestCutUnderAnOpenStore truncates the file of a running store: reading missing data is an error, not a crash.
 func TestCutUnderAnOpenStore(t *testing.T) {
 	path := filled(t)
 	s := open(t, path)

@@ -17,8 +17,7 @@ import (
 	"berth/store/storetest"
 )
 
-// TestKilled kills a process with 16 callers at work, again and again, on one state: nothing that it acknowledged is
-// lost.
+// TestKilled repeatedly kills a process with 16 callers at work, on one state: no acknowledged write is lost.
 func TestKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "berth.db")
 	var runs []ran
@@ -41,8 +40,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestKilledAtEachCall ends the process at the n-th call of each kind that the store makes, from the making of the
-// state on: it always opens again, with all that was acknowledged.
+// TestKilledAtEachCall kills the process at the n-th system call of each kind that the store makes, from the
+// creation of the state on: the state always opens again, with all acknowledged writes.
 func TestKilledAtEachCall(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"openat", "flock", "pwrite64", "fdatasync", "fsync", "ftruncate", "/^rename", "mmap",
@@ -69,7 +68,7 @@ func TestKilledAtEachCall(t *testing.T) {
 	}
 }
 
-// TestFailingCalls has one call fail: what was acknowledged stays, and what the callers hear is true.
+// TestFailingCalls: one system call fails. Acknowledged writes stay, and the answers to the callers are true.
 func TestFailingCalls(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -94,7 +93,7 @@ func TestFailingCalls(t *testing.T) {
 		t.Run(c.call+" "+c.error+" "+c.when, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "berth.db")
-			// The state is made first, so that the faults meet the store at work. strace counts the calls of each
+			// The state is created first, so that the faults hit the store at work. strace counts the calls of each
 			// thread.
 			before := runHelper(t, path, "0 0", nil)
 			r := runHelper(t, path, "4 60", nil, "-P", path, "-e", "trace="+c.call, "-e", "inject="+c.call+":error="+
@@ -112,8 +111,8 @@ func TestFailingCalls(t *testing.T) {
 	}
 }
 
-// TestFullDisk fills a small file system: what does not fit is refused and leaves nothing behind, reading goes on, and
-// with more room writing does too, without opening the store again.
+// TestFullDisk fills a small file system: a write that does not fit is refused and leaves nothing, reads
+// continue, and with more room writes continue too, without reopening the store.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"))
@@ -170,7 +169,7 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("%d records, %d acknowledged; %d refused, %d taken back", got, acked, full, undone)
 		}
 		must(t, unix.Mount("", dir, "", unix.MS_REMOUNT, fmt.Sprintf("size=%dm", size)))
-		if size%2 == 0 { // else nobody asks
+		if size%2 == 0 { // otherwise Writable is not called
 			now = now.Add(roomEvery)
 			if err := s.Writable(context.Background()); err != nil {
 				t.Errorf("with more room it is not seen that writes are taken: %v", err)
@@ -181,7 +180,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		must(t, s.Writable(context.Background()))
 	}
-	must(t, unix.Mount("", dir, "", unix.MS_REMOUNT, "size=16m")) // the check makes a copy
+	must(t, unix.Mount("", dir, "", unix.MS_REMOUNT, "size=16m")) // the check needs room for a copy
 	if _, err := s.Check(context.Background()); err != nil {
 		t.Error(err)
 	}
@@ -191,7 +190,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestFullDiskAtTheStart: there is no room to make a state; with room there is.
+// TestFullDiskAtTheStart: without room no state is created; with room it is.
 func TestFullDiskAtTheStart(t *testing.T) {
 	dir := t.TempDir()
 	must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=8k"))
@@ -206,7 +205,7 @@ func TestFullDiskAtTheStart(t *testing.T) {
 	must(t, s.Close())
 }
 
-// TestSecondProcess: an error that names the first.
+// TestSecondProcess: the second process gets an error that names the first.
 func TestSecondProcess(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "berth.db")

@@ -16,11 +16,11 @@ import (
 	"berth/store"
 )
 
-// The tests of kills and faults run this test binary once more, as a program that writes to a state and says what was
-// acknowledged. It is told so in the environment.
+// The tests of kills and faults run this test binary again, as a program that writes to a state and prints what
+// was acknowledged. The environment tells it so.
 const (
 	helperState   = "BERTH_TEST_STATE"   // path of the state
-	helperWriters = "BERTH_TEST_WRITERS" // "writers rounds": how many callers, and how many updates each makes
+	helperWriters = "BERTH_TEST_WRITERS" // "writers rounds": number of callers, and of updates of each
 )
 
 func TestMain(m *testing.M) {
@@ -81,7 +81,7 @@ func writePair(s store.Store, n int) error {
 	})
 }
 
-// ran is what became of one run of the helper.
+// ran is the result of one run of the helper.
 type ran struct {
 	opened bool
 	answer map[string][]string // verdict -> numbers
@@ -90,7 +90,7 @@ type ran struct {
 	exit   int
 }
 
-// runHelper runs the helper, under strace with the given faults when there are any. during is called with each line.
+// runHelper runs the helper, under strace with the given faults if there are any. It calls during for each line.
 func runHelper(t *testing.T, path, writers string, during func(line string, c *exec.Cmd), faults ...string) ran {
 	t.Helper()
 	self, err := os.Executable()
@@ -126,7 +126,7 @@ func runHelper(t *testing.T, path, writers string, during func(line string, c *e
 	return r
 }
 
-// wantWhole opens the state without faults: it must be sound, hold all that was acknowledged, nothing that was refused,
+// wantWhole opens the state without faults: it must be sound, and hold all acknowledged writes, no refused ones,
 // and no half of a pair. It returns the number of pairs.
 func wantWhole(t *testing.T, path string, runs ...ran) int {
 	t.Helper()

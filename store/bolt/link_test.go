@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// TestLinksInTheDirectory: whatever links somebody has put into a state directory that he can write to, nothing that
-// they lead to is written to.
+// TestLinksInTheDirectory: if a person puts links into a state directory that they can write to, Berth writes to
+// none of their targets.
 func TestLinksInTheDirectory(t *testing.T) {
 	const precious = "precious, and longer than what a lock file holds; " + "0123456789012345678901234567890123456789"
 	for _, c := range []struct {
 		name    string
 		hard    bool
-		refused string // what Open says; empty: it makes a state
+		refused string // what Open says; empty: it creates a state
 	}{
 		{"berth.lock", false, "is a symbolic link"},
 		{"berth.lock", true, "has a second name elsewhere"},

@@ -13,7 +13,7 @@ import (
 	"berth/store"
 )
 
-// state makes a closed state that holds the record a=value.
+// state creates a closed state with the record a=value.
 func state(t *testing.T, value string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "berth.db")
@@ -162,7 +162,7 @@ func TestBackup(t *testing.T) {
 	if err := s.Backup(ended, filepath.Join(dir, "ended")); !errors.Is(err, context.Canceled) {
 		t.Errorf("with an ended context: %v", err)
 	}
-	// While updates go on, each backup is one whole state.
+	// During updates, each backup is one whole state.
 	for i := range 3 {
 		file := filepath.Join(dir, string(rune('a'+i)))
 		done := make(chan struct{})

@@ -11,7 +11,7 @@ import (
 	"berth/store/internal/record"
 )
 
-// TestRoomIsAskedForSeldom: of those who ask on a full disk one a second has something written, not each.
+// TestRoomIsAskedForSeldom: on a full disk, only one call a second writes something to test for room.
 func TestRoomIsAskedForSeldom(t *testing.T) {
 	dir := t.TempDir()
 	must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"))
@@ -51,7 +51,7 @@ func TestRoomIsAskedForSeldom(t *testing.T) {
 	}
 }
 
-// TestRoomLeftBehind: what a crash has left of the question whether there is room harms nobody.
+// TestRoomLeftBehind: what a crash has left from a test for room does no harm.
 func TestRoomLeftBehind(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "berth.db")
 	s := open(t, path)

@@ -14,7 +14,7 @@ import (
 	"berth/store"
 )
 
-const fullState = 65536 // leases, and as many events
+const fullState = 65536 // number of leases, and of events
 
 // fill writes the leases and events of a /16, 64 callers at a time, two keys each.
 func fill(t testing.TB, s *Store) {
@@ -56,8 +56,8 @@ func memory(t testing.TB, name string) int64 {
 	return 0
 }
 
-// TestSizeOfAFullState holds the file under 28 MiB (48 are allowed, 20 are keys and values), and opening it, the check
-// of the whole file included, under 4 MiB of mapped pages.
+// TestSizeOfAFullState checks that the file stays under 28 MiB (48 are allowed, 20 are keys and values), and
+// that opening it, with the check of the whole file, maps less than 4 MiB of pages.
 func TestSizeOfAFullState(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "berth.db")
 	s, err := Open(context.Background(), Config{Path: path, NoSync: true})
@@ -69,7 +69,7 @@ func TestSizeOfAFullState(t *testing.T) {
 	mapped := memory(t, "RssFile")
 	quickest := time.Hour
 	var report Report
-	for range 3 { // the quickest: others use this machine too
+	for range 3 { // takes the quickest: this machine has other users
 		begin := time.Now()
 		s, err = Open(context.Background(), Config{Path: path})
 		must(t, err)
@@ -98,8 +98,8 @@ func TestSizeOfAFullState(t *testing.T) {
 	}
 }
 
-// TestManyFreePages: a state that has become smaller opens again, whenever its child collects garbage. The list of its
-// free pages is long, and reading it makes garbage.
+// TestManyFreePages: a state that has shrunk opens again, whenever its child process collects garbage. The list
+// of its free pages is long, and reading it makes garbage.
 func TestManyFreePages(t *testing.T) {
 	t.Setenv("GOGC", "1")
 	path := filepath.Join(t.TempDir(), "berth.db")

@@ -15,7 +15,7 @@ import (
 
 const writtenID = "0123456789abcdef0123456789abcdef"
 
-// What is written of another store can be restored and read, record by record, under that store's id.
+// A backup of another store can be restored and read, record by record, under that store's id.
 func TestWrite(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	path := filepath.Join(dir, "shared.backup")
@@ -70,7 +70,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// What is not written as a whole is not there at all.
+// A backup that is not written completely leaves no file.
 func TestWriteFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shared.backup")

@@ -9,8 +9,8 @@ import (
 	"berth/store"
 )
 
-// BenchmarkUpdate is what giving out an address asks of the store, by 64 callers: read one record, write it, write an
-// event.
+// BenchmarkUpdate makes the store's work for one given address, with 64 callers: read one record, write it,
+// write an event.
 func BenchmarkUpdate(b *testing.B) {
 	s := open(b, Config{Prefix: freshPrefix()})
 	lease, event := make([]byte, 60), make([]byte, 80)

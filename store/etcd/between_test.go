@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// between is a server of which a test decides what it takes, when, and what it answers.
+// between is a server. A test decides which requests it takes, when, and how it answers.
 type between struct {
 	*embed.Etcd
 	endpoint string
@@ -19,7 +19,7 @@ type between struct {
 	do func(ctx context.Context, req any, take grpc.UnaryHandler) (any, error)
 }
 
-// newBetween starts one, which takes everything so far; change may change its configuration.
+// newBetween starts a server that takes everything so far; change may change its configuration.
 func newBetween(t testing.TB, change func(*embed.Config)) *between {
 	t.Helper()
 	b := &between{}
@@ -48,14 +48,14 @@ func (b *between) intercept(ctx context.Context, req any, _ *grpc.UnaryServerInf
 	return do(ctx, req, take)
 }
 
-// set says what becomes of requests from now on; nil: they are taken.
+// set sets the handler of all requests from now on; nil: they are taken.
 func (b *between) set(do func(ctx context.Context, req any, take grpc.UnaryHandler) (any, error)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.do = do
 }
 
-// once says what becomes of the next transaction that commits a batch of s, or closes the gate for one.
+// once sets the handler of the next transaction that commits a batch of s or closes the gate for one.
 func (b *between) once(s *Store, do func(ctx context.Context, req any, take grpc.UnaryHandler) (any, error)) {
 	var done sync.Once
 	b.set(func(ctx context.Context, req any, take grpc.UnaryHandler) (answer any, err error) {

@@ -14,7 +14,7 @@ import (
 	"berth/store"
 )
 
-// events are bundled, as Berth has it.
+// events bundles events, as Berth does.
 func events(cfg *Config) { cfg.Bundle = []byte("e") }
 
 // puts writes words: KEY=VALUE, or -KEY to delete it.
@@ -32,7 +32,7 @@ func puts(words ...string) func(store.Tx) error {
 	}
 }
 
-// lying is where records lie in etcd: by the key under the prefix, KEY alone or with all that are in its bundle.
+// lying lists the keys under the prefix in etcd: KEY alone, or a bundle's key with the keys of its records.
 func lying(t testing.TB, s *Store) []string {
 	t.Helper()
 	var all []string
@@ -54,8 +54,8 @@ func lying(t testing.TB, s *Store) []string {
 	return all
 }
 
-// Several new records of the kind lie under one key, one alone and one that is written again under its own; what is
-// deleted is taken out.
+// Several new records of the kind are stored under one key. A single new record, and one that is rewritten, have
+// their own key. A deleted record is removed from its bundle.
 func TestBundles(t *testing.T) {
 	t.Parallel()
 	cfg := patient()
@@ -69,11 +69,11 @@ func TestBundles(t *testing.T) {
 		{"e4=4", "b/e1 e1 e2 e3, d/a, d/e4, d/f"},
 		{"-e2 -a", "b/e1 e1 e3, d/e4, d/f"},
 		{"-e1", "b/e1 e3, d/e4, d/f"},
-		{"e1=7 e2=7", "b/e1 e3, d/e1, d/e2, d/e4, d/f"},            // the name is taken
-		{"e6=6 e7=7 -e1", "b/e1 e3, b/e6 e6 e7, d/e2, d/e4, d/f"},  // and others take part in none
-		{"e6=8", "b/e1 e3, b/e6 e7, d/e2, d/e4, d/e6, d/f"},        // written again
-		{"-e7 e7=9", "b/e1 e3, d/e2, d/e4, d/e6, d/e7, d/f"},       // deleted and written again
-		{"-e3 e8=1 -e8 e9=1", "d/e2, d/e4, d/e6, d/e7, d/e9, d/f"}, // one that never came to be
+		{"e1=7 e2=7", "b/e1 e3, d/e1, d/e2, d/e4, d/f"},            // the bundle's name is taken
+		{"e6=6 e7=7 -e1", "b/e1 e3, b/e6 e6 e7, d/e2, d/e4, d/f"},  // rewritten records join no bundle
+		{"e6=8", "b/e1 e3, b/e6 e7, d/e2, d/e4, d/e6, d/f"},        // rewritten
+		{"-e7 e7=9", "b/e1 e3, d/e2, d/e4, d/e6, d/e7, d/f"},       // deleted and rewritten
+		{"-e3 e8=1 -e8 e9=1", "d/e2, d/e4, d/e6, d/e7, d/e9, d/f"}, // e8 was never committed
 		{"e91=1 e92=1 e93=1 -e9", "b/e91 e91 e92 e93, d/e2, d/e4, d/e6, d/e7, d/f"},
 		{"-e91 -e92 -e93 -e2 -e4 -e6 -e7", "d/f"},
 	} {
@@ -87,8 +87,8 @@ func TestBundles(t *testing.T) {
 	}
 }
 
-// Two handles write and delete at random, each its own events and both the rest; a third one follows. All of them, and
-// one that is opened, read the same as a map, and each record lies in one place.
+// Two handles write and delete at random, each its own events and both the rest. A third one follows. All of
+// them, and a newly opened one, read the same as a map, and each record is stored in one place.
 func TestBundlesAtRandom(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(rand.Uint64(), 1))
@@ -142,8 +142,8 @@ func TestBundlesAtRandom(t *testing.T) {
 	}
 }
 
-// What a function has read of a bundle holds when it is committed, whatever it was: a record, that there is none, or a
-// range. What others put behind is in nobody's way.
+// What a function has read of a bundle must hold at the commit, whether it is a record, a missing record or a
+// range. What others add outside does not conflict.
 func TestBundlesAreCompared(t *testing.T) {
 	t.Parallel()
 	get := func(key string) func(store.Tx) error {
@@ -215,8 +215,8 @@ func TestBundlesAreCompared(t *testing.T) {
 	}
 }
 
-// A bundle is bounded, and what is larger goes alone; deleting a page of records out of many does not exceed what etcd
-// takes.
+// A bundle is bounded, and a larger record is stored alone. Deleting a page of records from many bundles does
+// not exceed etcd's limits.
 func TestBundlesAreBounded(t *testing.T) {
 	t.Parallel()
 	cfg := patient()
@@ -258,8 +258,7 @@ func TestBundlesAreBounded(t *testing.T) {
 	}
 }
 
-// A bundle that cannot be read, as a whole or one of its records, is refused where it is read, and there alone; it can
-// be deleted.
+// If a bundle or one of its records cannot be read, only reads of it fail. It can be deleted.
 func TestBundleDamaged(t *testing.T) {
 	t.Parallel()
 	cfg := patient()
@@ -273,7 +272,7 @@ func TestBundleDamaged(t *testing.T) {
 		name   string
 		chunk  []byte
 		hurt   string
-		others string // that are still read
+		others string // a record that is still read
 	}{
 		{"one record", flipped, "e3", "e1"},
 		{"cut", chunk[:len(chunk)-2], "e1", "a"},
@@ -284,7 +283,7 @@ func TestBundleDamaged(t *testing.T) {
 			if _, err := c2.Put(t.Context(), s.layout.bundles+"e1", string(c.chunk)); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := c2.Put(t.Context(), s.layout.last, ""); err != nil { // as who writes here does
+			if _, err := c2.Put(t.Context(), s.layout.last, ""); err != nil { // as each writer does
 				t.Fatal(err)
 			}
 			again := cfg

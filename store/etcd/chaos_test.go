@@ -13,13 +13,13 @@ import (
 	"berth/store/storetest"
 )
 
-// linear is a handle whose views are as new as its updates also while etcd does not answer.
+// linear is a handle whose views are as new as its updates, even while etcd does not answer.
 type linear struct{ reading }
 
 func (l linear) View(ctx context.Context, fn func(store.Tx) error) error { return l.Update(ctx, fn) }
 
-// Handles whose connections break, whose answers are lost and whose requests are held back, some of them with two ways
-// to etcd: what they do has a serial order in which each outcome that was known is what was answered.
+// Connections of handles break, answers get lost and requests are held back; some handles have two ways to etcd.
+// There is a serial order of all operations in which each known outcome is the one that was answered.
 func TestHistoryUnderFaults(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string][]byte{"alone": nil, "bundled": {}} {
@@ -49,13 +49,13 @@ func historyUnderFaults(t *testing.T, kind []byte) {
 	direct := open(t, Config{Prefix: prefix, Endpoints: []string{p.endpoint}, Timeout: 30 * time.Second, Bundle: kind})
 	var injected atomic.Int64
 	stop := make(chan struct{})
-	first := rand.IntN(12) // of the pairs of a relay and a fault
+	first := rand.IntN(12) // the first pair of a relay and a fault
 	t.Logf("the first fault is the %dth", first)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for n := 0; ; n++ {
-			// Three relays and four faults meet in all twelve pairs, and each four faults in a row are of each kind. The
-			// third host has a way around its relay, so that faults of that relay alone may have no effect.
+			// Three relays and four faults give all twelve pairs, and any four faults in a row are of each kind. The
+			// third host has a way around its relay, so faults of that relay alone may have no effect.
 			at := first + n
 			faulty(relays[at%3], at%4, time.Duration(100+n%7*200)*time.Millisecond, stop)
 			injected.Add(1)
@@ -100,7 +100,7 @@ func historyUnderFaults(t *testing.T, kind []byte) {
 		}
 		h := storetest.NewSharedHistory()
 		h.Drive(handles, 2, 20, func(err error) bool { told <- err; return false })
-		for _, s := range handles { // what is in doubt must not come up in the next history
+		for _, s := range handles { // a doubtful outcome must not appear in the next history
 			eventually(t, "all outcomes are known", func() bool { return !s.(linear).inDoubt() })
 		}
 		h.Check(t)
@@ -121,7 +121,7 @@ func historyUnderFaults(t *testing.T, kind []byte) {
 		injected.Load(), found(), unknown, away)
 }
 
-// faulty has a relay misbehave for some time.
+// faulty makes a relay misbehave for some time.
 func faulty(r *relay, kind int, long time.Duration, stop <-chan struct{}) {
 	r.set([]way{pass, hold, pass, lose}[kind], []way{lose, pass, pass, pass}[kind])
 	if kind == 2 {

@@ -16,8 +16,8 @@ import (
 	"berth/store"
 )
 
-// More callers than fit one transaction, some of which fail, panic, end their goroutine, or give up while they wait:
-// each is answered, and what is there is what was answered.
+// There are more callers than fit one transaction. Some fail, panic, end their goroutine, or give up while they
+// wait. Each gets an answer, and the store holds what was answered.
 func TestManyCallers(t *testing.T) {
 	t.Parallel()
 	s := open(t, patient())
@@ -79,7 +79,7 @@ func TestManyCallers(t *testing.T) {
 	}
 }
 
-// An update that reads all there is comes to its end though another handle writes all the time.
+// An update that reads all records finishes even though another handle writes all the time.
 func TestReaderOfEverything(t *testing.T) {
 	t.Parallel()
 	cfg := patient()
@@ -105,7 +105,7 @@ func TestReaderOfEverything(t *testing.T) {
 			if err := scanInto(map[string]string{}, tx); err != nil {
 				return err
 			}
-			time.Sleep(5 * time.Millisecond) // longer than it takes the others to come before it
+			time.Sleep(5 * time.Millisecond) // long enough for the others to commit first
 			return putting("seen", fmt.Sprint(i))(tx)
 		})
 	}
@@ -117,7 +117,7 @@ func TestReaderOfEverything(t *testing.T) {
 	}
 }
 
-// A handle that dies having closed the gate for a batch does not stop the others.
+// A handle that dies after it closed the gate for a batch does not stop the others.
 func TestLockedDies(t *testing.T) {
 	t.Parallel()
 	cfg := patient()
@@ -126,7 +126,7 @@ func TestLockedDies(t *testing.T) {
 	n := 0
 	err := s.Update(context.Background(), func(tx store.Tx) error {
 		n++
-		update(t, other, func(tx store.Tx) error { return add(tx, "n", 1) }) // comes before it each time
+		update(t, other, func(tx store.Tx) error { return add(tx, "n", 1) }) // commits first each time
 		return add(tx, "n", 1)
 	})
 	if err == nil || n != lockAfter {
@@ -138,7 +138,7 @@ func TestLockedDies(t *testing.T) {
 	}
 }
 
-// What etcd is too small for is refused, with the bound that is to be raised.
+// An update that is too large for etcd is refused, and the error names the limit to raise.
 func TestSmallRequests(t *testing.T) {
 	t.Parallel()
 	cfg := patient()
@@ -177,7 +177,7 @@ func TestNoSpace(t *testing.T) {
 	c, err := clientv3.New(clientv3.Config{Endpoints: cfg.Endpoints})
 	fine(t, err)
 	defer c.Close()
-	for range 3 { // its answers to questions do not make it one that can be written to
+	for range 3 { // answered reads do not make it writable
 		_, err := s.askLast(t.Context())
 		fine(t, err)
 	}
@@ -196,7 +196,7 @@ func fine(t testing.TB, err error) {
 	}
 }
 
-// makeRoom does what a person does whose etcd has used up its quota.
+// makeRoom does what a person does when etcd has used up its quota.
 func makeRoom(t *testing.T, c *clientv3.Client, endpoint string) {
 	t.Helper()
 	g, err := c.Get(t.Context(), "nothing")

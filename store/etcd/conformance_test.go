@@ -14,8 +14,8 @@ import (
 	"berth/store/storetest"
 )
 
-// conform runs both suites over a kind of server. The stores are patient, because the suites take no answer but the
-// right one. Under -short each test of the suites runs over two of the kinds, drawn by chance.
+// conform runs both suites on a kind of server. The stores are patient, because the suites accept only the right
+// answer. Under -short each test of the suites runs on two randomly drawn kinds.
 func conform(t *testing.T, kind int, endpoint string, change ...func(*Config)) {
 	t.Parallel()
 	config := func(t *testing.T) Config {
@@ -49,7 +49,7 @@ const kinds = 5
 
 var sampleSeed = rand.Uint64()
 
-// inSample tells whether a test of the suites runs over a kind of server.
+// inSample tells whether a test of the suites runs on a kind of server.
 func inSample(test string, kind int) bool {
 	h := fnv.New64()
 	_, _ = h.Write([]byte(test))
@@ -61,22 +61,22 @@ func TestConformance(t *testing.T) { conform(t, 0, embedded()) }
 // The oldest server that Berth works with is Debian 12's.
 func TestConformanceDebian(t *testing.T) { conform(t, 1, startDebian(t).endpoint) }
 
-// A server that takes small transactions only has nearly every update of several records go through the gate.
+// On a server that takes only small transactions, nearly every update of several records goes through the gate.
 func TestConformanceSmallTransactions(t *testing.T) {
 	conform(t, 2, otherEmbedded(t, func(c *embed.Config) { c.MaxTxnOps = 16 }))
 }
 
-// bundled has all new records go into bundles.
+// bundled makes all new records go into bundles.
 func bundled(cfg *Config) { cfg.Bundle = []byte{} }
 
 func TestConformanceBundled(t *testing.T) { conform(t, 3, embedded(), bundled) }
 
-// What is bundled may go through the gate as well.
+// Bundled records may go through the gate as well.
 func TestConformanceBundledSmall(t *testing.T) {
 	conform(t, 4, otherEmbedded(t, func(c *embed.Config) { c.MaxTxnOps = 16 }), bundled)
 }
 
-// reading is a handle of whose bundled records none is put that was not read: in these suites several handles put
+// reading is a handle that reads each bundled record before it puts it: in these suites several handles put
 // records of one key (Config.Bundle).
 type reading struct{ *Store }
 

@@ -10,8 +10,8 @@ import (
 	"berth/store"
 )
 
-// A function that decides by an index which follows the store, and reads nothing, is not answered from before its call,
-// though it shares its transaction with others that are committed.
+// A function that decides by an index which follows the store, and reads nothing, never decides by a state from
+// before its call, even though it shares its transaction with others that are committed.
 func TestDecidedByIndex(t *testing.T) {
 	t.Parallel()
 	a := open(t, patient())

@@ -12,15 +12,15 @@ import (
 	"berth/store"
 )
 
-// What a handle has missed while it was cut off is told when it is back, whether etcd still knows each change of it or
-// not; what it is told is what became different.
+// A handle that was cut off is told what it missed when it is back, whether etcd still knows each change or not.
+// It is told only the differences.
 func TestCutOff(t *testing.T) {
 	t.Parallel()
 	for _, compacted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("compacted %t", compacted), func(t *testing.T) {
 			t.Parallel()
 			endpoint := embedded()
-			if compacted { // other tests need what was
+			if compacted { // other tests need the history
 				endpoint = otherEmbedded(t, nil)
 			}
 			r, s, beside := through(t, time.Second, endpoint)
@@ -41,7 +41,7 @@ func TestCutOff(t *testing.T) {
 				}
 			}()
 			if compacted {
-				f.tell = func() { // whoever watches again reads the follower's index
+				f.tell = func() { // a new watcher reads the follower's index
 					select {
 					case <-done:
 						t.Error("the watch ended before the follower was told what changed")
@@ -96,7 +96,7 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// compact has a server forget all that was.
+// compact makes a server forget all history.
 func compact(t *testing.T, endpoint string) {
 	t.Helper()
 	c := rawClient(t, endpoint)
@@ -109,15 +109,15 @@ func compact(t *testing.T, endpoint string) {
 	}
 }
 
-// A handle whose own commit was answered while its watch was lost, and compacted, is not told of it as if it were
-// another's.
+// A handle's own commit was answered while its watch was lost, and then compacted. The handle is not told of it
+// as if it were another's commit.
 func TestOwnCommitMissed(t *testing.T) {
 	t.Parallel()
 	cfg := patient()
 	s, other := open(t, cfg), open(t, cfg)
 	f := follow(t, s)
-	// With the turn taken the watch is not heard. The other handle writes, so that the commit does not come next behind
-	// what the mirror has, and the mirror has to wait for the watch.
+	// With the turn taken, the watch is not heard. The other handle writes, so that the commit does not directly
+	// follow what the mirror has, and the mirror has to wait for the watch.
 	update(t, s, putting("a", "0"))
 	s.feed.hold(t, func() {
 		update(t, other, putting("b", "1"))
@@ -141,7 +141,7 @@ func (f *feed) hold(t *testing.T, fn func()) {
 	fn()
 }
 
-// A record that somebody has damaged is told apart from one that Berth wrote, and an edit by hand is noticed.
+// Berth tells a damaged record from one that it wrote, and notices an edit by hand.
 func TestEditedByHand(t *testing.T) {
 	t.Parallel()
 	cfg := patient()
@@ -184,7 +184,7 @@ func TestEditedByHand(t *testing.T) {
 	}
 }
 
-// The marker of a handle that was silent for too long is gone: it makes a new one.
+// The marker of a handle that was silent for too long has expired. The handle makes a new one.
 func TestMarkerExpired(t *testing.T) {
 	t.Parallel()
 	cfg := patient()
@@ -210,7 +210,7 @@ func TestMarkerExpired(t *testing.T) {
 	}
 }
 
-// It goes on announcing when the lease is lost.
+// A handle announces its name again when the lease is lost.
 func TestPresenceLost(t *testing.T) {
 	t.Parallel()
 	cfg := patient()

@@ -28,9 +28,9 @@ import (
 	"berth/test/lab"
 )
 
-// server is a server in this process that the tests of the package share; each store has a prefix of its own. The first
-// test that needs it starts it: before the tests begin, the testing package still exchanges os.Stderr, which etcd
-// reads.
+// server is an etcd server in this process that the tests of the package share. Each store has its own prefix.
+// The first test that needs the server starts it: before the tests begin, the testing package still replaces
+// os.Stderr, which etcd reads.
 var server = sync.OnceValue(func() *embed.Etcd {
 	dir, err := os.MkdirTemp("", "berth-etcd-")
 	if err != nil {
@@ -43,7 +43,7 @@ var server = sync.OnceValue(func() *embed.Etcd {
 	return e
 })
 
-// embedded is the shared server's endpoint.
+// embedded returns the shared server's endpoint.
 func embedded() string { return "http://" + server().Clients[0].Addr().String() }
 
 var prefixes atomic.Int64
@@ -63,8 +63,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// besideOneAnother has many tests run at the same time: nearly all they do is wait for a server to start, for an answer
-// that does not come, or for a lease to expire.
+// besideOneAnother lets many tests run at the same time: most of their time they wait for a server to start, for
+// an answer that does not come, or for a lease to expire.
 func besideOneAnother() {
 	flag.Parse()
 	said := false
@@ -166,7 +166,7 @@ func (p *process) start() {
 	}
 }
 
-// answers waits until it does.
+// answers waits until the process answers.
 func (p *process) answers() {
 	p.t.Helper()
 	c := rawClient(p.t, p.endpoint)
@@ -184,7 +184,7 @@ func (p *process) end(sig syscall.Signal) {
 		return
 	}
 	p.signal(sig)
-	_ = p.cmd.Wait() // it was killed: that is all it says
+	_ = p.cmd.Wait() // the error only says that it was killed
 }
 
 func (p *process) signal(sig syscall.Signal) {
@@ -194,7 +194,7 @@ func (p *process) signal(sig syscall.Signal) {
 	}
 }
 
-// freeze stops the process, and returns when none of its threads runs any more.
+// freeze stops the process, and returns when none of its threads runs.
 func (p *process) freeze() {
 	p.t.Helper()
 	p.signal(syscall.SIGSTOP)
@@ -222,10 +222,10 @@ func rawClient(t testing.TB, endpoint string) *clientv3.Client {
 
 func freshPrefix() string { return fmt.Sprintf("test/%d/%d/", os.Getpid(), prefixes.Add(1)) }
 
-// patient is a store of its own for a test in which etcd answers, late as it may be.
+// patient returns the configuration of a new store for a test in which etcd answers, however late.
 func patient() Config { return Config{Prefix: freshPrefix(), Timeout: 30 * time.Second} }
 
-// open opens a store at a server that answers, however little patience the handle has.
+// open opens a store on a server that answers, however short the handle's timeout is.
 func open(t testing.TB, cfg Config) *Store {
 	t.Helper()
 	if cfg.Endpoints == nil {
@@ -264,7 +264,7 @@ func putting(key, value string) func(store.Tx) error {
 	return func(tx store.Tx) error { return tx.Put([]byte(key), []byte(value)) }
 }
 
-// addsTo waits until an update that adds 1 is taken, so that n is there. One that took too long to be answered may have
+// addsTo waits until an update that adds 1 is taken, so that the record is n. An update that timed out may have
 // been made.
 func addsTo(t *testing.T, s *Store, key string, n int) {
 	t.Helper()
@@ -278,7 +278,7 @@ func addsTo(t *testing.T, s *Store, key string, n int) {
 	})
 }
 
-// value reads a record; "-" is none.
+// value reads a record; "-": none.
 func value(t testing.TB, s *Store, key string) string {
 	t.Helper()
 	got := "-"
@@ -316,7 +316,7 @@ func scanInto(all map[string]string, tx store.Tx) error {
 	return nil
 }
 
-// follower notes what a handle is told of others, and checks that it fits together.
+// follower notes what a handle is told of others' commits, and checks that it fits together.
 type follower struct {
 	mu   sync.Mutex
 	data map[string]string
@@ -363,7 +363,7 @@ func (f *follower) get(key string) string {
 	return "-"
 }
 
-// set notes what the handle has written itself.
+// set notes a record that the handle has written itself.
 func (f *follower) set(key, value string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"berth/store"
 )
 
-// many writes n records of some bytes; all hold the same.
+// many writes n records of some bytes, all with the same content.
 func many(n, bytes int, mark string) func(store.Tx) error {
 	return func(tx store.Tx) error {
 		for i := range n {
@@ -27,7 +27,7 @@ func many(n, bytes int, mark string) func(store.Tx) error {
 
 var errDied = errors.New("died")
 
-// die has s end in the midst of a large update, behind the given step.
+// die makes s end in the middle of a large update, after the given step.
 func die(s *Store, at string) {
 	s.dies = func(step string) error {
 		if step != at {
@@ -39,8 +39,8 @@ func die(s *Store, at string) {
 	}
 }
 
-// A handle that dies in the midst of a large update: before the gate is closed nothing of the update is there,
-// afterwards all of it, through handles that are open already and through those opened later.
+// A handle dies in the middle of a large update. Before the gate is closed nothing of the update is visible,
+// afterwards all of it, through handles that are already open and through those opened later.
 func TestLargeDies(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"staged 0", "staged 2", "closed", "applied 0", "applied 1", "applied 2"} {
@@ -52,7 +52,7 @@ func TestLargeDies(t *testing.T) {
 			update(t, other, putting("x", "1"))
 			f := follow(t, other)
 			die(s, step)
-			_ = s.Update(context.Background(), many(300, 10000, "b")) // three chunks; what it answers nobody hears
+			_ = s.Update(context.Background(), many(300, 10000, "b")) // three chunks; the answer does not matter
 			update(t, other, func(tx store.Tx) error { return add(tx, "x", 1) })
 			want := strings.Repeat("b", 10000)
 			if strings.HasPrefix(step, "staged") {
@@ -81,7 +81,8 @@ func TestLargeDies(t *testing.T) {
 	}
 }
 
-// A view that begins while a large update is applied sees nothing of it, and a handle that is opened then sees all.
+// A view that begins while a large update is applied sees nothing of it, and a handle that is opened after it
+// sees all.
 func TestLargeSeenWhole(t *testing.T) {
 	t.Parallel()
 	cfg := patient()
@@ -111,7 +112,7 @@ func TestLargeSeenWhole(t *testing.T) {
 	}
 }
 
-// What a handle has staged that is gone is removed by one that is opened when its marker has expired.
+// What a dead handle has staged is removed by the next handle that is opened after its marker has expired.
 func TestLargeSwept(t *testing.T) {
 	t.Parallel()
 	cfg := patient()

@@ -14,8 +14,8 @@ import (
 	"berth/store"
 )
 
-// A commit of which it was settled that it is not there never will be, though the handle had a new marker when that was
-// settled, and though the commit comes late, when it is held to have failed.
+// Once a commit is settled as not made, it never will be made, even if the handle had a new marker at that time,
+// and even if the commit arrives late, when it is considered failed.
 func TestSettledUnderOldMarker(t *testing.T) {
 	t.Parallel()
 	b := newBetween(t, nil)
@@ -23,7 +23,7 @@ func TestSettledUnderOldMarker(t *testing.T) {
 	was := s.commit.marker()
 	late, came := make(chan struct{}), make(chan *pb.TxnResponse, 1)
 	b.once(s, func(ctx context.Context, req any, take grpc.UnaryHandler) (any, error) {
-		if err := s.mark(ctx); err != nil { // as who looks whether there is room
+		if err := s.mark(ctx); err != nil { // as the check for room does
 			t.Error(err)
 		}
 		<-late
@@ -59,7 +59,7 @@ func TestSettledUnderOldMarker(t *testing.T) {
 	if now.key == was.key || now.n <= was.n+1 {
 		t.Errorf("the marker %+v became %+v", was, now)
 	}
-	// What was noted is of the marker in use: the next commit goes through at once.
+	// The notes belong to the marker in use: the next commit succeeds at once.
 	runs = 0
 	update(t, s, func(tx store.Tx) error { runs++; return add(tx, "n", 1) })
 	if runs != 1 {
@@ -67,7 +67,7 @@ func TestSettledUnderOldMarker(t *testing.T) {
 	}
 }
 
-// The same commit, answered: what is noted of it is of the marker that it had.
+// The same commit gets an answer: its note belongs to the marker that it had.
 func TestMarkedMeanwhile(t *testing.T) {
 	t.Parallel()
 	b := newBetween(t, nil)
@@ -87,8 +87,8 @@ func TestMarkedMeanwhile(t *testing.T) {
 	}
 }
 
-// A marker whose writing was given up, and comes late, is not the one that is in use: it would take the number away by
-// which a commit without an answer is found.
+// If the writing of a marker was given up and arrives late, that marker is not the one in use. Otherwise it
+// would overwrite the number by which a commit without an answer is found.
 func TestMarkerLate(t *testing.T) {
 	t.Parallel()
 	b := newBetween(t, nil)

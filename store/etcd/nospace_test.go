@@ -17,7 +17,7 @@ import (
 	"berth/store"
 )
 
-// crossing has a server find out that its quota is used up when it has taken a transaction already.
+// crossing makes a server notice that its quota is used up only after it has already taken a transaction.
 type crossing struct {
 	t     *testing.T
 	e     *embed.Etcd
@@ -33,14 +33,14 @@ func newCrossing(t *testing.T) (x *crossing, endpoint string) {
 	return &crossing{t: t, e: b.Etcd, c: rawClient(t, b.endpoint)}, b.endpoint
 }
 
-// begin has the server take more than it has room for, and makes nothing of that before it has taken the next
+// begin makes the server take more than it has room for. The server notices only after it has taken the next
 // transaction as well.
 func (x *crossing) begin() {
 	tx := x.e.Server.Backend().BatchTx()
 	tx.Lock()
 	at := x.e.Server.CommittedIndex()
 	for _, key := range []string{"fill/0", "fill/1"} {
-		x.fills.Go(func() { // either is made; what is answered depends on the other one
+		x.fills.Go(func() { // both are made; each answer depends on the other put
 			_, _ = x.c.Put(context.Background(), key, strings.Repeat("x", 1<<20))
 		})
 	}
@@ -66,8 +66,8 @@ func (x *crossing) end() {
 	makeRoom(x.t, x.c, x.c.Endpoints()[0])
 }
 
-// A server that says that it has no room has made the transaction all the same, where its quota was used up when it had
-// taken it already. What was written is answered as that, and there is no room for more.
+// A server that reports no room has still made the transaction if its quota was used up after it had taken it.
+// The write is answered as done, and there is no room for more.
 func TestNoSpaceCrossed(t *testing.T) {
 	t.Parallel()
 	x, endpoint := newCrossing(t)
@@ -94,8 +94,9 @@ func TestNoSpaceCrossed(t *testing.T) {
 	}
 }
 
-// So it is with what closes the gate for a large update: what was staged stays, or nobody could open the gate again.
-// Where there is no room for what is behind the gate it is written as soon as there is.
+// The same holds for the transaction that closes the gate for a large update: the staged writes stay, or no
+// handle could open the gate again. If there is no room for the writes after the gate, they are made as soon as
+// there is.
 func TestNoSpaceCrossedLarge(t *testing.T) {
 	t.Parallel()
 	for name, later := range map[string]bool{"there is room at once": false, "there is room later": true} {
@@ -112,7 +113,7 @@ func TestNoSpaceCrossedLarge(t *testing.T) {
 					x.begin()
 				case step == "closed" && !later:
 					x.end()
-				case step == "closed": // as the next step would answer, when all its time is over
+				case step == "closed": // as the next step would answer after its timeout
 					x.fills.Wait()
 					return s.members.explain(rpctypes.ErrNoSpace)
 				}
@@ -137,7 +138,8 @@ func TestNoSpaceCrossedLarge(t *testing.T) {
 	}
 }
 
-// What a server says that has no room is found out: whether it has made the transaction or not, and that nobody knows.
+// After a server without room has answered, the outcome is determined: the transaction was made, was not made,
+// or its outcome stays unknown.
 func TestNoSpaceAnswered(t *testing.T) {
 	t.Parallel()
 	full := rpctypes.ErrGRPCNoSpace
@@ -191,7 +193,7 @@ func TestNoSpaceAnswered(t *testing.T) {
 	}
 }
 
-// Who is present stays so while there is no room: nothing is written for that.
+// A present host stays present while there is no room: presence needs no writes.
 func TestNoSpacePresent(t *testing.T) {
 	t.Parallel()
 	x, endpoint := newCrossing(t)

@@ -24,7 +24,7 @@ import (
 	"berth/test/lab"
 )
 
-// refusal opens a store and returns why it is refused, which must not be that etcd is away.
+// refusal opens a store and returns why it is refused. The reason must not be that etcd is away.
 func refusal(t *testing.T, cfg Config, words ...string) error {
 	t.Helper()
 	if cfg.Endpoints == nil {
@@ -237,7 +237,8 @@ func TestUserAndPassword(t *testing.T) {
 	bad.User, bad.Password = "", ""
 	refusal(t, bad, "wants a user", "--etcd-user")
 
-	// What a running handle may no more is not lost: it is as if etcd were away, and the reason is told.
+	// If a running handle loses a permission, nothing is lost: it behaves as if etcd were away, and reports the
+	// reason.
 	root, err := clientv3.New(clientv3.Config{Endpoints: server, Username: "root", Password: "root",
 		Logger: zap.NewNop()})
 	if err != nil {

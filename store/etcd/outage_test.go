@@ -23,7 +23,7 @@ func add(tx store.Tx, key string, d int) error {
 	return tx.Put([]byte(key), []byte(strconv.Itoa(n+d)))
 }
 
-// through returns a store behind a relay, and another one beside it on the same records.
+// through returns a store behind a relay, and another one with the same records and direct access.
 func through(t *testing.T, timeout time.Duration, endpoint string) (r *relay, behind, beside *Store) {
 	t.Helper()
 	r = newRelay(t, endpoint)
@@ -33,8 +33,8 @@ func through(t *testing.T, timeout time.Duration, endpoint string) (r *relay, be
 	return r, behind, beside
 }
 
-// The answer to a commit is lost, and nobody can be asked what became of it: ErrUnknown, and the hooks are run. When
-// etcd can be asked again it turns out to be there, and comes like the writes of others.
+// The answer to a commit is lost, and no server can be asked for its outcome: the update returns ErrUnknown, and
+// the hooks run. When etcd can be asked again, the commit turns out to be made, and arrives like others' writes.
 func TestUnknownCommitted(t *testing.T) {
 	t.Parallel()
 	r, s, beside := through(t, 3*time.Second, embedded())
@@ -68,7 +68,7 @@ func TestUnknownCommitted(t *testing.T) {
 	}
 }
 
-// The commit itself is lost: it turns out not to be there.
+// The commit itself is lost: it turns out not to be made.
 func TestUnknownLost(t *testing.T) {
 	t.Parallel()
 	r, s, beside := through(t, 3*time.Second, embedded())
@@ -88,7 +88,7 @@ func TestUnknownLost(t *testing.T) {
 	}
 }
 
-// A commit that arrives long after it was given up is not taken any more.
+// A commit that arrives long after it was given up is no longer taken.
 func TestUnknownLate(t *testing.T) {
 	t.Parallel()
 	r := newRelay(t, embedded())
@@ -104,7 +104,7 @@ func TestUnknownLate(t *testing.T) {
 	if err != nil || runs != 2 || undone != 1 {
 		t.Fatalf("%v after %d runs, %d taken back", err, runs, undone)
 	}
-	r.set(pass, pass) // now it arrives
+	r.set(pass, pass) // now the commit arrives
 	for range 20 {
 		update(t, s, func(tx store.Tx) error { return add(tx, "n", 1) })
 	}
@@ -113,7 +113,7 @@ func TestUnknownLate(t *testing.T) {
 	}
 }
 
-// Where another member can be asked, the outcome is found out before the caller has waited too long.
+// If another member can be asked, the outcome is determined before the caller has waited too long.
 func TestUnknownFoundOut(t *testing.T) {
 	t.Parallel()
 	for name, ways := range map[string][2]way{"committed": {pass, lose}, "not committed": {lose, pass}} {
@@ -141,14 +141,14 @@ func TestUnknownFoundOut(t *testing.T) {
 	}
 }
 
-// A handle that loses its connections again and again, with commits on the way, neither loses nor doubles an increment
-// whose outcome it knew; one that it did not know is there or not.
+// A handle that repeatedly loses its connections during commits neither loses nor doubles an increment with a
+// known outcome. An increment with an unknown outcome is made or not.
 func TestCountingWhileConnectionsBreak(t *testing.T) {
 	t.Parallel()
 	r, s, beside := through(t, 2*time.Second, embedded())
 	f := follow(t, s)
 	f.mu.Lock()
-	f.own = "n" // what of it stayed unknown comes back when it turns out to be there
+	f.own = "n" // an unknown increment arrives as foreign when it turns out to be made
 	f.mu.Unlock()
 	var mu sync.Mutex
 	known, unknown := 0, 0
@@ -199,8 +199,8 @@ func TestCountingWhileConnectionsBreak(t *testing.T) {
 	eventually(t, "the follower hears of the other handle", func() bool { return f.get("m") == "10" })
 }
 
-// A server that is frozen, and one that cannot be reached: callers are refused in time, reads go on, and all settles by
-// itself.
+// A server is frozen, unreachable or silent: callers are refused in time, reads continue, and everything
+// recovers by itself.
 func TestAway(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]struct{ away, back func(*relay, *process) }{
@@ -256,17 +256,18 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// A server that is started again, with what it had, is the same store.
+// A server that is restarted with its data is the same store.
 func TestServerStartedAgain(t *testing.T) {
 	t.Parallel()
 	p := startDebian(t)
 	cfg := Config{Prefix: freshPrefix(), Endpoints: []string{p.endpoint}, Timeout: 30 * time.Second}
 	update(t, open(t, cfg), putting("n", "1"))
-	cfg.Timeout = time.Second // so that it soon gives up on a server that is gone
+	cfg.Timeout = time.Second // to give up soon on a server that is gone
 	s := open(t, cfg)
 	s.Announce("a", nil)
 	p.end(syscall.SIGKILL)
-	// The connection may still seem open: what was sent into it is unknown, though nobody was left to write it.
+	// The connection may still seem open: the outcome of what was sent is unknown, though no server was left to
+	// write it.
 	if err := s.Update(context.Background(), putting("n", "9")); !errors.Is(err, store.ErrAway) &&
 		!errors.Is(err, store.ErrUnknown) {
 		t.Errorf("%v", err)
@@ -280,8 +281,8 @@ func TestServerStartedAgain(t *testing.T) {
 	eventually(t, "who is present", func() bool { _, ok := s.Present()["a"]; return ok })
 }
 
-// A server that is started again with an older copy of its data: the handle sees that, and takes nothing from it until
-// it is told to: then it tells what became different.
+// A server is restarted with an older copy of its data: the handle notices, and takes nothing from it until it
+// is told to trust it. Then it reports the differences.
 func TestServerRestored(t *testing.T) {
 	t.Parallel()
 	p := startDebian(t)
@@ -320,7 +321,8 @@ func TestServerRestored(t *testing.T) {
 	}
 }
 
-// Of three members one ends, then another one is frozen, then the third: the handle goes to one that answers.
+// Of three members one ends, then another one is frozen, then the third: the handle switches to a member that
+// answers.
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	all := newMembersOf(t, 3)
@@ -371,13 +373,13 @@ func TestMembers(t *testing.T) {
 	counts(5)
 }
 
-// A member is blamed for the time that was waited for its own client, and not for that of another one.
+// A member is blamed only for time spent waiting for its own client, not for another member's.
 func TestMemberNotBlamed(t *testing.T) {
 	m, err := newMembers(Config{Endpoints: []string{"http://127.0.0.1:1", "http://127.0.0.1:2"}}.withDefaults())
 	fine(t, err)
 	defer m.close()
 	m.fail(0)
-	fine(t, m.making.take(t.Context())) // a client of the second one is being made
+	fine(t, m.making.take(t.Context())) // a client of the second member is being made
 	over, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	err = m.askOne(t.Context(), meanwhile{over, func() { m.fail(1) }}, nil)
@@ -386,7 +388,7 @@ func TestMemberNotBlamed(t *testing.T) {
 	}
 }
 
-// meanwhile is a context with something that happens once it is waited for.
+// meanwhile is a context that runs happens once it is waited for.
 type meanwhile struct {
 	context.Context
 	happens func()
@@ -397,7 +399,7 @@ func (w meanwhile) Done() <-chan struct{} {
 	return w.Context.Done()
 }
 
-// A closed handle that etcd does not answer closes all the same.
+// Close of a handle returns even if etcd does not answer.
 func TestCloseWhileAway(t *testing.T) {
 	t.Parallel()
 	r := newRelay(t, embedded())

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// relay stands between a handle and a server and does what a network may do to either direction. It knows nothing of
-// what passes through it.
+// relay is between a handle and a server, and does to each direction what a network may do. It does not
+// interpret what passes.
 type relay struct {
 	t  testing.TB
 	l  net.Listener
@@ -23,13 +23,13 @@ type relay struct {
 	closed   bool
 }
 
-// way is what becomes of what goes in one direction.
+// way is how one direction is treated.
 type way int
 
 const (
 	pass way = iota
-	lose     // it is read and thrown away
-	hold     // it is read when it may pass again
+	lose     // data is read and thrown away
+	hold     // data waits until it may pass again
 )
 
 // newRelay returns a relay to an endpoint.
@@ -123,7 +123,7 @@ func (r *relay) drop(conns ...net.Conn) {
 	r.changed.Broadcast()
 }
 
-// set says what becomes of what passes from now on.
+// set sets how each direction is treated from now on.
 func (r *relay) set(up, down way) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +150,7 @@ func (r *relay) kick() {
 	r.changed.Broadcast()
 }
 
-// heal has everything pass again, on new connections.
+// heal lets everything pass again, on new connections.
 func (r *relay) heal() {
 	r.mu.Lock()
 	r.up, r.down, r.away = pass, pass, false

@@ -30,7 +30,7 @@ func etcdctl(t testing.TB, args ...string) {
 	}
 }
 
-// snapshot writes all that is in etcd to a file.
+// snapshot writes all of etcd to a file.
 func (p *process) snapshot() (file string) {
 	p.t.Helper()
 	file = filepath.Join(p.t.TempDir(), "snapshot")
@@ -38,7 +38,7 @@ func (p *process) snapshot() (file string) {
 	return file
 }
 
-// flag is the value of one of the process's.
+// flag returns the value of one of the process's flags.
 func (p *process) flag(name string) string {
 	for _, arg := range p.args {
 		if value, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
@@ -48,8 +48,8 @@ func (p *process) flag(name string) string {
 	return ""
 }
 
-// restore kills the process and has it start on a snapshot. With a token the cluster's id is another one. before runs
-// while the process answers to others at another address; nil: nothing does.
+// restore kills the process and restarts it on a snapshot. A token gives the cluster another id. before runs
+// while the process serves on another address, and may be nil.
 func (p *process) restore(file, token string, before func(endpoint string)) {
 	p.t.Helper()
 	p.end(syscall.SIGKILL)
@@ -76,7 +76,7 @@ func (p *process) restore(file, token string, before func(endpoint string)) {
 	p.answers()
 }
 
-// loseAll kills the process and has it start with nothing.
+// loseAll kills the process and restarts it with no data.
 func (p *process) loseAll() {
 	p.t.Helper()
 	p.end(syscall.SIGKILL)
@@ -87,7 +87,7 @@ func (p *process) loseAll() {
 	p.answers()
 }
 
-// raise has somebody else write so often that etcd's revision is higher than it ever was.
+// raise makes another client write so often that etcd's revision is higher than ever before.
 func raise(t testing.TB, endpoint string) {
 	t.Helper()
 	c := rawClient(t, endpoint)
@@ -98,7 +98,7 @@ func raise(t testing.TB, endpoint string) {
 	}
 }
 
-// inEtcd is all that is under a prefix.
+// inEtcd returns all keys and values under a prefix.
 func inEtcd(t testing.TB, endpoint, prefix string) map[string]string {
 	t.Helper()
 	g, err := rawClient(t, endpoint).Get(context.Background(), prefix, clientv3.WithPrefix())

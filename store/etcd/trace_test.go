@@ -15,7 +15,7 @@ import (
 	"berth/store"
 )
 
-// hostOn is a handle of a host, which remembers everything.
+// hostOn opens a handle of a host that remembers everything.
 func hostOn(t testing.TB, p *process, host string, change func(*Config)) *Store {
 	t.Helper()
 	cfg := Config{Endpoints: []string{p.endpoint}, Host: host, Timeout: 5 * time.Second,
@@ -26,7 +26,7 @@ func hostOn(t testing.TB, p *process, host string, change func(*Config)) *Store 
 	return open(t, cfg)
 }
 
-// distrusts waits until the handle does not trust etcd, and returns why.
+// distrusts waits until the handle distrusts etcd, and returns the reason.
 func distrusts(t testing.TB, s *Store) *store.Back {
 	t.Helper()
 	eventually(t, "etcd is distrusted", func() bool { return errors.Is(s.Reach().Err, store.ErrBack) })
@@ -41,7 +41,7 @@ func distrusts(t testing.TB, s *Store) *store.Back {
 	return back
 }
 
-// traceOf is what a host remembers of a handle.
+// traceOf returns the trace that a host remembers of a handle.
 func traceOf(t testing.TB, s *Store) *store.Trace {
 	t.Helper()
 	s.Forgotten()
@@ -52,15 +52,15 @@ func traceOf(t testing.TB, s *Store) *store.Trace {
 	return &w.Trace
 }
 
-// A snapshot is restored under two hosts, of which one has written since it was taken. Neither writes anything any
-// more, and each says what it knows; nor can either be opened anew.
+// A snapshot is restored under two hosts. One of them has written since the snapshot. Neither writes any more,
+// each reports what it knows, and neither can be reopened.
 func TestRestoredSnapshot(t *testing.T) {
 	t.Parallel()
 	taken := 0
 	for name, as := range map[string]struct {
 		token  string
 		before func(testing.TB, string)
-		asks   bool // requests come all the time, and not only once a second
+		asks   bool // requests come all the time, not only once a second
 	}{
 		"same cluster id":              {},
 		"same, under load":             {asks: true},
@@ -68,7 +68,7 @@ func TestRestoredSnapshot(t *testing.T) {
 		"others have raised revisions": {before: raise},
 		"that, under load":             {before: raise, asks: true},
 	} {
-		if taken++; testing.Short() && taken > 3 { // which ones, the order of a map decides
+		if taken++; testing.Short() && taken > 3 { // the map's order decides which ones
 			break
 		}
 		t.Run(name, func(t *testing.T) {
@@ -128,8 +128,8 @@ func TestRestoredSnapshot(t *testing.T) {
 	}
 }
 
-// A transaction is under way when a snapshot is restored, of a host whose own count happens to be right, and that has
-// read nothing that is otherwise there: all that it compares holds, but for how far the store is known to be. It is not
+// A snapshot is restored during a transaction. The host's own count happens to be right, and it has read nothing
+// that differs: all compared values match, except how far the store is known to be. The transaction is not
 // committed, and the host knows why.
 func TestRestoredUnderTransaction(t *testing.T) {
 	t.Parallel()
@@ -161,8 +161,8 @@ func TestRestoredUnderTransaction(t *testing.T) {
 	}
 }
 
-// A commit whose answer was lost, in an etcd that went back before that was found out, may have happened: it is of
-// unknown outcome, so that what it may have taken is given back in the end.
+// The answer to a commit was lost, and etcd went back before the outcome was determined. The commit may have
+// been made: its outcome is unknown, so that what it may have taken is released in the end.
 func TestRestoredUnderAnswer(t *testing.T) {
 	t.Parallel()
 	p := startDebian(t)
@@ -189,7 +189,7 @@ func TestRestoredUnderAnswer(t *testing.T) {
 	}
 }
 
-// Etcd that lost all it had, or was emptied, says so, and when.
+// If etcd lost all its data or was emptied, the handle reports that, and when.
 func TestEmptied(t *testing.T) {
 	t.Parallel()
 	for name, empty := range map[string]func(t *testing.T, p *process){
@@ -218,11 +218,11 @@ func TestEmptied(t *testing.T) {
 					t.Errorf("it says %v (%+v)", err, back)
 				}
 			}
-			// What is remembered stays, and what is known.
+			// What is remembered stays, and so does what is known.
 			if w, err := s.Written(t.Context()); err != nil || len(w.Records) > 0 || value(t, s, "a") != "1" {
 				t.Errorf("%+v, %v", w, err)
 			}
-			// Whoever knows of no trace knows the cluster.
+			// A host without a trace still knows the cluster.
 			if _, err := Open(t.Context(),
 				Config{Endpoints: []string{p.endpoint}, Cluster: s.Cluster()}); !errors.Is(err, store.ErrBack) {
 				t.Error(err)
@@ -231,8 +231,8 @@ func TestEmptied(t *testing.T) {
 	}
 }
 
-// A handle that mends opens what others distrust, and counts on from what is remembered; when the other one trusts
-// again it knows what is there, and tells what is different.
+// A handle that mends opens a store that others distrust, and continues the count from what is remembered. When
+// the other handle trusts the store again, it knows its records, and reports the differences.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	p := startDebian(t)
@@ -267,11 +267,11 @@ func TestTrust(t *testing.T) {
 	if err != nil || !w.Whole || len(w.Records) != 3 || w.Trace.Counts["a"] <= at.Counts["a"] {
 		t.Errorf("%+v, %v", w, err)
 	}
-	p.restore(file, "", nil) // once more: nobody has said that this is to be trusted
+	p.restore(file, "", nil) // again: this one was not declared trusted
 	distrusts(t, s)
 }
 
-// What is written is told once, whoever wrote it, and all of it again when that was lost.
+// Each write is reported once, whichever handle made it, and all of them again after a loss.
 func TestWritten(t *testing.T) {
 	t.Parallel()
 	prefix := freshPrefix()
@@ -307,7 +307,7 @@ func TestWritten(t *testing.T) {
 	}
 }
 
-// Two handles of one host, as when a later daemon takes over, count on from one another.
+// Two handles of one host, as when a later daemon takes over, continue each other's count.
 func TestCountOfTwoHandles(t *testing.T) {
 	t.Parallel()
 	prefix := freshPrefix()

@@ -11,9 +11,9 @@ import (
 	"berth/store"
 )
 
-// A commit that was answered, and that the watch had not told of yet, is lost with a restored snapshot. Who trusts the
-// store again is told that it is gone, nothing of it is remembered, and what others write of the same records, and
-// under its revision, comes like all that others write.
+// A commit was answered, and the watch had not reported it yet, when a restored snapshot lost it. When the host
+// trusts the store again, it is told that the commit is gone, and nothing of it is remembered. What others write
+// later to the same records, and under its revision, arrives like all other writes.
 func TestTrustWithoutOwn(t *testing.T) {
 	t.Parallel()
 	p := startDebian(t)
@@ -32,7 +32,7 @@ func TestTrustWithoutOwn(t *testing.T) {
 	f.set("gone", "1")
 	f.set("back", "1")
 	file := p.snapshot()
-	for i := range 50 { // so that a restored etcd is far from the revision of what is lost
+	for i := range 50 { // puts a restored etcd far from the lost revision
 		update(t, b, putting("b", fmt.Sprint(i)))
 	}
 	lose := func() {
@@ -41,7 +41,7 @@ func TestTrustWithoutOwn(t *testing.T) {
 	}
 	var own int64
 	update(t, a, func(tx store.Tx) error {
-		update(t, b, putting("b", "last")) // the mirror cannot come to what is next without the watch
+		update(t, b, putting("b", "last")) // the mirror cannot advance without the watch
 		committed.Store(&lose)
 		f.set("new", "1")
 		f.set("back", "2")
@@ -93,7 +93,7 @@ func TestTrustWithoutOwn(t *testing.T) {
 	told(map[string]string{"gone": "1", "back": last, "new": last})
 }
 
-// deaf ends the watch, and returns when nothing comes of it any more. The caller has the turn.
+// deaf ends the watch, and returns when nothing more comes from it. The caller has the turn.
 func (f *feed) deaf(t *testing.T) {
 	t.Helper()
 	f.mu.Lock()
@@ -108,7 +108,7 @@ func (f *feed) deaf(t *testing.T) {
 	})
 }
 
-// remove notes that the handle has deleted something itself.
+// remove notes a record that the handle has deleted itself.
 func (f *follower) remove(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

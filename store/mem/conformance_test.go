@@ -12,12 +12,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// BO-4: the store in memory keeps the promises that the one on the disk keeps.
+// BO-4: the store in memory keeps the same promises as the store on disk.
 func TestConformance(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Store { return New() })
 }
 
-// The promises hold when functions are run again and when outcomes are unknown, as they do over any store.
+// The promises hold when functions are run again and when outcomes are unknown, as on any store.
 func TestConformanceRunAgain(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Store {
 		f := storetest.NewFaulty(New())
@@ -26,7 +26,7 @@ func TestConformanceRunAgain(t *testing.T) {
 	})
 }
 
-// They hold for each of several handles, and for one that lags behind the others.
+// The promises hold for each of several handles, and for one that lags behind the others.
 func TestConformanceOfHandles(t *testing.T) {
 	for _, lags := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lags=%t", lags), func(t *testing.T) {
@@ -39,8 +39,8 @@ func TestConformanceOfHandles(t *testing.T) {
 	}
 }
 
-// GA-22: several handles on one state keep the promises of a store that several hosts share, also when some of them
-// take in what others commit late, and run functions again.
+// GA-22: several handles on one state keep the promises of a store that several hosts share, even when some of
+// them take in others' commits late, and run functions again.
 func TestConformanceShared(t *testing.T) {
 	for _, lags := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lags=%t", lags), func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestConformanceShared(t *testing.T) {
 	}
 }
 
-// They keep them before faults, too.
+// The handles keep these promises under faults, too.
 func TestConformanceSharedRunAgain(t *testing.T) {
 	storetest.RunShared(t, func(*testing.T) func() store.Shared {
 		first := New()

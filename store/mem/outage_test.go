@@ -20,7 +20,7 @@ func wantAway(t *testing.T, s *Store) {
 	}
 }
 
-// Out of reach, a handle stands still; healed, it has heard of everything, in order.
+// Out of reach, a handle does not change; healed, it has heard of everything, in order.
 func TestCut(t *testing.T) {
 	all := joined(t, 2)
 	h := follow(t, all[1])
@@ -41,7 +41,7 @@ func TestCut(t *testing.T) {
 	if !errors.Is(r.Err, store.ErrAway) || !errors.Is(r.Err, errCable) || r.Since.IsZero() || r.Fresh.After(r.Since) {
 		t.Errorf("out of reach: %+v", r)
 	}
-	all[1].Cut(errors.New("another reason")) // it is away already
+	all[1].Cut(errors.New("another reason")) // the handle is already away
 	if again := all[1].Reach(); again.Err.Error() != r.Err.Error() || !again.Since.Equal(r.Since) {
 		t.Errorf("cut twice: %+v", again)
 	}
@@ -57,7 +57,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// An update that waits for its turn is answered when its handle is cut, and goes on when it was healed at once.
+// An update that waits for its turn is answered when its handle is cut, and continues if the handle is healed at
+// once.
 func TestCutWhileWaiting(t *testing.T) {
 	all := joined(t, 2)
 	err := all[0].Update(t.Context(), func(store.Tx) error {
@@ -89,7 +90,7 @@ func TestCutUnderWay(t *testing.T) {
 	}
 }
 
-// A handle that is followed while it is out of reach loads what it knows and hears of the rest.
+// A handle that is followed while it is out of reach loads what it knows and is told the rest later.
 func TestFollowOutOfReach(t *testing.T) {
 	all := joined(t, 2)
 	put(t, all[0], "1", "a")
@@ -110,7 +111,7 @@ func TestFollowOutOfReach(t *testing.T) {
 	h.want(t, "[a:1>2]")
 }
 
-// An outcome that is lost is taken back by its hooks first, and comes by apply when it was committed.
+// A lost outcome is first undone by its hooks, and arrives through apply if it was committed.
 func TestLoseNext(t *testing.T) {
 	for _, committed := range []bool{true, false} {
 		for _, cut := range []error{nil, errCable} {
@@ -157,14 +158,14 @@ func TestLoseNext(t *testing.T) {
 				for _, s := range all {
 					wantState(t, s, state)
 				}
-				put(t, all[1], "2", "a") // the next one is answered
+				put(t, all[1], "2", "a") // the next update is answered
 				wantState(t, all[0], "a=2")
 			})
 		}
 	}
 }
 
-// A handle that lags runs a function over what it knew, takes that back, takes in what came, and runs it again.
+// A handle that lags runs a function on what it knew, undoes it, takes in what came, and runs it again.
 func TestLag(t *testing.T) {
 	all := joined(t, 2)
 	h := follow(t, all[1])
@@ -192,7 +193,7 @@ func TestLag(t *testing.T) {
 	h.want(t, "[a:2>3]")
 }
 
-// What a handle that lags has read and written before it knew of others is committed where they touched nothing of it.
+// What a lagging handle has read and written before it knew of others is committed if they did not touch it.
 func TestLagCommits(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -233,7 +234,7 @@ func TestLagCommits(t *testing.T) {
 	}
 }
 
-// A handle that is cut and healed again and again while all write counts right, and no write is lost.
+// A handle that is repeatedly cut and healed while all write counts right, and no write is lost.
 func TestCutUnderLoad(t *testing.T) {
 	all := joined(t, 3)
 	all[2].Lag(true)
@@ -293,7 +294,7 @@ func TestCutUnderLoad(t *testing.T) {
 	}
 }
 
-// addOne counts n up, and in shadow as well.
+// addOne increments n, and n in shadow as well.
 func addOne(tx store.Tx, shadowed bool, mu *sync.Mutex, shadow map[string]string) error {
 	v, err := tx.Get([]byte("n"))
 	if err != nil {

@@ -27,7 +27,7 @@ func joined(t *testing.T, n int) []*Store {
 	return all
 }
 
-// told is what a handle's apply was handed, each commit in brackets.
+// told records what a handle's apply got, each commit in brackets.
 type told struct {
 	mu  sync.Mutex
 	log []string
@@ -43,7 +43,7 @@ func (h *told) apply(foreign []store.Foreign) {
 	h.log = append(h.log, fmt.Sprint(all))
 }
 
-// word is a value as it is told; none differs from an empty one.
+// word formats a value; a missing value differs from an empty one.
 func word(v []byte) string {
 	if v == nil {
 		return "-"
@@ -61,7 +61,7 @@ func (h *told) want(t *testing.T, want string) {
 	h.log = nil
 }
 
-// follow has s followed by a new told.
+// follow makes a new told follow s.
 func follow(t *testing.T, s *Store) *told {
 	t.Helper()
 	h := &told{}
@@ -99,8 +99,8 @@ func remove(t *testing.T, s *Store, keys ...string) {
 	}
 }
 
-// A handle that joins while a commit is on its way to the others has it as well, and
-// takes nothing of it back with what it writes itself.
+// A handle that joins while a commit is on its way to the others has that commit as well, and does not undo it
+// with its own writes.
 func TestJoinMeanwhile(t *testing.T) {
 	all := joined(t, 2)
 	var late *Store
@@ -125,7 +125,7 @@ func TestJoinMeanwhile(t *testing.T) {
 	h.want(t, "[a:1>3]")
 }
 
-// A handle that is closed leaves the others as they are, and hears of nothing any more; another one can be had from it.
+// A closed handle leaves the others unchanged, and hears nothing more. Another handle can be opened from it.
 func TestCloseOneHandle(t *testing.T) {
 	all := joined(t, 2)
 	a := follow(t, all[0])
@@ -159,7 +159,7 @@ func wantPresent(t *testing.T, s *Store, want string) {
 	}
 }
 
-// Where apply panics, the caller whose commit it was hears the panic, and all handles see what was committed.
+// If apply panics, the caller that committed gets the panic, and all handles see the commit.
 func TestApplyThatPanics(t *testing.T) {
 	all := joined(t, 3)
 	if err := all[1].Follow(t.Context(), func(store.Tx) error { return nil },

@@ -58,8 +58,8 @@ func TestID(t *testing.T) {
 	}
 }
 
-// A hook that panics keeps neither the others from running nor the next update from its turn; nor does a function that
-// ends its goroutine.
+// A hook that panics stops neither the other hooks nor the next update. Nor does a function that ends its
+// goroutine.
 func TestHooksThatPanic(t *testing.T) {
 	s := open(t)
 	ran := 0

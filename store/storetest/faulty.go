@@ -31,7 +31,8 @@ type Fault struct {
 type Faulty struct {
 	inner store.Store
 
-	// An update with an unknown outcome runs alone, so nobody sees its writes before its hooks have run.
+	// An update with an unknown outcome runs alone, so that no other update sees its writes before its hooks have
+	// run.
 	alone sync.RWMutex
 
 	mu     sync.Mutex

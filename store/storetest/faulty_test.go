@@ -76,7 +76,7 @@ func TestFaults(t *testing.T) {
 		drawn = len(f.queue) == 0
 		f.mu.Unlock()
 	}
-	if err := try("g"); err != nil { // it does not wait behind the one that does
+	if err := try("g"); err != nil { // it does not wait for the one that waits
 		close(gate)
 		t.Fatal(err)
 	}
@@ -87,8 +87,8 @@ func TestFaults(t *testing.T) {
 	wantAll(t, f, "b= c= f= g=")
 }
 
-// TestHistoryWithUnknownOutcomes: the search must accept that an unknown update took effect, or did not, and nothing
-// else.
+// TestHistoryWithUnknownOutcomes: the search must accept that an update with an unknown outcome took effect or
+// did not, and nothing else.
 func TestHistoryWithUnknownOutcomes(t *testing.T) {
 	for name, fault := range map[string]Fault{"committed": {After: errWanted}, "lost": {Lost: errWanted}} {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestHistoryWithUnknownOutcomes(t *testing.T) {
 	}
 }
 
-// forgetful loses every tenth write that it has acknowledged: the suite's search must notice.
+// forgetful loses every tenth acknowledged write. The suite's search must notice.
 type forgetful struct {
 	store.Store
 	n int

@@ -30,7 +30,7 @@ func testContext(t *testing.T, s store.Store) {
 		t.Errorf("Update whose context ended on the way: %v", err)
 	}
 	wantAll(t, s, "a=1")
-	// An update that waits behind another one drops out as soon as its context ends.
+	// An update that waits for another one returns as soon as its context ends.
 	update(t, s, func(store.Tx) error {
 		waits, cancel := context.WithCancel(context.Background())
 		if err := s.Update(onceAwaited{waits, cancel}, never); !errors.Is(err, context.Canceled) {
@@ -42,7 +42,7 @@ func testContext(t *testing.T, s store.Store) {
 	wantAll(t, s, "a=1 b=2")
 }
 
-// onceAwaited is a context that ends once somebody waits for its end.
+// onceAwaited is a context that ends as soon as its end is awaited.
 type onceAwaited struct {
 	context.Context
 	end func()
@@ -79,8 +79,8 @@ func testClose(t *testing.T, s store.Store) {
 	}
 }
 
-// testCloseWaits closes the store under many callers. Each update returns nil or ErrClosed, and Close returns only when
-// no function runs any more.
+// testCloseWaits closes the store under many callers. Each update returns nil or ErrClosed, and Close returns
+// only when no function is running.
 func testCloseWaits(t *testing.T, s store.Store) {
 	var mu sync.Mutex
 	running, closed := 0, false

@@ -23,7 +23,7 @@ type Model struct {
 	data     map[string]string
 	watchers []*modelWatch
 	closed   bool
-	views    sync.WaitGroup // that run
+	views    sync.WaitGroup // running views
 }
 
 var _ store.Store = (*Model)(nil)
@@ -90,7 +90,7 @@ func (m *Model) Update(ctx context.Context, fn func(store.Tx) error) error {
 
 // Close implements store.Store.
 func (m *Model) Close() error {
-	m.turn <- struct{}{} // waits for the update that runs
+	m.turn <- struct{}{} // waits for the running update
 	defer func() { <-m.turn }()
 	m.mu.Lock()
 	if m.closed {

@@ -353,8 +353,8 @@ func wantLarge(t *testing.T, tx store.Tx, want int, value string) error {
 	return nil
 }
 
-// testLargeUnderLoad checks that nobody sees a part of a large update, in a function, in apply or in a view, while
-// small updates write between its records.
+// testLargeUnderLoad checks that no function, apply or view sees a part of a large update, while small updates
+// write between its records.
 func testLargeUnderLoad(t *testing.T, h *handles) {
 	all := h.three()
 	update(t, all[0], large(1500, "0"))

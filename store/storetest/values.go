@@ -203,7 +203,7 @@ func testScanOverWrites(t *testing.T, s store.Store) {
 	}
 }
 
-// testScanBesideWrites scans a range while the function writes outside of it, however much of the tree that moves.
+// testScanBesideWrites scans a range while the function writes outside of it, however much of the tree moves.
 func testScanBesideWrites(t *testing.T, s store.Store) {
 	const n = 300
 	for _, reverse := range []bool{false, true} {

@@ -24,7 +24,7 @@ func (e *etcdServers) save() (file string) {
 	return file
 }
 
-// back kills all members and starts them on a snapshot; without one they start with nothing.
+// back kills all members and starts them from a snapshot, or with nothing if file is empty.
 func (e *etcdServers) back(file string) {
 	e.t.Helper()
 	for _, m := range e.members {
@@ -52,7 +52,7 @@ func (e *etcdServers) control(args ...string) {
 	}
 }
 
-// restoreSnapshot puts etcd back to what it was a while before, under hosts that work.
+// restoreSnapshot puts etcd back to an earlier state while hosts work.
 func restoreSnapshot(tr *trial) (proof func() error, heal func()) {
 	file := tr.etcd.save()
 	everyone(tr, tr.parties, least/200, "since the snapshot", answers)
@@ -60,13 +60,13 @@ func restoreSnapshot(tr *trial) (proof func() error, heal func()) {
 	return tr.distrusted, tr.mend
 }
 
-// emptyEtcd takes all from etcd that it has.
+// emptyEtcd deletes all data of etcd.
 func emptyEtcd(tr *trial) (proof func() error, heal func()) {
 	tr.etcd.back("")
 	return tr.distrusted, tr.mend
 }
 
-// distrusted is nil when each host says that etcd went back.
+// distrusted returns nil if each host reports that etcd went back.
 func (tr *trial) distrusted() error {
 	for _, h := range tr.hosts {
 		st, err := h.status()
@@ -80,7 +80,8 @@ func (tr *trial) distrusted() error {
 	return nil
 }
 
-// mend has one host after the other do its part. Until the last one has, no take is answered.
+// mend makes the hosts do their part of the repair, one after the other. Until the last one has, no take is
+// answered.
 func (tr *trial) mend() {
 	tr.t.Helper()
 	order := slices.Concat(tr.hosts[tr.rounds%len(tr.hosts):], tr.hosts[:tr.rounds%len(tr.hosts)])
@@ -99,7 +100,7 @@ func (tr *trial) mend() {
 	}
 }
 
-// status is how the daemon says that it stands.
+// status is the daemon's status.
 func (h *host) status() (api.Status, error) {
 	c := client.New(h.admin())
 	defer c.Close()

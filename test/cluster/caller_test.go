@@ -8,39 +8,39 @@ import (
 	"time"
 )
 
-// callers are how many ask at the same time on each host.
+// callers is the number of concurrent callers on each host.
 const callers = 16
 
-// Between so many addresses and so many a caller keeps, in turns. Those of all callers of three hosts are fewer than
-// the pool has at the one and more at the other.
+// keepsFew and keepsMany are the limits between which the number of addresses that a caller keeps varies. The
+// callers of three hosts together need less than the pool with the first and more with the second.
 const keepsFew, keepsMany = 6, 13
 
-// shared is the subnet that all take from, whose gateway no caller has, and so many addresses are for callers.
+// shared is the subnet that all take from. Callers cannot get its gateway. addresses is how many remain for them.
 var (
 	shared    = netip.MustParsePrefix("10.77.0.0/23")
 	gateway   = netip.MustParseAddr("10.77.0.1")
 	addresses = 1<<(32-shared.Bits()) - 3
 )
 
-// patient waits a moment where asking again at once would make no sense: nobody listens, or the store is away.
+// patient is a pause before a retry that would fail at once: the daemon is not there, or the store is away.
 const patient = 25 * time.Millisecond
 
-// caller takes and releases until he is told to stop.
+// caller takes and releases until it is told to stop.
 type caller struct {
 	*recorder
 	random *rand.Rand
 	next   holder
-	held   []operation // the answers that gave what he has
+	held   []operation // the answers that gave it what it holds
 	steps  int
 }
 
-// newCaller is a caller whose endpoints have numbers of their own, over all hosts.
+// newCaller makes a caller whose endpoint numbers are unique across all hosts.
 func newCaller(r *recorder, seed uint64) *caller {
 	return &caller{recorder: r, random: rand.New(rand.NewPCG(seed, uint64(r.host)<<32|uint64(r.number))),
 		next: holder(r.host*callers+r.number+1) << 20}
 }
 
-// work lets all callers loose. The function that it returns stops them, and waits until each knows what he has.
+// work starts all callers. The returned function stops them and waits until each knows what it holds.
 func work(t testing.TB, all []*caller) (stop func()) {
 	ending := make(chan struct{})
 	var wg sync.WaitGroup
@@ -95,7 +95,7 @@ func (c *caller) step() {
 	c.take(c.next, asked, false)
 }
 
-// anyAddress is an address of the subnet, most often one of the few that many ask for.
+// anyAddress is an address of the subnet, usually one of the few that many ask for.
 func (c *caller) anyAddress() netip.Addr {
 	n := 2 + c.random.IntN(addresses)
 	if c.random.IntN(3) > 0 {
@@ -107,8 +107,8 @@ func (c *caller) anyAddress() netip.Addr {
 	return netip.AddrFrom4(raw)
 }
 
-// take asks until it is known what he has: a call whose outcome is unknown is repeated, which gets the same answer.
-// Where he is unsure from the beginning, a refusal because the store is away does not do.
+// take asks until the outcome is known: it repeats a call with an unknown outcome, which gets the same answer. If
+// the caller is unsure from the start, a refusal because the store is away does not end it.
 func (c *caller) take(by holder, asked netip.Addr, unsure bool) {
 	for {
 		op, sent := c.do(operation{by: by, asked: asked})
@@ -129,8 +129,8 @@ func (c *caller) take(by holder, asked netip.Addr, unsure bool) {
 	}
 }
 
-// giveBack releases. Where the outcome is unknown he asks for the same address again, by which he either has it for
-// certain and releases it, or hears that another one has it.
+// giveBack releases. After an unknown outcome it asks for the same address again. Then it has the address for
+// certain and releases it, or hears that another holder has it.
 func (c *caller) giveBack(lease operation) {
 	for {
 		op, sent := c.do(operation{give: true, by: lease.by, asked: lease.addr})

@@ -25,10 +25,10 @@ import (
 	"berth/test/lab"
 )
 
-// clock is the machine's, and wrong by what it is stepped.
+// clock is the machine's clock, off by the step.
 type clock struct {
 	off  atomic.Int64
-	read atomic.Int64 // how often, since it was stepped
+	read atomic.Int64 // number of reads since the last step
 }
 
 func (c *clock) now() time.Time {
@@ -41,7 +41,7 @@ func (c *clock) step(off time.Duration) {
 	c.read.Store(0)
 }
 
-// inProcess is what a daemon has of a driver and of the cluster, in this process, with a clock of its own.
+// inProcess is the driver and the cluster part of a daemon, in this process, with an own clock.
 type inProcess struct {
 	clock   clock
 	joined  *cluster.Service
@@ -119,8 +119,8 @@ func (d *inProcess) party(name string) *party {
 	}
 }
 
-// TestClockStepped: hosts whose clocks are hours apart, and step back and forth, give nothing twice (LN-12). The clock
-// is injected, so that the hosts are in this process; etcd's members are not.
+// TestClockStepped: hosts whose clocks are hours apart, and step back and forth, give no address twice (LN-12).
+// The tests inject the clock, so the hosts are in this process; etcd's members are not.
 func TestClockStepped(t *testing.T) {
 	e := startEtcd(t)
 	var all []*inProcess
@@ -138,7 +138,7 @@ func TestClockStepped(t *testing.T) {
 	steps := [][]time.Duration{{5 * time.Hour, -7 * time.Hour, 0}, {-30 * time.Hour, time.Hour, 2 * time.Minute},
 		{-time.Hour, -time.Hour, 300 * time.Hour}}
 	tr.run(fault{name: "clock stepped", strike: func(tr *trial) (proof func() error, heal func()) {
-		var ahead netip.Addr // an address whose lease says that it began in the future
+		var ahead netip.Addr // an address whose lease seems to begin in the future
 		for i, off := range steps[tr.rounds] {
 			all[i].clock.step(off)
 		}

@@ -9,13 +9,13 @@ import (
 	"berth/test/lab"
 )
 
-// fault is something that happens while all hosts work.
+// fault is a failure that happens while all hosts work.
 type fault struct {
 	name string
-	// strike makes it happen. It returns what is nil once it is proven to be in force, and what ends it.
+	// strike starts the fault. proof returns nil once the fault is proven to be in force, and heal ends it.
 	strike   func(tr *trial) (proof func() error, heal func())
 	headroom int // of each host
-	// hit are the hosts whose callers notice it, as sign counts; those of the others go on.
+	// hit are the hosts whose callers notice the fault, counted by sign. The others' callers continue.
 	hit  []int
 	sign func(*party) int64
 }
@@ -55,7 +55,7 @@ var faults = []fault{
 	}},
 }
 
-// loseQuorum cuts two members off.
+// loseQuorum cuts off two members.
 func loseQuorum(tr *trial) (proof func() error, heal func()) {
 	leader, others := tr.etcd.leader()
 	leader.cut(tr.t)
@@ -66,12 +66,12 @@ func loseQuorum(tr *trial) (proof func() error, heal func()) {
 	return proof, func() { leader.heal(tr.t); others[0].heal(tr.t) }
 }
 
-// rounds is how often a fault happens in one history.
+// rounds is how often the fault happens in one history.
 const rounds = 3
 
-// TestFaults: whatever becomes of etcd's leader, of its quorum, of a host's way there or of a daemon, no address is in
-// two hands, what was acknowledged is kept, and what is answered could have been answered by one who does one thing
-// after the other (LN-12, BO-1, GA-22). When the fault is over, all goes on by itself.
+// TestFaults: whatever happens to etcd's leader, to its quorum, to a host's connection or to a daemon, no address
+// has two holders, acknowledged changes are kept, and the answers are linearizable (LN-12, BO-1, GA-22). After the
+// fault everything recovers by itself.
 func TestFaults(t *testing.T) {
 	for i, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestAlone: the same of one daemon that has a store of its own, and is killed.
+// TestAlone is the same for one daemon with its own store. The daemon is killed.
 func TestAlone(t *testing.T) {
 	h := newHost(t, 1, "--store", "bolt")
 	h.start()
@@ -99,7 +99,7 @@ func TestAlone(t *testing.T) {
 	tr.run(faults[len(faults)-1], 0)
 }
 
-// plan makes the network that all take from.
+// plan creates the network from which all take addresses.
 func plan(h *host, headroom int) {
 	h.t.Helper()
 	args := []string{"network", "create", "lan", "--space", space, "--subnet",
@@ -112,7 +112,7 @@ func plan(h *host, headroom int) {
 	}
 }
 
-// run lets the callers work, has the fault happen, and judges what they heard.
+// run starts the callers, makes the fault happen, and judges the answers.
 func (tr *trial) run(f fault, seed uint64) {
 	tr.t.Helper()
 	stop := tr.begin(seed)
@@ -132,7 +132,8 @@ func (tr *trial) run(f fault, seed uint64) {
 	tr.judge(f.name)
 }
 
-// during waits until enough has been asked while the fault is in force, of those whom it hits and of the others.
+// during waits until the hosts that the fault hits have noticed it often enough, and the others have had enough
+// answers.
 func (tr *trial) during(f fault) {
 	tr.t.Helper()
 	var hit []*party

@@ -19,7 +19,7 @@ import (
 
 const optMAC = "com.docker.network.endpoint.macaddress"
 
-// holder is who takes an address: an endpoint, as the number in its MAC. None is used for two endpoints.
+// holder is an endpoint that takes an address, as the number in its MAC. No two endpoints share one.
 type holder uint32
 
 func (h holder) mac() string {
@@ -31,7 +31,7 @@ var (
 	notGiven = regexp.MustCompile(`so that (\S+) is not given`)
 )
 
-// holderIn reads who a refusal says has the address.
+// holderIn reads from a refusal which holder has the address.
 func holderIn(refusal string) (holder, bool) {
 	m := heldBy.FindStringSubmatch(refusal)
 	if m == nil {
@@ -46,42 +46,42 @@ type verdict string
 
 const (
 	done  verdict = "done"
-	taken verdict = "taken" // refused: another one has that address
-	spare verdict = "spare" // refused: that address is claimed for a host's headroom
+	taken verdict = "taken" // refused: another holder has that address
+	spare verdict = "spare" // refused: a host's headroom claims that address
 	full  verdict = "full"  // refused: no address is free
 	away  verdict = "away"  // refused: the store is out of reach, or not trusted, and nothing was written
-	lost  verdict = "lost"  // no answer, or one that says that the outcome is unknown
-	other verdict = "other" // refused for a reason that there should not be
+	lost  verdict = "lost"  // no answer, or an answer that the outcome is unknown
+	other verdict = "other" // refused for a reason that should not occur
 )
 
-// operation is one call and what became of it. Times are since the history began.
+// operation is one call and its outcome. Times count from the start of the history.
 type operation struct {
 	host, caller int
 	give         bool
 	by           holder
-	asked        netip.Addr // take: by address; give: what
+	asked        netip.Addr // take: the requested address; give: the released one
 	called       time.Duration
 
 	verdict  verdict
-	addr     netip.Addr // done; lost: what he may have by that, as far as is known
-	holder   holder     // taken: by whom
-	said     string     // lost and other: what was heard
+	addr     netip.Addr // done; lost: the address that he may have, if known
+	holder   holder     // taken: the other holder
+	said     string     // lost and other: the answer
 	returned time.Duration
 
-	// What the whole history tells of a take (newHistory).
-	until  time.Duration // by then its host has told the store all that it kept before the answer
+	// What the whole history reveals about a take (newHistory).
+	until  time.Duration // by then its host has delivered all that it kept before the answer
 	named  bool          // lost: the answer says that its host gives addr back
-	again  bool          // lost: addr is what he was told when he asked again
-	beside bool          // it may have taken an address that no answer names (stray_test.go)
+	again  bool          // lost: addr is the answer to his second request
+	beside bool          // may have taken an address that no answer names (stray_test.go)
 }
 
-// answered reports whether the store decided it: a take that it granted or refused. A release is answered without it,
-// too.
+// answered reports whether the store decided the operation: a take that it granted or refused. A release is
+// answered without the store too.
 func (op *operation) answered() bool {
 	return !op.give && (op.verdict == done || op.verdict == taken || op.verdict == full || op.verdict == spare)
 }
 
-// recorder is the history of one caller. Only counts is for others to read while it works.
+// recorder is the history of one caller. Others may read only counts while it works.
 type recorder struct {
 	to     daemon
 	pool   string
@@ -92,12 +92,10 @@ type recorder struct {
 	counts *counts
 }
 
-// counts is what became of the operations of one host so far. Those that were refused because the store is away decided
-// nothing.
+// counts are the outcomes of one host's operations so far. Refusals because the store is away decide nothing.
 type counts struct{ decided, answered, away, lost, unsent atomic.Int64 }
 
-// do makes a call and writes it down. Where the message could not even be sent there is nothing to write down, and it
-// is false.
+// do makes a call and records it. If the message could not be sent, it records nothing and returns false.
 func (r *recorder) do(op operation) (operation, bool) {
 	op.host, op.caller = r.host, r.number
 	op.called = time.Since(r.begin)
@@ -150,7 +148,7 @@ func (op *operation) judge(answer reply, err error) {
 		if err != nil || op.asked.IsValid() && op.addr != op.asked {
 			op.verdict, op.said = other, "the answer is "+answer.Address
 		}
-	case op.give: // the engine forgets the address, whatever it is told
+	case op.give: // the engine forgets the address whatever the answer
 		op.verdict, op.said = other, refusal
 	case strings.Contains(refusal, "unknown"):
 		op.verdict, op.said = lost, refusal
@@ -171,7 +169,7 @@ func (op *operation) judge(answer reply, err error) {
 	}
 }
 
-// distrusts tells that a refusal is for want of trust in the store, which went back to an earlier state.
+// distrusts reports whether a refusal is for lack of trust in the store, which went back to an earlier state.
 func distrusts(refusal string) bool {
 	return strings.Contains(refusal, "the shared store is not trusted") ||
 		strings.Contains(refusal, "the shared store went back")
@@ -196,14 +194,14 @@ func (op operation) String() string {
 	return text
 }
 
-// never is a time after everything.
+// never is a time later than any other.
 const never = time.Duration(math.MaxInt64)
 
-// history is all that was asked and answered, in the order of the calls.
+// history is all requests and answers, in the order of the calls.
 type history []operation
 
-// With headroom a host gives addresses by itself where the store is away, so that a grant does not show that it has
-// been reached.
+// With headroom a host gives addresses by itself while the store is away, so a grant does not show that it reached
+// the store.
 func newHistory(recorders []*recorder, headroom bool) (h history) {
 	for _, r := range recorders {
 		h = append(h, r.ops...)
@@ -215,16 +213,16 @@ func newHistory(recorders []*recorder, headroom bool) (h history) {
 	return h
 }
 
-// bound says that a host has told the store by until what it kept at the time at.
+// bound says that by `until` a host has told the store what it kept at `at`.
 type bound struct{ at, until time.Duration }
 
-// bounds are those of each host, in order. A host whose store is away keeps what is released and says yes; it delivers
-// that before it asks for anything else. So what it kept has come into force when a take that it began afterwards was
-// answered by the store.
+// bounds are the bounds of each host, in order. A host whose store is away accepts releases and keeps them. It
+// delivers them before its next request to the store. So what it kept is in force once the store has answered a
+// take that began later.
 type bounds map[int][]bound
 
 func (h history) bounds(headroom bool) bounds {
-	soonest := map[int]time.Duration{} // by host: the first return among the takes that were called later than here
+	soonest := map[int]time.Duration{} // by host: the first return among the takes called later than this one
 	all := bounds{}
 	for i := len(h) - 1; i >= 0; i-- {
 		op := &h[i]
@@ -244,7 +242,7 @@ func (h history) bounds(headroom bool) bounds {
 	return all
 }
 
-// of is when a host has told the store what it kept at a time.
+// of is the time by which a host has told the store what it kept at a time.
 func (b bounds) of(host int, kept time.Duration) time.Duration {
 	list := b[host]
 	at, _ := slices.BinarySearchFunc(list, kept, func(b bound, t time.Duration) int { return cmp.Compare(b.at, t) })
@@ -254,8 +252,8 @@ func (b bounds) of(host int, kept time.Duration) time.Duration {
 	return list[at].until
 }
 
-// boundReleases moves the end of each release to where its effect must have been seen, and notes by when what a take
-// has left to be released is.
+// boundReleases moves the end of each release to the time by which its effect must have been visible, and notes
+// when the releases that a take left behind are in force.
 func (h history) boundReleases(headroom bool) {
 	all := h.bounds(headroom)
 	for i := range h {
@@ -270,8 +268,8 @@ func (h history) boundReleases(headroom bool) {
 	}
 }
 
-// placeLost gives each take whose outcome is unknown the address that it may have taken: the one that the answer names,
-// or that was asked for, or that its holder, asking again, was told.
+// placeLost gives each take with an unknown outcome the address that it may have taken: the one that the answer
+// names, the requested one, or the answer to its holder's second request.
 func (h history) placeLost() {
 	got := map[holder]netip.Addr{}
 	for _, op := range h {

@@ -14,16 +14,16 @@ import (
 	"berth/test/lab"
 )
 
-// daemon sends one message of the plugin's protocol and returns the body of the answer. An error means that there was
-// none.
+// daemon sends one message of the plugin protocol and returns the body of the answer. An error means that no
+// answer came.
 type daemon interface {
 	post(method string, body []byte) ([]byte, error)
 }
 
-// patience is far more than anything here takes. It only ends a test that would hang.
+// patience is far longer than anything here takes. It only ends a hanging test.
 const patience = 60 * time.Second
 
-// host is a daemon of Berth, over all its lives, and a client of its plugin socket.
+// host is a Berth daemon across its restarts, and a client of its plugin socket.
 type host struct {
 	*node
 	*lab.Process
@@ -33,7 +33,7 @@ type host struct {
 	client *http.Client
 }
 
-// newHost makes a host whose daemon is started with these flags besides its own.
+// newHost makes a host whose daemon starts with additional flags.
 func newHost(t testing.TB, n int, flags ...string) *host {
 	t.Helper()
 	h := &host{node: newNode(t, fmt.Sprintf("h%d", n), 10+n), t: t, dir: tempDir(t)}
@@ -75,7 +75,7 @@ func (h *host) berth(args ...string) (string, error) {
 	return string(out), nil
 }
 
-// reply is what the calls answer with.
+// reply is the answer to a call.
 type reply struct{ PoolID, Pool, Address, Err string }
 
 // call sends a message and reads the answer.
@@ -94,7 +94,7 @@ func call(to daemon, method string, message any) (r reply, err error) {
 	return r, nil
 }
 
-// attach attaches a Docker network of the host to the subnet that all share.
+// attach attaches a Docker network of the host to the shared subnet.
 func attach(t testing.TB, to daemon, request any) (pool string) {
 	t.Helper()
 	r, err := call(to, "RequestPool", request)

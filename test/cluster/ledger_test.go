@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// tenure is a time in which somebody certainly had an address: from the answer that gave it to him until he asked for
-// its release.
+// tenure is a time when a holder certainly had an address: from the answer that gave it to his request to release
+// it.
 type tenure struct {
 	by          holder
 	from, until time.Duration
 }
 
-// tenures are all of them, by address, in the order of their beginnings.
+// tenures are all tenures by address, ordered by start.
 func (h history) tenures() map[netip.Addr][]tenure {
 	all := map[netip.Addr][]tenure{}
 	open := map[holder]*tenure{}
@@ -46,7 +46,7 @@ func (h history) tenures() map[netip.Addr][]tenure {
 	return all
 }
 
-// doubled are the addresses that two had at the same time, as far as they were told. It knows nothing of the model.
+// doubled are the addresses that two holders had at once, by their answers. It does not use the model.
 func (h history) doubled() (found []string) {
 	for addr, list := range h.tenures() {
 		var last tenure
@@ -63,7 +63,7 @@ func (h history) doubled() (found []string) {
 	return found
 }
 
-// held is who has which address when all is over.
+// held is the address of each holder at the end.
 func (h history) held() map[holder]netip.Addr {
 	all := map[holder]netip.Addr{}
 	for addr, list := range h.tenures() {
@@ -76,12 +76,12 @@ func (h history) held() map[holder]netip.Addr {
 	return all
 }
 
-// falselyFull are the refusals for want of an address during all of which one and the same address, or one after the
-// other, was certainly free, of so many that there are.
+// falselyFull are the refusals for lack of an address while certainly at least one of the addresses was free at
+// every moment, though not always the same one.
 //
-// An address may be held from the call that may have taken it until its release must have come into force, and so may
-// one that a take has taken without an answer. A refusal was right where at one moment between its call and its return
-// all addresses may have been held.
+// An address may be held from the call that may have taken it until its release must be in force. The same holds
+// for one that a take has taken without an answer. A refusal was right if at one moment between its call and its
+// return all addresses may have been held.
 func (h history) falselyFull(addresses int) (found []operation) {
 	type level struct {
 		at    time.Duration
@@ -100,7 +100,7 @@ func (h history) falselyFull(addresses int) (found []operation) {
 		add(list)
 	}
 	add(h.unnamed())
-	// At the same moment, what begins comes first: to the benefit of the refusal.
+	// At equal times starts come first, in favour of the refusal.
 	slices.SortFunc(steps, func(a,
 		b level) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.delta, a.delta))
@@ -127,13 +127,13 @@ func (h history) falselyFull(addresses int) (found []operation) {
 	return found
 }
 
-// maybeHeld is, by address, when it may have been held, as intervals that do not touch.
+// maybeHeld is, by address, the time when it may have been held, as intervals that do not touch.
 func (h history) maybeHeld() map[netip.Addr][]tenure {
 	all := map[netip.Addr][]tenure{}
-	gone := map[holder]time.Duration{} // when what he had must have been free
+	gone := map[holder]time.Duration{} // when his address must have been free
 	for _, op := range h {
 		switch {
-		case op.give || op.verdict == taken: // who is told that another one has it has it no more
+		case op.give || op.verdict == taken: // another holder has it, so he no longer has it
 			gone[op.by] = op.returned
 		case op.verdict == done:
 			delete(gone, op.by)
@@ -174,8 +174,8 @@ func (h history) maybeHeld() map[netip.Addr][]tenure {
 	return all
 }
 
-// TestLedgerNotices: what two had at once is found, and what one after the other had is not; so is a pool that is
-// called full while an address is free.
+// TestLedgerNotices: the ledger finds an address that two had at once, but not one that two had one after the
+// other. It finds a pool that is called full while an address is free.
 func TestLedgerNotices(t *testing.T) {
 	a, b := netip.MustParseAddr("10.77.0.9"), netip.MustParseAddr("10.77.0.10")
 	take := func(by holder, addr netip.Addr, from, to time.Duration) operation {

@@ -16,7 +16,7 @@ import (
 	"berth/test/lab"
 )
 
-// member is one member of etcd, over all its lives.
+// member is one member of etcd across its restarts.
 type member struct {
 	*node
 	*lab.Process
@@ -30,16 +30,16 @@ func (m *member) peer() string { return "http://" + m.addr + ":2380" }
 
 func (m *member) start() { m.Process = lab.Start(m.t, m.command(m.words)) }
 
-// etcdServers is a cluster of three members, and the tests' own client of it, which asks for nothing but its state.
+// etcdServers is a cluster of three members, with the tests' own client, which only reads its state.
 type etcdServers struct {
 	t       testing.TB
 	members []*member
-	cluster string // all members, as they are told of one another
+	cluster string // the list of all members, for --initial-cluster
 	token   string
 	client  *clientv3.Client
 }
 
-// etcdTool is Debian's etcd or etcdctl, where scripts/needs unpacks it, or one that is installed.
+// etcdTool is Debian's etcd or etcdctl: the copy that scripts/needs unpacks, or an installed one.
 func etcdTool(t testing.TB, name string) string {
 	t.Helper()
 	path, err := lab.Tool(name)
@@ -86,7 +86,7 @@ func (e *etcdServers) endpoints() string {
 	return strings.Join(urls, ",")
 }
 
-// status asks one member what it knows.
+// status is the status that one member reports.
 func (e *etcdServers) status(m *member) (*clientv3.StatusResponse, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
@@ -121,7 +121,7 @@ func (e *etcdServers) processes() (all []*lab.Process) {
 	return all
 }
 
-// leader is the member that leads, and the others.
+// leader returns the leading member and the others.
 func (e *etcdServers) leader() (leader *member, others []*member) {
 	e.t.Helper()
 	lab.AwaitOf(e.t, "there is a leader", func() error {
@@ -142,7 +142,7 @@ func (e *etcdServers) leader() (leader *member, others []*member) {
 	return leader, others
 }
 
-// another is nil when one of the given members leads.
+// another returns nil if one of the given members leads.
 func (e *etcdServers) another(of []*member) error {
 	for _, m := range of {
 		if st, err := e.status(m); err == nil && st.Leader == st.Header.MemberId {
@@ -152,7 +152,7 @@ func (e *etcdServers) another(of []*member) error {
 	return fmt.Errorf("none of the other members leads")
 }
 
-// headless is nil when the member says that it knows no leader.
+// headless returns nil if the member reports that it knows no leader.
 func (e *etcdServers) headless(m *member) error {
 	st, err := e.status(m)
 	switch {
@@ -167,7 +167,7 @@ func (e *etcdServers) headless(m *member) error {
 func (m *member) freeze() { m.Signal(m.t, syscall.SIGSTOP) }
 func (m *member) thaw()   { m.Signal(m.t, syscall.SIGCONT) }
 
-// stopped is an error unless the process is stopped.
+// stopped returns an error unless the process is stopped.
 func (m *member) stopped() error {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.Cmd.Process.Pid))
 	if err != nil {

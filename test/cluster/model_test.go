@@ -13,14 +13,14 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// hand is the state of one address: in whose hands it is.
+// hand is the state of one address: who holds it.
 type hand struct {
-	by    holder // 0: in nobody's
-	stray uint8  // it is by this stray of the address that he has it, which he was not told; 0: by none
+	by    holder // 0: no holder
+	stray uint8  // the stray by which he has it without knowing; 0: none
 	over  [4]uint64
 }
 
-// ended is the state when stray n, if anything came of it, was released. Nothing comes of it later.
+// ended is the state after stray n, if any, was released. It has no effect later.
 func (at hand) ended(n uint8) hand {
 	if at.stray == n {
 		at.by, at.stray = 0, 0
@@ -31,13 +31,13 @@ func (at hand) ended(n uint8) hand {
 
 func (at hand) isOver(n uint8) bool { return at.over[n/64]>>(n%64)&1 == 1 }
 
-// act is what happens to an address in one step.
+// act is an event of an address in one step.
 type act uint8
 
 const (
-	heard     act = iota // what the operation was answered
-	strays               // it takes the address, or does not, and its holder is not told
-	givenBack            // what it took in that way is released by its host
+	heard     act = iota // the operation's answer
+	strays               // it takes the address or not, and its holder does not learn it
+	givenBack            // its host releases what a stray took
 )
 
 // step is one step of an address: an operation, or a part of one.
@@ -45,8 +45,8 @@ type step struct {
 	*operation
 	act   act
 	about netip.Addr
-	stray uint8 // the number of the stray among those of the address, from 1 on
-	sure  bool  // givenBack: in any case
+	stray uint8 // the stray's number among those of the address, from 1
+	sure  bool  // for givenBack: in any case
 }
 
 func (s step) String() string {
@@ -60,9 +60,9 @@ func (s step) String() string {
 	return text
 }
 
-// addressModel is what one address does (LN-12): it is in nobody's hands or in one holder's. A take succeeds where
-// nobody else has it, and repeated gets the same answer; a refusal names who has it; a release frees what its holder
-// has; what was lost happened or did not; and what was taken without an answer is released (stray_test.go).
+// addressModel is the model of one address (LN-12): it has no holder, or one. A take succeeds if no other holder
+// has it, and a repeated take gets the same answer. A refusal names the holder. A release frees the holder's
+// address. A lost operation happened or did not. An address taken without an answer is released (stray_test.go).
 var addressModel = porcupine.NondeterministicModel{
 	Init: func() []any { return []any{hand{}} },
 	Step: func(state, input, _ any) (after []any) {
@@ -74,7 +74,7 @@ var addressModel = porcupine.NondeterministicModel{
 	DescribeOperation: func(input, _ any) string { return input.(step).String() },
 }
 
-// from is what a step makes of a state: one of these. None: it cannot be so.
+// from returns the states that can follow a state after a step. None: the step is impossible.
 func (s step) from(at hand) []hand {
 	switch {
 	case s.act == strays && at.by == 0 && !at.isOver(s.stray):
@@ -99,8 +99,8 @@ func (s step) from(at hand) []hand {
 	return nil
 }
 
-// model takes a whole history apart by address. Refusals of takes without an address are about all of them, and
-// are the ledger's to judge.
+// model splits a history by address. Refusals of takes without an address concern all addresses; the ledger judges
+// them.
 func model() porcupine.Model {
 	m := addressModel.ToModel()
 	m.Partition = func(all []porcupine.Operation) [][]porcupine.Operation {
@@ -114,7 +114,7 @@ func model() porcupine.Model {
 	return m
 }
 
-// steps are what a history says of single addresses.
+// steps are the steps of single addresses in a history.
 func (h history) steps() (all []porcupine.Operation) {
 	add := func(s step, from, to time.Duration) {
 		all = append(all, porcupine.Operation{ClientId: s.caller, Input: s, Call: from.Nanoseconds(),
@@ -140,7 +140,7 @@ func (h history) steps() (all []porcupine.Operation) {
 	return all
 }
 
-// linearizable is nil when the history can be explained.
+// linearizable returns nil if the model can explain the history.
 func (h history) linearizable() error {
 	ops, m := h.steps(), model()
 	if result := porcupine.CheckOperationsTimeout(m, ops, 5*patience); result != porcupine.Ok {
@@ -149,7 +149,7 @@ func (h history) linearizable() error {
 	return nil
 }
 
-// unexplained is the history of one address that has no explanation.
+// unexplained is the history of one address that the model cannot explain.
 func unexplained(m porcupine.Model, ops []porcupine.Operation) string {
 	for _, part := range m.Partition(ops) {
 		if porcupine.CheckOperationsTimeout(m, part, 5*time.Second) == porcupine.Ok {
@@ -164,7 +164,8 @@ func unexplained(m porcupine.Model, ops []porcupine.Operation) string {
 	return ""
 }
 
-// TestModelNotices: a history in which an address was given twice, refused for nothing or lost is not explained.
+// TestModelNotices: the model does not explain a history in which an address was given twice, wrongly refused, or
+// lost.
 func TestModelNotices(t *testing.T) {
 	addr := netip.MustParseAddr("10.77.0.9")
 	take := func(by holder, v verdict) operation { return operation{by: by, asked: addr, addr: addr, verdict: v} }
@@ -205,10 +206,10 @@ func TestModelNotices(t *testing.T) {
 	}
 }
 
-// doctored is the history with one address given to a second holder while the first one has it; false where nothing in
-// it lends itself to that.
+// doctored is the history with one address given to a second holder while the first one has it. It is false if the
+// history offers no such case.
 func (h history) doctored() (history, bool) {
-	gives := map[holder]time.Duration{} // when he first asked for the release
+	gives := map[holder]time.Duration{} // when the holder first asked for the release
 	for _, op := range slices.Backward(h) {
 		if op.give {
 			gives[op.by] = op.called
@@ -225,7 +226,7 @@ func (h history) doctored() (history, bool) {
 			delete(has, cmp.Or(op.addr, op.asked))
 		case op.verdict == taken && i > len(h)/2 && first.verdict == done && first.by == op.holder &&
 			first.returned < op.called && (!ends || op.returned < until):
-			op.verdict, op.addr = done, op.asked // what was refused was granted
+			op.verdict, op.addr = done, op.asked // grant what was refused
 			return forged, true
 		case op.verdict == done:
 			has[op.addr] = *op

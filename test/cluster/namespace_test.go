@@ -17,15 +17,15 @@ import (
 // inside marks the process that runs the tests.
 const inside = "BERTH_CLUSTER_INSIDE"
 
-// base holds all files of the tests, on a tmpfs that ends with them: what is tested is not the disk. The path is short,
-// for the sake of the sockets in it.
+// base holds all files of the tests, on a tmpfs that ends with them, as the tests are not about the disk. The path
+// is short because of the sockets in it.
 const base = "/run/b"
 
-// binary is the daemon that TestMain builds.
+// binary is the daemon. TestMain builds it.
 const binary = base + "/berth"
 
-// TestMain runs the tests in network, mount and process namespaces of their own: whatever they start and make there
-// ends with them, and nothing of the machine is touched.
+// TestMain runs the tests in their own network, mount and process namespaces. These end with everything in them,
+// and the machine does not change.
 func TestMain(m *testing.M) {
 	if os.Getenv(inside) == "" {
 		os.Exit(enter())
@@ -42,10 +42,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// enter runs this program again in the namespaces, and returns how it ended. A user who is not root is made root of a
-// user namespace, where the machine allows that.
+// enter runs this program again in the namespaces and returns its exit code. A non-root user becomes root of a
+// user namespace, if the machine allows that.
 func enter() int {
-	runtime.LockOSThread() // Pdeathsig is of the thread
+	runtime.LockOSThread() // Pdeathsig belongs to the thread
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
 	cmd.Env = append(os.Environ(), inside+"=yes")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -63,7 +63,7 @@ func enter() int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// furnish makes the namespaces fit to work in and builds the daemon.
+// furnish prepares the namespaces and builds the daemon.
 func furnish() error {
 	for _, mount := range []struct {
 		source, target, kind string
@@ -71,7 +71,7 @@ func furnish() error {
 	}{
 		{"none", "/", "", syscall.MS_REC | syscall.MS_PRIVATE},
 		{"proc", "/proc", "proc", 0},
-		{"tmpfs", "/run", "tmpfs", 0}, // where `ip netns` keeps its names
+		{"tmpfs", "/run", "tmpfs", 0}, // `ip netns` keeps its names here
 	} {
 		if err := syscall.Mount(mount.source, mount.target, mount.kind, mount.flags, ""); err != nil {
 			return fmt.Errorf("mounting %s: %w", mount.target, err)

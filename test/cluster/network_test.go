@@ -13,7 +13,7 @@ import (
 	"berth/test/lab"
 )
 
-// bridge joins all nodes. It is in the namespace that the tests themselves run in.
+// bridge joins all nodes. It is in the tests' own namespace.
 const bridge = "br0"
 
 // runTool runs a short command.
@@ -30,7 +30,7 @@ func runTool(stdin string, name string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// ip runs several commands of ip(8).
+// ip runs several commands with ip(8).
 func ip(commands ...string) error {
 	for _, command := range commands {
 		if _, err := runTool("", "ip", strings.Fields(command)...); err != nil {
@@ -65,12 +65,12 @@ func newNode(t testing.TB, name string, n int) *node {
 	return nd
 }
 
-// in is a command line that runs in the node's namespace.
+// in is the command line that runs words in the node's namespace.
 func (n *node) in(words ...string) []string {
 	return append([]string{"nsenter", "--net=/run/netns/" + n.name}, words...)
 }
 
-// command is a program that runs in the node's namespace.
+// command is the command that runs in the node's namespace.
 func (n *node) command(words []string) *exec.Cmd {
 	words = n.in(words...)
 	return exec.Command(words[0], words[1:]...)
@@ -81,7 +81,7 @@ func (n *node) nft(rules string) (string, error) {
 	return runTool(rules, words[0], words[1:]...)
 }
 
-// cut lets no packet in or out of the node any more.
+// cut drops all packets to and from the node.
 func (n *node) cut(t testing.TB) {
 	t.Helper()
 	if _, err := n.nft(`table inet cut {
@@ -101,7 +101,7 @@ func (n *node) heal(t testing.TB) {
 
 var packets = regexp.MustCompile(`packets (\d+)`)
 
-// dropped is nil when the cut has dropped packets in both directions.
+// dropped returns nil if the cut has dropped packets in both directions.
 func (n *node) dropped() error {
 	out, err := n.nft("list table inet cut")
 	if err != nil {

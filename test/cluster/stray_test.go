@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// stray is an address that a take may have put into its holder's hands without his being told so, because etcd's
-// answer to the host was lost. The host releases it: the release is kept before the take is answered, and delivered
-// before the host asks etcd for anything else. Until then others are refused the address, and may find the pool full.
+// stray is an address that a take may have taken without its holder knowing, because etcd's answer to the host was
+// lost. The host releases it: it records the release before it answers the take, and delivers it before its next
+// request to etcd. Until then others are refused the address, and may find the pool full.
 type stray struct {
 	op   *operation
 	addr netip.Addr
-	sure bool // it is released in any case; else its holder may also have kept it, and been told so later
+	sure bool // released in any case; otherwise its holder may also have kept it, and learned so later
 }
 
-// soonestUnknown is how long a request waits at least until its daemon takes etcd's answer for lost: what must be
-// left of a request's time for its commit to be sent (store/etcd).
+// soonestUnknown is the shortest time until a daemon takes etcd's answer for lost: a request needs this much time
+// left for its commit to be sent (store/etcd).
 const soonestUnknown = 375 * time.Millisecond
 
-// noteBeside marks the takes that may have a stray whose address no answer names: a daemon was killed when it had
-// kept the release, and before it could answer; or the take was given another address, out of the headroom.
+// noteBeside marks the takes that may have a stray that no answer names: a daemon was killed after it had recorded
+// the release and before it could answer, or the take got another address, from the headroom.
 func (h history) noteBeside(headroom bool) {
 	for i := range h {
 		op := &h[i]
@@ -32,8 +32,8 @@ func (h history) noteBeside(headroom bool) {
 	}
 }
 
-// strays are those of which a history knows the address: it is in the answer of the take, or a refusal names the
-// holder as the one who has an address that he never asked for and was never told.
+// strays are the strays whose address the history knows: the take's answer names it, or a refusal says that the
+// holder has an address that he never asked for and never got.
 func (h history) strays() (all []stray) {
 	own := map[holder][]netip.Addr{}
 	for _, op := range h {
@@ -41,7 +41,7 @@ func (h history) strays() (all []stray) {
 			own[op.by] = append(own[op.by], op.addr)
 		}
 	}
-	seen := map[holder][]netip.Addr{} // beside that
+	seen := map[holder][]netip.Addr{} // other addresses
 	for _, op := range h {
 		if op.verdict == taken && !slices.Contains(own[op.holder], op.asked) &&
 			!slices.Contains(seen[op.holder], op.asked) {
@@ -62,12 +62,12 @@ func (h history) strays() (all []stray) {
 	return all
 }
 
-// held is the time in which a stray may have been in its holder's hands.
+// held is the time during which a stray may have been with its holder.
 func (s stray) held() tenure { return tenure{s.op.by, s.op.called, s.op.until} }
 
-// outstayed are the refusals that name the holder of a stray when his host had told the store to end it: they began
-// after a take of the host that was answered, which was asked after the one that left the stray. So long, and no
-// longer, an address may be in hands that nobody put it into.
+// outstayed are the refusals that name a stray's holder too late: they began after an answered take of the host
+// that was itself asked after the one with the stray. Until then, and no longer, an unrequested address may have a
+// holder.
 func (h history) outstayed() (found []operation) {
 	over := map[holder]map[netip.Addr]time.Duration{}
 	for _, s := range h.strays() {
@@ -90,7 +90,7 @@ func (h history) outstayed() (found []operation) {
 	return found
 }
 
-// unnamed are the times in which a take may hold an address of which nothing else in the history speaks, in order.
+// unnamed are the times when a take may hold an address that nothing else in the history mentions, in order.
 func (h history) unnamed() (all []tenure) {
 	for i := range h {
 		if op := &h[i]; op.beside {
@@ -101,9 +101,8 @@ func (h history) unnamed() (all []tenure) {
 	return all
 }
 
-// TestStraysNotice: an address that was taken without an answer explains the refusals that name its holder, until his
-// host has been answered again, and no later ones; and so it does where no answer names it, and he was given another
-// one.
+// TestStraysNotice: an address taken without an answer explains refusals that name its holder until the host's
+// next answer, and none later. The same holds if no answer names it and the holder got another one.
 func TestStraysNotice(t *testing.T) {
 	a, b := netip.MustParseAddr("10.77.0.9"), netip.MustParseAddr("10.77.0.10")
 	at := func(op operation, from, to time.Duration) operation {
@@ -111,10 +110,10 @@ func TestStraysNotice(t *testing.T) {
 		return op
 	}
 	lostOne := operation{host: 1, by: 1, verdict: lost, addr: a, named: true}
-	another := operation{host: 1, by: 1, verdict: done, addr: b} // out of the headroom
+	another := operation{host: 1, by: 1, verdict: done, addr: b} // from the headroom
 	refused := operation{host: 2, by: 2, asked: a, verdict: taken, holder: 1}
 	taker := operation{host: 2, by: 3, asked: a, verdict: done, addr: a}
-	answered := operation{host: 1, by: 4, verdict: full} // the host's next answer of etcd
+	answered := operation{host: 1, by: 4, verdict: full} // the host's next answer from etcd
 	for name, row := range map[string]struct {
 		ops       history
 		want      bool

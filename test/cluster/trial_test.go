@@ -13,44 +13,44 @@ import (
 	"berth/test/lab"
 )
 
-// least is how many operations a history has, those that were only told that the store is away not counted.
+// least is the minimum number of operations in a history. Refusals because the store is away do not count.
 const least = 50_000
 
-// party is one host in a trial: whom its callers ask, and what became of that so far.
+// party is one host in a trial, with its daemon and its counts so far.
 type party struct {
 	name string
 	to   daemon
-	// all that is held in the shared network, as this host reads it
+	// all leases in the shared network, as this host reads them
 	leases func(ctx context.Context) ([]ipam.LeaseInfo, error)
 	kept   func(ctx context.Context) (kept, error)
-	check  func() error // the records contradict one another
+	check  func() error // an error if the records contradict one another
 	counts counts
 }
 
-// kept is what a host keeps for the shared store, and how old what it reads there is.
+// kept is what a host has not yet delivered to the shared store, and how fresh its reads are.
 type kept struct {
 	waiting int
 	fresh   time.Time
 }
 
-// trial is a history in the making.
+// trial records a history.
 type trial struct {
 	t       testing.TB
 	etcd    *etcdServers
-	hosts   []*host // where they are processes
+	hosts   []*host // if they are processes
 	parties []*party
 	clients []*caller
 	rounds  int
 	began   time.Time
 
 	headroom int                // of each host
-	silent   [][2]time.Duration // when hosts were still to mend, so that no take may be answered
+	silent   [][2]time.Duration // the times when some hosts had not yet mended: no take may be answered
 }
 
-// space is where the shared network is.
+// space is the space of the shared network.
 const space = ipam.GlobalSpace
 
-// ofHosts is a trial whose parties are daemons.
+// ofHosts makes a trial whose parties are daemons.
 func ofHosts(t testing.TB, e *etcdServers, hosts []*host) *trial {
 	tr := &trial{t: t, etcd: e, hosts: hosts}
 	for _, h := range hosts {
@@ -74,7 +74,7 @@ func ofHosts(t testing.TB, e *etcdServers, hosts []*host) *trial {
 	return tr
 }
 
-// begin attaches each host to the network and lets the callers loose.
+// begin attaches each host to the network and starts the callers.
 func (tr *trial) begin(seed uint64) (stop func()) {
 	tr.t.Helper()
 	tr.began = time.Now()
@@ -90,7 +90,7 @@ func (tr *trial) begin(seed uint64) (stop func()) {
 	return work(tr.t, tr.clients)
 }
 
-// sum is a count of all hosts.
+// sum adds a count over all hosts.
 func (tr *trial) sum(count func(*party) int64) (n int64) {
 	for _, p := range tr.parties {
 		n += count(p)
@@ -98,8 +98,8 @@ func (tr *trial) sum(count func(*party) int64) (n int64) {
 	return n
 }
 
-// more waits until a count of all hosts has grown by n. It waits as long as the count grows at all: how fast a machine
-// writes proves nothing.
+// more waits until a count over all hosts has grown by n. It waits as long as the count grows at all, because a
+// machine's speed proves nothing.
 func (tr *trial) more(n int64, what string, count func(*party) int64) {
 	tr.t.Helper()
 	got := tr.sum(count)
@@ -113,7 +113,7 @@ func (tr *trial) more(n int64, what string, count func(*party) int64) {
 	}
 }
 
-// everyone waits until each host's count has grown by n.
+// everyone waits until the count of each party has grown by n.
 func everyone(tr *trial, parties []*party, n int64, what string, count func(*party) int64) {
 	tr.t.Helper()
 	var until []int64
@@ -135,7 +135,7 @@ func answers(p *party) int64     { return p.counts.answered.Load() }
 func refusals(p *party) int64    { return p.counts.away.Load() }
 func nobodyThere(p *party) int64 { return p.counts.unsent.Load() }
 
-// state is for the message of a wait that was in vain.
+// state describes the counts for the message of a failed wait.
 func (tr *trial) state() (text string) {
 	for _, p := range tr.parties {
 		text += fmt.Sprintf(" %s answered %d, away %d, lost %d, unsent %d;", p.name, p.counts.answered.Load(),
@@ -144,7 +144,7 @@ func (tr *trial) state() (text string) {
 	return text
 }
 
-// settle waits until no host keeps anything that the store has not heard of, and then until what each reads is no older
+// settle waits until every host has delivered everything to the store, and then until all their reads are newer
 // than that.
 func (tr *trial) settle() {
 	tr.t.Helper()
@@ -167,8 +167,8 @@ func (tr *trial) settle() {
 	all("what is read is fresh", func(k kept) bool { return k.fresh.After(since) })
 }
 
-// readBack holds what every host reads against what was acknowledged: nothing is missing, and nothing is held that
-// nobody was given.
+// readBack compares every host's leases with the acknowledged answers: no address is missing, and none is held
+// that was never given.
 func (tr *trial) readBack(h history) {
 	tr.t.Helper()
 	tr.settle()
@@ -206,7 +206,7 @@ func ownerOf(l ipam.LeaseInfo) holder {
 	return holder(l.MAC[2])<<24 | holder(l.MAC[3])<<16 | holder(l.MAC[4])<<8 | holder(l.MAC[5])
 }
 
-// judge holds the history against everything, and says what it saw.
+// judge checks the history in every way, and logs the results.
 func (tr *trial) judge(name string) {
 	tr.t.Helper()
 	var recorders []*recorder

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// callers are how many ask at the same time.
+// callers is the number of concurrent callers.
 const callers = 16
 
-// caller takes and releases until it is told to stop, or nobody answers any more.
+// caller takes and releases until it is told to stop or the daemon no longer answers.
 type caller struct {
 	l      *ledger
 	random *rand.Rand
 	n      int
-	shared string // the pool that all take from
+	shared string // the pool of all callers
 	mine   []*lease
 	own    *pool
 }
 
-// work lets the callers loose and returns a function that waits until they have all stopped.
+// work starts the callers and returns a function that waits until all have stopped.
 func work(l *ledger, shared string, seed uint64, stop <-chan struct{}) (wait func()) {
 	var wg sync.WaitGroup
 	for n := range callers {
@@ -37,7 +37,7 @@ func work(l *ledger, shared string, seed uint64, stop <-chan struct{}) (wait fun
 				text, answered := refused(err)
 				switch {
 				case err == nil:
-				// the store that is shared is away: at once again makes no sense
+				// the shared store is away: an immediate retry makes no sense
 				case strings.Contains(text, "spaces of the cluster"):
 					time.Sleep(5 * time.Millisecond)
 				case !answered:
@@ -51,8 +51,8 @@ func work(l *ledger, shared string, seed uint64, stop <-chan struct{}) (wait fun
 	return wg.Wait
 }
 
-// act does one thing. Most of the addresses that it took it releases, so that the pool is never full for long and
-// what is held is seldom the newest.
+// act does one action. It releases most addresses that it took, so the pool is never full for long, and seldom the
+// newest.
 func (c *caller) act() error {
 	switch p := c.random.IntN(100); {
 	case p < 3 && !c.l.onePool:

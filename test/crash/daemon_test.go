@@ -13,7 +13,7 @@ import (
 	"berth/test/lab"
 )
 
-// patience is far more than anything here takes. It only ends a test that would hang.
+// patience is far longer than anything here takes. It only ends a hanging test.
 const patience = 60 * time.Second
 
 // program is the daemon that TestMain builds.
@@ -21,20 +21,20 @@ var program string
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m, &program)) }
 
-// place is where a daemon lives over all its lives.
+// place is a daemon's directory and settings across its restarts.
 type place struct {
 	t        testing.TB
 	dir      string
-	space    string   // that the tests work in
-	reserved int      // in each subnet of a plan that is imported
-	flags    []string // of the daemon, beside those of every one
+	space    string   // the space of the tests
+	reserved int      // in each subnet of the imported plan
+	flags    []string // the daemon's additional flags
 	driver   *http.Client
 }
 
-// newPlace is one whose daemon keeps everything in a file of its own.
+// newPlace makes a place whose daemon keeps everything in its own file.
 func newPlace(t testing.TB) *place {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "berth-crash") // the path of a socket must be short
+	dir, err := os.MkdirTemp("", "berth-crash") // socket paths must be short
 	lab.Must(t, err)
 	p := &place{t: t, dir: dir, space: "local", reserved: reserved()}
 	p.driver = lab.Over(p.socket())
@@ -47,13 +47,13 @@ func (p *place) db() string     { return filepath.Join(p.dir, "state", "berth.db
 func (p *place) socket() string { return filepath.Join(p.dir, "berth.sock") }
 func (p *place) admin() string  { return filepath.Join(p.dir, "admin.sock") }
 
-// daemon is one life of Berth.
+// daemon is one run of Berth.
 type daemon struct {
 	*place
 	*lab.Process
 }
 
-// launch starts a daemon and does not wait for it. Words before are a program that starts it, such as strace.
+// launch starts a daemon without waiting for it. The words before name a program that starts it, such as strace.
 func (p *place) launch(before ...string) *daemon {
 	p.t.Helper()
 	words := append(before, program, "serve", "--state", p.state(), "--plugin-socket", p.socket(), "--admin-socket",
@@ -62,7 +62,7 @@ func (p *place) launch(before ...string) *daemon {
 	return &daemon{place: p, Process: lab.Start(p.t, exec.Command(words[0], words[1:]...))}
 }
 
-// start starts a daemon and waits until it answers, and has reached the store that it shares where it does.
+// start starts a daemon and waits until it answers, and has reached its shared store if it has one.
 func (p *place) start() *daemon {
 	p.t.Helper()
 	d := p.launch()
@@ -81,7 +81,7 @@ func (p *place) start() *daemon {
 	return d
 }
 
-// reply is what the calls answer with.
+// reply is the answer to a call.
 type reply struct{ PoolID, Pool, Address string }
 
 // call sends a message of the protocol.
@@ -90,14 +90,14 @@ func (p *place) call(method string, message any) (r reply, err error) {
 	return r, err
 }
 
-// refused reports whether err is an answer, and its text.
+// refused reports whether err is a daemon's refusal, and its text.
 func refused(err error) (text string, ok bool) {
 	var r lab.Refused
 	ok = errors.As(err, &r)
 	return string(r), ok
 }
 
-// fsck fails the test if the daemon finds contradictions in its file or its records.
+// fsck fails the test if the daemon finds contradictions in its file or records.
 func (d *daemon) fsck() {
 	d.t.Helper()
 	c := client.New(d.admin())

@@ -18,17 +18,17 @@ import (
 	"berth/test/lab"
 )
 
-// fault is a kind of system call on the state file that fails, with what a person must hear of it.
+// fault is a failing system call on the state file, with the words that a user must see.
 type fault struct {
 	call  string
 	error string
 	says  []string
-	heals bool   // it goes on by itself once the disk works again; else after a restart, or either
-	when  string // which of a thread's calls fail, as strace has it; empty: all
+	heals bool   // it continues by itself once the disk works again; false: it may need a restart
+	when  string // which of a thread's calls fail, in strace's syntax; empty: all
 }
 
-// runtimeFaults are the calls that a running daemon makes on its file: writing pages, growing the file, and syncing
-// either.
+// runtimeFaults are the calls of a running daemon on its file: writing pages, growing the file, and syncing after
+// each.
 var runtimeFaults = []fault{
 	{"pwrite64", "ENOSPC", []string{"no space left", "make room", "goes on by itself"}, true, ""},
 	{"ftruncate", "ENOSPC", []string{"no space left", "make room", "goes on by itself"}, true, ""},
@@ -38,21 +38,20 @@ var runtimeFaults = []fault{
 	{"fdatasync", "ENOSPC", []string{"no space left"}, false, ""},
 	{"fsync", "EIO", []string{"input/output error", "unknown", "started again"}, false, ""},
 	{"fsync", "ENOSPC", []string{"no space left"}, false, ""},
-	// In the midst of a commit: some pages are written and some are not, the pages are synced and the commit mark is
-	// not.
+	// In the middle of a commit: only some pages are written, or the pages are synced but the commit mark is not.
 	{"fdatasync", "EIO", []string{"input/output error", "unknown", "started again"}, false, "2+2"},
 	{"fdatasync", "ENOSPC", []string{"no space left"}, false, "2+2"},
 	{"pwrite64", "EIO", []string{"input/output error", "unknown", "started again"}, false, "3+5"},
 	{"pwrite64", "ENOSPC", []string{"no space left"}, false, "3+5"},
 }
 
-// TestDisk fails each kind of system call on the state file under 16 callers: nothing that was acknowledged is lost,
-// the refusal says why and what to do, and after a restart all is there.
+// TestDisk fails each kind of system call on the state file while 16 callers work. No acknowledged change is lost,
+// the refusal says why and what to do, and after a restart everything is there.
 func TestDisk(t *testing.T) {
 	random := rand.New(rand.NewPCG(drawnSeed(t), 4))
 	chosen := random.IntN(len(runtimeFaults))
 	for i, f := range runtimeFaults {
-		if testing.Short() && i != chosen && random.IntN(4) > 0 { // a quarter under -short, and never none
+		if testing.Short() && i != chosen && random.IntN(4) > 0 { // under -short a quarter, and at least one
 			continue
 		}
 		t.Run(strings.TrimSpace(f.call+" "+f.error+" "+f.when), func(t *testing.T) {
@@ -69,7 +68,7 @@ func TestDisk(t *testing.T) {
 
 			release := d.inject(f)
 			says := untilRefused(l, shared.id)
-			// Where growing alone fails, or only some of the writes do, there is room for others.
+			// If only growing or only some writes fail, other calls still succeed.
 			if partly := f.when != "" || f.call == "ftruncate" || f.call == "fsync"; !partly || f.error != "ENOSPC" {
 				if err := wantAnswer(p, http.StatusServiceUnavailable, "not ready: "); err != nil {
 					t.Errorf("the store refuses writes, and %v", err)
@@ -108,7 +107,7 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// busy has all callers work until n calls have been acknowledged.
+// busy lets all callers work until n calls have been acknowledged.
 func busy(l *ledger, shared string, n int) {
 	l.t.Helper()
 	stop := make(chan struct{})
@@ -123,8 +122,8 @@ func busy(l *ledger, shared string, n int) {
 	wait()
 }
 
-// inject fails all further calls of one kind on the state file. The function that it returns ends that, and tells
-// whether any was failed.
+// inject fails all further calls of one kind on the state file. The returned function ends that and reports
+// whether any call failed.
 func (d *daemon) inject(f fault) (release func() bool) {
 	d.t.Helper()
 	trace := filepath.Join(d.dir, "trace")
@@ -142,7 +141,7 @@ func (d *daemon) inject(f fault) (release func() bool) {
 		return nil
 	})
 	return func() bool {
-		tracer.Signal(d.t, syscall.SIGINT) // it lets the daemon go
+		tracer.Signal(d.t, syscall.SIGINT) // it detaches from the daemon
 		select {
 		case <-tracer.Ended():
 		case <-time.After(patience):
@@ -154,8 +153,8 @@ func (d *daemon) inject(f fault) (release func() bool) {
 	}
 }
 
-// untilRefused has all callers work, while networks with large tags let the file grow, and returns the first refusal
-// that is not of the subnet's own, whoever heard it: what fails once is not told to those of other batches.
+// untilRefused lets all callers work, while networks with large tags grow the file. It returns the first refusal
+// that names the state file, whichever caller got it: a single failure reaches only the callers of its batch.
 func untilRefused(l *ledger, shared string) string {
 	l.t.Helper()
 	stop := make(chan struct{})
@@ -184,7 +183,7 @@ func untilRefused(l *ledger, shared string) string {
 	return ""
 }
 
-// attachLarge makes a network whose tags take 32 KB.
+// attachLarge makes a network with 32 KB of tags.
 func attachLarge(l *ledger, cidr string) error {
 	large := map[string]string{}
 	for i := range 128 {
@@ -194,7 +193,7 @@ func attachLarge(l *ledger, cidr string) error {
 	return err
 }
 
-// fill makes large networks until the file is about to grow. A daemon that is traced is slow at that.
+// fill makes large networks until the file is about to grow. A traced daemon would be slow at that.
 func fill(l *ledger) {
 	l.t.Helper()
 	for i := 0; i < 250; i++ {
@@ -206,7 +205,7 @@ func fill(l *ledger) {
 	l.t.Fatal("250 large networks do not fill the file")
 }
 
-// unused is how many bytes at the file's end bbolt has never used, as its meta pages have it.
+// unused is the number of bytes at the file's end that bbolt has never used, by its meta pages.
 func unused(p *place) int64 {
 	p.t.Helper()
 	f, err := os.Open(p.db())
@@ -217,7 +216,7 @@ func unused(p *place) int64 {
 	page := int64(os.Getpagesize())
 	var used int64
 	for meta := range int64(2) {
-		var pages [8]byte // behind the header of the page: magic, version, size, flags, root, sequence, freelist
+		var pages [8]byte // after the page header: magic, version, size, flags, root, sequence, freelist
 		if _, err := f.ReadAt(pages[:], meta*page+16+4*4+3*8); err != nil {
 			p.t.Fatal(err)
 		}
@@ -226,7 +225,7 @@ func unused(p *place) int64 {
 	return info.Size() - used
 }
 
-// startFault is a call on one file that a start makes, of a new state, of one that holds something, or of both.
+// startFault is a call on one file during a start, with a new state, a used one, or both.
 type startFault struct {
 	call, on    string
 	fresh, used bool
@@ -246,10 +245,10 @@ var startFaults = []startFault{
 	{"fsync", ".", true, false},
 }
 
-// TestDiskAtStart fails each of the calls that a start makes, of a new state and of one that holds something. The
-// daemon says which file and why, or starts all the same; the next start finds everything, and never an empty state.
+// TestDiskAtStart fails each call of a start, with a new state and with a used one. The daemon says which file and
+// why, or starts anyway. The next start finds everything, and never an empty state.
 func TestDiskAtStart(t *testing.T) {
-	random := rand.New(rand.NewPCG(drawnSeed(t), 3)) // a fifth of them under -short
+	random := rand.New(rand.NewPCG(drawnSeed(t), 3)) // a fifth of the cases under -short
 	for _, fresh := range []bool{true, false} {
 		for _, f := range startFaults {
 			if fresh && !f.fresh || !fresh && !f.used {
@@ -260,7 +259,7 @@ func TestDiskAtStart(t *testing.T) {
 					continue
 				}
 				if errno == "ENOSPC" && f.used {
-					continue // only what makes a file needs room
+					continue // only calls that create a file need room
 				}
 				t.Run(fmt.Sprintf("fresh %v, %s %s %s", fresh, f.call, f.on, errno), func(t *testing.T) {
 					t.Parallel()
@@ -284,11 +283,11 @@ func TestDiskAtStart(t *testing.T) {
 	}
 }
 
-// startWith starts a daemon whose first call of one kind on one file fails, and ends it: it has either refused, saying
-// which file or directory and why, or served.
+// startWith starts a daemon whose first call of one kind on one file fails, and ends it. The daemon must have
+// refused, with the file or directory and the reason, or served.
 func (p *place) startWith(call, path, errno string) {
 	p.t.Helper()
-	// -D: the daemon itself is the child, which can be ended by its id.
+	// -D: the daemon itself is the child, so its id can end it.
 	d := p.launch("strace", "-D", "-f", "-qq", "-o", filepath.Join(p.dir, "trace"), "-P", path, "-e", "trace="+call,
 		"-e", "inject="+call+":error="+errno+":when=1")
 	defer func() {

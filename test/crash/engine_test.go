@@ -10,8 +10,8 @@ import (
 	"berth/test/lab"
 )
 
-// engine answers as a Docker Engine does that runs a container for each address that a ledger's callers have, on one
-// network.
+// engine answers like a Docker Engine with one network and a container for each address that a ledger's callers
+// hold.
 type engine struct {
 	l       *ledger
 	network object
@@ -21,7 +21,7 @@ type object = map[string]any
 
 const apiVersion = "1.44"
 
-// startEngine has an engine answer on a socket, whose URL it returns, until the test ends.
+// startEngine starts an engine on a socket until the test ends, and returns its URL.
 func startEngine(l *ledger, subnet, gateway string) (url string) {
 	l.t.Helper()
 	socket := filepath.Join(l.dir, "engine.sock")
@@ -66,10 +66,10 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		answer = object{"message": "page not found"}
 	}
-	_ = json.NewEncoder(w).Encode(answer) // who does not read it any more has gone
+	_ = json.NewEncoder(w).Encode(answer) // the client may have left
 }
 
-// containers are those that run.
+// containers are the running containers.
 func (e *engine) containers() []object {
 	all := []object{}
 	for addr, le := range e.l.running() {

@@ -11,8 +11,8 @@ import (
 	"berth/test/lab"
 )
 
-// eachStore runs a test over a daemon with a file of its own, and over one that keeps the space of the test in etcd. It
-// is the daemon that is killed; etcd stays.
+// eachStore runs a test with a daemon that has its own file, and with one that keeps the test's space in etcd. The
+// test kills the daemon; etcd stays.
 func eachStore(t *testing.T, run func(t *testing.T, p *place)) {
 	overBolt(t, run)
 	overEtcd(t, run)
@@ -25,7 +25,7 @@ func overBolt(t *testing.T, run func(t *testing.T, p *place)) {
 func overEtcd(t *testing.T, run func(t *testing.T, p *place)) {
 	t.Run("etcd", func(t *testing.T) {
 		p, endpoint := newPlace(t), startEtcd(t)
-		p.space, p.reserved = "lab", reserved()/4 // an etcd in this process is slow under the race detector
+		p.space, p.reserved = "lab", reserved()/4 // the in-process etcd is slow under the race detector
 		p.flags = []string{"--store", "etcd", "--etcd-endpoints", endpoint}
 		run(t, p)
 		inUse(t, endpoint)
@@ -37,7 +37,7 @@ func startEtcd(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "berth-etcd")
 	lab.Must(t, err)
-	e, err := etcdtest.Start(dir, 1, false) // it need not outlive the machine
+	e, err := etcdtest.Start(dir, 1, false) // it need not survive a crash of the machine
 	lab.Must(t, err)
 	t.Cleanup(func() {
 		e.Close()
@@ -46,14 +46,14 @@ func startEtcd(t *testing.T) string {
 	return e.Endpoints[0]
 }
 
-// inUse fails the test if it was not etcd that kept what the daemon was asked for.
+// inUse fails the test if the daemon did not keep its records in etcd.
 func inUse(t *testing.T, endpoint string) {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()})
 	lab.Must(t, err)
 	defer c.Close()
 	got, err := c.Get(t.Context(), "berth/d/", clientv3.WithPrefix(), clientv3.WithCountOnly())
-	if err != nil || got.Count < 5 { // besides events, of which several may be one key
+	if err != nil || got.Count < 5 { // besides events, which may share a key
 		t.Errorf("%d records are in etcd: %v", got.Count, err)
 	}
 }

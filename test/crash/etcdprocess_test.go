@@ -16,7 +16,7 @@ import (
 	"berth/test/lab"
 )
 
-// etcdProcess is Debian's etcd, of one member, over all its lives: one that can be killed and put back to an earlier
+// etcdProcess is Debian's etcd, with one member, across its restarts. It can be killed and put back to an earlier
 // state.
 type etcdProcess struct {
 	*lab.Process
@@ -27,7 +27,7 @@ type etcdProcess struct {
 	asks   *clientv3.Client
 }
 
-// runEtcd starts one for a test.
+// runEtcd starts an etcd for a test.
 func runEtcd(t testing.TB) *etcdProcess {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "berth-etcd")
@@ -44,7 +44,7 @@ func runEtcd(t testing.TB) *etcdProcess {
 	return e
 }
 
-// tool is the path of one of etcd's programs.
+// tool is the path of an etcd program.
 func (e *etcdProcess) tool(name string) string {
 	e.t.Helper()
 	path, err := lab.Tool(name)
@@ -54,7 +54,7 @@ func (e *etcdProcess) tool(name string) string {
 
 func (e *etcdProcess) data() string { return filepath.Join(e.dir, "data") }
 
-// start starts it, and waits until it answers.
+// start starts etcd and waits until it answers.
 func (e *etcdProcess) start() {
 	e.t.Helper()
 	cmd := exec.Command(e.tool("etcd"), "--name=m", "--data-dir="+e.data(), "--log-level=error",
@@ -66,7 +66,7 @@ func (e *etcdProcess) start() {
 	e.Await(e.t, e.healthy)
 }
 
-// healthy is nil when it has a leader and answers.
+// healthy returns nil if etcd has a leader and answers.
 func (e *etcdProcess) healthy() error {
 	res, err := http.Get(e.client + "/health")
 	if err != nil {
@@ -79,7 +79,7 @@ func (e *etcdProcess) healthy() error {
 	return nil
 }
 
-// save takes a snapshot, in the place of the one before. The revision is not in it any more.
+// save takes a snapshot, replacing the one before. It returns etcd's revision right after the snapshot.
 func (e *etcdProcess) save() (rev int64) {
 	e.t.Helper()
 	_ = os.Remove(e.snapshot())
@@ -91,7 +91,7 @@ func (e *etcdProcess) save() (rev int64) {
 
 func (e *etcdProcess) snapshot() string { return filepath.Join(e.dir, "snapshot") }
 
-// putBack has it start on the snapshot, or with nothing. With a token of its own the cluster's id is another one.
+// putBack starts it from the snapshot, or with nothing. A different token gives the cluster a different id.
 func (e *etcdProcess) putBack(empty bool, token string) {
 	e.t.Helper()
 	e.Kill()

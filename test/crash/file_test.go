@@ -12,7 +12,7 @@ import (
 	"berth/test/lab"
 )
 
-// losses are the ways in which the state's file ceases to be in its place under a live daemon, and how it comes back.
+// losses are the ways to lose the state's file under a running daemon, and how it comes back.
 var losses = []struct {
 	name string
 	take func(p *place) error
@@ -29,9 +29,9 @@ var losses = []struct {
 		}},
 }
 
-// TestFileTakenAway takes the state's file away under 16 callers: from that moment on nothing is acknowledged, readyz,
-// status and fsck say so, and what was acknowledged before is neither lost nor given again, whichever way the file
-// comes back.
+// TestFileTakenAway removes the state's file while 16 callers work. From then on no call is acknowledged, and
+// readyz, status and fsck say so. Addresses acknowledged earlier are neither lost nor given again, however the
+// file comes back.
 func TestFileTakenAway(t *testing.T) {
 	for _, c := range losses {
 		t.Run(c.name, func(t *testing.T) {
@@ -51,14 +51,14 @@ func TestFileTakenAway(t *testing.T) {
 			wantRefused(t, d, l, shared.id)
 			d = c.back(t, d)
 			if err := wantAnswer(p, http.StatusOK, "ready"); err != nil {
-				// a commit fell into that moment
+				// a commit happened at that moment
 				if !strings.Contains(err.Error(), "until the daemon is started again") {
 					t.Error(err)
 				}
 				d.Kill()
 				d = p.start()
 			}
-			busy(l, shared.id, 50) // it goes on, and gives nothing that is held
+			busy(l, shared.id, 50) // it continues, and gives no held address
 			d.Kill()
 			d = p.start()
 			l.verify()
@@ -68,7 +68,7 @@ func TestFileTakenAway(t *testing.T) {
 	}
 }
 
-// exchange puts a backup over the state's file.
+// exchange replaces the state's file with a backup.
 func exchange(p *place) error {
 	copied := filepath.Join(p.dir, "copy")
 	if out, err := exec.Command(program, "state", "backup", copied, "--admin-socket", p.admin()).CombinedOutput(); err != nil {
@@ -77,7 +77,7 @@ func exchange(p *place) error {
 	return os.Rename(copied, p.db())
 }
 
-// wantRefused holds a daemon whose file is away to what it says of that.
+// wantRefused checks a daemon without its file: its refusal, its output and its log.
 func wantRefused(t *testing.T, d *daemon, l *ledger, pool string) {
 	t.Helper()
 	_, err := l.take(pool, "")
@@ -96,7 +96,7 @@ func wantRefused(t *testing.T, d *daemon, l *ledger, pool string) {
 	}
 }
 
-// savedAnew has the daemon write its state to its place.
+// savedAnew makes the daemon write its state to its path.
 func savedAnew(t *testing.T, d *daemon) *daemon {
 	if out := d.berth("state", "save"); !strings.Contains(out, d.db()+": ") ||
 		!strings.Contains(out, " records, store ") {
@@ -105,7 +105,7 @@ func savedAnew(t *testing.T, d *daemon) *daemon {
 	return d
 }
 
-// restored takes a backup, ends the daemon, and puts the backup in the place of what is there.
+// restored makes a backup, ends the daemon, and restores the backup over the current state.
 func restored(t *testing.T, d *daemon) *daemon {
 	backup := filepath.Join(d.dir, "backup")
 	if out := d.berth("state", "backup", backup); !strings.Contains(out, " records, ") {
@@ -118,7 +118,7 @@ func restored(t *testing.T, d *daemon) *daemon {
 	return d.start()
 }
 
-// berth runs a command against the daemon and returns what it says, whatever it ends with.
+// berth runs a command against the daemon and returns its output, even after a failure.
 func (d *daemon) berth(args ...string) string {
 	d.t.Helper()
 	cmd := exec.Command(program, args...)
@@ -130,7 +130,7 @@ func (d *daemon) berth(args ...string) string {
 	return string(out)
 }
 
-// wantAnswer asks the daemon whether it is ready.
+// wantAnswer checks the daemon's readyz.
 func wantAnswer(p *place, status int, begins string) error {
 	res, err := lab.Over(p.admin()).Get("http://berth/readyz")
 	if err != nil {

@@ -15,15 +15,14 @@ import (
 	"berth/test/lab"
 )
 
-// networksOf and reservedIn are the size of the plan that is imported.
+// networksIn, subnetsIn and reservedIn are the size of the imported plan.
 const (
 	networksIn = 20
 	subnetsIn  = 10
-	reservedIn = 100 // in each subnet, at most
+	reservedIn = 100 // in each subnet, as a maximum
 )
 
-// reserved is how many the place of a test has in each subnet: fewer under -short, and still so many that an import is
-// cut off.
+// reserved is the number of reservations in each subnet: fewer under -short, but enough that an import is cut off.
 func reserved() int {
 	if testing.Short() {
 		return reservedIn * 2 / 5
@@ -31,7 +30,7 @@ func reserved() int {
 	return reservedIn
 }
 
-// planDocument describes them, of networks that are not there and of one that is.
+// planDocument is the plan of new networks and of one that exists.
 func planDocument(space string, reserved int) []byte {
 	var b bytes.Buffer
 	b.WriteString("version: 1\nnetworks:\n")
@@ -67,8 +66,8 @@ func (p *place) mustBerth(args ...string) string {
 	return out
 }
 
-// wholeNetworks fails the test if one of the plan's networks is seen in part, and counts those that are there. It
-// answers false where the daemon does not answer.
+// wholeNetworks fails the test if a network of the plan is visible in part, and counts those that exist. It
+// returns false if the daemon does not answer.
 func (p *place) wholeNetworks(c *client.Client) (there int, ok bool) {
 	all, err := c.Networks(p.t.Context(), "")
 	if err != nil {
@@ -87,8 +86,8 @@ func (p *place) wholeNetworks(c *client.Client) (there int, ok bool) {
 	return there, true
 }
 
-// TestImportKilled kills the daemon during an import, under callers who take and release, and once more in the
-// midst of the same import, made again. At no time is a network seen in part. The third time it ends, or has ended.
+// TestImportKilled kills the daemon during an import, while callers take and release, and again during a repeat of
+// the same import. A network is never visible in part. The third import ends, or has ended.
 func TestImportKilled(t *testing.T) {
 	overBolt(t, importKilled)
 	overEtcd(t, importKilled)
@@ -107,7 +106,7 @@ func importKilled(t *testing.T, p *place) {
 	if !cut {
 		t.Fatal("the import was not cut off")
 	}
-	// Where it was over already, only its answer was lost.
+	// If it was already over, only its answer is lost.
 	d, _ = p.killedIn(l, d, shared.id, random, networksIn/2, "plan", "import", file)
 	p.mustBerth("plan", "import", file)
 	if out := p.mustBerth("plan", "import", file); !strings.HasPrefix(out, "added nothing; ") {
@@ -123,8 +122,8 @@ func importKilled(t *testing.T, p *place) {
 	d.Stop(d.t)
 }
 
-// killedIn runs an import, lets callers work meanwhile, kills the daemon when so many networks of it are there, and
-// starts the daemon again. It answers whether the command was cut off by that.
+// killedIn runs an import while callers work, kills the daemon once n of its networks exist, and starts the daemon
+// again. It returns whether this cut the command off.
 func (p *place) killedIn(l *ledger, d *daemon, shared string, random *rand.Rand, networks int,
 	args ...string) (next *daemon, cut bool) {
 	p.t.Helper()
@@ -151,7 +150,7 @@ func (p *place) killedIn(l *ledger, d *daemon, shared string, random *rand.Rand,
 	return d, err != nil
 }
 
-// watch looks at the networks until so many of an import are there, or its command has ended.
+// watch polls the networks until n of an import exist, or its command has ended.
 func (p *place) watch(c *client.Client, d *daemon, networks int, ended <-chan struct{}) {
 	p.t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {

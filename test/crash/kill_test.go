@@ -14,7 +14,7 @@ var (
 	seed   = flag.Uint64("seed", 0, "of TestSoak's choices; 0: another one each time")
 )
 
-// sample is how many of so many rounds run under -short: two, as the second starts from what the first left.
+// sample is the number of n rounds to run under -short: two, as the second starts from the first one's state.
 func sample(n int) int {
 	if testing.Short() {
 		return min(n, 2)
@@ -22,8 +22,8 @@ func sample(n int) int {
 	return n
 }
 
-// TestSoak kills the daemon under 16 callers, again and again, at moments that nobody chose, and sometimes once more
-// while it starts: 0 acknowledged leases are lost and 0 addresses given twice (GA-22, BO-2, LN-12).
+// TestSoak kills the daemon under 16 callers, again and again, at random moments, and sometimes again while it
+// starts: 0 acknowledged leases are lost and 0 addresses given twice (GA-22, BO-2, LN-12).
 func TestSoak(t *testing.T) {
 	if *seed == 0 {
 		*seed = rand.Uint64()
@@ -46,7 +46,7 @@ func soak(t *testing.T, p *place) {
 		kills++
 		for random.IntN(3) == 0 {
 			d = p.launch()
-			time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond) // any moment of its start will do
+			time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond) // any moment of its start
 			d.Kill()
 			kills++
 		}
@@ -66,7 +66,7 @@ func soak(t *testing.T, p *place) {
 		kills, l.acked, len(l.holder), time.Since(begin).Round(time.Millisecond))
 }
 
-// killUnderLoad lets 16 callers work and kills the daemon after some number of their calls has been acknowledged.
+// killUnderLoad lets 16 callers work and kills the daemon after a random number of acknowledged calls.
 func killUnderLoad(l *ledger, d *daemon, shared string, random *rand.Rand) {
 	l.t.Helper()
 	stop := make(chan struct{})
@@ -82,8 +82,8 @@ func killUnderLoad(l *ledger, d *daemon, shared string, random *rand.Rand) {
 	wait()
 }
 
-// settle brings the ledger back to a size that a round can verify: half of what is held is released, all pools but the
-// first.
+// settle shrinks the ledger to a size that a round can verify: it releases half of the addresses, and all pools
+// but the first.
 func (l *ledger) settle() {
 	l.t.Helper()
 	n := 0

@@ -13,38 +13,38 @@ import (
 
 const optMAC = "com.docker.network.endpoint.macaddress"
 
-// lease is one address that a caller asked for.
+// lease is one address that a caller has requested.
 type lease struct {
 	pool     string
 	mac      string
-	addr     string // of the answer; empty: none was heard, it may have been taken or not
-	released bool   // its release was asked for, answered or not
+	addr     string // from the answer; empty: no answer came, it may have been taken or not
+	released bool   // its release was requested, answered or not
 }
 
-// pool is one attachment that was acknowledged.
+// pool is one acknowledged attachment.
 type pool struct {
 	id, cidr string
 	released bool
 }
 
-// ledger is what all callers of one daemon were told, over all its lives.
+// ledger is what a daemon has told its callers, across its restarts.
 type ledger struct {
 	*place
 	*book
-	onePool bool // the callers attach none of their own
+	onePool bool // callers attach no pools of their own
 	pools   []*pool
 }
 
-// book is what ledgers write in: those of hosts that share a subnet write in one.
+// book is the shared record of ledgers: hosts with a common subnet write to one.
 type book struct {
 	mu     sync.Mutex
 	next   int               // of MACs
-	open   map[string]*lease // by MAC: all that have not been released and answered
-	holder map[string]*lease // by address: acknowledged, and its release not asked for
+	open   map[string]*lease // by MAC: no acknowledged release
+	holder map[string]*lease // by address: acknowledged, and no release requested
 	acked  int
-	wake   chan struct{} // gets a value when acked has reached until
+	wake   chan struct{} // gets a value when acked reaches until
 	until  int
-	failed string // the first refusal that a caller heard which names a file
+	failed string // the first refusal of a caller that names a file
 }
 
 func newBook() *book {
@@ -53,7 +53,7 @@ func newBook() *book {
 
 func newLedger(p *place) *ledger { return &ledger{place: p, book: newBook()} }
 
-// note takes in what a caller was refused with, where that is the disk's fault.
+// note records a caller's refusal if the disk caused it.
 func (l *ledger) note(text string) {
 	if !strings.Contains(text, l.db()) {
 		return
@@ -65,14 +65,14 @@ func (l *ledger) note(text string) {
 	}
 }
 
-// noted is what note took in first.
+// noted is the first refusal that note recorded.
 func (l *ledger) noted() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.failed
 }
 
-// wakeAfter has wake get a value after n further acknowledgements.
+// wakeAfter makes wake get a value after n further acknowledgements.
 func (l *book) wakeAfter(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +90,7 @@ func (l *book) heard() {
 	}
 }
 
-// begin writes down that an address is about to be asked for, under a MAC of its own.
+// begin records that a new holder will request an address, with its own MAC.
 func (l *ledger) begin(pool string) *lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (l *ledger) begin(pool string) *lease {
 	return le
 }
 
-// took writes down the answer, and fails the test if the address is in somebody's hands.
+// took records the answer, and fails the test if another holder has the address.
 func (l *ledger) took(le *lease, address string) {
 	addr := netip.MustParsePrefix(address).Addr().String()
 	l.mu.Lock()
@@ -114,14 +114,14 @@ func (l *ledger) took(le *lease, address string) {
 	l.heard()
 }
 
-// drop writes that nothing was taken.
+// drop records that nothing was taken.
 func (l *ledger) drop(le *lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.open, le.mac)
 }
 
-// releasing writes that a release is about to be asked for: from now on the address may be anybody's.
+// releasing records that a release is about to be requested: from now on any holder may have the address.
 func (l *ledger) releasing(le *lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +131,7 @@ func (l *ledger) releasing(le *lease) {
 	}
 }
 
-// released writes that the release was answered.
+// releasedFor records that the release was answered.
 func (l *ledger) releasedFor(le *lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +139,7 @@ func (l *ledger) releasedFor(le *lease) {
 	l.heard()
 }
 
-// take asks for an address.
+// take requests an address.
 func (l *ledger) take(pool, addr string) (*lease, error) {
 	le := l.begin(pool)
 	return le, l.ask(le, addr)
@@ -168,7 +168,7 @@ func (l *ledger) give(le *lease) error {
 	return err
 }
 
-// attach asks for a pool.
+// attach requests a pool.
 func (l *ledger) attach(cidr string, options map[string]string) (*pool, error) {
 	if l.space != "local" {
 		options = maps.Clone(options)
@@ -203,8 +203,8 @@ func (l *ledger) detach(p *pool) error {
 	return err
 }
 
-// verify asks the daemon for all that it acknowledged, with nobody else about: each address is still its holder's, who
-// asks again, and is refused to another. What was in the air is brought to an end.
+// verify checks everything that the daemon acknowledged, with no other callers: each address still belongs to its
+// holder, and a stranger is refused. It then completes the calls without an answer.
 func (l *ledger) verify() {
 	l.t.Helper()
 	for _, p := range l.pools {
@@ -227,14 +227,14 @@ func (l *ledger) verify() {
 		if le.addr != "" {
 			continue
 		}
-		// Taken or not: asked for again, it is there now.
+		// Taken or not, it gets an address now.
 		if err := l.ask(le, ""); err != nil {
 			l.t.Errorf("%s, whose first call was not answered, asks again: %v", le.mac, err)
 		} else {
 			l.mustGive(le)
 		}
 	}
-	// Last, because a release names an address, which another may have by now.
+	// Last, because a release names an address, and another holder may have it by now.
 	for _, le := range open {
 		if le.released && l.holder[le.addr] == nil {
 			l.mustGive(le)
@@ -249,8 +249,8 @@ func (l *ledger) mustGive(le *lease) {
 	}
 }
 
-// verifyHeld asks for an address as a stranger, who is refused with the name of its holder. The holder himself is
-// another endpoint when he asks again in the same life of the daemon.
+// verifyHeld requests an address as a stranger: the refusal must name the holder. The holder itself does not ask:
+// in the same life of the daemon a repeated request counts as another endpoint.
 func (l *ledger) verifyHeld(le *lease) {
 	l.t.Helper()
 	_, err := l.call("RequestAddress",

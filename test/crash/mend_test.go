@@ -21,10 +21,9 @@ import (
 	"berth/test/lab"
 )
 
-// TestRollbackEtcd lets the callers of two hosts work, puts the etcd that both share back to a snapshot of a moment
-// before, or to nothing, ends the daemons before, behind or not at all, and mends it with `berth state mend`: what runs
-// is held by whom it runs with, and given to nobody else, before, between and behind the mends (invariant 1, BO-1,
-// LN-12).
+// TestRollbackEtcd lets the callers of two hosts work, puts their shared etcd back to an earlier snapshot or to
+// nothing, ends the daemons before, after or not at all, and repairs it with `berth state mend`. Before, between
+// and after the mends every running holder keeps its address, and no other gets it (invariant 1, BO-1, LN-12).
 func TestRollbackEtcd(t *testing.T) {
 	begin := time.Now()
 	r := newReturn(t, rand.New(rand.NewPCG(drawnSeed(t), 2)))
@@ -52,23 +51,23 @@ func TestRollbackEtcd(t *testing.T) {
 		time.Since(begin).Round(time.Millisecond), r.emptied, r.put, r.seen, r.back, r.collided)
 }
 
-// etcdReturn is two hosts and an etcd that goes back under them.
+// etcdReturn is two hosts with an etcd that goes back in time.
 type etcdReturn struct {
 	t      testing.TB
 	random *rand.Rand
 	etcd   *etcdProcess
 	*book
 	hosts []*returnHost
-	story string // what this round does
+	story string // this round's faults, for messages
 
 	emptied  int
-	put      int // leases that etcd did not have when it was back, and a host remembered
-	seen     int // those that none remembered, and that ran
-	back     int // those that etcd had, and that had ended
-	collided int // addresses that the mends say have two holders
+	put      int // leases that etcd had lost and a host remembered
+	seen     int // lost leases that no host remembered, but whose holders run
+	back     int // leases in etcd whose holders had ended
+	collided int // addresses that have two holders by the mends
 }
 
-// returnHost is one host: its daemon, what that has told, and an engine on which all runs that was told.
+// returnHost is one host: its daemon, its ledger, and an engine that runs everything in the ledger.
 type returnHost struct {
 	*ledger
 	name string
@@ -99,7 +98,7 @@ func newReturn(t *testing.T, random *rand.Rand) *etcdReturn {
 	return r
 }
 
-// must runs a command that succeeds.
+// must runs a command that must succeed.
 func (h *returnHost) must(words ...string) string {
 	h.t.Helper()
 	out := h.d.berth(words...)
@@ -109,7 +108,7 @@ func (h *returnHost) must(words ...string) string {
 	return out
 }
 
-// round is one return of etcd.
+// round is one round: etcd goes back, and the hosts repair it.
 func (r *etcdReturn) round() {
 	r.t.Helper()
 	r.goBack()
@@ -132,7 +131,7 @@ func (r *etcdReturn) round() {
 	r.release()
 }
 
-// fate is what becomes of a daemon while etcd goes back.
+// fate is what happens to a daemon while etcd goes back.
 type fate int
 
 const (
@@ -147,8 +146,8 @@ func (f fate) String() string {
 	return []string{"goes on", "is killed before", "is killed behind", "is stopped before"}[f]
 }
 
-// goBack lets all callers work, takes a snapshot meanwhile, and puts etcd back to that some time later.
-// Afterwards both daemons run, and neither trusts it.
+// goBack lets all callers work, takes a snapshot meanwhile, and later puts etcd back to it. Afterwards both
+// daemons run and distrust etcd.
 func (r *etcdReturn) goBack() {
 	r.t.Helper()
 	empty, token := r.random.IntN(5) == 0, []string{"etcd-cluster", "another"}[r.random.IntN(2)]
@@ -169,10 +168,10 @@ func (r *etcdReturn) goBack() {
 	}
 	r.hear()
 	saved := r.etcd.save()
-	for _, h := range r.hosts { // whoever remembers nothing that is behind the snapshot cannot know that etcd went back
+	for _, h := range r.hosts { // a host that remembers nothing newer than the snapshot cannot know that etcd went back
 		h.remembers(saved)
 	}
-	r.wakeAfter(1 + r.random.IntN(500)) // which those who are killed then do not remember
+	r.wakeAfter(1 + r.random.IntN(500)) // killed hosts do not remember these
 	r.hear()
 	for _, h := range r.shuffled() {
 		switch become[h] {
@@ -199,7 +198,7 @@ func (r *etcdReturn) goBack() {
 	r.forgetUnanswered()
 }
 
-// hear waits until so many calls are acknowledged as were to be.
+// hear waits until the planned number of calls is acknowledged.
 func (r *etcdReturn) hear() {
 	r.t.Helper()
 	select {
@@ -209,14 +208,14 @@ func (r *etcdReturn) hear() {
 	}
 }
 
-// shuffled are the hosts in some order.
+// shuffled are the hosts in random order.
 func (r *etcdReturn) shuffled() []*returnHost {
 	all := slices.Clone(r.hosts)
 	r.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
 }
 
-// remembers waits until the host's own store says that the shared one is further than a revision.
+// remembers waits until the host's own store has a shared revision above rev.
 func (h *returnHost) remembers(rev int64) {
 	h.t.Helper()
 	copied := filepath.Join(h.dir, "copy")
@@ -250,7 +249,7 @@ func (h *returnHost) backUp(name string) error {
 	return err
 }
 
-// stands waits until the daemon says that it stands so with etcd.
+// stands waits until the daemon's cluster status satisfies a condition.
 func (h *returnHost) stands(is func(*api.ClusterStatus) bool) {
 	h.t.Helper()
 	c := client.New(h.admin())
@@ -276,7 +275,7 @@ func (h *returnHost) ready() {
 	})
 }
 
-// refuses fails the test if the host gives something.
+// refuses fails the test if the host does not refuse a take.
 func (h *returnHost) refuses() {
 	h.t.Helper()
 	_, err := h.take(h.pools[0].id, "")
@@ -286,7 +285,7 @@ func (h *returnHost) refuses() {
 	}
 }
 
-// forgetUnanswered forgets whose take or release was under way: no engine has an endpoint for them.
+// forgetUnanswered forgets holders with an unfinished take or release: no engine has an endpoint for them.
 func (r *etcdReturn) forgetUnanswered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -297,7 +296,7 @@ func (r *etcdReturn) forgetUnanswered() {
 	}
 }
 
-// mend has a host do its part. It is the last one or not.
+// mend makes a host do its part of the repair, as the last host or not.
 func (r *etcdReturn) mend(h *returnHost, last bool) {
 	r.t.Helper()
 	var report ipam.MendReport
@@ -312,7 +311,7 @@ func (r *etcdReturn) mend(h *returnHost, last bool) {
 	r.collided += len(report.Collisions)
 }
 
-// leases are those of containers, by address, as a host has them.
+// leases are a host's leases of containers, by address.
 func (h *returnHost) leases() map[string]ipam.LeaseInfo {
 	h.t.Helper()
 	c := client.New(h.admin())
@@ -328,7 +327,7 @@ func (h *returnHost) leases() map[string]ipam.LeaseInfo {
 	return held
 }
 
-// hold fails the test if something that runs is not held by its host, or by another one that runs.
+// hold fails the test if a running container's address is not held by its host, or is held by another running one.
 func (r *etcdReturn) hold(when string) {
 	r.t.Helper()
 	has := r.hosts[r.random.IntN(2)].leases()
@@ -343,8 +342,8 @@ func (r *etcdReturn) hold(when string) {
 	}
 }
 
-// repair has each host compare the records with what runs until there is nothing else, as `berth check --repair` does:
-// what a host that was killed had released in its last second is back.
+// repair makes each host compare the records with what runs, until they agree, as `berth check --repair` does:
+// what a killed host released in its last second is back in the records.
 func (r *etcdReturn) repair() {
 	r.t.Helper()
 	for range 6 {
@@ -365,7 +364,7 @@ func (r *etcdReturn) repair() {
 	}
 }
 
-// agrees reports whether no host has a lease of what does not run.
+// agrees reports whether every host has exactly as many leases as run.
 func (r *etcdReturn) agrees() bool {
 	for _, h := range r.hosts {
 		if len(h.leases()) != len(r.holder) {
@@ -375,8 +374,8 @@ func (r *etcdReturn) agrees() bool {
 	return true
 }
 
-// askedByStrangers has others ask the hosts for addresses, all at once: each that runs is refused, and what is given is
-// none of them.
+// askedByStrangers makes new callers request addresses from both hosts at once. Berth refuses each running
+// address, and gives only others.
 func (r *etcdReturn) askedByStrangers() {
 	r.t.Helper()
 	asked := make(chan string)
@@ -388,7 +387,7 @@ func (r *etcdReturn) askedByStrangers() {
 		asked <- addr
 	}
 	for range 60 {
-		asked <- "" // any
+		asked <- "" // any address
 	}
 	close(asked)
 	wg.Wait()
@@ -401,7 +400,7 @@ func (h *returnHost) answerStrangers(asked <-chan string) {
 		text, answered := refused(err)
 		switch {
 		case err == nil:
-			given = append(given, le) // took has looked whether it is doubled
+			given = append(given, le) // took has checked that it is not doubled
 		case !answered || addr == "" || !strings.Contains(text, "held by"):
 			h.t.Errorf("a stranger asks host %s for %q: %v", h.name, addr, err)
 		}
@@ -411,7 +410,7 @@ func (h *returnHost) answerStrangers(asked <-chan string) {
 	}
 }
 
-// release has half of what runs end, so that the subnet is never full.
+// release ends half of what runs, so that the subnet is never full.
 func (r *etcdReturn) release() {
 	r.t.Helper()
 	for _, h := range r.hosts {

@@ -20,12 +20,12 @@ import (
 var rollbacks = flag.Int("rollbacks", 10,
 	"how often TestRollback kills the daemon and puts an older state in its place")
 
-// rolled is the subnet that TestRollback takes from.
+// rolled is the subnet of TestRollback.
 var rolled = netip.MustParsePrefix("10.9.0.0/22")
 
-// TestRollback kills the daemon under load and puts the backup in the place of its state that was made a moment
-// before: what was taken since is not in the records, what was released since is there again. The engine's word
-// puts both right, and of what runs nothing is given twice, by however many callers ask (invariant 1, BO-1).
+// TestRollback kills the daemon under load and restores a slightly older backup: later leases are missing, later
+// releases are undone. The engine's view repairs both, and no address of a running holder is given twice, however
+// many callers ask (invariant 1, BO-1).
 func TestRollback(t *testing.T) {
 	random := rand.New(rand.NewPCG(drawnSeed(t), 1))
 	begin := time.Now()
@@ -60,17 +60,17 @@ func TestRollback(t *testing.T) {
 		time.Since(begin).Round(time.Millisecond), r.lost, r.back, r.mixed)
 }
 
-// rollback is a ledger whose holders run, as the engine would say.
+// rollback is a ledger whose holders run, according to the engine.
 type rollback struct {
 	*ledger
 	older string    // the backup
-	seen  time.Time // when the engine was looked at last
-	lost  int       // leases of what runs that the older state did not have
-	back  int       // those that it had of what does not run any more
-	mixed int       // addresses of what runs that stayed leased to one who is gone
+	seen  time.Time // time of the last look at the engine
+	lost  int       // leases of running holders that the older state lacked
+	back  int       // leases in the older state whose holders no longer run
+	mixed int       // addresses of running holders that stayed leased to an ended one
 }
 
-// backUpUnderLoad lets callers work, makes a backup meanwhile, and kills the daemon a moment later.
+// backUpUnderLoad lets callers work, makes a backup meanwhile, and kills the daemon soon after.
 func (r *rollback) backUpUnderLoad(d *daemon, shared string, random *rand.Rand) {
 	r.t.Helper()
 	stop := make(chan struct{})
@@ -92,7 +92,7 @@ func (r *rollback) backUpUnderLoad(d *daemon, shared string, random *rand.Rand) 
 	wait()
 }
 
-// forgetUnanswered forgets whose take or release was under way: the engine has no endpoint for them.
+// forgetUnanswered forgets holders with an unfinished take or release: the engine has no endpoint for them.
 func (r *rollback) forgetUnanswered() {
 	for mac, le := range r.open {
 		if le.addr == "" || le.released {
@@ -101,7 +101,7 @@ func (r *rollback) forgetUnanswered() {
 	}
 }
 
-// berth runs a command.
+// berth runs a command that must succeed.
 func (r *rollback) berth(words ...string) {
 	r.t.Helper()
 	if out, err := exec.Command(program, words...).CombinedOutput(); err != nil {
@@ -109,13 +109,13 @@ func (r *rollback) berth(words ...string) {
 	}
 }
 
-// restore is what a person does.
+// restore restores the backup as a user does.
 func (r *rollback) restore() {
 	r.t.Helper()
 	r.berth("state", "restore", r.older, "--state", r.state(), "--force")
 }
 
-// leases are those that the daemon has of the subnet, by address.
+// leases are the daemon's leases in the subnet, by address.
 func (r *rollback) leases() map[string]string {
 	r.t.Helper()
 	c := client.New(r.admin())
@@ -131,7 +131,7 @@ func (r *rollback) leases() map[string]string {
 	return held
 }
 
-// notice counts what the older state has otherwise than it runs.
+// notice counts the differences between the older state and what runs.
 func (r *rollback) notice() {
 	r.t.Helper()
 	has := r.leases()
@@ -147,7 +147,7 @@ func (r *rollback) notice() {
 	}
 }
 
-// repair compares the records with what runs until nothing is wrong, as `berth check --repair` does.
+// repair compares the records with what runs until they agree, as `berth check --repair` does.
 func (r *rollback) repair() {
 	r.t.Helper()
 	c := client.New(r.admin())
@@ -166,7 +166,7 @@ func (r *rollback) repair() {
 	r.t.Errorf("the records are not put right: %+v", report)
 }
 
-// agrees reports whether just what runs is held.
+// agrees reports whether exactly the running holders have leases.
 func (r *rollback) agrees() bool {
 	has := r.leases()
 	for addr := range r.holder {
@@ -177,12 +177,12 @@ func (r *rollback) agrees() bool {
 	return len(has) == len(r.holder)
 }
 
-// view is what the engine says that runs.
+// view is the engine's view of what runs.
 func (r *rollback) view() ipam.EngineView {
 	r.t.Helper()
 	const network = "0123456789abcdef"
 	for !time.Now().After(r.seen.Add(time.Millisecond)) {
-		time.Sleep(time.Millisecond) // two views are of two moments, the grace apart
+		time.Sleep(time.Millisecond) // two views must be of different moments, the grace apart
 	}
 	r.seen = time.Now()
 	v := ipam.EngineView{Host: "alpha", Engine: "engine", Taken: r.seen,
@@ -200,8 +200,9 @@ func (r *rollback) view() ipam.EngineView {
 	return v
 }
 
-// hold fails the test if something that runs is held by another one who runs. Where the older state has the
-// address as one's who is gone, the check names both, and the first one keeps it until the running one releases it.
+// hold fails the test if the address of a running holder has no lease, or the lease of another running one. If the
+// older state leases the address to an ended holder, the check names both, and the lease stays until the running
+// one releases the address.
 func (r *rollback) hold() {
 	r.t.Helper()
 	has := r.leases()
@@ -219,7 +220,7 @@ func (r *rollback) hold() {
 	}
 }
 
-// askedByStrangers asks for addresses under new names: each that runs is refused, and what is given is none of them.
+// askedByStrangers requests addresses under new names. Berth refuses each running address, and gives only others.
 func (r *rollback) askedByStrangers(pool string) {
 	r.t.Helper()
 	var running []string
@@ -228,12 +229,12 @@ func (r *rollback) askedByStrangers(pool string) {
 	}
 	slices.Sort(running)
 	var given []*lease
-	for _, addr := range append(running, make([]string, 50)...) { // and 50 times any
+	for _, addr := range append(running, make([]string, 50)...) { // and 50 times any address
 		le, err := r.take(pool, addr)
 		text, answered := refused(err)
 		switch {
 		case err == nil:
-			given = append(given, le) // took has looked whether it is doubled
+			given = append(given, le) // took has checked that it is not doubled
 		case !answered || addr == "":
 			r.t.Errorf("a stranger asks for %q: %v", addr, err)
 		case !strings.Contains(text, "held by"):
@@ -245,7 +246,7 @@ func (r *rollback) askedByStrangers(pool string) {
 	}
 }
 
-// drawnSeed is the flag, or another one each time.
+// drawnSeed is the -seed flag, or a new random seed.
 func drawnSeed(t *testing.T) uint64 {
 	t.Helper()
 	if *seed == 0 {

@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// attack is something that a hostile or broken client does. It returns when it does its worst, and goes on until the
-// crowd ends.
+// attack is what a hostile or broken client does. begin returns when the attack is at its worst. The attack
+// continues until the crowd ends.
 type attack struct {
 	name  string
 	begin func(*crowd)
 }
 
-// How many connect, and how much they send. The silent ones are more than any door has places, also under -short. With
-// TLS each connection costs either side some milliseconds.
+// The numbers of connections and of bytes. The silent connections exceed the places of any door, even under
+// -short. With TLS each connection costs both sides some milliseconds.
 const (
 	manySilent = 10_000
 	someSilent = 3_000
@@ -94,7 +94,7 @@ func (c *crowd) many() int {
 	return manySlow
 }
 
-// request is the head of a request but for its end.
+// request is a request's head without its end.
 func (c *crowd) request(line string) string {
 	head := line + " HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 	if c.head != nil {
@@ -103,7 +103,7 @@ func (c *crowd) request(line string) string {
 	return head
 }
 
-// post is the head of a request that has a body of so many bytes; negative: in chunks.
+// post is the head of a request with a body of length bytes; negative: in chunks.
 func (c *crowd) post(b body, length int) string {
 	head := c.request(b.request) + "Content-Type: " + b.form + "\r\n"
 	if length < 0 {
@@ -112,10 +112,10 @@ func (c *crowd) post(b body, length int) string {
 	return fmt.Sprintf("%sContent-Length: %d\r\n\r\n", head, length)
 }
 
-// connect connects; nil: it is refused.
+// connect connects, and returns nil if it is refused.
 func (c *crowd) connect(i int) net.Conn {
 	conn, err := c.dial(c.daemon, i)
-	for ; errors.Is(err, syscall.EAGAIN); conn, err = c.dial(c.daemon, i) { // too many wait to be let in
+	for ; errors.Is(err, syscall.EAGAIN); conn, err = c.dial(c.daemon, i) { // the listen queue is full
 		time.Sleep(time.Millisecond)
 	}
 	c.mu.Lock()
@@ -129,7 +129,7 @@ func (c *crowd) connect(i int) net.Conn {
 	return conn
 }
 
-// open connects so many times, and has something done with each connection.
+// open connects n times, and calls do with each connection.
 func (c *crowd) open(n int, do func(net.Conn)) {
 	for i := range n {
 		if conn := c.connect(i); conn != nil {
@@ -138,7 +138,7 @@ func (c *crowd) open(n int, do func(net.Conn)) {
 	}
 }
 
-// end cuts all connections off, and waits until nobody does anything with them.
+// end closes all connections, and waits until none is in use.
 func (c *crowd) end() {
 	c.mu.Lock()
 	conns := c.conns
@@ -150,17 +150,17 @@ func (c *crowd) end() {
 	c.wg.Wait()
 }
 
-// drip sends a beginning at once and then a byte at a time, until it is cut off.
+// drip sends a beginning at once and then one byte at a time, until it is cut off.
 func drip(conn net.Conn, begin string) {
 	for text := begin; ; text = "a" {
 		if _, err := io.WriteString(conn, text); err != nil {
 			return
 		}
-		time.Sleep(time.Second) // the attack itself is slow; nothing waits for it
+		time.Sleep(time.Second) // the attack itself is slow; no one waits for it
 	}
 }
 
-// floods sends one datagram after the other, until it is cut off.
+// floods sends one datagram after another until it is cut off.
 func (c *crowd) floods(conn net.Conn) {
 	for {
 		if _, err := conn.Write(c.flood); errors.Is(err, net.ErrClosed) {
@@ -204,7 +204,7 @@ func (c *crowd) send(conn net.Conn, begin, piece string) {
 	}
 }
 
-// deep sends JSON that goes down and down, from many.
+// deep sends deeply nested JSON over many connections.
 func (c *crowd) deep(b body) {
 	const size = 1_000_000
 	texts := []string{strings.Repeat("[", size), strings.Repeat(`{"a":`, size/5), b.begin + strings.Repeat(b.again,

@@ -19,7 +19,7 @@ import (
 	"berth/test/lab"
 )
 
-// patience is far more than anything here takes. It only ends a test that would hang.
+// patience is far longer than anything here takes. It only ends a hanging test.
 const patience = 2 * time.Minute
 
 // program is the daemon that TestMain builds.
@@ -27,25 +27,25 @@ var program string
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m, &program)) }
 
-// daemon is a Berth all of whose doors are open.
+// daemon is a Berth with all its listeners open.
 type daemon struct {
 	*lab.Process
 	t      testing.TB
 	dir    string
-	remote string // where the admin API is spoken over TLS
-	scrape string // where metrics are told
-	names  string // where names are answered
+	remote string // address of the admin API over TLS
+	scrape string // address of the metrics
+	names  string // address of the name server
 	token  string // of an admin
 	roots  *x509.CertPool
 }
 
-// withNames is the flag by which start has names answered, at an address of its own.
+// withNames is the flag that makes start serve names, at a free address.
 const withNames = "--dns-listen"
 
-// start starts one with further flags, and waits until it serves.
+// start starts a daemon with further flags and waits until it serves.
 func start(t testing.TB, flags ...string) *daemon {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "berth-doors") // the path of a socket must be short
+	dir, err := os.MkdirTemp("", "berth-doors") // socket paths must be short
 	lab.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	d := &daemon{t: t, dir: dir,
@@ -83,7 +83,7 @@ func (d *daemon) launch(flags []string) {
 
 func (d *daemon) file(name string) string { return filepath.Join(d.dir, name) }
 
-// certify makes a certificate for the address 127.0.0.1, which vouches for itself.
+// certify makes a self-signed certificate for 127.0.0.1.
 func (d *daemon) certify() {
 	d.t.Helper()
 	own, err := lab.Authority{}.Sign(x509.Certificate{Subject: pkix.Name{CommonName: "berth"},
@@ -93,7 +93,8 @@ func (d *daemon) certify() {
 	d.roots.AddCert(own.Leaf)
 }
 
-// memory is what a process has resident, in MiB: now, and at most since it began (proc(5), VmRSS and VmHWM).
+// memory is the resident memory of a process, in MiB: now, and the most since its start (proc(5), VmRSS and
+// VmHWM).
 type memory struct{ now, most float64 }
 
 var resident = regexp.MustCompile(`Vm(RSS|HWM):\s+(\d+) kB`)

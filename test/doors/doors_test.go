@@ -12,28 +12,28 @@ import (
 	"berth/test/lab"
 )
 
-// mostResident is how much memory a daemon may have at any time, in MiB. One that nobody asks has 40, of which 25 are
-// the program; the largest view of an engine takes the most, some 135.
+// mostResident is the most memory that a daemon may have at any time, in MiB. An idle daemon has 40, of which 25
+// are the program. The largest view of an engine takes the most, about 135.
 const mostResident = 160
 
-// mostImporting is that while the largest import is worked on, which is in memory as a whole, with its records and the
-// file of the state.
+// mostImporting is the same during the largest import, which is in memory as a whole, with its records and the
+// state file.
 const mostImporting = 256
 
-// door is where somebody can connect to a daemon, and what can be said there.
+// door is a listener of a daemon, and what a client can send there.
 type door struct {
 	name  string
 	dial  func(d *daemon, i int) (net.Conn, error) // the i-th connection of a crowd
-	begin string                                   // the beginning of something that is never ended; empty: none is tried
+	begin string                                   // the start of something that never ends; empty: not tried
 	idle  bool                                     // silent connections are tried
-	flood []byte                                   // a datagram that is sent again and again; nil: none
+	flood []byte                                   // a datagram sent again and again; nil: none
 
-	bodies []body                 // requests that have one
-	reads  []string               // paths whose answers are long, or do not end
-	head   func(d *daemon) string // further lines of each head
+	bodies []body                 // requests with a body
+	reads  []string               // paths with long or endless answers
+	head   func(d *daemon) string // further header lines
 }
 
-// body is that of a request: what it begins with, and what it then repeats.
+// body is a request's body: its start, and the part that it then repeats.
 type body struct{ request, form, begin, again string }
 
 const (
@@ -78,7 +78,7 @@ func onSocket(path func(*daemon) string) func(*daemon, int) (net.Conn, error) {
 	return func(d *daemon, _ int) (net.Conn, error) { return net.Dial("unix", path(d)) }
 }
 
-// onTCP connects from many addresses of the loopback, since one has a share of the places.
+// onTCP connects from many loopback addresses, as each has only a share of the places.
 func onTCP(address func(*daemon) string) func(*daemon, int) (net.Conn, error) {
 	return func(d *daemon, i int) (net.Conn, error) {
 		from := &net.TCPAddr{IP: net.IPv4(127, 1, byte(i>>8), byte(i))}
@@ -100,8 +100,8 @@ func overTLS(d *daemon, i int) (net.Conn, error) {
 
 var seed = flag.Uint64("seed", 0, "of the sample under -short; 0: any")
 
-// TestDoors: whatever comes through a door, and however much of it, the daemon stays small, and the engine is served.
-// Under -short it is a crowd at the engine's own door, and a few others.
+// TestDoors: whatever comes through a door, and however much, the daemon stays small and serves the engine. Under
+// -short it tests a crowd at the engine's own door, and a few other attacks.
 func TestDoors(t *testing.T) {
 	type cell struct {
 		at door
@@ -118,7 +118,7 @@ func TestDoors(t *testing.T) {
 	}
 }
 
-// sample is two of all under -short.
+// sample is two of all cases under -short.
 func sample[T any](t *testing.T, all []T) []T {
 	t.Helper()
 	if !testing.Short() {
@@ -132,7 +132,7 @@ func sample[T any](t *testing.T, all []T) []T {
 	return all[:2]
 }
 
-// attacked lets an attack loose on a daemon, and looks how it fares.
+// attacked runs an attack on a daemon and checks the daemon.
 func attacked(t *testing.T, at door, a attack) {
 	d := start(t, withNames)
 	crowd := &crowd{daemon: d, door: at}
@@ -150,8 +150,8 @@ func (d *daemon) staysSmall() {
 	}
 }
 
-// suffers begins something, and ends it when the engine was served meanwhile as ever. It tells what that came to, and
-// fails the test if the engine is not served.
+// suffers begins something, and ends it once the engine has been served as usual meanwhile. It returns the
+// figures, and fails the test if the engine is not served.
 func (d *daemon) suffers(begin, end func()) string {
 	d.t.Helper()
 	e := newEngine(d)

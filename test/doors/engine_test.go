@@ -14,25 +14,25 @@ import (
 	"berth/test/lab"
 )
 
-// engine takes addresses and gives them back, one after the other, as Docker does when containers start and end: each
-// call must be answered, whatever else comes through the doors.
+// engine takes and releases addresses one after the other, as Docker does when containers start and end. Each call
+// must be answered, whatever else comes through the doors.
 type engine struct {
 	t     testing.TB
 	kept  *http.Client // keeps its connection
-	fresh *http.Client // connects for each call
+	fresh *http.Client // opens a connection for each call
 	pool  string
 	stop  context.CancelFunc
 	done  chan struct{}
 
 	mu      sync.Mutex
-	calls   int // that were answered
-	full    int // how often the socket took no connection at once
+	calls   int // answered calls
+	full    int // how often the socket could not take a connection at once
 	slowest time.Duration
 	err     error
 	more    chan struct{} // closed after each call
 }
 
-// newEngine begins to take addresses.
+// newEngine starts to take addresses.
 func newEngine(d *daemon) *engine {
 	d.t.Helper()
 	e := &engine{t: d.t, done: make(chan struct{}), more: make(chan struct{})}
@@ -61,7 +61,7 @@ func newEngine(d *daemon) *engine {
 	return e
 }
 
-// dial connects as the engine does, which tries again after a second where nobody answers (moby, pkg/plugins).
+// dial connects like the engine, which tries again after a second if it gets no answer (moby, pkg/plugins).
 func (e *engine) dial(ctx context.Context, path string) (net.Conn, error) {
 	for {
 		c, err := new(net.Dialer).DialContext(ctx, "unix", path)
@@ -101,7 +101,7 @@ func (e *engine) takeAndGive(n int) error {
 	return nil
 }
 
-// takes waits until so many more addresses were taken and released.
+// takes waits until n more addresses have been taken and released.
 func (e *engine) takes(n int) error {
 	late := time.After(patience)
 	e.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// TestImport: the largest import that is promised, of 100,000 reservations, leaves little behind but its records.
-// A tenth of them under -short.
+// TestImport: the largest import that Berth promises, of 100,000 reservations, leaves little in memory but its
+// records. Under -short it is a tenth of them.
 func TestImport(t *testing.T) {
 	networks, most := 100, mostImporting
 	if testing.Short() {
@@ -32,7 +32,7 @@ func TestImport(t *testing.T) {
 
 const perNetwork = 1000 // reservations
 
-// large is a plan of so many networks.
+// large is a plan of n networks.
 func large(networks int) (p ipam.Plan) {
 	for n := range networks {
 		at := func(a, b int) netip.Addr { return netip.AddrFrom4([4]byte{10, byte(100 + n), byte(a), byte(b)}) }

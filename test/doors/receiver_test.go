@@ -12,8 +12,8 @@ import (
 	"berth/test/lab"
 )
 
-// TestReceivers: a receiver of webhooks answers whatever it likes, for as long as it likes: the daemon stays small, and
-// the engine is served.
+// TestReceivers: a webhook receiver may answer anything, for any time: the daemon stays small and serves the
+// engine.
 func TestReceivers(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\n"
 	long := strings.Repeat("x", 1<<20)
@@ -40,11 +40,11 @@ func TestReceivers(t *testing.T) {
 	}
 }
 
-// receiver takes connections, and answers whatever is asked.
+// receiver accepts connections and answers every request.
 type receiver struct {
 	t     *testing.T
 	l     net.Listener
-	asked chan struct{} // closed when it was asked for the first time
+	asked chan struct{} // closed at the first request
 	wg    sync.WaitGroup
 
 	mu    sync.Mutex
@@ -75,7 +75,7 @@ func receive(t *testing.T, answer func(net.Conn)) *receiver {
 	return r
 }
 
-// await waits until it is asked.
+// await waits for the first request.
 func (r *receiver) await() {
 	select {
 	case <-r.asked:
@@ -96,7 +96,7 @@ func (r *receiver) end() {
 	r.wg.Wait()
 }
 
-// endless sends a beginning, and then 1 GB, until it is cut off.
+// endless sends a beginning and then 1 GB, until it is cut off.
 func endless(c net.Conn, begin, again string) {
 	_, err := fmt.Fprint(c, begin)
 	for sent := 0; err == nil && sent < oneGB; sent += len(again) {

@@ -25,7 +25,7 @@ import (
 	"berth/test/lab"
 )
 
-// heard is one thing that was said on the network.
+// heard is one message on the network.
 type heard struct {
 	at      time.Time
 	form    string // request, reply or advertisement
@@ -33,7 +33,7 @@ type heard struct {
 	mac     string
 }
 
-// ears collect what is said in a namespace.
+// ears collect the messages in a namespace.
 type ears struct {
 	mu  sync.Mutex
 	all []heard
@@ -41,7 +41,7 @@ type ears struct {
 
 const etherAll, etherARP, etherIPv6 = 3, 0x0806, 0x86dd
 
-// listen hears ARP and neighbour advertisements on the device eth0 of a namespace.
+// listen records ARP and neighbour advertisements on eth0 of a namespace.
 func listen(t *testing.T, ns string) *ears {
 	t.Helper()
 	c := socketIn(t, ns)
@@ -99,7 +99,7 @@ func read(frame []byte) (heard, bool) {
 	return heard{}, false
 }
 
-// of counts what a MAC said of an address since a time.
+// of counts the messages of a MAC about an address after since.
 func (e *ears) of(a netip.Addr, mac string, since time.Time) map[string]int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -125,9 +125,9 @@ func macOf(t testing.TB, ns string) string {
 	return mac
 }
 
-// TestAnnounce: an address is announced at once, by both forms of ARP and by an overriding advertisement, and again
-// after more than a second (MetalLB, keepalived: single ones get lost or ignored). An unchanged state is not
-// announced.
+// TestAnnounce: Berth announces an address at once, by both forms of ARP and by an overriding advertisement, and
+// again after more than a second (MetalLB, keepalived: single ones get lost or ignored). It does not announce an
+// unchanged state.
 func TestAnnounce(t *testing.T) {
 	newLab(t)
 	p := newProvider(t, nft.Config{})
@@ -147,13 +147,13 @@ func TestAnnounce(t *testing.T) {
 	}
 	within(t, 100*time.Millisecond, "the first announcement", said(1))
 	set(t, p, s)
-	time.Sleep(700 * time.Millisecond) // in which nothing is due
+	time.Sleep(700 * time.Millisecond) // nothing is due in this time
 	if err := said(2)(); err == nil {
 		t.Error("it was repeated within a second, which kernels ignore, or by a state that changed nothing")
 	}
 	within(t, 2*time.Second, "the repeat", said(2))
 	within(t, 3*time.Second, "another repeat", said(3))
-	// The cable was out: neighbours, or the switch, may have learnt something else (MetalLB #584).
+	// The cable was out: neighbours or the switch may have learnt another place (MetalLB #584).
 	start(t, p)
 	time.Sleep(600 * time.Millisecond)
 	run(t, "ip -n sw link set host down")
@@ -163,14 +163,14 @@ func TestAnnounce(t *testing.T) {
 		}
 		return nil
 	})
-	time.Sleep(100 * time.Millisecond) // news of the link is heard in its turn
+	time.Sleep(100 * time.Millisecond) // the link event needs a moment to arrive
 	begin = time.Now()
 	run(t, "ip -n sw link set host up")
 	within(t, time.Second, "again, the link being up", said(1))
 }
 
-// TestContested: another host answers for an address of this one (kube-vip #996, keepalived #166). This is counted,
-// reported with its MAC, and answered, so that neighbours come back.
+// TestContested: another host answers for an address of this one (kube-vip #996, keepalived #166). Berth counts
+// this, reports the other MAC, and answers, so that neighbours come back.
 func TestContested(t *testing.T) {
 	newLab(t)
 	var told notices
@@ -210,7 +210,7 @@ func TestContested(t *testing.T) {
 	})
 }
 
-// sendARP sends a frame to everybody.
+// sendARP broadcasts an ARP frame.
 func sendARP(t *testing.T, c *packet.Conn, form byte, mac net.HardwareAddr, from, about netip.Addr) {
 	t.Helper()
 	everybody := bytes.Repeat([]byte{0xff}, 6)
@@ -219,12 +219,12 @@ func sendARP(t *testing.T, c *packet.Conn, form byte, mac net.HardwareAddr, from
 	frame = append(append(frame, mac...), from.AsSlice()...)
 	frame = append(append(frame, everybody...), about.AsSlice()...)
 	_, err := c.WriteTo(frame, &packet.Addr{HardwareAddr: everybody})
-	if err != nil && !errors.Is(err, unix.ENOBUFS) { // what the kernel says of a frame that a table has held back
+	if err != nil && !errors.Is(err, unix.ENOBUFS) { // the kernel's error for a frame that a table has dropped
 		t.Fatal(err)
 	}
 }
 
-// solicitor asks all neighbours from the peer, whenever it is called, who has an address of IPv6.
+// solicitor returns a function that asks all neighbours from the peer for an IPv6 address.
 func solicitor(t *testing.T, a netip.Addr) func() {
 	t.Helper()
 	if a.Is4() {
@@ -256,7 +256,7 @@ func solicitor(t *testing.T, a netip.Addr) func() {
 	}
 }
 
-// advertise tells all on a namespace's LAN by IPv6 that an address is at its eth0.
+// advertise announces to a namespace's LAN that an IPv6 address is at its eth0.
 func advertise(t *testing.T, ns string, a netip.Addr) {
 	t.Helper()
 	_, err := in(ns, func() (none struct{}, err error) {

@@ -21,7 +21,7 @@ import (
 	"berth/test/lab"
 )
 
-// in runs a function in a namespace, or in the host's with "". Sockets that it opens stay there.
+// in runs a function in a namespace, "" being the host's. Sockets that the function opens stay there.
 func in[T any](ns string, do func() (T, error)) (T, error) {
 	if ns == "" {
 		return do()
@@ -34,7 +34,7 @@ const (
 	udpPort = 7
 )
 
-// serve answers TCP and UDP in a namespace with its name and whom it saw asking.
+// serve answers TCP and UDP in a namespace with its name and the client's address.
 func serve(t testing.TB, ns string) {
 	t.Helper()
 	listener, err := in(ns, func() (net.Listener, error) { return net.Listen("tcp", fmt.Sprintf(":%d", tcpPort)) })
@@ -83,10 +83,10 @@ func seen(ns string, from net.Addr) string {
 	return strings.TrimSpace(ns + " " + a.String()) // the host's is ""
 }
 
-// patience is how long one question waits.
+// patience is the timeout of one question.
 const patience = 400 * time.Millisecond
 
-// ask asks a server from a namespace, and returns who answered, and whom he saw.
+// ask asks a server from a namespace. It returns the server's name and the address that the server saw.
 func ask(ns, network string, to netip.Addr) (string, error) {
 	c, err := open(ns, network, to)
 	if err != nil {
@@ -130,13 +130,13 @@ func (f flow) ask() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if seen, ours := strings.CutSuffix(answer, question); ours { // not a late one of the question before
+		if seen, ours := strings.CutSuffix(answer, question); ours { // not a late answer to the previous question
 			return seen, nil
 		}
 	}
 }
 
-// expect wants a server to have seen the question come from an address.
+// expect expects a server to have seen the question come from an address.
 func expect(t *testing.T, ns, network string, to netip.Addr, server string, from netip.Addr) {
 	t.Helper()
 	want := strings.TrimSpace(server + " " + from.String())
@@ -153,7 +153,7 @@ func expect(t *testing.T, ns, network string, to netip.Addr, server string, from
 	}
 }
 
-// refused wants nobody to answer.
+// refused expects no answer.
 func refused(t *testing.T, ns, network string, to netip.Addr) {
 	t.Helper()
 	if got, err := ask(ns, network, to); err == nil {
@@ -161,7 +161,7 @@ func refused(t *testing.T, ns, network string, to netip.Addr) {
 	}
 }
 
-// ping sends one echo request, and wants the answer.
+// ping sends one echo request and expects a reply.
 func ping(ns string, to netip.Addr) error {
 	_, err := in(ns, func() (struct{}, error) { return struct{}{}, echo(to) })
 	return err
@@ -210,7 +210,7 @@ func echo(to netip.Addr) error {
 	}
 }
 
-// askFrom asks with a source of the guest's own.
+// askFrom asks from a source address that the guest chooses.
 func askFrom(from, to netip.Addr) (string, error) {
 	d := net.Dialer{Timeout: patience, LocalAddr: &net.TCPAddr{IP: from.AsSlice()}}
 	c, err := d.Dial("tcp", netip.AddrPortFrom(to, tcpPort).String())

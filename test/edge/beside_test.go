@@ -19,11 +19,11 @@ import (
 	"berth/test/lab"
 )
 
-// longest are the tests that take longest: they start first.
+// longest are the slowest tests. They start first.
 var longest = []string{"TestTakeOverUnderFaults", "TestMoves"}
 
-// runBeside runs every test in a process and namespaces of its own, under -short some at a time: they wait most of the
-// time. The output of a test comes at its end, in one piece. It returns the exit status of this process.
+// runBeside runs every test in its own process and namespaces. Under -short several run at a time, as they mostly
+// wait. A test's output is printed in one piece at its end. It returns the exit status of this process.
 func runBeside() int {
 	flag.Parse()
 	shared, err := os.MkdirTemp("", "berth-edge")
@@ -54,7 +54,7 @@ func runBeside() int {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	failed := false
-	workers := 1 // times that a test bounds are those of a machine that does nothing else
+	workers := 1 // the tests' time limits are for an otherwise idle machine
 	if testing.Short() {
 		workers = 2 * runtime.GOMAXPROCS(0)
 	}
@@ -84,7 +84,7 @@ func runBeside() int {
 	return 0
 }
 
-// chosen are the tests that are to run; none where only `go test` can tell, as of -run with a subtest.
+// chosen are the tests to run. It is empty where only `go test` can tell, such as for -run with a subtest.
 func chosen() ([]string, error) {
 	run := flag.Lookup("test.run").Value.String()
 	for _, one := range []string{"test.list", "test.bench", "test.skip"} {
@@ -116,7 +116,7 @@ func chosen() ([]string, error) {
 	return append(first, others...), nil
 }
 
-// withoutEnd is what a test printed but for the last line, which is about the process.
+// withoutEnd is the output of a test without the last line, which is about the process.
 func withoutEnd(out []byte) []byte {
 	rest := bytes.TrimSuffix(out, []byte("\n"))
 	at := bytes.LastIndexByte(rest, '\n') + 1
@@ -127,7 +127,7 @@ func withoutEnd(out []byte) []byte {
 	return out
 }
 
-// buildBerth builds the program once for all tests: the first that needs it builds it, and others wait.
+// buildBerth builds the program once for all tests: the first test that needs it builds it, and the others wait.
 func buildBerth(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(os.Getenv(inside), "berth")

@@ -19,8 +19,8 @@ import (
 	"berth/test/lab"
 )
 
-// TestRemap: when an address gets another guest, its open connections are cut or decided again at once (Neutron: they
-// stayed with the old one). Connections of others are untouched. CS-9.
+// TestRemap: when an address gets another guest, Berth at once cuts its open connections or decides them again.
+// (In Neutron they stayed with the old guest.) Other connections do not change. CS-9.
 func TestRemap(t *testing.T) {
 	onEach(t, func(t *testing.T, p *nft.Provider) {
 		serve(t, peer)
@@ -81,7 +81,8 @@ func TestRemap(t *testing.T) {
 	})
 }
 
-// tracked are the connections that the kernel knows, with when it began to. One that was forgotten may be known again.
+// tracked are the connections that the kernel tracks, with their start times. A forgotten connection may be
+// tracked again.
 func tracked(t *testing.T) map[string]uint64 {
 	t.Helper()
 	all := map[string]uint64{}
@@ -97,7 +98,8 @@ func tracked(t *testing.T) map[string]uint64 {
 	return all
 }
 
-// TestTakenOver: an edge ends between its transaction and its connections; the next one handles them.
+// TestTakenOver: an edge ends after its transaction and before it handles the connections. The next edge handles
+// them.
 func TestTakenOver(t *testing.T) {
 	newLab(t)
 	dockerIPTables(t)
@@ -117,18 +119,18 @@ func TestTakenOver(t *testing.T) {
 	}
 }
 
-// TestAddressLeaves: an address leaves its device with its mapping (CloudStack PR 1908), and not before.
+// TestAddressLeaves: an address leaves its device together with its mapping (CloudStack PR 1908), not earlier.
 func TestAddressLeaves(t *testing.T) {
 	newLab(t)
 	p := newProvider(t, nft.Config{})
-	run(t, "ip addr add 10.9.0.99/32 dev eth0") // in the range, and nobody's: a daemon before this one has left it
+	run(t, "ip addr add 10.9.0.99/32 dev eth0") // in the range, not mapped: an earlier daemon has left it
 	s := mapped(edge.Keep)
 	set(t, p, s)
 	want := []string{"10.9.0.100/32", "10.9.0.11/24", "2001:db8::100/128", "2001:db8::11/64"}
 	if got := onDevice(t, "eth0"); !slices.Equal(got, want) {
 		t.Errorf("eth0 has %q, want %q", got, want)
 	}
-	// The host's own connections do not begin to use it.
+	// The host does not use the address for its own connections.
 	serve(t, peer)
 	expect(t, "", "tcp", peer4, peer, host4)
 	expect(t, "", "tcp", peer6, peer, host6)
@@ -138,7 +140,7 @@ func TestAddressLeaves(t *testing.T) {
 	if got := onDevice(t, "eth0"); !slices.Equal(got, want) {
 		t.Errorf("eth0 has %q, want %q", got, want)
 	}
-	// A range that is gone takes its addresses with it, too.
+	// A removed range removes its addresses too.
 	set(t, p, mapped(edge.Keep))
 	set(t, p, edge.State{})
 	if got := onDevice(t, "eth0"); !slices.Equal(got, want) {
@@ -146,7 +148,7 @@ func TestAddressLeaves(t *testing.T) {
 	}
 }
 
-// onDevice lists the addresses of a device but those of its link.
+// onDevice lists the addresses of a device, without the link-local ones.
 func onDevice(t *testing.T, device string) []string {
 	t.Helper()
 	var all []string
@@ -159,8 +161,8 @@ func onDevice(t *testing.T, device string) []string {
 	return all
 }
 
-// TestSetAgain: a state that is there already is not written again. Neither that nor a mapping of another address cuts
-// a connection.
+// TestSetAgain: Berth does not write a state again that is already there. Neither that nor a mapping of another
+// address cuts a connection.
 func TestSetAgain(t *testing.T) {
 	newLab(t)
 	dockerIPTables(t)
@@ -206,7 +208,7 @@ func withoutCounters(rules string) string {
 	return strings.Join(kept, "\n")
 }
 
-// TestRefused: a contradictory state changes nothing. One impossible address does not stop the others.
+// TestRefused: a contradictory state changes nothing. One impossible address does not block the others.
 func TestRefused(t *testing.T) {
 	newLab(t)
 	dockerIPTables(t)
@@ -234,8 +236,8 @@ func TestRefused(t *testing.T) {
 func TestRemove(t *testing.T) {
 	newLab(t)
 	dockerIPTables(t)
-	run(t, "iptables -w -A DOCKER-USER -s 192.0.2.66 -j DROP") // a person's
-	run(t, "iptables -w -A DOCKER-USER -j RETURN")             // as older engines end it
+	run(t, "iptables -w -A DOCKER-USER -s 192.0.2.66 -j DROP") // a user's rule
+	run(t, "iptables -w -A DOCKER-USER -j RETURN")             // older engines end the chain like this
 	rules, addresses := run(t, "nft list ruleset"), onDevice(t, "eth0")
 	p := newProvider(t, nft.Config{Mark: 1, Mask: 1})
 	if on, err := p.Enabled(t.Context()); on || err != nil {
@@ -273,7 +275,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestRangeOfOne: the engine's firewall lets in a range of one address, and nothing any more when it is gone.
+// TestRangeOfOne: the engine's firewall admits a range of one address, and nothing more once the range is removed.
 func TestRangeOfOne(t *testing.T) {
 	newLab(t)
 	dockerIPTables(t)
@@ -294,8 +296,8 @@ func TestRangeOfOne(t *testing.T) {
 	}
 }
 
-// TestStrays: a host that has lost an address forwards packets that still arrive for it, so that a neighbour with an
-// old entry loses nothing.
+// TestStrays: a host that has lost an address forwards packets that still arrive for it. A neighbour with an old
+// entry loses nothing.
 func TestStrays(t *testing.T) {
 	newLab(t)
 	dockerIPTables(t)
@@ -309,7 +311,7 @@ func TestStrays(t *testing.T) {
 	expect(t, peer, "tcp", elastic4, other, peer4)
 }
 
-// warm asks until the neighbours on the way know each other.
+// warm asks until the neighbours on the path know each other.
 func warm(t *testing.T, f flow) {
 	t.Helper()
 	within(t, time.Second, "a first answer", func() error {
@@ -318,7 +320,7 @@ func warm(t *testing.T, f flow) {
 	})
 }
 
-// opened is a connection that a test cannot do without, and that ends with it.
+// opened opens a connection and fails the test if it cannot. The connection closes when the test ends.
 func opened(t *testing.T, ns, network string, to netip.Addr) (f flow) {
 	t.Helper()
 	within(t, time.Second, network+" of "+ns+" to "+to.String(), func() (err error) {

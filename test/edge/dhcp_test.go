@@ -14,8 +14,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// TestDHCPTake: a client gets an address of the server, for the server's time, and the server knows its name. With
-// another MAC it gets the same again (LN-15).
+// TestDHCPTake: a client gets an address from the server, for the server's lease time, and the server knows its
+// name. With another MAC the client gets the same address (LN-15).
 func TestDHCPTake(t *testing.T) {
 	eachServer(t, nil, func(t *testing.T, l *dhcpLAN) {
 		offered := l.done(ipam.LANOffer, owner(1))
@@ -40,13 +40,13 @@ func TestDHCPTake(t *testing.T) {
 	})
 }
 
-// checkLease holds a lease to the server's terms.
+// checkLease compares a lease with the server's terms.
 func (l *dhcpLAN) checkLease(got ipam.LANLease) {
 	l.t.Helper()
 	if got.Address.Less(l.terms.from) || l.terms.to.Less(got.Address) {
 		l.t.Errorf("the address is %s", got.Address)
 	}
-	// dnsmasq draws both times, up to a quarter of them earlier
+	// dnsmasq randomizes T1 and T2: up to a quarter earlier
 	t1, t2 := time.Duration(got.T1), time.Duration(got.T2)
 	if t1 < 45*time.Second || t1 > 60*time.Second || t2 < 80*time.Second || t2 > 105*time.Second {
 		l.t.Errorf("it is to be renewed after %s and %s", t1, t2)
@@ -65,8 +65,8 @@ func (l *dhcpLAN) checkLease(got ipam.LANLease) {
 	}
 }
 
-// TestDHCPConfirm: an address is confirmed for its client, also by a server that was restarted, with its leases and
-// without.
+// TestDHCPConfirm: the server confirms an address for its client, even after a restart, with or without its
+// leases.
 func TestDHCPConfirm(t *testing.T) {
 	eachServer(t, nil, func(t *testing.T, l *dhcpLAN) {
 		got := l.done(ipam.LANTake, owner(1), about(addr(l.terms.from.Next().String())))
@@ -86,7 +86,7 @@ func TestDHCPConfirm(t *testing.T) {
 	})
 }
 
-// TestDHCPDecline: an address that somebody else has is not given again.
+// TestDHCPDecline: the server does not give an address again that another machine uses.
 func TestDHCPDecline(t *testing.T) {
 	eachServer(t, nil, func(t *testing.T, l *dhcpLAN) {
 		got := l.done(ipam.LANTake, owner(1))
@@ -101,7 +101,7 @@ func TestDHCPDecline(t *testing.T) {
 }
 
 // TestDHCPOutside: an offer outside the subnet is refused, and the error names both. If another server offers an
-// address inside, that is taken.
+// address inside, the client takes that.
 func TestDHCPOutside(t *testing.T) {
 	eachServer(t, nil, func(t *testing.T, l *dhcpLAN) {
 		elsewhere := l.elsewhere()
@@ -147,8 +147,8 @@ func (l *dhcpLAN) newSecond(terms dhcpTerms) {
 	})
 }
 
-// TestDHCPParent: an unusable interface is named at once. One that comes back, with another MAC or as another one,
-// works again.
+// TestDHCPParent: the error names an unusable interface at once. An interface that comes back, with another MAC or
+// as a new device, works again.
 func TestDHCPParent(t *testing.T) {
 	eachServer(t, nil, func(t *testing.T, l *dhcpLAN) {
 		got := l.done(ipam.LANTake, owner(1))

@@ -20,7 +20,7 @@ import (
 
 var recreated = flag.Int("recreated", 10, "how often a container is recreated on a LAN with a DHCP server")
 
-// clientOf is as whom a server knows an owner: its name, of DHCPv6 its DUID in hexadecimal digits.
+// clientOf is the server's name for an owner: its name, or for DHCPv6 its DUID in hexadecimal digits.
 func (l *dhcpLAN) clientOf(owner string) string {
 	if l.ipv6 {
 		return uuidOf("berth:" + owner)
@@ -28,8 +28,8 @@ func (l *dhcpLAN) clientOf(owner string) string {
 	return "berth:" + owner
 }
 
-// TestLN15Recorded: the records of a lease equal the server's: client, host name and end. The end of its owner
-// releases it.
+// TestLN15Recorded: Berth's record of a lease equals the server's: client, host name and end. When its owner ends,
+// Berth releases it.
 func TestLN15Recorded(t *testing.T) {
 	eachHost(t, nil, func(t *testing.T, n *lanNetwork) {
 		web := n.take("web", 1)
@@ -62,8 +62,8 @@ func TestLN15Recorded(t *testing.T) {
 	})
 }
 
-// TestLN15Recreated: a container that is recreated, with another MAC each time, keeps its address, also if others come
-// between.
+// TestLN15Recreated: a container that is recreated, each time with another MAC, keeps its address, even if other
+// containers start in between.
 func TestLN15Recreated(t *testing.T) {
 	eachHost(t, nil, func(t *testing.T, n *lanNetwork) {
 		first := n.take("web", 0)
@@ -82,8 +82,8 @@ func TestLN15Recreated(t *testing.T) {
 	})
 }
 
-// TestLN15NAK: the server has given the address to another machine and refuses it: the lease is lost, with an event.
-// The container keeps running with it; started again it gets another address.
+// TestLN15NAK: the server has given the address to another machine and refuses it: the lease is lost, with an
+// event. The container keeps running with the address. When started again it gets another one.
 func TestLN15NAK(t *testing.T) {
 	eachHost(t, nil, func(t *testing.T, n *lanNetwork) {
 		heard := newTap(t, n.lan.server.ns)
@@ -101,8 +101,8 @@ func TestLN15NAK(t *testing.T) {
 	})
 }
 
-// TestLN15ServerEmptied: the same with a server that has lost all leases and its DHCPv6 identity, and stays silent
-// about unknown addresses. No two machines have one address.
+// TestLN15ServerEmptied: the same with a server that has lost all leases and its DHCPv6 identity, and ignores
+// unknown addresses. No two machines have one address.
 func TestLN15ServerEmptied(t *testing.T) {
 	eachHost(t, func(terms *dhcpTerms) { terms.shy = true }, func(t *testing.T, n *lanNetwork) {
 		n.robbed(func(s *dhcpServer, _ netip.Addr) { s.forget() })
@@ -112,8 +112,9 @@ func TestLN15ServerEmptied(t *testing.T) {
 	})
 }
 
-// robbed takes an address from a container while its host is cut off from the LAN: the server forgets, and gives it to
-// another machine. It returns the address, when its lease is lost, and that machine has it still.
+// robbed takes an address from a container while its host is cut off from the LAN: the server forgets the lease
+// and gives the address to another machine. robbed returns the address once the lease is lost. The machine still
+// has it.
 func (n *lanNetwork) robbed(forget func(*dhcpServer, netip.Addr)) netip.Addr {
 	t, l := n.t, n.lan
 	t.Helper()
@@ -146,7 +147,7 @@ func (n *lanNetwork) robbed(forget func(*dhcpServer, netip.Addr)) netip.Addr {
 	return web
 }
 
-// TestLN15Silent: on a LAN with a silent server a start is refused, with the interface and the number of tries. Twenty
+// TestLN15Silent: on a LAN with a silent server a start fails with the interface and the number of tries. Twenty
 // starts on other networks do not wait for it.
 func TestLN15Silent(t *testing.T) {
 	l := newLAN(t, false)
@@ -180,7 +181,7 @@ func TestLN15Silent(t *testing.T) {
 	refused.Wait()
 }
 
-// startMany starts so many containers at a time, in turn on these networks.
+// startMany starts containers, many at a time, on each of the networks in turn.
 func startMany(t *testing.T, many int, networks ...*lanNetwork) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -192,7 +193,7 @@ func startMany(t *testing.T, many int, networks ...*lanNetwork) {
 	lab.Check(t, errs...)
 }
 
-// TestLN15Outside: an offer outside the subnet is refused and recorded on neither side. The error names both.
+// TestLN15Outside: Berth refuses an offer outside the subnet, and neither side records it. The error names both.
 func TestLN15Outside(t *testing.T) {
 	eachServer(t, nil, func(t *testing.T, l *dhcpLAN) {
 		elsewhere := l.elsewhere()
@@ -221,8 +222,8 @@ func TestLN15Outside(t *testing.T) {
 	})
 }
 
-// TestLN15HostRestarted: after a power cut, with the server away, containers get their old addresses at once. The
-// server confirms them when it is back.
+// TestLN15HostRestarted: after a power cut, while the server is away, containers get their old addresses at once.
+// The server confirms them when it is back.
 func TestLN15HostRestarted(t *testing.T) {
 	eachHost(t, nil, func(t *testing.T, n *lanNetwork) {
 		all := make([]netip.Addr, 20)
@@ -234,7 +235,7 @@ func TestLN15HostRestarted(t *testing.T) {
 		n.restart()
 		var wg sync.WaitGroup
 		for i, had := range all {
-			n.end(had) // an engine begins with what it finds left over
+			n.end(had) // the engine releases leftovers at its start
 			wg.Go(func() {
 				got, err := n.ask(fmt.Sprintf("web-%d", i), 100+i)
 				if err != nil || got != had {
@@ -252,8 +253,8 @@ func TestLN15HostRestarted(t *testing.T) {
 	})
 }
 
-// TestLN15Reserved: a container gets the address that the server has reserved for its client or, with dhcp_id=mac, for
-// its MAC, at its first start, too.
+// TestLN15Reserved: a container gets the address that the server has reserved for its client, or with dhcp_id=mac
+// for its MAC, even at its first start.
 func TestLN15Reserved(t *testing.T) {
 	eachServer(t, func(terms *dhcpTerms) {
 		terms.byMAC, terms.byID = [2]string{macNo(7).String(), "192.168.7.20"}, [2]string{"berth:web", "192.168.7.21"}

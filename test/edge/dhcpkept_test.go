@@ -14,11 +14,11 @@ import (
 
 var (
 	keptFor = flag.Duration("kept", 15*time.Second, "how long leases are kept")
-	// dnsmasq gives none for less than two minutes
+	// dnsmasq gives no lease of less than two minutes
 	keptLasts = flag.Int("kept.lasts", 24, "for how many seconds a lease is given; from 120 on dnsmasq gives some, too")
 )
 
-// beside is a network of another LAN with a server of its own, which gives leases for so many seconds.
+// beside is a network of another LAN with its own server, whose leases last `lasts` seconds.
 func (l *dhcpLAN) beside(h *lanHost, number int, m maker, ipv6 bool, lasts int) *lanNetwork {
 	l.t.Helper()
 	other := &dhcpLAN{t: l.t, bridge: fmt.Sprintf("lan%d", number), ipv6: ipv6, terms: lanTerms[ipv6]}
@@ -39,8 +39,8 @@ func (l *dhcpLAN) beside(h *lanHost, number int, m maker, ipv6 bool, lasts int) 
 	return h.network(other, device)
 }
 
-// TestLN15Kept: a used lease is kept while daemon and edge are killed a second before each renewal and stay away for a
-// third of its time. By the server it never ends.
+// TestLN15Kept: daemon and edge are killed a second before each renewal and stay away for a third of the lease
+// time. The server never sees the lease end.
 func TestLN15Kept(t *testing.T) {
 	l := newLAN(t, false)
 	h := l.newHost("h1")
@@ -82,7 +82,7 @@ func TestLN15Kept(t *testing.T) {
 	}
 }
 
-// keptLease is a lease that is watched.
+// keptLease is a lease under watch.
 type keptLease struct {
 	*lanNetwork
 	heard *tap
@@ -90,7 +90,7 @@ type keptLease struct {
 	over  error
 }
 
-// watchUntil looks what the servers know of the leases, until then.
+// watchUntil checks until then that the servers still have the leases.
 func watchUntil(all []*keptLease, until time.Time) {
 	for {
 		for _, k := range all {
@@ -116,7 +116,7 @@ func (k *keptLease) watch() {
 	}
 }
 
-// renewed waits until the lease is renewed after an absence.
+// renewed waits until the lease is renewed after daemon and edge are back.
 func (k *keptLease) renewed() {
 	k.t.Helper()
 	within(k.t, 2*time.Second, "renewed by "+k.lan.server.maker.name, func() error {

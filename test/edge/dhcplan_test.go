@@ -15,14 +15,14 @@ import (
 	"berth/internal/ipam"
 )
 
-// The LAN of the tests of DHCP: the test process is the host, with eth0 to a switch, on which there are servers, and
-// eth1 to a switch with nobody.
+// The LAN of the DHCP tests: the test process is the host. Its eth0 is on a switch with the servers, its eth1 on
+// an empty switch.
 const (
 	lanParent    = "eth0"
 	silentParent = "eth1"
 )
 
-// lanTerms are those of the LAN's server, of each family.
+// lanTerms are the terms of the LAN's server for each family.
 var lanTerms = map[bool]dhcpTerms{
 	false: {own: netip.MustParsePrefix("192.168.7.1/24"), from: addr("192.168.7.100"), to: addr("192.168.7.249"),
 		lasts: 120},
@@ -74,7 +74,7 @@ func (l *dhcpLAN) plug(name string) {
 		ip link set NAME up`, "NAME", name))
 }
 
-// ask has the client do something, in at most two seconds.
+// ask makes the client do something, within two seconds.
 func (l *dhcpLAN) ask(verb ipam.LANVerb, c ipam.LANClient, edit ...func(*ipam.LANAsk)) ipam.LANAnswer {
 	q := ipam.LANAsk{ID: 1, Verb: verb, Parent: lanParent, IPv6: l.ipv6, Client: c, Subnet: l.terms.own.Masked(),
 		Within: ipam.Duration(8 * time.Second)}
@@ -84,15 +84,15 @@ func (l *dhcpLAN) ask(verb ipam.LANVerb, c ipam.LANClient, edit ...func(*ipam.LA
 	return l.client.Do(context.Background(), q)
 }
 
-// of asks about an address and its server.
+// of asks about a lease's address and server.
 func of(lease ipam.LANLease) func(*ipam.LANAsk) {
 	return func(q *ipam.LANAsk) { q.Address, q.Server, q.ServerID = lease.Address, lease.Server, lease.ServerID }
 }
 
-// about asks about an address of any server.
+// about asks about an address at any server.
 func about(a netip.Addr) func(*ipam.LANAsk) { return func(q *ipam.LANAsk) { q.Address = a } }
 
-// done asks for what must be done.
+// done asks for something that must succeed.
 func (l *dhcpLAN) done(verb ipam.LANVerb, c ipam.LANClient, edit ...func(*ipam.LANAsk)) ipam.LANLease {
 	l.t.Helper()
 	a := l.ask(verb, c, edit...)
@@ -102,7 +102,7 @@ func (l *dhcpLAN) done(verb ipam.LANVerb, c ipam.LANClient, edit ...func(*ipam.L
 	return a.Lease
 }
 
-// fails asks for what must not be done, and for which reason.
+// fails asks for something that must fail for this reason.
 func (l *dhcpLAN) fails(want ipam.LANFailure, verb ipam.LANVerb, c ipam.LANClient,
 	edit ...func(*ipam.LANAsk)) ipam.LANAnswer {
 	l.t.Helper()
@@ -113,13 +113,13 @@ func (l *dhcpLAN) fails(want ipam.LANFailure, verb ipam.LANVerb, c ipam.LANClien
 	return a
 }
 
-// owner is a client with a name and a MAC of its own.
+// owner is a client with its own name and MAC.
 func owner(n int) ipam.LANClient {
 	return ipam.LANClient{ID: fmt.Sprintf("berth:shop/web/%d", n), Hostname: fmt.Sprintf("shop-web-%d", n),
 		MAC: ipam.MAC{2, 0x42, 1, 0, byte(n >> 8), byte(n)}}
 }
 
-// eachServer runs a test with each program, of each family.
+// eachServer runs a test with each program and family.
 func eachServer(t *testing.T, edit func(*dhcpTerms), test func(t *testing.T, l *dhcpLAN)) {
 	t.Helper()
 	for _, m := range makers {

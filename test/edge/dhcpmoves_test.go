@@ -13,14 +13,14 @@ import (
 	"berth/test/lab"
 )
 
-// TestLN15Moves: hosts with one etcd are on one LAN. The lease follows its owner: started on the other host it has the
-// same address, and only that host renews it. dnsmasq allows no renewal within 45 seconds, so it takes part only with
-// longer leases.
+// TestLN15Moves: hosts with a shared etcd are on one LAN. The lease follows its owner: started on the other host
+// the owner keeps its address, and only that host renews it. dnsmasq allows no renewal within 45 seconds, so it
+// takes part only with longer leases.
 func TestLN15Moves(t *testing.T) {
 	for _, m := range makers {
 		lasts := *keptLasts
 		if lasts < 120 {
-			lasts /= 3 // nobody is away
+			lasts /= 3 // no daemon or edge is away here
 		}
 		if m.name == "dnsmasq" && lasts < 120 {
 			continue
@@ -29,7 +29,7 @@ func TestLN15Moves(t *testing.T) {
 	}
 }
 
-// movedLease is a lease of an owner, on each of two hosts.
+// movedLease is the lease of an owner that moves between two hosts.
 type movedLease struct {
 	lan   *dhcpLAN
 	on    []*lanNetwork
@@ -63,7 +63,7 @@ func moveLeases(t *testing.T, m maker, lasts int) {
 	}
 }
 
-// newMoved plans a network of the LAN that both hosts have, and starts its owner on the first.
+// newMoved plans a network of the LAN on both hosts, and starts its owner on the first.
 func (l *dhcpLAN) newMoved(network string, hosts []*lanHost) *movedLease {
 	l.t.Helper()
 	cidr := l.terms.own.Masked().String()
@@ -80,7 +80,7 @@ func (l *dhcpLAN) newMoved(network string, hosts []*lanHost) *movedLease {
 	return m
 }
 
-// move ends the owner's container on one host, and starts it on the other one.
+// move ends the owner's container on one host and starts it on the other.
 func (m *movedLease) move(from, to, round int) {
 	m.lan.t.Helper()
 	m.on[from].end(m.addr)
@@ -89,7 +89,7 @@ func (m *movedLease) move(from, to, round int) {
 	}
 }
 
-// renewed waits until a host has renewed the lease after a moment, and returns when it did.
+// renewed waits until a host renews the lease after since, and returns the time.
 func (m *movedLease) renewed(host int, since time.Time) (at time.Time) {
 	m.lan.t.Helper()
 	within(m.lan.t, time.Duration(m.lan.terms.lasts)*time.Second/2, "renewed by "+m.on[host].name, func() error {
@@ -103,7 +103,7 @@ func (m *movedLease) renewed(host int, since time.Time) (at time.Time) {
 	return at
 }
 
-// check holds what was said on the LAN, and the records, to whose the lease is since a moment.
+// check checks the traffic on the LAN and the records: the lease belongs to the host `to` since a moment.
 func (m *movedLease) check(from, to int, since time.Time) {
 	t := m.lan.t
 	t.Helper()

@@ -11,9 +11,9 @@ import (
 	"berth/internal/ipam"
 )
 
-// BenchmarkDHCP starts 100 new containers on a LAN with a DHCP server, and has a client that does nothing else ask for
-// as many addresses. It tells how long each takes: from the engine's request to the recorded lease, and from DISCOVER
-// to ACK. The pool has room for two iterations.
+// BenchmarkDHCP starts 100 new containers on a LAN with a DHCP server, and requests as many addresses with a bare
+// client. It reports how long each takes: from the engine's request to the recorded lease, and from DISCOVER to
+// ACK. The pool has room for two iterations.
 func BenchmarkDHCP(b *testing.B) {
 	for _, m := range makers {
 		for _, ipv6 := range []bool{false, true} {
@@ -37,7 +37,7 @@ func BenchmarkDHCP(b *testing.B) {
 	}
 }
 
-// tell reports how long 100 requests take.
+// tell reports the times of 100 requests.
 func tell(b *testing.B, what string, ask func(n int)) {
 	b.Helper()
 	took := make([]time.Duration, 0, 100)

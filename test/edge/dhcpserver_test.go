@@ -20,25 +20,26 @@ import (
 	"berth/test/lab"
 )
 
-// dhcpTerms are how a DHCP server is set up, of either family.
+// dhcpTerms is the configuration of a DHCP server of either family.
 type dhcpTerms struct {
 	ipv6     bool
 	own      netip.Prefix // the server's own address, and its subnet
-	from, to netip.Addr   // what it gives
+	from, to netip.Addr   // the addresses that it leases
 	lasts    int          // seconds
-	shy      bool         // it is not authoritative: it says nothing to who asks for what it knows nothing of
+	shy      bool         // not authoritative: it ignores requests for addresses that it does not know
 	byMAC    [2]string    // a reservation: MAC and address
-	byID     [2]string    // a reservation: client identifier behind its type 0, or DUID in hexadecimal digits; address
+	byID     [2]string    // a reservation: client identifier after its type 0, or DUID in hexadecimal digits; address
 }
 
-// maker is one of the programs that the tests are run with.
+// maker is one of the server programs under test.
 type maker struct {
 	name string
-	// command writes what the server needs into dir and returns its command.
+	// command writes the server's files into dir and returns its command.
 	command func(t testing.TB, dir string, terms dhcpTerms) []string
-	// leases is where it keeps them, in dir.
+	// leases is the lease file in dir.
 	leases string
-	// expiry reads in a line of that when the lease of an address ends; ours: the line is of that address.
+	// expiry reads from a line of the lease file when the lease of an address ends. ours: the line is about that
+	// address.
 	expiry func(line, addr string) (at time.Time, ours bool, err error)
 }
 
@@ -47,7 +48,7 @@ var makers = []maker{
 	{"kea", keaCommand, "kea.csv", keaExpiry},
 }
 
-// dnsmasqExpiry: the end, the MAC or the IAID, the address, the host name, and the client.
+// dnsmasqExpiry reads a line of: the end, the MAC or IAID, the address, the host name and the client.
 func dnsmasqExpiry(line, addr string) (at time.Time, ours bool, err error) {
 	words := strings.Fields(line)
 	if len(words) < 3 || words[2] != addr {
@@ -56,8 +57,8 @@ func dnsmasqExpiry(line, addr string) (at time.Time, ours bool, err error) {
 	return seconds(words[0])
 }
 
-// keaExpiry: the address, two words of the client or one, the lifetime, the end, and behind that a state, which is not
-// 0 where the lease is none any more. Only of DHCP the client has two.
+// keaExpiry reads a line of: the address, one or two words about the client (two only for DHCP), the lifetime, the
+// end, and later a state, which is 0 only for a current lease.
 func keaExpiry(line, addr string) (at time.Time, ours bool, err error) {
 	words, end, state := strings.Split(line, ","), 4, 9
 	if strings.Contains(addr, ":") {
@@ -94,7 +95,7 @@ func dnsmasqCommand(t testing.TB, dir string, terms dhcpTerms) []string {
 	}
 	if terms.byMAC[0] != "" {
 		client := terms.byMAC[0]
-		if terms.ipv6 { // it takes the sender's MAC, which is the host's, for the client's; its DUID says whose it is
+		if terms.ipv6 { // dnsmasq uses the sender's MAC, which is the host's; the DUID identifies the client
 			client = "id:00:03:00:01:" + client
 		}
 		words = append(words, "--dhcp-host="+client+","+bracketed(terms.byMAC[1]))
@@ -109,7 +110,7 @@ func dnsmasqCommand(t testing.TB, dir string, terms dhcpTerms) []string {
 	return words
 }
 
-// bracketed is an address as dnsmasq takes it.
+// bracketed is an address as dnsmasq reads it.
 func bracketed(addr string) string {
 	if strings.Contains(addr, ":") {
 		return "[" + addr + "]"
@@ -126,7 +127,7 @@ func colons(digits string) string {
 	return strings.Join(pairs, ":")
 }
 
-// keaCommand runs Debian's Kea where scripts/needs unpacks it, or one that is installed.
+// keaCommand runs Debian's Kea: the copy that scripts/needs unpacks, or an installed one.
 func keaCommand(t testing.TB, dir string, terms dhcpTerms) []string {
 	t.Helper()
 	family, name := "4", "Dhcp4"
@@ -141,7 +142,7 @@ func keaCommand(t testing.TB, dir string, terms dhcpTerms) []string {
 		"interfaces-config": map[string]any{"interfaces": []string{"eth0"}},
 		"lease-database": map[string]any{"type": "memfile", "persist": true, "lfc-interval": 0,
 			"name": filepath.Join(dir, "kea.csv")},
-		// since 2.4 a released address otherwise stays with its last client for an hour
+		// without this Kea since 2.4 keeps a released address for its last client for an hour
 		"expired-leases-processing": map[string]any{"hold-reclaimed-time": 0},
 		"valid-lifetime":            terms.lasts, "renew-timer": terms.lasts / 2, "rebind-timer": terms.lasts * 7 / 8,
 		"loggers": []any{map[string]any{"name": "kea-dhcp" + family, "severity": "WARN",
@@ -189,13 +190,13 @@ func keaCommand(t testing.TB, dir string, terms dhcpTerms) []string {
 		"LD_LIBRARY_PATH=" + libraries, program, "-c", filepath.Join(dir, "kea.json")}
 }
 
-// architecture is how Debian calls the directory of libraries.
+// architecture is Debian's name of the library directory.
 func architecture(t testing.TB) string {
 	t.Helper()
 	return strings.TrimSpace(run(t, "dpkg-architecture -qDEB_HOST_MULTIARCH 2>/dev/null || echo $(uname -m)-linux-gnu"))
 }
 
-// dhcpServer is a server in a namespace of its own, on the LAN.
+// dhcpServer is a server in its own namespace on the LAN.
 type dhcpServer struct {
 	t       testing.TB
 	maker   maker
@@ -203,10 +204,10 @@ type dhcpServer struct {
 	ns, dir string
 	command []string
 	program *lab.Process
-	cluster *cluster // by which programs are started
+	cluster *cluster // starts the programs
 }
 
-// newServer puts a server on the LAN, in a namespace of its own, and starts it.
+// newServer puts a server on the LAN, in its own namespace, and starts it.
 func (l *dhcpLAN) newServer(m maker, ns string, terms dhcpTerms) *dhcpServer {
 	l.t.Helper()
 	dir, err := os.MkdirTemp("/run", "d")
@@ -226,7 +227,7 @@ func (l *dhcpLAN) newServer(m maker, ns string, terms dhcpTerms) *dhcpServer {
 	return s
 }
 
-// start starts it, and waits until it hears.
+// start starts the server and waits until it listens.
 func (s *dhcpServer) start() {
 	s.t.Helper()
 	s.program = s.cluster.start(s.ns, s.maker.name, s.command...)
@@ -243,10 +244,10 @@ func (s *dhcpServer) start() {
 	})
 }
 
-// stop ends it as a crash does.
+// stop kills the server, like a crash.
 func (s *dhcpServer) stop() { s.program.Kill() }
 
-// forget takes its leases away; it must not run.
+// forget deletes the server's leases. The server must not run.
 func (s *dhcpServer) forget() {
 	s.t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, s.maker.leases+"*"))
@@ -256,7 +257,7 @@ func (s *dhcpServer) forget() {
 	}
 }
 
-// forgetOne takes the lease of one address away; it must not run.
+// forgetOne deletes the lease of one address. The server must not run.
 func (s *dhcpServer) forgetOne(a netip.Addr) {
 	s.t.Helper()
 	lines := slices.DeleteFunc(strings.SplitAfter(s.kept(), "\n"), func(line string) bool {
@@ -266,7 +267,7 @@ func (s *dhcpServer) forgetOne(a netip.Addr) {
 	lab.Must(s.t, os.WriteFile(filepath.Join(s.dir, s.maker.leases), []byte(strings.Join(lines, "")), 0o600))
 }
 
-// kept is what it has written down of leases.
+// kept is the server's lease file.
 func (s *dhcpServer) kept() string {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.dir, s.maker.leases))
@@ -276,8 +277,8 @@ func (s *dhcpServer) kept() string {
 	return string(text)
 }
 
-// keeps waits until it has written these words down: it may do so after it has answered. dnsmasq writes the client of
-// DHCPv6 behind a number of its own, Kea as pairs of digits.
+// keeps waits until these words are in the lease file: the server may write them after it has answered. dnsmasq
+// writes a DHCPv6 client after a number, Kea as pairs of digits.
 func (s *dhcpServer) keeps(words ...string) {
 	s.t.Helper()
 	within(s.t, 2*time.Second, "the server's leases", func() error {
@@ -291,8 +292,8 @@ func (s *dhcpServer) keeps(words ...string) {
 	})
 }
 
-// uuidOf is the DUID of a client that is known by its name, in hexadecimal digits: type 4, and a UUID of version 8 of
-// the name's SHA-256.
+// uuidOf is the DUID, in hexadecimal digits, of a client that is known by its name: type 4, and a UUID of version
+// 8 from the name's SHA-256.
 func uuidOf(id string) string {
 	hash := sha256.Sum256([]byte(id))
 	hash[6], hash[8] = hash[6]&0x0f|0x80, hash[8]&0x3f|0x80

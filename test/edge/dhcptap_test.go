@@ -17,7 +17,7 @@ import (
 	"github.com/insomniacslk/dhcp/iana"
 )
 
-// tap hears all that is said by DHCP and DHCPv6 at a server.
+// tap records all DHCP and DHCPv6 messages at a server.
 type tap struct {
 	mu   sync.Mutex
 	said []said
@@ -27,13 +27,13 @@ type tap struct {
 type said struct {
 	at      time.Time
 	from    string     // the MAC in the frame: which host, or the server
-	kind    string     // in RFC 2131's words, of DHCPv6 in those of dhcpv6
-	client  string     // its identifier behind the type 0, or its DUID in hexadecimal digits
-	address netip.Addr // that it is about; zero: none
-	no      bool       // a server's answer that refuses, or takes something back
+	kind    string     // the message type: as in RFC 2131, or for DHCPv6 as in the package dhcpv6
+	client  string     // its identifier after the type 0, or its DUID in hexadecimal digits
+	address netip.Addr // the address that the message is about; zero: none
+	no      bool       // the server refuses, or revokes something
 }
 
-// newTap hears what is said in a server's namespace until the end of the test.
+// newTap records the messages in a server's namespace until the test ends.
 func newTap(t testing.TB, ns string) *tap {
 	t.Helper()
 	c, p := socketIn(t, ns), &tap{}
@@ -58,7 +58,7 @@ func newTap(t testing.TB, ns string) *tap {
 	return p
 }
 
-// of are the messages of which something is true.
+// of are the messages that satisfy a condition.
 func (p *tap) of(is func(said) bool) []said {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +69,7 @@ func newSaid(frame []byte) said {
 	return said{at: time.Now(), from: net.HardwareAddr(frame[6:12]).String()}
 }
 
-// read4 reads a message of DHCP.
+// read4 reads a DHCP message.
 func read4(frame []byte) (s said, ok bool) {
 	if len(frame) < 14+20+8 || binary.BigEndian.Uint16(frame[12:]) != 0x0800 || frame[14+9] != 17 {
 		return s, false
@@ -95,7 +95,7 @@ func read4(frame []byte) (s said, ok bool) {
 	return s, true
 }
 
-// read6 reads one of DHCPv6.
+// read6 reads a DHCPv6 message.
 func read6(frame []byte) (s said, ok bool) {
 	if len(frame) < 14+40+8 || binary.BigEndian.Uint16(frame[12:]) != 0x86dd || frame[14+6] != 17 {
 		return s, false
@@ -126,5 +126,5 @@ func read6(frame []byte) (s said, ok bool) {
 	return s, true
 }
 
-// renewal: somebody asks for the same address again, or for longer.
+// renewal reports whether a client asks to keep its address or to extend its lease.
 func (s said) renewal() bool { return s.kind == "REQUEST" || s.kind == "RENEW" || s.kind == "REBIND" }

@@ -16,16 +16,16 @@ import (
 	"berth/test/lab"
 )
 
-// forwarder is a DNS server of somebody's that asks Berth, set up with what docs/dns-forward.md shows for it.
+// forwarder is a user's DNS server that forwards to Berth, set up as docs/dns-forward.md shows.
 type forwarder struct {
 	name string
-	// command is what runs it in the foreground at 127.0.0.1:53, with the page's lines in a file.
+	// command runs it in the foreground at 127.0.0.1:53, with the page's lines in a file.
 	command func(t *testing.T, dir, lines string) []string
 }
 
 var forwarders = []forwarder{{"dnsmasq", dnsmasqForwarder}, {"Unbound", unboundForwarder}}
 
-// dnsmasqForwarder forwards nothing but what the lines say, and refuses private addresses from elsewhere.
+// dnsmasqForwarder forwards only what the lines say, and refuses private addresses from other servers.
 func dnsmasqForwarder(t *testing.T, _, lines string) []string {
 	t.Helper()
 	program, err := lab.Tool("dnsmasq")
@@ -34,7 +34,7 @@ func dnsmasqForwarder(t *testing.T, _, lines string) []string {
 		"--stop-dns-rebind", "-u", "root", "--pid-file=", "--log-facility=-"}
 }
 
-// unboundForwarder is the same with Unbound, as scripts/needs unpacks it, or one that is installed.
+// unboundForwarder does the same with Unbound: the copy that scripts/needs unpacks, or an installed one.
 func unboundForwarder(t *testing.T, dir, lines string) []string {
 	t.Helper()
 	program, err := lab.Tool("unbound")
@@ -59,7 +59,7 @@ include: "%s"
 	return []string{program, "-d", "-c", conf}
 }
 
-// shownFor is the block of docs/dns-forward.md below the name of a server.
+// shownFor is the block under the server's name in docs/dns-forward.md.
 func shownFor(t *testing.T, name string) string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/dns-forward.md")
@@ -74,7 +74,7 @@ func shownFor(t *testing.T, name string) string {
 }
 
 // TestForwarders: DNS servers with the lines of docs/dns-forward.md answer for names and addresses of Berth's
-// networks, also if they refuse other private addresses.
+// networks, even if they refuse other private addresses.
 func TestForwarders(t *testing.T) {
 	berth, dir := buildBerth(t), t.TempDir()
 	clear := func() { _ = exec.Command("ip", "addr", "del", "192.168.1.2/32", "dev", "lo").Run() }
@@ -123,7 +123,7 @@ func TestForwarders(t *testing.T) {
 	}
 }
 
-// background runs a program until the test ends, and shows what it said where that failed.
+// background runs a program until the test ends. If the test fails, it shows the program's output.
 func background(t *testing.T, program string, words ...string) {
 	t.Helper()
 	p := lab.Start(t, exec.Command(program, words...))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// dockerIPTables imitates the engine's iptables backend: what comes into a bridge by no published port is dropped, and
-// so is who asks a container's address directly.
+// dockerIPTables imitates the engine's iptables backend: it drops traffic into a bridge that has no published
+// port, and traffic sent directly to a container's address.
 func dockerIPTables(t *testing.T) {
 	t.Helper()
 	rules := `
@@ -24,7 +24,7 @@ func dockerIPTables(t *testing.T) {
 	script(t, strings.NewReplacer("TOOL", "ip6tables -w", "SUBNET", subnet6.String()).Replace(rules))
 }
 
-// dockerNFTables imitates the nftables backend, with its option bridge-accept-fwmark where one is given.
+// dockerNFTables imitates the nftables backend, with its option bridge-accept-fwmark if one is given.
 func dockerNFTables(t *testing.T, fwmark string) {
 	t.Helper()
 	accept := ""

@@ -16,10 +16,10 @@ import (
 	"berth/test/lab"
 )
 
-// late is how much longer than Until a range may answer: the time of a ticket, and what the machine takes to tell us.
+// late is how long after Until a range may still answer: the time of a ticket, plus the machine's delay.
 const late = 500*time.Millisecond + 300*time.Millisecond
 
-// watch asks who has an address each 20 ms, from the peer, and keeps the answers.
+// watch asks from the peer every 20 ms for an address, and keeps the answers.
 type watch struct {
 	*ears
 	stop chan struct{}
@@ -51,7 +51,7 @@ func watchAddress(t *testing.T, a netip.Addr) *watch {
 	return w
 }
 
-// answers are those of a MAC, of whatever form, since a time.
+// answers counts the answers of a MAC, in any form, after since.
 func (w *watch) answers(a netip.Addr, mac string, since time.Time) int {
 	n := 0
 	for _, times := range w.of(a, mac, since) {
@@ -60,7 +60,7 @@ func (w *watch) answers(a netip.Addr, mac string, since time.Time) int {
 	return n
 }
 
-// last is when a MAC was heard to have an address the last time.
+// last is the last time that a MAC answered for an address.
 func (w *watch) last(a netip.Addr, mac string) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,17 +72,17 @@ func (w *watch) last(a netip.Addr, mac string) time.Time {
 	return time.Time{}
 }
 
-// knows6 finds out whether anybody answers for an address of IPv6.
+// knows6 reports whether any host answers for an IPv6 address.
 func knows6(t *testing.T, a netip.Addr) bool {
 	t.Helper()
 	run(t, "ip -n cl -6 neigh flush dev eth0")
 	return ping(peer, a) == nil
 }
 
-// kept4 is in a range that goes on when the host is cut off.
+// kept4 is in a range that continues when the host is cut off.
 var kept4 = addr("10.9.0.112")
 
-// isSilent wants nothing to be answered or translated for the fenced addresses, and the kept one to go on.
+// isSilent expects no answer and no translation for the fenced addresses, while the kept address continues.
 func isSilent(t *testing.T, w *watch, when string) {
 	t.Helper()
 	mac := macOf(t, "")
@@ -94,7 +94,7 @@ func isSilent(t *testing.T, w *watch, when string) {
 	if knows6(t, elastic6) {
 		t.Errorf("%s: IPv6 is answered", when)
 	}
-	// By a neighbour that knows this host's MAC from before, and out of the guest: no packet with another source.
+	// The peer knows this host's MAC already. The guest cannot send out, not even with another source address.
 	run(t, "ip -n cl neigh replace 10.9.0.100 lladdr "+mac+" dev eth0")
 	refused(t, peer, "tcp", elastic4)
 	refused(t, guest, "tcp", peer4)
@@ -103,11 +103,12 @@ func isSilent(t *testing.T, w *watch, when string) {
 	expect(t, peer, "tcp", kept4, next, peer4)
 }
 
-// renewAgain renews for longer than was allowed at first, while flows go on, and returns when the last one ends.
+// renewAgain renews for longer than the first permission, while flows continue. It returns the end of the last
+// renewal.
 func renewAgain(t *testing.T, p *nft.Provider, flows ...flow) time.Time {
 	t.Helper()
 	begin := time.Now()
-	for time.Since(begin) < 4*time.Second { // longer than it was allowed at first
+	for time.Since(begin) < 4*time.Second { // longer than the first permission
 		lab.Must(t, p.Renew(t.Context(), soon(t, 2*time.Second)))
 		for _, f := range flows {
 			if _, err := f.ask(); err != nil {
@@ -125,7 +126,7 @@ func renewAgain(t *testing.T, p *nft.Provider, flows ...flow) time.Time {
 	return ends
 }
 
-// TestFence: a range that is withdrawn on a cut is answered while this is allowed, and no longer: ARP, neighbour
+// TestFence: a range that is withdrawn on a cut answers while this is allowed, and no longer: ARP, neighbour
 // discovery and translation, both ways. A kept range continues.
 func TestFence(t *testing.T) {
 	newLab(t)
@@ -170,7 +171,7 @@ func TestFence(t *testing.T) {
 	}
 	silent("after a late renewal")
 
-	// The host was cut off and is back, and nobody took over: it answers, and says so again (MetalLB #584).
+	// The host was cut off and is back, and no host took over: it answers and announces again (MetalLB #584).
 	begin := time.Now()
 	s.Until = soon(t, time.Minute)
 	set(t, p, s)
@@ -185,8 +186,8 @@ func TestFence(t *testing.T) {
 	within(t, time.Second, "the open flow", func() error { _, err := in4.ask(); return err })
 }
 
-// TestGateHoldsFrames: frames of this program about an address that must not be answered stop at the device. So a
-// process that was frozen right before the call does no harm when it continues.
+// TestGateHoldsFrames: the device drops this program's frames about an address that must not be answered. So a
+// process frozen right before the call does no harm when it continues.
 func TestGateHoldsFrames(t *testing.T) {
 	newLab(t)
 	p := newProvider(t, nft.Config{})
@@ -200,7 +201,7 @@ func TestGateHoldsFrames(t *testing.T) {
 		for _, form := range []byte{1, 2} {
 			sendARP(t, c, form, mac, elastic4, elastic4)
 		}
-		sendARP(t, c, 1, mac, host4, peer4) // of the host's own address
+		sendARP(t, c, 1, mac, host4, peer4) // about the host's own address
 	}
 	send()
 	within(t, time.Second, "the host's own frame", func() error {
@@ -224,14 +225,14 @@ func TestGateHoldsFrames(t *testing.T) {
 	})
 }
 
-// TestManyCycles: a range comes back after each end, however many ends of intervals the kernel still remembers.
+// TestManyCycles: a range comes back after each end, however many expired intervals the kernel still keeps.
 func TestManyCycles(t *testing.T) {
 	newLab(t)
 	p := newProvider(t, nft.Config{})
 	s := mapped(edge.Withdraw)
 	s.Ranges[0].To = addr("10.9.0.103")
 	s.Ranges = append(s.Ranges, edge.Range{From: addr("10.9.0.104"), To: addr("10.9.0.111"), OnCut: edge.Withdraw,
-		TTL: 40 * time.Millisecond}) // next to the first one, and over sooner
+		TTL: 40 * time.Millisecond}) // adjacent to the first range, and shorter
 	for i := range 30 {
 		s.Until = soon(t, 150*time.Millisecond)
 		set(t, p, s)
@@ -247,7 +248,7 @@ func TestManyCycles(t *testing.T) {
 	s.Until = soon(t, time.Minute)
 	s.Ranges[2].TTL = 0
 	set(t, p, s)
-	time.Sleep(1500 * time.Millisecond) // the kernel has collected what had ended
+	time.Sleep(1500 * time.Millisecond) // by now the kernel has collected the expired ones
 	for _, family := range []string{"ip", "arp", "netdev"} {
 		live := run(t, "nft list set "+family+" berth live")
 		if n := countOf(live, "expires"); n != 2 {

@@ -26,13 +26,13 @@ import (
 
 var rounds = flag.Int("rounds", 5, "how often an edge is frozen or killed")
 
-// order is a line that a child is given; it answers each by a line.
+// order is a line that a child reads. It answers each with a line.
 type order struct {
 	Set   *edge.State    `json:",omitempty"`
 	Renew *edge.BootTime `json:",omitempty"`
 }
 
-// beChild is an edge in a process of its own, so that it can be frozen and killed.
+// beChild runs an edge in its own process, so that it can be frozen and killed.
 func beChild() int {
 	p, err := nft.New(nft.Config{})
 	if err != nil {
@@ -70,7 +70,7 @@ func startChild(t *testing.T) *process {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), child+"=1")
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it ends with its orders
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it ends when its input ends
 	orders, err := cmd.StdinPipe()
 	lab.Must(t, err)
 	answers, err := cmd.StdoutPipe()
@@ -101,9 +101,9 @@ func (p *process) send(o order) {
 	}
 }
 
-// TestFrozen: an edge that is frozen or killed at any moment is taken over, and two hosts never answer: not while it
-// is frozen, and not when it continues with late orders (MetalLB #589, #740, #2838; kube-vip #1418, #1579; keepalived
-// #2387). Only the kernel can ensure that.
+// TestFrozen: an edge that is frozen or killed at any moment is taken over, and two hosts never answer: neither
+// while it is frozen, nor when it continues with late orders (MetalLB #589, #740, #2838; kube-vip #1418, #1579;
+// keepalived #2387). Only the kernel can ensure that.
 func TestFrozen(t *testing.T) {
 	newLab(t)
 	dockerIPTables(t)
@@ -130,7 +130,7 @@ func TestFrozen(t *testing.T) {
 			time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
 			until = soon(t, session)
 			answer := p.do(order{Renew: &until})
-			if strings.Contains(answer, "passed") { // a busy machine let this test wait for longer than a session
+			if strings.Contains(answer, "passed") { // on a busy machine this test waited longer than a session
 				s.Until = until
 				answer = p.do(order{Set: &s})
 			}
@@ -141,7 +141,7 @@ func TestFrozen(t *testing.T) {
 		killed := round%3 == 2
 		if killed {
 			p.signal(syscall.SIGKILL)
-		} else { // in the middle of a renewal, and more wait for it
+		} else { // frozen in the middle of a renewal, with more waiting
 			until = soon(t, session)
 			p.send(order{Renew: &until})
 			time.Sleep(time.Duration(rand.IntN(8000)) * time.Microsecond)
@@ -155,7 +155,7 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// takenOver lets the other host take the address, and the one that lay there go on or be restarted.
+// takenOver gives the address to the other host. Then the frozen edge continues, or the killed one restarts.
 func takenOver(t *testing.T, w *watch, p *process, round int, killed bool) *process {
 	t.Helper()
 	ours, theirs, taker := macOf(t, ""), macOf(t, other), socketIn(t, other)

@@ -37,14 +37,14 @@ type cluster struct {
 type clusterHost struct {
 	*cluster
 	name         string
-	keeps        []string // words by which the daemon is told where it keeps what it shares
+	keeps        []string // the daemon's flags for the place of its shared data
 	daemon, edge *lab.Process
 	plugin       *http.Client
-	pools        []string // of IPv4, and of IPv6
+	pools        []string // IPv4, then IPv6
 }
 
-// newCluster makes a switch with the store, the peer and two hosts, and starts everything. The elastic range has
-// options.
+// newCluster makes a switch with the store, the peer and two hosts, and starts everything. The options are for the
+// elastic range.
 func newCluster(t *testing.T, options string) *cluster {
 	t.Helper()
 	dir, err := os.MkdirTemp("/run", "c")
@@ -86,7 +86,7 @@ func newCluster(t *testing.T, options string) *cluster {
 	return c
 }
 
-// inStore are the words by which a daemon hears of the store.
+// inStore are the flags that give the daemon the store.
 var inStore = []string{"--store", "etcd", "--etcd-endpoints", "http://" + storeAddr + ":2379"}
 
 // startStore starts an etcd in the namespace of the store.
@@ -101,7 +101,7 @@ func (c *cluster) startStore() {
 		"--initial-cluster", "default=http://127.0.0.1:2380")
 }
 
-// both are an address of each family that the hosts have for their guests.
+// both are one address of each family that the hosts have for their guests.
 var both = []netip.Addr{elastic4, elastic6}
 
 // join puts a namespace on the switch.
@@ -212,13 +212,13 @@ func (h *clusterHost) attach() {
 	}
 }
 
-// guest is a container on a host.
+// guestOn is a container on a host.
 type guestOn struct {
 	ns, mac string
 }
 
-// newGuest starts a container on the host: Docker asks for its addresses, and it gets a namespace, with a server in it
-// that tells who asked.
+// newGuest starts a container on the host: Docker requests its addresses, and it gets a namespace with a server
+// that replies with the address of the client.
 func (h *clusterHost) newGuest(ns string) guestOn {
 	h.t.Helper()
 	g := guestOn{ns: ns, mac: "02:00:00:00:00:0" + ns[len(ns)-1:]}
@@ -246,7 +246,7 @@ func (h *clusterHost) newGuest(ns string) guestOn {
 	return g
 }
 
-// cutOff keeps the host from the store, and from nothing else.
+// cutOff blocks the host's traffic to the store, and nothing else.
 func (h *clusterHost) cutOff() {
 	h.t.Helper()
 	run(h.t, strings.NewReplacer("HOST", h.name, "STORE", storeAddr).Replace(`ip netns exec HOST nft -f - <<'E'
@@ -262,7 +262,7 @@ func (h *clusterHost) heal() {
 	run(h.t, "ip netns exec "+h.name+" nft delete table inet cut")
 }
 
-// answersFor is who the peer reaches by an address.
+// answersFor is the name of the guest that answers the peer at an address.
 func answersFor(a netip.Addr) string {
 	text, err := ask(peer, "udp", a)
 	if err != nil {
@@ -272,7 +272,7 @@ func answersFor(a netip.Addr) string {
 	return name
 }
 
-// reaches waits until the peer reaches a guest by an address.
+// reaches waits until the peer reaches a guest at an address.
 func (c *cluster) reaches(a netip.Addr, ns string, long time.Duration) {
 	c.t.Helper()
 	within(c.t, long, a.String()+" leads to "+ns, func() error {

@@ -39,8 +39,8 @@ const (
 	next  = "g2"
 )
 
-// newLab makes the namespaces anew: a switch that joins the host's eth0, the peer and another host, and a bridge br0
-// on the host with two guests.
+// newLab makes the namespaces anew: a switch that connects the host's eth0, the peer and another host, and a
+// bridge br0 on the host with two guests.
 func newLab(t *testing.T) {
 	t.Helper()
 	clear := func() {
@@ -92,7 +92,7 @@ func addOutside(t *testing.T, ns string, a4, a6 netip.Addr) {
 		ip -n %[1]s route add fd30:1::/64 via 2001:db8::11`, ns, a4, a6))
 }
 
-// addGuest makes a container's namespace, with a server in it that tells who asked.
+// addGuest makes a container's namespace with a server that replies with the address of the client.
 func addGuest(t *testing.T, ns string, a4, a6 netip.Addr) {
 	t.Helper()
 	script(t, fmt.Sprintf(`
@@ -124,7 +124,7 @@ func run(t testing.TB, line string) string {
 	return string(out)
 }
 
-// newProvider is an edge of the host, with what it told.
+// newProvider is an edge of the host that keeps its notices.
 func newProvider(t *testing.T, config nft.Config) *nft.Provider {
 	t.Helper()
 	p, err := nft.New(config)
@@ -156,7 +156,7 @@ func mapped(onCut edge.OnCut) edge.State {
 	}}
 }
 
-// soon is a moment from now on.
+// soon is a moment in the future.
 func soon(t *testing.T, d time.Duration) edge.BootTime {
 	t.Helper()
 	now, err := edge.Now()
@@ -164,7 +164,7 @@ func soon(t *testing.T, d time.Duration) edge.BootTime {
 	return now.Add(d)
 }
 
-// within waits for something that takes at most d on an idle machine.
+// within waits until check succeeds. On an idle machine that takes at most d.
 func within(t testing.TB, d time.Duration, what string, check func() error) {
 	t.Helper()
 	if err := lab.Eventually(d, check); err != nil {

@@ -17,21 +17,21 @@ import (
 	"berth/test/lab"
 )
 
-// lanHost is a host on LANs as people have it, in a namespace of its own: a daemon, which has no rights there, and a
-// `berth edge`, which may speak on them and do nothing else.
+// lanHost is a host on LANs as users have it, in its own namespace: a daemon without rights on the LANs, and a
+// `berth edge` with only the right to send on them.
 type lanHost struct {
 	*clusterHost
 	api *client.Client
 }
 
-// lanNetwork is a Docker network of a host, whose addresses a LAN's server chooses.
+// lanNetwork is a Docker network of a host. A DHCP server of the LAN chooses its addresses.
 type lanNetwork struct {
 	*lanHost
 	lan  *dhcpLAN
 	pool string
 }
 
-// newHost makes a host whose eth0 is on the LAN, and eth1 on a switch with nobody, and starts its daemon and its edge.
+// newHost makes a host with eth0 on the LAN and eth1 on an empty segment, and starts its daemon and its edge.
 func (l *dhcpLAN) newHost(name string) *lanHost {
 	l.t.Helper()
 	h := l.newHostOnly(name)
@@ -39,7 +39,8 @@ func (l *dhcpLAN) newHost(name string) *lanHost {
 	return h
 }
 
-// newHostOnly makes a host on which nothing runs yet. Its daemon keeps what it shares by these words.
+// newHostOnly makes a host on which nothing runs yet. keeps are the daemon's flags for the place of its shared
+// data.
 func (l *dhcpLAN) newHostOnly(name string, keeps ...string) *lanHost {
 	l.t.Helper()
 	dir, err := os.MkdirTemp("/run", "h")
@@ -59,7 +60,8 @@ func (l *dhcpLAN) newHostOnly(name string, keeps ...string) *lanHost {
 	return h
 }
 
-// plug makes an interface of the host to a switch; to none, it has a carrier, and nobody is there.
+// plug makes an interface of the host and connects it to a switch. Without a switch it has a carrier and no
+// neighbours.
 func (h *lanHost) plug(device, bridge string) {
 	h.t.Helper()
 	port := h.name + "-" + device
@@ -72,7 +74,7 @@ func (h *lanHost) plug(device, bridge string) {
 	}
 }
 
-// connect puts the other end of an interface to a switch, and cut takes it away: the interface has a carrier still.
+// connect connects the far end of an interface to a switch, and cut disconnects it. The carrier stays.
 func (h *lanHost) connect(device, bridge string) {
 	h.t.Helper()
 	run(h.t, fmt.Sprintf("ip -n sw link set %s-%s master %s", h.name, device, bridge))
@@ -83,27 +85,28 @@ func (h *lanHost) cut(device string) {
 	run(h.t, fmt.Sprintf("ip -n sw link set %s-%s nomaster", h.name, device))
 }
 
-// startEdge starts the edge with CAP_NET_RAW alone.
+// startEdge starts the edge with only CAP_NET_RAW.
 func (h *lanHost) startEdge() {
 	h.t.Helper()
 	h.edge = h.start(h.name, h.name+"-edge", "setpriv", "--bounding-set=-all,+net_raw", "--inh-caps=-all",
 		"--no-new-privs", h.programs["berth"], "edge", "--provider", "none", "--admin-socket", h.file("a.sock"))
 }
 
-// crash ends daemon and edge as a power cut does.
+// crash kills daemon and edge, like a power cut.
 func (h *lanHost) crash() {
 	h.edge.Kill()
 	h.daemon.Kill()
 }
 
-// restart starts both, be it for the first time.
+// restart starts both, also for the first time.
 func (h *lanHost) restart() {
 	h.t.Helper()
 	h.startDaemon()
 	h.startEdge()
 }
 
-// network makes a Docker network of a LAN by an interface. DHCP tells its subnet and its gateway; DHCPv6 does not.
+// network makes a Docker network of a LAN through an interface. DHCP gives its subnet and gateway; DHCPv6 does
+// not.
 func (h *lanHost) network(l *dhcpLAN, parent string) *lanNetwork {
 	h.t.Helper()
 	cidr := ""
@@ -113,7 +116,7 @@ func (h *lanHost) network(l *dhcpLAN, parent string) *lanNetwork {
 	return h.networkOf(l, cidr, map[string]string{"dhcp": parent})
 }
 
-// networkOf makes one by what the engine sends.
+// networkOf makes a Docker network with what the engine sends.
 func (h *lanHost) networkOf(l *dhcpLAN, cidr string, options map[string]string) *lanNetwork {
 	h.t.Helper()
 	var answer struct{ PoolID, Pool string }
@@ -127,7 +130,7 @@ func (h *lanHost) networkOf(l *dhcpLAN, cidr string, options map[string]string) 
 	return &lanNetwork{lanHost: h, lan: l, pool: answer.PoolID}
 }
 
-// ask starts a container: the engine asks for its address, by its name and a MAC.
+// ask starts a container: the engine requests its address with its name and a MAC.
 func (n *lanNetwork) ask(name string, mac int) (netip.Addr, error) {
 	var answer struct{ Address string }
 	err := lab.Call(n.plugin, "RequestAddress", map[string]any{"PoolID": n.pool, "Options": map[string]string{
@@ -140,7 +143,7 @@ func (n *lanNetwork) ask(name string, mac int) (netip.Addr, error) {
 	return p.Addr(), err
 }
 
-// macNo is a MAC for each number.
+// macNo is the MAC of a number.
 func macNo(n int) ipam.MAC { return ipam.MAC{2, 0x42, 7, byte(n >> 16), byte(n >> 8), byte(n)} }
 
 func (n *lanNetwork) take(name string, mac int) netip.Addr {
@@ -155,13 +158,13 @@ func (n *lanNetwork) take(name string, mac int) netip.Addr {
 	return a
 }
 
-// end ends a container.
+// end stops a container.
 func (n *lanNetwork) end(a netip.Addr) {
 	n.t.Helper()
 	n.call("ReleaseAddress", map[string]any{"PoolID": n.pool, "Address": a.String()}, nil)
 }
 
-// lease is what the daemon's records say of an address; nil: nothing.
+// lease is the daemon's record of an address, or nil.
 func (n *lanNetwork) lease(a netip.Addr) *ipam.LeaseInfo {
 	n.t.Helper()
 	all, err := n.api.Leases(n.t.Context(), ipam.LeaseFilter{Address: a, Remembered: true})
@@ -174,7 +177,7 @@ func (n *lanNetwork) lease(a netip.Addr) *ipam.LeaseInfo {
 	return nil
 }
 
-// state is how it stands with an address, such as "held bound"; empty: nothing is known of it.
+// state is the state of an address, such as "held bound", or empty for an unknown address.
 func (n *lanNetwork) state(a netip.Addr) string {
 	n.t.Helper()
 	l := n.lease(a)
@@ -187,7 +190,7 @@ func (n *lanNetwork) state(a netip.Addr) string {
 	return l.State + " " + l.DHCP.State.String()
 }
 
-// stands waits until all of these are in a state.
+// stands waits until all these addresses are in a state.
 func (n *lanNetwork) stands(d time.Duration, want string, all ...netip.Addr) {
 	n.t.Helper()
 	within(n.t, d, want, func() error {
@@ -200,7 +203,7 @@ func (n *lanNetwork) stands(d time.Duration, want string, all ...netip.Addr) {
 	})
 }
 
-// told are the events of a verb.
+// told are the events with a verb.
 func (h *lanHost) told(verb ipam.Verb) []ipam.Event {
 	h.t.Helper()
 	list, err := h.api.Events(h.t.Context(), ipam.EventFilter{Verbs: []ipam.Verb{verb}, Last: 1000})
@@ -208,7 +211,7 @@ func (h *lanHost) told(verb ipam.Verb) []ipam.Event {
 	return list.Events
 }
 
-// until is when the server takes a lease for over by what it has written down.
+// until is the end of a lease in the server's lease file.
 func (s *dhcpServer) until(a netip.Addr) (time.Time, error) {
 	for line := range lastFirst(s.kept()) {
 		at, ours, err := s.maker.expiry(line, a.String())
@@ -219,7 +222,7 @@ func (s *dhcpServer) until(a netip.Addr) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%s has no lease of %s", s.maker.name, a)
 }
 
-// has reports whether the server takes a lease of an address for one that lasts.
+// has reports whether the server has a current lease of an address.
 func (s *dhcpServer) has(a netip.Addr) error {
 	at, err := s.until(a)
 	if err == nil && !at.After(time.Now()) {
@@ -228,7 +231,7 @@ func (s *dhcpServer) has(a netip.Addr) error {
 	return err
 }
 
-// lastFirst yields the lines of a text, the last one first: what a server adds counts more than what it had.
+// lastFirst yields the lines of a text, the last one first: a server appends, so later lines count more.
 func lastFirst(text string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for text = strings.TrimRight(text, "\n"); text != ""; {
@@ -241,7 +244,7 @@ func lastFirst(text string) func(func(string) bool) {
 	}
 }
 
-// eachHost runs a test with each program, of each family, on a host with a network of its LAN.
+// eachHost runs a test with each program and family, on a host with a network of its LAN.
 func eachHost(t *testing.T, edit func(*dhcpTerms), test func(t *testing.T, n *lanNetwork)) {
 	t.Helper()
 	eachServer(t, edit, func(t *testing.T, l *dhcpLAN) { test(t, l.newHost("h1").network(l, lanParent)) })

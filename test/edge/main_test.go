@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// inside tells the test process that it has its namespaces, and where it shares files with those beside it
-// (beside_test.go); child makes it an edge of its own (frozen_test.go).
+// inside says that the test process has its namespaces, and names the directory of files that it shares with
+// parallel tests (beside_test.go). child makes the process a separate edge (frozen_test.go).
 const (
 	inside = "BERTH_EDGE_INSIDE"
 	child  = "BERTH_EDGE_CHILD"
 )
 
-// TestMain runs each test in a network namespace of its own, with a /run where other ones can be named.
+// TestMain runs each test in its own network namespace, with a /run in which it can name further namespaces.
 func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv(child) != "":
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// enter is this program in namespaces of its own. Words are added to its own ones.
+// enter is the command that runs this program in its own namespaces, with words added to its arguments.
 func enter(shared string, words ...string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", append(os.Args[1:len(os.Args):len(os.Args)], words...)...)
 	cmd.Env = append(os.Environ(), inside+"="+shared)

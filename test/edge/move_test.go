@@ -14,7 +14,7 @@ import (
 
 var moves = flag.Int("moves", 10, "how often an address moves between two hosts")
 
-// family is that of an address, for the names of tests.
+// family names the family of an address, for test names.
 func family(a netip.Addr) string {
 	if a.Is4() {
 		return "IPv4"
@@ -22,7 +22,7 @@ func family(a netip.Addr) string {
 	return "IPv6"
 }
 
-// newProbe asks an address each 5 ms from the peer, until the end of the test.
+// newProbe asks an address from the peer every 5 ms until the test ends.
 func newProbe(t *testing.T, a netip.Addr) *lab.Probe {
 	t.Helper()
 	f, err := open(peer, "udp", a)
@@ -32,8 +32,8 @@ func newProbe(t *testing.T, a netip.Addr) *lab.Probe {
 	return p
 }
 
-// TestMoves: an address moves between two hosts. When `berth elastic associate` has returned, nothing reaches the old
-// guest, not even packets of an open flow.
+// TestMoves: an address moves between two hosts. Once `berth elastic associate` has returned, nothing reaches the
+// old guest, not even packets of an open flow.
 func TestMoves(t *testing.T) {
 	c := newCluster(t, "")
 	guests := []guestOn{c.hosts[0].newGuest("g1"), c.hosts[1].newGuest("g2")}
@@ -42,7 +42,7 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// settles is for how long answers are counted once the address has moved.
+// settles is how long answers are counted after the address has moved.
 const settles = 300 * time.Millisecond
 
 func moveOften(t *testing.T, c *cluster, guests []guestOn, a netip.Addr) {

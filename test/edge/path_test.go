@@ -11,7 +11,7 @@ import (
 	"berth/test/lab"
 )
 
-// engines are the two firewalls that Docker has, with what lets Berth through each.
+// engines are Docker's two firewalls, each with the setting that admits Berth's traffic.
 var engines = []struct {
 	name   string
 	rules  func(*testing.T)
@@ -23,7 +23,7 @@ var engines = []struct {
 
 var networks = []string{"tcp", "udp"}
 
-// onEach runs a test on each engine's rules, in a lab of its own.
+// onEach runs a test with each engine's rules, each in a new lab.
 func onEach(t *testing.T, test func(*testing.T, *nft.Provider)) {
 	for _, engine := range engines {
 		t.Run(engine.name, func(t *testing.T) {
@@ -34,7 +34,8 @@ func onEach(t *testing.T, test func(*testing.T, *nft.Provider)) {
 	}
 }
 
-// TestOutgoing: a container's connections leave with its elastic address, and those of others with the host's. CS-8.
+// TestOutgoing: a container's connections leave with its elastic address, and other connections with the host's.
+// CS-8.
 func TestOutgoing(t *testing.T) {
 	onEach(t, func(t *testing.T, p *nft.Provider) {
 		serve(t, peer)
@@ -51,14 +52,14 @@ func TestOutgoing(t *testing.T) {
 		for _, a := range []netip.Addr{peer4, peer6} {
 			lab.Check(t, ping(guest, a))
 		}
-		// Among neighbours everybody keeps his own.
+		// Between neighbours each guest keeps its own address.
 		expect(t, guest, "tcp", next4, next, guest4)
 		expect(t, guest, "tcp", next6, next, guest6)
 	})
 }
 
-// TestFirstPacket: a staged mapping is in the kernel before its guest is there, so that no packet leaves with the
-// host's address (kube-vip #865, #996). Nothing comes in by it, and it is not announced.
+// TestFirstPacket: a staged mapping is in the kernel before its guest exists, so no packet leaves with the host's
+// address (kube-vip #865, #996). A staged mapping admits nothing and is not announced.
 func TestFirstPacket(t *testing.T) {
 	onEach(t, func(t *testing.T, p *nft.Provider) {
 		serve(t, peer)
@@ -76,7 +77,7 @@ func TestFirstPacket(t *testing.T) {
 		c, err := open("late", "udp", peer4)
 		lab.Must(t, err)
 		defer c.Close()
-		// Nobody answers for it: the way back, so that we are told.
+		// No host answers ARP for it, so replies need this route.
 		run(t, "ip -n cl route add 10.9.0.100/32 via 10.9.0.11")
 		run(t, "ip -n cl route add 2001:db8::100/128 via 2001:db8::11")
 		if got, err := c.ask(); err != nil || got != peer+" "+elastic4.String() {
@@ -84,7 +85,7 @@ func TestFirstPacket(t *testing.T) {
 		}
 		expect(t, "late", "tcp", peer6, peer, elastic6)
 		refused(t, peer, "tcp", elastic4)
-		for i := range s.Mappings { // it runs now
+		for i := range s.Mappings { // the guest runs now
 			s.Mappings[i].Staged = false
 		}
 		set(t, p, s)
@@ -93,7 +94,7 @@ func TestFirstPacket(t *testing.T) {
 	})
 }
 
-// TestInbound: a mapping works both ways at first (Incus #1965), and the guest sees who asks.
+// TestInbound: a mapping works both ways from the start (Incus #1965), and the guest sees the client's address.
 func TestInbound(t *testing.T) {
 	onEach(t, func(t *testing.T, p *nft.Provider) {
 		set(t, p, mapped(edge.Keep))
@@ -104,13 +105,14 @@ func TestInbound(t *testing.T) {
 		for _, a := range []netip.Addr{elastic4, elastic6} {
 			lab.Check(t, ping(peer, a))
 		}
-		// What the engine closes stays closed: the container's own address, and the neighbour.
+		// The engine still blocks the container's own address and its neighbour.
 		refused(t, peer, "tcp", guest4)
 		refused(t, peer, "tcp", next4)
 	})
 }
 
-// TestNeedsMark: without the mark the nftables backend lets nothing in. So TestInbound shows what it should.
+// TestNeedsMark: without the mark the nftables backend admits nothing. This proves that TestInbound tests
+// something.
 func TestNeedsMark(t *testing.T) {
 	newLab(t)
 	dockerNFTables(t, "0xbe")
@@ -118,14 +120,15 @@ func TestNeedsMark(t *testing.T) {
 	refused(t, peer, "tcp", elastic4)
 }
 
-// ownPort lets frames back out of the port of a guest's bridge by which they came. Where the kernel filters what a
-// bridge carries (br_netfilter), a guest reaches its own elastic address by that alone.
+// ownPort lets a guest's bridge send frames back through the port that they came in by. Where the kernel filters
+// bridged frames (br_netfilter), a guest needs this to reach its own elastic address.
 func ownPort(t *testing.T) {
 	t.Helper()
 	run(t, "ip link set vg1 type bridge_slave hairpin on")
 }
 
-// TestHairpin: guests of the same bridge, the guest itself and the host reach an elastic address like everybody.
+// TestHairpin: guests of the same bridge, the guest itself and the host reach an elastic address like any other
+// host.
 func TestHairpin(t *testing.T) {
 	onEach(t, func(t *testing.T, p *nft.Provider) {
 		ownPort(t)
@@ -148,7 +151,7 @@ func TestHairpin(t *testing.T) {
 	})
 }
 
-// TestEgressOnly: nothing comes in by an egress-only address, neither to the guest nor to services of the host.
+// TestEgressOnly: an egress-only address admits nothing, neither to the guest nor to services of the host.
 func TestEgressOnly(t *testing.T) {
 	onEach(t, func(t *testing.T, p *nft.Provider) {
 		serve(t, "")
@@ -194,7 +197,7 @@ func TestSeveralInterfaces(t *testing.T) {
 	set(t, p, edge.State{Ranges: ranges(edge.Keep), Mappings: []edge.Mapping{
 		{Elastic: elastic4, Guest: addr("172.30.9.2"), Subnet: netip.MustParsePrefix("172.30.9.0/24")},
 	}})
-	expect(t, guest, "tcp", peer4, peer, host4) // by eth0, its default
+	expect(t, guest, "tcp", peer4, peer, host4) // through eth0, its default
 	c, err := in(guest, func() (string, error) { return askFrom(addr("172.30.9.2"), peer4) })
 	if want := peer + " " + elastic4.String(); err != nil || c != want {
 		t.Errorf("by the mapped interface: %q (%v), want %q", c, err, want)

@@ -27,7 +27,7 @@ import (
 	"berth/test/lab"
 )
 
-// prober is a daemon's admin API with a network on the lab's LAN, and `berth edge` beside it.
+// prober is a daemon's admin API with a network on the lab's LAN, and a `berth edge`.
 type prober struct {
 	t      *testing.T
 	s      *service.Service
@@ -35,7 +35,7 @@ type prober struct {
 	socket string
 }
 
-// newProber makes a daemon that has the lab's LAN as its network home, which is probed by an interface, or by none.
+// newProber makes a daemon with the lab's LAN as network home, probed through an interface or not at all.
 func newProber(t *testing.T, probe string) *prober {
 	t.Helper()
 	newLab(t)
@@ -74,7 +74,7 @@ func (p *prober) background(run func(context.Context) error) {
 	p.t.Cleanup(func() { cancel(); <-ended })
 }
 
-// edge starts `berth edge` with CAP_NET_RAW alone.
+// edge starts `berth edge` with only CAP_NET_RAW.
 func (p *prober) edge() {
 	p.t.Helper()
 	edge := lab.Start(p.t, exec.Command("setpriv", "--bounding-set=-all,+net_raw", "--inh-caps=-all", "--no-new-privs",
@@ -101,15 +101,15 @@ func (p *prober) excluded() map[netip.Addr]string {
 	return all
 }
 
-// TestProbe: addresses of unknown machines on the LAN, and of the host itself, are excluded, with their MACs, before
-// they are leased. No other address is.
+// TestProbe: Berth excludes addresses of unknown machines on the LAN, and of the host itself, with their MACs,
+// before it leases them. It excludes no other address.
 func TestProbe(t *testing.T) {
 	p := newProber(t, "eth0")
 	p.edge()
 	want := map[netip.Addr]string{peer4: macOf(t, peer), other4: macOf(t, other), host4: macOf(t, ""),
 		peer6: macOf(t, peer), other6: macOf(t, other), host6: macOf(t, "")}
 	p.finds(want)
-	run(t, "ip -n "+other+" addr add 10.9.0.22/24 dev eth0") // beyond the stock, and within it as that moves on
+	run(t, "ip -n "+other+" addr add 10.9.0.22/24 dev eth0") // beyond the stock at first, inside it after the next leases
 	for _, ten := range []string{"10.9.0.3", "10.9.0.4"} {
 		p.take(ten)
 	}
@@ -121,9 +121,10 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestScan: all machines that answer on the LAN are listed, with MAC and record. Recorded, they are devices.
+// TestScan: a scan lists all machines that answer on the LAN, with MAC and record. Once recorded, they are
+// devices.
 func TestScan(t *testing.T) {
-	p := newProber(t, "") // one that was probed before may be asked about once more
+	p := newProber(t, "") // a probed network may be asked about once more
 	p.edge()
 	within(t, 2*time.Second, "the edge is connected", func() error {
 		if p.lan.Connected() == 0 {
@@ -168,7 +169,7 @@ func (p *prober) take(one string) {
 	}
 }
 
-// finds waits until just these addresses are excluded, each with a note that has the MAC.
+// finds waits until exactly these addresses are excluded, each with a note that contains the MAC.
 func (p *prober) finds(want map[netip.Addr]string) {
 	p.t.Helper()
 	within(p.t, 8*time.Second, "they are excluded", func() error {
@@ -185,8 +186,8 @@ func (p *prober) finds(want map[netip.Addr]string) {
 	})
 }
 
-// TestForeignAnswer: a machine that claims a container's address on the LAN is found, with its MAC. The container
-// itself and this host are not.
+// TestForeignAnswer: Berth finds a machine that claims a container's address on the LAN, with its MAC. It does not
+// report the container itself or this host.
 func TestForeignAnswer(t *testing.T) {
 	p := newProber(t, "eth0")
 	l := p.listensFor("10.9.0.0/24", "10.9.0.30", "10.9.0.31")
@@ -194,7 +195,7 @@ func TestForeignAnswer(t *testing.T) {
 		"ip addr add 10.9.0.32/24 dev eth0")
 	p.findsForeign(l, "10.9.0.31", func() {
 		for ns, from := range map[string]string{peer: "10.9.0.30", other: "10.9.0.31"} {
-			asksFor(t, ns, addr(from), addr("10.9.0.99")) // nobody answers, and everybody hears who asks
+			asksFor(t, ns, addr(from), addr("10.9.0.99")) // no one answers, but all hear the asker's address
 		}
 	})
 }
@@ -206,11 +207,11 @@ func TestForeignAdvertisement(t *testing.T) {
 	p.findsForeign(l, "2001:db8::31", func() {
 		advertise(t, peer, addr("2001:db8::30"))
 		advertise(t, other, addr("2001:db8::31"))
-		advertise(t, "", addr("2001:db8::31")) // this host's own are never meant
+		advertise(t, "", addr("2001:db8::31")) // Berth never reports this host's own
 	})
 }
 
-// asksFor has a namespace speak to an address, from one of its own: first it asks all of the LAN who has that.
+// asksFor sends from a namespace's address to another one, which starts with an ARP request to all of the LAN.
 func asksFor(t *testing.T, ns string, from, to netip.Addr) {
 	t.Helper()
 	if _, err := in(ns, func() (none struct{}, err error) {
@@ -226,8 +227,8 @@ func asksFor(t *testing.T, ns string, from, to netip.Addr) {
 	}
 }
 
-// listensFor has the edge listen, and containers have addresses of a subnet: the first by the peer's MAC, the others by
-// such as nobody has.
+// listensFor makes the edge listen, and gives containers addresses of a subnet: the first with the peer's MAC, the
+// others with MACs that no machine has.
 func (p *prober) listensFor(subnet string, addrs ...string) *neighbours.Listener {
 	p.t.Helper()
 	quiet := logrus.New()
@@ -240,7 +241,7 @@ func (p *prober) listensFor(subnet string, addrs ...string) *neighbours.Listener
 	cidr := netip.MustParsePrefix(subnet)
 	grant, err := p.s.RequestPool(p.t.Context(), ipam.PoolRequest{Network: "home", CIDR: cidr, IPv6: cidr.Addr().Is6()})
 	lab.Must(p.t, err)
-	container := ipam.MAC(parseMAC(p.t, macOf(p.t, peer))) // it speaks, too
+	container := ipam.MAC(parseMAC(p.t, macOf(p.t, peer))) // it sends too
 	for i, one := range addrs {
 		if _, err := p.s.RequestAddress(p.t.Context(), ipam.AddressRequest{Pool: grant.ID, MAC: container,
 			Name: fmt.Sprint("web", i), Preferred: addr(one)}); err != nil {
@@ -251,8 +252,8 @@ func (p *prober) listensFor(subnet string, addrs ...string) *neighbours.Listener
 	return l
 }
 
-// findsForeign waits until the other host is found to say that it has an address, and nobody else anything, while
-// something is said all the time.
+// findsForeign waits until Berth finds that the other host claims an address, and no other finding. It calls say
+// all the time.
 func (p *prober) findsForeign(l *neighbours.Listener, address string, say func()) {
 	p.t.Helper()
 	within(p.t, 40*time.Second, "it is found", func() error {

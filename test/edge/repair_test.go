@@ -17,7 +17,7 @@ import (
 	"berth/internal/edge/nft"
 )
 
-// notices are what a provider told.
+// notices collects the notices of a provider.
 type notices struct {
 	mu  sync.Mutex
 	all []edge.Notice
@@ -41,7 +41,7 @@ func (n *notices) of(kind edge.NoticeKind) []edge.Notice {
 	return all
 }
 
-// start runs a provider until the test's end.
+// start runs a provider until the test ends.
 func start(t *testing.T, p *nft.Provider) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -55,8 +55,8 @@ func start(t *testing.T, p *nft.Provider) {
 	})
 }
 
-// TestRepair: what others remove is back within two seconds, and counted. `flush table` leaves the elements of maps;
-// rules without elements do nothing, and elements without rules neither.
+// TestRepair: Berth restores within two seconds whatever others remove, and counts it. `flush table` keeps the
+// elements of maps. Rules without elements, and elements without rules, do nothing.
 func TestRepair(t *testing.T) {
 	newLab(t)
 	dockerIPTables(t)
@@ -90,7 +90,7 @@ func TestRepair(t *testing.T) {
 		"ip addr del 2001:db8::100/128 dev eth0",
 		"nft list ruleset | awk '/table ip filter/,/^}/' > /run/docker; nft flush ruleset",
 	} {
-		if strings.Contains(harm, "flush ruleset") { // the engine's go with it: it is restarted
+		if strings.Contains(harm, "flush ruleset") { // this removes the engine's rules too, so the engine is restarted
 			harm += "; iptables -w -N DOCKER-USER; iptables -w -A FORWARD -j DOCKER-USER; ip6tables -w -N DOCKER-USER"
 		}
 		run(t, harm)
@@ -112,7 +112,7 @@ func TestRepair(t *testing.T) {
 	expect(t, peer, "tcp", elastic6, guest, peer6)
 }
 
-// state is all that an edge has put in place.
+// state is everything that an edge has put in place.
 func state(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -121,17 +121,17 @@ func state(t *testing.T) string {
 			before, _, _ := strings.Cut(line, " expires")
 			before, _, _ = strings.Cut(before, " timeout")
 			if !strings.Contains(before, "elements = { 0x") && !strings.HasPrefix(strings.TrimSpace(before), "0x") {
-				all.WriteString(strings.TrimSpace(before) + "\n") // tickets end by themselves
+				all.WriteString(strings.TrimSpace(before) + "\n") // tickets expire
 			}
 		}
 	}
 	lines := strings.Split(all.String(), "\n")
-	slices.Sort(lines) // sets that are recreated stand elsewhere
+	slices.Sort(lines) // recreated sets are listed in another place
 	chains := run(t, "iptables -w -S DOCKER-USER; ip6tables -w -S DOCKER-USER")
 	return strings.Join(lines, "\n") + chains + strings.Join(onDevice(t, "eth0"), " ")
 }
 
-// TestDeviceComesBack: the device was replaced by another one; its addresses, gate and announcements are back.
+// TestDeviceComesBack: another device replaces the old one. Its addresses, gate and announcements come back.
 func TestDeviceComesBack(t *testing.T) {
 	newLab(t)
 	dockerIPTables(t)
@@ -162,7 +162,7 @@ func TestDeviceComesBack(t *testing.T) {
 	}
 }
 
-// TestThousands: ten thousand mappings are set, one of them is changed, and all are removed.
+// TestThousands sets ten thousand mappings, changes one of them, and removes all.
 func TestThousands(t *testing.T) {
 	newLab(t)
 	dockerIPTables(t)
@@ -184,7 +184,7 @@ func TestThousands(t *testing.T) {
 	}
 }
 
-// many are mappings that nobody announces.
+// many are mappings that are not announced.
 func many(n int) edge.State {
 	s := edge.State{Ranges: []edge.Range{{From: addr("10.64.0.0"), To: addr("10.64.255.255"), OnCut: edge.Keep}}}
 	inside := netip.MustParsePrefix("172.16.0.0/12")

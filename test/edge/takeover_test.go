@@ -13,7 +13,7 @@ import (
 	"berth/test/lab"
 )
 
-// first is when a MAC was heard to have an address for the first time since a time.
+// first is the first time after since that a MAC answered for an address.
 func (w *watch) first(a netip.Addr, mac string, since time.Time) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -45,7 +45,7 @@ func TestHostKilled(t *testing.T) {
 	}
 }
 
-// fault is what befalls a host, and what ends it.
+// fault is a failure of a host: how it begins and how it ends.
 type fault struct {
 	name       string
 	begin, end func(*clusterHost)
@@ -62,7 +62,7 @@ func stopped(of func(*clusterHost) []*lab.Process) (begin, end func(*clusterHost
 	return signal(syscall.SIGSTOP), signal(syscall.SIGCONT)
 }
 
-// faults are all that are tried.
+// faults are all faults under test.
 func faults() []fault {
 	edge := func(h *clusterHost) []*lab.Process { return []*lab.Process{h.edge} }
 	daemon := func(h *clusterHost) []*lab.Process { return []*lab.Process{h.daemon} }
@@ -83,13 +83,13 @@ func faults() []fault {
 	return all
 }
 
-// TestTakeOverUnderFaults: whatever happens to a host's edge and daemon, another host takes the address over, and two
-// never answer, not even when the first continues with old orders (MetalLB #589, #740; kube-vip #996; keepalived
-// #166). A host that is frozen, killed or cut off can only be silenced by its kernel.
+// TestTakeOverUnderFaults: whatever happens to a host's edge and daemon, another host takes over the address. Two
+// hosts never answer, not even when the first continues with old orders (MetalLB #589, #740; kube-vip #996;
+// keepalived #166). Only the kernel can silence a host that is frozen, killed or cut off.
 func TestTakeOverUnderFaults(t *testing.T) {
 	all, options, most := faults(), "", *rounds
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	if testing.Short() { // some of the faults, and as little to wait for as can be set
+	if testing.Short() { // some of the faults, with the shortest possible waits
 		options, most = "--ttl 3s", min(most, 3)
 	}
 	c := newCluster(t, options)
@@ -131,7 +131,7 @@ func TestTakeOverUnderFaults(t *testing.T) {
 	}
 }
 
-// hears waits until a MAC has an address, and returns when it was heard to since a time.
+// hears waits until a MAC answers for an address, and returns the first time after since.
 func (w *watch) hears(t *testing.T, who string, a netip.Addr, mac string, since time.Time,
 	long time.Duration) time.Time {
 	t.Helper()

@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// Authority signs certificates. The zero one signs each by itself.
+// Authority signs certificates. The zero Authority makes self-signed ones.
 type Authority struct{ tls.Certificate }
 
-// NewAuthority is one of a name.
+// NewAuthority makes an authority with a name.
 func NewAuthority(name string) (Authority, error) {
 	own, err := Authority{}.Sign(x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
 	return Authority{own}, err
 }
 
-// Sign makes a certificate of an hour, unless it says how long.
+// Sign makes a certificate. It is valid for an hour unless c says otherwise.
 func (a Authority) Sign(c x509.Certificate) (pair tls.Certificate, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -46,7 +46,7 @@ func (a Authority) Sign(c x509.Certificate) (pair tls.Certificate, err error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, err
 }
 
-// WritePair writes a certificate and its key in PEM, each where it has a path.
+// WritePair writes a certificate and its key in PEM, each if it has a path.
 func WritePair(pair tls.Certificate, certFile, keyFile string) error {
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	for _, part := range []struct {

@@ -19,10 +19,10 @@ func Root() (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// Build makes a static binary of the tree at path, with a version of its own.
+// Build builds a static binary of the tree at path, with the given version.
 func Build(path, version string) error { return BuildFor(runtime.GOARCH, path, version) }
 
-// BuildFor is Build for an architecture, as Go calls it.
+// BuildFor is Build for an architecture, named as Go names it.
 func BuildFor(arch, path, version string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+version, "-o", path,
 		"berth/cmd/berth")
@@ -33,7 +33,7 @@ func BuildFor(arch, path, version string) error {
 	return nil
 }
 
-// Main builds the daemon for the tests of a package, sets its path, and runs them.
+// Main builds the daemon for the tests of a package, sets its path, and runs the tests.
 func Main(m *testing.M, program *string) int {
 	dir, err := os.MkdirTemp("", "berth-lab")
 	if err != nil {
@@ -42,7 +42,7 @@ func Main(m *testing.M, program *string) int {
 	}
 	defer os.RemoveAll(dir)
 	*program = filepath.Join(dir, "berth")
-	// `go run` caches the linked program, and `go build` does not.
+	// `go run` caches the linked program; `go build` does not.
 	if out, err := exec.Command("go", "run", "-exec", "cp", "berth/cmd/berth", *program).CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building the daemon: %v\n%s", err, out)
 		return 1
@@ -50,7 +50,7 @@ func Main(m *testing.M, program *string) int {
 	return m.Run()
 }
 
-// Tool is the path of a program of the tests: the one that scripts/needs unpacked, or the system's.
+// Tool is the path of a program for the tests: the one that scripts/needs unpacked, or the system's.
 func Tool(name string) (string, error) {
 	root, err := Root()
 	if err != nil {

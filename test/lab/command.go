@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Run runs a program that takes at most so long on an idle machine, with its standard input, and returns its output as
-// Output does.
+// Run runs a program that takes at most within on an idle machine, with a standard input, and returns its output
+// like Output.
 func Run(within time.Duration, stdin io.Reader, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Patient(within))
 	defer cancel()
@@ -21,8 +21,7 @@ func Run(within time.Duration, stdin io.Reader, program string, args ...string) 
 	return Output(cmd)
 }
 
-// Output runs a command, and returns what it wrote to its standard output, trimmed. An error holds what it wrote to
-// standard error.
+// Output runs a command and returns its standard output, trimmed. An error contains its standard error.
 func Output(cmd *exec.Cmd) (string, error) {
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Over is a client of whoever listens on a unix socket. Each request has a connection of its own.
+// Over is a client for a unix socket. Each request uses a new connection.
 func Over(socket string) *http.Client {
 	return &http.Client{Timeout: Patient(time.Minute), Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -22,12 +22,12 @@ func Over(socket string) *http.Client {
 	}}
 }
 
-// Refused is the error that a driver answered with. Any other error of a call leaves its outcome open.
+// Refused is the error in a driver's answer. Any other error of a call leaves its outcome open.
 type Refused string
 
 func (r Refused) Error() string { return string(r) }
 
-// Call makes a call of Docker's IPAM protocol, and reads the answer into a pointer, if there is one.
+// Call makes a call of Docker's IPAM protocol. If answer is not nil, it decodes the answer into it.
 func Call(driver *http.Client, method string, message, answer any) error {
 	body, err := json.Marshal(message)
 	if err != nil {

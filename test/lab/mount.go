@@ -9,12 +9,12 @@ import (
 	"syscall"
 )
 
-// Unmount takes off what is mounted on a directory and below it, the deepest first.
+// Unmount unmounts everything on a directory and below it, deepest first.
 func Unmount(dir string) error {
 	return unmount(func(point string) bool { return point == dir || strings.HasPrefix(point, dir+"/") })
 }
 
-// UnmountUnder takes off what is mounted below a directory, the deepest first.
+// UnmountUnder unmounts everything below a directory, deepest first.
 func UnmountUnder(dir string) error {
 	return unmount(func(point string) bool { return strings.HasPrefix(point, dir+"/") })
 }

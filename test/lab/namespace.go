@@ -12,8 +12,8 @@ func In[T any](file string, do func() (T, error)) (value T, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread()            // and never unlocked: the thread ends with the goroutine
-		if unix.Gettid() == os.Getpid() { // but the first thread stays, and the process would seem to be there
+		runtime.LockOSThread()            // never unlocked: the thread ends with the goroutine
+		if unix.Gettid() == os.Getpid() { // except the first thread, which stays and would move the process
 			value, err = In(file, do)
 			runtime.UnlockOSThread()
 			return
@@ -32,5 +32,5 @@ func In[T any](file string, do func() (T, error)) (value T, err error) {
 	return value, err
 }
 
-// Namespace is the file of a network namespace that has a name.
+// Namespace is the path of a named network namespace.
 func Namespace(name string) string { return "/run/netns/" + name }

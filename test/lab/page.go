@@ -17,8 +17,8 @@ func Page(name string) (string, error) {
 	return string(text), err
 }
 
-// Lines are the lines for a shell that a page shows below a heading: those of its blocks of sh, each whole where it
-// goes on behind a backslash, without what is remarked on it.
+// Lines are the shell lines of a page below a heading: those of its sh blocks, with backslash continuations joined
+// and without comments.
 func Lines(page, below string) ([]string, error) {
 	text, err := Page(page)
 	if err != nil {
@@ -38,7 +38,7 @@ func Lines(page, below string) ([]string, error) {
 	return lines, nil
 }
 
-// ShellLines are the lines of the blocks of sh of a text.
+// ShellLines are the lines of the sh blocks of a text.
 func ShellLines(text string) (lines []string) {
 	for _, block := range strings.Split("\n"+text, "\n```sh\n")[1:] {
 		block, _, _ = strings.Cut(block, "\n```")
@@ -47,8 +47,7 @@ func ShellLines(text string) (lines []string) {
 	return lines
 }
 
-// LinesOf are the lines of a block for a shell, each whole where it goes on behind a backslash, without what is
-// remarked on it.
+// LinesOf are the shell lines of a block, with backslash continuations joined and without comments.
 func LinesOf(block string) (lines []string) {
 	for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", " ")) {
 		line, _, _ = strings.Cut(line, "  #")
@@ -59,7 +58,7 @@ func LinesOf(block string) (lines []string) {
 	return lines
 }
 
-// Block is the first block of a page that is marked as being in a language.
+// Block is the first block of a page in a language.
 func Block(page, language string) (string, error) {
 	text, err := Page(page)
 	if err != nil {
@@ -73,10 +72,10 @@ func Block(page, language string) (string, error) {
 	return block + "\n", nil
 }
 
-// Shown is a block of a page, as it stands there, and the language that it is marked as being in.
+// Shown is a block of a page, unchanged, and its language.
 type Shown struct{ Language, Text string }
 
-// Shows are the blocks that a page shows between a heading and the next one.
+// Shows are the blocks of a page between a heading and the next one.
 func Shows(page, below string) (all []Shown, err error) {
 	text, err := Page(page)
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// The ports that FreeAddress draws from. Linux gives connections theirs from 32768 on (ip_local_port_range), and while
-// a server is down a client that calls it again and again may get the very port that it calls: the server would not
-// come back.
+// The ports that FreeAddress draws from. Linux assigns ports from 32768 on to connections (ip_local_port_range).
+// While a server is down, a client that keeps calling may get the very port that it calls, and the server could
+// not come back.
 const (
 	lowest = 10000
 	ports  = 20000
 )
 
-// FreeAddress is an address and port of this machine's loopback on which nobody listens and from which nobody
-// connects, for a program that is told where to listen, and may be ended and started again.
+// FreeAddress is a free address and port on this machine's loopback. No program listens on it or connects from it,
+// so a program may listen there, end, and start again.
 func FreeAddress() (string, error) {
 	var errs []error
 	for range 20 {
@@ -31,7 +31,7 @@ func FreeAddress() (string, error) {
 	return "", errors.Join(errs...)
 }
 
-// Free is a FreeAddress for a test, which fails where there is none.
+// Free is a FreeAddress for a test. It ends the test if there is none.
 func Free(t testing.TB) string {
 	t.Helper()
 	address, err := FreeAddress()

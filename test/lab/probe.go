@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Probe asks by one datagram after the other, without waiting for answers, and keeps who answered which of them when.
-// An answer is the name of who gives it, what he likes, and the number that was asked.
+// Probe sends one datagram after another without waiting for answers, and records who answered each, and when. An
+// answer contains the answerer's name, any other words, and the number of the question.
 type Probe struct {
 	conn net.Conn
 	stop chan struct{}
@@ -25,7 +25,7 @@ type answered struct {
 	by        string
 }
 
-// NewProbe asks over a connection at an interval until Stop, which closes it.
+// NewProbe asks over a connection at an interval. Stop ends it and closes the connection.
 func NewProbe(conn net.Conn, every time.Duration) *Probe {
 	p := &Probe{conn: conn, stop: make(chan struct{})}
 	p.both.Go(func() { p.ask(every) })
@@ -33,7 +33,7 @@ func NewProbe(conn net.Conn, every time.Duration) *Probe {
 	return p
 }
 
-// ask numbers what it asks by the time, so that no number is another probe's, too.
+// ask uses the time as the number, so no two probes share one.
 func (p *Probe) ask(every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -42,7 +42,7 @@ func (p *Probe) ask(every time.Duration) {
 		case <-p.stop:
 			return
 		case <-tick.C:
-			_, _ = fmt.Fprintf(p.conn, "%d\n", time.Now().UnixNano()) // nobody may be there at this moment
+			_, _ = fmt.Fprintf(p.conn, "%d\n", time.Now().UnixNano()) // the server may be away now
 		}
 	}
 }
@@ -57,7 +57,7 @@ func (p *Probe) hear() {
 		}
 		_ = p.conn.SetReadDeadline(time.Now().Add(time.Second))
 		n, err := p.conn.Read(b)
-		if err != nil { // or nobody is there, as the network says
+		if err != nil { // or the network reports that the server is away
 			continue
 		}
 		words := strings.Fields(string(b[:n]))
@@ -74,7 +74,7 @@ func (p *Probe) hear() {
 	}
 }
 
-// Asked is when the question of a number was asked.
+// Asked is the time when the question with a number was asked.
 func Asked(number string) (time.Time, bool) {
 	n, err := strconv.ParseInt(number, 10, 64)
 	return time.Unix(0, n), err == nil
@@ -93,7 +93,7 @@ func (p *Probe) Gap(since time.Time) (longest time.Duration) {
 	return max(longest, time.Since(last))
 }
 
-// By counts the answers that somebody gave to what was asked since a time.
+// By counts the answers by name to questions asked since a time.
 func (p *Probe) By(name string, since time.Time) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +105,7 @@ func (p *Probe) By(name string, since time.Time) (n int) {
 	return n
 }
 
-// Stop ends it.
+// Stop ends the probe.
 func (p *Probe) Stop() error {
 	close(p.stop)
 	p.both.Wait()

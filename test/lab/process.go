@@ -13,11 +13,11 @@ import (
 type Process struct {
 	Cmd   *exec.Cmd
 	log   tail
-	ended chan struct{} // closed when it has ended; then err says how
+	ended chan struct{} // closed when it has ended; err then says how
 	err   error
 }
 
-// Start starts a program, which is killed when the test ends. The Process keeps its output.
+// Start starts a program, and kills it when the test ends. The Process keeps its output.
 func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
 	p := &Process{Cmd: cmd, ended: make(chan struct{})}
@@ -34,22 +34,22 @@ func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	return p
 }
 
-// Ended is closed when the program has ended.
+// Ended returns a channel that is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Err says how the program ended.
+// Err is how the program ended.
 func (p *Process) Err() error { return p.err }
 
 // Log is the beginning and the end of its output.
 func (p *Process) Log() string { return p.log.String() }
 
-// Kill ends it as a crash does.
+// Kill ends it like a crash.
 func (p *Process) Kill() {
 	_ = p.Cmd.Process.Kill() // it may have ended
 	<-p.ended
 }
 
-// Killed is an error unless the program was ended by Kill.
+// Killed returns an error unless Kill ended the program.
 func (p *Process) Killed() error {
 	select {
 	case <-p.ended:
@@ -70,7 +70,7 @@ func (p *Process) Signal(t testing.TB, s syscall.Signal) {
 	}
 }
 
-// Stop ends it in order, by SIGTERM, and fails the test if it ends with an error.
+// Stop ends it with SIGTERM, and fails the test if it ends with an error.
 func (p *Process) Stop(t testing.TB) {
 	t.Helper()
 	p.Signal(t, syscall.SIGTERM)
@@ -84,14 +84,14 @@ func (p *Process) Stop(t testing.TB) {
 	}
 }
 
-// Await waits until try succeeds, and ends the test if the program ends before.
+// Await waits until try succeeds, and ends the test if the program ends first.
 func (p *Process) Await(t testing.TB, try func() error) {
 	t.Helper()
 	AwaitOf(t, "the program", try, p)
 }
 
-// AwaitOf waits until try succeeds, and ends the test if one of the programs ends before. It asks often: tests of
-// crashes need the moments right after a start.
+// AwaitOf waits until try succeeds, and ends the test if one of the programs ends first. It tries often: crash
+// tests need the moments right after a start.
 func AwaitOf(t testing.TB, what string, try func() error, of ...*Process) {
 	t.Helper()
 	for deadline := time.Now().Add(Patient(10 * time.Second)); ; time.Sleep(2 * time.Millisecond) {

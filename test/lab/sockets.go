@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Listening has something take connections on a socket until the test ends.
+// Listening accepts connections on a socket until the test ends.
 func Listening(t testing.TB, path string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -20,7 +20,7 @@ func Listening(t testing.TB, path string) {
 	t.Cleanup(func() { l.Close() })
 }
 
-// Dead leaves a socket on which nothing listens.
+// Dead leaves a socket without a listener.
 func Dead(t testing.TB, path string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Patient is how long a thing is waited for that is over within d on a machine that does nothing else: this one, or the
-// one below it, may have four times as much to do as it can. Only what fails takes so long.
+// Patient is how long to wait for something that takes d on an idle machine: this machine, or the one below it,
+// may have four times as much work as it can do. Only a failure takes this long.
 func Patient(d time.Duration) time.Duration { return 8 * d }
 
 type final struct{ error }
 
-// Final marks an error that is not going to change.
+// Final marks an error that will not change.
 func Final(err error) error { return final{err} }
 
-// The shortest and the longest pause between two checks of Eventually. In between it is an eighth of the time waited so
-// far: checks often are programs, and many tests that wait side by side would leave the machine no time for the work.
+// The shortest and the longest pause between two checks of Eventually. In between it is an eighth of the time
+// waited so far: checks are often programs, and many parallel waits would leave no time for the work.
 const (
 	shortestPause = 10 * time.Millisecond
 	longestPause  = 500 * time.Millisecond
@@ -43,7 +43,7 @@ func Eventually(within time.Duration, check func() error) error {
 	}
 }
 
-// Await waits as Eventually does, and ends the test with the error.
+// Await waits like Eventually, and ends the test on an error.
 func Await(t testing.TB, within time.Duration, check func() error) {
 	t.Helper()
 	Must(t, Eventually(within, check))

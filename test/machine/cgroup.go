@@ -18,8 +18,8 @@ import (
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// cgroups are the directories of a machine's own group, one in each hierarchy that is mounted: one in all under
-// cgroup v2. All that a machine starts is in it, its containers included, and nothing else.
+// cgroups are the directories of a machine's own group: one for each mounted hierarchy, or a single one under
+// cgroup v2. They contain everything that a machine starts, its containers included, and nothing else.
 func cgroups(name string) []string {
 	if _, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.procs")); err == nil {
 		return []string{filepath.Join(cgroupRoot, name)}
@@ -28,7 +28,7 @@ func cgroups(name string) []string {
 	procs, _ := filepath.Glob(filepath.Join(cgroupRoot, "*", "cgroup.procs"))
 	for _, file := range procs {
 		dir := filepath.Dir(file)
-		if info, err := os.Lstat(dir); err == nil && info.IsDir() { // cpu,cpuacct has links to it
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() { // links to cpu,cpuacct exist too
 			all = append(all, filepath.Join(dir, name))
 		}
 	}
@@ -45,7 +45,7 @@ func makeCgroups(name string) error {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		// A new group of this hierarchy takes no process before it has been told its processors and its memory.
+		// In this hierarchy a new group accepts no process until its processors and memory are set.
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 			above, err := os.ReadFile(filepath.Join(filepath.Dir(dir), file))
 			if err != nil {
@@ -59,14 +59,15 @@ func makeCgroups(name string) error {
 	return nil
 }
 
-// endCgroups ends what still runs in a machine's group, of an interrupted run as well, and removes the group.
+// endCgroups kills everything that still runs in a machine's group, even from an interrupted run, and removes the
+// group.
 func endCgroups(name string) error {
 	return lab.Eventually(20*time.Second, func() error {
 		var errs []error
 		for _, dir := range cgroups(name) {
 			pids, groups := within(dir)
 			for _, pid := range pids {
-				_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone
+				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
 			}
 			for i := len(groups) - 1; i >= 0; i-- {
 				if err := syscall.Rmdir(groups[i]); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -78,7 +79,7 @@ func endCgroups(name string) error {
 	})
 }
 
-// within are the processes of a group and of those below it, and the groups, each before those below it.
+// within are the processes of a group and its subgroups, and these groups, parents first.
 func within(dir string) (pids []int, groups []string) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

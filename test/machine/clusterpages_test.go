@@ -16,8 +16,8 @@ const (
 	hostsPage   = "docs/hosts.md"
 )
 
-// The lines of the pages about hosts that share a store, on the first host of docs/cluster.md. The other two are
-// members of etcd only.
+// The lines of the pages about hosts with a shared store, on the first host of docs/cluster.md. The other two are
+// only etcd members.
 func TestClusterPages(t *testing.T) {
 	h := reader(t, "cluster")
 	h.hasImages("nginx", "postgres", "busybox")
@@ -30,7 +30,7 @@ func TestClusterPages(t *testing.T) {
 	h.guards()
 }
 
-// hasEtcd installs etcd and begins one of three members, as docs/cluster.md does.
+// hasEtcd installs etcd and starts one of three members, as docs/cluster.md does.
 func (h *Harness) hasEtcd() {
 	h.Helper()
 	h.types("rm -f /etc/apt/sources.list.d/* /etc/apt/sources.list; " +
@@ -65,7 +65,7 @@ func (h *Harness) hasEtcd() {
 	})
 }
 
-// bringsAlong takes to the cluster what the host had alone.
+// bringsAlong moves the host's own data to the cluster.
 func (h *Harness) bringsAlong() {
 	h.Helper()
 	h.types("berth network create old --space site --subnet 10.50.0.0/24,pool; berth reservation add old --owner mail")
@@ -78,7 +78,7 @@ func (h *Harness) bringsAlong() {
 	}
 }
 
-// trusted waits until the store that hosts share serves.
+// trusted waits until the shared store works.
 func (h *Harness) trusted() {
 	h.Helper()
 	lab.Await(h, 20*time.Second, func() error {
@@ -110,7 +110,7 @@ func (h *Harness) hasBridge() {
 	h.types(blocks[2])
 }
 
-// mends has etcd lose everything, brings a backup back, and what was done since.
+// mends empties etcd and restores a backup and the changes made after it.
 func (h *Harness) mends() {
 	h.Helper()
 	h.types("berth state backup --shared cluster.db")
@@ -139,7 +139,7 @@ func (h *Harness) mends() {
 	h.must(h.sound())
 }
 
-// guards runs the daemon by hand as docs/hosts.md does, and has etcd want a user of it.
+// guards runs the daemon by hand as docs/hosts.md does, and makes etcd require a user.
 func (h *Harness) guards() {
 	h.Helper()
 	h.stopped()

@@ -20,8 +20,8 @@ func (h *Harness) composes() {
 	h.tool("compose-v5.5.0", "/usr/local/lib/docker/cli-plugins/docker-compose")
 }
 
-// docs/compose.md: a project comes up on the override that the page has written for its Compose file, and a container
-// without one takes the address that is reserved.
+// docs/compose.md: a project starts with the override that the page writes for its Compose file. A container
+// without one takes its reserved address.
 func (h *Harness) composePage() {
 	h.composes()
 	h.writes("/root/compose.yaml", h.shows(composeDoc, composeBelow, 4)[1], 0o644)
@@ -40,7 +40,7 @@ func (h *Harness) composePage() {
 	h.types("docker rm -f again; " + compose + "down --timeout 1")
 }
 
-// docs/adopt.md: a project that runs on the engine's own addresses moves to Berth, and keeps them.
+// docs/adopt.md: a project that runs with the engine's own addresses moves to Berth and keeps them.
 func (h *Harness) adoptPage() {
 	h.composes()
 	h.writes("/srv/photos/compose.yaml", "services:\n  web: {image: nginx}\n  db: {image: postgres}\n", 0o644)
@@ -80,7 +80,7 @@ func (h *Harness) adoptPage() {
 	h.types("docker compose -p photos down --timeout 1")
 }
 
-// docs/leave.md: what would be done, and, asked on the terminal, doing it.
+// docs/leave.md: the dry run, and, after a question on the terminal, the real run.
 func (h *Harness) leavePage() {
 	lines := h.lines(h.shows("docs/leave.md", "## Leave", 1)[0], 2)
 	h.types("docker network create --ipam-driver berth --subnet 10.33.0.0/24 shop; " +

@@ -15,8 +15,8 @@ import (
 
 const dhcpDoc = "docs/dhcp.md"
 
-// docs/dhcp.md: containers have addresses of the LAN's own server, which an edge asks that is a unit, and then one that
-// is a container; on a network of the moment, and on a planned one.
+// docs/dhcp.md: containers have addresses from the LAN's own DHCP server. The edge that asks it is first a unit,
+// then a container. The network is first an unplanned one, then a planned one.
 func (h *Harness) dhcpPage() {
 	h.eth0()
 	h.types("ip address flush dev eth0; ip -n lan address replace 192.168.1.1/24 dev eth0")
@@ -45,7 +45,7 @@ func (h *Harness) dhcpPage() {
 	h.types("docker rm -f shop_web_1 berth-edge; docker network rm lan")
 }
 
-// hasRouter has a server of this host's give addresses on the machine's LAN, as a router does.
+// hasRouter runs a DHCP server of this host on the machine's LAN, like a router's.
 func (h *Harness) hasRouter() {
 	h.Helper()
 	program, err := lab.Tool("dnsmasq")
@@ -58,14 +58,14 @@ func (h *Harness) hasRouter() {
 	lab.Start(h, cmd)
 }
 
-// hasEdgeImage makes an image that is as that of Dockerfile.edge, but for the programs that map addresses.
+// hasEdgeImage makes an image like that of Dockerfile.edge, without the programs that map addresses.
 func (h *Harness) hasEdgeImage() {
 	h.Helper()
 	h.types("tar -C / -c usr/local/bin/berth | " +
 		`docker import --change 'ENTRYPOINT ["/usr/local/bin/berth", "edge"]' - berth-edge`)
 }
 
-// onceItListens types a line again until the edge, which was started a moment ago, listens: it is refused before.
+// onceItListens repeats a line until the edge, just started, listens. Earlier runs of the line are refused.
 func (h *Harness) onceItListens(line string) {
 	h.Helper()
 	lab.Await(h, 20*time.Second, func() error {
@@ -77,7 +77,7 @@ func (h *Harness) onceItListens(line string) {
 	})
 }
 
-// fromRouter is the address of a container, which must be one of the router's.
+// fromRouter is the address of a container. It must be one from the router.
 func (h *Harness) fromRouter(container string) string {
 	h.Helper()
 	all, err := h.running("lan")

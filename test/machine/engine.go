@@ -19,7 +19,7 @@ func (m *Machine) Docker(args ...string) (string, error) {
 	return m.In(append([]string{"docker"}, args...)...)
 }
 
-// importImage makes the image of the containers from scratch: Debian's static busybox and links to it.
+// importImage makes the image of the containers: Debian's static busybox and links to it.
 func (m *Machine) importImage() error {
 	_, err := m.In("sh", "-ec", `mkdir -p /root/image/bin; cd /root/image
 		cp /bin/busybox bin/; for applet in sh ip ping sleep; do ln -s busybox bin/$applet; done
@@ -27,14 +27,14 @@ func (m *Machine) importImage() error {
 	return err
 }
 
-// createNetwork makes a Docker network with addresses by a driver: berth, or the engine's own, which is default.
+// createNetwork makes a Docker network with addresses from a driver: berth, or default, which is the engine's own.
 func (m *Machine) createNetwork(name, driver, subnet string, options ...string) error {
 	args := append([]string{"network", "create", "--ipam-driver", driver, "--subnet", subnet}, options...)
 	_, err := m.Docker(append(args, name)...)
 	return err
 }
 
-// startContainer runs a container that the engine starts again whenever it can. Its program would ignore SIGTERM.
+// startContainer runs a container with an always-restart policy. Its program would ignore SIGTERM.
 func (m *Machine) startContainer(name, network string) error {
 	_, err := m.Docker("run", "--detach", "--name", name, "--network", network, "--restart", "always", "--stop-signal",
 		"SIGKILL",
@@ -42,7 +42,7 @@ func (m *Machine) startContainer(name, network string) error {
 	return err
 }
 
-// startContainers runs several, of the names prefix1 and on.
+// startContainers runs n containers with names from prefix1.
 func (m *Machine) startContainers(n int, prefix, network string) error {
 	for i := range n {
 		if err := m.startContainer(fmt.Sprintf("%s%d", prefix, i+1), network); err != nil {
@@ -52,13 +52,13 @@ func (m *Machine) startContainers(n int, prefix, network string) error {
 	return nil
 }
 
-// Container is a container that runs, as `docker inspect` shows it.
+// Container is a running container, as `docker inspect` shows it.
 type Container struct {
 	Address string
-	Started string // when
+	Started string // the start time
 }
 
-// running are the containers of a network that run and have an address, by name.
+// running are the running containers of a network that have an address, by name.
 func (m *Machine) running(network string) (map[string]Container, error) {
 	ids, err := m.Docker("ps", "--quiet", "--no-trunc")
 	if err != nil {
@@ -93,7 +93,7 @@ func (m *Machine) running(network string) (map[string]Container, error) {
 	return all, nil
 }
 
-// back waits until n containers of a network run, each with an address that no other one has.
+// back waits until n containers of a network run, each with a unique address.
 func (m *Machine) back(network string, n int) (all map[string]Container, err error) {
 	err = lab.Eventually(2*time.Minute, func() error {
 		if all, err = m.running(network); err != nil {
@@ -117,7 +117,7 @@ func (m *Machine) back(network string, n int) (all map[string]Container, err err
 	return all, nil
 }
 
-// reach asks each container for an echo, from the machine's own network.
+// reach pings each container from the machine's own network.
 func (m *Machine) reach(all map[string]Container) error {
 	var addresses []string
 	for name, c := range all {

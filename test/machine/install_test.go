@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// `make install` in a clone: the units run in their sandbox, containers have addresses, and the next boot starts Berth
-// first. `make uninstall` removes everything but the state, and the next installation continues with it.
+// `make install` in a clone: the units run in their sandbox, containers have addresses, and the next boot starts
+// Berth first. `make uninstall` removes everything but the state, which the next installation uses.
 func TestInstall(t *testing.T) {
 	h := own(t, "fresh", 2)
 	h.must(h.active())
@@ -39,7 +39,7 @@ func TestInstall(t *testing.T) {
 	h.uninstalled()
 }
 
-// sandboxed checks what the unit's sandbox is to the process that runs in it.
+// sandboxed checks the sandbox as seen by the unit's process.
 func (h *Harness) sandboxed() {
 	h.Helper()
 	pid := fmt.Sprint(h.unitPid("berth.service"))
@@ -56,7 +56,7 @@ func (h *Harness) sandboxed() {
 	writable := map[string]bool{}
 	for line := range strings.Lines(mounts) {
 		if f := strings.Fields(line); len(f) > 5 {
-			writable[f[4]] = strings.HasPrefix(f[5]+",", "rw,") // the last mount on a place is the one that is seen
+			writable[f[4]] = strings.HasPrefix(f[5]+",", "rw,") // the last mount on a path hides earlier ones
 		}
 	}
 	for path, want := range map[string]bool{"/": false, "/var/lib/berth": true, "/home": false, "/proc/sys": false} {
@@ -69,7 +69,7 @@ func (h *Harness) sandboxed() {
 	}
 }
 
-// uninstalled checks `make uninstall` under running containers, and `make install` after it.
+// uninstalled checks `make uninstall` while containers run, and then `make install`.
 func (h *Harness) uninstalled() {
 	h.Helper()
 	before := h.held()

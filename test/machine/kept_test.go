@@ -21,11 +21,11 @@ var (
 // kind is a network of TestKept.
 type kind struct {
 	name, subnet string
-	home         time.Duration // how soon after the engine answers each has its own address; 0: that is not said
+	home         time.Duration // each has its own address this soon after the engine answers; 0: no promise
 	keep         func(*Harness, map[string]Container)
 }
 
-// soon is how long after the engine answers a container may have another address than its own, where that is repaired.
+// soon is how long after the engine answers a container may still have a wrong address that Berth then repairs.
 const soon = 10 * time.Second
 
 var kinds = []kind{
@@ -43,9 +43,9 @@ var kinds = []kind{
 	{"unpinned", "10.9.4.0/24", 0, func(*Harness, map[string]Container) {}},
 }
 
-// A container has its old address again, on an engine that does not say who asks, whatever happens to it while others
-// are idle on its network. A witness knows who it must be. Without one, Berth recognises a restart by the release
-// right before it.
+// A container gets its old address back, on an engine that does not say which container asks, whatever happens to
+// it while others are idle on its network. A witness knows the container. Without one, Berth recognises a restart
+// by the release right before it.
 func TestKept(t *testing.T) {
 	h := own(t, "kept", 0)
 	before := h.furnish()
@@ -66,7 +66,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// furnish makes the networks and their containers, of all networks at once, and returns what they have.
+// furnish makes all networks and their containers at the same time, and returns the containers.
 func (h *Harness) furnish() map[string]map[string]Container {
 	h.Helper()
 	var wait sync.WaitGroup
@@ -87,7 +87,8 @@ func (h *Harness) furnish() map[string]map[string]Container {
 	return all
 }
 
-// kept checks that no container of a network has an address that none had before, and waits until each has its own.
+// kept checks that no container has an address that none of the network had before, and waits until each has its
+// own.
 func (h *Harness) kept(k kind, before map[string]Container) {
 	h.Helper()
 	var had []string

@@ -13,9 +13,9 @@ import (
 	"berth/test/lab"
 )
 
-// Lease is what the tests read of one line of `berth lease ls --format json`.
+// Lease holds the fields that the tests read from one lease in `berth lease ls --format json`.
 type Lease struct {
-	ID      uint64 `json:"id"` // that of no other lease, also of the same address
+	ID      uint64 `json:"id"` // unique, even among leases of the same address
 	Address string `json:"address"`
 	Kind    string `json:"kind"`
 	Owner   string `json:"owner"`
@@ -41,7 +41,7 @@ func (m *Machine) Berth(args ...string) (string, error) {
 	return m.In(append([]string{"berth"}, args...)...)
 }
 
-// leases are the addresses in use inside a prefix, as Berth has them on record.
+// leases are Berth's leases inside a prefix, by address.
 func (m *Machine) leases(within string) (map[string]Lease, error) {
 	prefix, err := netip.ParsePrefix(within)
 	if err != nil {
@@ -59,7 +59,7 @@ func (m *Machine) leases(within string) (map[string]Lease, error) {
 	return all, err
 }
 
-// agreed checks that the leases of a subnet are the addresses of these containers, and those of nobody else.
+// agreed checks that the leases of a subnet are exactly the addresses of these containers.
 func (m *Machine) agreed(subnet string, containers map[string]Container) error {
 	held, err := m.leases(subnet)
 	if err != nil {
@@ -77,7 +77,7 @@ func (m *Machine) agreed(subnet string, containers map[string]Container) error {
 	return nil
 }
 
-// sound waits until `berth check` finds nothing wrong.
+// sound waits until `berth check` reports no problem.
 func (m *Machine) sound() error {
 	return lab.Eventually(30*time.Second, func() error {
 		out, err := m.Berth("check")
@@ -88,7 +88,7 @@ func (m *Machine) sound() error {
 	})
 }
 
-// pin gives each container of a network its present address for good.
+// pin pins each container of a network to its present address.
 func (m *Machine) pin(network string) error {
 	_, err := m.Berth("pin", "--network", network, "--yes")
 	return err

@@ -16,7 +16,7 @@ import (
 	"berth/test/lab"
 )
 
-// prefix begins the names of all machines, which are their names as systemd-nspawn and the cgroups have them.
+// prefix starts the names of all machines, in systemd-nspawn and in the cgroups.
 const prefix = "berth-t-machine-"
 
 // Machine is a Debian with systemd and Docker.
@@ -26,25 +26,25 @@ type Machine struct {
 	off  chan struct{}
 	init int // 0 while it is off
 
-	boots int // how often it was turned on
+	boots int // number of boots
 }
 
-// newMachine makes a machine on the tree that all share, and does not boot it.
+// newMachine makes a machine on the shared tree, and does not boot it.
 func newMachine(name string) (*Machine, error) {
 	m := &Machine{name: prefix + name, dir: filepath.Join(base, name)}
 	return m, mountTree(*tree, m.dir)
 }
 
-// root is where a path of the machine is seen from here, also while it is off.
+// root is the path on the host of a machine's path, even while the machine is off.
 func (m *Machine) root(path string) string { return filepath.Join(m.dir, "root", path) }
 
-// console is what its init and its kernel's place said, over all boots.
+// console is the console output of all boots.
 func (m *Machine) console() string {
 	b, _ := os.ReadFile(filepath.Join(m.dir, "console"))
 	return string(b)
 }
 
-// Boot turns it on, and returns when all its units have started.
+// Boot boots the machine and returns when all its units have started.
 func (m *Machine) Boot() error {
 	if err := makeCgroups(m.name); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (m *Machine) Boot() error {
 		return err
 	}
 	defer console.Close()
-	// The engine's data is outside of the layer, because its images are layers, too.
+	// The engine's data is outside the layer, because its images are layers too.
 	nspawn := []string{"systemd-nspawn", "--quiet", "--directory", m.root(""), "--machine", m.name, "--register=no",
 		"--keep-unit",
 		"--boot", "--private-network", "--bind", filepath.Join(m.dir, "docker") +
@@ -73,7 +73,7 @@ func (m *Machine) Boot() error {
 	off := make(chan struct{})
 	m.off = off
 	go func() {
-		_ = cmd.Wait() // a power cut is a failure to it
+		_ = cmd.Wait() // a power cut makes it fail
 		close(off)
 	}()
 	if err := lab.Eventually(20*time.Second, func() error {
@@ -90,7 +90,7 @@ func (m *Machine) Boot() error {
 	return m.started()
 }
 
-// started waits until systemd has started all that belongs to a boot.
+// started waits until systemd has started everything of a boot.
 func (m *Machine) started() error {
 	err := lab.Eventually(3*time.Minute, func() error {
 		state, err := m.In("systemctl", "is-system-running")
@@ -116,13 +116,13 @@ func (m *Machine) In(args ...string) (string, error) {
 	return lab.Run(2*time.Minute, nil, in[0], in[1:]...)
 }
 
-// command is what runs a command on the machine, when it is run here.
+// command is the command on the host that runs a command on the machine.
 func (m *Machine) command(args ...string) []string {
 	return append([]string{"nsenter", "--target", strconv.Itoa(m.init), "--all", "--wd=/root",
 		"env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}, args...)
 }
 
-// PowerCut ends all its processes at once, as they are.
+// PowerCut kills all its processes at once.
 func (m *Machine) PowerCut() error {
 	if err := syscall.Kill(m.init, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return err
@@ -130,7 +130,7 @@ func (m *Machine) PowerCut() error {
 	return m.gone(20 * time.Second)
 }
 
-// PowerOff turns it off in order.
+// PowerOff shuts it down in order.
 func (m *Machine) PowerOff() error {
 	if out, err := m.In("systemctl", "--no-block", "poweroff"); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
@@ -149,7 +149,7 @@ func (m *Machine) gone(within time.Duration) error {
 	}
 }
 
-// Remove turns it off at once and removes all of it.
+// Remove stops it at once and deletes it.
 func (m *Machine) Remove() error {
 	var err error
 	if m.init != 0 {
@@ -158,7 +158,7 @@ func (m *Machine) Remove() error {
 	return errors.Join(err, removeMachine(filepath.Base(m.dir)))
 }
 
-// removeMachine removes a machine, whichever run it is of.
+// removeMachine removes a machine of any run.
 func removeMachine(name string) error {
 	dir := filepath.Join(base, name)
 	root, statErr := os.Stat(filepath.Join(dir, "root"))
@@ -171,17 +171,16 @@ func removeMachine(name string) error {
 	return os.RemoveAll(dir)
 }
 
-// removeTraces removes what a systemd-nspawn that was killed leaves in /run, and its directories there where nothing
-// else is in them.
+// removeTraces removes what a killed systemd-nspawn leaves in /run, and its directories there if they are empty.
 func removeTraces(name string, root *syscall.Stat_t) {
 	const run = "/run/systemd/nspawn/"
 	for _, path := range []string{"propagate/" + prefix + name, fmt.Sprintf("locks/inode-%d:%d", root.Dev, root.Ino),
 		"propagate", "locks", ""} {
-		_ = os.Remove(run + path) // it is not there, or others are in it
+		_ = os.Remove(run + path) // it is absent, or others use it
 	}
 }
 
-// cleanUp removes what the tests made, or left when they were interrupted.
+// cleanUp removes what the tests made, also after an interruption.
 func cleanUp() error {
 	entries, err := os.ReadDir(base)
 	if errors.Is(err, os.ErrNotExist) {

@@ -20,7 +20,7 @@ var (
 	cleanOnly = flag.Bool("clean", false, "remove what an interrupted run left, and run nothing")
 )
 
-// The Berth that is installed, and the one that it is upgraded to: one program with two versions.
+// The installed Berth, and the one to upgrade to: the same program with two versions.
 var (
 	binary = filepath.Join(base, "bin", "berth-1")
 	newer  = filepath.Join(base, "bin", "berth-2")
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runAll runs the tests between two clean-ups.
+// runAll runs the tests with a clean-up before and after.
 func runAll(m *testing.M) (code int, err error) {
 	release, err := lab.Exclusive("berth-m")
 	if err != nil {
@@ -57,7 +57,7 @@ func runAll(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// cleanWhenInterrupted has a run that is ended from outside leave nothing.
+// cleanWhenInterrupted cleans up if the run is ended from outside.
 func cleanWhenInterrupted() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)

@@ -9,9 +9,8 @@ import (
 
 const namesDoc = "docs/dns.md"
 
-// docs/dns.md and docs/dns-forward.md: names are answered for by the unit, on port 53 to a container that asks by
-// itself, and beside
-// systemd-resolved, which asks for all others on the host.
+// docs/dns.md and docs/dns-forward.md: the unit answers for names, on port 53 to a container that asks directly,
+// and together with systemd-resolved, which resolves all other names on the host.
 func (h *Harness) namesPage() {
 	h.types("berth network create home --subnet 10.1.0.0/16,gateway=10.1.0.1,pool")
 	h.types("docker network create home --ipam-driver berth --ipam-opt network=home")
@@ -42,7 +41,7 @@ func (h *Harness) namesPage() {
 	h.types("docker rm -f $(docker ps --all --quiet); docker network rm home")
 }
 
-// namesAt has the unit answer for names at an address.
+// namesAt makes the unit answer for names at an address.
 func (h *Harness) namesAt(at string) {
 	h.Helper()
 	h.writes("/etc/default/berth", "BERTH_DNS_LISTEN="+at+"\nBERTH_DNS_ZONE=lan.example\n", 0o644)

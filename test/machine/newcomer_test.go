@@ -14,8 +14,8 @@ import (
 	"berth/test/lab"
 )
 
-// The lines of README.md, in order, on the Compose file that it shows. A recreated container keeps its address though
-// another one came between. At the end all are back on the engine's own IPAM with their addresses.
+// The lines of README.md, in order, with its Compose file. A recreated container keeps its address even if another
+// one has started in between. At the end all containers are back on the engine's own IPAM with their addresses.
 func TestNewcomer(t *testing.T) {
 	m, err := newMachine("newcomer")
 	h := enter(t, m, err)
@@ -29,7 +29,7 @@ func TestNewcomer(t *testing.T) {
 		"make uninstall"}; !slices.Equal(lines, want) {
 		t.Fatalf("README.md has other lines than this test knows: %q", lines)
 	}
-	h.must(h.install(binary)) // make install, in a clone
+	h.must(h.install(binary)) // this is make install, in a clone
 	h.typed(lines[1:3]...)
 	before := h.shop(2)
 	h.typed(lines[3:7]...)
@@ -40,7 +40,7 @@ func TestNewcomer(t *testing.T) {
 	}
 	h.planned()
 
-	h.typed(lines[7] + " --yes") // which is what a person says when it asks
+	h.typed(lines[7] + " --yes") // the answer that a user would type
 	if left := h.shop(3); !maps.Equal(left, after) {
 		t.Errorf("with Berth: %v; back with the engine's own IPAM: %v", after, left)
 	}
@@ -55,7 +55,7 @@ func TestNewcomer(t *testing.T) {
 	h.shop(3)
 }
 
-// hasCompose gives the machine a compose command, the Compose file of README.md, and what stands for its images.
+// hasCompose gives the machine a compose command, the Compose file of README.md, and substitutes for its images.
 func (h *Harness) hasCompose() {
 	h.Helper()
 	file, err := lab.Block("README.md", "yaml")
@@ -66,7 +66,7 @@ func (h *Harness) hasCompose() {
 	h.hasImages("nginx", "redis")
 }
 
-// typed runs lines of README.md, in the directory of its Compose file.
+// typed runs lines of README.md in the directory of its Compose file.
 func (h *Harness) typed(lines ...string) {
 	h.Helper()
 	for _, line := range lines {
@@ -78,7 +78,7 @@ func (h *Harness) typed(lines ...string) {
 	}
 }
 
-// shop are the addresses of the project's network by the names of its containers, each of which answers.
+// shop are the addresses in the project's network by container name. Each must answer.
 func (h *Harness) shop(n int) map[string]string {
 	h.Helper()
 	all, err := h.back("shop_default", n)
@@ -91,8 +91,8 @@ func (h *Harness) shop(n int) map[string]string {
 	return at
 }
 
-// showsWhatIsTold waits until `berth lease ls` shows the table of README.md: an engine before 29 says the names of
-// containers a moment after they have started.
+// showsWhatIsTold waits until `berth lease ls` shows the table of README.md: an engine before 29 reports a
+// container's name a moment after its start.
 func (h *Harness) showsWhatIsTold() error {
 	told, err := lab.Block("README.md", "text")
 	if err != nil {
@@ -112,7 +112,7 @@ func (h *Harness) showsWhatIsTold() error {
 	})
 }
 
-// planned runs the lines by which README.md plans a network, and takes away what they made in Docker.
+// planned runs the lines of README.md that plan a network, and removes what they made in Docker.
 func (h *Harness) planned() {
 	h.Helper()
 	lines, err := lab.Lines("README.md", "## Plan it")

@@ -19,7 +19,7 @@ import (
 	"berth/test/lab"
 )
 
-// packages makes the Debian packages of binaries, by their architectures, as `make packages` does.
+// packages makes the Debian packages of binaries, one for each architecture, as `make packages` does.
 func (h *Harness) packages(version, dir string, binaries ...string) []string {
 	h.Helper()
 	root, err := lab.Root()
@@ -30,9 +30,9 @@ func (h *Harness) packages(version, dir string, binaries ...string) []string {
 	return strings.Fields(out)
 }
 
-// The package on a Debian. Installed, Berth runs in its sandbox, and berth edge does not run. Upgraded under running
-// containers, they keep their addresses, and one that starts meanwhile starts. Removed, it names the networks that are
-// left without it, and keeps the addresses. Purged, it leaves nothing.
+// The package on a Debian. After installation Berth runs in its sandbox, and berth edge does not run. During an
+// upgrade running containers keep their addresses, and a container can start. Removal names the networks that are
+// left without Berth, and keeps the addresses. Purging leaves nothing.
 func TestPackage(t *testing.T) {
 	m, err := newMachine("package")
 	h := enter(t, m, err)
@@ -60,7 +60,7 @@ func TestPackage(t *testing.T) {
 	h.packagePurged()
 }
 
-// dpkg runs dpkg on the machine, and returns all that it says.
+// dpkg runs dpkg on the machine and returns all output.
 func (h *Harness) dpkg(args ...string) string {
 	h.Helper()
 	quoted := "dpkg " + strings.Join(args, " ") + " 2>&1"
@@ -71,7 +71,7 @@ func (h *Harness) dpkg(args ...string) string {
 	return out
 }
 
-// packageRuns checks what an installation has started, and what not.
+// packageRuns checks what an installation has started, and what it has not.
 func (h *Harness) packageRuns() {
 	h.Helper()
 	h.must(h.active())
@@ -91,7 +91,7 @@ func (h *Harness) packageRuns() {
 	}
 }
 
-// packageUpgraded checks an upgrade under running containers, with a setting of somebody's.
+// packageUpgraded checks an upgrade while containers run, with a changed setting.
 func (h *Harness) packageUpgraded(deb string) {
 	h.Helper()
 	h.types("echo BERTH_LOG_LEVEL=debug >>/etc/default/berth; systemctl disable berth-mac.socket")
@@ -137,8 +137,8 @@ func (h *Harness) packageUpgraded(deb string) {
 	}
 }
 
-// completionPage runs the lines of docs/install.md for completion and manual pages, in the places that the packages of
-// the shells make.
+// completionPage runs the lines of docs/install.md for completion and manual pages, in the directories of the
+// shells' packages.
 func (h *Harness) completionPage() {
 	h.Helper()
 	lines, err := lab.Lines("docs/install.md", "## Completion and manual pages")
@@ -163,7 +163,7 @@ func (h *Harness) completionPage() {
 	h.types("rm -rf /etc/fish /usr/local/share/zsh /usr/local/share/man/man1")
 }
 
-// packageRemoved checks a removal under running containers, and an installation after it.
+// packageRemoved checks a removal while containers run, and then an installation.
 func (h *Harness) packageRemoved(deb string) {
 	h.Helper()
 	containers, before := h.settled(4), h.held()
@@ -189,7 +189,7 @@ func (h *Harness) packageRemoved(deb string) {
 	h.settled(4)
 }
 
-// packagePurged checks that nothing is left, besides the group, as with all packages of Debian's.
+// packagePurged checks that nothing is left but the group, as with all Debian packages.
 func (h *Harness) packagePurged() {
 	h.Helper()
 	_, err := h.In("sh", "-c", "docker rm --force $(docker ps --quiet) && docker network rm "+lan)
@@ -214,8 +214,8 @@ func (h *Harness) leftNothing() {
 	}
 }
 
-// The packages of both architectures have a static program for their own, lintian accepts them, and two builds give
-// the same bytes.
+// The packages of both architectures contain a static program for their own. lintian accepts them, and two builds
+// give the same bytes.
 func TestPackages(t *testing.T) {
 	h := &Harness{T: t}
 	dir := filepath.Join(base, "packages")
@@ -241,7 +241,7 @@ func TestPackages(t *testing.T) {
 	}
 }
 
-// packageIsFor checks what is in a package.
+// packageIsFor checks the content of a package.
 func (h *Harness) packageIsFor(deb string, machine elf.Machine) {
 	h.Helper()
 	tree := deb + ".tree"

@@ -13,7 +13,7 @@ import (
 	"berth/test/lab"
 )
 
-// The lines of the pages that need a host with systemd, a Docker Engine and Berth, in the order of a reader.
+// The lines of the pages that need a host with systemd, a Docker Engine and Berth, in reading order.
 func TestPages(t *testing.T) {
 	h := reader(t, "pages")
 	h.hasImages("nginx", "postgres", "worker", "alpine")
@@ -46,8 +46,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// docs/quick-start.md: a container has its address again after another one, and when it is pinned; at the end nothing
-// is left.
+// docs/quick-start.md: a container gets its address back after another one, and also when it is pinned. At the end
+// nothing is left.
 func (h *Harness) quickStartPage() {
 	block := func(below string, n int) string { return h.shows("docs/quick-start.md", below, n)[0] }
 	h.types(block("## 1. Install", 1))
@@ -67,8 +67,8 @@ func (h *Harness) quickStartPage() {
 	}
 }
 
-// docs/backup.md: what was there when the backup was taken is there again, and nothing else; and the timer's service
-// takes one.
+// docs/backup.md: a restore brings back what the backup contains, and nothing else. The timer's service makes a
+// backup.
 func (h *Harness) backupPage() {
 	h.types("berth network create front --subnet 10.30.0.0/24,pool; berth reservation add front --owner mail")
 	h.types("rm -f /srv/berth.backup; berth state backup /srv/berth.backup; berth reservation add front --owner later")
@@ -84,14 +84,14 @@ func (h *Harness) backupPage() {
 	h.must(h.sound())
 }
 
-// docs/looking.md: a line that goes on says what happens.
+// docs/looking.md: a following line reports the events.
 func (h *Harness) lookingPage() {
 	block := h.shows("docs/looking.md", "## What was", 2)[1]
 	h.types("berth network create net1 --subnet 10.8.0.0/24,pool")
 	said := ""
 	h.meanwhile(h.lines(block, 1)[0], func(now string) error {
 		if said = now; !strings.Contains(now, "reservation.add") {
-			// what was asked before it followed is not told
+			// it must not report requests from before it followed
 			h.types("berth reservation add net1 --owner mail && berth reservation rm --owner mail --everywhere && " +
 				"berth exclusion add net1 10.8.0.77 && berth exclusion rm net1 10.8.0.77")
 			return fmt.Errorf("it tells of no reservation")
@@ -103,7 +103,7 @@ func (h *Harness) lookingPage() {
 	}
 }
 
-// docs/page.md: the link that the command writes first leads to the page.
+// docs/page.md: the link that the command prints first leads to the page.
 func (h *Harness) pagePage() {
 	block := h.shows("docs/page.md", "## In your own browser", 1)[0]
 	link := regexp.MustCompile(`\Ahttp://127\.0\.0\.1:\d+/\?secret=\S+\n`)
@@ -122,7 +122,7 @@ func (h *Harness) pagePage() {
 	})
 }
 
-// docs/metrics.md: the line tells Prometheus.
+// docs/metrics.md: the line gives Prometheus the metrics.
 func (h *Harness) metricsPage() {
 	h.stopped()
 	block := h.shows("docs/metrics.md", "## Scraping it", 2)[0]
@@ -135,7 +135,8 @@ func (h *Harness) metricsPage() {
 	})
 }
 
-// The Docker networks of docs/options.md, docs/fixed-addresses.md and docs/planning.md, on the plans of these pages.
+// The Docker networks of docs/options.md, docs/fixed-addresses.md and docs/planning.md, with the plans of these
+// pages.
 func (h *Harness) networkPages() {
 	h.types(h.shows("docs/options.md", "## On a planned network", 1)[0])
 	h.types("docker run -d --name web1 --network shop nginx")
@@ -163,7 +164,7 @@ func (h *Harness) networkPages() {
 	h.types("docker rm -f two; docker network rm store")
 }
 
-// at checks which address a container has on a network, and that it is on record.
+// at checks a container's address on a network, and that Berth has it on record.
 func (h *Harness) at(network, container, address string) {
 	h.Helper()
 	all, err := h.running(network)
@@ -176,14 +177,14 @@ func (h *Harness) at(network, container, address string) {
 	}
 }
 
-// eth0 gives the machine a card, and a wire to another machine.
+// eth0 gives the machine a network card, with a wire to another machine.
 func (h *Harness) eth0() {
 	h.Helper()
 	h.types("ip link show eth0 >/dev/null 2>&1 || { ip netns add lan; " +
 		"ip link add eth0 type veth peer name eth0 netns lan; ip link set eth0 up; ip -n lan link set eth0 up; }")
 }
 
-// docs/macvlan.md: a container on the LAN is reached from there, and over the shim from its own host.
+// docs/macvlan.md: a container on the LAN can be reached from the LAN, and over the shim from its own host.
 func (h *Harness) macvlanPage() {
 	h.eth0()
 	h.types("ip address add 192.168.1.5/24 dev eth0; ip -n lan address add 192.168.1.1/24 dev eth0")
@@ -199,8 +200,8 @@ func (h *Harness) macvlanPage() {
 	h.types("docker rm -f web; docker network rm home; ip link del shim0; ip address flush dev eth0")
 }
 
-// docs/elastic.md and docs/elastic-edge.md: the unit of the edge is there, off, and maps for the daemon once it was
-// turned on.
+// docs/elastic.md and docs/elastic-edge.md: the edge's unit is installed but off. Once turned on, it maps for the
+// daemon.
 func (h *Harness) elasticPage() {
 	if state, err := h.property("berth-edge.service", "UnitFileState"); err != nil || state != "disabled" {
 		h.Errorf("the unit is %s (%v)", state, err)
@@ -222,7 +223,7 @@ func (h *Harness) elasticPage() {
 	h.types("docker network rm net1")
 }
 
-// docs/import.md: an import that was cut off is finished, and taken back.
+// docs/import.md: an interrupted import is completed, and then undone.
 func (h *Harness) importPage() {
 	lines := h.lines(h.shows("docs/import.md", "## Take an import back", 1)[0], 2)
 	const networks, each = 30, 1000
@@ -246,8 +247,8 @@ func (h *Harness) importPage() {
 	h.fresh()
 }
 
-// cutOff imports a document and kills the daemon as soon as the first of its networks is there. On a machine with much
-// to do the import may be over before that is seen; then there is another one.
+// cutOff imports a document and kills the daemon as soon as the first of its networks exists. On a busy machine
+// the import may end too early; then it tries again.
 func (h *Harness) cutOff(document string) {
 	h.Helper()
 	script := "cd /root; berth plan import " + document + ` >/dev/null 2>&1 & import=$!

@@ -14,8 +14,9 @@ import (
 	"berth/test/lab"
 )
 
-// The lines of the pages about the managed plugin: it is built, pushed to a registry, installed from it, set, joined
-// to an etcd with certificates and users, and then, as the only manager of a swarm, to a plain one.
+// The lines of the pages about the managed plugin: it is built, pushed to a registry and installed from there. It
+// is then configured, connected to an etcd with certificates and users, and then, as the only manager of a swarm,
+// to a plain etcd.
 func TestPluginPages(t *testing.T) {
 	h := reader(t, "plugin")
 	h.hasImages("nginx")
@@ -27,7 +28,7 @@ func TestPluginPages(t *testing.T) {
 	h.swarm()
 }
 
-// tool puts a program of the tests onto the machine.
+// tool copies a program of the tests to the machine.
 func (h *Harness) tool(name, at string) {
 	h.Helper()
 	path, err := lab.Tool(name)
@@ -37,7 +38,7 @@ func (h *Harness) tool(name, at string) {
 	h.writes(at, string(program), 0o755)
 }
 
-// hasRegistry runs the registry of the pages, on the loopback, which an engine trusts without TLS.
+// hasRegistry runs the pages' registry on the loopback, which an engine trusts without TLS.
 func (h *Harness) hasRegistry() {
 	h.Helper()
 	h.tool("docker-registry", "/usr/local/bin/docker-registry")
@@ -50,12 +51,12 @@ func (h *Harness) hasRegistry() {
 	})
 }
 
-// managed makes the plugin, pushes it, installs it and sets it.
+// managed makes, pushes, installs and configures the plugin.
 func (h *Harness) managed() {
 	h.Helper()
 	blocks := h.shows("docs/install.md", "## Managed plugin", 3)
 	h.types("cd " + source + "\n" + blocks[0])
-	h.types("docker plugin rm registry.example/berth:1.0") // the next lines are those of another host
+	h.types("docker plugin rm registry.example/berth:1.0") // the next lines are for another host
 	h.types(blocks[1])
 	h.types("docker run -d --name kept --network front nginx")
 	kept := h.back1("front")
@@ -82,7 +83,7 @@ func (h *Harness) back1(network string) string {
 	return ""
 }
 
-// inPlugin waits until the plugin's daemon says something of its status.
+// inPlugin waits until `berth status` of the plugin's daemon shows want.
 func (h *Harness) inPlugin(want string) {
 	h.Helper()
 	lab.Await(h, 30*time.Second, func() error {
@@ -94,7 +95,7 @@ func (h *Harness) inPlugin(want string) {
 	})
 }
 
-// etcd runs one with no data, on the addresses of the pages.
+// etcd runs an etcd without data on the addresses of the pages.
 func (h *Harness) etcd(scheme, flags string) {
 	h.Helper()
 	urls := scheme + "://10.0.0.11:2379," + scheme + "://10.0.0.12:2379," + scheme + "://10.0.0.13:2379"
@@ -102,7 +103,7 @@ func (h *Harness) etcd(scheme, flags string) {
 		" --advertise-client-urls " + urls + " " + flags)
 }
 
-// sharing has it share an etcd as docs/hosts.md says.
+// sharing makes the plugin share an etcd as docs/hosts.md says.
 func (h *Harness) sharing() {
 	h.Helper()
 	h.tool("etcd", "/usr/local/bin/etcd")
@@ -139,7 +140,7 @@ func (h *Harness) sharing() {
 		"systemctl stop etcd")
 }
 
-// swarm makes a swarm of this machine, and its networks and services as docs/swarm.md does.
+// swarm makes a swarm of this machine, with networks and services as in docs/swarm.md.
 func (h *Harness) swarm() {
 	h.Helper()
 	h.types("docker swarm init --advertise-addr 10.0.0.11 >/dev/null")
@@ -151,7 +152,7 @@ func (h *Harness) swarm() {
 		h.Helper()
 		h.types("docker service rm web")
 		lab.Await(h, 30*time.Second, func() error {
-			// a swarm says that it is gone before it is, and keeps it while a task ends
+			// a swarm reports it as removed too early, and keeps it while a task ends
 			_, err := h.Docker("network", "rm", network)
 			if left, _ := h.Docker("network", "ls", "--quiet", "--filter", "name=^"+network+"$"); left != "" {
 				return fmt.Errorf("the network %s is left (%v)", network, err)
@@ -160,7 +161,7 @@ func (h *Harness) swarm() {
 		})
 	}
 	h.types(overlay[0])
-	h.leased("10.80.", 8) // a gateway, the service's, a task's each
+	h.leased("10.80.", 8) // a gateway, one for the service, and one for each task
 	clear("front")
 	h.types("PATH=$PATH:" + source + "/bin\n" + overlay[1])
 	h.types(h.lines(overlay[0], 2)[1])
@@ -174,7 +175,7 @@ func (h *Harness) swarm() {
 	h.types("docker network rm lan-here")
 }
 
-// leased waits until so many addresses that begin so are on record.
+// leased waits until at least this many addresses with the prefix are on record.
 func (h *Harness) leased(begin string, least int) {
 	h.Helper()
 	lab.Await(h, 30*time.Second, func() error {

@@ -16,8 +16,8 @@ import (
 	"berth/test/lab"
 )
 
-// The power is cut while addresses are taken one after the other. All acknowledged ones are on the disk, and at most
-// one more. The next boot brings the containers back, each with an address that answers.
+// The power is cut while addresses are taken one after the other. All acknowledged ones are on the disk, and at
+// most one more. After the next boot the containers are back, each with an address that answers.
 func TestPowerCut(t *testing.T) {
 	m, err := shared()
 	h := enter(t, m, err)
@@ -58,8 +58,8 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// cutWhileTaking has the machine take one address of a network after the other, cuts its power once n were
-// acknowledged, and returns all that were.
+// cutWhileTaking makes the machine take one address of a network after the other, cuts its power after n
+// acknowledgements, and returns all acknowledged addresses.
 func (h *Harness) cutWhileTaking(network string, n int) (acknowledged []string) {
 	h.Helper()
 	taking := h.command("sh", "-c", `i=0; while i=$((i+1)); do berth address take "$1" --owner o$i || exit 1; done`,
@@ -84,8 +84,8 @@ func (h *Harness) cutWhileTaking(network string, n int) (acknowledged []string) 
 	return acknowledged
 }
 
-// stateOf are the leases of a state on the disk, as a daemon says that is started on a copy of it and asks no engine.
-// A check of it finds nothing wrong with it.
+// stateOf are the leases in a state on the disk: it starts a daemon without an engine on a copy, and reads them.
+// It expects `berth state check` to find nothing wrong with the copy.
 func (h *Harness) stateOf(dir string) map[string]Lease {
 	h.Helper()
 	place := filepath.Join(h.dir, "copy")
@@ -102,7 +102,7 @@ func (h *Harness) stateOf(dir string) map[string]Lease {
 		"--plugin-socket", filepath.Join(place, "plugin.sock"), "--docker-host", "none")
 	h.must(daemon.Start())
 	defer func() {
-		_ = daemon.Process.Kill() // it is a copy
+		_ = daemon.Process.Kill() // it is only a copy
 		_ = daemon.Wait()
 	}()
 	var out string

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// children are the processes that pid started and that still belong to it.
+// children are the live child processes of pid.
 func children(pid int) []int {
 	var all []int
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))

@@ -18,8 +18,8 @@ var (
 	version = flag.String("version", "", "its version")
 )
 
-// A Debian or Ubuntu that has only the files of a release: the sums are right, the package runs README's
-// demonstration, upgrades an older one under running containers and leaves nothing. Tarball, plugin and image run.
+// A Debian or Ubuntu with only the files of a release: the checksums match. The package runs README's
+// demonstration, upgrades an older one while containers run, and leaves nothing. Tarball, plugin and image run.
 func TestRelease(t *testing.T) {
 	m, err := newMachine("release")
 	h := enter(t, m, err)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// `systemctl restart docker`: all containers come back, no address is doubled, and Berth and its sockets stay.
+// `systemctl restart docker`: all containers come back, each with its own address, and Berth and its sockets stay.
 func TestEngineRestart(t *testing.T) {
 	m, err := shared()
 	h := enter(t, m, err)
@@ -56,8 +56,8 @@ func TestBerthKilled(t *testing.T) {
 	h.settled(lanSize)
 }
 
-// Berth is stopped. While its sockets are there, a starting container starts it. Without them a start is refused in
-// the end, and running containers continue.
+// Berth is stopped. While its sockets are there, a starting container starts Berth. Without them a start finally
+// fails, and running containers continue.
 func TestBerthStopped(t *testing.T) {
 	m, err := shared()
 	h := enter(t, m, err)

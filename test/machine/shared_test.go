@@ -9,17 +9,17 @@ import (
 	"berth/test/lab"
 )
 
-// The network of the shared machine, with some containers on it that are always started again.
+// The network of the shared machine. Its containers are always restarted.
 const (
 	lan       = "lan"
 	lanSubnet = "10.7.0.0/24"
 	lanSize   = 6
 )
 
-// shared is the machine of the tests that leave it as it was, installed and with its containers.
+// shared is the machine for tests that leave it unchanged. Berth and its containers are installed.
 var shared = sync.OnceValues(func() (*Machine, error) { return furnished("shared", lanSize) })
 
-// furnished is a machine on which Berth is installed, with containers on a network of its.
+// furnished is a machine with Berth and with containers on one of its networks.
 func furnished(name string, containers int) (*Machine, error) {
 	m, err := newMachine(name)
 	if err != nil {
@@ -45,8 +45,7 @@ type Harness struct {
 	*Machine
 }
 
-// enter has a test go on with a machine that was made for it, or for all. Where it fails, it shows what the machine
-// has to say.
+// enter wraps a machine for a test. If the test fails, it shows the machine's journal.
 func enter(t *testing.T, m *Machine, err error) *Harness {
 	t.Helper()
 	lab.Must(t, err)
@@ -61,12 +60,12 @@ func enter(t *testing.T, m *Machine, err error) *Harness {
 	return &Harness{T: t, Machine: m}
 }
 
-// own gives a test a machine that ends with it.
+// own makes a machine for one test, and removes it after the test.
 func own(t *testing.T, name string, containers int) *Harness {
 	t.Helper()
 	m, err := furnished(name, containers)
 	if err == nil {
-		t.Cleanup(func() { // after it was asked what it has to say
+		t.Cleanup(func() { // runs after the journal is shown
 			lab.Check(t, m.Remove())
 		})
 	}
@@ -78,8 +77,8 @@ func (h *Harness) must(err error) {
 	lab.Must(h, err)
 }
 
-// settled checks that the containers of the network all run, each with an address of its own that Berth has on record
-// and that answers, and that Berth finds nothing wrong.
+// settled checks that all containers of the network run, each with its own address that Berth has on record and
+// that answers, and that Berth finds nothing wrong.
 func (h *Harness) settled(n int) map[string]Container {
 	h.Helper()
 	all, err := h.back(lan, n)
@@ -101,7 +100,7 @@ func (h *Harness) held() map[string]Lease {
 	return all
 }
 
-// unitPid is the main process of a unit, as the machine numbers it.
+// unitPid is the pid of a unit's main process inside the machine.
 func (h *Harness) unitPid(unit string) int64 {
 	h.Helper()
 	pid, err := h.number(unit, "MainPID")

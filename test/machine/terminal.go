@@ -16,7 +16,7 @@ import (
 	"berth/test/lab"
 )
 
-// terminal makes a terminal: what a person sees and types into, and what a program is given.
+// terminal makes a terminal: one end for the user, and one for the program.
 func terminal() (person, program *os.File, err error) {
 	person, err = os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
@@ -35,10 +35,10 @@ func terminal() (person, program *os.File, err error) {
 	return person, program, nil
 }
 
-// answer is what a person types when a program has asked.
+// answer is what a user types after a program's question.
 type answer struct{ asked, typed string }
 
-// converse runs a line on a terminal of the machine, and answers what it asks there, in this order.
+// converse runs a line on a terminal of the machine, and answers its questions in this order.
 func (m *Machine) converse(line string, answers ...answer) (string, error) {
 	person, program, err := terminal()
 	if err != nil {
@@ -57,7 +57,7 @@ func (m *Machine) converse(line string, answers ...answer) (string, error) {
 	var lock sync.Mutex
 	var shown strings.Builder
 	read := make(chan struct{})
-	go func() { // until the last program that has the terminal ends
+	go func() { // until the last program with this terminal ends
 		defer close(read)
 		b := make([]byte, 1024)
 		for {

@@ -12,19 +12,19 @@ import (
 	"berth/test/lab"
 )
 
-// base holds everything that the tests put on the disk, but for the tree that they share.
+// base holds all files of the tests on the disk, except the shared tree.
 const base = "/var/tmp/berth-m"
 
-// files are what a machine has besides what Debian's packages put there.
+// files are a machine's files beyond those of Debian's packages.
 var files = map[string]string{
-	// Without an id its first boot would be one at which systemd asks and decides things.
+	// Without an id systemd would treat the first boot as a first boot, and ask and decide things.
 	"etc/machine-id": "be57be57be57be57be57be57be57be57\n",
 	"etc/hostname":   "harbour\n",
-	// The names that the pages use. They are there before any daemon looks one up: one that is written in Go remembers
-	// this file for five seconds.
+	// The names in the pages. They must be there before any daemon looks a name up: a Go daemon caches this file for
+	// five seconds.
 	"etc/hosts": "127.0.0.1 localhost registry.example hooks.example\n10.0.0.5 berth.example\n",
-	// Under cgroup v1 systemd-nspawn gives the controllers read-only, so that no container would start. These are the
-	// machine's own group of each, and no more. Under v2 there is nothing to do.
+	// Under cgroup v1 systemd-nspawn mounts the controllers read-only, so no container would start. This mounts only
+	// the machine's own group of each. Under v2 there is nothing to do.
 	"etc/systemd/system/cgroups.service": `[Unit]
 DefaultDependencies=no
 Before=sysinit.target
@@ -38,8 +38,8 @@ WantedBy=sysinit.target
 `,
 }
 
-// mountTree lays a machine's own layer over the tree that all share: dir/root is the machine's root. Where the kernel
-// has no such layers, as on a disk that is one itself, it is a copy.
+// mountTree mounts a machine's own layer over the shared tree: dir/root is the machine's root. Where the kernel
+// cannot do that, for example on an overlay, it copies the tree.
 func mountTree(shared, dir string) error {
 	root, upper, work := filepath.Join(dir, "root"), filepath.Join(dir, "upper"), filepath.Join(dir, "work")
 	for _, d := range []string{root, upper, work, filepath.Join(dir, "docker")} {
@@ -66,7 +66,7 @@ func mountTree(shared, dir string) error {
 	return os.Symlink("../cgroups.service", filepath.Join(wants, "cgroups.service"))
 }
 
-// clone puts a fresh clone of the source tree's last commit into a directory.
+// clone clones the last commit of the source tree into a directory.
 func clone(to string) error {
 	root, err := lab.Root()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"berth/test/lab"
 )
 
-// reader is a machine of somebody who has read how Berth is installed, and types what further pages show.
+// reader is the machine of a user who has installed Berth and types the lines of further pages.
 func reader(t *testing.T, name string) *Harness {
 	t.Helper()
 	m, err := newMachine(name)
@@ -30,7 +30,7 @@ func reader(t *testing.T, name string) *Harness {
 	return h
 }
 
-// hasImages gives the machine what stands for images that pages name.
+// hasImages gives the machine substitutes for images that pages name.
 func (h *Harness) hasImages(names ...string) {
 	h.Helper()
 	for _, name := range names {
@@ -40,7 +40,7 @@ func (h *Harness) hasImages(names ...string) {
 	}
 }
 
-// shows are the blocks of a page below a heading, of which there are as many as the test knows.
+// shows are the blocks of a page below a heading. It fails unless there are n of them.
 func (h *Harness) shows(page, below string, n int) (texts []string) {
 	h.Helper()
 	all, err := lab.Shows(page, below)
@@ -54,7 +54,7 @@ func (h *Harness) shows(page, below string, n int) (texts []string) {
 	return texts
 }
 
-// lines are the lines of a block, of which there are as many as the test knows.
+// lines are the lines of a block. It fails unless there are n of them.
 func (h *Harness) lines(block string, n int) []string {
 	h.Helper()
 	lines := lab.LinesOf(block)
@@ -64,7 +64,7 @@ func (h *Harness) lines(block string, n int) []string {
 	return lines
 }
 
-// types has a shell run a block as it stands there, whole, and returns all that it says.
+// types runs a whole block in a shell, unchanged, and returns all output.
 func (h *Harness) types(block string) string {
 	h.Helper()
 	out, err := h.In("sh", "-ec", "exec 2>&1; cd /root; "+block)
@@ -75,7 +75,7 @@ func (h *Harness) types(block string) string {
 	return out
 }
 
-// answers types a line that asks on the terminal, and what is answered there.
+// answers types a line that asks questions on the terminal, and types the answers.
 func (h *Harness) answers(line string, answers ...answer) {
 	h.Helper()
 	out, err := h.converse(line, answers...)
@@ -83,7 +83,7 @@ func (h *Harness) answers(line string, answers ...answer) {
 	h.Logf("%s\n%s", line, out)
 }
 
-// plans runs what a page shows of Berth's command line below a heading, as far as it is not refused.
+// plans runs the Berth commands that a page shows below a heading, except those that the page shows as refused.
 func (h *Harness) plans(page, below string) {
 	h.Helper()
 	all, err := lab.Shows(page, below)
@@ -109,7 +109,7 @@ func (h *Harness) writes(name, text string, mode os.FileMode) {
 	h.must(os.WriteFile(path, []byte(text), mode))
 }
 
-// meanwhile runs a line that does not end by itself until what it is for was seen, and ends it as Ctrl-C does.
+// meanwhile runs a line that does not end by itself until seen succeeds, and ends it like Ctrl-C.
 func (h *Harness) meanwhile(line string, seen func(said string) error) {
 	h.Helper()
 	said, err := os.Create(filepath.Join(h.dir, "said"))
@@ -147,10 +147,10 @@ func (h *Harness) meanwhile(line string, seen func(said string) error) {
 	h.Logf("%s\n%s", line, saying())
 }
 
-// network is the file of the machine's own network namespace.
+// network is the path of the machine's network namespace.
 func (m *Machine) network() string { return fmt.Sprintf("/proc/%d/ns/net", m.init) }
 
-// listens listens on an address of the machine; what comes there is answered here.
+// listens listens on an address of the machine; the test process answers there.
 func (h *Harness) listens(address string) net.Listener {
 	h.Helper()
 	l, err := lab.In(h.network(), func() (net.Listener, error) { return net.Listen("tcp", address) })
@@ -158,7 +158,7 @@ func (h *Harness) listens(address string) net.Listener {
 	return l
 }
 
-// visits asks the machine for a link as a browser does that has no cookie yet, and follows nothing.
+// visits requests a link from the machine like a browser without cookies, and follows no redirect.
 func (m *Machine) visits(link string) (*http.Response, error) {
 	transport := &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -177,10 +177,10 @@ func (m *Machine) visits(link string) (*http.Response, error) {
 	return res, res.Body.Close()
 }
 
-// allUnits are those of `make install`, in the order of the pages.
+// allUnits are the units of `make install`, in the order of the pages.
 const allUnits = "berth.socket berth-mac.socket berth-admin.socket berth.service"
 
-// fresh takes away all that Berth knows of, with its settings, and starts again.
+// fresh deletes Berth's state and settings, and starts it again.
 func (h *Harness) fresh() {
 	h.Helper()
 	h.stopped()
@@ -193,7 +193,7 @@ func (h *Harness) stopped() {
 	h.types("systemctl stop " + allUnits)
 }
 
-// started starts Berth, and waits until it answers.
+// started starts Berth and waits until it answers.
 func (h *Harness) started() {
 	h.Helper()
 	h.types("systemctl reset-failed; systemctl start " + allUnits)

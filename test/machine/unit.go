@@ -13,14 +13,14 @@ import (
 	"berth/test/lab"
 )
 
-// units are what `make install` puts there and starts.
+// units are the units that `make install` installs and starts.
 var units = []string{"berth.service", "berth-witness.service", "berth.socket", "berth-admin.socket"}
 
-// source is where a person has cloned the source tree to, on the machine.
+// source is the user's clone of the source tree on the machine.
 const source = "/root/berth"
 
-// install does what a person does: a fresh clone, and `make install`. There is no Go on the machine, so that the
-// program was made elsewhere and put into the clone.
+// install does what a user does: a fresh clone, and `make install`. The machine has no Go, so the test puts a
+// program built elsewhere into the clone.
 func (m *Machine) install(program string) error {
 	clonedTo := m.root(source)
 	if _, err := os.Stat(clonedTo); err != nil {
@@ -46,12 +46,12 @@ func (m *Machine) install(program string) error {
 	return err
 }
 
-// property is what systemd says of a unit.
+// property is a property of a unit in systemd.
 func (m *Machine) property(unit, name string) (string, error) {
 	return m.In("systemctl", "show", "--value", "--property", name, unit)
 }
 
-// number is a property that is one.
+// number is a numeric property.
 func (m *Machine) number(unit, name string) (int64, error) {
 	text, err := m.property(unit, name)
 	if err != nil {
@@ -64,7 +64,7 @@ func (m *Machine) number(unit, name string) (int64, error) {
 	return n, nil
 }
 
-// active checks that all of Berth's units are.
+// active checks that all of Berth's units are active.
 func (m *Machine) active() error {
 	return lab.Eventually(20*time.Second, func() error {
 		out, err := m.In(append([]string{"systemctl", "is-active"}, units...)...)
@@ -75,8 +75,7 @@ func (m *Machine) active() error {
 	})
 }
 
-// inOrder checks that in this boot the sockets were there, and Berth had said that it is ready, when the engine was
-// started.
+// inOrder checks that in this boot the sockets existed and Berth had reported ready before the engine started.
 func (m *Machine) inOrder() error {
 	engine, err := m.number("docker.service", "ExecMainStartTimestampMonotonic")
 	if err != nil {

@@ -18,21 +18,21 @@ import (
 	"berth/test/lab"
 )
 
-// authority is one that vouches for certificates on a machine.
+// authority is a certificate authority on a machine.
 type authority struct {
 	*Harness
 	lab.Authority
 	pem []byte
 }
 
-// authority makes one.
+// authority makes a certificate authority.
 func (h *Harness) authority(name string) *authority {
 	own, err := lab.NewAuthority(name)
 	h.must(err)
 	return &authority{h, own, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: own.Leaf.Raw})}
 }
 
-// hands puts a certificate and its key onto the machine, for root alone.
+// hands puts a certificate and its key onto the machine, readable only by root.
 func (a *authority) hands(name string, c *x509.Certificate) {
 	a.Helper()
 	pair, err := a.Sign(*c)
@@ -43,8 +43,8 @@ func (a *authority) hands(name string, c *x509.Certificate) {
 	a.writes(name+".key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})), 0o600)
 }
 
-// docs/access.md: the daemon on the network, and the command on another machine, which has the authority, and the token
-// that was made for it.
+// docs/access.md: the daemon listens on the network. Another machine runs the command with the authority and a
+// token made for it.
 func (h *Harness) accessPage() {
 	blocks := h.shows("docs/access.md", "## Over the network", 4)
 	a := h.authority("of the daemon")
@@ -61,11 +61,11 @@ func (h *Harness) accessPage() {
 	h.types(blocks[1])
 	h.types("systemctl restart berth.service; berth elastic account create shop")
 	tokens := h.lines(blocks[2], 5)
-	h.types(strings.Join(tokens[:len(tokens)-1], "\n")) // the last one takes the first away
+	h.types(strings.Join(tokens[:len(tokens)-1], "\n")) // the last line revokes the first token
 	h.types("mkdir -p .config/berth; cp ci.token .config/berth/token; " +
 		"berth network create front --subnet 10.30.0.0/24; berth address take front --owner rtr --ip 10.30.0.2")
 	desk := func(script string) (string, error) {
-		// nothing of the daemon's own machine is reached from there but its port
+		// from there only the daemon's port can be reached
 		return h.In("ip", "netns", "exec", "desk", "sh", "-ec", "exec 2>&1\n"+script)
 	}
 	export := strings.Join(h.lines(blocks[3], 4), "\n")
@@ -84,13 +84,13 @@ func (h *Harness) accessPage() {
 	h.types("ip netns del desk")
 }
 
-// message is one that came to a receiver.
+// message is one request that a receiver got.
 type message struct {
 	header http.Header
 	body   []byte
 }
 
-// receives takes webhooks on an address of the machine.
+// receives receives webhooks at an address of the machine.
 func (h *Harness) receives(address string, config *tls.Config) <-chan message {
 	h.Helper()
 	come := make(chan message, 64)
@@ -100,7 +100,7 @@ func (h *Harness) receives(address string, config *tls.Config) <-chan message {
 		if err == nil {
 			select {
 			case come <- message{r.Header, body}:
-			default: // enough was seen
+			default: // it already has enough
 			}
 		}
 	})}
@@ -112,8 +112,8 @@ func (h *Harness) receives(address string, config *tls.Config) <-chan message {
 	return come
 }
 
-// docs/webhooks.md: what happens comes to a receiver that the system's authorities vouch for, signed with the secret as
-// the page checks it; and to one on the machine.
+// docs/webhooks.md: events reach a receiver whose certificate is from one of the system's authorities, signed with
+// the secret as the page checks it, and a receiver on the machine.
 func (h *Harness) webhooksPage() {
 	h.stopped()
 	lines := h.lines(h.shows("docs/webhooks.md", "# Webhooks", 1)[0], 3)
@@ -140,7 +140,7 @@ func (h *Harness) webhooksPage() {
 	h.meanwhile(try[0], h.noted(h.receives("127.0.0.1:8080", nil), "local", func(message) error { return nil }))
 }
 
-// noted waits until the event of a network's creation has come to a receiver, and is as it should be.
+// noted waits until the event of a network's creation reaches a receiver, and checks it.
 func (h *Harness) noted(come <-chan message, network string, as func(message) error) func(string) error {
 	made := false
 	return func(string) error {

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// unit is the smallest part of a package's tests that runs alone: all of them, if they are quick, or else a test, or
-// one of the parts of a long test.
+// unit is the smallest part of a package's tests that runs alone: all tests if they are quick, or else one test,
+// or one part of a long test.
 type unit struct {
 	Test  string `json:",omitempty"` // empty: all
 	Part  string `json:",omitempty"`
@@ -26,11 +26,11 @@ type unit struct {
 }
 
 const (
-	quick   = 5 * time.Second  // what takes longer is taken apart
-	longest = 20 * time.Minute // that a test may take in the baseline
+	quick   = 5 * time.Second  // slower tests are split
+	longest = 20 * time.Minute // limit of a test in the baseline
 )
 
-// kept is the baseline of a package in a file.
+// kept is the stored baseline of a package.
 type kept struct {
 	Binary [sha256.Size]byte
 	Skip   string
@@ -67,7 +67,7 @@ func (s *suite) baseline(ctx context.Context) error {
 	})
 }
 
-// unitsOf takes the tests of a package together, if they are short and pass, and else apart.
+// unitsOf makes one unit of a package's tests if they are quick and pass, and otherwise several.
 func (s *suite) unitsOf(ctx context.Context, b *binary) ([]*unit, error) {
 	all, o, err := s.reach(ctx, b, unit{}, quick)
 	if err != nil || !o.failed {
@@ -99,7 +99,7 @@ func (s *suite) unitsOf(ctx context.Context, b *binary) ([]*unit, error) {
 	return units, nil
 }
 
-// parts takes a long test apart, if each part passes alone.
+// parts splits a long test if each part passes alone.
 func (s *suite) parts(ctx context.Context, b *binary, whole *unit, output string) ([]*unit, error) {
 	run := regexp.MustCompile(`(?m)^=== RUN +`+whole.Test+`/([^/\s]+)$`).FindAllStringSubmatch(output, -1)
 	if whole.Took <= quick || len(run) < 2 {
@@ -119,7 +119,7 @@ func (s *suite) parts(ctx context.Context, b *binary, whole *unit, output string
 	return parts, nil
 }
 
-// reach runs a unit, and records how long it takes and what it reaches.
+// reach runs a unit, and records its time and the mutants that it reaches.
 func (s *suite) reach(ctx context.Context, b *binary, u unit, limit time.Duration) (*unit, outcome, error) {
 	dir, err := os.MkdirTemp(s.work, "r")
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *suite) reach(ctx context.Context, b *binary, u unit, limit time.Duratio
 		return nil, o, err
 	}
 	u.Took = o.took
-	text, _ := os.ReadFile(file) // there is none if nothing was reached
+	text, _ := os.ReadFile(file) // missing if nothing was reached
 	for line := range bytes.Lines(text) {
 		if id, err := strconv.Atoi(strings.TrimSpace(string(line))); err == nil {
 			u.Reach = append(u.Reach, id)
@@ -143,7 +143,7 @@ func (s *suite) reach(ctx context.Context, b *binary, u unit, limit time.Duratio
 	return &u, o, nil
 }
 
-// pattern is the flag -test.run for units: tests, or parts of one test.
+// pattern is the -test.run flag for units: tests, or parts of one test.
 func pattern(units []*unit) string {
 	if units[0].Test == "" {
 		return ""
@@ -163,13 +163,13 @@ func pattern(units []*unit) string {
 	return joined
 }
 
-// tail is the end of what a test printed.
+// tail is the end of a test's output.
 func tail(output string) string {
 	lines := strings.SplitAfter(output, "\n")
 	return strings.Join(lines[max(0, len(lines)-20):], "")
 }
 
-// each calls do for all of a list, some at a time, until one fails.
+// each calls do for each item of a list, some at a time, until one fails.
 func each[T any](workers int, all []T, do func(T) error) error {
 	var (
 		mu     sync.Mutex

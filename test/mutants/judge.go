@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// group is units that run in one process: tests, or parts of one test.
+// group is a set of units that run in one process: tests, or parts of one test.
 type group struct {
 	b     *binary
 	units []*unit
 	took  time.Duration
 }
 
-// controlled is for how long a test that passed without a mutant need not pass again.
+// controlled is how long a pass without a mutant stays valid.
 const controlled = 10 * time.Minute
 
-// judgeAll finds out for each mutant whether a test kills it.
+// judgeAll decides for each mutant whether a test kills it.
 func (s *suite) judgeAll(ctx context.Context, mutants []mutant, results *results) error {
 	todo := slices.DeleteFunc(slices.Clone(mutants), func(m mutant) bool { return results.has(m.id) })
 	return each(s.workers, todo, func(m mutant) error {
@@ -51,7 +51,7 @@ func (s *suite) judge(ctx context.Context, m mutant) (result, error) {
 	return result{id: m.id, verdict: "survived"}, nil
 }
 
-// groupsFor are the units that reach a mutant: first those of its own package, then the cheapest.
+// groupsFor are the groups of units that reach a mutant: first those of its own package, then the cheapest.
 func (s *suite) groupsFor(m mutant) (all []*group) {
 	for _, b := range s.binaries {
 		units := slices.DeleteFunc(slices.Clone(b.units), func(u *unit) bool {
@@ -59,7 +59,7 @@ func (s *suite) groupsFor(m mutant) (all []*group) {
 			return !reached
 		})
 		slices.SortStableFunc(units, func(a, b *unit) int { return cmp.Compare(a.Took, b.Took) })
-		open := map[string]*group{} // by the test that its units are parts of
+		open := map[string]*group{} // by the test that the units belong to
 		for _, u := range units {
 			of := ""
 			if u.Part != "" {
@@ -87,8 +87,8 @@ func (s *suite) groupsFor(m mutant) (all []*group) {
 	return all
 }
 
-// kills returns the test that finds a mutant. It must fail twice with it and pass without it, alone or with the others
-// of its group: on a busy machine a test may fail by itself.
+// kills returns the test that finds a mutant. It must fail twice with the mutant and pass without it, alone or
+// with the others of its group: on a busy machine a test may fail by itself.
 func (s *suite) kills(ctx context.Context, g *group, id int) (string, error) {
 	limit := 3*g.took + 30*time.Second
 	all := pattern(g.units)

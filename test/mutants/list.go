@@ -20,8 +20,8 @@ type mutant struct {
 	site      *site // in this tree
 }
 
-// choose draws n sites. Each package gets one, and the rest in proportion to its lines; a package takes its kinds of
-// sites in turn, and never two of one line.
+// choose draws n sites. Each package gets one, and the rest are in proportion to lines. A package takes its kinds
+// of sites in turn, and never two of one line.
 func choose(t *tree, sites []*site, seed uint64, n int) []mutant {
 	left, lines := map[*pkg][]*site{}, map[*pkg]int{}
 	for _, s := range sites {
@@ -60,7 +60,7 @@ func choose(t *tree, sites []*site, seed uint64, n int) []mutant {
 	return all
 }
 
-// inTurn shuffles the sites of a package, and takes one of each kind after the other.
+// inTurn shuffles the sites of a package and takes one of each kind in turn.
 func inTurn(sites []*site, seed uint64) []*site {
 	h := fnv.New64a()
 	h.Write([]byte(sites[0].pkg.rel))
@@ -127,8 +127,8 @@ func readList(path string) (all []mutant, err error) {
 	return all, lines.Err()
 }
 
-// find gives each mutant its site: the same line of the same function, or else the only such line in another file or in
-// another function. It leaves out those of packages that the run is not about.
+// find gives each mutant its site: the same line of the same function, or else the only such line in another file
+// or function. It leaves out packages that the run does not cover.
 func find(t *tree, entries []mutant, sites []*site) (found, gone []mutant) {
 	like := map[place][]*site{}
 	for _, s := range sites {
@@ -152,7 +152,7 @@ func find(t *tree, entries []mutant, sites []*site) (found, gone []mutant) {
 	return found, gone
 }
 
-// loose is a place as it is, in any file, and in any function of its file.
+// loose is the place itself, the place in any file, and the place in any function of its file.
 func (p place) loose() [3]place {
 	file, fn := p, p
 	file.file, fn.fn = "", ""

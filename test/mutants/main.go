@@ -24,15 +24,15 @@ import (
 // options are the flags of a run.
 type options struct {
 	dir      string   // of the tree
-	packages []string // as go list takes them
+	packages []string // in the syntax of go list
 	list     string   // file of the mutants; chosen and written if it does not exist
-	seed     uint64   // of the choice, and of rapid
+	seed     uint64   // for the choice, and for rapid
 	n        int      // mutants to choose
 	out      string   // file of the results
 	resume   bool     // keep the results that the file has
-	work     string   // directory of what is built; empty: a new one, removed at the end
+	work     string   // directory for built files; empty: a new one, removed at the end
 	short    bool     // run the tests with -short
-	skip     string   // tests to leave out, as -test.skip takes them
+	skip     string   // tests to leave out, in the syntax of -test.skip
 	workers  int      // test processes at a time
 }
 
@@ -118,7 +118,7 @@ func measure(ctx context.Context, o options) error {
 	return nil
 }
 
-// bound limits the memory and the files of the processes that this one starts. A mutant may loop without end.
+// bound limits the memory and the files of child processes. A mutant may loop forever.
 func bound() error {
 	const most = 4 << 30
 	limit := syscall.Rlimit{Cur: most, Max: most}
@@ -129,7 +129,8 @@ func since(start time.Time) string {
 	return time.Since(start).Round(time.Second).String()
 }
 
-// mutantsOf are those of the list that the tree has, and those that are gone from it. Without a list it chooses one.
+// mutantsOf returns the mutants of the list that the tree still has, and those that are gone. Without a list it
+// chooses one.
 func mutantsOf(t *tree, o options) (found, gone []mutant, err error) {
 	sites := t.sites()
 	entries, err := readList(o.list)

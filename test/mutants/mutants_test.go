@@ -24,7 +24,7 @@ func writeTree(t *testing.T) string {
 	return dir
 }
 
-// TestMeasure: one mutant of each kind, with the verdicts that the tests of the tree deserve.
+// TestMeasure: one mutant of each kind, with the verdicts that the tree's tests should give.
 func TestMeasure(t *testing.T) {
 	dir := writeTree(t)
 	want := []struct{ kind, fn, text, result string }{
@@ -42,14 +42,14 @@ func TestMeasure(t *testing.T) {
 		{"bool", "untested", "func untested() bool { return false }", "unreached"},
 		{"int", "unnoticed", "if n > 100 {", "survived"}, // TestFlaky fails once by itself
 		{"call", "unnoticed", "set(nil)", "unreached"},
-		{"bound", "unnoticed", "if n > 100 {", "unreached"}, // no test asks for 100
+		{"bound", "unnoticed", "if n > 100 {", "unreached"}, // no test uses 100
 		{"step", "Sum", "away", "gone"},
 	}
 	var list []mutant
 	for i, w := range want {
 		file := "sum/sum.go"
 		if i%2 == 1 {
-			file = "sum/before.go" // from where it has moved
+			file = "sum/before.go" // it has moved from here
 		}
 		list = append(list, mutant{id: i + 1, place: place{file: file, kind: w.kind, fn: w.fn, text: w.text}})
 	}
@@ -78,7 +78,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestChoose: a seed makes the same list again, of the length that was asked for, with no two mutants of a line.
+// TestChoose: a seed gives the same list again, of the requested length, with no two mutants on a line.
 func TestChoose(t *testing.T) {
 	tree, err := load(t.Context(), writeTree(t), []string{"./..."})
 	if err != nil {
@@ -119,7 +119,7 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// TestGroups: the tests of the mutant's own package come first, then the cheapest, a few in each process.
+// TestGroups: tests of the mutant's own package come first, then the cheapest, a few in each process.
 func TestGroups(t *testing.T) {
 	own, other := &pkg{rel: "own"}, &pkg{rel: "other"}
 	s := &suite{binaries: []*binary{

@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// switchSource is the package that the code of a mutant asks whether it is on.
+// switchSource is the package that a mutant's code asks whether the mutant is on.
 //
 //go:embed switch.txt
 var switchSource []byte
 
-// switchPackage is where it is, below the module.
+// switchPackage is the path of that package inside the module.
 const switchPackage = "internal/mutant"
 
-// writeOverlay writes the files with all mutants, and the file for the flag -overlay of the go command, whose path it
-// returns.
+// writeOverlay writes the files with all mutants and the file for the -overlay flag of the go command. It returns
+// the path of the latter.
 func writeOverlay(t *tree, mutants []mutant, dir string) (string, error) {
 	replace := map[string]string{}
 	add := func(name string, text []byte) error {
@@ -54,18 +54,18 @@ func writeOverlay(t *tree, mutants []mutant, dir string) (string, error) {
 	return path, os.WriteFile(path, text, 0o666)
 }
 
-// rewrite is the text of a file with mutants in it.
+// rewrite is the text of a file with its mutants.
 func (t *tree) rewrite(f *source, mutants []mutant) []byte {
 	name := t.fset.Position(f.syntax.Name.End()).Offset
 	head := fmt.Sprintf("%s; import mutant %q", f.text[:name], t.module+"/"+switchPackage)
-	// The outer ones first: they render those inside. Of one expression, `if` is outside `andor`.
+	// Outer mutants come first, as they render the inner ones. For the same expression, `if` is outside `andor`.
 	slices.SortFunc(mutants, func(a, b mutant) int {
 		return cmp.Or(a.site.from-b.site.from, b.site.to-a.site.to, cmp.Compare(b.kind, a.kind))
 	})
 	return []byte(head + t.render(f, name, len(f.text), mutants))
 }
 
-// render is the text of a part of a file. Of the mutants, which are in order, it takes those inside.
+// render is the text of a part of a file. mutants are in order, and render uses those inside the part.
 func (t *tree) render(f *source, from, to int, mutants []mutant) string {
 	var b strings.Builder
 	for i, m := range mutants {

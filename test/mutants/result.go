@@ -16,18 +16,18 @@ import (
 	"text/tabwriter"
 )
 
-// result is what became of a mutant.
+// result is the verdict on a mutant.
 type result struct {
 	id      int
 	verdict string // killed, survived, unreached or gone
-	where   string // the package and the test that killed it, and "late" if it did not end in time
+	where   string // the package and the test that killed it, and "late" if the test did not end in time
 }
 
 func (r result) String() string {
 	return strings.TrimRight(fmt.Sprintf("%d\t%s\t%s", r.id, r.verdict, r.where), "\t") + "\n"
 }
 
-// results are those of a run, in a file to which each is appended at once.
+// results are the results of a run. Each is appended to a file at once.
 type results struct {
 	path string
 	mu   sync.Mutex
@@ -84,7 +84,7 @@ func (r *results) note(res result) error {
 	return errors.Join(err, f.Close())
 }
 
-// write writes all of them, in order.
+// write writes all results in order.
 func (r *results) write() error {
 	var b strings.Builder
 	for _, id := range slices.Sorted(maps.Keys(r.by)) {
@@ -93,7 +93,7 @@ func (r *results) write() error {
 	return os.WriteFile(r.path, []byte(b.String()), 0o666)
 }
 
-// counts are how many mutants ended how.
+// counts are the numbers of mutants by verdict.
 type counts map[string]int
 
 func (c counts) row(name string) string {
@@ -102,7 +102,7 @@ func (c counts) row(name string) string {
 		100*float64(c["killed"])/float64(max(all, 1)))
 }
 
-// report prints the mutants that no test kills, a table of the packages, and the share that is killed.
+// report prints the mutants that no test kills, a table of the packages, and the share killed.
 func (r *results) report(w io.Writer, mutants []mutant) {
 	total, packages := counts{}, map[string]counts{}
 	for _, m := range mutants {
@@ -125,7 +125,7 @@ func (r *results) report(w io.Writer, mutants []mutant) {
 	table.Flush()
 }
 
-// compareFiles prints which mutants were killed in one file of results and not in another, and fails if there are any.
+// compareFiles prints mutants killed in one file of results and not in the other, and fails if there are any.
 func compareFiles(w io.Writer, list string, files []string) error {
 	if len(files) != 2 {
 		return errors.New("-compare takes two files of results: OLD NEW")

@@ -9,27 +9,27 @@ import (
 	"strings"
 )
 
-// place is what a mutant is found by, also when its line has moved.
+// place identifies a mutant even after its line has moved.
 type place struct {
 	file string // below the module
 	fn   string // function, with its receiver
 	kind string // if, for, equal, bound, andor, call, assign, step, bool, int
 	text string // of the line, without its comment
-	nth  int    // of those that have all this in common
+	nth  int    // index among those that share all of this
 }
 
-// site is where one mutant can change a file.
+// site is a place where one mutant can change a file.
 type site struct {
 	place
 	line, col int
 	pkg       *pkg
-	from, to  int // bytes of the file that the change replaces
-	// with is the code that takes their place. Inner gives the code of the expressions inside, which may have mutants
-	// of their own; on is the call that asks whether this mutant is on.
+	from, to  int // the bytes of the file that the change replaces
+	// with is the replacing code. inner gives the code of the expressions inside, which may contain further mutants.
+	// on is the call that asks whether this mutant is on.
 	with func(inner func(ast.Node) string, on string) string
 }
 
-// sites are all that the packages of a tree have, file by file.
+// sites are all sites in the packages of a tree, file by file.
 func (t *tree) sites() []*site {
 	var all []*site
 	for _, p := range t.packages {
@@ -105,7 +105,7 @@ func (l *looker) visit(n ast.Node, stack []ast.Node) bool {
 	return true
 }
 
-// isBool reports whether an expression is of type bool, and no constant.
+// isBool reports whether an expression is of type bool and not a constant.
 func (l *looker) isBool(e ast.Expr) bool {
 	tv := l.info.Types[e]
 	return tv.Value == nil && (tv.Type == types.Typ[types.Bool] || tv.Type == types.Typ[types.UntypedBool])
@@ -126,12 +126,12 @@ func (l *looker) binary(e *ast.BinaryExpr, parent ast.Node) {
 	switch e.Op {
 	case token.EQL, token.NEQ:
 		switch parent.(type) {
-		case *ast.IfStmt, *ast.ForStmt: // it is negated as their condition
+		case *ast.IfStmt, *ast.ForStmt: // the statement negates it as a condition
 		default:
 			l.negate("equal", e)
 		}
 	case token.LSS, token.LEQ, token.GTR, token.GEQ:
-		// Both differ where the sides are equal. Only there the mutant counts as reached, unless asking has effects.
+		// The two differ only for equal sides. Only then the mutant counts as reached, unless evaluating has effects.
 		pure := l.pure(e.X) && l.pure(e.Y)
 		l.add(e, "bound", func(inner func(ast.Node) string, on string) string {
 			x, y := inner(e.X), inner(e.Y)
@@ -149,7 +149,7 @@ func (l *looker) binary(e *ast.BinaryExpr, parent ast.Node) {
 	}
 }
 
-// pure reports whether an expression can be evaluated again without effects.
+// pure reports whether evaluating an expression again has no effects.
 func (l *looker) pure(e ast.Expr) bool {
 	pure := true
 	ast.Inspect(e, func(n ast.Node) bool {
@@ -168,7 +168,7 @@ func (l *looker) pure(e ast.Expr) bool {
 	return pure
 }
 
-// statements finds those of a block that can be left out.
+// statements finds the statements of a block that can be removed.
 func (l *looker) statements(list []ast.Stmt) {
 	for _, s := range list {
 		kind := ""
@@ -192,8 +192,8 @@ func (l *looker) statements(list []ast.Stmt) {
 	}
 }
 
-// stays reports whether a call stays: panic may end a function, log lines have no tests, and only the race detector
-// could miss a lock.
+// stays reports whether a call must stay: panic may end a function, log lines have no tests, and only the race
+// detector could miss a lock.
 func stays(call *ast.CallExpr) bool {
 	switch f := call.Fun.(type) {
 	case *ast.Ident:
@@ -207,7 +207,7 @@ func stays(call *ast.CallExpr) bool {
 	return false
 }
 
-// truth finds a true or false that is returned.
+// truth finds a returned true or false.
 func (l *looker) truth(e ast.Expr) {
 	name, ok := e.(*ast.Ident)
 	if !ok || l.info.Types[e].Type != types.Typ[types.Bool] {
@@ -221,8 +221,8 @@ func (l *looker) truth(e ast.Expr) {
 	}
 }
 
-// number finds an integer that the code may add one to: not where a constant is needed, nor a part of a constant, nor
-// the size of something made.
+// number finds an integer to which the code may add one: not where a constant is needed, not in a constant, and
+// not the size of something made.
 func (l *looker) number(e *ast.BasicLit, parent ast.Node) {
 	basic, ok := l.info.Types[e].Type.(*types.Basic)
 	if e.Kind != token.INT || !ok || basic.Info()&types.IsInteger == 0 || basic.Info()&types.IsUntyped != 0 {

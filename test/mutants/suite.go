@@ -16,26 +16,26 @@ import (
 	"time"
 )
 
-// suite is the test binaries of a tree, with all mutants in them.
+// suite is the test binaries of a tree, containing all mutants.
 type suite struct {
 	options
 	mutants  []mutant
 	binaries []*binary
-	env      []string // of the tests
+	env      []string // environment of the tests
 
 	mu     sync.Mutex
-	passed map[string]time.Time // when tests passed last without a mutant
+	passed map[string]time.Time // when tests last passed without a mutant
 }
 
-// binary is the tests of a package.
+// binary is the test binary of a package.
 type binary struct {
 	pkg   *pkg
 	path  string
 	units []*unit
 }
 
-// keepScript is what `go test` runs in the place of each test binary, in the directory of its package. It keeps the
-// binary: so one command builds all of them.
+// keepScript is what `go test` runs instead of each test binary, in the directory of its package. It keeps the
+// binary, so one command builds all of them.
 const keepScript = `#!/bin/sh
 mkdir -p "$MUTANTS_KEEP$PWD" && { ln -f "$1" "$MUTANTS_KEEP$PWD/test" 2>/dev/null || cp "$1" "$MUTANTS_KEEP$PWD/test"; }
 `
@@ -72,17 +72,17 @@ func build(ctx context.Context, t *tree, mutants []mutant, o options) (*suite, e
 	s.env = append(os.Environ(),
 		// Some tests build the daemon.
 		"GOFLAGS="+strings.TrimSpace(string(flags)+" -overlay="+overlay),
-		// A test of random cases takes the same ones with each mutant and in each run, and leaves no files in the tree.
+		// Random test cases are the same for each mutant and in each run, and leave no files in the tree.
 		fmt.Sprintf("RAPID_SEED=%d", o.seed), "RAPID_NOFAILFILE=true", "RAPID_SHRINKTIME=1ms")
 	return s, nil
 }
 
-// outcome is what came of a run of tests.
+// outcome is the result of running tests.
 type outcome struct {
 	failed bool
 	late   bool   // it did not end in time
-	test   string // the first that failed, if it is known
-	part   string // of that test, with its name
+	test   string // the first failed test, if known
+	part   string // the failed part of that test, with the test's name
 	took   time.Duration
 	output string
 }
@@ -92,8 +92,8 @@ var (
 	failingPart = regexp.MustCompile(`(?m)^    --- FAIL: (\S+)`)
 )
 
-// run runs tests of a binary: those that match a pattern, or all. Setting says which mutant is on, or the file to
-// record those that are reached.
+// run runs the tests of a binary that match a pattern, or all. setting is the id of the mutant to switch on, or
+// the file for the ids of reached mutants.
 func (s *suite) run(ctx context.Context, b *binary, pattern, setting string, limit time.Duration) (outcome, error) {
 	return s.start(ctx, b, setting, limit, "-test.run="+pattern, "-test.v", "-test.failfast")
 }
@@ -112,7 +112,7 @@ func (s *suite) start(ctx context.Context, b *binary, setting string, limit time
 	}
 	defer os.Remove(out.Name())
 	defer out.Close()
-	limited, cancel := context.WithTimeout(ctx, limit+10*time.Second) // the binary ends itself before
+	limited, cancel := context.WithTimeout(ctx, limit+10*time.Second) // the binary ends itself earlier
 	defer cancel()
 	cmd := exec.CommandContext(limited, b.path, append(flags, "-test.paniconexit0", "-test.timeout="+limit.String(),
 		"-test.skip="+s.skip, fmt.Sprint("-test.short=", s.short))...)
@@ -129,7 +129,7 @@ func (s *suite) start(ctx context.Context, b *binary, setting string, limit time
 	if cmd.Process == nil {
 		return o, err
 	}
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what a failed test left
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // leftovers of a failed test
 	text, err := os.ReadFile(out.Name())
 	o.output = string(text)
 	o.late = limited.Err() != nil || o.failed && strings.Contains(o.output, "panic: test timed out after ")
@@ -142,8 +142,8 @@ func (s *suite) start(ctx context.Context, b *binary, setting string, limit time
 	return o, err
 }
 
-// tempDir makes a directory for what tests leave behind. Its path is short, for their sockets, and other users may
-// enter it, as some tests need.
+// tempDir makes a directory for the files of tests. Its path is short because of sockets, and other users may
+// enter it, as some tests need that.
 func tempDir() (string, error) {
 	for n := 1; ; n++ {
 		dir := filepath.Join(os.TempDir(), "m"+strconv.Itoa(n))

@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// tree is a module, with the packages of it that a run is about.
+// tree is a module and those of its packages that a run covers.
 type tree struct {
 	dir      string // absolute
 	module   string // its import path
@@ -33,14 +33,14 @@ type pkg struct {
 	ImportPath   string
 	Dir          string
 	Name         string
-	Export       string // the file of its export data
+	Export       string // the export data file
 	GoFiles      []string
 	TestGoFiles  []string
 	XTestGoFiles []string
 	DepOnly      bool
 	Module       *struct{ Path, Dir string }
 
-	rel   string // below the module
+	rel   string // path inside the module
 	files []*source
 	info  *types.Info
 	lines int
@@ -48,12 +48,12 @@ type pkg struct {
 
 // source is a file of a production package.
 type source struct {
-	name   string // below the module
+	name   string // path inside the module
 	text   []byte
 	syntax *ast.File
 }
 
-// load asks go list for the packages that the patterns name, and parses and checks those that can have mutants.
+// load gets the packages that match the patterns from go list, and parses and checks those that can have mutants.
 func load(ctx context.Context, dir string, patterns []string) (*tree, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -96,20 +96,20 @@ func load(ctx context.Context, dir string, patterns []string) (*tree, error) {
 	return t, nil
 }
 
-// production reports whether a package belongs to what the module ships.
+// production reports whether the module ships a package.
 func (p *pkg) production() bool {
 	top, _, _ := strings.Cut(p.rel, "/")
 	return p.rel != "" && top != "bench" && top != "test" && top != "scripts" && !strings.HasSuffix(p.Name, "test")
 }
 
-// tested reports whether a run takes the tests of a package. Those of the root read the tree on disk, where no mutant
-// is, and those of test/cluster take too long.
+// tested reports whether a run includes the tests of a package. The root's tests read the tree on disk, where no
+// mutant is, and those of test/cluster take too long.
 func (p *pkg) tested() bool {
 	return len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 && p.rel != "" && p.rel != "test/cluster" &&
 		!strings.HasPrefix(p.rel, "scripts/")
 }
 
-// check parses the files of a package and finds the types in them.
+// check parses the files of a package and finds their types.
 func (t *tree) check(p *pkg, read types.Importer) error {
 	var all []*ast.File
 	for _, name := range p.GoFiles {

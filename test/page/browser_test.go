@@ -23,7 +23,7 @@ import (
 	"berth/test/lab"
 )
 
-// look is a way of looking at a page.
+// look is a mode in which a page is viewed.
 type look struct {
 	width, height int64
 	scheme        string // dark or light
@@ -38,7 +38,7 @@ func (l look) String() string {
 	return fmt.Sprintf("%d px, %s, %s scripts", l.width, l.scheme, with)
 }
 
-// browser is a page of a chromium, and what it complains of.
+// browser is a page of a chromium, with its complaints.
 type browser struct {
 	t   *testing.T
 	ctx context.Context
@@ -47,25 +47,25 @@ type browser struct {
 	complaints []string
 }
 
-// openBrowsers starts a chromium, in which each of what is returned is a page with cookies of its own.
+// openBrowsers starts a chromium. Each call of the returned function opens a page with separate cookies.
 func openBrowsers(t *testing.T) func(t *testing.T, l look) *browser {
 	t.Helper()
 	home, err := os.MkdirTemp("", "berth-chromium")
 	lab.Must(t, err)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath("chromium"), chromedp.UserDataDir(home), chromedp.Env("HOME="+home),
-		chromedp.Flag("disable-dev-shm-usage", true), // a container's is small
+		chromedp.Flag("disable-dev-shm-usage", true), // a container's /dev/shm is small
 		chromedp.Flag("hide-scrollbars", false), chromedp.Flag("force-color-profile", "srgb"),
 		chromedp.WSURLReadTimeout(time.Minute))
 	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // chromium refuses to make one as root
+		options = append(options, chromedp.NoSandbox) // chromium refuses a sandbox as root
 	}
 	ctx, end := chromedp.NewExecAllocator(context.Background(), options...)
 	first, endFirst := chromedp.NewContext(ctx)
 	if err := chromedp.Do(first); err != nil {
 		t.Fatalf("chromium does not start: %v", err)
 	}
-	t.Cleanup(func() { // waits until it is gone, and its files can be removed
+	t.Cleanup(func() { // waits for its end, so that its files can be removed
 		lab.Check(t, chromedp.Cancel(first))
 		endFirst()
 		end()
@@ -96,7 +96,7 @@ func tell[P, R any](b *browser, cmd cdp.Command[P, R], params P) R {
 	return answer
 }
 
-// do carries out actions, each of which has half a minute.
+// do runs actions, with half a minute for each.
 func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	for _, a := range actions {
@@ -107,10 +107,10 @@ func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// hear notes what a page complains of, and what it asks of others.
+// hear records a page's complaints, and its requests to other hosts.
 func (b *browser) hear(event any) {
 	switch e := event.(type) {
-	case *log.EventEntryAdded: // blocked by the policy, not found, and the like
+	case *log.EventEntryAdded: // blocked by the policy, not found and so on
 		if e.Entry.Level != log.EntryLevelVerbose && e.Entry.Level != log.EntryLevelInfo {
 			b.complain("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL)
 		}
@@ -135,7 +135,7 @@ func (b *browser) complain(format string, args ...any) {
 	b.complaints = append(b.complaints, fmt.Sprintf(format, args...))
 }
 
-// heard returns what was complained of since the last time.
+// heard returns the complaints since the last call.
 func (b *browser) heard() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -156,7 +156,7 @@ func (b *browser) open(address string) int64 {
 	return res.Status
 }
 
-// ask evaluates an expression, the browser's own and not the page's: it is told also where those are off.
+// ask evaluates an expression as the browser, not as the page: it also works without scripts.
 func ask[T any](b *browser, expression string) (answer T) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)

@@ -9,7 +9,7 @@ import (
 	"berth/test/lab"
 )
 
-// TestDocs holds the description of the API, which is a page of its own, to the same checks as each view.
+// TestDocs runs the checks of each view on the API description, which is a separate page.
 func TestDocs(t *testing.T) {
 	s := openSite(t)
 	browsers := openBrowsers(t)

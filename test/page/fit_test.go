@@ -13,10 +13,10 @@ import (
 //go:embed fit.js
 var fits string
 
-// The widths that are tried, in pixels: each 16th or, under -short, those of 320, 560, 800, 1040, 1280.
+// The tested widths, in pixels: every 16th or, under -short, 320, 560, 800, 1040 and 1280.
 const narrowest, widest = 320, 1280
 
-// TestFits: no text is printed over another or cut off, at each width between a telephone's and a desk's.
+// TestFits: no text overlaps another or is cut off, at any width from a phone's to a desktop's.
 func TestFits(t *testing.T) {
 	s := openSite(t)
 	browsers := openBrowsers(t)
@@ -39,7 +39,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// resize makes the window of a page as wide.
+// resize sets the width of a page's window.
 func (b *browser) resize(width int64) {
 	b.t.Helper()
 	tell(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 900,

@@ -9,20 +9,20 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// mostStops is how often the tab key is pressed at most on one view; behind that the same comes again and again.
+// mostStops is the most presses of the tab key on one view; later stops only repeat.
 const mostStops = 60
 
-// stop is where the focus stands.
+// stop is where the focus is.
 type stop struct {
-	At      int  // among all that can have it, in the order of the document; -1: none of them
-	Seen    bool // it is marked
+	At      int  // index among all focusable elements, in document order; -1: none of them
+	Seen    bool // it has a visible outline
 	InView  bool
 	Element string
 }
 
 const focusable = `a[href]:not([tabindex="-1"]), button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"]`
 
-// where tells where the focus is, and whether a person sees that it is there.
+// where reports where the focus is, and whether a user can see it.
 const where = `(() => {
   const all = [...document.querySelectorAll(` + "`" + focusable + "`" + `)].filter((e) => e.checkVisibility());
   const e = document.activeElement, s = getComputedStyle(e), r = e.getBoundingClientRect();
@@ -30,7 +30,8 @@ const where = `(() => {
     InView: r.bottom > 0 && r.right > 0 && r.top < innerHeight && r.left < innerWidth, Element: e.outerHTML.slice(0, 120)};
 })()`
 
-// stops goes through a view with the tab key: all that can be used is reached, in order, is seen, and lets go again.
+// stops walks through a view with the tab key: the focus reaches every usable element, in order, is visible, and
+// moves on.
 func stops(b *browser, view string) {
 	b.t.Helper()
 	n := ask[int](b, fmt.Sprintf("[...document.querySelectorAll(`%s`)].filter((e) => e.checkVisibility()).length",

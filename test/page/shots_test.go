@@ -25,10 +25,10 @@ import (
 
 var shots = flag.String("shots", "", "a directory for the pictures of docs/page.md")
 
-// mostBytes is how large a picture may be that is part of the repository.
+// mostBytes is the largest size of a picture in the repository.
 const mostBytes = 60_000
 
-// TestShots takes the pictures that docs/page.md shows, as large as it shows them.
+// TestShots takes the pictures of docs/page.md, in the size shown there.
 func TestShots(t *testing.T) {
 	s := openWith(t, (*site).shop)
 	browsers := openBrowsers(t)
@@ -39,7 +39,7 @@ func TestShots(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		look look
-		to   []string // texts of links that lead there
+		to   []string // texts of the links to follow
 	}{
 		{"page-networks", look{1100, 520, "light", true}, nil},
 		{"page-subnet", look{1100, 760, "light", true}, []string{"shop-web", "10.20.0.0/24"}},
@@ -68,7 +68,7 @@ func TestShots(t *testing.T) {
 	}
 }
 
-// indexed is a picture of its 256 most frequent colours, which is much smaller and looks the same.
+// indexed is a picture reduced to its 256 most frequent colours. It is much smaller and looks the same.
 func indexed(t *testing.T, shown image.Image) []byte {
 	t.Helper()
 	counts := map[color.Color]int{}
@@ -87,7 +87,7 @@ func indexed(t *testing.T, shown image.Image) []byte {
 	return out.Bytes()
 }
 
-// follow goes where the first link leads that has a text.
+// follow follows the first link that begins with a text.
 func (b *browser) follow(text string) {
 	b.t.Helper()
 	to := ask[string](b, `[...document.querySelectorAll('main a[href]')].filter(

@@ -24,13 +24,13 @@ import (
 
 var binary = flag.String("berth", "../../bin/berth", "the berth to look at")
 
-// evil is what somebody may have put into a note: a page that shows it as anything but text says so to its log.
+// evil is a note by an attacker: a page that shows it as anything but text writes to the browser's log.
 const evil = `<img src=x onerror=console.error('broken-in')><script>console.error('broken-in')</script>'"&`
 
-// long is as long as the name of a network may be, and nothing in it lets a line be broken.
+// long is the longest name of a network, without a place for a line break.
 var long = strings.Repeat("n", 60) + "-63"
 
-// site is a daemon with something in it, and its page.
+// site is a daemon with data, and its page.
 type site struct {
 	t      *testing.T
 	dir    string
@@ -40,10 +40,10 @@ type site struct {
 
 func openSite(t *testing.T) *site { return openWith(t, (*site).furnish) }
 
-// openWith opens a daemon in which something has been done.
+// openWith opens a daemon and fills it with furnish.
 func openWith(t *testing.T, furnish func(*site)) *site {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "berth-page") // a socket wants a short path
+	dir, err := os.MkdirTemp("", "berth-page") // a socket needs a short path
 	lab.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	s := &site{t: t, dir: dir}
@@ -96,7 +96,7 @@ func (s *site) await() {
 	}
 }
 
-// berth runs a command to its end.
+// berth runs a command and waits for its end.
 func (s *site) berth(args ...string) string {
 	s.t.Helper()
 	cmd := exec.Command(*binary, append(args, "--admin-socket", s.socket())...)
@@ -107,7 +107,7 @@ func (s *site) berth(args ...string) string {
 	return string(out)
 }
 
-// call makes a call of the driver's protocol.
+// call makes a call of the driver protocol.
 func (s *site) call(method string, message map[string]any) map[string]any {
 	s.t.Helper()
 	var answer map[string]any
@@ -115,11 +115,11 @@ func (s *site) call(method string, message map[string]any) map[string]any {
 	return answer
 }
 
-// take takes n addresses of a network as containers of a service do.
+// take takes n addresses of a network like the containers of a service.
 func (s *site) take(network, subnet, service string, n int) (addresses []string) {
 	s.t.Helper()
 	pool := s.call("RequestPool", map[string]any{"AddressSpace": "local", "Pool": subnet, "Options": map[string]string{
-		"network": network}})["PoolID"] // the subnet is named: this machine may have a route there
+		"network": network}})["PoolID"] // named, as this machine may have a route there
 	for i := range n {
 		got := s.call("RequestAddress", map[string]any{"PoolID": pool, "Options": map[string]string{
 			"com.docker.network.endpoint.name":       fmt.Sprintf("%s-%d", service, i+1),
@@ -127,13 +127,13 @@ func (s *site) take(network, subnet, service string, n int) (addresses []string)
 		address, _, _ := strings.Cut(got["Address"].(string), "/")
 		addresses = append(addresses, address)
 	}
-	for _, address := range addresses[:n/3] { // and some of them are gone again
+	for _, address := range addresses[:n/3] { // a third of them has ended again
 		s.call("ReleaseAddress", map[string]any{"PoolID": pool, "Address": address})
 	}
 	return addresses
 }
 
-// remember writes the use of some networks over the last day, as the daemon would have.
+// remember writes the use of some networks over the last day, as the daemon would do.
 func (s *site) remember() {
 	type ring struct {
 		At     int64  `json:"at"`
@@ -162,7 +162,7 @@ func (s *site) remember() {
 	lab.Must(s.t, err)
 }
 
-// shop is a small shop, as one could meet it.
+// shop adds the networks of a small, realistic shop.
 func (s *site) shop() {
 	s.t.Helper()
 	for _, args := range [][]string{
@@ -186,7 +186,7 @@ func (s *site) shop() {
 	s.take("office", "192.168.50.0/24", "wiki", 13)
 }
 
-// furnish puts something into each view.
+// furnish adds data for each view.
 func (s *site) furnish() {
 	s.t.Helper()
 	for _, args := range [][]string{

@@ -10,8 +10,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestRefreshes shows in a view that is open what happens meanwhile, keeps the focus where it is, and lets a person
-// stop it.
+// TestRefreshes: an open view shows changes and keeps the focus, and a user can stop the refreshing.
 func TestRefreshes(t *testing.T) {
 	s := openSite(t)
 	b := openBrowsers(t)(t, looks[3])
@@ -27,7 +26,7 @@ func TestRefreshes(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(".live button")))
 	b.awaits("document.querySelector('.live').innerText.includes('not refreshed')")
 	s.berth("network", "create", "later", "--subnet", "203.0.113.16/28")
-	b.do(chromedp.Click(chromedp.CSS(".live button"))) // it hears of what it has missed
+	b.do(chromedp.Click(chromedp.CSS(".live button"))) // now it shows what it has missed
 	b.awaits("document.querySelector('main').innerText.includes('later')")
 	check(b, "the networks, refreshed again")
 }
@@ -60,7 +59,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestStranger is let in nowhere: without the link, and by another name.
+// TestStranger: no one gets in without the link, or under another name.
 func TestStranger(t *testing.T) {
 	s := openSite(t)
 	b := openBrowsers(t)(t, looks[0])

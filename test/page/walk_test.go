@@ -20,19 +20,19 @@ import (
 //go:embed checks.js
 var checks string
 
-// looks are the ways in which each view is looked at.
+// looks are the modes in which each view is checked.
 var looks = []look{
 	{320, 640, "light", true}, {400, 800, "dark", true}, {400, 800, "light", false}, {800, 900, "light", true},
 	{800, 900, "dark", false}, {1280, 900, "light", false}, {1280, 900, "dark", true},
 }
 
-// likeEach is how many views of one kind are looked at: such as networks, of which there may be thousands.
+// likeEach is how many views of one kind are checked: there may be thousands of networks, for example.
 const likeEach = 2
 
-// variable are the segments of a path, and the parameters, that say which one of a kind it is.
+// variable matches the segments of a path, and the parameters, that identify one view of a kind.
 var variable = regexp.MustCompile(`^([0-9a-f]{16,}|[0-9a-f.:]+(/[0-9]+)?|.*[.:%].*)$`)
 
-// kindOf leaves of an address what all views of a kind have.
+// kindOf is the part of an address that all views of a kind share.
 func kindOf(u *url.URL) string {
 	segments := strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")
 	for i, s := range segments {
@@ -48,7 +48,7 @@ func kindOf(u *url.URL) string {
 	return strings.Join(segments, "/") + "?" + strings.Join(names, "&")
 }
 
-// TestWalk opens the link and follows all that are found from there, in each way of looking.
+// TestWalk opens the link and follows all links from there, in each mode.
 func TestWalk(t *testing.T) {
 	s := openSite(t)
 	browsers := openBrowsers(t)
@@ -74,10 +74,10 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// leastViews is how many there are at least: a walk that finds no links is none.
+// leastViews is the minimum number of views: a walk must find links.
 const leastViews = 2
 
-// walk opens a view, and each that links lead to from there; each is handed to see when it is open.
+// walk opens a view and all views that links lead to from there. It calls see with each open view.
 func walk(b *browser, from string, see func(view string)) (views []string) {
 	seen, kinds := map[string]bool{from: true}, map[string]int{}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
@@ -99,7 +99,7 @@ func walk(b *browser, from string, see func(view string)) (views []string) {
 			u, err := url.Parse(link)
 			lab.Must(b.t, err)
 			f := u.Query().Get("format")
-			if seen[link] || f == "json" || f == "csv" || u.Path == "/docs" { // which is no view: a description, for programs
+			if seen[link] || f == "json" || f == "csv" || u.Path == "/docs" { // not a view: a description, or data
 				continue
 			}
 			seen[link] = true
@@ -109,7 +109,7 @@ func walk(b *browser, from string, see func(view string)) (views []string) {
 	return views
 }
 
-// check holds a view that is open to the checks, and to saying nothing.
+// check runs the checks on an open view, and expects no complaints of the browser.
 func check(b *browser, view string) {
 	b.t.Helper()
 	b.holdTo(checks, view)
@@ -119,7 +119,7 @@ func check(b *browser, view string) {
 	}
 }
 
-// holdTo holds a view that is open to the checks of a script.
+// holdTo runs a script's checks on an open view.
 func (b *browser) holdTo(script, view string) {
 	b.t.Helper()
 	found := ask[struct{ Wrong, Checks []string }](b, script)
@@ -131,7 +131,7 @@ func (b *browser) holdTo(script, view string) {
 	}
 }
 
-// awaits waits until an expression is true of the page, which may be on its way to another.
+// awaits waits until an expression is true on the page, even while another page loads.
 func (b *browser) awaits(expression string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)

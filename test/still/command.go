@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// Version is that of the compose command, by which the containers were made, too.
+// Version is the version of the compose command, which also made the containers.
 const Version = "5.5.0"
 
-// Command is a compose command that tells its version and the hashes of services, and does nothing.
+// Command is a compose command that prints its version and the hashes of services, and does nothing else.
 type Command struct{ dir string }
 
-// NewCommand writes it into dir.
+// NewCommand writes the command into dir.
 func NewCommand(dir string) (*Command, error) {
 	c := &Command{dir}
 	return c, os.WriteFile(c.script(), fmt.Appendf(nil, `case "$*" in
@@ -28,10 +28,10 @@ esac
 
 func (c *Command) script() string { return filepath.Join(c.dir, "compose.sh") }
 
-// Words are how it is called.
+// Words are its command line.
 func (c *Command) Words() string { return "sh " + c.script() }
 
-// Hashes are what it tells of the services.
+// Hashes sets the hashes that it prints.
 func (c *Command) Hashes(hashes map[string]string) error {
 	var lines strings.Builder
 	for _, service := range slices.Sorted(maps.Keys(hashes)) {
@@ -40,7 +40,7 @@ func (c *Command) Hashes(hashes map[string]string) error {
 	return os.WriteFile(filepath.Join(c.dir, "hashes"), []byte(lines.String()), 0o600)
 }
 
-// Refuse has it refuse the files with these words; none: it takes them.
+// Refuse makes it refuse the files with these words. Empty words make it accept them.
 func (c *Command) Refuse(words string) error {
 	file := filepath.Join(c.dir, "refusal")
 	if words == "" {
@@ -49,7 +49,7 @@ func (c *Command) Refuse(words string) error {
 	return os.WriteFile(file, []byte(words+"\n"), 0o600)
 }
 
-// Asked is what else it was asked to do, a line each.
+// Asked is everything else that it was asked to do, one per line.
 func (c *Command) Asked() string {
 	text, err := os.ReadFile(filepath.Join(c.dir, "asked"))
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"sync"
 )
 
-// Engine is what stands in for a Docker Engine. Its fields are changed while nobody asks it.
+// Engine is a fake Docker Engine. Change its fields only while no request is running.
 type Engine struct {
 	Containers []Container
 	Images     map[string]string // ids by name
 	Networks   []map[string]any  // as the engine shows them
 	Volumes    []map[string]any  // likewise
-	Look       func(call string) // called before the answer to a request; nil: nobody looks
+	Look       func(call string) // called before each answer; nil: none
 
 	mu     sync.Mutex
 	writes []string
@@ -38,11 +38,11 @@ type Container struct {
 	OneOff                     bool
 	Hash, ImageID, State       string
 	On                         []Endpoint
-	Volume                     string // that it mounts; empty: none
-	Broken                     string // why it cannot be inspected; empty: it can
+	Volume                     string // a mounted volume; empty: none
+	Broken                     string // the reason why inspecting it fails; empty: it succeeds
 }
 
-// Endpoint is what a container has on a network.
+// Endpoint is a container's part of a network.
 type Endpoint struct {
 	Network  string
 	Address  string // IPv4, while it runs
@@ -50,7 +50,7 @@ type Endpoint struct {
 	Fixed    string // IPv4, in its configuration
 }
 
-// Serve has the engine answer on a socket in dir until Close, and returns its URL.
+// Serve makes the engine answer on a socket in dir until Close, and returns its URL.
 func (e *Engine) Serve(dir string) (host string, err error) {
 	socket := filepath.Join(dir, "engine.sock")
 	l, err := net.Listen("unix", socket)
@@ -71,14 +71,14 @@ func (e *Engine) Close() {
 	<-e.done
 }
 
-// Writes are the requests that would have changed something, and Asked how many there were in all.
+// Writes are the requests that would have changed something.
 func (e *Engine) Writes() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.writes
 }
 
-// Asked is how many requests there were.
+// Asked is the number of all requests.
 func (e *Engine) Asked() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -123,7 +123,7 @@ func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// list lists the containers that have the label, or the labels, that are asked for.
+// list lists the containers with the requested labels.
 func (e *Engine) list(w http.ResponseWriter, filters string) {
 	var asked struct {
 		Label map[string]bool `json:"label"`

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Project is a project of many services with some replicas each, on one network, as files and as containers.
+// Project is a Compose project of several services with some replicas each, on one network.
 type Project struct {
 	Services, Replicas int
 }
 
-// File is its Compose file. The planned network is called front, and has the subnet 10.8.0.0/16.
+// File is its Compose file. The planned network is front, with the subnet 10.8.0.0/16.
 func (p Project) File() string {
 	var b strings.Builder
 	b.WriteString("services:\n")
@@ -25,7 +25,7 @@ func (p Project) File() string {
 	return b.String()
 }
 
-// Hashes are those of its services.
+// Hashes are the hashes of its services.
 func (p Project) Hashes() map[string]string {
 	all := map[string]string{}
 	for s := range p.Services {
@@ -34,7 +34,7 @@ func (p Project) Hashes() map[string]string {
 	return all
 }
 
-// Run has the engine run it, with whatever addresses.
+// Run makes the engine run the project with arbitrary addresses.
 func (p Project) Run(e *Engine, project string) {
 	e.Images = map[string]string{"x": "sha256:x"}
 	e.Containers = nil

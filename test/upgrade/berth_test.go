@@ -25,7 +25,7 @@ func checkout(t *testing.T, ref string) string {
 	return dir
 }
 
-// build is the path of the Berth of a tree.
+// build builds the Berth of a tree and returns its path.
 func build(t *testing.T, tree string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "berth")
@@ -42,16 +42,16 @@ func run(t *testing.T, dir, name string, args ...string) {
 	}
 }
 
-// berth is a daemon that runs, and clients of its sockets.
+// berth is a running daemon with clients of its sockets.
 type berth struct {
 	*lab.Process
 	admin, plugin *http.Client
 }
 
-// start starts the Berth of a program on the state in a directory, and waits until it is ready.
+// start starts a Berth program on the state in a directory and waits until it is ready.
 func start(t *testing.T, program, dir string) *berth {
 	t.Helper()
-	sockets, err := os.MkdirTemp("", "berth-up") // the path of a socket must be short
+	sockets, err := os.MkdirTemp("", "berth-up") // socket paths must be short
 	lab.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(sockets) })
 	admin, plugin := filepath.Join(sockets, "admin.sock"), filepath.Join(sockets, "berth.sock")
@@ -72,7 +72,7 @@ func start(t *testing.T, program, dir string) *berth {
 	return b
 }
 
-// do is the answer to a request, which must succeed.
+// do returns the answer to a request, which must succeed.
 func (b *berth) do(t *testing.T, to *http.Client, method, path, body string) []byte {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://berth"+path, strings.NewReader(body))
@@ -88,7 +88,7 @@ func (b *berth) do(t *testing.T, to *http.Client, method, path, body string) []b
 	return text
 }
 
-// list is what the admin API lists at a path.
+// list returns the list of the admin API at a path.
 func (b *berth) list(t *testing.T, path string) []map[string]any {
 	t.Helper()
 	var lists map[string]json.RawMessage
@@ -103,14 +103,14 @@ func (b *berth) list(t *testing.T, path string) []map[string]any {
 	return nil
 }
 
-// call is a call of Docker's IPAM protocol: docker/go-plugins-helpers has its messages.
+// call makes a call of Docker's IPAM protocol, with the messages of docker/go-plugins-helpers.
 func (b *berth) call(t *testing.T, method string, message any) (answer struct{ PoolID, Address string }) {
 	t.Helper()
 	lab.Must(t, lab.Call(b.plugin, method, message, &answer))
 	return answer
 }
 
-// pool is the id of a pool for a subnet, which may be that of a planned network.
+// pool returns the id of a pool for a subnet. The subnet may belong to a planned network.
 func (b *berth) pool(t *testing.T, subnet, network string) string {
 	t.Helper()
 	options := map[string]string{}
@@ -121,7 +121,7 @@ func (b *berth) pool(t *testing.T, subnet, network string) string {
 		map[string]any{"AddressSpace": "local", "Pool": subnet, "Options": options}).PoolID
 }
 
-// take is the address that a container of this name gets, as Docker from 29 on asks for it.
+// take returns the address of a container with this name, requested as Docker from 29 on does.
 func (b *berth) take(t *testing.T, pool, name string) string {
 	t.Helper()
 	options := map[string]string{"com.docker.network.endpoint.name": name}

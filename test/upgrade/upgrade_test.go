@@ -19,14 +19,15 @@ import (
 
 var from = flag.String("from", "", "the commits or tags whose states are opened, separated by blanks")
 
-// containers is how many containers get an address. Every second one releases it before the older Berth is killed.
+// containers is the number of containers that get an address. Every second one releases it before the old Berth is
+// killed.
 const containers = 400
 
-// lists are the answers that must stay as they were.
+// lists are the paths whose answers must not change.
 var lists = []string{"/v1/leases?remembered=true", "/v1/reservations", "/v1/addresses", "/v1/networks", "/v1/subnets",
 	"/v1/accounts", "/v1/elastic", "/v1/elastic/ranges", "/v1/events?last=10000"}
 
-// elastic gives two elastic addresses, one of which is mapped to an owner of the plan.
+// elastic allocates two elastic addresses and maps one to an owner of the plan.
 const elastic = `{"edits": [
 	{"op": "account.create", "account": "shop", "domain": "example.org", "quota": 4, "owners": ["shop/*"]},
 	{"op": "elastic.range.add", "range": "203.0.113.0/28"},
@@ -45,7 +46,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// opens fills a state with one Berth, kills it, and has another one open that state.
+// opens fills a state with one Berth, kills it, and opens the state with another one.
 func opens(t *testing.T, old, now string) {
 	plan, err := os.ReadFile("../../internal/golden/1.0/export.json")
 	lab.Must(t, err)
@@ -78,7 +79,7 @@ func opens(t *testing.T, old, now string) {
 		same(t, path, before[path], b.list(t, path))
 	}
 	for name, address := range had {
-		if name[len(name)-1]%2 == 0 { // it still holds its address, and starts again
+		if name[len(name)-1]%2 == 0 { // still holds its address, and starts again
 			b.release(t, free, address)
 		}
 		if got := b.take(t, free, name); got != address {
@@ -88,7 +89,7 @@ func opens(t *testing.T, old, now string) {
 	b.Kill()
 }
 
-// same reports what an answer had and has no more. New fields may come.
+// same reports what an answer has lost. New fields are allowed.
 func same(t *testing.T, path string, before, after []map[string]any) {
 	t.Helper()
 	if len(before) == 0 || len(after) < len(before) {

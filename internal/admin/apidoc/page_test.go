@@ -38,7 +38,7 @@ func made(t *testing.T) (*apidoc.Page, *html.Node) {
 	return page, root
 }
 
-// textOf is what a person reads of a node, with single spaces.
+// textOf is the text of a node that a person reads, with single spaces.
 func textOf(n *html.Node) string {
 	var b strings.Builder
 	for one := range n.Descendants() {
@@ -51,8 +51,8 @@ func textOf(n *html.Node) string {
 
 func words(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// All that the description says is on the page: each sentence, name, bound, value and path, behind whichever reference
-// it stands.
+// The page has everything in the description: each sentence, name, bound, value and path, whichever reference
+// leads to it.
 func TestPageSaysAll(t *testing.T) {
 	_, root := made(t)
 	text := textOf(root)
@@ -80,13 +80,13 @@ func TestPageSaysAll(t *testing.T) {
 		case yaml.ScalarNode:
 			switch at {
 			case "openapi", "required", "nullable", "additionalProperties", "x-role", "x-role-account", "in":
-				return // said in words of the page's own
+				return // the page says this in its own words
 			}
 			value := n.Value
 			if at == "$ref" {
 				value = value[strings.LastIndex(value, "/")+1:]
 				if !strings.Contains(n.Value, "/schemas/") {
-					return // what it leads to is looked for where it is
+					return // its target is checked where it is defined
 				}
 			}
 			if said++; !strings.Contains(text, words(value)) {
@@ -100,7 +100,8 @@ func TestPageSaysAll(t *testing.T) {
 	}
 }
 
-// Each link leads somewhere: to one place of the page, or to the description beside it. Nothing comes from elsewhere.
+// Each link leads to exactly one place of the page, or to the description beside it. The page loads nothing from
+// elsewhere.
 func TestPageLinks(t *testing.T) {
 	_, root := made(t)
 	places := map[string]int{}
@@ -148,7 +149,7 @@ func TestPageLinks(t *testing.T) {
 	}
 }
 
-// The policy lets in the style that is on the page, and nothing else.
+// The policy allows the page's own style and nothing else.
 func TestPagePolicy(t *testing.T) {
 	page, _ := made(t)
 	style := regexp.MustCompile(`(?s)<style>(.*?)</style>`).FindAllSubmatch(page.HTML, -1)
@@ -167,7 +168,7 @@ func TestPagePolicy(t *testing.T) {
 	}
 }
 
-// A description that cannot be shown is refused; what one says cannot become part of the page.
+// A description that the page cannot show is refused. No text of a description becomes markup of the page.
 func TestMake(t *testing.T) {
 	const head = "openapi: 3.0.3\ninfo: {title: <script>T</script>, version: '1', license: {name: n, url: u}}\n" +
 		"components: {schemas: {}}\n"
@@ -193,7 +194,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// Who has the page already is told so.
+// A client that already has the page gets "not modified".
 func TestDocs(t *testing.T) {
 	docs := apidoc.New(admin.OpenAPI)
 	for _, c := range []struct {

@@ -13,8 +13,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestNobodyAnswers: a daemon that takes connections and says nothing is not waited for without end, and the error says
-// what to do.
+// TestNobodyAnswers: the client does not wait forever for a daemon that accepts connections and never answers. The
+// error says what to do.
 func TestNobodyAnswers(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "admin.sock")
 	l, err := net.Listen("unix", socket)
@@ -31,7 +31,7 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswersMayLast: an answer that has begun may take as long as it likes; a backup does.
+// TestAnswersMayLast: an answer that has begun may take any time. A backup does.
 func TestAnswersMayLast(t *testing.T) {
 	c := New("admin.sock")
 	defer c.Close()

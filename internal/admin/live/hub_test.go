@@ -21,12 +21,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// past is records that have nothing but events.
+// past is a fake of the records that has only events.
 type past struct {
 	mu     sync.Mutex
 	events []ipam.Event
 	looks  int
-	most   int // of events that were read at a time
+	most   int // events read at a time
 	err    error
 }
 
@@ -63,7 +63,7 @@ func (p *past) EventsBehind(_ context.Context, after ipam.EventMark, n int, _ fu
 	return page, p.err
 }
 
-// site is a Hub over a past, whose time passes by hand, and what it serves on.
+// site is a Hub over a past, with a clock that the test moves, and the server that serves the Hub.
 type site struct {
 	t     *testing.T
 	past  *past
@@ -95,17 +95,17 @@ func open(t *testing.T) *site {
 	return s
 }
 
-// pass lets time pass: the Hub has looked, and told whom it would, when it returns.
+// pass advances the clock. When it returns, the Hub has looked and has notified its watchers.
 func (s *site) pass(d time.Duration) {
 	s.t.Helper()
 	for end := s.now.Add(d); s.now.Before(end); {
 		s.now = s.now.Add(s.hub.pace)
 		s.ticks <- s.now
 	}
-	s.ticks <- time.Time{} // a moment of long ago: what came before it has been worked on
+	s.ticks <- time.Time{} // a time long ago: all earlier ticks have been processed
 }
 
-// sent waits until whoever was told is being sent that.
+// sent waits until every notified watcher is being sent its message.
 func (s *site) sent() {
 	s.t.Helper()
 	waits := func() (n int) {
@@ -123,7 +123,7 @@ func (s *site) sent() {
 	}
 }
 
-// browser is somebody who watches.
+// browser is a watcher.
 type browser struct {
 	res   *http.Response
 	lines *bufio.Reader
@@ -172,7 +172,7 @@ func (b *browser) told(t *testing.T) string {
 	return id
 }
 
-// stale is how many watchers have something to hear.
+// stale is the number of watchers that have something to hear.
 func (s *site) stale() (n int) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
@@ -186,7 +186,7 @@ func (s *site) stale() (n int) {
 
 func taken(network string) ipam.Event { return ipam.Event{Verb: ipam.LeaseTaken, Network: network} }
 
-// TestTells has each watcher told of what its view shows.
+// TestTells: each watcher is notified of changes in what its view shows.
 func TestTells(t *testing.T) {
 	s := open(t)
 	all, one, other := s.watch(""), s.watch("network=one"), s.watch("network=other")
@@ -194,7 +194,7 @@ func TestTells(t *testing.T) {
 	s.pass(2 * time.Second)
 	all.told(t)
 	one.told(t)
-	s.past.add(ipam.Event{Verb: ipam.NetworkModified, Network: "one"}) // which may be a new name, or tags of others
+	s.past.add(ipam.Event{Verb: ipam.NetworkModified, Network: "one"}) // a new name or tags can change other views
 	s.pass(2 * time.Second)
 	all.told(t)
 	one.told(t)
@@ -213,7 +213,7 @@ func TestTells(t *testing.T) {
 	fresh.told(t)
 }
 
-// TestTellsWhatWasMissed tells who joins what happened since its view was drawn, and only that.
+// TestTellsWhatWasMissed: a new watcher hears what has happened since its view was drawn, and only that.
 func TestTellsWhatWasMissed(t *testing.T) {
 	s := open(t)
 	mark, err := s.past.LastEvent(t.Context())
@@ -236,8 +236,8 @@ func TestTellsWhatWasMissed(t *testing.T) {
 	}
 }
 
-// TestPace has twenty browsers told, of a thousand changes in each moment, no more often than the pace allows, each in
-// its turn, and reads a page of events each second for all of them.
+// TestPace: with a thousand changes at a time, twenty browsers are notified in turn, no more often than the pace
+// allows. For all of them together the Hub reads one page of events each second.
 func TestPace(t *testing.T) {
 	s := open(t)
 	const watchers, seconds = 20, 30
@@ -284,7 +284,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestCost has views that take long drawn less often: they take a hundredth of the time, until that is too long to
+// TestCost: views that are slow to draw are drawn less often. They take a hundredth of the time, up to a longest
 // wait.
 func TestCost(t *testing.T) {
 	for took, want := range map[time.Duration]int{0: 40, 5 * time.Millisecond: 20, 20 * time.Millisecond: 5,
@@ -310,7 +310,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestWatchersAreBounded refuses one too many, and has room again when one goes.
+// TestWatchersAreBounded: one watcher too many is refused. When one leaves there is room again.
 func TestWatchersAreBounded(t *testing.T) {
 	s := open(t)
 	var all []*browser
@@ -321,13 +321,13 @@ func TestWatchersAreBounded(t *testing.T) {
 		t.Fatalf("one more is answered with %s", b.res.Status)
 	}
 	all[0].end()
-	s.await(func() bool { return len(s.hub.watchers) < maxWatchers }) // it is noticed when the connection's end is
+	s.await(func() bool { return len(s.hub.watchers) < maxWatchers }) // the server notices when the connection ends
 	if b := s.watch(""); b.res.StatusCode != http.StatusOK {
 		t.Errorf("after one has gone: %s", b.res.Status)
 	}
 }
 
-// TestNobodyWatches: nothing runs then, and who comes later is told as the first was.
+// TestNobodyWatches: without watchers nothing runs. A later watcher is notified like the first.
 func TestNobodyWatches(t *testing.T) {
 	s := open(t)
 	for range 3 {
@@ -341,7 +341,7 @@ func TestNobodyWatches(t *testing.T) {
 	}
 }
 
-// TestEnds lets nobody go on who watches when the server ends.
+// TestEnds: when the server ends, every watcher's stream ends.
 func TestEnds(t *testing.T) {
 	s := open(t)
 	all := []*browser{s.watch(""), s.watch("network=one")}
@@ -354,7 +354,7 @@ func TestEnds(t *testing.T) {
 	s.await(func() bool { return s.hub.end == nil && len(s.hub.watchers) == 0 })
 }
 
-// TestStoreAway goes on when the store answers again.
+// TestStoreAway: the Hub continues when the store answers again.
 func TestStoreAway(t *testing.T) {
 	s := open(t)
 	b := s.watch("")
@@ -376,7 +376,7 @@ func TestStoreAway(t *testing.T) {
 	b.told(t)
 }
 
-// await waits until something of the Hub is so.
+// await waits until a condition of the Hub is true.
 func (s *site) await(is func() bool) {
 	s.t.Helper()
 	for {

@@ -29,7 +29,7 @@ var must = ipamtest.Must
 
 var ctx = context.Background()
 
-// pages answers the views over a service, without the rooms before them.
+// pages serves the views over a service, without the access checks before them.
 func pages(s page.Records, edit func(*page.Config)) http.Handler {
 	cfg := page.Config{Service: s, Host: "h1", Zone: time.UTC}
 	if edit != nil {
@@ -46,7 +46,7 @@ func pages(s page.Records, edit func(*page.Config)) http.Handler {
 	return mux
 }
 
-// asked asks for a view.
+// asked requests a view.
 func asked(t rapid.TB, h http.Handler, target string) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -57,8 +57,8 @@ func asked(t rapid.TB, h http.Handler, target string) string {
 	return w.Body.String()
 }
 
-// TestMapAgrees: of whichever state, the map, the table and the sums of each subnet say what a walk over its addresses
-// finds in the lists. 10,000 states are taken by `make nightly`.
+// TestMapAgrees: in any state, the map, the table and the sums of each subnet agree with a walk over its addresses
+// in the lists. `make nightly` draws 10,000 states.
 func TestMapAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := ipamtest.NewScribe(t, ipamtest.DrawnDir(t), "page.db")
@@ -84,7 +84,7 @@ func TestMapAgrees(t *testing.T) {
 	})
 }
 
-// populate draws a network with one larger subnet, and what became of its addresses.
+// populate draws a network with one larger subnet, and a history for its addresses.
 func populate(t *rapid.T, s *service.Service, clock *ipamtest.Clock) {
 	cidr := netip.MustParsePrefix(rapid.SampledFrom([]string{"10.9.0.0/24", "10.9.0.0/25", "10.9.0.0/20", "10.9.0.0/23",
 		"2001:db8:9::/64", "2001:db8:9::/112", "2001:db8:9::/119"}).Draw(t, "subnet"))
@@ -100,7 +100,7 @@ func populate(t *rapid.T, s *service.Service, clock *ipamtest.Clock) {
 		most = 4095
 	}
 	far := func() int { return rapid.IntRange(0, most).Draw(t, "address") }
-	try := func(e ipam.Edit) { _, _ = s.Edit(ctx, ipam.EditOptions{}, e) } // what is refused changes nothing
+	try := func(e ipam.Edit) { _, _ = s.Edit(ctx, ipam.EditOptions{}, e) } // a refused edit changes nothing
 	hour := ipam.Duration(time.Hour)
 	sub := ipam.SubnetSpec{CIDR: cidr, Pool: rapid.Bool().Draw(t, "whole pool")}
 	if _, err := s.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: "big", Subnets: []ipam.SubnetSpec{sub},
@@ -145,7 +145,7 @@ func populate(t *rapid.T, s *service.Service, clock *ipamtest.Clock) {
 	}
 }
 
-// walk is what the lists say of the addresses of a subnet.
+// walk is what the lists report about the addresses of a subnet.
 type walk struct {
 	sub    *ipam.SubnetPlan
 	leases map[netip.Addr]*ipam.LeaseInfo
@@ -173,7 +173,7 @@ func newWalk(t *rapid.T, s *service.Service, now time.Time, n *ipam.NetworkInfo,
 	return w
 }
 
-// state is that of one address.
+// state is the state of one address.
 func (w *walk) state(a netip.Addr) ipam.AddressState {
 	l, owner := w.leases[a], w.owners[a]
 	switch {
@@ -194,7 +194,7 @@ func (w *walk) state(a netip.Addr) ipam.AddressState {
 	return ipam.AddressOutside
 }
 
-// addresses are those to look at: all of them, or of very many those on which anything bears, and what is beside them.
+// addresses are those to check: all, or in a large subnet the ones with any state or bound, and their neighbours.
 func (w *walk) addresses() []netip.Addr {
 	all := map[netip.Addr]bool{}
 	r := netipx.RangeOfPrefix(w.sub.CIDR)
@@ -223,7 +223,7 @@ func (w *walk) addresses() []netip.Addr {
 	return slices.SortedFunc(maps.Keys(all), netip.Addr.Compare)
 }
 
-// told is what the view of a subnet says in JSON.
+// told is the view of a subnet in JSON.
 type told struct {
 	Subnet struct {
 		counts
@@ -284,7 +284,7 @@ func rows(t *rapid.T, h http.Handler, target string) (whole told) {
 	return whole
 }
 
-// agrees holds a subnet's views to a walk.
+// agrees compares a subnet's views with a walk.
 func agrees(t *rapid.T, h http.Handler, w *walk) {
 	target := "/subnet/" + w.sub.ID.String()
 	view := rows(t, h, target)
@@ -325,7 +325,7 @@ func agrees(t *rapid.T, h http.Handler, w *walk) {
 	drawn(t, h, w, target, &view)
 }
 
-// drawn holds the map to the walk: each cell, or each part and the maps to which those lead.
+// drawn compares the map with the walk: each cell, or each part and the maps it links to.
 func drawn(t *rapid.T, h http.Handler, w *walk, target string, view *told) {
 	cells := cellsOf(t, asked(t, h, target))
 	if w.sub.CIDR.Addr().BitLen()-w.sub.CIDR.Bits() <= 8 {
@@ -378,7 +378,7 @@ func rangeOf(t *rapid.T, text string) netipx.IPRange {
 	return netipx.IPRangeFrom(a, b)
 }
 
-// cellsOf are the cells of the map in a view, with what each is said to be.
+// cellsOf are the cells of the map in a view, each with its text.
 func cellsOf(t rapid.TB, text string) map[string]string {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(text))

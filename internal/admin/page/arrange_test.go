@@ -15,7 +15,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// TestArranged: the networks come by use, by any column and in both directions, and those that have a word.
+// TestArranged: the networks can be sorted by use and by any column, in both directions, and filtered by a word.
 func TestArranged(t *testing.T) {
 	s := ipamtest.NewService(t, time.Now)
 	for i, taken := range []int{9, 1, 10, 0} {

@@ -10,7 +10,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// holds tells which texts a view lacks.
+// holds checks that a view has all these texts.
 func holds(t *testing.T, text string, wanted ...string) {
 	t.Helper()
 	for _, want := range wanted {
@@ -20,7 +20,7 @@ func holds(t *testing.T, text string, wanted ...string) {
 	}
 }
 
-// TestEventFilters: each filter of the events can be cleared, and one of a network that is not there says so.
+// TestEventFilters: each filter of the events can be cleared. A filter for a network that does not exist says so.
 func TestEventFilters(t *testing.T) {
 	s := ipamtest.NewService(t, time.Now)
 	if _, err := s.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: "net1"}); err != nil {
@@ -39,7 +39,7 @@ func TestEventFilters(t *testing.T) {
 	}
 }
 
-// TestNoPool: a network without a pool says that it has none, and what adds one.
+// TestNoPool: a network without a pool says that it has none, and how to add one.
 func TestNoPool(t *testing.T) {
 	s := ipamtest.NewService(t, time.Now)
 	_, err := s.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: "net1", Subnets: []ipam.SubnetSpec{
@@ -54,7 +54,7 @@ func TestNoPool(t *testing.T) {
 	holds(t, asked(t, h, "/subnet/"+subnets[0].ID.String()), advice)
 }
 
-// TestMapOfIPv6: the map of an IPv6 subnet has numbers of addresses. Their percentages would all be next to nothing.
+// TestMapOfIPv6: the map of an IPv6 subnet shows numbers of addresses. All percentages would be close to zero.
 func TestMapOfIPv6(t *testing.T) {
 	s := ipamtest.NewService(t, time.Now)
 	edits := []ipam.Edit{&ipam.CreateNetwork{Name: "net1", Subnets: []ipam.SubnetSpec{

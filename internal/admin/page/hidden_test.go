@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestEmptyColumns: a column in which no row has anything is hidden, and one of ids; the others are not.
+// TestEmptyColumns: a column without any values is hidden, and so is one of ids. The others are shown.
 func TestEmptyColumns(t *testing.T) {
 	list := &table{Columns: columns("name", "Name", "mac", "-MAC", "free", "#Free", "used", "Used", "network_id", "-Id")}
 	list.add(cell{Value: "a", Text: "a"}, cell{}, cell{}, cell{Bar: &bar{}}, cell{Text: "1"})
@@ -28,8 +28,8 @@ func TestEmptyColumns(t *testing.T) {
 	}
 }
 
-// TestTitles: where cells stand below one another, each that says something has the title of its column, but for the
-// first, which names the row.
+// TestTitles: in a stacked table each cell with a value has the title of its column, except the first, which names
+// the row.
 func TestTitles(t *testing.T) {
 	list := &table{Columns: columns("network_id", "-Id", "name", "Name", "mac", "MAC", "free", "#Free")}
 	list.add(cell{Text: "1"}, cell{Text: "a"}, cell{Text: "02:42:00:00:00:01"}, cell{})

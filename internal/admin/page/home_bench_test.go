@@ -26,7 +26,7 @@ func BenchmarkHome(b *testing.B) {
 	}
 }
 
-// TestHomeOfMany: a network that the first view does not show costs its count of addresses alone, and no drawing.
+// TestHomeOfMany: for a network that the first view does not show Berth only counts addresses, and draws nothing.
 func TestHomeOfMany(t *testing.T) {
 	few, many := testing.AllocsPerRun(3, homeWith(t, 200)), testing.AllocsPerRun(3, homeWith(t, 600))
 	const most = 65
@@ -35,8 +35,8 @@ func TestHomeOfMany(t *testing.T) {
 	}
 }
 
-// homeWith opens the first view with as many networks, of which each has a Docker network and up to two containers,
-// and half of them a day of use behind them.
+// homeWith opens the first view with that many networks. Each has a Docker network and up to two containers, and
+// half of them have a day of recorded use.
 func homeWith(b testing.TB, networks int) (look func()) {
 	b.Helper()
 	now := time.Date(2026, 11, 17, 10, 0, 0, 0, time.UTC)

@@ -12,8 +12,8 @@ import (
 	"berth/store/mem"
 )
 
-// What a DHCP server gave is told by the view of its subnet and of its address: state, server, until when, and why it
-// is not bound. Where none gave anything, the columns say nothing, and nobody sees them.
+// The views of a subnet and of an address show what a DHCP server gave: state, server, end, and why it is not
+// bound. If no server gave anything the columns are empty and hidden.
 func TestLN15OnThePage(t *testing.T) {
 	clock := ipamtest.NewClock()
 	server := ipamtest.NewLANServer(clock.Now)

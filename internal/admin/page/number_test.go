@@ -27,16 +27,16 @@ import (
 	"berth/internal/metrics"
 )
 
-// countsOf are the counts that the API tells.
+// countsOf are the counts that the API reports.
 func countsOf(u *ipam.Use) *counts {
 	n := func(state ipam.AddressState) ipam.Count { return u.Of(state) }
 	return &counts{n(ipam.AddressLeased), n(ipam.AddressQuarantined), n(ipam.AddressReserved), n(ipam.AddressExcluded),
 		n(ipam.AddressFree), n(ipam.AddressOutside)}
 }
 
-// listed are the lines of `berth network ls`, asked over the admin API: the fields of each, by the heads of columns.
+// listed are the lines of `berth network ls`, read over the admin API: the fields of each, by column title.
 func listed(t *rapid.T, s *service.Service) (all []map[string]string) {
-	dir, err := os.MkdirTemp("", "berth") // a socket wants a short path
+	dir, err := os.MkdirTemp("", "berth") // a socket needs a short path
 	must(t, err)
 	defer os.RemoveAll(dir)
 	l, err := net.Listen("unix", filepath.Join(dir, "admin.sock"))
@@ -62,7 +62,7 @@ func listed(t *rapid.T, s *service.Service) (all []map[string]string) {
 	for _, line := range lines[1:] {
 		fields, of := strings.Fields(line), map[string]string{}
 		of[heads[0]] = fields[0]
-		for i := range 2 { // the last ones: others may be empty, or have blanks
+		for i := range 2 { // the last two: others may be empty, or have blanks
 			of[heads[len(heads)-1-i]] = fields[len(fields)-1-i]
 		}
 		all = append(all, of)
@@ -70,8 +70,8 @@ func listed(t *rapid.T, s *service.Service) (all []map[string]string) {
 	return all
 }
 
-// oneNumber holds what the command line, the lists of subnets and of free ranges, the page and the metrics say of each
-// network to what the API says of it.
+// oneNumber compares the numbers of each network in the command line, the lists of subnets and of free ranges, the
+// page and the metrics with those of the API.
 func oneNumber(t *rapid.T, h http.Handler, s *service.Service, networks []ipam.NetworkInfo) {
 	var home struct {
 		Networks []struct {

@@ -26,14 +26,14 @@ import (
 	"berth/internal/ipam/service"
 )
 
-// hostile are names and notes that would be more than text where one forgets to say that they are not.
+// hostile are names and notes that would act as markup if a view forgot to escape them.
 var hostile = []string{`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</title><svg onload=alert(1)>`,
 	`' onmouseover='alert(1)`, `javascript:alert(1)`, `{{.Root}}`, `]]><!--`, `&lt;b&gt;`, `=1+1`, `@SUM(A1)`,
 	`+cmd|' /C calc'!A0`,
 	`-2+3`,
 	`http://example.org/`, `//example.org`, `a,"b";c`}
 
-// furnished is a service with something of everything that the views show, named as badly as it may be.
+// furnished is a service with something of everything that the views show, under the most hostile names.
 func furnished(t *testing.T) (*service.Service, http.Handler) {
 	t.Helper()
 	s := ipamtest.NewService(t, time.Now)
@@ -90,7 +90,7 @@ func furnished(t *testing.T) (*service.Service, http.Handler) {
 	})
 }
 
-// everyView are links to each view, with what each can be asked.
+// everyView are links to each view, with the parameters it takes.
 func everyView(t *testing.T, s *service.Service) []string {
 	t.Helper()
 	all := []string{"/", "/network/net1", "/address/10.9.0.2", "/address/10.9.0.2?space=local&at=1d12h", "/address/10.9.0.105",
@@ -151,7 +151,7 @@ func TestSameFacts(t *testing.T) {
 	}
 }
 
-// holdCells compares the values of a row, in whichever order.
+// holdCells compares the values of a row, in any order.
 func holdCells(t *testing.T, what string, want, got []string) {
 	t.Helper()
 	said := map[string]string{"true": "yes", "false": "no"}
@@ -172,7 +172,7 @@ func holdCells(t *testing.T, what string, want, got []string) {
 	}
 }
 
-// plainly is a text without what HTML has between the items of a list.
+// plainly is a text without the separators that HTML puts between list items.
 func plainly(text string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(text, ", ", " ")), " ")
 }
@@ -226,7 +226,7 @@ func tablesOfJSON(t *testing.T, text string) rowsOf {
 	return tables
 }
 
-// textOf is a value of JSON as CSV has it.
+// textOf is a JSON value as CSV writes it.
 func textOf(value any) string {
 	switch v := value.(type) {
 	case []any:
@@ -277,7 +277,7 @@ func cellsIn(n *html.Node, element string) (all []string) {
 	return all
 }
 
-// said is the text of a cell without what is drawn; of a time, the period.
+// said is the text of a cell without its drawings. For a time it is the machine-readable value.
 func said(n *html.Node) string {
 	switch {
 	case n.Type == html.TextNode:
@@ -305,8 +305,8 @@ func attr(n *html.Node, name string) string {
 	return ""
 }
 
-// TestNamesAreText: whatever somebody has named, a view has no elements but its own, loads nothing from elsewhere, and
-// leads nowhere else.
+// TestNamesAreText: whatever names people choose, a view has only its own elements, loads nothing from elsewhere,
+// and links nowhere else.
 func TestNamesAreText(t *testing.T) {
 	s, h := furnished(t)
 	known := []string{"html", "head", "meta", "title", "link", "script", "body", "a", "header", "span", "nav", "ul", "li", "form",
@@ -350,7 +350,7 @@ func TestNamesAreText(t *testing.T) {
 	}
 }
 
-// relative tells whether a link stays below the root of the page, wherever a proxy has that.
+// relative tells whether a link stays below the root of the page, under any path that a proxy gives it.
 func relative(link string) bool {
 	u, err := url.Parse(link)
 	return err == nil && u.Scheme == "" && u.Host == "" && !strings.HasPrefix(link, "/") &&
@@ -358,7 +358,7 @@ func relative(link string) bool {
 			strings.HasPrefix(link, "#")) && strings.Count(link, "../") < 3
 }
 
-// TestBehindPrefix: links lead from view to view where a proxy has put the page below a path of its own.
+// TestBehindPrefix: links lead from view to view if a proxy serves the page below its own path.
 func TestBehindPrefix(t *testing.T) {
 	_, h := furnished(t)
 	const prefix = "/tools/berth"
@@ -384,7 +384,7 @@ func TestBehindPrefix(t *testing.T) {
 			if err != nil || to.Host != "host" || !strings.HasPrefix(to.Path, prefix+"/") {
 				t.Fatalf("%s leads to %q", target, attr(n, "href"))
 			}
-			if q := to.Query(); !q.Has("format") && to.Path != prefix+"/docs" { // which is the API's
+			if q := to.Query(); !q.Has("format") && to.Path != prefix+"/docs" { // which belongs to the API
 				todo = append(todo, to.RequestURI())
 			}
 		}
@@ -394,7 +394,7 @@ func TestBehindPrefix(t *testing.T) {
 	}
 }
 
-// TestSent: what is sent is compressed for those who read that, and the same for all others.
+// TestSent: answers are compressed for clients that accept it. All others get the same content uncompressed.
 func TestSent(t *testing.T) {
 	_, h := furnished(t)
 	for _, c := range []struct {
@@ -418,7 +418,7 @@ func TestSent(t *testing.T) {
 	}
 }
 
-// sent asks for a view as one who reads some encodings, and returns it unpacked.
+// sent requests a view with an Accept-Encoding header, and returns it unpacked.
 func sent(t *testing.T, h http.Handler, target, accept string) (string, http.Header) {
 	t.Helper()
 	w := httptest.NewRecorder()

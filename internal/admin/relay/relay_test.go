@@ -16,7 +16,7 @@ func ask(within time.Duration) ipam.LANAsk {
 	return ipam.LANAsk{Verb: ipam.LANTake, Parent: "eth0", Within: ipam.Duration(within)}
 }
 
-// connected is an edge that answers a question by does, each beside the others; nil: it never does.
+// connected is an edge that answers questions with does, several at a time. If does is nil, it never answers.
 func connected(ctx context.Context, r *Relay, does func(ipam.LANAsk) ipam.LANAnswer) {
 	go func() {
 		for q := range r.Asks(ctx) {
@@ -32,7 +32,7 @@ func connected(ctx context.Context, r *Relay, does func(ipam.LANAsk) ipam.LANAns
 	}()
 }
 
-// address answers with the parent's last byte as an address, so that one can see whose answer it is.
+// address answers with the parent's last byte as an address, which shows whose answer it is.
 func address(q ipam.LANAsk) ipam.LANAnswer {
 	return ipam.LANAnswer{Lease: ipam.LANLease{Address: q.Address}}
 }
@@ -86,7 +86,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAsks: each of many questions gets its own answer, in whatever order they are answered.
+// TestAsks: each of many questions gets its own answer, in whatever order the answers come.
 func TestAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New()
@@ -109,7 +109,7 @@ func TestAsks(t *testing.T) {
 	})
 }
 
-// TestAskEnds: who does not wait any more is not kept, and his answer is nobody's.
+// TestAskEnds: a question whose caller has stopped waiting is dropped. Its answer goes to nobody.
 func TestAskEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New()
@@ -131,7 +131,7 @@ func TestAskEnds(t *testing.T) {
 	})
 }
 
-// TestBound: more questions than are good are refused at once, and the others are not harmed.
+// TestBound: questions above the limit are refused at once, and the others are not affected.
 func TestBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New()

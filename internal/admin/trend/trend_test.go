@@ -12,7 +12,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// The use of an hour, a day and a week is remembered over a restart, with what nobody saw left out.
+// The use of an hour, a day and a week survives a restart. Times without observation are left out.
 func TestTrend(t *testing.T) {
 	cidr := netip.MustParsePrefix("10.1.0.0/24")
 	used := uint64(0)
@@ -30,7 +30,7 @@ func TestTrend(t *testing.T) {
 		b.look(t.Context())
 	}
 	look(10, 0)
-	look(30, 20*time.Second) // the greatest of a minute counts
+	look(30, 20*time.Second) // the highest value of a minute counts
 	look(20, time.Minute)
 	look(40, 2*time.Minute)
 	h := b.Of("local", "front", "", "")
@@ -62,7 +62,7 @@ func TestTrend(t *testing.T) {
 	}
 }
 
-// The file stays below a megabyte, however many pools there are.
+// The file stays below a megabyte, whatever the number of pools.
 func TestSize(t *testing.T) {
 	b := Open(filepath.Join(t.TempDir(), "trend.json"), func(context.Context) (all []ipam.PoolUse, _ error) {
 		for i := range 1600 {
@@ -74,7 +74,7 @@ func TestSize(t *testing.T) {
 	})
 	now := time.Unix(0, 0)
 	b.now = func() time.Time { return now }
-	for range 20 { // what nobody saw takes the same room
+	for range 20 { // times without observation need the same room
 		b.look(t.Context())
 		now = now.Add(10 * time.Hour)
 	}

@@ -2,7 +2,7 @@ package daemon
 
 import "testing"
 
-// A line of the log keeps what is wrong, and not whose it is.
+// A scrubbed log line keeps the problem, and drops names and addresses.
 func TestScrub(t *testing.T) {
 	s := newScrubber()
 	s.names["mail"], s.names["front"] = true, true

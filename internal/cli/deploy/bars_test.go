@@ -10,7 +10,7 @@ import (
 	"berth/internal/deploy/rollout"
 )
 
-// TestDid: each action is told once, with how many were done.
+// TestDid: the summary names each kind of action once, with the number done.
 func TestDid(t *testing.T) {
 	plan := &rollout.Plan{Project: "shop", Services: []*rollout.Service{{Name: "web"}}}
 	var told []rollout.Event
@@ -40,7 +40,7 @@ func TestDid(t *testing.T) {
 	}
 }
 
-// TestDidSome: what was not done of a plan is told, too.
+// TestDidSome: the summary shows when a plan was not fully carried out.
 func TestDidSome(t *testing.T) {
 	plan := &rollout.Plan{Project: "shop", Services: []*rollout.Service{{Name: "web"}}}
 	var told []rollout.Event

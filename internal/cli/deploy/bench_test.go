@@ -7,7 +7,7 @@ import (
 	"berth/test/still"
 )
 
-// BenchmarkPlan is a plan of a hundred services with three replicas each, the answers of a still engine included.
+// BenchmarkPlan plans a hundred services with three replicas each, including the answers of a fake engine.
 func BenchmarkPlan(b *testing.B) {
 	h := enter(b)
 	h.plan("front", "10.8.0.0/16", "10.8.0.10+30000")
@@ -22,7 +22,7 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// TestPlanOfMany: a plan of more replicas than one request of the daemon makes gives each an address of its own.
+// TestPlanOfMany: a plan with more replicas than one request to the daemon can hold gives each its own address.
 func TestPlanOfMany(t *testing.T) {
 	h := enter(t)
 	h.plan("front", "10.8.0.0/16", "10.8.0.10+30000")

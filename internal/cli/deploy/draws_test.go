@@ -10,9 +10,9 @@ import (
 	"berth/internal/ipam"
 )
 
-// TestDraws: a plan is drawn once to show it, and once more under the lock to carry it out. Each time the image is read
-// once. If somebody takes an address between the try and the reservation, a plan that was shown is refused, and one with
-// --yes goes on with the next address.
+// TestDraws: a plan is drawn once to show it, and again under the lock to carry it out. Each time the image is
+// read once. If somebody takes an address between the dry run and the reservation, a saved plan is refused, and
+// one with --yes continues with the next address.
 func TestDraws(t *testing.T) {
 	for what, c := range map[string]struct {
 		verb       string

@@ -8,14 +8,14 @@ import (
 	"berth/internal/deploy/rollout"
 )
 
-// RemoveOrphan removes an orphaned volume of the engine at a URL, where confirm has nothing against it.
+// RemoveOrphan removes an orphaned volume from the engine at a URL, if confirm agrees.
 func RemoveOrphan(ctx context.Context, p *cli.Program, c *client.Client, host, volume string,
 	confirm func(string) error) error {
 	r := orphanRemoval{Run: &cli.Run{Context: ctx, Program: p, Client: c}, host: host}
 	return r.remove(volume, confirm)
 }
 
-// Did is what a deploy says of itself at last that has told of some events.
+// Did is the final summary of a deploy that has reported these events.
 func Did(p *cli.Program, plan *rollout.Plan, told ...rollout.Event) string {
 	t := newReporter(p, plan, false)
 	for _, e := range told {

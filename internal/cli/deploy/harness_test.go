@@ -29,7 +29,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// harness is a daemon in this process, with an engine and a compose command that do nothing but tell.
+// harness is a daemon in this process, with an engine and a compose command that only answer questions.
 type harness struct {
 	testing.TB
 	store   *bolt.Store
@@ -39,7 +39,7 @@ type harness struct {
 	host    string // of the engine
 	compose *still.Command
 	dir     string       // of the project
-	behind  atomic.Int64 // how far the daemon's clock is behind
+	behind  atomic.Int64 // how far the daemon's clock lags
 }
 
 func enter(t testing.TB) *harness {
@@ -47,7 +47,7 @@ func enter(t testing.TB) *harness {
 	return enterBehind(t, 0)
 }
 
-// enterBehind is enter with a daemon whose clock is behind, until h.behind says otherwise.
+// enterBehind is enter with a daemon whose clock lags. h.behind changes that.
 func enterBehind(t testing.TB, behind time.Duration) *harness {
 	t.Helper()
 	h := &harness{TB: t, engine: &still.Engine{Images: map[string]string{}}, dir: filepath.Join(t.TempDir(), "shop")}
@@ -94,7 +94,7 @@ func (h *harness) must(err error) {
 	}
 }
 
-// edit makes edits, as a person would.
+// edit makes edits as a person.
 func (h *harness) edit(edits ...ipam.Edit) {
 	h.Helper()
 	c := client.New(h.socket)
@@ -103,7 +103,7 @@ func (h *harness) edit(edits ...ipam.Edit) {
 	h.must(err)
 }
 
-// plan has a planned network be there, with a pool in each of its subnets: 10.8.0.0/24 10.8.0.10+20.
+// plan creates a planned network with a pool in each of its subnets: 10.8.0.0/24 10.8.0.10+20.
 func (h *harness) plan(name string, subnetsAndPools ...string) {
 	h.Helper()
 	create := &ipam.CreateNetwork{Name: name}

@@ -13,11 +13,11 @@ import (
 	"berth/internal/ipam"
 )
 
-// daemon is one that is asked for a lock alone.
+// daemon is a fake that answers only lock requests.
 type daemon struct {
 	began    time.Time
-	answers  []func(context.Context) error // to what is asked, in order; none is left: it has nothing against it
-	asked    []time.Duration               // when it was asked for the lock, since the beginning
+	answers  []func(context.Context) error // the answers, in order; when none is left, it agrees
+	asked    []time.Duration               // when the lock was requested, since the beginning
 	renewed  []bool
 	unlocked *ipam.UnlockDeploy
 }
@@ -42,7 +42,7 @@ func says(err error) func(context.Context) error { return func(context.Context) 
 
 var errAway = errors.New("nobody answers")
 
-// locked runs a test under a lock, at a time that goes on when all wait.
+// locked runs a test under a lock. The clock advances when all goroutines wait.
 func locked(t *testing.T, d *daemon, test func(t *testing.T, under context.Context, l *lock)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -57,8 +57,8 @@ func locked(t *testing.T, d *daemon, test func(t *testing.T, under context.Conte
 	})
 }
 
-// TestLockKept: a lock is renewed as long as its deploy lasts, well before it ends by itself, and given back then, also
-// by a deploy that was ended (BD-1).
+// TestLockKept: a deploy renews its lock well before it expires, and gives it back at the end, even if it was
+// interrupted (BD-1).
 func TestLockKept(t *testing.T) {
 	d := &daemon{}
 	locked(t, d, func(t *testing.T, under context.Context, l *lock) {
@@ -92,16 +92,16 @@ func TestLockKept(t *testing.T) {
 	})
 }
 
-// TestLockLost: a deploy whose lock was taken away, or could not be renewed in time, does nothing further; what is lost
-// is said by it and told to the daemon. One answer that does not come is no loss (BD-1).
+// TestLockLost: a deploy does nothing further if its lock was taken away or could not be renewed in time. It says
+// so, and reports the loss to the daemon. One missing answer is no loss (BD-1).
 func TestLockLost(t *testing.T) {
 	taken := &api.Problem{Reason: string(ipam.DeployLocked), Detail: "another deploy has it"}
 	hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	late := func(context.Context) error { time.Sleep(5 * time.Second); return nil }
 	for what, c := range map[string]struct {
 		answers []func(context.Context) error
-		good    time.Duration // so long it is held
-		ends    bool          // what is done under it ends then; else the next step is refused
+		good    time.Duration // how long the lock is held
+		ends    bool          // the loss ends the work under the lock; else the next step is refused
 		says    string
 		told    ipam.DeployOutcome
 	}{

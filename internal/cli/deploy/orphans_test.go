@@ -13,8 +13,8 @@ import (
 	"berth/test/still"
 )
 
-// TestOrphanAsked: what has become of an orphan while the question stood there counts: nothing is removed of a project
-// that is being deployed by then, or of a volume that is none any more.
+// TestOrphanAsked: a change while the question waits counts. Nothing is removed if a deploy of the project has
+// begun, or if the volume is in use or no orphan any more.
 func TestOrphanAsked(t *testing.T) {
 	for what, c := range map[string]struct {
 		meanwhile func(h *harness)

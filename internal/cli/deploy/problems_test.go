@@ -32,9 +32,9 @@ networks:
   front: {ipam: {driver: berth, options: {network: front}, config: [{subnet: 10.8.0.0/24}]}}
 `
 
-// TestPlanTellsAll: all that is in the way is told at once, each with its place or its name: what is unknown in the
-// files, static addresses outside the network or held by others, too few addresses and who goes without, containers
-// that cannot be reached, and what the compose command refuses (BD-2, BD-3, BD-4, BO-7).
+// TestPlanTellsAll: a plan reports all problems at once, each with its place or its name: unknown parts of the
+// files, static addresses outside the network or held by others, too few addresses and the replicas without one,
+// containers that cannot be reached, and refusals of the compose command (BD-2, BD-3, BD-4, BO-7).
 func TestPlanTellsAll(t *testing.T) {
 	h := enter(t)
 	h.plan("front", "10.8.0.0/24", "10.8.0.10+4")
@@ -96,7 +96,7 @@ func TestPlanTellsAll(t *testing.T) {
 	}
 }
 
-// TestUsage: the exit code of wrong usage is another one than of what is refused.
+// TestUsage: wrong usage and a refusal have different exit codes.
 func TestUsage(t *testing.T) {
 	h := enter(t)
 	h.file("services: {web: {imagee: x}}")
@@ -113,7 +113,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// asWanted has the engine run what the files want, with the addresses that are reserved.
+// asWanted makes the engine run what the files want, with the reserved addresses.
 func (h *harness) asWanted(addrs ...string) {
 	h.Helper()
 	h.engine.Images["x"] = "sha256:x"
@@ -126,8 +126,8 @@ func (h *harness) asWanted(addrs ...string) {
 	h.reserved(owners)
 }
 
-// TestPlanExclusion: an exclusion that is put over the address of a replica moves that one, and no other is made anew
-// (BO-9). So does a pool that does not have it any more. What a person has fixed by hand stays.
+// TestPlanExclusion: a new exclusion over the address of a replica moves that replica and recreates no other
+// (BO-9). So does a pool that no longer has the address. An address that a person has fixed stays.
 func TestPlanExclusion(t *testing.T) {
 	h := enter(t)
 	h.plan("front", "10.8.0.0/24", "10.8.0.10+10")
@@ -156,8 +156,8 @@ func TestPlanExclusion(t *testing.T) {
 	}
 }
 
-// TestPlanOneShort: a pool with one address too few is refused before anything is done, with how many are wanted and
-// free, and who goes without (BD-4, BO-7).
+// TestPlanOneShort: a pool with one address too few is refused before anything is done. The refusal has the number
+// wanted, the number free, and the replicas without an address (BD-4, BO-7).
 func TestPlanOneShort(t *testing.T) {
 	h := enter(t)
 	h.plan("front", "10.8.0.0/24", "10.8.0.10+3")
@@ -174,7 +174,8 @@ func TestPlanOneShort(t *testing.T) {
 	}
 }
 
-// TestPlanAddresses: the addresses of replicas are what each of them gets, and a change of one moves that one.
+// TestPlanAddresses: each replica gets its address from the Compose files. A changed address moves only that
+// replica.
 func TestPlanAddresses(t *testing.T) {
 	h := enter(t)
 	h.plan("front", "10.8.0.0/24", "10.8.0.10+10")
@@ -195,8 +196,8 @@ func TestPlanAddresses(t *testing.T) {
 	}
 }
 
-// TestPlanSecondShort: a service whose replicas start before those before them stop needs a second address for each
-// that changes, which is counted before anything is done (BD-4, BO-7).
+// TestPlanSecondShort: with start-first, each replica that changes needs a second address while the old one still
+// runs. The plan counts these before anything is done (BD-4, BO-7).
 func TestPlanSecondShort(t *testing.T) {
 	h := enter(t)
 	h.plan("front", "10.8.0.0/24", "10.8.0.10+4")
@@ -219,8 +220,8 @@ func TestPlanSecondShort(t *testing.T) {
 	}
 }
 
-// TestPlanLocked: while somebody else deploys the project nothing can be planned for it, which is said once, with who
-// it is (BD-1).
+// TestPlanLocked: while another deploy of the project runs no plan can be made. The refusal comes once and names
+// the other deploy (BD-1).
 func TestPlanLocked(t *testing.T) {
 	h := enter(t)
 	h.plan("front", "10.8.0.0/24", "10.8.0.10+10")

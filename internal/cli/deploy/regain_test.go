@@ -9,7 +9,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// holds has an endpoint hold an address of the network front.
+// holds gives an endpoint an address of the network front.
 func (h *harness) holds(addr string) {
 	h.Helper()
 	at, err := h.service.RequestPool(h.Context(), ipam.PoolRequest{Space: ipam.LocalSpace, Network: "front",
@@ -20,12 +20,12 @@ func (h *harness) holds(addr string) {
 	h.must(err)
 }
 
-// TestApplyRegains: an address of a replica that is leased still, though the engine shows no endpoint with it, is free
-// when the container is made; one that an endpoint has stays leased.
+// TestApplyRegains: if the engine shows no endpoint with a replica's address, its old lease is released before the
+// container is made. An address that an endpoint has stays leased.
 func TestApplyRegains(t *testing.T) {
 	for what, endpoint := range map[string]string{"forgotten": "", "in use": "10.8.0.10"} {
 		t.Run(what, func(t *testing.T) {
-			h := enterBehind(t, time.Minute) // so that what is held is of no container that is starting
+			h := enterBehind(t, time.Minute) // so that no lease looks like one of a starting container
 			h.plan("front", "10.8.0.0/24", "10.8.0.10+10")
 			h.engine.Images["x"] = "sha256:x"
 			h.must(h.compose.Hashes(map[string]string{"web": "h-web"}))

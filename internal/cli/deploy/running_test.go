@@ -7,7 +7,7 @@ import (
 	"berth/test/still"
 )
 
-// TestStopSays: a stop says what still runs of the project, also where there was nothing to stop.
+// TestStopSays: a stop lists the containers of the project that still run, even if there was nothing to stop.
 func TestStopSays(t *testing.T) {
 	for _, c := range []struct {
 		states []string // of web, db and api

@@ -10,8 +10,8 @@ import (
 	"berth/internal/admin/client"
 )
 
-// turning is a compose command that tells another hash of web from the Nth time on, as when somebody else has deployed
-// meanwhile, and makes nothing.
+// turning is a compose command that gives another hash for web from the Nth time on, as after a deploy by somebody
+// else. It makes nothing.
 const turning = `case "$*" in
 *"version --short") echo 5.5.0 ;;
 *"config --hash *") echo x >>%[1]s; if [ $(wc -l <%[1]s) -lt %[2]d ]; then echo web h-web; else echo web %[3]s; fi ;;
@@ -19,15 +19,15 @@ const turning = `case "$*" in
 esac
 `
 
-// TestApplySecond: what has moved when a deploy has its turn is no reason to refuse one with --yes, which does what
-// there is to do now; a saved plan is refused, and has reserved nothing then (BD-1).
+// TestApplySecond: if things have changed by the time a deploy has the lock, a deploy with --yes does what is
+// needed now. A saved plan is refused, and leaves nothing reserved (BD-1).
 func TestApplySecond(t *testing.T) {
 	for what, c := range map[string]struct {
 		saved bool
-		runs  bool // a container is as the other deploy has made it
+		runs  bool // the container is as the other deploy made it
 		code  int
 		says  string
-		owner string // who has something reserved afterwards
+		owner string // the owner with a reservation afterwards
 		did   string
 	}{
 		"a plan of its own":  {false, false, 1, "nothing is made here", "shop/web/1", "failed"},
@@ -44,7 +44,7 @@ func TestApplySecond(t *testing.T) {
 			if c.saved {
 				args, first = []string{filepath.Join(t.TempDir(), "plan")}, 3
 			}
-			if c.runs { // it is to be made anew for the files of before, which the first look has
+			if c.runs { // the first look still has the old files, for which it is to be recreated
 				h.asWanted("10.8.0.10")
 				h.engine.Containers[0].Hash = now
 			}

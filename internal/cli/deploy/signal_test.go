@@ -9,7 +9,7 @@ import (
 	"berth/internal/admin/client"
 )
 
-// interrupting is a compose command that has its caller be interrupted when it is to make something, and goes on.
+// interrupting is a compose command that interrupts its caller when it has to make something, and continues.
 const interrupting = `case "$*" in
 *"version --short") echo 5.5.0 ;;
 *"config --hash *") echo web h-web ;;
@@ -17,8 +17,8 @@ const interrupting = `case "$*" in
 esac
 `
 
-// TestApplyInterrupted: a signal ends a deploy as a failure does: what is under way is ended, and the lock is given
-// back at once, with what was done.
+// TestApplyInterrupted: a signal ends a deploy like a failure. Running work is ended, and the lock is given back
+// at once, with a report of what was done.
 func TestApplyInterrupted(t *testing.T) {
 	h := enter(t)
 	h.plan("front", "10.8.0.0/24", "10.8.0.10+10")

@@ -15,7 +15,7 @@ const startFirstFile = `services:
     networks: [front]
     x-berth: {update: {order: start-first}}` + networks
 
-// startsFirst is a project of three whose files have changed, with a pool of so many addresses.
+// startsFirst is a project of three replicas whose files have changed, with a pool of that many addresses.
 func startsFirst(t *testing.T, addresses int) *harness {
 	h := enter(t)
 	h.plan("front", "10.8.0.0/24", fmt.Sprintf("10.8.0.10+%d", addresses))
@@ -28,8 +28,8 @@ func startsFirst(t *testing.T, addresses int) *harness {
 	return h
 }
 
-// TestPlanStartFirst: with start-first each replica that is exchanged gets a second address, the same again when the
-// plan is made again; what does not change needs none (BD-4, BO-13).
+// TestPlanStartFirst: with start-first each replaced replica gets a second address, the same one when the plan is
+// made again. An unchanged replica needs none (BD-4, BO-13).
 func TestPlanStartFirst(t *testing.T) {
 	h := startsFirst(t, 6)
 	var first string
@@ -58,7 +58,7 @@ func TestPlanStartFirst(t *testing.T) {
 	}
 }
 
-// TestPlanStartFirstFull: where there are too few for that, it is refused before anything is done (BD-4).
+// TestPlanStartFirstFull: with too few addresses for that, the plan is refused before anything is done (BD-4).
 func TestPlanStartFirstFull(t *testing.T) {
 	h := startsFirst(t, 5)
 	code, out, said := h.berth("plan")

@@ -16,8 +16,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPlanIsStill: whatever the files say and the engine has, a plan asks the engine and the compose command for
-// nothing but to tell, leaves no byte in the store of addresses another one, and is the same when it is made again.
+// TestPlanIsStill: for any files and any engine, a plan only reads from the engine and the compose command. It
+// changes no byte in the store of addresses, and a second plan is the same.
 func TestPlanIsStill(t *testing.T) {
 	h := enter(t)
 	h.plan("front", "10.8.0.0/24", "10.8.0.10+8")
@@ -30,7 +30,7 @@ func TestPlanIsStill(t *testing.T) {
 		file := h.file(p.files())
 		h.engine.Containers = p.containers()
 		for _, e := range p.reservations() {
-			_, _ = h.service.Edit(context.Background(), ipam.EditOptions{}, e) // what is held is somebody else's
+			_, _ = h.service.Edit(context.Background(), ipam.EditOptions{}, e) // the address is somebody else's
 		}
 		defer h.edit(&ipam.ReleaseOwner{Owner: "shop", Under: true}, &ipam.ReleaseOwner{Owner: "box"})
 		h.must(h.compose.Hashes(p.hashes()))
@@ -62,7 +62,7 @@ func TestPlanIsStill(t *testing.T) {
 	}
 }
 
-// stored is a digest of all that the daemon has on disk.
+// stored is a digest of all files of the daemon.
 func (h *harness) stored() (sum [sha256.Size]byte) {
 	h.Helper()
 	digest := sha256.New()
@@ -79,7 +79,7 @@ func (h *harness) stored() (sum [sha256.Size]byte) {
 	return sum
 }
 
-// generated is a project as chance has it.
+// generated is a random project.
 type generated struct {
 	*rand.Rand
 	*harness
@@ -94,12 +94,12 @@ type said struct {
 	hash     string
 	addrs    []string
 	dropped  bool
-	replicas int // containers that are there
+	replicas int // existing containers
 }
 
 func (g *generated) chance(percent int) bool { return g.IntN(100) < percent }
 
-// static is an address of the front network, which somebody else may have or which is outside of it.
+// static is an address of the front network, which may be taken, or an address outside the network.
 func (g *generated) static() string {
 	if g.chance(5) {
 		return fmt.Sprintf("10.77.0.%d", g.IntN(20)+2)
@@ -107,7 +107,7 @@ func (g *generated) static() string {
 	return fmt.Sprintf("10.8.0.%d", g.IntN(40)+5)
 }
 
-// files draws the services, and says them as a Compose file.
+// files draws the services, and writes them as a Compose file.
 func (g *generated) files() string {
 	var b strings.Builder
 	if g.chance(30) {
@@ -134,7 +134,7 @@ func (g *generated) files() string {
 	return b.String()
 }
 
-// service says one as a Compose file does.
+// service writes one service of a Compose file.
 func (g *generated) service(b *strings.Builder, i int, s *said) {
 	fmt.Fprintf(b, "  %s:\n    image: x%d\n    scale: %d\n", s.name, g.IntN(3), s.scale)
 	given := s.scale == 1 && g.chance(40)
@@ -161,7 +161,7 @@ func (g *generated) service(b *strings.Builder, i int, s *said) {
 	}
 }
 
-// reservations are what is reserved already: for the project's own, and for others.
+// reservations are the existing reservations of the project and of others.
 func (g *generated) reservations() (all []ipam.Edit) {
 	for _, s := range g.services {
 		for n := range s.scale {
@@ -175,7 +175,7 @@ func (g *generated) reservations() (all []ipam.Edit) {
 		Wishes: []ipam.Wish{{Address: netip.MustParseAddr(fmt.Sprintf("10.8.0.%d", g.IntN(40)+5))}}})
 }
 
-// containers are what the engine has of the project, most of it as the files want it.
+// containers are the project's containers on the engine. Most are as the files want them.
 func (g *generated) containers() (all []still.Container) {
 	g.engine.Images = map[string]string{"x0": "sha256:a", "x1": "sha256:b"}
 	for _, s := range g.services {

@@ -11,7 +11,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// byDeploy has owners be reserved for by a deploy on a host.
+// byDeploy reserves for owners as a deploy on a host does.
 func (h *harness) byDeploy(host string, owners ...string) {
 	h.Helper()
 	c := client.New(h.socket)
@@ -28,7 +28,7 @@ func (h *harness) byDeploy(host string, owners ...string) {
 	}
 }
 
-// withUnclaimed is a project of two of web, of which more is reserved than its files name.
+// withUnclaimed is a project with two replicas of web, and with more reservations than its files name.
 func withUnclaimed(t *testing.T) *harness {
 	t.Helper()
 	h := enter(t)
@@ -50,7 +50,7 @@ func withUnclaimed(t *testing.T) *harness {
 	return h
 }
 
-// addressOf is what is reserved for an owner; the zero Address: nothing is.
+// addressOf is the address reserved for an owner, or the zero Addr if there is none.
 func (h *harness) addressOf(owner string) netip.Addr {
 	h.Helper()
 	c := client.New(h.socket)
@@ -63,9 +63,9 @@ func (h *harness) addressOf(owner string) netip.Addr {
 	return all[0].Address
 }
 
-// TestPlanUnclaimed: what a deploy has reserved for replicas that the files name no more goes with the next one, though
-// their containers are gone; what a person has reserved, or has said something of, is told and stays, and so does what
-// another host's deploy has reserved (BO-3, BO-15).
+// TestPlanUnclaimed: the next deploy ends reservations that a deploy made for replicas the files no longer name,
+// even if their containers are gone. A reservation that a person has made or edited is reported and kept. Those of
+// another host's deploy are kept (BO-3, BO-15).
 func TestPlanUnclaimed(t *testing.T) {
 	h := withUnclaimed(t)
 	code, out, said := h.berth("plan")
@@ -90,7 +90,7 @@ func TestPlanUnclaimed(t *testing.T) {
 	}
 }
 
-// TestApplyUnclaimed: a plan that was saved releases what it says, and not what has changed since.
+// TestApplyUnclaimed: a saved plan releases what it lists, and is refused if any of that has changed since.
 func TestApplyUnclaimed(t *testing.T) {
 	h := withUnclaimed(t)
 	h.engine.Containers = h.engine.Containers[:2]

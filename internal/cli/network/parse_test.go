@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// GA-15, GA-18, GA-26: what --subnet makes.
+// GA-15, GA-18, GA-26: the result of --subnet.
 func TestParseSubnet(t *testing.T) {
 	for in, want := range map[string]string{
 		"10.7.0.0/24":        `{"cidr":"10.7.0.0/24","pool":true}`,

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawn draws a map as network show does, without the page around it.
+// drawn draws a map as network show does, without the rest of the page.
 func drawn(start, m string) string {
 	var b strings.Builder
 	for _, row := range foldMap(netip.MustParseAddr(start), m) {
@@ -29,7 +29,7 @@ func dots(n int) string { return strings.Repeat(".", n) }
 
 func taken(n int) string { return strings.Repeat("X", n) }
 
-// GA-23: how a map is folded, and what one line stands for.
+// GA-23: how a map is folded, and what a folded line means.
 func TestFoldMap(t *testing.T) {
 	for _, c := range []struct{ name, start, m, want string }{
 		{"C48: a /28 with its gateway", "192.0.2.0", "XX.............X", "192.0.2.0 XX.............X\n"},
@@ -62,7 +62,7 @@ func TestFoldMap(t *testing.T) {
 	}
 }
 
-// Whatever is drawn can be read back into the map, and each line begins with its own address. GA-23
+// A folded map can be read back in full, and each line begins with its own address. GA-23
 func TestFoldMapLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var m strings.Builder
@@ -94,7 +94,7 @@ func TestFoldMapLosesNothing(t *testing.T) {
 	})
 }
 
-// readRun draws the line that stands for several, and holds what it says of them to each other.
+// readRun expands a line that stands for several, and checks that its numbers agree.
 func readRun(t *rapid.T, from netip.Addr, text string) string {
 	var state string
 	var lines, addresses int
@@ -114,7 +114,7 @@ func readRun(t *rapid.T, from netip.Addr, text string) string {
 	return strings.Repeat(map[string]string{"free": ".", "taken": "X"}[state], addresses)
 }
 
-// The page of a network that has everything, and of one that has nothing. GA-1, GA-23
+// The page of a full network and of an empty one. GA-1, GA-23
 func TestWriteNetwork(t *testing.T) {
 	addr, prefix := netip.MustParseAddr, netip.MustParsePrefix
 	id := ipam.ID{0xa1, 0xb2, 0xc3, 0xd4, 0, 0, 0x40, 0, 0x80, 15: 1}

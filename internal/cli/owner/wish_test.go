@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// GA-24: one --ip that says all, or several that say one address each.
+// GA-24: one --ip with all choices, or several with one address each.
 func TestParseWishes(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"", `{"number":0}`},

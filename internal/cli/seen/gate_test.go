@@ -11,7 +11,7 @@ import (
 
 const host = "127.0.0.1:7891"
 
-// behind is a gate before a handler that says what it was asked.
+// behind is a gate before a handler that reports its requests.
 func behind(t *testing.T) *gate {
 	t.Helper()
 	return newGate(netip.MustParseAddrPort(host), "KNOCK", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -75,7 +75,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestEnter opens the link: the secret leaves the address bar, and never leads to another host.
+// TestEnter opens the link. The secret leaves the address bar, and never leads to another host.
 func TestEnter(t *testing.T) {
 	for target, want := range map[string]string{
 		"/?secret=KNOCK":                                     "/",

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// shown is a page that is served, before a daemon that answers with handle.
+// shown is a served page, with a daemon under it that answers with handle.
 type shown struct {
 	link    string
 	browser *http.Client
@@ -77,7 +77,7 @@ func show(t *testing.T, handle http.HandlerFunc) *shown {
 	return s
 }
 
-// address is the page's, without the secret.
+// address is the page's address, without the secret.
 func (s *shown) address() string { address, _, _ := strings.Cut(s.link, "?"); return address }
 
 func (s *shown) get(t *testing.T, url string) (int, string) {
@@ -94,7 +94,7 @@ func (s *shown) get(t *testing.T, url string) (int, string) {
 	return res.StatusCode, string(body)
 }
 
-// TestPassOn sends on what the page asks for, without what the browser knows of this server, and nothing else.
+// TestPassOn: the daemon gets only requests of the page, without what the browser knows of this server.
 func TestPassOn(t *testing.T) {
 	var came []*http.Request
 	s := show(t, func(w http.ResponseWriter, r *http.Request) {
@@ -128,7 +128,7 @@ func TestPassOn(t *testing.T) {
 	}
 }
 
-// TestFollowsUntilTheEnd shows at once what the daemon says as it happens, and ends all that with the command.
+// TestFollowsUntilTheEnd: news of the daemon appear at once, and all streams end with the command.
 func TestFollowsUntilTheEnd(t *testing.T) {
 	gone := make(chan struct{})
 	s := show(t, func(w http.ResponseWriter, r *http.Request) {
@@ -160,7 +160,7 @@ func TestFollowsUntilTheEnd(t *testing.T) {
 	}
 }
 
-// TestDaemonGone says so in the browser.
+// TestDaemonGone: if the daemon is gone, the browser shows that.
 func TestDaemonGone(t *testing.T) {
 	s := show(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	status, body := s.get(t, s.link)

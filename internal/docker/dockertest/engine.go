@@ -1,8 +1,8 @@
-// Package dockertest has a Docker Engine for tests: it runs what a test says, answers like engine 20.10.24 on a unix
-// socket, and records what it is asked. It is for tests alone.
+// Package dockertest has a fake Docker Engine for tests. It runs what a test sets, answers like engine 20.10.24 on
+// a unix socket, and records its requests.
 //
-// An Engine (engine.go) answers out of its fields; Set (view.go) fills them from a view. It sends events when a test
-// says so (events.go), and takes the containers of a Place off their network and puts them on again (place.go).
+// An Engine (engine.go) answers from its fields; Set (view.go) fills them from a view. A test can send events
+// (events.go). The containers of a Place can be disconnected and reconnected (place.go).
 package dockertest
 
 import (
@@ -21,12 +21,13 @@ import (
 // Object is a JSON object.
 type Object = map[string]any
 
-// Engine is a fake Docker Engine. Its mutex guards the fields; no hook but Place.Before is called with it held.
+// Engine is a fake Docker Engine. Its mutex guards the fields. Of the hooks, only Place.Before is called with it
+// held.
 type Engine struct {
 	testing.TB
 	sync.Mutex
 
-	Path       string // of its socket
+	Path       string // of the socket
 	ID         string
 	Release    string // its version
 	API        int    // the minor version of its API
@@ -55,7 +56,7 @@ func New(t testing.TB) *Engine {
 	return e
 }
 
-// URL is where the engine listens.
+// URL is the engine's address.
 func (e *Engine) URL() string { return "unix://" + e.Path }
 
 // Start starts the engine, also after Stop.
@@ -124,7 +125,7 @@ func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// listedIDs returns the containers in the filter of a list; nil: all.
+// listedIDs returns the containers in the filter of a list; nil means all.
 func listedIDs(r *http.Request) map[string]bool {
 	var filters struct {
 		ID map[string]bool `json:"id"`
@@ -169,7 +170,7 @@ func (e *Engine) answer(w http.ResponseWriter, call string, ids map[string]bool)
 	}
 }
 
-// Reply sends an answer. A text is the message of an error.
+// Reply sends an answer. A string is sent as an error message.
 func Reply(w http.ResponseWriter, code int, body any) {
 	if text, is := body.(string); is {
 		body = Object{"message": text}

@@ -33,7 +33,7 @@ func (e *Engine) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Follows reports whether somebody follows the events.
+// Follows reports whether a client follows the events.
 func (e *Engine) Follows() bool {
 	e.Lock()
 	defer e.Unlock()
@@ -48,12 +48,12 @@ func (e *Engine) Happen(kind, action string) {
 	e.send(fmt.Sprintf(`{"Type":%q,"Action":%q,"Actor":{"ID":"x"}}`, kind, action))
 }
 
-// Tell sends an event of a container that happened some time ago.
+// Tell sends an event of a container. It happened the duration ago before now.
 func (e *Engine) Tell(action, id string, ago time.Duration, attributes Object) {
 	e.event("container", action, id, ago, attributes)
 }
 
-// TellNetwork sends an event of a container that was connected or disconnected.
+// TellNetwork sends the event that a container was connected or disconnected.
 func (e *Engine) TellNetwork(action, network, id string) {
 	e.event("network", action, network, 0, Object{"container": id})
 }
@@ -67,7 +67,7 @@ func (e *Engine) event(kind, action, actor string, ago time.Duration, attributes
 	e.send(string(text))
 }
 
-// send sends a line to all streams; empty ends them.
+// send sends a line to all streams. An empty line ends them.
 func (e *Engine) send(line string) {
 	e.Lock()
 	defer e.Unlock()

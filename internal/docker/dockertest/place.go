@@ -13,21 +13,21 @@ import (
 // Front is the name of the network of a Place.
 const Front = "front"
 
-// Refused is a refusal that another try does not change.
+// Refused is a refusal that a retry cannot change.
 const Refused = "user configured subnets only"
 
-// Place is the network Front, with containers that can be taken off it and put on it again. A container gets the
-// address that it asks for, or the expected one, or a free one from 10.9.0.200 on.
+// Place is the network Front. Its containers can be disconnected and reconnected. A container gets the address
+// that it asks for, or the expected one, or a free one from 10.9.0.200 on.
 type Place struct {
 	Containers []*Container
-	Expect     func(name string) string // the address that is expected for a container; nil: none
-	Before     func(call string)        // is called before each move, with the engine's mutex held
+	Expect     func(name string) string // the address expected for a container; nil: none
+	Before     func(call string)        // called before each move, with the engine's mutex held
 	Refuse     map[string][]string      // by move, such as "on web": the next answers
-	Lost       map[string]int           // by move: how many are made, and answered with an error
+	Lost       map[string]int           // by move: how many are made, but answered with an error
 	Gone       bool                     // the network was removed
 	No6        bool                     // it gives no IPv6 addresses
-	Moves      []string                 // "off NAME" and "on NAME", in order, also those that were refused
-	MostOff    int                      // most containers that were off at once
+	Moves      []string                 // "off NAME" and "on NAME", in order, with the refused ones
+	MostOff    int                      // the most containers that were off at once
 }
 
 // Container is a container on a Place.
@@ -35,7 +35,7 @@ type Container struct {
 	ID, Name string
 	Stopped  bool
 	Labels   Object
-	On       Object // its settings; nil: it is off
+	On       Object // its settings; nil: it is disconnected
 }
 
 func (p *Place) of(id string) *Container {
@@ -58,7 +58,7 @@ func (c *Container) shown() Object {
 		"NetworkSettings": Object{"Networks": networks}}
 }
 
-// move connects a container, or disconnects it.
+// move connects or disconnects a container.
 func (e *Engine) move(w http.ResponseWriter, r *http.Request, call string) {
 	var body struct {
 		Container      string
@@ -86,7 +86,7 @@ func (e *Engine) move(w http.ResponseWriter, r *http.Request, call string) {
 	Reply(w, http.StatusOK, Object{})
 }
 
-// made makes a move, unless it is to be refused.
+// made makes a move, unless the test refuses it.
 func (p *Place) made(call string, move func() error) (err error) {
 	if p.Before != nil {
 		p.Before(call)

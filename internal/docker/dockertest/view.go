@@ -9,7 +9,7 @@ import (
 // compose is the prefix of Compose's labels.
 const compose = "com.docker.compose."
 
-// Set makes the engine run what a view has.
+// Set makes the engine run the contents of a view.
 func (e *Engine) Set(view ipam.EngineView) {
 	e.Lock()
 	defer e.Unlock()

@@ -2,7 +2,8 @@ package leave
 
 import "testing"
 
-// TestSeatHas: a container that is being taken off is known by the name of its endpoint, and a stranger is not.
+// TestSeatHas: the name of its endpoint identifies the container that is being disconnected. It matches no other
+// container.
 func TestSeatHas(t *testing.T) {
 	s := Endpoint{ID: "c0ffee", Container: "web"}
 	for _, c := range []struct {

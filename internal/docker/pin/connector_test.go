@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// All that a user could have set of an endpoint is there again, and nothing that the engine adds.
+// A move restores every setting of an endpoint that a user can make, and none that the engine adds.
 func TestMoveKeepsSettings(t *testing.T) {
 	e, web := newSeated(t)
 	h := open(e)
@@ -47,15 +47,15 @@ func TestMoveKeepsSettings(t *testing.T) {
 	}
 }
 
-// A container is put back whatever the engine answers, and whoever asks to stop meanwhile.
+// A container is reconnected whatever the engine answers, even if a stop is requested meanwhile.
 func TestMoveIsNotLost(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		refuse  []string // what its next connects are answered with
-		lost    string   // a move that is made, and answered with an error
+		refuse  []string // the answers to its next connects
+		lost    string   // a move that is made, but answered with an error
 		on      bool
 		asks    []netip.Addr
-		errs    []string // of the error; none: there is none
+		errs    []string // texts in the error; none: no error
 		command bool
 	}{
 		{name: "at once", on: true, asks: addrs("10.9.0.5")},
@@ -94,7 +94,7 @@ func TestMoveIsNotLost(t *testing.T) {
 	}
 }
 
-// Who asks to stop before the cut is obeyed, and nobody in the midst of it.
+// A stop that is requested before the disconnection prevents the move. A later one does not interrupt it.
 func TestMoveAndSignals(t *testing.T) {
 	e, _ := newSeated(t)
 	h := open(e)
@@ -106,7 +106,7 @@ func TestMoveAndSignals(t *testing.T) {
 	}
 }
 
-// A stopped container is only written to.
+// For a stopped container only the settings change.
 func TestMoveStopped(t *testing.T) {
 	e, web := newSeated(t)
 	web.Stopped = true
@@ -146,7 +146,7 @@ func TestTakesAnyAddress(t *testing.T) {
 	}
 }
 
-// A connector does nothing to an engine but connect and disconnect.
+// A connector makes no changes in an engine but connects and disconnects.
 func TestHandKeepsToItself(t *testing.T) {
 	e, _ := newSeated(t)
 	h := open(e)

@@ -27,7 +27,7 @@ type object = dockertest.Object
 
 const webID = "aaaabbbbccccddddeeeeffff0000111122223333444455556666777788889999"
 
-// newSeated returns an engine with the container web, which is on its network with all that a user can set there.
+// newSeated returns an engine with the container web. On its network, web has every setting that a user can make.
 func newSeated(t *testing.T) (*dockertest.Engine, *dockertest.Container) {
 	t.Helper()
 	e := dockertest.New(t)

@@ -8,7 +8,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// What one process has taken off its network no other one moves, until it is on again.
+// While one process has a container disconnected, no other process moves it.
 func TestMovedByOne(t *testing.T) {
 	e, _ := newSeated(t)
 	one, other := open(e), open(e)

@@ -12,7 +12,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// pinScene is a Docker network front on a planned network of that name, and records that a test adds to.
+// pinScene is a Docker network front on a planned network of that name. Tests add records.
 type pinScene struct {
 	view ipam.EngineView
 	rec  Records
@@ -44,7 +44,7 @@ func newPinScene(t *testing.T) *pinScene {
 	}
 }
 
-// run adds a running container, and the leases that it has, without a name as engines before v29 have it.
+// run adds a running container with its leases. They have no name, as with engines before v29.
 func (s *pinScene) run(name string, has ...string) *ipam.EngineEndpoint {
 	s.stopped(name)
 	c := &s.view.Containers[len(s.view.Containers)-1]
@@ -89,7 +89,7 @@ func (s *pinScene) reserved(addr, owner string) *ipam.ReservationInfo {
 	return &s.rec.Reservations[len(s.rec.Reservations)-1]
 }
 
-// web is what is found of the container web.
+// web returns the pin that Find gives for the container web.
 func (s *pinScene) web(t *testing.T) Pin {
 	t.Helper()
 	all := Find(&s.view, &s.rec)
@@ -100,13 +100,13 @@ func (s *pinScene) web(t *testing.T) Pin {
 	return all[i]
 }
 
-// step takes a step of TestFindPins. Those of one container are about the one that came last.
+// step runs a step of TestFindPins. A step about one container changes the last one added.
 //
 //	run NAME ADDRESS... | stopped NAME           a container; one that runs has leases
 //	state STATE | wants ADDRESS | compose PROJECT SERVICE
 //	lease ADDRESS NAME | remembered ADDRESS NAME AT | reserved ADDRESS OWNER [replaced]
 //	rule PATTERN OWNER | six | any               the network's rule and second family; an engine that gives any address
-//	no leases|subnets                            nothing is known of them
+//	no leases|subnets                            the records have none
 //	another NAME | host NAME                     the first lease is another's, or another host's
 //	chosen | other | named                       the attachment was made without a subnet; there is another one, that was
 func (s *pinScene) step(t *testing.T, words []string) {
@@ -158,8 +158,8 @@ func (s *pinScene) step(t *testing.T, words []string) {
 	}
 }
 
-// TestFindPins: what is found of web, which is in the last line of a case: the addresses that it has, what is to be reserved
-// for it (OWNER=ADDRESS/SLOT), and whether it is to be connected anew; or a part of why it is refused.
+// TestFindPins: each case ends with what Find gives for web. This is its addresses, the reservations that it needs
+// (OWNER=ADDRESS/SLOT), and whether it must be reconnected; or, after "!", a part of the refusal.
 func TestFindPins(t *testing.T) {
 	for c := range strings.SplitSeq(strings.TrimSpace(`
 		runs; run web 10.9.0.5 -> 10.9.0.5; web=10.9.0.5/0; connect
@@ -227,7 +227,7 @@ func TestFindPins(t *testing.T) {
 	}
 }
 
-// A replica of Compose is the owner that its name means to Berth.
+// The owner of a Compose replica is the one that Berth derives from its name.
 func TestFindPinsOfCompose(t *testing.T) {
 	for _, name := range []string{"shop-web-2", "shop_web_2", "0123456789ab_shop-web-2"} {
 		s := newPinScene(t)
@@ -241,7 +241,7 @@ func TestFindPinsOfCompose(t *testing.T) {
 	}
 }
 
-// A swarm's networks, and what is no container, are left out.
+// Find leaves out a swarm's networks and entries that are not containers.
 func TestFindPinsLeavesOut(t *testing.T) {
 	s := newPinScene(t)
 	s.run("web", "10.9.0.5")

@@ -10,8 +10,8 @@ import (
 	"berth/store"
 )
 
-// Of a store that went back nothing is given: no address, not out of the headroom either, no repetition, no subnet;
-// nothing is edited. A release succeeds and is kept.
+// While the store is set back to an older state, Berth gives no address, not even from the headroom or for a
+// repeated request, and makes no subnet and no edit. A release succeeds and is kept.
 func TestBackGivesNothing(t *testing.T) {
 	for _, state := range []string{"as it was", "restarted", "restarted, and etcd is away"} {
 		restarted := state != "as it was"

@@ -21,18 +21,18 @@ import (
 	"berth/store"
 )
 
-// clusterMachine drives three hosts on one store through requests, edits, restarts, outages and lost outcomes. It knows
-// what it was answered, and no more; after each step the records say just that, each host's index is what its records
-// say, and no commit on the way was one that must not be.
+// clusterMachine drives three hosts on one store through requests, edits, restarts, outages and lost outcomes.
+// It knows only the answers it got. After each step the records match the answers, each host's index matches its
+// records, and no commit on the way was a forbidden one.
 type clusterMachine struct {
 	t *testing.T
 	*rig
 	hands   map[netip.Addr]inHand
-	pools   map[ipam.ID]*rigHost // that were granted and not released
-	zombies []*service.Service   // whose daemon was started again
+	pools   map[ipam.ID]*rigHost // granted and not released
+	zombies []*service.Service   // daemons that were replaced by a restart
 	lags    map[*rigHost]bool
 	macs    int
-	since   map[netip.Addr]*service.Service // the life of the daemon in which it was given; nil: that is not known
+	since   map[netip.Addr]*service.Service // the daemon that gave the address; nil: unknown
 }
 
 // LN-12, BO-1, GA-22
@@ -78,8 +78,7 @@ func (mc *clusterMachine) host(t *rapid.T) *rigHost {
 	return mc.hosts[rapid.IntRange(0, len(mc.hosts)-1).Draw(t, "host")]
 }
 
-// answered holds an answer against what the host could have said. It tells whether the request was made, as far as is
-// known.
+// answered checks that the host could have given this answer. It returns false if the outcome is unknown.
 func (mc *clusterMachine) answered(t *rapid.T, h *rigHost, what string, err error) (known bool) {
 	t.Helper()
 	switch {
@@ -126,7 +125,7 @@ func (mc *clusterMachine) attach(t *rapid.T) {
 	}
 }
 
-// aPool draws one of the pools; nil where there is none.
+// aPool draws one of the pools, or skips if there is none.
 func (mc *clusterMachine) aPool(t *rapid.T) (ipam.ID, *rigHost) {
 	if len(mc.pools) == 0 {
 		t.Skip("no pool")
@@ -147,7 +146,7 @@ func (mc *clusterMachine) detach(t *rapid.T) {
 	}
 }
 
-// forget takes what is of pools that have ended out of the hands, and those that are gone off the list.
+// forget drops the addresses of ended pools from hands, and drops pools that are gone from the list.
 func (mc *clusterMachine) forget() {
 	mc.audit.mu.Lock()
 	defer mc.audit.mu.Unlock()
@@ -183,7 +182,8 @@ func (mc *clusterMachine) anAddress(t *rapid.T) netip.Addr {
 	return netip.AddrFrom4(a)
 }
 
-// took writes down whose an address is now. Where the outcome is unknown, the records say what came of it.
+// took notes the new holder of an address. If the outcome is unknown, the records tell whether an address was
+// given.
 func (mc *clusterMachine) took(t *rapid.T, h *rigHost, addr netip.Addr, in inHand, err error) {
 	t.Helper()
 	if !mc.answered(t, h, "ask", err) {
@@ -218,8 +218,8 @@ func (mc *clusterMachine) aHand(t *rapid.T, owners bool) (netip.Addr, inHand) {
 	return a, mc.hands[a]
 }
 
-// askAgain asks with the MAC of what is in use: for a second endpoint or, where the daemon was started since, perhaps
-// for the same, which has its address again, once.
+// askAgain asks with the MAC of an address in use. This is a second endpoint or, if the daemon was restarted
+// since, perhaps the same endpoint, which gets its address again, once.
 func (mc *clusterMachine) askAgain(t *rapid.T) {
 	addr, in := mc.aHand(t, false)
 	h := mc.pools[in.pool]
@@ -261,7 +261,7 @@ func (mc *clusterMachine) back(t *rapid.T) {
 	delete(mc.hands, addr)
 }
 
-// backElsewhere gives back through another pool, on any host: nothing happens.
+// backElsewhere releases an address through another pool, on any host. Nothing happens.
 func (mc *clusterMachine) backElsewhere(t *rapid.T) {
 	addr, in := mc.aHand(t, false)
 	id, _ := mc.aPool(t)
@@ -293,7 +293,7 @@ func (mc *clusterMachine) check(t *rapid.T) {
 	}
 	for _, h := range mc.hosts {
 		if mc.lags[h] {
-			continue // a view would have it catch up
+			continue // a view would make it catch up
 		}
 		if p := indexProblem(context.Background(), h.service()); p != "" {
 			t.Errorf("host %s: %s", h.name, p)
@@ -304,9 +304,9 @@ func (mc *clusterMachine) check(t *rapid.T) {
 	}
 }
 
-// quiet heals everything and finishes what was left half done: then all hosts say the same.
+// quiet heals everything and finishes what was half done. Then all hosts have the same index.
 func (mc *clusterMachine) quiet(t *rapid.T) {
-	// outcomes that were still to be lost are lost in the first ones; the last one finds nothing to do
+	// outcomes that were set to be lost are lost in the first rounds; the last round finds nothing to do
 	for round := range 4 {
 		for _, h := range mc.hosts {
 			h.handle().Lag(false)
@@ -322,7 +322,7 @@ func (mc *clusterMachine) quiet(t *rapid.T) {
 	clear(mc.lags)
 	mc.check(t)
 	for id, at := range mc.audit.attachments {
-		if at.Ended { // those of a host that was removed are ended by the others
+		if at.Ended { // other hosts end the pools of a removed host
 			t.Errorf("pool %s of host %s has not come to its end", id, at.Host)
 		}
 	}

@@ -25,7 +25,7 @@ func (mc *clusterMachine) owner(t *rapid.T) string {
 	return fmt.Sprintf("shop/web/%d", rapid.IntRange(1, 4).Draw(t, "owner"))
 }
 
-// take has an owner take an address by hand, on an interface of its own.
+// take makes an owner take an address by hand, on a new interface.
 func (mc *clusterMachine) take(t *rapid.T) {
 	h, owner := mc.host(t), mc.owner(t)
 	e := &ipam.TakeAddress{Network: mc.networkName(t), Owner: owner,
@@ -41,7 +41,7 @@ func (mc *clusterMachine) take(t *rapid.T) {
 	mc.took(t, h, addr, inHand{name: owner}, err)
 }
 
-// giveBack ends what an owner took: one address, or all in all networks.
+// giveBack releases what an owner took: one address, or all of them in all networks.
 func (mc *clusterMachine) giveBack(t *rapid.T) {
 	addr, in := mc.aHand(t, true)
 	h := mc.host(t)
@@ -70,14 +70,14 @@ func (mc *clusterMachine) giveBack(t *rapid.T) {
 	if _, still := now[addr]; still && err == nil {
 		t.Fatalf("%s was given back, and is held", addr)
 	}
-	for a, in2 := range mc.hands { // of the same owner
+	for a, in2 := range mc.hands { // the addresses of the same owner
 		if _, still := now[a]; !still && in2.pool == (ipam.ID{}) && in2.name == in.name {
 			delete(mc.hands, a)
 		}
 	}
 }
 
-// networkOf is the network of a subnet as the host knows it.
+// networkOf returns the network of a subnet as the host knows it.
 func (h *rigHost) networkOf(subnet ipam.ID) string {
 	s := h.service()
 	return ledger.Ask(s.Ledger, func(ix *ledger.Index) string {
@@ -88,7 +88,8 @@ func (h *rigHost) networkOf(subnet ipam.ID) string {
 	})
 }
 
-// Edits that change nothing of what is in hands. Of several in a line names change places, or what goes is replaced.
+// Edits that leave addresses in use unchanged. Several edits in one line swap names, or replace what they
+// remove.
 const (
 	clusterReserves = `
 	reserve $NET $OWNER $HOW
@@ -113,7 +114,7 @@ const (
 `
 )
 
-// edits makes one of some edits.
+// edits returns a step that makes one of the given edits.
 func (mc *clusterMachine) edits(lines string) func(t *rapid.T) {
 	return func(t *rapid.T) {
 		mc.edit(t, rapid.SampledFrom(strings.Split(strings.TrimSpace(lines), "\n")).Draw(t, "edit"))
@@ -132,7 +133,7 @@ func (mc *clusterMachine) edit(t *rapid.T, line string) {
 	mc.makes(t, mc.host(t), line)
 }
 
-// makes makes edits that change nothing of what is in hands.
+// makes makes edits that leave addresses in use unchanged.
 func (mc *clusterMachine) makes(t *rapid.T, h *rigHost, line string) {
 	mc.answered(t, h, line, changes(mc.t, h.service(), line, rapid.IntRange(0, 9).Draw(t, "dry") == 0))
 }
@@ -174,7 +175,7 @@ func (mc *clusterMachine) hostEdit(t *rapid.T) {
 	}
 }
 
-// restart has another daemon speak for a host, whose old one may still run.
+// restart starts another daemon for a host. The old one may still run.
 func (mc *clusterMachine) restart(t *rapid.T) {
 	h := mc.host(t)
 	old := h.service()
@@ -184,14 +185,14 @@ func (mc *clusterMachine) restart(t *rapid.T) {
 	}
 	delete(mc.lags, h)
 	err := h.start()
-	mc.forget() // it has ended what was half ended
+	mc.forget() // the new daemon has ended what was half ended
 	if err != nil && !errors.Is(err, ipam.ErrHost) {
 		t.Fatalf("host %s starts again: %v", h.name, err)
 	}
 	if err == nil && lives {
 		mc.zombies = append(mc.zombies, old)
 	}
-	if err != nil && !lives { // it was removed: it waits until it is admitted
+	if err != nil && !lives { // the host was removed: it waits until it is admitted
 		if _, err := mc.anotherThan(h).Edit(context.Background(), ipam.EditOptions{},
 			&ipam.AdmitHost{Name: h.name}); err != nil && !errors.Is(err, store.ErrUnknown) {
 			t.Logf("%v", err)
@@ -200,7 +201,7 @@ func (mc *clusterMachine) restart(t *rapid.T) {
 	}
 }
 
-// anotherThan is a host within reach that takes part.
+// anotherThan returns another host that takes part, and heals it.
 func (mc *clusterMachine) anotherThan(h *rigHost) *service.Service {
 	for _, other := range mc.hosts {
 		if other != h && mc.audit.hosts[other.name].State != ipam.HostRemoved {
@@ -225,7 +226,7 @@ func (mc *clusterMachine) admit(t *rapid.T, h *rigHost) {
 	t.Skip("all hosts are removed")
 }
 
-// zombie has the daemon that was replaced ask for things: it is refused, within reach of the store or not.
+// zombie sends requests through a replaced daemon. They are refused, whether it reaches the store or not.
 func (mc *clusterMachine) zombie(t *rapid.T) {
 	if len(mc.zombies) == 0 {
 		t.Skip("there is none")
@@ -253,7 +254,7 @@ func (mc *clusterMachine) lag(t *rapid.T) {
 	mc.lags[h] = lags
 }
 
-// lose has the next outcome of a host be lost.
+// lose makes the next outcome of a host get lost.
 func (mc *clusterMachine) lose(t *rapid.T) {
 	h, committed := mc.host(t), rapid.Bool().Draw(t, "committed")
 	if rapid.Bool().Draw(t, "cut") {

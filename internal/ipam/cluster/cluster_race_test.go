@@ -18,7 +18,7 @@ import (
 	"berth/store"
 )
 
-// clusterRace is callers of three hosts at the same time.
+// clusterRace is callers on three hosts at the same time.
 type clusterRace struct {
 	*testing.T
 	*rig
@@ -29,7 +29,7 @@ type clusterRace struct {
 	macs  int
 }
 
-// took finds the second holder.
+// took notes the holder of an address, and fails if there is another one.
 func (r *clusterRace) took(addr netip.Addr, who ipam.MAC) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,7 +46,7 @@ func (r *clusterRace) newMAC() ipam.MAC {
 	return ipam.MAC{2, 0, 0, 0, byte(r.macs >> 8), byte(r.macs)}
 }
 
-// fate sorts an error: done, or not done at all, or unknown, which the records tell.
+// fate sorts an error: done, not done at all, or unknown, which the records tell.
 func (r *clusterRace) fate(err error) string {
 	fate := "?"
 	switch {
@@ -56,7 +56,7 @@ func (r *clusterRace) fate(err error) string {
 		fate = "unknown"
 	case errors.Is(err, store.ErrAway), errors.Is(err, store.ErrClosed):
 		fate = "away"
-		time.Sleep(100 * time.Microsecond) // or the callers spend their requests on it
+		time.Sleep(100 * time.Microsecond) // otherwise the callers waste their requests on the outage
 	case errors.Is(err, ipam.ErrHost): // another daemon of the host took over
 		fate = "refused"
 	case errors.Is(err, ipam.ErrInUse):
@@ -74,7 +74,7 @@ func (r *clusterRace) fate(err error) string {
 	return fate
 }
 
-// holds finds what somebody has in hand, out of the records.
+// holds looks up the address of a caller in the records.
 func (r *clusterRace) holds(who ipam.MAC) (netip.Addr, bool) {
 	for a, in := range r.audit.inHands() {
 		if in.mac == who {
@@ -84,7 +84,7 @@ func (r *clusterRace) holds(who ipam.MAC) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// ask takes an address through a pool; the zero one where none was given.
+// ask takes an address through a pool; the zero address if none was given.
 func (r *clusterRace) ask(h *rigHost, pool ipam.ID, want netip.Addr) (netip.Addr, ipam.MAC) {
 	who := r.newMAC()
 	given, err := h.service().RequestAddress(context.Background(),
@@ -99,10 +99,10 @@ func (r *clusterRace) ask(h *rigHost, pool ipam.ID, want netip.Addr) (netip.Addr
 	return addr, who
 }
 
-// back gives an address back, and tells whether that was done.
+// back releases an address, and tells whether that was done.
 func (r *clusterRace) back(h *rigHost, pool ipam.ID, addr netip.Addr, who ipam.MAC) bool {
 	r.mu.Lock()
-	delete(r.hands, addr) // before, since it may be somebody else's at once
+	delete(r.hands, addr) // before the release: another caller may get it at once
 	r.mu.Unlock()
 	err := h.service().ReleaseAddress(context.Background(), pool, addr)
 	if fate := r.fate(err); fate != "done" {
@@ -119,7 +119,7 @@ func (r *clusterRace) back(h *rigHost, pool ipam.ID, addr netip.Addr, who ipam.M
 	return true
 }
 
-// drop releases a pool with all that was taken through it, however often that takes.
+// drop releases a pool with all its addresses, and tries until that is done.
 func (r *clusterRace) drop(h *rigHost, pool ipam.ID, held map[netip.Addr]ipam.MAC) {
 	r.mu.Lock()
 	for addr := range held {
@@ -138,7 +138,7 @@ func (r *clusterRace) client(h *rigHost, client int) {
 		for pool == (ipam.ID{}) {
 			g, err := h.service().RequestPool(context.Background(), ipam.PoolRequest{Network: "lan"})
 			r.fate(err)
-			pool = g.ID // one whose outcome is unknown holds nothing
+			pool = g.ID // a pool with an unknown outcome holds nothing
 		}
 		held := map[netip.Addr]ipam.MAC{}
 		for range 40 {
@@ -152,7 +152,7 @@ func (r *clusterRace) client(h *rigHost, client int) {
 				continue
 			}
 			want := netip.Addr{}
-			if draw.Intn(2) == 0 { // everybody wants the same few
+			if draw.Intn(2) == 0 { // all callers want the same few addresses
 				want = netip.AddrFrom4([4]byte{10, 77, 0, byte(2 + draw.Intn(6))})
 			}
 			if addr, who := r.ask(h, pool, want); r.mine(addr, who) {
@@ -169,7 +169,7 @@ func (r *clusterRace) mine(addr netip.Addr, who ipam.MAC) bool {
 	return addr.IsValid() && r.hands[addr] == who
 }
 
-// faults puts hosts out of reach, loses their outcomes and starts their daemons again, until stop is closed.
+// faults cuts hosts off, loses their outcomes and restarts their daemons, until stop is closed.
 func (r *clusterRace) faults(stop <-chan struct{}) (old []*service.Service) {
 	draw := rand.New(rand.NewSource(1))
 	for n := 0; ; n++ {
@@ -205,7 +205,7 @@ func (r *clusterRace) faults(stop <-chan struct{}) (old []*service.Service) {
 				return old
 			}
 		}
-		time.Sleep(time.Duration(draw.Intn(300)) * time.Microsecond) // so that something happens between two faults
+		time.Sleep(time.Duration(draw.Intn(300)) * time.Microsecond) // lets requests run between two faults
 		for _, h := range r.hosts {
 			if draw.Intn(2) == 0 {
 				h.handle().Heal()
@@ -214,7 +214,7 @@ func (r *clusterRace) faults(stop <-chan struct{}) (old []*service.Service) {
 	}
 }
 
-// replan changes the plan of the network, besides what the callers want.
+// replan changes the plan of the network while the callers run.
 func (r *clusterRace) replan(stop <-chan struct{}) {
 	draw := rand.New(rand.NewSource(2))
 	for {
@@ -231,9 +231,9 @@ func (r *clusterRace) replan(stop <-chan struct{}) {
 	}
 }
 
-// LN-12, BO-1, GA-22: whatever three hosts do at the same time, and whatever happens to them: no address is in two
-// hands, what was answered is so, and in the end each of them knows what there is. That a serial order explains it all
-// is held by the histories of test/cluster.
+// LN-12, BO-1, GA-22: whatever three hosts do at the same time, and whatever faults hit them, no address has two
+// holders, every answer is true, and in the end each host knows all records. The histories of test/cluster check
+// that a serial order explains everything.
 func TestClusterRaces(t *testing.T) {
 	r := &clusterRace{T: t, rig: newRig(t), hands: map[netip.Addr]ipam.MAC{}, fates: map[string]int{}}
 	defer r.rig.close()
@@ -261,7 +261,7 @@ func TestClusterRaces(t *testing.T) {
 	}
 }
 
-// settle heals all hosts, and compares what they say with what the callers were told.
+// settle heals all hosts, and compares their records with the answers that the callers got.
 func (r *clusterRace) settle() {
 	for round := range 4 {
 		for _, h := range r.hosts {

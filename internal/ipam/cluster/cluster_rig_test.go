@@ -24,7 +24,7 @@ import (
 	"berth/store/mem"
 )
 
-// rig is three hosts on one store, each with a clock of its own, and an audit of all that is committed.
+// rig is three hosts on one store, each with its own clock, and an audit of all commits.
 type rig struct {
 	truth *mem.Store
 	audit *audit
@@ -64,7 +64,7 @@ func (r *rig) close() {
 	_ = r.truth.Close()
 }
 
-// now moves the clock on, so that no two moments are the same.
+// now advances the clock, so that no two moments are the same.
 func (h *rigHost) now() time.Time {
 	h.rig.mu.Lock()
 	defer h.rig.mu.Unlock()
@@ -84,7 +84,7 @@ func (h *rigHost) skew(d time.Duration) {
 	h.offset = d
 }
 
-// start has a new daemon speak for the host. The one before is not told.
+// start starts a new daemon for the host. The daemon before it is not told.
 func (h *rigHost) start() error {
 	st := h.rig.truth.Join()
 	s, err := service.Open(context.Background(),
@@ -115,12 +115,12 @@ func (h *rigHost) handle() *mem.Store {
 
 func (h *rigHost) away() bool { return h.handle().Reach().Err != nil }
 
-// rigRun does what Run does now and then.
+// rigRun does what Run does from time to time.
 func rigRun(ctx context.Context, s *ledger.Ledger) error {
 	return errors.Join(allocator.KeepTime(ctx, s), s.CatchUp(ctx), (&service.Service{Ledger: s}).Trim(ctx), edit.Finish(ctx, s))
 }
 
-// inHand is an address in somebody's hands.
+// inHand is an address in use and its holder.
 type inHand struct {
 	pool  ipam.ID // zero: taken by an owner
 	lease uint64
@@ -128,8 +128,8 @@ type inHand struct {
 	name  string // the owner's, or the endpoint's
 }
 
-// inHands is what the records say: addresses in use, through attachments that have not ended. Gateways and headroom are
-// in nobody's.
+// inHands returns the addresses in use by the records, through attachments that have not ended. Gateways and
+// headroom have no holder.
 func (a *audit) inHands() map[netip.Addr]inHand {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -149,8 +149,8 @@ func (a *audit) inHands() map[netip.Addr]inHand {
 	return all
 }
 
-// reservedFor is what the owner whom a name such as shop-web-1 means has reserved in a pool's subnet, without an end,
-// and wants.
+// reservedFor returns what an owner has reserved without an end in a pool's subnet and still wants. A name such
+// as shop-web-1 gives the owner.
 func (a *audit) reservedFor(pool ipam.ID, name string) (all []netip.Addr) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -164,14 +164,14 @@ func (a *audit) reservedFor(pool ipam.ID, name string) (all []netip.Addr) {
 	return all
 }
 
-// audit sees each commit on its way, and notes what no commit may do.
+// audit sees each commit, and notes forbidden ones.
 type audit struct {
 	mu          sync.Mutex
 	leases      map[auditKey]*ipam.Lease
 	subnets     map[ipam.ID]bool
 	attachments map[ipam.ID]*ipam.Attachment
 	hosts       map[string]ipam.Host
-	events      map[uint64]*ipam.Event // all there ever were
+	events      map[uint64]*ipam.Event // all events ever written
 	last        map[string]uint64      // by host
 	problems    []string
 }
@@ -191,7 +191,7 @@ func (a *audit) problem(format string, args ...any) {
 	a.problems = append(a.problems, fmt.Sprintf(format, args...))
 }
 
-// found hands out what was noted since it was asked last.
+// found returns the problems noted since the last call.
 func (a *audit) found() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -200,8 +200,9 @@ func (a *audit) found() []string {
 	return found
 }
 
-// planned notes a commit that changes the plan without its number. A change that runs beside it on another host would
-// commit what it read in an index that is no longer true. The index has all but leases, events and settings.
+// planned notes a commit that changes the plan but not the plan's number. A change on another host at the same
+// time would then commit what it read in an outdated index. The index has everything but leases, events and
+// settings.
 func (a *audit) planned(all []store.Foreign) {
 	if slices.ContainsFunc(all, func(w store.Foreign) bool { return string(w.Key) == string(ledger.PlanKey()) }) {
 		return
@@ -267,7 +268,7 @@ func (a *audit) record(w store.Foreign) {
 	}
 }
 
-// gone forgets a subnet under the key that it had. One that is resized may be there under a key before that.
+// gone forgets a subnet under its old key. A resized subnet may come under a smaller key in the same commit.
 func (a *audit) gone(w store.Foreign) {
 	if w.Key[0] != ledger.SubnetKeys {
 		return
@@ -277,7 +278,7 @@ func (a *audit) gone(w store.Foreign) {
 	}
 }
 
-// event checks that no id is there twice, whether the first one was trimmed or not.
+// event checks that no event id occurs twice, even if the first event was trimmed.
 func (a *audit) event(w store.Foreign, written map[uint64]*ipam.Event) {
 	id := ledger.EventID(w.Key)
 	e, err := ipam.DecodeEvent(id, w.After)
@@ -291,8 +292,8 @@ func (a *audit) event(w store.Foreign, written map[uint64]*ipam.Event) {
 	a.events[id], written[id] = e, e
 }
 
-// writer checks that an event is of a host that takes part, and has one of that host's ids, each greater than the one
-// before.
+// writer checks that an event comes from a host that takes part, that its id is one of that host's ids, and that
+// the ids of a host grow.
 func (a *audit) writer(before map[string]ipam.Host, id uint64, e *ipam.Event) {
 	now, was := a.hosts[e.Host], before[e.Host]
 	if was.State == ipam.HostRemoved && now.State == ipam.HostRemoved {
@@ -307,7 +308,7 @@ func (a *audit) writer(before map[string]ipam.Host, id uint64, e *ipam.Event) {
 	a.last[e.Host] = id
 }
 
-// lease checks that an address goes from one hand to another only through nobody's, with an event for each step.
+// lease checks that an address is free before it gets another holder, with an event for each step.
 func (a *audit) lease(w store.Foreign, written map[uint64]*ipam.Event) {
 	subnet, addr, _ := ledger.LeaseKeyParts(w.Key)
 	read := func(raw []byte) *ipam.Lease {
@@ -350,8 +351,8 @@ func (a *audit) lease(w store.Foreign, written map[uint64]*ipam.Event) {
 	}
 }
 
-// indexProblem compares the index of a Service with one that is loaded from what it sees of the store; empty: they say
-// the same.
+// indexProblem compares the index of a Service with an index loaded from the store as the Service sees it. It
+// returns "" if they are the same.
 func indexProblem(ctx context.Context, s *service.Service) string {
 	wrong, err := s.Ledger.Verify(ctx)
 	if err != nil {
@@ -363,7 +364,7 @@ func indexProblem(ctx context.Context, s *service.Service) string {
 	return "the index (-) and the records (+) differ:\n  " + strings.Join(wrong, "\n  ")
 }
 
-// changes makes edits that are read from a line, with a plus between them.
+// changes makes the edits of a line, which plus signs separate.
 func changes(t testing.TB, s *service.Service, line string, dry bool) error {
 	_, err := s.Edit(context.Background(), ipam.EditOptions{DryRun: dry},
 		ipamtest.Edits(t, strings.ReplaceAll(line, " + ", "\n"))...)

@@ -7,8 +7,9 @@ import (
 	"berth/internal/ipam"
 )
 
-// What may be a network of Berth's own is refused to nobody where this host is on that subnet, whichever store it is
-// in; what another host holds is nothing here, and what is surely Docker's is refused in any case.
+// A request for a subnet that may be one of Berth's own networks succeeds if this host holds that subnet in
+// either store. A subnet that only another host holds does not count, and a subnet that is surely Docker's is
+// always refused.
 func TestDockerSubnetOfOwn(t *testing.T) {
 	p := newJoinedHosts(t)
 	p.plays("network lan space=global subnet=10.77.0.0/24,pool")

@@ -14,7 +14,8 @@ import (
 	"berth/internal/ipam/service"
 )
 
-// edgeOf is the edge of a host: it says twice a second that it is there, and reports what the test has it.
+// edgeOf is the edge of a host. It reports twice a second that it is there, and reports what the test tells it
+// to.
 type edgeOf struct {
 	t      *testing.T
 	s      *service.Service
@@ -26,18 +27,19 @@ type edgeOf struct {
 	mappings map[netip.Addr]ipam.EdgeMapping
 	sent     time.Duration
 	whole    bool
-	err      error              // by which its news ended
-	had      []ipam.EdgeMapping // of a script: the address, as it was granted
-	before   string             // of a script: the session of the edge before
+	err      error              // the error that ended its news
+	had      []ipam.EdgeMapping // in a script: the mappings of the address, as granted
+	before   string             // in a script: the session of the edge before this one
 }
 
-// listen begins an edge that listens once.
+// listen starts an edge that listens once.
 func listen(t *testing.T, s *service.Service) *edgeOf {
 	t.Helper()
 	return newEdge(t, s, false)
 }
 
-// listenOn begins an edge that listens again when its session has ended, as the real one does (internal/edge/follow).
+// listenOn starts an edge that listens again when its session has ended, as the real one does
+// (internal/edge/follow).
 func listenOn(t *testing.T, s *service.Service) *edgeOf {
 	t.Helper()
 	return newEdge(t, s, true)
@@ -92,10 +94,10 @@ func (e *edgeOf) take(news ipam.EdgeNews, err error) {
 	}
 }
 
-// end has the edge end, and with it the session.
+// end ends the edge, and with it the session.
 func (e *edgeOf) end() { e.cancel(); <-e.ended }
 
-// until waits for something that is guarded by the lock.
+// until waits for a condition on what the lock guards.
 func (e *edgeOf) until(what string, is func() bool) {
 	e.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(2 * time.Millisecond) {
@@ -111,7 +113,7 @@ func (e *edgeOf) until(what string, is func() bool) {
 	}
 }
 
-// has waits until it is told of an address as leading in, and returns how.
+// has waits until the edge is told that an address leads in, and returns its mapping.
 func (e *edgeOf) has(addr netip.Addr) (m ipam.EdgeMapping) {
 	e.t.Helper()
 	e.until("granted", func() bool {
@@ -121,19 +123,19 @@ func (e *edgeOf) has(addr netip.Addr) (m ipam.EdgeMapping) {
 	return m
 }
 
-// stages waits until it is told of the outgoing half of an address alone.
+// stages waits until the edge is told of only the outgoing half of an address.
 func (e *edgeOf) stages(addr netip.Addr) {
 	e.t.Helper()
 	e.until("staged", func() bool { return e.mappings[addr].Staged })
 }
 
-// lacks waits until it is told nothing of an address.
+// lacks waits until the edge has no mapping of an address.
 func (e *edgeOf) lacks(addr netip.Addr) {
 	e.t.Helper()
 	e.until("not told", func() bool { _, there := e.mappings[addr]; return !there })
 }
 
-// never fails where it is told of an address as leading in, in a time in which much can happen.
+// never fails if, for some time, the edge is told that an address leads in.
 func (e *edgeOf) never(addr netip.Addr) {
 	e.t.Helper()
 	for deadline := time.Now().Add(300 * time.Millisecond); time.Now().Before(deadline); {
@@ -147,7 +149,7 @@ func (e *edgeOf) never(addr netip.Addr) {
 	}
 }
 
-// reports says something in the name of its session.
+// reports sends a report in the edge's session.
 func (e *edgeOf) reports(r ipam.EdgeReport) error {
 	e.mu.Lock()
 	r.Session = e.session
@@ -155,7 +157,7 @@ func (e *edgeOf) reports(r ipam.EdgeReport) error {
 	return e.s.ReportEdge(e.t.Context(), r)
 }
 
-// says reports what it has now, in its next session if this one ends meanwhile.
+// says reports the current state, in the next session if this one ends meanwhile.
 func (e *edgeOf) says(now func() ipam.EdgeReport) {
 	e.t.Helper()
 	var err error
@@ -168,7 +170,7 @@ func (e *edgeOf) says(now func() ipam.EdgeReport) {
 	fine(e.t, err)
 }
 
-// applies says that all is in force that it was told.
+// applies reports that all mappings of the edge are in force.
 func (e *edgeOf) applies() {
 	e.t.Helper()
 	e.says(func() (r ipam.EdgeReport) {
@@ -180,7 +182,7 @@ func (e *edgeOf) applies() {
 	})
 }
 
-// withdraws says that a mapping is in force no more.
+// withdraws reports that a mapping is no longer in force.
 func (e *edgeOf) withdraws(m ipam.EdgeMapping) {
 	e.t.Helper()
 	e.says(func() ipam.EdgeReport {
@@ -188,10 +190,10 @@ func (e *edgeOf) withdraws(m ipam.EdgeMapping) {
 	})
 }
 
-// elasticAddr is the elastic address of scripts.
+// elasticAddr is the elastic address of the scripts.
 var elasticAddr = netip.MustParseAddr("203.0.113.10")
 
-// elastic makes a range of one address, of the cluster or of a host, and allocates that.
+// elastic makes a range of one address, for the cluster or for a host, and allocates the address.
 func (st *stage) elastic(h *sharingHost, of string) {
 	st.t.Helper()
 	add := &ipam.AddElasticRange{Range: mustRange(st.t, elasticAddr.String())}
@@ -203,8 +205,8 @@ func (st *stage) elastic(h *sharingHost, of string) {
 	h.edit(&ipam.ModifyNetwork{Network: "lan", Elastic: new("on")}, add, &ipam.AllocateElastic{Host: add.Host})
 }
 
-// grants writes what the store has of the address: for host a that it is in force without an end, or for another one a
-// grant that is later than what that of host a was told.
+// grants writes the store's record of the address. It is in force for host a without an end or, if other is
+// given, another host has a grant later than that of host a.
 func (st *stage) grants(h *sharingHost, other string) {
 	st.t.Helper()
 	fine(st.t, h.svc.Ledger.Update(st.t.Context(), func(c *ledger.Change) error {
@@ -218,15 +220,15 @@ func (st *stage) grants(h *sharingHost, other string) {
 
 // edge is a step of a host's edge:
 //
-//	edge                  begins to listen
-//	edge has              waits until the address is granted: "new" where the grant is
-//	edge stages, lacks    waits until half of it is wanted, and nothing
-//	edge never            is not told for some time that it may have it
+//	edge                  starts an edge that listens
+//	edge has              waits until the address is granted: "new" if the grant is new, else "same"
+//	edge stages, lacks    waits until only the outgoing half is wanted; until nothing is wanted
+//	edge never            gets no grant of the address for some time
 //	edge applies, withdraws [first], reapplies, whole
-//	                      says that all is in force; that what it had last, or first, is not; that what it had last is;
-//	                      that nothing else is
-//	edge late             says so in the session of the edge before it
-//	edge ends, over       ends; waits until its news have ended
+//	                      reports all as in force; its last or first grant as withdrawn; its last grant as in force;
+//	                      nothing else as in force
+//	edge late             reports whole in the session of the edge before it
+//	edge ends, over       ends the edge; waits until its news have ended
 func (st *stage) edge(h *sharingHost, what, which string) (string, error) {
 	st.t.Helper()
 	e := st.edges[h.name]

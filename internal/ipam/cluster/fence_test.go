@@ -11,8 +11,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// fenced runs a script, in each of its ways, on two hosts with an edge and a container each. The elastic address leads
-// to the container of host a, whose edge has it in force.
+// fenced runs a script, in each of its variants, on two hosts with an edge and a container each. The elastic
+// address leads to the container of host a, and the edge of a has it in force.
 func fenced(t *testing.T, elastic, script string, then ...func(*stage)) {
 	t.Helper()
 	for _, way := range ways(script) {
@@ -37,8 +37,8 @@ func fenced(t *testing.T, elastic, script string, then ...func(*stage)) {
 	}
 }
 
-// An address that moves is granted to its new host when the edge of the old one says that it has it no more, and not
-// before; only what goes out is told there meanwhile.
+// An address that moves is granted to its new host only when the edge of the old host has reported that it no
+// longer has it. Until then the new edge is told only the outgoing half.
 func TestGrant(t *testing.T) {
 	fenced(t, "", `
 		b: applied a -> in force
@@ -60,7 +60,7 @@ func TestGrant(t *testing.T) {
 	`)
 }
 
-// What an edge says late of a grant that is gone brings nothing back, and takes nothing away.
+// A late report of an edge about an old grant neither restores nor removes anything.
 func TestLateWords(t *testing.T) {
 	fenced(t, "", `
 		b: lead 8
@@ -85,8 +85,8 @@ func TestLateWords(t *testing.T) {
 	`)
 }
 
-// What a host may have that is cut off is granted to another one when nothing can answer there any more (MetalLB #589,
-// #740; kube-vip #996).
+// An address of a host that is cut off is granted to another host when nothing can answer on the old host any
+// more (MetalLB #589, #740; kube-vip #996).
 func TestTakeOver(t *testing.T) {
 	fenced(t, "", `
 		cut
@@ -107,7 +107,7 @@ func TestTakeOver(t *testing.T) {
 	`)
 }
 
-// A host that comes back while another one waits is waited for anew: its session is another one.
+// If a host comes back while another one waits, the wait starts again, because the host has a new session.
 func TestCameBack(t *testing.T) {
 	fenced(t, "", `
 		cut
@@ -128,8 +128,8 @@ func TestCameBack(t *testing.T) {
 	`)
 }
 
-// A range that is kept on a cut is never taken over, and it is shown for whom it waits; when the host was removed, it
-// is.
+// An address of a range with on_cut keep is never taken over, and it is shown for which host it waits. It is
+// taken over when that host is removed.
 func TestKeep(t *testing.T) {
 	fenced(t, "keep", `
 		cut
@@ -144,7 +144,7 @@ func TestKeep(t *testing.T) {
 	`)
 }
 
-// The edge of a host that was removed is told nothing any more, and its session ends.
+// The edge of a removed host gets no more news, and its session ends.
 func TestRemovedHostIsSilent(t *testing.T) {
 	fenced(t, "", `
 		cut
@@ -156,7 +156,7 @@ func TestRemovedHostIsSilent(t *testing.T) {
 	`)
 }
 
-// An edge hears each second when the session was kept, and not once it is not.
+// An edge hears each second that the session was kept, and not once the session is no longer kept.
 func TestSent(t *testing.T) {
 	fenced(t, "", "", func(st *stage) {
 		e := st.edges["a"]
@@ -172,8 +172,8 @@ func TestSent(t *testing.T) {
 	})
 }
 
-// What an edge has without an end, because its host shared the store with nobody when it was told so, is taken over by
-// nobody until that edge has spoken, or the host is removed.
+// An edge has an address without an end if its host shared the store with no other host when it got it. No host
+// takes the address over until that edge has reported, or its host is removed.
 func TestUntimed(t *testing.T) {
 	for cut, ends := range map[string]string{"cut": "b: remove a off\nsleep 6s", "": "edge\nedge whole"} {
 		fenced(t, "", `
@@ -190,7 +190,8 @@ func TestUntimed(t *testing.T) {
 	}
 }
 
-// A grant that is told to such an edge leaves it without an end until the edge has said that it is in force.
+// If such an edge is told of a grant, its address stays without an end until the edge has reported that it is in
+// force.
 func TestUntimedIsTimed(t *testing.T) {
 	fenced(t, "", `
 		untimed
@@ -203,8 +204,8 @@ func TestUntimedIsTimed(t *testing.T) {
 	`)
 }
 
-// Of two hosts that are remembered to have an address the one that was given it last goes on to have it, and the other
-// is not told of it though it was.
+// If two hosts are recorded as having an address, the one with the later grant keeps it. The other one is not
+// told of it, though it had it.
 func TestMendedGrantIsNotTheLast(t *testing.T) {
 	fenced(t, "", `
 		edge ends
@@ -215,8 +216,8 @@ func TestMendedGrantIsNotTheLast(t *testing.T) {
 	`)
 }
 
-// An address that was released waits for the edge of the host that had mapped it, and no longer once that is removed
-// and answers no more (CloudStack #5824).
+// A released address waits for the edge of the host that had mapped it, until that host is removed and no longer
+// answers (CloudStack #5824).
 func TestElasticOfARemovedHost(t *testing.T) {
 	fenced(t, "", `
 		b: lead 8
@@ -237,7 +238,7 @@ func TestElasticOfARemovedHost(t *testing.T) {
 	`)
 }
 
-// An address of one host's range is mapped to no guest of another (CS-15).
+// An address of one host's range is mapped to no guest of another host (CS-15).
 func TestElasticOfAnotherHost(t *testing.T) {
 	fenced(t, "a", `
 		lead 8 ! invalid; host a; runs on host b; [elastic.ranges]
@@ -246,8 +247,8 @@ func TestElasticOfAnotherHost(t *testing.T) {
 	`)
 }
 
-// What happens to an address over two hosts is told in order, each association with the host from which and to which it
-// goes, and what edges do with the host that says so (CS-9); both hosts read the same.
+// The events of an address on two hosts come in order. Each association names the hosts that the address leaves
+// and reaches, and each report of an edge names its host (CS-9). Both hosts read the same.
 func TestElasticTransferEvents(t *testing.T) {
 	fenced(t, "", `
 		b: lead 8
@@ -281,7 +282,7 @@ func TestElasticTransferEvents(t *testing.T) {
 	})
 }
 
-// hostIn is the host that facts of an event name; "-": none.
+// hostIn returns the host that an event's facts name, or "-".
 func hostIn(t *testing.T, facts json.RawMessage) string {
 	t.Helper()
 	var of struct{ Host string }

@@ -25,11 +25,11 @@ type goldenCluster struct {
 	Now     time.Time
 	Host    ipam.ID
 	Cluster string
-	Pool    ipam.ID    // of its Docker network on lan
+	Pool    ipam.ID    // the pool of its Docker network on lan
 	Queued  netip.Addr // its release waits in the host's own store
 }
 
-// goldenEdits make a record of every kind of a shared store that an edit can make.
+// goldenEdits make a record of each kind in a shared store that an edit can make.
 func goldenEdits() []ipam.Edit {
 	elastic := ipam.Range{IPRange: allocator.WholeRange(netip.MustParsePrefix("203.0.113.0/28")).IPRange}
 	return []ipam.Edit{
@@ -78,7 +78,7 @@ func writeGoldenCluster(t *testing.T) {
 	for key, value := range r.saved {
 		name := strings.TrimPrefix(key, r.cfg.Prefix)
 		place, _, _ := strings.Cut(name, "/")
-		if !slices.Contains([]string{"t", "p", "h"}, place) { // these end with a daemon
+		if !slices.Contains([]string{"t", "p", "h"}, place) { // these keys end with a daemon
 			all = append(all, store.Record{Key: []byte(name), Value: []byte(value)})
 		}
 	}
@@ -132,7 +132,8 @@ func ownRecords(t *testing.T, h *backHost) (all []store.Record) {
 	return all
 }
 
-// openGoldenCluster is the golden cluster in an etcd of this process, and its host, whose daemon does not run.
+// openGoldenCluster loads the golden cluster into an etcd of this process, and returns its host's store. The
+// daemon of the host does not run.
 func openGoldenCluster(t *testing.T) (r *backRig, was goldenCluster, own *mem.Store) {
 	t.Helper()
 	if golden.Read(t, "etcd.txt") == nil {
@@ -159,7 +160,8 @@ func openGoldenCluster(t *testing.T) (r *backRig, was goldenCluster, own *mem.St
 	return r, was, own
 }
 
-// TestGoldenCluster: a shared store of 1.0, as it is in etcd, opens, is sound, and shows what it showed (GA-26).
+// TestGoldenCluster: a shared store of 1.0, as it is in etcd, opens, is sound, and shows the same as before
+// (GA-26).
 func TestGoldenCluster(t *testing.T) {
 	r, was, _ := openGoldenCluster(t)
 	cfg := r.cfg
@@ -178,7 +180,7 @@ func TestGoldenCluster(t *testing.T) {
 		return nil
 	})
 	fine(t, err)
-	for _, kind := range []byte("adefghiklmnopstuwxy") { // j and z are none; c, q, r and v are those of a host's own
+	for _, kind := range []byte("adefghiklmnopstuwxy") { // without j, z and a host's own c, q, r, v
 		if !kinds[kind] {
 			t.Errorf("it has no record of the kind %c", kind)
 		}
@@ -197,7 +199,7 @@ func upgrading() ledger.Upgrading {
 	return ledger.Upgrading{Backup: func(context.Context, int) (string, error) { return "", nil }}
 }
 
-// shownOfCluster is what a host of a cluster shows, but for what its start adds.
+// shownOfCluster returns what a host of a cluster shows, without what its start adds.
 func shownOfCluster(t *testing.T, s *service.Service) map[string]any {
 	t.Helper()
 	all := map[string]any{}
@@ -230,8 +232,8 @@ func shownOfCluster(t *testing.T, s *service.Service) map[string]any {
 	return all
 }
 
-// TestGoldenHost: the host takes its part again. Its own store remembers the cluster, also of another etcd, and the
-// release that waited is done.
+// TestGoldenHost: the host takes part again. Its own store remembers the cluster, even with another etcd, and
+// the waiting release is done.
 func TestGoldenHost(t *testing.T) {
 	r, was, own := openGoldenCluster(t)
 	kinds := map[byte]bool{}
@@ -248,7 +250,7 @@ func TestGoldenHost(t *testing.T) {
 	a.sees = false
 	a.comes("it has looked at etcd",
 		func() bool { return a.State().Err == nil || errors.Is(a.State().Err, store.ErrBack) })
-	if errors.Is(a.State().Err, store.ErrBack) { // it knows that this is another etcd than that of 1.0
+	if errors.Is(a.State().Err, store.ErrBack) { // the host knows that this is not the etcd of 1.0
 		r.plays("a: mend")
 	}
 	a.ready()

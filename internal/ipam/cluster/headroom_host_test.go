@@ -13,7 +13,7 @@ import (
 	"berth/store/mem"
 )
 
-// A host on its way out claims nothing, and gives back what nobody has.
+// A draining or leaving host claims no headroom, and releases the headroom that is not in use.
 func TestHeadroomOfALeavingHost(t *testing.T) {
 	st := plays(t, `
 		lan 2
@@ -51,8 +51,8 @@ func TestHeadroomOfALeavingHost(t *testing.T) {
 	}
 }
 
-// A host that was taken out while it was away has no headroom any more as soon as it hears of it; let in again it
-// claims anew.
+// A host that was removed while it was out of reach loses its headroom as soon as it learns of it. Once admitted
+// again, it claims new headroom.
 func TestHeadroomOfARemovedHost(t *testing.T) {
 	eachWay(t, `
 		lan 2
@@ -84,7 +84,7 @@ func TestHeadroomOfARemovedHost(t *testing.T) {
 	`)
 }
 
-// A host whose own store is put back to what it was may not give out what it has written there.
+// A host whose own store is restored from an older state must not give out the headroom recorded there.
 func TestDropHeadroom(t *testing.T) {
 	plays(t, `
 		lan 2
@@ -100,8 +100,9 @@ func TestDropHeadroom(t *testing.T) {
 	`)
 }
 
-// The first request after the store went away has an unknown outcome. It is answered out of the headroom all the same,
-// and what it may have taken is given back. One that is asked for by address is given so, or not at all.
+// The first request after the store went away has an unknown outcome. The host still answers it from the
+// headroom, and releases what the request may have taken. A request for a given address gets that address or is
+// refused.
 func TestHeadroomOfALostRequest(t *testing.T) {
 	eachWay(t, `
 		lan 2
@@ -135,8 +136,8 @@ func TestHeadroomOfALostRequest(t *testing.T) {
 	`)
 }
 
-// The store has taken a use in, and its answer got lost with the daemon. The next daemon gives the address again, out
-// of reach, and only once, whether the store is being told of the use meanwhile or not.
+// The store has recorded a use, and its answer got lost with the daemon. The next daemon, out of reach, gives
+// the address again to the same endpoint, and only once, even if the store is being told of the use meanwhile.
 func TestHeadroomAgainOnce(t *testing.T) {
 	eachWay(t, `
 		lan 1
@@ -166,8 +167,8 @@ func TestHeadroomAgainOnce(t *testing.T) {
 	`)
 }
 
-// Of a use that the store has taken in unheard the host knows more than the store, also out of reach: who was given the
-// address again has it, and nobody who gave it back.
+// If the store has recorded a use and the host did not hear of it, the host knows more than the store, also out
+// of reach: an endpoint that got the address again keeps it, and an endpoint that released it does not.
 func TestHeadroomToldUnheard(t *testing.T) {
 	for what, then := range map[string]string{"take mac=1 web -> .2": "automatic 1 a web", "give .2": "none"} {
 		plays(t, `
@@ -188,7 +189,7 @@ func TestHeadroomToldUnheard(t *testing.T) {
 	}
 }
 
-// A swarm's manager asks for all it has again through other attachments: no headroom is claimed for it.
+// A swarm's manager requests everything again through other attachments: Berth claims no headroom for it.
 func TestHeadroomOfASwarm(t *testing.T) {
 	common, a, _ := newLan(t, 2)
 	grant, err := a.RequestPool(context.Background(),
@@ -200,7 +201,7 @@ func TestHeadroomOfASwarm(t *testing.T) {
 	}
 }
 
-// The witness sees headroom as what it is: it counts for nobody, gets no name, and is given back by its host alone.
+// The witness does not count headroom as live and gives it no name. Only its host releases it.
 func TestHeadroomAndTheWitness(t *testing.T) {
 	common, a, pool := newLan(t, 2)
 	all, err := a.svc.Attachments(context.Background())
@@ -229,7 +230,7 @@ func TestHeadroomAndTheWitness(t *testing.T) {
 	}
 }
 
-// Claims larger than one transaction, and addresses of IPv6.
+// Claims may exceed one transaction, and the addresses may be IPv6.
 func TestLargeHeadroom(t *testing.T) {
 	common := mem.New()
 	a := newSharingHost(t, common, "a")
@@ -260,8 +261,7 @@ func TestLargeHeadroom(t *testing.T) {
 	a.sound()
 }
 
-// tellsUses has the store take in the uses of headroom that there are. What it returns is to be called once that is
-// known here.
+// tellsUses makes the store record the current uses of headroom. The caller calls told once the host knows that.
 func (h *sharingHost) tellsUses(svc *service.Service) (told func()) {
 	h.t.Helper()
 	ctx := context.Background()

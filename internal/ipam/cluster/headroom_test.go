@@ -14,8 +14,8 @@ import (
 	"berth/store/mem"
 )
 
-// Each attachment of a network with headroom has so many addresses claimed in advance, in the store and, behind that,
-// on the host. Within reach it is not used.
+// For each attachment of a network with headroom, that many addresses are claimed in advance, first in the store
+// and then on the host. Within reach they are not used.
 func TestHeadroomIsKept(t *testing.T) {
 	st := plays(t, `
 		lan 3
@@ -52,8 +52,8 @@ func TestHeadroomIsKept(t *testing.T) {
 	}
 }
 
-// Out of reach the headroom is given out, durably, each address to one; what was given before the daemon's start is in
-// doubt, and its endpoint has it again, once.
+// Out of reach the host gives out its headroom, durably, each address once. An address given before the daemon's
+// start is in doubt, and its endpoint gets it again, once.
 func TestHeadroomAway(t *testing.T) {
 	const again = `
 		take mac=1 ip=.2 ! away
@@ -92,7 +92,7 @@ func TestHeadroomAway(t *testing.T) {
 	for _, l := range leasesIn(t, st.common) {
 		ids[l.Address] = l.ID
 	}
-	// The uses are told first.
+	// The store is told of the uses first.
 	st.run(`
 		heal
 		open
@@ -128,8 +128,8 @@ func TestHeadroomAway(t *testing.T) {
 	}
 }
 
-// What is released before the store has heard of it is headroom again: of its last holder first, and of others after
-// the quarantine, of which the store knows nothing.
+// An address released before the store was told of its use is headroom again: its last holder gets it first, and
+// others after the quarantine. The store knows nothing of that quarantine.
 func TestHeadroomAgain(t *testing.T) {
 	plays(t, `
 		lan 2
@@ -165,7 +165,8 @@ func TestHeadroomAgain(t *testing.T) {
 	`)
 }
 
-// The store that was told of a use may have it, whatever it answered. A release then is one of a lease.
+// A store that was told of a use may have recorded it, whatever its answer. A release is then the release of a
+// lease.
 func TestHeadroomTold(t *testing.T) {
 	eachWay(t, `
 		lan 1
@@ -192,8 +193,8 @@ func TestHeadroomTold(t *testing.T) {
 	`)
 }
 
-// Where nothing else is free, or exactly that is asked for, a host gives of its own headroom within reach, too, and of
-// no other's.
+// If nothing else is free, or if the request names a headroom address, a host gives from its own headroom within
+// reach, too, but not from another host's.
 func TestHeadroomIsTheLast(t *testing.T) {
 	plays(t, `
 		b: open
@@ -220,7 +221,7 @@ func TestHeadroomIsTheLast(t *testing.T) {
 	`)
 }
 
-// Local networks, and those of which Berth chooses no address, have none.
+// Local networks, and networks in which Berth chooses no address, have no headroom.
 func TestHeadroomRefused(t *testing.T) {
 	common := mem.New()
 	a := newSharingHost(t, common, "a")
@@ -238,7 +239,7 @@ func TestHeadroomRefused(t *testing.T) {
 	}
 }
 
-// A use that ends while the store is being told of it is told of again.
+// If a use ends while the store is being told of it, the store is told again.
 func TestHeadroomReleasedMeanwhile(t *testing.T) {
 	plays(t, `
 		lan 1
@@ -256,7 +257,7 @@ func TestHeadroomReleasedMeanwhile(t *testing.T) {
 	`)
 }
 
-// While the release of a pool waits, nothing is taken over, or claimed, for it.
+// While the release of a pool waits, no headroom is taken over or claimed for it.
 func TestHeadroomOfAPoolThatWaits(t *testing.T) {
 	plays(t, `
 		lan 2
@@ -280,7 +281,7 @@ func mustRange(t testing.TB, text string) ipam.Range {
 	return r
 }
 
-// An address that is reserved for the owner is not replaced by one of the headroom.
+// A headroom address does not replace an address that is reserved for the owner.
 func TestHeadroomOfOwners(t *testing.T) {
 	_, a, pool := newLan(t, 2)
 	a.edit(&ipam.AddReservation{Network: "lan", Owner: "web", Wishes: []ipam.Wish{{Address: addrs("50")[0]}}},
@@ -293,11 +294,11 @@ func TestHeadroomOfOwners(t *testing.T) {
 		!strings.Contains(err.Error(), "reserved for web") {
 		t.Fatal(err)
 	}
-	a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(1), Name: "db-1"}) // it has a pool of its own
+	a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(1), Name: "db-1"}) // a rule gives db-* the pool db
 	a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1), Name: "app"})
 }
 
-// What the store does not have for this host is told of, loudly, and forgotten.
+// If the store does not have a headroom address for this host, the host logs a warning and forgets the address.
 func TestHeadroomLost(t *testing.T) {
 	for what, replace := range map[string]func(*ipam.Lease) *ipam.Lease{
 		"it is gone":              func(*ipam.Lease) *ipam.Lease { return nil },

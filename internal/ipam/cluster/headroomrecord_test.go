@@ -11,7 +11,7 @@ import (
 
 var taken = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// spared is a headroom of which addresses were given out.
+// spared returns a headroom from which addresses were given out.
 func spared(all map[string]headroomAddr) *headroom {
 	hr := &headroom{headroomFacts: headroomFacts{CIDR: netip.MustParsePrefix("10.0.0.0/24")},
 		addrs: map[netip.Addr]headroomAddr{}}
@@ -22,8 +22,8 @@ func spared(all map[string]headroomAddr) *headroom {
 	return hr
 }
 
-// Of several addresses in doubt that one MAC was given, the latest is the one that its endpoint has lost; of two that
-// are as late, the lower one.
+// If one MAC has several addresses in doubt, its endpoint has lost the latest; of two equally late ones, the
+// lower.
 func TestLostIsTheLatest(t *testing.T) {
 	req, all := &ipam.AddressRequest{MAC: testMAC(1)}, map[string]headroomAddr{}
 	for addr, after := range map[string]time.Duration{"9": 1, "10": 4, "11": 9, "12": 2, "13": 9, "14": 3} {
@@ -39,7 +39,8 @@ func TestLostIsTheLatest(t *testing.T) {
 	}
 }
 
-// A container that was renamed has again what it had of the headroom, and another one of its former name what is left.
+// A renamed container gets its old headroom address again, and a new container with its former name gets what is
+// left.
 func TestHeadroomOfRenamed(t *testing.T) {
 	had := func(id string) headroomAddr {
 		return headroomAddr{Released: taken,

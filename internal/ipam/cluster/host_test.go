@@ -10,7 +10,7 @@ import (
 	"berth/store/mem"
 )
 
-// LN-12, BO-1, GA-22: two hosts draw from one subnet until nothing is left; no address goes out twice.
+// LN-12, BO-1, GA-22: two hosts draw from one subnet until nothing is left. No address is given twice.
 func TestTwoHosts(t *testing.T) {
 	st := plays(t, `
 		lan 0
@@ -45,7 +45,8 @@ func TestTwoHosts(t *testing.T) {
 	}
 }
 
-// Each host begins at a place of its own, so that hosts do not race for one address, and comes round in the end.
+// Each host starts at a different place in the subnet, so that hosts do not race for one address, and wraps
+// around at the end.
 func TestPlacesOfHosts(t *testing.T) {
 	plays(t, `
 		lan 0
@@ -57,7 +58,7 @@ func TestPlacesOfHosts(t *testing.T) {
 	`)
 }
 
-// Ids of events, and so of leases, are one host's only, also while both clocks stand still.
+// Each event id, and so each lease id, belongs to one host only, even while both clocks stand still.
 func TestEventIDsOfHosts(t *testing.T) {
 	st := plays(t, `
 		lan 0
@@ -85,7 +86,7 @@ func TestEventIDsOfHosts(t *testing.T) {
 	}
 }
 
-// A name is one host's, a host has one name, and of two daemons of one host the later one goes on.
+// A name belongs to one host, a host has one name, and of two daemons of one host the later one takes over.
 func TestWhoseNameItIs(t *testing.T) {
 	st := plays(t, "open")
 	a := st.host("a")
@@ -107,7 +108,7 @@ func TestWhoseNameItIs(t *testing.T) {
 	`)
 }
 
-// A draining host takes nothing new, and what it has it keeps and may give back.
+// A draining host takes nothing new. It keeps what it has, and may release it.
 func TestDrainHost(t *testing.T) {
 	plays(t, `
 		lan 0
@@ -124,8 +125,9 @@ func TestDrainHost(t *testing.T) {
 	`)
 }
 
-// A host that is there is asked to go; of one that is not, a person says that it is off; then all it held is free, a
-// subnet that nobody planned ends with it, and it is refused until it is admitted (BO-3: a host that was dropped).
+// A running host is asked to leave. For a host that does not answer, a person confirms that it is off. Then all
+// it held is free, a subnet that was never planned ends with it, and the host is refused until it is admitted
+// (BO-3: a host that was dropped).
 func TestRemoveHost(t *testing.T) {
 	plays(t, `
 		lan 0
@@ -157,8 +159,8 @@ func TestRemoveHost(t *testing.T) {
 	`)
 }
 
-// Without the person's word, a host that does not answer keeps what it holds; its name is another one's to take once it
-// was removed.
+// Without a person's confirmation, a host that does not answer keeps what it holds. Another host can take its
+// name once it was removed.
 func TestRemoveSilentHost(t *testing.T) {
 	st := plays(t, `
 		b: open
@@ -174,7 +176,7 @@ func TestRemoveSilentHost(t *testing.T) {
 	`)
 }
 
-// The only host stays: nobody could let it in again.
+// The only host cannot be removed: no host could admit it again.
 func TestRemoveOnlyHost(t *testing.T) {
 	plays(t, `
 		here
@@ -185,8 +187,8 @@ func TestRemoveOnlyHost(t *testing.T) {
 	`)
 }
 
-// Docker networks of several hosts join one subnet, whose gateway none of them frees; a host's own gateway is a lease
-// of that host, and goes with its network.
+// Docker networks of several hosts join one subnet, and none of them frees its gateway. A host's own gateway is
+// a lease of that host, and ends with its network.
 func TestGatewaysOfHosts(t *testing.T) {
 	plays(t, `
 		b: own unplanned 10.78.0.0/24
@@ -208,7 +210,7 @@ func TestGatewaysOfHosts(t *testing.T) {
 	`)
 }
 
-// GA-13: another CIDR that one host gives a subnet is what the others allocate out of.
+// GA-13: if one host changes a subnet's CIDR, the other hosts allocate from the new CIDR.
 func TestForeignResize(t *testing.T) {
 	plays(t, `
 		net 10.78.0.0/30
@@ -230,7 +232,8 @@ func TestForeignResize(t *testing.T) {
 	`)
 }
 
-// What one host imports no other one removes, as long as its daemon is there; then the next import does.
+// While the daemon of an importing host runs, no other host removes what that import has made; after that, the
+// next import does.
 func TestImportsOfHosts(t *testing.T) {
 	st := plays(t, `
 		here
@@ -267,7 +270,7 @@ func TestImportsOfHosts(t *testing.T) {
 	b.sound()
 }
 
-// Where the store is the host's own, there are no other hosts.
+// If the store is the host's own, there are no other hosts.
 func TestNoHosts(t *testing.T) {
 	s, err := service.Open(t.Context(), service.Config{Store: mem.New(), Host: "a"})
 	fine(t, err)

@@ -9,7 +9,7 @@ import (
 	"berth/store/mem"
 )
 
-// A host's id is drawn once for each state, and so is what it knows of its cluster.
+// A host draws its id once for each own store.
 func TestOwnHost(t *testing.T) {
 	ctx, st := t.Context(), mem.New()
 	id, err := OwnHost(ctx, st)

@@ -20,7 +20,7 @@ import (
 	"berth/store/mem"
 )
 
-// clusterMark ends the ids that are made in the shared store of these tests.
+// clusterMark is the end of each id that these tests make in the shared store.
 var clusterMark = [4]byte{0xc1, 0x05, 0x7e, 0x12}
 
 var errNoEtcd = errors.New("no etcd is there")
@@ -30,8 +30,8 @@ type joinedHosts struct {
 	t     testing.TB
 	store *mem.Store
 	hosts map[string]*joinedHost
-	words map[string]string // of scripts
-	known ipam.Known        // what the witness of a host says that begins; none: what its room says
+	words map[string]string // the words that scripts have set
+	known ipam.Known        // what the witness of a new host says; empty: what its room says
 }
 
 // joinedHost is one host: its own store, and its half of the cluster.
@@ -41,9 +41,9 @@ type joinedHost struct {
 	name   string
 	own    *mem.Store
 	handle *mem.Store       // of the shared store
-	local  *service.Service // over own
-	shared *service.Service // over the shared store, once that was reached
-	room   *ipamtest.Stage  // over both
+	local  *service.Service // on own
+	shared *service.Service // on the shared store, once it was reached
+	room   *ipamtest.Stage  // on both
 	stop   func()
 }
 
@@ -51,7 +51,7 @@ func newJoinedHosts(t testing.TB) *joinedHosts {
 	return &joinedHosts{t: t, store: mem.New(), hosts: map[string]*joinedHost{}, words: map[string]string{}}
 }
 
-// host is the host of that name. One that was not there reaches the shared store.
+// host returns the host of that name. A new host reaches the shared store first.
 func (p *joinedHosts) host(name string) *joinedHost {
 	p.t.Helper()
 	if m := p.hosts[name]; m != nil {
@@ -62,7 +62,7 @@ func (p *joinedHosts) host(name string) *joinedHost {
 	return m
 }
 
-// away makes a host whose shared store was not reached yet.
+// away makes a host that has not reached the shared store yet.
 func (p *joinedHosts) away(name string, now func() time.Time) *joinedHost {
 	p.t.Helper()
 	m := &joinedHost{t: p.t, name: name, own: mem.New(), handle: p.store.Join()}
@@ -106,30 +106,30 @@ func (p *joinedHosts) away(name string, now func() time.Time) *joinedHost {
 	return m
 }
 
-// reach lets the host reach the shared store, and waits until it has.
+// reach lets the host reach the shared store, and waits until it does.
 func (m *joinedHost) reach() {
 	m.t.Helper()
 	m.handle.Heal()
 	comesTo(m.t, "host "+m.name+" reaches the shared store", func() bool { return m.Partial() == nil })
 }
 
-// plays runs a script of ipamtest. Before a step may stand its host, a where there is none, and the store that it
-// changes: own, shared, both or none. A refused step changes none.
+// plays runs a script of ipamtest. A step may begin with its host (default a) and the store that it changes:
+// own, shared, both or none. A refused step changes none.
 //
-//	b: shared take lan web pool -> 1         an edit: of each the number of addresses, and "replayed"
+//	b: shared take lan web pool -> 1         an edit: its number of addresses, and "replayed"
 //	take own x pool + take lan x pool ! invalid; #2; make two
-//	                                         edits of one call, also over several lines; the refusal is of number 2
+//	                                         edits of one call, also over several lines; number 2 is refused
 //	key K EDITS; try EDITS                   edits with a key; a dry run
-//	ask A -> $IP                             the answer is a word of steps that follow
+//	ask A -> $IP                             later steps use the answer as $IP
 //
 // Its own steps are these:
 //
-//	old space=S ...  a network of the host's own store, whichever its space: one that was there before the cluster
+//	old space=S ...  a network in the host's own store, in any space, from before the cluster
 //	drain HOST, undrain HOST
-//	owns OWNER       the networks in which it has something; what is replaced has a !
-//	forget ADDRESS   what is remembered of it; rename NAME: all guesses at once
-//	cut, reach       the shared store is out of reach; it is reached again
-//	local guesses    what the host's own store says
+//	owns OWNER       the networks in which the owner has something; a replaced reservation has a !
+//	forget ADDRESS   forgets what is remembered of it; rename NAME: renames all guesses at once
+//	cut, reach       puts the shared store out of reach; reaches it again
+//	local guesses    the guesses of the host's own store
 func (p *joinedHosts) plays(script string) {
 	p.t.Helper()
 	for line := range strings.Lines(strings.ReplaceAll(script, " +\n", " + ")) {
@@ -174,7 +174,7 @@ func (p *joinedHosts) plays(script string) {
 	}
 }
 
-// numbered holds a refusal to the number of its edit, and returns what else there is to hold it to.
+// numbered checks which edit a refusal is about, and returns the rest of the expected refusal.
 func numbered(t testing.TB, line, refusal string, err error) string {
 	t.Helper()
 	kind, rest, has := strings.Cut(refusal, "; #")
@@ -241,7 +241,7 @@ func (p *joinedHosts) step(m *joinedHost, words []string) (string, error) {
 	return strings.TrimSpace(got + map[bool]string{true: "replayed"}[out.Replayed]), err
 }
 
-// owns are the networks in which an owner has something.
+// owns returns the networks in which an owner has something.
 func (m *joinedHost) owns(owner string) string {
 	m.t.Helper()
 	var all []string
@@ -254,8 +254,8 @@ func (m *joinedHost) owns(owner string) string {
 	return strings.Join(all, " ")
 }
 
-// furnished is a host with something of each kind in both stores: networks of the space local, of the space lab, which
-// was there before the cluster, and of two spaces of the cluster.
+// furnished returns a host with something of each kind in both stores: networks of the space local, of the space
+// lab, which is older than the cluster, and of two spaces of the cluster.
 func furnished(t testing.TB) (p *joinedHosts, a *joinedHost) {
 	t.Helper()
 	p = newJoinedHosts(t)
@@ -312,7 +312,7 @@ func listed[T any](t testing.TB, items iter.Seq2[T, error]) (list []T) {
 	return list
 }
 
-// refusedBy fails the test unless err is of a kind, and says each of the texts.
+// refusedBy fails the test unless err is of a kind and contains each of the texts.
 func refusedBy(t testing.TB, what string, err, kind error, texts ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) {

@@ -13,8 +13,8 @@ import (
 	"berth/store"
 )
 
-// The engine's requests go to the store of the network or the space that they name, and the id of a pool tells what
-// follows (LN-5).
+// An engine's request goes to the store of the network or space that it names. The id of the pool decides the
+// store of later requests (LN-5).
 func TestJoinedRequests(t *testing.T) {
 	p, a := furnished(t)
 	for row := range ipamtest.Rows(2, `
@@ -59,8 +59,8 @@ func TestJoinedRequests(t *testing.T) {
 	`)
 }
 
-// A swarm's manager says again what it said when a network was made, on whichever host it is then: the network may be
-// called otherwise by now, and another one may have its name.
+// A swarm's manager repeats the request that made a network, on any host. The network may have another name by
+// then, and another network may have its old name.
 func TestJoinedReplay(t *testing.T) {
 	newJoinedHosts(t).plays(`
 		network lan space=global subnet=10.77.0.0/24,pool
@@ -76,13 +76,13 @@ func TestJoinedReplay(t *testing.T) {
 	`)
 }
 
-// What is copied from one store to the other keeps its id: what knows it has it.
+// Records copied from one store to the other keep their ids, and references to them stay valid.
 func TestJoinedForeignMark(t *testing.T) {
 	p := newJoinedHosts(t)
 	a := p.host("a")
 	marked, err := service.Open(t.Context(), service.Config{Store: p.store.Join(), Host: "z",
 		Member: &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID()}})
-	fine(t, err) // whose mark is another one
+	fine(t, err) // the service has another mark
 	_, err = marked.Edit(t.Context(), ipam.EditOptions{},
 		ipamtest.Edits(t, "network lan space=global subnet=10.77.0.0/24,pool")...)
 	fine(t, err)
@@ -96,7 +96,7 @@ func TestJoinedForeignMark(t *testing.T) {
 	fine(t, errors.Join(err, errTake))
 }
 
-// What a witness does is done where the lease is.
+// What a witness reports is recorded in the store of the lease.
 func TestJoinedLeaseRefs(t *testing.T) {
 	p, _ := furnished(t)
 	for network, store := range map[string]string{"own": "own", "lab": "own", "lan": "shared", "dmz": "shared"} {
@@ -112,7 +112,7 @@ func TestJoinedLeaseRefs(t *testing.T) {
 	}
 }
 
-// Guesses of both stores are counted together, and one that is put right is counted where it was made.
+// Guesses of both stores are counted together, and a corrected guess is counted in the store that made it.
 func TestJoinedGuesses(t *testing.T) {
 	newJoinedHosts(t).plays(`
 		network lan space=global subnet=10.77.0.0/24,gw=10.77.0.1,pool
@@ -132,7 +132,7 @@ func TestJoinedGuesses(t *testing.T) {
 	`)
 }
 
-// A newer Berth has brought the shared store to another format: this host writes nothing more there.
+// If a newer Berth has brought the shared store to another format, this host no longer writes there.
 func TestNewerFormatMeanwhile(t *testing.T) {
 	p := newJoinedHosts(t)
 	p.plays("network lan space=global")
@@ -141,8 +141,8 @@ func TestNewerFormatMeanwhile(t *testing.T) {
 	p.plays("network lan2 space=global ! host; format 5")
 }
 
-// A project is locked in the stores of the host that deploys it, and of the cluster. On any host the lock can be taken
-// away, and the deploy does not get it again by renewing it (BD-1).
+// A project is locked in the own store of the deploying host and in the cluster's. Any host can take the lock
+// away, and the deploy cannot get it back by renewing it (BD-1).
 func TestDeployLockOfAnotherHost(t *testing.T) {
 	p := newJoinedHosts(t)
 	edit := func(host string, e ipam.Edit) error {

@@ -13,7 +13,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// Each edit is made in the store of what it names, and nowhere else.
+// Each edit is made only in the store of what it names.
 func TestJoinedEdits(t *testing.T) {
 	p, a := furnished(t)
 	for row := range ipamtest.Rows(3, `
@@ -52,7 +52,7 @@ func TestJoinedEdits(t *testing.T) {
 	if _, err := a.Edit(t.Context(), ipam.EditOptions{}); !errors.Is(err, ipam.ErrInvalid) {
 		t.Errorf("no edits: %v", err)
 	}
-	for op := range ipamtest.EditsOfAllKinds(t) { // each says what it is about
+	for op := range ipamtest.EditsOfAllKinds(t) { // each edit names its subject
 		e, _ := ipam.NewEdit(op)
 		if _, err := a.Edit(t.Context(), ipam.EditOptions{}, e); err == nil {
 			t.Errorf("%s of nothing succeeded", op)
@@ -60,7 +60,7 @@ func TestJoinedEdits(t *testing.T) {
 	}
 }
 
-// One call changes one store: what is of both is refused as a whole, with what to do.
+// One call changes one store. A call about both stores is refused as a whole, with advice.
 func TestJoinedEditsOfBoth(t *testing.T) {
 	p, _ := furnished(t)
 	p.plays(`
@@ -79,7 +79,7 @@ func TestJoinedEditsOfBoth(t *testing.T) {
 	`)
 }
 
-// A name is one network's, of either store.
+// A name belongs to one network, in either store.
 func TestJoinedNames(t *testing.T) {
 	p, _ := furnished(t)
 	for row := range ipamtest.Rows(1, `
@@ -107,8 +107,8 @@ func TestJoinedNames(t *testing.T) {
 	`)
 }
 
-// What an owner has is released in both stores, or in the one that it has something in. Out of reach nothing is
-// released of one who has something there, and all of one who has not.
+// What an owner has is released in both stores, or only in the store that has some of it. Out of reach, an owner
+// with something in the shared store keeps everything; any other owner's is released.
 func TestJoinedOwners(t *testing.T) {
 	p, _ := furnished(t)
 	p.plays(`
@@ -132,7 +132,7 @@ func TestJoinedOwners(t *testing.T) {
 	`)
 }
 
-// A key is good in whichever store it was used, also when what was named is gone or is called otherwise by then.
+// A key is valid in whichever store it was used, even if what was named is gone or renamed by then.
 func TestJoinedKeys(t *testing.T) {
 	p, _ := furnished(t)
 	p.plays("network brief subnet=10.2.0.0/24")
@@ -186,7 +186,7 @@ func TestJoinedImport(t *testing.T) {
 			t.Errorf("%s: %#v", says, err)
 		}
 	}
-	// What is exported comes back as it is, one store after the other.
+	// An export can be imported unchanged, one store after the other.
 	parts := map[bool][]ipam.PlannedNetwork{}
 	for _, n := range listed(t, a.Export(t.Context(), "")) {
 		shared := a.room.Show(n.Name).ID.Bears(clusterMark)
@@ -200,7 +200,7 @@ func TestJoinedImport(t *testing.T) {
 	}
 }
 
-// An import that was cut off leaves no network in part in the store that it is of, and goes on when it is made again.
+// An import that was cut off leaves no partial network in its store, and continues when it is repeated.
 func TestJoinedImportCutOff(t *testing.T) {
 	for _, space := range []string{ipam.GlobalSpace, ipam.LocalSpace} {
 		a := newJoinedHosts(t).host("a")
@@ -226,7 +226,7 @@ func TestJoinedImportCutOff(t *testing.T) {
 	}
 }
 
-// Events that are noted from elsewhere are in the store of their space.
+// Events noted from outside go to the store of their space.
 func TestJoinedNote(t *testing.T) {
 	p := newJoinedHosts(t)
 	a := p.host("a")
@@ -242,8 +242,9 @@ func TestJoinedNote(t *testing.T) {
 	}
 }
 
-// A Docker network of both families is two networks of one name, in the host's own store as in the cluster's: an edit
-// is made in the one that has what it names besides, and one that says nothing is refused with both.
+// A Docker network of both families is two networks with one name, in the host's own store as in the cluster's.
+// An edit goes to the network that has what else the edit names. An edit that names nothing else is refused,
+// with both networks in the message.
 func TestJoinedDockersName(t *testing.T) {
 	subnets := map[string][]string{"shop": {"10.7.0.0/24", "2001:db8:7::/64"},
 		"wide": {"10.77.0.0/24", "2001:db8:77::/64"}}

@@ -14,11 +14,11 @@ import (
 	"berth/internal/ipam"
 )
 
-// follower takes down what a Tail yields.
+// follower records what a Tail yields.
 type follower struct {
 	t    testing.TB
 	mu   sync.Mutex
-	seen []string // who took an address
+	seen []string // the names that took an address
 	next ipam.EventMark
 	stop func()
 }
@@ -53,7 +53,7 @@ func follow(t testing.TB, m *joinedHost, after ipam.EventMark) *follower {
 	return f
 }
 
-// has waits for the events of owners, and holds what was seen to be those of each once.
+// has waits for the events of owners, and checks that each was seen once.
 func (f *follower) has(owners string) {
 	f.t.Helper()
 	got := func() []string {
@@ -68,7 +68,7 @@ func (f *follower) has(owners string) {
 	}
 }
 
-// A tail tells what becomes of both stores, each once, also of a host whose clock goes before or behind those of
+// A tail reports the events of both stores, each once, even if a host's clock is ahead of or behind those of the
 // others.
 func TestJoinedTail(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -102,7 +102,7 @@ func TestJoinedTail(t *testing.T) {
 	on.has("own3 lan3 lan4")
 	on.stop()
 
-	// From the beginning all is told.
+	// From the beginning the tail reports everything.
 	whole := follow(t, a, ipam.EventMark{})
 	whole.has("before before own1 lan1 lan2 own2 own3 lan3 lan4")
 	whole.stop()
@@ -113,7 +113,7 @@ func TestJoinedTail(t *testing.T) {
 	_, err = a.EventsBehind(t.Context(), theirs, 1, nil)
 	refusedBy(t, "the same, for a list", err, ipam.ErrInvalid, "another host")
 
-	// Whoever has enough ends it.
+	// The reader can end the tail.
 	for range a.TailPages(t.Context(), ipam.EventMark{}) {
 		break
 	}
@@ -127,7 +127,7 @@ func TestJoinedTail(t *testing.T) {
 	}
 }
 
-// The cluster's events begin when its store is reached; what was before that is not new.
+// The cluster's events begin when its store is reached. Earlier events are not new.
 func TestJoinedTailOfLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newJoinedHosts(t)
@@ -159,7 +159,7 @@ func TestJoinedTailOfLate(t *testing.T) {
 	})
 }
 
-// A hook's variables are those of the store that has the event, also after the release.
+// A hook's variables come from the store that has the event, even after the release.
 func TestJoinedEventEnvironment(t *testing.T) {
 	p, a := furnished(t)
 	for _, name := range []string{"own", "lab", "lan", "dmz"} {

@@ -10,8 +10,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// What is found is of both stores, in one order, however long the pages are; and `global`, which each store has from
-// the beginning, is found once.
+// A search finds entries of both stores in one order, with pages of any length. It finds `global`, which each
+// store has from the beginning, once.
 func TestJoinedFind(t *testing.T) {
 	p, a := furnished(t)
 	find := func(m *joinedHost, f ipam.FindFilter) []ipam.Found { return listed(t, m.Find(t.Context(), f)) }
@@ -27,7 +27,7 @@ func TestJoinedFind(t *testing.T) {
 	if got := spaces(find(a, router)); got != "dmz global lab local" {
 		t.Errorf("router is found in %s", got)
 	}
-	if got := spaces(find(p.host("b"), router)); got != "dmz global" { // the cluster's alone, and what is its own
+	if got := spaces(find(p.host("b"), router)); got != "dmz global" { // only the cluster's
 		t.Errorf("host b finds it in %s", got)
 	}
 	all := texts(find(a, ipam.FindFilter{Word: "global"}))
@@ -49,8 +49,8 @@ func TestJoinedFind(t *testing.T) {
 	refusedBy(t, "no word", lastError(a.Find(t.Context(), ipam.FindFilter{})), ipam.ErrInvalid)
 }
 
-// What is free is told by the store that has the network, and what would be given next is what is then given: on each
-// host of a cluster, one after the other.
+// The store that has the network reports its free addresses, and the address reported as next is the one that is
+// given next, on each host of a cluster in turn.
 func TestJoinedFree(t *testing.T) {
 	p := newJoinedHosts(t)
 	p.plays("network lan space=global subnet=10.77.0.0/28,gw=10.77.0.1,pool")

@@ -8,15 +8,16 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// moves reserves for an owner on a network, in the place of what it has on others than those that it stays on.
+// moves reserves an address for an owner on a network. It replaces what the owner has on other networks, except
+// on those in stays.
 func (m *joinedHost) moves(network string, dry bool, stays ...string) (changes int, err error) {
 	out, err := m.Edit(m.t.Context(), ipam.EditOptions{DryRun: dry},
 		&ipam.AddReservation{Network: network, Owner: "shop/app/1", Replace: true, Only: append([]string{}, stays...)})
 	return len(out.Changes), err
 }
 
-// BO-13: a service that moves from the host's own store to the cluster's, or back, keeps its address until it runs with
-// the new one; what it stays on in either store is as it was, and so is what others have.
+// BO-13: a service that moves from the host's own store to the cluster's, or back, keeps its address until it
+// runs with the new one. What it stays on in either store is unchanged, and so is what others have.
 func TestBO13AnotherStore(t *testing.T) {
 	for way := range ipamtest.Rows(4, `
 		own | lan | lab | lan lab own!
@@ -61,8 +62,8 @@ func TestBO13AnotherStore(t *testing.T) {
 	}
 }
 
-// What cannot be marked in the cluster's store is told, where the owner is known to have something there; all else goes
-// on.
+// If a reservation in the cluster's store cannot be marked as replaced, and the owner is known to have something
+// there, the move reports that. Everything else continues.
 func TestBO13AnotherStoreAway(t *testing.T) {
 	p, a := furnished(t)
 	p.plays(`

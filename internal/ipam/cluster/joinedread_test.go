@@ -16,7 +16,7 @@ import (
 	"berth/internal/ipam/service"
 )
 
-// Lists of both stores come in one order.
+// Lists of both stores are merged in one order.
 func TestJoinedLists(t *testing.T) {
 	p, a := furnished(t)
 	ctx := t.Context()
@@ -65,7 +65,7 @@ func column[T any](list []T, of func(T) string) (values []string) {
 	return values
 }
 
-// asked is a question about a network: by its name or id, or by the id of its subnet.
+// asked is a question about a network, by its name or id, or by the id of its subnet.
 type asked struct {
 	context.Context
 	*service.Service
@@ -73,7 +73,7 @@ type asked struct {
 	id  ipam.ID
 }
 
-// ofNetwork are the ways to ask for something of one network.
+// ofNetwork lists the ways to query one network.
 var ofNetwork = map[string]func(asked) (any, error){
 	"network":     func(a asked) (any, error) { return a.Network(a, a.ref) },
 	"revision":    func(a asked) (any, error) { return a.Revision(a, a.ref) },
@@ -103,7 +103,8 @@ func collected[T any](items iter.Seq2[T, error]) (all []T, err error) {
 	return all, nil
 }
 
-// What is of one network or subnet is the same as in the store that has it. What no store has is said to be missing.
+// A query about one network or subnet gives the same as in the store that has it. If no store has it, the error
+// says that it does not exist.
 func TestJoinedByName(t *testing.T) {
 	_, a := furnished(t)
 	text := func(v any, err error) string {
@@ -129,12 +130,12 @@ func TestJoinedByName(t *testing.T) {
 	}
 }
 
-// However long the pages are, all of a list comes once, and in its order. Each page begins behind the last item of the
-// one before.
+// With pages of any length, a list has each item once and in order. Each page begins after the last item of the
+// page before.
 func TestJoinedPages(t *testing.T) {
 	p, a := furnished(t)
 	ctx := t.Context()
-	// A space that both stores have, until it is copied, with the same subnet; and two networks of one name.
+	// Until it is copied, both stores have one space, with the same subnet, and two networks of one name.
 	p.plays(`
 		old twin space=both subnet=10.9.0.0/29,pool
 		take twin x pool
@@ -189,14 +190,14 @@ func TestJoinedPages(t *testing.T) {
 		t.Errorf("since the eighth event there are %d, want %d", len(since), len(events)-7)
 	}
 
-	// Leases have no limit of their own: the reader stops.
+	// Leases have no limit: the reader stops.
 	leases := listed(t, a.Leases(ctx, ipam.LeaseFilter{}))
 	if len(leases) != 24+2 {
 		t.Errorf("there are %d leases", len(leases))
 	}
 	for i, l := range leases {
 		if i+1 < len(leases) && leases[i+1].Address == l.Address && leases[i+1].Space == l.Space {
-			continue // of one cursor
+			continue // these share a cursor
 		}
 		rest := listed(t, a.Leases(ctx, ipam.LeaseFilter{AfterSpace: l.Space, After: l.Address}))
 		if len(rest) != len(leases)-i-1 {
@@ -208,7 +209,7 @@ func TestJoinedPages(t *testing.T) {
 	}
 }
 
-// paged reads a list of n items, or of some, in pages of all lengths, and returns the whole of it.
+// paged reads a list in pages of all lengths, and returns the whole list. If n > 0, the list must have n items.
 func paged[T any](t *testing.T, n int, page func(after *T, limit int) ([]T, error), key func(T) string) []T {
 	t.Helper()
 	whole, err := page(nil, 0)
@@ -237,7 +238,7 @@ func paged[T any](t *testing.T, n int, page func(after *T, limit int) ([]T, erro
 	return whole
 }
 
-// A name that both stores have means neither, unless a space or an id says which.
+// If both stores have a network of one name, the name is ambiguous unless a space or an id decides.
 func TestJoinedAmbiguous(t *testing.T) {
 	p := newJoinedHosts(t)
 	p.plays(`
@@ -269,8 +270,8 @@ func TestJoinedAmbiguous(t *testing.T) {
 	`))
 }
 
-// As long as the store of the cluster was not reached since the daemon began, the host's own is shown, and what is not
-// in it is said to be out of sight and not to be missing.
+// While the cluster's store was not reached since the daemon's start, the host's own records are shown. What is
+// not among them is reported as out of reach, not as missing.
 func TestJoinedNeverReached(t *testing.T) {
 	p := newJoinedHosts(t)
 	p.plays("b: network lan space=global subnet=10.77.0.0/24,pool")
@@ -321,7 +322,7 @@ func TestJoinedNeverReached(t *testing.T) {
 			t.Errorf("%s is said not to be there: %v", what, err)
 		}
 	}
-	// The host's own goes on, releases of what may be the cluster's too.
+	// The host's own store keeps working, and so do releases of what may be the cluster's.
 	a.room.Pools["lan"] = lan.ID
 	p.plays(strings.ReplaceAll(`
 		attach P net=lan space=- ! AWAY
@@ -340,7 +341,7 @@ func TestJoinedNeverReached(t *testing.T) {
 	if n := a.room.Show("lan"); n.ID != lan.ID {
 		t.Errorf("once it was reached: %v", n.ID)
 	}
-	p.plays("cut") // what was read of it stays in sight
+	p.plays("cut") // records that were read stay visible
 	if n := a.room.Show("lan"); n.ID != lan.ID {
 		t.Errorf("once it was lost again: %v", n.ID)
 	}

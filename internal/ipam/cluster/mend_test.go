@@ -18,22 +18,22 @@ import (
 	"berth/store"
 )
 
-// plays runs a script. A line is a step of some hosts, and what comes of it; a host is there when it is named first:
+// plays runs a script. A line is a step of some hosts and its result. A host is created when it is first named:
 //
 //	save; back, empty             a snapshot; etcd is put back to it, or emptied
-//	a,b: start, kill, attach      their daemons, and the pool of the network lan
-//	ready, distrusts, remembered  waits until it is so
-//	lan N; planned                the network lan with so much headroom; a reservation, and the network other
-//	run N [COUNT]                 starts containers of MACs from N on, whose addresses no other host's has
-//	run N ! back                  is refused, since etcd went back
-//	ends N, forgets N             ends a container; the engine knows but so many of them
-//	mend [accept|HOST]            -> MISSING,... [N collisions]; HOST is named gone
-//	waits HOST                    it knows for whom it waits
-//	joins                         waits until it is told that it may not, while others mend
-//	holds                         what runs belongs to whom it runs with, in a store that is sound
-//	has                           what planned has made is there
-//	headroom N                    waits until so much is claimed
-//	stands NAME FOR, standing     a container stands in for another; those that did do so
+//	a,b: start, kill, attach      starts or kills their daemons; requests a pool of the network lan
+//	ready, distrusts, remembered  waits for that state
+//	lan N; planned                the network lan with headroom N; a reservation, and the network other
+//	run N [COUNT]                 starts containers with MACs from N on; no other host runs their addresses
+//	run N ! back                  is refused, because etcd went back
+//	ends N, forgets N             ends a container; the engine knows only N of them
+//	mend [accept|HOST]            -> MISSING,... [N collisions]; HOST is declared gone
+//	waits HOST                    the host knows that it waits for HOST
+//	joins                         waits until it is refused because others mend
+//	holds                         what runs belongs to the host that runs it, in a sound store
+//	has                           what planned made exists
+//	headroom N                    waits until N addresses are claimed
+//	stands NAME FOR, standing     a container stands in for another; those that did still do
 func (r *backRig) plays(script string) {
 	r.t.Helper()
 	for line := range strings.Lines(script) {
@@ -146,7 +146,7 @@ func (h *backHost) svc() *service.Service {
 	return svc
 }
 
-// starts starts so many containers, whose addresses no other host runs.
+// starts starts count containers. No other host runs their addresses.
 func (h *backHost) starts(mac int, text string) error {
 	count, err := strconv.Atoi(text)
 	for i := 0; i < count && err == nil; i++ {
@@ -163,7 +163,8 @@ func (h *backHost) starts(mac int, text string) error {
 	return err
 }
 
-// forgets has the engine know but so many containers, so that its word is not all that is remembered.
+// forgets makes the engine know only that many containers, so that the host remembers more than the engine
+// reports.
 func (h *backHost) forgets(most int) {
 	for i, addr := range allocator.SortedAddrs(h.runs) {
 		if i >= most {
@@ -172,7 +173,7 @@ func (h *backHost) forgets(most int) {
 	}
 }
 
-// hasPlan fails unless the reservation and the network that were made after the snapshot are there.
+// hasPlan fails unless the reservation and the network made after the snapshot exist.
 func (h *backHost) hasPlan() {
 	t := h.r.t
 	if n, err := h.svc().Network(t.Context(), "other"); err != nil || n.Name != "other" {
@@ -190,8 +191,8 @@ func (h *backHost) hasPlan() {
 	}
 }
 
-// twoHosts are two hosts on one network, of which each runs a container; a snapshot is taken then, and each goes on:
-// more are started, and the first one ended.
+// twoHosts returns two hosts on one network that each run a container when a snapshot is taken. After the
+// snapshot each host starts more containers and ends the first one.
 func twoHosts(t *testing.T, headroom int) (r *backRig, a, b *backHost) {
 	t.Helper()
 	r = newBackRig(t)
@@ -212,7 +213,7 @@ func twoHosts(t *testing.T, headroom int) (r *backRig, a, b *backHost) {
 	return r, r.hosts["a"], r.hosts["b"]
 }
 
-// mended has both hosts mend. Nothing is given before the last one has.
+// mended makes both hosts mend. No host gives an address before the last one has mended.
 const mended = `
 	a: mend -> b
 	a,b: run 99 ! back
@@ -226,8 +227,9 @@ const mended = `
 	b: holds
 `
 
-// Daemons that run, that are started anew, and that were killed; a snapshot, and nothing at all: after both have mended
-// what ran is theirs, what had ended is free, the plan is what it was, and headroom is claimed.
+// The daemons run, are restarted, or were killed; etcd goes back to a snapshot, or to nothing. After both hosts
+// have mended, each host holds what it ran, what had ended is free, the plan is as before, and headroom is
+// claimed.
 func TestMend(t *testing.T) {
 	t.Parallel()
 	for name, way := range map[string]string{
@@ -242,7 +244,7 @@ func TestMend(t *testing.T) {
 				r.plays(strings.ReplaceAll(way, "BACK", back))
 				begun := time.Now()
 				r.plays(mended)
-				if took := time.Since(begun); took > 20*time.Second { // a moment, on a machine that does nothing else
+				if took := time.Since(begun); took > 20*time.Second { // this takes a moment on an idle machine
 					t.Errorf("they have mended after %s", took)
 				}
 				r.plays("b: has")
@@ -262,8 +264,8 @@ func TestMend(t *testing.T) {
 	}
 }
 
-// A host that is named gone is not waited for. When it comes back it does its part, which holds up nobody, and where
-// its addresses were given to others it says so.
+// The mend does not wait for a host that is declared gone. When that host comes back, it mends without holding
+// up others, and reports which of its addresses were given to others.
 func TestMendWithoutOne(t *testing.T) {
 	r, a, b := twoHosts(t, 0)
 	r.plays(`
@@ -280,7 +282,7 @@ func TestMendWithoutOne(t *testing.T) {
 		a: mend b ->
 		a: ready
 	`)
-	taken, mac := netip.Addr{}, 200 // one that b's container has
+	taken, mac := netip.Addr{}, 200 // an address of a container of b
 	for ; b.runs[taken] == (ipam.MAC{}); mac++ {
 		taken = a.mustRun(mac)
 	}
@@ -296,11 +298,11 @@ func TestMendWithoutOne(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	delete(a.runs, taken)
-	a.mustRun(500) // it was not held up
+	a.mustRun(500) // host a was not held up
 	r.plays("b: holds")
 }
 
-// Two hosts that both run an address: the first one to say so keeps it, and the second one is told.
+// If two hosts run the same address, the first one to report it keeps it, and the second one is told.
 func TestMendDoubled(t *testing.T) {
 	r, a, b := twoHosts(t, 0)
 	r.plays(`
@@ -308,7 +310,7 @@ func TestMendDoubled(t *testing.T) {
 		back
 	`)
 	both := allocator.SortedAddrs(a.runs)[0]
-	b.runs[both] = testMAC(500) // what the engine says, however that came
+	b.runs[both] = testMAC(500) // the engine reports it, for whatever reason
 	r.plays(`
 		a,b: start
 		a,b: distrusts
@@ -325,8 +327,8 @@ func TestMendDoubled(t *testing.T) {
 	`)
 }
 
-// What a host claimed after the snapshot was another host's in it. If that one has still to mend, it stays there, and
-// the first host knows at once that it has it no longer.
+// In the snapshot, what one host claimed later belonged to another host. If that host has not mended yet, it
+// keeps the addresses, and the first host knows at once that it no longer has them.
 func TestMendDropsHeadroom(t *testing.T) {
 	r := newBackRig(t)
 	t.Cleanup(r.end)
@@ -370,7 +372,7 @@ func TestMendDropsHeadroom(t *testing.T) {
 	`)
 }
 
-// Accepting puts nothing back but what runs.
+// A mend with accept restores only what runs.
 func TestAccept(t *testing.T) {
 	r, a, _ := twoHosts(t, 4)
 	r.plays(`
@@ -392,8 +394,8 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// A host whose own state is lost remembers nothing, and says so; what runs on a Docker network that the store knows is
-// held all the same.
+// A host whose own state is lost remembers nothing, and reports that. It still holds what runs on a Docker
+// network that the store knows.
 func TestMendKnowingNothing(t *testing.T) {
 	r, _, b := twoHosts(t, 0)
 	r.plays("b: kill")

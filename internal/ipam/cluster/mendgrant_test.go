@@ -7,8 +7,9 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// grantsRig is three hosts, of which the first has an elastic address of a range with `keep` in force, given after the
-// snapshot to which etcd is put back; the address has moved to the second since, which waits for the first.
+// grantsRig is three hosts. The first one has an elastic address of a range with `keep` in force, granted after
+// the snapshot to which etcd goes back. The address has since moved to the second host, which waits for the
+// first.
 type grantsRig struct {
 	*backRig
 	t     *testing.T
@@ -39,13 +40,13 @@ func newGrantsRig(t *testing.T) *grantsRig {
 	r.edgeA = listenOn(t, r.a.svc())
 	r.edgeA.has(elasticAddr)
 	r.edgeA.applies()
-	r.edgeA.end() // its kernel goes on to answer
+	r.edgeA.end() // its kernel continues to answer
 	fine(t, leads(2))
 	r.plays("a,b,c: remembered")
 	return r
 }
 
-// waits has the second host's edge listen. It gets the address to prepare, and may not yet answer for it.
+// waits starts the second host's edge. It gets the address to prepare, and may not answer for it yet.
 func (r *grantsRig) waits() *edgeOf {
 	r.t.Helper()
 	edge := listenOn(r.t, r.b.svc())
@@ -54,8 +55,8 @@ func (r *grantsRig) waits() *edgeOf {
 	return edge
 }
 
-// endSession ends the session of the second host's edge, as a slow etcd does. The edge begins another one, and is
-// still granted nothing.
+// endSession ends the session of the second host's edge, as a slow etcd does. The edge begins another session,
+// and is still granted nothing.
 func (r *grantsRig) endSession(edge *edgeOf) {
 	r.t.Helper()
 	edge.mu.Lock()
@@ -69,8 +70,9 @@ func (r *grantsRig) endSession(edge *edgeOf) {
 	edge.never(elasticAddr)
 }
 
-// TestMendKeepsGrants: an etcd that is mended forgot who answers for an address. No other host is granted the address
-// before that host's edge has said that it has stopped, also if the session of the waiting edge ends.
+// TestMendKeepsGrants: a mended etcd has forgotten which host answers for an address. No other host is granted
+// the address before that host's edge has reported that it stopped, even if the session of the waiting edge
+// ends.
 func TestMendKeepsGrants(t *testing.T) {
 	t.Parallel()
 	r := newGrantsRig(t)
@@ -89,8 +91,8 @@ func TestMendKeepsGrants(t *testing.T) {
 	edge.has(elasticAddr)
 }
 
-// TestMendKeepsGrantsOfTheGone: so it is of a host that was named gone, by what the others remember, until it is
-// removed.
+// TestMendKeepsGrantsOfTheGone: the same holds for a host that was declared gone, by what the other hosts
+// remember, until it is removed.
 func TestMendKeepsGrantsOfTheGone(t *testing.T) {
 	t.Parallel()
 	r := newGrantsRig(t)
@@ -107,7 +109,7 @@ func TestMendKeepsGrantsOfTheGone(t *testing.T) {
 	edge.has(elasticAddr)
 }
 
-// TestMendAcceptsWithGrants: a host that takes etcd's word still says what its own edge may have in force.
+// TestMendAcceptsWithGrants: a host that accepts etcd's state still reports what its own edge may have in force.
 func TestMendAcceptsWithGrants(t *testing.T) {
 	t.Parallel()
 	r := newGrantsRig(t)

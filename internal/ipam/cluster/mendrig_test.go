@@ -23,10 +23,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// mendRounds is how often a cluster goes back in TestMendKeepsWhatRuns.
+// mendRounds is how often TestMendKeepsWhatRuns sets a cluster back.
 var mendRounds = flag.Int("mend.rounds", 10, "how often a cluster is put back in the test of that")
 
-// mendEtcd is an etcd in this process that the tests share; each cluster has a prefix of its own.
+// mendEtcd is an etcd in this process that the tests share. Each cluster has its own prefix.
 var mendEtcd = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "berth-mend-")
 	if err != nil {
@@ -41,7 +41,7 @@ var mendEtcd = sync.OnceValues(func() (string, error) {
 
 var mendPrefixes atomic.Int64
 
-// backRig is hosts on one etcd that is put back to what it was before.
+// backRig is hosts on one etcd that is set back to an earlier state.
 type backRig struct {
 	t      *testing.T
 	cfg    etcd.Config
@@ -76,7 +76,7 @@ func (r *backRig) save() {
 	}
 }
 
-// back puts etcd back to the snapshot, or to nothing. Revisions go on, as where others write to the same etcd.
+// back sets etcd back to the snapshot, or empties it. Revisions continue, as if others wrote to the same etcd.
 func (r *backRig) back(empty bool) {
 	r.t.Helper()
 	if _, err := r.client.Delete(context.Background(), r.cfg.Prefix, clientv3.WithPrefix()); err != nil {
@@ -92,20 +92,20 @@ func (r *backRig) back(empty bool) {
 	}
 }
 
-// backHost is one host: its engine, its own store, and its daemon, where that runs.
+// backHost is one host: its engine, its own store, and its daemon if it runs.
 type backHost struct {
 	r       *backRig
 	name    string
 	id      ipam.ID
 	own     *mem.Store
 	cluster string
-	runs    map[netip.Addr]ipam.MAC // by the engine's word; every network is lan
+	runs    map[netip.Addr]ipam.MAC // as the engine reports; every network is lan
 	sees    bool
 	pool    ipam.ID
-	dead    atomic.Bool // nothing is written behind any more
+	dead    atomic.Bool // nothing more is written in the background
 
-	report ipam.MendReport // of its last mending
-	stood  []ipam.StandIn  // what was known of stand-ins
+	report ipam.MendReport // of its last mend
+	stood  []ipam.StandIn  // the stand-ins of this host
 
 	mu     sync.Mutex
 	handle *etcd.Store
@@ -118,7 +118,7 @@ func (r *backRig) host(name string) *backHost {
 	return r.hostOf(name, ipam.NewID(), mem.New())
 }
 
-// hostOf is a host of that id, with what it has kept.
+// hostOf makes a host with that id and own store.
 func (r *backRig) hostOf(name string, id ipam.ID, own *mem.Store) *backHost {
 	r.t.Helper()
 	h := &backHost{r: r, name: name, id: id, own: own, runs: map[netip.Addr]ipam.MAC{}, sees: true}
@@ -227,7 +227,7 @@ func (h *backHost) start() {
 	}
 }
 
-// kill ends the daemon without a word: what it has not written behind is lost.
+// kill ends the daemon without notice: what it has not yet written in the background is lost.
 func (h *backHost) kill() {
 	h.dead.Store(true)
 	if h.stop != nil {
@@ -242,7 +242,7 @@ func (r *backRig) end() {
 	}
 }
 
-// comes waits until something is so.
+// comes waits for a condition.
 func (h *backHost) comes(what string, is func() bool) {
 	h.r.t.Helper()
 	for end := time.Now().Add(60 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
@@ -258,7 +258,7 @@ func (h *backHost) distrusts() {
 	h.comes("it does not trust etcd", func() bool { return errors.Is(h.State().Err, store.ErrBack) })
 }
 
-// remembered waits until the host remembers all that was written, also by other hosts.
+// remembered waits until the host remembers all that was written, by other hosts too.
 func (h *backHost) remembered() {
 	h.r.t.Helper()
 	last, err := h.r.client.Get(h.r.t.Context(), h.r.cfg.Prefix,
@@ -317,7 +317,7 @@ func (h *backHost) view(context.Context) (*ipam.EngineView, error) {
 	return v, nil
 }
 
-// leases are those of containers, as etcd has them, by address; each is the host's.
+// leases returns the leases other than gateways, by address, as host h reads them from etcd.
 func (r *backRig) leases(h *backHost) map[netip.Addr]*ipam.LeaseInfo {
 	r.t.Helper()
 	svc, err := h.Shared.service()
@@ -332,7 +332,8 @@ func (r *backRig) leases(h *backHost) map[netip.Addr]*ipam.LeaseInfo {
 	return all
 }
 
-// holdsWhatRuns fails where something that runs is another's or nobody's, or a host is not sound.
+// holdsWhatRuns fails if a running container's address belongs to another host or to none, or if the store is
+// not sound.
 func (r *backRig) holdsWhatRuns(h *backHost) {
 	r.t.Helper()
 	all := r.leases(h)

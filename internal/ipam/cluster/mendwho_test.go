@@ -10,7 +10,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// What a host remembers is its own, and the plan: nothing of what others hold, and nothing that has ended.
+// A host remembers its own records and the plan, not what other hosts hold, and nothing that has ended.
 func TestRecall(t *testing.T) {
 	r, a, b := twoHosts(t, 2)
 	r.plays(`
@@ -48,8 +48,8 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// Whatever two hosts do before and after a snapshot, and however etcd goes back under them: what runs is never given to
-// another, and belongs to whom it runs with after both have mended.
+// Whatever two hosts do before and after a snapshot, and however etcd goes back: a running container's address
+// is never given to another, and it belongs to the host that runs it after both hosts have mended.
 func TestMendKeepsWhatRuns(t *testing.T) {
 	t.Parallel()
 	for round := range *mendRounds {
@@ -82,7 +82,7 @@ func keepsWhatRuns(t *testing.T, rng *rand.Rand) {
 		}
 	}
 	act(rng.IntN(20))
-	// each has something to lose
+	// each host has something to lose
 	r.plays(`
 		save
 		a,b: remembered
@@ -91,7 +91,7 @@ func keepsWhatRuns(t *testing.T, rng *rand.Rand) {
 	`)
 	act(rng.IntN(40))
 	r.plays("a,b: remembered")
-	act(rng.IntN(10)) // which the engine knows, and perhaps nobody else
+	act(rng.IntN(10)) // the engine knows this, and perhaps no store does
 	back := []string{"back", "back", "back", "empty"}[rng.IntN(4)]
 	for _, name := range []string{"a", "b"} {
 		if rng.IntN(2) == 0 {

@@ -19,51 +19,51 @@ import (
 	"berth/store/mem"
 )
 
-// stage is hosts that share a store, for scripts. A line is a step of one host, and what comes of it:
+// stage is hosts that share a store, for scripts. A line is a step of one host and its result:
 //
 //	take mac=1 web          host a asks for an address through the pool p
-//	b: take mac=1 -> .2     host b does, and it is 10.77.0.2
-//	take mac=1 ! away       it is refused so, with a part of what is said behind a semicolon
+//	b: take mac=1 -> .2     host b does, and gets 10.77.0.2
+//	take mac=1 ! away       the request is refused with this kind; after a semicolon, a part of the message
 //
 // The steps of a host:
 //
-//	lan N [.N-.N]       the network lan with so much headroom, of this range, the pool p on it, and a look
-//	pool NAME [NET]     a pool of the network lan, or of another; own NAME CIDR: one of no network
-//	unpool [NAME]; free, spare [NAME]: the headroom that can be given out, and how much it is
-//	net CIDR; resize CIDR CIDR, range R: the network lan of one subnet, another CIDR of that, one more range to give out
+//	lan N [.N-.N]       the network lan with headroom N and this range, the pool p on it, and a look
+//	pool NAME [NET]     a pool of the network lan, or of another; own NAME CIDR: a pool of no network
+//	unpool [NAME]; free, spare [NAME]: the headroom that can be given out, and its size
+//	net CIDR; resize CIDR CIDR, range R: the network lan with one subnet; its new CIDR; one more range
 //	take [NAME] [mac=N] [ip=.N] [pool=NAME] [gateway] [telling]; give .N [POOL]
-//	cut, heal; cutnext committed|lost, losenext committed|lost: the next update, of which nobody hears
-//	boot, later, open   the daemon starts, or does so a second later; the shared store is opened
-//	look, run, read     what Run does once; Run; whether the shared store can be read
-//	tell; telling, told the store hears of the uses of headroom; it does now, and that is known at "told"
+//	cut, heal; cutnext committed|lost, losenext committed|lost: the outcome of the next update is lost
+//	boot, later, open   the daemon starts; it starts a second later; the shared store is opened
+//	look, run, read     one round of Run; Run; whether the shared store can be read
+//	tell; telling, told the store is told the uses of headroom; it is told now, and the host knows that at "told"
 //	headroom N, quarantine D, exclude .N, network.rm, drain HOST, undrain HOST, remove HOST [off], admit HOST
 //	wait D, full        its clock moves; its disk is full
-//	sleep D             time goes by for all
-//	here, close, finish its daemon announces itself, is gone, and finishes what is half done
+//	sleep D             time passes for all hosts
+//	here, close, finish its daemon announces itself, closes, or finishes what is half done
 //	drop                its headroom is dropped, as when its store is put back
-//	held HOST           the leases of a host, as this one knows them; subnets: those there are, with their pools
-//	review              what a look does for the headroom of the pool p, before anything is told
-//	store, size         what is held in the shared store; of how many addresses
+//	held HOST           the leases of HOST as this host knows them; subnets: all subnets and their number of pools
+//	review              what a look does for the headroom of the pool p, before it tells anything
+//	store, size         the leases held in the shared store; their number
 //	lease .N            KIND MAC HOST NAME; none
-//	state               whether the store is reached, what waits, and of each attachment the network, and the headroom
+//	state               whether the store is reached, how much waits, and each attachment's network and headroom
 //	                    wanted, used and claimed
-//	queued              the releases that wait: .N; "unknown" where the lease is, "later" where there is another one
-//	kept, warned        whether the host has anything to tell; how many warnings there are
-//	sound               the records of both stores fit one another
+//	queued              the waiting releases: .N; "unknown": the lease is unknown, "later": there is another lease
+//	kept, warned        whether the host has anything to tell; the number of warnings
+//	sound               checks that the records of both stores fit together
 //
-// Of an elastic address, which edgerig_test.go describes:
+// The steps for an elastic address (see edgerig_test.go):
 //
-//	elastic [keep|HOST] the range of one address, which stays on a cut, or is of one host; the address is allocated
-//	lead N, unlead, release; lets: the address leads to the container of this MAC, to nobody; it is given back
-//	applied HOST        what the store has of it for the edge of a host; shown: which edge is said to have it
-//	untimed; granted HOST: the edge of a has it without an end; that of a host has a later grant
-//	sessions            the hosts whose edges have one
+//	elastic [keep|HOST] a range of one address, kept on a cut or for one host; the address is allocated
+//	lead N, unlead, release: the address leads to the container with this MAC; to none; it is released
+//	applied HOST        the store's record of it for the edge of a host; shown: which edge is shown to have it
+//	untimed; granted HOST: the edge of a has it without an end; the edge of a host has a later grant
+//	sessions            the hosts whose edges have a session
 type stage struct {
 	t      *testing.T
 	common *mem.Store
 	hosts  map[string]*sharingHost
-	pools  map[string]ipam.ID // by the name that scripts have for them
-	told   func()             // of "telling"
+	pools  map[string]ipam.ID // by their names in scripts
+	told   func()             // set by "telling"
 	edges  map[string]*edgeOf // by host
 }
 
@@ -101,14 +101,14 @@ func (st *stage) run(script string) {
 	}
 }
 
-// saysAll tells whether a refusal says each of some texts, which semicolons separate.
+// saysAll tells whether a refusal contains each of some texts, which semicolons separate.
 func saysAll(err error, texts string) bool {
 	return !slices.ContainsFunc(strings.Split(texts, "; "), func(text string) bool {
 		return !strings.Contains(told(err), text)
 	})
 }
 
-// told is a refusal with its advice, as data.
+// told returns a refusal with its advice, as text.
 func told(err error) string {
 	text := err.Error()
 	for _, a := range ipam.AdviceOf(err) {
@@ -117,7 +117,7 @@ func told(err error) string {
 	return text
 }
 
-// host is the host of that name, which is there when it is named first.
+// host returns the host of that name, and creates it if it is new.
 func (st *stage) host(name string) *sharingHost {
 	st.t.Helper()
 	h := st.hosts[name]
@@ -129,7 +129,8 @@ func (st *stage) host(name string) *sharingHost {
 	return h
 }
 
-// kindOf names the kind of a refusal. One of an unreachable store says since when, and what helps; else it is bare.
+// kindOf names the kind of a refusal. A complete away refusal says since when the store is out of reach, and
+// gives advice; one that does not is bare.
 func kindOf(err error) string {
 	for _, one := range []struct {
 		name string
@@ -213,7 +214,7 @@ func (st *stage) step(h *sharingHost, words []string) (string, error) {
 	return "", nil
 }
 
-// befalls is what comes over a host.
+// befalls does to a host what a step says.
 func (st *stage) befalls(h *sharingHost, verb, arg string) {
 	st.t.Helper()
 	switch verb {
@@ -266,7 +267,7 @@ func (st *stage) befalls(h *sharingHost, verb, arg string) {
 	}
 }
 
-// edit reads a step that is an edit; nil where it is none.
+// edit returns the edit of a step, or nil if the step is no edit.
 func (st *stage) edit(verb string, args []string) ipam.Edit {
 	st.t.Helper()
 	switch verb {
@@ -316,7 +317,7 @@ func (st *stage) lan(h *sharingHost, headroom int, ranges []string) {
 	st.pools["p"] = h.pool()
 }
 
-// pool is an attachment; of a name that nobody has one that is not there.
+// pool returns the attachment with that name, or an unknown id if no attachment has it.
 func (st *stage) pool(name string) ipam.ID {
 	if id, there := st.pools[cmpOr(name, "p")]; there {
 		return id
@@ -347,7 +348,7 @@ func (st *stage) request(words []string) ipam.AddressRequest {
 	return req
 }
 
-// stored describes what the shared store has.
+// stored describes what the shared store holds.
 func (st *stage) stored(verb, addr string) string {
 	st.t.Helper()
 	all := inStore(st.t, st.common)
@@ -364,7 +365,7 @@ func (st *stage) stored(verb, addr string) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %d %s %s", l.Kind, int(l.MAC[4])<<8+int(l.MAC[5]), l.Host, l.Name))
 }
 
-// kept describes what a host has to tell the shared store, and what it makes of it.
+// kept describes what a host has to tell the shared store, and its state.
 func (st *stage) kept(h *sharingHost, verb string) string {
 	st.t.Helper()
 	switch verb {
@@ -392,7 +393,7 @@ func (st *stage) kept(h *sharingHost, verb string) string {
 	return strings.Join(all, " ")
 }
 
-// describe is what a host knows of the shared store.
+// describe describes what a host knows about the shared store.
 func (st *stage) describe(s ipam.SharedState) string {
 	st.t.Helper()
 	if s.Since.IsZero() == (s.Err != nil) || s.Oldest.IsZero() == (s.Waiting > 0) || s.Mark != sharedMark {
@@ -415,7 +416,7 @@ func (st *stage) describe(s ipam.SharedState) string {
 	return text + map[bool]string{true: " draining"}[s.Host == ipam.HostDraining]
 }
 
-// known describes what a host knows of the shared store.
+// known describes what a host knows from the shared store.
 func (st *stage) known(h *sharingHost, what, host string) string {
 	st.t.Helper()
 	var all []string
@@ -478,7 +479,7 @@ func number(t *testing.T, text string) int {
 	return n
 }
 
-// eachWay runs a script in each of its ways.
+// eachWay runs each variant of a script.
 func eachWay(t *testing.T, script string) {
 	t.Helper()
 	for _, way := range ways(script) {
@@ -486,8 +487,7 @@ func eachWay(t *testing.T, script string) {
 	}
 }
 
-// ways are a script with each of its words in brackets, as in "[committed|lost]", chosen in each way; an empty choice
-// leaves the rest of its line out.
+// ways returns the variants of a script: each choice in brackets, as in "[committed|lost]", gives one.
 func ways(script string) (all []string) {
 	open := strings.Index(script, "[")
 	if open < 0 || script[open-1] == ' ' && script[open-2] == ';' { // advice

@@ -12,9 +12,9 @@ import (
 	"berth/store"
 )
 
-// What is new is refused at once with the reason, and nothing of it is there afterwards; what runs goes on. What an
-// endpoint has is given to no second one (invariant 3). What was given before the daemon's start is in doubt, and its
-// endpoint has it again, once.
+// New requests are refused at once, with the reason, and leave nothing. What runs keeps running. An endpoint's
+// address is given to no second endpoint (invariant 3). An address given before the daemon's start is in doubt,
+// and its endpoint gets it again, once.
 func TestAwayRefused(t *testing.T) {
 	plays(t, `
 		lan 0
@@ -58,8 +58,8 @@ func TestAwayRefused(t *testing.T) {
 	`)
 }
 
-// The daemon is there before the store was ever reached. What is released is kept by the attachment alone, on disk.
-// Before anything else is asked for, the store hears of it.
+// The daemon starts before it ever reached the store. A release is kept on disk, with only its attachment. The
+// store is told of it before anything else is requested.
 func TestAwayFromTheStart(t *testing.T) {
 	plays(t, `
 		lan 0
@@ -89,8 +89,8 @@ func TestAwayFromTheStart(t *testing.T) {
 	`)
 }
 
-// A release out of reach is kept once, with the lease's id, durably before the answer, and deletes only that lease; one
-// of what nobody has, through another pool, or of the subnet's gateway is not kept.
+// A release out of reach is kept once, with the lease's id, durably before the answer, and deletes only that
+// lease. A release of an unused address, through another pool, or of the subnet's gateway is not kept.
 func TestReleaseAway(t *testing.T) {
 	st := plays(t, `
 		lan 0
@@ -141,7 +141,7 @@ func TestReleasePoolAway(t *testing.T) {
 	`)
 }
 
-// A release of a lost answer is told again, and again.
+// A release whose answer got lost is told again, until the answer comes.
 func TestReleaseLost(t *testing.T) {
 	for committed, lostAgain := range map[string]string{"committed": "", "lost": `
 		losenext committed
@@ -158,7 +158,7 @@ func TestReleaseLost(t *testing.T) {
 	}
 }
 
-// Without room on its own disk a host promises nothing.
+// With a full disk a host promises nothing.
 func TestAwayWithoutADisk(t *testing.T) {
 	plays(t, `
 		lan 2
@@ -175,7 +175,7 @@ func TestAwayWithoutADisk(t *testing.T) {
 	`)
 }
 
-// A later lease of the same address, through the same attachment, is another one.
+// A later lease of the same address, through the same attachment, is a different lease.
 func TestReleaseFreesNoLaterLease(t *testing.T) {
 	common, a, pool := newLan(t, 0)
 	addr := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)})
@@ -190,8 +190,9 @@ func TestReleaseFreesNoLaterLease(t *testing.T) {
 	}
 }
 
-// Whether an address was taken got lost: it is not given, and nothing of it stays. When the same endpoint asks first,
-// it is told of the release first, and so gets a lease that no release is about.
+// If the outcome of a request got lost, the address is not given, and nothing of it stays. When the same
+// endpoint asks again, the store is first told of the release. So the endpoint gets a lease that no release is
+// about.
 func TestRequestLost(t *testing.T) {
 	const again = `
 		take mac=1 web -> .2
@@ -227,7 +228,7 @@ func TestRequestLost(t *testing.T) {
 	`+again)
 }
 
-// The same endpoint asks again while the first answer is being lost. It is not answered with the lease whose release is
+// The same endpoint asks again while the first answer is being lost. It does not get the lease whose release is
 // queued.
 func TestRequestLostTwice(t *testing.T) {
 	common, a, pool := newLan(t, 0)
@@ -263,7 +264,7 @@ func TestRequestLostTwice(t *testing.T) {
 	}
 }
 
-// A network whose making got lost is not there.
+// A pool whose request got lost does not exist.
 func TestPoolLost(t *testing.T) {
 	eachWay(t, `
 		open
@@ -287,7 +288,7 @@ func TestTellingTakesLong(t *testing.T) {
 		a.handle.Cut(errCut)
 		a.give(pool, addr)
 		a.handle.Heal()
-		a.telling <- struct{}{} // somebody tells, and does not come to an end
+		a.telling <- struct{}{} // one telling does not end
 		a.refusedAway(ipam.AddressRequest{Pool: pool, MAC: testMAC(2)})
 		a.give(pool, addr)
 		<-a.telling
@@ -295,7 +296,7 @@ func TestTellingTakesLong(t *testing.T) {
 	})
 }
 
-// What cannot be taken in whatever the time is given up, and stops nothing.
+// A release that the store can never record is given up, and does not block the others.
 func TestHopelessRelease(t *testing.T) {
 	common, a, pool := newLan(t, 0)
 	addr := a.take(ipam.AddressRequest{Pool: pool, MAC: testMAC(1)})

@@ -8,16 +8,16 @@ import (
 	"berth/internal/ipam"
 )
 
-// mortal is a host until its machine dies, and what its engine knows of it.
+// mortal is a host whose machine dies, and what its engine knows.
 type mortal struct {
 	*stage
 	a     *sharingHost
 	hands map[netip.Addr]ipam.MAC
-	doubt map[ipam.MAC]bool // in the middle of a request or a release
+	doubt map[ipam.MAC]bool // the machine died during its request or release
 	died  bool
 }
 
-// life is what happens to it. What ends with "!" may fail while the shared store is out of reach.
+// life is the steps of a mortal. A step with "!" may fail while the shared store is out of reach.
 const life = `
 	look !
 	take mac=1
@@ -51,9 +51,9 @@ const life = `
 	look !
 `
 
-// The machine dies at each write of the host's own store and of the shared one, before and behind it. What the engine
-// was told is so afterwards, what the host takes for its headroom is claimed, and nothing is left but what nobody was
-// told of.
+// The machine dies at each write of the host's own store and of the shared one, before and after the write. Then
+// what the engine was told still holds, the host's headroom is claimed, and the store holds no other lease
+// except one whose answer got lost.
 func TestSharedDies(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		n := 0
@@ -81,7 +81,7 @@ func dies(t *testing.T, n int, after bool) bool {
 	return m.died
 }
 
-// lives plays a line. Of what the machine dies in nobody hears.
+// lives plays a line. The engine does not hear the result of the step in which the machine dies.
 func (m *mortal) lives(line string) {
 	m.t.Helper()
 	step, may := strings.CutSuffix(line, " !")
@@ -106,7 +106,7 @@ func (m *mortal) lives(line string) {
 	}
 }
 
-// settles starts the daemon anew and holds the records against what the engine knows.
+// settles restarts the daemon and compares the records with what the engine knows.
 func (m *mortal) settles() {
 	m.t.Helper()
 	m.run(`

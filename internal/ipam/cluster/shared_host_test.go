@@ -27,11 +27,12 @@ var (
 
 var sharedMark = [4]byte{0xc1, 0x05, 0x7e, 0x12}
 
-// wire stands between a host and one of its stores, and ends everything after so many updates, as a machine that dies.
+// wire is between a host and one of its stores. It fails everything after a number of updates, like a machine
+// that dies.
 type wire struct {
 	store.Shared
 	left  *int  // updates of all the machine's stores; negative: any number
-	after *bool // the last one is made, and nobody hears of it
+	after *bool // the last update is made, but its outcome is lost
 }
 
 func (w *wire) Update(ctx context.Context, fn func(store.Tx) error) error {
@@ -78,7 +79,7 @@ func newSharingHost(t rapid.TB, common *mem.Store, name string) *sharingHost {
 	return h
 }
 
-// boot starts the daemon anew over what the host has kept. Whether the store is in reach is as before.
+// boot starts a new daemon with what the host has kept. The store is in reach, or not, as before.
 func (h *sharingHost) boot() {
 	h.t.Helper()
 	var away error
@@ -112,18 +113,18 @@ func (h *sharingHost) boot() {
 	fine(h.t, err)
 	h.Shared = s
 	if away != nil {
-		h.endFirst() // Run would have tried
+		h.endFirst() // Run would have tried to open it
 	}
 }
 
-// bootLater is boot some time after what was done before.
+// bootLater is boot one second later.
 func (h *sharingHost) bootLater() {
 	h.t.Helper()
 	h.now = h.now.Add(time.Second)
 	h.boot()
 }
 
-// attempt is one attempt of Run to open the shared store.
+// attempt makes one attempt of Run to open the shared store.
 func (h *sharingHost) attempt() (*service.Service, error) {
 	if svc, _ := h.service(); svc != nil {
 		return svc, nil
@@ -144,7 +145,7 @@ func (h *sharingHost) open() *service.Service {
 	return svc
 }
 
-// look does all that Run does where the store is in reach.
+// look does all that Run does while the store is in reach.
 func (h *sharingHost) look() error {
 	svc, err := h.attempt()
 	if err != nil {
@@ -183,7 +184,7 @@ func (h *sharingHost) pool() ipam.ID {
 
 var lanCIDR = netip.MustParsePrefix("10.77.0.0/24")
 
-// lanWith is a planned network with headroom.
+// lanWith returns the edit that plans the network lan with headroom.
 func lanWith(headroom int, cidr netip.Prefix) *ipam.CreateNetwork {
 	return &ipam.CreateNetwork{Name: "lan", Space: ipam.GlobalSpace, Headroom: headroom,
 		Subnets: []ipam.SubnetSpec{{CIDR: cidr, Gateway: cidr.Addr().Next(), Pool: true}}}
@@ -211,7 +212,7 @@ func (h *sharingHost) give(pool ipam.ID, addr netip.Addr) {
 	fine(h.t, h.ReleaseAddress(context.Background(), pool, addr))
 }
 
-// refusedAway asks for an address, which the store is to be out of reach for.
+// refusedAway checks that a request is refused because the store is out of reach.
 func (h *sharingHost) refusedAway(req ipam.AddressRequest) {
 	h.t.Helper()
 	addr, err := h.ask(req)
@@ -223,7 +224,7 @@ func (h *sharingHost) refusedAway(req ipam.AddressRequest) {
 	}
 }
 
-// inStore lists what is held in the shared store, but for the subnet's gateway: "10.77.0.2 automatic a 02:..".
+// inStore lists the leases held in the shared store, except the subnet's gateway: "10.77.0.2 automatic a 02:..".
 func inStore(t rapid.TB, common *mem.Store) (all []string) {
 	t.Helper()
 	for _, l := range leasesIn(t, common) {
@@ -239,7 +240,7 @@ func cmpOr(text, none string) string {
 	return text
 }
 
-// leasesIn are the leases in somebody's hands, by address.
+// leasesIn returns the held leases, by address, without the subnet's gateway.
 func leasesIn(t rapid.TB, common *mem.Store) (all []*ipam.Lease) {
 	t.Helper()
 	handle := common.Join()
@@ -304,7 +305,7 @@ func (h *sharingHost) sound() {
 	}
 }
 
-// free lists the headroom that the host could give out, checking that each address is claimed for it.
+// free lists the headroom that the host could give out, and checks that each address is claimed for it.
 func (h *sharingHost) free(pool ipam.ID) (all []netip.Addr) {
 	h.t.Helper()
 	st := h.headroomOf(pool)

@@ -16,19 +16,19 @@ import (
 	"berth/store/mem"
 )
 
-// sharedMachine drives one host against outages, lost answers and restarts, while another host takes and releases on
-// the same subnet. It knows what the engines of both were told, and holds the records against it.
+// sharedMachine drives one host through outages, lost answers and restarts, while another host takes and
+// releases on the same subnet. It knows what both engines were told, and compares the records with that.
 type sharedMachine struct {
 	common *mem.Store
 	a, b   *sharingHost
 	pools  []ipam.ID // of host a
 	theirs ipam.ID   // of host b
 	hands  map[netip.Addr]hand
-	old    map[netip.Addr]bool // in hand since before the daemon's start
+	old    map[netip.Addr]bool // in use since before the daemon's start
 	macs   int
 }
 
-// hand is who has an address, as an engine was told.
+// hand is the holder of an address, as an engine was told.
 type hand struct {
 	host *sharingHost
 	pool ipam.ID
@@ -63,10 +63,10 @@ func TestSharedModel(t *testing.T) { // LN-12, GA-22
 	})
 }
 
-// with has the hosts speak to the run that is on.
+// with makes the hosts report to the current run.
 func (m *sharedMachine) with(t *rapid.T) { m.a.t, m.b.t = t, t }
 
-// tolerated skips what a host may answer at any time while its store comes and goes.
+// tolerated accepts errors that a host may return at any time while its store comes and goes.
 func (m *sharedMachine) tolerated(t *rapid.T, err error) bool {
 	t.Helper()
 	switch {
@@ -79,7 +79,7 @@ func (m *sharedMachine) tolerated(t *rapid.T, err error) bool {
 	return true
 }
 
-// away tells whether the store is out of reach of host a, or was not opened since it came back.
+// away tells whether host a cannot reach the store, or has not reopened it since it came back.
 func (m *sharedMachine) away() bool {
 	svc, _ := m.a.service()
 	return svc == nil || m.a.handle.Reach().Err != nil
@@ -103,7 +103,7 @@ func (m *sharedMachine) aPool(t *rapid.T) ipam.ID {
 	return m.pools[rapid.IntRange(0, len(m.pools)-1).Draw(t, "pool")]
 }
 
-// releasePool ends a Docker network, of which an engine has released all addresses before, or, as a swarm does, not.
+// releasePool ends a Docker network. The engine may have released its addresses before; a swarm does not.
 func (m *sharedMachine) releasePool(t *rapid.T) {
 	m.with(t)
 	if rapid.IntRange(0, 2).Draw(t, "really") > 0 {
@@ -121,7 +121,7 @@ func (m *sharedMachine) request(t *rapid.T, host *sharingHost, pool ipam.ID) ipa
 		Name: rapid.SampledFrom([]string{"", "web", "db"}).Draw(t, "name")}
 }
 
-// given notes what was answered. Nobody else may have it.
+// given notes an answer. No other endpoint may have the address.
 func (m *sharedMachine) given(t *rapid.T, host *sharingHost, req ipam.AddressRequest, addr netip.Addr) {
 	t.Helper()
 	if other, ok := m.hands[addr]; ok {
@@ -169,7 +169,7 @@ func (m *sharedMachine) takeThis(t *rapid.T) {
 	}
 }
 
-// of lists the addresses in the hands of a host, in order.
+// of lists the addresses in use on a host, in order.
 func (m *sharedMachine) of(host *sharingHost) (all []netip.Addr) {
 	for addr, h := range m.hands {
 		if h.host == host {
@@ -189,10 +189,10 @@ func (m *sharedMachine) one(t *rapid.T, host *sharingHost) (netip.Addr, hand) {
 	return addr, m.hands[addr]
 }
 
-// again asks with the MAC of one who has an address: for a second endpoint or, where the daemon was started since, for
-// the same, which has its address again, once. A daemon that has not reached the store yet knows of nothing there.
-// Where the answer of the store got lost with which the lease in doubt was taken over, that one ends in any case, and
-// the endpoint has another address out of the headroom, or none.
+// again asks with the MAC of an endpoint that has an address. This is a second endpoint or, if the daemon was
+// restarted since, the same endpoint, which gets its address again, once. A daemon that has not reached the
+// store yet knows nothing of its records. If the request took over the lease in doubt and the store's answer got
+// lost, that lease ends in any case, and the endpoint gets another address from the headroom, or none.
 func (m *sharedMachine) again(t *rapid.T) {
 	m.with(t)
 	addr, h := m.one(t, m.a)
@@ -202,7 +202,7 @@ func (m *sharedMachine) again(t *rapid.T) {
 	}
 	got, err := m.a.ask(req)
 	switch {
-	case isUnknown(err): // the lease in doubt may have been taken over, and is given back then
+	case isUnknown(err): // the request may have taken over the lease in doubt, which is then released
 		m.lost(h, func(netip.Addr) bool { return true })
 		return
 	case errors.Is(err, ipam.ErrInUse), errors.Is(err, ipam.ErrExhausted), m.tolerated(t, err):
@@ -219,7 +219,7 @@ func (m *sharedMachine) again(t *rapid.T) {
 	delete(m.old, got)
 }
 
-// parted tells of which addresses host a keeps a release.
+// parted tells for which addresses host a has queued a release.
 func (m *sharedMachine) parted(pool ipam.ID) func(netip.Addr) bool {
 	all := m.a.queuedFor(pool)
 	return func(addr netip.Addr) bool {
@@ -227,7 +227,7 @@ func (m *sharedMachine) parted(pool ipam.ID) func(netip.Addr) bool {
 	}
 }
 
-// lost has one give back what he had before the daemon's start, of the addresses that are meant.
+// lost makes an endpoint release those addresses from before the daemon's start that meant selects.
 func (m *sharedMachine) lost(h hand, meant func(netip.Addr) bool) {
 	for _, addr := range m.of(m.a) {
 		if has := m.hands[addr]; m.old[addr] && has.pool == h.pool && has.mac == h.mac && meant(addr) {
@@ -247,7 +247,7 @@ func (m *sharedMachine) release(t *rapid.T) {
 	}
 }
 
-// releaseAny releases what nobody has, or not through this pool. It goes well, and changes nothing.
+// releaseAny releases an address that is unused, or used through another pool. It succeeds, and changes nothing.
 func (m *sharedMachine) releaseAny(t *rapid.T) {
 	m.with(t)
 	pool, addr := m.aPool(t), lanCIDR.Addr()
@@ -302,7 +302,7 @@ func (m *sharedMachine) lose(t *rapid.T) {
 
 func (m *sharedMachine) lag(t *rapid.T) { m.a.handle.Lag(rapid.Bool().Draw(t, "lags")) }
 
-// restart starts the daemon anew. What it was about to lose is lost with it.
+// restart starts a new daemon. A loss that was still to come does not happen.
 func (m *sharedMachine) restart(t *rapid.T) {
 	m.with(t)
 	m.b.now = m.b.now.Add(time.Second)
@@ -335,7 +335,7 @@ func (m *sharedMachine) wait(t *rapid.T) {
 	m.a.now, m.b.now = m.a.now.Add(by), m.b.now.Add(by)
 }
 
-// check holds what the engines were told, and what the host takes to be its own, against the records.
+// check compares the records with what the engines were told, and with what the host takes to be its own.
 func (m *sharedMachine) check(t *rapid.T) {
 	m.with(t)
 	held := map[netip.Addr]*ipam.Lease{}
@@ -362,12 +362,12 @@ func (m *sharedMachine) check(t *rapid.T) {
 	}
 }
 
-// settle ends all outages, after which there is what the engines know, and nothing else.
+// settle ends all outages. Then the records hold what the engines know, and nothing else.
 func (m *sharedMachine) settle(t *rapid.T) {
 	m.with(t)
 	m.a.handle.Heal()
 	m.a.handle.Lag(false)
-	m.a.boot() // a loss that was to come is none
+	m.a.boot() // a loss that was still to come does not happen
 	m.a.mustLook()
 	m.a.mustLook()
 	m.check(t)

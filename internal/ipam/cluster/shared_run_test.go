@@ -17,7 +17,7 @@ import (
 	"berth/store/mem"
 )
 
-// runs has the daemon's loop run, until the test ends or stop is called.
+// runs runs the daemon's loop until the test ends or stop is called.
 func (h *sharingHost) runs(t *testing.T) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -30,7 +30,7 @@ func (h *sharingHost) runs(t *testing.T) (stop func() error) {
 	return stop
 }
 
-// comes waits until something is so.
+// comes waits for a condition.
 func comes(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
@@ -40,8 +40,8 @@ func comes(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// Without a hand: the store is opened as soon as it answers, what waits is told, the headroom claimed, and all of it
-// again after the next outage. Nothing is left running.
+// The loop does it all by itself: it opens the store as soon as it answers, tells what waits, claims headroom,
+// and does so again after the next outage. No goroutine is left running.
 func TestSharedRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -75,7 +75,8 @@ func TestSharedRuns(t *testing.T) {
 	})
 }
 
-// A network that gets headroom, a Docker network on it and an address used are noticed while the loop runs.
+// The running loop notices that a network gets headroom, that a Docker network is made or ended on it, and that
+// the host is drained.
 func TestSharedNotices(t *testing.T) {
 	common, a, pool := newLan(t, 0)
 	b := newSharingHost(t, common, "b")
@@ -104,7 +105,7 @@ func TestSharedNotices(t *testing.T) {
 	comes(t, "none", claimed(0))
 }
 
-// What no waiting mends ends the loop, and is what everybody hears then; it may be run again.
+// An error that waiting cannot mend ends the loop, and every caller gets it then. The loop may be run again.
 func TestSharedRefused(t *testing.T) {
 	errForeign := errors.New("this is another cluster")
 	common := mem.New()
@@ -129,7 +130,7 @@ func TestSharedRefused(t *testing.T) {
 	a.edit(lanWith(1, lanCIDR))
 	pool := a.pool()
 
-	// Another daemon of the same host's name and state takes over.
+	// Another daemon with the same host's name and id takes over.
 	b := newSharingHost(t, common, "a")
 	b.id = a.id
 	b.boot()
@@ -144,7 +145,7 @@ func TestSharedRefused(t *testing.T) {
 	}
 }
 
-// asked is a context that tells when somebody begins to wait for it.
+// asked is a context that reports when a caller begins to wait for it.
 type asked struct {
 	context.Context
 	waits chan struct{}
@@ -156,7 +157,7 @@ func (c *asked) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// What is asked for while the store is being opened for the first time waits for that, and for nothing after.
+// A request during the first opening of the store waits for that, and for nothing after it.
 func TestFirstRequestWaits(t *testing.T) {
 	for _, opens := range []bool{true, false} {
 		_, a, pool := newLan(t, 0)
@@ -192,8 +193,8 @@ func TestFirstRequestWaits(t *testing.T) {
 	}
 }
 
-// Many endpoints ask and release at once while the store comes and goes: each has its own address, and in the end
-// nothing else is there.
+// Many endpoints ask and release at once while the store comes and goes. Each has its own address, and in the
+// end the store holds nothing else.
 func TestSharedInParallel(t *testing.T) {
 	common, a, pool := newLan(t, 8)
 	a.runs(t)

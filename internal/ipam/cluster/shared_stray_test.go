@@ -10,10 +10,10 @@ import (
 	"berth/internal/ipam"
 )
 
-// An address that a request has taken without the host's being answered is nobody's: it was not given, or another one
-// was, out of the headroom. Once the store answers it is given back with the next look, though nobody asks for
-// anything; and before the host asks for anything else, where somebody does. Until then others are refused it, and
-// told who has it.
+// If a request has taken an address and the host got no answer, no endpoint has the address: it was not given,
+// or a headroom address was given instead. Once the store answers again, the address is released at the next
+// look, or before the host's next request if that comes first. Until then other hosts are refused it, and the
+// error names the MAC of the request.
 func TestStrayEnds(t *testing.T) {
 	for _, headroom := range []int{0, 2} {
 		for _, asks := range []bool{false, true} {
@@ -36,7 +36,7 @@ func TestStrayEnds(t *testing.T) {
 					t.Fatal(refused, err)
 				}
 				stop := a.runs(t)
-				time.Sleep(time.Hour) // out of reach nothing ends it
+				time.Sleep(time.Hour) // out of reach the address stays taken
 				isLease(t, common, stray, ipam.Automatic, testMAC(1))
 				a.handle.Heal()
 				if asks {
@@ -58,8 +58,8 @@ func TestStrayEnds(t *testing.T) {
 	}
 }
 
-// Of two leases in doubt with the same MAC a request without a name means the later one, also out of reach, whatever
-// got lost before.
+// If two leases in doubt have the same MAC, a request without a name means the later one, also out of reach,
+// whatever got lost before.
 func TestLatestInDoubtAway(t *testing.T) {
 	plays(t, `
 		lan 0

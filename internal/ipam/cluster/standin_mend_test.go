@@ -15,7 +15,7 @@ import (
 	"berth/store/mem"
 )
 
-// standsIn has a container stand in for another, and returns what is known of it then.
+// standsIn makes a container stand in for another, and returns the record.
 func standsIn(t *testing.T, s *service.Service, name, of string) ipam.StandIn {
 	t.Helper()
 	in := ipam.StandIn{Name: name, ID: "id-" + name, For: of, Host: s.Ledger.Host(), Since: time.Now().UTC()}
@@ -45,7 +45,7 @@ func standInsAre(t *testing.T, s *service.Service, want ...ipam.StandIn) {
 	}
 }
 
-// Who stood in after the snapshot does so after the mending, on each host its own.
+// A container that stood in after the snapshot does so after the mend, each on its host.
 func TestStandInsAreMended(t *testing.T) {
 	r, _, _ := twoHosts(t, 0)
 	r.plays(`
@@ -58,7 +58,7 @@ func TestStandInsAreMended(t *testing.T) {
 	`)
 }
 
-// Who stands in does so in the store to which his space goes, and a second copy changes nothing of it.
+// A stand-in is copied to the store that gets its space, and a second copy changes nothing.
 func TestStandInsAreCopied(t *testing.T) {
 	own, common := mem.New(), mem.New()
 	from, err := service.Open(t.Context(), service.Config{Store: own, Host: "a", Copying: true})
@@ -80,7 +80,7 @@ func TestStandInsAreCopied(t *testing.T) {
 	}
 }
 
-// A daemon that is started anew says since when the store is not trusted, and not since when it runs itself.
+// A restarted daemon says since when the store is not trusted, not since when it runs itself.
 func TestDoubtedSince(t *testing.T) {
 	r, a, _ := twoHosts(t, 0)
 	r.plays(`

@@ -19,9 +19,9 @@ func TestClaims(t *testing.T) {
 	`)
 }
 
-// TestOfAnotherAccountSince: a container that has come to be another account's, because its name means somebody else on
-// its network now, is mapped no more, whether it runs or not, and that is found; it is mapped again when it is the
-// account's again (CS-14).
+// TestOfAnotherAccountSince: if a network's rule changes and a container's name now means another account's
+// owner, the container is no longer mapped, whether it runs or not, and the check finds that. It is mapped again
+// when it belongs to the account again (CS-14).
 func TestOfAnotherAccountSince(t *testing.T) {
 	begins(t, `
 		account ops timer/*
@@ -42,7 +42,8 @@ func TestOfAnotherAccountSince(t *testing.T) {
 	`)
 }
 
-// TestOfOtherAccounts: the pattern that says most claims a container, and by a MAC nobody gets around it (CS-14).
+// TestOfOtherAccounts: the most specific pattern decides whose a container is, and a MAC does not get around it
+// (CS-14).
 func TestOfOtherAccounts(t *testing.T) {
 	begins(t, `
 		account shop shop/*
@@ -62,9 +63,8 @@ func TestOfOtherAccounts(t *testing.T) {
 	`)
 }
 
-// TestShownInterface: an address shows at which interface of its owner its guest is: that of the reservation which the
-// association means, the first one for a guest without any, and that of the guest to which it leads after a move
-// (CS-6).
+// TestShownInterface: an address shows its guest's interface at the owner: the interface of the association's
+// reservation, the first one for a guest without a reservation, and after a move that of the new guest (CS-6).
 func TestShownInterface(t *testing.T) {
 	begins(t, `
 		network net2 subnet=10.21.0.0/24,pool

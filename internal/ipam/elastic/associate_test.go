@@ -7,8 +7,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// TestChangedHands: a guest address that somebody else has now is another guest, to whom an elastic address is moved,
-// or not at all.
+// TestChangedHands: if another owner has a guest address now, it is another guest. The elastic address goes
+// there only with a move.
 func TestChangedHands(t *testing.T) {
 	begins(t, `
 		run job -> G1
@@ -23,7 +23,7 @@ func TestChangedHands(t *testing.T) {
 	`)
 }
 
-// TestAgain: the same association once more succeeds and changes nothing, whatever its guest does meanwhile.
+// TestAgain: repeating an association succeeds and changes nothing, whatever its guest does meanwhile.
 func TestAgain(t *testing.T) {
 	const again = `
 		to E0 job -> net1 10.20.0.0/24 E0
@@ -45,8 +45,8 @@ func TestAgain(t *testing.T) {
 	`)
 }
 
-// TestEndsOnItsNetwork: when the time of an owner is over on one network, what is reserved for it on another keeps its
-// elastic address.
+// TestEndsOnItsNetwork: when an owner's reservation expires on one network, its reservation on another network
+// keeps its elastic address.
 func TestEndsOnItsNetwork(t *testing.T) {
 	begins(t, `
 		network net2 subnet=10.21.0.0/24,pool
@@ -63,8 +63,8 @@ func TestEndsOnItsNetwork(t *testing.T) {
 	`)
 }
 
-// TestEndsByName: an association ends with its owner also where it is by the name of that one's container, and the
-// owner has several addresses; and where a rule makes one owner of several names.
+// TestEndsByName: an association ends with its owner, even if it names the owner's container and the owner has
+// several addresses, or if a rule makes several names one owner.
 func TestEndsByName(t *testing.T) {
 	begins(t, `
 		network.set net1 rule=batch-*=owner:batch
@@ -82,8 +82,8 @@ func TestEndsByName(t *testing.T) {
 	`)
 }
 
-// TestOnePerAddress: a host has a guest's address once, so that one on another network with the same address is refused
-// an elastic one of its own.
+// TestOnePerAddress: a guest's address occurs once on a host. A guest on another network with the same address
+// is refused an elastic address.
 func TestOnePerAddress(t *testing.T) {
 	begins(t, `
 		network net2 space=other subnet=10.20.0.0/24,pool
@@ -97,7 +97,7 @@ func TestOnePerAddress(t *testing.T) {
 	`)
 }
 
-// TestOneAfterItMoved: one that has another address than it was associated with is found there.
+// TestOneAfterItMoved: a guest that has another address than at its association is found under the new one.
 func TestOneAfterItMoved(t *testing.T) {
 	begins(t, `
 		run job -> G1
@@ -109,8 +109,8 @@ func TestOneAfterItMoved(t *testing.T) {
 	`)
 }
 
-// TestFailedAssociationChangesNothing: an association that is refused leaves the address as it was: it is neither
-// allocated for good nor half moved (CloudStack PR 3836: a failed enable leaves the address allocated).
+// TestFailedAssociationChangesNothing: a refused association leaves the address unchanged, neither allocated nor
+// half moved (CloudStack PR 3836: a failed enable leaves the address allocated).
 func TestFailedAssociationChangesNothing(t *testing.T) {
 	begins(t, `
 		reserve net1 web G9
@@ -130,8 +130,8 @@ func TestFailedAssociationChangesNothing(t *testing.T) {
 	`)
 }
 
-// TestNoSilentDisplacement: a second address for a container is refused, with --move too, and the first stays mapped to
-// it (AWS: a second address on an instance silently displaces the first).
+// TestNoSilentDisplacement: a second address for a container is refused, with --move too, and the first one
+// stays mapped (AWS: a second address on an instance silently displaces the first).
 func TestNoSilentDisplacement(t *testing.T) {
 	begins(t, `
 		reserve net1 web G9
@@ -145,8 +145,8 @@ func TestNoSilentDisplacement(t *testing.T) {
 	`)
 }
 
-// TestTransferEvents: an association tells from which host to which it goes, and allocation and release whose the
-// address is, and since when (CS-9, CS-10).
+// TestTransferEvents: the events of an association name the old and the new instance with their hosts; the event of a
+// release names the account (CS-9, CS-10).
 func TestTransferEvents(t *testing.T) {
 	b := begins(t, `
 		reserve net1 web G9

@@ -16,32 +16,32 @@ import (
 	"berth/store/mem"
 )
 
-// bench is a daemon's records with a Docker network on net1, and what its witness says.
+// bench is a daemon's records with a Docker network on net1, and what its witness reports.
 type bench struct {
 	*service.Service
 	t         testing.TB
 	pool      ipam.ID
 	published map[string][]string // by container
 	there     map[string]bool     // containers of the engine
-	deaf      bool                // its events do not come
+	deaf      bool                // the engine's events do not arrive
 	driver    string              // of the Docker network
-	engine    *engine             // what it says of who has a lease; nil: nothing
+	engine    *engine             // what the engine reports about lease holders; nil: nothing
 	path      string
-	before    func(store.Store) store.Store // what stands before its file; nil: nothing
-	shared    *mem.Store                    // the store that it shares; nil: it has one of its own
-	cut       *cutting                      // the handle of that
+	before    func(store.Store) store.Store // wraps its file; nil: nothing
+	shared    *mem.Store                    // the shared store; nil: the bench has its own
+	cut       *cutting                      // the handle of the shared store
 	member    *ipam.Member
 	host      string        // the daemon's name
-	later     time.Duration // what the clock is ahead
-	moment    *atomic.Int64 // of the host, in nanoseconds, where it goes on only by the test; nil: it goes on
+	later     time.Duration // how far the clock is ahead
+	moment    *atomic.Int64 // the host's moment in nanoseconds if the test advances it; nil: real time
 
-	// Of scripts.
-	runs     map[string]netip.Addr // addresses that were given, by the names of containers
-	seen     map[string]string     // what was shown last
-	key      string                // of edits
-	changed  []ipam.Event          // by the last edit
+	// For scripts.
+	runs     map[string]netip.Addr // given addresses, by container name
+	seen     map[string]string     // what was last shown
+	key      string                // the key of edits
+	changed  []ipam.Event          // events of the last edit
 	releases *room.Releases
-	keeps    bool // a keeper runs, which ends ends
+	keeps    bool // a keeper runs, and ends stops it
 	ends     func()
 }
 
@@ -53,7 +53,7 @@ const (
 
 func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
 
-// begin opens a bench with an elastic range of four addresses, of which the account default has the first two.
+// begin opens a bench with an elastic range of four addresses. The account default has the first two.
 func begin(t testing.TB) *bench {
 	b := newBench(t, "h1")
 	b.path = filepath.Join(t.TempDir(), "berth.db")
@@ -88,13 +88,13 @@ func (b *bench) attach() {
 	b.pool = grant.ID
 }
 
-// freeze opens the bench again with a moment that goes on only by the test, so that nothing is looked at by itself.
+// freeze reopens the bench with a moment that only the test advances, so that nothing is checked by itself.
 func (b *bench) freeze() {
 	b.moment = new(atomic.Int64)
 	b.again(false)
 }
 
-// passes has the moment go on.
+// passes advances the moment.
 func (b *bench) passes(d time.Duration) { b.moment.Add(int64(d)) }
 
 func (b *bench) open(off bool) {
@@ -130,7 +130,7 @@ func (b *bench) open(off bool) {
 	b.releases = room.NewReleases(b.Ledger)
 }
 
-// openStore opens the file of its own, or joins what it shares.
+// openStore opens the bench's own file, or joins the shared store.
 func (b *bench) openStore() (st store.Store, err error) {
 	if b.shared != nil {
 		b.cut = &cutting{Store: b.shared.Join()}
@@ -145,18 +145,18 @@ func (b *bench) openStore() (st store.Store, err error) {
 	return st, nil
 }
 
-// again opens the same records once more, as after a restart.
+// again reopens the same records, as after a restart.
 func (b *bench) again(off bool) {
 	b.t.Helper()
 	must(b, b.Ledger.Store().Close())
 	b.open(off)
 }
 
-// consistent holds the index to the records.
+// consistent checks the index against the records.
 func (b *bench) consistent() {
 	b.t.Helper()
 	wrong, err := b.Ledger.Verify(b.t.Context())
-	for n := 0; n < 100 && err == nil && len(wrong) > 0; n++ { // an assigner may have written between the two
+	for n := 0; n < 100 && err == nil && len(wrong) > 0; n++ { // an assigner may have written meanwhile
 		wrong, err = b.Ledger.Verify(b.t.Context())
 	}
 	if err != nil || len(wrong) > 0 {
@@ -164,7 +164,7 @@ func (b *bench) consistent() {
 	}
 }
 
-// wanted is what an edge that begins to listen now is told first.
+// wanted returns the first news that an edge gets when it begins to listen now.
 func (b *bench) wanted() ipam.EdgeNews {
 	b.t.Helper()
 	for news, err := range b.EdgeNews(b.t.Context(), false) {

@@ -7,8 +7,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// TestCheckMapped: an address that is to be mapped and is not, is found after some seconds, and at once where the edge
-// says why. One of which a host's edge says that it is mapped is none.
+// TestCheckMapped: the check finds an address that should be mapped and is not, after some seconds, or at once
+// if the edge gives the reason. It does not find an address that a host's edge reports as mapped.
 func TestCheckMapped(t *testing.T) {
 	begins(t, `
 		reserve net1 web G9
@@ -34,8 +34,8 @@ func TestCheckMapped(t *testing.T) {
 	`)
 }
 
-// TestCheckGuestGone: an association with a container that is no more is found; one with a container that is stopped is
-// none, nor one for which an address is reserved (CS-8).
+// TestCheckGuestGone: the check finds an association with a removed container. It does not find one with a
+// stopped container, nor one with a reserved address (CS-8).
 func TestCheckGuestGone(t *testing.T) {
 	begins(t, `
 		there web
@@ -52,7 +52,7 @@ func TestCheckGuestGone(t *testing.T) {
 	`)
 }
 
-// TestFsck: what contradicts itself among records of elastic addresses is told.
+// TestFsck: the check finds contradictions among the records of elastic addresses.
 func TestFsck(t *testing.T) {
 	for name, spoil := range map[string]func(e *ipam.Elastic){
 		"an account that is not there": func(e *ipam.Elastic) { e.Account = "nobody" },

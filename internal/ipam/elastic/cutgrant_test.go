@@ -14,12 +14,12 @@ import (
 	"berth/store/storetest"
 )
 
-// cutting is a handle of a shared store, one update of which fails.
+// cutting is a handle of a shared store. One of its updates fails.
 type cutting struct {
 	*mem.Store
 	updates atomic.Int64
 	at      int64
-	fail    func(*mem.Store) error // prepares that the update fails, or has failed it already
+	fail    func(*mem.Store) error // makes the update fail later, or returns its error
 }
 
 func (c *cutting) Update(ctx context.Context, fn func(store.Tx) error) error {
@@ -31,10 +31,10 @@ func (c *cutting) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return c.Store.Update(ctx, fn)
 }
 
-// edgeTime is how long an edge waits for what it is to be told.
+// edgeTime is how long an edge waits for its news.
 const edgeTime = 10 * time.Second
 
-// listens has a host's edge listen until it has been told something, and say what it makes of that.
+// listens makes a host's edge listen until says answers its news with a report, and sends the report.
 func (b *bench) listens(says func(session string, news *ipam.EdgeNews) *ipam.EdgeReport) error {
 	ctx, cancel := context.WithTimeout(b.t.Context(), edgeTime)
 	defer cancel()
@@ -53,7 +53,7 @@ func (b *bench) listens(says func(session string, news *ipam.EdgeNews) *ipam.Edg
 	return ctx.Err()
 }
 
-// takesUp has it be granted an address and say that this is in force.
+// takesUp makes the edge wait for the grant of an address and report it as in force.
 func (b *bench) takesUp() error {
 	return b.listens(func(session string, news *ipam.EdgeNews) *ipam.EdgeReport {
 		for _, m := range news.Set {
@@ -66,7 +66,7 @@ func (b *bench) takesUp() error {
 	})
 }
 
-// letsGo has it say that it has nothing in force.
+// letsGo makes the edge report that it has nothing in force.
 func (b *bench) letsGo() error {
 	return b.listens(func(session string, _ *ipam.EdgeNews) *ipam.EdgeReport {
 		return &ipam.EdgeReport{Session: session, Whole: true}
@@ -84,7 +84,7 @@ func cutPair(t *testing.T) *keptPair {
 	return p
 }
 
-// moves has an address be in force on the first host, and then on the second.
+// moves puts an address in force on the first host, and then on the second.
 func (p *keptPair) moves() error {
 	first, second := p.hosts[0].bench, p.hosts[1].bench
 	leads := func(b *bench, to string) error {
@@ -102,7 +102,7 @@ func (p *keptPair) moves() error {
 	return nil
 }
 
-// inForce are the hosts that may have the address in force.
+// inForce returns the hosts that may have the address in force.
 func (p *keptPair) inForce() (hosts []string) {
 	p.hosts[0].Ledger.Read(func(ix *ledger.Index) {
 		for at, one := range ix.AllApplied() {
@@ -114,8 +114,8 @@ func (p *keptPair) inForce() (hosts []string) {
 	return hosts
 }
 
-// TestCutOffGrants has each transaction by which an address goes from host to host fail, on either and in each way, and
-// starts that host's daemon again: never may two have it in force, and the same once more comes to its end.
+// TestCutOffGrants: each transaction that moves an address between hosts fails, on either host and in each way,
+// and that host's daemon is restarted. Two hosts never have the address in force, and a repeated move succeeds.
 func TestCutOffGrants(t *testing.T) {
 	ways := []func(*mem.Store) error{
 		func(*mem.Store) error { return store.ErrAway },

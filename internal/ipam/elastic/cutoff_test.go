@@ -13,13 +13,13 @@ import (
 	"berth/store/storetest"
 )
 
-// cutVerb is a step of scripts, whose transactions fail each in its turn.
+// cutVerb is a step of scripts. Each of its transactions fails in turn.
 type cutVerb struct {
 	name, prepare, do string
-	pages             bool // it takes several transactions, between which a part of it is done
+	pages             bool // it takes several transactions, and each does a part
 }
 
-// done does it. It is made once however often it is asked.
+// done does the step. A repeated step is made only once.
 func (v *cutVerb) done(b *bench) error {
 	b.key = "again"
 	_, err := b.step(strings.Fields(short.ReplaceAllStringFunc(v.do, long)))
@@ -59,7 +59,7 @@ func cutVerbs() []cutVerb {
 	}
 }
 
-// crowd gives an account so many addresses.
+// crowd gives an account n addresses.
 func (b *bench) crowd(n int) {
 	b.t.Helper()
 	b.plays(`
@@ -78,7 +78,7 @@ func (b *bench) crowd(n int) {
 	}
 }
 
-// everything is what there is of elastic addresses, but for numbers and times.
+// everything describes all records of elastic addresses, without numbers and times.
 func (b *bench) everything() string {
 	b.t.Helper()
 	var lines []string
@@ -107,7 +107,7 @@ func (b *bench) everything() string {
 	return strings.Join(lines, "\n")
 }
 
-// sound holds what there is to what may be.
+// sound checks the records.
 func (b *bench) sound() {
 	b.t.Helper()
 	b.consistent()
@@ -126,8 +126,9 @@ func cutBench(t *testing.T, v *cutVerb) (b *bench, st func() *storetest.Faulty) 
 	return b, func() *storetest.Faulty { return last }
 }
 
-// TestCutOff has the store fail in each transaction of each verb, in each way, and starts the daemon again: what there
-// is is what was before or what is to be, nothing contradicts itself, and the same once more does what is left.
+// TestCutOff: the store fails in each transaction of each verb, in each way, and the daemon is restarted. The
+// records are then those from before or from after the verb, they do not contradict each other, and a repeated
+// verb does the rest.
 func TestCutOff(t *testing.T) {
 	faults := map[string]storetest.Fault{
 		"before": {Before: fmt.Errorf("%w: full", store.ErrNoSpace)},
@@ -170,7 +171,7 @@ func cutOff(t *testing.T, v *cutVerb, at int, fault storetest.Fault, before, aft
 		t.Fatal("it does not notice")
 	}
 	if fault.After == nil {
-		b.consistent() // the index was taken back, too
+		b.consistent() // the index was reverted, too
 	}
 	b.again(false)
 	b.sound()

@@ -2,14 +2,14 @@ package elastic_test
 
 import "testing"
 
-// mapped leads an address to a guest for whom one is reserved.
+// mapped leads an address to a guest with a reservation.
 const mapped = `
 	reserve net1 web G9
 	to E0 web
 `
 
-// TestStaged: what goes out of a reserved guest is mapped before its container starts, what comes in only while it
-// runs; a stop keeps the association (CS-8).
+// TestStaged: a reserved guest's outgoing traffic is mapped before its container starts, incoming traffic only
+// while it runs. A stop keeps the association (CS-8).
 func TestStaged(t *testing.T) {
 	begins(t, mapped+`
 		told -> E0=G9 staged
@@ -24,8 +24,8 @@ func TestStaged(t *testing.T) {
 	`)
 }
 
-// TestUnreserved: a container without a reservation is mapped while it runs, wherever it gets its address, and both ways
-// (Incus #1965: inbound only at first, #3833: only for static addresses).
+// TestUnreserved: a container without a reservation is mapped while it runs, at any address, and in both
+// directions (Incus #1965: inbound only at first, #3833: only for static addresses).
 func TestUnreserved(t *testing.T) {
 	begins(t, `
 		to E0 job ! GuestUnclear; job; IPv4
@@ -42,8 +42,8 @@ func TestUnreserved(t *testing.T) {
 	`)
 }
 
-// TestReleasing: an address is free at once where no edge has mapped it, else as soon as that has said so, and can be
-// asked for meanwhile by its account. Nothing is stuck.
+// TestReleasing: an address that no edge has mapped is free at once. Otherwise it is free as soon as the edge
+// has reported that it is unmapped, and meanwhile its account can allocate it again. Nothing gets stuck.
 func TestReleasing(t *testing.T) {
 	begins(t, mapped+`
 		applies
@@ -72,8 +72,9 @@ func TestReleasing(t *testing.T) {
 	`)
 }
 
-// TestFailed: what an edge cannot map is told with the reason, and that a new association is not the old one's. An
-// address that the edge could not map is free as soon as it is released; one that it mapped before it failed is not.
+// TestFailed: if an edge cannot map an address, Berth shows the reason, and does not show it for a new
+// association. An address that the edge never mapped is free as soon as it is released; one that it mapped
+// before it failed is not.
 func TestFailed(t *testing.T) {
 	begins(t, mapped+`
 		applies no such device
@@ -98,8 +99,8 @@ func TestFailed(t *testing.T) {
 	`)
 }
 
-// TestPublishes: a container with published ports is refused, naming them (CS-13); so is what goes past the host's own
-// network (CS-16).
+// TestPublishes: a container with published ports is refused, with the ports named (CS-13). So is a container on
+// a network that leads past the host's own network (CS-16).
 func TestPublishes(t *testing.T) {
 	begins(t, `
 		reserve net1 shop/web/1 G9
@@ -114,8 +115,7 @@ func TestPublishes(t *testing.T) {
 	`)
 }
 
-// TestEnds: an association ends with its owner, also when that one's time is over, and the address stays with its
-// account (CS-8).
+// TestEnds: an association ends with its owner, and the address stays with its account (CS-8).
 func TestEnds(t *testing.T) {
 	begins(t, mapped+`
 		end web
@@ -138,7 +138,7 @@ func TestDryRun(t *testing.T) {
 	`)
 }
 
-// TestOff: turned off, an edge is told to map nothing, and what there is lasts (CS-11).
+// TestOff: with elastic addresses off, the edge maps nothing, and the records stay (CS-11).
 func TestOff(t *testing.T) {
 	begins(t, mapped+`
 		restart off
@@ -150,8 +150,8 @@ func TestOff(t *testing.T) {
 	`)
 }
 
-// TestRenamedHost: a store of one host waits for no edge of the name that this had before, and knows its containers
-// (CloudStack #5824: an address that is being released for ever).
+// TestRenamedHost: after a rename, the store of a single host waits for no edge of the host's old name, and
+// knows its containers (CloudStack #5824: an address that is being released for ever).
 func TestRenamedHost(t *testing.T) {
 	begins(t, mapped+`
 		applies
@@ -167,8 +167,8 @@ func TestRenamedHost(t *testing.T) {
 	`)
 }
 
-// TestOverNoSubnet: an elastic range lies over no subnet, and a subnet is planned over no elastic range, be it asked
-// for by a person, by the engine, or carved out of a base.
+// TestOverNoSubnet: an elastic range overlaps no subnet, and no subnet is planned over an elastic range, whether
+// a person or the engine asks for it or it is carved out of a base.
 func TestOverNoSubnet(t *testing.T) {
 	begins(t, `
 		range 10.20.0.128/25 ! RangeOverlap; 10.20.0.0/24; net1

@@ -11,13 +11,13 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// Whole is what this host's edge is to have, worked out of all records at once: slow, and plain to see.
+// Whole returns what this host's edge must have, computed from all records at once: slow, and easy to check.
 func (s Addresses) Whole(ctx context.Context) (all map[netip.Addr]ipam.EdgeMapping, err error) {
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
 		all = map[netip.Addr]ipam.EdgeMapping{}
 		wanted := associatedWith(c.Index(), func(*ipam.Association) bool { return !c.NoElastic() })
 		slices.SortFunc(wanted, func(a, b *ipam.Elastic) int { return cmp.Compare(a.Association.ID, b.Association.ID) })
-		guests := map[netip.Addr]bool{} // that have one already
+		guests := map[netip.Addr]bool{} // guests that already have an elastic address
 		for _, one := range wanted {
 			a := one.Association
 			if isForeign(c, one.Address) {
@@ -39,25 +39,25 @@ func (s Addresses) Whole(ctx context.Context) (all map[netip.Addr]ipam.EdgeMappi
 	return all, err
 }
 
-// Followed is what is wanted, kept up with what is committed. As long as the host's moment does not go on, it is worked
-// out anew only after a commit that bears on it.
+// Followed is what the edge must have, kept up to date with commits. While the host's moment stands still, it is
+// computed again only after a commit that affects it.
 type Followed struct {
 	f    *following
 	told map[netip.Addr]ipam.EdgeMapping
 }
 
-// Followed begins to follow what is committed.
+// Followed begins to follow commits.
 func (s Addresses) Followed(ctx context.Context) *Followed {
 	return &Followed{f: s.follow(ctx), told: map[netip.Addr]ipam.EdgeMapping{}}
 }
 
-// Lose has it never hear of what was committed and noted, and tells how many records that were.
+// Lose makes t lose the commits noted so far, and returns the number of their records.
 func (t *Followed) Lose() int {
 	seen, _ := t.f.commits.Take()
 	return len(seen)
 }
 
-// Bearing is Lose, and tells besides how many of the records bear on what is wanted.
+// Bearing is Lose, and also returns how many of the records affect what the edge must have.
 func (t *Followed) Bearing() (noted, bear int) {
 	seen, _ := t.f.commits.Take()
 	t.f.ledger.Read(func(ix *ledger.Index) {
@@ -70,10 +70,11 @@ func (t *Followed) Bearing() (noted, bear int) {
 	return len(seen), bear
 }
 
-// Ranges are those of which an edge was told.
+// Ranges returns the ranges that an edge was told.
 func (t *Followed) Ranges() []ipam.EdgeRange { return t.f.wanted.ranges }
 
-// It is worked out anew LookAgain after a change was reverted, and in any case LookAlways after it was worked out last.
+// Followed is computed again LookAgain after a change was reverted, and at the latest LookAlways after the last
+// time.
 const (
 	LookAgain  = lookAgain
 	LookAlways = lookAlways
@@ -85,7 +86,7 @@ func (t *Followed) End() { t.f.commits.Wait() }
 // Woken has a token once something was committed.
 func (t *Followed) Woken() <-chan struct{} { return t.f.commits.Woken() }
 
-// Told is what an edge has been told after all that was committed and noted.
+// Told returns what an edge has been told after all noted commits.
 func (t *Followed) Told(ctx context.Context) (map[netip.Addr]ipam.EdgeMapping, error) {
 	w, err := t.f.now(ctx)
 	if err != nil {
@@ -102,11 +103,11 @@ func (t *Followed) Told(ctx context.Context) (map[netip.Addr]ipam.EdgeMapping, e
 	return maps.Clone(t.told), nil
 }
 
-// Kept is an assigner that looks only when it is told to, and by itself at nothing as long as the host's moment does
-// not go on.
+// Kept is an assigner that runs only when told to. While the host's moment stands still, it checks nothing by
+// itself.
 type Kept struct{ k *assigner }
 
-// Kept begins one.
+// Kept returns a new Kept.
 func (s Addresses) Kept(ctx context.Context) *Kept { return &Kept{s.assigner(ctx)} }
 
 // End waits until nothing of it runs; the context has ended.
@@ -115,14 +116,14 @@ func (k *Kept) End() { k.k.anew.commits.Wait() }
 // Woken has a token once something was committed.
 func (k *Kept) Woken() <-chan struct{} { return k.k.anew.commits.Woken() }
 
-// Hear has the witness say something.
+// Hear is a report of the witness.
 func (k *Kept) Hear() { k.k.heard = true }
 
-// Round settles all guests, if something was committed that bears on them.
+// Round settles all guests, if a commit affected them.
 func (k *Kept) Round(ctx context.Context) error { return k.k.round(ipam.WithActor(ctx, keeperActor)) }
 
-// Unsettled are the guests of this host that do not have what they are to have, and addresses that nobody looks after,
-// worked out of all records at once.
+// Unsettled returns the guests of this host that do not have what they must have, and addresses that no host
+// looks after, computed from all records at once.
 func (s Addresses) Unsettled(ctx context.Context) (all []string, err error) {
 	g, err := s.guests(ctx)
 	if err != nil {
@@ -140,8 +141,8 @@ func (s Addresses) Unsettled(ctx context.Context) (all []string, err error) {
 	return all, err
 }
 
-// Lowest is the lowest free address of all ranges of the cluster, or of a host, by a look at each: slow, and plain to
-// see.
+// Lowest returns the lowest free address of all ranges of the cluster, or of a host. It checks each address:
+// slow, and easy to check.
 func (s Addresses) Lowest(ctx context.Context, host string) (lowest netip.Addr, err error) {
 	err = s.ledger.Look(ctx, func(c *ledger.Change) error {
 		for _, r := range rangesOf(c.Index(), host) {

@@ -17,7 +17,7 @@ import (
 	"berth/store/mem"
 )
 
-// keptPair is two hosts that share a store, each with an assigner that looks only at what it hears of.
+// keptPair is two hosts that share a store. Each has an assigner that checks only what it hears of.
 type keptPair struct {
 	hosts [2]*story
 	kept  [2]*room.Kept
@@ -25,7 +25,7 @@ type keptPair struct {
 
 var keptMark = [4]byte{0xc1, 0x05, 0x7e, 0x15}
 
-// pair opens two hosts that share a store, with net1 on auto, ranges of each and one of both.
+// pair opens two hosts that share a store, with net1 on auto, a range for each host and one for both.
 func pair(t *testing.T) *keptPair {
 	t.Helper()
 	truth := mem.New()
@@ -53,7 +53,7 @@ func pair(t *testing.T) *keptPair {
 	return p
 }
 
-// plays runs a script of whose lines each says on which host.
+// plays runs a script. Each line names its host.
 func (p *keptPair) plays(script string) {
 	for line := range strings.Lines(script) {
 		if host, step, has := strings.Cut(strings.TrimSpace(line), ": "); has {
@@ -62,7 +62,7 @@ func (p *keptPair) plays(script string) {
 	}
 }
 
-// looksOnly begins the keepers, with moments that stand still.
+// looksOnly starts the keepers, with moments that stand still.
 func (p *keptPair) looksOnly(ctx context.Context) {
 	for i, b := range p.hosts {
 		b.freeze()
@@ -70,7 +70,7 @@ func (p *keptPair) looksOnly(ctx context.Context) {
 	}
 }
 
-// keptSteps are what a host does, more often what is there several times.
+// keptSteps are the steps of a host. Repeated steps are more likely.
 const keptSteps = `
 	run $NAME
 	run $NAME
@@ -98,7 +98,7 @@ const secondNetwork = "network net2 space=other subnet=10.20.0.0/24; elastic net
 var keptWords = map[string][]string{
 	"$NAME": {"web", "job", "shop-web-1", "db"}, "$ADDR": {"E0", "E1"}, "$MODE": {"on", "auto", "auto"},
 	"$OWNER": {"shop/*", "job"}, "$RANGE": {"S8+2 host=h1", "S72+2 host=h2"}, "$SAYS": {"", "ended", "80/tcp"},
-	// a guest of the same address elsewhere, to which one leads
+	// a guest with the same address on another network, with an elastic address
 	"$SECOND": {secondNetwork + "; reserve net2 web; to E0 web net=net2 move",
 		secondNetwork + "; reserve net2 db; to E1 db net=net2 move"},
 }
@@ -116,7 +116,7 @@ func (p *keptPair) step(t *rapid.T) {
 	}
 }
 
-// settles lets both look at what they have heard of until nothing is left to be done by the records as a whole.
+// settles lets both hosts check what they have heard of until, by all records, nothing is left to do.
 func (p *keptPair) settles(t rigT) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -148,8 +148,8 @@ type rigT interface {
 	Fatalf(format string, args ...any)
 }
 
-// TestKeptByCommits: of two hosts that share a store each gives its guests the system addresses that they are to have
-// by all records, though it looks only at those that a commit or the witness can have changed (CS-7, CS-8).
+// TestKeptByCommits: each of two hosts that share a store gives its guests the system addresses that they must
+// have by all records, though it checks only guests that a commit or the witness may have changed (CS-7, CS-8).
 func TestKeptByCommits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -175,7 +175,7 @@ func TestKeptByCommits(t *testing.T) {
 	})
 }
 
-// watched is a store that notes what is watched.
+// watched is a store that notes the watched kinds.
 type watched struct {
 	store.Store
 	mu    sync.Mutex
@@ -189,8 +189,8 @@ func (w *watched) Watch(ctx context.Context, prefix []byte) iter.Seq2[store.Chan
 	return w.Store.Watch(ctx, prefix)
 }
 
-// TestKeptForNothing: where no network is on auto the assigner hears of networks alone, and begins as soon as one is;
-// it never hears of events.
+// TestKeptForNothing: if no network is on auto, the assigner watches only networks, and starts as soon as one is
+// on auto. It never watches events.
 func TestKeptForNothing(t *testing.T) {
 	b := begin(t)
 	b.engine = newEngine()
@@ -226,8 +226,8 @@ func TestKeptForNothing(t *testing.T) {
 	}
 }
 
-// TestKeptOfARemovedHost: each of two hosts gives its guests addresses of its own ranges, and takes back those of one
-// that was removed (CS-8, CS-15).
+// TestKeptOfARemovedHost: each of two hosts gives its guests addresses of its own ranges, and takes back those
+// of a removed host (CS-8, CS-15).
 func TestKeptOfARemovedHost(t *testing.T) {
 	p := pair(t)
 	p.plays(`

@@ -14,7 +14,8 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// thousands has the account crowd with so many addresses, each associated with an owner of net1's second subnet.
+// thousands allocates n addresses to the account crowd, and associates each with an owner on net1's second
+// subnet.
 func (b *bench) thousands(n int) (first netip.Addr) {
 	b.t.Helper()
 	b.plays(`
@@ -40,8 +41,8 @@ func (b *bench) thousands(n int) (first netip.Addr) {
 	return addr("198.18.0.1")
 }
 
-// TestThousands: a network is removed with more associations than one transaction can end, and then an account with
-// more addresses than one can release.
+// TestThousands: a network with more associations than one transaction can end is removed, then an account with
+// more addresses than one transaction can release.
 func TestThousands(t *testing.T) {
 	b := begin(t)
 	first := b.thousands(2500)
@@ -63,8 +64,8 @@ func TestThousands(t *testing.T) {
 	}
 }
 
-// TestDryRunOfThousands: what an account of many addresses would release is shown where one transaction holds it, and
-// else refused with the reason, without a word of several requests.
+// TestDryRunOfThousands: a dry run shows what an account with many addresses would release if one transaction
+// holds it. Otherwise it is refused with the reason, and does not speak of several requests.
 func TestDryRunOfThousands(t *testing.T) {
 	remove := &ipam.RemoveAccount{Account: "crowd", Force: true}
 	begins(t, `
@@ -78,8 +79,8 @@ func TestDryRunOfThousands(t *testing.T) {
 	}
 }
 
-// TestLowest: the lowest free address is the one that a look at each finds, whatever was taken and given back, and in
-// whichever order (CS-2).
+// TestLowest: the lowest free address is the one that a check of each address finds, whatever was taken and
+// released, in any order (CS-2).
 func TestLowest(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := &story{bench: begins(t, `
@@ -92,7 +93,7 @@ func TestLowest(t *testing.T) {
 				map[string][]string{"$ADDR": {"E0", "E1", "E2", "E3", "2001:db8::10", "2001:db8::11", "2001:db8::13"}})
 			left, released := strings.CutPrefix(step, "left ")
 			switch {
-			case released: // and the edge that had it is no more
+			case released: // and its edge is gone
 				one := &ipam.Elastic{Address: addr(short.ReplaceAllStringFunc(left, long)),
 					State: ipam.ElasticReleasing, Account: ipam.DefaultAccount}
 				must(s.bench, s.Ledger.Update(t.Context(),
@@ -112,7 +113,7 @@ func TestLowest(t *testing.T) {
 	})
 }
 
-// TestPages: the list by pages is the list.
+// TestPages: all pages together are the whole list.
 func TestPages(t *testing.T) {
 	b := begin(t)
 	b.thousands(30)
@@ -139,7 +140,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestRevisions: the revision that an edit answers is the address's, and the next edit can be held to it.
+// TestRevisions: the revision that an edit returns is the address's, and the next edit can require it.
 func TestRevisions(t *testing.T) {
 	b := begins(t, "reserve net1 web G9")
 	revision := func() uint64 {

@@ -11,11 +11,12 @@ import (
 	"berth/store/mem"
 )
 
-// many is how many addresses are associated while one of them is changed.
+// many is the number of associated addresses while one of them is changed.
 const many = 10_000
 
-// BenchmarkPublished is the time from a change of one association of ten thousand, whose guests run, until an edge has
-// been told of it: with a store of the host's own, and with a shared one, where each is granted.
+// BenchmarkPublished measures the time from a change of one of ten thousand associations, whose guests run,
+// until the edge is told of it: with the host's own store, and with a shared store, where each address is
+// granted.
 func BenchmarkPublished(b *testing.B) {
 	b.Run("own", func(b *testing.B) { published(b, nil) })
 	b.Run("shared", func(b *testing.B) { published(b, mem.New()) })
@@ -61,7 +62,7 @@ func published(b *testing.B, shared *mem.Store) {
 	}
 }
 
-// hears listens for the edge, says all the time that it is there, and passes on what leads in.
+// hears listens for the edge, reports all the time that it is there, and passes on mappings that lead in.
 func (b *bench) hears(ctx context.Context, told chan<- ipam.EdgeMapping) {
 	for news, err := range b.EdgeNews(ctx, false) {
 		if err != nil {

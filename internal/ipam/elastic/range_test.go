@@ -2,8 +2,8 @@ package elastic_test
 
 import "testing"
 
-// TestRanges: a range has addresses at which a guest can be reached. The list counts those that are allocated, and
-// those that are associated.
+// TestRanges: a range contains only addresses at which a guest can be reached. The list counts allocated and
+// associated addresses.
 func TestRanges(t *testing.T) {
 	begins(t, mapped+`
 		uses -> E0-E3 2/1

@@ -2,9 +2,9 @@ package elastic_test
 
 import "testing"
 
-// TestReleaseOn: with destroy an address is released when its container was removed, with stop when it has stopped, and
-// never otherwise; not before the container has run, and not by a restart or by a container that takes its place,
-// reserved or not (CS-17). A start of the daemon counts anew.
+// TestReleaseOn: with destroy an address is released when its container was removed, with stop when it has
+// stopped, and with never not at all. It is not released before the container has run, nor by a restart or by a
+// container that replaces it, reserved or not (CS-17). A start of the daemon restarts the count.
 func TestReleaseOn(t *testing.T) {
 	const kept, free = "allocated default web", "free"
 	const reserved = `
@@ -52,10 +52,11 @@ func TestReleaseOn(t *testing.T) {
 	`)
 }
 
-// onEach are the ways to release an address.
+// onEach lists the ways to release an address.
 var onEach = map[string][]string{"on destroy": {"$ON", "destroy"}, "on stop": {"$ON", "stop"}}
 
-// TestReleaseOnUnheard: while the engine cannot be heard nothing is released, and two minutes without a break are meant.
+// TestReleaseOnUnheard: while the engine cannot be heard, nothing is released. The two minutes must pass without
+// a break.
 func TestReleaseOnUnheard(t *testing.T) {
 	eachWay(t, onEach, `
 		freeze
@@ -79,7 +80,8 @@ func TestReleaseOnUnheard(t *testing.T) {
 	`)
 }
 
-// TestReleaseOnEnds: it goes with its owner and with its network at once, and not where a person ends the association.
+// TestReleaseOnEnds: the address is released at once with its owner and with its network, but not if a person
+// ends the association.
 func TestReleaseOnEnds(t *testing.T) {
 	eachWay(t, map[string][]string{
 		"its owner":   {"$END", "end web", "$NOW", "free"},
@@ -95,7 +97,7 @@ func TestReleaseOnEnds(t *testing.T) {
 	`)
 }
 
-// TestReleaseOnSaid: asked for again, an allocation changes it where that is said.
+// TestReleaseOnSaid: a repeated allocation changes the setting only if it names it.
 func TestReleaseOnSaid(t *testing.T) {
 	begins(t, `
 		allocate E2 on=reboot ! -; destroy; never; reboot
@@ -110,7 +112,8 @@ func TestReleaseOnSaid(t *testing.T) {
 	`)
 }
 
-// TestReleaseOnHosts: the host on which the container ran last releases, and no other one, whose engine does not know it.
+// TestReleaseOnHosts: only the host on which the container last ran releases the address. The engines of other
+// hosts do not know the container.
 func TestReleaseOnHosts(t *testing.T) {
 	for _, on := range []string{"destroy", "stop"} {
 		p := pair(t)

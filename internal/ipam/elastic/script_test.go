@@ -18,10 +18,10 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// plays runs a script on a bench. A line is a step and what comes of it:
+// plays runs a script on a bench. A line is a step and its result:
 //
 //	told -> E0=G9 staged              the answer; after "-> ~" a part of it
-//	soon system -> web S1             the answer that it comes to within some seconds
+//	soon system -> web S1             the answer within some seconds
 //	to E0 job ! GuestUnclear; job     a refusal: its code, or "-" for none, and parts of its text; no record changes
 //
 // E0 is the elastic address 203.0.113.10, G9 the guest address 10.20.0.9, S1 the address 198.51.100.1. A step is an
@@ -32,28 +32,28 @@ import (
 //	allocate [ADDR] [account=A] [host=H] [on=WHAT]; free ADDR
 //	to ADDR INSTANCE [net=N] [guest=A] [move] [egress]; off ADDR
 //	elastic NET MODE
-//	declare INSTANCE...                all that the Compose project shop says; addresses, and number of changes
-//	declares INSTANCE [at=A]           one that it says besides
+//	declare INSTANCE...                all that the Compose project shop declares; addresses, and number of changes
+//	declares INSTANCE [at=A]           one more that it declares
 //	try EDIT; changes                  a dry run; the number of changes, or what the last edit has changed
 //	run NAME [mac=N] [ip=A]; stop NAME an engine's requests; NAME "-" is none
 //	attach CIDR; detach                a Docker network
 //	driver D; publishes NAME [PORT]; there NAME; gone NAME; deaf; hears; says NAME [ended|unknown|PORT]
-//	                                   what the witness and the engine say
-//	applies [TEXT]; whole              the edge has all that it is told, or fails; it has nothing
-//	wait D; restart [off]; host NAME   time goes by; the daemon starts again
-//	freeze; engine                     its moment goes on only by the test; there is an engine that says something
-//	keep; rest; round                  system addresses are kept; no more; are looked at once
-//	crowd N                            the account crowd has so many addresses
-//	look D                             what ended is looked at now and after D
+//	                                   what the witness and the engine report
+//	applies [TEXT]; whole              the edge maps all that it is told, or fails; it maps nothing
+//	wait D; restart [off]; host NAME   time passes; the daemon starts again
+//	freeze; engine                     only the test advances the moment; an engine reports
+//	keep; rest; round                  system addresses are kept; are no longer kept; are checked once
+//	crowd N                            the account crowd has N addresses
+//	look D                             containers that ended are checked now and after D
 //	show ADDR                          STATE ACCOUNT INSTANCE [egress] [system]
-//	guest ADDR                         its guest and the interface of that; at ADDR: the host
-//	mapped ADDR                        the host of which it is known, and the error
-//	revision ADDR, since ADDR          whether it is the same as when it was asked last
-//	on ADDR                            what it is released on
-//	told; ranges                       what an edge is told; of how many ranges
-//	uses                               of each range, how many are allocated and associated
-//	system, gaps                       who has which system address, and who has none; with the published ports
-//	found, details, unmapped           what a check finds; of how many wanted how many are not mapped
+//	guest ADDR                         its guest and the guest's interface; at ADDR: the host
+//	mapped ADDR                        the host that is known to map it, and the error
+//	revision ADDR, since ADDR          whether it is the same as at the last query
+//	on ADDR                            when it is released
+//	told; ranges                       what an edge is told; the number of ranges
+//	uses                               for each range, the number of allocated and associated addresses
+//	system, gaps                       system addresses by container; containers without one, with published ports
+//	found, details, unmapped           what a check finds; numbers of wanted and unmapped addresses
 func (b *bench) plays(script string) {
 	b.t.Helper()
 	for line := range strings.Lines(script) {
@@ -95,7 +95,7 @@ func long(text string) string {
 	return map[byte]string{'E': "203.0.113.1", 'G': "10.20.0.", 'S': "198.51.100."}[text[0]] + text[1:]
 }
 
-// begins plays a script on a bench that begins.
+// begins plays a script on a new bench.
 func begins(t testing.TB, script string) *bench {
 	t.Helper()
 	b := begin(t)
@@ -103,7 +103,7 @@ func begins(t testing.TB, script string) *bench {
 	return b
 }
 
-// refusedAs holds a refusal to its code and to what it says.
+// refusedAs checks the code and the text of a refusal.
 func (b *bench) refusedAs(line string, err error, says []string) {
 	b.t.Helper()
 	code := strings.TrimPrefix(string(ipam.CodeOf(err)), "Elastic")
@@ -117,7 +117,7 @@ func (b *bench) refusedAs(line string, err error, says []string) {
 	}
 }
 
-// arguments are the words of a step: those by themselves, and those with a name.
+// arguments splits the words of a step into plain and named ones.
 func arguments(words []string) (rest []string, named map[string]string) {
 	named = map[string]string{}
 	for _, word := range words {
@@ -155,7 +155,7 @@ func (b *bench) step(words []string) (got string, err error) {
 	return "", nil
 }
 
-// came is what came of an edit.
+// came describes the result of an edit.
 func (b *bench) came(verb string, out *ipam.Outcome) string {
 	b.t.Helper()
 	r := out.Results[len(out.Results)-1]
@@ -172,7 +172,7 @@ func (b *bench) came(verb string, out *ipam.Outcome) string {
 	return ipamtest.Joined(r.Addresses)
 }
 
-// read reads a step that is an edit; none where it is something else.
+// read returns the edits of a step, or none if the step is no edit.
 func (b *bench) read(words []string) []ipam.Edit {
 	b.t.Helper()
 	rest, named := arguments(words[1:])
@@ -229,7 +229,7 @@ func (b *bench) read(words []string) []ipam.Edit {
 	return nil
 }
 
-// asks is what engines ask for, and what the edge says.
+// asks does the steps of engines and of the edge.
 func (b *bench) asks(verb string, rest []string, named map[string]string) (got string, done bool, err error) {
 	b.t.Helper()
 	ctx := b.t.Context()
@@ -266,7 +266,7 @@ func (b *bench) asks(verb string, rest []string, named map[string]string) (got s
 	return "", false, nil
 }
 
-// befalls is what comes over a host.
+// befalls does the steps that happen to a host.
 func (b *bench) befalls(verb string, rest []string, _ map[string]string) (got string, done bool, err error) {
 	b.t.Helper()
 	switch name := rest[0]; verb {
@@ -324,7 +324,7 @@ func (b *bench) befalls(verb string, rest []string, _ map[string]string) (got st
 	return "", true, nil
 }
 
-// shows is what there is to see.
+// shows does the steps that show something.
 func (b *bench) shows(verb string, rest []string, _ map[string]string) (got string, done bool, err error) {
 	b.t.Helper()
 	switch verb {
@@ -377,7 +377,7 @@ func (b *bench) shows(verb string, rest []string, _ map[string]string) (got stri
 	return "", false, nil
 }
 
-// shown is what there is to see of an address.
+// shown describes an address.
 func (b *bench) shown(what string, info *ipam.ElasticInfo) string {
 	same := func(now string) string {
 		was := b.seen[what]
@@ -409,7 +409,7 @@ func (b *bench) shown(what string, info *ipam.ElasticInfo) string {
 		map[bool]string{true: " system"}[info.Kind == ipam.KindSystem])
 }
 
-// found is what a check of elastic addresses says.
+// found returns what a check of elastic addresses finds.
 func (b *bench) found(what string) (string, error) {
 	b.t.Helper()
 	c, err := b.CheckElastic(b.t.Context())
@@ -427,7 +427,7 @@ func (b *bench) found(what string) (string, error) {
 	return strings.Join(all, "; "), err
 }
 
-// eachWay plays a script in each of its ways, for which words stand.
+// eachWay plays a script once for each set of words.
 func eachWay(t *testing.T, ways map[string][]string, script string) {
 	t.Helper()
 	for _, way := range slices.Sorted(maps.Keys(ways)) {
@@ -435,7 +435,7 @@ func eachWay(t *testing.T, ways map[string][]string, script string) {
 	}
 }
 
-// keep runs a keeper until it is to end, at the latest at the end of the test.
+// keep runs a keeper until ends is called or the test ends.
 func (b *bench) keep() {
 	ctx, cancel := context.WithCancel(b.t.Context())
 	ended := make(chan struct{})
@@ -445,7 +445,7 @@ func (b *bench) keep() {
 	b.t.Cleanup(b.ends)
 }
 
-// keeps is a keeper that looks at all there is.
+// keeps runs a keeper that checks everything once.
 func keeps(b *bench) error {
 	ctx, cancel := context.WithCancel(b.t.Context())
 	kept := b.Kept(ctx)

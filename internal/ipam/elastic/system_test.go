@@ -11,10 +11,10 @@ import (
 	"berth/internal/ipam"
 )
 
-// engine is one that says of containers what a test says.
+// engine is an engine that reports what a test sets.
 type engine struct {
 	mu      sync.Mutex
-	holders map[string]ipam.Holder // by the container's name; of others it says that they run and publish nothing
+	holders map[string]ipam.Holder // by container name; other containers run and publish nothing
 	changed chan struct{}
 }
 
@@ -22,7 +22,7 @@ func newEngine() *engine {
 	return &engine{holders: map[string]ipam.Holder{}, changed: make(chan struct{}, 1)}
 }
 
-// says has the engine say something of a container.
+// says makes the engine report something about a container.
 func (e *engine) says(name string, h ipam.Holder) {
 	e.mu.Lock()
 	e.holders[name] = h
@@ -54,7 +54,7 @@ func (e *engine) watch() func() (<-chan struct{}, func()) {
 	return func() (<-chan struct{}, func()) { return e.changed, func() {} }
 }
 
-// auto has net1 on auto, two system addresses, and a keeper.
+// auto sets net1 to auto, with two system addresses and a keeper.
 const auto = `
 	engine
 	range S1+2 host=h1
@@ -62,7 +62,7 @@ const auto = `
 	keep
 `
 
-// system is who has which system address now, such as "web 198.51.100.1".
+// system lists the current system addresses by container, such as "web 198.51.100.1".
 func (b *bench) system() (all []string) {
 	b.t.Helper()
 	infos, err := b.Elastics(b.t.Context(), "", netip.Addr{}, 0)
@@ -76,8 +76,8 @@ func (b *bench) system() (all []string) {
 	return all
 }
 
-// TestSystem: a container on a network with the mode auto has one of its host's addresses as long as it runs, the
-// lowest free one, and an edge is told of it (CS-7, CS-8). Where none is free it has none, until one is.
+// TestSystem: while a container on a network with the mode auto runs, it has the lowest free address of its
+// host, and the edge is told of it (CS-7, CS-8). If none is free, it has none until one is.
 func TestSystem(t *testing.T) {
 	begins(t, auto+`
 		run web -> G1
@@ -98,8 +98,9 @@ func TestSystem(t *testing.T) {
 	`)
 }
 
-// TestSystemGivesWay: an elastic address, or one of the host, takes the place of the system address and frees it in the
-// same transaction; its end gives a system address again (CS-7). Under auto nothing is mapped to who has none (CS-15).
+// TestSystemGivesWay: an elastic address, or one of the host, replaces the system address and frees it in the
+// same transaction. When it ends, the container gets a system address again (CS-7). Under auto no address is
+// mapped to a container without a system address (CS-15).
 func TestSystemGivesWay(t *testing.T) {
 	begins(t, auto+`
 		reserve net1 later G9
@@ -124,8 +125,8 @@ func TestSystemGivesWay(t *testing.T) {
 	`)
 }
 
-// TestSystemByHand: a system address is neither disassociated, nor released, nor associated, nor allocated by hand
-// (CS-7), and it counts in no quota.
+// TestSystemByHand: a system address cannot be disassociated, released, associated or allocated by hand (CS-7),
+// and it counts in no quota.
 func TestSystemByHand(t *testing.T) {
 	begins(t, auto+`
 		account shop web quota=0
@@ -144,8 +145,8 @@ func TestSystemByHand(t *testing.T) {
 	`)
 }
 
-// TestSystemPublishes: a container that publishes ports gets none, and one that is found to publish gives its back
-// (CS-13); of it there is a gap. One of which nobody tells yet waits.
+// TestSystemPublishes: a container that publishes ports gets no system address, and one that is found to publish
+// loses it (CS-13); the gaps show both. A container whose ports are unknown yet waits.
 func TestSystemPublishes(t *testing.T) {
 	begins(t, auto+`
 		says shop unknown
@@ -159,8 +160,8 @@ func TestSystemPublishes(t *testing.T) {
 	`)
 }
 
-// TestSystemEnds: the word of the engine that a container died takes its system address back, also while its lease is
-// there still, as does another mode of the network (CS-8, CS-16).
+// TestSystemEnds: if the engine reports that a container died, its system address is taken back, even while its
+// lease still exists. Another mode of the network does the same (CS-8, CS-16).
 func TestSystemEnds(t *testing.T) {
 	begins(t, auto+`
 		run web
@@ -183,8 +184,8 @@ func TestSystemEnds(t *testing.T) {
 	`)
 }
 
-// TestSystemLater: what happened while nobody kept system addresses is put right when the daemon begins (CS-8); with
-// elastic addresses turned off nothing of them changes (CS-11).
+// TestSystemLater: what happened while no keeper ran is corrected when the daemon starts (CS-8). With elastic
+// addresses off, system addresses do not change (CS-11).
 func TestSystemLater(t *testing.T) {
 	begins(t, `
 		engine
@@ -208,8 +209,8 @@ func TestSystemLater(t *testing.T) {
 	`)
 }
 
-// TestSystemRestart: a container that starts again before the edge has let go of its system address has that again, and
-// nobody of another account has it (CS-8).
+// TestSystemRestart: a container that restarts before the edge has let go of its system address gets that
+// address again, and no other account's container has it (CS-8).
 func TestSystemRestart(t *testing.T) {
 	begins(t, auto+`
 		account shop shop
@@ -227,8 +228,9 @@ func TestSystemRestart(t *testing.T) {
 	`)
 }
 
-// TestDeclare: what a Compose project says of its services is allocated to their account and associated, changes
-// nothing when it is said again, and is disassociated when it is said no more; what a person has associated stays.
+// TestDeclare: what a Compose project declares for its services is allocated to their account and associated.
+// Declaring it again changes nothing, and what is no longer declared is disassociated. A person's association
+// stays.
 func TestDeclare(t *testing.T) {
 	begins(t, `
 		account shop shop/*

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// ledgerOfUsage is the slow obvious model: who had which address in each minute since the beginning.
+// ledgerOfUsage is the slow, obvious model: each address's account in each minute since the beginning.
 type ledgerOfUsage struct {
 	has     map[netip.Addr]string
 	minutes []map[netip.Addr]string
@@ -29,7 +29,7 @@ func (l *ledgerOfUsage) pass(minutes int) {
 	}
 }
 
-// sums are the hours of each account from one minute to another, and how many addresses it had.
+// sums returns the hours of each account between two minutes, and its number of addresses.
 func (l *ledgerOfUsage) sums(from, to int) (hours map[string]float64, addrs map[string]int) {
 	hours, addrs = map[string]float64{}, map[string]int{}
 	seen := map[string]map[netip.Addr]bool{}
@@ -46,8 +46,8 @@ func (l *ledgerOfUsage) sums(from, to int) (hours map[string]float64, addrs map[
 	return hours, addrs
 }
 
-// TestUsageAsCounted: the hours of accounts are those that somebody counts who looks each minute, whatever is
-// allocated, mapped, released and allocated again between (CS-10).
+// TestUsageAsCounted: an account's hours equal a count made each minute, whatever is allocated, mapped, released
+// and allocated again meanwhile (CS-10).
 func TestUsageAsCounted(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := ipamtest.NewAt(t, "")
@@ -113,8 +113,8 @@ func TestUsageAsCounted(t *testing.T) {
 	})
 }
 
-// TestUsageOfForgottenEvents: where the events reach back less far than is asked for, that is said; an address that an
-// account still has counts from when it was allocated all the same (CS-10).
+// TestUsageOfForgottenEvents: if the events do not reach back as far as requested, the report says so. An
+// address that an account still has counts from its allocation all the same (CS-10).
 func TestUsageOfForgottenEvents(t *testing.T) {
 	r := ipamtest.NewAt(t, "")
 	began := r.Clock.Time

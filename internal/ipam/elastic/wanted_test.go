@@ -18,11 +18,11 @@ import (
 	"berth/store"
 )
 
-// story makes random changes of what bears on elastic addresses, and lets refusals be.
+// story makes random changes that affect elastic addresses, and ignores refusals.
 type story struct {
 	*bench
-	running []string // names of containers
-	follows string   // what was done, for a failure
+	running []string // names of running containers
+	follows string   // the steps so far, for a failure
 }
 
 // tries plays the steps of a script, which may be refused.
@@ -41,7 +41,7 @@ func (s *story) tries(script string) {
 	}
 }
 
-// stops ends one of the containers that run.
+// stops stops one of the running containers.
 func (s *story) stops(t *rapid.T) {
 	if len(s.running) > 0 {
 		at := rapid.IntRange(0, len(s.running)-1).Draw(t, "which")
@@ -61,7 +61,7 @@ func drawn(t *rapid.T, steps string, words map[string][]string) string {
 	return strings.ReplaceAll(step, ";", "\n")
 }
 
-// trackedSteps are those of a story, more often those that are there twice.
+// trackedSteps are the steps of a story. Repeated steps are more likely.
 const trackedSteps = `
 	run $NAME
 	run - mac=7 ip=$GUEST
@@ -86,8 +86,8 @@ const trackedSteps = `
 	$SECOND; unreserve net2 $NAME; subnet.rm net2 10.30.0.0/24; network.rm net2 force
 `
 
-// trackedWords have names that have something in common: Compose's forms of one name, one that a rule makes another's,
-// and a MAC.
+// trackedWords have related names: Compose's forms of one name, a name that a rule gives to another owner, and a
+// MAC.
 var trackedWords = map[string][]string{
 	"$ADDR": {"E0", "E1", "E2", "E3"}, "$GUEST": {"G1", "G2", "G3"}, "$MODE": {"on", "off"},
 	"$OWNER": {"timer/*", "job"},
@@ -97,7 +97,7 @@ var trackedWords = map[string][]string{
 		"network net2 subnet=10.30.0.0/24,pool; elastic net2 on; reserve net2 job 10.30.0.9; to E3 job net=net2 move"},
 }
 
-// begun is a story with an owner of each sort, and two of them associated.
+// begun returns a story with an owner of each sort, two of them with an elastic address.
 func begun(t *testing.T) *story {
 	s := &story{bench: begin(t)}
 	s.freeze()
@@ -115,7 +115,7 @@ func begun(t *testing.T) *story {
 	return s
 }
 
-// agrees waits until what an edge was told because of commits alone is what the records come to as a whole.
+// agrees waits until what an edge was told through commits alone equals what all records give.
 func (s *story) agrees(t *rapid.T, tracked *room.Followed) {
 	want, err := s.Whole(s.t.Context())
 	must(s.bench, err)
@@ -133,7 +133,8 @@ func (s *story) agrees(t *rapid.T, tracked *room.Followed) {
 	}
 }
 
-// TestTracked: what an edge is told by looking at what each commit can have changed is what all records come to.
+// TestTracked: an edge is told by checking only what each commit may have changed, and that equals what all
+// records give.
 func TestTracked(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -154,7 +155,7 @@ func TestTracked(t *testing.T) {
 	})
 }
 
-// told is what an edge has been told, ranges and mappings.
+// told describes what an edge has been told, ranges and mappings.
 func told(b *bench, tracked *room.Followed) string {
 	b.t.Helper()
 	got, err := tracked.Told(b.t.Context())
@@ -170,7 +171,7 @@ func listed(mappings map[netip.Addr]ipam.EdgeMapping, ranges []ipam.EdgeRange) s
 	return text
 }
 
-// right is what an edge is to be told, out of all records at once.
+// right describes what an edge must be told, from all records at once.
 func right(b *bench) string {
 	b.t.Helper()
 	want, err := b.Whole(b.t.Context())
@@ -178,7 +179,7 @@ func right(b *bench) string {
 	return listed(want, b.wanted().Ranges)
 }
 
-// tracks begins to follow a bench whose moment stands still, and looks once at all there is.
+// tracks begins to follow a bench whose moment stands still, and checks everything once.
 func tracks(b *bench) *room.Followed {
 	b.freeze()
 	ctx, cancel := context.WithCancel(b.t.Context())
@@ -190,8 +191,7 @@ func tracks(b *bench) *room.Followed {
 	return tracked
 }
 
-// TestTriggers: a commit of each kind that bears on what an edge is to have has it told, with nothing that looks by
-// itself.
+// TestTriggers: each kind of commit that changes what an edge must have notifies the edge. No poll is needed.
 func TestTriggers(t *testing.T) {
 	for name, c := range map[string]struct{ before, change string }{
 		"a lease":    {mapped, "run web"},
@@ -235,7 +235,7 @@ func TestTriggers(t *testing.T) {
 	}
 }
 
-// TestBearing: a lease, a reservation, a network and a subnet to which no association leads have nothing worked out.
+// TestBearing: a lease, a reservation, a network and a subnet without an association cause no computation.
 func TestBearing(t *testing.T) {
 	b := begins(t, mapped)
 	followed := tracks(b)
@@ -287,8 +287,8 @@ func (h *holding) Update(ctx context.Context, fn func(store.Tx) error) error {
 	})
 }
 
-// TestReverted: an edge that was told of a change before its commit is told otherwise when the commit fails, however
-// long that took.
+// TestReverted: an edge that was told of a change before its commit is told the old state when the commit fails,
+// however long that took.
 func TestReverted(t *testing.T) {
 	b := begins(t, mapped)
 	var st *holding
@@ -321,7 +321,7 @@ func TestReverted(t *testing.T) {
 	}
 }
 
-// TestNet: what a commit has changed and nobody heard of is found after LookAlways, and not before.
+// TestNet: a committed change whose notice was lost is found after LookAlways, and not before.
 func TestNet(t *testing.T) {
 	b := begins(t, mapped)
 	tracked := tracks(b)

@@ -162,30 +162,8 @@ func (sx *SubnetIndex) RecordsIn(r netipx.IPRange) uint64 { return sx.recorded.C
 // HasRecord reports whether an address is held, remembered or reserved.
 func (sx *SubnetIndex) HasRecord(addr netip.Addr) bool { return sx.recorded.Contains(addr) }
 
-// Remembers reports whether an address is free and its last holder is remembered.
-func (sx *SubnetIndex) Remembers(addr netip.Addr) bool { return sx.memories[addr] != nil }
-
-// Memory returns the memory of a free address. It returns false if there is none.
-func (sx *SubnetIndex) Memory(addr netip.Addr) (Memory, bool) {
-	if e := sx.memories[addr]; e != nil {
-		return e.Value.(Memory), true
-	}
-	return Memory{}, false
-}
-
 // Remembered is the number of remembered addresses.
 func (sx *SubnetIndex) Remembered() int { return sx.released.Len() }
-
-// Memories yields the remembered addresses, in no order.
-func (sx *SubnetIndex) Memories() iter.Seq[Memory] {
-	return func(yield func(Memory) bool) {
-		for _, e := range sx.memories {
-			if !yield(e.Value.(Memory)) {
-				return
-			}
-		}
-	}
-}
 
 // Idle is the number of addresses that are reserved and not held.
 func (sx *SubnetIndex) Idle() uint64 { return sx.idle.Len() }

@@ -19,7 +19,7 @@ import (
 
 var ctx = context.Background()
 
-// sorted is a document without the order in which things were made.
+// sorted is a document sorted independently of the order in which things were made.
 func sorted(w *ipamtest.Scribe, document string) string {
 	p := w.Read(document)
 	slices.SortFunc(p.Networks, func(a, b ipam.PlannedNetwork) int { return cmp.Compare(a.Name, b.Name) })
@@ -38,8 +38,7 @@ func sorted(w *ipamtest.Scribe, document string) string {
 	return b.String()
 }
 
-// applied makes the plan what the document says, or answers what was refused. It tells how many transactions were
-// made.
+// applied makes the plan match the document, and returns the number of transactions, or the refusal.
 func applied(t *rapid.T, w *ipamtest.Scribe, document string, opt compare.Options) (made int, err error) {
 	opt.Now = w.Clock.Now()
 	wanted, now := w.Read(document), w.Read(w.Export())
@@ -64,8 +63,8 @@ func applied(t *rapid.T, w *ipamtest.Scribe, document string, opt compare.Option
 	return made, nil
 }
 
-// Whatever the document and whatever there is: what goes and what comes is refused as a whole, or leaves what the
-// document says and nothing else, in which the document finds nothing otherwise.
+// Any document over any plan is refused as a whole, or makes the plan exactly match the document. A second
+// comparison then finds no difference.
 func TestAnyDocument(t *testing.T) {
 	made := 0
 	rapid.Check(t, func(t *rapid.T) {

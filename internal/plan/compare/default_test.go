@@ -49,8 +49,8 @@ elastic:
     - {address: 203.0.113.3, account: shop, instance: db, egress_only: true, release_on: stop}
 `
 
-// A key that a document writes with its default, or with no value, takes the setting back. One that it leaves out
-// stays, and goes with --prune alone.
+// A key that a document writes with its default, or without a value, resets the setting. A key that the document
+// leaves out stays, and only --prune resets it.
 func TestDefaults(t *testing.T) {
 	read := func(t *testing.T, document string) *ipam.Plan {
 		p, err := plan.ReadYAML(strings.NewReader(document))
@@ -61,7 +61,7 @@ func TestDefaults(t *testing.T) {
 	}
 	front, subnet, db := "~ network front, ", "~ subnet 10.0.0.0/24 of front, ", "~ reservation db of front, "
 	wifi, elastic := "~ subnet 10.0.1.0/24 of wifi, ", "~ elastic address 203.0.113.3, "
-	for _, c := range []struct{ written, back, change string }{ // back: none where only no value is the default
+	for _, c := range []struct{ written, back, change string }{ // back: empty if only "no value" resets the key
 		{"mac_prefix: aa:00:00", `mac_prefix: ""`, front + "mac_prefix: aa:00:00 -> none"},
 		{"sticky: false", "sticky: true", front + "sticky: false -> true"},
 		{"quarantine: 10m", "quarantine: 0s", front + "quarantine: 10m -> 0s"},
@@ -96,7 +96,7 @@ func TestDefaults(t *testing.T) {
 				t.Fatalf("%q stands %d times in the document", c.written, strings.Count(everySetting, c.written))
 			}
 			document := strings.Replace(everySetting, c.written, instead, 1)
-			if instead == "" { // the whole key, in a mapping of its own lines or of one
+			if instead == "" { // remove the whole key, from a mapping in block or flow style
 				for _, with := range []string{"        " + c.written + "\n", "    " + c.written + "\n", ", " + c.written,
 					c.written + ", "} {
 					document = strings.Replace(everySetting, with, "", 1)

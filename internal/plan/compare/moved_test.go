@@ -18,8 +18,8 @@ import (
 	"berth/internal/plan/compare"
 )
 
-// samplePlan is a plan of one network that can always be made: owners with up to three addresses, devices, pools,
-// exclusions and notes. What is drawn twice has the same owners and slots, and everything else anew.
+// samplePlan draws a plan of one network that can always be made: owners with up to three addresses, devices,
+// pools, exclusions and notes. A second draw has the same owners and slots, and everything else is new.
 func samplePlan(t *rapid.T, owners []int, later time.Time) string {
 	hosts := make([]int, 60)
 	for i := range hosts {
@@ -76,8 +76,8 @@ func byAddress(n *ipam.PlannedNetwork) {
 	slices.SortFunc(n.Addresses, func(a, b ipam.PlannedAddress) int { return a.Address.Compare(b.Address) })
 }
 
-// Whatever moves within an exported document, an apply makes it so in one transaction, also where owners change
-// places, and a second one changes nothing. Nothing has to be pruned for that.
+// Any move within an exported document, even a swap of owners, takes an apply one transaction. A second apply
+// changes nothing. No --prune is needed.
 func TestAnyMove(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := ipamtest.NewScribe(t, ipamtest.DrawnDir(t), "one.db")

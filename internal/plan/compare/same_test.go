@@ -13,7 +13,7 @@ import (
 	"berth/internal/plan/compare"
 )
 
-// What Berth exports is the plan: an apply or an import accepts it, and changes nothing.
+// An export is the plan: an apply or an import accepts it, and changes nothing.
 func TestExportIsThePlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := ipamtest.NewScribe(t, ipamtest.DrawnDir(t), "one.db")
@@ -23,7 +23,7 @@ func TestExportIsThePlan(t *testing.T) {
 				w.Request()
 			}
 		}
-		for _, network := range []string{"from", "to"} { // on the first one the owner keeps only what is replaced
+		for _, network := range []string{"from", "to"} { // on the first one only replaced addresses remain
 			_, err := w.S.Edit(ctx, ipam.EditOptions{},
 				&ipam.CreateNetwork{Name: network, Space: network,
 					Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.0.0.0/28"), Pool: true}}},
@@ -47,7 +47,7 @@ func TestExportIsThePlan(t *testing.T) {
 	})
 }
 
-// lonely reports whether an owner has replaced reservations on a network, and nothing else there.
+// lonely reports whether an owner has only replaced reservations on some network.
 func lonely(p *ipam.Plan) bool {
 	for _, n := range p.Networks {
 		wanted := map[string]bool{}
@@ -99,7 +99,7 @@ func anyPlan(t *rapid.T) *ipam.Plan {
 	return p
 }
 
-// The same document and the same plan always come to the same, also if they contradict themselves.
+// Comparing the same document with the same plan always has the same result, even if they contradict themselves.
 func TestCompareAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		document, now := anyPlan(t), anyPlan(t)
