@@ -8,12 +8,13 @@ import (
 )
 
 // The settings of the garbage collector. While the records are read, nearly all allocated memory stays, and collections
-// only delay the start. A limit keeps a large state from using five times its size. Afterwards the index, which lasts
-// as long as the daemon, is most of the memory. Little garbage then matters more than few collections, so it may be
-// half of what is in use, with half of the floor as the minimum.
+// only delay the start. A limit keeps a large state from using five times its size. It is higher than the need of a
+// shared store with all its events: above it the collector would hardly pause. Afterwards the index, which lasts as
+// long as the daemon, is most of the memory. Little garbage then matters more than few collections, so it may be half
+// of what is in use, with half of the floor as the minimum.
 const (
 	loadingPercent = 400
-	loadingLimit   = 128 << 20 // bytes
+	loadingLimit   = 256 << 20 // bytes
 	servingPercent = 50
 	floorSize      = 32 << 20 // bytes
 )

@@ -12,7 +12,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// Each kind of advice has a sentence, and says what it is done with.
+// Each kind of advice has a sentence that says how it is done.
 func TestEachHasASentence(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../ipam/advice.go", nil, 0)
 	if err != nil {

@@ -226,7 +226,7 @@ func TestListener(t *testing.T) {
 	})
 }
 
-// TestFiles: if the process has no more file descriptors, a connection is closed; if none may be, Accept fails.
+// TestFiles: if no file descriptor is left, a connection is closed. If none may be closed, Accept fails.
 func TestFiles(t *testing.T) {
 	l := New(10, 1000)
 	q := make(queue, 10)

@@ -9,7 +9,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// external is a network as an engine has it: its IPAM driver, its option network, its subnets.
+// external returns an engine's network with its IPAM driver, its option network and its subnets.
 func external(driver, on string, cidrs ...string) *ipam.EngineNetwork {
 	n := &ipam.EngineNetwork{Name: "lan0", Driver: driver, Options: map[string]string{}}
 	if on != "" {
@@ -21,16 +21,17 @@ func external(driver, on string, cidrs ...string) *ipam.EngineNetwork {
 	return n
 }
 
-// TestExternal: an external network is what the engine says: its driver, its planned network, its subnets, in which
-// containers may name addresses. --network is needed where it does not say, and refused where it says another.
+// TestExternal: the engine describes an external network: its driver, its planned network, and its subnets, in
+// which containers may name addresses. --network is needed where the engine does not say, and refused where it
+// contradicts the engine.
 func TestExternal(t *testing.T) {
 	const file = "services: {web: {image: x, networks: [lan]}}\nnetworks: {lan: {external: true, name: lan0}}\n"
 	for what, c := range map[string]struct {
 		has     *ipam.EngineNetwork
-		by      string // hand
+		by      string // the value of --network
 		drivers []string
 		on      string // PLANNED ADDRESS, ...
-		says    string // where it is refused, or left alone
+		says    string // the refusal, or why it is left alone
 	}{
 		"by its option": {has: external("berth", "front", "10.8.0.0/24"), on: "front 10.8.0.10"},
 		"by its subnet": {has: external("berth", "", "10.8.0.0/24"), on: "front 10.8.0.10"},

@@ -8,8 +8,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// TestGoldenCompose: a Compose file with every key of x-berth asks of Berth what it asked of 1.0, and its services are
-// deployed on the same terms. TestOverride has the overrides that are written.
+// TestGoldenCompose: a Compose file with every key of x-berth asks Berth for the same as under 1.0, and its
+// services are deployed on the same terms. TestOverride checks the overrides.
 func TestGoldenCompose(t *testing.T) {
 	project := load(t, Source{Files: []string{golden.Path(t, "compose.yaml")}})
 	p, err := project.Plan(Mapping{}, planned())
@@ -19,7 +19,7 @@ func TestGoldenCompose(t *testing.T) {
 		"elastic edits": named(t, p.ElasticEdits())})
 }
 
-// named are edits as the API has them.
+// named returns edits as the API shows them.
 func named(t *testing.T, edits []ipam.Edit) (all []map[string]any) {
 	t.Helper()
 	for _, e := range edits {

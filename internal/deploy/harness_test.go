@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// planned are the networks that the tests' files are on.
+// planned returns the planned networks of the tests' files.
 func planned() []ipam.NetworkInfo {
 	all := []ipam.NetworkInfo{
 		{Name: "front", Subnets: subnets("10.8.0.0/24")},
@@ -44,7 +44,7 @@ func subnets(cidrs ...string) (all []ipam.SubnetPlan) {
 	return all
 }
 
-// ledger is a daemon in a few lines: whoever asks first gets the first address of a subnet from .10 on, and keeps it.
+// ledger is a minimal daemon: an owner gets the first free address of a subnet from .10 on, and keeps it.
 type ledger struct {
 	has  map[string]netip.Addr // by network, owner and slot
 	used map[netip.Addr]bool
@@ -83,7 +83,7 @@ func (l *ledger) choose(w ipam.Wish) netip.Addr {
 	return a
 }
 
-// unpack writes the files of an archive in testdata into a directory whose name is that of the project.
+// unpack writes the files of an archive in testdata into a directory named like the project.
 func unpack(t *testing.T, archive string) (dir string, golden []byte) {
 	t.Helper()
 	a, err := txtar.ParseFile(filepath.Join("testdata", archive+".txtar"))
@@ -105,7 +105,7 @@ func write(t *testing.T, name string, data []byte) {
 	fine(t, os.WriteFile(name, data, 0o600))
 }
 
-// load reads the files of a project with nothing in the environment.
+// load reads the files of a project with an empty environment.
 func load(t *testing.T, from Source) *Project {
 	t.Helper()
 	p, err := Load(context.Background(), from)
@@ -113,7 +113,7 @@ func load(t *testing.T, from Source) *Project {
 	return p
 }
 
-// override is all of it: what the files come to over a ledger.
+// override returns the override of the files, with addresses from a ledger.
 func override(t *testing.T, l *ledger, from Source, m Mapping) []byte {
 	t.Helper()
 	plan, err := load(t, from).Plan(m, planned())

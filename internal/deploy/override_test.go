@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the overrides are into testdata")
 
-// projects are the archives of testdata, and how each is read. In each, `want` is the override.
+// projects are the archives of testdata and how to read them. In each, `want` is the override.
 var projects = []struct {
 	name    string
 	source  func(dir string) Source
@@ -47,8 +47,8 @@ func sourceOf(of func(string) Source, dir string) Source {
 	return of(dir)
 }
 
-// The overrides are as testdata has them; and written again, over the same reservations, the same bytes: for a project
-// that finds the first one beside its files, too.
+// The overrides equal those in testdata. Written again over the same reservations they have the same bytes, also
+// if the project finds the first one beside its files.
 func TestOverride(t *testing.T) {
 	for _, c := range projects {
 		t.Run(c.name, func(t *testing.T) {
@@ -84,13 +84,13 @@ func updateWant(t *testing.T, name string, got []byte) {
 	fine(t, os.WriteFile(file, txtar.Format(a), 0o600))
 }
 
-// Read behind its project, an override leaves everything as it was but for addresses, MACs, subnets and whether there
-// is IPv6; and for the driver and its options of a network that is adopted.
+// Read after its project, an override changes only addresses, MACs, subnets and whether there is IPv6; of an
+// adopted network also the driver and its options.
 func TestOverrideAddsNothingElse(t *testing.T) {
 	for _, c := range projects {
 		t.Run(c.name, func(t *testing.T) {
 			if c.mapping.Adopted != nil && !c.mapping.Merges {
-				return // it is for docker-compose 1.29, which reads otherwise
+				return // this one is for docker-compose 1.29, which reads files differently
 			}
 			dir, _ := unpack(t, c.name)
 			source := sourceOf(c.source, dir)
@@ -115,7 +115,7 @@ func TestOverrideAddsNothingElse(t *testing.T) {
 	}
 }
 
-// checkSubnets holds the networks to what the files said of their subnets.
+// checkSubnets checks that the networks keep what the files said of their subnets.
 func checkSubnets(t *testing.T, before, after *types.Project) {
 	t.Helper()
 	for key, n := range before.Networks {
@@ -132,7 +132,7 @@ func checkSubnets(t *testing.T, before, after *types.Project) {
 	}
 }
 
-// compose reads files as Compose does, overrides among them.
+// compose reads files, overrides included, as Compose does.
 func compose(t *testing.T, from Source) *types.Project {
 	t.Helper()
 	options, err := cli.NewProjectOptions(from.Files, cli.WithEnvFiles(from.EnvFiles...), cli.WithDotEnv,

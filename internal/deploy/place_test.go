@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What the reader of Compose files refuses has the place that it means (BD-2).
+// An error from the reader of Compose files names the place that it means (BD-2).
 func TestRefusedHasPlace(t *testing.T) {
 	for what, c := range map[string]struct {
 		text string
@@ -32,8 +32,8 @@ func TestRefusedHasPlace(t *testing.T) {
 	}
 }
 
-// A place is in the last file that has it, or else in the one that has the most of it; also by an alias, and not at all
-// where it is in plain sight nowhere.
+// The place of a path is in the last file that has it, or else in the file that has the most of it. An alias
+// counts. A path that no file spells out has no place.
 func TestPlace(t *testing.T) {
 	source := file(t, `
 services:
@@ -66,7 +66,7 @@ services:
 	}
 }
 
-// Joined problems are told once each, those with a place first, in the order of the files.
+// Joined problems are reported once each, those with a place first, in file order.
 func TestJoin(t *testing.T) {
 	at := func(file string, line int) error { return &problem{file, line, errors.New("it is wrong")} }
 	loose := errors.New("the engine does not answer")

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// file writes a Compose file of its own into a directory called shop.
+// file writes a Compose file into a new directory called shop.
 func file(t *testing.T, text string) Source {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "shop", "compose.yaml")
@@ -22,7 +22,7 @@ func file(t *testing.T, text string) Source {
 	return Source{Files: []string{name}}
 }
 
-// What cannot be meant is refused, with the part of the file and what to do.
+// A plan that cannot be made is refused. The error names the part of the file and what to do.
 func TestRefusals(t *testing.T) {
 	front := "\nnetworks: {front: {ipam: {driver: berth, options: {network: front}}}}\n"
 	for _, c := range []struct {
@@ -115,7 +115,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Files that cannot be read, or are not what is meant.
+// Load refuses files that it cannot read, that are the wrong ones, or that do not fit the options.
 func TestLoadRefusals(t *testing.T) {
 	const text = "services: {web: {image: x, container_name: box}, db: {image: x}}"
 	ours := file(t, marker+" for somebody\nservices: {web: {}}\n")
@@ -153,7 +153,7 @@ func TestLoadRefusals(t *testing.T) {
 	}
 }
 
-// The project's name, its files and its profiles come from where Compose takes them.
+// The project's name, files and profiles come from the same places as in Compose.
 func TestLoadAsCompose(t *testing.T) {
 	const text = "services: {web: {image: x, networks: [front]}, debug: {image: x, profiles: [debug], networks: " +
 		"[front]}}\nnetworks: {front: {ipam: {driver: berth, options: {network: front}}}}"
@@ -191,7 +191,8 @@ func owners(edits []ipam.Edit) (all []string) {
 	return all
 }
 
-// BO-10: addresses that a file gives are asked for before any is chosen; each is named after its service (BO-5).
+// BO-10: the plan asks for the addresses that a file gives before Berth chooses any; each owner is named after its
+// service (BO-5).
 func TestGivenFirst(t *testing.T) {
 	source := file(t, `
 services:
@@ -223,7 +224,7 @@ networks: {front: {ipam: {driver: berth, options: {network: front, pool: web}}}}
 	}
 }
 
-// BO-3: what is released is what is under the project's name, and the containers that have names of their own.
+// BO-3: a release covers the owners under the project's name and the containers with names of their own.
 func TestRelease(t *testing.T) {
 	p := load(t, file(t, "services: {web: {image: x, container_name: box}, db: {image: x}}"))
 	want := []ipam.Edit{&ipam.ReleaseOwner{Owner: "shop", Under: true}, &ipam.ReleaseOwner{Owner: "box"}}
@@ -246,8 +247,8 @@ func TestIsBerth(t *testing.T) {
 	}
 }
 
-// A MAC is the owner's on that network, has the network's prefix, and is one interface's: not a group's, and not one
-// that was assigned to a maker of cards. Two owners of a file never share one.
+// A MAC belongs to an owner on a network, has the network's prefix, and is a single interface's: not a group's,
+// and not one assigned to a maker of cards. Two owners of a file never share one.
 func TestMAC(t *testing.T) {
 	dual, front := &network{planned: &planned()[1]}, &network{planned: &planned()[0]}
 	a := macOf(&claim{owner: "shop/a/1", on: front}, map[string]bool{})
@@ -260,7 +261,7 @@ func TestMAC(t *testing.T) {
 		t.Errorf("with the prefix it is %s", b)
 	}
 	again, taken := map[string]int{}, map[string]bool{}
-	for i := range 20000 { // of 24 bits, of which a dozen owners fall together
+	for i := range 20000 { // 24 bits, in which a dozen owners collide
 		c := &claim{owner: "shop/a/" + strings.Repeat("x", i%50) + string(rune('a'+i/50%26)) +
 			strings.Repeat("y", i/1300), on: dual}
 		again[macOf(c, map[string]bool{})]++
@@ -271,7 +272,7 @@ func TestMAC(t *testing.T) {
 	}
 }
 
-// The MAC of a service goes to its first network. It is written where all versions of Compose mean the same one.
+// The MAC of a service goes to its first network. It is written only if all versions of Compose agree on that.
 func TestFirstNetwork(t *testing.T) {
 	networks := types.Networks{"a": {Name: "shop_a"}, "b": {Name: "shop_b"}, "c": {Name: "aaa"}}
 	for _, c := range []struct {

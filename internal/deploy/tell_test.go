@@ -27,8 +27,8 @@ networks:
   lan: {external: true}
 `
 
-// BO-13: each owner is to have what its service says and nothing elsewhere; where a network of the service is left
-// alone it is not known where else it is, so that nothing there is replaced.
+// BO-13: each owner gets what its service says and nothing elsewhere. If Berth leaves a network of the service
+// alone, it does not know where else the owner is, and replaces nothing there.
 func TestBO13Only(t *testing.T) {
 	plan, err := load(t, file(t, movedFile)).Plan(Mapping{}, planned())
 	fine(t, err)
@@ -48,9 +48,9 @@ func TestBO13Only(t *testing.T) {
 	}
 }
 
-// BO-13: what is kept for an owner until it runs with its new address is told; so is what is reserved for an owner that
-// the files name no more, with the reason and the way to end it, and nothing of another project, of a profile that is
-// off, or of what is not known.
+// BO-13: Berth reports what an owner keeps until it runs with its new address. It also reports what is reserved
+// for an owner that the files no longer name, with the reason and the way to end it. It reports nothing of another
+// project, of a profile that is off, or of what it does not know.
 func TestBO13Told(t *testing.T) {
 	plan, err := load(t, file(t, movedFile)).Plan(Mapping{}, planned())
 	fine(t, err)
@@ -96,8 +96,8 @@ func TestBO13Told(t *testing.T) {
 	}
 }
 
-// A network with options and without a config is told of, with what to write; one that has both, or that somebody else
-// made, is not.
+// Berth reports a network with options and without a config, and what to write. It does not report one that has
+// both, or that somebody else made.
 func TestMissingConfig(t *testing.T) {
 	plan, err := load(t, file(t, `
 services:
@@ -121,9 +121,9 @@ networks:
 	}
 }
 
-// What a container with a name of its own has is told, too, by the override of before: where its service has left the
-// files, has another name or none, or is on no network any more; and nothing of another project's override, of a
-// profile that is off, or of a container that the files name still.
+// From the previous override, Berth also reports what a container with a name of its own has: if its service left
+// the files, has another name or none, or is on no network any more. It reports nothing of another project's
+// override, of a profile that is off, or of a container that the files still name.
 func TestBO13ToldOfContainers(t *testing.T) {
 	const networks = "networks: {front: {ipam: {driver: berth, options: {network: front}, config: [{subnet: " +
 		"10.8.0.0/24}]}}}\n"

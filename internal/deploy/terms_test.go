@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// serviceOf is a service of a project as a deploy sees it.
+// serviceOf returns a service of a project as a deploy sees it.
 func serviceOf(t *testing.T, text, name string) Service {
 	t.Helper()
 	plan, err := load(t, file(t, text)).Plan(Mapping{}, planned())
@@ -29,8 +29,8 @@ func serviceOf(t *testing.T, text, name string) Service {
 const onFront = "\nnetworks: {front: {ipam: {driver: berth, options: {network: front}, config: [{subnet: " +
 	"10.8.0.0/24}]}}}\n"
 
-// How a service is updated: what it says goes before what the file says for all, and that before Swarm's words, key by
-// key (BD-8).
+// How a service is updated: key by key, its own settings override those that the file has for all, and these
+// override Swarm's (BD-8).
 func TestUpdate(t *testing.T) {
 	watch := Span{time.Second, time.Minute}
 	for _, c := range []struct {
@@ -64,7 +64,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// Workers and hooks, of a service and for all, with the times that they may take.
+// Workers and hooks, of a service and for all, with their timeouts.
 func TestHooks(t *testing.T) {
 	const text = `
 x-berth:
@@ -85,7 +85,7 @@ services:
 	}
 }
 
-// How many workers run at once: one, or as many as the top of the file says, and nowhere else (BD-11).
+// How many workers run at once: one, or the number at the top of the file. It cannot be set elsewhere (BD-11).
 func TestWorkersAtOnce(t *testing.T) {
 	const services = "\nservices: {web: {image: x, networks: [front]}}" + onFront
 	for says, want := range map[string]int{"": 1, "x-berth: {workers: 4}": 4, "x-berth: {workers: '${N:-3}'}": 3} {
@@ -106,8 +106,8 @@ services:
 	}
 }
 
-// BD-2: all that is wrong with what the files say to Berth is told at once, each with its file and line, in their
-// order.
+// BD-2: all that is wrong in what the files say to Berth is reported at once, each problem with its file and line,
+// in file order.
 func TestTermsRefused(t *testing.T) {
 	source := file(t, `x-berth:
   update: {canarys: 1}
@@ -188,8 +188,8 @@ networks:
 	}
 }
 
-// The addresses of replicas are reserved one for each, of both families alike, and the override of `berth compose` says
-// the same.
+// Each replica reserves one of the addresses, in both families alike, and the override of `berth compose` says the
+// same.
 func TestAddressesOfReplicas(t *testing.T) {
 	source := file(t, `
 services:
@@ -246,7 +246,7 @@ func (p *Place) has(addr netip.Addr) bool {
 	return false
 }
 
-// An address that the files give to two services is told where the second stands, and of none is it told that somebody
+// An address that the files give to two services is reported at the second place. No report says that somebody
 // holds it.
 func TestGivenTwice(t *testing.T) {
 	source := file(t, `
@@ -264,7 +264,7 @@ services:
 	}
 }
 
-// Where two containers of a replica would come to blows they are not had at once, whoever says so.
+// Start-first is refused if two containers of a replica would conflict, whichever setting asks for it.
 func TestStartFirstRefused(t *testing.T) {
 	const bare = "\nnetworks: {front: {ipam: {driver: berth, options: {network: front}}}}\n"
 	for _, c := range []struct{ name, service, networks, word string }{

@@ -10,7 +10,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// talking runs a talk whose question allows ten seconds.
+// talking runs a talk whose question has ten seconds.
 func talking(t *testing.T, say func(try int) error, hear func(datagram) verdict, sends ...time.Duration) (said int,
 	took time.Duration, err error) {
 	t.Helper()
@@ -28,7 +28,8 @@ func talking(t *testing.T, say func(try int) error, hear func(datagram) verdict,
 	return said, took, err
 }
 
-// TestTalkSilent: a message is said four times, after about 1, 3 and 6 tenths of the time, which is used, and no more.
+// TestTalkSilent: without an answer a message is sent four times, the later ones after about 1, 3 and 6 tenths of
+// the time. The talk uses all of the time, and no more.
 func TestTalkSilent(t *testing.T) {
 	for range 100 {
 		var at []time.Duration
@@ -51,7 +52,7 @@ func TestTalkSilent(t *testing.T) {
 	}
 }
 
-// TestTalk: who answers ends it, and an answer that another one may better does so a moment later.
+// TestTalk: an answer ends the talk. An answer that a better one may replace ends it a moment later.
 func TestTalk(t *testing.T) {
 	hears := func(verdicts ...verdict) func(datagram) verdict {
 		return func(d datagram) verdict { return verdicts[d.payload[0]] }
@@ -74,7 +75,7 @@ func TestTalk(t *testing.T) {
 			10 * time.Second},
 	} {
 		said, took, err := talking(t, say, c.hear, c.sends...)
-		if c.after == 10*time.Second { // the last pause may end a little before
+		if c.after == 10*time.Second { // the last pause may end a little early
 			c.after = took
 		}
 		if err != nil && !errors.Is(err, errSilent) || said != c.said || took != c.after {
@@ -83,8 +84,8 @@ func TestTalk(t *testing.T) {
 	}
 }
 
-// TestTalkParent: an interface that cannot be spoken on ends it at once, and one that comes up just now is waited for,
-// which is no try.
+// TestTalkParent: an interface that cannot be used ends the talk at once. The talk waits for an interface that is
+// coming up, and does not count that as a try.
 func TestTalkParent(t *testing.T) {
 	down := &failure{kind: ipam.LANParent, text: "it is down"}
 	said, took, err := talking(t, func(int) error { return down }, nil)

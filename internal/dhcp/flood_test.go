@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestFlood: however much somebody on the LAN answers, to questions that are under way and to others, little of it is
-// kept, and an answer that is good is heard.
+// TestFlood: of any number of answers on the LAN, to pending questions and to others, few are kept, and a good
+// answer is heard.
 func TestFlood(t *testing.T) {
 	const questions, answers, mostHeap = 1000, 32, 32 << 20
 	s := newStation(place{parent: "eth0"})
@@ -44,7 +44,7 @@ func TestFlood(t *testing.T) {
 	}
 
 	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() { // it goes on, and what is good is among it
+	go func() { // the flood continues, with good answers in it
 		defer close(stopped)
 		for n := 0; ; n++ {
 			select {

@@ -12,17 +12,17 @@ import (
 
 var hostMAC = net.HardwareAddr{2, 0, 0, 0, 0, 1}
 
-// TestFrame4: a message of DHCP as it goes out, byte by byte.
+// TestFrame4: the bytes of a DHCP message that is sent.
 func TestFrame4(t *testing.T) {
-	want := "\xff\xff\xff\xff\xff\xff\x02\x00\x00\x00\x00\x01\x08\x00" + // to everybody, of the parent
-		"\x45\x00\x00\x1f\x00\x00\x00\x00\x40\x11\x7a\xcf\x00\x00\x00\x00\xff\xff\xff\xff" + // of nobody
+	want := "\xff\xff\xff\xff\xff\xff\x02\x00\x00\x00\x00\x01\x08\x00" + // broadcast, from the parent's MAC
+		"\x45\x00\x00\x1f\x00\x00\x00\x00\x40\x11\x7a\xcf\x00\x00\x00\x00\xff\xff\xff\xff" + // from 0.0.0.0
 		"\x00\x44\x00\x43\x00\x0b\x3a\xef" + "abc"
 	if got := frame4(hostMAC, []byte("abc")); string(got) != want {
 		t.Errorf("got  %x\nwant %x", got, want)
 	}
 }
 
-// TestFrame6: the same of DHCPv6.
+// TestFrame6: the same for DHCPv6.
 func TestFrame6(t *testing.T) {
 	want := "\x33\x33\x00\x01\x00\x02\x02\x00\x00\x00\x00\x01\x86\xdd" +
 		"\x60\x00\x00\x00\x00\x0b\x11\x40\xfe\x80\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01" +
@@ -33,10 +33,10 @@ func TestFrame6(t *testing.T) {
 	}
 }
 
-// answer4 is a frame of a server to clients, with what it says.
+// answer4 returns a frame from a server to clients with a message.
 func answer4(message []byte) []byte {
 	b := frame4(hostMAC, message)
-	b[35], b[37] = server4, client4 // their checksum is not looked at
+	b[35], b[37] = server4, client4 // the UDP checksum is not checked
 	return b
 }
 
@@ -46,7 +46,7 @@ func answer6(message []byte) []byte {
 	return b
 }
 
-// offer4 is the beginning of an offer, long enough to be one.
+// offer4 returns the beginning of an offer, long enough to count as one.
 func offer4() []byte {
 	message := make([]byte, 300)
 	copy(message, []byte{bootReply, 1, 6, 0, 0xde, 0xad, 0xbe, 0xef})
@@ -55,13 +55,13 @@ func offer4() []byte {
 
 var reply6 = []byte{reply, 0xad, 0xbe, 0xef, 0, 1}
 
-// broken are frames that are passed over, each with what the kernel's filter lets through of it.
+// broken4 returns broken frames, by what is wrong with them.
 func broken4() map[string][]byte {
 	good := answer4(offer4())
 	edit := func(at int, value byte) []byte {
 		b := bytes.Clone(good)
 		b[at] = value
-		if at != 24 && at < 34 && at >= 14 { // the header's checksum is put right
+		if at != 24 && at < 34 && at >= 14 { // correct the header's checksum
 			b[24], b[25] = 0, 0
 			c := fold(sum(b[14:34]))
 			b[24], b[25] = byte(c>>8), byte(c)
@@ -114,7 +114,7 @@ func TestReadFrame6(t *testing.T) {
 	}
 }
 
-// TestFilters: the kernel shows what a server says to clients, and no other traffic of a LAN.
+// TestFilters: the kernel passes on what a server says to clients, and no other LAN traffic.
 func TestFilters(t *testing.T) {
 	four, six := machine(t, filter4()), machine(t, filter6())
 	for name, vm := range map[string]*bpf.VM{"of DHCP": four, "of DHCPv6": six} {
@@ -140,7 +140,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// machine runs what the kernel is given.
+// machine returns a virtual machine with the program that the kernel gets.
 func machine(t *testing.T, raw []bpf.RawInstruction) *bpf.VM {
 	t.Helper()
 	program, all := bpf.Disassemble(raw)

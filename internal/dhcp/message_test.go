@@ -45,7 +45,7 @@ func TestMessage4(t *testing.T) {
 	}
 }
 
-// TestDUID: it is always the same, since servers keep leases by it.
+// TestDUID: the DUID of a client never changes, since servers keep leases by it.
 func TestDUID(t *testing.T) {
 	for _, c := range []struct {
 		client ipam.LANClient
@@ -60,7 +60,7 @@ func TestDUID(t *testing.T) {
 	}
 }
 
-// TestRead4: what of a server's message counts.
+// TestRead4: which server messages count, and what of them.
 func TestRead4(t *testing.T) {
 	good := func(edit ...dhcpv4.Modifier) []byte {
 		m, err := dhcpv4.New(append([]dhcpv4.Modifier{dhcpv4.WithMessageType(dhcpv4.MessageTypeAck),
@@ -136,7 +136,7 @@ func TestRead4(t *testing.T) {
 	}
 }
 
-// TestRead6: what of a server's message counts.
+// TestRead6: which server messages count, and what of them.
 func TestRead6(t *testing.T) {
 	server := &dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet, LinkLayerAddr: net.HardwareAddr{2, 0, 0, 0, 0, 9}}
 	address := func(a string, lasts time.Duration) *dhcpv6.OptIAAddress {
@@ -196,7 +196,7 @@ func TestRead6(t *testing.T) {
 	}
 }
 
-// FuzzReceive: whatever comes from a LAN is understood or passed over, in frames and as messages of either family.
+// FuzzReceive: anything from a LAN is understood or skipped, in frames and as messages of either family.
 func FuzzReceive(f *testing.F) {
 	ack := asked4(web).message(dhcpv4.MessageTypeAck, toServer(netip.MustParseAddr("192.0.2.1")),
 		dhcpv4.OptIPAddressLeaseTime(time.Hour), dhcpv4.OptSubnetMask(net.IPMask{255, 255, 255, 0}))
@@ -214,7 +214,7 @@ func FuzzReceive(f *testing.F) {
 		}
 		s.under[x.id] = x
 		s.deliver(frame)
-		d := datagram{payload: frame} // also what no frame brings
+		d := datagram{payload: frame} // also if no frame brings it
 		select {
 		case d = <-x.heard:
 		default:
@@ -233,7 +233,7 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// checkHeard: a lease that was understood can be kept.
+// checkHeard checks that a lease that was understood can be kept.
 func checkHeard(t *testing.T, l ipam.LANLease) {
 	if !l.Address.IsValid() || l.Address.IsUnspecified() || l.Address.IsMulticast() || l.Lasts <= 0 || l.T1 <= 0 ||
 		l.T2 < l.T1 || l.Lasts < l.T2 || l.Address.Is4() && !l.Server.Is4() ||

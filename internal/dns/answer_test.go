@@ -10,7 +10,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// What is answered to which question (lan.md, "Names"; RFC 1034, 2308, 8482).
+// The answer to each question (lan.md, "Names"; RFC 1034, 2308, 8482).
 func TestAnswers(t *testing.T) {
 	x := told(sample())
 	fill := strings.NewReplacer("$Db", mark("back", "Db"), "$db", mark("back", "db"), "$soa", soa)
@@ -105,7 +105,7 @@ func mark(network, owner string) string {
 	return e.mark()
 }
 
-// An elastic address's name follows it: it is the owner's that has it, and no other's any more.
+// The name of an elastic address follows the address: its owner has the name, and nobody else.
 func TestElasticFollows(t *testing.T) {
 	x := told(sample(), ipam.NameNews{Set: []ipam.NamedAddress{of(9, "203.0.113.2", "shop/api/2")}})
 	for name, want := range map[string]string{
@@ -122,8 +122,8 @@ func TestElasticFollows(t *testing.T) {
 	}
 }
 
-// Who stops has no address in what runs, and keeps what is reserved for it; who ends has none. A successor does not
-// have the owner's name before it runs (BO-13).
+// The name of a service leaves out a replica that has stopped. The replica's own name keeps its reserved address.
+// An owner that ends has no name. A successor does not get the owner's name before it runs (BO-13).
 func TestStops(t *testing.T) {
 	x := told(sample(), ipam.NameNews{Set: []ipam.NamedAddress{of(1, "192.0.2.21", "*shop/api/2"),
 		of(1, "192.0.2.40", "*web")},
@@ -142,7 +142,7 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// Nothing is said not to be there before all was told, nor while the shared store was not reached.
+// The server does not deny a name before it knows all names, nor while the shared store cannot be reached.
 func TestNotYet(t *testing.T) {
 	x := New("lan.example", stopped)
 	if got := ask(x, "web.home.lan.example", "A"); got != "SERVFAIL" {
@@ -174,7 +174,7 @@ func TestNotYet(t *testing.T) {
 	}
 }
 
-// Who clashes with whom, for who plans.
+// Clash names the owner whose name another one would have, for planners.
 func TestClash(t *testing.T) {
 	x := told(sample())
 	for c := range ipamtest.Rows(4, `

@@ -7,8 +7,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// FuzzPacket: whatever comes in a packet is answered by a message that is well formed, fits, and is no question, or by
-// nothing; and a stranger is told nothing.
+// FuzzPacket: a packet with any content gets no answer, or a well-formed one that fits and is not a question. A
+// stranger learns nothing.
 func FuzzPacket(f *testing.F) {
 	for _, name := range []string{"web.home.lan.example.", "api.shop.home.lan.example.", "lan.example.", "ns.lan.example.",
 		"10.2.0.192.in-addr.arpa.", "0.1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.1.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa.", ".",
@@ -71,7 +71,7 @@ func FuzzPacket(f *testing.F) {
 	})
 }
 
-// FuzzReverse: the name of each prefix that is read is written the same way.
+// FuzzReverse: the prefix that is read from a name is written as that name.
 func FuzzReverse(f *testing.F) {
 	f.Add("10.2.0.192.in-addr.arpa")
 	f.Add("0.192.in-addr.arpa")

@@ -22,25 +22,25 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var must = ipamtest.Must
 
-// stopped is a clock that stands.
+// stopped is a clock that stands still.
 func stopped() time.Time { return time.Unix(1_800_000_000, 0) }
 
-// id is one of a number.
+// id returns the id of a number.
 func id(n byte) ipam.ID { return ipam.ID{15: n} }
 
-// network is a range of a subnet.
+// network returns the range of a subnet.
 func network(n byte, name, cidr string) ipam.NamedRange {
 	return ipam.NamedRange{ID: id(n), Space: "local", Network: name, NetworkID: id(100 + n),
 		Range: ipam.Range{IPRange: netipx.RangeOfPrefix(netip.MustParsePrefix(cidr))}}
 }
 
-// of is an address in use; with a star before the owner it is reserved, and nobody has it.
+// of returns an address in use; with a star before the owner, it is reserved and not in use.
 func of(n byte, addr, owner string) ipam.NamedAddress {
 	name, idle := strings.CutPrefix(owner, "*")
 	return ipam.NamedAddress{In: id(n), Address: netip.MustParseAddr(addr), Owner: name, Held: !idle}
 }
 
-// told is an index that was told of something.
+// told returns an index that got some news.
 func told(news ...ipam.NameNews) *Index {
 	x := New("lan.example", stopped)
 	news[0].Whole = true
@@ -50,7 +50,7 @@ func told(news ...ipam.NameNews) *Index {
 	return x
 }
 
-// harness has two networks, a reverse range for elastic addresses, and those who live there.
+// sample has two networks, a reverse range for elastic addresses, and owners in them.
 func sample() ipam.NameNews {
 	pool := network(9, "", "203.0.113.0/29")
 	pool.Network, pool.Space, pool.NetworkID, pool.Elastic = "", "", ipam.ID{}, true
@@ -65,7 +65,7 @@ func sample() ipam.NameNews {
 		}}
 }
 
-// records is a Service whose news are given.
+// records is a Service with given news.
 type records struct {
 	news    chan ipam.NameNews
 	partial error
@@ -94,7 +94,7 @@ func quiet() *logrus.Entry {
 	return logrus.NewEntry(log)
 }
 
-// over is a server over an index that nobody moves.
+// over returns a server over an index that does not change.
 func over(x *Index) *Server {
 	own := netip.MustParseAddr("192.168.9.9") // the only address of the host
 	return newServer(Config{Index: x, Service: new(records), Log: quiet(), Now: stopped,
@@ -102,17 +102,17 @@ func over(x *Index) *Server {
 		Own:     func() ([]netip.Addr, error) { return []netip.Addr{own}, nil }})
 }
 
-// loopback is who asks from this host by TCP.
+// loopback is a client on this host, by TCP.
 var loopback = asker{allowed: true, server: func() netip.Addr { return netip.MustParseAddr("127.0.0.1") }}
 
-// ask is what is answered: the code, and each answer's data.
+// ask returns the answer: the code and the data of each record.
 func ask(x *Index, name, kind string) string {
 	q := new(dns.Msg)
 	q.SetQuestion(dns.Fqdn(name), dns.StringToType[kind])
 	return summary(over(x).answer(q, loopback))
 }
 
-// summary is a message in short.
+// summary returns a message in short form.
 func summary(m *dns.Msg) string {
 	parts := []string{dns.RcodeToString[m.Rcode]}
 	for _, rr := range m.Answer {

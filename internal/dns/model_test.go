@@ -20,13 +20,13 @@ func question(name string, kind uint16) *dns.Msg {
 	return q
 }
 
-// world is what an index was told, by range and address.
+// world holds what an index was told, by range and address.
 type world struct {
 	ranges map[byte]ipam.NamedRange
 	has    map[byte]map[netip.Addr]ipam.NamedAddress
 }
 
-// anew is all of it.
+// anew returns the whole world as news.
 func (w *world) anew() ipam.NameNews {
 	news := ipam.NameNews{Whole: true}
 	for n, r := range w.ranges {
@@ -48,7 +48,7 @@ var (
 		strings.Repeat("n", 63)})
 )
 
-// step changes the world, and is what is told of it.
+// step changes the world and returns the change as news.
 func (w *world) step(t *rapid.T) ipam.NameNews {
 	n := byte(rapid.IntRange(1, 5).Draw(t, "range"))
 	if _, there := w.ranges[n]; !there || rapid.IntRange(0, 9).Draw(t, "what") == 0 {
@@ -93,9 +93,9 @@ func (w *world) step(t *rapid.T) ipam.NameNews {
 	return ipam.NameNews{Set: []ipam.NamedAddress{one}}
 }
 
-// TestIndex: whatever is told in which order, the index is as one that was told of all at once; each address has one
-// long name in its place, which leads to it unless another address of its owner is in use instead; and each name that
-// is listed is answered so, and no other is.
+// TestIndex: an index that gets its news in any order equals one that gets all of it at once. Each address has one
+// long name, which leads to it unless another address of its owner is in use instead. Each listed name is answered
+// as listed, and no other name is answered.
 func TestIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{map[byte]ipam.NamedRange{}, map[byte]map[netip.Addr]ipam.NamedAddress{}}
@@ -119,7 +119,7 @@ func TestIndex(t *testing.T) {
 	})
 }
 
-// agrees holds the answers of an index against each other and against what it was told.
+// agrees checks that an index's answers agree with each other and with its news.
 func agrees(t *rapid.T, x *Index, all []ipam.NamedAddress) {
 	s := over(x)
 	addrs := func(name string) (found []netip.Addr) {
@@ -149,7 +149,7 @@ func agrees(t *rapid.T, x *Index, all []ipam.NamedAddress) {
 		return names
 	}
 	listed := map[string][]netip.Addr{}
-	longs := map[string]string{} // by name, whose it is
+	longs := map[string]string{} // the owner, by name
 	for _, one := range x.Names() {
 		listed[one.Name] = append(listed[one.Name], one.Address)
 		if one.Kind == "long" {

@@ -17,7 +17,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// run lets a server answer on the loopback, and ends it with the test.
+// run starts a server on the loopback, and ends it with the test.
 func run(t testing.TB, cfg Config) *Server {
 	t.Helper()
 	if cfg.Service == nil {
@@ -36,7 +36,7 @@ func run(t testing.TB, cfg Config) *Server {
 	return s
 }
 
-// exchange asks a server that runs, over a network, until it answers.
+// exchange asks a running server over a network, and waits for the answer.
 func exchange(t *testing.T, s *Server, network string, q *dns.Msg) *dns.Msg {
 	t.Helper()
 	c := dns.Client{Net: network, Timeout: 30 * time.Second}
@@ -45,7 +45,7 @@ func exchange(t *testing.T, s *Server, network string, q *dns.Msg) *dns.Msg {
 	return m
 }
 
-// crowd is a service of so many replicas.
+// crowd is a service of n replicas.
 func crowd(n int) ipam.NameNews {
 	news := ipam.NameNews{Ranges: []ipam.NamedRange{network(8, "crowd", "10.1.0.0/16")}}
 	for i := range n {
@@ -79,14 +79,15 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// What fits no packet is cut, with the bit that says so, and whole by TCP (RFC 1035, 4.2.1; RFC 6891).
+// An answer that does not fit a packet is cut, with the bit that says so, and comes whole by TCP (RFC 1035, 4.2.1;
+// RFC 6891).
 func TestTruncation(t *testing.T) {
 	s := run(t, Config{Index: told(crowd(300))})
 	q := question("api.shop.crowd.lan.example.", dns.TypeA)
 	for _, c := range []struct {
 		network  string
 		edns     uint16
-		size, at int // what fits, and how many answers there are at least
+		size, at int // the largest size, and the fewest answers
 		cut      bool
 	}{{"udp", 0, 512, 20, true}, {"udp", 1232, 1232, 60, true}, {"udp", 65535, 1232, 60, true},
 		{"tcp", 0, 65535, 300, false}} {
@@ -105,7 +106,7 @@ func TestTruncation(t *testing.T) {
 	}
 }
 
-// Each of several addresses is the first in its turn.
+// Several addresses take turns in the first place.
 func TestTurns(t *testing.T) {
 	s := run(t, Config{Index: told(crowd(3))})
 	firsts := map[string]int{}
@@ -118,7 +119,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// Strangers are refused, whatever they ask; who is in a network of ours, is allowed, or is this host, is answered.
+// The server refuses strangers, whatever they ask. It answers clients in our networks, allowed clients, and this
+// host.
 func TestStrangers(t *testing.T) {
 	s := over(told(sample()))
 	s.cfg.Allow = []netip.Prefix{netip.MustParsePrefix("198.51.100.0/25")}
@@ -158,7 +160,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// What is no question as there should be is answered so, and an answer is answered nothing.
+// A question that is malformed or not supported gets the code that says so. An answer gets no reply.
 func TestOddQuestions(t *testing.T) {
 	s := over(told(sample()))
 	for name, c := range map[string]struct {
@@ -197,7 +199,7 @@ func TestOddQuestions(t *testing.T) {
 	}
 }
 
-// A client has so many connections and no more; who has too many is cut off, and the others go on.
+// The connections of a client are limited. One too many is cut off, and the others continue.
 func TestConnections(t *testing.T) {
 	s := run(t, Config{Index: told(sample())})
 	q := question("web.home.lan.example.", dns.TypeA)
@@ -211,7 +213,7 @@ func TestConnections(t *testing.T) {
 		c, err := dns.DialTimeout("tcp", s.Addrs()[0].String(), 30*time.Second)
 		must(t, err)
 		open = append(open, c)
-		must(t, c.WriteMsg(q)) // it is accepted once it is answered
+		must(t, c.WriteMsg(q)) // an answer shows that it is accepted
 		_, err = c.ReadMsg()
 		must(t, err)
 	}
@@ -234,7 +236,7 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// What is told while it runs is answered.
+// The server answers with news that came while it runs.
 func TestFollows(t *testing.T) {
 	from := &records{news: make(chan ipam.NameNews)}
 	s := run(t, Config{Index: New("lan.example", stopped), Service: from})
@@ -246,13 +248,14 @@ func TestFollows(t *testing.T) {
 	all.Whole = true
 	from.news <- all
 	from.news <- ipam.NameNews{}
-	from.news <- ipam.NameNews{} // what was told before it is taken over
+	from.news <- ipam.NameNews{} // the news before this one is in use now
 	if got := summary(exchange(t, s, "udp", q)); got != "NOERROR | 192.0.2.10" {
 		t.Error(got)
 	}
 }
 
-// An address that the host does not have yet can be bound; one that another server has cannot, and that is said.
+// The server can bind an address that the host does not have yet. It cannot bind one that another server has, and
+// says so.
 func TestListen(t *testing.T) {
 	listen := func(at string) (*Server, error) {
 		return Listen(t.Context(), Config{Index: told(sample()), Service: &records{}, Log: quiet(),

@@ -24,7 +24,7 @@ func tool(t *testing.T, name string) string {
 	return ""
 }
 
-// dig reads what is answered as this server means it, by UDP and TCP.
+// dig reads the answers as this server means them, by UDP and TCP.
 func TestDig(t *testing.T) {
 	s := run(t, Config{Index: told(sample(), crowd(60))})
 	dig := tool(t, "dig")
@@ -53,7 +53,7 @@ func TestDig(t *testing.T) {
 	}
 }
 
-// named-checkzone finds nothing to say of the zones that are written.
+// named-checkzone accepts the written zones without a complaint.
 func TestCheckZone(t *testing.T) {
 	check := tool(t, "named-checkzone")
 	x := told(sample(), crowd(60))
@@ -79,7 +79,7 @@ func TestCheckZone(t *testing.T) {
 	}
 }
 
-// TestFilesOfHostileNames: a name of somebody else adds no line, record or directive to a file for other servers.
+// TestFilesOfHostileNames: a hostile name adds no line, record or directive to a file for other servers.
 func TestFilesOfHostileNames(t *testing.T) {
 	news := sample()
 	for i, name := range []string{"a\n203.0.113.66 bank.example", "b\r\n$INCLUDE /etc/passwd",
@@ -90,7 +90,7 @@ func TestFilesOfHostileNames(t *testing.T) {
 	x := told(news)
 	for _, file := range []struct {
 		write func(io.Writer) error
-		head  int // lines that are not of a name
+		head  int // lines that belong to no name
 		line  string
 	}{
 		{x.WriteHosts, 1, `^[0-9a-f.:]+( [a-z0-9.-]+)+$`},
@@ -113,7 +113,7 @@ func TestFilesOfHostileNames(t *testing.T) {
 	}
 }
 
-// What is written for /etc/hosts: each address with all of its names, the long one first.
+// The file for /etc/hosts has each address with all of its names, the long one first.
 func TestHosts(t *testing.T) {
 	var b strings.Builder
 	must(t, told(sample()).WriteHosts(&b))

@@ -12,13 +12,13 @@ import (
 	"github.com/miekg/dns"
 )
 
-// However many ask, so many are answered at a time, and nothing is kept of the others. The names are locked meanwhile,
-// so that no answer ends.
+// The server answers a limited number of questions at a time and keeps nothing of the others. The names are locked
+// meanwhile, so that no answer ends.
 func TestFlood(t *testing.T) {
 	x := told(sample())
 	s := run(t, Config{Index: x})
 	q := question("web.home.lan.example.", dns.TypeA)
-	exchange(t, s, "udp", q) // all that it needs has begun
+	exchange(t, s, "udp", q) // everything that it needs has begun
 	packet, err := q.Pack()
 	must(t, err)
 	conn, err := net.Dial("udp", s.Addrs()[0].String())
@@ -45,7 +45,7 @@ func TestFlood(t *testing.T) {
 		t.Errorf("the memory in use grew by %d bytes", grown)
 	}
 	c := dns.Client{Timeout: time.Second}
-	for tries := 1; ; tries++ { // the first may be dropped, behind what waits still
+	for tries := 1; ; tries++ { // the first may be dropped while earlier ones wait
 		m, _, err := c.Exchange(q, s.Addrs()[0].String())
 		if err == nil && summary(m) == "NOERROR | 192.0.2.10" {
 			break
@@ -56,7 +56,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// What is answered to packets, as they are sent.
+// The replies to raw packets.
 func TestReply(t *testing.T) {
 	wire := func(change func(*dns.Msg)) []byte {
 		q := question("web.home.lan.example.", dns.TypeA)
@@ -109,8 +109,9 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// One source has so many answers in a second that are larger than its questions; then it is sent to TCP, in no more
-// bytes than it has sent. Others, and this host, are answered meanwhile; so is the source a second later.
+// In a second, one source gets a limited number of answers that are larger than its questions. Then it is sent to
+// TCP, in no more bytes than it has sent. Others, and this host, are answered meanwhile; so is the source a second
+// later.
 func TestLimit(t *testing.T) {
 	s := over(told(sample()))
 	now := stopped()
@@ -149,7 +150,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// The host's addresses are read again after a second, and are what they were where they cannot be read.
+// The host's addresses are read again after a second. If they cannot be read, the last ones stay in use.
 func TestOwn(t *testing.T) {
 	first, second := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	var o own
@@ -177,7 +178,7 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// Strangers keep no place of those who may ask by TCP, be they silent.
+// Strangers, even silent ones, take no TCP places from clients that may ask.
 func TestStrangersByTCP(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -197,7 +198,7 @@ func TestStrangersByTCP(t *testing.T) {
 		come("127.9.0." + string("12345678"[i%8]))
 	}
 	member := come("127.0.0.1")
-	c, err := b.Accept() // in the order in which they came
+	c, err := b.Accept() // in order of arrival
 	must(t, err)
 	defer c.Close()
 	if c.RemoteAddr().String() != member.LocalAddr().String() {

@@ -2,8 +2,9 @@ package docker
 
 import "testing"
 
-// TestReleaseLease: a lease without an endpoint ends at once. One that an endpoint has or may have ends only by force,
-// and one that is not of an endpoint never. If two spaces have the address, the request must name one.
+// TestReleaseLease: a person can end a lease without an endpoint at once. A lease that an endpoint has or may have
+// ends only by force, and a lease of a gateway or one taken by hand never. If two spaces have the address, the
+// request must name one.
 func TestReleaseLease(t *testing.T) {
 	playScenarios(t, newScenario, `
 		its container is gone:

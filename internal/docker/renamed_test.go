@@ -7,7 +7,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// TestContainersNoted: a look writes the container into each lease once, even if the engine sends names.
+// TestContainersNoted: a look writes the container into each lease, even if the engine sends names, and only once.
 func TestContainersNoted(t *testing.T) {
 	tn := newScenario(t)
 	tn.plays("run web front\nask db front 10.8.0.3\nwait 1s\nlook")
@@ -20,7 +20,7 @@ func TestContainersNoted(t *testing.T) {
 	tn.plays("wait 1s\nlook")
 }
 
-// unnamed are records whose leases all have names.
+// unnamed fails the test if a lease is named again.
 type unnamed struct {
 	Records
 	t *testing.T

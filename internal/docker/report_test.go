@@ -11,7 +11,7 @@ import (
 
 // TestCompareMatches: the engine's view gives the holder of a lease.
 func TestCompareMatches(t *testing.T) {
-	// one is of another MAC, and one has no lease
+	// the lease of db has another MAC, and new has no lease
 	c := newScene().steps(t, "run db 1 10.8.0.3 3\nlease 10.8.0.3 9 1\nrun new 1 10.8.0.4 4").compare()
 	if len(c.matches) != 1 || c.matches[0].lease.Address != addr("10.8.0.2") ||
 		c.matches[0].sight.container.Name != "web" {
@@ -19,7 +19,7 @@ func TestCompareMatches(t *testing.T) {
 	}
 }
 
-// TestBoth: only findings of both comparisons count, and a restarted endpoint is another one.
+// TestBoth: only findings that both comparisons have count. A restarted endpoint is a different endpoint.
 func TestBoth(t *testing.T) {
 	const one = "lease 10.8.0.6 6 1\nrun db 1 10.8.0.3 3\n"
 	first := newScene().steps(t, one+"run gone 1 10.8.0.4 4\nrun again 1 10.8.0.5 5")
@@ -89,7 +89,7 @@ func TestCompareMany(t *testing.T) {
 	}
 }
 
-// BenchmarkCheck holds 10,000 leases, all of them in use, against the view of an engine.
+// BenchmarkCheck compares 10,000 leases, all in use, with the view of an engine.
 func BenchmarkCheck(b *testing.B) {
 	h := newHarness(b, b.TempDir())
 	h.network("front", "10.2.0.0/16")

@@ -124,8 +124,8 @@ func (l life) compare(t *rapid.T) {
 	}
 }
 
-// TestRosterModel: in any order of news, after the last one and a view the roster is right, and keeps nothing of
-// removed containers.
+// TestRosterModel: news may come in any order. After the last news and a view, the roster is right and keeps nothing
+// of removed containers.
 func TestRosterModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := life{newRosterRig(t)}
@@ -148,7 +148,7 @@ func TestRosterModel(t *testing.T) {
 }
 
 // TestRosterInOrder: if news come in order, the roster is right at every moment. It misses no container without an
-// address, and takes no running one for such.
+// address, and counts no running container as one.
 func TestRosterInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := life{newRosterRig(t)}

@@ -10,7 +10,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// TestGuess: which container must have sent a request without a name.
+// TestGuess: the roster finds the container that must have sent a request without a name.
 func TestGuess(t *testing.T) {
 	for name, steps := range casesOf(`
 		the only one:
@@ -330,9 +330,9 @@ func TestGuess(t *testing.T) {
 	}
 }
 
-// TestOldWords: late news count no more than older ones.
+// TestOldWords: news that arrives late does not replace newer news.
 func TestOldWords(t *testing.T) {
-	// what happened before, the piece of news that is held back until the rest was sent, and what comes of it
+	// columns: name, steps before, the news that is held back, the news sent ahead of it, the result
 	for row := range ipamtest.Rows(5, `
 		a list of before it was started | create! web front | list web | start web | guess front -> -
 		a list of before it died | create! web front; start web | list web | die web | guess front -> web
@@ -386,7 +386,8 @@ func TestOldListOfPlaces(t *testing.T) {
 	}
 }
 
-// TestUnheard: a whole view shows what no event did. A list alone does not show the endpoints of a starting container.
+// TestUnheard: a whole view shows changes that had no event. A list alone does not show the endpoints of a starting
+// container.
 func TestUnheard(t *testing.T) {
 	h := newRosterRig(t)
 	h.run("begin\ncreate web front\nstart web\nview\nguess front -> -")

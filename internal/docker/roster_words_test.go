@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// rosterRig is an engine with the true state of its containers, and a roster that gets its news, at once or in another
-// order.
+// rosterRig is an engine with the true state of its containers, and a roster that hears its news, at once or later
+// in another order.
 type rosterRig struct {
 	t        rapid.TB
 	clock    *clock
@@ -26,8 +26,8 @@ type rosterRig struct {
 	number   int
 	held     []func() // news held back
 	holds    bool
-	views    int // number taken
-	latest   int // the last one shown
+	views    int // number of views taken
+	latest   int // number of the last view shown
 }
 
 // guest is a container.
@@ -164,7 +164,7 @@ func (h *rosterRig) destroy(g *guest) {
 	h.event(eventDestroy, g, "")
 }
 
-// connect connects a container to a network. For a stopped one there is no event.
+// connect connects a container to a network. A stopped container has no event.
 func (h *rosterRig) connect(g *guest, s *chair) {
 	g.on = append(g.on, s)
 	if g.runs {
@@ -183,7 +183,7 @@ func (h *rosterRig) view() {
 	h.views++
 	view, turn := h.seen(), h.views
 	h.later(func() {
-		if turn > h.latest { // the witness skips late ones
+		if turn > h.latest { // the witness skips late views
 			h.latest = turn
 			h.roster.Show(view)
 		}
@@ -198,7 +198,7 @@ func (h *rosterRig) seen() *ipam.EngineView {
 	return view
 }
 
-// release sends the held news in an order.
+// release sends the held news in the given order.
 func (h *rosterRig) release(order []func()) {
 	h.holds, h.held = false, nil
 	for _, do := range order {
@@ -215,10 +215,10 @@ func (h *rosterRig) release(order []func()) {
 //	on NAME NET[=ADDR] | off NAME NET       docker network connect and disconnect
 //	view
 //	hold | go | go back                     hold news back | send them | send them in reverse order
-//	late DURATION                           the delay of the next events
-//	wait DURATION                           may be negative
+//	late DURATION                           sets the delay of the next events
+//	wait DURATION                           moves the clock; DURATION may be negative
 //	guess NET [ADDR] -> NAME                the guess for a request; "-": none, "lost": the engine is not followed
-//	soon NET, others NET                    whether its name may be known soon; which containers share their addresses
+//	soon NET, others NET                    whether the name may be known soon; the containers that share addresses
 //	wanted NET ADDR -> NAME                 the container that asks for an address; "NAME new": it has never run
 func (h *rosterRig) step(words []string) string {
 	chairOf := func(word string) *chair {
@@ -370,7 +370,7 @@ func (h *rosterRig) leaks() (all []string) {
 	return all
 }
 
-// wantedBy returns the container that asks for an address, or empty.
+// wantedBy returns the container that asks for an address, or "".
 func wantedBy(r *Roster, space string, cidr netip.Prefix, addr netip.Addr) string {
 	for _, w := range r.Wanted(space, cidr) {
 		if w.Address == addr {

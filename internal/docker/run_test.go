@@ -38,9 +38,9 @@ func (tn *scenario) begin() (stop func()) {
 	return stop
 }
 
-// TestRun: Run checks at the start, and at once when an engine returns; or when the engine is there, if that starts
-// later. Events lead to named leases, also where there are only looks. Checks repeat by the clock, and repair if that
-// is configured; those before and after a restart of the engine do not count together. Run ends with its context.
+// TestRun: Run checks at the start, or when the engine starts if that is later, and at once when an engine returns.
+// Events lead to named leases, even without checks. Checks repeat by the clock, and repair if that is configured. A
+// check before an engine's restart does not confirm one after it. Run ends with its context.
 func TestRun(t *testing.T) {
 	playScenarios(t, newScenario, `
 		a day:
@@ -138,8 +138,7 @@ func TestRun(t *testing.T) {
 	eventually(t, "the end of the events", func() bool { return !tn.engine.Follows() })
 }
 
-// TestRunFollowsAgain: an engine that has returned, and asks for an address, is followed at once, so that a second end
-// is heard.
+// TestRunFollowsAgain: Berth follows a returned engine at its first request, and so hears its next end.
 func TestRunFollowsAgain(t *testing.T) {
 	signs := map[string]func(*scenario){
 		"it asks": func(tn *scenario) { tn.w.cfg.Roster.guess(ipam.Question{}) },
@@ -167,7 +166,7 @@ func TestRunFollowsAgain(t *testing.T) {
 	}
 }
 
-// TestNextPause: the pauses grow while an engine stays away, and are short again after it was there.
+// TestNextPause: the pauses grow while an engine stays away, and are short again after it returned.
 func TestNextPause(t *testing.T) {
 	pause := time.Duration(0)
 	var got []time.Duration
@@ -205,7 +204,7 @@ func TestRunGathers(t *testing.T) {
 	}
 }
 
-// TestLateWord: if a reading began since the events broke off, the engine is not away. Otherwise it is.
+// TestLateWord: the engine is reachable if a reading began after the events broke off. Otherwise it is unreachable.
 func TestLateWord(t *testing.T) {
 	for name, tt := range map[string]struct {
 		broken time.Duration // after the reading began

@@ -14,7 +14,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// casesOf reads the cases of a script: of each its name, which has ":" behind it, and its lines.
+// casesOf returns the name and the lines of each case of a script. A name ends with ":".
 func casesOf(script string) iter.Seq2[string, []string] {
 	return func(yield func(string, []string) bool) {
 		name, lines := "", []string(nil)
@@ -34,7 +34,7 @@ func casesOf(script string) iter.Seq2[string, []string] {
 	}
 }
 
-// playScenarios plays the cases of a script, each in a scenario of its own.
+// playScenarios plays each case of a script in a new scenario.
 func playScenarios(t *testing.T, begin func(*testing.T) *scenario, script string) {
 	t.Helper()
 	for name, lines := range casesOf(script) {
@@ -42,8 +42,8 @@ func playScenarios(t *testing.T, begin func(*testing.T) *scenario, script string
 	}
 }
 
-// play takes steps, and holds their answers to what is behind "->", or a part of a refusal to what is behind "!". One
-// behind "until" is taken until it answers so.
+// play runs steps. "->" precedes the wanted answer, and "!" a part of the wanted refusal. "until" repeats a step
+// until it answers as wanted.
 func (tn *scenario) play(lines ...string) {
 	tn.t.Helper()
 	for _, line := range lines {
@@ -65,7 +65,7 @@ func (tn *scenario) play(lines ...string) {
 	}
 }
 
-// plays takes the steps of a script.
+// plays runs the steps of a script.
 func (tn *scenario) plays(script string) {
 	tn.t.Helper()
 	for _, lines := range casesOf("it:\n" + script) {
@@ -73,33 +73,33 @@ func (tn *scenario) plays(script string) {
 	}
 }
 
-// step takes a step:
+// step runs a step:
 //
-//	network NAME CIDR, vanishnet NAME    a Docker network; it goes without a word to Berth
-//	run NAME NET                         a container with the next MAC; answers with its address
-//	ask NAME NET ADDR [SHOWN]            the same where the engine sends names, and the container is called SHOWN
-//	appear NAME NET ADDR [N]             a container with the next MAC, or with that of N, whatever the records are
+//	network NAME CIDR, vanishnet NAME    creates a Docker network; removes it without telling Berth
+//	run NAME NET                         starts a container with the next MAC; returns its address
+//	ask NAME NET ADDR [SHOWN]            the same, but the engine sends the name; views show the container as SHOWN
+//	appear NAME NET ADDR [N]             adds a container with the next MAC, or MAC N, whatever the records contain
 //	vanish NAME, release NET ADDR, lease NET N [ADDR]
-//	wait D                               the clock moves; "created": until a new network must be listed
-//	check [repair] [only] [given]        its findings; only: those of the check before "keep", too; given: with a view
-//	says TEXT, since                     the first finding's detail has this; how long ago it was first seen
+//	wait D                               moves the clock; "created": until a new network must be listed
+//	check [repair] [only] [given]        returns the findings; only: repairs those kept by "keep"; given: with a view
+//	says TEXT, since                     the first finding's detail contains TEXT; time since it was first seen
 //	look, show                           the witness looks; the view is pushed
-//	stop, start, broken [PATH], renew    the engine's end and start, a path that it refuses, and another engine
-//	breakoff, anew, lose, ends           its events break off, begin, are lost, end with the engine
-//	daemon, live [D] [repair]            another witness; it runs, and checks so often
-//	event ACTION ID NAME                 it is told, a second later, of a container
-//	exists NAME [ID]                     whether a container of the name or id does
+//	stop, start, broken [PATH], renew    stops or starts the engine; it refuses PATH; it is another engine
+//	breakoff, anew, lose, ends           the engine's events break off, begin, are lost, end with the engine
+//	daemon, live [D] [repair]            a new witness; the same, running, with a check every D
+//	event ACTION ID NAME                 an event of a container, a second later
+//	exists NAME [ID]                     whether a container with this name or id exists
 //	happen KIND ACTION, stir             an event without a cause; a request asks for a look
-//	reserve OWNER ADDR,... [force]       also in the place of others
-//	elsewhere SPACE ADDR                 an address is leased in another space
-//	take OWNER ADDR, name ADDR NAME      by hand; as a view names a lease
+//	reserve OWNER ADDR,... [force]       force: even if another holder has the address
+//	elsewhere SPACE ADDR                 leases an address in another space
+//	take OWNER ADDR, name ADDR NAME      takes an address by hand; names a lease like a view
 //	end ADDR [force|kindly] [SPACE]      a person ends the lease
 //
-// What there is:
+// These steps return the state:
 //
 //	at ADDR                              STATE NAME N NET of the lease
-//	engine, atleast N, leaks             the engine; whether there were so many checks; unused leases of the last one
-//	state, seen ADDR, word ADDR          the witness's engine and checks; who has the lease; what a request learns
+//	engine, atleast N, leaks             the engine; whether N checks have run; the last one's unused leases
+//	state, seen ADDR, word ADDR          engine and number of checks; the lease's container; what a request learns
 //	owned, attachments, subnets, told    OWNER=ADDR; Docker networks; CIDRs; the events of strays
 //	actor VERB                           of the last such event
 func (tn *scenario) step(words []string) (string, error) {
@@ -169,10 +169,10 @@ func (tn *scenario) step(words []string) (string, error) {
 	return "", nil
 }
 
-// front is the network of the Docker network front.
+// front returns Berth's network of the Docker network front.
 func (tn *scenario) front() string { return tn.leaseOf(addr("10.8.0.1")).Network }
 
-// witnessed takes a step of the witness or the engine.
+// witnessed runs a step of the witness or the engine.
 func (tn *scenario) witnessed(verb string, words []string) (string, error) {
 	tn.t.Helper()
 	ctx := tn.t.Context()
@@ -247,7 +247,7 @@ func (tn *scenario) witnessed(verb string, words []string) (string, error) {
 	return "", nil
 }
 
-// shown is what there is.
+// shown runs a step that returns the state.
 func (tn *scenario) shown(what, of string) string {
 	tn.t.Helper()
 	var all []string
@@ -319,7 +319,7 @@ func (tn *scenario) shown(what, of string) string {
 	return strings.TrimSpace(strings.Join(all, " "))
 }
 
-// networkOf is the Docker network of an attachment.
+// networkOf returns the Docker network of an attachment.
 func (tn *scenario) networkOf(pool ipam.ID) string {
 	for name, id := range tn.pools {
 		if id == pool {

@@ -9,7 +9,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// now is the time of the comparisons in these tests, and took that of their views.
+// now is the time of the comparisons in these tests, and took the time of their views.
 var (
 	now  = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	took = now.Add(-time.Second)
@@ -37,7 +37,7 @@ type scene struct {
 	partial      error
 }
 
-// newScene is a Docker network n1 of 10.8.0.0/24 with the container web at .2, without any difference.
+// newScene returns the Docker network n1 of 10.8.0.0/24 with the container web at .2. A comparison finds nothing.
 func newScene() *scene {
 	s := &scene{view: ipam.EngineView{Host: "h1", Taken: took}, networks: map[string]string{},
 		rules: map[planned]*ipam.Network{}}
@@ -151,7 +151,7 @@ func brief(found []finding) []string {
 			text += " sure"
 		}
 		if f.slow {
-			text += "ly" // after a wait
+			text += "ly" // surely: certain only after a wait
 		}
 		all = append(all, text)
 	}

@@ -14,9 +14,9 @@ import (
 	"berth/internal/ipam"
 )
 
-// playScenes plays the cases of a script over a scene of their own, and holds what a comparison finds to them. A case is
-// its name with ":" behind it, then its steps, one a line, then a line "-> FINDING" (see brief) for each finding, and
-// "says TEXT" for a part of a detail, in the order of the findings' kinds.
+// playScenes plays each case of a script in a new scene, and checks what a comparison finds. A case has its name
+// with ":", then steps, one a line, then a line "-> FINDING" (see brief) for each finding. "says TEXT" is a part of
+// a finding's detail, in the order of the kinds.
 func playScenes(t *testing.T, begin func() *scene, script string, then func(*testing.T, *scene, *comparison)) {
 	for name, lines := range casesOf(script) {
 		t.Run(name, func(t *testing.T) {
@@ -46,24 +46,24 @@ func playScenes(t *testing.T, begin func() *scene, script string, then func(*tes
 	}
 }
 
-// step takes one step. Each may be followed by KEY=VALUE or KEY of what it adds or changes, as JSON calls it (set).
+// step runs one step. KEY=VALUE or KEY after a step sets a field of what it adds or changes, by its JSON name (set).
 //
 //	run NAME NETWORK ADDRESS N     a container; N determines its MAC and id
 //	lease ADDRESS N ATTACHMENT     a lease of MAC N
 //	lan ADDRESS N HOST             the same in the cluster's network
-//	memory ADDRESS N DAYS          of a lease that ended so long ago
-//	gateway ADDRESS                a lease of one
-//	reserve OWNER ADDRESS          also "replaced", "dynamic"
-//	rule PATTERN OWNER [SPACE]     of the network front
+//	memory ADDRESS N DAYS          a remembered lease that ended DAYS ago
+//	gateway ADDRESS                a gateway's lease
+//	reserve OWNER ADDRESS          a reservation; also "replaced", "dynamic"
+//	rule PATTERN OWNER [SPACE]     an owner rule of the network front
 //	attach N CIDR                  an attachment
 //	network N CIDR GATEWAY|-       a Docker network
-//	set THING                      see thing
-//	none|first|later LIST...       the list is empty, has its first one only, all but that
+//	set THING                      changes a THING (see thing)
+//	none|first|later LIST...       empties the list, keeps only its first entry, removes its first entry
 //	plan NETWORK SPACE             a planned network, and its space; "-": in two
-//	swarm                          a swarm's network instead: the attachments of the manager and the node
-//	foreign [too]                  the Docker networks are of a driver of another name; too: one of two
+//	swarm                          replaces the scene with a swarm's network (see newSwarm)
+//	foreign [too]                  the Docker networks belong to a driver with another name; too: to both drivers
 //	nftables | maps PORT... | lacks PORT...    elastic addresses
-//	alone | partial                one store, whose host was renamed; the cluster's could not be read
+//	alone | partial                one store, whose host was renamed; the cluster's store could not be read
 func (s *scene) step(t *testing.T, words []string) {
 	t.Helper()
 	n := func(i int) int {
@@ -126,7 +126,7 @@ func (s *scene) step(t *testing.T, words []string) {
 	}
 }
 
-// thing is what a step changes.
+// thing returns the part of the scene that a name means.
 func (s *scene) thing(t *testing.T, name string) any {
 	switch name {
 	case "container":
@@ -186,8 +186,8 @@ func cutList[T any](all []T, how string) []T {
 	return nil
 }
 
-// set sets a field by its name in JSON. A number N of a MAC or pool is that of macN or idN, and "none" no MAC and no pool; a
-// time is @DURATION from now; a value in brackets or braces is JSON.
+// set sets a field by its JSON name. For a MAC or pool, a number N means macN(N) or idN(N), and "none" means no MAC
+// or pool. A time is @DURATION from now. A value in brackets or braces is JSON.
 func set(t *testing.T, of any, word string) {
 	t.Helper()
 	key, value, given := strings.Cut(word, "=")
@@ -224,7 +224,7 @@ func set(t *testing.T, of any, word string) {
 	must(t, json.Unmarshal(fmt.Appendf(nil, "{%q: %s}", key, text), of))
 }
 
-// steps takes steps, one a line.
+// steps runs steps, one a line.
 func (s *scene) steps(t *testing.T, script string) *scene {
 	t.Helper()
 	for line := range strings.Lines(script) {
@@ -235,7 +235,7 @@ func (s *scene) steps(t *testing.T, script string) *scene {
 	return s
 }
 
-// newSwarm is a swarm's network with one task, on a node: the attachments of the manager and the node.
+// newSwarm returns a swarm's network with one task on a node, and the attachments of the manager and the node.
 func newSwarm(t *testing.T) *scene {
 	s := &scene{view: ipam.EngineView{Host: "h1", Taken: took}, networks: map[string]string{}}
 	return s.steps(t, `

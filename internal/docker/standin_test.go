@@ -13,7 +13,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// replicaRig is a service of Compose on an engine that sends names, and a witness that follows it.
+// replicaRig is a Compose service on an engine that sends names, and a witness that follows the engine.
 type replicaRig struct {
 	*harness
 	t      *testing.T
@@ -103,7 +103,7 @@ func reservedAt(number string) netip.Addr { return addr("10.8.0.1" + number) }
 //	recreate N...   recreates running or stopped containers like Compose, without starting them
 //	look            the witness looks
 //	break rm N...   destroys the containers during a break of the events
-//	rush rm N...    destroys them, and the witness looks before it hears of that
+//	rush rm N...    destroys the containers; the witness looks before it hears the events
 //	daemon          restarts the daemon
 func (c *replicaRig) do(step string) (got string) {
 	c.t.Helper()
@@ -193,8 +193,8 @@ func (c *replicaRig) destroy(name string) {
 	delete(c.ids, name)
 }
 
-// TestStandIn: a new replica gets the address of one that was destroyed while a higher one stayed, as long as its
-// container exists. In no other case does it get another's address (BO-2).
+// TestStandIn: if a replica is destroyed while a higher one stays, a new replica gets its address, and keeps it as
+// long as the new container exists. In no other case does a replica get another's address (BO-2).
 func TestStandIn(t *testing.T) {
 	const three = "reserve 1 2 3|create 1 2 3|start 1 2 3 -> 1 2 3"
 	for row := range ipamtest.Rows(2, `
@@ -262,8 +262,8 @@ func (c *replicaRig) sound() {
 	}
 }
 
-// TestStandInEverywhere: a container stands in for the same replica on all networks, whichever asks first. A container
-// that owns something on any network stands in on none.
+// TestStandInEverywhere: a container stands in for the same replica on all networks, whichever asks first. A
+// container that owns an address on any network stands in on none.
 func TestStandInEverywhere(t *testing.T) {
 	c := newReplicaRig(t)
 	c.network("back", "10.9.0.0/24")
@@ -291,7 +291,7 @@ func TestStandInEverywhere(t *testing.T) {
 	}
 }
 
-// TestStandInTold: there is one event of it, a stand-in is no stray, and it ends with its container.
+// TestStandInTold: a stand-in begins with one event, is no stray, and ends with its container.
 func TestStandInTold(t *testing.T) {
 	c := newReplicaRig(t)
 	for _, step := range []string{"reserve 1 2 3", "create 1 2 3", "start 1 2 3", "rm 2", "create 4", "start 4", "look",

@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestNames: leases of an engine without names get them from views. SeenBy names the container of exactly the lease.
+// TestNames: if the engine sends no names, leases get names from views. SeenBy returns the container of exactly one
+// lease.
 func TestNames(t *testing.T) {
 	tn := newScenario(t)
 	a := tn.run("web", "front")
@@ -58,7 +59,7 @@ func TestNameByAddress(t *testing.T) {
 	`)
 }
 
-// TestState: the state as a person sees it.
+// TestState: State reports the engine, the number of checks, the last check, and when the engine was last seen.
 func TestState(t *testing.T) {
 	tn, _ := leaked(t)
 	tn.plays(`

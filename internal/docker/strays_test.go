@@ -9,8 +9,9 @@ import (
 	"berth/internal/ipam"
 )
 
-// TestForeignHolder: containers on others' reserved addresses, and owners that run next to their own. Owners are found
-// by name, rule, Compose's labels or MAC. The details name both containers and a remedy.
+// TestForeignHolder: a comparison finds containers on others' reserved addresses, and owners that run on another
+// address than their own. It knows owners by name, rule, Compose's labels or MAC. The details name both containers
+// and a remedy.
 func TestForeignHolder(t *testing.T) {
 	playScenes(t, newScene, `
 		another's:
@@ -103,8 +104,8 @@ func TestForeignHolder(t *testing.T) {
 	`, func(*testing.T, *scene, *comparison) {})
 }
 
-// TestStrayEvents: a container on another's reserved address, and the owner on another address, have one event each, in
-// looks and checks. A new event needs a new lease.
+// TestStrayEvents: a container on another's reserved address and the owner on another address have one event each,
+// however many looks and checks follow. A new event needs a new lease.
 func TestStrayEvents(t *testing.T) {
 	const foreign = "[lease.foreign_holder 10.8.0.30 web: reserved for odb by check]"
 	const both = foreign +
@@ -137,8 +138,8 @@ func TestStrayEvents(t *testing.T) {
 	`)
 }
 
-// TestAstray: an owner on another address, whose own is free, is reported to be put back. With an engine that sends
-// names it is not, because it got the address it should have.
+// TestAstray: an owner on another address is reported to be put back when its own address is free. With an engine
+// that sends names it is not reported, because it got the address that it should have.
 func TestAstray(t *testing.T) {
 	for version, want := range map[string]int{"20.10.24": 1, "28.5.1": 1, "29.0.0": 0} {
 		t.Run(version, func(t *testing.T) {
@@ -173,8 +174,8 @@ func TestAstray(t *testing.T) {
 	}
 }
 
-// TestAstrayOwn: an owner on a wrong IPv4 address is reported with the IPv6 address that is its own. It is reported if
-// its configuration has that IPv6 address, and not if it has the IPv4 address.
+// TestAstrayOwn: an owner on a wrong IPv4 address is reported with its own IPv6 address, even if its configuration
+// has that IPv6 address. It is not reported if its configuration has the IPv4 address.
 func TestAstrayOwn(t *testing.T) {
 	four, six := addr("10.8.0.2"), addr("fd00::2")
 	for _, c := range []struct {
@@ -209,8 +210,8 @@ func TestAstrayOwn(t *testing.T) {
 	}
 }
 
-// TestAstrayAfterBoot: the check after an engine's start reports containers on other addresses, because no event may
-// follow.
+// TestAstrayAfterBoot: the check after an engine's start reports containers on other addresses, because an event may
+// never follow.
 func TestAstrayAfterBoot(t *testing.T) {
 	tn := newScenario(t)
 	tn.plays("reserve odb 10.8.0.30\nrun odb front\nwait 1s")

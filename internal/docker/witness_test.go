@@ -12,8 +12,8 @@ import (
 
 var errTest = errors.New("the stream broke")
 
-// TestRepairs: each kind of certain finding is repaired by the actor check, and is gone afterwards. A refusal of the
-// service is reported and changes nothing.
+// TestRepairs: the actor check repairs each kind of certain finding, and the finding is gone afterwards. If the
+// service refuses a repair, that is reported and nothing changes.
 func TestRepairs(t *testing.T) {
 	playScenarios(t, newScenario, strings.NewReplacer("WAIT", "wait created\ncheck\nwait 5m").Replace(`
 		a lease:
@@ -150,7 +150,7 @@ func TestRepairOnly(t *testing.T) {
 	}
 }
 
-// during calls do once, after the last request of the n-th view from now.
+// during calls do once, after the last request of the nth view from now.
 func (tn *scenario) during(n int, do func()) {
 	tn.engine.Lock()
 	defer tn.engine.Unlock()
@@ -176,8 +176,8 @@ func (tn *scenario) during(n int, do func()) {
 	}
 }
 
-// TestStoppedMeanwhile: a container stops, and another gets its address, between the view and the records. That is no
-// finding, because only the first view has it.
+// TestStoppedMeanwhile: between the reading of the view and of the records, a container stops and another gets its
+// address. That is no finding, because only the first view has it.
 func TestStoppedMeanwhile(t *testing.T) {
 	tn := newScenario(t)
 	stopped, other := tn.run("stopped", "front"), tn.run("other", "front")
@@ -227,12 +227,12 @@ func TestDiesMeanwhile(t *testing.T) {
 	tn.plays("at 10.8.0.3 -> held - 2 front")
 }
 
-// TestSuperseded: a replaced reservation ends when its owner runs with another, in checks and looks, whether or not
+// TestSuperseded: a check or look ends a replaced reservation when its owner runs with another one, whether or not
 // repairs are wanted (BO-13).
 func TestSuperseded(t *testing.T) {
 	for _, see := range []string{
 		"check -> superseded_reservation 10.8.0.20 repaired, superseded_reservation 10.8.0.21 repaired", "look"} {
-		// two containers, because Docker gives one no second address
+		// two containers, because Docker gives one container no second address
 		newScenario(t).plays(`
 			reserve web 10.8.0.20,10.8.0.21
 			reserve web 10.8.0.30,10.8.0.31
@@ -248,7 +248,7 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
-// TestCheckEnds: a context ends the wait for the turn.
+// TestCheckEnds: a check that waits for its turn ends with its context.
 func TestCheckEnds(t *testing.T) {
 	tn := newScenario(t)
 	done, err := tn.w.take(t.Context())

@@ -40,7 +40,7 @@ func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*edge.State)
-		want   string // "" for a state that is right
+		want   string // "" if the state is valid
 	}{
 		{"a whole state", func(*edge.State) {}, ""},
 		{"an empty state", func(s *edge.State) { *s = edge.State{} }, ""},
@@ -74,7 +74,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestJSON: a program that is given a state reads what was meant.
+// TestJSON: a program reads the same state that was written.
 func TestJSON(t *testing.T) {
 	b, err := json.Marshal(whole())
 	if err != nil {
@@ -129,7 +129,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestMoment: the clock goes on, and is the host's own, not the day's.
+// TestMoment: the clock advances, and is the host's own, not the time of day.
 func TestMoment(t *testing.T) {
 	a, err := edge.Now()
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"berth/store/mem"
 )
 
-// Of hosts that share a store each runs its hooks for what it does itself, and no host for what another does. Without a
-// host of its own all is told, as ever.
+// Each host that shares a store runs its hooks for what it does itself, and not for what another host does. If no
+// host is configured, the hooks run for everything, as ever.
 func TestOtherHosts(t *testing.T) {
 	for _, host := range []string{"alpha", ""} {
 		t.Run("host "+host, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestOtherHosts(t *testing.T) {
 			log.SetLevel(logrus.DebugLevel)
 			log.AddHook(entries(h.log))
 			joined := cluster.NewService(h.service, half)
-			// The shared store is reached only when the hooks are there already.
+			// The shared store is reached only after the hooks are open.
 			h.hooks, err = Open(t.Context(),
 				Config{Service: joined, Dir: h.dir, Host: host, Log: logrus.NewEntry(log), Bound: time.Minute})
 			must(t, err)

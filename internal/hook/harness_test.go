@@ -23,8 +23,8 @@ import (
 	"berth/store/storetest"
 )
 
-// TestMain is also what the hooks of the tests do: a copy of this program whose name says so does that, with the files
-// beside its directory. A shell would drop the variables whose names it cannot say.
+// TestMain also runs the hooks of the tests: a copy of this program does what its name says, with the files beside
+// its directory. A shell would drop the variables whose names it cannot express.
 func TestMain(m *testing.M) {
 	dir, name := filepath.Split(os.Args[0])
 	out := filepath.Join(dir, "..", "out")
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 		fmt.Print(strings.Repeat("x", 1<<20))
 	case "binary":
 		os.Stdout.WriteString("a\xff\x00\nb")
-	case "hang": // with a child that holds a lock, and the output, as long as it lives; it tells the pipe when that does
+	case "hang": // its child keeps a lock and the output while it lives; the pipe then gets a byte
 		child := exec.Command(filepath.Join(dir, "..", "99-hold"))
 		child.Stdout = os.Stdout
 		ready, err := child.StderrPipe()
@@ -83,7 +83,7 @@ func appendTo(path, text string) {
 	check(f.Close())
 }
 
-// lock waits for a file to be nobody's.
+// lock waits for the lock of a file, and keeps it.
 func lock(path string) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	check(err)
@@ -101,7 +101,7 @@ type harness struct {
 	hooks   *Hooks
 	log     chan *logrus.Entry
 	cancel  func() // tells the hooks to end
-	stop    func() // does, and waits for it
+	stop    func() // tells them, and waits for the end
 }
 
 // start opens a service with a network, and hooks on an empty directory, which do not run yet.
@@ -148,7 +148,7 @@ func (h *harness) follow(t *testing.T) {
 	t.Cleanup(h.stop)
 }
 
-// entries passes on what is logged.
+// entries passes on log entries.
 type entries chan *logrus.Entry
 
 func (e entries) Levels() []logrus.Level { return logrus.AllLevels }
@@ -173,7 +173,7 @@ func (h *harness) logged(t *testing.T, text string) *logrus.Entry {
 	}
 }
 
-// install puts a copy of this program into the directory; what its name says after the hyphen is what it does.
+// install puts copies of this program into the directory. A copy does what its name says after the hyphen.
 func (h *harness) install(t *testing.T, names ...string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -185,7 +185,7 @@ func (h *harness) install(t *testing.T, names ...string) {
 	}
 }
 
-// script puts a shell script there.
+// script puts a shell script into the directory.
 func (h *harness) script(t *testing.T, name, text string) {
 	t.Helper()
 	must(t, os.WriteFile(filepath.Join(h.dir, name), []byte("#!/bin/sh\n"+text), 0o755))

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// GA-25: the hooks run by name on each take and release since they began to follow, with the variables and nothing
-// else.
+// GA-25: the hooks run in the order of their names, on each take and release since they began to follow. They get
+// the variables and nothing else.
 func TestVariables(t *testing.T) {
 	h := start(t)
 	h.install(t, "20-dump", "10-dump")
@@ -64,8 +64,8 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// GA-25: a hook of /bin/sh, which may drop names with a colon, has each address of an interface by its number, and the
-// first one by the plain name.
+// GA-25: a hook of /bin/sh, which may drop names with a colon, gets each address of an interface by its number,
+// and the first one by the plain name.
 func TestVariablesOfAShell(t *testing.T) {
 	h := start(t)
 	h.script(t, "10-names",
@@ -86,7 +86,7 @@ func TestVariablesOfAShell(t *testing.T) {
 	}
 }
 
-// A hook that fails is logged and counted, with what it wrote, and the next one runs all the same.
+// A hook that fails is logged with its output and counted, and the next one runs all the same.
 func TestFailures(t *testing.T) {
 	h := start(t)
 	h.install(t, "1-fail", "3-dump")
@@ -109,7 +109,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A hook that hangs is killed at its bound with what it has started, and the next one runs.
+// A hook that hangs is killed at its time limit, with the processes it has started. The next one runs.
 func TestHanging(t *testing.T) {
 	h := start(t)
 	h.install(t, "1-hang", "99-hold")
@@ -127,7 +127,7 @@ func TestHanging(t *testing.T) {
 	if err, ok := failed.Data["error"].(error); !ok || !errors.Is(err, errLate) {
 		t.Errorf("logged %v", failed.Data)
 	}
-	lock(filepath.Join(h.root, "lock")) // it waits for the end of the hook's child
+	lock(filepath.Join(h.root, "lock")) // released when the hook's child ends
 	kept.Close()
 	must(t, os.Remove(filepath.Join(h.dir, "1-hang")))
 	h.script(t, "2-next", "")
@@ -164,7 +164,7 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// The directory is looked at for each event; what may not be run is told once.
+// The directory is read for each event. A file that may not run is reported once.
 func TestChangingDirectory(t *testing.T) {
 	h := start(t)
 	h.script(t, "one", "")
@@ -201,7 +201,7 @@ func TestChangingDirectory(t *testing.T) {
 		t.Errorf("told %q, want %q", told, want)
 	}
 	must(t, os.Chmod(filepath.Join(h.dir, "text"), 0o755))
-	ran("mended", "a", "a", "text") // that of the refused event is the first
+	ran("mended", "a", "a", "text") // the first run is for the refused event
 	must(t, os.Chmod(h.dir, 0o777))
 	h.take(t, "open")
 	if e := h.logged(t, "no hook was run"); !strings.Contains(fmt.Sprint(e.Data["error"]), "can be written by others") {
@@ -219,7 +219,7 @@ func TestChangingDirectory(t *testing.T) {
 	}
 }
 
-// Only what root or the daemon's user owns is run.
+// Only files that root or the daemon's user owns are run.
 func TestOwners(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "hook")
 	must(t, os.WriteFile(file, nil, 0o755))
@@ -239,7 +239,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// A directory that is none, or that others may write to, is refused at once.
+// A path that is no directory, or a directory that others may write to, is refused at once.
 func TestOpenRefuses(t *testing.T) {
 	h := start(t)
 	cfg := h.hooks.cfg
@@ -260,8 +260,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// A follower that has fallen behind, by more than is read at a time, goes on from the records: each event once, in
-// order; and what asked for addresses meanwhile did not wait for it.
+// A follower that has fallen behind by more than it reads at a time continues from the records: each event once,
+// in order. Requests for addresses did not wait for it.
 func TestFallenBehind(t *testing.T) {
 	h := start(t)
 	const events = 300
@@ -269,7 +269,7 @@ func TestFallenBehind(t *testing.T) {
 	h.install(t, "1-wait")
 	h.follow(t)
 	h.take(t, "held-up")
-	fifo, err := os.OpenFile(filepath.Join(h.root, "fifo"), os.O_WRONLY, 0) // the hook runs then
+	fifo, err := os.OpenFile(filepath.Join(h.root, "fifo"), os.O_WRONLY, 0) // now the hook runs
 	must(t, err)
 	var want []string
 	for i := range events {
@@ -287,7 +287,7 @@ func TestFallenBehind(t *testing.T) {
 	}
 }
 
-// The end lets the hook that runs end, and runs no other.
+// At the end the running hook may finish, and no other one runs.
 func TestEnd(t *testing.T) {
 	h := start(t)
 	must(t, unix.Mkfifo(filepath.Join(h.root, "fifo"), 0o600))

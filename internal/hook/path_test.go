@@ -9,8 +9,8 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// TestWayToTheHooks: hooks are run from no directory in whose place others could put another, by the directories above
-// it or by links.
+// TestWayToTheHooks: hooks do not run from a directory that others could replace, through the directories above it
+// or through links.
 func TestWayToTheHooks(t *testing.T) {
 	const stranger = 4711
 	root := t.TempDir()

@@ -18,7 +18,7 @@ import (
 
 var own, foreign = ipam.MAC{2, 0x42, 0, 0, 0, 1}, ipam.MAC{0x9c, 0xb6, 0, 0, 0, 9}
 
-// listener is a LAN on which things are said, with a daemon that listens.
+// listener is a LAN with machines that claim addresses, and a daemon that listens.
 type listener struct {
 	*lan
 	t    *testing.T
@@ -29,7 +29,7 @@ type listener struct {
 	l    *Listener
 }
 
-// ask answers at the end of the time, as an edge does that has listened.
+// ask answers near the end of the time limit, as an edge that listens does.
 func (l *listener) ask(ctx context.Context, ask ipam.LANAsk) (ipam.LANAnswer, error) {
 	if ask.Verb != ipam.LANHear || ask.Parent != "eth0" || ask.Subnet != netip.MustParsePrefix("192.0.2.0/24") {
 		l.t.Errorf("asked: %+v", ask)
@@ -62,7 +62,7 @@ func (l *listener) take(name string, mac ipam.MAC) netip.Addr {
 	return p.Addr()
 }
 
-// newListener listens on a probed network with a Docker network on it.
+// newListener starts a Listener for a probed network that has a Docker network.
 func newListener(t *testing.T) *listener {
 	t.Helper()
 	l := &listener{lan: newLAN(t, "eth0"), t: t, seen: map[netip.Addr]ipam.MAC{}}
@@ -89,7 +89,7 @@ func newListener(t *testing.T) *listener {
 	return l
 }
 
-// hears waits for two times of listening, and holds the findings to these addresses.
+// hears waits for two rounds of listening, and checks that the findings are exactly those of the given addresses.
 func (l *listener) hears(want ...netip.Addr) []ipam.Finding {
 	l.t.Helper()
 	time.Sleep(2*window + time.Second)
@@ -105,8 +105,9 @@ func (l *listener) hears(want ...netip.Addr) []ipam.Finding {
 	return found
 }
 
-// TestListen: who says that he has what a container has is found, with his MAC, and said once; the container itself,
-// the gateway and what nobody has are not. It is over when nobody says so any more.
+// TestListen: a machine that claims a container's address is found with its MAC, and logged once. Claims by the
+// container itself, or to the gateway's or an unleased address, are not findings. A finding ends some time after
+// the last claim.
 func TestListen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newListener(t)
@@ -133,8 +134,8 @@ func TestListen(t *testing.T) {
 	})
 }
 
-// TestListenKnows: without a MAC of the container's own nobody is foreign; the witness's word will do. What was said in
-// the time in which a container came is not held against it, and what was said of one that has gone is over.
+// TestListenKnows: if the container's own MAC is unknown, no claim is a finding. The witness's MAC is enough. A
+// claim from the round in which a container started is not a finding. A container's findings end with it.
 func TestListenKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newListener(t)
@@ -161,8 +162,8 @@ func TestListenKnows(t *testing.T) {
 	})
 }
 
-// TestListenDeaf: where nobody can listen on the LAN of a network that is to be probed, that is found, once it was so
-// in two rounds, and is over with the first answer. It is no finding on a host that is to probe nothing.
+// TestListenDeaf: if nobody can listen on the LAN of a network to be probed, this is a finding after two such
+// rounds. It ends with the first answer. On a host that probes nothing it is not a finding.
 func TestListenDeaf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newListener(t)

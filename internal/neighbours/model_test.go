@@ -16,26 +16,26 @@ import (
 	"pgregory.net/rapid"
 )
 
-// lanRig is a LAN on which machines come and go, with containers, a person, and an edge that may be away.
+// lanRig is a LAN with machines that come and go, containers, a person, and an edge that may be away.
 type lanRig struct {
 	*lan
 	t     *testing.T
 	pool  ipam.ID
-	ever  map[netip.Addr]bool // machines that were there at some time
-	taken map[netip.Addr]bool // by containers now
+	ever  map[netip.Addr]bool // the addresses that machines ever had
+	taken map[netip.Addr]bool // the addresses that containers have now
 }
 
-// some is an address of the first few dozens, out of which addresses are given.
+// some draws one of the first few dozen addresses, from which Berth leases.
 func some(t *rapid.T) netip.Addr {
 	return netip.AddrFrom4([4]byte{192, 0, 2, byte(rapid.IntRange(2, 50).Draw(t, "address"))})
 }
 
-// TestProbeModel: whatever comes and goes in whichever order, nobody's address is excluded that has one by the records,
-// nothing is excluded that nobody answered for, and, once an edge was there for a while, nothing that a machine has is
-// given next.
+// TestProbeModel: machines and containers come and go in any order. Berth never excludes an address that has a
+// holder in the records, or one that no machine answered for. After an edge was up for a while, the next address
+// to be leased is never a machine's.
 func TestProbeModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// a T that is no *testing.T: the time of the bubble has nothing to do with that until which tests may run
+		// not a *testing.T, because the bubble's clock has nothing to do with the deadline of the tests
 		rapid.Check(struct{ rapid.TB }{t}, func(r *rapid.T) {
 			l := newLAN(t, "eth0")
 			grant, err := l.s.RequestPool(t.Context(), ipam.PoolRequest{Network: "home"})
@@ -62,7 +62,7 @@ func TestProbeModel(t *testing.T) {
 	})
 }
 
-// comes has a machine appear with an address that no container has.
+// comes adds a machine with an address that no container has.
 func (w *lanRig) comes(t *rapid.T) {
 	at := some(t)
 	if w.taken[at] {
@@ -77,7 +77,7 @@ func (w *lanRig) goes(t *rapid.T) {
 	w.change(func() { delete(w.here, at) })
 }
 
-// starts has a container be given what is given next.
+// starts leases the next address to a container.
 func (w *lanRig) starts(t *rapid.T) {
 	p, err := w.s.RequestAddress(w.t.Context(), ipam.AddressRequest{Pool: w.pool,
 		MAC: ipam.MAC{6, 0, 0, 0, 0, byte(rapid.IntRange(0, 255).Draw(t, "mac"))}})
@@ -107,7 +107,7 @@ func (w *lanRig) turnEdge(*rapid.T) {
 	})
 }
 
-// allows has a person take an exclusion away.
+// allows removes an exclusion, as a person does.
 func (w *lanRig) allows(t *rapid.T) {
 	all := w.excluded(w.t)
 	if len(all) == 0 {
@@ -118,12 +118,12 @@ func (w *lanRig) allows(t *rapid.T) {
 	w.edit(w.t, &ipam.RemoveExclusion{Network: "home", Range: ipam.Range{IPRange: netipx.IPRangeFrom(one, one)}})
 }
 
-// passes has some time go by.
+// passes lets some time pass.
 func (w *lanRig) passes(t *rapid.T) {
 	time.Sleep(time.Duration(rapid.IntRange(1, 20).Draw(t, "seconds")) * time.Second)
 }
 
-// rests waits with an edge until all was probed again; then nothing that is given next is a machine's.
+// rests waits with an edge until all addresses were probed again. Then none that is leased next is a machine's.
 func (w *lanRig) rests(t *rapid.T) {
 	w.change(func() { w.failure = "" })
 	time.Sleep(again + 2*every)
@@ -141,7 +141,7 @@ func (w *lanRig) rests(t *rapid.T) {
 	}
 }
 
-// holds is what holds at all times.
+// holds checks what must hold at all times.
 func (w *lanRig) holds(t *rapid.T) {
 	synctest.Wait()
 	for _, text := range w.excluded(w.t) {

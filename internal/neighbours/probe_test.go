@@ -21,10 +21,10 @@ import (
 
 func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
 
-// lan is one with machines that Berth does not know, and an edge on it.
+// lan is a LAN with an edge and with machines that Berth does not know.
 type lan struct {
 	s       *service.Service
-	mu      sync.Mutex // over what follows, while a Prober runs
+	mu      sync.Mutex // guards the fields below while a Prober runs
 	here    map[netip.Addr]ipam.MAC
 	asked   []ipam.LANAsk
 	failure ipam.LANFailure
@@ -47,7 +47,7 @@ func (l *lan) ask(_ context.Context, ask ipam.LANAsk) (ipam.LANAnswer, error) {
 	return a, nil
 }
 
-// change has the LAN be otherwise from now on.
+// change changes the LAN.
 func (l *lan) change(fn func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +61,7 @@ func (l *lan) edit(t *testing.T, edits ...ipam.Edit) {
 	}
 }
 
-// excluded are the exclusions of the network, with their notes.
+// excluded returns the network's exclusions with their notes.
 func (l *lan) excluded(t *testing.T) (all []string) {
 	t.Helper()
 	n, err := l.s.Network(t.Context(), "home")
@@ -89,7 +89,7 @@ func newLAN(t *testing.T, probe string) *lan {
 	return l
 }
 
-// run has a Prober at work until the test ends, and returns when it rests for the first time.
+// run runs a Prober until the test ends. It returns when the Prober rests for the first time.
 func (l *lan) run(t *testing.T) {
 	t.Helper()
 	quiet := logrus.New()
@@ -107,7 +107,7 @@ func (l *lan) run(t *testing.T) {
 	synctest.Wait()
 }
 
-// TestProbe: what answers is excluded with its MAC before anybody is given it, and the stock is filled up again.
+// TestProbe: an address that answers is excluded with its MAC before it is leased, and the stock is refilled.
 func TestProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLAN(t, "eth0")
@@ -141,8 +141,8 @@ func TestProbe(t *testing.T) {
 	})
 }
 
-// TestProbeAgain: what has not been given is probed again after a while, and not before; a machine that came then is
-// found.
+// TestProbeAgain: an address that is still free is probed again after a while, and not sooner. This finds a
+// machine that came meanwhile.
 func TestProbeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLAN(t, "eth0")
@@ -161,7 +161,7 @@ func TestProbeAgain(t *testing.T) {
 	})
 }
 
-// TestNotProbed: a network without an interface to be probed by is left alone, and so is one that has none any more.
+// TestNotProbed: a network without a probe interface is not probed. Probing stops when the interface is removed.
 func TestNotProbed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLAN(t, "")
@@ -187,7 +187,7 @@ func TestNotProbed(t *testing.T) {
 	})
 }
 
-// TestGivenMeanwhile: who has been given an address while it was probed is he who answers, and keeps it.
+// TestGivenMeanwhile: if an address is leased during its probe, the answer is taken for the holder's, who keeps it.
 func TestGivenMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLAN(t, "eth0")
@@ -206,8 +206,8 @@ func TestGivenMeanwhile(t *testing.T) {
 	})
 }
 
-// TestGivenBackMeanwhile: who has been given an address while it was probed, and has given it back since, may be he who
-// answered: it is not excluded for good because of our own container.
+// TestGivenBackMeanwhile: if an address is leased and released during its probe, the answer may be that holder's.
+// Berth does not exclude the address for good because of its own container.
 func TestGivenBackMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLAN(t, "eth0")
@@ -235,7 +235,7 @@ func TestGivenBackMeanwhile(t *testing.T) {
 	})
 }
 
-// TestNoEdge: without an edge nothing is excluded and nothing is lost: it is probed as soon as there is one.
+// TestNoEdge: without an edge nothing is excluded and nothing is lost. The probe follows once there is an edge.
 func TestNoEdge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLAN(t, "eth0")

@@ -8,8 +8,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// TestOnLAN: a bridge over a LAN of the host is found, whichever of the two is the larger; one that the LAN's card is a
-// port of is not, and neither are networks without a bridge, VPNs, and other hosts' networks.
+// TestOnLAN: a bridge that overlaps a LAN of the host is found, whichever of the two is larger. A bridge that has
+// the LAN's card as a port is not found. Neither are networks without a bridge, VPNs, and other hosts' networks.
 func TestOnLAN(t *testing.T) {
 	lan := func(prefix, link, master string) Route {
 		r := route(prefix, link, "device")

@@ -17,7 +17,7 @@ func route(prefix, link, kind string, addrs ...string) Route {
 	return r
 }
 
-// attached is a Docker network of host h1 on 10.30.0.0/24, with routes that were there before.
+// attached is a Docker network of host h1 on 10.30.0.0/24, with the routes that existed before it.
 func attached(beneath ...Route) ipam.AttachmentInfo {
 	at := ipam.AttachmentInfo{Space: "local", CIDR: netip.MustParsePrefix("10.30.0.0/24"), Network: "shop", Host: "h1",
 		Gateway: netip.MustParseAddr("10.30.0.1")}
@@ -27,13 +27,13 @@ func attached(beneath ...Route) ipam.AttachmentInfo {
 	return at
 }
 
-// gateways are those by the records: an attachment may have one of its own.
+// gateways reports whether the records have the address as a gateway. An attachment may have its own gateway.
 func gateways(space string, addr netip.Addr) bool {
 	return space == "local" && addr == netip.MustParseAddr("10.30.0.11")
 }
 
-// TestShadowed: a route that came later is found, whether it is longer or shorter than the subnet; what leads to the
-// containers, and what was there before by the same link, is not.
+// TestShadowed: a route that came later is found, whether it is longer or shorter than the subnet. Routes to the
+// containers, and those that existed before on the same link, are not found.
 func TestShadowed(t *testing.T) {
 	lan := route("10.30.0.0/24", "eth0", "device")
 	full := attached()
@@ -47,7 +47,7 @@ func TestShadowed(t *testing.T) {
 		what string
 		at   []ipam.AttachmentInfo
 		r    Route
-		want string // in the sentence; empty: nothing is found
+		want string // part of the detail; empty: nothing is found
 	}{
 		{"the same", []ipam.AttachmentInfo{attached()}, route("10.30.0.0/24", "tun0", "tun"),
 			"packets of this host to 10.30.0.0/24 go there"},
@@ -88,7 +88,7 @@ func TestShadowed(t *testing.T) {
 	}
 }
 
-// TestList: what the kernel has is read, without a default route.
+// TestList: List reads the kernel's routes, without default routes.
 func TestList(t *testing.T) {
 	all, err := List()
 	if err != nil {

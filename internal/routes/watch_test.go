@@ -17,14 +17,14 @@ import (
 	logs "github.com/sirupsen/logrus/hooks/test"
 )
 
-// host is one whose routes are given.
+// host is a host with given routes.
 type host struct {
 	mu      sync.Mutex
 	all     []Route
 	err     error
 	looks   int
-	refuses error        // what the store answers to an event
-	events  []ipam.Event // that it has written
+	refuses error        // the store's answer to an event
+	events  []ipam.Event // those that the store accepted
 	changed chan struct{}
 }
 
@@ -57,7 +57,7 @@ func (h *host) written() []ipam.Event {
 	return slices.Clone(h.events)
 }
 
-// runs has a Watch run over the host until the test ends.
+// runs runs a Watch over the host until the test ends.
 func (h *host) runs(t *testing.T, broken error) (*Watch, *logs.Hook) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
@@ -81,8 +81,8 @@ func (h *host) runs(t *testing.T, broken error) (*Watch, *logs.Hook) {
 	return w, said
 }
 
-// TestWatch: a route that comes is found within two seconds of the kernel's word, and said once; it keeps the time when
-// it was found first, and is gone as soon.
+// TestWatch: a new route is found within two seconds of the kernel's notification, and logged once. The finding
+// keeps the time of its discovery, and ends as quickly.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h host
@@ -112,8 +112,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestWatchBlind: where the kernel tells nothing it is looked at all the same; where nothing can be read, what was
-// found stays, and the trouble is said once.
+// TestWatchBlind: without notifications from the kernel, the routes are read all the same. If they cannot be read,
+// the findings stay, and the problem is logged once.
 func TestWatchBlind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h host
@@ -128,7 +128,7 @@ func TestWatchBlind(t *testing.T) {
 	})
 }
 
-// TestWatchNotes: a bridge on a LAN has one event. The store may refuse it first: then a later look writes it.
+// TestWatchNotes: a bridge on a LAN has one event. If the store refuses it first, a later look writes it.
 func TestWatchNotes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lan, bridge := route("10.30.0.0/24", "eth0", "device"), route("10.30.0.0/24", "br-1", "bridge", "10.30.0.1")
@@ -157,7 +157,7 @@ func TestWatchNotes(t *testing.T) {
 	})
 }
 
-// TestChanges: the kernel's word comes, and ends with its context.
+// TestChanges: the kernel's notifications come, and end with the context.
 func TestChanges(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	changed, err := changes(ctx)

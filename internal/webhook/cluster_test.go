@@ -14,8 +14,8 @@ import (
 	"berth/store/mem"
 )
 
-// Of hosts that share a store each sends what it does itself, in its own store and in the shared one, and no host what
-// another does; also when the shared store is reached only later, and after a restart.
+// Each host that shares a store sends what it does itself, in its own store and in the shared one, and not what
+// another host does. This holds if the shared store is reached only later, and after a restart.
 func TestOtherHosts(t *testing.T) {
 	in := newInbox(t, httptest.NewServer)
 	h := newHarness(t, ipam.Retention{}, in.URL)
@@ -76,12 +76,12 @@ func TestOtherHosts(t *testing.T) {
 			}
 			got = append(got, m.event.Name)
 		}
-		slices.Sort(got) // of the two stores there is no order
+		slices.Sort(got) // the two stores have no common order
 		if want := slices.Sorted(slices.Values(owners)); !slices.Equal(got, want) {
 			t.Errorf("%q came, want %q", got, want)
 		}
 	}
-	// What happens in the shared store while the receiver takes nothing comes after a restart, too.
+	// Events of the shared store that come while the receiver refuses are sent after a restart, too.
 	take(joined, "lan", "early")
 	h.stop()
 	in.answers(nil)

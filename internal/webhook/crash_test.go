@@ -13,9 +13,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever comes between (crashes after which the place is what was last written, restarts, receivers that refuse,
-// events that the retention removes), a receiver gets every event at least once, and in their order where what it had
-// already is left out; or it is told of a gap just before the first event behind what is missing.
+// A receiver gets every event at least once, and in order except for repetitions. Otherwise it gets a gap just
+// before the first event after the missing ones. This holds through crashes (after which the place is the one that
+// was written last), restarts, receivers that refuse, and events that the retention removes.
 func TestAtLeastOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in := &inbox{got: make(chan sent, 10_000)}
@@ -31,7 +31,7 @@ func TestAtLeastOnce(t *testing.T) {
 				w.WriteHeader(http.StatusServiceUnavailable)
 				return
 			}
-			in.got <- *one // before the answer: a crash may be between
+			in.got <- *one // before the answer: a crash may come between
 		}))
 		defer in.Close()
 		h := newHarness(t, ipam.Retention{Count: 40}, in.URL)
@@ -58,7 +58,7 @@ func TestAtLeastOnce(t *testing.T) {
 		in.answers(nil)
 		last := h.take(1)[0]
 		h.stop()
-		h.begin() // nothing waits for its next attempt then
+		h.begin() // now no attempt waits
 		var all []sent
 		for len(all) == 0 || all[len(all)-1].event.Name != last {
 			all = append(all, in.next(t))
@@ -67,7 +67,7 @@ func TestAtLeastOnce(t *testing.T) {
 	})
 }
 
-// held checks that of o1 to oN each came, the first time in order, or a gap was told where some did not.
+// held checks that each of o1 to oN came, in order for the first time, or that a gap was sent for those missing.
 func held(rt *rapid.T, all []sent, n int) {
 	next, gaps := 1, false
 	for _, m := range all {

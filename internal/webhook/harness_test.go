@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var must = ipamtest.Must
 
-// clock is moved by hand. Who waits is woken when its time has come.
+// clock is moved by hand. It wakes a waiter when its time has come.
 type clock struct {
 	mu      sync.Mutex
 	now     time.Time
@@ -70,7 +70,7 @@ func (c *clock) advance(d time.Duration) {
 	})
 }
 
-// sent is a message as a receiver has it.
+// sent is a message that a receiver got.
 type sent struct {
 	header http.Header
 	body   []byte
@@ -138,7 +138,7 @@ func read(r *http.Request) (*sent, error) {
 	return one, json.Unmarshal(data, &one.event)
 }
 
-// next is the next message that came.
+// next returns the next message that came.
 func (in *inbox) next(t *testing.T) sent {
 	t.Helper()
 	select {
@@ -150,7 +150,7 @@ func (in *inbox) next(t *testing.T) sent {
 	}
 }
 
-// none: there is no message that nobody has asked for.
+// none checks that no message has come.
 func (in *inbox) none(t *testing.T) {
 	t.Helper()
 	select {
@@ -160,7 +160,7 @@ func (in *inbox) none(t *testing.T) {
 	}
 }
 
-// harness is a service, whose webhooks can be ended and begun again.
+// harness is a service whose webhooks can be stopped and started again.
 type harness struct {
 	t       *testing.T
 	store   store.Store
@@ -191,7 +191,7 @@ func newHarness(t *testing.T, keep ipam.Retention, urls ...string) *harness {
 	return h
 }
 
-// begin opens the webhooks and lets them run.
+// begin opens and runs the webhooks.
 func (h *harness) begin() {
 	h.t.Helper()
 	h.open()
@@ -230,7 +230,7 @@ func (h *harness) take(n int) (owners []string) {
 	return owners
 }
 
-// receives waits for the events of owners, in their order, and none between.
+// receives waits for the events of the owners, in order, with nothing in between.
 func (in *inbox) receives(t *testing.T, owners []string) (all []sent) {
 	t.Helper()
 	for _, owner := range owners {
@@ -243,7 +243,7 @@ func (in *inbox) receives(t *testing.T, owners []string) (all []sent) {
 	return all
 }
 
-// turns moves the clock by a step each time that a receiver waits, until something is so.
+// turns moves the clock by a step each time a receiver waits, until a condition holds.
 func (h *harness) turns(step time.Duration, what string, so func() bool) {
 	h.t.Helper()
 	late := time.After(30 * time.Second)
@@ -257,7 +257,7 @@ func (h *harness) turns(step time.Duration, what string, so func() bool) {
 	}
 }
 
-// comes waits for something to be so.
+// comes waits until a condition holds.
 func comes(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	late := time.Now().Add(30 * time.Second)
@@ -271,7 +271,7 @@ func comes(t *testing.T, what string, so func() bool) {
 
 func unmarshal(text []byte, at *place) error { return json.Unmarshal(text, at) }
 
-// writtenSince tells whether a place says that there was nothing to be sent at a time or later.
+// writtenSince tells whether a place says that nothing was left to send at a time, or later.
 func writtenSince(t *testing.T, text []byte, at time.Time) bool {
 	t.Helper()
 	var p place

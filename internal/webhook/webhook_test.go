@@ -22,7 +22,8 @@ import (
 	"berth/internal/shorten"
 )
 
-// Each event comes once, in order, as the admin API has it, to each receiver; what was before the first start does not.
+// Each receiver gets each event once, in order, as the admin API shows it. It gets nothing from before the first
+// start.
 func TestEvents(t *testing.T) {
 	one, two := newInbox(t, httptest.NewServer), newInbox(t, httptest.NewServer)
 	h := newHarness(t, ipam.Retention{}, one.URL+"/a?b=c", two.URL)
@@ -60,8 +61,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// A receiver that refuses is asked again, later each time, until it takes the event; what comes after waits for that,
-// and another receiver does not.
+// A receiver that refuses gets the event again, after longer waits each time, until it takes it. Later events wait
+// for that; other receivers do not.
 func TestRetries(t *testing.T) {
 	one, two := newInbox(t, httptest.NewServer), newInbox(t, httptest.NewServer)
 	h := newHarness(t, ipam.Retention{}, one.URL, two.URL)
@@ -95,7 +96,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestLongAnswers: what a receiver says is not repeated at full length.
+// TestLongAnswers: Berth does not repeat a receiver's answer at full length.
 func TestLongAnswers(t *testing.T) {
 	for name, line := range map[string]string{
 		"a reason":  "HTTP/1.1 500 " + strings.Repeat("x", 10_000),
@@ -125,7 +126,7 @@ func TestLongAnswers(t *testing.T) {
 	}
 }
 
-// awaits waits until somebody waits for so long.
+// awaits waits until a receiver begins a wait of d.
 func (h *harness) awaits(d time.Duration) {
 	h.t.Helper()
 	late := time.After(30 * time.Second)
@@ -161,7 +162,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// Who says when to come again is not asked before.
+// A receiver that says when to come again gets nothing before.
 func TestRetryAfter(t *testing.T) {
 	in := newInbox(t, httptest.NewServer)
 	h := newHarness(t, ipam.Retention{}, in.URL)
@@ -178,7 +179,7 @@ func TestRetryAfter(t *testing.T) {
 	in.next(t)
 }
 
-// What a receiver has not taken when the daemon ends comes when it is there again, and so does what happened meanwhile.
+// Events that a receiver has not taken when the daemon ends come after the restart. So do the events in between.
 func TestRestart(t *testing.T) {
 	in := newInbox(t, httptest.NewServer)
 	h := newHarness(t, ipam.Retention{}, in.URL)
@@ -197,8 +198,8 @@ func TestRestart(t *testing.T) {
 	in.none(t)
 }
 
-// After a crash what was sent since the place was written last is sent again, with the same ids, in order, and nothing
-// is missing.
+// After a crash, the events since the place was last written are sent again, with the same ids and in order. No
+// event is missing.
 func TestKilled(t *testing.T) {
 	in := newInbox(t, httptest.NewServer)
 	h := newHarness(t, ipam.Retention{}, in.URL)
@@ -227,7 +228,7 @@ func TestKilled(t *testing.T) {
 	in.receives(t, h.take(2))
 }
 
-// While events are sent the place is written down about once a second, and not for each.
+// While events are sent, the place is written about once a second, not for each event.
 func TestPlaceIsWritten(t *testing.T) {
 	in := newInbox(t, httptest.NewServer)
 	h := newHarness(t, ipam.Retention{}, in.URL)
@@ -259,7 +260,8 @@ func TestPlaceIsWritten(t *testing.T) {
 	}
 }
 
-// What the retention has removed is told, once, before the next event; what it has removed of what was sent is not.
+// Before the next event, the receiver gets one gap for the unsent events that the retention has removed. Removed
+// events that had been sent make no gap.
 func TestGap(t *testing.T) {
 	for name, keep := range map[string]ipam.Retention{"count": {Count: 10}, "size": {Bytes: 1500}} {
 		t.Run(name, func(t *testing.T) { testGap(t, keep) })
@@ -289,14 +291,15 @@ func testGap(t *testing.T, keep ipam.Retention) {
 	if !m.gap.Since.Before(all[0].event.Time) || !m.gap.Until.Equal(all[0].event.Time) {
 		t.Errorf("the gap is from %s to %s", m.gap.Since, m.gap.Until)
 	}
-	for range 5 { // all that there was is removed, after it was sent
+	for range 5 { // all events are removed after they were sent
 		in.receives(t, h.take(15))
 		must(t, h.service.Trim(t.Context()))
 	}
 	in.none(t)
 }
 
-// A daemon that has nothing to tell for longer than events are kept tells of no gap; one that was away so long does.
+// A daemon that has no events for longer than the retention keeps them reports no gap. One that was down that long
+// does.
 func TestGapByAge(t *testing.T) {
 	in := newInbox(t, httptest.NewServer)
 	h := newHarness(t, ipam.Retention{Age: 24 * time.Hour}, in.URL)
@@ -328,7 +331,8 @@ func TestGapByAge(t *testing.T) {
 	in.receives(t, owners)
 }
 
-// Another store, one that was put back, and a place that nobody can read are told as gaps; the daemon starts with each.
+// Another store, a store that was put back, and an unreadable place are reported as gaps. The daemon starts with
+// each.
 func TestGapOfState(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*harness, string)
@@ -369,7 +373,7 @@ func TestGapOfState(t *testing.T) {
 			h.stop()
 			c.spoil(h, placePath(h.dir, in.URL))
 			h.open()
-			h.open() // that it was lost is not lost with a crash
+			h.open() // a crash does not lose the gap
 			owners := h.take(2)
 			h.run()
 			if m := in.next(t); m.Type != typeGap || m.gap.Reason != c.want {
@@ -379,13 +383,13 @@ func TestGapOfState(t *testing.T) {
 			comes(t, "all is taken", func() bool { return h.hooks.States()[0].Delivered == 3 })
 			h.stop()
 			h.begin()
-			in.receives(t, h.take(1)) // and no second notice
+			in.receives(t, h.take(1)) // there is no second notice
 		})
 	}
 }
 
-// A receiver that hangs is given up after its time, and holds nobody up: neither another one, nor who wants addresses,
-// nor the end of the daemon.
+// A receiver that hangs is given up after its time. It delays neither another receiver, nor a request for
+// addresses, nor the end of the daemon.
 func TestHangs(t *testing.T) {
 	hanging, other := newInbox(t, httptest.NewServer), newInbox(t, httptest.NewServer)
 	hanging.answers(func(_ http.ResponseWriter, r *http.Request, _ *sent) { <-r.Context().Done() })
@@ -406,10 +410,10 @@ func TestHangs(t *testing.T) {
 	h.cfg.Attempt = time.Hour
 	h.begin()
 	hanging.next(t)
-	h.stop() // or the test takes that hour
+	h.stop() // otherwise the test takes that hour
 }
 
-// A redirect leads elsewhere than a person has said: it is a refusal.
+// A redirect is a refusal: it leads elsewhere than a person has said.
 func TestRedirect(t *testing.T) {
 	elsewhere := newInbox(t, httptest.NewServer)
 	for _, status := range []int{301, 302, 303, 307, 308} {
@@ -427,10 +431,10 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// A receiver by TLS is known by its authority, and no other is told anything.
+// Berth knows a TLS receiver by its authority, and sends nothing to any other.
 func TestTLS(t *testing.T) {
 	in := newInbox(t, httptest.NewTLSServer)
-	in.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshakes that it is to refuse
+	in.Config.ErrorLog = log.New(io.Discard, "", 0) // the handshakes are meant to fail
 	h := newHarness(t, ipam.Retention{}, in.URL)
 	h.begin()
 	owners := h.take(1)
@@ -445,7 +449,7 @@ func TestTLS(t *testing.T) {
 	in.receives(t, owners)
 }
 
-// The signature is what the specification's own example has, and what openssl makes of the secret.
+// The signature equals that of the specification's own example, and what openssl makes of the secret.
 func TestSignature(t *testing.T) {
 	secret, err := ParseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
 	must(t, err)
@@ -508,7 +512,7 @@ func TestCheckURL(t *testing.T) {
 	}
 }
 
-// Where the state's directory takes no file the events are sent all the same.
+// If the state's directory takes no file, the events are sent all the same.
 func TestPlaceCannotBeWritten(t *testing.T) {
 	in := newInbox(t, httptest.NewServer)
 	h := newHarness(t, ipam.Retention{}, in.URL)
@@ -520,14 +524,14 @@ func TestPlaceCannotBeWritten(t *testing.T) {
 	}
 }
 
-// An event that a receiver refuses for what it is does not hold up the others for ever: after many attempts and some
-// time it is set aside, which is told to the receiver, counted, and not sent again after a restart.
+// An event that a receiver refuses for what it is does not delay the others for ever. After many attempts and some
+// time it is set aside: Berth reports that to the receiver, counts it, and does not send it again after a restart.
 func TestSetAside(t *testing.T) {
 	for name, c := range map[string]struct {
 		status  int
 		ends    time.Duration // 0: never
 		gapToo  bool          // a gap is refused, too
-		between int           // another answer after some attempts, from which on the time counts anew
+		between int           // another answer after some attempts, which restarts the time
 	}{
 		"of the message":         {status: http.StatusUnprocessableEntity, ends: refusedFor},
 		"gone":                   {status: http.StatusGone, ends: refusedFor},
@@ -602,8 +606,8 @@ func TestSetAside(t *testing.T) {
 	}
 }
 
-// A receiver that has been sent the taking of an address is sent its release, too, though the records of both have become
-// one meanwhile; and whoever was away for both is sent both.
+// A receiver that got the taking of an address gets its release, too, even if both records have become one
+// meanwhile. A receiver that was away for both gets both.
 func TestThrowAway(t *testing.T) {
 	in := newInbox(t, httptest.NewServer)
 	h := newHarness(t, ipam.Retention{}, in.URL)

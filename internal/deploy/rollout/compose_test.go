@@ -24,13 +24,13 @@ type compose struct {
 	pull    func(services string) error
 }
 
-// declared is a volume as Compose asks an engine for it.
+// declared is a volume as Compose requests it from an engine.
 type declared struct {
 	Name               string
 	DriverOpts, Labels map[string]string
 }
 
-// exec makes one container as Compose does: of the next number, where fewer are there than are wanted.
+// exec creates the container with the next number, as Compose does, if one is missing.
 func (c *compose) exec(ctx context.Context, args, environ []string, stdout, _ io.Writer) error {
 	if slices.Contains(args, "config") {
 		for service, hash := range c.hashes {
@@ -39,7 +39,7 @@ func (c *compose) exec(ctx context.Context, args, environ []string, stdout, _ io
 		return nil
 	}
 	if i := slices.Index(args, "pull"); i >= 0 {
-		return c.pull(strings.Join(args[i+2:], " ")) // behind --quiet
+		return c.pull(strings.Join(args[i+2:], " ")) // after --quiet
 	}
 	service := args[len(args)-1]
 	_, scale, _ := strings.Cut(args[slices.Index(args, "--scale")+1], "=")
@@ -103,7 +103,7 @@ func (c *compose) exec(ctx context.Context, args, environ []string, stdout, _ io
 	return err
 }
 
-// mounts are the volumes that the container of a service asks for. The declared one is made where it is missing.
+// mounts returns the volumes that a service's container asks for, and creates the declared one if it is missing.
 func (c *compose) mounts(ctx context.Context, engine *http.Client, service string) (all []mounted, err error) {
 	if v := c.volume; v != nil && (service == "db" || service == "web") {
 		var has disk
@@ -126,7 +126,7 @@ func (c *compose) mounts(ctx context.Context, engine *http.Client, service strin
 	return all, nil
 }
 
-// call makes a request of an engine. Any status but one of success is an error.
+// call makes a request to an engine. Any status other than success is an error.
 func call(ctx context.Context, engine *http.Client, method, path string, says, answer any) (status int, err error) {
 	text, err := json.Marshal(says)
 	if err != nil {

@@ -18,13 +18,13 @@ type disk struct {
 	files        map[string]string // their content, by name
 }
 
-// mounted is a volume in a container. One that is made without a source gets one of the engine's.
+// mounted is a volume in a container. If it has no source, the engine provides a volume.
 type mounted struct{ Type, Source, Target string }
 
-// fits tells whether a container has the label that a list is asked for by.
+// fits tells whether a container has the labels by which a list is filtered.
 func (b *body) fits(filters string) bool {
 	var by struct{ Label map[string]bool }
-	_ = json.Unmarshal([]byte(filters), &by) // without any, all are meant
+	_ = json.Unmarshal([]byte(filters), &by) // without a filter, all are listed
 	for label := range by.Label {
 		name, value, _ := strings.Cut(label, "=")
 		if has, there := b.Labels[name]; !there || has != value {
@@ -47,13 +47,13 @@ func (b *body) listed() map[string]any {
 		"State": state, "ImageID": "sha256:ee"}
 }
 
-// volumes answers for volumes.
+// volumes answers requests about volumes.
 func (e *small) volumes(w http.ResponseWriter, r *http.Request, words []string) {
 	if r.Method == http.MethodPost {
 		d := &disk{files: map[string]string{}}
 		var says struct{ DriverOpts map[string]string }
 		text, _ := io.ReadAll(r.Body)
-		_, _ = json.Unmarshal(text, d), json.Unmarshal(text, &says) // what is none makes none
+		_, _ = json.Unmarshal(text, d), json.Unmarshal(text, &says) // bad JSON leaves them empty
 		d.Options = says.DriverOpts
 		if d.Driver == "" {
 			d.Driver = "local"
@@ -91,7 +91,7 @@ func (b *body) has(volume string) bool {
 	return slices.ContainsFunc(b.Mounts, func(m mounted) bool { return m.Source == volume })
 }
 
-// archive answers for the content of the one volume that a container has.
+// archive reads or writes the content of a container's only volume.
 func (e *small) archive(w http.ResponseWriter, r *http.Request, b *body) {
 	d := e.disks[b.Mounts[0].Source]
 	if r.Method == http.MethodPut {
@@ -113,11 +113,11 @@ func (e *small) archive(w http.ResponseWriter, r *http.Request, b *body) {
 	_ = t.WriteHeader(&tar.Header{Name: "volume/", Typeflag: tar.TypeDir, Mode: 0o755})
 	for _, name := range slices.Sorted(maps.Keys(d.files)) {
 		_ = t.WriteHeader(&tar.Header{Name: "volume/" + name, Size: int64(len(d.files[name])), Mode: 0o644})
-		_, _ = io.WriteString(t, d.files[name]) // whoever asked has gone
+		_, _ = io.WriteString(t, d.files[name]) // fails if the client is gone
 	}
 }
 
-// halfway writes a part of what a killed deploy has sent.
+// halfway writes half of the first file that a killed deploy sent.
 func (e *small) halfway(r *http.Request, words []string) {
 	if r.Method != http.MethodPut || len(words) != 3 || words[2] != "archive" {
 		return

@@ -9,14 +9,14 @@ import (
 	"berth/internal/deploy"
 )
 
-// TestDownAgain: what was stopped for a step that fails is started again, also where the deploy was ended meanwhile, or
-// has lost its lock.
+// TestDownAgain: containers that were stopped for a step that fails start again, also if the deploy was canceled
+// meanwhile.
 func TestDownAgain(t *testing.T) {
 	for what, c := range map[string]struct {
-		ends string // what is told when the deploy is ended
+		ends string // the event at which the deploy is canceled
 		fail string
 		says string
-		want string // what was asked for
+		want string // the requests to the engine
 	}{
 		"ended in a snapshot": {"snapshot shop/db/1", "", "context canceled",
 			"stop side/1, stop db/1, start db/1, start side/1"},
@@ -40,7 +40,7 @@ func TestDownAgain(t *testing.T) {
 				}
 			}
 			s.small.fails[c.fail] = 1
-			p.service("work").Instances = nil // it would come first
+			p.service("work").Instances = nil // it would run first
 			err := s.carries(ctx, p)
 			if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "cannot be started") {
 				t.Errorf("it says %v, want %q", err, c.says)

@@ -19,44 +19,44 @@ import (
 	"berth/internal/deploy/single"
 )
 
-// small is an engine with as much of a Docker Engine as a deploy needs: its containers run when they are started, and
-// do as their commands say (see has).
+// small is a fake engine with as much of a Docker Engine as a deploy needs. Its containers run once they are
+// started, unless fails says otherwise.
 type small struct {
 	mu    sync.Mutex
 	all   []*body
 	last  int
-	asked []string // what was asked for that changes anything, a line each
-	left  int      // how many of these it does still; below zero: all
-	least int      // of how many containers of web ran at once, since it was set
-	meet  int      // workers run until so many of them have run at once, and a while longer; 0: they end at once
-	most  int      // of how many workers ran at once
-	// stops that said a signal, or a time, instead of the container's own
+	asked []string // requests that change anything, a line each
+	left  int      // how many more of these it carries out; below zero: all
+	least int      // the fewest containers of web that ran at once, since it was set
+	meet  int      // workers run until this many run at once, and a while longer; 0: they end immediately
+	most  int      // the most workers that ran at once
+	// stops that named a signal or a time, instead of using the container's own
 	otherwise []string
 	disks     map[string]*disk
-	held      map[string]bool   // addresses whose release it has forgotten
+	held      map[string]bool   // addresses whose release the engine has forgotten
 	net       string            // the subnet of the network front; empty: there is none
-	config    map[string]string // of the IPAM of that
-	nets      int               // how many it has had
-	makes     string            // the subnet with which Compose makes it
-	gate      string            // the gateway with which Compose makes it; empty: the engine's choice
-	fails     map[string]int    // exit codes of a service's containers, by hash; of one, by SERVICE/NUMBER; of the drain, by "drain"; "stop SERVICE": these do not stop
+	config    map[string]string // the IPAM configuration of front
+	nets      int               // how many networks it has had
+	makes     string            // the subnet with which Compose makes front
+	gate      string            // the gateway with which Compose makes front; empty: the engine's choice
+	fails     map[string]int    // exit codes, by hash, SERVICE/NUMBER or "drain"; "stop SERVICE": it does not stop
 }
 
-// body is a container of it.
+// body is a container of a small engine.
 type body struct {
 	ID, Name  string
 	Labels    map[string]string
-	Addresses map[string]string // that are set in its configuration, by network
+	Addresses map[string]string // as configured, by network
 	Shares    string            // "container:ID"
 	Mounts    []mounted
 	Running   bool
 	ExitCode  int
-	looks     int // at a worker that runs
+	looks     int // how often a running worker was inspected
 }
 
 func (b *body) service() string { return b.Labels["com.docker.compose.service"] }
 
-// title is what a container is called here: SERVICE/NUMBER, with a + where it stands beside another one.
+// title names a container in the tests: SERVICE/NUMBER, with a + if it is set beside another one.
 func (b *body) title() string {
 	beside := ""
 	if _, aside := (&scene.Container{Name: b.Name}).Ought(); aside {
@@ -104,10 +104,10 @@ func (e *small) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func reply(w http.ResponseWriter, status int, answer any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer) // whoever asked has gone
+	_ = json.NewEncoder(w).Encode(answer) // fails if the client is gone
 }
 
-// count counts the containers of web that run.
+// count updates least with the number of web containers that run.
 func (e *small) count() {
 	run := 0
 	for _, b := range e.all {
@@ -195,7 +195,7 @@ func (e *small) containers(w http.ResponseWriter, r *http.Request, words []strin
 	}
 }
 
-// refuses says why a container cannot start: another one that runs has its address, or what it shares does not run.
+// refuses says why a container cannot start: its address is in use, or the container it shares with does not run.
 func (e *small) refuses(b *body) string {
 	shares := false
 	for _, other := range e.all {
@@ -244,7 +244,7 @@ func (e *small) shown(b *body) map[string]any {
 		"NetworkSettings": map[string]any{"Networks": networks}}
 }
 
-// networks answers for the network front, on which nothing runs any more when it goes.
+// networks answers requests about the network front. It removes front only when no container is on it.
 func (e *small) networks(w http.ResponseWriter, r *http.Request, words []string) {
 	id := fmt.Sprintf("n%d", e.nets)
 	on := func(b *body) bool { _, is := b.Addresses["front"]; return is }
@@ -270,7 +270,7 @@ func (e *small) networks(w http.ResponseWriter, r *http.Request, words []string)
 			Container      string
 			EndpointConfig struct{ IPAMConfig struct{ IPv4Address string } }
 		}
-		_ = json.NewDecoder(r.Body).Decode(&says) // what cannot be read names nobody
+		_ = json.NewDecoder(r.Body).Decode(&says) // bad JSON names no container
 		for _, b := range e.all {
 			if b.ID == says.Container && words[1] == "connect" {
 				b.Addresses["front"] = says.EndpointConfig.IPAMConfig.IPv4Address
@@ -328,13 +328,13 @@ func (e *small) create(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusCreated, map[string]string{"Id": b.ID})
 }
 
-// exec answers for a command in a container: it says nothing, and ends.
+// exec acts as a command in a container that prints nothing and ends.
 func (e *small) exec(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		reply(w, http.StatusOK, map[string]any{"Running": false, "ExitCode": e.fails["drain"]})
 		return
 	}
-	_, _ = io.Copy(io.Discard, r.Body) // what is not read breaks the line
+	_, _ = io.Copy(io.Discard, r.Body) // unread input would break the connection
 	line, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
@@ -342,12 +342,12 @@ func (e *small) exec(w http.ResponseWriter, r *http.Request) {
 	defer line.Close()
 	_, _ = io.WriteString(line, "HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\n"+
 		"Connection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
-	if e.fails["hang"] != 0 { // until whoever waits has had enough
+	if e.fails["hang"] != 0 { // until the client gives up
 		_, _ = io.Copy(io.Discard, line)
 	}
 }
 
-// has are the containers, by title, with what they are made of and whether they run, sorted.
+// has lists the containers, sorted: the title, the hash of the configuration, and whether it runs.
 func (e *small) has() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -364,7 +364,7 @@ func (e *small) has() string {
 	return strings.Join(all, ", ")
 }
 
-// takes is what was asked of it since the last time.
+// takes returns the requests since its last call.
 func (e *small) takes() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -373,7 +373,7 @@ func (e *small) takes() []string {
 	return asked
 }
 
-// serve has it answer on a socket, and returns the tools of a deploy by it.
+// serve lets the engine answer on a socket, and returns the tools of a deploy for it.
 func (e *small) serve(t *testing.T) (*scene.Engine, *single.Maker) {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "e")

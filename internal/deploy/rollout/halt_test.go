@@ -12,7 +12,7 @@ import (
 	"berth/store/storetest"
 )
 
-// networks are what the files say of the network front, and what the engine has of it.
+// networks returns the network front, as the files describe it and as the engine has it.
 func (s *shop) networks() []NetworkState {
 	s.Helper()
 	if s.network == nil {
@@ -23,7 +23,7 @@ func (s *shop) networks() []NetworkState {
 	return []NetworkState{{Wants: *s.network, Has: has, There: there}}
 }
 
-// onNetwork has the files name a subnet, of which the services get their addresses.
+// onNetwork lets the files name a subnet, from which the services get their addresses.
 func (s *shop) onNetwork(subnet string) {
 	s.network = &deploy.Definition{Network: "front", Services: []string{"db", "web"}, Driver: "bridge", IPAM: "berth",
 		Pools: []deploy.Pool{{Subnet: subnet}}}
@@ -36,8 +36,8 @@ func (s *shop) onNetwork(subnet string) {
 	}
 }
 
-// TestRunTask: what is stopped goes against the order of the dependencies, after its drain, and nothing is released;
-// what is started goes along it; what is made anew goes as in a deploy (BD-10).
+// TestRunTask: a task stops services against the order of the dependencies, after their drains, and releases
+// nothing. It starts services in the order of the dependencies, and recreates them as a deploy does (BD-10).
 func TestRunTask(t *testing.T) {
 	s := newShop(t)
 	s.service("web").Drain = &deploy.Hook{Command: []string{"drain"}, Timeout: time.Minute}
@@ -76,8 +76,8 @@ func TestRunTask(t *testing.T) {
 	}
 }
 
-// TestStopsAsTheySay: whatever a deploy stops, it says neither a signal nor a time, so that the container's own hold
-// (BD-12).
+// TestStopsAsTheySay: a deploy names neither a signal nor a time when it stops a container, so that the
+// container's own apply (BD-12).
 func TestStopsAsTheySay(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(s *shop)
@@ -112,8 +112,8 @@ func TestStopsAsTheySay(t *testing.T) {
 	}
 }
 
-// TestRunNetwork: a network that is made anew goes when all that is on it has stopped and left, and its containers come
-// back one after the other; killed after any of its steps, the deploy is done by the next one.
+// TestRunNetwork: a network is recreated after all its containers have stopped and left it. They come back one
+// after the other. If the deploy is killed after any of its steps, the next one completes it.
 func TestRunNetwork(t *testing.T) {
 	renumbered := func(killedAfter int) (s *shop, left int, err error) {
 		s = newShop(t)
@@ -161,8 +161,8 @@ func TestRunNetwork(t *testing.T) {
 	}
 }
 
-// TestRunNetworkLasting: what has come onto a network since the plan was drawn, and would lose it, is refused before
-// anything leaves.
+// TestRunNetworkLasting: a container joins a network after the plan was drawn, and would lose it. The deploy
+// refuses before any container leaves.
 func TestRunNetworkLasting(t *testing.T) {
 	s := newShop(t)
 	s.onNetwork("10.0.0.0/24")

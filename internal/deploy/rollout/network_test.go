@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRunSameAddresses: what is made anew because of another name server, or of another gateway of its network, has the
-// addresses that it had (BO-14).
+// TestRunSameAddresses: containers that are recreated because of another name server, or another gateway of their
+// network, keep their addresses (BO-14).
 func TestRunSameAddresses(t *testing.T) {
 	s := newShop(t)
 	gateway := func(addr string) {
@@ -29,7 +29,7 @@ func TestRunSameAddresses(t *testing.T) {
 	}
 	for what, c := range map[string]struct {
 		change func()
-		anew   bool // the network
+		anew   bool // the network is recreated
 	}{
 		"dns":     {func() { s.hashes["web"], s.hashes["db"] = "w2", "d2" }, false},
 		"gateway": {func() { gateway("10.0.0.254") }, true},

@@ -10,11 +10,11 @@ import (
 	"berth/internal/deploy"
 )
 
-// workedAll is what a deploy does first that changes anything: its worker runs, and is gone.
+// workedAll is how a deploy that changes anything begins: its worker runs and is deleted.
 var workedAll = []string{"make work/1", "start work/1", "stop work/1", "remove work/1", "release shop/work/1"}
 
-// TestRunCreatesFirst: replicas that are missing are made before any that is there is changed, be it of the same
-// service or of one that comes first (BD-7).
+// TestRunCreatesFirst: missing replicas are created before any existing one changes, whether it belongs to the
+// same service or to one that comes first (BD-7).
 func TestRunCreatesFirst(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(s *shop)
@@ -48,8 +48,8 @@ func TestRunCreatesFirst(t *testing.T) {
 	}
 }
 
-// TestRunPullsFirst: the images that the engine lacks are pulled before anything stops, goes or is made; where they
-// cannot be, all is as it was (BD-8).
+// TestRunPullsFirst: missing images are pulled before anything is stopped, removed or created. If a pull fails,
+// nothing changes (BD-8).
 func TestRunPullsFirst(t *testing.T) {
 	s := newShop(t)
 	s.must(s.deploys())
@@ -71,8 +71,8 @@ func TestRunPullsFirst(t *testing.T) {
 		workedAll, []string{"stop web/1", "remove web/1", "make web/1", "start web/1"})...)
 }
 
-// TestRunUnlocked: a deploy whose lock is lost takes no further step, whichever it was at, nor puts anything back: the
-// project is another's (BD-1).
+// TestRunUnlocked: a deploy that loses its lock, at whichever step, takes no further step and restores nothing:
+// the project is another deploy's (BD-1).
 func TestRunUnlocked(t *testing.T) {
 	lost := errors.New("the lock is lost")
 	for n := 0; ; n++ {
@@ -96,7 +96,7 @@ func TestRunUnlocked(t *testing.T) {
 			return
 		}
 		asked := s.small.takes()
-		made := len(asked) == 2 && strings.HasPrefix(asked[0], "make ") // which Compose starts itself
+		made := len(asked) == 2 && strings.HasPrefix(asked[0], "make ") // Compose itself starts what it makes
 		if len(asked) > 1 && !made {
 			t.Errorf("without its lock, which it lost as it told of step %d, it asks for %q", n, asked)
 		}

@@ -12,21 +12,23 @@ import (
 	"berth/store/storetest"
 )
 
-// exchanged has the database and the first of web change places, and the next database fail, or run and be sick.
+// exchanged swaps the addresses of the database and of web/1, and lets the next database fail, or run and be
+// unhealthy.
 func (s *shop) exchanged(fails string) {
 	s.Helper()
 	s.reserved["shop/db/1"], s.reserved["shop/web/1"] = s.reserved["shop/web/1"], s.reserved["shop/db/1"]
 	s.hashes["db"], s.small.fails[fails] = "d2", 1
 }
 
-// TestRunRestores: when a canary fails, what was stopped or taken off its network to make way for it runs as before,
-// where its address is free; what does not run is told, and the next deploy makes good (BD-8).
+// TestRunRestores: when a canary fails, the containers that were stopped or taken off their network to make way
+// for it run again, if their addresses are free. The error names those that do not run, and the next deploy
+// repairs them (BD-8).
 func TestRunRestores(t *testing.T) {
 	const canary = "a canary of db failed: shop/db/1: it ended with exit code 1"
 	for what, c := range map[string]struct {
 		change func(s *shop)
-		want   string   // what there is then
-		says   []string // by the error
+		want   string   // the containers afterwards
+		says   []string // parts of the error
 	}{
 		"places changed": {func(s *shop) {
 			s.services = append(s.services[:1:1], s.services[3])
@@ -52,7 +54,7 @@ func TestRunRestores(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			s := newShop(t)
 			s.onNetwork("10.0.0.0/24")
-			work := s.service("work") // nothing but what it is for is to fail here
+			work := s.service("work") // only what the case is about may fail
 			work.Instances = nil
 			s.must(s.deploys())
 			c.change(s)
@@ -81,7 +83,7 @@ func TestRunRestores(t *testing.T) {
 	}
 }
 
-// refused wants an error of all these words.
+// refused expects an error with all of these words.
 func (s *shop) refused(err error, words ...string) {
 	s.Helper()
 	if err == nil {
@@ -94,8 +96,8 @@ func (s *shop) refused(err error, words ...string) {
 	}
 }
 
-// TestRunRingCutOff: a deploy that has a ring of three change places is cut off after any of its steps, and what it had
-// stopped is started by hand or by an engine that boots: one more deploy ends the job.
+// TestRunRingCutOff: a deploy in which three containers swap addresses in a ring is cut off after any of its
+// steps. Then its stopped containers are started by hand or by an engine that boots. One more deploy ends the job.
 func TestRunRingCutOff(t *testing.T) {
 	for n := range storetest.Sampled(t, 4) {
 		s := newShop(t)
@@ -124,7 +126,7 @@ func TestRunRingCutOff(t *testing.T) {
 	}
 }
 
-// boots has all run that does not, and can.
+// boots starts every stopped container that can start.
 func (e *small) boots() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -133,7 +135,7 @@ func (e *small) boots() {
 	}
 }
 
-// regain ends what is held of an instance's addresses and has no endpoint.
+// regain frees those of an instance's addresses that are held without an endpoint.
 func (e *small) regain(_ context.Context, one *Instance) (free []netip.Addr, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -148,8 +150,8 @@ func (e *small) regain(_ context.Context, one *Instance) (free []netip.Addr, err
 	return free, nil
 }
 
-// TestRunRegains: an address whose release the engine has forgotten is free again before a container is started, made,
-// or made anew with it.
+// TestRunRegains: an address whose release the engine has forgotten is freed before a container is started,
+// created or recreated with it.
 func TestRunRegains(t *testing.T) {
 	for what, change := range map[string]func(s *shop, web *body){
 		"started": func(_ *shop, web *body) { web.Running = false },

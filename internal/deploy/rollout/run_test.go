@@ -20,8 +20,8 @@ import (
 	"berth/store/storetest"
 )
 
-// shop is a project on a small engine: a database, what uses its network, a worker that needs it, and two of web, which
-// need the worker.
+// shop is a project on a small engine: a database, a service that uses its network, a worker that needs the
+// database, and two replicas of web, which need the worker.
 type shop struct {
 	*testing.T
 	small    *small
@@ -35,9 +35,9 @@ type shop struct {
 	settled  []string               // owners, in order
 	ran      map[string]Ran
 	told     []Event
-	when     func(Event) // is called with each that is told; nil: nothing is
-	lost     error       // why the project is not locked for the deploy any more
-	workers  int         // that run at once
+	when     func(Event) // called with each event; nil: no call
+	lost     error       // why the deploy has lost its lock of the project
+	workers  int         // how many run at once
 	volumes  []deploy.Volume
 	orphans  map[string]ipam.Orphan
 	task     Task
@@ -79,7 +79,7 @@ func (s *shop) service(name string) *deploy.Service {
 	return &s.services[slices.IndexFunc(s.services, func(one deploy.Service) bool { return one.Name == name })]
 }
 
-// plan draws a plan of what there is, with second addresses where these are needed.
+// plan draws a plan of the current state, with second addresses where needed.
 func (s *shop) plan() *Plan {
 	s.Helper()
 	draw := func() *Plan {
@@ -109,13 +109,13 @@ func (s *shop) plan() *Plan {
 	return draw()
 }
 
-// deploys carries out a plan of what there is.
+// deploys draws and carries out a plan of the current state.
 func (s *shop) deploys() error {
 	s.Helper()
 	return s.carries(context.Background(), s.plan())
 }
 
-// carries carries a plan out.
+// carries carries out a plan.
 func (s *shop) carries(ctx context.Context, p *Plan) error {
 	s.Helper()
 	s.compose.hashes = maps.Clone(s.hashes)
@@ -133,7 +133,7 @@ func (s *shop) carries(ctx context.Context, p *Plan) error {
 		Orphans: func(context.Context) ([]ipam.Orphan, error) { return s.recorded(), nil }, Edit: s.edit})
 }
 
-// note writes down what becomes of a reservation, beside what is asked of the engine, unless the deploy was killed.
+// note records a release or a pull among the requests to the engine, unless the deploy was killed.
 func (e *small) note(what string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -145,7 +145,7 @@ func (e *small) note(what string) error {
 	return nil
 }
 
-// wants compares what the engine was asked for.
+// wants compares the requests to the engine with the wanted ones.
 func (s *shop) wants(what string, want ...string) {
 	s.Helper()
 	got := s.small.takes()
@@ -161,9 +161,9 @@ func (s *shop) must(err error) {
 
 const allRun = "db/1 d1 runs, side/1 s1 runs, web/1 w1 runs, web/2 w1 runs"
 
-// TestRun: the order in which a project is made, and exchanged: workers behind what they need, and gone afterwards;
-// what shares with another one stopped before it and made behind it; one replica after the other, drained, stopped,
-// saved, and made anew (BD-5 to BD-8, BO-11).
+// TestRun: the order in which a project is created and exchanged. Workers run after what they need, and are then
+// deleted. A container that shares with another one is stopped before it and created after it. Replicas are
+// drained, stopped, saved and recreated one after the other (BD-5 to BD-8, BO-11).
 func TestRun(t *testing.T) {
 	s := newShop(t)
 	s.must(s.deploys())
@@ -213,7 +213,7 @@ func TestRun(t *testing.T) {
 		"make shop/work/1", "run shop/work/1", "done shop/work/1 it has run, and is deleted")
 }
 
-// tells expects what the last deploy told, a line for each.
+// tells compares the events of the last deploy, a line each, with the wanted ones.
 func (s *shop) tells(what string, want ...string) {
 	s.Helper()
 	var got []string
@@ -229,11 +229,12 @@ func (s *shop) tells(what string, want ...string) {
 	}
 }
 
-// TestRunFails: a worker that fails, a drain, a snapshot, a canary: the deploy ends, and what there was goes on (BD-9).
+// TestRunFails: if a worker, a drain, a snapshot or a canary fails, the deploy ends, and what ran before continues
+// (BD-9).
 func TestRunFails(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(s *shop)
-		want   string // what there is then
+		want   string // the containers afterwards
 		says   string
 	}{
 		"worker": {func(s *shop) { s.hashes["work"], s.small.fails["m2"] = "m2", 3 }, allRun,
@@ -288,7 +289,8 @@ func TestRunFails(t *testing.T) {
 	}
 }
 
-// TestRunStartFirst: the next one runs before the one before is stopped; it has another address, and its name at last.
+// TestRunStartFirst: the new container runs before the old one is stopped. It has another address, and gets the
+// old name last.
 func TestRunStartFirst(t *testing.T) {
 	s := newShop(t)
 	s.service("web").Update.StartFirst = true
@@ -317,8 +319,8 @@ func TestRunStartFirst(t *testing.T) {
 	}
 }
 
-// TestRunKilled: killed after any of its steps at the engine, a deploy is done by the next one, with nothing twice and
-// nothing left; with start-first no replica is away at any time.
+// TestRunKilled: if a deploy is killed after any of its steps at the engine, the next one completes it, with
+// nothing twice and nothing left over. With start-first no replica is missing at any time.
 func TestRunKilled(t *testing.T) {
 	for _, startFirst := range []bool{false, true} {
 		for n := range storetest.Sampled(t, 4) {
@@ -353,8 +355,8 @@ func TestRunKilled(t *testing.T) {
 	}
 }
 
-// TestRunDeleteKilled: killed after any of its steps, a deploy that deletes leaves nothing reserved that the next one
-// does not release (BO-3).
+// TestRunDeleteKilled: if a deploy that deletes is killed after any of its steps, the next one releases every
+// reservation that it left (BO-3).
 func TestRunDeleteKilled(t *testing.T) {
 	for n := range storetest.Sampled(t, 4) {
 		s := newShop(t)

@@ -15,7 +15,7 @@ import (
 	"berth/store/storetest"
 )
 
-// recorded are the orphans on record, by name.
+// recorded returns the recorded orphans, by name.
 func (s *shop) recorded() (all []ipam.Orphan) {
 	for _, name := range slices.Sorted(maps.Keys(s.orphans)) {
 		all = append(all, s.orphans[name])
@@ -44,7 +44,7 @@ func (s *shop) edit(_ context.Context, e ipam.Edit) error {
 	return nil
 }
 
-// declares has the files describe the volume of the database and of web.
+// declares lets the files describe a volume of the database and of web.
 func (s *shop) declares(name string, options map[string]string) {
 	s.Helper()
 	s.compose.volume = &declared{Name: name, DriverOpts: options, Labels: map[string]string{
@@ -55,7 +55,7 @@ func (s *shop) declares(name string, options map[string]string) {
 	}
 }
 
-// holds are the volumes of the engine with what is in them, and how they are recorded.
+// holds lists the engine's volumes with their content and their records.
 func (s *shop) holds() string {
 	s.small.mu.Lock()
 	defer s.small.mu.Unlock()
@@ -71,14 +71,15 @@ func (s *shop) holds() string {
 	return strings.Join(all, ", ")
 }
 
-// smaller leaves of the project the database and one of web.
+// smaller reduces the project to the database and one replica of web.
 func (s *shop) smaller() {
 	db, web := s.service("db"), s.service("web")
 	web.Needs, web.Instances = nil, web.Instances[:1]
 	s.services = []deploy.Service{*db, *web}
 }
 
-// shopWithVolume runs with a volume in which something is; some services have another one without a name.
+// shopWithVolume returns a deployed shop with a volume that has content. The unnamed services have another volume
+// without a name.
 func shopWithVolume(t *testing.T, smaller bool, unnamed ...string) *shop {
 	t.Helper()
 	s := newShop(t)
@@ -95,8 +96,9 @@ func shopWithVolume(t *testing.T, smaller bool, unnamed ...string) *shop {
 
 const had = "map[a:1234567890 b:bb]"
 
-// TestRunVolumes: a volume whose options change is made anew while nobody has it, with what it had; one that gets
-// another name takes it along; and one that no service uses any more is an orphan, until one does (BD-5, BD-8).
+// TestRunVolumes: a volume whose options change is recreated with its content while no container uses it. If its
+// name changes, the new volume gets the content. A volume that no service uses any more is an orphan, until one
+// does (BD-5, BD-8).
 func TestRunVolumes(t *testing.T) {
 	s := shopWithVolume(t, false)
 	wants := func(what, want string) {
@@ -120,8 +122,8 @@ func TestRunVolumes(t *testing.T) {
 		" orphan, shop_new "+had+" orphan")
 }
 
-// TestRunVolumesKilled: killed after any of its steps at the engine or in the records, in the midst of a copy, too, the
-// next deploy makes the volume anew with what it had. At no time is there none that has all of it.
+// TestRunVolumesKilled: if a deploy is killed after any of its steps at the engine or in the records, even within
+// a copy, the next one recreates the volume with its content. At any time some volume has all of the content.
 func TestRunVolumesKilled(t *testing.T) {
 	for what, c := range map[string]struct{ name, options, want string }{
 		"options": {"shop_data", "bind", "shop_databind " + had + ", shop_data-orphan-1 " + had + " orphan"},
@@ -156,10 +158,11 @@ func TestRunVolumesKilled(t *testing.T) {
 	}
 }
 
-// TestRunVolumesUsedBetween: what somebody has written to a volume that was half made is kept, and so is what it had.
+// TestRunVolumesUsedBetween: data that somebody wrote to a half-made volume is kept, and so is the volume's old
+// content.
 func TestRunVolumesUsedBetween(t *testing.T) {
 	var s *shop
-	for n := 0; ; n++ { // up to where the new volume is there, and empty
+	for n := 0; ; n++ { // until the new volume exists and is empty
 		s = shopWithVolume(t, true)
 		s.declares("shop_data", map[string]string{"o": "bind"})
 		s.small.left = n
@@ -179,8 +182,8 @@ func TestRunVolumesUsedBetween(t *testing.T) {
 	}
 }
 
-// TestRunVolumesInOrder: the replicas that a copy has taken away come back in the order of their numbers, whatever was
-// in flight, missing, or needed by a worker: Compose counts them.
+// TestRunVolumesInOrder: the replicas that a copy removed come back in the order of their numbers, since Compose
+// counts them. It does not matter which were in flight, missing, or needed by a worker.
 func TestRunVolumesInOrder(t *testing.T) {
 	for what, before := range map[string]func(s *shop) func(*body) bool{
 		"in flight": func(*shop) func(*body) bool { return func(*body) bool { return false } },

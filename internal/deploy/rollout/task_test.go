@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// TestSeveral: never more at once than may be, and none begins after a failure.
+// TestSeveral: no more run at once than the limit, and none begins after a failure.
 func TestSeveral(t *testing.T) {
 	all := []*Instance{{Number: 1}, {Number: 2}, {Number: 3}, {Number: 4}, {Number: 5}}
 	var mu sync.Mutex
 	var now, most int
-	var both sync.WaitGroup // the first two are there at once
+	var both sync.WaitGroup // the first two run at once
 	both.Add(2)
 	err := several(all, 2, func(one *Instance) error {
 		mu.Lock()

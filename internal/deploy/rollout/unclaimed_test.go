@@ -7,7 +7,7 @@ import (
 	"berth/internal/deploy/scene"
 )
 
-// TestRunUnclaimed: one without a container is released, and the engine is asked for nothing.
+// TestRunUnclaimed: a reservation without a container is released, without a request to the engine.
 func TestRunUnclaimed(t *testing.T) {
 	s := newShop(t)
 	s.services = []deploy.Service{}

@@ -10,7 +10,7 @@ import (
 	"berth/store/storetest"
 )
 
-// fill gives a container a volume of its own wherever it asks for one without a name.
+// fill gives a container a new volume wherever it asks for one without a name.
 func (e *small) fill(b *body) {
 	for i := range b.Mounts {
 		if b.Mounts[i].Source == "" {
@@ -19,7 +19,7 @@ func (e *small) fill(b *body) {
 	}
 }
 
-// unnamed are the volumes of a container that nobody named, as the engine shows them.
+// unnamed returns a container's volumes without names, as the engine shows them.
 func (b *body) unnamed() (all []map[string]string) {
 	for _, m := range b.Mounts {
 		if (&scene.Volume{Name: m.Source}).Anonymous() {
@@ -30,7 +30,7 @@ func (b *body) unnamed() (all []map[string]string) {
 	return all
 }
 
-// kept are the volumes without names that containers have, by what these are called.
+// kept returns the volumes without names, by the titles of their containers.
 func (e *small) kept() map[string]string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -43,7 +43,8 @@ func (e *small) kept() map[string]string {
 	return all
 }
 
-// TestRunUnnamed: a container whose volume nobody named stands aside, stopped, until the next one has that.
+// TestRunUnnamed: a container that has a volume without a name is stopped and set aside until its successor has
+// the volume.
 func TestRunUnnamed(t *testing.T) {
 	s := newShop(t)
 	s.compose.unnamed = []string{"db"}
@@ -59,8 +60,8 @@ func TestRunUnnamed(t *testing.T) {
 	}
 }
 
-// TestRunUnnamedKilled: killed after any of its steps, be it while a volume with a name is made anew, a deploy leaves
-// the volumes without names where the next one finds them.
+// TestRunUnnamedKilled: if a deploy is killed after any of its steps, even while it recreates a named volume, the
+// next one finds the volumes without names.
 func TestRunUnnamedKilled(t *testing.T) {
 	for what, change := range map[string]func(s *shop){
 		"changed": func(s *shop) { s.hashes["web"], s.hashes["db"] = "w2", "d2" },

@@ -11,8 +11,8 @@ import (
 	"berth/store/storetest"
 )
 
-// TestRunNeeded: what a worker needs runs when the worker does, also where that is to be made anew and does not run:
-// since it failed, since its network is made anew, or since a deploy was cut off (BD-6).
+// TestRunNeeded: what a worker needs runs while the worker runs, even if it had to be recreated and did not run:
+// because it failed, a copy of its volume took it away, or a deploy was cut off (BD-6).
 func TestRunNeeded(t *testing.T) {
 	t.Run("failed", func(t *testing.T) {
 		s := newShop(t)
@@ -54,10 +54,10 @@ func TestRunNeeded(t *testing.T) {
 	})
 }
 
-// works tells whether it is one of a worker.
+// works tells whether the container is a worker's.
 func (b *body) works() bool { return strings.HasPrefix(b.service(), "work") }
 
-// meets notes how many workers run at once.
+// meets updates most with the number of workers that run.
 func (e *small) meets() {
 	now := 0
 	for _, b := range e.all {
@@ -68,8 +68,8 @@ func (e *small) meets() {
 	e.most = max(e.most, now)
 }
 
-// worked has a worker that is looked at end, once enough have met: after some looks, in which one too many would begin.
-// It does not wait for ever.
+// worked ends an inspected worker once enough workers have run at once. It waits for one more inspection, in which
+// one worker too many would begin, but not for ever.
 func (e *small) worked(b *body) {
 	if !b.works() || !b.Running {
 		return
@@ -91,7 +91,7 @@ func (s *shop) worker(name string, needs ...string) {
 	s.reserved["shop/"+name+"/1"] = netip.AddrFrom4([4]byte{10, 0, 9, byte(len(s.services))})
 }
 
-// gone is what is asked for to delete what has run.
+// gone returns the requests that delete workers that have run.
 func gone(titles ...string) (all []string) {
 	for _, title := range titles {
 		all = append(all, "stop "+title, "remove "+title, "release shop/"+title)
@@ -99,18 +99,18 @@ func gone(titles ...string) (all []string) {
 	return all
 }
 
-// TestRunTogether: as many workers run at once as the files say, of those that need none of each other, and their
-// containers are made in order (BD-11).
+// TestRunTogether: workers that do not need each other run at once, as many as the files say. Their containers are
+// created in order (BD-11).
 func TestRunTogether(t *testing.T) {
 	db := []string{"make db/1", "start db/1"}
 	rest := []string{"make side/1", "start side/1", "make web/1", "start web/1", "make web/2", "start web/2"}
 	runs := func(title string) []string { return []string{"make " + title, "start " + title} }
 	for what, c := range map[string]struct {
 		change func(s *shop)
-		at     int // once
+		at     int // how many may run at once
 		meet   int
 		most   int
-		want   [][]string // behind the database; empty: in whichever order
+		want   [][]string // after the database; empty: in any order
 	}{
 		"one after the other": {func(s *shop) { s.worker("workb", "db") }, 0, 1, 1,
 			[][]string{runs("work/1"), gone("work/1"), runs("workb/1"), gone("workb/1")}},
@@ -149,7 +149,7 @@ func TestRunTogether(t *testing.T) {
 	}
 }
 
-// replicas has a worker be of several.
+// replicas gives a worker several replicas.
 func (s *shop) replicas(name string, count int) {
 	one := s.service(name)
 	for n := 2; n <= count; n++ {
@@ -159,13 +159,13 @@ func (s *shop) replicas(name string, count int) {
 	}
 }
 
-// TestRunTogetherFails: when a worker fails no further one begins, those that run go on to their ends, all are deleted,
-// and the next deploy runs again what has not run to a good end (BD-6, BD-11).
+// TestRunTogetherFails: when a worker fails, no other one begins. Running workers continue to their ends, all are
+// deleted, and the next deploy repeats those that did not succeed (BD-6, BD-11).
 func TestRunTogetherFails(t *testing.T) {
 	for what, c := range map[string]struct {
 		fails  string
 		atOnce int
-		ran    bool // workb
+		ran    bool // whether workb succeeds
 	}{
 		"one after the other": {"work/1", 1, false},
 		"two at once":         {"work/1", 2, true},
@@ -203,11 +203,11 @@ func TestRunTogetherFails(t *testing.T) {
 	}
 }
 
-// TestRunStopOnce: what others wait for until it has ended is stopped as all else is, where it runs (BD-10).
+// TestRunStopOnce: a service whose end others wait for is stopped like any other if it runs (BD-10).
 func TestRunStopOnce(t *testing.T) {
 	s := newShop(t)
 	s.must(s.deploys())
-	s.service("web").Once = true // it runs as yet
+	s.service("web").Once = true // it still runs
 	s.small.takes()
 	s.task = Task{Do: Stop}
 	s.must(s.deploys())

@@ -8,8 +8,8 @@ import (
 	"github.com/moby/moby/api/types/container"
 )
 
-// TestJudge: a container works when it is healthy, or has run for the least time; it is not waited for after the most,
-// whether it has a healthcheck or not (BD-8).
+// TestJudge: a container works when it is healthy, or has run for the least time. Berth does not wait longer than
+// the most time, with or without a healthcheck (BD-8).
 func TestJudge(t *testing.T) {
 	span := Span{5 * time.Second, time.Minute}
 	running := container.State{Status: container.StateRunning}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// script writes a compose command of a few lines of sh.
+// script writes a compose command as a small sh script.
 func script(t *testing.T, lines ...string) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "compose")
@@ -19,7 +19,7 @@ func script(t *testing.T, lines ...string) []string {
 	return []string{file, "compose"}
 }
 
-// TestAnswering: text names the compose command that answers, be it a plugin of docker or the older program.
+// TestAnswering: Answering names the compose command that answers: the docker plugin or the older program.
 func TestAnswering(t *testing.T) {
 	place := func(name, text string) string {
 		dir := t.TempDir()
@@ -46,8 +46,8 @@ func TestAnswering(t *testing.T) {
 	}
 }
 
-// TestCommand: the compose command runs as a process, with the project's files and options before the verb and with
-// the environment of Berth and what is added to it. An error names the command and quotes its last lines.
+// TestCommand: the compose command runs as a process. The project's files and options come before the verb. The
+// environment is Berth's with the additions. An error names the command and quotes its last lines.
 func TestCommand(t *testing.T) {
 	t.Setenv("BERTH_TEST_A", "a")
 	c := Command{Words: script(t, `echo "$*,$BERTH_TEST_A,$BERTH_TEST_B"`), Project: "shop",

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestVolumesOnly: where volumes alone are made, no container is, and nothing else is refused for that.
+// TestVolumesOnly: volumesOnly creates volumes and no container. It does not report that refusal.
 func TestVolumesOnly(t *testing.T) {
 	e, f := begin(t, nil)
 	v := &volumesOnly{Filter: f}
@@ -27,7 +27,8 @@ func TestVolumesOnly(t *testing.T) {
 	}
 }
 
-// TestAsDeclared: a volume that is made anew is seen as the files describe it, and no other one.
+// TestAsDeclared: Compose sees a volume that is recreated as the files describe it, and any other as the engine
+// has it.
 func TestAsDeclared(t *testing.T) {
 	_, f := begin(t, nil)
 	f.declared = map[string]Declared{"shop_data": {Driver: "local", Options: map[string]string{"o": "bind"}}}

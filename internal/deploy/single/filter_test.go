@@ -16,15 +16,15 @@ import (
 	"testing"
 )
 
-// engine is an engine that only remembers what it is asked.
+// engine is an engine that only records its requests.
 type engine struct {
 	mu    sync.Mutex
-	asked []string // METHOD PATH?QUERY BODY of what is not a GET
+	asked []string // METHOD PATH?QUERY BODY of all but GET
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// containers is what it lists: three replicas of web, of which the first is exchanged, one made by `docker compose
-// run`, and a database.
+// containers is what it lists: three replicas of web, of which the first has a successor, one made by `docker
+// compose run`, one of another project, and a database.
 const containers = `[
 	{"Id": "w1", "Labels": {"com.docker.compose.project": "shop", "com.docker.compose.service": "web",
 		"com.docker.compose.container-number": "1"}},
@@ -109,8 +109,8 @@ const described = `{"Image": "web:1", "Labels": {"com.docker.compose.project": "
 	"HostConfig": {"Memory": 1234567890123456789},
 	"NetworkingConfig": {"EndpointsConfig": {"front": {"Aliases": ["web"]}, "third": null}}}`
 
-// TestListing: the replicas from the wanted number on are not to be seen, nor those of `compose run`, whose numbers
-// Compose counts, nor a second one of a number that is exchanged; everything else is.
+// TestListing: Compose does not see the replicas from the wanted number on, those of `compose run`, whose numbers
+// it counts, or the second container of a number that is exchanged. It sees everything else.
 func TestListing(t *testing.T) {
 	_, f := begin(t, nil)
 	status, answer := ask(f, "GET", "/v1.41/containers/json?all=1", "")
@@ -127,8 +127,8 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// TestCreate: the container is made with its name and its addresses, everything else as Compose says it, to the digit;
-// a second one is not.
+// TestCreate: the container gets its name and its addresses. Everything else is as Compose says, to the digit. A
+// second container is refused.
 func TestCreate(t *testing.T) {
 	e, f := begin(t, nil)
 	if status, answer := ask(f, "POST", "/v1.41/containers/create?name=shop-web-2", described); status != 201 {
@@ -153,7 +153,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestOtherContainers: what is not the wanted replica is not made.
+// TestOtherContainers: only the wanted replica is created.
 func TestOtherContainers(t *testing.T) {
 	for from, to := range map[string]string{`-number": "2"`: `-number": "3"`, `"web",`: `"db",`, `"shop"`: `"other"`,
 		`"Labels": {`: `"Labels": {"com.docker.compose.oneoff": "True", `} {
@@ -168,7 +168,7 @@ func TestOtherContainers(t *testing.T) {
 	}
 }
 
-// TestStart: only what was looked at starts; of others it is answered that they run.
+// TestStart: only the container that was checked starts. For others, the answer is that they run.
 func TestStart(t *testing.T) {
 	bad := errors.New("it has another address")
 	for _, refusal := range []error{nil, bad} {
@@ -193,8 +193,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestConnect: further networks are connected with the addresses that are the owner's there, by whatever name or id the
-// network is called; another container is left where it is.
+// TestConnect: the container joins further networks with its owner's addresses there, by any name or id of the
+// network. Other containers do not join or leave a network.
 func TestConnect(t *testing.T) {
 	e, f := begin(t, nil)
 	ask(f, "POST", "/containers/create", described)
@@ -216,7 +216,7 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// TestRefuses: nothing else is changed.
+// TestRefuses: any other change is refused, but networks and volumes may be created.
 func TestRefuses(t *testing.T) {
 	e, f := begin(t, nil)
 	for _, c := range []struct{ method, target string }{
@@ -239,8 +239,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestTakeOver: the volumes that nobody named go over to the successor, where the files or the image ask for one by its
-// path still; what the files say of a path comes first.
+// TestTakeOver: the successor takes over the volumes without names if the files or the image still ask for one at
+// the path. What the files say of a path has priority.
 func TestTakeOver(t *testing.T) {
 	for what, c := range map[string]struct{ says, want string }{
 		"by the image":           {`"HostConfig": {}`, `"Binds":["old-image:/image","old-bound:/bound"]`},

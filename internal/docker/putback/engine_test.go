@@ -33,7 +33,7 @@ var (
 	started = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 )
 
-// engine is an engine with containers on the network front, and what a Worker asks beside it.
+// engine is an engine with containers on the network front, and the records that a Worker reads.
 type engine struct {
 	*dockertest.Engine
 	dir string
@@ -123,7 +123,7 @@ func (e *engine) runs(name string, has, home int) docker.Astray {
 	return a
 }
 
-// named returns a container, or nil.
+// named returns the container with this name, or nil.
 func (e *engine) named(name string) *dockertest.Container {
 	for _, c := range e.Place.Containers {
 		if c.Name == name {
@@ -139,12 +139,12 @@ func (e *engine) destroy(name string) {
 		func(c *dockertest.Container) bool { return c.Name == name })
 }
 
-// refuse has the engine refuse a move a number of times, each for good, so that no test waits for another try.
+// refuse makes the engine refuse a call that many times. Each refusal is final, so no test waits for a retry.
 func (e *engine) refuse(call string, times int) {
 	e.Place.Refuse[call] = slices.Repeat([]string{dockertest.Refused}, times)
 }
 
-// taken fills in which container has the own address of each.
+// taken sets, for each container, which container has its own address.
 func (e *engine) taken(all ...docker.Astray) []docker.Astray {
 	for i := range all {
 		for _, c := range e.Place.Containers {
@@ -156,7 +156,7 @@ func (e *engine) taken(all ...docker.Astray) []docker.Astray {
 	return all
 }
 
-// has is the last byte of a container's address; 0: it is disconnected.
+// has returns the last byte of a container's address, or 0 if it is disconnected.
 func (e *engine) has(name string) int {
 	e.Lock()
 	defer e.Unlock()
@@ -173,7 +173,7 @@ func (e *engine) home(all []docker.Astray) {
 	}
 }
 
-// notes lists the containers that are noted on disk.
+// notes lists the containers with a note on disk.
 func (e *engine) notes() (names []string) {
 	e.Helper()
 	n, err := openNotes(e.path())
@@ -184,7 +184,7 @@ func (e *engine) notes() (names []string) {
 	return names
 }
 
-// noNotes checks that no container is noted on disk.
+// noNotes checks that no container has a note on disk.
 func (e *engine) noNotes() {
 	e.Helper()
 	if names := e.notes(); len(names) > 0 {

@@ -29,7 +29,7 @@ func (e *engine) settled(name string, has, home int) docker.Astray {
 	return a
 }
 
-// whole checks that a container has all of its settings on its network, and asks for the given address or for none.
+// whole checks that a container has all of its settings on its network, and asks only for the given addresses.
 func (e *engine) whole(name string, asks object) {
 	e.Helper()
 	asks["LinkLocalIPs"] = []any{"169.254.8.8"}
@@ -40,7 +40,7 @@ func (e *engine) whole(name string, asks object) {
 		"DriverOpts": object{"mode": "a b"}, "GwPriority": 7.0, "MacAddress": "02:42:0a:09:00:77"}
 	for key := range got {
 		if want[key] == nil {
-			delete(got, key) // the engine's client sends it empty
+			delete(got, key) // the engine's client sends this key empty
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -81,16 +81,16 @@ func TestBothFamilies(t *testing.T) {
 	}
 }
 
-// A container that is moved for one family keeps its own address of the other. An address that its user chose stops the
-// move.
+// A container that moves for one family keeps its own address of the other. If its user configured another address
+// there, the container does not move.
 func TestOtherFamily(t *testing.T) {
 	own, other := netip.MustParseAddr("fd00:9::2"), netip.MustParseAddr("fd00:9::7")
 	for _, c := range []struct {
-		has   netip.Addr // in the other family
-		asks  bool       // for it
+		has   netip.Addr // its address in the other family, IPv6
+		asks  bool       // whether its configuration has that address
 		own   []netip.Addr
 		moved bool
-		six   any // what it asks for then
+		six   any // the IPv6 address that it asks for afterwards
 	}{
 		{has: own, own: []netip.Addr{own}, moved: true, six: own.String()},
 		{has: own, own: []netip.Addr{own}, asks: true, moved: true, six: own.String()},
@@ -122,7 +122,7 @@ func TestOtherFamily(t *testing.T) {
 	}
 }
 
-// The note is on disk before the container is disconnected, and until it is reconnected.
+// The note is on disk from before the container is disconnected until it is reconnected.
 func TestNotedMeanwhile(t *testing.T) {
 	e := newEngine(t)
 	all := e.taken(e.runs("a", 1, 2), e.runs("b", 2, 1))
@@ -201,8 +201,8 @@ func TestStaysNoted(t *testing.T) {
 	e.noNotes()
 }
 
-// On a network without a subnet of its own, the engine refuses requested addresses, but the container gets its address
-// anyway. If another container has taken the address meanwhile, the container still gets connected.
+// On a network without a user-configured subnet, the engine refuses requested addresses, but the container gets its
+// address anyway. If another container has taken the address meanwhile, the container still gets connected.
 func TestAddressRefused(t *testing.T) {
 	for taken, want := range map[bool]ipam.PutBackCounts{false: {Done: 1}, true: {Refused: 1}} {
 		e := newEngine(t)
@@ -222,7 +222,7 @@ func TestAddressRefused(t *testing.T) {
 	}
 }
 
-// Damaged notes are an error, so that they are not overwritten.
+// Damaged notes are an error, so Berth does not overwrite them.
 func TestDamagedNotes(t *testing.T) {
 	e := newEngine(t)
 	must(t, os.WriteFile(e.path(), []byte("[{"), 0o600))

@@ -60,10 +60,10 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// A container that waits for a ring, but is not part of it, is not the one that is disconnected first.
+// A container that waits for a ring without being part of it is not disconnected first.
 func TestBesideRing(t *testing.T) {
 	e := newEngine(t)
-	// a has a second address, for which c waits
+	// a has a second address, and c waits for it
 	a, b, c := e.runs("a", 1, 2), e.runs("b", 2, 1), e.runs("c", 3, 4)
 	six := a
 	six.Has, six.Home = addrOf(4), addrOf(5)
@@ -122,7 +122,7 @@ func TestStays(t *testing.T) {
 	}
 }
 
-// If one container of a ring cannot be disconnected, the one that is disconnected already is reconnected with another
+// If a container of a ring cannot be disconnected, the first one, already disconnected, is reconnected with another
 // address.
 func TestBrokenRing(t *testing.T) {
 	e := newEngine(t)
@@ -187,7 +187,7 @@ func TestWhen(t *testing.T) {
 	}
 }
 
-// asks makes a container ask for an address by its configuration.
+// asks configures a container to ask for an address.
 func (e *engine) asks(name string, n int) {
 	e.named(name).On["IPAMConfig"] = object{"IPv4Address": addrOf(n).String()}
 }

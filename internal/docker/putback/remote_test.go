@@ -23,7 +23,7 @@ func (m mover) Move(ctx context.Context, order ipam.MoveOrder) (ipam.MoveAnswer,
 func TestRemote(t *testing.T) {
 	for _, row := range []struct {
 		mode     Mode
-		own, had int // last bytes of their addresses afterwards
+		own, had int // last bytes of the containers' addresses afterwards
 	}{{Reserved, 2, 3}, {All, 2, 4}, {off, 1, 3}} {
 		e := newEngine(t)
 		own, had := e.runs("own", 1, 2), e.runs("had", 3, 4)

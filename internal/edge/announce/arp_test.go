@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// TestFrame: an announcement is read as what it says, byte by byte.
+// TestFrame: an announcement has the right bytes, and ARPSender reads its contents.
 func TestFrame(t *testing.T) {
 	mac, a := net.HardwareAddr{2, 0, 0, 0, 0, 1}, netip.MustParseAddr("192.0.2.1")
-	want := "\xff\xff\xff\xff\xff\xff\x02\x00\x00\x00\x00\x01\x08\x06" + // to everybody, of us, ARP
+	want := "\xff\xff\xff\xff\xff\xff\x02\x00\x00\x00\x00\x01\x08\x06" + // to all, from us, ARP
 		"\x00\x01\x08\x00\x06\x04\x00\x02" + // Ethernet and IPv4, a reply
 		"\x02\x00\x00\x00\x00\x01\xc0\x00\x02\x01" + // we have it
 		"\xff\xff\xff\xff\xff\xff\xc0\x00\x02\x01"
@@ -22,7 +22,7 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// FuzzSender: whatever comes from the network is read or refused.
+// FuzzSender: any frame from the network is read or refused.
 func FuzzSender(f *testing.F) {
 	f.Add(arpFrame(arpRequest, net.HardwareAddr{2, 0, 0, 0, 0, 1}, netip.MustParseAddr("192.0.2.1")))
 	f.Add([]byte{})

@@ -20,7 +20,7 @@ import (
 
 var _ edge.Provider = (*command.Provider)(nil)
 
-// program writes a shell script, and returns it with the directory that it finds in $DIR.
+// program writes a shell script. It returns its path and the directory that the script finds in $DIR.
 func program(t *testing.T, body string) (path, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -42,7 +42,7 @@ func wanted() edge.State {
 	}
 }
 
-// TestProgram: the program gets what every provider gets, word by word. CS-12.
+// TestProgram: the program gets exactly what every provider gets. CS-12.
 func TestProgram(t *testing.T) {
 	path, dir := program(t, `
 echo "$*" >> $DIR/calls
@@ -111,7 +111,7 @@ func read(t *testing.T, file string, to any) {
 	}
 }
 
-// TestRefuses: what fails is told with the program's own words; a late renewal is known as one.
+// TestRefuses: an error contains the program's own words. A late renewal is recognized as one.
 func TestRefuses(t *testing.T) {
 	path, dir := program(t, `
 case $1 in
@@ -152,7 +152,7 @@ esac`)
 	}
 }
 
-// TestHangs: a program that does not end is killed with the context, with what it has started.
+// TestHangs: if a program does not end, it is killed with the context, and so is everything that it has started.
 func TestHangs(t *testing.T) {
 	path, _ := program(t, `sleep 600 & wait`)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

@@ -18,17 +18,17 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// harness is a daemon and a provider that only remember.
+// harness is a daemon and a provider that only record.
 type harness struct {
 	mu      sync.Mutex
-	lines   []ipam.EdgeNews // of one connection
+	lines   []ipam.EdgeNews // sent on each connection
 	more    chan ipam.EdgeNews
 	breaks  chan error
 	reports []ipam.EdgeReport
 	set     []edge.State
-	fails   error // of Set
+	fails   error // returned by Set
 	renewed []edge.BootTime
-	late    error // of Renew
+	late    error // returned by Renew
 	calls   int   // connections
 }
 
@@ -129,7 +129,7 @@ func ranges(t *testing.T) []ipam.EdgeRange {
 	return []ipam.EdgeRange{{Range: r, Announce: "eth0", OnCut: ipam.CutWithdraw}}
 }
 
-// TestFollows: the whole is set and told; then each change, and of that what has changed.
+// TestFollows: the follower sets and reports the whole state, then each change, and reports only what has changed.
 func TestFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true, Set: []ipam.EdgeMapping{first}})
@@ -161,7 +161,7 @@ func TestFollows(t *testing.T) {
 	})
 }
 
-// TestGoesOn: news that break off are asked for again, and the whole is told again; what is mapped stays so meanwhile.
+// TestGoesOn: if the news break off, the follower connects and reports the whole state again. Mappings stay meanwhile.
 func TestGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true, Set: []ipam.EdgeMapping{first}})
@@ -186,8 +186,8 @@ func TestGoesOn(t *testing.T) {
 	})
 }
 
-// TestFails: one address that cannot be mapped is told with its reason and tried again; where all of it failed nothing
-// is said to be over.
+// TestFails: an address that cannot be mapped is reported with the reason and tried again. If the whole state
+// failed, nothing is reported as withdrawn.
 func TestFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true,
@@ -224,7 +224,7 @@ func TestFails(t *testing.T) {
 	})
 }
 
-// TestOnce sets and tells once, and says what could not be mapped.
+// TestOnce: Once sets and reports the state once, and returns an error if it could not be mapped.
 func TestOnce(t *testing.T) {
 	h := newHarness(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true, Set: []ipam.EdgeMapping{first}})
 	if s, err := h.follower().Wanted(t.Context()); err != nil || len(s.Mappings) != 1 {
@@ -245,9 +245,9 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestRenews: where another host may take over, what is mapped answers until the range's TTL after the session was
-// kept, and each sign of that moves it on; one that comes too late has the whole asked for again, and never renews a
-// state that is not in place.
+// TestRenews: if another host may take over, mappings answer until the range's TTL after the last renewal of the
+// session. Each renewal extends this. After a late renewal the follower asks for the whole state again. It never
+// renews a state that is not in place.
 func TestRenews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fenced := ranges(t)

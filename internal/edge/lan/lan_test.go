@@ -14,7 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// harness is a daemon that asks, and what it is answered.
+// harness is a daemon that asks, with the answers that it gets.
 type harness struct {
 	asks    chan ipam.LANAsk
 	breaks  chan error
@@ -55,7 +55,7 @@ func question(id uint64, within time.Duration) ipam.LANAsk {
 	return ipam.LANAsk{ID: id, Verb: ipam.LANTake, Parent: "eth0", Within: ipam.Duration(within)}
 }
 
-// TestBeside: one question does not wait for another, and has the time that it allows.
+// TestBeside: one question does not wait for another. Each has its own time limit.
 func TestBeside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness()
@@ -86,7 +86,7 @@ func TestBeside(t *testing.T) {
 	})
 }
 
-// TestAgain: a daemon that is started again is found again, and what the one before it has asked is given up.
+// TestAgain: the edge reconnects to a restarted daemon, and cancels the previous daemon's questions.
 func TestAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness()

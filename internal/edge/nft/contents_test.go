@@ -15,7 +15,7 @@ import (
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-// TestContents: what a mapping puts where.
+// TestContents: which elements mappings and ranges put into which map or set.
 func TestContents(t *testing.T) {
 	inside := netip.MustParsePrefix("172.30.1.0/24")
 	s := edge.State{
@@ -68,7 +68,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// TestDifference: what it takes away and adds makes one set the other, and it touches nothing that both have.
+// TestDifference: the removals and additions turn one set into the other, and touch nothing that both have.
 func TestDifference(t *testing.T) {
 	some := rapid.MapOfN(rapid.StringMatching(`[a-f]`), rapid.StringMatching(`[xy]`), 0, 6)
 	rapid.Check(t, func(t *rapid.T) {
@@ -93,7 +93,7 @@ func TestDifference(t *testing.T) {
 	})
 }
 
-// TestJoinEnds: intervals are read whatever the order in which the kernel tells their ends, also such as touch.
+// TestJoinEnds: intervals are read in whatever order the kernel lists their ends, even if intervals touch.
 func TestJoinEnds(t *testing.T) {
 	want := elements{"b": "d", "d": "e", "g": "h", "x": ""}
 	var list []nftables.SetElement
@@ -103,7 +103,7 @@ func TestJoinEnds(t *testing.T) {
 			list = append(list, nftables.SetElement{Key: []byte(end), IntervalEnd: true})
 		}
 	}
-	list = append(list, nftables.SetElement{Key: []byte("a"), IntervalEnd: true}, // of one that has ended by itself
+	list = append(list, nftables.SetElement{Key: []byte("a"), IntervalEnd: true}, // of an expired interval
 		nftables.SetElement{Key: []byte("j"), IntervalEnd: true})
 	rapid.Check(t, func(t *rapid.T) {
 		if got := joinEnds(rapid.Permutation(list).Draw(t, "list")); !maps.Equal(got, want) {
@@ -125,7 +125,7 @@ func TestSpanText(t *testing.T) {
 	}
 }
 
-// TestContradiction: which connections are forgotten. The second of two states is the one that is there.
+// TestContradiction: which connections contradict the state and are removed.
 func TestContradiction(t *testing.T) {
 	inside := netip.MustParsePrefix("172.30.1.0/24")
 	s := edge.State{
@@ -164,7 +164,7 @@ func TestContradiction(t *testing.T) {
 			for _, a := range []string{c.from, c.to, c.answeredBy, c.answers} {
 				all[addr(a)] = true
 			}
-			for a := range all { // addresses that are none of the edge's are never asked for
+			for a := range all { // other addresses than the edge's are never checked
 				if !s.Ranges[0].Contains(a) {
 					delete(all, a)
 				}

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCrowdOfAddresses: where more happens to devices at once than is read in time, the kernel says no more of them.
-// The provider asks anew, and hears what happens after that.
+// TestCrowdOfAddresses: if devices change faster than the provider reads, the kernel stops its notifications. The
+// provider subscribes again, and hears of later changes.
 func TestCrowdOfAddresses(t *testing.T) {
 	p := apart(t)
-	kernel, err := netlink.NewHandle(unix.NETLINK_ROUTE) // of this namespace, whichever thread calls it
+	kernel, err := netlink.NewHandle(unix.NETLINK_ROUTE) // it stays in this namespace, whichever thread uses it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestCrowdOfAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := range 4000 { // nobody hears them
+	for n := range 4000 { // nothing reads these notifications
 		if err := add(n); err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestCrowdOfAddresses(t *testing.T) {
 	go func() {
 		defer cancel()
 		heard := 0
-		for n := 4000; ctx.Err() == nil && heard < 3; n++ { // it looks by itself when a watch begins: that is two
+		for n := 4000; ctx.Err() == nil && heard < 3; n++ { // two are the starts of watches
 			p.stray.Store(false)
 			if err := add(n); err != nil {
 				t.Error(err)

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// apart is a provider in a network namespace of its own, which has the test's thread for good: both end with the test.
+// apart returns a provider in a new network namespace on the test's thread. Both end with the test.
 func apart(t *testing.T) *Provider {
 	t.Helper()
 	runtime.LockOSThread()
@@ -29,8 +29,8 @@ func apart(t *testing.T) *Provider {
 	return p
 }
 
-// TestTicket: a transaction that comes later than a ticket lasts fails as a whole, as that of a process does which was
-// frozen between its look at the clock and the call; so does one whose ranges have ended.
+// TestTicket: a transaction fails as a whole if its ticket has expired, for example because the process was frozen
+// between its look at the clock and the call. It also fails if its ranges have expired.
 func TestTicket(t *testing.T) {
 	p := apart(t)
 	s := edge.State{Ranges: []edge.Range{

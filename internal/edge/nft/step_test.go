@@ -10,7 +10,7 @@ import (
 	"berth/internal/edge"
 )
 
-// someMappings draws mappings in the order of their addresses; no two have one guest.
+// someMappings draws mappings in the order of their addresses, each with a different guest.
 func someMappings(t *rapid.T) (all []edge.Mapping) {
 	guests := map[netip.Addr]bool{}
 	for i := range 8 {
@@ -30,7 +30,7 @@ func someMappings(t *rapid.T) (all []edge.Mapping) {
 	return all
 }
 
-// TestStep: the contents after a step are those of the state, and the change that it tells leads there.
+// TestStep: after a step, the contents are those of the state, and the returned change leads to them.
 func TestStep(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ranges := []edge.Range{{From: netip.MustParseAddr("10.64.0.0"), To: netip.MustParseAddr("10.64.0.255"),
@@ -79,7 +79,7 @@ func TestStep(t *testing.T) {
 	})
 }
 
-// TestStepRefused: what contradicts itself is refused as of a whole state, and nothing changes.
+// TestStepRefused: a contradictory step is refused like a contradictory whole state, and nothing changes.
 func TestStepRefused(t *testing.T) {
 	a := func(text string) netip.Addr { return netip.MustParseAddr(text) }
 	in := netip.MustParsePrefix("172.16.0.0/24")
