@@ -13,11 +13,11 @@ import (
 	"berth/test/lab"
 )
 
-// absence is a way to run Berth, and how it goes away there.
+// absence is a way to run Berth, with what stops and starts Berth in that way.
 type absence struct {
 	way      string
 	berth    Berth
-	crash    func() error // SIGKILL, after which it is started again by whoever does so in this way
+	crash    func() error // SIGKILL; then `restarts` starts it again
 	gone     func() error // it ends for good
 	back     func() error // it runs again after that
 	restarts string       // who starts it after a crash
@@ -25,7 +25,7 @@ type absence struct {
 
 // Berth is gone, in each way to run it. Running containers continue and reach one another. A container that starts
 // after a crash waits for the restart. While Berth stays away, a start is refused in the end. No address is given
-// twice. docs/hangs.md has the seconds of a run; test/machine has systemd.
+// twice. docs/hangs.md has the measured seconds; test/machine has systemd.
 func TestAbsence(t *testing.T) {
 	t.Parallel()
 	for i, way := range []struct {
@@ -45,12 +45,12 @@ func absentDaemon(t *testing.T) absence {
 	d := daemon(t, "absent", pluginDir)
 	var revived sync.WaitGroup
 	t.Cleanup(revived.Wait)
-	crash := func() error { // a supervisor is as fast as a person who looks: after the engine's first try
+	crash := func() error { // a supervisor is as fast as a person who looks: it comes after the engine's first try
 		if err := d.Kill(); err != nil {
 			return err
 		}
 		revived.Go(func() {
-			time.Sleep(2 * time.Second) // which is what is measured, not waited for
+			time.Sleep(2 * time.Second) // the delay to measure; it waits for no event
 			lab.Check(t, d.Revive())
 		})
 		return nil
@@ -90,8 +90,8 @@ func absentPlugin(t *testing.T) absence {
 		back: p.Enable}
 }
 
-// again runs a container. If the connection broke within a call, the engine repeats that call with an empty body. Berth
-// refuses it and says to do it again, as is done here, once.
+// again runs a container. If the connection broke within a call, the engine repeats that call with an empty body.
+// Berth refuses the repetition and says to try again. again does so once.
 func again(h *Harness, network string) string {
 	h.Helper()
 	name := h.name()
@@ -106,7 +106,7 @@ func again(h *Harness, network string) string {
 	return name
 }
 
-// measure goes through one absence after the other, and logs how long each command took.
+// measure goes through the absences one after the other and logs how long each command took.
 func (a absence) measure(h *Harness) {
 	h.Helper()
 	runs, stops := h.network("--subnet", h.v4("0/26")), h.network("--subnet", h.v4("64/26"))
@@ -167,7 +167,7 @@ func (a absence) measure(h *Harness) {
 	}
 }
 
-// took is how long something takes.
+// took returns how long a function takes.
 func took(do func()) time.Duration {
 	begun := time.Now()
 	do()
@@ -175,7 +175,7 @@ func took(do func()) time.Duration {
 }
 
 // An engine that starts without Berth waits for it once for each network, and then starts none of the containers
-// there. When Berth is back they start, with addresses of their own.
+// there. When Berth is back, they start with different addresses.
 func TestAbsentAtBoot(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, 59)

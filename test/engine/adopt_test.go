@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// A Docker network of the engine's own IPAM becomes a plan, without a change in Docker. By the commands that `berth
-// adopt` prints it moves to Berth, and each container keeps its addresses.
+// A Docker network on the engine's own IPAM becomes a plan, without a change in Docker. The commands that `berth
+// adopt` prints move it to Berth, and each container keeps its addresses.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	h, d := witnessed(t, 66)
-	h.Berth = d // which is the one that `berth adopt` names
+	h.Berth = d // `berth adopt` names this one
 	n, front := h.name(), h.name()
 	h.docker("network", "create", "--ipv6", "--subnet", h.v4("0/24"), "--gateway", h.v4("254"), "--ip-range",
 		h.v4("64/26"), "--subnet", h.v6("::/64"), "--gateway", h.v6("::1"), n)

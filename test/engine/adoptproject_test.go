@@ -12,7 +12,7 @@ import (
 	"berth/test/lab"
 )
 
-// Services with names of their own, an address and two networks, as published files have them.
+// Services with their own names, a static address and two networks, as in published files.
 const photosFile = `
 version: "3.7"
 services:
@@ -41,12 +41,12 @@ networks:
       config: [{subnet: ${subnet}}]
 `
 
-// A Compose project on networks of the engine's own IPAM is moved to Berth by one command and the steps that it prints.
-// Afterwards each of its containers has its old addresses.
+// One command, and the steps that it prints, move a Compose project from networks on the engine's own IPAM to Berth.
+// Afterwards each container has its old addresses.
 func TestAdoptProject(t *testing.T) {
 	t.Parallel()
 	h, d := witnessed(t, 181)
-	h.Berth = d // which is the one that `berth adopt` names
+	h.Berth = d // `berth adopt` names this one
 	p := h.newProject(photosFile, map[string]string{"address": h.v4("77")})
 	p.command = composeCommands(t)["1.29"]
 	for _, service := range []string{"database", "server", "cache"} { // their order determines their addresses
@@ -72,7 +72,7 @@ func TestAdoptProject(t *testing.T) {
 	h.finds()
 }
 
-// everywhere are the IPv4 addresses of the project's containers, by container and network.
+// everywhere returns the IPv4 addresses of the project's containers, by container and network.
 func (p *project) everywhere() map[string]map[string]string {
 	p.Helper()
 	all := map[string]map[string]string{}
@@ -93,7 +93,7 @@ func (p *project) everywhere() map[string]map[string]string {
 	return all
 }
 
-// follow does what the lines that are indented say.
+// follow runs the indented lines.
 func (p *project) follow(said string) {
 	p.Helper()
 	done := 0

@@ -12,9 +12,9 @@ import (
 	"berth/test/lab"
 )
 
-// One host is cut off from etcd, and the other continues. The first refuses new addresses of the shared spaces, with
-// the reason; its own space works; it keeps releases for later, and gives out the headroom that it had claimed. After
-// the reconnection everything settles by itself. At no moment do two containers have one address (invariants 1, 2, 4,
+// One host is cut off from etcd, and the other continues. The first host refuses new addresses of the shared spaces,
+// with the reason. Its own space works. It keeps releases for later and gives out its claimed headroom. After the
+// reconnection everything settles by itself. At no moment do two containers have the same address (invariants 1, 2, 4,
 // 6 and 7).
 func TestAway(t *testing.T) {
 	t.Parallel()
@@ -49,7 +49,7 @@ func TestAway(t *testing.T) {
 
 	lab.Must(t, cutOff(b.engine.name))
 	b.refusesAway(pool)
-	c.reach(before) // what runs goes on
+	c.reach(before) // running containers continue
 	lab.Check(t, lab.Eventually(20*time.Second, func() error {
 		st, err := b.away()
 		if err == nil && st.Away == "" {
@@ -60,7 +60,7 @@ func TestAway(t *testing.T) {
 	if err := b.startMany("own", 3); err != nil {
 		t.Errorf("a network of the host's own space: %v", err)
 	}
-	waited, err := b.away() // for what became of the first request, perhaps
+	waited, err := b.away() // the first request may have left one
 	gone := b.dropsOne("lan")
 	if st, stErr := b.away(); err != nil || stErr != nil || st.Waiting != waited.Waiting+1 {
 		t.Errorf("a container of the shared network was removed, while etcd is out of reach: %+v, before that %+v "+
@@ -73,7 +73,7 @@ func TestAway(t *testing.T) {
 
 	c.outOfHeadroom(claimed)
 
-	// Its Berth is killed as well, and does not reach etcd when it begins: what it has kept is still known.
+	// The Berth of the cut-off host is killed, too, and starts without etcd. It still knows its kept releases.
 	lab.Must(t, b.Berth.Kill(), b.Berth.Revive())
 	if err := b.startMany("own", 1); err != nil {
 		t.Errorf("a network of the host's own space, etcd was never reached: %v", err)
@@ -94,13 +94,13 @@ func TestAway(t *testing.T) {
 	c.settled()
 }
 
-// spare is the headroom of each host on the network spare.
+// spare returns the headroom of each host on the network spare.
 func spare() int { return sample(0, 4, 16) }
 
-// more is how many containers the one host starts while the other one is cut off.
+// more returns how many containers one host starts while the other is cut off.
 func more() int { return sample(0, 4, 20) }
 
-// spareSubnet is that of the network spare, of which each host has a headroom.
+// spareSubnet is the subnet of the network spare. Each host has a headroom there.
 const spareSubnet = "10.79.0.0/24"
 
 // joinSpare creates the host's Docker network on spare, with a bridge that no other host sees.
@@ -111,8 +111,7 @@ func (h *Host) joinSpare() error {
 	return err
 }
 
-// headroom waits until a host has claimed so many addresses of spare in advance, as the other hosts see it, and returns
-// them.
+// headroom waits until all hosts show that one host has claimed want addresses of spare in advance. It returns them.
 func (c *Cluster) headroom(of *Host, want int) (addresses []string) {
 	c.Helper()
 	lab.Await(c, 30*time.Second, func() error {
@@ -136,7 +135,7 @@ func (c *Cluster) headroom(of *Host, want int) (addresses []string) {
 	return addresses
 }
 
-// refusesAway checks that a host that is cut off, and its engine, refuse an address of lan with the reason.
+// refusesAway checks that the cut-off host and its engine refuse an address of lan, with the reason.
 func (h *Host) refusesAway(pool string) {
 	h.Helper()
 	got, err := takeByHand(h.daemon.PluginSocket(), pool, "", "02:62:74:00:b1:01")
@@ -155,7 +154,7 @@ func (h *Host) refusesRun(network string, words ...string) {
 	h.docker("rm", "--force", name)
 }
 
-// dropsOne removes one of the host's containers on a network, and returns the address that it had.
+// dropsOne removes one of the host's containers on a network and returns its address.
 func (h *Host) dropsOne(network string) string {
 	h.Helper()
 	held, err := h.held(network)
@@ -166,8 +165,8 @@ func (h *Host) dropsOne(network string) string {
 	return held[0].Address
 }
 
-// outOfHeadroom has the second host, which is cut off, give out all that it has claimed, and then refuse, while the
-// first one goes on.
+// outOfHeadroom checks that the second host, which is cut off, gives out all its claimed addresses and then refuses.
+// The first host continues.
 func (c *Cluster) outOfHeadroom(claimed []string) {
 	c.Helper()
 	a, b := c.hosts[0], c.hosts[1]
@@ -196,15 +195,15 @@ func (c *Cluster) outOfHeadroom(claimed []string) {
 	b.refusesRun("spare", "out of reach")
 }
 
-// settled waits until what each Berth has on record of the shared networks is what all containers have, with nothing to
-// find for a check.
+// settled waits until each Berth's records of the shared networks match the addresses of all containers, and `berth
+// check` finds nothing.
 func (c *Cluster) settled() {
 	c.Helper()
 	lab.Await(c, time.Minute, func() error {
 		for network, subnet := range map[string]string{"lan": lanSubnet, "spare": spareSubnet} {
 			all, err := c.holders(network)
 			if err != nil {
-				c.Fatal(err) // an address is twice: that settles nothing
+				c.Fatal(err) // a duplicate address: waiting does not help
 			}
 			for _, h := range c.hosts {
 				rest, err := recordsOf(h.Berth, subnet, all)

@@ -16,8 +16,7 @@ import (
 	"berth/test/lab"
 )
 
-// BenchmarkRun compares the whole life of a container on a network of Berth's with that on one of the engine's own
-// IPAM.
+// BenchmarkRun compares the whole life of a container on a Berth network with one on the engine's own IPAM.
 func BenchmarkRun(b *testing.B) {
 	d := daemon(b, "run", pluginDir, "--log-level", "warning")
 	builtIn := d.Name + "-own"
@@ -37,8 +36,8 @@ func BenchmarkRun(b *testing.B) {
 	b.ReportMetric(float64(ours)/float64(theirs), "time-ratio")
 }
 
-// BenchmarkIdle starts a container, with so many idle ones on its network, and times the request for its address as an
-// engine waits for it that sends no names. The daemon asks the engine who starts.
+// BenchmarkIdle starts a container with 0, 8 and 1000 idle ones on its network. It times the address request as an
+// engine that sends no names waits for it. The daemon asks the engine who starts.
 func BenchmarkIdle(b *testing.B) {
 	d := daemon(b, "idle", pluginDir, "--log-level", "warning")
 	times, name := timed(b, d.PluginSocket()), d.Name+"-timed"
@@ -54,7 +53,7 @@ func BenchmarkIdle(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() {
 				for len(times) > 0 {
-					<-times // of the gateway
+					<-times // those of the gateway
 				}
 				docked(b, "start", name)
 				took = append(took, <-times)
@@ -69,8 +68,8 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// timed makes a driver that passes requests on to a daemon, whose socket it is named after, and tells how long those
-// for addresses take.
+// timed creates a driver, named after a daemon's socket, that passes requests on to the daemon. It reports how long
+// each address request takes.
 func timed(b *testing.B, socket string) <-chan time.Duration {
 	b.Helper()
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "berth"})
@@ -85,7 +84,7 @@ func timed(b *testing.B, socket string) <-chan time.Duration {
 			times <- time.Since(begun)
 		}
 	})}
-	go func() { _ = server.Serve(l) }() // its error is that it was closed
+	go func() { _ = server.Serve(l) }() // it fails only because the server is closed
 	b.Cleanup(func() { server.Close() })
 	return times
 }
@@ -97,7 +96,7 @@ func docked(b *testing.B, args ...string) {
 	}
 }
 
-// cleared removes what a benchmark made, at its end, while the driver is there.
+// cleared removes what a benchmark made, at its end, while the driver still runs.
 func cleared(b *testing.B) {
 	b.Cleanup(func() {
 		err := removeContainers(machineEngine, prefix)

@@ -13,15 +13,15 @@ import (
 	"berth/test/lab"
 )
 
-// cleanUp removes all that a run made, or left when it was interrupted. It is harmless where there is nothing. It
-// returns the names of the networks that the engine keeps because it miscounts their endpoints.
+// cleanUp removes everything that a run made, or left when it was interrupted. If there is nothing, it does nothing.
+// It returns the names of the networks that the engine keeps because it miscounts their endpoints.
 func cleanUp(e Engine) (left []string, err error) {
 	var errs []error
 	if _, err := os.Stat("/run/" + demoName); err == nil {
 		_, err := demo("down")
 		errs = append(errs, err)
 	}
-	// A network goes after its containers and before its driver, which may be a container, too.
+	// A network is removed after its containers and before its driver, which may be a container, too.
 	errs = append(errs, removeContainers(e, mark+"([a-z]-)?[0-9]"))
 	left, err = removeNetworks(e, mark)
 	errs = append(errs, err, removeContainers(e, mark), removeVolumes(e, mark), removePlugins(e), removeImages(e),
@@ -35,8 +35,8 @@ func cleanUp(e Engine) (left []string, err error) {
 	return left, errors.Join(errs...)
 }
 
-// removeContainers removes the containers whose names begin with a regular expression. Compose puts an id before the
-// name of a container while it makes another one in its place, where it may be interrupted.
+// removeContainers removes the containers whose names begin with a regular expression. While Compose replaces a
+// container, it puts an id before its name. If it is interrupted, that name stays.
 func removeContainers(e Engine, begin string) error {
 	out, err := e.Docker("ps", "-aq", "--filter", "name=^/([0-9a-f]+_)?"+begin)
 	if err != nil {
@@ -45,14 +45,14 @@ func removeContainers(e Engine, begin string) error {
 	if out == "" {
 		return nil
 	}
-	// one after the other: engines of the 20.10 line miscount those that end at once
+	// one after the other: engines of the 20.10 line miscount containers that end at once
 	for id := range strings.FieldsSeq(out) {
 		err = errors.Join(err, removeContainer(e, id))
 	}
 	return err
 }
 
-// removeContainer does what `docker rm -f -v` does, and returns when the container is gone, whoever removes it.
+// removeContainer does what `docker rm -f -v` does. It returns when the container is gone, by any call.
 func removeContainer(e Engine, container string) error {
 	return lab.Eventually(20*time.Second, func() error {
 		_, err := e.api(http.MethodDelete, "/containers/"+container+"?force=1&v=1", nil)

@@ -18,7 +18,7 @@ import (
 	"berth/test/lab"
 )
 
-// Cluster is several Docker hosts on one fabric, whose Berths share one etcd.
+// Cluster is a set of Docker hosts on one fabric. Their Berths share one etcd.
 type Cluster struct {
 	*testing.T
 	fabric Fabric
@@ -26,17 +26,17 @@ type Cluster struct {
 	hosts  []*Host
 }
 
-// Host is one of them: a Harness with an engine and a Berth of its own, in namespaces of its own.
+// Host is a host of a Cluster: a Harness with its own engine and Berth, in its own namespaces.
 type Host struct {
 	*Harness
-	name    string // as Berth calls it: a, b, c
+	name    string // its name in Berth: a, b, c
 	address string // on ctl
 	engine  *PrivateEngine
-	daemon  *Daemon // nil where Berth is a plugin
+	daemon  *Daemon // nil if Berth is a plugin
 }
 
-// cluster makes so many hosts, whose scenarios have a number, and removes all of it when the test is over. Their
-// engines run and have the image of the tests; what Berth they have is for the test to say.
+// cluster makes hosts, each with a scenario of the given number, and removes everything when the test ends. Their
+// engines run and have the test image. The test chooses their Berths.
 func cluster(t *testing.T, hosts, number int) *Cluster {
 	t.Helper()
 	c := &Cluster{T: t}
@@ -68,7 +68,7 @@ func (c *Cluster) build(t *testing.T, name string, number, scenario int) (*Host,
 	if err := c.fabric.plug(ns, "lan"); err != nil {
 		return nil, err
 	}
-	// The bridge of the containers carries the host's port to the others.
+	// The containers' bridge connects the host's port to the other hosts.
 	if err := ip("-n "+ns+" link add brl2 type bridge", "-n "+ns+" link set lan0 master brl2", "-n "+ns+
 		" link set brl2 up"); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (c *Cluster) serve(flags ...string) {
 	}))
 }
 
-// berthOf is a Berth in a host's namespaces, not started, which calls the host by a name.
+// berthOf returns a Berth in a host's namespaces, not started. It calls the host by a name.
 func (c *Cluster) berthOf(h *Host, name string, flags ...string) *Daemon {
 	flags = append([]string{"--store", "etcd", "--etcd-endpoints", etcdURL, "--host", name, "--docker-host",
 		h.engine.URL()}, flags...)
@@ -106,7 +106,7 @@ func (c *Cluster) berthOf(h *Host, name string, flags ...string) *Daemon {
 // each does something on all hosts at the same time.
 func (c *Cluster) each(do func(*Host) error) error { return atOnce(c.hosts, do) }
 
-// atOnce does something with all at the same time; its error says what went wrong with which.
+// atOnce does something with all of them at the same time. Its error names those that failed, with the reason.
 func atOnce[T any](all []T, do func(T) error) error {
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
@@ -123,7 +123,7 @@ func atOnce[T any](all []T, do func(T) error) error {
 
 func (h *Host) String() string { return "host " + h.name }
 
-// stop ends the cluster. It is torn down, not left in order: what a test wants of its end it looks at before.
+// stop destroys the cluster without an orderly shutdown. A test must check the final state before that.
 func (c *Cluster) stop() error {
 	errs := []error{c.each((*Host).stop)}
 	if c.etcd != nil {
@@ -156,13 +156,13 @@ func (h *Host) stop() error {
 	return errors.Join(append(errs, lab.UnmountUnder(h.engine.path("")), os.RemoveAll(h.engine.path("")))...)
 }
 
-// crash ends a host's engine and its Berth as a power cut does; its containers' processes live on. back starts both
-// again.
+// crash ends a host's engine and its Berth as a power cut does. The processes of its containers live on. back starts
+// both again.
 func (h *Host) crash() error { return errors.Join(h.engine.Kill(), h.daemon.Kill()) }
 
 func (h *Host) back() error { return errors.Join(h.daemon.Revive(), h.engine.Start()) }
 
-// startMany runs so many containers on a network, all at once, by as many callers: of the engine's API, since the
+// startMany runs containers on a network, all at once, each from its own caller. It uses the engine's API, because the
 // docker command takes more of the machine than the engine.
 func (h *Host) startMany(network string, count int) error {
 	names := make([]string, count)
@@ -188,7 +188,7 @@ type Held struct {
 	pid                           string // of a process in its network namespace
 }
 
-// held is what a host's containers have on a network: Docker says it, and the container's own device shows it.
+// held returns what a host's containers have on a network. Docker and the containers' devices must agree.
 func (h *Host) held(network string) ([]Held, error) {
 	ids, err := h.Engine.Docker("ps", "--quiet", "--no-trunc", "--filter", "network="+network)
 	if err != nil {
@@ -223,9 +223,8 @@ func (h *Host) held(network string) ([]Held, error) {
 	return all, nil
 }
 
-// pings has one of the host's containers call all addresses, and tells which of them do not answer. Those are called
-// again for a while: the kernel's table of neighbours, which all namespaces of a machine share, may have no room for a
-// moment.
+// pings calls all addresses from one of the host's containers and reports those that do not answer. It calls these
+// again for a while: all namespaces of a machine share the kernel's neighbour table, which may be full for a moment.
 func (h *Host) pings(all []Held) error {
 	at := slices.IndexFunc(all, func(x Held) bool { return x.Host == h.name })
 	if at < 0 {

@@ -13,9 +13,9 @@ import (
 	"berth/test/lab"
 )
 
-// composeFile is a plain Compose file on a planned network: one service takes what the pool gives, one has an address
-// of its own. For that one the engine wants the subnet to be named ("supported only when connecting to networks with
-// user configured subnets"), whatever driver it has.
+// composeFile is a plain Compose file on a planned network. One service takes an address of the pool, one has a static
+// address. For a static address the engine requires that the network names its subnet ("supported only when connecting
+// to networks with user configured subnets"), whatever its driver.
 const composeFile = `
 services:
   web:
@@ -72,7 +72,7 @@ func compose(h *Harness) {
 			h.Errorf("after compose down the plan is %+v", left)
 		}
 	}
-	// Without an address of a service's own, the option alone is enough.
+	// Without a static address of a service the option alone is enough.
 	file = h.composeFile(fmt.Sprintf(`
 services:
   web:
@@ -102,7 +102,7 @@ func (h *Harness) composeFile(text string) string {
 	return path
 }
 
-// compose runs docker-compose, which must succeed: the newer Compose passes on no options of a network's IPAM.
+// compose runs docker-compose, which must succeed. The newer Compose passes on no IPAM options of a network.
 func (h *Harness) compose(file, project string, args ...string) {
 	h.Helper()
 	command := append([]string{"DOCKER_HOST=unix://" + h.Engine.Socket, "docker-compose", "--file", file,
@@ -110,8 +110,8 @@ func (h *Harness) compose(file, project string, args ...string) {
 	h.inCompose(project, command)
 }
 
-// inCompose runs a command of Compose with its environment before it, which must succeed. Only `down` may leave a
-// network, if the engine miscounts its endpoints: the containers are gone, and an `up` takes the network that is there.
+// inCompose runs a Compose command that begins with its environment; the command must succeed. Only `down` may leave a
+// network, if the engine miscounts its endpoints: the containers are gone, and an `up` takes the existing network.
 func (h *Harness) inCompose(project string, command []string) {
 	h.Helper()
 	_, err := lab.Run(2*time.Minute, nil, "env", command...)

@@ -10,7 +10,7 @@ import (
 	"berth/test/lab"
 )
 
-// LN-3: what the container shows, what Docker says and what Berth has on record are one address.
+// LN-3: the container, Docker and Berth's records show the same address.
 func runShowsAddress(h *Harness) {
 	n := h.network("--subnet", h.v4("0/24"))
 	var all []string
@@ -25,12 +25,12 @@ func runShowsAddress(h *Harness) {
 		"eth0"); shown == "" {
 		h.Error("a container that ends by itself shows no address")
 	}
-	if left := h.leases(h.v4("0/24")); len(left) != 5 { // four and the gateway
+	if left := h.leases(h.v4("0/24")); len(left) != 5 { // four containers and the gateway
 		h.Errorf("Berth has %+v", left)
 	}
 }
 
-// LN-9: an explicit address is given, and refused to a second container with the name of its holder.
+// LN-9: an explicit address is given. A second container is refused it, with the name of the holder.
 func explicitAddress(h *Harness) {
 	n := h.network("--subnet", h.v4("0/24"), "--ip-range", h.v4("128/25"))
 	first := h.container(n, "--ip", h.v4("50"))
@@ -38,7 +38,7 @@ func explicitAddress(h *Harness) {
 		h.Fatalf("--ip %s gave %s", h.v4("50"), a)
 	}
 	ep := h.endpoint(first, n)
-	// An engine of the 20.10 line tells Berth no names: the holder is known by its MAC, where that is asked for.
+	// An engine of the 20.10 line sends Berth no names: the holder is known by its MAC, if Berth asks for MACs.
 	holder := []string{h.v4("50")}
 	if asksMAC(h.Berth) {
 		holder = append(holder, ep.MacAddress)
@@ -50,13 +50,13 @@ func explicitAddress(h *Harness) {
 	h.hasAddress(h.container(n, "--ip", h.v4("50")), n, h.v4("50"))
 }
 
-// gateway is the gateway that a container has on a network.
+// gateway returns the gateway of a container on a network.
 func (h *Harness) gateway(container, network string) string {
 	h.Helper()
 	return h.endpoint(container, network).Gateway
 }
 
-// LN-3, BO-2: a container with a MAC of its own gets its address back though others came between.
+// LN-3, BO-2: a container with its own MAC gets its address back, even if other containers started in between.
 func macKeepsAddress(h *Harness) {
 	n := h.network("--subnet", h.v4("0/24"), "--ip-range", h.v4("64/29"))
 	bystander := h.container(n)
@@ -67,8 +67,8 @@ func macKeepsAddress(h *Harness) {
 	before := h.address(c, n)
 	h.recorded(before, mac)
 	h.docker("stop", c)
-	// The witness takes a request for that of the one container that ended or was made in the last moments. So that
-	// this is not c, three others are made behind its end, of which the last one does not start; and they are known.
+	// The witness attributes a request to the only container that ended or was created in the last moments. So that
+	// this is not c, three others are created after c ends. The last does not start. The witness must know them.
 	var others []string
 	for range 3 {
 		other := h.name()
@@ -79,7 +79,7 @@ func macKeepsAddress(h *Harness) {
 	if _, unwitnessed := h.Berth.(*Plugin); !unwitnessed {
 		renamed := h.name()
 		h.docker("rename", bystander, renamed)
-		h.seen(h.address(renamed, n), renamed) // of which the engine told last
+		h.seen(h.address(renamed, n), renamed) // the engine's latest event
 	}
 	if l := h.lease(before); l.Kind != "" {
 		h.Errorf("while the container is stopped, %s is on record as %+v", before, l)
@@ -99,7 +99,7 @@ func macKeepsAddress(h *Harness) {
 	h.hasAddress(c, n, before)
 }
 
-// LN-10: disconnecting and removing gives the address back.
+// LN-10: disconnecting or removing a container releases its address.
 func disconnectAndConnect(h *Harness) {
 	n := h.network("--subnet", h.v4("0/24"))
 	c := h.container(n)
@@ -116,7 +116,7 @@ func disconnectAndConnect(h *Harness) {
 	}
 }
 
-// BO-7: a range that is full is refused with its name, and serves again as soon as an address comes back.
+// BO-7: a full range is refused with its name, and serves again as soon as an address is released.
 func fullRange(h *Harness) {
 	n := h.network("--subnet", h.v4("0/24"), "--ip-range", h.v4("8/31"), "--gateway", h.v4("1"))
 	first, second := h.container(n), h.container(n)
@@ -128,8 +128,8 @@ func fullRange(h *Harness) {
 	}
 }
 
-// calls checks that a container reaches an address, or a name. It is called again for a while: the kernel's table of
-// neighbours, which all namespaces of a machine share, may have no room for a moment.
+// calls checks that a container reaches an address or a name. It tries for a while: all namespaces of a machine share
+// the kernel's neighbour table, which may be full for a moment.
 func (h *Harness) calls(from, to string) {
 	h.Helper()
 	lab.Check(h, h.called(from, to))
@@ -146,7 +146,7 @@ func (h *Harness) called(from, to string) error {
 	})
 }
 
-// Containers reach one another at the addresses that Berth gave.
+// Containers reach one another at the addresses from Berth.
 func ping(h *Harness) {
 	n := h.network("--subnet", h.v4("0/24"))
 	a, b := h.container(n), h.container(n)
@@ -155,7 +155,7 @@ func ping(h *Harness) {
 	h.calls(a, h.gateway(a, n))
 }
 
-// Invariants 1 and 2: killed while containers run, Berth comes back with what it had and gives none of it twice.
+// Invariants 1 and 2: killed while containers run, Berth comes back with its records and gives no address twice.
 func killed(h *Harness) {
 	n := h.network("--subnet", h.v4("0/24"))
 	holders := map[string]string{}
@@ -176,13 +176,13 @@ func killed(h *Harness) {
 		add()
 		add()
 	}
-	for a, c := range holders { // all are still there, and still theirs
+	for a, c := range holders { // all still run and have their addresses
 		h.hasAddress(c, n, a)
 	}
 	if got := h.leases(h.v4("0/24")); len(got) != len(holders)+1 {
 		h.Errorf("%d containers and a gateway; Berth has %+v", len(holders), got)
 	}
-	// Killed with a container stopping: the engine tries the release again until Berth is back.
+	// Berth is killed while a container stops: the engine tries the release again until Berth is back.
 	for _, c := range holders {
 		lab.Must(h, h.Berth.Kill())
 		released := make(chan error, 1)

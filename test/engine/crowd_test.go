@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// crowdRounds is how often what happens to several containers is tried.
+// crowdRounds returns how often a test repeats what happens to several containers.
 func crowdRounds() int { return sample(*keptRounds/5, 5, 20) }
 
-// crowd is how many containers come back at once at most.
+// crowd returns how many containers come back at once at most.
 func crowd() int { return sample(0, 4, 8) }
 
-// five are the services of a project, which is recreated all at once.
+// five are the services of a project. All are recreated at once.
 var five = []string{"a", "b", "c", "d", "e"}
 
 // fiveFile is a Compose file of five services on an existing network.
@@ -33,7 +33,7 @@ func (p *project) fives() (all []string) {
 	return all
 }
 
-// recreated starts the services of a project and makes all of them afresh at once, again and again.
+// recreated starts the services of a project and recreates them all at once, repeatedly.
 func (p *project) recreated(network string) tally {
 	p.Helper()
 	p.run("up", "--detach")
@@ -44,7 +44,7 @@ func (p *project) recreated(network string) tally {
 	return got
 }
 
-// atOnce restarts two, four and eight containers at once; under -short four.
+// atOnce restarts two, four and eight containers at once; under -short only four.
 func (k *kept) atOnce(network string, containers []string, check func(what string, got tally)) {
 	k.Helper()
 	sizes := []int{2, 4, 8}
@@ -58,7 +58,7 @@ func (k *kept) atOnce(network string, containers []string, check func(what strin
 	}
 }
 
-// crowded are containers that run on a network.
+// crowded starts containers on a network and returns their names.
 func (h *Harness) crowded(network string, options ...string) (all []string) {
 	h.Helper()
 	for range crowd() {
@@ -67,7 +67,7 @@ func (h *Harness) crowded(network string, options ...string) (all []string) {
 	return all
 }
 
-// outside checks that containers shared out the addresses that they had before.
+// outside checks that the containers share out their old addresses among themselves.
 func (k *kept) outside(what string, got tally) {
 	k.Helper()
 	if k.way.witnessed() && got.outside > 0 {
@@ -83,9 +83,9 @@ func (k *kept) sure(what string, got tally) {
 	}
 }
 
-// If several containers are started one after the other, and a witness asks the engine who starts, each has its own
-// address again. Of those that start at once nobody can tell which is which: they share out the addresses that they
-// had, and pinned containers have their own.
+// If several containers start one after the other, and a witness asks the engine which one starts, each gets its own
+// address again. If they start at once, Berth cannot tell them apart: they share out their old addresses, and pinned
+// containers keep theirs.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, 50)

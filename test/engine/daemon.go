@@ -15,25 +15,25 @@ import (
 	"berth/test/lab"
 )
 
-// pluginDir is where the engine looks for legacy plugins: a socket's base name is its driver's name.
+// pluginDir is where the engine looks for legacy plugins: a driver has the name of its socket's file.
 const pluginDir = "/run/docker/plugins"
 
 // Berth is a running driver as the engine and a person see it.
 type Berth interface {
-	Driver() string      // what --ipam-driver takes
-	AdminSocket() string // where its command line reaches it
-	Kill() error         // SIGKILL; it returns when the process is dead
-	Revive() error       // it runs again after Kill, with the same state; returns when it answers
-	Log() string         // what it has written, for a test that failed
+	Driver() string      // the name for --ipam-driver
+	AdminSocket() string // the socket for its command line
+	Kill() error         // SIGKILL; returns when the process is dead
+	Revive() error       // starts it again after Kill, with the same state; returns when it answers
+	Log() string         // its output, for a test that failed
 }
 
-// byMAC is a daemon as the engine meets it on its second plugin socket, where it is asked for MACs.
+// byMAC is a daemon on its second plugin socket, where it asks the engine for MACs.
 type byMAC struct{ *Daemon }
 
-// Driver is the name that the engine knows that socket by.
+// Driver returns the name of that socket's driver.
 func (m byMAC) Driver() string { return m.Name + "-mac" }
 
-// asksMAC reports whether a Berth has the engine say the MACs of containers.
+// asksMAC reports whether a Berth asks the engine for the MACs of containers.
 func asksMAC(b Berth) bool {
 	switch b := b.(type) {
 	case byMAC:
@@ -46,24 +46,24 @@ func asksMAC(b Berth) bool {
 	return false
 }
 
-// macFits reports whether a MAC on record can be that of a container: the very one where the engine was asked for it.
+// macFits reports whether a recorded MAC can be a container's: the same one if Berth asks for MACs, else also none.
 func macFits(b Berth, recorded, mac string) bool {
 	return recorded == mac || recorded == "" && !asksMAC(b)
 }
 
-// Daemon is `berth serve` on legacy plugin sockets. Several live side by side under different names.
+// Daemon is `berth serve` on legacy plugin sockets. Several run side by side under different names.
 type Daemon struct {
 	Name    string // the driver's name
 	Binary  string
-	Sockets string   // the directory of its plugin socket: pluginDir, or what another engine has mounted there
-	Flags   []string // of serve, besides those of its state and sockets
+	Sockets string   // the directory of its plugin socket: pluginDir, or one that another engine has mounted there
+	Flags   []string // of serve, without those for its state and sockets
 	Dir     string   // of its state, its admin socket and its log
-	within  []string // what its command begins with, where it runs in an engine's namespaces
+	within  []string // the prefix of its command, if it runs in an engine's namespaces
 	process *Process
 }
 
-// daemon starts one for a test, with a fresh state, which ends with the test. It is named as all things of the tests
-// are, and so.
+// daemon starts a Daemon for a test, with a fresh state, and stops it at the test's end. Its name is name after the
+// prefix of the run.
 func daemon(t testing.TB, name, sockets string, flags ...string) *Daemon {
 	t.Helper()
 	name = prefix + name
@@ -90,19 +90,19 @@ func (d *Daemon) start() error {
 
 func (d *Daemon) state() string { return filepath.Join(d.Dir, "state") }
 
-// Driver is the name that the engine knows the daemon by.
+// Driver returns the daemon's name in the engine.
 func (d *Daemon) Driver() string { return d.Name }
 
-// PluginSocket is what the engine speaks to.
+// PluginSocket returns the engine's socket to the daemon.
 func (d *Daemon) PluginSocket() string { return filepath.Join(d.Sockets, d.Name+".sock") }
 
-// AdminSocket is what the command line speaks to.
+// AdminSocket returns the command line's socket to the daemon.
 func (d *Daemon) AdminSocket() string { return filepath.Join(d.Dir, "admin.sock") }
 
-// Log is all that the daemon has written, over its restarts.
+// Log returns the daemon's log.
 func (d *Daemon) Log() string { return d.process.Log() }
 
-// Revive starts the daemon on the state that is there.
+// Revive starts the daemon on the existing state.
 func (d *Daemon) Revive() error {
 	args := append(slices.Clone(d.within), d.Binary, "serve", "--state", d.state(),
 		"--plugin-socket", d.PluginSocket(), "--mac-socket", filepath.Join(d.Sockets, byMAC{d}.Driver()+".sock"),
@@ -125,16 +125,16 @@ func (d *Daemon) Revive() error {
 // Kill ends the daemon as a crash does.
 func (d *Daemon) Kill() error { return d.process.Signal(syscall.SIGKILL, 10*time.Second) }
 
-// Stop ends the daemon in order.
+// Stop ends the daemon with SIGTERM.
 func (d *Daemon) Stop() error { return d.process.Signal(syscall.SIGTERM, 10*time.Second) }
 
-// awaitBerth returns when a Berth answers on its admin socket and also holds.
+// awaitBerth returns when a Berth answers on its admin socket and also succeeds.
 func awaitBerth(binary, adminSocket string, also func() error) error {
 	return lab.Eventually(40*time.Second, func() error {
 		if err := also(); err != nil {
 			return err
 		}
-		conn, err := net.Dial("unix", adminSocket) // cheaper than a command while nobody listens
+		conn, err := net.Dial("unix", adminSocket) // cheaper than a command while the daemon does not listen yet
 		if err != nil {
 			return err
 		}

@@ -9,10 +9,10 @@ import (
 	"berth/test/lab"
 )
 
-// demoName keeps the tests' demonstration apart from a person's.
+// demoName keeps the tests' demonstration apart from a user's.
 const demoName = mark + "demo"
 
-// demo runs the tree's demonstration: up or down.
+// demo runs the repository's demonstration: up or down.
 func demo(way string) (string, error) {
 	root, err := lab.Root()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// frontNetwork ends a Compose file: the network front is on the planned network of the project.
+// frontNetwork ends a Compose file: the network front is on the project's planned network.
 const frontNetwork = `
 networks:
   front:
@@ -33,15 +33,15 @@ services:
     networks: {front: {ipv4_address: "${db}"}}
 ` + frontNetwork
 
-// says are the variables of deployedFile.
+// says returns the variables of deployedFile.
 func (h *Harness) says(round, replicas string) map[string]string {
 	return map[string]string{"db": h.v4("80"), "round": round, "replicas": replicas, "web": "${run}",
 		"order": "stop-first"}
 }
 
-// A project is created, changed and made smaller by `berth deploy`, with both generations of Compose. Each replica
-// keeps its reserved address, and a canary goes first. A removed replica releases its address. Afterwards `up` of that
-// Compose recreates nothing (BD-5, BD-7, BD-8, BO-2, BO-3, BO-9).
+// `berth deploy` creates, changes and shrinks a project, with both generations of Compose. Each replica keeps its
+// reserved address, and a canary goes first. A removed replica releases its address. Afterwards `up` of that Compose
+// recreates nothing (BD-5, BD-7, BD-8, BO-2, BO-3, BO-9).
 func TestDeploy(t *testing.T) {
 	eachGeneration(t, newer, 227, func(h *Harness, command []string) {
 		p := h.deployed(command, deployedFile, h.says("one", "3"))
@@ -78,7 +78,7 @@ services:
   c: {image: ${image}, command: ${run}, networks: {front: {ipv4_address: "${c}"}}}
 ` + frontNetwork
 
-// changePlaces: one deploy exchanges static addresses of two services, and then of three in a ring.
+// changePlaces: one deploy exchanges the static addresses of two services, and then of three in a ring.
 func (p *project) changePlaces() {
 	p.Helper()
 	for _, at := range [][3]string{{"11", "12", "13"}, {"12", "11", "13"}, {"13", "12", "11"}} {
@@ -89,8 +89,8 @@ func (p *project) changePlaces() {
 	}
 }
 
-// canaryFails: a canary that ends stops the deploy, which shows its last output and leaves the others alone. The next
-// deploy does the rest (BD-9).
+// canaryFails: a canary that ends stops the deploy, which shows the canary's last output and leaves the other replicas
+// alone. The next deploy does the rest (BD-9).
 func (p *project) canaryFails() {
 	p.Helper()
 	before := []string{p.containerOf("web", 2), p.containerOf("web", 3)}
@@ -105,8 +105,8 @@ func (p *project) canaryFails() {
 	p.plans(0)
 }
 
-// startsFirst: with start-first each new replica gets a second address, which alone is reserved for it afterwards, and
-// the container gets its old name (BD-8, BO-13).
+// startsFirst: with start-first each new replica gets a second address. Afterwards only that one is reserved for it,
+// and the container gets its old name (BD-8, BO-13).
 func (p *project) startsFirst() {
 	p.Helper()
 	before := p.addresses()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The replicas of fixed have addresses of their own; those of any have what they get.
+// The replicas of fixed have static addresses; those of any have automatic ones.
 const addressedFile = `
 x-berth: {update: {max_in_flight: 50%, watch: 1s-60s}}
 services:
@@ -36,10 +36,9 @@ services:
     networks: {front: {ipv4_address: "${a}"}}
 ` + frontNetwork
 
-// Replicas get the addresses that the file gives them, also when these change places in a ring. An exclusion over the
-// address of one replica moves that one alone. A pool that is too small, and everything else that is wrong, is reported
-// at once, before anything is done. Compose's own `up` leaves alone what a deploy has made (BD-2, BD-3, BD-4, BO-7,
-// BO-9, BO-13).
+// Replicas get the addresses of the file, also if these change places in a ring. An exclusion over one replica's
+// address moves only that replica. A pool that is too small, and every other error, is reported at once, before any
+// change. Compose's own `up` changes nothing after a deploy (BD-2, BD-3, BD-4, BO-7, BO-9, BO-13).
 func TestDeployAddressed(t *testing.T) {
 	eachGeneration(t, newer, 217, func(h *Harness, command []string) {
 		p := h.newProject("", nil)
@@ -63,7 +62,7 @@ func TestDeployAddressed(t *testing.T) {
 	})
 }
 
-// moves: an exclusion over a running replica's address moves that one, and recreates no other (BO-9).
+// moves: an exclusion over a running replica's address moves that replica and recreates no other (BO-9).
 func (p *project) moves() {
 	p.Helper()
 	others := func() []string {
@@ -79,7 +78,7 @@ func (p *project) moves() {
 	p.plans(0, "nothing to do")
 }
 
-// refuses: everything that is wrong is reported at once, and nothing is done.
+// refuses: all errors are reported at once, and nothing is changed.
 func (p *project) refuses(says func(string, ...string) map[string]string) {
 	p.Helper()
 	before := p.ids()

@@ -16,9 +16,9 @@ networks:
   n: {external: true, name: "${front}"}
 `
 
-// A project on a network that somebody else has made is deployed without further settings. Each replica has its address
-// in its configuration, also when it is recreated. A network that contradicts the engine is refused. So is one that
-// does not exist, with the line that makes it.
+// A project on an existing network of somebody else is deployed without further settings. Each replica has its address
+// in its configuration, also when it is recreated. A network that contradicts the engine is refused. A missing network
+// is refused, too, with the line that creates it.
 func TestDeployExternal(t *testing.T) {
 	eachGeneration(t, newer, 175, func(h *Harness, command []string) {
 		planned := h.plan("--subnet", h.v4("0/24")+",pool")
@@ -52,8 +52,8 @@ func TestDeployExternal(t *testing.T) {
 	})
 }
 
-// Two deploys begin at once for the last two addresses of a network: one succeeds, and the other is refused and creates
-// nothing (BD-4). A replica that is removed by hand comes back with its address (BO-2).
+// Two deploys begin at once for the last two addresses of a network: one succeeds, and the other is refused and
+// creates nothing (BD-4). A replica that was removed by hand comes back with its address (BO-2).
 func TestDeployLast(t *testing.T) {
 	eachGeneration(t, older, 223, func(h *Harness, command []string) {
 		planned := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("254"))

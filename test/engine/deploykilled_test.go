@@ -37,9 +37,9 @@ volumes:
   kept: {name: "${project}-kept"}
 ` + frontNetwork
 
-// A deploy that is killed after any of its steps, or whose daemon is, is finished by the next one. The lock of a killed
-// deploy keeps others away until it ends, or is removed. Afterwards nothing is doubled, nothing is left behind, and
-// each volume has its content (BD-1, BO-1).
+// If a deploy, or its daemon, is killed after any step, the next deploy finishes the job. The lock of a killed deploy
+// keeps others away until it ends or is removed. Afterwards nothing is doubled, nothing is left behind, and each
+// volume has its content (BD-1, BO-1).
 func TestDeployKilled(t *testing.T) {
 	eachGeneration(t, newer, 207, func(h *Harness, command []string) {
 		p := h.deployed(command, "", nil)
@@ -55,7 +55,7 @@ func TestDeployKilled(t *testing.T) {
 			n++
 			p.round(n)
 			p.killed(k, nil)
-			if strings.Contains(p.berth("deploy", "status"), p.name) { // else it was finished
+			if strings.Contains(p.berth("deploy", "status"), p.name) { // else the deploy had finished
 				p.recovers(&waited)
 			}
 			p.whole(n)
@@ -74,15 +74,15 @@ func TestDeployKilled(t *testing.T) {
 	})
 }
 
-// round writes the file of a round: each recreates everything, with another static address, and one replica more or
-// fewer.
+// round writes the file of a round. Each round recreates everything, with another static address and one replica more
+// or fewer.
 func (p *project) round(n int) {
 	p.Helper()
 	p.write(killedFile, map[string]string{"db": p.v4([]string{"80", "81"}[n%2]), "round": fmt.Sprint(n),
 		"replicas": []string{"2", "3"}[n%2]})
 }
 
-// recovers has the next deploy finish the job: the first time when the lock has ended, later when it was removed.
+// recovers checks that the next deploy finishes the job: first after the lock has ended, later after an unlock.
 func (p *project) recovers(waited *bool) {
 	p.Helper()
 	p.fails("is being deployed by", "berth deploy unlock "+p.name)
@@ -100,7 +100,7 @@ func (p *project) recovers(waited *bool) {
 	}
 }
 
-// whole checks that everything is as the file of a round says, and nothing else is there.
+// whole checks that everything is as in the file of a round, and that there is nothing else.
 func (p *project) whole(n int) {
 	p.Helper()
 	p.plans(0)
@@ -132,8 +132,8 @@ func (p *project) whole(n int) {
 	}
 }
 
-// killed runs a deploy. After the given number of reported steps it kills the deploy, or calls instead; a negative
-// number kills nothing. It returns how many steps were reported.
+// killed runs a deploy. After the given number of reported steps it kills the deploy, or calls instead. A negative
+// number kills nothing. It returns the number of reported steps.
 func (p *project) killed(after int, instead func() error) (steps int) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), lab.Patient(5*time.Minute))
@@ -147,7 +147,7 @@ func (p *project) killed(after int, instead func() error) (steps int) {
 		switch steps++; {
 		case after < 0 || steps <= after:
 		case instead == nil:
-			_ = cmd.Process.Kill() // it has ended, or ends by that
+			_ = cmd.Process.Kill() // it may have ended already
 		case steps == after+1:
 			lab.Must(p, instead())
 		}

@@ -15,7 +15,7 @@ services:
 ` + frontNetwork
 
 // The engine's release of an address is lost, as when the daemon is killed meanwhile. The address stays leased to a
-// container that does not have it. The next deploy releases it, and starts or recreates that container.
+// container that does not have it. The next deploy releases it and starts or recreates that container.
 func TestDeployLostRelease(t *testing.T) {
 	t.Parallel()
 	h, relay := relayed(t, machineEngine, pluginDir, 197)

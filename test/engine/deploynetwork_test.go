@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// A project's network is renumbered by its file: it is recreated with all containers of the project on it, which get
-// addresses of the new subnet. `up` recreates nothing afterwards. While a container of somebody else is on it, or one
-// of `compose run`, nothing is touched (BD-3, BD-4, BO-13). Another gateway leaves each container its address (BO-14).
+// A project's file renumbers its network. The deploy recreates the network and the project's containers, which get
+// addresses of the new subnet. `up` recreates nothing afterwards. If a foreign container, or one of `compose run`, is
+// on the network, nothing changes (BD-3, BD-4, BO-13). With a new gateway each container keeps its address (BO-14).
 func TestDeployNetwork(t *testing.T) {
 	eachGeneration(t, newer, 203, func(h *Harness, command []string) {
 		file := strings.Replace(deployedFile, `{subnet: "${subnet}"}`, `{subnet: "${subnet}", gateway: "${gateway}"}`, 1)

@@ -59,7 +59,7 @@ func TestDeployPage(t *testing.T) {
 	}
 }
 
-// pageRun runs a page's lines in a directory, as a project with a name and addresses of its own.
+// pageRun runs a page's lines in a directory, as a project with its own name and addresses.
 type pageRun struct {
 	*project
 	dir string
@@ -71,13 +71,13 @@ func (r *pageRun) has(name, text string, mode os.FileMode) {
 	lab.Must(r, os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), mode))
 }
 
-// own is a text of the page about the project of the test.
+// own returns a text of the page with the names and addresses of the test's project.
 func (r *pageRun) own(text string) string {
 	return strings.NewReplacer("10.30.0.", r.v4(""), "shop", r.name, "driver: berth,",
 		"driver: "+r.Berth.Driver()+",", "default -> berth", "default -> "+r.Berth.Driver()).Replace(text)
 }
 
-// run runs a line, and holds what a command of Berth's says to the page.
+// run runs a line. It compares the output of a Berth command with the page.
 func (r *pageRun) run(line, says string) {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), lab.Patient(5*time.Minute))

@@ -13,7 +13,7 @@ import (
 	"berth/test/lab"
 )
 
-// deployed is a project on a planned network of its own with a pool, which is not deployed yet.
+// deployed returns a project, not deployed yet, on its own planned network with a pool.
 func (h *Harness) deployed(command []string, file string, variables map[string]string) *project {
 	h.Helper()
 	p := h.newProject("", nil)
@@ -22,7 +22,7 @@ func (h *Harness) deployed(command []string, file string, variables map[string]s
 	return p
 }
 
-// deployCommand is a verb of `berth deploy` on the project: by its files, or by its name alone.
+// deployCommand returns the command for a verb of `berth deploy` on the project: by its files, or by its name alone.
 func (p *project) deployCommand(ctx context.Context, verb string, byFile bool, args ...string) *exec.Cmd {
 	words := []string{"--admin-socket", p.Berth.AdminSocket(), "deploy", verb}
 	if byFile {
@@ -37,7 +37,7 @@ func (p *project) deployCommand(ctx context.Context, verb string, byFile bool, a
 	return cmd
 }
 
-// ends runs a command of `berth deploy`, and returns its output and its exit code.
+// ends runs a command of `berth deploy` and returns its output and exit code.
 func (p *project) ends(verb string, byFile bool, args ...string) (said string, code int) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), lab.Patient(5*time.Minute))
@@ -62,7 +62,7 @@ func (p *project) task(verb string, args ...string) (said string, code int) {
 	return p.ends(verb, false, args...)
 }
 
-// does runs a task that must succeed, and returns its output.
+// does runs a task that must succeed and returns its output.
 func (p *project) does(verb string, args ...string) string {
 	p.Helper()
 	said, code := p.task(verb, append(args, "--yes")...)
@@ -79,14 +79,14 @@ func (p *project) plans(want int, words ...string) {
 	p.ended("the plan", said, code, want, words...)
 }
 
-// fails runs a deploy that must fail with words.
+// fails runs a deploy that must fail with the given words.
 func (p *project) fails(words ...string) {
 	p.Helper()
 	said, code := p.deploy("apply", "--yes")
 	p.ended("the deploy", said, code, 1, words...)
 }
 
-// ended checks how a command of `berth deploy` ended, and its words.
+// ended checks the exit code and the words of a `berth deploy` command.
 func (p *project) ended(what, said string, code, want int, words ...string) {
 	p.Helper()
 	if code != want {
@@ -99,7 +99,7 @@ func (p *project) ended(what, said string, code, want int, words ...string) {
 	}
 }
 
-// deploys runs a deploy that must succeed, and returns its output.
+// deploys runs a deploy that must succeed and returns its output.
 func (p *project) deploys() string {
 	p.Helper()
 	said, code := p.deploy("apply", "--yes")
@@ -125,7 +125,7 @@ func (p *project) same(what string, before, now []string) {
 	}
 }
 
-// upLeaves checks that Compose's own `up` leaves all containers alone, and how many there are.
+// upLeaves checks that Compose's own `up` changes no container, and that there are count of them.
 func (p *project) upLeaves(count int) {
 	p.Helper()
 	ids := p.ids()
@@ -135,7 +135,8 @@ func (p *project) upLeaves(count int) {
 	}
 }
 
-// runsAt checks that replicas (SERVICE/NUMBER) run with the given addresses, and that only these are reserved for them.
+// runsAt checks that replicas (SERVICE/NUMBER) run with the given addresses, and that only these are reserved for
+// them.
 func (p *project) runsAt(at map[string]string) {
 	p.Helper()
 	for replica, end := range at {
@@ -147,7 +148,7 @@ func (p *project) runsAt(at map[string]string) {
 
 func (p *project) webOwner(n int) string { return p.name + "/web/" + string(rune('0'+n)) }
 
-// addresses are those of the three web replicas and of the database.
+// addresses returns the addresses of the three web replicas and the database.
 func (p *project) addresses() (all []string) {
 	p.Helper()
 	for n := 1; n <= 3; n++ {
@@ -161,7 +162,7 @@ func (p *project) hasAgain(want []string) {
 	p.same("the addresses", want, p.addresses())
 }
 
-// history is what `berth deploy history` lists of the project, as "TASK: OUTCOME", the latest first.
+// history returns the lines of `berth deploy history` for the project, as "TASK: OUTCOME", the latest first.
 func (p *project) history() (all []string) {
 	p.Helper()
 	var runs []struct{ Task, Outcome string }
@@ -172,7 +173,7 @@ func (p *project) history() (all []string) {
 	return all
 }
 
-// unlock removes the lock of a deploy that was killed, if it has one.
+// unlock removes the lock of a killed deploy, if there is one.
 func (p *project) unlock() {
 	p.Helper()
 	if strings.Contains(p.berth("deploy", "status"), p.name) {

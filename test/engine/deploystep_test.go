@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The worker is ready when a file is there that the database writes once it runs; the services tell in a directory of
-// the host what they do, a line each.
+// The worker is ready when a file is there that the database writes once it runs. The services log their actions in a
+// directory of the host, a line each.
 const workedFile = `
 x-berth: {update: {watch: 1s-60s, canary_watch: 1s-60s}}
 services:
@@ -52,10 +52,10 @@ volumes:
   data: {name: "${project}-data"}
 ` + frontNetwork
 
-// Workers run after what they need and before what needs them. Afterwards they are gone, with their addresses; a
-// changed worker alone is no change. Containers are drained before they are stopped, and their volumes are saved after
-// that. If either fails they continue. A container that uses another's network is recreated with it, and unnamed
-// volumes are kept (BD-6, BD-8, BO-11).
+// Workers run after the services they need and before those that need them. Then they are deleted, with their
+// addresses. A change of a worker alone is no change. Containers are drained before they stop, and their volumes are
+// saved after that. If either fails, they continue. A container on another container's network is recreated with it,
+// and unnamed volumes are kept (BD-6, BD-8, BO-11).
 func TestDeployWorked(t *testing.T) {
 	eachGeneration(t, newer, 225, func(h *Harness, command []string) {
 		w := &worked{project: h.deployed(command, "", nil), told: h.TempDir(),
@@ -69,7 +69,7 @@ func TestDeployWorked(t *testing.T) {
 // worked is a project with workers and hooks.
 type worked struct {
 	*project
-	told      string // where its services write what they do
+	told      string // where its services log their actions
 	variables map[string]string
 }
 
@@ -83,11 +83,11 @@ func (w *worked) set(pairs ...string) {
 	w.write(workedFile, w.variables)
 }
 
-// wants checks what the services did since the last time.
+// wants checks the services' actions since the last call.
 func (w *worked) wants(what string, want ...string) {
 	w.Helper()
 	file := filepath.Join(w.told, "all")
-	text, _ := os.ReadFile(file) // none: nothing was done
+	text, _ := os.ReadFile(file) // no file: no action
 	_ = os.Remove(file)
 	w.same(what+": the lines", want, strings.Fields(strings.ReplaceAll(string(text), " ", "_")))
 }
@@ -136,7 +136,7 @@ func (w *worked) changes() {
 	w.same("a drain fails: the containers", before, w.ids())
 	w.set("round", "2", "drain", "true")
 	w.deploys()
-	_ = os.Remove(filepath.Join(w.told, "all")) // whether web changes is not the question here
+	_ = os.Remove(filepath.Join(w.told, "all")) // it does not matter here whether web changes
 }
 
 // snapshots: the database changes; the first snapshot of its volume fails.
@@ -163,7 +163,7 @@ func (w *worked) snapshots() {
 	w.plans(0)
 }
 
-// oneOff: a container of `compose run` is deleted after its end.
+// oneOff: a finished container of `compose run` is deleted.
 func (w *worked) oneOff() {
 	w.Helper()
 	name := w.name + "-run"
@@ -174,7 +174,7 @@ func (w *worked) oneOff() {
 		w.Errorf("the container of `compose run` is still there: %s", left)
 	}
 	w.plans(0)
-	w.run("up", "--detach") // Compose does not know that migrate is a worker, and creates it
+	w.run("up", "--detach") // Compose creates migrate, because it does not know that it is a worker
 	w.plans(2, "delete    "+w.name+"/migrate/1", "1 to delete")
 	w.deploys()
 	w.noWorker()

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// A project is stopped, started and recreated without its files, by the labels of its containers, with both generations
-// of Compose. Dependencies determine the order, and each replica keeps its addresses. The history lists what was done
-// (BD-10).
+// `berth deploy` stops, starts and recreates a project without its files, by the labels of its containers, with both
+// generations of Compose. Dependencies determine the order, and each replica keeps its addresses. The history lists
+// the tasks (BD-10).
 func TestDeploySteps(t *testing.T) {
 	eachGeneration(t, newer, 201, func(h *Harness, command []string) {
 		p := h.deployed(command, deployedFile, h.says("one", "3"))
@@ -32,7 +32,7 @@ func TestDeploySteps(t *testing.T) {
 			p.same(p.webOwner(n)+"'s reservations", has[n-1:n], p.reserved(p.planned, p.webOwner(n)))
 		}
 		p.docker("rm", "--force", p.containerOf("web", 2))
-		p.does("start", "web/2") // it was removed, but the files still have it
+		p.does("start", "web/2") // its container was removed, but the files still have it
 		p.same("the running containers", []string{p.containerOf("web", 2)}, running())
 		p.inOrder(p.does("start"), "done "+p.name+"/db/1", "watch "+p.name+"/web/")
 		p.plans(0)

@@ -14,7 +14,7 @@ import (
 	"berth/test/lab"
 )
 
-// dhcpLAN is a LAN with a DHCP server: one end of a veth is the host's interface to it, the other lies in a namespace.
+// dhcpLAN is a LAN with a DHCP server: one end of a veth is the host's interface to it, the other is in a namespace.
 type dhcpLAN struct {
 	*testing.T
 	parent, space string
@@ -25,7 +25,7 @@ type dhcpLAN struct {
 
 const (
 	dhcpSubnet  = "10.213.171.0/24"
-	dhcpSubnet6 = "fd00:213:171::/64" // of which DHCPv6 does not tell
+	dhcpSubnet6 = "fd00:213:171::/64" // not announced by DHCPv6
 )
 
 var dhcpRounds = flag.Int("dhcp.rounds", 0, "how often a container is recreated on a LAN with a DHCP server")
@@ -59,7 +59,7 @@ func newDHCPLAN(t *testing.T) *dhcpLAN {
 	return l
 }
 
-// serve starts the server, with the leases that it had.
+// serve starts the server with its earlier leases.
 func (l *dhcpLAN) serve() {
 	l.Helper()
 	var err error
@@ -78,7 +78,7 @@ func (l *dhcpLAN) startEdge() {
 	lab.Must(l, err)
 }
 
-// try runs a command of docker's, until it succeeds: what is started beside it may not be there yet.
+// try repeats a docker command until it succeeds: a process started beside it may not be ready yet.
 func (l *dhcpLAN) try(args ...string) {
 	l.Helper()
 	lab.Await(l, 60*time.Second, func() error {
@@ -94,7 +94,7 @@ func (l *dhcpLAN) docker(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// has is what a container has on the LAN: an address of each family, and its MAC.
+// has returns a container's addresses of both families on the LAN, and its MAC.
 func (l *dhcpLAN) has(container, network string) (addresses, mac string) {
 	l.Helper()
 	words := strings.Fields(l.docker("inspect", "-f", `{{with index .NetworkSettings.Networks "`+network+
@@ -105,7 +105,7 @@ func (l *dhcpLAN) has(container, network string) (addresses, mac string) {
 	return words[0] + " " + words[1], words[2]
 }
 
-// is waits until a container's leases, of both families, are in a state.
+// is waits until a container's leases of both families are in a state.
 func (l *dhcpLAN) is(container, state string) {
 	l.Helper()
 	lab.Await(l, 60*time.Second, func() error {
@@ -123,9 +123,9 @@ func (l *dhcpLAN) is(container, state string) {
 	})
 }
 
-// TestDHCP: a container on a macvlan network has an address of its LAN's DHCP server, and one of DHCPv6. It keeps both
-// when it is recreated with another MAC, when it is restarted, after daemon and edge were killed, and while the server
-// is away (LN-15). The test runs alone: without a server it needs the engine's events in time.
+// TestDHCP: a container on a macvlan network gets an address from its LAN's DHCP server and one from DHCPv6. It keeps
+// both if it is recreated with another MAC, if it is restarted, after daemon and edge were killed, and while the
+// server is away (LN-15). The test runs alone: without a server it needs the engine's events in time.
 func TestDHCP(t *testing.T) {
 	l := newDHCPLAN(t)
 	network, web := prefix+"dhcp-lan", prefix+"dhcp-web"
@@ -134,7 +134,7 @@ func TestDHCP(t *testing.T) {
 		_, err := machineEngine.Docker("network", "rm", network)
 		lab.Check(t, gone, err)
 	})
-	// the engine draws a MAC for each start where it is asked for one
+	// if Berth asks for MACs, the engine draws a MAC for each start
 	l.try("network", "create", "-d", "macvlan", "-o", "parent="+l.parent, "--ipam-driver", byMAC{l.d}.Driver(),
 		"--ipam-opt", "dhcp="+l.parent, "--ipv6", "--subnet", dhcpSubnet6, "--gateway", "fd00:213:171::1", network)
 	if got := l.docker("network", "inspect", "-f", "{{range .IPAM.Config}}{{.Subnet}} {{end}}", network); !strings.Contains(

@@ -6,8 +6,7 @@
 // as root, one run at a time.
 //
 // A second engine, for the swarm, has its own network namespace. A Cluster has several hosts, each with an engine and a
-// Berth, and an etcd, all in namespaces. A Fabric is the network between them. Nothing outside can see
-// it.
+// Berth, and an etcd, all in namespaces. A Fabric is the network between them. Nothing outside sees it.
 //
 // A scenario is a function of a Harness: an engine with a Berth. That Berth is a daemon on a legacy plugin socket
 // (Daemon) or a managed plugin (Plugin). The same scenarios run on both. They check Docker (its API, `ip addr` in

@@ -17,20 +17,19 @@ import (
 	"berth/test/lab"
 )
 
-// Engine is a Docker Engine, spoken to as a person does, with the docker command; where that command refuses what the
-// engine can do, with its HTTP API.
+// Engine is a Docker Engine. The tests use the docker command as a person does, and the HTTP API if the command
+// refuses something that the engine can do.
 type Engine struct {
 	Socket string // path of its unix socket
 }
 
-// URL is where it listens, as programs are told.
+// URL returns the engine's address as programs take it.
 func (e Engine) URL() string { return "unix://" + e.Socket }
 
-// machineEngine is the engine of this machine. It is used, never reconfigured.
+// machineEngine is the engine of this machine. The tests use it and never reconfigure it.
 var machineEngine = Engine{Socket: "/var/run/docker.sock"}
 
-// Docker runs the docker command and returns what it wrote to standard output, trimmed. An error holds what it wrote to
-// standard error.
+// Docker runs the docker command and returns its standard output, trimmed. An error holds its standard error.
 func (e Engine) Docker(args ...string) (string, error) {
 	return lab.Run(time.Minute, nil, "docker", append([]string{"--host", "unix://" + e.Socket}, args...)...)
 }
@@ -45,8 +44,8 @@ func (e Engine) post(path string, body any) error {
 	return err
 }
 
-// api is one call of the engine's API, and its answer. What is asked again and again is asked so: the docker command
-// takes twenty times as much of the machine.
+// api calls the engine's API and returns the answer. Frequent queries use it: the docker command takes twenty times as
+// much of the machine.
 func (e Engine) api(method, path string, body []byte) (answer []byte, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lab.Patient(time.Minute))
 	defer cancel()
@@ -56,7 +55,7 @@ func (e Engine) api(method, path string, body []byte) (answer []byte, err error)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	client := lab.Over(e.Socket)
-	client.Timeout = 0 // the context's counts
+	client.Timeout = 0 // the context's timeout counts
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err
@@ -71,8 +70,8 @@ func (e Engine) api(method, path string, body []byte) (answer []byte, err error)
 	return answer, nil
 }
 
-// create creates, and does not start, a container whose interface has a MAC and addresses of its own. Newer docker
-// commands refuse --mac-address against an engine of API 1.41; the API takes it.
+// create creates a container, not started, with its own MAC and addresses. Newer docker commands refuse --mac-address
+// against an engine of API 1.41; the API accepts it.
 func (e Engine) create(name, network, mac string, addresses ...string) error {
 	own := map[string]any{}
 	for _, a := range addresses {
@@ -93,7 +92,7 @@ func (e Engine) create(name, network, mac string, addresses ...string) error {
 	})
 }
 
-// Endpoint is a container's place on one network, as `docker inspect` shows it.
+// Endpoint is a container's endpoint on one network, as `docker inspect` shows it.
 type Endpoint struct {
 	IPAddress           string
 	IPPrefixLen         int
@@ -103,16 +102,16 @@ type Endpoint struct {
 	MacAddress          string
 }
 
-// container is what the tests read of a container, as `docker inspect` shows it.
+// container is the part of a container's `docker inspect` that the tests read.
 type container struct {
 	State struct {
 		Status string
-		Pid    int // in whose network namespace its interfaces are
+		Pid    int // the process whose network namespace has its interfaces
 	}
 	NetworkSettings struct{ Networks map[string]Endpoint }
 }
 
-// inspect asks for a container.
+// inspect reads a container.
 func (e Engine) inspect(name string) (c container, err error) {
 	answer, err := e.api(http.MethodGet, "/containers/"+name+"/json", nil)
 	if err != nil {
@@ -121,7 +120,7 @@ func (e Engine) inspect(name string) (c container, err error) {
 	return c, json.Unmarshal(answer, &c)
 }
 
-// on is the container's place on a network.
+// on returns the container's endpoint on a network.
 func (c container) on(network string) (Endpoint, error) {
 	ep, ok := c.NetworkSettings.Networks[network]
 	if !ok {
@@ -130,7 +129,7 @@ func (c container) on(network string) (Endpoint, error) {
 	return ep, nil
 }
 
-// Endpoint asks for a container's place on a network.
+// Endpoint reads a container's endpoint on a network.
 func (e Engine) Endpoint(name, network string) (Endpoint, error) {
 	c, err := e.inspect(name)
 	if err != nil {
@@ -148,7 +147,7 @@ type IPAMConfig struct {
 	Subnet, IPRange, Gateway string
 }
 
-// Subnets asks for the subnets of a network.
+// Subnets reads the subnets of a network.
 func (e Engine) Subnets(network string) ([]IPAMConfig, error) {
 	out, err := e.Docker("network", "inspect", "-f", "{{json .IPAM.Config}}", network)
 	if err != nil {
@@ -158,8 +157,8 @@ func (e Engine) Subnets(network string) ([]IPAMConfig, error) {
 	return all, json.Unmarshal([]byte(out), &all)
 }
 
-// ShowsAddress tells whether `ip addr` shows exactly this address, a CIDR, on one of a container's own interfaces. (An
-// interface that was disconnected and connected again is eth1.)
+// ShowsAddress returns an error unless `ip addr` shows exactly this address, a CIDR, on one of a container's
+// interfaces. (An interface that was disconnected and connected again is eth1.)
 func (e Engine) ShowsAddress(name, cidr string) error {
 	c, err := e.inspect(name)
 	if err != nil {
@@ -168,7 +167,7 @@ func (e Engine) ShowsAddress(name, cidr string) error {
 	return c.shows(name, cidr)
 }
 
-// shows is ShowsAddress of a container that was asked for.
+// shows is ShowsAddress for a container that was read already.
 func (c container) shows(name, cidr string) error {
 	if c.State.Pid == 0 {
 		return fmt.Errorf("%s does not run, and shows no %s", name, cidr)

@@ -18,11 +18,11 @@ var elasticStarts = flag.Int("elastic-starts", 0, "how often TestElastic starts 
 
 const (
 	elasticHost    = "10.213.249.1" // of the engine's host (engineOf)
-	elasticPeer    = "10.213.249.9" // of who is outside
+	elasticPeer    = "10.213.249.9" // of the host outside
 	elasticAddress = "10.213.253.10"
 )
 
-// outside makes a host beside that of an engine, which reaches elastic addresses by it, and returns its namespace.
+// outside makes a host that reaches elastic addresses through an engine's host. It returns the new host's namespace.
 func outside(t *testing.T, e *PrivateEngine, number int) string {
 	t.Helper()
 	name := fmt.Sprintf("%so%d", prefix, number)
@@ -40,7 +40,7 @@ func outside(t *testing.T, e *PrivateEngine, number int) string {
 	return name
 }
 
-// callers tells of each connection that comes in at an address from where it seems to come.
+// callers sends the source address of each connection to an address.
 func callers(t *testing.T, namespace, address string) <-chan string {
 	t.Helper()
 	l, err := lab.In(lab.Namespace(namespace), func() (net.Listener, error) {
@@ -89,8 +89,8 @@ func edgeOf(t *testing.T, e *PrivateEngine, d *Daemon, number int, flags ...stri
 	return edge
 }
 
-// A container with a reserved address has an elastic address. Others see it by that address from its first packet on,
-// after each start, and reach it there. A deleted table comes back. A disassociation ends the mapping (CS-3, CS-4,
+// A container with a reserved address has an elastic address. From its first packet after each start on, others see it
+// by that address and reach it there. A deleted table comes back. A disassociation ends the mapping (CS-3, CS-4,
 // CS-8).
 func TestElastic(t *testing.T) {
 	t.Parallel()

@@ -16,21 +16,21 @@ import (
 	"berth/test/lab"
 )
 
-// The addresses of ElasticHosts, beside those of hosts and members of the etcd on ctl.
+// The addresses of ElasticHosts on ctl, beside those of the hosts and the etcd.
 var (
 	hostsPeer    = ctlAddress(50)  // outside
 	hostsElastic = ctlAddress(200) // of either host
 	hostsOwned   = ctlAddress(201)
 )
 
-// ElasticHosts are two hosts of a cluster, each with an edge, on whose network lan containers have elastic addresses.
-// They announce them on ctl, where a peer is who runs no Berth.
+// ElasticHosts are two hosts of a cluster, each with an edge. Containers on their network lan have elastic addresses.
+// The edges announce these on ctl, where a peer without Berth is.
 type ElasticHosts struct {
 	*Cluster
 	number int
 	peer   string             // its namespace
-	from   <-chan string      // who calls it
-	edges  map[*Host]*Process // that of each host
+	from   <-chan string      // its callers
+	edges  map[*Host]*Process // the edge of each host
 }
 
 func elasticHosts(t *testing.T, number int) *ElasticHosts {
@@ -57,15 +57,15 @@ func (e *ElasticHosts) startEdge(t *testing.T, h *Host) {
 	e.edges[h] = edgeOf(t, h.engine, h.daemon, 10*e.number+slices.Index(e.hosts, h))
 }
 
-// dies ends a host's daemon, edge and engine as a crash does, the daemon first, so that nobody ends the session of the
-// edge. The host's kernel and its containers go on.
+// dies ends a host's daemon, edge and engine as a crash does. The daemon goes first, so that it does not end the
+// session of the edge. The host's kernel and containers continue.
 func (e *ElasticHosts) dies(h *Host) {
 	e.Helper()
 	kill := func(p *Process) error { return p.Signal(syscall.SIGKILL, 10*time.Second) }
 	lab.Must(e, h.daemon.Kill(), kill(e.edges[h]), h.engine.Kill())
 }
 
-// named is a name of a host's container: names of hosts' containers count across all of a cluster.
+// named returns a name for a host's container. Names must be unique across the cluster.
 func (h *Host) named(name string) string { return h.prefix() + h.name + "-" + name }
 
 // runsOn starts a container on lan that stays.
@@ -74,7 +74,7 @@ func (h *Host) runsOn(name string, options ...string) {
 	h.docker(containerCommand(name, "lan", options...)...)
 }
 
-// known waits until each host's Berth knows a container by its name, for which hostsElastic is allocated already.
+// known waits until each host's Berth knows a container by its name. hostsElastic must be allocated already.
 func (e *ElasticHosts) known(container string) {
 	e.Helper()
 	err := lab.Eventually(5*time.Second, func() error {
@@ -86,7 +86,7 @@ func (e *ElasticHosts) known(container string) {
 	lab.Must(e, err)
 }
 
-// associates has a host associate an address; the container may not be known by its name at once.
+// associates makes a host associate an address. It retries, because Berth may not know the container's name at once.
 func (h *Host) associates(address, target string, flags ...string) {
 	h.Helper()
 	err := lab.Eventually(5*time.Second, func() error {
@@ -111,7 +111,7 @@ func (e *ElasticHosts) leads(address, container string, within time.Duration) {
 	})
 }
 
-// nobody waits until nobody answers for an address any more.
+// nobody waits until an address no longer answers.
 func (e *ElasticHosts) nobody(when, address string) {
 	e.Helper()
 	err := lab.Eventually(5*time.Second, func() error {
@@ -125,7 +125,7 @@ func (e *ElasticHosts) nobody(when, address string) {
 	}
 }
 
-// ask asks once from the peer who is reached by an address.
+// ask sends one packet from the peer to an address and returns the container that answers.
 func (e *ElasticHosts) ask(address string) (by string, err error) {
 	c, err := e.dials(address)
 	if err != nil {
@@ -149,7 +149,7 @@ func (e *ElasticHosts) dials(address string) (net.Conn, error) {
 	return lab.In(lab.Namespace(e.peer), func() (net.Conn, error) { return net.Dial("udp", address+":7") })
 }
 
-// seenAs has a container call the peer, which must see it as an address.
+// seenAs lets a container call the peer, which must see the given address.
 func (e *ElasticHosts) seenAs(h *Host, container, want string) {
 	e.Helper()
 	h.docker("exec", container, "busybox", "nc", "-w", "2", hostsPeer, "7000")
@@ -163,14 +163,14 @@ func (e *ElasticHosts) seenAs(h *Host, container, want string) {
 	}
 }
 
-// Answerer answers within a container what is asked by datagrams, with the container's name, and keeps what was asked.
+// Answerer answers datagrams in a container with the container's name and records them.
 type Answerer struct {
 	socket net.PacketConn
 	mu     sync.Mutex
 	asked  []string
 }
 
-// answers begins one in a container that runs. It ends with the test, or when the container is stopped.
+// answers starts an Answerer in a running container. It ends with the test or with a stop of the container.
 func (e *ElasticHosts) answers(t *testing.T, h *Host, container string) *Answerer {
 	t.Helper()
 	c, err := h.Engine.inspect(container)
@@ -199,7 +199,7 @@ func (a *Answerer) run(name string) {
 	}
 }
 
-// since counts what was asked here that a probe has sent since a time.
+// since counts the received packets that a probe has sent after a time.
 func (a *Answerer) since(since time.Time) (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -211,7 +211,7 @@ func (a *Answerer) since(since time.Time) (n int) {
 	return n
 }
 
-// association is one end of an event, as it is told (CS-9).
+// association is one end of an event, as events show it (CS-9).
 type association struct{ Host, Instance string }
 
 // elasticEvent is what the tests read of `berth events --format json`.
@@ -220,7 +220,7 @@ type elasticEvent struct {
 	Before, After association
 }
 
-// associated are the events of associations of an address, the oldest first.
+// associated returns the association events of an address, the oldest first.
 func (h *Host) associated(address string) (all []elasticEvent) {
 	h.Helper()
 	for line := range strings.Lines(h.berth("events", "--last", "10000", "--format", "json")) {

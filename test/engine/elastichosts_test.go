@@ -18,8 +18,8 @@ import (
 var elasticMoves = flag.Int("elastic-moves", 0, "how often TestElasticHosts moves an address between its engines")
 
 // Two engines, each with a daemon and an edge, share an etcd. An address leads to one container at a time, on either
-// host. It moves between running hosts, away from a killed host, and with its owner. Events and usage count all of it
-// (CS-3, CS-7 to CS-10, CS-15).
+// host. It moves between running hosts, away from a killed host, and with its owner. Events and usage include all of
+// it (CS-3, CS-7 to CS-10, CS-15).
 func TestElasticHosts(t *testing.T) {
 	t.Parallel()
 	e := elasticHosts(t, 114)
@@ -44,7 +44,7 @@ func TestElasticHosts(t *testing.T) {
 	e.run("counted", e.counted)
 }
 
-// systemOfEach: on a network on auto the containers of each host have addresses of that host's range, which lead to
+// systemOfEach: on a network with auto the containers of each host have addresses of that host's range. These lead to
 // them and are released when they end.
 func (e *ElasticHosts) systemOfEach() {
 	a, b := e.hosts[0], e.hosts[1]
@@ -67,8 +67,8 @@ func (e *ElasticHosts) systemOfEach() {
 	a.berth("network", "modify", "lan", "--elastic", "on")
 }
 
-// bothWays: the address leads to a container of one host, whose calls are seen to come from it; those of the other
-// host's container come from that host.
+// bothWays: the address leads to a container of one host, and that container's calls come from the address. Calls of
+// the other host's container come from that host.
 func (e *ElasticHosts) bothWays(webs map[*Host]string) {
 	a, b := e.hosts[0], e.hosts[1]
 	b.associates(hostsElastic, webs[a])
@@ -87,8 +87,8 @@ func (e *ElasticHosts) bothWays(webs map[*Host]string) {
 	}
 }
 
-// moves: the address goes to and fro. Nothing that was sent after `associate` has returned reaches the container of
-// before; each move is told with both hosts.
+// moves: the address goes to and fro. After `associate` has returned, no new packet reaches the old container. The
+// event of each move names both hosts.
 func (e *ElasticHosts) moves(webs map[*Host]string, answer map[*Host]*Answerer) {
 	var c net.Conn
 	c, err := e.dials(hostsElastic)
@@ -102,7 +102,7 @@ func (e *ElasticHosts) moves(webs map[*Host]string, answer map[*Host]*Answerer) 
 		from, to := e.hosts[n%2], e.hosts[(n+1)%2]
 		e.hosts[n/2%2].associates(hostsElastic, webs[to], "--move")
 		returned := time.Now()
-		e.reached(answer[to], webs[to], returned) // what is amiss would show meanwhile
+		e.reached(answer[to], webs[to], returned) // stray packets would show meanwhile
 		stray += answer[from].since(returned)
 		e.seenAs(to, webs[to], hostsElastic)
 		e.seenAs(from, webs[from], from.address)
@@ -124,8 +124,7 @@ func (e *ElasticHosts) moves(webs map[*Host]string, answer map[*Host]*Answerer) 
 	}
 }
 
-// reached waits until so many of the packets that were sent since a time have reached a container that they are those
-// of a second.
+// reached waits until a second's worth of the packets that were sent after a time have reached a container.
 func (e *ElasticHosts) reached(answer *Answerer, container string, since time.Time) {
 	e.Helper()
 	lab.Await(e, 10*time.Second, func() error {
@@ -136,8 +135,8 @@ func (e *ElasticHosts) reached(answer *Answerer, container string, since time.Ti
 	})
 }
 
-// stopped: with its container's stop nobody answers for an address, which stays its, and with the next start it leads
-// there again (CS-8).
+// stopped: while its container is stopped, an address does not answer, but stays associated. With the next start it
+// leads to the container again (CS-8).
 func (e *ElasticHosts) stopped(h *Host, web string) {
 	h.associates(hostsElastic, web, "--move")
 	e.leads(hostsElastic, web, time.Second)
@@ -153,8 +152,8 @@ func (e *ElasticHosts) stopped(h *Host, web string) {
 	e.seenAs(h, web, hostsElastic)
 }
 
-// hostKilled: what leads to a container of a host that died is taken over by the other, while the first one's kernel
-// and containers go on, and stays there when that host is back.
+// hostKilled: one host dies, and the other takes over its address, while the first one's kernel and containers
+// continue. The address stays there when the first host is back.
 func (e *ElasticHosts) hostKilled(outer *testing.T, webs map[*Host]string, answer map[*Host]*Answerer) {
 	a, b := e.hosts[0], e.hosts[1]
 	e.leads(hostsElastic, webs[a], time.Second)
@@ -175,7 +174,7 @@ func (e *ElasticHosts) hostKilled(outer *testing.T, webs map[*Host]string, answe
 	lab.Must(e, a.back())
 	e.startEdge(outer, a)
 	lab.Must(e, a.reaches(), e.connected(a))
-	e.reached(answer[b], webs[b], time.Now()) // what is amiss would show meanwhile
+	e.reached(answer[b], webs[b], time.Now()) // stray packets would show meanwhile
 	if n := answer[a].since(taken); n > 0 {
 		e.Errorf("%d packets reached %s, of the host that had died", n, webs[a])
 	}
@@ -187,7 +186,7 @@ func (e *ElasticHosts) hostKilled(outer *testing.T, webs map[*Host]string, answe
 	}
 }
 
-// connected waits until a host's edge is told what to map.
+// connected waits until a host's edge has received its mappings.
 func (e *ElasticHosts) connected(h *Host) error {
 	return lab.Eventually(10*time.Second, func() error {
 		_, err := berth(h.Berth, "elastic", "check")
@@ -195,8 +194,8 @@ func (e *ElasticHosts) connected(h *Host) error {
 	})
 }
 
-// ownerElsewhere: the owner of a reserved address has an elastic one. Its host goes up in smoke, and it is started on
-// the other one under its name and with its address: the elastic one leads there, without anybody's asking (CS-8).
+// ownerElsewhere: the owner of a reserved address has an elastic one. Its host dies, and it is started on the other
+// host with its name and its address. The elastic address leads there without a command (CS-8).
 func (e *ElasticHosts) ownerElsewhere() {
 	a, b := e.hosts[0], e.hosts[1]
 	const guest = "10.77.0.50"
@@ -222,8 +221,8 @@ func (e *ElasticHosts) ownerElsewhere() {
 	}
 }
 
-// counted: what was allocated, for how long, and what was returned, is told and summed, whichever host was asked and
-// whatever has become of it since (CS-10).
+// counted: events and usage include each allocation, its duration and each release, whichever host is asked and
+// whatever happened to the address later (CS-10).
 func (e *ElasticHosts) counted() {
 	b := e.hosts[1]
 	before := e.hours()
@@ -249,7 +248,7 @@ func (e *ElasticHosts) counted() {
 	}
 }
 
-// hours is what the account default has had of addresses.
+// hours returns the address hours of the account default.
 func (e *ElasticHosts) hours() float64 {
 	e.Helper()
 	out := e.hosts[1].berth("elastic", "usage", "--format", "csv")

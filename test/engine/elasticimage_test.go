@@ -19,7 +19,7 @@ import (
 	"berth/test/lab"
 )
 
-// The edge runs in a container, as Dockerfile.edge builds it and the page starts it. It maps addresses on the host's
+// The edge runs in a container, from Dockerfile.edge and with the command of the page. It maps addresses on the host's
 // network with two capabilities. Its mappings stay when it stops, and its --remove removes them.
 func TestElasticContainer(t *testing.T) {
 	t.Parallel()
@@ -30,7 +30,7 @@ func TestElasticContainer(t *testing.T) {
 	s.berth("elastic", "range", "add", elasticAddress)
 	s.berth("elastic", "allocate")
 	s.berth("network", "modify", s.planned, "--elastic", "on")
-	// as docs/elastic-edge.md says it, under a name and on a socket of its own
+	// the command of docs/elastic-edge.md, with another name and socket
 	shown, err := lab.Shows("docs/elastic-edge.md", "## Run it")
 	if err != nil || len(shown) != 2 {
 		t.Fatalf("the page shows %q (%v)", shown, err)
@@ -61,7 +61,7 @@ func TestElasticContainer(t *testing.T) {
 	s.docker("stop", "--time", "5", edge)
 	o.leads("its edge was stopped")
 	o.seenAs("its edge was stopped", elasticAddress)
-	// the same with --rm and --remove; it has the options behind -d, --name and --restart with what they are
+	// the same with --rm and --remove, without -d, --name and --restart and their values
 	s.docker(append(append([]string{"run", "--rm"}, line[7:]...), "--remove")...)
 	o.leadsNowhere("its edge was removed")
 	o.seenAs("its edge was removed", elasticHost)
@@ -128,7 +128,7 @@ const (
 )
 
 // edgeImage builds Dockerfile.edge in an engine, from a base with this machine's own nft and iptables: there is no
-// registry to have Debian's from.
+// registry with Debian's.
 func edgeImage(t *testing.T, e Engine) {
 	t.Helper()
 	base, err := edgeBase()
@@ -156,13 +156,13 @@ func edgeImage(t *testing.T, e Engine) {
 	}
 }
 
-// edgeBase is a file system with a shell, nft, iptables and what those load.
+// edgeBase returns a file system with a shell, nft, iptables and their libraries.
 func edgeBase() ([]byte, error) {
 	busybox, err := lab.Tool("busybox")
 	if err != nil {
 		return nil, err
 	}
-	files := map[string]string{"/bin/busybox": busybox} // where they come from, by where they are to be
+	files := map[string]string{"/bin/busybox": busybox} // source files by their paths in the image
 	for _, name := range []string{"nft", "iptables", "ip6tables"} {
 		path, err := exec.LookPath(name)
 		if err == nil {
@@ -196,7 +196,7 @@ func edgeBase() ([]byte, error) {
 	return buf.Bytes(), errors.Join(err, w.Close())
 }
 
-// withLibraries adds a program, and what ldd says that it loads.
+// withLibraries adds a program and the libraries that ldd lists for it.
 func withLibraries(files map[string]string, at, program string) error {
 	files[at] = program
 	out, err := lab.Run(time.Minute, nil, "ldd", program)

@@ -13,10 +13,10 @@ import (
 	"berth/test/lab"
 )
 
-// systemRange is the range of the host's addresses in these tests, of two.
+// systemRange is the range of the host's addresses in these tests: two addresses.
 const systemRange = "10.213.252.1+2"
 
-// systemHost is an engine whose host has system addresses, a network on auto, and an edge.
+// systemHost is an engine whose host has system addresses, a network with auto, and an edge.
 type systemHost struct {
 	*Harness
 	engine  *PrivateEngine
@@ -34,7 +34,7 @@ func newSystemHost(t *testing.T, number int, flags ...string) *systemHost {
 	return s
 }
 
-// auto adds the host's range and turns the network to auto.
+// auto adds the host's range and sets the network to auto.
 func (s *systemHost) auto() {
 	s.Helper()
 	var status struct {
@@ -45,7 +45,7 @@ func (s *systemHost) auto() {
 	s.berth("network", "modify", s.planned, "--elastic", "auto")
 }
 
-// elastic is what is listed of elastic addresses that are not being released: "KIND ADDRESS INSTANCE", in order.
+// elastic returns the listed elastic addresses that are not being released: "KIND ADDRESS INSTANCE", in order.
 func (s *systemHost) elastic() (string, error) {
 	var all []struct{ Kind, Address, Instance, State string }
 	out, err := berth(s.Berth, "elastic", "ls", "--format", "json")
@@ -61,7 +61,7 @@ func (s *systemHost) elastic() (string, error) {
 	return strings.Join(lines, ", "), err
 }
 
-// soon waits until exactly this is listed.
+// soon waits until elastic lists exactly this.
 func (s *systemHost) soon(when, want string) {
 	s.Helper()
 	err := lab.Eventually(10*time.Second, func() error {
@@ -76,7 +76,7 @@ func (s *systemHost) soon(when, want string) {
 	}
 }
 
-// mapped waits until the kernel of the engine's host has a guest's mapping, or has it no more.
+// mapped waits until the kernel of the engine's host has a guest's mapping, or no longer has it.
 func (s *systemHost) mapped(when, guest string, want bool) {
 	s.Helper()
 	err := lab.Eventually(10*time.Second, func() error {
@@ -92,7 +92,7 @@ func (s *systemHost) mapped(when, guest string, want bool) {
 	}
 }
 
-// runs starts a container that stays, and returns its address.
+// runs starts a container that stays and returns its address.
 func (s *systemHost) runs(name string, options ...string) string {
 	s.Helper()
 	args := append([]string{"run", "--detach", "--name", name, "--network", s.net}, options...)
@@ -101,7 +101,7 @@ func (s *systemHost) runs(name string, options ...string) string {
 }
 
 // System addresses on a real engine come with the start of a container and go with its end: stop, restart, crash,
-// rename, removal and recreation. An elastic address replaces one. Changes that happen while the daemon or the engine
+// rename, removal and recreation. An elastic address replaces a system address. Changes while the daemon or the engine
 // is away are found later (CS-7, CS-8, CS-11, CS-15).
 func TestElasticSystem(t *testing.T) {
 	t.Parallel()
@@ -135,7 +135,7 @@ func TestElasticSystem(t *testing.T) {
 	s.elasticInItsPlace(web, db, first, second)
 
 	lab.Must(t, s.daemon.Kill())
-	if _, err := s.Engine.Docker("kill", db); err != nil { // which the engine is long about
+	if _, err := s.Engine.Docker("kill", db); err != nil { // takes the engine long
 		t.Fatal(err)
 	}
 	lab.Must(t, s.daemon.Revive())
@@ -146,7 +146,7 @@ func TestElasticSystem(t *testing.T) {
 	s.soon("a start after that", "system "+first+" "+web)
 }
 
-// crashes kills the process of a container that is restarted then, and waits until it is.
+// crashes kills the process of a container and waits until the container is restarted.
 func (s *systemHost) crashes(name string) {
 	s.Helper()
 	process := func() (pid int) {
@@ -169,7 +169,7 @@ func (s *systemHost) crashes(name string) {
 	})
 }
 
-// elasticInItsPlace associates an elastic address with one that runs, and ends that again.
+// elasticInItsPlace associates an elastic address with a running container, and disassociates it again.
 func (s *systemHost) elasticInItsPlace(web, db, first, second string) {
 	s.Helper()
 	s.berth("elastic", "range", "add", elasticAddress)

@@ -16,13 +16,13 @@ import (
 	"berth/test/lab"
 )
 
-// The pages whose titles are errors of Docker: each of their lines runs, on an engine and a Berth with few default
+// The pages whose titles are Docker's errors: each of their lines runs, on an engine and a Berth with few default
 // pools, and prints what the page shows. This checks the engine's messages, too.
 func TestErrorPages(t *testing.T) {
 	t.Parallel()
 	for i, c := range []struct {
 		page, title string
-		least       int // lines to run
+		least       int // number of lines to run
 	}{
 		{"pool-overlaps.md", "Pool overlaps with other one on this address space", 9},
 		{"address-in-use.md", "Address already in use", 14},
@@ -55,13 +55,13 @@ func TestErrorPages(t *testing.T) {
 	}
 }
 
-// shownCommand is a line of a page, and what it says.
+// shownCommand is a command of a page, and its output there.
 type shownCommand struct {
 	command, says string
-	hidden        bool // not shown; what it says is nobody's
+	hidden        bool // not shown; its output is not compared
 }
 
-// pageCommands are the commands of a page's console blocks, and those in its comments (<!-- run: COMMAND -->).
+// pageCommands returns the commands of a page's console blocks and comments (<!-- run: COMMAND -->).
 func pageCommands(page string) (all []shownCommand) {
 	inside := false
 	for line := range strings.Lines(page) {
@@ -82,7 +82,7 @@ func pageCommands(page string) (all []shownCommand) {
 	return all
 }
 
-// errorPage is an engine and a Berth on which the lines of a page run as they stand there.
+// errorPage is an engine and a Berth. The lines of a page run on them unchanged.
 type errorPage struct {
 	*testing.T
 	e     *PrivateEngine
@@ -101,8 +101,8 @@ func newErrorPage(t *testing.T, number int) *errorPage {
 	return r
 }
 
-// run runs a line in a shell beside the engine. It fails where, and only where, the page shows an error. A check is
-// made again where it does not say what the page says: on a busy machine Berth looks at the host a moment later.
+// run runs a line in a shell beside the engine. It must fail exactly if the page shows an error. `berth check` is
+// repeated until its output matches the page: on a busy machine Berth looks at the host a moment later.
 func (r *errorPage) run(line, says string, hidden bool) {
 	r.Helper()
 	if !hidden && strings.HasPrefix(line, "berth check") {
@@ -130,7 +130,7 @@ func (r *errorPage) run(line, says string, hidden bool) {
 	}
 }
 
-// shell runs a line in a shell beside the engine. The error is that of its end.
+// shell runs a line in a shell beside the engine. The error is the shell's exit error.
 func (r *errorPage) shell(line string) ([]byte, error) {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), lab.Patient(2*time.Minute))

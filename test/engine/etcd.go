@@ -14,15 +14,15 @@ import (
 	"berth/test/lab"
 )
 
-// etcdURL is where the etcd of a fabric serves.
+// etcdURL is the URL of a fabric's etcd.
 var etcdURL = "http://" + ctlAddress(101) + ":2379"
 
-// Etcd is an etcd of one member, in a network namespace of its own on a fabric. store/etcd and test/cluster have those
-// whose members fail.
+// Etcd is an etcd of one member, in its own network namespace on a fabric. Failing members are tested in store/etcd
+// and test/cluster.
 type Etcd struct{ *Process }
 
-// startEtcd starts it on fresh data and waits until it serves. It runs before others (nice), so that all that the
-// containers do at once does not keep it from its turn.
+// startEtcd starts it with fresh data and waits until it serves. It runs before others (nice), so that many busy
+// containers do not starve it.
 func startEtcd(f Fabric) (*Etcd, error) {
 	program, err := lab.Tool("etcd")
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"berth/test/lab"
 )
 
-// Fabric is what joins the hosts of a cluster: two switches in a network namespace of their own. On lan are the hosts'
-// bridges, and through them their containers, as on one layer 2. On ctl are the hosts themselves and their etcd.
+// Fabric connects the hosts of a cluster: two switches in their own network namespace. On lan are the hosts' bridges,
+// and through them their containers, as on one layer 2. On ctl are the hosts themselves and their etcd.
 type Fabric struct {
-	begin string // of the names of all namespaces that it joins
-	name  string // of its own
+	begin string // the prefix of all connected namespaces
+	name  string // its own namespace
 }
 
 // ctlAddress is the address that a host (1 to 99) or the etcd (101) has on ctl.
 func ctlAddress(number int) string { return fmt.Sprintf("10.213.240.%d", number) }
 
-// startFabric makes the switches of the scenario of a number.
+// startFabric creates the switches for the scenario with a number.
 func startFabric(number int) (Fabric, error) {
 	f := Fabric{begin: fmt.Sprintf("%s%d", prefix, number)}
 	f.name = f.begin + "fab"
@@ -45,15 +45,15 @@ func (f Fabric) station(name string, number int) error {
 	return ip("-n " + name + " address add " + ctlAddress(number) + "/24 dev ctl0")
 }
 
-// plug joins a namespace to a switch by a device of the switch's name and 0.
+// plug connects a namespace to a switch by a device named after the switch: lan0 or ctl0.
 func (f Fabric) plug(name, to string) error {
-	port := to + strings.TrimPrefix(name, prefix) // a device's name has 15 characters
+	port := to + strings.TrimPrefix(name, prefix) // a device's name has at most 15 characters
 	return ip("link add "+to+"0 netns "+name+" type veth peer name "+port+" netns "+f.name,
 		"-n "+f.name+" link set "+port+" master "+to+" up",
 		"-n "+name+" link set "+to+"0 up")
 }
 
-// cutOff drops all that a namespace sends and is sent, as a broken network does. What its bridges pass on goes on.
+// cutOff drops all packets from and to a namespace, as a broken network does. Its bridges still forward.
 func cutOff(name string) error {
 	return nft(name, `table inet berth-t {
 		chain in { type filter hook input priority -300; policy drop; iif lo accept; }
@@ -64,14 +64,14 @@ func cutOff(name string) error {
 // reconnect undoes cutOff.
 func reconnect(name string) error { return nft(name, "delete table inet berth-t") }
 
-// nft gives nft commands in a namespace.
+// nft runs nft commands in a namespace.
 func nft(name, commands string) error {
 	_, err := lab.Run(20*time.Second, bytes.NewReader([]byte(commands)),
 		"nsenter", "--net=/run/netns/"+name, "nft", "-f", "-")
 	return err
 }
 
-// get is the answer to a GET from within a namespace.
+// get returns the answer to a GET from a namespace.
 func get(name, url string) (string, error) {
 	busybox, err := lab.Tool("busybox")
 	if err != nil {
@@ -80,13 +80,13 @@ func get(name, url string) (string, error) {
 	return lab.Run(5*time.Second, nil, "nsenter", "--net=/run/netns/"+name, busybox, "wget", "-q", "-O", "-", url)
 }
 
-// showsNow is what `ip addr` says in the network namespace of a process.
+// showsNow returns the output of `ip addr` in the network namespace of a process.
 func showsNow(pid string) (string, error) {
 	return lab.Run(time.Minute, nil, "nsenter", "--target", pid, "--net", "ip", "-oneline", "-4", "address",
 		"show", "scope", "global")
 }
 
-// forgetNeighbours makes room in the table of neighbours: it forgets those that the namespaces of some processes know.
+// forgetNeighbours makes room in the neighbour table: it removes the entries of some processes' namespaces.
 func forgetNeighbours(pids []string) error {
 	script := "for p; do nsenter --target $p --net ip neighbour flush all || exit 1; done"
 	_, err := lab.Run(time.Minute, nil, "sh", append([]string{"-c", script, "sh"}, pids...)...)

@@ -13,7 +13,7 @@ import (
 	"berth/test/lab"
 )
 
-// composeCommands are the generations of Compose that a project may be of.
+// composeCommands returns the commands of the supported generations of Compose.
 func composeCommands(t *testing.T) map[string][]string {
 	t.Helper()
 	newest, err := filepath.Abs("../../build/tools/compose-v5.5.0")
@@ -24,8 +24,8 @@ func composeCommands(t *testing.T) map[string][]string {
 	return map[string][]string{"1.29": {"docker-compose"}, "5": {newest}}
 }
 
-// quickest is the Compose of tests for which any does, with the names of containers that the older one gives them: under
-// -short the newer, which takes a tenth of the time.
+// quickest returns the Compose for tests that work with any. Its containers are named as by the older one. Under
+// -short it is the newer one, which takes a tenth of the time.
 func quickest(t *testing.T) []string {
 	t.Helper()
 	if testing.Short() {
@@ -34,11 +34,11 @@ func quickest(t *testing.T) []string {
 	return composeCommands(t)["1.29"]
 }
 
-// newer is the generation of Compose that most projects have, older the one before it.
+// newer is the generation of Compose that most projects have; older is the one before it.
 const newer, older = "5", "1.29"
 
-// eachGeneration runs a scenario with either generation of Compose, each with a Berth and a number of its own: the
-// first one and the next. Under -short it takes the given one: mostly the newer, which is ten times as quick.
+// eachGeneration runs a scenario with both generations of Compose, each with its own Berth and number: the first one
+// and the next. Under -short it runs only the given one: mostly the newer, which is ten times as quick.
 func eachGeneration(t *testing.T, short string, first int, run func(h *Harness, command []string)) {
 	t.Parallel()
 	for name, command := range composeCommands(t) {
@@ -55,7 +55,7 @@ func eachGeneration(t *testing.T, short string, first int, run func(h *Harness, 
 	}
 }
 
-// ids are those of the project's containers, in order.
+// ids returns the ids of the project's containers, sorted.
 func (p *project) ids() []string {
 	p.Helper()
 	all := strings.Fields(p.docker("ps", "--all", "--no-trunc", "--filter", "label=com.docker.compose.project="+p.name,
@@ -64,7 +64,7 @@ func (p *project) ids() []string {
 	return all
 }
 
-// containerOf is the id of a replica.
+// containerOf returns the container id of a replica.
 func (p *project) containerOf(service string, number int) string {
 	p.Helper()
 	return p.docker("ps", "--all", "--no-trunc", "--filter", "label=com.docker.compose.project="+p.name, "--filter",

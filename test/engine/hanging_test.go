@@ -11,14 +11,13 @@ import (
 	"berth/test/lab"
 )
 
-// While the engine hangs, requests for addresses do not wait for it, and each is attributed to somebody, from the
-// witness's memory.
+// While the engine hangs, address requests do not wait for it. The witness attributes each of them from its memory.
 func TestHanging(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, 52)
 	k := startKept(t, e.Engine, e.Sockets, ways(e.Engine)[0], 152)
 	k.idlers()
-	k.docker("stop", "--time", "1", k.container(k.network)) // the only one that a request can be from
+	k.docker("stop", "--time", "1", k.container(k.network)) // the only container that a request can be from
 	d, all := k.Berth.(*Daemon), k.leases(k.v4("0/25"))
 	pool := all[slices.IndexFunc(all, func(l Lease) bool { return l.Kind == "automatic" })].Pool
 	lab.Must(t, e.Freeze())

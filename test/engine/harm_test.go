@@ -15,7 +15,7 @@ import (
 // ownHost is the address of the host whose engine has a default bridge.
 const ownHost = "10.213.252.1"
 
-// dockers are the networks of the engine that the tests of harm have, with their subnets, and the bridges of these.
+// dockers is an engine with the networks that these tests must not harm: their subnets and bridges.
 type dockers struct {
 	*Harness
 	e       *PrivateEngine
@@ -23,8 +23,8 @@ type dockers struct {
 	links   map[string]string
 }
 
-// withDefaultBridge starts an engine of its own with docker0, of both families, and two networks on the engine's own
-// IPAM; and a Berth, with flags.
+// withDefaultBridge starts a new engine with docker0, of both families, and two networks on the engine's own IPAM. It
+// starts a Berth with flags, too.
 func withDefaultBridge(t *testing.T, number int, flags ...string) *dockers {
 	t.Helper()
 	d := &dockers{subnets: map[string]string{"bridge": "10.213.228.0/22,fd00:213:e4::/64"},
@@ -40,14 +40,14 @@ func withDefaultBridge(t *testing.T, number int, flags ...string) *dockers {
 	return d
 }
 
-// own makes a network of the engine's.
+// own creates a network on the engine's own IPAM.
 func (d *dockers) own(name, subnets string, options ...string) {
 	d.Helper()
 	id := d.docker(append(append([]string{"network", "create"}, options...), name)...)
 	d.subnets[name], d.links[name] = subnets, "br-"+id[:12]
 }
 
-// unharmed checks that the engine has its networks, each with its bridge and the addresses on that.
+// unharmed checks that the engine still has its networks, each with its bridge and the bridge's addresses.
 func (d *dockers) unharmed(after string) {
 	d.Helper()
 	list := strings.Fields(d.docker("network", "ls", "--format", "{{.Name}}"))
@@ -69,7 +69,7 @@ func (d *dockers) unharmed(after string) {
 	}
 }
 
-// inHost runs a command where the engine runs.
+// inHost runs a command in the engine's namespaces.
 func (d *dockers) inHost(command ...string) string {
 	d.Helper()
 	args := append(d.e.within(), command...)
@@ -87,7 +87,7 @@ func (d *dockers) runs() {
 }
 
 // Berth takes no subnet that overlaps a bridge of the engine: equal, inside or around it, of IPv4 or IPv6. The engine
-// keeps docker0 and its networks. Subnets next to them are taken, and so is the subnet of a bridge that the user made.
+// keeps docker0 and its networks. Berth takes subnets next to them, and the subnet of a bridge that the user made.
 func TestNoHarm(t *testing.T) {
 	t.Parallel()
 	d := withDefaultBridge(t, 77, "--docker-host", "none")
@@ -121,7 +121,7 @@ func TestNoHarm(t *testing.T) {
 	t.Log(refused)
 
 	for _, subnet := range []string{"10.213.224.0/22", "10.213.234.0/24", "10.213.232.0/24"} {
-		if subnet == "10.213.232.0/24" { // a network of Berth's in the place of one of the engine's
+		if subnet == "10.213.232.0/24" { // a Berth network replaces one of the engine's
 			d.removes("own")
 			delete(d.subnets, "own")
 		}
@@ -129,7 +129,7 @@ func TestNoHarm(t *testing.T) {
 		d.address(d.container(n), n)
 		d.unharmed(subnet)
 	}
-	// A LAN of the user's: a bridge that he made, with an address in the subnet.
+	// A LAN of the user: a bridge that the user made, with an address in the subnet.
 	d.inHost("ip", "link", "add", "brlan", "type", "bridge")
 	d.inHost("ip", "address", "add", "10.213.236.1/24", "dev", "brlan")
 	d.inHost("ip", "link", "set", "brlan", "up")

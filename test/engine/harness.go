@@ -17,29 +17,29 @@ import (
 	"berth/test/lab"
 )
 
-// Harness is what a scenario runs in: an engine, and a Berth that it uses. Its methods fail the test where Docker or
-// Berth refuse; a scenario that wants a refusal asks the engine itself.
+// Harness is the environment of a scenario: an engine, and a Berth that it uses. Its methods fail the test if Docker
+// or Berth refuse. A scenario that expects a refusal calls the engine itself.
 type Harness struct {
 	*testing.T
 	Engine Engine
 	Berth  Berth
-	reads  []string // flags that tell `berth check` of the engine, where the daemon itself reads none
-	number int      // of the scenario: it has 10.OCTET.NUMBER.0/24 and fd00:OCTET:NUMBER::/48 for itself
+	reads  []string // flags that give `berth check` the engine if the daemon reads none
+	number int      // of the scenario, which owns 10.OCTET.NUMBER.0/24 and fd00:OCTET:NUMBER::/48
 	made   int
-	shares bool // its Berth with other scenarios, none of which plans anything
+	shares bool // other scenarios use its Berth, too; none of them plans anything
 }
 
-// entered are the scenarios that run, by their places: who ends removes all that bears its number.
+// entered holds the running scenarios by place. A scenario that ends removes everything with its number.
 var entered sync.Map
 
-// place is where a scenario runs.
+// place identifies a running scenario.
 type place struct {
 	engine string // its socket
 	number int
 }
 
-// enter gives a scenario its number, and removes what it made when it is over. A number that another test has at this
-// moment on the engine fails the test.
+// enter gives a scenario its number, and removes at its end what it made. If another running test has the number on
+// the engine, the test fails.
 func enter(t *testing.T, e Engine, b Berth, number int) *Harness {
 	h := &Harness{T: t, Engine: e, Berth: b, number: number}
 	at := place{e.Socket, number}
@@ -57,9 +57,9 @@ func enter(t *testing.T, e Engine, b Berth, number int) *Harness {
 	return h
 }
 
-// leave removes the scenario's containers and networks and Berth's plans, after which Berth has nothing of it on
-// record. A network that the engine keeps because it miscounts is named, and is no failure of the scenario's: its
-// gateway stays on record.
+// leave removes the scenario's containers, networks and plans, and checks that Berth has no record of them left. A
+// network that the engine keeps because it miscounts is logged and does not fail the scenario: its gateway stays on
+// record.
 func (h *Harness) leave() error {
 	h.Helper()
 	errs := []error{removeContainers(h.Engine, h.prefix())}
@@ -91,10 +91,10 @@ func (h *Harness) leave() error {
 	return errors.Join(errs...)
 }
 
-// v4 is an address or a range of the scenario's own: v4("0/24"), v4("17").
+// v4 returns an address or a range of the scenario: v4("0/24"), v4("17").
 func (h *Harness) v4(rest string) string { return fmt.Sprintf("10.%d.%d.%s", octet, h.number, rest) }
 
-// v6 is the same in IPv6: v6("::/64"), v6("::17").
+// v6 does the same in IPv6: v6("::/64"), v6("::17").
 func (h *Harness) v6(rest string) string {
 	if strings.HasPrefix(rest, "/") {
 		rest = "::" + rest
@@ -110,14 +110,14 @@ func (h *Harness) docker(args ...string) string {
 	return out
 }
 
-// refused runs a command that must fail with an error that holds each of the words, and returns the error.
+// refused runs a command that must fail with an error that contains each of the words. It returns the error.
 func (h *Harness) refused(words []string, args ...string) string {
 	h.Helper()
 	out, err := h.Engine.Docker(args...)
 	return h.refusal("docker", args, out, err, words)
 }
 
-// refusal checks that a command was refused with each of the words, and returns its error.
+// refusal checks that a command was refused with each of the words and returns its error.
 func (h *Harness) refusal(program string, args []string, out string, err error, words []string) string {
 	h.Helper()
 	if err == nil {
@@ -131,7 +131,7 @@ func (h *Harness) refusal(program string, args []string, out string, err error, 
 	return err.Error()
 }
 
-// json runs a command of Berth's that prints JSON.
+// json runs a Berth command that prints JSON.
 func (h *Harness) json(into any, args ...string) {
 	h.Helper()
 	out := h.berth(append(args, "--format", "json")...)
@@ -140,7 +140,7 @@ func (h *Harness) json(into any, args ...string) {
 	}
 }
 
-// removes removes networks, which must go.
+// removes removes networks, which must succeed.
 func (h *Harness) removes(networks ...string) {
 	h.Helper()
 	for _, network := range networks {
@@ -148,7 +148,7 @@ func (h *Harness) removes(networks ...string) {
 	}
 }
 
-// name is a name that nothing else on the engine has.
+// name returns a name that is unique on the engine.
 func (h *Harness) name() string {
 	h.made++
 	return h.prefix() + strconv.Itoa(h.made)
@@ -156,7 +156,7 @@ func (h *Harness) name() string {
 
 func (h *Harness) prefix() string { return fmt.Sprintf("%s%d-", prefix, h.number) }
 
-// onMAC has the scenario's networks be of the driver that asks for MACs, from here on.
+// onMAC makes the scenario's later networks use the driver that asks for MACs.
 func (h *Harness) onMAC() { h.Berth = byMAC{h.Berth.(*Daemon)} }
 
 // network creates a bridge network on the scenario's Berth and returns its name.
@@ -167,17 +167,17 @@ func (h *Harness) network(options ...string) string {
 	return name
 }
 
-// networkCommand is `docker network create` with a bridge of a name of its own.
+// networkCommand returns a `docker network create` whose bridge has a unique name.
 func (h *Harness) networkCommand(name string, options ...string) []string {
 	args := []string{"network", "create", "--driver", "bridge", "--ipam-driver", h.Berth.Driver(),
 		"--opt", "com.docker.network.bridge.name=" + bridgeOf(name)}
 	return append(append(args, options...), name)
 }
 
-// bridgeOf is the bridge of a network, whose name has fewer bytes than those of networks may have.
+// bridgeOf returns the name of a network's bridge, which may have fewer bytes than a network's name.
 func bridgeOf(network string) string { return "bt" + strings.TrimPrefix(network, mark) }
 
-// container runs a container that stays, and returns its name.
+// container runs a container that stays and returns its name.
 func (h *Harness) container(network string, options ...string) string {
 	h.Helper()
 	name := h.name()
@@ -190,8 +190,8 @@ func containerCommand(name, network string, options ...string) []string {
 	return append(append(args, imageName), sleepForever...)
 }
 
-// address is the IPv4 address of a container: what it shows itself, what Docker says and what Berth has on record must
-// be the same, with the mask of the subnet and the container's MAC.
+// address returns a container's IPv4 address. The container, Docker and Berth's records must agree on it, on the
+// subnet's mask and on the container's MAC.
 func (h *Harness) address(container, network string) string {
 	h.Helper()
 	c, err := h.Engine.inspect(container)
@@ -213,7 +213,7 @@ func (h *Harness) hasAddress(container, network, want string) {
 	}
 }
 
-// isAt checks the IPv4 address of a container, as Docker says it.
+// isAt checks the IPv4 address of a container as Docker shows it.
 func (h *Harness) isAt(container, network, want string) {
 	h.Helper()
 	if got := h.at(container, network); got != want {
@@ -221,7 +221,7 @@ func (h *Harness) isAt(container, network, want string) {
 	}
 }
 
-// endpoint is a container's place on a network.
+// endpoint returns a container's endpoint on a network.
 func (h *Harness) endpoint(container, network string) Endpoint {
 	h.Helper()
 	ep, err := h.Engine.Endpoint(container, network)
@@ -229,7 +229,7 @@ func (h *Harness) endpoint(container, network string) Endpoint {
 	return ep
 }
 
-// subnets are those of a Docker network.
+// subnets returns the subnets of a Docker network.
 func (h *Harness) subnets(network string) []IPAMConfig {
 	h.Helper()
 	all, err := h.Engine.Subnets(network)
@@ -237,7 +237,7 @@ func (h *Harness) subnets(network string) []IPAMConfig {
 	return all
 }
 
-// recorded checks that Berth has exactly one lease of an address, with the given MAC where the engine was asked for it.
+// recorded checks that Berth has exactly one lease of an address, with the given MAC if Berth asks for MACs.
 func (h *Harness) recorded(address, mac string) {
 	h.Helper()
 	bits := 32
@@ -250,7 +250,7 @@ func (h *Harness) recorded(address, mac string) {
 	}
 }
 
-// leases is what Berth has on record inside a prefix.
+// leases returns Berth's leases inside a prefix.
 func (h *Harness) leases(within string) []Lease {
 	h.Helper()
 	got, err := leases(h.Berth, within)
@@ -258,7 +258,7 @@ func (h *Harness) leases(within string) []Lease {
 	return got
 }
 
-// lease is the one lease of an address; Kind is empty where there is none.
+// lease returns the only lease of an address; without one, Kind is empty.
 func (h *Harness) lease(address string) Lease {
 	h.Helper()
 	got := h.leases(netip.PrefixFrom(netip.MustParseAddr(address), netip.MustParseAddr(address).BitLen()).String())
@@ -271,13 +271,13 @@ func (h *Harness) lease(address string) Lease {
 	return got[0]
 }
 
-// tail is the last lines of a text.
+// tail returns the last lines of a text.
 func tail(text string, lines int) string {
 	all := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// allRun waits until containers run, which a restart policy sees to.
+// allRun waits until a restart policy has started the containers.
 func (h *Harness) allRun(containers []string) {
 	h.Helper()
 	lab.Await(h, time.Minute, func() error {

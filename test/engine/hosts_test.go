@@ -18,7 +18,7 @@ type HostInfo struct {
 	Pools, Leases, Headroom int
 }
 
-// hostInfo is a host of the cluster as another one shows it.
+// hostInfo returns a host of the cluster as another host shows it.
 func (h *Host) hostInfo(name string) (HostInfo, error) {
 	out, err := berth(h.Berth, "host", "ls", "--format", "json")
 	if err != nil {
@@ -36,7 +36,7 @@ func (h *Host) hostInfo(name string) (HostInfo, error) {
 	return HostInfo{}, fmt.Errorf("berth host ls has no host %s: %s", name, out)
 }
 
-// awaitsHost waits until a host is seen by another one as it should be.
+// awaitsHost waits until this host shows another one in a state, present or not.
 func (h *Host) awaitsHost(name string, state string, present bool) {
 	h.Helper()
 	lab.Await(h, 30*time.Second, func() error {
@@ -60,7 +60,7 @@ func TestHosts(t *testing.T) {
 	c.run("off", c.off)
 }
 
-// run runs a part of the test as one of its own. Each part builds on the one before.
+// run runs a part of the test as a subtest. Each part builds on the one before.
 func (c *Cluster) run(name string, part func()) {
 	outer := c.T
 	if !outer.Run(name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func (c *Cluster) run(name string, part func()) {
 	}
 }
 
-// as has t told what fails.
+// as makes t report the failures.
 func (c *Cluster) as(t *testing.T) {
 	c.T = t
 	for _, h := range c.hosts {
@@ -80,8 +80,8 @@ func (c *Cluster) as(t *testing.T) {
 	}
 }
 
-// refusesNew checks that a host gives out nothing in the cluster's spaces, with each of the words, and goes on in its
-// own.
+// refusesNew checks that a host gives out nothing in the cluster's spaces, with each of the words, and still gives out
+// addresses in its own space.
 func (h *Host) refusesNew(words ...string) {
 	h.Helper()
 	h.refusesRun("lan", words...)
@@ -90,7 +90,7 @@ func (h *Host) refusesNew(words ...string) {
 	h.removes(own)
 }
 
-// drained: a host that is drained takes nothing new, keeps what it has, and takes part again.
+// drained: a drained host takes nothing new and keeps what it has. After `--undo` it takes part again.
 func (c *Cluster) drained() {
 	a, b := c.hosts[0], c.hosts[1]
 	a.berth("host", "drain", "b")
@@ -105,19 +105,19 @@ func (c *Cluster) drained() {
 	c.agree("lan", lanSubnet, 2, 2)
 }
 
-// askedToGo: a host whose daemon answers releases all it has by itself when it is removed, and is refused until it is
-// let in.
+// askedToGo: a host whose daemon answers is removed. It releases everything by itself and is refused until it is
+// admitted.
 func (c *Cluster) askedToGo() {
 	a, b := c.hosts[0], c.hosts[1]
 	held, err := b.held("lan")
 	lab.Must(c, err)
-	// nobody can be asked
+	// there is no terminal for a question
 	a.berthRefuses([]string{"--yes", "2 addresses", held[0].Address, held[1].Address}, "host", "rm", "b")
 	a.berth("host", "rm", "--yes", "b")
 	a.awaitsHost("b", "removed", true)
 	a.awaitsFreed("b")
 	b.refusesNew("removed", "berth host admit b")
-	if err := b.leave("lan"); err != nil { // what it releases is nobody's any more
+	if err := b.leave("lan"); err != nil { // it no longer owns what it releases
 		c.Error(err)
 	}
 	a.berth("host", "admit", "b")
@@ -139,7 +139,7 @@ func (h *Host) awaitsFreed(name string) {
 	})
 }
 
-// joinsAgain has a host that was let in again create its network and run containers.
+// joinsAgain checks that an admitted host can create its network again and run containers.
 func (c *Cluster) joinsAgain(h *Host) {
 	c.Helper()
 	lab.Await(c, 30*time.Second, h.joinLAN)
@@ -149,8 +149,8 @@ func (c *Cluster) joinsAgain(h *Host) {
 	c.settles("lan", 2, 2)
 }
 
-// off: what a host holds whose machine is gone is freed when a person says so. When it comes back all the same, it is
-// refused until it is let in, and what it still thinks to hold is no hold on what others have by then.
+// off: the machine of a host is gone. With --off, `berth host rm` frees what the host held. If the host comes back, it
+// is refused until it is admitted. Its old holds do not count against the new holders.
 func (c *Cluster) off() {
 	a, b := c.hosts[0], c.hosts[1]
 	held, err := b.held("lan")
@@ -164,7 +164,7 @@ func (c *Cluster) off() {
 	a.berth("host", "rm", "--off", "--yes", "b")
 	a.awaitsHost("b", "removed", false)
 	a.awaitsFreed("b")
-	// Somebody else takes one of its addresses.
+	// A container on another host takes one of its addresses.
 	name := a.Harness.name()
 	a.docker("run", "--detach", "--name", name, "--network", "lan", "--ip", held[0].Address, imageName, "sleep",
 		"1000000")

@@ -13,13 +13,13 @@ import (
 
 const imageName = "berth-t-busybox"
 
-// sleepForever is what the containers run. The shell ends on SIGTERM, so that stopping one takes no ten seconds.
+// sleepForever is the containers' command. The shell ends on SIGTERM, so that a stop does not take ten seconds.
 var sleepForever = []string{"sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done"}
 
-// importImage makes the image of the tests in an engine, from scratch: one static busybox and links to it.
+// importImage creates the image of the tests in an engine, from scratch: one static busybox and links to it.
 func importImage(e Engine) error { return importAs(e, imageName) }
 
-// importAs makes it under another name, for lines of pages that name an image. It runs sleepForever by itself.
+// importAs creates it under another name, for pages that name an image. By default it runs sleepForever.
 func importAs(e Engine, name string) error {
 	busybox, err := lab.Tool("busybox")
 	if err != nil {
@@ -34,7 +34,7 @@ func importAs(e Engine, name string) error {
 	return err
 }
 
-// imageArchive is the image's file system as a tar file.
+// imageArchive returns the image's file system as a tar file.
 func imageArchive(busybox string) ([]byte, error) {
 	program, err := os.ReadFile(busybox)
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"syscall"
 )
 
-// enough is how many kilobytes of memory must be available for base to be kept there: engines with their images, and
-// the logs of some etcds, are a gigabyte or two.
+// enough is how many kilobytes of memory must be available to keep base there: engines with their images, and the logs
+// of some etcds, take a gigabyte or two.
 const enough = 6 << 20
 
-// inMemory puts base into memory, if there is enough of it. What the tests of the engine kill are processes, and those
-// leave a disk and memory alike; test/machine cuts the power.
+// inMemory puts base into memory, if there is enough. The engine's tests kill only processes, which makes no
+// difference between disk and memory. test/machine cuts the power.
 func inMemory() error {
 	b, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

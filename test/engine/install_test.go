@@ -14,7 +14,7 @@ import (
 	"berth/test/lab"
 )
 
-// systemd accepts what `make install` puts into a package's directory. `make uninstall` removes all of it.
+// systemd accepts the files that `make install` puts into a package's directory. `make uninstall` removes all of them.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	root, err := lab.Root()
@@ -47,7 +47,7 @@ func TestInstall(t *testing.T) {
 			"ExecStart=/opt/bin/berth "+verb+"\n") {
 			t.Errorf("%s does not start what was installed:\n%s", file, text)
 		}
-		// systemd looks whether the program is there: it is, below the package's directory.
+		// systemd checks that the program exists: it does, below the package's directory.
 		unit := filepath.Join(units, filepath.Base(file))
 		lab.Must(t, os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), "/opt/bin/", dest+"/opt/bin/")),
 			0o600))
@@ -59,7 +59,7 @@ func TestInstall(t *testing.T) {
 		t.Errorf("systemd-analyze verify: %s (%v)", out, err)
 	}
 	for _, unit := range verify[2:] {
-		most := "20" // in tenths; what the edge has above the others it needs for its work
+		most := "20" // in tenths; the edge needs more than the others for its work
 		switch filepath.Base(unit) {
 		case "berth-edge.service":
 			most = "25"
@@ -79,7 +79,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// files are the names of all files below dir, sorted.
+// files returns the names of all files below dir, sorted.
 func files(t *testing.T, dir string) []string {
 	t.Helper()
 	var names []string

@@ -13,15 +13,15 @@ import (
 	"berth/test/lab"
 )
 
-// way is how Berth learns who asks for an address, on an engine that does not say.
+// way is how Berth learns which container asks for an address, on an engine that does not say.
 type way struct {
 	name   string
 	flags  []string // of serve
 	beside bool     // `berth witness` runs beside it
-	tells  []string // flags of that
+	tells  []string // flags of `berth witness`
 }
 
-// ways are all.
+// ways returns all ways.
 func ways(e Engine) []way {
 	return []way{
 		{name: "own witness", flags: []string{"--docker-host", e.URL()}},
@@ -30,17 +30,17 @@ func ways(e Engine) []way {
 	}
 }
 
-// witnessed reports whether something tells Berth who asks.
+// witnessed reports whether a witness tells Berth which container asks.
 func (w way) witnessed() bool { return w.beside || !slices.Contains(w.flags, "none") }
 
-// kept is a network, and the way in which containers get their addresses there.
+// kept is a network whose containers get their addresses in a given way.
 type kept struct {
 	*Harness
 	way     way
 	network string
 }
 
-// idle is how many other containers are on a network.
+// idle returns how many other containers are on a network.
 func idle() int { return sample(0, 3, 8) }
 
 // startKept starts a Berth in a way, with a network.
@@ -51,7 +51,7 @@ func startKept(t *testing.T, e Engine, sockets string, w way, number int) *kept 
 		witnessBeside(t, d, append([]string{"--docker-host", e.URL()}, w.tells...)...)
 	}
 	k := &kept{Harness: &Harness{T: t, Engine: e, Berth: d, number: number}, way: w}
-	if e == machineEngine { // an engine of a test's own ends with everything in it
+	if e == machineEngine { // a test's own engine ends with everything in it
 		k.Harness = enter(t, e, d, number)
 	}
 	if !w.witnessed() {
@@ -76,7 +76,7 @@ func witnessBeside(t *testing.T, b Berth, flags ...string) {
 	})
 }
 
-// idlers are on the network and do nothing.
+// idlers starts idle containers on the network.
 func (k *kept) idlers() {
 	k.Helper()
 	for range idle() {
@@ -84,13 +84,13 @@ func (k *kept) idlers() {
 	}
 }
 
-// pin gives containers their present addresses for good.
+// pin reserves the containers' present addresses for them.
 func (k *kept) pin(containers []string) {
 	k.Helper()
 	k.pinned(append([]string{"pin", "--yes"}, containers...)...)
 }
 
-// together does something to containers at once.
+// together runs a command on each of the containers at once.
 func (h *Harness) together(containers []string, args ...string) {
 	h.Helper()
 	lab.Must(h, atOnce(containers, func(c string) error {
@@ -99,7 +99,7 @@ func (h *Harness) together(containers []string, args ...string) {
 	}))
 }
 
-// follows waits until the witness, where there is one, hears what the engine says.
+// follows waits until the witness, if any, receives the engine's events.
 func (k *kept) follows() {
 	k.Helper()
 	lab.Await(k, 30*time.Second, func() error {
@@ -123,7 +123,7 @@ func (h *Harness) witness() witnessStatus {
 	return status.Witness
 }
 
-// at is the address of a container that runs.
+// at returns the address of a running container.
 func (h *Harness) at(container, network string) string {
 	h.Helper()
 	ep := h.endpoint(container, network)
@@ -151,7 +151,7 @@ func (t *tally) count(before, after []string) {
 	}
 }
 
-// where are the addresses of containers that run.
+// where returns the addresses of running containers.
 func (h *Harness) where(network string, containers []string) (all []string) {
 	h.Helper()
 	for _, c := range containers {
@@ -160,7 +160,7 @@ func (h *Harness) where(network string, containers []string) (all []string) {
 	return all
 }
 
-// stays does something to containers repeatedly, and counts how often each has its old address afterwards.
+// stays does something to containers repeatedly and counts how often each has its old address afterwards.
 func (h *Harness) stays(rounds int, network string, containers []string, happen func()) (all tally) {
 	h.Helper()
 	before := h.where(network, containers)
@@ -173,8 +173,8 @@ func (h *Harness) stays(rounds int, network string, containers []string, happen 
 	return all
 }
 
-// sound checks that no address is there twice, that `berth check` finds nothing wrong, and that each lease has the
-// name of its container where a witness tells.
+// sound checks that no address is used twice, that `berth check` finds nothing wrong, and that each lease has the name
+// of its container if there is a witness.
 func (k *kept) sound() {
 	k.Helper()
 	lab.Check(k, lab.Eventually(30*time.Second, func() error {
@@ -187,8 +187,8 @@ func (k *kept) sound() {
 	k.named()
 }
 
-// named checks that each container of Berth's networks has an address of its own, by which Berth knows it. One that is
-// put back to its own meanwhile is looked at again.
+// named checks that each container on Berth's networks has an address of its own under its name in Berth. It retries,
+// because a container may just be put back to its own address.
 func (k *kept) named() {
 	k.Helper()
 	lab.Check(k, lab.Eventually(20*time.Second, func() error {
@@ -209,7 +209,7 @@ func (k *kept) named() {
 	}))
 }
 
-// has is which container has each address on Berth's networks.
+// has returns the container of each address on Berth's networks.
 func (k *kept) has() (map[string]string, error) {
 	k.Helper()
 	has := map[string]string{}

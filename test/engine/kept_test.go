@@ -13,7 +13,7 @@ var keptRounds = flag.Int("kept.rounds", 0,
 // happening is what people do to one container.
 type happening struct {
 	name    string
-	restart bool // it comes back at once, so that it is known without a witness
+	restart bool // the container comes back at once; Berth recognises it without a witness
 	begin   func(*kept) (container string)
 	happen  func(k *kept, container string)
 }
@@ -46,9 +46,9 @@ networks:
 	}
 }
 
-// A container has its old address again, on an engine that does not say who asks, whatever happens to it while others
-// are idle on its network. A witness knows who it must be. Without one, Berth recognises a restart by the release
-// right before it.
+// On an engine that does not say who asks, a container gets its old address again, whatever happens to it while others
+// are idle on its network. A witness knows which container it must be. Without one, Berth recognises a restart by the
+// release right before it.
 func TestKept(t *testing.T) {
 	t.Parallel()
 	for i, w := range ways(machineEngine) {
@@ -69,8 +69,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// mayMiss is how many of a number of rounds may end with another address: one of a hundred with a witness, five after
-// restarts without one. Of a few rounds two may miss on a busy machine, and one of two.
+// mayMiss returns how many of a number of rounds may end with another address: one of a hundred with a witness, five
+// after restarts without one. Of a few rounds two may miss on a busy machine, and of two rounds one.
 func (w way) mayMiss(rounds int, restart bool) int {
 	percent := 100
 	switch {

@@ -14,7 +14,7 @@ import (
 	"berth/test/lab"
 )
 
-// withMAC runs a container with a MAC of its own, and with a restart policy.
+// withMAC runs a container with its own MAC and a restart policy.
 func (h *Harness) withMAC(network, mac string) string {
 	h.Helper()
 	name := h.name()
@@ -24,8 +24,8 @@ func (h *Harness) withMAC(network, mac string) string {
 	return name
 }
 
-// A check that cannot see the engine reports that, and ends no lease, however long the engine is stopped, killed or
-// frozen. Neither does a daemon that repairs by itself.
+// If a check cannot see the engine, it reports that and ends no lease, however long the engine is stopped, killed or
+// frozen. A daemon that repairs by itself ends none, either.
 func TestKilledHides(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, 56)
@@ -75,7 +75,7 @@ func TestKilledHides(t *testing.T) {
 	lab.Must(t, e.Start())
 	back("started again")
 
-	before = h.leases(h.v4("0/24")) // the engine has given its addresses back, and asked for them afresh
+	before = h.leases(h.v4("0/24")) // the engine has released its addresses and requested them again
 	lab.Must(t, e.Freeze())
 	t.Cleanup(func() {
 		lab.Check(t, e.Thaw())
@@ -85,7 +85,7 @@ func TestKilledHides(t *testing.T) {
 	back("the engine goes on")
 	stay("the engine goes on")
 
-	if err := e.StopEngine(); err != nil { // in order: it releases what it has
+	if err := e.StopEngine(); err != nil { // SIGTERM: the engine releases its addresses
 		t.Fatal(err)
 	}
 	before = slices.DeleteFunc(before, func(l Lease) bool { return l.Kind != "gateway" })
@@ -120,7 +120,7 @@ func TestKilledInTheMidst(t *testing.T) {
 		if policy == "always" && e.run(name) == nil {
 			always = append(always, name)
 		} else {
-			_, _ = e.Docker("rm", "-f", name) // if it came to be at all
+			_, _ = e.Docker("rm", "-f", name) // it may not exist
 		}
 	}
 	h.allRun(always)
@@ -151,8 +151,8 @@ func (e *PrivateEngine) run(container string) error {
 	return err
 }
 
-// covered are the addresses and MACs of Berth's leases of a network, but for its gateway, and those of the containers
-// that run, as the engine tells of each of them. None may be there twice.
+// covered returns address and MAC of Berth's leases of a network, without its gateway, and of the running containers,
+// as the engine shows them. It checks that no address is listed twice.
 func (h *Harness) covered(network string) (leases, users map[string]string) {
 	h.Helper()
 	leases, users = map[string]string{}, map[string]string{}
@@ -174,21 +174,21 @@ func (h *Harness) covered(network string) (leases, users map[string]string) {
 	return leases, users
 }
 
-// killedAt runs a docker command and kills the engine meanwhile, in each round at another moment. It tells
-// whether the command failed for it.
+// killedAt runs a docker command and kills the engine meanwhile, in each round at another moment. It reports whether
+// the command failed because of that.
 func (h *Harness) killedAt(e *PrivateEngine, r *Relay, round, rounds int, command []string) (cut bool) {
 	h.Helper()
 	now, dead := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	switch round % 5 {
-	case 0, 1: // Berth has not been asked yet; it has answered, and the engine does not know yet
+	case 0, 1: // 0: Berth was not asked yet; 1: Berth has answered, the engine does not know yet
 		r.Stop(func(answered bool) {
 			if answered == (round%5 == 1) {
 				once.Do(func() { close(now) })
 				<-dead
 			}
 		})
-	default: // after so long
+	default: // after a time that grows with the round
 		time.AfterFunc(time.Duration(round)*600*time.Millisecond/time.Duration(rounds), func() { close(now) })
 	}
 	ended := make(chan error, 1)

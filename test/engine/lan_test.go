@@ -14,9 +14,9 @@ import (
 
 var lanEach = flag.Int("lan.each", 0, "how many containers each host starts at once on the LAN")
 
-// Two hosts, and then three, start many containers at once on one network. No two containers have one address, the
-// records are what they have, and they reach one another. Then one host's engine and Berth are killed, the others
-// continue, and it comes back (LN-12, BO-1, GA-22, invariants 1 to 3).
+// Two hosts, and then three, start many containers at once on one network. No two containers have the same address,
+// the records match the containers, and these reach one another. Then one host's engine and Berth are killed, the
+// others continue, and it comes back (LN-12, BO-1, GA-22, invariants 1 to 3).
 func TestLAN(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, 3, 110)
@@ -55,8 +55,8 @@ func TestLAN(t *testing.T) {
 	}
 }
 
-// killed kills the engine and Berth of a host, where each host has so many containers. Its containers run on, and keep
-// their addresses from those that the others start meanwhile; then the host comes back, with half of its containers.
+// killed kills the engine and Berth of a host. Every host has `each` containers. Its containers run on, and the
+// others' new containers get none of their addresses. Then the host comes back, with half of its containers.
 func (c *Cluster) killed(h *Host, before map[string]Held, each, more int) {
 	c.Helper()
 	var own []Held
@@ -94,7 +94,7 @@ func (c *Cluster) killed(h *Host, before map[string]Held, each, more int) {
 	c.onlyGateways(other, c.hosts...)
 }
 
-// reach has a container of each host call all others.
+// reach calls all containers from one container of each host.
 func (c *Cluster) reach(all map[string]Held) {
 	c.Helper()
 	called := slices.Collect(maps.Values(all))

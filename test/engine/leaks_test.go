@@ -11,7 +11,7 @@ import (
 	"berth/test/lab"
 )
 
-// engine.md, leak 1: if a start is refused its IPv6 address, the engine never releases the IPv4 one.
+// engine.md, leak 1: if the IPv6 address of a start is refused, the engine never releases the IPv4 one.
 func TestLeakDualStack(t *testing.T) {
 	t.Parallel()
 	h, _ := witnessed(t, 46)
@@ -44,8 +44,8 @@ func TestLeakDualStack(t *testing.T) {
 	h.finds()
 }
 
-// engine.md, leaks 2 and 4: the engine cannot read the answer, or the connection breaks before it. Berth has given the
-// address by then.
+// engine.md, leaks 2 and 4: the engine cannot read the answer, or the connection breaks before it. Berth has already
+// given the address.
 func TestLeakOfAnswers(t *testing.T) {
 	t.Parallel()
 	h, r := relayed(t, machineEngine, pluginDir, 47)
@@ -75,8 +75,8 @@ func TestLeakOfAnswers(t *testing.T) {
 	h.address(running, n)
 }
 
-// engine.md, leak 3: while Berth is down the engine drops each release after 15 seconds: of a container's address, and
-// of the pools of removed Docker networks, planned or not.
+// engine.md, leak 3: while Berth is down, the engine drops each release after 15 seconds: releases of containers'
+// addresses and of the pools of removed Docker networks, planned or not.
 func TestLeakWhileDown(t *testing.T) {
 	t.Parallel()
 	h, d := witnessed(t, 48)

@@ -13,24 +13,24 @@ import (
 	"berth/test/lab"
 )
 
-// Lease is what the tests read of one line of `berth lease ls --format json`, which is what the daemon answers.
+// Lease is the part of a lease that the tests read, in the daemon's answer and in `berth lease ls --format json`.
 type Lease struct {
-	ID      uint64    `json:"id"` // that of no other lease, also of the same address
+	ID      uint64    `json:"id"` // unique, also among leases of the same address
 	Address string    `json:"address"`
 	Kind    string    `json:"kind"`
 	MAC     string    `json:"mac"`
 	Name    string    `json:"name"`
 	Space   string    `json:"space"`
 	Host    string    `json:"host"`
-	Pool    string    `json:"pool"`  // by which an engine releases it
-	Owner   string    `json:"owner"` // by a reservation
+	Pool    string    `json:"pool"`  // the pool id with which an engine releases it
+	Owner   string    `json:"owner"` // of its reservation
 	Since   time.Time `json:"since"`
-	SeenBy  struct {  // as the witness says
+	SeenBy  struct {  // as the witness reports
 		Container, Project, Service, State, Network string
 	} `json:"seen_by"`
 }
 
-// leases asks a daemon for the addresses in use inside a prefix, without a command: many tests ask after each step.
+// leases asks a daemon for its leases inside a prefix. It runs no command, because many tests call it after each step.
 func leases(b Berth, within string) ([]Lease, error) {
 	prefix, err := netip.ParsePrefix(within)
 	if err != nil {

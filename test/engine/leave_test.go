@@ -17,7 +17,7 @@ import (
 	"berth/test/lab"
 )
 
-// dockerNetwork is what the engine says of one.
+// dockerNetwork is a network as the engine shows it.
 type dockerNetwork struct {
 	ID, Driver string
 	Internal   bool
@@ -34,7 +34,7 @@ func (h *Harness) dockerNetwork(name string) (n dockerNetwork) {
 	return n
 }
 
-// places are the addresses and the gateway of containers on a network, and whether they run.
+// places returns address and gateway of containers on a network, and whether they run.
 func (h *Harness) places(network string, containers ...string) map[string]string {
 	h.Helper()
 	all := map[string]string{}
@@ -45,7 +45,7 @@ func (h *Harness) places(network string, containers ...string) map[string]string
 	return all
 }
 
-// isOut checks that a network is the engine's own, and as it was else.
+// isOut checks that a network is on the engine's own IPAM and otherwise unchanged.
 func (h *Harness) isOut(name string, was dockerNetwork) {
 	h.Helper()
 	is := h.dockerNetwork(name)
@@ -55,7 +55,7 @@ func (h *Harness) isOut(name string, was dockerNetwork) {
 	delete(was.Labels, "com.docker.compose.config-hash")
 	for i := range is.IPAM.Config {
 		if i < len(was.IPAM.Config) && was.IPAM.Config[i].Gateway == "" {
-			is.IPAM.Config[i].Gateway = "" // which its containers know
+			is.IPAM.Config[i].Gateway = "" // its containers use it, but the old network did not show it
 		}
 	}
 	if !slices.Equal(is.IPAM.Config, was.IPAM.Config) || is.Driver != was.Driver || is.Internal != was.Internal ||
@@ -64,14 +64,14 @@ func (h *Harness) isOut(name string, was dockerNetwork) {
 	}
 }
 
-// leaves runs berth leave, with its notes in a directory of the test's.
+// leaves runs berth leave, with its notes in a directory of the test.
 func (h *Harness) leaves(notes string, args ...string) string {
 	h.Helper()
 	return h.berth(slices.Concat([]string{"leave", "--docker-host", h.Engine.URL(), "--note-dir", notes}, args)...)
 }
 
 // A network with containers of every kind goes back to the engine's own IPAM. Each container keeps its address there,
-// also over its next start, and Berth keeps nothing of the network.
+// also after its next start, and Berth keeps nothing of the network.
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	h, _ := witnessed(t, 183)
@@ -108,29 +108,29 @@ func TestLeave(t *testing.T) {
 		"--note-dir", notes)
 }
 
-// killAfter kills a program that says its steps, a line each, once it has said the given one. It cannot be further than
-// its next step then: the pipe holds one write, which is left there.
+// killAfter kills a program that prints its steps, a line each, once it has printed the given one. It is at most one
+// step further then: the pipe holds one write, which killAfter does not read.
 func (h *Harness) killAfter(step int, name string, args ...string) {
 	h.Helper()
 	var ends [2]int
 	lab.Must(h, unix.Pipe2(ends[:], unix.O_DIRECT|unix.O_CLOEXEC))
 	said, out := os.NewFile(uintptr(ends[0]), "said"), os.NewFile(uintptr(ends[1]), "out")
-	defer func() { _ = said.Close() }() // read alone
+	defer func() { _ = said.Close() }() // only read from
 	if _, err := unix.FcntlInt(out.Fd(), unix.F_SETPIPE_SZ, os.Getpagesize()); err != nil {
 		h.Fatal(err)
 	}
 	cmd := exec.Command(name, args...)
 	cmd.Stdout = out
 	lab.Must(h, cmd.Start())
-	_ = out.Close() // the program has its own
+	_ = out.Close() // the program has its own copy
 	line := make([]byte, os.Getpagesize())
 	for range step {
 		if _, err := said.Read(line); err != nil {
-			break // it has ended: what it left tells
+			break // it has ended: what it left shows how far it came
 		}
 	}
 	saying := []unix.PollFd{{Fd: int32(ends[0]), Events: unix.POLLIN}}
-	for err := error(unix.EINTR); err == unix.EINTR; { // the runtime's own signals
+	for err := error(unix.EINTR); err == unix.EINTR; { // a signal of the Go runtime may interrupt it
 		_, err = unix.Poll(saying, 60_000)
 	}
 	_ = cmd.Process.Kill()
@@ -157,7 +157,7 @@ func TestLeaveKilled(t *testing.T) {
 		switch left, err := filepath.Glob(filepath.Join(notes, "*")); {
 		case err == nil && len(left) == 1:
 			h.leaves(notes, n, "--yes")
-		case err != nil || after < last: // after its last step it may have ended before the kill
+		case err != nil || after < last: // it may have ended after its last step, before the kill
 			t.Fatalf("killed after step %d it has left %v (%v)", after, left, err)
 		}
 		h.isOut(n, was)
@@ -198,14 +198,14 @@ networks:
     ipam: {${ipam} config: [{subnet: "${subnet}"}]}
 `
 
-// A Compose project leaves Berth while its containers run. With the override file that is written, Compose recreates
+// A Compose project leaves Berth while its containers run. With the override file of berth leave, Compose recreates
 // its containers once, with their addresses. Afterwards `up` recreates nothing.
 func TestLeaveProject(t *testing.T) {
 	eachGeneration(t, older, 185, func(h *Harness, command []string) {
 		notes := h.TempDir()
 		variables := map[string]string{"db": h.v4("80"), "subnet": h.v4("0/24"), "ipam": "driver: " + h.Berth.Driver() + ","}
 		variables["mac"] = ""
-		if command[0] == "docker-compose" { // the other one says it in a way that this engine does not know
+		if command[0] == "docker-compose" { // the newer one sets the MAC in a way that this engine does not know
 			variables["mac"] = `mac_address: "02:42:0a:00:00:99"`
 		}
 		p := h.newProject(leaveFile, variables)

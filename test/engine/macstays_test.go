@@ -4,8 +4,8 @@ package engine
 
 import "testing"
 
-// A container with a fixed address (--ip) keeps its MAC over a restart and when it is recreated, so that neighbours
-// find it at once.
+// A container with a fixed address (--ip) keeps its MAC over a restart and a recreation, so that neighbours find it at
+// once.
 func TestMACStays(t *testing.T) {
 	t.Parallel()
 	h := enter(t, machineEngine, daemon(t, "macstays", pluginDir), 78)

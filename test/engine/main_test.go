@@ -15,7 +15,7 @@ import (
 
 var cleanOnly = flag.Bool("clean", false, "remove what an interrupted run left, and run nothing")
 
-// binary is the Berth that the tests run, built by TestMain.
+// binary is the Berth under test, built by TestMain.
 var binary = filepath.Join(base, "bin", "berth")
 
 func TestMain(m *testing.M) {

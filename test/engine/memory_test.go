@@ -12,7 +12,7 @@ import (
 	"berth/test/lab"
 )
 
-// BO-4: a Berth without a store recreates its state, after a crash, from the running containers.
+// BO-4: after a crash, a Berth without a store recreates its state from the running containers.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	for i, s := range []scenario{
@@ -38,8 +38,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// forgotten kills and starts the scenario's Berth while containers run on a network: all is as before, new containers
-// get addresses of their own, and what ran before gives its own back.
+// forgotten kills and starts the scenario's Berth while containers run on a network. Everything is as before, new
+// containers get addresses of their own, and the old containers release theirs.
 func (h *Harness) forgotten(network string) {
 	h.Helper()
 	const mac = "02:62:74:00:58:01"
@@ -49,7 +49,7 @@ func (h *Harness) forgotten(network string) {
 		all := map[string]Lease{}
 		for _, cidr := range []string{h.v4("0/24"), h.v6("/48")} {
 			for _, l := range h.leases(cidr) {
-				if l.Kind == "gateway" { // that of a planned network is in its plan when it was recreated
+				if l.Kind == "gateway" { // a planned network's gateway is in its plan after a recreation
 					l.Pool = ""
 				}
 				all[l.Address] = Lease{Address: l.Address, Kind: l.Kind, MAC: l.MAC, Space: l.Space, Host: l.Host,
@@ -62,7 +62,7 @@ func (h *Harness) forgotten(network string) {
 	for life := 2; life <= sample(0, 2, 3); life++ {
 		lab.Must(h, h.Berth.Kill(), h.Berth.Revive())
 		h.rebuilt(life)
-		// What is asked for without an address may have been asked for with it: the kinds may differ, and nothing else.
+		// Berth cannot tell whether an address was requested or automatic: only the kinds may differ.
 		if now := seen(); !maps.EqualFunc(now, before, func(a, b Lease) bool { b.Kind = a.Kind; return a == b }) {
 			h.Errorf("before it was killed, Berth had %+v, and now %+v", before, now)
 		}
@@ -94,7 +94,7 @@ func (h *Harness) forgotten(network string) {
 	h.finds()
 }
 
-// rebuilt waits until the daemon has made its state out of what runs, in that one of its lives.
+// rebuilt waits until the daemon has rebuilt its state from the running containers after the given start.
 func (h *Harness) rebuilt(life int) {
 	h.Helper()
 	lab.Await(h, 20*time.Second, func() error {

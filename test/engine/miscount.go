@@ -11,20 +11,20 @@ import (
 	"berth/test/lab"
 )
 
-// errMiscounted says that an engine keeps a network for endpoints that are not there. Engines of the 20.10 line lose
-// count where many containers start or end at once, or the machine is busy, whichever driver gives the addresses; they
-// count again when they are started.
+// errMiscounted says that an engine keeps a network for endpoints that do not exist. Engines of the 20.10 line lose
+// count if many containers start or end at once, or on a busy machine, with any IPAM driver. A restart counts them
+// anew.
 var errMiscounted = errors.New("the engine miscounts its endpoints, and keeps it until it is restarted (systemctl " +
 	"restart docker)")
 
-// activeEndpoints is what such an engine says.
+// activeEndpoints is the text of such an engine's error.
 const activeEndpoints = "has active endpoints"
 
-// counting is how long an engine that is busy may take to count an endpoint that is gone.
+// counting is how long a busy engine may still count an endpoint that is gone.
 var counting = 3 * time.Second
 
-// removeNetwork removes a network on which no container is any more. While an endpoint is being taken down the engine
-// says that it is there; where it goes on to say so although there is no container, the error wraps errMiscounted.
+// removeNetwork removes a network without containers. While an endpoint is being removed, the engine still counts it.
+// If the engine counts one for longer although there is no container, the error wraps errMiscounted.
 func removeNetwork(e Engine, network string) error {
 	return lab.Eventually(counting, func() error {
 		_, err := e.Docker("network", "rm", network)
@@ -42,9 +42,9 @@ func removeNetwork(e Engine, network string) error {
 	})
 }
 
-// removeNetworks removes the networks whose names begin with a regular expression. Where a daemon of an interrupted run
-// is gone, each of the engine's releases fails after 15 seconds, and the networks go all the same: so one by one. It
-// returns the names of those that the engine keeps because it miscounts.
+// removeNetworks removes the networks whose names begin with a regular expression. If the daemon of an interrupted run
+// is gone, each of the engine's releases fails after 15 seconds, and the networks are removed anyway: so one by one.
+// It returns the names of those that the engine keeps because it miscounts.
 func removeNetworks(e Engine, begin string) (left []string, err error) {
 	out, err := e.Docker("network", "ls", "--format", "{{.Name}}", "--filter", "name=^"+begin)
 	if err != nil {

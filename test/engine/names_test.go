@@ -13,9 +13,8 @@ import (
 	"berth/test/lab"
 )
 
-// The names of docs/dns.md are found by a container through Docker's own server, which asks Berth at the network's
-// gateway, and by the host with dig. Berth binds that address before the bridge exists. A removed container has no
-// name.
+// A container finds the names of docs/dns.md through Docker's own server, which asks Berth at the network's gateway.
+// The host finds them with dig. Berth binds that address before the bridge exists. A removed container has no name.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	const number = 241
@@ -48,7 +47,7 @@ func TestNames(t *testing.T) {
 	h.docker("rm", "-f", asks)
 }
 
-// resolves waits until a container finds a name at an address.
+// resolves waits until a container resolves a name to an address.
 func (h *Harness) resolves(container, name, address string) {
 	h.Helper()
 	err := lab.Eventually(30*time.Second, func() error {
@@ -67,7 +66,7 @@ func (h *Harness) resolves(container, name, address string) {
 	lab.Must(h, err)
 }
 
-// answers waits until dig is answered so; empty: that there is nothing.
+// answers waits until dig prints this answer; empty: no answer.
 func (h *Harness) answers(server, question, want string) {
 	h.Helper()
 	err := lab.Eventually(30*time.Second, func() error {

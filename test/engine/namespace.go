@@ -22,26 +22,26 @@ import (
 var otherEngine = flag.String("dockerd", "", "the `file` of another engine, with its docker-proxy beside it, for tests that "+
 	"start an engine of their own (scripts/dockerd makes one)")
 
-// PrivateEngine is an engine of the tests' own: in a network namespace of its own, because a second engine in the
-// machine's would take the first one's bridge away, and in a mount namespace of its own, where another directory is
-// mounted over the plugin sockets.
+// PrivateEngine is an extra engine of the tests. It has its own network namespace, because a second engine in the
+// machine's would remove the first one's bridge. In its own mount namespace another directory is mounted over the
+// plugin sockets.
 type PrivateEngine struct {
 	Engine
-	Sockets string // the directory that this engine sees as /run/docker/plugins
+	Sockets string // this engine sees it as /run/docker/plugins
 	name    string
-	bridge  []string // flags of its default network: none, unless a test says otherwise
+	bridge  []string // flags for its default network: by default there is none
 	holder  *Process // keeps the mount namespace while the engine is killed and started
 	dockerd *Process
 }
 
-// engineOf starts an engine of a scenario's own, with the image of the tests, until the test ends.
+// engineOf starts an engine for a scenario, with the image of the tests, until the test ends.
 func engineOf(t *testing.T, number int) *PrivateEngine {
 	t.Helper()
 	return ownEngine(t, fmt.Sprintf("%se%d", prefix, number), "10.213.249.1")
 }
 
-// ownEngine starts an engine with the image of the tests, on a host with an address, until the test ends. Flags of its
-// default bridge replace having none.
+// ownEngine starts an engine with the image of the tests, on a host with an address, until the test ends. Without
+// flags for it, there is no default bridge.
 func ownEngine(t *testing.T, name, address string, bridge ...string) *PrivateEngine {
 	t.Helper()
 	e, err := hostNamespace(name, address+"/24")
@@ -69,9 +69,9 @@ func (e *PrivateEngine) daemon(t *testing.T, driver string, flags ...string) *Da
 	return d
 }
 
-// hostNamespace makes the namespaces, with address as the address of the engine's host, and starts no engine.
+// hostNamespace makes the namespaces, with address as the address of the engine's host. It does not start the engine.
 func hostNamespace(name, address string) (*PrivateEngine, error) {
-	// A bridge without ports stands for the host's network card. It has a carrier only with a port that is up.
+	// A bridge serves as the host's network card. It has a carrier only if one of its ports is up.
 	if err := ip(
 		"netns add "+name,
 		"-n "+name+" link set lo up",
@@ -87,11 +87,11 @@ func hostNamespace(name, address string) (*PrivateEngine, error) {
 	return privateEngine(name, socketsOf(name))
 }
 
-// socketsOf is the directory of the plugin sockets of an engine. It is short, because a managed plugin's directory
-// below it adds 65 bytes and a unix socket's path ends at 107.
+// socketsOf returns the directory of an engine's plugin sockets. The path is short: a managed plugin's directory below
+// it adds 65 bytes, and a unix socket's path has at most 107.
 func socketsOf(name string) string { return filepath.Join(base, "p"+strings.TrimPrefix(name, prefix)) }
 
-// privateEngine makes what an engine needs in a network namespace that is there, and does not start it.
+// privateEngine prepares an engine in an existing network namespace and does not start it.
 func privateEngine(name, sockets string) (*PrivateEngine, error) {
 	if longest := 107 - 65 - len("/berth-admin.sock"); len(sockets) > longest {
 		return nil, fmt.Errorf("%s: with %d bytes its managed plugins would have no sockets", sockets, len(sockets))
@@ -123,15 +123,15 @@ func privateEngine(name, sockets string) (*PrivateEngine, error) {
 	return e, nil
 }
 
-// within is what a command begins with that is to run in the engine's namespaces; it takes the place of the process.
+// within returns the prefix of a command in the engine's namespaces. nsenter replaces itself with the command.
 func (e *PrivateEngine) within() []string {
 	return []string{"nsenter", "--target", strconv.Itoa(e.holder.Pid()), "--mount", "--net"}
 }
 
 func (e *PrivateEngine) path(file string) string { return filepath.Join(base, e.name, file) }
 
-// Start starts the engine on the data that is there and waits until it answers. It starts it once more where it panics,
-// as docker.service does: an engine of the 20.10 line may, at its start after a crash, while its plugin's shim ends.
+// Start starts the engine on the existing data and waits until it answers. If it panics, Start starts it once more, as
+// docker.service does: an engine of the 20.10 line may panic at its start after a crash, while its plugin's shim ends.
 func (e *PrivateEngine) Start() error {
 	err := e.starts()
 	if errors.Is(err, errPanicked) {
@@ -143,8 +143,7 @@ func (e *PrivateEngine) Start() error {
 // errPanicked says that the engine itself panicked.
 var errPanicked = errors.New("dockerd panicked")
 
-// starts starts the engine, which keeps its images in the way that is the fastest here: which that is it finds out by
-// itself.
+// starts starts the engine. The engine chooses its fastest way to store images by itself.
 func (e *PrivateEngine) starts() error {
 	program := []string{"dockerd"}
 	if *otherEngine != "" {
@@ -172,7 +171,7 @@ func (e *PrivateEngine) starts() error {
 	})
 }
 
-// complaints are the lines of the engine's log but for the news of containers, and for what its kernel has no IPVS for.
+// complaints returns the engine's log without news of containers and messages about a kernel without IPVS.
 func (e *PrivateEngine) complaints() string {
 	lines := strings.Split(e.dockerd.Log(), "\n")
 	return strings.Join(slices.DeleteFunc(lines, func(s string) bool {
@@ -180,20 +179,20 @@ func (e *PrivateEngine) complaints() string {
 	}), "\n")
 }
 
-// Find runs Berth's command line where this engine's plugin sockets are and no other daemon of the machine is seen, and
-// leaves it to find the daemon by itself.
+// Find runs Berth's command line where it sees this engine's plugin sockets and no other daemon of the machine. It
+// must find the daemon by itself.
 func (e *PrivateEngine) Find(binary string, args ...string) (string, error) {
 	hide := "[ ! -d /run/berth ] || mount -t tmpfs none /run/berth; exec \"$@\""
 	return lab.Run(20*time.Second, nil, "nsenter", append([]string{"--target", strconv.Itoa(e.holder.Pid()), "--mount",
 		"unshare", "--mount", "--propagation", "private", "sh", "-c", hide, "sh", binary}, args...)...)
 }
 
-// Kill ends the engine as a crash does. Its containers' shims live on, as they do after a crash.
+// Kill ends the engine as a crash does. Its containers' shims live on, as after a crash.
 func (e *PrivateEngine) Kill() error {
 	if err := e.dockerd.Signal(syscall.SIGKILL, 10*time.Second); err != nil {
 		return err
 	}
-	// Its containerd ends with it. What both would have removed in order is removed here.
+	// Its containerd is killed, too. An orderly end would remove these files.
 	containerd := e.path("run/containerd/containerd.pid")
 	if pid, err := readPid(containerd); err == nil {
 		killAndWait(pid)
@@ -206,17 +205,17 @@ func (e *PrivateEngine) Kill() error {
 	return nil
 }
 
-// Freeze stops the engine's process where it is, and Thaw lets it go on.
+// Freeze stops the engine's process, and Thaw continues it.
 func (e *PrivateEngine) Freeze() error { return syscall.Kill(e.dockerd.Pid(), syscall.SIGSTOP) }
 
-// Thaw is harmless where nothing is frozen.
+// Thaw does nothing if nothing is frozen.
 func (e *PrivateEngine) Thaw() error { return syscall.Kill(e.dockerd.Pid(), syscall.SIGCONT) }
 
-// StopEngine ends the engine in order: it stops its containers and gives their addresses back.
+// StopEngine ends the engine with SIGTERM: it stops its containers and releases their addresses.
 func (e *PrivateEngine) StopEngine() error { return e.dockerd.Signal(syscall.SIGTERM, time.Minute) }
 
-// Stop ends the engine in order, and the namespaces with it; its data goes, so that the next one of the name is a new
-// one.
+// Stop ends the engine with SIGTERM and removes its namespaces and its data. The next engine of the name starts
+// afresh.
 func (e *PrivateEngine) Stop() error {
 	err := errors.Join(e.StopEngine(), e.holder.Signal(syscall.SIGKILL, 10*time.Second), removeNamespace(e.name))
 	return errors.Join(err, lab.UnmountUnder(e.path("")), os.RemoveAll(e.path("")))
@@ -230,7 +229,7 @@ func readPid(file string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(b)))
 }
 
-// ip runs some commands of ip(8), and ends with the first that fails.
+// ip runs commands of ip(8) and stops at the first that fails.
 func ip(commands ...string) error {
 	for _, args := range commands {
 		if _, err := lab.Run(time.Minute, nil, "ip", strings.Fields(args)...); err != nil {
@@ -249,8 +248,8 @@ func removeNamespaces() error {
 	return err
 }
 
-// removeNamespace ends all that runs in a network namespace, containers of an engine there included, and removes it. An
-// engine may start more while it is being ended.
+// removeNamespace ends all processes in a network namespace, also those of an engine's containers, and removes it. It
+// repeats this, because an engine may start more meanwhile.
 func removeNamespace(name string) error {
 	if err := lab.Eventually(30*time.Second, func() error {
 		out, err := lab.Run(time.Minute, nil, "ip", "netns", "pids", name)
@@ -274,7 +273,7 @@ func removeNamespace(name string) error {
 	return ip("netns delete " + name)
 }
 
-// descendants are the processes that pid and its children started and that still belong to them.
+// descendants returns the processes that pid and its children started and that still belong to them.
 func descendants(pid int) []int {
 	var all []int
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))

@@ -10,8 +10,8 @@ import (
 	"berth/test/lab"
 )
 
-// choosing is held while Berth chooses a subnet on the machine's engine: two Berths know nothing of one another, and
-// the engine refuses the second network where both choose the same.
+// choosing is held while Berth chooses a subnet on the machine's engine: two Berths do not know of each other, and the
+// engine refuses the second network if both choose the same subnet.
 var choosing sync.Mutex
 
 // chosen creates a network whose subnet Berth chooses.
@@ -48,8 +48,8 @@ func networkWithoutSubnet(h *Harness) {
 	}
 }
 
-// LN-1, LN-3, LN-6, LN-14: automatic addresses come from the range only, the gateway and the auxiliary address may lie
-// outside of it.
+// LN-1, LN-3, LN-6, LN-14: automatic addresses come from the range only. The gateway and the auxiliary address may be
+// outside it.
 func networkWithEverything(h *Harness) {
 	n := h.network("--subnet", h.v4("0/24"), "--ip-range", h.v4("128/29"), "--gateway", h.v4("254"),
 		"--aux-address", "router="+h.v4("7"), "--aux-address", "printer="+h.v4("129"))
@@ -57,8 +57,7 @@ func networkWithEverything(h *Harness) {
 		h.Errorf("the gateway is on record as %+v", l)
 	}
 	for _, last := range []string{"7", "129"} {
-		// What a container asks for by address has a MAC, where the engine is asked for it; elsewhere the two look
-		// alike.
+		// If Berth asks for MACs, an address that a container requested has a MAC. Otherwise the two look alike.
 		if l := h.lease(h.v4(last)); l.Kind != "auxiliary" && (asksMAC(h.Berth) || l.Kind != "static") {
 			h.Errorf("the auxiliary address %s is on record as %+v", h.v4(last), l)
 		}
@@ -72,7 +71,7 @@ func networkWithEverything(h *Harness) {
 		}
 		seen[a] = true
 	}
-	// An explicit one may lie anywhere in the subnet.
+	// An explicit address may be anywhere in the subnet.
 	h.hasAddress(h.container(n, "--ip", h.v4("33")), n, h.v4("33"))
 }
 
@@ -94,7 +93,7 @@ func networkOfBothFamilies(h *Harness) {
 	}
 }
 
-// The size of a subnet that Berth chooses.
+// Berth chooses a subnet of the given size.
 func networkBySize(h *Harness) {
 	n := h.chosen("--ipam-opt", "size=28")
 	got := h.subnets(n)
@@ -104,7 +103,7 @@ func networkBySize(h *Harness) {
 	h.address(h.container(n), n)
 }
 
-// What a person reads when a network is refused.
+// The error messages for refused networks.
 func networkErrors(h *Harness) {
 	first := h.network("--subnet", h.v4("0/25"))
 	for _, c := range []struct {
@@ -128,7 +127,7 @@ func networkErrors(h *Harness) {
 	h.address(h.container(first), first)
 }
 
-// LN-10: a subnet is free again when its network is gone, whatever was on it.
+// LN-10: a subnet is free again when its network is gone, also after containers were on it.
 func sameSubnetAgain(h *Harness) {
 	for range 2 {
 		n := h.network("--subnet", h.v4("0/24"), "--gateway", h.v4("1"))
@@ -142,7 +141,7 @@ func sameSubnetAgain(h *Harness) {
 	}
 }
 
-// LN-16: the built-in driver serves networks of the same host, and one container may be on both.
+// LN-16: the built-in driver serves networks on the same host, and one container may be on both.
 func builtInBeside(h *Harness) {
 	ours := h.network("--subnet", h.v4("0/25"))
 	theirs := h.name()

@@ -23,7 +23,7 @@ func TestOverride(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			s.run(enter(t, machineEngine, daemon(t, fmt.Sprintf("owners%d", i), pluginDir,
-				"--put-back", "off"), 71+i)) // what the file gives, and nothing else
+				"--put-back", "off"), 71+i)) // only the addresses of the file
 		})
 	}
 }
@@ -33,27 +33,27 @@ type project struct {
 	*Harness
 	name    string
 	files   []string
-	command []string // of Compose; none: the quickest
-	flags   []string // of each verb of `berth deploy`
-	planned string   // what ${planned} means in the file
+	command []string // of Compose; if empty, the quickest
+	flags   []string // for each verb of `berth deploy`
+	planned string   // the value of ${planned} in the file
 }
 
-// composeWithMACs is the generation of Compose that says a container's MAC in a way that engines of the 20.10 line
+// composeWithMACs is the generation of Compose that sets a container's MAC in a way that engines of the 20.10 line
 // know.
 var composeWithMACs = []string{"docker-compose"}
 
-// newProject writes a Compose file. What ${...} means in it is the scenario's.
+// newProject writes a Compose file. The scenario sets the variables ${...} in it.
 func (h *Harness) newProject(text string, variables map[string]string) *project {
 	h.Helper()
 	p := &project{Harness: h, name: h.name()}
 	p.write(text, variables)
-	h.Cleanup(func() { // what a refused command left
+	h.Cleanup(func() { // removes what a refused command left
 		lab.Check(h, removeContainers(h.Engine, p.name), removeVolumes(h.Engine, p.name))
 	})
 	return p
 }
 
-// write writes the project's file, in the place of one that was there.
+// write replaces the project's file.
 func (p *project) write(text string, variables map[string]string) {
 	p.Helper()
 	for name, value := range variables {
@@ -65,7 +65,7 @@ func (p *project) write(text string, variables map[string]string) {
 	p.files = []string{p.composeFile(text)}
 }
 
-// override has Berth write the override, which goes behind the file.
+// override lets Berth write the override file, which Compose reads after the project's file.
 func (p *project) override(args ...string) []byte {
 	p.Helper()
 	file := filepath.Join(filepath.Dir(p.files[0]), "berth.override.yaml")
@@ -80,7 +80,7 @@ func (p *project) override(args ...string) []byte {
 	return text
 }
 
-// run is Compose over all files, which must succeed.
+// run runs Compose with all files, which must succeed.
 func (p *project) run(args ...string) {
 	p.Helper()
 	command := []string{"DOCKER_HOST=unix://" + p.Engine.Socket}
@@ -94,8 +94,8 @@ func (p *project) run(args ...string) {
 	p.inCompose(p.name, append(command, args...))
 }
 
-// has is where a container is on a network: its addresses and its MAC, as it shows them itself, as Docker says and as
-// Berth has them on record.
+// has returns a container's endpoint on a network. The container, Docker and Berth's records must agree on its
+// addresses and its MAC.
 func (p *project) has(container, network string) Endpoint {
 	p.Helper()
 	p.address(container, network)
@@ -108,7 +108,7 @@ func (p *project) has(container, network string) Endpoint {
 	return ep
 }
 
-// reserved are the addresses that an owner has reserved on a planned network, IPv4 first.
+// reserved returns the addresses that an owner has reserved on a planned network, IPv4 first.
 func (h *Harness) reserved(planned, owner string) (all []string) {
 	h.Helper()
 	var got []struct{ Address string }
@@ -119,8 +119,8 @@ func (h *Harness) reserved(planned, owner string) (all []string) {
 	return all
 }
 
-// over runs a check after each of what happens to a project in its life. Under -short a brief one takes the first and
-// the last, and another one leaves out what is part of others.
+// over runs a check after each step in the life of a project. Under -short it leaves out the steps that others
+// contain; if brief, it runs only the first and the last.
 func (p *project) over(victim string, brief bool, check func()) {
 	p.Helper()
 	steps := []func(){
@@ -136,7 +136,7 @@ func (p *project) over(victim string, brief bool, check func()) {
 		},
 	}
 	for i, step := range steps {
-		part := i == 1 || i == 4 // what is killed, and what is restarted
+		part := i == 1 || i == 4 // the kill and the restart
 		if testing.Short() && (part || brief && i > 0 && i < len(steps)-1) {
 			continue
 		}
@@ -175,8 +175,8 @@ networks:
     ipam: {driver: ${driver}, options: {network: ${back}, pool: web}}
 `
 
-// BO-2: with its override, each service of a project has its own addresses over all that happens to it, and the
-// replicas of another, for which nothing can be fixed, take none of these.
+// BO-2: with its override, each service of a project keeps its own addresses through its whole life. The replicas of
+// another service, which can have no fixed addresses, take none of these.
 func keptByOverride(h *Harness) {
 	front := h.plan("--subnet", h.v4("0/25")+",gateway="+h.v4("1")+",pool="+h.v4("10")+"-"+h.v4("99"),
 		"--subnet", h.v6("::/64")+",gateway="+h.v6("::1")+",pool="+h.v6("::10")+"-"+h.v6("::99"))
@@ -193,7 +193,7 @@ func keptByOverride(h *Harness) {
 	if got := h.reserved(front, db); len(got) != 2 || got[0] != h.v4("80") {
 		h.Fatalf("%s has %v reserved", db, got)
 	}
-	// The MAC is that of the first network, by the names that Docker knows.
+	// The MAC is that of the network whose name is the first in Docker.
 	macs := map[string]string{}
 	p.over(web, false, func() {
 		h.Helper()
@@ -210,7 +210,7 @@ func keptByOverride(h *Harness) {
 				h.Errorf("%s has %v on %s; reserved for %s is %v", c.container, got, c.network, c.owner, want)
 			}
 			if c.container == both && c.network == inFront {
-				continue // the second network of a container has no MAC that docker-compose 1.29 could be told
+				continue // docker-compose 1.29 has no option for the MAC on a container's second network
 			}
 			if before, known := macs[c.container]; known && before != ep.MacAddress ||
 				!strings.Contains(string(first), ep.MacAddress) {
@@ -236,7 +236,7 @@ func keptByOverride(h *Harness) {
 	}
 }
 
-// apart checks that the replicas of a service have addresses of their own, none of which is kept for somebody else.
+// apart checks that the replicas of a service have different addresses and none that is kept for another owner.
 func (p *project) apart(service, network string, count int, kept []string) {
 	p.Helper()
 	seen := map[string]bool{}
@@ -252,8 +252,8 @@ func (p *project) apart(service, network string, count int, kept []string) {
 	}
 }
 
-// BO-2: a MAC in the Compose file, for which an address is reserved, keeps that without any override; replicas of
-// another service get what is left, however many come and go.
+// BO-2: a MAC in the Compose file keeps its reserved address without an override. Replicas of another service get the
+// other addresses, however many come and go.
 func keptByMAC(h *Harness) {
 	h.onMAC()
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1")+",pool="+h.v4("10")+"-"+h.v4("19"))

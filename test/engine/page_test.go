@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// shownAs is what a page shows of what a command says, as a pattern: an ellipsis stands for whatever there is, alone
+// shownAs returns the pattern for an output as a page shows it: an ellipsis stands for any text, on a line of its own
 // for any number of lines.
 func shownAs(says string) *regexp.Regexp {
 	form := "^"

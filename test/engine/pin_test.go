@@ -15,13 +15,13 @@ import (
 	"berth/test/lab"
 )
 
-// pinned runs berth pin or unpin against the harness's engine, which must succeed.
+// pinned runs berth pin or unpin with the harness's engine, which must succeed.
 func (h *Harness) pinned(args ...string) string {
 	h.Helper()
 	return h.berth(append([]string{args[0], "--docker-host", h.Engine.URL()}, args[1:]...)...)
 }
 
-// asks are the addresses that containers ask for on a network, as the engine has them, and their aliases.
+// asks returns the addresses that a container requests on a network, as the engine has them, and its aliases.
 func (h *Harness) asks(container, network string) (ipv4, ipv6 string, aliases []string) {
 	h.Helper()
 	var all map[string]struct {
@@ -34,8 +34,8 @@ func (h *Harness) asks(container, network string) (ipv4, ipv6 string, aliases []
 	return on.IPAMConfig.IPv4Address, on.IPAMConfig.IPv6Address, on.Aliases
 }
 
-// A running container is pinned and keeps its address, aliases and published port, and the address over each restart.
-// A stopped one is changed in place. After an unpin they ask for no address.
+// A running container is pinned. It keeps its address, aliases and published port, and the address over each restart.
+// A stopped container is changed in place. After an unpin they request no address.
 func TestPin(t *testing.T) {
 	t.Parallel()
 	h, _ := witnessed(t, 95)
@@ -44,7 +44,7 @@ func TestPin(t *testing.T) {
 	own, other := h.container(n, "--ip", h.v4("99")), h.container(n)
 	stopped := h.container(n)
 	had := h.address(stopped, n)
-	h.seen(had, stopped) // or its name would not be remembered
+	h.seen(had, stopped) // otherwise Berth would not remember its name
 	h.docker("stop", "--time", "1", stopped)
 	at := h.address(web, n)
 	h.berthRefuses([]string{"4 endpoints are not pinned"}, "pin", "--check", "--network", n, "--docker-host",
@@ -71,7 +71,7 @@ func TestPin(t *testing.T) {
 		t.Errorf("pinned again: %s", again)
 	}
 
-	h.container(n) // takes what is free
+	h.container(n) // takes a free address
 	h.docker("start", stopped)
 	for range sample(0, 2, 5) {
 		h.docker("restart", "--time", "1", web, stopped)
@@ -98,11 +98,11 @@ func TestPin(t *testing.T) {
 	h.finds()
 }
 
-// published asks a container for a word through the port that is published for it.
+// published checks that a container answers through its published port.
 func (h *Harness) published(container, address string) {
 	h.Helper()
 	h.docker("exec", "--detach", container, "sh", "-c", "while :; do echo hello | busybox nc -l -p 80; done")
-	err := lab.Eventually(30*time.Second, func() error { // neighbours may know the MAC of before
+	err := lab.Eventually(30*time.Second, func() error { // neighbours may still know the old MAC
 		conn, err := net.DialTimeout("tcp", address, 5*time.Second)
 		if err != nil {
 			return err
@@ -122,7 +122,7 @@ func (h *Harness) published(container, address string) {
 	}
 }
 
-// Both addresses of a container on a network of both families are pinned, also if one is reserved already.
+// Both addresses of a container on a network of both families are pinned, also if one of them is reserved already.
 func TestPinBothFamilies(t *testing.T) {
 	t.Parallel()
 	h, _ := witnessed(t, 96)

@@ -12,7 +12,7 @@ import (
 	"berth/test/lab"
 )
 
-// createPinned creates, and does not start, a container with a MAC and addresses of its own.
+// createPinned creates a container, not started, with its own MAC and addresses.
 func (h *Harness) createPinned(network, mac string, addresses ...string) string {
 	h.Helper()
 	name := h.name()
@@ -20,7 +20,7 @@ func (h *Harness) createPinned(network, mac string, addresses ...string) string 
 	return name
 }
 
-// twice checks that a second container with the MAC and the address of one is refused, and leaves nothing.
+// twice checks that a second container with the same MAC and address is refused and leaves nothing.
 func (h *Harness) twice(network, mac, address string) {
 	h.Helper()
 	second := h.createPinned(network, mac, address)
@@ -83,7 +83,7 @@ networks:
 	h.finds()
 }
 
-// After a start that was refused its IPv6 address, the next start gets the IPv4 one at once (engine.md, leak 1).
+// After the IPv6 address of a start was refused, the next start gets the IPv4 one at once (engine.md, leak 1).
 func TestPinnedAfterRefusedIPv6(t *testing.T) {
 	t.Parallel()
 	h, _ := witnessed(t, 62)
@@ -104,8 +104,8 @@ func TestPinnedAfterRefusedIPv6(t *testing.T) {
 	h.finds()
 }
 
-// The engine is killed after Berth's answer, before it knows of it. Containers with a fixed address and MAC get theirs
-// at once when the engine is back, whether it starts them or a person does.
+// The engine is killed after Berth has answered, before the answer arrives. When the engine is back, containers with a
+// fixed address and MAC get theirs at once, whether the engine or a person starts them.
 func TestPinnedAfterKill(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, 63)
@@ -154,8 +154,8 @@ func TestPinnedAfterKill(t *testing.T) {
 	h.finds()
 }
 
-// A release was lost. If Berth was down, the next start gets the address at once; otherwise when the witness has
-// looked twice.
+// A release was lost. If Berth was down, the next start gets the address at once. Otherwise it gets it after the
+// witness has looked twice.
 func TestPinnedAfterDroppedRelease(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, 64)

@@ -28,7 +28,7 @@ type Subnet struct {
 	Docker              int
 }
 
-// pools are the ranges of a subnet's pools, as "NAME START-END".
+// pools returns the ranges of a subnet's pools, as "NAME START-END".
 func (s Subnet) pools() string {
 	var all []string
 	for _, p := range s.Pools {
@@ -37,7 +37,7 @@ func (s Subnet) pools() string {
 	return strings.Join(all, ", ")
 }
 
-// removePlans removes all networks of a Berth with the addresses that were taken and reserved in them.
+// removePlans removes all networks of a Berth, with the taken and reserved addresses in them.
 func removePlans(b Berth) error {
 	taken, err := asked[[]struct{ Network, Owner, Address string }](b, "address", "ls")
 	if err != nil {
@@ -56,7 +56,7 @@ func removePlans(b Berth) error {
 	return errors.Join(errs...)
 }
 
-// plan creates a network of Berth's and returns its name.
+// plan creates a Berth network and returns its name.
 func (h *Harness) plan(options ...string) string {
 	h.Helper()
 	name := h.name()
@@ -64,7 +64,7 @@ func (h *Harness) plan(options ...string) string {
 	return name
 }
 
-// berth runs a command of Berth's that must succeed.
+// berth runs a Berth command that must succeed.
 func (h *Harness) berth(args ...string) string {
 	h.Helper()
 	out, err := berth(h.Berth, args...)
@@ -72,14 +72,14 @@ func (h *Harness) berth(args ...string) string {
 	return out
 }
 
-// berthRefuses runs a command of Berth's that must fail with an error that holds each of the words.
+// berthRefuses runs a Berth command that must fail with an error that contains each of the words.
 func (h *Harness) berthRefuses(words []string, args ...string) {
 	h.Helper()
 	out, err := berth(h.Berth, args...)
 	h.refusal("berth", args, out, err, words)
 }
 
-// show is a network as Berth shows it.
+// show returns a network as Berth shows it.
 func (h *Harness) show(name string) Network {
 	h.Helper()
 	var n Network
@@ -93,13 +93,13 @@ func (h *Harness) on(planned string, options ...string) string {
 	return h.network(append([]string{"--ipam-opt", "network=" + planned}, options...)...)
 }
 
-// span is the range from one of the scenario's addresses to another.
+// span returns the range from one of the scenario's addresses to another.
 func (h *Harness) span(from, to int) string {
 	return h.v4(fmt.Sprint(from)) + "-" + h.v4(fmt.Sprint(to))
 }
 
-// gets runs containers on a network and checks that they have exactly these addresses, of which the first ones may come
-// in any order. It returns their names.
+// gets runs containers on a network and checks that they have exactly these addresses, in any order. It returns their
+// names.
 func (h *Harness) gets(network string, last ...string) []string {
 	h.Helper()
 	wanted := map[string]bool{}

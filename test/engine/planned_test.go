@@ -26,8 +26,8 @@ func plannedScenarios() []scenario {
 	}
 }
 
-// TestPlanned runs what a network engineer plans and changes, each scenario over a daemon of its own, and twice: the
-// second run finds nothing of the first. Under -short one of them runs twice.
+// TestPlanned runs what a network engineer plans and changes. Each scenario has its own daemon and runs twice: the
+// second run must find nothing of the first. Under -short only one scenario runs twice.
 func TestPlanned(t *testing.T) {
 	t.Parallel()
 	for i, s := range plannedScenarios() {
@@ -44,8 +44,8 @@ func TestPlanned(t *testing.T) {
 	}
 }
 
-// GA-16, LN-6, BO-7: containers come from the pool that their network names, until it is full; with no name given, a
-// full pool goes on to the next one of the subnet. Excluded addresses and the gateway never go out (GA-8).
+// GA-16, LN-6, BO-7: containers get addresses of the pool that their network names, until it is full. If it names
+// none, the next pool of the subnet follows a full one. Excluded addresses and the gateway are never given (GA-8).
 func plannedPools(h *Harness) {
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("254")+",name=lan")
 	h.berth("pool", "add", front, h.span(10, 12), "--name", "web")
@@ -76,8 +76,8 @@ func plannedPools(h *Harness) {
 	}
 }
 
-// planShows checks that a Docker network has the subnet and the gateway of a plan of one subnet, which is shown by its
-// name, too.
+// planShows checks that a Docker network has the subnet and the gateway of its plan, which has one subnet. Berth must
+// show the plan under the Docker network's name, too.
 func (h *Harness) planShows(planned, network string) {
 	h.Helper()
 	plan, got := h.show(planned), h.subnets(network)
@@ -85,11 +85,11 @@ func (h *Harness) planShows(planned, network string) {
 		h.Fatalf("subnets of %s: %+v", network, got)
 	}
 	gateway, _, _ := strings.Cut(got[0].Gateway, "/")
-	// Of a network that was created with --subnet, Docker shows only what was said then.
+	// If a network was created with --subnet, Docker shows only the values of that command.
 	if s := plan.Subnets[0]; got[0].Subnet != s.CIDR || gateway != s.Gateway && gateway != "" || plan.Docker != 1 {
 		h.Errorf("Docker has %+v, the plan is %+v", got[0], plan)
 	}
-	if err := lab.Eventually(5*time.Second, func() error { // the engine tells of the network when it is made
+	if err := lab.Eventually(5*time.Second, func() error { // Berth hears of the network only after its creation
 		shown, err := berth(h.Berth, "network", "inspect", network, "--format", "{{.ID}}")
 		if err == nil && strings.TrimSpace(shown) != plan.ID {
 			err = lab.Final(fmt.Errorf("it is shown as %s, which is %s", shown, plan.ID))
@@ -100,8 +100,8 @@ func (h *Harness) planShows(planned, network string) {
 	}
 }
 
-// `docker network rm` leaves the planned network as it is, and the next one is as the first; also when Berth was killed
-// in between.
+// `docker network rm` does not change the planned network. The next Docker network is like the first, also after a
+// kill of Berth in between.
 func networkAgain(h *Harness) {
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1"), "--tag", "site=a")
 	h.berth("pool", "add", front, h.span(10, 12), "--name", "web")
@@ -125,7 +125,7 @@ func networkAgain(h *Harness) {
 	}
 }
 
-// What a person reads when a Docker network cannot be had from the plan; nothing is left of the refused ones.
+// The error messages if a Docker network does not fit the plan. Refused networks leave nothing behind.
 func plannedErrors(h *Harness) {
 	front := h.plan("--subnet", h.v4("0/25")+",name=lan,gateway="+h.v4("1"))
 	h.berth("pool", "add", front, h.span(10, 12), "--name", "web")
@@ -157,8 +157,8 @@ func plannedErrors(h *Harness) {
 	h.gets(h.on(front, "--ipam-opt", "pool=web"), "10")
 }
 
-// A subnet that overlaps a route of the host is refused at once, where the engine would ask for it without end. One
-// that overlaps a network of Docker's own is refused with that network's name.
+// A subnet that overlaps a route of the host is refused at once; otherwise the engine would ask for it endlessly. If a
+// subnet overlaps a network of Docker's own, the refusal names that network.
 func routeInTheWay(h *Harness) {
 	theirs := h.name()
 	h.docker("network", "create", "--subnet", h.v4("64/26"), theirs)
@@ -168,9 +168,9 @@ func routeInTheWay(h *Harness) {
 	h.removes(theirs)
 
 	route := " " + h.v4("64/26") + " dev lo"
-	h.Cleanup(func() { _ = ip("route del" + route) }) // which is there only where the test was broken off
+	h.Cleanup(func() { _ = ip("route del" + route) }) // it exists only if the test was interrupted
 	lab.Must(h, ip("route add"+route))
-	// Berth hears of the removal of their network a moment after it.
+	// Berth hears of the removed network a moment later.
 	lab.Await(h, 20*time.Second, func() error {
 		_, err := h.Engine.Docker(on...)
 		if err != nil && strings.Contains(err.Error(), theirs) {
@@ -203,7 +203,7 @@ func plannedFamilies(h *Harness) {
 	h.full(n, h.v6("::/64"))
 	lab.Must(h, removeContainers(h.Engine, h.prefix()))
 	h.removes(n)
-	// The engine never releases the IPv4 address of a container whose IPv6 one was refused; the network's end does.
+	// If a container's IPv6 address is refused, the engine never releases the IPv4 one; a network removal does.
 	for _, l := range append(h.leases(h.v4("0/24")), h.leases(h.v6("::/64"))...) {
 		if l.Kind != "gateway" {
 			h.Errorf("after the network is gone, Berth has %+v", l)

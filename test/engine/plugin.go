@@ -20,22 +20,22 @@ import (
 
 // Plugin is Berth as a managed plugin of the engine.
 type Plugin struct {
-	Name    string // with its tag: what --ipam-driver takes
+	Name    string // with its tag, as for --ipam-driver
 	ID      string
-	AsksMAC bool   // it was told to (BERTH_ASK_MAC)
-	Sockets string // the directory in which the engine makes the plugin's own
+	AsksMAC bool   // set by BERTH_ASK_MAC
+	Sockets string // the engine creates the plugin's socket directory in it
 	engine  Engine
-	binary  string // whose command line speaks to it
+	binary  string // the command line for it
 }
 
-// askMAC is the setting by which a plugin asks the engine for MACs.
+// askMAC is the setting that makes a plugin ask the engine for MACs.
 const askMAC = "BERTH_ASK_MAC=true"
 
-// content is held while an engine takes in the content of a plugin: two that take in the same layer at once are refused
-// with "already exists" (20.10).
+// content is held while an engine imports a plugin's content: if two import the same layer at once, it refuses with
+// "already exists" (20.10).
 var content sync.Mutex
 
-// makePlugin creates a plugin from a binary with the tree's own script, as `make plugin` does.
+// makePlugin creates a plugin from a binary with scripts/plugin, as `make plugin` does.
 func makePlugin(e Engine, name, binary string) error {
 	root, err := lab.Root()
 	if err != nil {
@@ -53,8 +53,8 @@ func makePlugin(e Engine, name, binary string) error {
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// publishPlugin creates a plugin, pushes it to the registry that its name says, and removes it here. A test calls it
-// before it runs beside others: on a busy host an engine 20.10 can panic during a push (send on closed channel).
+// publishPlugin creates a plugin, pushes it to the registry in its name and removes it from the engine. A test calls
+// it before it runs in parallel: on a busy host an engine 20.10 can panic during a push (send on closed channel).
 func publishPlugin(e Engine, name, binary string) error {
 	if err := makePlugin(e, name, binary); err != nil {
 		return err
@@ -66,8 +66,8 @@ func publishPlugin(e Engine, name, binary string) error {
 	return err
 }
 
-// installPlugin does what a person does: one docker command with the name in the registry. An alias is the name that it
-// gets here; "" keeps the registry's.
+// installPlugin installs a plugin as a person does: by one docker command with its name in the registry. An alias is
+// its name in the engine; "" keeps the registry's.
 func installPlugin(e Engine, remote, alias, binary string, settings ...string) (*Plugin, error) {
 	args := []string{"plugin", "install", "--grant-all-permissions"}
 	p := &Plugin{Name: remote, AsksMAC: slices.Contains(settings, askMAC), Sockets: pluginDir, engine: e,
@@ -85,16 +85,16 @@ func installPlugin(e Engine, remote, alias, binary string, settings ...string) (
 	return p, p.Revive()
 }
 
-// Driver is the plugin's name with its tag.
+// Driver returns the plugin's name with its tag.
 func (p *Plugin) Driver() string { return p.Name }
 
-// AdminSocket is where the engine shows the plugin's socket directory on the host.
+// AdminSocket returns the socket's path in the host directory where the engine shows the plugin's sockets.
 func (p *Plugin) AdminSocket() string { return filepath.Join(p.Sockets, p.ID, "berth-admin.sock") }
 
-// Log is empty: the engine writes what a plugin says into its own log.
+// Log is empty: the engine writes the plugin's output into its own log.
 func (p *Plugin) Log() string { return "(the plugin's log is in the engine's log)" }
 
-// Revive waits until the plugin answers: the engine starts a managed plugin again by itself.
+// Revive waits until the plugin answers. The engine restarts a managed plugin by itself.
 func (p *Plugin) Revive() error {
 	id, err := p.engine.Docker("plugin", "inspect", "-f", "{{.ID}}", p.Name)
 	if err != nil {
@@ -121,7 +121,7 @@ func (p *Plugin) Kill() error {
 	})
 }
 
-// Disable stops the plugin, networks on it or not.
+// Disable stops the plugin, even if networks use it.
 func (p *Plugin) Disable() error {
 	_, err := p.engine.Docker("plugin", "disable", "-f", p.Name)
 	return err
@@ -135,7 +135,7 @@ func (p *Plugin) Enable() error {
 	return p.Revive()
 }
 
-// removedAfter has the plugin removed when a test is over.
+// removedAfter removes the plugin at the end of a test.
 func (p *Plugin) removedAfter(t *testing.T) {
 	t.Cleanup(func() {
 		if _, err := p.engine.Docker("plugin", "rm", "-f", p.Name); err != nil {
@@ -144,7 +144,7 @@ func (p *Plugin) removedAfter(t *testing.T) {
 	})
 }
 
-// removePlugins removes every plugin of the tests, of whichever run.
+// removePlugins removes the plugins of all test runs.
 func removePlugins(e Engine) error {
 	out, err := e.Docker("plugin", "ls", "--format", "{{.Name}}")
 	if err != nil {
@@ -161,7 +161,7 @@ func removePlugins(e Engine) error {
 	return nil
 }
 
-// listenerPid is the process that listens on a unix socket.
+// listenerPid returns the process that listens on a unix socket.
 func listenerPid(socket string) (int, error) {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {

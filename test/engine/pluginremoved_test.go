@@ -9,8 +9,8 @@ import (
 	"berth/test/lab"
 )
 
-// Docker does not remove a managed plugin that a network uses, unless it is forced to. Then the state is gone. What
-// docs/leave.md says holds: containers run on, none starts, and after another installation the network can leave.
+// Docker removes a managed plugin that a network uses only if forced. Then the state is gone. As docs/leave.md says,
+// running containers continue, none starts, and after a new installation the network can leave.
 func TestPluginRemoved(t *testing.T) {
 	t.Parallel()
 	name := prefix + "removed:latest"

@@ -18,8 +18,8 @@ import (
 	"berth/test/lab"
 )
 
-// Settings of a managed plugin (`docker plugin set`) work on a real engine: a receiver on the host gets signed events
-// of a network and a container, with the secret in the plugin's state; and the host's own address serves metrics and
+// Settings of a managed plugin (`docker plugin set`) work on a real engine. A receiver on the host gets signed events
+// of a network and a container, with the secret in the plugin's state. The host's own address serves metrics and
 // names.
 func TestPluginSettings(t *testing.T) {
 	t.Parallel()
@@ -27,14 +27,14 @@ func TestPluginSettings(t *testing.T) {
 	lab.Must(t, makePlugin(machineEngine, name, binary))
 	p := &Plugin{Name: name, Sockets: pluginDir, engine: machineEngine, binary: binary}
 	p.removedAfter(t)
-	if err := p.Enable(); err != nil { // its state is there from now on
+	if err := p.Enable(); err != nil { // this creates its state
 		t.Fatal(err)
 	}
 	state, err := p.state()
 	lab.Must(t, err)
 	const secret = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cyBvZiB0aGUgZW5naW5l"
 	lab.Must(t, os.WriteFile(filepath.Join(state, "webhook.secret"), []byte(secret+"\n"), 0o600))
-	messages := make(chan string, 1000) // "TYPE ADDRESS" or "TYPE SUBNET" of what came to the receiver, if it is signed
+	messages := make(chan string, 1000) // "TYPE ADDRESS" or "TYPE SUBNET" of each signed message to the receiver
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var m struct {
 			Type string
@@ -81,7 +81,7 @@ func TestPluginSettings(t *testing.T) {
 	}
 }
 
-// state is where the host has the directory that the plugin calls /var/lib/berth: as docs/webhooks.md says it.
+// state returns the host's path of the plugin's /var/lib/berth, as docs/webhooks.md describes.
 func (p *Plugin) state() (string, error) {
 	root, err := p.engine.Docker("info", "-f", "{{.DockerRootDir}}")
 	return filepath.Join(root, "plugins", p.ID, "propagated-mount"), err

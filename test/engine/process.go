@@ -17,18 +17,18 @@ import (
 	"berth/test/lab"
 )
 
-// base holds everything that the tests put on the disk. Each process that they start names it in its arguments or works
-// in a namespace of the tests, and has a file in base/pids.
+// base holds all files of the tests. Each process that they start has it in its arguments or works in a namespace of
+// the tests, and has a file in base/pids.
 const base = "/var/tmp/berth-t"
 
 // Process is a program that the tests started and that runs beside them.
 type Process struct {
 	Name string // of its pid file and its log
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
+	done chan struct{} // closed when it ends
 }
 
-// startProcess runs a program with its output in base/logs/NAME.log. It outlives the function, not the tests.
+// startProcess runs a program with its output in base/logs/NAME.log. It may outlive the function, not the tests.
 func startProcess(name string, env []string, program string, args ...string) (*Process, error) {
 	for _, dir := range []string{"logs", "pids"} {
 		if err := os.MkdirAll(filepath.Join(base, dir), 0o700); err != nil {
@@ -48,7 +48,7 @@ func startProcess(name string, env []string, program string, args ...string) (*P
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	go func() {
-		_ = p.cmd.Wait() // how it ended is in its log; here it only counts that it did
+		_ = p.cmd.Wait() // the log shows how it ended
 		close(p.done)
 	}()
 	pid := strconv.Itoa(p.Pid())
@@ -57,10 +57,10 @@ func startProcess(name string, env []string, program string, args ...string) (*P
 
 func (p *Process) logPath() string { return filepath.Join(base, "logs", p.Name+".log") }
 
-// Pid is the process id.
+// Pid returns the process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Log is all that it has written so far.
+// Log returns the output so far.
 func (p *Process) Log() string {
 	b, err := os.ReadFile(p.logPath())
 	if err != nil {
@@ -69,7 +69,7 @@ func (p *Process) Log() string {
 	return string(b)
 }
 
-// Signal sends a signal and returns when the process has ended; one that does not end within wait gets SIGKILL.
+// Signal sends a signal and returns when the process has ended. If it does not end within wait, it gets SIGKILL.
 func (p *Process) Signal(sig syscall.Signal, wait time.Duration) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -94,8 +94,8 @@ func (p *Process) ended() bool {
 	}
 }
 
-// killRecorded ends what an interrupted run left: the processes of base/pids that still are what the file says, which
-// shows in their arguments.
+// killRecorded ends the processes that an interrupted run left: those of base/pids, if their arguments show that they
+// are still the tests' processes.
 func killRecorded() {
 	files, _ := filepath.Glob(filepath.Join(base, "pids", "*"))
 	for _, file := range files {
@@ -114,7 +114,7 @@ func killRecorded() {
 	}
 }
 
-// killAndWait ends processes that need not be children of ours.
+// killAndWait ends processes, which need not be our children.
 func killAndWait(pids ...int) {
 	for _, pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone
@@ -129,7 +129,7 @@ func killAndWait(pids ...int) {
 	})
 }
 
-// processAlive reports whether pid runs; a zombie does not.
+// processAlive reports whether pid runs. A zombie does not run.
 func processAlive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -19,12 +19,12 @@ import (
 
 var putBackContainers = flag.Int("putback.containers", 0, "how many containers TestPutBack restarts at once")
 
-// home is how long after the last start of several each is to have its own address again.
+// home is the time in which each of several containers must have its own address again after the last start.
 const home = 2 * time.Second
 
-// Of containers that start at once nobody can tell which asks. Soon after, those with a reservation are moved to their
-// own addresses, and with --put-back all the others, too, with all their settings. With --put-back off none is moved,
-// unless its network says so.
+// If containers start at once, Berth cannot tell which one asks. Soon after, it moves those with a reservation to
+// their own addresses. With --put-back all it moves all others, too, with all their settings. With --put-back off it
+// moves none, unless their network has another mode.
 func TestPutBack(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, 165)
@@ -60,7 +60,7 @@ func TestPutBack(t *testing.T) {
 			if mode == "off" && events != "" {
 				t.Errorf("none was to be put back:\n%s", events)
 			}
-			if mode == "off" { // the network's own mode goes before
+			if mode == "off" { // the network's own mode has priority
 				p.berth("network", "modify", p.plan, "--put-back", "reserved")
 				p.together(p.all, "restart", "--time", "0")
 				p.home(lab.Patient(home))
@@ -71,17 +71,17 @@ func TestPutBack(t *testing.T) {
 	}
 }
 
-// A daemon that is killed while it moves containers leaves none off its network: the next one reconnects them.
+// A daemon that is killed while it moves containers leaves none off its network: after its restart it reconnects them.
 func TestPutBackKilled(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, 176)
 	p := startPutBack(t, e, way{name: "all", flags: []string{"--docker-host", e.URL(), "--put-back", "all",
-		"--check-repair", "--check-every", "1s", "--check-grace", "1s"}}, 173) // releases go astray with the daemon
+		"--check-repair", "--check-every", "1s", "--check-grace", "1s"}}, 173) // releases get lost when the daemon dies
 	d := p.Berth.(*Daemon)
 	for range sample(0, 2, 50) {
 		p.together(p.all, "restart", "--time", "0")
 		p.noted(d)
-		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) // in which it is taken off and put on
+		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) // meanwhile it moves the container
 		lab.Must(t, d.Kill(), d.Revive())
 		p.follows()
 		lab.Await(t, 20*time.Second, func() error {
@@ -97,7 +97,7 @@ func TestPutBackKilled(t *testing.T) {
 	p.sound()
 }
 
-// noted waits until a container is about to be taken off its network, or all are right by chance.
+// noted waits until a container is about to be disconnected, or, by chance, all have their own addresses.
 func (p *putBack) noted(d *Daemon) {
 	p.Helper()
 	_ = lab.Eventually(3*time.Second, func() error {
@@ -109,7 +109,7 @@ func (p *putBack) noted(d *Daemon) {
 	})
 }
 
-// putBack is a network with containers that have settings of their own there.
+// putBack is a network with containers that have their own settings there.
 type putBack struct {
 	*kept
 	all  []string
@@ -138,7 +138,7 @@ func (p *putBack) reserve() {
 	}
 }
 
-// home waits until each has its own address.
+// home waits until each container has its own address.
 func (p *putBack) home(within time.Duration) {
 	p.Helper()
 	lab.Check(p, lab.Eventually(within, func() error {
@@ -151,7 +151,7 @@ func (p *putBack) home(within time.Duration) {
 	}))
 }
 
-// whole checks that each has its alias, and asks for an address only where one is reserved for it.
+// whole checks that each container has its alias, and requests an address only if one is reserved for it.
 func (p *putBack) whole(asks bool) {
 	p.Helper()
 	for i, c := range p.all {
@@ -166,7 +166,7 @@ func (p *putBack) whole(asks bool) {
 	}
 }
 
-// composeExample is the first example of docs/compose.md, on addresses of the test's own.
+// composeExample is the first example of docs/compose.md, on addresses of the test.
 const composeExample = `
 version: "2.4"
 services:
@@ -189,7 +189,7 @@ networks:
 `
 
 // The first example of docs/compose.md ends with a clean check. Two replicas start at once, and the override file can
-// give neither its address. A moment later each has its reserved one.
+// give neither of them an address. A moment later each has its reserved one.
 func TestComposeExample(t *testing.T) {
 	t.Parallel()
 	k := startKept(t, machineEngine, pluginDir, ways(machineEngine)[0], 178)

@@ -13,13 +13,13 @@ import (
 	"berth/test/lab"
 )
 
-// Registry is a registry of images and plugins on 127.0.0.1, which the engine trusts without TLS by itself.
+// Registry is a registry of images and plugins on 127.0.0.1. The engine trusts that address without TLS.
 type Registry struct {
-	Addr    string // host:port, the first part of the names in it
+	Addr    string // host:port, with which the names in it begin
 	process *Process
 }
 
-// startRegistry runs Debian's docker-registry on a free port with its data under base, in a directory of its name.
+// startRegistry runs Debian's docker-registry on a free port, with its data in the directory name under base.
 func startRegistry(name string) (*Registry, error) {
 	program, err := lab.Tool("docker-registry")
 	if err != nil {

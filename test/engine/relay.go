@@ -15,20 +15,20 @@ import (
 	"berth/test/lab"
 )
 
-// Relay stands on the plugin socket that an engine uses, in front of a daemon that listens elsewhere, and passes all
-// on. A test may have it spoil what it passes.
+// Relay listens on the plugin socket of an engine, in front of a daemon that listens elsewhere, and forwards
+// everything. A test may make it spoil answers.
 type Relay struct {
 	server *http.Server
 	daemon *http.Client
 
 	mu    sync.Mutex
-	spoil func(w http.ResponseWriter, answer []byte) // what becomes of the next answer to RequestAddress
-	drop  bool                                       // no release comes through
+	spoil func(w http.ResponseWriter, answer []byte) // writes the next answer to RequestAddress
+	drop  bool                                       // releases fail
 	// called before a RequestAddress is passed on, and before its answer is
 	stop func(answered bool)
 }
 
-// startRelay listens in dir for the engine under a daemon's name.
+// startRelay listens in dir, as the engine's daemon of the same name.
 func startRelay(d *Daemon, dir string) (*Relay, error) {
 	r := &Relay{daemon: lab.Over(d.PluginSocket())}
 	r.server = &http.Server{Handler: r, ReadHeaderTimeout: time.Minute}
@@ -36,28 +36,28 @@ func startRelay(d *Daemon, dir string) (*Relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	go func() { _ = r.server.Serve(l) }() // its error is that it was closed
+	go func() { _ = r.server.Serve(l) }() // it fails only because the server is closed
 	return r, nil
 }
 
-// Close ends it, and what is under way in it.
+// Close ends the relay and its open requests.
 func (r *Relay) Close() error { return r.server.Close() }
 
-// Spoil has the next answer to RequestAddress, whose address has been given by then, written by another hand.
+// Spoil makes a function write the next answer to RequestAddress. The daemon has given the address by then.
 func (r *Relay) Spoil(by func(w http.ResponseWriter, answer []byte)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.spoil = by
 }
 
-// Drop has releases of addresses answered with an error from now on, or no more.
+// Drop turns on or off that releases of addresses are answered with an error.
 func (r *Relay) Drop(on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.drop = on
 }
 
-// Stop has a function called during each RequestAddress: before the daemon sees it, and when it has answered.
+// Stop sets a function that is called during each RequestAddress: before the daemon sees it, and when it has answered.
 // nil: none.
 func (r *Relay) Stop(by func(answered bool)) {
 	r.mu.Lock()
@@ -91,10 +91,10 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(answer) // who asked may be gone
+	_, _ = w.Write(answer) // the client may be gone
 }
 
-// taken is how an answer is spoilt, nil if it is not; it is spoilt once.
+// taken returns the function that spoils this answer, or nil. It spoils one answer only.
 func (r *Relay) taken(now bool) (by func(http.ResponseWriter, []byte)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +104,7 @@ func (r *Relay) taken(now bool) (by func(http.ResponseWriter, []byte)) {
 	return by
 }
 
-// pass has the daemon answer, whatever becomes of who asked.
+// pass forwards a request to the daemon, even if its sender goes away.
 func (r *Relay) pass(req *http.Request) (status int, answer []byte, err error) {
 	out, err := http.NewRequestWithContext(context.WithoutCancel(req.Context()), req.Method, "http://plugin"+
 		req.URL.Path, req.Body)
@@ -121,10 +121,10 @@ func (r *Relay) pass(req *http.Request) (status int, answer []byte, err error) {
 	return resp.StatusCode, answer, err
 }
 
-// unreadable answers with half of what was said.
+// unreadable answers with half of the daemon's answer.
 func unreadable(w http.ResponseWriter, answer []byte) {
 	_, _ = w.Write(answer[:len(answer)/2])
 }
 
-// brokenOff ends the connection without a word.
+// brokenOff closes the connection without an answer.
 func brokenOff(http.ResponseWriter, []byte) { panic(http.ErrAbortHandler) }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A renamed container keeps its address. Two that swap their names each keep their own. A new container gets the
-// address of its name if the old one was renamed first: Compose and Portainer replace containers this way.
+// A renamed container keeps its address. Two containers that swap their names keep theirs. If the old container was
+// renamed first, a new one gets the address of its name: Compose and Portainer replace containers this way.
 func TestRenamed(t *testing.T) {
 	t.Parallel()
 	k := startKept(t, machineEngine, pluginDir, ways(machineEngine)[0], 175)

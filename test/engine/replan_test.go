@@ -8,8 +8,8 @@ import (
 	"berth/test/lab"
 )
 
-// GA-19: what is left of a pool that was split serves new containers; those that run keep their addresses, also when
-// there is no pool any more, and one with an explicit address still comes up (GA-15).
+// GA-19: after a split, the rest of a pool serves new containers. Running containers keep their addresses, also after
+// the pool is removed. A container with an explicit address still starts (GA-15).
 func poolSplit(h *Harness) {
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1"))
 	h.berth("pool", "add", front, h.span(10, 15), "--name", "web")
@@ -34,7 +34,7 @@ func poolSplit(h *Harness) {
 	stay()
 	h.gets(n, "14", "15")
 	h.full(n, "web")
-	h.docker("rm", "-f", running[1]) // of what is no pool any more
+	h.docker("rm", "-f", running[1]) // its address is in no pool now
 	delete(at, running[1])
 	running[1] = running[2]
 	h.full(n, "web")
@@ -47,7 +47,7 @@ func poolSplit(h *Harness) {
 	stay()
 }
 
-// What the engine cannot change in a living network is refused with the reason; the rest takes effect at once.
+// A change that the engine cannot make to an existing network is refused with the reason; others take effect at once.
 func changesWhileAttached(h *Harness) {
 	front := h.plan("--subnet", h.v4("0/24")+",gateway="+h.v4("1")+",name=lan")
 	h.berth("pool", "add", front, h.span(10, 11), "--name", "web")
@@ -73,7 +73,7 @@ func changesWhileAttached(h *Harness) {
 	h.planShows(front, n)
 }
 
-// A network is renamed while containers run, and nothing of theirs moves.
+// A network is renamed while containers run. These keep their addresses.
 func renamed(h *Harness) {
 	front := h.plan("--subnet", h.v4("0/24")+",pool,gateway="+h.v4("1"))
 	n := h.on(front)
@@ -88,5 +88,5 @@ func renamed(h *Harness) {
 	lab.Must(h, removeContainers(h.Engine, h.prefix()))
 	h.removes(n)
 	id := h.show(street).ID
-	h.planShows(street, h.on(id)) // by its id, which never changes
+	h.planShows(street, h.on(id)) // its id never changes
 }

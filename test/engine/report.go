@@ -22,7 +22,7 @@ type Report struct {
 	Repaired              int
 }
 
-// Finding is one thing that is wrong.
+// Finding is a fault that `berth check` found.
 type Finding struct {
 	Kind, Address, Subnet, Network, Host, Owner, MAC, Detail string
 	Seen                                                     time.Time
@@ -30,7 +30,7 @@ type Finding struct {
 	Lease                                                    uint64
 }
 
-// at is what it is about: an address, or else a subnet.
+// at returns the finding's address or, without one, its subnet.
 func (f Finding) at() string {
 	if f.Address != "" {
 		return f.Address
@@ -38,7 +38,7 @@ func (f Finding) at() string {
 	return f.Subnet
 }
 
-// left are the findings that are still there, as "KIND ADDRESS" or "KIND SUBNET", sorted.
+// left returns the remaining findings, as "KIND ADDRESS" or "KIND SUBNET", sorted.
 func (r Report) left() []string {
 	all := []string{}
 	for i := range r.Findings {
@@ -50,9 +50,9 @@ func (r Report) left() []string {
 	return all
 }
 
-// check runs `berth check`. What it leaves, and an engine that is away, is an error of the command beside the report.
+// check runs `berth check`. If findings remain or the engine is away, it returns report and error.
 func check(b Berth, args ...string) (r Report, out string, failed error) {
-	// an engine that hangs is given its time
+	// time for an engine that hangs
 	out, failed = lab.Run(2*time.Minute, nil, binary,
 		append([]string{"--admin-socket", b.AdminSocket(), "check", "--format", "json"}, args...)...)
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
@@ -61,7 +61,7 @@ func check(b Berth, args ...string) (r Report, out string, failed error) {
 	return r, out, failed
 }
 
-// check runs `berth check` on an engine that answers, and holds the command's end against what it says.
+// check runs `berth check` with an engine that answers. The exit status must fit the report.
 func (h *Harness) check(args ...string) Report {
 	h.Helper()
 	r, out, err := check(h.Berth, append(args, h.reads...)...)
@@ -74,7 +74,7 @@ func (h *Harness) check(args ...string) Report {
 	return r
 }
 
-// finds checks that `berth check` finds exactly this ("KIND ADDRESS" or "KIND SUBNET"), and returns its report.
+// finds checks that `berth check` finds exactly this ("KIND ADDRESS" or "KIND SUBNET") and returns its report.
 func (h *Harness) finds(want ...string) Report {
 	h.Helper()
 	slices.Sort(want)
@@ -85,13 +85,13 @@ func (h *Harness) finds(want ...string) Report {
 	return r
 }
 
-// heals checks that `berth check --repair` puts right exactly this, and what takes patience not in its first run.
+// heals checks that `berth check --repair` repairs exactly this, but nothing in its time of grace in the first run.
 func (h *Harness) heals(want ...string) {
 	h.Helper()
 	slices.Sort(want)
 	first := h.finds(want...)
 	for _, f := range first.Findings {
-		early := first.Taken.Sub(f.Seen) < checkGrace // on a busy machine what was looked at before may be older
+		early := first.Taken.Sub(f.Seen) < checkGrace // on a busy machine the first view may be older
 		if uncovered := f.Kind == "uncovered_address"; uncovered && !f.Repairable || !uncovered && f.Repairable && early {
 			h.Errorf("seen for %s: %+v", first.Taken.Sub(f.Seen), f)
 		}
@@ -121,8 +121,8 @@ func (h *Harness) heals(want ...string) {
 // checkGrace is the time of grace of a check in the tests.
 const checkGrace = time.Second
 
-// witness starts a daemon of a scenario's own, which reads an engine and lets a thing go after a second and in two
-// checks. It checks when it is asked to, and not by itself, unless flags say otherwise.
+// witness starts a daemon for a scenario. It reads an engine and considers a thing gone after a second and two checks.
+// It checks only on request, unless flags say otherwise.
 func witness(t *testing.T, e Engine, sockets string, number int, flags ...string) *Daemon {
 	t.Helper()
 	own := []string{"--docker-host", e.URL(), "--check-every", "0",
@@ -130,15 +130,15 @@ func witness(t *testing.T, e Engine, sockets string, number int, flags ...string
 	return daemon(t, fmt.Sprintf("w%d", number), sockets, append(own, flags...)...)
 }
 
-// witnessed gives a scenario its number and a witness on this machine's engine, whose networks are of the driver that
-// asks for MACs.
+// witnessed gives a scenario its number and a witness on this machine's engine. The scenario's networks use the driver
+// that asks for MACs.
 func witnessed(t *testing.T, number int, flags ...string) (*Harness, *Daemon) {
 	t.Helper()
 	d := witness(t, machineEngine, pluginDir, number, flags...)
 	return enter(t, machineEngine, byMAC{d}, number), d
 }
 
-// relayed gives a scenario its number, and a witness that the engine reaches through a relay, and that asks for MACs.
+// relayed gives a scenario its number and a witness that asks for MACs, which the engine reaches through a relay.
 func relayed(t *testing.T, e Engine, sockets string, number int) (*Harness, *Relay) {
 	t.Helper()
 	d := witness(t, e, filepath.Join(base, fmt.Sprintf("%sw%d", prefix, number), "plug"), number, "--ask-mac")
@@ -150,7 +150,7 @@ func relayed(t *testing.T, e Engine, sockets string, number int) (*Harness, *Rel
 	return enter(t, e, d, number), r
 }
 
-// seen waits until `berth lease ls` tells which container runs with an address.
+// seen waits until `berth lease ls` shows that a container runs with an address.
 func (h *Harness) seen(address, container string) Lease {
 	h.Helper()
 	var l Lease
@@ -164,7 +164,7 @@ func (h *Harness) seen(address, container string) Lease {
 	return l
 }
 
-// leased are all addresses in use inside the scenario's own IPv4 range that are not gateways.
+// leased returns all addresses in use inside the scenario's IPv4 range, without gateways.
 func (h *Harness) leased() []string {
 	h.Helper()
 	all := []string{}

@@ -4,8 +4,8 @@ package engine
 
 import "testing"
 
-// sample is how often a test does something: as often as its flag says, or else a few times under -short, and all times
-// without.
+// sample returns how often a test does something: as often as its flag says, else few times under -short and all times
+// otherwise.
 func sample(flag, few, all int) int {
 	switch {
 	case flag > 0:

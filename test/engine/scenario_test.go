@@ -34,7 +34,7 @@ func scenarios() []scenario {
 	}
 }
 
-// byMACs are those for which the engine is asked for MACs.
+// byMACs returns the scenarios in which Berth asks for MACs.
 func byMACs() []scenario {
 	return []scenario{
 		{"network with everything, by MAC", networkWithEverything},
@@ -52,7 +52,7 @@ func TestLegacy(t *testing.T) {
 	runScenarios(t, byMAC{d}, 15, byMACs())
 }
 
-// waysIn are the scenarios that depend on how the engine reaches Berth, which TestManaged runs under -short.
+// waysIn are the scenarios that depend on how the engine reaches Berth. TestManaged runs only these under -short.
 var waysIn = []string{"network with subnet, range, gateway and auxiliary addresses", "network of both families",
 	"errors of network create", "explicit address", "killed", "explicit address, by MAC"}
 
@@ -78,7 +78,7 @@ func runScenarios(t *testing.T, b Berth, first int, all []scenario) {
 			continue
 		}
 		t.Run(s.name, func(t *testing.T) {
-			if !strings.HasPrefix(s.name, "killed") { // which ends the Berth of all, and is over before the others begin
+			if !strings.HasPrefix(s.name, "killed") { // these end the Berth of all, before the others begin
 				t.Parallel()
 			}
 			h := enter(t, machineEngine, b, first+i)

@@ -32,7 +32,7 @@ func (h *Host) away() (away, error) {
 	return *st.Cluster, nil
 }
 
-// reaches waits until the host reaches the shared store and has told it all that it kept.
+// reaches waits until the host reaches the shared store and has sent it everything that it kept.
 func (h *Host) reaches() error {
 	return lab.Eventually(time.Minute, func() error {
 		st, err := h.away()
@@ -43,17 +43,17 @@ func (h *Host) reaches() error {
 	})
 }
 
-// lanSubnet is that of the network lan, in which all hosts of a cluster have their bridge brl2.
+// lanSubnet is the subnet of the network lan, on which each host of a cluster has its bridge brl2.
 const lanSubnet = "10.77.0.0/22"
 
-// planLAN plans lan on one host, with a router that is no host's.
+// planLAN plans lan on one host, with a router that belongs to no host.
 func (h *Host) planLAN(options ...string) {
 	h.Helper()
 	h.berth(append([]string{"network", "create", "lan", "--space", "global", "--subnet", lanSubnet +
 		",gateway=10.77.0.1,pool"}, options...)...)
 }
 
-// gateway is the address that the host's bridge has on lan.
+// gateway returns the address of the host's bridge on lan.
 func (h *Host) gateway() string {
 	return "10.77.3." + h.address[strings.LastIndex(h.address, ".")+1:]
 }
@@ -63,7 +63,7 @@ func (h *Host) joinLAN() error {
 	return h.joinLANBy("--subnet", lanSubnet, "--gateway", h.gateway())
 }
 
-// joinLANBy does so with other words. The subnet need not be named where the host has no route to it.
+// joinLANBy does so with other options. The subnet is optional if the host has no route to it.
 func (h *Host) joinLANBy(options ...string) error {
 	args := append([]string{"network", "create", "--driver", "bridge", "--opt", "com.docker.network.bridge.name=brl2",
 		"--ipam-driver", "berth", "--ipam-opt", "network=lan"}, options...)
@@ -78,8 +78,8 @@ func (h *Host) joinLANBy(options ...string) error {
 	return err
 }
 
-// leave removes the host's containers on a Docker network, and the network. The engine miscounts those of a network now
-// and then, where many start or end at once, whichever driver gives the addresses: its start counts them anew.
+// leave removes the host's containers on a Docker network, and the network. If many containers start or end at once,
+// the engine sometimes miscounts them, with any IPAM driver. A restart counts them anew.
 func (h *Host) leave(network string) error {
 	if err := h.removeAll(network); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (h *Host) removeAll(network string) error {
 	return err
 }
 
-// holders are what all hosts' containers have on a network, by address. An address that two have is an error.
+// holders returns what all hosts' containers have on a network, by address. Two holders of an address are an error.
 func (c *Cluster) holders(network string) (map[string]Held, error) {
 	all := map[string]Held{}
 	for _, h := range c.hosts {
@@ -128,9 +128,9 @@ func (c *Cluster) holders(network string) (map[string]Held, error) {
 	return all, nil
 }
 
-// agree checks that so many containers of each host are on a network, that no address is there twice, and that each
-// Berth, whichever host's, has on record exactly what they have: the address, the host and the MAC. It returns what
-// they have, by address, and all else that is on record.
+// agree checks that each host has the given number of containers on a network, that no address is used twice, and that
+// every Berth has exactly these leases on record: address, host and MAC. It returns the containers by address, and all
+// other records.
 func (c *Cluster) agree(network, subnet string, each ...int) (map[string]Held, []Lease) {
 	c.Helper()
 	all, err := c.holders(network)
@@ -161,8 +161,8 @@ func (c *Cluster) agree(network, subnet string, each ...int) (map[string]Held, [
 	return all, rest
 }
 
-// recordsOf compares what a Berth has on record within a subnet with what containers have, and returns what else it
-// has, the lowest first.
+// recordsOf compares a Berth's records within a subnet with the containers' addresses, and returns its other records,
+// the lowest first.
 func recordsOf(b Berth, subnet string, holders map[string]Held) (rest []Lease, err error) {
 	records, err := leases(b, subnet)
 	if err != nil {
@@ -194,8 +194,8 @@ func recordsOf(b Berth, subnet string, holders map[string]Held) (rest []Lease, e
 	return rest, nil
 }
 
-// onlyGateways checks that what is on record beside the containers is the router's address and those of so many hosts'
-// bridges.
+// onlyGateways checks that the records beside the containers are exactly the router's address and those of the given
+// hosts' bridges.
 func (c *Cluster) onlyGateways(rest []Lease, hosts ...*Host) {
 	c.Helper()
 	want := map[string]string{"10.77.0.1": ""}
@@ -213,7 +213,7 @@ func (c *Cluster) onlyGateways(rest []Lease, hosts ...*Host) {
 	}
 }
 
-// settles waits until all containers that are to run do, and until `berth check` of each host finds nothing.
+// settles waits until all containers run as expected and `berth check` of each host finds nothing.
 func (c *Cluster) settles(network string, each ...int) {
 	c.Helper()
 	err := lab.Eventually(3*time.Minute, func() error {
@@ -231,7 +231,7 @@ func (c *Cluster) settles(network string, each ...int) {
 	lab.Must(c, err)
 }
 
-// clean is an error where `berth check` of the host finds something.
+// clean returns an error if `berth check` of the host finds something.
 func (h *Host) clean() error {
 	r, out, err := check(h.Berth)
 	if err != nil || r.Engine != "reachable" || len(r.Findings) > 0 {

@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// mark begins the name of each container, network, image, plugin, socket and namespace of the tests, of whichever run.
+// mark begins the name of each container, network, image, plugin, socket and namespace of every test run.
 const mark = "berth-t-"
 
-// What is a run's own: how its names begin, and the second byte of its addresses. An engine that miscounts the
-// endpoints of a network keeps it until it is restarted, with its name, its bridge, its subnet and the name of its
-// driver; a run that finds such a one has names and addresses beside it.
+// Each run has its own prefix of names and second byte of addresses. If an engine miscounts the endpoints of a
+// network, it keeps it until a restart, with its name, bridge, subnet and driver name. A run that finds such a network
+// uses other names and addresses.
 var (
 	prefix = mark
 	octet  = firstOctet
 )
 
-// firstOctet is that of a run that finds nothing left behind: 10.213.0.0/16 and fd00:213::/32 are its addresses.
+// firstOctet is the octet of a run that finds nothing left behind. Its addresses are 10.213.0.0/16 and fd00:213::/32.
 const firstOctet = 213
 
 // sites is how many runs an engine can spoil before it must be restarted.
 const sites = 6
 
-// siteBeside is the first beginning of names, and the byte of addresses, that no network has which was left behind.
+// siteBeside returns the first prefix of names and byte of addresses that no network left behind has.
 func siteBeside(left []string) (begin string, byte2 int, err error) {
 	for i := range sites {
 		begin = mark
@@ -40,8 +40,8 @@ func siteBeside(left []string) (begin string, byte2 int, err error) {
 		sites, strings.Join(left, ", "))
 }
 
-// taken reports whether one of the names belongs to the run whose names begin so: a number follows, or the word that is
-// not a letter and a dash.
+// taken reports whether one of the names belongs to the run with this prefix. After the prefix comes a number or a
+// word, but not a letter and a dash.
 func taken(begin string, names []string) bool {
 	for _, name := range names {
 		rest, ours := strings.CutPrefix(name, begin)

@@ -19,8 +19,8 @@ import (
 // swarmHost is the address of the swarm's only node.
 const swarmHost = "10.213.250.1"
 
-// swarm makes a swarm of one node, with Berth as a managed plugin in it. The number is of its scenario, and in the name
-// of its engine.
+// swarm creates a swarm of one node, with Berth as a managed plugin in it. The number is that of its scenario and
+// appears in its engine's name.
 func swarm(t *testing.T, number int) (*PrivateEngine, *Harness) {
 	t.Helper()
 	e := ownEngine(t, fmt.Sprintf("%se%d", prefix, number), swarmHost)
@@ -50,8 +50,8 @@ func (h *Harness) overlay(options ...string) (network, service string) {
 	return network, service
 }
 
-// A swarm's overlay network on Berth: the manager asks in the global space, the node in the local one. After a crash
-// the manager asks for everything again (invariant 3).
+// A swarm's overlay network on Berth: the manager requests addresses in the global space, the node in the local space.
+// After a crash the manager requests everything again (invariant 3).
 func TestSwarm(t *testing.T) {
 	t.Parallel()
 	e, h := swarm(t, 93)
@@ -63,8 +63,8 @@ func TestSwarm(t *testing.T) {
 	}
 
 	lab.Must(t, e.Kill(), e.Start(), h.Berth.Revive())
-	// The node's tasks died with the engine; the manager starts two afresh, and gives the addresses of the dead ones
-	// back.
+	// The node's tasks died with the engine. The manager starts two new ones and releases the addresses of the dead
+	// ones.
 	h.taskAddresses(h.tasks(service, n, 2), n)
 	h.settles(func(now, _ map[string]string) bool { return len(now) == len(global) },
 		"before the crash the manager had %v", global)
@@ -74,16 +74,16 @@ func TestSwarm(t *testing.T) {
 	if now, _ := h.bySpace(); len(now) != len(global)+1 {
 		t.Errorf("before the crash the manager had %v, with one task more %v", global, now)
 	}
-	attached := h.container(n) // --attachable
+	attached := h.container(n) // possible because of --attachable
 	h.calls(attached, h.at(tasks[0], n))
 	h.docker("rm", "-f", attached)
 	h.removeOverlay(n, service)
-	// What the node had when it was killed, nobody ever releases. The rest it releases in its own time.
+	// What the node held when it was killed is never released. It releases the rest in its own time.
 	h.settles(func(now, stale map[string]string) bool { return len(now) == 0 && subset(stale, local) },
 		"the network is gone; when it was killed, the node had %v", local)
 
-	// Before the same subnet is used again, its user releases them. Else the node could not have the network if the
-	// manager gave it one of these addresses as its own.
+	// The user must release these before using the same subnet again. Otherwise the manager could give the node one
+	// of these addresses as its own, and the node could not have the network.
 	lab.Await(t, time.Minute, func() error {
 		_, left := h.bySpace()
 		delete(left, h.v4("1"))
@@ -100,7 +100,7 @@ func TestSwarm(t *testing.T) {
 		"the second network is gone")
 }
 
-// settles waits until what the manager and the node hold is as the test wants it.
+// settles waits until the holdings of the manager and the node are as the test wants them.
 func (h *Harness) settles(want func(global, local map[string]string) bool, format string, args ...any) {
 	h.Helper()
 	lab.Await(h, time.Minute, func() error {
@@ -122,7 +122,7 @@ func (h *Harness) removeOverlay(network, service string) {
 	})
 }
 
-// bySpace is what the manager (global space) and the node (local space) hold: address and MAC, each address once.
+// bySpace returns the manager's (global space) and the node's (local space) addresses and MACs, each address once.
 func (h *Harness) bySpace() (global, local map[string]string) {
 	h.Helper()
 	spaces := map[string]map[string]string{"global": {}, "local": {}}
@@ -146,7 +146,7 @@ func subset(a, b map[string]string) bool {
 	return true
 }
 
-// tasks waits until a service has exactly so many running containers on a network, and returns their names.
+// tasks waits until a service has exactly want running containers on a network and returns their names.
 func (h *Harness) tasks(service, network string, want int) []string {
 	h.Helper()
 	var names []string
@@ -168,8 +168,8 @@ func (h *Harness) tasks(service, network string, want int) []string {
 	return names
 }
 
-// taskAddresses checks that the tasks of a service have different addresses, that these are on record, that none of
-// them is the service's own or the gateway, and that the tasks reach one another.
+// taskAddresses checks that the tasks of a service have different addresses, that these are on record, that none is
+// the service's own or the gateway, and that the tasks reach one another.
 func (h *Harness) taskAddresses(tasks []string, network string) {
 	h.Helper()
 	taken := map[string]string{h.serviceAddress(tasks[0]): "the service"}
@@ -190,7 +190,7 @@ func (h *Harness) taskAddresses(tasks []string, network string) {
 	}
 }
 
-// serviceAddress is the virtual address of the service that a task belongs to.
+// serviceAddress returns the virtual address of a task's service.
 func (h *Harness) serviceAddress(task string) string {
 	h.Helper()
 	service := h.docker("inspect", "-f", `{{index .Config.Labels "com.docker.swarm.service.name"}}`, task)

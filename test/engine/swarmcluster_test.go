@@ -14,8 +14,8 @@ import (
 	"berth/test/lab"
 )
 
-// managers makes a swarm of the cluster's hosts, each a manager with Berth as a managed plugin, which is the only kind
-// that a swarm takes.
+// managers makes a swarm of the cluster's hosts. Each is a manager with Berth as a managed plugin, because a swarm
+// accepts no other kind.
 func (c *Cluster) managers() {
 	c.Helper()
 	for _, h := range c.hosts {
@@ -34,7 +34,7 @@ func (c *Cluster) managers() {
 	}
 }
 
-// crashSwarm kills a node's engine and its plugin. What else runs there runs on.
+// crashSwarm kills a node's engine and its plugin. All its other processes continue.
 func (h *Host) crashSwarm() error {
 	if err := h.engine.Kill(); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (h *Host) backSwarm() error {
 	return h.Berth.Revive()
 }
 
-// leader waits until the managers have a leader other than one of them, and returns it.
+// leader waits until the managers have a leader other than the given one and returns it.
 func (c *Cluster) leader(not *Host) (leader *Host) {
 	c.Helper()
 	lab.Await(c, time.Minute, func() error {
@@ -81,8 +81,7 @@ func (h *Host) service(network string, replicas int) string {
 	return name
 }
 
-// tasks waits until so many containers of a swarm's services run on a network, on hosts that answer, and returns what
-// they have.
+// tasks waits until want containers of a swarm's services run on a network, on the given hosts, and returns them.
 func (c *Cluster) tasks(network string, want int, hosts ...*Host) (all map[string]Held) {
 	c.Helper()
 	some := *c
@@ -100,7 +99,7 @@ func (c *Cluster) tasks(network string, want int, hosts ...*Host) (all map[strin
 	return all
 }
 
-// virtual are the addresses of services on a network, each once.
+// virtual returns the addresses of services on a network, and checks that no two services share one.
 func (h *Host) virtual(services ...string) map[string]string {
 	h.Helper()
 	all := map[string]string{}
@@ -119,9 +118,8 @@ func (h *Host) virtual(services ...string) map[string]string {
 	return all
 }
 
-// recorded waits until the cluster has on record, in the global space, what the swarm has: each task's address, the
-// services' and the gateway, and one for each node that balances the load, nothing of it twice, and the same seen from
-// each of the hosts.
+// recorded waits until every host shows the swarm's addresses in the global space, and no others: each task's and each
+// service's address, the gateway, and one for each node that balances the load. No address may be there twice.
 func (c *Cluster) recorded(subnet string, tasks map[string]Held, virtual map[string]string, nodes int,
 	hosts ...*Host) (global map[string]Lease) {
 	c.Helper()
@@ -163,8 +161,8 @@ func (c *Cluster) recorded(subnet string, tasks map[string]Held, virtual map[str
 }
 
 // Three managers of a swarm share a store. Services are scaled, the leader is killed, they are scaled again, and the
-// leader comes back. Each task and each service has its own address throughout. A new leader asks for all addresses
-// again, and takes none twice (invariants 1 and 3).
+// leader comes back. Each task and each service keeps its own address throughout. A new leader requests all addresses
+// again and takes none twice (invariants 1 and 3).
 func TestSwarmCluster(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, 3, 113)
@@ -174,9 +172,9 @@ func TestSwarmCluster(t *testing.T) {
 	n := a.Harness.name()
 	a.docker("network", "create", "--driver", "overlay", "--attachable", "--ipam-driver", a.Berth.Driver(), "--subnet",
 		subnet, n)
-	webs, dbs := []int{3, 6, 8, 12}, []int{3, 3, 4, 6} // the services are scaled to
+	webs, dbs := []int{3, 6, 8, 12}, []int{3, 3, 4, 6} // the services are scaled to these numbers
 	if testing.Short() {
-		webs, dbs = []int{2, 3, 4, 5}, []int{2, 2, 3, 4} // each node has some of them
+		webs, dbs = []int{2, 3, 4, 5}, []int{2, 2, 3, 4} // enough for some on each node
 	}
 	web, db := a.service(n, webs[0]), a.service(n, dbs[0])
 	tasks := c.tasks(n, webs[0]+dbs[0], c.hosts...)
@@ -185,7 +183,7 @@ func TestSwarmCluster(t *testing.T) {
 	c.reach(tasks)
 	scale := func(by *Host, to int, hosts ...*Host) map[string]Held {
 		t.Helper()
-		lab.Await(t, 20*time.Second, func() error { // the swarm refuses it where it updates a service itself
+		lab.Await(t, 20*time.Second, func() error { // the swarm refuses it while it updates a service itself
 			_, err := by.Engine.Docker("service", "scale", "--detach", fmt.Sprintf("%s=%d", web, webs[to]),
 				fmt.Sprintf("%s=%d", db, dbs[to]))
 			return err
@@ -204,8 +202,8 @@ func TestSwarmCluster(t *testing.T) {
 		t.Errorf("the services had %v, and with another leader they have %v", virtual, again)
 	}
 	c.stay(b, subnet, before)
-	// What it held as the leader is the other one's by now: that it is taken out of the cluster ends nothing of the
-	// swarm's.
+	// The old leader's leases belong to the new leader now. Removing the old one from the cluster ends no lease of
+	// the swarm.
 	b.awaitsHost("a", "", false)
 	b.berth("host", "rm", "--off", "--yes", "a")
 	c.stay(b, subnet, before)
@@ -226,7 +224,7 @@ func TestSwarmCluster(t *testing.T) {
 	c.nodesGiveBack(a, subnet, before)
 }
 
-// apart checks that no task has what a task has that runs on, on a node whose engine is dead.
+// apart checks that no task has an address of a task that still runs on the node whose engine is dead.
 func (c *Cluster) apart(dead *Host, before, now map[string]Held) {
 	c.Helper()
 	ran := 0
@@ -246,8 +244,8 @@ func (c *Cluster) apart(dead *Host, before, now map[string]Held) {
 	c.Logf("%d tasks run on where the engine is dead", ran)
 }
 
-// stay checks that what was on record as the swarm's still is, by the same leases: another leader, who asks for all of
-// it again, takes nothing again.
+// stay checks that the swarm's leases are still the same ones: another leader requests them all again and takes
+// nothing again.
 func (c *Cluster) stay(h *Host, subnet string, before map[string]Lease) {
 	c.Helper()
 	all, err := leases(h.Berth, subnet)
@@ -260,8 +258,8 @@ func (c *Cluster) stay(h *Host, subnet string, before map[string]Lease) {
 	}
 }
 
-// nodesGiveBack waits until the nodes have released what they had in their own spaces. Only that whose engine was
-// killed has something left, of before that: nobody ever releases it.
+// nodesGiveBack waits until the nodes have released everything in their own spaces. Only the node whose engine was
+// killed may keep old addresses: they are never released.
 func (c *Cluster) nodesGiveBack(killed *Host, subnet string, before map[string]Lease) {
 	c.Helper()
 	lab.Check(c, lab.Eventually(time.Minute, func() error {

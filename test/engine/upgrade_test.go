@@ -11,8 +11,8 @@ import (
 	"berth/test/lab"
 )
 
-// `docker plugin upgrade` keeps a managed plugin's data: its leases, what it remembers of owners, and the pool ids
-// that the engine has stored (invariant 5). It keeps the settings of `docker plugin set`, too.
+// `docker plugin upgrade` keeps a managed plugin's data: its leases, its memory of owners, and the pool ids that the
+// engine has stored (invariant 5). It keeps the settings of `docker plugin set`, too.
 func TestPluginUpgrade(t *testing.T) {
 	newer := filepath.Join(base, "bin", "berth-newer")
 	lab.Must(t, lab.Build(newer, "test-2"))
@@ -21,7 +21,7 @@ func TestPluginUpgrade(t *testing.T) {
 		lab.Must(t, publishPlugin(machineEngine, repository+":"+tag, program))
 	}
 	t.Parallel()
-	// as docs/upgrade.md says it
+	// the lines of docs/upgrade.md
 	lines, err := lab.Lines("docs/upgrade.md", "## The managed plugin")
 	if err != nil || len(lines) != 5 {
 		t.Fatalf("the page has the lines %q (%v)", lines, err)
@@ -66,7 +66,7 @@ func TestPluginUpgrade(t *testing.T) {
 	}
 }
 
-// upgraded checks that what was there before an upgrade is there after it.
+// upgraded checks that everything is the same after an upgrade.
 func (h *Harness) upgraded(upgrade func() error) {
 	h.Helper()
 	h.hasSettings()
@@ -93,7 +93,7 @@ func (h *Harness) upgraded(upgrade func() error) {
 	h.hasSettings()
 }
 
-// hasSettings checks that the plugin goes by what it was installed with: the host's name, and the default pool.
+// hasSettings checks that the plugin uses the settings from its installation: the host's name and the default pool.
 func (h *Harness) hasSettings() {
 	h.Helper()
 	n := h.network()

@@ -56,14 +56,14 @@ func (h *Harness) storedProject(command []string) *stored {
 	return s
 }
 
-// set writes the file with another variable.
+// set writes the file with one variable changed.
 func (s *stored) set(name, value string) {
 	s.Helper()
 	s.variables[name] = value
 	s.write(storedFile, s.variables)
 }
 
-// orphans are the volumes that `berth deploy orphans ls` lists, by name.
+// orphans returns the volumes in `berth deploy orphans ls`, by name.
 func (s *stored) orphans() map[string]map[string]any {
 	s.Helper()
 	all := map[string]map[string]any{}
@@ -80,7 +80,7 @@ func (s *stored) removeOrphan(volume string) {
 	s.berth("deploy", "orphans", "rm", volume, "--docker-host", s.Engine.URL(), "--yes")
 }
 
-// volumes are those of the project that the engine has.
+// volumes returns the project's volumes in the engine.
 func (s *stored) volumes() []string {
 	s.Helper()
 	all := strings.Fields(s.docker("volume", "ls", "--quiet", "--filter", "name=^"+s.name+"_"))
@@ -88,14 +88,14 @@ func (s *stored) volumes() []string {
 	return all
 }
 
-// path is where a volume of the engine's own driver is on this machine.
+// path returns where a volume of the engine's own driver is on this machine.
 func (s *stored) path(volume string) string {
 	s.Helper()
 	return s.docker("volume", "inspect", "--format", "{{.Mountpoint}}", volume)
 }
 
 // TestOrphans: volumes outlive the services that are removed. They are listed with their project, service and time.
-// They are no orphans while they are in use again, and are removed by hand (BD-5).
+// Volumes in use again are no orphans. A person removes orphans (BD-5).
 func TestOrphans(t *testing.T) {
 	eachGeneration(t, newer, 170, func(h *Harness, command []string) {
 		s := h.storedProject(command)
@@ -144,16 +144,16 @@ func TestOrphans(t *testing.T) {
 	})
 }
 
-// TestChangedVolume: when driver_opts change, the project's own Compose recreates the volume, with all its content. The
-// old one stays as an orphan. A volume with a new name gets the content of the old one. An unnamed volume follows its
-// container. All of this holds after a killed deploy, too, and afterwards Compose has nothing to do (BD-8).
+// TestChangedVolume: if driver_opts change, the project's own Compose recreates the volume, with all its content. The
+// old volume stays as an orphan. A volume with a new name gets the content of the old one. An unnamed volume follows
+// its container. All this also holds after a killed deploy. Afterwards Compose has nothing to do (BD-8).
 func TestChangedVolume(t *testing.T) {
 	eachGeneration(t, newer, 172, func(h *Harness, command []string) {
 		changed(h.storedProject(command))
 	})
 }
 
-// boundTo is a volume that is a directory of the machine.
+// boundTo returns a volume that is a directory of the machine.
 func boundTo(dir string) string {
 	return fmt.Sprintf(`{driver_opts: {type: none, o: bind, device: %q}}`, dir)
 }
@@ -181,7 +181,7 @@ func changed(s *stored) {
 	sameFiles(s, "after `up` the new volume", want, contentOf(s, dir))
 	s.set("data", fmt.Sprintf("{name: %s_renamed}", s.name))
 	s.plans(2, "copy      volume "+s.name+"_renamed from "+data, "it was "+data+" before")
-	s.killed(6, nil) // the containers are gone, or nearly
+	s.killed(6, nil) // the containers are gone, or nearly so
 	s.unlock()
 	s.deploys()
 	s.plans(0, "nothing to do")
@@ -213,7 +213,7 @@ func changed(s *stored) {
 	}
 }
 
-// fillVolume puts there what is hard to copy.
+// fillVolume fills a volume with files that are hard to copy.
 func fillVolume(s *stored, dir string) {
 	s.Helper()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -245,7 +245,7 @@ func fillVolume(s *stored, dir string) {
 	lab.Must(s, err)
 }
 
-// contentOf is all that is to be known of the files below a directory, by name; which of them are one file, among it.
+// contentOf returns everything about the files below a directory, by name, including which names are the same file.
 func contentOf(s *stored, dir string) map[string]string {
 	s.Helper()
 	all, first := map[string]string{}, map[uint64]string{}

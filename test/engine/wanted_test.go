@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The address that a container asks for itself (`--ip`) goes to nobody else while that container exists, also if it
-// was stopped or never started, and if no other address is free. The refusal names the container. Once it is removed
+// An address that a container requests itself (`--ip`) is given to no other container while that one exists, also if
+// it was stopped or never started, and if no other address is free. The refusal names the container. After its removal
 // the address is free.
 func TestWantedIsKept(t *testing.T) {
 	t.Parallel()
@@ -22,7 +22,7 @@ func TestWantedIsKept(t *testing.T) {
 	command := containerCommand(created, n, "--ip", k.v4("134"))
 	k.docker(slices.Concat([]string{"create"}, command[2:])...)
 	var others []string
-	for range 1<<(32-bits) - 2 - 1 - 2 { // less the first and the last address, the gateway and those two
+	for range 1<<(32-bits) - 2 - 1 - 2 { // without the first and the last address, the gateway and those two
 		others = append(others, k.container(n))
 	}
 	for _, c := range others {
@@ -46,7 +46,7 @@ func TestWantedIsKept(t *testing.T) {
 	k.sound()
 }
 
-// at4 is the IPv4 address that a container asks for itself.
+// at4 returns the IPv4 address that a container requests itself.
 func (k *kept) at4(container, network string) string {
 	k.Helper()
 	format := `{{(index .NetworkSettings.Networks "` + network + `").IPAMConfig.IPv4Address}}`

@@ -14,7 +14,7 @@ import (
 	"berth/test/lab"
 )
 
-// contained is Berth in a container, made from the tree's Dockerfile.
+// contained is Berth in a container, from the repository's Dockerfile.
 type contained struct {
 	name   string // of the image, the container and the driver
 	engine Engine
@@ -26,13 +26,13 @@ func (c *contained) await() error {
 	return awaitBerth(binary, c.AdminSocket(), func() error { return nil })
 }
 
-// Log is what the engine kept of the daemon's output.
+// Log returns the daemon's output that the engine kept.
 func (c *contained) Log() string {
 	b, err := exec.Command("docker", "logs", c.name).CombinedOutput()
 	return fmt.Sprint(string(b), err)
 }
 
-// Kill ends its process as a crash does.
+// Kill ends the container's process as a crash does.
 func (c *contained) Kill() error {
 	_, err := c.engine.Docker("kill", c.name)
 	return err
@@ -46,7 +46,7 @@ func (c *contained) Revive() error {
 	return c.await()
 }
 
-// The image needs no other image. Started by the line in its Dockerfile, it serves the engine that runs it, and its
+// The image needs no other image. The line in its Dockerfile starts it. It serves the engine that runs it, and its
 // witness reads that engine.
 func TestContainer(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestContainer(t *testing.T) {
 	if b == a {
 		t.Errorf("two containers have %s", a)
 	}
-	// The container's own witness reads the engine, and says whose the address is.
+	// The container's own witness reads the engine and reports whose address this is.
 	lab.Check(t, lab.Eventually(20*time.Second, func() error {
 		if l := h.lease(b); l.SeenBy.Container != second {
 			return fmt.Errorf("%s is %s's, and the lease is %+v", b, second, l)
@@ -104,7 +104,7 @@ func startContained(t *testing.T, name string, options ...string) *contained {
 	return c
 }
 
-// dockerfileLine is the line that a Dockerfile's own comment says to run it with.
+// dockerfileLine returns the docker run line in a Dockerfile's comment.
 func dockerfileLine(t *testing.T, file string) string {
 	t.Helper()
 	root, err := lab.Root()
@@ -119,7 +119,7 @@ func dockerfileLine(t *testing.T, file string) string {
 	return "docker run " + line
 }
 
-// buildImage runs docker build on a directory that holds bin/berth, as the tree does after `make build`.
+// buildImage runs docker build on a directory that contains bin/berth, as the repository does after `make build`.
 func buildImage(t *testing.T, name, dir string) {
 	t.Helper()
 	root, err := lab.Root()

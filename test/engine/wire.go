@@ -8,8 +8,8 @@ import (
 	"berth/test/lab"
 )
 
-// takeByHand asks a plugin socket for an address as an engine does, which knows nothing of it: for the endpoint with a
-// MAC, and for whichever address where none is given. It returns the address without its mask.
+// takeByHand requests an address on a plugin socket as an engine does; the engine does not know of it. The request is
+// for the endpoint with the MAC. Without an address it takes any. It returns the address without its mask.
 func takeByHand(socket, pool, address, mac string) (string, error) {
 	var answer struct{ Address string }
 	err := lab.Call(lab.Over(socket), "RequestAddress", map[string]any{"PoolID": pool, "Address": address,
@@ -21,7 +21,7 @@ func takeByHand(socket, pool, address, mac string) (string, error) {
 	return ip.String(), err
 }
 
-// giveByHand gives an address back, as an engine does, behind the back of the engine.
+// giveByHand releases an address as an engine does, without the engine's knowledge.
 func giveByHand(socket, pool, address string) error {
 	return lab.Call(lab.Over(socket), "ReleaseAddress", map[string]string{"PoolID": pool, "Address": address}, nil)
 }

@@ -12,7 +12,7 @@ import (
 	"berth/test/lab"
 )
 
-// The witness brings the names that an engine of the 20.10 line does not send: those of containers, also of renamed
+// The witness supplies the names that an engine of the 20.10 line does not send: names of containers, also of renamed
 // ones, and Compose's projects and services.
 func TestWitnessNames(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,7 @@ networks:
 	h.finds()
 }
 
-// On a healthy host a check finds nothing: of both families, planned or not, with auxiliary addresses, and with
+// On a healthy host a check finds nothing: with both families, planned or not, with auxiliary addresses, and with
 // containers that do not run.
 func TestCheckHealthy(t *testing.T) {
 	t.Parallel()
@@ -81,22 +81,22 @@ func TestCheckHealthy(t *testing.T) {
 	}
 }
 
-// The daemon reads no engine, and `berth witness` reports what runs: names, and what a check compares. Without a
-// witness a check reads the engine itself.
+// The daemon reads no engine. `berth witness` reports what runs: the names and the data for a check. Without a witness
+// a check reads the engine itself.
 func TestWitnessBeside(t *testing.T) {
 	t.Parallel()
 	h, d := witnessed(t, 44, "--docker-host", "none")
 	n := h.network("--subnet", h.v4("0/24"))
 	c := h.container(n)
 	a := h.address(c, n)
-	// Nobody reads the engine, and the check may not either.
+	// The daemon does not read the engine, and the check may not, either.
 	if r, out, err := check(d, "--docker-host", "none"); err == nil || r.Engine != "none" || len(r.Findings) != 0 {
 		t.Errorf("berth check without an engine: %s (%v)", out, err)
 	}
 	if l := h.lease(a); l.SeenBy.Container != "" {
 		t.Errorf("nobody has looked, and %s is shown as %+v", a, l)
 	}
-	here := []string{"--docker-host", machineEngine.URL()} // what the engine calls the daemon, that says itself
+	here := []string{"--docker-host", machineEngine.URL()} // the daemon reports its own name in the engine
 	if r := h.check(here...); len(r.Findings) != 0 {
 		t.Errorf("berth check --docker-host: %+v", r)
 	}
@@ -108,20 +108,20 @@ func TestWitnessBeside(t *testing.T) {
 	h.seen(a, renamed)
 	other := h.container(n)
 	h.seen(h.address(other, n), other)
-	h.finds() // through what the witness has told
+	h.finds() // with the witness's reports
 
-	// A daemon that is restarted learns it again.
+	// A restarted daemon learns the name again.
 	lab.Must(t, d.Kill(), d.Revive())
 	h.seen(a, renamed)
 
-	// A leak is found, and repaired, by what the witness tells.
+	// A leak is found and repaired with the witness's reports.
 	leaked, err := takeByHand(d.PluginSocket(), h.lease(a).Pool, "", "02:62:74:00:44:01")
 	lab.Must(t, err)
 	h.healsSoon("unused_lease "+leaked, "--docker-host", "none")
 	h.seen(a, renamed)
 }
 
-// healsSoon waits until `berth check --repair` has put one thing right, and finds nothing else wrong with it.
+// healsSoon waits until `berth check --repair` has repaired one finding, and checks that there is no other.
 func (h *Harness) healsSoon(want string, args ...string) {
 	h.Helper()
 	healed := false
@@ -144,7 +144,7 @@ func (h *Harness) healsSoon(want string, args ...string) {
 	}
 }
 
-// A managed plugin may read no engine. A check on its host finds out what the plugin is called there.
+// A managed plugin may not read the engine. A check on its host finds out its name there.
 func TestCheckManaged(t *testing.T) {
 	t.Parallel()
 	name := prefix + "checked:latest"
@@ -161,10 +161,10 @@ func TestCheckManaged(t *testing.T) {
 	c := h.container(n)
 	a := h.address(c, n)
 	h.finds()
-	// Behind the engine's back the container loses its lease, and gets it again.
+	// Without the engine's knowledge the container loses its lease. A repair gives it back.
 	before := h.lease(a)
 	lab.Must(t, giveByHand(filepath.Join(pluginDir, p.ID, "berth.sock"), before.Pool, a))
-	// The first view that the daemon did not take itself may be of before: it counts when another shows the same.
+	// The first view from outside the daemon may be outdated. It counts when a second view shows the same.
 	h.finds()
 	if f := h.finds("uncovered_address " + a).Findings[0]; f.Owner != c || f.MAC != before.MAC {
 		t.Errorf("found: %+v", f)

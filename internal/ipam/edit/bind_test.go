@@ -369,7 +369,7 @@ func TestBO14Gateway(t *testing.T) {
 		`}})
 }
 
-// A network that Docker made is planned from its first reservation on, also if a bind makes several at once.
+// A network that Docker made is planned from its first reservation on, also if one bind makes several.
 func TestBO9DockerMade(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`attach A cidr=192.0.2.0/28`)

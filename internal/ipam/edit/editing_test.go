@@ -13,7 +13,7 @@ import (
 	"berth/store/storetest"
 )
 
-// The service does not change an edit that it is given, also where it writes something else than that says.
+// The service never changes the edit that it is given, even if it writes other values than the edit has.
 func TestEditsStay(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run("network own subnet=10.77.0.0/24,pool")
@@ -178,7 +178,7 @@ func TestIfMatch(t *testing.T) {
 		t.Fatalf("%+v, %v; it was %d", out, err, seen)
 	}
 	_ = refused(r, "an old revision", "changed", ipam.EditOptions{IfMatch: seen}, pool("192.0.2.11"))
-	// Other networks, and who takes addresses, change no revision; each change of the plan does.
+	// Edits of other networks and the use of addresses change no revision. Each change of the plan does.
 	last := out.Revision
 	r.Run("network.set net2 name=net3\ntake net1 a 192.0.2.30\nreserve net1 b 192.0.2.31\nattach A net=net1\nask A " +
 		"mac=1\nrelease net1 a\ndetach A")

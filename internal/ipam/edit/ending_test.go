@@ -179,7 +179,7 @@ func TestBO11Many(t *testing.T) {
 	if _, err := r.Step([]string{"reserve", "n", "x", "192.0.2.1"}); ipam.CodeOf(err) != ipam.OutsideSubnet {
 		t.Error(err)
 	}
-	// what was refused before has put nothing back
+	// the refused edit has put no reservation back
 	r.Line("reserve n x " + strings.Join(wishes, ",") + " -> " + strings.Join(wishes, " "))
 
 	r = manyJobs(t, n)

@@ -18,9 +18,9 @@ import (
 	"berth/store/storetest"
 )
 
-// Each edit has a dry run, which shows what it would change and changes nothing; nor does an edit that the store fails,
-// of which the index forgets all. The edit then writes events: who changed what, when and where, and the values before
-// and after. The answer has the same events. The edit itself stays as it was, and is known by its operation.
+// A dry run shows what an edit would change, and changes nothing. An edit that the store fails changes nothing
+// either: the index forgets it. An edit writes events: who changed what, when and where, before and after. The
+// answer has the same events. The edit itself does not change, and its operation names it.
 func TestEditEvents(t *testing.T) {
 	all := ipamtest.EditsOfAllKinds(t)
 	for row := range ipamtest.Rows(5, `

@@ -232,7 +232,7 @@ networks:
 		t.Errorf("again: %+v", again)
 	}
 
-	// A network of Docker's own that something is added to is planned from then on.
+	// A network of Docker's own is planned as soon as an import adds something to it.
 	name := ""
 	for _, n := range r.Everything().Networks {
 		if !n.Planned {

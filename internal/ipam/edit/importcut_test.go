@@ -245,10 +245,10 @@ func TestImportOvertaken(t *testing.T) {
 	`) {
 		t.Run(row[0], func(t *testing.T) {
 			p := largePlan()
-			if strings.Contains(row[0], " there ") { // it comes last then
+			if strings.Contains(row[0], " there ") { // the import makes it last then
 				p.Networks[0], p.Networks[22] = p.Networks[22], p.Networks[0]
 			}
-			if strings.HasPrefix(row[0], "network.rm") { // they are of a subnet that goes, too
+			if strings.HasPrefix(row[0], "network.rm") { // their subnet goes, too
 				p.Networks[22].Pools, p.Networks[22].Exclusions = nil, nil
 			}
 			p.Networks = append(p.Networks, ipam.PlannedNetwork{Name: "late",

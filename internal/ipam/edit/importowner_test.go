@@ -13,8 +13,8 @@ import (
 	"berth/internal/plan"
 )
 
-// ownersHarness is a state with all that a plan says of owners: types, rules, bands, and reservations of every kind.
-// auto has an automatic address in a band that was made later, and job has an end.
+// ownersHarness is a state with everything that a plan says about owners: types, rules, bands, and reservations of
+// every kind. auto has an automatic address in a band that was made later, and job has an end.
 const ownersHarness = `
 	network net1 subnet=192.0.2.0/24,pool rule=web-*=pool:web+db-*=owner:shop/db/*,pool:db
 	subnet net1 2001:db8::/64 pool
@@ -37,8 +37,8 @@ const ownersHarness = `
 	owned net1 -> auto=192.0.2.1:a db=192.0.2.9 web=192.0.2.20! web=192.0.2.21! web=192.0.2.22 job=192.0.2.30~ both=192.0.2.31! both=192.0.2.32 both=2001:db8::31
 `
 
-// BO-8, BO-10, BO-11, BO-13: what a plan says of owners is exported and imported again, byte for byte, and means the
-// same.
+// BO-8, BO-10, BO-11, BO-13: an export and import keeps what a plan says about owners, byte for byte and in
+// meaning.
 func TestExportImportOwners(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(ownersHarness)
@@ -279,8 +279,8 @@ func TestImportProblemsOfOwners(t *testing.T) {
 	`)
 }
 
-// An old export brings back what still means something: an owner whose end has come is left out, and what is there of
-// one is in nobody's way (BO-11).
+// An import of an old export adds only what still counts. It leaves out expired owners, and the remains of an
+// expired owner block nobody (BO-11).
 func TestImportAfterTheEnd(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run("network net1 subnet=192.0.2.0/24\nreserve net1 job 192.0.2.30 for=1h\nreserve net1 web " +
@@ -306,7 +306,7 @@ func TestImportAfterTheEnd(t *testing.T) {
 	}
 }
 
-// Who was known without an address is known by it when an import brings one.
+// An owner that was known without an address gets the one that an import brings.
 func TestImportAddressOfKnown(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run("network seen type=dynamic subnet=198.51.100.0/24\nreserve seen vm")

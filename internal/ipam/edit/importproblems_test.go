@@ -13,7 +13,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// TestImportProblems holds each thing that can be wrong with a plan to its line and words, and sees nothing written.
+// TestImportProblems: an import reports each possible error in a plan with its line and words, and writes nothing.
 func TestImportProblems(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`
@@ -297,8 +297,9 @@ func TestImportProblems(t *testing.T) {
 	`)
 }
 
-// problems imports the networks of each case, which "=== NAME" begins, and holds what is wrong with them, with its
-// line, to the lines behind "! "; without such it must be right, and is only tried. LONG is a text of 256 letters.
+// problems imports the networks of each case, which begins with "=== NAME". It compares the problems, each with
+// its line, with the lines that begin with "! ". A case without such lines is right, and is a dry run. LONG is 256
+// letters.
 func problems(t *testing.T, r *ipamtest.Stage, cases string) {
 	t.Helper()
 	for one := range strings.SplitSeq(cases[strings.Index(cases, "=== ")+4:], "=== ") {

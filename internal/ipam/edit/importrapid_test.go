@@ -11,7 +11,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// Whatever the plan, importing its export changes nothing, and into an empty daemon gives the same export back.
+// Importing the export of any plan changes nothing. An empty daemon that imports it gives the same export back.
 func TestAnyExportImports(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir := ipamtest.DrawnDir(t)
@@ -34,8 +34,8 @@ func TestAnyExportImports(t *testing.T) {
 	})
 }
 
-// Whatever the plan and whatever there is, an import is refused as a whole, or adds what its dry run said, and nothing
-// when it is made again.
+// For any plan and any state, an import is refused as a whole, or adds what its dry run said. A repeated import
+// adds nothing.
 func TestAnyImport(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir := ipamtest.DrawnDir(t)

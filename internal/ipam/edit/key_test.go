@@ -80,8 +80,8 @@ func TestKeysTrimmedInPages(t *testing.T) {
 	}
 }
 
-// Whatever the store does to an edit, its key counts as used exactly if it was made. The client repeats it until it
-// knows.
+// Whatever the store does to an edit, its key counts as used if and only if the edit was made. The client repeats
+// the edit until it knows the outcome.
 func TestKeysUnderFaults(t *testing.T) {
 	disk := errors.New("the disk")
 	full, written, lost := storetest.Fault{Before: store.ErrNoSpace}, storetest.Fault{After: disk},

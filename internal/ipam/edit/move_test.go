@@ -6,8 +6,8 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// BO-13: the addresses of an owner on networks that it leaves are kept until it runs with those on the other. Its
-// addresses on networks where it stays do not change, nor do those of others.
+// BO-13: an owner that leaves networks keeps its addresses there until it runs with those on the new network. Its
+// addresses on networks where it stays do not change, nor do those of other owners.
 func TestBO13AnotherNetwork(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"until it runs", `

@@ -9,8 +9,8 @@ import (
 	"berth/internal/ipam/service"
 )
 
-// Two owners that would have one name in DNS are refused together where one request has both; the same owner is no
-// other one, and what is refused leaves nothing behind.
+// A request with two owners that would have the same name in DNS is refused. The same owner twice is no clash. A
+// refused request leaves nothing behind.
 func TestNameClashInRequest(t *testing.T) {
 	known := ipam.Known{NameHolder: func(_, network, owner string) (name, other string) {
 		if owner == "HERE" {

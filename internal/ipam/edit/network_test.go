@@ -107,7 +107,7 @@ func TestGA2Network(t *testing.T) {
 	`)
 }
 
-// GA-2: what cannot be a name, a MAC prefix or an attachment.
+// GA-2: a bad name, MAC prefix or attachment is refused.
 func TestGA2Refusals(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"names", `

@@ -7,7 +7,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// BO-8: who chooses the addresses of a network.
+// BO-8: the type of a network says who chooses its addresses.
 func TestBO8Types(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"manual: static or automatic", `
@@ -156,7 +156,7 @@ func TestBO8Shown(t *testing.T) {
 	}
 }
 
-// BO-10: a static band gives nothing automatically, to whomever and in whatever way it is asked for.
+// BO-10: Berth gives no address of a static band automatically, whoever asks and in whatever way.
 func TestBO10Bands(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"nothing automatic", `

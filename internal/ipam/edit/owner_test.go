@@ -199,7 +199,7 @@ func TestBO3Deleted(t *testing.T) {
 	})
 }
 
-// BO-5: an owner that reserves again what it has succeeds and changes nothing. Others are told the owner.
+// BO-5: an owner that reserves again what it has succeeds and changes nothing. Others are refused, with its name.
 func TestBO5Again(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"given addresses", `

@@ -9,7 +9,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// A wish for a family, or for a subnet, is met by an address of that one only; another one is replaced.
+// Only an address of the wished family or subnet satisfies such a wish. Any other address is replaced.
 func TestOwnerWishes(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Line("network n subnet=192.0.2.0/28,pool,name=lan+198.51.100.0/28,pool,name=dmz+2001:db8::/64,pool")
@@ -33,7 +33,7 @@ func TestOwnerWishes(t *testing.T) {
 	r.Run("owned n a -> a=192.0.2.1:a a=198.51.100.1:a!")
 }
 
-// What makes no sense in any state is refused.
+// Edits that make no sense in any state are refused.
 func TestOwnerEditsRefused(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`
@@ -57,7 +57,7 @@ func TestOwnerEditsRefused(t *testing.T) {
 	}
 }
 
-// A network keeps so many rules, and no more.
+// A network keeps at most 64 rules.
 func TestOwnerRulesAreBounded(t *testing.T) {
 	r := ipamtest.New(t)
 	var rules []string

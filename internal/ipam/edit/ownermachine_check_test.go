@@ -46,7 +46,7 @@ func (mc *ownerMachine) check(t *rapid.T) {
 	}
 }
 
-// shownReservations adds the reservations to what is held, and returns them as events must have told of them.
+// shownReservations adds the reservations to got, and returns those that events must have reported.
 func (mc *ownerMachine) shownReservations(t *rapid.T, got map[string]string) (owned []toldOf) {
 	for res, err := range mc.s.Reservations(ctx, ipam.AddressFilter{}) {
 		fine(t, err)
@@ -74,7 +74,7 @@ func (mc *ownerMachine) checkPlaces(t *rapid.T, n *ownedNet) {
 	}
 }
 
-// checkEvents: the events since the beginning add up to what there is, so nothing begins or ends without one
+// checkEvents: the events since the beginning add up to the current state: nothing begins or ends without one
 // (BO-12).
 func (mc *ownerMachine) checkEvents(t *rapid.T, there []toldOf) {
 	events, err := mc.s.Events(ctx, ipam.EventFilter{After: mc.last})

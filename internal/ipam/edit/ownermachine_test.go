@@ -30,9 +30,9 @@ type ownerMachine struct {
 	m      *ownerModel
 	docker []dockerNet
 
-	ended map[toldOf]bool // whose time is over; the event is written with the next change
-	last  uint64          // event that was read
-	told  map[toldOf]bool // what the events say that is reserved, and held
+	ended map[toldOf]bool // expired; the next change writes the event
+	last  uint64          // the last event that was read
+	told  map[toldOf]bool // reserved or held, by the events
 }
 
 // dockerNet is a Docker network on one of the networks.
@@ -74,8 +74,7 @@ func TestOwnerModel(all *testing.T) {
 	})
 }
 
-// ownerNets are two manual networks, of which the first has a named pool and addresses outside its pools, and a vip
-// one.
+// ownerNets has two manual networks and a vip one. The first has a named pool and addresses outside its pools.
 const ownerNets = `
 	network n subnet=10.0.0.0/28 sticky=off
 	pool n 10.0.0.1-10.0.0.5
@@ -116,7 +115,7 @@ func (mc *ownerMachine) run(t *rapid.T, what any, do func() ([]netip.Addr, error
 	got, err := do()
 	again := errors.Is(err, store.ErrUnknown)
 	switch {
-	case errors.Is(err, store.ErrUnknown): // a daemon that learns no outcome is started again, and asked again
+	case errors.Is(err, store.ErrUnknown): // the daemon learns no outcome: it restarts, and the step is repeated
 		mc.store.Heal()
 		mc.reopen(t)
 		got, err = do()
@@ -133,7 +132,7 @@ func (mc *ownerMachine) run(t *rapid.T, what any, do func() ([]netip.Addr, error
 	switch {
 	case v.wrong != "":
 		t.Fatalf("%T%+v: %v: %s", what, what, got, v.wrong)
-	case err != nil && next.unsure: // a later wish may hang on an earlier choice
+	case err != nil && next.unsure: // a later wish may depend on an earlier choice
 		mc.unchanged(t, what, err, before)
 	case (err != nil) != v.refused():
 		t.Fatalf("%T%+v: %v, %v; the model refuses it as %q", what, what, got, err, v.codes)
@@ -311,9 +310,9 @@ func (mc *ownerMachine) unreserve(t *rapid.T) {
 	mc.run(t, e, func() ([]netip.Addr, error) {
 		_, err := mc.s.Edit(ctx, ipam.EditOptions{}, e)
 		if hidden && ipam.CodeOf(err) == ipam.IPMissing {
-			mc.expire() // what was hidden may also have been the end of reservations whose time is over
+			mc.expire() // the hidden change may also have ended expired reservations
 			if v := judge(mc.m.clone(), nil); !v.refused() {
-				return nil, nil // the first time was the one that counted
+				return nil, nil // the first call was the one that counted
 			}
 		}
 		hidden = errors.Is(err, store.ErrUnknown)

@@ -14,7 +14,7 @@ import (
 func (m *ownerModel) reserve(e *ipam.AddReservation, got []netip.Addr, chosen func(ipam.Wish) bool) verdict {
 	n := m.nets[e.Network]
 	if twice(e.Wishes) {
-		// whatever is seen first
+		// whichever error Berth sees first
 		return no(ipam.AlreadyExists, ipam.AlreadyInUse, ipam.OutsideSubnet, ipam.WrongType, ipam.NotEnoughCapacity)
 	}
 	for _, a := range n.wanted(e.Owner) {
@@ -118,7 +118,7 @@ func (m *ownerModel) reserveSlot(n *ownedNet, e *ipam.AddReservation, w ipam.Wis
 	}
 	rec := n.records[a]
 	rec.owner, rec.nic, rec.slot, rec.replaced, rec.until = e.Owner, e.Number, w.Slot, false, m.end(e, time.Time{})
-	if static || w.Address.IsValid() || n.kind != "vip" && !n.inBand(a) { // else it is the static one that it was
+	if static || w.Address.IsValid() || n.kind != "vip" && !n.inBand(a) { // otherwise it stays static
 		rec.kind = map[bool]ipam.Kind{true: ipam.Static, false: ipam.Automatic}[static]
 	}
 	n.records[a] = rec
@@ -300,7 +300,7 @@ func (m *ownerModel) endReplaced(of func(string) bool) {
 func (m *ownerModel) unreserve(e *ipam.RemoveReservation, again func(netip.Addr) bool) verdict {
 	n := m.nets[e.Network]
 	if e.Address.IsValid() && n.leavesGap(e.Owner, e.Address) {
-		return no("") // of no code
+		return no("") // without a code
 	}
 	var gone []ownedRecord
 	for a, rec := range n.records {

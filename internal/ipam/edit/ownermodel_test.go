@@ -15,25 +15,25 @@ import (
 type ownerModel struct {
 	nets   map[string]*ownedNet
 	now    time.Time
-	wanted []ipam.AddReservation // of the request that is judged, where it binds several
-	unsure bool                  // one of several addresses in hand was chosen without being told which
+	wanted []ipam.AddReservation // all of the judged request, if it binds several
+	unsure bool                  // one of several held addresses was chosen, and the model does not know which
 }
 
 type ownedNet struct {
 	kind    string // manual or vip
 	cidr    netip.Prefix
 	hosts   []netip.Addr
-	pools   map[string]ipam.Range // by name; the nameless one is there
+	pools   map[string]ipam.Range // by name; the unnamed one exists
 	static  []ipam.Range
 	ruled   bool // api-* is prod/api/*, and web* takes from the pool web
 	records map[netip.Addr]ownedRecord
-	again   bool // what is judged was done before as well, and its outcome was hidden
+	again   bool // the judged step ran before, too, and its outcome was hidden
 }
 
 // ownedRecord is what is known of an address: its holder and its owner.
 type ownedRecord struct {
 	held   bool
-	old    bool // since before the daemon's start, so that it is in doubt who has it
+	old    bool // held since before the daemon's start, so its holder is in doubt
 	name   string
 	mac    ipam.MAC
 	docker ipam.ID
@@ -198,7 +198,7 @@ func (n *ownedNet) ask(req ipam.AddressRequest, got netip.Addr) verdict {
 	for _, a := range n.hosts {
 		if repeats(n.records[a]) {
 			if n.again && !n.records[got].held {
-				break // which was given at the first time, and the last one counts
+				break // the first call gave this one, and the last one counts
 			}
 			if !repeats(n.records[got]) {
 				return verdict{wrong: "it is a repetition, and was given " + got.String()}

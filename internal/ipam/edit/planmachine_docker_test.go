@@ -23,7 +23,7 @@ func (mc *planMachine) attach(t *rapid.T) {
 	var no refusals
 	switch {
 	case sub == nil:
-		no = refusals{ipam.ErrInvalid, ipam.ErrExhausted} // the latter where there is no subnet at all
+		no = refusals{ipam.ErrInvalid, ipam.ErrExhausted} // ErrExhausted if there is no subnet at all
 	case req.Pool != "" && !slices.ContainsFunc(sub.pools, func(p planPool) bool { return p.name == req.Pool }):
 		no = refusals{ipam.ErrNotFound}
 	}
@@ -66,7 +66,7 @@ func (mc *planMachine) drawEndpoint(t *rapid.T) ipam.AddressRequest {
 	req := ipam.AddressRequest{Pool: mc.docker(t), MAC: rapid.SampledFrom(planMACs).Draw(t, "mac"),
 		Name: rapid.SampledFrom([]string{"", "web", "db"}).Draw(t, "name")}
 	if mc.m.docker[req.Pool].sub.cidr.Addr().Is6() {
-		req.MAC[0] = 6 // a start of both families would leave an address in doubt
+		req.MAC[0] = 6 // otherwise a start with both families would leave an address in doubt
 	}
 	return req
 }

@@ -68,7 +68,7 @@ func (mc *planMachine) edit(t *rapid.T, e ipam.Edit) {
 		if _, err := mc.s.Edit(ctx, ipam.EditOptions{}, e); err == nil {
 			t.Fatalf("%T%+v was made on a full disk", e, e)
 		}
-		mc.check(t) // nothing of it is left
+		mc.check(t) // the failed edit left nothing
 	case 1:
 		_, _ = mc.s.Edit(ctx, ipam.EditOptions{DryRun: true}, e)
 		mc.check(t)
@@ -80,7 +80,7 @@ func (mc *planMachine) edit(t *rapid.T, e ipam.Edit) {
 	}
 	want, no := next.apply(e)
 	if err != nil && next.unsure {
-		return // a later wish may hang on an earlier choice
+		return // a later wish may depend on an earlier choice
 	}
 	mc.compare(t, e, err, no)
 	if err != nil {

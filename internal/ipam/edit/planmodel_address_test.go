@@ -39,7 +39,7 @@ func (m *planModel) take(e *ipam.TakeAddress) (given []netip.Addr, no refusals) 
 		}
 		return nil, nil
 	}
-	for _, w := range in.Wishes { // what is given back, or replaced by an address that is named, goes first
+	for _, w := range in.Wishes { // released addresses, and those replaced by a named one, go first
 		at := [2]int{in.Number, w.Slot}
 		if a, ok := has[at]; ok && in.Action == ipam.ModifyInterface &&
 			(w.None || w.Address.IsValid() && w.Address != a) {
@@ -121,7 +121,7 @@ func (m *planModel) takeSlot(e *ipam.TakeAddress, w ipam.Wish, has map[[2]int]ne
 
 func (m *planModel) releaseTaken(e *ipam.ReleaseAddress) refusals {
 	has := m.taken(e.Owner)
-	for at, a := range has { // none but the last one of an interface goes alone
+	for at, a := range has { // only the last address of an interface can go alone
 		if _, more := has[[2]int{at[0], at[1] + 1}]; more && a == e.Address {
 			return refusals{ipam.ErrInvalid}
 		}
@@ -141,7 +141,7 @@ func (m *planModel) reserve(e *ipam.AddReservation) (given []netip.Addr, no refu
 	for i, w := range e.Wishes {
 		if w.Address.IsValid() &&
 			slices.ContainsFunc(e.Wishes[:i], func(other ipam.Wish) bool { return other.Address == w.Address }) {
-			return nil, refusals{ipam.ErrInUse} // before anything else is looked at
+			return nil, refusals{ipam.ErrInUse} // before any other check
 		}
 	}
 	if len(m.subnets) == 0 {
@@ -189,7 +189,7 @@ func (m *planModel) reservable(e *ipam.AddReservation, w ipam.Wish) (sub *planSu
 		}
 		return sub, w.Address, no
 	}
-	for _, sub := range m.subnets { // what the owner has in use becomes its own; which of several does not matter
+	for _, sub := range m.subnets { // the owner reserves an address that it uses; which of several does not matter
 		if a := m.inUse(sub, e.Owner, w); a.IsValid() {
 			return sub, a, nil
 		}

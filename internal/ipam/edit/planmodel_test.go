@@ -21,7 +21,7 @@ type planModel struct {
 	wait    time.Duration
 	now     time.Time
 	clock   int
-	hint    []netip.Addr // what the service gave, where the model leaves it a choice
+	hint    []netip.Addr // what the service gave, if the model has a choice
 	unsure  bool         // such a choice was made without a hint
 }
 
@@ -52,17 +52,17 @@ type planDocker struct {
 // planRecord is what is known of an address. The zero kind has only a reservation.
 type planRecord struct {
 	held  bool
-	old   bool // since before the daemon's start, so that it is in doubt who has it
+	old   bool // held since before the daemon's start, so its holder is in doubt
 	kind  ipam.Kind
 	name  string
 	mac   ipam.MAC
 	pool  ipam.ID
-	nic   int // of an external one
+	nic   int // of an external address
 	slot  int
 	used  int
 	until time.Time
 
-	owner     string // whose it is; "": nobody's
+	owner     string // "": none
 	ownedNIC  int
 	ownedSlot int
 }

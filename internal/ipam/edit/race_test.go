@@ -26,9 +26,9 @@ func atOnce(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// GA-22, BO-1, BO-2, BO-6: many ask by hand and by Docker, reserve, replace, bind and end at the same time, while
-// owners expire and the plan changes. No address has two holders or two owners, no owner has two addresses in a slot,
-// nobody gets an address of another owner, and the records are consistent afterwards.
+// GA-22, BO-1, BO-2, BO-6: many clients request by hand and by Docker, reserve, replace, bind and end at the same
+// time, while owners expire and the plan changes. No address has two holders or two owners, no owner has two
+// addresses in a slot, nobody gets an address of another owner, and the records are consistent afterwards.
 func TestGA22Races(t *testing.T) {
 	t.Run("bolt", func(t *testing.T) { race(t, filepath.Join(t.TempDir(), "berth.db")) })
 	t.Run("mem", func(t *testing.T) { race(t, "") }) // BO-4
@@ -93,7 +93,7 @@ func race(t *testing.T, path string) {
 	}
 }
 
-// checkPlaces: no owner has two wanted addresses in one place, and none was chosen out of the band.
+// checkPlaces: no owner has two wanted addresses in one slot, and no automatic address is in the static band.
 func checkPlaces(t *testing.T, s *service.Service) {
 	t.Helper()
 	places := map[string]netip.Addr{}
@@ -111,7 +111,7 @@ func checkPlaces(t *testing.T, s *service.Service) {
 	}
 }
 
-// hands knows who believes to have which address.
+// hands records the address that each client believes it has.
 type hands struct {
 	t    *testing.T
 	s    *service.Service
@@ -137,7 +137,7 @@ func (h *hands) give(a netip.Addr) {
 	delete(h.held, a)
 }
 
-// edit makes an edit, which may be refused as a race can cause it.
+// edit makes an edit. It tolerates a refusal that a race can cause.
 func (h *hands) edit(e ipam.Edit) []netip.Addr {
 	out, err := h.s.Edit(ctx, ipam.EditOptions{}, e)
 	if err != nil {
@@ -155,7 +155,7 @@ func (h *hands) tolerated(what any, err error) {
 	}
 }
 
-// few is one of addresses that everybody wants.
+// few draws one of the few addresses that everybody wants.
 func few(draw *rand.Rand) netip.Addr {
 	return netip.AddrFrom4([4]byte{192, 0, 2, byte(2 + draw.Intn(6))})
 }

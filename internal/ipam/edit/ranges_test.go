@@ -10,7 +10,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// misplacedIn lists nothing exactly if all ranges lie inside the subnet and none overlap. Each listed range is
+// misplacedIn lists nothing if and only if all ranges lie inside the subnet and none overlap. Each listed range is
 // outside, or overlaps the other one and does not begin before it.
 func TestMisplacedIn(t *testing.T) {
 	cidr := netip.MustParsePrefix("10.0.0.0/27")
@@ -22,7 +22,7 @@ func TestMisplacedIn(t *testing.T) {
 			all[i] = ipam.Range{IPRange: netipx.IPRangeFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(from)}),
 				netip.AddrFrom4([4]byte{10, 0, 0, byte(to)}))}
 		}
-		wrong := map[int]int{} // by range: the one that it overlaps; -1: outside
+		wrong := map[int]int{} // by range: the one that it overlaps, or -1: outside
 		for _, m := range misplacedIn(cidr, all) {
 			if _, twice := wrong[m.At]; twice {
 				t.Fatalf("%v: %s is told twice", all, all[m.At])

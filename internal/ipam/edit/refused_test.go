@@ -29,7 +29,7 @@ reserve net1 mail 192.0.2.99`)
 		OF "shop/e/4", "wishes": [{"subnet": "198.51.100.0/24"}]}
 	`, "OF", `edit reservation.add {"network": "net1", "owner":`))
 	try := ipam.EditOptions{DryRun: true, Refused: true}
-	for range 2 { // the first one has left nothing
+	for range 2 { // the first dry run has left nothing
 		out, err := r.S.Edit(ctx, try, edits...)
 		fine(t, err)
 		want := []struct {

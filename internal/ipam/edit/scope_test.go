@@ -17,7 +17,7 @@ func TestReferences(t *testing.T) {
 	if got := r.Show(one.ID.Short()); got.ID != one.ID {
 		t.Errorf("%s is %s", one.ID.Short(), got.Name)
 	}
-	// A network that is called like the short id of another one is meant by that.
+	// A network whose name is the short id of another network is found by that name.
 	r.Run("network " + two.ID.Short())
 	if got := r.Show(two.ID.Short()); got.ID == two.ID {
 		t.Errorf("%s is %s", two.ID.Short(), got.Name)
@@ -53,7 +53,7 @@ func TestAvailableLimits(t *testing.T) {
 	`)
 }
 
-// A Docker network's own range, after its network was planned, with pools that change inside and around it.
+// A Docker network's own range limits its addresses to the pools inside it, also while these change.
 func TestRangeOfDockerInPlan(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{{"", `
 		network net1 subnet=192.0.2.0/24
@@ -133,8 +133,8 @@ func TestChosenBesidePlanned(t *testing.T) {
 	}
 }
 
-// A host's route in the way of a planned subnet is refused, because the engine would ask forever. A subnet that is
-// named is not checked (engine.md, RequestPool loop).
+// A pool request is refused if a host's route overlaps the planned subnet, because the engine would ask forever. A
+// named subnet is not checked (engine.md, RequestPool loop).
 func TestPlannedOnRoute(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run("network net1 subnet=192.0.2.0/24,pool")

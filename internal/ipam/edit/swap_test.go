@@ -6,8 +6,8 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// TestSwap: owners that swap addresses in one request each get what another one leaves, also while containers hold
-// the addresses. An address that its owner does not leave stays with it.
+// TestSwap: owners that swap addresses in one request each get the address that the other one leaves, also while
+// containers hold the addresses. An address that its owner does not leave stays with that owner.
 func TestSwap(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{
 		{"two change places", `

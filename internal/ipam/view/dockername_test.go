@@ -17,7 +17,7 @@ import (
 	"berth/store/mem"
 )
 
-// called is what lists, JSON, events and searches call the networks of a service.
+// called lists the names that lists, JSON, events and searches show for the networks of a service.
 func called(t *testing.T, s *service.Service) (names []string) {
 	t.Helper()
 	add := func(what, name string) { names = append(names, what+" "+name) }
@@ -64,8 +64,8 @@ func must(t rapid.TB, err error) {
 	}
 }
 
-// A network that Docker asked for is called what the engine calls it, wherever it is shown, and by a name that is made
-// of its id before the engine has said one. What happened before then is told with that name, too.
+// A network that Docker requested has the engine's name wherever it is shown. Before the engine names it, its name
+// is made of its id. Earlier events have the engine's name, too.
 func TestDockersNames(t *testing.T) {
 	said := map[netip.Prefix]string{}
 	s, err := service.Open(ctx, service.Config{Store: mem.New(), Host: "h1", Now: ipamtest.NewClock().Now,
@@ -106,7 +106,7 @@ func TestDockersNames(t *testing.T) {
 		t.Errorf("the network is removed: %v", err)
 	}
 
-	// A Docker network of both families is two of Berth's, each called so; an edit has to say which.
+	// A Docker network of both families is two networks of Berth with one name. An edit must name one of them.
 	_, err = s.RequestPool(ctx, ipam.PoolRequest{Space: "local", CIDR: lan6})
 	must(t, err)
 	said[lan6] = "shop_default"
@@ -138,8 +138,8 @@ func TestDockersNames(t *testing.T) {
 	}
 }
 
-// Whoever plans a network of Docker's by the name that is shown goes on with that name, in the same transaction and
-// after it.
+// An edit plans a network of Docker's by the shown name. The name stays valid, in the same transaction and after
+// it.
 func TestDockersNamePlanned(t *testing.T) {
 	lan := netip.MustParsePrefix("10.7.0.0/24")
 	s, err := service.Open(ctx, service.Config{Store: mem.New(), Host: "h1", Now: ipamtest.NewClock().Now,
@@ -159,7 +159,8 @@ func TestDockersNamePlanned(t *testing.T) {
 	}
 }
 
-// Of the two networks that are one Docker network of both families, an edit means the one that has what else it names.
+// A Docker network of both families is two networks of Berth. An edit means the one that has the other things it
+// names.
 func TestDockersNameMeant(t *testing.T) {
 	lan, lan6 := netip.MustParsePrefix("10.7.0.0/24"), netip.MustParsePrefix("2001:db8:7::/64")
 	s, err := service.Open(ctx, service.Config{Store: mem.New(), Host: "h1", Now: ipamtest.NewClock().Now,
@@ -209,7 +210,7 @@ func TestDockersNameMeant(t *testing.T) {
 		step, want, _ := strings.Cut(strings.TrimSpace(line), " -> ")
 		made(ipamtest.Edits(t, step)[0], map[string]netip.Prefix{"lan": lan, "lan6": lan6}[want])
 	}
-	// What both have, or neither, or what names two of them, is asked back.
+	// An edit is refused if what it names is in both networks, in neither, or some in each.
 	for _, e := range ipamtest.Edits(t, `
 		take shop z pool
 		take shop z 0:ip0=10.7.0.9,ip1=2001:db8:7::9

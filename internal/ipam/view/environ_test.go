@@ -19,13 +19,13 @@ var ctx = context.Background()
 
 var uuid = regexp.MustCompile(`NETWORK_UUID=[0-9a-f-]{36}\n`)
 
-// readable takes the common prefix and the network's id off a list of variables.
+// readable removes the common prefix and the network's id from a list of variables.
 func readable(env []string) string {
 	text := strings.ReplaceAll(strings.Join(env, "\n"), "INSTANCE_", "") + "\n"
 	return uuid.ReplaceAllString(text, "NETWORK_UUID\n")
 }
 
-// indented takes the indentation off the lines of a table, and gives it an end.
+// indented removes the indentation from the lines of a table, and ends it with a newline.
 func indented(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -36,7 +36,7 @@ func indented(text string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// net1 has what an interface can have of a network.
+// net1 has everything that an interface can show of a network.
 const environPlan = `
 	network net1 mac=aa:00:00 tag.site=a tag.env=prod subnet=192.0.2.0/24,gw=192.0.2.1,dhcp,pool+2001:db8::/64,pool+198.51.100.0/24,gw=198.51.100.254
 	network.set net1 link=h1,bridged,br0
@@ -44,7 +44,7 @@ const environPlan = `
 	network plain subnet=10.0.0.0/24,pool
 `
 
-// nic is what all interfaces of net1 on a host have.
+// nic returns the variables that all interfaces of net1 on a host have.
 func nic(n int, mac, link string) string {
 	prefix := fmt.Sprintf("NIC%d_", n)
 	mode, parent, _ := strings.Cut(link, " ")
@@ -53,8 +53,8 @@ func nic(n int, mac, link string) string {
 		prefix + "NETWORK_TAGS=env=prod site=a", prefix + "NETWORK_MAC_PREFIX=aa:00:00", ""}, "\n")
 }
 
-// ip is what one address of it has; slot "" is that of the plain names. One with a number has it twice: behind a colon,
-// and behind what each shell takes.
+// ip returns the variables of one address of an interface. The slot "" means the plain names. A numbered slot has
+// its variables twice: with a colon before the number, and with an underscore, which every shell takes.
 func ip(n int, slot, addr, subnet, gateway string, dhcp bool) string {
 	prefix := fmt.Sprintf("NIC%d_", n)
 	if number, ok := strings.CutPrefix(slot, ":"); ok {
@@ -79,8 +79,8 @@ func ipOld(n int, slot, addr string) string {
 
 func count(owner string, n int) string { return fmt.Sprintf("NAME=%s\nNIC_COUNT=%d\n", owner, n) }
 
-// GA-25: IP:i and NETWORK_*:i for each address of an interface, the same as IP_i and NETWORK_*_i, and the plain names
-// for the first; GA-2: what the interface has of its network. GA-24: several addresses.
+// GA-25: IP:i and NETWORK_*:i for each address of an interface, the same as IP_i and NETWORK_*_i, and the plain
+// names for the first. GA-2: the variables of the network. GA-24: several addresses.
 func TestGA25Variables(t *testing.T) {
 	const h1, h2 = "bridged br0", "macvlan eth0"
 	for _, c := range []struct {
@@ -185,7 +185,7 @@ func TestGA25Variables(t *testing.T) {
 	}
 }
 
-// Who has no address there is told so.
+// The environment of an owner without an address in the network is refused.
 func TestEnvironmentRefused(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(environPlan + `attach A net=net1
@@ -200,12 +200,12 @@ func TestEnvironmentRefused(t *testing.T) {
 	}
 }
 
-// GA-25: what hooks are told of an event, and of the owner's addresses around it.
+// GA-25: hooks get the variables of an event, and those of the owner's addresses at that time.
 func TestEventEnvironment(t *testing.T) {
 	const h1 = "bridged br0"
 	for _, c := range []struct {
 		name, steps string
-		event       int // counted from the last that is a take or a release
+		event       int // counted back from the last take or release
 		want        string
 	}{
 		{"an address is taken", `take net1 rtr 0:ip0=192.0.2.4,ip1=192.0.2.5`, 1,
@@ -321,7 +321,7 @@ func leaseEvents(t *testing.T, s *service.Service) []ipam.Event {
 	return all
 }
 
-// Values are one line each, whatever the engine says a container is called.
+// Each value is one line, whatever name the engine gives a container.
 func TestEnvironmentLines(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(environPlan + "attach A net=net1")

@@ -16,7 +16,7 @@ import (
 	"berth/store/mem"
 )
 
-// poller asks for the events behind its mark, which it keeps as text.
+// poller polls the events after its mark, which it keeps as text.
 type poller struct {
 	t    *testing.T
 	s    *service.Service
@@ -48,8 +48,8 @@ func allEvents(t *testing.T, s *service.Service) []ipam.Event {
 	return all
 }
 
-// From mark to mark each event is told once, though hosts commit them in any order, also where pages cut them
-// anywhere and the daemon is started anew between; and what is read each time does not grow with all that there is.
+// Polls from mark to mark report each event once, though hosts commit them in any order, pages end anywhere, and
+// the daemon restarts in between. What a poll reads does not grow with the number of all events.
 func TestEventsBehindMissesNone(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestEventsBehindMissesNone(t *testing.T) {
 				return id
 			}
 			var want []uint64
-			lately := greatest() // which whoever decides now has seen
+			lately := greatest() // every host has seen events up to this id
 			for range 300 {
 				host := 1 + draw.Uint64N(hosts)
 				id := (lately/ipam.MaxHosts+1+draw.Uint64N(100_000))*ipam.MaxHosts + host
@@ -118,7 +118,7 @@ func TestEventsBehindMissesNone(t *testing.T) {
 	}
 }
 
-// What is before a mark and what is behind it is all that there is, though events come while both are read.
+// The events before a mark and after it are all events, though new ones come while both are read.
 func TestEventsUntilMark(t *testing.T) {
 	h := newWrittenTail(t)
 	member := &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID()}
@@ -139,7 +139,7 @@ func TestEventsUntilMark(t *testing.T) {
 	}
 }
 
-// A word that is no mark is refused, and one that is means the same again.
+// A text that is no mark is refused. A mark keeps its meaning when it is written and read again.
 func FuzzEventMark(f *testing.F) {
 	whole := ipam.EventMark{Host: ipam.HostMark("a"), Own: ipam.StoreMark{After: 7},
 		Shared: ipam.StoreMark{After: 1 << 60, AtReach: true}}

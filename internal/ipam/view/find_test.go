@@ -12,7 +12,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// found is what is found, a line for each: kind, what, network, who and why.
+// found returns a line for each result: kind, what, network, name, state and why.
 func found(t *testing.T, r *ipamtest.Stage, f ipam.FindFilter) (lines []string, marks []ipam.FoundMark) {
 	t.Helper()
 	for one, err := range r.S.Find(ctx, f) {
@@ -53,7 +53,7 @@ func furnished(t *testing.T) *ipamtest.Stage {
 	return r
 }
 
-// TestFind: a word is found in each way in which it can be meant, and where it is not meant nothing is found.
+// TestFind: a search finds a word in every meaning it can have, and nothing else.
 func TestFind(t *testing.T) {
 	r := furnished(t)
 	lease1 := "lease 192.0.2.10 front shop-web-1 held (name:shop-web-1)"
@@ -134,8 +134,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestFindInPages: an answer that is continued behind each of its marks is the whole answer, in the order of the marks.
-// A caller may stop after any of them.
+// TestFindInPages: an answer can continue after each of its marks, and is whole then. Answers come in the order of
+// the marks. A caller may stop after any of them.
 func TestFindInPages(t *testing.T) {
 	r := furnished(t)
 	for _, word := range []string{"192.0.2.", "o", "192.0.2.10", "192.0.2.15", "198.51.100.9"} {

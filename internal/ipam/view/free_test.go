@@ -17,7 +17,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// free is what is listed as free, and what the next one is.
+// free returns the ranges listed as free, and the next addresses.
 func free(t testing.TB, r *ipamtest.Stage, network string, f ipam.FreeFilter) (ranges []string, next []string) {
 	t.Helper()
 	all, err := r.S.Free(ctx, network, f)
@@ -33,8 +33,8 @@ func free(t testing.TB, r *ipamtest.Stage, network string, f ipam.FreeFilter) (r
 	return ranges, next
 }
 
-// TestFree: ranges and the next one, of several subnets, pools and families, less exclusions, bands, reservations and
-// what was given back a moment ago, in pages and by subnet and pool.
+// TestFree: free ranges and next addresses of several subnets, pools and families, in pages and by subnet and
+// pool. Exclusions, bands, reservations and recently released addresses are not among them.
 func TestFree(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`
@@ -155,7 +155,7 @@ func TestOneMeaningOfFree(t *testing.T) {
 	})
 }
 
-// aStep makes a change that may concern the state of an address of net1, or is refused.
+// aStep makes an edit or request that may change the state of an address of net1, or is refused.
 func aStep(rt *rapid.T, r *ipamtest.Stage, wanted map[netip.Addr]bool) {
 	addr := ipamtest.MustRange(fmt.Sprint("192.0.2.", rapid.IntRange(1, 29).Draw(rt, "host")))
 	var step string
@@ -176,7 +176,7 @@ func aStep(rt *rapid.T, r *ipamtest.Stage, wanted map[netip.Addr]bool) {
 		step = "wait " + rapid.SampledFrom([]string{"1m", "6m", "11m"}).Draw(rt, "time")
 	case 9:
 		step = fmt.Sprintf("take net1 box%d 0:ip0=%s", rapid.IntRange(1, 9).Draw(rt, "box"), addr)
-	case 10: // a probe was answered
+	case 10: // a host answered a probe
 		_, err := r.S.Edit(ctx, ipam.EditOptions{},
 			&ipam.AddExclusion{Network: "net1", Range: addr, Answered: ipamtest.MAC(99)})
 		if err != nil && !refused(err) {
@@ -200,7 +200,7 @@ func refused(err error) bool {
 	return errors.As(err, &refusal)
 }
 
-// walk returns the state of each address of net1's subnet, by the lists of what there is.
+// walk returns the state of each address of net1's subnet, by the lists.
 func walk(t *rapid.T, r *ipamtest.Stage) map[netip.Addr]ipam.AddressState {
 	all := map[netip.Addr]ipam.AddressState{}
 	info := r.Show("net1")

@@ -7,7 +7,8 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// TestToProbe: what is given next of a probed network, and nobody ever had, in the order in which it is given.
+// TestToProbe lists the next addresses of a probed network that nobody ever had, in the order in which Berth gives
+// them.
 func TestToProbe(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`

@@ -12,7 +12,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// A list that is longer than the pages it is read in is whole and in order, and can be left early.
+// A list that is longer than its pages is complete and in order. A caller can leave it early.
 func TestLeasesInPages(t *testing.T) {
 	s := ipamtest.NewService(t, time.Now)
 	const n = 1500
@@ -45,7 +45,7 @@ func TestLeasesInPages(t *testing.T) {
 	}
 }
 
-// A count is a JSON number as long as that is exact, and a decimal string above.
+// A count is a JSON number while that is exact, and a decimal string above.
 func TestCountJSON(t *testing.T) {
 	for text, want := range map[string]string{"0": "0", "9007199254740991": "9007199254740991",
 		"9007199254740992":     `"9007199254740992"`,
@@ -62,7 +62,7 @@ func TestCountJSON(t *testing.T) {
 	}
 }
 
-// Which Docker networks named their subnet is kept of each: engines before v29 go by it.
+// Berth keeps for each Docker network whether Berth chose its subnet. Engines before v29 depend on that.
 func TestAttachmentsOfChosenSubnets(t *testing.T) {
 	s := ipamtest.NewService(t, time.Now)
 	named := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.1.0.0/24")})

@@ -225,7 +225,7 @@ func TestAddressLists(t *testing.T) {
 	}
 }
 
-// Available lists what automatic requests could be given, the lowest first.
+// Available lists the addresses that automatic requests can get, the lowest first.
 func TestAvailable(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`
@@ -253,8 +253,8 @@ func TestAvailable(t *testing.T) {
 	}
 }
 
-// GA-26: the short form makes one subnet with a whole-subnet pool, and the flat fields are those of the first subnet of
-// each family, and of its first pool.
+// GA-26: the short form makes one subnet with a pool of the whole subnet. The flat fields show the first subnet of
+// each family, and its first pool.
 func TestGA26FlatFields(t *testing.T) {
 	ipamtest.RunScripts(t, []ipamtest.Script{{"", `
 		network flat subnet=10.7.0.0/29,pool

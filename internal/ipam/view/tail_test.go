@@ -17,12 +17,12 @@ import (
 	"berth/store/mem"
 )
 
-// writtenTail is a tail of a shared store whose events the test writes itself, as other hosts do: in the order in which
-// they are committed, whatever their ids.
+// writtenTail is a tail of a shared store. The test writes its events, as other hosts do: commits come in any
+// order of ids.
 type writtenTail struct {
 	t     *testing.T
 	other *mem.Store
-	base  uint64 // a multiple of maxHosts behind all ids that there are
+	base  uint64 // a multiple of MaxHosts above all existing ids
 	pages chan []uint64
 }
 
@@ -50,7 +50,7 @@ func newWrittenTail(t *testing.T) *writtenTail {
 				ids = append(ids, e.ID-h.base)
 			}
 			select {
-			case h.pages <- ids: // as slowly as the test wants
+			case h.pages <- ids: // as slowly as the test reads
 			case <-ctx.Done():
 			}
 		}
@@ -80,7 +80,7 @@ func (h *writtenTail) commit(ids ...uint64) {
 	must(h.t, err)
 }
 
-// hear takes so many events.
+// hear takes n events.
 func (h *writtenTail) hear(n int) (all []uint64) {
 	h.t.Helper()
 	late := time.After(30 * time.Second)
@@ -95,11 +95,11 @@ func (h *writtenTail) hear(n int) (all []uint64) {
 	return all
 }
 
-// Hosts commit what they have decided at the same time in any order, so that an event may come that has a lower id than
-// one that was told. It is told, too.
+// Hosts commit in any order what they have decided at the same time. So an event may have a lower id than one that
+// was already reported. The tail reports it, too.
 func TestTailOfHosts(t *testing.T) {
 	h := newWrittenTail(t)
-	const far = 1000 * ipam.MaxHosts // of a host whose clock is ahead
+	const far = 1000 * ipam.MaxHosts // an id of a host whose clock is ahead
 	h.commit(far + 1)
 	if got := h.hear(1); got[0] != far+1 {
 		t.Fatalf("told was %d", got)
@@ -113,7 +113,7 @@ func TestTailOfHosts(t *testing.T) {
 	}
 }
 
-// A receiver that is too slow for what is committed gets it out of the records, each event once.
+// A receiver that is slower than the commits gets each event once, from the records.
 func TestTailFallsBehind(t *testing.T) {
 	h := newWrittenTail(t)
 	draw := rand.New(rand.NewPCG(1, 2))
@@ -121,7 +121,7 @@ func TestTailFallsBehind(t *testing.T) {
 	var want []uint64
 	next := make([]uint64, hosts)
 	for n := range next {
-		next[n] = uint64(n) + uint64(n*n)*10_000*ipam.MaxHosts // each with a clock of its own
+		next[n] = uint64(n) + uint64(n*n)*10_000*ipam.MaxHosts // each host has its own clock
 	}
 	for range rounds {
 		for _, host := range draw.Perm(hosts) {
@@ -163,7 +163,7 @@ func TestTailOfDamage(t *testing.T) {
 	}
 }
 
-// A tail yields each event once and in order, whatever comes while it reads, and goes on until it is ended.
+// A tail yields each event once and in order, whatever comes while it reads, and continues until it is canceled.
 func TestTail(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`network net1 subnet=10.0.0.0/16,pool`)
@@ -199,7 +199,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// What cannot be read is an error, and the last thing that is yielded.
+// An unreadable store is an error. The tail yields it last.
 func TestTailFails(t *testing.T) {
 	r := ipamtest.New(t)
 	must(t, r.Store.Close())

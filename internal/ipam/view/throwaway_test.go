@@ -19,7 +19,7 @@ import (
 	"berth/store/storetest"
 )
 
-// reader has heard of each event when it was written, and knows what there is to be read again.
+// reader has read each event when it was written, and knows all events that can be read again.
 type reader struct {
 	store store.Store
 	s     *service.Service
@@ -31,8 +31,9 @@ type reader struct {
 	names int
 }
 
-// TestThrowAways holds each way in which events are read against what somebody heard who read each of them when it came:
-// those that share a record are several, each at its place, for whoever goes on before them, between them, or behind.
+// TestThrowAways compares each way of reading events with what a reader got who read each event when it came.
+// Events that share a record are still several, each in its place, for readers that continue before, between or
+// after them.
 func TestThrowAways(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &reader{store: storetest.NewModel(), clock: ipamtest.NewClock()}
@@ -71,7 +72,7 @@ func (r *reader) open(t *rapid.T) {
 	}
 }
 
-// listen takes down what is new, of which it has a part each time.
+// listen reads the new events, one per page.
 func (r *reader) listen(t *rapid.T) {
 	for more := true; more; {
 		page, err := r.s.EventsBehind(ctx, r.mark, 1, func(*ipam.Event) bool { return true })
@@ -103,7 +104,7 @@ func (r *reader) giveBack(t *rapid.T, n int) {
 	r.listen(t)
 }
 
-// throwAway takes an address and gives it back, which leaves one record more, or none.
+// throwAway takes an address and releases it. That leaves one more record, or none.
 func (r *reader) throwAway(t *rapid.T) {
 	before := r.records(t)
 	r.take(t)
@@ -130,7 +131,7 @@ func (r *reader) records(t *rapid.T) (n int) {
 	return n
 }
 
-// put writes an event of another store, between others.
+// put writes an event of another store between the others.
 func (r *reader) put(t *rapid.T) {
 	at := rapid.IntRange(0, len(r.all)-1).Draw(t, "before")
 	id := r.all[at].ID - 1
@@ -147,7 +148,7 @@ func (r *reader) put(t *rapid.T) {
 	r.all = slices.Insert(r.all, at, *e)
 }
 
-// drop removes an event that another store has.
+// drop removes an event, as if another store had it.
 func (r *reader) drop(t *rapid.T) {
 	if len(r.all) == 1 {
 		t.Skip()
@@ -167,7 +168,7 @@ func (r *reader) drop(t *rapid.T) {
 		t.Fatalf("%+v was there, and it was %+v (%v)", e, r.all[at], err)
 	}
 	r.all = slices.Delete(r.all, at, at+1)
-	// a store that is opened does not know of an id that went elsewhere, and would give it again at the same microsecond
+	// A newly opened store does not know an id that went elsewhere, and would give it again in the same microsecond.
 	r.clock.Time = r.clock.Time.Add(time.Millisecond)
 }
 

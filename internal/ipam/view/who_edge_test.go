@@ -15,7 +15,7 @@ import (
 	"berth/store"
 )
 
-// What a replay moves to another attachment is had by the same one all the time (LN-12).
+// A lease that a replay moves to another attachment is one tenure, without a break (LN-12).
 func TestWhoOverReplay(t *testing.T) {
 	r := ipamtest.New(t)
 	attach := func() ipam.ID {
@@ -36,14 +36,14 @@ func TestWhoOverReplay(t *testing.T) {
 	who(r, gateway.String(), "lease gateway "+gateway.String()+" 0s-")
 }
 
-// A gateway of an attachment's own ends with the attachment to which a replay has moved it.
+// A gateway that a replay moved to another attachment ends with that attachment.
 func TestWhoOfMovedGateway(t *testing.T) {
 	r := ipamtest.New(t)
 	attach := func() ipam.ID {
 		return ipamtest.MustPool(t, r.S, ipam.PoolRequest{Space: "global", Swarm: true,
 			CIDR: netip.MustParsePrefix("10.0.9.0/24")}).ID
 	}
-	other := attach() // with which the subnet stays
+	other := attach() // keeps the subnet
 	ipamtest.MustTake(t, r.S, ipam.AddressRequest{Pool: other, Gateway: true})
 	ipamtest.MustTake(t, r.S, ipam.AddressRequest{Pool: other, MAC: ipamtest.MAC(1)})
 	own := ipam.AddressRequest{Pool: attach(), Preferred: netip.MustParseAddr("10.0.9.9"), Gateway: true}
@@ -63,7 +63,8 @@ func TestWhoOfMovedGateway(t *testing.T) {
 	who(r, "10.0.9.9", "lease gateway 10.0.9.9 0s-2m0s")
 }
 
-// An owner in a dynamic network has no address by that (BO-8), and what is recorded for it is had as any other.
+// An owner in a dynamic network has no address by its reservation (BO-8). An address recorded for it is a tenure
+// like any other.
 func TestWhoInDynamicNetwork(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`
@@ -75,7 +76,7 @@ func TestWhoInDynamicNetwork(t *testing.T) {
 	who(r, "web", "lease external 192.0.2.7 web 0s-")
 }
 
-// Who took and who ended it, on which host, and in which subnet.
+// Who reports who took an address and who ended it, on which host, and in which subnet.
 func TestWhoSaysBy(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run("network net1 subnet=192.0.2.0/24,pool\nattach p net=net1")
@@ -106,7 +107,7 @@ func TestWhoSaysBy(t *testing.T) {
 		if got.From.IsZero() || got.Until.IsZero() || (got.What == ipam.LeaseTenure) != (got.Lease != 0) {
 			t.Errorf("%+v", got)
 		}
-		if got.Network != "net1" || got.NetworkID == (ipam.ID{}) { // told by the events: the network is gone
+		if got.Network != "net1" || got.NetworkID == (ipam.ID{}) { // from the events: the network is gone
 			t.Errorf("%+v", got)
 		}
 		got.From, got.Until, got.Lease, got.Network, got.NetworkID = time.Time{}, time.Time{}, 0, "", ipam.ID{}
@@ -116,7 +117,7 @@ func TestWhoSaysBy(t *testing.T) {
 	}
 }
 
-// Of what began before the events that are kept, the records tell what lasts, and the id of a lease when it began.
+// For tenures older than the kept events, the records tell which ones last. The id of a lease tells when it began.
 func TestWhoAfterTrimming(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`
@@ -166,7 +167,7 @@ func TestWhoAfterTrimming(t *testing.T) {
 	}
 }
 
-// What a crash keeps in the records of a subnet that is gone ends once, and when the subnet did (BO-12).
+// Records of a removed subnet that a crash left end once, at the time when the subnet did (BO-12).
 func TestWhoAfterCutOffSweep(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`
@@ -200,7 +201,7 @@ func TestWhoAfterCutOffSweep(t *testing.T) {
 	}
 }
 
-// What was swept late ends nothing that began in its place meanwhile, though its own beginning is not kept.
+// A late sweep of an old reservation ends no newer one at its address, though the old beginning is not kept.
 func TestWhoAfterLateSweep(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run("network net1 subnet=192.0.2.0/24,pool\nreserve net1 web 192.0.2.5")
@@ -213,7 +214,7 @@ func TestWhoAfterLateSweep(t *testing.T) {
 	who(r, "web", "reservation static 192.0.2.5 web 0s-1m0s")
 }
 
-// More than a page of events and of records is seen as a whole.
+// Who reads more than a page of events and records as a whole.
 func TestWhoInPages(t *testing.T) {
 	s := ipamtest.NewService(t, time.Now)
 	pool := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.1.0.0/16")})
@@ -263,7 +264,7 @@ func TestWhoRefusals(t *testing.T) {
 	}
 }
 
-// What cannot be read is an error, and no shorter history.
+// A damaged record is an error, not a shorter history.
 func TestWhoOfDamagedRecords(t *testing.T) {
 	for _, key := range []byte("el") {
 		t.Run(string(key), func(t *testing.T) {
@@ -292,7 +293,7 @@ func TestWhoOfDamagedRecords(t *testing.T) {
 	}
 }
 
-// Whoever was guessed wrong had the address all the time, and nobody else.
+// If Berth guessed a holder wrong, the corrected one had the address all the time, and nobody else.
 func TestWhoWasGuessedWrong(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`

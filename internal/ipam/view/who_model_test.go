@@ -20,19 +20,20 @@ import (
 	"berth/store/storetest"
 )
 
-// watcher knows who had what from looking at the records after each step, a second apart: it reads no event.
+// watcher knows who had which address, from looking at the records after each step, a second apart. It reads no
+// events.
 type watcher struct {
 	store   store.Store
 	s       *service.Service
 	clock   *ipamtest.Clock
 	began   time.Time
 	pools   map[ipam.ID]bool
-	last    map[string]ipam.Tenure // what lasts, by what tells it from others
+	last    map[string]ipam.Tenure // current tenures, by what distinguishes them
 	ended   []ipam.Tenure
 	trimmed bool
 }
 
-// TestWhoModel holds Who to what a watcher of the records has seen.
+// TestWhoModel compares Who with what a watcher of the records has seen.
 func TestWhoModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := ipamtest.NewClock()
@@ -67,7 +68,7 @@ func (w *watcher) open(t *rapid.T, keep ipam.Retention) {
 	must(t, err)
 }
 
-func (w *watcher) edit(e ipam.Edit) { _, _ = w.s.Edit(ctx, ipam.EditOptions{}, e) } // what is refused changes nothing
+func (w *watcher) edit(e ipam.Edit) { _, _ = w.s.Edit(ctx, ipam.EditOptions{}, e) } // a refused edit changes nothing
 
 func (w *watcher) attach(t *rapid.T) {
 	req := rapid.SampledFrom([]ipam.PoolRequest{
@@ -100,7 +101,7 @@ func (w *watcher) ask(t *rapid.T) {
 	_, _ = w.s.RequestAddress(ctx, req)
 }
 
-// askers are the names that somebody asks by.
+// askers are the names in requests.
 var askers = []string{"web", "db", ""}
 
 func (w *watcher) gateway(t *rapid.T) {
@@ -157,7 +158,7 @@ func (w *watcher) take(t *rapid.T) {
 	w.edit(&ipam.TakeAddress{Network: "net1", Owner: owner, Interface: ipam.Interface{Wishes: []ipam.Wish{{}}}})
 }
 
-// plan changes what may take leases and reservations along.
+// plan changes the plan, which may end leases and reservations.
 func (w *watcher) plan(t *rapid.T) {
 	lan := netip.MustParsePrefix("192.0.2.0/28")
 	addr := func() *netip.Addr {
@@ -179,7 +180,7 @@ func (w *watcher) plan(t *rapid.T) {
 	}
 }
 
-// trim leaves as many events as there are since a moment.
+// trim keeps the events of the last seconds.
 func (w *watcher) trim(t *rapid.T) {
 	if rapid.IntRange(0, 4).Draw(t, "really") > 0 {
 		t.Skip("events are trimmed seldom")
@@ -189,7 +190,7 @@ func (w *watcher) trim(t *rapid.T) {
 	w.trimmed = true
 }
 
-// look takes down what the records say now.
+// look notes what the records show now.
 func (w *watcher) look(t *rapid.T) {
 	now := map[string]ipam.Tenure{}
 	for _, l := range ipamtest.ListLeases(t, w.s, ipam.LeaseFilter{}) {
@@ -236,8 +237,8 @@ func (w *watcher) questions(t *rapid.T) []ipam.WhoFilter {
 	return all
 }
 
-// hold compares an answer with what was seen. Of what was trimmed more is seen than told, but nothing else, and nothing
-// of what lasts is missing.
+// hold compares an answer with what was seen. After a trim the answer may have fewer ended tenures, but no other
+// ones, and no current tenure is missing.
 func (w *watcher) hold(t *rapid.T, f ipam.WhoFilter, got []ipam.Tenure) {
 	chosen := func(one ipam.Tenure) bool {
 		if f.Space != "" && one.Space != f.Space {
@@ -273,8 +274,8 @@ func (w *watcher) hold(t *rapid.T, f ipam.WhoFilter, got []ipam.Tenure) {
 	}
 }
 
-// holdEnded looks for what has ended among what was seen. Of what began early the kind, and when a reservation began,
-// may be unknown, and the subnet of a memory may have another size since.
+// holdEnded looks for an ended tenure among those that were seen. Of an early tenure the kind may be unknown, and
+// the beginning of a reservation. The subnet of a remembered address may have another size since.
 func (w *watcher) holdEnded(t *rapid.T, f ipam.WhoFilter, one ipam.Tenure) {
 	was := slices.ContainsFunc(w.ended, func(other ipam.Tenure) bool {
 		if one.Early && one.Subnet.Overlaps(other.Subnet) {
@@ -293,7 +294,7 @@ func (w *watcher) holdEnded(t *rapid.T, f ipam.WhoFilter, one ipam.Tenure) {
 	}
 }
 
-// text is what the two must agree on. All that a step does has the second of that step.
+// text is the part on which the two must agree. All that a step does has the second of that step.
 func (w *watcher) text(one ipam.Tenure) string {
 	return fmt.Sprint(one.Space, " ", one.Subnet, " ", one.Address, " ", one.What, " ", one.Kind, " ", one.Lease, " ",
 		one.Name, " ", one.MAC, " ", one.Host, " ",

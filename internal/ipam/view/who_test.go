@@ -14,7 +14,8 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// whoFilter reads an address, a MAC as in mac=3, or a name; in SPACE; at TIME since the clock's beginning.
+// whoFilter reads a filter: an address, a MAC as in mac=3, or a name; in SPACE; at TIME since the clock's
+// beginning.
 func whoFilter(text string) (f ipam.WhoFilter) {
 	words := strings.Fields(text)
 	for i := 1; i+1 < len(words); i += 2 {
@@ -45,8 +46,8 @@ func mustDuration(text string) time.Duration {
 	return d
 }
 
-// tell writes a tenure as "lease automatic 192.0.2.1 web mac=1 0s-1m0s", with "?" before the beginning of an early one,
-// and nothing behind the dash of one that lasts.
+// tell writes a tenure as "lease automatic 192.0.2.1 web mac=1 0s-1m0s". An early one has a "?" before its
+// beginning, and a current one has nothing after the dash.
 func tell(t ipam.Tenure) string {
 	words := []string{t.What, t.Kind, t.Address.String(), t.Name}
 	if t.MAC != (ipam.MAC{}) {
@@ -63,7 +64,7 @@ func tell(t ipam.Tenure) string {
 	return strings.Join(strings.Fields(strings.Join(append(words, span), " ")), " ")
 }
 
-// who asks, and holds the answer to a line for each tenure.
+// who asks a question and compares the answer with one line for each tenure.
 func who(r *ipamtest.Stage, question, want string) {
 	r.T.Helper()
 	all, err := r.S.Who(ctx, whoFilter(question))
@@ -85,7 +86,8 @@ func who(r *ipamtest.Stage, question, want string) {
 	}
 }
 
-// TestWho tells who had an address, and what somebody had, for everything that begins and ends a tenure.
+// TestWho reports who had an address, and which addresses an owner had, for everything that begins and ends a
+// tenure.
 func TestWho(t *testing.T) {
 	type question struct{ what, want string }
 	for _, c := range []struct {
@@ -245,7 +247,8 @@ func TestWho(t *testing.T) {
 	}
 }
 
-// TestWhoByAnyForm: a replica is found by its names as Compose writes them, and as the owner, and no other is.
+// TestWhoByAnyForm: Who finds a replica by its names as Compose writes them, and by its owner, and no other
+// replica.
 func TestWhoByAnyForm(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`

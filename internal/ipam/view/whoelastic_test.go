@@ -12,7 +12,7 @@ import (
 	"berth/internal/ipam/service"
 )
 
-// whoElastic is what is told of elastic addresses, without leases and reservations.
+// whoElastic returns what Who reports about elastic addresses, without leases and reservations.
 func whoElastic(r *ipamtest.Stage, f ipam.WhoFilter) string {
 	r.T.Helper()
 	all, err := r.S.Who(ctx, f)
@@ -40,8 +40,8 @@ func whoElastic(r *ipamtest.Stage, f ipam.WhoFilter) string {
 	return strings.Join(lines, ", ")
 }
 
-// TestWhoElastic: who had an elastic address, when it was moved and ended, which ones an owner had, and who had it at
-// one moment, also of what began before the events that are kept.
+// TestWhoElastic: Who reports who had an elastic address, when it was moved and ended, which ones an owner had,
+// and who had it at one moment, also for what began before the kept events.
 func TestWhoElastic(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`
