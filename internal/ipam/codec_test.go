@@ -108,7 +108,7 @@ func TestEventWithoutAddress(t *testing.T) {
 	}
 }
 
-// A record of another version is refused, not misread, and so is one with a flag that is not known.
+// A record of another version, or with an unknown flag, is refused, not misread.
 func TestNewerRecords(t *testing.T) {
 	a := netip.MustParseAddr("10.0.0.2")
 	lease := EncodeLease(nil, &Lease{Kind: Static, Slot: Slot{1, 0}})
@@ -220,8 +220,8 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-// Takings and releases are read out of one record as they were written apart, and nothing of them is lost: what says more
-// than the others keeps its own record.
+// Takes and releases that share a record are read as if they were written apart, and lose nothing. An event that
+// says more than the others keeps its own record.
 func TestThrowAwayCodec(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var want []Event

@@ -8,7 +8,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// What an event says in words: in `berth events`, in dry runs, on the page and in webhooks.
+// The words of an event, in `berth events`, in dry runs, on the page and in webhooks.
 func TestEventText(t *testing.T) {
 	for _, c := range []struct{ before, after, detail, want string }{
 		{"", `{"range":"10.77.20.5-10.77.20.9","note":"printer"}`, "", `10.77.20.5-10.77.20.9 "printer"`},

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestForms: the forms of a replica's names and owner lead to one another, and other texts are themselves alone.
+// TestForms: the forms of a replica's names and owner lead to one another. Any other text leads only to itself.
 func TestForms(t *testing.T) {
 	for text, want := range map[string]string{
 		"shop-web-1":              "shop-web-1 shop/web/1 shop_web_1",

@@ -8,8 +8,8 @@ import (
 	"berth/internal/ipam"
 )
 
-// A network is as full as the fullest of its subnets: free addresses of one family do not help who needs one of the
-// other. Subnets that can give nothing do not count.
+// A network is as full as its fullest subnet: free addresses of one family do not help a request for the other.
+// Subnets that can give nothing do not count.
 func TestFullest(t *testing.T) {
 	use := func(used uint64, free int64) *ipam.StateCounts {
 		return &ipam.StateCounts{Leased: used, Free: ipam.NewCount(free)}
@@ -50,8 +50,8 @@ func TestFullest(t *testing.T) {
 	}
 }
 
-// TestFreeText: of very many free addresses it is said that they are practically all, where no part worth a word is
-// gone; smaller counts are exact.
+// TestFreeText: a very large count of free addresses reads "practically all" if hardly any are taken. Smaller
+// counts are exact.
 func TestFreeText(t *testing.T) {
 	power := func(n uint) *big.Int { return new(big.Int).Lsh(big.NewInt(1), n) }
 	less := func(n uint, by int64) *big.Int { return new(big.Int).Sub(power(n), big.NewInt(by)) }

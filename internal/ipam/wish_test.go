@@ -18,7 +18,7 @@ func at(slot int, address string) Wish {
 
 var sameAddrs = cmpopts.EquateComparable(netip.Addr{})
 
-// GA-24: the forms of the design document, and those that are short for them.
+// GA-24: the forms of the design document, and their short forms.
 func TestParseInterface(t *testing.T) {
 	for _, c := range []struct {
 		in   string
@@ -40,7 +40,7 @@ func TestParseInterface(t *testing.T) {
 		{"0:ip0=192.0.2.12,ip1=pool,ip2=front",
 			Interface{Wishes: []Wish{at(0, "192.0.2.12"), {Slot: 1}, {Slot: 2, Pool: "front"}}}},
 		{"3:ip0=2001:db8::4", Interface{Number: 3, Wishes: []Wish{at(0, "2001:db8::4")}}},
-		// in whatever order
+		// in any order
 		{"63:ip1=pool,ip0=front", Interface{Number: 63, Wishes: []Wish{{Pool: "front"}, {Slot: 1}}}},
 		{"-1:add,ip0=pool,ip1=192.0.2.4",
 			Interface{Number: -1, Action: AddInterface, Wishes: []Wish{{}, at(1, "192.0.2.4")}}},
@@ -58,7 +58,7 @@ func TestParseInterface(t *testing.T) {
 	}
 }
 
-// GA-24: what is refused, and what the refusal says to write instead.
+// GA-24: a bad interface is refused, and the refusal says what to write instead.
 func TestParseInterfaceRefuses(t *testing.T) {
 	for _, c := range []struct{ in, says string }{
 		{"", "an address is missing"},
@@ -115,7 +115,7 @@ func TestParseInterfaceRefuses(t *testing.T) {
 	}
 }
 
-// A mistyped range is no name, and a name that has a dot or a hyphen is no range.
+// A mistyped range is no name. A name with a dot or a hyphen is no range.
 func TestNamesAreNoRanges(t *testing.T) {
 	for name, ok := range map[string]bool{
 		"192.0.2.9-192.0.2.1": false, "192.0.2.1-192.0.2.9": false, "192.0.2.300": false, "192.0.2.01": false,
@@ -129,7 +129,7 @@ func TestNamesAreNoRanges(t *testing.T) {
 	}
 }
 
-// What comes as JSON is held to the same rules.
+// An interface that comes as JSON has the same rules.
 func TestInterfaceChecked(t *testing.T) {
 	for _, c := range []struct {
 		in   Interface
@@ -174,7 +174,7 @@ func formatInterface(in Interface) string {
 	return text
 }
 
-// FuzzParseInterface: what is read keeps the rules, and means the same in the long form. GA-24
+// FuzzParseInterface: a parsed interface keeps the rules, and its long form means the same. GA-24
 func FuzzParseInterface(f *testing.F) {
 	for _, s := range []string{"pool", "192.0.2.4", "0:ip0=192.0.2.4,ip1=pool,ip2=NAME", "-1:add,ip=2001:db8::1",
 		"1:modify,ip1=none",

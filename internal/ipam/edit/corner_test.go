@@ -50,8 +50,8 @@ func TestAttachmentFollowsRenamedRange(t *testing.T) {
 	`}})
 }
 
-// A smaller CIDR may cut off more remembered addresses than one transaction deletes. They count no more, before and
-// after the next start.
+// A smaller CIDR may cut off more remembered addresses than one transaction deletes. They no longer count, before
+// and after the next start.
 func TestShrinkOverManyMemories(t *testing.T) {
 	r := ipamtest.New(t)
 	open := func() {

@@ -11,7 +11,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// deploying puts the edits of a deploy of the project shop into a script, and how others are refused.
+// deploying puts the edits of a deploy of the project shop, and the refusals of others, into a script.
 var deploying = strings.NewReplacer(
 	"UNLOCK", `@by=root edit deploy.unlock {"project": "shop",`,
 	"LOCK", `@by=root edit deploy.lock {"project": "shop", "host": "h1", "pid": 7, "task": "apply", `+

@@ -99,7 +99,8 @@ func TestEditEvents(t *testing.T) {
 	}
 }
 
-// tried makes an edit that must not be made: as a dry run, whose outcome it returns, and on a store that fails it.
+// tried makes an edit as a dry run, whose outcome it returns, and on a store that fails it. Neither may change
+// anything.
 func tried(r *ipamtest.Stage, e ipam.Edit) (would ipam.Outcome) {
 	r.T.Helper()
 	for _, fault := range []storetest.Fault{{}, {Before: store.ErrNoSpace}, {Lost: errors.New("the disk")},

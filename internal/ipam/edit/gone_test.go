@@ -28,7 +28,7 @@ func crowded(t *testing.T, cidr string, n int) (r *ipamtest.Stage, leases map[ui
 	return r, leases
 }
 
-// detachCut ends the pool A, which the n-th transaction cuts off.
+// detachCut ends the pool A, and is cut off in its n-th transaction.
 func detachCut(r *ipamtest.Stage, n int) error {
 	r.Store.Each(func(i int) storetest.Fault {
 		if i == n {

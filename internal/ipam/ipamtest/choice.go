@@ -7,22 +7,22 @@ import (
 	"go4.org/netipx"
 )
 
-// SlowChoice is the choice of an address at its slowest and plainest, for every model that chooses: one subnet, whose
-// addresses are walked from end to end.
+// SlowChoice chooses an address in the slowest and plainest way, for every model that chooses. It walks one subnet
+// from end to end.
 type SlowChoice struct {
 	cidr netip.Prefix
 	now  time.Time
-	all  map[netip.Addr]SlowRecord // what is known of an address; none: nobody ever had it
+	all  map[netip.Addr]SlowRecord // what is known of an address; no entry: nobody ever had it
 }
 
-// SlowRecord is as much of a model's record as the choice goes by.
+// SlowRecord is the part of a model's record that the choice needs.
 type SlowRecord struct {
 	Taken bool // held, or reserved
 	Until time.Time
-	Used  int // the later the more
+	Used  int // greater if later
 }
 
-// SlowOf is the choice among records of a model.
+// SlowOf returns the choice among the records of a model.
 func SlowOf[R any](cidr netip.Prefix, now time.Time, records map[netip.Addr]R, as func(R) SlowRecord) SlowChoice {
 	c := SlowChoice{cidr: cidr, now: now, all: map[netip.Addr]SlowRecord{}}
 	for a, rec := range records {
@@ -31,8 +31,8 @@ func SlowOf[R any](cidr netip.Prefix, now time.Time, records map[netip.Addr]R, a
 	return c
 }
 
-// Next is the order without any memory of the owner: per pool the lowest never used, then the one released longest ago
-// that is past its quarantine.
+// Next returns the next address for an owner without a remembered one: per pool the lowest never used, then the
+// one released longest ago that is past its quarantine.
 func (c SlowChoice) Next(pools []func(netip.Addr) bool) netip.Addr {
 	for _, open := range pools {
 		var oldest netip.Addr
@@ -53,7 +53,7 @@ func (c SlowChoice) Next(pools []func(netip.Addr) bool) netip.Addr {
 	return netip.Addr{}
 }
 
-// Last is the address that was in use last, of those that are looked for.
+// Last returns the address that was used last, of those that match.
 func (c SlowChoice) Last(is func(netip.Addr) bool) (last netip.Addr) {
 	for a, rec := range c.all {
 		if is(a) && (!last.IsValid() || rec.Used > c.all[last].Used) {

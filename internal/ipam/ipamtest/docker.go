@@ -10,7 +10,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// docker runs a step that Docker would ask for.
+// docker runs a step that is a request of Docker.
 func (r *Stage) docker(verb string, words []string) (string, error) {
 	r.T.Helper()
 	name, asked := words[0], r.Asked
@@ -53,7 +53,7 @@ func (r *Stage) docker(verb string, words []string) (string, error) {
 	return got.Addr().String(), nil
 }
 
-// has is what the endpoint has that would ask so.
+// has returns the addresses of the endpoint with this request.
 func (r *Stage) has(req ipam.AddressRequest) string {
 	var all []netip.Addr
 	for _, l := range ListLeases(r.T, r.S, ipam.LeaseFilter{}) {

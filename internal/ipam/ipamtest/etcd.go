@@ -18,11 +18,11 @@ import (
 	"berth/store/storetest"
 )
 
-// OverEtcd has what these tests keep in files kept in etcd, under a prefix for each path, by a host of a cluster. It is
-// for runs by hand (`make ipam-etcd`): they take long.
+// OverEtcd makes tests keep in etcd what they keep in files, under a prefix for each path, by a host of a cluster.
+// It is for runs by hand (`make ipam-etcd`): they take long.
 var OverEtcd = flag.String("etcd", "", "`URL` of an etcd that takes the place of files")
 
-// atPath is the path of each handle on which no service stands yet or, with followed, one does.
+// atPath has the place of each handle: its path, and whether a service uses it.
 var atPath sync.Map
 
 type place struct {
@@ -40,8 +40,8 @@ func openEtcd(t rapid.TB, path string) store.Store {
 	return st
 }
 
-// onShared makes the host of cfg a member of a cluster where its store is one that hosts share. A second service on one
-// handle gets another.
+// onShared makes the host of cfg a member of a cluster if hosts share its store. A second service on one handle
+// gets another handle.
 func onShared(t rapid.TB, cfg service.Config) service.Config {
 	t.Helper()
 	faulty, before := cfg.Store.(*storetest.Faulty)
@@ -70,7 +70,7 @@ func onShared(t rapid.TB, cfg service.Config) service.Config {
 	return cfg
 }
 
-// faultyShared is a shared store with a Faulty before it.
+// faultyShared is a shared store with a Faulty in front of it.
 type faultyShared struct {
 	store.Shared
 	faulty *storetest.Faulty

@@ -8,13 +8,13 @@ import (
 	"berth/store"
 )
 
-// Failing is a store that stops working after so many updates, like a machine that dies.
+// Failing is a store that stops working after Left updates, like a machine that dies.
 type Failing struct {
 	store.Store
 	Left int
 }
 
-// Update works until none is left.
+// Update works until no updates are left.
 func (f *Failing) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if f.Left--; f.Left < 0 {
 		return ErrDied
@@ -22,7 +22,7 @@ func (f *Failing) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return f.Store.Update(ctx, fn)
 }
 
-// ErrDied is what a Failing answers then.
+// ErrDied is the error of a Failing that has stopped.
 var ErrDied = errors.New("the machine died")
 
 // CountKeys counts the records of a kind, by its letter.

@@ -39,7 +39,7 @@ const goldenPlan = PlanForEdits + `
 	ask S mac=24 ip=2001:db8:1::77
 `
 
-// goldenEdits are those for which scripts have no words.
+// goldenEdits are the edits for which scripts have no words.
 var goldenEdits = []ipam.Edit{
 	&ipam.ModifyNetwork{Network: "office", Elastic: new("on")},
 	&ipam.CreateAccount{Account: "shop", Owners: []string{"web"}},
@@ -52,14 +52,14 @@ var goldenEdits = []ipam.Edit{
 	&ipam.LockDeploy{Project: "shop", ID: ipam.ID{1}, Host: "h1", PID: 17, TTL: ipam.Duration(time.Minute)},
 }
 
-// goldenState is what a test must know of the golden records.
+// goldenState is what a test must know about the golden records.
 type goldenState struct {
 	Now   time.Time
 	Pools map[string]ipam.ID // of Docker networks, by their names in goldenPlan
 }
 
-// Golden is a room over the records that 1.0 wrote (golden/1.0/state.txt), at the time when it wrote them. No service
-// is open yet.
+// Golden returns a stage with the records that 1.0 wrote (golden/1.0/state.txt), at the time when it wrote them.
+// No service is open yet.
 func Golden(t testing.TB) *Stage {
 	t.Helper()
 	if golden.Read(t, "state.txt") == nil {
@@ -83,7 +83,7 @@ func Golden(t testing.TB) *Stage {
 	return r
 }
 
-// mapped has the edge report all that it must map.
+// mapped makes the edge report all that it must map.
 func (r *Stage) mapped() {
 	r.T.Helper()
 	for news, err := range r.S.EdgeNews(ctx, true) {
@@ -113,7 +113,7 @@ func writeGolden(t testing.TB) {
 			Since: r.Clock.Now()})
 	})
 	fine(t, err)
-	r.Open() // its start may write, too
+	r.Open() // the start may write, too
 	var all []store.Record
 	err = r.Store.View(ctx, func(tx store.Tx) error {
 		for rec, err := range tx.Scan(store.Range{}) {

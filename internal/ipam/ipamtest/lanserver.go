@@ -9,16 +9,16 @@ import (
 	"berth/internal/ipam"
 )
 
-// LANServer is a DHCP server with the edge that asks it: addresses, and which client has which until when. It keeps to
-// RFC 2131, 4.3: who asks again for what is another's, or for no address of its LAN, is refused; of what it has
-// forgotten it says nothing, unless it is the only server.
+// LANServer is a DHCP server with the edge that asks it. It knows which client has which address until when. It
+// follows RFC 2131, 4.3: it refuses a client that asks again for another client's address, or for one outside its
+// LAN. About a forgotten address it says nothing, unless it is the only server.
 type LANServer struct {
 	Now     func() time.Time
 	Subnet  netip.Prefix
 	Gateway netip.Addr
 	Server  netip.Addr
-	First   netip.Addr // of the range that it gives from
-	Size    int        // of the range
+	First   netip.Addr // of its range
+	Size    int        // of its range
 	Lasts   time.Duration
 
 	mu      sync.Mutex
@@ -34,21 +34,21 @@ type lanLease struct {
 	until  time.Time
 }
 
-// NewLANServer serves 10.0.0.0/24 with 10.0.0.100 to .109, for two minutes each.
+// NewLANServer returns a server of 10.0.0.0/24 that gives 10.0.0.100 to .109, for two minutes each.
 func NewLANServer(now func() time.Time) *LANServer {
 	return &LANServer{Now: now, Subnet: netip.MustParsePrefix("10.0.0.0/24"), Gateway: netip.MustParseAddr("10.0.0.1"),
 		Server: netip.MustParseAddr("10.0.0.2"), First: netip.MustParseAddr("10.0.0.100"), Size: 10,
 		Lasts: 2 * time.Minute, leases: map[netip.Addr]*lanLease{}, alone: true}
 }
 
-// Fail has all questions end so; empty: they are answered again.
+// Fail makes all questions end with f. With an empty f they are answered again.
 func (s *LANServer) Fail(f ipam.LANFailure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failure = f
 }
 
-// Block keeps all questions until the end is called.
+// Block holds all questions until end is called.
 func (s *LANServer) Block() (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,8 +62,8 @@ func (s *LANServer) Block() (end func()) {
 	})
 }
 
-// Forget has it forget all leases; alone: it is the only server of its LAN, and says no to who asks for what it knows
-// nothing of.
+// Forget makes the server forget all leases. If alone, it is the only server of its LAN, and refuses questions
+// about addresses that it does not know.
 func (s *LANServer) Forget(alone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,14 +71,14 @@ func (s *LANServer) Forget(alone bool) {
 	s.alone = alone
 }
 
-// Give has it give an address to a client of somebody else's.
+// Give gives an address to a foreign client.
 func (s *LANServer) Give(addr netip.Addr, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leases[addr] = &lanLease{ipam.LANClient{ID: id}, s.Now().Add(24 * time.Hour)}
 }
 
-// Has is who has an address, by the server; empty for nobody.
+// Has returns the client that has an address, by the server, or "" for none.
 func (s *LANServer) Has(addr netip.Addr) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *LANServer) Has(addr netip.Addr) string {
 	return ""
 }
 
-// Until is when a lease ends by the server.
+// Until returns when a lease ends, by the server.
 func (s *LANServer) Until(addr netip.Addr) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *LANServer) Until(addr netip.Addr) time.Time {
 	return time.Time{}
 }
 
-// Asked is what it was asked since the last time.
+// Asked returns the questions since the last call.
 func (s *LANServer) Asked() (asks []ipam.LANAsk) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +166,7 @@ func (s *LANServer) confirm(ask ipam.LANAsk) ipam.LANAnswer {
 	return failedLAN(ipam.LANRefused, "wrong address")
 }
 
-// choose is the client's own, what it wishes for, or the lowest that nobody has.
+// choose returns the client's own address, the wished one, or the lowest free one.
 func (s *LANServer) choose(ask ipam.LANAsk) netip.Addr {
 	free := func(addr netip.Addr) bool {
 		l := s.leases[addr]

@@ -18,19 +18,19 @@ import (
 	"berth/store/storetest"
 )
 
-// Memories is how many the services of these tests keep in a subnet.
+// Memories is how many remembered addresses the services of these tests keep in a subnet.
 const Memories = 6
 
 // Clock is a time that only the test moves.
 type Clock struct{ Time time.Time }
 
-// NewClock begins at a moment that is the same in every run.
+// NewClock returns a clock that begins at the same moment in every run.
 func NewClock() *Clock { return &Clock{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
 
 // Now is the time that the test has set.
 func (c *Clock) Now() time.Time { return c.Time }
 
-// OpenStore opens the file at path, or a store in memory where there is no path.
+// OpenStore opens the file at path, or a store in memory if path is empty.
 func OpenStore(t rapid.TB, path string) store.Store {
 	t.Helper()
 	switch {
@@ -53,7 +53,7 @@ func OpenService(t rapid.TB, st store.Store, now func() time.Time) *service.Serv
 	return s
 }
 
-// NewService is a service over a store of its own.
+// NewService returns a service over its own store.
 func NewService(t testing.TB, now func() time.Time) *service.Service {
 	t.Helper()
 	st := OpenStore(t, filepath.Join(t.TempDir(), "berth.db"))
@@ -61,7 +61,7 @@ func NewService(t testing.TB, now func() time.Time) *service.Service {
 	return OpenService(t, st, now)
 }
 
-// EachStore checks a property over a file of its own, and over a store in memory, which has no path (BO-4).
+// EachStore checks a property over its own file, and over a store in memory, which has no path (BO-4).
 func EachStore(t *testing.T, name string, check func(t *rapid.T, path string)) {
 	t.Run("bolt", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -76,7 +76,7 @@ func EachStore(t *testing.T, name string, check func(t *rapid.T, path string)) {
 	})
 }
 
-// Reopen closes the file of a store and opens it afresh. One in memory has nothing to open: it goes on.
+// Reopen closes the file of a store and opens it again. A store in memory just continues.
 func Reopen(t rapid.TB, st store.Store, path string) store.Store {
 	t.Helper()
 	if path == "" {
@@ -86,7 +86,7 @@ func Reopen(t rapid.TB, st store.Store, path string) store.Store {
 	return Rerunning(OpenStore(t, path))
 }
 
-// Rerunning is a store that runs every third function twice, as one with optimistic transactions may.
+// Rerunning returns a store that runs every third function twice, as one with optimistic transactions may.
 func Rerunning(st store.Store) store.Store {
 	faulty := storetest.NewFaulty(st)
 	faulty.Each(EveryThirdTwice)
@@ -109,7 +109,7 @@ func Prefixes(texts ...string) (all []netip.Prefix) {
 	return all
 }
 
-// Forgetful is a service whose store forgets, as it is after each start of its daemon.
+// Forgetful returns a stage whose store forgets, just after a start of its daemon.
 func Forgetful(t *testing.T) *Stage {
 	t.Helper()
 	r := &Stage{T: t, Clock: NewClock(), Host: "h1", Pools: map[string]ipam.ID{}}

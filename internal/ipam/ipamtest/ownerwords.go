@@ -11,7 +11,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// ownerStep runs a step that is about owners, and tells whether it is one.
+// ownerStep runs a step about owners, and reports whether it is one.
 func (r *Stage) ownerStep(verb string, words []string) (got string, done bool, err error) {
 	r.T.Helper()
 	switch verb {
@@ -26,7 +26,7 @@ func (r *Stage) ownerStep(verb string, words []string) (got string, done bool, e
 	return "", false, nil
 }
 
-// ownerEdit reads a step that is an edit about owners; nil where it is none.
+// ownerEdit reads a step that is an edit about owners. It returns nil for any other step.
 func (r *Stage) ownerEdit(verb string, words []string) ipam.Edit {
 	r.T.Helper()
 	args, opt := options(words, "force", "automatic", "replace", "moves", "under", "replaced")
@@ -96,7 +96,7 @@ func (r *Stage) bands(text string) []ipam.Range {
 	return bands
 }
 
-// rules reads "web-*=pool:web,owner:shop/*+db=owner:store"; a rule without owner and pool takes it away.
+// rules reads "web-*=pool:web,owner:shop/*+db=owner:store". Without owner and pool, a rule is removed.
 func (r *Stage) rules(text string) (all []ipam.OwnerRule) {
 	r.T.Helper()
 	if text == "" {
@@ -135,7 +135,7 @@ func (r *Stage) bind(network string, words []string) *ipam.BindReservations {
 	return e
 }
 
-// Owned lists what is reserved in a network, by address.
+// Owned lists the reservations of a network, by address.
 func (r *Stage) Owned(words []string) string {
 	r.T.Helper()
 	words = append(words, "", "")
@@ -165,14 +165,14 @@ func (r *Stage) lately(words []string) string {
 	return strings.Join(out, " ")
 }
 
-// codes are BOSH's names by the words that scripts and cases have for them.
+// codes maps the words of scripts and cases to BOSH's names.
 var codes = map[string]ipam.Code{
 	"AlreadyInUse": ipam.AlreadyInUse, "AlreadyExists": ipam.AlreadyExists, "NotEnoughCapacity": ipam.NotEnoughCapacity,
 	"OutsideSubnet": ipam.OutsideSubnet, "IPReserved": ipam.IPReserved, "WrongType": ipam.WrongType,
 	"IPMissing": ipam.IPMissing, "StaticOutOfRange": ipam.StaticOutOfRange, "DeployLocked": ipam.DeployLocked,
 }
 
-// coded holds a refusal's code against the one that a script names, and its sentence against its code.
+// coded compares a refusal's code with the one that a script names, and the beginning of its text with the code.
 func (r *Stage) coded(line, want string, err error) {
 	r.T.Helper()
 	code, known := codes[want]
@@ -187,7 +187,7 @@ func (r *Stage) coded(line, want string, err error) {
 	}
 }
 
-// lost ends the lease of an address as the witness does, twice: the second time nothing is left of it.
+// lost ends the lease of an address twice, as the witness does. The second time there is no lease.
 func (r *Stage) lost(addr netip.Addr) (string, error) {
 	r.T.Helper()
 	for _, l := range ListLeases(r.T, r.S, ipam.LeaseFilter{}) {
@@ -204,8 +204,8 @@ func (r *Stage) lost(addr netip.Addr) (string, error) {
 	return "false", nil
 }
 
-// onlyEnded tells whether since a dump nothing was written but the ends of owners whose time is over, which end
-// whatever else is asked, and refused (BO-11).
+// onlyEnded reports whether only the ends of expired owners were written since a dump. Any request writes these
+// ends, even a refused one (BO-11).
 func (r *Stage) onlyEnded(before map[string]string) bool {
 	r.T.Helper()
 	all, err := r.S.Events(ctx, ipam.EventFilter{})

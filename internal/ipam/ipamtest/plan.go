@@ -8,7 +8,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// PlanForEdits has something of everything, for edits to change.
+// PlanForEdits has something of every kind, for edits to change.
 const PlanForEdits = `
 	network net1 subnet=192.0.2.0/24,gw=192.0.2.1,name=lan+2001:db8::/64,pool tag.site=a
 	network spare
@@ -23,7 +23,7 @@ const PlanForEdits = `
 	attach B cidr=198.51.100.0/24
 `
 
-// editsOfAllKinds can be made of PlanForEdits, each by itself.
+// editsOfAllKinds can be made to PlanForEdits, each by itself.
 const editsOfAllKinds = `
 	network new space=lab subnet=10.0.0.0/24,gw=10.0.0.1,pool
 	network.set net1 name=core tag.site=b
@@ -42,7 +42,7 @@ const editsOfAllKinds = `
 	release net1 rtr
 `
 
-// EditsOfAllKinds are edits that can be made of PlanForEdits, each by itself, by their operations.
+// EditsOfAllKinds returns edits of PlanForEdits by operation. Each can be made by itself.
 func EditsOfAllKinds(t testing.TB) map[string]ipam.Edit {
 	t.Helper()
 	all := map[string]ipam.Edit{}
@@ -52,8 +52,7 @@ func EditsOfAllKinds(t testing.TB) map[string]ipam.Edit {
 	return all
 }
 
-// DynamicPlan is a network of which somebody else chooses the addresses, with so many owners that they take several
-// transactions.
+// DynamicPlan returns a network whose addresses somebody else chooses. Its owners take several transactions.
 func DynamicPlan() ipam.PlannedNetwork {
 	n := ipam.PlannedNetwork{Name: "seen", Type: "dynamic",
 		OwnerRules: []ipam.OwnerRule{{Pattern: "vm-*", Owner: "vm/*"}},

@@ -13,7 +13,7 @@ import (
 	"berth/internal/ipam"
 )
 
-// parseEdit reads a step that is an edit; nil where it is none.
+// parseEdit reads a step that is an edit. It returns nil for any other step.
 func (r *Stage) parseEdit(verb string, words []string) ipam.Edit {
 	r.T.Helper()
 	flags := []string{"force"}
@@ -65,7 +65,7 @@ func (r *Stage) parseEdit(verb string, words []string) ipam.Edit {
 	return nil
 }
 
-// Edits reads steps that are edits, one in a line.
+// Edits reads steps that are edits, one per line.
 func Edits(t testing.TB, lines string) (all []ipam.Edit) {
 	t.Helper()
 	r := &Stage{T: t}
@@ -77,7 +77,7 @@ func Edits(t testing.TB, lines string) (all []ipam.Edit) {
 	return all
 }
 
-// edit reads one edit; nil where a step is none.
+// edit reads one edit. It returns nil for any other step.
 func (r *Stage) edit(words []string) ipam.Edit {
 	r.T.Helper()
 	if e := r.ownerEdit(words[0], words[1:]); e != nil {
@@ -86,7 +86,7 @@ func (r *Stage) edit(words []string) ipam.Edit {
 	return r.parseEdit(words[0], words[1:])
 }
 
-// edits makes the edits of a step in one call, and tells whether it is one of edits.
+// edits makes the edits of a step in one call, and reports whether the step has edits.
 func (r *Stage) edits(words []string) (got string, done bool, err error) {
 	r.T.Helper()
 	var opt ipam.EditOptions
@@ -123,7 +123,7 @@ func (r *Stage) edits(words []string) (got string, done bool, err error) {
 	return strings.TrimSpace(got), true, err
 }
 
-// IDOf is the id that a script calls ID:NAME.
+// IDOf returns the id that a script calls ID:NAME.
 func IDOf(name string) (id ipam.ID) {
 	copy(id[:], name)
 	return id
@@ -144,7 +144,7 @@ func (r *Stage) jsonEdit(op, text string) ipam.Edit {
 	return e
 }
 
-// Addr reads an address; none where there is no text.
+// Addr reads an address. No text means no address.
 func (r *Stage) Addr(text string) netip.Addr {
 	r.T.Helper()
 	if text == "" {
@@ -162,7 +162,7 @@ func (r *Stage) Ranged(text string) (rng ipam.Range) {
 	return rng
 }
 
-// subnetID is the id of a subnet that the script calls ID:CIDR; else the text itself.
+// subnetID returns the id of a subnet that the script calls ID:CIDR, or else the text itself.
 func (r *Stage) subnetID(network, ref string) string {
 	r.T.Helper()
 	cidr, ok := strings.CutPrefix(ref, "ID:")
@@ -278,7 +278,7 @@ func (r *Stage) modifySubnet(network, ref string, opt map[string]string) ipam.Ed
 	return e
 }
 
-// Wishes reads "A,pool,NAME": one for each slot.
+// Wishes reads "A,pool,NAME": one wish for each slot.
 func (r *Stage) Wishes(text string) (all []ipam.Wish) {
 	r.T.Helper()
 	if text == "" {

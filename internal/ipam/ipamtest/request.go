@@ -12,10 +12,10 @@ import (
 
 var ctx = context.Background()
 
-// MAC is that of the endpoint N.
+// MAC returns the MAC of the endpoint n.
 func MAC(n int) ipam.MAC { return ipam.MAC{2, 0, 0, byte(n >> 16), byte(n >> 8), byte(n)} }
 
-// MustPool attaches a network, in the local space where none is named.
+// MustPool attaches a network, in the local space if none is named.
 func MustPool(t rapid.TB, s *service.Service, req ipam.PoolRequest) ipam.PoolGrant {
 	t.Helper()
 	if req.Space == "" {
@@ -34,7 +34,7 @@ func MustTake(t rapid.TB, s *service.Service, req ipam.AddressRequest) netip.Add
 	return p.Addr()
 }
 
-// HeldAddrs are the addresses that are held.
+// HeldAddrs lists the held addresses.
 func HeldAddrs(t rapid.TB, s *service.Service) (all []string) {
 	t.Helper()
 	for _, l := range ListLeases(t, s, ipam.LeaseFilter{}) {
@@ -43,7 +43,7 @@ func HeldAddrs(t rapid.TB, s *service.Service) (all []string) {
 	return all
 }
 
-// ListLeases are the leases that a filter leaves.
+// ListLeases lists the leases that match a filter.
 func ListLeases(t rapid.TB, s *service.Service, f ipam.LeaseFilter) (all []ipam.LeaseInfo) {
 	t.Helper()
 	for l, err := range s.Leases(ctx, f) {

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Rows returns the rows of a table of n columns that is written in lines, with | between its cells. What a line lacks
-// is empty, and of the last column | is a part. Empty lines and those that begin with # say nothing.
+// Rows returns the rows of a table of n columns, one per line, with | between the cells. Missing cells are empty.
+// The last column may contain |. Empty lines and lines that begin with # are skipped.
 func Rows(n int, table string) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for line := range strings.Lines(table) {

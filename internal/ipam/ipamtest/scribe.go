@@ -30,7 +30,7 @@ func NewScribe(t *rapid.T, dir, name string) *Scribe {
 	return &Scribe{t, OpenService(t, st, c.Now), c}
 }
 
-// DrawnDir is a directory for one run of rapid.
+// DrawnDir returns a directory for one run of rapid.
 func DrawnDir(t *rapid.T) string {
 	dir, err := os.MkdirTemp("", "berth-import")
 	fine(t, err)
@@ -38,16 +38,16 @@ func DrawnDir(t *rapid.T) string {
 	return dir
 }
 
-// pick draws one of all, each as often: numbers that rapid draws are small ones more often than not.
+// pick draws one of all with equal chances. Numbers that rapid draws are mostly small.
 func (w *Scribe) pick(label string, all ...string) string {
 	return rapid.SampledFrom(all).Draw(w.t, label)
 }
 
 func (w *Scribe) flag(label string) bool { return rapid.Bool().Draw(w.t, label) }
 
-// Write makes some edits. Those that are refused change nothing.
+// Write makes some edits. Refused edits change nothing.
 func (w *Scribe) Write(n int) {
-	for _, network := range []string{"net1", "net2"} { // most edits are about one that is there
+	for _, network := range []string{"net1", "net2"} { // most edits are about an existing network
 		if w.flag("begin with " + network) {
 			_, _ = w.S.Edit(ctx, ipam.EditOptions{}, w.network(network))
 		}
@@ -62,7 +62,7 @@ func (w *Scribe) Write(n int) {
 	}
 }
 
-// Request asks for an address as an engine does, or gives one back, on a network of the plan.
+// Request requests an address as an engine does, or releases one, on a network of the plan.
 func (w *Scribe) Request() {
 	var held []ipam.LeaseInfo
 	for l, err := range w.S.Leases(ctx, ipam.LeaseFilter{}) {
@@ -71,7 +71,7 @@ func (w *Scribe) Request() {
 	}
 	if len(held) > 0 && w.flag("give back") {
 		l := rapid.SampledFrom(held).Draw(w.t, "which")
-		_ = w.S.ReleaseAddress(ctx, l.Pool, l.Address) // one that a person took is not given back so
+		_ = w.S.ReleaseAddress(ctx, l.Pool, l.Address) // this does not release an address that a person took
 		return
 	}
 	grant, err := w.S.RequestPool(ctx, ipam.PoolRequest{Network: w.pick("at", "net1", "net2"),
@@ -80,7 +80,7 @@ func (w *Scribe) Request() {
 		return
 	}
 	req := ipam.AddressRequest{Pool: grant.ID, MAC: MAC(rapid.IntRange(1, 9).Draw(w.t, "MAC"))}
-	_, _ = w.S.RequestAddress(ctx, req) // given, or there is none
+	_, _ = w.S.RequestAddress(ctx, req) // given, or no address is free
 }
 
 func (w *Scribe) edit(network string) ipam.Edit {
@@ -107,7 +107,7 @@ func (w *Scribe) edit(network string) ipam.Edit {
 	}
 }
 
-// network draws one of any type, with two subnets or none.
+// network draws a network of any type, with two subnets or none.
 func (w *Scribe) network(name string) ipam.Edit {
 	off := w.flag("sticky")
 	e := &ipam.CreateNetwork{Name: name, Space: w.pick("space", "", "", "lab"),
@@ -124,7 +124,7 @@ func (w *Scribe) network(name string) ipam.Edit {
 	return e
 }
 
-// rules draws such as a network can have, and others.
+// rules draws rules that a network can have, and others.
 func (w *Scribe) rules() (all []ipam.OwnerRule) {
 	for range rapid.IntRange(0, 2).Draw(w.t, "rules") {
 		all = append(all, ipam.OwnerRule{Pattern: w.pick("pattern", "web-*", "*_db_*", "web"),
@@ -161,7 +161,7 @@ func (w *Scribe) bands(network string) ipam.Edit {
 	return &ipam.ModifyNetwork{Network: network, Static: &bands, OwnerRules: w.rules()}
 }
 
-// reservation draws one of every kind: by address or not, for a time, in the place of another.
+// reservation draws one of every kind: by address or not, for a time, instead of another.
 func (w *Scribe) reservation(network string) ipam.Edit {
 	return &ipam.AddReservation{Network: network,
 		Owner: w.pick("owner", "web", "web", "shop/web/1", "02:42:00:00:00:01"), Wishes: w.wishes(),
@@ -192,7 +192,7 @@ func (w *Scribe) wishes() (all []ipam.Wish) {
 	return all
 }
 
-// prefix draws one of subnets that overlap one another now and then.
+// prefix draws one of several subnets, some of which overlap.
 func (w *Scribe) prefix() netip.Prefix {
 	return netip.MustParsePrefix(w.pick("prefix", "10.0.0.0/28", "10.0.0.16/28", "10.0.0.0/27", "10.0.0.32/29",
 		"10.0.1.0/30", "10.0.1.4/31", "10.0.1.8/32",
@@ -213,7 +213,7 @@ func (w *Scribe) ranged() ipam.Range {
 
 func (w *Scribe) name(label string) string { return w.pick(label, "", "a", "b") }
 
-// Export is the plan as a document.
+// Export returns the plan as a document.
 func (w *Scribe) Export() string {
 	var b strings.Builder
 	out := plan.NewYAML(&b)

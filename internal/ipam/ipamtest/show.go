@@ -48,7 +48,7 @@ func (r *Stage) Describe(args []string) string {
 	return strings.Join(out, " ")
 }
 
-// text is "-" for what is not there.
+// text is "-" for an invalid value.
 func text[T interface {
 	IsValid() bool
 	fmt.Stringer

@@ -17,7 +17,7 @@ import (
 	"berth/store"
 )
 
-// Everything is all that there is to see now.
+// Everything returns all that Berth shows now.
 func (r *Stage) Everything() (all Shown) {
 	r.T.Helper()
 	var err error
@@ -36,7 +36,7 @@ func (r *Stage) Everything() (all Shown) {
 	return all
 }
 
-// Shown is all that there is to see.
+// Shown is all that Berth shows.
 type Shown struct {
 	Networks     []ipam.NetworkInfo
 	Whole        []ipam.NetworkInfo // with their maps
@@ -46,7 +46,7 @@ type Shown struct {
 	Taken        []ipam.TakenAddress
 }
 
-// ShowOptions compare what is shown.
+// ShowOptions are the options for comparing what Berth shows.
 var ShowOptions = cmp.Options{
 	cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}),
 	cmp.Comparer(func(a, b ipam.Count) bool { return a.Int.Cmp(b.Int) == 0 }),
@@ -54,7 +54,7 @@ var ShowOptions = cmp.Options{
 	cmpopts.EquateEmpty(),
 }
 
-// ShownDiff says where two differ. Most often they do not, which is found out a hundred times as fast.
+// ShownDiff reports where two differ. Mostly they do not, and DeepEqual finds that out a hundred times faster.
 func ShownDiff(a, b Shown) string {
 	if reflect.DeepEqual(a, b) {
 		return ""
@@ -62,7 +62,7 @@ func ShownDiff(a, b Shown) string {
 	return cmp.Diff(a, b, ShowOptions)
 }
 
-// Show is a network that is there.
+// Show returns an existing network.
 func (r *Stage) Show(network string) ipam.NetworkInfo {
 	r.T.Helper()
 	n, err := r.S.Network(ctx, network)
@@ -72,7 +72,7 @@ func (r *Stage) Show(network string) ipam.NetworkInfo {
 	return n
 }
 
-// Reservations are those that a filter leaves.
+// Reservations lists the reservations that match a filter.
 func (r *Stage) Reservations(f ipam.AddressFilter) (all []ipam.ReservationInfo) {
 	r.T.Helper()
 	for info, err := range r.S.Reservations(ctx, f) {
@@ -82,7 +82,7 @@ func (r *Stage) Reservations(f ipam.AddressFilter) (all []ipam.ReservationInfo) 
 	return all
 }
 
-// Taken are the addresses that owners hold, those that a filter leaves.
+// Taken lists the addresses that owners hold and that match a filter.
 func (r *Stage) Taken(f ipam.AddressFilter) (all []ipam.TakenAddress) {
 	r.T.Helper()
 	for info, err := range r.S.Taken(ctx, f) {
@@ -92,7 +92,7 @@ func (r *Stage) Taken(f ipam.AddressFilter) (all []ipam.TakenAddress) {
 	return all
 }
 
-// Dump is every record of a store but those of the events' trimming, by key, in hexadecimal.
+// Dump returns every record of a store by its quoted key. On etcd it leaves out two kinds.
 func Dump(t rapid.TB, st store.Store) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -107,7 +107,7 @@ func Dump(t rapid.TB, st store.Store) map[string]string {
 		return nil
 	})
 	fine(t, err)
-	// the daemon's place in the cluster, and that something may have changed
+	// the records of hosts, and the number of the last change of the plan
 	if *OverEtcd != "" {
 		maps.DeleteFunc(all, func(key, _ string) bool {
 			return key == `"mplan"` || strings.HasPrefix(key, `"h`)
@@ -116,7 +116,7 @@ func Dump(t rapid.TB, st store.Store) map[string]string {
 	return all
 }
 
-// LastEvent is the id of the last event that there is.
+// LastEvent returns the id of the last event.
 func LastEvent(t testing.TB, r *Stage) uint64 {
 	t.Helper()
 	all, err := r.S.Events(ctx, ipam.EventFilter{Last: 1})
@@ -126,7 +126,7 @@ func LastEvent(t testing.TB, r *Stage) uint64 {
 	return all[0].ID
 }
 
-// EventsAfter lists the events behind one.
+// EventsAfter lists the events after an id.
 func EventsAfter(t testing.TB, r *Stage, last uint64) []ipam.Event {
 	t.Helper()
 	all, err := r.S.Events(ctx, ipam.EventFilter{After: last})

@@ -22,19 +22,19 @@ import (
 	"berth/store/storetest"
 )
 
-// Stage is a service over a store of its own, with a clock that only the test moves, and names for the ids that Docker
+// Stage is a service over its own store, with a clock that only the test moves, and names for the ids that Docker
 // would know.
 type Stage struct {
 	T     testing.TB
-	Path  string // of its file; none: in memory
+	Path  string // of its file; "": in memory
 	Clock *Clock
 	Store *storetest.Faulty
-	S     *service.Service // the one that is open now
-	Asked Engine           // whom Docker's requests go to; nil: S
+	S     *service.Service // the open one
+	Asked Engine           // answers Docker's requests; nil: S
 	Host  string
 	Pools map[string]ipam.ID    // the attachments of Docker networks, by the script's name for them
 	Spare map[string]netip.Addr // addresses, by the script's name for them
-	known Onlooker              // what a witness says
+	known Onlooker              // what the witness says
 }
 
 // Engine answers Docker's requests.
@@ -45,16 +45,16 @@ type Engine interface {
 	ReleaseAddress(context.Context, ipam.ID, netip.Addr) error
 }
 
-// Known is what the room's witness says.
+// Known returns what the stage's witness says.
 func (r *Stage) Known() ipam.Known { return r.known.As() }
 
-// New is a room over a file of its own.
+// New returns a stage over its own file.
 func New(t testing.TB) *Stage {
 	t.Helper()
 	return NewAt(t, filepath.Join(t.TempDir(), "berth.db"))
 }
 
-// NewAt is New over the file at path, or a store in memory where there is no path.
+// NewAt is New over the file at path, or over a store in memory if path is empty.
 func NewAt(t testing.TB, path string) *Stage {
 	t.Helper()
 	r := &Stage{T: t, Path: path, Clock: NewClock(), Host: "h1",
@@ -65,7 +65,7 @@ func NewAt(t testing.TB, path string) *Stage {
 	return r
 }
 
-// Open opens a service. A second one on etcd is another life of the daemon, with a handle of its own.
+// Open opens a service. A second one on etcd is a restart of the daemon, with its own handle.
 func (r *Stage) Open() {
 	r.T.Helper()
 	if r.S != nil && *OverEtcd != "" && r.Path != "" {
@@ -92,7 +92,7 @@ func (r *Stage) Run(script string) {
 	r.Reopened()
 }
 
-// Line runs one step of a script, and holds what comes of it against what the script says.
+// Line runs one step of a script, and compares the result with the script.
 func (r *Stage) Line(line string) {
 	r.T.Helper()
 	step, want, answered := strings.Cut(line+" ", " -> ")
@@ -148,7 +148,7 @@ func KindOf(err error) string {
 	return fmt.Sprintf("no kind (%T)", err)
 }
 
-// Refused holds an error against "kind|kind; what it says; what it says".
+// Refused compares an error with "kind|kind; part of its text; part of its text".
 func (r *Stage) Refused(line, want string, err error) {
 	r.T.Helper()
 	parts := strings.Split(want, ";")
@@ -179,7 +179,7 @@ func (r *Stage) Refused(line, want string, err error) {
 	}
 }
 
-// Reopened starts the service afresh and compares what it shows.
+// Reopened restarts the service and compares what it shows.
 func (r *Stage) Reopened() {
 	r.T.Helper()
 	before := r.Everything()
@@ -197,7 +197,7 @@ func (r *Stage) Edit(edits ...ipam.Edit) ipam.Outcome {
 	return out
 }
 
-// options splits words of the form key=value, and lone words, off the positional ones.
+// options separates words of the form key=value, and flags, from the positional words.
 func options(words []string, flags ...string) (rest []string, opt map[string]string) {
 	opt = map[string]string{}
 	for _, word := range words {
@@ -261,7 +261,7 @@ func (r *Stage) Step(words []string) (string, error) {
 	return "", nil
 }
 
-// answer is what an edit gave: addresses, else warnings, else the subnet.
+// answer returns the result of an edit: its addresses, else its warnings, else its subnet.
 func answer(res ipam.Result) string {
 	if len(res.Addresses) > 0 {
 		return Joined(res.Addresses)
@@ -275,7 +275,7 @@ func answer(res ipam.Result) string {
 	return ""
 }
 
-// Joined is all of them in one line.
+// Joined joins all in one line.
 func Joined[T fmt.Stringer](all []T) string {
 	texts := make([]string, len(all))
 	for i, v := range all {
@@ -284,10 +284,10 @@ func Joined[T fmt.Stringer](all []T) string {
 	return strings.Join(texts, " ")
 }
 
-// Script is a part of a table that is run as a test of its own. It has no type of its own, so that rows need no keys.
+// Script is a part of a table that runs as its own test. It is an alias, so that rows need no keys.
 type Script = struct{ Name, Steps string }
 
-// RunScripts runs each as a test of its own, in a room of its own.
+// RunScripts runs each script as its own test, on its own stage.
 func RunScripts(t *testing.T, scripts []Script) {
 	t.Helper()
 	for _, sc := range scripts {

@@ -19,10 +19,10 @@ type Onlooker struct {
 	wanted map[netip.Addr]string
 	sights map[netip.Addr]ipam.Sighting // of the leases of addresses
 	exist  []string                     // names of containers
-	called map[string]string            // containers by id: what they are called now
+	called map[string]string            // current names of containers, by id
 }
 
-// As is the onlooker as a service knows it.
+// As returns the onlooker in the form that a service needs.
 func (o *Onlooker) As() ipam.Known {
 	return ipam.Known{
 		Ask: func(_ context.Context, q ipam.Question) ipam.Hint {
@@ -46,7 +46,7 @@ func (o *Onlooker) As() ipam.Known {
 	}
 }
 
-// WantsOf is what containers ask for, by address, as a witness tells it. Of "NAME new" the container never ran.
+// WantsOf returns what containers ask for, by address, as a witness reports it. "NAME new" never ran.
 func WantsOf(wanted map[netip.Addr]string) (all []ipam.Want) {
 	for _, addr := range slices.SortedFunc(maps.Keys(wanted), netip.Addr.Compare) {
 		name, isNew := strings.CutSuffix(wanted[addr], " new")
@@ -55,7 +55,7 @@ func WantsOf(wanted map[netip.Addr]string) (all []ipam.Want) {
 	return all
 }
 
-// guessStep runs a step that is about a witness, and tells whether it is one.
+// guessStep runs a step about a witness, and reports whether it is one.
 func (r *Stage) guessStep(verb string, words []string) (got string, done bool, err error) {
 	r.T.Helper()
 	switch verb {
@@ -129,8 +129,8 @@ func (r *Stage) guessStep(verb string, words []string) (got string, done bool, e
 	return got, true, err
 }
 
-// HintOf reads what an idle step says of the requests that follow: a name, and behind a slash who starts together with
-// it; or one of the words none, lost, long and boots.
+// HintOf reads the hint of an idle step for later requests: a name, and after a slash the containers that start
+// together with it; or one of the words none, lost, long and boots.
 func HintOf(word string) ipam.Hint {
 	switch word {
 	case "none":
@@ -160,7 +160,7 @@ func (r *Stage) leaseAt(addr netip.Addr) *ipam.LeaseInfo {
 	return &all[i]
 }
 
-// RefOf names the lease of an address.
+// RefOf returns the reference to the lease of an address.
 func (r *Stage) RefOf(addr netip.Addr) ipam.LeaseRef {
 	r.T.Helper()
 	l := r.leaseAt(addr)

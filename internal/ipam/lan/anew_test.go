@@ -12,8 +12,7 @@ import (
 	"berth/internal/ipam/service"
 )
 
-// once has fn run before the server hears the next question of a verb; it is another life of the daemon. With armed
-// false it waits until that is true.
+// once restarts the daemon. It runs fn before the server hears the next question of a verb while armed is true.
 func (h *harness) once(verb ipam.LANVerb, armed *atomic.Bool, fn func(ipam.LANAsk)) {
 	h.t.Helper()
 	var err error
@@ -28,8 +27,8 @@ func (h *harness) once(verb ipam.LANVerb, armed *atomic.Bool, fn func(ipam.LANAs
 	h.keeper = lan.Of(h.s.Ledger).Schedule()
 }
 
-// TestLN15AnewBesideStart: what a container has got while its old address was asked for is not given back, though the
-// server gives it in place of the old one, too.
+// TestLN15AnewBesideStart: a container gets a new address while Berth asks for its old one. The server gives the
+// new one instead of the old one, too. Berth does not give it back.
 func TestLN15AnewBesideStart(t *testing.T) {
 	h := newHarness(t)
 	web := h.take("web", 1)
@@ -54,7 +53,7 @@ func TestLN15AnewBesideStart(t *testing.T) {
 	}
 }
 
-// TestLN15AnewAnother: what the server gives in place of an address that is lost is given back.
+// TestLN15AnewAnother: if the server gives another address instead of a lost one, Berth gives it back.
 func TestLN15AnewAnother(t *testing.T) {
 	h := newHarness(t)
 	web := h.take("web", 1)
@@ -76,7 +75,7 @@ func TestLN15AnewAnother(t *testing.T) {
 	}
 }
 
-// TestLN15AskedNoMore: what was due when a round began is not asked for where its container was started anew meanwhile.
+// TestLN15AskedNoMore: a round does not ask for a due address whose container restarted since the round began.
 func TestLN15AskedNoMore(t *testing.T) {
 	h := newHarness(t)
 	web, db := h.take("web", 1), h.take("db", 2)
@@ -97,7 +96,7 @@ func TestLN15AskedNoMore(t *testing.T) {
 		}
 		h.server.Asked()
 	})
-	h.server.Fail(ipam.LANSilent) // one is asked for after the other
+	h.server.Fail(ipam.LANSilent) // Berth asks for one after the other
 	h.wait(3 * time.Minute)
 	h.is(web, "held lost")
 	h.is(db, "held lost")

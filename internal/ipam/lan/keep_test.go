@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// harness is a daemon beside a DHCP server, of which either may be killed.
+// harness is a daemon beside a DHCP server. Either may be killed.
 type harness struct {
 	t      rapid.TB
 	clock  *ipamtest.Clock
@@ -40,7 +40,7 @@ func newHarness(t rapid.TB) *harness {
 	return h
 }
 
-// start is another life of the daemon: all that it knows is in the records.
+// start restarts the daemon, which knows only the records.
 func (h *harness) start(host string) {
 	h.t.Helper()
 	var err error
@@ -50,7 +50,7 @@ func (h *harness) start(host string) {
 	h.keeper = lan.Of(h.s.Ledger).Schedule()
 }
 
-// wait lets time pass, a second at a time, with what a round does in each.
+// wait lets time pass, a second at a time, with a round in each.
 func (h *harness) wait(d time.Duration) {
 	h.t.Helper()
 	for end := h.clock.Time.Add(d); h.clock.Time.Before(end); {
@@ -81,7 +81,7 @@ func (h *harness) edit(e ipam.Edit) {
 	}
 }
 
-// state is how it stands with an address, and why; empty where it has no record.
+// state returns the state of an address and its reason, or nothing if the address has no record.
 func (h *harness) state(addr netip.Addr) (state, why string) {
 	h.t.Helper()
 	all := ipamtest.ListLeases(h.t, h.s, ipam.LeaseFilter{Address: addr, Remembered: true})
@@ -101,7 +101,7 @@ func (h *harness) is(addr netip.Addr, want string) {
 	}
 }
 
-// told is the details of the events of a verb.
+// told returns the details of the events of a verb.
 func (h *harness) told(verb ipam.Verb) (all []string) {
 	h.t.Helper()
 	events, err := h.s.Events(context.Background(), ipam.EventFilter{Verbs: []ipam.Verb{verb}})
@@ -112,7 +112,7 @@ func (h *harness) told(verb ipam.Verb) (all []string) {
 	return all
 }
 
-// TestLN15Renewed: what somebody has is kept for as long as he has it, over kills and absences of the daemon.
+// TestLN15Renewed: a lease is kept for as long as its holder has it, over kills and absences of the daemon.
 func TestLN15Renewed(t *testing.T) {
 	h := newHarness(t)
 	web := h.take("web", 1)
@@ -136,7 +136,7 @@ func TestLN15Renewed(t *testing.T) {
 	}
 }
 
-// TestLN15Forgotten: what nobody needs is not renewed, and forgotten when its time is over.
+// TestLN15Forgotten: a lease that nobody needs is not renewed. It is forgotten when it expires.
 func TestLN15Forgotten(t *testing.T) {
 	h := newHarness(t)
 	web := h.take("web", 1)
@@ -151,7 +151,7 @@ func TestLN15Forgotten(t *testing.T) {
 	}
 }
 
-// TestLN15KeptForOwner: what an owner keeps is renewed while he is away, and given back when he ends.
+// TestLN15KeptForOwner: Berth renews an owner's lease while the owner is away, and gives it back when it ends.
 func TestLN15KeptForOwner(t *testing.T) {
 	h := newHarness(t)
 	web := h.take("shop-web-1", 1)
@@ -185,8 +185,8 @@ func TestLN15KeptForOwner(t *testing.T) {
 	}
 }
 
-// What an owner without a recorded address has of the server is shown with him: while his container has it, and while
-// it is kept for him.
+// An owner without a recorded address is shown with its address from the server, while its container has it and
+// while it is kept for the owner.
 func TestLN15ShownOfOwner(t *testing.T) {
 	h := newHarness(t)
 	h.edit(&ipam.AddReservation{Network: h.net, Owner: "shop/web/1"})
@@ -217,8 +217,8 @@ func TestLN15ShownOfOwner(t *testing.T) {
 	}
 }
 
-// A Docker network that is removed, and a planned one, give back what was kept there: also where the server hears it
-// only later, by another life of the daemon; but nothing that its client has again.
+// A removed Docker network gives back the addresses that were kept there, and so does a planned one, even if only
+// a later life of the daemon can tell the server. It gives back no address that its client has again.
 func TestLN15GoneWithNetwork(t *testing.T) {
 	h := newHarness(t)
 	web, db, again := h.take("web", 1), h.take("db", 2), h.take("again", 3)
@@ -269,11 +269,11 @@ func TestLN15GoneWithNetwork(t *testing.T) {
 	}
 }
 
-// goneWait is time enough for a server to be told.
+// goneWait is enough time to tell a server.
 const goneWait = 12 * time.Second
 
-// As long as somebody has an address of the server, that is asked; who has none any more holds nothing up, nor does one
-// whose address was lost.
+// A network keeps its DHCP server as long as somebody has an address from it. Who has none any more blocks
+// nothing, nor does a lost address.
 func TestLN15NoServerAnyMore(t *testing.T) {
 	h := newHarness(t)
 	web := h.take("web", 1)
@@ -295,7 +295,7 @@ func TestLN15NoServerAnyMore(t *testing.T) {
 	fine(t, none())
 }
 
-// TestLN15HolderOutlivesOwner: who has the lease of an owner that ends keeps it.
+// TestLN15HolderOutlivesOwner: when an owner ends, the holder of its lease keeps the lease.
 func TestLN15HolderOutlivesOwner(t *testing.T) {
 	h := newHarness(t)
 	h.edit(&ipam.AddReservation{Network: h.net, Owner: "web"})
@@ -308,7 +308,7 @@ func TestLN15HolderOutlivesOwner(t *testing.T) {
 	h.is(web, "")
 }
 
-// TestLN15NAK: a lease that the server refuses is lost at once, said once, and had again when the server gives it.
+// TestLN15NAK: a lease that the server refuses is lost at once, reported once, and bound when the server gives it.
 func TestLN15NAK(t *testing.T) {
 	h := newHarness(t)
 	web := h.take("web", 1)
@@ -332,8 +332,8 @@ func TestLN15NAK(t *testing.T) {
 	}
 }
 
-// TestLN15SilentServer: a lease lasts by its time, is asked for until then, and had again as soon as the server is
-// back, also by one that has forgotten it and is not alone.
+// TestLN15SilentServer: a lease lasts until it expires. Berth asks for it until then, and has it again as soon as
+// the server is back, also if the server has forgotten it and is not alone.
 func TestLN15SilentServer(t *testing.T) {
 	for _, forgot := range []bool{false, true} {
 		h := newHarness(t)
@@ -356,8 +356,8 @@ func TestLN15SilentServer(t *testing.T) {
 	}
 }
 
-// TestLN15ServerBack: what was given unconfirmed is confirmed within five seconds of the server's return, however many
-// there are.
+// TestLN15ServerBack: all unconfirmed leases are confirmed within five seconds of the server's return, however
+// many there are.
 func TestLN15ServerBack(t *testing.T) {
 	h := newHarness(t)
 	h.server.Size = 60
@@ -389,7 +389,7 @@ func TestLN15ServerBack(t *testing.T) {
 	}
 }
 
-// TestLN15OtherHost: the lease goes with the owner: who has the container renews, and the other host does nothing.
+// TestLN15OtherHost: the host that has the container renews the lease. The other host does nothing.
 func TestLN15OtherHost(t *testing.T) {
 	h := newHarness(t)
 	web := h.take("web", 1)

@@ -10,7 +10,7 @@ import (
 	"berth/store"
 )
 
-// meddled is a store before whose next Update something else happens.
+// meddled is a store that does something else before its next Update.
 type meddled struct {
 	store.Store
 	before func()
@@ -24,8 +24,8 @@ func (m *meddled) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return m.Store.Update(ctx, fn)
 }
 
-// TestLN15RenewedLate: a lease that is renewed between the look at the records, by which its time is over, and the
-// writing of it, is not lost, nor forgotten where it is kept for an owner.
+// TestLN15RenewedLate: Berth reads that a lease has expired. The lease is renewed before Berth writes that. It is
+// not lost, and not forgotten if it is kept for an owner.
 func TestLN15RenewedLate(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		h := newHarness(t)
@@ -41,7 +41,7 @@ func TestLN15RenewedLate(t *testing.T) {
 		h.wait(50 * time.Second)
 		h.server.Fail(ipam.LANSilent)
 		late := false
-		m.before = func() { // nothing is written before it is over
+		m.before = func() { // nothing is written before it expires
 			late = true
 			h.server.Fail("")
 			if err := lan.Of(h.s.Ledger).Schedule().Round(context.Background()); err != nil {

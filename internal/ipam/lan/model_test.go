@@ -17,17 +17,17 @@ type life struct {
 	*harness
 	mac     int
 	holds   netip.Addr // zero: the container is away
-	had     netip.Addr // what it had last
-	until   time.Time  // until when that is its own by what the server said last; zero: not at all
-	down    bool       // the server
-	known   bool       // an owner keeps it
-	ended   bool       // its owner has ended while it was away: it goes back to the server
+	had     netip.Addr // its last address
+	until   time.Time  // end of its lease by the server's last word; zero: it has none
+	down    bool       // the server is down
+	known   bool       // an owner keeps the address
+	ended   bool       // its owner ended while it was away: the address goes back to the server
 	printer int
 }
 
-// TestLN15Life: whatever comes between, one address has one holder here; a container that comes back while its lease
-// lasts has its address; what is bound is the server's word; and nobody has an address whose time is over without its
-// being said that it is lost.
+// TestLN15Life: whatever happens, an address has one holder here. A container that comes back while its lease
+// lasts has its address. The server has confirmed each bound lease. An expired address that somebody holds is
+// reported as lost.
 func TestLN15Life(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &life{harness: newHarness(t)}
@@ -85,7 +85,7 @@ func (l *life) turnServer(*rapid.T) {
 	}
 }
 
-// stranger has another machine get the address: the server has forgotten whose it is.
+// stranger gives the address to another machine. The server has forgotten whose it is.
 func (l *life) stranger(t *rapid.T) {
 	if !l.had.IsValid() || l.printer > 3 {
 		t.Skip("there is nothing to be taken")
@@ -99,7 +99,7 @@ func (l *life) passes(t *rapid.T) {
 	l.wait(time.Duration(rapid.IntRange(1, 200).Draw(t, "seconds")) * time.Second)
 }
 
-// absent lets time pass in which no daemon runs.
+// absent lets time pass while no daemon runs.
 func (l *life) absent(t *rapid.T) {
 	l.clock.Time = l.clock.Time.Add(time.Duration(rapid.IntRange(1, 200).Draw(t, "seconds")) * time.Second)
 	l.start("h1")
@@ -119,7 +119,7 @@ func (l *life) end(*rapid.T) {
 	l.known = false
 }
 
-// check holds the records to the server and to what the container has.
+// check compares the records with the server and with what the container has.
 func (l *life) check(t *rapid.T) {
 	if problems, err := l.s.Check(context.Background()); err != nil || len(problems) > 0 {
 		t.Fatalf("check: %q, %v", problems, err)

@@ -12,8 +12,8 @@ import (
 	"berth/store/mem"
 )
 
-// waitAway lets time pass in which nothing can be written, a round in each second, and tells how often the server was
-// asked for an address.
+// waitAway lets time pass while the store is away, with a round in each second. It returns how often the server
+// was asked for an address.
 func (h *harness) waitAway(d time.Duration, addr netip.Addr) (asks int) {
 	h.t.Helper()
 	h.server.Asked()
@@ -34,7 +34,7 @@ func (h *harness) waitAway(d time.Duration, addr netip.Addr) (asks int) {
 	return asks
 }
 
-// expires is until when an address is its holder's by the record.
+// expires returns when an address's lease ends by the record.
 func (h *harness) expires(addr netip.Addr) time.Time {
 	h.t.Helper()
 	all := ipamtest.ListLeases(h.t, h.s, ipam.LeaseFilter{Address: addr})
@@ -44,15 +44,15 @@ func (h *harness) expires(addr netip.Addr) time.Time {
 	return all[0].DHCP.Expires
 }
 
-// TestLN15StoreAway: what somebody has is renewed, and no more often than else, while nothing can be written and
-// another lease is over; the record is right again a second after the store is back.
+// TestLN15StoreAway: while the store is away, a lease is renewed, and no more often than otherwise, also while
+// another lease expires. The record is right a second after the store is back.
 func TestLN15StoreAway(t *testing.T) {
 	for _, another := range []bool{false, true} {
 		h := newHarness(t)
 		web := h.take("web", 1)
 		if another {
 			h.take("old", 2)
-			h.back(web.Next()) // it is over in two minutes
+			h.back(web.Next()) // it expires in two minutes
 		}
 		h.wait(50 * time.Second)
 		h.store.(*mem.Store).Cut(errors.New("its quorum is lost"))
@@ -76,8 +76,8 @@ func TestLN15StoreAway(t *testing.T) {
 	}
 }
 
-// TestLN15StoreAwayServerSilent: what the server said while nothing could be written goes by its time as what is
-// written: it is asked for until then, and lost when it is over.
+// TestLN15StoreAwayServerSilent: the server's answer while the store is away counts like a written one. Berth asks
+// for the address until the lease expires. Then the lease is lost.
 func TestLN15StoreAwayServerSilent(t *testing.T) {
 	h := newHarness(t)
 	web := h.take("web", 1)
@@ -98,7 +98,7 @@ func TestLN15StoreAwayServerSilent(t *testing.T) {
 	h.is(web, "held bound")
 }
 
-// TestLN15StoreAwayRefused: what the server has refused since is not what is written when the store is back.
+// TestLN15StoreAwayRefused: a lease that the server refused while the store was away is lost after that.
 func TestLN15StoreAwayRefused(t *testing.T) {
 	h := newHarness(t)
 	web := h.take("web", 1)

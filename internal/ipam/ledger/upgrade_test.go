@@ -19,7 +19,7 @@ import (
 
 var errNo = errors.New("no")
 
-// older is a room whose state has an older format. In it, each network's record has a byte too many.
+// older returns a stage whose state has an older format. In it, each network's record has an extra byte.
 func older(t *testing.T, format string) (r *ipamtest.Stage, today map[string]string) {
 	t.Helper()
 	r = ipamtest.New(t)
@@ -38,7 +38,7 @@ func older(t *testing.T, format string) (r *ipamtest.Stage, today map[string]str
 	return r, today
 }
 
-// shorten is a made-up step: it takes the byte off again.
+// shorten is a made-up step. It removes the byte again.
 func shorten(tx store.Tx) error {
 	return eachNetwork(tx, func(value []byte) []byte { return value[1:] })
 }
@@ -63,7 +63,7 @@ func nothing(store.Tx) error { return nil }
 
 func refuses(store.Tx) error { return errNo }
 
-// upgraded opens the room's state with these steps. It returns what was backed up, and what was said of the upgrade.
+// upgraded opens the stage's state with these steps. It returns the backup and the report of the upgrade.
 func upgraded(r *ipamtest.Stage, steps ledger.Upgrades) (backup map[string]string, said string, err error) {
 	_, err = service.Open(ctx, service.Config{Store: r.Store, Host: "h1", Now: r.Clock.Now,
 		Upgrading: ledger.Upgrading{
@@ -77,7 +77,7 @@ func upgraded(r *ipamtest.Stage, steps ledger.Upgrades) (backup map[string]strin
 	return backup, said, err
 }
 
-// A state of an older format is backed up as it is, and then upgraded step by step (GA-26).
+// A state of an older format is backed up unchanged, and then upgraded step by step (GA-26).
 func TestUpgrade(t *testing.T) {
 	for format, steps := range map[string]ledger.Upgrades{
 		"3": {3: shorten},
@@ -105,8 +105,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// Nothing is changed where a step or the backup fails, where the commit does, and where there is no way to today's
-// format.
+// Nothing changes if a step, the backup or the commit fails, or if no steps lead to today's format.
 func TestNoUpgrade(t *testing.T) {
 	for name, c := range map[string]struct {
 		format string

@@ -29,7 +29,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// known is what has been told: ranges by id, and addresses by range and address.
+// known holds the reported names: ranges by id, and addresses by range and address.
 type known struct {
 	mu     sync.Mutex
 	ranges map[ipam.ID]ipam.NamedRange
@@ -38,7 +38,7 @@ type known struct {
 	whole  int
 }
 
-// take takes over news, as they are described.
+// take applies news by the rules of NameNews.
 func (k *known) take(news *ipam.NameNews) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -77,14 +77,14 @@ func newKnown() *known {
 		has: map[ipam.ID]map[netip.Addr]ipam.NamedAddress{}}
 }
 
-// same tells whether two know the same.
+// same reports whether two have the same names.
 func (k *known) same(other *known) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return maps.Equal(k.ranges, other.ranges) && reflect.DeepEqual(k.has, other.has)
 }
 
-// owner of an address; empty: it has none.
+// owner returns the owner of an address, or "" if it has none.
 func (k *known) owner(addr string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -96,7 +96,7 @@ func (k *known) owner(addr string) string {
 	return ""
 }
 
-// follow has k follow what is told until the test ends.
+// follow returns a known that applies the news until the test ends.
 func follow(t *testing.T, tell func(context.Context) func(func(ipam.NameNews, error) bool)) *known {
 	t.Helper()
 	k := newKnown()
@@ -119,7 +119,7 @@ func follow(t *testing.T, tell func(context.Context) func(func(ipam.NameNews, er
 	return k
 }
 
-// comes waits for something to be so.
+// comes waits for a condition.
 func comes(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	late := time.Now().Add(30 * time.Second)
@@ -145,8 +145,7 @@ func newNetwork(name, cidr string) *ipam.CreateNetwork {
 	return &ipam.CreateNetwork{Name: name, Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix(cidr), Pool: true}}}
 }
 
-// TestFollows: whatever is planned, taken and given back, what was told piece by piece comes to what is told as a
-// whole.
+// TestFollows: whatever is planned, taken and released, the news piece by piece add up to the news as a whole.
 func TestFollows(t *testing.T) {
 	s, err := service.Open(t.Context(), service.Config{Store: mem.New(), Host: "alpha"})
 	must(t, err)
@@ -205,13 +204,13 @@ func TestFollows(t *testing.T) {
 	}
 }
 
-// holding is an address in a container's hands.
+// holding is an address that a container holds.
 type holding struct {
 	pool ipam.ID
 	addr netip.Addr
 }
 
-// container takes an address for a container, or gives one back.
+// container takes an address for a container, or releases one.
 func container(t *testing.T, s *service.Service, r *rand.Rand, held map[string]holding, done map[string]int) {
 	t.Helper()
 	name := fmt.Sprintf("c%d", r.IntN(6))
@@ -243,7 +242,7 @@ func rangeOf(t *testing.T, text string) (r ipam.Range) {
 	return r
 }
 
-// agree waits until what is known is what there is.
+// agree waits until the known names are the current names.
 func agree(t *testing.T, s interface {
 	Names(context.Context) (ipam.NameNews, error)
 }, k *known) {
@@ -257,8 +256,8 @@ func agree(t *testing.T, s interface {
 	})
 }
 
-// TestOtherHosts: what another host of the cluster commits is told here, as what this one does in its own store, also
-// where the shared store is reached later.
+// TestOtherHosts: this host reports what another host of the cluster commits, as it reports what it commits to its
+// own store, also if it reaches the shared store later.
 func TestOtherHosts(t *testing.T) {
 	first := mem.New()
 	mark := [4]byte{1}

@@ -22,10 +22,10 @@ import (
 
 var ctx = context.Background()
 
-// aCase is a row of testdata/cases.tsv: a case of another allocator, and how it is taken here.
+// aCase is a row of testdata/cases.tsv: a case of another allocator, and how Berth treats it.
 type aCase struct{ id, source, setup, action, expected, here string }
 
-// elsewhere tells whether the case waits for another room, or concerns no part of Berth.
+// elsewhere reports whether the case is tested later, or concerns no part of Berth.
 func (c aCase) elsewhere() bool {
 	return strings.HasPrefix(c.here, "later") || strings.HasPrefix(c.here, "not here")
 }
@@ -33,8 +33,7 @@ func (c aCase) elsewhere() bool {
 // casesInGo are cases, or parts of them, that scripts cannot write.
 var casesInGo = map[string]func(*testing.T){"C19": testCase19, "C67": testCase67, "C68": testCase68}
 
-// Each case of other allocators is run as its steps say (testdata/casesteps.tsv) or in Go, or is said to be taken
-// elsewhere.
+// Each case of other allocators runs by its steps (testdata/casesteps.tsv) or in Go, or the table says why not.
 func TestCases(t *testing.T) {
 	steps := map[string]string{}
 	for _, row := range rowsOf(t, "casesteps.tsv", 3) {
@@ -73,7 +72,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// rowsOf reads a table of testdata, less its head and comments.
+// rowsOf reads a table of testdata without its head and comments.
 func rowsOf(t *testing.T, name string, columns int) (rows [][]string) {
 	t.Helper()
 	for line := range strings.Lines(scriptFile(t, name)) {
@@ -89,7 +88,7 @@ func rowsOf(t *testing.T, name string, columns int) (rows [][]string) {
 	return rows
 }
 
-// names checks that the steps expect the code that the case does.
+// names checks that the steps expect the same code as the case.
 func (c aCase) names(t *testing.T, steps string) {
 	t.Helper()
 	if strings.Contains(c.here, "releasing what is free succeeds") {
@@ -118,7 +117,7 @@ func runCase(t *testing.T, script string) {
 	r.Run(strings.Join(steps, "\n"))
 }
 
-// bad refuses texts that are no ranges, wishes or subnets.
+// bad checks that Berth refuses a text as a range, wish or subnet.
 func bad(t *testing.T, what, text string) {
 	t.Helper()
 	var err error
@@ -129,7 +128,7 @@ func bad(t *testing.T, what, text string) {
 		_, err = ipam.ParseInterface(text)
 	case "badprefix":
 		if _, err = alloc.ParsePrefix(text); err != nil {
-			return // of another room's kind
+			return // a kind of package alloc
 		}
 	}
 	if ipamtest.KindOf(err) != "invalid" {
@@ -137,7 +136,7 @@ func bad(t *testing.T, what, text string) {
 	}
 }
 
-// testCase19: those who race for addresses get one each, and then there is none.
+// testCase19: when many race for addresses, each gets one until none is left.
 func testCase19(t *testing.T) {
 	for range 5 {
 		s := ipamtest.NewService(t, time.Now)
@@ -172,7 +171,7 @@ func testCase19(t *testing.T) {
 	}
 }
 
-// testCase67: no space, and no id.
+// testCase67: a request without a space, and one without an id.
 func testCase67(t *testing.T) {
 	r := ipamtest.New(t)
 	if _, err := r.S.RequestPool(ctx,
@@ -185,7 +184,7 @@ func testCase67(t *testing.T) {
 	}
 }
 
-// testCase68: so many takes, and which one is the last.
+// testCase68: n addresses are taken; which one is the last.
 func testCase68(t *testing.T) {
 	for _, tc := range []struct {
 		cidr string

@@ -12,13 +12,13 @@ import (
 	"berth/internal/ipam/ledger"
 )
 
-// jumps are what clocks do: all but the suspend are taken back a while later.
+// jumps are jumps of a clock. All but the suspend are undone a while later.
 var jumps = map[string]time.Duration{"a day back": -24 * time.Hour, "an hour back": -time.Hour,
 	"an hour ahead": time.Hour,
 	"a day ahead":   24 * time.Hour, "ten years ahead": 10 * 365 * 24 * time.Hour, "suspended": 8 * time.Hour}
 
-// TestJumps: whatever the clock does, events are in the order of what happened and say the time of the clock, none is
-// lost by it, a quarantine lasts no longer than the network says, and all that is shown agrees with what is given.
+// TestJumps: whatever the clock does, events are in the order of what happened, with the clock's times, and none
+// is lost. A quarantine lasts no longer than the network says. What Berth shows agrees with what it gives.
 func TestJumps(t *testing.T) {
 	for name, jump := range jumps {
 		for _, restarts := range []bool{false, true} {
@@ -58,11 +58,11 @@ func TestJumps(t *testing.T) {
 	}
 }
 
-// jumping is a room whose clock jumps.
+// jumping is a stage whose clock jumps.
 type jumping struct {
 	*ipamtest.Stage
 	restarts bool
-	told     int // events
+	told     int // number of events
 }
 
 func (j *jumping) events() []ipam.Event {
@@ -72,7 +72,7 @@ func (j *jumping) events() []ipam.Event {
 	return all
 }
 
-// step does something when the clock has moved.
+// step moves the clock and then runs a line.
 func (j *jumping) step(after time.Duration, line string) {
 	j.T.Helper()
 	j.Clock.Time = j.Clock.Time.Add(after)
@@ -93,7 +93,7 @@ func (j *jumping) step(after time.Duration, line string) {
 	j.told = len(all)
 }
 
-// says holds what says when it was against the clock.
+// says compares a time that Berth shows with the clock.
 func (j *jumping) says(what string, at time.Time) {
 	j.T.Helper()
 	if off := at.Sub(j.Clock.Time); off < 0 || off > time.Second {
@@ -101,12 +101,12 @@ func (j *jumping) says(what string, at time.Time) {
 	}
 }
 
-// lease is that of an address, or what is remembered of it.
+// lease returns the lease of an address, or its remembered one.
 func (j *jumping) lease(addr string) ipam.LeaseInfo {
 	return ipamtest.ListLeases(j.T, j.S, ipam.LeaseFilter{Address: netip.MustParseAddr(addr), Remembered: true})[0]
 }
 
-// trim trims the history, of which nothing is too old.
+// trim trims the history. No event is too old.
 func (j *jumping) trim() {
 	j.T.Helper()
 	fine(j.T, j.S.Trim(ctx))
@@ -115,8 +115,8 @@ func (j *jumping) trim() {
 	}
 }
 
-// agrees holds filters of events against all of them, and what is listed as free against what is given: so many
-// addresses, and the one that is reserved for a time where that is over.
+// agrees compares filtered events with all events, and the listed free addresses with those that Berth gives: n
+// addresses, and the one that was reserved for a time if that time is over.
 func (j *jumping) agrees(n int64) {
 	j.T.Helper()
 	all := j.events()
@@ -159,7 +159,7 @@ func (j *jumping) agrees(n int64) {
 	j.told = len(j.events())
 }
 
-// TestTrimPastAJump: events of a time when the clock was ahead go with those beside them.
+// TestTrimPastAJump: events with ids from a clock that was ahead are trimmed with their neighbours.
 func TestTrimPastAJump(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Line("network net1 subnet=192.0.2.0/29,pool")
@@ -175,7 +175,7 @@ func TestTrimPastAJump(t *testing.T) {
 	}
 }
 
-// TestThrownAwayAhead: while ids are ahead of the clock, containers that are thrown away share records as ever.
+// TestThrownAwayAhead: while ids are ahead of the clock, short-lived containers still share records.
 func TestThrownAwayAhead(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Line("network net1 subnet=192.0.2.0/29,pool")

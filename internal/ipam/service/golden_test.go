@@ -9,7 +9,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// shownOf is all that is shown.
+// shownOf returns all that Berth shows.
 func shownOf(t *testing.T, r *ipamtest.Stage) map[string]any {
 	t.Helper()
 	all := map[string]any{}
@@ -47,7 +47,7 @@ func TestGoldenKinds(t *testing.T) {
 	for _, rec := range golden.Records(t, "state.txt") {
 		kinds[rec.Key[0]] = true
 	}
-	// those of a cluster are in TestGoldenCluster; c is that of a copy, and such a state is refused
+	// TestGoldenCluster has the kinds of a cluster. c marks a copy, and such a state is refused.
 	for _, kind := range []byte("adefgiklmnopstuwx") {
 		if !kinds[kind] {
 			t.Errorf("it has no record of the kind %c", kind)
@@ -55,7 +55,7 @@ func TestGoldenKinds(t *testing.T) {
 	}
 }
 
-// GA-26, formats: a state of 1.0 opens, is sound, and shows what it showed.
+// GA-26, formats: a state of 1.0 opens, is sound, and shows the same as in 1.0.
 func TestGoldenState(t *testing.T) {
 	r := ipamtest.Golden(t)
 	r.Open()
@@ -65,7 +65,7 @@ func TestGoldenState(t *testing.T) {
 	golden.JSON(t, "shown.json", shownOf(t, r))
 }
 
-// GA-26, invariant 5: the ids that Docker knows are good, who asks again gets what was theirs, and all of it can end.
+// GA-26, invariant 5: Docker's ids stay valid, repeated requests get the same addresses, and all of it can end.
 func TestGoldenStateGoesOn(t *testing.T) {
 	r := ipamtest.Golden(t)
 	r.Open()
@@ -87,5 +87,5 @@ func TestGoldenStateGoesOn(t *testing.T) {
 			t.Errorf("the end of %s: %v", name, err)
 		}
 	}
-	r.Run("show networks -> net1 office seen spare") // Docker's own ended with it
+	r.Run("show networks -> net1 office seen spare") // Docker's own networks ended with their pools
 }

@@ -13,11 +13,11 @@ import (
 	"berth/store"
 )
 
-// goldenLease is a lease of the golden state that is copied to make many: its MAC has the last byte 24.
+// goldenLease is the lease of the golden state that manyLeases copies. Its MAC has the last byte 24.
 var goldenLease = netip.MustParseAddr("2001:db8:1::77")
 
-// manyLeases writes n copies of the record of goldenLease as 1.0 wrote it. Each has an address, an id and a MAC of its
-// own. No code of today encodes them.
+// manyLeases writes n copies of the record of goldenLease as 1.0 wrote it, each with its own address, id and MAC.
+// No code of today encodes them.
 func manyLeases(t *testing.T, r *ipamtest.Stage, n int) {
 	t.Helper()
 	var subnet ipam.ID
@@ -27,7 +27,7 @@ func manyLeases(t *testing.T, r *ipamtest.Stage, n int) {
 			subnet, value = of, rec.Value
 		}
 	}
-	const id = 1767323045000044 // of the event that made it, as shown.json has it
+	const id = 1767323045000044 // of the event that made it, as in shown.json
 	was, mac := binary.AppendUvarint(nil, id), []byte{2, 0, 0, 0, 0, 24}
 	if !bytes.Contains(value, was) || !bytes.Contains(value, mac) {
 		t.Fatalf("the golden lease of %s has not the id %d and the MAC %x: %x", goldenLease, id, mac, value)
@@ -52,7 +52,7 @@ func manyLeases(t *testing.T, r *ipamtest.Stage, n int) {
 	}
 }
 
-// TestGoldenManyLeases: a state of 1.0 with a million leases opens, is sound, and goes on; under -short with fewer.
+// TestGoldenManyLeases: a state of 1.0 with a million leases opens, is sound, and works; with -short it has fewer.
 func TestGoldenManyLeases(t *testing.T) {
 	many := 1_000_000
 	if testing.Short() {

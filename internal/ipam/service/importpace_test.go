@@ -8,8 +8,7 @@ import (
 	"berth/store/mem"
 )
 
-// The transactions of an import grow as long as nobody else asks for anything, and are small again as soon as somebody
-// does.
+// The transactions of an import grow while nobody else writes. They are small again after another write.
 func TestPace(t *testing.T) {
 	l := ledger.New(ledger.Config{Store: mem.New(), Host: "h1"})
 	if err := l.Load(t.Context()); err != nil {

@@ -17,7 +17,7 @@ import (
 	"berth/store/mem"
 )
 
-// wish reads a Docker network's wish for a subnet, in the few forms that these tests have.
+// wish reads a Docker network's wish for a subnet, in the few forms of these tests.
 func wish(n ipam.EngineNetwork, sub ipam.EngineSubnet) (ipam.PoolRequest, error) {
 	if n.Driver != "berth" {
 		return ipam.PoolRequest{}, errors.New("its addresses are another driver's")
@@ -29,7 +29,7 @@ func wish(n ipam.EngineNetwork, sub ipam.EngineSubnet) (ipam.PoolRequest, error)
 	return req, nil
 }
 
-// engine is what runs: two Docker networks, of which one has both families, and three containers.
+// engine returns what runs: two Docker networks, one of them with both families, and three containers.
 func engine() ipam.EngineView {
 	return ipam.EngineView{Host: "h1", Networks: []ipam.EngineNetwork{
 		{ID: "n1", Name: "front", Driver: "berth", Subnets: []ipam.EngineSubnet{
@@ -52,8 +52,8 @@ func engine() ipam.EngineView {
 	}}
 }
 
-// BO-4: what runs is known again in a store that forgets: nobody is given an address that runs, whatever MAC and name
-// he says, the ids that the engine keeps are those of before, and a release is one.
+// BO-4: a store that forgets learns again what runs. Nobody else gets an address that runs, whatever their MAC and
+// name. The ids that the engine keeps stay the same. A release works.
 func TestBO4Rebuilt(t *testing.T) {
 	before := ipamtest.Forgetful(t)
 	fine(t, before.S.Rebuild(ctx, engine(), wish))
@@ -108,7 +108,7 @@ func TestBO4Rebuilt(t *testing.T) {
 	}
 }
 
-// BO-4: what cannot be made is told of, and the rest is there.
+// BO-4: Berth reports what it cannot rebuild, and rebuilds the rest.
 func TestBO4RebuiltInPart(t *testing.T) {
 	view := engine()
 	view.Networks = append(view.Networks,
@@ -140,7 +140,7 @@ func TestBO4RebuiltInPart(t *testing.T) {
 	}
 }
 
-// BO-4: a planned network that was forgotten is there again, with what runs on it.
+// BO-4: a forgotten planned network is rebuilt, with what runs on it.
 func TestBO4Replanned(t *testing.T) {
 	view := engine()
 	view.Networks[0].Options = map[string]string{"network": "street"}
@@ -157,7 +157,7 @@ func TestBO4Replanned(t *testing.T) {
 	}
 }
 
-// BO-5: in a state that is rebuilt from what runs a second reservation of an address is refused, whoever asks.
+// BO-5: in a state that is rebuilt from what runs, a second reservation of an address is refused for every owner.
 func TestBO5Forgets(t *testing.T) {
 	r := ipamtest.Forgetful(t)
 	reserve := func(owner, wishes string) error {
@@ -183,8 +183,8 @@ func TestBO5Forgets(t *testing.T) {
 	}
 }
 
-// BO-5, BO-9: there, too, a bind of several addresses uses each once, and again it binds what is there; what another
-// has is a second use.
+// BO-5, BO-9: there, a bind of several addresses uses each once. A repeated bind gives the same addresses. A bind
+// to another owner's address is refused.
 func TestBO5ForgetsBind(t *testing.T) {
 	r := ipamtest.Forgetful(t)
 	r.Edit(&ipam.CreateNetwork{Name: "n",
@@ -207,8 +207,8 @@ func TestBO5ForgetsBind(t *testing.T) {
 	}
 }
 
-// LN-15: a network whose DHCP server chooses the addresses is known again while nobody answers on the LAN; what runs is
-// asked of the server once it does, as whom it was got before.
+// LN-15: a network whose DHCP server chooses the addresses is rebuilt while no server answers on the LAN. When the
+// server answers, Berth asks it for the running addresses with the same client as before.
 func TestLN15Rebuilt(t *testing.T) {
 	clock := ipamtest.NewClock()
 	server := ipamtest.NewLANServer(clock.Now)

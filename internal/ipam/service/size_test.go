@@ -11,7 +11,7 @@ import (
 	"berth/store/mem"
 )
 
-// recordsOf are how many records a state has, and their bytes, with as many leases out of a pool of a whole subnet.
+// recordsOf returns the number of a state's records, and their bytes, for n leases from a pool of a whole subnet.
 func recordsOf(t *testing.T, subnet string, leases int) (records, size int) {
 	t.Helper()
 	st := mem.New()
@@ -42,14 +42,14 @@ func recordsOf(t *testing.T, subnet string, leases int) (records, size int) {
 	return records, size
 }
 
-// TestPoolSize: a pool costs what is held of it. A /64 takes as many records as a /24, and but for the length of an
-// address as many bytes (GA-28).
+// TestPoolSize: the size of a state depends on the leases, not on the pool. A /64 takes as many records as a /24,
+// and as many bytes apart from the longer addresses (GA-28).
 func TestPoolSize(t *testing.T) {
 	for _, leases := range []int{0, 1, 100} {
 		records, size := recordsOf(t, "2001:db8::/64", leases)
 		for _, other := range []struct {
 			subnet string
-			longer int // an address, in bytes; a lease has it three times with its event
+			longer int // bytes by which an address is longer; a lease has it three times with its event
 		}{{"2001:db8::/120", 0}, {"10.20.0.0/24", 12}} {
 			n, bytes := recordsOf(t, other.subnet, leases)
 			if most := bytes + 64 + other.longer*(3*leases+8); n != records || size > most {

@@ -22,8 +22,8 @@ import (
 
 var ctx = context.Background()
 
-// TestCopySpaces takes all but the local space to a shared store, where it is what it was, for the engine, too, and
-// back again.
+// TestCopySpaces copies all but the local space to a shared store and back. Each store shows the same as the one
+// before, also to the engine.
 func TestCopySpaces(t *testing.T) {
 	r := newCopyRoom(t).withElastic()
 	own, cluster := r.own(), r.cluster("h1", r.member)
@@ -63,7 +63,7 @@ func TestCopySpaces(t *testing.T) {
 	if diff := cmp.Diff(want, seen(t, other, "global", "lab")); diff != "" {
 		t.Fatalf("another host sees:\n%s", diff)
 	}
-	r.Open() // its daemon is not refused
+	r.Open() // the daemon is not refused
 	checked(t, r.S, cluster, other)
 	if _, err := stores.CopySpaces(ctx, own.Ledger, cluster.Ledger, ipam.CopyOptions{}); !errors.Is(err,
 		ipam.ErrNotFound) {
@@ -71,7 +71,7 @@ func TestCopySpaces(t *testing.T) {
 	}
 
 	if _, err := cluster.Edit(ctx, ipam.EditOptions{}, &ipam.RemoveHost{Name: "h2", Off: true}); err != nil {
-		t.Fatal(err) // what it shares would stay
+		t.Fatal(err) // elastic addresses that it shares would stay
 	}
 	back := ipamtest.New(t)
 	again, err := service.Open(ctx,
@@ -92,7 +92,7 @@ func TestCopySpaces(t *testing.T) {
 	}
 }
 
-// The engine goes on with its pools in the store that they were copied to: every id stays what it is.
+// The engine can use its pools in the store to which they were copied: every id stays the same.
 func TestCopiedPoolsGoOn(t *testing.T) {
 	r := newCopyRoom(t)
 	own, cluster := r.own(), r.cluster("h1", r.member)
@@ -101,7 +101,7 @@ func TestCopiedPoolsGoOn(t *testing.T) {
 		ipam.AddressRequest{Pool: r.Pools["A"], MAC: ipamtest.MAC(7)}); ipamtest.KindOf(err) != "notfound" {
 		t.Errorf("the source still gives addresses: %v", err)
 	}
-	for n, want := range map[int]string{2: "192.0.2.14/24", 3: "192.0.2.15/24"} { // which it had, and has
+	for n, want := range map[int]string{2: "192.0.2.14/24", 3: "192.0.2.15/24"} { // each had it before
 		if got, err := cluster.RequestAddress(ctx, ipam.AddressRequest{Pool: r.Pools["A"],
 			MAC: ipamtest.MAC(n)}); err != nil ||
 			got.String() != want {
@@ -124,7 +124,7 @@ func TestCopiedPoolsGoOn(t *testing.T) {
 	checked(t, r.S, cluster)
 }
 
-// What collides is refused before anything is written, and both are named.
+// A copy that collides is refused before anything is written. The refusal names both sides.
 func TestCopyCollides(t *testing.T) {
 	for name, tc := range map[string]struct {
 		there ipam.Edit
@@ -164,7 +164,7 @@ func TestCopyCollides(t *testing.T) {
 	}
 }
 
-// Refusals that are no collisions. Nothing is written.
+// Copies are refused for other reasons than collisions. Nothing is written.
 func TestCopyRefused(t *testing.T) {
 	r := newCopyRoom(t)
 	own, cluster := r.own(), r.cluster("h1", r.member)
@@ -198,7 +198,7 @@ func TestCopyRefused(t *testing.T) {
 	}
 }
 
-// The host's own store is its own: what was taken there under another name of the host is this one's.
+// A host's own store belongs to it. Leases that it took under another host name are copied as its own.
 func TestCopiedHost(t *testing.T) {
 	r := newCopyRoom(t)
 	own, err := service.Open(ctx,
@@ -218,7 +218,7 @@ func TestCopiedHost(t *testing.T) {
 	checked(t, cluster)
 }
 
-// An event whose id another event of the target has goes to the next one.
+// An event whose id is taken in the target gets the next free id.
 func TestCopyMeetsEvents(t *testing.T) {
 	r := newCopyRoom(t)
 	own, cluster := r.own(), r.cluster("h1", r.member)
@@ -244,7 +244,7 @@ func TestCopyMeetsEvents(t *testing.T) {
 	})
 	fine(t, err)
 	taken := []uint64{ids[0], ids[2], ids[2] + 1}
-	theirs := records[events[0].ID] // which is of none of the spaces that are copied
+	theirs := records[events[0].ID] // an event outside the copied spaces
 	err = r.common.Update(ctx, func(tx store.Tx) error {
 		for _, id := range taken {
 			if err := tx.Put(key(id), []byte(theirs)); err != nil {
@@ -262,7 +262,7 @@ func TestCopyMeetsEvents(t *testing.T) {
 	}
 	there := ipamtest.Dump(t, r.common)
 	at := uint64(0)
-	for len(ids) > 0 { // they are there in their order, each a little later at most
+	for len(ids) > 0 { // they are in the same order, each at most a little later
 		at = max(at+1, ids[0])
 		if at > ids[0]+100 {
 			break

@@ -21,11 +21,11 @@ import (
 	"berth/store/storetest"
 )
 
-// cutting is a handle of a shared store, one update of which fails.
+// cutting is a handle of a shared store in which one update fails.
 type cutting struct {
 	*mem.Store
 	updates, at int
-	fail        func(*mem.Store) error // prepares that the update fails, or has failed it already
+	fail        func(*mem.Store) error // makes the update fail, or fails it itself
 }
 
 func (c *cutting) Update(ctx context.Context, fn func(store.Tx) error) error {
@@ -38,8 +38,8 @@ func (c *cutting) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return c.Store.Update(ctx, fn)
 }
 
-// The ways in which an update of either store fails. Of an unknown outcome the caller does not know which of the two it
-// is.
+// The ways in which an update of either store fails. Some hide the outcome: the caller does not know whether the
+// update was made.
 var (
 	ownFaults = []storetest.Fault{
 		{Before: fmt.Errorf("%w: full", store.ErrNoSpace)}, {After: errors.New("broken")}, {Lost: errors.New("broken")}}
@@ -49,18 +49,18 @@ var (
 		func(s *mem.Store) error { s.LoseNext(false); return nil }}
 )
 
-// copyRun is a copy in one direction, a transaction of which fails.
+// copyRun is a copy in one direction. One of its transactions fails.
 type copyRun struct {
 	*copyRoom
 	toShared bool
 	spaces   []string
-	local    []string // what the host's own store shows besides
-	want     []string // what the source shows, and then the target
+	local    []string // what the host's own store shows of the local space
+	want     []string // what the source shows, and later the target
 	cut      *cutting
-	looks    int // of other hosts
+	looks    int // how often other hosts looked
 }
 
-// newCopyRun makes everything ready for a copy to the shared store, or from it.
+// newCopyRun prepares a copy to the shared store, or from it.
 func newCopyRun(t testing.TB, toShared bool) *copyRun {
 	return newCopyRunOf(t, newCopyRoom(t).withElastic(), toShared)
 }
@@ -75,7 +75,7 @@ func newCopyRunOf(t testing.TB, room *copyRoom, toShared bool) *copyRun {
 	return r
 }
 
-// copyStart is what a copyRun begins with: made and looked through once, and put there again for each that is cut off.
+// copyStart is the start of a copyRun, made and read once. Each copy that is cut off begins with it.
 type copyStart struct {
 	made   *copyRun
 	own    map[string]string // records by their keys
@@ -87,7 +87,7 @@ func newCopyStart(t testing.TB, toShared bool) *copyStart {
 	return &copyStart{made: r, own: raw(t, r.Store), common: raw(t, r.common)}
 }
 
-// again is the same start in stores of a test's own.
+// again makes the same start in the test's own stores.
 func (s *copyStart) again(t testing.TB) *copyRun {
 	if *ipamtest.OverEtcd != "" {
 		return newCopyRun(t, s.made.toShared)
@@ -107,7 +107,7 @@ func (s *copyStart) again(t testing.TB) *copyRun {
 		spaces: s.made.spaces, local: s.made.local, want: s.made.want}
 }
 
-// raw are all records of a store.
+// raw returns all records of a store.
 func raw(t testing.TB, st store.Store) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -141,7 +141,7 @@ func putAll(t testing.TB, st store.Store, all map[string]string) {
 	}
 }
 
-// services opens both stores as a process does that copies.
+// services opens both stores like a process that copies.
 func (r *copyRun) services() (from, to *service.Service) {
 	r.T.Helper()
 	own := r.own()
@@ -167,7 +167,7 @@ func (r *copyRun) copyWith(from, to *service.Service, opt ipam.CopyOptions) erro
 	return err
 }
 
-// fail has one update of one of the stores fail, in one of three ways.
+// fail makes one update of one of the stores fail, in one of three ways.
 func (r *copyRun) fail(own bool, at, way int) {
 	if !own {
 		r.cut.at, r.cut.fail = at, sharedFaults[way]
@@ -181,7 +181,7 @@ func (r *copyRun) fail(own bool, at, way int) {
 	})
 }
 
-// shownBy is what a daemon of the host shows, and another host's: nothing, where the host's own store is refused.
+// shownBy returns what the daemons of the host and of another host show. own is empty if the own store is refused.
 func (r *copyRun) shownBy() (own, other []string, refused error) {
 	r.T.Helper()
 	s, err := service.Open(ctx, service.Config{Store: r.Store, Host: "h1", Now: r.Clock.Now,
@@ -198,7 +198,7 @@ func (r *copyRun) shownBy() (own, other []string, refused error) {
 	theirs := r.cluster(name, &ipam.Member{Host: ipam.NewID(), Session: ipam.NewID(), Mark: r.member.Mark})
 	checked(r.T, theirs)
 	other = withoutEvents(seen(r.T, theirs))
-	if !r.toShared { // elastic addresses that another host has, too, stay
+	if !r.toShared { // elastic addresses would stay if another host had them, too
 		if _, err := theirs.Edit(ctx, ipam.EditOptions{}, &ipam.RemoveHost{Name: name, Off: true}); err != nil {
 			r.T.Fatal(err)
 		}
@@ -206,12 +206,12 @@ func (r *copyRun) shownBy() (own, other []string, refused error) {
 	return own, other, err
 }
 
-// withoutEvents leaves out the events: they are history, which may be in both stores for a time.
+// withoutEvents leaves out the events: they are history, and may be in both stores for a time.
 func withoutEvents(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.HasPrefix(line, "event ") })
 }
 
-// inOneAtMost fails where any network or lease is shown by both.
+// inOneAtMost fails if both show the same network or lease.
 func (r *copyRun) inOneAtMost(own, other []string) {
 	r.T.Helper()
 	for _, line := range own {
@@ -229,7 +229,7 @@ func (r *copyRun) inOneAtMost(own, other []string) {
 	}
 }
 
-// moved fails unless the target has everything, with its events, and the source nothing.
+// moved fails unless the target has everything, with its events, and the source has nothing.
 func (r *copyRun) moved() {
 	r.T.Helper()
 	from, to := r.services()
@@ -249,8 +249,8 @@ func (r *copyRun) moved() {
 	}
 }
 
-// TestCopyCutOff has each transaction of a copy fail, in either store and in each way: nothing is ever in both stores,
-// no network is seen in part, and the same command goes on with it, or takes it back as long as that is possible.
+// TestCopyCutOff makes each transaction of a copy fail, in either store and each way. Nothing is ever in both
+// stores, and no network is seen in part. The same command continues the copy, or takes it back while possible.
 func TestCopyCutOff(t *testing.T) {
 	drawn := storetest.Drawn(t, 4)
 	for _, toShared := range []bool{true, false} {
@@ -309,14 +309,14 @@ func copyCutOff(t *testing.T, start *copyStart, own bool, at, way int, undo bool
 	r.moved()
 }
 
-// takenBack takes back a copy, or, where its source has let go, finishes it: each space is in one store then, with its
-// events.
+// takenBack takes back a copy. If the source has already let go, the copy can only continue. After a copy is taken
+// back, each space is in one store, with its events.
 func (r *copyRun) takenBack(stopped error) {
 	r.T.Helper()
 	switch err := r.copy(ipam.CopyOptions{Undo: true}); {
 	case err == nil, errors.Is(err, ipam.ErrNotFound):
 	case errors.Is(err, ipam.ErrInUse) && strings.Contains(err.Error(), "has let go of it"):
-		return // it only goes on
+		return // the copy can only continue
 	default:
 		r.T.Fatalf("it stopped (%v), and is not taken back: %v", stopped, err)
 	}

@@ -21,7 +21,7 @@ func elasticRange(t testing.TB, text string) (r ipam.Range) {
 	return r
 }
 
-// elasticRecords are the records of accounts, ranges and addresses, less what edges have of them.
+// elasticRecords returns the records of accounts, ranges and addresses, without those of edges.
 func elasticRecords(all map[string]string) map[string]string {
 	found := map[string]string{}
 	for key, value := range all {
@@ -32,8 +32,8 @@ func elasticRecords(all map[string]string) map[string]string {
 	return found
 }
 
-// TestCopyElastic takes accounts, ranges, addresses and associations to a shared store byte for byte, ids, times and
-// history with them, and what was mapped is taken over by nobody.
+// TestCopyElastic copies accounts, ranges, addresses and associations to a shared store byte for byte, with ids,
+// times and history. No host takes over what was mapped.
 func TestCopyElastic(t *testing.T) {
 	r := newCopyRoom(t).withElastic()
 	own, cluster := r.own(), r.cluster("h1", r.member)
@@ -68,8 +68,8 @@ func TestCopyElastic(t *testing.T) {
 	checked(t, own, cluster)
 }
 
-// TestCopyElasticUndone: what was copied and is taken back leaves the target as it was, with its own accounts, ranges
-// and addresses.
+// TestCopyElasticUndone: a copy that is taken back leaves the target as it was, with its own accounts, ranges and
+// addresses.
 func TestCopyElasticUndone(t *testing.T) {
 	r := newCopyRun(t, true)
 	other := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.ID{2}, Mark: r.member.Mark})
@@ -100,7 +100,7 @@ func TestCopyElasticUndone(t *testing.T) {
 			t.Fatalf("cut off in transaction %d, and taken back:\n%s", at, diff)
 		}
 	}
-	// an account that says the same is one
+	// an account with the same values is no collision
 	if _, err := other.Edit(ctx, ipam.EditOptions{}, &ipam.CreateAccount{Account: "shop", Domain: "d", Quota: &quota,
 		Owners: []string{"db"}}); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestCopyElasticUndone(t *testing.T) {
 	}
 }
 
-// TestCopyElasticRefused: what collides is refused with its reason before anything is written.
+// TestCopyElasticRefused: a copy that collides is refused with the reason before anything is written.
 func TestCopyElasticRefused(t *testing.T) {
 	reserve := func(network string) []ipam.Edit {
 		on := "on"
@@ -173,8 +173,8 @@ func TestCopyElasticRefused(t *testing.T) {
 	}
 }
 
-// TestCopyElasticStays: what hosts share stays theirs when one of them leaves, and an association that would be cut is
-// named.
+// TestCopyElasticStays: elastic addresses that hosts share stay when one host leaves. The refusal names an
+// association that the copy would cut.
 func TestCopyElasticStays(t *testing.T) {
 	r := newCopyRun(t, false)
 	other := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.ID{2}, Mark: r.member.Mark})

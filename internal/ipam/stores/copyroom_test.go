@@ -53,7 +53,7 @@ const planToCopy = `
 	ask H mac=9
 `
 
-// copyRoom is a host's own store with planToCopy, and a store that it shares.
+// copyRoom is a host's own store with planToCopy, and a store that the host shares.
 type copyRoom struct {
 	*ipamtest.Stage
 	member *ipam.Member
@@ -69,8 +69,8 @@ func newCopyRoom(t testing.TB) *copyRoom {
 	return r
 }
 
-// withElastic gives the room elastic addresses of every kind: associated on lan, applied by the edge, merely allocated,
-// and released.
+// withElastic adds elastic addresses of every kind: associated on lan, applied by the edge, only allocated, and
+// released.
 func (r *copyRoom) withElastic() *copyRoom {
 	r.T.Helper()
 	on, quota := "on", 3
@@ -106,7 +106,7 @@ func (r *copyRoom) own() *service.Service {
 	return s
 }
 
-// cluster opens the shared store as a host, through a handle of its own.
+// cluster opens the shared store as a host, through its own handle.
 func (r *copyRoom) cluster(host string, member *ipam.Member) *service.Service {
 	r.T.Helper()
 	s, err := service.Open(ctx,
@@ -124,7 +124,7 @@ func mustCopy(t testing.TB, from, to *service.Service, opt ipam.CopyOptions) ipa
 	return report
 }
 
-// seen is all that a service shows, of one space or of all, in an order of its own.
+// seen returns all that a service shows, of the given spaces or of all, in its own order.
 func seen(t testing.TB, s *service.Service, spaces ...string) (lines []string) {
 	t.Helper()
 	in := func(space string) bool { return len(spaces) == 0 || slices.Contains(spaces, space) }
@@ -164,7 +164,7 @@ func seen(t testing.TB, s *service.Service, spaces ...string) (lines []string) {
 	return lines
 }
 
-// seenElastic is what a service shows of elastic addresses and their ranges.
+// seenElastic returns what a service shows of elastic addresses and their ranges.
 func seenElastic(t testing.TB, s *service.Service) (lines []string) {
 	t.Helper()
 	all, err := s.Elastics(ctx, "", netip.Addr{}, 0)
@@ -184,7 +184,7 @@ func seenElastic(t testing.TB, s *service.Service) (lines []string) {
 	return lines
 }
 
-// copiedKinds are the records of the kinds that are copied, less those of before.
+// copiedKinds returns the records of the copied kinds, without those in before.
 func copiedKinds(all, before map[string]string) map[string]string {
 	all = maps.Clone(all)
 	maps.DeleteFunc(all, func(key, _ string) bool {

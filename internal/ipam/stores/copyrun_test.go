@@ -31,8 +31,8 @@ func (r *copyRun) cutOffAt(n int) error {
 	return r.copyWith(from, to, ipam.CopyOptions{})
 }
 
-// A copy that was cut off before the source let go leaves the host's daemon as it was. What that gives and takes back
-// meanwhile is copied, too, when the copy is gone on with.
+// A copy that was cut off before the source let go leaves the host's daemon as it was. Addresses that the daemon
+// gives and takes back meanwhile are copied, too, when the copy continues.
 func TestCopyServedMeanwhile(t *testing.T) {
 	r := newCopyRun(t, true)
 	if err := r.cutOffAt(9); err == nil {
@@ -57,7 +57,7 @@ func TestCopyServedMeanwhile(t *testing.T) {
 	r.moved()
 }
 
-// What ends by its time while it is copied has ended in the target.
+// A reservation that expires during a copy has ended in the target.
 func TestCopyEndsMeanwhile(t *testing.T) {
 	r := newCopyRun(t, true)
 	r.Open()
@@ -74,7 +74,7 @@ func TestCopyEndsMeanwhile(t *testing.T) {
 		if steps++; steps%3 == 0 && steps < 200 {
 			r.Clock.Time = r.Clock.Time.Add(20 * time.Second)
 		}
-		if steps%10 == 0 { // another host ends what is over, also in what it does not see
+		if steps%10 == 0 { // another host ends expired reservations, also in spaces that it does not see
 			if _, err := other.RequestPool(ctx,
 				ipam.PoolRequest{Space: "far",
 					CIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 60, byte(steps / 10), 0}), 24)}); err != nil {
@@ -90,7 +90,7 @@ func TestCopyEndsMeanwhile(t *testing.T) {
 		fine(t, r.copy(ipam.CopyOptions{}))
 	}
 	_, to = r.services()
-	// before which it ends what is over
+	// this edit first ends what has expired
 	if _, err := to.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: "after", Space: "far"}); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestCopyEndsMeanwhile(t *testing.T) {
 	checked(t, to, other)
 }
 
-// tampered is a store that shows one record otherwise than it is.
+// tampered is a store that shows one record changed.
 type tampered struct {
 	store.Store
 	prefix string
@@ -136,7 +136,7 @@ func (s *tampered) View(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// A source does not let go of what is read back otherwise than it was written, whatever record that is in.
+// A source does not let go if any record, of any kind, is read back otherwise than it was written.
 func TestCopyReadBackDiffers(t *testing.T) {
 	start := newCopyStart(t, true)
 	for _, prefix := range []string{"a", "d", "e", "l", "n", "p"} {
@@ -157,7 +157,7 @@ func TestCopyReadBackDiffers(t *testing.T) {
 	}
 }
 
-// A copy of another host is not gone on with here, nor taken back, and one of the other direction is ended first.
+// This host neither continues nor takes back a copy of another host. A copy in the other direction must end first.
 func TestCopyOfAnother(t *testing.T) {
 	r := newCopyRun(t, true)
 	if err := r.cutOffAt(9); err == nil {
@@ -182,10 +182,10 @@ func TestCopyOfAnother(t *testing.T) {
 	r.fail(false, 30, 0)
 }
 
-// Other hosts neither use, change nor add to what is copied out of the store that they share, and nobody copies what an
-// import is in.
+// Other hosts neither use nor change nor extend a space that is being copied out of the store that they share.
+// Nobody copies a space into which an import runs.
 func TestCopyKeepsOthersOff(t *testing.T) {
-	r := newCopyRunOf(t, newCopyRoom(t), false) // elastic addresses would stay, because the other host has them
+	r := newCopyRunOf(t, newCopyRoom(t), false) // elastic addresses would stay, because the other host has them, too
 	other := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.ID{2}, Mark: r.member.Mark})
 	from, to := r.services()
 	more := ipam.Plan{Networks: []ipam.PlannedNetwork{{Name: "lan", Space: "global",
@@ -216,7 +216,7 @@ func TestCopyKeepsOthersOff(t *testing.T) {
 	r.moved()
 
 	own := r.own()
-	large := ipam.Plan{Networks: []ipam.PlannedNetwork{ipamtest.DynamicPlan()}} // of several transactions
+	large := ipam.Plan{Networks: []ipam.PlannedNetwork{ipamtest.DynamicPlan()}} // takes several transactions
 	large.Networks[0].Name, large.Networks[0].Space = "large", ipam.GlobalSpace
 	tried = false
 	_, err = own.Import(ctx, large, ipam.ImportOptions{Progress: func(int, int) {
@@ -234,7 +234,7 @@ func TestCopyKeepsOthersOff(t *testing.T) {
 	}
 }
 
-// Two hosts copy to one shared store at the same time, while a third one works there: each space comes from one of
+// Two hosts copy to one shared store at the same time, while a third one works there. Each space comes from one of
 // them, as a whole.
 func TestCopyTogether(t *testing.T) {
 	r := newCopyRun(t, true)
@@ -288,7 +288,7 @@ func TestCopyTogether(t *testing.T) {
 	}
 }
 
-// Whatever is in a space comes back as it was.
+// A space that is copied there and back is the same again.
 func TestCopyThereAndBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := ipamtest.NewScribe(t, ipamtest.DrawnDir(t), "a.db")
@@ -328,7 +328,7 @@ func TestCopyThereAndBack(t *testing.T) {
 	})
 }
 
-// exportedSpace is all that is planned in a space, as text.
+// exportedSpace returns the plan of a space as text.
 func exportedSpace(t *rapid.T, s *service.Service, space string) string {
 	var b strings.Builder
 	for n, err := range s.Export(ctx, "") {
@@ -342,7 +342,7 @@ func exportedSpace(t *rapid.T, s *service.Service, space string) string {
 	return b.String()
 }
 
-// rerunShared is a handle that takes in late what others commit, and then runs its functions again.
+// rerunShared returns a handle that applies other hosts' commits late, and then runs its functions again.
 func rerunShared(common *mem.Store) store.Shared {
 	handle := common.Join()
 	handle.Lag(true)

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestGoldenCopy: the mark of a copy that a Berth of 1.0 began. The golden state has none, because it would be refused.
+// TestGoldenCopy reads the mark of a copy that Berth 1.0 began. The golden state has none: it would be refused.
 func TestGoldenCopy(t *testing.T) {
 	mark := &copyMark{ID: ipam.ID{1}, Space: "lab", Host: "h1", HostID: ipam.ID{2}, Stage: copyReleased,
 		Command: "berth state move", Actor: "root", Began: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),

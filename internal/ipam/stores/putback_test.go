@@ -19,7 +19,7 @@ import (
 	"berth/store/mem"
 )
 
-// clusterBackup is a store with the records of a cluster.
+// clusterBackup returns a store with the records of a cluster.
 func clusterBackup(t *testing.T) (st *mem.Store, r *copyRoom, shown []string) {
 	r = newCopyRoom(t)
 	cluster := r.cluster("h1", r.member)
@@ -27,7 +27,7 @@ func clusterBackup(t *testing.T) (st *mem.Store, r *copyRoom, shown []string) {
 	return r.common, r, seen(t, cluster)
 }
 
-// What is put back is what was there, and the hosts go on with it.
+// A restored store has the records of the backup, and the hosts can use it.
 func TestPutBack(t *testing.T) {
 	backup, r, want := clusterBackup(t)
 	to := mem.New()
@@ -77,7 +77,7 @@ func (c *cutAt) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return c.Store.Update(ctx, fn)
 }
 
-// Cut off anywhere, it leaves what nobody opens, and begins again.
+// A restore that is cut off anywhere leaves a store that nobody opens. It can begin again.
 func TestPutBackCutOff(t *testing.T) {
 	backup, r, _ := clusterBackup(t)
 	want := ipamtest.Dump(t, backup)
@@ -98,7 +98,7 @@ func TestPutBackCutOff(t *testing.T) {
 				t.Fatalf("cut off in update %d, and opened: %v", n, err)
 			}
 		}
-		if n == 3 { // something of another backup was there
+		if n == 3 { // something of another backup is there
 			err := to.Update(ctx, func(tx store.Tx) error { return tx.Put([]byte("zz"), []byte("x")) })
 			fine(t, err)
 		}
@@ -111,7 +111,7 @@ func TestPutBackCutOff(t *testing.T) {
 	}
 }
 
-// What is read back otherwise than it was written is not opened.
+// A restored store is not opened if its records read back otherwise than they were written.
 func TestPutBackDiffers(t *testing.T) {
 	backup, r, _ := clusterBackup(t)
 	for name, st := range map[string]func(*mem.Store) store.Store{
@@ -153,7 +153,7 @@ func (l *later) View(ctx context.Context, fn func(store.Tx) error) error {
 	return l.other.View(ctx, fn)
 }
 
-// fill writes records that dump has read.
+// fill writes records that Dump has read.
 func fill(t *testing.T, st store.Store, all map[string]string) {
 	err := st.Update(ctx, func(tx store.Tx) error {
 		for quoted, value := range all {

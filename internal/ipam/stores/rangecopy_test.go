@@ -13,7 +13,7 @@ import (
 	"berth/store/mem"
 )
 
-// drawnRecords are some of few keys, so that two stores share some of them.
+// drawnRecords draws records of few keys, so that two stores share some of them.
 func drawnRecords(t *rapid.T, label string) map[string]string {
 	key := rapid.StringMatching(`[a-d][x-z]?`)
 	return rapid.MapOf(key, rapid.SampledFrom([]string{"", "1", "2"})).Draw(t, label)
@@ -50,13 +50,13 @@ func recordsOf(t *rapid.T, st store.Store) map[string]string {
 	return all
 }
 
-// Whatever is in the target's range, it has the source's records of it afterwards, and those outside stay. No
-// transaction makes more than a page of either side. What is read back is held against each record of either side.
+// Afterwards the target's range has the source's records, whatever it had before. Records outside stay. A
+// transaction copies at most a page of either side. What is read back is compared record by record.
 func TestRangeCopy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source, before := drawnRecords(t, "source"), drawnRecords(t, "target")
 		inside := func(key string) bool { return "b" <= key && key < "d" }
-		odd := func(key, value string) bool { return key == "bz" || value == "2" } // is not taken over
+		odd := func(key, value string) bool { return key == "bz" || value == "2" } // not copied
 		want := maps.Clone(before)
 		maps.DeleteFunc(want, func(key, _ string) bool { return inside(key) })
 		for key, value := range source {
@@ -86,7 +86,7 @@ func TestRangeCopy(t *testing.T) {
 	})
 }
 
-// copyRange copies, and fails where a transaction makes too much.
+// copyRange copies a range, and fails if a transaction makes too much.
 func copyRange(t *rapid.T, rc *rangeCopy, from viewing, to store.Store) {
 	writes := 0
 	update := func(ctx context.Context, part func(store.Tx) error) error {
@@ -94,7 +94,7 @@ func copyRange(t *rapid.T, rc *rangeCopy, from viewing, to store.Store) {
 			writes = 0
 			return part(tx)
 		}
-		again := errors.New("once more") // a function may run again
+		again := errors.New("once more") // a function can run again
 		if err := to.Update(ctx, func(tx store.Tx) error {
 			return errors.Join(fn(tx), again)
 		}); err.Error() != again.Error() {
@@ -113,7 +113,7 @@ func copyRange(t *rapid.T, rc *rangeCopy, from viewing, to store.Store) {
 	}
 }
 
-// comparedRange reads back what was written, and then with one record otherwise than it was.
+// comparedRange compares what was written with its source, and then with one changed record.
 func comparedRange(t *rapid.T, rc *rangeCopy, from, to *mem.Store, want map[string]string) {
 	differing := func(of store.Store) (keys []string) {
 		err := from.View(t.Context(), func(source store.Tx) error {

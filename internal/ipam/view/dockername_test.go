@@ -159,8 +159,7 @@ func TestDockersNamePlanned(t *testing.T) {
 	}
 }
 
-// A Docker network of both families is two networks of Berth. An edit means the one that has the other things it
-// names.
+// An edit of a Docker network of both families means the half that has the other things it names.
 func TestDockersNameMeant(t *testing.T) {
 	lan, lan6 := netip.MustParsePrefix("10.7.0.0/24"), netip.MustParsePrefix("2001:db8:7::/64")
 	s, err := service.Open(ctx, service.Config{Store: mem.New(), Host: "h1", Now: ipamtest.NewClock().Now,

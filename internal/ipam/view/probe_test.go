@@ -7,8 +7,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// TestToProbe lists the next addresses of a probed network that nobody ever had, in the order in which Berth gives
-// them.
+// TestToProbe lists the next addresses of a probed network that nobody ever had, in the order of giving.
 func TestToProbe(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`

@@ -31,9 +31,8 @@ type reader struct {
 	names int
 }
 
-// TestThrowAways compares each way of reading events with what a reader got who read each event when it came.
-// Events that share a record are still several, each in its place, for readers that continue before, between or
-// after them.
+// TestThrowAways compares each way of reading events with what a reader got when each event came. Events that
+// share a record stay several, each in its place, wherever a reader continues.
 func TestThrowAways(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &reader{store: storetest.NewModel(), clock: ipamtest.NewClock()}

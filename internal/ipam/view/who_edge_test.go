@@ -63,8 +63,7 @@ func TestWhoOfMovedGateway(t *testing.T) {
 	who(r, "10.0.9.9", "lease gateway 10.0.9.9 0s-2m0s")
 }
 
-// An owner in a dynamic network has no address by its reservation (BO-8). An address recorded for it is a tenure
-// like any other.
+// An owner in a dynamic network has no address by its reservation (BO-8). A recorded address counts as any other.
 func TestWhoInDynamicNetwork(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`

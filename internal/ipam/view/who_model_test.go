@@ -20,8 +20,7 @@ import (
 	"berth/store/storetest"
 )
 
-// watcher knows who had which address, from looking at the records after each step, a second apart. It reads no
-// events.
+// watcher knows who had what, from the records after each step, a second apart. It reads no events.
 type watcher struct {
 	store   store.Store
 	s       *service.Service

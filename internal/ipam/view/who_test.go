@@ -14,8 +14,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 )
 
-// whoFilter reads a filter: an address, a MAC as in mac=3, or a name; in SPACE; at TIME since the clock's
-// beginning.
+// whoFilter reads an address, a MAC as in mac=3, or a name; in SPACE; at TIME since the clock's beginning.
 func whoFilter(text string) (f ipam.WhoFilter) {
 	words := strings.Fields(text)
 	for i := 1; i+1 < len(words); i += 2 {
@@ -86,8 +85,7 @@ func who(r *ipamtest.Stage, question, want string) {
 	}
 }
 
-// TestWho reports who had an address, and which addresses an owner had, for everything that begins and ends a
-// tenure.
+// TestWho: who had an address, and which ones an owner had, for all that begins and ends a tenure.
 func TestWho(t *testing.T) {
 	type question struct{ what, want string }
 	for _, c := range []struct {
@@ -247,8 +245,7 @@ func TestWho(t *testing.T) {
 	}
 }
 
-// TestWhoByAnyForm: Who finds a replica by its names as Compose writes them, and by its owner, and no other
-// replica.
+// TestWhoByAnyForm: Who finds a replica, and no other, by its names as Compose writes them and by its owner.
 func TestWhoByAnyForm(t *testing.T) {
 	r := ipamtest.New(t)
 	r.Run(`
