@@ -3,5 +3,5 @@
 // are not labels.
 //
 // table.go lists the names; tests compare the docs, alerts and dashboard with it. count.go counts while requests are
-// answered, and scrape.go reads values at each scrape. board.go makes the dashboard.
+// answered, and scrape.go reads values at each scrape.
 package metrics
