@@ -8,10 +8,10 @@ import (
 )
 
 // The settings of the garbage collector. While the records are read, nearly all allocated memory stays, and collections
-// only delay the start. A limit keeps a large state from using five times its size. It is higher than the need of a
-// shared store with all its events: above it the collector would hardly pause. Afterwards the index, which lasts as
-// long as the daemon, is most of the memory. Little garbage then matters more than few collections, so it may be half
-// of what is in use, with half of the floor as the minimum.
+// only delay the start. A limit keeps a large state from using five times its size. Above the limit the collector would
+// hardly pause, and a shared store with its events, by default up to 64 MiB, needs less. Afterwards the index, which
+// lasts as long as the daemon, is most of the memory. Little garbage then matters more than few collections, so it may
+// be half of what is in use, with half of the floor as the minimum.
 const (
 	loadingPercent = 400
 	loadingLimit   = 256 << 20 // bytes

@@ -361,7 +361,7 @@ func TestCertificateExpires(t *testing.T) {
 	h.plays(t, `GET /v1/spaces -> 401 unauthenticated && expired`)
 }
 
-// TestPlainText: a client that speaks HTTP without TLS is told so and gets nothing, whatever it sends.
+// TestPlainText: a client that speaks HTTP without TLS gets an error that says so, and nothing else.
 func TestPlainText(t *testing.T) {
 	w := startTLS(t, nil)
 	token := w.token(t, "ops", api.RoleAdmin, 0)

@@ -152,7 +152,7 @@ func TestMemoriesOfAnAttachmentAreBounded(t *testing.T) {
 }
 
 // Events stay within their limits of number and bytes. The newest are kept. A reader that has read up to one of the
-// kept events misses none, and any other reader is told that some are missing.
+// kept events misses none, and any other reader learns that some are missing.
 func TestRetentionOfThrowAways(t *testing.T) {
 	for name, keep := range map[string]ipam.Retention{"bytes": {Bytes: 64 << 10}, "count": {Count: 701}} {
 		t.Run(name, func(t *testing.T) { retains(t, keep) })

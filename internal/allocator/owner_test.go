@@ -20,7 +20,7 @@ func TestOwnerNames(t *testing.T) {
 	for owner, names := range map[string]string{
 		"web": "web 0123456789ab_web ! web-1 Web",
 		"shop/web/1": "shop-web-1 shop_web_1 0123456789ab_shop-web-1 0123456789ab_shop_web_1 shop/web/1 ! shop-web-10 " +
-			"shop-web-2 shop-web shop-web-01 web-1 my-shop-web-1 shop-web-1-1 0123456789AB_shop-web-1 " + // not a container id
+			"shop-web-2 shop-web shop-web-01 web-1 my-shop-web-1 shop-web-1-1 0123456789AB_shop-web-1 " + // no id
 			"0123456789a_shop-web-1 0123456789abc_shop-web-1 x0123456789ab_shop-web-1",
 		"my-shop/web/1":     "my-shop-web-1 my-shop_web_1 ! shop-web-1",
 		"shop/web-front/12": "shop-web-front-12 shop_web-front_12 !",

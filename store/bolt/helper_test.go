@@ -17,7 +17,7 @@ import (
 )
 
 // The tests of kills and faults run this test binary again, as a program that writes to a state and prints what
-// was acknowledged. The environment tells it so.
+// was acknowledged. The environment selects that.
 const (
 	helperState   = "BERTH_TEST_STATE"   // path of the state
 	helperWriters = "BERTH_TEST_WRITERS" // "writers rounds": number of callers, and of updates of each

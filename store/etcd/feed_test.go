@@ -12,8 +12,8 @@ import (
 	"berth/store"
 )
 
-// A handle that was cut off is told what it missed when it is back, whether etcd still knows each change or not.
-// It is told only the differences.
+// When a handle that was cut off is back, its follower gets what it missed, whether etcd still knows each change or
+// not. It gets only the differences.
 func TestCutOff(t *testing.T) {
 	t.Parallel()
 	for _, compacted := range []bool{false, true} {
@@ -109,8 +109,8 @@ func compact(t *testing.T, endpoint string) {
 	}
 }
 
-// A handle's own commit was answered while its watch was lost, and then compacted. The handle is not told of it
-// as if it were another's commit.
+// A handle's own commit was answered while its watch was lost, and then compacted. The follower
+// does not get it as if it were another's commit.
 func TestOwnCommitMissed(t *testing.T) {
 	t.Parallel()
 	cfg := patient()

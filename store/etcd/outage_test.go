@@ -281,8 +281,8 @@ func TestServerStartedAgain(t *testing.T) {
 	eventually(t, "who is present", func() bool { _, ok := s.Present()["a"]; return ok })
 }
 
-// A server is restarted with an older copy of its data: the handle notices, and takes nothing from it until it
-// is told to trust it. Then it reports the differences.
+// A server is restarted with an older copy of its data: the handle notices, and takes nothing from it until
+// its host trusts the copy. Then it reports the differences.
 func TestServerRestored(t *testing.T) {
 	t.Parallel()
 	p := startDebian(t)

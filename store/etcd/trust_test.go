@@ -12,7 +12,7 @@ import (
 )
 
 // A commit was answered, and the watch had not reported it yet, when a restored snapshot lost it. When the host
-// trusts the store again, it is told that the commit is gone, and nothing of it is remembered. What others write
+// trusts the store again, it learns that the commit is gone, and nothing of it is remembered. What others write
 // later to the same records, and under its revision, arrives like all other writes.
 func TestTrustWithoutOwn(t *testing.T) {
 	t.Parallel()

@@ -90,7 +90,7 @@ func TestCutUnderWay(t *testing.T) {
 	}
 }
 
-// A handle that is followed while it is out of reach loads what it knows and is told the rest later.
+// A handle that is followed while it is out of reach loads what it knows and gets the rest later.
 func TestFollowOutOfReach(t *testing.T) {
 	all := joined(t, 2)
 	put(t, all[0], "1", "a")

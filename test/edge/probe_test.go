@@ -109,7 +109,7 @@ func TestProbe(t *testing.T) {
 	want := map[netip.Addr]string{peer4: macOf(t, peer), other4: macOf(t, other), host4: macOf(t, ""),
 		peer6: macOf(t, peer), other6: macOf(t, other), host6: macOf(t, "")}
 	p.finds(want)
-	run(t, "ip -n "+other+" addr add 10.9.0.22/24 dev eth0") // beyond the stock at first, inside it after the next leases
+	run(t, "ip -n "+other+" addr add 10.9.0.22/24 dev eth0") // outside the stock until the next leases
 	for _, ten := range []string{"10.9.0.3", "10.9.0.4"} {
 		p.take(ten)
 	}
@@ -126,9 +126,12 @@ func TestProbe(t *testing.T) {
 func TestScan(t *testing.T) {
 	p := newProber(t, "") // a probed network may be asked about once more
 	p.edge()
+	command := func(flags ...string) *exec.Cmd {
+		return exec.Command(buildBerth(t), append([]string{"--admin-socket", p.socket, "lan", "scan", "home",
+			"--parent", "eth0", "--format", "{{.Address}} {{.MAC}} {{.State}} {{.Holder}}"}, flags...)...)
+	}
 	within(t, 2*time.Second, "the edge is connected", func() error {
-		said, err := exec.Command(buildBerth(t), "--admin-socket", p.socket, "lan", "scan", "home", "--parent", "eth0").
-			CombinedOutput()
+		said, err := command().CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, said)
 		}
@@ -137,9 +140,7 @@ func TestScan(t *testing.T) {
 	p.take("10.9.0.2")
 	scan := func(flags ...string) string {
 		t.Helper()
-		all := append([]string{"--admin-socket", p.socket, "lan", "scan", "home", "--parent", "eth0", "--format",
-			"{{.Address}} {{.MAC}} {{.State}} {{.Holder}}"}, flags...)
-		cmd := exec.Command(buildBerth(t), all...)
+		cmd := command(flags...)
 		var complaint strings.Builder
 		cmd.Stderr = &complaint
 		said, err := cmd.Output()

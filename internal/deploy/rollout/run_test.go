@@ -148,9 +148,27 @@ func (e *small) note(what string) error {
 // wants compares the requests to the engine with the wanted ones.
 func (s *shop) wants(what string, want ...string) {
 	s.Helper()
-	got := s.small.takes()
-	if text := strings.Join(want, "\n"); strings.Join(got, "\n") != text {
-		s.Errorf("%s: it was asked for\n%s\nand not for\n%s", what, strings.Join(got, "\n"), text)
+	s.equal(what+": it was asked for", s.small.takes(), want)
+}
+
+// tells expects the events of the last deploy, a line for each.
+func (s *shop) tells(what string, want ...string) {
+	s.Helper()
+	var got []string
+	for _, e := range s.told {
+		line := strings.Join(strings.Fields(fmt.Sprint(e.Step, " ", e.Instance, " ", e.Detail)), " ")
+		if e.Canary {
+			line += " canary"
+		}
+		got = append(got, line)
+	}
+	s.equal(what+": its events are", got, want)
+}
+
+func (s *shop) equal(what string, got, want []string) {
+	s.Helper()
+	if !slices.Equal(got, want) {
+		s.Errorf("%s\n%s\nwant\n%s", what, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -195,7 +213,8 @@ func TestRun(t *testing.T) {
 	s.must(s.deploys())
 	s.wants("the database has changed", slices.Concat(worker, []string{"stop side/1", "stop db/1", "remove db/1",
 		"make db/1", "start db/1", "remove side/1", "make side/1", "start side/1"})...)
-	s.tells("the database has changed", "make shop/work/1", "run shop/work/1", "done shop/work/1 it has run, and is deleted",
+	s.tells("the database has changed",
+		"make shop/work/1", "run shop/work/1", "done shop/work/1 it has run, and is deleted",
 		"stop shop/side/1 shop-side-1", "stop shop/db/1 shop-db-1", "snapshot shop/db/1",
 		"remove shop/db/1 shop-db-1 canary", "make shop/db/1 canary", "watch shop/db/1 canary", "done shop/db/1 canary",
 		"remove shop/side/1 shop-side-1 canary", "make shop/side/1 canary", "watch shop/side/1 canary",
@@ -211,22 +230,6 @@ func TestRun(t *testing.T) {
 	s.tells("web is dropped", "stop shop/web/1 shop-web-1", "remove shop/web/1 shop-web-1", "done shop/web/1 deleted",
 		"stop shop/web/2 shop-web-2", "remove shop/web/2 shop-web-2", "done shop/web/2 deleted",
 		"make shop/work/1", "run shop/work/1", "done shop/work/1 it has run, and is deleted")
-}
-
-// tells compares the events of the last deploy, a line each, with the wanted ones.
-func (s *shop) tells(what string, want ...string) {
-	s.Helper()
-	var got []string
-	for _, e := range s.told {
-		line := strings.Join(strings.Fields(fmt.Sprint(e.Step, " ", e.Instance, " ", e.Detail)), " ")
-		if e.Canary {
-			line += " canary"
-		}
-		got = append(got, line)
-	}
-	if !slices.Equal(got, want) {
-		s.Errorf("%s: it tells\n%q\nand not\n%q", what, got, want)
-	}
 }
 
 // TestRunFails: if a worker, a drain, a snapshot or a canary fails, the deploy ends, and what ran before continues

@@ -14,8 +14,7 @@ import (
 	"berth/internal/ipam/service"
 )
 
-// edgeOf is the edge of a host. It reports twice a second that it is there, and reports what the test tells it
-// to.
+// edgeOf is the edge of a host. It reports twice a second that it is there, and otherwise what the test chooses.
 type edgeOf struct {
 	t      *testing.T
 	s      *service.Service
@@ -113,7 +112,7 @@ func (e *edgeOf) until(what string, is func() bool) {
 	}
 }
 
-// has waits until the edge is told that an address leads in, and returns its mapping.
+// has waits until the edge gets an address whose traffic leads in, and returns its mapping.
 func (e *edgeOf) has(addr netip.Addr) (m ipam.EdgeMapping) {
 	e.t.Helper()
 	e.until("granted", func() bool {
@@ -123,7 +122,7 @@ func (e *edgeOf) has(addr netip.Addr) (m ipam.EdgeMapping) {
 	return m
 }
 
-// stages waits until the edge is told of only the outgoing half of an address.
+// stages waits until the edge gets only the outgoing half of an address.
 func (e *edgeOf) stages(addr netip.Addr) {
 	e.t.Helper()
 	e.until("staged", func() bool { return e.mappings[addr].Staged })
@@ -135,7 +134,7 @@ func (e *edgeOf) lacks(addr netip.Addr) {
 	e.until("not told", func() bool { _, there := e.mappings[addr]; return !there })
 }
 
-// never fails if, for some time, the edge is told that an address leads in.
+// never fails if the edge gets an address whose traffic leads in, within some time.
 func (e *edgeOf) never(addr netip.Addr) {
 	e.t.Helper()
 	for deadline := time.Now().Add(300 * time.Millisecond); time.Now().Before(deadline); {

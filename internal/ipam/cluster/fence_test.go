@@ -37,8 +37,8 @@ func fenced(t *testing.T, elastic, script string, then ...func(*stage)) {
 	}
 }
 
-// An address that moves is granted to its new host only when the edge of the old host has reported that it no
-// longer has it. Until then the new edge is told only the outgoing half.
+// Berth grants a moving address to its new host only when the old host's edge reports that it has dropped the
+// address. Until then the new edge gets only the outgoing half.
 func TestGrant(t *testing.T) {
 	fenced(t, "", `
 		b: applied a -> in force
@@ -190,8 +190,7 @@ func TestUntimed(t *testing.T) {
 	}
 }
 
-// If such an edge is told of a grant, its address stays without an end until the edge has reported that it is in
-// force.
+// If such an edge gets a grant, its address has no end until the edge reports that the grant is in force.
 func TestUntimedIsTimed(t *testing.T) {
 	fenced(t, "", `
 		untimed
@@ -204,8 +203,8 @@ func TestUntimedIsTimed(t *testing.T) {
 	`)
 }
 
-// If two hosts are recorded as having an address, the one with the later grant keeps it. The other one is not
-// told of it, though it had it.
+// If two hosts are recorded as having an address, the one with the later grant keeps it. The other one
+// no longer gets it.
 func TestMendedGrantIsNotTheLast(t *testing.T) {
 	fenced(t, "", `
 		edge ends

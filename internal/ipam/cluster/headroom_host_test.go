@@ -137,7 +137,7 @@ func TestHeadroomOfALostRequest(t *testing.T) {
 }
 
 // The store has recorded a use, and its answer got lost with the daemon. The next daemon, out of reach, gives
-// the address again to the same endpoint, and only once, even if the store is being told of the use meanwhile.
+// the address again to the same endpoint, and only once, even if the host is just reporting the use.
 func TestHeadroomAgainOnce(t *testing.T) {
 	eachWay(t, `
 		lan 1

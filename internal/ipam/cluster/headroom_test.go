@@ -92,7 +92,7 @@ func TestHeadroomAway(t *testing.T) {
 	for _, l := range leasesIn(t, st.common) {
 		ids[l.Address] = l.ID
 	}
-	// The store is told of the uses first.
+	// The host reports the uses to the store first.
 	st.run(`
 		heal
 		open
@@ -128,8 +128,8 @@ func TestHeadroomAway(t *testing.T) {
 	}
 }
 
-// An address released before the store was told of its use is headroom again: its last holder gets it first, and
-// others after the quarantine. The store knows nothing of that quarantine.
+// If an address is released before the store learns of its use, it becomes headroom again: its last holder gets it
+// first, and others after the quarantine. The store knows nothing of that quarantine.
 func TestHeadroomAgain(t *testing.T) {
 	plays(t, `
 		lan 2
@@ -165,8 +165,7 @@ func TestHeadroomAgain(t *testing.T) {
 	`)
 }
 
-// A store that was told of a use may have recorded it, whatever its answer. A release is then the release of a
-// lease.
+// The store may have recorded a reported use, whatever its answer. The release is then that of a lease.
 func TestHeadroomTold(t *testing.T) {
 	eachWay(t, `
 		lan 1
@@ -239,7 +238,7 @@ func TestHeadroomRefused(t *testing.T) {
 	}
 }
 
-// If a use ends while the store is being told of it, the store is told again.
+// If a use ends while the host reports it to the store, the host reports again.
 func TestHeadroomReleasedMeanwhile(t *testing.T) {
 	plays(t, `
 		lan 1

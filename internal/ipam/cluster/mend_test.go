@@ -302,7 +302,8 @@ func TestMendWithoutOne(t *testing.T) {
 	r.plays("b: holds")
 }
 
-// If two hosts run the same address, the first one to report it keeps it, and the second one is told.
+// If two hosts run the same address, the first one to report it keeps it, and the second one
+// learns of it.
 func TestMendDoubled(t *testing.T) {
 	r, a, b := twoHosts(t, 0)
 	r.plays(`

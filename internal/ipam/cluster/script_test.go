@@ -35,7 +35,7 @@ import (
 //	cut, heal; cutnext committed|lost, losenext committed|lost: the outcome of the next update is lost
 //	boot, later, open   the daemon starts; it starts a second later; the shared store is opened
 //	look, run, read     one round of Run; Run; whether the shared store can be read
-//	tell; telling, told the store is told the uses of headroom; it is told now, and the host knows that at "told"
+//	tell; telling, told the host reports its uses of headroom; the store has them, and the host knows that at "told"
 //	headroom N, quarantine D, exclude .N, network.rm, drain HOST, undrain HOST, remove HOST [off], admit HOST
 //	wait D, full        its clock moves; its disk is full
 //	sleep D             time passes for all hosts

@@ -59,7 +59,7 @@ func TestAwayRefused(t *testing.T) {
 }
 
 // The daemon starts before it ever reached the store. A release is kept on disk, with only its attachment. The
-// store is told of it before anything else is requested.
+// host reports it to the store before it requests anything else.
 func TestAwayFromTheStart(t *testing.T) {
 	plays(t, `
 		lan 0
@@ -141,7 +141,7 @@ func TestReleasePoolAway(t *testing.T) {
 	`)
 }
 
-// A release whose answer got lost is told again, until the answer comes.
+// A host repeats a release whose answer got lost, until the answer comes.
 func TestReleaseLost(t *testing.T) {
 	for committed, lostAgain := range map[string]string{"committed": "", "lost": `
 		losenext committed
@@ -191,8 +191,8 @@ func TestReleaseFreesNoLaterLease(t *testing.T) {
 }
 
 // If the outcome of a request got lost, the address is not given, and nothing of it stays. When the same
-// endpoint asks again, the store is first told of the release. So the endpoint gets a lease that no release is
-// about.
+// endpoint asks again, the host first reports the release to the store. So the endpoint gets a lease that no
+// release can end.
 func TestRequestLost(t *testing.T) {
 	const again = `
 		take mac=1 web -> .2
@@ -280,7 +280,7 @@ func TestPoolLost(t *testing.T) {
 	`)
 }
 
-// A request waits for what is being told, but not for long.
+// A request waits for a report that is under way, but not for long.
 func TestTellingTakesLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, a, pool := newLan(t, 0)

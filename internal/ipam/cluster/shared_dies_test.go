@@ -52,7 +52,7 @@ const life = `
 `
 
 // The machine dies at each write of the host's own store and of the shared one, before and after the write. Then
-// what the engine was told still holds, the host's headroom is claimed, and the store holds no other lease
+// every answer to the engine still holds, the host's headroom is claimed, and the store holds no other lease
 // except one whose answer got lost.
 func TestSharedDies(t *testing.T) {
 	for _, after := range []bool{false, true} {

@@ -131,8 +131,8 @@ func importable(t *testing.T) (begin func() *ipamtest.Stage, p ipam.Plan, want s
 	whole.Store.Each(func(n int) storetest.Fault { updates = n; return storetest.Fault{} })
 	report, err := whole.S.Import(ctx, p, ipam.ImportOptions{})
 	if err != nil || report.Added.Networks != 22 || report.Added.Reservations != 5*20+1+15*60+20*2+200 ||
-		report.Unchanged.Networks != 1 || report.Added.Accounts != 2 || report.Added.Ranges != 1 || report.Added.Elastic != 60 ||
-		report.Added.Associations != 20 || len(report.Unmade) != 0 {
+		report.Unchanged.Networks != 1 || report.Added.Accounts != 2 || report.Added.Ranges != 1 ||
+		report.Added.Elastic != 60 || report.Added.Associations != 20 || len(report.Unmade) != 0 {
 		t.Fatalf("%+v, %v", report, err)
 	}
 	sound(whole)

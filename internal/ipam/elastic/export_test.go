@@ -70,7 +70,7 @@ func (t *Followed) Bearing() (noted, bear int) {
 	return len(seen), bear
 }
 
-// Ranges returns the ranges that an edge was told.
+// Ranges returns the ranges that an edge got.
 func (t *Followed) Ranges() []ipam.EdgeRange { return t.f.wanted.ranges }
 
 // Followed is computed again LookAgain after a change was reverted, and at the latest LookAlways after the last
@@ -86,7 +86,7 @@ func (t *Followed) End() { t.f.commits.Wait() }
 // Woken has a token once something was committed.
 func (t *Followed) Woken() <-chan struct{} { return t.f.commits.Woken() }
 
-// Told returns what an edge has been told after all noted commits.
+// Told returns what an edge has got after all noted commits.
 func (t *Followed) Told(ctx context.Context) (map[netip.Addr]ipam.EdgeMapping, error) {
 	w, err := t.f.now(ctx)
 	if err != nil {
@@ -103,7 +103,7 @@ func (t *Followed) Told(ctx context.Context) (map[netip.Addr]ipam.EdgeMapping, e
 	return maps.Clone(t.told), nil
 }
 
-// Kept is an assigner that runs only when told to. While the host's moment stands still, it checks nothing by
+// Kept is an assigner that runs only when a test calls it. While the host's moment stands still, it checks nothing by
 // itself.
 type Kept struct{ k *assigner }
 

@@ -14,9 +14,8 @@ import (
 // many is the number of associated addresses while one of them is changed.
 const many = 10_000
 
-// BenchmarkPublished measures the time from a change of one of ten thousand associations, whose guests run,
-// until the edge is told of it: with the host's own store, and with a shared store, where each address is
-// granted.
+// BenchmarkPublished measures how soon the edge learns of a change to one of ten thousand associations, whose guests
+// run: with the host's own store, and with a shared store, where each address is granted.
 func BenchmarkPublished(b *testing.B) {
 	b.Run("own", func(b *testing.B) { published(b, nil) })
 	b.Run("shared", func(b *testing.B) { published(b, mem.New()) })

@@ -39,7 +39,7 @@ import (
 //	attach CIDR; detach                a Docker network
 //	driver D; publishes NAME [PORT]; there NAME; gone NAME; deaf; hears; says NAME [ended|unknown|PORT]
 //	                                   what the witness and the engine report
-//	applies [TEXT]; whole              the edge maps all that it is told, or fails; it maps nothing
+//	applies [TEXT]; whole              the edge maps all that it got, or fails; it maps nothing
 //	wait D; restart [off]; host NAME   time passes; the daemon starts again
 //	freeze; engine                     only the test advances the moment; an engine reports
 //	keep; rest; round                  system addresses are kept; are no longer kept; are checked once
@@ -50,7 +50,7 @@ import (
 //	mapped ADDR                        the host that is known to map it, and the error
 //	revision ADDR, since ADDR          whether it is the same as at the last query
 //	on ADDR                            when it is released
-//	told; ranges                       what an edge is told; the number of ranges
+//	told; ranges                       what an edge gets; the number of ranges
 //	uses                               for each range, the number of allocated and associated addresses
 //	system, gaps                       system addresses by container; containers without one, with published ports
 //	found, details, unmapped           what a check finds; numbers of wanted and unmapped addresses

@@ -77,7 +77,7 @@ func (b *bench) system() (all []string) {
 }
 
 // TestSystem: while a container on a network with the mode auto runs, it has the lowest free address of its
-// host, and the edge is told of it (CS-7, CS-8). If none is free, it has none until one is.
+// host, and the edge learns of it (CS-7, CS-8). If none is free, the container waits for one.
 func TestSystem(t *testing.T) {
 	begins(t, auto+`
 		run web -> G1

@@ -115,7 +115,7 @@ func begun(t *testing.T) *story {
 	return s
 }
 
-// agrees waits until what an edge was told through commits alone equals what all records give.
+// agrees waits until the news that an edge got from commits alone equals what all records give.
 func (s *story) agrees(t *rapid.T, tracked *room.Followed) {
 	want, err := s.Whole(s.t.Context())
 	must(s.bench, err)
@@ -133,8 +133,7 @@ func (s *story) agrees(t *rapid.T, tracked *room.Followed) {
 	}
 }
 
-// TestTracked: an edge is told by checking only what each commit may have changed, and that equals what all
-// records give.
+// TestTracked: Berth checks only what each commit may have changed, and an edge still gets what all records give.
 func TestTracked(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -287,8 +286,8 @@ func (h *holding) Update(ctx context.Context, fn func(store.Tx) error) error {
 	})
 }
 
-// TestReverted: an edge that was told of a change before its commit is told the old state when the commit fails,
-// however long that took.
+// TestReverted: an edge may get a change before its commit. If the commit fails, even after a long time, the edge gets
+// the old state again.
 func TestReverted(t *testing.T) {
 	b := begins(t, mapped)
 	var st *holding

@@ -34,7 +34,7 @@ func (ws *Set) kept() int {
 	return len(ws.set)
 }
 
-// A reader that is too slow is told so, as its next and last word; the others go on.
+// A reader that is too slow gets an error as its next and last result. The others continue.
 func TestLags(t *testing.T) {
 	ws := &Set{}
 	slow, other := ws.Watch(t.Context(), []byte("k")), ws.Watch(t.Context(), []byte("other"))
@@ -61,7 +61,7 @@ func TestLags(t *testing.T) {
 	}
 }
 
-// The changes are the receiver's: writing to them reaches neither the store nor another watcher.
+// The receiver owns the changes: writing to them reaches neither the store nor another watcher.
 func TestCopies(t *testing.T) {
 	ws := &Set{}
 	one, stopOne := iter.Pull2(ws.Watch(t.Context(), nil))
@@ -82,7 +82,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// A watch is read once; the second reader is told so, whether the first one has left or not.
+// A watch is read once. A second reader gets an error, whether the first one has left or not.
 func TestIsReadOnce(t *testing.T) {
 	ws := &Set{}
 	w := ws.Watch(t.Context(), nil)
@@ -130,7 +130,7 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// Closing lets what is pending be read first; watches that come later end at once.
+// After closing, pending changes can still be read. Watches that come later end at once.
 func TestClose(t *testing.T) {
 	ws := &Set{}
 	early := ws.Watch(t.Context(), nil)
