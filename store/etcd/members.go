@@ -160,13 +160,18 @@ func (m *members) close() {
 }
 
 // ask sends a request that may be repeated: to the member in use, then to the others, and again until ctx ends. Its
-// error is a text for people.
+// error is a text for people: of the last attempt that ctx did not cut off, since that says more than a timeout.
 func (m *members) ask(ctx context.Context, do func(context.Context, *clientv3.Client) error) error {
+	var before error
 	for {
 		err := m.askEach(ctx, do)
-		if err == nil || !errors.Is(err, store.ErrAway) || !sleep(ctx, 100*time.Millisecond) {
-			return err // the error says more than a timeout
+		switch {
+		case err != nil && before != nil && ctx.Err() != nil:
+			return before
+		case err == nil || !errors.Is(err, store.ErrAway) || !sleep(ctx, 100*time.Millisecond):
+			return err
 		}
+		before = err
 	}
 }
 

@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"berth/store"
 )
@@ -397,6 +401,27 @@ type meanwhile struct {
 func (w meanwhile) Done() <-chan struct{} {
 	w.happens()
 	return w.Context.Done()
+}
+
+// A refusal counts as an outage, so the request is repeated until its time is up. The attempt that the time cuts off
+// does not hide the reason.
+func TestReasonKept(t *testing.T) {
+	m, err := newMembers(Config{Endpoints: []string{"http://127.0.0.1:1"}, User: "berth"}.withDefaults())
+	fine(t, err)
+	defer m.close()
+	m.opened.Store(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := 0
+	err = m.ask(ctx, func(ctx context.Context, _ *clientv3.Client) error {
+		if asked++; asked == 1 {
+			return rpctypes.ErrPermissionDenied
+		}
+		cancel()
+		return ctx.Err()
+	})
+	if !errors.Is(err, store.ErrAway) || !strings.Contains(err.Error(), "permission denied") || asked != 2 {
+		t.Errorf("after %d attempts: %v", asked, err)
+	}
 }
 
 // Close of a handle returns even if etcd does not answer.
