@@ -4,10 +4,7 @@ package engine
 
 import (
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -72,20 +69,14 @@ func BenchmarkIdle(b *testing.B) {
 // each address request takes.
 func timed(b *testing.B, socket string) <-chan time.Duration {
 	b.Helper()
-	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "berth"})
-	proxy.Transport = lab.Over(socket).Transport
-	l, err := net.Listen("unix", strings.TrimSuffix(socket, ".sock")+"-timed.sock")
-	lab.Must(b, err)
 	times := make(chan time.Duration, 10)
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	lab.Between(b, strings.TrimSuffix(socket, ".sock")+"-timed.sock", socket, func(r *http.Request, pass func()) {
 		begun := time.Now()
-		proxy.ServeHTTP(w, r)
+		pass()
 		if strings.HasSuffix(r.URL.Path, ".RequestAddress") {
 			times <- time.Since(begun)
 		}
-	})}
-	go func() { _ = server.Serve(l) }() // it fails only because the server is closed
-	b.Cleanup(func() { server.Close() })
+	})
 	return times
 }
 

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -94,6 +96,28 @@ func TestPin(t *testing.T) {
 	}
 	if out := h.berth("reservation", "ls", "-q"); out != h.v4("99") {
 		t.Errorf("unpinned, these are reserved: %s", out)
+	}
+	h.finds()
+}
+
+// The daemon puts a container that leaves its reserved address back. So an unpin ends the reservation first.
+func TestUnpinBeforeMove(t *testing.T) {
+	t.Parallel()
+	h, _ := witnessed(t, 97)
+	n := h.network("--subnet", h.v4("0/24"))
+	web := h.container(n)
+	h.pinned("pin", web, "--yes")
+	engine := Engine{Socket: filepath.Join(t.TempDir(), "docker.sock")}
+	var reserved []string // at each move
+	lab.Between(t, engine.Socket, h.Engine.Socket, func(r *http.Request, pass func()) {
+		if strings.HasSuffix(r.URL.Path, "/disconnect") {
+			reserved = append(reserved, h.berth("reservation", "ls", "-q"))
+		}
+		pass()
+	})
+	h.berth("unpin", "--docker-host", engine.URL(), web, "--yes")
+	if len(reserved) != 1 || reserved[0] != "" {
+		t.Errorf("when it is moved, these are reserved: %q", reserved)
 	}
 	h.finds()
 }

@@ -9,6 +9,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"testing"
 	"time"
 )
 
@@ -20,6 +23,21 @@ func Over(socket string) *http.Client {
 			return new(net.Dialer).DialContext(ctx, "unix", socket)
 		},
 	}}
+}
+
+// Between listens on a new unix socket, until the test ends, and gives each request to serve. Its pass passes the
+// request on to the server at the socket to.
+func Between(t testing.TB, socket, to string, serve func(r *http.Request, pass func())) {
+	t.Helper()
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "berth"})
+	proxy.Transport = Over(to).Transport
+	l, err := net.Listen("unix", socket)
+	Must(t, err)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		serve(r, func() { proxy.ServeHTTP(w, r) })
+	})}
+	go func() { _ = server.Serve(l) }() // it fails only because the server is closed
+	t.Cleanup(func() { server.Close() })
 }
 
 // Refused is the error in a driver's answer. Any other error of a call leaves its outcome open.

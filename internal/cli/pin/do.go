@@ -108,13 +108,17 @@ func (r *pinRun) ask(cut func(*pin.Pin) bool, question string) error {
 // one.
 func (r *pinRun) move(at int, ep *pin.Endpoint, pinned bool) (pin.Moved, error) {
 	place := &r.pins[at]
-	addrs := place.Addresses
-	if !pinned {
-		addrs = nil
-	}
 	rest := fmt.Sprintf("%d of %d are done; run the same command again for the rest", at, len(r.pins))
 	if r.Err() != nil {
 		return pin.Moved{}, fmt.Errorf("stopped by a signal before %s; %s", place.Container, rest)
+	}
+	addrs := place.Addresses
+	if !pinned {
+		// A daemon would put a container on another address than its reserved one back.
+		if err := r.endReservations(place); err != nil {
+			return pin.Moved{}, fmt.Errorf("%w (%s)", err, rest)
+		}
+		addrs = nil
 	}
 	moved, err := r.connector.Move(r, ep, addrs)
 	if err != nil {

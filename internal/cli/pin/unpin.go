@@ -32,7 +32,7 @@ func UnpinCommand() cli.Row {
 		Run:   func(r *cli.Run) error { return withPins(r, &flags, (*pinRun).unpin) }}
 }
 
-// unpin makes one endpoint after the other ask for no address, and then ends its reservations.
+// unpin ends the reservations of one endpoint after the other, and makes it ask for no address.
 func (r *pinRun) unpin() error {
 	asks := func(place *pin.Pin) bool { return len(place.Asked) > 0 }
 	endpoints, err := r.endpoints(asks, func(place *pin.Pin) string {
@@ -57,9 +57,6 @@ func (r *pinRun) unpin() error {
 		if asks(place) {
 			moved, err := r.move(i, endpoints[i], false)
 			if err != nil {
-				return err
-			}
-			if err := r.endReservations(place); err != nil {
 				return err
 			}
 			said = "is not pinned any more" + cutText(place, moved)
@@ -94,9 +91,7 @@ func (r *pinRun) endReservations(place *pin.Pin) error {
 		edits[i] = &ipam.RemoveReservation{Network: kept.NetworkID.String(), Owner: kept.Owner, Address: kept.Address}
 	}
 	if _, err := r.Edit(context.WithoutCancel(r), client.EditOptions{}, edits...); err != nil {
-		return fmt.Errorf("%s asks for no address any more, and what is reserved for it could not be ended; do that "+
-			"with `berth reservation rm %s --owner %s`: %w",
-			place.Container, place.Reservation[0].Network, place.Reservation[0].Owner, err)
+		return fmt.Errorf("what is reserved for %s cannot be ended: %w", place.Container, err)
 	}
 	return nil
 }
