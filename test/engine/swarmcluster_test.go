@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -86,17 +87,63 @@ func (c *Cluster) tasks(network string, want int, hosts ...*Host) (all map[strin
 	c.Helper()
 	some := *c
 	some.hosts = hosts
+	begun := time.Now()
 	lab.Await(c, 3*time.Minute, func() (err error) {
 		if all, err = some.holders(network); err != nil {
 			return err
 		}
 		if len(all) != want {
+			if time.Since(begun) > time.Minute {
+				begun = time.Now()
+				if err := hosts[0].reschedule(); err != nil {
+					return err
+				}
+			}
 			ps, _ := hosts[0].Engine.Docker("service", "ls")
 			return fmt.Errorf("%d of %d tasks run:\n%s", len(all), want, ps)
 		}
 		return nil
 	})
 	return all
+}
+
+// reschedule replaces the tasks that wait for a node, as a person would: it scales their services down and up again.
+// After a change of leader a scheduler of Docker 20.10 can leave such a task waiting for good, although all nodes are
+// ready.
+func (h *Host) reschedule() error {
+	services, err := h.Engine.Docker("service", "ls", "--format", "{{.Name}}")
+	if err != nil {
+		return err
+	}
+	for service := range strings.FieldsSeq(services) {
+		states, err := h.Engine.Docker("service", "ps", "--filter", "desired-state=running", "--format",
+			"{{.CurrentState}}", service)
+		if err != nil {
+			return err
+		}
+		waiting := strings.Count(states, "Pending")
+		if waiting == 0 {
+			continue
+		}
+		text, err := h.Engine.Docker("service", "inspect", "--format", "{{.Spec.Mode.Replicated.Replicas}}", service)
+		if err != nil {
+			return err
+		}
+		want, err := strconv.Atoi(text)
+		if err != nil {
+			return err
+		}
+		for _, n := range []int{want - waiting, want} {
+			err := lab.Eventually(20*time.Second, func() error { // refused while the swarm updates the service itself
+				_, err := h.Engine.Docker("service", "scale", "--detach", fmt.Sprintf("%s=%d", service, n))
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // virtual returns the addresses of services on a network, and checks that no two services share one.
