@@ -129,7 +129,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestMoment: the clock advances, and is the host's own, not the time of day.
+// The clock advances by at least the time that passes.
 func TestMoment(t *testing.T) {
 	a, err := edge.Now()
 	if err != nil {

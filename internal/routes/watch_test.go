@@ -157,7 +157,7 @@ func TestWatchNotes(t *testing.T) {
 	})
 }
 
-// TestChanges: the kernel's notifications come, and end with the context.
+// The kernel lets this process watch the routes.
 func TestChanges(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	changed, err := changes(ctx)

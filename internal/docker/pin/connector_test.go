@@ -47,16 +47,15 @@ func TestMoveKeepsSettings(t *testing.T) {
 	}
 }
 
-// A container is reconnected whatever the engine answers, even if a stop is requested meanwhile.
+// A container is reconnected whatever the engine answers, although a stop is requested while it is being disconnected.
 func TestMoveIsNotLost(t *testing.T) {
 	for _, c := range []struct {
-		name    string
-		refuse  []string // the answers to its next connects
-		lost    string   // a move that is made, but answered with an error
-		on      bool
-		asks    []netip.Addr
-		errs    []string // texts in the error; none: no error
-		command bool
+		name   string
+		refuse []string // the answers to its next connects
+		lost   string   // a move that is made, but answered with an error
+		on     bool
+		asks   []netip.Addr
+		errs   []string // texts in the error; none: no error
 	}{
 		{name: "at once", on: true, asks: addrs("10.9.0.5")},
 		{name: "the second try", refuse: []string{"busy"}, on: true, asks: addrs("10.9.0.5")},
@@ -75,7 +74,10 @@ func TestMoveIsNotLost(t *testing.T) {
 			h := open(e)
 			ep := endpoint(e, h)
 			e.Place.Refuse, e.Place.Lost = map[string][]string{"on web": c.refuse}, map[string]int{c.lost: 1}
-			_, err := h.Move(context.Background(), ep, addrs("10.9.0.5"))
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			e.Place.Before = func(string) { stop() }
+			_, err := h.Move(ctx, ep, addrs("10.9.0.5"))
 			if (err == nil) != (len(c.errs) == 0) {
 				t.Fatalf("the error is %v", err)
 			}
@@ -94,7 +96,7 @@ func TestMoveIsNotLost(t *testing.T) {
 	}
 }
 
-// A stop that is requested before the disconnection prevents the move. A later one does not interrupt it.
+// A stop that is requested before the disconnection prevents the move.
 func TestMoveAndSignals(t *testing.T) {
 	e, _ := newSeated(t)
 	h := open(e)

@@ -79,7 +79,7 @@ func TestStep(t *testing.T) {
 	})
 }
 
-// TestStepRefused: a contradictory step is refused like a contradictory whole state, and nothing changes.
+// A contradictory step is refused like a contradictory whole state.
 func TestStepRefused(t *testing.T) {
 	a := func(text string) netip.Addr { return netip.MustParseAddr(text) }
 	in := netip.MustParsePrefix("172.16.0.0/24")
