@@ -98,8 +98,8 @@ func historyUnderFaults(t *testing.T, kind []byte) {
 			t.Error("no fault was in force")
 			break
 		}
-		h := storetest.NewSharedHistory()
-		h.Drive(handles, 2, 20, func(err error) bool { told <- err; return false })
+		h := storetest.NewHistory()
+		storetest.Drive(h, handles, 2, 20, func(err error) bool { told <- err; return false })
 		for _, s := range handles { // a doubtful outcome must not appear in the next history
 			eventually(t, "all outcomes are known", func() bool { return !s.(linear).inDoubt() })
 		}

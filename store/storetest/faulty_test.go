@@ -101,7 +101,7 @@ func TestHistoryWithUnknownOutcomes(t *testing.T) {
 					}
 					return Fault{}
 				})
-				h.Drive(f, 4, 30, func(err error) bool { return true })
+				Drive(h, []store.Store{f}, 4, 30, func(error) bool { return true })
 				if f.refusal() != nil {
 					unknown++
 				}
@@ -143,7 +143,7 @@ func (f *failures) Errorf(string, ...any) { f.failed = true }
 
 func TestHistoryNoticesLoss(t *testing.T) {
 	h := NewHistory()
-	h.Drive(&forgetful{Store: NewModel()}, 1, 100, func(err error) bool { t.Error(err); return true })
+	Drive(h, []store.Store{&forgetful{Store: NewModel()}}, 1, 100, func(err error) bool { t.Error(err); return true })
 	f := &failures{TB: t}
 	h.Check(f)
 	if !f.failed {

@@ -14,103 +14,164 @@ import (
 	"berth/store"
 )
 
-// step is one operation of a history on one key: read it, or write next if it holds expect (any: whatever it holds).
-type step struct {
-	key          string
-	write, any   bool
-	expect, next string
+// A history treats three records as one object, because a scan reads all of them.
+
+// cells are the values of the records; empty: no record.
+type cells [3]string
+
+func cellKey(i int) []byte { return fmt.Appendf(nil, "cell/%d", i) }
+
+// deed is one operation on cells.
+type deed struct {
+	kind   string // get, put, delete, swap, scan
+	cell   int
+	expect string // for swap
+	next   string // for put and swap
+	view   bool   // a get or scan in a View
 }
 
-// outcome is the result of a step.
-type outcome struct {
-	value   string // read, or found by a write
+// yield is the result of a deed.
+type yield struct {
+	saw     cells // of a scan, or the one cell of any other deed
 	wrote   bool
 	unknown bool
 }
 
-// History is a record of concurrent operations on a store. Check searches it for a serial order that explains it.
-type History struct {
-	mu    sync.Mutex
-	begin time.Time
-	ops   []porcupine.Operation
-}
-
-// NewHistory returns an empty History.
-func NewHistory() *History { return &History{begin: time.Now()} }
-
-// do runs one operation on s and records it. An operation with an unknown outcome may take effect at any later time, so
-// its end is infinite. One that failed otherwise did not happen and is omitted.
-func (h *History) do(s store.Store, client int, in step) error {
-	var out outcome
-	call := time.Since(h.begin).Nanoseconds()
-	err := in.run(s, &out)
-	back := time.Since(h.begin).Nanoseconds()
-	switch {
-	case errors.Is(err, store.ErrUnknown):
-		out, back = outcome{unknown: true}, math.MaxInt64
-	case err != nil:
-		return err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: in, Call: call, Output: out, Return: back})
-	return err
-}
-
-func (in step) run(s store.Store, out *outcome) error {
-	if !in.write {
-		return s.View(context.Background(), func(tx store.Tx) error {
-			v, err := tx.Get([]byte(in.key))
-			out.value = string(v)
-			return err
-		})
-	}
-	return s.Update(context.Background(), func(tx store.Tx) error {
-		v, err := tx.Get([]byte(in.key))
+func (d deed) run(s store.Store) (y yield, err error) {
+	fn := func(tx store.Tx) error {
+		y = yield{}
+		if d.kind == "scan" {
+			return scanCells(tx, &y.saw)
+		}
+		v, err := tx.Get(cellKey(d.cell))
 		if err != nil {
 			return err
 		}
-		*out = outcome{value: string(v), wrote: in.any || string(v) == in.expect}
-		if !out.wrote {
+		y.saw[d.cell] = string(v)
+		if y.wrote = d.writes(string(v)); !y.wrote {
 			return nil
 		}
-		if in.next == "" {
-			return tx.Delete([]byte(in.key))
+		if d.kind == "delete" {
+			return tx.Delete(cellKey(d.cell))
 		}
-		return tx.Put([]byte(in.key), []byte(in.next))
-	})
+		return tx.Put(cellKey(d.cell), []byte(d.next))
+	}
+	if d.view {
+		return y, s.View(context.Background(), fn)
+	}
+	err = s.Update(context.Background(), fn)
+	return y, err
 }
 
-// register is the model of one key.
-func register() porcupine.Model {
+// writes reports whether the deed changes a cell with the value now.
+func (d deed) writes(now string) bool {
+	return d.kind == "put" || d.kind == "delete" || d.kind == "swap" && now == d.expect
+}
+
+func scanCells(tx store.Tx, all *cells) error {
+	for rec, err := range tx.Scan(store.Prefix([]byte("cell/"))) {
+		if err != nil {
+			return err
+		}
+		all[rec.Key[len(rec.Key)-1]-'0'] = string(rec.Value)
+	}
+	return nil
+}
+
+// allCells is the model.
+func allCells() porcupine.Model {
 	return porcupine.Model{
-		Partition: func(ops []porcupine.Operation) [][]porcupine.Operation {
-			by := map[string][]porcupine.Operation{}
-			for _, o := range ops {
-				key := o.Input.(step).key
-				by[key] = append(by[key], o)
-			}
-			var parts [][]porcupine.Operation
-			for _, p := range by {
-				parts = append(parts, p)
-			}
-			return parts
-		},
-		Init: func() any { return "" },
+		Init: func() any { return cells{} },
 		Step: func(state, input, output any) (bool, any) {
-			in, out, now := input.(step), output.(outcome), state.(string)
-			may := in.write && (in.any || now == in.expect)
-			switch {
-			case !out.unknown && (out.value != now || out.wrote != may):
+			now, d, y := state.(cells), input.(deed), output.(yield)
+			if d.kind == "scan" {
+				return y.saw == now, now
+			}
+			writes := d.writes(now[d.cell])
+			if !y.unknown && (y.saw[d.cell] != now[d.cell] || y.wrote != writes) {
 				return false, now
-			case may:
-				return true, in.next
+			}
+			if writes {
+				now[d.cell] = d.next
 			}
 			return true, now
 		},
 		DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
 	}
 }
+
+// History is a record of concurrent operations on a store, or on a shared one through several handles, including views.
+// Check searches it for a serial order that explains it.
+type History struct {
+	mu    sync.Mutex
+	begin time.Time
+	ops   []porcupine.Operation
+	calls int
+}
+
+// NewHistory returns an empty History.
+func NewHistory() *History { return &History{begin: time.Now()} }
+
+// Drive runs several clients with n operations each through each of the handles, on three records, and records the
+// operations. Failed ones did not happen and are omitted. One with an unknown outcome may take effect at any later
+// time. failed is called with each error, and ends the client by returning true.
+func Drive[S store.Store](h *History, all []S, clients, n int, failed func(error) bool) {
+	h.mu.Lock()
+	h.calls++
+	run := h.calls
+	h.mu.Unlock()
+	var wg sync.WaitGroup
+	for i, s := range all {
+		for c := range clients {
+			wg.Go(func() { h.drive(s, run, i*clients+c, n, failed) })
+		}
+	}
+	wg.Wait()
+}
+
+func (h *History) drive(s store.Store, run, client, n int, failed func(error) bool) {
+	var last cells
+	for i := range n {
+		d := deed{cell: (client + i) % len(cells{}), next: fmt.Sprintf("%d.%d.%d", run, client, i)}
+		switch (client*31 + i*17) % 9 {
+		case 0, 1, 2:
+			d.kind, d.expect = "swap", last[d.cell]
+		case 3, 4:
+			d.kind = "put"
+		case 5:
+			d.kind, d.next = "delete", ""
+		case 6:
+			d.kind, d.view = "get", i%2 == 0
+		default:
+			d.kind, d.view = "scan", i%2 == 0
+		}
+		call := time.Since(h.begin).Nanoseconds()
+		y, err := d.run(s)
+		back := time.Since(h.begin).Nanoseconds()
+		ends := err != nil && failed(err)
+		switch {
+		case errors.Is(err, store.ErrUnknown) && !d.view && d.writing():
+			y, back, err = yield{unknown: true}, math.MaxInt64, nil
+		case err != nil:
+		case d.kind == "scan":
+			last = y.saw
+		case y.wrote:
+			last[d.cell] = d.next
+		default:
+			last[d.cell] = y.saw[d.cell]
+		}
+		if err == nil {
+			h.mu.Lock()
+			h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: d, Call: call, Output: y, Return: back})
+			h.mu.Unlock()
+		}
+		if ends {
+			return
+		}
+	}
+}
+
+func (d deed) writing() bool { return d.kind != "get" && d.kind != "scan" }
 
 // Check searches for a serial order that agrees with the times of all operations.
 func (h *History) Check(t testing.TB) {
@@ -120,44 +181,21 @@ func (h *History) Check(t testing.TB) {
 	if len(h.ops) == 0 {
 		t.Fatal("the history is empty")
 	}
-	const patience = 20 * time.Second
-	if r := porcupine.CheckOperationsTimeout(register(), h.ops, patience); r != porcupine.Ok {
+	const patience = time.Minute
+	if r := porcupine.CheckOperationsTimeout(allCells(), h.ops, patience); r != porcupine.Ok {
 		t.Errorf("no serial order explains the %d operations: %v", len(h.ops), r)
 	}
 }
 
-// Drive runs concurrent clients on a few keys of s and records their operations. It ends when each client has made n
-// operations, or when stop returns true for an error.
-func (h *History) Drive(s store.Store, clients, n int, stop func(error) bool) {
-	var wg sync.WaitGroup
-	for c := range clients {
-		wg.Go(func() {
-			last := map[string]string{}
-			for i := range n {
-				key := fmt.Sprintf("key%d", (c+i)%3)
-				in := step{key: key}
-				switch (c*31 + i*17) % 5 {
-				case 0, 1:
-					in.write, in.expect, in.next = true, last[key], fmt.Sprintf("%d.%d", c, i)
-				case 2:
-					in.write, in.any, in.next = true, true, fmt.Sprintf("%d.%d", c, i)
-				case 3:
-					in.write, in.any = i%4 == 0, true
-				}
-				if err := h.do(s, c, in); err != nil && stop(err) {
-					return
-				}
-				if in.write {
-					last[key] = in.next
-				}
-			}
-		})
-	}
-	wg.Wait()
-}
+func testHistory(t *testing.T, s store.Store) { histories(t, []store.Store{s}, workers) }
 
-func testHistory(t *testing.T, s store.Store) {
-	h := NewHistory()
-	h.Drive(s, workers, 2*rounds(), func(err error) bool { t.Error(err); return true })
-	h.Check(t)
+func testSharedHistory(t *testing.T, h *handles) { histories(t, h.three(), callers) }
+
+func histories[S store.Store](t *testing.T, all []S, clients int) {
+	for range few(5) { // each starts with an empty store, which keeps the search short
+		wipe(t, all[0])
+		h := NewHistory()
+		Drive(h, all, clients, few(20), func(err error) bool { t.Error(err); return true })
+		h.Check(t)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"berth/store"
@@ -16,17 +15,7 @@ const workers = 8
 func rounds() int { return few(25) }
 
 // crowd runs fn in several goroutines, several rounds each.
-func crowd(fn func(worker, round int)) {
-	var wg sync.WaitGroup
-	for w := range workers {
-		wg.Go(func() {
-			for r := range rounds() {
-				fn(w, r)
-			}
-		})
-	}
-	wg.Wait()
-}
+func crowd(fn func(worker, round int)) { each(1, workers, rounds(), func(_, w, n int) { fn(w, n) }) }
 
 // testAtomicity writes pairs while some functions fail or panic in between. No reader may see half of a pair.
 func testAtomicity(t *testing.T, s store.Store) {
@@ -90,16 +79,27 @@ func wantPair(t *testing.T, tx store.Tx) error {
 	return err
 }
 
-// testCounters loses an increment if two updates read the same value.
-func testCounters(t *testing.T, s store.Store) {
-	crowd(func(w, r int) {
-		update(t, s, func(tx store.Tx) error {
-			return add(tx, fmt.Sprintf("counter%d", (w+r)%3), 1)
-		})
+func testCounters(t *testing.T, s store.Store) { counters(t, []store.Store{s}, workers, rounds()) }
+
+func testSharedCounters(t *testing.T, h *handles) { counters(t, h.three(), callers, shifts()) }
+
+// counters loses an increment if two updates read the same value.
+func counters[S store.Store](t *testing.T, all []S, callers, rounds int) {
+	each(len(all), callers, rounds, func(i, w, n int) {
+		try(t, all[i], func(tx store.Tx) error { return add(tx, fmt.Sprintf("counter%d", (w+n)%2), 1) })
 	})
-	sum := 0
+	for i, s := range all {
+		if got, want := sum(t, s, "counter"), len(all)*callers*rounds; got != want {
+			t.Errorf("handle %d counts %d increments of %d", i, got, want)
+		}
+	}
+}
+
+// sum adds up the numbers of the records with a prefix.
+func sum(t *testing.T, s store.Store, prefix string) (total int) {
+	t.Helper()
 	view(t, s, func(tx store.Tx) error {
-		for rec, err := range tx.Scan(store.Prefix([]byte("counter"))) {
+		for rec, err := range tx.Scan(store.Prefix([]byte(prefix))) {
 			if err != nil {
 				return err
 			}
@@ -107,13 +107,11 @@ func testCounters(t *testing.T, s store.Store) {
 			if err != nil {
 				return err
 			}
-			sum += n
+			total += n
 		}
 		return nil
 	})
-	if sum != workers*rounds() {
-		t.Errorf("%d increments are left of %d", sum, workers*rounds())
-	}
+	return total
 }
 
 func add(tx store.Tx, key string, d int) error {
@@ -130,74 +128,30 @@ func add(tx store.Tx, key string, d int) error {
 	return tx.Put([]byte(key), []byte(strconv.Itoa(n+d)))
 }
 
-// testWriteSkew has two doctors on call, each of whom may leave only while the other stays. Each update reads both and
-// writes its own. A store that detects only conflicting writes lets both leave.
-func testWriteSkew(t *testing.T, s store.Store) {
-	for round := range 2 * rounds() {
-		update(t, s, puts("call/0=on", "call/1=on"))
-		var left atomic.Int32
-		var wg sync.WaitGroup
-		for i := range 2 {
-			wg.Go(func() {
-				gone := false
-				err := s.Update(context.Background(), func(tx store.Tx) error {
-					gone = false
-					other, err := tx.Get(fmt.Appendf(nil, "call/%d", 1-i))
-					if err != nil {
-						return err
-					}
-					if string(other) != "on" {
-						return nil
-					}
-					gone = true
-					return tx.Put(fmt.Appendf(nil, "call/%d", i), []byte("off"))
-				})
-				if err != nil {
-					t.Error(err)
-				}
-				if gone {
-					left.Add(1)
-				}
-			})
-		}
-		wg.Wait()
-		if left.Load() != 1 {
-			t.Fatalf("round %d: %d of 2 left", round, left.Load())
-		}
-	}
-}
+func testPhantoms(t *testing.T, s store.Store) { phantoms(t, []store.Store{s}, workers, rounds()) }
 
-// testPhantoms counts a range and adds the record that the count names. If the store missed a record that another
-// update added meanwhile, it would be overwritten.
-func testPhantoms(t *testing.T, s store.Store) {
-	crowd(func(w, r int) {
-		update(t, s, func(tx store.Tx) error {
-			n := 0
-			for _, err := range tx.Scan(store.Prefix([]byte("row/"))) {
-				if err != nil {
-					return err
-				}
-				n++
-			}
-			key := fmt.Appendf(nil, "row/%05d", n)
-			if v, err := tx.Get(key); err != nil || v != nil {
-				return fmt.Errorf("%s is there already (%v)", key, err)
-			}
-			return tx.Put(key, fmt.Appendf(nil, "%d.%d", w, r))
-		})
-	})
-	seen := map[string]bool{}
-	view(t, s, func(tx store.Tx) error {
-		for rec, err := range tx.Scan(store.Prefix([]byte("row/"))) {
+func testSharedPhantoms(t *testing.T, h *handles) { phantoms(t, h.three(), callers, shifts()) }
+
+// phantoms counts a range and adds the record that the count names. If the store missed a record that another update
+// added meanwhile, it would be overwritten.
+func phantoms[S store.Store](t *testing.T, all []S, callers, rounds int) {
+	each(len(all), callers, rounds, func(i, w, n int) {
+		try(t, all[i], func(tx store.Tx) error {
+			rows, err := keysOf(tx, "row/")
 			if err != nil {
 				return err
 			}
-			seen[string(rec.Value)] = true
-		}
-		return nil
+			key := fmt.Appendf(nil, "row/%05d", len(rows))
+			if v, err := tx.Get(key); err != nil || v != nil {
+				return fmt.Errorf("%s is there already (%v)", key, err)
+			}
+			return tx.Put(key, nil)
+		})
 	})
-	if len(seen) != workers*rounds() {
-		t.Errorf("%d of %d rows are left", len(seen), workers*rounds())
+	var rows []string
+	view(t, all[0], func(tx store.Tx) (err error) { rows, err = keysOf(tx, "row/"); return err })
+	if want := len(all) * callers * rounds; len(rows) != want {
+		t.Errorf("%d of %d rows are left", len(rows), want)
 	}
 }
 
@@ -235,21 +189,7 @@ func testViewIsOneState(t *testing.T, s store.Store) {
 			}
 			return add(tx, fmt.Sprintf("acc/%02d", (w+r*3)%accounts), 1)
 		})
-		total := 0
-		view(t, s, func(tx store.Tx) error {
-			for rec, err := range tx.Scan(store.Prefix([]byte("acc/"))) {
-				if err != nil {
-					return err
-				}
-				n, err := strconv.Atoi(string(rec.Value))
-				if err != nil {
-					return err
-				}
-				total += n
-			}
-			return nil
-		})
-		if total != accounts*100 {
+		if total := sum(t, s, "acc/"); total != accounts*100 {
 			t.Errorf("a view sees the total %d", total)
 		}
 	})

@@ -96,11 +96,16 @@ func shifts() int { return few(20) }
 // concurrently runs fn in callers goroutines for each of the stores, shifts times each. n counts the runs of one
 // goroutine.
 func concurrently(all []store.Shared, fn func(handle, worker, n int)) {
+	each(len(all), callers, shifts(), fn)
+}
+
+// each runs fn in some goroutines for each of so many stores, several rounds each.
+func each(stores, callers, rounds int, fn func(handle, worker, n int)) {
 	var wg sync.WaitGroup
-	for i := range all {
+	for i := range stores {
 		for w := range callers {
 			wg.Go(func() {
-				for n := range shifts() {
+				for n := range rounds {
 					fn(i, w, n)
 				}
 			})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,64 +14,31 @@ import (
 	"berth/store"
 )
 
-// testSharedCounters loses an increment if two handles read the same value.
-func testSharedCounters(t *testing.T, h *handles) {
-	all := h.three()
-	concurrently(all, func(i, w, n int) {
-		try(t, all[i], func(tx store.Tx) error { return add(tx, fmt.Sprintf("counter%d", (w+n)%2), 1) })
-	})
-	for i, s := range all {
-		sum := 0
-		view(t, s, func(tx store.Tx) error {
-			for rec, err := range tx.Scan(store.Prefix([]byte("counter"))) {
-				if err != nil {
-					return err
-				}
-				n, err := strconv.Atoi(string(rec.Value))
-				if err != nil {
-					return err
-				}
-				sum += n
-			}
-			return nil
-		})
-		if want := len(all) * callers * shifts(); sum != want {
-			t.Errorf("handle %d counts %d increments of %d", i, sum, want)
-		}
-	}
-}
-
-// skews are pairs of updates through two handles. One reads some of q/2, q/4 and q/6, and records under "saw" that they
-// are unchanged. The other reads "saw" and, if it is missing, changes what the first one reads. The second commit must
-// know of the first.
-var skews = []struct {
-	name    string
-	read    func(tx store.Tx) (string, error)
-	disturb func(tx store.Tx) error
-}{
-	{"a value is overwritten", getting("q/4"), puts("q/4=new")},
-	{"an empty value is put where there was none", getting("q/5"), puts("q/5=")},
-	{"a key is deleted", getting("q/4"), deletes("q/4")},
-	{"a key that is not there is written", getting("q/3"), puts("q/3=new")},
-	{"a range is overwritten", scanning(store.Prefix([]byte("q/")), 0), puts("q/6=new")},
-	{"a key is put into a range", scanning(store.Prefix([]byte("q/")), 0), puts("q/5=new")},
-	{"the first key of a range is deleted", scanning(store.Prefix([]byte("q/")), 0), deletes("q/2")},
-	{"the last key of a range is deleted", scanning(store.Prefix([]byte("q/")), 0), deletes("q/6")},
-	{"a key is put before the last one read", scanning(store.Range{From: []byte("q/"), Limit: 2}, 0), puts("q/3=new")},
-	{"a key is put before the first one read", scanning(store.Range{From: []byte("q/"), Limit: 1}, 0), puts("q/1=new")},
-	{"the first one read is deleted", scanning(store.Range{From: []byte("q/"), Limit: 1}, 0), deletes("q/2")},
-	{"a key is put behind the first one read backwards",
-		scanning(store.Range{To: []byte("q0"), Limit: 1, Reverse: true}, 0), puts("q/7=new")},
-	{"the one read backwards is deleted", scanning(store.Range{To: []byte("q0"), Limit: 1, Reverse: true}, 0),
-		deletes("q/6")},
-	{"a key is put into what was read of a range", scanning(store.Prefix([]byte("q/")), 2), puts("q/3=new")},
-	{"a key is deleted of what was read of a range", scanning(store.Prefix([]byte("q/")), 2), deletes("q/4")},
-	{"a key is put into what was read of a range backwards", scanning(store.Range{To: []byte("q0"), Reverse: true}, 2),
-		puts("q/5=new")},
-	{"a key is put into a range that was empty", scanning(store.Prefix([]byte("q/6/")), 0), puts("q/6/1=new")},
-	{"a key is put in front of everything", scanning(store.Range{Limit: 1}, 0), puts("a=new")},
-	{"a key is put behind everything", scanning(store.Range{Reverse: true, Limit: 1}, 0), puts("z=new")},
-}
+// skews are pairs of updates through two handles, or through one. One reads some of q/2, q/4 and q/6, and records under
+// "saw" that they are unchanged. The other reads "saw" and, if it is missing, changes what the first one reads. The
+// second commit must know of the first. A row has the key or the range that is read, perhaps only its first records, and
+// the record that is put, or deleted.
+const skews = `
+	a value is overwritten | get q/4 | q/4=new
+	an empty value is put where there was none | get q/5 | q/5=
+	a key is deleted | get q/4 | -q/4
+	a key that is not there is written | get q/3 | q/3=new
+	a range is overwritten | prefix=q/ | q/6=new
+	a key is put into a range | prefix=q/ | q/5=new
+	the first key of a range is deleted | prefix=q/ | -q/2
+	the last key of a range is deleted | prefix=q/ | -q/6
+	a key is put before the last one read | from=q/ limit=2 | q/3=new
+	a key is put before the first one read | from=q/ limit=1 | q/1=new
+	the first one read is deleted | from=q/ limit=1 | -q/2
+	a key is put behind the first one read backwards | to=q0 limit=1 reverse | q/7=new
+	the one read backwards is deleted | to=q0 limit=1 reverse | -q/6
+	a key is put into what was read of a range | prefix=q/ leave 2 | q/3=new
+	a key is deleted of what was read of a range | prefix=q/ leave 2 | -q/4
+	a key is put into what was read of a range backwards | to=q0 reverse leave 2 | q/5=new
+	a key is put into a range that was empty | prefix=q/6/ | q/6/1=new
+	a key is put in front of everything | limit=1 | a=new
+	a key is put behind everything | reverse limit=1 | z=new
+`
 
 // getting reads one key.
 func getting(key string) func(store.Tx) (string, error) {
@@ -107,16 +75,29 @@ func deletes(keys ...string) func(store.Tx) error {
 	}
 }
 
-func testSharedSkews(t *testing.T, h *handles) {
-	all := []store.Shared{h.one(), h.one()}
+func testSkews(t *testing.T, s store.Store) { eachSkew(t, []store.Store{s, s}) }
+
+func testSharedSkews(t *testing.T, h *handles) { eachSkew(t, []store.Store{h.one(), h.one()}) }
+
+func eachSkew(t *testing.T, all []store.Store) {
 	wait := &patience{}
-	for _, c := range skews {
-		t.Run(c.name, func(t *testing.T) {
+	for row := range strings.Lines(strings.TrimSpace(skews)) {
+		cells := strings.Split(strings.TrimSpace(row), " | ")
+		part, leave, _ := strings.Cut(cells[1], " leave ")
+		n, _ := strconv.Atoi(leave)
+		read, disturb := scanning(rangeOf(part), n), puts(cells[2])
+		if key, gets := strings.CutPrefix(part, "get "); gets {
+			read = getting(key)
+		}
+		if key, gone := strings.CutPrefix(cells[2], "-"); gone {
+			disturb = deletes(key)
+		}
+		t.Run(cells[0], func(t *testing.T) {
 			for round := range 2 * few(2) {
 				wipe(t, all[0])
 				update(t, all[0], puts("q/2=2", "q/4=4", "q/6=6"))
 				settle(t, all[1])
-				skew(t, all, wait, c.read, c.disturb, round%2 == 0)
+				skew(t, all, wait, read, disturb, round%2 == 0)
 			}
 		})
 	}
@@ -124,7 +105,7 @@ func testSharedSkews(t *testing.T, h *handles) {
 
 // skew runs the two updates of a pair, one inside the function of the other if the store allows that. midst selects
 // which one is inside.
-func skew(t *testing.T, all []store.Shared, wait *patience, read func(store.Tx) (string, error),
+func skew(t *testing.T, all []store.Store, wait *patience, read func(store.Tx) (string, error),
 	disturb func(store.Tx) error, midst bool) {
 	var before string
 	view(t, all[0], func(tx store.Tx) (err error) { before, err = read(tx); return err })
@@ -195,33 +176,6 @@ func (p *patience) forIt(done <-chan struct{}) {
 		p.came++
 	case <-time.After(long):
 		p.missed++
-	}
-}
-
-// testSharedPhantoms counts a range in each update and adds the record that the count names.
-func testSharedPhantoms(t *testing.T, h *handles) {
-	all := h.three()
-	concurrently(all, func(i, w, n int) {
-		try(t, all[i], func(tx store.Tx) error {
-			rows, err := keysOf(tx, "row/")
-			if err != nil {
-				return err
-			}
-			return tx.Put(fmt.Appendf(nil, "row/%05d", len(rows)), fmt.Appendf(nil, "%d.%d.%d", i, w, n))
-		})
-	})
-	seen := map[string]bool{}
-	view(t, all[0], func(tx store.Tx) error {
-		for rec, err := range tx.Scan(store.Prefix([]byte("row/"))) {
-			if err != nil {
-				return err
-			}
-			seen[string(rec.Value)] = true
-		}
-		return nil
-	})
-	if want := len(all) * callers * shifts(); len(seen) != want {
-		t.Errorf("%d of %d rows are left", len(seen), want)
 	}
 }
 

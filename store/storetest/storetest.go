@@ -44,7 +44,7 @@ func Run(t *testing.T, fresh func(t *testing.T) store.Store) {
 		{"OnAbort", testOnAbort},
 		{"Atomicity", testAtomicity},
 		{"Counters", testCounters},
-		{"WriteSkew", testWriteSkew},
+		{"Skews", testSkews},
 		{"Phantoms", testPhantoms},
 		{"UpdateInView", testUpdateInView},
 		{"ViewIsOneState", testViewIsOneState},

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 
 	"berth/store"
@@ -61,57 +63,75 @@ func testReadYourWrites(t *testing.T, s store.Store) {
 	wantAll(t, s, "a=again b=new c=3")
 }
 
-// scans are ranges and what they yield of the keys a, ab, b, c, c\xff, c\xff\xff and d, each with the value v.
-var scans = []struct {
-	r    store.Range
-	want []string
-}{
-	{store.Range{}, []string{"a", "ab", "b", "c", "c\xff", "c\xff\xff", "d"}},
-	{store.Range{Reverse: true}, []string{"d", "c\xff\xff", "c\xff", "c", "b", "ab", "a"}},
-	{store.Range{Limit: 2}, []string{"a", "ab"}},
-	{store.Range{Limit: 2, Reverse: true}, []string{"d", "c\xff\xff"}},
-	{store.Range{Limit: 100}, []string{"a", "ab", "b", "c", "c\xff", "c\xff\xff", "d"}},
-	{store.Range{From: []byte("ab")}, []string{"ab", "b", "c", "c\xff", "c\xff\xff", "d"}},
-	{store.Range{From: []byte("aa"), To: []byte("c")}, []string{"ab", "b"}},
-	{store.Range{From: []byte("aa"), To: []byte("c"), Reverse: true}, []string{"b", "ab"}},
-	{store.Range{From: []byte("aa"), To: []byte("c"), Reverse: true, Limit: 1}, []string{"b"}},
-	{store.Range{To: []byte("ab")}, []string{"a"}},
-	{store.Range{To: []byte("ab"), Reverse: true}, []string{"a"}},
-	{store.Range{To: []byte("zzz"), Reverse: true, Limit: 1}, []string{"d"}},
-	{store.Range{From: []byte("zzz")}, nil},
-	{store.Range{From: []byte("zzz"), Reverse: true}, nil},
-	{store.Range{To: []byte("a")}, nil},
-	{store.Range{To: []byte("a"), Reverse: true}, nil},
-	{store.Range{From: []byte("b"), To: []byte("b")}, nil},
-	{store.Range{From: []byte("c"), To: []byte("b")}, nil},
-	{store.Range{From: []byte("c"), To: []byte("b"), Reverse: true}, nil},
-	{store.Range{From: []byte{}}, []string{"a", "ab", "b", "c", "c\xff", "c\xff\xff", "d"}},
-	{store.Range{To: []byte{}}, nil},
-	{store.Range{To: []byte{}, Reverse: true}, nil},
-	{store.Prefix([]byte("a")), []string{"a", "ab"}},
-	{store.Prefix([]byte("c\xff")), []string{"c\xff", "c\xff\xff"}},
-	{store.Prefix([]byte("c\xff\xff")), []string{"c\xff\xff"}},
-	{store.Prefix([]byte("\xff")), nil},
-	{store.Prefix(nil), []string{"a", "ab", "b", "c", "c\xff", "c\xff\xff", "d"}},
+// scans are ranges and what they yield of the keys a, ab, b, c, c\xff, c\xff\xff and d, each with the value v. A ~ is
+// \xff.
+const scans = `
+	-> a ab b c c~ c~~ d
+	reverse -> d c~~ c~ c b ab a
+	limit=2 -> a ab
+	limit=2 reverse -> d c~~
+	limit=100 -> a ab b c c~ c~~ d
+	from=ab -> ab b c c~ c~~ d
+	from=aa to=c -> ab b
+	from=aa to=c reverse -> b ab
+	from=aa to=c reverse limit=1 -> b
+	to=ab -> a
+	to=ab reverse -> a
+	to=zzz reverse limit=1 -> d
+	from=zzz ->
+	from=zzz reverse ->
+	to=a ->
+	to=a reverse ->
+	from=b to=b ->
+	from=c to=b ->
+	from=c to=b reverse ->
+	from= -> a ab b c c~ c~~ d
+	to= ->
+	to= reverse ->
+	prefix=a -> a ab
+	prefix=c~ -> c~ c~~
+	prefix=c~~ -> c~~
+	prefix=~ ->
+	prefix= -> a ab b c c~ c~~ d
+`
+
+// rangeOf reads a range of a table.
+func rangeOf(text string) (r store.Range) {
+	for word := range strings.FieldsSeq(text) {
+		switch key, value, _ := strings.Cut(word, "="); key {
+		case "from":
+			r.From = []byte(value)
+		case "to":
+			r.To = []byte(value)
+		case "limit":
+			r.Limit, _ = strconv.Atoi(value)
+		case "reverse":
+			r.Reverse = true
+		case "prefix":
+			r = store.Prefix([]byte(value))
+		}
+	}
+	return r
 }
 
 var scanKeys = []string{"a", "ab", "b", "c", "c\xff", "c\xff\xff", "d"}
 
 func wantScans(t *testing.T, tx store.Tx) {
 	t.Helper()
-	for _, c := range scans {
-		var got []string
-		for rec, err := range tx.Scan(c.r) {
+	for row := range strings.Lines(strings.TrimSpace(strings.ReplaceAll(scans, "~", "\xff"))) {
+		asked, want, _ := strings.Cut(strings.TrimSpace(row), "->")
+		keys := ""
+		for rec, err := range tx.Scan(rangeOf(asked)) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			if string(rec.Value) != "v" {
 				t.Errorf("the value of %q is %q", rec.Key, rec.Value)
 			}
-			got = append(got, string(rec.Key))
+			keys += " " + string(rec.Key)
 		}
-		if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", c.want) {
-			t.Errorf("Scan(%+v)\n got %q\nwant %q", c.r, got, c.want)
+		if keys != want {
+			t.Errorf("Scan %q\n got %q\nwant %q", asked, keys, want)
 		}
 	}
 }
