@@ -15,6 +15,8 @@ import (
 
 	"github.com/anishathalye/porcupine"
 	api "github.com/docker/go-plugins-helpers/ipam"
+
+	"berth/internal/ipam/ipamtest"
 )
 
 // step is what a client does to one subnet. Pools are named by their number in the history.
@@ -290,36 +292,34 @@ func (w *worker) attach(cidr string) {
 }
 
 // TestHistoryNotices tests that the model rejects a history in which an address is given twice, kept after its release,
-// or refused for no reason.
+// or refused for no reason. A take is its MAC, the requested address or "-", and the answer.
 func TestHistoryNotices(t *testing.T) {
-	const cidr = "10.0.0.0/29"
-	attach := []any{step{kind: "attach", cidr: cidr}, outcome{pool: "p"}}
-	take := func(mac int, asked string, out outcome) []any {
-		return []any{step{kind: "take", cidr: cidr, pool: "p", addr: asked, mac: mac}, out}
-	}
-	one := outcome{addr: "10.0.0.1"}
-	give := []any{step{kind: "give", cidr: cidr, pool: "p", addr: "10.0.0.1"}, outcome{}}
-	for name, row := range map[string]struct {
-		ops  [][]any
-		want porcupine.CheckResult
-	}{
-		"sound": {[][]any{attach, take(1, "", one), take(1, "", outcome{addr: "10.0.0.2"}), give,
-			take(2, "", one)}, porcupine.Ok},
-		"given twice":       {[][]any{attach, take(1, "", one), take(2, "", one)}, porcupine.Illegal},
-		"the same MAC":      {[][]any{attach, take(1, "", one), take(1, "", one)}, porcupine.Illegal},
-		"another one":       {[][]any{attach, take(1, "10.0.0.2", one)}, porcupine.Illegal},
-		"full though empty": {[][]any{attach, take(1, "", outcome{refused: "no address is free"})}, porcupine.Illegal},
-		"held by nobody": {[][]any{attach, take(1, "", one), give, take(2, "10.0.0.1", outcome{refused: "held by"})},
-			porcupine.Illegal},
-		"out of nothing": {[][]any{take(1, "", one)}, porcupine.Illegal},
-	} {
+	for row := range ipamtest.Rows(3, `
+		sound | Ok | attach; take 1 - 10.0.0.1; take 1 - 10.0.0.2; give; take 2 - 10.0.0.1
+		given twice | Illegal | attach; take 1 - 10.0.0.1; take 2 - 10.0.0.1
+		the same MAC | Illegal | attach; take 1 - 10.0.0.1; take 1 - 10.0.0.1
+		another one | Illegal | attach; take 1 10.0.0.2 10.0.0.1
+		full though empty | Illegal | attach; take 1 - no address is free
+		held by nobody | Illegal | attach; take 1 - 10.0.0.1; give; take 2 10.0.0.1 held by
+		out of nothing | Illegal | take 1 - 10.0.0.1
+	`) {
 		var ops []porcupine.Operation
-		for i, op := range row.ops {
-			ops = append(ops, porcupine.Operation{Input: op[0], Output: op[1], Call: int64(2 * i),
-				Return: int64(2*i + 1)})
+		for i, text := range strings.Split(row[2], "; ") {
+			words := strings.SplitN(text, " ", 4)
+			in, out := step{kind: words[0], cidr: "10.0.0.0/29", pool: "p"}, outcome{pool: "p"}
+			switch in.kind {
+			case "give":
+				in.addr = "10.0.0.1"
+			case "take":
+				in.mac, in.addr = int(words[1][0]-'0'), strings.TrimPrefix(words[2], "-")
+				if out.addr = words[3]; strings.Contains(out.addr, " ") {
+					out = outcome{refused: out.addr}
+				}
+			}
+			ops = append(ops, porcupine.Operation{Input: in, Output: out, Call: int64(2 * i), Return: int64(2*i + 1)})
 		}
-		if got := porcupine.CheckOperationsTimeout(subnetModel(6), ops, 10*time.Second); got != row.want {
-			t.Errorf("%s: %s; want %s", name, got, row.want)
+		if got := porcupine.CheckOperationsTimeout(subnetModel(6), ops, 10*time.Second); string(got) != row[1] {
+			t.Errorf("%s: %s; want %s", row[0], got, row[1])
 		}
 	}
 }

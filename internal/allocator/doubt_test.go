@@ -149,6 +149,37 @@ func TestStartOfBothFamilies(t *testing.T) {
 			ask B web mac=1 ! exhausted
 			ask A web mac=1 -> 192.0.2.2
 		`},
+		{"it was seen", begun + `
+			sight 192.0.2.1 web
+			ask B web mac=1 ! exhausted
+			ask A web mac=1 -> 192.0.2.2
+		`},
+		{"it was seen after it", begun + `
+			ask B web mac=1 ! exhausted
+			sight 192.0.2.1 web
+			ask A web mac=1 -> 192.0.2.2
+		`},
+		{"it was given again meanwhile", begun + `
+			ask B web mac=1 ! exhausted
+			back A 192.0.2.1
+			ask A web mac=1 -> 192.0.2.1
+			ask A web mac=1 -> 192.0.2.2
+		`},
+		{"it is given once", begun + `
+			ask B web mac=1 ! exhausted
+			ask A web mac=1 ip=192.0.2.1 -> 192.0.2.1
+			ask A web mac=1 ip=192.0.2.1 ! inuse; is held by
+		`},
+		{"in another network", `
+			attach A cidr=192.0.2.0/29
+			wait 11s
+			attach B cidr=fd00::4/127
+			ask B x mac=9
+			ask B y mac=8
+			ask A web mac=1 -> 192.0.2.1
+			ask B web mac=1 ! exhausted
+			ask A web mac=1 -> 192.0.2.2
+		`},
 	})
 }
 
@@ -171,6 +202,15 @@ func TestTakenOver(t *testing.T) {
 			sight 192.0.2.77 gone
 			ask A mac=1 -> 192.0.2.77
 			lease 192.0.2.77 -> static -
+		`},
+		{"what is reserved, by a name alone", `
+			network net1 subnet=192.0.2.0/24,pool
+			reserve net1 web 192.0.2.77
+			attach A net=net1
+			ask A web -> 192.0.2.77
+			ask A web ! inuse; is held by
+			sight 192.0.2.77 gone
+			ask A web -> 192.0.2.77
 		`},
 		{"what is reserved stays so", `
 			network net1 subnet=192.0.2.0/24,pool
