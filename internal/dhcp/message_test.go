@@ -2,12 +2,16 @@ package dhcp
 
 import (
 	"encoding/hex"
+	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/dhcpv6"
@@ -60,137 +64,136 @@ func TestDUID(t *testing.T) {
 	}
 }
 
-// TestRead4: which server messages count, and what of them.
-func TestRead4(t *testing.T) {
-	good := func(edit ...dhcpv4.Modifier) []byte {
-		m, err := dhcpv4.New(append([]dhcpv4.Modifier{dhcpv4.WithMessageType(dhcpv4.MessageTypeAck),
-			dhcpv4.WithYourIP(net.IP{192, 0, 2, 7}), dhcpv4.WithLeaseTime(100),
-			dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IP{192, 0, 2, 1})),
-			dhcpv4.WithHwAddr(web.MAC[:])}, edit...)...)
+// said describes a lease.
+func said(l *ipam.LANLease) string {
+	text := strings.Fields(fmt.Sprintln(l.Address, l.Subnet, l.Gateway, l.Server, l.ServerID, l.Lasts, l.T1, l.T2))
+	return strings.NewReplacer("invalid Prefix", "-", "invalid IP", "-").Replace(strings.Join(text, " "))
+}
+
+// bytesOf reads bytes in decimal, such as 192.0.2.1.
+func bytesOf(t *testing.T, text string) (all []byte) {
+	t.Helper()
+	for part := range strings.SplitSeq(text, ".") {
+		n, err := strconv.ParseUint(part, 10, 8)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.OpCode = dhcpv4.OpcodeBootReply
-		for _, e := range edit {
-			e(m)
+		all = append(all, byte(n))
+	}
+	return all
+}
+
+// TestRead4: which server messages count, and what of them. A message is an ACK by 192.0.2.1 of 192.0.2.7 for 100 s,
+// with these options by number, or without one ("54=-"), and with another operation, address or client.
+func TestRead4(t *testing.T) {
+	for c := range ipamtest.Rows(3, strings.ReplaceAll(`
+		one that says little | | LITTLE
+		one that says all | 1=255.255.255.0 3=192.0.2.3.192.0.2.4 58=0.0.0.10 59=0.0.0.20 | 192.0.2.7 192.0.2.0/24 192.0.2.3 192.0.2.1 1m40s 10s 20s
+		a mask with gaps | 1=255.0.255.0 | LITTLE
+		a mask of nothing | 1=0.0.0.0 | LITTLE
+		half a mask | 1=255.255 | LITTLE
+		half a router | 3=192 | LITTLE
+		times in no order | 58=0.0.0.99 59=0.0.0.80 | 192.0.2.7 - - 192.0.2.1 1m40s 50s 1m20s
+		times behind the end | 58=1.0.0.0 59=1.0.0.0 | LITTLE
+		for ever | 51=255.255.255.255 | 192.0.2.7 - - 192.0.2.1 1193046h28m15s 596523h14m7.5s 1043915h39m43.125s
+		no address | address=0.0.0.0
+		everybody's address | address=255.255.255.255
+		a group's address | address=224.0.0.1
+		no time | 51=0.0.0.0
+		half a time | 51=1
+		no server | 54=-
+		another client's | client=2.66.0.0.0.8
+		a longer MAC | client=2.66.0.0.0.7.0
+		a client's own | operation=1
+		a DISCOVER | 53=1
+		one of BOOTP | 53=-
+	`, "LITTLE", "192.0.2.7 - - 192.0.2.1 1m40s 50s 1m27.5s")) {
+		m := ack4()
+		for word := range strings.FieldsSeq(c[1]) {
+			key, value, _ := strings.Cut(word, "=")
+			switch code, _ := strconv.Atoi(key); {
+			case key == "operation":
+				m.OpCode = dhcpv4.OpcodeBootRequest
+			case key == "address":
+				m.YourIPAddr = bytesOf(t, value)
+			case key == "client":
+				m.ClientHWAddr = bytesOf(t, value)
+			case value == "-":
+				delete(m.Options, uint8(code))
+			default:
+				m.Options[uint8(code)] = bytesOf(t, value)
+			}
 		}
-		return m.ToBytes()
-	}
-	generic := func(code uint8, value ...byte) dhcpv4.Modifier {
-		return dhcpv4.WithGeneric(dhcpv4.GenericOptionCode(code), value)
-	}
-	lease := ipam.LANLease{Address: netip.MustParseAddr("192.0.2.7"), Server: netip.MustParseAddr("192.0.2.1"),
-		Lasts: ipam.Duration(100 * time.Second), T1: ipam.Duration(50 * time.Second),
-		T2: ipam.Duration(87500 * time.Millisecond)}
-	told := func(edit func(*ipam.LANLease)) *ipam.LANLease {
-		l := lease
-		edit(&l)
-		return &l
-	}
-	for _, c := range []struct {
-		name  string
-		bytes []byte
-		want  *ipam.LANLease // nil: it does not count
-	}{
-		{"one that says little", good(), &lease},
-		{"one that says all", good(generic(1, 255, 255, 255, 0), generic(3, 192, 0, 2, 3, 192, 0, 2, 4),
-			generic(58, 0, 0, 0, 10), generic(59, 0, 0, 0, 20)), told(func(l *ipam.LANLease) {
-			l.Subnet, l.Gateway = netip.MustParsePrefix("192.0.2.0/24"), netip.MustParseAddr("192.0.2.3")
-			l.T1, l.T2 = ipam.Duration(10*time.Second), ipam.Duration(20*time.Second)
-		})},
-		{"a mask with gaps", good(generic(1, 255, 0, 255, 0)), &lease},
-		{"a mask of nothing", good(generic(1, 0, 0, 0, 0)), &lease},
-		{"half a mask", good(generic(1, 255, 255)), &lease},
-		{"half a router", good(generic(3, 192)), &lease},
-		{"times in no order", good(generic(58, 0, 0, 0, 99), generic(59, 0, 0, 0, 80)),
-			told(func(l *ipam.LANLease) { l.T2 = ipam.Duration(80 * time.Second) })},
-		{"times behind the end", good(generic(58, 1, 0, 0, 0), generic(59, 1, 0, 0, 0)), &lease},
-		{"for ever", good(dhcpv4.WithLeaseTime(1<<32 - 1)), told(func(l *ipam.LANLease) {
-			ever := time.Duration(1<<32-1) * time.Second
-			l.Lasts, l.T1, l.T2 = ipam.Duration(ever), ipam.Duration(ever/2), ipam.Duration(ever/8*7)
-		})},
-		{"no address", good(dhcpv4.WithYourIP(net.IP{0, 0, 0, 0})), nil},
-		{"everybody's address", good(dhcpv4.WithYourIP(net.IP{255, 255, 255, 255})), nil},
-		{"a group's address", good(dhcpv4.WithYourIP(net.IP{224, 0, 0, 1})), nil},
-		{"no time", good(dhcpv4.WithLeaseTime(0)), nil},
-		{"half a time", good(generic(51, 1)), nil},
-		{"no server", good(dhcpv4.WithoutOption(dhcpv4.OptionServerIdentifier)), nil},
-		{"another client's", good(dhcpv4.WithHwAddr(net.HardwareAddr{2, 0x42, 0, 0, 0, 8})), nil},
-		{"a longer MAC", good(dhcpv4.WithHwAddr(append(web.MAC[:], 0))), nil},
-		{"a client's own", good(func(m *dhcpv4.DHCPv4) { m.OpCode = dhcpv4.OpcodeBootRequest }), nil},
-		{"a DISCOVER", good(dhcpv4.WithMessageType(dhcpv4.MessageTypeDiscover)), nil},
-		{"one of BOOTP", good(dhcpv4.WithoutOption(dhcpv4.OptionDHCPMessageType)), nil},
-	} {
-		h, ok := asked4(web).read(datagram{payload: c.bytes})
-		switch {
-		case ok != (c.want != nil):
-			t.Errorf("%s counts: %t", c.name, ok)
-		case ok && h.lease != *c.want:
-			t.Errorf("%s is %+v\nand not %+v", c.name, h.lease, *c.want)
+		h, ok := asked4(web).read(datagram{payload: m.ToBytes()})
+		if ok != (c[2] != "") || ok && said(&h.lease) != c[2] {
+			t.Errorf("%s counts: %t, and is %s\nand not %s", c[0], ok, said(&h.lease), c[2])
 		}
 	}
-	no, ok := asked4(web).read(datagram{payload: good(dhcpv4.WithMessageType(dhcpv4.MessageTypeNak),
-		dhcpv4.WithOption(dhcpv4.OptMessage("go away")), dhcpv4.WithYourIP(net.IP{0, 0, 0, 0}))})
-	if !ok || no.kind != dhcpv4.MessageTypeNak || no.text != "go away" {
+	m := ack4()
+	m.UpdateOption(dhcpv4.OptMessageType(dhcpv4.MessageTypeNak))
+	m.UpdateOption(dhcpv4.OptMessage("go away"))
+	m.YourIPAddr = net.IP{0, 0, 0, 0}
+	if no, ok := asked4(web).read(datagram{payload: m.ToBytes()}); !ok || no.kind != dhcpv4.MessageTypeNak ||
+		no.text != "go away" {
 		t.Errorf("a NAK is %+v (%v)", no, ok)
 	}
 }
 
-// TestRead6: which server messages count, and what of them.
+// ack4 is a server's ACK.
+func ack4() *dhcpv4.DHCPv4 {
+	return &dhcpv4.DHCPv4{OpCode: dhcpv4.OpcodeBootReply, HWType: iana.HWTypeEthernet, ClientHWAddr: web.MAC[:],
+		YourIPAddr: net.IP{192, 0, 2, 7}, Options: dhcpv4.Options{51: {0, 0, 0, 100}, 53: {5}, 54: {192, 0, 2, 1}}}
+}
+
+// TestRead6: which server messages count, and what of them: how many leases and expired addresses, and why none is
+// given. A message is for one address and a minute, unless it says otherwise.
 func TestRead6(t *testing.T) {
-	server := &dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet, LinkLayerAddr: net.HardwareAddr{2, 0, 0, 0, 0, 9}}
-	address := func(a string, lasts time.Duration) *dhcpv6.OptIAAddress {
-		return &dhcpv6.OptIAAddress{IPv6Addr: netip.MustParseAddr(a).AsSlice(), ValidLifetime: lasts}
-	}
-	message := func(client dhcpv6.DUID, id [4]byte, of ...dhcpv6.Option) []byte {
+	for c := range ipamtest.Rows(4, `
+		an address | 2001:db8::7 | 1 0 | it gives 2001:db8::7 instead
+		one that is over | 2001:db8::7 over | 0 1 | it gives no address
+		none | none | 0 0 | NoAddrsAvail
+		none, with a word | none gone | 0 0 | gone
+		a link-local one | fe80::7 | 0 0 | it gives no address
+		a mapped one | ::ffff:192.0.2.1 | 0 0 | it gives no address
+		a group's | ff02::1 | 0 0 | it gives no address
+		another association's | 2001:db8::7 other-association | 0 0 | it gives no address
+		another client's | 2001:db8::7 other-client
+		nobody's | 2001:db8::7 no-client
+	`) {
+		what, besides, _ := strings.Cut(c[1], " ")
 		m := &dhcpv6.Message{MessageType: dhcpv6.MessageTypeReply}
-		if client != nil {
-			m.AddOption(dhcpv6.OptClientID(client))
+		switch besides {
+		case "no-client":
+		case "other-client":
+			m.AddOption(dhcpv6.OptClientID(duid(&unnamed)))
+		default:
+			m.AddOption(dhcpv6.OptClientID(duid(&web)))
 		}
-		m.AddOption(dhcpv6.OptServerID(server))
-		ia := &dhcpv6.OptIANA{IaId: id, T1: 10 * time.Second, T2: 20 * time.Second}
-		for _, o := range of {
-			ia.Options.Add(o)
+		m.AddOption(dhcpv6.OptServerID(&dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet,
+			LinkLayerAddr: net.HardwareAddr{2, 0, 0, 0, 0, 9}}))
+		ia := &dhcpv6.OptIANA{IaId: iaid, T1: 10 * time.Second, T2: 20 * time.Second}
+		if what == "none" {
+			ia.Options.Add(&dhcpv6.OptStatusCode{StatusCode: iana.StatusNoAddrsAvail, StatusMessage: besides})
+		} else {
+			lasts := time.Minute
+			if besides == "over" {
+				lasts = 0
+			}
+			ia.Options.Add(&dhcpv6.OptIAAddress{IPv6Addr: netip.MustParseAddr(what).AsSlice(), ValidLifetime: lasts})
+		}
+		if besides == "other-association" {
+			ia.IaId = [4]byte{9}
 		}
 		m.AddOption(ia)
-		return m.ToBytes()
-	}
-	own := duid(&web)
-	for _, c := range []struct {
-		name   string
-		bytes  []byte
-		counts bool
-		leases int
-		over   int
-		why    string
-	}{
-		{"an address", message(own, iaid, address("2001:db8::7", time.Minute)), true, 1, 0,
-			"it gives 2001:db8::7 instead"},
-		{"one that is over", message(own, iaid, address("2001:db8::7", 0)), true, 0, 1, "it gives no address"},
-		{"none", message(own, iaid, &dhcpv6.OptStatusCode{StatusCode: iana.StatusNoAddrsAvail}), true, 0, 0,
-			"NoAddrsAvail"},
-		{"none, with a word", message(own, iaid, &dhcpv6.OptStatusCode{StatusCode: iana.StatusNoAddrsAvail,
-			StatusMessage: "all gone"}), true, 0, 0, "all gone"},
-		{"a link-local one", message(own, iaid, address("fe80::7", time.Minute)), true, 0, 0, "it gives no address"},
-		{"a mapped one", message(own, iaid, address("::ffff:192.0.2.1", time.Minute)), true, 0, 0,
-			"it gives no address"},
-		{"a group's", message(own, iaid, address("ff02::1", time.Minute)), true, 0, 0, "it gives no address"},
-		{"another association's", message(own, [4]byte{9}, address("2001:db8::7", time.Minute)), true, 0, 0,
-			"it gives no address"},
-		{"another client's", message(duid(&unnamed), iaid, address("2001:db8::7", time.Minute)), false, 0, 0, ""},
-		{"nobody's", message(nil, iaid, address("2001:db8::7", time.Minute)), false, 0, 0, ""},
-	} {
-		h, ok := asked6(web).read(datagram{c.bytes, netip.MustParseAddr("fe80::1")})
-		if ok != c.counts || len(h.leases) != c.leases || len(h.over) != c.over || ok && h.why() != c.why {
-			t.Errorf("%s counts: %t, with %d addresses, %d that are over (%s)", c.name, ok, len(h.leases),
-				len(h.over), h.why())
+		h, ok := asked6(web).read(datagram{m.ToBytes(), netip.MustParseAddr("fe80::1")})
+		got := fmt.Sprint(len(h.leases), " ", len(h.over))
+		if ok != (c[2] != "") || ok && (got != c[2] || h.why() != c[3]) {
+			t.Errorf("%s counts: %t, with %s (%s)", c[0], ok, got, h.why())
 		}
-		for _, l := range h.leases {
-			want := ipam.LANLease{Address: netip.MustParseAddr("2001:db8::7"), Server: netip.MustParseAddr("fe80::1"),
-				ServerID: "00030001020000000009", Lasts: ipam.Duration(time.Minute),
-				T1: ipam.Duration(10 * time.Second), T2: ipam.Duration(20 * time.Second)}
-			if l != want {
-				t.Errorf("%s is %+v\nand not %+v", c.name, l, want)
+		for i := range h.leases {
+			const want = "2001:db8::7 - - fe80::1 00030001020000000009 1m 10s 20s"
+			if got := said(&h.leases[i]); got != want {
+				t.Errorf("%s is %s\nand not %s", c[0], got, want)
 			}
 		}
 	}
