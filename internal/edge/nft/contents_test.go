@@ -4,9 +4,11 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"berth/internal/edge"
+	"berth/internal/ipam/ipamtest"
 
 	"github.com/google/nftables"
 	"pgregory.net/rapid"
@@ -15,23 +17,35 @@ import (
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
+// stateOf reads a state. A line is a range, FROM-TO and what happens on a cut, or a mapping, ELASTIC=GUEST and "staged"
+// or "egress".
+func stateOf(text string) (s edge.State) {
+	for line := range ipamtest.Rows(1, text) {
+		what, words, _ := strings.Cut(line[0], " ")
+		if from, to, is := strings.Cut(what, "-"); is {
+			s.Ranges = append(s.Ranges, edge.Range{From: addr(from), To: addr(to), OnCut: edge.OnCut(words)})
+			continue
+		}
+		elastic, guest, _ := strings.Cut(what, "=")
+		s.Mappings = append(s.Mappings, edge.Mapping{Elastic: addr(elastic), Guest: addr(guest),
+			Subnet: netip.PrefixFrom(addr(guest), 24).Masked(), Staged: strings.Contains(words, "staged"),
+			EgressOnly: strings.Contains(words, "egress")})
+	}
+	return s
+}
+
 // TestContents: which elements mappings and ranges put into which map or set.
 func TestContents(t *testing.T) {
-	inside := netip.MustParsePrefix("172.30.1.0/24")
-	s := edge.State{
-		Ranges: []edge.Range{
-			{From: addr("192.0.2.0"), To: addr("192.0.2.7"), OnCut: edge.Withdraw},
-			{From: addr("192.0.2.8"), To: addr("192.0.2.8"), OnCut: edge.Keep},
-			{From: addr("2001:db8::"), To: addr("2001:db8::f"), OnCut: edge.Withdraw},
-			{From: addr("255.255.255.255"), To: addr("255.255.255.255"), OnCut: edge.Keep},
-		},
-		Mappings: []edge.Mapping{
-			{Elastic: addr("192.0.2.1"), Guest: addr("172.30.1.2"), Subnet: inside},
-			{Elastic: addr("192.0.2.2"), Guest: addr("172.30.1.3"), Subnet: inside, EgressOnly: true},
-			{Elastic: addr("192.0.2.8"), Guest: addr("172.30.1.4"), Subnet: inside, Staged: true},
-			{Elastic: addr("192.0.2.7"), Guest: addr("172.30.1.5"), Subnet: inside, Staged: true, EgressOnly: true},
-		},
-	}
+	s := stateOf(`
+		192.0.2.0-192.0.2.7 withdraw
+		192.0.2.8-192.0.2.8 keep
+		2001:db8::-2001:db8::f withdraw
+		255.255.255.255-255.255.255.255 keep
+		192.0.2.1=172.30.1.2
+		192.0.2.2=172.30.1.3 egress
+		192.0.2.8=172.30.1.4 staged
+		192.0.2.7=172.30.1.5 staged egress
+	`)
 	c := contentsOf(s)
 	v4 := knftables.IPv4Family
 	for name, want := range map[string]map[string]string{
@@ -127,49 +141,40 @@ func TestSpanText(t *testing.T) {
 
 // TestContradiction: which connections contradict the state and are removed.
 func TestContradiction(t *testing.T) {
-	inside := netip.MustParsePrefix("172.30.1.0/24")
-	s := edge.State{
-		Ranges: []edge.Range{{From: addr("192.0.2.0"), To: addr("192.0.2.9"), OnCut: edge.Keep}},
-		Mappings: []edge.Mapping{
-			{Elastic: addr("192.0.2.1"), Guest: addr("172.30.1.2"), Subnet: inside},
-			{Elastic: addr("192.0.2.2"), Guest: addr("172.30.1.3"), Subnet: inside, EgressOnly: true},
-		},
-	}
-	for _, c := range []struct {
-		name                          string
-		from, to, answeredBy, answers string
-		want                          bool
-	}{
-		{"in, to its guest", "198.51.100.1", "192.0.2.1", "172.30.1.2", "198.51.100.1", false},
-		{"in, to another guest", "198.51.100.1", "192.0.2.1", "172.30.1.9", "198.51.100.1", true},
-		{"in, to nobody while there was none", "198.51.100.1", "192.0.2.1", "192.0.2.1", "198.51.100.1", true},
-		{"in, by one that only goes out", "198.51.100.1", "192.0.2.2", "172.30.1.3", "198.51.100.1", true},
-		{"in, by one that is not here any more", "198.51.100.1", "192.0.2.5", "172.30.1.2", "198.51.100.1", true},
-		{"through to another host", "198.51.100.1", "192.0.2.5", "192.0.2.5", "198.51.100.1", false},
-		{"out, of its guest", "172.30.1.2", "198.51.100.1", "198.51.100.1", "192.0.2.1", false},
-		{"out, of its guest that only goes out", "172.30.1.3", "198.51.100.1", "198.51.100.1", "192.0.2.2", false},
-		{"out, of another guest", "172.30.1.9", "198.51.100.1", "198.51.100.1", "192.0.2.1", true},
-		{"out, by one that is not here any more", "172.30.1.9", "198.51.100.1", "198.51.100.1", "192.0.2.5", true},
-		{"out, by the host's address", "172.30.1.2", "198.51.100.1", "198.51.100.1", "192.0.2.77", false},
-		{"of a client elsewhere with one", "192.0.2.5", "198.51.100.1", "198.51.100.1", "192.0.2.5", false},
-		{"between two guests, as both are", "172.30.1.3", "192.0.2.1", "172.30.1.2", "192.0.2.2", false},
-		{"of others", "172.30.1.2", "172.30.1.3", "172.30.1.3", "172.30.1.2", false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			f := &connection{from: addr(c.from), to: addr(c.to), answeredBy: addr(c.answeredBy), answeredTo: addr(c.answers)}
-			if got := contradictionOf(s, nil).of(f); got != c.want {
+	s := stateOf(`
+		192.0.2.0-192.0.2.9 keep
+		192.0.2.1=172.30.1.2
+		192.0.2.2=172.30.1.3 egress
+	`)
+	// from whom, to whom, who answers, to whom, and whether it contradicts
+	for c := range ipamtest.Rows(6, `
+		in, to its guest | 198.51.100.1 | 192.0.2.1 | 172.30.1.2 | 198.51.100.1
+		in, to another guest | 198.51.100.1 | 192.0.2.1 | 172.30.1.9 | 198.51.100.1 | yes
+		in, to nobody while there was none | 198.51.100.1 | 192.0.2.1 | 192.0.2.1 | 198.51.100.1 | yes
+		in, by one that only goes out | 198.51.100.1 | 192.0.2.2 | 172.30.1.3 | 198.51.100.1 | yes
+		in, by one that is not here any more | 198.51.100.1 | 192.0.2.5 | 172.30.1.2 | 198.51.100.1 | yes
+		through to another host | 198.51.100.1 | 192.0.2.5 | 192.0.2.5 | 198.51.100.1
+		out, of its guest | 172.30.1.2 | 198.51.100.1 | 198.51.100.1 | 192.0.2.1
+		out, of its guest that only goes out | 172.30.1.3 | 198.51.100.1 | 198.51.100.1 | 192.0.2.2
+		out, of another guest | 172.30.1.9 | 198.51.100.1 | 198.51.100.1 | 192.0.2.1 | yes
+		out, by one that is not here any more | 172.30.1.9 | 198.51.100.1 | 198.51.100.1 | 192.0.2.5 | yes
+		out, by the host's address | 172.30.1.2 | 198.51.100.1 | 198.51.100.1 | 192.0.2.77
+		of a client elsewhere with one | 192.0.2.5 | 198.51.100.1 | 198.51.100.1 | 192.0.2.5
+		between two guests, as both are | 172.30.1.3 | 192.0.2.1 | 172.30.1.2 | 192.0.2.2
+		of others | 172.30.1.2 | 172.30.1.3 | 172.30.1.3 | 172.30.1.2
+	`) {
+		t.Run(c[0], func(t *testing.T) {
+			all, want := touched{}, c[5] != ""
+			f := &connection{from: addr(c[1]), to: addr(c[2]), answeredBy: addr(c[3]), answeredTo: addr(c[4])}
+			if got := contradictionOf(s, nil).of(f); got != want {
 				t.Errorf("of all: %v", got)
 			}
-			all := touched{}
-			for _, a := range []string{c.from, c.to, c.answeredBy, c.answers} {
-				all[addr(a)] = true
-			}
-			for a := range all { // other addresses than the edge's are never checked
-				if !s.Ranges[0].Contains(a) {
-					delete(all, a)
+			for _, a := range c[1:5] { // other addresses than the edge's are never checked
+				if s.Ranges[0].Contains(addr(a)) {
+					all[addr(a)] = true
 				}
 			}
-			if got := contradictionOf(s, &all).of(f); got != c.want {
+			if got := contradictionOf(s, &all).of(f); got != want {
 				t.Errorf("of those that changed: %v", got)
 			}
 			if contradictionOf(s, &touched{addr("192.0.2.9"): true}).of(f) {

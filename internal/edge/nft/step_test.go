@@ -81,22 +81,17 @@ func TestStep(t *testing.T) {
 
 // A contradictory step is refused like a contradictory whole state.
 func TestStepRefused(t *testing.T) {
-	a := func(text string) netip.Addr { return netip.MustParseAddr(text) }
-	in := netip.MustParsePrefix("172.16.0.0/24")
-	ranges := []edge.Range{{From: a("10.64.0.0"), To: a("10.64.0.9"), OnCut: edge.Keep}}
-	first := edge.Mapping{Elastic: a("10.64.0.1"), Guest: a("172.16.0.1"), Subnet: in}
+	const first = "10.64.0.0-10.64.0.9 keep\n10.64.0.1=172.16.0.1\n"
 	p := &Provider{whole: true}
 	p.allowed.Store(&allowance{})
-	p.setState(edge.State{Ranges: ranges, Mappings: []edge.Mapping{first}})
-	for name, more := range map[string][]edge.Mapping{
-		"a guest that has one": {{Elastic: a("10.64.0.2"), Guest: a("172.16.0.1"), Subnet: in}},
-		"a guest of two": {{Elastic: a("10.64.0.2"), Guest: a("172.16.0.2"), Subnet: in},
-			{Elastic: a("10.64.0.3"), Guest: a("172.16.0.2"), Subnet: in}},
-		"an address twice": {{Elastic: a("10.64.0.2"), Guest: a("172.16.0.2"), Subnet: in},
-			{Elastic: a("10.64.0.2"), Guest: a("172.16.0.3"), Subnet: in}},
-		"outside of all ranges": {{Elastic: a("10.65.0.2"), Guest: a("172.16.0.2"), Subnet: in}},
+	p.setState(stateOf(first))
+	for name, more := range map[string]string{
+		"a guest that has one":  "10.64.0.2=172.16.0.1",
+		"a guest of two":        "10.64.0.2=172.16.0.2\n10.64.0.3=172.16.0.2",
+		"an address twice":      "10.64.0.2=172.16.0.2\n10.64.0.2=172.16.0.3",
+		"outside of all ranges": "10.65.0.2=172.16.0.2",
 	} {
-		s := edge.State{Ranges: ranges, Mappings: append([]edge.Mapping{first}, more...)}
+		s := stateOf(first + more)
 		one, ok := p.stepTo(s)
 		if !ok || p.checkStep(one) == nil || s.Check() == nil {
 			t.Errorf("%s is not refused (%v)", name, one)
