@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -105,42 +106,46 @@ func (h history) unnamed() (all []tenure) {
 // next answer, and none later. The same holds if no answer names it and the holder got another one.
 func TestStraysNotice(t *testing.T) {
 	a, b := netip.MustParseAddr("10.77.0.9"), netip.MustParseAddr("10.77.0.10")
-	at := func(op operation, from, to time.Duration) operation {
-		op.called, op.returned = from*time.Second, to*time.Second
-		return op
+	ops := map[string]operation{
+		"lost":    {host: 1, by: 1, verdict: lost, addr: a, named: true},
+		"another": {host: 1, by: 1, verdict: done, addr: b}, // from the headroom
+		"refused": {host: 2, by: 2, asked: a, verdict: taken, holder: 1},
+		"taker":   {host: 2, by: 3, asked: a, verdict: done, addr: a},
+		"answer":  {host: 1, by: 4, verdict: full}, // the host's next one from etcd
 	}
-	lostOne := operation{host: 1, by: 1, verdict: lost, addr: a, named: true}
-	another := operation{host: 1, by: 1, verdict: done, addr: b} // from the headroom
-	refused := operation{host: 2, by: 2, asked: a, verdict: taken, holder: 1}
-	taker := operation{host: 2, by: 3, asked: a, verdict: done, addr: a}
-	answered := operation{host: 1, by: 4, verdict: full} // the host's next answer from etcd
-	for name, row := range map[string]struct {
-		ops       history
-		want      bool
-		outstayed int
-	}{
-		"named":                  {history{at(lostOne, 0, 2), at(refused, 1, 3), at(taker, 4, 5)}, true, 0},
-		"not taken":              {history{at(lostOne, 0, 2), at(taker, 3, 4)}, true, 0},
-		"named, until answered":  {history{at(lostOne, 0, 2), at(answered, 3, 5), at(refused, 4, 6)}, true, 0},
-		"named, and longer":      {history{at(lostOne, 0, 2), at(answered, 3, 5), at(refused, 6, 7)}, false, 1},
-		"named, and taken later": {history{at(lostOne, 0, 2), at(taker, 3, 4), at(refused, 5, 6)}, false, 0},
-		"named, and kept": {history{at(lostOne, 0, 2), at(taker, 3, 4), at(another, 5, 6), at(refused, 7, 8)},
-			false, 0},
-		"beside":                    {history{at(another, 0, 2), at(refused, 1, 3), at(taker, 4, 5)}, true, 0},
-		"beside, until answered":    {history{at(another, 0, 2), at(answered, 3, 5), at(refused, 4, 6)}, true, 0},
-		"beside, and longer":        {history{at(another, 0, 2), at(answered, 3, 5), at(refused, 6, 7)}, false, 1},
-		"answered too soon for one": {history{at(another, 2, 2), at(refused, 3, 4)}, false, 0},
-		"of nobody":                 {history{at(refused, 1, 3)}, false, 0},
-	} {
-		h := row.ops
+	// each operation with the seconds of its call and its return, and "explained" or who has outstayed
+	for row := range strings.Lines(strings.TrimSpace(`
+		named | lost 0 2, refused 1 3, taker 4 5 | explained
+		not taken | lost 0 2, taker 3 4 | explained
+		named, until answered | lost 0 2, answer 3 5, refused 4 6 | explained
+		named, and longer | lost 0 2, answer 3 5, refused 6 7 | outstayed
+		named, and taken later | lost 0 2, taker 3 4, refused 5 6 | -
+		named, and kept | lost 0 2, taker 3 4, another 5 6, refused 7 8 | -
+		beside | another 0 2, refused 1 3, taker 4 5 | explained
+		beside, until answered | another 0 2, answer 3 5, refused 4 6 | explained
+		beside, and longer | another 0 2, answer 3 5, refused 6 7 | outstayed
+		answered too soon for one | another 2 2, refused 3 4 | -
+		of nobody | refused 1 3 | -
+	`)) {
+		c := strings.Split(strings.TrimSpace(row), " | ")
+		var h history
+		for text := range strings.SplitSeq(c[1], ", ") {
+			words := strings.Fields(text)
+			op := ops[words[0]]
+			op.called, op.returned = seconds(words[1]), seconds(words[2])
+			h = append(h, op)
+		}
 		h.boundReleases(true)
 		h.placeLost()
 		h.noteBeside(true)
-		if err := h.linearizable(); (err == nil) != row.want {
-			t.Errorf("%s: explained %v, want %v: %v", name, err == nil, row.want, err)
+		if err := h.linearizable(); (err == nil) != (c[2] == "explained") {
+			t.Errorf("%s: explained %v: %v", c[0], err == nil, err)
 		}
-		if found := h.outstayed(); len(found) != row.outstayed {
-			t.Errorf("%s: outstayed %v, want %d", name, found, row.outstayed)
+		if found := h.outstayed(); (len(found) == 1) != (c[2] == "outstayed") || len(found) > 1 {
+			t.Errorf("%s: outstayed %v", c[0], found)
 		}
 	}
 }
+
+// seconds reads a time of a table.
+func seconds(digit string) time.Duration { return time.Duration(digit[0]-'0') * time.Second }
