@@ -213,25 +213,37 @@ func (c *Change) tellNetwork(e *ipam.Event) {
 
 // SetAttachment writes an attachment, or removes it if a is nil.
 func (c *Change) SetAttachment(id ipam.ID, a *ipam.Attachment) error {
-	raw, err := setJSON(c, AttachmentKey(nil, id), a)
+	if a == nil {
+		c.TakenSince(id)
+	}
+	return writeCached(c, c.index.attachments, id, AttachmentKey(nil, id), a)
+}
+
+// writeCached writes a record and its entry in a map of the index. If v is nil, it removes both.
+func writeCached[K comparable, T any](c *Change, in map[K]Cached[T], key K, record []byte, v *T) error {
+	raw, err := setJSON(c, record, v)
 	if err != nil {
 		return err
 	}
-	before, was := c.index.attachments[id]
-	c.undo = append(c.undo, func() {
-		if was {
-			c.index.attachments[id] = before
-		} else {
-			delete(c.index.attachments, id)
-		}
-	})
-	if a == nil {
-		delete(c.index.attachments, id)
-		c.TakenSince(id)
+	restore(c, in, key)
+	if v == nil {
+		delete(in, key)
 	} else {
-		c.index.attachments[id] = Cached[ipam.Attachment]{raw, a}
+		in[key] = Cached[T]{raw, v}
 	}
 	return nil
+}
+
+// restore makes an entry of a map what it is now again if the change fails.
+func restore[K comparable, V any](c *Change, in map[K]V, key K) {
+	before, was := in[key]
+	c.undo = append(c.undo, func() {
+		if was {
+			in[key] = before
+		} else {
+			delete(in, key)
+		}
+	})
 }
 
 // SetSubnet writes a new or changed subnet. The CIDR cannot change. More than ipam.MaxRanges pools, exclusions or

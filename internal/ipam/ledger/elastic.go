@@ -193,19 +193,19 @@ func (s *Ledger) NoElastic() bool { return s.noElastic }
 
 // SetAccount writes an account, or removes it if a is nil.
 func (c *Change) SetAccount(name string, a *ipam.Account) error {
-	return setElastic(c, c.index.elastic.accounts, name, AccountKey(name), a)
+	return writeCached(c, c.index.elastic.accounts, name, AccountKey(name), a)
 }
 
 // SetElasticRange writes a range, or removes it if r is nil.
 func (c *Change) SetElasticRange(id ipam.ID, r *ipam.ElasticRange) error {
-	return setElastic(c, c.index.elastic.ranges, id, ElasticRangeKey(id), r)
+	return writeCached(c, c.index.elastic.ranges, id, ElasticRangeKey(id), r)
 }
 
 // SetElastic writes an elastic address, or frees it if e is nil.
 func (c *Change) SetElastic(addr netip.Addr, e *ipam.Elastic) error {
 	known := &c.index.elastic
 	before := known.addresses[addr].Value
-	if err := setElastic(c, known.addresses, addr, ElasticKey(addr), e); err != nil {
+	if err := writeCached(c, known.addresses, addr, ElasticKey(addr), e); err != nil {
 		return err
 	}
 	known.place(addr, before, e)
@@ -215,7 +215,7 @@ func (c *Change) SetElastic(addr netip.Addr, e *ipam.Elastic) error {
 
 // SetApplied writes an edge's report about an address, or removes it if a is nil.
 func (c *Change) SetApplied(at AppliedAt, a *ipam.Applied) error {
-	return setElastic(c, c.index.elastic.applied, at, AppliedKey(at), a)
+	return writeCached(c, c.index.elastic.applied, at, AppliedKey(at), a)
 }
 
 // PutElastic writes a record of elastic addresses as bytes from another store, or removes it if raw is nil.
@@ -238,28 +238,6 @@ func (c *Change) PutElastic(key, raw []byte) error {
 	}
 	c.undo = append(c.undo, func() { c.index.takeElastic(key, before) })
 	c.index.takeElastic(key, raw)
-	return nil
-}
-
-// setElastic writes a record of elastic addresses and updates its map in the index. A nil v removes it.
-func setElastic[K comparable, T any](c *Change, in map[K]Cached[T], key K, record []byte, v *T) error {
-	raw, err := setJSON(c, record, v)
-	if err != nil {
-		return err
-	}
-	before, was := in[key]
-	c.undo = append(c.undo, func() {
-		if was {
-			in[key] = before
-		} else {
-			delete(in, key)
-		}
-	})
-	if v == nil {
-		delete(in, key)
-	} else {
-		in[key] = Cached[T]{raw, v}
-	}
 	return nil
 }
 

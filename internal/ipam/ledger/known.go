@@ -248,10 +248,8 @@ func (c *Change) SkipIDs(upTo uint64) { c.index.lastEvent = max(c.index.lastEven
 func (c *Change) MarkAnswered(lease uint64) { c.mark(c.index.answered, lease) }
 
 func (c *Change) mark(marks map[uint64]bool, lease uint64) {
-	if !marks[lease] {
-		marks[lease] = true
-		c.undo = append(c.undo, func() { delete(marks, lease) })
-	}
+	restore(c, marks, lease)
+	marks[lease] = true
 }
 
 // Due lists the reservations and dynamic owners that have ended, at most a page.
@@ -280,10 +278,8 @@ func (c *Change) FollowOwner(key, record []byte) {
 
 // RemoveSpace removes the record of an empty space.
 func (c *Change) RemoveSpace(name string) error {
-	if before, was := c.index.spaces[name]; was {
-		delete(c.index.spaces, name)
-		c.undo = append(c.undo, func() { c.index.spaces[name] = before })
-	}
+	restore(c, c.index.spaces, name)
+	delete(c.index.spaces, name)
 	return c.tx.Delete(spaceKey(nil, name))
 }
 

@@ -260,18 +260,5 @@ func (c *Change) FreeSlot() (slot int, err error) {
 
 // SetHost writes a host's record.
 func (c *Change) SetHost(h *ipam.Host) error {
-	raw, err := c.PutJSON(hostKey(h.Name), h)
-	if err != nil {
-		return err
-	}
-	before, was := c.index.hosts[h.Name]
-	c.index.hosts[h.Name] = Cached[ipam.Host]{raw, h}
-	c.undo = append(c.undo, func() {
-		if was {
-			c.index.hosts[h.Name] = before
-		} else {
-			delete(c.index.hosts, h.Name)
-		}
-	})
-	return nil
+	return writeCached(c, c.index.hosts, h.Name, hostKey(h.Name), h)
 }

@@ -35,7 +35,7 @@ func (c *Change) EdgeSession(host string) (*ipam.EdgeSession, error) {
 
 // SetEdgeSession writes the session of a host's edge, or removes it if one is nil.
 func (c *Change) SetEdgeSession(host string, one *ipam.EdgeSession) error {
-	return setElastic(c, c.index.elastic.sessions, host, sessionKey(host), one)
+	return writeCached(c, c.index.elastic.sessions, host, sessionKey(host), one)
 }
 
 // EdgeSession returns the recorded session of a host's edge, or nil.

@@ -23,14 +23,7 @@ func (c *Change) TakenSince(at ipam.ID) {
 
 // SetTurnover sets the last release of an attachment. The zero t removes it.
 func (c *Change) SetTurnover(at ipam.ID, t Turnover) {
-	before, was := c.index.turnover[at]
-	c.undo = append(c.undo, func() {
-		if was {
-			c.index.turnover[at] = before
-		} else {
-			delete(c.index.turnover, at)
-		}
-	})
+	restore(c, c.index.turnover, at)
 	if t == (Turnover{}) {
 		delete(c.index.turnover, at)
 	} else {
@@ -42,8 +35,8 @@ func (c *Change) SetTurnover(at ipam.ID, t Turnover) {
 func (c *Change) settled(id uint64) {
 	for _, marks := range []map[uint64]bool{c.index.leftBehind, c.index.answered, c.index.used} {
 		if marks[id] {
+			restore(c, marks, id)
 			delete(marks, id)
-			c.undo = append(c.undo, func() { marks[id] = true })
 		}
 	}
 }
