@@ -146,49 +146,41 @@ func TestBundlesAtRandom(t *testing.T) {
 // range. What others add outside does not conflict.
 func TestBundlesAreCompared(t *testing.T) {
 	t.Parallel()
-	get := func(key string) func(store.Tx) error {
-		return func(tx store.Tx) error { _, err := tx.Get([]byte(key)); return err }
-	}
-	scan := func(from, to string) func(store.Tx) error {
-		return func(tx store.Tx) error {
-			for _, err := range tx.Scan(store.Range{From: []byte(from), To: []byte(to)}) {
-				if err != nil {
-					return err
+	// does reads KEY or the range FROM..TO, and puts KEY=VALUE or deletes -KEY.
+	does := func(tx store.Tx, words string) (err error) {
+		for word := range strings.FieldsSeq(words) {
+			if from, to, scans := strings.Cut(word, ".."); scans {
+				for _, read := range tx.Scan(store.Range{From: []byte(from), To: []byte(to)}) {
+					err = errors.Join(err, read)
 				}
+			} else if strings.ContainsAny(word, "=-") {
+				err = errors.Join(err, puts(word)(tx))
+			} else {
+				_, read := tx.Get([]byte(word))
+				err = errors.Join(err, read)
 			}
-			return nil
 		}
+		return err
 	}
-	both := func(fns ...func(store.Tx) error) func(store.Tx) error {
-		return func(tx store.Tx) (err error) {
-			for _, fn := range fns {
-				err = errors.Join(err, fn(tx))
-			}
-			return err
-		}
-	}
-	for name, c := range map[string]struct {
-		fn     func(store.Tx) error
-		others string
-		again  bool
-	}{
-		"a record that is deleted":         {get("e2"), "-e2", true},
-		"a record beside one that is":      {get("e1"), "-e2", true},
-		"one that was not there":           {get("e8"), "e7=1 e8=1", true},
-		"one that was not there, another":  {get("e8"), "e81=1 e9=1", false},
-		"a range that grows":               {scan("e2", "e8"), "e1x=1 e5=1", true},
-		"a range that shrinks":             {scan("e2", "e8"), "-e1 -e2", true},
-		"a range, and what is behind":      {scan("e", "e4"), "e5=1 e6=1", false},
-		"a range of others":                {scan("d", "e"), "e5=1 e6=1", false},
-		"all":                              {scan("a", "z"), "e5=1 e6=1", true},
-		"the oldest that are deleted":      {both(scan("e", "e2"), puts("-e1")), "e5=1 e6=1", false},
-		"what is taken apart twice":        {puts("-e1"), "-e2", true},
-		"what is taken out of another":     {puts("-e1"), "e5=1 e6=1", false},
-		"new ones of both":                 {puts("e5=1", "e6=1"), "e4=1 e51=1", false},
-		"one that is not there is deleted": {puts("-e7"), "e6=1 e7=1", true},
-		"a name that is taken":             {puts("e5=1", "e6=1"), "e5=1 e51=1", true},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for row := range strings.Lines(strings.TrimSpace(`
+		a record that is deleted | e2 | -e2 | again
+		a record beside one that is | e1 | -e2 | again
+		one that was not there | e8 | e7=1 e8=1 | again
+		one that was not there, another | e8 | e81=1 e9=1
+		a range that grows | e2..e8 | e1x=1 e5=1 | again
+		a range that shrinks | e2..e8 | -e1 -e2 | again
+		a range, and what is behind | e..e4 | e5=1 e6=1
+		a range of others | d..e | e5=1 e6=1
+		all | a..z | e5=1 e6=1 | again
+		the oldest that are deleted | e..e2 -e1 | e5=1 e6=1
+		what is taken apart twice | -e1 | -e2 | again
+		what is taken out of another | -e1 | e5=1 e6=1
+		new ones of both | e5=1 e6=1 | e4=1 e51=1
+		one that is not there is deleted | -e7 | e6=1 e7=1 | again
+		a name that is taken | e5=1 e6=1 | e5=1 e51=1 | again
+	`)) {
+		c := strings.Split(strings.TrimSpace(row), " | ")
+		t.Run(c[0], func(t *testing.T) {
 			t.Parallel()
 			cfg := patient()
 			events(&cfg)
@@ -197,11 +189,11 @@ func TestBundlesAreCompared(t *testing.T) {
 			runs := 0
 			err := s.Update(context.Background(), func(tx store.Tx) error {
 				if runs++; runs == 1 {
-					update(t, other, puts(strings.Fields(c.others)...))
+					update(t, other, puts(strings.Fields(c[2])...))
 				}
-				return errors.Join(c.fn(tx), tx.Put([]byte("n"), []byte("1")))
+				return errors.Join(does(tx, c[1]), tx.Put([]byte("n"), []byte("1")))
 			})
-			if err != nil || (runs > 1) != c.again {
+			if err != nil || (runs > 1) != (len(c) > 3) {
 				t.Errorf("it was run %d times (%v)", runs, err)
 			}
 			cfg.Prefix = s.cfg.Prefix
