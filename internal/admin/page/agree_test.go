@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -225,9 +226,7 @@ func (w *walk) addresses() []netip.Addr {
 
 // told is the view of a subnet in JSON.
 type told struct {
-	Subnet struct {
-		counts
-	}
+	Subnet    ipam.StateCounts
 	Addresses []struct {
 		Address   string
 		State     ipam.AddressState
@@ -238,28 +237,18 @@ type told struct {
 	Next  string `json:"addresses_next"`
 	Parts []struct {
 		Part netip.Prefix
-		counts
+		ipam.StateCounts
 	}
 }
 
-type counts struct {
-	Leased, Quarantined, Reserved, Excluded, Free, Outside ipam.Count
-}
+// sums counts addresses by their state, as ipamtest.Counted does.
+type sums map[ipam.AddressState]*big.Int
 
-func (n *counts) String() string {
-	return fmt.Sprint(n.Leased, n.Quarantined, n.Reserved, n.Excluded, n.Free, n.Outside)
-}
-
-func (n *counts) add(state ipam.AddressState, more ipam.Count) {
-	of := map[ipam.AddressState]*ipam.Count{ipam.AddressLeased: &n.Leased, ipam.AddressQuarantined: &n.Quarantined,
-		ipam.AddressReserved: &n.Reserved, ipam.AddressExcluded: &n.Excluded, ipam.AddressFree: &n.Free,
-		ipam.AddressOutside: &n.Outside}[state]
-	of.Add(of.Int, more.Int)
-}
-
-func none() counts {
-	zero := func() ipam.Count { var n ipam.Count; _ = n.UnmarshalJSON([]byte("0")); return n }
-	return counts{zero(), zero(), zero(), zero(), zero(), zero()}
+func (s sums) add(state ipam.AddressState, more ipam.Count) {
+	if s[state] == nil {
+		s[state] = new(big.Int)
+	}
+	s[state].Add(s[state], more.Int)
 }
 
 // rows reads all pages of a view.
@@ -288,7 +277,7 @@ func rows(t *rapid.T, h http.Handler, target string) (whole told) {
 func agrees(t *rapid.T, h http.Handler, w *walk) {
 	target := "/subnet/" + w.sub.ID.String()
 	view := rows(t, h, target)
-	sum, at := none(), 0
+	sum, at := sums{}, 0
 	all := w.addresses()
 	next := w.sub.CIDR.Addr()
 	for _, row := range view.Addresses {
@@ -316,11 +305,10 @@ func agrees(t *rapid.T, h http.Handler, w *walk) {
 	if next != netipx.RangeOfPrefix(w.sub.CIDR).To().Next() || at != len(all) {
 		t.Fatalf("the table of %s ends before %s", w.sub.CIDR, next)
 	}
-	if use := countsOf(&w.sub.Use); use.String() != sum.String() {
-		t.Fatalf("%s: the API has %s, and the rows %s", w.sub.CIDR, use.String(), sum.String())
-	}
-	if got := view.Subnet.String(); got != sum.String() {
-		t.Fatalf("%s: the sums are %s, and the rows %s", w.sub.CIDR, got, sum.String())
+	for who, use := range map[string]*ipam.StateCounts{"API": &w.sub.Use.StateCounts, "view": &view.Subnet} {
+		if got, want := ipamtest.Counted(use), fmt.Sprint(sum); got != want {
+			t.Fatalf("%s: the %s has %s, and the rows %s", w.sub.CIDR, who, got, want)
+		}
 	}
 	drawn(t, h, w, target, &view)
 }
@@ -348,12 +336,12 @@ func drawn(t *rapid.T, h http.Handler, w *walk, target string, view *told) {
 		if _, is := cells[part.Part.String()]; !is {
 			t.Fatalf("%s is not drawn", part.Part)
 		}
-		sum := none()
+		sum := sums{}
 		for _, row := range rows(t, h, target+"?part="+part.Part.String()).Addresses {
 			sum.add(row.State, row.Addresses)
 		}
-		if sum.String() != part.String() {
-			t.Fatalf("%s has %s as a part, and %s by its rows", part.Part, part.String(), sum.String())
+		if got, want := ipamtest.Counted(&part.StateCounts), fmt.Sprint(sum); got != want {
+			t.Fatalf("%s has %s as a part, and %s by its rows", part.Part, got, want)
 		}
 		for a := range w.leases {
 			seen[a] = seen[a] || part.Part.Contains(a)

@@ -133,3 +133,14 @@ func EventsAfter(t testing.TB, r *Stage, last uint64) []ipam.Event {
 	fine(t, err)
 	return all
 }
+
+// Counted writes counts as a map of those that are not zero is printed.
+func Counted(n *ipam.StateCounts) string {
+	all := map[ipam.AddressState]string{}
+	for _, state := range ipam.AddressStates() {
+		if of := n.Of(state); of.Sign() != 0 {
+			all[state] = of.String()
+		}
+	}
+	return fmt.Sprint(all)
+}

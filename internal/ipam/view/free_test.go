@@ -238,6 +238,7 @@ func walk(t *rapid.T, r *ipamtest.Stage) map[netip.Addr]ipam.AddressState {
 
 // agree compares the states of net1's addresses with its map, its layout and all counts.
 func agree(t *rapid.T, r *ipamtest.Stage, states map[netip.Addr]ipam.AddressState) {
+	counted := ipamtest.Counted
 	sub := r.Show("net1").Subnets[0]
 	layout, err := r.S.Layout(ctx, sub.ID, ipam.LayoutFilter{})
 	must(t, err)
@@ -277,15 +278,4 @@ func agree(t *rapid.T, r *ipamtest.Stage, states map[netip.Addr]ipam.AddressStat
 	if counted(&layout.Sum) != fmt.Sprint(all) || counted(&sub.Use.StateCounts) != fmt.Sprint(all) {
 		t.Fatalf("there are %v: layout %s, subnet %s", all, counted(&layout.Sum), counted(&sub.Use.StateCounts))
 	}
-}
-
-// counted returns counts as a map prints them.
-func counted(n *ipam.StateCounts) string {
-	all := map[ipam.AddressState]string{}
-	for _, state := range ipam.AddressStates() {
-		if of := n.Of(state); of.Sign() != 0 {
-			all[state] = of.String()
-		}
-	}
-	return fmt.Sprint(all)
 }
