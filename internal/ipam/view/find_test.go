@@ -53,66 +53,53 @@ func furnished(t *testing.T) *ipamtest.Stage {
 	return r
 }
 
-// TestFind: a search finds a word in every meaning it can have, and nothing else.
+// TestFind: a search finds a word in every meaning it can have, and nothing else. A row has the word, the kinds or
+// another limit, and what is found.
 func TestFind(t *testing.T) {
 	r := furnished(t)
-	lease1 := "lease 192.0.2.10 front shop-web-1 held (name:shop-web-1)"
-	for _, c := range []struct {
-		word string
-		f    ipam.FindFilter
-		want []string
-	}{
-		{word: "shop-web-1", want: []string{lease1}},
-		{word: "shop_web_1", want: []string{lease1}},
-		{word: "shop/web/1", want: []string{lease1}},
-		{word: "SHOP-WEB", want: []string{lease1, "reservation 192.0.2.50 front shop/web/2 (owner:shop/web/2)"}},
-		{word: "shop/db/1", want: []string{"lease 192.0.2.11 front shop_db_1 held (name:shop_db_1)"}},
-		{word: "shop-db-1", f: ipam.FindFilter{Exact: true},
-			want: []string{"lease 192.0.2.11 front shop_db_1 held (name:shop_db_1)"}},
-		{word: "shop-web", f: ipam.FindFilter{Exact: true}},
-		{word: "other", want: []string{"lease 192.0.2.12 front other remembered (name:other)"}},
-		{word: "big ONE", want: []string{
-			"reservation 192.0.2.50 front shop/web/2 (note:rack 3, the big one)"}},
-		{word: "big one", f: ipam.FindFilter{Exact: true}},
-		{word: "env=prod", want: []string{"network front front (tag:env=Prod)"}},
-		{word: "dmz", want: []string{"subnet 192.0.2.0/24 front (name:dmz)"}},
-		{word: "printer", want: []string{"exclusion 192.0.2.100-192.0.2.109 front (note:printers)",
-			"address 198.51.100.9 back printer held (owner:printer)"}},
-		{word: "printer", f: ipam.FindFilter{Space: "lab"},
-			want: []string{"address 198.51.100.9 back printer held (owner:printer)"}},
-		{word: "printer", f: ipam.FindFilter{Kinds: []string{"exclusion", "lease"}},
-			want: []string{"exclusion 192.0.2.100-192.0.2.109 front (note:printers)"}},
-		{word: "lab", want: []string{"space lab (name:lab)"}},
-		{word: "shop", f: ipam.FindFilter{Kinds: []string{"account", "elastic"}},
-			want: []string{"account shop (name:shop)"}},
-		{word: "192.0.2.10", f: ipam.FindFilter{Exact: true},
-			want: []string{"lease 192.0.2.10 front shop-web-1 held (address:192.0.2.10)"}},
-		{word: "192.0.2.15", want: []string{"subnet 192.0.2.0/24 front (contains:192.0.2.0/24)",
-			"pool 192.0.2.10-192.0.2.29 front web (contains:192.0.2.10-192.0.2.29)", "free 192.0.2.15 front (address:192.0.2.15)"}},
-		{word: "192.0.2.255", f: ipam.FindFilter{Kinds: []string{"free"}},
-			want: []string{"free 192.0.2.255 front the broadcast address of 192.0.2.0/24 (address:192.0.2.255)"}},
-		{word: "192.0.2.109", f: ipam.FindFilter{Kinds: []string{"free"}},
-			want: []string{"free 192.0.2.109 front excluded (address:192.0.2.109)"}},
-		{word: "192.0.2.99", f: ipam.FindFilter{Kinds: []string{"free"}},
-			want: []string{"free 192.0.2.99 front outside (address:192.0.2.99)"}},
-		{word: "203.0.113.0", want: []string{"elastic 203.0.113.0 allocated (address:203.0.113.0)",
-			"range 203.0.113.0/30 (contains:203.0.113.0/30)"}},
-		{word: "198.51.100.0/24", f: ipam.FindFilter{Exact: true}, want: []string{
-			"subnet 198.51.100.0/24 back (cidr:198.51.100.0/24)",
-			"pool 198.51.100.0/24 back (range:198.51.100.0/24)"}},
-		{word: "198.51.", f: ipam.FindFilter{Kinds: []string{"subnet"}}, want: []string{
-			"subnet 198.51.100.0/24 back (cidr:198.51.100.0/24)"}},
-		{word: "198.51.100.128/25", f: ipam.FindFilter{Kinds: []string{"subnet"}}, want: []string{
-			"subnet 198.51.100.0/24 back (overlaps:198.51.100.0/24)"}},
-		{word: "192.0.2.100-192.0.2.109", want: []string{"exclusion 192.0.2.100-192.0.2.109 front (range:192.0.2.100-192.0.2.109)"}},
-		{word: ipamtest.MAC(2).String(), want: []string{
-			"lease 192.0.2.11 front shop_db_1 held (mac:" + ipamtest.MAC(2).String() + ")"}},
-		{word: "nobody"},
-		{word: "10.99.0.1"},
-	} {
-		c.f.Word = c.word
-		if got, _ := found(t, r, c.f); !slices.Equal(got, c.want) {
-			t.Errorf("%+v:\n%s\nand not\n%s", c.f, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+	for c := range ipamtest.Rows(3, `
+		shop-web-1 | | lease 192.0.2.10 front shop-web-1 held (name:shop-web-1)
+		shop_web_1 | | lease 192.0.2.10 front shop-web-1 held (name:shop-web-1)
+		shop/web/1 | | lease 192.0.2.10 front shop-web-1 held (name:shop-web-1)
+		SHOP-WEB | | lease 192.0.2.10 front shop-web-1 held (name:shop-web-1); reservation 192.0.2.50 front shop/web/2 (owner:shop/web/2)
+		shop/db/1 | | lease 192.0.2.11 front shop_db_1 held (name:shop_db_1)
+		shop-db-1 | exact | lease 192.0.2.11 front shop_db_1 held (name:shop_db_1)
+		shop-web | exact
+		other | | lease 192.0.2.12 front other remembered (name:other)
+		big ONE | | reservation 192.0.2.50 front shop/web/2 (note:rack 3, the big one)
+		big one | exact
+		env=prod | | network front front (tag:env=Prod)
+		dmz | | subnet 192.0.2.0/24 front (name:dmz)
+		printer | | exclusion 192.0.2.100-192.0.2.109 front (note:printers); address 198.51.100.9 back printer held (owner:printer)
+		printer | in lab | address 198.51.100.9 back printer held (owner:printer)
+		printer | exclusion lease | exclusion 192.0.2.100-192.0.2.109 front (note:printers)
+		lab | | space lab (name:lab)
+		shop | account elastic | account shop (name:shop)
+		192.0.2.10 | exact | lease 192.0.2.10 front shop-web-1 held (address:192.0.2.10)
+		192.0.2.15 | | subnet 192.0.2.0/24 front (contains:192.0.2.0/24); pool 192.0.2.10-192.0.2.29 front web (contains:192.0.2.10-192.0.2.29); free 192.0.2.15 front (address:192.0.2.15)
+		192.0.2.255 | free | free 192.0.2.255 front the broadcast address of 192.0.2.0/24 (address:192.0.2.255)
+		192.0.2.109 | free | free 192.0.2.109 front excluded (address:192.0.2.109)
+		192.0.2.99 | free | free 192.0.2.99 front outside (address:192.0.2.99)
+		203.0.113.0 | | elastic 203.0.113.0 allocated (address:203.0.113.0); range 203.0.113.0/30 (contains:203.0.113.0/30)
+		198.51.100.0/24 | exact | subnet 198.51.100.0/24 back (cidr:198.51.100.0/24); pool 198.51.100.0/24 back (range:198.51.100.0/24)
+		198.51. | subnet | subnet 198.51.100.0/24 back (cidr:198.51.100.0/24)
+		198.51.100.128/25 | subnet | subnet 198.51.100.0/24 back (overlaps:198.51.100.0/24)
+		192.0.2.100-192.0.2.109 | | exclusion 192.0.2.100-192.0.2.109 front (range:192.0.2.100-192.0.2.109)
+		02:00:00:00:00:02 | | lease 192.0.2.11 front shop_db_1 held (mac:02:00:00:00:00:02)
+		nobody
+		10.99.0.1
+	`) {
+		f := ipam.FindFilter{Word: c[0]}
+		switch c[1] {
+		case "exact":
+			f.Exact = true
+		case "in lab":
+			f.Space = "lab"
+		default:
+			f.Kinds = strings.Fields(c[1])
+		}
+		if got, _ := found(t, r, f); strings.Join(got, "; ") != c[2] {
+			t.Errorf("%+v:\n%q\nand not\n%s", f, got, c[2])
 		}
 	}
 	for _, n := range []string{"front", "back"} {

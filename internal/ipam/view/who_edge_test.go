@@ -29,11 +29,11 @@ func TestWhoOverReplay(t *testing.T) {
 	after := attach()
 	ipamtest.MustTake(t, r.S, ipam.AddressRequest{Pool: after, Preferred: gateway, Gateway: true})
 	ipamtest.MustTake(t, r.S, ipam.AddressRequest{Pool: after, Preferred: task})
-	who(r, task.String(), "lease automatic "+task.String()+" 0s-")
+	who(r, task.String()+" -> lease automatic "+task.String()+" 0s-")
 	r.Clock.Time = r.Clock.Time.Add(time.Minute)
 	must(t, r.S.ReleaseAddress(ctx, after, task))
-	who(r, task.String(), "lease automatic "+task.String()+" 0s-2m0s")
-	who(r, gateway.String(), "lease gateway "+gateway.String()+" 0s-")
+	who(r, task.String()+" -> lease automatic "+task.String()+" 0s-2m0s")
+	who(r, gateway.String()+" -> lease gateway "+gateway.String()+" 0s-")
 }
 
 // A gateway that a replay moved to another attachment ends with that attachment.
@@ -54,13 +54,13 @@ func TestWhoOfMovedGateway(t *testing.T) {
 	ipamtest.MustTake(t, r.S, own)
 	ipamtest.MustTake(t, r.S, ipam.AddressRequest{Pool: other, MAC: ipamtest.MAC(2)})
 	must(t, r.S.ReleasePool(ctx, left))
-	who(r, "10.0.9.9", "lease gateway 10.0.9.9 0s-")
+	who(r, "10.0.9.9 -> lease gateway 10.0.9.9 0s-")
 	r.Clock.Time = r.Clock.Time.Add(time.Minute)
 	must(t, r.S.ReleasePool(ctx, own.Pool))
 	if subnets, err := r.S.Subnets(ctx, "global"); err != nil || len(subnets) != 1 {
 		t.Fatalf("the subnet did not stay: %v, %v", subnets, err)
 	}
-	who(r, "10.0.9.9", "lease gateway 10.0.9.9 0s-2m0s")
+	who(r, "10.0.9.9 -> lease gateway 10.0.9.9 0s-2m0s")
 }
 
 // An owner in a dynamic network has no address by its reservation (BO-8). A recorded address counts as any other.
@@ -72,7 +72,7 @@ func TestWhoInDynamicNetwork(t *testing.T) {
 		take net1 web 192.0.2.7
 		wait 1m
 		unreserve net1 web`)
-	who(r, "web", "lease external 192.0.2.7 web 0s-")
+	who(r, "web -> lease external 192.0.2.7 web 0s-")
 }
 
 // Who reports who took an address and who ended it, on which host, and in which subnet.
@@ -141,29 +141,25 @@ func TestWhoAfterTrimming(t *testing.T) {
 		r.S = s
 	}
 	keep(1)
-	for question, want := range map[string]string{
-		"192.0.2.1":   "lease automatic 192.0.2.1 web mac=1 ?0s-",
-		"mac=2":       "lease automatic 192.0.2.2 gone mac=2 ?0s-1m0s",
-		"own":         "reservation static 192.0.2.50 own ?0s-",
-		"192.0.2.200": "lease gateway 192.0.2.200 ?0s-",
-		"web at 1s":   "lease automatic 192.0.2.1 web mac=1 ?0s-",
-		"web at -1h":  "",
-	} {
-		who(r, question, want)
-	}
+	who(r, `
+		192.0.2.1 -> lease automatic 192.0.2.1 web mac=1 ?0s-
+		mac=2 -> lease automatic 192.0.2.2 gone mac=2 ?0s-1m0s
+		own -> reservation static 192.0.2.50 own ?0s-
+		192.0.2.200 -> lease gateway 192.0.2.200 ?0s-
+		web at 1s -> lease automatic 192.0.2.1 web mac=1 ?0s-
+		web at -1h ->
+	`)
 	r.Run("back p 192.0.2.3\nwait 1m\nunreserve net1 ended\nask p next mac=4 ip=192.0.2.3\nreserve net1 next " +
 		"192.0.2.51")
 	keep(len(ipamtest.EventsAfter(t, r, last)))
-	for question, want := range map[string]string{
-		"db":          "lease 192.0.2.3 db mac=3 ?0s-2m0s",
-		"mac=3":       "lease 192.0.2.3 db mac=3 ?0s-2m0s",
-		"192.0.2.3":   "lease 192.0.2.3 db mac=3 ?0s-2m0s\nlease static 192.0.2.3 next mac=4 3m0s-",
-		"192.0.2.51":  "reservation static 192.0.2.51 ended ?2m0s-3m0s\nreservation static 192.0.2.51 next 3m0s-",
-		"ended at 1m": "",
-		"own":         "reservation static 192.0.2.50 own ?0s-",
-	} {
-		who(r, question, want)
-	}
+	who(r, `
+		db -> lease 192.0.2.3 db mac=3 ?0s-2m0s
+		mac=3 -> lease 192.0.2.3 db mac=3 ?0s-2m0s
+		192.0.2.3 -> lease 192.0.2.3 db mac=3 ?0s-2m0s; lease static 192.0.2.3 next mac=4 3m0s-
+		192.0.2.51 -> reservation static 192.0.2.51 ended ?2m0s-3m0s; reservation static 192.0.2.51 next 3m0s-
+		ended at 1m ->
+		own -> reservation static 192.0.2.50 own ?0s-
+	`)
 }
 
 // Records of a removed subnet that a crash left end once, at the time when the subnet did (BO-12).
@@ -190,14 +186,12 @@ func TestWhoAfterCutOffSweep(t *testing.T) {
 	r.Clock.Time = r.Clock.Time.Add(time.Minute)
 	r.Open()
 	r.Run("network net1 subnet=192.0.2.0/24,pool\nreserve net1 web 192.0.2.5")
-	for question, want := range map[string]string{
-		"web":          "reservation static 192.0.2.5 web 0s-0s\nreservation static 192.0.2.5 web 1m0s-",
-		"192.0.2.5":    "reservation static 192.0.2.5 web 0s-0s\nreservation static 192.0.2.5 web 1m0s-",
-		"db in local":  "lease static 198.51.100.5 db mac=1 0s-0s",
-		"198.51.100.5": "lease static 198.51.100.5 db mac=1 0s-0s",
-	} {
-		who(r, question, want)
-	}
+	who(r, `
+		web -> reservation static 192.0.2.5 web 0s-0s; reservation static 192.0.2.5 web 1m0s-
+		192.0.2.5 -> reservation static 192.0.2.5 web 0s-0s; reservation static 192.0.2.5 web 1m0s-
+		db in local -> lease static 198.51.100.5 db mac=1 0s-0s
+		198.51.100.5 -> lease static 198.51.100.5 db mac=1 0s-0s
+	`)
 }
 
 // A late sweep of an old reservation ends no newer one at its address, though the old beginning is not kept.
@@ -208,9 +202,9 @@ func TestWhoAfterLateSweep(t *testing.T) {
 	late := ipam.Event{Verb: ipam.ReservationRemoved, Space: "local", Subnet: net1,
 		Address: netip.MustParseAddr("192.0.2.5"), Name: "web", Detail: "its subnet is gone"}
 	must(t, r.S.Note(ctx, late))
-	who(r, "web", "reservation static 192.0.2.5 web 0s-")
+	who(r, "web -> reservation static 192.0.2.5 web 0s-")
 	r.Run("wait 1m\nunreserve net1 web")
-	who(r, "web", "reservation static 192.0.2.5 web 0s-1m0s")
+	who(r, "web -> reservation static 192.0.2.5 web 0s-1m0s")
 }
 
 // Who reads more than a page of events and records as a whole.
@@ -301,12 +295,16 @@ func TestWhoWasGuessedWrong(t *testing.T) {
 		ask A mac=4 -> 192.0.2.1
 		wait 1m
 		seen 192.0.2.1 db`)
-	who(r, "192.0.2.1", "lease automatic 192.0.2.1 db mac=4 0s-")
-	who(r, "db", "lease automatic 192.0.2.1 db mac=4 0s-")
-	who(r, "mac=4", "lease automatic 192.0.2.1 db mac=4 0s-")
-	who(r, "web", "")
+	who(r, `
+		192.0.2.1 -> lease automatic 192.0.2.1 db mac=4 0s-
+		db -> lease automatic 192.0.2.1 db mac=4 0s-
+		mac=4 -> lease automatic 192.0.2.1 db mac=4 0s-
+		web ->
+	`)
 	r.Run("wait 1m\nback A 192.0.2.1")
-	who(r, "192.0.2.1", "lease automatic 192.0.2.1 db mac=4 0s-2m0s")
-	who(r, "db", "lease automatic 192.0.2.1 db mac=4 0s-2m0s")
-	who(r, "web", "")
+	who(r, `
+		192.0.2.1 -> lease automatic 192.0.2.1 db mac=4 0s-2m0s
+		db -> lease automatic 192.0.2.1 db mac=4 0s-2m0s
+		web ->
+	`)
 }

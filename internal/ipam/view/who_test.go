@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"berth/internal/ipam"
 	"berth/internal/ipam/ipamtest"
 )
@@ -63,35 +61,28 @@ func tell(t ipam.Tenure) string {
 	return strings.Join(strings.Fields(strings.Join(append(words, span), " ")), " ")
 }
 
-// who asks a question and compares the answer with one line for each tenure.
-func who(r *ipamtest.Stage, question, want string) {
+// who asks questions, one per line: "QUESTION -> TENURE; TENURE".
+func who(r *ipamtest.Stage, questions string) {
 	r.T.Helper()
-	all, err := r.S.Who(ctx, whoFilter(question))
-	if err != nil {
-		r.T.Fatalf("who %s: %v", question, err)
-	}
-	var got []string
-	for _, t := range all {
-		got = append(got, tell(t))
-	}
-	var lines []string
-	for line := range strings.Lines(want) {
-		if line = strings.TrimSpace(line); line != "" {
-			lines = append(lines, line)
+	for line := range ipamtest.Rows(1, questions) {
+		question, want, _ := strings.Cut(line[0], "->")
+		all, err := r.S.Who(ctx, whoFilter(question))
+		if err != nil {
+			r.T.Fatalf("who %s: %v", question, err)
 		}
-	}
-	if diff := cmp.Diff(lines, got); diff != "" {
-		r.T.Errorf("who %s:\n%s", question, diff)
+		var got []string
+		for _, t := range all {
+			got = append(got, tell(t))
+		}
+		if text := strings.Join(got, "; "); text != strings.TrimSpace(want) {
+			r.T.Errorf("who %s:\n%s\nand not\n%s", question, text, want)
+		}
 	}
 }
 
 // TestWho: who had an address, and which ones an owner had, for all that begins and ends a tenure.
 func TestWho(t *testing.T) {
-	type question struct{ what, want string }
-	for _, c := range []struct {
-		name, steps string
-		questions   []question
-	}{
+	for _, c := range []struct{ name, steps, questions string }{
 		{"an address goes from hand to hand", `
 			network net1 subnet=192.0.2.0/24,pool
 			attach p net=net1
@@ -101,20 +92,22 @@ func TestWho(t *testing.T) {
 			back p 192.0.2.1
 			wait 1m
 			ask p db mac=2 ip=192.0.2.1
-			ask p cache mac=3 ip=192.0.2.7`, []question{
-			{"192.0.2.1", "lease automatic 192.0.2.1 web mac=1 1m0s-2m0s\nlease static 192.0.2.1 db mac=2 3m0s-"},
-			{"192.0.2.1 at 59s", ""},
-			{"192.0.2.1 at 1m1s", "lease automatic 192.0.2.1 web mac=1 1m0s-2m0s"},
-			{"192.0.2.1 at 2m1s", ""},
-			{"192.0.2.1 at 3m1s", "lease static 192.0.2.1 db mac=2 3m0s-"},
-			{"192.0.2.1 at 300h", "lease static 192.0.2.1 db mac=2 3m0s-"},
-			{"192.0.2.1 in local",
-				"lease automatic 192.0.2.1 web mac=1 1m0s-2m0s\nlease static 192.0.2.1 db mac=2 3m0s-"},
-			{"192.0.2.1 in global", ""},
-			{"web", "lease automatic 192.0.2.1 web mac=1 1m0s-2m0s"},
-			{"mac=2", "lease static 192.0.2.1 db mac=2 3m0s-"},
-			{"192.0.2.2", ""}, {"198.51.100.1", ""}, {"nobody", ""}, {"mac=9", ""},
-		}},
+			ask p cache mac=3 ip=192.0.2.7`, `
+			192.0.2.1 -> lease automatic 192.0.2.1 web mac=1 1m0s-2m0s; lease static 192.0.2.1 db mac=2 3m0s-
+			192.0.2.1 at 59s ->
+			192.0.2.1 at 1m1s -> lease automatic 192.0.2.1 web mac=1 1m0s-2m0s
+			192.0.2.1 at 2m1s ->
+			192.0.2.1 at 3m1s -> lease static 192.0.2.1 db mac=2 3m0s-
+			192.0.2.1 at 300h -> lease static 192.0.2.1 db mac=2 3m0s-
+			192.0.2.1 in local -> lease automatic 192.0.2.1 web mac=1 1m0s-2m0s; lease static 192.0.2.1 db mac=2 3m0s-
+			192.0.2.1 in global ->
+			web -> lease automatic 192.0.2.1 web mac=1 1m0s-2m0s
+			mac=2 -> lease static 192.0.2.1 db mac=2 3m0s-
+			192.0.2.2 ->
+			198.51.100.1 ->
+			nobody ->
+			mac=9 ->
+		`},
 		{"one has several", `
 			network net1 subnet=192.0.2.0/24,pool
 			network net2 subnet=2001:db8::/64,pool
@@ -125,12 +118,11 @@ func TestWho(t *testing.T) {
 			ask six web mac=1 ip=2001:db8::9
 			wait 1m
 			ask p web mac=4 ip=192.0.2.9
-			back p 192.0.2.1`, []question{
-			{"web", "lease automatic 192.0.2.1 web mac=1 0s-2m0s\nlease static 2001:db8::9 web mac=1 1m0s-\nlease " +
-				"static 192.0.2.9 web mac=4 2m0s-"},
-			{"mac=1", "lease automatic 192.0.2.1 web mac=1 0s-2m0s\nlease static 2001:db8::9 web mac=1 1m0s-"},
-			{"web at 90s", "lease automatic 192.0.2.1 web mac=1 0s-2m0s\nlease static 2001:db8::9 web mac=1 1m0s-"},
-		}},
+			back p 192.0.2.1`, `
+			web -> lease automatic 192.0.2.1 web mac=1 0s-2m0s; lease static 2001:db8::9 web mac=1 1m0s-; lease static 192.0.2.9 web mac=4 2m0s-
+			mac=1 -> lease automatic 192.0.2.1 web mac=1 0s-2m0s; lease static 2001:db8::9 web mac=1 1m0s-
+			web at 90s -> lease automatic 192.0.2.1 web mac=1 0s-2m0s; lease static 2001:db8::9 web mac=1 1m0s-
+		`},
 		{"owners of reservations", `
 			network net1 subnet=192.0.2.0/24,pool
 			reserve net1 shop/web/1 192.0.2.5
@@ -143,26 +135,24 @@ func TestWho(t *testing.T) {
 			unreserve net1 shop/web/1
 			wait 1m
 			back p 192.0.2.5
-			reserve net1 other 192.0.2.5`, []question{
-			{"shop/web/1", "reservation static 192.0.2.5 shop/web/1 0s-2m0s\nlease automatic 192.0.2.5 shop/web/1 " +
-				"mac=1 1m0s-3m0s"},
-			{"shop/db/1", "reservation automatic 192.0.2.1 shop/db/1 0s-"},
-			{"mac=3", "reservation static 192.0.2.6 02:00:00:00:00:03 0s-"},
-			{"02-00-00-00-00-03", "reservation static 192.0.2.6 02:00:00:00:00:03 0s-"},
-			{"192.0.2.5", "reservation static 192.0.2.5 shop/web/1 0s-2m0s\nlease automatic 192.0.2.5 shop/web/1 " +
-				"mac=1 1m0s-3m0s\nreservation static 192.0.2.5 other 3m0s-"},
-			{"192.0.2.5 at 2m30s", "lease automatic 192.0.2.5 shop/web/1 mac=1 1m0s-3m0s"},
-		}},
+			reserve net1 other 192.0.2.5`, `
+			shop/web/1 -> reservation static 192.0.2.5 shop/web/1 0s-2m0s; lease automatic 192.0.2.5 shop/web/1 mac=1 1m0s-3m0s
+			shop/db/1 -> reservation automatic 192.0.2.1 shop/db/1 0s-
+			mac=3 -> reservation static 192.0.2.6 02:00:00:00:00:03 0s-
+			02-00-00-00-00-03 -> reservation static 192.0.2.6 02:00:00:00:00:03 0s-
+			192.0.2.5 -> reservation static 192.0.2.5 shop/web/1 0s-2m0s; lease automatic 192.0.2.5 shop/web/1 mac=1 1m0s-3m0s; reservation static 192.0.2.5 other 3m0s-
+			192.0.2.5 at 2m30s -> lease automatic 192.0.2.5 shop/web/1 mac=1 1m0s-3m0s
+		`},
 		{"what is no container", `
 			network net1 subnet=192.0.2.0/24,pool
 			take net1 rtr 0:ip0=192.0.2.250,ip1=pool
 			wait 1m
 			release net1 rtr 192.0.2.1
 			attach p net=net1
-			ask p ip=192.0.2.30`, []question{
-			{"rtr", "lease external 192.0.2.250 rtr 0s-\nlease external 192.0.2.1 rtr 0s-1m0s"},
-			{"192.0.2.30", "lease auxiliary 192.0.2.30 1m0s-"},
-		}},
+			ask p ip=192.0.2.30`, `
+			rtr -> lease external 192.0.2.250 rtr 0s-; lease external 192.0.2.1 rtr 0s-1m0s
+			192.0.2.30 -> lease auxiliary 192.0.2.30 1m0s-
+		`},
 		{"a gateway that is changed", `
 			network net1 subnet=192.0.2.0/24,gw=192.0.2.1,name=lan
 			wait 1m
@@ -175,10 +165,10 @@ func TestWho(t *testing.T) {
 			wait 1m
 			subnet.set net1 wan gw=
 			wait 1m
-			subnet.set net1 wan gw=192.0.2.254`, []question{
-			{"192.0.2.1", "lease gateway 192.0.2.1 0s-1m0s\nlease gateway 192.0.2.1 2m0s-4m0s"},
-			{"192.0.2.254", "lease gateway 192.0.2.254 1m0s-2m0s\nlease gateway 192.0.2.254 5m0s-"},
-		}},
+			subnet.set net1 wan gw=192.0.2.254`, `
+			192.0.2.1 -> lease gateway 192.0.2.1 0s-1m0s; lease gateway 192.0.2.1 2m0s-4m0s
+			192.0.2.254 -> lease gateway 192.0.2.254 1m0s-2m0s; lease gateway 192.0.2.254 5m0s-
+		`},
 		{"a gateway of one Docker network", `
 			attach p cidr=192.0.2.0/24
 			attach q cidr=192.0.2.0/24
@@ -186,11 +176,11 @@ func TestWho(t *testing.T) {
 			gateway p ip=192.0.2.9
 			gateway q ip=192.0.2.10
 			wait 1m
-			detach p`, []question{
-			{"192.0.2.9", "lease gateway 192.0.2.9 0s-1m0s"},
-			{"192.0.2.10", "lease gateway 192.0.2.10 0s-"},
-			{"192.0.2.1", "lease gateway 192.0.2.1 0s-1m0s"},
-		}},
+			detach p`, `
+			192.0.2.9 -> lease gateway 192.0.2.9 0s-1m0s
+			192.0.2.10 -> lease gateway 192.0.2.10 0s-
+			192.0.2.1 -> lease gateway 192.0.2.1 0s-1m0s
+		`},
 		{"a Docker network that ends takes its subnet along", `
 			attach p cidr=192.0.2.0/24
 			attach q cidr=198.51.100.0/24
@@ -201,21 +191,21 @@ func TestWho(t *testing.T) {
 			detach p
 			wait 1m
 			attach p cidr=192.0.2.0/25
-			ask p web mac=1 ip=192.0.2.2`, []question{
-			{"192.0.2.1", "lease gateway 192.0.2.1 0s-1m0s"},
-			{"192.0.2.2", "lease automatic 192.0.2.2 web mac=1 0s-1m0s\nlease static 192.0.2.2 web mac=1 2m0s-"},
-			{"mac=2", "lease automatic 198.51.100.1 db mac=2 0s-"},
-		}},
+			ask p web mac=1 ip=192.0.2.2`, `
+			192.0.2.1 -> lease gateway 192.0.2.1 0s-1m0s
+			192.0.2.2 -> lease automatic 192.0.2.2 web mac=1 0s-1m0s; lease static 192.0.2.2 web mac=1 2m0s-
+			mac=2 -> lease automatic 198.51.100.1 db mac=2 0s-
+		`},
 		{"one of two Docker networks ends", `
 			attach p cidr=192.0.2.0/24
 			attach q cidr=192.0.2.0/24
 			ask p web mac=1
 			ask q db mac=2
 			wait 1m
-			detach p`, []question{
-			{"web", "lease automatic 192.0.2.1 web mac=1 0s-1m0s"},
-			{"db", "lease automatic 192.0.2.2 db mac=2 0s-"},
-		}},
+			detach p`, `
+			web -> lease automatic 192.0.2.1 web mac=1 0s-1m0s
+			db -> lease automatic 192.0.2.2 db mac=2 0s-
+		`},
 		{"a network goes with its reservations", `
 			network net1 subnet=192.0.2.0/24,pool
 			network net2 subnet=198.51.100.0/24
@@ -225,22 +215,22 @@ func TestWho(t *testing.T) {
 			network.rm net1 force
 			wait 1m
 			network net1 subnet=192.0.2.0/24
-			reserve net1 web 192.0.2.5`, []question{
-			{"192.0.2.5", "reservation static 192.0.2.5 web 0s-1m0s\nreservation static 192.0.2.5 web 2m0s-"},
-			{"198.51.100.5", "reservation static 198.51.100.5 web 0s-"},
-		}},
+			reserve net1 web 192.0.2.5`, `
+			192.0.2.5 -> reservation static 192.0.2.5 web 0s-1m0s; reservation static 192.0.2.5 web 2m0s-
+			198.51.100.5 -> reservation static 198.51.100.5 web 0s-
+		`},
 		{"a subnet that has another size by its end", `
 			network net1 subnet=192.0.2.0/24,name=lan,gw=192.0.2.1
 			subnet.set net1 lan cidr=192.0.2.0/26
 			wait 1m
-			subnet.rm net1 lan`, []question{{"192.0.2.1", "lease gateway 192.0.2.1 0s-1m0s"}}},
+			subnet.rm net1 lan`, `
+			192.0.2.1 -> lease gateway 192.0.2.1 0s-1m0s
+		`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := ipamtest.New(t)
 			r.Run(c.steps)
-			for _, q := range c.questions {
-				who(r, q.what, q.want)
-			}
+			who(r, c.questions)
 		})
 	}
 }
