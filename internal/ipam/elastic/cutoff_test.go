@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"berth/internal/ipam"
+	"berth/internal/ipam/ipamtest"
 	"berth/internal/ipam/ledger"
 	"berth/store"
 	"berth/store/storetest"
@@ -27,36 +28,38 @@ func (v *cutVerb) done(b *bench) error {
 	return err
 }
 
-func cutVerbs() []cutVerb {
-	const (
-		reserved = "reserve net1 web G9; reserve net1 mail G10"
-		leads    = reserved + "; to E0 web"
-		inForce  = leads + "; applies"
-		onAuto   = "engine; range S0/28 host=h1; elastic net1 auto; run web; run job"
-	)
-	return []cutVerb{
-		{"account create", reserved, "account shop shop/*", false},
-		{"account rm", "account shop", "account.rm shop", false},
-		{"account rm --force", fmt.Sprint("crowd ", 2*ledger.PageSize+10), "account.rm crowd force", true},
-		{"range add", "", "range S0/28", false},
-		{"range rm", "range S0/28", "range.rm S0/28", false},
-		{"allocate", "", "allocate", false},
-		{"associate", reserved, "to E0 web", false},
-		{"associate --move", inForce, "to E0 mail move", false},
-		{"disassociate", inForce, "off E0", false},
-		{"release", "", "free E1", false},
-		{"release of what an edge has", inForce + "; off E0", "free E0", false},
-		{"network modify --elastic", "", "elastic net1 auto", false},
-		{"declared by a project", reserved, "declares web", false},
-		{"the end of its owner", inForce, "end web", false},
-		{"released on a stop", "freeze; " + leads + "; allocate E0 on=stop; run web; look 0s; stop web", "look 2m",
-			false},
-		{"an edge's report", leads, "applies", false},
-		{"an edge's report of an end", inForce + "; off E0; free E0", "whole", false},
-		{"system addresses given", onAuto, "round", true},
-		{"one takes the place of a system address", onAuto + "; round", "to E0 web", false},
-		{"system addresses taken", onAuto + "; round; elastic net1 on", "round", true},
+// cutVerbs are the verbs: a name, what prepares it, the step, and whether it takes several transactions.
+func cutVerbs() (all []cutVerb) {
+	texts := strings.NewReplacer("RESERVED", "reserve net1 web G9; reserve net1 mail G10",
+		"LEADS", "reserve net1 web G9; reserve net1 mail G10; to E0 web",
+		"INFORCE", "reserve net1 web G9; reserve net1 mail G10; to E0 web; applies",
+		"ONAUTO", "engine; range S0/28 host=h1; elastic net1 auto; run web; run job",
+		"CROWD", fmt.Sprint("crowd ", 2*ledger.PageSize+10))
+	for row := range ipamtest.Rows(4, texts.Replace(`
+		account create | RESERVED | account shop shop/*
+		account rm | account shop | account.rm shop
+		account rm --force | CROWD | account.rm crowd force | pages
+		range add | | range S0/28
+		range rm | range S0/28 | range.rm S0/28
+		allocate | | allocate
+		associate | RESERVED | to E0 web
+		associate --move | INFORCE | to E0 mail move
+		disassociate | INFORCE | off E0
+		release | | free E1
+		release of what an edge has | INFORCE; off E0 | free E0
+		network modify --elastic | | elastic net1 auto
+		declared by a project | RESERVED | declares web
+		the end of its owner | INFORCE | end web
+		released on a stop | freeze; LEADS; allocate E0 on=stop; run web; look 0s; stop web | look 2m
+		an edge's report | LEADS | applies
+		an edge's report of an end | INFORCE; off E0; free E0 | whole
+		system addresses given | ONAUTO | round | pages
+		one takes the place of a system address | ONAUTO; round | to E0 web
+		system addresses taken | ONAUTO; round; elastic net1 on | round | pages
+	`)) {
+		all = append(all, cutVerb{row[0], row[1], row[2], row[3] != ""})
 	}
+	return all
 }
 
 // crowd gives an account n addresses.
