@@ -36,69 +36,60 @@ func backupOf(t *testing.T, path string) string {
 	return file
 }
 
+// TestRestore: a row has the state that a backup is restored over, what befalls it and the backup, and the refusal, or
+// whether the old file is kept.
 func TestRestore(t *testing.T) {
 	ctx := context.Background()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for _, c := range []struct {
-		name    string
-		prepare func(t *testing.T, backup, own string) string // returns the state's path
-		force   bool
-		refused string // "" : it works
-		kept    bool
-	}{
-		{"nothing there", func(t *testing.T, _,
-			_ string) string {
-			return filepath.Join(t.TempDir(), "new", "berth.db")
-		}, false, "", false},
-		{"an empty state of another store", func(t *testing.T, _, _ string) string { return state(t, "") }, false, "",
-			true},
-		{"a state with records", func(t *testing.T, _, _ string) string { return state(t, "now") }, false,
-			"holds 1 records", false},
-		{"a state with records, forced", func(t *testing.T, _, _ string) string { return state(t, "now") }, true, "",
-			true},
-		{"a damaged state", func(t *testing.T, _, own string) string { must(t, os.Truncate(own, 100)); return own },
-			false, "cannot be read", false},
-		{"a damaged state, forced",
-			func(t *testing.T, _, own string) string { must(t, os.Truncate(own, 100)); return own }, true, "", true},
-		{"the own state is gone", func(t *testing.T, _, own string) string { must(t, os.Remove(own)); return own },
-			false, "", false},
-		{"another state is gone", func(t *testing.T, _, _ string) string {
-			path := state(t, "now")
-			must(t, os.Remove(path))
-			return path
-		}, false, "belongs to the store", false},
-		{"another state is gone, forced", func(t *testing.T, _, _ string) string {
-			path := state(t, "now")
-			must(t, os.Remove(path))
-			return path
-		}, true, "", false},
-		{"a damaged backup", func(t *testing.T, backup, _ string) string {
-			must(t, os.Truncate(backup, 9000))
-			return state(t, "now")
-		}, true, "nothing was changed", false},
-		{"an empty backup", func(t *testing.T, backup, _ string) string {
-			must(t, os.Truncate(backup, 0))
-			return state(t, "now")
-		}, true, "nothing was changed", false},
-		{"no backup", func(t *testing.T, backup, _ string) string {
-			must(t, os.Remove(backup))
-			return state(t, "now")
-		}, true, "open the backup", false},
-		{"the state itself", func(t *testing.T, backup, own string) string {
-			must(t, os.Remove(backup))
-			must(t, os.Link(own, backup))
-			return own
-		}, true, "is the state itself", false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			own := state(t, "backed up")
-			backup := backupOf(t, own)
-			path := c.prepare(t, backup, own)
+	for row := range strings.Lines(strings.TrimSpace(`
+		nothing there | new
+		an empty state of another store | empty | kept
+		a state with records | other | holds 1 records
+		a state with records, forced | other force | kept
+		a damaged state | own cut | cannot be read
+		a damaged state, forced | own cut force | kept
+		the own state is gone | own gone
+		another state is gone | other gone | belongs to the store
+		another state is gone, forced | other gone force
+		a damaged backup | other force backup-cut | nothing was changed
+		an empty backup | other force backup-empty | nothing was changed
+		no backup | other force backup-gone | open the backup
+		the state itself | own force backup-linked | is the state itself
+	`)) {
+		c := strings.Split(strings.TrimSpace(row)+" | ", " | ")
+		t.Run(c[0], func(t *testing.T) {
+			path, force := state(t, "backed up"), false
+			backup := backupOf(t, path)
+			for word := range strings.FieldsSeq(c[1]) {
+				switch word {
+				case "new":
+					path = filepath.Join(t.TempDir(), "new", "berth.db")
+				case "empty":
+					path = state(t, "")
+				case "other":
+					path = state(t, "now")
+				case "cut":
+					must(t, os.Truncate(path, 100))
+				case "gone":
+					must(t, os.Remove(path))
+				case "force":
+					force = true
+				case "backup-cut":
+					must(t, os.Truncate(backup, 9000))
+				case "backup-empty":
+					must(t, os.Truncate(backup, 0))
+				case "backup-gone":
+					must(t, os.Remove(backup))
+				case "backup-linked":
+					must(t, errors.Join(os.Remove(backup), os.Link(path, backup)))
+				}
+			}
 			before, _ := os.ReadFile(path)
-			r, err := restore(ctx, backup, path, c.force, now)
-			if c.refused != "" {
-				if err == nil || !strings.Contains(err.Error(), c.refused) {
-					t.Errorf("got %v, want %q", err, c.refused)
+			r, err := restore(ctx, backup, path, force, now)
+			kept := c[2] == "kept"
+			if c[2] != "" && !kept {
+				if err == nil || !strings.Contains(err.Error(), c[2]) {
+					t.Errorf("got %v, want %q", err, c[2])
 				}
 				if after, _ := os.ReadFile(path); string(before) != string(after) {
 					t.Error("the state was changed all the same")
@@ -106,10 +97,10 @@ func TestRestore(t *testing.T) {
 				return
 			}
 			must(t, err)
-			if c.kept != (r.Kept == path+".2026-01-02T03-04-05.000Z") {
+			if kept != (r.Kept == path+".2026-01-02T03-04-05.000Z") {
 				t.Errorf("kept as %q", r.Kept)
 			}
-			if c.kept {
+			if kept {
 				if old, err := os.ReadFile(r.Kept); err != nil || string(old) != string(before) {
 					t.Errorf("the old file was not kept as it was (%v)", err)
 				}
