@@ -81,68 +81,36 @@ func address(prefix, slot, addr string) string {
 }
 
 // GA-25: IP:i and NETWORK_*:i for each address of an interface, the same as IP_i and NETWORK_*_i, and the plain
-// names for the first. GA-2: the variables of the network. GA-24: several addresses.
+// names for the first. GA-2: the variables of the network. GA-24: several addresses. A row
+// has the owner, its interfaces, and the steps before.
 func TestGA25Variables(t *testing.T) {
-	for _, c := range []struct {
-		name, steps, owner, interfaces string
-	}{
-		{"one address", `take net1 rtr 192.0.2.4`, "rtr", "0 - h1 192.0.2.4"},
-		{"several addresses of one interface", `take net1 rtr 0:ip0=198.51.100.4,ip1=192.0.2.4,ip2=192.0.2.3`, "rtr",
-			"0 - h1 198.51.100.4 192.0.2.4 192.0.2.3"},
-		{"both families", `take net1 rtr ip0=2001:db8::4,ip1=192.0.2.4`, "rtr", "0 - h1 2001:db8::4 192.0.2.4"},
-		{"two interfaces", `take net1 rtr 0:ip0=192.0.2.4,ip1=2001:db8::4
-			take net1 rtr 1:add,ip0=198.51.100.4`, "rtr", "0 - h1 192.0.2.4 2001:db8::4; 1 - h1 198.51.100.4"},
-		{"an interface in the middle is gone", `take net1 rtr 0:ip=192.0.2.4
-			take net1 rtr 1:add,ip0=192.0.2.5
-			take net1 rtr 2:add,ip0=192.0.2.6
-			take net1 rtr 1:remove`, "rtr", "0 - h1 192.0.2.4; 2 - h1 192.0.2.6"},
-		{"one of two was given back", `take net1 rtr ip0=192.0.2.4,ip1=2001:db8::4
-			take net1 rtr 0:modify,ip1=none`, "rtr", "0 - h1 192.0.2.4"},
-		{"a container", `attach A net=net1
-			ask A web mac=7 -> 192.0.2.2`, "web", "0 7 h1 192.0.2.2"},
-		{"a container by its MAC", `attach A net=net1
-			ask A mac=7 -> 192.0.2.2`, "02:00:00:00:00:07", "0 7 h1 192.0.2.2"},
-		{"a container of both families", `attach A net=net1
-			attach B net=net1 six
-			ask B web mac=7 -> 2001:db8::1
-			ask A web mac=7 -> 192.0.2.2`, "web", "0 7 h1 192.0.2.2 2001:db8::1"},
-		{"a container with two interfaces", `attach A net=net1
-			attach C net=net1
-			ask A web mac=7 -> 192.0.2.2
-			ask C web mac=8 ip=198.51.100.9`, "web", "0 7 h1 192.0.2.2; 1 8 h1 198.51.100.9"},
-		{"a container on another host", `host h2
-			attach A net=net1
-			ask A web mac=7 -> 192.0.2.2
-			host h1`, "web", "0 7 h2 192.0.2.2"},
-		{"a host without a link", `host h3
-			take net1 rtr 192.0.2.4
-			host h1`, "rtr", "0 - - 192.0.2.4"},
-		{"reserved, not in use", `reserve net1 web 192.0.2.50,2001:db8::50`, "web", "0 - h1 192.0.2.50 2001:db8::50"},
-		{"reserved and in use", `reserve net1 web 192.0.2.50,2001:db8::50
-			attach B net=net1 six
-			ask B web mac=7 -> 2001:db8::50`, "web", "0 7 h1 192.0.2.50 2001:db8::50"},
-		{"reserved for it and in use beside it", `reserve net1 web 192.0.2.50
-			attach A net=net1
-			ask A web mac=7 -> 192.0.2.50
-			attach B net=net1 six
-			ask B web mac=7 -> 2001:db8::1`, "web", "0 7 h1 192.0.2.50 2001:db8::1"},
-		{"taken beside what is reserved in the same place", `reserve net1 rtr 192.0.2.50
-			take net1 rtr 192.0.2.4`, "rtr", "0 - h1 192.0.2.4 192.0.2.50"},
-		{"the reserved one is taken", `reserve net1 rtr 192.0.2.50
-			take net1 rtr 192.0.2.50`, "rtr", "0 - h1 192.0.2.50"},
-		{"what it had is not what it has", `attach A net=net1
-			ask A web mac=7 ip=192.0.2.9
-			back A 192.0.2.9
-			ask A web mac=8 ip=192.0.2.10`, "web", "0 8 h1 192.0.2.10"},
-		{"what it has in another network", `take net1 rtr 192.0.2.4
-			take plain rtr 10.0.0.4`, "rtr", "0 - h1 192.0.2.4"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
+	for c := range ipamtest.Rows(4, `
+		one address | rtr | 0 - h1 192.0.2.4 | take net1 rtr 192.0.2.4
+		several addresses of one interface | rtr | 0 - h1 198.51.100.4 192.0.2.4 192.0.2.3 | take net1 rtr 0:ip0=198.51.100.4,ip1=192.0.2.4,ip2=192.0.2.3
+		both families | rtr | 0 - h1 2001:db8::4 192.0.2.4 | take net1 rtr ip0=2001:db8::4,ip1=192.0.2.4
+		two interfaces | rtr | 0 - h1 192.0.2.4 2001:db8::4; 1 - h1 198.51.100.4 | take net1 rtr 0:ip0=192.0.2.4,ip1=2001:db8::4; take net1 rtr 1:add,ip0=198.51.100.4
+		an interface in the middle is gone | rtr | 0 - h1 192.0.2.4; 2 - h1 192.0.2.6 | take net1 rtr 0:ip=192.0.2.4; take net1 rtr 1:add,ip0=192.0.2.5; take net1 rtr 2:add,ip0=192.0.2.6; take net1 rtr 1:remove
+		one of two was given back | rtr | 0 - h1 192.0.2.4 | take net1 rtr ip0=192.0.2.4,ip1=2001:db8::4; take net1 rtr 0:modify,ip1=none
+		a container | web | 0 7 h1 192.0.2.2 | attach A net=net1; ask A web mac=7 -> 192.0.2.2
+		a container by its MAC | 02:00:00:00:00:07 | 0 7 h1 192.0.2.2 | attach A net=net1; ask A mac=7 -> 192.0.2.2
+		a container of both families | web | 0 7 h1 192.0.2.2 2001:db8::1 | attach A net=net1; attach B net=net1 six; ask B web mac=7 -> 2001:db8::1; ask A web mac=7 -> 192.0.2.2
+		a container with two interfaces | web | 0 7 h1 192.0.2.2; 1 8 h1 198.51.100.9 | attach A net=net1; attach C net=net1; ask A web mac=7 -> 192.0.2.2; ask C web mac=8 ip=198.51.100.9
+		a container on another host | web | 0 7 h2 192.0.2.2 | host h2; attach A net=net1; ask A web mac=7 -> 192.0.2.2; host h1
+		a host without a link | rtr | 0 - - 192.0.2.4 | host h3; take net1 rtr 192.0.2.4; host h1
+		reserved, not in use | web | 0 - h1 192.0.2.50 2001:db8::50 | reserve net1 web 192.0.2.50,2001:db8::50
+		reserved and in use | web | 0 7 h1 192.0.2.50 2001:db8::50 | reserve net1 web 192.0.2.50,2001:db8::50; attach B net=net1 six; ask B web mac=7 -> 2001:db8::50
+		reserved for it and in use beside it | web | 0 7 h1 192.0.2.50 2001:db8::1 | reserve net1 web 192.0.2.50; attach A net=net1; ask A web mac=7 -> 192.0.2.50; attach B net=net1 six; ask B web mac=7 -> 2001:db8::1
+		taken beside what is reserved in the same place | rtr | 0 - h1 192.0.2.4 192.0.2.50 | reserve net1 rtr 192.0.2.50; take net1 rtr 192.0.2.4
+		the reserved one is taken | rtr | 0 - h1 192.0.2.50 | reserve net1 rtr 192.0.2.50; take net1 rtr 192.0.2.50
+		what it had is not what it has | web | 0 8 h1 192.0.2.10 | attach A net=net1; ask A web mac=7 ip=192.0.2.9; back A 192.0.2.9; ask A web mac=8 ip=192.0.2.10
+		what it has in another network | rtr | 0 - h1 192.0.2.4 | take net1 rtr 192.0.2.4; take plain rtr 10.0.0.4
+	`) {
+		t.Run(c[0], func(t *testing.T) {
 			r := ipamtest.New(t)
-			r.Run(environPlan + c.steps)
-			env, err := r.S.Environment(ctx, "net1", c.owner)
+			r.Run(environPlan + strings.ReplaceAll(c[3], "; ", "\n"))
+			env, err := r.S.Environment(ctx, "net1", c[1])
 			must(t, err)
-			if diff := gocmp.Diff(variables(c.owner, c.interfaces), readable(env)); diff != "" {
+			if diff := gocmp.Diff(variables(c[1], c[2]), readable(env)); diff != "" {
 				t.Error(diff)
 			}
 			for _, line := range env {
