@@ -225,62 +225,58 @@ func unused(p *place) int64 {
 	return info.Size() - used
 }
 
-// startFault is a call on one file during a start, with a new state, a used one, or both.
-type startFault struct {
-	call, on    string
-	fresh, used bool
-}
-
-var startFaults = []startFault{
-	{"openat", "berth.lock", true, true}, {"flock", "berth.lock", true, true}, {"ftruncate", "berth.lock", true, true},
-	{"pwrite64", "berth.lock", true, true},
-	{"openat", "berth.db", true, true}, {"flock", "berth.db", true, true}, {"newfstatat", "berth.db", true, true},
-	{"fstat", "berth.db", true, true}, {"pread64", "berth.db", true, true}, {"mmap", "berth.db", true, true},
-	{"pwrite64", "berth.db", true, false}, {"fdatasync", "berth.db", true, false},
-	{"openat", "berth.db.new", true, false}, {"pwrite64", "berth.db.new", true, false},
-	{"ftruncate", "berth.db.new", true, false},
-	{"fsync", "berth.db.new", true, false}, {"renameat", "berth.db.new", true, false},
-	{"openat", "berth.id", true, true}, {"openat", "berth.id.new", true, false}, {"write", "berth.id.new", true, false},
-	{"fsync", "berth.id.new", true, false}, {"renameat", "berth.id.new", true, false},
-	{"fsync", ".", true, false},
-}
+// startFaults are files and calls on them during a start: with a new state alone, or with a used one, too.
+const startFaults = `
+	berth.lock used openat flock ftruncate pwrite64
+	berth.db used openat flock newfstatat fstat pread64 mmap
+	berth.db new pwrite64 fdatasync
+	berth.db.new new openat pwrite64 ftruncate fsync renameat
+	berth.id used openat
+	berth.id.new new openat write fsync renameat
+	. new fsync
+`
 
 // TestDiskAtStart fails each call of a start, with a new state and with a used one. The daemon says which file and
 // why, or starts anyway. The next start finds everything, and never an empty state.
 func TestDiskAtStart(t *testing.T) {
 	random := rand.New(rand.NewPCG(drawnSeed(t), 3)) // a fifth of the cases under -short
 	for _, fresh := range []bool{true, false} {
-		for _, f := range startFaults {
-			if fresh && !f.fresh || !fresh && !f.used {
-				continue
-			}
-			for _, errno := range []string{"EIO", "ENOSPC"} {
-				if testing.Short() && random.IntN(5) > 0 {
-					continue
-				}
-				if errno == "ENOSPC" && f.used {
-					continue // only calls that create a file need room
-				}
-				t.Run(fmt.Sprintf("fresh %v, %s %s %s", fresh, f.call, f.on, errno), func(t *testing.T) {
-					t.Parallel()
-					p := newPlace(t)
-					l := newLedger(p)
-					if !fresh {
-						d := p.start()
-						shared, err := l.attach("10.9.0.0/22", nil)
-						lab.Must(t, err)
-						busy(l, shared.id, 20)
-						d.Kill()
+		for row := range strings.Lines(strings.TrimSpace(startFaults)) {
+			words := strings.Fields(row)
+			on, used := words[0], words[1] == "used"
+			for _, call := range words[2:] {
+				for _, errno := range []string{"EIO", "ENOSPC"} {
+					if !fresh && !used || errno == "ENOSPC" && used { // only calls that create a file need room
+						continue
 					}
-					p.startWith(f.call, filepath.Join(p.state(), f.on), errno)
-					d := p.start()
-					l.verify()
-					d.fsck()
-					d.Stop(d.t)
-				})
+					if testing.Short() && random.IntN(5) > 0 {
+						continue
+					}
+					t.Run(fmt.Sprintf("fresh %v, %s %s %s", fresh, call, on, errno), func(t *testing.T) {
+						t.Parallel()
+						failsAtStart(t, fresh, call, on, errno)
+					})
+				}
 			}
 		}
 	}
+}
+
+func failsAtStart(t *testing.T, fresh bool, call, on, errno string) {
+	p := newPlace(t)
+	l := newLedger(p)
+	if !fresh {
+		d := p.start()
+		shared, err := l.attach("10.9.0.0/22", nil)
+		lab.Must(t, err)
+		busy(l, shared.id, 20)
+		d.Kill()
+	}
+	p.startWith(call, filepath.Join(p.state(), on), errno)
+	d := p.start()
+	l.verify()
+	d.fsck()
+	d.Stop(d.t)
 }
 
 // startWith starts a daemon whose first call of one kind on one file fails, and ends it. The daemon must have
