@@ -103,24 +103,27 @@ func networkBySize(h *Harness) {
 	h.address(h.container(n), n)
 }
 
+// refuses checks that networks are refused: the options of each, and the words of the error. "@" begins an own address.
+func (h *Harness) refuses(table string, names ...string) {
+	h.Helper()
+	texts := strings.NewReplacer(append(names, "@", h.v4(""))...)
+	for line := range strings.Lines(strings.TrimSpace(table)) {
+		options, words, _ := strings.Cut(texts.Replace(strings.TrimSpace(line)), " | ")
+		h.refused(strings.Split(words, ", "), h.networkCommand(h.name(), strings.Fields(options)...)...)
+	}
+}
+
 // The error messages for refused networks.
 func networkErrors(h *Harness) {
 	first := h.network("--subnet", h.v4("0/25"))
-	for _, c := range []struct {
-		name    string
-		options []string
-		words   []string
-	}{
-		{"unknown option", []string{"--ipam-opt", "colour=red"},
-			[]string{"colour", "space", "size", "gateway", "quarantine", "sticky", "tag."}},
-		{"overlap", []string{"--subnet", h.v4("64/26")}, []string{h.v4("64/26"), h.v4("0/25")}},
-		{"wider overlap", []string{"--subnet", h.v4("0/24")}, []string{h.v4("0/24"), h.v4("0/25")}},
-		{"host bits", []string{"--subnet", h.v4("129/25")}, []string{h.v4("129/25"), h.v4("128/25")}},
-		{"size that is none", []string{"--ipam-opt", "size=lots"}, []string{"size", "lots"}},
-		{"gateway outside", []string{"--subnet", h.v4("128/25"), "--gateway", h.v4("5")}, []string{h.v4("5")}},
-	} {
-		h.refused(c.words, h.networkCommand(h.name(), c.options...)...)
-	}
+	h.refuses(`
+		--ipam-opt colour=red | colour, space, size, gateway, quarantine, sticky, tag.
+		--subnet @64/26 | @64/26, @0/25
+		--subnet @0/24 | @0/24, @0/25
+		--subnet @129/25 | @129/25, @128/25
+		--ipam-opt size=lots | size, lots
+		--subnet @128/25 --gateway @5 | @5
+	`)
 	if left := h.leases(h.v4("0/24")); len(left) != 1 {
 		h.Errorf("the refused networks left something: %+v", left)
 	}

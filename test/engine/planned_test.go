@@ -130,27 +130,18 @@ func plannedErrors(h *Harness) {
 	front := h.plan("--subnet", h.v4("0/25")+",name=lan,gateway="+h.v4("1"))
 	h.berth("pool", "add", front, h.span(10, 12), "--name", "web")
 	flat := h.plan() // GA-1: L2 only
-	for _, c := range []struct {
-		name    string
-		options []string
-		words   []string
-	}{
-		{"no subnet", []string{"--ipam-opt", "network=" + flat}, []string{flat, "no subnet"}},
-		{"unknown network", []string{"--ipam-opt", "network=nowhere"}, []string{"nowhere", "berth network"}},
-		{"unknown pool", []string{"--ipam-opt", "network=" + front, "--ipam-opt", "pool=db"}, []string{"db", front}},
-		{"unknown subnet", []string{"--ipam-opt", "network=" + front, "--subnet", h.v4("128/25")},
-			[]string{front, h.v4("128/25")}},
-		{"a part of a subnet", []string{"--ipam-opt", "network=" + front, "--subnet", h.v4("0/26")},
-			[]string{front, h.v4("0/26")}},
-		{"no subnet of the family", []string{"--ipv6", "--ipam-opt", "network=" + front}, []string{front, "IPv6"}},
-		{"another space", []string{"--ipam-opt", "network=" + front, "--ipam-opt", "space=lab"},
-			[]string{front, "lab"}},
-		{"a size", []string{"--ipam-opt", "network=" + front, "--ipam-opt", "size=26"}, []string{front, "size"}},
-		{"a pool of no plan", []string{"--ipam-opt", "pool=web"}, []string{"web"}},
-		{"unknown option", []string{"--ipam-opt", "net=" + front}, []string{"net=", "network", "pool"}},
-	} {
-		h.refused(c.words, h.networkCommand(h.name(), c.options...)...)
-	}
+	h.refuses(`
+		--ipam-opt network=FLAT | FLAT, no subnet
+		--ipam-opt network=nowhere | nowhere, berth network
+		--ipam-opt network=FRONT --ipam-opt pool=db | db, FRONT
+		--ipam-opt network=FRONT --subnet @128/25 | FRONT, @128/25
+		--ipam-opt network=FRONT --subnet @0/26 | FRONT, @0/26
+		--ipv6 --ipam-opt network=FRONT | FRONT, IPv6
+		--ipam-opt network=FRONT --ipam-opt space=lab | FRONT, lab
+		--ipam-opt network=FRONT --ipam-opt size=26 | FRONT, size
+		--ipam-opt pool=web | web
+		--ipam-opt net=FRONT | net=, network, pool
+	`, "FRONT", front, "FLAT", flat)
 	if n := h.show(front); n.Docker != 0 {
 		h.Errorf("the refused networks left something: %+v", n)
 	}
