@@ -3,89 +3,73 @@ package edge_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"berth/internal/edge"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
+	"berth/internal/ipam/ipamtest"
 )
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-func whole() edge.State {
-	return edge.State{
-		Ranges: []edge.Range{
-			{From: addr("2001:db8::100"), To: addr("2001:db8::1ff"), Announce: "eth0", OnCut: edge.Keep},
-			{From: addr("192.0.2.10"), To: addr("192.0.2.100"), Announce: "eth0", OnCut: edge.Withdraw,
-				TTL: 5 * time.Second},
-			{From: addr("192.0.2.101"), To: addr("192.0.2.101"), OnCut: edge.Keep},
-		},
-		Mappings: []edge.Mapping{
-			{Elastic: addr("192.0.2.10"), Guest: addr("172.30.1.2"), Subnet: netip.MustParsePrefix("172.30.1.0/24")},
-			{Elastic: addr("192.0.2.101"), Guest: addr("172.30.1.3"), Subnet: netip.MustParsePrefix("172.30.1.0/24"),
-				EgressOnly: true},
-			{Elastic: addr("2001:db8::100"), Guest: addr("fd00::2"), Subnet: netip.MustParsePrefix("fd00::/64"),
-				Staged: true},
-		},
-		Until: 12,
-	}
-}
+// whole is a state with everything, in JSON.
+var whole = strings.NewReplacer("\n", "", "\t", "").Replace(`
+	{"ranges":[
+		{"from":"2001:db8::100","to":"2001:db8::1ff","announce":"eth0","on_cut":"keep"},
+		{"from":"192.0.2.10","to":"192.0.2.100","announce":"eth0","on_cut":"withdraw","ttl":5000000000},
+		{"from":"192.0.2.101","to":"192.0.2.101","on_cut":"keep","sooner":7}],
+	"mappings":[
+		{"elastic":"192.0.2.10","guest":"172.30.1.2","subnet":"172.30.1.0/24"},
+		{"elastic":"192.0.2.101","guest":"172.30.1.3","subnet":"172.30.1.0/24","egress_only":true},
+		{"elastic":"2001:db8::100","guest":"fd00::2","subnet":"fd00::/64","staged":true}],
+	"until":12}`)
 
+// TestCheck: a row has a text of the whole state, what it becomes, and the refusal.
 func TestCheck(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		change func(*edge.State)
-		want   string // "" if the state is valid
-	}{
-		{"a whole state", func(*edge.State) {}, ""},
-		{"an empty state", func(s *edge.State) { *s = edge.State{} }, ""},
-		{"overlap", func(s *edge.State) { s.Ranges[2].From = addr("192.0.2.100") }, "overlap"},
-		{"two families", func(s *edge.State) { s.Ranges[2].To = addr("2001:db8::1") }, "two families"},
-		{"backwards", func(s *edge.State) { s.Ranges[2].To = addr("192.0.2.1") }, "ends before it begins"},
-		{"no end", func(s *edge.State) { s.Ranges[2].To = netip.Addr{} }, "not an IPv4 or IPv6 address"},
-		{"on a cut", func(s *edge.State) { s.Ranges[2].OnCut = "" }, "neither"},
-		{"a negative TTL", func(s *edge.State) { s.Ranges[1].TTL = -1 }, "must not be negative"},
-		{"a device with a quote", func(s *edge.State) { s.Ranges[1].Announce = `eth0" drop` }, "no name of a device"},
-		{"a device with a line", func(s *edge.State) { s.Ranges[1].Announce = "eth0\n}" }, "no name of a device"},
-		{"a device that is a path", func(s *edge.State) { s.Ranges[1].Announce = "../all" }, "no name of a device"},
-		{"no range", func(s *edge.State) { s.Mappings[0].Elastic = addr("192.0.2.9") }, "lies in no range"},
-		{"elastic twice", func(s *edge.State) { s.Mappings[1].Elastic = s.Mappings[0].Elastic }, "mapped twice"},
-		{"guest twice", func(s *edge.State) { s.Mappings[1].Guest = s.Mappings[0].Guest }, "a guest has one"},
-		{"guest of another family", func(s *edge.State) { s.Mappings[1].Guest = addr("fd00::9") }, "of two families"},
-		{"guest elsewhere", func(s *edge.State) { s.Mappings[1].Guest = addr("172.30.2.3") }, "outside its subnet"},
-		{"a zone", func(s *edge.State) { s.Mappings[2].Guest = addr("fe80::1%eth0") }, "without a zone"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := whole()
-			c.change(&s)
-			err := s.Check()
-			if c.want == "" && err != nil {
-				t.Fatalf("refused: %v", err)
-			}
-			if c.want != "" && !strings.Contains(fmt.Sprint(err), c.want) {
-				t.Fatalf("got %v, want a text with %q", err, c.want)
-			}
-		})
+	for c := range ipamtest.Rows(4, `
+		a whole state
+		overlap | "from":"192.0.2.101" | "from":"192.0.2.100" | overlap
+		two families | "to":"192.0.2.101" | "to":"2001:db8::1" | two families
+		backwards | "to":"192.0.2.101" | "to":"192.0.2.1" | ends before it begins
+		no end | "to":"192.0.2.101" | "to":"" | not an IPv4 or IPv6 address
+		on a cut | "on_cut":"keep","sooner" | "on_cut":"","sooner" | neither
+		a negative TTL | 5000000000 | -1 | must not be negative
+		a device with a quote | eth0","on_cut":"withdraw | eth0\"drop","on_cut":"withdraw | no name of a device
+		a device with a line | eth0","on_cut":"withdraw | eth0\n}","on_cut":"withdraw | no name of a device
+		a device that is a path | eth0","on_cut":"withdraw | ../all","on_cut":"withdraw | no name of a device
+		no range | "elastic":"192.0.2.10" | "elastic":"192.0.2.9" | lies in no range
+		elastic twice | "elastic":"192.0.2.101" | "elastic":"192.0.2.10" | mapped twice
+		guest twice | 172.30.1.3 | 172.30.1.2 | a guest has one
+		guest of another family | 172.30.1.3 | fd00::9 | of two families
+		guest elsewhere | 172.30.1.3 | 172.30.2.3 | outside its subnet
+		a zone | fd00::2 | fe80::1%eth0 | without a zone
+	`) {
+		var s edge.State
+		text := strings.Replace(whole, c[1], c[2], 1)
+		if err := json.Unmarshal([]byte(text), &s); err != nil || (text == whole) != (c[1] == "") {
+			t.Fatalf("%s: %v: %s", c[0], err, text)
+		}
+		if err := s.Check(); (err == nil) != (c[3] == "") || err != nil && !strings.Contains(err.Error(), c[3]) {
+			t.Errorf("%s: got %v, want a text with %q", c[0], err, c[3])
+		}
+	}
+	if err := (edge.State{}).Check(); err != nil {
+		t.Errorf("an empty state is refused: %v", err)
 	}
 }
 
 // TestJSON: a program reads the same state that was written.
 func TestJSON(t *testing.T) {
-	b, err := json.Marshal(whole())
-	if err != nil {
+	var s edge.State
+	d := json.NewDecoder(strings.NewReader(whole))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
 		t.Fatal(err)
 	}
-	var back edge.State
-	if err := json.Unmarshal(b, &back); err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(whole(), back, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); d != "" {
-		t.Error(d)
+	if b, err := json.Marshal(s); err != nil || string(b) != whole {
+		t.Errorf("%s\nis written as\n%s (%v)", whole, b, err)
 	}
 }
 
