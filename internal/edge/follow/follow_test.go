@@ -129,14 +129,44 @@ func ranges(t *testing.T) []ipam.EdgeRange {
 	return []ipam.EdgeRange{{Range: r, Announce: "eth0", OnCut: ipam.CutWithdraw}}
 }
 
+// whole is the news of everything.
+func whole(t *testing.T, all ...ipam.EdgeMapping) ipam.EdgeNews {
+	return ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true, Set: all}
+}
+
+// runs runs a follower until the test ends. It waits until the follower has done all that it can.
+func (h *harness) runs(t *testing.T) *harness {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- h.follower().Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	synctest.Wait()
+	return h
+}
+
+// hears sends the follower a line, and waits until it has done all that it can.
+func (h *harness) hears(news ipam.EdgeNews) {
+	h.more <- news
+	synctest.Wait()
+}
+
+// failing sets the errors of Set and Renew.
+func (h *harness) failing(fails, late error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.fails, h.late = fails, late
+}
+
 // TestFollows: the follower sets and reports the whole state, then each change, and reports only what has changed.
 func TestFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true, Set: []ipam.EdgeMapping{first}})
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- h.follower().Run(ctx) }()
-		synctest.Wait()
+		h := newHarness(whole(t, first)).runs(t)
 		s, r, _, _ := h.last()
 		if len(s.Ranges) != 1 || s.Ranges[0].OnCut != edge.Keep || len(s.Mappings) != 1 || s.Check() != nil {
 			t.Errorf("it sets %+v (%v)", s, s.Check())
@@ -144,8 +174,7 @@ func TestFollows(t *testing.T) {
 		if !r.Whole || len(r.Applied) != 1 || r.Applied[0].Association != 7 || r.Applied[0].Error != "" {
 			t.Errorf("it reports %+v", r)
 		}
-		h.more <- ipam.EdgeNews{Set: []ipam.EdgeMapping{second}, Removed: []netip.Addr{first.Elastic}}
-		synctest.Wait()
+		h.hears(ipam.EdgeNews{Set: []ipam.EdgeMapping{second}, Removed: []netip.Addr{first.Elastic}})
 		s, r, _, _ = h.last()
 		if len(s.Mappings) != 1 || s.Mappings[0].Elastic != second.Elastic || len(s.Ranges) != 1 {
 			t.Errorf("it sets %+v", s)
@@ -154,21 +183,13 @@ func TestFollows(t *testing.T) {
 			[]ipam.EdgeWithdrawn{{Address: first.Elastic}}) {
 			t.Errorf("it reports %+v", r)
 		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 // TestGoesOn: if the news break off, the follower connects and reports the whole state again. Mappings stay meanwhile.
 func TestGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true, Set: []ipam.EdgeMapping{first}})
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- h.follower().Run(ctx) }()
-		synctest.Wait()
+		h := newHarness(whole(t, first)).runs(t)
 		h.breaks <- errors.New("the daemon ends")
 		synctest.Wait()
 		if s, _, sets, _ := h.last(); sets != 1 || len(s.Mappings) != 1 {
@@ -179,10 +200,6 @@ func TestGoesOn(t *testing.T) {
 		if _, r, _, reports := h.last(); h.calls != 2 || reports != 2 || !r.Whole || len(r.Applied) != 1 {
 			t.Errorf("after %d connections it reports %+v", h.calls, r)
 		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
 	})
 }
 
@@ -190,43 +207,30 @@ func TestGoesOn(t *testing.T) {
 // failed, nothing is reported as withdrawn.
 func TestFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true,
-			Set: []ipam.EdgeMapping{first, second}})
+		h := newHarness(whole(t, first, second))
 		h.fails = errors.Join(&edge.Failure{Address: first.Elastic, Err: errors.New("no device")})
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- h.follower().Run(ctx) }()
-		synctest.Wait()
+		h.runs(t)
 		_, r, sets, _ := h.last()
 		if len(r.Applied) != 2 || r.Applied[0].Error != "no device" || r.Applied[1].Error != "" || sets != 1 {
 			t.Errorf("it reports %+v", r)
 		}
-		h.mu.Lock()
-		h.fails = nil
-		h.mu.Unlock()
+		h.failing(nil, nil)
 		time.Sleep(setAgain)
 		synctest.Wait()
 		if _, r, sets, _ = h.last(); sets != 2 || len(r.Applied) != 1 || r.Applied[0].Error != "" {
 			t.Errorf("tried again it reports %+v", r)
 		}
-		h.mu.Lock()
-		h.fails = errors.New("no nftables")
-		h.mu.Unlock()
-		h.more <- ipam.EdgeNews{Removed: []netip.Addr{second.Elastic}}
-		synctest.Wait()
+		h.failing(errors.New("no nftables"), nil)
+		h.hears(ipam.EdgeNews{Removed: []netip.Addr{second.Elastic}})
 		if _, r, _, _ = h.last(); len(r.Withdrawn) != 0 || len(r.Applied) != 1 || r.Applied[0].Error != "no nftables" {
 			t.Errorf("where nothing could be set it reports %+v", r)
-		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
 		}
 	})
 }
 
 // TestOnce: Once sets and reports the state once, and returns an error if it could not be mapped.
 func TestOnce(t *testing.T) {
-	h := newHarness(ipam.EdgeNews{Whole: true, Ranges: ranges(t), Ranged: true, Set: []ipam.EdgeMapping{first}})
+	h := newHarness(whole(t, first))
 	if s, err := h.follower().Wanted(t.Context()); err != nil || len(s.Mappings) != 1 {
 		t.Errorf("what is wanted is %+v, %v", s, err)
 	}
@@ -253,44 +257,30 @@ func TestRenews(t *testing.T) {
 		fenced := ranges(t)
 		fenced[0].TTL = ipam.Duration(5 * time.Second)
 		h := newHarness(ipam.EdgeNews{Whole: true, Ranges: fenced, Ranged: true, Set: []ipam.EdgeMapping{first},
-			Session: "s1", Sent: 100 * time.Second})
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- h.follower().Run(ctx) }()
-		synctest.Wait()
+			Session: "s1", Sent: 100 * time.Second}).runs(t)
 		s, r, _, _ := h.last()
 		if s.Ranges[0].OnCut != edge.Withdraw || s.Until != edge.BootTime(105*time.Second) || r.Session != "s1" {
 			t.Errorf("it sets %+v and reports %+v", s, r)
 		}
-		h.more <- ipam.EdgeNews{Session: "s1", Sent: 101 * time.Second}
-		synctest.Wait()
+		h.hears(ipam.EdgeNews{Session: "s1", Sent: 101 * time.Second})
 		if _, _, sets, reports := h.last(); len(h.renewed) != 1 || h.renewed[0] != edge.BootTime(106*time.Second) ||
 			sets != 1 || reports != 2 {
 			t.Errorf("it renews %v, with %d sets and %d reports", h.renewed, sets, reports)
 		}
-		h.mu.Lock()
-		h.fails = errors.New("no nftables")
-		h.mu.Unlock()
+		h.failing(errors.New("no nftables"), nil)
 		h.more <- ipam.EdgeNews{Session: "s1", Sent: 102 * time.Second, Removed: []netip.Addr{first.Elastic}}
-		h.more <- ipam.EdgeNews{Session: "s1", Sent: 103 * time.Second}
-		synctest.Wait()
+		h.hears(ipam.EdgeNews{Session: "s1", Sent: 103 * time.Second})
 		if _, r, sets, _ := h.last(); len(h.renewed) != 1 || sets != 3 || len(r.Withdrawn) != 0 {
 			t.Errorf("a state that is not in place was renewed (%v) or not set again (%d), and reported as %+v",
 				h.renewed, sets, r)
 		}
-		h.mu.Lock()
-		h.fails, h.late = nil, edge.ErrExpired
-		h.mu.Unlock()
+		h.failing(nil, edge.ErrExpired)
 		h.more <- ipam.EdgeNews{Session: "s1", Sent: 104 * time.Second}
 		h.more <- ipam.EdgeNews{Session: "s1", Sent: 105 * time.Second}
 		time.Sleep(connectAgain)
 		synctest.Wait()
 		if h.calls != 2 {
 			t.Errorf("a renewal came too late, and the whole was asked for %d times", h.calls)
-		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
 		}
 	})
 }
