@@ -16,8 +16,8 @@ import (
 
 // skews are pairs of updates through two handles, or through one. One reads some of q/2, q/4 and q/6, and records under
 // "saw" that they are unchanged. The other reads "saw" and, if it is missing, changes what the first one reads. The
-// second commit must know of the first. A row has the key or the range that is read, perhaps only its first records, and
-// the record that is put, or deleted.
+// second commit must know of the first. A row has the key or the range that is read ("leave": only its first records),
+// and the record that is put, or deleted.
 const skews = `
 	a value is overwritten | get q/4 | q/4=new
 	an empty value is put where there was none | get q/5 | q/5=
