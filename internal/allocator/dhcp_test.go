@@ -3,6 +3,7 @@ package allocator_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"sync"
@@ -63,44 +64,126 @@ func (l *onLAN) back(addr netip.Addr) {
 	must(l.t, l.s.ReleaseAddress(l.t.Context(), l.pool, addr))
 }
 
-// lease returns the lease of an address, and its DHCPInfo, which is zero if no server gave the address.
+// lease returns the lease of an address and its DHCPInfo. What does not exist is zero.
 func (l *onLAN) lease(addr netip.Addr) (ipam.LeaseInfo, ipam.DHCPInfo) {
 	l.t.Helper()
 	all := ipamtest.ListLeases(l.t, l.s, ipam.LeaseFilter{Address: addr, Remembered: true})
 	switch {
 	case len(all) == 0:
-		l.t.Fatalf("%s has no record", addr)
+		return ipam.LeaseInfo{}, ipam.DHCPInfo{}
 	case all[0].DHCP != nil:
 		return all[0], *all[0].DHCP
 	}
 	return all[0], ipam.DHCPInfo{}
 }
 
+// run runs a script. Its steps are those of ipamtest, with the attachment A, and these:
+//
+//	pool CIDR|- [dhcp=] [id=] [range=] [six]   attaches A
+//	reserve OWNER
+//	lease ADDR     STATE NAME LANSTATE, CLIENT MAC HOSTNAME of SERVER, renews D, ends D[, because the DHCP server 10.0.0.2 gave it to db, too]
+//	server ADDR    who has it, by the server
+//	asked          SUBNET true|false of each question to the server; true: IPv6
+//	fail [HOW], forget, first ADDR, give ADDR CLIENT   change the server
+//
+// A refusal is "[KIND:]TEXT; TEXT". "..." ends the part of an answer that counts.
+func (l *onLAN) run(script string) {
+	l.t.Helper()
+	stage := &ipamtest.Stage{T: l.t, Clock: l.clock, S: l.s, Pools: map[string]ipam.ID{"A": l.pool}}
+	for line := range strings.Lines(script) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		step, want, _ := strings.Cut(line, " -> ")
+		step, refusal, refused := strings.Cut(step, " ! ")
+		got, err := l.step(stage, strings.Fields(step))
+		kind, says, kinded := strings.Cut(refusal, ": ")
+		if !kinded {
+			says = refusal
+		}
+		want, part := strings.CutSuffix(want, "...")
+		switch {
+		case (err != nil) != refused, kind == "lan" && !errors.Is(err, ipam.ErrLAN),
+			kind == "inuse" && !errors.Is(err, ipam.ErrInUse):
+			l.t.Fatalf("%s\n\t%v", line, err)
+		case want != "" && got != want && !(part && strings.HasPrefix(got, want)):
+			l.t.Fatalf("%s\n\tgot %s", line, got)
+		}
+		for text := range strings.SplitSeq(says, "; ") {
+			if refused && !strings.Contains(err.Error(), text) {
+				l.t.Fatalf("%s\n\t%v", line, err)
+			}
+		}
+	}
+	if problems, err := l.s.Check(l.t.Context()); err != nil || len(problems) > 0 {
+		l.t.Fatalf("%q, %v", problems, err)
+	}
+}
+
+func (l *onLAN) step(stage *ipamtest.Stage, words []string) (got string, err error) {
+	switch words[0] {
+	case "pool":
+		req := ipam.PoolRequest{Space: "local", IPv6: words[len(words)-1] == "six"}
+		if words[1] != "-" {
+			req.CIDR = netip.MustParsePrefix(words[1])
+		}
+		for _, word := range words[2:] {
+			switch key, value, _ := strings.Cut(word, "="); key {
+			case "dhcp":
+				req.DHCPParent = value
+			case "id":
+				req.DHCPID = ipam.LANID(value)
+			case "range":
+				req.Range = ipamtest.MustRange(value)
+			}
+		}
+		grant, err := l.s.RequestPool(l.t.Context(), req)
+		stage.Pools["A"] = grant.ID
+		return "", err
+	case "reserve":
+		network := ipamtest.ListLeases(l.t, l.s, ipam.LeaseFilter{})[0].Network
+		return stage.Step([]string{"reserve", network, words[1]})
+	case "lease":
+		held, d := l.lease(stage.Addr(words[1]))
+		if held.State == "" {
+			return "none", nil
+		}
+		got = fmt.Sprintf("%s %s %s, %s %s %s of %s, renews %s, ends %s", held.State, held.Name, d.State, d.ClientID,
+			d.MAC, d.Hostname, d.Server, d.Renews.Sub(l.clock.Time), d.Expires.Sub(l.clock.Time))
+		if d.Why != "" {
+			got += ", because " + d.Why
+		}
+	case "server":
+		got = l.server.Has(stage.Addr(words[1]))
+	case "asked":
+		for _, ask := range l.server.Asked() {
+			got += fmt.Sprint(ask.Subnet, " ", ask.IPv6, ";")
+		}
+	case "fail":
+		l.server.Fail(ipam.LANFailure(strings.Join(words[1:], "")))
+	case "forget":
+		l.server.Forget(true)
+	case "first":
+		l.server.First = stage.Addr(words[1])
+	case "give":
+		l.server.Give(stage.Addr(words[1]), words[2])
+	default:
+		return stage.Step(words)
+	}
+	return got, nil
+}
+
 func TestLN15Taken(t *testing.T) {
-	l := newOnLAN(t, eth0)
-	web := l.take(ipam.AddressRequest{Name: "shop-web-1", MAC: ipamtest.MAC(1)})
-	held, d := l.lease(web)
-	if web != l.server.First || held.State != "held" || d.State != ipam.LANBound || d.Server != l.server.Server ||
-		d.ClientID != "berth:shop-web-1" || d.Hostname != "shop-web-1" || d.MAC != ipamtest.MAC(1) ||
-		!d.Expires.Equal(l.clock.Time.Add(2*time.Minute)) || !d.Renews.Equal(l.clock.Time.Add(time.Minute)) {
-		t.Fatalf("%s is %+v with %+v", web, held, d)
-	}
-	if got := l.server.Has(web); got != "berth:shop-web-1" {
-		t.Fatalf("the server gave it to %q", got)
-	}
-	l.back(web)
-	other := l.take(ipam.AddressRequest{Name: "db", MAC: ipamtest.MAC(2)})
-	if other == web {
-		t.Fatal("what one container had was given to another while its time lasts")
-	}
-	// The container is recreated with another MAC, under Compose's temporary name for a container that is
-	// replaced.
-	if again := l.take(ipam.AddressRequest{Name: "0123456789ab_shop-web-1", MAC: ipamtest.MAC(3)}); again != web {
-		t.Fatalf("recreated it has %s, and had %s", again, web)
-	}
-	if problems, err := l.s.Check(t.Context()); err != nil || len(problems) > 0 {
-		t.Fatalf("%q, %v", problems, err)
-	}
+	newOnLAN(t, eth0).run(`
+		ask A shop-web-1 mac=1 -> 10.0.0.100
+		lease 10.0.0.100 -> held shop-web-1 bound, berth:shop-web-1 02:00:00:00:00:01 shop-web-1 of 10.0.0.2, renews 1m0s, ends 2m0s
+		server 10.0.0.100 -> berth:shop-web-1
+		back A 10.0.0.100
+		# not what another one had, while its time lasts
+		ask A db mac=2 -> 10.0.0.101
+		# recreated with another MAC, under Compose's temporary name for a container that is replaced
+		ask A 0123456789ab_shop-web-1 mac=3 -> 10.0.0.100
+	`)
 }
 
 func TestLN15WithoutName(t *testing.T) {
@@ -121,172 +204,111 @@ func TestLN15WithoutName(t *testing.T) {
 }
 
 func TestLN15Owner(t *testing.T) {
-	l := newOnLAN(t, eth0)
-	network := ipamtest.ListLeases(t, l.s, ipam.LeaseFilter{})[0].Network
-	edit := &ipam.AddReservation{Network: network, Owner: "shop/web/1"}
-	if _, err := l.s.Edit(t.Context(), ipam.EditOptions{}, edit); err != nil {
-		t.Fatal(err)
-	}
-	web := l.take(ipam.AddressRequest{Name: "shop-web-1", MAC: ipamtest.MAC(1)})
-	if _, d := l.lease(web); d.ClientID != "berth:shop/web/1" || d.Hostname != "shop-web-1" {
-		t.Fatalf("the server knows it as %+v", d)
-	}
+	newOnLAN(t, eth0).run(`
+		reserve shop/web/1
+		ask A shop-web-1 mac=1 -> 10.0.0.100
+		lease 10.0.0.100 -> held shop-web-1 bound, berth:shop/web/1 02:00:00:00:00:01 shop-web-1 of...
+	`)
 }
 
 func TestLN15ByMAC(t *testing.T) {
-	l := newOnLAN(t, ipam.LANTerms{DHCPParent: "eth0", DHCPID: ipam.LANByMAC})
-	web := l.take(ipam.AddressRequest{Name: "web", MAC: ipamtest.MAC(1)})
-	if got := l.server.Has(web); got != ipamtest.MAC(1).String() {
-		t.Fatalf("the server gave it to %q", got)
-	}
-	if _, err := l.ask(ipam.AddressRequest{Name: "db"}); err == nil || !strings.Contains(err.Error(), "--mac-socket") {
-		t.Fatalf("without a MAC: %v", err)
-	}
-	_, err := l.s.RequestPool(t.Context(), ipam.PoolRequest{Space: "local", CIDR: l.server.Subnet,
-		LANTerms: ipam.LANTerms{DHCPParent: "eth0", DHCPID: ipam.LANByMAC}})
-	if err == nil || !strings.Contains(err.Error(), "--mac-socket") {
-		t.Fatalf("a network without MACs: %v", err)
-	}
+	newOnLAN(t, ipam.LANTerms{DHCPParent: "eth0", DHCPID: ipam.LANByMAC}).run(`
+		ask A web mac=1 -> 10.0.0.100
+		server 10.0.0.100 -> 02:00:00:00:00:01
+		ask A db ! --mac-socket
+		# a network without MACs
+		pool 10.0.0.0/24 dhcp=eth0 id=mac ! --mac-socket
+	`)
 }
 
 // TestLN15SixToo tests that DHCPv6 is asked the same way. It gives no subnet, so the request must name one.
 func TestLN15SixToo(t *testing.T) {
-	l := newOnLAN(t, eth0)
-	six := ipam.PoolRequest{Space: "local", IPv6: true, LANTerms: eth0}
-	if _, err := l.s.RequestPool(t.Context(), six); err == nil || !strings.Contains(err.Error(), "--subnet") {
-		t.Fatalf("without a subnet: %v", err)
-	}
-	six.CIDR = netip.MustParsePrefix("fd00:5::/64")
-	l.pool = ipamtest.MustPool(t, l.s, six).ID
-	if _, err := l.ask(ipam.AddressRequest{Gateway: true}); err == nil || !strings.Contains(err.Error(), "--gateway") {
-		t.Fatalf("an engine that insists on a gateway: %v", err)
-	}
-	if router := netip.MustParseAddr("fd00:5::1"); l.take(ipam.AddressRequest{Gateway: true, Preferred: router}) != router {
-		t.Fatal("the gateway that is said is not taken")
-	}
-	l.server.First = netip.MustParseAddr("fd00:5::100")
-	l.server.Asked()
-	web := l.take(ipam.AddressRequest{Name: "web", MAC: ipamtest.MAC(1)})
-	if asks := l.server.Asked(); web != l.server.First || len(asks) != 1 || !asks[0].IPv6 || asks[0].Subnet != six.CIDR {
-		t.Fatalf("%s by %+v", web, asks)
-	}
-	l.back(web)
-	if again := l.take(ipam.AddressRequest{Name: "web", MAC: ipamtest.MAC(2)}); again != web {
-		t.Fatalf("it has %s, and had %s", again, web)
-	}
+	newOnLAN(t, eth0).run(`
+		pool - dhcp=eth0 six ! --subnet
+		pool fd00:5::/64 dhcp=eth0 six
+		# an engine that insists on a gateway
+		gateway A ! --gateway
+		gateway A ip=fd00:5::1 -> fd00:5::1
+		first fd00:5::100
+		asked
+		ask A web mac=1 -> fd00:5::100
+		asked -> fd00:5::/64 true;
+		back A fd00:5::100
+		ask A web mac=2 -> fd00:5::100
+	`)
 }
 
 func TestLN15Refused(t *testing.T) {
-	l := newOnLAN(t, eth0)
-	if _, err := l.ask(ipam.AddressRequest{Name: "web", Preferred: netip.MustParseAddr("10.0.0.50")}); err == nil ||
-		!strings.Contains(err.Error(), "reserve it at that server for the client identifier berth:web") {
-		t.Fatalf("by address: %v", err)
-	}
-	for _, req := range []struct {
-		name string
-		ipam.PoolRequest
-		says string
-	}{
-		{"range", ipam.PoolRequest{Range: ipamtest.MustRange("10.0.0.8/29"), LANTerms: eth0}, "--ip-range"},
-		{"without dhcp", ipam.PoolRequest{}, "--ipam-opt dhcp=eth0"},
-		{"another", ipam.PoolRequest{LANTerms: ipam.LANTerms{DHCPParent: "eth1"}}, "dhcp=eth0"},
-		{"a name that is none", ipam.PoolRequest{LANTerms: ipam.LANTerms{DHCPParent: "a b"}}, "is no interface"},
-		{"id alone", ipam.PoolRequest{LANTerms: ipam.LANTerms{DHCPID: ipam.LANByMAC}}, "give both"},
-	} {
-		req.Space, req.CIDR = "local", l.server.Subnet
-		_, err := l.s.RequestPool(t.Context(), req.PoolRequest)
-		if err == nil || !strings.Contains(err.Error(), req.says) {
-			t.Errorf("%s: %v", req.name, err)
-		}
-	}
+	newOnLAN(t, eth0).run(`
+		ask A web ip=10.0.0.50 ! reserve it at that server for the client identifier berth:web
+		pool 10.0.0.0/24 dhcp=eth0 range=10.0.0.8/29 ! --ip-range
+		pool 10.0.0.0/24 ! --ipam-opt dhcp=eth0
+		pool 10.0.0.0/24 dhcp=eth1 ! dhcp=eth0
+		pool 10.0.0.0/24 dhcp=a/b ! is no interface
+		pool 10.0.0.0/24 id=mac ! give both
+	`)
 }
 
 // TestLN15Failures tests that a failure of a server or of the edge is reported with the interface and what to do.
 func TestLN15Failures(t *testing.T) {
-	l := newOnLAN(t, eth0)
-	for failure, says := range map[ipam.LANFailure]string{
-		ipam.LANSilent: "no DHCP server has answered for web by eth0 (3 tries on eth0)", ipam.LANNoEdge: "by eth0",
-		ipam.LANParent: "name an interface of this host", ipam.LANRefused: "has no address for web by eth0",
-	} {
-		l.server.Fail(failure)
-		if _, err := l.ask(ipam.AddressRequest{Name: "web"}); !errors.Is(err, ipam.ErrLAN) ||
-			!strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", failure, err)
-		}
-	}
-	l.server.Fail("")
-	l.server.First = netip.MustParseAddr("10.9.0.1")
-	_, err := l.ask(ipam.AddressRequest{Name: "web"})
-	if err == nil || !strings.Contains(err.Error(), "10.9.0.1") || !strings.Contains(err.Error(), "10.0.0.0/24") {
-		t.Fatalf("outside the subnet: %v", err)
-	}
-	if got := l.server.Has(netip.MustParseAddr("10.9.0.1")); got != "declined" {
-		t.Fatalf("the address outside was not declined: %q", got)
-	}
+	newOnLAN(t, eth0).run(`
+		fail silent
+		ask A web ! lan: no DHCP server has answered for web by eth0 (3 tries on eth0)
+		fail no_edge
+		ask A web ! lan: by eth0
+		fail parent
+		ask A web ! lan: name an interface of this host
+		fail refused
+		ask A web ! lan: has no address for web by eth0
+		fail
+		first 10.9.0.1
+		ask A web ! 10.9.0.1; 10.0.0.0/24
+		server 10.9.0.1 -> declined
+	`)
 }
 
 func TestLN15Conflict(t *testing.T) {
-	l := newOnLAN(t, eth0)
-	web := l.take(ipam.AddressRequest{Name: "web", MAC: ipamtest.MAC(1)})
-	l.server.Forget(true)
-	_, err := l.ask(ipam.AddressRequest{Name: "db", MAC: ipamtest.MAC(2)})
-	if !errors.Is(err, ipam.ErrInUse) || !strings.Contains(err.Error(), "db") || !strings.Contains(err.Error(), "web") {
-		t.Fatalf("the address of another: %v", err)
-	}
-	if got := l.server.Has(web); got != "declined" {
-		t.Fatalf("it was not declined: %q", got)
-	}
-	if held, d := l.lease(web); held.Name != "web" || d.State != ipam.LANConflict || !strings.Contains(d.Why, "db") {
-		t.Fatalf("the holder has %+v with %+v", held, d)
-	}
-	if db := l.take(ipam.AddressRequest{Name: "db", MAC: ipamtest.MAC(2)}); db == web {
-		t.Fatal("two have one address")
-	}
+	newOnLAN(t, eth0).run(`
+		ask A web mac=1 -> 10.0.0.100
+		forget
+		ask A db mac=2 ! inuse: db; web
+		server 10.0.0.100 -> declined
+		lease 10.0.0.100 -> held web conflict, berth:web 02:00:00:00:00:01 web of 10.0.0.2, renews 1m0s, ends 2m0s, because the DHCP server 10.0.0.2 gave it to db, too
+		ask A db mac=2 -> 10.0.0.101
+	`)
 }
 
 // TestLN15Unconfirmed tests that a remembered address is given during its lease time while the server is down (RFC
 // 2131, 3.2).
 func TestLN15Unconfirmed(t *testing.T) {
-	for _, failure := range []ipam.LANFailure{ipam.LANSilent, ipam.LANNoEdge, ipam.LANParent} {
-		l := newOnLAN(t, eth0)
-		web := l.take(ipam.AddressRequest{Name: "web", MAC: ipamtest.MAC(1)})
-		l.back(web)
-		l.server.Fail(failure)
-		l.clock.Time = l.clock.Time.Add(119 * time.Second)
-		if again := l.take(ipam.AddressRequest{Name: "web", MAC: ipamtest.MAC(2)}); again != web {
-			t.Fatalf("%s: it has %s, and had %s", failure, again, web)
-		}
-		if _, d := l.lease(web); d.State != ipam.LANUnconfirmed || d.Why == "" || d.MAC != ipamtest.MAC(2) {
-			t.Fatalf("%s: %+v", failure, d)
-		}
-		l.back(web)
-		l.clock.Time = l.clock.Time.Add(2 * time.Second)
-		if addr, err := l.ask(ipam.AddressRequest{Name: "web"}); err == nil {
-			t.Fatalf("%s: %s is given, and its time is over", failure, addr)
-		}
-		l.server.Fail("")
-		if addr := l.take(ipam.AddressRequest{Name: "web"}); addr != web {
-			t.Fatalf("%s: it has %s, and had %s", failure, addr, web)
-		}
+	for _, failure := range []string{"silent", "no_edge", "parent"} {
+		newOnLAN(t, eth0).run(strings.ReplaceAll(`
+			ask A web mac=1 -> 10.0.0.100
+			back A 10.0.0.100
+			fail FAILURE
+			wait 119s
+			ask A web mac=2 -> 10.0.0.100
+			lease 10.0.0.100 -> held web unconfirmed, berth:web 02:00:00:00:00:02 web of 10.0.0.2, renews -59s, ends 1s, because...
+			back A 10.0.0.100
+			wait 2s
+			ask A web ! lan: web
+			fail
+			ask A web -> 10.0.0.100
+		`, "FAILURE", failure))
 	}
 }
 
 // TestLN15Moved tests that an endpoint gets another address if the server has given its former one to another
 // client.
 func TestLN15Moved(t *testing.T) {
-	l := newOnLAN(t, eth0)
-	web := l.take(ipam.AddressRequest{Name: "web"})
-	l.back(web)
-	l.server.Forget(true)
-	l.server.Give(web, "a printer")
-	if again := l.take(ipam.AddressRequest{Name: "web"}); again == web {
-		t.Fatal("it has a printer's address")
-	}
-	for _, m := range ipamtest.ListLeases(t, l.s, ipam.LeaseFilter{Remembered: true}) {
-		if m.Address == web {
-			t.Fatalf("%s is remembered still: %+v", web, m)
-		}
-	}
+	newOnLAN(t, eth0).run(`
+		ask A web -> 10.0.0.100
+		back A 10.0.0.100
+		forget
+		give 10.0.0.100 printer
+		ask A web -> 10.0.0.101
+		lease 10.0.0.100 -> none
+	`)
 }
 
 // TestLN15NobodyWaits tests that other requests are answered while a server does not answer, and that a repeated
