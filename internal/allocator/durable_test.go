@@ -1,13 +1,11 @@
 package allocator_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +13,6 @@ import (
 	"berth/internal/ipam/ipamtest"
 	"berth/internal/ipam/ledger"
 	"berth/internal/ipam/service"
-	"berth/store"
 	"berth/store/mem"
 )
 
@@ -61,59 +58,6 @@ func TestReleaseCutOff(t *testing.T) { // LN-10
 			}
 		})
 	}
-}
-
-// A failed update does not change the index: the next request gets the same address.
-func TestFailedUpdateIsTakenBack(t *testing.T) {
-	st := ipamtest.OpenStore(t, filepath.Join(t.TempDir(), "berth.db"))
-	t.Cleanup(func() { st.Close() })
-	s := ipamtest.OpenService(t, &afterwards{Store: st}, time.Now)
-	pool := ipamtest.MustPool(t, s, ipam.PoolRequest{CIDR: netip.MustParsePrefix("10.0.0.0/29")})
-	want := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(1)}).Next()
-
-	broken := ipamtest.OpenService(t, &afterwards{Store: st, fail: true}, time.Now)
-	if _, err := broken.RequestAddress(ctx, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(2)}); !errors.Is(err,
-		ipamtest.ErrDied) {
-		t.Fatal(err)
-	}
-	info, err := broken.Subnets(ctx, "")
-	if err != nil || len(info) != 1 || info[0].Use.Leased != 1 || info[0].Use.Free.Int64() != 5 {
-		t.Fatalf("after the failure: %+v, %v", info, err)
-	}
-	if got := ipamtest.MustTake(t, s, ipam.AddressRequest{Pool: pool.ID, MAC: ipamtest.MAC(3)}); got != want {
-		t.Fatalf("got %v, want %v", got, want)
-	}
-}
-
-// afterwards is a store whose updates of leases fail after their function has run.
-type afterwards struct {
-	store.Store
-	fail bool
-}
-
-func (a *afterwards) Update(ctx context.Context, fn func(store.Tx) error) error {
-	return a.Store.Update(ctx, func(tx store.Tx) error {
-		w := &watched{Tx: tx}
-		if err := fn(w); err != nil {
-			return err
-		}
-		if a.fail && w.leases > 0 {
-			return ipamtest.ErrDied
-		}
-		return nil
-	})
-}
-
-type watched struct {
-	store.Tx
-	leases int
-}
-
-func (w *watched) Put(key, value []byte) error {
-	if strings.HasPrefix(string(key), "l") {
-		w.leases++
-	}
-	return w.Tx.Put(key, value)
 }
 
 func TestMemoriesAreBounded(t *testing.T) {

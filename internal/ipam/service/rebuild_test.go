@@ -1,7 +1,7 @@
 package service_test
 
 import (
-	"context"
+	"encoding/json"
 	"errors"
 	"net/netip"
 	"strings"
@@ -30,35 +30,31 @@ func wish(n ipam.EngineNetwork, sub ipam.EngineSubnet) (ipam.PoolRequest, error)
 }
 
 // engine returns what runs: two Docker networks, one of them with both families, and three containers.
-func engine() ipam.EngineView {
-	return ipam.EngineView{Host: "h1", Networks: []ipam.EngineNetwork{
-		{ID: "n1", Name: "front", Driver: "berth", Subnets: []ipam.EngineSubnet{
-			{CIDR: netip.MustParsePrefix("10.1.0.0/24"), Gateway: netip.MustParseAddr("10.1.0.1"),
-				Aux: map[string]netip.Addr{"router": netip.MustParseAddr("10.1.0.2")}},
-			{CIDR: netip.MustParsePrefix("fd01::/64"), Gateway: netip.MustParseAddr("fd01::1")}}},
-		{ID: "n2", Name: "back", Driver: "berth",
-			Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("10.2.0.0/24"),
-				Range: netip.MustParsePrefix("10.2.0.64/26"), Gateway: netip.MustParseAddr("10.2.0.65")}}},
-	}, Containers: []ipam.EngineContainer{
-		{ID: "c1", Name: "web", State: "running", Endpoints: []ipam.EngineEndpoint{
-			{Network: "n1", ID: "e1", MAC: ipamtest.MAC(1),
-				Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.3"), netip.MustParseAddr("fd01::2")}},
-			{Network: "n2", ID: "e2", MAC: ipamtest.MAC(2),
-				Addresses: []netip.Addr{netip.MustParseAddr("10.2.0.66")}}}},
-		{ID: "c2", Name: "shop-db-1", State: "running",
-			Endpoints: []ipam.EngineEndpoint{{Network: "n1", ID: "e3", MAC: ipamtest.MAC(3),
-				Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.9")}}}},
-		{ID: "c3", Name: "stopped", State: "exited", Endpoints: []ipam.EngineEndpoint{{Network: "n1"}}},
-	}}
+func engine(t *testing.T) (view ipam.EngineView) {
+	fine(t, json.Unmarshal([]byte(`{"host": "h1", "networks": [
+		{"id": "n1", "name": "front", "driver": "berth", "subnets": [
+			{"cidr": "10.1.0.0/24", "gateway": "10.1.0.1", "aux": {"router": "10.1.0.2"}},
+			{"cidr": "fd01::/64", "gateway": "fd01::1"}]},
+		{"id": "n2", "name": "back", "driver": "berth", "subnets": [
+			{"cidr": "10.2.0.0/24", "range": "10.2.0.64/26", "gateway": "10.2.0.65"}]}
+	], "containers": [
+		{"id": "c1", "name": "web", "state": "running", "endpoints": [
+			{"network": "n1", "id": "e1", "mac": "02:00:00:00:00:01", "addresses": ["10.1.0.3", "fd01::2"]},
+			{"network": "n2", "id": "e2", "mac": "02:00:00:00:00:02", "addresses": ["10.2.0.66"]}]},
+		{"id": "c2", "name": "shop-db-1", "state": "running", "endpoints": [
+			{"network": "n1", "id": "e3", "mac": "02:00:00:00:00:03", "addresses": ["10.1.0.9"]}]},
+		{"id": "c3", "name": "stopped", "state": "exited", "endpoints": [{"network": "n1"}]}
+	]}`), &view))
+	return view
 }
 
 // BO-4: a store that forgets learns again what runs. Nobody else gets an address that runs, whatever their MAC and
 // name. The ids that the engine keeps stay the same. A release works.
 func TestBO4Rebuilt(t *testing.T) {
 	before := ipamtest.Forgetful(t)
-	fine(t, before.S.Rebuild(ctx, engine(), wish))
+	fine(t, before.S.Rebuild(ctx, engine(t), wish))
 	after := ipamtest.Forgetful(t)
-	fine(t, after.S.Rebuild(ctx, engine(), wish))
+	fine(t, after.S.Rebuild(ctx, engine(t), wish))
 	type lease struct {
 		Address, Name, MAC string
 		Kind               ipam.Kind
@@ -85,32 +81,21 @@ func TestBO4Rebuilt(t *testing.T) {
 	if text := strings.Join(got, ", "); text != want {
 		t.Errorf("it has %s", text)
 	}
-	pool := seen["after"][2].Pool
-	for _, ask := range []struct {
-		req  ipam.AddressRequest
-		want string
-	}{
-		{ipam.AddressRequest{Pool: pool, MAC: ipamtest.MAC(1), Name: "web",
-			Preferred: netip.MustParseAddr("10.1.0.3")}, ""},
-		{ipam.AddressRequest{Pool: pool, MAC: ipamtest.MAC(7), Name: "new"}, "10.1.0.4"},
-		{ipam.AddressRequest{Pool: pool, MAC: ipamtest.MAC(8), Preferred: netip.MustParseAddr("10.1.0.9")}, ""},
-	} {
-		addr, err := after.S.RequestAddress(ctx, ask.req)
-		if err == nil && addr.Addr().String() != ask.want || err != nil &&
-			(ask.want != "" || ipam.CodeOf(err) != ipam.AlreadyInUse) {
-			t.Errorf("%+v: %v %v", ask.req, addr, err)
+	after.Pools["A"] = seen["after"][2].Pool
+	for _, line := range []string{"ask A web mac=1 ip=10.1.0.3 !", "ask A new mac=7 -> 10.1.0.4",
+		"ask A mac=8 ip=10.1.0.9 !", "back A 10.1.0.9", "ask A mac=8 ip=10.1.0.9 -> 10.1.0.9"} {
+		step, want, _ := strings.Cut(line, " -> ")
+		step, refused := strings.CutSuffix(step, " !")
+		got, err := after.Step(strings.Fields(step))
+		if got != want || refused != (ipam.CodeOf(err) == ipam.AlreadyInUse) || !refused && err != nil {
+			t.Errorf("%s: %s, %v", line, got, err)
 		}
-	}
-	fine(t, after.S.ReleaseAddress(ctx, pool, netip.MustParseAddr("10.1.0.9")))
-	if addr, err := after.S.RequestAddress(ctx,
-		ipam.AddressRequest{Pool: pool, MAC: ipamtest.MAC(8), Preferred: netip.MustParseAddr("10.1.0.9")}); err != nil {
-		t.Errorf("released: %v %v", addr, err)
 	}
 }
 
 // BO-4: Berth reports what it cannot rebuild, and rebuilds the rest.
 func TestBO4RebuiltInPart(t *testing.T) {
-	view := engine()
+	view := engine(t)
 	view.Networks = append(view.Networks,
 		ipam.EngineNetwork{ID: "n3", Name: "bridge", Driver: "default",
 			Subnets: []ipam.EngineSubnet{{CIDR: netip.MustParsePrefix("172.17.0.0/16")}}})
@@ -142,7 +127,7 @@ func TestBO4RebuiltInPart(t *testing.T) {
 
 // BO-4: a forgotten planned network is rebuilt, with what runs on it.
 func TestBO4Replanned(t *testing.T) {
-	view := engine()
+	view := engine(t)
 	view.Networks[0].Options = map[string]string{"network": "street"}
 	r := ipamtest.Forgetful(t)
 	fine(t, r.S.Rebuild(ctx, view, wish))
@@ -160,22 +145,12 @@ func TestBO4Replanned(t *testing.T) {
 // BO-5: in a state that is rebuilt from what runs, a second reservation of an address is refused for every owner.
 func TestBO5Forgets(t *testing.T) {
 	r := ipamtest.Forgetful(t)
-	reserve := func(owner, wishes string) error {
-		_, err := r.S.Edit(context.Background(), ipam.EditOptions{},
-			&ipam.AddReservation{Network: "n", Owner: owner, Wishes: r.Wishes(wishes)})
-		return err
-	}
-	r.Edit(&ipam.CreateNetwork{Name: "n",
-		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("192.0.2.0/28"), Pool: true}}})
-	for _, row := range []struct {
-		owner, wishes string
-		want          ipam.Code
-	}{
-		{"a", "192.0.2.5", ""}, {"a", "192.0.2.5", ipam.AlreadyInUse}, {"b", "192.0.2.5", ipam.AlreadyInUse},
-		{"b", "", ""}, {"b", "", ipam.AlreadyInUse}, {"c", "", ""},
-	} {
-		if err := reserve(row.owner, row.wishes); ipam.CodeOf(err) != row.want || (err == nil) != (row.want == "") {
-			t.Errorf("%+v: %v", row, err)
+	r.Edit(ipamtest.Edits(t, "network n subnet=192.0.2.0/28,pool")...)
+	for _, line := range []string{"a 192.0.2.5", "a 192.0.2.5 !", "b 192.0.2.5 !", "b", "b !", "c"} {
+		step, refused := strings.CutSuffix(line, " !")
+		_, err := r.Step(strings.Fields("reserve n " + step))
+		if refused != (ipam.CodeOf(err) == ipam.AlreadyInUse) || !refused && err != nil {
+			t.Errorf("%s: %v", line, err)
 		}
 	}
 	if got := r.Owned([]string{"n"}); got != "b=192.0.2.1:a c=192.0.2.2:a a=192.0.2.5" {
@@ -187,22 +162,15 @@ func TestBO5Forgets(t *testing.T) {
 // to another owner's address is refused.
 func TestBO5ForgetsBind(t *testing.T) {
 	r := ipamtest.Forgetful(t)
-	r.Edit(&ipam.CreateNetwork{Name: "n",
-		Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("192.0.2.0/28"), Pool: true}}})
-	bind := &ipam.BindReservations{Wanted: []ipam.AddReservation{{Network: "n", Owner: "a",
-		Wishes: r.Wishes("pool,192.0.2.5")}, {Network: "n", Owner: "b"}}}
-	want := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.5"),
-		netip.MustParseAddr("192.0.2.2")}
+	r.Edit(ipamtest.Edits(t, "network n subnet=192.0.2.0/28,pool")...)
 	for range 2 {
-		out, err := r.S.Edit(context.Background(), ipam.EditOptions{}, bind)
-		fine(t, err)
-		if diff := cmp.Diff(want, out.Results[0].Addresses,
-			cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
-			t.Error(diff)
+		got, err := r.Step(strings.Fields("bind n a=pool,192.0.2.5 b"))
+		if fine(t, err); got != "192.0.2.1 192.0.2.5 192.0.2.2" {
+			t.Error(got)
 		}
 	}
-	bind.Wanted[1].Wishes = r.Wishes("192.0.2.5")
-	if _, err := r.S.Edit(context.Background(), ipam.EditOptions{}, bind); ipam.CodeOf(err) != ipam.AlreadyInUse {
+	_, err := r.Step(strings.Fields("bind n a=pool,192.0.2.5 b=192.0.2.5"))
+	if ipam.CodeOf(err) != ipam.AlreadyInUse {
 		t.Errorf("the address of another: %v", err)
 	}
 }
