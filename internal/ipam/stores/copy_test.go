@@ -26,7 +26,7 @@ var ctx = context.Background()
 // before, also to the engine.
 func TestCopySpaces(t *testing.T) {
 	r := newCopyRoom(t).withElastic()
-	own, cluster := r.own(), r.cluster("h1", r.member)
+	own, cluster := r.both()
 	want, home, records := seen(t, own, "global", "lab"), seen(t, own, "local"), ipamtest.Dump(t, r.Store)
 
 	plan := mustCopy(t, own, cluster, ipam.CopyOptions{DryRun: true})
@@ -59,7 +59,7 @@ func TestCopySpaces(t *testing.T) {
 	if left := seen(t, own); !slices.Equal(left, home) {
 		t.Fatalf("the source shows:\n%s", cmp.Diff(home, left))
 	}
-	other := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.ID{2}, Mark: r.member.Mark})
+	other := r.other(2)
 	if diff := cmp.Diff(want, seen(t, other, "global", "lab")); diff != "" {
 		t.Fatalf("another host sees:\n%s", diff)
 	}
@@ -70,13 +70,9 @@ func TestCopySpaces(t *testing.T) {
 		t.Errorf("nothing is left to copy, and: %v", err)
 	}
 
-	if _, err := cluster.Edit(ctx, ipam.EditOptions{}, &ipam.RemoveHost{Name: "h2", Off: true}); err != nil {
-		t.Fatal(err) // elastic addresses that it shares would stay
-	}
+	edits(t, cluster, `edit host.remove {"name": "h2", "off": true}`) // elastic addresses that it shares would stay
 	back := ipamtest.New(t)
-	again, err := service.Open(ctx,
-		service.Config{Store: back.Store, Host: "h1", Now: r.Clock.Now, Memories: ipamtest.Memories, Copying: true})
-	fine(t, err)
+	again := r.opened("h1", back.Store)
 	mustCopy(t, cluster, again, ipam.CopyOptions{})
 	back.Open()
 	checked(t, back.S, cluster, other)
@@ -95,7 +91,7 @@ func TestCopySpaces(t *testing.T) {
 // The engine can use its pools in the store to which they were copied: every id stays the same.
 func TestCopiedPoolsGoOn(t *testing.T) {
 	r := newCopyRoom(t)
-	own, cluster := r.own(), r.cluster("h1", r.member)
+	own, cluster := r.both()
 	mustCopy(t, own, cluster, ipam.CopyOptions{Spaces: []string{"global"}})
 	if _, err := own.RequestAddress(ctx,
 		ipam.AddressRequest{Pool: r.Pools["A"], MAC: ipamtest.MAC(7)}); ipamtest.KindOf(err) != "notfound" {
@@ -127,24 +123,19 @@ func TestCopiedPoolsGoOn(t *testing.T) {
 // A copy that collides is refused before anything is written. The refusal names both sides.
 func TestCopyCollides(t *testing.T) {
 	for name, tc := range map[string]struct {
-		there ipam.Edit
+		there string
 		want  []string
 	}{
-		"name": {&ipam.CreateNetwork{Name: "lan", Space: "else"},
-			[]string{"another network lan", "space else", "space global"}},
-		"subnet": {&ipam.CreateNetwork{Name: "x", Space: "global",
-			Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("192.0.2.0/24")}}},
+		"name": {"network lan space=else", []string{"another network lan", "space else", "space global"}},
+		"subnet": {"network x space=global subnet=192.0.2.0/24",
 			[]string{"192.0.2.0/24 of network lan overlaps 192.0.2.0/24, which network x of space global"}},
-		"overlap": {&ipam.CreateNetwork{Name: "x", Space: "lab",
-			Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.0.64.0/18")}}},
+		"overlap": {"network x space=lab subnet=10.0.64.0/18",
 			[]string{"10.0.0.0/16 of network wide overlaps 10.0.64.0/18, which network x of space lab"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newCopyRoom(t)
-			own, cluster := r.own(), r.cluster("h1", r.member)
-			if _, err := cluster.Edit(ctx, ipam.EditOptions{}, tc.there); err != nil {
-				t.Fatal(err)
-			}
+			own, cluster := r.both()
+			edits(t, cluster, tc.there)
 			before, there := ipamtest.Dump(t, r.Store), ipamtest.Dump(t, r.common)
 			_, err := stores.CopySpaces(ctx, own.Ledger, cluster.Ledger, ipam.CopyOptions{})
 			var wrong *ipam.PlanError
@@ -167,13 +158,9 @@ func TestCopyCollides(t *testing.T) {
 // Copies are refused for other reasons than collisions. Nothing is written.
 func TestCopyRefused(t *testing.T) {
 	r := newCopyRoom(t)
-	own, cluster := r.own(), r.cluster("h1", r.member)
-	other := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.ID{2}, Mark: r.member.Mark})
-	if _, err := other.Edit(ctx, ipam.EditOptions{},
-		&ipam.CreateNetwork{Name: "theirs", Space: "far",
-			Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("10.5.0.0/24"), Pool: true}}}); err != nil {
-		t.Fatal(err)
-	}
+	own, cluster := r.both()
+	other := r.other(2)
+	edits(t, other, "network theirs space=far subnet=10.5.0.0/24,pool")
 	if _, err := other.RequestPool(ctx, ipam.PoolRequest{Space: "far", Network: "theirs"}); err != nil {
 		t.Fatal(err)
 	}
@@ -201,9 +188,7 @@ func TestCopyRefused(t *testing.T) {
 // A host's own store belongs to it. Leases that it took under another host name are copied as its own.
 func TestCopiedHost(t *testing.T) {
 	r := newCopyRoom(t)
-	own, err := service.Open(ctx,
-		service.Config{Store: r.Store, Host: "renamed", Now: r.Clock.Now, Memories: ipamtest.Memories, Copying: true})
-	fine(t, err)
+	own := r.opened("renamed", r.Store)
 	cluster := r.cluster("renamed", r.member)
 	mustCopy(t, own, cluster, ipam.CopyOptions{})
 	for _, l := range ipamtest.ListLeases(t, cluster, ipam.LeaseFilter{}) {
@@ -221,7 +206,7 @@ func TestCopiedHost(t *testing.T) {
 // An event whose id is taken in the target gets the next free id.
 func TestCopyMeetsEvents(t *testing.T) {
 	r := newCopyRoom(t)
-	own, cluster := r.own(), r.cluster("h1", r.member)
+	own, cluster := r.both()
 	events, err := own.Events(ctx, ipam.EventFilter{})
 	fine(t, err)
 	var ids []uint64
@@ -275,9 +260,7 @@ func TestCopyMeetsEvents(t *testing.T) {
 		t.Errorf("the events from %d on are not there", ids[0])
 	}
 	back := ipamtest.New(t)
-	own, err = service.Open(ctx,
-		service.Config{Store: back.Store, Host: "h1", Now: r.Clock.Now, Memories: ipamtest.Memories, Copying: true})
-	fine(t, err)
+	own = r.opened("h1", back.Store)
 	mustCopy(t, cluster, own, ipam.CopyOptions{})
 	for _, id := range taken {
 		if ipamtest.Dump(t, r.common)[fmt.Sprintf("%q", key(id))] != theirs {

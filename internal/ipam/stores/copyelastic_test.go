@@ -15,12 +15,6 @@ import (
 	"berth/internal/ipam/stores"
 )
 
-func elasticRange(t testing.TB, text string) (r ipam.Range) {
-	t.Helper()
-	fine(t, r.UnmarshalText([]byte(text)))
-	return r
-}
-
 // elasticRecords returns the records of accounts, ranges and addresses, without those of edges.
 func elasticRecords(all map[string]string) map[string]string {
 	found := map[string]string{}
@@ -36,7 +30,7 @@ func elasticRecords(all map[string]string) map[string]string {
 // times and history. No host takes over what was mapped.
 func TestCopyElastic(t *testing.T) {
 	r := newCopyRoom(t).withElastic()
-	own, cluster := r.own(), r.cluster("h1", r.member)
+	own, cluster := r.both()
 	records := elasticRecords(ipamtest.Dump(t, r.Store))
 	used, err := own.Usage(ctx, ipam.UsageFilter{Until: r.Clock.Now()})
 	fine(t, err)
@@ -72,12 +66,12 @@ func TestCopyElastic(t *testing.T) {
 // addresses.
 func TestCopyElasticUndone(t *testing.T) {
 	r := newCopyRun(t, true)
-	other := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.ID{2}, Mark: r.member.Mark})
-	quota := 3
-	if _, err := other.Edit(ctx, ipam.EditOptions{}, &ipam.CreateAccount{Account: "theirs"},
-		&ipam.AddElasticRange{Range: elasticRange(t, "100.64.9.0+8")}, &ipam.AllocateElastic{Account: "theirs"}); err != nil {
-		t.Fatal(err)
-	}
+	other := r.other(2)
+	edits(t, other, `
+		edit account.create {"account": "theirs"}
+		edit elastic.range.add {"range": "100.64.9.0+8"}
+		edit elastic.allocate {"account": "theirs"}
+	`)
 	before, theirs := elasticRecords(ipamtest.Dump(t, r.Store)), elasticRecords(ipamtest.Dump(t, r.common))
 	stopped := false
 	for at := 3; !stopped || at < 12; at++ {
@@ -101,10 +95,7 @@ func TestCopyElasticUndone(t *testing.T) {
 		}
 	}
 	// an account with the same values is no collision
-	if _, err := other.Edit(ctx, ipam.EditOptions{}, &ipam.CreateAccount{Account: "shop", Domain: "d", Quota: &quota,
-		Owners: []string{"db"}}); err != nil {
-		t.Fatal(err)
-	}
+	edits(t, other, shopAccount)
 	fine(t, r.copy(ipam.CopyOptions{}))
 	if all, err := other.Elastics(ctx, "", netip.Addr{}, 0); err != nil || len(all) != 5 {
 		t.Errorf("another host sees %v, %v", all, err)
@@ -113,55 +104,43 @@ func TestCopyElasticUndone(t *testing.T) {
 
 // TestCopyElasticRefused: a copy that collides is refused with the reason before anything is written.
 func TestCopyElasticRefused(t *testing.T) {
-	reserve := func(network string) []ipam.Edit {
-		on := "on"
-		return []ipam.Edit{&ipam.CreateNetwork{Name: network, Space: "local", Subnets: []ipam.SubnetSpec{{
-			CIDR: netip.MustParsePrefix("10.66.0.0/24"), Pool: true}}}, &ipam.ModifyNetwork{Network: network, Elastic: &on},
-			&ipam.AddReservation{Network: network, Owner: "alone", Wishes: []ipam.Wish{{}}},
-			&ipam.AllocateElastic{Address: netip.MustParseAddr("100.64.7.12")},
-			&ipam.AssociateElastic{Address: netip.MustParseAddr("100.64.7.12"), Instance: "alone", Network: network}}
-	}
-	one := 1
-	for name, tc := range map[string]struct {
-		here, there []ipam.Edit
-		spaces      []string
-		want        string
-	}{
-		"a network of the host": {here: reserve("own"),
+	for name, tc := range map[string]struct{ here, there, spaces, want string }{
+		"a network of the host": {here: `
+			network own subnet=10.66.0.0/24,pool
+			edit network.modify {"network": "own", "elastic": "on"}
+			reserve own alone
+			edit elastic.allocate {"address": "100.64.7.12"}
+			edit elastic.associate {"address": "100.64.7.12", "instance": "alone", "network": "own"}`,
 			want: "100.64.7.12 is associated with alone on network own of the space local, which belongs to one host"},
-		"a space that stays": {spaces: []string{"lab"},
+		"a space that stays": {spaces: "lab",
 			want: "100.64.7.0 is associated with web on network lan of the space global, which is not copied"},
-		"an account": {there: []ipam.Edit{&ipam.CreateAccount{Account: "shop", Domain: "other"}},
+		"an account": {there: `edit account.create {"account": "shop", "domain": "other"}`,
 			want: "the target has another account shop"},
-		"owners": {there: []ipam.Edit{&ipam.CreateAccount{Account: "market", Owners: []string{"db"}}},
+		"owners": {there: `edit account.create {"account": "market", "owners": ["db"]}`,
 			want: "the owners db of account shop are account market's in the target"},
-		"a claim": {there: []ipam.Edit{&ipam.CreateAccount{Account: "market", Owners: []string{"w*"}}},
+		"a claim": {there: `edit account.create {"account": "market", "owners": ["w*"]}`,
 			want: "100.64.7.0 of account default is associated with web, which would be account market's"},
-		"a range": {there: []ipam.Edit{&ipam.AddElasticRange{Range: elasticRange(t, "100.64.7.8+2")}},
+		"a range": {there: `edit elastic.range.add {"range": "100.64.7.8+2"}`,
 			want: "the elastic range 100.64.7.0/28 overlaps the range 100.64.7.8/31 of the target"},
-		"a subnet under a range": {there: []ipam.Edit{&ipam.CreateNetwork{Name: "x", Space: "far",
-			Subnets: []ipam.SubnetSpec{{CIDR: netip.MustParsePrefix("100.64.0.0/16")}}}},
+		"a subnet under a range": {there: "network x space=far subnet=100.64.0.0/16",
 			want: "overlaps the subnet 100.64.0.0/16, which network x of space far has in the target"},
-		"a range over a subnet": {there: []ipam.Edit{&ipam.AddElasticRange{Range: elasticRange(t, "192.0.2.240+4")}},
+		"a range over a subnet": {there: `edit elastic.range.add {"range": "192.0.2.240+4"}`,
 			want: "the subnet 192.0.2.0/24 overlaps the elastic range 192.0.2.240/30"},
 		"a quota": {
-			here:  []ipam.Edit{&ipam.CreateAccount{Account: "default", Quota: &[]int{9}[0]}},
-			there: []ipam.Edit{&ipam.CreateAccount{Account: "default", Quota: &one}},
+			here:  `edit account.create {"account": "default", "quota": 9}`,
+			there: `edit account.create {"account": "default", "quota": 1}`,
 			want:  "the target has another account default"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newCopyRoom(t).withElastic()
-			own, cluster := r.own(), r.cluster("h1", r.member)
-			for s, edits := range map[*service.Service][]ipam.Edit{own: tc.here, cluster: tc.there} {
-				if len(edits) == 0 {
-					continue
-				}
-				if _, err := s.Edit(ctx, ipam.EditOptions{}, edits...); err != nil {
-					t.Fatal(err)
+			own, cluster := r.both()
+			for s, lines := range map[*service.Service]string{own: tc.here, cluster: tc.there} {
+				if lines != "" {
+					edits(t, s, lines)
 				}
 			}
 			before, there := ipamtest.Dump(t, r.Store), ipamtest.Dump(t, r.common)
-			_, err := stores.CopySpaces(ctx, own.Ledger, cluster.Ledger, ipam.CopyOptions{Spaces: tc.spaces})
+			_, err := stores.CopySpaces(ctx, own.Ledger, cluster.Ledger, ipam.CopyOptions{Spaces: strings.Fields(tc.spaces)})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%v does not say %q", err, tc.want)
 			}
@@ -177,18 +156,16 @@ func TestCopyElasticRefused(t *testing.T) {
 // association that the copy would cut.
 func TestCopyElasticStays(t *testing.T) {
 	r := newCopyRun(t, false)
-	other := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.ID{2}, Mark: r.member.Mark})
+	other := r.other(2)
 	want := "100.64.7.0 is associated with web on network lan, and elastic addresses stay in the store, because host h2 " +
 		"shares them"
 	if err := r.copy(ipam.CopyOptions{}); err == nil || !strings.Contains(err.Error(), want) {
 		t.Fatalf("%v does not say %q", err, want)
 	}
-	for _, addr := range []string{"100.64.7.0", "100.64.7.1"} {
-		if _, err := other.Edit(ctx, ipam.EditOptions{}, &ipam.DisassociateElastic{
-			Address: netip.MustParseAddr(addr)}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	edits(t, other, `
+		edit elastic.disassociate {"address": "100.64.7.0"}
+		edit elastic.disassociate {"address": "100.64.7.1"}
+	`)
 	fine(t, r.copy(ipam.CopyOptions{}))
 	if all, err := other.Elastics(context.Background(), "", netip.Addr{}, 0); err != nil || len(all) != 4 {
 		t.Errorf("%v, %v", all, err)

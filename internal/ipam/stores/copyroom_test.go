@@ -15,6 +15,7 @@ import (
 	"berth/internal/ipam/ipamtest"
 	"berth/internal/ipam/service"
 	"berth/internal/ipam/stores"
+	"berth/store"
 	"berth/store/mem"
 )
 
@@ -69,29 +70,32 @@ func newCopyRoom(t testing.TB) *copyRoom {
 	return r
 }
 
+const shopAccount = `edit account.create {"account": "shop", "domain": "d", "quota": 3, "owners": ["db"]}`
+
 // withElastic adds elastic addresses of every kind: associated on lan, applied by the edge, only allocated, and
 // released.
 func (r *copyRoom) withElastic() *copyRoom {
 	r.T.Helper()
-	on, quota := "on", 3
-	rangeOf := func(s string) (one ipam.Range) {
-		fine(r.T, one.UnmarshalText([]byte(s)))
-		return one
-	}
-	r.Edit(&ipam.ModifyNetwork{Network: "lan", Elastic: &on},
-		&ipam.CreateAccount{Account: "shop", Domain: "d", Quota: &quota, Owners: []string{"db"}},
-		&ipam.AddElasticRange{Range: rangeOf("100.64.7.0+16"), Announce: "eth0", OnCut: "keep"},
-		&ipam.AddElasticRange{Range: rangeOf("100.64.8.0+8"), Host: r.S.Ledger.Host()},
-		&ipam.AllocateElastic{}, &ipam.AllocateElastic{Account: "shop"}, &ipam.AllocateElastic{Account: "shop"},
-		&ipam.AllocateElastic{}, &ipam.AllocateElastic{Host: r.S.Ledger.Host()})
+	edits(r.T, r.S, `
+		edit network.modify {"network": "lan", "elastic": "on"}
+		`+shopAccount+`
+		edit elastic.range.add {"range": "100.64.7.0+16", "announce": "eth0", "on_cut": "keep"}
+		edit elastic.range.add {"range": "100.64.8.0+8", "host": "h1"}
+		edit elastic.allocate {}
+		edit elastic.allocate {"account": "shop"}
+		edit elastic.allocate {"account": "shop"}
+		edit elastic.allocate {}
+		edit elastic.allocate {"host": "h1"}
+	`)
 	r.Clock.Time = r.Clock.Time.Add(time.Hour)
-	at := func(n byte) netip.Addr { return netip.AddrFrom4([4]byte{100, 64, 7, n}) }
-	r.Edit(&ipam.ReleaseElastic{Address: at(3)},
-		&ipam.AssociateElastic{Address: at(0), Instance: "web"},
-		&ipam.AssociateElastic{Address: at(1), Instance: "db", EgressOnly: true})
-	info, err := r.S.Elastic(ctx, at(0))
+	edits(r.T, r.S, `
+		edit elastic.release {"address": "100.64.7.3"}
+		edit elastic.associate {"address": "100.64.7.0", "instance": "web"}
+		edit elastic.associate {"address": "100.64.7.1", "instance": "db", "egress_only": true}
+	`)
+	info, err := r.S.Elastic(ctx, r.Addr("100.64.7.0"))
 	fine(r.T, err)
-	err = r.S.ReportEdge(ctx, ipam.EdgeReport{Whole: true, Applied: []ipam.EdgeApplied{{Address: at(0),
+	err = r.S.ReportEdge(ctx, ipam.EdgeReport{Whole: true, Applied: []ipam.EdgeApplied{{Address: info.Address,
 		Association: info.Revision, Guest: info.Guest}}})
 	fine(r.T, err)
 	return r
@@ -100,10 +104,35 @@ func (r *copyRoom) withElastic() *copyRoom {
 // own opens the host's own store for a copy.
 func (r *copyRoom) own() *service.Service {
 	r.T.Helper()
+	return r.opened("h1", r.Store)
+}
+
+// opened opens the own store of a host for a copy.
+func (r *copyRoom) opened(host string, st store.Store) *service.Service {
+	r.T.Helper()
 	s, err := service.Open(ctx,
-		service.Config{Store: r.Store, Host: "h1", Now: r.Clock.Now, Memories: ipamtest.Memories, Copying: true})
+		service.Config{Store: st, Host: host, Now: r.Clock.Now, Memories: ipamtest.Memories, Copying: true})
 	fine(r.T, err)
 	return s
+}
+
+// both opens the own store of the host, and the shared one.
+func (r *copyRoom) both() (own, cluster *service.Service) {
+	r.T.Helper()
+	return r.own(), r.cluster("h1", r.member)
+}
+
+// other opens the shared store as the host hN.
+func (r *copyRoom) other(n byte) *service.Service {
+	r.T.Helper()
+	return r.cluster(fmt.Sprint("h", n), &ipam.Member{Host: ipam.ID{n}, Session: ipam.ID{n}, Mark: r.member.Mark})
+}
+
+// edits makes edits, one per line.
+func edits(t testing.TB, s *service.Service, lines string) {
+	t.Helper()
+	_, err := s.Edit(ctx, ipam.EditOptions{}, ipamtest.Edits(t, lines)...)
+	fine(t, err)
 }
 
 // cluster opens the shared store as a host, through its own handle.

@@ -68,7 +68,7 @@ func TestCopyEndsMeanwhile(t *testing.T) {
 				WantedTerms: ipam.WantedTerms{For: ipam.Duration(time.Duration(i+1) * time.Minute)}})
 	}
 	from, to := r.services()
-	other := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.ID{2}, Mark: r.member.Mark})
+	other := r.other(2)
 	steps := 0
 	err := r.copyWith(from, to, ipam.CopyOptions{Progress: func(done, total int) {
 		if steps++; steps%3 == 0 && steps < 200 {
@@ -91,9 +91,7 @@ func TestCopyEndsMeanwhile(t *testing.T) {
 	}
 	_, to = r.services()
 	// this edit first ends what has expired
-	if _, err := to.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: "after", Space: "far"}); err != nil {
-		t.Fatal(err)
-	}
+	edits(t, to, "network after space=far")
 	for info, err := range to.Reservations(ctx, ipam.AddressFilter{}) {
 		if err != nil || strings.HasPrefix(info.Owner, "guest/") || strings.HasPrefix(info.Owner, "vm/g") {
 			t.Errorf("%+v, %v", info, err)
@@ -165,9 +163,8 @@ func TestCopyOfAnother(t *testing.T) {
 	}
 	theirs := ipamtest.New(t)
 	theirs.Run("network lab2 space=lab subnet=10.99.0.0/24\nnetwork far space=global subnet=10.98.0.0/24")
-	own, err := service.Open(ctx, service.Config{Store: theirs.Store, Host: "h2", Now: r.Clock.Now, Copying: true})
-	fine(t, err)
-	shared := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.ID{2}, Mark: r.member.Mark})
+	own := r.opened("h2", theirs.Store)
+	shared := r.other(2)
 	for _, undo := range []bool{false, true} {
 		if _, err := stores.CopySpaces(ctx, own.Ledger, shared.Ledger, ipam.CopyOptions{Undo: undo}); !errors.Is(err,
 			ipam.ErrInUse) || !strings.Contains(err.Error(), "is being copied by host h1") {
@@ -186,7 +183,7 @@ func TestCopyOfAnother(t *testing.T) {
 // Nobody copies a space into which an import runs.
 func TestCopyKeepsOthersOff(t *testing.T) {
 	r := newCopyRunOf(t, newCopyRoom(t), false) // elastic addresses would stay, because the other host has them, too
-	other := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.ID{2}, Mark: r.member.Mark})
+	other := r.other(2)
 	from, to := r.services()
 	more := ipam.Plan{Networks: []ipam.PlannedNetwork{{Name: "lan", Space: "global",
 		Subnets: []ipam.PlannedSubnet{{CIDR: netip.MustParsePrefix("10.55.0.0/24")}}}}}
@@ -201,9 +198,9 @@ func TestCopyKeepsOthersOff(t *testing.T) {
 		_, refused["attach"] = other.RequestPool(ctx, ipam.PoolRequest{Space: "global", Network: "lan"})
 		_, refused["the same subnet"] = other.RequestPool(ctx,
 			ipam.PoolRequest{Space: "global", CIDR: netip.MustParsePrefix("192.0.2.0/24")})
-		_, refused["take"] = other.Edit(ctx, ipam.EditOptions{}, &ipam.TakeAddress{Network: "lan", Owner: "x"})
-		_, refused["remove"] = other.Edit(ctx, ipam.EditOptions{}, &ipam.RemoveNetwork{Network: "lan", Force: true})
-		_, refused["the name"] = other.Edit(ctx, ipam.EditOptions{}, &ipam.CreateNetwork{Name: "lan", Space: "far"})
+		for _, line := range []string{"take lan x pool", "network.rm lan force", "network lan space=far"} {
+			_, refused[line] = other.Edit(ctx, ipam.EditOptions{}, ipamtest.Edits(t, line)...)
+		}
 		for what, err := range refused {
 			if err == nil {
 				t.Errorf("another host may do that meanwhile: %s", what)
@@ -242,11 +239,9 @@ func TestCopyTogether(t *testing.T) {
 	theirs.Run(strings.NewReplacer("192.0.2.", "198.18.0.", "2001:db8::", "2001:db9::", "10.0.0.", "10.1.0.",
 		"203.0.113.", "198.18.1.", "198.51.100.", "198.18.2.",
 		"lan", "lan2", "wide", "wide2", "empty", "empty2", "seen", "seen2").Replace(planToCopy))
-	own, err := service.Open(ctx,
-		service.Config{Store: theirs.Store, Host: "h2", Now: r.Clock.Now, Memories: ipamtest.Memories, Copying: true})
-	fine(t, err)
-	shared := r.cluster("h2", &ipam.Member{Host: ipam.ID{2}, Session: ipam.ID{2}, Mark: r.member.Mark})
-	third := r.cluster("h3", &ipam.Member{Host: ipam.ID{3}, Session: ipam.ID{3}, Mark: r.member.Mark})
+	own := r.opened("h2", theirs.Store)
+	shared := r.other(2)
+	third := r.other(3)
 	from, to := r.services()
 	var wg sync.WaitGroup
 	errs := make([]error, 3)

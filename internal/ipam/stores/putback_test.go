@@ -3,8 +3,6 @@ package stores_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"strings"
 	"testing"
 
@@ -64,26 +62,13 @@ func TestPutBack(t *testing.T) {
 	}
 }
 
-// cutAt is a store whose n-th update fails.
-type cutAt struct {
-	store.Store
-	n int
-}
-
-func (c *cutAt) Update(ctx context.Context, fn func(store.Tx) error) error {
-	if c.n--; c.n == 0 {
-		return store.ErrAway
-	}
-	return c.Store.Update(ctx, fn)
-}
-
 // A restore that is cut off anywhere leaves a store that nobody opens. It can begin again.
 func TestPutBackCutOff(t *testing.T) {
 	backup, r, _ := clusterBackup(t)
 	want := ipamtest.Dump(t, backup)
 	for n := 1; ; n++ {
 		to := mem.New()
-		cut := &cutAt{to, n}
+		cut := &cutting{Store: to, at: n, fail: sharedFaults[0]}
 		_, err := stores.PutBack(ctx, backup, cut, to, nil)
 		if err == nil {
 			if n < 5 {
@@ -120,9 +105,8 @@ func TestPutBackDiffers(t *testing.T) {
 		"too much": func(to *mem.Store) store.Store {
 			more := mem.New()
 			return &later{to, more, func() {
-				all := maps.Clone(ipamtest.Dump(t, to))
-				all[fmt.Sprintf("%q", "zz")] = "x"
-				fill(t, more, all)
+				putAll(t, more, raw(t, to))
+				putAll(t, more, map[string]string{"zz": "x"})
 			}}
 		},
 	} {
@@ -151,21 +135,4 @@ func (l *later) View(ctx context.Context, fn func(store.Tx) error) error {
 		l.fill = nil
 	}
 	return l.other.View(ctx, fn)
-}
-
-// fill writes records that Dump has read.
-func fill(t *testing.T, st store.Store, all map[string]string) {
-	err := st.Update(ctx, func(tx store.Tx) error {
-		for quoted, value := range all {
-			var key string
-			if _, err := fmt.Sscanf(quoted, "%q", &key); err != nil {
-				return err
-			}
-			if err := tx.Put([]byte(key), []byte(value)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	fine(t, err)
 }
